@@ -1,0 +1,100 @@
+// Package decision is the contract between the code that acts and the policies
+// that decide: the decision points, what each is told, what each may answer,
+// and what happens when there is no answer.
+//
+// A point is pure. It sees the facts it is given and nothing else: no clock, no
+// network, no cluster. Time is a fact. Facts are scalars and short lists; they
+// are built once and never changed afterwards, so a record may keep them.
+package decision
+
+import "time"
+
+// Name names a decision point as "domain/point", e.g. "rollout/plan".
+type Name string
+
+// Point is a decision point: a name, the types of its question and its answer,
+// and what is answered when no policy could.
+//
+// The entrypoint of the built-in policy is data.<domain>.<point>; a platform
+// bundle may replace it with data.override.<domain>.<point>.
+type Point[In, Out any] struct {
+	Name Name
+	// Budget is the longest an evaluation may take. When it is over, the
+	// fallback is answered and the evaluation is given up.
+	Budget time.Duration
+	// MaxResult bounds the answer, in JSON nodes (scalars plus containers).
+	// Zero means DefaultMaxResult.
+	MaxResult int
+	// Fallback answers when the policy is undefined, fails or takes too long.
+	// It must be safe: start nothing new, take nothing away.
+	Fallback func(In) Out
+	// Check refuses an answer that has the right type but makes no sense, such
+	// as a list of another length than the question. It may be nil.
+	Check func(In, Out) error
+}
+
+// DefaultMaxResult is the number of JSON nodes an answer may have where the
+// point sets no bound of its own.
+const DefaultMaxResult = 1 << 20
+
+// Outcome says how an answer came about. The four are never mixed: a policy
+// that is undefined has not said "no".
+type Outcome string
+
+const (
+	// Decided means the policy answered.
+	Decided Outcome = "Decided"
+	// Undefined means the policy has no answer for this input. It is an error:
+	// entrypoints have a default.
+	Undefined Outcome = "Undefined"
+	// Failed means the evaluation failed, or the answer was not of the point's
+	// type, too large, or refused by the point's check.
+	Failed Outcome = "Error"
+	// TimedOut means the budget was used up.
+	TimedOut Outcome = "Timeout"
+)
+
+// Subject is what a decision is about.
+type Subject struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	UID       string `json:"uid,omitempty"`
+}
+
+// Record is one decision as it was made: enough to explain it and to make it
+// again. Input and Output are the values that were exchanged, not copies; they
+// are not changed afterwards.
+type Record struct {
+	ID       uint64        `json:"id"`
+	Time     time.Time     `json:"time"`
+	Point    Name          `json:"point"`
+	Subject  Subject       `json:"subject"`
+	Outcome  Outcome       `json:"outcome"`
+	Revision string        `json:"revision"` // of the active bundles together
+	Bundles  []string      `json:"bundles,omitempty"`
+	Rules    []string      `json:"rules,omitempty"` // ids of the labelled rules that took part
+	Input    any           `json:"input,omitempty"`
+	Output   any           `json:"output,omitempty"`
+	Error    string        `json:"error,omitempty"`
+	Duration time.Duration `json:"durationNanoseconds"`
+}
+
+// Hold is a policy's wish that nothing new be disrupted, and why.
+type Hold struct {
+	// Rule is the id of the rule that holds. The engine fills it with the name
+	// of the package where the policy gives none.
+	Rule string `json:"rule,omitempty"`
+	// Reason is CamelCase, for machines. Required.
+	Reason string `json:"reason"`
+	// Message is a sentence, for people. Required.
+	Message string `json:"message"`
+	// Where limits the hold to the pods of these groups, e.g. {"zone": "b"}.
+	// Empty means the whole workload.
+	Where map[string]string `json:"where,omitempty"`
+	// Pod limits the hold to one pod. Only rollout/rank answers it.
+	Pod string `json:"pod,omitempty"`
+	// Until is when the hold may change by the passing of time alone, as RFC
+	// 3339. The workload is decided again then.
+	Until string `json:"until,omitempty"`
+}

@@ -1,0 +1,249 @@
+package decision
+
+import (
+	"fmt"
+	"time"
+)
+
+// Actions of rollout/change.
+const (
+	InPlace  = "InPlace"
+	Recreate = "Recreate"
+	Reject   = "Reject"
+)
+
+// Classes of a template difference (decisions.md A-01).
+const (
+	ChangeImage     = "image"     // a container's image is replaced
+	ChangeMetadata  = "metadata"  // a label or an annotation of the template
+	ChangeResources = "resources" // a container's cpu or memory is replaced by a valid quantity
+	ChangeOther     = "other"     // anything else
+)
+
+// ChangeInput asks how a pod may be brought from one template to another.
+type ChangeInput struct {
+	Workload Workload `json:"workload"`
+	Policy   string   `json:"policy"` // as Strategy.Policy
+	From     string   `json:"from"`   // revision names
+	To       string   `json:"to"`
+	// Known is false when one of the two templates is gone from history.
+	Known   bool             `json:"known"`
+	Changes []TemplateChange `json:"changes"`
+	// QoSChanged is true when the two templates have different QoS classes.
+	QoSChanged bool `json:"qosChanged"`
+	// ClaimsChanged is true when both revisions recorded their volume claim
+	// templates and these differ.
+	ClaimsChanged bool        `json:"claimsChanged"`
+	Gates         ChangeGates `json:"gates"`
+}
+
+// ChangeGates are the feature gates that rollout/change depends on.
+type ChangeGates struct {
+	VerticalScaling     bool `json:"verticalScaling"`     // InPlaceWorkloadVerticalScaling
+	RecreateOnNewClaims bool `json:"recreateOnNewClaims"` // RecreatePodWhenChangeVCTInCloneSetGate
+	EnvFromMetadata     bool `json:"envFromMetadata"`     // InPlaceUpdateEnvFromMetadata
+}
+
+// TemplateChange is one operation of the difference between two templates.
+type TemplateChange struct {
+	Class string `json:"class"`
+	// Op is add, remove or replace, as in RFC 6902.
+	Op string `json:"op"`
+	// Path is below the template, e.g. /spec/containers/0/image.
+	Path string `json:"path"`
+	// Container is its name in the old template, for image and resources.
+	Container string `json:"container,omitempty"`
+}
+
+// ChangeOutput is the way, and why.
+type ChangeOutput struct {
+	Action  string `json:"action"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// RolloutChange decides whether a pod is updated in place or recreated.
+// Without an answer the pod is recreated where its strategy allows that.
+func RolloutChange() Point[ChangeInput, ChangeOutput] {
+	return Point[ChangeInput, ChangeOutput]{
+		Name: "rollout/change", Budget: 50 * time.Millisecond, MaxResult: 1000,
+		Fallback: func(in ChangeInput) ChangeOutput {
+			action := Recreate
+			if in.Policy == "InPlaceOnly" {
+				action = Reject
+			}
+			return ChangeOutput{Action: action, Reason: "NoDecision", Message: "no policy decided how to change the pod"}
+		},
+		Check: func(_ ChangeInput, out ChangeOutput) error {
+			switch out.Action {
+			case InPlace, Recreate, Reject:
+				return nil
+			}
+			return fmt.Errorf("action is %q, want %s, %s or %s", out.Action, InPlace, Recreate, Reject)
+		},
+	}
+}
+
+// PlanInput asks how far a rollout may go now.
+type PlanInput struct {
+	// Now is in nanoseconds since 1970, as the time functions of Rego want it.
+	Now       int64     `json:"now"`
+	Workload  Workload  `json:"workload"`
+	Strategy  Strategy  `json:"strategy"`
+	Revisions Revisions `json:"revisions"`
+	Counts    Counts    `json:"counts"`
+	// Update is how many pods are to be moved to the update revision; negative
+	// to be moved back to the current one (decisions.md CS-01, updateNum).
+	Update int `json:"update"`
+	// MaxUnavailable is how many pods may be unavailable while they are moved
+	// (CS-01, updateMaxUnavailable). It may be zero or less.
+	MaxUnavailable int `json:"maxUnavailable"`
+	// Groups counts the pods by topology: dimension ("zone", "region"), value.
+	Groups map[string]map[string]Group `json:"groups"`
+}
+
+// PlanOutput bounds what is disrupted now. The clamp in Go holds it to
+// PlanInput.Update and PlanInput.MaxUnavailable, whatever it says.
+type PlanOutput struct {
+	// Limit is how many pods may be moved, in either direction.
+	Limit int `json:"limit"`
+	// MaxUnavailable is how many pods may be unavailable.
+	MaxUnavailable int `json:"maxUnavailable"`
+	// Holds stop new disruption. None means go.
+	Holds []Hold `json:"holds"`
+	// Scatter has the terms to scatter by, after ranking.
+	Scatter []ScatterTerm `json:"scatter"`
+}
+
+// RolloutPlan decides how far a rollout goes now. Without an answer it is held.
+func RolloutPlan() Point[PlanInput, PlanOutput] {
+	return Point[PlanInput, PlanOutput]{
+		Name: "rollout/plan", Budget: 100 * time.Millisecond, MaxResult: 20000,
+		Fallback: func(PlanInput) PlanOutput {
+			return PlanOutput{Holds: []Hold{{
+				Rule: "engine", Reason: "NoDecision",
+				Message: "No policy could decide this rollout, so nothing new is started.",
+			}}}
+		},
+		Check: func(_ PlanInput, out PlanOutput) error {
+			if out.Limit < 0 {
+				return fmt.Errorf("limit is %d, want 0 or more", out.Limit)
+			}
+			return nil
+		},
+	}
+}
+
+// RankInput asks for the place of each of some pods. Pods are independent of
+// one another, so that each answer may be remembered.
+type RankInput struct {
+	Workload Workload   `json:"workload"`
+	Strategy Strategy   `json:"strategy"`
+	Pods     []PodFacts `json:"pods"`
+}
+
+// PodFacts are the facts of one pod that its place depends on. They hold no
+// time that passes: a pod that nobody touches keeps its facts.
+type PodFacts struct {
+	Name   string            `json:"name"`
+	Labels map[string]string `json:"labels,omitempty"`
+	Node   string            `json:"node,omitempty"`
+	Zone   string            `json:"zone,omitempty"`
+	Region string            `json:"region,omitempty"`
+	// Updated is true at the update revision.
+	Updated bool `json:"updated"`
+	// State is the lifecycle state, "" when it has none.
+	State string `json:"state,omitempty"`
+	// Assigned is 1 on a node, else 0. Phase is 0 Pending, 1 Unknown, 2 Running.
+	Assigned int `json:"assigned"`
+	Phase    int `json:"phase"`
+	// Ready is 1 when running and ready, else 0.
+	Ready int `json:"ready"`
+	// ReadySince and Created are seconds since 1970; ReadySince is 0 when not
+	// ready, both are MaxTime where the object has no time.
+	ReadySince int64 `json:"readySince"`
+	Created    int64 `json:"created"`
+	// Restarts is the highest restart count of a container.
+	Restarts int `json:"restarts"`
+	// Matches has the indices of the weightPriority terms that select the pod.
+	Matches []int `json:"matches,omitempty"`
+	// OrderLevel is the index of the first orderPriority term whose key the pod
+	// has, -1 if none; OrderValue the number its value ends with (A-14).
+	OrderLevel int `json:"orderLevel"`
+	OrderValue int `json:"orderValue"`
+	// DeletionCost is controller.kubernetes.io/pod-deletion-cost, 0 if invalid.
+	DeletionCost int `json:"deletionCost"`
+}
+
+// MaxTime stands for a time that is not known, sorted after all that are: the
+// largest integer that JSON numbers hold exactly.
+const MaxTime int64 = 1<<53 - 1
+
+// RankOutput gives each pod its place, by position in RankInput.Pods.
+type RankOutput struct {
+	// Keys are compared element by element; the lower goes first. All are of
+	// one length.
+	Keys [][]float64 `json:"keys"`
+	// Descending lists the positions in a key where the higher goes first.
+	Descending []int `json:"descending"`
+	// Lead has a second key, compared ahead of Keys, but only after the order
+	// was scattered: what must be first or last whatever the order is.
+	Lead [][]float64 `json:"lead"`
+	// Holds stop single pods; each names its pod.
+	Holds []Hold `json:"holds"`
+}
+
+// RolloutRank decides the order of pods. Without an answer the default order
+// is used: A-13, computed in Go from the facts.
+func RolloutRank() Point[RankInput, RankOutput] {
+	return Point[RankInput, RankOutput]{
+		Name: "rollout/rank", Budget: 2 * time.Second, MaxResult: 1 << 20,
+		Fallback: func(in RankInput) RankOutput {
+			out := RankOutput{Keys: make([][]float64, len(in.Pods)), Descending: []int{3, 4, 5}, Lead: make([][]float64, len(in.Pods))}
+			for i, p := range in.Pods {
+				out.Keys[i] = []float64{float64(p.Assigned), float64(p.Phase), float64(p.Ready), float64(p.ReadySince), float64(p.Restarts), float64(p.Created)}
+				out.Lead[i] = []float64{0}
+			}
+			return out
+		},
+		Check: func(in RankInput, out RankOutput) error {
+			if err := checkKeys("keys", len(in.Pods), out.Keys); err != nil {
+				return err
+			}
+			return checkKeys("lead", len(in.Pods), out.Lead)
+		},
+	}
+}
+
+func checkKeys(field string, pods int, keys [][]float64) error {
+	if len(keys) != pods {
+		return fmt.Errorf("%s has %d entries for %d pods", field, len(keys), pods)
+	}
+	for i, k := range keys {
+		if len(k) != len(keys[0]) {
+			return fmt.Errorf("%s[%d] has %d elements, %s[0] has %d", field, i, len(k), field, len(keys[0]))
+		}
+	}
+	return nil
+}
+
+// RowsInput is the plan's question together with every candidate. Only bundles
+// that define the point are asked, because it costs more (DESIGN.md, 3).
+type RowsInput struct {
+	Plan PlanInput  `json:"plan"`
+	Rows []PodFacts `json:"rows"` // in the order of rank and scatter
+}
+
+// RowsOutput names the pods to take, first to last; pods not named are held.
+type RowsOutput struct {
+	Order []string `json:"order"`
+}
+
+// RolloutRows lets a policy order all candidates at once. There is no built-in
+// one. Without an answer nothing new is started.
+func RolloutRows() Point[RowsInput, RowsOutput] {
+	return Point[RowsInput, RowsOutput]{
+		Name: "rollout/rows", Budget: 2 * time.Second, MaxResult: 200000,
+		Fallback: func(RowsInput) RowsOutput { return RowsOutput{} },
+	}
+}

@@ -1,0 +1,14 @@
+//go:build tools
+
+// Package kubernetes pins the Kubernetes release whose programs the local
+// cluster runs. Nothing links it: the imports keep go.mod honest.
+package kubernetes
+
+import (
+	_ "k8s.io/kubectl/pkg/cmd"
+	_ "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	_ "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	_ "k8s.io/kubernetes/cmd/kube-proxy/app"
+	_ "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	_ "k8s.io/kubernetes/cmd/kubelet/app"
+)
