@@ -1,0 +1,30 @@
+package v1alpha1
+
+// PolicyBundleReady is True while the newest files of a bundle are enforced.
+const PolicyBundleReady = "Ready"
+
+// Reasons of Ready, one for each stage of the activation gate that can stop a bundle.
+const (
+	// PolicyBundleActivatedReason is of True; all others are of False.
+	PolicyBundleActivatedReason = "Activated"
+	// PolicyBundleUnsupportedReason is of a mode, a package or a built-in function that this release does not have.
+	PolicyBundleUnsupportedReason = "Unsupported"
+	// PolicyBundleCompileFailedReason is of files that do not parse, compile or fit the schemas of their inputs.
+	PolicyBundleCompileFailedReason = "CompileFailed"
+	// PolicyBundleOutputInvalidReason is of decisions that are not of the type that their point answers.
+	PolicyBundleOutputInvalidReason = "OutputInvalid"
+	// PolicyBundleTestsFailedReason is of the bundle's own tests.
+	PolicyBundleTestsFailedReason = "TestsFailed"
+	// PolicyBundleReplayFailedReason is of recent decisions that the bundle cannot make.
+	PolicyBundleReplayFailedReason = "ReplayFailed"
+	// PolicyBundleRolledBackReason is of a bundle that was active, but ran into its deadline too often.
+	PolicyBundleRolledBackReason = "RolledBack"
+)
+
+// Messages of Ready.
+const (
+	// PolicyBundleActivatedMessage takes the revision.
+	PolicyBundleActivatedMessage = "Revision %s is being enforced."
+	// PolicyBundleFailedMessage takes the number of errors, the first of them, and the revision still enforced.
+	PolicyBundleFailedMessage = "The newest files are not enforced because of %d errors, the first of which is: %s. Revision %s stays active."
+)
