@@ -1,0 +1,89 @@
+package rollout_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/rego"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// BenchmarkRank measures rollout/rank alone: input is made of terms beforehand,
+// as the engine does with the facts of a pod that it has seen.
+func BenchmarkRank(b *testing.B) {
+	strategies := map[string]decision.Strategy{
+		"default": {},
+		"weight":  {Weights: []int{10, 20}},
+		"order":   {OrderKeys: []string{"tier"}},
+	}
+	for _, by := range []string{"default", "weight", "order"} {
+		for _, pods := range []int{10, 1000, 10000} {
+			b.Run(fmt.Sprintf("%s/%d", by, pods), func(b *testing.B) {
+				measure(b, decision.RankInput{Strategy: strategies[by], Pods: somePods(pods)}, pods)
+			})
+		}
+	}
+}
+
+// BenchmarkRankUsers is BenchmarkRank with a user's package that ranks by label.
+func BenchmarkRankUsers(b *testing.B) {
+	module := rego.Module("users.rego", `package extend.rollout.gold_last
+
+rank[pod.name] := 1 if {
+	some pod in input.pods
+	pod.labels.tier == "gold"
+}`)
+	for _, pods := range []int{10, 1000, 10000} {
+		b.Run(fmt.Sprint(pods), func(b *testing.B) {
+			measure(b, decision.RankInput{Pods: somePods(pods)}, pods, module)
+		})
+	}
+}
+
+func measure(b *testing.B, in decision.RankInput, pods int, modules ...func(*rego.Rego)) {
+	b.Helper()
+	options := append([]func(*rego.Rego){rego.Query("data.rollout.rank"), rego.Load([]string{"."}, nil)}, modules...)
+	query, err := rego.New(options...).PrepareForEval(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	input := term(b, in)
+	b.ReportAllocs()
+	for b.Loop() {
+		if set, err := query.Eval(context.Background(), rego.EvalParsedInput(input)); err != nil || len(set) != 1 {
+			b.Fatal(err, len(set))
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(pods)/1000, "us/pod")
+}
+
+func somePods(n int) []decision.PodFacts {
+	pods := make([]decision.PodFacts, n)
+	for i := range pods {
+		pods[i] = decision.PodFacts{
+			Name: fmt.Sprintf("web-%05d", i), Node: fmt.Sprintf("node-%d", i%40), Zone: "a",
+			Labels:   map[string]string{"app": "web", "tier": []string{"gold", "tin"}[i%2]},
+			Assigned: 1, Phase: 2, Ready: i % 2, ReadySince: int64(i), Created: int64(i), Matches: []int{i % 2},
+		}
+	}
+	pods[0].State = "PreparingUpdate"
+	return pods
+}
+
+func term(b *testing.B, in any) ast.Value {
+	b.Helper()
+	text, err := json.Marshal(in)
+	if err != nil {
+		b.Fatal(err)
+	}
+	value, err := ast.ValueFromReader(bytes.NewReader(text))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return value
+}

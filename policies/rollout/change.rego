@@ -1,0 +1,175 @@
+# METADATA
+# title: Rollout
+# description: |
+#   How pods are moved from one revision to another, in which order and how
+#   many at a time. Input and answer of each entrypoint are the types of the
+#   same name in engine/decision.
+package rollout
+
+import future.keywords.not
+
+# METADATA
+# scope: document
+# title: The way to change a pod
+# description: |
+#   Whether a pod is brought from one template to another in place, is recreated
+#   or must be left alone (decisions.md A-01 and CS-12). Without a policy that is
+#   known the pod is left alone.
+# entrypoint: true
+# labels:
+#   id: rollout.change.unknown-policy
+default change := {
+	"action": "Reject",
+	"reason": "UnknownPolicy",
+	"message": "The update strategy names no pod update policy that is known, so no pod is changed.",
+}
+
+# METADATA
+# title: Recreate was asked for
+# description: The strategy wants pods recreated even where a change in place is possible.
+# labels:
+#   id: rollout.change.recreate
+change := {
+	"action": "Recreate",
+	"reason": "PolicyReCreate",
+	"message": "The update strategy is ReCreate, so each pod is recreated.",
+} if {
+	input.policy == "ReCreate"
+}
+
+# METADATA
+# title: Nothing to change
+# description: The templates are equal. The pod only gets the new revision label.
+# labels:
+#   id: rollout.change.nothing
+change := {
+	"action": "InPlace",
+	"reason": "NothingChanged",
+	"message": sprintf("The templates of revisions %s and %s are equal, so only the revision label changes.", [input.from, input.to]),
+} if {
+	input.policy in {"InPlaceIfPossible", "InPlaceOnly"}
+	count(change_obstacle) == 0
+	count(input.changes) == 0
+}
+
+# METADATA
+# title: In place
+# description: Every difference of the templates can be made on the running pod.
+# labels:
+#   id: rollout.change.in-place
+change := {
+	"action": "InPlace",
+	"reason": "InPlacePossible",
+	"message": sprintf("Each difference of revisions %s and %s can be made in place.", [input.from, input.to]),
+} if {
+	input.policy in {"InPlaceIfPossible", "InPlaceOnly"}
+	count(change_obstacle) == 0
+	count(input.changes) > 0
+}
+
+# METADATA
+# title: Recreate because in place is not possible
+# description: The first obstacle gives the reason.
+# labels:
+#   id: rollout.change.fall-back
+change := object.union(change_first_obstacle, {"action": "Recreate"}) if {
+	input.policy == "InPlaceIfPossible"
+}
+
+# METADATA
+# title: Reject because in place is not possible
+# description: |
+#   InPlaceOnly never recreates. The words after the colon are those of the first
+#   obstacle; those before it are known to users from events.
+# labels:
+#   id: rollout.change.in-place-only
+change := {
+	"action": "Reject",
+	"reason": change_first_obstacle.reason,
+	"message": sprintf("The update strategy is InPlaceOnly but can not update in-place: %s", [change_first_obstacle.message]),
+} if {
+	input.policy == "InPlaceOnly"
+}
+
+change_first_obstacle := change_obstacle[min(object.keys(change_obstacle))]
+
+# METADATA
+# title: A template is gone
+# description: History was truncated, or the pod names a revision that never was.
+# labels:
+#   id: rollout.change.unknown-revision
+change_obstacle[1] := {
+	"reason": "RevisionUnknown",
+	"message": sprintf("The template of revision %q or %q is not in history, so the two cannot be compared.", [input.from, input.to]),
+} if {
+	not input.known
+}
+
+# METADATA
+# title: Other volume claims
+# description: Only under its gate, and never for a CloneSet that is InPlaceOnly.
+# labels:
+#   id: rollout.change.claims
+change_obstacle[2] := {
+	"reason": "VolumeClaimsChanged",
+	"message": sprintf("Revisions %s and %s have different volume claim templates.", [input.from, input.to]),
+} if {
+	input.gates.recreateOnNewClaims
+	input.claimsChanged
+	not change_ignores_claims
+}
+
+change_ignores_claims if {
+	input.workload.kind == "CloneSet"
+	input.policy == "InPlaceOnly"
+}
+
+# METADATA
+# title: A difference that a running pod cannot take
+# description: Anything but an image, a label or an annotation, and under its gate cpu and memory.
+# labels:
+#   id: rollout.change.difference
+change_obstacle[3] := {
+	"reason": "NotInPlace",
+	"message": sprintf("Only images, labels and annotations can be changed in place, but found %s %s.", [first.op, first.path]),
+} if {
+	first := change_blocked[0]
+	first.class != "resources"
+}
+
+# METADATA
+# title: Resources without the gate
+# description: cpu and memory are changed in place only where the gate allows it.
+# labels:
+#   id: rollout.change.resources-gate
+change_obstacle[3] := {
+	"reason": "VerticalScalingDisabled",
+	"message": sprintf("The feature gate InPlaceWorkloadVerticalScaling is off, but found %s %s.", [first.op, first.path]),
+} if {
+	first := change_blocked[0]
+	first.class == "resources"
+}
+
+# METADATA
+# title: Another QoS class
+# description: Kubernetes never changes the QoS class of a running pod.
+# labels:
+#   id: rollout.change.qos
+change_obstacle[4] := {
+	"reason": "QoSClassChanged",
+	"message": sprintf("The resources of revision %s would give the pod another QoS class.", [input.to]),
+} if {
+	input.qosChanged
+	some difference in input.changes
+	difference.class == "resources"
+}
+
+change_blocked := [difference |
+	some difference in input.changes
+	not difference.class in change_possible
+]
+
+change_possible := {"image", "metadata"} | {class |
+	some class in ["resources"]
+	input.gates.verticalScaling
+}

@@ -1,0 +1,85 @@
+package rollout
+
+import future.keywords.not
+
+# METADATA
+# scope: document
+# title: How far a rollout goes now
+# description: |
+#   How many pods may be moved and how many may be unavailable meanwhile
+#   (decisions.md CS-01, CS-10), and who holds it (CS-12). The numbers are facts;
+#   a policy only lowers them, and a clamp in Go sees to that.
+# entrypoint: true
+# labels:
+#   id: rollout.plan.no-facts
+default plan := {
+	"limit": 0,
+	"maxUnavailable": 0,
+	"holds": [{
+		"rule": "rollout.plan.no-facts",
+		"reason": "FactsMissing",
+		"message": "The facts of this rollout are not complete, so nothing new is started.",
+	}],
+	"scatter": [],
+}
+
+# METADATA
+# title: As far as the strategy allows
+# description: Holds of users leave the numbers as they are; those of the strategy set the limit to 0.
+# labels:
+#   id: rollout.plan
+plan := {
+	"limit": plan_limit,
+	"maxUnavailable": input.maxUnavailable,
+	"holds": [hold | some hold in plan_hold],
+	"scatter": object.get(input.strategy, "scatter", []),
+}
+
+plan_limit := abs(input.update) if count(plan_strategy_hold) == 0
+
+plan_limit := 0 if count(plan_strategy_hold) > 0
+
+# A hold of one pod is for rollout/rank to answer.
+plan_hold := plan_strategy_hold | {hold |
+	some hold in user_hold
+	object.get(hold, "pod", "") == ""
+}
+
+# METADATA
+# title: Paused
+# description: The strategy is paused. Scaling goes on.
+# labels:
+#   id: rollout.plan.paused
+plan_strategy_hold contains {
+	"rule": "rollout.plan.paused",
+	"reason": "RolloutPaused",
+	"message": sprintf("%s %s/%s is paused by its update strategy, so none of its pods is updated.", [input.workload.kind, input.workload.namespace, input.workload.name]),
+} if {
+	input.strategy.paused
+}
+
+# METADATA
+# title: On delete
+# description: Pods get the new template when somebody deletes them, and only then.
+# labels:
+#   id: rollout.plan.on-delete
+plan_strategy_hold contains {
+	"rule": "rollout.plan.on-delete",
+	"reason": "OnDelete",
+	"message": sprintf("%s %s/%s has the update strategy OnDelete, so a pod is updated only when it is deleted.", [input.workload.kind, input.workload.namespace, input.workload.name]),
+} if {
+	input.strategy.type == "OnDelete"
+}
+
+# METADATA
+# title: No strategy that is known
+# description: A strategy type that this policy does not know starts nothing.
+# labels:
+#   id: rollout.plan.unknown-strategy
+plan_strategy_hold contains {
+	"rule": "rollout.plan.unknown-strategy",
+	"reason": "UnknownStrategy",
+	"message": sprintf("%s %s/%s has an update strategy that no rule knows, so none of its pods is updated.", [input.workload.kind, input.workload.namespace, input.workload.name]),
+} if {
+	not input.strategy.type in {"RollingUpdate", "OnDelete"}
+}

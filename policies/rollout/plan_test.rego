@@ -1,0 +1,51 @@
+package rollout_test
+
+import future.keywords.not
+
+import data.rollout
+
+question := {
+	"now": 1700000000000000000,
+	"workload": {"kind": "CloneSet", "namespace": "shop", "name": "web", "uid": "1", "replicas": 10},
+	"strategy": {"type": "RollingUpdate", "policy": "InPlaceIfPossible", "paused": false},
+	"update": 7,
+	"maxUnavailable": 2,
+	"groups": {},
+}
+
+asked(change) := object.union(question, change)
+
+test_a_rollout_that_nobody_holds_goes_on if {
+	answer := rollout.plan with input as question
+	answer == {"limit": 7, "maxUnavailable": 2, "holds": [], "scatter": []}
+}
+
+test_a_rollout_back_is_limited_by_as_many_pods if {
+	rollout.plan.limit == 3 with input as asked({"update": -3})
+}
+
+test_a_paused_rollout_is_held_and_has_no_limit if {
+	answer := rollout.plan with input as asked({"strategy": {"paused": true}})
+	answer.limit == 0
+	answer.holds[0].reason == "RolloutPaused"
+}
+
+test_the_holds_of_users_are_joined_and_name_their_package if {
+	answer := rollout.plan with input as question
+		with data.extend.rollout as {
+			"freeze": {"hold": [{"reason": "Frozen", "message": "The shop is closed."}]},
+			"soak": {"hold": [{"rule": "soak", "reason": "Soaking", "message": "The first pod soaks.", "where": {"zone": "a"}}]},
+			"one": {"hold": [{"reason": "One", "message": "Not this one.", "pod": "web-a"}]},
+		}
+	answer.holds == [
+		{"reason": "Frozen", "message": "The shop is closed.", "rule": "extend.rollout.freeze"},
+		{"reason": "Soaking", "message": "The first pod soaks.", "rule": "soak", "where": {"zone": "a"}},
+	]
+	answer.limit == 7
+}
+
+test_without_facts_nothing_is_started if {
+	answer := rollout.plan with input as {}
+	answer.limit == 0
+	answer.holds[0].reason == "FactsMissing"
+}

@@ -1,0 +1,129 @@
+package rollout
+
+import future.keywords.not
+
+# METADATA
+# scope: document
+# title: The order of pods
+# description: |
+#   A key for each pod, in the order of input.pods (decisions.md CS-09: A-13, then
+#   A-14; Go scatters by A-15 between keys and lead). Asked in batches of
+#   thousands, so nothing here costs more for a pod than a few look-ups.
+# entrypoint: true
+# labels:
+#   id: rollout.rank.no-facts
+default rank := {"keys": [], "descending": [], "lead": [], "holds": []}
+
+# METADATA
+# title: By the strategy, then by how little is lost
+# description: Keys compare the lower first, but for the positions that descend.
+# labels:
+#   id: rollout.rank
+rank := {
+	"keys": rank_keys,
+	"descending": rank_descending,
+	"lead": rank_lead,
+	"holds": rank_holds,
+}
+
+rank_weights := object.get(input.strategy, "weights", [])
+
+rank_order_keys := object.get(input.strategy, "orderKeys", [])
+
+rank_by := "weight" if {
+	count(rank_weights) > 0
+} else := "order" if {
+	count(rank_order_keys) > 0
+} else := "default"
+
+# METADATA
+# title: Default order
+# description: |
+#   Unassigned, pending, not ready, ready for a shorter time, restarted more
+#   often, newer (A-13).
+# labels:
+#   id: rollout.rank.default
+rank_keys := [[pod.assigned, pod.phase, pod.ready, pod.readySince, pod.restarts, pod.created] |
+	some pod in input.pods
+] if {
+	rank_by == "default"
+}
+
+# METADATA
+# title: By weight
+# description: The sum of the weights of the terms that select the pod, the highest first (A-14).
+# labels:
+#   id: rollout.rank.weight
+rank_keys := [[weight, pod.assigned, pod.phase, pod.ready, pod.readySince, pod.restarts, pod.created] |
+	some pod in input.pods
+	weight := sum([rank_weights[term] | some term in pod.matches])
+] if {
+	rank_by == "weight"
+}
+
+# METADATA
+# title: By order
+# description: |
+#   The first key that the pod has, pods without any before all others; then the
+#   number its value ends with, the highest first (A-14).
+# labels:
+#   id: rollout.rank.order
+rank_keys := [[pod.orderLevel, pod.orderValue, pod.assigned, pod.phase, pod.ready, pod.readySince, pod.restarts, pod.created] |
+	some pod in input.pods
+] if {
+	rank_by == "order"
+}
+
+rank_descending := {"default": [3, 4, 5], "weight": [0, 4, 5, 6], "order": [1, 5, 6, 7]}[rank_by]
+
+# METADATA
+# title: First and last
+# description: |
+#   Pods that prepare for their update go first (CS-09), whatever the order is.
+#   Then `rank` of each package data.extend.rollout.<package> has its say, in the
+#   order of the package names; a pod it does not name has 0.
+# labels:
+#   id: rollout.rank.lead
+rank_lead := [[object.get(rank_preparing, i, 1)] | some i, _ in input.pods] if {
+	count(rank_users) == 0
+}
+
+rank_lead := [array.concat([object.get(rank_preparing, i, 1)], [object.get(ranks, pod.name, 0) | some ranks in rank_users]) |
+	some i, pod in input.pods
+] if {
+	count(rank_users) > 0
+}
+
+rank_preparing := {i: 0 | some i, pod in input.pods; pod.state == "PreparingUpdate"}
+
+# An object, because its values come in the order of its keys.
+rank_users := {pkg: places |
+	some pkg
+	wishes := data.extend.rollout[pkg].rank
+	places := {pod: place | some pod, place in wishes; is_number(place)}
+}
+
+# METADATA
+# title: Pods that users hold
+# description: |
+#   A hold that names no pod was answered by rollout/plan where plan has the facts
+#   for it. It counts here too, since it may come from facts that only this point
+#   is told.
+# labels:
+#   id: rollout.rank.hold
+rank_holds := array.concat(
+	[hold |
+		some hold in user_hold
+		hold.pod in rank_names
+	],
+	[object.union(hold, {"pod": pod.name}) |
+		some hold in user_hold
+		object.get(hold, "pod", "") == ""
+		some pod in input.pods
+		every dimension, group in object.get(hold, "where", {}) {
+			object.get(pod, dimension, "") == group
+		}
+	],
+)
+
+rank_names := {pod.name | some pod in input.pods}

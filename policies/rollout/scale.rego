@@ -1,0 +1,131 @@
+package rollout
+
+import future.keywords.not
+
+# METADATA
+# scope: document
+# title: How many pods are created or deleted now
+# description: |
+#   What is missing is created as far as scaleStrategy.maxUnavailable allows; what
+#   is too many is deleted, and only when nothing is missing and no other deletion
+#   is under way (decisions.md CS-04 to CS-07). The numbers are facts, and a clamp
+#   in Go sees to it that no policy goes beyond them.
+# entrypoint: true
+# labels:
+#   id: rollout.scale.no-facts
+default scale := {
+	"create": 0,
+	"createCurrent": 0,
+	"delete": 0,
+	"deleteCurrent": 0,
+	"keys": [],
+	"then": [],
+	"descending": [],
+	"holds": [{
+		"rule": "rollout.scale.no-facts",
+		"reason": "FactsMissing",
+		"message": "The facts of this workload are not complete, so no pod is created and none is deleted.",
+	}],
+}
+
+# METADATA
+# title: Create
+# description: Pods are missing. Of those created the first are of the current revision (CS-05).
+# labels:
+#   id: rollout.scale.create
+scale := {
+	"create": scale_create,
+	"createCurrent": max([0, min([scale_create, input.upCurrent])]),
+	"delete": 0,
+	"deleteCurrent": 0,
+	"keys": [],
+	"then": [],
+	"descending": [],
+	"holds": [hold | some hold in scale_hold],
+} if {
+	input.up > 0
+}
+
+# METADATA
+# title: Delete
+# description: Nothing is missing. Of those deleted the first are of the current revision.
+# labels:
+#   id: rollout.scale.delete
+scale := {
+	"create": 0,
+	"createCurrent": 0,
+	"delete": scale_delete,
+	"deleteCurrent": max([0, min([scale_delete, input.downCurrent])]),
+	"keys": scale_keys,
+	"then": scale_then,
+	"descending": [5, 6, 7],
+	"holds": [hold | some hold in scale_hold],
+} if {
+	input.up <= 0
+}
+
+scale_create := max([0, min([input.up, scale_create_limit])])
+
+scale_create_limit := max([0, input.strategy.scaleMaxUnavailable - input.totalUnavailable])
+
+scale_delete := max([0, input.down]) if input.plannedDeletes == 0
+
+scale_delete := 0 if input.plannedDeletes > 0
+
+# METADATA
+# title: The order of victims
+# description: |
+#   Unassigned, pending, not available, not ready, of lower deletion cost. Go then
+#   compares how well a pod spreads the workload; what is equal so far goes on to
+#   ready for a shorter time, restarted more often, newer (CS-07).
+# labels:
+#   id: rollout.scale.victims
+scale_keys := [[pod.assigned, pod.phase, pod.available, pod.ready, pod.deletionCost] | some pod in input.pods] if {
+	scale_delete > 0
+} else := []
+
+scale_then := [[pod.readySince, pod.restarts, pod.created] | some pod in input.pods] if {
+	scale_delete > 0
+} else := []
+
+# METADATA
+# title: Too many unavailable pods to create more
+# description: Users know the words of the message from the event.
+# labels:
+#   id: rollout.scale.up-limited
+scale_hold contains {
+	"rule": "rollout.scale.up-limited",
+	"reason": "ScaleUpLimited",
+	"message": sprintf("scaleUp is limited because of scaleStrategy.maxUnavailable, limit: %d", [scale_create_limit]),
+} if {
+	input.up > scale_create_limit
+}
+
+# METADATA
+# title: Create before deleting
+# description: While pods are missing none is too many (CS-04).
+# labels:
+#   id: rollout.scale.up-first
+scale_hold contains {
+	"rule": "rollout.scale.up-first",
+	"reason": "ScaleUpFirst",
+	"message": sprintf("%s %s/%s lacks %d pods, so none of the %d that are too many is deleted before.", [input.workload.kind, input.workload.namespace, input.workload.name, input.up, input.down]),
+} if {
+	input.up > 0
+	input.down > 0
+}
+
+# METADATA
+# title: Deletions under way
+# description: A scale-in waits for pods whose deletion was asked for already.
+# labels:
+#   id: rollout.scale.planned-deletes
+scale_hold contains {
+	"rule": "rollout.scale.planned-deletes",
+	"reason": "PlannedDeletesFirst",
+	"message": sprintf("%s %s/%s waits for %d pods whose deletion was asked for before it deletes %d that are too many.", [input.workload.kind, input.workload.namespace, input.workload.name, input.plannedDeletes, input.down]),
+} if {
+	input.up <= 0
+	input.down > 0
+	input.plannedDeletes > 0
+}
