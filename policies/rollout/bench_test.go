@@ -34,10 +34,7 @@ func BenchmarkRank(b *testing.B) {
 func BenchmarkRankUsers(b *testing.B) {
 	module := rego.Module("users.rego", `package extend.rollout.gold_last
 
-rank[pod.name] := 1 if {
-	some pod in input.pods
-	pod.labels.tier == "gold"
-}`)
+rank := {pod.name: 1 | some pod in input.pods; pod.labels.tier == "gold"}`)
 	for _, pods := range []int{10, 1000, 10000} {
 		b.Run(fmt.Sprint(pods), func(b *testing.B) {
 			measure(b, decision.RankInput{Pods: somePods(pods)}, pods, module)
@@ -47,7 +44,7 @@ rank[pod.name] := 1 if {
 
 func measure(b *testing.B, in decision.RankInput, pods int, modules ...func(*rego.Rego)) {
 	b.Helper()
-	options := append([]func(*rego.Rego){rego.Query("data.rollout.rank"), rego.Load([]string{"."}, nil)}, modules...)
+	options := append([]func(*rego.Rego){rego.Query("data.rollout.rank = _"), rego.Load([]string{"."}, nil)}, modules...)
 	query, err := rego.New(options...).PrepareForEval(b.Context())
 	if err != nil {
 		b.Fatal(err)
@@ -71,7 +68,6 @@ func somePods(n int) []decision.PodFacts {
 			Assigned: 1, Phase: 2, Ready: i % 2, ReadySince: int64(i), Created: int64(i), Matches: []int{i % 2},
 		}
 	}
-	pods[0].State = "PreparingUpdate"
 	return pods
 }
 

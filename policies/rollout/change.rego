@@ -49,7 +49,7 @@ change := {
 } if {
 	input.policy in {"InPlaceIfPossible", "InPlaceOnly"}
 	count(change_obstacle) == 0
-	count(input.changes) == 0
+	not input.changes[0]
 }
 
 # METADATA
@@ -64,7 +64,7 @@ change := {
 } if {
 	input.policy in {"InPlaceIfPossible", "InPlaceOnly"}
 	count(change_obstacle) == 0
-	count(input.changes) > 0
+	input.changes[0]
 }
 
 # METADATA

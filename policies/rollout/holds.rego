@@ -9,22 +9,21 @@ import future.keywords.not
 #   that is malformed still holds: whoever wrote it meant to stop something.
 # labels:
 #   id: rollout.hold
-user_hold := (sound | unsound) | unreadable if {
-	sound := {hold |
+user_hold := (sound | malformed) | unreadable if {
+	sound := {object.union({"rule": concat(".", ["extend.rollout", pkg])}, hold) |
 		some [pkg, wish] in user_sound_wish
-		hold := object.union(
-			{"rule": concat(".", ["extend.rollout", pkg])},
-			object.filter(wish, ["rule", "reason", "message", "where", "pod", "until"]),
-		)
+		hold := {key: value |
+			some key, value in wish
+			key in {"rule", "reason", "message", "where", "pod", "until"}
+			value != ""
+		}
 	}
-	unsound := {hold |
+	malformed := {object.union(user_invalid_hold(pkg), {"pod": pod | pod := wish.pod; is_string(pod)}) |
 		some [pkg, wish] in (user_wish - user_sound_wish)
-		hold := object.union(user_invalid_hold(pkg), {"pod": pod | pod := wish.pod; is_string(pod)})
 	}
-	unreadable := {hold |
+	unreadable := {user_invalid_hold(pkg) |
 		some pkg
 		type_name(data.extend.rollout[pkg].hold) in {"boolean", "null", "number", "string"}
-		hold := user_invalid_hold(pkg)
 	}
 }
 
@@ -32,13 +31,14 @@ user_wish := {[pkg, wish] | some pkg; some wish in data.extend.rollout[pkg].hold
 
 user_sound_wish := {[pkg, wish] |
 	some [pkg, wish] in user_wish
-	is_string(wish.reason)
-	wish.reason != ""
-	is_string(wish.message)
-	wish.message != ""
-	is_string(object.get(wish, "rule", ""))
-	is_string(object.get(wish, "pod", ""))
-	is_string(object.get(wish, "until", ""))
+	is_object(wish)
+	every field in ["reason", "message"] {
+		is_string(wish[field])
+		wish[field] != ""
+	}
+	every field in ["rule", "pod", "until"] {
+		is_string(object.get(wish, field, ""))
+	}
 	where := object.get(wish, "where", {})
 	is_object(where)
 	every dimension, group in where {
@@ -48,10 +48,10 @@ user_sound_wish := {[pkg, wish] |
 }
 
 # A dimension that pods are not told apart by would hold none of them.
-user_dimensions := {"zone", "region"} | object.keys(object.get(input, "groups", {}))
+user_dimensions := {"zone", "region"} | {dimension | some dimension, _ in input.groups}
 
 user_invalid_hold(pkg) := {
 	"rule": concat(".", ["extend.rollout", pkg]),
 	"reason": "InvalidHold",
-	"message": sprintf("The package extend.rollout.%s holds with something that is not a set of objects with the strings reason and message, so it is taken to hold all it may.", [pkg]),
+	"message": sprintf("The package extend.rollout.%s holds with something that is no hold: it needs the strings reason and message, and where only by a known dimension. It is taken to hold all that it could.", [pkg]),
 }

@@ -26,14 +26,10 @@ rank := {
 	"holds": rank_holds,
 }
 
-rank_weights := object.get(input.strategy, "weights", [])
-
-rank_order_keys := object.get(input.strategy, "orderKeys", [])
-
 rank_by := "weight" if {
-	count(rank_weights) > 0
+	is_number(input.strategy.weights[0])
 } else := "order" if {
-	count(rank_order_keys) > 0
+	is_string(input.strategy.orderKeys[0])
 } else := "default"
 
 # METADATA
@@ -56,7 +52,7 @@ rank_keys := [[pod.assigned, pod.phase, pod.ready, pod.readySince, pod.restarts,
 #   id: rollout.rank.weight
 rank_keys := [[weight, pod.assigned, pod.phase, pod.ready, pod.readySince, pod.restarts, pod.created] |
 	some pod in input.pods
-	weight := sum([rank_weights[term] | some term in pod.matches])
+	weight := sum([input.strategy.weights[term] | some term in pod.matches])
 ] if {
 	rank_by == "weight"
 }
@@ -84,17 +80,16 @@ rank_descending := {"default": [3, 4, 5], "weight": [0, 4, 5, 6], "order": [1, 5
 #   order of the package names; a pod it does not name has 0.
 # labels:
 #   id: rollout.rank.lead
-rank_lead := [[object.get(rank_preparing, i, 1)] | some i, _ in input.pods] if {
-	count(rank_users) == 0
-}
+rank_lead := [usual | some _ in input.pods] if {
+	every column in rank_columns {
+		count(column) == 0
+	}
+	usual := [0 | some _ in rank_columns]
+} else := [[object.get(column, pod.name, 0) | some column in rank_columns] | some pod in input.pods]
 
-rank_lead := [array.concat([object.get(rank_preparing, i, 1)], [object.get(ranks, pod.name, 0) | some ranks in rank_users]) |
-	some i, pod in input.pods
-] if {
-	count(rank_users) > 0
-}
+rank_columns := array.concat([rank_preparing], [places | some places in rank_users])
 
-rank_preparing := {i: 0 | some i, pod in input.pods; pod.state == "PreparingUpdate"}
+rank_preparing := {pod.name: -1 | some pod in input.pods; pod.state == "PreparingUpdate"}
 
 # An object, because its values come in the order of its keys.
 rank_users := {pkg: places |
