@@ -1,0 +1,105 @@
+package binaries
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Ensure returns the path of each named program, building those that neither
+// the machine nor the cache has. What it does is told on progress.
+func Ensure(ctx context.Context, cache string, progress io.Writer, names ...string) (map[string]string, error) {
+	programs, err := Select(names...)
+	if err != nil {
+		return nil, err
+	}
+	paths := map[string]string{}
+	var missing []Program
+	for _, program := range programs {
+		if path, ok := locate(ctx, cache, program); ok {
+			paths[program.Name] = path
+		} else {
+			missing = append(missing, program)
+		}
+	}
+	if len(missing) == 0 {
+		return paths, nil
+	}
+	// One builder at a time: two would compile the same packages twice and
+	// fight for memory. Whoever waited finds the work done.
+	unlock, err := Lock(ctx, filepath.Join(cache, "build.lock"), func() {
+		fmt.Fprintln(progress, "another start is building the programs; waiting for it")
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	started := time.Now()
+	for i, program := range missing {
+		path := program.cachePath(cache)
+		paths[program.Name] = path
+		if _, err := os.Stat(path); err == nil {
+			continue
+		}
+		label := fmt.Sprintf("building %s %s (%d of %d)", program.Name, program.Version, i+1, len(missing))
+		if err := withTicker(progress, label, started, func() error { return build(ctx, program, path) }); err != nil {
+			return nil, err
+		}
+	}
+	return paths, nil
+}
+
+func locate(ctx context.Context, cache string, program Program) (string, bool) {
+	// The cache first: asking programs on PATH for their version takes time.
+	path := program.cachePath(cache)
+	if _, err := os.Stat(path); err == nil {
+		return path, true
+	}
+	return installed(ctx, program)
+}
+
+func build(ctx context.Context, program Program, path string) error {
+	source, err := sourceDir(ctx)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("making the cache directory: %w", err)
+	}
+	// A build that is killed half-way must not leave a program that looks done.
+	temporary := fmt.Sprintf("%s.%d", path, os.Getpid())
+	defer os.Remove(temporary)
+	command := exec.CommandContext(ctx, "go", "build", "-mod=readonly", "-trimpath", "-buildvcs=false",
+		"-ldflags", program.linkerFlags(), "-o", temporary, program.Package)
+	command.Dir = filepath.Join(source, program.Module)
+	// Static programs, and no surprises from the caller's settings.
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "PWD="+command.Dir)
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("building %s in %s: %w\n%s", program.Name, command.Dir, err, bytes.TrimSpace(output))
+	}
+	if err := os.Rename(temporary, path); err != nil {
+		return fmt.Errorf("keeping %s: %w", program.Name, err)
+	}
+	return nil
+}
+
+// sourceDir finds test/cluster, whose sub-directories pin the programs.
+func sourceDir(ctx context.Context) (string, error) {
+	command := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", "github.com/regatta-sh/regatta/test/cluster/binaries")
+	output, err := command.Output()
+	if err != nil {
+		var failed *exec.ExitError
+		if errors.As(err, &failed) {
+			return "", fmt.Errorf("finding the Regatta sources (run this inside a checkout): %w: %s", err, bytes.TrimSpace(failed.Stderr))
+		}
+		return "", fmt.Errorf("finding the Regatta sources (is Go installed?): %w", err)
+	}
+	return filepath.Dir(strings.TrimSpace(string(output))), nil
+}

@@ -1,0 +1,126 @@
+// Package controlplane starts etcd, the API server, the controller manager and
+// the scheduler of a cluster as processes on the host.
+package controlplane
+
+import (
+	"fmt"
+
+	"github.com/regatta-sh/regatta/test/cluster/credentials"
+	"github.com/regatta-sh/regatta/test/cluster/process"
+	"github.com/regatta-sh/regatta/test/cluster/state"
+)
+
+// Names of the processes.
+const (
+	Etcd              = "etcd"
+	APIServer         = "kube-apiserver"
+	ControllerManager = "kube-controller-manager"
+	Scheduler         = "kube-scheduler"
+)
+
+// Options tune the control plane.
+type Options struct {
+	// QPS, where not 0, is the rate of requests that the controller manager
+	// and the scheduler allow themselves. By default they keep their own,
+	// which bound how fast pods are created and placed: figures are only
+	// comparable with other clusters at the defaults.
+	QPS int
+}
+
+// Processes lists what to run, in the order in which to start it.
+func Processes(s *state.State, programs map[string]string, options Options) []process.Spec {
+	spec := func(name string, args ...string) process.Spec {
+		return process.Spec{Name: name, Path: programs[name], Args: args, Log: s.Log(name)}
+	}
+	return []process.Spec{
+		spec(Etcd, etcdArgs(s)...),
+		spec(APIServer, apiServerArgs(s)...),
+		spec(ControllerManager, append(controllerManagerArgs(s), qpsArgs(options.QPS)...)...),
+		spec(Scheduler, append(schedulerArgs(s), qpsArgs(options.QPS)...)...),
+	}
+}
+
+func etcdArgs(s *state.State) []string {
+	client := fmt.Sprintf("http://127.0.0.1:%d", s.Ports.Etcd)
+	peer := fmt.Sprintf("http://127.0.0.1:%d", s.Ports.EtcdPeer)
+	return []string{
+		"--data-dir=" + s.Path("etcd"),
+		"--listen-client-urls=" + client,
+		"--advertise-client-urls=" + client,
+		"--listen-peer-urls=" + peer,
+		"--initial-advertise-peer-urls=" + peer,
+		"--initial-cluster=default=" + peer,
+		// Nobody needs the data after a power cut.
+		"--unsafe-no-fsync",
+		"--quota-backend-bytes=8589934592",
+		"--log-level=warn",
+	}
+}
+
+func apiServerArgs(s *state.State) []string {
+	return []string{
+		fmt.Sprintf("--etcd-servers=http://127.0.0.1:%d", s.Ports.Etcd),
+		"--bind-address=" + s.APIServerHost(),
+		fmt.Sprintf("--secure-port=%d", s.Ports.APIServer),
+		// Loopback is refused here, even where nobody else is to connect.
+		"--advertise-address=" + s.Plan.Host().String(),
+		"--service-cluster-ip-range=" + s.Plan.Services().String(),
+		"--tls-cert-file=" + pki(s, credentials.ServerFile),
+		"--tls-private-key-file=" + pki(s, credentials.ServerKeyFile),
+		"--client-ca-file=" + pki(s, credentials.AuthorityFile),
+		"--cert-dir=" + s.Path("pki"),
+		"--token-auth-file=" + tokenFile(s),
+		"--authorization-mode=Node,RBAC",
+		"--enable-admission-plugins=NodeRestriction",
+		"--allow-privileged",
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--service-account-key-file=" + pki(s, credentials.AccountsFile),
+		"--service-account-signing-key-file=" + pki(s, credentials.AccountsKeyFile),
+		// Webhooks and aggregated APIs are called at pod addresses: there is
+		// no kube-proxy on the host that would make service addresses work.
+		"--enable-aggregator-routing",
+		"--kubelet-preferred-address-types=InternalIP",
+		"--audit-policy-file=" + auditPolicyFile(s),
+		"--audit-log-path=" + s.AuditLog(),
+		// A rotated log would be counted from its middle.
+		"--audit-log-maxsize=4096",
+		"--profiling=false",
+	}
+}
+
+func controllerManagerArgs(s *state.State) []string {
+	return []string{
+		"--kubeconfig=" + s.Users["system:kube-controller-manager"],
+		"--leader-elect=false",
+		"--bind-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", s.Ports.ControllerManager),
+		"--cert-dir=" + s.Path("pki", "controller-manager"),
+		// Each controller then writes under its own name in the audit log.
+		"--use-service-account-credentials",
+		"--service-account-private-key-file=" + pki(s, credentials.AccountsKeyFile),
+		"--root-ca-file=" + pki(s, credentials.AuthorityFile),
+		"--cluster-signing-cert-file=" + pki(s, credentials.AuthorityFile),
+		"--cluster-signing-key-file=" + pki(s, credentials.AuthorityKeyFile),
+		"--profiling=false",
+	}
+}
+
+func schedulerArgs(s *state.State) []string {
+	return []string{
+		"--kubeconfig=" + s.Users["system:kube-scheduler"],
+		"--leader-elect=false",
+		"--bind-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", s.Ports.Scheduler),
+		"--cert-dir=" + s.Path("pki", "scheduler"),
+		"--profiling=false",
+	}
+}
+
+func qpsArgs(qps int) []string {
+	if qps == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("--kube-api-qps=%d", qps), fmt.Sprintf("--kube-api-burst=%d", 2*qps)}
+}
+
+func pki(s *state.State, name string) string { return s.Path("pki", name) }

@@ -1,0 +1,104 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/regatta-sh/regatta/test/cluster/state"
+)
+
+// Client returns a client of the API server, with the administrator's rights
+// and no limit of its own.
+func Client(s *state.State) (kubernetes.Interface, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig())
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	config.QPS = -1
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	return client, nil
+}
+
+// Healthy asks etcd and the API server, once.
+func Healthy(ctx context.Context, s *state.State) error {
+	if err := etcdHealthy(ctx, s); err != nil {
+		return err
+	}
+	return apiServerHealthy(ctx, s)
+}
+
+func etcdHealthy(ctx context.Context, s *state.State) error {
+	return get(ctx, fmt.Sprintf("http://127.0.0.1:%d/readyz", s.Ports.Etcd))
+}
+
+func apiServerHealthy(ctx context.Context, s *state.State) error {
+	client, err := Client(s)
+	if err != nil {
+		return err
+	}
+	if _, err := client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx); err != nil {
+		return fmt.Errorf("asking the API server whether it is ready: %w", err)
+	}
+	return nil
+}
+
+func get(ctx context.Context, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return fmt.Errorf("asking %s: %w", url, err)
+	}
+	// No proxy: these are programs on this machine.
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	if err != nil {
+		return fmt.Errorf("asking %s: %w", url, err)
+	}
+	defer response.Body.Close()
+	_, _ = io.Copy(io.Discard, response.Body)
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("asking %s: it answered %s", url, response.Status)
+	}
+	return nil
+}
+
+// WaitForEtcd returns when etcd answers: an API server that is started sooner
+// gives up after twenty seconds on a slow machine.
+func WaitForEtcd(ctx context.Context, s *state.State) error {
+	return Wait(ctx, 30*time.Second, "etcd", func(ctx context.Context) error { return etcdHealthy(ctx, s) })
+}
+
+// WaitForAPIServer returns when the API server is ready to serve.
+func WaitForAPIServer(ctx context.Context, s *state.State) error {
+	return Wait(ctx, 90*time.Second, "the API server", func(ctx context.Context) error { return apiServerHealthy(ctx, s) })
+}
+
+// Wait repeats check until it succeeds, and returns its last error after timeout.
+func Wait(ctx context.Context, timeout time.Duration, what string, check func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var last error
+	for {
+		err := check(ctx)
+		if err == nil {
+			return nil
+		}
+		// That the time is up says less than what was wrong before.
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w", what, last)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,77 @@
+// Package local brings up, looks after and takes down a Kubernetes cluster on
+// this machine. It is what the command is made of, and what tests import.
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/regatta-sh/regatta/test/cluster/addresses"
+	"github.com/regatta-sh/regatta/test/cluster/state"
+)
+
+// Defaults of Options.
+const (
+	DefaultName      = "regatta"
+	DefaultSimulated = 3
+	DefaultZones     = 3
+)
+
+// Options say what Up is to make.
+type Options struct {
+	Name string
+	// Real and Simulated are numbers of nodes. With neither, Up makes
+	// DefaultSimulated simulated nodes, or reuses whatever runs.
+	Real, Simulated int
+	// Zones is the number of zones that the nodes are spread over.
+	Zones int
+	// TaintSimulated keeps pods without a toleration off simulated nodes.
+	TaintSimulated bool
+	// QPS replaces the rate limit of the controller manager and the scheduler.
+	QPS int
+	// Kubeconfig, where set, is a file to add the cluster to.
+	Kubeconfig string
+	// Keep leaves a cluster that failed to come up as it is, to look at.
+	Keep bool
+	// Out is told what happens. Nothing is told if it is nil.
+	Out io.Writer
+}
+
+func (o Options) withDefaults() Options {
+	if o.Name == "" {
+		o.Name = DefaultName
+	}
+	if o.Zones == 0 {
+		o.Zones = DefaultZones
+	}
+	if o.Out == nil {
+		o.Out = io.Discard
+	}
+	return o
+}
+
+func (o Options) validate() error {
+	if err := state.CheckName(o.Name); err != nil {
+		return err
+	}
+	switch {
+	case o.Real < 0 || o.Simulated < 0:
+		return errors.New("the number of nodes cannot be negative")
+	case o.Real > addresses.MaxRealNodes:
+		return fmt.Errorf("%d real nodes are more than the %d that there are addresses for", o.Real, addresses.MaxRealNodes)
+	case o.Simulated > addresses.MaxSimulatedNodes:
+		return fmt.Errorf("%d simulated nodes are more than the %d that there are addresses for", o.Simulated, addresses.MaxSimulatedNodes)
+	case o.Zones < 1 || o.Zones > 26:
+		return fmt.Errorf("the number of zones is %d, and must be between 1 and 26", o.Zones)
+	case o.QPS < 0:
+		return errors.New("the request rate cannot be negative")
+	case o.Real > 0 && os.Geteuid() != 0:
+		return errors.New("real nodes need root: they are network namespaces with a kubelet each; simulated nodes do not")
+	}
+	return nil
+}
+
+// unspecified says that the caller takes any number of nodes.
+func (o Options) unspecified() bool { return o.Real == 0 && o.Simulated == 0 }

@@ -1,0 +1,127 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/regatta-sh/regatta/test/cluster/binaries"
+	"github.com/regatta-sh/regatta/test/cluster/state"
+)
+
+// Up brings up the cluster that options describe. A healthy one of that name
+// is reused, a broken one is removed first.
+func Up(ctx context.Context, options Options) (*Cluster, error) {
+	options = options.withDefaults()
+	if err := options.validate(); err != nil {
+		return nil, err
+	}
+	cache, err := binaries.CacheDir()
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := lockName(ctx, cache, options.Name, options.Out)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	existing, err := reuse(ctx, options)
+	if err != nil || existing != nil {
+		return existing, err
+	}
+	if options.unspecified() {
+		options.Simulated = DefaultSimulated
+	}
+	started := time.Now()
+	programs, err := binaries.Ensure(ctx, cache, options.Out, needed(options)...)
+	if err != nil {
+		return nil, err
+	}
+	directory, err := binaries.Link(cache, programs)
+	if err != nil {
+		return nil, err
+	}
+	prepared, err := prepare(ctx, cache, options)
+	if err != nil {
+		return nil, err
+	}
+	prepared.Programs = directory
+	cluster := &Cluster{State: prepared}
+	if err := cluster.start(ctx, programs, options); err != nil {
+		return nil, errors.Join(err, abandon(ctx, cluster, options))
+	}
+	fmt.Fprintf(options.Out, "cluster %q is up, after %s\n", options.Name, time.Since(started).Round(100*time.Millisecond))
+	return cluster, nil
+}
+
+// needed lists the programs of a cluster, and kubectl for its user.
+func needed(options Options) []string {
+	names := []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd", "kubectl"}
+	if options.Simulated > 0 {
+		names = append(names, "kwok")
+	}
+	if options.Real > 0 {
+		names = append(names, "kubelet", "kube-proxy")
+	}
+	return names
+}
+
+// lockName keeps two commands from working on one cluster at a time. The lock
+// lies in the cache, because the cluster's own directory comes and goes.
+func lockName(ctx context.Context, cache, name string, out io.Writer) (func(), error) {
+	dir, err := state.Dir(name)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(cache, "locks", name+"-"+state.Identifier(dir))
+	return binaries.Lock(ctx, path, func() {
+		fmt.Fprintf(out, "another command is working on the cluster %q; waiting for it\n", name)
+	})
+}
+
+// reuse returns the cluster of that name if it is healthy, and nil, with the
+// way cleared, if there is none.
+func reuse(ctx context.Context, options Options) (*Cluster, error) {
+	dir, err := state.Dir(options.Name)
+	if err != nil {
+		return nil, err
+	}
+	existing, err := Open(options.Name)
+	if errors.Is(err, state.ErrNotFound) {
+		// A crash may have left processes or a directory without a state.
+		return nil, remove(ctx, dir)
+	}
+	if err != nil {
+		fmt.Fprintf(options.Out, "cluster %q is broken (%v); removing it\n", options.Name, err)
+		return nil, remove(ctx, dir)
+	}
+	limited, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := existing.Check(limited); err != nil {
+		fmt.Fprintf(options.Out, "cluster %q is broken (%v); removing it\n", options.Name, err)
+		return nil, remove(ctx, dir)
+	}
+	has := existing.State
+	if !options.unspecified() && (has.Real != options.Real || has.Simulated != options.Simulated) {
+		return nil, fmt.Errorf("cluster %q runs with %d real and %d simulated nodes, not %d and %d: take it down first, or choose another name",
+			options.Name, has.Real, has.Simulated, options.Real, options.Simulated)
+	}
+	if err := existing.merge(options.Kubeconfig); err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(options.Out, "cluster %q is up already, with %d real and %d simulated nodes; using it\n", options.Name, has.Real, has.Simulated)
+	return existing, nil
+}
+
+// abandon removes what a failed start has made, unless it is to be looked at.
+func abandon(ctx context.Context, cluster *Cluster, options Options) error {
+	if options.Keep {
+		fmt.Fprintf(options.Out, "keeping what there is of the cluster; its logs are in %s\n", cluster.State.Path("logs"))
+		return nil
+	}
+	// The caller may have been interrupted, which is no reason to leave a mess.
+	return remove(context.WithoutCancel(ctx), cluster.State.Dir)
+}

@@ -1,0 +1,69 @@
+// Package simulated gives a cluster nodes that do not exist: KWOK answers for
+// their kubelets.
+package simulated
+
+import (
+	_ "embed"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/regatta-sh/regatta/test/cluster/process"
+	"github.com/regatta-sh/regatta/test/cluster/state"
+)
+
+//go:embed stages.yaml
+var stages string
+
+//go:embed status.tmpl
+var statusTemplate string
+
+// Kwok is the name of the process.
+const Kwok = "kwok"
+
+// NodeLabel tells simulated nodes from real ones; see KindSimulated, KindReal.
+const NodeLabel = "regatta.sh/node"
+
+// Values of NodeLabel.
+const (
+	KindSimulated = "simulated"
+	KindReal      = "real"
+)
+
+// configuration returns KWOK's configuration with its stages.
+func configuration(s *state.State) string {
+	return fmt.Sprintf(`apiVersion: config.kwok.x-k8s.io/v1alpha1
+kind: KwokConfiguration
+metadata: {name: %s}
+options:
+  cidr: %s
+  manageNodesWithLabelSelector: %s=%s
+  nodeLeaseDurationSeconds: 40
+  podPlayStageParallelism: 16
+  nodePlayStageParallelism: 4
+  nodeLeaseParallelism: 4
+  podsOnNodeSyncParallelism: 4
+  enableCRDs: []
+---
+%s`, s.Name, s.Plan.SimulatedPods(), NodeLabel, KindSimulated, renderStages())
+}
+
+// renderStages puts the status template where the stages ask for it, indented
+// as the YAML block it stands in.
+func renderStages() string {
+	const mark = "      @STATUS@"
+	lines := strings.Split(strings.TrimSpace(statusTemplate), "\n")
+	return strings.ReplaceAll(stages, mark, "      "+strings.Join(lines, "\n      "))
+}
+
+// Process writes KWOK's configuration and returns how to run it.
+func Process(s *state.State, programs map[string]string) (process.Spec, error) {
+	path := s.Path("kwok.yaml")
+	if err := os.WriteFile(path, []byte(configuration(s)), 0o600); err != nil {
+		return process.Spec{}, fmt.Errorf("writing the configuration of KWOK: %w", err)
+	}
+	return process.Spec{
+		Name: Kwok, Path: programs[Kwok], Log: s.Log(Kwok),
+		Args: []string{"--kubeconfig=" + s.Users[Kwok], "--config=" + path},
+	}, nil
+}

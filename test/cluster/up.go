@@ -1,0 +1,37 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/regatta-sh/regatta/test/cluster/local"
+)
+
+func upCommand() *cobra.Command {
+	options := local.Options{}
+	command := &cobra.Command{
+		Use:   "up",
+		Short: "Bring the cluster up, or use the one that runs",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			options.Name = clusterName(command)
+			options.Out = command.ErrOrStderr()
+			cluster, err := local.Up(command.Context(), options)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(options.Out, "export KUBECONFIG=%s PATH=%s:$PATH\n", cluster.State.Kubeconfig(), cluster.State.Programs)
+			return nil
+		},
+	}
+	flags := command.Flags()
+	flags.IntVar(&options.Real, "real", 0, "number of real nodes, which run pods; needs root")
+	flags.IntVar(&options.Simulated, "simulated", 0, "number of simulated nodes, which only say that they run pods (3 if there are no real ones)")
+	flags.IntVar(&options.Zones, "zones", local.DefaultZones, "number of zones to spread the nodes over")
+	flags.BoolVar(&options.TaintSimulated, "taint-simulated", false, "keep pods without a toleration off simulated nodes")
+	flags.IntVar(&options.QPS, "qps", 0, "request rate of the controller manager and the scheduler (default: Kubernetes' own, 20 and 50)")
+	flags.StringVar(&options.Kubeconfig, "kubeconfig", "", "a kubeconfig file to add the cluster to; down takes it out again")
+	flags.BoolVar(&options.Keep, "keep", false, "do not clean up when the start fails")
+	return command
+}
