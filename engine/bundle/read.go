@@ -1,0 +1,156 @@
+package bundle
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/regatta-sh/regatta/engine/module"
+)
+
+// Limits on what is read: a bundle is text that people wrote.
+const (
+	maxFiles = 2000
+	maxFile  = 1 << 20
+	maxTotal = 8 << 20
+)
+
+// FromFS makes a bundle of a file system. Folders named cases, examples and
+// schemas, and hidden ones, are no part of it.
+func FromFS(name string, fsys fs.FS, opts ...Option) (*Bundle, error) {
+	files := map[string]string{}
+	total := 0
+	err := fs.WalkDir(fsys, ".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		base := path.Base(p)
+		if d.IsDir() {
+			if p != "." && (strings.HasPrefix(base, ".") || slices.Contains([]string{"cases", "examples", "schemas"}, base)) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !belongs(p) {
+			return nil
+		}
+		text, err := readFile(fsys, p)
+		if err != nil {
+			return err
+		}
+		files[p] = text
+		if total += len(text); total > maxTotal || len(files) > maxFiles {
+			return TooLargeError{Name: name}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading bundle %s: %w", name, err)
+	}
+	return FromFiles(name, files, opts...)
+}
+
+func readFile(fsys fs.FS, p string) (string, error) {
+	f, err := fsys.Open(p)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(b) > maxFile {
+		err = TooLargeError{Name: p}
+	}
+	return string(b), err
+}
+
+// TooLargeError says that a bundle, or a file of one, is larger than is read.
+type TooLargeError struct{ Name string }
+
+func (e TooLargeError) Error() string {
+	return fmt.Sprintf("%s is too large: a bundle has at most %d files, %d bytes each and %d together", e.Name, maxFiles, maxFile, maxTotal)
+}
+
+// belongs says whether a file is part of a bundle: a module, or data that has
+// the name OPA expects.
+func belongs(p string) bool {
+	switch path.Base(p) {
+	case "data.json", "data.yaml", "data.yml":
+		return true
+	}
+	return path.Ext(p) == ".rego"
+}
+
+func (b *Bundle) add(p, text string) error {
+	p = path.Clean(strings.TrimPrefix(p, "/"))
+	if !belongs(p) {
+		return nil
+	}
+	if _, ok := b.Files[p]; ok {
+		return module.Problems{{File: p, Row: 1, Col: 1, Message: "the file is there twice"}}
+	}
+	b.Files[p] = text
+	if path.Ext(p) != ".rego" {
+		return b.addData(p, text)
+	}
+	parsed, err := module.Parse(p, text)
+	if err != nil {
+		return err
+	}
+	if module.IsTest(p) {
+		b.Tests[p] = parsed
+	} else {
+		b.Modules[p] = parsed
+	}
+	return nil
+}
+
+// addData puts a document below the folder it is in, as OPA does.
+func (b *Bundle) addData(p, text string) error {
+	wrong := func(format string, args ...any) error {
+		return module.Problems{{File: p, Row: 1, Col: 1, Message: fmt.Sprintf(format, args...)}}
+	}
+	asJSON, err := yaml.YAMLToJSONStrict([]byte(text))
+	if err != nil {
+		return wrong("reading data: %v", err)
+	}
+	var doc map[string]any
+	dec := json.NewDecoder(strings.NewReader(string(asJSON)))
+	dec.UseNumber()
+	if err := dec.Decode(&doc); err != nil {
+		return wrong("reading data: it must be an object: %v", err)
+	}
+	at := b.Data
+	if dir := path.Dir(p); dir != "." {
+		for _, step := range strings.Split(dir, "/") {
+			next, ok := at[step].(map[string]any)
+			if !ok {
+				if at[step] != nil {
+					return wrong("the data at %s is there twice", step)
+				}
+				next = map[string]any{}
+				at[step] = next
+			}
+			at = next
+		}
+	}
+	for k, v := range doc {
+		if _, ok := at[k]; ok {
+			return wrong("the data at %s is there twice", k)
+		}
+		at[k] = v
+	}
+	return nil
+}
+
+func asProblems(err error) (module.Problems, bool) {
+	var ps module.Problems
+	ok := errors.As(err, &ps)
+	return ps, ok
+}

@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/term"
+)
+
+// Decide asks the active policies about a subject. It returns no error: where
+// there is no decision the answer is the fallback of the point, and the outcome
+// of the record is another than decision.Decided.
+//
+// Fields of the question whose terms the caller has already may be given; they
+// must be what the field would have been encoded to.
+func Decide[In, Out any](ctx context.Context, e *Engine, p decision.Point[In, Out], subject decision.Subject, in In, given ...term.Given) (Out, decision.Record) {
+	// The evaluation may go on after its time is over, so it writes to memory
+	// that is read only when it ended.
+	out := new(Out)
+	rec := e.decide(ctx, e.active.Load(), &question{
+		name: p.Name, budget: p.Budget, max: p.MaxResult, subject: subject, in: in, given: given,
+		answer: func(v ast.Value, limit int, pkg string) error {
+			if err := e.codec.Decode(v, out, limit); err != nil {
+				return err
+			}
+			if o, ok := any(out).(decision.Originated); ok {
+				o.From(pkg)
+			}
+			if p.Check == nil {
+				return nil
+			}
+			return p.Check(in, *out)
+		},
+	})
+	if rec.Outcome != decision.Decided {
+		out = new(Out)
+		*out = p.Fallback(in)
+	}
+	rec.Output = *out
+	e.emit(rec)
+	return *out, rec
+}
+
+// DecideOn asks the policies of a snapshot, active or not, about a point whose
+// types are known only at run time. The record goes to no sink. It serves
+// replay, shadow evaluation and tools.
+func DecideOn(ctx context.Context, e *Engine, s *Snapshot, p decision.Any, subject decision.Subject, in any) (any, decision.Record) {
+	out := reflect.New(p.Out)
+	rec := e.decide(ctx, s, &question{
+		name: p.Name, budget: p.Budget, max: p.MaxResult, subject: subject, in: in, aside: true,
+		answer: func(v ast.Value, limit int, pkg string) error {
+			if err := e.codec.Decode(v, out.Interface(), limit); err != nil {
+				return err
+			}
+			if o, ok := out.Interface().(decision.Originated); ok {
+				o.From(pkg)
+			}
+			return p.Check(in, out.Elem().Interface())
+		},
+	})
+	if rec.Outcome == decision.Decided {
+		rec.Output = out.Elem().Interface()
+	} else {
+		rec.Output = p.Fallback(in)
+	}
+	return rec.Output, rec
+}
+
+// question is a decision to be made, without its types.
+type question struct {
+	name    decision.Name
+	budget  time.Duration
+	max     int
+	subject decision.Subject
+	in      any
+	given   []term.Given
+	// aside is true when nobody waits for the answer to act on it: it says
+	// nothing about the active revision.
+	aside bool
+	// answer takes the result; it is called by the goroutine that evaluates.
+	answer func(v ast.Value, limit int, pkg string) error
+}
+
+// decide makes everything of the record but the output.
+func (e *Engine) decide(ctx context.Context, s *Snapshot, q *question) decision.Record {
+	start := e.clock()
+	view := s.view(q.subject)
+	rec := decision.Record{
+		ID: e.lastID.Add(1), Time: start, Point: q.name, Subject: q.subject,
+		Revision: s.revision, Bundles: view.bundles, Input: q.in,
+	}
+	end := func(outcome decision.Outcome, format string, args ...any) decision.Record {
+		rec.Outcome, rec.Duration = outcome, e.clock().Sub(start)
+		if format != "" {
+			rec.Error = fmt.Sprintf(format, args...)
+		}
+		return rec
+	}
+	prepared, err := view.query(ctx, q.name)
+	if err != nil {
+		return end(decision.Failed, "%v", err)
+	}
+	if !prepared.defined {
+		return end(decision.Undefined, "no policy defines %s", q.name)
+	}
+	input, err := e.codec.Encode(q.in, q.given...)
+	if err != nil {
+		return end(decision.Failed, "%v", err)
+	}
+	ev := newEvaluation(prepared, input, q)
+	outcome, err := e.run(ctx, ev)
+	if ev.late && !q.aside {
+		e.suspect(s, ev)
+	}
+	if outcome != decision.TimedOut {
+		rec.Rules = ids(ev.labels())
+	}
+	if err != nil {
+		return end(outcome, "%v", err)
+	}
+	return end(outcome, "")
+}
+
+func (e *Engine) emit(rec decision.Record) {
+	for _, s := range e.sinks {
+		s.Record(rec)
+	}
+}

@@ -1,0 +1,92 @@
+package decision
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+)
+
+// Any is a Point whose types are known only while the program runs: for tools
+// that treat every point alike, such as replay, schemas and the command line.
+type Any struct {
+	Name      Name
+	Budget    time.Duration
+	MaxResult int
+	In, Out   reflect.Type
+	// Fallback and Check take and give values of In and Out, not pointers.
+	// Check is never nil here.
+	Fallback func(in any) any
+	Check    func(in, out any) error
+}
+
+// Any forgets the types of the point.
+func (p Point[In, Out]) Any() Any {
+	return Any{
+		Name: p.Name, Budget: p.Budget, MaxResult: p.MaxResult,
+		In: reflect.TypeFor[In](), Out: reflect.TypeFor[Out](),
+		Fallback: func(in any) any {
+			typed, _ := in.(In) // of another type there is nothing to go by
+			return p.Fallback(typed)
+		},
+		Check: func(in, out any) error {
+			i, ok := in.(In)
+			o, ok2 := out.(Out)
+			if !ok || !ok2 {
+				return fmt.Errorf("the question is a %T and the answer a %T, want %s and %s", in, out, reflect.TypeFor[In](), reflect.TypeFor[Out]())
+			}
+			if p.Check == nil {
+				return nil
+			}
+			return p.Check(i, o)
+		},
+	}
+}
+
+// All lists every decision point there is.
+func All() []Any {
+	return []Any{
+		RolloutChange().Any(),
+		RolloutPlan().Any(),
+		RolloutRank().Any(),
+		RolloutRows().Any(),
+		RolloutScale().Any(),
+	}
+}
+
+// Find is the point of a name.
+func Find(name Name) (Any, bool) {
+	for _, p := range All() {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	return Any{}, false
+}
+
+// Domain is the part of a name before the slash.
+func (n Name) Domain() string {
+	domain, _, _ := strings.Cut(string(n), "/")
+	return domain
+}
+
+// Originated is an answer whose parts say which rule they are from. The engine
+// tells it the package to name where a policy named no rule.
+type Originated interface{ From(pkg string) }
+
+func from(holds []Hold, pkg string) {
+	for i := range holds {
+		if holds[i].Rule == "" {
+			holds[i].Rule = pkg
+		}
+	}
+}
+
+// From implements Originated.
+func (o *PlanOutput) From(pkg string) { from(o.Holds, pkg) }
+
+// From implements Originated.
+func (o *RankOutput) From(pkg string) { from(o.Holds, pkg) }
+
+// From implements Originated.
+func (o *ScaleOutput) From(pkg string) { from(o.Holds, pkg) }

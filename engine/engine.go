@@ -1,0 +1,122 @@
+// Package engine answers decision points with Rego policies. It is a library:
+// it knows nothing of Kubernetes, and nothing of what the decisions are about.
+//
+//	e, err := engine.New(policies.FS)
+//	plan, record := engine.Decide(ctx, e, decision.RolloutPlan(), subject, facts)
+//
+// A decision always comes, and in time: when no policy could make it, it is the
+// fallback of the point, and the record says why.
+package engine
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"sync"
+	"sync/atomic"
+
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/term"
+)
+
+// Engine has the active policies. Its methods may be called by many goroutines.
+type Engine struct {
+	options
+	builtin *bundle.Bundle
+	codec   *term.Codec
+	active  atomic.Pointer[Snapshot]
+	lastID  atomic.Uint64
+	workers *workers
+	watch   watchdog
+
+	mu       sync.Mutex // held while the active snapshot is changed
+	base     *Snapshot  // the built-in policies alone
+	previous *Snapshot  // what was active before, and good
+}
+
+// New makes an engine of the built-in policies. It fails only when these do not
+// compile.
+func New(builtin fs.FS, opts ...Option) (*Engine, error) {
+	b, err := bundle.FromFS("builtin", builtin, bundle.AsBuiltin())
+	if err != nil {
+		return nil, fmt.Errorf("loading the built-in policies: %w", err)
+	}
+	e := &Engine{options: defaults(), builtin: b, codec: &term.Codec{}}
+	for _, o := range opts {
+		o(&e.options)
+	}
+	e.workers = newWorkers(e.parallel)
+	if e.base, err = e.Compile(context.Background(), nil); err != nil {
+		return nil, fmt.Errorf("loading the built-in policies: %w", err)
+	}
+	e.active.Store(e.base)
+	return e, nil
+}
+
+// Compile makes a snapshot of users' bundles on top of the built-in policies,
+// without making it active.
+func (e *Engine) Compile(ctx context.Context, set bundle.Set) (*Snapshot, error) {
+	return compile(ctx, e.builtin, set, e.points)
+}
+
+// Activate compiles users' bundles and makes them decide from now on. Decisions
+// that are under way are not touched.
+func (e *Engine) Activate(ctx context.Context, set bundle.Set) error {
+	s, err := e.Compile(ctx, set)
+	if err != nil {
+		return fmt.Errorf("activating bundles: %w", err)
+	}
+	return e.Swap(s)
+}
+
+// Swap makes a compiled snapshot the active one. A revision that was rolled
+// back does not come back: that would only repeat what happened.
+func (e *Engine) Swap(s *Snapshot) error {
+	changed, err := e.swap(s)
+	if changed { // not under the lock: an observer may call the engine
+		e.each(func(o Observer) { o.Activated(s.revision) })
+	}
+	return err
+}
+
+func (e *Engine) swap(s *Snapshot) (changed bool, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.watch.banned(s.revision) {
+		return false, RolledBackError{Revision: s.revision}
+	}
+	old := e.active.Load()
+	if old.revision == s.revision {
+		return false, nil
+	}
+	e.previous = old
+	e.watch.reset()
+	e.active.Store(s)
+	return true, nil
+}
+
+// RolledBackError refuses a revision that the watchdog rolled back before.
+type RolledBackError struct{ Revision string }
+
+func (err RolledBackError) Error() string {
+	return fmt.Sprintf("revision %s was rolled back because its decisions did not end in time; change a bundle to try again", err.Revision)
+}
+
+// Snapshot is what is active now.
+func (e *Engine) Snapshot() *Snapshot { return e.active.Load() }
+
+// Builtin is the snapshot of the built-in policies alone.
+func (e *Engine) Builtin() *Snapshot { return e.base }
+
+// Defines says whether any policy answers a point for the subject, for points
+// that are opt-in.
+func (e *Engine) Defines(name decision.Name, subject decision.Subject) bool {
+	return e.active.Load().Defines(name, subject)
+}
+
+// Codec encodes facts for this engine, for callers that keep terms.
+func (e *Engine) Codec() *term.Codec { return e.codec }
+
+// Close ends the goroutines that evaluate. Decisions after it are fallbacks.
+func (e *Engine) Close() { e.workers.close() }

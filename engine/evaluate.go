@@ -1,0 +1,155 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/metrics"
+	"sync/atomic"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	opametrics "github.com/open-policy-agent/opa/v1/metrics"
+	"github.com/open-policy-agent/opa/v1/rego"
+	"github.com/open-policy-agent/opa/v1/topdown"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// evaluation is one run of a query. All but stop and done belong to the
+// goroutine that runs it until done is closed.
+type evaluation struct {
+	query   *query
+	input   ast.Value
+	ask     *question
+	rules   topdown.EvaluatedRuleTracker
+	outcome decision.Outcome
+	err     error
+
+	started bool // these belong to the one who waits
+	late    bool // it had its time, and did not use it well
+	stop    brake
+	done    chan struct{}
+}
+
+// brake stops an evaluation. OPA looks at it at every expression, and inside
+// those built-ins that take long.
+type brake struct{ pulled atomic.Bool }
+
+func (b *brake) Cancel()         { b.pulled.Store(true) }
+func (b *brake) Cancelled() bool { return b.pulled.Load() }
+
+func newEvaluation(q *query, input ast.Value, ask *question) *evaluation {
+	return &evaluation{query: q, input: input, ask: ask, done: make(chan struct{})}
+}
+
+func (ev *evaluation) labels() []map[string]any { return ev.rules.Labels }
+
+// evaluate is called by a worker.
+func (ev *evaluation) evaluate() {
+	defer close(ev.done)
+	defer func() {
+		if p := recover(); p != nil {
+			ev.outcome, ev.err = decision.Failed, fmt.Errorf("evaluating: panic: %v", p)
+		}
+	}()
+	if ev.stop.Cancelled() { // waited too long for a worker
+		ev.outcome, ev.err = decision.TimedOut, errNoWorker
+		return
+	}
+	rs, err := ev.query.prepared.Eval(context.Background(),
+		rego.EvalParsedInput(ev.input),
+		rego.EvalTransaction(ev.query.txn),
+		rego.EvalExternalCancel(&ev.stop),
+		rego.EvalMetrics(opametrics.NoOp()),
+		rego.EvalEvaluatedRuleTracker(&ev.rules),
+	)
+	switch {
+	case err != nil && topdown.IsCancel(err):
+		ev.outcome, ev.err = decision.TimedOut, err
+	case err != nil:
+		ev.outcome, ev.err = decision.Failed, fmt.Errorf("evaluating: %w", err)
+	case len(rs) == 0 || len(rs[0].Expressions) == 0:
+		ev.outcome, ev.err = decision.Undefined, fmt.Errorf("the policy has no answer for this input")
+	default:
+		limit := ev.ask.max
+		if limit == 0 {
+			limit = decision.DefaultMaxResult
+		}
+		ev.outcome = decision.Decided
+		if err := ev.ask.answer(rs[0].Expressions[0].Value.(ast.Value), limit, ev.query.path); err != nil {
+			ev.outcome, ev.err = decision.Failed, fmt.Errorf("reading the answer: %w", err)
+		}
+	}
+}
+
+var errNoWorker = errors.New("too many decisions were waiting")
+
+// sample is how often a long evaluation's memory is looked at.
+const sample = 20 * time.Millisecond
+
+// run waits for an evaluation, but not longer than its budget.
+func (e *Engine) run(ctx context.Context, ev *evaluation) (decision.Outcome, error) {
+	deadline := time.Now().Add(ev.ask.budget)
+	timer := time.NewTimer(min(sample, ev.ask.budget))
+	defer timer.Stop()
+	var heap uint64
+	queue := e.workers.queue(ev)
+	for {
+		select {
+		case <-ev.done:
+			return ev.outcome, ev.err
+		case queue <- ev:
+			queue, ev.started = nil, true
+		case <-ctx.Done():
+			e.giveUp(ev)
+			return decision.TimedOut, fmt.Errorf("nobody waited for the answer: %w", context.Cause(ctx))
+		case <-timer.C:
+			left := time.Until(deadline)
+			now := heapBytes()
+			if heap == 0 {
+				heap = now
+			}
+			if grown := now - heap; now > heap && grown > e.memory {
+				ev.late = true
+				e.giveUp(ev)
+				return decision.TimedOut, fmt.Errorf("the evaluation was given up: memory grew by %d MiB meanwhile", grown>>20)
+			}
+			if left <= 0 {
+				if !ev.started {
+					return decision.TimedOut, errNoWorker
+				}
+				ev.late = true
+				e.giveUp(ev)
+				return decision.TimedOut, fmt.Errorf("no answer within %s", ev.ask.budget)
+			}
+			timer.Reset(min(sample, left))
+		}
+	}
+}
+
+// giveUp tells an evaluation to stop, and watches whether it does.
+func (e *Engine) giveUp(ev *evaluation) {
+	ev.stop.Cancel()
+	if !ev.started {
+		return
+	}
+	time.AfterFunc(e.grace, func() {
+		select {
+		case <-ev.done:
+			return
+		default:
+		}
+		e.workers.lost()
+		e.each(func(o Observer) { o.Stuck(ev.ask.name, 1) })
+		<-ev.done // this goroutine waits as long as the stuck one runs
+		e.workers.found()
+		e.each(func(o Observer) { o.Stuck(ev.ask.name, -1) })
+	})
+}
+
+func heapBytes() uint64 {
+	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
+}

@@ -1,0 +1,197 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+func sorted(list []string) string {
+	list = slices.Clone(list)
+	slices.Sort(list)
+	return strings.Join(list, " ")
+}
+
+// crossProduct never ends in anybody's lifetime.
+const crossProduct = `package extend.test.slow
+hold contains {"reason": "Slow", "message": "m"} if {
+	r := numbers.range(1, 2000)
+	some a in r; some b in r; some c in r; some d in r
+	a + b + c + d == 0
+}
+`
+
+func TestHostilePoliciesCostTheDeadlineAtMost(t *testing.T) {
+	for name, source := range map[string]string{
+		"a cross product": crossProduct,
+		"a comprehension without an end": `package extend.test.x
+hold contains {"reason": "X", "message": "m"} if count([1 | some a in numbers.range(1, 100000); some b in numbers.range(1, 100000)]) == 0`,
+		"a range that is longer than memory": `package extend.test.x
+hold contains {"reason": "X", "message": "m"} if count(numbers.range(1, 100000000000)) == 0`,
+		"text that doubles": `package extend.test.x
+s0 := "0123456789"
+s1 := concat("", [s0,s0,s0,s0,s0,s0,s0,s0,s0,s0,s0,s0,s0,s0,s0,s0])
+s2 := concat("", [s1,s1,s1,s1,s1,s1,s1,s1,s1,s1,s1,s1,s1,s1,s1,s1])
+s3 := concat("", [s2,s2,s2,s2,s2,s2,s2,s2,s2,s2,s2,s2,s2,s2,s2,s2])
+s4 := concat("", [s3,s3,s3,s3,s3,s3,s3,s3,s3,s3,s3,s3,s3,s3,s3,s3])
+s5 := concat("", [s4,s4,s4,s4,s4,s4,s4,s4,s4,s4,s4,s4,s4,s4,s4,s4])
+s6 := concat("", [s5,s5,s5,s5,s5,s5,s5,s5,s5,s5,s5,s5,s5,s5,s5,s5])
+s7 := concat("", [s6,s6,s6,s6,s6,s6,s6,s6,s6,s6,s6,s6,s6,s6,s6,s6])
+hold contains {"reason": "X", "message": s7}`,
+		"functions that call each other a billion times": `package extend.test.x
+f(x) := x
+g(x) := [f(i + x) | some i in numbers.range(1, 1000)]
+h(x) := [g(i + x) | some i in numbers.range(1, 1000)]
+hold contains {"reason": "X", "message": "m"} if count([h(i) | some i in numbers.range(1, 1000)]) == 0`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEngine(t, builtin, engine.WithGrace(200*time.Millisecond), engine.WithMemory(256<<20))
+			if err := e.Activate(context.Background(), bundle.Set{platform(t, "hostile", source)}); err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			got, rec := engine.Decide(context.Background(), e, point(), subject(), facts{N: 1})
+			if took := time.Since(start); took > point().Budget+200*time.Millisecond {
+				t.Errorf("it took %s", took)
+			}
+			if rec.Outcome != decision.TimedOut && rec.Outcome != decision.Failed || got.Total != -1 {
+				t.Errorf("got %+v, %s %s", got, rec.Outcome, rec.Error)
+			}
+		})
+	}
+}
+
+func TestTheThirdLateDecisionRollsBack(t *testing.T) {
+	w := newWatcher()
+	e := newEngine(t, builtin, engine.WithObserver(w), engine.WithGrace(50*time.Millisecond))
+	good := bundle.Set{platform(t, "good", freeze)}
+	if err := e.Activate(context.Background(), good); err != nil {
+		t.Fatal(err)
+	}
+	goodRevision := e.Snapshot().Revision()
+	bad := bundle.Set{platform(t, "good", freeze), platform(t, "slow", crossProduct)}
+	if err := e.Activate(context.Background(), bad); err != nil {
+		t.Fatal(err)
+	}
+	badRevision := e.Snapshot().Revision()
+	p := point()
+	p.Budget = 50 * time.Millisecond
+	late := 0
+	for e.Snapshot().Revision() == badRevision && late < 100 {
+		if _, rec := engine.Decide(context.Background(), e, p, subject(), facts{N: 1}); rec.Outcome == decision.TimedOut {
+			late++
+		}
+	}
+	if late < 3 || late == 100 {
+		t.Errorf("rolled back after %d late decisions", late)
+	}
+	if got := e.Snapshot().Revision(); got != goodRevision {
+		t.Errorf("rolled back to %s, want the previous one, %s", got, goodRevision)
+	}
+	select {
+	case <-w.changed:
+	case <-time.After(5 * time.Second):
+		t.Fatal("nobody was told")
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.rollbacks) != 1 || w.rollbacks[0].From != badRevision || w.rollbacks[0].To != goodRevision || w.rollbacks[0].Point != "test/go" {
+		t.Errorf("rollbacks %+v", w.rollbacks)
+	}
+	if _, rec := engine.Decide(context.Background(), e, p, subject(), facts{N: 1}); rec.Outcome != decision.Decided {
+		t.Errorf("after the rollback: %+v", rec)
+	}
+	var refused engine.RolledBackError
+	if err := e.Activate(context.Background(), bad); !errors.As(err, &refused) {
+		t.Errorf("it came back: %v", err)
+	}
+}
+
+func TestALateBuiltinPolicyBlamesNobody(t *testing.T) {
+	slow := strings.Replace(crossProduct, "extend.test.slow", "test", 1) + "\ngo := {\"go\": count(hold) == 0, \"total\": 1, \"holds\": []}"
+	e := newEngine(t, slow, engine.WithGrace(20*time.Millisecond))
+	if err := e.Activate(context.Background(), bundle.Set{platform(t, "good", freeze)}); err != nil {
+		t.Fatal(err)
+	}
+	revision := e.Snapshot().Revision()
+	p := point()
+	p.Budget = 10 * time.Millisecond
+	for range 10 {
+		engine.Decide(context.Background(), e, p, subject(), facts{})
+		time.Sleep(20 * time.Millisecond)
+	}
+	if got := e.Snapshot().Revision(); got != revision {
+		t.Errorf("rolled back to %s", got)
+	}
+}
+
+func TestACallerThatLeavesGetsTheFallback(t *testing.T) {
+	e := newEngine(t, builtin)
+	if err := e.Activate(context.Background(), bundle.Set{platform(t, "slow", crossProduct)}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	got, rec := engine.Decide(ctx, e, point(), subject(), facts{})
+	if rec.Outcome != decision.TimedOut || got.Total != -1 || !strings.Contains(rec.Error, "nobody waited") {
+		t.Errorf("got %+v, %+v", got, rec)
+	}
+}
+
+func TestSwappingWhileDeciding(t *testing.T) {
+	e := newEngine(t, builtin)
+	sets := []bundle.Set{nil, {platform(t, "freeze", freeze)}, {platform(t, "o", "package override.test\ngo := {\"go\": true, \"total\": 7, \"holds\": []}")}}
+	want := map[string]int{}
+	for _, s := range sets {
+		snapshot, err := e.Compile(context.Background(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[snapshot.Revision()] = 1
+	}
+	want[mustCompile(t, e, sets[2]).Revision()] = 7
+	stop := make(chan struct{})
+	var swapping, deciding sync.WaitGroup
+	swapping.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if err := e.Activate(context.Background(), sets[i%len(sets)]); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for range 4 {
+		deciding.Go(func() {
+			for range 300 {
+				got, rec := engine.Decide(context.Background(), e, point(), subject(), facts{N: 1})
+				if rec.Outcome == decision.Decided && got.Total != want[rec.Revision] {
+					t.Errorf("revision %s said %d", rec.Revision, got.Total)
+				}
+			}
+		})
+	}
+	deciding.Wait()
+	close(stop)
+	swapping.Wait()
+}
+
+func mustCompile(t *testing.T, e *engine.Engine, s bundle.Set) *engine.Snapshot {
+	t.Helper()
+	out, err := e.Compile(context.Background(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

@@ -1,0 +1,74 @@
+package module
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+// LabelID is the label that names a rule in records and explanations.
+const LabelID = "id"
+
+// label sees to it that every rule has an id: rules without one get the path of
+// their package. OPA only records rules that have a label, and an annotation
+// cannot be attached to a parsed package, so a module that has nothing but the
+// annotation is compiled along.
+//
+// Packages below data.lib are left out: a shared helper explains nothing.
+func label(modules map[string]*ast.Module) error {
+	scoped := map[string]bool{}
+	for _, m := range modules {
+		if path := PackagePath(m); labelled(path) {
+			scoped[path] = scoped[path] || packageScope(m) != nil
+		}
+	}
+	for path, has := range scoped {
+		if has {
+			continue
+		}
+		file := "label:" + path
+		m, err := Parse(file, fmt.Sprintf("# METADATA\n# scope: package\n# labels:\n#   id: %q\npackage %s\n", path, path))
+		if err != nil {
+			return fmt.Errorf("labelling package %s: %w", path, err)
+		}
+		modules[file] = m
+	}
+	return nil
+}
+
+// labelPackage gives the package's own annotation an id if it has none. It
+// writes to the module, so only Parse, who made it, may call it.
+func labelPackage(m *ast.Module) {
+	a, path := packageScope(m), PackagePath(m)
+	if a == nil || !labelled(path) {
+		return
+	}
+	if a.Labels == nil {
+		a.Labels = map[string]any{}
+	}
+	if _, ok := a.Labels[LabelID]; !ok {
+		a.Labels[LabelID] = path
+	}
+}
+
+func labelled(path string) bool {
+	return path != "" && path != "lib" && !strings.HasPrefix(path, "lib.")
+}
+
+func packageScope(m *ast.Module) *ast.Annotations {
+	for _, a := range m.Annotations {
+		if a.Scope == "package" {
+			return a
+		}
+	}
+	return nil
+}
+
+// PackagePath is the package of a module as policies write it, without "data".
+func PackagePath(m *ast.Module) string {
+	if m.Package == nil || len(m.Package.Path) < 2 {
+		return ""
+	}
+	return strings.TrimPrefix(m.Package.Path.String(), "data.")
+}

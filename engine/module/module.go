@@ -1,0 +1,144 @@
+// Package module reads Rego modules and compiles them, the one way everywhere:
+// the engine, the gate and the command line must never disagree about what a
+// policy means.
+package module
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+// Parse reads one module as Rego v2. Under v1 `not f(input.missing)` is
+// undefined, so that a deny rule fails open without a word; under v2 it is true.
+func Parse(file, source string) (*ast.Module, error) {
+	parsed, err := ast.ParseModuleWithOpts(file, source, ast.ParserOptions{
+		Capabilities:      Capabilities(),
+		RegoVersion:       ast.RegoV2,
+		ProcessAnnotation: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("parsing module: %w", problems(file, err))
+	}
+	if parsed == nil {
+		return nil, fmt.Errorf("parsing module: %w", Problems{{File: file, Row: 1, Col: 1, Message: "the file is empty"}})
+	}
+	labelPackage(parsed)
+	return parsed, nil
+}
+
+// IsTest says whether a file holds tests, which are not part of the policy.
+func IsTest(file string) bool { return strings.HasSuffix(file, "_test.rego") }
+
+// Compile compiles modules together, strictly.
+func Compile(modules map[string]*ast.Module, opts ...Option) (*ast.Compiler, error) {
+	cfg := config{}
+	for _, o := range opts {
+		o(&cfg)
+	}
+	all := make(map[string]*ast.Module, len(modules))
+	for file, m := range modules {
+		all[file] = m
+	}
+	if err := label(all); err != nil {
+		return nil, err
+	}
+	c := ast.NewCompiler().
+		WithDefaultRegoVersion(ast.RegoV2).
+		WithCapabilities(Capabilities()).
+		WithStrict(true).
+		WithEnablePrintStatements(cfg.print).
+		SetErrorLimit(50)
+	if cfg.schemas != nil {
+		c = c.WithSchemas(cfg.schemas).WithUseTypeCheckAnnotations(true)
+	}
+	c.Compile(all)
+	if c.Failed() {
+		return nil, fmt.Errorf("compiling modules: %w", problems("", c.Errors))
+	}
+	return c, nil
+}
+
+// Option changes how modules are compiled.
+type Option func(*config)
+
+type config struct {
+	schemas *ast.SchemaSet
+	print   bool
+}
+
+// WithSchemas checks references to the input against schemas.
+func WithSchemas(s *ast.SchemaSet) Option { return func(c *config) { c.schemas = s } }
+
+// WithPrint keeps calls of print, which tests may use.
+func WithPrint() Option { return func(c *config) { c.print = true } }
+
+// Problem is something wrong with a policy, and where.
+type Problem struct {
+	File    string `json:"file"`
+	Row     int    `json:"row"`
+	Col     int    `json:"col"`
+	Message string `json:"message"`
+}
+
+func (p Problem) String() string { return p.Place() + ": " + p.Message }
+
+// Place is file:row:col.
+func (p Problem) Place() string { return fmt.Sprintf("%s:%d:%d", p.File, p.Row, p.Col) }
+
+// Problems are all that is wrong, in the order of the files.
+type Problems []Problem
+
+func (ps Problems) Error() string {
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// At makes a problem of a place in a module.
+func At(loc *ast.Location, format string, args ...any) Problem {
+	p := Problem{Message: fmt.Sprintf(format, args...), Row: 1, Col: 1}
+	if loc != nil {
+		p.File, p.Row, p.Col = loc.File, max(loc.Row, 1), max(loc.Col, 1)
+	}
+	return p
+}
+
+// problems turns OPA's errors into ours; what has no place is put at the start
+// of the file.
+func problems(file string, err error) Problems {
+	var list ast.Errors
+	var one *ast.Error
+	switch {
+	case errors.As(err, &list):
+	case errors.As(err, &one):
+		list = ast.Errors{one}
+	default:
+		return Problems{{File: file, Row: 1, Col: 1, Message: err.Error()}}
+	}
+	out := make(Problems, 0, len(list))
+	for _, e := range list {
+		p := At(e.Location, "%s: %s", e.Code, e.Message)
+		if p.File == "" {
+			p.File = file
+		}
+		if e.Details != nil {
+			for _, line := range e.Details.Lines() {
+				p.Message += "; " + strings.TrimSpace(line)
+			}
+		}
+		out = append(out, p)
+	}
+	slices.SortStableFunc(out, func(a, b Problem) int {
+		if c := strings.Compare(a.File, b.File); c != 0 {
+			return c
+		}
+		return a.Row - b.Row
+	})
+	return out
+}

@@ -1,0 +1,70 @@
+package module_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/rego"
+
+	"github.com/regatta-sh/regatta/engine/module"
+)
+
+func TestADenyRuleDoesNotFailOpen(t *testing.T) {
+	for name, source := range map[string]string{
+		"a negated call of a function over a missing field denies": `package p
+deny if not allowed(input.missing)
+allowed(x) if x == "yes"`,
+		"a negated built-in over a missing field denies": `package p
+deny if not startswith(input.missing, "a")`,
+		"a negated comparison of a missing field denies": `package p
+deny if not input.missing == "a"`,
+		"the import of the keyword is allowed and changes nothing": `package p
+import future.keywords.not
+deny if not startswith(input.missing, "a")`,
+		"the import of v1 does not bring v1's meaning back": `package p
+import rego.v1
+deny if not startswith(input.missing, "a")`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			parsed, err := module.Parse("p.rego", source)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := module.Compile(map[string]*ast.Module{"p.rego": parsed})
+			if err != nil {
+				t.Fatal(err)
+			}
+			rs, err := rego.New(rego.Compiler(c), rego.Query("data.p.deny"), rego.Input(map[string]any{})).Eval(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !rs.Allowed() {
+				t.Errorf("the rule does not deny: %v", rs)
+			}
+		})
+	}
+}
+
+func TestErrorsNameTheirPlace(t *testing.T) {
+	for name, tc := range map[string]struct{ source, want string }{
+		"a syntax error":              {"package p\n\nx if {", "p.rego:3:"},
+		"an unknown function":         {"package p\nx := nope(1)", "p.rego:2:6: rego_type_error: undefined function nope"},
+		"an unused variable (strict)": {"package p\nx if { y := 1; true }", "p.rego:2:8: "},
+		"the network is out of reach": {`package p` + "\n" + `x := http.send({})`, "undefined function http.send"},
+		"the clock is out of reach":   {"package p\nx := time.now_ns()", "undefined function time.now_ns"},
+		"an empty file":               {"", "p.rego:1:1: "},
+		"only a comment":              {"# nothing", "p.rego:1:1: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			parsed, err := module.Parse("p.rego", tc.source)
+			if err == nil {
+				_, err = module.Compile(map[string]*ast.Module{"p.rego": parsed})
+			}
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}

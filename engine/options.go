@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// Option changes how an engine works.
+type Option func(*options)
+
+type options struct {
+	clock     func() time.Time
+	sinks     []Sink
+	observers []Observer
+	points    []decision.Name
+	parallel  int
+	grace     time.Duration
+	memory    uint64
+}
+
+func defaults() options {
+	o := options{
+		clock:    time.Now,
+		parallel: max(4*runtime.GOMAXPROCS(0), 16),
+		grace:    time.Second,
+		memory:   512 << 20,
+	}
+	for _, p := range decision.All() {
+		o.points = append(o.points, p.Name)
+	}
+	return o
+}
+
+func (o *options) each(f func(Observer)) {
+	for _, obs := range o.observers {
+		f(obs)
+	}
+}
+
+// Sink takes the records of decisions. It is called by whoever asked for the
+// decision, so it must be quick and must not block.
+type Sink interface{ Record(decision.Record) }
+
+// Observer is told what happens to the engine itself, for metrics and events.
+type Observer interface {
+	// Activated is called when another revision decides.
+	Activated(revision string)
+	// Stuck is called with 1 when an evaluation does not end after it was told
+	// to, and with -1 when it ends after all.
+	Stuck(point decision.Name, delta int)
+	// RolledBack is called when the watchdog gave up on a revision.
+	RolledBack(Rollback)
+}
+
+// WithClock sets the clock that records carry. Policies never see it.
+func WithClock(now func() time.Time) Option { return func(o *options) { o.clock = now } }
+
+// WithSink adds a sink for records.
+func WithSink(s Sink) Option { return func(o *options) { o.sinks = append(o.sinks, s) } }
+
+// WithObserver adds an observer.
+func WithObserver(obs Observer) Option {
+	return func(o *options) { o.observers = append(o.observers, obs) }
+}
+
+// WithPoints replaces the points that are prepared ahead of the first question;
+// without it these are the points of package decision.
+func WithPoints(names ...decision.Name) Option { return func(o *options) { o.points = names } }
+
+// WithParallel sets how many evaluations run at a time.
+func WithParallel(n int) Option { return func(o *options) { o.parallel = max(n, 1) } }
+
+// WithGrace sets how long after its budget an evaluation counts as stuck.
+func WithGrace(d time.Duration) Option { return func(o *options) { o.grace = d } }
+
+// WithMemory sets by how many bytes the heap may grow during an evaluation. It
+// is a guard against policies that explode, looked at every 20 ms.
+func WithMemory(bytes uint64) Option { return func(o *options) { o.memory = bytes } }

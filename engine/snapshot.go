@@ -1,0 +1,204 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/rego"
+	"github.com/open-policy-agent/opa/v1/storage"
+	"github.com/open-policy-agent/opa/v1/storage/inmem"
+
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/module"
+)
+
+// Snapshot is one revision of all policies, compiled. It never changes, so
+// decisions that are under way when another becomes active end as they began.
+type Snapshot struct {
+	revision string
+	set      bundle.Set
+	cluster  *view
+	// tenants has the namespaces with bundles of their own. Such a bundle can
+	// only hold in its namespace because it exists nowhere else.
+	tenants map[string]*view
+}
+
+// view is what decides in one namespace, or in all that have no bundles.
+type view struct {
+	revision string
+	bundles  []string
+	compiler *ast.Compiler
+	store    storage.Store
+	txn      storage.Transaction
+	labels   map[string]*ruleInfo
+	mu       sync.RWMutex
+	queries  map[decision.Name]*query
+}
+
+// query is a prepared entrypoint; the zero value is one that nobody defines.
+type query struct {
+	prepared rego.PreparedEvalQuery
+	txn      storage.Transaction
+	path     string // of the package, e.g. rollout or override.rollout
+	defined  bool
+}
+
+// Compile makes a snapshot of the built-in bundle and a set of others.
+func compile(ctx context.Context, builtin *bundle.Bundle, set bundle.Set, points []decision.Name) (*Snapshot, error) {
+	if err := append(bundle.Set{builtin}, set...).Conflicts(); err != nil {
+		return nil, err
+	}
+	s := &Snapshot{revision: builtin.Revision, set: set, tenants: map[string]*view{}}
+	if len(set) > 0 {
+		s.revision = append(bundle.Set{builtin}, set...).Revision()
+	}
+	var err error
+	if s.cluster, err = newView(ctx, s.revision, builtin, set.For("")); err != nil {
+		return nil, err
+	}
+	for _, ns := range set.Namespaces() {
+		if s.tenants[ns], err = newView(ctx, s.revision, builtin, set.For(ns)); err != nil {
+			return nil, fmt.Errorf("compiling for namespace %s: %w", ns, err)
+		}
+	}
+	for _, p := range points {
+		if _, err := s.cluster.query(ctx, p); err != nil {
+			return nil, err
+		}
+		for ns, v := range s.tenants {
+			if _, err := v.query(ctx, p); err != nil {
+				return nil, fmt.Errorf("preparing for namespace %s: %w", ns, err)
+			}
+		}
+	}
+	return s, nil
+}
+
+func newView(ctx context.Context, revision string, builtin *bundle.Bundle, set bundle.Set) (*view, error) {
+	modules := map[string]*ast.Module{}
+	data := map[string]any{}
+	all := append(bundle.Set{builtin}, set...)
+	for _, b := range all {
+		for file, m := range b.Modules {
+			modules[b.ID()+"/"+file] = m
+		}
+		if err := merge(data, b.Data); err != nil {
+			return nil, fmt.Errorf("merging the data of bundle %s: %w", b.Name, err)
+		}
+	}
+	compiler, err := module.Compile(modules)
+	if err != nil {
+		return nil, err
+	}
+	// Terms are made once here and not at every read of a decision.
+	store := inmem.NewFromObjectWithOpts(data, inmem.OptReturnASTValuesOnRead(true))
+	// Nothing is ever written, so one transaction serves all decisions.
+	txn, err := store.NewTransaction(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("opening the data: %w", err)
+	}
+	return &view{
+		revision: revision, bundles: all.IDs(), compiler: compiler, store: store, txn: txn,
+		labels: ruleInfos(all), queries: map[decision.Name]*query{},
+	}, nil
+}
+
+func merge(into, from map[string]any) error {
+	for k, v := range from {
+		old, ok := into[k]
+		if !ok {
+			if m, isMap := v.(map[string]any); isMap {
+				fresh := map[string]any{} // bundles keep their own maps
+				into[k] = fresh
+				if err := merge(fresh, m); err != nil {
+					return err
+				}
+				continue
+			}
+			into[k] = v
+			continue
+		}
+		a, okA := old.(map[string]any)
+		b, okB := v.(map[string]any)
+		if !okA || !okB {
+			return fmt.Errorf("%q is there already", k)
+		}
+		if err := merge(a, b); err != nil {
+			return fmt.Errorf("%s: %w", k, err)
+		}
+	}
+	return nil
+}
+
+// view is what decides about a subject.
+func (s *Snapshot) view(subject decision.Subject) *view {
+	if v, ok := s.tenants[subject.Namespace]; ok {
+		return v
+	}
+	return s.cluster
+}
+
+// Revision names the snapshot.
+func (s *Snapshot) Revision() string { return s.revision }
+
+// Bundles are the users' bundles in the snapshot.
+func (s *Snapshot) Bundles() bundle.Set { return s.set }
+
+// Defines says whether some policy answers the point for the subject.
+func (s *Snapshot) Defines(name decision.Name, subject decision.Subject) bool {
+	q, err := s.view(subject).query(context.Background(), name)
+	return err == nil && q.defined
+}
+
+// query prepares an entrypoint once. Those of the contract are prepared before
+// the snapshot becomes active; a library's own are when they are first asked.
+func (v *view) query(ctx context.Context, name decision.Name) (*query, error) {
+	v.mu.RLock()
+	q, ok := v.queries[name]
+	v.mu.RUnlock()
+	if ok {
+		return q, nil
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if q, ok := v.queries[name]; ok {
+		return q, nil
+	}
+	q, err := v.prepare(ctx, name)
+	if err == nil {
+		v.queries[name] = q
+	}
+	return q, err
+}
+
+func (v *view) prepare(ctx context.Context, name decision.Name) (*query, error) {
+	domain, point, ok := cutName(name)
+	if !ok {
+		return nil, fmt.Errorf("preparing %s: a decision point is named domain/point", name)
+	}
+	q := &query{path: domain, txn: v.txn}
+	ref := ast.DefaultRootRef.Concat([]*ast.Term{ast.StringTerm(domain), ast.StringTerm(point)})
+	if override := ast.DefaultRootRef.Concat([]*ast.Term{ast.StringTerm("override"), ast.StringTerm(domain), ast.StringTerm(point)}); len(v.compiler.GetRules(override)) > 0 {
+		ref, q.path = override, "override."+domain
+	} else if len(v.compiler.GetRules(ref)) == 0 {
+		return q, nil
+	}
+	prepared, err := rego.New(
+		rego.ParsedQuery(ast.NewBody(ast.NewExpr(ast.NewTerm(ref)))),
+		rego.Compiler(v.compiler),
+		rego.Store(v.store),
+		rego.Transaction(v.txn),
+		// A rule that asks a built-in something silly has no answer; taking it
+		// for undefined would let a hold or a deny fail open.
+		rego.StrictBuiltinErrors(true),
+		rego.GenerateJSON(func(t *ast.Term, _ *rego.EvalContext) (any, error) { return t.Value, nil }),
+	).PrepareForEval(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("preparing %s: %w", name, err)
+	}
+	q.prepared, q.defined = prepared, true
+	return q, nil
+}

@@ -1,0 +1,109 @@
+// Package term turns Go values into Rego terms and back, without JSON between:
+// facts become the input of a policy, its result becomes an answer.
+//
+// Field names and omitempty are those of encoding/json. Other than there, a nil
+// slice is an empty list and a nil map an empty object, because a policy that
+// counts them should not have to tell null from none.
+package term
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+// Codec remembers how each type is encoded and decoded. The zero value is ready
+// to use, by many goroutines at once.
+type Codec struct {
+	encoders sync.Map // reflect.Type -> encodeFunc
+	decoders sync.Map // reflect.Type -> decodeFunc
+	plans    sync.Map // reflect.Type -> *structPlan
+}
+
+// maxDepth bounds how deep a value may be nested, so that a pointer cycle ends.
+const maxDepth = 200
+
+// Given is a field whose term the caller has already, such as a list of terms
+// that are remembered from the last time.
+type Given struct {
+	Field string
+	Value ast.Value
+}
+
+// Encode makes a term of v. Where v is a struct, the given fields are taken as
+// they are instead of being encoded.
+func (c *Codec) Encode(v any, given ...Given) (ast.Value, error) {
+	if v == nil {
+		return ast.Null{}, nil
+	}
+	rv := reflect.ValueOf(v)
+	if len(given) > 0 {
+		for rv.Kind() == reflect.Pointer && !rv.IsNil() {
+			rv = rv.Elem()
+		}
+		if rv.Kind() != reflect.Struct {
+			return nil, fmt.Errorf("encoding %s: only a struct has fields to be given", rv.Type())
+		}
+		t, err := c.structPlan(rv.Type()).encodeGiven(rv, given)
+		if err != nil {
+			return nil, fmt.Errorf("encoding %s: %w", rv.Type(), err)
+		}
+		return t.Value, nil
+	}
+	t, err := c.encoder(rv.Type())(rv, 0)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", rv.Type(), err)
+	}
+	return t.Value, nil
+}
+
+// Decode fills into, a pointer, from a term of at most max nodes (scalars plus
+// containers). It is strict: a field that into has not, a field without
+// omitempty that the term has not, and a value of another type are errors.
+func (c *Codec) Decode(v ast.Value, into any, max int) error {
+	rv := reflect.ValueOf(into)
+	if rv.Kind() != reflect.Pointer || rv.IsNil() {
+		return fmt.Errorf("decoding: %T is not a pointer to fill", into)
+	}
+	d := &decoding{left: max}
+	return c.decoder(rv.Type().Elem())(d, v, rv.Elem())
+}
+
+// FieldError says which part of an answer is wrong.
+type FieldError struct {
+	// Path is where, such as holds[2].reason; empty for the whole.
+	Path string
+	// Problem is what, such as "is a string, want a number".
+	Problem string
+}
+
+func (e *FieldError) Error() string {
+	if e.Path == "" {
+		return "the answer " + e.Problem
+	}
+	return e.Path + " " + e.Problem
+}
+
+// within puts the name of the surrounding field or the index before the path.
+func within(err error, step string) error {
+	fe, ok := err.(*FieldError) //nolint:errorlint // made here, never wrapped
+	if !ok {
+		return err
+	}
+	switch {
+	case fe.Path == "":
+		fe.Path = step
+	case fe.Path[0] == '[':
+		fe.Path = step + fe.Path
+	default:
+		fe.Path = step + "." + fe.Path
+	}
+	return fe
+}
+
+// TooLargeError says that an answer has more nodes than it may have.
+type TooLargeError struct{}
+
+func (TooLargeError) Error() string { return "the answer is larger than the decision point allows" }

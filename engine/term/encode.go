@@ -1,0 +1,216 @@
+package term
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"sync"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+type encodeFunc func(v reflect.Value, depth int) (*ast.Term, error)
+
+// encoder is the remembered way to encode a type.
+func (c *Codec) encoder(t reflect.Type) encodeFunc {
+	if f, ok := c.encoders.Load(t); ok {
+		return f.(encodeFunc)
+	}
+	// A type may contain itself, so there must be something to refer to while
+	// the plan is being made, and another goroutine may get hold of it too.
+	var made sync.WaitGroup
+	var f encodeFunc
+	made.Add(1)
+	early, known := c.encoders.LoadOrStore(t, encodeFunc(func(v reflect.Value, depth int) (*ast.Term, error) {
+		made.Wait()
+		return f(v, depth)
+	}))
+	if known {
+		return early.(encodeFunc)
+	}
+	f = c.newEncoder(t)
+	made.Done()
+	c.encoders.Store(t, f)
+	return f
+}
+
+func (c *Codec) newEncoder(t reflect.Type) encodeFunc {
+	switch t {
+	case reflect.TypeFor[*ast.Term]():
+		return func(v reflect.Value, _ int) (*ast.Term, error) {
+			if v.IsNil() {
+				return ast.InternedNullTerm, nil
+			}
+			return v.Interface().(*ast.Term), nil
+		}
+	case reflect.TypeFor[json.Number]():
+		return func(v reflect.Value, _ int) (*ast.Term, error) { return encodeNumber(v.String()) }
+	}
+	if t.Implements(reflect.TypeFor[ast.Value]()) {
+		return func(v reflect.Value, _ int) (*ast.Term, error) {
+			if v.Kind() == reflect.Interface && v.IsNil() {
+				return ast.InternedNullTerm, nil
+			}
+			return ast.NewTerm(v.Interface().(ast.Value)), nil
+		}
+	}
+	if t.Kind() != reflect.Interface && t.Implements(reflect.TypeFor[json.Marshaler]()) {
+		return encodeJSON
+	}
+	if t.Kind() != reflect.Interface && t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
+		return encodeText
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return func(v reflect.Value, _ int) (*ast.Term, error) { return ast.InternedTerm(v.Bool()), nil }
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return func(v reflect.Value, _ int) (*ast.Term, error) { return ast.InternedTerm(v.Int()), nil }
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return func(v reflect.Value, _ int) (*ast.Term, error) { return encodeUint(v.Uint()), nil }
+	case reflect.Float32, reflect.Float64:
+		return func(v reflect.Value, _ int) (*ast.Term, error) { return encodeFloat(v.Float(), t.Bits()) }
+	case reflect.String:
+		return func(v reflect.Value, _ int) (*ast.Term, error) { return ast.StringTerm(v.String()), nil }
+	case reflect.Struct:
+		return c.structPlan(t).encode
+	case reflect.Map:
+		return c.mapEncoder(t)
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return encodeJSON // as encoding/json: base64
+		}
+		return c.listEncoder(t)
+	case reflect.Array:
+		return c.listEncoder(t)
+	case reflect.Pointer:
+		elem := c.encoder(t.Elem())
+		return func(v reflect.Value, depth int) (*ast.Term, error) {
+			if v.IsNil() {
+				return ast.InternedNullTerm, nil
+			}
+			if depth > maxDepth {
+				return nil, &FieldError{Problem: "is nested too deep"}
+			}
+			return elem(v.Elem(), depth+1)
+		}
+	case reflect.Interface:
+		return func(v reflect.Value, depth int) (*ast.Term, error) {
+			if v.IsNil() {
+				return ast.InternedNullTerm, nil
+			}
+			if depth > maxDepth {
+				return nil, &FieldError{Problem: "is nested too deep"}
+			}
+			return c.encoder(v.Elem().Type())(v.Elem(), depth+1)
+		}
+	}
+	return func(reflect.Value, int) (*ast.Term, error) {
+		return nil, &FieldError{Problem: fmt.Sprintf("is a %s, which no policy can be told", t)}
+	}
+}
+
+func (c *Codec) listEncoder(t reflect.Type) encodeFunc {
+	elem := c.encoder(t.Elem())
+	return func(v reflect.Value, depth int) (*ast.Term, error) {
+		n := v.Len()
+		if n == 0 {
+			return ast.InternedEmptyArray, nil
+		}
+		if depth > maxDepth {
+			return nil, &FieldError{Problem: "is nested too deep"}
+		}
+		terms := make([]*ast.Term, n)
+		for i := range n {
+			e, err := elem(v.Index(i), depth+1)
+			if err != nil {
+				return nil, within(err, "["+strconv.Itoa(i)+"]")
+			}
+			terms[i] = e
+		}
+		return ast.ArrayTerm(terms...), nil
+	}
+}
+
+func (c *Codec) mapEncoder(t reflect.Type) encodeFunc {
+	elem := c.encoder(t.Elem())
+	if t.Key().Kind() != reflect.String {
+		return func(reflect.Value, int) (*ast.Term, error) {
+			return nil, &FieldError{Problem: fmt.Sprintf("is a %s, whose keys are not text", t)}
+		}
+	}
+	return func(v reflect.Value, depth int) (*ast.Term, error) {
+		n := v.Len()
+		if n == 0 {
+			return ast.InternedEmptyObject, nil
+		}
+		if depth > maxDepth {
+			return nil, &FieldError{Problem: "is nested too deep"}
+		}
+		pairs := make([][2]*ast.Term, 0, n)
+		for it := v.MapRange(); it.Next(); {
+			k := it.Key().String()
+			e, err := elem(it.Value(), depth+1)
+			if err != nil {
+				return nil, within(err, k)
+			}
+			pairs = append(pairs, ast.Item(ast.StringTerm(k), e))
+		}
+		return ast.ObjectTerm(pairs...), nil
+	}
+}
+
+func encodeUint(n uint64) *ast.Term {
+	if n <= math.MaxInt64 {
+		return ast.InternedTerm(int64(n))
+	}
+	return ast.UIntNumberTerm(n)
+}
+
+func encodeFloat(f float64, bits int) (*ast.Term, error) {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return nil, &FieldError{Problem: "is not a finite number"}
+	}
+	if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+		return ast.InternedTerm(int64(f)), nil
+	}
+	return ast.NumberTerm(json.Number(strconv.FormatFloat(f, 'g', -1, bits))), nil
+}
+
+func encodeNumber(s string) (*ast.Term, error) {
+	if !json.Valid([]byte(s)) || (s[0] != '-' && (s[0] < '0' || s[0] > '9')) {
+		return nil, &FieldError{Problem: fmt.Sprintf("is %q, which is not a number", s)}
+	}
+	n, err := ast.NumberChecked(s)
+	if err != nil {
+		return nil, &FieldError{Problem: fmt.Sprintf("is %q, which is not a number", s)}
+	}
+	return ast.NewTerm(n), nil
+}
+
+func encodeText(v reflect.Value, _ int) (*ast.Term, error) {
+	if v.Kind() == reflect.Pointer && v.IsNil() {
+		return ast.InternedNullTerm, nil
+	}
+	b, err := v.Interface().(encoding.TextMarshaler).MarshalText()
+	if err != nil {
+		return nil, &FieldError{Problem: err.Error()}
+	}
+	return ast.StringTerm(string(b)), nil
+}
+
+// encodeJSON is the slow way, for types that know how to marshal themselves.
+func encodeJSON(v reflect.Value, _ int) (*ast.Term, error) {
+	b, err := json.Marshal(v.Interface())
+	if err != nil {
+		return nil, &FieldError{Problem: err.Error()}
+	}
+	value, err := ast.ValueFromReader(bytes.NewReader(b))
+	if err != nil {
+		return nil, &FieldError{Problem: err.Error()}
+	}
+	return ast.NewTerm(value), nil
+}

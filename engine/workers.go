@@ -1,0 +1,106 @@
+package engine
+
+import (
+	"sync"
+	"time"
+)
+
+// workers evaluate. They are kept, because evaluating needs a deep stack and a
+// new goroutine would have to grow one each time.
+type workers struct {
+	jobs chan *evaluation
+	quit chan struct{}
+	once sync.Once
+
+	mu      sync.Mutex
+	running int // without those that are stuck
+	stuck   int
+	max     int
+}
+
+// idle is how long a worker waits for more to do.
+const idle = 30 * time.Second
+
+func newWorkers(max int) *workers {
+	return &workers{jobs: make(chan *evaluation), quit: make(chan struct{}), max: max}
+}
+
+// queue is where to send an evaluation. It sees to it that somebody will be
+// there to receive it, unless all are busy.
+func (w *workers) queue(ev *evaluation) chan<- *evaluation {
+	select {
+	case <-w.quit:
+		return nil
+	default:
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.running < w.max {
+		select {
+		case w.jobs <- ev: // somebody is idle
+			ev.started = true
+			return nil
+		default:
+		}
+		w.running++
+		ev.started = true
+		go w.work(ev)
+		return nil
+	}
+	return w.jobs
+}
+
+func (w *workers) work(ev *evaluation) {
+	timer := time.NewTimer(idle)
+	defer timer.Stop()
+	for {
+		ev.evaluate()
+		w.mu.Lock()
+		// One that was stuck has been replaced; if all the others are there, it
+		// is one too many.
+		if w.running > w.max {
+			w.running--
+			w.mu.Unlock()
+			return
+		}
+		w.mu.Unlock()
+		timer.Reset(idle)
+		select {
+		case ev = <-w.jobs:
+		case <-timer.C:
+			w.leave()
+			return
+		case <-w.quit:
+			w.leave()
+			return
+		}
+	}
+}
+
+func (w *workers) leave() {
+	w.mu.Lock()
+	w.running--
+	w.mu.Unlock()
+}
+
+// lost makes room for another worker in place of one that is stuck. There is an
+// end to that: stuck workers take processors away from everything else.
+func (w *workers) lost() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stuck++
+	if w.stuck <= w.max {
+		w.running--
+	}
+}
+
+func (w *workers) found() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stuck <= w.max {
+		w.running++
+	}
+	w.stuck--
+}
+
+func (w *workers) close() { w.once.Do(func() { close(w.quit) }) }
