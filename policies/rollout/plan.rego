@@ -31,7 +31,7 @@ default plan := {
 plan := {
 	"limit": plan_limit,
 	"maxUnavailable": input.maxUnavailable,
-	"holds": [hold | some hold in plan_hold],
+	"holds": array.concat([hold | some hold in plan_strategy_hold], plan_user_holds),
 	"scatter": object.get(input.strategy, "scatter", []),
 }
 
@@ -40,10 +40,10 @@ plan_limit := abs(input.update) if count(plan_strategy_hold) == 0
 plan_limit := 0 if count(plan_strategy_hold) > 0
 
 # A hold of one pod is for rollout/rank to answer.
-plan_hold := plan_strategy_hold | {hold |
+plan_user_holds := [hold |
 	some hold in user_hold
 	object.get(hold, "pod", "") == ""
-}
+]
 
 # METADATA
 # title: Paused

@@ -109,7 +109,7 @@ scale_hold contains {
 scale_hold contains {
 	"rule": "rollout.scale.up-first",
 	"reason": "ScaleUpFirst",
-	"message": sprintf("%s %s/%s lacks %d pods, so none of the %d that are too many is deleted before.", [input.workload.kind, input.workload.namespace, input.workload.name, input.up, input.down]),
+	"message": sprintf("%s %s/%s is short of pods (%d), so it deletes none of those that are too many (%d).", [input.workload.kind, input.workload.namespace, input.workload.name, input.up, input.down]),
 } if {
 	input.up > 0
 	input.down > 0
@@ -123,7 +123,7 @@ scale_hold contains {
 scale_hold contains {
 	"rule": "rollout.scale.planned-deletes",
 	"reason": "PlannedDeletesFirst",
-	"message": sprintf("%s %s/%s waits for %d pods whose deletion was asked for before it deletes %d that are too many.", [input.workload.kind, input.workload.namespace, input.workload.name, input.plannedDeletes, input.down]),
+	"message": sprintf("%s %s/%s waits until the pods whose deletion was asked for (%d) are gone before it deletes those that are too many (%d).", [input.workload.kind, input.workload.namespace, input.workload.name, input.plannedDeletes, input.down]),
 } if {
 	input.up <= 0
 	input.down > 0
