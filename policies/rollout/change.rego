@@ -164,6 +164,23 @@ change_obstacle[4] := {
 	difference.class == "resources"
 }
 
+# METADATA
+# title: Nobody to restart the containers
+# description: |
+#   An env that reads a changed label or annotation is read again only when its
+#   container restarts. Without a node agent nobody would, and the pod would
+#   never be complete.
+# labels:
+#   id: rollout.change.env
+change_obstacle[5] := {
+	"reason": "NodeAgentNeeded",
+	"message": sprintf("Only a node agent can restart %s, whose env reads labels or annotations that change, and there is none.", [concat(", ", input.envRefresh)]),
+} if {
+	input.gates.envFromMetadata
+	input.envRefresh[0]
+	not input.gates.nodeAgent
+}
+
 change_blocked := [difference |
 	some difference in input.changes
 	not difference.class in change_possible

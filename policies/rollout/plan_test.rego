@@ -49,3 +49,16 @@ test_without_facts_nothing_is_started if {
 	answer.limit == 0
 	answer.holds[0].reason == "FactsMissing"
 }
+
+test_on_delete_and_strategies_that_no_rule_knows_have_no_limit if {
+	every type, reason in {"OnDelete": "OnDelete", "Sideways": "UnknownStrategy"} {
+		answer := rollout.plan with input as asked({"strategy": {"type": type}})
+		answer.limit == 0
+		answer.holds[0].reason == reason
+	}
+}
+
+test_terms_to_scatter_by_are_passed_on if {
+	terms := [{"key": "tier", "value": "gold"}]
+	rollout.plan.scatter == terms with input as asked({"strategy": {"scatter": terms}})
+}

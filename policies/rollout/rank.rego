@@ -24,6 +24,8 @@ rank := {
 	"descending": rank_descending,
 	"lead": rank_lead,
 	"holds": rank_holds,
+} if {
+	is_object(input.strategy)
 }
 
 rank_by := "weight" if {

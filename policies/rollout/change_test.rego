@@ -1,0 +1,76 @@
+package rollout_test
+
+import future.keywords.not
+
+import data.rollout
+
+template := {
+	"workload": {"kind": "CloneSet", "namespace": "shop", "name": "web"},
+	"policy": "InPlaceIfPossible",
+	"from": "web-1",
+	"to": "web-2",
+	"known": true,
+	"changes": [{"class": "image", "op": "replace", "path": "/spec/containers/0/image", "container": "main"}],
+	"qosChanged": false,
+	"claimsChanged": false,
+	"gates": {"verticalScaling": false, "recreateOnNewClaims": false, "envFromMetadata": true, "nodeAgent": true},
+}
+
+resources := {"class": "resources", "op": "replace", "path": "/spec/containers/0/resources/limits/cpu"}
+
+command := {"class": "other", "op": "add", "path": "/spec/containers/0/command"}
+
+# What becomes of a pod where possible, and where it must be in place.
+ways(facts) := [action |
+	some policy in ["InPlaceIfPossible", "InPlaceOnly"]
+	action := rollout.change.action with input as object.union(template, object.union(facts, {"policy": policy}))
+]
+
+reason(facts) := answer if {
+	answer := rollout.change.reason with input as object.union(template, facts)
+}
+
+test_an_image_changes_in_place if ways({}) == ["InPlace", "InPlace"]
+
+test_equal_templates_are_in_place if {
+	ways({"changes": []}) == ["InPlace", "InPlace"]
+	reason({"changes": []}) == "NothingChanged"
+}
+
+test_recreate_is_always_recreate if {
+	rollout.change.action == "Recreate" with input as object.union(template, {"policy": "ReCreate", "changes": []})
+}
+
+test_a_policy_that_is_not_known_changes_nothing if {
+	rollout.change.action == "Reject" with input as object.union(template, {"policy": "Blue"})
+	rollout.change.action == "Reject" with input as {}
+}
+
+test_facts_that_are_missing_are_obstacles if {
+	rollout.change.action == "Recreate" with input as {"policy": "InPlaceIfPossible", "from": "a", "to": "b"}
+}
+
+test_obstacles_recreate_or_reject if {
+	every obstacle, facts in {
+		"RevisionUnknown": {"known": false},
+		"VolumeClaimsChanged": {"claimsChanged": true, "gates": {"recreateOnNewClaims": true}, "workload": {"kind": "StatefulSet"}},
+		"NotInPlace": {"changes": [command]},
+		"VerticalScalingDisabled": {"changes": [resources]},
+		"QoSClassChanged": {"changes": [resources], "qosChanged": true, "gates": {"verticalScaling": true}},
+		"NodeAgentNeeded": {"envRefresh": ["main"], "gates": {"nodeAgent": false}},
+	} {
+		ways(facts) == ["Recreate", "Reject"]
+		reason(facts) == obstacle
+	}
+}
+
+test_the_first_obstacle_gives_the_reason if {
+	reason({"known": false, "changes": [command]}) == "RevisionUnknown"
+	reason({"changes": [resources, command]}) == "VerticalScalingDisabled"
+	reason({"changes": [resources, command], "gates": {"verticalScaling": true}, "qosChanged": true}) == "NotInPlace"
+}
+
+test_a_cloneset_in_place_only_ignores_claims if {
+	ways({"claimsChanged": true, "gates": {"recreateOnNewClaims": true}}) == ["Recreate", "InPlace"]
+	ways({"claimsChanged": true}) == ["InPlace", "InPlace"]
+}

@@ -1,0 +1,56 @@
+package rollout_test
+
+import future.keywords.not
+
+import data.rollout
+
+calm := {"name": "calm", "assigned": 1, "phase": 2, "ready": 1, "readySince": 9, "restarts": 0, "created": 5, "orderLevel": -1, "orderValue": 0, "zone": "a"}
+
+busy := object.union(calm, {"name": "busy", "matches": [0, 1], "orderLevel": 1, "orderValue": 7, "state": "PreparingUpdate", "zone": "b"})
+
+pods_ranked(strategy) := answer if {
+	answer := rollout.rank with input as {"strategy": strategy, "pods": [calm, busy]}
+}
+
+test_the_default_order_is_by_what_is_lost if {
+	answer := pods_ranked({})
+	answer.keys == [[1, 2, 1, 9, 0, 5], [1, 2, 1, 9, 0, 5]]
+	answer.descending == [3, 4, 5]
+}
+
+test_weights_are_summed_ahead_of_it if {
+	answer := pods_ranked({"weights": [3, 4], "orderKeys": ["tier"]})
+	answer.keys == [[0, 1, 2, 1, 9, 0, 5], [7, 1, 2, 1, 9, 0, 5]]
+	answer.descending == [0, 4, 5, 6]
+}
+
+test_order_is_by_level_and_number_ahead_of_it if {
+	answer := pods_ranked({"orderKeys": ["tier", "shard"]})
+	answer.keys == [[-1, 0, 1, 2, 1, 9, 0, 5], [1, 7, 1, 2, 1, 9, 0, 5]]
+	answer.descending == [1, 5, 6, 7]
+}
+
+test_pods_that_prepare_lead if pods_ranked({}).lead == [[0], [-1]]
+
+test_pods_of_which_none_prepares_lead_alike if {
+	rollout.rank.lead == [[0], [0]] with input as {"strategy": {}, "pods": [calm, calm]}
+}
+
+test_users_lead_in_the_order_of_their_packages if {
+	answer := pods_ranked({}) with data.extend.rollout as {"b": {"rank": {"calm": 2}}, "a": {"rank": {"busy": -3, "calm": "x"}}}
+	answer.lead == [[0, 0, 2], [-1, -3, 0]]
+}
+
+test_users_hold_pods_by_name_and_by_group if {
+	answer := pods_ranked({}) with data.extend.rollout as {"a": {"hold": [
+		{"reason": "R", "message": "M.", "pod": "calm"},
+		{"reason": "R", "message": "M.", "pod": "gone"},
+		{"reason": "R", "message": "M.", "where": {"zone": "b"}},
+	]}}
+	{[hold.pod, hold.rule] | some hold in answer.holds} == {["calm", "extend.rollout.a"], ["busy", "extend.rollout.a"]}
+	count(answer.holds) == 2
+}
+
+test_without_facts_no_pod_has_a_key if {
+	rollout.rank == {"keys": [], "descending": [], "lead": [], "holds": []} with input as {}
+}
