@@ -98,3 +98,10 @@ type Hold struct {
 	// 3339. The workload is decided again then.
 	Until string `json:"until,omitempty"`
 }
+
+// RuleWalk is the rule of a hold that comes from walking the candidates, not
+// from a policy: the pod waits for others, which is how a rollout goes.
+const RuleWalk = "walk"
+
+// Ours says whether a hold comes from the walk.
+func (h Hold) Ours() bool { return h.Rule == RuleWalk }

@@ -33,8 +33,11 @@ type ChangeInput struct {
 	QoSChanged bool `json:"qosChanged"`
 	// ClaimsChanged is true when both revisions recorded their volume claim
 	// templates and these differ.
-	ClaimsChanged bool        `json:"claimsChanged"`
-	Gates         ChangeGates `json:"gates"`
+	ClaimsChanged bool `json:"claimsChanged"`
+	// EnvRefresh names the containers whose env reads changed metadata and whose
+	// image stays: only a node agent can restart them.
+	EnvRefresh []string    `json:"envRefresh,omitempty"`
+	Gates      ChangeGates `json:"gates"`
 }
 
 // ChangeGates are the feature gates that rollout/change depends on.
@@ -42,6 +45,9 @@ type ChangeGates struct {
 	VerticalScaling     bool `json:"verticalScaling"`     // InPlaceWorkloadVerticalScaling
 	RecreateOnNewClaims bool `json:"recreateOnNewClaims"` // RecreatePodWhenChangeVCTInCloneSetGate
 	EnvFromMetadata     bool `json:"envFromMetadata"`     // InPlaceUpdateEnvFromMetadata
+	// NodeAgent is true where a node agent restarts containers whose env reads
+	// changed metadata (KruiseDaemon).
+	NodeAgent bool `json:"nodeAgent"`
 }
 
 // TemplateChange is one operation of the difference between two templates.

@@ -50,13 +50,13 @@ func (c *Codec) Encode(v any, given ...Given) (ast.Value, error) {
 		if err != nil {
 			return nil, fmt.Errorf("encoding %s: %w", rv.Type(), err)
 		}
-		return t.Value, nil
+		return t, nil
 	}
 	t, err := c.encoder(rv.Type())(rv, 0)
 	if err != nil {
 		return nil, fmt.Errorf("encoding %s: %w", rv.Type(), err)
 	}
-	return t.Value, nil
+	return t, nil
 }
 
 // Decode fills into, a pointer, from a term of at most max nodes (scalars plus

@@ -13,7 +13,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-type encodeFunc func(v reflect.Value, depth int) (*ast.Term, error)
+type encodeFunc func(v reflect.Value, depth int) (ast.Value, error)
 
 // encoder is the remembered way to encode a type.
 func (c *Codec) encoder(t reflect.Type) encodeFunc {
@@ -25,7 +25,7 @@ func (c *Codec) encoder(t reflect.Type) encodeFunc {
 	var made sync.WaitGroup
 	var f encodeFunc
 	made.Add(1)
-	early, known := c.encoders.LoadOrStore(t, encodeFunc(func(v reflect.Value, depth int) (*ast.Term, error) {
+	early, known := c.encoders.LoadOrStore(t, encodeFunc(func(v reflect.Value, depth int) (ast.Value, error) {
 		made.Wait()
 		return f(v, depth)
 	}))
@@ -41,21 +41,21 @@ func (c *Codec) encoder(t reflect.Type) encodeFunc {
 func (c *Codec) newEncoder(t reflect.Type) encodeFunc {
 	switch t {
 	case reflect.TypeFor[*ast.Term]():
-		return func(v reflect.Value, _ int) (*ast.Term, error) {
+		return func(v reflect.Value, _ int) (ast.Value, error) {
 			if v.IsNil() {
-				return ast.InternedNullTerm, nil
+				return ast.InternedNullValue, nil
 			}
-			return v.Interface().(*ast.Term), nil
+			return v.Interface().(*ast.Term).Value, nil
 		}
 	case reflect.TypeFor[json.Number]():
-		return func(v reflect.Value, _ int) (*ast.Term, error) { return encodeNumber(v.String()) }
+		return func(v reflect.Value, _ int) (ast.Value, error) { return encodeNumber(v.String()) }
 	}
 	if t.Implements(reflect.TypeFor[ast.Value]()) {
-		return func(v reflect.Value, _ int) (*ast.Term, error) {
+		return func(v reflect.Value, _ int) (ast.Value, error) {
 			if v.Kind() == reflect.Interface && v.IsNil() {
-				return ast.InternedNullTerm, nil
+				return ast.InternedNullValue, nil
 			}
-			return ast.NewTerm(v.Interface().(ast.Value)), nil
+			return v.Interface().(ast.Value), nil
 		}
 	}
 	if t.Kind() != reflect.Interface && t.Implements(reflect.TypeFor[json.Marshaler]()) {
@@ -66,15 +66,15 @@ func (c *Codec) newEncoder(t reflect.Type) encodeFunc {
 	}
 	switch t.Kind() {
 	case reflect.Bool:
-		return func(v reflect.Value, _ int) (*ast.Term, error) { return ast.InternedTerm(v.Bool()), nil }
+		return func(v reflect.Value, _ int) (ast.Value, error) { return ast.InternedValue(v.Bool()), nil }
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return func(v reflect.Value, _ int) (*ast.Term, error) { return ast.InternedTerm(v.Int()), nil }
+		return func(v reflect.Value, _ int) (ast.Value, error) { return ast.InternedValue(v.Int()), nil }
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return func(v reflect.Value, _ int) (*ast.Term, error) { return encodeUint(v.Uint()), nil }
+		return func(v reflect.Value, _ int) (ast.Value, error) { return encodeUint(v.Uint()), nil }
 	case reflect.Float32, reflect.Float64:
-		return func(v reflect.Value, _ int) (*ast.Term, error) { return encodeFloat(v.Float(), t.Bits()) }
+		return func(v reflect.Value, _ int) (ast.Value, error) { return encodeFloat(v.Float(), t.Bits()) }
 	case reflect.String:
-		return func(v reflect.Value, _ int) (*ast.Term, error) { return ast.StringTerm(v.String()), nil }
+		return func(v reflect.Value, _ int) (ast.Value, error) { return ast.String(v.String()), nil }
 	case reflect.Struct:
 		return c.structPlan(t).encode
 	case reflect.Map:
@@ -88,9 +88,9 @@ func (c *Codec) newEncoder(t reflect.Type) encodeFunc {
 		return c.listEncoder(t)
 	case reflect.Pointer:
 		elem := c.encoder(t.Elem())
-		return func(v reflect.Value, depth int) (*ast.Term, error) {
+		return func(v reflect.Value, depth int) (ast.Value, error) {
 			if v.IsNil() {
-				return ast.InternedNullTerm, nil
+				return ast.InternedNullValue, nil
 			}
 			if depth > maxDepth {
 				return nil, &FieldError{Problem: "is nested too deep"}
@@ -98,9 +98,9 @@ func (c *Codec) newEncoder(t reflect.Type) encodeFunc {
 			return elem(v.Elem(), depth+1)
 		}
 	case reflect.Interface:
-		return func(v reflect.Value, depth int) (*ast.Term, error) {
+		return func(v reflect.Value, depth int) (ast.Value, error) {
 			if v.IsNil() {
-				return ast.InternedNullTerm, nil
+				return ast.InternedNullValue, nil
 			}
 			if depth > maxDepth {
 				return nil, &FieldError{Problem: "is nested too deep"}
@@ -108,79 +108,82 @@ func (c *Codec) newEncoder(t reflect.Type) encodeFunc {
 			return c.encoder(v.Elem().Type())(v.Elem(), depth+1)
 		}
 	}
-	return func(reflect.Value, int) (*ast.Term, error) {
+	return func(reflect.Value, int) (ast.Value, error) {
 		return nil, &FieldError{Problem: fmt.Sprintf("is a %s, which no policy can be told", t)}
 	}
 }
 
 func (c *Codec) listEncoder(t reflect.Type) encodeFunc {
 	elem := c.encoder(t.Elem())
-	return func(v reflect.Value, depth int) (*ast.Term, error) {
+	return func(v reflect.Value, depth int) (ast.Value, error) {
 		n := v.Len()
 		if n == 0 {
-			return ast.InternedEmptyArray, nil
+			return ast.InternedEmptyArrayValue, nil
 		}
 		if depth > maxDepth {
 			return nil, &FieldError{Problem: "is nested too deep"}
 		}
-		terms := make([]*ast.Term, n)
+		// One allocation for all the terms: they live and die together.
+		block, terms := make([]ast.Term, n), make([]*ast.Term, n)
 		for i := range n {
 			e, err := elem(v.Index(i), depth+1)
 			if err != nil {
 				return nil, within(err, "["+strconv.Itoa(i)+"]")
 			}
-			terms[i] = e
+			block[i].Value, terms[i] = e, &block[i]
 		}
-		return ast.ArrayTerm(terms...), nil
+		return ast.NewArray(terms...), nil
 	}
 }
 
 func (c *Codec) mapEncoder(t reflect.Type) encodeFunc {
 	elem := c.encoder(t.Elem())
 	if t.Key().Kind() != reflect.String {
-		return func(reflect.Value, int) (*ast.Term, error) {
+		return func(reflect.Value, int) (ast.Value, error) {
 			return nil, &FieldError{Problem: fmt.Sprintf("is a %s, whose keys are not text", t)}
 		}
 	}
-	return func(v reflect.Value, depth int) (*ast.Term, error) {
+	return func(v reflect.Value, depth int) (ast.Value, error) {
 		n := v.Len()
 		if n == 0 {
-			return ast.InternedEmptyObject, nil
+			return ast.InternedEmptyObjectValue, nil
 		}
 		if depth > maxDepth {
 			return nil, &FieldError{Problem: "is nested too deep"}
 		}
-		pairs := make([][2]*ast.Term, 0, n)
+		block, pairs := make([]ast.Term, 2*n), make([][2]*ast.Term, 0, n)
 		for it := v.MapRange(); it.Next(); {
 			k := it.Key().String()
 			e, err := elem(it.Value(), depth+1)
 			if err != nil {
 				return nil, within(err, k)
 			}
-			pairs = append(pairs, ast.Item(ast.StringTerm(k), e))
+			pair := block[2*len(pairs):]
+			pair[0].Value, pair[1].Value = ast.String(k), e
+			pairs = append(pairs, [2]*ast.Term{&pair[0], &pair[1]})
 		}
-		return ast.ObjectTerm(pairs...), nil
+		return ast.NewObject(pairs...), nil
 	}
 }
 
-func encodeUint(n uint64) *ast.Term {
+func encodeUint(n uint64) ast.Value {
 	if n <= math.MaxInt64 {
-		return ast.InternedTerm(int64(n))
+		return ast.InternedValue(int64(n))
 	}
-	return ast.UIntNumberTerm(n)
+	return ast.UIntNumberTerm(n).Value
 }
 
-func encodeFloat(f float64, bits int) (*ast.Term, error) {
+func encodeFloat(f float64, bits int) (ast.Value, error) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return nil, &FieldError{Problem: "is not a finite number"}
 	}
 	if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
-		return ast.InternedTerm(int64(f)), nil
+		return ast.InternedValue(int64(f)), nil
 	}
-	return ast.NumberTerm(json.Number(strconv.FormatFloat(f, 'g', -1, bits))), nil
+	return ast.Number(strconv.FormatFloat(f, 'g', -1, bits)), nil
 }
 
-func encodeNumber(s string) (*ast.Term, error) {
+func encodeNumber(s string) (ast.Value, error) {
 	if !json.Valid([]byte(s)) || (s[0] != '-' && (s[0] < '0' || s[0] > '9')) {
 		return nil, &FieldError{Problem: fmt.Sprintf("is %q, which is not a number", s)}
 	}
@@ -188,22 +191,22 @@ func encodeNumber(s string) (*ast.Term, error) {
 	if err != nil {
 		return nil, &FieldError{Problem: fmt.Sprintf("is %q, which is not a number", s)}
 	}
-	return ast.NewTerm(n), nil
+	return n, nil
 }
 
-func encodeText(v reflect.Value, _ int) (*ast.Term, error) {
+func encodeText(v reflect.Value, _ int) (ast.Value, error) {
 	if v.Kind() == reflect.Pointer && v.IsNil() {
-		return ast.InternedNullTerm, nil
+		return ast.InternedNullValue, nil
 	}
 	b, err := v.Interface().(encoding.TextMarshaler).MarshalText()
 	if err != nil {
 		return nil, &FieldError{Problem: err.Error()}
 	}
-	return ast.StringTerm(string(b)), nil
+	return ast.String(b), nil
 }
 
 // encodeJSON is the slow way, for types that know how to marshal themselves.
-func encodeJSON(v reflect.Value, _ int) (*ast.Term, error) {
+func encodeJSON(v reflect.Value, _ int) (ast.Value, error) {
 	b, err := json.Marshal(v.Interface())
 	if err != nil {
 		return nil, &FieldError{Problem: err.Error()}
@@ -212,5 +215,5 @@ func encodeJSON(v reflect.Value, _ int) (*ast.Term, error) {
 	if err != nil {
 		return nil, &FieldError{Problem: err.Error()}
 	}
-	return ast.NewTerm(value), nil
+	return value, nil
 }

@@ -120,11 +120,11 @@ func (c *Codec) structPlan(t reflect.Type) *structPlan {
 	return p
 }
 
-func (p *structPlan) encode(v reflect.Value, depth int) (*ast.Term, error) {
+func (p *structPlan) encode(v reflect.Value, depth int) (ast.Value, error) {
 	return p.encodeWith(v, depth, nil)
 }
 
-func (p *structPlan) encodeGiven(v reflect.Value, given []Given) (*ast.Term, error) {
+func (p *structPlan) encodeGiven(v reflect.Value, given []Given) (ast.Value, error) {
 	for _, g := range given {
 		if p.byName[g.Field] == nil {
 			return nil, &FieldError{Path: g.Field, Problem: "was given, but there is no such field"}
@@ -133,14 +133,15 @@ func (p *structPlan) encodeGiven(v reflect.Value, given []Given) (*ast.Term, err
 	return p.encodeWith(v, 0, given)
 }
 
-func (p *structPlan) encodeWith(v reflect.Value, depth int, given []Given) (*ast.Term, error) {
-	pairs := make([][2]*ast.Term, 0, len(p.fields))
+func (p *structPlan) encodeWith(v reflect.Value, depth int, given []Given) (ast.Value, error) {
+	block, pairs := make([]ast.Term, len(p.fields)), make([][2]*ast.Term, 0, len(p.fields))
 next:
 	for i := range p.fields {
 		f := &p.fields[i]
 		for _, g := range given {
 			if g.Field == f.name {
-				pairs = append(pairs, ast.Item(f.key, ast.NewTerm(g.Value)))
+				block[i].Value = g.Value
+				pairs = append(pairs, [2]*ast.Term{f.key, &block[i]})
 				continue next
 			}
 		}
@@ -152,9 +153,10 @@ next:
 		if err != nil {
 			return nil, within(err, f.name)
 		}
-		pairs = append(pairs, ast.Item(f.key, e))
+		block[i].Value = e
+		pairs = append(pairs, [2]*ast.Term{f.key, &block[i]})
 	}
-	return ast.ObjectTerm(pairs...), nil
+	return ast.NewObject(pairs...), nil
 }
 
 // empty is what encoding/json means by omitempty.

@@ -1,0 +1,72 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/policies"
+)
+
+func planInput() decision.PlanInput {
+	return decision.PlanInput{
+		Now:      1_700_000_000_000_000_000,
+		Workload: decision.Workload{Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u", Replicas: 1000, Labels: map[string]string{"app": "web"}},
+		Strategy: decision.Strategy{Type: "RollingUpdate", Policy: "InPlaceIfPossible", MaxUnavailable: 200, ScaleMaxUnavailable: 1 << 30},
+		Counts:   decision.Counts{Total: 1000, Ready: 1000, Available: 1000}, Revisions: decision.Revisions{Current: "a", Update: "b"},
+		Update: 10, MaxUnavailable: 200,
+		Groups: map[string]map[string]decision.Group{"zone": {"a": {Total: 500}, "b": {Total: 500}}},
+	}
+}
+
+func rankInput(n int) decision.RankInput {
+	in := decision.RankInput{Workload: planInput().Workload, Strategy: planInput().Strategy}
+	for i := range n {
+		in.Pods = append(in.Pods, decision.PodFacts{
+			Name: fmt.Sprintf("web-%05d", i), Node: fmt.Sprintf("node-%d", i%40), Zone: "a",
+			Labels:   map[string]string{"app": "web", "tier": []string{"gold", "tin"}[i%2]},
+			Assigned: 1, Phase: 2, Ready: i % 2, ReadySince: int64(i), Created: int64(i), Matches: []int{i % 2},
+		})
+	}
+	return in
+}
+
+func BenchmarkBuiltin(b *testing.B) {
+	e, err := engine.New(policies.Builtin)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer e.Close()
+	must := func(b *testing.B, rec decision.Record) {
+		if rec.Outcome != decision.Decided {
+			b.Fatal(rec.Outcome, rec.Error)
+		}
+	}
+	b.Run("plan", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, rec := engine.Decide(context.Background(), e, decision.RolloutPlan(), subject(), planInput())
+			must(b, rec)
+		}
+	})
+	for _, n := range []int{1, 10, 1000} {
+		in := rankInput(n)
+		b.Run(fmt.Sprint("rank/", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, rec := engine.Decide(context.Background(), e, decision.RolloutRank(), subject(), in)
+				must(b, rec)
+			}
+		})
+		b.Run(fmt.Sprint("encode/", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := e.Codec().Encode(in); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
