@@ -30,7 +30,8 @@ func upCommand() *cobra.Command {
 	flags.IntVar(&options.Simulated, "simulated", 0, "number of simulated nodes, which only say that they run pods (3 if there are no real ones)")
 	flags.IntVar(&options.Zones, "zones", local.DefaultZones, "number of zones to spread the nodes over")
 	flags.BoolVar(&options.TaintSimulated, "taint-simulated", false, "keep pods without a toleration off simulated nodes")
-	flags.IntVar(&options.QPS, "qps", 0, "request rate of the controller manager and the scheduler (default: Kubernetes' own, 20 and 50)")
+	flags.BoolVar(&options.StockQPS, "stock-qps", false, "leave the controller manager at its own limit of 20 requests a second and controller")
+	flags.IntVar(&options.SchedulerQPS, "scheduler-qps", 0, "pods the scheduler may place in a second (default: its own, 50)")
 	flags.StringVar(&options.Kubeconfig, "kubeconfig", "", "a kubeconfig file to add the cluster to; down takes it out again")
 	flags.BoolVar(&options.Keep, "keep", false, "do not clean up when the start fails")
 	return command

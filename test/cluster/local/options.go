@@ -29,8 +29,9 @@ type Options struct {
 	Zones int
 	// TaintSimulated keeps pods without a toleration off simulated nodes.
 	TaintSimulated bool
-	// QPS replaces the rate limit of the controller manager and the scheduler.
-	QPS int
+	// StockQPS and SchedulerQPS are as in controlplane.Options.
+	StockQPS     bool
+	SchedulerQPS int
 	// Kubeconfig, where set, is a file to add the cluster to.
 	Kubeconfig string
 	// Keep leaves a cluster that failed to come up as it is, to look at.
@@ -65,8 +66,8 @@ func (o Options) validate() error {
 		return fmt.Errorf("%d simulated nodes are more than the %d that there are addresses for", o.Simulated, addresses.MaxSimulatedNodes)
 	case o.Zones < 1 || o.Zones > 26:
 		return fmt.Errorf("the number of zones is %d, and must be between 1 and 26", o.Zones)
-	case o.QPS < 0:
-		return errors.New("the request rate cannot be negative")
+	case o.SchedulerQPS < 0:
+		return errors.New("the scheduler's request rate cannot be negative")
 	case o.Real > 0 && os.Geteuid() != 0:
 		return errors.New("real nodes need root: they are network namespaces with a kubelet each; simulated nodes do not")
 	}

@@ -39,7 +39,8 @@ func (c *Cluster) start(ctx context.Context, programs map[string]string, options
 }
 
 func (c *Cluster) startControlPlane(ctx context.Context, programs map[string]string, options Options) error {
-	for _, spec := range controlplane.Processes(c.State, programs, controlplane.Options{QPS: options.QPS}) {
+	tuning := controlplane.Options{StockQPS: options.StockQPS, SchedulerQPS: options.SchedulerQPS}
+	for _, spec := range controlplane.Processes(c.State, programs, tuning) {
 		if err := c.run(spec); err != nil {
 			return err
 		}
