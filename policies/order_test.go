@@ -10,36 +10,57 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
+// drawPods draws pods that differ from the first in few facts, so that each fact
+// gets to decide between some of them.
+func drawPods(t *rapid.T, strategy decision.Strategy) []decision.PodFacts {
+	pods := []decision.PodFacts{drawPod(t, strategy)}
+	for range rapid.IntRange(0, 5).Draw(t, "more") {
+		pod, other := pods[0], drawPod(t, strategy)
+		for _, take := range []func(){
+			func() { pod.Assigned = other.Assigned },
+			func() { pod.Phase, pod.Ready, pod.ReadySince = other.Phase, other.Ready, other.ReadySince },
+			func() { pod.Restarts = other.Restarts },
+			func() { pod.Created = other.Created },
+			func() { pod.State = other.State },
+			func() { pod.Matches = other.Matches },
+			func() { pod.OrderLevel, pod.OrderValue = other.OrderLevel, other.OrderValue },
+			func() { pod.DeletionCost = other.DeletionCost },
+		} {
+			if rapid.IntRange(0, 3).Draw(t, "differs") == 0 {
+				take()
+			}
+		}
+		pods = append(pods, pod)
+	}
+	for i := range pods {
+		pods[i].Name = fmt.Sprintf("web-%d", i)
+	}
+	return pods
+}
+
 // drawPod draws facts as gather makes them: a pod that is not ready is ready
-// since no time, and numbers are few so that pods are often equal.
-func drawPod(t *rapid.T) decision.PodFacts {
+// since no time.
+func drawPod(t *rapid.T, strategy decision.Strategy) decision.PodFacts {
 	times := rapid.SampledFrom([]int64{1, 2, 1_700_000_000, decision.MaxTime})
 	few := rapid.IntRange(0, 2)
 	pod := decision.PodFacts{
-		Name: "web", Assigned: rapid.IntRange(0, 1).Draw(t, "assigned"), Phase: few.Draw(t, "phase"),
+		Assigned: rapid.IntRange(0, 1).Draw(t, "assigned"), Phase: few.Draw(t, "phase"),
 		Restarts: few.Draw(t, "restarts"), Created: times.Draw(t, "created"), DeletionCost: rapid.IntRange(-1, 1).Draw(t, "deletionCost"),
-		State: rapid.SampledFrom([]string{"", "Normal", "PreparingUpdate", "Updated"}).Draw(t, "state"),
+		State:      rapid.SampledFrom([]string{"", "Normal", "PreparingUpdate", "Updated"}).Draw(t, "state"),
+		OrderLevel: rapid.IntRange(-1, len(strategy.OrderKeys)-1).Draw(t, "level"),
 	}
 	if pod.Phase == 2 && rapid.Bool().Draw(t, "isReady") {
 		pod.Ready, pod.ReadySince = 1, times.Draw(t, "readySince")
 	}
-	return pod
-}
-
-// forStrategy names the pods and adds the facts that depend on the strategy.
-func forStrategy(t *rapid.T, strategy decision.Strategy, pods []decision.PodFacts) []decision.PodFacts {
-	for i := range pods {
-		pods[i].Name = fmt.Sprintf("web-%d", i)
-		for term := range strategy.Weights {
-			if rapid.Bool().Draw(t, "matches") {
-				pods[i].Matches = append(pods[i].Matches, term)
-			}
-		}
-		if pods[i].OrderLevel = rapid.IntRange(-1, len(strategy.OrderKeys)-1).Draw(t, "level"); pods[i].OrderLevel >= 0 {
-			pods[i].OrderValue = rapid.IntRange(0, 2).Draw(t, "value")
+	if pod.OrderLevel >= 0 {
+		pod.OrderValue = few.Draw(t, "value")
+	}
+	for term := range strategy.Weights {
+		if rapid.Bool().Draw(t, "matches") {
+			pod.Matches = append(pod.Matches, term)
 		}
 	}
-	return pods
+	return pod
 }
 
 // comparePriority is A-14: the sum of weights, the highest first; else the level,

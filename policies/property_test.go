@@ -15,8 +15,8 @@ import (
 // pods with a comparator written from.
 func TestRankIsTheOrderOfTheSpecification(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		in := decision.RankInput{Strategy: drawStrategy(t), Pods: rapid.SliceOfN(rapid.Custom(drawPod), 0, 6).Draw(t, "pods")}
-		in.Pods = forStrategy(t, in.Strategy, in.Pods)
+		in := decision.RankInput{Strategy: drawStrategy(t)}
+		in.Pods = drawPods(t, in.Strategy)
 		out := ask(t, decision.RolloutRank(), in)
 		for i, a := range in.Pods {
 			for j, b := range in.Pods {
@@ -57,11 +57,11 @@ func TestScaleStaysWithinItsQuestion(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.IntRange(0, 20)
 		in := decision.ScaleInput{
-			Strategy: drawStrategy(t), Up: number.Draw(t, "up"), UpCurrent: number.Draw(t, "upCurrent"),
+			Strategy: drawStrategy(t), Up: rapid.SampledFrom([]int{0, 0, 0, 1, 9}).Draw(t, "up"), UpCurrent: number.Draw(t, "upCurrent"),
 			TotalUnavailable: number.Draw(t, "totalUnavailable"), Down: number.Draw(t, "down"), DownCurrent: number.Draw(t, "downCurrent"),
-			PlannedDeletes: rapid.IntRange(0, 2).Draw(t, "plannedDeletes"),
+			PlannedDeletes: rapid.SampledFrom([]int{0, 0, 1}).Draw(t, "plannedDeletes"),
 		}
-		for _, pod := range rapid.SliceOfN(rapid.Custom(drawPod), 0, 5).Draw(t, "pods") {
+		for _, pod := range drawPods(t, in.Strategy) {
 			in.Pods = append(in.Pods, decision.VictimFacts{PodFacts: pod, Available: min(pod.Ready, rapid.IntRange(0, 1).Draw(t, "available"))})
 		}
 		out := ask(t, decision.RolloutScale(), in)
