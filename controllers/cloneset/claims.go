@@ -1,0 +1,126 @@
+package cloneset
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+func claimName(set *kruise.CloneSet, template, id string) string {
+	return template + "-" + set.Name + "-" + id
+}
+
+// withClaims points the pod's volumes at its own claims; a volume of the
+// template with the name of a claim gives way.
+func withClaims(volumes []corev1.Volume, set *kruise.CloneSet, id string) []corev1.Volume {
+	var out []corev1.Volume
+	own := map[string]bool{}
+	for i := range set.Spec.VolumeClaimTemplates {
+		name := set.Spec.VolumeClaimTemplates[i].Name
+		own[name] = true
+		out = append(out, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claimName(set, name, id)},
+		}})
+	}
+	for _, v := range volumes {
+		if !own[v.Name] {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// createClaims makes the claims of a pod that do not exist yet.
+func (r *Reconciler) createClaims(ctx context.Context, w *world, pod *corev1.Pod, id string) error {
+	for i := range w.set.Spec.VolumeClaimTemplates {
+		t := &w.set.Spec.VolumeClaimTemplates[i]
+		claim := &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: claimName(w.set, t.Name, id), Namespace: w.set.Namespace,
+				Labels: map[string]string{}, Annotations: maps.Clone(t.Annotations),
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.set, OwnerKind())},
+			},
+			Spec: *t.Spec.DeepCopy(),
+		}
+		maps.Copy(claim.Labels, t.Labels)
+		maps.Copy(claim.Labels, w.set.Spec.Selector.MatchLabels)
+		claim.Labels[kruise.CloneSetInstanceIDKey] = id
+		if slices.ContainsFunc(w.claims, func(c *corev1.PersistentVolumeClaim) bool { return c.Name == claim.Name }) {
+			continue
+		}
+		if err := r.client.Create(ctx, claim); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating claim %s for pod %s: %w", claim.Name, pod.Name, err)
+		}
+	}
+	return nil
+}
+
+// deleteClaims deletes the claims of a pod that is deleted: ReCreate means the
+// pod and its claims. The storage protection of Kubernetes keeps them until the
+// pod is gone.
+func (r *Reconciler) deleteClaims(ctx context.Context, w *world, id string) error {
+	for _, c := range w.claims {
+		if id == "" || c.Labels[kruise.CloneSetInstanceIDKey] != id {
+			continue
+		}
+		if err := r.client.Delete(ctx, c); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting claim %s: %w", c.Name, err)
+		}
+	}
+	return nil
+}
+
+// cleanClaims deals with claims whose pod is not active any more, unless they
+// are to be reused (CS-15). While the old pod is still there the claim is
+// handed to it, so that the garbage collector takes both.
+func (r *Reconciler) cleanClaims(ctx context.Context, w *world) error {
+	if w.set.Spec.ScaleStrategy.EnablePVCReuse || len(w.claims) == 0 {
+		return nil
+	}
+	active, leaving := map[string]bool{}, map[string]*corev1.Pod{}
+	for _, p := range w.raw {
+		active[p.Labels[kruise.CloneSetInstanceIDKey]] = true
+	}
+	for _, p := range w.gone {
+		leaving[p.Labels[kruise.CloneSetInstanceIDKey]] = p
+	}
+	var kept []*corev1.PersistentVolumeClaim
+	for _, c := range w.claims {
+		id := c.Labels[kruise.CloneSetInstanceIDKey]
+		switch pod := leaving[id]; {
+		case id == "" || active[id]:
+			kept = append(kept, c)
+		case pod != nil:
+			if err := r.handOver(ctx, c, pod); err != nil {
+				return err
+			}
+		default:
+			if err := r.client.Delete(ctx, c); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("deleting claim %s: %w", c.Name, err)
+			}
+		}
+	}
+	w.claims = kept
+	return nil
+}
+
+func (r *Reconciler) handOver(ctx context.Context, c *corev1.PersistentVolumeClaim, pod *corev1.Pod) error {
+	before := c.DeepCopy()
+	c = c.DeepCopy()
+	c.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID, Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+	}}
+	if err := r.client.Patch(ctx, c, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("handing claim %s to pod %s: %w", c.Name, pod.Name, err)
+	}
+	return nil
+}

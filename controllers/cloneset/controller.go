@@ -1,0 +1,169 @@
+// Package cloneset runs CloneSets: it gathers facts, asks the rollout points
+// what to do, does it, and reports (features.md 2, decisions.md B).
+package cloneset
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
+	"github.com/regatta-sh/regatta/controllers/workload/overlay"
+	"github.com/regatta-sh/regatta/engine"
+)
+
+// Gates are the feature gates a CloneSet depends on (features.md 22).
+type Gates struct {
+	ShortHash               bool // CloneSetShortHash
+	PartitionRollback       bool // CloneSetPartitionRollback
+	PreparingUpdateAsUpdate bool
+	VerticalScaling         bool // InPlaceWorkloadVerticalScaling
+	EnvFromMetadata         bool // InPlaceUpdateEnvFromMetadata
+	RecreateOnNewClaims     bool // RecreatePodWhenChangeVCTInCloneSetGate
+	EventOptimization       bool // CloneSetEventHandlerOptimization
+	DropLateExpectations    bool // ForceDeleteTimeoutExpectationGate
+	NodeAgent               bool // KruiseDaemon, and the agent is deployed
+}
+
+// Reconciler brings CloneSets to what their specs say.
+type Reconciler struct {
+	client     client.Client
+	live       client.Reader
+	engine     *engine.Engine
+	events     record.EventRecorder
+	now        func() time.Time
+	gates      Gates
+	workers    int
+	writes     int
+	timeout    time.Duration
+	excludePD  bool
+	topology   *facts.Topology
+	overlay    *overlay.Overlay
+	classifier *inplace.Classifier
+	updater    inplace.Updater
+	states     lifecycle.Writer
+	leaks      func(namespace, name string)
+
+	mu   sync.Mutex
+	sets map[types.UID]*memory
+}
+
+// Option changes a Reconciler.
+type Option func(*Reconciler)
+
+// WithGates sets the feature gates.
+func WithGates(g Gates) Option { return func(r *Reconciler) { r.gates = g } }
+
+// WithWorkers sets how many CloneSets are reconciled at once; 3 if unset.
+func WithWorkers(n int) Option { return func(r *Reconciler) { r.workers = n } }
+
+// WithParallelWrites bounds the API writes one reconcile has under way; 32 if
+// unset.
+func WithParallelWrites(n int) Option { return func(r *Reconciler) { r.writes = n } }
+
+// WithExpectationTimeout sets how long the cache may take to show a write; 5
+// minutes if unset.
+func WithExpectationTimeout(d time.Duration) Option { return func(r *Reconciler) { r.timeout = d } }
+
+// WithExcludePreparingDelete leaves pods in PreparingDelete out of the replicas
+// of every CloneSet.
+func WithExcludePreparingDelete(b bool) Option { return func(r *Reconciler) { r.excludePD = b } }
+
+// WithClock replaces time.Now.
+func WithClock(now func() time.Time) Option { return func(r *Reconciler) { r.now = now } }
+
+// WithLeaks is told of every CloneSet whose writes the cache does not show in
+// time.
+func WithLeaks(f func(namespace, name string)) Option { return func(r *Reconciler) { r.leaks = f } }
+
+// New makes a Reconciler. live reads past the cache.
+func New(c client.Client, live client.Reader, e *engine.Engine, recorder record.EventRecorder, opts ...Option) *Reconciler {
+	r := &Reconciler{
+		client: c, live: live, engine: e, events: recorder, now: time.Now,
+		workers: 3, writes: 32, timeout: 5 * time.Minute,
+		topology: facts.NewTopology(), classifier: inplace.NewClassifier(),
+		leaks: func(string, string) {}, sets: map[types.UID]*memory{},
+	}
+	for _, o := range opts {
+		o(r)
+	}
+	r.overlay = overlay.New(r.now)
+	r.updater = inplace.Updater{Client: c, Now: r.now}
+	r.states = lifecycle.Writer{Client: c, Now: r.now}
+	return r
+}
+
+// Reconcile does one round: refresh, then scale, and update only when scaling
+// changed nothing (CS-04), then the status.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	set := &kruise.CloneSet{}
+	if err := r.client.Get(ctx, req.NamespacedName, set); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if set.DeletionTimestamp != nil {
+		r.forget(set.UID)
+		return reconcile.Result{}, nil
+	}
+	w, err := r.gather(ctx, set)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("gathering: %w", err)
+	}
+	if w.waiting {
+		return reconcile.Result{RequeueAfter: w.again.after}, nil
+	}
+	actErr := r.act(ctx, w)
+	if err := r.report(ctx, w, actErr); err != nil && actErr == nil {
+		actErr = err
+	}
+	if actErr == nil {
+		actErr = r.tidy(ctx, w)
+	}
+	if conflict(actErr) { // somebody wrote first; what they wrote is on its way
+		ctrl.LoggerFrom(ctx).V(4).Info("lost a race for an object", "error", actErr.Error())
+		return reconcile.Result{RequeueAfter: 50 * time.Millisecond}, nil
+	}
+	return reconcile.Result{RequeueAfter: w.again.after}, actErr
+}
+
+func (r *Reconciler) act(ctx context.Context, w *world) error {
+	changed, err := r.refresh(ctx, w)
+	if err != nil {
+		return fmt.Errorf("refreshing pods: %w", err)
+	}
+	if changed {
+		w.recount()
+	}
+	if err := r.cleanClaims(ctx, w); err != nil {
+		return err
+	}
+	acted, err := r.scale(ctx, w)
+	if err != nil {
+		return &phaseError{kruise.CloneSetConditionFailedScale, err}
+	}
+	if acted {
+		return nil
+	}
+	if err := r.update(ctx, w); err != nil {
+		return &phaseError{kruise.CloneSetConditionFailedUpdate, err}
+	}
+	return nil
+}
+
+// phaseError is an error with the condition that reports it.
+type phaseError struct {
+	condition kruise.CloneSetConditionType
+	err       error
+}
+
+func (e *phaseError) Error() string { return e.err.Error() }
+func (e *phaseError) Unwrap() error { return e.err }

@@ -1,0 +1,139 @@
+package cloneset
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
+	"github.com/regatta-sh/regatta/controllers/workload/revision"
+)
+
+// idLength is how long an instance id is: the end of a pod's and a claim's name.
+const idLength = 5
+
+// create makes n pods, current of them from the current revision and the rest
+// from the update revision (CS-05). It starts slowly, so that a template that
+// cannot work costs one failed write and not a thousand.
+func (r *Reconciler) create(ctx context.Context, w *world, n, current int) (bool, error) {
+	if n <= 0 {
+		return false, nil
+	}
+	ids := w.freeIDs(n)
+	acts := make([]func() error, 0, n)
+	for i, id := range ids {
+		rev := w.history.Update
+		if i < current {
+			rev = w.history.Current
+		}
+		acts = append(acts, func() error { return r.createPod(ctx, w, rev, id) })
+	}
+	return true, slowly(r.writes, acts)
+}
+
+// freeIDs gives ids for n pods: first those of claims that no pod uses, so that
+// the claims are used again, then new ones.
+func (w *world) freeIDs(n int) []string {
+	used := map[string]bool{}
+	for _, p := range slices.Concat(w.raw, w.gone) {
+		used[p.Labels[kruise.CloneSetInstanceIDKey]] = true
+	}
+	var ids []string
+	for _, c := range w.claims {
+		if id := c.Labels[kruise.CloneSetInstanceIDKey]; id != "" && !used[id] && len(ids) < n {
+			used[id] = true
+			ids = append(ids, id)
+		}
+	}
+	for _, c := range w.claims {
+		used[c.Labels[kruise.CloneSetInstanceIDKey]] = true
+	}
+	for len(ids) < n {
+		if id := rand.String(idLength); !used[id] {
+			used[id] = true
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func (r *Reconciler) createPod(ctx context.Context, w *world, rev *appsv1.ControllerRevision, id string) error {
+	pod, err := r.newPod(w, rev, id)
+	if err == nil {
+		err = r.createClaims(ctx, w, pod, id)
+	}
+	if err == nil {
+		if err = r.client.Create(ctx, pod); err != nil {
+			err = fmt.Errorf("creating pod %s: %w", pod.Name, err)
+		}
+	}
+	if err != nil {
+		r.warn(w.set, kruise.FailedCreateReason, fmt.Sprintf("failed to create pod: %v", err))
+		return err
+	}
+	r.overlay.Created(w.set.UID, pod)
+	r.normal(w.set, kruise.SuccessfulCreateReason, fmt.Sprintf(kruise.SuccessfulCreateMessage, pod.Name))
+	// The gate is opened at once, so that the pod is ready as soon as its
+	// containers are. Should it fail, the next round does it.
+	if ready, err := r.updater.MarkReady(ctx, pod); err == nil {
+		r.overlay.Patched(w.set.UID, ready)
+	}
+	return nil
+}
+
+// newPod makes a pod of a revision's template.
+func (r *Reconciler) newPod(w *world, rev *appsv1.ControllerRevision, id string) (*corev1.Pod, error) {
+	template, err := revision.Template(rev)
+	if err != nil {
+		return nil, err
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: w.set.Name + "-" + id, Namespace: w.set.Namespace,
+			Labels: maps.Clone(template.Labels), Annotations: maps.Clone(template.Annotations),
+			Finalizers:      slices.Clone(template.Finalizers),
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.set, OwnerKind())},
+		},
+		Spec: template.Spec,
+	}
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	pod.Labels[kruise.CloneSetInstanceIDKey] = id
+	pod.Labels[appsv1.ControllerRevisionHashLabelKey] = w.label(rev.Name)
+	pod.Labels[podTemplateHash] = revision.Short(rev.Name)
+	for _, gate := range []corev1.PodConditionType{kruise.InPlaceUpdateReady, kruise.KruisePodReady} {
+		addGate(pod, gate)
+	}
+	state := kruise.LifecycleStatePreparingNormal
+	if w.set.Spec.Lifecycle == nil {
+		state = kruise.LifecycleStateNormal // no hook can hold it: one write less for each pod
+	}
+	lifecycle.Set(pod, state, w.now)
+	pod.Spec.Volumes = withClaims(pod.Spec.Volumes, w.set, id)
+	return pod, nil
+}
+
+// podTemplateHash is the label with the short hash, always.
+const podTemplateHash = "pod-template-hash"
+
+// label is how a pod is labelled with a revision (features.md 1.4).
+func (w *world) label(name string) string {
+	if w.gates.ShortHash {
+		return revision.Short(name)
+	}
+	return name
+}
+
+func addGate(pod *corev1.Pod, t corev1.PodConditionType) {
+	if !slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == t }) {
+		pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: t})
+	}
+}

@@ -1,0 +1,213 @@
+package cloneset
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/budget"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
+	"github.com/regatta-sh/regatta/controllers/workload/victims"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// scale creates or deletes pods, and says whether it did (CS-04). The order is
+// fixed: what is still needed comes back, then creation, then deletions that
+// were asked for, then scale-in. While pods are missing nothing is deleted.
+func (r *Reconciler) scale(ctx context.Context, w *world) (acted bool, err error) {
+	if acted, err := r.regret(ctx, w); acted || err != nil {
+		return acted, err
+	}
+	d := w.diff(true)
+	plan := r.decideScale(ctx, w, d)
+	if d.Up > 0 {
+		r.tellLimit(w, plan.Create, d.Up)
+		return r.create(ctx, w, plan.Create, plan.CreateCurrent)
+	}
+	w.memory.limited = -1
+	return r.remove(ctx, w, d, plan)
+}
+
+// tellLimit tells by an event that creation is limited, once for each limit: a
+// reconcile may come any number of times before the next pod is available.
+func (r *Reconciler) tellLimit(w *world, limit, missing int) {
+	if limit >= missing {
+		w.memory.limited = -1
+		return
+	}
+	if w.memory.limited != limit {
+		w.memory.limited = limit
+		r.warn(w.set, kruise.ScaleUpLimitedReason, fmt.Sprintf(kruise.ScaleUpLimitedMessage, limit))
+	}
+}
+
+// decideScale asks rollout/scale and holds the answer to the differences.
+func (r *Reconciler) decideScale(ctx context.Context, w *world, d budget.Diff) decision.ScaleOutput {
+	if d.Up == 0 && d.Down == 0 {
+		return decision.ScaleOutput{}
+	}
+	in := decision.ScaleInput{
+		Now: w.now.UnixNano(), Workload: w.workload(), Strategy: w.strategy, Revisions: w.revisions(), Counts: w.counts(),
+		Up: d.Up, UpCurrent: d.UpOld, TotalUnavailable: d.TotalUnavailable,
+		Down: d.Down, DownCurrent: d.DownOld, ReadyLimit: d.ReadyLimit,
+	}
+	for _, p := range w.pods {
+		planned := w.specified(p) || p.State == kruise.LifecycleStatePreparingDelete
+		if planned {
+			in.PlannedDeletes++
+		}
+		if d.Down > 0 && !planned {
+			v := decision.VictimFacts{PodFacts: p.Facts}
+			if p.Available(w.minReady, w.now) {
+				v.Available = 1
+			}
+			in.Pods = append(in.Pods, v)
+		}
+	}
+	out, _ := engine.Decide(ctx, r.engine, decision.RolloutScale(), w.subject(), in)
+	out.Create = min(out.Create, d.Up, max(w.strategy.ScaleMaxUnavailable-d.TotalUnavailable, 0))
+	out.CreateCurrent = min(out.CreateCurrent, out.Create)
+	out.Delete = min(out.Delete, d.Down)
+	out.DeleteCurrent = min(out.DeleteCurrent, out.Delete)
+	return out
+}
+
+// regret brings pods back that prepared their deletion and are needed again
+// (CS-03). A pod that was made not ready for it is not brought back: its mark
+// would never be taken off.
+func (r *Reconciler) regret(ctx context.Context, w *world) (bool, error) {
+	if l := w.set.Spec.Lifecycle; l != nil {
+		for _, hook := range []*kruise.LifecycleHook{l.PreDelete, l.InPlaceUpdate} {
+			if hook != nil && hook.MarkPodNotReady {
+				return false, nil
+			}
+		}
+	}
+	planned := 0
+	for _, p := range w.pods {
+		if w.specified(p) || p.State == kruise.LifecycleStatePreparingDelete {
+			planned++
+		}
+	}
+	need := replicas(w.set) - len(w.pods) + planned
+	acted := false
+	for _, p := range w.pods {
+		if need <= 0 {
+			break
+		}
+		if p.State != kruise.LifecycleStatePreparingDelete || w.specified(p) {
+			continue
+		}
+		pod, err := r.states.Move(ctx, p.Pod, kruise.LifecycleStatePreparingNormal, w.set.Spec.Lifecycle, false)
+		if err != nil {
+			return acted, err
+		}
+		r.overlay.Patched(w.set.UID, pod)
+		need--
+		acted = true
+	}
+	return acted, nil
+}
+
+// remove deletes pods: those whose hook let go, those that were asked for, and
+// then, when none of these is left, the ones a scale-in chose.
+func (r *Reconciler) remove(ctx context.Context, w *world, d budget.Diff, plan decision.ScaleOutput) (bool, error) {
+	var victims []*facts.Pod
+	ready := d.ReadyLimit
+	pass := func(p *facts.Pod) bool { // CS-06
+		if !p.Available(0, w.now) {
+			return true
+		}
+		ready--
+		return ready >= 0
+	}
+	planned := 0
+	for _, p := range w.pods {
+		switch {
+		case p.State == kruise.LifecycleStatePreparingDelete:
+			planned++
+			victims = append(victims, p)
+		case w.specified(p):
+			planned++
+			if pass(p) {
+				victims = append(victims, p)
+			}
+		}
+	}
+	if planned == 0 && plan.Delete > 0 {
+		for _, p := range w.chooseVictims(plan) {
+			if pass(p) {
+				victims = append(victims, p)
+			}
+		}
+	}
+	return r.deletePods(ctx, w, victims)
+}
+
+// chooseVictims takes the pods of the old revision first (CS-07).
+func (w *world) chooseVictims(plan decision.ScaleOutput) []*facts.Pod {
+	var cands []*facts.Pod
+	for _, p := range w.pods {
+		if !w.specified(p) && p.State != kruise.LifecycleStatePreparingDelete {
+			cands = append(cands, p)
+		}
+	}
+	var current, update []int
+	for i, p := range cands {
+		if p.Facts.Updated {
+			update = append(update, i)
+		} else {
+			current = append(current, i)
+		}
+	}
+	take := func(n int, group []int) (out []*facts.Pod) {
+		if n <= 0 {
+			return nil
+		}
+		for _, i := range victims.Order(cands, group, plan, w.set.Spec.Template.Spec.TopologySpreadConstraints, w.topology) {
+			if out = append(out, cands[i]); len(out) == n {
+				break
+			}
+		}
+		return out
+	}
+	out := take(plan.DeleteCurrent, current)
+	return append(out, take(plan.Delete-len(out), update)...)
+}
+
+// deletePods deletes pods and their claims, or tells the hook that holds them.
+func (r *Reconciler) deletePods(ctx context.Context, w *world, pods []*facts.Pod) (bool, error) {
+	var acts []func() error
+	for _, p := range pods {
+		switch lifecycle.BeforeDelete(p.Pod, w.set.Spec.Lifecycle) {
+		case lifecycle.Prepare:
+			acts = append(acts, func() error {
+				pod, err := r.states.Move(ctx, p.Pod, kruise.LifecycleStatePreparingDelete, w.set.Spec.Lifecycle, false)
+				if err == nil {
+					r.overlay.Patched(w.set.UID, pod)
+				}
+				return err
+			})
+		case lifecycle.Go:
+			acts = append(acts, func() error { return r.deletePod(ctx, w, p.Pod) })
+		}
+	}
+	return len(acts) > 0, parallel(r.writes, acts)
+}
+
+func (r *Reconciler) deletePod(ctx context.Context, w *world, pod *corev1.Pod) error {
+	if err := r.deleteObject(ctx, pod); err != nil {
+		r.warn(w.set, kruise.FailedDeleteReason, fmt.Sprintf("failed to delete pod %s: %v", pod.Name, err))
+		return fmt.Errorf("deleting pod %s: %w", pod.Name, err)
+	}
+	r.overlay.Deleted(w.set.UID, pod)
+	r.normal(w.set, kruise.SuccessfulDeleteReason, fmt.Sprintf(kruise.SuccessfulDeleteMessage, pod.Name))
+	if w.set.Spec.ScaleStrategy.EnablePVCReuse {
+		return nil
+	}
+	return r.deleteClaims(ctx, w, pod.Labels[kruise.CloneSetInstanceIDKey])
+}

@@ -1,0 +1,156 @@
+package cloneset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/revision"
+)
+
+// report writes the status if it changed, and the events of what changed.
+func (r *Reconciler) report(ctx context.Context, w *world, acted error) error {
+	status := w.status()
+	var failed *phaseError
+	if errors.As(acted, &failed) && !conflict(acted) {
+		setCondition(&status, kruise.CloneSetCondition{
+			Type: failed.condition, Status: corev1.ConditionTrue, Reason: string(failed.condition), Message: oneLine(failed.Error()),
+		}, w.now)
+	}
+	w.progress(&status)
+	r.reportHold(w, &status)
+	if equality.Semantic.DeepEqual(status, w.set.Status) {
+		return nil
+	}
+	before := w.set.DeepCopy()
+	w.set.Status = status
+	if err := r.client.Status().Patch(ctx, w.set, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("writing status: %w", err)
+	}
+	return nil
+}
+
+// status counts the active pods (features.md 2, Status).
+func (w *world) status() kruise.CloneSetStatus {
+	c := w.counts()
+	old := w.set.Status
+	s := kruise.CloneSetStatus{
+		ObservedGeneration: w.set.Generation,
+		Replicas:           int32(c.Total), ReadyReplicas: int32(c.Ready), AvailableReplicas: int32(c.Available),
+		UpdatedReplicas: int32(c.Updated), UpdatedReadyReplicas: int32(c.UpdatedReady), UpdatedAvailableReplicas: int32(c.UpdatedAvail),
+		ExpectedUpdatedReplicas: int32(replicas(w.set) - w.strategy.Partition),
+		UpdateRevision:          w.history.Update.Name, CurrentRevision: w.history.Current.Name,
+		CollisionCount: ptr.To(w.history.Collisions), LabelSelector: w.selector,
+		Conditions: slices.Clone(old.Conditions),
+	}
+	if s.UpdatedReplicas == s.Replicas && s.Replicas == int32(replicas(w.set)) { // CS-14
+		s.CurrentRevision = s.UpdateRevision
+	}
+	return s
+}
+
+// setCondition writes a condition only when its status or its reason changes,
+// so that its time is that of the last change (features.md 2, Conditions).
+// Holds change their message with what they hold; they compare it too.
+func setCondition(s *kruise.CloneSetStatus, c kruise.CloneSetCondition, now time.Time) (changed bool) {
+	c.LastUpdateTime, c.LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)
+	for i := range s.Conditions {
+		old := &s.Conditions[i]
+		if old.Type != c.Type {
+			continue
+		}
+		if old.Status == c.Status && old.Reason == c.Reason {
+			return false
+		}
+		if old.Status == c.Status {
+			c.LastTransitionTime = old.LastTransitionTime
+		}
+		*old = c
+		return true
+	}
+	s.Conditions = append(s.Conditions, c)
+	return true
+}
+
+func condition(s *kruise.CloneSetStatus, t kruise.CloneSetConditionType) *kruise.CloneSetCondition {
+	for i := range s.Conditions {
+		if s.Conditions[i].Type == t {
+			return &s.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// progress keeps the condition Progressing (CS-13).
+func (w *world) progress(s *kruise.CloneSetStatus) {
+	deadline := w.set.Spec.ProgressDeadlineSeconds
+	if deadline == nil || *deadline == math.MaxInt32 {
+		s.Conditions = slices.DeleteFunc(s.Conditions, func(c kruise.CloneSetCondition) bool {
+			return c.Type == kruise.CloneSetConditionProgressing
+		})
+		return
+	}
+	limit := time.Duration(*deadline) * time.Second
+	old := condition(s, kruise.CloneSetConditionProgressing)
+	c := kruise.CloneSetCondition{Type: kruise.CloneSetConditionProgressing, Status: corev1.ConditionTrue}
+	want := int32(replicas(w.set))
+	switch {
+	case s.CurrentRevision == s.UpdateRevision && s.Replicas == s.UpdatedReplicas && s.Replicas == s.UpdatedAvailableReplicas && s.Replicas == want:
+		c.Reason, c.Message = kruise.CloneSetAvailableReason, "CloneSet is available"
+	case w.strategy.Paused:
+		c.Reason, c.Message = kruise.CloneSetProgressPausedReason, "CloneSet is paused"
+	case s.ExpectedUpdatedReplicas < s.Replicas && s.ExpectedUpdatedReplicas <= s.UpdatedAvailableReplicas:
+		c.Reason, c.Message = kruise.CloneSetProgressPartitionAvailableReason, "CloneSet has updated all pods that its partition allows"
+	case old != nil && (old.Reason == kruise.CloneSetProgressDeadlineExceededReason || old.LastUpdateTime.Add(limit).Before(w.now)):
+		c.Status, c.Reason = corev1.ConditionFalse, kruise.CloneSetProgressDeadlineExceededReason
+		c.Message = fmt.Sprintf(kruise.CloneSetProgressDeadlineExceededMessage, s.UpdateRevision)
+	default:
+		c.Reason, c.Message = kruise.CloneSetProgressUpdatedReason, kruise.CloneSetProgressUpdatedMessage
+	}
+	setCondition(s, c, w.now)
+	if c.Reason == kruise.CloneSetProgressUpdatedReason {
+		w.again.in(condition(s, kruise.CloneSetConditionProgressing).LastUpdateTime.Add(limit + time.Second).Sub(w.now))
+	}
+}
+
+// tidy takes names off podsToDelete whose pods are gone (CS-17) and truncates
+// the history.
+func (r *Reconciler) tidy(ctx context.Context, w *world) error {
+	if names := w.set.Spec.ScaleStrategy.PodsToDelete; len(names) > 0 {
+		exists := map[string]bool{}
+		for _, p := range slices.Concat(w.raw, w.gone) {
+			exists[p.Name] = true
+		}
+		kept := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !exists[n] })
+		if len(kept) < len(names) {
+			before := w.set.DeepCopy()
+			w.set.Spec.ScaleStrategy.PodsToDelete = kept
+			if err := r.client.Patch(ctx, w.set, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+				return fmt.Errorf("clearing podsToDelete: %w", err)
+			}
+		}
+	}
+	limit := 10
+	if l := w.set.Spec.RevisionHistoryLimit; l != nil {
+		limit = int(*l)
+	}
+	used := map[string]bool{}
+	for _, p := range slices.Concat(w.raw, w.gone) {
+		used[revision.Short(p.Labels[revisionLabel])] = true
+	}
+	return w.history.Truncate(ctx, r.client, limit, func(rev *appsv1.ControllerRevision) bool { return used[revision.Short(rev.Name)] })
+}
+
+func oneLine(s string) string { return strings.ReplaceAll(s, "\n", "; ") }

@@ -1,0 +1,156 @@
+package cloneset
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
+	"github.com/regatta-sh/regatta/controllers/workload/selection"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+const revisionLabel = appsv1.ControllerRevisionHashLabelKey
+
+// target is the revision a pod would be moved to: back to the current one only
+// where the difference says so.
+func (w *world) target(*facts.Pod) *appsv1.ControllerRevision {
+	if w.backwards {
+		return w.history.Current
+	}
+	return w.history.Update
+}
+
+// update moves pods to their target revision, as many as plan, rank and clamp
+// allow (CS-08 to CS-12).
+func (r *Reconciler) update(ctx context.Context, w *world) error {
+	d := w.diff(false)
+	w.backwards = d.Update < 0
+	if d.Update == 0 {
+		return nil
+	}
+	in := w.planInput(d)
+	plan, _ := engine.Decide(ctx, r.engine, decision.RolloutPlan(), w.subject(), in)
+	limits := selection.Clamp(in, plan)
+	limits.Limit = max(limits.Limit-w.countRecreating(), 0)
+	whole := w.noteHolds(plan.Holds)
+	if whole || w.strategy.Type == string(kruise.OnDeleteCloneSetUpdateStrategyType) || limits.Limit == 0 {
+		w.skipped = skipAll(w.candidates(), plan.Holds)
+		return nil
+	}
+	order := r.order(ctx, w, w.candidates(), plan)
+	taken, skipped := selection.Walk(order.candidates, plan.Holds, limits, w.unavailable())
+	w.skipped = skipped
+	var acts []func() error
+	for _, name := range taken {
+		p := order.byName[name]
+		acts = append(acts, func() error { return r.updatePod(ctx, w, p) })
+	}
+	w.moved = len(acts)
+	return parallel(r.writes, acts)
+}
+
+// candidates are the pods not at their target that may be moved (CS-08).
+func (w *world) candidates() []*facts.Pod {
+	var out []*facts.Pod
+	for _, p := range w.pods {
+		switch {
+		case p.Facts.Updated != w.backwards, p.State == kruise.LifecycleStatePreparingDelete:
+		case w.specified(p): // its recreation is under way, under the budget of deletes
+		case p.State != kruise.LifecycleStateUpdated && inplace.InGrace(p.Pod):
+		default:
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// updatePod moves one pod, by the way rollout/change decided for its revision.
+func (r *Reconciler) updatePod(ctx context.Context, w *world, p *facts.Pod) error {
+	target := w.target(p)
+	way, err := r.way(ctx, w, w.history.ByLabel(p.Labels[revisionLabel]), target)
+	if err != nil {
+		return err
+	}
+	switch way.out.Action {
+	case decision.InPlace:
+		return r.updateInPlace(ctx, w, p, target, way)
+	case decision.Recreate:
+		return r.recreate(ctx, w, p)
+	}
+	return fmt.Errorf(kruise.InPlaceOnlyImpossibleMessage+": %s", p.Name, way.out.Message)
+}
+
+func (r *Reconciler) updateInPlace(ctx context.Context, w *world, p *facts.Pod, target *appsv1.ControllerRevision, way way) error {
+	l := w.set.Spec.Lifecycle
+	switch step := lifecycle.BeforeUpdate(p.Pod, l); step {
+	case lifecycle.Wait:
+		return nil
+	case lifecycle.Prepare, lifecycle.Rehook:
+		pod, err := r.states.Move(ctx, p.Pod, kruise.LifecycleStatePreparingUpdate, l, step == lifecycle.Rehook)
+		if err == nil {
+			r.overlay.Patched(w.set.UID, pod)
+		}
+		return err
+	case lifecycle.Refuse:
+		return fmt.Errorf("not allowed to in-place update pod %s in state %s", p.Name, p.State)
+	}
+	seconds := int32(0)
+	if s := rolling(w.set); s != nil && s.InPlaceUpdateStrategy != nil {
+		seconds = s.InPlaceUpdateStrategy.GracePeriodSeconds
+	}
+	spec, err := way.diff.Spec(w.label(target.Name), seconds, w.gates.EnvFromMetadata)
+	if err != nil {
+		return err
+	}
+	pod, grace, err := r.updater.Start(ctx, p.Pod, spec, func(pod *corev1.Pod) {
+		if l != nil { // no hook looks at the state otherwise, and leaving it costs a write
+			lifecycle.Set(pod, kruise.LifecycleStateUpdating, w.now)
+		}
+	})
+	if err != nil {
+		if !conflict(err) {
+			r.warn(w.set, kruise.FailedUpdatePodInPlaceReason, fmt.Sprintf("failed to update pod %s in-place(revision %v): %v", p.Name, target.Name, err))
+		}
+		return err
+	}
+	w.again.in(grace)
+	r.overlay.Patched(w.set.UID, pod)
+	r.normal(w.set, kruise.SuccessfulUpdatePodInPlaceReason, fmt.Sprintf(kruise.SuccessfulUpdatePodInPlaceMessage, p.Name, target.Name))
+	return nil
+}
+
+// recreate asks for the pod to be deleted. The next scale does it, under the
+// budget of deletes (CS-12).
+func (r *Reconciler) recreate(ctx context.Context, w *world, p *facts.Pod) error {
+	pod := p.Pod.DeepCopy()
+	pod.Labels[kruise.SpecifiedDeleteKey] = "true"
+	if err := r.client.Patch(ctx, pod, client.StrategicMergeFrom(p.Pod, client.MergeFromWithOptimisticLock{})); err != nil {
+		if !conflict(err) {
+			r.warn(w.set, kruise.FailedUpdatePodReCreateReason, fmt.Sprintf("failed to mark pod %s for recreation: %v", p.Name, err))
+		}
+		return fmt.Errorf("marking pod %s for recreation: %w", p.Name, err)
+	}
+	r.overlay.Patched(w.set.UID, pod)
+	r.normal(w.set, kruise.SuccessfulUpdatePodReCreateReason, fmt.Sprintf("successfully patch pod %s specified-delete for update", p.Name))
+	w.again.in(time.Millisecond)
+	return nil
+}
+
+// labelShort gives pods of older releases the label with the short hash.
+func (r *Reconciler) labelShort(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
+	before, pod := pod, pod.DeepCopy()
+	pod.Labels[podTemplateHash] = shortOf(pod.Labels[revisionLabel])
+	if err := r.client.Patch(ctx, pod, client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return nil, fmt.Errorf("labelling pod %s with its template hash: %w", pod.Name, err)
+	}
+	return pod, nil
+}

@@ -1,0 +1,75 @@
+package cloneset
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+)
+
+// OwnerKind is the kind in the owner reference of pods, claims and revisions.
+// It is the older version, which is what users see on their pods.
+func OwnerKind() schema.GroupVersionKind { return v1alpha1.GroupVersion.WithKind("CloneSet") }
+
+// parallel does all acts, at most limit at once, and returns their errors
+// joined: one that fails does not keep the others from being done.
+func parallel(limit int, acts []func() error) error {
+	errs := make([]error, len(acts))
+	var g errgroup.Group
+	g.SetLimit(max(limit, 1))
+	for i, act := range acts {
+		g.Go(func() error { errs[i] = act(); return nil })
+	}
+	_ = g.Wait() // each act keeps its own error
+	return errors.Join(errs...)
+}
+
+// slowly does acts in rounds of 1, 2, 4, ... and stops after a round with an
+// error. What was not tried is tried by the next reconcile.
+func slowly(limit int, acts []func() error) error {
+	for size := 1; len(acts) > 0; size *= 2 {
+		n := min(size, len(acts))
+		if err := parallel(limit, acts[:n]); err != nil {
+			return err
+		}
+		acts = acts[n:]
+	}
+	return nil
+}
+
+// deleteObject deletes this very pod: one of the same name that came after it
+// is left alone.
+func (r *Reconciler) deleteObject(ctx context.Context, pod *corev1.Pod) error {
+	err := r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// conflict says whether an error is nothing but lost races.
+func conflict(err error) bool {
+	if err == nil {
+		return false
+	}
+	var joined interface{ Unwrap() []error }
+	if errors.As(err, &joined) {
+		for _, e := range joined.Unwrap() {
+			if !apierrors.IsConflict(e) && !apierrors.IsNotFound(e) {
+				return false
+			}
+		}
+		return true
+	}
+	return apierrors.IsConflict(err) || apierrors.IsNotFound(err)
+}
+
+func labelSet(o metav1.Object) labels.Set { return labels.Set(o.GetLabels()) }

@@ -1,0 +1,177 @@
+// Package manager assembles the controllers, webhooks and policies into one
+// process (features.md 18, 22, 23).
+package manager
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/component-base/logs"
+	logsapi "k8s.io/component-base/logs/api/v1"
+
+	"github.com/regatta-sh/regatta/controllers/features"
+)
+
+// Options are the flags of the manager, with the names and defaults of
+// features.md 23 but for the client's rates: OpenKruise's 30 and 50 requests a
+// second are what its rollouts wait for.
+type Options struct {
+	Logging *logsapi.LoggingConfiguration
+	Gates   features.Gates
+
+	QPS                    float32
+	Burst                  int
+	MetricsAddr            string
+	ProbeAddr              string
+	DecisionsAddr          string
+	LeaderElection         bool
+	LeaderElectionNS       string
+	LeaseDuration          time.Duration
+	RenewDeadline          time.Duration
+	RetryPeriod            time.Duration
+	LeaderElectionID       string
+	LeaderElectionLock     string
+	Namespace              string
+	Pprof                  bool
+	PprofAddr              string
+	SyncPeriod             string
+	CacheSyncTimeout       time.Duration
+	WebhookTimeout         time.Duration
+	ExpectationTimeout     time.Duration
+	CloneSetWorkers        int
+	ExcludePreparingDelete bool
+
+	RateBaseDelay time.Duration
+	RateMaxDelay  time.Duration
+	RateQPS       int
+	RateBucket    int
+
+	webhooks webhookEnv
+	explicit func(featuregate.Feature) bool
+}
+
+// webhookEnv is what the chart tells by environment variables (features.md 18).
+type webhookEnv struct {
+	port        int
+	certDir     string
+	service     string
+	secret      string
+	namespace   string
+	host        string
+	renewBefore time.Duration
+}
+
+// NewOptions makes options with their defaults.
+func NewOptions() (*Options, error) {
+	gates, err := features.New()
+	if err != nil {
+		return nil, err
+	}
+	return &Options{Logging: logsapi.NewLoggingConfiguration(), Gates: gates}, nil
+}
+
+// AddFlags adds the flags.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	logsapi.AddFlags(o.Logging, fs)
+	fs.Var(o.Gates, "feature-gates", "A list of key=value pairs that turn features on or off, such as CloneSetShortHash=true. AllAlpha and AllBeta stand for all of their stage.")
+	fs.Float32Var(&o.QPS, "rest-config-qps", 500, "Requests a second to the API server.")
+	fs.IntVar(&o.Burst, "rest-config-burst", 1000, "Requests to the API server beyond that for a moment.")
+	fs.StringVar(&o.MetricsAddr, "metrics-addr", ":8080", "Address that metrics are served on; 0 for none.")
+	fs.StringVar(&o.ProbeAddr, "health-probe-addr", ":8000", "Address that healthz and readyz are served on.")
+	fs.StringVar(&o.DecisionsAddr, "decisions-addr", ":8443", "Address that the decisions are explained on, with TLS and the authentication of the API server; 0 for none.")
+	fs.BoolVar(&o.LeaderElection, "enable-leader-election", true, "Let one of several managers act at a time.")
+	fs.StringVar(&o.LeaderElectionNS, "leader-election-namespace", "kruise-system", "Namespace of the lease.")
+	fs.DurationVar(&o.LeaseDuration, "leader-election-lease-duration", 15*time.Second, "How long others wait before they take a lease that was not renewed.")
+	fs.DurationVar(&o.RenewDeadline, "leader-election-renew-deadline", 10*time.Second, "How long the leader tries to renew before it gives up.")
+	fs.DurationVar(&o.RetryPeriod, "leader-election-retry-period", 2*time.Second, "How long to wait between tries.")
+	fs.StringVar(&o.LeaderElectionLock, "leader-election-resource-lock", "leases", "Kind of the lock; only leases.")
+	fs.StringVar(&o.LeaderElectionID, "leader-election-id", "kruise-manager", "Name of the lease.")
+	fs.StringVar(&o.Namespace, "namespace", "", "Act in this namespace only; all if empty.")
+	fs.BoolVar(&o.Pprof, "enable-pprof", true, "Serve profiles.")
+	fs.StringVar(&o.PprofAddr, "pprof-addr", "localhost:8090", "Address that profiles are served on.")
+	fs.StringVar(&o.SyncPeriod, "sync-period", "", "How often everything is reconciled without a change, such as 10h; never if empty or 0.")
+	fs.DurationVar(&o.CacheSyncTimeout, "controller-cache-sync-timeout", 2*time.Minute, "How long a controller waits for its cache at the start.")
+	fs.DurationVar(&o.WebhookTimeout, "webhook-initialize-timeout", 60*time.Second, "How long to wait for the certificates of the webhooks.")
+	fs.DurationVar(&o.ExpectationTimeout, "expectation-timeout", 5*time.Minute, "How long the cache may take to show a write before it is looked into.")
+	fs.DurationVar(&o.RateBaseDelay, "rate-limiter-base-delay", 5*time.Millisecond, "First delay of an object that failed.")
+	fs.DurationVar(&o.RateMaxDelay, "rate-limiter-max-delay", 1000*time.Second, "Longest delay of an object that fails.")
+	fs.IntVar(&o.RateQPS, "rate-limiter-qps", 10, "Retries a second of all failing objects of a controller.")
+	fs.IntVar(&o.RateBucket, "rate-limiter-bucket-size", 100, "Retries beyond that for a moment.")
+	fs.IntVar(&o.CloneSetWorkers, "cloneset-workers", 3, "How many CloneSets are reconciled at once.")
+	fs.BoolVar(&o.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false, "Leave pods in PreparingDelete out of the replicas of every CloneSet.")
+	// Flags of parts that are not here yet are taken, so that a deployment that
+	// sets them starts; they have no effect, and help says so.
+	for _, w := range []string{
+		"statefulset", "daemonset", "broadcastjob", "advancedcronjob", "sidecarset", "uniteddeployment", "workloadspread",
+		"persistentpodstate", "podprobemarker", "nodepodprobe", "resourcedistribution", "imagepulljob", "nodeimage", "crr",
+		"sidecarterminator", "podunavailablebudget",
+	} {
+		fs.Int(w+"-workers", 3, "No effect yet.")
+	}
+	fs.Bool("allow-privileged", true, "No effect: privileged containers are for the API server to refuse.")
+	fs.Bool("disable-no-deepcopy", false, "No effect.")
+	fs.Int("default-ttlseconds-for-always-nodeimage", 300, "No effect yet.")
+	fs.String("protection-log-path", "/log", "No effect yet.")
+	fs.String("ws-enabled-versioned-status", "deployment,replicaset", "No effect yet.")
+	fs.Bool("assign-pods-by-scheduler", true, "No effect yet.")
+	fs.Bool("assign-bcj-pods-by-scheduler", true, "No effect yet.")
+	fs.Duration("nodeimage-creation-delay", 30*time.Second, "No effect yet.")
+}
+
+// Complete reads the environment and resolves the gates.
+func (o *Options) Complete() error {
+	if o.LeaderElectionLock != "leases" {
+		return fmt.Errorf("--leader-election-resource-lock is %q, want leases", o.LeaderElectionLock)
+	}
+	if o.CloneSetWorkers < 1 {
+		return fmt.Errorf("--cloneset-workers is %d, want 1 or more", o.CloneSetWorkers)
+	}
+	if o.SyncPeriod != "" && o.SyncPeriod != "0" {
+		if _, err := time.ParseDuration(o.SyncPeriod); err != nil {
+			return fmt.Errorf("--sync-period is %q, want a duration such as 10h: %w", o.SyncPeriod, err)
+		}
+	}
+	port, err := strconv.Atoi(env("WEBHOOK_PORT", "9876"))
+	if err != nil {
+		return fmt.Errorf("environment variable WEBHOOK_PORT is %q, want a port", os.Getenv("WEBHOOK_PORT"))
+	}
+	renew, err := renewBefore(env("CERTS_RENEW_BEFORE", "6m"))
+	if err != nil {
+		return err
+	}
+	o.webhooks = webhookEnv{
+		port: port, certDir: env("WEBHOOK_CERT_DIR", "/tmp/kruise-webhook-certs"),
+		service: env("SERVICE_NAME", "kruise-webhook-service"), secret: env("SECRET_NAME", "kruise-webhook-certs"),
+		namespace: env("POD_NAMESPACE", "kruise-system"), host: os.Getenv("WEBHOOK_HOST"), renewBefore: renew,
+	}
+	if err := logsapi.ValidateAndApply(o.Logging, nil); err != nil {
+		return fmt.Errorf("applying log flags: %w", err)
+	}
+	logs.InitLogs()
+	never := func(featuregate.Feature) bool { return false }
+	return o.Gates.Resolve(os.Getenv("CUSTOM_RESOURCE_ENABLE"), never)
+}
+
+func env(name, fallback string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return fallback
+}
+
+// renewBefore reads <n>d, <n>m or <n>y: days, months of 30 days, years of 365.
+func renewBefore(s string) (time.Duration, error) {
+	unit := map[byte]time.Duration{'d': 1, 'm': 30, 'y': 365}
+	if len(s) > 1 {
+		if days, ok := unit[s[len(s)-1]]; ok {
+			if n, err := strconv.Atoi(s[:len(s)-1]); err == nil && n >= 0 {
+				return time.Duration(n) * days * 24 * time.Hour, nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("environment variable CERTS_RENEW_BEFORE is %q, want a number of days, months or years such as 30d, 6m or 1y", s)
+}

@@ -1,0 +1,116 @@
+package budget
+
+// Side counts the pods of one revision (CS-01).
+type Side struct {
+	Total       int // all of them
+	PreDeleting int // in state PreparingDelete
+	ToDelete    int // not PreparingDelete, and asked to be deleted
+	Unavailable int // not PreparingDelete, not asked to be deleted, not available
+}
+
+// Active is the pods that are not on their way out.
+func (s Side) Active() int { return s.Total - s.PreDeleting }
+
+// Question is what the differences depend on (CS-01).
+type Question struct {
+	Replicas, Partition      int
+	MaxSurge, MaxUnavailable int
+	// Rollback is true when the partition may move pods back to the current
+	// revision: the gate is on and the revisions differ.
+	Rollback bool
+	// ExcludePreparingDelete leaves pods in PreparingDelete out of the totals.
+	ExcludePreparingDelete bool
+	Old, New               Side
+}
+
+// Diff has the differences between what is and what should be.
+type Diff struct {
+	// Up pods are missing, UpOld of them at the old revision.
+	Up, UpOld int
+	// Down pods are too many, DownOld of them to be taken from the old revision.
+	Down, DownOld int
+	// ReadyLimit is how many ready pods may be deleted.
+	ReadyLimit int
+	// Update is how many pods to move to the update revision; negative: back.
+	Update int
+	// MaxUnavailable bounds the pods unavailable while pods are moved.
+	MaxUnavailable int
+	// TotalUnavailable counts pods unavailable or preparing delete.
+	TotalUnavailable int
+	// UseSurge is how many pods beyond the replicas are wanted now.
+	UseSurge int
+}
+
+// Compute works out the differences (CS-01). Surge serves whichever of a
+// specified delete and an update needs more of it, never both.
+func Compute(q Question) Diff {
+	total := q.Old.Total + q.New.Total
+	toDelete := q.Old.ToDelete + q.New.ToDelete
+	preDeleting := q.Old.PreDeleting + q.New.PreDeleting
+	d := Diff{TotalUnavailable: preDeleting + q.Old.Unavailable + q.New.Unavailable}
+
+	oldDiff := q.Old.Active() - q.Partition
+	newDiff := q.New.Active() - (q.Replicas - q.Partition)
+	if !q.Rollback {
+		oldDiff, newDiff = max(oldDiff, 0), min(newDiff, 0)
+	}
+
+	useSurge, useSurgeOld := surge(q, d.TotalUnavailable, toDelete, oldDiff, newDiff)
+	d.UseSurge = useSurge
+	wantTotal, wantOld := q.Replicas+useSurge, q.Partition+useSurgeOld
+	haveTotal, haveOld := total, q.Old.Total
+	if q.ExcludePreparingDelete {
+		haveTotal, haveOld = total-preDeleting, q.Old.Active()
+	}
+
+	if d.Up = max(wantTotal-haveTotal, 0); d.Up > 0 {
+		d.UpOld = max(wantOld-haveOld, 0)
+	}
+	if d.Down = max(haveTotal-toDelete-wantTotal, 0); d.Down > 0 {
+		d.DownOld = max(haveOld-q.Old.ToDelete-wantOld, 0)
+	}
+	if toDelete > 0 || d.Down > 0 {
+		d.ReadyLimit = max(q.MaxUnavailable+(total-q.Replicas)-d.TotalUnavailable, 0)
+	}
+	if abs(oldDiff) <= abs(newDiff) {
+		d.Update = oldDiff
+	} else {
+		d.Update = -newDiff
+	}
+	if d.Update != 0 {
+		d.MaxUnavailable = q.MaxUnavailable + total - q.Replicas
+	}
+	return d
+}
+
+func surge(q Question, totalUnavailable, toDelete, oldDiff, newDiff int) (use, useOld int) {
+	if q.MaxSurge <= 0 {
+		return 0, 0
+	}
+	var scale, scaleOld int
+	if toDelete > 0 {
+		scale = min(max(totalUnavailable+toDelete-q.MaxUnavailable, 0), toDelete)
+		scaleOld = max(scale-q.New.ToDelete, 0)
+	}
+	var update, updateOld int
+	if oldDiff*newDiff < 0 {
+		fromOld := abs(oldDiff) <= abs(newDiff)
+		update = min(abs(oldDiff), abs(newDiff))
+		if (fromOld && oldDiff < 0) || (!fromOld && newDiff > 0) {
+			updateOld = update
+		}
+	}
+	if scale >= update {
+		use = min(q.MaxSurge, scale)
+		return use, min(use, scaleOld)
+	}
+	use = min(q.MaxSurge, update)
+	return use, min(use, updateOld)
+}
+
+func abs(n int) int {
+	if n < 0 {
+		return -n
+	}
+	return n
+}

@@ -1,0 +1,65 @@
+// Package budget resolves the numbers that a rollout's safety depends on:
+// percentages, differences and limits. Nothing here is a policy's business.
+package budget
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// allPods is the only partition string that keeps every pod.
+const allPods = "100%"
+
+// Percent resolves v against total with an integer percentage (A-11, "int").
+// A string without "%" is an error. The result may be negative if v is.
+func Percent(v intstr.IntOrString, total int, roundUp bool) (int, error) {
+	if v.Type == intstr.Int {
+		return v.IntValue(), nil
+	}
+	digits, ok := strings.CutSuffix(v.StrVal, "%")
+	if !ok {
+		return 0, fmt.Errorf("%q is neither an integer nor a percentage such as \"20%%\"", v.StrVal)
+	}
+	p, err := strconv.Atoi(digits)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a whole percentage such as \"20%%\"", v.StrVal)
+	}
+	return scaled(float64(p), total, roundUp), nil
+}
+
+// Partition is the number of pods kept at the old revision (A-11, first row):
+// the percentage is a float and rounds up, but only "100%" keeps all pods of
+// more than one. A nil partition keeps none.
+func Partition(v *intstr.IntOrString, replicas int) (int, error) {
+	if v == nil {
+		return 0, nil
+	}
+	n := v.IntValue()
+	if v.Type == intstr.String {
+		digits, ok := strings.CutSuffix(v.StrVal, "%")
+		if !ok {
+			return 0, fmt.Errorf("%q is neither an integer nor a percentage such as \"20%%\"", v.StrVal)
+		}
+		p, err := strconv.ParseFloat(digits, 64)
+		if err != nil || math.IsNaN(p) || math.IsInf(p, 0) {
+			return 0, fmt.Errorf("%q is not a percentage such as \"12.5%%\"", v.StrVal)
+		}
+		n = scaled(p, replicas, true)
+		if replicas > 1 && n == replicas && v.StrVal != allPods {
+			n = replicas - 1
+		}
+	}
+	return min(max(n, 0), replicas), nil
+}
+
+func scaled(percent float64, total int, roundUp bool) int {
+	exact := percent * float64(total) / 100
+	if roundUp {
+		return int(math.Ceil(exact))
+	}
+	return int(math.Floor(exact))
+}

@@ -1,0 +1,180 @@
+// Package facts turns pods into the short facts that policies see. What is
+// computed of a pod is kept until the pod changes, so that a reconcile of a
+// large workload costs only what changed.
+package facts
+
+import (
+	"hash/maphash"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// Pod is a pod with what is known of it.
+type Pod struct {
+	*corev1.Pod
+	State kruise.LifecycleStateType
+	// Ready is CS-02 without a minimum time; ReadySince is when it became so.
+	Ready      bool
+	ReadySince time.Time
+	// InPlaceDone is false while an in-place update of the pod runs.
+	InPlaceDone bool
+	// Facts and Hash are of the pod as the current revisions see it.
+	Facts decision.PodFacts
+	Hash  uint64
+
+	updated bool
+}
+
+// Available is CS-02: in no state but Normal, and ready for that long. A pod
+// whose in-place update has not been seen to complete is not available, gate or
+// no gate.
+func (p *Pod) Available(minReady time.Duration, now time.Time) bool {
+	return p.Ready && p.InPlaceDone &&
+		(p.State == "" || p.State == kruise.LifecycleStateNormal) &&
+		!now.Before(p.ReadySince.Add(minReady))
+}
+
+// ready is: running, Ready, and InPlaceUpdateReady absent or True.
+func ready(pod *corev1.Pod) (bool, time.Time) {
+	c := inplace.Condition(pod, corev1.PodReady)
+	if pod.Status.Phase != corev1.PodRunning || c == nil || c.Status != corev1.ConditionTrue {
+		return false, time.Time{}
+	}
+	if g := inplace.Condition(pod, kruise.InPlaceUpdateReady); g != nil && g.Status != corev1.ConditionTrue {
+		return false, time.Time{}
+	}
+	return true, c.LastTransitionTime.Time
+}
+
+// phases are in the order of A-13; a phase that is not listed sorts first.
+func phase(p corev1.PodPhase) int {
+	switch p {
+	case corev1.PodUnknown:
+		return 1
+	case corev1.PodRunning:
+		return 2
+	}
+	return 0
+}
+
+func seconds(t time.Time) int64 {
+	if t.IsZero() {
+		return decision.MaxTime
+	}
+	return t.Unix()
+}
+
+func flag(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func restarts(pod *corev1.Pod) int {
+	most := int32(0)
+	for i := range pod.Status.ContainerStatuses {
+		most = max(most, pod.Status.ContainerStatuses[i].RestartCount)
+	}
+	return int(most)
+}
+
+// DeletionCost reads controller.kubernetes.io/pod-deletion-cost: an int32
+// without a plus sign or leading zeros, else 0 (CS-07).
+func deletionCost(pod *corev1.Pod) int {
+	v, ok := pod.Annotations[corev1.PodDeletionCost]
+	if !ok || v == "" || v[0] == '+' || (v[0] == '0' && v != "0") || (len(v) > 1 && v[0] == '-' && v[1] == '0') {
+		return 0
+	}
+	n, err := strconv.ParseInt(v, 10, 32)
+	if err != nil {
+		return 0
+	}
+	return int(n)
+}
+
+func build(pod *corev1.Pod, updated bool, terms Terms, place Place) *Pod {
+	p := &Pod{Pod: pod, State: lifecycle.State(pod), InPlaceDone: inplace.Incomplete(pod) == "", updated: updated}
+	p.Ready, p.ReadySince = ready(pod)
+	p.Facts = decision.PodFacts{
+		Name: pod.Name, Labels: policyLabels(pod.Labels), Node: pod.Spec.NodeName, Zone: place.Zone, Region: place.Region,
+		Updated: updated, State: string(p.State),
+		Assigned: flag(pod.Spec.NodeName != ""), Phase: phase(pod.Status.Phase), Ready: flag(p.Ready),
+		Created: seconds(pod.CreationTimestamp.Time), Restarts: restarts(pod), DeletionCost: deletionCost(pod),
+	}
+	if p.Ready {
+		p.Facts.ReadySince = seconds(p.ReadySince)
+	}
+	p.Facts.Matches = terms.matches(pod.Labels)
+	p.Facts.OrderLevel, p.Facts.OrderValue = terms.order(pod.Labels)
+	return p
+}
+
+// policyLabels leaves out what the controller itself writes, so that moving a
+// pod does not change what a policy knows of it twice over.
+func policyLabels(all map[string]string) map[string]string {
+	out := make(map[string]string, len(all))
+	for k, v := range all {
+		switch k {
+		case "controller-revision-hash", "pod-template-hash", kruise.CloneSetInstanceIDKey, kruise.LifecycleStateKey:
+		default:
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// Set keeps the pods of one workload between reconciles.
+type Set struct {
+	seed maphash.Seed
+	pods map[types.UID]*entry
+	// what the facts were built with
+	terms    Terms
+	topology uint64
+}
+
+type entry struct {
+	pod  *Pod
+	from *corev1.Pod
+	seen bool
+}
+
+// NewSet makes an empty Set.
+func NewSet() *Set { return &Set{seed: maphash.MakeSeed(), pods: map[types.UID]*entry{}} }
+
+// Update makes the facts of pods, reusing those of pods that are the very same
+// object or resource version as last time. updated says whether a pod is at the
+// update revision. Pods that are not given any more are forgotten.
+func (s *Set) Update(pods []*corev1.Pod, terms Terms, topology *Topology, updated func(*corev1.Pod) bool) []*Pod {
+	if v := topology.Version(); v != s.topology || !terms.equal(s.terms) {
+		s.pods, s.topology, s.terms = map[types.UID]*entry{}, v, terms
+	}
+	out := make([]*Pod, len(pods))
+	for i, pod := range pods {
+		isUpdated := updated(pod)
+		e := s.pods[pod.UID]
+		if e == nil || (e.from != pod && e.from.ResourceVersion != pod.ResourceVersion) || e.pod.updated != isUpdated {
+			p := build(pod, isUpdated, terms, topology.Of(pod.Spec.NodeName))
+			p.Hash = hash(s.seed, &p.Facts)
+			e = &entry{pod: p, from: pod}
+			s.pods[pod.UID] = e
+		}
+		e.seen = true
+		out[i] = e.pod
+	}
+	for uid, e := range s.pods {
+		if !e.seen {
+			delete(s.pods, uid)
+		}
+		e.seen = false
+	}
+	return out
+}

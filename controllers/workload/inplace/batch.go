@@ -1,0 +1,82 @@
+package inplace
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// barrierEnv carries a container's launch priority as the key p_<priority>.
+const barrierEnv = "KRUISE_CONTAINER_BARRIER"
+
+// work is what an update still has to do, by container.
+type work struct {
+	images    map[string]string
+	metadata  map[string]kruise.ContainerRefMetadata
+	resources map[string]corev1.ResourceRequirements
+}
+
+func (w work) has(name string) bool {
+	_, image := w.images[name]
+	_, meta := w.metadata[name]
+	_, res := w.resources[name]
+	return image || meta || res
+}
+
+// batch splits the containers to change into those changed now and those that
+// wait until the first ones are ready. Both are in the pod's order.
+func batch(pod *corev1.Pod, w work) (now, later []string) {
+	highest, any := 0, false
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		if p, ok := barrier(c); ok && w.has(c.Name) && (!any || p > highest) {
+			highest, any = p, true
+		}
+	}
+	chosen := map[string]bool{}
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		if p, ok := barrier(c); w.has(c.Name) && (!ok || p == highest) {
+			chosen[c.Name] = true
+		}
+	}
+	// A key is written once, so all containers that read it change together.
+	for grew := true; grew; {
+		grew = false
+		for name, m := range w.metadata {
+			mine := Metadata(m)
+			for other, o := range w.metadata {
+				theirs := Metadata(o)
+				if !chosen[name] && chosen[other] && mine.shares(&theirs) {
+					chosen[name], grew = true, true
+				}
+			}
+		}
+	}
+	for i := range pod.Spec.Containers {
+		switch name := pod.Spec.Containers[i].Name; {
+		case chosen[name]:
+			now = append(now, name)
+		case w.has(name):
+			later = append(later, name)
+		}
+	}
+	slices.Sort(now)
+	return now, later
+}
+
+func barrier(c *corev1.Container) (int, bool) {
+	for _, e := range c.Env {
+		if e.Name != barrierEnv || e.ValueFrom == nil || e.ValueFrom.ConfigMapKeyRef == nil {
+			continue
+		}
+		digits, ok := strings.CutPrefix(e.ValueFrom.ConfigMapKeyRef.Key, "p_")
+		p, err := strconv.Atoi(digits)
+		return p, ok && err == nil
+	}
+	return 0, false
+}

@@ -1,0 +1,175 @@
+// Package inplace brings a pod from one template to another without recreating
+// it (features.md 1.5, decisions.md A-01 to A-07). What may be changed in place
+// is decided by rollout/change; this package says what differs, and does it.
+package inplace
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"gomodules.xyz/jsonpatch/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/regatta-sh/regatta/controllers/workload/revision"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// Difference is what differs between two templates: its classes for the
+// policy, and the values for the update.
+type Difference struct {
+	Changes  []decision.TemplateChange
+	Old, New *corev1.PodTemplateSpec
+
+	images    map[string]string
+	resources map[string]corev1.ResourceRequirements
+	metadata  []jsonpatch.Operation
+}
+
+// paths holds the patterns of template paths that have a class of their own.
+type paths struct{ image, resource *regexp.Regexp }
+
+// Classifier tells what differs between revisions.
+type Classifier struct{ paths paths }
+
+// NewClassifier makes a Classifier.
+func NewClassifier() *Classifier {
+	return &Classifier{paths{
+		image:    regexp.MustCompile(`^/spec/containers/([0-9]+)/image$`),
+		resource: regexp.MustCompile(`^/spec/containers/([0-9]+)/resources/(limits|requests)/(cpu|memory)$`),
+	}}
+}
+
+// Between classifies each operation of the JSON patch from one revision's
+// template to another's (A-01, rule 3).
+func (c *Classifier) Between(from, to *appsv1.ControllerRevision) (Difference, error) {
+	d := Difference{images: map[string]string{}, resources: map[string]corev1.ResourceRequirements{}}
+	var err error
+	if d.Old, err = revision.Template(from); err != nil {
+		return d, err
+	}
+	if d.New, err = revision.Template(to); err != nil {
+		return d, err
+	}
+	a, err := json.Marshal(d.Old)
+	if err != nil {
+		return d, fmt.Errorf("encoding template of %s: %w", from.Name, err)
+	}
+	b, err := json.Marshal(d.New)
+	if err != nil {
+		return d, fmt.Errorf("encoding template of %s: %w", to.Name, err)
+	}
+	ops, err := jsonpatch.CreatePatch(a, b)
+	if err != nil {
+		return d, fmt.Errorf("comparing templates of %s and %s: %w", from.Name, to.Name, err)
+	}
+	for _, op := range ops {
+		d.Changes = append(d.Changes, c.classify(&d, op))
+	}
+	return d, nil
+}
+
+func (c *Classifier) classify(d *Difference, op jsonpatch.Operation) decision.TemplateChange {
+	change := decision.TemplateChange{Class: decision.ChangeOther, Op: op.Operation, Path: op.Path}
+	if strings.HasPrefix(op.Path, "/metadata/") {
+		change.Class = decision.ChangeMetadata
+		d.metadata = append(d.metadata, op)
+		return change
+	}
+	value, isString := op.Value.(string)
+	if op.Operation != "replace" || !isString {
+		return change
+	}
+	if m := c.paths.image.FindStringSubmatch(op.Path); m != nil {
+		if name := containerAt(d.Old, m[1]); name != "" {
+			change.Class, change.Container = decision.ChangeImage, name
+			d.images[name] = value
+		}
+		return change
+	}
+	if m := c.paths.resource.FindStringSubmatch(op.Path); m != nil {
+		name := containerAt(d.Old, m[1])
+		quantity, err := resource.ParseQuantity(value)
+		if name == "" || err != nil {
+			return change
+		}
+		change.Class, change.Container = decision.ChangeResources, name
+		r := d.resources[name]
+		list := &r.Limits
+		if m[2] == "requests" {
+			list = &r.Requests
+		}
+		if *list == nil {
+			*list = corev1.ResourceList{}
+		}
+		(*list)[corev1.ResourceName(m[3])] = quantity
+		d.resources[name] = r
+	}
+	return change
+}
+
+func containerAt(t *corev1.PodTemplateSpec, index string) string {
+	i, err := strconv.Atoi(index)
+	if err != nil || i >= len(t.Spec.Containers) {
+		return ""
+	}
+	return t.Spec.Containers[i].Name
+}
+
+// EnvRefresh names the containers of the new template that read a label or an
+// annotation that was added or replaced (A-01, rule 5), and what they read.
+func (d Difference) EnvRefresh() map[string]Metadata {
+	changed := d.changedMetadata()
+	refs := map[string]Metadata{}
+	for _, c := range d.New.Spec.Containers {
+		read := Metadata{}
+		for _, e := range c.Env {
+			if e.ValueFrom == nil || e.ValueFrom.FieldRef == nil {
+				continue
+			}
+			kind, key, ok := fieldRef(e.ValueFrom.FieldRef.FieldPath)
+			if !ok {
+				continue
+			}
+			if value, ok := changed.get(kind, key); ok {
+				read.set(kind, key, value)
+			}
+		}
+		if !read.empty() {
+			refs[c.Name] = read
+		}
+	}
+	return refs
+}
+
+// changedMetadata has the labels and annotations that were added or replaced
+// one by one. Adding the first one changes the whole map, and counts as none.
+func (d Difference) changedMetadata() Metadata {
+	out := Metadata{}
+	unescape := strings.NewReplacer("~1", "/", "~0", "~")
+	for _, op := range d.metadata {
+		value, isString := op.Value.(string)
+		parts := strings.Split(op.Path, "/") // "", metadata, labels, key
+		if len(parts) != 4 || !isString || op.Operation == "remove" {
+			continue
+		}
+		if kind := parts[2]; kind == labels || kind == annotations {
+			out.set(kind, unescape.Replace(parts[3]), value)
+		}
+	}
+	return out
+}
+
+// fieldRef reads metadata.labels['key'] or metadata.annotations['key'].
+func fieldRef(path string) (kind, key string, ok bool) {
+	for _, kind := range []string{labels, annotations} {
+		if rest, ok := strings.CutPrefix(path, "metadata."+kind+"['"); ok {
+			return kind, strings.TrimSuffix(rest, "']"), strings.HasSuffix(rest, "']")
+		}
+	}
+	return "", "", false
+}

@@ -1,0 +1,84 @@
+package inplace
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/regatta-sh/regatta/controllers/workload/revision"
+)
+
+// Next is what a pod in the middle of an update needs.
+type Next string
+
+const (
+	// Nothing: the pod waits for its containers, or was never updated.
+	Nothing Next = ""
+	// Batch: the next containers may be changed.
+	Batch Next = "Batch"
+	// Grace: the grace period is over.
+	Grace Next = "Grace"
+	// Done: the update is complete.
+	Done Next = "Done"
+)
+
+// Step says what a pod's update needs now, and when to look again.
+func (u Updater) Step(pod *corev1.Pod) (Next, time.Duration, error) {
+	s, err := State(pod)
+	if err != nil || s == nil {
+		return Nothing, 0, err
+	}
+	spec, err := grace(pod)
+	if err != nil {
+		return Nothing, 0, err
+	}
+	if spec != nil {
+		if left := graceLeft(s, spec.GraceSeconds, u.Now()); left > 0 {
+			return Nothing, left, nil
+		}
+		return Grace, 0, nil
+	}
+	if batchIncomplete(pod, s) != "" {
+		return Nothing, 0, nil
+	}
+	if len(s.NextContainerImages)+len(s.NextContainerRefMetadata)+len(s.NextContainerResources) == 0 {
+		return Done, 0, nil
+	}
+	if s.PreCheckBeforeNext != nil {
+		for _, name := range s.PreCheckBeforeNext.ContainersRequiredReady {
+			if st := statusOf(pod, name); st == nil || !st.Ready {
+				return Nothing, 0, nil
+			}
+		}
+	}
+	return Batch, 0, nil
+}
+
+// Continue does what Step said: the change after the grace period, or the next
+// batch. A pod that was meanwhile given another revision only loses its grace.
+func (u Updater) Continue(ctx context.Context, pod *corev1.Pod, next Next) (*corev1.Pod, error) {
+	pod = pod.DeepCopy()
+	before := pod.DeepCopy()
+	s, err := State(pod)
+	if err != nil {
+		return nil, err
+	}
+	switch next {
+	case Grace:
+		spec, err := grace(pod)
+		if err != nil {
+			return nil, err
+		}
+		dropGrace(pod)
+		if !revision.Same(pod.Labels["controller-revision-hash"], spec.Revision) {
+			return pod, u.patch(ctx, pod, before)
+		}
+		return pod, u.apply(ctx, pod, before, s, spec)
+	case Batch:
+		w := work{s.NextContainerImages, s.NextContainerRefMetadata, s.NextContainerResources}
+		return pod, u.applyBatch(ctx, pod, before, s, w)
+	}
+	return nil, fmt.Errorf("continuing pod %s: nothing is to be done", pod.Name)
+}

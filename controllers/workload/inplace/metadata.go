@@ -1,0 +1,45 @@
+package inplace
+
+import kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+
+const (
+	labels      = "labels"
+	annotations = "annotations"
+)
+
+// Metadata is labels and annotations that the env of a container reads.
+type Metadata kruise.ContainerRefMetadata
+
+func (m *Metadata) of(kind string) *map[string]string {
+	if kind == labels {
+		return &m.Labels
+	}
+	return &m.Annotations
+}
+
+func (m *Metadata) get(kind, key string) (string, bool) {
+	v, ok := (*m.of(kind))[key]
+	return v, ok
+}
+
+func (m *Metadata) set(kind, key, value string) {
+	kv := m.of(kind)
+	if *kv == nil {
+		*kv = map[string]string{}
+	}
+	(*kv)[key] = value
+}
+
+func (m *Metadata) empty() bool { return len(m.Labels) == 0 && len(m.Annotations) == 0 }
+
+// shares says whether two containers read one key in common.
+func (m *Metadata) shares(o *Metadata) bool {
+	for _, kind := range []string{labels, annotations} {
+		for k := range *m.of(kind) {
+			if _, ok := o.get(kind, k); ok {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,95 @@
+package inplace
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// HasGate says whether the pod's readiness waits for InPlaceUpdateReady.
+func HasGate(pod *corev1.Pod) bool { return gated(pod, kruise.InPlaceUpdateReady) }
+
+func gated(pod *corev1.Pod, t corev1.PodConditionType) bool {
+	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == t })
+}
+
+// Condition finds a condition of the pod, nil if it has none of that type.
+func Condition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == t {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// WantsReady says whether a gate of a pod that is complete, or was never
+// updated, is still to be opened (A-07; PA-02 for KruisePodReady, which only has
+// a first value here).
+func WantsReady(pod *corev1.Pod) bool {
+	if wantsKruiseReady(pod) {
+		return true
+	}
+	if !HasGate(pod) {
+		return false
+	}
+	c := Condition(pod, kruise.InPlaceUpdateReady)
+	return c == nil || c.Status != corev1.ConditionTrue || c.Reason != "" || c.Message != ""
+}
+
+func wantsKruiseReady(pod *corev1.Pod) bool {
+	return gated(pod, kruise.KruisePodReady) && Condition(pod, kruise.KruisePodReady) == nil
+}
+
+// MarkReady opens the gates, both in one write.
+func (u Updater) MarkReady(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
+	pod = pod.DeepCopy()
+	return pod, u.setReady(ctx, pod, metav1.ConditionTrue)
+}
+
+// setReady writes InPlaceUpdateReady. False takes Ready with it at once, so that
+// the pod leaves its services before its containers stop; Ready comes back by
+// the kubelet. The merge keys on the type, so no other condition is touched,
+// and the UID is the precondition.
+func (u Updater) setReady(ctx context.Context, pod *corev1.Pod, status metav1.ConditionStatus) error {
+	now := metav1.NewTime(u.Now())
+	conditions := []corev1.PodCondition{{Type: kruise.InPlaceUpdateReady, Status: corev1.ConditionStatus(status), LastTransitionTime: now}}
+	if status == metav1.ConditionTrue && wantsKruiseReady(pod) {
+		conditions = append(conditions, corev1.PodCondition{Type: kruise.KruisePodReady, Status: corev1.ConditionTrue, LastTransitionTime: now})
+	}
+	if status == metav1.ConditionFalse {
+		conditions[0].Reason = kruise.StartInPlaceUpdateReason
+		if ready := Condition(pod, corev1.PodReady); ready != nil && ready.Status == corev1.ConditionTrue {
+			conditions = append(conditions, corev1.PodCondition{
+				Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: now,
+				Reason: "ReadinessGatesNotReady", Message: "the pod is being updated in place",
+			})
+		}
+	}
+	patches := make([]map[string]any, len(conditions))
+	for i, c := range conditions {
+		patches[i] = map[string]any{
+			"type": c.Type, "status": c.Status, "lastTransitionTime": c.LastTransitionTime,
+			"reason": c.Reason, "message": c.Message,
+		}
+	}
+	raw, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": pod.UID},
+		"status":   map[string]any{"conditions": patches},
+	})
+	if err != nil {
+		return fmt.Errorf("encoding conditions of pod %s: %w", pod.Name, err)
+	}
+	if err := u.Client.Status().Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, raw)); err != nil {
+		return fmt.Errorf("setting %s=%s on pod %s: %w", kruise.InPlaceUpdateReady, status, pod.Name, err)
+	}
+	return nil
+}

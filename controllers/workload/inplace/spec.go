@@ -1,0 +1,124 @@
+package inplace
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// Spec makes the update of a difference. refreshEnv says whether
+// containers are restarted for metadata that their env reads; else all metadata
+// is only written.
+func (d Difference) Spec(target string, graceSeconds int32, refreshEnv bool) (*kruise.UpdateSpec, error) {
+	spec := &kruise.UpdateSpec{
+		Revision:           target,
+		ContainerImages:    maps.Clone(d.images),
+		ContainerResources: maps.Clone(d.resources),
+		GraceSeconds:       graceSeconds,
+	}
+	if graceSeconds > 0 {
+		spec.OldTemplate, spec.NewTemplate = d.Old, d.New
+	}
+	if len(d.metadata) == 0 {
+		return spec, nil
+	}
+	apart := Metadata{}
+	if refreshEnv {
+		for name, read := range d.EnvRefresh() {
+			if spec.ContainerRefMetadata == nil {
+				spec.ContainerRefMetadata = map[string]kruise.ContainerRefMetadata{}
+			}
+			spec.ContainerRefMetadata[name] = kruise.ContainerRefMetadata(read)
+			spec.UpdateEnvFromMetadata = true
+			for _, kind := range []string{labels, annotations} {
+				for k, v := range *read.of(kind) {
+					apart.set(kind, k, v)
+				}
+			}
+		}
+	}
+	patch, err := metadataPatch(d.Old.ObjectMeta, d.New.ObjectMeta, &apart)
+	if err != nil {
+		return nil, err
+	}
+	spec.MetaDataPatch = patch
+	return spec, nil
+}
+
+// metadataPatch is the strategic merge patch between the metadata of two
+// templates, without the keys that go with a container's batch.
+func metadataPatch(from, to metav1.ObjectMeta, apart *Metadata) ([]byte, error) {
+	strip := func(m metav1.ObjectMeta) ([]byte, error) {
+		m = *m.DeepCopy()
+		for k := range apart.Labels {
+			delete(m.Labels, k)
+		}
+		for k := range apart.Annotations {
+			delete(m.Annotations, k)
+		}
+		return json.Marshal(&corev1.Pod{ObjectMeta: m})
+	}
+	a, err := strip(from)
+	if err != nil {
+		return nil, fmt.Errorf("encoding template metadata: %w", err)
+	}
+	b, err := strip(to)
+	if err != nil {
+		return nil, fmt.Errorf("encoding template metadata: %w", err)
+	}
+	patch, err := strategicpatch.CreateTwoWayMergePatch(a, b, &corev1.Pod{})
+	if err != nil {
+		return nil, fmt.Errorf("comparing template metadata: %w", err)
+	}
+	return patch, nil
+}
+
+// patchMetadata applies a metadataPatch to a pod.
+func patchMetadata(pod *corev1.Pod, patch []byte) error {
+	if len(patch) == 0 {
+		return nil
+	}
+	raw, err := json.Marshal(&corev1.Pod{ObjectMeta: pod.ObjectMeta})
+	if err != nil {
+		return fmt.Errorf("encoding pod metadata: %w", err)
+	}
+	merged, err := strategicpatch.StrategicMergePatch(raw, patch, &corev1.Pod{})
+	if err != nil {
+		return fmt.Errorf("patching pod metadata: %w", err)
+	}
+	out := corev1.Pod{}
+	if err := json.Unmarshal(merged, &out); err != nil {
+		return fmt.Errorf("reading patched pod metadata: %w", err)
+	}
+	pod.Labels, pod.Annotations, pod.Finalizers = out.Labels, out.Annotations, out.Finalizers
+	return nil
+}
+
+// RestartsContainers says whether the update restarts any container; metadata
+// alone, and resources as long as no resize policy asks for it, do not.
+func RestartsContainers(pod *corev1.Pod, spec *kruise.UpdateSpec) bool {
+	if len(spec.ContainerImages) > 0 || len(spec.ContainerRefMetadata) > 0 {
+		return true
+	}
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		change, ok := spec.ContainerResources[c.Name]
+		if !ok {
+			continue
+		}
+		for _, p := range c.ResizePolicy {
+			_, limit := change.Limits[p.ResourceName]
+			_, request := change.Requests[p.ResourceName]
+			if p.RestartPolicy == corev1.RestartContainer && (limit || request) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,85 @@
+package inplace
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// annotation reads a pod's annotation under its name or the one it had before
+// release 1.0.
+func annotation(pod *corev1.Pod, key, legacy string) (string, bool) {
+	if v, ok := pod.Annotations[key]; ok {
+		return v, true
+	}
+	v, ok := pod.Annotations[legacy]
+	return v, ok
+}
+
+// State reads the record of a pod's last in-place update, nil if it has none.
+func State(pod *corev1.Pod) (*kruise.InPlaceUpdateState, error) {
+	raw, ok := annotation(pod, kruise.InPlaceUpdateStateKey, kruise.InPlaceUpdateStateLegacyKey)
+	if !ok {
+		return nil, nil
+	}
+	s := &kruise.InPlaceUpdateState{}
+	if err := json.Unmarshal([]byte(raw), s); err != nil {
+		return nil, fmt.Errorf("reading annotation %s of pod %s: %w", kruise.InPlaceUpdateStateKey, pod.Name, err)
+	}
+	return s, nil
+}
+
+// InGrace says whether a pod waits for its grace period to end.
+func InGrace(pod *corev1.Pod) bool {
+	_, ok := annotation(pod, kruise.InPlaceUpdateGraceKey, kruise.InPlaceUpdateGraceLegacyKey)
+	return ok
+}
+
+func grace(pod *corev1.Pod) (*kruise.UpdateSpec, error) {
+	raw, ok := annotation(pod, kruise.InPlaceUpdateGraceKey, kruise.InPlaceUpdateGraceLegacyKey)
+	if !ok {
+		return nil, nil
+	}
+	s := &kruise.UpdateSpec{}
+	if err := json.Unmarshal([]byte(raw), s); err != nil {
+		return nil, fmt.Errorf("reading annotation %s of pod %s: %w", kruise.InPlaceUpdateGraceKey, pod.Name, err)
+	}
+	return s, nil
+}
+
+// setState records the update on the pod, under the new name only.
+func setState(pod *corev1.Pod, s *kruise.InPlaceUpdateState) error {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("encoding in-place update state: %w", err)
+	}
+	setAnnotation(pod, kruise.InPlaceUpdateStateKey, string(raw))
+	delete(pod.Annotations, kruise.InPlaceUpdateStateLegacyKey)
+	return nil
+}
+
+func setAnnotation(pod *corev1.Pod, key, value string) {
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[key] = value
+}
+
+func dropGrace(pod *corev1.Pod) {
+	delete(pod.Annotations, kruise.InPlaceUpdateGraceKey)
+	delete(pod.Annotations, kruise.InPlaceUpdateGraceLegacyKey)
+}
+
+// GraceLeft is how long a pod still waits, in whole seconds rounded up.
+// The hint to the decision is that zero means now.
+func graceLeft(s *kruise.InPlaceUpdateState, seconds int32, now time.Time) time.Duration {
+	left := time.Duration(seconds)*time.Second - now.Sub(s.UpdateTimestamp.Time)
+	if left <= 0 {
+		return 0
+	}
+	return (left + time.Second - 1).Truncate(time.Second)
+}

@@ -1,0 +1,122 @@
+package lifecycle
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// Set puts a state on a pod that is about to be written.
+func Set(pod *corev1.Pod, s kruise.LifecycleStateType, now time.Time) {
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Labels[kruise.LifecycleStateKey] = string(s)
+	pod.Annotations[kruise.LifecycleTimestampKey] = now.UTC().Format(time.RFC3339)
+}
+
+// Writer writes states.
+type Writer struct {
+	Client client.Client
+	Now    func() time.Time
+}
+
+// Move brings a pod to a state. Where the hook says so the pod is made not
+// ready first, or, on leaving an update, ready again.
+//
+// OpenKruise takes the mark of an update back only on the way to Updated, so
+// that a pod whose hook is already back stays out of its services for ever;
+// here every way out of an update takes it back.
+func (w Writer) Move(ctx context.Context, pod *corev1.Pod, s kruise.LifecycleStateType, l *kruise.Lifecycle, rehook bool) (*corev1.Pod, error) {
+	pod = pod.DeepCopy()
+	var err error
+	switch {
+	case s == kruise.LifecycleStatePreparingUpdate && l != nil && l.InPlaceUpdate != nil && l.InPlaceUpdate.MarkPodNotReady:
+		err = w.setKey(ctx, pod, kruise.PreUpdateHookKey, true)
+	case s == kruise.LifecycleStatePreparingDelete && l != nil && l.PreDelete != nil && l.PreDelete.MarkPodNotReady:
+		err = w.setKey(ctx, pod, kruise.PreDeleteHookKey, true)
+	case s == kruise.LifecycleStateUpdated || s == kruise.LifecycleStateNormal:
+		err = w.setKey(ctx, pod, kruise.PreUpdateHookKey, false)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if State(pod) == s {
+		return pod, nil
+	}
+	before := pod.DeepCopy()
+	Set(pod, s, w.Now())
+	if rehook && l != nil && l.InPlaceUpdate != nil {
+		for k, v := range l.InPlaceUpdate.LabelsHandler {
+			pod.Labels[k] = v
+		}
+		for _, f := range l.InPlaceUpdate.FinalizersHandler {
+			if !slices.Contains(pod.Finalizers, f) {
+				pod.Finalizers = append(pod.Finalizers, f)
+			}
+		}
+	}
+	if err := w.Client.Patch(ctx, pod, client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return nil, fmt.Errorf("moving pod %s to %s: %w", pod.Name, s, err)
+	}
+	return pod, nil
+}
+
+// setKey adds or takes back our key of the condition KruisePodReady (PA-03). A
+// pod without that gate is left alone.
+func (w Writer) setKey(ctx context.Context, pod *corev1.Pod, key string, hold bool) error {
+	if !slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == kruise.KruisePodReady }) {
+		return nil
+	}
+	i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kruise.KruisePodReady })
+	var keys []kruise.PodReadinessMessage
+	if i >= 0 && pod.Status.Conditions[i].Message != "" {
+		if err := json.Unmarshal([]byte(pod.Status.Conditions[i].Message), &keys); err != nil {
+			return fmt.Errorf("reading condition %s of pod %s: %w", kruise.KruisePodReady, pod.Name, err)
+		}
+	}
+	mine := kruise.PodReadinessMessage{UserAgent: kruise.LifecycleUserAgent, Key: key}
+	at := slices.Index(keys, mine)
+	if (at >= 0) == hold {
+		return nil
+	}
+	if hold {
+		keys = append(keys, mine)
+	} else {
+		keys = slices.Delete(keys, at, at+1)
+	}
+	slices.SortFunc(keys, func(a, b kruise.PodReadinessMessage) int {
+		return strings.Compare(a.UserAgent+"/"+a.Key, b.UserAgent+"/"+b.Key)
+	})
+	c := corev1.PodCondition{Type: kruise.KruisePodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(w.Now())}
+	if len(keys) > 0 {
+		raw, err := json.Marshal(keys)
+		if err != nil {
+			return fmt.Errorf("encoding condition %s: %w", kruise.KruisePodReady, err)
+		}
+		c.Status, c.Message = corev1.ConditionFalse, string(raw)
+	}
+	before := pod.DeepCopy()
+	if i < 0 {
+		pod.Status.Conditions = append(pod.Status.Conditions, c)
+	} else {
+		pod.Status.Conditions[i] = c
+	}
+	p := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
+	if err := w.Client.Status().Patch(ctx, pod, p); err != nil {
+		return fmt.Errorf("setting %s on pod %s: %w", kruise.KruisePodReady, pod.Name, err)
+	}
+	return nil
+}

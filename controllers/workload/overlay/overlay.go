@@ -1,0 +1,153 @@
+// Package overlay lets a controller read its own writes. What it wrote is laid
+// over what its cache says until the cache has caught up, so that nothing is
+// decided on a pod as it was before our own write, and nothing waits.
+package overlay
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+type entry struct {
+	pod     *corev1.Pod // as written; with a deletionTimestamp when deleted
+	deleted bool
+	// known is true once the cache has shown the pod: when it is missing then,
+	// it is gone.
+	known bool
+	since time.Time
+}
+
+// Overlay holds the writes of one controller that its cache does not show yet.
+type Overlay struct {
+	mu     sync.Mutex
+	now    func() time.Time
+	owners map[types.UID]map[types.UID]*entry
+}
+
+// New makes an empty Overlay.
+func New(now func() time.Time) *Overlay {
+	return &Overlay{now: now, owners: map[types.UID]map[types.UID]*entry{}}
+}
+
+func (o *Overlay) put(owner types.UID, e *entry) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	pods := o.owners[owner]
+	if pods == nil {
+		pods = map[types.UID]*entry{}
+		o.owners[owner] = pods
+	}
+	if old := pods[e.pod.UID]; old != nil {
+		e.known = e.known || old.known
+		if old.deleted && !e.deleted {
+			return // a delete is not undone by a write that came in late
+		}
+		if !e.deleted && newer(old.pod, e.pod) {
+			return
+		}
+	}
+	pods[e.pod.UID] = e
+}
+
+// Created notes a pod as the API server returned it.
+func (o *Overlay) Created(owner types.UID, pod *corev1.Pod) {
+	o.put(owner, &entry{pod: pod, since: o.now()})
+}
+
+// Patched notes a pod as the API server returned it.
+func (o *Overlay) Patched(owner types.UID, pod *corev1.Pod) {
+	o.put(owner, &entry{pod: pod, since: o.now(), known: true})
+}
+
+// Deleted notes that the deletion of a pod was accepted.
+func (o *Overlay) Deleted(owner types.UID, pod *corev1.Pod) {
+	pod = pod.DeepCopy()
+	if pod.DeletionTimestamp == nil {
+		now := metav1.NewTime(o.now())
+		pod.DeletionTimestamp = &now
+	}
+	o.put(owner, &entry{pod: pod, since: o.now(), known: true, deleted: true})
+}
+
+// Observe notes that the cache has shown a pod, or its end.
+func (o *Overlay) Observe(owner, pod types.UID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if e := o.owners[owner][pod]; e != nil {
+		e.known = true
+	}
+}
+
+// Forget drops all of an owner that is gone.
+func (o *Overlay) Forget(owner types.UID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.owners, owner)
+}
+
+// Apply lays the writes over the cache's pods, in place, and appends those it
+// does not show yet. late has pods whose write the cache should have shown by
+// now: the caller reads them from the API server and tells the outcome.
+func (o *Overlay) Apply(owner types.UID, pods []*corev1.Pod, deadline time.Duration) (out, late []*corev1.Pod) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	entries := o.owners[owner]
+	if len(entries) == 0 {
+		return pods, nil
+	}
+	shown := make(map[types.UID]bool, len(pods))
+	for i, pod := range pods {
+		shown[pod.UID] = true
+		e := entries[pod.UID]
+		if e == nil {
+			continue
+		}
+		if caughtUp(pod, e) {
+			delete(entries, pod.UID)
+			continue
+		}
+		pods[i] = e.pod
+	}
+	for uid, e := range entries {
+		if !shown[uid] {
+			if e.known {
+				delete(entries, uid)
+				continue
+			}
+			pods = append(pods, e.pod)
+		}
+		if o.now().Sub(e.since) > deadline {
+			late = append(late, e.pod)
+		}
+	}
+	if len(entries) == 0 {
+		delete(o.owners, owner)
+	}
+	return pods, late
+}
+
+// Drop forgets one write, after its pod was read from the API server.
+func (o *Overlay) Drop(owner, pod types.UID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.owners[owner], pod)
+}
+
+func caughtUp(cached *corev1.Pod, e *entry) bool {
+	if e.deleted {
+		return cached.DeletionTimestamp != nil
+	}
+	return !newer(e.pod, cached)
+}
+
+// newer says whether a is newer than b. Resource versions are ordered numbers
+// since Kubernetes 1.35; one that is not a number counts as older.
+func newer(a, b *corev1.Pod) bool {
+	c, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
+	return err == nil && c > 0
+}

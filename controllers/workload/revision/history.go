@@ -1,0 +1,178 @@
+package revision
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ClaimsHashKey is the annotation with a revision's ClaimsHash.
+const ClaimsHashKey = "kruise.io/cloneset-volumeclaimtemplate-hash"
+
+// Owner is the workload a history belongs to.
+type Owner struct {
+	Object client.Object
+	// Kind as pods and revisions name it in their owner reference.
+	Kind       schema.GroupVersionKind
+	Selector   *metav1.LabelSelector
+	Template   *corev1.PodTemplateSpec
+	Claims     []corev1.PersistentVolumeClaim
+	Collisions int32
+	// Current is the revision the status names, "" at first.
+	Current string
+}
+
+// History is a workload's revisions, oldest first.
+type History struct {
+	All             []*appsv1.ControllerRevision
+	Current, Update *appsv1.ControllerRevision
+	Collisions      int32
+}
+
+// ByLabel finds the revision a pod's label names, nil if it is gone.
+func (h History) ByLabel(label string) *appsv1.ControllerRevision {
+	for _, r := range h.All {
+		if Same(r.Name, label) {
+			return r
+		}
+	}
+	return nil
+}
+
+// Resolve finds or makes the update revision and finds the current one.
+// existing are the owner's revisions, from a cache.
+func Resolve(ctx context.Context, c client.Client, o Owner, existing []*appsv1.ControllerRevision) (History, error) {
+	all := slices.Clone(existing)
+	slices.SortStableFunc(all, func(a, b *appsv1.ControllerRevision) int { return int(a.Revision - b.Revision) })
+	h := History{All: all, Collisions: o.Collisions}
+	want, err := build(o, nextNumber(all))
+	if err != nil {
+		return h, err
+	}
+
+	same := -1
+	for i, r := range all {
+		if Equal(r, want) {
+			same = i
+		}
+	}
+	switch {
+	case same >= 0 && same == len(all)-1:
+		h.Update = all[same]
+	case same >= 0: // a rollback: the old revision becomes the newest
+		bumped := all[same].DeepCopy()
+		bumped.Revision = want.Revision
+		patch := client.MergeFrom(all[same])
+		if err := c.Patch(ctx, bumped, patch); err != nil {
+			return h, fmt.Errorf("renumbering revision %s: %w", bumped.Name, err)
+		}
+		h.All = append(slices.Delete(all, same, same+1), bumped)
+		h.Update = bumped
+	default:
+		created, collisions, err := create(ctx, c, o, want)
+		if err != nil {
+			return h, err
+		}
+		h.All, h.Update, h.Collisions = append(all, created), created, collisions
+	}
+	h.Current = h.Update
+	for _, r := range h.All {
+		if r.Name == o.Current {
+			h.Current = r
+		}
+	}
+	return h, nil
+}
+
+func nextNumber(sorted []*appsv1.ControllerRevision) int64 {
+	if len(sorted) == 0 {
+		return 1
+	}
+	return sorted[len(sorted)-1].Revision + 1
+}
+
+func build(o Owner, number int64) (*appsv1.ControllerRevision, error) {
+	data, err := Encode(o.Template)
+	if err != nil {
+		return nil, err
+	}
+	claims, err := ClaimsHash(o.Claims)
+	if err != nil {
+		return nil, err
+	}
+	annotations := maps.Clone(o.Object.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	delete(annotations, corev1.LastAppliedConfigAnnotation)
+	annotations[ClaimsHashKey] = claims
+	labels := map[string]string{}
+	maps.Copy(labels, o.Template.Labels)
+	if o.Selector != nil {
+		maps.Copy(labels, o.Selector.MatchLabels)
+	}
+	labels[appsv1.ControllerRevisionHashLabelKey] = Hash(data, o.Collisions)
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            o.Object.GetName() + "-" + Hash(data, o.Collisions),
+			Namespace:       o.Object.GetNamespace(),
+			Labels:          labels,
+			Annotations:     annotations,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(o.Object, o.Kind)},
+		},
+		Data:     runtime.RawExtension{Raw: data},
+		Revision: number,
+	}, nil
+}
+
+// create writes a revision. Another one of the same name with other data is a
+// hash collision: the count goes up and another name is tried.
+func create(ctx context.Context, c client.Client, o Owner, want *appsv1.ControllerRevision) (*appsv1.ControllerRevision, int32, error) {
+	collisions := o.Collisions
+	for range 5 {
+		err := c.Create(ctx, want)
+		if err == nil {
+			return want, collisions, nil
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			return nil, collisions, fmt.Errorf("creating revision %s: %w", want.Name, err)
+		}
+		found := &appsv1.ControllerRevision{}
+		if err := c.Get(ctx, client.ObjectKeyFromObject(want), found); err != nil {
+			return nil, collisions, fmt.Errorf("reading revision %s: %w", want.Name, err)
+		}
+		if metav1.IsControlledBy(found, o.Object) && Equal(found, want) {
+			return found, collisions, nil
+		}
+		collisions++
+		want.Name = o.Object.GetName() + "-" + Hash(want.Data.Raw, collisions)
+		want.Labels[appsv1.ControllerRevisionHashLabelKey] = Hash(want.Data.Raw, collisions)
+		want.ResourceVersion = ""
+	}
+	return nil, collisions, fmt.Errorf("creating revision %s: too many names are taken", want.Name)
+}
+
+// Truncate deletes the oldest revisions that nothing uses, beyond limit.
+func (h History) Truncate(ctx context.Context, c client.Client, limit int, used func(*appsv1.ControllerRevision) bool) error {
+	var idle []*appsv1.ControllerRevision
+	for _, r := range h.All {
+		if r.Name != h.Current.Name && r.Name != h.Update.Name && !used(r) {
+			idle = append(idle, r)
+		}
+	}
+	for i := 0; i < len(idle)-max(limit, 0); i++ {
+		if err := client.IgnoreNotFound(c.Delete(ctx, idle[i])); err != nil {
+			return fmt.Errorf("deleting revision %s: %w", idle[i].Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+// Package revision keeps the history of a workload's pod template in
+// ControllerRevisions (features.md 1.4, decisions.md A-16).
+package revision
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"reflect"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+)
+
+// document is what a revision's data looks like. The directive makes a
+// strategic merge patch of it replace a template whole.
+type document struct {
+	Spec struct {
+		Template map[string]any `json:"template"`
+	} `json:"spec"`
+}
+
+const directive = "$patch"
+
+// Encode makes a revision's data of a template.
+func Encode(template *corev1.PodTemplateSpec) ([]byte, error) {
+	raw, err := json.Marshal(template)
+	if err != nil {
+		return nil, fmt.Errorf("encoding pod template: %w", err)
+	}
+	var doc document
+	if err := json.Unmarshal(raw, &doc.Spec.Template); err != nil {
+		return nil, fmt.Errorf("encoding pod template: %w", err)
+	}
+	doc.Spec.Template = withoutNulls(doc.Spec.Template).(map[string]any)
+	doc.Spec.Template[directive] = "replace"
+	return json.Marshal(doc) // keys are sorted, so equal templates give equal bytes
+}
+
+// Template reads the template back out of a revision.
+func Template(rev *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, error) {
+	doc, err := decode(rev)
+	if err != nil {
+		return nil, err
+	}
+	delete(doc.Spec.Template, directive)
+	raw, err := json.Marshal(doc.Spec.Template)
+	if err != nil {
+		return nil, fmt.Errorf("reading revision %s: %w", rev.Name, err)
+	}
+	template := &corev1.PodTemplateSpec{}
+	if err := json.Unmarshal(raw, template); err != nil {
+		return nil, fmt.Errorf("reading revision %s: %w", rev.Name, err)
+	}
+	return template, nil
+}
+
+func decode(rev *appsv1.ControllerRevision) (document, error) {
+	var doc document
+	if err := json.Unmarshal(rev.Data.Raw, &doc); err != nil {
+		return doc, fmt.Errorf("reading revision %s: %w", rev.Name, err)
+	}
+	if doc.Spec.Template == nil {
+		return doc, fmt.Errorf("reading revision %s: it has no pod template", rev.Name)
+	}
+	return doc, nil
+}
+
+// Equal compares two revisions by what they mean: a null, such as the
+// creationTimestamp older releases wrote, is the same as nothing. A cluster
+// that changes over to us must not have its pods recreated for it.
+func Equal(a, b *appsv1.ControllerRevision) bool {
+	if string(a.Data.Raw) == string(b.Data.Raw) {
+		return true
+	}
+	var x, y any
+	if json.Unmarshal(a.Data.Raw, &x) != nil || json.Unmarshal(b.Data.Raw, &y) != nil {
+		return false
+	}
+	return reflect.DeepEqual(withoutNulls(x), withoutNulls(y))
+}
+
+func withoutNulls(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			if e == nil {
+				delete(v, k)
+				continue
+			}
+			v[k] = withoutNulls(e)
+		}
+	case []any:
+		for i, e := range v {
+			v[i] = withoutNulls(e)
+		}
+	}
+	return v
+}
+
+// Hash is the short name of a revision's data. A collision count makes another.
+func Hash(data []byte, collisions int32) string {
+	h := fnv.New32()
+	h.Write(data) //nolint:errcheck // a hash never fails
+	if collisions > 0 {
+		h.Write([]byte(strconv.Itoa(int(collisions)))) //nolint:errcheck
+	}
+	return rand.SafeEncodeString(fmt.Sprint(h.Sum32()))
+}
+
+// Short is the hash at the end of a revision's name, or of a pod's label, which
+// may be either the name or only the hash (features.md 1.4).
+func Short(name string) string { return name[strings.LastIndexByte(name, '-')+1:] }
+
+// Same says whether two revision labels mean the same revision.
+func Same(a, b string) bool { return a != "" && Short(a) == Short(b) }
+
+// ClaimsHash is the fingerprint of the volume claim templates, "" if none. It
+// is recorded on a revision so that a change of claims can be told from none.
+func ClaimsHash(claims []corev1.PersistentVolumeClaim) (string, error) {
+	if len(claims) == 0 {
+		return "", nil
+	}
+	byName := map[string]corev1.PersistentVolumeClaimSpec{}
+	for i := range claims {
+		byName[claims[i].Name] = claims[i].Spec
+	}
+	raw, err := json.Marshal(byName)
+	if err != nil {
+		return "", fmt.Errorf("encoding volume claim templates: %w", err)
+	}
+	h := fnv.New32a()
+	h.Write(raw) //nolint:errcheck
+	return rand.SafeEncodeString(fmt.Sprint(h.Sum32())), nil
+}

@@ -1,0 +1,103 @@
+// Package selection walks the candidates of a rollout in the order a policy
+// gave them and takes as many as the plan and the clamp allow.
+package selection
+
+import "github.com/regatta-sh/regatta/engine/decision"
+
+// Candidate is a pod that could be moved, in the order of the policy.
+type Candidate struct {
+	Name      string
+	Available bool
+	Groups    map[string]string
+	Hold      *decision.Hold // of this pod alone
+}
+
+// Limits bound one round. They are the lower of what the plan answered and what
+// the differences computed in Go allow: Clamp makes them.
+type Limits struct {
+	Limit          int // pods to move
+	MaxUnavailable int // pods that may be unavailable
+}
+
+// Clamp holds a plan to the facts it was asked with, whatever it answered
+// (DESIGN.md, 1): never more pods than the difference, never more unavailable.
+func Clamp(in decision.PlanInput, out decision.PlanOutput) Limits {
+	wanted := in.Update
+	if wanted < 0 {
+		wanted = -wanted
+	}
+	return Limits{
+		Limit:          min(max(out.Limit, 0), wanted),
+		MaxUnavailable: min(out.MaxUnavailable, in.MaxUnavailable),
+	}
+}
+
+// Unavailable counts the pods that are not available before the walk.
+type Unavailable struct {
+	Total    int // all revisions
+	AtTarget int // at the revision that pods are moved to
+}
+
+// Skip is a candidate that was not taken, and the hold that kept it.
+type Skip struct {
+	Name string
+	Hold decision.Hold
+}
+
+// Reasons of holds that come from the walk, not from a policy.
+const (
+	ReasonLimit          = "PartitionReached"
+	ReasonMaxUnavailable = "MaxUnavailableReached"
+)
+
+// Walk takes candidates in order (CS-10). A held candidate is passed over and
+// uses up nothing. The walk stops where the target revision has as many pods
+// unavailable as are allowed; an available candidate needs room of its own,
+// one that is unavailable already does not.
+func Walk(cands []Candidate, holds []decision.Hold, lim Limits, un Unavailable) (taken []string, skipped []Skip) {
+	stop := func(from int, reason, message string) ([]string, []Skip) {
+		for _, c := range cands[from:] {
+			hold := holdOf(c, holds)
+			if hold == nil {
+				hold = &decision.Hold{Rule: decision.RuleWalk, Reason: reason, Message: message}
+			}
+			skipped = append(skipped, Skip{c.Name, *hold})
+		}
+		return taken, skipped
+	}
+	for i, c := range cands {
+		if hold := holdOf(c, holds); hold != nil {
+			skipped = append(skipped, Skip{c.Name, *hold})
+			continue
+		}
+		if len(taken) >= lim.Limit {
+			return stop(i, ReasonLimit, "The partition keeps this pod at its revision, or others are moved first.")
+		}
+		if un.AtTarget+len(taken) >= lim.MaxUnavailable || (c.Available && un.Total >= lim.MaxUnavailable) {
+			return stop(i, ReasonMaxUnavailable, "As many pods are unavailable as maxUnavailable allows; this one waits for them.")
+		}
+		if c.Available {
+			un.Total++
+		}
+		taken = append(taken, c.Name)
+	}
+	return taken, skipped
+}
+
+func holdOf(c Candidate, holds []decision.Hold) *decision.Hold {
+	for i := range holds {
+		if matches(holds[i].Where, c.Groups) {
+			return &holds[i]
+		}
+	}
+	return c.Hold
+}
+
+func matches(where, groups map[string]string) bool {
+	for k, v := range where {
+		if groups[k] != v {
+			return false
+		}
+	}
+	return true
+}
