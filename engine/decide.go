@@ -92,7 +92,7 @@ func (e *Engine) decide(ctx context.Context, s *Snapshot, q *question) decision.
 	view := s.view(q.subject)
 	rec := decision.Record{
 		ID: e.lastID.Add(1), Time: start, Point: q.name, Subject: q.subject,
-		Revision: s.revision, Bundles: view.bundles, Input: q.in,
+		Revision: view.revision, Bundles: view.bundles, Input: q.in,
 	}
 	end := func(outcome decision.Outcome, format string, args ...any) decision.Record {
 		rec.Outcome, rec.Duration = outcome, e.clock().Sub(start)

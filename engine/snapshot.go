@@ -51,16 +51,13 @@ func compile(ctx context.Context, builtin *bundle.Bundle, set bundle.Set, points
 	if err := append(bundle.Set{builtin}, set...).Conflicts(); err != nil {
 		return nil, err
 	}
-	s := &Snapshot{revision: builtin.Revision, set: set, tenants: map[string]*view{}}
-	if len(set) > 0 {
-		s.revision = append(bundle.Set{builtin}, set...).Revision()
-	}
+	s := &Snapshot{revision: append(bundle.Set{builtin}, set...).Revision(), set: set, tenants: map[string]*view{}}
 	var err error
-	if s.cluster, err = newView(ctx, s.revision, builtin, set.For("")); err != nil {
+	if s.cluster, err = newView(ctx, builtin, set.For("")); err != nil {
 		return nil, err
 	}
 	for _, ns := range set.Namespaces() {
-		if s.tenants[ns], err = newView(ctx, s.revision, builtin, set.For(ns)); err != nil {
+		if s.tenants[ns], err = newView(ctx, builtin, set.For(ns)); err != nil {
 			return nil, fmt.Errorf("compiling for namespace %s: %w", ns, err)
 		}
 	}
@@ -77,7 +74,7 @@ func compile(ctx context.Context, builtin *bundle.Bundle, set bundle.Set, points
 	return s, nil
 }
 
-func newView(ctx context.Context, revision string, builtin *bundle.Bundle, set bundle.Set) (*view, error) {
+func newView(ctx context.Context, builtin *bundle.Bundle, set bundle.Set) (*view, error) {
 	modules := map[string]*ast.Module{}
 	data := map[string]any{}
 	all := append(bundle.Set{builtin}, set...)
@@ -101,7 +98,7 @@ func newView(ctx context.Context, revision string, builtin *bundle.Bundle, set b
 		return nil, fmt.Errorf("opening the data: %w", err)
 	}
 	return &view{
-		revision: revision, bundles: all.IDs(), compiler: compiler, store: store, txn: txn,
+		revision: all.Revision(), bundles: all.IDs(), compiler: compiler, store: store, txn: txn,
 		labels: ruleInfos(all), queries: map[decision.Name]*query{},
 	}, nil
 }
@@ -143,6 +140,10 @@ func (s *Snapshot) view(subject decision.Subject) *view {
 
 // Revision names the snapshot.
 func (s *Snapshot) Revision() string { return s.revision }
+
+// RevisionFor names what decides about a subject: it does not change when only
+// another namespace's bundles do. Records carry it.
+func (s *Snapshot) RevisionFor(subject decision.Subject) string { return s.view(subject).revision }
 
 // Bundles are the users' bundles in the snapshot.
 func (s *Snapshot) Bundles() bundle.Set { return s.set }

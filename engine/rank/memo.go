@@ -1,0 +1,156 @@
+package rank
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// memo is what is remembered of one workload.
+type memo struct {
+	mu       sync.Mutex
+	revision string
+	workload ast.Value
+	strategy ast.Value
+	pods     map[string]*entry
+	round    uint64
+	// shape is what all places that are remembered have in common.
+	descending []int
+	key, lead  int
+	// rows counts the places that are held in memory, alive or not: those of
+	// one batch share their memory.
+	rows int
+
+	used uint64 // these two belong to the Ranker
+	size int
+}
+
+// entry is the place of one pod.
+type entry struct {
+	row
+	hash  uint64
+	round uint64
+}
+
+// row is a place: what is compared, with descending positions negated, and the
+// holds of the pod.
+type row struct {
+	key, lead []float64
+	holds     []decision.Hold
+}
+
+// keep drops everything unless it was learned under the same circumstances.
+func (m *memo) keep(revision string, workload, strategy ast.Value) {
+	if m.revision == revision && m.workload != nil &&
+		ast.Compare(m.workload, workload) == 0 && ast.Compare(m.strategy, strategy) == 0 {
+		return
+	}
+	m.forget()
+	m.revision, m.workload, m.strategy = revision, workload, strategy
+}
+
+func (m *memo) forget() {
+	clear(m.pods)
+	m.rows = 0
+}
+
+// recall fills in the places that are remembered and lists the pods that have
+// none.
+func (m *memo) recall(pods Pods, rows []row) (changed []int) {
+	m.round++
+	for i := range rows {
+		e := m.pods[pods.UID(i)]
+		if e == nil || e.hash != pods.Hash(i) {
+			changed = append(changed, i)
+			continue
+		}
+		e.round = m.round
+		rows[i] = e.row
+	}
+	return changed
+}
+
+// comparable says whether new places can be compared with remembered ones.
+func (m *memo) comparable(out decision.RankOutput) bool {
+	if len(m.pods) == 0 || len(out.Keys) == 0 {
+		return true
+	}
+	return len(out.Keys[0]) == m.key && len(out.Lead[0]) == m.lead && slices.Equal(out.Descending, m.descending)
+}
+
+// learn remembers the places of some pods and fills them in.
+func (m *memo) learn(out decision.RankOutput, which []int, pods Pods, rows []row) {
+	m.descending = out.Descending
+	if len(out.Keys) > 0 {
+		m.key, m.lead = len(out.Keys[0]), len(out.Lead[0])
+	}
+	places(out, which, pods, rows)
+	entries := make([]entry, len(which))
+	for n, i := range which {
+		entries[n] = entry{row: rows[i], hash: pods.Hash(i), round: m.round}
+		m.pods[pods.UID(i)] = &entries[n]
+	}
+	m.rows += len(which)
+}
+
+// sweep forgets pods that are gone, and frees the memory of places that pods
+// had before once it is more than that of the places they have.
+func (m *memo) sweep(present int) {
+	if len(m.pods) > present {
+		for uid, e := range m.pods {
+			if e.round != m.round {
+				delete(m.pods, uid)
+			}
+		}
+	}
+	if m.rows <= 2*len(m.pods)+1000 {
+		return
+	}
+	entries := make([]entry, 0, len(m.pods))
+	flat := make([]float64, 0, len(m.pods)*(m.key+m.lead))
+	take := func(from []float64) []float64 {
+		start := len(flat)
+		flat = append(flat, from...)
+		return flat[start:len(flat):len(flat)]
+	}
+	for uid, e := range m.pods {
+		e := *e
+		e.key, e.lead = take(e.key), take(e.lead)
+		entries = append(entries, e)
+		m.pods[uid] = &entries[len(entries)-1]
+	}
+	m.rows = len(m.pods)
+}
+
+// places makes rows of an answer. They are copies, because a record keeps the
+// answer as it was; positions that descend are negated in them, once, instead of
+// at every comparison.
+func places(out decision.RankOutput, which []int, pods Pods, rows []row) {
+	holds := make(map[string][]decision.Hold, len(out.Holds))
+	for _, h := range out.Holds {
+		holds[h.Pod] = append(holds[h.Pod], h)
+	}
+	key, lead := 0, 0
+	if len(out.Keys) > 0 {
+		key, lead = len(out.Keys[0]), len(out.Lead[0])
+	}
+	flat := make([]float64, 0, len(which)*(key+lead))
+	for n, i := range which {
+		start := len(flat)
+		flat = append(flat, out.Keys[n]...)
+		for _, d := range out.Descending {
+			if d >= 0 && d < key {
+				flat[start+d] = -flat[start+d]
+			}
+		}
+		middle := len(flat)
+		flat = append(flat, out.Lead[n]...)
+		rows[i] = row{key: flat[start:middle:middle], lead: flat[middle:len(flat):len(flat)]}
+		if len(holds) > 0 {
+			rows[i].holds = holds[pods.Facts(i).Name]
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package rank
+
+import (
+	"slices"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// Order is the place of each pod of a workload. It does not change.
+type Order struct {
+	rows []row
+	// Outcome is decision.Decided when policies gave all the places; else they
+	// are those of the default order.
+	Outcome decision.Outcome
+	// Record is the decision that was made for this order, nil when everything
+	// was remembered.
+	Record *decision.Record
+}
+
+// Len is the number of pods.
+func (o *Order) Len() int { return len(o.rows) }
+
+// Holds are the holds of one pod.
+func (o *Order) Holds(i int) []decision.Hold { return o.rows[i].holds }
+
+// Compare is negative when pod i goes before pod j, by their keys.
+func (o *Order) Compare(i, j int) int { return compare(o.rows[i].key, o.rows[j].key) }
+
+// CompareLead is negative when pod i goes before pod j whatever their keys are.
+func (o *Order) CompareLead(i, j int) int { return compare(o.rows[i].lead, o.rows[j].lead) }
+
+// compare sees smaller elements first; where there is no number, nothing is
+// known, so it counts as 0.
+func compare(a, b []float64) int {
+	for n := range min(len(a), len(b)) {
+		switch {
+		case a[n] < b[n]:
+			return -1
+		case a[n] > b[n]:
+			return 1
+		}
+	}
+	return 0
+}
+
+// Sort orders pods by their keys. Equal ones keep their order.
+func (o *Order) Sort(pods []int) {
+	// The keys are gathered first: sorting reads each many times.
+	type item struct {
+		key []float64
+		pod int
+	}
+	items := make([]item, len(pods))
+	for n, i := range pods {
+		items[n] = item{o.rows[i].key, i}
+	}
+	slices.SortStableFunc(items, func(a, b item) int { return compare(a.key, b.key) })
+	for n := range items {
+		pods[n] = items[n].pod
+	}
+}
+
+// Lead orders pods by what is first or last whatever the order is. Equal ones
+// keep their order.
+func (o *Order) Lead(pods []int) {
+	for n := 1; n < len(pods); n++ {
+		if o.CompareLead(pods[n-1], pods[n]) > 0 {
+			slices.SortStableFunc(pods, o.CompareLead)
+			return
+		}
+	}
+}
+
+// Arrange puts pods that wait in the order they are to be taken: by keys,
+// scattered, then what leads.
+func (o *Order) Arrange(waiting []int, terms []decision.ScatterTerm, labels Labels) []int {
+	o.Sort(waiting)
+	out := Scatter(waiting, terms, o.Len(), labels)
+	o.Lead(out)
+	return out
+}

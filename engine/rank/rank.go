@@ -1,0 +1,188 @@
+// Package rank remembers the places that policies gave to pods, so that a
+// workload of ten thousand pods costs no more than the ten that changed, and
+// puts pods in the order of their places.
+package rank
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/term"
+)
+
+// Pods are the pods of one workload, by position. It is an interface so that
+// facts are made only for those that changed.
+type Pods interface {
+	Len() int
+	// UID tells pods apart, also of one name.
+	UID(i int) string
+	// Hash changes whenever Facts does; see Hash.
+	Hash(i int) uint64
+	Facts(i int) decision.PodFacts
+}
+
+// Ranker asks rollout/rank and remembers the answers: by the revision of the
+// policies, the workload, its strategy, and the facts of the pod. It may be
+// used by many goroutines.
+type Ranker struct {
+	engine *engine.Engine
+	point  decision.Point[decision.RankInput, decision.RankOutput]
+	max    int
+
+	mu        sync.Mutex
+	workloads map[string]*memo
+	clock     uint64 // counts uses, to find the memo not used for longest
+}
+
+// Option changes how much is remembered.
+type Option func(*Ranker)
+
+// WithMaxPods sets how many pods are remembered, of all workloads together.
+func WithMaxPods(n int) Option { return func(r *Ranker) { r.max = n } }
+
+// New makes a ranker that remembers nothing yet.
+func New(e *engine.Engine, opts ...Option) *Ranker {
+	r := &Ranker{engine: e, point: decision.RolloutRank(), max: 500_000, workloads: map[string]*memo{}}
+	for _, o := range opts {
+		o(r)
+	}
+	return r
+}
+
+// Rank gives each pod its place. What is not remembered is asked in one batch;
+// nothing is asked or allocated for a pod that did not change.
+func (r *Ranker) Rank(ctx context.Context, subject decision.Subject, w decision.Workload, s decision.Strategy, pods Pods) Order {
+	m := r.memo(w.UID)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	q := &question{ctx: ctx, subject: subject, in: decision.RankInput{Workload: w, Strategy: s}, pods: pods}
+	if err := r.encode(q); err == nil { // else deciding fails, and says so
+		m.keep(r.engine.Snapshot().RevisionFor(subject), q.workload, q.strategy)
+	}
+	o := Order{rows: make([]row, pods.Len()), Outcome: decision.Decided}
+	changed := m.recall(pods, o.rows)
+	if len(changed) > 0 {
+		r.ask(q, m, &o, changed)
+	}
+	m.sweep(pods.Len())
+	r.bound(m)
+	return o
+}
+
+// question is one call of Rank.
+type question struct {
+	ctx                context.Context
+	subject            decision.Subject
+	in                 decision.RankInput
+	workload, strategy ast.Value
+	pods               Pods
+}
+
+func (r *Ranker) encode(q *question) (err error) {
+	if q.workload, err = r.engine.Codec().Encode(q.in.Workload); err == nil {
+		q.strategy, err = r.engine.Codec().Encode(q.in.Strategy)
+	}
+	return err
+}
+
+// ask has the policies rank the changed pods, or all of them where the new
+// places cannot be compared with those that are remembered.
+func (r *Ranker) ask(q *question, m *memo, o *Order, changed []int) {
+	all := len(changed) == q.pods.Len()
+	out, rec := r.decide(q, changed)
+	if rec.Outcome == decision.Decided && !all && (rec.Revision != m.revision || !m.comparable(out)) {
+		m.forget()
+		changed, all = everyone(q.pods.Len()), true
+		out, rec = r.decide(q, changed)
+	}
+	o.Record, o.Outcome = &rec, rec.Outcome
+	if rec.Outcome != decision.Decided {
+		// The default order and a policy's do not mix. It is not remembered,
+		// so that the next round asks again.
+		m.forget()
+		if !all {
+			changed = everyone(q.pods.Len())
+			out = r.point.Fallback(q.with(changed))
+		}
+		places(out, changed, q.pods, o.rows)
+		return
+	}
+	m.revision = rec.Revision
+	m.learn(out, changed, q.pods, o.rows)
+}
+
+func (q *question) with(which []int) decision.RankInput {
+	in := q.in
+	in.Pods = make([]decision.PodFacts, len(which))
+	for n, i := range which {
+		in.Pods[n] = q.pods.Facts(i)
+	}
+	return in
+}
+
+func (r *Ranker) decide(q *question, which []int) (decision.RankOutput, decision.Record) {
+	var given []term.Given
+	if q.strategy != nil {
+		given = []term.Given{{Field: "workload", Value: q.workload}, {Field: "strategy", Value: q.strategy}}
+	}
+	return engine.Decide(q.ctx, r.engine, r.point, q.subject, q.with(which), given...)
+}
+
+func everyone(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+// Forget drops what is remembered of a workload that is gone.
+func (r *Ranker) Forget(workloadUID string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.workloads, workloadUID)
+}
+
+func (r *Ranker) memo(uid string) *memo {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.workloads[uid]
+	if m == nil {
+		m = &memo{pods: map[string]*entry{}}
+		r.workloads[uid] = m
+	}
+	r.clock++
+	m.used = r.clock
+	return m
+}
+
+// bound forgets the workloads that were not asked about for longest.
+func (r *Ranker) bound(current *memo) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	current.size = len(current.pods)
+	total := 0
+	for _, m := range r.workloads {
+		total += m.size
+	}
+	if total <= r.max {
+		return
+	}
+	uids := make([]string, 0, len(r.workloads))
+	for uid := range r.workloads {
+		uids = append(uids, uid)
+	}
+	slices.SortFunc(uids, func(a, b string) int { return int(r.workloads[a].used) - int(r.workloads[b].used) })
+	for _, uid := range uids {
+		if total <= r.max {
+			return
+		}
+		total -= r.workloads[uid].size
+		delete(r.workloads, uid)
+	}
+}

@@ -1,0 +1,304 @@
+package rank_test
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"reflect"
+	"slices"
+	"testing"
+	"testing/fstest"
+
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/rank"
+)
+
+// policy is the default order and a lead column for each user's package, like
+// the built-in one; single pods are held by a label.
+const policy = `package rollout
+
+rank := {
+	"keys": [[p.assigned, p.phase, p.ready, p.readySince, p.restarts, p.created] | some p in input.pods],
+	"descending": [3, 4, 5],
+	"lead": [[object.get(places, p.name, 0) | some places in columns] | some p in input.pods],
+	"holds": [{"pod": p.name, "reason": "Frozen", "message": "It is frozen."} | some p in input.pods; p.labels.frozen == "yes"],
+}
+
+columns := [places | some pkg; places := data.extend.rollout[pkg].rank]
+`
+
+const goldLast = `package extend.rollout.gold
+rank := {p.name: 1 | some p in input.pods; p.labels.tier == "gold"}
+`
+
+type pods struct {
+	facts  []decision.PodFacts
+	hashes []uint64
+	asked  int
+}
+
+func (p *pods) Len() int         { return len(p.facts) }
+func (p *pods) UID(i int) string { return p.facts[i].Name }
+func (p *pods) Hash(i int) uint64 {
+	return p.hashes[i]
+}
+
+func (p *pods) Facts(i int) decision.PodFacts {
+	p.asked++
+	return p.facts[i]
+}
+
+func (p *pods) change(seed maphash.Seed, i int, f func(*decision.PodFacts)) {
+	f(&p.facts[i])
+	p.hashes[i] = rank.Hash(seed, &p.facts[i])
+}
+
+func somePods(seed maphash.Seed, n int) *pods {
+	p := &pods{}
+	for i := range n {
+		p.facts = append(p.facts, decision.PodFacts{
+			Name: fmt.Sprintf("web-%05d", i), Node: fmt.Sprintf("node-%d", i%40), Labels: map[string]string{"app": "web"},
+			Assigned: 1, Phase: 2, Ready: i % 2, ReadySince: int64(i * 7919 % 1000), Created: int64(i * 104729 % 1000),
+		})
+		p.hashes = append(p.hashes, rank.Hash(seed, &p.facts[i]))
+	}
+	return p
+}
+
+func newEngine(t testing.TB, source string, sinks ...engine.Sink) *engine.Engine {
+	t.Helper()
+	opts := []engine.Option{}
+	for _, s := range sinks {
+		opts = append(opts, engine.WithSink(s))
+	}
+	e, err := engine.New(fstest.MapFS{"rollout/rank.rego": {Data: []byte(source)}}, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+func activate(t testing.TB, e *engine.Engine, source string) {
+	t.Helper()
+	b, err := bundle.FromFiles("user", map[string]string{"p.rego": source})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Activate(context.Background(), bundle.Set{b}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func workload() decision.Workload {
+	return decision.Workload{Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u1"}
+}
+
+// asked counts the pods that each evaluation was about.
+type asked struct{ batches []int }
+
+func (a *asked) Record(r decision.Record) {
+	a.batches = append(a.batches, len(r.Input.(decision.RankInput).Pods))
+}
+
+func names(o *rank.Order, p *pods) (out []int) {
+	for i := range p.facts {
+		out = append(out, i)
+	}
+	o.Sort(out)
+	o.Lead(out)
+	return out
+}
+
+func TestRankAsksOnlyAboutWhatChanged(t *testing.T) {
+	seed := maphash.MakeSeed()
+	log := &asked{}
+	e := newEngine(t, policy, log)
+	r := rank.New(e)
+	p := somePods(seed, 100)
+	w, s := workload(), decision.Strategy{Type: "RollingUpdate"}
+	step := func(name string, want ...int) *rank.Order {
+		t.Helper()
+		log.batches = nil
+		o := r.Rank(context.Background(), decision.Subject{Namespace: "shop"}, w, s, p)
+		if !slices.Equal(log.batches, want) {
+			t.Errorf("%s: asked about %v pods, want %v", name, log.batches, want)
+		}
+		// Whatever was remembered, the order is that of a ranker that never
+		// remembers.
+		fresh := rank.New(e).Rank(context.Background(), decision.Subject{Namespace: "shop"}, w, s, p)
+		if got, want := names(&o, p), names(&fresh, p); !slices.Equal(got, want) {
+			t.Errorf("%s: the order is %v, want %v", name, got, want)
+		}
+		for i := range p.facts {
+			if len(o.Holds(i)) != len(fresh.Holds(i)) {
+				t.Errorf("%s: pod %d has holds %v, want %v", name, i, o.Holds(i), fresh.Holds(i))
+			}
+		}
+		return &o
+	}
+	step("at first", 100)
+	step("nothing changed")
+	p.change(seed, 3, func(f *decision.PodFacts) { f.Restarts = 5 })
+	p.change(seed, 9, func(f *decision.PodFacts) { f.Labels = map[string]string{"frozen": "yes"} })
+	if o := step("two changed", 2); len(o.Holds(9)) != 1 || o.Holds(9)[0].Reason != "Frozen" {
+		t.Errorf("the hold of pod 9 is %v", o.Holds(9))
+	}
+	if o := step("the hold is remembered"); len(o.Holds(9)) != 1 || o.Record != nil {
+		t.Errorf("the hold of pod 9 is %v, the record %v", o.Holds(9), o.Record)
+	}
+	p.facts, p.hashes = p.facts[:90], p.hashes[:90]
+	step("ten are gone")
+	w.Annotations = map[string]string{"note": "changed"}
+	step("the workload changed", 90)
+	s.Weights = []int{1}
+	step("the strategy changed", 90)
+	activate(t, e, goldLast)
+	step("a bundle became active", 90)
+	step("nothing changed with a bundle")
+	p.change(seed, 5, func(f *decision.PodFacts) { f.Labels = map[string]string{"tier": "gold"} })
+	o := step("one became gold", 1)
+	if got := names(o, p); got[len(got)-1] != 5 {
+		t.Errorf("gold is not last: %v", got)
+	}
+	r.Forget(w.UID)
+	step("the workload was forgotten", 90)
+	p.facts, p.hashes = nil, nil
+	step("no pods")
+}
+
+func TestPlacesThatCannotBeComparedAreAskedTogether(t *testing.T) {
+	seed := maphash.MakeSeed()
+	log := &asked{}
+	e := newEngine(t, policy, log)
+	// The column exists only in batches with gold, so that lead has another length.
+	activate(t, e, "package extend.rollout.gold\nrank := {p.name: 1 | some p in input.pods; p.labels.tier == \"gold\"} if { some p in input.pods; p.labels.tier == \"gold\" }")
+	r := rank.New(e)
+	p := somePods(seed, 50)
+	ask := func() rank.Order {
+		log.batches = nil
+		return r.Rank(context.Background(), decision.Subject{}, workload(), decision.Strategy{}, p)
+	}
+	ask()
+	p.change(seed, 5, func(f *decision.PodFacts) { f.Labels = map[string]string{"tier": "gold"} })
+	o := ask()
+	if !slices.Equal(log.batches, []int{1, 50}) {
+		t.Errorf("asked about %v pods, want 1 and then all 50", log.batches)
+	}
+	if got := names(&o, p); got[len(got)-1] != 5 {
+		t.Errorf("gold is not last: %v", got)
+	}
+}
+
+func TestWithoutADecisionTheDefaultOrderIsUsedAndNotRemembered(t *testing.T) {
+	seed := maphash.MakeSeed()
+	log := &asked{}
+	// It fails when a pod is broken.
+	e := newEngine(t, policy+"\ncolumns := [] if { some p in input.pods; p.labels.broken == \"yes\"; to_number(\"x\") > 1 }", log)
+	r := rank.New(e)
+	p := somePods(seed, 20)
+	ask := func() rank.Order {
+		log.batches = nil
+		return r.Rank(context.Background(), decision.Subject{}, workload(), decision.Strategy{}, p)
+	}
+	good := ask()
+	p.change(seed, 5, func(f *decision.PodFacts) { f.Labels = map[string]string{"broken": "yes"} })
+	bad := ask()
+	if bad.Outcome != decision.Failed || !slices.Equal(log.batches, []int{1}) || bad.Record == nil {
+		t.Errorf("outcome %s after %v", bad.Outcome, log.batches)
+	}
+	if got, want := names(&bad, p), names(&good, p); !slices.Equal(got, want) {
+		t.Errorf("the order is %v, want the default order %v", got, want)
+	}
+	if again := ask(); again.Outcome != decision.Failed || !slices.Equal(log.batches, []int{20}) {
+		t.Errorf("outcome %s after %v", again.Outcome, log.batches)
+	}
+	p.change(seed, 5, func(f *decision.PodFacts) { f.Labels = nil })
+	if o := ask(); o.Outcome != decision.Decided || !slices.Equal(log.batches, []int{20}) {
+		t.Errorf("outcome %s after %v", o.Outcome, log.batches)
+	}
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	seed := maphash.MakeSeed()
+	log := &asked{}
+	e := newEngine(t, policy, log)
+	r := rank.New(e, rank.WithMaxPods(25))
+	p := somePods(seed, 10)
+	for n := range 5 {
+		w := workload()
+		w.UID = fmt.Sprint(n)
+		r.Rank(context.Background(), decision.Subject{}, w, decision.Strategy{}, p)
+	}
+	log.batches = nil
+	for _, n := range []int{4, 3, 0} {
+		w := workload()
+		w.UID = fmt.Sprint(n)
+		r.Rank(context.Background(), decision.Subject{}, w, decision.Strategy{}, p)
+	}
+	if !slices.Equal(log.batches, []int{10}) {
+		t.Errorf("asked about %v, want the workload that was used longest ago", log.batches)
+	}
+}
+
+func TestEveryFactIsInTheHash(t *testing.T) {
+	seed := maphash.MakeSeed()
+	typ := reflect.TypeFor[decision.PodFacts]()
+	before := rank.Hash(seed, &decision.PodFacts{})
+	for i := range typ.NumField() {
+		f := decision.PodFacts{}
+		v := reflect.ValueOf(&f).Elem().Field(i)
+		switch v.Kind() {
+		case reflect.String:
+			v.SetString("x")
+		case reflect.Bool:
+			v.SetBool(true)
+		case reflect.Int, reflect.Int64:
+			v.SetInt(7)
+		case reflect.Slice:
+			v.Set(reflect.ValueOf([]int{0}))
+		case reflect.Map:
+			v.Set(reflect.ValueOf(map[string]string{"": ""}))
+		default:
+			t.Fatalf("%s is a %s, which this test does not know", typ.Field(i).Name, v.Kind())
+		}
+		if rank.Hash(seed, &f) == before {
+			t.Errorf("%s is not in the hash", typ.Field(i).Name)
+		}
+	}
+	a := decision.PodFacts{Labels: map[string]string{"a": "1", "b": "2", "c": "3"}, Matches: []int{1, 2}}
+	b := decision.PodFacts{Labels: map[string]string{"c": "3", "b": "2", "a": "1"}, Matches: []int{1, 2}}
+	if rank.Hash(seed, &a) != rank.Hash(seed, &b) {
+		t.Error("equal facts have different hashes")
+	}
+	b.Matches = []int{2, 1}
+	if rank.Hash(seed, &a) == rank.Hash(seed, &b) {
+		t.Error("the order of matches is not in the hash")
+	}
+	if n := testing.AllocsPerRun(100, func() { rank.Hash(seed, &a) }); n != 0 {
+		t.Errorf("hashing allocates %v times", n)
+	}
+}
+
+func TestNothingIsAllocatedForAnUnchangedPod(t *testing.T) {
+	seed := maphash.MakeSeed()
+	e := newEngine(t, policy)
+	allocs := func(n int) float64 {
+		r := rank.New(e)
+		p := somePods(seed, n)
+		waiting := make([]int, n)
+		return testing.AllocsPerRun(20, func() {
+			o := r.Rank(context.Background(), decision.Subject{}, workload(), decision.Strategy{}, p)
+			for i := range waiting {
+				waiting[i] = i
+			}
+			o.Sort(waiting)
+			o.Lead(waiting)
+		})
+	}
+	if a, b := allocs(1000), allocs(2000); a != b {
+		t.Errorf("1,000 unchanged pods allocate %v times, 2,000 allocate %v times", a, b)
+	}
+}

@@ -1,0 +1,113 @@
+package rank
+
+import (
+	"math"
+	"slices"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// Labels gives the value of a label of the pod at a position, "" without one.
+type Labels func(pod int, key string) string
+
+// Scatter spreads the pods that have certain labels over the whole of a list of
+// waiting pods (decisions.md A-15). Positions are of all pods of the workload,
+// of which there are total; the shares among all of them decide how closely the
+// waiting ones may be put together, so that a rollout does not speed up or slow
+// down for one group.
+//
+// The result may share memory with waiting, which is not to be used again.
+func Scatter(waiting []int, terms []decision.ScatterTerm, total int, labels Labels) []int {
+	if len(waiting) <= 1 || len(terms) == 0 {
+		return waiting
+	}
+	for _, t := range matching(waiting, terms, labels) {
+		waiting = scatter(waiting, t, total, labels)
+	}
+	return waiting
+}
+
+// matching lists the distinct terms that select a waiting pod, those that select
+// most first.
+func matching(waiting []int, terms []decision.ScatterTerm, labels Labels) []decision.ScatterTerm {
+	type counted struct {
+		decision.ScatterTerm
+		n int
+	}
+	var list []counted
+	for _, t := range terms {
+		if slices.ContainsFunc(list, func(c counted) bool { return c.ScatterTerm == t }) {
+			continue
+		}
+		c := counted{ScatterTerm: t}
+		for _, i := range waiting {
+			if labels(i, t.Key) == t.Value {
+				c.n++
+			}
+		}
+		if c.n > 0 {
+			list = append(list, c)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b counted) int { return b.n - a.n })
+	out := make([]decision.ScatterTerm, len(list))
+	for i, c := range list {
+		out[i] = c.ScatterTerm
+	}
+	return out
+}
+
+func scatter(waiting []int, t decision.ScatterTerm, total int, labels Labels) []int {
+	matched, rest := make([]int, 0, len(waiting)), make([]int, 0, len(waiting))
+	for _, i := range waiting {
+		if labels(i, t.Key) == t.Value {
+			matched = append(matched, i)
+		} else {
+			rest = append(rest, i)
+		}
+	}
+	if len(matched) <= 1 || len(rest) <= 1 {
+		return waiting
+	}
+	allMatched := 0
+	for i := range total {
+		if labels(i, t.Key) == t.Value {
+			allMatched++
+		}
+	}
+	allRest := total - allMatched
+	// The last that matches ends the list, so that the group is spread from end
+	// to end.
+	tail := matched[len(matched)-1]
+	matched = matched[:len(matched)-1]
+	allMatched--
+
+	out := make([]int, 0, len(waiting))
+	take := func(from *[]int, n int) {
+		n = min(n, len(*from))
+		out = append(out, (*from)[:n]...)
+		*from = (*from)[n:]
+	}
+	var mSize, rSize, n int
+	if float32(allRest)/float32(allMatched) >= float32(len(rest))/float32(len(matched)) {
+		mSize, rSize, n = shares(len(matched), len(rest))
+	} else {
+		mSize, rSize, _ = shares(allMatched, allRest)
+		n = min(len(matched)/mSize, len(rest)/rSize)
+		take(&rest, len(rest)-n*rSize)
+	}
+	for range n {
+		take(&matched, mSize)
+		take(&rest, rSize)
+	}
+	take(&matched, len(matched))
+	take(&rest, len(rest))
+	return append(out, tail)
+}
+
+// shares says how many of each go together, and how many times.
+func shares(m, r int) (mSize, rSize, n int) {
+	n = min(m, r)
+	round := func(a int) int { return int(math.Round(float64(a) / float64(n))) }
+	return round(m), round(r), n
+}
