@@ -1,0 +1,147 @@
+package podtemplate
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+)
+
+// Defaults is what may differ between installations.
+type Defaults struct {
+	// HostNetworkHostPorts copies container ports to host ports of templates on the host's network, as API servers before
+	// 1.28 did (gate DefaultHostNetworkHostPortsInPodTemplates). Since then only pods get them.
+	HostNetworkHostPorts bool
+}
+
+// Apply fills in what the API server fills in for a template. What it fills in for pods alone (requests from limits,
+// enableServiceLinks) is left to it.
+func (d Defaults) Apply(template *corev1.PodTemplateSpec) {
+	spec := &template.Spec
+	orElse(&spec.DNSPolicy, corev1.DNSClusterFirst)
+	orElse(&spec.RestartPolicy, corev1.RestartPolicyAlways)
+	orElse(&spec.SchedulerName, corev1.DefaultSchedulerName)
+	orPointTo(&spec.TerminationGracePeriodSeconds, int64(corev1.DefaultTerminationGracePeriodSeconds))
+	orPointTo(&spec.SecurityContext, corev1.PodSecurityContext{})
+	roundUp(spec.Overhead)
+	if spec.Resources != nil {
+		roundUp(spec.Resources.Limits)
+		roundUp(spec.Resources.Requests)
+	}
+	for i := range spec.Volumes {
+		defaultVolume(&spec.Volumes[i])
+	}
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			d.defaultContainer(&containers[i], spec.HostNetwork)
+		}
+	}
+}
+
+// ApplyToClaim fills in what the API server fills in for a claim template.
+func (Defaults) ApplyToClaim(claim *corev1.PersistentVolumeClaim) {
+	orElse(&claim.Status.Phase, corev1.ClaimPending)
+	roundUp(claim.Status.Capacity)
+	roundUp(claim.Status.AllocatedResources)
+	defaultClaimSpec(&claim.Spec)
+}
+
+func defaultClaimSpec(spec *corev1.PersistentVolumeClaimSpec) {
+	orPointTo(&spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+	roundUp(spec.Resources.Limits)
+	roundUp(spec.Resources.Requests)
+}
+
+func (d Defaults) defaultContainer(container *corev1.Container, hostNetwork bool) {
+	orElse(&container.ImagePullPolicy, pullPolicy(container.Image))
+	orElse(&container.TerminationMessagePath, corev1.TerminationMessagePathDefault)
+	orElse(&container.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
+	roundUp(container.Resources.Limits)
+	roundUp(container.Resources.Requests)
+	for i := range container.Ports {
+		port := &container.Ports[i]
+		orElse(&port.Protocol, corev1.ProtocolTCP)
+		if d.HostNetworkHostPorts && hostNetwork {
+			orElse(&port.HostPort, port.ContainerPort)
+		}
+	}
+	for i := range container.Env {
+		if from := container.Env[i].ValueFrom; from != nil {
+			defaultFieldRef(from.FieldRef)
+			if from.FileKeyRef != nil {
+				orPointTo(&from.FileKeyRef.Optional, false)
+			}
+		}
+	}
+	for _, probe := range []*corev1.Probe{container.LivenessProbe, container.ReadinessProbe, container.StartupProbe} {
+		if probe != nil {
+			defaultProbe(probe)
+		}
+	}
+	if lifecycle := container.Lifecycle; lifecycle != nil {
+		for _, handler := range []*corev1.LifecycleHandler{lifecycle.PostStart, lifecycle.PreStop} {
+			if handler != nil {
+				defaultHTTPGet(handler.HTTPGet)
+			}
+		}
+	}
+}
+
+func defaultProbe(probe *corev1.Probe) {
+	orElse(&probe.TimeoutSeconds, 1)
+	orElse(&probe.PeriodSeconds, 10)
+	orElse(&probe.SuccessThreshold, 1)
+	orElse(&probe.FailureThreshold, 3)
+	defaultHTTPGet(probe.HTTPGet)
+	if probe.GRPC != nil {
+		orPointTo(&probe.GRPC.Service, "")
+	}
+}
+
+func defaultHTTPGet(action *corev1.HTTPGetAction) {
+	if action != nil {
+		orElse(&action.Path, "/")
+		orElse(&action.Scheme, corev1.URISchemeHTTP)
+	}
+}
+
+func defaultFieldRef(ref *corev1.ObjectFieldSelector) {
+	if ref != nil {
+		orElse(&ref.APIVersion, "v1")
+	}
+}
+
+// pullPolicy is Always if the image means "the latest", by its tag or because it has none. A digest is never the latest.
+// A malformed image gets what it looks like, where the API server says IfNotPresent; no node runs it either way.
+func pullPolicy(image string) corev1.PullPolicy {
+	name, _, pinned := strings.Cut(image, "@")
+	_, tag, tagged := strings.Cut(name[strings.LastIndex(name, "/")+1:], ":")
+	if name != "" && (tagged && tag == "latest" || !tagged && !pinned) {
+		return corev1.PullAlways
+	}
+	return corev1.PullIfNotPresent
+}
+
+// roundUp makes quantities whole thousandths, the smallest that the API server keeps.
+func roundUp(list corev1.ResourceList) {
+	for name, quantity := range list {
+		if quantity.RoundUp(resource.Milli) {
+			continue
+		}
+		list[name] = quantity
+	}
+}
+
+func orElse[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func orPointTo[T any](field **T, value T) {
+	if *field == nil {
+		*field = ptr.To(value)
+	}
+}
