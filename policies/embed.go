@@ -3,10 +3,24 @@
 // users change them.
 package policies
 
-import "embed"
+import (
+	"embed"
+
+	// Policies ask what time it is in a time zone, and a container image may
+	// have none.
+	_ "time/tzdata"
+)
+
+//go:generate go run ./examples/gen examples
 
 // Builtin is the built-in bundle as it is active in every binary. Its paths are
 // those of the packages: rollout/plan.rego has data.rollout. Tests are not in it.
 //
 //go:embed rollout/change.rego rollout/holds.rego rollout/plan.rego rollout/rank.rego rollout/scale.rego
 var Builtin embed.FS
+
+// Examples are what users may start from: a folder each, with the policy, its
+// tests, a README.md and a bundle.yaml for kubectl.
+//
+//go:embed examples/*/*.rego examples/*/*.md examples/*/*.yaml
+var Examples embed.FS

@@ -1,0 +1,45 @@
+# METADATA
+# title: Canary approval
+# description: |
+#   After the first pods of a new revision are updated, the rollout waits until they
+#   are available and somebody approves the revision by annotating the workload.
+package extend.rollout.canary_approval
+
+import future.keywords.not
+
+annotation := "regatta.sh/approved-revision"
+
+# METADATA
+# title: Canaries are not available
+# description: The soak is the workload's minReadySeconds, since a pod is available only after them.
+# labels:
+#   id: canary-approval.soaking
+hold contains {
+	"rule": "canary-approval.soaking",
+	"reason": "CanarySoaking",
+	"message": sprintf("%s %s/%s waits until the first pods of revision %s are available before it asks for approval.", [input.workload.kind, input.workload.namespace, input.workload.name, input.revisions.update]),
+} if {
+	waiting
+	input.counts.updatedAvailable < input.counts.updated
+}
+
+# METADATA
+# title: Canaries are not approved
+# description: Everything is as it should be, and a person has the next word.
+# labels:
+#   id: canary-approval.approval
+hold contains {
+	"rule": "canary-approval.approval",
+	"reason": "CanaryApproval",
+	"message": sprintf("%s %s/%s waits for somebody to approve revision %s by the annotation %s=%s.", [input.workload.kind, input.workload.namespace, input.workload.name, input.revisions.update, annotation, input.revisions.update]),
+} if {
+	waiting
+	input.counts.updatedAvailable >= input.counts.updated
+}
+
+# A rollout back heals, so it waits for nobody; and before the first pod is updated there is nothing to approve.
+waiting if {
+	input.update > 0
+	input.counts.updated > 0
+	not input.workload.annotations[annotation] == input.revisions.update
+}

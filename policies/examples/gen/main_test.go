@@ -1,0 +1,66 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/engine/bundle"
+)
+
+func TestBundlesAreWhatTheirFilesSay(t *testing.T) {
+	err := generate("..", func(name string, want []byte, _ os.FileMode) error {
+		got, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			t.Errorf("%s is stale, run make generate: want (-), got (+):\n%s", name, diff)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBundlesAreObjectsOfTheirKindAndKeepEveryByte(t *testing.T) {
+	err := generate("..", func(name string, text []byte, _ os.FileMode) error {
+		var object policy.ClusterPolicyBundle
+		if err := yaml.UnmarshalStrict(text, &object); err != nil {
+			return err
+		}
+		if object.APIVersion != policy.GroupVersion.String() || object.Kind != "ClusterPolicyBundle" {
+			t.Errorf("%s is a %s of %s", name, object.Kind, object.APIVersion)
+		}
+		files := map[string]string{}
+		for path, got := range object.Spec.Files {
+			files[path] = string(got)
+			want, err := os.ReadFile(filepath.Join("..", path))
+			if err != nil {
+				return err
+			}
+			if string(want) != string(got) {
+				t.Errorf("%s has another %s than there is", name, path)
+			}
+		}
+		read, err := bundle.FromFiles(object.Name, files)
+		if err == nil && (len(read.Modules) == 0 || len(read.Tests) == 0) {
+			t.Errorf("%s has %d policies and %d tests", name, len(read.Modules), len(read.Tests))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAFolderWithoutExamplesIsAMistake(t *testing.T) {
+	if err := generate(t.TempDir(), os.WriteFile); err == nil {
+		t.Error("want an error")
+	}
+}

@@ -1,0 +1,120 @@
+package policies_test
+
+import (
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/policies"
+)
+
+var web = decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u1"}
+
+func TestEveryExampleIsComplete(t *testing.T) {
+	for name, b := range exampleBundles(t) {
+		for _, file := range []string{"README.md", "bundle.yaml"} {
+			if _, err := fs.Stat(policies.Examples, path.Join("examples", name, file)); err != nil {
+				t.Errorf("%s has no %s", name, file)
+			}
+		}
+		for file, m := range b.Modules {
+			if pkg := m.Package.Path.String(); !strings.HasPrefix(pkg, "data.extend.") && !strings.HasPrefix(pkg, "data.override.") {
+				t.Errorf("%s of %s is in package %s, which extends nothing", file, name, pkg)
+			}
+		}
+	}
+}
+
+// TestExamplesDecideTogether asks an engine that has all examples active, one
+// day at a time.
+func TestExamplesDecideTogether(t *testing.T) {
+	var set bundle.Set
+	for _, b := range exampleBundles(t) {
+		set = append(set, b)
+	}
+	e, err := engine.New(policies.Builtin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if err := e.Activate(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name, now string
+		change    func(*decision.PlanInput)
+		want      []string
+	}{
+		{"on a working day the first zone goes", "2026-03-10T12:00:00Z", func(*decision.PlanInput) {}, []string{"OtherZoneFirst"}},
+		{"at the weekend nothing goes", "2026-03-14T12:00:00Z", func(*decision.PlanInput) {}, []string{"ChangeFreeze", "OtherZoneFirst"}},
+		{"canaries wait for approval", "2026-03-10T12:00:00Z", func(in *decision.PlanInput) {
+			in.Counts = decision.Counts{Total: 10, Updated: 1, UpdatedAvail: 1}
+		}, []string{"CanaryApproval", "OtherZoneFirst"}},
+		{"a paused workload says so as well", "2026-03-10T12:00:00Z", func(in *decision.PlanInput) { in.Strategy.Paused = true }, []string{"OtherZoneFirst", "RolloutPaused"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			now, err := time.Parse(time.RFC3339, test.now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := decision.PlanInput{
+				Now: now.UnixNano(), Workload: decision.Workload{Kind: web.Kind, Namespace: web.Namespace, Name: web.Name, Replicas: 10},
+				Strategy: decision.Strategy{Type: "RollingUpdate", Policy: "InPlaceIfPossible"}, Revisions: decision.Revisions{Current: "web-1", Update: "web-2"},
+				Counts: decision.Counts{Total: 10}, Update: 9, MaxUnavailable: 2,
+				Groups: map[string]map[string]decision.Group{"zone": {"a": {Total: 5}, "b": {Total: 5}}},
+			}
+			test.change(&in)
+			out, record := engine.Decide(t.Context(), e, decision.RolloutPlan(), web, in)
+			if record.Outcome != decision.Decided {
+				t.Fatalf("the outcome is %s: %s", record.Outcome, record.Error)
+			}
+			var got []string
+			for _, hold := range out.Holds {
+				got = append(got, hold.Reason)
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("holds: want (-), got (+):\n%s", diff)
+			}
+		})
+	}
+	t.Run("gold is ranked last and, by rows, waits", func(t *testing.T) {
+		pods := []decision.PodFacts{{Name: "web-a", Labels: map[string]string{"tier": "gold"}}, {Name: "web-b"}}
+		ranked, record := engine.Decide(t.Context(), e, decision.RolloutRank(), web, decision.RankInput{Pods: pods})
+		if diff := cmp.Diff([][]float64{{0, 1}, {0, 0}}, ranked.Lead); diff != "" {
+			t.Errorf("lead is %s: want (-), got (+):\n%s", record.Error, diff)
+		}
+		rows, record := engine.Decide(t.Context(), e, decision.RolloutRows(), web, decision.RowsInput{Plan: decision.PlanInput{Update: 2}, Rows: pods})
+		if diff := cmp.Diff([]string{"web-b"}, rows.Order); diff != "" {
+			t.Errorf("order is %s: want (-), got (+):\n%s", record.Error, diff)
+		}
+	})
+}
+
+func exampleBundles(t *testing.T) map[string]*bundle.Bundle {
+	t.Helper()
+	folders, err := fs.ReadDir(policies.Examples, "examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundles := map[string]*bundle.Bundle{}
+	for _, folder := range folders {
+		files, err := fs.Sub(policies.Examples, path.Join("examples", folder.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bundles[folder.Name()], err = bundle.FromFS(folder.Name(), files); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return bundles
+}
