@@ -3,11 +3,11 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"testing"
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
-	"github.com/regatta-sh/regatta/policies"
 )
 
 func planInput() decision.PlanInput {
@@ -34,7 +34,7 @@ func rankInput(n int) decision.RankInput {
 }
 
 func BenchmarkBuiltin(b *testing.B) {
-	e, err := engine.New(policies.Builtin)
+	e, err := engine.New(os.DirFS("../policies"))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -32,7 +32,7 @@ type Engine struct {
 
 	mu       sync.Mutex // held while the active snapshot is changed
 	base     *Snapshot  // the built-in policies alone
-	previous *Snapshot  // what was active before, and good
+	previous bundle.Set // the platform's bundles that were active before, and good
 }
 
 // New makes an engine of the built-in policies. It fails only when these do not
@@ -70,8 +70,8 @@ func (e *Engine) Activate(ctx context.Context, set bundle.Set) error {
 	return e.Swap(s)
 }
 
-// Swap makes a compiled snapshot the active one. A revision that was rolled
-// back does not come back: that would only repeat what happened.
+// Swap makes a compiled snapshot the active one. Bundles that were rolled back
+// do not come back, with RolledBackError: that would only repeat what happened.
 func (e *Engine) Swap(s *Snapshot) error {
 	changed, err := e.swap(s)
 	if changed { // not under the lock: an observer may call the engine
@@ -83,24 +83,18 @@ func (e *Engine) Swap(s *Snapshot) error {
 func (e *Engine) swap(s *Snapshot) (changed bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.watch.banned(s.revision) {
-		return false, RolledBackError{Revision: s.revision}
+	if err := e.watch.banned(s.set); err != nil {
+		return false, err
 	}
 	old := e.active.Load()
 	if old.revision == s.revision {
 		return false, nil
 	}
-	e.previous = old
-	e.watch.reset()
+	if now := old.set.Of(""); now.Revision() != s.set.Of("").Revision() {
+		e.previous = now
+	}
 	e.active.Store(s)
 	return true, nil
-}
-
-// RolledBackError refuses a revision that the watchdog rolled back before.
-type RolledBackError struct{ Revision string }
-
-func (err RolledBackError) Error() string {
-	return fmt.Sprintf("revision %s was rolled back because its decisions did not end in time; change a bundle to try again", err.Revision)
 }
 
 // Snapshot is what is active now.

@@ -53,13 +53,15 @@ h(x) := [g(i + x) | some i in numbers.range(1, 1000)]
 hold contains {"reason": "X", "message": "m"} if count([h(i) | some i in numbers.range(1, 1000)]) == 0`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := newEngine(t, builtin, engine.WithGrace(200*time.Millisecond), engine.WithMemory(256<<20))
+			e := newEngine(t, builtin, engine.WithGrace(200*time.Millisecond), engine.WithMemory(64<<20))
 			if err := e.Activate(context.Background(), bundle.Set{platform(t, "hostile", source)}); err != nil {
 				t.Fatal(err)
 			}
 			start := time.Now()
 			got, rec := engine.Decide(context.Background(), e, point(), subject(), facts{N: 1})
-			if took := time.Since(start); took > point().Budget+200*time.Millisecond {
+			// Left alone these take from minutes to for ever; what is allowed
+			// beyond the budget is for machines that are busy with other things.
+			if took := time.Since(start); took > point().Budget+3*time.Second {
 				t.Errorf("it took %s", took)
 			}
 			if rec.Outcome != decision.TimedOut && rec.Outcome != decision.Failed || got.Total != -1 {
@@ -111,6 +113,40 @@ func TestTheThirdLateDecisionRollsBack(t *testing.T) {
 	}
 	var refused engine.RolledBackError
 	if err := e.Activate(context.Background(), bad); !errors.As(err, &refused) {
+		t.Errorf("it came back: %v", err)
+	}
+}
+
+func TestATenantIsRolledBackAlone(t *testing.T) {
+	w := newWatcher()
+	e := newEngine(t, builtin, engine.WithObserver(w), engine.WithGrace(50*time.Millisecond))
+	set := bundle.Set{platform(t, "good", freeze), tenant(t, "shop", strings.Replace(crossProduct, "slow", "mine", 1)), tenant(t, "bank", strings.Replace(freeze, "extend.test.freeze", "extend.test.own", 1))}
+	if err := e.Activate(context.Background(), set); err != nil {
+		t.Fatal(err)
+	}
+	bad := e.Snapshot().Revision()
+	p := point()
+	p.Budget = 50 * time.Millisecond
+	for n := 0; e.Snapshot().Revision() == bad && n < 100; n++ {
+		engine.Decide(context.Background(), e, p, subject(), facts{N: 1})
+		if _, rec := engine.Decide(context.Background(), e, p, decision.Subject{Namespace: "bank"}, facts{N: 1}); rec.Outcome != decision.Decided {
+			t.Errorf("another tenant is held up: %+v", rec)
+		}
+	}
+	<-w.changed
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.rollbacks) != 1 || w.rollbacks[0].Namespace != "shop" || len(w.rollbacks[0].Bundles) != 1 {
+		t.Errorf("rollbacks %+v", w.rollbacks)
+	}
+	if got, want := e.Snapshot().Bundles().IDs(), set.Without("shop").IDs(); !slices.Equal(got, want) {
+		t.Errorf("active are %v, want %v", got, want)
+	}
+	if got, _ := engine.Decide(context.Background(), e, p, subject(), facts{N: 1, Extra: "friday"}); len(got.Holds) != 1 {
+		t.Errorf("the platform's hold is gone: %+v", got)
+	}
+	var refused engine.RolledBackError
+	if err := e.Activate(context.Background(), set); !errors.As(err, &refused) || refused.Namespace != "shop" {
 		t.Errorf("it came back: %v", err)
 	}
 }

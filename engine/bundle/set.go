@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,6 +21,28 @@ func (s Set) For(namespace string) Set {
 	var out Set
 	for _, b := range s {
 		if b.Kind != Tenant || b.Namespace == namespace {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// Of is what a namespace's own people wrote; of "", what platform engineers did.
+func (s Set) Of(namespace string) Set {
+	var out Set
+	for _, b := range s {
+		if b.Namespace == namespace {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// Without is the set but for what Of has.
+func (s Set) Without(namespace string) Set {
+	var out Set
+	for _, b := range s {
+		if b.Namespace != namespace {
 			out = append(out, b)
 		}
 	}
@@ -66,7 +89,8 @@ func (s Set) Conflicts() error {
 	owners := map[string][]owner{}
 	for _, b := range s {
 		seen := map[string]bool{}
-		for _, m := range b.Modules {
+		for _, file := range slices.Sorted(maps.Keys(b.Modules)) {
+			m := b.Modules[file]
 			path := module.PackagePath(m)
 			if seen[path] {
 				continue

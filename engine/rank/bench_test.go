@@ -5,13 +5,13 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"os"
 	"slices"
 	"testing"
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/rank"
-	"github.com/regatta-sh/regatta/policies"
 )
 
 // BenchmarkRollout is one decision of a rollout: how far it may go now, in
@@ -33,7 +33,7 @@ func BenchmarkRollout(b *testing.B) {
 				}
 			})
 			b.Run(name+"/policies", func(b *testing.B) {
-				e, err := engine.New(policies.Builtin)
+				e, err := engine.New(os.DirFS("../../policies"))
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -155,7 +155,7 @@ func byPolicy(e *engine.Engine, r *rank.Ranker, p *pods, update, maxUnavailable 
 func TestTheBenchmarkComparesEqualDecisions(t *testing.T) {
 	seed := maphash.MakeSeed()
 	p := rollout(seed, 500)
-	e, err := engine.New(policies.Builtin)
+	e, err := engine.New(os.DirFS("../../policies"))
 	if err != nil {
 		t.Fatal(err)
 	}
