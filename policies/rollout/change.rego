@@ -79,15 +79,12 @@ change := object.union(change_first_obstacle, {"action": "Recreate"}) if {
 # METADATA
 # title: Reject because in place is not possible
 # description: |
-#   InPlaceOnly never recreates. The words after the colon are those of the first
-#   obstacle; those before it are known to users from events.
+#   InPlaceOnly never recreates. The words that users know from events, "find Pod
+#   ... update strategy is InPlaceOnly but can not update in-place", go ahead of the
+#   message where the pod is known.
 # labels:
 #   id: rollout.change.in-place-only
-change := {
-	"action": "Reject",
-	"reason": change_first_obstacle.reason,
-	"message": sprintf("The update strategy is InPlaceOnly but can not update in-place: %s", [change_first_obstacle.message]),
-} if {
+change := object.union(change_first_obstacle, {"action": "Reject"}) if {
 	input.policy == "InPlaceOnly"
 }
 
