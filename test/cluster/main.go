@@ -32,7 +32,8 @@ func command() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.PersistentFlags().String("name", local.DefaultName, "name of the cluster; several can run at once")
-	root.AddCommand(upCommand(), downCommand(), statusCommand(), kubeconfigCommand(), binCommand())
+	root.AddCommand(upCommand(), downCommand(), statusCommand(), kubeconfigCommand(), binCommand(), loadCommand())
+	root.AddCommand(serveCommand(), machineCommand())
 	return root
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +18,11 @@ func upCommand() *cobra.Command {
 		RunE: func(command *cobra.Command, _ []string) error {
 			options.Name = clusterName(command)
 			options.Out = command.ErrOrStderr()
+			self, err := os.Executable()
+			if err != nil {
+				return fmt.Errorf("finding this program: %w", err)
+			}
+			options.Self = self
 			cluster, err := local.Up(command.Context(), options)
 			if err != nil {
 				return err

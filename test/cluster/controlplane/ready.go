@@ -10,15 +10,19 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/regatta-sh/regatta/test/cluster/credentials"
 	"github.com/regatta-sh/regatta/test/cluster/state"
 )
 
 // Client returns a client of the API server, with the administrator's rights
 // and no limit of its own.
-func Client(s *state.State) (kubernetes.Interface, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig())
+func Client(s *state.State) (kubernetes.Interface, error) { return ClientAs(s, credentials.Admin) }
+
+// ClientAs is Client with the rights of another user.
+func ClientAs(s *state.State, user string) (kubernetes.Interface, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", s.Users[user])
 	if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+		return nil, fmt.Errorf("reading the kubeconfig of %s: %w", user, err)
 	}
 	config.QPS = -1
 	client, err := kubernetes.NewForConfig(config)
@@ -37,7 +41,7 @@ func Healthy(ctx context.Context, s *state.State) error {
 }
 
 func etcdHealthy(ctx context.Context, s *state.State) error {
-	return get(ctx, fmt.Sprintf("http://127.0.0.1:%d/readyz", s.Ports.Etcd))
+	return Get(ctx, fmt.Sprintf("http://127.0.0.1:%d/readyz", s.Ports.Etcd))
 }
 
 func apiServerHealthy(ctx context.Context, s *state.State) error {
@@ -51,7 +55,8 @@ func apiServerHealthy(ctx context.Context, s *state.State) error {
 	return nil
 }
 
-func get(ctx context.Context, url string) error {
+// Get returns nil if the URL answers 200.
+func Get(ctx context.Context, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return fmt.Errorf("asking %s: %w", url, err)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/regatta-sh/regatta/test/cluster/controlplane"
+	"github.com/regatta-sh/regatta/test/cluster/nodes"
 	"github.com/regatta-sh/regatta/test/cluster/process"
 	"github.com/regatta-sh/regatta/test/cluster/state"
 )
@@ -77,10 +78,14 @@ func (c *Cluster) missing() ([]string, error) {
 		return nil, err
 	}
 	names := process.Names(running)
-	var missing []string
+	expected := nodes.Names(c.State)
 	for _, spec := range c.State.Processes {
-		if !names[spec.Name] {
-			missing = append(missing, spec.Name)
+		expected = append(expected, spec.Name)
+	}
+	var missing []string
+	for _, name := range expected {
+		if !names[name] && !slices.Contains(missing, name) {
+			missing = append(missing, name)
 		}
 	}
 	slices.Sort(missing)

@@ -12,6 +12,7 @@ import (
 	"github.com/regatta-sh/regatta/test/cluster/binaries"
 	"github.com/regatta-sh/regatta/test/cluster/controlplane"
 	"github.com/regatta-sh/regatta/test/cluster/credentials"
+	"github.com/regatta-sh/regatta/test/cluster/nodes"
 	"github.com/regatta-sh/regatta/test/cluster/process"
 	"github.com/regatta-sh/regatta/test/cluster/state"
 )
@@ -54,6 +55,9 @@ func remove(ctx context.Context, dir string) error {
 		problems = append(problems, credentials.Unmerge(recorded.Merged, recorded.Name))
 	}
 	if err := process.KillAll(ctx, dir, controlplane.APIServer); err != nil {
+		return errors.Join(append(problems, err)...)
+	}
+	if err := nodes.Remove(ctx, state.Identifier(dir)); err != nil {
 		return errors.Join(append(problems, err)...)
 	}
 	return errors.Join(append(problems, state.Remove(dir))...)

@@ -32,6 +32,9 @@ type Options struct {
 	// StockQPS and SchedulerQPS are as in controlplane.Options.
 	StockQPS     bool
 	SchedulerQPS int
+	// Self is the path of the cluster command, of which every cluster keeps a
+	// copy for its own processes. It is built where it is empty.
+	Self string
 	// Kubeconfig, where set, is a file to add the cluster to.
 	Kubeconfig string
 	// Keep leaves a cluster that failed to come up as it is, to look at.

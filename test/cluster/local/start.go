@@ -9,30 +9,38 @@ import (
 	"time"
 
 	"github.com/regatta-sh/regatta/test/cluster/controlplane"
+	"github.com/regatta-sh/regatta/test/cluster/nodes"
 	"github.com/regatta-sh/regatta/test/cluster/process"
 	"github.com/regatta-sh/regatta/test/cluster/simulated"
+	"github.com/regatta-sh/regatta/test/cluster/volumes"
 )
 
 // start runs everything that a prepared cluster is made of.
 func (c *Cluster) start(ctx context.Context, programs map[string]string, options Options) error {
-	out := options.Out
 	if err := controlplane.WriteFiles(c.State, time.Now()); err != nil {
 		return err
 	}
-	if err := step(out, "control plane", func() error { return c.startControlPlane(ctx, programs, options) }); err != nil {
-		return err
+	steps := []struct {
+		what   string
+		wanted bool
+		work   func() error
+	}{
+		// The API server listens on the bridge, so the network comes first.
+		{"network", c.State.Real > 0, func() error { return nodes.CreateNetwork(ctx, c.State) }},
+		{"control plane", true, func() error { return c.startControlPlane(ctx, programs, options) }},
+		{"registry and volumes", true, func() error { return c.startServing(ctx, options) }},
+		{"simulated nodes", c.State.Simulated > 0, func() error { return c.startSimulated(ctx, programs, options) }},
+		{"real nodes", c.State.Real > 0, func() error { return c.startNodes(programs) }},
+		{"nodes ready for pods", true, func() error { return c.waitUsable(ctx) }},
+		{"kubeconfig", options.Kubeconfig != "", func() error { return c.merge(options.Kubeconfig) }},
 	}
-	if c.State.Simulated > 0 {
-		label := fmt.Sprintf("%d simulated nodes", c.State.Simulated)
-		if err := step(out, label, func() error { return c.startSimulated(ctx, programs, options) }); err != nil {
+	for _, one := range steps {
+		if !one.wanted {
+			continue
+		}
+		if err := step(options.Out, one.what, one.work); err != nil {
 			return err
 		}
-	}
-	if err := step(out, "nodes ready for pods", func() error { return c.waitUsable(ctx) }); err != nil {
-		return err
-	}
-	if err := c.merge(options.Kubeconfig); err != nil {
-		return err
 	}
 	c.State.Complete = true
 	return c.State.Save()
@@ -78,6 +86,42 @@ func (c *Cluster) startSimulated(ctx context.Context, programs map[string]string
 	})
 	if err != nil {
 		return fmt.Errorf("%w\n%s", err, tail(spec.Log))
+	}
+	return nil
+}
+
+// startServing starts the registry and the provisioner of volumes.
+func (c *Cluster) startServing(ctx context.Context, options Options) error {
+	self, err := c.installSelf(ctx, options.Self)
+	if err != nil {
+		return err
+	}
+	spec := process.Spec{Name: serving, Path: self, Args: []string{"serve", "--dir=" + c.State.Dir}, Log: c.State.Log(serving)}
+	if err := c.run(spec); err != nil {
+		return err
+	}
+	err = controlplane.Wait(ctx, 20*time.Second, "the registry", func(ctx context.Context) error {
+		return c.registryHealthy(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, tail(spec.Log))
+	}
+	client, err := c.Client()
+	if err != nil {
+		return err
+	}
+	return volumes.CreateClass(ctx, client)
+}
+
+func (c *Cluster) startNodes(programs map[string]string) error {
+	for number := 1; number <= c.State.Real; number++ {
+		spec, err := nodes.Process(c.State, number, c.self(), programs)
+		if err != nil {
+			return err
+		}
+		if err := c.run(spec); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ func (c *Cluster) Status(ctx context.Context) Status {
 		status.Problem = err.Error()
 		return status
 	}
-	if status.Nodes, err = nodes(ctx, client); err != nil {
+	if status.Nodes, err = listNodes(ctx, client); err != nil {
 		status.Problem = err.Error()
 		return status
 	}
@@ -70,7 +70,7 @@ func (c *Cluster) Status(ctx context.Context) Status {
 	return status
 }
 
-func nodes(ctx context.Context, client kubernetes.Interface) ([]NodeStatus, error) {
+func listNodes(ctx context.Context, client kubernetes.Interface) ([]NodeStatus, error) {
 	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)

@@ -40,6 +40,11 @@ func Up(ctx context.Context, options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	if options.Real > 0 {
+		if err := readyForNodes(ctx, cache, options); err != nil {
+			return nil, err
+		}
+	}
 	directory, err := binaries.Link(cache, programs)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 )
 
 // Find returns the running processes of the cluster in dir. Zombies are not
@@ -52,11 +53,14 @@ func marks(environment []byte) (cluster, name string) {
 	return cluster, name
 }
 
-// Names returns the set of names among processes.
+// Names returns the set of names among processes. The shims of containers do
+// not count: they outlive the containerd whose name they have inherited.
 func Names(processes []Running) map[string]bool {
 	names := map[string]bool{}
 	for _, running := range processes {
-		names[running.Name] = true
+		if !strings.HasPrefix(running.Executable, "containerd-shim") {
+			names[running.Name] = true
+		}
 	}
 	return names
 }

@@ -57,19 +57,25 @@ func Load(name string) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
+	return LoadDir(dir)
+}
+
+// LoadDir reads the state of the cluster in dir. It is for the cluster's own
+// processes, which do not have the environment that Dir follows.
+func LoadDir(dir string) (*State, error) {
 	data, err := os.ReadFile(filepath.Join(dir, fileName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("reading the state of %q: %w", name, ErrNotFound)
+		return nil, fmt.Errorf("reading the state of %q: %w", filepath.Base(dir), ErrNotFound)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the state of %q: %w", name, err)
+		return nil, fmt.Errorf("reading the state of %q: %w", filepath.Base(dir), err)
 	}
 	state := &State{}
 	if err := json.Unmarshal(data, state); err != nil {
-		return nil, fmt.Errorf("decoding the state of %q: %w", name, err)
+		return nil, fmt.Errorf("decoding the state of %q: %w", filepath.Base(dir), err)
 	}
 	if state.Dir != dir {
-		return nil, fmt.Errorf("the state of %q names the directory %q, not %q", name, state.Dir, dir)
+		return nil, fmt.Errorf("the state in %q is that of %q", dir, state.Dir)
 	}
 	return state, nil
 }

@@ -1,0 +1,72 @@
+package images
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// Options say how the image of some programs runs.
+type Options struct {
+	// Entrypoint is the path of the program to run, and its arguments. It
+	// defaults to the first program.
+	Entrypoint []string
+	// User is the user to run as, as a number or a name: root if empty.
+	User string
+}
+
+// FromPrograms makes an image with the given programs in its root directory.
+// They must be linked statically: there is nothing else in it.
+func FromPrograms(programs []string, options Options) (v1.Image, error) {
+	if len(programs) == 0 {
+		return nil, errors.New("an image needs at least one program")
+	}
+	files := skeleton()
+	for _, program := range programs {
+		if err := checkStatic(program); err != nil {
+			return nil, err
+		}
+		content, err := os.ReadFile(program)
+		if err != nil {
+			return nil, fmt.Errorf("reading the program: %w", err)
+		}
+		files = append(files, file{path: filepath.Base(program), mode: 0o755, content: content})
+	}
+	layer, err := newLayer(files)
+	if err != nil {
+		return nil, err
+	}
+	entrypoint := options.Entrypoint
+	if len(entrypoint) == 0 {
+		entrypoint = []string{path.Join("/", filepath.Base(programs[0]))}
+	}
+	return newImage(layer, v1.Config{
+		Entrypoint: entrypoint, User: options.User, WorkingDir: "/",
+		Env: []string{"PATH=/:/bin:/usr/bin"},
+	})
+}
+
+// checkStatic refuses a program that asks for a loader. Without one the kernel
+// only says "no such file or directory", about a file that is plainly there.
+func checkStatic(program string) error {
+	binary, err := elf.Open(program)
+	if err != nil {
+		var malformed *elf.FormatError
+		if errors.As(err, &malformed) {
+			return fmt.Errorf("%s is not a Linux program: %w", program, err)
+		}
+		return fmt.Errorf("opening the program: %w", err)
+	}
+	defer binary.Close()
+	for _, segment := range binary.Progs {
+		if segment.Type == elf.PT_INTERP {
+			return fmt.Errorf("%s is linked dynamically; build it with CGO_ENABLED=0", program)
+		}
+	}
+	return nil
+}

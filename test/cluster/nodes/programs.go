@@ -1,0 +1,55 @@
+package nodes
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/regatta-sh/regatta/test/cluster/process"
+)
+
+const programsFile = "programs.json"
+
+// programs lists what runs on the node, in the order in which it is started.
+func (n node) programs(paths map[string]string) []process.Spec {
+	spec := func(name, path string, args ...string) process.Spec {
+		full := n.name + "/" + name
+		return process.Spec{Name: full, Path: path, Args: args, Log: n.Log(strings.ReplaceAll(full, "/", "-"))}
+	}
+	return []process.Spec{
+		spec(Containerd, "containerd", "--config="+n.path("containerd.toml")),
+		spec(Kubelet, paths[Kubelet],
+			"--config="+n.path("kubelet.yaml"),
+			"--kubeconfig="+n.Users["system:node:"+n.name],
+			"--hostname-override="+n.name,
+			// A node without an address that others can use is of no use.
+			"--node-ip="+n.Plan.Node(n.number).String(),
+			"--node-labels="+n.labels(),
+			"--root-dir=/var/lib/kubelet",
+			"--cert-dir=/var/lib/kubelet/pki",
+		),
+		spec(KubeProxy, paths[KubeProxy],
+			"--kubeconfig="+n.Users["system:kube-proxy"],
+			"--hostname-override="+n.name,
+			"--proxy-mode=nftables",
+			"--cluster-cidr="+n.Plan.RealPods().String(),
+			// These settings belong to the whole machine, not to the node.
+			"--conntrack-max-per-core=0",
+			"--conntrack-tcp-timeout-established=0s",
+			"--conntrack-tcp-timeout-close-wait=0s",
+		),
+	}
+}
+
+func (n node) readPrograms() ([]process.Spec, error) {
+	data, err := os.ReadFile(n.path(programsFile))
+	if err != nil {
+		return nil, fmt.Errorf("reading the programs of %s: %w", n.name, err)
+	}
+	var specs []process.Spec
+	if err := json.Unmarshal(data, &specs); err != nil {
+		return nil, fmt.Errorf("decoding the programs of %s: %w", n.name, err)
+	}
+	return specs, nil
+}
