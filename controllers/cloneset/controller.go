@@ -20,6 +20,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
 	"github.com/regatta-sh/regatta/controllers/workload/overlay"
 	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/rank"
 )
 
 // Gates are the feature gates a CloneSet depends on (features.md 22).
@@ -40,6 +41,7 @@ type Reconciler struct {
 	client     client.Client
 	live       client.Reader
 	engine     *engine.Engine
+	ranker     *rank.Ranker
 	events     record.EventRecorder
 	now        func() time.Time
 	gates      Gates
@@ -89,7 +91,7 @@ func WithLeaks(f func(namespace, name string)) Option { return func(r *Reconcile
 // New makes a Reconciler. live reads past the cache.
 func New(c client.Client, live client.Reader, e *engine.Engine, recorder record.EventRecorder, opts ...Option) *Reconciler {
 	r := &Reconciler{
-		client: c, live: live, engine: e, events: recorder, now: time.Now,
+		client: c, live: live, engine: e, ranker: rank.New(e), events: recorder, now: time.Now,
 		workers: 3, writes: 32, timeout: 5 * time.Minute,
 		topology: facts.NewTopology(), classifier: inplace.NewClassifier(),
 		leaks: func(string, string) {}, sets: map[types.UID]*memory{},

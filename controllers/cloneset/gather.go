@@ -50,10 +50,11 @@ type world struct {
 	// what the round decided, for the report
 	backwards bool // pods are moved back to the current revision
 	moved     int
+	records   []decision.Record
 	holds     []decision.Hold
 	skipped   []selection.Skip
 
-	changesMu sync.Mutex
+	changesMu sync.Mutex // pods are moved in parallel; it guards records too
 	changes   map[string]way
 }
 
@@ -232,5 +233,6 @@ func (r *Reconciler) forget(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.sets, uid)
+	r.ranker.Forget(string(uid))
 	r.overlay.Forget(uid)
 }

@@ -20,11 +20,16 @@ func (w *world) noteHolds(holds []decision.Hold) (whole bool) {
 		if len(h.Where) == 0 && h.Pod == "" {
 			whole = true
 		}
-		if until, err := time.Parse(time.RFC3339, h.Until); err == nil {
-			w.again.in(max(until.Sub(w.now), time.Second))
-		}
+		w.until(h)
 	}
 	return whole
+}
+
+// until has the workload decided again when a hold may have changed by time.
+func (w *world) until(h decision.Hold) {
+	if t, err := time.Parse(time.RFC3339, h.Until); err == nil {
+		w.again.in(max(t.Sub(w.now), time.Second))
+	}
 }
 
 // skipAll says of each candidate that the whole workload is held.

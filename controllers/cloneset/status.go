@@ -2,6 +2,7 @@ package cloneset
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -13,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,12 +37,33 @@ func (r *Reconciler) report(ctx context.Context, w *world, acted error) error {
 	if equality.Semantic.DeepEqual(status, w.set.Status) {
 		return nil
 	}
-	before := w.set.DeepCopy()
-	w.set.Status = status
-	if err := r.client.Status().Patch(ctx, w.set, client.MergeFrom(before)); err != nil {
+	patch, err := statusPatch(w.set, status)
+	if err != nil {
+		return err
+	}
+	if err := r.client.Status().Patch(ctx, w.set, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("writing status: %w", err)
 	}
 	return nil
+}
+
+// statusPatch writes the whole status and takes off what it has no more. A
+// difference would leave out counts that are zero, which the schema requires.
+func statusPatch(set *kruise.CloneSet, status kruise.CloneSetStatus) ([]byte, error) {
+	next, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
+	if err != nil {
+		return nil, fmt.Errorf("encoding status: %w", err)
+	}
+	last, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&set.Status)
+	if err != nil {
+		return nil, fmt.Errorf("encoding status: %w", err)
+	}
+	for k := range last {
+		if _, ok := next[k]; !ok {
+			next[k] = nil
+		}
+	}
+	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": set.UID}, "status": next})
 }
 
 // status counts the active pods (features.md 2, Status).

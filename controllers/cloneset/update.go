@@ -38,7 +38,8 @@ func (r *Reconciler) update(ctx context.Context, w *world) error {
 		return nil
 	}
 	in := w.planInput(d)
-	plan, _ := engine.Decide(ctx, r.engine, decision.RolloutPlan(), w.subject(), in)
+	plan, rec := engine.Decide(ctx, r.engine, decision.RolloutPlan(), w.subject(), in)
+	w.records = append(w.records, rec)
 	limits := selection.Clamp(in, plan)
 	limits.Limit = max(limits.Limit-w.countRecreating(), 0)
 	whole := w.noteHolds(plan.Holds)
@@ -46,7 +47,7 @@ func (r *Reconciler) update(ctx context.Context, w *world) error {
 		w.skipped = skipAll(w.candidates(), plan.Holds)
 		return nil
 	}
-	order := r.order(ctx, w, w.candidates(), plan)
+	order := r.order(ctx, w, plan, in)
 	taken, skipped := selection.Walk(order.candidates, plan.Holds, limits, w.unavailable())
 	w.skipped = skipped
 	var acts []func() error
@@ -58,15 +59,19 @@ func (r *Reconciler) update(ctx context.Context, w *world) error {
 	return parallel(r.writes, acts)
 }
 
-// candidates are the pods not at their target that may be moved (CS-08).
-func (w *world) candidates() []*facts.Pod {
-	var out []*facts.Pod
+// candidate says whether a pod is not at its target and may be moved (CS-08).
+// One that waits for its recreation has been taken already.
+func (w *world) candidate(p *facts.Pod) bool {
+	switch {
+	case p.Facts.Updated != w.backwards, p.State == kruise.LifecycleStatePreparingDelete, w.specified(p):
+		return false
+	}
+	return p.State == kruise.LifecycleStateUpdated || !inplace.InGrace(p.Pod)
+}
+
+func (w *world) candidates() (out []*facts.Pod) {
 	for _, p := range w.pods {
-		switch {
-		case p.Facts.Updated != w.backwards, p.State == kruise.LifecycleStatePreparingDelete:
-		case w.specified(p): // its recreation is under way, under the budget of deletes
-		case p.State != kruise.LifecycleStateUpdated && inplace.InGrace(p.Pod):
-		default:
+		if w.candidate(p) {
 			out = append(out, p)
 		}
 	}

@@ -1,0 +1,100 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/certs"
+	"github.com/regatta-sh/regatta/controllers/cloneset"
+	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/engine"
+)
+
+// parts are what the manager is made of.
+type parts struct {
+	*Options
+	mgr    ctrl.Manager
+	engine *engine.Engine
+}
+
+// add adds everything to the manager. Certificates come first: what writes
+// objects that go through our webhooks waits for them.
+func (p parts) add(ctx context.Context) error {
+	ready, err := certs.Setup(p.mgr, certs.Config{
+		Secret: types.NamespacedName{Namespace: p.webhooks.namespace, Name: p.webhooks.secret},
+		Dir:    p.webhooks.certDir, Service: p.webhooks.service,
+		CRDs: []string{"clonesets." + v1beta1.GroupName}, RenewBefore: p.webhooks.renewBefore,
+		External: p.Gates.Enabled(features.EnableExternalCerts),
+	}, p.mgr.GetAPIReader())
+	if err != nil {
+		return err
+	}
+	if err := p.health(ready); err != nil {
+		return err
+	}
+	if err := cloneset.Index(ctx, p.mgr); err != nil {
+		return err
+	}
+	return p.mgr.Add(&late{p: p, ready: ready})
+}
+
+// late adds the controllers and webhooks once there are certificates.
+type late struct {
+	p     parts
+	ready <-chan struct{}
+}
+
+var _ manager.LeaderElectionRunnable = &late{}
+
+// NeedLeaderElection is false: every replica serves webhooks, and the manager
+// itself lets only the leader reconcile.
+func (l *late) NeedLeaderElection() bool { return false }
+
+// Start waits for the certificates and adds what depends on them.
+func (l *late) Start(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-time.After(l.p.WebhookTimeout):
+		return fmt.Errorf("the certificates of the webhooks were not ready after %s", l.p.WebhookTimeout)
+	case <-l.ready:
+	}
+	if err := l.p.webhooksTo(l.p.mgr); err != nil {
+		return err
+	}
+	if err := l.p.controllersTo(l.p.mgr); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func (p parts) controllersTo(mgr ctrl.Manager) error {
+	on := p.Gates.Enabled
+	r := cloneset.New(mgr.GetClient(), mgr.GetAPIReader(), p.engine, mgr.GetEventRecorderFor(v1beta1.CloneSetComponent),
+		cloneset.WithWorkers(p.CloneSetWorkers),
+		cloneset.WithExpectationTimeout(p.ExpectationTimeout),
+		cloneset.WithExcludePreparingDelete(p.ExcludePreparingDelete),
+		cloneset.WithGates(cloneset.Gates{
+			ShortHash:               on(features.CloneSetShortHash),
+			PartitionRollback:       on(features.CloneSetPartitionRollback),
+			PreparingUpdateAsUpdate: on(features.PreparingUpdateAsUpdate),
+			VerticalScaling:         on(features.InPlaceWorkloadVerticalScaling),
+			EnvFromMetadata:         on(features.InPlaceUpdateEnvFromMetadata),
+			RecreateOnNewClaims:     on(features.RecreatePodWhenChangeVCTInCloneSetGate),
+			EventOptimization:       on(features.CloneSetEventHandlerOptimization),
+			DropLateExpectations:    on(features.ForceDeleteTimeoutExpectationGate),
+		}))
+	if err := r.SetupWithManager(mgr); err != nil {
+		return fmt.Errorf("adding the CloneSet controller: %w", err)
+	}
+	return nil
+}
+
+func (p parts) webhooksTo(ctrl.Manager) error { return nil }

@@ -1,0 +1,131 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/policies"
+)
+
+// Scheme knows every kind that the manager reads or writes.
+func Scheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme, policyv1alpha1.AddToScheme,
+	} {
+		if err := add(s); err != nil {
+			return nil, fmt.Errorf("building the scheme: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// Run runs the manager until ctx is done.
+func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
+	ctrl.SetLogger(klog.Background())
+	log := klog.FromContext(ctx)
+	if idle := o.Gates.Idle(); len(idle) > 0 {
+		log.Info("These feature gates are on, but nothing reads them yet", "gates", strings.Join(idle, ","))
+	}
+	scheme, err := Scheme()
+	if err != nil {
+		return err
+	}
+	restConfig = rest.CopyConfig(restConfig)
+	restConfig.QPS, restConfig.Burst = o.QPS, o.Burst
+	restConfig.UserAgent = "kruise-manager"
+	mgr, err := ctrl.NewManager(restConfig, o.managerOptions(scheme))
+	if err != nil {
+		return fmt.Errorf("making the manager: %w", err)
+	}
+	eng, err := engine.New(policies.Builtin)
+	if err != nil {
+		return err
+	}
+	defer eng.Close()
+	p := parts{Options: o, mgr: mgr, engine: eng}
+	if err := p.add(ctx); err != nil {
+		return err
+	}
+	log.Info("Starting", "policies", eng.Snapshot().Revision())
+	return mgr.Start(ctx)
+}
+
+func (o *Options) managerOptions(scheme *runtime.Scheme) ctrl.Options {
+	opts := ctrl.Options{
+		Scheme:                     scheme,
+		Metrics:                    server.Options{BindAddress: o.MetricsAddr},
+		HealthProbeBindAddress:     o.ProbeAddr,
+		LeaderElection:             o.LeaderElection,
+		LeaderElectionID:           o.LeaderElectionID,
+		LeaderElectionNamespace:    o.LeaderElectionNS,
+		LeaderElectionResourceLock: o.LeaderElectionLock,
+		LeaseDuration:              &o.LeaseDuration,
+		RenewDeadline:              &o.RenewDeadline,
+		RetryPeriod:                &o.RetryPeriod,
+		// The next leader need not wait: this process ends when it stops leading.
+		LeaderElectionReleaseOnCancel: true,
+		Controller:                    config.Controller{CacheSyncTimeout: o.CacheSyncTimeout},
+		WebhookServer: webhook.NewServer(webhook.Options{
+			Port: o.webhooks.port, CertDir: o.webhooks.certDir,
+		}),
+		Cache: cache.Options{
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Pod{}: {Transform: cache.TransformStripManagedFields()},
+			},
+			DefaultTransform: cache.TransformStripManagedFields(),
+		},
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+	}
+	if o.Pprof {
+		opts.PprofBindAddress = o.PprofAddr
+	}
+	if d, err := time.ParseDuration(o.SyncPeriod); err == nil && d > 0 { // Complete has refused what does not parse
+		opts.Cache.SyncPeriod = &d
+	}
+	if o.Namespace != "" {
+		opts.Cache.DefaultNamespaces = map[string]cache.Config{o.Namespace: {}}
+	}
+	return opts
+}
+
+// health adds the checks: alive means the process answers; ready means that the
+// certificates are in place and the webhooks are served with them.
+func (p parts) health(ready <-chan struct{}) error {
+	if err := p.mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("adding healthz: %w", err)
+	}
+	check := func(req *http.Request) error {
+		select {
+		case <-ready:
+			return p.mgr.GetWebhookServer().StartedChecker()(req) // asking for it earlier would start it
+		default:
+			return errors.New("the certificates of the webhooks are not ready")
+		}
+	}
+	if err := p.mgr.AddReadyzCheck("webhook-ready", check); err != nil {
+		return fmt.Errorf("adding readyz: %w", err)
+	}
+	return nil
+}
