@@ -1,39 +1,87 @@
 package engine
 
 import (
+	"maps"
+	"slices"
 	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
-// ruleInfo is what a bundle says about a labelled rule.
-type ruleInfo struct {
-	ID, Title, Description, Bundle, Place string
+// Rule is what a bundle says about a rule that has an id.
+type Rule struct {
+	ID          string `json:"id"`
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
+	Bundle      string `json:"bundle,omitempty"`
+	Place       string `json:"place,omitempty"` // file:row:col
+	// Inputs are the facts that the rule itself refers to.
+	Inputs []ast.Ref `json:"-"`
 }
 
-// ruleInfos finds the annotations that give a rule its id.
-func ruleInfos(set bundle.Set) map[string]*ruleInfo {
-	out := map[string]*ruleInfo{}
+// Rule looks up what is known of a rule by the id that records name it by.
+func (s *Snapshot) Rule(subject decision.Subject, id string) (Rule, bool) {
+	if r, ok := s.view(subject).rules[id]; ok {
+		return *r, true
+	}
+	return Rule{ID: id}, false
+}
+
+// rulesOf finds the rules of bundles by their ids. A rule without one of its own
+// goes by its package.
+func rulesOf(set bundle.Set) map[string]*Rule {
+	out := map[string]*Rule{}
+	add := func(b *bundle.Bundle, id string, loc *ast.Location) *Rule {
+		if out[id] == nil {
+			out[id] = &Rule{ID: id, Bundle: b.ID(), Place: module.At(loc, "").Place()}
+		}
+		return out[id]
+	}
 	for _, b := range set {
-		for _, m := range b.Modules {
-			if path := module.PackagePath(m); out[path] == nil && m.Package != nil {
-				out[path] = &ruleInfo{ID: path, Bundle: b.ID(), Place: module.At(m.Package.Location, "").Place()}
-			}
+		for _, file := range slices.Sorted(maps.Keys(b.Modules)) {
+			m := b.Modules[file]
+			pkg := module.PackagePath(m)
 			for _, a := range m.Annotations {
-				id, ok := a.Labels[module.LabelID].(string)
-				if !ok {
-					continue
+				if id, ok := a.Labels[module.LabelID].(string); ok {
+					r := add(b, id, a.Location)
+					r.Title, r.Description = a.Title, strings.TrimSpace(a.Description)
+					if a.Scope == "package" {
+						pkg = id
+					}
 				}
-				out[id] = &ruleInfo{
-					ID: id, Title: a.Title, Description: strings.TrimSpace(a.Description),
-					Bundle: b.ID(), Place: module.At(a.Location, "").Place(),
+			}
+			for _, rule := range m.Rules {
+				id := pkg
+				for _, a := range rule.Annotations {
+					if own, ok := a.Labels[module.LabelID].(string); ok && a.Scope != "package" {
+						id = own
+					}
 				}
+				r := add(b, id, rule.Location)
+				r.Inputs = inputs(rule, r.Inputs)
 			}
 		}
 	}
 	return out
+}
+
+// inputs adds the facts a rule refers to, as far as their path is fixed.
+func inputs(rule *ast.Rule, found []ast.Ref) []ast.Ref {
+	ast.WalkRefs(rule, func(ref ast.Ref) bool {
+		if !ref.HasPrefix(ast.InputRootRef) {
+			return false
+		}
+		ref = ref.GroundPrefix()
+		if len(ref) > 1 && !slices.ContainsFunc(found, func(r ast.Ref) bool { return r.Equal(ref) }) {
+			found = append(found, ref)
+		}
+		return false
+	})
+	return found
 }
 
 // cutName splits domain/point.
@@ -48,18 +96,10 @@ func ids(labels []map[string]any) []string {
 		return nil
 	}
 	out := make([]string, 0, len(labels))
-next:
 	for _, l := range labels {
-		id, ok := l[module.LabelID].(string)
-		if !ok {
-			continue
+		if id, ok := l[module.LabelID].(string); ok && !slices.Contains(out, id) {
+			out = append(out, id)
 		}
-		for _, o := range out {
-			if o == id {
-				continue next
-			}
-		}
-		out = append(out, id)
 	}
 	return out
 }

@@ -33,7 +33,7 @@ type view struct {
 	compiler *ast.Compiler
 	store    storage.Store
 	txn      storage.Transaction
-	labels   map[string]*ruleInfo
+	rules    map[string]*Rule
 	mu       sync.RWMutex
 	queries  map[decision.Name]*query
 }
@@ -99,7 +99,7 @@ func newView(ctx context.Context, builtin *bundle.Bundle, set bundle.Set) (*view
 	}
 	return &view{
 		revision: all.Revision(), bundles: all.IDs(), compiler: compiler, store: store, txn: txn,
-		labels: ruleInfos(all), queries: map[decision.Name]*query{},
+		rules: rulesOf(all), queries: map[decision.Name]*query{},
 	}, nil
 }
 

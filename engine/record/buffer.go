@@ -1,0 +1,202 @@
+// Package record keeps the decisions that were made for as long as somebody may
+// ask about them, tells what changed, explains, and makes them again.
+package record
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// Buffer keeps the latest records, bounded by number and by size. It is an
+// engine.Sink.
+type Buffer struct {
+	maxCount, maxBytes int
+
+	mu       sync.RWMutex
+	ring     []kept // grows up to maxCount, then it is written round
+	first, n int
+	bytes    int
+	latest   map[key]*state
+	watchers []*watcher
+}
+
+type kept struct {
+	record decision.Record
+	bytes  int
+}
+
+// key is what one reason is kept for.
+type key struct {
+	point                 decision.Name
+	kind, namespace, name string
+}
+
+// state is what the latest decision about something was.
+type state struct {
+	id     uint64
+	digest string
+	record decision.Record
+}
+
+type watcher struct{ f func(Change) }
+
+// Change is a decision that differs from the one before about the same subject:
+// in its outcome, its verdict or the rules that gave reasons, but not only in
+// numbers or wording.
+type Change struct {
+	// Before is nil for the first decision, or when it is not remembered.
+	Before *decision.Record
+	After  decision.Record
+}
+
+// BufferOption changes how much a buffer keeps.
+type BufferOption func(*Buffer)
+
+// WithCount sets how many records are kept.
+func WithCount(n int) BufferOption { return func(b *Buffer) { b.maxCount = max(n, 1) } }
+
+// WithBytes sets how much memory records may take, roughly.
+func WithBytes(n int) BufferOption { return func(b *Buffer) { b.maxBytes = n } }
+
+// NewBuffer makes an empty buffer.
+func NewBuffer(opts ...BufferOption) *Buffer {
+	b := &Buffer{maxCount: 10_000, maxBytes: 64 << 20, latest: map[key]*state{}}
+	for _, o := range opts {
+		o(b)
+	}
+	return b
+}
+
+// Record keeps a record, and forgets the oldest ones to make room.
+func (b *Buffer) Record(r decision.Record) {
+	k, d, bytes := keyOf(r), digest(r), size(r)
+	b.mu.Lock()
+	for b.n > 0 && (b.n >= b.maxCount || b.bytes+bytes > b.maxBytes) {
+		b.drop()
+	}
+	b.push(kept{r, bytes})
+	before := b.latest[k]
+	b.latest[k] = &state{r.ID, d, r}
+	changed := before == nil || before.digest != d
+	watchers := slices.Clone(b.watchers)
+	b.mu.Unlock()
+	if !changed {
+		return
+	}
+	c := Change{After: r}
+	if before != nil {
+		c.Before = &before.record
+	}
+	for _, w := range watchers { // not under the lock: they may ask the buffer
+		w.f(c)
+	}
+}
+
+func (b *Buffer) push(k kept) {
+	if len(b.ring) < b.maxCount && b.first == 0 && b.n == len(b.ring) {
+		b.ring = append(b.ring, k)
+	} else {
+		b.ring[(b.first+b.n)%len(b.ring)] = k
+	}
+	b.n++
+	b.bytes += k.bytes
+}
+
+func (b *Buffer) drop() {
+	old := &b.ring[b.first]
+	if k := keyOf(old.record); b.latest[k] != nil && b.latest[k].id == old.record.ID {
+		delete(b.latest, k)
+	}
+	b.bytes -= old.bytes
+	*old = kept{}
+	b.first = (b.first + 1) % len(b.ring)
+	if b.n--; b.n == 0 {
+		b.first = 0
+	}
+}
+
+// OnChange has f called for each decision that changed, by whoever asked for
+// the decision: it must be quick. The returned function ends that.
+func (b *Buffer) OnChange(f func(Change)) (stop func()) {
+	w := &watcher{f}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.watchers = append(b.watchers, w)
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.watchers = slices.DeleteFunc(b.watchers, func(o *watcher) bool { return o == w })
+	}
+}
+
+// Query selects records; what is empty selects all.
+type Query struct {
+	Point   decision.Name
+	Subject decision.Subject
+	Outcome decision.Outcome
+	Limit   int
+}
+
+func (q Query) matches(r *decision.Record) bool {
+	one := func(want, got string) bool { return want == "" || want == got }
+	return one(string(q.Point), string(r.Point)) && one(string(q.Outcome), string(r.Outcome)) &&
+		one(q.Subject.Kind, r.Subject.Kind) && one(q.Subject.Namespace, r.Subject.Namespace) &&
+		one(q.Subject.Name, r.Subject.Name) && one(q.Subject.UID, r.Subject.UID)
+}
+
+// Find lists records, the latest first.
+func (b *Buffer) Find(q Query) []decision.Record {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	var out []decision.Record
+	for i := b.n - 1; i >= 0; i-- {
+		r := &b.ring[(b.first+i)%len(b.ring)].record
+		if !q.matches(r) {
+			continue
+		}
+		if out = append(out, *r); len(out) == q.Limit {
+			break
+		}
+	}
+	return out
+}
+
+// Last is the latest decision of a point about a subject.
+func (b *Buffer) Last(point decision.Name, s decision.Subject) (decision.Record, bool) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if st := b.latest[key{point, s.Kind, s.Namespace, s.Name}]; st != nil && (s.UID == "" || st.record.Subject.UID == s.UID) {
+		return st.record, true
+	}
+	return decision.Record{}, false
+}
+
+// Len is how many records are kept, and roughly how many bytes they take.
+func (b *Buffer) Len() (records, bytes int) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.n, b.bytes
+}
+
+func keyOf(r decision.Record) key {
+	return key{r.Point, r.Subject.Kind, r.Subject.Namespace, r.Subject.Name}
+}
+
+// digest is the part of a decision whose change is news. Messages have numbers
+// in them and holds move with the time, so neither counts.
+func digest(r decision.Record) string {
+	v := decision.VerdictOf(r)
+	parts := []string{string(r.Outcome), v.Word, r.Subject.UID}
+	for _, h := range v.Reasons {
+		line := []string{h.Rule, h.Reason, h.Pod}
+		for _, k := range sortedKeys(h.Where) {
+			line = append(line, k, h.Where[k])
+		}
+		parts = append(parts, strings.Join(line, "\x00"))
+	}
+	slices.Sort(parts[3:])
+	return strings.Join(slices.Compact(parts), "\x01")
+}

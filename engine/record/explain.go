@@ -1,0 +1,113 @@
+package record
+
+import (
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// Answer says why something was decided, for people and as JSON.
+type Answer struct {
+	Subject decision.Subject `json:"subject"`
+	Point   decision.Name    `json:"point"`
+	Time    time.Time        `json:"time"`
+	Outcome decision.Outcome `json:"outcome"`
+	Verdict string           `json:"verdict"`
+	// Reasons are those of the verdict. There are none when nothing is held.
+	Reasons []Reason `json:"reasons,omitempty"`
+	// Rules took part in the decision.
+	Rules []engine.Rule `json:"rules,omitempty"`
+	// Until is when the decision may change by the passing of time alone.
+	Until    string   `json:"until,omitempty"`
+	Revision string   `json:"revision"`
+	Bundles  []string `json:"bundles,omitempty"`
+	// Error says why there was no decision, when the outcome is not Decided.
+	Error string `json:"error,omitempty"`
+}
+
+// Reason is a part of a verdict, with the rule it is from.
+type Reason struct {
+	decision.Hold
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
+	Bundle      string `json:"bundle,omitempty"`
+	Place       string `json:"place,omitempty"` // file:row:col
+	// Facts are those that the rule looks at, by path, as they were.
+	Facts map[string]any `json:"facts,omitempty"`
+}
+
+// Explain turns a record into an answer. The engine knows the rules of the
+// active revision; of a rule that is gone only the id is told.
+func Explain(e *engine.Engine, r decision.Record) Answer {
+	v := decision.VerdictOf(r)
+	a := Answer{
+		Subject: r.Subject, Point: r.Point, Time: r.Time, Outcome: r.Outcome, Verdict: v.Word,
+		Revision: r.Revision, Bundles: r.Bundles, Error: r.Error,
+	}
+	snapshot := e.Snapshot()
+	facts, _ := e.Codec().Encode(r.Input) // without facts there is still the rest
+	for _, id := range r.Rules {
+		rule, _ := snapshot.Rule(r.Subject, id)
+		a.Rules = append(a.Rules, rule)
+	}
+	for _, h := range v.Reasons {
+		reason := Reason{Hold: h}
+		if rule, ok := snapshot.Rule(r.Subject, h.Rule); ok {
+			reason.Title, reason.Description = rule.Title, rule.Description
+			reason.Bundle, reason.Place = rule.Bundle, rule.Place
+			reason.Facts = pick(facts, rule.Inputs)
+		}
+		if h.Until != "" && (a.Until == "" || before(h.Until, a.Until)) {
+			a.Until = h.Until
+		}
+		a.Reasons = append(a.Reasons, reason)
+	}
+	return a
+}
+
+// before compares times as people wrote them; what is no time is never first.
+func before(a, b string) bool {
+	x, err := time.Parse(time.RFC3339, a)
+	if err != nil {
+		return false
+	}
+	y, err := time.Parse(time.RFC3339, b)
+	return err != nil || x.Before(y)
+}
+
+// most is how long a list may be to be told as a fact; of longer ones it is the
+// length.
+const most = 8
+
+// pick reads the facts at some paths below the input.
+func pick(facts ast.Value, paths []ast.Ref) map[string]any {
+	if facts == nil {
+		return nil
+	}
+	out := map[string]any{}
+	for _, p := range paths {
+		v, err := facts.Find(p[1:])
+		if err != nil {
+			continue // the rule looks at something this input has not
+		}
+		switch list := v.(type) {
+		case *ast.Array:
+			if list.Len() > most {
+				out["count("+p.String()+")"] = list.Len()
+				continue
+			}
+		case ast.Object:
+			if list.Len() > most {
+				out["count("+p.String()+")"] = list.Len()
+				continue
+			}
+		}
+		if x, err := ast.JSON(v); err == nil {
+			out[p.String()] = x
+		}
+	}
+	return out
+}
