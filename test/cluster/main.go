@@ -32,7 +32,7 @@ func command() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.PersistentFlags().String("name", local.DefaultName, "name of the cluster; several can run at once")
-	root.AddCommand(upCommand(), downCommand(), statusCommand(), kubeconfigCommand(), binCommand(), loadCommand())
+	root.AddCommand(upCommand(), downCommand(), statusCommand(), kubeconfigCommand(), binCommand(), loadCommand(), processCommand(), writesCommand())
 	root.AddCommand(serveCommand(), machineCommand())
 	return root
 }

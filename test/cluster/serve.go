@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/regatta-sh/regatta/test/cluster/controlplane"
+	"github.com/regatta-sh/regatta/test/cluster/dns"
 	"github.com/regatta-sh/regatta/test/cluster/images"
 	"github.com/regatta-sh/regatta/test/cluster/registry"
 	"github.com/regatta-sh/regatta/test/cluster/state"
@@ -19,12 +20,12 @@ import (
 )
 
 // serveCommand is what up starts for what Kubernetes expects of the world
-// around it: images to pull, and volumes.
+// around it: images to pull, volumes, and names.
 func serveCommand() *cobra.Command {
 	var dir string
 	command := &cobra.Command{
 		Use:    "serve",
-		Short:  "Serve images and volumes (started by up)",
+		Short:  "Serve images, volumes and names (started by up)",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -36,6 +37,9 @@ func serveCommand() *cobra.Command {
 			group, ctx := errgroup.WithContext(command.Context())
 			group.Go(func() error { return serveImages(ctx, recorded, logger) })
 			group.Go(func() error { return serveVolumes(ctx, recorded, logger) })
+			if recorded.Real > 0 {
+				group.Go(func() error { return serveNames(ctx, recorded, logger) })
+			}
 			return group.Wait()
 		},
 	}
@@ -74,4 +78,21 @@ func serveVolumes(ctx context.Context, s *state.State, logger *log.Logger) error
 		return err
 	}
 	return volumes.Run(ctx, client, s.Path("volumes"), logger)
+}
+
+func serveNames(ctx context.Context, s *state.State, logger *log.Logger) error {
+	client, err := controlplane.ClientAs(s, volumes.User)
+	if err != nil {
+		return err
+	}
+	services, err := dns.NewServices(ctx, client)
+	if err != nil {
+		return err
+	}
+	if err := dns.Serve(ctx, s.NameServer()+":53", services, logger); err != nil {
+		// Something else may answer at port 53 of every address. A cluster
+		// without names is better than none.
+		logger.Printf("serving no names: %v", err)
+	}
+	return nil
 }

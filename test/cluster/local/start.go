@@ -29,6 +29,7 @@ func (c *Cluster) start(ctx context.Context, programs map[string]string, options
 		{"network", c.State.Real > 0, func() error { return nodes.CreateNetwork(ctx, c.State) }},
 		{"control plane", true, func() error { return c.startControlPlane(ctx, programs, options) }},
 		{"registry and volumes", true, func() error { return c.startServing(ctx, options) }},
+		{"placement of system pods", c.State.Real > 0 && c.State.Simulated > 0, func() error { return c.keepSystemReal(ctx) }},
 		{"simulated nodes", c.State.Simulated > 0, func() error { return c.startSimulated(ctx, programs, options) }},
 		{"real nodes", c.State.Real > 0, func() error { return c.startNodes(programs) }},
 		{"nodes ready for pods", true, func() error { return c.waitUsable(ctx) }},

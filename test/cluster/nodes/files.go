@@ -44,7 +44,7 @@ func (n node) writeFiles(programs map[string]string) error {
 		return err
 	}
 	values := map[string]string{
-		"Address": n.Plan.Node(n.number).String(), "Cgroup": n.cgroup(), "Resolv": n.path("resolv.conf"),
+		"Address": n.Plan.Node(n.number).String(), "Cgroup": n.cgroup(), "Resolv": n.path("resolv.conf"), "NameServer": n.NameServer(),
 		"Plugins": plugins, "Networks": n.path("cni"), "Mirrors": n.path("certs.d"),
 		"Pause": pauseImage, "Snapshotter": snapshotter,
 	}
@@ -65,7 +65,7 @@ func (n node) writeFiles(programs map[string]string) error {
 		"kubelet.yaml":                kubelet,
 		"cni/10-regatta.conflist":     network,
 		"certs.d/_default/hosts.toml": n.mirror(),
-		// Nobody answers for names here; an empty file keeps the host's out.
+		// What pods inherit with dnsPolicy Default: empty, to keep the host's out.
 		"resolv.conf": nil,
 		programsFile:  start,
 	}

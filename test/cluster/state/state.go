@@ -105,6 +105,9 @@ func (s *State) RegistryAddress() string {
 	return fmt.Sprintf("%s:%d", s.APIServerHost(), s.Ports.Registry)
 }
 
+// NameServer is the address that pods on real nodes ask for names.
+func (s *State) NameServer() string { return s.Plan.Host().String() }
+
 // RealNode is the name of real node n, counted from 1.
 func RealNode(n int) string { return fmt.Sprintf("node-%d", n) }
 

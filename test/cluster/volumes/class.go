@@ -22,9 +22,12 @@ const (
 	provisioner = "regatta.sh/local"
 )
 
-// provisionedBy is how the volume controller knows that a volume is not its own
-// to delete.
-const provisionedBy = "pv.kubernetes.io/provisioned-by"
+// What the volume controller and a provisioner tell each other: whose a claim
+// is to serve, and whose a volume is to delete.
+const (
+	forProvisioner = "volume.kubernetes.io/storage-provisioner"
+	provisionedBy  = "pv.kubernetes.io/provisioned-by"
+)
 
 // CreateClass creates the default storage class.
 func CreateClass(ctx context.Context, client kubernetes.Interface) error {

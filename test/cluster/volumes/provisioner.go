@@ -102,7 +102,9 @@ func (p *Provisioner) round(ctx context.Context) error {
 }
 
 func (p *Provisioner) ours(claim *corev1.PersistentVolumeClaim) bool {
-	if claim.Spec.StorageClassName == nil {
+	// The volume controller marks the claims that it leaves to others. Binding
+	// one before would make its mark fail, and an event say so.
+	if claim.Spec.StorageClassName == nil || claim.Annotations[forProvisioner] != provisioner {
 		return false
 	}
 	class, err := p.classes.Get(*claim.Spec.StorageClassName)
