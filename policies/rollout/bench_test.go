@@ -42,9 +42,35 @@ rank := {pod.name: 1 | some pod in input.pods; pod.labels.tier == "gold"}`)
 	}
 }
 
+// BenchmarkOthers measures the points that do not depend on the number of pods,
+// and a scale-in of a thousand.
+func BenchmarkOthers(b *testing.B) {
+	rolling := decision.Strategy{Type: "RollingUpdate", Policy: "InPlaceIfPossible", ScaleMaxUnavailable: 1 << 30}
+	b.Run("change", func(b *testing.B) {
+		run(b, "change", decision.ChangeInput{Policy: rolling.Policy, Known: true, Changes: []decision.TemplateChange{{Class: decision.ChangeImage}}})
+	})
+	b.Run("plan", func(b *testing.B) {
+		run(b, "plan", decision.PlanInput{Strategy: rolling, Update: 100, MaxUnavailable: 20})
+	})
+	b.Run("scale-up", func(b *testing.B) { run(b, "scale", decision.ScaleInput{Strategy: rolling, Up: 100}) })
+	b.Run("scale-in", func(b *testing.B) {
+		in := decision.ScaleInput{Strategy: rolling, Down: 100}
+		for _, pod := range somePods(1000) {
+			in.Pods = append(in.Pods, decision.VictimFacts{PodFacts: pod})
+		}
+		run(b, "scale", in)
+	})
+}
+
 func measure(b *testing.B, in decision.RankInput, pods int, modules ...func(*rego.Rego)) {
 	b.Helper()
-	options := append([]func(*rego.Rego){rego.Query("data.rollout.rank = _"), rego.Load([]string{"."}, nil)}, modules...)
+	run(b, "rank", in, modules...)
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(pods)/1000, "us/pod")
+}
+
+func run(b *testing.B, point string, in any, modules ...func(*rego.Rego)) {
+	b.Helper()
+	options := append([]func(*rego.Rego){rego.Query("data.rollout." + point + " = _"), rego.Load([]string{"."}, nil)}, modules...)
 	query, err := rego.New(options...).PrepareForEval(b.Context())
 	if err != nil {
 		b.Fatal(err)
@@ -56,7 +82,6 @@ func measure(b *testing.B, in decision.RankInput, pods int, modules ...func(*reg
 			b.Fatal(err, len(set))
 		}
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(pods)/1000, "us/pod")
 }
 
 func somePods(n int) []decision.PodFacts {

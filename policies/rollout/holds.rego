@@ -25,7 +25,9 @@ user_hold := (sound | malformed) | unreadable if {
 		some pkg
 		type_name(data.extend.rollout[pkg].hold) in {"boolean", "null", "number", "string"}
 	}
-}
+	all := (sound | malformed) | unreadable
+	count(all) > 0
+} else := set()
 
 user_wish := {[pkg, wish] | some pkg; some wish in data.extend.rollout[pkg].hold}
 

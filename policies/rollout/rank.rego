@@ -121,6 +121,8 @@ rank_holds := array.concat(
 			object.get(pod, dimension, "") == group
 		}
 	],
-)
+) if {
+	count(user_hold) > 0
+} else := []
 
 rank_names := {pod.name | some pod in input.pods}
