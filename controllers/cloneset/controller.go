@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
@@ -55,6 +56,7 @@ type Reconciler struct {
 	updater    inplace.Updater
 	states     lifecycle.Writer
 	leaks      func(namespace, name string)
+	rounds     *explain.Store
 
 	mu   sync.Mutex
 	sets map[types.UID]*memory
@@ -88,6 +90,9 @@ func WithClock(now func() time.Time) Option { return func(r *Reconciler) { r.now
 // time.
 func WithLeaks(f func(namespace, name string)) Option { return func(r *Reconciler) { r.leaks = f } }
 
+// WithRounds keeps what each round decided, for explanations.
+func WithRounds(s *explain.Store) Option { return func(r *Reconciler) { r.rounds = s } }
+
 // New makes a Reconciler. live reads past the cache.
 func New(c client.Client, live client.Reader, e *engine.Engine, recorder record.EventRecorder, opts ...Option) *Reconciler {
 	r := &Reconciler{
@@ -95,6 +100,7 @@ func New(c client.Client, live client.Reader, e *engine.Engine, recorder record.
 		workers: 3, writes: 32, timeout: 5 * time.Minute,
 		topology: facts.NewTopology(), classifier: inplace.NewClassifier(),
 		leaks: func(string, string) {}, sets: map[types.UID]*memory{},
+		rounds: explain.NewStore(),
 	}
 	for _, o := range opts {
 		o(r)
@@ -130,6 +136,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if actErr == nil {
 		actErr = r.tidy(ctx, w)
 	}
+	r.rounds.Put(w.subject(), newRound(w, w.taken)) // from here on w is only read
 	if conflict(actErr) { // somebody wrote first; what they wrote is on its way
 		ctrl.LoggerFrom(ctx).V(4).Info("lost a race for an object", "error", actErr.Error())
 		return reconcile.Result{RequeueAfter: 50 * time.Millisecond}, nil

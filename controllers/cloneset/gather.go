@@ -49,7 +49,9 @@ type world struct {
 
 	// what the round decided, for the report
 	backwards bool // pods are moved back to the current revision
-	moved     int
+	taken     []string
+	policies  string // revision that decides this round
+	bundles   []string
 	records   []decision.Record
 	holds     []decision.Hold
 	skipped   []selection.Skip
@@ -59,9 +61,14 @@ type world struct {
 }
 
 // requeue keeps the earliest time to look again.
-type requeue struct{ after time.Duration }
+type requeue struct {
+	mu    sync.Mutex
+	after time.Duration
+}
 
 func (q *requeue) in(d time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if d > 0 && (q.after == 0 || d < q.after) {
 		q.after = d
 	}
@@ -72,6 +79,8 @@ func (r *Reconciler) gather(ctx context.Context, set *kruise.CloneSet) (*world, 
 		set: set.DeepCopy(), memory: r.memoryOf(set), gates: r.gates, excludePD: r.excludePD, now: r.now(),
 		minReady: time.Duration(set.Spec.MinReadySeconds) * time.Second, topology: r.topology, changes: map[string]way{},
 	}
+	snapshot := r.engine.Snapshot()
+	w.policies, w.bundles = snapshot.Revision(), snapshot.Bundles().IDs()
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil {
 		return nil, fmt.Errorf("reading spec.selector: %w", err)
@@ -234,5 +243,6 @@ func (r *Reconciler) forget(uid types.UID) {
 	defer r.mu.Unlock()
 	delete(r.sets, uid)
 	r.ranker.Forget(string(uid))
+	r.rounds.Forget(string(uid))
 	r.overlay.Forget(uid)
 }

@@ -49,13 +49,12 @@ func (r *Reconciler) update(ctx context.Context, w *world) error {
 	}
 	order := r.order(ctx, w, plan, in)
 	taken, skipped := selection.Walk(order.candidates, plan.Holds, limits, w.unavailable())
-	w.skipped = skipped
+	w.taken, w.skipped = taken, skipped
 	var acts []func() error
 	for _, name := range taken {
 		p := order.byName[name]
 		acts = append(acts, func() error { return r.updatePod(ctx, w, p) })
 	}
-	w.moved = len(acts)
 	return parallel(r.writes, acts)
 }
 
@@ -133,9 +132,19 @@ func (r *Reconciler) updateInPlace(ctx context.Context, w *world, p *facts.Pod, 
 	return nil
 }
 
-// recreate asks for the pod to be deleted. The next scale does it, under the
-// budget of deletes (CS-12).
+// recreate deletes the pod, so that the next scale makes another (CS-12). The
+// walk has found room for it, by the same numbers that bound any other delete,
+// so nothing is gained by marking it first: OpenKruise does, for one more write
+// and one more round. A pod that a hook holds is marked, and waits for the hook.
 func (r *Reconciler) recreate(ctx context.Context, w *world, p *facts.Pod) error {
+	w.again.in(time.Millisecond)
+	if lifecycle.BeforeDelete(p.Pod, w.set.Spec.Lifecycle) == lifecycle.Go {
+		if err := r.deletePod(ctx, w, p.Pod); err != nil {
+			return err
+		}
+		r.normal(w.set, kruise.SuccessfulUpdatePodReCreateReason, fmt.Sprintf("successfully delete pod %s for update", p.Name))
+		return nil
+	}
 	pod := p.Pod.DeepCopy()
 	pod.Labels[kruise.SpecifiedDeleteKey] = "true"
 	if err := r.client.Patch(ctx, pod, client.StrategicMergeFrom(p.Pod, client.MergeFromWithOptimisticLock{})); err != nil {
@@ -146,7 +155,6 @@ func (r *Reconciler) recreate(ctx context.Context, w *world, p *facts.Pod) error
 	}
 	r.overlay.Patched(w.set.UID, pod)
 	r.normal(w.set, kruise.SuccessfulUpdatePodReCreateReason, fmt.Sprintf("successfully patch pod %s specified-delete for update", p.Name))
-	w.again.in(time.Millisecond)
 	return nil
 }
 

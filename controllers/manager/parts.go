@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"fmt"
+	"os"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -12,6 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/certs"
 	"github.com/regatta-sh/regatta/controllers/cloneset"
+	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/engine"
 )
@@ -21,6 +23,7 @@ type parts struct {
 	*Options
 	mgr    ctrl.Manager
 	engine *engine.Engine
+	rounds *explain.Store
 }
 
 // add adds everything to the manager. Certificates come first: what writes
@@ -41,7 +44,28 @@ func (p parts) add(ctx context.Context) error {
 	if err := cloneset.Index(ctx, p.mgr); err != nil {
 		return err
 	}
+	if err := p.explainTo(ctx, ready); err != nil {
+		return err
+	}
 	return p.mgr.Add(&late{p: p, ready: ready})
+}
+
+// explainTo serves the reasons of decisions, on every replica.
+func (p parts) explainTo(ctx context.Context, ready <-chan struct{}) error {
+	if p.DecisionsAddr == "0" {
+		return nil
+	}
+	who, may, err := explain.Delegate(ctx, p.mgr.GetConfig())
+	if err != nil {
+		return err
+	}
+	replica, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("reading the host name: %w", err)
+	}
+	return p.mgr.Add(&explain.Server{
+		Addr: p.DecisionsAddr, CertDir: p.webhooks.certDir, Ready: ready, Store: p.rounds, Replica: replica, Who: who, May: may,
+	})
 }
 
 // late adds the controllers and webhooks once there are certificates.
@@ -78,6 +102,7 @@ func (l *late) Start(ctx context.Context) error {
 func (p parts) controllersTo(mgr ctrl.Manager) error {
 	on := p.Gates.Enabled
 	r := cloneset.New(mgr.GetClient(), mgr.GetAPIReader(), p.engine, mgr.GetEventRecorderFor(v1beta1.CloneSetComponent),
+		cloneset.WithRounds(p.rounds),
 		cloneset.WithWorkers(p.CloneSetWorkers),
 		cloneset.WithExpectationTimeout(p.ExpectationTimeout),
 		cloneset.WithExcludePreparingDelete(p.ExcludePreparingDelete),

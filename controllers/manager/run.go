@@ -24,6 +24,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/policies"
 )
@@ -64,7 +65,7 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 		return err
 	}
 	defer eng.Close()
-	p := parts{Options: o, mgr: mgr, engine: eng}
+	p := parts{Options: o, mgr: mgr, engine: eng, rounds: explain.NewStore()}
 	if err := p.add(ctx); err != nil {
 		return err
 	}

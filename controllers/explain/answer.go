@@ -1,0 +1,82 @@
+// Package explain answers why: what was decided about a workload and each of
+// its pods in the last round, by which rule, and on which facts. Answers come
+// from memory; nothing is written to the cluster for them (DESIGN.md, 4).
+package explain
+
+import (
+	"time"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// Verdict is what happens to a pod, or to a workload.
+type Verdict string
+
+// The verdicts.
+const (
+	// UpToDate: it is where it should be, and available.
+	UpToDate Verdict = "UpToDate"
+	// Updating: it is on its way and not available yet.
+	Updating Verdict = "Updating"
+	// Moved: its update, or its recreation, was started in this round.
+	Moved Verdict = "Moved"
+	// Held: a policy or the strategy keeps it from being updated.
+	Held Verdict = "Held"
+	// Waiting: it waits for other pods, as a rollout goes.
+	Waiting Verdict = "Waiting"
+	// Hooked: a lifecycle hook keeps it in its state.
+	Hooked Verdict = "Hooked"
+	// Deleting: it is to be deleted.
+	Deleting Verdict = "Deleting"
+)
+
+// Fact is one fact that a decision was made on.
+type Fact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Answer says why.
+type Answer struct {
+	Subject  decision.Subject `json:"subject"`
+	Workload decision.Subject `json:"workload"`
+	Verdict  Verdict          `json:"verdict"`
+	Reason   string           `json:"reason,omitempty"`
+	Message  string           `json:"message"`
+	// Rule is the id of the rule that decided.
+	Rule string `json:"rule,omitempty"`
+	// From and To are the revisions a pod is at and is to have.
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+	// Until is when the passing of time alone may change the answer.
+	Until string `json:"until,omitempty"`
+	// Policies is the revision of all policies, Bundles what it is made of.
+	Policies string   `json:"policies"`
+	Bundles  []string `json:"bundles,omitempty"`
+	// Facts are those that mattered.
+	Facts []Fact `json:"facts,omitempty"`
+	// Others are more holds of the same subject.
+	Others []decision.Hold `json:"others,omitempty"`
+	// Rules are the ids of all rules that took part in the decisions.
+	Rules []string `json:"rules,omitempty"`
+	// Outcome is how the plan came about; anything but Decided is a fallback.
+	Outcome decision.Outcome `json:"outcome,omitempty"`
+	Error   string           `json:"error,omitempty"`
+	// Decided is when.
+	Decided time.Time `json:"decided"`
+	// Pods counts the workload's pods by verdict.
+	Pods map[Verdict]int `json:"pods,omitempty"`
+	// Replica is the manager that answered.
+	Replica string `json:"replica,omitempty"`
+}
+
+// Round is what one reconcile decided about a workload. It must not change once
+// it is stored.
+type Round interface {
+	// Workload explains the workload.
+	Workload() Answer
+	// Pod explains one of its pods, false if it has none of that name.
+	Pod(name string) (Answer, bool)
+	// Pods explains all of them, in the order they are taken.
+	Pods() []Answer
+}

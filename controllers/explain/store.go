@@ -1,0 +1,99 @@
+package explain
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// Store keeps the last round of each workload.
+type Store struct {
+	mu     sync.RWMutex
+	rounds map[string]stored // by UID
+}
+
+type stored struct {
+	subject decision.Subject
+	round   Round
+}
+
+// NewStore makes an empty Store.
+func NewStore() *Store { return &Store{rounds: map[string]stored{}} }
+
+// Put keeps a round in place of the one before.
+func (s *Store) Put(subject decision.Subject, r Round) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rounds[subject.UID] = stored{subject, r}
+}
+
+// Forget drops a workload that is gone.
+func (s *Store) Forget(uid string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.rounds, uid)
+}
+
+// Workload explains a workload.
+func (s *Store) Workload(kind, namespace, name string) (Answer, bool) {
+	r, ok := s.find(kind, namespace, name)
+	if !ok {
+		return Answer{}, false
+	}
+	return r.Workload(), true
+}
+
+// PodsOf explains all pods of a workload.
+func (s *Store) PodsOf(kind, namespace, name string) ([]Answer, bool) {
+	r, ok := s.find(kind, namespace, name)
+	if !ok {
+		return nil, false
+	}
+	return r.Pods(), true
+}
+
+func (s *Store) find(kind, namespace, name string) (Round, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, r := range s.rounds {
+		if r.subject.Kind == kind && r.subject.Namespace == namespace && r.subject.Name == name {
+			return r.round, true
+		}
+	}
+	return nil, false
+}
+
+// Pod explains a pod of whichever workload has it.
+func (s *Store) Pod(namespace, name string) (Answer, bool) {
+	s.mu.RLock()
+	var rounds []Round
+	for _, r := range s.rounds {
+		// Pods are named after their workload, so most need not be asked.
+		if r.subject.Namespace == namespace && strings.HasPrefix(name, r.subject.Name) {
+			rounds = append(rounds, r.round)
+		}
+	}
+	s.mu.RUnlock()
+	for _, r := range rounds {
+		if a, ok := r.Pod(name); ok {
+			return a, true
+		}
+	}
+	return Answer{}, false
+}
+
+// Workloads lists what there are answers about, sorted.
+func (s *Store) Workloads() []decision.Subject {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	out := make([]decision.Subject, 0, len(s.rounds))
+	for _, r := range s.rounds {
+		out = append(out, r.subject)
+	}
+	slices.SortFunc(out, func(a, b decision.Subject) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	return out
+}
