@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -49,7 +50,13 @@ func apiServerHealthy(ctx context.Context, s *state.State) error {
 	if err != nil {
 		return err
 	}
-	if _, err := client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx); err != nil {
+	// The body, when it is not ready, is a list of all that is: the log says it better.
+	result := client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx)
+	status := 0
+	if result.StatusCode(&status); status == http.StatusInternalServerError {
+		return errors.New("the API server is not ready yet")
+	}
+	if err := result.Error(); err != nil {
 		return fmt.Errorf("asking the API server whether it is ready: %w", err)
 	}
 	return nil

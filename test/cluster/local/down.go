@@ -57,8 +57,27 @@ func remove(ctx context.Context, dir string) error {
 	if err := process.KillAll(ctx, dir, controlplane.APIServer); err != nil {
 		return errors.Join(append(problems, err)...)
 	}
-	if err := nodes.Remove(ctx, state.Identifier(dir)); err != nil {
+	if err := removeNodes(ctx, dir); err != nil {
 		return errors.Join(append(problems, err)...)
 	}
 	return errors.Join(append(problems, state.Remove(dir))...)
+}
+
+func removeNodes(ctx context.Context, dir string) error {
+	unlock, err := lockNetwork(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return nodes.Remove(ctx, state.Identifier(dir))
+}
+
+// lockNetwork keeps a cluster from making network namespaces while another
+// removes the last of its own, and with it the directory that they lie in.
+func lockNetwork(ctx context.Context) (func(), error) {
+	cache, err := binaries.CacheDir()
+	if err != nil {
+		return nil, err
+	}
+	return binaries.Lock(ctx, filepath.Join(cache, "locks", "network"), nil)
 }

@@ -26,7 +26,7 @@ func (c *Cluster) start(ctx context.Context, programs map[string]string, options
 		work   func() error
 	}{
 		// The API server listens on the bridge, so the network comes first.
-		{"network", c.State.Real > 0, func() error { return nodes.CreateNetwork(ctx, c.State) }},
+		{"network", c.State.Real > 0, func() error { return c.createNetwork(ctx) }},
 		{"control plane", true, func() error { return c.startControlPlane(ctx, programs, options) }},
 		{"registry and volumes", true, func() error { return c.startServing(ctx, options) }},
 		{"placement of system pods", c.State.Real > 0 && c.State.Simulated > 0, func() error { return c.keepSystemReal(ctx) }},
@@ -112,6 +112,15 @@ func (c *Cluster) startServing(ctx context.Context, options Options) error {
 		return err
 	}
 	return volumes.CreateClass(ctx, client)
+}
+
+func (c *Cluster) createNetwork(ctx context.Context) error {
+	unlock, err := lockNetwork(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return nodes.CreateNetwork(ctx, c.State)
 }
 
 func (c *Cluster) startNodes(programs map[string]string) error {

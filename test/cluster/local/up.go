@@ -56,6 +56,10 @@ func Up(ctx context.Context, options Options) (*Cluster, error) {
 	prepared.Programs = directory
 	cluster := &Cluster{State: prepared}
 	if err := cluster.start(ctx, programs, options); err != nil {
+		if ctx.Err() != nil {
+			// What was being waited for at that moment explains nothing.
+			err = fmt.Errorf("starting the cluster %q: %w", options.Name, context.Cause(ctx))
+		}
 		return nil, errors.Join(err, abandon(ctx, cluster, options))
 	}
 	fmt.Fprintf(options.Out, "cluster %q is up, after %s\n", options.Name, time.Since(started).Round(100*time.Millisecond))

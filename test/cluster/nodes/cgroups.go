@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 )
 
@@ -69,8 +68,8 @@ func inherit(parent, path, name string) error {
 	return nil
 }
 
-// removeCgroups removes the cgroups of all nodes of a cluster.
-func removeCgroups(id string) error {
+// removeCgroups removes the top cgroups that match, with all below.
+func removeCgroups(match func(name string) bool) error {
 	parents, err := hierarchies()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -84,7 +83,7 @@ func removeCgroups(id string) error {
 			return fmt.Errorf("listing cgroups: %w", err)
 		}
 		for _, entry := range entries {
-			if entry.IsDir() && strings.HasPrefix(entry.Name(), networkPrefix(id)) {
+			if entry.IsDir() && match(entry.Name()) {
 				if err := removeCgroup(filepath.Join(parent, entry.Name())); err != nil {
 					return err
 				}

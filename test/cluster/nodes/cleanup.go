@@ -19,10 +19,11 @@ import (
 // Remove removes the network and cgroups of a cluster's real nodes, whose
 // processes are dead already. Everything is found by the cluster's ID.
 func Remove(ctx context.Context, id string) error {
-	return errors.Join(removeNamespaces(id), removeInterfaces(ctx, id), removeCgroups(id))
+	ours := func(name string) bool { return strings.HasPrefix(name, networkPrefix(id)) }
+	return errors.Join(removeNamespaces(ours), removeInterfaces(ctx, id), removeCgroups(ours))
 }
 
-func removeNamespaces(id string) error {
+func removeNamespaces(ours func(name string) bool) error {
 	entries, err := os.ReadDir(process.NetNSDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -31,7 +32,7 @@ func removeNamespaces(id string) error {
 		return fmt.Errorf("listing network namespaces: %w", err)
 	}
 	for _, entry := range entries {
-		if !strings.HasPrefix(entry.Name(), networkPrefix(id)) {
+		if !ours(entry.Name()) {
 			continue
 		}
 		path := filepath.Join(process.NetNSDir, entry.Name())
@@ -42,6 +43,22 @@ func removeNamespaces(id string) error {
 		if err := os.Remove(path); err != nil {
 			return fmt.Errorf("removing the network namespace %s: %w", entry.Name(), err)
 		}
+	}
+	return removeNetNSDir()
+}
+
+// removeNetNSDir removes the directory of namespaces when the last has gone:
+// iproute2 makes it, and a mount on it, with the first.
+func removeNetNSDir() error {
+	entries, err := os.ReadDir(process.NetNSDir)
+	if err != nil || len(entries) > 0 {
+		return nil
+	}
+	if err := unix.Unmount(process.NetNSDir, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("unmounting the directory of network namespaces: %w", err)
+	}
+	if err := os.Remove(process.NetNSDir); err != nil {
+		return fmt.Errorf("removing the directory of network namespaces: %w", err)
 	}
 	return nil
 }

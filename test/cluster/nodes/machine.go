@@ -28,6 +28,14 @@ func RunMachine(s *state.State, number int, logger *log.Logger) error {
 	if err := n.mount(); err != nil {
 		return err
 	}
+	// A machine that was killed and is started again left the cgroups of its
+	// containers, and the kubelet would look for these, for seconds each.
+	if err := removeCgroups(func(name string) bool { return "/"+name == n.cgroup() }); err != nil {
+		return err
+	}
+	if err := n.makeCgroups(); err != nil {
+		return err
+	}
 	specs, err := n.readPrograms()
 	if err != nil {
 		return err

@@ -60,9 +60,6 @@ func Names(s *state.State) []string {
 // path of this command, which becomes the node's first process.
 func Process(s *state.State, number int, self string, programs map[string]string) (process.Spec, error) {
 	n := newNode(s, number)
-	if err := n.makeCgroups(); err != nil {
-		return process.Spec{}, err
-	}
 	if err := n.writeFiles(programs); err != nil {
 		return process.Spec{}, err
 	}
