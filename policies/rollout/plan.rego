@@ -39,11 +39,7 @@ plan_limit := abs(input.update) if count(plan_strategy_hold) == 0
 
 plan_limit := 0 if count(plan_strategy_hold) > 0
 
-# A hold of one pod is for rollout/rank to answer.
-plan_user_holds := [hold |
-	some hold in user_hold
-	object.get(hold, "pod", "") == ""
-]
+plan_user_holds := [hold | some hold in user_hold]
 
 # METADATA
 # title: Paused

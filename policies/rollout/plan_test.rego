@@ -40,6 +40,7 @@ test_the_holds_of_users_are_joined_and_name_their_package if {
 	{hold | some hold in answer.holds} == {
 		{"reason": "Frozen", "message": "The shop is closed.", "rule": "extend.rollout.freeze"},
 		{"reason": "Soaking", "message": "The first pod soaks.", "rule": "soak", "where": {"zone": "a"}},
+		{"reason": "One", "message": "Not this one.", "pod": "web-a", "rule": "extend.rollout.one"},
 	}
 	answer.limit == 7
 }

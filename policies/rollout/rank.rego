@@ -103,26 +103,24 @@ rank_users := {pkg: places |
 # METADATA
 # title: Pods that users hold
 # description: |
-#   A hold that names no pod was answered by rollout/plan where plan has the facts
-#   for it. It counts here too, since it may come from facts that only this point
-#   is told.
+#   Only holds that name a pod. The others are for rollout/plan, which knows the
+#   time and the counts: here a rule such as "not all are available" would hold
+#   every pod just because nothing is known, and be remembered. One that is
+#   malformed holds all that it could.
 # labels:
 #   id: rollout.rank.hold
-rank_holds := array.concat(
-	[hold |
-		some hold in user_hold
-		hold.pod in rank_names
-	],
-	[object.union(hold, {"pod": pod.name}) |
-		some hold in user_hold
-		object.get(hold, "pod", "") == ""
-		some pod in input.pods
-		every dimension, group in object.get(hold, "where", {}) {
-			object.get(pod, dimension, "") == group
-		}
-	],
-) if {
+rank_holds := [object.union(hold, {"pod": name}) |
+	some hold in user_hold
+	some name in rank_held_by(hold)
+] if {
 	count(user_hold) > 0
 } else := []
+
+rank_held_by(hold) := {hold.pod} & rank_names
+
+rank_held_by(hold) := rank_names if {
+	hold.reason == "InvalidHold"
+	object.get(hold, "pod", "") == ""
+}
 
 rank_names := {pod.name | some pod in input.pods}

@@ -41,14 +41,18 @@ test_users_lead_in_the_order_of_their_packages if {
 	answer.lead == [[0, 0, 2], [-1, -3, 0]]
 }
 
-test_users_hold_pods_by_name_and_by_group if {
+test_users_hold_pods_by_name if {
 	answer := pods_ranked({}) with data.extend.rollout as {"a": {"hold": [
 		{"reason": "R", "message": "M.", "pod": "calm"},
 		{"reason": "R", "message": "M.", "pod": "gone"},
 		{"reason": "R", "message": "M.", "where": {"zone": "b"}},
 	]}}
-	{[hold.pod, hold.rule] | some hold in answer.holds} == {["calm", "extend.rollout.a"], ["busy", "extend.rollout.a"]}
-	count(answer.holds) == 2
+	[[hold.pod, hold.rule] | some hold in answer.holds] == [["calm", "extend.rollout.a"]]
+}
+
+test_a_hold_that_is_malformed_holds_every_pod if {
+	answer := pods_ranked({}) with data.extend.rollout as {"a": {"hold": [{"reason": "R"}]}}
+	{hold.pod | some hold in answer.holds} == {"calm", "busy"}
 }
 
 test_without_facts_no_pod_has_a_key if {

@@ -86,7 +86,7 @@ func Walk(cands []Candidate, holds []decision.Hold, lim Limits, un Unavailable) 
 
 func holdOf(c Candidate, holds []decision.Hold) *decision.Hold {
 	for i := range holds {
-		if matches(holds[i].Where, c.Groups) {
+		if h := &holds[i]; (h.Pod == "" || h.Pod == c.Name) && matches(h.Where, c.Groups) {
 			return &holds[i]
 		}
 	}
