@@ -1,0 +1,152 @@
+package cloneset
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/regatta-sh/regatta/controllers/webhook/deletion"
+)
+
+func TestRequestsWithoutASpecPass(t *testing.T) {
+	for _, handler := range []admission.Handler{&Defaulter{}, &Validator{}} {
+		for _, r := range []admission.Request{
+			request(beta, admissionv1.Delete, nil, typed(t, beta)),
+			request(beta, admissionv1.Delete, nil, nil),
+			request(beta, admissionv1.Connect, nil, nil),
+		} {
+			if got := handler.Handle(t.Context(), r); !got.Allowed || len(got.Patches) > 0 {
+				t.Errorf("%T refused %s: %v", handler, r.Operation, got.Result)
+			}
+		}
+		status := request(beta, admissionv1.Update, []byte(`{"spec":{"replicas":-1}}`), []byte(`{}`))
+		status.SubResource = "status"
+		if got := handler.Handle(t.Context(), status); !got.Allowed || len(got.Patches) > 0 {
+			t.Errorf("%T refused a status: %v", handler, got.Result)
+		}
+	}
+}
+
+func TestRequestsThatCannotBeReadAreBad(t *testing.T) {
+	guard, err := deletion.New(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, handler := range []admission.Handler{&Defaulter{}, &Validator{Deletion: guard}} {
+		for _, r := range []admission.Request{
+			request("v1", admissionv1.Create, typed(t, beta), nil),
+			request(beta, admissionv1.Create, []byte(`{"spec":{"replicas":"x"}}`), nil),
+			request(alpha, admissionv1.Create, []byte(`{"spec":{"template":{"spec":{"containers":"x"}}}}`), nil),
+			request(beta, admissionv1.Update, typed(t, beta), []byte(`x`)),
+		} {
+			if got := handler.Handle(t.Context(), r); got.Allowed || got.Result.Code != 400 {
+				t.Errorf("%T: got %v", handler, got.Result)
+			}
+		}
+	}
+	if got := (&Validator{Deletion: guard}).Handle(t.Context(), request(beta, admissionv1.Delete, nil, []byte(`x`))); got.Allowed || got.Result.Code != 400 {
+		t.Errorf("got %v", got.Result)
+	}
+}
+
+func TestDelete(t *testing.T) {
+	guard, err := deletion.New(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guarded, unguarded := &Validator{Deletion: guard}, &Validator{}
+	label := func(value string) string {
+		return `{metadata: {labels: {policy.kruise.io/delete-protection: ` + value + `}}}`
+	}
+	for _, tc := range []struct {
+		name      string
+		validator *Validator
+		change    string
+		want      string
+	}{
+		{name: "a CloneSet without the label goes", validator: guarded, change: `{}`},
+		{name: "a protected one stays", validator: guarded, change: label("Always"), want: "forbidden by ResourcesProtectionDeletion for policy.kruise.io/delete-protection=Always"},
+		{name: "one with pods stays", validator: guarded, change: `{spec: {replicas: 2}, ` + label("Cascading")[1:], want: "forbidden by ResourcesProtectionDeletion for policy.kruise.io/delete-protection=Cascading and replicas 2>0"},
+		{name: "one without pods goes", validator: guarded, change: `{spec: {replicas: 0}, ` + label("Cascading")[1:]},
+		{name: "while the gate is off all go", validator: unguarded, change: label("Always")},
+	} {
+		for _, version := range versions() {
+			t.Run(tc.name+" in "+version, func(t *testing.T) {
+				got := tc.validator.Handle(t.Context(), request(version, admissionv1.Delete, nil, typed(t, version, tc.change)))
+				if got.Allowed != (tc.want == "") || !got.Allowed && (got.Result.Message != tc.want || got.Result.Code != 403) {
+					t.Errorf("got %t, %v; want %q", got.Allowed, got.Result, tc.want)
+				}
+			})
+		}
+	}
+}
+
+// checker counts how often it is asked, and finds one mistake and one doubt.
+type checker struct {
+	asked  int
+	claims []string
+}
+
+func (c *checker) Check(_ context.Context, _ string, _ *corev1.PodTemplateSpec, claims []string, path *field.Path) (field.ErrorList, []string) {
+	c.asked++
+	c.claims = claims
+	return field.ErrorList{field.Forbidden(path.Child("spec", "hostPID"), "no")}, []string{"quota"}
+}
+
+func TestAChecker(t *testing.T) {
+	for _, version := range versions() {
+		c := &checker{}
+		v := &Validator{Pods: pods{}, Checker: c}
+		object := defaulted(t, &Defaulter{}, version, typed(t, version, `{spec: {volumeClaimTemplates: [{metadata: {name: data}}]}}`), nil)
+		errs, warnings := findingsOf(t, v, version, object, nil)
+		compare(t, version, []string{"spec.template.spec.hostPID: Forbidden: no"}, errs)
+		compare(t, version, []string{"quota"}, warnings)
+		if diff := cmp.Diff([]string{"data"}, c.claims); diff != "" || c.asked != 1 {
+			t.Errorf("asked %d times (-want +got):\n%s", c.asked, diff)
+		}
+		scaled := defaulted(t, &Defaulter{}, version, typed(t, version, `{spec: {replicas: 9, volumeClaimTemplates: [{metadata: {name: data}}]}}`), object)
+		if errs, _ := findingsOf(t, v, version, scaled, object); len(errs) > 0 || c.asked != 1 {
+			t.Errorf("asked %d times about a template that stayed: %v", c.asked, errs)
+		}
+		broken := defaulted(t, &Defaulter{}, version, typed(t, version, `{spec: {template: {spec: {containers: null}}}}`), object)
+		if errs, _ := findingsOf(t, v, version, broken, object); len(errs) == 0 || c.asked != 1 {
+			t.Errorf("asked %d times about a template that is known to be wrong: %v", c.asked, errs)
+		}
+	}
+}
+
+func FuzzHandlers(f *testing.F) {
+	for _, version := range versions() {
+		f.Add(version == alpha, typed(f, version), []byte(`{}`))
+		f.Add(version == alpha, typed(f, version, `{ROLLING: {POLICY: InPlaceOnly, partition: 10%, maxSurge: 1, priorityStrategy: {weightPriority: [{weight: 1, matchSelector: {matchLabels: {a: b}}}]}, scatterStrategy: [{key: a, value: b}], inPlaceUpdateStrategy: {imagePreDownloadParallelism: 5%}}}`),
+			typed(f, version, `{spec: {template: {spec: {containers: [{name: main, image: x, livenessProbe: {}}]}}}}`))
+	}
+	guard, err := deletion.New(nil, nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, isAlpha bool, object, old []byte) {
+		version := beta
+		if isAlpha {
+			version = alpha
+		}
+		validator := &Validator{Pods: pods{}, Deletion: guard, Checker: &checker{}}
+		for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update, admissionv1.Delete} {
+			r := request(version, operation, object, old)
+			validator.Handle(t.Context(), r)
+			response := (&Defaulter{}).Handle(t.Context(), r)
+			if operation == admissionv1.Create && response.Allowed && json.Valid(object) {
+				after := defaulted(t, &Defaulter{}, version, object, nil)
+				if again := (&Defaulter{}).Handle(t.Context(), request(version, operation, after, nil)); len(again.Patches) > 0 {
+					t.Errorf("defaults of defaults change the object: %v", again.Patches)
+				}
+			}
+		}
+	})
+}

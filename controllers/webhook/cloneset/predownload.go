@@ -1,0 +1,41 @@
+package cloneset
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// validatePreDownload is of v1beta1. It looks at what changed only: in v1alpha1 the values are annotations that nobody
+// checks, and what they say must not lock v1beta1 users out.
+func validatePreDownload(set, old *object, found *findings) {
+	strategy := inPlace(set)
+	if strategy == nil || old != nil && equality.Semantic.DeepEqual(strategy, inPlace(old)) {
+		return
+	}
+	path := set.paths().rolling.Child("inPlaceUpdateStrategy")
+	if value := strategy.ImagePreDownloadParallelism; value != nil {
+		at := path.Child("imagePreDownloadParallelism")
+		if value.Type == intstr.String {
+			found.add(field.Invalid(at, value.StrVal, "must be a number, not a percentage"))
+		} else {
+			found.add(apivalidation.ValidateNonnegativeField(int64(value.IntVal), at)...)
+		}
+	}
+	if value := strategy.ImagePreDownloadTimeoutSeconds; value != nil {
+		found.add(apivalidation.ValidateNonnegativeField(int64(*value), path.Child("imagePreDownloadTimeoutSeconds"))...)
+	}
+	if value := strategy.ImagePreDownloadMinUpdatedReadyPods; value != nil {
+		found.add(apivalidation.ValidateNonnegativeField(int64(*value), path.Child("imagePreDownloadMinUpdatedReadyPods"))...)
+	}
+}
+
+func inPlace(set *object) *v1beta1.InPlaceUpdateStrategy {
+	if set.hub.Spec.UpdateStrategy.RollingUpdate == nil {
+		return nil
+	}
+	return set.hub.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy
+}

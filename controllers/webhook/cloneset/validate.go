@@ -1,0 +1,124 @@
+package cloneset
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/deletion"
+	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
+	"github.com/regatta-sh/regatta/controllers/webhook/review"
+)
+
+// Validator finds mistakes, and guards deletes.
+type Validator struct {
+	// Pods is asked about the pods that a v1alpha1 user wants deleted.
+	Pods client.Reader
+	// Templates are the defaults that the Defaulter fills in. They are filled in here as well, into a copy, for templates
+	// that it was told to keep.
+	Templates podtemplate.Defaults
+	// Checker is asked about templates that are created or changed, if there is one.
+	Checker podtemplate.Checker
+	// Deletion guards deletes, if it is there (gate ResourcesDeletionProtection).
+	Deletion *deletion.Guard
+}
+
+var _ admission.Handler = &Validator{}
+
+// Handle implements admission.Handler.
+func (v *Validator) Handle(ctx context.Context, request admission.Request) admission.Response {
+	if request.Operation == admissionv1.Delete {
+		return v.handleDelete(&request)
+	}
+	if !writes(&request) {
+		return admission.Allowed("")
+	}
+	set, old, err := decodeBoth(&request)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	found := v.validate(ctx, set, old)
+	if len(found.errs) > 0 {
+		return review.Invalid(&request, found.errs).WithWarnings(found.warnings...)
+	}
+	return admission.Allowed("").WithWarnings(found.warnings...)
+}
+
+func (v *Validator) handleDelete(request *admission.Request) admission.Response {
+	if v.Deletion == nil || request.SubResource != "" || len(request.OldObject.Raw) == 0 {
+		return admission.Allowed("")
+	}
+	old, err := decode(request.OldObject.Raw, request.Kind.Version)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	if reason := v.Deletion.Refuse("CloneSet", old.hub, old.hub.Spec.Replicas, request.UserInfo.Username); reason != "" {
+		return admission.Denied(reason)
+	}
+	return admission.Allowed("")
+}
+
+// validate applies the rules of features 2 to what the user changed.
+func (v *Validator) validate(ctx context.Context, set, old *object) *findings {
+	found := &findings{}
+	if old != nil && set.sameSpec(old) {
+		return found
+	}
+	if old == nil {
+		validateName(set, found)
+	} else {
+		validateUnchanged(set, old, found)
+	}
+	validateSelector(set, found)
+	v.validateTemplate(ctx, set, old, found)
+	validateScale(set, found)
+	validateStrategy(set, old, found)
+	if set.alpha != nil {
+		v.validateAlpha(ctx, set, old, found)
+	} else {
+		validatePreDownload(set, old, found)
+	}
+	return found
+}
+
+// validateTemplate looks at templates only if they, or the claims they mount, are new.
+func (v *Validator) validateTemplate(ctx context.Context, set, old *object, found *findings) {
+	spec := &set.hub.Spec
+	if old != nil && equality.Semantic.DeepEqual(spec.Template, old.hub.Spec.Template) &&
+		equality.Semantic.DeepEqual(spec.VolumeClaimTemplates, old.hub.Spec.VolumeClaimTemplates) {
+		return
+	}
+	path := field.NewPath("spec", "template")
+	template, claims := spec.Template.DeepCopy(), podtemplate.ClaimNames(spec.VolumeClaimTemplates)
+	v.Templates.Apply(template)
+	before := len(found.errs)
+	found.add(podtemplate.Validate(template, claims, path)...)
+	validateRunsForever(template, path.Child("spec"), found)
+	warnOfUnknown(set, found)
+	if v.Checker != nil && len(found.errs) == before {
+		errs, warnings := v.Checker.Check(ctx, set.hub.Namespace, template, claims, path)
+		found.add(errs...)
+		found.warnings = append(found.warnings, warnings...)
+	}
+}
+
+// warnOfUnknown tells of misspelt fields in templates. The CRD has no schema for them, so nobody else does.
+func warnOfUnknown(set *object, found *findings) {
+	strict, err := kjson.UnmarshalStrict(set.raw, &v1beta1.CloneSet{})
+	if err != nil {
+		return // decoding has told that
+	}
+	for _, problem := range strict {
+		if text := problem.Error(); strings.Contains(text, `"spec.template.`) || strings.Contains(text, `"spec.volumeClaimTemplates[`) {
+			found.warnings = append(found.warnings, text)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+// Package review makes the answers of admission handlers.
+package review
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"gomodules.xyz/jsonpatch/v2"
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// Invalid refuses an object as the API server refuses its own: code 422, and each field as a cause that tools can read.
+func Invalid(request *admission.Request, errs field.ErrorList) admission.Response {
+	kind := schema.GroupKind{Group: request.Kind.Group, Kind: request.Kind.Kind}
+	status := apierrors.NewInvalid(kind, request.Name, errs).Status()
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: &status}}
+}
+
+// Patched changes what the user sent only where before and after differ. Decoding and encoding alone changes more: it
+// drops fields that this release does not know, spells quantities another way and adds empty objects. None of that is
+// asked for, and GitOps tools would fight it (DESIGN 6).
+func Patched(raw []byte, before, after any) admission.Response {
+	noise, err := patchTo(raw, before)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	patch, err := patchTo(raw, after)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	known := sets.New[string]()
+	for _, operation := range noise {
+		known.Insert(operation.Json())
+	}
+	patch = slices.DeleteFunc(patch, func(operation jsonpatch.Operation) bool { return known.Has(operation.Json()) })
+	if len(patch) == 0 {
+		return admission.Allowed("")
+	}
+	return admission.Patched("", patch...)
+}
+
+func patchTo(raw []byte, object any) ([]jsonpatch.Operation, error) {
+	encoded, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %T: %w", object, err)
+	}
+	patch, err := jsonpatch.CreatePatch(raw, encoded)
+	if err != nil {
+		return nil, fmt.Errorf("comparing with %T: %w", object, err)
+	}
+	return patch, nil
+}
