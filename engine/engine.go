@@ -42,15 +42,22 @@ func New(builtin fs.FS, opts ...Option) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loading the built-in policies: %w", err)
 	}
-	e := &Engine{options: defaults(), builtin: b, codec: &term.Codec{}}
+	return FromBundle(b, opts...)
+}
+
+// FromBundle makes an engine of built-in policies that are read already.
+func FromBundle(builtin *bundle.Bundle, opts ...Option) (*Engine, error) {
+	e := &Engine{options: defaults(), builtin: builtin, codec: &term.Codec{}}
 	for _, o := range opts {
 		o(&e.options)
 	}
 	e.workers = newWorkers(e.parallel)
-	if e.base, err = e.Compile(context.Background(), nil); err != nil {
+	base, err := e.Compile(context.Background(), nil)
+	if err != nil {
 		return nil, fmt.Errorf("loading the built-in policies: %w", err)
 	}
-	e.active.Store(e.base)
+	e.base = base
+	e.active.Store(base)
 	return e, nil
 }
 
@@ -100,8 +107,11 @@ func (e *Engine) swap(s *Snapshot) (changed bool, err error) {
 // Snapshot is what is active now.
 func (e *Engine) Snapshot() *Snapshot { return e.active.Load() }
 
-// Builtin is the snapshot of the built-in policies alone.
-func (e *Engine) Builtin() *Snapshot { return e.base }
+// Base is the snapshot of the built-in policies alone.
+func (e *Engine) Base() *Snapshot { return e.base }
+
+// Builtin is the bundle of the built-in policies.
+func (e *Engine) Builtin() *bundle.Bundle { return e.builtin }
 
 // Defines says whether any policy answers a point for the subject, for points
 // that are opt-in.

@@ -6,6 +6,7 @@ package module
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -35,16 +36,27 @@ func IsTest(file string) bool { return strings.HasSuffix(file, "_test.rego") }
 
 // Compile compiles modules together, strictly.
 func Compile(modules map[string]*ast.Module, opts ...Option) (*ast.Compiler, error) {
-	cfg := config{}
-	for _, o := range opts {
-		o(&cfg)
-	}
-	all := make(map[string]*ast.Module, len(modules))
-	for file, m := range modules {
-		all[file] = m
+	all := maps.Clone(modules)
+	if all == nil {
+		all = map[string]*ast.Module{}
 	}
 	if err := label(all); err != nil {
 		return nil, err
+	}
+	c := NewCompiler(opts...)
+	c.Compile(all)
+	if c.Failed() {
+		return nil, fmt.Errorf("compiling modules: %w", FromErrors(c.Errors))
+	}
+	return c, nil
+}
+
+// NewCompiler is a compiler as Compile uses it, for OPA's test runner, which
+// compiles by itself.
+func NewCompiler(opts ...Option) *ast.Compiler {
+	cfg := config{}
+	for _, o := range opts {
+		o(&cfg)
 	}
 	c := ast.NewCompiler().
 		WithDefaultRegoVersion(ast.RegoV2).
@@ -55,11 +67,7 @@ func Compile(modules map[string]*ast.Module, opts ...Option) (*ast.Compiler, err
 	if cfg.schemas != nil {
 		c = c.WithSchemas(cfg.schemas).WithUseTypeCheckAnnotations(true)
 	}
-	c.Compile(all)
-	if c.Failed() {
-		return nil, fmt.Errorf("compiling modules: %w", problems("", c.Errors))
-	}
-	return c, nil
+	return c
 }
 
 // Option changes how modules are compiled.
@@ -69,6 +77,9 @@ type config struct {
 	schemas *ast.SchemaSet
 	print   bool
 }
+
+// FromErrors makes problems of OPA's errors.
+func FromErrors(err error) Problems { return problems("", err) }
 
 // WithSchemas checks references to the input against schemas.
 func WithSchemas(s *ast.SchemaSet) Option { return func(c *config) { c.schemas = s } }
@@ -129,7 +140,10 @@ func problems(file string, err error) Problems {
 		}
 		if e.Details != nil {
 			for _, line := range e.Details.Lines() {
-				p.Message += "; " + strings.TrimSpace(line)
+				// Some lines repeat the reference and point into it.
+				if line = strings.TrimSpace(line); strings.Trim(line, "^") != "" && !strings.Contains(p.Message, line) {
+					p.Message += "; " + line
+				}
 			}
 		}
 		out = append(out, p)

@@ -1,0 +1,172 @@
+// Package gate decides whether a bundle may become active. It checks what the
+// bundle says, compiles it with everything it would be active with, holds it
+// against the contract, runs its tests and makes recent decisions again. What a
+// bundle can do in these steps is not trusted: they are run by a Runner, which
+// may be another process.
+package gate
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/module"
+	"github.com/regatta-sh/regatta/engine/record"
+)
+
+// Stage is a step of the gate.
+type Stage string
+
+// The stages, in their order. Fetching and the signature come before, with
+// package bundle; the swap comes after, with the engine.
+const (
+	Packages Stage = "packages" // what the bundle extends and replaces
+	Compile  Stage = "compile"  // with all it would be active with
+	Schemas  Stage = "schemas"  // references to facts that exist
+	Types    Stage = "types"    // answers of the right form
+	Tests    Stage = "tests"    // the bundle's own
+	Replay   Stage = "replay"   // recent decisions, made again
+	Limits   Stage = "limits"   // of time or memory, in whichever step
+)
+
+// Report is what was found.
+type Report struct {
+	// Refused is the stage that refused the bundle; empty if none did.
+	Refused  Stage           `json:"refused,omitempty"`
+	Problems module.Problems `json:"problems,omitempty"`
+	Tests    []Test          `json:"tests,omitempty"`
+	Coverage *Coverage       `json:"coverage,omitempty"`
+	// Replayed is how many decisions were made again; Differences are those
+	// with another answer. They are news, not mistakes.
+	Replayed    int                 `json:"replayed,omitempty"`
+	Differences []record.Difference `json:"differences,omitempty"`
+}
+
+// Test is one test of a bundle.
+type Test struct {
+	Name     string        `json:"name"`
+	Place    string        `json:"place"`
+	Passed   bool          `json:"passed"`
+	Skipped  bool          `json:"skipped,omitempty"`
+	Message  string        `json:"message,omitempty"`
+	Duration time.Duration `json:"durationNanoseconds"`
+}
+
+// Coverage is how much of a bundle its tests evaluate.
+type Coverage struct {
+	Covered int `json:"covered"` // lines
+	Lines   int `json:"lines"`
+	// Missed are file:row of lines that no test evaluates.
+	Missed []string `json:"missed,omitempty"`
+}
+
+// Percent of the lines that are covered; all of none.
+func (c Coverage) Percent() float64 {
+	if c.Lines == 0 {
+		return 100
+	}
+	return 100 * float64(c.Covered) / float64(c.Lines)
+}
+
+// RefusedError says why a bundle may not become active.
+type RefusedError struct {
+	Bundle   string
+	Stage    Stage
+	Problems module.Problems
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("bundle %s is refused (%s):\n%v", e.Bundle, e.Stage, e.Problems)
+}
+
+// Unwrap gives the problems.
+func (e *RefusedError) Unwrap() error { return e.Problems }
+
+// Gate lets bundles in.
+type Gate struct {
+	builtin  *bundle.Bundle
+	runner   Runner
+	time     time.Duration
+	coverage bool
+}
+
+// Option changes a gate.
+type Option func(*Gate)
+
+// WithRunner sets who does the work; without it this process does.
+func WithRunner(r Runner) Option { return func(g *Gate) { g.runner = r } }
+
+// WithTime sets how long all stages together may take.
+func WithTime(d time.Duration) Option { return func(g *Gate) { g.time = d } }
+
+// WithCoverage measures the coverage of tests, which makes them slower.
+func WithCoverage() Option { return func(g *Gate) { g.coverage = true } }
+
+// New makes a gate in front of the built-in bundle.
+func New(builtin *bundle.Bundle, opts ...Option) *Gate {
+	g := &Gate{builtin: builtin, runner: InProcess{}, time: time.Minute}
+	for _, o := range opts {
+		o(g)
+	}
+	return g
+}
+
+// Admit checks a bundle that would join, or take its own place in, the active
+// ones. The error is a *RefusedError when the bundle is to blame. Records are
+// recent decisions to make again; there may be none.
+func (g *Gate) Admit(ctx context.Context, b *bundle.Bundle, active bundle.Set, records []decision.Record) (Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, g.time)
+	defer cancel()
+	job := Job{Builtin: sourceOf(g.builtin), Bundle: sourceOf(b), Coverage: g.coverage}
+	for _, a := range active {
+		if a.Name != b.Name || a.Namespace != b.Namespace {
+			job.Active = append(job.Active, sourceOf(a))
+		}
+	}
+	var lines bytes.Buffer
+	if err := record.Write(&lines, records); err != nil {
+		return Report{}, fmt.Errorf("admitting bundle %s: %w", b.Name, err)
+	}
+	job.Records = lines.String()
+	report, err := g.runner.Run(ctx, job)
+	if err != nil {
+		return report, fmt.Errorf("admitting bundle %s: %w", b.Name, err)
+	}
+	if report.Refused != "" {
+		return report, &RefusedError{Bundle: b.Name, Stage: report.Refused, Problems: report.Problems}
+	}
+	return report, nil
+}
+
+// Job is the work of a gate, as another process is told of it.
+type Job struct {
+	Builtin  Source   `json:"builtin"`
+	Active   []Source `json:"active,omitempty"`
+	Bundle   Source   `json:"bundle"`
+	Records  string   `json:"records,omitempty"` // lines of JSON
+	Coverage bool     `json:"coverage,omitempty"`
+}
+
+// Source is a bundle before it is parsed.
+type Source struct {
+	Kind      bundle.Kind       `json:"kind"`
+	Namespace string            `json:"namespace,omitempty"`
+	Name      string            `json:"name"`
+	Files     map[string]string `json:"files"`
+}
+
+func sourceOf(b *bundle.Bundle) Source { return Source{b.Kind, b.Namespace, b.Name, b.Files} }
+
+func (s Source) read() (*bundle.Bundle, error) {
+	var opts []bundle.Option
+	switch s.Kind {
+	case bundle.Builtin:
+		opts = append(opts, bundle.AsBuiltin())
+	case bundle.Tenant:
+		opts = append(opts, bundle.AsTenant(s.Namespace))
+	}
+	return bundle.FromFiles(s.Name, s.Files, opts...)
+}

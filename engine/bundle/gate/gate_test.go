@@ -1,0 +1,231 @@
+package gate_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/bundle/gate"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// TestMain lets this test binary be the child that it starts.
+func TestMain(m *testing.M) {
+	if gate.IsChild() {
+		os.Exit(gate.Serve(os.Stdin, os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+const builtin = `package rollout
+
+default plan := {"limit": 0, "maxUnavailable": 0, "holds": [], "scatter": []}
+
+plan := {"limit": input.update, "maxUnavailable": input.maxUnavailable, "holds": [h | some h in holds], "scatter": []}
+
+holds contains h if {
+	some name
+	some h in data.extend.rollout[name].hold
+}
+
+doubled(x) := x * 2
+`
+
+func builtinBundle(t testing.TB) *bundle.Bundle {
+	t.Helper()
+	b, err := bundle.FromFiles("builtin", map[string]string{"rollout/plan.rego": builtin}, bundle.AsBuiltin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func user(t testing.TB, name string, files map[string]string, opts ...bundle.Option) *bundle.Bundle {
+	t.Helper()
+	b, err := bundle.FromFiles(name, files, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+const hold = "package extend.rollout.a\n\nhold contains {\"reason\": \"R\", \"message\": \"m\"} if "
+
+func runners() map[string]gate.Runner {
+	return map[string]gate.Runner{"in this process": gate.InProcess{}, "in a child": gate.Child{}}
+}
+
+func TestAdmit(t *testing.T) {
+	for name, tc := range map[string]struct {
+		tenant bool
+		files  map[string]string
+		active map[string]string
+		stage  gate.Stage
+		want   []string
+	}{
+		"a hold":                                       {files: map[string]string{"a.rego": hold + "input.update > 5"}},
+		"a hold that a test covers":                    {files: map[string]string{"a.rego": hold + "input.update > 5", "a_test.rego": "package extend.rollout.a_test\ntest_it if count(data.extend.rollout.a.hold) == 1 with input as {\"update\": 6}"}},
+		"a test that asks the whole decision":          {files: map[string]string{"a.rego": hold + "input.update > 5", "a_test.rego": "package extend.rollout.a_test\ntest_it if count(data.rollout.plan.holds) == 1 with input as {\"update\": 6, \"maxUnavailable\": 1}"}},
+		"a fact that only another point has":           {files: map[string]string{"a.rego": hold + "input.pods[_].labels.tier == \"gold\""}},
+		"a fact that two points have":                  {files: map[string]string{"a.rego": hold + "input.workload.annotations[\"x/y\"] == \"z\""}},
+		"a function of the built-in policies":          {files: map[string]string{"a.rego": hold + "data.rollout.doubled(input.update) > 5"}},
+		"a decision that is replaced":                  {files: map[string]string{"a.rego": "package override.rollout\nplan := {\"limit\": 1, \"maxUnavailable\": 1, \"holds\": {{\"reason\": \"a\", \"message\": \"b\"}}, \"scatter\": []}"}},
+		"a rank":                                       {files: map[string]string{"a.rego": "package extend.rollout.a\nrank := {p.name: 1 | some p in input.pods}"}},
+		"a hold with a part that is not known":         {files: map[string]string{"a.rego": "package extend.rollout.a\nhold contains h if { some h in object.get(input, \"x\", []) }"}},
+		"its own place":                                {files: map[string]string{"a.rego": hold + "true"}, active: map[string]string{"own": hold + "false"}},
+		"data beside it":                               {files: map[string]string{"a.rego": hold + "data.extend.rollout.a.limits.most > input.update", "extend/rollout/a/data.yaml": "limits: {most: 3}", "a_test.rego": "package extend.rollout.a_test\ntest_it if data.extend.rollout.a.limits.most == 3"}},
+		"a package it may not have":                    {files: map[string]string{"a.rego": "package rollout\nx := 1"}, stage: gate.Packages, want: []string{"a.rego:1:1: package rollout is not one"}},
+		"a tenant's verb":                              {tenant: true, files: map[string]string{"a.rego": "package extend.rollout.a\nsettings := {}"}, stage: gate.Packages, want: []string{"a.rego:2:1: settings"}},
+		"a package that is taken":                      {files: map[string]string{"a.rego": hold + "true"}, active: map[string]string{"other": hold + "true"}, stage: gate.Compile, want: []string{"a.rego:1:1: package extend.rollout.a of bundle own belongs to bundle other already"}},
+		"an unknown function":                          {files: map[string]string{"a.rego": hold + "nope(1)"}, stage: gate.Compile, want: []string{"a.rego:3:50: rego_type_error: undefined function nope"}},
+		"a clock":                                      {files: map[string]string{"a.rego": hold + "time.now_ns() > 1"}, stage: gate.Compile, want: []string{"a.rego:3:50: rego_type_error: undefined function time.now_ns"}},
+		"the network":                                  {files: map[string]string{"a.rego": hold + "http.send({}).status == 1"}, stage: gate.Compile, want: []string{"undefined function http.send"}},
+		"a variable that is not used":                  {files: map[string]string{"a.rego": "package extend.rollout.a\nhold contains {} if { x := 1 }"}, stage: gate.Compile, want: []string{"a.rego:2:23: "}},
+		"a misspelt fact":                              {files: map[string]string{"a.rego": hold + "input.strategy.maxUnavaliable > 1"}, stage: gate.Schemas, want: []string{"a.rego:3:50: rego_type_error: undefined ref: input.strategy.maxUnavaliable"}},
+		"a misspelt fact of a pod":                     {files: map[string]string{"a.rego": hold + "input.pods[_].lables.tier == \"gold\""}, stage: gate.Schemas, want: []string{"a.rego:3:50: rego_type_error: undefined ref: input.pods[_].lables"}},
+		"a number compared with text":                  {files: map[string]string{"a.rego": hold + "startswith(input.update, \"a\")"}, stage: gate.Schemas, want: []string{"a.rego:3:50: rego_type_error: startswith: invalid argument"}},
+		"a misspelt fact where a decision is replaced": {files: map[string]string{"a.rego": "package override.rollout\nplan := {\"limit\": input.updates, \"maxUnavailable\": 1, \"holds\": [], \"scatter\": []}"}, stage: gate.Schemas, want: []string{"a.rego:2:19: rego_type_error: undefined ref: input.updates"}},
+		"an answer that is a number":                   {files: map[string]string{"a.rego": "package override.rollout\nplan := 1"}, stage: gate.Types, want: []string{"a.rego:2:1: data.override.rollout.plan cannot be the answer: it is a number, want an object"}},
+		"an answer with a part missing":                {files: map[string]string{"a.rego": "package override.rollout\nplan := {\"limit\": 1, \"holds\": [], \"scatter\": []}"}, stage: gate.Types, want: []string{"a.rego:2:1: data.override.rollout.plan cannot be the answer: the field maxUnavailable is missing"}},
+		"an answer with a part too many":               {files: map[string]string{"a.rego": "package override.rollout\nplan := {\"limit\": 1, \"maxUnavailable\": 1, \"hold\": [], \"holds\": [], \"scatter\": []}"}, stage: gate.Types, want: []string{"there is no field hold; there are holds, limit, maxUnavailable, scatter"}},
+		"an answer with a part of another type":        {files: map[string]string{"a.rego": "package override.rollout\nplan := {\"limit\": \"1\", \"maxUnavailable\": 1, \"holds\": [], \"scatter\": []}"}, stage: gate.Types, want: []string{"limit: it is a string, want a number"}},
+		"a hold without a message":                     {files: map[string]string{"a.rego": "package extend.rollout.a\nhold contains {\"reason\": \"R\"} if true"}, stage: gate.Types, want: []string{"a.rego:2:1: data.extend.rollout.a.hold cannot be the answer: the field message is missing"}},
+		"a hold that is text":                          {files: map[string]string{"a.rego": "package extend.rollout.a\nhold contains \"stop\" if true"}, stage: gate.Types, want: []string{"it is a string, want an object"}},
+		"a rank that is a list":                        {files: map[string]string{"a.rego": "package extend.rollout.a\nrank := [p.name | some p in input.pods]"}, stage: gate.Types, want: []string{"a.rego:2:1: data.extend.rollout.a.rank cannot be the answer: it is an array, want an object"}},
+		"a test that fails":                            {files: map[string]string{"a.rego": hold + "true", "a_test.rego": "package extend.rollout.a_test\n\ntest_it if 1 == 2\n\ntest_other if true"}, stage: gate.Tests, want: []string{"a_test.rego:3:1: extend.rollout.a_test.test_it failed"}},
+		"a test that says why":                         {files: map[string]string{"a.rego": hold + "true", "a_test.rego": "package extend.rollout.a_test\ntest_it if { print(\"hello\"); 1 == 2 }"}, stage: gate.Tests, want: []string{"it printed hello"}},
+		"a test that does not compile":                 {files: map[string]string{"a.rego": hold + "true", "a_test.rego": "package extend.rollout.a_test\ntest_it if nope(1)"}, stage: gate.Tests, want: []string{"a_test.rego:2:12: rego_type_error: undefined function nope"}},
+		"a test with an error of a built-in":           {files: map[string]string{"a.rego": hold + "true", "a_test.rego": "package extend.rollout.a_test\ntest_it if not to_number(\"x\") == 1"}, stage: gate.Tests, want: []string{"a_test.rego:2:1: extend.rollout.a_test.test_it"}},
+	} {
+		for how, runner := range runners() {
+			if how == "in a child" && tc.stage != "" && tc.stage != gate.Tests {
+				continue // the same code; starting it costs
+			}
+			t.Run(name+"/"+how, func(t *testing.T) {
+				var opts []bundle.Option
+				if tc.tenant {
+					opts = append(opts, bundle.AsTenant("shop"))
+				}
+				var active bundle.Set
+				for n, source := range tc.active {
+					active = append(active, user(t, n, map[string]string{"a.rego": source}))
+				}
+				g := gate.New(builtinBundle(t), gate.WithRunner(runner))
+				report, err := g.Admit(context.Background(), user(t, "own", tc.files, opts...), active, nil)
+				if tc.stage == "" {
+					if err != nil {
+						t.Error(err)
+					}
+					if len(tc.files) > 1 && len(report.Tests) == 0 {
+						t.Error("no test was run")
+					}
+					return
+				}
+				var refused *gate.RefusedError
+				if !errors.As(err, &refused) {
+					t.Fatalf("admitted: %v, want a refusal in stage %s", err, tc.stage)
+				}
+				if refused.Stage != tc.stage || len(refused.Problems) != len(tc.want) {
+					t.Fatalf("got %v\nwant %s %q", err, tc.stage, tc.want)
+				}
+				for i, want := range tc.want {
+					if !strings.Contains(refused.Problems[i].String(), want) {
+						t.Errorf("got  %s\nwant %s", refused.Problems[i], want)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestHostileTestsCostTheirLimits(t *testing.T) {
+	for name, tc := range map[string]struct {
+		test string
+		time time.Duration
+	}{
+		"time":   {"test_it if {\n r := numbers.range(1, 100000)\n some a in r; some b in r; some c in r\n a + b + c == 0\n}", 2 * time.Second},
+		"memory": {"test_it if count(numbers.range(1, 10000000000)) == 0", time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := gate.New(builtinBundle(t), gate.WithRunner(gate.Child{Memory: 300 << 20}), gate.WithTime(tc.time))
+			start := time.Now()
+			_, err := g.Admit(context.Background(), user(t, "own", map[string]string{"a.rego": hold + "true", "a_test.rego": "package extend.rollout.a_test\n" + tc.test}), nil, nil)
+			var refused *gate.RefusedError
+			if !errors.As(err, &refused) || refused.Stage != gate.Limits && refused.Stage != gate.Tests {
+				t.Errorf("got %v", err)
+			}
+			if took := time.Since(start); took > 20*time.Second {
+				t.Errorf("it took %s", took)
+			}
+		})
+	}
+}
+
+func TestReplay(t *testing.T) {
+	e, err := engine.FromBundle(builtinBundle(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	var records []decision.Record
+	for n := range 5 {
+		_, r := engine.Decide(context.Background(), e, decision.RolloutPlan(), decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web"}, decision.PlanInput{Update: n})
+		records = append(records, r)
+	}
+	for name, tc := range map[string]struct {
+		source      string
+		differences int
+		refused     string
+	}{
+		"the same answers": {hold + "input.update > 100", 0, ""},
+		"other answers":    {hold + "input.update > 2", 2, ""},
+		"no answer":        {hold + "to_number(input.workload.kind) > 5", 5, "rollout/plan of CloneSet shop/web, which was decided, would be without a decision (Error)"},
+	} {
+		for how, runner := range runners() {
+			t.Run(name+"/"+how, func(t *testing.T) {
+				g := gate.New(builtinBundle(t), gate.WithRunner(runner))
+				report, err := g.Admit(context.Background(), user(t, "own", map[string]string{"a.rego": tc.source}), nil, records)
+				if report.Replayed != 5 || len(report.Differences) != tc.differences {
+					t.Errorf("%d replayed, %d differences", report.Replayed, len(report.Differences))
+				}
+				if (tc.refused == "") != (err == nil) || (err != nil && !strings.Contains(err.Error(), tc.refused)) {
+					t.Errorf("got %v, want %q", err, tc.refused)
+				}
+			})
+		}
+	}
+}
+
+func TestTheBuiltinPoliciesAndTheirExamplesPass(t *testing.T) {
+	b, err := bundle.FromFS("builtin", os.DirFS("../../../policies"), bundle.AsBuiltin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := gate.New(b, gate.WithCoverage())
+	report, err := g.Admit(context.Background(), b, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Coverage == nil || report.Coverage.Percent() < 50 {
+		t.Errorf("coverage %+v", report.Coverage)
+	}
+	examples, err := os.ReadDir("../../../policies/examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range examples {
+		files := os.DirFS("../../../policies/examples/" + x.Name())
+		example, err := bundle.FromFS(x.Name(), files)
+		if err != nil || len(example.Modules) == 0 {
+			continue // generators live there too
+		}
+		if _, err := g.Admit(context.Background(), example, nil, nil); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,27 @@
+package gate
+
+import (
+	"fmt"
+	"runtime/debug"
+	"strconv"
+	"syscall"
+)
+
+// cpuSeconds ends a child whose parent is gone.
+const cpuSeconds = 120
+
+// limitSelf bounds what this process may use. The soft limit makes the garbage
+// collector work harder before the hard one ends the process.
+func limitSelf(memory string) error {
+	bytes, err := strconv.ParseUint(memory, 10, 62)
+	if err != nil {
+		return fmt.Errorf("reading the memory limit: %w", err)
+	}
+	debug.SetMemoryLimit(int64(bytes / 10 * 9))
+	for resource, limit := range map[int]uint64{syscall.RLIMIT_DATA: bytes, syscall.RLIMIT_CPU: cpuSeconds, syscall.RLIMIT_CORE: 0} {
+		if err := syscall.Setrlimit(resource, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
+			return fmt.Errorf("limiting this process: %w", err)
+		}
+	}
+	return nil
+}

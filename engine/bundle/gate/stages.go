@@ -1,0 +1,219 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/module"
+	"github.com/regatta-sh/regatta/engine/record"
+	"github.com/regatta-sh/regatta/engine/schema"
+)
+
+// check goes through the stages up to the first that refuses.
+func check(ctx context.Context, job Job) (Report, error) {
+	c := &checking{job: job}
+	if err := c.read(); err != nil {
+		return Report{}, err
+	}
+	for _, s := range []struct {
+		stage Stage
+		run   func(context.Context) error
+	}{
+		{Packages, c.packages}, {Compile, c.compile}, {Schemas, c.schemas},
+		{Types, c.types}, {Tests, c.tests}, {Replay, c.replay},
+	} {
+		err := s.run(ctx)
+		var found module.Problems
+		switch {
+		case errors.As(err, &found):
+			c.report.Refused, c.report.Problems = s.stage, found
+			return c.report, nil
+		case ctx.Err() != nil:
+			return overtime(c.report, job.Bundle.Name, s.stage), nil
+		case err != nil:
+			return c.report, fmt.Errorf("stage %s: %w", s.stage, err)
+		}
+	}
+	return c.report, nil
+}
+
+func overtime(r Report, name string, s Stage) Report {
+	r.Refused = Limits
+	r.Problems = module.Problems{{File: name, Row: 1, Col: 1, Message: fmt.Sprintf("checking took too long, in stage %s", s)}}
+	return r
+}
+
+type checking struct {
+	job     Job
+	builtin *bundle.Bundle
+	bundle  *bundle.Bundle
+	active  bundle.Set // with the bundle
+	engine  *engine.Engine
+	report  Report
+}
+
+func (c *checking) read() (err error) {
+	if c.builtin, err = c.job.Builtin.read(); err != nil {
+		return err
+	}
+	for _, s := range c.job.Active {
+		b, err := s.read()
+		if err != nil {
+			return err
+		}
+		c.active = append(c.active, b)
+	}
+	if c.bundle, err = c.job.Bundle.read(); err != nil {
+		return err
+	}
+	if c.bundle.Kind != bundle.Builtin {
+		c.active = append(c.active, c.bundle)
+	}
+	return nil
+}
+
+func (c *checking) packages(context.Context) error {
+	if c.bundle.Kind == bundle.Builtin {
+		return nil
+	}
+	if ps := c.bundle.Check(); len(ps) > 0 {
+		return ps
+	}
+	return nil
+}
+
+func (c *checking) compile(ctx context.Context) (err error) {
+	if c.engine, err = engine.FromBundle(c.builtin); err != nil {
+		return err
+	}
+	defer c.engine.Close()
+	_, err = c.engine.Compile(ctx, c.active)
+	return err
+}
+
+// schemas compiles what the bundle says about each domain once more, with the
+// facts of the domain known, so that a reference to one that does not exist is
+// a type error. The built-in modules of the domain are compiled along because
+// packages may call their functions.
+func (c *checking) schemas(context.Context) error {
+	var wrong module.Problems
+	for _, domain := range domainsOf(c.bundle) {
+		modules := map[string]*ast.Module{}
+		for _, b := range []*bundle.Bundle{c.builtin, c.bundle} {
+			for file, m := range b.Modules {
+				if d := domainOf(m); d == domain || d == "lib" {
+					modules[b.Name+"/"+file] = m
+				}
+			}
+		}
+		facts, err := schema.Domain(domain)
+		if err != nil {
+			continue // a domain that has no points yet: nothing is known
+		}
+		set := ast.NewSchemaSet()
+		set.Put(ast.SchemaRootRef, facts)
+		typed, err := module.Compile(modules, module.WithSchemas(set))
+		var found module.Problems
+		if errors.As(err, &found) {
+			wrong = append(wrong, found...)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if ps := answers(typed, c.bundle, domain); len(ps) > 0 {
+			c.report.Problems = append(c.report.Problems, ps...)
+		}
+	}
+	if len(wrong) > 0 {
+		return wrong
+	}
+	return nil
+}
+
+// types reports what schemas found out about answers.
+func (c *checking) types(context.Context) error {
+	found := c.report.Problems
+	c.report.Problems = nil
+	if len(found) > 0 {
+		return found
+	}
+	return nil
+}
+
+// domainOf is the domain that a module is about: its own or, in a user's, that
+// which it extends or overrides.
+func domainOf(m *ast.Module) string {
+	parts := strings.Split(module.PackagePath(m), ".")
+	if (parts[0] == "extend" || parts[0] == "override") && len(parts) > 1 {
+		return parts[1]
+	}
+	return parts[0]
+}
+
+func domainsOf(b *bundle.Bundle) []string {
+	seen := map[string]bool{}
+	for _, m := range b.Modules {
+		seen[domainOf(m)] = true
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// maxDifferences is how many differences are reported; all are counted.
+const maxDifferences = 100
+
+// replay makes decisions again. Other answers are what a new bundle is for; no
+// answer where there was one is not.
+func (c *checking) replay(ctx context.Context) error {
+	if c.job.Records == "" {
+		return nil
+	}
+	records, err := record.Read(strings.NewReader(c.job.Records))
+	if err != nil {
+		return err
+	}
+	e, err := engine.FromBundle(c.builtin)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	s, err := e.Compile(ctx, c.active)
+	if err != nil {
+		return err
+	}
+	var wrong module.Problems
+	for _, r := range records {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		d, err := record.Replay(ctx, e, s, r)
+		if err != nil {
+			return err
+		}
+		c.report.Replayed++
+		if d == nil {
+			continue
+		}
+		if len(c.report.Differences) < maxDifferences {
+			c.report.Differences = append(c.report.Differences, *d)
+		}
+		if d.Then.Outcome == decision.Decided && d.Now.Outcome != decision.Decided && len(wrong) < 10 {
+			wrong = append(wrong, module.Problem{File: c.bundle.Name, Row: 1, Col: 1, Message: fmt.Sprintf(
+				"%s of %s %s/%s, which was decided, would be without a decision (%s): %s",
+				r.Point, r.Subject.Kind, r.Subject.Namespace, r.Subject.Name, d.Now.Outcome, d.Now.Error)})
+		}
+	}
+	if len(wrong) > 0 {
+		return wrong
+	}
+	return nil
+}

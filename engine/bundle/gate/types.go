@@ -1,0 +1,211 @@
+package gate
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/types"
+
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/module"
+)
+
+// answers holds what OPA's type checker knows about the rules that answer
+// against the types of the contract. It only reports what cannot be right:
+// where the checker does not know, evaluation will tell.
+func answers(c *ast.Compiler, b *bundle.Bundle, domain string) module.Problems {
+	var out module.Problems
+	look := func(t reflect.Type, elem bool, path ...string) {
+		ref := ast.DefaultRootRef
+		for _, p := range path {
+			ref = ref.Append(ast.StringTerm(p))
+		}
+		rules := c.GetRulesExact(ref)
+		known := c.TypeEnv.Get(ref)
+		if len(rules) == 0 || known == nil {
+			return
+		}
+		if elem {
+			set, ok := known.(*types.Set)
+			if !ok {
+				return
+			}
+			known = set.Of()
+		}
+		for _, alternative := range alternatives(known) {
+			if why := mismatch(alternative, t); why != "" {
+				out = append(out, module.At(rules[0].Location, "%s cannot be the answer: %s", ref, why))
+			}
+		}
+	}
+	for _, p := range decision.All() {
+		point := strings.TrimPrefix(string(p.Name), domain+"/")
+		switch {
+		case p.Name.Domain() != domain:
+		case b.Kind == bundle.Builtin:
+			look(p.Out, false, domain, point)
+		default:
+			look(p.Out, false, "override", domain, point)
+		}
+	}
+	for _, m := range b.Modules {
+		path := strings.Split(module.PackagePath(m), ".")
+		if domain == "rollout" && len(path) == 3 && path[0] == "extend" {
+			look(reflect.TypeFor[decision.Hold](), true, append(path, "hold")...)
+			look(reflect.TypeFor[map[string]float64](), false, append(path, "rank")...)
+		}
+	}
+	slices.SortFunc(out, func(a, b module.Problem) int { return strings.Compare(a.String(), b.String()) })
+	return slices.Compact(out)
+}
+
+// alternatives are the types that a value may have; nil means any.
+func alternatives(t types.Type) []types.Type {
+	if any, ok := t.(types.Any); ok {
+		return any
+	}
+	return []types.Type{t}
+}
+
+// mismatch says why no value of a Rego type can be decoded to a Go type.
+func mismatch(known types.Type, want reflect.Type) string {
+	if union, ok := known.(types.Any); ok {
+		why := ""
+		for _, a := range union {
+			if why = mismatch(a, want); why == "" {
+				return "" // one of them fits
+			}
+		}
+		return why
+	}
+	if want.Kind() == reflect.Pointer {
+		if _, null := known.(types.Null); null {
+			return ""
+		}
+		return mismatch(known, want.Elem())
+	}
+	if named, ok := known.(*types.NamedType); ok {
+		return mismatch(named.Type, want)
+	}
+	is := func(ok bool, what string) string {
+		if ok {
+			return ""
+		}
+		return fmt.Sprintf("it is %s, want %s", describe(known), what)
+	}
+	switch want.Kind() {
+	case reflect.Bool:
+		_, ok := known.(types.Boolean)
+		return is(ok, "a boolean")
+	case reflect.String:
+		_, ok := known.(types.String)
+		return is(ok, "a string")
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64:
+		_, ok := known.(types.Number)
+		return is(ok, "a number")
+	case reflect.Slice:
+		switch list := known.(type) {
+		case *types.Set:
+			return within("an element", mismatch(list.Of(), want.Elem()))
+		case *types.Array:
+			for i := range list.Len() {
+				if why := mismatch(list.Select(i), want.Elem()); why != "" {
+					return within(fmt.Sprintf("element %d", i), why)
+				}
+			}
+			if d := list.Dynamic(); d != nil {
+				return within("an element", mismatch(d, want.Elem()))
+			}
+			return ""
+		}
+		return is(false, "an array")
+	case reflect.Map:
+		object, ok := known.(*types.Object)
+		if !ok {
+			return is(false, "an object")
+		}
+		for _, p := range object.StaticProperties() {
+			if why := mismatch(p.Value, want.Elem()); why != "" {
+				return within(fmt.Sprint(p.Key), why)
+			}
+		}
+		if d := object.DynamicProperties(); d != nil {
+			return within("a value", mismatch(d.Value, want.Elem()))
+		}
+		return ""
+	case reflect.Struct:
+		object, ok := known.(*types.Object)
+		if !ok {
+			return is(false, "an object")
+		}
+		return fields(object, want)
+	}
+	return ""
+}
+
+func within(where, why string) string {
+	if why == "" {
+		return ""
+	}
+	return where + ": " + why
+}
+
+func describe(t types.Type) string {
+	switch t.(type) {
+	case types.Null:
+		return "null"
+	case types.Boolean:
+		return "a boolean"
+	case types.Number:
+		return "a number"
+	case types.String:
+		return "a string"
+	case *types.Array:
+		return "an array"
+	case *types.Object:
+		return "an object"
+	case *types.Set:
+		return "a set"
+	case *types.Function:
+		return "a function"
+	}
+	return types.Sprint(t)
+}
+
+// fields compares an object with a struct of the contract.
+func fields(object *types.Object, want reflect.Type) string {
+	static := map[string]types.Type{}
+	for _, p := range object.StaticProperties() {
+		if key, ok := p.Key.(string); ok {
+			static[key] = p.Value
+		}
+	}
+	var has []string
+	for i := range want.NumField() {
+		f := want.Field(i)
+		name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
+		has = append(has, name)
+		t, ok := static[name]
+		if !ok {
+			if !strings.Contains(opts, "omitempty") && f.Type.Kind() != reflect.Pointer && object.DynamicProperties() == nil {
+				return fmt.Sprintf("the field %s is missing", name)
+			}
+			continue
+		}
+		if why := mismatch(t, f.Type); why != "" {
+			return within(name, why)
+		}
+	}
+	for key := range static {
+		if !slices.Contains(has, key) {
+			slices.Sort(has)
+			return fmt.Sprintf("there is no field %s; there are %s", key, strings.Join(has, ", "))
+		}
+	}
+	return ""
+}
