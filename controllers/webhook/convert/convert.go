@@ -1,0 +1,117 @@
+// Package convert serves /convert: it turns custom resources from one version into another.
+//
+// controller-runtime has such a handler, but it decodes the whole object, and what this release does not know is lost: a
+// cluster that is newer than we are would lose new fields of pods with every write. Our CRDs keep pod templates without a
+// schema, and no conversion looks into them, so they pass through here untouched, and cost nothing.
+package convert
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	casejson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/conversion"
+)
+
+// Handler converts the kinds of a scheme that have a hub.
+type Handler struct {
+	Scheme *runtime.Scheme
+	// Opaque are the fields of spec, by kind, that are the same in all versions and pass untouched.
+	Opaque map[schema.GroupKind][]string
+}
+
+var _ http.Handler = &Handler{}
+
+// ServeHTTP answers a ConversionReview. Reviews of v1 and v1beta1 have the same form, so the answer is of what was asked.
+func (h *Handler) ServeHTTP(writer http.ResponseWriter, httpRequest *http.Request) {
+	review := &apiextensionsv1.ConversionReview{}
+	if err := json.NewDecoder(httpRequest.Body).Decode(review); err != nil || review.Request == nil {
+		http.Error(writer, "The body must be a ConversionReview with a request.", http.StatusBadRequest)
+		return
+	}
+	review.Response = h.answer(review.Request)
+	review.Request = nil
+	writer.Header().Set("Content-Type", "application/json")
+	// The API server that hung up asks again.
+	_ = json.NewEncoder(writer).Encode(review)
+}
+
+// answer converts all objects or none.
+func (h *Handler) answer(request *apiextensionsv1.ConversionRequest) *apiextensionsv1.ConversionResponse {
+	response := &apiextensionsv1.ConversionResponse{UID: request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
+	objects := make([]runtime.RawExtension, 0, len(request.Objects))
+	for _, object := range request.Objects {
+		raw, err := h.Convert(object.Raw, request.DesiredAPIVersion)
+		if err != nil {
+			response.Result = metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}
+			return response
+		}
+		objects = append(objects, runtime.RawExtension{Raw: raw})
+	}
+	response.ConvertedObjects = objects
+	return response
+}
+
+// Convert turns one object into another version.
+func (h *Handler) Convert(raw []byte, apiVersion string) ([]byte, error) {
+	var meta metav1.PartialObjectMetadata
+	if err := json.Unmarshal(raw, &meta); err != nil {
+		return nil, fmt.Errorf("reading the object to convert: %w", err)
+	}
+	if meta.APIVersion == apiVersion {
+		return raw, nil
+	}
+	converted, err := h.convert(raw, meta.GroupVersionKind(), schema.FromAPIVersionAndKind(apiVersion, meta.Kind))
+	if err != nil {
+		return nil, fmt.Errorf("converting %s %s/%s from %s to %s: %w", meta.Kind, meta.Namespace, meta.Name, meta.APIVersion, apiVersion, err)
+	}
+	return converted, nil
+}
+
+func (h *Handler) convert(raw []byte, from, to schema.GroupVersionKind) ([]byte, error) {
+	if from.GroupKind() != to.GroupKind() {
+		return nil, fmt.Errorf("%s is another kind", to.GroupKind())
+	}
+	source, errFrom := h.Scheme.New(from)
+	target, errTo := h.Scheme.New(to)
+	if err := errors.Join(errFrom, errTo); err != nil {
+		return nil, err
+	}
+	rest, kept, err := take(raw, h.Opaque[from.GroupKind()])
+	if err != nil {
+		return nil, err
+	}
+	if err := casejson.Unmarshal(rest, source); err != nil {
+		return nil, fmt.Errorf("reading the object: %w", err)
+	}
+	if err := viaHub(source, target); err != nil {
+		return nil, err
+	}
+	target.GetObjectKind().SetGroupVersionKind(to)
+	converted, err := json.Marshal(target)
+	if err != nil {
+		return nil, fmt.Errorf("writing the object: %w", err)
+	}
+	return put(converted, kept, h.Opaque[from.GroupKind()])
+}
+
+// viaHub needs one of the two to be the hub: no kind has three versions.
+func viaHub(source, target runtime.Object) error {
+	if spoke, ok := source.(conversion.Convertible); ok {
+		if hub, ok := target.(conversion.Hub); ok {
+			return spoke.ConvertTo(hub)
+		}
+	}
+	if spoke, ok := target.(conversion.Convertible); ok {
+		if hub, ok := source.(conversion.Hub); ok {
+			return spoke.ConvertFrom(hub)
+		}
+	}
+	return errors.New("there is no conversion between these versions")
+}

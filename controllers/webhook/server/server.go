@@ -1,0 +1,94 @@
+// Package server puts our webhooks on the server of a manager.
+package server
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/cloneset"
+	"github.com/regatta-sh/regatta/controllers/webhook/convert"
+	"github.com/regatta-sh/regatta/controllers/webhook/deletion"
+	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
+)
+
+// Paths that the webhook configurations and CRDs of the chart name (features 18).
+const (
+	ConvertPath          = "/convert"
+	HealthPath           = "/healthz"
+	MutateCloneSetPath   = "/mutate-apps-kruise-io-cloneset"
+	ValidateCloneSetPath = "/validate-apps-kruise-io-cloneset"
+)
+
+// Manager is what is needed of a controller-runtime manager.
+type Manager interface {
+	GetWebhookServer() webhook.Server
+	GetScheme() *runtime.Scheme
+	GetClient() client.Client
+}
+
+// Options are what gates and flags decide.
+type Options struct {
+	// KeepTemplates is gate TemplateNoDefaults.
+	KeepTemplates bool
+	// HostNetworkHostPorts is gate DefaultHostNetworkHostPortsInPodTemplates.
+	HostNetworkHostPorts bool
+	// ProtectDeletion is gate ResourcesDeletionProtection.
+	ProtectDeletion bool
+	// CheckTemplates asks the API server about every template that is created or changed, by a dry run.
+	CheckTemplates bool
+	// Metrics is where refusals are counted, and ProtectionLog where they are written, if they are set.
+	Metrics       prometheus.Registerer
+	ProtectionLog io.Writer
+}
+
+// Register puts all webhooks on the manager's server. Its scheme must know both versions of the kinds.
+func Register(manager Manager, options Options) error {
+	handlers, err := Handlers(manager.GetScheme(), manager.GetClient(), options)
+	if err != nil {
+		return err
+	}
+	for path, handler := range handlers {
+		manager.GetWebhookServer().Register(path, handler)
+	}
+	return nil
+}
+
+// Handlers are all webhooks by path. Pods are read from the client's cache: a name that it does not know yet is refused,
+// and accepted a moment later.
+func Handlers(scheme *runtime.Scheme, pods client.Client, options Options) (map[string]http.Handler, error) {
+	for _, version := range []schema.GroupVersion{v1alpha1.GroupVersion, v1beta1.GroupVersion} {
+		if kind := version.WithKind("CloneSet"); !scheme.Recognizes(kind) {
+			return nil, fmt.Errorf("registering webhooks: the scheme does not know %s", kind)
+		}
+	}
+	templates := podtemplate.Defaults{HostNetworkHostPorts: options.HostNetworkHostPorts}
+	validator := &cloneset.Validator{Pods: pods, Templates: templates}
+	if options.CheckTemplates {
+		validator.Checker = podtemplate.DryRun{Pods: pods}
+	}
+	if options.ProtectDeletion {
+		guard, err := deletion.New(options.Metrics, options.ProtectionLog)
+		if err != nil {
+			return nil, fmt.Errorf("registering webhooks: %w", err)
+		}
+		validator.Deletion = guard
+	}
+	return map[string]http.Handler{
+		MutateCloneSetPath:   &webhook.Admission{Handler: &cloneset.Defaulter{Templates: templates, KeepTemplates: options.KeepTemplates}},
+		ValidateCloneSetPath: &webhook.Admission{Handler: validator},
+		ConvertPath: &convert.Handler{Scheme: scheme, Opaque: map[schema.GroupKind][]string{
+			v1beta1.Kind("CloneSet"): {"template", "volumeClaimTemplates"},
+		}},
+		HealthPath: healthz.CheckHandler{Checker: healthz.Ping},
+	}, nil
+}
