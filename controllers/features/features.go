@@ -97,6 +97,7 @@ func implemented() []featuregate.Feature {
 		CloneSetShortHash, CloneSetPartitionRollback, PreparingUpdateAsUpdate, InPlaceWorkloadVerticalScaling,
 		InPlaceUpdateEnvFromMetadata, RecreatePodWhenChangeVCTInCloneSetGate, CloneSetEventHandlerOptimization,
 		ForceDeleteTimeoutExpectationGate, ResourcesDeletionProtection, TemplateNoDefaults, EnableExternalCerts,
+		DefaultHostNetworkHostPortsInPodTemplates,
 	}
 }
 

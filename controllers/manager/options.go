@@ -45,6 +45,8 @@ type Options struct {
 	CloneSetWorkers        int
 	ExcludePreparingDelete bool
 
+	ProtectionLogPath string
+
 	RateBaseDelay time.Duration
 	RateMaxDelay  time.Duration
 	RateQPS       int
@@ -103,6 +105,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.RateBucket, "rate-limiter-bucket-size", 100, "Retries beyond that for a moment.")
 	fs.IntVar(&o.CloneSetWorkers, "cloneset-workers", 3, "How many CloneSets are reconciled at once.")
 	fs.BoolVar(&o.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false, "Leave pods in PreparingDelete out of the replicas of every CloneSet.")
+	fs.StringVar(&o.ProtectionLogPath, "protection-log-path", "/log", "Directory of protection.log, where refused deletions are written, a JSON object a line.")
 	// Flags of parts that are not here yet are taken, so that a deployment that
 	// sets them starts; they have no effect, and help says so.
 	for _, w := range []string{
@@ -115,7 +118,6 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.Bool("allow-privileged", true, "No effect: privileged containers are for the API server to refuse.")
 	fs.Bool("disable-no-deepcopy", false, "No effect.")
 	fs.Int("default-ttlseconds-for-always-nodeimage", 300, "No effect yet.")
-	fs.String("protection-log-path", "/log", "No effect yet.")
 	fs.String("ws-enabled-versioned-status", "deployment,replicaset", "No effect yet.")
 	fs.Bool("assign-pods-by-scheduler", true, "No effect yet.")
 	fs.Bool("assign-bcj-pods-by-scheduler", true, "No effect yet.")

@@ -3,18 +3,23 @@ package manager
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/certs"
 	"github.com/regatta-sh/regatta/controllers/cloneset"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/controllers/webhook/server"
 	"github.com/regatta-sh/regatta/engine"
 )
 
@@ -122,4 +127,29 @@ func (p parts) controllersTo(mgr ctrl.Manager) error {
 	return nil
 }
 
-func (p parts) webhooksTo(ctrl.Manager) error { return nil }
+func (p parts) webhooksTo(mgr ctrl.Manager) error {
+	on := p.Gates.Enabled
+	err := server.Register(mgr, server.Options{
+		KeepTemplates:        on(features.TemplateNoDefaults),
+		HostNetworkHostPorts: on(features.DefaultHostNetworkHostPortsInPodTemplates),
+		ProtectDeletion:      on(features.ResourcesDeletionProtection),
+		Metrics:              metrics.Registry,
+		ProtectionLog:        p.protectionLog(),
+	})
+	if err != nil {
+		return fmt.Errorf("adding the webhooks: %w", err)
+	}
+	return nil
+}
+
+// protectionLog is the file that refused deletions are written to, nil where it
+// cannot be written: refusing is what matters, and metrics count it.
+func (p parts) protectionLog() io.Writer {
+	path := filepath.Join(p.ProtectionLogPath, "protection.log")
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		klog.V(2).InfoS("Refused deletions are not written to a file", "path", path, "reason", err.Error())
+		return nil
+	}
+	return f
+}

@@ -46,5 +46,21 @@ func newCommand() (*cobra.Command, error) {
 		},
 	}
 	o.AddFlags(command.Flags())
+	command.AddCommand(&cobra.Command{
+		Use:   "uninstall-check",
+		Short: "Fails while workloads exist that an uninstall would delete",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			config, err := ctrl.GetConfig()
+			if err != nil {
+				return fmt.Errorf("finding the cluster: %w", err)
+			}
+			if err := manager.CheckUninstall(c.Context(), config); err != nil {
+				return err
+			}
+			fmt.Println("cluster is clean, ready to delete kruise")
+			return nil
+		},
+	})
 	return command, nil
 }
