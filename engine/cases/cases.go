@@ -1,0 +1,141 @@
+// Package cases runs decisions that are written as data: what is asked, and
+// what the answer must be. The format is described in policies/cases/README.md.
+package cases
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// File is a file of cases.
+type File struct {
+	Path     string   `json:"-"`
+	Defaults Defaults `json:"defaults"`
+	Cases    []Case   `json:"cases"`
+}
+
+// Defaults hold for all cases of a file.
+type Defaults struct {
+	// Input is merged under that of each case, at every depth.
+	Input map[string]any `json:"input"`
+}
+
+// Case is a question and what of the answer is known beforehand.
+type Case struct {
+	Name  string        `json:"name"`
+	Point decision.Name `json:"point"`
+	// Bundles are files of a user's bundle that is active as well.
+	Bundles map[string]string `json:"bundles,omitempty"`
+	Input   map[string]any    `json:"input"`
+	// Want is a part of the answer: maps by their keys, lists whole.
+	Want map[string]any `json:"want"`
+	// WantRules are ids of rules that must have taken part.
+	WantRules []string `json:"wantRules,omitempty"`
+	// WantOutcome is Decided where it is not given.
+	WantOutcome decision.Outcome `json:"wantOutcome,omitempty"`
+}
+
+// Read finds the files of cases: YAML below a folder named cases, which may be
+// the root, if it is marked as such by the name.
+func Read(fsys fs.FS) ([]File, error) {
+	var out []File
+	var wrong []error
+	err := fs.WalkDir(fsys, ".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !isCases(p) {
+			return err
+		}
+		text, err := fs.ReadFile(fsys, p)
+		if err != nil {
+			return err
+		}
+		f, err := Parse(p, text)
+		if err != nil {
+			wrong = append(wrong, err)
+			return nil
+		}
+		out = append(out, f)
+		return nil
+	})
+	if err := errors.Join(append(wrong, err)...); err != nil {
+		return nil, fmt.Errorf("reading cases: %w", err)
+	}
+	return out, nil
+}
+
+func isCases(p string) bool {
+	if ext := path.Ext(p); ext != ".yaml" && ext != ".yml" {
+		return false
+	}
+	return slices.Contains(strings.Split(path.Dir(p), "/"), "cases")
+}
+
+// Parse reads one file. A field that cases do not have is a mistake.
+func Parse(name string, text []byte) (File, error) {
+	asJSON, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return File{}, fmt.Errorf("%s:1:1: %w", name, err)
+	}
+	f := File{Path: name}
+	dec := json.NewDecoder(bytes.NewReader(asJSON))
+	dec.DisallowUnknownFields()
+	dec.UseNumber()
+	if err := dec.Decode(&f); err != nil {
+		return File{}, fmt.Errorf("%s:1:1: %w", name, err)
+	}
+	for i, c := range f.Cases {
+		if c.Name == "" || c.Point == "" {
+			return File{}, fmt.Errorf("%s:1:1: case %d needs a name and a point", name, i+1)
+		}
+	}
+	return f, nil
+}
+
+// question is the input of a case, as the type of its point.
+func (f File) question(c Case, p decision.Any) (any, error) {
+	text, err := json.Marshal(merge(f.Defaults.Input, c.Input))
+	if err != nil {
+		return nil, err
+	}
+	return Input(p, text)
+}
+
+// Input reads the question of a point. What is left out is zero; what the point
+// does not have is a mistake.
+func Input(p decision.Any, text []byte) (any, error) {
+	v := reflect.New(p.In)
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v.Interface()); err != nil {
+		return nil, fmt.Errorf("reading the input of %s: %w", p.Name, err)
+	}
+	return v.Elem().Interface(), nil
+}
+
+// merge puts over on under: maps key by key, all else as a whole.
+func merge(under, over map[string]any) map[string]any {
+	out := maps.Clone(under)
+	if out == nil {
+		out = map[string]any{}
+	}
+	for k, v := range over {
+		below, ok := out[k].(map[string]any)
+		above, both := v.(map[string]any)
+		if ok && both {
+			v = merge(below, above)
+		}
+		out[k] = v
+	}
+	return out
+}

@@ -1,0 +1,124 @@
+package cases
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// Result is how a case ended; it passed when there are no problems.
+type Result struct {
+	File     string          `json:"file"`
+	Name     string          `json:"name"`
+	Point    decision.Name   `json:"point"`
+	Problems []string        `json:"problems,omitempty"`
+	Record   decision.Record `json:"record"`
+}
+
+// Passed says whether everything was as the case wants it.
+func (r Result) Passed() bool { return len(r.Problems) == 0 }
+
+// patience is the least budget a point gets here: cases are about what is
+// answered, and machines that run tests are slow.
+const patience = 10 * time.Second
+
+// Run asks the built-in policies of an engine, and a set of bundles beside them.
+func Run(ctx context.Context, e *engine.Engine, set bundle.Set, f File) []Result {
+	out := make([]Result, 0, len(f.Cases))
+	for _, c := range f.Cases {
+		r := Result{File: f.Path, Name: c.Name, Point: c.Point}
+		if err := run(ctx, e, set, f, c, &r); err != nil {
+			r.Problems = append(r.Problems, err.Error())
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+func run(ctx context.Context, e *engine.Engine, set bundle.Set, f File, c Case, r *Result) error {
+	p, ok := decision.Find(c.Point)
+	if !ok {
+		return fmt.Errorf("there is no decision point %s", c.Point)
+	}
+	p.Budget = max(p.Budget, patience)
+	in, err := f.question(c, p)
+	if err != nil {
+		return err
+	}
+	if len(c.Bundles) > 0 {
+		b, err := bundle.FromFiles("case", c.Bundles)
+		if err != nil {
+			return err
+		}
+		set = append(slices.Clone(set), b)
+	}
+	s := e.Base()
+	if len(set) > 0 {
+		if s, err = e.Compile(ctx, set); err != nil {
+			return err
+		}
+	}
+	answer, rec := engine.DecideOn(ctx, e, s, p, decision.Subject{Kind: "Case", Name: c.Name}, in)
+	r.Record = rec
+	want := c.WantOutcome
+	if want == "" {
+		want = decision.Decided
+	}
+	if rec.Outcome != want {
+		r.Problems = append(r.Problems, fmt.Sprintf("the outcome is %s, want %s: %s", rec.Outcome, want, rec.Error))
+		return nil
+	}
+	for _, id := range c.WantRules {
+		if !slices.Contains(rec.Rules, id) {
+			r.Problems = append(r.Problems, fmt.Sprintf("the rule %s took no part; those that did are %v", id, rec.Rules))
+		}
+	}
+	got, err := e.Codec().Encode(answer)
+	if err != nil {
+		return err
+	}
+	wanted, err := e.Codec().Encode(c.Want)
+	if err != nil {
+		return err
+	}
+	r.Problems = append(r.Problems, differences("", got, wanted)...)
+	return nil
+}
+
+// differences lists what of an answer is not as wanted: of objects the keys
+// that are wanted, of all else everything.
+func differences(path string, got, want ast.Value) []string {
+	w, ok := want.(ast.Object)
+	g, both := got.(ast.Object)
+	if !ok || !both {
+		if got.Compare(want) == 0 {
+			return nil
+		}
+		if path == "" {
+			path = "the answer"
+		}
+		return []string{fmt.Sprintf("%s is %v, want %v", path, got, want)}
+	}
+	var out []string
+	w.Foreach(func(k, v *ast.Term) {
+		key, _ := k.Value.(ast.String)
+		below := string(key)
+		if path != "" {
+			below = path + "." + below
+		}
+		value := g.Get(k)
+		if value == nil {
+			out = append(out, fmt.Sprintf("%s is missing, want %v", below, v))
+			return
+		}
+		out = append(out, differences(below, value.Value, v.Value)...)
+	})
+	return out
+}

@@ -1,0 +1,33 @@
+// Command regatta is for those who write policies and those who ask about them.
+// It is installed as kubectl-regatta as well.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+
+	"github.com/spf13/cobra"
+
+	"github.com/regatta-sh/regatta/engine/bundle/gate"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/policy"
+	"github.com/regatta-sh/regatta/policies"
+)
+
+func main() {
+	if gate.IsChild() {
+		os.Exit(gate.Serve(os.Stdin, os.Stdout, os.Stderr))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	root := &cobra.Command{
+		Use:   "regatta",
+		Short: "Policies that decide how workloads change",
+		// An error is printed once, and usage only when it was asked for.
+		SilenceUsage: true,
+	}
+	root.AddCommand(policy.New(policies.Builtin, policy.WithRunner(gate.Child{})))
+	if root.ExecuteContext(ctx) != nil {
+		os.Exit(1)
+	}
+}
