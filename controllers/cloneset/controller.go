@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
@@ -57,6 +58,7 @@ type Reconciler struct {
 	states     lifecycle.Writer
 	leaks      func(namespace, name string)
 	rounds     *explain.Store
+	kicks      <-chan event.GenericEvent
 
 	mu   sync.Mutex
 	sets map[types.UID]*memory
@@ -92,6 +94,9 @@ func WithLeaks(f func(namespace, name string)) Option { return func(r *Reconcile
 
 // WithRounds keeps what each round decided, for explanations.
 func WithRounds(s *explain.Store) Option { return func(r *Reconciler) { r.rounds = s } }
+
+// WithKicks has all CloneSets reconciled at each event, for policies that change.
+func WithKicks(c <-chan event.GenericEvent) Option { return func(r *Reconciler) { r.kicks = c } }
 
 // New makes a Reconciler. live reads past the cache.
 func New(c client.Client, live client.Reader, e *engine.Engine, recorder record.EventRecorder, opts ...Option) *Reconciler {

@@ -19,6 +19,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/cloneset"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/controllers/policybundle"
 	"github.com/regatta-sh/regatta/controllers/webhook/server"
 	"github.com/regatta-sh/regatta/engine"
 )
@@ -29,6 +30,9 @@ type parts struct {
 	mgr    ctrl.Manager
 	engine *engine.Engine
 	rounds *explain.Store
+
+	library *policybundle.Library
+	news    *news
 }
 
 // add adds everything to the manager. Certificates come first: what writes
@@ -97,6 +101,13 @@ func (l *late) Start(ctx context.Context) error {
 	if err := l.p.webhooksTo(l.p.mgr); err != nil {
 		return err
 	}
+	bundles := l.p.bundles()
+	if err := bundles.Load(ctx); err != nil { // nothing is decided before all policies are in
+		return err
+	}
+	if err := bundles.SetupWithManager(l.p.mgr); err != nil {
+		return fmt.Errorf("adding the policy bundle controller: %w", err)
+	}
 	if err := l.p.controllersTo(l.p.mgr); err != nil {
 		return err
 	}
@@ -104,10 +115,19 @@ func (l *late) Start(ctx context.Context) error {
 	return nil
 }
 
+func (p parts) bundles() *policybundle.Reconciler {
+	return &policybundle.Reconciler{
+		Client: p.mgr.GetClient(), Library: p.library,
+		Keeper: policybundle.Keeper{Client: p.mgr.GetClient(), Reader: p.mgr.GetAPIReader(), Namespace: p.webhooks.namespace},
+		Events: p.mgr.GetEventRecorderFor("policybundle-controller"), Leads: p.mgr.Elected(), RolledBack: p.news.rolledBack,
+	}
+}
+
 func (p parts) controllersTo(mgr ctrl.Manager) error {
 	on := p.Gates.Enabled
 	r := cloneset.New(mgr.GetClient(), mgr.GetAPIReader(), p.engine, mgr.GetEventRecorderFor(v1beta1.CloneSetComponent),
 		cloneset.WithRounds(p.rounds),
+		cloneset.WithKicks(p.news.activated),
 		cloneset.WithWorkers(p.CloneSetWorkers),
 		cloneset.WithExpectationTimeout(p.ExpectationTimeout),
 		cloneset.WithExcludePreparingDelete(p.ExcludePreparingDelete),

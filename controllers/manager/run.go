@@ -25,7 +25,11 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/policybundle"
 	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle/gate"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/record"
 	"github.com/regatta-sh/regatta/policies"
 )
 
@@ -60,12 +64,18 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("making the manager: %w", err)
 	}
-	eng, err := engine.New(policies.Builtin)
+	news := newNews()
+	buffer := record.NewBuffer()
+	eng, err := engine.New(policies.Builtin, engine.WithSink(buffer), engine.WithObserver(news))
 	if err != nil {
 		return err
 	}
 	defer eng.Close()
-	p := parts{Options: o, mgr: mgr, engine: eng, rounds: explain.NewStore()}
+	library := policybundle.NewLibrary(eng, gate.New(eng.Builtin(), gate.WithRunner(gate.Child{Memory: gateMemory})), func() []decision.Record {
+		return buffer.Find(record.Query{})
+	})
+	news.library = library
+	p := parts{Options: o, mgr: mgr, engine: eng, rounds: explain.NewStore(), library: library, news: news}
 	if err := p.add(ctx); err != nil {
 		return err
 	}
@@ -130,3 +140,7 @@ func (p parts) health(ready <-chan struct{}) error {
 	}
 	return nil
 }
+
+// gateMemory is what checking a policy bundle may use. It comes out of the
+// container's 512 MiB beside what the manager itself needs.
+const gateMemory = 256 << 20

@@ -10,9 +10,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/regatta-sh/regatta/controllers/manager"
+	"github.com/regatta-sh/regatta/engine/bundle/gate"
 )
 
 func main() {
+	if gate.IsChild() { // this program, started again to check a policy bundle within limits
+		os.Exit(gate.Serve(os.Stdin, os.Stdout, os.Stderr))
+	}
 	command, err := newCommand()
 	if err == nil {
 		err = command.ExecuteContext(ctrl.SetupSignalHandler())

@@ -1,0 +1,53 @@
+package manager
+
+import (
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/policybundle"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// news passes on what happens to the policies: all workloads are looked at
+// again, and a bundle that was given up is told on its object.
+type news struct {
+	library    *policybundle.Library
+	activated  chan event.GenericEvent
+	rolledBack chan event.GenericEvent
+}
+
+func newNews() *news {
+	return &news{activated: make(chan event.GenericEvent, 1), rolledBack: make(chan event.GenericEvent, 1024)}
+}
+
+// Activated implements engine.Observer. One event that nobody has taken yet
+// stands for any number.
+func (n *news) Activated(revision string) {
+	klog.InfoS("Other policies decide from now on", "policies", revision)
+	select {
+	case n.activated <- event.GenericEvent{Object: &policyv1alpha1.ClusterPolicyBundle{}}:
+	default:
+	}
+}
+
+// Stuck implements engine.Observer.
+func (n *news) Stuck(point decision.Name, delta int) {
+	if delta > 0 {
+		klog.InfoS("A decision does not end though it was told to", "point", point)
+	}
+}
+
+// RolledBack implements engine.Observer.
+func (n *news) RolledBack(r engine.Rollback) {
+	klog.ErrorS(nil, "Policy bundles were given up", "bundles", r.Bundles, "reason", r.Reason)
+	for _, name := range n.library.RolledBack() {
+		b := &policyv1alpha1.ClusterPolicyBundle{}
+		b.Name = name
+		select {
+		case n.rolledBack <- event.GenericEvent{Object: b}:
+		default: // more than a thousand wait; their objects are looked at in time
+		}
+	}
+}
