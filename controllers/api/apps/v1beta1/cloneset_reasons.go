@@ -10,6 +10,8 @@ const (
 	CloneSetConditionFailedUpdate CloneSetConditionType = "FailedUpdate"
 	// CloneSetConditionProgressing is there if progressDeadlineSeconds is set (CS-13).
 	CloneSetConditionProgressing CloneSetConditionType = "Progressing"
+	// CloneSetConditionUpdateHeld is True while a policy holds the update; its reason is the policy's. It is ours.
+	CloneSetConditionUpdateHeld CloneSetConditionType = "UpdateHeld"
 )
 
 // Reasons of Progressing, in the order in which they are tried (CS-13).
@@ -62,3 +64,11 @@ const (
 
 // InPlaceOnlyImpossibleMessage is the error of an update that InPlaceOnly forbids (CS-12); it takes the name of the pod.
 const InPlaceOnlyImpossibleMessage = "find Pod %s update strategy is InPlaceOnly but can not update in-place"
+
+// Reasons of UpdateHeld and its events that come from no policy.
+const (
+	// CloneSetNotHeldReason is the reason of UpdateHeld=False.
+	CloneSetNotHeldReason = "NotHeld"
+	// CloneSetUpdateHeldReason is the reason of the event that a new hold is told by.
+	CloneSetUpdateHeldReason = "UpdateHeld"
+)
