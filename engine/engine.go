@@ -58,6 +58,7 @@ func FromBundle(builtin *bundle.Bundle, opts ...Option) (*Engine, error) {
 	}
 	e.base = base
 	e.active.Store(base)
+	e.each(func(o Observer) { o.Activated(base.revision) })
 	return e, nil
 }
 

@@ -19,7 +19,8 @@ type Rule struct {
 	Description string `json:"description,omitempty"`
 	Bundle      string `json:"bundle,omitempty"`
 	Place       string `json:"place,omitempty"` // file:row:col
-	// Inputs are the facts that the rule itself refers to.
+	// Inputs are the facts that the rule refers to, and the rules of its package
+	// that it uses.
 	Inputs []ast.Ref `json:"-"`
 }
 
@@ -33,7 +34,7 @@ func (s *Snapshot) Rule(subject decision.Subject, id string) (Rule, bool) {
 
 // rulesOf finds the rules of bundles by their ids. A rule without one of its own
 // goes by its package.
-func rulesOf(set bundle.Set) map[string]*Rule {
+func rulesOf(set bundle.Set, c *ast.Compiler) map[string]*Rule {
 	out := map[string]*Rule{}
 	add := func(b *bundle.Bundle, id string, loc *ast.Location) *Rule {
 		if out[id] == nil {
@@ -54,7 +55,7 @@ func rulesOf(set bundle.Set) map[string]*Rule {
 					}
 				}
 			}
-			for _, rule := range m.Rules {
+			for _, rule := range c.Modules[moduleKey(b, file)].Rules {
 				id := pkg
 				for _, a := range rule.Annotations {
 					if own, ok := a.Labels[module.LabelID].(string); ok && a.Scope != "package" {
@@ -62,15 +63,17 @@ func rulesOf(set bundle.Set) map[string]*Rule {
 					}
 				}
 				r := add(b, id, rule.Location)
-				r.Inputs = inputs(rule, r.Inputs)
+				r.Inputs = inputs(c, rule, r.Inputs, map[*ast.Rule]bool{})
 			}
 		}
 	}
 	return out
 }
 
-// inputs adds the facts a rule refers to, as far as their path is fixed.
-func inputs(rule *ast.Rule, found []ast.Ref) []ast.Ref {
+// inputs adds the facts that a rule refers to, as far as their path is fixed,
+// and those that the rules of its own package do that it uses.
+func inputs(c *ast.Compiler, rule *ast.Rule, found []ast.Ref, seen map[*ast.Rule]bool) []ast.Ref {
+	seen[rule] = true
 	ast.WalkRefs(rule, func(ref ast.Ref) bool {
 		if !ref.HasPrefix(ast.InputRootRef) {
 			return false
@@ -81,6 +84,12 @@ func inputs(rule *ast.Rule, found []ast.Ref) []ast.Ref {
 		}
 		return false
 	})
+	for dep := range c.Graph.Dependencies(rule) {
+		used, ok := dep.(*ast.Rule)
+		if ok && !seen[used] && used.Module.Package.Path.Equal(rule.Module.Package.Path) {
+			found = inputs(c, used, found, seen)
+		}
+	}
 	return found
 }
 

@@ -80,7 +80,7 @@ func newView(ctx context.Context, builtin *bundle.Bundle, set bundle.Set) (*view
 	all := append(bundle.Set{builtin}, set...)
 	for _, b := range all {
 		for file, m := range b.Modules {
-			modules[b.ID()+"/"+file] = m
+			modules[moduleKey(b, file)] = m
 		}
 		if err := merge(data, b.Data); err != nil {
 			return nil, fmt.Errorf("merging the data of bundle %s: %w", b.Name, err)
@@ -99,9 +99,12 @@ func newView(ctx context.Context, builtin *bundle.Bundle, set bundle.Set) (*view
 	}
 	return &view{
 		revision: all.Revision(), bundles: all.IDs(), compiler: compiler, store: store, txn: txn,
-		rules: rulesOf(all), queries: map[decision.Name]*query{},
+		rules: rulesOf(all, compiler), queries: map[decision.Name]*query{},
 	}, nil
 }
+
+// moduleKey keeps files of one name apart that different bundles have.
+func moduleKey(b *bundle.Bundle, file string) string { return b.ID() + "/" + file }
 
 func merge(into, from map[string]any) error {
 	for k, v := range from {

@@ -50,8 +50,10 @@ hold contains {
 	"until": "2026-01-05T00:00:00Z",
 } if {
 	input.workload.labels.freeze == "friday"
-	input.groups.zone[_].total > 0
+	moves
 }
+
+moves if input.groups.zone[_].total > 0
 `
 
 func in(update int) decision.PlanInput {
@@ -197,7 +199,7 @@ func TestExplain(t *testing.T) {
 	for _, want := range []string{
 		`"verdict": "Hold"`, `"reason": "Friday"`, `"message": "Nothing is moved on Fridays (5)."`, `"title": "No Fridays"`,
 		`"input.workload.labels.freeze": "friday"`, `"place": "p.rego:3:1"`, `"until": "2026-01-05T00:00:00Z"`,
-		`"input.now": 5`, `"bundle": "user@`, `"title": "Paused"`, `"input.strategy.paused": true`, `"outcome": "Decided"`,
+		`"input.now": 5`, `"input.groups.zone": {`, `"bundle": "user@`, `"title": "Paused"`, `"input.strategy.paused": true`, `"outcome": "Decided"`,
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("there is no %s in\n%s", want, text)

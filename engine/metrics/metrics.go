@@ -1,0 +1,87 @@
+// Package metrics counts what an engine decides, for Prometheus.
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// Collector is given to an engine as a sink and as an observer, and to a
+// registry as a collector.
+type Collector struct {
+	decisions *prometheus.CounterVec
+	seconds   *prometheus.HistogramVec
+	stuck     *prometheus.GaugeVec
+	rollbacks *prometheus.CounterVec
+	active    *prometheus.GaugeVec
+}
+
+// New makes a collector.
+func New() *Collector {
+	return &Collector{
+		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "regatta_decisions_total", Help: "Decisions, by point and by outcome; all but Decided answered with the fallback.",
+		}, []string{"point", "outcome"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "regatta_decision_seconds", Help: "How long decisions took, waiting included.",
+			Buckets: prometheus.ExponentialBuckets(0.00005, 4, 9), // 50 us to 3 s
+		}, []string{"point"}),
+		stuck: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "regatta_evaluations_stuck", Help: "Evaluations that were told to stop and go on.",
+		}, []string{"point"}),
+		rollbacks: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "regatta_rollbacks_total", Help: "Times that bundles were given up because decisions did not end in time; namespace is empty for the platform's.",
+		}, []string{"namespace"}),
+		active: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "regatta_policies_active", Help: "1 for the revision of all policies that decides.",
+		}, []string{"revision"}),
+	}
+}
+
+// Options give the collector to an engine.
+func (c *Collector) Options() []engine.Option {
+	return []engine.Option{engine.WithSink(c), engine.WithObserver(c)}
+}
+
+// Record implements engine.Sink.
+func (c *Collector) Record(r decision.Record) {
+	if r.Point == engine.RollbackPoint {
+		return
+	}
+	c.decisions.WithLabelValues(string(r.Point), string(r.Outcome)).Inc()
+	c.seconds.WithLabelValues(string(r.Point)).Observe(r.Duration.Seconds())
+}
+
+// Activated implements engine.Observer.
+func (c *Collector) Activated(revision string) {
+	c.active.Reset()
+	c.active.WithLabelValues(revision).Set(1)
+}
+
+// Stuck implements engine.Observer.
+func (c *Collector) Stuck(point decision.Name, delta int) {
+	c.stuck.WithLabelValues(string(point)).Add(float64(delta))
+}
+
+// RolledBack implements engine.Observer.
+func (c *Collector) RolledBack(r engine.Rollback) { c.rollbacks.WithLabelValues(r.Namespace).Inc() }
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(to chan<- *prometheus.Desc) {
+	for _, m := range c.all() {
+		m.Describe(to)
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *Collector) Collect(to chan<- prometheus.Metric) {
+	for _, m := range c.all() {
+		m.Collect(to)
+	}
+}
+
+func (c *Collector) all() []prometheus.Collector {
+	return []prometheus.Collector{c.decisions, c.seconds, c.stuck, c.rollbacks, c.active}
+}
