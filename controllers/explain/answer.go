@@ -70,6 +70,16 @@ type Answer struct {
 	Replica string `json:"replica,omitempty"`
 }
 
+// Path is where a manager serves answers.
+const Path = "/v1/why"
+
+// Reply is what is served there: the answer, and for a workload that was asked
+// about with its pods, theirs.
+type Reply struct {
+	Answer Answer   `json:"answer"`
+	Pods   []Answer `json:"pods,omitempty"`
+}
+
 // Round is what one reconcile decided about a workload. It must not change once
 // it is stored.
 type Round interface {

@@ -18,6 +18,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/certs"
 	"github.com/regatta-sh/regatta/controllers/cloneset"
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/explain/serve"
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/policybundle"
 	"github.com/regatta-sh/regatta/controllers/webhook/server"
@@ -64,7 +65,7 @@ func (p parts) explainTo(ctx context.Context, ready <-chan struct{}) error {
 	if p.DecisionsAddr == "0" {
 		return nil
 	}
-	who, may, err := explain.Delegate(ctx, p.mgr.GetConfig())
+	who, may, err := serve.Delegate(ctx, p.mgr.GetConfig())
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (p parts) explainTo(ctx context.Context, ready <-chan struct{}) error {
 	if err != nil {
 		return fmt.Errorf("reading the host name: %w", err)
 	}
-	return p.mgr.Add(&explain.Server{
+	return p.mgr.Add(&serve.Server{
 		Addr: p.DecisionsAddr, CertDir: p.webhooks.certDir, Ready: ready, Store: p.rounds, Replica: replica, Who: who, May: may,
 	})
 }

@@ -1,4 +1,7 @@
-package explain
+// Package serve tells the answers of a manager over HTTPS, to whom the API server
+// lets read what they are about. It is apart from its parent so that who only
+// reads answers, such as the command line, is not linked with an API server.
+package serve
 
 import (
 	"context"
@@ -15,10 +18,9 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
-)
 
-// Path is where answers are served.
-const Path = "/v1/why"
+	"github.com/regatta-sh/regatta/controllers/explain"
+)
 
 // Server answers over HTTPS. It asks the API server who the caller is and
 // whether they may read the object they ask about: who may get a pod may know
@@ -28,7 +30,7 @@ type Server struct {
 	CertDir string
 	// Ready is closed when there are certificates in CertDir.
 	Ready   <-chan struct{}
-	Store   *Store
+	Store   *explain.Store
 	Replica string
 	Who     authenticator.Request
 	May     authorizer.Authorizer
@@ -50,7 +52,7 @@ func (s *Server) Start(ctx context.Context) error {
 		return fmt.Errorf("reading the certificate for decisions: %w", err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET "+Path, http.HandlerFunc(s.why))
+	mux.Handle("GET "+explain.Path, http.HandlerFunc(s.why))
 	server := &http.Server{
 		Addr: s.Addr, Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
 		TLSConfig: &tls.Config{
@@ -70,13 +72,6 @@ func (s *Server) Start(ctx context.Context) error {
 		return fmt.Errorf("serving decisions: %w", err)
 	}
 	return nil
-}
-
-// Reply is what is served: the answer, and for a workload that was asked about
-// with its pods, theirs.
-type Reply struct {
-	Answer Answer   `json:"answer"`
-	Pods   []Answer `json:"pods,omitempty"`
 }
 
 func (s *Server) why(w http.ResponseWriter, req *http.Request) {
@@ -100,7 +95,7 @@ func (s *Server) why(w http.ResponseWriter, req *http.Request) {
 		fail(w, http.StatusForbidden, fmt.Sprintf("%s may not get %s %s/%s: %s", nameOf(who.User), resource.Resource, namespace, name, reason))
 		return
 	}
-	reply := Reply{}
+	reply := explain.Reply{}
 	if kind == "Pod" {
 		reply.Answer, ok = s.Store.Pod(namespace, name)
 	} else if reply.Answer, ok = s.Store.Workload(kind, namespace, name); ok && q.Get("pods") == "true" {
