@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -56,11 +57,11 @@ func FromPrograms(programs []string, options Options) (v1.Image, error) {
 func checkStatic(program string) error {
 	binary, err := elf.Open(program)
 	if err != nil {
-		var malformed *elf.FormatError
-		if errors.As(err, &malformed) {
-			return fmt.Errorf("%s is not a Linux program: %w", program, err)
+		var missing *fs.PathError
+		if errors.As(err, &missing) {
+			return fmt.Errorf("opening the program: %w", err)
 		}
-		return fmt.Errorf("opening the program: %w", err)
+		return fmt.Errorf("%s is not a Linux program: %w", program, err)
 	}
 	defer binary.Close()
 	for _, segment := range binary.Progs {

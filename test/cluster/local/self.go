@@ -7,10 +7,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
-
-	"github.com/regatta-sh/regatta/test/cluster/controlplane"
-	"github.com/regatta-sh/regatta/test/cluster/nodes"
-	"github.com/regatta-sh/regatta/test/cluster/state"
+	"path/filepath"
+	"time"
 )
 
 // serving is the name of the process with the registry and the provisioner.
@@ -20,54 +18,69 @@ const serving = "serve"
 // remove theirs.
 func (c *Cluster) self() string { return c.State.Path("bin", "cluster") }
 
-// installSelf copies or builds the cluster command into the cluster's directory.
-func (c *Cluster) installSelf(ctx context.Context, from string) (string, error) {
-	if err := os.MkdirAll(c.State.Path("bin"), 0o755); err != nil {
-		return "", fmt.Errorf("making the program directory: %w", err)
+// buildSelf builds the cluster command for a caller that is another program,
+// such as a test, and returns where, and how to remove it. It is built as
+// `go run` would, so that each finds the other's work in Go's cache.
+func buildSelf(ctx context.Context, cache string, out io.Writer) (path string, remove func(), err error) {
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return "", nil, fmt.Errorf("making the cache directory: %w", err)
 	}
-	to := c.self()
-	if from == "" {
-		build := exec.CommandContext(ctx, "go", "build", "-o", to, "github.com/regatta-sh/regatta/test/cluster")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	removeStale(cache)
+	dir, err := os.MkdirTemp(cache, selfPrefix)
+	if err != nil {
+		return "", nil, fmt.Errorf("making a directory for the cluster command: %w", err)
+	}
+	remove = func() { _ = os.RemoveAll(dir) }
+	path = filepath.Join(dir, "cluster")
+	build := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/regatta-sh/regatta/test/cluster")
+	err = step(out, "building the cluster command", func() error {
 		if output, err := build.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("building the cluster command: %w\n%s", err, bytes.TrimSpace(output))
+			return fmt.Errorf("building the cluster command: %w\n%s", err, bytes.TrimSpace(output))
 		}
-		return to, nil
+		return nil
+	})
+	if err != nil {
+		remove()
+		return "", nil, err
+	}
+	return path, remove, nil
+}
+
+const selfPrefix = "self-"
+
+// removeStale removes what builds that were killed have left in the cache.
+func removeStale(cache string) {
+	left, err := filepath.Glob(filepath.Join(cache, selfPrefix+"*"))
+	if err != nil {
+		return
+	}
+	for _, dir := range left {
+		if info, err := os.Stat(dir); err == nil && time.Since(info.ModTime()) > time.Hour {
+			_ = os.RemoveAll(dir)
+		}
+	}
+}
+
+// installSelf copies the cluster command into the cluster's directory.
+func (c *Cluster) installSelf(from string) error {
+	if err := os.MkdirAll(filepath.Dir(c.self()), 0o755); err != nil {
+		return fmt.Errorf("making the program directory: %w", err)
 	}
 	source, err := os.Open(from)
 	if err != nil {
-		return "", fmt.Errorf("copying the cluster command: %w", err)
+		return fmt.Errorf("copying the cluster command: %w", err)
 	}
 	defer source.Close()
-	target, err := os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o755)
+	target, err := os.OpenFile(c.self(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o755)
 	if err != nil {
-		return "", fmt.Errorf("copying the cluster command: %w", err)
+		return fmt.Errorf("copying the cluster command: %w", err)
 	}
 	if _, err := io.Copy(target, source); err != nil {
 		_ = target.Close()
-		return "", fmt.Errorf("copying the cluster command: %w", err)
+		return fmt.Errorf("copying the cluster command: %w", err)
 	}
 	if err := target.Close(); err != nil {
-		return "", fmt.Errorf("copying the cluster command: %w", err)
+		return fmt.Errorf("copying the cluster command: %w", err)
 	}
-	return to, nil
-}
-
-func (c *Cluster) registryHealthy(ctx context.Context) error {
-	return controlplane.Get(ctx, "http://"+c.State.RegistryAddress()+"/v2/")
-}
-
-// readyForNodes checks and installs what real nodes need of the machine.
-func readyForNodes(ctx context.Context, cache string, options Options) error {
-	dir, err := state.Dir(options.Name)
-	if err != nil {
-		return err
-	}
-	if err := nodes.CheckPath("the directory of the cluster", dir); err != nil {
-		return err
-	}
-	if err := nodes.CheckPath("the cache of programs", cache); err != nil {
-		return err
-	}
-	return nodes.Install(ctx, options.Out)
+	return nil
 }

@@ -93,16 +93,15 @@ func (c *Cluster) startSimulated(ctx context.Context, programs map[string]string
 
 // startServing starts the registry and the provisioner of volumes.
 func (c *Cluster) startServing(ctx context.Context, options Options) error {
-	self, err := c.installSelf(ctx, options.Self)
-	if err != nil {
+	if err := c.installSelf(options.Self); err != nil {
 		return err
 	}
-	spec := process.Spec{Name: serving, Path: self, Args: []string{"serve", "--dir=" + c.State.Dir}, Log: c.State.Log(serving)}
+	spec := process.Spec{Name: serving, Path: c.self(), Args: []string{"serve", "--dir=" + c.State.Dir}, Log: c.State.Log(serving)}
 	if err := c.run(spec); err != nil {
 		return err
 	}
-	err = controlplane.Wait(ctx, 20*time.Second, "the registry", func(ctx context.Context) error {
-		return c.registryHealthy(ctx)
+	err := controlplane.Wait(ctx, 20*time.Second, "the registry", func(ctx context.Context) error {
+		return controlplane.Get(ctx, "http://"+c.State.RegistryAddress()+"/v2/")
 	})
 	if err != nil {
 		return fmt.Errorf("%w\n%s", err, tail(spec.Log))

@@ -36,18 +36,17 @@ func Up(ctx context.Context, options Options) (*Cluster, error) {
 		options.Simulated = DefaultSimulated
 	}
 	started := time.Now()
-	programs, err := binaries.Ensure(ctx, cache, options.Out, needed(options)...)
+	programs, directory, err := install(ctx, cache, options)
 	if err != nil {
 		return nil, err
 	}
-	if options.Real > 0 {
-		if err := readyForNodes(ctx, cache, options); err != nil {
+	if options.Self == "" {
+		self, remove, err := buildSelf(ctx, cache, options.Out)
+		if err != nil {
 			return nil, err
 		}
-	}
-	directory, err := binaries.Link(cache, programs)
-	if err != nil {
-		return nil, err
+		defer remove()
+		options.Self = self
 	}
 	prepared, err := prepare(ctx, cache, options)
 	if err != nil {
@@ -64,18 +63,6 @@ func Up(ctx context.Context, options Options) (*Cluster, error) {
 	}
 	fmt.Fprintf(options.Out, "cluster %q is up, after %s\n", options.Name, time.Since(started).Round(100*time.Millisecond))
 	return cluster, nil
-}
-
-// needed lists the programs of a cluster, and kubectl for its user.
-func needed(options Options) []string {
-	names := []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd", "kubectl"}
-	if options.Simulated > 0 {
-		names = append(names, "kwok")
-	}
-	if options.Real > 0 {
-		names = append(names, "kubelet", "kube-proxy")
-	}
-	return names
 }
 
 // lockName keeps two commands from working on one cluster at a time. The lock

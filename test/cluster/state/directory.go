@@ -49,7 +49,7 @@ func CheckName(name string) error {
 }
 
 // ErrNotFound is returned for a cluster of which nothing is recorded.
-var ErrNotFound = errors.New("no such cluster")
+var ErrNotFound = errors.New("there is no such cluster; bring it up first")
 
 // Load reads the state of the named cluster.
 func Load(name string) (*State, error) {

@@ -1,0 +1,104 @@
+package process
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// sleeper is a process that goes on until it is killed.
+func sleeper(dir, name string) Spec {
+	return Spec{Name: name, Path: "/bin/sh", Args: []string{"-c", "sleep 60 & wait"}, Log: filepath.Join(dir, "logs", name+".log")}
+}
+
+func TestStartedProcessesAreFoundAndKilled(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	for _, name := range []string{"one", "two"} {
+		if _, err := Start(dir, sleeper(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Start(other, sleeper(other, "one")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := KillAll(t.Context(), other); err != nil {
+			t.Log(err)
+		}
+	})
+	// The children of processes belong to the cluster, too.
+	eventually(t, func() bool { return len(find(t, dir)) == 4 })
+	if names := Names(find(t, dir)); !names["one"] || !names["two"] {
+		t.Errorf("found %v", names)
+	}
+	if err := Kill(t.Context(), dir, func(running Running) bool { return running.Name == "one" }); err != nil {
+		t.Fatal(err)
+	}
+	if names := Names(find(t, dir)); names["one"] || !names["two"] {
+		t.Errorf("after killing one, there is %v", names)
+	}
+	if err := KillAll(t.Context(), dir, "two"); err != nil {
+		t.Fatal(err)
+	}
+	if left := find(t, dir); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+	if len(find(t, other)) == 0 {
+		t.Error("another cluster's processes were killed as well")
+	}
+}
+
+func TestEnvironmentHoldsNothingOfTheCallers(t *testing.T) {
+	t.Setenv("HTTPS_PROXY", "http://nowhere")
+	dir := t.TempDir()
+	spec := Spec{Name: "env", Path: "/usr/bin/env", Log: filepath.Join(dir, "env.log")}
+	if _, err := Start(dir, spec); err != nil {
+		t.Fatal(err)
+	}
+	var printed []byte
+	eventually(t, func() bool {
+		var err error
+		printed, err = os.ReadFile(spec.Log)
+		return err == nil && len(printed) > 0
+	})
+	cluster, name := marks([]byte("X=1\x00" + clusterVariable + "=" + dir + "\x00" + nameVariable + "=env"))
+	if cluster != dir || name != "env" {
+		t.Errorf("the marks read as %q, %q", cluster, name)
+	}
+	for _, unwanted := range []string{"HTTPS_PROXY"} {
+		if strings.Contains(string(printed), unwanted) {
+			t.Errorf("%s is in the environment:\n%s", unwanted, printed)
+		}
+	}
+}
+
+func TestStartingWhatIsNotThereIsAnError(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Start(dir, Spec{Name: "none", Path: "/nonexistent", Log: filepath.Join(dir, "log")}); err == nil {
+		t.Error("no error")
+	}
+	if _, err := Start(dir, Spec{Name: "none", Path: "/bin/true", Log: filepath.Join(dir, "log"), Machine: "regatta-no-such"}); err == nil {
+		t.Error("no error for a missing network namespace")
+	}
+}
+
+func find(t *testing.T, dir string) []Running {
+	t.Helper()
+	found, err := Find(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func eventually(t *testing.T, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if condition() {
+			return
+		}
+	}
+	t.Fatal("it did not happen in time")
+}
