@@ -141,7 +141,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if actErr == nil {
 		actErr = r.tidy(ctx, w)
 	}
-	r.rounds.Put(w.subject(), newRound(w, w.taken)) // from here on w is only read
+	// From here on w is only read.
+	r.rounds.Put(w.subject(), newRound(w, r.engine))
 	if conflict(actErr) { // somebody wrote first; what they wrote is on its way
 		ctrl.LoggerFrom(ctx).V(4).Info("lost a race for an object", "error", actErr.Error())
 		return reconcile.Result{RequeueAfter: 50 * time.Millisecond}, nil

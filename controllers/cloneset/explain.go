@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
+	"sync"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -19,11 +20,13 @@ type round struct {
 	plan  *decision.Record
 	moved map[string]bool
 	skips map[string]int
+	// evidence is worked out when somebody asks: hardly any round is asked about.
+	evidence func() evidence
 }
 
-func newRound(w *world, taken []string) *round {
-	r := &round{w: w, moved: make(map[string]bool, len(taken)), skips: make(map[string]int, len(w.skipped))}
-	for _, name := range taken {
+func newRound(w *world, e *engine.Engine) *round {
+	r := &round{w: w, moved: make(map[string]bool, len(w.taken)), skips: make(map[string]int, len(w.skipped))}
+	for _, name := range w.taken {
 		r.moved[name] = true
 	}
 	for i := range w.skipped {
@@ -34,17 +37,16 @@ func newRound(w *world, taken []string) *round {
 			r.plan = &w.records[i]
 		}
 	}
+	r.evidence = sync.OnceValue(func() evidence { return r.gather(e) })
 	return r
 }
 
 func (r *round) base() explain.Answer {
 	w := r.w
-	a := explain.Answer{Subject: w.subject(), Workload: w.subject(), Decided: w.now, Policies: w.policies, Bundles: w.bundles}
-	for i := range w.records {
-		a.Rules = append(a.Rules, w.records[i].Rules...)
+	a := explain.Answer{
+		Subject: w.subject(), Workload: w.subject(), Decided: w.now,
+		Policies: w.policies, Bundles: w.bundles, Rules: r.evidence().rules,
 	}
-	slices.Sort(a.Rules)
-	a.Rules = slices.Compact(a.Rules)
 	if r.plan != nil {
 		a.Outcome, a.Error = r.plan.Outcome, r.plan.Error
 	}
@@ -54,40 +56,44 @@ func (r *round) base() explain.Answer {
 // Workload implements explain.Round.
 func (r *round) Workload() explain.Answer {
 	a, w := r.base(), r.w
-	c := w.counts()
 	a.From, a.To = w.history.Current.Name, w.history.Update.Name
-	a.Facts = w.planFacts(c)
-	a.Pods = map[explain.Verdict]int{}
-	for _, p := range w.pods {
-		v := r.pod(p).Verdict
-		a.Pods[v]++
-	}
-	switch top := w.topHold(); {
-	case top != nil:
+	a.Groups = w.groups()
+	a.Pods, a.Why = r.tallies()
+	c, want := r.evidence().counts, replicas(w.set)-w.strategy.Partition
+	onTheWay := a.Pods[explain.Moved] + a.Pods[explain.Updating]
+	progress := fmt.Sprintf("%d of %d pods are updated, %d of them available; %d may be unavailable.", c.Updated, want, c.UpdatedAvail, w.strategy.MaxUnavailable)
+	top := w.topHold()
+	switch {
+	case top != nil && (w.heldWhole() || onTheWay == 0):
 		a.Verdict = explain.Held
-		hold(&a, *top)
-		if len(w.holds) > 1 {
-			a.Others = w.holds[1:]
-		}
-	case c.Updated < min(replicas(w.set)-w.strategy.Partition, c.Total) || c.UpdatedAvail < c.Updated:
-		a.Verdict, a.Reason = explain.Updating, "RolloutInProgress"
-		a.Message = fmt.Sprintf("%d of %d pods are updated, %d of them available; %d may be unavailable.", c.Updated, replicas(w.set)-w.strategy.Partition, c.UpdatedAvail, w.strategy.MaxUnavailable)
+		r.blame(&a, *top)
+		a.Others = w.others(*top, nil)
+	case top != nil:
+		// Holding some while others go is how such a policy wants a rollout to go.
+		a.Verdict, a.Reason, a.Message = explain.Updating, "RolloutInProgress", progress
+		a.Others = w.others(decision.Hold{}, nil)
+	case c.Updated < want || c.UpdatedAvail < c.Updated || c.Total != replicas(w.set):
+		a.Verdict, a.Reason, a.Message = explain.Updating, "RolloutInProgress", progress
 	default:
 		a.Verdict, a.Reason = explain.UpToDate, "RolloutComplete"
-		a.Message = fmt.Sprintf("All %d pods that are to be updated are.", replicas(w.set)-w.strategy.Partition)
+		a.Message = fmt.Sprintf("All %d pods that are to be updated are.", want)
 	}
+	r.tell(&a, r.evidence().bounds...)
 	return a
-}
-
-func hold(a *explain.Answer, h decision.Hold) {
-	a.Rule, a.Reason, a.Message, a.Until = h.Rule, h.Reason, h.Message, h.Until
 }
 
 // Pod implements explain.Round.
 func (r *round) Pod(name string) (explain.Answer, bool) {
 	for _, p := range r.w.pods {
 		if p.Name == name {
-			return r.pod(p), true
+			a := r.pod(p, r.base())
+			more := podFacts(p, p.Available(r.w.minReady, r.w.now))
+			if a.Verdict == explain.Held || a.Verdict == explain.Waiting {
+				a.Others = r.w.others(decision.Hold{Rule: a.Rule, Reason: a.Reason}, p)
+				more = append(more, r.evidence().bounds...)
+			}
+			r.tell(&a, more...)
+			return a, true
 		}
 	}
 	return explain.Answer{}, false
@@ -96,8 +102,9 @@ func (r *round) Pod(name string) (explain.Answer, bool) {
 // Pods implements explain.Round.
 func (r *round) Pods() []explain.Answer {
 	out := make([]explain.Answer, len(r.w.pods))
+	base := explain.Answer{Workload: r.w.subject(), Decided: r.w.now, Policies: r.w.policies}
 	for i, p := range r.w.pods {
-		out[i] = r.pod(p)
+		out[i] = r.pod(p, base)
 	}
 	slices.SortStableFunc(out, func(a, b explain.Answer) int {
 		return cmp.Compare(r.place(a.Subject.Name), r.place(b.Subject.Name))
@@ -112,11 +119,10 @@ func (r *round) place(name string) int {
 	return 0
 }
 
-func (r *round) pod(p *facts.Pod) explain.Answer {
-	w, a := r.w, r.base()
+func (r *round) pod(p *facts.Pod, a explain.Answer) explain.Answer {
+	w := r.w
 	a.Subject = decision.Subject{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)}
 	a.From, a.To = p.Labels[revisionLabel], w.target(p).Name
-	a.Facts = podFacts(p, p.Available(w.minReady, w.now))
 	i, skipped := r.skips[p.Name]
 	switch {
 	case r.moved[p.Name]:
@@ -132,18 +138,30 @@ func (r *round) pod(p *facts.Pod) explain.Answer {
 		if h.Ours() {
 			a.Verdict = explain.Waiting
 		}
-		hold(&a, h)
-		a.Facts = append(a.Facts, w.planFacts(w.counts())...)
+		r.blame(&a, h)
 	case !p.Facts.Updated:
-		a.Verdict, a.Reason = explain.Waiting, "PartitionReached"
-		a.Message = fmt.Sprintf("As many pods are updated as the partition of %d allows.", w.strategy.Partition)
-		a.Facts = append(a.Facts, w.planFacts(w.counts())...)
+		a.Verdict = explain.Waiting
+		a.Reason, a.Message = r.passedOver()
 	case !p.Available(w.minReady, w.now):
 		a.Verdict, a.Reason, a.Message = explain.Updating, "NotAvailable", notAvailable(p)
 	default:
 		a.Verdict, a.Reason, a.Message = explain.UpToDate, "Updated", fmt.Sprintf("It has revision %s and is available.", a.To)
 	}
 	return a
+}
+
+// passedOver says why the round did not come to a pod that is not updated.
+func (r *round) passedOver() (reason, message string) {
+	w := r.w
+	switch {
+	case w.strategy.Type == string(kruise.OnDeleteCloneSetUpdateStrategyType):
+		return "OnDelete", "The strategy is OnDelete, so it is updated when somebody deletes it."
+	case r.evidence().counts.Updated >= replicas(w.set)-w.strategy.Partition:
+		return "PartitionReached", fmt.Sprintf("As many pods are updated as the partition of %d allows.", w.strategy.Partition)
+	case r.plan == nil:
+		return "ScaleFirst", "Pods were created or deleted in the last round; updates go on after that."
+	}
+	return "LimitReached", "As many pods are on their way as may be moved now; this one waits for them."
 }
 
 func notAvailable(p *facts.Pod) string {
@@ -154,27 +172,4 @@ func notAvailable(p *facts.Pod) string {
 		return "It has its revision, but it is not ready."
 	}
 	return "It has its revision and is ready, but not yet for minReadySeconds."
-}
-
-func (w *world) planFacts(c decision.Counts) []explain.Fact {
-	n := func(name string, v int) explain.Fact { return explain.Fact{Name: name, Value: strconv.Itoa(v)} }
-	return []explain.Fact{
-		n("workload.replicas", replicas(w.set)), n("strategy.partition", w.strategy.Partition),
-		n("strategy.maxUnavailable", w.strategy.MaxUnavailable), n("counts.updated", c.Updated),
-		n("counts.available", c.Available), n("counts.unavailable", c.Unavailable),
-	}
-}
-
-func podFacts(p *facts.Pod, available bool) []explain.Fact {
-	out := []explain.Fact{{Name: "pod.ready", Value: strconv.FormatBool(p.Ready)}, {Name: "pod.available", Value: strconv.FormatBool(available)}}
-	for name, v := range map[string]string{"pod.node": p.Facts.Node, "pod.zone": p.Facts.Zone, "pod.state": string(p.State)} {
-		if v != "" {
-			out = append(out, explain.Fact{Name: name, Value: v})
-		}
-	}
-	for k, v := range p.Facts.Labels {
-		out = append(out, explain.Fact{Name: "pod.labels." + k, Value: v})
-	}
-	slices.SortFunc(out, func(a, b explain.Fact) int { return cmp.Compare(a.Name, b.Name) })
-	return out
 }

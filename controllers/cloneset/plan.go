@@ -20,25 +20,26 @@ const (
 )
 
 func (w *world) planInput(d budget.Diff) decision.PlanInput {
-	in := decision.PlanInput{
+	return decision.PlanInput{
 		Now: w.now.UnixNano(), Workload: w.workload(), Strategy: w.strategy, Revisions: w.revisions(), Counts: w.counts(),
 		Update: d.Update, MaxUnavailable: d.MaxUnavailable,
-		Groups: map[string]map[string]decision.Group{zone: {}, region: {}},
+		Groups: w.groups(),
 	}
+}
+
+// groups count the pods by where they run.
+func (w *world) groups() map[string]map[string]decision.Group {
+	out := map[string]map[string]decision.Group{zone: {}, region: {}}
 	for _, p := range w.pods {
-		for dimension, value := range map[string]string{zone: p.Facts.Zone, region: p.Facts.Region} {
-			g := in.Groups[dimension][value]
+		for dimension, value := range groupsOf(p) {
+			g := out[dimension][value]
 			g.Total++
-			if p.Facts.Updated {
-				g.Updated++
-			}
-			if !p.Available(w.minReady, w.now) {
-				g.Unavailable++
-			}
-			in.Groups[dimension][value] = g
+			add(&g.Updated, p.Facts.Updated)
+			add(&g.Unavailable, !p.Available(w.minReady, w.now))
+			out[dimension][value] = g
 		}
 	}
-	return in
+	return out
 }
 
 func groupsOf(p *facts.Pod) map[string]string {

@@ -43,8 +43,12 @@ type Answer struct {
 	Verdict  Verdict          `json:"verdict"`
 	Reason   string           `json:"reason,omitempty"`
 	Message  string           `json:"message"`
-	// Rule is the id of the rule that decided.
-	Rule string `json:"rule,omitempty"`
+	// Rule is the id of the rule that decided; Title is what it says of itself,
+	// Bundle where it is from, and Place is file:row:col in there.
+	Rule   string `json:"rule,omitempty"`
+	Title  string `json:"title,omitempty"`
+	Bundle string `json:"bundle,omitempty"`
+	Place  string `json:"place,omitempty"`
 	// From and To are the revisions a pod is at and is to have.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
@@ -53,7 +57,8 @@ type Answer struct {
 	// Policies is the revision of all policies, Bundles what it is made of.
 	Policies string   `json:"policies"`
 	Bundles  []string `json:"bundles,omitempty"`
-	// Facts are those that mattered.
+	// Facts are those that mattered: what the rule looks at, then the counts
+	// that bound any rollout.
 	Facts []Fact `json:"facts,omitempty"`
 	// Others are more holds of the same subject.
 	Others []decision.Hold `json:"others,omitempty"`
@@ -64,10 +69,24 @@ type Answer struct {
 	Error   string           `json:"error,omitempty"`
 	// Decided is when.
 	Decided time.Time `json:"decided"`
-	// Pods counts the workload's pods by verdict.
-	Pods map[Verdict]int `json:"pods,omitempty"`
+	// Pods counts the workload's pods by verdict, Why by what keeps them where
+	// they are, and Groups by where they run: dimension ("zone"), value.
+	Pods   map[Verdict]int                      `json:"pods,omitempty"`
+	Why    []Tally                              `json:"why,omitempty"`
+	Groups map[string]map[string]decision.Group `json:"groups,omitempty"`
 	// Replica is the manager that answered.
 	Replica string `json:"replica,omitempty"`
+}
+
+// Tally counts pods with one reason. Those that are up to date have none.
+type Tally struct {
+	Verdict Verdict `json:"verdict"`
+	Reason  string  `json:"reason"`
+	Rule    string  `json:"rule,omitempty"`
+	// Message and Pod are those of the first of them.
+	Message string `json:"message"`
+	Pod     string `json:"pod"`
+	Pods    int    `json:"pods"`
 }
 
 // Path is where a manager serves answers.
@@ -87,6 +106,7 @@ type Round interface {
 	Workload() Answer
 	// Pod explains one of its pods, false if it has none of that name.
 	Pod(name string) (Answer, bool)
-	// Pods explains all of them, in the order they are taken.
+	// Pods explains all of them in short, in the order they are taken: without
+	// facts, and without what is the same for all.
 	Pods() []Answer
 }

@@ -1,0 +1,178 @@
+package cloneset
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/record"
+)
+
+// evidence is what the answers of a round have in common.
+type evidence struct {
+	counts decision.Counts
+	bounds []explain.Fact           // those of the numbers that bound any rollout
+	rules  []string                 // that took part
+	blamed map[string]record.Reason // what is known of the rules that hold
+}
+
+func (r *round) gather(e *engine.Engine) evidence {
+	w := r.w
+	c := w.counts()
+	ev := evidence{counts: c, bounds: w.planFacts(c), blamed: map[string]record.Reason{}}
+	for i := range w.records {
+		ev.rules = append(ev.rules, w.records[i].Rules...)
+	}
+	slices.Sort(ev.rules)
+	ev.rules = slices.Compact(ev.rules)
+	// Policies that changed since would be told of with the wrong place.
+	if e.Snapshot().Revision() != w.policies {
+		return ev
+	}
+	note := func(rec decision.Record) {
+		for _, reason := range record.Explain(e, rec).Reasons {
+			if _, ok := ev.blamed[reason.Rule]; !ok {
+				ev.blamed[reason.Rule] = reason
+			}
+		}
+	}
+	if r.plan != nil {
+		note(*r.plan)
+	}
+	// The holds of single pods may be remembered from an earlier round, whose
+	// record is gone. What the rule looks at besides the pod is the same.
+	var single []decision.Hold
+	seen := map[string]bool{}
+	for i := range w.skipped {
+		h := w.skipped[i].Hold
+		if _, ok := ev.blamed[h.Rule]; !ok && !seen[h.Rule] && !h.Ours() {
+			single, seen[h.Rule] = append(single, h), true
+		}
+	}
+	if len(single) > 0 {
+		note(decision.Record{
+			Point: decision.RolloutRank().Name, Subject: w.subject(), Outcome: decision.Decided,
+			Input:  decision.RankInput{Workload: w.workload(), Strategy: w.strategy},
+			Output: decision.RankOutput{Holds: single},
+		})
+	}
+	return ev
+}
+
+// blame fills in the hold that decided, and what is known of its rule.
+func (r *round) blame(a *explain.Answer, h decision.Hold) {
+	a.Rule, a.Reason, a.Message, a.Until = h.Rule, h.Reason, h.Message, h.Until
+	known := r.evidence().blamed[h.Rule]
+	a.Title, a.Bundle, a.Place = known.Title, known.Bundle, known.Place
+}
+
+// tell adds facts after those that the rule looks at, each once.
+func (r *round) tell(a *explain.Answer, more ...explain.Fact) {
+	a.Facts = ruleFacts(r.evidence().blamed[a.Rule].Facts)
+	for _, f := range more {
+		if !slices.ContainsFunc(a.Facts, func(o explain.Fact) bool { return o.Name == f.Name }) {
+			a.Facts = append(a.Facts, f)
+		}
+	}
+}
+
+// heldWhole says whether a hold is of the whole workload.
+func (w *world) heldWhole() bool {
+	return slices.ContainsFunc(w.holds, func(h decision.Hold) bool { return len(h.Where) == 0 && h.Pod == "" })
+}
+
+// others are the holds but those of one rule and reason, of the whole workload
+// or of one of its pods.
+func (w *world) others(top decision.Hold, p *facts.Pod) []decision.Hold {
+	var out []decision.Hold
+	for _, h := range w.holds {
+		if same := h.Rule == top.Rule && h.Reason == top.Reason; !same && (p == nil || concerns(h, p)) {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+func concerns(h decision.Hold, p *facts.Pod) bool {
+	groups := groupsOf(p)
+	for dimension, group := range h.Where {
+		if groups[dimension] != group {
+			return false
+		}
+	}
+	return h.Pod == "" || h.Pod == p.Name
+}
+
+func (w *world) planFacts(c decision.Counts) []explain.Fact {
+	n := func(name string, v int) explain.Fact { return explain.Fact{Name: name, Value: strconv.Itoa(v)} }
+	return []explain.Fact{
+		n("workload.replicas", replicas(w.set)), n("strategy.partition", w.strategy.Partition),
+		n("strategy.maxUnavailable", w.strategy.MaxUnavailable), n("counts.updated", c.Updated),
+		n("counts.available", c.Available), n("counts.unavailable", c.Unavailable),
+	}
+}
+
+func podFacts(p *facts.Pod, available bool) []explain.Fact {
+	out := []explain.Fact{{Name: "pod.ready", Value: strconv.FormatBool(p.Ready)}, {Name: "pod.available", Value: strconv.FormatBool(available)}}
+	for name, v := range map[string]string{"pod.node": p.Facts.Node, "pod.zone": p.Facts.Zone, "pod.state": string(p.State)} {
+		if v != "" {
+			out = append(out, explain.Fact{Name: name, Value: v})
+		}
+	}
+	for k, v := range p.Facts.Labels {
+		out = append(out, explain.Fact{Name: "pod.labels." + k, Value: v})
+	}
+	slices.SortFunc(out, func(a, b explain.Fact) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// ruleFacts are the facts that a rule looks at, by their paths, each short: a
+// group of groups is told group by group.
+func ruleFacts(looked map[string]any) []explain.Fact {
+	var out []explain.Fact
+	var tell func(name string, v any)
+	tell = func(name string, v any) {
+		if object, ok := v.(map[string]any); ok && nested(object) {
+			for k, inner := range object {
+				tell(name+"."+k, inner)
+			}
+			return
+		}
+		if text, ok := v.(string); ok {
+			out = append(out, explain.Fact{Name: name, Value: text})
+			return
+		}
+		text, err := json.Marshal(v)
+		if err != nil { // it came from JSON
+			return
+		}
+		out = append(out, explain.Fact{Name: name, Value: string(text)})
+	}
+	for path, v := range looked {
+		name := strings.Replace(path, "input.", "", 1)
+		// Of the pods a rank was asked about only the one in question matters.
+		if name != "pods" && name != "count(pods)" {
+			tell(name, v)
+		}
+	}
+	slices.SortFunc(out, func(a, b explain.Fact) int { return cmp.Compare(a.Name, b.Name) })
+	// A rule may look at a group and at one of its counts: the group tells both.
+	return slices.DeleteFunc(slices.Clone(out), func(f explain.Fact) bool {
+		return slices.ContainsFunc(out, func(o explain.Fact) bool { return strings.HasPrefix(f.Name, o.Name+".") })
+	})
+}
+
+func nested(object map[string]any) bool {
+	for _, v := range object {
+		if _, ok := v.(map[string]any); ok {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,221 @@
+package cloneset
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/revision"
+	"github.com/regatta-sh/regatta/controllers/workload/selection"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/policies"
+)
+
+const zonesAndGold = `package extend.rollout.demo
+
+# METADATA
+# title: Zone a first
+# labels:
+#   id: demo.zone
+hold contains {"rule": "demo.zone", "reason": "OtherZoneFirst", "message": "Zone a goes first.", "where": {"zone": zone}} if {
+	input.groups.zone.a.updated < input.groups.zone.a.total
+	some zone, _ in input.groups.zone
+	zone != "a"
+}
+
+# METADATA
+# title: Gold stays
+# labels:
+#   id: demo.gold
+hold contains {"rule": "demo.gold", "reason": "Gold", "message": sprintf("%s is gold.", [pod.name]), "pod": pod.name} if {
+	input.workload.labels.gold == "stays"
+	some pod in input.pods
+	pod.labels.tier == "gold"
+}
+`
+
+// testWorld is a CloneSet whose pods are web-0 and on, in zones a, b, a, b and
+// on; the first few of them are updated.
+func testWorld(e *engine.Engine, pods, updated int, change func(*world)) *world {
+	now := time.Unix(1000000, 0)
+	set := &kruise.CloneSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u", Labels: map[string]string{"gold": "stays"}},
+		Spec:       kruise.CloneSetSpec{Replicas: ptr.To(int32(pods))},
+	}
+	topology := facts.NewTopology()
+	for _, z := range []string{"a", "b"} {
+		topology.Observe("node-"+z, map[string]string{corev1.LabelTopologyZone: z})
+	}
+	w := &world{
+		set: set, memory: newMemory(), now: now, topology: topology, policies: e.Snapshot().Revision(), changes: map[string]way{},
+		history:  revision.History{Current: revisionOf("web-old"), Update: revisionOf("web-new")},
+		strategy: decision.Strategy{Type: "RollingUpdate", Policy: "ReCreate", MaxUnavailable: 1},
+	}
+	for i := range pods {
+		rev := "web-old"
+		if i < updated {
+			rev = "web-new"
+		}
+		w.raw = append(w.raw, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("web-%d", i), UID: types.UID(fmt.Sprint("u", i)), Labels: map[string]string{revisionLabel: rev}},
+			Spec:       corev1.PodSpec{NodeName: "node-" + string(rune('a'+i%2))},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{
+				Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour)),
+			}}},
+		})
+	}
+	if change != nil {
+		change(w)
+	}
+	w.recount()
+	return w
+}
+
+func revisionOf(name string) *appsv1.ControllerRevision {
+	return &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+// decide makes the decisions of a round without acting on them.
+func decide(ctx context.Context, r *Reconciler, w *world) {
+	d := w.diff(false)
+	if d.Update == 0 {
+		return
+	}
+	in := w.planInput(d)
+	plan, rec := engine.Decide(ctx, r.engine, decision.RolloutPlan(), w.subject(), in)
+	w.records = append(w.records, rec)
+	if w.noteHolds(plan.Holds) {
+		w.skipped = skipAll(w.candidates(), plan.Holds)
+		return
+	}
+	w.taken, w.skipped = selection.Walk(r.order(ctx, w, plan, in).candidates, plan.Holds, selection.Clamp(in, plan), w.unavailable())
+}
+
+func TestARoundExplainsItself(t *testing.T) {
+	e, err := engine.New(policies.Builtin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	b, err := bundle.FromFiles("demo", map[string]string{"demo.rego": zonesAndGold})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name          string
+		pods, updated int
+		change        func(*world)
+		workload      explain.Verdict
+		reason        string
+		why           []string
+		pod           string // the one to look at, and what is said of it
+		verdict       string
+		place         string
+		looked        []explain.Fact
+	}{
+		{
+			name: "a pod of another zone is held by the zone's rule, with what the rule looks at", pods: 6,
+			workload: explain.Updating, reason: "RolloutInProgress",
+			why: []string{"3 Held OtherZoneFirst demo.zone", "2 Waiting MaxUnavailableReached walk", "1 Moved Selected "},
+			pod: "web-1", verdict: "Held OtherZoneFirst Zone a first", place: "demo.rego:3:1",
+			looked: []explain.Fact{{Name: "groups.zone.a", Value: `{"total":3,"unavailable":0,"updated":0}`}},
+		},
+		{
+			name: "a single pod that is held is told with the place of its rule", pods: 2, updated: 1,
+			change:   func(w *world) { w.raw[1].Labels["tier"] = "gold"; w.raw[1].Spec.NodeName = "node-a" },
+			workload: explain.Held, reason: "Gold", why: []string{"1 Held Gold demo.gold"},
+			pod: "web-1", verdict: "Held Gold Gold stays", place: "demo.rego:13:1",
+			looked: []explain.Fact{{Name: "pod.labels.tier", Value: "gold"}, {Name: "workload.labels.gold", Value: "stays"}},
+		},
+		{
+			name: "a paused strategy holds the whole workload", pods: 2, change: func(w *world) { w.strategy.Paused = true },
+			workload: explain.Held, reason: "RolloutPaused", why: []string{"2 Held RolloutPaused rollout.plan.paused"},
+			pod: "web-0", verdict: "Held RolloutPaused Paused", looked: []explain.Fact{{Name: "strategy.paused", Value: "true"}},
+		},
+		{
+			name: "a partition that is reached leaves the rest waiting", pods: 2, updated: 1, change: func(w *world) { w.strategy.Partition = 1 },
+			workload: explain.UpToDate, reason: "RolloutComplete", why: []string{"1 Waiting PartitionReached "},
+			pod: "web-1", verdict: "Waiting PartitionReached ",
+		},
+		{
+			name: "an updated pod that is not ready is updating", pods: 2, updated: 2,
+			change:   func(w *world) { w.raw[0].Status.Conditions[0].Status = corev1.ConditionFalse },
+			workload: explain.Updating, reason: "RolloutInProgress", why: []string{"1 Updating NotAvailable "},
+			pod: "web-0", verdict: "Updating NotAvailable ",
+		},
+		{
+			name: "all is done", pods: 2, updated: 2,
+			workload: explain.UpToDate, reason: "RolloutComplete", pod: "web-0", verdict: "UpToDate Updated ",
+		},
+		{
+			name: "pods that are missing are not done", pods: 2, updated: 2, change: func(w *world) { w.set.Spec.Replicas = ptr.To(int32(3)) },
+			workload: explain.Updating, reason: "RolloutInProgress", pod: "web-0", verdict: "UpToDate Updated ",
+		},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			w := testWorld(e, tc.pods, tc.updated, tc.change)
+			decide(t.Context(), New(nil, nil, e, nil), w)
+			r := newRound(w, e)
+			a := r.Workload()
+			if a.Verdict != tc.workload || a.Reason != tc.reason {
+				t.Errorf("the workload is %s (%s): %s", a.Verdict, a.Reason, a.Message)
+			}
+			var why []string
+			for _, y := range a.Why {
+				why = append(why, fmt.Sprintf("%d %s %s %s", y.Pods, y.Verdict, y.Reason, y.Rule))
+			}
+			if diff := cmp.Diff(tc.why, why); diff != "" {
+				t.Errorf("the pods are tallied (-want +got)\n%s", diff)
+			}
+			p, ok := r.Pod(tc.pod)
+			if got := fmt.Sprintf("%s %s %s", p.Verdict, p.Reason, p.Title); !ok || got != tc.verdict {
+				t.Errorf("%s is %q: %s", tc.pod, got, p.Message)
+			}
+			if p.Place != tc.place && tc.place != "" {
+				t.Errorf("the rule is at %s", p.Place)
+			}
+			for _, f := range tc.looked {
+				if !slices.Contains(p.Facts, f) {
+					t.Errorf("there is no %v among %v", f, p.Facts)
+				}
+			}
+			for _, brief := range r.Pods() {
+				if len(brief.Facts) > 0 {
+					t.Errorf("the list has the facts of %s", brief.Subject.Name)
+				}
+			}
+		})
+	}
+}
+
+func TestARuleThatChangedSinceIsNotPlaced(t *testing.T) {
+	e, err := engine.New(policies.Builtin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	w := testWorld(e, 2, 0, func(w *world) { w.strategy.Paused = true })
+	w.policies = "an earlier one"
+	decide(t.Context(), New(nil, nil, e, nil), w)
+	if a := newRound(w, e).Workload(); a.Verdict != explain.Held || a.Rule == "" || a.Place != "" || a.Title != "" {
+		t.Errorf("got %+v", a)
+	}
+}

@@ -1,0 +1,38 @@
+package cloneset
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/regatta-sh/regatta/controllers/explain"
+)
+
+// tallies count the pods by verdict, and those that are not where they should
+// be by what keeps them, the most first.
+func (r *round) tallies() (map[explain.Verdict]int, []explain.Tally) {
+	verdicts := map[explain.Verdict]int{}
+	at := map[string]int{}
+	var out []explain.Tally
+	for _, a := range r.Pods() {
+		verdicts[a.Verdict]++
+		if a.Verdict == explain.UpToDate {
+			continue
+		}
+		// One rule may hold each group of pods with a reason of its own, but
+		// where it holds pod by pod the reason is one.
+		key := fmt.Sprint(a.Verdict, a.Reason, a.Rule)
+		if i, ok := r.skips[a.Subject.Name]; ok {
+			key += fmt.Sprint(r.w.skipped[i].Hold.Where)
+		}
+		i, ok := at[key]
+		if !ok {
+			i = len(out)
+			at[key] = i
+			out = append(out, explain.Tally{Verdict: a.Verdict, Reason: a.Reason, Rule: a.Rule, Message: a.Message, Pod: a.Subject.Name})
+		}
+		out[i].Pods++
+	}
+	slices.SortStableFunc(out, func(a, b explain.Tally) int { return cmp.Compare(b.Pods, a.Pods) })
+	return verdicts, out
+}
