@@ -72,9 +72,14 @@ func Compute(q Question) Diff {
 	if toDelete > 0 || d.Down > 0 {
 		d.ReadyLimit = max(q.MaxUnavailable+(total-q.Replicas)-d.TotalUnavailable, 0)
 	}
-	if abs(oldDiff) <= abs(newDiff) {
+	switch {
+	case (oldDiff > 0) == (newDiff > 0) && oldDiff != 0 && newDiff != 0:
+		// Both revisions have too many pods, or too few: that is for scaling
+		// alone. CS-01 would move some of them from one to the other, and the
+		// scaling that follows move as many back.
+	case abs(oldDiff) <= abs(newDiff):
 		d.Update = oldDiff
-	} else {
+	default:
 		d.Update = -newDiff
 	}
 	if d.Update != 0 {

@@ -59,7 +59,10 @@ func Partition(v *intstr.IntOrString, replicas int) (int, error) {
 func scaled(percent float64, total int, roundUp bool) int {
 	exact := percent * float64(total) / 100
 	if roundUp {
-		return int(math.Ceil(exact))
+		exact = math.Ceil(exact)
+	} else {
+		exact = math.Floor(exact)
 	}
-	return int(math.Floor(exact))
+	// What an int cannot hold converts to anything, even to a negative number.
+	return int(min(max(exact, math.MinInt32), math.MaxInt32))
 }
