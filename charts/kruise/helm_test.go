@@ -1,38 +1,146 @@
 package chart_test
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/test/cluster/binaries"
 )
 
-// findHelm returns the Helm to test with: $HELM, or the pinned one, which is
-// built once into the cache of the local cluster if the machine has none.
-func findHelm(t *testing.T) string {
+// The release of Kubernetes to render for. Helm has one of its own only if its
+// build says so.
+const kubeVersion = "1.36.0"
+
+// helm runs Helm with this chart: $HELM, or the pinned one, which is built once
+// into the cache of the local cluster if the machine has none.
+func helm(t *testing.T, command string, args ...string) (string, error) {
 	t.Helper()
-	if path := os.Getenv("HELM"); path != "" {
-		return path
-	}
-	if testing.Short() {
-		path, err := exec.LookPath("helm")
+	path := os.Getenv("HELM")
+	if path == "" {
+		cache, err := binaries.CacheDir()
 		if err != nil {
-			t.Skip("building Helm takes minutes; -short leaves it out")
+			t.Fatal(err)
 		}
-		return path
+		paths, err := binaries.Ensure(t.Context(), cache, os.Stderr, "helm")
+		if err != nil {
+			t.Fatal(err)
+		}
+		path = paths["helm"]
 	}
-	cache, err := binaries.CacheDir()
+	run := exec.CommandContext(t.Context(), path, append([]string{command}, args...)...)
+	// Nothing of whoever runs the tests: no plugins, no cluster.
+	run.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "KUBECONFIG=/dev/null"}
+	stdout, stderr := &bytes.Buffer{}, &bytes.Buffer{}
+	run.Stdout, run.Stderr = stdout, stderr
+	err := run.Run()
 	if err != nil {
-		t.Fatal(err)
+		return stderr.String(), err
 	}
-	paths, err := binaries.Ensure(t.Context(), cache, os.Stderr, "helm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return paths["helm"]
+	return stdout.String(), nil
 }
 
-func TestHelmIsThere(t *testing.T) {
-	t.Log(findHelm(t))
+// A release is what the chart renders, decoded by the types of the API: a field
+// that does not exist fails the test.
+type release []client.Object
+
+// render renders the chart with some values.
+func render(t *testing.T, args ...string) release {
+	t.Helper()
+	output, err := helm(t, "template", append([]string{"kruise", ".", "--kube-version", kubeVersion}, args...)...)
+	if err != nil {
+		t.Fatalf("helm template %s: %v\n%s", strings.Join(args, " "), err, output)
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
+	var objects release
+	for document := range strings.SplitSeq(output, "\n---\n") {
+		if strings.TrimSpace(document) == "" {
+			continue
+		}
+		decoded, kind, err := decoder.Decode([]byte(document), nil, nil)
+		if err != nil {
+			t.Fatalf("decoding %v: %v\n%s", kind, err, document)
+		}
+		object, ok := decoded.(client.Object)
+		if !ok {
+			t.Fatalf("%v is not an object", kind)
+		}
+		objects = append(objects, object)
+	}
+	return objects
+}
+
+// has says whether there is an object of a type and a name.
+func has[T client.Object](r release, name string) bool {
+	for _, object := range r {
+		if typed, ok := object.(T); ok && typed.GetName() == name {
+			return true
+		}
+	}
+	return false
+}
+
+// get returns the object of a type and a name.
+func get[T client.Object](t *testing.T, r release, name string) T {
+	t.Helper()
+	var none T
+	for _, object := range r {
+		if typed, ok := object.(T); ok && typed.GetName() == name {
+			return typed
+		}
+	}
+	t.Fatalf("no %T %s", none, name)
+	return none
+}
+
+func all[T client.Object](r release) []T {
+	var found []T
+	for _, object := range r {
+		if typed, ok := object.(T); ok {
+			found = append(found, typed)
+		}
+	}
+	return found
+}
+
+func deployment(t *testing.T, r release) *appsv1.Deployment {
+	t.Helper()
+	return get[*appsv1.Deployment](t, r, "kruise-controller-manager")
+}
+
+func container(t *testing.T, r release) corev1.Container {
+	t.Helper()
+	return deployment(t, r).Spec.Template.Spec.Containers[0]
+}
+
+func mutating(t *testing.T, r release) *admissionv1.MutatingWebhookConfiguration {
+	t.Helper()
+	return get[*admissionv1.MutatingWebhookConfiguration](t, r, "kruise-mutating-webhook-configuration")
+}
+
+func validating(t *testing.T, r release) *admissionv1.ValidatingWebhookConfiguration {
+	t.Helper()
+	return get[*admissionv1.ValidatingWebhookConfiguration](t, r, "kruise-validating-webhook-configuration")
+}
+
+func crd(t *testing.T, r release, name string) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	return get[*apiextensionsv1.CustomResourceDefinition](t, r, name)
 }

@@ -16,8 +16,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "kruise.image" -}}
 {{- $repository := "" }}{{ $tag := "" }}
 {{- range . }}
-{{- $repository = $repository | default .repository }}
-{{- $tag = $tag | default .tag }}
+{{- $image := . | default dict }}
+{{- $repository = $repository | default $image.repository }}
+{{- $tag = $tag | default $image.tag }}
 {{- end }}
 {{- printf "%s%s%s" $repository (ternary "@" ":" (hasPrefix "sha256:" $tag)) $tag }}
 {{- end }}

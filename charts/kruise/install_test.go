@@ -1,0 +1,176 @@
+package chart_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+// An API server takes every object of the chart, and an upgrade keeps what the
+// manager wrote. There is no manager here, so what needs one fails.
+func TestInstallUpgradeUninstall(t *testing.T) {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		t.Skip("needs an API server: KUBEBUILDER_ASSETS=$(go run ./test/cluster bin)")
+	}
+	cluster := &envtest.Environment{}
+	config, err := cluster.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cluster.Stop() })
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, cluster.KubeConfig, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	api, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(command string, args ...string) string {
+		t.Helper()
+		output, err := helm(t, command, append(args, "--kubeconfig", kubeconfig)...)
+		if err != nil {
+			t.Fatalf("helm %s: %v\n%s", command, err, output)
+		}
+		return output
+	}
+
+	if notes := run("install", "kruise", "."); !strings.Contains(notes, "kubectl -n kruise-system rollout status deployment/kruise-controller-manager") {
+		t.Errorf("the notes are\n%s", notes)
+	}
+	written := certificates{secret: []byte("the key"), ca: config.CAData} // a CA has to be one
+	written.write(t, api)
+
+	// No manager answers: writes are refused, and the message says by which webhook.
+	err = api.Create(t.Context(), cloneSet("web"))
+	if err == nil || !strings.Contains(err.Error(), "mcloneset.kb.io") {
+		t.Errorf("creating a CloneSet without a manager: %v", err)
+	}
+
+	notes := run("upgrade", "kruise", ".", "--set", "webhookConfiguration.timeoutSeconds=5", "--set", `externalCerts.annotations.cert-manager\.io/inject-ca-from=a/b`)
+	if !strings.Contains(notes, "WARNING: externalCerts.annotations") {
+		t.Errorf("two set the CA, and the notes are\n%s", notes)
+	}
+	written.check(t, api)
+	run("upgrade", "kruise", ".", "--reset-values")
+	written.check(t, api)
+	run("rollback", "kruise", "1")
+	written.check(t, api)
+	if output := run("get", "manifest", "kruise"); strings.Contains(output, "tls.key") || strings.Contains(output, "caBundle") {
+		t.Error("the release has the certificate")
+	}
+	run("upgrade", "kruise", ".", "--force", "--set", `featureGates=ImagePullJobGate=true\,EnableExternalCerts=true,crds.managed=true,webhookConfiguration.url=https://localhost:9443`)
+
+	run("uninstall", "kruise", "--no-hooks")
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		err := api.Get(t.Context(), client.ObjectKey{Name: cloneSets}, &apiextensionsv1.CustomResourceDefinition{})
+		if apierrors.IsNotFound(err) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the CRD is still there: %v", err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+func cloneSet(name string) *unstructured.Unstructured {
+	labels := map[string]any{"app": name}
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet",
+		"spec": map[string]any{
+			"selector": map[string]any{"matchLabels": labels},
+			"template": map[string]any{"metadata": map[string]any{"labels": labels}},
+		},
+	}}
+	object.SetNamespace("default")
+	object.SetName(name)
+	return object
+}
+
+// certificates are what the manager writes.
+type certificates struct{ secret, ca []byte }
+
+type carriers struct {
+	secret     corev1.Secret
+	mutating   admissionv1.MutatingWebhookConfiguration
+	validating admissionv1.ValidatingWebhookConfiguration
+	crd        apiextensionsv1.CustomResourceDefinition
+}
+
+func read(t *testing.T, api client.Client) *carriers {
+	t.Helper()
+	c := &carriers{}
+	for _, object := range []struct {
+		into client.Object
+		key  client.ObjectKey
+	}{
+		{&c.secret, client.ObjectKey{Namespace: "kruise-system", Name: "kruise-webhook-certs"}},
+		{&c.mutating, client.ObjectKey{Name: "kruise-mutating-webhook-configuration"}},
+		{&c.validating, client.ObjectKey{Name: "kruise-validating-webhook-configuration"}},
+		{&c.crd, client.ObjectKey{Name: cloneSets}},
+	} {
+		if err := api.Get(t.Context(), object.key, object.into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+func (c certificates) write(t *testing.T, api client.Client) {
+	t.Helper()
+	at := read(t, api)
+	at.secret.Data = map[string][]byte{"tls.key": c.secret}
+	for i := range at.mutating.Webhooks {
+		at.mutating.Webhooks[i].ClientConfig.CABundle = c.ca
+	}
+	for i := range at.validating.Webhooks {
+		at.validating.Webhooks[i].ClientConfig.CABundle = c.ca
+	}
+	at.crd.Spec.Conversion.Webhook.ClientConfig.CABundle = c.ca
+	for _, object := range []client.Object{&at.secret, &at.mutating, &at.validating, &at.crd} {
+		if err := api.Update(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (c certificates) check(t *testing.T, api client.Client) {
+	t.Helper()
+	at := read(t, api)
+	if !bytes.Equal(at.secret.Data["tls.key"], c.secret) {
+		t.Error("the secret lost its key")
+	}
+	bundles := [][]byte{at.crd.Spec.Conversion.Webhook.ClientConfig.CABundle}
+	for _, w := range at.mutating.Webhooks {
+		bundles = append(bundles, w.ClientConfig.CABundle)
+	}
+	for _, w := range at.validating.Webhooks {
+		bundles = append(bundles, w.ClientConfig.CABundle)
+	}
+	for i, bundle := range bundles {
+		if !bytes.Equal(bundle, c.ca) {
+			t.Errorf("CA %d of %d is lost", i, len(bundles))
+		}
+	}
+}

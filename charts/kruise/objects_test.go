@@ -1,0 +1,239 @@
+package chart_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/regatta-sh/regatta/controllers/webhook/server"
+)
+
+// What `helm install` makes, by the names that documents and scripts know.
+func TestObjects(t *testing.T) {
+	var got []string
+	for _, object := range render(t) {
+		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s/%s", object.GetObjectKind().GroupVersionKind().Kind, object.GetNamespace(), object.GetName())))
+	}
+	slices.Sort(got)
+	want := []string{
+		"ClusterRole /aggregate-kruise-admin",
+		"ClusterRole /aggregate-kruise-edit",
+		"ClusterRole /aggregate-kruise-view",
+		"ClusterRole /kruise-certs-role",
+		"ClusterRole /kruise-helm-hook",
+		"ClusterRole /kruise-manager-role",
+		"ClusterRoleBinding /kruise-certs-rolebinding",
+		"ClusterRoleBinding /kruise-helm-hook",
+		"ClusterRoleBinding /kruise-manager-rolebinding",
+		"CustomResourceDefinition /clonesets.apps.kruise.io",
+		"CustomResourceDefinition /clusterpolicybundles.policy.kruise.io",
+		"Deployment kruise-system/kruise-controller-manager",
+		"Job kruise-system/kruise-finalizer",
+		"MutatingWebhookConfiguration /kruise-mutating-webhook-configuration",
+		"Namespace /kruise-system",
+		"PodDisruptionBudget kruise-system/kruise-controller-manager",
+		"Role kruise-system/kruise-decision-reader",
+		"Role kruise-system/kruise-leader-election-role",
+		"Role kruise-system/kruise-webhook-role",
+		"RoleBinding kruise-system/kruise-leader-election-rolebinding",
+		"RoleBinding kruise-system/kruise-webhook-rolebinding",
+		"RoleBinding kube-system/kruise-manager-auth-reader",
+		"Secret kruise-system/kruise-webhook-certs",
+		"Service kruise-system/kruise-controller-manager",
+		"Service kruise-system/kruise-webhook-service",
+		"ServiceAccount kruise-system/kruise-helm-hook",
+		"ServiceAccount kruise-system/kruise-manager",
+		"ValidatingWebhookConfiguration /kruise-validating-webhook-configuration",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestManager(t *testing.T) {
+	r := render(t)
+	d := deployment(t, r)
+	if got := get[*corev1.Namespace](t, r, "kruise-system").Labels["control-plane"]; got != "openkruise" {
+		t.Errorf("the namespace is labelled %q", got)
+	}
+	if *d.Spec.Replicas != 2 || d.Spec.MinReadySeconds != 3 || d.Spec.Template.Labels["control-plane"] != "controller-manager" {
+		t.Errorf("replicas %d, minReadySeconds %d, labels %v", *d.Spec.Replicas, d.Spec.MinReadySeconds, d.Spec.Template.Labels)
+	}
+	if u := d.Spec.Strategy.RollingUpdate; u.MaxUnavailable.String() != "0" || u.MaxSurge.String() != "100%" {
+		t.Errorf("the strategy is %v", u)
+	}
+	for key, value := range d.Spec.Selector.MatchLabels {
+		if d.Spec.Template.Labels[key] != value {
+			t.Errorf("the selector %s=%s matches no pod", key, value)
+		}
+	}
+	c := container(t, r)
+	for _, probe := range []struct {
+		of   *corev1.Probe
+		path string
+	}{{c.ReadinessProbe, "/readyz"}, {c.LivenessProbe, "/healthz"}, {c.StartupProbe, "/healthz"}} {
+		if probe.of.HTTPGet.Path != probe.path || probe.of.HTTPGet.Port.String() != "health" {
+			t.Errorf("a probe asks %v, want %s", probe.of.HTTPGet, probe.path)
+		}
+	}
+	if got := d.Spec.Template.Spec.TopologySpreadConstraints[0].TopologyKey; got != corev1.LabelTopologyZone {
+		t.Errorf("replicas are spread over %s", got)
+	}
+	names := map[string]int32{}
+	for _, port := range c.Ports {
+		names[port.Name] = port.ContainerPort
+	}
+	for name, want := range map[string]struct{ port, target int32 }{"kruise-webhook-service": {443, 9443}, "kruise-controller-manager": {8080, 8080}} {
+		service := get[*corev1.Service](t, r, name)
+		port := service.Spec.Ports[0]
+		if port.Port != want.port || names[port.TargetPort.StrVal] != want.target {
+			t.Errorf("%s leads %d to %s=%d, want %v", name, port.Port, port.TargetPort.StrVal, names[port.TargetPort.StrVal], want)
+		}
+		if !cmp.Equal(service.Spec.Selector, d.Spec.Selector.MatchLabels) {
+			t.Errorf("%s selects %v", name, service.Spec.Selector)
+		}
+	}
+}
+
+// Every pod of the chart is fit for a namespace that enforces the restricted
+// level of Pod Security.
+func TestPodsAreRestricted(t *testing.T) {
+	for _, pod := range pods(t, render(t)) {
+		if !ptr.Deref(pod.SecurityContext.RunAsNonRoot, false) || *pod.SecurityContext.RunAsUser != 65534 || pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+			t.Errorf("a pod has %v", pod.SecurityContext)
+		}
+		context := pod.Containers[0].SecurityContext
+		if ptr.Deref(context.AllowPrivilegeEscalation, true) || !ptr.Deref(context.ReadOnlyRootFilesystem, false) || !slices.Equal(context.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+			t.Errorf("a container has %v", context)
+		}
+		for _, volume := range pod.Volumes {
+			if volume.EmptyDir == nil {
+				t.Errorf("volume %s is no empty directory", volume.Name)
+			}
+		}
+	}
+}
+
+func TestWebhooks(t *testing.T) {
+	r := render(t)
+	type webhook struct {
+		Name, Path string
+		Operations []admissionv1.OperationType
+		Fail       admissionv1.FailurePolicyType
+		Timeout    int32
+	}
+	var got []webhook
+	add := func(name string, config admissionv1.WebhookClientConfig, rules []admissionv1.RuleWithOperations, fail *admissionv1.FailurePolicyType, timeout *int32, side *admissionv1.SideEffectClass, versions []string) {
+		if config.CABundle != nil || config.Service.Name != "kruise-webhook-service" || *config.Service.Port != 443 {
+			t.Errorf("%s calls %v", name, config)
+		}
+		if *side != admissionv1.SideEffectClassNone || !slices.Equal(versions, []string{"v1", "v1beta1"}) {
+			t.Errorf("%s has side effects %s and versions %v", name, *side, versions)
+		}
+		if rule := rules[0].Rule; len(rules) != 1 || !slices.Equal(rule.APIVersions, []string{"v1alpha1", "v1beta1"}) || !slices.Equal(rule.Resources, []string{"clonesets"}) {
+			t.Errorf("%s sees %v", name, rules)
+		}
+		got = append(got, webhook{name, *config.Service.Path, rules[0].Operations, *fail, *timeout})
+	}
+	for _, w := range mutating(t, r).Webhooks {
+		add(w.Name, w.ClientConfig, w.Rules, w.FailurePolicy, w.TimeoutSeconds, w.SideEffects, w.AdmissionReviewVersions)
+	}
+	for _, w := range validating(t, r).Webhooks {
+		add(w.Name, w.ClientConfig, w.Rules, w.FailurePolicy, w.TimeoutSeconds, w.SideEffects, w.AdmissionReviewVersions)
+	}
+	write := []admissionv1.OperationType{admissionv1.Create, admissionv1.Update}
+	want := []webhook{
+		{"mcloneset.kb.io", server.MutateCloneSetPath, write, admissionv1.Fail, 30},
+		{"vcloneset.kb.io", server.ValidateCloneSetPath, write, admissionv1.Fail, 30},
+		{"vcloneset-delete.kb.io", server.ValidateCloneSetPath, []admissionv1.OperationType{admissionv1.Delete}, admissionv1.Fail, 30},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if selector := validating(t, r).Webhooks[1].ObjectSelector; selector == nil || selector.MatchExpressions[0].Key != "policy.kruise.io/delete-protection" {
+		t.Error("the deletion of what is not protected goes through a webhook, too")
+	}
+}
+
+func TestWebhooksByURL(t *testing.T) {
+	for _, url := range []string{"https://localhost:9443", "https://localhost:9443/"} {
+		r := render(t, "--set", "webhookConfiguration.url="+url, "--set", "manager.replicas=0")
+		var configs []admissionv1.WebhookClientConfig
+		for _, w := range mutating(t, r).Webhooks {
+			configs = append(configs, w.ClientConfig)
+		}
+		for _, w := range validating(t, r).Webhooks {
+			configs = append(configs, w.ClientConfig)
+		}
+		for _, config := range configs {
+			if config.Service != nil || !strings.HasPrefix(*config.URL, "https://localhost:9443/") || strings.Contains(*config.URL, ":9443//") {
+				t.Errorf("a webhook is called at %v", config)
+			}
+		}
+		config := crd(t, r, cloneSets).Spec.Conversion.Webhook.ClientConfig
+		if config.Service != nil || *config.URL != "https://localhost:9443/convert" {
+			t.Errorf("conversion is called at %v", config)
+		}
+		if !slices.Contains(container(t, r).Env, corev1.EnvVar{Name: "WEBHOOK_HOST", Value: "localhost"}) {
+			t.Errorf("the environment is %v", container(t, r).Env)
+		}
+	}
+}
+
+func TestExternalCertificates(t *testing.T) {
+	const annotation, value = "cert-manager.io/inject-ca-from", "kruise-system/kruise-webhook-certs"
+	r := render(t, "--set", "featureGates=EnableExternalCerts=true", "--set-json", fmt.Sprintf("externalCerts.annotations={%q:%q}", annotation, value))
+	for name, annotations := range map[string]map[string]string{
+		"mutating": mutating(t, r).Annotations, "validating": validating(t, r).Annotations, "CRD": crd(t, r, cloneSets).Annotations,
+	} {
+		if annotations[annotation] != value {
+			t.Errorf("%s has %v", name, annotations)
+		}
+	}
+	if crd(t, r, cloneSets).Annotations["controller-gen.kubebuilder.io/version"] == "" {
+		t.Error("the annotations of the CRD itself are gone")
+	}
+	if len(crd(t, r, "clusterpolicybundles.policy.kruise.io").Annotations) != 1 {
+		t.Error("a CRD that does not convert has them, too")
+	}
+	if has[*corev1.Secret](r, "kruise-webhook-certs") || has[*rbacv1.ClusterRole](r, "kruise-certs-role") {
+		t.Error("the manager could make certificates still")
+	}
+	if rules := get[*rbacv1.Role](t, r, "kruise-webhook-role").Rules; len(rules) != 1 || !slices.Equal(rules[0].Verbs, []string{"get"}) {
+		t.Errorf("it may do %v with secrets", rules)
+	}
+}
+
+// The steps of the uninstall check come in the order in which each needs the
+// ones before.
+func TestUninstallCheck(t *testing.T) {
+	r := render(t)
+	var got []string
+	for _, object := range r {
+		annotations := object.GetAnnotations()
+		if annotations["helm.sh/hook"] == "" {
+			continue
+		}
+		if annotations["helm.sh/hook"] != "pre-delete" || annotations["helm.sh/hook-delete-policy"] != "before-hook-creation,hook-succeeded" {
+			t.Errorf("%s has %v", object.GetName(), annotations)
+		}
+		got = append(got, annotations["helm.sh/hook-weight"]+" "+object.GetObjectKind().GroupVersionKind().Kind+" "+object.GetName())
+	}
+	slices.Sort(got)
+	want := []string{"1 ClusterRole kruise-helm-hook", "2 ClusterRoleBinding kruise-helm-hook", "3 ServiceAccount kruise-helm-hook", "4 Job kruise-finalizer"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	job := get[*batchv1.Job](t, r, "kruise-finalizer")
+	if pod := job.Spec.Template.Spec; *job.Spec.BackoffLimit != 0 || pod.RestartPolicy != corev1.RestartPolicyNever || !slices.Equal(pod.Containers[0].Args, []string{"uninstall-check"}) {
+		t.Errorf("the job is %v", job.Spec)
+	}
+}

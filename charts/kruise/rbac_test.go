@@ -1,0 +1,135 @@
+package chart_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// roles are all of a release: the rules by whether they hold everywhere.
+func roles(r release) (cluster, namespaced map[string][]rbacv1.PolicyRule) {
+	cluster, namespaced = map[string][]rbacv1.PolicyRule{}, map[string][]rbacv1.PolicyRule{}
+	for _, role := range all[*rbacv1.ClusterRole](r) {
+		cluster[role.Name] = role.Rules
+	}
+	for _, role := range all[*rbacv1.Role](r) {
+		namespaced[role.Name] = role.Rules
+	}
+	return cluster, namespaced
+}
+
+func TestNobodyMayDoEverything(t *testing.T) {
+	for _, args := range [][]string{nil, {"--set", "installation.roleListGroups={*}"}, {"--set", "featureGates=EnableExternalCerts=true"}, {"--set", `featureGates=AllAlpha=true\,AllBeta=true`}} {
+		cluster, namespaced := roles(render(t, args...))
+		for _, set := range []map[string][]rbacv1.PolicyRule{cluster, namespaced} {
+			for name, rules := range set {
+				for _, rule := range rules {
+					if words := slices.Concat(rule.Verbs, rule.Resources, rule.APIGroups, rule.NonResourceURLs); slices.ContainsFunc(words, func(s string) bool { return strings.Contains(s, "*") }) {
+						t.Errorf("%s: %v", name, rule)
+					}
+				}
+			}
+		}
+		for name, rules := range cluster {
+			for _, rule := range rules {
+				for _, bad := range []string{"secrets", "configmaps", "serviceaccounts/token", "pods/exec", "roles", "clusterroles"} {
+					if slices.Contains(rule.Resources, bad) {
+						t.Errorf("%s may touch %s in every namespace", name, bad)
+					}
+				}
+			}
+		}
+	}
+}
+
+// What carries a CA is written by its name.
+func TestCertificatesAreWrittenByName(t *testing.T) {
+	r := render(t)
+	_, namespaced := roles(r)
+	rules := slices.Concat(get[*rbacv1.ClusterRole](t, r, "kruise-certs-role").Rules, namespaced["kruise-webhook-role"])
+	for _, rule := range rules {
+		for _, verb := range rule.Verbs {
+			if reads := verb == "list" || verb == "watch"; reads != (len(rule.ResourceNames) == 0) {
+				t.Errorf("%s of %v, names %v", verb, rule.Resources, rule.ResourceNames)
+			}
+		}
+	}
+}
+
+// marker is a +kubebuilder:rbac line of the code.
+var marker = regexp.MustCompile(`(?m)^// \+kubebuilder:rbac:groups=(\S*),resources=(\S*),verbs=(\S*)$`)
+
+// The code says what it needs beside what needs it; this compares.
+func TestTheManagerMayDoWhatTheCodeAsksFor(t *testing.T) {
+	r := render(t)
+	granted := slices.Concat(get[*rbacv1.ClusterRole](t, r, "kruise-manager-role").Rules, get[*rbacv1.ClusterRole](t, r, "kruise-certs-role").Rules)
+	_, namespaced := roles(r)
+	for _, rules := range namespaced {
+		granted = slices.Concat(granted, rules)
+	}
+	found := 0
+	err := filepath.WalkDir("../../controllers", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, match := range marker.FindAllStringSubmatch(string(source), -1) {
+			found++
+			for _, group := range strings.Split(match[1], ";") {
+				for _, resource := range strings.Split(match[2], ";") {
+					for _, verb := range strings.Split(match[3], ";") {
+						if !allowed(granted, strings.Trim(group, `"`), resource, verb) {
+							t.Errorf("%s needs %s of %s in group %s, which no role grants", path, verb, resource, group)
+						}
+					}
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil || found == 0 {
+		t.Errorf("%d markers: %v", found, err)
+	}
+}
+
+func allowed(rules []rbacv1.PolicyRule, group, resource, verb string) bool {
+	return slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool {
+		return slices.Contains(rule.APIGroups, group) && slices.Contains(rule.Resources, resource) && slices.Contains(rule.Verbs, verb)
+	})
+}
+
+// Every account that a binding names exists, and so does the role.
+func TestBindingsLead(t *testing.T) {
+	r := render(t)
+	accounts := map[string]bool{}
+	for _, object := range r {
+		if object.GetObjectKind().GroupVersionKind().Kind == "ServiceAccount" {
+			accounts[object.GetNamespace()+"/"+object.GetName()] = true
+		}
+	}
+	check := func(name string, ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
+		if ref.Kind == "ClusterRole" && !has[*rbacv1.ClusterRole](r, ref.Name) || ref.Kind == "Role" && !has[*rbacv1.Role](r, ref.Name) && ref.Name != "extension-apiserver-authentication-reader" {
+			t.Errorf("%s binds %v", name, ref)
+		}
+		for _, subject := range subjects {
+			if !accounts[subject.Namespace+"/"+subject.Name] {
+				t.Errorf("%s binds to %v", name, subject)
+			}
+		}
+	}
+	for _, binding := range all[*rbacv1.ClusterRoleBinding](r) {
+		check(binding.Name, binding.RoleRef, binding.Subjects)
+	}
+	for _, binding := range all[*rbacv1.RoleBinding](r) {
+		check(binding.Name, binding.RoleRef, binding.Subjects)
+	}
+}

@@ -1,0 +1,59 @@
+package chart_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// What is refused is refused before anything is installed, by a message that
+// names the value.
+func TestRefusedValues(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"a key that does not exist", []string{"--set", "featureGate=A=true"}, "additional properties 'featureGate' not allowed"},
+		{"a key below that does not exist", []string{"--set", "manager.replica=3"}, "at '/manager': additional properties 'replica' not allowed"},
+		{"a key of the node agent that does not exist", []string{"--set", "daemon.sockLocation=/run/k3s"}, "at '/daemon': additional properties 'sockLocation'"},
+		{"feature gates without values", []string{"--set", "featureGates=PodWebhook"}, "at '/featureGates'"},
+		{"feature gates whose comma was not escaped", []string{"--set", "featureGates=A=true,B=false"}, "additional properties 'B' not allowed"},
+		{"feature gates with other values", []string{"--set", "featureGates=PodWebhook=off"}, "at '/featureGates'"},
+		{"feature gates as a map", []string{"--set", "featureGates.PodWebhook=true"}, "at '/featureGates': got object, want string"},
+		{"a format of logs that does not exist", []string{"--set", "manager.loggingFormat=xml"}, "at '/manager/loggingFormat': value must be one of '', 'text', 'json'"},
+		{"a log level in words", []string{"--set", "manager.log.level=debug"}, "at '/manager/log/level'"},
+		{"a port out of range", []string{"--set", "manager.webhook.port=99999"}, "at '/manager/webhook/port'"},
+		{"a port out of range, as a string", []string{"--set-string", "manager.metrics.port=65536"}, "at '/manager/metrics/port'"},
+		{"two listeners on one port", []string{"--set", "manager.decisions.port=8080"}, "manager.metrics.port and manager.decisions.port are both 8080"},
+		{"replicas below zero", []string{"--set", "manager.replicas=-1"}, "at '/manager/replicas'"},
+		{"a period that is no duration", []string{"--set", "manager.resyncPeriod=often"}, "at '/manager/resyncPeriod'"},
+		{"a quantity that is none", []string{"--set", "manager.resources.limits.memory=512MB"}, "at '/manager/resources/limits/memory'"},
+		{"a switch that is a string", []string{"--set-string", "manager.hostNetwork=true"}, "at '/manager/hostNetwork': got string, want boolean"},
+		{"a pull secret as a string", []string{"--set", "imagePullSecrets[0]=registry"}, "at '/imagePullSecrets/0'"},
+		{"true for pull secrets", []string{"--set", "imagePullSecrets=true"}, "at '/imagePullSecrets'"},
+		{"a tag that YAML reads as a number", []string{"--set", "manager.image.tag=20260101"}, "at '/manager/image/tag': got number, want string"},
+		{"tolerations that are no list", []string{"--set", "manager.tolerations.operator=Exists"}, "at '/manager/tolerations': got object, want array"},
+		{"a selector with values that are no strings", []string{"--set", "manager.nodeSelector.gpu=true"}, "at '/manager/nodeSelector/gpu': got boolean, want string"},
+		{"pod affinity where node affinity goes", []string{"--set", "manager.nodeAffinity.podAffinity.x=1"}, "at '/manager/nodeAffinity'"},
+		{"a timeout that the API server refuses", []string{"--set", "webhookConfiguration.timeoutSeconds=31"}, "at '/webhookConfiguration/timeoutSeconds'"},
+		{"a failure policy that does not exist", []string{"--set", "webhookConfiguration.failurePolicy.pods=Never"}, "at '/webhookConfiguration/failurePolicy/pods': value must be one of 'Ignore', 'Fail'"},
+		{"a URL without TLS", []string{"--set", "webhookConfiguration.url=http://localhost:9443"}, "at '/webhookConfiguration/url'"},
+		{"a namespace that is no name", []string{"--set", "installation.namespace=Kruise_System"}, "at '/installation/namespace'"},
+		{"annotations as a string", []string{"--set", "externalCerts.annotations=x"}, "at '/externalCerts/annotations'"},
+		{"a socket directory that is relative", []string{"--set", "daemon.socketLocation=run/k3s"}, "at '/daemon/socketLocation'"},
+		{"a credential provider that is neither on nor off", []string{"--set", "daemon.credentialProvider.enable=yes"}, "at '/daemon/credentialProvider/enable'"},
+		{"a section that is needed, emptied", []string{"--set", "webhookConfiguration=null"}, "missing property 'webhookConfiguration'"},
+		{"a Kubernetes that is too old", []string{"--kube-version", "1.29.0"}, "chart requires kubeVersion: >= 1.30.0-0"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			output, err := helm(t, "template", append([]string{"kruise", ".", "--kube-version", kubeVersion}, tc.args...)...)
+			if err == nil {
+				t.Fatal("it rendered")
+			}
+			if !strings.Contains(output, tc.want) {
+				t.Errorf("the message is\n%s\nwant it to say\n%s", output, tc.want)
+			}
+		})
+	}
+}
