@@ -129,6 +129,7 @@ func (w *world) recount() {
 }
 
 func (r *Reconciler) ownedPods(ctx context.Context, w *world) ([]*corev1.Pod, error) {
+	mark := r.overlay.Mark()
 	list := &corev1.PodList{}
 	if err := r.client.List(ctx, list, client.InNamespace(w.set.Namespace), client.MatchingFields{OwnerIndex: string(w.set.UID)}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing pods: %w", err)
@@ -137,7 +138,7 @@ func (r *Reconciler) ownedPods(ctx context.Context, w *world) ([]*corev1.Pod, er
 	for i := range list.Items {
 		pods[i] = &list.Items[i]
 	}
-	out, late := r.overlay.Apply(w.set.UID, pods, r.timeout)
+	out, late := r.overlay.Apply(w.set.UID, mark, pods, r.timeout)
 	if len(late) == 0 {
 		return out, nil
 	}

@@ -100,7 +100,13 @@ func (h *podEvents) enqueue(o client.Object, q queue) {
 }
 
 func (h *podEvents) Create(_ context.Context, e event.CreateEvent, q queue) { h.enqueue(e.Object, q) }
-func (h *podEvents) Delete(_ context.Context, e event.DeleteEvent, q queue) { h.enqueue(e.Object, q) }
+func (h *podEvents) Delete(_ context.Context, e event.DeleteEvent, q queue) {
+	if ref := metav1.GetControllerOfNoCopy(e.Object); ref != nil {
+		h.r.overlay.Ended(ref.UID, e.Object.GetUID())
+	}
+	h.enqueue(e.Object, q)
+}
+
 func (h *podEvents) Generic(_ context.Context, e event.GenericEvent, q queue) {
 	h.enqueue(e.Object, q)
 }

@@ -13,12 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
+// Mark is a moment in the life of an Overlay.
+type Mark uint64
+
 type entry struct {
 	pod     *corev1.Pod // as written; with a deletionTimestamp when deleted
 	deleted bool
-	// known is true once the cache has shown the pod: when it is missing then,
-	// it is gone.
-	known bool
+	// known is when the cache had shown the pod, 0 before: a list that was made
+	// after that and does not have it says that it is gone.
+	known Mark
 	since time.Time
 }
 
@@ -26,30 +29,45 @@ type entry struct {
 type Overlay struct {
 	mu     sync.Mutex
 	now    func() time.Time
+	clock  Mark
 	owners map[types.UID]map[types.UID]*entry
+	ended  tombs
 }
 
 // New makes an empty Overlay.
 func New(now func() time.Time) *Overlay {
-	return &Overlay{now: now, owners: map[types.UID]map[types.UID]*entry{}}
+	return &Overlay{now: now, clock: 1, owners: map[types.UID]map[types.UID]*entry{}, ended: newTombs(now())}
+}
+
+// Mark is taken before pods are listed from the cache. What the cache shows
+// while they are listed may or may not be in the list.
+func (o *Overlay) Mark() Mark {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.clock++
+	return o.clock
 }
 
 func (o *Overlay) put(owner types.UID, e *entry) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.ended.has(e.pod.UID) { // our answer was slower than the whole life of the pod
+		return
+	}
 	pods := o.owners[owner]
 	if pods == nil {
 		pods = map[types.UID]*entry{}
 		o.owners[owner] = pods
 	}
-	if old := pods[e.pod.UID]; old != nil {
-		e.known = e.known || old.known
+	old := pods[e.pod.UID]
+	if old != nil {
 		if old.deleted && !e.deleted {
 			return // a delete is not undone by a write that came in late
 		}
 		if !e.deleted && newer(old.pod, e.pod) {
 			return
 		}
+		e.known = old.known // a pod of our own may be written again before the cache shows it
 	}
 	pods[e.pod.UID] = e
 }
@@ -61,7 +79,7 @@ func (o *Overlay) Created(owner types.UID, pod *corev1.Pod) {
 
 // Patched notes a pod as the API server returned it.
 func (o *Overlay) Patched(owner types.UID, pod *corev1.Pod) {
-	o.put(owner, &entry{pod: pod, since: o.now(), known: true})
+	o.put(owner, &entry{pod: pod, since: o.now(), known: o.Mark()})
 }
 
 // Deleted notes that the deletion of a pod was accepted.
@@ -71,16 +89,24 @@ func (o *Overlay) Deleted(owner types.UID, pod *corev1.Pod) {
 		now := metav1.NewTime(o.now())
 		pod.DeletionTimestamp = &now
 	}
-	o.put(owner, &entry{pod: pod, since: o.now(), known: true, deleted: true})
+	o.put(owner, &entry{pod: pod, since: o.now(), known: o.Mark(), deleted: true})
 }
 
-// Observe notes that the cache has shown a pod, or its end.
+// Observe notes that the cache has shown a pod.
 func (o *Overlay) Observe(owner, pod types.UID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if e := o.owners[owner][pod]; e != nil {
-		e.known = true
+	if e := o.owners[owner][pod]; e != nil && e.known == 0 {
+		e.known = o.clock
 	}
+}
+
+// Ended notes that the cache has shown the end of a pod.
+func (o *Overlay) Ended(owner, pod types.UID) {
+	o.Observe(owner, pod)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ended.add(pod, o.now())
 }
 
 // Forget drops all of an owner that is gone.
@@ -90,10 +116,11 @@ func (o *Overlay) Forget(owner types.UID) {
 	delete(o.owners, owner)
 }
 
-// Apply lays the writes over the cache's pods, in place, and appends those it
-// does not show yet. late has pods whose write the cache should have shown by
-// now: the caller reads them from the API server and tells the outcome.
-func (o *Overlay) Apply(owner types.UID, pods []*corev1.Pod, deadline time.Duration) (out, late []*corev1.Pod) {
+// Apply lays the writes over the cache's pods, which were listed after the mark
+// was taken, in place, and appends those it does not show yet. late has pods
+// whose write the cache should have shown by now: the caller reads them from
+// the API server and tells the outcome.
+func (o *Overlay) Apply(owner types.UID, mark Mark, pods []*corev1.Pod, deadline time.Duration) (out, late []*corev1.Pod) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	entries := o.owners[owner]
@@ -115,7 +142,7 @@ func (o *Overlay) Apply(owner types.UID, pods []*corev1.Pod, deadline time.Durat
 	}
 	for uid, e := range entries {
 		if !shown[uid] {
-			if e.known {
+			if e.known != 0 && e.known < mark {
 				delete(entries, uid)
 				continue
 			}
