@@ -1,0 +1,70 @@
+# make demo and make test do everything; help lists the rest.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+GO ?= go
+export CGO_ENABLED ?= 1
+
+.PHONY: help
+help: ## Show this list
+	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
+
+##@ Use
+
+.PHONY: demo
+demo: ## Start a local Kubernetes, install Regatta and show it at work (real nodes for root, else simulated; DEMO_ARGS="--simulated 6")
+	$(GO) run ./test/demo $(DEMO_ARGS)
+
+.PHONY: demo-down
+demo-down: ## Remove what demo started
+	$(GO) run ./test/demo down
+
+.PHONY: build
+build: ## Build the manager and the command line into bin/
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/kruise-manager ./controllers/cmd/manager
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/regatta ./engine/cmd/regatta
+
+##@ Test
+
+.PHONY: test
+test: verify test-unit test-e2e ## All that CI runs
+
+.PHONY: test-unit
+test-unit: tools ## Unit, property and API-server tests, with the race detector and coverage
+	KUBEBUILDER_ASSETS="$$($(GO) run ./test/cluster bin --control-plane)" HELM="$$($(GO) run ./test/cluster bin)/helm" \
+	  $(GO) test -race -timeout 20m -coverprofile=cover.out ./engine/... ./policies/... ./controllers/... ./charts/... ./test/cluster/... ./test/install/... ./test/perf/... ./test/faults/...
+	@$(GO) tool cover -func=cover.out | tail -1
+
+.PHONY: test-e2e
+test-e2e: ## End-to-end tests on a local Kubernetes (or that of KUBECONFIG with E2E_ARGS)
+	$(GO) test -timeout 40m -count=1 ./test/e2e/... $(E2E_ARGS)
+
+.PHONY: bench
+bench: ## Benchmarks of decisions against hand-written Go
+	$(GO) test -run '^$$' -bench . -benchmem ./engine/... ./policies/... ./controllers/...
+
+.PHONY: perf
+perf: ## Time create, in-place, recreate and delete of 1,000 simulated pods (PERF_ARGS="--pods 200")
+	$(GO) run ./test/perf $(PERF_ARGS)
+
+.PHONY: tools
+tools: ## Build kubectl, helm and the programs of a local Kubernetes into the cache
+	$(GO) run ./test/cluster bin >/dev/null
+
+##@ Generate
+
+.PHONY: generate
+generate: ## Write everything that is generated
+	$(GO) tool controller-gen object paths=./controllers/api/...
+	$(GO) tool controller-gen crd paths=./controllers/api/... output:crd:artifacts:config=charts/kruise/files/crds
+	$(GO) run ./engine/cmd/schemas
+	$(GO) generate ./policies
+
+.PHONY: verify
+verify: ## Fail when something is not formatted, does not vet or is generated stale
+	@out="$$(gofmt -l $$(git ls-files '*.go'))"; if [ -n "$$out" ]; then echo "not formatted: $$out"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) mod verify >/dev/null
+	@before="$$(git status --porcelain -- controllers/api charts/kruise/files policies; git diff -- controllers/api charts/kruise/files policies | sha256sum)"; \
+	$(MAKE) --no-print-directory generate >/dev/null; \
+	after="$$(git status --porcelain -- controllers/api charts/kruise/files policies; git diff -- controllers/api charts/kruise/files policies | sha256sum)"; \
+	if [ "$$before" != "$$after" ]; then echo "generated files are stale; run make generate"; git status --short -- controllers/api charts/kruise/files policies; exit 1; fi

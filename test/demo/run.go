@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/regatta-sh/regatta/test/cluster/local"
+	"github.com/regatta-sh/regatta/test/install"
+)
+
+type options struct {
+	name            string
+	real, simulated int
+	kubeconfig      string
+	image           string
+}
+
+// run brings everything up and plays the show. It leaves the cluster as it is
+// at the end, for the user to go on with.
+func run(ctx context.Context, o options) error {
+	started := time.Now()
+	root, err := install.Root()
+	if err != nil {
+		return err
+	}
+	title("Building Regatta")
+	programs, err := install.Build(ctx, root, filepath.Join(root, "bin"), os.Stdout)
+	if err != nil {
+		return err
+	}
+	in := install.Options{Root: root, Programs: programs, Kubeconfig: o.kubeconfig, Image: o.image, Out: os.Stdout}
+	if o.kubeconfig == "" {
+		if in.Cluster, err = bringUp(ctx, o); err != nil {
+			return err
+		}
+	} else if in.Tools, err = toolsOnPath(); err != nil {
+		return err
+	}
+	title("Installing the chart: helm install kruise charts/kruise")
+	installed, err := install.Install(ctx, in)
+	if err != nil {
+		return err
+	}
+	s := &show{ctx: ctx, root: root, env: installed.Env(programs), endpoint: installed.Endpoint}
+	if err := s.play(); err != nil {
+		return err
+	}
+	s.finish(o, installed, time.Since(started))
+	return nil
+}
+
+func bringUp(ctx context.Context, o options) (*local.Cluster, error) {
+	if o.real == 0 && o.simulated == 0 {
+		if os.Geteuid() == 0 {
+			o.real = 3
+		} else {
+			o.simulated = 6
+		}
+	}
+	title(fmt.Sprintf("Starting Kubernetes (%d real and %d simulated nodes)", o.real, o.simulated))
+	return local.Up(ctx, local.Options{Name: o.name, Real: o.real, Simulated: o.simulated, Out: os.Stdout})
+}

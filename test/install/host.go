@@ -1,0 +1,105 @@
+package install
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/regatta-sh/regatta/test/cluster/local"
+	"github.com/regatta-sh/regatta/test/cluster/process"
+)
+
+// host is a manager that runs on this machine, beside a cluster that cannot run
+// pods. The API server reaches its webhooks at a URL.
+type host struct {
+	cluster *local.Cluster
+	program string
+	config  string // kubeconfig
+	ports   map[string]int
+}
+
+// managerUser is whose writes the audit log shows as the manager's.
+const managerUser = "kruise-manager"
+
+func newHost(o Options) (*host, error) {
+	config, err := o.Cluster.Kubeconfig(managerUser)
+	if err != nil {
+		return nil, err
+	}
+	h := &host{cluster: o.Cluster, program: o.Programs["kruise-manager"], config: config, ports: map[string]int{}}
+	for _, what := range []string{"webhook", "metrics", "health", "decisions", "pprof"} {
+		if h.ports[what], err = freePort(); err != nil {
+			return nil, err
+		}
+	}
+	return h, nil
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("finding a free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+func (h *host) endpoint() string { return fmt.Sprintf("https://localhost:%d", h.ports["decisions"]) }
+
+func (h *host) values() []string {
+	return []string{
+		"--set", "manager.replicas=0",
+		"--set", fmt.Sprintf("webhookConfiguration.url=https://localhost:%d", h.ports["webhook"]),
+	}
+}
+
+// start starts the manager for as long as the cluster lives: taking the cluster
+// down ends it. It waits for the chart by being started again until it finds
+// what it needs, as a pod would be.
+func (h *host) start() error {
+	dir := h.cluster.State.Dir
+	certs := filepath.Join(dir, "manager-certs")
+	script := fmt.Sprintf(`
+export KUBECONFIG=%s WEBHOOK_PORT=%d WEBHOOK_CERT_DIR=%s WEBHOOK_HOST=localhost POD_NAMESPACE=kruise-system
+while :; do
+  %s --metrics-addr=127.0.0.1:%d --health-probe-addr=127.0.0.1:%d --decisions-addr=127.0.0.1:%d --pprof-addr=127.0.0.1:%d --v=1 %s
+  sleep 1
+done`, h.config, h.ports["webhook"], certs, h.program, h.ports["metrics"], h.ports["health"], h.ports["decisions"], h.ports["pprof"], os.Getenv("REGATTA_MANAGER_ARGS"))
+	_, err := process.Start(dir, process.Spec{
+		Name: "kruise-manager", Path: "/bin/sh", Args: []string{"-c", script}, Log: filepath.Join(dir, "logs", "kruise-manager.log"),
+	})
+	if err != nil {
+		return fmt.Errorf("starting the manager: %w", err)
+	}
+	return os.WriteFile(filepath.Join(dir, "manager-health"), []byte(fmt.Sprintf("http://127.0.0.1:%d/readyz", h.ports["health"])), 0o600)
+}
+
+// waitReady waits until the manager on this machine says it is ready.
+func waitReady(ctx context.Context, _ Installed, o Options) error {
+	raw, err := os.ReadFile(filepath.Join(o.Cluster.State.Dir, "manager-health"))
+	if err != nil {
+		return fmt.Errorf("finding the manager: %w", err)
+	}
+	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}}
+	for end := time.Now().Add(2 * time.Minute); ; {
+		if resp, err := client.Get(string(raw)); err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("waiting for the manager: it is not ready after 2 minutes; see %s/logs/kruise-manager.log", o.Cluster.State.Dir)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/regatta-sh/regatta/test/cluster/binaries"
+	"github.com/regatta-sh/regatta/test/cluster/images"
+	"github.com/regatta-sh/regatta/test/cluster/local"
+)
+
+// Image is what the chart runs unless told otherwise.
+const Image = "openkruise/kruise-manager"
+
+// Options say where Regatta goes.
+type Options struct {
+	Root     string
+	Programs map[string]string // of Build
+	// Cluster is a local cluster, nil for another one, which Kubeconfig and
+	// Tools (a folder with kubectl and helm) tell then.
+	Cluster    *local.Cluster
+	Kubeconfig string
+	Tools      string
+	// Image and its tag, for a cluster that is not ours: it has to be there.
+	Image string
+	// Values are more arguments for helm, such as --set.
+	Values []string
+	Out    io.Writer
+}
+
+// Installed is Regatta on a cluster.
+type Installed struct {
+	Kubeconfig string
+	Tools      string
+	// Endpoint is where a manager outside of the cluster explains decisions;
+	// empty for one inside.
+	Endpoint string
+}
+
+// Env is the environment that makes kubectl, helm and regatta use the cluster.
+func (i Installed) Env(programs map[string]string) []string {
+	path := i.Tools + ":" + filepath.Dir(programs["regatta"]) + ":" + os.Getenv("PATH")
+	return append(os.Environ(), "KUBECONFIG="+i.Kubeconfig, "PATH="+path)
+}
+
+// Install runs helm and waits until the manager is ready. On a cluster whose
+// nodes are all simulated no pod runs, so the manager runs on this machine.
+func Install(ctx context.Context, o Options) (Installed, error) {
+	i := Installed{Kubeconfig: o.Kubeconfig, Tools: o.Tools}
+	values := o.Values
+	if o.Cluster != nil {
+		i.Kubeconfig = o.Cluster.State.Kubeconfig()
+	}
+	if i.Tools == "" {
+		var err error
+		if i.Tools, err = Tools(ctx, o.Out); err != nil {
+			return i, err
+		}
+	}
+	host := o.Cluster != nil && o.Cluster.State.Real == 0
+	switch {
+	case host:
+		h, err := newHost(o)
+		if err != nil {
+			return i, err
+		}
+		i.Endpoint = h.endpoint()
+		values = append(values, h.values()...)
+		if err := h.start(); err != nil {
+			return i, err
+		}
+	case o.Cluster != nil:
+		tag, err := chartVersion(o.Root)
+		if err != nil {
+			return i, err
+		}
+		if _, err := o.Cluster.Load(ctx, Image+":"+tag, []string{o.Programs["kruise-manager"]}, images.Options{User: "65534"}); err != nil {
+			return i, err
+		}
+		values = append(values, "--set", "manager.resources.limits.cpu=2")
+	case o.Image != "":
+		repository, tag, _ := strings.Cut(o.Image, ":")
+		values = append(values, "--set", "manager.image.repository="+repository, "--set", "manager.image.tag="+tag)
+	}
+	args := append([]string{"upgrade", "--install", "kruise", filepath.Join(o.Root, "charts", "kruise"), "--wait", "--timeout", "3m"}, values...)
+	if err := i.run(ctx, o, "helm", args...); err != nil {
+		return i, err
+	}
+	if host {
+		return i, waitReady(ctx, i, o)
+	}
+	return i, i.run(ctx, o, "kubectl", "-n", "kruise-system", "rollout", "status", "deployment/kruise-controller-manager", "--timeout=3m")
+}
+
+// Tools is a folder with kubectl and helm, which are built if need be.
+func Tools(ctx context.Context, out io.Writer) (string, error) {
+	cache, err := binaries.CacheDir()
+	if err != nil {
+		return "", err
+	}
+	paths, err := binaries.Ensure(ctx, cache, out, "kubectl", "helm")
+	if err != nil {
+		return "", err
+	}
+	return binaries.Link(cache, paths)
+}
+
+func (i Installed) run(ctx context.Context, o Options, name string, args ...string) error {
+	command := exec.CommandContext(ctx, filepath.Join(i.Tools, name), args...)
+	command.Env = i.Env(o.Programs)
+	command.Dir = o.Root
+	text, err := command.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("running %s %s: %w\n%s", name, strings.Join(args, " "), err, text)
+	}
+	return nil
+}
+
+// chartVersion is the tag that the chart uses by default.
+func chartVersion(root string) (string, error) {
+	raw, err := os.ReadFile(filepath.Join(root, "charts", "kruise", "Chart.yaml"))
+	if err != nil {
+		return "", fmt.Errorf("reading the chart: %w", err)
+	}
+	for _, line := range strings.Split(string(raw), "\n") {
+		if v, ok := strings.CutPrefix(line, "appVersion:"); ok {
+			return strings.Trim(strings.TrimSpace(v), `"`), nil
+		}
+	}
+	return "", fmt.Errorf("reading the chart: it has no appVersion")
+}
