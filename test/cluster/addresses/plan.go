@@ -71,9 +71,6 @@ func (p Plan) RealPods() netip.Prefix { return p.prefix(128, 17) }
 // NodePods is the range of pods on real node n, counted from 1.
 func (p Plan) NodePods(n int) netip.Prefix { return p.prefix(uint8(128+n), 24) }
 
-// NodeGateway is the address of real node n in its own pods' network.
-func (p Plan) NodeGateway(n int) netip.Addr { return p.address(uint8(128+n), 1) }
-
 // Choose returns a plan that overlaps none of the prefixes in use.
 func Choose(inUse []netip.Prefix) (Plan, error) {
 	// From 88 on: the low numbers are where container engines and VPNs settle.
