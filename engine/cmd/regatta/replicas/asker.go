@@ -1,0 +1,132 @@
+// Package replicas asks every replica of the manager why something was decided,
+// and takes the newest answer. Only the one that leads decides, but which it is
+// may change at any time, and a lease would tell that late: so all are asked.
+//
+// Nothing is created in the cluster for it, and no answer passes through etcd:
+// the question goes through a port-forward into the pod, and the answer comes
+// back the same way.
+package replicas
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/regatta-sh/regatta/controllers/explain"
+)
+
+// Question is what is asked.
+type Question struct {
+	Kind, Namespace, Name string
+	// Pods asks for the answers of all pods of a workload as well.
+	Pods bool
+}
+
+// Asker asks replicas. It keeps the ways to them open until it is closed.
+type Asker struct {
+	client  kubernetes.Interface
+	config  *rest.Config
+	flags   Flags
+	timeout time.Duration
+	now     func() time.Time
+
+	mu     sync.Mutex
+	known  map[string]*replica
+	listed time.Time
+	trust  *authority
+}
+
+// timeout is how long a replica may take where the configuration does not say.
+const timeout = 10 * time.Second
+
+// relist is how long the list of replicas is taken to be right.
+const relist = 10 * time.Second
+
+// New makes an Asker that uses the credentials of a configuration.
+func New(config *rest.Config, flags Flags) (*Asker, error) {
+	if config.Impersonate.UserName != "" || config.Impersonate.UID != "" || len(config.Impersonate.Groups) > 0 {
+		// A manager would answer the one who impersonates, and so mislead.
+		return nil, errors.New("asking as somebody else (--as) is not possible: a manager knows only whose credentials it is shown")
+	}
+	for _, e := range flags.Endpoints {
+		if _, err := parseEndpoint(e); err != nil {
+			return nil, err
+		}
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	a := &Asker{client: client, config: config, flags: flags, timeout: timeout, now: time.Now, known: map[string]*replica{}}
+	if config.Timeout > 0 {
+		a.timeout = config.Timeout
+	}
+	return a, nil
+}
+
+// Close closes the ways to the replicas.
+func (a *Asker) Close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for key, r := range a.known {
+		r.close()
+		delete(a.known, key)
+	}
+}
+
+// Ask asks all replicas at once and gives the newest answer. Warnings are of
+// replicas that did not answer while others did.
+func (a *Asker) Ask(ctx context.Context, q Question) (reply explain.Reply, warnings []error, err error) {
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	asked, err := a.replicas(ctx)
+	if err != nil {
+		return explain.Reply{}, nil, err
+	}
+	replies := make([]explain.Reply, len(asked))
+	errs := make([]error, len(asked))
+	var all sync.WaitGroup
+	for i, r := range asked {
+		all.Go(func() { replies[i], errs[i] = r.ask(ctx, q) })
+	}
+	all.Wait()
+	return a.newest(q, asked, replies, errs)
+}
+
+func (a *Asker) newest(q Question, asked []*replica, replies []explain.Reply, errs []error) (explain.Reply, []error, error) {
+	best := -1
+	silent := 0
+	var refused, failed []error
+	for i, err := range errs {
+		var no *RefusedError
+		switch {
+		case err == nil && (best < 0 || replies[i].Answer.Decided.After(replies[best].Answer.Decided)):
+			best = i
+		case errors.Is(err, errUndecided):
+			silent++
+		case errors.As(err, &no):
+			refused = append(refused, err)
+		case err != nil:
+			failed = append(failed, fmt.Errorf("asking %s: %w", asked[i].name, err))
+		}
+	}
+	if len(failed) > 0 {
+		a.mu.Lock()
+		a.listed = time.Time{} // one of them may be gone
+		a.mu.Unlock()
+	}
+	switch {
+	case best >= 0:
+		return replies[best], append(failed, refused...), nil
+	case len(refused) > 0:
+		return explain.Reply{}, failed, refused[0] // the others say the same
+	case silent > 0:
+		return explain.Reply{}, failed, &UndecidedError{Question: q, Replicas: silent}
+	}
+	return explain.Reply{}, nil, errors.Join(failed...)
+}

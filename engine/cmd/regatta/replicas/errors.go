@@ -1,0 +1,61 @@
+package replicas
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// errUndecided is the answer of a replica that does not lead, or has not got to
+// the object yet.
+var errUndecided = errors.New("this replica has decided nothing about it")
+
+// UndecidedError says that replicas answered, and none has decided anything.
+type UndecidedError struct {
+	Question Question
+	Replicas int
+}
+
+func (e *UndecidedError) Error() string {
+	return fmt.Sprintf("no manager has decided anything about %s %s/%s (%d asked)", e.Question.Kind, e.Question.Namespace, e.Question.Name, e.Replicas)
+}
+
+// RefusedError says that whoever asks may not, and what they need.
+type RefusedError struct {
+	Replica string
+	Code    int
+	Message string
+}
+
+func (e *RefusedError) Error() string {
+	if e.Code == http.StatusUnauthorized {
+		return fmt.Sprintf("%s does not know you: %s. It takes the bearer tokens and the client certificates that the API server takes; if yours have expired, log in again", e.Replica, e.Message)
+	}
+	return fmt.Sprintf("%s refuses: %s. Why something was decided is told to those who may get the object itself", e.Replica, strings.TrimSuffix(strings.TrimSpace(e.Message), ":"))
+}
+
+// ForbiddenError says that the API server does not let them through to the
+// managers.
+type ForbiddenError struct {
+	Namespace string
+	Err       error
+}
+
+func (e *ForbiddenError) Error() string {
+	return fmt.Sprintf(`%v
+The Role kruise-decision-reader in namespace %s allows it. Somebody who administers the cluster may give it to you:
+  kubectl -n %[2]s create rolebinding decision-readers --role=kruise-decision-reader --user=YOU`, e.Err, e.Namespace)
+}
+
+func (e *ForbiddenError) Unwrap() error { return e.Err }
+
+// forbidden tells what is needed where the API server says no.
+func forbidden(namespace string, err error) error {
+	if apierrors.IsForbidden(err) {
+		return &ForbiddenError{namespace, err}
+	}
+	return err
+}

@@ -1,0 +1,34 @@
+package replicas
+
+import (
+	"fmt"
+	"net/url"
+
+	"github.com/spf13/pflag"
+)
+
+// Flags say where the managers are.
+type Flags struct {
+	// Namespace is where their pods are.
+	Namespace string
+	// Endpoints are asked in place of pods: managers that run elsewhere.
+	Endpoints []string
+	// Insecure takes any certificate of an endpoint.
+	Insecure bool
+}
+
+// AddFlags adds the flags.
+func (f *Flags) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&f.Namespace, "manager-namespace", "kruise-system", "namespace of the pods of the manager")
+	fs.StringArrayVar(&f.Endpoints, "endpoint", nil, "ask the manager at this URL, such as https://localhost:8443, and not the pods; may be repeated")
+	fs.BoolVar(&f.Insecure, "insecure-skip-tls-verify", false, "do not check the certificate of an --endpoint, which is shown your credentials; that of the API server is always checked as kubeconfig says")
+}
+
+// parseEndpoint takes nothing but HTTPS: credentials are sent there.
+func parseEndpoint(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" || u.Host == "" || (u.Path != "" && u.Path != "/") || u.User != nil || u.RawQuery != "" {
+		return nil, fmt.Errorf("--endpoint is %q, want https://HOST:PORT", text)
+	}
+	return u, nil
+}

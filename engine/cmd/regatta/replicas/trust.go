@@ -1,0 +1,99 @@
+package replicas
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// webhooks is the object that tells the API server which certificates the
+// manager has. Decisions are served with the same.
+const webhooks = "kruise-validating-webhook-configuration"
+
+// authority is the CA that signed the certificate of the managers, and the name
+// in it. Without a pool it is not known.
+type authority struct {
+	pool *x509.CertPool
+	name string
+}
+
+// findAuthority reads the CA from where the API server has it from. Many people
+// may not read that; it is no error that they cannot.
+func findAuthority(ctx context.Context, client kubernetes.Interface) authority {
+	found := authority{}
+	config, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, webhooks, metav1.GetOptions{})
+	if err != nil {
+		return found
+	}
+	for i := range config.Webhooks {
+		c := &config.Webhooks[i].ClientConfig
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(c.CABundle) {
+			continue // not written yet
+		}
+		found.pool = pool
+		switch {
+		case c.Service != nil:
+			found.name = c.Service.Name + "." + c.Service.Namespace + ".svc"
+		case c.URL != nil:
+			if u, err := url.Parse(*c.URL); err == nil {
+				found.name = u.Hostname()
+			}
+		}
+		return found
+	}
+	return found
+}
+
+// check decides which certificates are taken.
+type check func(tls.ConnectionState) error
+
+// tunnel checks the certificate of a manager behind a port-forward. Where the
+// CA is not known the tunnel is trusted: the API server, whose certificate has
+// been checked, leads it to the kubelet of the node, whose certificate the API
+// server checks, and that into the network of this very pod. Whoever could
+// answer in its place is in the pod, or is the cluster.
+func (a authority) tunnel() check {
+	return func(s tls.ConnectionState) error {
+		if a.pool == nil {
+			return nil
+		}
+		return a.verify(s)
+	}
+}
+
+// endpoint checks the certificate of a manager that is asked over the network:
+// it has to be the manager's own, or one that is good for the host in the URL,
+// such as that of an ingress.
+func (a authority) endpoint(host string) check {
+	return func(s tls.ConnectionState) error {
+		err := (authority{name: host}).verify(s) // by the CAs of this machine
+		if err == nil || a.pool == nil {
+			return err
+		}
+		if own := a.verify(s); own != nil {
+			return errors.Join(err, own)
+		}
+		return nil
+	}
+}
+
+func (a authority) verify(s tls.ConnectionState) error {
+	between := x509.NewCertPool()
+	for _, c := range s.PeerCertificates[1:] {
+		between.AddCert(c)
+	}
+	_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: a.pool, DNSName: a.name, Intermediates: between})
+	if err != nil {
+		return fmt.Errorf("checking the certificate for %s: %w", a.name, err)
+	}
+	return nil
+}
+
+func anything(tls.ConnectionState) error { return nil }
