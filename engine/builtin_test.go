@@ -6,8 +6,12 @@ import (
 	"os"
 	"testing"
 
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/util"
+
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/term"
 )
 
 func planInput() decision.PlanInput {
@@ -69,4 +73,46 @@ func BenchmarkBuiltin(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkInput is what it costs to tell a policy about a thousand pods.
+func BenchmarkInput(b *testing.B) {
+	in := rankInput(1000)
+	c := &term.Codec{}
+	b.Run("through JSON", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			var x any = in
+			if err := util.RoundTrip(&x); err != nil {
+				b.Fatal(err)
+			}
+			if _, err := ast.InterfaceToValue(x); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("from structs", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := c.Encode(in); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("with terms that are kept", func(b *testing.B) {
+		terms := make([]*ast.Term, len(in.Pods))
+		for i, p := range in.Pods {
+			v, err := c.Encode(p)
+			if err != nil {
+				b.Fatal(err)
+			}
+			terms[i] = ast.NewTerm(v)
+		}
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := c.Encode(in, term.Given{Field: "pods", Value: ast.NewArray(terms...)}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }

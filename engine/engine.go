@@ -65,7 +65,7 @@ func FromBundle(builtin *bundle.Bundle, opts ...Option) (*Engine, error) {
 // Compile makes a snapshot of users' bundles on top of the built-in policies,
 // without making it active.
 func (e *Engine) Compile(ctx context.Context, set bundle.Set) (*Snapshot, error) {
-	return compile(ctx, e.builtin, set, e.points)
+	return compile(ctx, e.builtin, set, e.points, e.active.Load())
 }
 
 // Activate compiles users' bundles and makes them decide from now on. Decisions

@@ -259,3 +259,22 @@ func (w *watcher) RolledBack(r engine.Rollback) {
 	w.mu.Unlock()
 	w.changed <- struct{}{}
 }
+
+func TestOneNamespaceDoesNotCompileForAnother(t *testing.T) {
+	e := newEngine(t, builtin)
+	shop, bank := tenant(t, "shop", freeze), tenant(t, "bank", freeze)
+	if err := e.Activate(context.Background(), bundle.Set{shop, bank}); err != nil {
+		t.Fatal(err)
+	}
+	before := e.Snapshot()
+	other := tenant(t, "bank", strings.Replace(freeze, "friday", "monday", 1))
+	if err := e.Activate(context.Background(), bundle.Set{shop, other}); err != nil {
+		t.Fatal(err)
+	}
+	for ns, same := range map[string]bool{"shop": true, "bank": false, "third": true} {
+		s := decision.Subject{Namespace: ns}
+		if got := e.Snapshot().RevisionFor(s) == before.RevisionFor(s); got != same {
+			t.Errorf("the revision in %s is the same: %v, want %v", ns, got, same)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -114,6 +115,58 @@ func TestTheThirdLateDecisionRollsBack(t *testing.T) {
 	var refused engine.RolledBackError
 	if err := e.Activate(context.Background(), bad); !errors.As(err, &refused) {
 		t.Errorf("it came back: %v", err)
+	}
+}
+
+// equalGiants compares two values that are small in memory and have 2^n parts.
+// OPA does that in one step, which nothing can stop. (Written as [x, x], without
+// the function, it is OPA's type checker that does not end; see the gate.)
+func equalGiants(n int) string {
+	var out strings.Builder
+	out.WriteString("package extend.test.giants\n")
+	for _, name := range []string{"x", "y"} {
+		fmt.Fprintf(&out, "%s0 := [input.n, 1]\n", name)
+		for i := range n {
+			fmt.Fprintf(&out, "%s%d := array.concat([%s%d], [%s%d])\n", name, i+1, name, i, name, i)
+		}
+	}
+	fmt.Fprintf(&out, "hold contains {\"reason\": \"X\", \"message\": \"m\"} if x%d == y%d\n", n, n)
+	return out.String()
+}
+
+func TestAnEvaluationThatCannotBeStoppedIsCountedAndAnswered(t *testing.T) {
+	w := newWatcher()
+	e := newEngine(t, builtin, engine.WithObserver(w), engine.WithGrace(20*time.Millisecond), engine.WithParallel(2))
+	if err := e.Activate(context.Background(), bundle.Set{platform(t, "giants", equalGiants(27))}); err != nil {
+		t.Fatal(err)
+	}
+	p := point()
+	p.Budget = 30 * time.Millisecond
+	got, rec := engine.Decide(context.Background(), e, p, subject(), facts{N: 1})
+	if rec.Outcome != decision.TimedOut || got.Total != -1 || rec.Duration > 2*time.Second {
+		t.Errorf("got %+v, %+v", got, rec)
+	}
+	stuck := func() int {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.stuck
+	}
+	for range 2 { // it is counted, and counted off when it ends after all
+		select {
+		case <-w.changed:
+		case <-time.After(2 * time.Minute):
+			t.Fatal("nobody was told that it is stuck, or that it ended")
+		}
+	}
+	if stuck() != 0 {
+		t.Errorf("%d are stuck", stuck())
+	}
+	// Others decide as before.
+	if err := e.Activate(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, rec := engine.Decide(context.Background(), e, point(), subject(), facts{N: 1}); rec.Outcome != decision.Decided {
+		t.Errorf("got %+v", rec)
 	}
 }
 

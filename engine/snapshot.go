@@ -46,18 +46,20 @@ type query struct {
 	defined  bool
 }
 
-// Compile makes a snapshot of the built-in bundle and a set of others.
-func compile(ctx context.Context, builtin *bundle.Bundle, set bundle.Set, points []decision.Name) (*Snapshot, error) {
+// compile makes a snapshot of the built-in bundle and a set of others. What is
+// the same in another snapshot is taken from there: one namespace's change does
+// not compile for all the others again.
+func compile(ctx context.Context, builtin *bundle.Bundle, set bundle.Set, points []decision.Name, from *Snapshot) (*Snapshot, error) {
 	if err := append(bundle.Set{builtin}, set...).Conflicts(); err != nil {
 		return nil, err
 	}
 	s := &Snapshot{revision: append(bundle.Set{builtin}, set...).Revision(), set: set, tenants: map[string]*view{}}
 	var err error
-	if s.cluster, err = newView(ctx, builtin, set.For("")); err != nil {
+	if s.cluster, err = from.reuse(ctx, "", builtin, set.For("")); err != nil {
 		return nil, err
 	}
 	for _, ns := range set.Namespaces() {
-		if s.tenants[ns], err = newView(ctx, builtin, set.For(ns)); err != nil {
+		if s.tenants[ns], err = from.reuse(ctx, ns, builtin, set.For(ns)); err != nil {
 			return nil, fmt.Errorf("compiling for namespace %s: %w", ns, err)
 		}
 	}
@@ -72,6 +74,18 @@ func compile(ctx context.Context, builtin *bundle.Bundle, set bundle.Set, points
 		}
 	}
 	return s, nil
+}
+
+// reuse takes the view of a namespace from a snapshot, which may be nil, if it is
+// of the same bundles.
+func (s *Snapshot) reuse(ctx context.Context, namespace string, builtin *bundle.Bundle, set bundle.Set) (*view, error) {
+	if s != nil {
+		old := s.view(decision.Subject{Namespace: namespace})
+		if old.revision == append(bundle.Set{builtin}, set...).Revision() {
+			return old, nil
+		}
+	}
+	return newView(ctx, builtin, set)
 }
 
 func newView(ctx context.Context, builtin *bundle.Bundle, set bundle.Set) (*view, error) {

@@ -50,6 +50,9 @@ func TestCheck(t *testing.T) {
 		"data at the root":              {files: map[string]string{"a.rego": "package extend.rollout.a\nrank := {}", "data.json": `{}`}, want: []string{"data.json:1:1: data must be in a folder"}},
 		"data that poses as a hold":     {files: map[string]string{"a.rego": "package extend.rollout.a\nrank := {}", "extend/rollout/b/data.yaml": `hold: [{}]`}, want: []string{"extend/rollout/b:1:1: hold must be a rule, not data"}},
 
+		"unification":          {files: map[string]string{"a.rego": "package extend.rollout.a\nhold contains {} if {\n\tx = input.update\n\tx == 5\n}"}, want: []string{"a.rego:3:2: = unifies"}},
+		"destructuring is not": {files: map[string]string{"a.rego": "package extend.rollout.a\nhold contains {} if {\n\t[x, y] := [1, 2]\n\tsome i, z in [x, y]\n\ti == z\n}"}},
+
 		"a tenant replaces":         {tenant: true, files: map[string]string{"a.rego": "package override.rollout\nplan := {}"}, want: []string{"a.rego:1:1: package override.rollout: only platform engineers may replace"}},
 		"a tenant changes settings": {tenant: true, files: map[string]string{"a.rego": "package extend.rollout.a\nsettings := {}"}, want: []string{"a.rego:2:1: settings (change a documented knob) is for platform engineers; a bundle of a namespace may have hold, rank"}},
 		"a tenant breaks glass":     {tenant: true, files: map[string]string{"a.rego": "package extend.protection.a\nexempt contains {}"}, want: []string{"a.rego:2:1: exempt (break glass) is for platform engineers"}},

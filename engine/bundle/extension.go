@@ -106,6 +106,12 @@ func (c *checker) module(m *ast.Module) {
 	if !ok {
 		return
 	}
+	ast.WalkExprs(m, func(x *ast.Expr) bool {
+		if x.IsCall() && x.Operator().Equal(ast.Equality.Ref()) {
+			c.report(x.Location, "= unifies, which cannot be stopped when two large values are: write := to assign and == to compare")
+		}
+		return false
+	})
 	for _, r := range m.Rules {
 		if kind == "extend" {
 			c.extends(path, domain, r)

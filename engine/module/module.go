@@ -63,6 +63,10 @@ func NewCompiler(opts ...Option) *ast.Compiler {
 		WithCapabilities(Capabilities()).
 		WithStrict(true).
 		WithEnablePrintStatements(cfg.print).
+		// OPA turns == into unification, which goes down one call for each
+		// element of two equal lists: two of some millions overflow the stack,
+		// and that ends the process. Left as it is, == compares in a loop.
+		WithSkipStages(ast.StageRewriteEquals).
 		SetErrorLimit(50)
 	if cfg.schemas != nil {
 		c = c.WithSchemas(cfg.schemas).WithUseTypeCheckAnnotations(true)

@@ -134,7 +134,9 @@ func (p *structPlan) encodeGiven(v reflect.Value, given []Given) (ast.Value, err
 }
 
 func (p *structPlan) encodeWith(v reflect.Value, depth int, given []Given) (ast.Value, error) {
-	block, pairs := make([]ast.Term, len(p.fields)), make([][2]*ast.Term, 0, len(p.fields))
+	block := make([]ast.Term, len(p.fields))
+	var onStack [24][2]*ast.Term // more fields are rare; they only cost an allocation
+	pairs := onStack[:0]
 next:
 	for i := range p.fields {
 		f := &p.fields[i]

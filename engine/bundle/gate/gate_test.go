@@ -3,6 +3,7 @@ package gate_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -143,13 +144,26 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
+// giants has types of 2^30 parts, which OPA's type checker compares one by one.
+func giants() string {
+	var out strings.Builder
+	for _, name := range []string{"x", "y"} {
+		fmt.Fprintf(&out, "%s0 := [1]\n", name)
+		for i := range 30 {
+			fmt.Fprintf(&out, "%s%d := [%s%d, %s%d]\n", name, i+1, name, i, name, i)
+		}
+	}
+	return out.String() + "test_it if x30 == y30\n"
+}
+
 func TestHostileTestsCostTheirLimits(t *testing.T) {
 	for name, tc := range map[string]struct {
 		test string
 		time time.Duration
 	}{
-		"time":   {"test_it if {\n r := numbers.range(1, 100000)\n some a in r; some b in r; some c in r\n a + b + c == 0\n}", 2 * time.Second},
-		"memory": {"test_it if count(numbers.range(1, 10000000000)) == 0", time.Minute},
+		"time, while it is compiled": {giants(), 2 * time.Second},
+		"time":                       {"test_it if {\n r := numbers.range(1, 100000)\n some a in r; some b in r; some c in r\n a + b + c == 0\n}", 2 * time.Second},
+		"memory":                     {"test_it if count(numbers.range(1, 10000000000)) == 0", time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := gate.New(builtinBundle(t), gate.WithRunner(gate.Child{Memory: 300 << 20}), gate.WithTime(tc.time))

@@ -1,0 +1,50 @@
+package target
+
+import (
+	"fmt"
+
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
+)
+
+// Cluster finds the cluster as kubectl does.
+type Cluster struct {
+	flags *genericclioptions.ConfigFlags
+}
+
+// NewCluster makes a Cluster of what the environment says.
+func NewCluster() *Cluster {
+	f := genericclioptions.NewConfigFlags(true)
+	f.CacheDir = nil // nothing is discovered
+	// A password is nothing to show to a manager, and nobody can be played to one.
+	f.Username, f.Password = nil, nil
+	f.Impersonate, f.ImpersonateUID, f.ImpersonateGroup, f.ImpersonateUserExtra = nil, nil, nil, nil
+	f.Insecure = nil // kubeconfig says it, and replicas.Flags has one of the name
+	return &Cluster{flags: f}
+}
+
+// AddFlags adds the flags of kubectl.
+func (c *Cluster) AddFlags(fs *pflag.FlagSet) { c.flags.AddFlags(fs) }
+
+// Config is how to talk to the cluster.
+func (c *Cluster) Config() (*rest.Config, error) {
+	config, err := c.flags.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("finding the cluster: %w", err)
+	}
+	config.UserAgent = "regatta"
+	config.QPS, config.Burst = 50, 100 // the defaults are for what runs all day
+	config.WarningHandler = rest.NoWarnings{}
+	return config, nil
+}
+
+// In puts an object in the namespace that was asked for.
+func (c *Cluster) In(t Target) (Target, error) {
+	namespace, _, err := c.flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return Target{}, fmt.Errorf("finding the namespace: %w", err)
+	}
+	t.Namespace = namespace
+	return t, nil
+}

@@ -1,0 +1,211 @@
+package why
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// text writes answers for people.
+type text struct {
+	now        time.Time
+	width      int
+	paint      func(explain.Verdict, string) string
+	all        bool
+	conditions []kruise.CloneSetCondition
+	lines      []string
+}
+
+// column is where the values stand: after the longest of the names.
+const column = 14
+
+func (t text) render(reply explain.Reply) string {
+	a := reply.Answer
+	t.lines = append(t.lines, fmt.Sprintf("%s %s/%s is %s (%s)", a.Subject.Kind, a.Subject.Namespace, a.Subject.Name,
+		t.paint(a.Verdict, strings.ToUpper(a.Verdict.Words())), a.Reason))
+	for _, l := range wrap(a.Message, t.width-2) {
+		t.lines = append(t.lines, "  "+l)
+	}
+	t.lines = append(t.lines, "")
+	t.pods(a)
+	t.rule(a)
+	t.row("revision", revisions(a))
+	if a.Workload != a.Subject {
+		t.row("workload", fmt.Sprintf("%s %s/%s", a.Workload.Kind, a.Workload.Namespace, a.Workload.Name))
+	}
+	t.row("may change", t.mayChange(a))
+	for _, h := range a.Others {
+		t.row("also held", fmt.Sprintf("%s (%s): %s", h.Rule, h.Reason, h.Message))
+	}
+	for _, c := range t.conditions {
+		t.row("condition", fmt.Sprintf("%s=%s since %s ago, %s: %s", c.Type, c.Status, duration.HumanDuration(t.now.Sub(c.LastTransitionTime.Time)), c.Reason, c.Message))
+	}
+	t.facts(a.Facts)
+	if t.all && len(a.Rules) > 0 {
+		t.row("rules", strings.Join(a.Rules, ", "))
+	}
+	if a.Outcome != "" && a.Outcome != decision.Decided {
+		t.row("no decision", fmt.Sprintf("%s: %s. What holds is the fallback.", a.Outcome, strings.TrimSuffix(a.Error, ".")))
+	}
+	t.row("decided", t.decided(a))
+	if len(reply.Pods) > 0 {
+		t.list(reply.Pods)
+	}
+	return strings.Join(t.lines, "\n") + "\n"
+}
+
+// row adds a name and its value, wrapped; nothing where there is no value. A
+// name that is that of the row before is not repeated.
+func (t *text) row(name, value string) {
+	if value == "" {
+		return
+	}
+	for i, l := range wrap(value, t.width-column) {
+		if i > 0 {
+			name = ""
+		}
+		t.lines = append(t.lines, fmt.Sprintf("  %-*s%s", column-2, name, l))
+	}
+}
+
+func (t *text) rule(a explain.Answer) {
+	if a.Rule == "" || a.Rule == decision.RuleWalk {
+		return
+	}
+	rule := a.Rule
+	if a.Title != "" {
+		rule += " - " + a.Title
+	}
+	t.row("rule", rule)
+	if a.Place != "" {
+		t.row("", fmt.Sprintf("%s, bundle %s", a.Place, a.Bundle))
+	}
+}
+
+// pods says how many of a workload's there are of which verdict, what keeps
+// them there, and how far each zone is.
+func (t *text) pods(a explain.Answer) {
+	var counts []string
+	for _, v := range explain.Verdicts() {
+		if n := a.Pods[v]; n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", n, v.Words()))
+		}
+	}
+	t.row("pods", strings.Join(counts, ", "))
+	for i, y := range a.Why {
+		name := ""
+		if i == 0 {
+			name = "because"
+		}
+		by := ""
+		if y.Rule != "" && y.Rule != decision.RuleWalk {
+			by = ", rule " + y.Rule
+		}
+		t.row(name, fmt.Sprintf("%d %s (%s%s), such as %s: %s", y.Pods, y.Verdict.Words(), y.Reason, by, y.Pod, y.Message))
+	}
+	zones := a.Groups["zone"]
+	if len(zones) < 2 && zones[""] != (decision.Group{}) {
+		return // nodes are in no zones
+	}
+	var out []string
+	for _, name := range sortedKeys(zones) {
+		g := zones[name]
+		line := fmt.Sprintf("%s %d/%d updated", orNone(name), g.Updated, g.Total)
+		if g.Unavailable > 0 {
+			line += fmt.Sprintf(", %d unavailable", g.Unavailable)
+		}
+		out = append(out, line)
+	}
+	t.row("zones", strings.Join(out, "; "))
+}
+
+func revisions(a explain.Answer) string {
+	if a.From == a.To || a.From == "" {
+		return a.To
+	}
+	return a.From + " -> " + a.To
+}
+
+// mayChange says when the passing of time alone may change the answer. Else a
+// policy's hold changes with the facts it looks at, and with nothing else.
+func (t *text) mayChange(a explain.Answer) string {
+	if at, err := time.Parse(time.RFC3339, a.Until); err == nil {
+		if left := at.Sub(t.now); left > 0 {
+			return fmt.Sprintf("at %s (in %s)", a.Until, duration.HumanDuration(left))
+		}
+		return fmt.Sprintf("at %s, which is past; it is about to be decided again", a.Until)
+	}
+	if a.Verdict == explain.Held {
+		return "when the facts below do"
+	}
+	return ""
+}
+
+func (t *text) facts(all []explain.Fact) {
+	var short []string
+	for i, f := range all {
+		if ns, err := strconv.ParseInt(f.Value, 10, 64); f.Name == "now" && err == nil {
+			f.Value = time.Unix(0, ns).UTC().Format(time.RFC3339)
+		}
+		all[i] = f
+		short = append(short, f.Name+"="+strings.ReplaceAll(f.Value, `"`, ""))
+	}
+	t.row("facts", strings.Join(short, "  "))
+}
+
+func (t *text) decided(a explain.Answer) string {
+	out := fmt.Sprintf("%s ago", duration.HumanDuration(t.now.Sub(a.Decided)))
+	if a.Replica != "" {
+		out += " by " + a.Replica
+	}
+	return out + ", policies " + a.Policies
+}
+
+func (t *text) list(pods []explain.Answer) {
+	rows := [][]string{{"POD", "VERDICT", "REASON", "REVISION", "RULE"}}
+	for _, p := range pods {
+		rule := p.Rule
+		if rule == decision.RuleWalk {
+			rule = ""
+		}
+		rows = append(rows, []string{p.Subject.Name, p.Verdict.Words(), p.Reason, p.From, rule})
+	}
+	widths := make([]int, len(rows[0]))
+	for _, r := range rows {
+		for i, cell := range r {
+			widths[i] = max(widths[i], len(cell))
+		}
+	}
+	t.lines = append(t.lines, "")
+	for _, r := range rows {
+		line := ""
+		for i, cell := range r {
+			line += fmt.Sprintf("%-*s", widths[i]+2, cell)
+		}
+		t.lines = append(t.lines, strings.TrimRight(line, " "))
+	}
+}
+
+func sortedKeys(m map[string]decision.Group) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func orNone(zone string) string {
+	if zone == "" {
+		return "(none)"
+	}
+	return zone
+}

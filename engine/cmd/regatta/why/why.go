@@ -1,0 +1,140 @@
+// Package why is the command that tells why a pod was or was not updated, and
+// how it stands with a workload.
+package why
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+
+	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/replicas"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/target"
+)
+
+// options are the flags.
+type options struct {
+	cluster *target.Cluster
+	asked   replicas.Flags
+	output  string
+	all     bool
+}
+
+// Command makes the command.
+func Command() *cobra.Command {
+	o := &options{cluster: target.NewCluster()}
+	cmd := &cobra.Command{
+		Use:   "why (pod/NAME | clone/NAME)",
+		Short: "Tell why a pod was not updated",
+		Long: `Why tells what was decided about a pod, or about a CloneSet and its pods: by
+which rule, where that rule is, on which facts, and when it may change.
+
+All replicas of the manager are asked, through port-forwards, with the credentials
+of your kubeconfig. You need the Role kruise-decision-reader in the namespace of
+the manager, and may be told about whatever you may get.`,
+		Example: `  regatta why pod/web-x7k2p
+  regatta why clone/web -n shop --all
+  kubectl regatta why pod/web-x7k2p -o json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			_, err := target.Parse(args, target.Pod, target.CloneSet)
+			return err
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
+	}
+	o.cluster.AddFlags(cmd.Flags())
+	o.asked.AddFlags(cmd.Flags())
+	cmd.Flags().StringVarP(&o.output, "output", "o", "text", "text, json or yaml")
+	cmd.Flags().BoolVar(&o.all, "all", false, "tell of each pod of a CloneSet, and of all rules that took part")
+	return cmd
+}
+
+func (o *options) run(cmd *cobra.Command, args []string) error {
+	write, err := o.writer()
+	if err != nil {
+		return err
+	}
+	about, err := target.Parse(args, target.Pod, target.CloneSet)
+	if err != nil {
+		return err
+	}
+	if about, err = o.cluster.In(about); err != nil {
+		return err
+	}
+	config, err := o.cluster.Config()
+	if err != nil {
+		return err
+	}
+	asker, err := replicas.New(config, o.asked)
+	if err != nil {
+		return err
+	}
+	defer asker.Close()
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	look := lookup{pods: client.CoreV1(), objects: objects}
+	reply, warnings, err := asker.Ask(cmd.Context(), replicas.Question{
+		Kind: about.Kind, Namespace: about.Namespace, Name: about.Name, Pods: o.all && about.Kind == target.CloneSet,
+	})
+	for _, w := range warnings {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", w)
+	}
+	if err != nil {
+		if reason := look.reason(cmd.Context(), about); reason != nil {
+			return reason
+		}
+		return err
+	}
+	return write(cmd.Context(), cmd.OutOrStdout(), reply, look)
+}
+
+type writer func(ctx context.Context, out io.Writer, reply explain.Reply, look lookup) error
+
+func (o *options) writer() (writer, error) {
+	switch o.output {
+	case "json":
+		return func(_ context.Context, out io.Writer, reply explain.Reply, _ lookup) error {
+			enc := json.NewEncoder(out)
+			enc.SetIndent("", "  ")
+			return printed(enc.Encode(reply))
+		}, nil
+	case "yaml":
+		return func(_ context.Context, out io.Writer, reply explain.Reply, _ lookup) error {
+			text, err := yaml.Marshal(reply)
+			if err != nil {
+				return printed(err)
+			}
+			_, err = out.Write(text)
+			return printed(err)
+		}, nil
+	case "text":
+		return func(ctx context.Context, out io.Writer, reply explain.Reply, look lookup) error {
+			t := text{now: time.Now(), width: widthOf(out), paint: painter(out), all: o.all}
+			if reply.Answer.Subject.Kind == target.CloneSet {
+				t.conditions = look.conditions(ctx, reply.Answer.Subject)
+			}
+			_, err := io.WriteString(out, t.render(reply))
+			return printed(err)
+		}, nil
+	}
+	return nil, fmt.Errorf("--output is %q, want text, json or yaml", o.output)
+}
+
+func printed(err error) error {
+	if err != nil {
+		return fmt.Errorf("printing the answer: %w", err)
+	}
+	return nil
+}
