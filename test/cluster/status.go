@@ -45,15 +45,19 @@ func kubeconfigCommand() *cobra.Command {
 
 func binCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "bin",
-		Short: "Print a directory for PATH with kubectl, helm and opa, built if need be",
-		Args:  cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
+		Use:     "bin [PROGRAM...]",
+		Short:   "Print a directory for PATH with programs, built if need be: kubectl, helm and opa unless named",
+		Example: "  cluster bin\n  KUBEBUILDER_ASSETS=$(cluster bin etcd kube-apiserver kubectl)",
+		RunE: func(command *cobra.Command, names []string) error {
+			if len(names) == 0 {
+				names = []string{"kubectl", "helm", "opa"}
+			}
+
 			cache, err := binaries.CacheDir()
 			if err != nil {
 				return err
 			}
-			paths, err := binaries.Ensure(command.Context(), cache, command.ErrOrStderr(), "kubectl", "helm", "opa")
+			paths, err := binaries.Ensure(command.Context(), cache, command.ErrOrStderr(), names...)
 			if err != nil {
 				return err
 			}

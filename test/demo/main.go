@@ -29,6 +29,8 @@ func main() {
 	f.IntVar(&o.simulated, "simulated", 0, "number of simulated nodes (6 for others)")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "use the cluster of this kubeconfig instead")
 	f.StringVar(&o.image, "image", "", "image of the manager with its tag, for --kubeconfig: the cluster has to find it")
+	f.BoolVar(&o.installed, "installed", false, "with --kubeconfig: Regatta is there already")
+	f.StringVar(&o.endpoint, "endpoint", "", "with --installed: where a manager outside of the cluster explains decisions")
 	down := &cobra.Command{
 		Use: "down", Short: "Remove the local cluster", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return local.Down(c.Context(), o.name, os.Stderr) },

@@ -16,6 +16,8 @@ type options struct {
 	real, simulated int
 	kubeconfig      string
 	image           string
+	installed       bool
+	endpoint        string
 }
 
 // run brings everything up and plays the show. It leaves the cluster as it is
@@ -39,10 +41,12 @@ func run(ctx context.Context, o options) error {
 	} else if in.Tools, err = toolsOnPath(); err != nil {
 		return err
 	}
-	title("Installing the chart: helm install kruise charts/kruise")
-	installed, err := install.Install(ctx, in)
-	if err != nil {
-		return err
+	installed := install.Installed{Kubeconfig: o.kubeconfig, Tools: in.Tools, Endpoint: o.endpoint}
+	if !o.installed {
+		title("Installing the chart: helm install kruise charts/kruise")
+		if installed, err = install.Install(ctx, in); err != nil {
+			return err
+		}
 	}
 	s := &show{ctx: ctx, root: root, env: installed.Env(programs), endpoint: installed.Endpoint}
 	if err := s.play(); err != nil {

@@ -25,6 +25,7 @@ func (s *show) play() error {
 	manifest := "test/demo/manifests/cs-demo.yaml"
 	policy := "policies/examples/one-zone-at-a-time/bundle.yaml"
 	steps := []func() error{
+		s.clean,
 		func() error { title("The manager runs"); return s.kubectl("get", "pods", "-n", "kruise-system") },
 		func() error {
 			title("A CloneSet, as written for OpenKruise")
@@ -54,6 +55,20 @@ func (s *show) play() error {
 		if err := step(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// clean takes away what an earlier show left.
+func (s *show) clean() error {
+	if _, err := s.quiet("kubectl", "delete", "clusterpolicybundle", "one-zone-at-a-time", "--ignore-not-found"); err != nil {
+		return fmt.Errorf("taking away the policy of an earlier demo: %w", err)
+	}
+	if _, err := s.quiet("kubectl", "delete", "cloneset", "cs-demo", "--ignore-not-found"); err != nil {
+		return fmt.Errorf("taking away the CloneSet of an earlier demo: %w", err)
+	}
+	if _, err := s.quiet("kubectl", "wait", "--for=delete", "pod", "-l", "app=cs", "--timeout=60s"); err != nil {
+		return fmt.Errorf("waiting for the pods of an earlier demo to go: %w", err)
 	}
 	return nil
 }

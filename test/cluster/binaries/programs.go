@@ -34,6 +34,7 @@ type Program struct {
 // Programs lists every program, in the order in which they are built: the
 // longest first, because the others then reuse what it compiled.
 func Programs() []Program {
+	major, minor := majorMinor(KubernetesVersion)
 	return []Program{
 		kubernetes("kube-apiserver", "--version"),
 		kubernetes("kube-controller-manager", "--version"),
@@ -46,7 +47,13 @@ func Programs() []Program {
 		{
 			Name: "helm", Module: "helm", Package: "helm.sh/helm/v3/cmd/helm", Version: HelmVersion,
 			VersionArgs: []string{"version", "--short"},
-			ldflags:     []string{"-X helm.sh/helm/v3/internal/version.version=" + HelmVersion},
+			// helm template checks charts against this version of Kubernetes; as
+			// built it is v1.20, which ours refuses.
+			ldflags: []string{
+				"-X helm.sh/helm/v3/internal/version.version=" + HelmVersion,
+				"-X helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=" + major,
+				"-X helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=" + minor,
+			},
 		},
 		{Name: "opa", Module: "opa", Package: "github.com/open-policy-agent/opa", Version: OPAVersion, VersionArgs: []string{"version"}},
 	}

@@ -1,0 +1,51 @@
+package e2e
+
+import (
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("the installation", func() {
+	It("shows what the introduction shows", func(ctx SpecContext) {
+		u := newUser(ctx)
+		Expect(u.kubectl("get", "crd")).To(ContainSubstring("clonesets.apps.kruise.io"))
+		if shared.installed.Endpoint != "" {
+			Skip("the manager runs outside of the cluster")
+		}
+		Expect(u.kubectl("get", "pods", "-n", "kruise-system", "--no-headers")).To(MatchRegexp(
+			`^kruise-controller-manager-\S+ +1/1 +Running.*\nkruise-controller-manager-\S+ +1/1 +Running`))
+		Expect(u.kubectl("get", "lease", "-n", "kruise-system", "kruise-manager", "-o", "jsonpath={.spec.holderIdentity}")).To(ContainSubstring("kruise-controller-manager-"))
+	}, SpecTimeout(2*time.Minute))
+
+	It("goes on when its leader is killed", func(ctx SpecContext) {
+		if shared.installed.Endpoint != "" {
+			Skip("the manager runs outside of the cluster")
+		}
+		u := newUser(ctx)
+		u.apply(web("lead", 4, "nginx:1.20"))
+		Eventually(u.status).WithArguments("lead").Should(Equal(settled(4)))
+		u.apply(web("lead", 4, "nginx:1.21"))
+		holder := u.kubectl("get", "lease", "-n", "kruise-system", "kruise-manager", "-o", "jsonpath={.spec.holderIdentity}")
+		leader, _, _ := strings.Cut(holder, "_")
+		u.kubectl("delete", "pod", "-n", "kruise-system", leader, "--grace-period=0", "--force")
+		Eventually(u.status).WithArguments("lead").WithTimeout(3 * time.Minute).Should(Equal(settled(4)))
+		u.kubectl("rollout", "status", "-n", "kruise-system", "deployment/kruise-controller-manager", "--timeout=2m")
+	}, SpecTimeout(6*time.Minute))
+
+	It("is not removed while there are CloneSets", func(ctx SpecContext) {
+		if shared.installed.Endpoint != "" {
+			Skip("the check runs in a pod")
+		}
+		u := newUser(ctx)
+		u.apply(web("stay", 1, "nginx:1.20"))
+		Eventually(u.status).WithArguments("stay").Should(Equal(settled(1)))
+		out, err := u.try("helm", "uninstall", "kruise", "--timeout", "1m")
+		Expect(err).To(HaveOccurred(), out)
+		Expect(u.kubectl("logs", "-n", "kruise-system", "job/kruise-finalizer")).To(ContainSubstring("there still exists some clonesets in the cluster"))
+		Expect(u.status("stay")).To(Equal(settled(1)))
+		u.kubectl("delete", "job", "-n", "kruise-system", "kruise-finalizer")
+	}, SpecTimeout(3*time.Minute))
+})

@@ -1,0 +1,215 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+)
+
+// bundle applies a ClusterPolicyBundle that goes with the spec, and waits until
+// the manager has looked at it. Bundles are for the whole cluster, so they name
+// the namespace they are about.
+func (u *user) bundle(name string, files map[string]string) *policy.ClusterPolicyBundle {
+	GinkgoHelper()
+	b := &policy.ClusterPolicyBundle{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	found := shared.k8s.Get(u.ctx, client.ObjectKeyFromObject(b), b) == nil
+	b.Spec.Files = map[string]policy.FileText{}
+	for path, text := range files {
+		b.Spec.Files[path] = policy.FileText(text)
+	}
+	if found {
+		Expect(shared.k8s.Update(u.ctx, b)).To(Succeed())
+	} else {
+		Expect(shared.k8s.Create(u.ctx, b)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(client.IgnoreNotFound(shared.k8s.Delete(ctx, b))).To(Succeed())
+		})
+	}
+	Eventually(func() int64 {
+		_ = shared.k8s.Get(u.ctx, client.ObjectKeyFromObject(b), b)
+		return b.Status.ObservedGeneration
+	}).Should(Equal(b.Generation), "the manager did not look at the bundle")
+	return b
+}
+
+func example(name string) map[string]string {
+	GinkgoHelper()
+	dir := filepath.Join(shared.root, "policies", "examples", name)
+	entries, err := os.ReadDir(dir)
+	Expect(err).NotTo(HaveOccurred())
+	files := map[string]string{}
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) == ".rego" {
+			raw, err := os.ReadFile(filepath.Join(dir, e.Name()))
+			Expect(err).NotTo(HaveOccurred())
+			files[e.Name()] = string(raw)
+		}
+	}
+	return files
+}
+
+// web is a CloneSet whose pods are updated in place.
+func web(name string, replicas int, image string, more ...string) string {
+	return fmt.Sprintf(`
+apiVersion: apps.kruise.io/v1beta1
+kind: CloneSet
+metadata: {name: %[1]s}
+spec:
+  replicas: %[2]d
+  selector: {matchLabels: {app: %[1]s}}
+  updateStrategy:
+    type: RollingUpdate
+    rollingUpdate: {podUpdatePolicy: InPlaceIfPossible, maxUnavailable: 1}
+  template:
+    metadata: {labels: {app: %[1]s}}
+    spec:
+      topologySpreadConstraints:
+      - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {app: %[1]s}}}
+      containers:
+      - {name: nginx, image: %[3]s}
+%[4]s`, name, replicas, image, strings.Join(more, "\n"))
+}
+
+var _ = Describe("policies of users", func() {
+	It("freeze a running rollout, say so, and let it go on", func(ctx SpecContext) {
+		u := newUser(ctx)
+		u.apply(web("shop", 6, "nginx:1.20"))
+		Eventually(u.status).WithArguments("shop").Should(Equal(settled(6)))
+
+		By("starting a rollout and freezing it in the middle")
+		u.apply(web("shop", 6, "nginx:1.21"))
+		Eventually(func() int { return int(u.cloneSet("shop").Status.UpdatedReplicas) }).Should(BeNumerically(">=", 1))
+		b := u.bundle("freeze-"+u.namespace, map[string]string{"freeze.rego": `package extend.rollout.freeze_` + strings.ReplaceAll(u.namespace, "-", "_") + `
+# METADATA
+# title: Freeze
+# labels: {id: freeze.all}
+hold contains {"rule": "freeze.all", "reason": "Frozen", "message": "The shop is closed for stock-taking."} if input.workload.namespace == "` + u.namespace + `"
+`})
+		Expect(meta.IsStatusConditionTrue(b.Status.Conditions, policy.PolicyBundleReady)).To(BeTrue(), "%v", b.Status)
+		Eventually(func() string {
+			return u.kubectl("get", "clone", "shop", "-o", `jsonpath={.status.conditions[?(@.type=="UpdateHeld")]}`)
+		}).Should(
+			And(ContainSubstring(`"reason":"Frozen"`), ContainSubstring("stock-taking"), ContainSubstring("freeze.all")))
+		time.Sleep(3 * time.Second) // what had begun is finished
+		stopped := u.cloneSet("shop").Status.UpdatedReplicas
+		Expect(stopped).To(BeNumerically("<", 6))
+		Consistently(func() int32 { return u.cloneSet("shop").Status.UpdatedReplicas }).WithTimeout(5 * time.Second).Should(Equal(stopped))
+		Eventually(u.events).WithArguments("shop", "UpdateHeld").Should(HaveLen(1), "one event for each reason")
+
+		By("asking why")
+		for name, pod := range u.pods("shop") {
+			if pod.Spec.Containers[0].Image == "nginx:1.20" {
+				Expect(u.why("pod/" + name)).To(And(ContainSubstring("Frozen"), ContainSubstring("The shop is closed for stock-taking."),
+					ContainSubstring("freeze.all"), ContainSubstring("freeze-"+u.namespace)))
+			}
+		}
+		Expect(u.why("clone/shop")).To(ContainSubstring("Frozen"))
+
+		By("taking the policy away")
+		Expect(shared.k8s.Delete(u.ctx, b)).To(Succeed())
+		Eventually(u.status).WithArguments("shop").Should(Equal(settled(6)))
+		Expect(u.kubectl("get", "clone", "shop", "-o", `jsonpath={.status.conditions[?(@.type=="UpdateHeld")].status}`)).To(Equal("False"))
+	}, SpecTimeout(8*time.Minute))
+
+	It("take one zone after the other", func(ctx SpecContext) {
+		u := newUser(ctx)
+		u.apply(web("zones", 6, "nginx:1.20"))
+		Eventually(u.status).WithArguments("zones").Should(Equal(settled(6)))
+		u.bundle("one-zone-at-a-time", example("one-zone-at-a-time"))
+		order := u.updateOrder("zones", web("zones", 6, "nginx:1.21"), func(name string) string {
+			return u.pods("zones")[name].Labels["topology.kubernetes.io/zone"]
+		})
+		Expect(order).To(HaveLen(6))
+		for i := 1; i < len(order); i++ {
+			Expect(order[i-1] <= order[i]).To(BeTrue(), "zones were taken in the order %v", order)
+		}
+	}, SpecTimeout(8*time.Minute))
+
+	It("take gold pods last", func(ctx SpecContext) {
+		u := newUser(ctx)
+		u.apply(web("tiers", 5, "nginx:1.20"))
+		Eventually(u.status).WithArguments("tiers").Should(Equal(settled(5)))
+		n := 0
+		for name := range u.pods("tiers") {
+			if n++; n <= 2 {
+				u.kubectl("label", "pod", name, "tier=gold")
+			}
+		}
+		u.bundle("gold-last", example("gold-last"))
+		order := u.updateOrder("tiers", web("tiers", 5, "nginx:1.21"), func(name string) string { return u.pods("tiers")[name].Labels["tier"] })
+		Expect(order).To(Equal([]string{"", "", "", "gold", "gold"}))
+	}, SpecTimeout(8*time.Minute))
+
+	It("change nothing while they are broken, and the status says where", func(ctx SpecContext) {
+		u := newUser(ctx)
+		u.apply(web("steady", 2, "nginx:1.20"))
+		Eventually(u.status).WithArguments("steady").Should(Equal(settled(2)))
+		b := u.bundle("broken-"+u.namespace, map[string]string{"oops.rego": "package extend.rollout.oops\n\nhold contains {\"reason\": \"R\" \"message\": 1}\n"})
+		Expect(meta.IsStatusConditionFalse(b.Status.Conditions, policy.PolicyBundleReady)).To(BeTrue())
+		Expect(b.Status.Errors).To(ContainElement(MatchRegexp(`^oops\.rego:3:\d+ .+`)))
+		u.apply(web("steady", 2, "nginx:1.21"))
+		Eventually(u.status).WithArguments("steady").Should(Equal(settled(2)))
+	}, SpecTimeout(5*time.Minute))
+
+	It("that never end cost no more than their deadline, hold what they were asked about, and are given up", func(ctx SpecContext) {
+		u := newUser(ctx)
+		u.apply(web("patient", 3, "nginx:1.20"))
+		Eventually(u.status).WithArguments("patient").Should(Equal(settled(3)))
+		pkg := "loop_" + strings.ReplaceAll(u.namespace, "-", "_")
+		b := u.bundle("loop-"+u.namespace, map[string]string{"loop.rego": `package extend.rollout.` + pkg + `
+hold contains {"reason": "Loop", "message": "This is never reached."} if {
+	input.workload.namespace == "` + u.namespace + `"
+	some a in numbers_to
+	some b in numbers_to
+	some c in numbers_to
+	some d in numbers_to
+	a + b + c + d < 0
+}
+numbers_to := [n | some x in digits; some y in digits; n := (x * 10) + y]
+digits := [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+`})
+		Expect(meta.IsStatusConditionTrue(b.Status.Conditions, policy.PolicyBundleReady)).To(BeTrue(), "%v", b.Status)
+		u.apply(web("patient", 3, "nginx:1.21"))
+		By("rolling the bundle back after it was late too often")
+		Eventually(func() string {
+			_ = shared.k8s.Get(u.ctx, client.ObjectKeyFromObject(b), b)
+			c := meta.FindStatusCondition(b.Status.Conditions, policy.PolicyBundleReady)
+			return c.Reason
+		}).Should(Equal(policy.PolicyBundleRolledBackReason))
+		Eventually(u.status).WithArguments("patient").Should(Equal(settled(3)))
+	}, SpecTimeout(5*time.Minute))
+})
+
+// updateOrder changes a CloneSet and tells in which order its pods came to the
+// new revision, by what of says of each.
+func (u *user) updateOrder(name, manifest string, of func(pod string) string) []string {
+	GinkgoHelper()
+	about := map[string]string{}
+	for pod := range u.pods(name) {
+		about[pod] = of(pod)
+	}
+	old := u.cloneSet(name).Status.UpdateRevision
+	u.apply(manifest)
+	var order []string
+	seen := map[string]bool{}
+	Eventually(func() int {
+		for pod, p := range u.pods(name) {
+			if hash := p.Labels["controller-revision-hash"]; hash != old && !seen[pod] {
+				seen[pod] = true
+				order = append(order, about[pod])
+			}
+		}
+		return len(order)
+	}).WithPolling(50 * time.Millisecond).WithTimeout(4 * time.Minute).Should(Equal(len(about)))
+	return order
+}

@@ -1,0 +1,68 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// Every command of the README is typed here, in its order. Of make only the
+// target is looked up: demo has a spec of its own, and test is running.
+var _ = Describe("the README", Ordered, func() {
+	It("has only commands that work", func(ctx SpecContext) {
+		raw, err := os.ReadFile(filepath.Join(shared.root, "README.md"))
+		Expect(err).NotTo(HaveOccurred())
+		lines := commands(string(raw))
+		Expect(len(lines)).To(BeNumerically(">", 10))
+		for _, line := range lines {
+			By(line)
+			switch {
+			case strings.HasPrefix(line, "make "):
+				line = "make -n " + strings.TrimPrefix(line, "make ")
+			case strings.HasPrefix(line, "helm install"):
+				line = "helm upgrade --install --dry-run=server" + strings.TrimPrefix(line, "helm install")
+			case strings.HasPrefix(line, "regatta why"), strings.HasPrefix(line, "regatta rollout"):
+				if e := shared.installed.Endpoint; e != "" {
+					line += " --endpoint " + e + " --insecure-skip-tls-verify"
+				}
+			}
+			command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", line)
+			command.Dir, command.Env = shared.root, shared.installed.Env(shared.programs)
+			out, err := command.CombinedOutput()
+			Expect(err).NotTo(HaveOccurred(), "%s\n%s", line, out)
+		}
+	}, SpecTimeout(8*time.Minute))
+
+	It("shows a demo that plays to its end", func(ctx SpecContext) {
+		args := []string{"run", "./test/demo", "--kubeconfig", shared.installed.Kubeconfig}
+		if e := shared.installed.Endpoint; e != "" {
+			args = append(args, "--installed", "--endpoint", e)
+		} else {
+			args = append(args, "--installed")
+		}
+		command := exec.CommandContext(ctx, "go", args...)
+		command.Dir, command.Env = shared.root, shared.installed.Env(shared.programs)
+		out, err := command.CombinedOutput()
+		Expect(err).NotTo(HaveOccurred(), "%s", out)
+		Expect(string(out)).To(And(ContainSubstring("OtherZoneFirst"), ContainSubstring("Three things to try")))
+	}, SpecTimeout(10*time.Minute))
+})
+
+// commands are the lines of the sh blocks of a Markdown text.
+func commands(text string) (out []string) {
+	in := false
+	for _, line := range strings.Split(text, "\n") {
+		switch {
+		case strings.HasPrefix(line, "```"):
+			in = line == "```sh"
+		case in && strings.TrimSpace(line) != "":
+			out = append(out, line)
+		}
+	}
+	return out
+}

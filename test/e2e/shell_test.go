@@ -1,0 +1,145 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// user types commands in a namespace of their own.
+type user struct {
+	ctx       context.Context
+	namespace string
+}
+
+// newUser makes a namespace that goes with the spec. What is in it goes first,
+// while the manager is there to let it go.
+func newUser(ctx context.Context) *user {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
+	Expect(shared.k8s.Create(ctx, ns)).To(Succeed())
+	u := &user{ctx: ctx, namespace: ns.Name}
+	DeferCleanup(func(ctx context.Context) {
+		if CurrentSpecReport().Failed() {
+			u.ctx = ctx
+			for _, args := range [][]string{{"get", "clonesets", "-o", "yaml"}, {"get", "pods", "-o", "wide"}, {"get", "events"}} {
+				out, _ := u.try("kubectl", args...)
+				AddReportEntry("kubectl "+strings.Join(args, " "), out)
+			}
+			out, _ := u.try("kubectl", "-n", "kruise-system", "logs", "-l", "control-plane=controller-manager", "--tail=100")
+			AddReportEntry("manager", out)
+		}
+		Expect(shared.k8s.DeleteAllOf(ctx, &v1beta1.CloneSet{}, client.InNamespace(ns.Name))).To(Succeed())
+		Expect(shared.k8s.Delete(ctx, ns)).To(Succeed())
+	})
+	return u
+}
+
+func (u *user) try(name string, args ...string) (string, error) {
+	path := filepath.Join(shared.installed.Tools, name)
+	if name == "regatta" {
+		path = shared.programs["regatta"]
+	}
+	command := exec.CommandContext(u.ctx, path, args...)
+	command.Env = shared.installed.Env(shared.programs)
+	command.Dir = shared.root
+	out, err := command.CombinedOutput()
+	return string(out), err
+}
+
+// kubectl runs kubectl in the user's namespace and returns what it prints.
+func (u *user) kubectl(args ...string) string {
+	GinkgoHelper()
+	out, err := u.try("kubectl", append([]string{"-n", u.namespace}, args...)...)
+	Expect(err).NotTo(HaveOccurred(), "kubectl %s\n%s", strings.Join(args, " "), out)
+	return strings.TrimSpace(out)
+}
+
+// refused runs kubectl with a manifest and returns why it was refused.
+func (u *user) refused(manifest string) string {
+	GinkgoHelper()
+	out, err := u.pipe(manifest)
+	Expect(err).To(HaveOccurred(), "the API server took it:\n%s\n%s", manifest, out)
+	return out
+}
+
+// apply applies a manifest.
+func (u *user) apply(manifest string) {
+	GinkgoHelper()
+	out, err := u.pipe(manifest)
+	Expect(err).NotTo(HaveOccurred(), "%s\n%s", out, manifest)
+}
+
+func (u *user) pipe(manifest string) (string, error) {
+	command := exec.CommandContext(u.ctx, filepath.Join(shared.installed.Tools, "kubectl"), "-n", u.namespace, "apply", "-f", "-")
+	command.Env = shared.installed.Env(shared.programs)
+	command.Stdin = strings.NewReader(manifest)
+	out, err := command.CombinedOutput()
+	return string(out), err
+}
+
+// why asks regatta why.
+func (u *user) why(args ...string) string {
+	GinkgoHelper()
+	args = append([]string{"why", "-n", u.namespace}, args...)
+	if e := shared.installed.Endpoint; e != "" {
+		args = append(args, "--endpoint", e, "--insecure-skip-tls-verify")
+	}
+	out, err := u.try("regatta", args...)
+	Expect(err).NotTo(HaveOccurred(), "regatta %s\n%s", strings.Join(args, " "), out)
+	return out
+}
+
+func (u *user) cloneSet(name string) *v1beta1.CloneSet {
+	GinkgoHelper()
+	set := &v1beta1.CloneSet{}
+	Expect(shared.k8s.Get(u.ctx, client.ObjectKey{Namespace: u.namespace, Name: name}, set)).To(Succeed())
+	return set
+}
+
+// pods are the pods of an app that are not on their way out, by name.
+func (u *user) pods(app string) map[string]*corev1.Pod {
+	GinkgoHelper()
+	list := &corev1.PodList{}
+	Expect(shared.k8s.List(u.ctx, list, client.InNamespace(u.namespace), client.MatchingLabels{"app": app})).To(Succeed())
+	out := map[string]*corev1.Pod{}
+	for i := range list.Items {
+		if list.Items[i].DeletionTimestamp == nil {
+			out[list.Items[i].Name] = &list.Items[i]
+		}
+	}
+	return out
+}
+
+func (u *user) status(name string) string {
+	s := u.cloneSet(name)
+	return fmt.Sprintf("observed=%t updated=%d available=%d updatedAvailable=%d total=%d", s.Status.ObservedGeneration == s.Generation,
+		s.Status.UpdatedReplicas, s.Status.AvailableReplicas, s.Status.UpdatedAvailableReplicas, s.Status.Replicas)
+}
+
+// settled is the status of a CloneSet whose n pods all are as they should be.
+func settled(n int) string {
+	return fmt.Sprintf("observed=true updated=%d available=%d updatedAvailable=%d total=%d", n, n, n, n)
+}
+
+func (u *user) events(name, reason string) []string {
+	GinkgoHelper()
+	list := &corev1.EventList{}
+	Expect(shared.k8s.List(u.ctx, list, client.InNamespace(u.namespace))).To(Succeed())
+	var out []string
+	for _, e := range list.Items {
+		if e.InvolvedObject.Name == name && e.Reason == reason {
+			out = append(out, e.Message)
+		}
+	}
+	return out
+}

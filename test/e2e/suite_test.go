@@ -1,0 +1,71 @@
+// Package e2e tries Regatta as its users do: on a real Kubernetes, by kubectl,
+// helm and regatta.
+package e2e
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/manager"
+	"github.com/regatta-sh/regatta/test/cluster/local"
+	"github.com/regatta-sh/regatta/test/install"
+)
+
+func TestE2E(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(2 * time.Minute)
+	SetDefaultEventuallyPollingInterval(300 * time.Millisecond)
+	RunSpecs(t, "Regatta")
+}
+
+// world is what all specs share.
+type world struct {
+	root      string
+	programs  map[string]string
+	installed install.Installed
+	// real is true when nodes run containers.
+	real bool
+	k8s  client.Client
+}
+
+var shared world
+
+// E2E_KUBECONFIG runs the tests on another cluster, with E2E_IMAGE as the image
+// of the manager; E2E_KEEP leaves the local cluster for a look.
+var _ = BeforeSuite(func(ctx SpecContext) {
+	root, err := install.Root()
+	Expect(err).NotTo(HaveOccurred())
+	programs, err := install.Build(ctx, root, filepath.Join(root, "bin"), GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	in := install.Options{Root: root, Programs: programs, Kubeconfig: os.Getenv("E2E_KUBECONFIG"), Image: os.Getenv("E2E_IMAGE"), Out: GinkgoWriter}
+	shared = world{root: root, programs: programs, real: true}
+	if in.Kubeconfig == "" {
+		o := local.Options{Name: "e2e", Out: GinkgoWriter, Real: 3}
+		if os.Geteuid() != 0 {
+			o.Real, o.Simulated, shared.real = 0, 6, false
+		}
+		in.Cluster, err = local.Up(ctx, o)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx context.Context) {
+			if os.Getenv("E2E_KEEP") == "" {
+				Expect(local.Down(ctx, "e2e", GinkgoWriter)).To(Succeed())
+			}
+		})
+	}
+	shared.installed, err = install.Install(ctx, in)
+	Expect(err).NotTo(HaveOccurred())
+	config, err := clientcmd.BuildConfigFromFlags("", shared.installed.Kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	scheme, err := manager.Scheme()
+	Expect(err).NotTo(HaveOccurred())
+	shared.k8s, err = client.New(config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+}, NodeTimeout(40*time.Minute))
