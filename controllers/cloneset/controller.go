@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -59,6 +60,7 @@ type Reconciler struct {
 	leaks      func(namespace, name string)
 	rounds     *explain.Store
 	kicks      <-chan event.GenericEvent
+	limiter    workqueue.TypedRateLimiter[reconcile.Request]
 
 	mu   sync.Mutex
 	sets map[types.UID]*memory
@@ -97,6 +99,11 @@ func WithRounds(s *explain.Store) Option { return func(r *Reconciler) { r.rounds
 
 // WithKicks has all CloneSets reconciled at each event, for policies that change.
 func WithKicks(c <-chan event.GenericEvent) Option { return func(r *Reconciler) { r.kicks = c } }
+
+// WithRateLimiter sets how fast CloneSets that failed are tried again.
+func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
+	return func(r *Reconciler) { r.limiter = l }
+}
 
 // New makes a Reconciler. live reads past the cache.
 func New(c client.Client, live client.Reader, e *engine.Engine, recorder record.EventRecorder, opts ...Option) *Reconciler {

@@ -64,7 +64,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.Pod{}, &podEvents{r}).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &kruise.CloneSet{}, handler.OnlyControllerOwner())).
 		WatchesMetadata(&corev1.Node{}, &nodeEvents{r}).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.workers}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}).
 		Complete(r)
 }
 

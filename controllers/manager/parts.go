@@ -8,11 +8,14 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/certs"
@@ -49,6 +52,9 @@ func (p parts) add(ctx context.Context) error {
 		return err
 	}
 	if err := p.health(ready); err != nil {
+		return err
+	}
+	if err := addLeaderGauge(p.mgr); err != nil {
 		return err
 	}
 	if err := cloneset.Index(ctx, p.mgr); err != nil {
@@ -129,6 +135,7 @@ func (p parts) controllersTo(mgr ctrl.Manager) error {
 	r := cloneset.New(mgr.GetClient(), mgr.GetAPIReader(), p.engine, mgr.GetEventRecorderFor(v1beta1.CloneSetComponent),
 		cloneset.WithRounds(p.rounds),
 		cloneset.WithKicks(p.news.activated),
+		cloneset.WithRateLimiter(p.rateLimiter()),
 		cloneset.WithWorkers(p.CloneSetWorkers),
 		cloneset.WithExpectationTimeout(p.ExpectationTimeout),
 		cloneset.WithExcludePreparingDelete(p.ExcludePreparingDelete),
@@ -146,6 +153,15 @@ func (p parts) controllersTo(mgr ctrl.Manager) error {
 		return fmt.Errorf("adding the CloneSet controller: %w", err)
 	}
 	return nil
+}
+
+// rateLimiter is how fast what failed is tried again: each object slower and
+// slower, all together not faster than the flags say.
+func (p parts) rateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedMaxOfRateLimiter(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](p.RateBaseDelay, p.RateMaxDelay),
+		&workqueue.TypedBucketRateLimiter[reconcile.Request]{Limiter: rate.NewLimiter(rate.Limit(p.RateQPS), p.RateBucket)},
+	)
 }
 
 func (p parts) webhooksTo(mgr ctrl.Manager) error {

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
@@ -29,6 +30,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/decision"
+	enginemetrics "github.com/regatta-sh/regatta/engine/metrics"
 	"github.com/regatta-sh/regatta/engine/record"
 	"github.com/regatta-sh/regatta/policies"
 )
@@ -66,7 +68,11 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	}
 	news := newNews()
 	buffer := record.NewBuffer()
-	eng, err := engine.New(policies.Builtin, engine.WithSink(buffer), engine.WithObserver(news))
+	counted := enginemetrics.New()
+	if err := metrics.Registry.Register(counted); err != nil {
+		return fmt.Errorf("registering the metrics of decisions: %w", err)
+	}
+	eng, err := engine.New(policies.Builtin, append(counted.Options(), engine.WithSink(buffer), engine.WithObserver(news))...)
 	if err != nil {
 		return err
 	}
