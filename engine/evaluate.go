@@ -83,7 +83,7 @@ func (ev *evaluation) evaluate() {
 	}
 }
 
-var errNoWorker = errors.New("too many decisions were waiting")
+var errNoWorker = errors.New("no worker was free in time")
 
 // sample is how often a long evaluation's memory is looked at.
 const sample = 20 * time.Millisecond

@@ -137,7 +137,7 @@ func equalGiants(n int) string {
 func TestAnEvaluationThatCannotBeStoppedIsCountedAndAnswered(t *testing.T) {
 	w := newWatcher()
 	e := newEngine(t, builtin, engine.WithObserver(w), engine.WithGrace(20*time.Millisecond), engine.WithParallel(2))
-	if err := e.Activate(context.Background(), bundle.Set{platform(t, "giants", equalGiants(27))}); err != nil {
+	if err := e.Activate(context.Background(), bundle.Set{platform(t, "giants", equalGiants(24))}); err != nil {
 		t.Fatal(err)
 	}
 	p := point()

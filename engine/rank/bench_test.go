@@ -121,11 +121,11 @@ func walk(p *pods, order []int, c decision.Counts, limit, maxUnavailable int) []
 func byHand(p *pods, update, maxUnavailable int) []int {
 	c := count(p)
 	order := candidates(p)
-	slices.SortStableFunc(order, func(i, j int) int {
+	slices.SortFunc(order, func(i, j int) int {
 		a, b := &p.facts[i], &p.facts[j]
 		return cmp.Or(
 			cmp.Compare(a.Assigned, b.Assigned), cmp.Compare(a.Phase, b.Phase), cmp.Compare(a.Ready, b.Ready),
-			cmp.Compare(b.ReadySince, a.ReadySince), cmp.Compare(b.Restarts, a.Restarts), cmp.Compare(b.Created, a.Created),
+			cmp.Compare(b.ReadySince, a.ReadySince), cmp.Compare(b.Restarts, a.Restarts), cmp.Compare(b.Created, a.Created), cmp.Compare(i, j),
 		)
 	})
 	return walk(p, order, c, update, maxUnavailable)

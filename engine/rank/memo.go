@@ -59,7 +59,7 @@ func (m *memo) forget() {
 
 // recall fills in the places that are remembered and lists the pods that have
 // none.
-func (m *memo) recall(pods Pods, rows []row) (changed []int) {
+func (m *memo) recall(pods Pods, rows []*row) (changed []int) {
 	m.round++
 	for i := range rows {
 		e := m.pods[pods.UID(i)]
@@ -68,7 +68,7 @@ func (m *memo) recall(pods Pods, rows []row) (changed []int) {
 			continue
 		}
 		e.round = m.round
-		rows[i] = e.row
+		rows[i] = &e.row
 	}
 	return changed
 }
@@ -82,15 +82,16 @@ func (m *memo) comparable(out decision.RankOutput) bool {
 }
 
 // learn remembers the places of some pods and fills them in.
-func (m *memo) learn(out decision.RankOutput, which []int, pods Pods, rows []row) {
+func (m *memo) learn(out decision.RankOutput, which []int, pods Pods, rows []*row) {
 	m.descending = out.Descending
 	if len(out.Keys) > 0 {
 		m.key, m.lead = len(out.Keys[0]), len(out.Lead[0])
 	}
-	places(out, which, pods, rows)
 	entries := make([]entry, len(which))
+	places(out, which, pods, func(n int) *row { return &entries[n].row })
 	for n, i := range which {
-		entries[n] = entry{row: rows[i], hash: pods.Hash(i), round: m.round}
+		rows[i] = &entries[n].row
+		entries[n].hash, entries[n].round = pods.Hash(i), m.round
 		m.pods[pods.UID(i)] = &entries[n]
 	}
 	m.rows += len(which)
@@ -117,9 +118,9 @@ func (m *memo) sweep(present int) {
 		return flat[start:len(flat):len(flat)]
 	}
 	for uid, e := range m.pods {
-		e := *e
-		e.key, e.lead = take(e.key), take(e.lead)
-		entries = append(entries, e)
+		moved := *e // an order that was given away has the old one
+		moved.key, moved.lead = take(e.key), take(e.lead)
+		entries = append(entries, moved)
 		m.pods[uid] = &entries[len(entries)-1]
 	}
 	m.rows = len(m.pods)
@@ -128,7 +129,7 @@ func (m *memo) sweep(present int) {
 // places makes rows of an answer. They are copies, because a record keeps the
 // answer as it was; positions that descend are negated in them, once, instead of
 // at every comparison.
-func places(out decision.RankOutput, which []int, pods Pods, rows []row) {
+func places(out decision.RankOutput, which []int, pods Pods, at func(n int) *row) {
 	holds := make(map[string][]decision.Hold, len(out.Holds))
 	for _, h := range out.Holds {
 		holds[h.Pod] = append(holds[h.Pod], h)
@@ -148,9 +149,10 @@ func places(out decision.RankOutput, which []int, pods Pods, rows []row) {
 		}
 		middle := len(flat)
 		flat = append(flat, out.Lead[n]...)
-		rows[i] = row{key: flat[start:middle:middle], lead: flat[middle:len(flat):len(flat)]}
+		r := at(n)
+		r.key, r.lead = flat[start:middle:middle], flat[middle:len(flat):len(flat)]
 		if len(holds) > 0 {
-			rows[i].holds = holds[pods.Facts(i).Name]
+			r.holds = holds[pods.Facts(i).Name]
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 // Order is the place of each pod of a workload. It does not change.
 type Order struct {
-	rows []row
+	rows []*row // entries of the memo, of which this part never changes
 	// Outcome is decision.Decided when policies gave all the places; else they
 	// are those of the default order.
 	Outcome decision.Outcome
@@ -45,19 +45,56 @@ func compare(a, b []float64) int {
 
 // Sort orders pods by their keys. Equal ones keep their order.
 func (o *Order) Sort(pods []int) {
-	// The keys are gathered first: sorting reads each many times.
+	from := o.common(pods)
+	// What sorting reads and moves many times is small and without pointers: of
+	// each key the first element that is not the same for all pods.
 	type item struct {
-		key []float64
-		pod int
+		first float64
+		place int32 // before sorting, so that equal pods need no stable sort
+		pod   int32
 	}
 	items := make([]item, len(pods))
 	for n, i := range pods {
-		items[n] = item{o.rows[i].key, i}
+		items[n] = item{place: int32(n), pod: int32(i)}
+		if key := o.rows[i].key; from < len(key) {
+			items[n].first = key[from]
+		}
 	}
-	slices.SortStableFunc(items, func(a, b item) int { return compare(a.key, b.key) })
+	slices.SortFunc(items, func(a, b item) int {
+		switch {
+		case a.first < b.first:
+			return -1
+		case a.first > b.first:
+			return 1
+		}
+		if c := o.Compare(int(a.pod), int(b.pod)); c != 0 {
+			return c
+		}
+		return int(a.place) - int(b.place)
+	})
 	for n := range items {
-		pods[n] = items[n].pod
+		pods[n] = int(items[n].pod)
 	}
+}
+
+// common is how many elements the keys of pods have in common.
+func (o *Order) common(pods []int) int {
+	if len(pods) == 0 {
+		return 0
+	}
+	first := o.rows[pods[0]].key
+	n := len(first)
+	for _, i := range pods[1:] {
+		key := o.rows[i].key
+		n = min(n, len(key))
+		for c := range n {
+			if key[c] != first[c] {
+				n = c
+				break
+			}
+		}
+	}
+	return n
 }
 
 // Lead orders pods by what is first or last whatever the order is. Equal ones

@@ -64,7 +64,7 @@ func (r *Ranker) Rank(ctx context.Context, subject decision.Subject, w decision.
 	if err := r.encode(q); err == nil { // else deciding fails, and says so
 		m.keep(r.engine.Snapshot().RevisionFor(subject), q.workload, q.strategy)
 	}
-	o := Order{rows: make([]row, pods.Len()), Outcome: decision.Decided}
+	o := Order{rows: make([]*row, pods.Len()), Outcome: decision.Decided}
 	changed := m.recall(pods, o.rows)
 	if len(changed) > 0 {
 		r.ask(q, m, &o, changed)
@@ -109,7 +109,11 @@ func (r *Ranker) ask(q *question, m *memo, o *Order, changed []int) {
 			changed = everyone(q.pods.Len())
 			out = r.point.Fallback(q.with(changed))
 		}
-		places(out, changed, q.pods, o.rows)
+		all := make([]row, len(changed))
+		places(out, changed, q.pods, func(n int) *row { return &all[n] })
+		for n, i := range changed {
+			o.rows[i] = &all[n]
+		}
 		return
 	}
 	m.revision = rec.Revision
