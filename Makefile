@@ -38,7 +38,7 @@ test-unit: tools ## Unit, property and API-server tests, with the race detector 
 
 .PHONY: test-e2e
 test-e2e: ## End-to-end tests on a local Kubernetes (or that of KUBECONFIG with E2E_ARGS)
-	$(GO) test -timeout 40m -count=1 ./test/e2e/... $(E2E_ARGS)
+	$(GO) test -v -timeout 40m -count=1 ./test/e2e -ginkgo.v $(E2E_ARGS)
 
 .PHONY: bench
 bench: ## Benchmarks of decisions against hand-written Go

@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"os"
@@ -75,14 +76,15 @@ func Install(ctx context.Context, o Options) (Installed, error) {
 			return i, err
 		}
 	case o.Cluster != nil:
-		tag, err := chartVersion(o.Root)
+		tag, err := tagOf(o.Root, o.Programs["kruise-manager"])
 		if err != nil {
 			return i, err
 		}
 		if _, err := o.Cluster.Load(ctx, Image+":"+tag, []string{o.Programs["kruise-manager"]}, images.Options{User: "65534"}); err != nil {
 			return i, err
 		}
-		values = append(values, "--set", "manager.resources.limits.cpu=2")
+		// 200m, the documented limit, is for production; here people wait.
+		values = append(values, "--set", "manager.image.tag="+tag, "--set", "manager.resources.limits.cpu=2")
 	case o.Image != "":
 		repository, tag, _ := strings.Cut(o.Image, ":")
 		values = append(values, "--set", "manager.image.repository="+repository, "--set", "manager.image.tag="+tag)
@@ -121,15 +123,25 @@ func (i Installed) run(ctx context.Context, o Options, name string, args ...stri
 	return nil
 }
 
-// chartVersion is the tag that the chart uses by default.
-func chartVersion(root string) (string, error) {
+// tagOf is the version of the chart and what the program is: nodes that have an
+// image of a tag do not pull it again.
+func tagOf(root, program string) (string, error) {
 	raw, err := os.ReadFile(filepath.Join(root, "charts", "kruise", "Chart.yaml"))
 	if err != nil {
 		return "", fmt.Errorf("reading the chart: %w", err)
 	}
+	f, err := os.Open(program)
+	if err != nil {
+		return "", fmt.Errorf("reading the manager: %w", err)
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("reading the manager: %w", err)
+	}
 	for _, line := range strings.Split(string(raw), "\n") {
 		if v, ok := strings.CutPrefix(line, "appVersion:"); ok {
-			return strings.Trim(strings.TrimSpace(v), `"`), nil
+			return fmt.Sprintf("%s-%x", strings.Trim(strings.TrimSpace(v), `"`), h.Sum(nil)[:4]), nil
 		}
 	}
 	return "", fmt.Errorf("reading the chart: it has no appVersion")
