@@ -156,8 +156,10 @@ func ruleFacts(looked map[string]any) []explain.Fact {
 	}
 	for path, v := range looked {
 		name := strings.Replace(path, "input.", "", 1)
-		// Of the pods a rank was asked about only the one in question matters.
-		if name != "pods" && name != "count(pods)" {
+		switch name {
+		case "pods", "count(pods)": // of those a rank was asked about only the one in question matters
+		case "workload.kind", "workload.namespace", "workload.name": // most rules name it in their message
+		default:
 			tell(name, v)
 		}
 	}

@@ -4,6 +4,7 @@
 package explain
 
 import (
+	"strings"
 	"time"
 
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -29,6 +30,19 @@ const (
 	// Deleting: it is to be deleted.
 	Deleting Verdict = "Deleting"
 )
+
+// Words is the verdict for people.
+func (v Verdict) Words() string {
+	if v == UpToDate {
+		return "up to date"
+	}
+	return strings.ToLower(string(v))
+}
+
+// Verdicts are all there are, the most troublesome first.
+func Verdicts() []Verdict {
+	return []Verdict{Held, Hooked, Deleting, Waiting, Updating, Moved, UpToDate}
+}
 
 // Fact is one fact that a decision was made on.
 type Fact struct {

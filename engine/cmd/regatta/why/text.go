@@ -25,7 +25,7 @@ type text struct {
 }
 
 // column is where the values stand: after the longest of the names.
-const column = 14
+const column = 16
 
 func (t text) render(reply explain.Reply) string {
 	a := reply.Answer
@@ -42,12 +42,8 @@ func (t text) render(reply explain.Reply) string {
 		t.row("workload", fmt.Sprintf("%s %s/%s", a.Workload.Kind, a.Workload.Namespace, a.Workload.Name))
 	}
 	t.row("may change", t.mayChange(a))
-	for _, h := range a.Others {
-		t.row("also held", fmt.Sprintf("%s (%s): %s", h.Rule, h.Reason, h.Message))
-	}
-	for _, c := range t.conditions {
-		t.row("condition", fmt.Sprintf("%s=%s since %s ago, %s: %s", c.Type, c.Status, duration.HumanDuration(t.now.Sub(c.LastTransitionTime.Time)), c.Reason, c.Message))
-	}
+	t.others(a)
+	t.told(a)
 	t.facts(a.Facts)
 	if t.all && len(a.Rules) > 0 {
 		t.row("rules", strings.Join(a.Rules, ", "))
@@ -62,17 +58,41 @@ func (t text) render(reply explain.Reply) string {
 	return strings.Join(t.lines, "\n") + "\n"
 }
 
-// row adds a name and its value, wrapped; nothing where there is no value. A
-// name that is that of the row before is not repeated.
+// others are the holds besides the first; those of a workload's pods have been
+// told with how many they hold.
+func (t *text) others(a explain.Answer) {
+	name := "also held by"
+	for _, h := range a.Others {
+		if slices.ContainsFunc(a.Why, func(y explain.Tally) bool { return y.Message == h.Message }) {
+			continue
+		}
+		t.row(name, fmt.Sprintf("%s (%s): %s", h.Rule, h.Reason, h.Message))
+		name = ""
+	}
+}
+
+// told are the conditions, with their messages unless these were told above.
+func (t *text) told(a explain.Answer) {
+	name := "conditions"
+	for _, c := range t.conditions {
+		line := fmt.Sprintf("%s=%s for %s (%s)", c.Type, c.Status, duration.HumanDuration(t.now.Sub(c.LastTransitionTime.Time)), c.Reason)
+		known := slices.ContainsFunc(a.Why, func(y explain.Tally) bool { return y.Reason == c.Reason })
+		if c.Message != "" && !known && c.Reason != a.Reason {
+			line += ": " + c.Message
+		}
+		t.row(name, line)
+		name = ""
+	}
+}
+
+// row adds a name and its value, wrapped; nothing where there is no value.
 func (t *text) row(name, value string) {
 	if value == "" {
 		return
 	}
-	for i, l := range wrap(value, t.width-column) {
-		if i > 0 {
-			name = ""
-		}
+	for _, l := range wrap(value, t.width-column) {
 		t.lines = append(t.lines, fmt.Sprintf("  %-*s%s", column-2, name, l))
+		name = ""
 	}
 }
 
@@ -100,16 +120,17 @@ func (t *text) pods(a explain.Answer) {
 		}
 	}
 	t.row("pods", strings.Join(counts, ", "))
-	for i, y := range a.Why {
-		name := ""
-		if i == 0 {
-			name = "because"
-		}
+	name := "because"
+	for _, y := range a.Why {
 		by := ""
 		if y.Rule != "" && y.Rule != decision.RuleWalk {
 			by = ", rule " + y.Rule
 		}
-		t.row(name, fmt.Sprintf("%d %s (%s%s), such as %s: %s", y.Pods, y.Verdict.Words(), y.Reason, by, y.Pod, y.Message))
+		t.row(name, fmt.Sprintf("%d %s: %s%s, such as %s", y.Pods, y.Verdict.Words(), y.Reason, by, y.Pod))
+		for _, l := range wrap(y.Message, t.width-column-2) {
+			t.row("", "  "+l)
+		}
+		name = ""
 	}
 	zones := a.Groups["zone"]
 	if len(zones) < 2 && zones[""] != (decision.Group{}) {
