@@ -83,7 +83,7 @@ func (r *Reconciler) createPod(ctx context.Context, w *world, rev *appsv1.Contro
 	// The gate is opened at once, so that the pod is ready as soon as its
 	// containers are. Should it fail, the next round does it.
 	if ready, err := r.updater.MarkReady(ctx, pod); err == nil {
-		r.overlay.Patched(w.set.UID, ready)
+		r.wrote(w, ready)
 	}
 	return nil
 }

@@ -30,14 +30,13 @@ func (r *Reconciler) refresh(ctx context.Context, w *world) (changed bool, err e
 		}
 		acts = append(acts, func() error {
 			pod, err := act(ctx)
-			if err != nil {
-				return err
+			if pod != nil {
+				r.wrote(w, pod)
+				mu.Lock()
+				defer mu.Unlock()
+				byUID[string(pod.UID)] = pod
 			}
-			r.overlay.Patched(w.set.UID, pod)
-			mu.Lock()
-			defer mu.Unlock()
-			byUID[string(pod.UID)] = pod
-			return nil
+			return err
 		})
 	}
 	err = parallel(r.writes, acts)

@@ -104,10 +104,10 @@ func (r *Reconciler) regret(ctx context.Context, w *world) (bool, error) {
 			continue
 		}
 		pod, err := r.states.Move(ctx, p.Pod, kruise.LifecycleStatePreparingNormal, w.set.Spec.Lifecycle, false)
+		r.wrote(w, pod)
 		if err != nil {
 			return acted, err
 		}
-		r.overlay.Patched(w.set.UID, pod)
 		need--
 		acted = true
 	}
@@ -188,9 +188,7 @@ func (r *Reconciler) deletePods(ctx context.Context, w *world, pods []*facts.Pod
 		case lifecycle.Prepare:
 			acts = append(acts, func() error {
 				pod, err := r.states.Move(ctx, p.Pod, kruise.LifecycleStatePreparingDelete, w.set.Spec.Lifecycle, false)
-				if err == nil {
-					r.overlay.Patched(w.set.UID, pod)
-				}
+				r.wrote(w, pod)
 				return err
 			})
 		case lifecycle.Go:

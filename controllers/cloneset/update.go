@@ -100,9 +100,7 @@ func (r *Reconciler) updateInPlace(ctx context.Context, w *world, p *facts.Pod, 
 		return nil
 	case lifecycle.Prepare, lifecycle.Rehook:
 		pod, err := r.states.Move(ctx, p.Pod, kruise.LifecycleStatePreparingUpdate, l, step == lifecycle.Rehook)
-		if err == nil {
-			r.overlay.Patched(w.set.UID, pod)
-		}
+		r.wrote(w, pod)
 		return err
 	case lifecycle.Refuse:
 		return fmt.Errorf("not allowed to in-place update pod %s in state %s", p.Name, p.State)
@@ -115,11 +113,13 @@ func (r *Reconciler) updateInPlace(ctx context.Context, w *world, p *facts.Pod, 
 	if err != nil {
 		return err
 	}
+	way.diff.Resume(spec, p.Pod)
 	pod, grace, err := r.updater.Start(ctx, p.Pod, spec, func(pod *corev1.Pod) {
 		if l != nil { // no hook looks at the state otherwise, and leaving it costs a write
 			lifecycle.Set(pod, kruise.LifecycleStateUpdating, w.now)
 		}
 	})
+	r.wrote(w, pod)
 	if err != nil {
 		if !conflict(err) {
 			r.warn(w.set, kruise.FailedUpdatePodInPlaceReason, fmt.Sprintf("failed to update pod %s in-place(revision %v): %v", p.Name, target.Name, err))
@@ -127,7 +127,6 @@ func (r *Reconciler) updateInPlace(ctx context.Context, w *world, p *facts.Pod, 
 		return err
 	}
 	w.again.in(grace)
-	r.overlay.Patched(w.set.UID, pod)
 	r.normal(w.set, kruise.SuccessfulUpdatePodInPlaceReason, fmt.Sprintf(kruise.SuccessfulUpdatePodInPlaceMessage, p.Name, target.Name))
 	return nil
 }
@@ -153,7 +152,7 @@ func (r *Reconciler) recreate(ctx context.Context, w *world, p *facts.Pod) error
 		}
 		return fmt.Errorf("marking pod %s for recreation: %w", p.Name, err)
 	}
-	r.overlay.Patched(w.set.UID, pod)
+	r.wrote(w, pod)
 	r.normal(w.set, kruise.SuccessfulUpdatePodReCreateReason, fmt.Sprintf("successfully patch pod %s specified-delete for update", p.Name))
 	return nil
 }

@@ -45,6 +45,15 @@ func slowly(limit int, acts []func() error) error {
 	return nil
 }
 
+// wrote notes a pod as it was written, so that the next round sees it so
+// whatever the cache says; nil if it was not. An act that fails half-way has
+// written too.
+func (r *Reconciler) wrote(w *world, pod *corev1.Pod) {
+	if pod != nil {
+		r.overlay.Patched(w.set.UID, pod)
+	}
+}
+
 // deleteObject deletes this very pod: one of the same name that came after it
 // is left alone.
 func (r *Reconciler) deleteObject(ctx context.Context, pod *corev1.Pod) error {

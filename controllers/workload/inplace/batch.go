@@ -1,6 +1,7 @@
 package inplace
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +26,15 @@ func (w work) has(name string) bool {
 	_, meta := w.metadata[name]
 	_, res := w.resources[name]
 	return image || meta || res
+}
+
+// keep leaves only the work of some containers. What is for a container that the
+// pod does not have is for none, and would be waited for for ever.
+func (w work) keep(names []string) {
+	others := func(name string) bool { return !slices.Contains(names, name) }
+	maps.DeleteFunc(w.images, func(k string, _ string) bool { return others(k) })
+	maps.DeleteFunc(w.metadata, func(k string, _ kruise.ContainerRefMetadata) bool { return others(k) })
+	maps.DeleteFunc(w.resources, func(k string, _ corev1.ResourceRequirements) bool { return others(k) })
 }
 
 // batch splits the containers to change into those changed now and those that

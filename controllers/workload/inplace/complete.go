@@ -2,7 +2,6 @@ package inplace
 
 import (
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -48,22 +47,23 @@ func batchIncomplete(pod *corev1.Pod, s *kruise.InPlaceUpdateState) string {
 	return ""
 }
 
-// replaced says whether a container runs what the spec says. A new imageID or
-// the new image's name prove it. Where both tags have one digest neither ever
-// changes, so that a new, running container proves it too, once the kubelet has
-// seen the pod as it is now: OpenKruise hangs there for ever.
+// replaced says whether a container runs what the spec says, as far as the
+// kubelet has told of the pod as it is now. Another imageID, the image's name or
+// digest prove it. Where two tags have one digest the imageID never changes and
+// the name may be that of either, so that a new container proves it too:
+// OpenKruise hangs there for ever. And a container that was started by the very
+// image need not be replaced: an update was undone before it was seen.
 func replaced(pod *corev1.Pod, st *corev1.ContainerStatus, before kruise.InPlaceUpdateContainerStatus) bool {
-	if before.ImageID != st.ImageID {
-		return true
+	if g := pod.Status.ObservedGeneration; g != 0 && g < pod.Generation {
+		return false // this status is of the pod before the change
 	}
-	if specImage := imageOf(pod, st.Name); specImage != "" && st.Image == tagged(specImage) && before.ContainerID == "" {
-		return true
+	restarted := before.ContainerID != "" && st.ContainerID != "" && st.ContainerID != before.ContainerID && st.State.Running != nil
+	if before.ImageID == "" && before.ContainerID != "" { // its image stays
+		return restarted
 	}
-	if before.ContainerID == "" {
-		return false
-	}
-	seen := pod.Status.ObservedGeneration == 0 || pod.Status.ObservedGeneration >= pod.Generation
-	return seen && st.ContainerID != "" && st.ContainerID != before.ContainerID && st.State.Running != nil
+	image := imageOf(pod, st.Name)
+	undone := before.Image != "" && image == before.Image && st.ContainerID == before.ContainerID && pod.Status.ObservedGeneration != 0
+	return restarted || undone || (st.ImageID != "" && st.ImageID != before.ImageID) || sameImage(image, st)
 }
 
 func resourcesIncomplete(pod *corev1.Pod) string {
@@ -73,9 +73,11 @@ func resourcesIncomplete(pod *corev1.Pod) string {
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
 		st := statusOf(pod, c.Name)
-		if st == nil || st.Resources == nil ||
-			!equality.Semantic.DeepEqual(st.Resources.Limits, c.Resources.Limits) ||
-			!equality.Semantic.DeepEqual(st.Resources.Requests, c.Resources.Requests) {
+		has := corev1.ResourceRequirements{} // a container without any need not say so
+		if st != nil && st.Resources != nil {
+			has = *st.Resources
+		}
+		if st == nil || !equality.Semantic.DeepEqual(has.Limits, c.Resources.Limits) || !equality.Semantic.DeepEqual(has.Requests, c.Resources.Requests) {
 			return fmt.Sprintf("container %s does not have its new resources yet", c.Name)
 		}
 	}
@@ -98,12 +100,4 @@ func imageOf(pod *corev1.Pod, name string) string {
 		}
 	}
 	return ""
-}
-
-// tagged adds the tag that an image without one stands for.
-func tagged(image string) string {
-	if strings.Contains(image, ":") {
-		return image
-	}
-	return image + ":latest"
 }

@@ -27,12 +27,18 @@ const (
 // Step says what a pod's update needs now, and when to look again.
 func (u Updater) Step(pod *corev1.Pod) (Next, time.Duration, error) {
 	s, err := State(pod)
-	if err != nil || s == nil {
+	if err != nil {
 		return Nothing, 0, err
 	}
 	spec, err := grace(pod)
 	if err != nil {
 		return Nothing, 0, err
+	}
+	if s == nil && spec != nil {
+		return Grace, 0, nil // somebody took the record off; without it no time is known to wait for
+	}
+	if s == nil {
+		return Nothing, 0, nil
 	}
 	if spec != nil {
 		if left := graceLeft(s, spec.GraceSeconds, u.Now()); left > 0 {
@@ -58,6 +64,7 @@ func (u Updater) Step(pod *corev1.Pod) (Next, time.Duration, error) {
 
 // Continue does what Step said: the change after the grace period, or the next
 // batch. A pod that was meanwhile given another revision only loses its grace.
+// It returns the pod as it was written last, nil if it was not.
 func (u Updater) Continue(ctx context.Context, pod *corev1.Pod, next Next) (*corev1.Pod, error) {
 	pod = pod.DeepCopy()
 	before := pod.DeepCopy()
@@ -65,20 +72,26 @@ func (u Updater) Continue(ctx context.Context, pod *corev1.Pod, next Next) (*cor
 	if err != nil {
 		return nil, err
 	}
+	if s == nil {
+		s = newState(pod.Labels[revisionLabel], u.Now())
+	}
 	switch next {
 	case Grace:
 		spec, err := grace(pod)
 		if err != nil {
 			return nil, err
 		}
-		dropGrace(pod)
-		if !revision.Same(pod.Labels["controller-revision-hash"], spec.Revision) {
-			return pod, u.patch(ctx, pod, before)
+		if spec == nil {
+			break
 		}
-		return pod, u.apply(ctx, pod, before, s, spec)
+		dropGrace(pod)
+		if !revision.Same(pod.Labels[revisionLabel], spec.Revision) {
+			return u.patch(ctx, pod, before)
+		}
+		return u.apply(ctx, pod, before, s, spec)
 	case Batch:
 		w := work{s.NextContainerImages, s.NextContainerRefMetadata, s.NextContainerResources}
-		return pod, u.applyBatch(ctx, pod, before, s, w)
+		return u.applyBatch(ctx, pod, before, s, w)
 	}
 	return nil, fmt.Errorf("continuing pod %s: nothing is to be done", pod.Name)
 }

@@ -52,13 +52,16 @@ func wantsKruiseReady(pod *corev1.Pod) bool {
 // MarkReady opens the gates, both in one write.
 func (u Updater) MarkReady(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 	pod = pod.DeepCopy()
-	return pod, u.setReady(ctx, pod, metav1.ConditionTrue)
+	if err := u.setReady(ctx, pod, metav1.ConditionTrue); err != nil {
+		return nil, err
+	}
+	return pod, nil
 }
 
 // setReady writes InPlaceUpdateReady. False takes Ready with it at once, so that
 // the pod leaves its services before its containers stop; Ready comes back by
-// the kubelet. The merge keys on the type, so no other condition is touched,
-// and the UID is the precondition.
+// the kubelet. The merge keys on the type, so no other condition is touched.
+// False is right whatever else was written; True only of the pod as it was seen.
 func (u Updater) setReady(ctx context.Context, pod *corev1.Pod, status metav1.ConditionStatus) error {
 	now := metav1.NewTime(u.Now())
 	conditions := []corev1.PodCondition{{Type: kruise.InPlaceUpdateReady, Status: corev1.ConditionStatus(status), LastTransitionTime: now}}
@@ -81,8 +84,12 @@ func (u Updater) setReady(ctx context.Context, pod *corev1.Pod, status metav1.Co
 			"reason": c.Reason, "message": c.Message,
 		}
 	}
+	precondition := map[string]any{"uid": pod.UID}
+	if status == metav1.ConditionTrue {
+		precondition["resourceVersion"] = pod.ResourceVersion
+	}
 	raw, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": pod.UID},
+		"metadata": precondition,
 		"status":   map[string]any{"conditions": patches},
 	})
 	if err != nil {

@@ -30,6 +30,9 @@ func State(pod *corev1.Pod) (*kruise.InPlaceUpdateState, error) {
 	if err := json.Unmarshal([]byte(raw), s); err != nil {
 		return nil, fmt.Errorf("reading annotation %s of pod %s: %w", kruise.InPlaceUpdateStateKey, pod.Name, err)
 	}
+	if s.LastContainerStatuses == nil { // OpenKruise writes null while the grace period runs
+		s.LastContainerStatuses = map[string]kruise.InPlaceUpdateContainerStatus{}
+	}
 	return s, nil
 }
 
@@ -74,8 +77,7 @@ func dropGrace(pod *corev1.Pod) {
 	delete(pod.Annotations, kruise.InPlaceUpdateGraceLegacyKey)
 }
 
-// GraceLeft is how long a pod still waits, in whole seconds rounded up.
-// The hint to the decision is that zero means now.
+// graceLeft is how long a pod still waits, in whole seconds rounded up.
 func graceLeft(s *kruise.InPlaceUpdateState, seconds int32, now time.Time) time.Duration {
 	left := time.Duration(seconds)*time.Second - now.Sub(s.UpdateTimestamp.Time)
 	if left <= 0 {

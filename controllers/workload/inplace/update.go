@@ -7,12 +7,20 @@ import (
 	"maps"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
+)
+
+// revisionLabel and shortLabel name the revision of a pod.
+const (
+	revisionLabel = appsv1.ControllerRevisionHashLabelKey
+	shortLabel    = "pod-template-hash"
 )
 
 // Updater carries updates out. A pod costs one write, two more when it has the
@@ -24,46 +32,63 @@ type Updater struct {
 
 // Start begins an update (features.md 1.5, steps a to c): not ready first,
 // where that is called for, then the record and the change in one write. edit
-// adds to that write. It returns the pod as written and, when a grace period
-// has to pass, how long.
+// adds to that write. It returns the pod as it was written last, nil if it was
+// not, even where it fails half-way; and, when a grace period has to pass, how
+// long.
 func (u Updater) Start(ctx context.Context, pod *corev1.Pod, spec *kruise.UpdateSpec, edit func(*corev1.Pod)) (*corev1.Pod, time.Duration, error) {
 	pod = pod.DeepCopy()
+	var written *corev1.Pod
 	if RestartsContainers(pod, spec) && HasGate(pod) {
 		if err := u.setReady(ctx, pod, metav1.ConditionFalse); err != nil {
 			return nil, 0, err
 		}
+		written = pod.DeepCopy()
 	}
 	before := pod.DeepCopy()
-	now := metav1.NewTime(u.Now())
 	setRevision(pod, spec.Revision)
+	dropGrace(pod) // of an update that this one replaces
 	if edit != nil {
 		edit(pod)
 	}
-	state := &kruise.InPlaceUpdateState{
-		Revision: spec.Revision, UpdateTimestamp: now,
+	state := newState(spec.Revision, u.Now())
+	var grace time.Duration
+	var err error
+	if spec.GraceSeconds > 0 {
+		grace = time.Duration(spec.GraceSeconds) * time.Second
+		pod, err = u.wait(ctx, pod, before, state, spec)
+	} else {
+		pod, err = u.apply(ctx, pod, before, state, spec)
+	}
+	if pod == nil {
+		pod = written
+	}
+	return pod, grace, err
+}
+
+func newState(target string, now time.Time) *kruise.InPlaceUpdateState {
+	return &kruise.InPlaceUpdateState{
+		Revision: target, UpdateTimestamp: metav1.NewTime(now),
 		LastContainerStatuses: map[string]kruise.InPlaceUpdateContainerStatus{},
 	}
-	if spec.GraceSeconds > 0 {
-		raw, err := json.Marshal(spec)
-		if err != nil {
-			return nil, 0, fmt.Errorf("encoding update of pod %s: %w", pod.Name, err)
-		}
-		setAnnotation(pod, kruise.InPlaceUpdateGraceKey, string(raw))
-		if err := setState(pod, state); err != nil {
-			return nil, 0, err
-		}
-		return pod, time.Duration(spec.GraceSeconds) * time.Second, u.patch(ctx, pod, before)
+}
+
+// wait records what to do when the grace period is over.
+func (u Updater) wait(ctx context.Context, pod, before *corev1.Pod, state *kruise.InPlaceUpdateState, spec *kruise.UpdateSpec) (*corev1.Pod, error) {
+	raw, err := json.Marshal(spec)
+	if err != nil {
+		return nil, fmt.Errorf("encoding update of pod %s: %w", pod.Name, err)
 	}
-	if err := u.apply(ctx, pod, before, state, spec); err != nil {
-		return nil, 0, err
+	setAnnotation(pod, kruise.InPlaceUpdateGraceKey, string(raw))
+	if err := setState(pod, state); err != nil {
+		return nil, err
 	}
-	return pod, 0, nil
+	return u.patch(ctx, pod, before)
 }
 
 // apply makes the first batch's change and records it, in one write.
-func (u Updater) apply(ctx context.Context, pod, before *corev1.Pod, state *kruise.InPlaceUpdateState, spec *kruise.UpdateSpec) error {
+func (u Updater) apply(ctx context.Context, pod, before *corev1.Pod, state *kruise.InPlaceUpdateState, spec *kruise.UpdateSpec) (*corev1.Pod, error) {
 	if err := patchMetadata(pod, spec.MetaDataPatch); err != nil {
-		return err
+		return nil, err
 	}
 	state.UpdateEnvFromMetadata = spec.UpdateEnvFromMetadata
 	state.UpdateImages = len(spec.ContainerImages) > 0
@@ -72,7 +97,9 @@ func (u Updater) apply(ctx context.Context, pod, before *corev1.Pod, state *krui
 	return u.applyBatch(ctx, pod, before, state, w)
 }
 
-func (u Updater) applyBatch(ctx context.Context, pod, before *corev1.Pod, state *kruise.InPlaceUpdateState, w work) error {
+// applyBatch changes the containers whose turn it is. before is the pod as the
+// API server has it.
+func (u Updater) applyBatch(ctx context.Context, pod, before *corev1.Pod, state *kruise.InPlaceUpdateState, w work) (*corev1.Pod, error) {
 	now, later := batch(pod, w)
 	resized := false
 	for _, name := range now {
@@ -80,26 +107,20 @@ func (u Updater) applyBatch(ctx context.Context, pod, before *corev1.Pod, state 
 		_, image := w.images[name]
 		_, meta := w.metadata[name]
 		if image || meta {
-			last := kruise.InPlaceUpdateContainerStatus{}
-			if st := statusOf(pod, name); st != nil {
-				last.ImageID, last.ContainerID = st.ImageID, st.ContainerID
-			}
-			state.LastContainerStatuses[name] = last
+			state.LastContainerStatuses[name] = remember(before, name, image)
 		}
 		if image {
 			c.Image = w.images[name]
-			delete(w.images, name)
 		}
 		if meta {
 			writeMetadata(pod, w.metadata[name])
-			delete(w.metadata, name)
 		}
 		if r, ok := w.resources[name]; ok {
 			resize(c, r)
-			delete(w.resources, name)
 			resized = true
 		}
 	}
+	w.keep(later)
 	state.NextContainerImages, state.NextContainerRefMetadata, state.NextContainerResources = w.images, w.metadata, w.resources
 	state.PreCheckBeforeNext = nil
 	if len(later) > 0 {
@@ -109,7 +130,7 @@ func (u Updater) applyBatch(ctx context.Context, pod, before *corev1.Pod, state 
 		state.ContainerBatchesRecord = append(state.ContainerBatchesRecord, kruise.InPlaceUpdateContainerBatch{Timestamp: metav1.NewTime(u.Now()), Containers: now})
 	}
 	if err := setState(pod, state); err != nil {
-		return err
+		return nil, err
 	}
 	if !resized {
 		return u.patch(ctx, pod, before)
@@ -117,33 +138,61 @@ func (u Updater) applyBatch(ctx context.Context, pod, before *corev1.Pod, state 
 	return u.patchResized(ctx, pod, before)
 }
 
+// remember is what tells later that a container was replaced. Its imageID is
+// kept only where its image changes: where only what its env reads does, nothing
+// but a new container is a sign.
+func remember(pod *corev1.Pod, name string, image bool) kruise.InPlaceUpdateContainerStatus {
+	last := kruise.InPlaceUpdateContainerStatus{}
+	st := statusOf(pod, name)
+	if st == nil {
+		return last
+	}
+	last.ContainerID = st.ContainerID
+	if image {
+		last.ImageID, last.Image = st.ImageID, imageOf(pod, name)
+		if s, err := State(pod); err == nil && s != nil {
+			if earlier, ok := s.LastContainerStatuses[name]; ok && earlier.Image != "" && earlier.ContainerID == st.ContainerID {
+				last.Image = earlier.Image // the container is still the one of before that update
+			}
+		}
+	}
+	return last
+}
+
 // patchResized writes resources by the sub-resource that Kubernetes 1.33 and
-// newer want them by, after everything else: the record tells a crash between.
-func (u Updater) patchResized(ctx context.Context, pod, before *corev1.Pod) error {
-	wanted := pod.DeepCopy()
+// newer want them by, ahead of everything else: the revision label must not say
+// that they are written before they are. Should it end between the two writes,
+// the next round writes the same resources again.
+func (u Updater) patchResized(ctx context.Context, pod, before *corev1.Pod) (*corev1.Pod, error) {
+	sized := before.DeepCopy()
+	for i := range sized.Spec.Containers {
+		sized.Spec.Containers[i].Resources = *pod.Spec.Containers[i].Resources.DeepCopy()
+	}
+	err := u.Client.SubResource("resize").Patch(ctx, sized, client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{}))
+	switch {
+	case apierrors.IsNotFound(err): // older API servers take resources with the rest
+		return u.patch(ctx, pod, before)
+	case err != nil:
+		return nil, fmt.Errorf("resizing pod %s: %w", pod.Name, err)
+	}
+	pod.ResourceVersion = sized.ResourceVersion
 	for i := range pod.Spec.Containers {
-		pod.Spec.Containers[i].Resources = before.Spec.Containers[i].Resources
+		pod.Spec.Containers[i].Resources = *sized.Spec.Containers[i].Resources.DeepCopy()
 	}
-	if err := u.patch(ctx, pod, before); err != nil {
-		return err
+	written, err := u.patch(ctx, pod, sized)
+	if err != nil {
+		return sized, err
 	}
-	base := pod.DeepCopy()
-	for i := range pod.Spec.Containers {
-		pod.Spec.Containers[i].Resources = wanted.Spec.Containers[i].Resources
-	}
-	if err := u.Client.SubResource("resize").Patch(ctx, pod, client.StrategicMergeFrom(base)); err != nil {
-		return fmt.Errorf("resizing pod %s: %w", pod.Name, err)
-	}
-	return nil
+	return written, nil
 }
 
 // patch writes the difference, provided nobody wrote the pod since.
-func (u Updater) patch(ctx context.Context, pod, before *corev1.Pod) error {
+func (u Updater) patch(ctx context.Context, pod, before *corev1.Pod) (*corev1.Pod, error) {
 	p := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
 	if err := u.Client.Patch(ctx, pod, p); err != nil {
-		return fmt.Errorf("updating pod %s in place: %w", pod.Name, err)
+		return nil, fmt.Errorf("updating pod %s in place: %w", pod.Name, err)
 	}
-	return nil
+	return pod, nil
 }
 
 func container(pod *corev1.Pod, name string) *corev1.Container {
@@ -180,11 +229,11 @@ func writeMetadata(pod *corev1.Pod, m kruise.ContainerRefMetadata) {
 	}
 }
 
-// setRevision labels the pod with its new revision, in the form it had.
+// setRevision labels the pod with its new revision.
 func setRevision(pod *corev1.Pod, name string) {
 	if pod.Labels == nil {
 		pod.Labels = map[string]string{}
 	}
-	pod.Labels["controller-revision-hash"] = name
-	pod.Labels["pod-template-hash"] = revision.Short(name)
+	pod.Labels[revisionLabel] = name
+	pod.Labels[shortLabel] = revision.Short(name)
 }

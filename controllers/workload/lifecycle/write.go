@@ -34,27 +34,20 @@ type Writer struct {
 }
 
 // Move brings a pod to a state. Where the hook says so the pod is made not
-// ready first, or, on leaving an update, ready again.
+// ready first, or, on leaving an update, ready again. It returns the pod as it
+// was written last, nil if it was not, even where it fails half-way.
 //
 // OpenKruise takes the mark of an update back only on the way to Updated, so
 // that a pod whose hook is already back stays out of its services for ever;
 // here every way out of an update takes it back.
 func (w Writer) Move(ctx context.Context, pod *corev1.Pod, s kruise.LifecycleStateType, l *kruise.Lifecycle, rehook bool) (*corev1.Pod, error) {
 	pod = pod.DeepCopy()
-	var err error
-	switch {
-	case s == kruise.LifecycleStatePreparingUpdate && l != nil && l.InPlaceUpdate != nil && l.InPlaceUpdate.MarkPodNotReady:
-		err = w.setKey(ctx, pod, kruise.PreUpdateHookKey, true)
-	case s == kruise.LifecycleStatePreparingDelete && l != nil && l.PreDelete != nil && l.PreDelete.MarkPodNotReady:
-		err = w.setKey(ctx, pod, kruise.PreDeleteHookKey, true)
-	case s == kruise.LifecycleStateUpdated || s == kruise.LifecycleStateNormal:
-		err = w.setKey(ctx, pod, kruise.PreUpdateHookKey, false)
-	}
+	keyed, err := w.key(ctx, pod, s, l)
 	if err != nil {
 		return nil, err
 	}
 	if State(pod) == s {
-		return pod, nil
+		return keyed, nil
 	}
 	before := pod.DeepCopy()
 	Set(pod, s, w.Now())
@@ -69,28 +62,52 @@ func (w Writer) Move(ctx context.Context, pod *corev1.Pod, s kruise.LifecycleSta
 		}
 	}
 	if err := w.Client.Patch(ctx, pod, client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return nil, fmt.Errorf("moving pod %s to %s: %w", pod.Name, s, err)
+		return keyed, fmt.Errorf("moving pod %s to %s: %w", pod.Name, s, err)
 	}
 	return pod, nil
 }
 
+// key does what a state does to the condition KruisePodReady. It writes into pod
+// and returns a copy of what it wrote, nil if nothing.
+func (w Writer) key(ctx context.Context, pod *corev1.Pod, s kruise.LifecycleStateType, l *kruise.Lifecycle) (*corev1.Pod, error) {
+	name, hold := "", false
+	switch {
+	case s == kruise.LifecycleStatePreparingUpdate && l != nil && l.InPlaceUpdate != nil && l.InPlaceUpdate.MarkPodNotReady:
+		name, hold = kruise.PreUpdateHookKey, true
+	case s == kruise.LifecycleStatePreparingDelete && l != nil && l.PreDelete != nil && l.PreDelete.MarkPodNotReady:
+		name, hold = kruise.PreDeleteHookKey, true
+	case s == kruise.LifecycleStateUpdated || s == kruise.LifecycleStateNormal:
+		name = kruise.PreUpdateHookKey
+	default:
+		return nil, nil
+	}
+	wrote, err := w.setKey(ctx, pod, name, hold)
+	if err != nil || !wrote {
+		return nil, err
+	}
+	return pod.DeepCopy(), nil
+}
+
 // setKey adds or takes back our key of the condition KruisePodReady (PA-03). A
 // pod without that gate is left alone.
-func (w Writer) setKey(ctx context.Context, pod *corev1.Pod, key string, hold bool) error {
+func (w Writer) setKey(ctx context.Context, pod *corev1.Pod, key string, hold bool) (wrote bool, err error) {
 	if !slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == kruise.KruisePodReady }) {
-		return nil
+		return false, nil
 	}
 	i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kruise.KruisePodReady })
 	var keys []kruise.PodReadinessMessage
 	if i >= 0 && pod.Status.Conditions[i].Message != "" {
 		if err := json.Unmarshal([]byte(pod.Status.Conditions[i].Message), &keys); err != nil {
-			return fmt.Errorf("reading condition %s of pod %s: %w", kruise.KruisePodReady, pod.Name, err)
+			if !hold { // whoever wrote that, it is not ours to take back
+				return false, nil
+			}
+			return false, fmt.Errorf("reading condition %s of pod %s: %w", kruise.KruisePodReady, pod.Name, err)
 		}
 	}
 	mine := kruise.PodReadinessMessage{UserAgent: kruise.LifecycleUserAgent, Key: key}
 	at := slices.Index(keys, mine)
 	if (at >= 0) == hold {
-		return nil
+		return false, nil
 	}
 	if hold {
 		keys = append(keys, mine)
@@ -104,7 +121,7 @@ func (w Writer) setKey(ctx context.Context, pod *corev1.Pod, key string, hold bo
 	if len(keys) > 0 {
 		raw, err := json.Marshal(keys)
 		if err != nil {
-			return fmt.Errorf("encoding condition %s: %w", kruise.KruisePodReady, err)
+			return false, fmt.Errorf("encoding condition %s: %w", kruise.KruisePodReady, err)
 		}
 		c.Status, c.Message = corev1.ConditionFalse, string(raw)
 	}
@@ -112,11 +129,14 @@ func (w Writer) setKey(ctx context.Context, pod *corev1.Pod, key string, hold bo
 	if i < 0 {
 		pod.Status.Conditions = append(pod.Status.Conditions, c)
 	} else {
+		if old := pod.Status.Conditions[i]; old.Status == c.Status {
+			c.LastTransitionTime = old.LastTransitionTime
+		}
 		pod.Status.Conditions[i] = c
 	}
 	p := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
 	if err := w.Client.Status().Patch(ctx, pod, p); err != nil {
-		return fmt.Errorf("setting %s on pod %s: %w", kruise.KruisePodReady, pod.Name, err)
+		return false, fmt.Errorf("setting %s on pod %s: %w", kruise.KruisePodReady, pod.Name, err)
 	}
-	return nil
+	return true, nil
 }

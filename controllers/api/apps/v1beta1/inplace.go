@@ -53,6 +53,9 @@ type InPlaceUpdateContainerStatus struct {
 	// ContainerID is ours, not OpenKruise's: where two tags have one digest the imageID never changes, and a new
 	// container is the only sign that the update is complete.
 	ContainerID string `json:"containerID,omitempty"`
+	// Image that the container was started by, as the spec named it. Ours too: an update that undoes another before
+	// the kubelet has seen either is complete with the container that there is.
+	Image string `json:"image,omitempty"`
 }
 
 // InPlaceUpdatePreCheckBeforeNext is what the next batch of containers waits for.
