@@ -15,6 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/rank"
 )
 
 // Pod is a pod with what is known of it.
@@ -35,11 +36,13 @@ type Pod struct {
 
 // Available is CS-02: in no state but Normal, and ready for that long. A pod
 // whose in-place update has not been seen to complete is not available, gate or
-// no gate.
+// no gate; nor is one that must have been ready for some time and does not say
+// since when it is.
 func (p *Pod) Available(minReady time.Duration, now time.Time) bool {
-	return p.Ready && p.InPlaceDone &&
-		(p.State == "" || p.State == kruise.LifecycleStateNormal) &&
-		!now.Before(p.ReadySince.Add(minReady))
+	if !p.Ready || !p.InPlaceDone || (p.State != "" && p.State != kruise.LifecycleStateNormal) {
+		return false
+	}
+	return minReady <= 0 || (!p.ReadySince.IsZero() && !now.Before(p.ReadySince.Add(minReady)))
 }
 
 // ready is: running, Ready, and InPlaceUpdateReady absent or True.
@@ -54,7 +57,7 @@ func ready(pod *corev1.Pod) (bool, time.Time) {
 	return true, c.LastTransitionTime.Time
 }
 
-// phases are in the order of A-13; a phase that is not listed sorts first.
+// phase is in the order of A-13; a phase that is not listed sorts first.
 func phase(p corev1.PodPhase) int {
 	switch p {
 	case corev1.PodUnknown:
@@ -87,7 +90,7 @@ func restarts(pod *corev1.Pod) int {
 	return int(most)
 }
 
-// DeletionCost reads controller.kubernetes.io/pod-deletion-cost: an int32
+// deletionCost reads controller.kubernetes.io/pod-deletion-cost: an int32
 // without a plus sign or leading zeros, else 0 (CS-07).
 func deletionCost(pod *corev1.Pod) int {
 	v, ok := pod.Annotations[corev1.PodDeletionCost]
@@ -163,7 +166,7 @@ func (s *Set) Update(pods []*corev1.Pod, terms Terms, topology *Topology, update
 		e := s.pods[pod.UID]
 		if e == nil || (e.from != pod && e.from.ResourceVersion != pod.ResourceVersion) || e.pod.updated != isUpdated {
 			p := build(pod, isUpdated, terms, topology.Of(pod.Spec.NodeName))
-			p.Hash = hash(s.seed, &p.Facts)
+			p.Hash = rank.Hash(s.seed, &p.Facts)
 			e = &entry{pod: p, from: pod}
 			s.pods[pod.UID] = e
 		}

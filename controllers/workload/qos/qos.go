@@ -7,10 +7,15 @@ import (
 )
 
 // Of is the class of a pod with this spec. Only cpu and memory count. A limit
-// without a request stands for both, as in the API server's defaults.
+// without a request stands for both, as in the API server's defaults. Resources
+// of the pod as a whole, where it has them, count instead of its containers'.
 func Of(spec *corev1.PodSpec) corev1.PodQOSClass {
 	any, guaranteed := false, true
-	for _, list := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
+	lists := [][]corev1.Container{spec.Containers, spec.InitContainers}
+	if spec.Resources != nil && len(spec.Resources.Limits)+len(spec.Resources.Requests) > 0 {
+		lists = [][]corev1.Container{{{Resources: *spec.Resources}}}
+	}
+	for _, list := range lists {
 		for i := range list {
 			r := &list[i].Resources
 			for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
