@@ -2,13 +2,7 @@
 // (features.md 22).
 package features
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-
-	"k8s.io/component-base/featuregate"
-)
+import "k8s.io/component-base/featuregate"
 
 // The gates. Each is described in charts/kruise/README.md.
 const (
@@ -50,14 +44,6 @@ const (
 	DaemonSetPruneIneligibleNodes             featuregate.Feature = "DaemonSetPruneIneligibleNodes"
 )
 
-// aliases are names of gates that the documentation used.
-func aliases() map[featuregate.Feature]featuregate.Feature {
-	return map[featuregate.Feature]featuregate.Feature{
-		"EnhancedLivenessProbeGate":                EnhancedLivenessProbe,
-		"ForceDeleteTimeoutExpectationFeatureGate": ForceDeleteTimeoutExpectationGate,
-	}
-}
-
 func table() map[featuregate.Feature]featuregate.FeatureSpec {
 	alpha := func(on bool) featuregate.FeatureSpec {
 		return featuregate.FeatureSpec{Default: on, PreRelease: featuregate.Alpha}
@@ -83,9 +69,6 @@ func table() map[featuregate.Feature]featuregate.FeatureSpec {
 		InPlacePodVerticalScaling, DefaultHostNetworkHostPortsInPodTemplates, DaemonSetPruneIneligibleNodes,
 	} {
 		t[f] = alpha(false)
-	}
-	for alias, f := range aliases() {
-		t[alias] = t[f]
 	}
 	return t
 }
@@ -114,74 +97,4 @@ func closures() map[featuregate.Feature][]featuregate.Feature {
 		},
 		ResourcesDeletionProtection: {DeletionProtectionForCRDCascadingGate},
 	}
-}
-
-// Gates is a set of gates. Its Set method reads the flag --feature-gates.
-type Gates struct{ featuregate.MutableFeatureGate }
-
-// New makes gates with their defaults.
-func New() (Gates, error) {
-	g := Gates{featuregate.NewFeatureGate()}
-	if err := g.Add(table()); err != nil {
-		return g, fmt.Errorf("registering feature gates: %w", err)
-	}
-	return g, nil
-}
-
-// Set reads a flag value such as "A=true,B=false". Names that do not exist are
-// refused.
-func (g Gates) Set(value string) error { return g.MutableFeatureGate.Set(value) }
-
-// Type names the flag's type in help texts.
-func (Gates) Type() string { return "mapStringBool" }
-
-// String is the flag's value.
-func (g Gates) String() string { return "" }
-
-// Resolve applies what gates do to one another once all were set (PL-01).
-// webhookResources is the environment variable CUSTOM_RESOURCE_ENABLE: set
-// without SidecarSet it turns PodWebhook off unless that was asked for.
-func (g Gates) Resolve(webhookResources string, explicit func(featuregate.Feature) bool) error {
-	off := map[string]bool{}
-	if webhookResources != "" && !slices.Contains(strings.Split(webhookResources, ","), "SidecarSet") && !explicit(PodWebhook) {
-		off[string(PodWebhook)] = false
-	}
-	if err := g.SetFromMap(off); err != nil {
-		return fmt.Errorf("applying CUSTOM_RESOURCE_ENABLE: %w", err)
-	}
-	changes := map[string]bool{}
-	for alias, f := range aliases() {
-		if g.Enabled(alias) {
-			changes[string(f)] = true
-		}
-	}
-	for gate, closed := range closures() {
-		if !g.Enabled(gate) {
-			for _, f := range closed {
-				changes[string(f)] = false
-			}
-		}
-	}
-	for _, f := range []featuregate.Feature{PreDownloadImageForInPlaceUpdate, PreDownloadImageForDaemonSetUpdate} {
-		if on, forced := changes[string(f)]; g.Enabled(f) && (!forced || on) {
-			changes[string(ImagePullJobGate)] = true
-		}
-	}
-	if err := g.SetFromMap(changes); err != nil {
-		return fmt.Errorf("resolving feature gates: %w", err)
-	}
-	return nil
-}
-
-// Idle names the gates that were turned on but do nothing yet, sorted.
-func (g Gates) Idle() []string {
-	var out []string
-	for f, spec := range table() {
-		_, alias := aliases()[f]
-		if g.Enabled(f) && !spec.Default && !alias && !slices.Contains(implemented(), f) {
-			out = append(out, string(f))
-		}
-	}
-	slices.Sort(out)
-	return out
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	"k8s.io/component-base/featuregate"
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
@@ -53,7 +52,6 @@ type Options struct {
 	RateBucket    int
 
 	webhooks webhookEnv
-	explicit func(featuregate.Feature) bool
 }
 
 // webhookEnv is what the chart tells by environment variables (features.md 18).
@@ -154,8 +152,7 @@ func (o *Options) Complete() error {
 		return fmt.Errorf("applying log flags: %w", err)
 	}
 	logs.InitLogs()
-	never := func(featuregate.Feature) bool { return false }
-	return o.Gates.Resolve(os.Getenv("CUSTOM_RESOURCE_ENABLE"), never)
+	return o.Gates.Resolve(os.Getenv("CUSTOM_RESOURCE_ENABLE"))
 }
 
 func env(name, fallback string) string {

@@ -1,0 +1,58 @@
+package features
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/component-base/featuregate"
+)
+
+// The table of features.md 22, but for ResourcesDeletionProtection, which the
+// documentation has on.
+func TestTheTable(t *testing.T) {
+	want := map[featuregate.Feature]string{
+		PodWebhook: "on Beta", KruiseDaemon: "on Beta", DaemonWatchingPod: "on Beta", CloneSetShortHash: "off Alpha",
+		KruisePodReadinessGate: "off Alpha", PreDownloadImageForInPlaceUpdate: "off Alpha", CloneSetPartitionRollback: "off Alpha",
+		ResourcesDeletionProtection: "on Beta", WorkloadSpread: "on Beta", PodUnavailableBudgetDeleteGate: "on Beta",
+		PodUnavailableBudgetUpdateGate: "off Alpha", TemplateNoDefaults: "off Alpha", InPlaceUpdateEnvFromMetadata: "on Beta",
+		StatefulSetAutoDeletePVC: "on Beta", SidecarSetPatchPodMetadataDefaultsAllowed: "off Alpha", SidecarTerminator: "off Alpha",
+		PodProbeMarkerGate: "on Beta", PreDownloadImageForDaemonSetUpdate: "off Alpha", CloneSetEventHandlerOptimization: "off Alpha",
+		PreparingUpdateAsUpdate: "off Alpha", ImagePullJobGate: "off Alpha", ResourceDistributionGate: "off Beta",
+		DeletionProtectionForCRDCascadingGate: "off Alpha", EnhancedLivenessProbe: "off Alpha",
+		RecreatePodWhenChangeVCTInCloneSetGate: "off Alpha", StatefulSetStartOrdinal: "off Alpha", PodIndexLabel: "on Beta",
+		EnableExternalCerts: "off Alpha", StatefulSetAutoResizePVCGate: "off Alpha", ForceDeleteTimeoutExpectationGate: "off Alpha",
+		InPlaceWorkloadVerticalScaling: "off Alpha", EnablePodProbeMarkerOnServerless: "off Alpha",
+		EnableSortSidecarContainerByName: "off Alpha", InPlacePodVerticalScaling: "off Alpha",
+		DefaultHostNetworkHostPortsInPodTemplates: "off Alpha", DaemonSetPruneIneligibleNodes: "off Alpha",
+	}
+	got := map[featuregate.Feature]string{}
+	for f, spec := range table() {
+		got[f] = map[bool]string{true: "on ", false: "off "}[spec.Default] + map[bool]string{true: "Alpha", false: "Beta"}[spec.PreRelease == featuregate.Alpha]
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(want) != 36 {
+		t.Errorf("%d gates\n%s", len(want), diff)
+	}
+}
+
+// What is said to work is what the manager reads, no more and no less.
+func TestImplementedGatesAreThoseThatAreRead(t *testing.T) {
+	source, err := os.ReadFile("../manager/parts.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read, said []string
+	for _, m := range regexp.MustCompile(`(?:on|Enabled)\(features\.(\w+)\)`).FindAllStringSubmatch(string(source), -1) {
+		read = append(read, m[1])
+	}
+	for _, f := range implemented() {
+		said = append(said, string(f))
+	}
+	slices.Sort(read)
+	slices.Sort(said)
+	if diff := cmp.Diff(slices.Compact(read), said); diff != "" {
+		t.Errorf("the manager reads (-), Idle takes for implemented (+)\n%s", diff)
+	}
+}

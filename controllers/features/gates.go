@@ -1,0 +1,145 @@
+package features
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/component-base/featuregate"
+)
+
+const (
+	allAlpha featuregate.Feature = "AllAlpha"
+	allBeta  featuregate.Feature = "AllBeta"
+)
+
+// aliases are names of gates that the documentation used.
+func aliases() map[string]featuregate.Feature {
+	return map[string]featuregate.Feature{
+		"EnhancedLivenessProbeGate":                EnhancedLivenessProbe,
+		"ForceDeleteTimeoutExpectationFeatureGate": ForceDeleteTimeoutExpectationGate,
+	}
+}
+
+// Gates is a set of gates. Its Set method reads the flag --feature-gates.
+type Gates struct {
+	featuregate.MutableVersionedFeatureGate
+}
+
+// New makes gates with their defaults.
+func New() (Gates, error) {
+	g := Gates{featuregate.NewFeatureGate()}
+	if err := g.Add(table()); err != nil {
+		return g, fmt.Errorf("registering feature gates: %w", err)
+	}
+	return g, nil
+}
+
+// Set reads a flag value such as "A=true,B=false". Names that do not exist are
+// refused. An alias is the gate it stands for: as a gate of its own it would
+// follow AllAlpha where the gate was told otherwise.
+func (g Gates) Set(value string) error {
+	set := map[string]bool{}
+	var wrong []error
+	for pair := range strings.SplitSeq(value, ",") {
+		if pair = strings.TrimSpace(pair); pair == "" {
+			continue
+		}
+		name, text, _ := strings.Cut(pair, "=")
+		name = strings.TrimSpace(name)
+		on, err := strconv.ParseBool(strings.TrimSpace(text))
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("feature gate %s is %q, want %s=true or %s=false", name, text, name, name))
+			continue
+		}
+		if f, ok := aliases()[name]; ok {
+			name = string(f)
+		}
+		if _, known := g.GetAll()[featuregate.Feature(name)]; !known {
+			wrong = append(wrong, g.unknown(name))
+			continue
+		}
+		if before, twice := set[name]; twice && before != on {
+			wrong = append(wrong, fmt.Errorf("feature gate %s is both true and false", name))
+		}
+		set[name] = on
+	}
+	if len(wrong) > 0 {
+		return errors.Join(wrong...)
+	}
+	return g.SetFromMap(set)
+}
+
+// unknown names the gates that were probably meant: those that differ in upper
+// and lower case, in the ending Gate, or have one name in the other.
+func (g Gates) unknown(name string) error {
+	plain := func(s string) string { return strings.TrimSuffix(strings.ToLower(s), "gate") }
+	var near []string
+	for _, f := range slices.Sorted(maps.Keys(g.GetAll())) {
+		if a, b := plain(string(f)), plain(name); a == b || len(b) > 3 && (strings.Contains(a, b) || strings.Contains(b, a)) {
+			near = append(near, string(f))
+		}
+	}
+	if len(near) == 0 {
+		return fmt.Errorf("there is no feature gate %s; the README of the chart lists all", name)
+	}
+	return fmt.Errorf("there is no feature gate %s; is it %s?", name, strings.Join(near, " or "))
+}
+
+// Type names the flag's type in help texts.
+func (Gates) Type() string { return "mapStringBool" }
+
+// String is the flag's value.
+func (g Gates) String() string { return "" }
+
+// Resolve applies what gates do to one another once all were set (PL-01).
+// webhookResources is the environment variable CUSTOM_RESOURCE_ENABLE: set
+// without SidecarSet it makes false the default of PodWebhook.
+func (g Gates) Resolve(webhookResources string) error {
+	resources := strings.FieldsFunc(webhookResources, func(r rune) bool { return r == ',' || r == ' ' })
+	changes := map[string]bool{}
+	if len(resources) > 0 && !slices.Contains(resources, "SidecarSet") && !g.ExplicitlySet(PodWebhook) && !g.ExplicitlySet(allBeta) {
+		changes[string(PodWebhook)] = false
+	}
+	if g.Enabled(allAlpha) && !g.ExplicitlySet(EnableExternalCerts) {
+		// It waits for another tool's certificates. Whoever wants to try what
+		// is new has not said that there is one.
+		changes[string(EnableExternalCerts)] = false
+	}
+	enabled := func(f featuregate.Feature) bool {
+		if on, changed := changes[string(f)]; changed {
+			return on
+		}
+		return g.Enabled(f)
+	}
+	for gate, closed := range closures() {
+		if !enabled(gate) {
+			for _, f := range closed {
+				changes[string(f)] = false
+			}
+		}
+	}
+	if enabled(PreDownloadImageForInPlaceUpdate) || enabled(PreDownloadImageForDaemonSetUpdate) {
+		changes[string(ImagePullJobGate)] = true
+	}
+	if err := g.SetFromMap(changes); err != nil {
+		return fmt.Errorf("resolving feature gates: %w", err)
+	}
+	return nil
+}
+
+// Idle names the gates that somebody turned on but that do nothing yet, sorted.
+func (g Gates) Idle() []string {
+	var out []string
+	for f, spec := range table() {
+		asked := !spec.Default || g.ExplicitlySet(f)
+		if asked && g.Enabled(f) && !slices.Contains(implemented(), f) {
+			out = append(out, string(f))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
