@@ -1,0 +1,217 @@
+package selection
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+func TestClamp(t *testing.T) {
+	tests := map[string]struct {
+		in   decision.PlanInput
+		out  decision.PlanOutput
+		want Limits
+	}{
+		"a plan that asks for what there is":           {decision.PlanInput{Update: 5, MaxUnavailable: 2}, decision.PlanOutput{Limit: 5, MaxUnavailable: 2}, Limits{5, 2}},
+		"a plan that asks for less":                    {decision.PlanInput{Update: 5, MaxUnavailable: 2}, decision.PlanOutput{Limit: 3, MaxUnavailable: 1}, Limits{3, 1}},
+		"a plan that asks for more":                    {decision.PlanInput{Update: 5, MaxUnavailable: 2}, decision.PlanOutput{Limit: 9, MaxUnavailable: 9}, Limits{5, 2}},
+		"a plan that asks for less than nothing":       {decision.PlanInput{Update: 5, MaxUnavailable: 2}, decision.PlanOutput{Limit: -1, MaxUnavailable: -1}, Limits{0, -1}},
+		"pods that go back":                            {decision.PlanInput{Update: -5, MaxUnavailable: 2}, decision.PlanOutput{Limit: 9, MaxUnavailable: 2}, Limits{5, 2}},
+		"nothing may be unavailable":                   {decision.PlanInput{Update: 5, MaxUnavailable: 0}, decision.PlanOutput{Limit: 5, MaxUnavailable: 2}, Limits{5, 0}},
+		"less than nothing may be, as while it scales": {decision.PlanInput{Update: 5, MaxUnavailable: -3}, decision.PlanOutput{Limit: 5, MaxUnavailable: 2}, Limits{5, -3}},
+		"no answer": {decision.PlanInput{Update: 5, MaxUnavailable: 2}, decision.PlanOutput{}, Limits{0, 0}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := Clamp(tc.in, tc.out); got != tc.want {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}
+
+// candidates are named by letters; an upper-case one is available.
+func candidates(letters string) []Candidate {
+	var out []Candidate
+	for _, l := range letters {
+		out = append(out, Candidate{Name: string(l), Available: l < 'a', Groups: map[string]string{"zone": "z"}})
+	}
+	return out
+}
+
+func TestWalk(t *testing.T) {
+	inZone := func(c []Candidate, zone string, names ...string) []Candidate {
+		for i := range c {
+			if slices.Contains(names, c[i].Name) {
+				c[i].Groups = map[string]string{"zone": zone}
+			}
+		}
+		return c
+	}
+	held := func(c []Candidate, name string) []Candidate {
+		for i := range c {
+			if c[i].Name == name {
+				c[i].Hold = &decision.Hold{Rule: "rank", Reason: "NotYet"}
+			}
+		}
+		return c
+	}
+	closed := decision.Hold{Rule: "zones", Reason: "Closed", Where: map[string]string{"zone": "b"}}
+	tests := map[string]struct {
+		cands   []Candidate
+		holds   []decision.Hold
+		lim     Limits
+		un      Unavailable
+		taken   []string
+		skipped map[string]string
+	}{
+		"as many as may be unavailable": {
+			candidates("ABC"), nil, Limits{3, 2}, Unavailable{}, []string{"A", "B"}, map[string]string{"C": ReasonMaxUnavailable},
+		},
+		"as many as are to be moved": {
+			candidates("ABC"), nil, Limits{1, 3}, Unavailable{}, []string{"A"}, map[string]string{"B": ReasonLimit, "C": ReasonLimit},
+		},
+		"pods that are unavailable use up the room of those that are not": {
+			candidates("ABC"), nil, Limits{3, 2}, Unavailable{Total: 1}, []string{"A"}, map[string]string{"B": ReasonMaxUnavailable, "C": ReasonMaxUnavailable},
+		},
+		"but need none of their own": {
+			candidates("abC"), nil, Limits{3, 2}, Unavailable{Total: 2}, []string{"a", "b"}, map[string]string{"C": ReasonMaxUnavailable},
+		},
+		"at the target revision no more than that are unavailable at once": {
+			candidates("abc"), nil, Limits{3, 2}, Unavailable{Total: 3}, []string{"a", "b"}, map[string]string{"c": ReasonMaxUnavailable},
+		},
+		"those that are count": {
+			candidates("abc"), nil, Limits{3, 2}, Unavailable{Total: 4, AtTarget: 1}, []string{"a"}, map[string]string{"b": ReasonMaxUnavailable, "c": ReasonMaxUnavailable},
+		},
+		"the walk stops at the first without room, and takes none after it": {
+			candidates("Ab"), nil, Limits{2, 2}, Unavailable{Total: 2}, nil, map[string]string{"A": ReasonMaxUnavailable, "b": ReasonMaxUnavailable},
+		},
+		"nothing may be unavailable": {
+			candidates("Aa"), nil, Limits{2, 0}, Unavailable{}, nil, map[string]string{"A": ReasonMaxUnavailable, "a": ReasonMaxUnavailable},
+		},
+		"less than nothing may be": {
+			candidates("A"), nil, Limits{2, -3}, Unavailable{}, nil, map[string]string{"A": ReasonMaxUnavailable},
+		},
+		"a pod that is held is passed over and uses up nothing": {
+			held(candidates("ABC"), "A"), nil, Limits{1, 1}, Unavailable{}, []string{"B"}, map[string]string{"A": "NotYet", "C": ReasonLimit},
+		},
+		"pods of a group that is held are passed over": {
+			inZone(candidates("ABC"), "b", "A", "B"), []decision.Hold{closed}, Limits{3, 3}, Unavailable{}, []string{"C"}, map[string]string{"A": "Closed", "B": "Closed"},
+		},
+		"a hold of two dimensions needs both": {
+			inZone(candidates("A"), "b", "A"), []decision.Hold{{Reason: "Closed", Where: map[string]string{"zone": "b", "region": "r"}}}, Limits{1, 1}, Unavailable{}, []string{"A"}, nil,
+		},
+		"a hold of a plan may name a pod": {
+			candidates("AB"), []decision.Hold{{Reason: "Closed", Pod: "B"}}, Limits{2, 2}, Unavailable{}, []string{"A"}, map[string]string{"B": "Closed"},
+		},
+		"a hold of all holds all": {
+			candidates("AB"), []decision.Hold{{Reason: "Closed"}}, Limits{2, 2}, Unavailable{}, nil, map[string]string{"A": "Closed", "B": "Closed"},
+		},
+		"after the walk stopped a pod is still told of its own hold": {
+			held(candidates("ABC"), "C"), nil, Limits{1, 3}, Unavailable{}, []string{"A"}, map[string]string{"B": ReasonLimit, "C": "NotYet"},
+		},
+		"nobody waits": {nil, []decision.Hold{closed}, Limits{2, 2}, Unavailable{}, nil, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			taken, skipped := Walk(tc.cands, tc.holds, tc.lim, tc.un)
+			if !slices.Equal(taken, tc.taken) {
+				t.Errorf("took %v, want %v", taken, tc.taken)
+			}
+			got := map[string]string{}
+			for _, s := range skipped {
+				got[s.Name] = s.Hold.Reason
+				if ours := s.Hold.Reason == ReasonLimit || s.Hold.Reason == ReasonMaxUnavailable; s.Hold.Ours() != ours {
+					t.Errorf("the hold %q says it is ours: %v", s.Hold.Reason, s.Hold.Ours())
+				}
+			}
+			if len(got) != len(tc.skipped) || cmp.Diff(tc.skipped, got) != "" && len(got) > 0 {
+				t.Errorf("skipped %v, want %v", got, tc.skipped)
+			}
+		})
+	}
+}
+
+// Whatever a plan answers, a walk takes no more pods than differ, makes no more
+// unavailable than may be, takes none that is held, and accounts for each once.
+func TestNoPlanMakesAWalkGoTooFar(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		any := rapid.OneOf(rapid.IntRange(-3, 12), rapid.SampledFrom([]int{math.MinInt, math.MaxInt}))
+		in := decision.PlanInput{
+			Update:         rapid.IntRange(-12, 12).Draw(t, "update"),
+			MaxUnavailable: rapid.IntRange(-5, 12).Draw(t, "maxUnavailable"),
+		}
+		out := decision.PlanOutput{Limit: any.Draw(t, "planned limit"), MaxUnavailable: any.Draw(t, "planned maxUnavailable")}
+		for range rapid.IntRange(0, 3).Draw(t, "holds") {
+			h := decision.Hold{Rule: "r", Reason: "Held"}
+			if rapid.Bool().Draw(t, "by zone") {
+				h.Where = map[string]string{"zone": rapid.SampledFrom([]string{"a", "b"}).Draw(t, "held zone")}
+			}
+			if rapid.Bool().Draw(t, "by pod") {
+				h.Pod = fmt.Sprint("p", rapid.IntRange(0, 5).Draw(t, "held pod"))
+			}
+			out.Holds = append(out.Holds, h)
+		}
+		var cands []Candidate
+		byName := map[string]Candidate{}
+		un := Unavailable{Total: rapid.IntRange(0, 4).Draw(t, "others unavailable")}
+		un.AtTarget = rapid.IntRange(0, un.Total).Draw(t, "at the target")
+		for i := range rapid.IntRange(0, 15).Draw(t, "candidates") {
+			c := Candidate{
+				Name: fmt.Sprint("p", i), Available: rapid.Bool().Draw(t, "available"),
+				Groups: map[string]string{"zone": rapid.SampledFrom([]string{"a", "b", ""}).Draw(t, "zone")},
+			}
+			if rapid.IntRange(0, 4).Draw(t, "hold") == 0 {
+				c.Hold = &decision.Hold{Reason: "Own"}
+			}
+			if !c.Available {
+				un.Total++
+			}
+			cands, byName[c.Name] = append(cands, c), c
+		}
+
+		lim := Clamp(in, out)
+		if lim.Limit < 0 || lim.Limit > max(in.Update, -in.Update) || lim.MaxUnavailable > in.MaxUnavailable {
+			t.Fatalf("%+v allows more than %+v", lim, in)
+		}
+		taken, skipped := Walk(slices.Clone(cands), out.Holds, lim, un)
+		if len(taken) > max(in.Update, -in.Update) {
+			t.Fatalf("%d pods are moved, %d differ", len(taken), in.Update)
+		}
+		disrupted := 0
+		for _, name := range taken {
+			c := byName[name]
+			if c.Hold != nil {
+				t.Fatalf("%s is held, and taken", name)
+			}
+			for _, h := range out.Holds {
+				if (h.Pod == "" || h.Pod == name) && (h.Where == nil || h.Where["zone"] == c.Groups["zone"]) {
+					t.Fatalf("%s is held by %+v, and taken", name, h)
+				}
+			}
+			if c.Available {
+				disrupted++
+			}
+		}
+		if disrupted > 0 && un.Total+disrupted > in.MaxUnavailable {
+			t.Fatalf("%d are unavailable, %d more are made so, %d may be", un.Total, disrupted, in.MaxUnavailable)
+		}
+		if len(taken) > 0 && un.AtTarget+len(taken) > in.MaxUnavailable {
+			t.Fatalf("%d are unavailable at the target, %d more come, %d may be", un.AtTarget, len(taken), in.MaxUnavailable)
+		}
+		names := slices.Clone(taken)
+		for _, s := range skipped {
+			names = append(names, s.Name)
+		}
+		slices.Sort(names)
+		if n := len(names); n != len(cands) || len(slices.Compact(names)) != n {
+			t.Fatalf("of %d candidates %d are accounted for: %v", len(cands), n, names)
+		}
+	})
+}
