@@ -191,6 +191,7 @@ func (r *Reconciler) resolveHistory(ctx context.Context, w *world) (revision.His
 	owner := revision.Owner{
 		Object: w.set, Kind: OwnerKind(), Selector: w.set.Spec.Selector, Template: &w.set.Spec.Template,
 		Claims: w.set.Spec.VolumeClaimTemplates, Current: w.set.Status.CurrentRevision,
+		Live: r.live,
 	}
 	if w.set.Status.CollisionCount != nil {
 		owner.Collisions = *w.set.Status.CollisionCount

@@ -29,6 +29,9 @@ type Owner struct {
 	Collisions int32
 	// Current is the revision the status names, "" at first.
 	Current string
+	// Live reads past the cache: a name that is taken is often taken by a
+	// revision of our own that the cache does not show yet.
+	Live client.Reader
 }
 
 // History is a workload's revisions, oldest first.
@@ -147,7 +150,7 @@ func create(ctx context.Context, c client.Client, o Owner, want *appsv1.Controll
 			return nil, collisions, fmt.Errorf("creating revision %s: %w", want.Name, err)
 		}
 		found := &appsv1.ControllerRevision{}
-		if err := c.Get(ctx, client.ObjectKeyFromObject(want), found); err != nil {
+		if err := o.Live.Get(ctx, client.ObjectKeyFromObject(want), found); err != nil {
 			return nil, collisions, fmt.Errorf("reading revision %s: %w", want.Name, err)
 		}
 		if metav1.IsControlledBy(found, o.Object) && Equal(found, want) {
