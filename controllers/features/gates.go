@@ -125,6 +125,9 @@ func (g Gates) Resolve(webhookResources string) error {
 	if enabled(PreDownloadImageForInPlaceUpdate) || enabled(PreDownloadImageForDaemonSetUpdate) {
 		changes[string(ImagePullJobGate)] = true
 	}
+	if len(changes) == 0 {
+		return nil
+	}
 	if err := g.SetFromMap(changes); err != nil {
 		return fmt.Errorf("resolving feature gates: %w", err)
 	}

@@ -3,9 +3,9 @@
 package manager
 
 import (
+	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -52,17 +52,6 @@ type Options struct {
 	RateBucket    int
 
 	webhooks webhookEnv
-}
-
-// webhookEnv is what the chart tells by environment variables (features.md 18).
-type webhookEnv struct {
-	port        int
-	certDir     string
-	service     string
-	secret      string
-	namespace   string
-	host        string
-	renewBefore time.Duration
 }
 
 // NewOptions makes options with their defaults.
@@ -122,55 +111,16 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.Duration("nodeimage-creation-delay", 30*time.Second, "No effect yet.")
 }
 
-// Complete reads the environment and resolves the gates.
+// Complete checks the flags, reads the environment, and resolves the gates.
 func (o *Options) Complete() error {
-	if o.LeaderElectionLock != "leases" {
-		return fmt.Errorf("--leader-election-resource-lock is %q, want leases", o.LeaderElectionLock)
-	}
-	if o.CloneSetWorkers < 1 {
-		return fmt.Errorf("--cloneset-workers is %d, want 1 or more", o.CloneSetWorkers)
-	}
-	if o.SyncPeriod != "" && o.SyncPeriod != "0" {
-		if _, err := time.ParseDuration(o.SyncPeriod); err != nil {
-			return fmt.Errorf("--sync-period is %q, want a duration such as 10h: %w", o.SyncPeriod, err)
-		}
-	}
-	port, err := strconv.Atoi(env("WEBHOOK_PORT", "9876"))
-	if err != nil {
-		return fmt.Errorf("environment variable WEBHOOK_PORT is %q, want a port", os.Getenv("WEBHOOK_PORT"))
-	}
-	renew, err := renewBefore(env("CERTS_RENEW_BEFORE", "6m"))
-	if err != nil {
+	env, envErr := readEnv(os.Getenv)
+	if err := errors.Join(o.validate(), envErr); err != nil {
 		return err
 	}
-	o.webhooks = webhookEnv{
-		port: port, certDir: env("WEBHOOK_CERT_DIR", "/tmp/kruise-webhook-certs"),
-		service: env("SERVICE_NAME", "kruise-webhook-service"), secret: env("SECRET_NAME", "kruise-webhook-certs"),
-		namespace: env("POD_NAMESPACE", "kruise-system"), host: os.Getenv("WEBHOOK_HOST"), renewBefore: renew,
-	}
+	o.webhooks = env
 	if err := logsapi.ValidateAndApply(o.Logging, nil); err != nil {
 		return fmt.Errorf("applying log flags: %w", err)
 	}
 	logs.InitLogs()
 	return o.Gates.Resolve(os.Getenv("CUSTOM_RESOURCE_ENABLE"))
-}
-
-func env(name, fallback string) string {
-	if v := os.Getenv(name); v != "" {
-		return v
-	}
-	return fallback
-}
-
-// renewBefore reads <n>d, <n>m or <n>y: days, months of 30 days, years of 365.
-func renewBefore(s string) (time.Duration, error) {
-	unit := map[byte]time.Duration{'d': 1, 'm': 30, 'y': 365}
-	if len(s) > 1 {
-		if days, ok := unit[s[len(s)-1]]; ok {
-			if n, err := strconv.Atoi(s[:len(s)-1]); err == nil && n >= 0 {
-				return time.Duration(n) * days * 24 * time.Hour, nil
-			}
-		}
-	}
-	return 0, fmt.Errorf("environment variable CERTS_RENEW_BEFORE is %q, want a number of days, months or years such as 30d, 6m or 1y", s)
 }

@@ -1,0 +1,73 @@
+package manager
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+)
+
+// refusals are what is wrong with flags.
+type refusals []error
+
+func (r *refusals) unless(ok bool, flag string, value any, want string) {
+	if !ok {
+		*r = append(*r, fmt.Errorf("--%s is %v, want %s", flag, value, want))
+	}
+}
+
+// validate finds all that is wrong with the flags.
+func (o *Options) validate() error {
+	var r refusals
+	r.unless(o.QPS > 0, "rest-config-qps", o.QPS, "more than 0")
+	r.unless(o.Burst >= 1, "rest-config-burst", o.Burst, "1 or more")
+	r.unless(o.CloneSetWorkers >= 1, "cloneset-workers", o.CloneSetWorkers, "1 or more")
+	r.unless(o.RateBaseDelay > 0, "rate-limiter-base-delay", o.RateBaseDelay, "more than 0")
+	r.unless(o.RateMaxDelay >= o.RateBaseDelay, "rate-limiter-max-delay", o.RateMaxDelay, fmt.Sprintf("%s, which is --rate-limiter-base-delay, or more", o.RateBaseDelay))
+	r.unless(o.RateQPS >= 1, "rate-limiter-qps", o.RateQPS, "1 or more")
+	r.unless(o.RateBucket >= 1, "rate-limiter-bucket-size", o.RateBucket, "1 or more")
+	r.unless(o.CacheSyncTimeout > 0, "controller-cache-sync-timeout", o.CacheSyncTimeout, "more than 0")
+	r.unless(o.WebhookTimeout > 0, "webhook-initialize-timeout", o.WebhookTimeout, "more than 0")
+	r.unless(o.ExpectationTimeout > 0, "expectation-timeout", o.ExpectationTimeout, "more than 0")
+	r.unless(o.ProtectionLogPath != "", "protection-log-path", `""`, "a directory")
+	r.unless(isPeriod(o.SyncPeriod), "sync-period", strconv.Quote(o.SyncPeriod), "a duration such as 10h, or 0 for never")
+	for _, a := range []struct{ flag, addr string }{
+		{"metrics-addr", o.MetricsAddr}, {"health-probe-addr", o.ProbeAddr}, {"decisions-addr", o.DecisionsAddr}, {"pprof-addr", o.PprofAddr},
+	} {
+		r.unless(a.addr == "0" || isAddress(a.addr), a.flag, strconv.Quote(a.addr), "an address such as :8080 or localhost:8080, or 0 for none")
+	}
+	if o.LeaderElection {
+		o.validateElection(&r)
+	}
+	return errors.Join(r...)
+}
+
+// validateElection finds what client-go would refuse later, in its own words.
+func (o *Options) validateElection(r *refusals) {
+	r.unless(o.LeaderElectionLock == "leases", "leader-election-resource-lock", strconv.Quote(o.LeaderElectionLock), "leases")
+	r.unless(o.LeaderElectionNS != "", "leader-election-namespace", `""`, "a namespace")
+	r.unless(o.LeaderElectionID != "", "leader-election-id", `""`, "the name of a lease")
+	r.unless(o.RetryPeriod > 0, "leader-election-retry-period", o.RetryPeriod, "more than 0")
+	r.unless(o.RenewDeadline > o.RetryPeriod*6/5, "leader-election-renew-deadline", o.RenewDeadline,
+		fmt.Sprintf("more than %s, which is 1.2 times --leader-election-retry-period", o.RetryPeriod*6/5))
+	r.unless(o.LeaseDuration > o.RenewDeadline && o.LeaseDuration >= time.Second, "leader-election-lease-duration", o.LeaseDuration,
+		fmt.Sprintf("1s or more, and more than %s, which is --leader-election-renew-deadline", o.RenewDeadline))
+}
+
+func isPeriod(s string) bool {
+	if s == "" {
+		return true
+	}
+	d, err := time.ParseDuration(s)
+	return err == nil && d >= 0
+}
+
+func isAddress(s string) bool {
+	_, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return false
+	}
+	n, err := strconv.Atoi(port)
+	return err == nil && n >= 0 && n <= 65535
+}
