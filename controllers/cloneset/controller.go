@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
@@ -63,7 +64,7 @@ type Reconciler struct {
 	limiter    workqueue.TypedRateLimiter[reconcile.Request]
 
 	mu   sync.Mutex
-	sets map[types.UID]*memory
+	sets map[types.NamespacedName]*memory
 }
 
 // Option changes a Reconciler.
@@ -111,7 +112,7 @@ func New(c client.Client, live client.Reader, e *engine.Engine, recorder record.
 		client: c, live: live, engine: e, ranker: rank.New(e), events: recorder, now: time.Now,
 		workers: 3, writes: 32, timeout: 5 * time.Minute,
 		topology: facts.NewTopology(), classifier: inplace.NewClassifier(),
-		leaks: func(string, string) {}, sets: map[types.UID]*memory{},
+		leaks: func(string, string) {}, sets: map[types.NamespacedName]*memory{},
 		rounds: explain.NewStore(),
 	}
 	for _, o := range opts {
@@ -127,12 +128,13 @@ func New(c client.Client, live client.Reader, e *engine.Engine, recorder record.
 // changed nothing (CS-04), then the status.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	set := &kruise.CloneSet{}
-	if err := r.client.Get(ctx, req.NamespacedName, set); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	if set.DeletionTimestamp != nil {
-		r.forget(set.UID)
+	err := r.client.Get(ctx, req.NamespacedName, set)
+	if apierrors.IsNotFound(err) || (err == nil && set.DeletionTimestamp != nil) {
+		r.forget(req.NamespacedName)
 		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading the CloneSet: %w", err)
 	}
 	w, err := r.gather(ctx, set)
 	if err != nil {

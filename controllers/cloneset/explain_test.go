@@ -61,7 +61,7 @@ func testWorld(e *engine.Engine, pods, updated int, change func(*world)) *world 
 		topology.Observe("node-"+z, map[string]string{corev1.LabelTopologyZone: z})
 	}
 	w := &world{
-		set: set, memory: newMemory(), now: now, topology: topology, policies: e.Snapshot().Revision(), changes: map[string]way{},
+		set: set, memory: newMemory("uid"), now: now, topology: topology, policies: e.Snapshot().Revision(), changes: map[string]way{},
 		history:  revision.History{Current: revisionOf("web-old"), Update: revisionOf("web-new")},
 		strategy: decision.Strategy{Type: "RollingUpdate", Policy: "ReCreate", MaxUnavailable: 1},
 	}

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -227,24 +226,4 @@ func (w *world) specified(p *facts.Pod) bool {
 		return true
 	}
 	return slices.Contains(w.set.Spec.ScaleStrategy.PodsToDelete, p.Name)
-}
-
-func (r *Reconciler) memoryOf(set *kruise.CloneSet) *memory {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	m := r.sets[set.UID]
-	if m == nil {
-		m = newMemory()
-		r.sets[set.UID] = m
-	}
-	return m
-}
-
-func (r *Reconciler) forget(uid types.UID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.sets, uid)
-	r.ranker.Forget(string(uid))
-	r.rounds.Forget(string(uid))
-	r.overlay.Forget(uid)
 }

@@ -1,17 +1,55 @@
 package cloneset
 
 import (
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 )
 
 // memory is what is kept of a CloneSet between reconciles. It only saves work:
 // losing it changes no decision.
 type memory struct {
+	uid   types.UID
 	facts *facts.Set
 	// limited is the limit that the last event ScaleUpLimited told, -1 for none.
 	limited int
 }
 
-func newMemory() *memory {
-	return &memory{facts: facts.NewSet(), limited: -1}
+func newMemory(uid types.UID) *memory {
+	return &memory{uid: uid, facts: facts.NewSet(), limited: -1}
+}
+
+func (r *Reconciler) memoryOf(set *kruise.CloneSet) *memory {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	name := client.ObjectKeyFromObject(set)
+	m := r.sets[name]
+	if m != nil && m.uid != set.UID { // another CloneSet had the name before
+		r.drop(name, m)
+		m = nil
+	}
+	if m == nil {
+		m = newMemory(set.UID)
+		r.sets[name] = m
+	}
+	return m
+}
+
+// forget drops all that is kept of a CloneSet that is gone. Most go without
+// having been seen to: only their name is known then.
+func (r *Reconciler) forget(name types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if m := r.sets[name]; m != nil {
+		r.drop(name, m)
+	}
+}
+
+func (r *Reconciler) drop(name types.NamespacedName, m *memory) {
+	delete(r.sets, name)
+	r.ranker.Forget(string(m.uid))
+	r.rounds.Forget(string(m.uid))
+	r.overlay.Forget(m.uid)
 }
