@@ -60,12 +60,18 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	return b.
 		Named("cloneset-controller").
-		For(&kruise.CloneSet{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&kruise.CloneSet{}, builder.WithPredicates(asked())).
 		Watches(&corev1.Pod{}, &podEvents{r}).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &kruise.CloneSet{}, handler.OnlyControllerOwner())).
 		WatchesMetadata(&corev1.Node{}, &nodeEvents{r}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}).
 		Complete(r)
+}
+
+// asked lets pass what a user changes, but not our own writes of the status.
+// Labels and annotations are facts for policies: an approval may be one.
+func asked() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 }
 
 // all lists every CloneSet: other policies may decide otherwise about any.
