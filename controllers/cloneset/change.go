@@ -60,7 +60,7 @@ func (r *Reconciler) way(ctx context.Context, w *world, from, to *appsv1.Control
 	}
 	var rec decision.Record
 	got.out, rec = engine.Decide(ctx, r.engine, decision.RolloutChange(), w.subject(), in)
-	w.records = append(w.records, rec)
+	w.decided(rec)
 	if got.out.Action == decision.InPlace && from == nil {
 		// The clamp: without both templates there is nothing to change a pod by.
 		got.out = decision.RolloutChange().Fallback(in)

@@ -30,7 +30,7 @@ func (r *Reconciler) order(ctx context.Context, w *world, plan decision.PlanOutp
 	pods := rankable(w.pods)
 	places := r.ranker.Rank(ctx, w.subject(), in.Workload, in.Strategy, pods)
 	if places.Record != nil {
-		w.records = append(w.records, *places.Record)
+		w.decided(*places.Record)
 	}
 	var waiting []int
 	for i, p := range w.pods {
@@ -65,7 +65,7 @@ func (r *Reconciler) rows(ctx context.Context, w *world, in decision.PlanInput, 
 		question.Rows[i], byName[c.Name] = o.byName[c.Name].Facts, c
 	}
 	out, rec := engine.Decide(ctx, r.engine, decision.RolloutRows(), w.subject(), question)
-	w.records = append(w.records, rec)
+	w.decided(rec)
 	next := make([]selection.Candidate, 0, len(o.candidates))
 	for _, name := range out.Order {
 		if c, ok := byName[name]; ok {

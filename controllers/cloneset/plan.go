@@ -3,6 +3,7 @@ package cloneset
 import (
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -114,4 +115,17 @@ func policyAnnotations(all map[string]string) map[string]string {
 		}
 	}
 	return out
+}
+
+// undecidedAgain is when a decision that was not made is asked for again.
+const undecidedAgain = 5 * time.Second
+
+// decided keeps a decision for the report. One that was not made, because a
+// policy failed or took too long, is asked for again: nothing else may happen
+// that would.
+func (w *world) decided(rec decision.Record) {
+	w.records = append(w.records, rec)
+	if rec.Outcome != decision.Decided {
+		w.again.in(undecidedAgain)
+	}
 }

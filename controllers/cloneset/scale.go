@@ -69,7 +69,7 @@ func (r *Reconciler) decideScale(ctx context.Context, w *world, d budget.Diff) d
 		}
 	}
 	out, rec := engine.Decide(ctx, r.engine, decision.RolloutScale(), w.subject(), in)
-	w.records = append(w.records, rec)
+	w.decided(rec)
 	out.Create = min(out.Create, d.Up, max(w.strategy.ScaleMaxUnavailable-d.TotalUnavailable, 0))
 	out.CreateCurrent = min(out.CreateCurrent, out.Create)
 	out.Delete = min(out.Delete, d.Down)

@@ -39,7 +39,7 @@ func (r *Reconciler) update(ctx context.Context, w *world) error {
 	}
 	in := w.planInput(d)
 	plan, rec := engine.Decide(ctx, r.engine, decision.RolloutPlan(), w.subject(), in)
-	w.records = append(w.records, rec)
+	w.decided(rec)
 	limits := selection.Clamp(in, plan)
 	limits.Limit = max(limits.Limit-w.countRecreating(), 0)
 	whole := w.noteHolds(plan.Holds)

@@ -15,8 +15,9 @@ var _ = Describe("the installation", func() {
 		if shared.installed.Endpoint != "" {
 			Skip("the manager runs outside of the cluster")
 		}
-		Expect(u.kubectl("get", "pods", "-n", "kruise-system", "--no-headers")).To(MatchRegexp(
-			`^kruise-controller-manager-\S+ +1/1 +Running.*\nkruise-controller-manager-\S+ +1/1 +Running`))
+		Eventually(func() string { // an upgrade may still be ending the pods before
+			return u.kubectl("get", "pods", "-n", "kruise-system", "--no-headers", "-l", "control-plane=controller-manager")
+		}).Should(MatchRegexp(`^kruise-controller-manager-\S+ +1/1 +Running +\d+ +\S+\nkruise-controller-manager-\S+ +1/1 +Running +\d+ +\S+$`))
 		Expect(u.kubectl("get", "lease", "-n", "kruise-system", "kruise-manager", "-o", "jsonpath={.spec.holderIdentity}")).To(ContainSubstring("kruise-controller-manager-"))
 	}, SpecTimeout(2*time.Minute))
 
