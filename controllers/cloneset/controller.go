@@ -137,6 +137,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, fmt.Errorf("reading the CloneSet: %w", err)
 	}
 	w, err := r.gather(ctx, set)
+	if conflict(err) {
+		return lost(ctx, err)
+	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("gathering: %w", err)
 	}
@@ -152,11 +155,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	// From here on w is only read.
 	r.rounds.Put(w.subject(), newRound(w, r.engine))
-	if conflict(actErr) { // somebody wrote first; what they wrote is on its way
-		ctrl.LoggerFrom(ctx).V(4).Info("lost a race for an object", "error", actErr.Error())
-		return reconcile.Result{RequeueAfter: 50 * time.Millisecond}, nil
+	if conflict(actErr) {
+		return lost(ctx, actErr)
 	}
 	return reconcile.Result{RequeueAfter: w.again.after}, actErr
+}
+
+// lost looks again soon: somebody wrote first, and what they wrote is on its way.
+func lost(ctx context.Context, err error) (reconcile.Result, error) {
+	ctrl.LoggerFrom(ctx).V(4).Info("lost a race for an object", "error", err.Error())
+	return reconcile.Result{RequeueAfter: 50 * time.Millisecond}, nil
 }
 
 func (r *Reconciler) act(ctx context.Context, w *world) error {

@@ -76,7 +76,7 @@ func (r *Reconciler) createPod(ctx context.Context, w *world, rev *appsv1.Contro
 	}
 	if err != nil {
 		r.warn(w.set, kruise.FailedCreateReason, fmt.Sprintf("failed to create pod: %v", err))
-		return err
+		return &madeError{err}
 	}
 	r.overlay.Created(w.set.UID, pod)
 	r.normal(w.set, kruise.SuccessfulCreateReason, fmt.Sprintf(kruise.SuccessfulCreateMessage, pod.Name))

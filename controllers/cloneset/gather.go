@@ -99,6 +99,7 @@ func (r *Reconciler) gather(ctx context.Context, set *kruise.CloneSet) (*world, 
 	}
 	for _, pod := range owned {
 		switch {
+		case !metav1.IsControlledBy(pod, set): // released, and the cache does not show it yet
 		case pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
 			w.gone = append(w.gone, pod)
 		case !selector.Matches(labelSet(pod)):
@@ -207,6 +208,7 @@ func (r *Reconciler) release(ctx context.Context, w *world, pod *corev1.Pod) err
 	if err := client.IgnoreNotFound(err); err != nil {
 		return fmt.Errorf("releasing pod %s: %w", pod.Name, err)
 	}
+	r.wrote(w, pod)
 	return nil
 }
 

@@ -64,19 +64,27 @@ func (r *Reconciler) deleteObject(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
+// madeError is an error of a create. Nobody can have been first at what does not
+// exist yet: a 404 or a 409 from there, by a webhook for instance, is no lost race.
+type madeError struct{ error }
+
+// Unwrap gives the cause.
+func (e *madeError) Unwrap() error { return e.error }
+
 // conflict says whether an error is nothing but lost races.
 func conflict(err error) bool {
-	if err == nil {
+	switch e := err.(type) {
+	case nil, *madeError:
 		return false
-	}
-	var joined interface{ Unwrap() []error }
-	if errors.As(err, &joined) {
-		for _, e := range joined.Unwrap() {
-			if !apierrors.IsConflict(e) && !apierrors.IsNotFound(e) {
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			if !conflict(one) {
 				return false
 			}
 		}
 		return true
+	case interface{ Unwrap() error }:
+		return conflict(e.Unwrap())
 	}
 	return apierrors.IsConflict(err) || apierrors.IsNotFound(err)
 }
