@@ -4,6 +4,7 @@ package cloneset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -167,18 +168,27 @@ func lost(ctx context.Context, err error) (reconcile.Result, error) {
 	return reconcile.Result{RequeueAfter: 50 * time.Millisecond}, nil
 }
 
+// act does what is to be done. A pod that cannot go on with what it has begun
+// keeps neither the others nor the rest of the round: it is what it was before.
 func (r *Reconciler) act(ctx context.Context, w *world) error {
+	w.backwards = w.diff(false).Update < 0
 	changed, err := r.refresh(ctx, w)
 	if err != nil {
-		return fmt.Errorf("refreshing pods: %w", err)
+		err = &phaseError{kruise.CloneSetConditionFailedUpdate, fmt.Errorf("refreshing pods: %w", err)}
 	}
 	if changed {
 		w.recount()
 	}
-	if err := r.cleanClaims(ctx, w); err != nil {
-		return err
+	return errors.Join(err, r.move(ctx, w))
+}
+
+// move scales, or else updates.
+func (r *Reconciler) move(ctx context.Context, w *world) error {
+	err := r.cleanClaims(ctx, w)
+	acted := false
+	if err == nil {
+		acted, err = r.scale(ctx, w)
 	}
-	acted, err := r.scale(ctx, w)
 	if err != nil {
 		return &phaseError{kruise.CloneSetConditionFailedScale, err}
 	}

@@ -23,7 +23,7 @@ func (r *Reconciler) refresh(ctx context.Context, w *world) (changed bool, err e
 	for _, p := range w.pods {
 		act, err := r.refreshOne(w, p)
 		if err != nil {
-			return changed, err
+			acts = append(acts, func() error { return err })
 		}
 		if act == nil {
 			continue

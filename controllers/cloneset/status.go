@@ -3,7 +3,6 @@ package cloneset
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -26,8 +25,7 @@ import (
 // report writes the status if it changed, and the events of what changed.
 func (r *Reconciler) report(ctx context.Context, w *world, acted error) error {
 	status := w.status()
-	var failed *phaseError
-	if errors.As(acted, &failed) && !conflict(acted) {
+	for _, failed := range failures(acted) {
 		setCondition(&status, kruise.CloneSetCondition{
 			Type: failed.condition, Status: corev1.ConditionTrue, Reason: string(failed.condition), Message: oneLine(failed.Error()),
 		}, w.now)
@@ -43,6 +41,26 @@ func (r *Reconciler) report(ctx context.Context, w *world, acted error) error {
 	}
 	if err := r.client.Status().Patch(ctx, w.set, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("writing status: %w", err)
+	}
+	return nil
+}
+
+// failures are the phases that failed, but not those that only lost a race.
+func failures(err error) []*phaseError {
+	switch e := err.(type) {
+	case nil:
+		return nil
+	case *phaseError:
+		if conflict(e) {
+			return nil
+		}
+		return []*phaseError{e}
+	case interface{ Unwrap() []error }:
+		var out []*phaseError
+		for _, one := range e.Unwrap() {
+			out = append(out, failures(one)...)
+		}
+		return out
 	}
 	return nil
 }
