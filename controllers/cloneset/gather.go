@@ -47,6 +47,7 @@ type world struct {
 	waiting bool
 
 	// what the round decided, for the report
+	planned   bool // whether there is anything to update was looked at
 	backwards bool // pods are moved back to the current revision
 	taken     []string
 	policies  string // revision that decides this round

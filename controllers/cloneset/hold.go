@@ -48,6 +48,9 @@ func skipAll(cands []*facts.Pod, holds []decision.Hold) []selection.Skip {
 // held by a policy, and tells each new reason by one event. Waiting for
 // maxUnavailable or the partition is how a rollout goes, not a hold.
 func (r *Reconciler) reportHold(w *world, s *kruise.CloneSetStatus) {
+	if !w.planned { // a round that scaled, or failed before, knows nothing of holds
+		return
+	}
 	top := w.topHold()
 	old := condition(s, kruise.CloneSetConditionUpdateHeld)
 	if top == nil {

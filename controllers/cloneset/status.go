@@ -104,8 +104,8 @@ func (w *world) status() kruise.CloneSetStatus {
 }
 
 // setCondition writes a condition only when its status or its reason changes,
-// so that its time is that of the last change (features.md 2, Conditions).
-// Holds change their message with what they hold; they compare it too.
+// so that its time is that of the last change (features.md 2, Conditions); then
+// it says so. A message alone is brought up to date without its times.
 func setCondition(s *kruise.CloneSetStatus, c kruise.CloneSetCondition, now time.Time) (changed bool) {
 	c.LastUpdateTime, c.LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)
 	for i := range s.Conditions {
@@ -114,6 +114,7 @@ func setCondition(s *kruise.CloneSetStatus, c kruise.CloneSetCondition, now time
 			continue
 		}
 		if old.Status == c.Status && old.Reason == c.Reason {
+			old.Message = c.Message
 			return false
 		}
 		if old.Status == c.Status {

@@ -33,7 +33,7 @@ func (w *world) target(*facts.Pod) *appsv1.ControllerRevision {
 // allow (CS-08 to CS-12).
 func (r *Reconciler) update(ctx context.Context, w *world) error {
 	d := w.diff(false)
-	w.backwards = d.Update < 0
+	w.planned, w.backwards = true, d.Update < 0
 	if d.Update == 0 {
 		return nil
 	}
