@@ -33,6 +33,8 @@ func (r *round) tallies() (map[explain.Verdict]int, []explain.Tally) {
 		}
 		out[i].Pods++
 	}
-	slices.SortStableFunc(out, func(a, b explain.Tally) int { return cmp.Compare(b.Pods, a.Pods) })
+	slices.SortStableFunc(out, func(a, b explain.Tally) int {
+		return cmp.Or(cmp.Compare(b.Pods, a.Pods), cmp.Compare(a.Message, b.Message))
+	})
 	return verdicts, out
 }

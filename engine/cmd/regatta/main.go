@@ -11,6 +11,7 @@ import (
 
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/policy"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/rollout"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/why"
 	"github.com/regatta-sh/regatta/policies"
 )
@@ -27,7 +28,7 @@ func main() {
 		// An error is printed once, and usage only when it was asked for.
 		SilenceUsage: true,
 	}
-	root.AddCommand(policy.New(policies.Builtin, policy.WithRunner(gate.Child{})), why.Command())
+	root.AddCommand(policy.New(policies.Builtin, policy.WithRunner(gate.Child{})), why.Command(), rollout.Command())
 	if root.ExecuteContext(ctx) != nil {
 		os.Exit(1)
 	}

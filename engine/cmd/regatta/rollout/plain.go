@@ -1,0 +1,113 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// plain prints a line for each change, at most one in a time.
+func plain(ctx context.Context, r *rollout, out io.Writer, every time.Duration) error {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	l := lines{since: r.now(), told: map[string]bool{}}
+	for {
+		s, last, err := r.look()
+		if s.set != nil {
+			for _, line := range l.next(s, last) {
+				if _, werr := fmt.Fprintf(out, "%s  %s\n", r.now().Format("15:04:05"), line); werr != nil {
+					return fmt.Errorf("printing the rollout: %w", werr)
+				}
+			}
+		}
+		if last {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errInterrupted
+		case <-ticker.C:
+		}
+	}
+}
+
+// lines remember what was printed.
+type lines struct {
+	since  time.Time // events before are old news
+	before string
+	told   map[string]bool
+}
+
+// next are the lines that a snapshot adds: how far it is, if that changed, and
+// each reason and warning once.
+func (l *lines) next(s snapshot, last bool) []string {
+	var out []string
+	once := func(line string) {
+		if !l.told[line] {
+			l.told[line] = true
+			out = append(out, line)
+		}
+	}
+	p := progressOf(s.set)
+	now := fmt.Sprintf("%s; %d of %d pods, %d available", p, p.pods, p.wanted, p.available)
+	if !p.observed {
+		now = "the manager has not seen the change yet"
+	}
+	if s.answer != nil && p.observed && !p.complete() {
+		now += reasons(s.answer.Why)
+	}
+	if now != l.before {
+		l.before = now
+		out = append(out, now)
+	}
+	if s.answer != nil {
+		for _, y := range s.answer.Why {
+			if y.Rule != "" && y.Rule != decision.RuleWalk {
+				once(fmt.Sprintf("%s: %s (rule %s)", y.Reason, y.Message, y.Rule))
+			}
+		}
+	}
+	for _, e := range s.events {
+		held := e.reason == kruise.CloneSetUpdateHeldReason && s.answer != nil // told above
+		if e.warning && !held && !e.at.Before(l.since) {
+			once(fmt.Sprintf("event %s: %s", e.reason, e.message))
+		}
+	}
+	for _, err := range []error{s.silence, s.blind} {
+		if err != nil {
+			once("warning: " + strings.ReplaceAll(err.Error(), "\n", " "))
+		}
+	}
+	if last && p.complete() {
+		out = append(out, "the rollout is complete")
+	}
+	return out
+}
+
+// reasons counts pods by reason, whichever groups of them a rule tells apart.
+func reasons(why []explain.Tally) string {
+	counts := map[string]int{}
+	var order []string
+	for _, y := range why {
+		key := fmt.Sprintf("%s (%s)", y.Verdict.Words(), y.Reason)
+		if counts[key] == 0 {
+			order = append(order, key)
+		}
+		counts[key] += y.Pods
+	}
+	out := ""
+	for i, key := range order {
+		separator := ", "
+		if i == 0 {
+			separator = "; "
+		}
+		out += fmt.Sprintf("%s%d %s", separator, counts[key], key)
+	}
+	return out
+}

@@ -1,0 +1,11 @@
+// Package rollout is the commands about rollouts that go on.
+package rollout
+
+import "github.com/spf13/cobra"
+
+// Command makes the command with all that are below it.
+func Command() *cobra.Command {
+	cmd := &cobra.Command{Use: "rollout", Short: "Follow rollouts"}
+	cmd.AddCommand(watchCommand())
+	return cmd
+}

@@ -1,0 +1,125 @@
+package rollout
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/explain"
+)
+
+// snapshot is all that is known of a rollout at a time. It is not changed.
+type snapshot struct {
+	set       *kruise.CloneSet
+	revisions []revision
+	events    []event
+	// answer is the last of the manager; silence is why there is no newer one.
+	answer  *explain.Answer
+	silence error
+	// blind is why something cannot be watched, for those who may not.
+	blind error
+	// gone is true when the CloneSet was deleted.
+	gone bool
+}
+
+// revision counts the pods of a revision.
+type revision struct {
+	name        string
+	pods, ready int
+	newest      bool
+}
+
+// revisionsOf counts the pods that a CloneSet owns, the newest revision last.
+func revisionsOf(pods []*corev1.Pod, owner types.UID, newest string) []revision {
+	counted := map[string]*revision{}
+	for _, p := range pods {
+		controller := metav1.GetControllerOfNoCopy(p)
+		if controller == nil || controller.UID != owner || p.DeletionTimestamp != nil {
+			continue
+		}
+		name := p.Labels["controller-revision-hash"]
+		r := counted[name]
+		if r == nil {
+			// A feature gate writes the hash alone.
+			r = &revision{name: name, newest: name == newest || strings.HasSuffix(newest, "-"+name)}
+			counted[name] = r
+		}
+		r.pods++
+		if ready(p) {
+			r.ready++
+		}
+	}
+	out := make([]revision, 0, len(counted))
+	for _, r := range counted {
+		out = append(out, *r)
+	}
+	slices.SortFunc(out, func(a, b revision) int {
+		if a.newest != b.newest {
+			if a.newest {
+				return 1
+			}
+			return -1
+		}
+		return cmp.Compare(a.name, b.name)
+	})
+	return out
+}
+
+func ready(p *corev1.Pod) bool {
+	for i := range p.Status.Conditions {
+		if c := &p.Status.Conditions[i]; c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// event is the last of the events with one reason.
+type event struct {
+	at      time.Time
+	warning bool
+	reason  string
+	message string
+	count   int
+}
+
+// eventsOf groups events by their reasons: a rollout of a thousand pods has a
+// thousand of some. The latest come first.
+func eventsOf(all []*corev1.Event) []event {
+	byReason := map[string]*event{}
+	for _, e := range all {
+		at := e.LastTimestamp.Time
+		if at.IsZero() {
+			at = e.EventTime.Time
+		}
+		if at.IsZero() {
+			at = e.CreationTimestamp.Time
+		}
+		g := byReason[e.Reason]
+		if g == nil {
+			g = &event{reason: e.Reason, warning: e.Type == corev1.EventTypeWarning}
+			byReason[e.Reason] = g
+		}
+		g.count += max(int(e.Count), 1)
+		if !at.Before(g.at) {
+			g.at, g.message = at, strings.TrimPrefix(e.Message, "(combined from similar events): ")
+		}
+	}
+	out := make([]event, 0, len(byReason))
+	for _, g := range byReason {
+		out = append(out, *g)
+	}
+	slices.SortFunc(out, func(a, b event) int {
+		if c := b.at.Compare(a.at); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.reason, b.reason)
+	})
+	return out
+}

@@ -1,0 +1,228 @@
+package rollout
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/charmbracelet/lipgloss"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// section is some lines of the view below one name.
+type section struct {
+	name  string
+	lines []string
+	// least is how many lines are kept when there is little room, and rank says
+	// which section gives up lines first: the highest.
+	least, rank int
+}
+
+// margin is where the lines of sections begin.
+const margin = 11
+
+// view is the whole view in as many columns and, unless it is 0, lines.
+func (st styles) view(s seen, width, height int) string {
+	snap := s.snapshot
+	p := progressOf(snap.set)
+	head := []string{
+		cut(st.bold.Render(fmt.Sprintf("CloneSet %s/%s", snap.set.Namespace, snap.set.Name))+" "+st.state(s, p), width),
+		cut(strategy(snap.set), width),
+		"",
+	}
+	foot := []string{"", st.dim.Render(cut("q quits; the rollout goes on", width))}
+	if s.last {
+		foot = nil
+	}
+	room := width - margin
+	sections := fit([]section{
+		st.updated(p, room),
+		{name: "pods", lines: []string{cut(podsLine(p, snap), room)}, least: 1, rank: 1},
+		st.revisions(snap, room),
+		st.zones(snap, room),
+		st.tallies(snap, room),
+		st.events(s, room),
+		st.decided(s, room),
+	}, height-len(head)-len(foot)-1, height == 0) // the last line is where the cursor goes
+	out := head
+	for _, sec := range sections {
+		name := sec.name
+		for _, l := range sec.lines {
+			out = append(out, st.dim.Render(fmt.Sprintf("%-*s", margin, name))+l)
+			name = ""
+		}
+	}
+	return strings.Join(append(out, foot...), "\n") + "\n"
+}
+
+// fit drops lines until the sections are no longer than the room.
+func fit(sections []section, room int, unbounded bool) []section {
+	lines := 0
+	for _, s := range sections {
+		lines += len(s.lines)
+	}
+	give := func(leave func(section) int) bool {
+		most := -1
+		for i, s := range sections {
+			if len(s.lines) > leave(s) && (most < 0 || s.rank > sections[most].rank) {
+				most = i
+			}
+		}
+		if most >= 0 {
+			sections[most].lines = sections[most].lines[:len(sections[most].lines)-1]
+			lines--
+		}
+		return most >= 0
+	}
+	for !unbounded && lines > max(room, 1) {
+		if !give(func(s section) int { return s.least }) && !give(func(section) int { return 0 }) {
+			break
+		}
+	}
+	return sections
+}
+
+// state is how it stands, in a word or two.
+func (st styles) state(s seen, p progress) string {
+	a := s.snapshot.answer
+	switch {
+	case p.complete():
+		return st.good.Render("complete")
+	case s.snapshot.gone:
+		return st.bad.Render("deleted")
+	case p.deadline != "" && p.observed:
+		return st.bad.Render("deadline exceeded")
+	case !p.observed:
+		return st.dim.Render("not seen by the manager yet")
+	case a != nil && a.Verdict != explain.UpToDate:
+		return st.verdict(a.Verdict).Render(a.Verdict.Words()) + " (" + a.Reason + ")"
+	}
+	return st.busy.Render("updating")
+}
+
+func (st styles) updated(p progress, room int) section {
+	percent := 100
+	if p.target > 0 {
+		percent = 100 * min(p.updated, p.target) / p.target
+	}
+	count := fmt.Sprintf("  %d/%d %3d%%", p.updated, p.target, percent)
+	bar := st.bar(p.done, p.updated, p.target, min(room-lipgloss.Width(count), 60))
+	return section{name: "updated", least: 1, lines: []string{bar + count, cut(fmt.Sprintf("%d of them available", p.done), room)}}
+}
+
+func podsLine(p progress, s snapshot) string {
+	out := fmt.Sprintf("%d of %d, %d available", p.pods, p.wanted, p.available)
+	if missing := p.pods - p.available; missing > 0 {
+		out += fmt.Sprintf(", %d not", missing)
+	}
+	if s.answer != nil {
+		for _, f := range s.answer.Facts {
+			if f.Name == "strategy.maxUnavailable" {
+				out += fmt.Sprintf(" (%s may be unavailable)", f.Value)
+			}
+		}
+	}
+	return out
+}
+
+func (st styles) revisions(s snapshot, room int) section {
+	sec := section{name: "revisions", least: 2, rank: 4}
+	for _, r := range s.revisions {
+		line := fmt.Sprintf("%s  %d pods, %d ready", r.name, r.pods, r.ready)
+		if r.newest {
+			line += "  <- the new one"
+		}
+		sec.lines = append(sec.lines, cut(line, room))
+	}
+	return sec
+}
+
+func (st styles) zones(s snapshot, room int) section {
+	sec := section{name: "zones", least: 1, rank: 5}
+	if s.answer == nil {
+		return sec
+	}
+	zones := s.answer.Groups["zone"]
+	names := slices.Sorted(maps.Keys(zones))
+	longest := 0
+	for _, n := range names {
+		longest = max(longest, lipgloss.Width(n))
+	}
+	if longest == 0 {
+		return sec // nodes are in no zones
+	}
+	for _, n := range names {
+		z := zones[n]
+		text := fmt.Sprintf("  %d/%d", z.Updated, z.Total)
+		if z.Unavailable > 0 {
+			text += fmt.Sprintf(", %d unavailable", z.Unavailable)
+		}
+		line := fmt.Sprintf("%-*s  ", longest, cmp.Or(n, "-"))
+		bar := min(room-lipgloss.Width(line)-lipgloss.Width(text), 20)
+		// Which of the unavailable are updated is not told; mostly they are.
+		sec.lines = append(sec.lines, cut(line, room)+st.bar(max(z.Updated-z.Unavailable, 0), z.Updated, z.Total, bar)+text)
+	}
+	return sec
+}
+
+// tallies say who waits for what.
+func (st styles) tallies(s snapshot, room int) section {
+	sec := section{name: "because", least: 2, rank: 3}
+	if s.answer == nil {
+		return sec
+	}
+	for _, y := range s.answer.Why {
+		count := fmt.Sprintf("%d %s", y.Pods, y.Verdict.Words())
+		rest := "  " + y.Reason
+		if y.Rule != "" && y.Rule != decision.RuleWalk {
+			rest += ", rule " + y.Rule
+		}
+		sec.lines = append(sec.lines,
+			st.verdict(y.Verdict).Render(cut(count, room))+cut(rest, room-lipgloss.Width(count)),
+			cut("  "+y.Message, room))
+	}
+	return sec
+}
+
+func (st styles) events(s seen, room int) section {
+	sec := section{name: "events", rank: 6}
+	for _, e := range s.snapshot.events[:min(len(s.snapshot.events), 5)] {
+		style := st.plain
+		if e.warning {
+			style = st.bad
+		}
+		times := ""
+		if e.count > 1 {
+			times = fmt.Sprintf(" x%d", e.count)
+		}
+		line := fmt.Sprintf("%4s  %s%s: %s", duration.HumanDuration(s.at.Sub(e.at)), e.reason, times, e.message)
+		sec.lines = append(sec.lines, style.Render(cut(line, room)))
+	}
+	return sec
+}
+
+// decided says how old the answer is, or why there is none.
+func (st styles) decided(s seen, room int) section {
+	sec := section{name: "decided", least: 1, rank: 2}
+	if a := s.snapshot.answer; a != nil {
+		line := duration.HumanDuration(max(s.at.Sub(a.Decided), 0)) + " ago"
+		if a.Replica != "" {
+			line += " by " + a.Replica
+		}
+		sec.lines = append(sec.lines, cut(line, room))
+	}
+	for _, err := range []error{s.snapshot.silence, s.snapshot.blind} {
+		if err == nil {
+			continue
+		}
+		for _, l := range strings.Split(err.Error(), "\n") {
+			sec.lines = append(sec.lines, st.bad.Render(cut(l, room)))
+		}
+	}
+	return sec
+}
