@@ -70,10 +70,17 @@ func (r *Reconciler) decideScale(ctx context.Context, w *world, d budget.Diff) d
 	}
 	out, rec := engine.Decide(ctx, r.engine, decision.RolloutScale(), w.subject(), in)
 	w.decided(rec)
-	out.Create = min(out.Create, d.Up, max(w.strategy.ScaleMaxUnavailable-d.TotalUnavailable, 0))
-	out.CreateCurrent = min(out.CreateCurrent, out.Create)
-	out.Delete = min(out.Delete, d.Down)
-	out.DeleteCurrent = min(out.DeleteCurrent, out.Delete)
+	return clampScale(out, d, w.strategy.ScaleMaxUnavailable)
+}
+
+// clampScale holds an answer to the differences: never more pods than are missing
+// or too many, and, whatever the answer says of revisions, never more updated
+// ones than replicas - partition.
+func clampScale(out decision.ScaleOutput, d budget.Diff, maxUnavailable int) decision.ScaleOutput {
+	out.Create = max(min(out.Create, d.Up, maxUnavailable-d.TotalUnavailable), 0)
+	out.CreateCurrent = min(max(out.CreateCurrent, out.Create-max(d.Up-d.UpOld, 0), 0), out.Create)
+	out.Delete = max(min(out.Delete, d.Down), 0)
+	out.DeleteCurrent = max(min(out.DeleteCurrent, out.Delete, d.DownOld), 0)
 	return out
 }
 
@@ -118,7 +125,7 @@ func (r *Reconciler) regret(ctx context.Context, w *world) (bool, error) {
 // then, when none of these is left, the ones a scale-in chose.
 func (r *Reconciler) remove(ctx context.Context, w *world, d budget.Diff, plan decision.ScaleOutput) (bool, error) {
 	var victims []*facts.Pod
-	ready := d.ReadyLimit
+	ready := min(d.ReadyLimit, w.spare())
 	pass := func(p *facts.Pod) bool { // CS-06
 		if !p.Available(0, w.now) {
 			return true
@@ -147,6 +154,17 @@ func (r *Reconciler) remove(ctx context.Context, w *world, d budget.Diff, plan d
 		}
 	}
 	return r.deletePods(ctx, w, victims)
+}
+
+// spare is how many of the available pods are more than must be. The limit of
+// CS-01 leaves out that pods which are asked to go may be unavailable already:
+// two such and two ready ones would all go where two may be unavailable.
+func (w *world) spare() int {
+	available := 0
+	for _, p := range w.pods {
+		add(&available, p.Available(w.minReady, w.now))
+	}
+	return max(available-(replicas(w.set)-w.strategy.MaxUnavailable), 0)
 }
 
 // chooseVictims takes the pods of the old revision first (CS-07).
