@@ -1,0 +1,43 @@
+package measure
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/regatta-sh/regatta/test/cluster/audit"
+	"github.com/regatta-sh/regatta/test/perf/report"
+	"github.com/regatta-sh/regatta/test/perf/target"
+	"github.com/regatta-sh/regatta/test/perf/workload"
+)
+
+// writes counts what the users of a kind wrote in a span of time, nil where
+// there is no audit log.
+func writes(t *target.Target, kind workload.Kind, since, until time.Time, pods int) (*report.Writes, error) {
+	if t.AuditLog == "" {
+		return nil, nil
+	}
+	counts, err := audit.Counts(t.AuditLog, audit.Filter{Since: since, Until: until})
+	if err != nil {
+		return nil, err
+	}
+	users := t.Users(kind)
+	return summary(slices.DeleteFunc(counts, func(c audit.Count) bool { return !slices.Contains(users, c.User) }), pods), nil
+}
+
+func summary(counts []audit.Count, pods int) *report.Writes {
+	each := func(n int) float64 { return float64(n) / float64(pods) }
+	w := &report.Writes{Requests: []report.Request{}}
+	for _, c := range counts {
+		w.Requests = append(w.Requests, report.Request{
+			User: c.User, Verb: c.Verb, Resource: c.Resource, Writes: c.Writes, Failed: c.Failed, PerPod: each(c.Writes),
+		})
+		w.Total += c.Writes
+		w.Failed += c.Failed
+		if c.Resource == "pods" || strings.HasPrefix(c.Resource, "pods/") {
+			w.OnPods += c.Writes
+		}
+	}
+	w.PerPod, w.OnPodsEach = each(w.Total), each(w.OnPods)
+	return w
+}

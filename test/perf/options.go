@@ -1,0 +1,112 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/regatta-sh/regatta/test/perf/workload"
+)
+
+// options are the flags of the command.
+type options struct {
+	pods         int
+	workload     string
+	runs         int
+	scale        string
+	nodeSelector map[string]string
+	settle       time.Duration
+	limit        time.Duration
+	json         string
+
+	// of a cluster of its own
+	name         string
+	nodes        int
+	schedulerQPS int
+	keep         bool
+
+	// of another
+	kubeconfig string
+	label      string
+	version    string
+	user       string
+	auditLog   string
+	pids       []int
+	process    string
+	metrics    string
+
+	out io.Writer
+}
+
+func (o *options) add(f *pflag.FlagSet) {
+	f.IntVar(&o.pods, "pods", 1000, "how many pods the workload has")
+	f.StringVar(&o.workload, "workload", "both", "cloneset, deployment or both: the Deployment is the yardstick")
+	f.IntVar(&o.runs, "runs", 1, "how often to measure")
+	f.StringVar(&o.scale, "scale", "", "measure many CloneSets at once instead, such as 100x50: 100 with 50 pods each")
+	f.StringToStringVar(&o.nodeSelector, "node-selector", nil, "labels of the nodes for the pods, such as regatta.sh/node=simulated")
+	f.DurationVar(&o.settle, "settle", 2*time.Second, "how long nothing may change before the next phase; writes are counted until then")
+	f.DurationVar(&o.limit, "limit", 15*time.Minute, "how long a phase may take")
+	f.StringVar(&o.json, "json", "", "write the report to this file too, after every run")
+
+	f.StringVar(&o.name, "name", "perf", "name of the local cluster that is brought up, and taken down afterwards")
+	f.IntVar(&o.nodes, "nodes", 40, "its simulated nodes")
+	f.IntVar(&o.schedulerQPS, "scheduler-qps", 0, "its scheduler's request rate; the stock 50 if 0, 2000 with --scale")
+	f.BoolVar(&o.keep, "keep", false, "leave it up")
+
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "measure on this cluster as it is instead")
+	f.StringVar(&o.label, "label", "", "name of what is measured there, for the report")
+	f.StringVar(&o.version, "version", "", "its version, for the report")
+	f.StringVar(&o.user, "user", "kruise-manager", "user name under which it writes")
+	f.StringVar(&o.auditLog, "audit-log", "", "the API server's audit log, for the writes; that of a local cluster is found")
+	f.IntSliceVar(&o.pids, "pid", nil, "its processes on this machine, for CPU and memory")
+	f.StringVar(&o.process, "process", "", "or the name of its program: all processes that run one count")
+	f.StringVar(&o.metrics, "metrics", "", "URL of its metrics, for the number of reconciles")
+}
+
+func (o *options) check() error {
+	switch {
+	case o.pods < 1 || o.runs < 1:
+		return errors.New("--pods and --runs have to be at least 1")
+	case o.kubeconfig != "" && (o.schedulerQPS > 0 || o.keep):
+		return errors.New("--scheduler-qps and --keep are for a cluster of its own, not for that of --kubeconfig")
+	case o.kubeconfig == "" && (o.auditLog != "" || len(o.pids) > 0 || o.process != "" || o.metrics != ""):
+		return errors.New("--audit-log, --pid, --process and --metrics tell of the cluster of --kubeconfig, which is not given")
+	}
+	if _, err := o.kinds(); err != nil {
+		return err
+	}
+	_, _, err := o.many()
+	return err
+}
+
+// kinds are what is measured, in order.
+func (o *options) kinds() ([]workload.Kind, error) {
+	switch o.workload {
+	case "cloneset":
+		return []workload.Kind{workload.CloneSet()}, nil
+	case "deployment":
+		return []workload.Kind{workload.Deployment()}, nil
+	case "both":
+		return []workload.Kind{workload.Deployment(), workload.CloneSet()}, nil
+	}
+	return nil, fmt.Errorf("--workload is %q, want cloneset, deployment or both", o.workload)
+}
+
+// many reads --scale; none are 0.
+func (o *options) many() (workloads, pods int, err error) {
+	if o.scale == "" {
+		return 0, 0, nil
+	}
+	a, b, _ := strings.Cut(o.scale, "x")
+	workloads, errA := strconv.Atoi(a)
+	pods, errB := strconv.Atoi(b)
+	if errA != nil || errB != nil || workloads < 1 || pods < 1 {
+		return 0, 0, fmt.Errorf("--scale is %q, want numbers of workloads and pods such as 100x50", o.scale)
+	}
+	return workloads, pods, nil
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/regatta-sh/regatta/test/cluster/local"
+	"github.com/regatta-sh/regatta/test/perf/measure"
+	"github.com/regatta-sh/regatta/test/perf/procfs"
+	"github.com/regatta-sh/regatta/test/perf/report"
+	"github.com/regatta-sh/regatta/test/perf/target"
+	"github.com/regatta-sh/regatta/test/perf/workload"
+)
+
+// run measures and writes the report.
+func run(ctx context.Context, o *options, out io.Writer) (err error) {
+	t, down, err := o.target(ctx)
+	defer func() { err = errors.Join(err, down()) }()
+	if err != nil {
+		return err
+	}
+	d := report.Document{Schema: report.Schema, Started: time.Now()}
+	d.Settings = report.Settings{Pods: o.pods, MaxUnavailable: workload.MaxUnavailable, SettleSeconds: o.settle.Seconds()}
+	if d.Machine, err = report.ThisMachine(); err != nil {
+		return err
+	}
+	err = o.measure(ctx, t, &d)
+	if len(d.Runs) == 0 && d.Scale == nil {
+		return err
+	}
+	// What was measured before an error is of use, too.
+	return errors.Join(err, o.write(t, &d, out), d.Table(o.out))
+}
+
+// target is the cluster to measure on, and how to leave it.
+func (o *options) target(ctx context.Context) (*target.Target, func() error, error) {
+	nothing := func() error { return nil }
+	if o.kubeconfig != "" {
+		t, err := target.Given(target.GivenOptions{
+			Kubeconfig: o.kubeconfig, Name: o.label, Version: o.version, User: o.user, AuditLog: o.auditLog,
+			PIDs: o.pids, Program: o.process, Metrics: o.metrics,
+		})
+		return t, nothing, err
+	}
+	bin, err := os.MkdirTemp("", "regatta-perf-")
+	if err != nil {
+		return nil, nothing, fmt.Errorf("making a folder for the programs: %w", err)
+	}
+	down := func() error {
+		return errors.Join(local.Down(context.WithoutCancel(ctx), o.name, o.out), os.RemoveAll(bin))
+	}
+	if o.keep {
+		down = nothing
+	}
+	qps := o.schedulerQPS
+	if qps == 0 && o.scale != "" {
+		qps = 2000
+	}
+	t, err := target.Own(ctx, target.OwnOptions{Name: o.name, Nodes: o.nodes, SchedulerQPS: qps, Bin: bin, Out: o.out})
+	return t, down, err
+}
+
+func (o *options) measure(ctx context.Context, t *target.Target, d *report.Document) error {
+	kinds, err := o.kinds()
+	if err != nil {
+		return err
+	}
+	workloads, pods, err := o.many()
+	if err != nil {
+		return err
+	}
+	settings := measure.Settings{Pods: o.pods, NodeSelector: o.nodeSelector, Settle: o.settle, Limit: o.limit, Out: o.out}
+	if workloads > 0 {
+		kinds, settings.Pods, d.Settings.Pods = []workload.Kind{workload.CloneSet()}, pods, pods
+	}
+	session, err := measure.New(ctx, t, settings, kinds...)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := session.Close(context.WithoutCancel(ctx)); err != nil {
+			fmt.Fprintln(o.out, err)
+		}
+	}()
+	if workloads > 0 {
+		d.Scale, err = session.Scale(ctx, kinds[0], workloads)
+		return err
+	}
+	for n := 1; n <= o.runs; n++ {
+		for _, kind := range kinds {
+			phases, err := session.Run(ctx, kind)
+			d.Runs = append(d.Runs, report.Run{Number: n, Workload: kind.Name, Phases: phases})
+			if err != nil {
+				return err
+			}
+			if err := o.write(t, d, io.Discard); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// write writes the report to out, and to its file if there is to be one.
+func (o *options) write(t *target.Target, d *report.Document, out io.Writer) error {
+	d.Cluster, d.Subject, d.Medians = t.Cluster, t.Subject, measure.Medians(d.Runs)
+	var err error
+	if d.Machine.LoadAfter, err = procfs.Load(); err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	if err := d.JSON(&text); err != nil {
+		return err
+	}
+	if o.json != "" {
+		if err := os.WriteFile(o.json, text.Bytes(), 0o644); err != nil {
+			return fmt.Errorf("writing the report: %w", err)
+		}
+	}
+	if _, err := out.Write(text.Bytes()); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package workload
+
+import "k8s.io/apimachinery/pkg/runtime/schema"
+
+// CloneSet is a CloneSet in v1alpha1, which every implementation serves.
+func CloneSet() Kind {
+	return Kind{
+		Name:     "CloneSet",
+		Resource: schema.GroupVersionResource{Group: "apps.kruise.io", Version: "v1alpha1", Resource: "clonesets"},
+		Updates: []Update{
+			update(InPlace, image(9)),
+			update(Recreate, image(10), operation{"replace", "/spec/updateStrategy/type", "ReCreate"}),
+		},
+		spec: func(s Shape) map[string]any {
+			return map[string]any{
+				"replicas": int64(s.Pods), "selector": selector(s), "template": template(s),
+				"updateStrategy": map[string]any{"type": "InPlaceIfPossible", "maxUnavailable": MaxUnavailable},
+			}
+		},
+		reached: func(s status, pods int) bool {
+			return s.all(pods, "replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "updatedReadyReplicas")
+		},
+	}
+}
+
+// Deployment is a native Deployment that replaces pods as a CloneSet does:
+// within maxUnavailable, without a surge. It is the yardstick of the machine.
+func Deployment() Kind {
+	return Kind{
+		Name:     "Deployment",
+		Resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
+		Updates:  []Update{update(Recreate, image(10))},
+		spec: func(s Shape) map[string]any {
+			return map[string]any{
+				"replicas": int64(s.Pods), "selector": selector(s), "template": template(s),
+				"strategy": map[string]any{
+					"type":          "RollingUpdate",
+					"rollingUpdate": map[string]any{"maxUnavailable": MaxUnavailable, "maxSurge": int64(0)},
+				},
+			}
+		},
+		reached: func(s status, pods int) bool {
+			return s.all(pods, "replicas", "readyReplicas", "availableReplicas", "updatedReplicas")
+		},
+	}
+}
