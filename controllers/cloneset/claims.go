@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -64,17 +65,26 @@ func (r *Reconciler) createClaims(ctx context.Context, w *world, pod *corev1.Pod
 	return nil
 }
 
-// deleteClaims deletes the claims of a pod that is deleted: ReCreate means the
-// pod and its claims. The storage protection of Kubernetes keeps them until the
-// pod is gone.
+// deleteClaims deletes the claims of a pod that we delete: ReCreate means the pod
+// and its claims, reuse or not, which is for pods that others delete. The storage
+// protection of Kubernetes keeps them until the pod is gone.
 func (r *Reconciler) deleteClaims(ctx context.Context, w *world, id string) error {
 	for _, c := range w.claims {
 		if id == "" || c.Labels[kruise.CloneSetInstanceIDKey] != id {
 			continue
 		}
-		if err := r.client.Delete(ctx, c); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting claim %s: %w", c.Name, err)
+		if err := r.deleteClaim(ctx, c); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// deleteClaim deletes this very claim, not one of the same name after it.
+func (r *Reconciler) deleteClaim(ctx context.Context, c *corev1.PersistentVolumeClaim) error {
+	err := r.client.Delete(ctx, c, client.Preconditions{UID: &c.UID})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("deleting claim %s: %w", c.Name, err)
 	}
 	return nil
 }
@@ -96,24 +106,56 @@ func (r *Reconciler) cleanClaims(ctx context.Context, w *world) error {
 	var kept []*corev1.PersistentVolumeClaim
 	for _, c := range w.claims {
 		id := c.Labels[kruise.CloneSetInstanceIDKey]
-		switch pod := leaving[id]; {
-		case id == "" || active[id]:
+		if id == "" || active[id] || w.memory.taken(id) {
 			kept = append(kept, c)
-		case pod != nil:
-			if err := r.handOver(ctx, c, pod); err != nil {
+			continue
+		}
+		pod := leaving[id]
+		if pod == nil {
+			var stays bool
+			var err error
+			if pod, stays, err = r.user(ctx, w, id); err != nil {
 				return err
 			}
-		default:
-			if err := r.client.Delete(ctx, c); client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("deleting claim %s: %w", c.Name, err)
+			if stays {
+				kept = append(kept, c)
+				continue
 			}
+		}
+		if err := r.letGo(ctx, c, pod); err != nil {
+			return err
 		}
 	}
 	w.claims = kept
 	return nil
 }
 
-func (r *Reconciler) handOver(ctx context.Context, c *corev1.PersistentVolumeClaim, pod *corev1.Pod) error {
+// user looks past the cache for a pod that uses the claims of an id: what is
+// about to be deleted is data. stays is true while such a pod is active: the cache
+// does not show it yet, or it was released and is somebody else's now.
+func (r *Reconciler) user(ctx context.Context, w *world, id string) (leaving *corev1.Pod, stays bool, err error) {
+	pod := &corev1.Pod{}
+	name := types.NamespacedName{Namespace: w.set.Namespace, Name: podName(w.set, id)}
+	if err := r.live.Get(ctx, name, pod); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, false, nil
+		}
+		return nil, false, fmt.Errorf("reading pod %s past the cache: %w", name.Name, err)
+	}
+	if inactive(pod) {
+		return pod, false, nil
+	}
+	if !metav1.IsControlledBy(pod, w.set) {
+		w.memory.take(id)
+	}
+	return nil, true, nil
+}
+
+// letGo deletes a claim, or hands it to the pod that still has it.
+func (r *Reconciler) letGo(ctx context.Context, c *corev1.PersistentVolumeClaim, pod *corev1.Pod) error {
+	if pod == nil {
+		return r.deleteClaim(ctx, c)
+	}
 	before := c.DeepCopy()
 	c = c.DeepCopy()
 	c.OwnerReferences = []metav1.OwnerReference{{

@@ -8,7 +8,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
@@ -45,9 +47,12 @@ func (w *world) freeIDs(n int) []string {
 	for _, p := range slices.Concat(w.raw, w.gone) {
 		used[p.Labels[kruise.CloneSetInstanceIDKey]] = true
 	}
+	for _, id := range w.going { // a pod that waited for such a claim would wait for ever
+		used[id] = true
+	}
 	var ids []string
 	for _, c := range w.claims {
-		if id := c.Labels[kruise.CloneSetInstanceIDKey]; id != "" && !used[id] && len(ids) < n {
+		if id := c.Labels[kruise.CloneSetInstanceIDKey]; id != "" && !used[id] && !w.memory.taken(id) && len(ids) < n {
 			used[id] = true
 			ids = append(ids, id)
 		}
@@ -70,7 +75,10 @@ func (r *Reconciler) createPod(ctx context.Context, w *world, rev *appsv1.Contro
 		err = r.createClaims(ctx, w, pod, id)
 	}
 	if err == nil {
-		if err = r.client.Create(ctx, pod); err != nil {
+		if err = r.client.Create(ctx, pod); apierrors.IsAlreadyExists(err) {
+			return r.exists(ctx, w, pod.Name, id, err)
+		}
+		if err != nil {
 			err = fmt.Errorf("creating pod %s: %w", pod.Name, err)
 		}
 	}
@@ -88,6 +96,24 @@ func (r *Reconciler) createPod(ctx context.Context, w *world, rev *appsv1.Contro
 	return nil
 }
 
+// exists deals with a pod whose name is taken: by one of ours that the cache does
+// not show yet, or by somebody else's, such as one that was released; then its id
+// is not used again.
+func (r *Reconciler) exists(ctx context.Context, w *world, name, id string, cause error) error {
+	pod := &corev1.Pod{}
+	if err := r.live.Get(ctx, types.NamespacedName{Namespace: w.set.Namespace, Name: name}, pod); err != nil {
+		return &madeError{fmt.Errorf("reading pod %s past the cache: %w", name, err)}
+	}
+	if metav1.IsControlledBy(pod, w.set) {
+		r.overlay.Created(w.set.UID, pod)
+		return nil
+	}
+	w.memory.take(id)
+	return &madeError{fmt.Errorf("creating pod %s: %w", name, cause)}
+}
+
+func podName(set *kruise.CloneSet, id string) string { return set.Name + "-" + id }
+
 // newPod makes a pod of a revision's template.
 func (r *Reconciler) newPod(w *world, rev *appsv1.ControllerRevision, id string) (*corev1.Pod, error) {
 	template, err := revision.Template(rev)
@@ -96,7 +122,7 @@ func (r *Reconciler) newPod(w *world, rev *appsv1.ControllerRevision, id string)
 	}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: w.set.Name + "-" + id, Namespace: w.set.Namespace,
+			Name: podName(w.set, id), Namespace: w.set.Namespace,
 			Labels: maps.Clone(template.Labels), Annotations: maps.Clone(template.Annotations),
 			Finalizers:      slices.Clone(template.Finalizers),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.set, OwnerKind())},

@@ -40,6 +40,7 @@ type world struct {
 	pods   []*facts.Pod  // the same, as facts
 	gone   []*corev1.Pod // finished or terminating
 	claims []*corev1.PersistentVolumeClaim
+	going  []string // ids of claims on their way out
 
 	topology *facts.Topology
 	again    requeue
@@ -101,7 +102,7 @@ func (r *Reconciler) gather(ctx context.Context, set *kruise.CloneSet) (*world, 
 	for _, pod := range owned {
 		switch {
 		case !metav1.IsControlledBy(pod, set): // released, and the cache does not show it yet
-		case pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		case inactive(pod):
 			w.gone = append(w.gone, pod)
 		case !selector.Matches(labelSet(pod)):
 			if err := r.release(ctx, w, pod); err != nil {
@@ -112,7 +113,7 @@ func (r *Reconciler) gather(ctx context.Context, set *kruise.CloneSet) (*world, 
 		}
 	}
 	slices.SortFunc(w.raw, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-	if w.claims, err = r.ownedClaims(ctx, set); err != nil {
+	if err = r.ownedClaims(ctx, w); err != nil {
 		return nil, err
 	}
 	if w.history, err = r.resolveHistory(ctx, w); err != nil {
@@ -166,18 +167,25 @@ func (r *Reconciler) catchUp(ctx context.Context, w *world, late []*corev1.Pod) 
 	return nil
 }
 
-func (r *Reconciler) ownedClaims(ctx context.Context, set *kruise.CloneSet) ([]*corev1.PersistentVolumeClaim, error) {
+// inactive says whether a pod is finished or on its way out.
+func inactive(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// ownedClaims are the claims that pods may use, and the ids of those they may not.
+func (r *Reconciler) ownedClaims(ctx context.Context, w *world) error {
 	list := &corev1.PersistentVolumeClaimList{}
-	if err := r.client.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingFields{OwnerIndex: string(set.UID)}); err != nil {
-		return nil, fmt.Errorf("listing claims: %w", err)
+	if err := r.client.List(ctx, list, client.InNamespace(w.set.Namespace), client.MatchingFields{OwnerIndex: string(w.set.UID)}); err != nil {
+		return fmt.Errorf("listing claims: %w", err)
 	}
-	var out []*corev1.PersistentVolumeClaim
 	for i := range list.Items {
-		if list.Items[i].DeletionTimestamp == nil {
-			out = append(out, &list.Items[i])
+		if c := &list.Items[i]; c.DeletionTimestamp == nil {
+			w.claims = append(w.claims, c)
+		} else {
+			w.going = append(w.going, c.Labels[kruise.CloneSetInstanceIDKey])
 		}
 	}
-	return out, nil
+	return nil
 }
 
 func (r *Reconciler) resolveHistory(ctx context.Context, w *world) (revision.History, error) {

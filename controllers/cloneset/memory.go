@@ -1,6 +1,8 @@
 package cloneset
 
 import (
+	"sync"
+
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,10 +17,26 @@ type memory struct {
 	facts *facts.Set
 	// limited is the limit that the last event ScaleUpLimited told, -1 for none.
 	limited int
+	mu      sync.Mutex // pods are created in parallel; it guards foreign
+	// foreign are instance ids whose pod is there, but not ours.
+	foreign map[string]bool
 }
 
 func newMemory(uid types.UID) *memory {
-	return &memory{uid: uid, facts: facts.NewSet(), limited: -1}
+	return &memory{uid: uid, facts: facts.NewSet(), limited: -1, foreign: map[string]bool{}}
+}
+
+// take notes that the pod of an id is somebody else's.
+func (m *memory) take(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.foreign[id] = true
+}
+
+func (m *memory) taken(id string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.foreign[id]
 }
 
 func (r *Reconciler) memoryOf(set *kruise.CloneSet) *memory {

@@ -223,8 +223,5 @@ func (r *Reconciler) deletePod(ctx context.Context, w *world, pod *corev1.Pod) e
 	}
 	r.overlay.Deleted(w.set.UID, pod)
 	r.normal(w.set, kruise.SuccessfulDeleteReason, fmt.Sprintf(kruise.SuccessfulDeleteMessage, pod.Name))
-	if w.set.Spec.ScaleStrategy.EnablePVCReuse {
-		return nil
-	}
 	return r.deleteClaims(ctx, w, pod.Labels[kruise.CloneSetInstanceIDKey])
 }
