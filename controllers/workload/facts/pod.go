@@ -105,6 +105,10 @@ func deletionCost(pod *corev1.Pod) int {
 }
 
 func build(pod *corev1.Pod, updated bool, terms Terms, place Place) *Pod {
+	// A pod of a list stands in one array with all others, which would stay in
+	// memory for as long as any pod of it is kept: a megabyte for each round.
+	own := *pod
+	pod = &own
 	p := &Pod{Pod: pod, State: lifecycle.State(pod), InPlaceDone: inplace.Incomplete(pod) == "", updated: updated}
 	p.Ready, p.ReadySince = ready(pod)
 	p.Facts = decision.PodFacts{
@@ -146,15 +150,14 @@ type Set struct {
 
 type entry struct {
 	pod  *Pod
-	from *corev1.Pod
 	seen bool
 }
 
 // NewSet makes an empty Set.
 func NewSet() *Set { return &Set{seed: maphash.MakeSeed(), pods: map[types.UID]*entry{}} }
 
-// Update makes the facts of pods, reusing those of pods that are the very same
-// object or resource version as last time. updated says whether a pod is at the
+// Update makes the facts of pods, reusing those of pods whose resource version
+// is that of last time. updated says whether a pod is at the
 // update revision. Pods that are not given any more are forgotten.
 func (s *Set) Update(pods []*corev1.Pod, terms Terms, topology *Topology, updated func(*corev1.Pod) bool) []*Pod {
 	if v := topology.Version(); v != s.topology || !terms.equal(s.terms) {
@@ -164,10 +167,10 @@ func (s *Set) Update(pods []*corev1.Pod, terms Terms, topology *Topology, update
 	for i, pod := range pods {
 		isUpdated := updated(pod)
 		e := s.pods[pod.UID]
-		if e == nil || (e.from != pod && e.from.ResourceVersion != pod.ResourceVersion) || e.pod.updated != isUpdated {
+		if e == nil || e.pod.ResourceVersion != pod.ResourceVersion || e.pod.updated != isUpdated {
 			p := build(pod, isUpdated, terms, topology.Of(pod.Spec.NodeName))
 			p.Hash = rank.Hash(s.seed, &p.Facts)
-			e = &entry{pod: p, from: pod}
+			e = &entry{pod: p}
 			s.pods[pod.UID] = e
 		}
 		e.seen = true

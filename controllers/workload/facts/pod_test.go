@@ -2,6 +2,7 @@ package facts
 
 import (
 	"encoding/json"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -302,4 +303,25 @@ func FuzzFacts(f *testing.F) {
 		pod.UID = types.UID("x")
 		_ = s.Update([]*corev1.Pod{pod}, by, NewTopology(), func(*corev1.Pod) bool { return false })
 	})
+}
+
+func TestFactsDoNotKeepTheListTheyWereMadeFrom(t *testing.T) {
+	list := &corev1.PodList{Items: []corev1.Pod{*readyPod(), *readyPod()}}
+	collected := make(chan struct{})
+	runtime.AddCleanup(&list.Items[0], func(c chan struct{}) { close(c) }, collected)
+	s := NewSet()
+	kept := s.Update([]*corev1.Pod{&list.Items[1]}, Terms{}, NewTopology(), func(*corev1.Pod) bool { return false })
+	list = nil
+	for range 10 { // a cleanup runs some time after the collection that finds its object gone
+		runtime.GC()
+		select {
+		case <-collected:
+			if kept[0].Name != "web-a" {
+				t.Errorf("the pod is lost, too: %v", kept[0])
+			}
+			return
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	t.Error("the list is still in memory")
 }
