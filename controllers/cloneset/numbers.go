@@ -30,7 +30,8 @@ func rolling(set *kruise.CloneSet) *kruise.RollingUpdateCloneSetStrategy {
 	return set.Spec.UpdateStrategy.RollingUpdate
 }
 
-// resolve turns the strategy into numbers of pods. A value that does not
+// resolve turns the strategy into numbers of pods. maxUnavailable rounds up
+// without surge, but down where there is no rolling update to name it. A value that does not
 // parse cannot get past admission; should one be there all the same, it counts
 // as nothing allowed, except a partition, which CS-01 reads as 0.
 func resolve(set *kruise.CloneSet) (decision.Strategy, error) {
@@ -54,7 +55,8 @@ func resolve(set *kruise.CloneSet) (decision.Strategy, error) {
 		if ru.MaxUnavailable != nil {
 			unavailable = *ru.MaxUnavailable
 		}
-		s.MaxUnavailable = errs.of(budget.Percent(unavailable, n, s.MaxSurge == 0))
+		up := s.MaxSurge == 0 && set.Spec.UpdateStrategy.RollingUpdate != nil
+		s.MaxUnavailable = errs.of(budget.Percent(unavailable, n, up))
 		if p := ru.PriorityStrategy; p != nil {
 			for _, t := range p.WeightPriority {
 				s.Weights = append(s.Weights, int(t.Weight))

@@ -156,7 +156,7 @@ func (w *world) progress(s *kruise.CloneSetStatus) {
 		c.Reason, c.Message = kruise.CloneSetProgressPausedReason, "CloneSet is paused"
 	case s.ExpectedUpdatedReplicas < s.Replicas && s.ExpectedUpdatedReplicas <= s.UpdatedAvailableReplicas:
 		c.Reason, c.Message = kruise.CloneSetProgressPartitionAvailableReason, "CloneSet has updated all pods that its partition allows"
-	case old != nil && (old.Reason == kruise.CloneSetProgressDeadlineExceededReason || old.LastUpdateTime.Add(limit).Before(w.now)):
+	case old != nil && (old.Reason == kruise.CloneSetProgressDeadlineExceededReason || overdue(old, limit, w.now)):
 		c.Status, c.Reason = corev1.ConditionFalse, kruise.CloneSetProgressDeadlineExceededReason
 		c.Message = fmt.Sprintf(kruise.CloneSetProgressDeadlineExceededMessage, s.UpdateRevision)
 	default:
@@ -166,6 +166,12 @@ func (w *world) progress(s *kruise.CloneSetStatus) {
 	if c.Reason == kruise.CloneSetProgressUpdatedReason {
 		w.again.in(condition(s, kruise.CloneSetConditionProgressing).LastUpdateTime.Add(limit + time.Second).Sub(w.now))
 	}
+}
+
+// overdue says whether a rollout has been under way for longer than it may. The
+// clock starts with it: what was available for a day has not been late for a day.
+func overdue(c *kruise.CloneSetCondition, limit time.Duration, now time.Time) bool {
+	return c.Reason == kruise.CloneSetProgressUpdatedReason && c.LastUpdateTime.Add(limit).Before(now)
 }
 
 // tidy takes names off podsToDelete whose pods are gone (CS-17) and truncates

@@ -1,0 +1,134 @@
+package cloneset
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+func TestProgress(t *testing.T) {
+	start := time.Unix(100_000, 0)
+	former := func(reason string, age time.Duration) *kruise.CloneSetCondition {
+		status := corev1.ConditionTrue
+		if reason == kruise.CloneSetProgressDeadlineExceededReason {
+			status = corev1.ConditionFalse
+		}
+		return &kruise.CloneSetCondition{Type: kruise.CloneSetConditionProgressing, Status: status, Reason: reason, LastUpdateTime: metav1.NewTime(start.Add(-age))}
+	}
+	available := kruise.CloneSetStatus{Replicas: 10, UpdatedReplicas: 10, UpdatedAvailableReplicas: 10, ExpectedUpdatedReplicas: 10, CurrentRevision: "b", UpdateRevision: "b"}
+	rolling := kruise.CloneSetStatus{Replicas: 10, UpdatedReplicas: 4, UpdatedAvailableReplicas: 3, ExpectedUpdatedReplicas: 10, CurrentRevision: "a", UpdateRevision: "b"}
+	partitioned := rolling
+	partitioned.ExpectedUpdatedReplicas = 3
+	short := available
+	short.UpdatedAvailableReplicas = 9
+	tests := map[string]struct {
+		status kruise.CloneSetStatus
+		old    *kruise.CloneSetCondition
+		paused bool
+		reason string
+		again  time.Duration
+	}{
+		"all pods are updated and available":                        {available, nil, false, "CloneSetAvailable", 0},
+		"one of them is not available":                              {short, nil, false, "CloneSetUpdated", 61 * time.Second},
+		"a rollout has just begun":                                  {rolling, former("CloneSetAvailable", time.Hour), false, "CloneSetUpdated", 61 * time.Second},
+		"a rollout goes on":                                         {rolling, former("CloneSetUpdated", 20*time.Second), false, "CloneSetUpdated", 41 * time.Second},
+		"a rollout takes as long as it may":                         {rolling, former("CloneSetUpdated", 60*time.Second), false, "CloneSetUpdated", time.Second},
+		"a rollout takes too long":                                  {rolling, former("CloneSetUpdated", 61*time.Second), false, "ProgressDeadlineExceeded", 0},
+		"it stays late":                                             {rolling, former("ProgressDeadlineExceeded", time.Second), false, "ProgressDeadlineExceeded", 0},
+		"until it is done":                                          {available, former("ProgressDeadlineExceeded", time.Second), false, "CloneSetAvailable", 0},
+		"it is paused, late or not":                                 {rolling, former("ProgressDeadlineExceeded", time.Hour), true, "CloneSetPaused", 0},
+		"paused when done, it is available":                         {available, nil, true, "CloneSetAvailable", 0},
+		"after a long pause it is not late at once":                 {rolling, former("CloneSetPaused", time.Hour), false, "CloneSetUpdated", 61 * time.Second},
+		"as many are updated and available as the partition allows": {partitioned, former("CloneSetUpdated", time.Hour), false, "ProgressPartitionAvailable", 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := &world{now: start, set: &kruise.CloneSet{Spec: kruise.CloneSetSpec{Replicas: ptr.To(int32(10)), ProgressDeadlineSeconds: ptr.To(int32(60))}}}
+			w.strategy.Paused = tc.paused
+			s := tc.status
+			if tc.old != nil {
+				s.Conditions = []kruise.CloneSetCondition{*tc.old}
+			}
+			w.progress(&s)
+			c := condition(&s, kruise.CloneSetConditionProgressing)
+			if c == nil || c.Reason != tc.reason || w.again.after != tc.again || len(s.Conditions) != 1 {
+				t.Fatalf("%+v, again in %s; want %s, %s", s.Conditions, w.again.after, tc.reason, tc.again)
+			}
+			if want := tc.reason != "ProgressDeadlineExceeded"; (c.Status == corev1.ConditionTrue) != want {
+				t.Errorf("the status is %s", c.Status)
+			}
+		})
+	}
+	for name, deadline := range map[string]*int32{"none": nil, "the largest": ptr.To(int32(math.MaxInt32))} {
+		w := &world{now: start, set: &kruise.CloneSet{Spec: kruise.CloneSetSpec{ProgressDeadlineSeconds: deadline}}}
+		s := kruise.CloneSetStatus{Conditions: []kruise.CloneSetCondition{*former("CloneSetUpdated", 0), {Type: kruise.CloneSetConditionFailedScale}}}
+		if w.progress(&s); len(s.Conditions) != 1 || s.Conditions[0].Type != kruise.CloneSetConditionFailedScale {
+			t.Errorf("with %s as deadline the conditions are %+v", name, s.Conditions)
+		}
+	}
+}
+
+func TestSetCondition(t *testing.T) {
+	at := func(s int64) metav1.Time { return metav1.NewTime(time.Unix(s, 0)) }
+	s := &kruise.CloneSetStatus{}
+	step := func(now int64, status corev1.ConditionStatus, reason, message string, changed bool, update, transition int64) {
+		t.Helper()
+		c := kruise.CloneSetCondition{Type: "X", Status: status, Reason: reason, Message: message}
+		if got := setCondition(s, c, at(now).Time); got != changed {
+			t.Errorf("at %d: changed %v", now, got)
+		}
+		c.LastUpdateTime, c.LastTransitionTime = at(update), at(transition)
+		if diff := cmp.Diff([]kruise.CloneSetCondition{c}, s.Conditions); diff != "" {
+			t.Errorf("at %d: %s", now, diff)
+		}
+	}
+	step(1, "True", "A", "one", true, 1, 1)
+	step(2, "True", "A", "one", false, 1, 1)
+	step(3, "True", "A", "two", false, 1, 1)
+	step(4, "True", "B", "two", true, 4, 1)
+	step(5, "False", "B", "two", true, 5, 5)
+}
+
+func TestFailures(t *testing.T) {
+	scale := &phaseError{kruise.CloneSetConditionFailedScale, errors.New("x")}
+	update := &phaseError{kruise.CloneSetConditionFailedUpdate, errors.New("y")}
+	if got := failures(errors.Join(update, errors.Join(scale, errors.New("z")))); len(got) != 2 || got[0] != update || got[1] != scale {
+		t.Errorf("the phases that failed are %v", got)
+	}
+	if got := failures(nil); len(got) != 0 {
+		t.Errorf("without an error they are %v", got)
+	}
+}
+
+func TestAStatusPatchHasTheCountsThatAreNone(t *testing.T) {
+	set := &kruise.CloneSet{ObjectMeta: metav1.ObjectMeta{UID: "u"}, Status: kruise.CloneSetStatus{UpdatedAvailableReplicas: 3, Replicas: 3}}
+	raw, err := statusPatch(set, kruise.CloneSetStatus{UpdateRevision: "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Metadata map[string]any `json:"metadata"`
+		Status   map[string]any `json:"status"`
+	}
+	if err := json.Unmarshal(raw, &got); err != nil {
+		t.Fatal(err)
+	}
+	if n, ok := got.Status["replicas"]; !ok || n != float64(0) {
+		t.Errorf("replicas are %v", n)
+	}
+	if n, ok := got.Status["updatedAvailableReplicas"]; !ok || n != nil {
+		t.Errorf("what is not there any more is not taken off: %v", n)
+	}
+	if got.Metadata["uid"] != "u" {
+		t.Error("it may be the status of another CloneSet of that name")
+	}
+}
