@@ -90,7 +90,7 @@ func (r *Reconciler) createPod(ctx context.Context, w *world, rev *appsv1.Contro
 	r.normal(w.set, kruise.SuccessfulCreateReason, fmt.Sprintf(kruise.SuccessfulCreateMessage, pod.Name))
 	// The gate is opened at once, so that the pod is ready as soon as its
 	// containers are. Should it fail, the next round does it.
-	if ready, err := r.updater.MarkReady(ctx, pod); err == nil {
+	if ready, err := r.updater.MarkCreated(ctx, pod); err == nil {
 		r.wrote(w, ready)
 	}
 	return nil

@@ -49,10 +49,20 @@ func wantsKruiseReady(pod *corev1.Pod) bool {
 	return gated(pod, kruise.KruisePodReady) && Condition(pod, kruise.KruisePodReady) == nil
 }
 
-// MarkReady opens the gates, both in one write.
+// MarkReady opens the gates, both in one write, of the pod as it was seen.
 func (u Updater) MarkReady(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
+	return u.open(ctx, pod, pod.ResourceVersion)
+}
+
+// MarkCreated opens the gates of a pod that was created just now. The scheduler
+// and the kubelet write to it at that very moment, which is no reason not to.
+func (u Updater) MarkCreated(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
+	return u.open(ctx, pod, "")
+}
+
+func (u Updater) open(ctx context.Context, pod *corev1.Pod, version string) (*corev1.Pod, error) {
 	pod = pod.DeepCopy()
-	if err := u.setReady(ctx, pod, metav1.ConditionTrue); err != nil {
+	if err := u.setReady(ctx, pod, metav1.ConditionTrue, version); err != nil {
 		return nil, err
 	}
 	return pod, nil
@@ -61,8 +71,8 @@ func (u Updater) MarkReady(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, e
 // setReady writes InPlaceUpdateReady. False takes Ready with it at once, so that
 // the pod leaves its services before its containers stop; Ready comes back by
 // the kubelet. The merge keys on the type, so no other condition is touched.
-// False is right whatever else was written; True only of the pod as it was seen.
-func (u Updater) setReady(ctx context.Context, pod *corev1.Pod, status metav1.ConditionStatus) error {
+// With a version, it is only written if the pod still has that.
+func (u Updater) setReady(ctx context.Context, pod *corev1.Pod, status metav1.ConditionStatus, version string) error {
 	now := metav1.NewTime(u.Now())
 	conditions := []corev1.PodCondition{{Type: kruise.InPlaceUpdateReady, Status: corev1.ConditionStatus(status), LastTransitionTime: now}}
 	if status == metav1.ConditionTrue && wantsKruiseReady(pod) {
@@ -85,8 +95,8 @@ func (u Updater) setReady(ctx context.Context, pod *corev1.Pod, status metav1.Co
 		}
 	}
 	precondition := map[string]any{"uid": pod.UID}
-	if status == metav1.ConditionTrue {
-		precondition["resourceVersion"] = pod.ResourceVersion
+	if version != "" {
+		precondition["resourceVersion"] = version
 	}
 	raw, err := json.Marshal(map[string]any{
 		"metadata": precondition,

@@ -39,7 +39,8 @@ func (u Updater) Start(ctx context.Context, pod *corev1.Pod, spec *kruise.Update
 	pod = pod.DeepCopy()
 	var written *corev1.Pod
 	if RestartsContainers(pod, spec) && HasGate(pod) {
-		if err := u.setReady(ctx, pod, metav1.ConditionFalse); err != nil {
+		// That is right whatever else was written.
+		if err := u.setReady(ctx, pod, metav1.ConditionFalse, ""); err != nil {
 			return nil, 0, err
 		}
 		written = pod.DeepCopy()

@@ -377,6 +377,18 @@ func TestReadyIsSetOnlyOnThePodAsItWasSeen(t *testing.T) {
 	}
 }
 
+func TestANewPodIsOpenedWhoeverWroteItMeanwhile(t *testing.T) {
+	w := newWorld(t, podOf(twoContainers(), true))
+	created := w.pod()
+	w.kubelet()
+	if _, err := w.u.MarkCreated(context.Background(), created); err != nil {
+		t.Fatal(err)
+	}
+	if WantsReady(w.pod()) {
+		t.Error("its gates are not open")
+	}
+}
+
 // drawTemplate is any template that differs from others of its kind only by what
 // can be changed in place.
 func drawTemplate(t *rapid.T, containers []string) *corev1.PodTemplateSpec {
