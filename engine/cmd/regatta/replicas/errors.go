@@ -20,7 +20,7 @@ type UndecidedError struct {
 }
 
 func (e *UndecidedError) Error() string {
-	return fmt.Sprintf("no manager has decided anything about %s %s/%s (%d asked)", e.Question.Kind, e.Question.Namespace, e.Question.Name, e.Replicas)
+	return fmt.Sprintf("no manager has decided anything about %s %s/%s (%d asked); one that has just begun to lead comes to it in a moment", e.Question.Kind, e.Question.Namespace, e.Question.Name, e.Replicas)
 }
 
 // RefusedError says that whoever asks may not, and what they need.

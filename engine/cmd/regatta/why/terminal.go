@@ -11,22 +11,22 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 )
 
-// Widths of what is written to no terminal, and at most to one: longer lines
-// are hard to read.
+// Widths on a terminal: longer lines are hard to read. What is written to a file
+// or a pipe is not wrapped, so that a sentence can be searched for.
 const (
-	plainWidth = 100
-	mostWidth  = 120
+	mostWidth  = 110
 	leastWidth = 50
+	unwrapped  = 1 << 20
 )
 
 func widthOf(out io.Writer) int {
 	f, ok := out.(*os.File)
 	if !ok {
-		return plainWidth
+		return unwrapped
 	}
 	width, _, err := term.GetSize(int(f.Fd()))
 	if err != nil {
-		return plainWidth
+		return unwrapped
 	}
 	return min(max(width, leastWidth), mostWidth)
 }

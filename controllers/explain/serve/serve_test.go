@@ -1,0 +1,89 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// one is a round about a workload with one pod.
+type one struct{}
+
+func (one) Workload() explain.Answer { return explain.Answer{Verdict: explain.Updating} }
+func (one) Pods() []explain.Answer   { return []explain.Answer{{Verdict: explain.Held}} }
+func (one) Pod(name string) (explain.Answer, bool) {
+	return explain.Answer{Verdict: explain.Held}, name == "web-1"
+}
+
+func TestWhoIsToldWhat(t *testing.T) {
+	store := explain.NewStore()
+	store.Put(decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"}, one{})
+	tests := []struct {
+		name, query, token string
+		code               int
+		asked              string // of the API server
+		want               string
+	}{
+		{"a pod, to who may get it", "kind=Pod&namespace=shop&name=web-1", "jane", 200, "get pods shop/web-1", `"verdict":"Held"`},
+		{"a CloneSet without its pods", "kind=CloneSet&namespace=shop&name=web", "jane", 200, "get clonesets.apps.kruise.io shop/web", `"verdict":"Updating"`},
+		{"a CloneSet with its pods", "kind=CloneSet&namespace=shop&name=web&pods=true", "jane", 200, "get clonesets.apps.kruise.io shop/web", `"pods":[`},
+		{"nothing to who may not", "kind=Pod&namespace=shop&name=web-1", "eve", 403, "get pods shop/web-1", "eve may not get pods shop/web-1"},
+		{"nothing where the API server cannot be asked", "kind=Pod&namespace=shop&name=web-1", "lost", 403, "get pods shop/web-1", "may not"},
+		{"nothing to nobody", "kind=Pod&namespace=shop&name=web-1", "", 401, "", "does not know who asks"},
+		{"not even what there is to who may not", "kind=Pod&namespace=shop&name=gone", "eve", 403, "get pods shop/gone", "may not"},
+		{"that a pod is not known", "kind=Pod&namespace=shop&name=web-2", "jane", 404, "get pods shop/web-2", "has decided nothing about Pod shop/web-2"},
+		{"that another namespace has none", "kind=Pod&namespace=other&name=web-1", "jane", 404, "get pods other/web-1", "has decided nothing"},
+		{"that a kind is not decided about", "kind=Secret&namespace=shop&name=web", "jane", 400, "", "want kind"},
+		{"that something is missing", "kind=Pod&namespace=shop", "jane", 400, "", "want kind"},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			asked := ""
+			s := &Server{
+				Store: store, Replica: "manager-x",
+				Who: authenticator.RequestFunc(func(req *http.Request) (*authenticator.Response, bool, error) {
+					name := strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")
+					return &authenticator.Response{User: &user.DefaultInfo{Name: name}}, name != "", nil
+				}),
+				May: authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+					resource := a.GetResource()
+					if g := a.GetAPIGroup(); g != "" {
+						resource += "." + g
+					}
+					asked = a.GetVerb() + " " + resource + " " + a.GetNamespace() + "/" + a.GetName()
+					switch a.GetUser().GetName() {
+					case "jane":
+						return authorizer.DecisionAllow, "", nil
+					case "lost":
+						return authorizer.DecisionAllow, "", errors.New("no API server")
+					}
+					return authorizer.DecisionNoOpinion, "", nil
+				}),
+			}
+			req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, explain.Path+"?"+tc.query, nil)
+			if tc.token != "" {
+				req.Header.Set("Authorization", "Bearer "+tc.token)
+			}
+			w := httptest.NewRecorder()
+			s.why(w, req)
+			if body := w.Body.String(); w.Code != tc.code || !strings.Contains(body, tc.want) || asked != tc.asked {
+				t.Errorf("%d %s, asked %q", w.Code, body, asked)
+			}
+			var reply explain.Reply
+			if err := json.Unmarshal(w.Body.Bytes(), &reply); err != nil || (w.Code == 200 && reply.Answer.Replica != "manager-x") {
+				t.Errorf("%v, answered by %q", err, reply.Answer.Replica)
+			}
+		})
+	}
+}
