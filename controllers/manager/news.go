@@ -42,7 +42,7 @@ func (n *news) Stuck(point decision.Name, delta int) {
 // RolledBack implements engine.Observer.
 func (n *news) RolledBack(r engine.Rollback) {
 	klog.ErrorS(nil, "Policy bundles were given up", "bundles", r.Bundles, "reason", r.Reason)
-	for _, name := range n.library.RolledBack() {
+	for _, name := range n.library.Gone() {
 		b := &policyv1alpha1.ClusterPolicyBundle{}
 		b.Name = name
 		select {

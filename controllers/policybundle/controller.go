@@ -2,7 +2,6 @@ package policybundle
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"k8s.io/client-go/tools/record"
@@ -47,44 +46,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Load makes every bundle active before anything is decided: the newest files,
-// or the last good ones where these are refused. A bundle that has neither is
-// left out, and its status says so once this replica leads.
-func (r *Reconciler) Load(ctx context.Context) error {
-	list := &policy.ClusterPolicyBundleList{}
-	if err := r.Keeper.Reader.List(ctx, list); err != nil {
-		return fmt.Errorf("listing policy bundles: %w", err)
-	}
-	for i := range list.Items {
-		if _, err := r.admit(ctx, &list.Items[i]); err != nil {
-			var refused *Refusal
-			if !errors.As(err, &refused) {
-				return err
-			}
-			ctrl.LoggerFrom(ctx).Error(err, "A policy bundle is not enforced", "bundle", list.Items[i].Name)
-		}
-	}
-	return nil
-}
-
-// admit makes a bundle's newest files active, or else, if none of its files
-// are, the last good ones.
-func (r *Reconciler) admit(ctx context.Context, b *policy.ClusterPolicyBundle) (string, error) {
-	revision, err := r.Library.Admit(ctx, b.Name, files(b))
-	var refused *Refusal
-	if !errors.As(err, &refused) || r.Library.Active(b.Name) != "" {
-		return revision, err
-	}
-	last, keepErr := r.Keeper.LastGood(ctx, b)
-	if keepErr != nil || last == nil {
-		return "", errors.Join(err, keepErr)
-	}
-	if _, lastErr := r.Library.Admit(ctx, b.Name, last); lastErr != nil {
-		return "", fmt.Errorf("%w; the last good files are refused too: %s", err, lastErr.Error())
-	}
-	return "", err
-}
-
 // Reconcile makes one bundle active, or takes it out when it is gone.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	b := &policy.ClusterPolicyBundle{}
@@ -97,20 +58,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if b.DeletionTimestamp != nil {
 		return reconcile.Result{}, r.Library.Remove(ctx, b.Name)
 	}
-	revision, err := r.admit(ctx, b)
-	var refused *Refusal
-	if err != nil && !errors.As(err, &refused) {
+	refused, err := r.admit(ctx, b)
+	if err != nil {
 		return reconcile.Result{}, err
 	}
 	select {
 	case <-r.Leads:
 	default:
-		return reconcile.Result{RequeueAfter: leadCheck}, nil // it may lead later, and then it writes
+		return reconcile.Result{RequeueAfter: lookAgain}, nil
 	}
-	if err == nil {
-		if err := r.Keeper.Keep(ctx, b, revision); err != nil {
+	if !told(b) && (refused == nil || refused.Reason == policy.PolicyBundleRolledBackReason) {
+		if err := r.Keeper.Keep(ctx, b, r.Library.Files(b.Name)); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	return reconcile.Result{}, r.report(ctx, b, refused)
+	return reconcile.Result{RequeueAfter: lookAgain}, r.report(ctx, b, refused)
 }

@@ -2,6 +2,8 @@ package policybundle
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 
@@ -26,32 +28,45 @@ type Keeper struct {
 // bundleLabel names the bundle a ControllerRevision keeps the files of.
 const bundleLabel = "policy.kruise.io/bundle"
 
-func (k Keeper) name(b *policy.ClusterPolicyBundle, revision string) string {
-	return "bundle-" + b.Name + "-" + revision
+// label is a bundle's name, or a part of it and its hash: names of bundles are
+// longer than values of labels may be.
+func label(name string) string {
+	if len(name) <= 40 {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return name[:31] + "-" + hex.EncodeToString(sum[:4])
 }
 
-// Keep keeps files as the last good ones, in place of those before.
-func (k Keeper) Keep(ctx context.Context, b *policy.ClusterPolicyBundle, revision string) error {
-	raw, err := json.Marshal(map[string]any{"files": b.Spec.Files})
-	if err != nil {
-		return fmt.Errorf("encoding files of bundle %s: %w", b.Name, err)
-	}
-	rev := &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: k.name(b, revision), Namespace: k.Namespace, Labels: map[string]string{bundleLabel: b.Name},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(b, policy.GroupVersion.WithKind("ClusterPolicyBundle"))},
-		},
-		Data: runtime.RawExtension{Raw: raw}, Revision: b.Generation,
-	}
-	if err := k.Client.Create(ctx, rev); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("keeping files of bundle %s: %w", b.Name, err)
+// Keep keeps files as the last good ones, in place of those before; nil drops
+// those. The name of what is kept tells apart bundles that were deleted and
+// made anew, and files that differ in tests only.
+func (k Keeper) Keep(ctx context.Context, b *policy.ClusterPolicyBundle, files map[string]string) error {
+	name := ""
+	if files != nil {
+		raw, err := json.Marshal(map[string]any{"files": files})
+		if err != nil {
+			return fmt.Errorf("encoding files of bundle %s: %w", b.Name, err)
+		}
+		sum := sha256.Sum256(append([]byte(b.UID), raw...))
+		name = "bundle-" + label(b.Name) + "-" + hex.EncodeToString(sum[:6])
+		rev := &appsv1.ControllerRevision{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: name, Namespace: k.Namespace, Labels: map[string]string{bundleLabel: label(b.Name)},
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(b, policy.GroupVersion.WithKind("ClusterPolicyBundle"))},
+			},
+			Data: runtime.RawExtension{Raw: raw}, Revision: b.Generation,
+		}
+		if err := k.Client.Create(ctx, rev); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("keeping files of bundle %s: %w", b.Name, err)
+		}
 	}
 	kept, err := k.list(ctx, b)
 	if err != nil {
 		return err
 	}
 	for i := range kept {
-		if kept[i].Name == rev.Name {
+		if kept[i].Name == name {
 			continue
 		}
 		if err := client.IgnoreNotFound(k.Client.Delete(ctx, &kept[i])); err != nil {
@@ -84,7 +99,7 @@ func (k Keeper) LastGood(ctx context.Context, b *policy.ClusterPolicyBundle) (ma
 
 func (k Keeper) list(ctx context.Context, b *policy.ClusterPolicyBundle) ([]appsv1.ControllerRevision, error) {
 	list := &appsv1.ControllerRevisionList{}
-	if err := k.Reader.List(ctx, list, client.InNamespace(k.Namespace), client.MatchingLabels{bundleLabel: b.Name}); err != nil {
+	if err := k.Reader.List(ctx, list, client.InNamespace(k.Namespace), client.MatchingLabels{bundleLabel: label(b.Name)}); err != nil {
 		return nil, fmt.Errorf("listing the kept files of bundle %s: %w", b.Name, err)
 	}
 	var out []appsv1.ControllerRevision

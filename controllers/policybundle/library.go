@@ -11,13 +11,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
-	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/decision"
-	"github.com/regatta-sh/regatta/engine/module"
 )
 
 // Library is the users' bundles that decide in this process.
@@ -26,8 +25,12 @@ type Library struct {
 	gate    *gate.Gate
 	records func() []decision.Record
 
+	clock func() time.Time
+
 	mu     sync.Mutex // one bundle goes through the gate at a time
 	active map[string]*bundle.Bundle
+	// gone are those that were taken out and not told yet.
+	gone []string
 	// refused remembers what was refused beside which others, so that looking
 	// again costs nothing while neither changes.
 	refused map[string]verdict
@@ -36,8 +39,13 @@ type Library struct {
 type verdict struct {
 	files   map[string]string
 	beside  string
+	until   time.Time // zero if it holds while nothing changes
 	refusal error
 }
+
+// limitsHold is how long a bundle counts as too slow or too large to be
+// checked: the machine may have been busy.
+const limitsHold = 10 * time.Minute
 
 // NewLibrary makes an empty Library. records are recent decisions that a new
 // bundle makes again before it is let in; it may be nil.
@@ -45,31 +53,28 @@ func NewLibrary(e *engine.Engine, g *gate.Gate, records func() []decision.Record
 	if records == nil {
 		records = func() []decision.Record { return nil }
 	}
-	return &Library{engine: e, gate: g, records: records, active: map[string]*bundle.Bundle{}, refused: map[string]verdict{}}
+	return &Library{engine: e, gate: g, records: records, clock: time.Now, active: map[string]*bundle.Bundle{}, refused: map[string]verdict{}}
 }
-
-// Refusal is why a bundle is not enforced.
-type Refusal struct {
-	Reason string   // of the condition Ready
-	Errors []string // file:row:col message
-}
-
-func (r *Refusal) Error() string { return r.Reason + ": " + strings.Join(r.Errors, "; ") }
 
 // Admit makes a bundle active in place of the one of its name. The error is a
 // *Refusal when the bundle is to blame; what was active stays then.
 func (l *Library) Admit(ctx context.Context, name string, files map[string]string) (revision string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.follow()
 	beside := l.set(name).Revision()
-	if v, ok := l.refused[name]; ok && v.beside == beside && maps.Equal(v.files, files) {
+	if v, ok := l.refused[name]; ok && v.beside == beside && maps.Equal(v.files, files) && (v.until.IsZero() || l.clock().Before(v.until)) {
 		return "", v.refusal
 	}
 	revision, err = l.admit(ctx, name, files)
 	delete(l.refused, name)
 	var refused *Refusal
 	if errors.As(err, &refused) {
-		l.refused[name] = verdict{files, beside, err}
+		v := verdict{files: files, beside: beside, refusal: err}
+		if refused.passing {
+			v.until = l.clock().Add(limitsHold)
+		}
+		l.refused[name] = v
 	}
 	return revision, err
 }
@@ -79,14 +84,19 @@ func (l *Library) admit(ctx context.Context, name string, files map[string]strin
 	if err != nil {
 		return "", refusal(err)
 	}
-	if old := l.active[name]; old != nil && old.Revision == b.Revision {
+	// Tests are no part of the revision, but other tests may fail.
+	if old := l.active[name]; old != nil && maps.Equal(old.Files, b.Files) {
 		return b.Revision, nil
 	}
-	if _, err := l.gate.Admit(ctx, b, l.set(""), l.records()); err != nil {
+	_, err = l.gate.Admit(ctx, b, l.set(""), l.records())
+	if ctx.Err() != nil { // the gate takes our own end for one that took too long
+		return "", fmt.Errorf("admitting bundle %s: %w", name, ctx.Err())
+	}
+	if err != nil {
 		return "", refusal(err)
 	}
-	next := append(l.set(name), b)
-	if err := l.engine.Activate(ctx, next); err != nil {
+	l.follow() // the engine may have rolled back while the gate was at work
+	if err := l.engine.Activate(ctx, append(l.set(name), b)); err != nil {
 		return "", refusal(err)
 	}
 	l.active[name] = b
@@ -97,13 +107,48 @@ func (l *Library) admit(ctx context.Context, name string, files map[string]strin
 func (l *Library) Remove(ctx context.Context, name string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	delete(l.refused, name)
+	l.follow()
 	if l.active[name] == nil {
 		return nil
 	}
-	if err := l.engine.Activate(ctx, l.set(name)); err != nil {
-		return fmt.Errorf("removing bundle %s: %w", name, err)
+	rest := l.set(name)
+	if err := l.engine.Activate(ctx, rest); err != nil {
+		// What is deleted must go though the rest was rolled back as it is.
+		if rest, err = l.activateLess(ctx, rest, err); err != nil {
+			return fmt.Errorf("removing bundle %s: %w", name, err)
+		}
+	}
+	for _, b := range l.set(name) {
+		if !slices.Contains(rest, b) {
+			l.gone = append(l.gone, b.Name)
+			delete(l.active, b.Name)
+		}
 	}
 	delete(l.active, name)
+	return nil
+}
+
+// activateLess activates a set that was rolled back, with as little left out as
+// makes it another one.
+func (l *Library) activateLess(ctx context.Context, set bundle.Set, err error) (bundle.Set, error) {
+	for i := len(set) - 1; i >= 0 && errors.As(err, &engine.RolledBackError{}); i-- {
+		less := slices.Delete(slices.Clone(set), i, i+1)
+		if err = l.engine.Activate(ctx, less); err == nil {
+			return less, nil
+		}
+	}
+	return nil, err
+}
+
+// Files are the files of a bundle that decide, nil if none do.
+func (l *Library) Files(name string) map[string]string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.follow()
+	if b := l.active[name]; b != nil {
+		return maps.Clone(b.Files)
+	}
 	return nil
 }
 
@@ -111,29 +156,41 @@ func (l *Library) Remove(ctx context.Context, name string) error {
 func (l *Library) Active(name string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.follow()
 	if b := l.active[name]; b != nil {
 		return b.Revision
 	}
 	return ""
 }
 
-// RolledBack notes that the engine goes on with other bundles than were
-// activated, and names those that do not decide any more.
-func (l *Library) RolledBack() (gone []string) {
+// Gone names the bundles that were taken out for the sake of others, or that
+// the engine rolled back, since it was asked last.
+func (l *Library) Gone() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.follow()
+	gone := slices.Compact(slices.Sorted(slices.Values(l.gone)))
+	l.gone = nil
+	return gone
+}
+
+// follow notes that the engine goes on with other bundles than were activated.
+func (l *Library) follow() {
 	decides := map[string]*bundle.Bundle{}
 	for _, b := range l.engine.Snapshot().Bundles() {
 		decides[b.Name] = b
 	}
 	for name, b := range l.active {
 		if d := decides[name]; d == nil || d.Revision != b.Revision {
-			gone = append(gone, name)
+			l.gone = append(l.gone, name)
+		}
+	}
+	for name, b := range decides {
+		if old := l.active[name]; old != nil && old.Revision == b.Revision {
+			decides[name] = old // with the newest tests
 		}
 	}
 	l.active = decides
-	slices.Sort(gone)
-	return gone
 }
 
 // set is all active bundles but the one of a name.
@@ -145,50 +202,5 @@ func (l *Library) set(without string) bundle.Set {
 		}
 	}
 	slices.SortFunc(out, func(a, b *bundle.Bundle) int { return strings.Compare(a.Name, b.Name) })
-	return out
-}
-
-// refusal turns an error of the gate or the engine into a Refusal, where the
-// bundle is to blame.
-func refusal(err error) error {
-	var refused *gate.RefusedError
-	var rolledBack engine.RolledBackError
-	var problems module.Problems
-	switch {
-	case errors.As(err, &refused):
-		return &Refusal{Reason: reasonOf(refused.Stage), Errors: lines(refused.Problems)}
-	case errors.As(err, &rolledBack):
-		return &Refusal{Reason: policy.PolicyBundleRolledBackReason, Errors: []string{err.Error()}}
-	case errors.As(err, &problems):
-		return &Refusal{Reason: policy.PolicyBundleCompileFailedReason, Errors: lines(problems)}
-	}
-	return err
-}
-
-func reasonOf(s gate.Stage) string {
-	switch s {
-	case gate.Packages:
-		return policy.PolicyBundleUnsupportedReason
-	case gate.Types:
-		return policy.PolicyBundleOutputInvalidReason
-	case gate.Tests, gate.Limits:
-		return policy.PolicyBundleTestsFailedReason
-	case gate.Replay:
-		return policy.PolicyBundleReplayFailedReason
-	}
-	return policy.PolicyBundleCompileFailedReason
-}
-
-// most is how many errors are told; a bundle can have thousands.
-const most = 20
-
-func lines(ps module.Problems) []string {
-	var out []string
-	for _, p := range ps[:min(len(ps), most)] {
-		out = append(out, p.Place()+" "+strings.ReplaceAll(p.Message, "\n", " "))
-	}
-	if len(ps) > most {
-		out = append(out, fmt.Sprintf("and %d more", len(ps)-most))
-	}
 	return out
 }

@@ -25,6 +25,10 @@ const (
 const (
 	// PolicyBundleActivatedMessage takes the revision.
 	PolicyBundleActivatedMessage = "Revision %s is being enforced."
-	// PolicyBundleFailedMessage takes the number of errors, the first of them, and the revision still enforced.
-	PolicyBundleFailedMessage = "The newest files are not enforced because of %d errors, the first of which is: %s. Revision %s stays active."
+	// PolicyBundleFailedMessage takes the first error and what is enforced instead.
+	PolicyBundleFailedMessage = "The newest files are not enforced: %s. %s"
+	// PolicyBundleStaysMessage takes the revision that is enforced instead.
+	PolicyBundleStaysMessage = "Revision %s stays active."
+	// PolicyBundleNothingActiveMessage is of a bundle that has no good files.
+	PolicyBundleNothingActiveMessage = "Nothing of this bundle is enforced."
 )
