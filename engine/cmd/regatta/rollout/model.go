@@ -48,9 +48,10 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.KeyMsg:
 		switch msg.String() {
 		case "q", "esc":
+			m.seen.last = true
 			return m, tea.Quit
 		case "ctrl+c":
-			m.err = errInterrupted
+			m.seen.last, m.err = true, errInterrupted
 			return m, tea.Quit
 		}
 	case seen:
