@@ -23,21 +23,33 @@ const idLength = 5
 
 // create makes n pods, current of them from the current revision and the rest
 // from the update revision (CS-05). It starts slowly, so that a template that
-// cannot work costs one failed write and not a thousand.
+// cannot work costs one failed write and not a thousand; one that has worked the
+// last time need not: a recreation comes here many times.
 func (r *Reconciler) create(ctx context.Context, w *world, n, current int) (bool, error) {
 	if n <= 0 {
 		return false, nil
 	}
 	ids := w.freeIDs(n)
 	acts := make([]func() error, 0, n)
+	last := ""
 	for i, id := range ids {
 		rev := w.history.Update
 		if i < current {
 			rev = w.history.Current
 		}
+		last = rev.Name
 		acts = append(acts, func() error { return r.createPod(ctx, w, rev, id) })
 	}
-	return true, slowly(r.writes, acts)
+	size := 1
+	if w.memory.proven == last {
+		size = r.writes
+	}
+	err := slowly(r.writes, size, acts)
+	w.memory.proven = last
+	if err != nil {
+		w.memory.proven = ""
+	}
+	return true, err
 }
 
 // freeIDs gives ids for n pods: first those of claims that no pod uses, so that

@@ -17,7 +17,9 @@ type memory struct {
 	facts *facts.Set
 	// limited is the limit that the last event ScaleUpLimited told, -1 for none.
 	limited int
-	mu      sync.Mutex // pods are created in parallel; it guards foreign
+	// proven is the revision whose pods could all be made the last time.
+	proven string
+	mu     sync.Mutex // pods are created in parallel; it guards foreign
 	// foreign are instance ids whose pod is there, but not ours.
 	foreign map[string]bool
 }

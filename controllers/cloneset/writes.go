@@ -3,6 +3,7 @@ package cloneset
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -32,17 +33,32 @@ func parallel(limit int, acts []func() error) error {
 	return errors.Join(errs...)
 }
 
-// slowly does acts in rounds of 1, 2, 4, ... and stops after a round with an
-// error. What was not tried is tried by the next reconcile.
-func slowly(limit int, acts []func() error) error {
-	for size := 1; len(acts) > 0; size *= 2 {
+// slowly does acts in rounds of so many, twice as many and so on, and from limit
+// on as parallel does. It stops at the first error: what was not tried is tried
+// by the next reconcile.
+func slowly(limit, size int, acts []func() error) error {
+	for ; size < limit && len(acts) > 0; size *= 2 {
 		n := min(size, len(acts))
 		if err := parallel(limit, acts[:n]); err != nil {
 			return err
 		}
 		acts = acts[n:]
 	}
-	return nil
+	var failed atomic.Bool
+	careful := make([]func() error, len(acts))
+	for i, act := range acts {
+		careful[i] = func() error {
+			if failed.Load() {
+				return nil
+			}
+			err := act()
+			if err != nil {
+				failed.Store(true)
+			}
+			return err
+		}
+	}
+	return parallel(limit, careful)
 }
 
 // wrote notes a pod as it was written, so that the next round sees it so

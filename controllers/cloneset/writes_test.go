@@ -45,21 +45,36 @@ func TestConflict(t *testing.T) {
 }
 
 func TestSlowly(t *testing.T) {
-	for failing, want := range map[int]int32{0: 20, 1: 1, 2: 3, 3: 3, 4: 7, 20: 20} {
-		var started atomic.Int32
-		var acts []func() error
-		for i := 1; i <= 20; i++ {
-			acts = append(acts, func() error {
-				started.Add(1)
-				if i == failing {
-					return errors.New("failed")
-				}
-				return nil
-			})
-		}
-		if err := slowly(4, acts); (err != nil) != (failing > 0) || started.Load() != want {
-			t.Errorf("act %d fails: %v, %d were started, want %d", failing, err, started.Load(), want)
-		}
+	tests := map[string]struct {
+		limit, size int
+		failing     int32
+		started     int32
+	}{
+		"without an error all are done":                  {4, 1, 0, 20},
+		"the first is alone":                             {4, 1, 1, 1},
+		"the second has one beside it":                   {4, 1, 2, 3},
+		"what has worked before begins with more":        {8, 4, 1, 4},
+		"at the limit nothing is begun after an error":   {1, 1, 8, 8},
+		"what begins at the limit stops there, too":      {1, 1, 1, 1},
+		"the last one has kept nothing from being begun": {1, 1, 20, 20},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var started atomic.Int32
+			var acts []func() error
+			for i := int32(1); i <= 20; i++ {
+				acts = append(acts, func() error {
+					started.Add(1)
+					if i == tc.failing {
+						return errors.New("failed")
+					}
+					return nil
+				})
+			}
+			if err := slowly(tc.limit, tc.size, acts); (err != nil) != (tc.failing > 0) || started.Load() != tc.started {
+				t.Errorf("%v, %d were started, want %d", err, started.Load(), tc.started)
+			}
+		})
 	}
 }
 
