@@ -74,8 +74,10 @@ func (s *show) clean() error {
 }
 
 func (s *show) image(image string) error {
-	patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"nginx","image":%q}]}}}}`, image)
-	return s.kubectl("patch", "cloneset", "cs-demo", "--type=merge", "-p", patch)
+	// A merge patch would replace the list of containers, ports and all, and
+	// that is no change that can be made in place.
+	patch := fmt.Sprintf(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":%q}]`, image)
+	return s.kubectl("patch", "cloneset", "cs-demo", "--type=json", "-p", patch)
 }
 
 func (s *show) pods() error {
@@ -198,7 +200,7 @@ export KUBECONFIG=%s PATH=%s:%s:$PATH
 
   1. Freeze all changes, and ask why nothing moves:
        kubectl apply -f policies/examples/change-freeze/bundle.yaml
-       kubectl set image cloneset/cs-demo nginx=nginx:1.29 2>/dev/null || kubectl patch cloneset cs-demo --type=merge -p '{"spec":{"template":{"spec":{"containers":[{"name":"nginx","image":"nginx:1.29"}]}}}}'
+       kubectl patch cloneset cs-demo --type=json -p '[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"nginx:1.29"}]'
        regatta why clone/cs-demo%s
   2. Watch a rollout:
        regatta rollout watch clone/cs-demo%s

@@ -49,7 +49,7 @@ var _ = Describe("the README", Ordered, func() {
 		command.Dir, command.Env = shared.root, shared.installed.Env(shared.programs)
 		out, err := command.CombinedOutput()
 		Expect(err).NotTo(HaveOccurred(), "%s", out)
-		Expect(string(out)).To(And(ContainSubstring("OtherZoneFirst"), ContainSubstring("Three things to try")))
+		Expect(string(out)).To(And(ContainSubstring("OtherZoneFirst"), ContainSubstring("Three things to try"), ContainSubstring("SuccessfulUpdatePodInPlace"), Not(ContainSubstring("SuccessfulUpdatePodReCreate"))))
 	}, SpecTimeout(10*time.Minute))
 })
 
