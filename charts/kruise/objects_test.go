@@ -204,11 +204,13 @@ func TestExternalCertificates(t *testing.T) {
 	if len(crd(t, r, "clusterpolicybundles.policy.kruise.io").Annotations) != 1 {
 		t.Error("a CRD that does not convert has them, too")
 	}
-	if has[*corev1.Secret](r, "kruise-webhook-certs") || has[*rbacv1.ClusterRole](r, "kruise-certs-role") {
+	if has[*corev1.Secret](r, "kruise-webhook-certs") {
 		t.Error("the manager could make certificates still")
 	}
-	if rules := get[*rbacv1.Role](t, r, "kruise-webhook-role").Rules; len(rules) != 1 || !slices.Equal(rules[0].Verbs, []string{"get"}) {
-		t.Errorf("it may do %v with secrets", rules)
+	for _, rule := range slices.Concat(get[*rbacv1.Role](t, r, "kruise-webhook-role").Rules, get[*rbacv1.ClusterRole](t, r, "kruise-certs-role").Rules) {
+		if !slices.Equal(rule.Verbs, []string{"get"}) || len(rule.ResourceNames) == 0 {
+			t.Errorf("it may do more than look whether they fit: %v", rule)
+		}
 	}
 }
 

@@ -4,14 +4,12 @@
 package certs
 
 import (
-	"context"
 	"fmt"
-	"os"
-	"path/filepath"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/open-policy-agent/cert-controller/pkg/rotator"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +26,7 @@ type Config struct {
 	Secret      types.NamespacedName
 	Dir         string // the files tls.crt, tls.key and ca.crt
 	Service     string
+	Host        string   // that the webhooks are called by, if it is not the service
 	CRDs        []string // with a conversion webhook
 	RenewBefore time.Duration
 	// External leaves making, renewing and injecting certificates to another
@@ -40,21 +39,41 @@ const (
 	organization = "kruise"
 	validity     = 10 * 365 * 24 * time.Hour
 	checkEvery   = 12 * time.Hour
-	syncEvery    = 2 * time.Second
-	settledEvery = time.Minute
 )
 
-// Setup keeps the certificates with a manager. The channel is closed when there
-// are certificates on disk and their CA is where the API server looks.
-func Setup(mgr ctrl.Manager, c Config, live client.Reader) (<-chan struct{}, error) {
-	ready := make(chan struct{})
-	files := &files{config: c, reader: live}
-	if err := mgr.Add(files); err != nil {
+// Certificates are what a manager serves with.
+type Certificates struct {
+	ready chan struct{}
+
+	mu  sync.Mutex
+	why error
+}
+
+// Ready is closed when there are certificates on disk and their CA is where the
+// API server looks.
+func (c *Certificates) Ready() <-chan struct{} { return c.ready }
+
+// Why says what is missing until then, as far as it is known.
+func (c *Certificates) Why() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.why
+}
+
+func (c *Certificates) missing(why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.why = why
+}
+
+// Setup keeps the certificates with a manager.
+func Setup(mgr ctrl.Manager, c Config, live client.Reader) (*Certificates, error) {
+	state := &Certificates{ready: make(chan struct{})}
+	if err := mgr.Add(&files{config: c, reader: live, state: state}); err != nil {
 		return nil, fmt.Errorf("adding the certificate files: %w", err)
 	}
 	if c.External {
-		files.written = ready
-		return ready, nil
+		return state, nil
 	}
 	hooks := []rotator.WebhookInfo{
 		{Name: MutatingConfiguration, Type: rotator.Mutating},
@@ -63,83 +82,28 @@ func Setup(mgr ctrl.Manager, c Config, live client.Reader) (<-chan struct{}, err
 	for _, crd := range c.CRDs {
 		hooks = append(hooks, rotator.WebhookInfo{Name: crd, Type: rotator.CRDConversion})
 	}
+	names := c.names()
 	err := rotator.AddRotator(mgr, &rotator.CertRotator{
 		SecretKey: c.Secret, CertDir: c.Dir, CAName: caName, CAOrganization: organization,
-		DNSName: fmt.Sprintf("%s.%s.svc", c.Service, c.Secret.Namespace), ExtraDNSNames: []string{"localhost"},
-		IsReady: ready, Webhooks: hooks,
+		DNSName: names[0], ExtraDNSNames: names[1:],
+		IsReady: state.ready, Webhooks: hooks,
 		CaCertDuration: validity, ServerCertDuration: validity, LookaheadInterval: c.RenewBefore,
 		RotationCheckFrequency: checkEvery, EnableReadinessCheck: true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("adding the certificate rotator: %w", err)
 	}
-	return ready, nil
+	return state, nil
 }
 
-// files copies the secret to disk. A mounted secret would do, but the kubelet
-// takes up to a minute and a half to show what was just written.
-type files struct {
-	config  Config
-	reader  client.Reader
-	written chan struct{} // closed at the first write; may be nil
-}
-
-// NeedLeaderElection is false: every replica serves webhooks.
-func (f *files) NeedLeaderElection() bool { return false }
-
-// Start copies until ctx is done: every 2 s until there is a certificate, then
-// every minute. The webhook server reloads changed files by itself.
-func (f *files) Start(ctx context.Context) error {
-	every := syncEvery
-	for {
-		ok, err := f.sync(ctx)
-		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "copying the certificates of the webhooks")
-		}
-		if ok && every == syncEvery {
-			every = settledEvery
-			if f.written != nil {
-				close(f.written)
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(every):
+// names are what the webhooks are called by. The first is the one that a
+// certificate must have to be taken for ours.
+func (c Config) names() []string {
+	var names []string
+	for _, name := range []string{c.Host, fmt.Sprintf("%s.%s.svc", c.Service, c.Secret.Namespace), "localhost"} {
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
-}
-
-func (f *files) sync(ctx context.Context) (bool, error) {
-	secret := &corev1.Secret{}
-	if err := f.reader.Get(ctx, f.config.Secret, secret); err != nil {
-		return false, fmt.Errorf("reading secret %s: %w", f.config.Secret, err)
-	}
-	if len(secret.Data[corev1.TLSCertKey]) == 0 || len(secret.Data[corev1.TLSPrivateKeyKey]) == 0 {
-		return false, nil // the rotator has not written it yet
-	}
-	if err := os.MkdirAll(f.config.Dir, 0o700); err != nil {
-		return false, fmt.Errorf("making the certificate directory: %w", err)
-	}
-	for _, name := range []string{"ca.crt", corev1.TLSPrivateKeyKey, corev1.TLSCertKey} {
-		if err := replace(filepath.Join(f.config.Dir, name), secret.Data[name]); err != nil {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-// replace writes a file so that a reader sees the old one or the new one.
-func replace(path string, data []byte) error {
-	if old, err := os.ReadFile(path); err == nil && string(old) == string(data) {
-		return nil
-	}
-	tmp := path + ".new"
-	if err := os.WriteFile(tmp, data, 0o600); err != nil {
-		return fmt.Errorf("writing certificate: %w", err)
-	}
-	if err := os.Rename(tmp, path); err != nil {
-		return fmt.Errorf("writing certificate: %w", err)
-	}
-	return nil
+	return names
 }

@@ -1,0 +1,125 @@
+package certs
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// trusted finds out whether the API server will trust a certificate that
+// another tool made: everything that carries a CA must carry one of it. Objects
+// that do not exist call nobody.
+func (c Config) trusted(ctx context.Context, live client.Reader, chain []byte) error {
+	leaf, between, err := read(chain)
+	if err != nil {
+		return fmt.Errorf("reading the certificate of secret %s: %w", c.Secret, err)
+	}
+	objects := []carrier{
+		{schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"}, MutatingConfiguration},
+		{schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"}, ValidatingConfiguration},
+	}
+	for _, name := range c.CRDs {
+		objects = append(objects, carrier{schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, name})
+	}
+	var wrong []error
+	for _, o := range objects {
+		found, err := o.bundles(ctx, live)
+		if err != nil {
+			return err
+		}
+		for _, ca := range found {
+			if err := verify(leaf, between, ca.pem, c.names()[0]); err != nil {
+				wrong = append(wrong, fmt.Errorf("%s %s: the caBundle%s does not fit the certificate of secret %s: %w", o.kind.Kind, o.name, ca.of, c.Secret, err))
+				break // the others are of the same tool
+			}
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// carrier is an object that says which CA the API server trusts.
+type carrier struct {
+	kind schema.GroupVersionKind
+	name string
+}
+
+type authority struct {
+	of  string
+	pem []byte
+}
+
+// bundles are the CAs of an object, one for each webhook.
+func (o carrier) bundles(ctx context.Context, live client.Reader) ([]authority, error) {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(o.kind)
+	err := live.Get(ctx, types.NamespacedName{Name: o.name}, obj)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", o.kind.Kind, o.name, err)
+	}
+	if config, ok, _ := unstructured.NestedMap(obj.Object, "spec", "conversion", "webhook", "clientConfig"); ok {
+		return []authority{{"", decoded(config)}}, nil
+	}
+	hooks, _, _ := unstructured.NestedSlice(obj.Object, "webhooks")
+	var out []authority
+	for _, h := range hooks {
+		if hook, ok := h.(map[string]any); ok {
+			config, _, _ := unstructured.NestedMap(hook, "clientConfig")
+			out = append(out, authority{fmt.Sprintf(" of webhook %v", hook["name"]), decoded(config)})
+		}
+	}
+	return out, nil
+}
+
+// decoded is empty for what is no caBundle, which fits no certificate.
+func decoded(config map[string]any) []byte {
+	text, _ := config["caBundle"].(string)
+	raw, _ := base64.StdEncoding.DecodeString(text)
+	return raw
+}
+
+func read(chain []byte) (leaf *x509.Certificate, between *x509.CertPool, err error) {
+	between = x509.NewCertPool()
+	for block, rest := pem.Decode(chain); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, nil, err
+		}
+		if leaf == nil {
+			leaf = cert
+		} else {
+			between.AddCert(cert)
+		}
+	}
+	if leaf == nil {
+		return nil, nil, errors.New("there is none in it")
+	}
+	return leaf, between, nil
+}
+
+func verify(leaf *x509.Certificate, between *x509.CertPool, ca []byte, name string) error {
+	if len(ca) == 0 {
+		return errors.New("it is empty")
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(ca) {
+		return errors.New("there is no certificate in it")
+	}
+	_, err := leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, DNSName: name})
+	return err
+}
