@@ -6,14 +6,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"time"
 
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -42,16 +40,17 @@ type parts struct {
 // add adds everything to the manager. Certificates come first: what writes
 // objects that go through our webhooks waits for them.
 func (p parts) add(ctx context.Context) error {
-	ready, err := certs.Setup(p.mgr, certs.Config{
+	certificates, err := certs.Setup(p.mgr, certs.Config{
 		Secret: types.NamespacedName{Namespace: p.webhooks.namespace, Name: p.webhooks.secret},
-		Dir:    p.webhooks.certDir, Service: p.webhooks.service,
+		Dir:    p.webhooks.certDir, Service: p.webhooks.service, Host: p.webhooks.host,
 		CRDs: []string{"clonesets." + v1beta1.GroupName}, RenewBefore: p.webhooks.renewBefore,
 		External: p.Gates.Enabled(features.EnableExternalCerts),
 	}, p.mgr.GetAPIReader())
 	if err != nil {
 		return err
 	}
-	if err := p.health(ready); err != nil {
+	l := &late{p: p, certificates: certificates, serving: make(chan struct{})}
+	if err := p.health(l); err != nil {
 		return err
 	}
 	if err := addLeaderGauge(p.mgr); err != nil {
@@ -60,10 +59,10 @@ func (p parts) add(ctx context.Context) error {
 	if err := cloneset.Index(ctx, p.mgr); err != nil {
 		return err
 	}
-	if err := p.explainTo(ctx, ready); err != nil {
+	if err := p.explainTo(ctx, certificates.Ready()); err != nil {
 		return err
 	}
-	return p.mgr.Add(&late{p: p, ready: ready})
+	return p.mgr.Add(l)
 }
 
 // explainTo serves the reasons of decisions, on every replica.
@@ -82,44 +81,6 @@ func (p parts) explainTo(ctx context.Context, ready <-chan struct{}) error {
 	return p.mgr.Add(&serve.Server{
 		Addr: p.DecisionsAddr, CertDir: p.webhooks.certDir, Ready: ready, Store: p.rounds, Replica: replica, Who: who, May: may,
 	})
-}
-
-// late adds the controllers and webhooks once there are certificates.
-type late struct {
-	p     parts
-	ready <-chan struct{}
-}
-
-var _ manager.LeaderElectionRunnable = &late{}
-
-// NeedLeaderElection is false: every replica serves webhooks, and the manager
-// itself lets only the leader reconcile.
-func (l *late) NeedLeaderElection() bool { return false }
-
-// Start waits for the certificates and adds what depends on them.
-func (l *late) Start(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-time.After(l.p.WebhookTimeout):
-		return fmt.Errorf("the certificates of the webhooks were not ready after %s", l.p.WebhookTimeout)
-	case <-l.ready:
-	}
-	if err := l.p.webhooksTo(l.p.mgr); err != nil {
-		return err
-	}
-	bundles := l.p.bundles()
-	if err := bundles.Load(ctx); err != nil { // nothing is decided before all policies are in
-		return err
-	}
-	if err := bundles.SetupWithManager(l.p.mgr); err != nil {
-		return fmt.Errorf("adding the policy bundle controller: %w", err)
-	}
-	if err := l.p.controllersTo(l.p.mgr); err != nil {
-		return err
-	}
-	<-ctx.Done()
-	return nil
 }
 
 func (p parts) bundles() *policybundle.Reconciler {

@@ -129,17 +129,20 @@ func (o *Options) managerOptions(scheme *runtime.Scheme) ctrl.Options {
 
 // health adds the checks: alive means the process answers; ready means that the
 // certificates are in place and the webhooks are served with them.
-func (p parts) health(ready <-chan struct{}) error {
+func (p parts) health(l *late) error {
 	if err := p.mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding healthz: %w", err)
 	}
 	check := func(req *http.Request) error {
 		select {
-		case <-ready:
-			return p.mgr.GetWebhookServer().StartedChecker()(req) // asking for it earlier would start it
+		case <-l.serving:
+			return p.mgr.GetWebhookServer().StartedChecker()(req) // asking for it earlier would start it, without webhooks
 		default:
-			return errors.New("the certificates of the webhooks are not ready")
 		}
+		if why := l.certificates.Why(); why != nil {
+			return fmt.Errorf("the certificates of the webhooks are not ready: %w", why)
+		}
+		return errors.New("the certificates of the webhooks are not ready")
 	}
 	if err := p.mgr.AddReadyzCheck("webhook-ready", check); err != nil {
 		return fmt.Errorf("adding readyz: %w", err)

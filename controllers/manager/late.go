@@ -1,0 +1,126 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/certs"
+)
+
+// late adds the webhooks once there are certificates, and the controllers once
+// there are their kinds.
+type late struct {
+	p            parts
+	certificates *certs.Certificates
+	// serving is closed when the webhooks are on their server.
+	serving chan struct{}
+}
+
+var _ manager.LeaderElectionRunnable = &late{}
+
+// tryAgain is how long to wait for what another has to do first.
+const tryAgain = 3 * time.Second
+
+// NeedLeaderElection is false: every replica serves webhooks, and the manager
+// itself lets only the leader reconcile.
+func (l *late) NeedLeaderElection() bool { return false }
+
+// Start adds one part after the other. Nothing is decided before all policies
+// are in.
+func (l *late) Start(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-time.After(l.p.WebhookTimeout):
+		return l.tooLate()
+	case <-l.certificates.Ready():
+	}
+	if err := l.p.webhooksTo(l.p.mgr); err != nil {
+		return err
+	}
+	close(l.serving)
+	l.await(ctx, v1beta1.GroupVersion.WithKind("CloneSet"), "CloneSets are not reconciled")
+	policies := policyv1alpha1.GroupVersion.WithKind("ClusterPolicyBundle")
+	installed := l.installed(policies)
+	if installed {
+		if err := l.bundles(ctx); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err := l.p.controllersTo(l.p.mgr); err != nil {
+		return err
+	}
+	if !installed { // a controller whose CRD is missing is left out (PL-04)
+		l.await(ctx, policies, "only the built-in policies decide")
+		if err := l.bundles(ctx); err != nil {
+			return err
+		}
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func (l *late) tooLate() error {
+	why := l.certificates.Why()
+	if why == nil {
+		return fmt.Errorf("the certificates of the webhooks were not ready after %s, which is --webhook-initialize-timeout: their CA is not in the webhook configurations yet; the log of cert-rotation may say why", l.p.WebhookTimeout)
+	}
+	return fmt.Errorf("the certificates of the webhooks were not ready after %s, which is --webhook-initialize-timeout: %w", l.p.WebhookTimeout, why)
+}
+
+// installed asks the API server anew for a kind that it did not have before.
+func (l *late) installed(kind schema.GroupVersionKind) bool {
+	_, err := l.p.mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil && !meta.IsNoMatchError(err) {
+		klog.ErrorS(err, "Asking for a kind", "kind", kind.Kind)
+	}
+	return err == nil
+}
+
+// await waits until a kind is installed or ctx is done.
+func (l *late) await(ctx context.Context, kind schema.GroupVersionKind, until string) {
+	told := false
+	_ = wait.PollUntilContextCancel(ctx, tryAgain, true, func(context.Context) (bool, error) { // the caller looks at ctx
+		if l.installed(kind) {
+			return true, nil
+		}
+		if !told {
+			klog.ErrorS(nil, "A CRD is not installed; waiting for it", "crd", strings.ToLower(kind.Kind)+"s."+kind.Group, "until then", until)
+		}
+		told = true
+		return false, nil
+	})
+}
+
+// bundles loads all policy bundles, and follows them from then on. What keeps
+// it from loading is no reason to stop serving webhooks.
+func (l *late) bundles(ctx context.Context) error {
+	bundles := l.p.bundles()
+	err := wait.PollUntilContextCancel(ctx, tryAgain, true, func(ctx context.Context) (bool, error) {
+		err := bundles.Load(ctx)
+		if err != nil && ctx.Err() == nil {
+			klog.ErrorS(err, "Loading the policy bundles failed and is tried again; nothing is decided without them")
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		return nil // ctx is done
+	}
+	if err := bundles.SetupWithManager(l.p.mgr); err != nil {
+		return fmt.Errorf("adding the policy bundle controller: %w", err)
+	}
+	return nil
+}
