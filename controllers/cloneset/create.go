@@ -25,10 +25,7 @@ const idLength = 5
 // from the update revision (CS-05). It starts slowly, so that a template that
 // cannot work costs one failed write and not a thousand; one that has worked the
 // last time need not: a recreation comes here many times.
-func (r *Reconciler) create(ctx context.Context, w *world, n, current int) (bool, error) {
-	if n <= 0 {
-		return false, nil
-	}
+func (r *Reconciler) create(ctx context.Context, w *world, n, current int) error {
 	ids := w.freeIDs(n)
 	acts := make([]func() error, 0, n)
 	last := ""
@@ -49,7 +46,7 @@ func (r *Reconciler) create(ctx context.Context, w *world, n, current int) (bool
 	if err != nil {
 		w.memory.proven = ""
 	}
-	return true, err
+	return err
 }
 
 // freeIDs gives ids for n pods: first those of claims that no pod uses, so that

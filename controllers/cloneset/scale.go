@@ -17,7 +17,7 @@ import (
 
 // scale creates or deletes pods, and says whether it did (CS-04). The order is
 // fixed: what is still needed comes back, then creation, then deletions that
-// were asked for, then scale-in. While pods are missing nothing is deleted.
+// were asked for, then scale-in. While pods are created nothing is deleted.
 func (r *Reconciler) scale(ctx context.Context, w *world) (acted bool, err error) {
 	if acted, err := r.regret(ctx, w); acted || err != nil {
 		return acted, err
@@ -26,7 +26,13 @@ func (r *Reconciler) scale(ctx context.Context, w *world) (acted bool, err error
 	plan := r.decideScale(ctx, w, d)
 	if d.Up > 0 {
 		r.tellLimit(w, plan.Create, d.Up)
-		return r.create(ctx, w, plan.Create, plan.CreateCurrent)
+		if plan.Create > 0 {
+			return true, r.create(ctx, w, plan.Create, plan.CreateCurrent)
+		}
+		// Pods that prepared their deletion count as unavailable. Those that may
+		// go have to, or with excludePreparingDelete and a scaleStrategy they
+		// would keep the pods that replace them from being created, for ever.
+		return r.deletePods(ctx, w, w.preparingDelete())
 	}
 	w.memory.limited = -1
 	return r.remove(ctx, w, d, plan)
@@ -124,7 +130,8 @@ func (r *Reconciler) regret(ctx context.Context, w *world) (bool, error) {
 // remove deletes pods: those whose hook let go, those that were asked for, and
 // then, when none of these is left, the ones a scale-in chose.
 func (r *Reconciler) remove(ctx context.Context, w *world, d budget.Diff, plan decision.ScaleOutput) (bool, error) {
-	var victims []*facts.Pod
+	victims := w.preparingDelete()
+	planned := len(victims)
 	ready := min(d.ReadyLimit, w.spare())
 	pass := func(p *facts.Pod) bool { // CS-06
 		if !p.Available(0, w.now) {
@@ -133,17 +140,13 @@ func (r *Reconciler) remove(ctx context.Context, w *world, d budget.Diff, plan d
 		ready--
 		return ready >= 0
 	}
-	planned := 0
 	for _, p := range w.pods {
-		switch {
-		case p.State == kruise.LifecycleStatePreparingDelete:
-			planned++
+		if p.State == kruise.LifecycleStatePreparingDelete || !w.specified(p) {
+			continue
+		}
+		planned++
+		if pass(p) {
 			victims = append(victims, p)
-		case w.specified(p):
-			planned++
-			if pass(p) {
-				victims = append(victims, p)
-			}
 		}
 	}
 	if planned == 0 && plan.Delete > 0 {
@@ -165,6 +168,15 @@ func (w *world) spare() int {
 		add(&available, p.Available(w.minReady, w.now))
 	}
 	return max(available-(replicas(w.set)-w.strategy.MaxUnavailable), 0)
+}
+
+func (w *world) preparingDelete() (out []*facts.Pod) {
+	for _, p := range w.pods {
+		if p.State == kruise.LifecycleStatePreparingDelete {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // chooseVictims takes the pods of the old revision first (CS-07).

@@ -71,13 +71,16 @@ func (r *Reconciler) wrote(w *world, pod *corev1.Pod) {
 }
 
 // deleteObject deletes this very pod: one of the same name that came after it
-// is left alone.
+// is left alone. A conflict says that there is one, or is somebody's way to refuse.
 func (r *Reconciler) deleteObject(ctx context.Context, pod *corev1.Pod) error {
 	err := r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
+	if apierrors.IsConflict(err) {
+		found := &corev1.Pod{}
+		if read := r.live.Get(ctx, client.ObjectKeyFromObject(pod), found); read == nil && found.UID != pod.UID || apierrors.IsNotFound(read) {
+			return nil
+		}
 	}
-	return err
+	return client.IgnoreNotFound(err)
 }
 
 // madeError is an error of a create. Nobody can have been first at what does not
