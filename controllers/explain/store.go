@@ -11,8 +11,12 @@ import (
 // Store keeps the last round of each workload.
 type Store struct {
 	mu     sync.RWMutex
-	rounds map[string]stored // by UID
+	rounds map[place]stored
+	places map[string]place // by UID
 }
+
+// place is what people ask by. One that was deleted and made anew is there once.
+type place struct{ kind, namespace, name string }
 
 type stored struct {
 	subject decision.Subject
@@ -20,20 +24,30 @@ type stored struct {
 }
 
 // NewStore makes an empty Store.
-func NewStore() *Store { return &Store{rounds: map[string]stored{}} }
+func NewStore() *Store {
+	return &Store{rounds: map[place]stored{}, places: map[string]place{}}
+}
 
 // Put keeps a round in place of the one before.
 func (s *Store) Put(subject decision.Subject, r Round) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.rounds[subject.UID] = stored{subject, r}
+	at := place{subject.Kind, subject.Namespace, subject.Name}
+	if old := s.rounds[at].subject.UID; old != subject.UID {
+		delete(s.places, old)
+	}
+	s.rounds[at] = stored{subject, r}
+	s.places[subject.UID] = at
 }
 
 // Forget drops a workload that is gone.
 func (s *Store) Forget(uid string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.rounds, uid)
+	if at, ok := s.places[uid]; ok {
+		delete(s.rounds, at)
+		delete(s.places, uid)
+	}
 }
 
 // Workload explains a workload.
@@ -57,12 +71,8 @@ func (s *Store) PodsOf(kind, namespace, name string) ([]Answer, bool) {
 func (s *Store) find(kind, namespace, name string) (Round, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	for _, r := range s.rounds {
-		if r.subject.Kind == kind && r.subject.Namespace == namespace && r.subject.Name == name {
-			return r.round, true
-		}
-	}
-	return nil, false
+	r, ok := s.rounds[place{kind, namespace, name}]
+	return r.round, ok
 }
 
 // Pod explains a pod of whichever workload has it.

@@ -51,15 +51,7 @@ func (s *Server) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading the certificate for decisions: %w", err)
 	}
-	mux := http.NewServeMux()
-	mux.Handle("GET "+explain.Path, http.HandlerFunc(s.why))
-	server := &http.Server{
-		Addr: s.Addr, Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
-		TLSConfig: &tls.Config{
-			GetCertificate: watcher.GetCertificate, MinVersion: tls.VersionTLS12,
-			ClientAuth: tls.RequestClientCert, // verified by Who, as the API server does
-		},
-	}
+	server := s.server(watcher.GetCertificate)
 	go func() { _ = watcher.Start(ctx) }() // it ends with ctx; a failed reload keeps the old one
 	go func() {
 		<-ctx.Done()
@@ -72,6 +64,21 @@ func (s *Server) Start(ctx context.Context) error {
 		return fmt.Errorf("serving decisions: %w", err)
 	}
 	return nil
+}
+
+// server is a server that slow callers cannot hold up.
+func (s *Server) server(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *http.Server {
+	mux := http.NewServeMux()
+	mux.Handle("GET "+explain.Path, http.HandlerFunc(s.why))
+	return &http.Server{
+		Addr: s.Addr, Handler: mux,
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 1 << 15, // names and tokens are short
+		TLSConfig: &tls.Config{
+			GetCertificate: certificate, MinVersion: tls.VersionTLS12,
+			ClientAuth: tls.RequestClientCert, // verified by Who, as the API server does
+		},
+	}
 }
 
 func (s *Server) why(w http.ResponseWriter, req *http.Request) {

@@ -1,0 +1,104 @@
+package explain
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// pods is a round about a workload with pods of these names.
+type pods []string
+
+func (p pods) Workload() Answer { return Answer{Message: fmt.Sprint(len(p))} }
+func (p pods) Pods() []Answer   { return make([]Answer, len(p)) }
+func (p pods) Pod(name string) (Answer, bool) {
+	for _, n := range p {
+		if n == name {
+			return Answer{Message: name}, true
+		}
+	}
+	return Answer{}, false
+}
+
+func workload(namespace, name, uid string) decision.Subject {
+	return decision.Subject{Kind: "CloneSet", Namespace: namespace, Name: name, UID: uid}
+}
+
+func TestStore(t *testing.T) {
+	s := NewStore()
+	s.Put(workload("shop", "web", "1"), pods{"web-a", "web-b-c"})
+	s.Put(workload("shop", "web-b", "2"), pods{"web-b-d"})
+	s.Put(workload("bank", "web", "3"), pods{"web-a"})
+
+	for name, want := range map[string]bool{"web-a": true, "web-b-c": true, "web-b-d": true, "web-x": false, "we": false, "": false} {
+		if a, ok := s.Pod("shop", name); ok != want || ok && a.Message != name {
+			t.Errorf("pod %q: %v %v", name, a.Message, ok)
+		}
+	}
+	if _, ok := s.Pod("bank", "web-b-d"); ok {
+		t.Error("a pod of another namespace is found")
+	}
+	for _, subject := range []decision.Subject{{Kind: "CloneSet", Namespace: "bank", Name: "web-b"}, {Kind: "StatefulSet", Namespace: "shop", Name: "web"}} {
+		if _, ok := s.Workload(subject.Kind, subject.Namespace, subject.Name); ok {
+			t.Errorf("%v is found", subject)
+		}
+		if _, ok := s.PodsOf(subject.Kind, subject.Namespace, subject.Name); ok {
+			t.Errorf("pods of %v are found", subject)
+		}
+	}
+
+	s.Put(workload("shop", "web", "1"), pods{"web-e"})
+	if a, ok := s.Workload("CloneSet", "shop", "web"); !ok || a.Message != "1" {
+		t.Errorf("the newest round is not told: %v", a.Message)
+	}
+	if got, ok := s.PodsOf("CloneSet", "shop", "web"); !ok || len(got) != 1 {
+		t.Errorf("%d pods", len(got))
+	}
+	if got := fmt.Sprint(names(s)); got != "[bank/web shop/web shop/web-b]" {
+		t.Errorf("workloads are %s", got)
+	}
+
+	// Deleted and made anew: the last to go is the first of its name.
+	s.Put(workload("shop", "web", "4"), pods{"web-f", "web-g"})
+	if a, _ := s.Workload("CloneSet", "shop", "web"); a.Message != "2" {
+		t.Errorf("the one before it is told: %s pods", a.Message)
+	}
+	s.Forget("1")
+	if a, ok := s.Workload("CloneSet", "shop", "web"); !ok || a.Message != "2" {
+		t.Errorf("with the first, the second is forgotten: %v", a.Message)
+	}
+	s.Forget("4")
+	if _, ok := s.Workload("CloneSet", "shop", "web"); ok {
+		t.Error("it is not forgotten")
+	}
+}
+
+func names(s *Store) []string {
+	var out []string
+	for _, w := range s.Workloads() {
+		out = append(out, w.Namespace+"/"+w.Name)
+	}
+	return out
+}
+
+func TestStoreIsForMany(t *testing.T) {
+	s := NewStore()
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for j := range 100 {
+				uid := fmt.Sprint(j % 5)
+				s.Put(workload("shop", "web"+uid, uid), pods{"web" + uid + "-a"})
+				s.Pod("shop", "web0-a")
+				s.Workload("CloneSet", "shop", "web1")
+				s.Workloads()
+				if i == 0 {
+					s.Forget(uid)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
