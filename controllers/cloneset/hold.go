@@ -2,6 +2,7 @@ package cloneset
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +16,7 @@ import (
 // noteHolds keeps the holds of a plan for the report and says whether one of
 // them holds the whole workload.
 func (w *world) noteHolds(holds []decision.Hold) (whole bool) {
-	for _, h := range holds {
+	for _, h := range wholeFirst(holds) {
 		w.holds = append(w.holds, h)
 		if len(h.Where) == 0 && h.Pod == "" {
 			whole = true
@@ -37,9 +38,10 @@ func skipAll(cands []*facts.Pod, holds []decision.Hold) []selection.Skip {
 	if len(holds) == 0 {
 		return nil
 	}
+	hold := wholeFirst(holds)[0]
 	out := make([]selection.Skip, len(cands))
 	for i, p := range cands {
-		out[i] = selection.Skip{Name: p.Name, Hold: holds[0]}
+		out[i] = selection.Skip{Name: p.Name, Hold: hold}
 	}
 	return out
 }
@@ -70,6 +72,18 @@ func (r *Reconciler) reportHold(w *world, s *kruise.CloneSetStatus) {
 	if changed {
 		r.warn(w.set, kruise.CloneSetUpdateHeldReason, fmt.Sprintf("%s: %s", top.Reason, message))
 	}
+}
+
+// wholeFirst puts the holds of the whole workload ahead of those of some of its
+// pods: they are what a user has to know first.
+func wholeFirst(holds []decision.Hold) []decision.Hold {
+	partial := func(h decision.Hold) int {
+		if len(h.Where) == 0 && h.Pod == "" {
+			return 0
+		}
+		return 1
+	}
+	return slices.SortedStableFunc(slices.Values(holds), func(a, b decision.Hold) int { return partial(a) - partial(b) })
 }
 
 // topHold is the first hold of a plan, else the first of a pod.

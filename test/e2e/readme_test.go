@@ -9,6 +9,10 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 )
 
 // Every command of the README is typed here, in its order. Of make only the
@@ -37,6 +41,11 @@ var _ = Describe("the README", Ordered, func() {
 			Expect(err).NotTo(HaveOccurred(), "%s\n%s", line, out)
 		}
 	}, SpecTimeout(8*time.Minute))
+
+	AfterAll(func(ctx SpecContext) { // the demo leaves its policy, which is for the whole cluster
+		b := &policy.ClusterPolicyBundle{ObjectMeta: metav1.ObjectMeta{Name: "one-zone-at-a-time"}}
+		Expect(client.IgnoreNotFound(shared.k8s.Delete(ctx, b))).To(Succeed())
+	})
 
 	It("shows a demo that plays to its end", func(ctx SpecContext) {
 		args := []string{"run", "./test/demo", "--kubeconfig", shared.installed.Kubeconfig}
