@@ -100,13 +100,16 @@ func (r *Reconciler) cleanClaims(ctx context.Context, w *world) error {
 	for _, p := range w.raw {
 		active[p.Labels[kruise.CloneSetInstanceIDKey]] = true
 	}
+	for _, id := range w.memory.toTry() { // their pods come yet
+		active[id] = true
+	}
 	for _, p := range w.gone {
 		leaving[p.Labels[kruise.CloneSetInstanceIDKey]] = p
 	}
 	var kept []*corev1.PersistentVolumeClaim
 	for _, c := range w.claims {
 		id := c.Labels[kruise.CloneSetInstanceIDKey]
-		if id == "" || active[id] || w.memory.taken(id) {
+		if id == "" || active[id] {
 			kept = append(kept, c)
 			continue
 		}

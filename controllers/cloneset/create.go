@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
@@ -49,8 +49,8 @@ func (r *Reconciler) create(ctx context.Context, w *world, n, current int) error
 	return err
 }
 
-// freeIDs gives ids for n pods: first those of claims that no pod uses, so that
-// the claims are used again, then new ones.
+// freeIDs gives ids for n pods: first those that were tried in vain, then those
+// of claims that no pod uses, so that the claims are used again, then new ones.
 func (w *world) freeIDs(n int) []string {
 	used := map[string]bool{}
 	for _, p := range slices.Concat(w.raw, w.gone) {
@@ -60,6 +60,14 @@ func (w *world) freeIDs(n int) []string {
 		used[id] = true
 	}
 	var ids []string
+	for _, id := range w.memory.toTry() {
+		if used[id] { // it was made after all
+			w.memory.try(id, true)
+		} else if len(ids) < n {
+			used[id] = true
+			ids = append(ids, id)
+		}
+	}
 	for _, c := range w.claims {
 		if id := c.Labels[kruise.CloneSetInstanceIDKey]; id != "" && !used[id] && !w.memory.taken(id) && len(ids) < n {
 			used[id] = true
@@ -84,13 +92,9 @@ func (r *Reconciler) createPod(ctx context.Context, w *world, rev *appsv1.Contro
 		err = r.createClaims(ctx, w, pod, id)
 	}
 	if err == nil {
-		if err = r.client.Create(ctx, pod); apierrors.IsAlreadyExists(err) {
-			return r.exists(ctx, w, pod.Name, id, err)
-		}
-		if err != nil {
-			err = fmt.Errorf("creating pod %s: %w", pod.Name, err)
-		}
+		err = r.createObject(ctx, w, pod, id)
 	}
+	w.memory.try(id, err == nil || w.memory.taken(id))
 	if err != nil {
 		r.warn(w.set, kruise.FailedCreateReason, fmt.Sprintf("failed to create pod: %v", err))
 		return &madeError{err}
@@ -100,25 +104,31 @@ func (r *Reconciler) createPod(ctx context.Context, w *world, rev *appsv1.Contro
 	// The gate is opened at once, so that the pod is ready as soon as its
 	// containers are. Should it fail, the next round does it.
 	if ready, err := r.updater.MarkCreated(ctx, pod); err == nil {
-		r.wrote(w, ready)
+		r.wrote(ctx, w, pod, ready, nil)
 	}
 	return nil
 }
 
-// exists deals with a pod whose name is taken: by one of ours that the cache does
-// not show yet, or by somebody else's, such as one that was released; then its id
-// is not used again.
-func (r *Reconciler) exists(ctx context.Context, w *world, name, id string, cause error) error {
-	pod := &corev1.Pod{}
-	if err := r.live.Get(ctx, types.NamespacedName{Namespace: w.set.Namespace, Name: name}, pod); err != nil {
-		return &madeError{fmt.Errorf("reading pod %s past the cache: %w", name, err)}
-	}
-	if metav1.IsControlledBy(pod, w.set) {
-		r.overlay.Created(w.set.UID, pod)
+// createObject creates a pod. One that is there already may be ours, if the answer
+// to an earlier attempt was lost or the cache does not show it yet; or somebody
+// else's, such as one that was released, whose id is not used again.
+func (r *Reconciler) createObject(ctx context.Context, w *world, pod *corev1.Pod, id string) error {
+	err := r.client.Create(ctx, pod)
+	if err == nil {
 		return nil
 	}
-	w.memory.take(id)
-	return &madeError{fmt.Errorf("creating pod %s: %w", name, cause)}
+	if apierrors.IsAlreadyExists(err) || unsure(err) {
+		found := &corev1.Pod{}
+		read := r.live.Get(ctx, client.ObjectKeyFromObject(pod), found)
+		if read == nil && metav1.IsControlledBy(found, w.set) {
+			found.DeepCopyInto(pod)
+			return nil
+		}
+		if read == nil {
+			w.memory.take(id)
+		}
+	}
+	return fmt.Errorf("creating pod %s: %w", pod.Name, err)
 }
 
 func podName(set *kruise.CloneSet, id string) string { return set.Name + "-" + id }

@@ -217,7 +217,7 @@ func (r *Reconciler) release(ctx context.Context, w *world, pod *corev1.Pod) err
 	if err := client.IgnoreNotFound(err); err != nil {
 		return fmt.Errorf("releasing pod %s: %w", pod.Name, err)
 	}
-	r.wrote(w, pod)
+	r.wrote(ctx, w, pod, pod, nil)
 	return nil
 }
 

@@ -1,6 +1,8 @@
 package cloneset
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -19,13 +21,17 @@ type memory struct {
 	limited int
 	// proven is the revision whose pods could all be made the last time.
 	proven string
-	mu     sync.Mutex // pods are created in parallel; it guards foreign
+	mu     sync.Mutex // pods are created in parallel; it guards what follows
 	// foreign are instance ids whose pod is there, but not ours.
 	foreign map[string]bool
+	// tried are instance ids that pods could not be made with. They are used
+	// again before any other: their claims may be there, and so may the pod if
+	// only the answer was lost, which is then known by its name.
+	tried map[string]bool
 }
 
 func newMemory(uid types.UID) *memory {
-	return &memory{uid: uid, facts: facts.NewSet(), limited: -1, foreign: map[string]bool{}}
+	return &memory{uid: uid, facts: facts.NewSet(), limited: -1, foreign: map[string]bool{}, tried: map[string]bool{}}
 }
 
 // take notes that the pod of an id is somebody else's.
@@ -39,6 +45,24 @@ func (m *memory) taken(id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.foreign[id]
+}
+
+// try notes that the pod of an id could not be made, or that it could.
+func (m *memory) try(id string, made bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if made {
+		delete(m.tried, id)
+	} else {
+		m.tried[id] = true
+	}
+}
+
+// toTry are the ids that are to be tried again, in order.
+func (m *memory) toTry() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Sorted(maps.Keys(m.tried))
 }
 
 func (r *Reconciler) memoryOf(set *kruise.CloneSet) *memory {

@@ -30,8 +30,8 @@ func (r *Reconciler) refresh(ctx context.Context, w *world) (changed bool, err e
 		}
 		acts = append(acts, func() error {
 			pod, err := act(ctx)
+			r.wrote(ctx, w, p.Pod, pod, err)
 			if pod != nil {
-				r.wrote(w, pod)
 				mu.Lock()
 				defer mu.Unlock()
 				byUID[string(pod.UID)] = pod

@@ -3,6 +3,7 @@ package cloneset
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -35,6 +36,10 @@ func (r *Reconciler) scale(ctx context.Context, w *world) (acted bool, err error
 		return r.deletePods(ctx, w, w.preparingDelete())
 	}
 	w.memory.limited = -1
+	for _, id := range w.memory.toTry() { // nobody needs them any more; the next round cleans up
+		w.memory.try(id, true)
+		w.again.in(time.Second)
+	}
 	return r.remove(ctx, w, d, plan)
 }
 
@@ -117,7 +122,7 @@ func (r *Reconciler) regret(ctx context.Context, w *world) (bool, error) {
 			continue
 		}
 		pod, err := r.states.Move(ctx, p.Pod, kruise.LifecycleStatePreparingNormal, w.set.Spec.Lifecycle, false)
-		r.wrote(w, pod)
+		r.wrote(ctx, w, p.Pod, pod, err)
 		if err != nil {
 			return acted, err
 		}
@@ -218,7 +223,7 @@ func (r *Reconciler) deletePods(ctx context.Context, w *world, pods []*facts.Pod
 		case lifecycle.Prepare:
 			acts = append(acts, func() error {
 				pod, err := r.states.Move(ctx, p.Pod, kruise.LifecycleStatePreparingDelete, w.set.Spec.Lifecycle, false)
-				r.wrote(w, pod)
+				r.wrote(ctx, w, p.Pod, pod, err)
 				return err
 			})
 		case lifecycle.Go:

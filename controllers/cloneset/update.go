@@ -100,7 +100,7 @@ func (r *Reconciler) updateInPlace(ctx context.Context, w *world, p *facts.Pod, 
 		return nil
 	case lifecycle.Prepare, lifecycle.Rehook:
 		pod, err := r.states.Move(ctx, p.Pod, kruise.LifecycleStatePreparingUpdate, l, step == lifecycle.Rehook)
-		r.wrote(w, pod)
+		r.wrote(ctx, w, p.Pod, pod, err)
 		return err
 	case lifecycle.Refuse:
 		return fmt.Errorf("not allowed to in-place update pod %s in state %s", p.Name, p.State)
@@ -119,7 +119,7 @@ func (r *Reconciler) updateInPlace(ctx context.Context, w *world, p *facts.Pod, 
 			lifecycle.Set(pod, kruise.LifecycleStateUpdating, w.now)
 		}
 	})
-	r.wrote(w, pod)
+	r.wrote(ctx, w, p.Pod, pod, err)
 	if err != nil {
 		if !conflict(err) {
 			r.warn(w.set, kruise.FailedUpdatePodInPlaceReason, fmt.Sprintf("failed to update pod %s in-place(revision %v): %v", p.Name, target.Name, err))
@@ -147,12 +147,13 @@ func (r *Reconciler) recreate(ctx context.Context, w *world, p *facts.Pod) error
 	pod := p.Pod.DeepCopy()
 	pod.Labels[kruise.SpecifiedDeleteKey] = "true"
 	if err := r.client.Patch(ctx, pod, client.StrategicMergeFrom(p.Pod, client.MergeFromWithOptimisticLock{})); err != nil {
+		r.wrote(ctx, w, p.Pod, nil, err)
 		if !conflict(err) {
 			r.warn(w.set, kruise.FailedUpdatePodReCreateReason, fmt.Sprintf("failed to mark pod %s for recreation: %v", p.Name, err))
 		}
 		return fmt.Errorf("marking pod %s for recreation: %w", p.Name, err)
 	}
-	r.wrote(w, pod)
+	r.wrote(ctx, w, p.Pod, pod, nil)
 	r.normal(w.set, kruise.SuccessfulUpdatePodReCreateReason, fmt.Sprintf("successfully patch pod %s specified-delete for update", p.Name))
 	return nil
 }

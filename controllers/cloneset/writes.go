@@ -3,6 +3,7 @@ package cloneset
 import (
 	"context"
 	"errors"
+	"net/http"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -63,20 +64,49 @@ func slowly(limit, size int, acts []func() error) error {
 
 // wrote notes a pod as it was written, so that the next round sees it so
 // whatever the cache says; nil if it was not. An act that fails half-way has
-// written too.
-func (r *Reconciler) wrote(w *world, pod *corev1.Pod) {
+// written too. Where nobody can say whether a write was done, the pod is read.
+func (r *Reconciler) wrote(ctx context.Context, w *world, was, pod *corev1.Pod, err error) {
 	if pod != nil {
 		r.overlay.Patched(w.set.UID, pod)
 	}
+	if !unsure(err) {
+		return
+	}
+	if found, gone := r.reread(ctx, was); found != nil && !gone {
+		r.overlay.Patched(w.set.UID, found)
+	}
+}
+
+// reread reads a pod past the cache. gone is true when it is not there any more,
+// or on its way out; if that cannot be said, both are nothing.
+func (r *Reconciler) reread(ctx context.Context, was *corev1.Pod) (found *corev1.Pod, gone bool) {
+	found = &corev1.Pod{}
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(was), found)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, true
+	case err != nil:
+		return nil, false
+	}
+	return found, found.UID != was.UID || found.DeletionTimestamp != nil
+}
+
+// unsure says whether an error leaves open if what was asked for was done: there
+// was no answer, or one that the API server failed half-way.
+func unsure(err error) bool {
+	if err == nil {
+		return false
+	}
+	var status apierrors.APIStatus
+	return !errors.As(err, &status) || status.Status().Code >= http.StatusInternalServerError
 }
 
 // deleteObject deletes this very pod: one of the same name that came after it
 // is left alone. A conflict says that there is one, or is somebody's way to refuse.
 func (r *Reconciler) deleteObject(ctx context.Context, pod *corev1.Pod) error {
 	err := r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
-	if apierrors.IsConflict(err) {
-		found := &corev1.Pod{}
-		if read := r.live.Get(ctx, client.ObjectKeyFromObject(pod), found); read == nil && found.UID != pod.UID || apierrors.IsNotFound(read) {
+	if apierrors.IsConflict(err) || unsure(err) {
+		if _, gone := r.reread(ctx, pod); gone {
 			return nil
 		}
 	}

@@ -1,0 +1,261 @@
+package cloneset
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/policies"
+)
+
+func simServer() client.Client {
+	return fake.NewClientBuilder().WithScheme(simScheme()).WithStatusSubresource(&corev1.Pod{}, &kruise.CloneSet{}).Build()
+}
+
+func simEngine(t testing.TB) *engine.Engine {
+	t.Helper()
+	e, err := engine.New(policies.Builtin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+func simTemplate(image, env string) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web", simHook: "on"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: image, Env: []corev1.EnvVar{{Name: "E", Value: env}}}}},
+	}
+}
+
+func drawSet(t *rapid.T) *kruise.CloneSet {
+	number := func(name string, low, high int) *intstr.IntOrString {
+		return ptr.To(intstr.FromInt32(int32(rapid.IntRange(low, high).Draw(t, name))))
+	}
+	set := &kruise.CloneSet{}
+	set.Spec = kruise.CloneSetSpec{
+		Replicas: ptr.To(int32(rapid.IntRange(1, 6).Draw(t, "replicas"))),
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+		Template: simTemplate("web:1", "1"),
+	}
+	ru := &kruise.RollingUpdateCloneSetStrategy{
+		PodUpdatePolicy: rapid.SampledFrom([]kruise.PodUpdatePolicyType{"ReCreate", "InPlaceIfPossible"}).Draw(t, "policy"),
+		MaxUnavailable:  number("maxUnavailable", 0, 3), MaxSurge: number("maxSurge", 0, 2),
+	}
+	if ru.MaxUnavailable.IntVal == 0 && ru.MaxSurge.IntVal == 0 { // admission refuses it
+		ru.MaxUnavailable.IntVal = 1
+	}
+	if rapid.Bool().Draw(t, "grace period") {
+		ru.InPlaceUpdateStrategy = &kruise.InPlaceUpdateStrategy{GracePeriodSeconds: 5}
+	}
+	set.Spec.UpdateStrategy.RollingUpdate = ru
+	set.Spec.MinReadySeconds = int32(rapid.SampledFrom([]int{0, 0, 10}).Draw(t, "minReadySeconds"))
+	if rapid.Bool().Draw(t, "claims") {
+		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+		set.Spec.ScaleStrategy.EnablePVCReuse = rapid.Bool().Draw(t, "reuse")
+	}
+	if rapid.Bool().Draw(t, "scale limit") {
+		set.Spec.ScaleStrategy.MaxUnavailable = number("scaleStrategy.maxUnavailable", 1, 3)
+	}
+	set.Spec.ScaleStrategy.ExcludePreparingDelete = rapid.Bool().Draw(t, "exclude preparing delete")
+	if rapid.Bool().Draw(t, "lifecycle") {
+		set.Spec.Lifecycle = drawLifecycle(t)
+	}
+	return set
+}
+
+func drawLifecycle(t *rapid.T) *kruise.Lifecycle {
+	l := &kruise.Lifecycle{}
+	hook := func(name string) *kruise.LifecycleHook {
+		if !rapid.Bool().Draw(t, name) {
+			return nil
+		}
+		return &kruise.LifecycleHook{LabelsHandler: map[string]string{simHook: "on"}, MarkPodNotReady: rapid.Bool().Draw(t, name+" marks")}
+	}
+	l.PreDelete, l.InPlaceUpdate, l.PreNormal = hook("preDelete"), hook("inPlaceUpdate"), hook("preNormal")
+	return l
+}
+
+// user does something that users do.
+func (s *sim) user(t *rapid.T) {
+	pod := func() string {
+		names := []string{""}
+		for _, p := range s.all() {
+			names = append(names, p.Name)
+		}
+		return rapid.SampledFrom(names).Draw(t, "of pod")
+	}
+	switch act := rapid.SampledFrom([]string{"image", "env", "replicas", "partition", "pause", "podsToDelete", "label", "delete", "release"}).Draw(t, "the user changes"); act {
+	case "image", "env":
+		image, env := rapid.SampledFrom([]string{"web:1", "web:2", "web:3"}).Draw(t, "image"), s.set().Spec.Template.Spec.Containers[0].Env[0].Value
+		if act == "env" {
+			env = rapid.SampledFrom([]string{"1", "2"}).Draw(t, "env")
+		}
+		s.change(func(set *kruise.CloneSet) { set.Spec.Template = simTemplate(image, env) })
+	case "replicas":
+		n := int32(rapid.IntRange(0, 7).Draw(t, "replicas"))
+		s.change(func(set *kruise.CloneSet) { set.Spec.Replicas = &n })
+	case "partition":
+		p := intstr.FromString(fmt.Sprintf("%d%%", rapid.SampledFrom([]int{0, 0, 30, 50, 100}).Draw(t, "partition")))
+		s.change(func(set *kruise.CloneSet) { set.Spec.UpdateStrategy.RollingUpdate.Partition = &p })
+	case "pause":
+		on := rapid.Bool().Draw(t, "paused")
+		s.change(func(set *kruise.CloneSet) { set.Spec.UpdateStrategy.RollingUpdate.Paused = on })
+	case "podsToDelete":
+		if name := pod(); name != "" {
+			s.change(func(set *kruise.CloneSet) {
+				if !slices.Contains(set.Spec.ScaleStrategy.PodsToDelete, name) {
+					set.Spec.ScaleStrategy.PodsToDelete = append(set.Spec.ScaleStrategy.PodsToDelete, name)
+				}
+			})
+		}
+	case "label", "release":
+		if p, ok := s.last["Pod/"+pod()].(*corev1.Pod); ok && p.DeletionTimestamp == nil {
+			p = p.DeepCopy()
+			if act == "label" {
+				p.Labels[kruise.SpecifiedDeleteKey] = "true"
+			} else {
+				p.Labels["app"] = "other" // nobody tells us when it is gone: its claim may stay until something else happens
+				s.released[p.Labels[kruise.CloneSetInstanceIDKey]] = true
+			}
+			s.update(p)
+			s.showAll()
+		}
+	case "delete":
+		if p, ok := s.last["Pod/"+pod()].(*corev1.Pod); ok {
+			if err := s.truth.Delete(context.Background(), p); err != nil && p.DeletionTimestamp == nil {
+				s.t.Fatal(err)
+			}
+			s.commit(p)
+			s.showAll()
+		}
+	}
+}
+
+// Whatever users do, however far the cache lags behind, whichever writes fail or
+// are not answered, and wherever the controller ends and is started again: at
+// every write it keeps maxUnavailable, maxSurge and the partition, and in the end
+// all is as it was asked for, without anything but events and its own timers to
+// wake it.
+func TestAnyLifeOfACloneSet(t *testing.T) {
+	server, e := simServer(), simEngine(t)
+	scenario := 0
+	rapid.Check(t, func(t *rapid.T) {
+		scenario++
+		set := drawSet(t)
+		s := newSim(t, server, e, fmt.Sprint("ns", scenario), Gates{EventOptimization: rapid.Bool().Draw(t, "event optimization")}, set)
+		t.Repeat(map[string]func(*rapid.T){
+			"user": s.user,
+			"kubelet": func(t *rapid.T) {
+				for _, p := range s.all() {
+					if rapid.Bool().Draw(t, "of "+strings.TrimPrefix(p.Name, "web-")[:1]) {
+						s.kubelet(p.Name)
+					}
+				}
+			},
+			"hooks": func(t *rapid.T) {
+				for _, p := range s.all() {
+					s.hooks(p.Name)
+				}
+				s.claims()
+			},
+			"cache": func(t *rapid.T) {
+				for range rapid.IntRange(1, 10).Draw(t, "events") {
+					if len(s.pending) > 0 {
+						s.show()
+					}
+				}
+			},
+			"reconcile": func(t *rapid.T) {
+				s.fault = func() fault {
+					return rapid.SampledFrom([]fault{none, none, none, none, none, none, none, race, lostAns, crash, crashed, refusing}).Draw(t, "fault")
+				}
+				s.work()
+				s.fault = func() fault { return none }
+			},
+			"all is well for a while": func(*rapid.T) {
+				for range 5 {
+					for _, p := range s.all() {
+						s.kubelet(p.Name)
+						s.hooks(p.Name)
+					}
+					s.showAll()
+					s.work()
+				}
+			},
+			"time": func(t *rapid.T) {
+				s.now = s.now.Add(time.Duration(rapid.IntRange(1, 20).Draw(t, "seconds")) * time.Second)
+			},
+		})
+		// Paused, without surge and maxUnavailable, nothing that is asked to go may.
+		s.change(func(set *kruise.CloneSet) { set.Spec.UpdateStrategy.RollingUpdate.Paused = false })
+		s.settle()
+		s.finished()
+	})
+}
+
+// finished fails unless all is as it was asked for.
+func (s *sim) finished() {
+	s.t.Helper()
+	set, got := s.set(), s.look()
+	strategy, err := resolve(set)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	complain := func(what string, args ...any) {
+		s.t.Helper()
+		s.t.Fatalf("%s%s", fmt.Sprintf(what, args...), s.dump())
+	}
+	n := replicas(set)
+	if got.active != n || got.available != n || got.going != 0 {
+		complain("in the end there are %+v, want %d", got, n)
+	}
+	if want := n - strategy.Partition; got.updated < want {
+		complain("in the end %d are updated, want %d", got.updated, want)
+	}
+	st := set.Status
+	if int(st.Replicas) != n || int(st.AvailableReplicas) != n || int(st.UpdatedReplicas) != got.updated {
+		complain("the status says otherwise")
+	}
+	if len(set.Spec.ScaleStrategy.PodsToDelete) > 0 {
+		complain("podsToDelete is left with %v", set.Spec.ScaleStrategy.PodsToDelete)
+	}
+	ids := map[string]bool{}
+	for _, p := range s.all() {
+		if p.DeletionTimestamp == nil {
+			ids[p.Labels[kruise.CloneSetInstanceIDKey]] = true
+		}
+	}
+	claims := 0
+	for _, o := range s.last {
+		c, ok := o.(*corev1.PersistentVolumeClaim)
+		if !ok {
+			continue
+		}
+		if id := c.Labels[kruise.CloneSetInstanceIDKey]; ids[id] {
+			claims++
+			if c.DeletionTimestamp != nil {
+				complain("the claim %s of a pod that is there is deleted", c.Name)
+			}
+		} else if !set.Spec.ScaleStrategy.EnablePVCReuse && !s.released[id] {
+			complain("the claim %s has no pod", c.Name)
+		}
+	}
+	if len(set.Spec.VolumeClaimTemplates) > 0 && claims != len(ids) {
+		complain("%d pods have %d claims", len(ids), claims)
+	}
+}
