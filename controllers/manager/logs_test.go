@@ -15,8 +15,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 )
 
-// TestMain lets this test binary be the gate's child, and a manager that logs
-// one line: logs can be set up only once in a process.
+// TestMain lets this test binary be the gate's child, a manager, and one that
+// only logs a line: logs can be set up once in a process.
 func TestMain(m *testing.M) {
 	switch {
 	case gate.IsChild():
@@ -24,6 +24,12 @@ func TestMain(m *testing.M) {
 	case os.Getenv("REGATTA_TEST_LOGS") != "":
 		if err := logOneLine(strings.Fields(os.Getenv("REGATTA_TEST_LOGS"))); err != nil {
 			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	case os.Getenv("REGATTA_TEST_MANAGER") != "":
+		if err := runManager(strings.Fields(os.Getenv("REGATTA_TEST_MANAGER"))); err != nil {
+			fmt.Fprintln(os.Stderr, "kruise-manager:", err)
 			os.Exit(1)
 		}
 		os.Exit(0)

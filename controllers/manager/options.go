@@ -51,8 +51,13 @@ type Options struct {
 	RateQPS       int
 	RateBucket    int
 
-	webhooks webhookEnv
+	webhooks   webhookEnv
+	gateMemory uint64
 }
+
+// gateMemory is what checking a policy bundle may use. It comes out of the
+// container's 512 MiB beside what the manager itself needs.
+const gateMemory = 256 << 20
 
 // NewOptions makes options with their defaults.
 func NewOptions() (*Options, error) {
@@ -60,7 +65,7 @@ func NewOptions() (*Options, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Options{Logging: logsapi.NewLoggingConfiguration(), Gates: gates}, nil
+	return &Options{Logging: logsapi.NewLoggingConfiguration(), Gates: gates, gateMemory: gateMemory}, nil
 }
 
 // AddFlags adds the flags.

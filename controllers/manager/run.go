@@ -77,7 +77,7 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 		return err
 	}
 	defer eng.Close()
-	library := policybundle.NewLibrary(eng, gate.New(eng.Builtin(), gate.WithRunner(gate.Child{Memory: gateMemory})), func() []decision.Record {
+	library := policybundle.NewLibrary(eng, gate.New(eng.Builtin(), gate.WithRunner(gate.Child{Memory: o.gateMemory})), func() []decision.Record {
 		return buffer.Find(record.Query{})
 	})
 	news.library = library
@@ -149,7 +149,3 @@ func (p parts) health(l *late) error {
 	}
 	return nil
 }
-
-// gateMemory is what checking a policy bundle may use. It comes out of the
-// container's 512 MiB beside what the manager itself needs.
-const gateMemory = 256 << 20

@@ -56,6 +56,24 @@ func Ensure(ctx context.Context, cache string, progress io.Writer, names ...stri
 	return paths, nil
 }
 
+// Find returns the path of each named program if the machine or the cache has
+// all of them.
+func Find(ctx context.Context, cache string, names ...string) (map[string]string, bool) {
+	programs, err := Select(names...)
+	if err != nil {
+		return nil, false
+	}
+	paths := map[string]string{}
+	for _, program := range programs {
+		path, ok := locate(ctx, cache, program)
+		if !ok {
+			return nil, false
+		}
+		paths[program.Name] = path
+	}
+	return paths, true
+}
+
 func locate(ctx context.Context, cache string, program Program) (string, bool) {
 	// The cache first: asking programs on PATH for their version takes time.
 	path := program.cachePath(cache)

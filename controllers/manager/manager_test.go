@@ -1,0 +1,242 @@
+package manager
+
+import (
+	"crypto/tls"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/test/apiserver"
+)
+
+const freeze = `package extend.rollout.freeze
+
+hold contains {"reason": "Frozen", "message": "Nothing moves."} if input.update > 0
+`
+
+// One API server, and the managers of an installation from its first second to
+// its last.
+func TestManager(t *testing.T) {
+	ctrl.SetLogger(klog.Background())
+	env := apiserver.Start(t)
+	scheme, err := Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := client.New(env.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := func(objects ...client.Object) {
+		t.Helper()
+		for _, o := range objects {
+			if err := api.Create(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	secret := types.NamespacedName{Namespace: "kruise-system", Name: "kruise-webhook-certs"}
+	create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: secret.Namespace}})
+
+	t.Run("without certificates it ends and says why", func(t *testing.T) {
+		for name, tc := range map[string]struct {
+			args []string
+			want string
+		}{
+			"of its own":      {nil, `Secret "kruise-webhook-certs" not found`},
+			"of another tool": {[]string{"--feature-gates=EnableExternalCerts=true", "--webhook-initialize-timeout=1s"}, `were not ready after 1s, which is --webhook-initialize-timeout: reading secret kruise-system/kruise-webhook-certs: secrets "kruise-webhook-certs" not found`},
+		} {
+			p := startManager(t, env.KubeConfig, nil, append(tc.args, "--enable-leader-election=false")...)
+			if err := p.wait(); err == nil || !strings.Contains(p.text(), tc.want) {
+				t.Errorf("%s: %v\nwant %s\ngot %s", name, err, tc.want, p.text())
+			}
+		}
+	})
+
+	url := "https://localhost:9443/x"
+	fail, none := admissionv1.Ignore, admissionv1.SideEffectClassNone
+	config := admissionv1.WebhookClientConfig{URL: &url}
+	create(
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name}},
+		&admissionv1.MutatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: "kruise-mutating-webhook-configuration"},
+			Webhooks:   []admissionv1.MutatingWebhook{{Name: "mcloneset.kb.io", ClientConfig: config, FailurePolicy: &fail, SideEffects: &none, AdmissionReviewVersions: []string{"v1"}}},
+		},
+	)
+	first := startManager(t, env.KubeConfig, nil)
+	t.Run("without CRDs it serves webhooks, leads, and says what is missing", func(t *testing.T) {
+		eventually(t, "ready", first.ready)
+		eventually(t, "leading", func() bool { return first.leads() == "1" })
+		eventually(t, "a line about the CRD", func() bool {
+			return strings.Contains(first.text(), `A CRD is not installed; waiting for it`) && strings.Contains(first.text(), `crd="clonesets.apps.kruise.io"`)
+		})
+		if code, body := first.get(first.health, "/healthz"); code != http.StatusOK {
+			t.Errorf("healthz: %d %s", code, body)
+		}
+		hooks := &admissionv1.MutatingWebhookConfiguration{}
+		if err := api.Get(t.Context(), types.NamespacedName{Name: "kruise-mutating-webhook-configuration"}, hooks); err != nil || len(hooks.Webhooks[0].ClientConfig.CABundle) == 0 {
+			t.Errorf("no CA: %v", err)
+		}
+		if err := CheckUninstall(t.Context(), env.Config); err != nil {
+			t.Errorf("what is not installed keeps it from being uninstalled: %v", err)
+		}
+	})
+
+	crds := apiserver.CRDs(t, "https://localhost:9443/convert")
+	if _, err := envtest.InstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
+		t.Fatal(err)
+	}
+	bundle := &policyv1alpha1.ClusterPolicyBundle{ObjectMeta: metav1.ObjectMeta{Name: "freeze"}}
+	bundle.Spec.Files = map[string]policyv1alpha1.FileText{"freeze.rego": freeze}
+	create(bundle)
+	ready := func() *metav1.Condition {
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(bundle), bundle); err != nil {
+			t.Fatal(err)
+		}
+		c := meta.FindStatusCondition(bundle.Status.Conditions, policyv1alpha1.PolicyBundleReady)
+		if c == nil || c.ObservedGeneration != bundle.Generation {
+			return &metav1.Condition{}
+		}
+		return c
+	}
+	var second *process
+	outer := t // of processes that outlive a part of the test
+	enforced := t.Run("bundles are enforced once CRDs are there, by a gate of a quarter of the memory", func(t *testing.T) {
+		eventually(t, "an active bundle", func() bool { return ready().Reason == "Activated" })
+		second = startManager(outer, env.KubeConfig, nil)
+		eventually(t, "a second replica that is ready", second.ready)
+		if second.leads() != "0" || first.leads() != "1" {
+			t.Errorf("leading: %s and %s", first.leads(), second.leads())
+		}
+		kept := &appsv1.ControllerRevisionList{}
+		if err := api.List(t.Context(), kept, client.InNamespace(secret.Namespace)); err != nil || len(kept.Items) != 1 || !metav1.IsControlledBy(&kept.Items[0], bundle) {
+			t.Errorf("kept are %v, %v", kept.Items, err)
+		}
+	})
+	if !enforced {
+		return
+	}
+	t.Run("newest files that are broken are told once", func(t *testing.T) {
+		bundle.Spec.Files["freeze.rego"] = "package extend.rollout.freeze\nhold contains"
+		if err := api.Update(t.Context(), bundle); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "a refusal", func() bool { return ready().Reason == "CompileFailed" && bundle.Status.ActiveRevision != "" })
+		events := func() int {
+			list := &corev1.EventList{}
+			if err := api.List(t.Context(), list); err != nil {
+				t.Fatal(err)
+			}
+			return len(slices.DeleteFunc(list.Items, func(e corev1.Event) bool { return e.Reason != "CompileFailed" || e.Count > 1 }))
+		}
+		eventually(t, "an event", func() bool { return events() == 1 })
+	})
+	t.Run("workloads keep it from being uninstalled", func(t *testing.T) {
+		replicas := int32(0)
+		set := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
+		set.Spec.Replicas = &replicas
+		set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+		set.Spec.Template = corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "nginx"}}},
+		}
+		create(set)
+		if err := CheckUninstall(t.Context(), env.Config); err == nil || err.Error() != "there still exists some clonesets in the cluster" {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("who may get a CloneSet is told why, on the replica that decides", func(t *testing.T) {
+		user, err := env.AddUser(envtest.User{Name: "jane"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask := func(config *rest.Config, query string) (int, string) { return why(t, config, first, query) }
+		eventually(t, "an answer", func() bool {
+			code, body := ask(env.Config, "?kind=CloneSet&namespace=default&name=web")
+			return code == http.StatusOK && strings.Contains(body, `"web"`)
+		})
+		for name, tc := range map[string]struct {
+			config *rest.Config
+			query  string
+			code   int
+			want   string
+		}{
+			"a user who may not":       {user.Config(), "?kind=CloneSet&namespace=default&name=web", 403, `jane may not get clonesets default/web`},
+			"nobody":                   {&rest.Config{}, "?kind=CloneSet&namespace=default&name=web", 401, "does not know who asks"},
+			"a CloneSet there is none": {env.Config, "?kind=CloneSet&namespace=default&name=none", 404, "has decided nothing about CloneSet default/none"},
+		} {
+			if code, body := ask(tc.config, tc.query); code != tc.code || !strings.Contains(body, tc.want) {
+				t.Errorf("%s: %d %s", name, code, body)
+			}
+		}
+	})
+	t.Run("who loses the lease ends, and another goes on with what was good", func(t *testing.T) {
+		lease := &coordinationv1.Lease{}
+		if err := api.Get(t.Context(), types.NamespacedName{Namespace: secret.Namespace, Name: "kruise-manager"}, lease); err != nil {
+			t.Fatal(err)
+		}
+		thief := "somebody else"
+		lease.Spec.HolderIdentity = &thief
+		if err := api.Update(t.Context(), lease); err != nil {
+			t.Fatal(err)
+		}
+		if err := first.wait(); err == nil || !strings.Contains(first.text(), "leader election lost") {
+			t.Errorf("it ended with %v", err)
+		}
+		eventually(t, "another leader", func() bool { return second.leads() == "1" })
+		eventually(t, "the last good bundle", func() bool { c := ready(); return c.Reason == "CompileFailed" && bundle.Status.ActiveRevision != "" })
+		if text := second.text(); !strings.Contains(text, "The newest files of a policy bundle are not enforced") && strings.Contains(text, "panic") {
+			t.Error(text)
+		}
+	})
+	t.Run("who is asked to end does, and gives the lease back", func(t *testing.T) {
+		if err := second.stop(); err != nil {
+			t.Errorf("it ended with %v", err)
+		}
+		lease := &coordinationv1.Lease{}
+		if err := api.Get(t.Context(), types.NamespacedName{Namespace: secret.Namespace, Name: "kruise-manager"}, lease); err != nil || *lease.Spec.HolderIdentity != "" {
+			t.Errorf("the lease is %v, %v", lease.Spec, err)
+		}
+	})
+}
+
+// why asks a manager with the client certificate of a config.
+func why(t *testing.T, config *rest.Config, p *process, query string) (int, string) {
+	t.Helper()
+	conf := &tls.Config{InsecureSkipVerify: true} // the CA is the manager's own
+	if len(config.CertData) > 0 {
+		cert, err := tls.X509KeyPair(config.CertData, config.KeyData)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conf.Certificates = []tls.Certificate{cert}
+	}
+	c := &http.Client{Transport: &http.Transport{TLSClientConfig: conf, DisableKeepAlives: true}}
+	resp, err := c.Get("https://" + p.explain + "/v1/why" + query)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return resp.StatusCode, string(body)
+}

@@ -1,0 +1,6 @@
+//go:build !race
+
+package manager
+
+// testMemory is the limit of the gate's process.
+const testMemory = gateMemory

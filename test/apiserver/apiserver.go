@@ -1,0 +1,82 @@
+// Package apiserver starts a Kubernetes API server without nodes for tests, of
+// the programs that make test-unit builds.
+package apiserver
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/regatta-sh/regatta/test/cluster/binaries"
+	"github.com/regatta-sh/regatta/test/install"
+)
+
+// Start starts an API server for as long as the test runs. It skips the test
+// where neither KUBEBUILDER_ASSETS nor the cache has the programs, since
+// building them takes many minutes.
+func Start(t testing.TB) *envtest.Environment {
+	t.Helper()
+	dir := os.Getenv("KUBEBUILDER_ASSETS")
+	if dir == "" {
+		cache, err := binaries.CacheDir()
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths, ok := binaries.Find(t.Context(), cache, "etcd", "kube-apiserver", "kubectl")
+		if !ok {
+			t.Skip("needs an API server: KUBEBUILDER_ASSETS=$(go run ./test/cluster bin etcd kube-apiserver kubectl)")
+		}
+		if dir, err = binaries.Link(cache, paths); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := &envtest.Environment{BinaryAssetsDirectory: dir}
+	if _, err := env.Start(); err != nil {
+		t.Fatalf("starting an API server with %s: %v", dir, err)
+	}
+	t.Cleanup(func() {
+		if err := env.Stop(); err != nil {
+			t.Errorf("stopping the API server: %v", err)
+		}
+	})
+	return env
+}
+
+// CRDs are those of the chart. They convert at a URL, as the chart has it for a
+// manager outside of the cluster; none if it is empty.
+func CRDs(t testing.TB, url string) []*apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	root, err := install.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths, err := filepath.Glob(filepath.Join(root, "charts", "kruise", "files", "crds", "*.yaml"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("finding the CRDs of the chart: %v", err)
+	}
+	var out []*apiextensionsv1.CustomResourceDefinition
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(text, crd); err != nil {
+			t.Fatalf("reading %s: %v", path, err)
+		}
+		if url != "" && len(crd.Spec.Versions) > 1 {
+			crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+				Strategy: apiextensionsv1.WebhookConverter,
+				Webhook: &apiextensionsv1.WebhookConversion{
+					ConversionReviewVersions: []string{"v1"}, ClientConfig: &apiextensionsv1.WebhookClientConfig{URL: &url},
+				},
+			}
+		}
+		out = append(out, crd)
+	}
+	return out
+}
