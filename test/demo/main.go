@@ -21,7 +21,12 @@ func main() {
 	o := options{}
 	command := &cobra.Command{
 		Use: "demo", Short: "Show Regatta at work", Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
-		RunE: func(c *cobra.Command, _ []string) error { return run(c.Context(), o) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.validate(); err != nil {
+				return err
+			}
+			return run(c.Context(), o)
+		},
 	}
 	f := command.Flags()
 	f.StringVar(&o.name, "name", "demo", "name of the local cluster")

@@ -20,6 +20,27 @@ type options struct {
 	endpoint        string
 }
 
+// validate refuses flags that would be ignored.
+func (o options) validate() error {
+	for _, f := range []struct {
+		flag        string
+		set, needed bool
+		needs       string
+	}{
+		{"--image", o.image != "", o.kubeconfig != "" && !o.installed, "--kubeconfig without --installed"},
+		{"--installed", o.installed, o.kubeconfig != "", "--kubeconfig"},
+		{"--endpoint", o.endpoint != "", o.installed, "--installed"},
+		{"--real", o.real != 0, o.kubeconfig == "" && o.real > 0, "a positive number, and no --kubeconfig"},
+		{"--simulated", o.simulated != 0, o.kubeconfig == "" && o.simulated > 0, "a positive number, and no --kubeconfig"},
+		{"--kubeconfig", o.kubeconfig != "", o.installed || o.image != "", "--image or --installed"},
+	} {
+		if f.set && !f.needed {
+			return fmt.Errorf("%s needs %s", f.flag, f.needs)
+		}
+	}
+	return nil
+}
+
 // run brings everything up and plays the show. It leaves the cluster as it is
 // at the end, for the user to go on with.
 func run(ctx context.Context, o options) error {

@@ -178,8 +178,8 @@ func executable(path string) bool {
 func quoted(name string, args []string) string {
 	parts := []string{name}
 	for _, a := range args {
-		if strings.ContainsAny(a, " {}\"$?()[]|") {
-			a = "'" + a + "'"
+		if a == "" || strings.ContainsAny(a, " \n{}\"$?()[]|'\\*;&<>`") {
+			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
 		}
 		parts = append(parts, a)
 	}

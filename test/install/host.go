@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/regatta-sh/regatta/test/cluster/local"
@@ -69,7 +70,7 @@ export KUBECONFIG=%s WEBHOOK_PORT=%d WEBHOOK_CERT_DIR=%s WEBHOOK_HOST=localhost 
 while :; do
   %s --metrics-addr=127.0.0.1:%d --health-probe-addr=127.0.0.1:%d --decisions-addr=127.0.0.1:%d --pprof-addr=127.0.0.1:%d --v=1 %s
   sleep 1
-done`, h.config, h.ports["webhook"], certs, h.program, h.ports["metrics"], h.ports["health"], h.ports["decisions"], h.ports["pprof"], os.Getenv("REGATTA_MANAGER_ARGS"))
+done`, word(h.config), h.ports["webhook"], word(certs), word(h.program), h.ports["metrics"], h.ports["health"], h.ports["decisions"], h.ports["pprof"], os.Getenv("REGATTA_MANAGER_ARGS"))
 	_, err := process.Start(dir, process.Spec{
 		Name: "kruise-manager", Path: "/bin/sh", Args: []string{"-c", script}, Log: filepath.Join(dir, "logs", "kruise-manager.log"),
 	})
@@ -78,6 +79,9 @@ done`, h.config, h.ports["webhook"], certs, h.program, h.ports["metrics"], h.por
 	}
 	return os.WriteFile(filepath.Join(dir, "manager-health"), []byte(fmt.Sprintf("http://127.0.0.1:%d/readyz", h.ports["health"])), 0o600)
 }
+
+// word is text as one word of a shell.
+func word(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // waitReady waits until the manager on this machine says it is ready.
 func waitReady(ctx context.Context, _ Installed, o Options) error {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/regatta-sh/regatta/test/cluster/binaries"
@@ -53,7 +54,7 @@ func (i Installed) Env(programs map[string]string) []string {
 // nodes are all simulated no pod runs, so the manager runs on this machine.
 func Install(ctx context.Context, o Options) (Installed, error) {
 	i := Installed{Kubeconfig: o.Kubeconfig, Tools: o.Tools}
-	values := o.Values
+	values := slices.Clone(o.Values)
 	if o.Cluster != nil {
 		i.Kubeconfig = o.Cluster.State.Kubeconfig()
 	}
@@ -86,7 +87,10 @@ func Install(ctx context.Context, o Options) (Installed, error) {
 		// 200m, the documented limit, is for production; here people wait.
 		values = append(values, "--set", "manager.image.tag="+tag, "--set", "manager.resources.limits.cpu=2")
 	case o.Image != "":
-		repository, tag, _ := strings.Cut(o.Image, ":")
+		repository, tag, err := reference(o.Image)
+		if err != nil {
+			return i, err
+		}
 		values = append(values, "--set", "manager.image.repository="+repository, "--set", "manager.image.tag="+tag)
 	}
 	args := append([]string{"upgrade", "--install", "kruise", filepath.Join(o.Root, "charts", "kruise"), "--wait", "--timeout", "3m"}, values...)
@@ -121,6 +125,19 @@ func (i Installed) run(ctx context.Context, o Options, name string, args ...stri
 		return fmt.Errorf("running %s %s: %w\n%s", name, strings.Join(args, " "), err, text)
 	}
 	return nil
+}
+
+// reference is an image's repository, whose registry may have a port, and its
+// tag, or its digest, which the chart takes for one.
+func reference(image string) (repository, tag string, err error) {
+	if repository, digest, ok := strings.Cut(image, "@"); ok {
+		return repository, digest, nil
+	}
+	at := strings.LastIndex(image, ":")
+	if at <= strings.LastIndex(image, "/") || at == len(image)-1 || at == 0 {
+		return "", "", fmt.Errorf("image is %q, want it with its tag, such as %s:1.0.0", image, Image)
+	}
+	return image[:at], image[at+1:], nil
 }
 
 // tagOf is the version of the chart and what the program is: nodes that have an
