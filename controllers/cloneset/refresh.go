@@ -50,13 +50,15 @@ func (r *Reconciler) refresh(ctx context.Context, w *world) (changed bool, err e
 
 // refreshOne finds the one thing a pod needs next, nil if nothing.
 func (r *Reconciler) refreshOne(w *world, p *facts.Pod) (func(context.Context) (*corev1.Pod, error), error) {
-	step, left, err := r.updater.Step(p.Pod)
-	if err != nil {
-		return nil, err
-	}
-	w.again.in(left)
-	if step == inplace.Grace || step == inplace.Batch {
-		return func(ctx context.Context) (*corev1.Pod, error) { return r.updater.Continue(ctx, p.Pod, step) }, nil
+	if !p.InPlaceDone { // most have no update under way, and are not to be looked into each round
+		step, left, err := r.updater.Step(p.Pod)
+		if err != nil {
+			return nil, err
+		}
+		w.again.in(left)
+		if step == inplace.Grace || step == inplace.Batch {
+			return func(ctx context.Context) (*corev1.Pod, error) { return r.updater.Continue(ctx, p.Pod, step) }, nil
+		}
 	}
 	if p.InPlaceDone && inplace.WantsReady(p.Pod) {
 		return func(ctx context.Context) (*corev1.Pod, error) { return r.updater.MarkReady(ctx, p.Pod) }, nil
