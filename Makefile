@@ -40,6 +40,10 @@ test-unit: tools ## Unit, property and API-server tests, with the race detector 
 test-e2e: ## End-to-end tests on a local Kubernetes (or that of KUBECONFIG with E2E_ARGS)
 	$(GO) test -v -timeout 40m -count=1 ./test/e2e -ginkgo.v $(E2E_ARGS)
 
+.PHONY: simulate
+simulate: ## Search for lives of a CloneSet that break a promise (SIMULATE_ARGS="-rapid.seed=7 -rapid.checks=500")
+	REGATTA_SIMULATE=1 $(GO) test -count=1 -run TestAnyLifeOfACloneSet ./controllers/cloneset -rapid.nofailfile $(SIMULATE_ARGS)
+
 .PHONY: bench
 bench: ## Benchmarks of decisions against hand-written Go
 	$(GO) test -run '^$$' -bench . -benchmem ./engine/... ./policies/... ./controllers/...

@@ -2,9 +2,9 @@ package cloneset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -40,7 +40,8 @@ func withClaims(volumes []corev1.Volume, set *kruise.CloneSet, id string) []core
 	return out
 }
 
-// createClaims makes the claims of a pod that do not exist yet.
+// createClaims makes the claims of a pod that do not exist yet. Whether they do is
+// for the API server to say: the cache may show one that we have deleted.
 func (r *Reconciler) createClaims(ctx context.Context, w *world, pod *corev1.Pod, id string) error {
 	for i := range w.set.Spec.VolumeClaimTemplates {
 		t := &w.set.Spec.VolumeClaimTemplates[i]
@@ -55,12 +56,26 @@ func (r *Reconciler) createClaims(ctx context.Context, w *world, pod *corev1.Pod
 		maps.Copy(claim.Labels, t.Labels)
 		maps.Copy(claim.Labels, w.set.Spec.Selector.MatchLabels)
 		claim.Labels[kruise.CloneSetInstanceIDKey] = id
-		if slices.ContainsFunc(w.claims, func(c *corev1.PersistentVolumeClaim) bool { return c.Name == claim.Name }) {
-			continue
+		err := r.client.Create(ctx, claim)
+		if apierrors.IsAlreadyExists(err) {
+			err = r.reuse(ctx, w, claim, id)
 		}
-		if err := r.client.Create(ctx, claim); err != nil && !apierrors.IsAlreadyExists(err) {
+		if err != nil {
 			return fmt.Errorf("creating claim %s for pod %s: %w", claim.Name, pod.Name, err)
 		}
+	}
+	return nil
+}
+
+// reuse looks past the cache at a claim that is there already: a pod with one that
+// is on its way out would wait for ever, so its id is not used again.
+func (r *Reconciler) reuse(ctx context.Context, w *world, claim *corev1.PersistentVolumeClaim, id string) error {
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(claim), claim); err != nil {
+		return fmt.Errorf("reading it past the cache: %w", err)
+	}
+	if claim.DeletionTimestamp != nil {
+		w.memory.take(id)
+		return errors.New("it exists and is being deleted")
 	}
 	return nil
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/budget"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
@@ -227,18 +225,20 @@ func (r *Reconciler) deletePods(ctx context.Context, w *world, pods []*facts.Pod
 				return err
 			})
 		case lifecycle.Go:
-			acts = append(acts, func() error { return r.deletePod(ctx, w, p.Pod) })
+			acts = append(acts, func() error { return r.deletePod(ctx, w, p) })
 		}
 	}
 	return len(acts) > 0, parallel(r.writes, acts)
 }
 
-func (r *Reconciler) deletePod(ctx context.Context, w *world, pod *corev1.Pod) error {
-	if err := r.deleteObject(ctx, pod); err != nil {
-		r.warn(w.set, kruise.FailedDeleteReason, fmt.Sprintf("failed to delete pod %s: %v", pod.Name, err))
-		return fmt.Errorf("deleting pod %s: %w", pod.Name, err)
+func (r *Reconciler) deletePod(ctx context.Context, w *world, p *facts.Pod) error {
+	if err := r.deleteObject(ctx, w, p); err != nil {
+		if !conflict(err) {
+			r.warn(w.set, kruise.FailedDeleteReason, fmt.Sprintf("failed to delete pod %s: %v", p.Name, err))
+		}
+		return fmt.Errorf("deleting pod %s: %w", p.Name, err)
 	}
-	r.overlay.Deleted(w.set.UID, pod)
-	r.normal(w.set, kruise.SuccessfulDeleteReason, fmt.Sprintf(kruise.SuccessfulDeleteMessage, pod.Name))
-	return r.deleteClaims(ctx, w, pod.Labels[kruise.CloneSetInstanceIDKey])
+	r.overlay.Deleted(w.set.UID, p.Pod)
+	r.normal(w.set, kruise.SuccessfulDeleteReason, fmt.Sprintf(kruise.SuccessfulDeleteMessage, p.Name))
+	return r.deleteClaims(ctx, w, p.Labels[kruise.CloneSetInstanceIDKey])
 }

@@ -64,10 +64,15 @@ func (s *sim) commit(o client.Object) {
 	}
 }
 
-// show lets the cache take the first event that is on its way.
-func (s *sim) show() {
-	c := s.pending[0]
-	s.pending = s.pending[1:]
+// show lets the cache take the first event of a kind that is on its way, and says
+// whether there was one. Kinds do not wait for one another.
+func (s *sim) show(kind string) bool {
+	i := slices.IndexFunc(s.pending, func(c change) bool { return strings.HasPrefix(c.key, kind) })
+	if i < 0 {
+		return false
+	}
+	c := s.pending[i]
+	s.pending = slices.Delete(s.pending, i, i+1)
 	old := s.cache[c.key]
 	if c.object == nil {
 		delete(s.cache, c.key)
@@ -76,6 +81,7 @@ func (s *sim) show() {
 	}
 	s.pristine[c.key] = c.object
 	s.tell(old, c.object)
+	return true
 }
 
 // tell calls the handlers that the controller would have for an event.
@@ -104,10 +110,9 @@ func (s *sim) tell(old, now client.Object) {
 	}
 }
 
-// showAll lets the cache catch up.
-func (s *sim) showAll() {
-	for len(s.pending) > 0 {
-		s.show()
+// showAll lets the cache catch up with a kind; "" for all.
+func (s *sim) showAll(kind string) {
+	for s.show(kind) {
 	}
 }
 
@@ -224,6 +229,9 @@ func (a api) Delete(ctx context.Context, o client.Object, opts ...client.DeleteO
 		d.ApplyOptions(opts)
 		if d.Preconditions != nil && d.Preconditions.UID != nil && *d.Preconditions.UID != found.GetUID() {
 			return apierrors.NewConflict(schema.GroupResource{Resource: "x"}, o.GetName(), errors.New("another UID"))
+		}
+		if d.Preconditions != nil && d.Preconditions.ResourceVersion != nil && *d.Preconditions.ResourceVersion != found.GetResourceVersion() {
+			return apierrors.NewConflict(schema.GroupResource{Resource: "x"}, o.GetName(), errors.New("another version"))
 		}
 		if err := a.Client.Delete(ctx, found); err != nil {
 			return err

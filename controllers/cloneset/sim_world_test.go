@@ -89,7 +89,7 @@ func newSim(t interface {
 		t.Fatal(err)
 	}
 	s.commit(set)
-	s.showAll()
+	s.showAll("")
 	return s
 }
 
@@ -154,7 +154,7 @@ func (s *sim) change(edit func(*kruise.CloneSet)) {
 		s.t.Fatal(err)
 	}
 	s.commit(set)
-	s.showAll()
+	s.showAll("CloneSet")
 }
 
 // all are the pods of the CloneSet as they are, by name.
@@ -335,7 +335,7 @@ func (s *sim) settle() {
 			did = s.hooks(p.Name) || did
 		}
 		did = s.claims() || did
-		s.showAll()
+		s.showAll("")
 		did = s.work() || did
 		if did && steps < 2000 {
 			continue
@@ -369,8 +369,8 @@ func (s *sim) dump() string {
 
 func (s *sim) tail() string {
 	h := s.history
-	if len(h) > 60 {
-		h = h[len(h)-60:]
+	if len(h) > 200 {
+		h = h[len(h)-200:]
 	}
 	return "  " + strings.Join(h, "\n  ")
 }

@@ -138,7 +138,7 @@ func (r *Reconciler) updateInPlace(ctx context.Context, w *world, p *facts.Pod, 
 func (r *Reconciler) recreate(ctx context.Context, w *world, p *facts.Pod) error {
 	w.again.in(time.Millisecond)
 	if lifecycle.BeforeDelete(p.Pod, w.set.Spec.Lifecycle) == lifecycle.Go {
-		if err := r.deletePod(ctx, w, p.Pod); err != nil {
+		if err := r.deletePod(ctx, w, p); err != nil {
 			return err
 		}
 		r.normal(w.set, kruise.SuccessfulUpdatePodReCreateReason, fmt.Sprintf("successfully delete pod %s for update", p.Name))

@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
 )
 
 // OwnerKind is the kind in the owner reference of pods, claims and revisions.
@@ -102,11 +104,17 @@ func unsure(err error) bool {
 }
 
 // deleteObject deletes this very pod: one of the same name that came after it
-// is left alone. A conflict says that there is one, or is somebody's way to refuse.
-func (r *Reconciler) deleteObject(ctx context.Context, pod *corev1.Pod) error {
-	err := r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
+// is left alone. A pod that may go because it is not available is deleted only as
+// it was seen: it may have become so since. A conflict says that there is another
+// pod, or another version, or is somebody's way to refuse.
+func (r *Reconciler) deleteObject(ctx context.Context, w *world, p *facts.Pod) error {
+	only := client.Preconditions{UID: &p.UID}
+	if p.State != kruise.LifecycleStatePreparingDelete && !p.Available(w.minReady, w.now) {
+		only.ResourceVersion = &p.ResourceVersion
+	}
+	err := r.client.Delete(ctx, p.Pod, only)
 	if apierrors.IsConflict(err) || unsure(err) {
-		if _, gone := r.reread(ctx, pod); gone {
+		if _, gone := r.reread(ctx, p.Pod); gone {
 			return nil
 		}
 	}

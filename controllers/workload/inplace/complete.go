@@ -62,7 +62,7 @@ func replaced(pod *corev1.Pod, st *corev1.ContainerStatus, before kruise.InPlace
 		return restarted
 	}
 	image := imageOf(pod, st.Name)
-	undone := before.Image != "" && image == before.Image && st.ContainerID == before.ContainerID && pod.Status.ObservedGeneration != 0
+	undone := before.Image != "" && image == before.Image && st.ContainerID == before.ContainerID
 	return restarted || undone || (st.ImageID != "" && st.ImageID != before.ImageID) || sameImage(image, st)
 }
 

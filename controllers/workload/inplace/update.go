@@ -39,8 +39,9 @@ func (u Updater) Start(ctx context.Context, pod *corev1.Pod, spec *kruise.Update
 	pod = pod.DeepCopy()
 	var written *corev1.Pod
 	if RestartsContainers(pod, spec) && HasGate(pod) {
-		// That is right whatever else was written.
-		if err := u.setReady(ctx, pod, metav1.ConditionFalse, ""); err != nil {
+		// Only as it was seen: a pod that is chosen because it is not available
+		// costs nothing, but it may have become so since.
+		if err := u.setReady(ctx, pod, metav1.ConditionFalse, pod.ResourceVersion); err != nil {
 			return nil, 0, err
 		}
 		written = pod.DeepCopy()
@@ -52,6 +53,7 @@ func (u Updater) Start(ctx context.Context, pod *corev1.Pod, spec *kruise.Update
 		edit(pod)
 	}
 	state := newState(spec.Revision, u.Now())
+	state.LastContainerStatuses = unfinished(before)
 	var grace time.Duration
 	var err error
 	if spec.GraceSeconds > 0 {
@@ -71,6 +73,24 @@ func newState(target string, now time.Time) *kruise.InPlaceUpdateState {
 		Revision: target, UpdateTimestamp: metav1.NewTime(now),
 		LastContainerStatuses: map[string]kruise.InPlaceUpdateContainerStatus{},
 	}
+}
+
+// unfinished are the containers that an earlier update has changed and that were
+// not replaced yet, as far as their ids tell. The next update waits for them too,
+// and has to know by which image they were started.
+func unfinished(pod *corev1.Pod) map[string]kruise.InPlaceUpdateContainerStatus {
+	out := map[string]kruise.InPlaceUpdateContainerStatus{}
+	s, err := State(pod)
+	if err != nil || s == nil {
+		return out
+	}
+	for name, before := range s.LastContainerStatuses {
+		st := statusOf(pod, name)
+		if container(pod, name).Name != "" && (st == nil || st.ContainerID == before.ContainerID || !replaced(pod, st, before)) {
+			out[name] = before
+		}
+	}
+	return out
 }
 
 // wait records what to do when the grace period is over.
