@@ -193,10 +193,7 @@ func (r *Reconciler) resolveHistory(ctx context.Context, w *world) (revision.His
 	if err := r.client.List(ctx, list, client.InNamespace(w.set.Namespace), client.MatchingFields{OwnerIndex: string(w.set.UID)}); err != nil {
 		return revision.History{}, fmt.Errorf("listing revisions: %w", err)
 	}
-	existing := make([]*appsv1.ControllerRevision, len(list.Items))
-	for i := range list.Items {
-		existing[i] = &list.Items[i]
-	}
+	existing := w.memory.withOwn(list.Items, w.now.Add(-r.timeout))
 	owner := revision.Owner{
 		Object: w.set, Kind: OwnerKind(), Selector: w.set.Spec.Selector, Template: &w.set.Spec.Template,
 		Claims: w.set.Spec.VolumeClaimTemplates, Current: w.set.Status.CurrentRevision,
@@ -205,7 +202,11 @@ func (r *Reconciler) resolveHistory(ctx context.Context, w *world) (revision.His
 	if w.set.Status.CollisionCount != nil {
 		owner.Collisions = *w.set.Status.CollisionCount
 	}
-	return revision.Resolve(ctx, r.client, owner, existing)
+	h, err := revision.Resolve(ctx, r.client, owner, existing)
+	if err == nil && !slices.Contains(existing, h.Update) {
+		w.memory.revisions[h.Update.Name] = ownRevision{h.Update, w.now}
+	}
+	return h, err
 }
 
 // release takes the owner reference off a pod whose labels do not match any

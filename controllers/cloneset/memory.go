@@ -4,7 +4,9 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,6 +19,10 @@ import (
 type memory struct {
 	uid   types.UID
 	facts *facts.Set
+	// revisions are those that we wrote and that the cache may not show yet, by
+	// name: without one of them its pods could not be updated in place, and the
+	// next would get its number.
+	revisions map[string]ownRevision
 	// limited is the limit that the last event ScaleUpLimited told, -1 for none.
 	limited int
 	// proven is the revision whose pods could all be made the last time.
@@ -31,7 +37,36 @@ type memory struct {
 }
 
 func newMemory(uid types.UID) *memory {
-	return &memory{uid: uid, facts: facts.NewSet(), limited: -1, foreign: map[string]bool{}, tried: map[string]bool{}}
+	return &memory{uid: uid, facts: facts.NewSet(), revisions: map[string]ownRevision{}, limited: -1, foreign: map[string]bool{}, tried: map[string]bool{}}
+}
+
+type ownRevision struct {
+	*appsv1.ControllerRevision
+	since time.Time
+}
+
+// withOwn lays our own revisions over those of the cache, until it shows them, or
+// for so long: then somebody has deleted them.
+func (m *memory) withOwn(cached []appsv1.ControllerRevision, oldest time.Time) []*appsv1.ControllerRevision {
+	var out []*appsv1.ControllerRevision
+	for i := range cached {
+		r := &cached[i]
+		if own, ok := m.revisions[r.Name]; ok && r.Revision < own.Revision {
+			r = own.ControllerRevision
+		} else {
+			delete(m.revisions, r.Name)
+		}
+		out = append(out, r)
+	}
+	for name, own := range m.revisions {
+		switch {
+		case own.since.Before(oldest):
+			delete(m.revisions, name)
+		case !slices.ContainsFunc(out, func(r *appsv1.ControllerRevision) bool { return r.Name == name }):
+			out = append(out, own.ControllerRevision)
+		}
+	}
+	return out
 }
 
 // take notes that the pod of an id is somebody else's.

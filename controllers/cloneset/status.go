@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -199,7 +200,11 @@ func (r *Reconciler) tidy(ctx context.Context, w *world) error {
 	for _, p := range slices.Concat(w.raw, w.gone) {
 		used[revision.Short(p.Labels[revisionLabel])] = true
 	}
-	return w.history.Truncate(ctx, r.client, limit, func(rev *appsv1.ControllerRevision) bool { return used[revision.Short(rev.Name)] })
+	live := func(rev *appsv1.ControllerRevision) bool { return used[revision.Short(rev.Name)] }
+	maps.DeleteFunc(w.memory.revisions, func(name string, own ownRevision) bool {
+		return name != w.history.Update.Name && !live(own.ControllerRevision)
+	})
+	return w.history.Truncate(ctx, r.client, limit, live)
 }
 
 func oneLine(s string) string { return strings.ReplaceAll(s, "\n", "; ") }
