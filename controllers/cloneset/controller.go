@@ -171,7 +171,8 @@ func lost(ctx context.Context, err error) (reconcile.Result, error) {
 // act does what is to be done. A pod that cannot go on with what it has begun
 // keeps neither the others nor the rest of the round: it is what it was before.
 func (r *Reconciler) act(ctx context.Context, w *world) error {
-	w.backwards = w.diff(false).Update < 0
+	d := w.diff(false)
+	w.backwards, w.settled = d.Update < 0, d.Surplus == 0 || w.onDelete()
 	changed, err := r.refresh(ctx, w)
 	if err != nil {
 		err = &phaseError{kruise.CloneSetConditionFailedUpdate, fmt.Errorf("refreshing pods: %w", err)}

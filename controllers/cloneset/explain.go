@@ -154,7 +154,7 @@ func (r *round) pod(p *facts.Pod, a explain.Answer) explain.Answer {
 func (r *round) passedOver() (reason, message string) {
 	w := r.w
 	switch {
-	case w.strategy.Type == string(kruise.OnDeleteCloneSetUpdateStrategyType):
+	case w.onDelete():
 		return "OnDelete", "The strategy is OnDelete, so it is updated when somebody deletes it."
 	case r.evidence().counts.Updated >= replicas(w.set)-w.strategy.Partition:
 		return "PartitionReached", fmt.Sprintf("As many pods are updated as the partition of %d allows.", w.strategy.Partition)

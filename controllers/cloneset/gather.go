@@ -50,6 +50,7 @@ type world struct {
 	// what the round decided, for the report
 	planned   bool // whether there is anything to update was looked at
 	backwards bool // pods are moved back to the current revision
+	settled   bool // no pod of the current revision has to be moved
 	taken     []string
 	policies  string // revision that decides this round
 	bundles   []string

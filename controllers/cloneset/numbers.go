@@ -7,6 +7,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/budget"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
@@ -96,7 +97,7 @@ func (w *world) diff(scalePhase bool) budget.Diff {
 	}
 	for _, p := range w.pods {
 		side := &q.Old
-		if p.Facts.Updated || (scalePhase && w.gates.PreparingUpdateAsUpdate && p.State == kruise.LifecycleStatePreparingUpdate) {
+		if p.Facts.Updated || (scalePhase && w.soonUpdated(p)) {
 			side = &q.New
 		}
 		side.Total++
@@ -110,6 +111,17 @@ func (w *world) diff(scalePhase bool) budget.Diff {
 		}
 	}
 	return budget.Compute(q)
+}
+
+// soonUpdated says whether a pod counts as updated when pods are created and
+// deleted, by a gate: it is about to be.
+func (w *world) soonUpdated(p *facts.Pod) bool {
+	return w.gates.PreparingUpdateAsUpdate && p.State == kruise.LifecycleStatePreparingUpdate
+}
+
+// onDelete says whether pods are only updated by whoever deletes them.
+func (w *world) onDelete() bool {
+	return w.strategy.Type == string(kruise.OnDeleteCloneSetUpdateStrategyType)
 }
 
 // updated says whether a label names the update revision.

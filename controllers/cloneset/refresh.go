@@ -63,9 +63,7 @@ func (r *Reconciler) refreshOne(w *world, p *facts.Pod) (func(context.Context) (
 	if p.InPlaceDone && inplace.WantsReady(p.Pod) {
 		return func(ctx context.Context) (*corev1.Pod, error) { return r.updater.MarkReady(ctx, p.Pod) }, nil
 	}
-	next := lifecycle.Refresh(p.Pod, w.set.Spec.Lifecycle, lifecycle.Facts{
-		AtTarget: revision.Same(p.Labels[revisionLabel], w.target(p).Name), Complete: p.InPlaceDone,
-	})
+	next := lifecycle.Refresh(p.Pod, w.set.Spec.Lifecycle, lifecycle.Facts{AtTarget: w.atTarget(p), Complete: p.InPlaceDone})
 	if next != p.State {
 		return func(ctx context.Context) (*corev1.Pod, error) {
 			return r.states.Move(ctx, p.Pod, next, w.set.Spec.Lifecycle, false)
@@ -78,4 +76,12 @@ func (r *Reconciler) refreshOne(w *world, p *facts.Pod) (func(context.Context) (
 		w.again.in(p.ReadySince.Add(w.minReady).Sub(w.now)) // it becomes available by waiting
 	}
 	return nil, nil
+}
+
+// atTarget says whether a pod has the revision that it is to have. One of the
+// current revision has it when the partition keeps as many as there are: it may
+// have been told to prepare its update before others took its place, and what
+// waits with its traffic drained for an update that does not come, waits for ever.
+func (w *world) atTarget(p *facts.Pod) bool {
+	return revision.Same(p.Labels[revisionLabel], w.target(p).Name) || (w.settled && !p.Facts.Updated)
 }

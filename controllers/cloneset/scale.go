@@ -192,7 +192,7 @@ func (w *world) chooseVictims(plan decision.ScaleOutput) []*facts.Pod {
 	}
 	var current, update []int
 	for i, p := range cands {
-		if p.Facts.Updated {
+		if p.Facts.Updated || w.soonUpdated(p) { // as in the differences
 			update = append(update, i)
 		} else {
 			current = append(current, i)

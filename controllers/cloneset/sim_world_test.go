@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -67,7 +68,7 @@ type container struct {
 
 func (s *sim) newUID() types.UID {
 	s.uids++
-	return types.UID(fmt.Sprintf("%s-%d", s.ns, s.uids))
+	return types.UID(fmt.Sprintf("%06d", s.uids)) // the same in each life: what sorts by it is drawn again as it was
 }
 
 // newSim puts a CloneSet into a namespace of its own.
@@ -81,6 +82,7 @@ func newSim(t interface {
 		last: map[string]client.Object{}, cache: map[string]client.Object{}, pristine: map[string]client.Object{},
 		queue: &simQueue{}, fault: func() fault { return none }, pods: map[types.UID]*container{}, released: map[string]bool{},
 	}
+	rand.Seed(1) // the names of pods
 	set = set.DeepCopy()
 	set.Namespace, set.Name, set.UID = ns, "web", s.newUID()
 	s.uid = set.UID

@@ -43,7 +43,7 @@ func (r *Reconciler) update(ctx context.Context, w *world) error {
 	limits := selection.Clamp(in, plan)
 	limits.Limit = max(limits.Limit-w.countRecreating(), 0)
 	whole := w.noteHolds(plan.Holds)
-	if whole || w.strategy.Type == string(kruise.OnDeleteCloneSetUpdateStrategyType) || limits.Limit == 0 {
+	if whole || w.onDelete() || limits.Limit == 0 {
 		w.skipped = skipAll(w.candidates(), plan.Holds)
 		return nil
 	}

@@ -33,6 +33,9 @@ type Diff struct {
 	ReadyLimit int
 	// Update is how many pods to move to the update revision; negative: back.
 	Update int
+	// Surplus is how many pods of the old revision are more than the partition
+	// keeps. While there are none, no pod of it has to be moved.
+	Surplus int
 	// MaxUnavailable bounds the pods unavailable while pods are moved.
 	MaxUnavailable int
 	// TotalUnavailable counts pods unavailable or preparing delete.
@@ -50,6 +53,7 @@ func Compute(q Question) Diff {
 	d := Diff{TotalUnavailable: preDeleting + q.Old.Unavailable + q.New.Unavailable}
 
 	oldDiff := q.Old.Active() - q.Partition
+	d.Surplus = max(oldDiff, 0)
 	newDiff := q.New.Active() - (q.Replicas - q.Partition)
 	if !q.Rollback {
 		oldDiff, newDiff = max(oldDiff, 0), min(newDiff, 0)

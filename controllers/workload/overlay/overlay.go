@@ -4,6 +4,8 @@
 package overlay
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -140,7 +142,8 @@ func (o *Overlay) Apply(owner types.UID, mark Mark, pods []*corev1.Pod, deadline
 		}
 		pods[i] = e.pod
 	}
-	for uid, e := range entries {
+	for _, uid := range slices.Sorted(maps.Keys(entries)) { // in the same order each time
+		e := entries[uid]
 		if !shown[uid] {
 			if e.known != 0 && e.known < mark {
 				delete(entries, uid)
