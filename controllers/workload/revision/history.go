@@ -76,7 +76,11 @@ func Resolve(ctx context.Context, c client.Client, o Owner, existing []*appsv1.C
 		bumped.Revision = want.Revision
 		patch := client.MergeFrom(all[same])
 		if err := c.Patch(ctx, bumped, patch); err != nil {
-			return h, fmt.Errorf("renumbering revision %s: %w", bumped.Name, err)
+			found := &appsv1.ControllerRevision{}
+			if o.Live.Get(ctx, client.ObjectKeyFromObject(bumped), found) != nil || found.Revision != want.Revision {
+				return h, fmt.Errorf("renumbering revision %s: %w", bumped.Name, err)
+			}
+			bumped = found // it was done, and only the answer was lost
 		}
 		h.All = append(slices.Delete(all, same, same+1), bumped)
 		h.Update = bumped
@@ -146,15 +150,18 @@ func create(ctx context.Context, c client.Client, o Owner, want *appsv1.Controll
 		if err == nil {
 			return want, collisions, nil
 		}
+		// It may be there, also after any other error: were only the answer lost,
+		// the next revision would get the number of this one.
+		found := &appsv1.ControllerRevision{}
+		read := o.Live.Get(ctx, client.ObjectKeyFromObject(want), found)
+		if read == nil && metav1.IsControlledBy(found, o.Object) && Equal(found, want) {
+			return found, collisions, nil
+		}
 		if !apierrors.IsAlreadyExists(err) {
 			return nil, collisions, fmt.Errorf("creating revision %s: %w", want.Name, err)
 		}
-		found := &appsv1.ControllerRevision{}
-		if err := o.Live.Get(ctx, client.ObjectKeyFromObject(want), found); err != nil {
-			return nil, collisions, fmt.Errorf("reading revision %s: %w", want.Name, err)
-		}
-		if metav1.IsControlledBy(found, o.Object) && Equal(found, want) {
-			return found, collisions, nil
+		if read != nil {
+			return nil, collisions, fmt.Errorf("reading revision %s: %w", want.Name, read)
 		}
 		collisions++
 		want.Name = o.Object.GetName() + "-" + Hash(want.Data.Raw, collisions)
