@@ -78,6 +78,10 @@ func (e *Engine) Activate(ctx context.Context, set bundle.Set) error {
 	return e.Swap(s)
 }
 
+// Banned is a RolledBackError if Swap would refuse the set, without anything
+// being compiled or checked for it; nil otherwise.
+func (e *Engine) Banned(set bundle.Set) error { return e.watch.banned(set) }
+
 // Swap makes a compiled snapshot the active one. Bundles that were rolled back
 // do not come back, with RolledBackError: that would only repeat what happened.
 func (e *Engine) Swap(s *Snapshot) error {

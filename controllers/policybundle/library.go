@@ -88,6 +88,10 @@ func (l *Library) admit(ctx context.Context, name string, files map[string]strin
 	if old := l.active[name]; old != nil && maps.Equal(old.Files, b.Files) {
 		return b.Revision, nil
 	}
+	// Its recent decisions would be late in the gate too, which is not the news.
+	if err := l.engine.Banned(append(l.set(name), b)); err != nil {
+		return "", refusal(err)
+	}
 	_, err = l.gate.Admit(ctx, b, l.set(""), l.records())
 	if ctx.Err() != nil { // the gate takes our own end for one that took too long
 		return "", fmt.Errorf("admitting bundle %s: %w", name, ctx.Err())

@@ -303,7 +303,10 @@ func TestRollback(t *testing.T) {
 		t.Errorf("active are %q and %q, want what was before", l.Active("slow"), l.Active("a"))
 	}
 	want(t, l, "One Quick")
+	checks := l.gate
+	l.gate = gate.New(l.engine.Builtin(), gate.WithRunner(refusing{t}))
 	refuse(t, l, "slow", slow, "RolledBack", "change one to try again")
+	l.gate = checks
 	want(t, l, "One Quick")
 	admit(t, l, "slow", hold("slow", "Quicker", "true"))
 	want(t, l, "One Quicker")
@@ -320,6 +323,14 @@ func TestRollback(t *testing.T) {
 			t.Errorf("gone are %v", gone)
 		}
 	})
+}
+
+// refusing is not to be asked.
+type refusing struct{ t *testing.T }
+
+func (r refusing) Run(context.Context, gate.Job) (gate.Report, error) {
+	r.t.Error("a bundle that was rolled back went through the gate again")
+	return gate.Report{}, errors.New("refused")
 }
 
 // during does something before it does the work.

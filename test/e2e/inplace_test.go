@@ -6,6 +6,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/regatta-sh/regatta/test/cluster/audit"
 )
 
 var _ = Describe("an in-place update", func() {
@@ -22,6 +24,28 @@ var _ = Describe("an in-place update", func() {
 			Expect(pod.UID).To(Equal(before[name].UID))
 			Expect(restarts(pod)).To(Equal(restarts(before[name]) + 1))
 		}
+	}, SpecTimeout(5*time.Minute))
+
+	It("costs three writes a pod, one of labels alone costs one", func(ctx SpecContext) {
+		if shared.auditLog == "" {
+			Skip("the audit log of this cluster cannot be read")
+		}
+		u := newUser(ctx)
+		u.apply(web("cheap", 4, "nginx:1.20"))
+		Eventually(u.status).WithArguments("cheap").Should(Equal(settled(4)))
+		// cost are the writes to pods that the API server accepted. It refuses one
+		// now and then because the kubelet wrote first, and that is not ours.
+		cost := func(manifest string) int {
+			GinkgoHelper()
+			since := time.Now()
+			u.apply(manifest)
+			Eventually(u.status).WithArguments("cheap").Should(Equal(settled(4)))
+			counts, err := audit.Counts(shared.auditLog, audit.Filter{User: shared.installed.User, Namespace: u.namespace, Resource: "pods", Since: since})
+			Expect(err).NotTo(HaveOccurred())
+			return audit.Total(counts) - audit.Failed(counts)
+		}
+		Expect(cost(web("cheap", 4, "nginx:1.21"))).To(Equal(3 * 4))
+		Expect(cost(strings.Replace(web("cheap", 4, "nginx:1.21"), "metadata: {labels: {app: cheap}}", "metadata: {labels: {app: cheap, wave: two}}", 1))).To(Equal(1 * 4))
 	}, SpecTimeout(5*time.Minute))
 
 	It("of labels alone restarts nothing and takes no pod out of its services", func(ctx SpecContext) {

@@ -33,7 +33,9 @@ type world struct {
 	installed install.Installed
 	// real is true when nodes run containers.
 	real bool
-	k8s  client.Client
+	// auditLog is the API server's, "" for a cluster that is not ours.
+	auditLog string
+	k8s      client.Client
 }
 
 var shared world
@@ -54,6 +56,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		}
 		in.Cluster, err = local.Up(ctx, o)
 		Expect(err).NotTo(HaveOccurred())
+		shared.auditLog = in.Cluster.State.AuditLog()
 		DeferCleanup(func(ctx context.Context) {
 			if os.Getenv("E2E_KEEP") == "" {
 				Expect(local.Down(ctx, "e2e", GinkgoWriter)).To(Succeed())

@@ -39,6 +39,8 @@ type Options struct {
 type Installed struct {
 	Kubeconfig string
 	Tools      string
+	// User is who the manager is to the API server.
+	User string
 	// Endpoint is where a manager outside of the cluster explains decisions;
 	// empty for one inside.
 	Endpoint string
@@ -53,7 +55,7 @@ func (i Installed) Env(programs map[string]string) []string {
 // Install runs helm and waits until the manager is ready. On a cluster whose
 // nodes are all simulated no pod runs, so the manager runs on this machine.
 func Install(ctx context.Context, o Options) (Installed, error) {
-	i := Installed{Kubeconfig: o.Kubeconfig, Tools: o.Tools}
+	i := Installed{Kubeconfig: o.Kubeconfig, Tools: o.Tools, User: "system:serviceaccount:kruise-system:kruise-manager"}
 	values := slices.Clone(o.Values)
 	if o.Cluster != nil {
 		i.Kubeconfig = o.Cluster.State.Kubeconfig()
@@ -71,7 +73,7 @@ func Install(ctx context.Context, o Options) (Installed, error) {
 		if err != nil {
 			return i, err
 		}
-		i.Endpoint = h.endpoint()
+		i.Endpoint, i.User = h.endpoint(), managerUser
 		values = append(values, h.values()...)
 		if err := h.start(); err != nil {
 			return i, err

@@ -125,3 +125,12 @@ func Total(counts []Count) int {
 	}
 	return sum
 }
+
+// Failed adds up those, among the writes of counts, that the server refused.
+func Failed(counts []Count) int {
+	sum := 0
+	for _, one := range counts {
+		sum += one.Failed
+	}
+	return sum
+}
