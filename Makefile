@@ -42,7 +42,7 @@ test-e2e: ## End-to-end tests on a local Kubernetes (or that of KUBECONFIG with 
 
 .PHONY: simulate
 simulate: ## Search for lives of a CloneSet that break a promise (SIMULATE_ARGS="-rapid.seed=7 -rapid.checks=500")
-	REGATTA_SIMULATE=1 $(GO) test -count=1 -run TestAnyLifeOfACloneSet ./controllers/cloneset -rapid.nofailfile $(SIMULATE_ARGS)
+	$(GO) test -count=1 -v -timeout 0 -run TestAnyLifeOfACloneSet ./controllers/cloneset -rapid.nofailfile -rapid.seed=0 -rapid.checks=2000 $(SIMULATE_ARGS)
 
 .PHONY: bench
 bench: ## Benchmarks of decisions against hand-written Go
