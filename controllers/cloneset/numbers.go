@@ -93,7 +93,7 @@ func (w *world) diff(scalePhase bool) budget.Diff {
 		Replicas: replicas(w.set), Partition: w.strategy.Partition,
 		MaxSurge: w.strategy.MaxSurge, MaxUnavailable: w.strategy.MaxUnavailable,
 		Rollback:               w.gates.PartitionRollback && w.history.Current.Name != w.history.Update.Name,
-		ExcludePreparingDelete: w.excludePD || w.set.Spec.ScaleStrategy.ExcludePreparingDelete,
+		ExcludePreparingDelete: w.excludes(),
 	}
 	for _, p := range w.pods {
 		side := &q.Old
@@ -111,6 +111,12 @@ func (w *world) diff(scalePhase bool) budget.Diff {
 		}
 	}
 	return budget.Compute(q)
+}
+
+// excludes says whether pods that prepare their deletion are left out of the
+// replicas.
+func (w *world) excludes() bool {
+	return w.excludePD || w.set.Spec.ScaleStrategy.ExcludePreparingDelete
 }
 
 // soonUpdated says whether a pod counts as updated when pods are created and

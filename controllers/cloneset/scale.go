@@ -95,7 +95,8 @@ func clampScale(out decision.ScaleOutput, d budget.Diff, maxUnavailable int) dec
 
 // regret brings pods back that prepared their deletion and are needed again
 // (CS-03). A pod that was made not ready for it is not brought back: its mark
-// would never be taken off.
+// would never be taken off. Nor is an updated one that the partition has no place
+// for, where CS-03 takes no notice: one of the current revision is made instead.
 func (r *Reconciler) regret(ctx context.Context, w *world) (bool, error) {
 	if l := w.set.Spec.Lifecycle; l != nil {
 		for _, hook := range []*kruise.LifecycleHook{l.PreDelete, l.InPlaceUpdate} {
@@ -104,20 +105,30 @@ func (r *Reconciler) regret(ctx context.Context, w *world) (bool, error) {
 			}
 		}
 	}
-	planned := 0
+	staying, updated := 0, 0
 	for _, p := range w.pods {
-		if w.specified(p) || p.State == kruise.LifecycleStatePreparingDelete {
-			planned++
+		if !w.specified(p) && p.State != kruise.LifecycleStatePreparingDelete {
+			staying++
+			add(&updated, p.Facts.Updated)
 		}
 	}
-	need := replicas(w.set) - len(w.pods) + planned
+	need, room := replicas(w.set)-staying, replicas(w.set)-w.strategy.Partition-updated
+	if w.history.Current.Name == w.history.Update.Name { // there is nothing to keep pods at
+		room = need
+	}
+	if w.excludes() { // it counts again from then on, beside those that wait to be deleted
+		need = min(need, w.diff(true).Up)
+	}
 	acted := false
 	for _, p := range w.pods {
 		if need <= 0 {
 			break
 		}
-		if p.State != kruise.LifecycleStatePreparingDelete || w.specified(p) {
+		if p.State != kruise.LifecycleStatePreparingDelete || w.specified(p) || (p.Facts.Updated && room <= 0) {
 			continue
+		}
+		if p.Facts.Updated {
+			room--
 		}
 		pod, err := r.states.Move(ctx, p.Pod, kruise.LifecycleStatePreparingNormal, w.set.Spec.Lifecycle, false)
 		r.wrote(ctx, w, p.Pod, pod, err)
