@@ -14,7 +14,8 @@ help: ## Show this list
 
 .PHONY: demo
 demo: ## Start a local Kubernetes, install Regatta and show it at work (real nodes for root, else simulated; DEMO_ARGS="--simulated 6")
-	$(GO) run ./test/demo $(DEMO_ARGS)
+	@echo "Compiling the demonstration: seconds, or a few minutes on a machine that never did"
+	@$(GO) run ./test/demo $(DEMO_ARGS)
 
 .PHONY: demo-down
 demo-down: ## Remove what demo started
@@ -67,6 +68,7 @@ generate: ## Write everything that is generated
 
 .PHONY: verify
 verify: ## Fail when something is not formatted, does not vet or is generated stale
+	@echo "Checking formats, vetting, and generating once more: a minute, or some minutes on a machine that never did"
 	@out="$$(gofmt -l $$(git ls-files '*.go'))"; if [ -n "$$out" ]; then echo "not formatted: $$out"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) mod verify >/dev/null

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -161,6 +163,25 @@ hold contains {"rule": "freeze.all", "reason": "Frozen", "message": "The shop is
 		Eventually(u.status).WithArguments("steady").Should(Equal(settled(2)))
 	}, SpecTimeout(5*time.Minute))
 
+	It("that use up all memory while they are checked are refused, and cost the manager nothing", func(ctx SpecContext) {
+		if !shared.real {
+			Skip("the manager runs on this machine, without a limit of memory")
+		}
+		u := newUser(ctx)
+		before := managerRestarts(ctx)
+		b := u.bundle("greedy-"+u.namespace, map[string]string{"greedy_test.rego": `package extend.rollout.greedy_test
+
+test_long_strings if {
+	long := [s | some i in numbers.range(1, 5000); s := sprintf("%0999999d", [i])]
+	count(long) > 0
+}
+`, "greedy.rego": "package extend.rollout.greedy\n\nrank := {}\n"})
+		c := meta.FindStatusCondition(b.Status.Conditions, policy.PolicyBundleReady)
+		Expect(c.Status).To(Equal(metav1.ConditionFalse))
+		Expect(c.Message).To(ContainSubstring("memory"))
+		Expect(managerRestarts(ctx)).To(Equal(before))
+	}, SpecTimeout(5*time.Minute))
+
 	It("that never end cost no more than their deadline, hold what they were asked about, and are given up", func(ctx SpecContext) {
 		u := newUser(ctx)
 		u.apply(web("patient", 3, "nginx:1.20"))
@@ -189,6 +210,19 @@ digits := [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
 		Eventually(u.status).WithArguments("patient").Should(Equal(settled(3)))
 	}, SpecTimeout(5*time.Minute))
 })
+
+// managerRestarts counts how often containers of the manager ended, by pod.
+func managerRestarts(ctx context.Context) map[string]int32 {
+	GinkgoHelper()
+	list := &corev1.PodList{}
+	Expect(shared.k8s.List(ctx, list, client.InNamespace("kruise-system"), client.MatchingLabels{"control-plane": "controller-manager"})).To(Succeed())
+	Expect(list.Items).NotTo(BeEmpty())
+	out := map[string]int32{}
+	for i := range list.Items {
+		out[list.Items[i].Name] = restarts(&list.Items[i])
+	}
+	return out
+}
 
 // updateOrder changes a CloneSet and tells in which order its pods came to the
 // new revision, by what of says of each.
