@@ -52,6 +52,7 @@ type Reconciler struct {
 	gates      Gates
 	workers    int
 	writes     int
+	turn       time.Duration
 	timeout    time.Duration
 	excludePD  bool
 	topology   *facts.Topology
@@ -80,6 +81,10 @@ func WithWorkers(n int) Option { return func(r *Reconciler) { r.workers = n } }
 // WithParallelWrites bounds the API writes one reconcile has under way; 32 if
 // unset.
 func WithParallelWrites(n int) Option { return func(r *Reconciler) { r.writes = n } }
+
+// WithTurn sets for how long one reconcile goes on beginning writes before others
+// have their turn; 500 ms if unset.
+func WithTurn(d time.Duration) Option { return func(r *Reconciler) { r.turn = d } }
 
 // WithExpectationTimeout sets how long the cache may take to show a write; 5
 // minutes if unset.
@@ -111,7 +116,7 @@ func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
 func New(c client.Client, live client.Reader, e *engine.Engine, recorder record.EventRecorder, opts ...Option) *Reconciler {
 	r := &Reconciler{
 		client: c, live: live, engine: e, ranker: rank.New(e), events: recorder, now: time.Now,
-		workers: 3, writes: 32, timeout: 5 * time.Minute,
+		workers: 3, writes: 32, turn: turn, timeout: 5 * time.Minute,
 		topology: facts.NewTopology(), classifier: inplace.NewClassifier(),
 		leaks: func(string, string) {}, sets: map[types.NamespacedName]*memory{},
 		rounds: explain.NewStore(),

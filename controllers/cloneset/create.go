@@ -41,7 +41,7 @@ func (r *Reconciler) create(ctx context.Context, w *world, n, current int) error
 	if w.memory.proven == last {
 		size = r.writes
 	}
-	err := slowly(r.writes, size, acts)
+	err := slowly(r.writes, size, r.inTurn(w, acts))
 	w.memory.proven = last
 	if err != nil {
 		w.memory.proven = ""

@@ -39,7 +39,7 @@ func (r *Reconciler) refresh(ctx context.Context, w *world) (changed bool, err e
 			return err
 		})
 	}
-	err = parallel(r.writes, acts)
+	err = parallel(r.writes, r.inTurn(w, acts))
 	for i, pod := range w.raw {
 		if written := byUID[string(pod.UID)]; written != nil {
 			w.raw[i], changed = written, true

@@ -239,7 +239,7 @@ func (r *Reconciler) deletePods(ctx context.Context, w *world, pods []*facts.Pod
 			acts = append(acts, func() error { return r.deletePod(ctx, w, p) })
 		}
 	}
-	return len(acts) > 0, parallel(r.writes, acts)
+	return len(acts) > 0, parallel(r.writes, r.inTurn(w, acts))
 }
 
 func (r *Reconciler) deletePod(ctx context.Context, w *world, p *facts.Pod) error {

@@ -165,6 +165,10 @@ func TestAnyLifeOfACloneSet(t *testing.T) {
 			*gate = strings.Contains(on, name)
 		}
 		s := newSim(t, server, e, fmt.Sprint("ns", scenario), gates, set)
+		if rapid.Bool().Draw(t, "short turns") {
+			s.turn = 0
+			s.start()
+		}
 		kubelet := func(t *rapid.T) {
 			for _, p := range s.all() {
 				if rapid.Bool().Draw(t, "for a pod") {

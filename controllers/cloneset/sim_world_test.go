@@ -50,6 +50,7 @@ type sim struct {
 	timer                 time.Time // zero: none
 	failures              int       // in a row
 
+	turn    time.Duration // zero: a round does as little as it can; time passes between rounds only
 	fault   func() fault
 	ended   bool
 	history []string
@@ -80,7 +81,7 @@ func newSim(t interface {
 	s := &sim{
 		t: t, truth: truth, engine: e, ns: ns, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), gates: gates,
 		last: map[string]client.Object{}, cache: map[string]client.Object{}, pristine: map[string]client.Object{},
-		queue: &simQueue{}, fault: func() fault { return none }, pods: map[types.UID]*container{}, released: map[string]bool{},
+		queue: &simQueue{}, turn: turn, fault: func() fault { return none }, pods: map[types.UID]*container{}, released: map[string]bool{},
 	}
 	rand.Seed(1) // the names of pods
 	set = set.DeepCopy()
@@ -107,7 +108,7 @@ func (s *sim) start() {
 	}
 	s.events = record.NewFakeRecorder(100_000)
 	a := api{s.truth, s}
-	s.r = New(a, live{a}, s.engine, s.events, WithGates(s.gates), WithClock(func() time.Time { return s.now }), WithParallelWrites(1))
+	s.r = New(a, live{a}, s.engine, s.events, WithGates(s.gates), WithClock(func() time.Time { return s.now }), WithParallelWrites(1), WithTurn(s.turn))
 	s.queue.dirty = true
 }
 

@@ -55,7 +55,7 @@ func (r *Reconciler) update(ctx context.Context, w *world) error {
 		p := order.byName[name]
 		acts = append(acts, func() error { return r.updatePod(ctx, w, p) })
 	}
-	return parallel(r.writes, acts)
+	return parallel(r.writes, r.inTurn(w, acts))
 }
 
 // candidate says whether a pod is not at its target and may be moved (CS-08).

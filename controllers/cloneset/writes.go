@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +24,27 @@ import (
 // OwnerKind is the kind in the owner reference of pods, claims and revisions.
 // It is the older version, which is what users see on their pods.
 func OwnerKind() schema.GroupVersionKind { return v1alpha1.GroupVersion.WithKind("CloneSet") }
+
+// turn is how long a round goes on beginning writes. What is left then is done in
+// the next round, behind the CloneSets that wait: beside a hundred others that
+// are created or updated, each gets on, and its status is never old.
+const turn = 500 * time.Millisecond
+
+// inTurn leaves out what has not begun when the turn is over, but for as many of
+// the first as may be under way at once: however slow the rest, a round gets on.
+func (r *Reconciler) inTurn(w *world, acts []func() error) []func() error {
+	out := slices.Clone(acts)
+	for i := r.writes; i < len(acts); i++ {
+		out[i] = func() error {
+			if r.now().Sub(w.now) < r.turn {
+				return acts[i]()
+			}
+			w.again.in(time.Millisecond)
+			return nil
+		}
+	}
+	return out
+}
 
 // parallel does all acts, at most limit at once, and returns their errors
 // joined: one that fails does not keep the others from being done.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -96,5 +97,28 @@ func TestParallelDoesAllWhateverFails(t *testing.T) {
 	}
 	if joined, ok := err.(interface{ Unwrap() []error }); !ok || len(joined.Unwrap()) != 10 {
 		t.Errorf("the errors are %v", err)
+	}
+}
+
+// Each write takes 200 ms here, and a turn 500.
+func TestATurnEnds(t *testing.T) {
+	now := time.Unix(0, 0)
+	for limit, want := range map[int]int{1: 3, 2: 3, 5: 5, 20: 10} {
+		r := &Reconciler{writes: limit, turn: 500 * time.Millisecond, now: func() time.Time { return now }}
+		w := &world{now: now}
+		done := 0
+		acts := make([]func() error, 10)
+		for i := range acts {
+			acts[i] = func() error { done++; now = now.Add(200 * time.Millisecond); return nil }
+		}
+		if err := parallel(1, r.inTurn(w, acts)); err != nil {
+			t.Fatal(err)
+		}
+		if done != want {
+			t.Errorf("with %d at once %d are done in a turn, want %d", limit, done, want)
+		}
+		if again := w.again.after > 0; again != (done < 10) {
+			t.Errorf("after %d of 10 another turn is wanted: %v", done, again)
+		}
 	}
 }
