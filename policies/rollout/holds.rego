@@ -18,7 +18,7 @@ user_hold := (sound | malformed) | unreadable if {
 			value != ""
 		}
 	}
-	malformed := {object.union(user_invalid_hold(pkg), {"pod": pod | pod := wish.pod; is_string(pod)}) |
+	malformed := {object.union(user_invalid_hold(pkg), {"pod": pod | pod := wish.pod; is_string(pod); pod != ""}) |
 		some [pkg, wish] in (user_wish - user_sound_wish)
 	}
 	unreadable := {user_invalid_hold(pkg) |

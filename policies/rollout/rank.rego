@@ -116,11 +116,9 @@ rank_holds := [object.union(hold, {"pod": name}) |
 	count(user_hold) > 0
 } else := []
 
-rank_held_by(hold) := {hold.pod} & rank_names
-
 rank_held_by(hold) := rank_names if {
 	hold.reason == "InvalidHold"
 	object.get(hold, "pod", "") == ""
-}
+} else := {hold.pod} & rank_names
 
 rank_names := {pod.name | some pod in input.pods}

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
+	_ "github.com/regatta-sh/regatta/test/draws"
 )
 
 const templateDefaults = `{spec: {dnsPolicy: ClusterFirst, restartPolicy: Always, schedulerName: default-scheduler, terminationGracePeriodSeconds: 30, securityContext: {},

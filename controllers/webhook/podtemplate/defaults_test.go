@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"pgregory.net/rapid"
+
+	_ "github.com/regatta-sh/regatta/test/draws"
 )
 
 func parse[T any](t testing.TB, text string) *T {

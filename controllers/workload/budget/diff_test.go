@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	_ "github.com/regatta-sh/regatta/test/draws"
 )
 
 // side makes a Side of so many pods that are available and not asked to go.

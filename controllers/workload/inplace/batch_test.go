@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	_ "github.com/regatta-sh/regatta/test/draws"
 )
 
 // barriered is a pod whose containers are named with their barrier, such as

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	_ "github.com/regatta-sh/regatta/test/draws"
 )
 
 func pod(state kruise.LifecycleStateType, marks ...string) *corev1.Pod {

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/regatta-sh/regatta/engine/decision"
+	_ "github.com/regatta-sh/regatta/test/draws"
 )
 
 func TestClamp(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	_ "github.com/regatta-sh/regatta/test/draws"
 )
 
 const (
