@@ -79,8 +79,9 @@ func add(n *int, yes bool) {
 	}
 }
 
-// unavailable counts what the walk starts from. A pod that waits for its
-// recreation has been taken already, though it is still there.
+// unavailable counts what the walk starts from. A pod that waits to be deleted has
+// been taken already, though it is still there: no other available one may follow
+// it. One that is unavailable anyway may, or each could wait for the other.
 func (w *world) unavailable() selection.Unavailable {
 	u := selection.Unavailable{}
 	for _, p := range w.pods {
@@ -91,7 +92,6 @@ func (w *world) unavailable() selection.Unavailable {
 			add(&u.AtTarget, atTarget || w.recreating(p))
 		case w.recreating(p):
 			u.Total++
-			u.AtTarget++
 		}
 	}
 	return u
