@@ -42,10 +42,10 @@ func (r *Reconciler) create(ctx context.Context, w *world, n, current int) error
 		size = r.writes
 	}
 	err := slowly(r.writes, size, r.inTurn(w, acts))
-	w.memory.proven = last
 	if err != nil {
-		w.memory.proven = ""
+		last = ""
 	}
+	w.memory.proven = last
 	return err
 }
 

@@ -122,12 +122,12 @@ func (r *round) place(name string) int {
 func (r *round) pod(p *facts.Pod, a explain.Answer) explain.Answer {
 	w := r.w
 	a.Subject = decision.Subject{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)}
-	a.From, a.To = p.Labels[revisionLabel], w.target(p).Name
+	a.From, a.To = p.Labels[revisionLabel], w.target().Name
 	i, skipped := r.skips[p.Name]
 	switch {
 	case r.moved[p.Name]:
 		a.Verdict, a.Reason, a.Message = explain.Moved, "Selected", fmt.Sprintf("Its update to %s was started in the last round.", a.To)
-	case p.State == kruise.LifecycleStatePreparingDelete, w.specified(p):
+	case w.leaves(p):
 		a.Verdict, a.Reason, a.Message = explain.Deleting, "DeleteWanted", "It is to be deleted, as soon as the budget and its hooks allow."
 	case p.State == kruise.LifecycleStatePreparingUpdate, p.State == kruise.LifecycleStateUpdated, p.State == kruise.LifecycleStatePreparingNormal:
 		a.Verdict, a.Reason = explain.Hooked, string(p.State)

@@ -98,6 +98,7 @@ func decide(ctx context.Context, r *Reconciler, w *world) {
 	in := w.planInput(d)
 	plan, rec := engine.Decide(ctx, r.engine, decision.RolloutPlan(), w.subject(), in)
 	w.records = append(w.records, rec)
+	plan.Holds = wholeFirst(plan.Holds)
 	if w.noteHolds(plan.Holds) {
 		w.skipped = skipAll(w.candidates(), plan.Holds)
 		return

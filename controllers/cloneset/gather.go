@@ -234,6 +234,11 @@ func (w *world) workload() decision.Workload {
 	}
 }
 
+// leaves says whether a pod is asked to go, or prepares to.
+func (w *world) leaves(p *facts.Pod) bool {
+	return w.specified(p) || p.State == kruise.LifecycleStatePreparingDelete
+}
+
 func (w *world) specified(p *facts.Pod) bool {
 	if _, ok := p.Labels[kruise.SpecifiedDeleteKey]; ok {
 		return true

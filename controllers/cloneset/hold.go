@@ -16,7 +16,7 @@ import (
 // noteHolds keeps the holds of a plan for the report and says whether one of
 // them holds the whole workload.
 func (w *world) noteHolds(holds []decision.Hold) (whole bool) {
-	for _, h := range wholeFirst(holds) {
+	for _, h := range holds {
 		w.holds = append(w.holds, h)
 		if len(h.Where) == 0 && h.Pod == "" {
 			whole = true
@@ -38,10 +38,9 @@ func skipAll(cands []*facts.Pod, holds []decision.Hold) []selection.Skip {
 	if len(holds) == 0 {
 		return nil
 	}
-	hold := wholeFirst(holds)[0]
 	out := make([]selection.Skip, len(cands))
 	for i, p := range cands {
-		out[i] = selection.Skip{Name: p.Name, Hold: hold}
+		out[i] = selection.Skip{Name: p.Name, Hold: holds[0]}
 	}
 	return out
 }

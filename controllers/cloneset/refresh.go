@@ -39,7 +39,7 @@ func (r *Reconciler) refresh(ctx context.Context, w *world) (changed bool, err e
 			return err
 		})
 	}
-	err = parallel(r.writes, r.inTurn(w, acts))
+	err = r.inParallel(w, acts)
 	for i, pod := range w.raw {
 		if written := byUID[string(pod.UID)]; written != nil {
 			w.raw[i], changed = written, true
@@ -83,5 +83,5 @@ func (r *Reconciler) refreshOne(w *world, p *facts.Pod) (func(context.Context) (
 // have been told to prepare its update before others took its place, and what
 // waits with its traffic drained for an update that does not come, waits for ever.
 func (w *world) atTarget(p *facts.Pod) bool {
-	return revision.Same(p.Labels[revisionLabel], w.target(p).Name) || (w.settled && !p.Facts.Updated)
+	return revision.Same(p.Labels[revisionLabel], w.target().Name) || (w.settled && !p.Facts.Updated)
 }

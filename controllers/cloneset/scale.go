@@ -18,10 +18,10 @@ import (
 // fixed: what is still needed comes back, then creation, then deletions that
 // were asked for, then scale-in. While pods are created nothing is deleted.
 func (r *Reconciler) scale(ctx context.Context, w *world) (acted bool, err error) {
-	if acted, err := r.regret(ctx, w); acted || err != nil {
+	d := w.diff(true)
+	if acted, err := r.regret(ctx, w, d); acted || err != nil {
 		return acted, err
 	}
-	d := w.diff(true)
 	plan := r.decideScale(ctx, w, d)
 	if d.Up > 0 {
 		r.tellLimit(w, plan.Create, d.Up)
@@ -65,7 +65,7 @@ func (r *Reconciler) decideScale(ctx context.Context, w *world, d budget.Diff) d
 		Down: d.Down, DownCurrent: d.DownOld, ReadyLimit: d.ReadyLimit,
 	}
 	for _, p := range w.pods {
-		planned := w.specified(p) || p.State == kruise.LifecycleStatePreparingDelete
+		planned := w.leaves(p)
 		if planned {
 			in.PlannedDeletes++
 		}
@@ -97,7 +97,7 @@ func clampScale(out decision.ScaleOutput, d budget.Diff, maxUnavailable int) dec
 // (CS-03). A pod that was made not ready for it is not brought back: its mark
 // would never be taken off. Nor is an updated one that the partition has no place
 // for, where CS-03 takes no notice: one of the current revision is made instead.
-func (r *Reconciler) regret(ctx context.Context, w *world) (bool, error) {
+func (r *Reconciler) regret(ctx context.Context, w *world, d budget.Diff) (bool, error) {
 	if l := w.set.Spec.Lifecycle; l != nil {
 		for _, hook := range []*kruise.LifecycleHook{l.PreDelete, l.InPlaceUpdate} {
 			if hook != nil && hook.MarkPodNotReady {
@@ -107,7 +107,7 @@ func (r *Reconciler) regret(ctx context.Context, w *world) (bool, error) {
 	}
 	staying, updated := 0, 0
 	for _, p := range w.pods {
-		if !w.specified(p) && p.State != kruise.LifecycleStatePreparingDelete {
+		if !w.leaves(p) {
 			staying++
 			add(&updated, p.Facts.Updated)
 		}
@@ -117,7 +117,7 @@ func (r *Reconciler) regret(ctx context.Context, w *world) (bool, error) {
 		room = need
 	}
 	if w.excludes() { // it counts again from then on, beside those that wait to be deleted
-		need = min(need, w.diff(true).Up)
+		need = min(need, d.Up)
 	}
 	acted := false
 	for _, p := range w.pods {
@@ -197,7 +197,7 @@ func (w *world) preparingDelete() (out []*facts.Pod) {
 func (w *world) chooseVictims(plan decision.ScaleOutput) []*facts.Pod {
 	var cands []*facts.Pod
 	for _, p := range w.pods {
-		if !w.specified(p) && p.State != kruise.LifecycleStatePreparingDelete {
+		if !w.leaves(p) {
 			cands = append(cands, p)
 		}
 	}
@@ -239,7 +239,7 @@ func (r *Reconciler) deletePods(ctx context.Context, w *world, pods []*facts.Pod
 			acts = append(acts, func() error { return r.deletePod(ctx, w, p) })
 		}
 	}
-	return len(acts) > 0, parallel(r.writes, r.inTurn(w, acts))
+	return len(acts) > 0, r.inParallel(w, acts)
 }
 
 func (r *Reconciler) deletePod(ctx context.Context, w *world, p *facts.Pod) error {

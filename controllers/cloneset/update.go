@@ -20,9 +20,9 @@ import (
 
 const revisionLabel = appsv1.ControllerRevisionHashLabelKey
 
-// target is the revision a pod would be moved to: back to the current one only
+// target is the revision that pods are moved to: back to the current one only
 // where the difference says so.
-func (w *world) target(*facts.Pod) *appsv1.ControllerRevision {
+func (w *world) target() *appsv1.ControllerRevision {
 	if w.backwards {
 		return w.history.Current
 	}
@@ -42,6 +42,7 @@ func (r *Reconciler) update(ctx context.Context, w *world) error {
 	w.decided(rec)
 	limits := selection.Clamp(in, plan)
 	limits.Limit = max(limits.Limit-w.countRecreating(), 0)
+	plan.Holds = wholeFirst(plan.Holds)
 	whole := w.noteHolds(plan.Holds)
 	if whole || w.onDelete() || limits.Limit == 0 {
 		w.skipped = skipAll(w.candidates(), plan.Holds)
@@ -55,14 +56,14 @@ func (r *Reconciler) update(ctx context.Context, w *world) error {
 		p := order.byName[name]
 		acts = append(acts, func() error { return r.updatePod(ctx, w, p) })
 	}
-	return parallel(r.writes, r.inTurn(w, acts))
+	return r.inParallel(w, acts)
 }
 
 // candidate says whether a pod is not at its target and may be moved (CS-08).
 // One that waits for its recreation has been taken already.
 func (w *world) candidate(p *facts.Pod) bool {
 	switch {
-	case p.Facts.Updated != w.backwards, p.State == kruise.LifecycleStatePreparingDelete, w.specified(p):
+	case p.Facts.Updated != w.backwards, w.leaves(p):
 		return false
 	}
 	return p.State == kruise.LifecycleStateUpdated || !inplace.InGrace(p.Pod)
@@ -79,7 +80,7 @@ func (w *world) candidates() (out []*facts.Pod) {
 
 // updatePod moves one pod, by the way rollout/change decided for its revision.
 func (r *Reconciler) updatePod(ctx context.Context, w *world, p *facts.Pod) error {
-	target := w.target(p)
+	target := w.target()
 	way, err := r.way(ctx, w, w.history.ByLabel(p.Labels[revisionLabel]), target)
 	if err != nil {
 		return err
@@ -146,14 +147,17 @@ func (r *Reconciler) recreate(ctx context.Context, w *world, p *facts.Pod) error
 	}
 	pod := p.Pod.DeepCopy()
 	pod.Labels[kruise.SpecifiedDeleteKey] = "true"
-	if err := r.client.Patch(ctx, pod, client.StrategicMergeFrom(p.Pod, client.MergeFromWithOptimisticLock{})); err != nil {
-		r.wrote(ctx, w, p.Pod, nil, err)
+	err := r.client.Patch(ctx, pod, client.StrategicMergeFrom(p.Pod, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
+		pod = nil
+	}
+	r.wrote(ctx, w, p.Pod, pod, err)
+	if err != nil {
 		if !conflict(err) {
 			r.warn(w.set, kruise.FailedUpdatePodReCreateReason, fmt.Sprintf("failed to mark pod %s for recreation: %v", p.Name, err))
 		}
 		return fmt.Errorf("marking pod %s for recreation: %w", p.Name, err)
 	}
-	r.wrote(ctx, w, p.Pod, pod, nil)
 	r.normal(w.set, kruise.SuccessfulUpdatePodReCreateReason, fmt.Sprintf("successfully patch pod %s specified-delete for update", p.Name))
 	return nil
 }

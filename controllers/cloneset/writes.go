@@ -46,6 +46,11 @@ func (r *Reconciler) inTurn(w *world, acts []func() error) []func() error {
 	return out
 }
 
+// inParallel does acts, as many at once as may be, until the turn is over.
+func (r *Reconciler) inParallel(w *world, acts []func() error) error {
+	return parallel(r.writes, r.inTurn(w, acts))
+}
+
 // parallel does all acts, at most limit at once, and returns their errors
 // joined: one that fails does not keep the others from being done.
 func parallel(limit int, acts []func() error) error {

@@ -4,8 +4,6 @@
 package overlay
 
 import (
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -142,8 +140,7 @@ func (o *Overlay) Apply(owner types.UID, mark Mark, pods []*corev1.Pod, deadline
 		}
 		pods[i] = e.pod
 	}
-	for _, uid := range slices.Sorted(maps.Keys(entries)) { // in the same order each time
-		e := entries[uid]
+	for uid, e := range entries {
 		if !shown[uid] {
 			if e.known != 0 && e.known < mark {
 				delete(entries, uid)
