@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/pflag"
 	_ "k8s.io/component-base/logs/json/register" // as in the program
 	"k8s.io/klog/v2"
 
@@ -38,16 +37,7 @@ func TestMain(m *testing.M) {
 }
 
 func logOneLine(args []string) error {
-	o, err := NewOptions()
-	if err != nil {
-		return err
-	}
-	fs := pflag.NewFlagSet("kruise-manager", pflag.ContinueOnError)
-	o.AddFlags(fs)
-	if err := fs.Parse(args); err != nil {
-		return err
-	}
-	if err := o.Complete(); err != nil {
+	if _, err := parsed(args); err != nil {
 		return err
 	}
 	klog.V(2).InfoS("hello", "who", "you")

@@ -21,16 +21,8 @@ import (
 
 // runManager is the program in short.
 func runManager(args []string) error {
-	o, err := NewOptions()
+	o, err := parsed(args)
 	if err != nil {
-		return err
-	}
-	fs := pflag.NewFlagSet("kruise-manager", pflag.ContinueOnError)
-	o.AddFlags(fs)
-	if err := fs.Parse(args); err != nil {
-		return err
-	}
-	if err := o.Complete(); err != nil {
 		return err
 	}
 	o.gateMemory = testMemory
@@ -39,6 +31,23 @@ func runManager(args []string) error {
 		return err
 	}
 	return Run(ctrl.SetupSignalHandler(), o, config)
+}
+
+// parsed is what the program makes of its arguments; the logs are set up then.
+func parsed(args []string) (*Options, error) {
+	o, err := NewOptions()
+	if err != nil {
+		return nil, err
+	}
+	fs := pflag.NewFlagSet("kruise-manager", pflag.ContinueOnError)
+	o.AddFlags(fs)
+	if err := fs.Parse(args); err != nil {
+		return nil, err
+	}
+	if err := o.Complete(); err != nil {
+		return nil, err
+	}
+	return o, nil
 }
 
 // process is a manager in a process of its own: metrics and logs are one for a

@@ -179,7 +179,7 @@ func quoted(name string, args []string) string {
 	parts := []string{name}
 	for _, a := range args {
 		if a == "" || strings.ContainsAny(a, " \n{}\"$?()[]|'\\*;&<>`") {
-			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+			a = install.Word(a)
 		}
 		parts = append(parts, a)
 	}

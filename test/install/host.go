@@ -70,7 +70,7 @@ export KUBECONFIG=%s WEBHOOK_PORT=%d WEBHOOK_CERT_DIR=%s WEBHOOK_HOST=localhost 
 while :; do
   %s --metrics-addr=127.0.0.1:%d --health-probe-addr=127.0.0.1:%d --decisions-addr=127.0.0.1:%d --pprof-addr=127.0.0.1:%d --v=1 %s
   sleep 1
-done`, word(h.config), h.ports["webhook"], word(certs), word(h.program), h.ports["metrics"], h.ports["health"], h.ports["decisions"], h.ports["pprof"], os.Getenv("REGATTA_MANAGER_ARGS"))
+done`, Word(h.config), h.ports["webhook"], Word(certs), Word(h.program), h.ports["metrics"], h.ports["health"], h.ports["decisions"], h.ports["pprof"], os.Getenv("REGATTA_MANAGER_ARGS"))
 	_, err := process.Start(dir, process.Spec{
 		Name: "kruise-manager", Path: "/bin/sh", Args: []string{"-c", script}, Log: filepath.Join(dir, "logs", "kruise-manager.log"),
 	})
@@ -80,8 +80,8 @@ done`, word(h.config), h.ports["webhook"], word(certs), word(h.program), h.ports
 	return os.WriteFile(filepath.Join(dir, "manager-health"), []byte(fmt.Sprintf("http://127.0.0.1:%d/readyz", h.ports["health"])), 0o600)
 }
 
-// word is text as one word of a shell.
-func word(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+// Word is text as one word of a shell.
+func Word(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // waitReady waits until the manager on this machine says it is ready.
 func waitReady(ctx context.Context, _ Installed, o Options) error {

@@ -27,7 +27,7 @@ func TestReference(t *testing.T) {
 
 func TestWordsOfAShell(t *testing.T) {
 	for _, text := range []string{"/tmp/plain", "/tmp/with a space", "it's $HOME `id`", ""} {
-		out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", "printf %s "+word(text)).Output()
+		out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", "printf %s "+Word(text)).Output()
 		if err != nil || string(out) != text {
 			t.Errorf("%q is %q for a shell: %v", text, out, err)
 		}

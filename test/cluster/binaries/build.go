@@ -16,18 +16,9 @@ import (
 // Ensure returns the path of each named program, building those that neither
 // the machine nor the cache has. What it does is told on progress.
 func Ensure(ctx context.Context, cache string, progress io.Writer, names ...string) (map[string]string, error) {
-	programs, err := Select(names...)
+	paths, missing, err := look(ctx, cache, names...)
 	if err != nil {
 		return nil, err
-	}
-	paths := map[string]string{}
-	var missing []Program
-	for _, program := range programs {
-		if path, ok := locate(ctx, cache, program); ok {
-			paths[program.Name] = path
-		} else {
-			missing = append(missing, program)
-		}
 	}
 	if len(missing) == 0 {
 		return paths, nil
@@ -59,19 +50,26 @@ func Ensure(ctx context.Context, cache string, progress io.Writer, names ...stri
 // Find returns the path of each named program if the machine or the cache has
 // all of them.
 func Find(ctx context.Context, cache string, names ...string) (map[string]string, bool) {
+	paths, missing, err := look(ctx, cache, names...)
+	return paths, err == nil && len(missing) == 0
+}
+
+// look returns the paths of the named programs that the machine or the cache
+// has, and the programs that neither has.
+func look(ctx context.Context, cache string, names ...string) (paths map[string]string, missing []Program, err error) {
 	programs, err := Select(names...)
 	if err != nil {
-		return nil, false
+		return nil, nil, err
 	}
-	paths := map[string]string{}
+	paths = map[string]string{}
 	for _, program := range programs {
-		path, ok := locate(ctx, cache, program)
-		if !ok {
-			return nil, false
+		if path, ok := locate(ctx, cache, program); ok {
+			paths[program.Name] = path
+		} else {
+			missing = append(missing, program)
 		}
-		paths[program.Name] = path
 	}
-	return paths, true
+	return paths, missing, nil
 }
 
 func locate(ctx context.Context, cache string, program Program) (string, bool) {
