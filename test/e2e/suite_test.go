@@ -4,8 +4,10 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,7 +26,24 @@ func TestE2E(t *testing.T) {
 	SetDefaultEventuallyTimeout(2 * time.Minute)
 	SetDefaultEventuallyPollingInterval(300 * time.Millisecond)
 	RunSpecs(t, "Regatta")
+	for _, text := range failures {
+		t.Log(text)
+	}
 }
+
+// failures are told once more at the very end, which is what somebody sees first.
+var failures []string
+
+var _ = ReportAfterSuite("failures", func(r Report) {
+	for _, s := range r.SpecReports {
+		if !s.Failed() {
+			continue
+		}
+		lines := strings.Split(strings.TrimSpace(s.FailureMessage()), "\n")
+		lines = append([]string{fmt.Sprintf("%s %s (seed %d)", s.LeafNodeType, s.FullText(), r.SuiteConfig.RandomSeed)}, lines[:min(len(lines), 12)]...)
+		failures = append(failures, strings.Join(lines, "\n"))
+	}
+})
 
 // world is what all specs share.
 type world struct {
