@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"encoding/json"
+	"strconv"
 	"strings"
 	"time"
 
@@ -48,5 +50,16 @@ var _ = Describe("the installation", func() {
 		Expect(u.kubectl("logs", "-n", "kruise-system", "job/kruise-finalizer")).To(ContainSubstring("there still exists some clonesets in the cluster"))
 		Expect(u.status("stay")).To(Equal(settled(1)))
 		u.kubectl("delete", "job", "-n", "kruise-system", "kruise-finalizer")
+
+		By("keeping the installation, as its README says")
+		out, err = u.try("helm", "upgrade", "kruise", "charts/kruise", "--dry-run=server")
+		Expect(err).To(HaveOccurred())
+		Expect(out).To(ContainSubstring("has no deployed releases"))
+		var history []struct{ Revision int }
+		Expect(json.Unmarshal([]byte(u.helm("history", "kruise", "--max", "1", "-o", "json")), &history)).To(Succeed())
+		u.helm("rollback", "kruise", strconv.Itoa(history[0].Revision))
+		u.helm("upgrade", "kruise", "charts/kruise", "--dry-run=server", "--reuse-values")
+		u.kubectl("rollout", "status", "-n", "kruise-system", "deployment/kruise-controller-manager", "--timeout=2m")
+		Expect(u.status("stay")).To(Equal(settled(1)))
 	}, SpecTimeout(3*time.Minute))
 })

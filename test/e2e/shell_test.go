@@ -64,6 +64,14 @@ func (u *user) kubectl(args ...string) string {
 	return strings.TrimSpace(out)
 }
 
+// helm runs helm and returns what it prints.
+func (u *user) helm(args ...string) string {
+	GinkgoHelper()
+	out, err := u.try("helm", args...)
+	Expect(err).NotTo(HaveOccurred(), "helm %s\n%s", strings.Join(args, " "), out)
+	return out
+}
+
 // refused runs kubectl with a manifest and returns why it was refused.
 func (u *user) refused(manifest string) string {
 	GinkgoHelper()

@@ -60,7 +60,7 @@ func newCommand() (*cobra.Command, error) {
 				return fmt.Errorf("finding the cluster: %w", err)
 			}
 			if err := manager.CheckUninstall(c.Context(), config); err != nil {
-				return err
+				return fmt.Errorf("%w; nothing was deleted (helm history and helm rollback bring the release back to use)", err)
 			}
 			fmt.Println("cluster is clean, ready to delete kruise")
 			return nil
