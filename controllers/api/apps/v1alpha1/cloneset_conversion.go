@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/conversion"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/api/marks"
 )
 
 // PodUpdatePolicyKey annotates a v1alpha1 CloneSet of type OnDelete whose v1beta1 form keeps a rollingUpdate block for
@@ -36,7 +37,7 @@ func (in *CloneSet) ConvertTo(hub conversion.Hub) error {
 		},
 	}
 	out.Spec.UpdateStrategy = strategyToHub(&src.Spec.UpdateStrategy, src.Annotations)
-	unset(&out.Annotations, PodUpdatePolicyKey)
+	marks.Unset(&out.Annotations, PodUpdatePolicyKey)
 	return nil
 }
 
@@ -62,9 +63,9 @@ func (in *CloneSet) ConvertFrom(hub conversion.Hub) error {
 	}
 	key := v1beta1.CloneSetScalingExcludePreparingDeleteKey
 	if src.Spec.ScaleStrategy.ExcludePreparingDelete {
-		set(&in.Labels, key, "true")
+		marks.Set(&in.Labels, key, "true")
 	} else if in.Labels[key] == "true" {
-		unset(&in.Labels, key)
+		marks.Unset(&in.Labels, key)
 	}
 	in.Spec.UpdateStrategy = strategyFromHub(&src.Spec.UpdateStrategy, &in.ObjectMeta)
 	return nil
@@ -95,7 +96,7 @@ func strategyToHub(in *CloneSetUpdateStrategy, annotations map[string]string) v1
 }
 
 func strategyFromHub(in *v1beta1.CloneSetUpdateStrategy, meta *metav1.ObjectMeta) CloneSetUpdateStrategy {
-	unset(&meta.Annotations, PodUpdatePolicyKey)
+	marks.Unset(&meta.Annotations, PodUpdatePolicyKey)
 	out := CloneSetUpdateStrategy{Type: RecreateCloneSetUpdateStrategyType}
 	if in.Type == v1beta1.OnDeleteCloneSetUpdateStrategyType {
 		out.Type = OnDeleteCloneSetUpdateStrategyType
@@ -106,7 +107,7 @@ func strategyFromHub(in *v1beta1.CloneSetUpdateStrategy, meta *metav1.ObjectMeta
 	}
 	switch {
 	case out.Type == OnDeleteCloneSetUpdateStrategyType:
-		set(&meta.Annotations, PodUpdatePolicyKey, string(rolling.PodUpdatePolicy))
+		marks.Set(&meta.Annotations, PodUpdatePolicyKey, string(rolling.PodUpdatePolicy))
 	case rolling.PodUpdatePolicy == v1beta1.InPlaceIfPossiblePodUpdatePolicyType:
 		out.Type = InPlaceIfPossibleCloneSetUpdateStrategyType
 	case rolling.PodUpdatePolicy == v1beta1.InPlaceOnlyPodUpdatePolicyType:
@@ -116,22 +117,4 @@ func strategyFromHub(in *v1beta1.CloneSetUpdateStrategy, meta *metav1.ObjectMeta
 	out.Paused, out.PriorityStrategy, out.ScatterStrategy = rolling.Paused, rolling.PriorityStrategy, rolling.ScatterStrategy
 	out.InPlaceUpdateStrategy = inPlaceFromHub(rolling.InPlaceUpdateStrategy, &meta.Annotations)
 	return out
-}
-
-func set(marks *map[string]string, key, value string) {
-	if *marks == nil {
-		*marks = map[string]string{}
-	}
-	(*marks)[key] = value
-}
-
-// unset leaves no empty map behind, so that a mark that came by conversion goes without a trace.
-func unset(marks *map[string]string, key string) {
-	if _, ok := (*marks)[key]; !ok {
-		return
-	}
-	delete(*marks, key)
-	if len(*marks) == 0 {
-		*marks = nil
-	}
 }

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/api/marks"
 )
 
 type otherHub struct{ runtime.Object }
@@ -58,13 +59,13 @@ func drawInt32(t *rapid.T, label string) *int32 {
 }
 
 func drawMarks(t *rapid.T, label string, values map[string][]string) map[string]string {
-	var marks map[string]string
+	var drawn map[string]string
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if text := rapid.SampledFrom(append(values[key], "")).Draw(t, label+" "+key); text != "" {
-			set(&marks, key, text)
+			marks.Set(&drawn, key, text)
 		}
 	}
-	return marks
+	return drawn
 }
 
 func drawSpec(t *rapid.T) CloneSetSpec {
@@ -113,7 +114,7 @@ func drawOld(t *rapid.T) *CloneSet {
 	if in.Spec.UpdateStrategy.Type == OnDeleteCloneSetUpdateStrategyType && rapid.Bool().Draw(t, "no rolling update") {
 		in.Spec.UpdateStrategy = CloneSetUpdateStrategy{Type: OnDeleteCloneSetUpdateStrategyType}
 	} else if in.Spec.UpdateStrategy.Type == OnDeleteCloneSetUpdateStrategyType {
-		set(&in.Annotations, PodUpdatePolicyKey, rapid.SampledFrom([]string{"", "ReCreate", "InPlaceOnly"}).Draw(t, "kept policy"))
+		marks.Set(&in.Annotations, PodUpdatePolicyKey, rapid.SampledFrom([]string{"", "ReCreate", "InPlaceOnly"}).Draw(t, "kept policy"))
 	}
 	return in
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/api/marks"
 )
 
 // An annotation that says nothing (no number, no percentage) is no field: it stays on the object and is ignored.
@@ -45,9 +46,9 @@ func follow[T comparable](annotations *map[string]string, key string, field *T, 
 	said := parse((*annotations)[key])
 	switch {
 	case field == nil && said != nil:
-		unset(annotations, key)
+		marks.Unset(annotations, key)
 	case field != nil && (said == nil || *said != *field):
-		set(annotations, key, format(field))
+		marks.Set(annotations, key, format(field))
 	}
 }
 
