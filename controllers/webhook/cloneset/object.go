@@ -64,15 +64,3 @@ func (o *object) paths() paths {
 	rolling := strategy.Child("rollingUpdate")
 	return paths{kind: strategy.Child("type"), policy: rolling.Child("podUpdatePolicy"), rolling: rolling}
 }
-
-// findings are what the rules found.
-type findings struct {
-	errs     field.ErrorList
-	warnings []string
-}
-
-func (f *findings) add(errs ...*field.Error) { f.errs = append(f.errs, errs...) }
-
-func (f *findings) warn(path *field.Path, format string, args ...any) {
-	f.warnings = append(f.warnings, path.String()+": "+fmt.Sprintf(format, args...))
-}

@@ -7,11 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
 // validatePreDownload is of v1beta1. It looks at what changed only: in v1alpha1 the values are annotations that nobody
 // checks, and what they say must not lock v1beta1 users out.
-func validatePreDownload(set, old *object, found *findings) {
+func validatePreDownload(set, old *object, found *rules.Findings) {
 	strategy := inPlace(set)
 	if strategy == nil || old != nil && equality.Semantic.DeepEqual(strategy, inPlace(old)) {
 		return
@@ -20,16 +21,16 @@ func validatePreDownload(set, old *object, found *findings) {
 	if value := strategy.ImagePreDownloadParallelism; value != nil {
 		at := path.Child("imagePreDownloadParallelism")
 		if value.Type == intstr.String {
-			found.add(field.Invalid(at, value.StrVal, "must be a number, not a percentage"))
+			found.Add(field.Invalid(at, value.StrVal, "must be a number, not a percentage"))
 		} else {
-			found.add(apivalidation.ValidateNonnegativeField(int64(value.IntVal), at)...)
+			found.Add(apivalidation.ValidateNonnegativeField(int64(value.IntVal), at)...)
 		}
 	}
 	if value := strategy.ImagePreDownloadTimeoutSeconds; value != nil {
-		found.add(apivalidation.ValidateNonnegativeField(int64(*value), path.Child("imagePreDownloadTimeoutSeconds"))...)
+		found.Add(apivalidation.ValidateNonnegativeField(int64(*value), path.Child("imagePreDownloadTimeoutSeconds"))...)
 	}
 	if value := strategy.ImagePreDownloadMinUpdatedReadyPods; value != nil {
-		found.add(apivalidation.ValidateNonnegativeField(int64(*value), path.Child("imagePreDownloadMinUpdatedReadyPods"))...)
+		found.Add(apivalidation.ValidateNonnegativeField(int64(*value), path.Child("imagePreDownloadMinUpdatedReadyPods"))...)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/deletion"
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
 	"github.com/regatta-sh/regatta/controllers/webhook/review"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
 // Validator finds mistakes, and guards deletes.
@@ -46,10 +47,10 @@ func (v *Validator) Handle(ctx context.Context, request admission.Request) admis
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	found := v.validate(ctx, set, old)
-	if len(found.errs) > 0 {
-		return review.Invalid(&request, found.errs).WithWarnings(found.warnings...)
+	if len(found.Errs) > 0 {
+		return review.Invalid(&request, found.Errs).WithWarnings(found.Warnings...)
 	}
-	return admission.Allowed("").WithWarnings(found.warnings...)
+	return admission.Allowed("").WithWarnings(found.Warnings...)
 }
 
 func (v *Validator) handleDelete(request *admission.Request) admission.Response {
@@ -67,13 +68,13 @@ func (v *Validator) handleDelete(request *admission.Request) admission.Response 
 }
 
 // validate applies the rules of features 2 to what the user changed.
-func (v *Validator) validate(ctx context.Context, set, old *object) *findings {
-	found := &findings{}
+func (v *Validator) validate(ctx context.Context, set, old *object) *rules.Findings {
+	found := &rules.Findings{}
 	if old != nil && set.sameSpec(old) {
 		return found
 	}
 	if old == nil {
-		validateName(set, found)
+		found.SubdomainName(set.hub)
 	} else {
 		validateUnchanged(set, old, found)
 	}
@@ -90,7 +91,7 @@ func (v *Validator) validate(ctx context.Context, set, old *object) *findings {
 }
 
 // validateTemplate looks at templates only if they, or the claims they mount, are new.
-func (v *Validator) validateTemplate(ctx context.Context, set, old *object, found *findings) {
+func (v *Validator) validateTemplate(ctx context.Context, set, old *object, found *rules.Findings) {
 	spec := &set.hub.Spec
 	if old != nil && equality.Semantic.DeepEqual(spec.Template, old.hub.Spec.Template) &&
 		equality.Semantic.DeepEqual(spec.VolumeClaimTemplates, old.hub.Spec.VolumeClaimTemplates) {
@@ -99,26 +100,26 @@ func (v *Validator) validateTemplate(ctx context.Context, set, old *object, foun
 	path := field.NewPath("spec", "template")
 	template, claims := spec.Template.DeepCopy(), podtemplate.ClaimNames(spec.VolumeClaimTemplates)
 	v.Templates.Apply(template)
-	before := len(found.errs)
-	found.add(podtemplate.Validate(template, claims, path)...)
-	validateRunsForever(template, path.Child("spec"), found)
+	before := len(found.Errs)
+	found.Add(podtemplate.Validate(template, claims, path)...)
+	found.RunsForever(&template.Spec, path.Child("spec"), "cloneset")
 	warnOfUnknown(set, found)
-	if v.Checker != nil && len(found.errs) == before {
+	if v.Checker != nil && len(found.Errs) == before {
 		errs, warnings := v.Checker.Check(ctx, set.hub.Namespace, template, claims, path)
-		found.add(errs...)
-		found.warnings = append(found.warnings, warnings...)
+		found.Add(errs...)
+		found.Warnings = append(found.Warnings, warnings...)
 	}
 }
 
 // warnOfUnknown tells of misspelt fields in templates. The CRD has no schema for them, so nobody else does.
-func warnOfUnknown(set *object, found *findings) {
+func warnOfUnknown(set *object, found *rules.Findings) {
 	strict, err := kjson.UnmarshalStrict(set.raw, &v1beta1.CloneSet{})
 	if err != nil {
 		return // decoding has told that
 	}
 	for _, problem := range strict {
 		if text := problem.Error(); strings.Contains(text, `"spec.template.`) || strings.Contains(text, `"spec.volumeClaimTemplates[`) {
-			found.warnings = append(found.warnings, text)
+			found.Warnings = append(found.Warnings, text)
 		}
 	}
 }

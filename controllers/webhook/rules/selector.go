@@ -1,0 +1,43 @@
+package rules
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Selector wants a selector that can be used. It answers whether it can.
+func (f *Findings) Selector(selector *metav1.LabelSelector, path *field.Path) bool {
+	errs := metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)
+	f.Add(errs...)
+	return len(errs) == 0
+}
+
+// SomeSelector wants a selector that is there and selects not everything. The message is for one that does.
+func (f *Findings) SomeSelector(selector *metav1.LabelSelector, path *field.Path, message string) bool {
+	if selector == nil {
+		f.Add(field.Required(path, ""))
+		return false
+	}
+	ok := f.Selector(selector, path)
+	if isEmpty(selector) {
+		f.Add(field.Invalid(path, metav1.FormatLabelSelector(selector), message))
+		return false
+	}
+	return ok
+}
+
+// Selects wants a selector that selects the pods of a template.
+func (f *Findings) Selects(selector *metav1.LabelSelector, path *field.Path, template labels.Set, templatePath *field.Path) {
+	s, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		f.Add(field.Invalid(path, metav1.FormatLabelSelector(selector), err.Error()))
+	} else if !s.Matches(template) {
+		f.Add(field.Invalid(templatePath.Child("metadata", "labels"), template.String(), "`selector` does not match template `labels`"))
+	}
+}
+
+func isEmpty(selector *metav1.LabelSelector) bool {
+	return len(selector.MatchLabels)+len(selector.MatchExpressions) == 0
+}
