@@ -1,0 +1,78 @@
+package admit
+
+import (
+	"context"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/regatta-sh/regatta/controllers/webhook/review"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+)
+
+// Defaulter is the mutating webhook of the kind; nil if it has no defaults.
+func (k *Kind[H]) Defaulter() admission.Handler {
+	if k.Default == nil {
+		return nil
+	}
+	return admission.HandlerFunc(func(_ context.Context, request admission.Request) admission.Response {
+		if !writes(&request) {
+			return admission.Allowed("")
+		}
+		o, old, _, err := k.read(&request)
+		if err != nil {
+			return admission.Errored(http.StatusBadRequest, err)
+		}
+		before := o.hub.DeepCopyObject().(H)
+		k.Default(o.hub, old)
+		if equality.Semantic.DeepEqual(before, o.hub) {
+			return admission.Allowed("")
+		}
+		was, err := k.typed(o, before)
+		if err != nil {
+			return admission.Errored(http.StatusInternalServerError, err)
+		}
+		is, err := k.typed(o, o.hub)
+		if err != nil {
+			return admission.Errored(http.StatusInternalServerError, err)
+		}
+		return review.Patched(o.raw, was, is)
+	})
+}
+
+// Validator is the validating webhook of the kind.
+func (k *Kind[H]) Validator() admission.Handler {
+	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
+		if !writes(&request) {
+			return admission.Allowed("")
+		}
+		o, old, updated, err := k.read(&request)
+		if err != nil {
+			return admission.Errored(http.StatusBadRequest, err)
+		}
+		if updated && k.Same(o.hub, old) {
+			return admission.Allowed("")
+		}
+		found := &rules.Findings{}
+		k.Validate(ctx, o.hub, old, found)
+		if o.older {
+			for _, e := range found.Errs {
+				e.Field = k.place(e.Field)
+			}
+		}
+		if len(found.Errs) > 0 {
+			return review.Invalid(&request, found.Errs).WithWarnings(found.Warnings...)
+		}
+		return admission.Allowed("").WithWarnings(found.Warnings...)
+	})
+}
+
+// Webhooks are the two of a kind, whatever its type.
+type Webhooks interface {
+	Defaulter() admission.Handler
+	Validator() admission.Handler
+}
+
+var _ Webhooks = &Kind[client.Object]{}
