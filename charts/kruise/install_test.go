@@ -80,15 +80,29 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	}
 	run("upgrade", "kruise", ".", "--force", "--set", `featureGates=ImagePullJobGate=true\,EnableExternalCerts=true,crds.managed=true,webhookConfiguration.url=https://localhost:9443`)
 
+	run("upgrade", "kruise", ".", "--reset-values")
+
+	// CRDs outlive a release, and the next one takes them over.
 	run("uninstall", "kruise", "--no-hooks")
+	if err := api.Get(t.Context(), client.ObjectKey{Name: cloneSets}, &apiextensionsv1.CustomResourceDefinition{}); err != nil {
+		t.Errorf("the CRD went with the release: %v", err)
+	}
+	// Nothing here ends the namespace of the first.
+	run("install", "kruise", ".", "--set", "crds.keep=false,installation.namespace=kruise-next")
+	run("uninstall", "kruise", "--no-hooks")
+	awaitGone(t, api, &apiextensionsv1.CustomResourceDefinition{}, cloneSets)
+}
+
+func awaitGone(t *testing.T, api client.Client, object client.Object, name string) {
+	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
 	for {
-		err := api.Get(t.Context(), client.ObjectKey{Name: cloneSets}, &apiextensionsv1.CustomResourceDefinition{})
+		err := api.Get(t.Context(), client.ObjectKey{Name: name}, object)
 		if apierrors.IsNotFound(err) {
-			break
+			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the CRD is still there: %v", err)
+			t.Fatalf("%s is still there: %v", name, err)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}

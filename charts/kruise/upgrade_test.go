@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,8 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/yaml"
 
+	"github.com/regatta-sh/regatta/controllers/manager"
+	"github.com/regatta-sh/regatta/controllers/webhook/convert"
 	"github.com/regatta-sh/regatta/controllers/webhook/server"
 )
+
+// keep annotates what Helm leaves behind.
+const keep = "helm.sh/resource-policy"
 
 // The CRDs are those that controller-gen wrote, with a conversion where there is
 // something to convert, and nothing else.
@@ -24,6 +30,14 @@ func TestCRDs(t *testing.T) {
 	paths, err := filepath.Glob("files/crds/*.yaml")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no CRDs: %v", err)
+	}
+	scheme, err := manager.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var converting []string
+	for _, resource := range convert.Resources(scheme) {
+		converting = append(converting, resource.String())
 	}
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
@@ -35,8 +49,8 @@ func TestCRDs(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := crd(t, r, want.Name)
-		if converts := len(want.Spec.Versions) > 1; converts != (got.Spec.Conversion != nil) {
-			t.Errorf("%s has %d versions, and conversion %v", want.Name, len(want.Spec.Versions), got.Spec.Conversion)
+		if converts := slices.Contains(converting, want.Name); converts != (got.Spec.Conversion != nil) {
+			t.Errorf("that %s converts is %t, and the chart has conversion %v", want.Name, converts, got.Spec.Conversion)
 		} else if converts {
 			service := got.Spec.Conversion.Webhook.ClientConfig.Service
 			if *service.Path != server.ConvertPath || service.Name != "kruise-webhook-service" || service.Namespace != "kruise-system" || *service.Port != 443 {
@@ -46,6 +60,10 @@ func TestCRDs(t *testing.T) {
 				t.Errorf("%s is converted in %v", want.Name, versions)
 			}
 		}
+		if got.Annotations[keep] != "keep" {
+			t.Errorf("%s goes with the release: %v", want.Name, got.Annotations)
+		}
+		delete(got.Annotations, keep)
 		got.Spec.Conversion, got.Labels = nil, nil
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s is not what was generated:\n%s", want.Name, diff)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -22,6 +23,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain/serve"
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/policybundle"
+	"github.com/regatta-sh/regatta/controllers/webhook/convert"
 	"github.com/regatta-sh/regatta/controllers/webhook/server"
 	"github.com/regatta-sh/regatta/engine"
 )
@@ -43,7 +45,7 @@ func (p parts) add(ctx context.Context) error {
 	certificates, err := certs.Setup(p.mgr, certs.Config{
 		Secret: types.NamespacedName{Namespace: p.webhooks.namespace, Name: p.webhooks.secret},
 		Dir:    p.webhooks.certDir, Service: p.webhooks.service, Host: p.webhooks.host,
-		CRDs: []string{"clonesets." + v1beta1.GroupName}, RenewBefore: p.webhooks.renewBefore,
+		CRDs: converting(p.mgr.GetScheme()), RenewBefore: p.webhooks.renewBefore,
 		External: p.Gates.Enabled(features.EnableExternalCerts),
 	}, p.mgr.GetAPIReader())
 	if err != nil {
@@ -63,6 +65,15 @@ func (p parts) add(ctx context.Context) error {
 		return err
 	}
 	return p.mgr.Add(l)
+}
+
+// converting are the names of the CRDs that call us to be converted.
+func converting(scheme *runtime.Scheme) []string {
+	var out []string
+	for _, r := range convert.Resources(scheme) {
+		out = append(out, r.String())
+	}
+	return out
 }
 
 // explainTo serves the reasons of decisions, on every replica.

@@ -80,12 +80,54 @@ clientConfig:
   {{- include "kruise.clientConfig" . | nindent 2 }}
 {{- end }}
 
+{{- /* A webhook that is asked about writes of one kind. */ -}}
+{{- define "kruise.writes" -}}
+{{- $names := .crd.spec.names }}
+{{- $path := printf "/%s-%s-%s" .verb (.crd.spec.group | replace "." "-") $names.singular }}
+- name: {{ substr 0 1 .verb }}{{ $names.singular }}.kb.io
+  {{- include "kruise.webhook" (dict "root" .root "path" $path) | nindent 2 }}
+  failurePolicy: Fail
+  rules:
+    - apiGroups: [{{ .crd.spec.group }}]
+      apiVersions:
+        {{- range .crd.spec.versions }}
+        - {{ .name }}
+        {{- end }}
+      operations: [CREATE, UPDATE]
+      resources: [{{ $names.plural }}]
+      scope: {{ .crd.spec.scope }}
+  matchConditions:
+    - name: not-being-deleted
+      expression: "!has(object.metadata.deletionTimestamp)"
+{{- end }}
+
+{{- /* "true" if a CRD has versions that look different. Those that look the
+       same are converted by the API server alone. */ -}}
+{{- define "kruise.converts" -}}
+{{- $shapes := dict }}
+{{- range .spec.versions }}
+{{- $_ := set $shapes (toJson (pick .schema.openAPIV3Schema.properties "spec" "status")) true }}
+{{- end }}
+{{- if gt (len $shapes) 1 }}true{{ end }}
+{{- end }}
+
 {{- /* The names of the CRDs that convert, as a YAML list. */ -}}
 {{- define "kruise.convertingCRDs" -}}
 {{- range $path, $_ := .Files.Glob "files/crds/*.yaml" }}
 {{- $crd := $.Files.Get $path | fromYaml }}
-{{- if gt (len $crd.spec.versions) 1 }}
+{{- if include "kruise.converts" $crd }}
 - {{ $crd.metadata.name }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* The resources of a group that are not left out, as a YAML list; with a
+       suffix such as /status, and of one scope if there is one. */ -}}
+{{- define "kruise.resources" -}}
+{{- range $path, $_ := .root.Files.Glob (printf "files/crds/%s_*.yaml" .group) }}
+{{- $crd := $.root.Files.Get $path | fromYaml }}
+{{- if and (not (has $crd.spec.names.plural ($.without | default list))) (or (not $.scope) (eq $.scope $crd.spec.scope)) }}
+- {{ $crd.spec.names.plural }}{{ $.suffix | default "" }}
 {{- end }}
 {{- end }}
 {{- end }}
