@@ -3,21 +3,26 @@ package convert
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 type fields = map[string]json.RawMessage
 
-// take parts an object from the opaque fields of its spec.
+// take parts an object from the opaque fields of its spec. A field is a path such as template.jobTemplate.
 func take(raw []byte, opaque []string) (rest []byte, kept fields, err error) {
 	object, spec, err := specOf(raw)
 	if err != nil || spec == nil || len(opaque) == 0 {
 		return raw, nil, err
 	}
 	kept = fields{}
-	for _, name := range opaque {
-		if value, ok := spec[name]; ok {
-			kept[name] = value
-			delete(spec, name)
+	for _, path := range opaque {
+		if err := at(spec, path, func(parent fields, name string) {
+			if value, ok := parent[name]; ok {
+				kept[path] = value
+				delete(parent, name)
+			}
+		}); err != nil {
+			return nil, nil, err
 		}
 	}
 	rest, err = withSpec(object, spec)
@@ -30,14 +35,46 @@ func put(raw []byte, kept fields, opaque []string) ([]byte, error) {
 	if err != nil || spec == nil || len(opaque) == 0 {
 		return raw, err
 	}
-	for _, name := range opaque {
-		if value, ok := kept[name]; ok {
-			spec[name] = value
-		} else {
-			delete(spec, name)
+	for _, path := range opaque {
+		if err := at(spec, path, func(parent fields, name string) {
+			if value, ok := kept[path]; ok {
+				parent[name] = value
+			} else {
+				delete(parent, name)
+			}
+		}); err != nil {
+			return nil, err
 		}
 	}
 	return withSpec(object, spec)
+}
+
+// at changes a field by the path to it. Where there is no object to have it, there is nothing to change.
+func at(object fields, path string, change func(parent fields, name string)) error {
+	name, below, deep := strings.Cut(path, ".")
+	if !deep {
+		change(object, name)
+		return nil
+	}
+	if len(object[name]) == 0 {
+		return nil
+	}
+	var child fields
+	if err := json.Unmarshal(object[name], &child); err != nil {
+		return fmt.Errorf("reading %s: %w", name, err)
+	}
+	if child == nil {
+		return nil
+	}
+	if err := at(child, below, change); err != nil {
+		return err
+	}
+	encoded, err := json.Marshal(child)
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	object[name] = encoded
+	return nil
 }
 
 func specOf(raw []byte) (object, spec fields, err error) {
