@@ -15,6 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/certs"
+	"github.com/regatta-sh/regatta/controllers/unserved"
 )
 
 // late adds the webhooks once there are certificates, and the controllers once
@@ -63,6 +64,9 @@ func (l *late) Start(ctx context.Context) error {
 	if err := l.p.controllersTo(l.p.mgr); err != nil {
 		return err
 	}
+	if err := l.unserved(); err != nil {
+		return err
+	}
 	if !installed { // a controller whose CRD is missing is left out (PL-04)
 		l.await(ctx, policies, "only the built-in policies decide")
 		if err := l.bundles(ctx); err != nil {
@@ -103,6 +107,23 @@ func (l *late) await(ctx context.Context, kind schema.GroupVersionKind, until st
 		told = true
 		return false, nil
 	})
+}
+
+// unserved follows the kinds that have no controller yet. One whose CRD is missing
+// is left out: there is nobody to tell.
+func (l *late) unserved() error {
+	mgr := l.p.mgr
+	for _, kind := range unserved.Kinds(mgr.GetScheme(), "CloneSet", "ClusterPolicyBundle") {
+		if !l.installed(kind) {
+			klog.V(2).InfoS("A CRD is not installed", "kind", kind.Kind)
+			continue
+		}
+		r := &unserved.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Kind: kind, Now: time.Now}
+		if err := r.SetupWithManager(mgr); err != nil {
+			return fmt.Errorf("following %s: %w", kind.Kind, err)
+		}
+	}
+	return nil
 }
 
 // bundles loads all policy bundles, and follows them from then on. What keeps

@@ -1,0 +1,102 @@
+// Package unserved tells users of kinds that are stored and checked, but that no
+// controller acts on yet, so: by the condition Stalled, which kubectl wait and the
+// health checks of GitOps tools know.
+//
+// A kind leaves the list when its controller lands, which then removes the
+// condition.
+package unserved
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=advancedcronjobs;broadcastjobs;containerrecreaterequests;daemonsets;ephemeraljobs;imagelistpulljobs;imagepulljobs;nodeimages;nodepodprobes;persistentpodstates;podprobemarkers;resourcedistributions;sidecarsets;statefulsets;uniteddeployments;workloadspreads,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=advancedcronjobs/status;broadcastjobs/status;containerrecreaterequests/status;daemonsets/status;ephemeraljobs/status;imagelistpulljobs/status;imagepulljobs/status;nodeimages/status;nodepodprobes/status;persistentpodstates/status;podprobemarkers/status;resourcedistributions/status;sidecarsets/status;statefulsets/status;uniteddeployments/status;workloadspreads/status,verbs=get;patch
+// +kubebuilder:rbac:groups=policy.kruise.io,resources=podunavailablebudgets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=policy.kruise.io,resources=podunavailablebudgets/status,verbs=get;patch
+
+// Reconciler writes the condition to objects of one kind.
+type Reconciler struct {
+	Client client.Client
+	// Live reads objects whole; the cache has only their metadata.
+	Live client.Reader
+	Kind schema.GroupVersionKind
+	Now  func() time.Time
+}
+
+// SetupWithManager starts the Reconciler with a manager.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(r.Kind)
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("unserved-"+r.Kind.GroupKind().String()).
+		For(object, builder.OnlyMetadata, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Complete(r)
+}
+
+// Reconcile writes the condition to one object that does not have it.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(r.Kind)
+	if err := r.Live.Get(ctx, req.NamespacedName, object); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if object.GetDeletionTimestamp() != nil || stalled(object) {
+		return reconcile.Result{}, nil
+	}
+	status, err := statusOf(r.Client.Scheme(), object, r.Now())
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	changed := object.DeepCopy()
+	changed.Object["status"] = status
+	patch := client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, changed, patch); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(fmt.Errorf("writing that nothing acts on %s %s: %w", r.Kind.Kind, req, err))
+	}
+	return reconcile.Result{}, nil
+}
+
+// statusOf is the status of an object with the condition. What the schema wants in
+// every status is there, as zeros, if the object had none.
+func statusOf(scheme *runtime.Scheme, object *unstructured.Unstructured, now time.Time) (map[string]any, error) {
+	typed, err := scheme.New(object.GroupVersionKind())
+	if err != nil {
+		return nil, fmt.Errorf("reading the status: %w", err)
+	}
+	convert := runtime.DefaultUnstructuredConverter
+	if err := convert.FromUnstructured(object.Object, typed); err != nil {
+		return nil, fmt.Errorf("reading the status: %w", err)
+	}
+	whole, err := convert.ToUnstructured(typed)
+	if err != nil {
+		return nil, fmt.Errorf("writing the status: %w", err)
+	}
+	status, ok := whole["status"].(map[string]any)
+	if !ok {
+		status = map[string]any{}
+	}
+	for name, value := range status {
+		if value == nil { // a list or a map that is not there
+			delete(status, name)
+		}
+	}
+	if object.GetKind() == "ContainerRecreateRequest" && status["phase"] == "" {
+		status["phase"] = "Pending" // the schema takes no empty one
+	}
+	conditions, _ := status["conditions"].([]any)
+	status["conditions"] = append(conditions, condition(object, now))
+	return status, nil
+}
