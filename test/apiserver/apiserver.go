@@ -8,9 +8,14 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
+	appsv1alpha1 "github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	appsv1beta1 "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/webhook/convert"
 	"github.com/regatta-sh/regatta/test/cluster/binaries"
 	"github.com/regatta-sh/regatta/test/install"
 )
@@ -46,8 +51,8 @@ func Start(t testing.TB) *envtest.Environment {
 	return env
 }
 
-// CRDs are those of the chart. They convert at a URL, as the chart has it for a
-// manager outside of the cluster; none if it is empty.
+// CRDs are those of the chart. Those whose versions differ convert at a URL, as the
+// chart has it for a manager outside of the cluster; none if it is empty.
 func CRDs(t testing.TB, url string) []*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	root, err := install.Root()
@@ -57,6 +62,16 @@ func CRDs(t testing.TB, url string) []*apiextensionsv1.CustomResourceDefinition 
 	paths, err := filepath.Glob(filepath.Join(root, "charts", "kruise", "files", "crds", "*.yaml"))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("finding the CRDs of the chart: %v", err)
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{appsv1alpha1.AddToScheme, appsv1beta1.AddToScheme, policyv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	converting := map[string]bool{}
+	for _, resource := range convert.Resources(scheme) {
+		converting[resource.String()] = true
 	}
 	var out []*apiextensionsv1.CustomResourceDefinition
 	for _, path := range paths {
@@ -68,7 +83,7 @@ func CRDs(t testing.TB, url string) []*apiextensionsv1.CustomResourceDefinition 
 		if err := yaml.UnmarshalStrict(text, crd); err != nil {
 			t.Fatalf("reading %s: %v", path, err)
 		}
-		if url != "" && len(crd.Spec.Versions) > 1 {
+		if url != "" && converting[crd.Name] {
 			crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
 				Strategy: apiextensionsv1.WebhookConverter,
 				Webhook: &apiextensionsv1.WebhookConversion{

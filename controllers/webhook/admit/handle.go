@@ -23,7 +23,7 @@ func (k *Kind[H]) Defaulter() admission.Handler {
 		}
 		o, old, _, err := k.read(&request)
 		if err != nil {
-			return admission.Errored(http.StatusBadRequest, err)
+			return admission.Allowed("") // the schema, or the validating webhook, says what is wrong
 		}
 		before := o.hub.DeepCopyObject().(H)
 		k.Default(o.hub, old)
@@ -50,7 +50,7 @@ func (k *Kind[H]) Validator() admission.Handler {
 		}
 		o, old, updated, err := k.read(&request)
 		if err != nil {
-			return admission.Errored(http.StatusBadRequest, err)
+			return review.Unreadable(&request, err)
 		}
 		if updated && k.Same(o.hub, old) {
 			return admission.Allowed("")

@@ -2,7 +2,6 @@ package cloneset
 
 import (
 	"context"
-	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -33,7 +32,7 @@ func (d *Defaulter) Handle(_ context.Context, request admission.Request) admissi
 	}
 	set, old, err := decodeBoth(&request)
 	if err != nil {
-		return admission.Errored(http.StatusBadRequest, err)
+		return admission.Allowed("") // the schema, or the validating webhook, says what is wrong
 	}
 	if set.alpha != nil {
 		before := set.alpha.DeepCopy()

@@ -3,6 +3,7 @@ package cloneset
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,16 +39,23 @@ func TestRequestsThatCannotBeReadAreBad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, handler := range []admission.Handler{&Defaulter{}, &Validator{Deletion: guard}} {
-		for _, r := range []admission.Request{
-			request("v1", admissionv1.Create, typed(t, beta), nil),
-			request(beta, admissionv1.Create, []byte(`{"spec":{"replicas":"x"}}`), nil),
-			request(alpha, admissionv1.Create, []byte(`{"spec":{"template":{"spec":{"containers":"x"}}}}`), nil),
-			request(beta, admissionv1.Update, typed(t, beta), []byte(`x`)),
-		} {
-			if got := handler.Handle(t.Context(), r); got.Allowed || got.Result.Code != 400 {
-				t.Errorf("%T: got %v", handler, got.Result)
-			}
+	for _, tc := range []struct {
+		request admission.Request
+		code    int32
+		want    string
+	}{
+		{request("v1", admissionv1.Create, typed(t, beta), nil), 400, `version "v1"`},
+		{request(beta, admissionv1.Create, []byte(`{"spec":{"replicas":"x"}}`), nil), 422, "spec.replicas: Invalid value: must be a number, not a string"},
+		{request(alpha, admissionv1.Create, []byte(`{"spec":{"template":{"spec":{"containers":"x"}}}}`), nil), 422, "spec.template.spec.containers: Invalid value: must be a list, not a string"},
+		{request(beta, admissionv1.Update, typed(t, beta), []byte(`x`)), 400, "invalid character"},
+	} {
+		got := (&Validator{Deletion: guard}).Handle(t.Context(), tc.request)
+		if got.Allowed || got.Result.Code != tc.code || !strings.Contains(got.Result.Message, tc.want) {
+			t.Errorf("got %v, want %d %s", got.Result, tc.code, tc.want)
+		}
+		// The schema is asked after the defaults, and says it better.
+		if got := (&Defaulter{}).Handle(t.Context(), tc.request); !got.Allowed || len(got.Patches) > 0 {
+			t.Errorf("got %v", got.Result)
 		}
 	}
 	if got := (&Validator{Deletion: guard}).Handle(t.Context(), request(beta, admissionv1.Delete, nil, []byte(`x`))); got.Allowed || got.Result.Code != 400 {

@@ -44,7 +44,7 @@ func (v *Validator) Handle(ctx context.Context, request admission.Request) admis
 	}
 	set, old, err := decodeBoth(&request)
 	if err != nil {
-		return admission.Errored(http.StatusBadRequest, err)
+		return review.Unreadable(&request, err)
 	}
 	found := v.validate(ctx, set, old)
 	if len(found.Errs) > 0 {

@@ -3,8 +3,10 @@ package review
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -56,4 +58,31 @@ func patchTo(raw []byte, object any) ([]jsonpatch.Operation, error) {
 		return nil, fmt.Errorf("comparing with %T: %w", object, err)
 	}
 	return patch, nil
+}
+
+// Unreadable refuses an object of another form than its kind has, by the field that has it if that is known.
+func Unreadable(request *admission.Request, err error) admission.Response {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) && wrong.Field != "" {
+		path := field.NewPath(wrong.Field)
+		return Invalid(request, field.ErrorList{field.TypeInvalid(path, field.OmitValueType{}, fmt.Sprintf("must be %s, not a %s", wanted(wrong.Type), wrong.Value))})
+	}
+	return admission.Errored(http.StatusBadRequest, err)
+}
+
+// wanted is a type in the words of JSON.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a string"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Map, reflect.Struct:
+		return "an object"
+	case reflect.Pointer:
+		return wanted(t.Elem())
+	}
+	return "a number"
 }
