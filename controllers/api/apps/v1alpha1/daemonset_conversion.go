@@ -19,8 +19,8 @@ type olderDaemonSet struct {
 	MaxSurge          *intstr.IntOrString       `json:"maxSurge,omitempty"`
 }
 
-// newerDaemonSet is Surging if that stands in the hub itself, where it is an unknown word: it is not to be translated on
-// its way back.
+// newerDaemonSet is Surging if that stands in the hub itself, where it is an unknown word: it is not to be translated
+// on its way back.
 type newerDaemonSet struct {
 	RollingUpdateType v1beta1.RollingUpdateType `json:"rollingUpdateType,omitempty"`
 }
@@ -107,10 +107,11 @@ func (in *DaemonSet) ConvertFrom(hub conversion.Hub) error {
 // maxUnavailable said.
 func (o *olderDaemonSet) surging(rolling v1beta1.RollingUpdateDaemonSet) v1beta1.RollingUpdateDaemonSet {
 	rolling.Type = v1beta1.StandardRollingUpdateType
-	rolling.MaxUnavailable = ptr.To(intstr.FromInt32(0))
+	none := intstr.FromInt32(0)
+	rolling.MaxUnavailable = &none
 	rolling.MaxSurge = ptr.To(intstr.FromInt32(1))
-	if surge := ptr.Deref(o.MaxSurge, intstr.FromInt32(0)); surge != intstr.FromInt32(0) && surge != intstr.FromString("0%") {
-		rolling.MaxSurge = ptr.To(surge)
+	if surge := ptr.Deref(o.MaxSurge, none); surge != none && surge != intstr.FromString("0%") {
+		rolling.MaxSurge = &surge
 	}
 	return rolling
 }
