@@ -30,7 +30,13 @@ func Resource(resource string) schema.GroupResource {
 
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
+		&AdvancedCronJob{}, &AdvancedCronJobList{},
+		&BroadcastJob{}, &BroadcastJobList{},
 		&CloneSet{}, &CloneSetList{},
+		&DaemonSet{}, &DaemonSetList{},
+		&ImageListPullJob{}, &ImageListPullJobList{},
+		&ImagePullJob{}, &ImagePullJobList{},
+		&StatefulSet{}, &StatefulSetList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

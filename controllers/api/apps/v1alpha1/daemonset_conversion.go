@@ -1,0 +1,117 @@
+package v1alpha1
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/conversion"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/api/marks"
+)
+
+// olderDaemonSet is what a v1alpha1 client wrote where v1beta1 has no Surging.
+type olderDaemonSet struct {
+	RollingUpdateType v1beta1.RollingUpdateType `json:"rollingUpdateType,omitempty"`
+	MaxUnavailable    *intstr.IntOrString       `json:"maxUnavailable,omitempty"`
+	MaxSurge          *intstr.IntOrString       `json:"maxSurge,omitempty"`
+}
+
+// newerDaemonSet is Surging if that stands in the hub itself, where it is an unknown word: it is not to be translated
+// on its way back.
+type newerDaemonSet struct {
+	RollingUpdateType v1beta1.RollingUpdateType `json:"rollingUpdateType,omitempty"`
+}
+
+// ConvertTo fills the hub. The annotation of the progressive creation becomes a field, and is gone from the hub.
+func (in *DaemonSet) ConvertTo(hub conversion.Hub) error {
+	out, ok := hub.(*v1beta1.DaemonSet)
+	if !ok {
+		return fmt.Errorf("converting to %T: a DaemonSet is stored as %s", hub, v1beta1.GroupVersion)
+	}
+	src := in.DeepCopy()
+	out.ObjectMeta = src.ObjectMeta
+	out.Spec = v1beta1.DaemonSetSpec{
+		Selector: src.Spec.Selector, Template: src.Spec.Template, UpdateStrategy: src.Spec.UpdateStrategy,
+		MinReadySeconds: src.Spec.MinReadySeconds, BurstReplicas: src.Spec.BurstReplicas,
+		RevisionHistoryLimit: src.Spec.RevisionHistoryLimit, Lifecycle: src.Spec.Lifecycle,
+	}
+	if out.Annotations[v1beta1.ProgressiveCreatePodKey] == "true" {
+		out.Spec.ScaleStrategy.PartitionedScaling = true
+		marks.Unset(&out.Annotations, v1beta1.ProgressiveCreatePodKey)
+	}
+	out.Status = v1beta1.DaemonSetStatus{
+		ObservedGeneration: src.Status.ObservedGeneration, DesiredNumberScheduled: src.Status.DesiredNumberScheduled,
+		CurrentNumberScheduled: src.Status.CurrentNumberScheduled, NumberMisscheduled: src.Status.NumberMisscheduled,
+		NumberReady: src.Status.NumberReady, UpdatedNumberScheduled: src.Status.UpdatedNumberScheduled,
+		NumberAvailable: src.Status.NumberAvailable, NumberUnavailable: src.Status.NumberUnavailable,
+		UpdateRevision: src.Status.DaemonSetHash, CollisionCount: src.Status.CollisionCount,
+		Conditions: src.Status.Conditions,
+	}
+
+	var newer newerDaemonSet
+	literal := marks.Take(&out.Annotations, marks.NewerKey, &newer) && newer.RollingUpdateType == SurgingRollingUpdateType
+	var older olderDaemonSet
+	rolling := out.Spec.UpdateStrategy.RollingUpdate
+	if rolling != nil && rolling.Type == SurgingRollingUpdateType && !literal {
+		older = olderDaemonSet{rolling.Type, rolling.MaxUnavailable, rolling.MaxSurge}
+		*rolling = older.surging(*rolling)
+	}
+	return marks.Keep(&out.Annotations, marks.OlderKey, older)
+}
+
+// ConvertFrom reads the hub.
+func (in *DaemonSet) ConvertFrom(hub conversion.Hub) error {
+	from, ok := hub.(*v1beta1.DaemonSet)
+	if !ok {
+		return fmt.Errorf("converting from %T: a DaemonSet is stored as %s", hub, v1beta1.GroupVersion)
+	}
+	src := from.DeepCopy()
+	in.ObjectMeta = src.ObjectMeta
+	in.Spec = DaemonSetSpec{
+		Selector: src.Spec.Selector, Template: src.Spec.Template, UpdateStrategy: src.Spec.UpdateStrategy,
+		MinReadySeconds: src.Spec.MinReadySeconds, BurstReplicas: src.Spec.BurstReplicas,
+		RevisionHistoryLimit: src.Spec.RevisionHistoryLimit, Lifecycle: src.Spec.Lifecycle,
+	}
+	if src.Spec.ScaleStrategy.PartitionedScaling {
+		marks.Set(&in.Annotations, v1beta1.ProgressiveCreatePodKey, "true")
+	} else if in.Annotations[v1beta1.ProgressiveCreatePodKey] == "true" {
+		marks.Unset(&in.Annotations, v1beta1.ProgressiveCreatePodKey)
+	}
+	in.Status = DaemonSetStatus{
+		ObservedGeneration: src.Status.ObservedGeneration, DesiredNumberScheduled: src.Status.DesiredNumberScheduled,
+		CurrentNumberScheduled: src.Status.CurrentNumberScheduled, NumberMisscheduled: src.Status.NumberMisscheduled,
+		NumberReady: src.Status.NumberReady, UpdatedNumberScheduled: src.Status.UpdatedNumberScheduled,
+		NumberAvailable: src.Status.NumberAvailable, NumberUnavailable: src.Status.NumberUnavailable,
+		DaemonSetHash: src.Status.UpdateRevision, CollisionCount: src.Status.CollisionCount,
+		Conditions: src.Status.Conditions,
+	}
+
+	var older olderDaemonSet
+	kept := marks.Take(&in.Annotations, marks.OlderKey, &older) && older.RollingUpdateType == SurgingRollingUpdateType
+	var newer newerDaemonSet
+	rolling := in.Spec.UpdateStrategy.RollingUpdate
+	switch {
+	case rolling == nil:
+	case rolling.Type == SurgingRollingUpdateType:
+		newer.RollingUpdateType = rolling.Type
+	case kept && equality.Semantic.DeepEqual(*rolling, older.surging(*rolling)):
+		rolling.Type, rolling.MaxUnavailable, rolling.MaxSurge = older.RollingUpdateType, older.MaxUnavailable, older.MaxSurge
+	}
+	return marks.Keep(&in.Annotations, marks.NewerKey, newer)
+}
+
+// surging says Surging in the words of v1beta1. It never replaced a pod before the new one was there, whatever
+// maxUnavailable said.
+func (o *olderDaemonSet) surging(rolling v1beta1.RollingUpdateDaemonSet) v1beta1.RollingUpdateDaemonSet {
+	rolling.Type = v1beta1.StandardRollingUpdateType
+	none := intstr.FromInt32(0)
+	rolling.MaxUnavailable = &none
+	rolling.MaxSurge = ptr.To(intstr.FromInt32(1))
+	if surge := ptr.Deref(o.MaxSurge, none); surge != none && surge != intstr.FromString("0%") {
+		rolling.MaxSurge = &surge
+	}
+	return rolling
+}

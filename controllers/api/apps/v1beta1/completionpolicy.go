@@ -1,0 +1,26 @@
+package v1beta1
+
+// CompletionPolicyType is whether a job ends.
+type CompletionPolicyType string
+
+const (
+	// AlwaysCompletionPolicyType ends the job when it is done on all nodes that there are.
+	AlwaysCompletionPolicyType CompletionPolicyType = "Always"
+	// NeverCompletionPolicyType keeps the job for nodes to come.
+	NeverCompletionPolicyType CompletionPolicyType = "Never"
+)
+
+// CompletionPolicy says when a job that runs on nodes ends, and what becomes of it.
+type CompletionPolicy struct {
+	// Type is Always or Never; Always if unset. Never goes with neither of the other fields.
+	// +optional
+	Type CompletionPolicyType `json:"type,omitempty"`
+
+	// ActiveDeadlineSeconds is how long after its start the job may run before it fails; unlimited if unset.
+	// +optional
+	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
+
+	// TTLSecondsAfterFinished is how long after its end the job is deleted, 0 being at once; never if unset.
+	// +optional
+	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
+}

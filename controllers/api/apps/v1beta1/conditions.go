@@ -1,0 +1,50 @@
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// WorkloadConditionType is the type of a condition of a StatefulSet or a DaemonSet.
+type WorkloadConditionType string
+
+// WorkloadCondition is one thing that the controller of a StatefulSet or a DaemonSet met. It is the condition of the
+// native kinds, but type and status must be there.
+type WorkloadCondition struct {
+	// Type of the condition.
+	Type WorkloadConditionType `json:"type"`
+	// Status is True, False or Unknown.
+	Status corev1.ConditionStatus `json:"status"`
+	// LastTransitionTime is when the status last changed.
+	// +optional
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
+	// Reason in one word.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// Message in whole sentences.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// JobConditionType is the type of a condition of a BroadcastJob or an EphemeralJob.
+type JobConditionType string
+
+// JobCondition is one thing that happened to a BroadcastJob or an EphemeralJob.
+type JobCondition struct {
+	// Type of the condition.
+	Type JobConditionType `json:"type"`
+	// Status is True, False or Unknown.
+	Status corev1.ConditionStatus `json:"status"`
+	// LastProbeTime is when the condition was last looked at.
+	// +optional
+	LastProbeTime metav1.Time `json:"lastProbeTime,omitempty"`
+	// LastTransitionTime is when the status last changed.
+	// +optional
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
+	// Reason in one word.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// Message in whole sentences.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
