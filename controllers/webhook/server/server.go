@@ -83,12 +83,19 @@ func Handlers(scheme *runtime.Scheme, pods client.Client, options Options) (map[
 		}
 		validator.Deletion = guard
 	}
-	return map[string]http.Handler{
+	handlers := map[string]http.Handler{
 		MutateCloneSetPath:   &webhook.Admission{Handler: &cloneset.Defaulter{Templates: templates, KeepTemplates: options.KeepTemplates}},
 		ValidateCloneSetPath: &webhook.Admission{Handler: validator},
 		ConvertPath: &convert.Handler{Scheme: scheme, Opaque: map[schema.GroupKind][]string{
-			v1beta1.Kind("CloneSet"): {"template", "volumeClaimTemplates"},
+			v1beta1.Kind("CloneSet"):        {"template", "volumeClaimTemplates"},
+			v1beta1.Kind("StatefulSet"):     {"template", "volumeClaimTemplates"},
+			v1beta1.Kind("DaemonSet"):       {"template"},
+			v1beta1.Kind("AdvancedCronJob"): {"template.jobTemplate", "template.broadcastJobTemplate"},
 		}},
 		HealthPath: healthz.CheckHandler{Checker: healthz.Ping},
-	}, nil
+	}
+	for name, webhooks := range kinds(pods, templates, options) {
+		add(handlers, name, webhooks)
+	}
+	return handlers, nil
 }

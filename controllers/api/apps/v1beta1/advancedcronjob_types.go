@@ -93,6 +93,7 @@ type CronJobTemplate struct {
 type BroadcastJobTemplateSpec struct {
 	// Metadata of the job: labels and annotations.
 	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec of the job.
@@ -104,6 +105,7 @@ type BroadcastJobTemplateSpec struct {
 type ImageListPullJobTemplateSpec struct {
 	// Metadata of the job: labels and annotations.
 	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec of the job.

@@ -1,0 +1,25 @@
+package server
+
+import (
+	"net/http"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/regatta-sh/regatta/controllers/webhook/admit"
+	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
+)
+
+// kinds are the webhooks of all kinds but CloneSet, by group and kind as their paths have them. What they look up is
+// read from the reader.
+func kinds(reader client.Reader, templates podtemplate.Defaults, options Options) map[string]admit.Webhooks {
+	return map[string]admit.Webhooks{}
+}
+
+// add adds the webhooks of a kind at their paths (features 18).
+func add(handlers map[string]http.Handler, name string, webhooks admit.Webhooks) {
+	if d := webhooks.Defaulter(); d != nil {
+		handlers["/mutate-"+name] = &webhook.Admission{Handler: d}
+	}
+	handlers["/validate-"+name] = &webhook.Admission{Handler: webhooks.Validator()}
+}
