@@ -22,6 +22,10 @@ var (
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&CloneSet{}, &CloneSetList{},
+		&ContainerRecreateRequest{}, &ContainerRecreateRequestList{},
+		&NodeImage{}, &NodeImageList{},
+		&NodePodProbe{}, &NodePodProbeList{},
+		&PodProbeMarker{}, &PodProbeMarkerList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

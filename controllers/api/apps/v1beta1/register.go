@@ -31,6 +31,8 @@ func Resource(resource string) schema.GroupResource {
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&CloneSet{}, &CloneSetList{},
+		&ContainerRecreateRequest{}, &ContainerRecreateRequestList{},
+		&NodeImage{}, &NodeImageList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
