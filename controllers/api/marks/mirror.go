@@ -52,10 +52,10 @@ func (m Mirror[T]) ToField(annotations *map[string]string, kept Originals, spell
 	if !ok {
 		return none, false
 	}
-	switch original.Is {
-	case Both:
-		return value, true
-	case Stale:
+	switch {
+	case original.Is == Both, original.Is == Stale && m.says(original.Text, value):
+		return value, true // what was stale may have become right
+	case original.Is == Stale:
 		Set(annotations, m.Key, original.Text)
 	default:
 		Unset(annotations, m.Key)

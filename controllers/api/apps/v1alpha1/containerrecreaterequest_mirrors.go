@@ -82,7 +82,10 @@ func withGrace(kept []metav1.Condition, acquired *metav1.Time) []metav1.Conditio
 	i := slices.IndexFunc(kept, isAcquired)
 	switch {
 	case acquired == nil:
-		return slices.DeleteFunc(kept, isAcquired)
+		if kept = slices.DeleteFunc(kept, isAcquired); len(kept) == 0 {
+			return nil // or an empty status would be written
+		}
+		return kept
 	case i >= 0:
 		kept[i].LastTransitionTime = *acquired
 		return kept
