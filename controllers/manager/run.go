@@ -25,6 +25,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/policybundle"
 	"github.com/regatta-sh/regatta/engine"
@@ -39,7 +40,8 @@ import (
 func Scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme, policyv1alpha1.AddToScheme,
+		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme,
+		policyv1alpha1.AddToScheme, policyv1beta1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			return nil, fmt.Errorf("building the scheme: %w", err)

@@ -46,9 +46,9 @@ func TestAdvancedCronJobThatPullsImages(t *testing.T) {
 			if tc.kept != "" {
 				metav1.SetMetaDataAnnotation(&old.ObjectMeta, marks.NewerKey, tc.kept)
 			}
-			same(t, "to the hub", hub, toNew[v1beta1.AdvancedCronJob](t, old))
+			sameObject(t, "to the hub", hub, toNew[v1beta1.AdvancedCronJob](t, old))
 			if tc.back {
-				same(t, "from the hub", old, toOld[AdvancedCronJob](t, hub))
+				sameObject(t, "from the hub", old, toOld[AdvancedCronJob](t, hub))
 			}
 		})
 	}

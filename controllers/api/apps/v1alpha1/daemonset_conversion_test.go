@@ -71,7 +71,7 @@ func TestDaemonSetToHub(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			same(t, "converted", &tc.want, toNew[v1beta1.DaemonSet](t, &tc.in))
+			sameObject(t, "converted", &tc.want, toNew[v1beta1.DaemonSet](t, &tc.in))
 		})
 	}
 }
@@ -126,7 +126,7 @@ func TestDaemonSetFromHub(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			same(t, "converted", &tc.want, toOld[DaemonSet](t, &tc.in))
+			sameObject(t, "converted", &tc.want, toOld[DaemonSet](t, &tc.in))
 		})
 	}
 }

@@ -24,10 +24,14 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&AdvancedCronJob{}, &AdvancedCronJobList{},
 		&BroadcastJob{}, &BroadcastJobList{},
 		&CloneSet{}, &CloneSetList{},
+		&ContainerRecreateRequest{}, &ContainerRecreateRequestList{},
 		&DaemonSet{}, &DaemonSetList{},
 		&EphemeralJob{}, &EphemeralJobList{},
 		&ImageListPullJob{}, &ImageListPullJobList{},
 		&ImagePullJob{}, &ImagePullJobList{},
+		&NodeImage{}, &NodeImageList{},
+		&NodePodProbe{}, &NodePodProbeList{},
+		&PodProbeMarker{}, &PodProbeMarkerList{},
 		&StatefulSet{}, &StatefulSetList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)

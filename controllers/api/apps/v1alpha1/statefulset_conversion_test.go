@@ -45,7 +45,7 @@ func TestStatefulSetFromHub(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			same(t, "converted", &tc.want, toOld[StatefulSet](t, &tc.in))
+			sameObject(t, "converted", &tc.want, toOld[StatefulSet](t, &tc.in))
 		})
 	}
 }
@@ -73,7 +73,7 @@ func TestStatefulSetToHub(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			same(t, "converted", &tc.want, toNew[v1beta1.StatefulSet](t, &tc.in))
+			sameObject(t, "converted", &tc.want, toNew[v1beta1.StatefulSet](t, &tc.in))
 		})
 	}
 }

@@ -60,13 +60,13 @@ type (
 		runtime.Object
 		conversion.Convertible
 	}
-	hubOf[H any] interface {
+	aHub[H any] interface {
 		*H
 		conversion.Hub
 	}
 )
 
-func toNew[H any, PH hubOf[H]](t *testing.T, old conversion.Convertible) PH {
+func toNew[H any, PH aHub[H]](t *testing.T, old conversion.Convertible) PH {
 	t.Helper()
 	hub := PH(new(H))
 	if err := old.ConvertTo(hub); err != nil {
@@ -84,7 +84,7 @@ func toOld[O any, PO convertible[O]](t *testing.T, hub conversion.Hub) PO {
 	return old
 }
 
-func same(t *testing.T, what string, want, got any) {
+func sameObject(t *testing.T, what string, want, got any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Fatalf("%s (-want +got):\n%s", what, diff)
@@ -93,7 +93,7 @@ func same(t *testing.T, what string, want, got any) {
 
 // checkRoundTrips tries that whatever stands in an object of either version comes back from the other. decorate adds to
 // an old object the marks that chance would not.
-func checkRoundTrips[O, H any, PO convertible[O], PH hubOf[H]](t *testing.T, decorate func(PO, int)) {
+func checkRoundTrips[O, H any, PO convertible[O], PH aHub[H]](t *testing.T, decorate func(PO, int)) {
 	t.Helper()
 	filler := newFiller(20261121)
 	for i := range fills {
@@ -101,18 +101,18 @@ func checkRoundTrips[O, H any, PO convertible[O], PH hubOf[H]](t *testing.T, dec
 		filler.Fill(hub)
 		before := hub.DeepCopyObject()
 		old := toOld[O, PO](t, hub)
-		same(t, "the hub as a source", before, hub)
-		same(t, "the hub that came back", before, toNew[H, PH](t, old))
-		same(t, "the old version with what was kept", old, toOld[O, PO](t, toNew[H, PH](t, old)))
+		sameObject(t, "the hub as a source", before, hub)
+		sameObject(t, "the hub that came back", before, toNew[H, PH](t, old))
+		sameObject(t, "the old version with what was kept", old, toOld[O, PO](t, toNew[H, PH](t, old)))
 
 		old = PO(new(O))
 		filler.Fill(old)
 		decorate(old, i)
 		earlier := old.DeepCopyObject()
 		hub = toNew[H, PH](t, old)
-		same(t, "the old version as a source", earlier, old)
-		same(t, "the old version that came back", earlier, toOld[O, PO](t, hub))
-		same(t, "the hub with what was kept", hub, toNew[H, PH](t, toOld[O, PO](t, hub)))
+		sameObject(t, "the old version as a source", earlier, old)
+		sameObject(t, "the old version that came back", earlier, toOld[O, PO](t, hub))
+		sameObject(t, "the hub with what was kept", hub, toNew[H, PH](t, toOld[O, PO](t, hub)))
 	}
 }
 

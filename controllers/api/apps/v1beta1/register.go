@@ -33,9 +33,11 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&AdvancedCronJob{}, &AdvancedCronJobList{},
 		&BroadcastJob{}, &BroadcastJobList{},
 		&CloneSet{}, &CloneSetList{},
+		&ContainerRecreateRequest{}, &ContainerRecreateRequestList{},
 		&DaemonSet{}, &DaemonSetList{},
 		&ImageListPullJob{}, &ImageListPullJobList{},
 		&ImagePullJob{}, &ImagePullJobList{},
+		&NodeImage{}, &NodeImageList{},
 		&StatefulSet{}, &StatefulSetList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)

@@ -4,10 +4,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 )
 
 // GroupName is the API group of the policies.
-const GroupName = "policy.kruise.io"
+const GroupName = v1beta1.GroupName
 
 var (
 	// GroupVersion is what objects of this package carry as apiVersion.
@@ -23,6 +25,7 @@ var (
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&ClusterPolicyBundle{}, &ClusterPolicyBundleList{},
+		&PodUnavailableBudget{}, &PodUnavailableBudgetList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

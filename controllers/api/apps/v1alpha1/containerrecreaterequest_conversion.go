@@ -1,0 +1,96 @@
+package v1alpha1
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/conversion"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/api/marks"
+)
+
+// recreateRequestKept is what only the hub has fields for.
+type recreateRequestKept struct {
+	// Conditions of the hub, without the condition PreRecreateGrace if that is the first and the annotation says it all.
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	Originals  marks.Originals    `json:"annotations,omitempty"`
+}
+
+// recreateRequestSpelled is what only this version says so.
+type recreateRequestSpelled struct {
+	Spellings marks.Spellings `json:"annotations,omitempty"`
+}
+
+// ConvertTo fills the hub. An annotation that cannot be read stays an annotation.
+func (in *ContainerRecreateRequest) ConvertTo(hub conversion.Hub) error {
+	out, ok := hub.(*v1beta1.ContainerRecreateRequest)
+	if !ok {
+		return fmt.Errorf("converting to %T: a ContainerRecreateRequest is stored as %s", hub, v1beta1.GroupVersion)
+	}
+	src := in.DeepCopy()
+	out.ObjectMeta = src.ObjectMeta
+	out.Spec = v1beta1.ContainerRecreateRequestSpec{
+		PodName: src.Spec.PodName, Containers: src.Spec.Containers,
+		Strategy:              (*v1beta1.ContainerRecreateRequestStrategy)(src.Spec.Strategy),
+		ActiveDeadlineSeconds: src.Spec.ActiveDeadlineSeconds, TTLSecondsAfterFinished: src.Spec.TTLSecondsAfterFinished,
+	}
+	var kept recreateRequestKept
+	if !marks.Take(&out.Annotations, marks.NewerKey, &kept) {
+		kept = recreateRequestKept{}
+	}
+	var spelled recreateRequestSpelled
+	snapshot, _ := snapshotMirror().ToField(&out.Annotations, kept.Originals, &spelled.Spellings)
+	acquired, _ := acquiredMirror().ToField(&out.Annotations, kept.Originals, &spelled.Spellings)
+	out.Status = v1beta1.ContainerRecreateRequestStatus{
+		Phase: src.Status.Phase, CompletionTime: src.Status.CompletionTime, Message: src.Status.Message,
+		ContainerRecreateStates: recreateStates[hubRecreateState](src.Status.ContainerRecreateStates),
+		ContainerStatusSnapshot: snapshot, Conditions: withGrace(kept.Conditions, acquired),
+	}
+	return marks.Keep(&out.Annotations, marks.OlderKey, spelled)
+}
+
+// ConvertFrom reads the hub.
+func (in *ContainerRecreateRequest) ConvertFrom(hub conversion.Hub) error {
+	from, ok := hub.(*v1beta1.ContainerRecreateRequest)
+	if !ok {
+		return fmt.Errorf("converting from %T: a ContainerRecreateRequest is stored as %s", hub, v1beta1.GroupVersion)
+	}
+	src := from.DeepCopy()
+	in.ObjectMeta = src.ObjectMeta
+	in.Spec = ContainerRecreateRequestSpec{
+		PodName: src.Spec.PodName, Containers: src.Spec.Containers,
+		Strategy:              (*ContainerRecreateRequestStrategy)(src.Spec.Strategy),
+		ActiveDeadlineSeconds: src.Spec.ActiveDeadlineSeconds, TTLSecondsAfterFinished: src.Spec.TTLSecondsAfterFinished,
+	}
+	in.Status = ContainerRecreateRequestStatus{
+		Phase: src.Status.Phase, CompletionTime: src.Status.CompletionTime, Message: src.Status.Message,
+		ContainerRecreateStates: recreateStates[recreateState](src.Status.ContainerRecreateStates),
+	}
+	var spelled recreateRequestSpelled
+	if !marks.Take(&in.Annotations, marks.OlderKey, &spelled) {
+		spelled = recreateRequestSpelled{}
+	}
+	acquired, rest := withoutGrace(src.Status.Conditions)
+	kept := recreateRequestKept{Conditions: rest}
+	snapshotMirror().FromField(src.Status.ContainerStatusSnapshot, &in.Annotations, spelled.Spellings, &kept.Originals)
+	acquiredMirror().FromField(acquired, &in.Annotations, spelled.Spellings, &kept.Originals)
+	return marks.Keep(&in.Annotations, marks.NewerKey, kept)
+}
+
+type (
+	recreateState    = ContainerRecreateRequestContainerRecreateState
+	hubRecreateState = v1beta1.ContainerRecreateRequestContainerRecreateState
+)
+
+// recreateStates changes between the two types of a state, which differ in what the schema refuses only.
+func recreateStates[Out, In recreateState | hubRecreateState](states []In) []Out {
+	if states == nil {
+		return nil
+	}
+	out := make([]Out, 0, len(states))
+	for _, state := range states {
+		out = append(out, Out(state))
+	}
+	return out
+}

@@ -1,0 +1,13 @@
+package v1alpha1
+
+// PodProbeComponent is the source of the events of the program that probes pods on a node.
+const PodProbeComponent = "kruise-daemon-podprobe"
+
+// Reasons of events on a pod, both of type Normal. A result that is unknown is told as a failure.
+const (
+	ProbeSucceededReason = "KruiseProbeSucceeded"
+	ProbeFailedReason    = "KruiseProbeFailed"
+)
+
+// ProbeContainerNotRunningMessage is the message of a probe whose container does not run; it takes the container.
+const ProbeContainerNotRunningMessage = "Container(%s) is Non-running"
