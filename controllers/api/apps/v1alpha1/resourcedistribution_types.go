@@ -73,7 +73,7 @@ type ResourceDistributionCondition struct {
 
 	// LastTransitionTime is when the status last changed.
 	// +optional
-	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitzero"`
 
 	// Reason is the last error, in its own words, or Succeeded.
 	// +optional

@@ -53,7 +53,7 @@ type WorkloadSpreadSubset struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	// +optional
-	Patch runtime.RawExtension `json:"patch,omitempty"`
+	Patch runtime.RawExtension `json:"patch,omitzero"`
 }
 
 // WorkloadSpreadStatus is the observed state of a WorkloadSpread.
@@ -110,7 +110,7 @@ type WorkloadSpreadSubsetCondition struct {
 	Status corev1.ConditionStatus `json:"status"`
 	// LastTransitionTime is when the status last changed.
 	// +optional
-	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitzero"`
 	// Reason in one word.
 	// +optional
 	Reason string `json:"reason,omitempty"`

@@ -49,7 +49,7 @@ type Subset struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	// +optional
-	Patch runtime.RawExtension `json:"patch,omitempty"`
+	Patch runtime.RawExtension `json:"patch,omitzero"`
 }
 
 // UnitedDeploymentScheduleStrategyType is what happens when a subset has no room.

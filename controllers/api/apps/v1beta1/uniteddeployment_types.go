@@ -188,7 +188,7 @@ type UnitedDeploymentSubsetCondition struct {
 	Status corev1.ConditionStatus `json:"status"`
 	// LastTransitionTime is when the status last changed.
 	// +optional
-	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitzero"`
 	// Reason in one word.
 	// +optional
 	Reason string `json:"reason,omitempty"`
@@ -207,7 +207,7 @@ type UnitedDeploymentCondition struct {
 	Status corev1.ConditionStatus `json:"status,omitempty"`
 	// LastTransitionTime is when the status last changed.
 	// +optional
-	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitzero"`
 	// Reason in one word.
 	// +optional
 	Reason string `json:"reason,omitempty"`

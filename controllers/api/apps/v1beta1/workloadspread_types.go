@@ -63,7 +63,7 @@ type WorkloadSpreadSubset struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	// +optional
-	Patch runtime.RawExtension `json:"patch,omitempty"`
+	Patch runtime.RawExtension `json:"patch,omitzero"`
 }
 
 // WorkloadSpreadScheduleStrategyType is what happens when a subset has no room.
