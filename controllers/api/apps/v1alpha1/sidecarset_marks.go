@@ -63,7 +63,7 @@ type sidecarSetVersion struct {
 // label is that of v1alpha1: the field wins.
 func (v sidecarSetVersion) label() *string {
 	switch {
-	case v.CustomVersion == "" && v.Label != nil && *v.Label == "":
+	case v.Label != nil && *v.Label == v.CustomVersion:
 		return v.Label
 	case v.CustomVersion == "" || len(validation.IsValidLabelValue(v.CustomVersion)) > 0:
 		return nil
