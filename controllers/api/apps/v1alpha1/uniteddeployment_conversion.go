@@ -85,7 +85,7 @@ func (s subsetsSaid) toHub() (string, []v1beta1.UnitedDeploymentSubsetStatus) {
 	for i := range s.SubsetStatuses {
 		delete(missing, s.SubsetStatuses[i].Name)
 	}
-	subsets := slices.Clone(s.SubsetStatuses)
+	subsets := s.SubsetStatuses
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
 		subsets = append(subsets, v1beta1.UnitedDeploymentSubsetStatus{
 			Name: name, Replicas: s.SubsetReplicas[name], Partition: update.CurrentPartitions[name],
