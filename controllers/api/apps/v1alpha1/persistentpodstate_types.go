@@ -1,0 +1,72 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// PersistentPodStateSpec is the desired state of a PersistentPodState.
+type PersistentPodStateSpec struct {
+	// TargetReference is the StatefulSet whose pods are remembered. It cannot be changed, and no other PersistentPodState
+	// may have the same.
+	TargetReference v1beta1.TargetReference `json:"targetRef"`
+
+	// RequiredPersistentTopology are the node labels whose values a pod must find again. This or
+	// preferredPersistentTopology must be set.
+	// +optional
+	RequiredPersistentTopology *NodeTopologyTerm `json:"requiredPersistentTopology,omitempty"`
+
+	// PreferredPersistentTopology are node labels whose values a pod finds again if it can.
+	// +optional
+	PreferredPersistentTopology []PreferredTopologyTerm `json:"preferredPersistentTopology,omitempty"`
+
+	// PersistentPodAnnotations are annotations of the pod that are remembered, too. They are not put back on a pod.
+	// +optional
+	PersistentPodAnnotations []v1beta1.PersistentPodAnnotation `json:"persistentPodAnnotations,omitempty"`
+
+	// PersistentPodStateRetentionPolicy is WhenScaled or WhenDeleted; WhenScaled if unset.
+	// +optional
+	PersistentPodStateRetentionPolicy PersistentPodStateRetentionPolicyType `json:"persistentPodStateRetentionPolicy,omitempty"`
+}
+
+// PersistentPodStateRetentionPolicyType is when a pod is forgotten. Any text may stand here in this version; what is not
+// WhenDeleted is WhenScaled.
+type PersistentPodStateRetentionPolicyType string
+
+// NodeTopologyTerm names node labels.
+type NodeTopologyTerm struct {
+	// NodeTopologyKeys are the keys of the labels. One that the node of the pod did not have is not looked for.
+	NodeTopologyKeys []string `json:"nodeTopologyKeys"`
+}
+
+// PreferredTopologyTerm names node labels, and how much they matter.
+type PreferredTopologyTerm struct {
+	// Weight of the term in the choice of a node, as in the preferences of a pod's node affinity.
+	Weight int32 `json:"weight"`
+
+	// Preference are the labels, whose values must all be found.
+	Preference NodeTopologyTerm `json:"preference"`
+}
+
+// PersistentPodState brings pods of a StatefulSet back to where they ran before.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+type PersistentPodState struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   PersistentPodStateSpec           `json:"spec,omitempty"`
+	Status v1beta1.PersistentPodStateStatus `json:"status,omitempty"`
+}
+
+// PersistentPodStateList is a list of PersistentPodStates.
+//
+// +kubebuilder:object:root=true
+type PersistentPodStateList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []PersistentPodState `json:"items"`
+}

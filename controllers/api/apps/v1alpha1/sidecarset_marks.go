@@ -1,0 +1,106 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/api/marks"
+)
+
+// sidecarSetNamespaces is how v1alpha1 says which namespaces there are. It is kept in marks.OlderKey where the one selector
+// of the hub cannot tell it.
+type sidecarSetNamespaces struct {
+	Namespace         string                `json:"namespace,omitempty"`
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+}
+
+// selector is what both fields mean: a namespace wins.
+func (n sidecarSetNamespaces) selector() *metav1.LabelSelector {
+	if n.Namespace == "" {
+		return n.NamespaceSelector
+	}
+	return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: n.Namespace}}
+}
+
+// namespacesOf is the usual way to say in v1alpha1 what a selector means.
+func namespacesOf(selector *metav1.LabelSelector) sidecarSetNamespaces {
+	if selector != nil {
+		named := sidecarSetNamespaces{Namespace: selector.MatchLabels[corev1.LabelMetadataName]}
+		if named.Namespace != "" && equality.Semantic.DeepEqual(named.selector(), selector) {
+			return named
+		}
+	}
+	return sidecarSetNamespaces{NamespaceSelector: selector}
+}
+
+func namespacesToHub(said sidecarSetNamespaces, meta *metav1.ObjectMeta) (*metav1.LabelSelector, error) {
+	selector, kept := said.selector(), said
+	if equality.Semantic.DeepEqual(namespacesOf(selector), said) {
+		kept = sidecarSetNamespaces{}
+	}
+	return selector, marks.Keep(&meta.Annotations, marks.OlderKey, kept)
+}
+
+func namespacesFromHub(selector *metav1.LabelSelector, meta *metav1.ObjectMeta) sidecarSetNamespaces {
+	var kept sidecarSetNamespaces
+	if marks.Take(&meta.Annotations, marks.OlderKey, &kept) && equality.Semantic.DeepEqual(kept.selector(), selector) {
+		return kept
+	}
+	return namespacesOf(selector)
+}
+
+// sidecarSetVersion is how the hub says its version. It is kept in marks.NewerKey where the one label of v1alpha1 cannot
+// tell it: the label need not be there, may say something else, and takes fewer characters.
+type sidecarSetVersion struct {
+	CustomVersion string  `json:"customVersion,omitempty"`
+	Label         *string `json:"label,omitempty"`
+}
+
+// label is that of v1alpha1: the field wins.
+func (v sidecarSetVersion) label() *string {
+	switch {
+	case v.Label != nil && *v.Label == v.CustomVersion:
+		return v.Label
+	case v.CustomVersion == "" || len(validation.IsValidLabelValue(v.CustomVersion)) > 0:
+		return nil
+	}
+	return &v.CustomVersion
+}
+
+func versionToHub(meta *metav1.ObjectMeta) string {
+	var label *string
+	if value, ok := meta.Labels[v1beta1.SidecarSetCustomVersionKey]; ok {
+		label = &value
+	}
+	var kept sidecarSetVersion
+	if !marks.Take(&meta.Annotations, marks.NewerKey, &kept) || !ptr.Equal(kept.label(), label) {
+		return ptr.Deref(label, "")
+	}
+	setVersionLabel(meta, kept.Label)
+	return kept.CustomVersion
+}
+
+func versionFromHub(customVersion string, meta *metav1.ObjectMeta) error {
+	said := sidecarSetVersion{CustomVersion: customVersion}
+	if value, ok := meta.Labels[v1beta1.SidecarSetCustomVersionKey]; ok {
+		said.Label = &value
+	}
+	label, kept := said.label(), said
+	if ptr.Equal(label, said.Label) && ptr.Deref(label, "") == customVersion {
+		kept = sidecarSetVersion{}
+	}
+	setVersionLabel(meta, label)
+	return marks.Keep(&meta.Annotations, marks.NewerKey, kept)
+}
+
+func setVersionLabel(meta *metav1.ObjectMeta, value *string) {
+	if value == nil {
+		marks.Unset(&meta.Labels, v1beta1.SidecarSetCustomVersionKey)
+	} else {
+		marks.Set(&meta.Labels, v1beta1.SidecarSetCustomVersionKey, *value)
+	}
+}
