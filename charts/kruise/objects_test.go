@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/regatta-sh/regatta/controllers/manager"
 	"github.com/regatta-sh/regatta/controllers/webhook/server"
 )
 
@@ -33,8 +34,25 @@ func TestObjects(t *testing.T) {
 		"ClusterRoleBinding /kruise-certs-rolebinding",
 		"ClusterRoleBinding /kruise-helm-hook",
 		"ClusterRoleBinding /kruise-manager-rolebinding",
+		"CustomResourceDefinition /advancedcronjobs.apps.kruise.io",
+		"CustomResourceDefinition /broadcastjobs.apps.kruise.io",
 		"CustomResourceDefinition /clonesets.apps.kruise.io",
 		"CustomResourceDefinition /clusterpolicybundles.policy.kruise.io",
+		"CustomResourceDefinition /containerrecreaterequests.apps.kruise.io",
+		"CustomResourceDefinition /daemonsets.apps.kruise.io",
+		"CustomResourceDefinition /ephemeraljobs.apps.kruise.io",
+		"CustomResourceDefinition /imagelistpulljobs.apps.kruise.io",
+		"CustomResourceDefinition /imagepulljobs.apps.kruise.io",
+		"CustomResourceDefinition /nodeimages.apps.kruise.io",
+		"CustomResourceDefinition /nodepodprobes.apps.kruise.io",
+		"CustomResourceDefinition /persistentpodstates.apps.kruise.io",
+		"CustomResourceDefinition /podprobemarkers.apps.kruise.io",
+		"CustomResourceDefinition /podunavailablebudgets.policy.kruise.io",
+		"CustomResourceDefinition /resourcedistributions.apps.kruise.io",
+		"CustomResourceDefinition /sidecarsets.apps.kruise.io",
+		"CustomResourceDefinition /statefulsets.apps.kruise.io",
+		"CustomResourceDefinition /uniteddeployments.apps.kruise.io",
+		"CustomResourceDefinition /workloadspreads.apps.kruise.io",
 		"Deployment kruise-system/kruise-controller-manager",
 		"Job kruise-system/kruise-finalizer",
 		"MutatingWebhookConfiguration /kruise-mutating-webhook-configuration",
@@ -138,7 +156,13 @@ func TestWebhooks(t *testing.T) {
 		if *side != admissionv1.SideEffectClassNone || !slices.Equal(versions, []string{"v1", "v1beta1"}) {
 			t.Errorf("%s has side effects %s and versions %v", name, *side, versions)
 		}
-		if rule := rules[0].Rule; len(rules) != 1 || !slices.Equal(rule.APIVersions, []string{"v1alpha1", "v1beta1"}) || !slices.Equal(rule.Resources, []string{"clonesets"}) {
+		rule := rules[0].Rule
+		of := crd(t, r, rule.Resources[0]+"."+rule.APIGroups[0])
+		var served []string
+		for _, v := range of.Spec.Versions {
+			served = append(served, v.Name)
+		}
+		if len(rules) != 1 || len(rule.Resources) != 1 || len(rule.APIGroups) != 1 || !slices.Equal(rule.APIVersions, served) || string(*rule.Scope) != string(of.Spec.Scope) {
 			t.Errorf("%s sees %v", name, rules)
 		}
 		got = append(got, webhook{name, *config.Service.Path, rules[0].Operations, *fail, *timeout})
@@ -149,16 +173,29 @@ func TestWebhooks(t *testing.T) {
 	for _, w := range validating(t, r).Webhooks {
 		add(w.Name, w.ClientConfig, w.Rules, w.FailurePolicy, w.TimeoutSeconds, w.SideEffects, w.AdmissionReviewVersions)
 	}
+	scheme, err := manager.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	handlers, err := server.Handlers(scheme, nil, server.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	write := []admissionv1.OperationType{admissionv1.Create, admissionv1.Update}
-	want := []webhook{
-		{"mcloneset.kb.io", server.MutateCloneSetPath, write, admissionv1.Fail, 30},
-		{"vcloneset.kb.io", server.ValidateCloneSetPath, write, admissionv1.Fail, 30},
-		{"vcloneset-delete.kb.io", server.ValidateCloneSetPath, []admissionv1.OperationType{admissionv1.Delete}, admissionv1.Fail, 30},
+	want := []webhook{{"vcloneset-delete.kb.io", server.ValidateCloneSetPath, []admissionv1.OperationType{admissionv1.Delete}, admissionv1.Fail, 30}}
+	for path := range handlers {
+		if words := strings.Split(path, "-"); len(words) == 5 { // /validate-apps-kruise-io-cloneset
+			want = append(want, webhook{words[0][1:2] + words[4] + ".kb.io", path, write, admissionv1.Fail, 30})
+		}
 	}
+	byName := func(a, b webhook) int { return strings.Compare(a.Name, b.Name) }
+	slices.SortFunc(want, byName)
+	slices.SortFunc(got, byName)
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("the chart asks for what is not served, or the other way round (-served +asked):\n%s", diff)
 	}
-	if selector := validating(t, r).Webhooks[1].ObjectSelector; selector == nil || selector.MatchExpressions[0].Key != "policy.kruise.io/delete-protection" {
+	deletes := validating(t, r).Webhooks[len(validating(t, r).Webhooks)-1]
+	if selector := deletes.ObjectSelector; deletes.Name != "vcloneset-delete.kb.io" || selector == nil || selector.MatchExpressions[0].Key != "policy.kruise.io/delete-protection" {
 		t.Error("the deletion of what is not protected goes through a webhook, too")
 	}
 }

@@ -111,10 +111,24 @@ clientConfig:
 {{- if gt (len $shapes) 1 }}true{{ end }}
 {{- end }}
 
-{{- /* The names of the CRDs that convert, as a YAML list. */ -}}
-{{- define "kruise.convertingCRDs" -}}
+{{- /* Reads the CRDs into .crds of the root. Parsing them is most of the work of
+       rendering, so it is done once. */ -}}
+{{- define "kruise.readCRDs" -}}
+{{- if not (hasKey . "crds") }}
+{{- $crds := list }}
 {{- range $path, $_ := .Files.Glob "files/crds/*.yaml" }}
 {{- $crd := $.Files.Get $path | fromYaml }}
+{{- if hasKey $crd "Error" }}{{ fail (printf "%s: %s" $path $crd.Error) }}{{ end }}
+{{- $crds = append $crds $crd }}
+{{- end }}
+{{- $_ := set . "crds" $crds }}
+{{- end }}
+{{- end }}
+
+{{- /* The names of the CRDs that convert, as a YAML list. */ -}}
+{{- define "kruise.convertingCRDs" -}}
+{{- include "kruise.readCRDs" . }}
+{{- range $crd := .crds }}
 {{- if include "kruise.converts" $crd }}
 - {{ $crd.metadata.name }}
 {{- end }}
@@ -124,9 +138,9 @@ clientConfig:
 {{- /* The resources of a group that are not left out, as a YAML list; with a
        suffix such as /status, and of one scope if there is one. */ -}}
 {{- define "kruise.resources" -}}
-{{- range $path, $_ := .root.Files.Glob (printf "files/crds/%s_*.yaml" .group) }}
-{{- $crd := $.root.Files.Get $path | fromYaml }}
-{{- if and (not (has $crd.spec.names.plural ($.without | default list))) (or (not $.scope) (eq $.scope $crd.spec.scope)) }}
+{{- include "kruise.readCRDs" .root }}
+{{- range $crd := .root.crds }}
+{{- if and (eq $crd.spec.group $.group) (not (has $crd.spec.names.plural ($.without | default list))) (or (not $.scope) (eq $.scope $crd.spec.scope)) }}
 - {{ $crd.spec.names.plural }}{{ $.suffix | default "" }}
 {{- end }}
 {{- end }}
