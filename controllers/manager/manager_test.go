@@ -4,6 +4,8 @@ import (
 	"crypto/tls"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,15 +16,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/unserved"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
 
@@ -162,6 +167,19 @@ func TestManager(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+	t.Run("objects of a kind without a controller say so", func(t *testing.T) {
+		for _, kind := range unserved.Kinds(scheme, "CloneSet", "ClusterPolicyBundle") {
+			object := manifest(t, kind.Kind)
+			create(object)
+			eventually(t, "a "+kind.Kind+" that says that nothing acts on it", func() bool {
+				if err := api.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+					t.Fatal(err)
+				}
+				conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+				return len(conditions) == 1 && conditions[0].(map[string]any)["type"] == unserved.Stalled
+			})
+		}
+	})
 	t.Run("who may get a CloneSet is told why, on the replica that decides", func(t *testing.T) {
 		user, err := env.AddUser(envtest.User{Name: "jane"}, nil)
 		if err != nil {
@@ -215,6 +233,24 @@ func TestManager(t *testing.T) {
 			t.Errorf("the lease is %v, %v", lease.Spec, err)
 		}
 	})
+}
+
+// manifest is an object of a kind that is fine, by the cases of its webhook.
+func manifest(t *testing.T, kind string) *unstructured.Unstructured {
+	t.Helper()
+	path := filepath.Join("..", "webhook", strings.ToLower(kind), "testdata", "cases.yaml")
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases struct{ Base map[string]any }
+	if err := yaml.Unmarshal(raw, &cases); err != nil {
+		t.Fatalf("reading %s: %v", path, err)
+	}
+	object := &unstructured.Unstructured{Object: cases.Base}
+	object.SetName("unserved")
+	object.SetNamespace("default") // the API server ignores it for kinds of the cluster
+	return object
 }
 
 // why asks a manager with the client certificate of a config.

@@ -3,7 +3,9 @@ package apitest
 import (
 	"encoding/json"
 	"maps"
+	"os"
 	"reflect"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,8 +17,19 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/marks"
 )
 
-// Objects is how many objects each direction of a round trip tries.
-const Objects = 300
+// objects is how many objects each direction of a round trip tries: $CONVERSION_OBJECTS, or some.
+func objects(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("CONVERSION_OBJECTS")
+	if text == "" {
+		return 300
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("CONVERSION_OBJECTS is %q, want a number of objects", text)
+	}
+	return n
+}
 
 // RoundTrip fills objects of a version and of its hub, and has each come back from the other as it was. The two objects
 // only say which kind it is.
@@ -36,16 +49,26 @@ func RoundTrip(t *testing.T, filler *randfill.Filler, spoke conversion.Convertib
 		}
 		return out
 	}
+	t.Run("an object of another kind is refused", func(t *testing.T) {
+		if spoke.ConvertTo(foreign{hub}) == nil || spoke.ConvertFrom(foreign{hub}) == nil {
+			t.Error("it was converted")
+		}
+	})
 	t.Run("what the hub holds survives the other version", func(t *testing.T) { survives(t, filler, hub, back, there) })
 	t.Run("what the other version holds survives the hub", func(t *testing.T) { survives(t, filler, spoke, there, back) })
 	t.Run("what was kept of another object changes no field", func(t *testing.T) {
-		for range Objects {
+		for range objects(t) {
 			older, newer := fill(t, filler, spoke), fill(t, filler, hub)
 			unmoved(t, older, marks.NewerKey, back(t, newer), func(in runtime.Object) runtime.Object { return back(t, there(t, in)) })
 			unmoved(t, newer, marks.OlderKey, there(t, older), func(in runtime.Object) runtime.Object { return there(t, back(t, in)) })
 		}
 	})
 }
+
+// foreign is a hub of no kind.
+type foreign struct{ runtime.Object }
+
+func (foreign) Hub() {}
 
 // unmoved gives an object what was kept of another one. It must count only where it says nothing else than the fields.
 func unmoved(t *testing.T, object runtime.Object, key string, other runtime.Object, around func(runtime.Object) runtime.Object) {
@@ -70,7 +93,7 @@ func unmoved(t *testing.T, object runtime.Object, key string, other runtime.Obje
 }
 
 func survives(t *testing.T, filler *randfill.Filler, kind runtime.Object, there, back func(*testing.T, runtime.Object) runtime.Object) {
-	for i := range Objects {
+	for i := range objects(t) {
 		in := fill(t, filler, kind)
 		before := write(t, in)
 		// Each step is of what the one before it has written, as it is in the webhook.

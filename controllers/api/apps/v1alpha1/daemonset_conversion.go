@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"fmt"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -17,12 +18,23 @@ type olderDaemonSet struct {
 	RollingUpdateType v1beta1.RollingUpdateType `json:"rollingUpdateType,omitempty"`
 	MaxUnavailable    *intstr.IntOrString       `json:"maxUnavailable,omitempty"`
 	MaxSurge          *intstr.IntOrString       `json:"maxSurge,omitempty"`
+	Spellings         marks.Spellings           `json:"annotations,omitempty"`
 }
 
 // newerDaemonSet is Surging if that stands in the hub itself, where it is an unknown word: it is not to be translated
 // on its way back.
 type newerDaemonSet struct {
 	RollingUpdateType v1beta1.RollingUpdateType `json:"rollingUpdateType,omitempty"`
+	Originals         marks.Originals           `json:"annotations,omitempty"`
+}
+
+// progressiveMirror is the annotation that scaleStrategy.partitionedScaling is here.
+func progressiveMirror() marks.Mirror[bool] {
+	return marks.Mirror[bool]{
+		Key:    v1beta1.ProgressiveCreatePodKey,
+		Parse:  func(text string) (bool, bool) { return text == "true", text == "true" },
+		Format: strconv.FormatBool,
+	}
 }
 
 // ConvertTo fills the hub. The annotation of the progressive creation becomes a field, and is gone from the hub.
@@ -38,10 +50,6 @@ func (in *DaemonSet) ConvertTo(hub conversion.Hub) error {
 		MinReadySeconds: src.Spec.MinReadySeconds, BurstReplicas: src.Spec.BurstReplicas,
 		RevisionHistoryLimit: src.Spec.RevisionHistoryLimit, Lifecycle: src.Spec.Lifecycle,
 	}
-	if out.Annotations[v1beta1.ProgressiveCreatePodKey] == "true" {
-		out.Spec.ScaleStrategy.PartitionedScaling = true
-		marks.Unset(&out.Annotations, v1beta1.ProgressiveCreatePodKey)
-	}
 	out.Status = v1beta1.DaemonSetStatus{
 		ObservedGeneration: src.Status.ObservedGeneration, DesiredNumberScheduled: src.Status.DesiredNumberScheduled,
 		CurrentNumberScheduled: src.Status.CurrentNumberScheduled, NumberMisscheduled: src.Status.NumberMisscheduled,
@@ -52,13 +60,16 @@ func (in *DaemonSet) ConvertTo(hub conversion.Hub) error {
 	}
 
 	var newer newerDaemonSet
-	literal := marks.Take(&out.Annotations, marks.NewerKey, &newer) && newer.RollingUpdateType == SurgingRollingUpdateType
+	if !marks.Take(&out.Annotations, marks.NewerKey, &newer) {
+		newer = newerDaemonSet{}
+	}
 	var older olderDaemonSet
 	rolling := out.Spec.UpdateStrategy.RollingUpdate
-	if rolling != nil && rolling.Type == SurgingRollingUpdateType && !literal {
-		older = olderDaemonSet{rolling.Type, rolling.MaxUnavailable, rolling.MaxSurge}
+	if rolling != nil && rolling.Type == SurgingRollingUpdateType && newer.RollingUpdateType != SurgingRollingUpdateType {
+		older = olderDaemonSet{RollingUpdateType: rolling.Type, MaxUnavailable: rolling.MaxUnavailable, MaxSurge: rolling.MaxSurge}
 		*rolling = older.surging(*rolling)
 	}
+	out.Spec.ScaleStrategy.PartitionedScaling, _ = progressiveMirror().ToField(&out.Annotations, newer.Originals, &older.Spellings)
 	return marks.Keep(&out.Annotations, marks.OlderKey, older)
 }
 
@@ -75,11 +86,6 @@ func (in *DaemonSet) ConvertFrom(hub conversion.Hub) error {
 		MinReadySeconds: src.Spec.MinReadySeconds, BurstReplicas: src.Spec.BurstReplicas,
 		RevisionHistoryLimit: src.Spec.RevisionHistoryLimit, Lifecycle: src.Spec.Lifecycle,
 	}
-	if src.Spec.ScaleStrategy.PartitionedScaling {
-		marks.Set(&in.Annotations, v1beta1.ProgressiveCreatePodKey, "true")
-	} else if in.Annotations[v1beta1.ProgressiveCreatePodKey] == "true" {
-		marks.Unset(&in.Annotations, v1beta1.ProgressiveCreatePodKey)
-	}
 	in.Status = DaemonSetStatus{
 		ObservedGeneration: src.Status.ObservedGeneration, DesiredNumberScheduled: src.Status.DesiredNumberScheduled,
 		CurrentNumberScheduled: src.Status.CurrentNumberScheduled, NumberMisscheduled: src.Status.NumberMisscheduled,
@@ -90,8 +96,12 @@ func (in *DaemonSet) ConvertFrom(hub conversion.Hub) error {
 	}
 
 	var older olderDaemonSet
-	kept := marks.Take(&in.Annotations, marks.OlderKey, &older) && older.RollingUpdateType == SurgingRollingUpdateType
+	if !marks.Take(&in.Annotations, marks.OlderKey, &older) {
+		older = olderDaemonSet{}
+	}
+	kept := older.RollingUpdateType == SurgingRollingUpdateType
 	var newer newerDaemonSet
+	progressiveMirror().FromField(src.Spec.ScaleStrategy.PartitionedScaling, &in.Annotations, older.Spellings, &newer.Originals)
 	rolling := in.Spec.UpdateStrategy.RollingUpdate
 	switch {
 	case rolling == nil:

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/regatta-sh/regatta/controllers/api/apitest"
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/api/marks"
 )
@@ -71,7 +72,7 @@ func TestDaemonSetToHub(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			sameObject(t, "converted", &tc.want, toNew[v1beta1.DaemonSet](t, &tc.in))
+			apitest.Same(t, "converted", &tc.want, apitest.Hub[v1beta1.DaemonSet](t, &tc.in))
 		})
 	}
 }
@@ -120,22 +121,18 @@ func TestDaemonSetFromHub(t *testing.T) {
 			want: oldDaemonSet(annotated(marks.NewerKey, `{"rollingUpdateType":"Surging"}`), rolling("Surging", some, nil)),
 		},
 		{
-			name: "an annotation that contradicts its field goes",
+			name: "an annotation of the hub is not taken for its field",
 			in:   newDaemonSet(annotated(progressive, "true"), v1beta1.DaemonSetUpdateStrategy{}),
-			want: oldDaemonSet(bare, v1beta1.DaemonSetUpdateStrategy{}),
+			want: oldDaemonSet(annotated(progressive, "true", marks.NewerKey,
+				`{"annotations":{"daemonset.kruise.io/progressive-create-pod":{"is":"only","text":"true"}}}`), v1beta1.DaemonSetUpdateStrategy{}),
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			sameObject(t, "converted", &tc.want, toOld[DaemonSet](t, &tc.in))
+			apitest.Same(t, "converted", &tc.want, apitest.Older[DaemonSet](t, &tc.in))
 		})
 	}
 }
 
 func TestDaemonSetsSurviveTheOtherVersion(t *testing.T) {
-	checkRoundTrips[DaemonSet, v1beta1.DaemonSet](t, func(old *DaemonSet, i int) {
-		if value := []string{"", "true", "false"}[i%3]; value != "" {
-			metav1.SetMetaDataAnnotation(&old.ObjectMeta, progressive, value)
-		}
-	})
-	checkOtherHubs(t, &DaemonSet{})
+	apitest.RoundTrip(t, newFiller(20261121), &DaemonSet{}, &v1beta1.DaemonSet{})
 }

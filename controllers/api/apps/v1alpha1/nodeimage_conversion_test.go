@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/randfill"
 
+	"github.com/regatta-sh/regatta/controllers/api/apitest"
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/api/marks"
 )
@@ -43,14 +44,14 @@ func TestModesOfPullSecrets(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			hub := &v1beta1.NodeImage{Spec: v1beta1.NodeImageSpec{Images: map[string]v1beta1.ImageSpec{"nginx": {PullSecrets: tc.hub}}}}
-			old := oldOf[NodeImage](t, hub)
+			old := apitest.Older[NodeImage](t, hub)
 			if got := old.Annotations[marks.NewerKey]; got != tc.kept {
 				t.Errorf("kept %s, want %s", got, tc.kept)
 			}
 			if tc.written != nil {
 				old.Spec.Images["nginx"] = ImageSpec{PullSecrets: tc.written}
 			}
-			got := hubOf[v1beta1.NodeImage](t, old)
+			got := apitest.Hub[v1beta1.NodeImage](t, old)
 			if diff := cmp.Diff(tc.want, got.Spec.Images["nginx"].PullSecrets); diff != "" {
 				t.Errorf("secrets (-want +got):\n%s", diff)
 			}
@@ -61,18 +62,9 @@ func TestModesOfPullSecrets(t *testing.T) {
 	}
 }
 
-func TestNodeImageRefusesAnotherHub(t *testing.T) {
-	if err := (&NodeImage{}).ConvertTo(otherHub{}); err == nil {
-		t.Error("converting to another hub succeeded")
-	}
-	if err := (&NodeImage{}).ConvertFrom(otherHub{}); err == nil {
-		t.Error("converting from another hub succeeded")
-	}
-}
-
 // nodeImageFiller draws secrets from so few that some are there twice.
 func nodeImageFiller(seed int64) *randfill.Filler {
-	return newRecreateFiller(seed, nil, func(secret *v1beta1.ReferenceObject, c randfill.Continue) {
+	return apitest.Marked(seed, nil, func(secret *v1beta1.ReferenceObject, c randfill.Continue) {
 		*secret = v1beta1.ReferenceObject{
 			Namespace: []string{"", "x"}[c.Intn(2)], Name: []string{"", "a", "b"}[c.Intn(3)],
 			Mode: []v1beta1.PullSecretMode{"", v1beta1.PullSecretModeBatch, "odd"}[c.Intn(3)],
@@ -80,20 +72,6 @@ func nodeImageFiller(seed int64) *randfill.Filler {
 	})
 }
 
-func TestAnyNodeImageSurvivesTheOldVersion(t *testing.T) {
-	filler := nodeImageFiller(4)
-	for range filledObjects {
-		hub := &v1beta1.NodeImage{}
-		filler.Fill(hub)
-		same(t, "the hub came back changed", hub, hubOf[v1beta1.NodeImage](t, oldOf[NodeImage](t, hub)))
-	}
-}
-
-func TestAnyOldNodeImageSurvivesTheHub(t *testing.T) {
-	filler := nodeImageFiller(5)
-	for range filledObjects {
-		old := &NodeImage{}
-		filler.Fill(old)
-		same(t, "the old version came back changed", old, oldOf[NodeImage](t, hubOf[v1beta1.NodeImage](t, old)))
-	}
+func TestNodeImagesSurviveTheOtherVersion(t *testing.T) {
+	apitest.RoundTrip(t, nodeImageFiller(4), &NodeImage{}, &v1beta1.NodeImage{})
 }

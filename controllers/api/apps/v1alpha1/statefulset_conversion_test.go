@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/regatta-sh/regatta/controllers/api/apitest"
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/api/marks"
 )
@@ -45,7 +46,7 @@ func TestStatefulSetFromHub(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			sameObject(t, "converted", &tc.want, toOld[StatefulSet](t, &tc.in))
+			apitest.Same(t, "converted", &tc.want, apitest.Older[StatefulSet](t, &tc.in))
 		})
 	}
 }
@@ -73,12 +74,11 @@ func TestStatefulSetToHub(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			sameObject(t, "converted", &tc.want, toNew[v1beta1.StatefulSet](t, &tc.in))
+			apitest.Same(t, "converted", &tc.want, apitest.Hub[v1beta1.StatefulSet](t, &tc.in))
 		})
 	}
 }
 
 func TestStatefulSetsSurviveTheOtherVersion(t *testing.T) {
-	checkRoundTrips[StatefulSet, v1beta1.StatefulSet](t, func(*StatefulSet, int) {})
-	checkOtherHubs(t, &StatefulSet{})
+	apitest.RoundTrip(t, newFiller(20261121), &StatefulSet{}, &v1beta1.StatefulSet{})
 }
