@@ -55,7 +55,7 @@ func TestConvert(t *testing.T) {
 		{name: "so does the old version", in: stored, to: "apps.kruise.io/v1alpha1", want: old},
 		{name: "an object of the right version stays as it is", in: `{apiVersion: x/v1, anything: 1}`, to: "x/v1", want: `{apiVersion: x/v1, anything: 1}`},
 		{name: "an object without a template gets none", in: `{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, spec: {}}`, to: "apps.kruise.io/v1alpha1",
-			want: `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {}, ` + status + `, spec: {selector: null, scaleStrategy: {disablePVCReuse: true}, updateStrategy: {type: ReCreate}}}`},
+			want: `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {annotations: {conversion.regatta.sh/v1beta1: '{"updateStrategy":{}}'}}, ` + status + `, spec: {selector: null, scaleStrategy: {disablePVCReuse: true}, updateStrategy: {type: ReCreate}}}`},
 		{name: "another kind is not made", in: stored, to: "apps/v1", fails: "converting CloneSet ns/web from apps.kruise.io/v1beta1 to apps/v1: CloneSet.apps is another kind"},
 		{name: "an unknown version is not made", in: stored, to: "apps.kruise.io/v2", fails: `no kind "CloneSet" is registered for version "apps.kruise.io/v2"`},
 		{name: "a kind without a hub is not made", in: `{apiVersion: v1, kind: Pod}`, to: "v2", fails: `no kind "Pod" is registered for version "v2"`},

@@ -3,6 +3,8 @@ package v1alpha1
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/conversion"
 
@@ -15,18 +17,111 @@ import (
 // its value is podUpdatePolicy, which has no other place here, and all else of the block stands in updateStrategy.
 const PodUpdatePolicyKey = "conversion.regatta.sh/pod-update-policy"
 
-// ConvertTo fills the hub. Two things do not get through: a type that v1alpha1 does not know becomes ReCreate (the webhook
-// refuses it), and the fields imagePreDownload* are dropped, because the annotations count here (the webhook warns).
+// newerCloneSet is what this version cannot say, or says in other marks.
+type newerCloneSet struct {
+	UpdateStrategy *v1beta1.CloneSetUpdateStrategy `json:"updateStrategy,omitempty"`
+	Labels         map[string]string               `json:"labels,omitempty"`
+	Annotations    map[string]string               `json:"annotations,omitempty"`
+}
+
+// olderCloneSet is what v1beta1 cannot say: a type that it does not know (the webhook refuses it), and the fields
+// imagePreDownload*, for which the annotations count here (the webhook warns).
+type olderCloneSet struct {
+	UpdateStrategy *CloneSetUpdateStrategy `json:"updateStrategy,omitempty"`
+}
+
+// ConvertTo fills the hub. What was kept counts only as long as it means what the fields say.
 func (in *CloneSet) ConvertTo(hub conversion.Hub) error {
 	out, ok := hub.(*v1beta1.CloneSet)
 	if !ok {
 		return fmt.Errorf("converting to %T: a CloneSet is stored as %s", hub, v1beta1.GroupVersion)
 	}
 	src := in.DeepCopy()
-	out.ObjectMeta, out.Status = src.ObjectMeta, src.Status
+	template, claims := src.Spec.Template, src.Spec.VolumeClaimTemplates
+	src.Spec.Template, src.Spec.VolumeClaimTemplates = corev1.PodTemplateSpec{}, nil // nothing below is about them
+	var newer newerCloneSet
+	kept := marks.Take(&src.Annotations, marks.NewerKey, &newer)
+	said := toHub(src)
+	if kept {
+		if whole := newer.onto(said.DeepCopy()); equality.Semantic.DeepEqual(fromHub(whole), src) {
+			said = whole
+		}
+	}
+	var older olderCloneSet
+	if !equality.Semantic.DeepEqual(fromHub(said).Spec, src.Spec) {
+		older.UpdateStrategy = src.Spec.UpdateStrategy.DeepCopy()
+	}
+	said.DeepCopyInto(out)
+	out.Spec.Template, out.Spec.VolumeClaimTemplates = template, claims
+	return marks.Keep(&out.Annotations, marks.OlderKey, older)
+}
+
+// ConvertFrom reads the hub.
+func (in *CloneSet) ConvertFrom(hub conversion.Hub) error {
+	from, ok := hub.(*v1beta1.CloneSet)
+	if !ok {
+		return fmt.Errorf("converting from %T: a CloneSet is stored as %s", hub, v1beta1.GroupVersion)
+	}
+	src := from.DeepCopy()
+	template, claims := src.Spec.Template, src.Spec.VolumeClaimTemplates
+	src.Spec.Template, src.Spec.VolumeClaimTemplates = corev1.PodTemplateSpec{}, nil
+	var older olderCloneSet
+	kept := marks.Take(&src.Annotations, marks.OlderKey, &older) && older.UpdateStrategy != nil
+	said := fromHub(src)
+	if kept {
+		whole := said.DeepCopy()
+		whole.Spec.UpdateStrategy = *older.UpdateStrategy
+		if equality.Semantic.DeepEqual(toHub(whole), src) {
+			said = whole
+		}
+	}
+	var newer newerCloneSet
+	if !equality.Semantic.DeepEqual(toHub(said), src) {
+		newer = newerCloneSet{src.Spec.UpdateStrategy.DeepCopy(), mirrored(src.Labels), mirrored(src.Annotations)}
+	}
+	said.DeepCopyInto(in)
+	in.Spec.Template, in.Spec.VolumeClaimTemplates = template, claims
+	return marks.Keep(&in.Annotations, marks.NewerKey, newer)
+}
+
+// onto puts what was kept back.
+func (n *newerCloneSet) onto(hub *v1beta1.CloneSet) *v1beta1.CloneSet {
+	if n.UpdateStrategy != nil {
+		hub.Spec.UpdateStrategy = *n.UpdateStrategy.DeepCopy()
+	}
+	for _, both := range []struct {
+		marks *map[string]string
+		kept  map[string]string
+	}{{&hub.Labels, n.Labels}, {&hub.Annotations, n.Annotations}} {
+		for key := range mirrored(*both.marks) {
+			marks.Unset(both.marks, key)
+		}
+		for key, text := range both.kept {
+			marks.Set(both.marks, key, text)
+		}
+	}
+	return hub
+}
+
+// mirrored are the marks with which this version says what v1beta1 has fields for.
+func mirrored(all map[string]string) (out map[string]string) {
+	for _, key := range []string{
+		v1beta1.CloneSetScalingExcludePreparingDeleteKey, v1beta1.ImagePreDownloadParallelismKey,
+		v1beta1.ImagePreDownloadTimeoutSecondsKey, v1beta1.ImagePreDownloadMinUpdatedReadyPodsKey,
+	} {
+		if text, ok := all[key]; ok {
+			marks.Set(&out, key, text)
+		}
+	}
+	return out
+}
+
+// toHub says in the words of v1beta1 what both versions can say.
+func toHub(in *CloneSet) *v1beta1.CloneSet {
+	src := in.DeepCopy()
+	out := &v1beta1.CloneSet{ObjectMeta: src.ObjectMeta, Status: src.Status}
 	out.Spec = v1beta1.CloneSetSpec{
-		Replicas: src.Spec.Replicas, Selector: src.Spec.Selector, Template: src.Spec.Template,
-		VolumeClaimTemplates: src.Spec.VolumeClaimTemplates, RevisionHistoryLimit: src.Spec.RevisionHistoryLimit,
+		Replicas: src.Spec.Replicas, Selector: src.Spec.Selector, RevisionHistoryLimit: src.Spec.RevisionHistoryLimit,
 		MinReadySeconds: src.Spec.MinReadySeconds, Lifecycle: src.Spec.Lifecycle,
 		ProgressDeadlineSeconds: src.Spec.ProgressDeadlineSeconds,
 		ScaleStrategy: v1beta1.CloneSetScaleStrategy{
@@ -38,21 +133,15 @@ func (in *CloneSet) ConvertTo(hub conversion.Hub) error {
 	}
 	out.Spec.UpdateStrategy = strategyToHub(&src.Spec.UpdateStrategy, src.Annotations)
 	marks.Unset(&out.Annotations, PodUpdatePolicyKey)
-	return nil
+	return out
 }
 
-// ConvertFrom reads the hub. What v1alpha1 says with labels and annotations follows the fields: a mark that contradicts
-// its field is what an earlier v1alpha1 client left behind.
-func (in *CloneSet) ConvertFrom(hub conversion.Hub) error {
-	from, ok := hub.(*v1beta1.CloneSet)
-	if !ok {
-		return fmt.Errorf("converting from %T: a CloneSet is stored as %s", hub, v1beta1.GroupVersion)
-	}
-	src := from.DeepCopy()
-	in.ObjectMeta, in.Status = src.ObjectMeta, src.Status
+// fromHub says in the words of v1alpha1 what both can say. Labels and annotations follow the fields.
+func fromHub(hub *v1beta1.CloneSet) *CloneSet {
+	src := hub.DeepCopy()
+	in := &CloneSet{ObjectMeta: src.ObjectMeta, Status: src.Status}
 	in.Spec = CloneSetSpec{
-		Replicas: src.Spec.Replicas, Selector: src.Spec.Selector, Template: src.Spec.Template,
-		VolumeClaimTemplates: src.Spec.VolumeClaimTemplates, RevisionHistoryLimit: src.Spec.RevisionHistoryLimit,
+		Replicas: src.Spec.Replicas, Selector: src.Spec.Selector, RevisionHistoryLimit: src.Spec.RevisionHistoryLimit,
 		MinReadySeconds: src.Spec.MinReadySeconds, Lifecycle: src.Spec.Lifecycle,
 		ProgressDeadlineSeconds: src.Spec.ProgressDeadlineSeconds,
 		ScaleStrategy: CloneSetScaleStrategy{
@@ -68,7 +157,7 @@ func (in *CloneSet) ConvertFrom(hub conversion.Hub) error {
 		marks.Unset(&in.Labels, key)
 	}
 	in.Spec.UpdateStrategy = strategyFromHub(&src.Spec.UpdateStrategy, &in.ObjectMeta)
-	return nil
+	return in
 }
 
 func strategyToHub(in *CloneSetUpdateStrategy, annotations map[string]string) v1beta1.CloneSetUpdateStrategy {

@@ -8,8 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
+	"sigs.k8s.io/randfill"
 
+	"github.com/regatta-sh/regatta/controllers/api/apitest"
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/api/marks"
 	_ "github.com/regatta-sh/regatta/test/draws"
 )
 
@@ -95,10 +98,11 @@ func TestConvertToHub(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got := toHub(t, &tc.in)
+			got := converted(t, &tc.in)
 			if diff := cmp.Diff(tc.want, got.Spec); diff != "" {
 				t.Errorf("spec (-want +got):\n%s", diff)
 			}
+			marks.Unset(&got.Annotations, marks.OlderKey) // what is kept beside is tried below
 			if diff := cmp.Diff(tc.meta, got.ObjectMeta); diff != "" {
 				t.Errorf("metadata (-want +got):\n%s", diff)
 			}
@@ -138,10 +142,11 @@ func TestConvertFromHub(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got := fromHub(t, &tc.in)
+			got := older(t, &tc.in)
 			if diff := cmp.Diff(tc.want, got.Spec.UpdateStrategy); diff != "" {
 				t.Errorf("strategy (-want +got):\n%s", diff)
 			}
+			marks.Unset(&got.Annotations, marks.NewerKey) // what is kept beside is tried below
 			if diff := cmp.Diff(tc.meta, got.ObjectMeta); diff != "" {
 				t.Errorf("metadata (-want +got):\n%s", diff)
 			}
@@ -151,11 +156,11 @@ func TestConvertFromHub(t *testing.T) {
 
 func TestALabelThatContradictsItsFieldIsGoneInTheOldVersion(t *testing.T) {
 	hub := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{exclude: "true", "a": "b"}}}
-	if diff := cmp.Diff(map[string]string{"a": "b"}, fromHub(t, hub).Labels); diff != "" {
+	if diff := cmp.Diff(map[string]string{"a": "b"}, older(t, hub).Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
 	hub.Spec.ScaleStrategy.ExcludePreparingDelete, hub.Labels = true, nil
-	if diff := cmp.Diff(map[string]string{exclude: "true"}, fromHub(t, hub).Labels); diff != "" {
+	if diff := cmp.Diff(map[string]string{exclude: "true"}, older(t, hub).Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
 }
@@ -174,7 +179,7 @@ func TestTheHubSurvivesTheOldVersion(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		hub := drawHub(rt)
 		before := hub.DeepCopy()
-		got := toHub(t, fromHub(t, hub))
+		got := converted(t, older(t, hub))
 		if diff := cmp.Diff(before, hub); diff != "" {
 			rt.Fatalf("conversion changed its source (-before +after):\n%s", diff)
 		}
@@ -187,12 +192,12 @@ func TestTheHubSurvivesTheOldVersion(t *testing.T) {
 	})
 }
 
-// What a v1alpha1 client writes it reads again, except for the fields that v1alpha1 ignores.
+// What a v1alpha1 client writes it reads again.
 func TestTheOldVersionSurvivesTheHub(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		in := drawOld(rt)
 		before := in.DeepCopy()
-		got := fromHub(t, toHub(t, in))
+		got := older(t, converted(t, in))
 		if diff := cmp.Diff(before, in); diff != "" {
 			rt.Fatalf("conversion changed its source (-before +after):\n%s", diff)
 		}
@@ -200,4 +205,18 @@ func TestTheOldVersionSurvivesTheHub(t *testing.T) {
 			rt.Fatalf("(-before +after):\n%s", diff)
 		}
 	})
+}
+
+// Nothing at all is lost, whatever stands in an object.
+func TestCloneSetsSurviveTheOtherVersion(t *testing.T) {
+	filler := apitest.Marked(20261121, map[string][]string{
+		parallelism: {"5", "010%", "x"}, timeout: {"600", "+7"}, minReady: {"0", "99999999999"},
+	}, func(k *v1beta1.CloneSetUpdateStrategyType, c randfill.Continue) {
+		*k = v1beta1.CloneSetUpdateStrategyType(apitest.Pick(c, "RollingUpdate", "OnDelete", ""))
+	}, func(k *CloneSetUpdateStrategyType, c randfill.Continue) {
+		*k = CloneSetUpdateStrategyType(apitest.Pick(c, "ReCreate", "InPlaceIfPossible", "InPlaceOnly", "OnDelete"))
+	}, func(k *v1beta1.PodUpdatePolicyType, c randfill.Continue) {
+		*k = v1beta1.PodUpdatePolicyType(apitest.Pick(c, "ReCreate", "InPlaceIfPossible", "InPlaceOnly"))
+	})
+	apitest.RoundTrip(t, filler, &CloneSet{}, &v1beta1.CloneSet{})
 }

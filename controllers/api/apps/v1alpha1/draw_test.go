@@ -32,7 +32,7 @@ func rollingHub(kind v1beta1.CloneSetUpdateStrategyType, rolling *v1beta1.Rollin
 	}
 }
 
-func toHub(t *testing.T, in *CloneSet) *v1beta1.CloneSet {
+func converted(t *testing.T, in *CloneSet) *v1beta1.CloneSet {
 	t.Helper()
 	out := &v1beta1.CloneSet{}
 	if err := in.ConvertTo(out); err != nil {
@@ -41,7 +41,7 @@ func toHub(t *testing.T, in *CloneSet) *v1beta1.CloneSet {
 	return out
 }
 
-func fromHub(t *testing.T, in *v1beta1.CloneSet) *CloneSet {
+func older(t *testing.T, in *v1beta1.CloneSet) *CloneSet {
 	t.Helper()
 	out := &CloneSet{}
 	if err := out.ConvertFrom(in); err != nil {
@@ -183,9 +183,9 @@ func FuzzConversion(f *testing.F) {
 		if json.Unmarshal(data, old) != nil || json.Unmarshal(data, hub) != nil {
 			return
 		}
-		for _, first := range []*v1beta1.CloneSet{toHub(t, old), hub} {
-			once := fromHub(t, first)
-			again := fromHub(t, toHub(t, once))
+		for _, first := range []*v1beta1.CloneSet{converted(t, old), hub} {
+			once := older(t, first)
+			again := older(t, converted(t, once))
 			if diff := cmp.Diff(once, again); diff != "" {
 				t.Errorf("a second trip changed the object (-once +again):\n%s", diff)
 			}
