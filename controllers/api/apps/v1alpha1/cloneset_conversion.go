@@ -38,7 +38,8 @@ func (in *CloneSet) ConvertTo(hub conversion.Hub) error {
 	}
 	src := in.DeepCopy()
 	template, claims := src.Spec.Template, src.Spec.VolumeClaimTemplates
-	src.Spec.Template, src.Spec.VolumeClaimTemplates = corev1.PodTemplateSpec{}, nil // nothing below is about them
+	src.Spec.Template, src.Spec.VolumeClaimTemplates = corev1.PodTemplateSpec{}, nil // nothing below is about them,
+	src.TypeMeta = metav1.TypeMeta{}                                                 // nor about the wire
 	var newer newerCloneSet
 	kept := marks.Take(&src.Annotations, marks.NewerKey, &newer)
 	said := toHub(src)
@@ -65,6 +66,7 @@ func (in *CloneSet) ConvertFrom(hub conversion.Hub) error {
 	src := from.DeepCopy()
 	template, claims := src.Spec.Template, src.Spec.VolumeClaimTemplates
 	src.Spec.Template, src.Spec.VolumeClaimTemplates = corev1.PodTemplateSpec{}, nil
+	src.TypeMeta = metav1.TypeMeta{}
 	var older olderCloneSet
 	kept := marks.Take(&src.Annotations, marks.OlderKey, &older) && older.UpdateStrategy != nil
 	said := fromHub(src)

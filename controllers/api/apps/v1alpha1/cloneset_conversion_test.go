@@ -207,6 +207,17 @@ func TestTheOldVersionSurvivesTheHub(t *testing.T) {
 	})
 }
 
+func TestAUsualCloneSetCarriesNothingAlong(t *testing.T) {
+	kind := metav1.TypeMeta{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet"}
+	in := of(CloneSetUpdateStrategy{Type: InPlaceIfPossibleCloneSetUpdateStrategyType, Partition: ptr.To(intstr.FromInt32(2))})
+	in.TypeMeta = kind
+	hub := converted(t, &in)
+	hub.TypeMeta = metav1.TypeMeta{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet"}
+	if len(hub.Annotations) > 0 || len(older(t, hub).Annotations) > 0 {
+		t.Errorf("got %v, %v", hub.Annotations, older(t, hub).Annotations)
+	}
+}
+
 // Nothing at all is lost, whatever stands in an object.
 func TestCloneSetsSurviveTheOtherVersion(t *testing.T) {
 	filler := apitest.Marked(20261121, map[string][]string{
