@@ -76,3 +76,5 @@ verify: ## Fail when something is not formatted, does not vet or is generated st
 	$(MAKE) --no-print-directory generate >/dev/null; \
 	after="$$(git status --porcelain -- controllers/api charts/kruise/files policies; git diff -- controllers/api charts/kruise/files policies | sha256sum)"; \
 	if [ "$$before" != "$$after" ]; then echo "generated files are stale; run make generate"; git status --short -- controllers/api charts/kruise/files policies; exit 1; fi
+	@if [ -x ../shared/tools/crd-compat ] && python3 -c 'import yaml' 2>/dev/null; then \
+	  echo "Comparing the CRDs with those that OpenKruise's users have"; ../shared/tools/crd-compat charts/kruise/files/crds; fi
