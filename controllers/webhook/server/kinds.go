@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/regatta-sh/regatta/controllers/webhook/admit"
+	"github.com/regatta-sh/regatta/controllers/webhook/containerrecreaterequest"
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
 	"github.com/regatta-sh/regatta/controllers/webhook/podunavailablebudget"
 )
@@ -15,7 +16,8 @@ import (
 // read from the reader.
 func kinds(reader client.Reader, templates podtemplate.Defaults, options Options) map[string]admit.Webhooks {
 	return map[string]admit.Webhooks{
-		"policy-kruise-io-podunavailablebudget": podunavailablebudget.New(reader),
+		"apps-kruise-io-containerrecreaterequest": containerrecreaterequest.New(reader),
+		"policy-kruise-io-podunavailablebudget":   podunavailablebudget.New(reader),
 	}
 }
 
