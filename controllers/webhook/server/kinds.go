@@ -8,6 +8,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/webhook/admit"
 	"github.com/regatta-sh/regatta/controllers/webhook/containerrecreaterequest"
+	"github.com/regatta-sh/regatta/controllers/webhook/nodeimage"
 	"github.com/regatta-sh/regatta/controllers/webhook/podprobemarker"
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
 	"github.com/regatta-sh/regatta/controllers/webhook/podunavailablebudget"
@@ -18,6 +19,7 @@ import (
 func kinds(reader client.Reader, templates podtemplate.Defaults, options Options) map[string]admit.Webhooks {
 	return map[string]admit.Webhooks{
 		"apps-kruise-io-containerrecreaterequest": containerrecreaterequest.New(reader),
+		"apps-kruise-io-nodeimage":                nodeimage.New(),
 		"apps-kruise-io-podprobemarker":           podprobemarker.New(),
 		"policy-kruise-io-podunavailablebudget":   podunavailablebudget.New(reader),
 	}
