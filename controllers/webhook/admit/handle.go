@@ -12,21 +12,26 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// Defaulter is the mutating webhook of the kind; nil if it has no defaults.
+// Defaulter is the mutating webhook of the kind; nil if it fills in nothing.
 func (k *Kind[H]) Defaulter() admission.Handler {
-	if k.Default == nil {
+	if k.Default == nil && k.Fill == nil {
 		return nil
 	}
-	return admission.HandlerFunc(func(_ context.Context, request admission.Request) admission.Response {
+	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
 		if !writes(&request) {
 			return admission.Allowed("")
 		}
-		o, old, _, err := k.read(&request)
+		o, old, updated, err := k.read(&request)
 		if err != nil {
 			return admission.Allowed("") // the schema, or the validating webhook, says what is wrong
 		}
 		before := o.hub.DeepCopyObject().(H)
-		k.Default(o.hub, old)
+		if k.Default != nil {
+			k.Default(o.hub, old)
+		}
+		if k.Fill != nil && !updated {
+			k.Fill(ctx, o.hub)
+		}
 		if equality.Semantic.DeepEqual(before, o.hub) {
 			return admission.Allowed("")
 		}

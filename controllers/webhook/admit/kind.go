@@ -44,6 +44,10 @@ type Kind[H client.Object] struct {
 	// Default fills in what the user left out; nil if nothing is. The old object
 	// is nil when one is created.
 	Default func(object, old H)
+	// Fill fills in what is to be looked up when an object is created, after the
+	// defaults; nil if nothing is. What it does not find it leaves to Validate,
+	// which says what is wrong where a user looks for it.
+	Fill func(ctx context.Context, object H)
 	// Validate finds mistakes. The old object is nil when one is created.
 	Validate func(ctx context.Context, object, old H, found *rules.Findings)
 }

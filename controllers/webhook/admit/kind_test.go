@@ -109,6 +109,33 @@ func TestDefaultsAreFilledInWhereTheUserTypes(t *testing.T) {
 	}
 }
 
+func TestWhatIsLookedUpIsFilledInOnce(t *testing.T) {
+	k := sets()
+	k.Fill = func(_ context.Context, set *v1beta1.CloneSet) {
+		set.Spec.MinReadySeconds = 10 * *set.Spec.Replicas // which the default has filled in
+	}
+	for _, tc := range []struct {
+		name, version string
+		operation     admissionv1.Operation
+		patches       int
+	}{
+		{"of a new object", "v1beta1", admissionv1.Create, 2},
+		{"of a new object of the older version", "v1alpha1", admissionv1.Create, 2},
+		{"not of an old one", "v1beta1", admissionv1.Update, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := k.Defaulter().Handle(t.Context(), request(tc.version, tc.operation, fine, fine))
+			if !got.Allowed || len(got.Patches) != tc.patches {
+				t.Errorf("got %t, %v", got.Allowed, got.Patches)
+			}
+		})
+	}
+	k.Default, k.Fill = nil, func(_ context.Context, set *v1beta1.CloneSet) { set.Spec.MinReadySeconds = 1 }
+	if got := k.Defaulter().Handle(t.Context(), request("v1beta1", admissionv1.Create, fine, "")); len(got.Patches) != 1 {
+		t.Errorf("without defaults: %v", got.Patches)
+	}
+}
+
 func TestPlaces(t *testing.T) {
 	k := sets()
 	k.Renamed = map[string]string{"spec.a[].b": "spec.a[].c", "spec.a[].b.d": "spec.e[]", "spec.x": "spec.y"}

@@ -31,6 +31,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
 
@@ -40,7 +41,7 @@ type suite struct {
 	// Base is an object that is fine. Older is one of v1alpha1, where it is no
 	// Base with another apiVersion.
 	Base, Older map[string]any
-	// Objects are there before.
+	// Objects are there before, with the status that they have here: nobody else writes one.
 	Objects []map[string]any
 	Cases   []manifest
 }
@@ -123,7 +124,7 @@ func everything(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme, policyv1alpha1.AddToScheme,
+		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme, policyv1alpha1.AddToScheme, policyv1beta1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
@@ -192,8 +193,15 @@ func TestManifests(t *testing.T) {
 			for _, object := range s.Objects {
 				o := &unstructured.Unstructured{Object: object}
 				place(o, crd.Spec.Scope)
+				status := o.Object["status"] // no create takes it
 				if err := c.create(t, o); err != nil {
 					t.Fatalf("creating %s %s: %v", o.GetKind(), o.GetName(), err)
+				}
+				if status != nil {
+					o.Object["status"] = status
+					if err := c.api.Status().Update(t.Context(), o); err != nil {
+						t.Fatalf("writing the status of %s %s: %v", o.GetKind(), o.GetName(), err)
+					}
 				}
 				t.Cleanup(func() { _ = c.api.Delete(context.Background(), o) })
 			}

@@ -7,13 +7,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/regatta-sh/regatta/controllers/webhook/admit"
+	"github.com/regatta-sh/regatta/controllers/webhook/containerrecreaterequest"
+	"github.com/regatta-sh/regatta/controllers/webhook/nodeimage"
+	"github.com/regatta-sh/regatta/controllers/webhook/podprobemarker"
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
+	"github.com/regatta-sh/regatta/controllers/webhook/podunavailablebudget"
 )
 
 // kinds are the webhooks of all kinds but CloneSet, by group and kind as their paths have them. What they look up is
 // read from the reader.
 func kinds(reader client.Reader, templates podtemplate.Defaults, options Options) map[string]admit.Webhooks {
-	return map[string]admit.Webhooks{}
+	return map[string]admit.Webhooks{
+		"apps-kruise-io-containerrecreaterequest": containerrecreaterequest.New(reader),
+		"apps-kruise-io-nodeimage":                nodeimage.New(),
+		"apps-kruise-io-podprobemarker":           podprobemarker.New(),
+		"policy-kruise-io-podunavailablebudget":   podunavailablebudget.New(reader),
+	}
 }
 
 // add adds the webhooks of a kind at their paths (features 18).

@@ -87,10 +87,11 @@ func Handlers(scheme *runtime.Scheme, pods client.Client, options Options) (map[
 		MutateCloneSetPath:   &webhook.Admission{Handler: &cloneset.Defaulter{Templates: templates, KeepTemplates: options.KeepTemplates}},
 		ValidateCloneSetPath: &webhook.Admission{Handler: validator},
 		ConvertPath: &convert.Handler{Scheme: scheme, Opaque: map[schema.GroupKind][]string{
-			v1beta1.Kind("CloneSet"):        {"template", "volumeClaimTemplates"},
-			v1beta1.Kind("StatefulSet"):     {"template", "volumeClaimTemplates"},
-			v1beta1.Kind("DaemonSet"):       {"template"},
-			v1beta1.Kind("AdvancedCronJob"): {"template.jobTemplate", "template.broadcastJobTemplate"},
+			v1beta1.Kind("CloneSet"):                 {"template", "volumeClaimTemplates"},
+			v1beta1.Kind("ContainerRecreateRequest"): {"containers"},
+			v1beta1.Kind("StatefulSet"):              {"template", "volumeClaimTemplates"},
+			v1beta1.Kind("DaemonSet"):                {"template"},
+			v1beta1.Kind("AdvancedCronJob"):          {"template.jobTemplate", "template.broadcastJobTemplate"},
 		}},
 		HealthPath: healthz.CheckHandler{Checker: healthz.Ping},
 	}

@@ -29,12 +29,7 @@ func (in *ContainerRecreateRequest) ConvertTo(hub conversion.Hub) error {
 		return fmt.Errorf("converting to %T: a ContainerRecreateRequest is stored as %s", hub, v1beta1.GroupVersion)
 	}
 	src := in.DeepCopy()
-	out.ObjectMeta = src.ObjectMeta
-	out.Spec = v1beta1.ContainerRecreateRequestSpec{
-		PodName: src.Spec.PodName, Containers: src.Spec.Containers,
-		Strategy:              (*v1beta1.ContainerRecreateRequestStrategy)(src.Spec.Strategy),
-		ActiveDeadlineSeconds: src.Spec.ActiveDeadlineSeconds, TTLSecondsAfterFinished: src.Spec.TTLSecondsAfterFinished,
-	}
+	out.ObjectMeta, out.Spec = src.ObjectMeta, src.Spec
 	var kept recreateRequestKept
 	if !marks.Take(&out.Annotations, marks.NewerKey, &kept) {
 		kept = recreateRequestKept{}
@@ -57,12 +52,7 @@ func (in *ContainerRecreateRequest) ConvertFrom(hub conversion.Hub) error {
 		return fmt.Errorf("converting from %T: a ContainerRecreateRequest is stored as %s", hub, v1beta1.GroupVersion)
 	}
 	src := from.DeepCopy()
-	in.ObjectMeta = src.ObjectMeta
-	in.Spec = ContainerRecreateRequestSpec{
-		PodName: src.Spec.PodName, Containers: src.Spec.Containers,
-		Strategy:              (*ContainerRecreateRequestStrategy)(src.Spec.Strategy),
-		ActiveDeadlineSeconds: src.Spec.ActiveDeadlineSeconds, TTLSecondsAfterFinished: src.Spec.TTLSecondsAfterFinished,
-	}
+	in.ObjectMeta, in.Spec = src.ObjectMeta, src.Spec
 	in.Status = ContainerRecreateRequestStatus{
 		Phase: src.Status.Phase, CompletionTime: src.Status.CompletionTime, Message: src.Status.Message,
 		ContainerRecreateStates: recreateStates[recreateState](src.Status.ContainerRecreateStates),

@@ -9,6 +9,8 @@ import (
 // NodeImageSpec is the images that a node shall have.
 type NodeImageSpec struct {
 	// Images by name, at most 256. A name is as people write it, without a tag: nginx, not docker.io/library/nginx.
+	// +kubebuilder:validation:MaxProperties=256
+	// +kubebuilder:validation:XValidation:rule=`self.all(name, name != "")`,message="must not have an image without a name"
 	// +optional
 	Images map[string]ImageSpec `json:"images,omitempty"`
 }

@@ -12,12 +12,15 @@ type NodePodProbeSpec struct {
 // PodProbe is the probes of one pod.
 type PodProbe struct {
 	// Name of the pod.
+	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
 
 	// Namespace of the pod.
+	// +kubebuilder:validation:MinLength=1
 	Namespace string `json:"namespace"`
 
 	// UID of the pod. The entry is removed once the pod of that name has another one.
+	// +kubebuilder:validation:MinLength=1
 	UID string `json:"uid"`
 
 	// IP of the pod, which HTTP requests and TCP connections go to.
@@ -31,9 +34,11 @@ type PodProbe struct {
 // ContainerProbe is one probe of one container.
 type ContainerProbe struct {
 	// Name is that of the PodProbeMarker and that of its probe, with a # between them.
+	// +kubebuilder:validation:Pattern=`^[^#]+#[^#]+$`
 	Name string `json:"name"`
 
 	// ContainerName is the container that is probed.
+	// +kubebuilder:validation:MinLength=1
 	ContainerName string `json:"containerName"`
 
 	// Probe as the PodProbeMarker has it, but with the numbers of ports that it names.

@@ -8,9 +8,11 @@ import (
 // ContainerRecreateRequestSpec is which containers to restart, and how. It cannot be changed.
 type ContainerRecreateRequestSpec struct {
 	// PodName is the name of the pod, which is in the namespace of the request.
+	// +kubebuilder:validation:MinLength=1
 	PodName string `json:"podName"`
 
 	// Containers to restart, in this order. Each one may be named once.
+	// +kubebuilder:validation:MinItems=1
 	Containers []ContainerRecreateRequestContainer `json:"containers"`
 
 	// Strategy says how to restart them.
@@ -19,7 +21,7 @@ type ContainerRecreateRequestSpec struct {
 
 	// ActiveDeadlineSeconds is how long the request may take, counted from its creation; then it is Completed, whatever
 	// has been done. No limit if unset, and not less than 3 if set.
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Minimum=3
 	// +optional
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
 
@@ -33,6 +35,7 @@ type ContainerRecreateRequestSpec struct {
 // in the rest from the pod, and refuses it from users.
 type ContainerRecreateRequestContainer struct {
 	// Name of the container. Init containers cannot be restarted.
+	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
 
 	// PreStop is what runs before the container is stopped. Filled in.

@@ -8,6 +8,8 @@ import (
 // NodeImageSpec is the images that a node shall have.
 type NodeImageSpec struct {
 	// Images by name, at most 256. A name is as people write it, without a tag: nginx, not docker.io/library/nginx.
+	// +kubebuilder:validation:MaxProperties=256
+	// +kubebuilder:validation:XValidation:rule=`self.all(name, name != "")`,message="must not have an image without a name"
 	// +optional
 	Images map[string]ImageSpec `json:"images,omitempty"`
 }
@@ -48,8 +50,11 @@ type ReferenceObject struct {
 }
 
 // ImageTagSpec is what is wanted of one tag.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.pullPolicy)",message="is required, with ttlSecondsAfterFinished",fieldPath=".pullPolicy",reason="FieldValueRequired"
 type ImageTagSpec struct {
 	// Tag of the image, or its digest.
+	// +kubebuilder:validation:MinLength=1
 	Tag string `json:"tag"`
 
 	// CreatedAt is when this version of the tag was asked for; now if unset when it is written.
@@ -66,6 +71,7 @@ type ImageTagSpec struct {
 	OwnerReferences []corev1.ObjectReference `json:"ownerReferences,omitempty"`
 
 	// Version grows by one whenever the tag shall be pulled again. A status counts if it has the same version.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Version int64 `json:"version,omitempty"`
 
@@ -75,21 +81,26 @@ type ImageTagSpec struct {
 }
 
 // ImageTagPullPolicy says how long and how often to try.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.ttlSecondsAfterFinished)",message="is required",fieldPath=".ttlSecondsAfterFinished",reason="FieldValueRequired"
 type ImageTagPullPolicy struct {
 	// TimeoutSeconds is how long one attempt may take; 600 if unset.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 
 	// BackoffLimit is how many attempts follow the first one that fails; 3 if unset.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
 
-	// TTLSecondsAfterFinished is how long the tag stays in the list after its pull has ended. The admission webhook
-	// requires it.
+	// TTLSecondsAfterFinished is how long the tag stays in the list after its pull has ended. It is required.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 
 	// ActiveDeadlineSeconds is how long all attempts together may take, counted from the first; no limit if unset.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
 }

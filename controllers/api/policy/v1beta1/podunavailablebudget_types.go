@@ -6,9 +6,16 @@ import (
 )
 
 // PodUnavailableBudgetSpec is which pods are protected, and how many of them may be unavailable.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.selector) || has(self.targetRef)",message="no selector or targetRef defined in PodUnavailableBudget"
+// +kubebuilder:validation:XValidation:rule="!has(self.selector) || !has(self.targetRef)",message="selector and targetRef are mutually exclusive"
+// +kubebuilder:validation:XValidation:rule="has(self.maxUnavailable) || has(self.minAvailable)",message="no maxUnavailable or minAvailable defined in PodUnavailableBudget"
+// +kubebuilder:validation:XValidation:rule="!has(self.maxUnavailable) || !has(self.minAvailable)",message="maxUnavailable and minAvailable are mutually exclusive"
+// +kubebuilder:validation:XValidation:rule="has(self.targetRef) ? has(oldSelf.targetRef) && self.targetRef == oldSelf.targetRef : !has(oldSelf.targetRef)",message="selector and targetRef cannot be modified"
 type PodUnavailableBudgetSpec struct {
 	// Selector says which pods of the namespace are protected. Either it or targetRef is set, and neither can be
 	// changed.
+	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && size(self.matchExpressions) > 0)",message="an empty selector is of all pods; say which pods are meant"
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 
@@ -19,11 +26,13 @@ type PodUnavailableBudgetSpec struct {
 
 	// MaxUnavailable is how many pods may be unavailable, as a number or as a percentage of all, rounded up. Either it
 	// or minAvailable is set.
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^0*(100|[0-9]{1,2})%$')",message="must be a number, 0 or more, or a percentage from 0% to 100%"
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// MinAvailable is how many pods must stay available, as a number or as a percentage of all, rounded up. All pods
 	// are kept if there are no more than that.
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^0*(100|[0-9]{1,2})%$')",message="must be a number, 0 or more, or a percentage from 0% to 100%"
 	// +optional
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
 
@@ -38,11 +47,16 @@ type PodUnavailableBudgetSpec struct {
 	ProtectTotalReplicas *int32 `json:"protectTotalReplicas,omitempty"`
 
 	// IgnoredPodSelector takes pods out of the protection, though they still count. It may not be empty.
+	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && size(self.matchExpressions) > 0)",message="an empty selector is of all pods; say which pods are meant"
 	// +optional
 	IgnoredPodSelector *metav1.LabelSelector `json:"ignoredPodSelector,omitempty"`
 }
 
 // TargetReference names a workload of the namespace. All three fields are needed.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.apiVersion) && self.apiVersion.matches('^[^/]+(/[^/]+)?$')",message="is required, as v1 or apps/v1",fieldPath=".apiVersion"
+// +kubebuilder:validation:XValidation:rule="has(self.kind) && size(self.kind) > 0",message="is required",fieldPath=".kind",reason="FieldValueRequired"
+// +kubebuilder:validation:XValidation:rule="has(self.name) && size(self.name) > 0",message="is required",fieldPath=".name",reason="FieldValueRequired"
 type TargetReference struct {
 	// APIVersion of the workload.
 	// +optional

@@ -1,0 +1,77 @@
+package containerrecreaterequest
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/api/marks"
+)
+
+// setDefaults fills in what needs no pod. An update is given back what was filled in before: who applies the same manifest
+// again changes nothing.
+func setDefaults(request, old *v1beta1.ContainerRecreateRequest) {
+	spec := &request.Spec
+	if len(spec.Containers) == 0 {
+		return // it is refused, and a spec that is not there shall not come into being before
+	}
+	if spec.Strategy == nil {
+		spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{}
+	}
+	if spec.Strategy.FailurePolicy == "" {
+		spec.Strategy.FailurePolicy = v1beta1.ContainerRecreateRequestFailurePolicyFail
+	}
+	if old == nil {
+		marks.Set(&request.Labels, v1beta1.ContainerRecreateRequestActiveKey, "true")
+		return
+	}
+	if spec.Strategy.TerminationGracePeriodSeconds == nil && old.Spec.Strategy != nil {
+		spec.Strategy.TerminationGracePeriodSeconds = old.Spec.Strategy.TerminationGracePeriodSeconds
+	}
+	for i := range spec.Containers {
+		name := spec.Containers[i].Name
+		before := slices.IndexFunc(old.Spec.Containers, func(c v1beta1.ContainerRecreateRequestContainer) bool { return c.Name == name })
+		if before >= 0 && isName(&spec.Containers[i]) {
+			old.Spec.Containers[before].DeepCopyInto(&spec.Containers[i])
+		}
+	}
+}
+
+// fill fills in what the pod and its node say. What a user has typed of a container stays, to be refused.
+func (c *cluster) fill(ctx context.Context, request *v1beta1.ContainerRecreateRequest) {
+	pod, node, err := c.find(ctx, request)
+	if err != nil {
+		return // Validate finds as little
+	}
+	for key, value := range labelsOf(pod, node) {
+		marks.Set(&request.Labels, key, value)
+	}
+	if strategy := request.Spec.Strategy; strategy != nil && strategy.TerminationGracePeriodSeconds == nil {
+		strategy.TerminationGracePeriodSeconds = pod.Spec.TerminationGracePeriodSeconds
+	}
+	for i := range request.Spec.Containers {
+		container := &request.Spec.Containers[i]
+		if filled, why := containerOf(pod, container.Name); why == "" && isName(container) {
+			*container = *filled
+		}
+	}
+}
+
+// labelsOf are by what the controller and the node find a request.
+func labelsOf(pod *corev1.Pod, node *corev1.Node) map[string]string {
+	labels := map[string]string{
+		v1beta1.ContainerRecreateRequestPodUIDKey:   string(pod.UID),
+		v1beta1.ContainerRecreateRequestNodeNameKey: node.Name,
+	}
+	if node.Labels[v1beta1.ServerlessNodeKey] == v1beta1.ServerlessNodeValue {
+		labels[v1beta1.ServerlessNodeKey] = v1beta1.ServerlessNodeValue
+	}
+	return labels
+}
+
+// isName says whether a user has left out of a container what is filled in.
+func isName(container *v1beta1.ContainerRecreateRequestContainer) bool {
+	return container.PreStop == nil && len(container.Ports) == 0 && container.StatusContext == nil
+}

@@ -1,0 +1,32 @@
+// Package containerrecreaterequest says which ContainerRecreateRequests are
+// admitted, and fills in what they need to know of their pod: what runs on the
+// node sees the request, not the pod.
+//
+// A request is about the runs that its containers are in when it is made, so what
+// is filled in is never changed.
+package containerrecreaterequest
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/admit"
+)
+
+// New makes the webhooks of ContainerRecreateRequests. Pods and nodes are read from the reader.
+func New(reader client.Reader) *admit.Kind[*v1beta1.ContainerRecreateRequest] {
+	c := &cluster{reader: reader}
+	return &admit.Kind[*v1beta1.ContainerRecreateRequest]{
+		New:          func() *v1beta1.ContainerRecreateRequest { return &v1beta1.ContainerRecreateRequest{} },
+		Older:        func() admit.Spoke { return &v1alpha1.ContainerRecreateRequest{} },
+		OlderVersion: v1alpha1.GroupVersion.Version,
+		Same: func(a, b *v1beta1.ContainerRecreateRequest) bool {
+			return equality.Semantic.DeepEqual(a.Spec, b.Spec) && len(changedLabels(a, b)) == 0 && acquired(a).Equal(acquired(b))
+		},
+		Default:  setDefaults,
+		Fill:     c.fill,
+		Validate: c.validate,
+	}
+}

@@ -1,0 +1,98 @@
+package containerrecreaterequest
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+)
+
+func (c *cluster) validate(ctx context.Context, request, old *v1beta1.ContainerRecreateRequest, found *rules.Findings) {
+	if !found.SomeSpec(request.Spec) {
+		return
+	}
+	if old != nil {
+		validateUpdate(request, old, found)
+		return
+	}
+	containers := field.NewPath("spec", "containers")
+	names := make([]string, len(request.Spec.Containers))
+	for i := range names {
+		names[i] = request.Spec.Containers[i].Name
+	}
+	for i, again := range rules.Duplicates(names) {
+		if again {
+			found.Add(field.Invalid(containers.Index(i).Child("name"), names[i], "can not recreate "+names[i]+" multi times"))
+		}
+	}
+	pod, node, err := c.find(ctx, request)
+	if err != nil {
+		found.Add(err)
+		return
+	}
+	for i := range request.Spec.Containers {
+		container, path := &request.Spec.Containers[i], containers.Index(i)
+		filled, why := containerOf(pod, container.Name)
+		switch {
+		case why != "":
+			found.Add(field.Invalid(path.Child("name"), container.Name, why))
+		case isName(container):
+			found.Add(field.InternalError(path, errNotFilled()))
+		case !equality.Semantic.DeepEqual(filled, container):
+			found.Add(field.Forbidden(path, "preStop, ports, statusContext in container are ready-only fields"))
+		}
+	}
+	for key, value := range labelsOf(pod, node) {
+		if request.Labels[key] != value {
+			found.Add(field.InternalError(label(key), errNotFilled()))
+		}
+	}
+}
+
+// errNotFilled is of a pod that has become what it is since the request was filled in, a moment ago.
+func errNotFilled() error {
+	return errors.New("the pod has changed since the request was filled in; create the request again")
+}
+
+// validateUpdate: not by the schema, for which a false that is said and one that is not are two things. Clients, and
+// conversions, make one of the other.
+func validateUpdate(request, old *v1beta1.ContainerRecreateRequest, found *rules.Findings) {
+	if !equality.Semantic.DeepEqual(request.Spec, old.Spec) {
+		found.Add(field.Forbidden(field.NewPath("spec"), "a ContainerRecreateRequest cannot be changed; make another one"))
+	}
+	for _, key := range changedLabels(request, old) {
+		found.Add(field.Forbidden(label(key), "the label cannot be changed"))
+	}
+	if at := acquired(old); at != nil && !at.Equal(acquired(request)) {
+		path := field.NewPath("metadata", "annotations").Key(v1beta1.ContainerRecreateRequestUnreadyAcquiredKey)
+		found.Add(field.Forbidden(path, "the annotation cannot be changed once it is set"))
+	}
+}
+
+func changedLabels(a, b *v1beta1.ContainerRecreateRequest) []string {
+	var out []string
+	for _, key := range []string{v1beta1.ContainerRecreateRequestPodUIDKey, v1beta1.ContainerRecreateRequestNodeNameKey} {
+		if a.Labels[key] != b.Labels[key] {
+			out = append(out, key)
+		}
+	}
+	return out
+}
+
+// acquired is when the pod was held not ready. In v1alpha1 it is an annotation, which a user can write.
+func acquired(request *v1beta1.ContainerRecreateRequest) *metav1.Time {
+	for i := range request.Status.Conditions {
+		condition := &request.Status.Conditions[i]
+		if condition.Type == v1beta1.ContainerRecreateRequestPreRecreateGrace && condition.Status == metav1.ConditionTrue {
+			return &condition.LastTransitionTime
+		}
+	}
+	return nil
+}
+
+func label(key string) *field.Path { return field.NewPath("metadata", "labels").Key(key) }

@@ -1,0 +1,87 @@
+package podprobemarker
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+)
+
+func validate(_ context.Context, marker, old *v1alpha1.PodProbeMarker, found *rules.Findings) {
+	if !found.SomeSpec(marker.Spec) {
+		return
+	}
+	path := field.NewPath("spec")
+	found.Selector(marker.Spec.Selector, path.Child("selector"))
+	// Not by the schema, for which a list that is empty and one that is not there are two things.
+	if old != nil && !equality.Semantic.DeepEqual(marker.Spec.Selector, old.Spec.Selector) {
+		found.Add(field.Forbidden(path.Child("selector"), "selector must be immutable"))
+	}
+	names, types := make([]string, len(marker.Spec.Probes)), make([]string, len(marker.Spec.Probes))
+	for i := range marker.Spec.Probes {
+		names[i], types[i] = marker.Spec.Probes[i].Name, marker.Spec.Probes[i].PodConditionType
+	}
+	nameAgain, typeAgain := rules.Duplicates(names), rules.Duplicates(types)
+	for i := range marker.Spec.Probes {
+		probe, at := &marker.Spec.Probes[i], path.Child("probes").Index(i)
+		if isKept(probe.Name) {
+			found.Add(field.Invalid(at.Child("name"), probe.Name, "must not be the type of a condition that every pod may have"))
+		}
+		if nameAgain[i] {
+			found.Add(field.Duplicate(at.Child("name"), probe.Name))
+		}
+		if probe.PodConditionType != "" {
+			validateType(probe, old, at.Child("podConditionType"), found)
+			if typeAgain[i] {
+				found.Add(field.Duplicate(at.Child("podConditionType"), probe.PodConditionType))
+			}
+		}
+		validateProbe(&probe.Probe, at.Child("probe"), found)
+		validatePolicies(probe.MarkerPolicy, at.Child("markerPolicy"), found)
+	}
+}
+
+// isKept says whether somebody else keeps a condition of this type.
+func isKept(conditionType string) bool {
+	return slices.Contains([]corev1.PodConditionType{
+		corev1.PodScheduled, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, v1beta1.KruisePodReady, v1beta1.InPlaceUpdateReady,
+	}, corev1.PodConditionType(conditionType))
+}
+
+// validateType wants a condition that can be written. OpenKruise let those pass that somebody else keeps, though the two
+// would overwrite each other for ever, so who changes something else is not told of it.
+func validateType(probe *v1alpha1.PodContainerProbe, old *v1alpha1.PodProbeMarker, path *field.Path, found *rules.Findings) {
+	for _, message := range validation.IsQualifiedName(probe.PodConditionType) {
+		found.Add(field.Invalid(path, probe.PodConditionType, message))
+	}
+	had := old != nil && slices.ContainsFunc(old.Spec.Probes, func(p v1alpha1.PodContainerProbe) bool {
+		return p.PodConditionType == probe.PodConditionType
+	})
+	if isKept(probe.PodConditionType) && !had {
+		found.Add(field.Invalid(path, probe.PodConditionType, "must not be the type of a condition that every pod may have"))
+	}
+}
+
+func validatePolicies(policies []v1alpha1.ProbeMarkerPolicy, path *field.Path, found *rules.Findings) {
+	states := make([]string, len(policies))
+	for i := range policies {
+		states[i] = string(policies[i].State)
+	}
+	for i, again := range rules.Duplicates(states) {
+		at := path.Index(i)
+		if again {
+			found.Add(field.Duplicate(at.Child("state"), states[i]))
+		}
+		found.Add(metav1validation.ValidateLabels(policies[i].Labels, at.Child("labels"))...)
+		found.Add(apivalidation.ValidateAnnotations(policies[i].Annotations, at.Child("annotations"))...)
+	}
+}

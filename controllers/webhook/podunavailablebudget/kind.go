@@ -1,0 +1,41 @@
+// Package podunavailablebudget says which PodUnavailableBudgets are admitted. They
+// have no defaults: which operations count, and how many pods there are meant to
+// be, is decided when somebody asks to take a pod away.
+//
+// The schema has the rules that one field or two can break. Here are those of
+// selectors, of the annotations that are fields in v1beta1, and of budgets that
+// would get in each other's way.
+package podunavailablebudget
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/admit"
+)
+
+// New makes the webhooks of PodUnavailableBudgets. The other budgets of a namespace are read from the reader.
+func New(reader client.Reader) *admit.Kind[*v1beta1.PodUnavailableBudget] {
+	v := &validator{budgets: reader}
+	return &admit.Kind[*v1beta1.PodUnavailableBudget]{
+		New:          func() *v1beta1.PodUnavailableBudget { return &v1beta1.PodUnavailableBudget{} },
+		Older:        func() admit.Spoke { return &v1alpha1.PodUnavailableBudget{} },
+		OlderVersion: v1alpha1.GroupVersion.Version,
+		Renamed: map[string]string{
+			"spec.protectTotalReplicas": annotation(v1alpha1.BudgetProtectTotalReplicasKey).String(),
+		},
+		Same: func(a, b *v1beta1.PodUnavailableBudget) bool {
+			return equality.Semantic.DeepEqual(a.Spec, b.Spec) && sameAnnotation(a, b, v1alpha1.BudgetProtectOperationsKey) &&
+				sameAnnotation(a, b, v1alpha1.BudgetProtectTotalReplicasKey)
+		},
+		Validate: v.validate,
+	}
+}
+
+func sameAnnotation(a, b *v1beta1.PodUnavailableBudget, key string) bool {
+	before, had := a.Annotations[key]
+	after, has := b.Annotations[key]
+	return had == has && before == after
+}

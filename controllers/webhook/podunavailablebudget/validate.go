@@ -1,0 +1,88 @@
+package podunavailablebudget
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+)
+
+type validator struct {
+	budgets client.Reader
+}
+
+func (v *validator) validate(ctx context.Context, budget, old *v1beta1.PodUnavailableBudget, found *rules.Findings) {
+	if !found.SomeSpec(budget.Spec) {
+		return
+	}
+	path := field.NewPath("spec")
+	usable := true
+	if budget.Spec.Selector != nil {
+		usable = found.Selector(budget.Spec.Selector, path.Child("selector"))
+	}
+	if budget.Spec.IgnoredPodSelector != nil {
+		found.Selector(budget.Spec.IgnoredPodSelector, path.Child("ignoredPodSelector"))
+	}
+	validateOperations(budget, old, found)
+	validateTotalReplicas(budget, old, found)
+	if old != nil {
+		// Not by the schema, for which a list that is empty and one that is not there are two things. Clients, and
+		// conversions, make one of the other.
+		if !equality.Semantic.DeepEqual(budget.Spec.Selector, old.Spec.Selector) {
+			found.Add(field.Forbidden(path.Child("selector"), "selector and targetRef cannot be modified"))
+		}
+		return
+	}
+	if usable {
+		v.validateConflicts(ctx, budget, found)
+	}
+}
+
+// validateOperations reads the annotation that v1alpha1 has for spec.protectOperations. What it can read of one that is
+// typed in v1alpha1 is in the field already.
+func validateOperations(budget, old *v1beta1.PodUnavailableBudget, found *rules.Findings) {
+	key := v1alpha1.BudgetProtectOperationsKey
+	text, ok := budget.Annotations[key]
+	if !ok || old != nil && sameAnnotation(budget, old, key) {
+		return
+	}
+	for word := range strings.SplitSeq(text, ",") {
+		rules.OneOf(found, v1beta1.PubOperation(strings.TrimSpace(word)), annotation(key),
+			v1beta1.PubDeleteOperation, v1beta1.PubUpdateOperation, v1beta1.PubEvictOperation, v1beta1.PubResizeOperation)
+	}
+}
+
+// validateTotalReplicas looks at spec.protectTotalReplicas, or at the annotation that v1alpha1 has for it. An annotation of
+// less than 1 was let pass once, so who changes something else is not told of it.
+func validateTotalReplicas(budget, old *v1beta1.PodUnavailableBudget, found *rules.Findings) {
+	key := v1alpha1.BudgetProtectTotalReplicasKey
+	total := budget.Spec.ProtectTotalReplicas
+	if old != nil && sameAnnotation(budget, old, key) && equality.Semantic.DeepEqual(total, old.Spec.ProtectTotalReplicas) {
+		return
+	}
+	if total != nil && *total < 1 { // typed as an annotation, which no schema sees
+		found.Add(field.Invalid(field.NewPath("spec", "protectTotalReplicas"), *total, "must be 1 or more"))
+	}
+	text, ok := budget.Annotations[key]
+	if !ok {
+		return
+	}
+	number, err := strconv.ParseInt(text, 10, 32)
+	switch {
+	case err != nil:
+		found.Add(field.Invalid(annotation(key), text, "must be a whole number of 32 bits"))
+	case number < 1:
+		found.Add(field.Invalid(annotation(key), text, "must be 1 or more"))
+	case total != nil && int64(*total) != number:
+		found.Add(field.Invalid(annotation(key), text, "must match spec.protectTotalReplicas when both are set"))
+	}
+}
+
+func annotation(key string) *field.Path { return field.NewPath("metadata", "annotations").Key(key) }
