@@ -27,6 +27,9 @@ func (k *Kind[H]) Defaulter() admission.Handler {
 		}
 		before := o.hub.DeepCopyObject().(H)
 		k.Default(o.hub, old)
+		if k.DefaultNewer != nil && !o.older {
+			k.DefaultNewer(o.hub)
+		}
 		if equality.Semantic.DeepEqual(before, o.hub) {
 			return admission.Allowed("")
 		}

@@ -44,6 +44,9 @@ type Kind[H client.Object] struct {
 	// Default fills in what the user left out; nil if nothing is. The old object
 	// is nil when one is created.
 	Default func(object, old H)
+	// DefaultNewer fills in fields that only the hub has, for who typed the hub:
+	// to others they would show up in an annotation that they never wrote.
+	DefaultNewer func(object H)
 	// Validate finds mistakes. The old object is nil when one is created.
 	Validate func(ctx context.Context, object, old H, found *rules.Findings)
 }

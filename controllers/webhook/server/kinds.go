@@ -8,12 +8,15 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/webhook/admit"
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
+	"github.com/regatta-sh/regatta/controllers/webhook/statefulset"
 )
 
 // kinds are the webhooks of all kinds but CloneSet, by group and kind as their paths have them. What they look up is
 // read from the reader.
 func kinds(reader client.Reader, templates podtemplate.Defaults, options Options) map[string]admit.Webhooks {
-	return map[string]admit.Webhooks{}
+	return map[string]admit.Webhooks{
+		"apps-kruise-io-statefulset": statefulset.New(reader, templates, options.KeepTemplates, options.StatefulSets),
+	}
 }
 
 // add adds the webhooks of a kind at their paths (features 18).
