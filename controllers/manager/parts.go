@@ -25,7 +25,6 @@ import (
 	"github.com/regatta-sh/regatta/controllers/policybundle"
 	"github.com/regatta-sh/regatta/controllers/webhook/convert"
 	"github.com/regatta-sh/regatta/controllers/webhook/server"
-	"github.com/regatta-sh/regatta/controllers/webhook/statefulset"
 	"github.com/regatta-sh/regatta/engine"
 )
 
@@ -143,7 +142,6 @@ func (p parts) webhooksTo(mgr ctrl.Manager) error {
 		KeepTemplates:        on(features.TemplateNoDefaults),
 		HostNetworkHostPorts: on(features.DefaultHostNetworkHostPortsInPodTemplates),
 		ProtectDeletion:      on(features.ResourcesDeletionProtection),
-		StatefulSets:         statefulset.Gates{AutoDeletePVC: on(features.StatefulSetAutoDeletePVC), AutoResizePVC: on(features.StatefulSetAutoResizePVCGate)},
 		Metrics:              metrics.Registry,
 		ProtectionLog:        p.protectionLog(),
 	})

@@ -47,7 +47,8 @@ type Options struct {
 	ProtectDeletion bool
 	// CheckTemplates asks the API server about every template that is created or changed, by a dry run.
 	CheckTemplates bool
-	// StatefulSets are the gates of StatefulSets.
+	// StatefulSets are the gates of StatefulSets. The manager sets them when it has a controller that they are for: until
+	// then it tells users that they have no effect.
 	StatefulSets statefulset.Gates
 	// Metrics is where refusals are counted, and ProtectionLog where they are written, if they are set.
 	Metrics       prometheus.Registerer
