@@ -29,6 +29,9 @@ func (k *Kind[H]) Defaulter() admission.Handler {
 		if k.Default != nil {
 			k.Default(o.hub, old)
 		}
+		if k.DefaultNewer != nil && !o.older {
+			k.DefaultNewer(o.hub)
+		}
 		if k.Fill != nil && !updated {
 			k.Fill(ctx, o.hub)
 		}

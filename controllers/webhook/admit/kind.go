@@ -48,6 +48,9 @@ type Kind[H client.Object] struct {
 	// defaults; nil if nothing is. What it does not find it leaves to Validate,
 	// which says what is wrong where a user looks for it.
 	Fill func(ctx context.Context, object H)
+	// DefaultNewer fills in fields that only the hub has, for who typed the hub:
+	// to others they would show up in an annotation that they never wrote.
+	DefaultNewer func(object H)
 	// Validate finds mistakes. The old object is nil when one is created.
 	Validate func(ctx context.Context, object, old H, found *rules.Findings)
 }

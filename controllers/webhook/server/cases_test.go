@@ -31,6 +31,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/webhook/statefulset"
 	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
@@ -75,7 +76,7 @@ func start(t *testing.T) *cluster {
 	if c.api, err = client.New(env.Config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
-	handlers, err := Handlers(scheme, c.api, Options{})
+	handlers, err := Handlers(scheme, c.api, Options{StatefulSets: statefulset.Gates{AutoDeletePVC: true, AutoResizePVC: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +321,7 @@ func compare(t *testing.T, m *manifest, got *unstructured.Unstructured, err erro
 		causes = []string{err.Error()}
 	}
 	if len(causes) != len(m.Want) {
-		t.Errorf("got %d mistakes, want %d", len(causes), len(m.Want))
+		t.Errorf("got %d mistakes, want %d: %q", len(causes), len(m.Want), causes)
 	}
 	for _, want := range m.Want {
 		field, words, _ := strings.Cut(want, ": ")

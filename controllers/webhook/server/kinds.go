@@ -7,20 +7,34 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/regatta-sh/regatta/controllers/webhook/admit"
+	"github.com/regatta-sh/regatta/controllers/webhook/advancedcronjob"
+	"github.com/regatta-sh/regatta/controllers/webhook/broadcastjob"
 	"github.com/regatta-sh/regatta/controllers/webhook/containerrecreaterequest"
+	"github.com/regatta-sh/regatta/controllers/webhook/daemonset"
+	"github.com/regatta-sh/regatta/controllers/webhook/ephemeraljob"
+	"github.com/regatta-sh/regatta/controllers/webhook/imagelistpulljob"
+	"github.com/regatta-sh/regatta/controllers/webhook/imagepulljob"
 	"github.com/regatta-sh/regatta/controllers/webhook/nodeimage"
 	"github.com/regatta-sh/regatta/controllers/webhook/podprobemarker"
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
 	"github.com/regatta-sh/regatta/controllers/webhook/podunavailablebudget"
+	"github.com/regatta-sh/regatta/controllers/webhook/statefulset"
 )
 
 // kinds are the webhooks of all kinds but CloneSet, by group and kind as their paths have them. What they look up is
 // read from the reader.
 func kinds(reader client.Reader, templates podtemplate.Defaults, options Options) map[string]admit.Webhooks {
 	return map[string]admit.Webhooks{
+		"apps-kruise-io-advancedcronjob":  advancedcronjob.New(templates),
+		"apps-kruise-io-broadcastjob":     broadcastjob.New(templates, options.KeepTemplates),
 		"apps-kruise-io-containerrecreaterequest": containerrecreaterequest.New(reader),
+		"apps-kruise-io-daemonset":        daemonset.New(templates),
+		"apps-kruise-io-ephemeraljob":     ephemeraljob.New(),
+		"apps-kruise-io-imagelistpulljob": imagelistpulljob.New(),
+		"apps-kruise-io-imagepulljob":     imagepulljob.New(),
 		"apps-kruise-io-nodeimage":                nodeimage.New(),
 		"apps-kruise-io-podprobemarker":           podprobemarker.New(),
+		"apps-kruise-io-statefulset":      statefulset.New(reader, templates, options.KeepTemplates, options.StatefulSets),
 		"policy-kruise-io-podunavailablebudget":   podunavailablebudget.New(reader),
 	}
 }

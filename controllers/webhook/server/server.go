@@ -19,6 +19,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/convert"
 	"github.com/regatta-sh/regatta/controllers/webhook/deletion"
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
+	"github.com/regatta-sh/regatta/controllers/webhook/statefulset"
 )
 
 // Paths that the webhook configurations and CRDs of the chart name (features 18).
@@ -46,6 +47,9 @@ type Options struct {
 	ProtectDeletion bool
 	// CheckTemplates asks the API server about every template that is created or changed, by a dry run.
 	CheckTemplates bool
+	// StatefulSets are the gates of StatefulSets. The manager sets them when it has a controller that they are for: until
+	// then it tells users that they have no effect.
+	StatefulSets statefulset.Gates
 	// Metrics is where refusals are counted, and ProtectionLog where they are written, if they are set.
 	Metrics       prometheus.Registerer
 	ProtectionLog io.Writer

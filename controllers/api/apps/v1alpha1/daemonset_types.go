@@ -15,6 +15,7 @@ const SurgingRollingUpdateType v1beta1.RollingUpdateType = "Surging"
 // DaemonSetSpec is the desired state of a DaemonSet.
 type DaemonSetSpec struct {
 	// Selector says which pods are the DaemonSet's. It must match the labels of the template and cannot be changed.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
 	Selector *metav1.LabelSelector `json:"selector"`
 
 	// Template of the pods. There is one on every node that its node selector and affinity match and whose taints it
@@ -25,10 +26,12 @@ type DaemonSetSpec struct {
 
 	// UpdateStrategy says how pods are brought to a new template. In this version rollingUpdateType may be Surging as
 	// well, which is Standard with maxUnavailable 0 and, if it is unset or 0, maxSurge 1.
+	// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || !has(self.rollingUpdate.rollingUpdateType) || self.rollingUpdate.rollingUpdateType in ['Standard', 'InPlaceIfPossible', 'Surging']",message="must be Standard, InPlaceIfPossible or Surging",fieldPath=".rollingUpdate.rollingUpdateType"
 	// +optional
 	UpdateStrategy v1beta1.DaemonSetUpdateStrategy `json:"updateStrategy,omitempty"`
 
 	// MinReadySeconds is how long a pod must be ready before it is available; 0 if unset.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 
@@ -38,10 +41,12 @@ type DaemonSetSpec struct {
 	BurstReplicas *intstr.IntOrString `json:"burstReplicas,omitempty"`
 
 	// RevisionHistoryLimit is how many revisions that no pod runs are kept; 10 if unset.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
 	// Lifecycle holds pods before they are deleted. The hook inPlaceUpdate is refused.
+	// +kubebuilder:validation:XValidation:rule="!has(self.inPlaceUpdate)",message="inPlaceUpdate hook has not supported yet",fieldPath=".inPlaceUpdate"
 	// +optional
 	Lifecycle *v1beta1.Lifecycle `json:"lifecycle,omitempty"`
 }

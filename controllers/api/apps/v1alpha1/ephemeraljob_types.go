@@ -40,10 +40,12 @@ type EphemeralJobSpec struct {
 
 	// Replicas is how many of these pods get them, oldest first; all if unset. A job that asks for more pods than match
 	// ends by its deadline only.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// Parallelism is in how many pods the containers run at once; 1 if unset.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Parallelism *int32 `json:"parallelism,omitempty"`
 
@@ -55,11 +57,13 @@ type EphemeralJobSpec struct {
 	Paused bool `json:"paused,omitempty"`
 
 	// ActiveDeadlineSeconds is how long after its start the job may run before it fails; unlimited if unset.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
 
 	// TTLSecondsAfterFinished is how long after its end the job is deleted; 1800 if unset. Its containers stay as long
 	// as their pods.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 }

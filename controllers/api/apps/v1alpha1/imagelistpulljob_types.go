@@ -18,6 +18,7 @@ type ImageListPullJob struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// +kubebuilder:validation:XValidation:rule="(has(self.pullSecrets) ? self.pullSecrets : []) == (has(oldSelf.pullSecrets) ? oldSelf.pullSecrets : [])",message="spec.pullSecrets is immutable",fieldPath=".pullSecrets"
 	Spec   v1beta1.ImageListPullJobSpec   `json:"spec,omitempty"`
 	Status v1beta1.ImageListPullJobStatus `json:"status,omitempty"`
 }

@@ -20,6 +20,7 @@ type ImagePullJob struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// +kubebuilder:validation:XValidation:rule="(has(self.pullSecrets) ? self.pullSecrets : []) == (has(oldSelf.pullSecrets) ? oldSelf.pullSecrets : [])",message="spec.pullSecrets is immutable",fieldPath=".pullSecrets"
 	Spec   v1beta1.ImagePullJobSpec   `json:"spec,omitempty"`
 	Status v1beta1.ImagePullJobStatus `json:"status,omitempty"`
 }

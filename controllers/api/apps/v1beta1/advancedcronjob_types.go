@@ -36,6 +36,8 @@ const (
 )
 
 // AdvancedCronJobSpec is the desired state of an AdvancedCronJob.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.timeZone) || !self.schedule.contains('TZ')",message="cannot use both timeZone field and TZ or CRON_TZ in schedule",fieldPath=".timeZone"
 type AdvancedCronJobSpec struct {
 	// Schedule has the five fields of cron, or is a word such as @daily. TZ=<zone> or CRON_TZ=<zone> may stand before it.
 	// +kubebuilder:validation:MinLength=0
@@ -43,11 +45,13 @@ type AdvancedCronJobSpec struct {
 
 	// TimeZone that the schedule is read in, such as Europe/Berlin; that of the manager if unset. It cannot go with a
 	// zone in the schedule.
+	// +kubebuilder:validation:XValidation:rule="size(self) > 0 && self != 'Local'",message="must be the name of a zone, such as Europe/Berlin"
 	// +optional
 	TimeZone *string `json:"timeZone,omitempty"`
 
 	// StartingDeadlineSeconds is how late a run may start; one that missed its time by more is left out. Unlimited if
 	// unset.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
 
@@ -60,10 +64,12 @@ type AdvancedCronJobSpec struct {
 	Paused *bool `json:"paused,omitempty"`
 
 	// SuccessfulJobsHistoryLimit is how many jobs that have succeeded are kept; 3 if unset.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	SuccessfulJobsHistoryLimit *int32 `json:"successfulJobsHistoryLimit,omitempty"`
 
 	// FailedJobsHistoryLimit is how many jobs that have failed are kept; 1 if unset.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	FailedJobsHistoryLimit *int32 `json:"failedJobsHistoryLimit,omitempty"`
 

@@ -57,11 +57,13 @@ type BroadcastJobSpec struct {
 // FailurePolicy says what a BroadcastJob does when a pod has failed.
 type FailurePolicy struct {
 	// Type is Continue, FailFast or Pause; FailFast if unset.
+	// +kubebuilder:validation:Enum=Continue;FailFast;Pause
 	// +optional
 	Type FailurePolicyType `json:"type,omitempty"`
 
 	// RestartLimit is how often the containers of one pod may restart, all taken together, before the pod counts as
 	// failed; 0 if unset. It is of restartPolicy OnFailure only.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	RestartLimit int32 `json:"restartLimit,omitempty"`
 }

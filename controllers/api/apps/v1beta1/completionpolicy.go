@@ -11,16 +11,22 @@ const (
 )
 
 // CompletionPolicy says when a job that runs on nodes ends, and what becomes of it.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.activeDeadlineSeconds) || !has(self.type) || self.type != 'Never'",message="must be unset for a job that never ends",fieldPath=".activeDeadlineSeconds"
+// +kubebuilder:validation:XValidation:rule="!has(self.ttlSecondsAfterFinished) || !has(self.type) || self.type != 'Never'",message="must be unset for a job that never ends",fieldPath=".ttlSecondsAfterFinished"
 type CompletionPolicy struct {
 	// Type is Always or Never; Always if unset. Never goes with neither of the other fields.
+	// +kubebuilder:validation:Enum=Always;Never
 	// +optional
 	Type CompletionPolicyType `json:"type,omitempty"`
 
 	// ActiveDeadlineSeconds is how long after its start the job may run before it fails; unlimited if unset.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
 
 	// TTLSecondsAfterFinished is how long after its end the job is deleted, 0 being at once; never if unset.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 }

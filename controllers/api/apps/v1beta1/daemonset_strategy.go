@@ -19,6 +19,7 @@ const (
 // DaemonSetUpdateStrategy says how pods are brought to a new template.
 type DaemonSetUpdateStrategy struct {
 	// Type is RollingUpdate or OnDelete; RollingUpdate if unset. OnDelete updates a pod when somebody deletes it.
+	// +kubebuilder:validation:Enum=RollingUpdate;OnDelete
 	// +optional
 	Type appsv1.DaemonSetUpdateStrategyType `json:"type,omitempty"`
 

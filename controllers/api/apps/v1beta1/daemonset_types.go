@@ -12,6 +12,7 @@ const DefaultDaemonSetBurstReplicas = 250
 // DaemonSetSpec is the desired state of a DaemonSet.
 type DaemonSetSpec struct {
 	// Selector says which pods are the DaemonSet's. It must match the labels of the template and cannot be changed.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
 	Selector *metav1.LabelSelector `json:"selector"`
 
 	// Template of the pods. There is one on every node that its node selector and affinity match and whose taints it
@@ -21,6 +22,7 @@ type DaemonSetSpec struct {
 	Template corev1.PodTemplateSpec `json:"template"`
 
 	// UpdateStrategy says how pods are brought to a new template.
+	// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || !has(self.rollingUpdate.rollingUpdateType) || self.rollingUpdate.rollingUpdateType in ['Standard', 'InPlaceIfPossible']",message="must be Standard or InPlaceIfPossible",fieldPath=".rollingUpdate.rollingUpdateType"
 	// +optional
 	UpdateStrategy DaemonSetUpdateStrategy `json:"updateStrategy,omitempty"`
 
@@ -29,6 +31,7 @@ type DaemonSetSpec struct {
 	ScaleStrategy DaemonSetScaleStrategy `json:"scaleStrategy,omitzero"`
 
 	// MinReadySeconds is how long a pod must be ready before it is available; 0 if unset.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 
@@ -38,10 +41,12 @@ type DaemonSetSpec struct {
 	BurstReplicas *intstr.IntOrString `json:"burstReplicas,omitempty"`
 
 	// RevisionHistoryLimit is how many revisions that no pod runs are kept; 10 if unset.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
 	// Lifecycle holds pods before they are deleted. The hook inPlaceUpdate is refused.
+	// +kubebuilder:validation:XValidation:rule="!has(self.inPlaceUpdate)",message="inPlaceUpdate hook has not supported yet",fieldPath=".inPlaceUpdate"
 	// +optional
 	Lifecycle *Lifecycle `json:"lifecycle,omitempty"`
 }

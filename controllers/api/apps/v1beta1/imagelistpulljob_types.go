@@ -5,8 +5,12 @@ import (
 )
 
 // ImageListPullJobSpec is the desired state of an ImageListPullJob.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.selector) || !has(self.podSelector)",message="can not set both selector and podSelector",fieldPath=".podSelector"
 type ImageListPullJobSpec struct {
 	// Images to pull, from 1 to 255 different ones. Each gets an ImagePullJob of its own.
+	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="image can not be empty"
+	// +kubebuilder:validation:XValidation:rule="size(self) <= 255",message="the maximum number of images cannot > 255"
 	Images []string `json:"images"`
 
 	ImagePullJobTemplate `json:",inline"`
@@ -74,6 +78,7 @@ type ImageListPullJob struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// +kubebuilder:validation:XValidation:rule="(has(self.pullSecrets) ? self.pullSecrets : []) == (has(oldSelf.pullSecrets) ? oldSelf.pullSecrets : [])",message="spec.pullSecrets is immutable",fieldPath=".pullSecrets"
 	Spec   ImageListPullJobSpec   `json:"spec,omitempty"`
 	Status ImageListPullJobStatus `json:"status,omitempty"`
 }

@@ -37,6 +37,8 @@ type ImagePullJobTemplate struct {
 
 	// Parallelism is on how many nodes an image is pulled at once; 1 if unset, and 0 pauses the job. A percentage is
 	// refused.
+	// +kubebuilder:validation:XValidation:rule="type(self) != string",message="parallelism does not support percentage value"
+	// +kubebuilder:validation:XValidation:rule="type(self) == string || self >= 0",message="must be greater than or equal to 0"
 	// +optional
 	Parallelism *intstr.IntOrString `json:"parallelism,omitempty"`
 
@@ -52,11 +54,14 @@ type ImagePullJobTemplate struct {
 	SandboxConfig *SandboxConfig `json:"sandboxConfig,omitempty"`
 
 	// ImagePullPolicy is Always or IfNotPresent; IfNotPresent if unset.
+	// +kubebuilder:validation:Enum=Always;IfNotPresent
 	// +optional
 	ImagePullPolicy ImagePullPolicy `json:"imagePullPolicy,omitempty"`
 }
 
 // ImagePullJobNodeSelector says which nodes pull: by name or by label, not both.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.names) || size(self.names) == 0 || ((!has(self.matchLabels) || size(self.matchLabels) == 0) && (!has(self.matchExpressions) || size(self.matchExpressions) == 0))",message="can not set both names and labelSelector in this spec.selector"
 type ImagePullJobNodeSelector struct {
 	// Names of nodes.
 	// +optional
@@ -68,10 +73,12 @@ type ImagePullJobNodeSelector struct {
 // PullPolicy says how long and how often a node tries to pull an image.
 type PullPolicy struct {
 	// TimeoutSeconds is how long one try may take; 600 if unset.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 
 	// BackoffLimit is how often a node tries again before it gives up; 3 if unset.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
 }

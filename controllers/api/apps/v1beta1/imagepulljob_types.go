@@ -5,8 +5,12 @@ import (
 )
 
 // ImagePullJobSpec is the desired state of an ImagePullJob.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.selector) || !has(self.podSelector)",message="can not set both selector and podSelector",fieldPath=".podSelector"
+// +kubebuilder:validation:XValidation:rule="!has(self.completionPolicy.activeDeadlineSeconds) || (has(self.completionPolicy.type) && self.completionPolicy.type == 'Never') || (has(self.pullPolicy) && has(self.pullPolicy.timeoutSeconds) ? self.pullPolicy.timeoutSeconds : 600) <= self.completionPolicy.activeDeadlineSeconds",message="completionPolicy.activeDeadlineSeconds must be greater than pullPolicy.timeoutSeconds(default 600)",fieldPath=".completionPolicy.activeDeadlineSeconds"
 type ImagePullJobSpec struct {
 	// Image to pull, with a tag or a digest; the tag latest if it has neither.
+	// +kubebuilder:validation:MinLength=1
 	Image string `json:"image"`
 
 	ImagePullJobTemplate `json:",inline"`
@@ -66,6 +70,7 @@ type ImagePullJob struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// +kubebuilder:validation:XValidation:rule="(has(self.pullSecrets) ? self.pullSecrets : []) == (has(oldSelf.pullSecrets) ? oldSelf.pullSecrets : [])",message="spec.pullSecrets is immutable",fieldPath=".pullSecrets"
 	Spec   ImagePullJobSpec   `json:"spec,omitempty"`
 	Status ImagePullJobStatus `json:"status,omitempty"`
 }

@@ -12,8 +12,11 @@ const DefaultStatefulSetMaxUnavailable = 1
 const MaxStatefulSetMinReadySeconds = 300
 
 // StatefulSetUpdateStrategy says how pods are brought to a new template.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || !has(self.type) || self.type != 'OnDelete'",message="only allowed for updateStrategy RollingUpdate",fieldPath=".rollingUpdate"
 type StatefulSetUpdateStrategy struct {
 	// Type is RollingUpdate or OnDelete; RollingUpdate if unset. OnDelete updates a pod when somebody deletes it.
+	// +kubebuilder:validation:Enum=RollingUpdate;OnDelete
 	// +optional
 	Type appsv1.StatefulSetUpdateStrategyType `json:"type,omitempty"`
 
@@ -26,10 +29,12 @@ type StatefulSetUpdateStrategy struct {
 type RollingUpdateStatefulSetStrategy struct {
 	// PodUpdatePolicy is ReCreate, InPlaceIfPossible or InPlaceOnly; ReCreate if unset. The last two need the readiness
 	// gate InPlaceUpdateReady in the template.
+	// +kubebuilder:validation:Enum=ReCreate;InPlaceIfPossible;InPlaceOnly
 	// +optional
 	PodUpdatePolicy PodUpdatePolicyType `json:"podUpdatePolicy,omitempty"`
 
 	// Partition is how many pods stay at the old revision, lowest ordinals first; 0 if unset.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Partition *int32 `json:"partition,omitempty"`
 
@@ -52,6 +57,8 @@ type RollingUpdateStatefulSetStrategy struct {
 	InPlaceUpdateStrategy *InPlaceUpdateStrategy `json:"inPlaceUpdateStrategy,omitempty"`
 
 	// MinReadySeconds is how long a pod must be ready before it is available; 0 if unset, at most 300.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:XValidation:rule="self <= 300",message="must be no more than 300 seconds"
 	// +optional
 	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
 }
@@ -84,6 +91,7 @@ const (
 // VolumeClaimUpdateStrategy says when claims follow a change of their template.
 type VolumeClaimUpdateStrategy struct {
 	// Type is OnPodRollingUpdate or OnDelete; OnDelete if unset. It needs the feature gate StatefulSetAutoResizePVCGate.
+	// +kubebuilder:validation:Enum="";OnPodRollingUpdate;OnDelete
 	// +optional
 	Type VolumeClaimUpdateStrategyType `json:"type,omitempty"`
 }
@@ -92,9 +100,11 @@ type VolumeClaimUpdateStrategy struct {
 // feature gate StatefulSetAutoDeletePVC.
 type StatefulSetPersistentVolumeClaimRetentionPolicy struct {
 	// WhenDeleted is Retain or Delete, for all claims, when the set is deleted; Retain if unset.
+	// +kubebuilder:validation:Enum="";Retain;Delete
 	// +optional
 	WhenDeleted appsv1.PersistentVolumeClaimRetentionPolicyType `json:"whenDeleted,omitempty"`
 	// WhenScaled is Retain or Delete, for the claims of a pod that is not wanted any more; Retain if unset.
+	// +kubebuilder:validation:Enum="";Retain;Delete
 	// +optional
 	WhenScaled appsv1.PersistentVolumeClaimRetentionPolicyType `json:"whenScaled,omitempty"`
 }
@@ -102,6 +112,7 @@ type StatefulSetPersistentVolumeClaimRetentionPolicy struct {
 // StatefulSetOrdinals says which ordinals pods get.
 type StatefulSetOrdinals struct {
 	// Start is the lowest ordinal; 0 if unset.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Start int32 `json:"start,omitempty"`
 }

@@ -8,12 +8,18 @@ import (
 )
 
 // StatefulSetSpec is the desired state of a StatefulSet.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy) || !has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.unorderedUpdate) || (has(self.podManagementPolicy) && self.podManagementPolicy == 'Parallel')",message="can only work with Parallel PodManagementPolicyType",fieldPath=".updateStrategy.rollingUpdate.unorderedUpdate"
+// +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy) || !has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.maxUnavailable) || self.updateStrategy.rollingUpdate.maxUnavailable == 1 || (has(self.podManagementPolicy) && self.podManagementPolicy == 'Parallel')",message="can only work with Parallel PodManagementPolicyType, or be 1",fieldPath=".updateStrategy.rollingUpdate.maxUnavailable"
+// +kubebuilder:validation:XValidation:rule="!has(self.scaleStrategy) || !has(self.scaleStrategy.maxUnavailable) || self.scaleStrategy.maxUnavailable == 1 || (has(self.podManagementPolicy) && self.podManagementPolicy == 'Parallel')",message="can only work with Parallel PodManagementPolicyType, or be 1",fieldPath=".scaleStrategy.maxUnavailable"
+// +kubebuilder:validation:XValidation:rule=`(has(self.serviceName) ? self.serviceName : "") == (has(oldSelf.serviceName) ? oldSelf.serviceName : "")`,message="cannot be changed",fieldPath=".serviceName"
 type StatefulSetSpec struct {
 	// Replicas is how many pods there should be; 1 if unset. Reserved ordinals do not count.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// Selector says which pods are the set's. It must match the labels of the template and cannot be changed.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
 	Selector *metav1.LabelSelector `json:"selector"`
 
 	// Template of the pods. The pod of ordinal 2 of the set web is named web-2.
@@ -38,6 +44,8 @@ type StatefulSetSpec struct {
 
 	// PodManagementPolicy is OrderedReady or Parallel; OrderedReady if unset. OrderedReady creates and deletes one pod
 	// at a time, in order; Parallel waits for none. It cannot be changed.
+	// +kubebuilder:validation:Enum=OrderedReady;Parallel
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
 	// +optional
 	PodManagementPolicy appsv1.PodManagementPolicyType `json:"podManagementPolicy,omitempty"`
 
@@ -46,6 +54,7 @@ type StatefulSetSpec struct {
 	UpdateStrategy StatefulSetUpdateStrategy `json:"updateStrategy,omitempty"`
 
 	// RevisionHistoryLimit is how many revisions that no pod runs are kept; 10 if unset.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 

@@ -1,0 +1,35 @@
+// Package advancedcronjob says what admission does for AdvancedCronJobs (features
+// 6). What the schema and its CEL rules say is not said again here.
+package advancedcronjob
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/api/marks"
+	"github.com/regatta-sh/regatta/controllers/webhook/admit"
+	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+)
+
+// New is the kind. The defaults of templates are filled in to check a template, never to keep it: the jobs that are
+// created get them.
+func New(templates podtemplate.Defaults) *admit.Kind[*v1beta1.AdvancedCronJob] {
+	v := validator{templates: templates}
+	return &admit.Kind[*v1beta1.AdvancedCronJob]{
+		New:          func() *v1beta1.AdvancedCronJob { return &v1beta1.AdvancedCronJob{} },
+		Older:        func() admit.Spoke { return &v1alpha1.AdvancedCronJob{} },
+		OlderVersion: v1alpha1.GroupVersion.Version,
+		Renamed: map[string]string{
+			"spec.template.imageListPullJobTemplate": "metadata.annotations[" + marks.NewerKey + "].imageListPullJobTemplate",
+		},
+		Same:    func(a, b *v1beta1.AdvancedCronJob) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) },
+		Default: fill,
+		Validate: func(_ context.Context, job, old *v1beta1.AdvancedCronJob, found *rules.Findings) {
+			v.validate(job, old, found)
+		},
+	}
+}

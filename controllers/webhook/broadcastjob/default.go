@@ -1,0 +1,32 @@
+package broadcastjob
+
+import (
+	"math"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+)
+
+type defaulter struct {
+	templates     podtemplate.Defaults
+	keepTemplates bool
+}
+
+// fill fills in the template only when it is created or changed, so that a new release changes nobody's jobs. A template
+// without a restartPolicy is refused, so it gets none.
+func (d defaulter) fill(job, old *v1beta1.BroadcastJob) {
+	spec := &job.Spec
+	rules.Unset(&spec.Parallelism, intstr.FromInt32(math.MaxInt32))
+	rules.Empty(&spec.CompletionPolicy.Type, v1beta1.AlwaysCompletionPolicyType)
+	rules.Empty(&spec.FailurePolicy.Type, v1beta1.FailurePolicyTypeFailFast)
+	if d.keepTemplates || old != nil && equality.Semantic.DeepEqual(spec.Template, old.Spec.Template) {
+		return
+	}
+	policy := spec.Template.Spec.RestartPolicy
+	d.templates.Apply(&spec.Template)
+	spec.Template.Spec.RestartPolicy = policy
+}

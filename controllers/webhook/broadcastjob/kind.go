@@ -1,0 +1,35 @@
+// Package broadcastjob says what admission does for BroadcastJobs (features 5), and
+// for their specs in templates. What the schema and its CEL rules say is not said
+// again here.
+package broadcastjob
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/admit"
+	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+)
+
+// New is the kind. Its versions look the same.
+func New(templates podtemplate.Defaults, keepTemplates bool) *admit.Kind[*v1beta1.BroadcastJob] {
+	d := defaulter{templates: templates, keepTemplates: keepTemplates}
+	return &admit.Kind[*v1beta1.BroadcastJob]{
+		New:     func() *v1beta1.BroadcastJob { return &v1beta1.BroadcastJob{} },
+		Same:    func(a, b *v1beta1.BroadcastJob) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) },
+		Default: d.fill,
+		Validate: func(_ context.Context, job, old *v1beta1.BroadcastJob, found *rules.Findings) {
+			path := field.NewPath("spec")
+			if old == nil {
+				found.JobName(job)
+				Validate(&job.Spec, nil, templates, path, found)
+			} else {
+				Validate(&job.Spec, &old.Spec, templates, path, found)
+			}
+		},
+	}
+}

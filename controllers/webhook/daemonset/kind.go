@@ -1,0 +1,30 @@
+// Package daemonset says what admission does for DaemonSets of apps.kruise.io
+// (features 4). What the schema and its CEL rules say is not said again here.
+package daemonset
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/admit"
+	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+)
+
+// New is the kind. The defaults of templates are filled in to check a template, never to keep it.
+func New(templates podtemplate.Defaults) *admit.Kind[*v1beta1.DaemonSet] {
+	v := validator{templates: templates}
+	return &admit.Kind[*v1beta1.DaemonSet]{
+		New:          func() *v1beta1.DaemonSet { return &v1beta1.DaemonSet{} },
+		Older:        func() admit.Spoke { return &v1alpha1.DaemonSet{} },
+		OlderVersion: v1alpha1.GroupVersion.Version,
+		Same:         func(a, b *v1beta1.DaemonSet) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) },
+		Default:      fill,
+		Validate: func(_ context.Context, set, old *v1beta1.DaemonSet, found *rules.Findings) {
+			v.validate(set, old, found)
+		},
+	}
+}

@@ -1,0 +1,30 @@
+// Package ephemeraljob says what admission does for EphemeralJobs (features 12).
+// Nothing is filled in: the controller knows what unset fields mean, and containers
+// say their policies themselves. What the schema says is not said again here.
+package ephemeraljob
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/webhook/admit"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+)
+
+// New is the kind. It has one version.
+func New() *admit.Kind[*v1alpha1.EphemeralJob] {
+	return &admit.Kind[*v1alpha1.EphemeralJob]{
+		New:  func() *v1alpha1.EphemeralJob { return &v1alpha1.EphemeralJob{} },
+		Same: func(a, b *v1alpha1.EphemeralJob) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) },
+		Validate: func(_ context.Context, job, _ *v1alpha1.EphemeralJob, found *rules.Findings) {
+			path := field.NewPath("spec")
+			if job.Spec.Selector != nil {
+				found.Selector(job.Spec.Selector, path.Child("selector"))
+			}
+			validateContainers(job.Spec.Template.EphemeralContainers, path.Child("template", "ephemeralContainers"), found)
+		},
+	}
+}

@@ -1,0 +1,29 @@
+// Package imagepulljob says what admission does for ImagePullJobs (features 15), and
+// for what they share with ImageListPullJobs. What the schema and its CEL rules say
+// is not said again here.
+package imagepulljob
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/admit"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+)
+
+// New is the kind. Its versions look the same.
+func New() *admit.Kind[*v1beta1.ImagePullJob] {
+	return &admit.Kind[*v1beta1.ImagePullJob]{
+		New:     func() *v1beta1.ImagePullJob { return &v1beta1.ImagePullJob{} },
+		Same:    func(a, b *v1beta1.ImagePullJob) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) },
+		Default: func(job, _ *v1beta1.ImagePullJob) { fill(&job.Spec) },
+		Validate: func(_ context.Context, job, _ *v1beta1.ImagePullJob, found *rules.Findings) {
+			path := field.NewPath("spec")
+			ValidateImage(job.Spec.Image, path.Child("image"), found)
+			ValidateTemplate(&job.Spec.ImagePullJobTemplate, path, found)
+		},
+	}
+}

@@ -1,0 +1,49 @@
+package imagepulljob
+
+import (
+	"github.com/distribution/reference"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+)
+
+func fill(spec *v1beta1.ImagePullJobSpec) {
+	FillTemplate(&spec.ImagePullJobTemplate)
+	rules.Unset(&spec.Parallelism, intstr.FromInt32(1))
+	rules.Empty(&spec.ImagePullPolicy, v1beta1.PullIfNotPresent)
+}
+
+// FillTemplate fills in what all jobs that pull images get.
+func FillTemplate(template *v1beta1.ImagePullJobTemplate) {
+	rules.Empty(&template.CompletionPolicy.Type, v1beta1.AlwaysCompletionPolicyType)
+	rules.Unset(&template.PullPolicy, v1beta1.PullPolicy{})
+	rules.Unset(&template.PullPolicy.TimeoutSeconds, v1beta1.DefaultPullTimeoutSeconds)
+	rules.Unset(&template.PullPolicy.BackoffLimit, v1beta1.DefaultPullBackoffLimit)
+}
+
+// ValidateTemplate finds mistakes in where and how images are pulled.
+func ValidateTemplate(template *v1beta1.ImagePullJobTemplate, path *field.Path, found *rules.Findings) {
+	if selector := template.Selector; selector != nil {
+		at := path.Child("selector")
+		found.Selector(&selector.LabelSelector, at)
+		for i, again := range rules.Duplicates(selector.Names) {
+			if again {
+				found.Add(field.Duplicate(at.Child("names").Index(i), selector.Names[i]))
+			}
+		}
+	}
+	if template.PodSelector != nil {
+		found.Selector(template.PodSelector, path.Child("podSelector"))
+	}
+}
+
+// ValidateImage wants an image by a name that nodes can pull. The rules are those by which the name is taken apart later.
+func ValidateImage(image string, path *field.Path, found *rules.Findings) {
+	if image == "" {
+		found.Add(field.Required(path, "image can not be empty"))
+	} else if _, err := reference.ParseNormalizedNamed(image); err != nil {
+		found.Add(field.Invalid(path, image, "must be an image such as nginx:1.27 or registry.example.com/team/app@sha256:…: "+err.Error()))
+	}
+}

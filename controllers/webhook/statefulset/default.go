@@ -1,0 +1,66 @@
+package statefulset
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+)
+
+type defaulter struct {
+	templates     podtemplate.Defaults
+	keepTemplates bool
+	gates         Gates
+}
+
+// fill fills in what both versions have.
+func (d defaulter) fill(set, old *v1beta1.StatefulSet) {
+	spec := &set.Spec
+	rules.Unset(&spec.Replicas, 1)
+	rules.Unset(&spec.RevisionHistoryLimit, 10)
+	rules.Empty(&spec.PodManagementPolicy, appsv1.OrderedReadyPodManagement)
+	rules.Empty(&spec.UpdateStrategy.Type, appsv1.RollingUpdateStatefulSetStrategyType)
+	if spec.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
+		rules.Unset(&spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateStatefulSetStrategy{})
+		rolling := spec.UpdateStrategy.RollingUpdate
+		rules.Empty(&rolling.PodUpdatePolicy, v1beta1.RecreatePodUpdatePolicyType)
+		rules.Unset(&rolling.Partition, 0)
+		rules.Unset(&rolling.MaxUnavailable, intstr.FromInt32(v1beta1.DefaultStatefulSetMaxUnavailable))
+		rules.Unset(&rolling.MinReadySeconds, 0)
+	}
+	d.fillTemplates(set, old)
+}
+
+// fillNewer fills in what only v1beta1 has.
+func (d defaulter) fillNewer(set *v1beta1.StatefulSet) {
+	if d.gates.AutoDeletePVC {
+		policy := ptr.Deref(set.Spec.PersistentVolumeClaimRetentionPolicy, v1beta1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
+		rules.Empty(&policy.WhenDeleted, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
+		rules.Empty(&policy.WhenScaled, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
+		set.Spec.PersistentVolumeClaimRetentionPolicy = &policy
+	}
+	if d.gates.AutoResizePVC {
+		rules.Empty(&set.Spec.VolumeClaimUpdateStrategy.Type, v1beta1.OnDeleteVolumeClaimUpdateStrategyType)
+	}
+}
+
+// fillTemplates fills in templates when they are created or changed, never otherwise: a release that knows a new default
+// would make a new revision of every set.
+func (d defaulter) fillTemplates(set, old *v1beta1.StatefulSet) {
+	if d.keepTemplates {
+		return
+	}
+	spec := &set.Spec
+	if old == nil || !equality.Semantic.DeepEqual(spec.Template, old.Spec.Template) {
+		d.templates.Apply(&spec.Template)
+	}
+	if old == nil || !equality.Semantic.DeepEqual(spec.VolumeClaimTemplates, old.Spec.VolumeClaimTemplates) {
+		for i := range spec.VolumeClaimTemplates {
+			d.templates.ApplyToClaim(&spec.VolumeClaimTemplates[i])
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package statefulset
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+)
+
+type validator struct {
+	reader    client.Reader
+	templates podtemplate.Defaults
+	gates     Gates
+}
+
+func (v validator) validate(ctx context.Context, set, old *v1beta1.StatefulSet, found *rules.Findings) {
+	path, spec := field.NewPath("spec"), &set.Spec
+	if found.SomeSelector(spec.Selector, path.Child("selector"), "empty selector is invalid for statefulset") {
+		found.Selects(spec.Selector, path.Child("selector"), spec.Template.Labels, path.Child("template"))
+	}
+	validateReserved(spec.ReserveOrdinals, path.Child("reserveOrdinals"), found)
+	if spec.ScaleStrategy != nil {
+		validateBudget(spec.ScaleStrategy.MaxUnavailable, path.Child("scaleStrategy", "maxUnavailable"), found)
+	}
+	v.validateTemplate(set, old, path.Child("template"), found)
+	if rolling := spec.UpdateStrategy.RollingUpdate; rolling != nil {
+		at := path.Child("updateStrategy", "rollingUpdate")
+		validateBudget(rolling.MaxUnavailable, at.Child("maxUnavailable"), found)
+		if rolling.UnorderedUpdate != nil && rolling.UnorderedUpdate.PriorityStrategy != nil {
+			found.Priority(rolling.UnorderedUpdate.PriorityStrategy, at.Child("unorderedUpdate", "priorityStrategy"))
+		}
+		validateInPlace(rolling.PodUpdatePolicy, &spec.Template, path.Child("template", "spec", "readinessGates"), found)
+		if old != nil && rolling.PodUpdatePolicy == v1beta1.InPlaceOnlyPodUpdatePolicyType {
+			v.validateOnlyImages(&old.Spec.Template, &spec.Template, path.Child("template", "spec"), found)
+		}
+	}
+	if old != nil {
+		v.validateClaims(ctx, set, old, path.Child("volumeClaimTemplates"), found)
+	}
+}
+
+// validateTemplate looks at the template only if it, or the claims that it mounts, are new.
+func (v validator) validateTemplate(set, old *v1beta1.StatefulSet, path *field.Path, found *rules.Findings) {
+	spec := &set.Spec
+	if old != nil && equality.Semantic.DeepEqual(spec.Template, old.Spec.Template) &&
+		equality.Semantic.DeepEqual(spec.VolumeClaimTemplates, old.Spec.VolumeClaimTemplates) {
+		return
+	}
+	template := spec.Template.DeepCopy()
+	v.templates.Apply(template)
+	found.Add(podtemplate.Validate(template, podtemplate.ClaimNames(spec.VolumeClaimTemplates), path)...)
+	found.RunsForever(&template.Spec, path.Child("spec"), "statefulset")
+}
+
+// validateReserved wants ordinals, or ranges of them.
+func validateReserved(reserved []intstr.IntOrString, path *field.Path, found *rules.Findings) {
+	form := regexp.MustCompile(`^\d+-\d+$`)
+	for i, entry := range reserved {
+		switch {
+		case entry.Type == intstr.Int:
+			rules.NotNegative(found, &entry.IntVal, path.Index(i))
+		case !form.MatchString(entry.StrVal):
+			found.Add(field.Invalid(path.Index(i), entry.StrVal, "must be a number, or a range such as 5-9"))
+		default:
+			first, last, _ := strings.Cut(entry.StrVal, "-")
+			from, errFrom := strconv.ParseInt(first, 10, 32)
+			to, errTo := strconv.ParseInt(last, 10, 32)
+			if errFrom != nil || errTo != nil || from > to {
+				found.Add(field.Invalid(path.Index(i), entry.StrVal, "must be a range of ordinals whose start is no more than its end"))
+			}
+		}
+	}
+}
+
+// validateBudget wants room for at least one pod, if there is only one.
+func validateBudget(value *intstr.IntOrString, path *field.Path, found *rules.Findings) {
+	if value == nil {
+		return
+	}
+	before := len(found.Errs)
+	if number := found.Amount(value, 1, path); number < 1 && len(found.Errs) == before {
+		found.Add(field.Invalid(path, value.String(), "must be more than 0"))
+	}
+}
+
+// validateInPlace wants the gate that makes a pod not ready while it is updated in place.
+func validateInPlace(policy v1beta1.PodUpdatePolicyType, template *corev1.PodTemplateSpec, path *field.Path, found *rules.Findings) {
+	if policy != v1beta1.InPlaceIfPossiblePodUpdatePolicyType && policy != v1beta1.InPlaceOnlyPodUpdatePolicyType {
+		return
+	}
+	if !slices.Contains(template.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: v1beta1.InPlaceUpdateReady}) {
+		found.Add(field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("must contains %s when podUpdatePolicy is %s", v1beta1.InPlaceUpdateReady, policy)))
+	}
+}
+
+// validateOnlyImages compares templates with their defaults, so that a field which the defaults fill in is no change.
+func (v validator) validateOnlyImages(old, template *corev1.PodTemplateSpec, path *field.Path, found *rules.Findings) {
+	old, template = old.DeepCopy(), template.DeepCopy()
+	v.templates.Apply(old)
+	v.templates.Apply(template)
+	operation, place, err := rules.OnlyImages(&old.Spec, &template.Spec)
+	switch {
+	case err != nil:
+		found.Add(field.InternalError(path, err))
+	case operation != "":
+		found.Add(field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("currently only image update is allowed for InPlaceOnly, but found %s %s", operation, place)))
+	}
+}
