@@ -20,6 +20,9 @@ func (v validator) validate(set, old *v1beta1.DaemonSet, found *rules.Findings) 
 	if found.SomeSelector(spec.Selector, path.Child("selector"), "empty selector is invalid for daemonset") {
 		found.Selects(spec.Selector, path.Child("selector"), spec.Template.Labels, path.Child("template"))
 	}
+	if old != nil {
+		found.SameSelector(spec.Selector, old.Spec.Selector, path.Child("selector"))
+	}
 	if old == nil || !equality.Semantic.DeepEqual(spec.Template, old.Spec.Template) {
 		template := spec.Template.DeepCopy()
 		v.templates.Apply(template)

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/labels"
@@ -35,6 +36,13 @@ func (f *Findings) Selects(selector *metav1.LabelSelector, path *field.Path, tem
 		f.Add(field.Invalid(path, metav1.FormatLabelSelector(selector), err.Error()))
 	} else if !s.Matches(template) {
 		f.Add(field.Invalid(templatePath.Child("metadata", "labels"), template.String(), "`selector` does not match template `labels`"))
+	}
+}
+
+// SameSelector wants a selector as it was. CEL would tell an empty list from none, which clients and conversions drop.
+func (f *Findings) SameSelector(is, was *metav1.LabelSelector, path *field.Path) {
+	if !equality.Semantic.DeepEqual(is, was) {
+		f.Add(field.Invalid(path, metav1.FormatLabelSelector(is), "cannot be changed"))
 	}
 }
 

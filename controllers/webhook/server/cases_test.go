@@ -31,8 +31,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
-	"github.com/regatta-sh/regatta/controllers/webhook/statefulset"
 	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/statefulset"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
 

@@ -25,16 +25,16 @@ import (
 // read from the reader.
 func kinds(reader client.Reader, templates podtemplate.Defaults, options Options) map[string]admit.Webhooks {
 	return map[string]admit.Webhooks{
-		"apps-kruise-io-advancedcronjob":  advancedcronjob.New(templates),
-		"apps-kruise-io-broadcastjob":     broadcastjob.New(templates, options.KeepTemplates),
+		"apps-kruise-io-advancedcronjob":          advancedcronjob.New(templates),
+		"apps-kruise-io-broadcastjob":             broadcastjob.New(templates, options.KeepTemplates),
 		"apps-kruise-io-containerrecreaterequest": containerrecreaterequest.New(reader),
-		"apps-kruise-io-daemonset":        daemonset.New(templates),
-		"apps-kruise-io-ephemeraljob":     ephemeraljob.New(),
-		"apps-kruise-io-imagelistpulljob": imagelistpulljob.New(),
-		"apps-kruise-io-imagepulljob":     imagepulljob.New(),
+		"apps-kruise-io-daemonset":                daemonset.New(templates),
+		"apps-kruise-io-ephemeraljob":             ephemeraljob.New(),
+		"apps-kruise-io-imagelistpulljob":         imagelistpulljob.New(),
+		"apps-kruise-io-imagepulljob":             imagepulljob.New(),
 		"apps-kruise-io-nodeimage":                nodeimage.New(),
 		"apps-kruise-io-podprobemarker":           podprobemarker.New(),
-		"apps-kruise-io-statefulset":      statefulset.New(reader, templates, options.KeepTemplates, options.StatefulSets),
+		"apps-kruise-io-statefulset":              statefulset.New(reader, templates, options.KeepTemplates, options.StatefulSets),
 		"policy-kruise-io-podunavailablebudget":   podunavailablebudget.New(reader),
 	}
 }

@@ -30,6 +30,9 @@ func (v validator) validate(ctx context.Context, set, old *v1beta1.StatefulSet, 
 	if found.SomeSelector(spec.Selector, path.Child("selector"), "empty selector is invalid for statefulset") {
 		found.Selects(spec.Selector, path.Child("selector"), spec.Template.Labels, path.Child("template"))
 	}
+	if old != nil {
+		found.SameSelector(spec.Selector, old.Spec.Selector, path.Child("selector"))
+	}
 	validateReserved(spec.ReserveOrdinals, path.Child("reserveOrdinals"), found)
 	if spec.ScaleStrategy != nil {
 		validateBudget(spec.ScaleStrategy.MaxUnavailable, path.Child("scaleStrategy", "maxUnavailable"), found)

@@ -19,7 +19,6 @@ type StatefulSetSpec struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// Selector says which pods are the set's. It must match the labels of the template and cannot be changed.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
 	Selector *metav1.LabelSelector `json:"selector"`
 
 	// Template of the pods. The pod of ordinal 2 of the set web is named web-2.

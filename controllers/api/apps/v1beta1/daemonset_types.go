@@ -12,7 +12,6 @@ const DefaultDaemonSetBurstReplicas = 250
 // DaemonSetSpec is the desired state of a DaemonSet.
 type DaemonSetSpec struct {
 	// Selector says which pods are the DaemonSet's. It must match the labels of the template and cannot be changed.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
 	Selector *metav1.LabelSelector `json:"selector"`
 
 	// Template of the pods. There is one on every node that its node selector and affinity match and whose taints it
