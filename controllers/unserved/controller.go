@@ -69,34 +69,38 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{}, nil
 }
 
-// statusOf is the status of an object with the condition. What the schema wants in
-// every status is there, as zeros, if the object had none.
+// statusOf is the status of an object with the condition: the fields that its
+// conditions have. What the schema wants in every status is there, as zeros, if
+// the object had none.
 func statusOf(scheme *runtime.Scheme, object *unstructured.Unstructured, now time.Time) (map[string]any, error) {
 	typed, err := scheme.New(object.GroupVersionKind())
 	if err != nil {
 		return nil, fmt.Errorf("reading the status: %w", err)
 	}
+	told := object.DeepCopy()
+	conditions, _, err := unstructured.NestedSlice(told.Object, "status", "conditions")
+	if err != nil {
+		return nil, fmt.Errorf("reading the status: %w", err)
+	}
+	if err := unstructured.SetNestedSlice(told.Object, append(conditions, condition(object, now)), "status", "conditions"); err != nil {
+		return nil, fmt.Errorf("reading the status: %w", err)
+	}
 	convert := runtime.DefaultUnstructuredConverter
-	if err := convert.FromUnstructured(object.Object, typed); err != nil {
+	if err := convert.FromUnstructured(told.Object, typed); err != nil {
 		return nil, fmt.Errorf("reading the status: %w", err)
 	}
 	whole, err := convert.ToUnstructured(typed)
 	if err != nil {
 		return nil, fmt.Errorf("writing the status: %w", err)
 	}
-	status, ok := whole["status"].(map[string]any)
-	if !ok {
-		status = map[string]any{}
-	}
+	status, _ := whole["status"].(map[string]any) // it has a condition at least
 	for name, value := range status {
 		if value == nil { // a list or a map that is not there
 			delete(status, name)
 		}
 	}
-	if object.GetKind() == "ContainerRecreateRequest" && status["phase"] == "" {
-		status["phase"] = "Pending" // the schema takes no empty one
+	if phase, _ := status["phase"].(string); phase == "" && object.GetKind() == "ContainerRecreateRequest" {
+		status["phase"] = "Pending" // the schema takes none without
 	}
-	conditions, _ := status["conditions"].([]any)
-	status["conditions"] = append(conditions, condition(object, now))
 	return status, nil
 }
