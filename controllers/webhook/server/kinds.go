@@ -8,12 +8,20 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/webhook/admit"
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+	"github.com/regatta-sh/regatta/controllers/webhook/sidecarset"
 )
 
 // kinds are the webhooks of all kinds but CloneSet, by group and kind as their paths have them. What they look up is
-// read from the reader.
-func kinds(reader client.Reader, templates podtemplate.Defaults, options Options) map[string]admit.Webhooks {
-	return map[string]admit.Webhooks{}
+// read from the client, which writes nothing but dry runs.
+func kinds(reader client.Client, templates podtemplate.Defaults, options Options) map[string]admit.Webhooks {
+	configuration := rules.Configuration{Reader: reader, Namespace: options.Namespace}
+	return map[string]admit.Webhooks{
+		"apps-kruise-io-sidecarset": sidecarset.New(sidecarset.Options{
+			Reader: reader, Configuration: configuration, Templates: templates,
+			KeepTemplates: options.KeepTemplates, PatchAnyMetadata: options.PatchAnyMetadata,
+		}),
+	}
 }
 
 // add adds the webhooks of a kind at their paths (features 18).

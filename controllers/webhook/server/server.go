@@ -46,6 +46,11 @@ type Options struct {
 	ProtectDeletion bool
 	// CheckTemplates asks the API server about every template that is created or changed, by a dry run.
 	CheckTemplates bool
+	// PatchAnyMetadata is gate SidecarSetPatchPodMetadataDefaultsAllowed.
+	PatchAnyMetadata bool
+	// Namespace is that of the manager, where its configuration and the revisions of SidecarSets are; kruise-system if it
+	// is empty.
+	Namespace string
 	// Metrics is where refusals are counted, and ProtectionLog where they are written, if they are set.
 	Metrics       prometheus.Registerer
 	ProtectionLog io.Writer
@@ -71,6 +76,9 @@ func Handlers(scheme *runtime.Scheme, pods client.Client, options Options) (map[
 			return nil, fmt.Errorf("registering webhooks: the scheme does not know %s", kind)
 		}
 	}
+	if options.Namespace == "" {
+		options.Namespace = "kruise-system"
+	}
 	templates := podtemplate.Defaults{HostNetworkHostPorts: options.HostNetworkHostPorts}
 	validator := &cloneset.Validator{Pods: pods, Templates: templates}
 	if options.CheckTemplates {
@@ -87,10 +95,13 @@ func Handlers(scheme *runtime.Scheme, pods client.Client, options Options) (map[
 		MutateCloneSetPath:   &webhook.Admission{Handler: &cloneset.Defaulter{Templates: templates, KeepTemplates: options.KeepTemplates}},
 		ValidateCloneSetPath: &webhook.Admission{Handler: validator},
 		ConvertPath: &convert.Handler{Scheme: scheme, Opaque: map[schema.GroupKind][]string{
-			v1beta1.Kind("CloneSet"):        {"template", "volumeClaimTemplates"},
-			v1beta1.Kind("StatefulSet"):     {"template", "volumeClaimTemplates"},
-			v1beta1.Kind("DaemonSet"):       {"template"},
-			v1beta1.Kind("AdvancedCronJob"): {"template.jobTemplate", "template.broadcastJobTemplate"},
+			v1beta1.Kind("CloneSet"):             {"template", "volumeClaimTemplates"},
+			v1beta1.Kind("StatefulSet"):          {"template", "volumeClaimTemplates"},
+			v1beta1.Kind("DaemonSet"):            {"template"},
+			v1beta1.Kind("AdvancedCronJob"):      {"template.jobTemplate", "template.broadcastJobTemplate"},
+			v1beta1.Kind("SidecarSet"):           {"containers", "initContainers", "volumes"},
+			v1beta1.Kind("UnitedDeployment"):     {"template", "topology"},
+			v1beta1.Kind("ResourceDistribution"): {"resource"},
 		}},
 		HealthPath: healthz.CheckHandler{Checker: healthz.Ping},
 	}
