@@ -15,6 +15,9 @@ import (
 // ConfigurationName is the name of the ConfigMap, in the namespace of the manager, that has whitelists.
 const ConfigurationName = "kruise-configuration"
 
+// It is read by its name, in that namespace alone.
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get
+
 // Configuration is what an administrator allows beyond what is allowed everywhere.
 type Configuration struct {
 	Reader client.Reader

@@ -11,6 +11,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 	"github.com/regatta-sh/regatta/controllers/webhook/sidecarset"
 	"github.com/regatta-sh/regatta/controllers/webhook/uniteddeployment"
+	"github.com/regatta-sh/regatta/controllers/webhook/workloadspread"
 )
 
 // kinds are the webhooks of all kinds but CloneSet, by group and kind as their paths have them. What they look up is
@@ -23,6 +24,7 @@ func kinds(reader client.Client, templates podtemplate.Defaults, options Options
 			KeepTemplates: options.KeepTemplates, PatchAnyMetadata: options.PatchAnyMetadata,
 		}),
 		"apps-kruise-io-uniteddeployment": uniteddeployment.New(templates),
+		"apps-kruise-io-workloadspread":   workloadspread.New(reader, configuration, templates),
 	}
 }
 
