@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/regatta-sh/regatta/controllers/webhook/admit"
+	"github.com/regatta-sh/regatta/controllers/webhook/persistentpodstate"
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 	"github.com/regatta-sh/regatta/controllers/webhook/sidecarset"
@@ -23,8 +24,9 @@ func kinds(reader client.Client, templates podtemplate.Defaults, options Options
 			Reader: reader, Configuration: configuration, Templates: templates,
 			KeepTemplates: options.KeepTemplates, PatchAnyMetadata: options.PatchAnyMetadata,
 		}),
-		"apps-kruise-io-uniteddeployment": uniteddeployment.New(templates),
-		"apps-kruise-io-workloadspread":   workloadspread.New(reader, configuration, templates),
+		"apps-kruise-io-uniteddeployment":   uniteddeployment.New(templates),
+		"apps-kruise-io-workloadspread":     workloadspread.New(reader, configuration, templates),
+		"apps-kruise-io-persistentpodstate": persistentpodstate.New(reader, configuration),
 	}
 }
 
