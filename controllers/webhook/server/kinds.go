@@ -9,6 +9,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/admit"
 	"github.com/regatta-sh/regatta/controllers/webhook/persistentpodstate"
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
+	"github.com/regatta-sh/regatta/controllers/webhook/resourcedistribution"
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 	"github.com/regatta-sh/regatta/controllers/webhook/sidecarset"
 	"github.com/regatta-sh/regatta/controllers/webhook/uniteddeployment"
@@ -24,9 +25,10 @@ func kinds(reader client.Client, templates podtemplate.Defaults, options Options
 			Reader: reader, Configuration: configuration, Templates: templates,
 			KeepTemplates: options.KeepTemplates, PatchAnyMetadata: options.PatchAnyMetadata,
 		}),
-		"apps-kruise-io-uniteddeployment":   uniteddeployment.New(templates),
-		"apps-kruise-io-workloadspread":     workloadspread.New(reader, configuration, templates),
-		"apps-kruise-io-persistentpodstate": persistentpodstate.New(reader, configuration),
+		"apps-kruise-io-uniteddeployment":     uniteddeployment.New(templates),
+		"apps-kruise-io-workloadspread":       workloadspread.New(reader, configuration, templates),
+		"apps-kruise-io-persistentpodstate":   persistentpodstate.New(reader, configuration),
+		"apps-kruise-io-resourcedistribution": resourcedistribution.New(reader, options.Namespace),
 	}
 }
 
