@@ -45,9 +45,15 @@ func TestLookupsThatFail(t *testing.T) {
 	}{
 		{"others are not known", "Deployment", broken, func(v validator, s *v1beta1.WorkloadSpread, f *rules.Findings) { v.validateTarget(t.Context(), s, f) }, "spec.targetRef: Internal error: listing WorkloadSpreads", 0},
 		{"the white list is not known", "DaemonSet", broken, func(v validator, s *v1beta1.WorkloadSpread, f *rules.Findings) { v.validateTarget(t.Context(), s, f) }, "spec.targetRef: Internal error: reading ConfigMap", 0},
-		{"the workload is not known", "Deployment", broken, func(v validator, s *v1beta1.WorkloadSpread, f *rules.Findings) { v.validatePatches(t.Context(), s, nil, f) }, "spec.subsets[0].patch: Internal error: finding Deployment web", 0},
-		{"the workload may not be known", "Deployment", forbidden, func(v validator, s *v1beta1.WorkloadSpread, f *rules.Findings) { v.validatePatches(t.Context(), s, nil, f) }, "", 1},
-		{"an old patch is not tried again", "Deployment", broken, func(v validator, s *v1beta1.WorkloadSpread, f *rules.Findings) { v.validatePatches(t.Context(), s, s, f) }, "", 0},
+		{"the workload is not known", "Deployment", broken, func(v validator, s *v1beta1.WorkloadSpread, f *rules.Findings) {
+			v.validatePatches(t.Context(), s, nil, f)
+		}, "spec.subsets[0].patch: Internal error: finding Deployment web", 0},
+		{"the workload may not be known", "Deployment", forbidden, func(v validator, s *v1beta1.WorkloadSpread, f *rules.Findings) {
+			v.validatePatches(t.Context(), s, nil, f)
+		}, "", 1},
+		{"an old patch is not tried again", "Deployment", broken, func(v validator, s *v1beta1.WorkloadSpread, f *rules.Findings) {
+			v.validatePatches(t.Context(), s, s, f)
+		}, "", 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			reader, found := failing{err: tc.err}, &rules.Findings{}
