@@ -142,6 +142,8 @@ func (p parts) webhooksTo(mgr ctrl.Manager) error {
 		KeepTemplates:        on(features.TemplateNoDefaults),
 		HostNetworkHostPorts: on(features.DefaultHostNetworkHostPortsInPodTemplates),
 		ProtectDeletion:      on(features.ResourcesDeletionProtection),
+		PatchAnyMetadata:     on(features.SidecarSetPatchPodMetadataDefaultsAllowed),
+		Namespace:            p.webhooks.namespace,
 		Metrics:              metrics.Registry,
 		ProtectionLog:        p.protectionLog(),
 	})

@@ -16,6 +16,7 @@ import (
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,6 +75,10 @@ func start(t *testing.T) *cluster {
 	c := &cluster{crds: map[string]*apiextensionsv1.CustomResourceDefinition{}}
 	var err error
 	if c.api, err = client.New(env.Config, client.Options{Scheme: scheme}); err != nil {
+		t.Fatal(err)
+	}
+	// The namespace of the manager, where several kinds have something looked up.
+	if err := c.api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kruise-system"}}); err != nil {
 		t.Fatal(err)
 	}
 	handlers, err := Handlers(scheme, c.api, Options{StatefulSets: statefulset.Gates{AutoDeletePVC: true, AutoResizePVC: true}})
@@ -321,7 +326,7 @@ func compare(t *testing.T, m *manifest, got *unstructured.Unstructured, err erro
 		causes = []string{err.Error()}
 	}
 	if len(causes) != len(m.Want) {
-		t.Errorf("got %d mistakes, want %d: %q", len(causes), len(m.Want), causes)
+		t.Errorf("got %d mistakes, want %d:\n%s", len(causes), len(m.Want), strings.Join(causes, "\n"))
 	}
 	for _, want := range m.Want {
 		field, words, _ := strings.Cut(want, ": ")

@@ -15,16 +15,31 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/imagelistpulljob"
 	"github.com/regatta-sh/regatta/controllers/webhook/imagepulljob"
 	"github.com/regatta-sh/regatta/controllers/webhook/nodeimage"
+	"github.com/regatta-sh/regatta/controllers/webhook/persistentpodstate"
 	"github.com/regatta-sh/regatta/controllers/webhook/podprobemarker"
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
 	"github.com/regatta-sh/regatta/controllers/webhook/podunavailablebudget"
+	"github.com/regatta-sh/regatta/controllers/webhook/resourcedistribution"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+	"github.com/regatta-sh/regatta/controllers/webhook/sidecarset"
 	"github.com/regatta-sh/regatta/controllers/webhook/statefulset"
+	"github.com/regatta-sh/regatta/controllers/webhook/uniteddeployment"
+	"github.com/regatta-sh/regatta/controllers/webhook/workloadspread"
 )
 
 // kinds are the webhooks of all kinds but CloneSet, by group and kind as their paths have them. What they look up is
-// read from the reader.
-func kinds(reader client.Reader, templates podtemplate.Defaults, options Options) map[string]admit.Webhooks {
+// read from the client, which writes nothing but dry runs.
+func kinds(reader client.Client, templates podtemplate.Defaults, options Options) map[string]admit.Webhooks {
+	configuration := rules.Configuration{Reader: reader, Namespace: options.Namespace}
 	return map[string]admit.Webhooks{
+		"apps-kruise-io-sidecarset": sidecarset.New(sidecarset.Options{
+			Reader: reader, Configuration: configuration, Templates: templates,
+			KeepTemplates: options.KeepTemplates, PatchAnyMetadata: options.PatchAnyMetadata,
+		}),
+		"apps-kruise-io-uniteddeployment":         uniteddeployment.New(templates),
+		"apps-kruise-io-workloadspread":           workloadspread.New(reader, configuration, templates),
+		"apps-kruise-io-persistentpodstate":       persistentpodstate.New(reader, configuration),
+		"apps-kruise-io-resourcedistribution":     resourcedistribution.New(reader, options.Namespace),
 		"apps-kruise-io-advancedcronjob":          advancedcronjob.New(templates),
 		"apps-kruise-io-broadcastjob":             broadcastjob.New(templates, options.KeepTemplates),
 		"apps-kruise-io-containerrecreaterequest": containerrecreaterequest.New(reader),

@@ -50,6 +50,11 @@ type Options struct {
 	// StatefulSets are the gates of StatefulSets. The manager sets them when it has a controller that they are for: until
 	// then it tells users that they have no effect.
 	StatefulSets statefulset.Gates
+	// PatchAnyMetadata is gate SidecarSetPatchPodMetadataDefaultsAllowed.
+	PatchAnyMetadata bool
+	// Namespace is that of the manager, where its configuration and the revisions of SidecarSets are; kruise-system if it
+	// is empty.
+	Namespace string
 	// Metrics is where refusals are counted, and ProtectionLog where they are written, if they are set.
 	Metrics       prometheus.Registerer
 	ProtectionLog io.Writer
@@ -75,6 +80,9 @@ func Handlers(scheme *runtime.Scheme, pods client.Client, options Options) (map[
 			return nil, fmt.Errorf("registering webhooks: the scheme does not know %s", kind)
 		}
 	}
+	if options.Namespace == "" {
+		options.Namespace = "kruise-system"
+	}
 	templates := podtemplate.Defaults{HostNetworkHostPorts: options.HostNetworkHostPorts}
 	validator := &cloneset.Validator{Pods: pods, Templates: templates}
 	if options.CheckTemplates {
@@ -96,6 +104,9 @@ func Handlers(scheme *runtime.Scheme, pods client.Client, options Options) (map[
 			v1beta1.Kind("StatefulSet"):              {"template", "volumeClaimTemplates"},
 			v1beta1.Kind("DaemonSet"):                {"template"},
 			v1beta1.Kind("AdvancedCronJob"):          {"template.jobTemplate", "template.broadcastJobTemplate"},
+			v1beta1.Kind("SidecarSet"):               {"containers", "initContainers", "volumes"},
+			v1beta1.Kind("UnitedDeployment"):         {"template", "topology"},
+			v1beta1.Kind("ResourceDistribution"):     {"resource"},
 		}},
 		HealthPath: healthz.CheckHandler{Checker: healthz.Ping},
 	}

@@ -8,12 +8,15 @@ import (
 )
 
 // SidecarSetSpec is the desired state of a SidecarSet.
+// +kubebuilder:validation:XValidation:rule="(has(self.containers) && size(self.containers) > 0) || (has(self.initContainers) && size(self.initContainers) > 0)",message="at least one container is required, in containers or in initContainers",fieldPath=".containers"
 type SidecarSetSpec struct {
 	// Selector says into which pods the containers go, by their labels. The webhook refuses an empty one.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 
 	// Namespace is the one namespace in which the pods are. If set, namespaceSelector has no effect.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 

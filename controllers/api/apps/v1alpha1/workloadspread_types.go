@@ -10,6 +10,10 @@ import (
 )
 
 // WorkloadSpreadSpec is the desired state of a WorkloadSpread.
+// +kubebuilder:validation:XValidation:rule="size(self.targetRef.apiVersion) > 0 && size(self.targetRef.kind) > 0 && size(self.targetRef.name) > 0",message="empty TargetReference is not valid for WorkloadSpread.",fieldPath=".targetRef"
+// +kubebuilder:validation:XValidation:rule="(self.targetRef.apiVersion.contains('/') ? self.targetRef.apiVersion.split('/')[0] : '-') == (oldSelf.targetRef.apiVersion.contains('/') ? oldSelf.targetRef.apiVersion.split('/')[0] : '-') && self.targetRef.kind == oldSelf.targetRef.kind && self.targetRef.name == oldSelf.targetRef.name",message="change TargetReference is not permitted for WorkloadSpread",fieldPath=".targetRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.scheduleStrategy) || !has(self.scheduleStrategy.type) || self.scheduleStrategy.type != 'Adaptive' || size(self.subsets) < 2 || !has(self.subsets[size(self.subsets) - 1].maxReplicas)",message="maxReplicas of the last subset must be unset for the Adaptive strategy",fieldPath=".subsets"
+// +kubebuilder:validation:XValidation:rule="!has(self.scheduleStrategy) || !has(self.scheduleStrategy.type) || self.scheduleStrategy.type != 'Adaptive' || !has(self.scheduleStrategy.adaptive) || !has(self.scheduleStrategy.adaptive.rescheduleCriticalSeconds) || size(self.subsets) < 2 || self.scheduleStrategy.adaptive.rescheduleCriticalSeconds <= 295 / (size(self.subsets) - 1)",message="rescheduleCriticalSeconds must be at most 295 divided by the number of subsets less one",fieldPath=".scheduleStrategy.adaptive.rescheduleCriticalSeconds"
 type WorkloadSpreadSpec struct {
 	// TargetReference is the workload whose pods are spread. It cannot be changed, and no other WorkloadSpread may have
 	// the same.
@@ -20,6 +24,7 @@ type WorkloadSpreadSpec struct {
 	TargetFilter *v1beta1.TargetFilter `json:"targetFilter,omitempty"`
 
 	// Subsets in the order in which they are filled: at least one, and their names differ.
+	// +kubebuilder:validation:XValidation:rule="size(self) >= 1",message="subsets number must >= 1 in WorkloadSpread"
 	Subsets []WorkloadSpreadSubset `json:"subsets"`
 
 	// ScheduleStrategy says what happens when a subset has no room.
@@ -30,6 +35,7 @@ type WorkloadSpreadSpec struct {
 // WorkloadSpreadSubset is a part of the nodes, and what is particular to the pods there.
 type WorkloadSpreadSubset struct {
 	// Name of the subset.
+	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
 
 	// RequiredNodeSelectorTerm is required of the nodes of the subset, besides what the pod itself requires.

@@ -3,9 +3,12 @@ package v1beta1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // PersistentPodStateSpec is the desired state of a PersistentPodState.
+// +kubebuilder:validation:XValidation:rule="size(self.targetRef.apiVersion) > 0 && size(self.targetRef.kind) > 0 && size(self.targetRef.name) > 0",message="apiVersion, kind and name are required",fieldPath=".targetRef"
+// +kubebuilder:validation:XValidation:rule="has(self.requiredPersistentTopology) || (has(self.preferredPersistentTopology) && size(self.preferredPersistentTopology) > 0)",message="at least one of requiredPersistentTopology and preferredPersistentTopology is required"
 type PersistentPodStateSpec struct {
 	// TargetReference is the StatefulSet whose pods are remembered. It cannot be changed, and no other PersistentPodState
 	// may have the same.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="targetRef is immutable"
 	TargetReference TargetReference `json:"targetRef"`
 
 	// RequiredPersistentTopology are the node labels whose values a pod must find again. This or
@@ -40,6 +43,7 @@ const (
 // NodeTopologyTerm names node labels.
 type NodeTopologyTerm struct {
 	// Keys of the labels. One that the node of the pod did not have is not looked for.
+	// +kubebuilder:validation:MinItems=1
 	Keys []string `json:"keys"`
 }
 
@@ -47,6 +51,7 @@ type NodeTopologyTerm struct {
 type PreferredTopologyTerm struct {
 	// Weight of the term in the choice of a node, as in the preferences of a pod's node affinity.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
 	Weight int32 `json:"weight"`
 
 	// Preference are the labels, whose values must all be found.

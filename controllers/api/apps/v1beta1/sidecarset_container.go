@@ -3,6 +3,7 @@ package v1beta1
 import corev1 "k8s.io/api/core/v1"
 
 // PodInjectPolicyType is where a container goes among those of the pod.
+// +kubebuilder:validation:Enum=BeforeAppContainer;AfterAppContainer
 type PodInjectPolicyType string
 
 const (
@@ -13,6 +14,7 @@ const (
 )
 
 // SidecarContainerUpgradeType is how a container of a running pod gets a new image.
+// +kubebuilder:validation:Enum=ColdUpgrade;HotUpgrade
 type SidecarContainerUpgradeType string
 
 const (
@@ -23,6 +25,7 @@ const (
 )
 
 // ShareVolumePolicyType says whether a container shares volumes with the other containers of the pod.
+// +kubebuilder:validation:Enum=enabled;disabled
 type ShareVolumePolicyType string
 
 const (

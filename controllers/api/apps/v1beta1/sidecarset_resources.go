@@ -27,6 +27,7 @@ type ResourcesPolicy struct {
 }
 
 // ResourcesExpr are the expressions of limits and requests.
+// +kubebuilder:validation:XValidation:rule="has(self.limits) || has(self.requests)",message="at least one of limits and requests is required"
 type ResourcesExpr struct {
 	// Limits of the container. One whose input is unlimited in any of the other containers is not set.
 	// +optional

@@ -6,6 +6,7 @@ import (
 )
 
 // SidecarSetUpdateStrategyType says whether running pods are updated.
+// +kubebuilder:validation:Enum=RollingUpdate;NotUpdate
 type SidecarSetUpdateStrategyType string
 
 const (
@@ -17,6 +18,7 @@ const (
 
 // SidecarSetUpdateStrategy says how pods that have the containers get new images. Nothing but images is changed in a
 // running pod.
+// +kubebuilder:validation:XValidation:rule="(has(self.type) && self.type == 'NotUpdate') || !has(self.selector) || !has(self.partition) || self.partition == 0 || self.partition == '0%'",message="partition and selector can not be used together",fieldPath=".partition"
 type SidecarSetUpdateStrategy struct {
 	// Type is RollingUpdate or NotUpdate; RollingUpdate if unset.
 	// +optional
@@ -74,6 +76,7 @@ const (
 )
 
 // SidecarSetInjectRevision names a revision, by one of two names. The latest is used if it does not exist any more.
+// +kubebuilder:validation:XValidation:rule="(has(self.customVersion) && size(self.customVersion) > 0) || (has(self.revisionName) && size(self.revisionName) > 0)",message="customVersion or revisionName is required"
 type SidecarSetInjectRevision struct {
 	// CustomVersion is the spec.customVersion that the revision was made with.
 	// +optional
@@ -90,6 +93,7 @@ type SidecarSetInjectRevision struct {
 }
 
 // SidecarSetPatchPolicyType is what happens to an annotation that the pod already has.
+// +kubebuilder:validation:Enum=Retain;Overwrite;MergePatchJson
 type SidecarSetPatchPolicyType string
 
 const (
@@ -102,6 +106,7 @@ const (
 )
 
 // SidecarSetPatchPodMetadata are annotations that pods get. A whitelist of the administrator says which are allowed.
+// +kubebuilder:validation:XValidation:rule="has(self.annotations) && size(self.annotations) > 0",message="at least one annotation is required",fieldPath=".annotations"
 type SidecarSetPatchPodMetadata struct {
 	// Annotations by key. No key may stand in two of these patches.
 	// +optional

@@ -6,6 +6,7 @@ import (
 )
 
 // SidecarSetSpec is the desired state of a SidecarSet.
+// +kubebuilder:validation:XValidation:rule="(has(self.containers) && size(self.containers) > 0) || (has(self.initContainers) && size(self.initContainers) > 0)",message="at least one container is required, in containers or in initContainers",fieldPath=".containers"
 type SidecarSetSpec struct {
 	// Selector says into which pods the containers go, by their labels. The webhook refuses an empty one.
 	// +optional
@@ -52,6 +53,8 @@ type SidecarSetSpec struct {
 
 	// CustomVersion names the revision of this spec, so that injectionStrategy.revision can ask for it by that name.
 	// In v1alpha1 it is the label apps.kruise.io/sidecarset-custom-version.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
 	// +optional
 	CustomVersion string `json:"customVersion,omitempty"`
 }

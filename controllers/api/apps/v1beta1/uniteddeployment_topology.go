@@ -7,6 +7,7 @@ import (
 )
 
 // Topology says which subsets there are, and how pods are spread over them.
+// +kubebuilder:validation:XValidation:rule="!has(self.scheduleStrategy) || !has(self.scheduleStrategy.type) || self.scheduleStrategy.type != 'Adaptive' || !has(self.subsets) || self.subsets.all(subset, !has(subset.replicas))",message="specify replicas use minReplicas/maxReplicas to enable adaptive strategy",fieldPath=".subsets"
 type Topology struct {
 	// Subsets in the order in which they are filled. Their names differ.
 	// +optional
@@ -18,8 +19,11 @@ type Topology struct {
 }
 
 // Subset is a part of the nodes, and what is particular to the pods there.
+// +kubebuilder:validation:XValidation:rule="!has(self.replicas) || !(has(self.minReplicas) || has(self.maxReplicas))",message="replicas and minReplicas/maxReplicas are mutually exclusive",fieldPath=".replicas"
 type Subset struct {
 	// Name of the subset: a DNS label.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 
 	// NodeSelectorTerm is required of the nodes of the subset, besides what the template requires. It cannot be changed.
@@ -83,10 +87,12 @@ type UnitedDeploymentScheduleStrategy struct {
 // AdaptiveUnitedDeploymentStrategy says how pods move to subsets that have room.
 type AdaptiveUnitedDeploymentStrategy struct {
 	// RescheduleCriticalSeconds is how long a pod may find no node before it is moved; 30 if unset.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	RescheduleCriticalSeconds *int32 `json:"rescheduleCriticalSeconds,omitempty"`
 
 	// UnschedulableDuration is for how many seconds a subset that had no room gets no more pods; 300 if unset.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	UnschedulableDuration *int32 `json:"unschedulableDuration,omitempty"`
 

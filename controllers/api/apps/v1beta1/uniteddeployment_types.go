@@ -7,6 +7,9 @@ import (
 )
 
 // UnitedDeploymentSpec is the desired state of a UnitedDeployment.
+// +kubebuilder:validation:XValidation:rule="has(self.template) && (has(self.template.statefulSetTemplate) || has(self.template.advancedStatefulSetTemplate) || has(self.template.cloneSetTemplate) || has(self.template.deploymentTemplate))",message="should provide one of statefulSetTemplate, advancedStatefulSetTemplate, cloneSetTemplate and deploymentTemplate",fieldPath=".template"
+// +kubebuilder:validation:XValidation:rule="!has(self.template) || [has(self.template.statefulSetTemplate), has(self.template.advancedStatefulSetTemplate), has(self.template.cloneSetTemplate), has(self.template.deploymentTemplate)].filter(is, is).size() <= 1",message="should provide only one of statefulSetTemplate, advancedStatefulSetTemplate, cloneSetTemplate and deploymentTemplate",fieldPath=".template"
+// +kubebuilder:validation:XValidation:rule="!has(self.topology) || !has(self.topology.scheduleStrategy) || !has(self.topology.scheduleStrategy.type) || self.topology.scheduleStrategy.type != 'Adaptive' || !has(self.topology.scheduleStrategy.adaptive) || !has(self.topology.scheduleStrategy.adaptive.reserveUnschedulablePods) || !self.topology.scheduleStrategy.adaptive.reserveUnschedulablePods || !has(self.template) || !(has(self.template.statefulSetTemplate) || has(self.template.advancedStatefulSetTemplate))",message="only stateless workloads (Deployment and CloneSet) are supported by reserved rescheduling",fieldPath=".topology.scheduleStrategy.adaptive.reserveUnschedulablePods"
 type UnitedDeploymentSpec struct {
 	// Replicas is how many pods there should be in all subsets together; 1 if unset. It may be left out if every subset
 	// has a number of replicas of its own.

@@ -8,6 +8,10 @@ import (
 )
 
 // WorkloadSpreadSpec is the desired state of a WorkloadSpread.
+// +kubebuilder:validation:XValidation:rule="size(self.targetRef.apiVersion) > 0 && size(self.targetRef.kind) > 0 && size(self.targetRef.name) > 0",message="empty TargetReference is not valid for WorkloadSpread.",fieldPath=".targetRef"
+// +kubebuilder:validation:XValidation:rule="(self.targetRef.apiVersion.contains('/') ? self.targetRef.apiVersion.split('/')[0] : '-') == (oldSelf.targetRef.apiVersion.contains('/') ? oldSelf.targetRef.apiVersion.split('/')[0] : '-') && self.targetRef.kind == oldSelf.targetRef.kind && self.targetRef.name == oldSelf.targetRef.name",message="change TargetReference is not permitted for WorkloadSpread",fieldPath=".targetRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.scheduleStrategy) || !has(self.scheduleStrategy.type) || self.scheduleStrategy.type != 'Adaptive' || size(self.subsets) < 2 || !has(self.subsets[size(self.subsets) - 1].maxReplicas)",message="maxReplicas of the last subset must be unset for the Adaptive strategy",fieldPath=".subsets"
+// +kubebuilder:validation:XValidation:rule="!has(self.scheduleStrategy) || !has(self.scheduleStrategy.type) || self.scheduleStrategy.type != 'Adaptive' || !has(self.scheduleStrategy.adaptive) || !has(self.scheduleStrategy.adaptive.rescheduleCriticalSeconds) || size(self.subsets) < 2 || self.scheduleStrategy.adaptive.rescheduleCriticalSeconds <= 295 / (size(self.subsets) - 1)",message="rescheduleCriticalSeconds must be at most 295 divided by the number of subsets less one",fieldPath=".scheduleStrategy.adaptive.rescheduleCriticalSeconds"
 type WorkloadSpreadSpec struct {
 	// TargetReference is the workload whose pods are spread. It cannot be changed, and no other WorkloadSpread may have
 	// the same.
@@ -18,6 +22,7 @@ type WorkloadSpreadSpec struct {
 	TargetFilter *TargetFilter `json:"targetFilter,omitempty"`
 
 	// Subsets in the order in which they are filled: at least one, and their names differ.
+	// +kubebuilder:validation:XValidation:rule="size(self) >= 1",message="subsets number must >= 1 in WorkloadSpread"
 	Subsets []WorkloadSpreadSubset `json:"subsets"`
 
 	// ScheduleStrategy says what happens when a subset has no room.
@@ -40,6 +45,7 @@ type TargetFilter struct {
 // WorkloadSpreadSubset is a part of the nodes, and what is particular to the pods there.
 type WorkloadSpreadSubset struct {
 	// Name of the subset.
+	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
 
 	// RequiredNodeSelector is required of the nodes of the subset, besides what the pod itself requires.
@@ -78,6 +84,7 @@ const (
 )
 
 // WorkloadSpreadScheduleStrategy says what happens when a subset has no room.
+// +kubebuilder:validation:XValidation:rule="!has(self.adaptive) || (has(self.type) && self.type == 'Adaptive')",message="adaptive is of type Adaptive only",fieldPath=".adaptive"
 type WorkloadSpreadScheduleStrategy struct {
 	// Type is Fixed or Adaptive; Fixed if unset.
 	// +optional
@@ -96,6 +103,7 @@ type AdaptiveWorkloadSpreadStrategy struct {
 
 	// RescheduleCriticalSeconds is how long a pod may find no node before it is deleted, for another subset to be tried.
 	// Never if unset or 0.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	RescheduleCriticalSeconds *int32 `json:"rescheduleCriticalSeconds,omitempty"`
 }

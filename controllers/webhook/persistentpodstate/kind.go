@@ -1,0 +1,29 @@
+// Package persistentpodstate admits PersistentPodStates: it finds mistakes (PPS-05, features 10), in both versions. There are
+// no defaults: a retention policy that is not set behaves as one that is, and may be left so.
+package persistentpodstate
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/admit"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+)
+
+// New says how PersistentPodStates are admitted. The reader is asked about others, the configuration about more kinds of
+// workloads.
+func New(reader client.Reader, configuration rules.Configuration) *admit.Kind[*v1beta1.PersistentPodState] {
+	v := validator{reader, configuration}
+	return &admit.Kind[*v1beta1.PersistentPodState]{
+		New:   func() *v1beta1.PersistentPodState { return &v1beta1.PersistentPodState{} },
+		Older: func() admit.Spoke { return &v1alpha1.PersistentPodState{} }, OlderVersion: v1alpha1.GroupVersion.Version,
+		Renamed: map[string]string{
+			"spec.requiredPersistentTopology.keys":               "spec.requiredPersistentTopology.nodeTopologyKeys",
+			"spec.preferredPersistentTopology[].preference.keys": "spec.preferredPersistentTopology[].preference.nodeTopologyKeys",
+		},
+		Same:     func(a, b *v1beta1.PersistentPodState) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) },
+		Validate: v.validate,
+	}
+}

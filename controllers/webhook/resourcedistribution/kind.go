@@ -1,0 +1,26 @@
+// Package resourcedistribution admits ResourceDistributions: it finds mistakes (RD-04, features 13), in both versions. There
+// are no defaults.
+//
+// Whether the Secret or ConfigMap is a proper one the API server says itself, by a dry run.
+package resourcedistribution
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/admit"
+)
+
+// New says how ResourceDistributions are admitted. The writer makes dry runs only, in the namespace of the manager.
+func New(writer client.Writer, namespace string) *admit.Kind[*v1beta1.ResourceDistribution] {
+	v := validator{writer, namespace}
+	return &admit.Kind[*v1beta1.ResourceDistribution]{
+		New:   func() *v1beta1.ResourceDistribution { return &v1beta1.ResourceDistribution{} },
+		Older: func() admit.Spoke { return &v1alpha1.ResourceDistribution{} }, OlderVersion: v1alpha1.GroupVersion.Version,
+		Renamed:  map[string]string{"spec.targets.namespaceSelector": "spec.targets.namespaceLabelSelector"},
+		Same:     func(a, b *v1beta1.ResourceDistribution) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) },
+		Validate: v.validate,
+	}
+}

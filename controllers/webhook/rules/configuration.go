@@ -1,0 +1,63 @@
+package rules
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ConfigurationName is the name of the ConfigMap, in the namespace of the manager, that has whitelists.
+const ConfigurationName = "kruise-configuration"
+
+// It is read by its name, in that namespace alone.
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get
+
+// Configuration is what an administrator allows beyond what is allowed everywhere.
+type Configuration struct {
+	Reader client.Reader
+	// Namespace is that of the manager.
+	Namespace string
+}
+
+// Read reads a key of the ConfigMap, and answers whether it is there. It is read as an unstructured object, which clients of
+// a manager do not keep in a cache: a cache of all ConfigMaps would be too much for the few times that one is asked for.
+func (c Configuration) Read(ctx context.Context, key string, into any) (bool, error) {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
+	if err := c.Reader.Get(ctx, types.NamespacedName{Namespace: c.Namespace, Name: ConfigurationName}, object); err != nil {
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return false, fmt.Errorf("reading ConfigMap %s/%s: %w", c.Namespace, ConfigurationName, err)
+	}
+	text, ok, err := unstructured.NestedString(object.Object, "data", key)
+	if err != nil || !ok || text == "" {
+		return false, err
+	}
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		return false, fmt.Errorf("reading %s of ConfigMap %s/%s: %w", key, c.Namespace, ConfigurationName, err)
+	}
+	return true, nil
+}
+
+// Lists answers whether the white list at a key has a kind of workload. The version does not count.
+func (c Configuration) Lists(ctx context.Context, key string, kind schema.GroupKind) (bool, error) {
+	list := struct {
+		Workloads []schema.GroupVersionKind
+	}{}
+	if _, err := c.Read(ctx, key, &list); err != nil {
+		return false, err
+	}
+	for _, workload := range list.Workloads {
+		if workload.GroupKind() == kind {
+			return true, nil
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,84 @@
+package sidecarset
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+func (o Options) setDefaults(set, old *v1beta1.SidecarSet) {
+	spec := &set.Spec
+	if spec.RevisionHistoryLimit == nil {
+		spec.RevisionHistoryLimit = ptr.To[int32](10)
+	}
+	strategy := &spec.UpdateStrategy
+	orElse(&strategy.Type, v1beta1.RollingUpdateSidecarSetStrategyType)
+	if strategy.Partition == nil {
+		strategy.Partition = ptr.To(intstr.FromInt32(0))
+	}
+	if strategy.MaxUnavailable == nil {
+		strategy.MaxUnavailable = ptr.To(intstr.FromInt32(1))
+	}
+	for i := range spec.PatchPodMetadata {
+		orElse(&spec.PatchPodMetadata[i].PatchPolicy, v1beta1.SidecarSetRetainPatchPolicy)
+	}
+	// New defaults of a release would be a change of containers that nobody asked for, and so an update of pods.
+	if !o.KeepTemplates && (old == nil || !sameContainers(set, old)) {
+		pod := podOf(set)
+		o.Templates.Apply(pod)
+		takeContainers(set, pod)
+	}
+	for i := range spec.InitContainers {
+		defaultContainer(&spec.InitContainers[i], v1beta1.AfterAppContainerType)
+	}
+	for i := range spec.Containers {
+		defaultContainer(&spec.Containers[i], v1beta1.BeforeAppContainerType)
+	}
+}
+
+func defaultContainer(container *v1beta1.SidecarContainer, policy v1beta1.PodInjectPolicyType) {
+	orElse(&container.PodInjectPolicy, policy)
+	orElse(&container.UpgradeStrategy.UpgradeType, v1beta1.SidecarContainerColdUpgrade)
+	orElse(&container.ShareVolumePolicy.Type, v1beta1.ShareVolumePolicyDisabled)
+	for i := range container.TransferEnv {
+		if from := container.TransferEnv[i].SourceContainerNameFrom; from != nil && from.FieldRef != nil {
+			orElse(&from.FieldRef.APIVersion, "v1")
+		}
+	}
+}
+
+func sameContainers(a, b *v1beta1.SidecarSet) bool {
+	return equality.Semantic.DeepEqual(a.Spec.Containers, b.Spec.Containers) &&
+		equality.Semantic.DeepEqual(a.Spec.InitContainers, b.Spec.InitContainers)
+}
+
+// podOf is a pod that has nothing but what the SidecarSet gives it. Paths in it are those in the SidecarSet.
+func podOf(set *v1beta1.SidecarSet) *corev1.PodTemplateSpec {
+	pod := &corev1.PodTemplateSpec{}
+	pod.Spec.Volumes = set.DeepCopy().Spec.Volumes
+	for i := range set.Spec.InitContainers {
+		pod.Spec.InitContainers = append(pod.Spec.InitContainers, *set.Spec.InitContainers[i].Container.DeepCopy())
+	}
+	for i := range set.Spec.Containers {
+		pod.Spec.Containers = append(pod.Spec.Containers, *set.Spec.Containers[i].Container.DeepCopy())
+	}
+	return pod
+}
+
+func takeContainers(set *v1beta1.SidecarSet, pod *corev1.PodTemplateSpec) {
+	for i := range pod.Spec.InitContainers {
+		set.Spec.InitContainers[i].Container = pod.Spec.InitContainers[i]
+	}
+	for i := range pod.Spec.Containers {
+		set.Spec.Containers[i].Container = pod.Spec.Containers[i]
+	}
+}
+
+func orElse[T ~string](field *T, value T) {
+	if *field == "" {
+		*field = value
+	}
+}

@@ -1,0 +1,57 @@
+// Package sidecarset admits SidecarSets: it fills in defaults and finds mistakes (SS-19, features 7), in both versions.
+//
+// What a SidecarSet says of pods is checked as a pod is, and so is whether another SidecarSet says something else of the same
+// pods. A check that depends on other objects is made of what is new only: what they say may have changed since.
+package sidecarset
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/admit"
+	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+)
+
+// Options are what the webhooks of SidecarSets need.
+type Options struct {
+	// Reader is asked about other SidecarSets and about revisions.
+	Reader client.Reader
+	// Configuration has the whitelist of annotations. Revisions are in its namespace.
+	Configuration rules.Configuration
+	// Templates are the defaults of containers.
+	Templates podtemplate.Defaults
+	// KeepTemplates leaves containers as they are (gate TemplateNoDefaults).
+	KeepTemplates bool
+	// PatchAnyMetadata allows all annotations where there is no whitelist (gate SidecarSetPatchPodMetadataDefaultsAllowed).
+	PatchAnyMetadata bool
+}
+
+// New says how SidecarSets are admitted.
+func New(options Options) *admit.Kind[*v1beta1.SidecarSet] {
+	return &admit.Kind[*v1beta1.SidecarSet]{
+		New:   func() *v1beta1.SidecarSet { return &v1beta1.SidecarSet{} },
+		Older: func() admit.Spoke { return &v1alpha1.SidecarSet{} }, OlderVersion: v1alpha1.GroupVersion.Version,
+		Same: same, Default: options.setDefaults, Validate: options.validate,
+	}
+}
+
+// same compares labels too, by which a rule of the whitelist selects.
+func same(a, b *v1beta1.SidecarSet) bool {
+	return equality.Semantic.DeepEqual(a.Spec, b.Spec) && equality.Semantic.DeepEqual(a.Labels, b.Labels) &&
+		isCanary(a) == isCanary(b) && baseOf(a) == baseOf(b)
+}
+
+func isCanary(set *v1beta1.SidecarSet) bool {
+	return set.Annotations[v1beta1.SidecarSetCanaryKey] == "true"
+}
+
+// baseOf is the name of the SidecarSet that a canary stands in for; nothing for others.
+func baseOf(set *v1beta1.SidecarSet) string {
+	if !isCanary(set) {
+		return ""
+	}
+	return set.Annotations[v1beta1.SidecarSetBaseKey]
+}

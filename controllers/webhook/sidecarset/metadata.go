@@ -1,0 +1,105 @@
+package sidecarset
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+)
+
+// validateMetadata asks the whitelist about what is new only: it may have been another when the rest was set.
+func (o Options) validateMetadata(ctx context.Context, set, old *v1beta1.SidecarSet, found *rules.Findings) {
+	path, patches := field.NewPath("spec", "patchPodMetadata"), set.Spec.PatchPodMetadata
+	seen := map[string]bool{}
+	for i, patch := range patches {
+		at := path.Index(i).Child("annotations")
+		found.Add(apivalidation.ValidateAnnotations(patch.Annotations, at)...)
+		for _, key := range sortedKeys(patch.Annotations) {
+			if seen[key] {
+				found.Add(field.Duplicate(at.Key(key), key))
+			}
+			seen[key] = true
+			if value := patch.Annotations[key]; patch.PatchPolicy == v1beta1.SidecarSetMergePatchJSONPatchPolicy && !json.Valid([]byte(value)) {
+				found.Add(field.Invalid(at.Key(key), value, "must be JSON for the policy MergePatchJson"))
+			}
+		}
+	}
+	changed := old == nil || !equality.Semantic.DeepEqual(patches, old.Spec.PatchPodMetadata) || !equality.Semantic.DeepEqual(set.Labels, old.Labels)
+	if len(patches) > 0 && changed {
+		o.validateAllowed(ctx, set, path, found)
+	}
+}
+
+func (o Options) validateAllowed(ctx context.Context, set *v1beta1.SidecarSet, path *field.Path, found *rules.Findings) {
+	list := struct {
+		Rules []allowance
+	}{}
+	there, err := o.Configuration.Read(ctx, v1beta1.SidecarSetWhiteListKey, &list)
+	switch {
+	case err != nil:
+		found.Add(field.InternalError(path, err))
+		return
+	case !there && o.PatchAnyMetadata:
+		return
+	case !there:
+		found.Add(field.Forbidden(path, fmt.Sprintf("there is no whitelist %s in ConfigMap %s/%s that allows annotations",
+			v1beta1.SidecarSetWhiteListKey, o.Configuration.Namespace, rules.ConfigurationName)))
+		return
+	}
+	for i, patch := range set.Spec.PatchPodMetadata {
+		for _, key := range sortedKeys(patch.Annotations) {
+			allowed, err := anyAllows(list.Rules, set.Labels, key)
+			if err != nil {
+				found.Add(field.InternalError(path, fmt.Errorf("reading %s of ConfigMap %s/%s: %w",
+					v1beta1.SidecarSetWhiteListKey, o.Configuration.Namespace, rules.ConfigurationName, err)))
+				return
+			}
+			if !allowed {
+				found.Add(field.Forbidden(path.Index(i).Child("annotations").Key(key), "the whitelist of annotations does not have it"))
+			}
+		}
+	}
+}
+
+// allowance allows SidecarSets that the selector selects, or all, to set annotations.
+type allowance struct {
+	Selector                  *metav1.LabelSelector
+	AllowedAnnotationKeyExprs []string
+}
+
+func anyAllows(list []allowance, set labels.Set, key string) (bool, error) {
+	for _, rule := range list {
+		if rule.Selector != nil {
+			selector, err := metav1.LabelSelectorAsSelector(rule.Selector)
+			if err != nil {
+				return false, fmt.Errorf("reading a selector: %w", err)
+			}
+			if !selector.Matches(set) {
+				continue
+			}
+		}
+		for _, text := range rule.AllowedAnnotationKeyExprs {
+			expression, err := regexp.Compile(text)
+			if err != nil {
+				return false, fmt.Errorf("reading %q: %w", text, err)
+			}
+			if expression.MatchString(key) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+func sortedKeys(annotations map[string]string) []string { return slices.Sorted(maps.Keys(annotations)) }

@@ -1,0 +1,98 @@
+package sidecarset
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+)
+
+func TestExpressions(t *testing.T) {
+	for _, tc := range []struct{ text, want string }{
+		{"cpu", ""}, {"CPU*50%", ""}, {"max(cpu*50%, 200m)", ""}, {"min(cpu, max(1, 2))", ""}, {"-(cpu - 0.5) / 2", ""}, {"1e3 + 100m", ""}, {"2*cpu", ""},
+		{"cpu/4+1", ""}, {"memory", `"memory" is no number`}, {"cpu cpu", `"cpu" is not expected there`}, {"(cpu", `it ends where ")" is expected`},
+		{"max(cpu)", `")" stands where "," is expected`}, {"max(1,2,3)", `"," stands where ")" is expected`}, {"max cpu", `"cpu" stands where "(" is expected`},
+		{"cpu*cpu", "multiplied by a quantity"}, {"1/cpu", "divided by a quantity"}, {"cpu/100m", "divided by a quantity"}, {"cpu+", "it ends where a value"},
+		{"cpu & 1", `"&" is not expected`}, {"NaN", `"NaN" is no number`}, {"1.2.3", `"1.2.3" is no number`}, {"(cpu*)", `")" is no number`},
+	} {
+		if err := parseExpression(tc.text, "cpu"); (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: got %v, want %q", tc.text, err, tc.want)
+		}
+	}
+}
+
+// SS-18, both ways round.
+func TestOverlap(t *testing.T) {
+	labels := func(pairs ...string) *metav1.LabelSelector {
+		s := &metav1.LabelSelector{MatchLabels: map[string]string{}}
+		for i := 0; i < len(pairs); i += 2 {
+			s.MatchLabels[pairs[i]] = pairs[i+1]
+		}
+		return s
+	}
+	is := func(key string, operator metav1.LabelSelectorOperator, values ...string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: operator, Values: values}}}
+	}
+	for _, tc := range []struct {
+		name string
+		a, b *metav1.LabelSelector
+		want bool
+	}{
+		{"the same value", labels("a", "1"), labels("a", "1"), true},
+		{"other values", labels("a", "1"), labels("a", "2"), false},
+		{"other keys", labels("a", "1"), labels("b", "1"), true},
+		{"a value of some", labels("a", "1"), is("a", metav1.LabelSelectorOpIn, "1", "2"), true},
+		{"a value of none", labels("a", "1"), is("a", metav1.LabelSelectorOpIn, "2", "3"), false},
+		{"a value left", is("a", metav1.LabelSelectorOpIn, "1", "2"), is("a", metav1.LabelSelectorOpNotIn, "1"), true},
+		{"no value left", is("a", metav1.LabelSelectorOpIn, "1", "2"), is("a", metav1.LabelSelectorOpNotIn, "1", "2"), false},
+		{"any value but one, where the quirk takes NotIn for no mention", is("a", metav1.LabelSelectorOpExists), is("a", metav1.LabelSelectorOpNotIn, "1"), false},
+		{"any value and one", is("a", metav1.LabelSelectorOpExists), labels("a", "1"), true},
+		{"a key that must not be there", labels("a", "1"), is("a", metav1.LabelSelectorOpDoesNotExist), false},
+		{"a key that nobody mentions", labels("b", "1"), is("a", metav1.LabelSelectorOpDoesNotExist), true},
+		{"a key that the other does not mention", labels("b", "1"), is("a", metav1.LabelSelectorOpExists), false},
+	} {
+		if got := overlap(tc.a, tc.b); got != tc.want || overlap(tc.b, tc.a) != tc.want {
+			t.Errorf("%s: got %t", tc.name, got)
+		}
+	}
+}
+
+// broken is an API server that does not answer.
+type broken struct{ client.Reader }
+
+func (broken) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return errors.New("no answer")
+}
+
+func (broken) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errors.New("no answer")
+}
+
+func TestWhatCannotBeLookedUpIsNotTaken(t *testing.T) {
+	o := Options{Reader: broken{}, Configuration: rules.Configuration{Reader: broken{}, Namespace: "ns"}}
+	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "set", Annotations: map[string]string{
+		v1beta1.SidecarSetCanaryKey: "true", v1beta1.SidecarSetBaseKey: "base",
+	}}}
+	set.Spec.UpdateStrategy.Type = v1beta1.NotUpdateSidecarSetStrategyType
+	set.Spec.InjectionStrategy.Revision = &v1beta1.SidecarSetInjectRevision{CustomVersion: ptr.To("1")}
+	set.Spec.PatchPodMetadata = []v1beta1.SidecarSetPatchPodMetadata{{Annotations: map[string]string{"a": "b"}}}
+	for name, look := range map[string]func(*rules.Findings){
+		"the base":      func(f *rules.Findings) { o.validateCanary(t.Context(), set, nil, f) },
+		"the revision":  func(f *rules.Findings) { o.validateRevision(t.Context(), set, nil, f) },
+		"the whitelist": func(f *rules.Findings) { o.validateMetadata(t.Context(), set, nil, f) },
+		"other sets":    func(f *rules.Findings) { o.validateOthers(t.Context(), set, f) },
+	} {
+		found := &rules.Findings{}
+		look(found)
+		if len(found.Errs) != 1 || !strings.Contains(found.Errs[0].Error(), "Internal error") {
+			t.Errorf("%s: got %v", name, found.Errs)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package sidecarset
+
+import (
+	"context"
+	"regexp"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+)
+
+func (o Options) validate(ctx context.Context, set, old *v1beta1.SidecarSet, found *rules.Findings) {
+	spec := field.NewPath("spec")
+	if old == nil {
+		validateName(set.Name, found)
+	}
+	found.SomeSelector(set.Spec.Selector, spec.Child("selector"), "empty selector is not valid for sidecarset.")
+	if set.Spec.NamespaceSelector != nil {
+		found.Selector(set.Spec.NamespaceSelector, spec.Child("namespaceSelector"))
+	}
+	validateStrategy(set, found)
+	o.validateContainers(set, old, found)
+	o.validateCanary(ctx, set, old, found)
+	o.validateRevision(ctx, set, old, found)
+	o.validateMetadata(ctx, set, old, found)
+	if len(found.Errs) == 0 && (old == nil || !sameForOthers(set, old)) {
+		o.validateOthers(ctx, set, found)
+	}
+}
+
+// validateName wants less than what the API server takes: the name is a label of revisions, and part of names.
+func validateName(name string, found *rules.Findings) {
+	path := field.NewPath("metadata", "name")
+	if !regexp.MustCompile(`^[a-zA-Z0-9\-]+$`).MatchString(name) {
+		found.Add(field.Invalid(path, name, `must match ^[a-zA-Z0-9\-]+$`))
+	}
+	if len(name) > 63 {
+		found.Add(field.TooLong(path, name, 63))
+	}
+}
+
+func validateStrategy(set *v1beta1.SidecarSet, found *rules.Findings) {
+	path, strategy := field.NewPath("spec", "updateStrategy"), &set.Spec.UpdateStrategy
+	if strategy.Selector != nil {
+		found.Selector(strategy.Selector, path.Child("selector"))
+	}
+	const pods = 100 // how many there will be, nobody knows
+	if strategy.Partition != nil {
+		found.Fraction(strategy.Partition, pods, path.Child("partition"))
+	}
+	if strategy.MaxUnavailable != nil {
+		found.Amount(strategy.MaxUnavailable, pods, path.Child("maxUnavailable"))
+	}
+	if strategy.PriorityStrategy != nil {
+		found.Priority(strategy.PriorityStrategy, path.Child("priorityStrategy"))
+	}
+	found.Scatter(strategy.ScatterStrategy, path.Child("scatterStrategy"))
+}
+
+// sameForOthers says whether a change is none for other SidecarSets: the same pods get the same.
+func sameForOthers(a, b *v1beta1.SidecarSet) bool {
+	same := equality.Semantic.DeepEqual
+	return baseOf(a) == baseOf(b) && sameContainers(a, b) && same(a.Spec.Selector, b.Spec.Selector) &&
+		same(a.Spec.NamespaceSelector, b.Spec.NamespaceSelector) && same(a.Spec.Volumes, b.Spec.Volumes) &&
+		same(a.Spec.PatchPodMetadata, b.Spec.PatchPodMetadata)
+}

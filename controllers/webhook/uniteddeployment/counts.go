@@ -1,0 +1,94 @@
+package uniteddeployment
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+)
+
+// unlimited is what a maxReplicas that is not set counts as.
+const unlimited = 1_000_000
+
+// counts are how many pods subsets want. What is wrong with one of them is told once, and their sums are not looked at then.
+type counts struct {
+	replicas *int32
+	found    *rules.Findings
+}
+
+func validateCounts(deployment *v1beta1.UnitedDeployment, path *field.Path, found *rules.Findings) {
+	spec := &deployment.Spec
+	c, before := counts{spec.Replicas, found}, len(found.Errs)
+	var sum, sumMin, sumMax, given, open int
+	limits := false
+	for i := range spec.Topology.Subsets {
+		subset, at := &spec.Topology.Subsets[i], path.Index(i)
+		if subset.Replicas != nil {
+			given++
+			sum += c.number(subset.Replicas, 0, at.Child("replicas"))
+		}
+		if subset.MaxReplicas == nil {
+			open++
+		}
+		limits = limits || hasLimits(subset)
+		least, most := c.number(subset.MinReplicas, 0, at.Child("minReplicas")), c.number(subset.MaxReplicas, unlimited, at.Child("maxReplicas"))
+		if sumMin, sumMax = sumMin+least, sumMax+most; least > most {
+			found.Add(field.Invalid(at.Child("minReplicas"), subset.MinReplicas.String(), "must not be more than maxReplicas"))
+		}
+	}
+	replicas, total := field.NewPath("spec", "replicas"), len(spec.Topology.Subsets)
+	switch {
+	case len(found.Errs) > before:
+	case limits && spec.Replicas == nil:
+		found.Add(field.Required(replicas, "must be set where subsets have minReplicas or maxReplicas"))
+	case limits && open == 0:
+		found.Add(field.Invalid(path, field.OmitValueType{}, "at least one subset must have no maxReplicas"))
+	case limits && sumMin > sumMax:
+		found.Add(field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("the sum of minReplicas, %d, must not be more than that of maxReplicas, %d", sumMin, sumMax)))
+	case spec.Replicas == nil && given < total:
+		found.Add(field.Required(replicas, "must be set where not all subsets have replicas"))
+	case spec.Replicas != nil && !limits:
+		c.compare(sum, given > 0 && given == total, path)
+	}
+	if limits && given > 0 {
+		found.Warn(path, "replicas of a subset have no effect where another has minReplicas or maxReplicas.")
+	}
+}
+
+func (c counts) compare(sum int, all bool, path *field.Path) {
+	replicas := int(*c.replicas)
+	switch {
+	case sum > replicas:
+		c.found.Add(field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("the sum of the subsets' replicas, %d, must not be more than spec.replicas, %d", sum, replicas)))
+	case all && sum < replicas:
+		c.found.Add(field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("the sum of the subsets' replicas, %d, must be spec.replicas, %d, where all subsets have some", sum, replicas)))
+	}
+}
+
+// number reads a number, or a whole percentage of the replicas, rounded to the nearest (UD-01).
+func (c counts) number(value *intstr.IntOrString, none int, path *field.Path) int {
+	if value == nil {
+		return none
+	}
+	if value.Type == intstr.Int {
+		rules.NotNegative(c.found, &value.IntVal, path)
+		return int(value.IntVal)
+	}
+	text, isPercentage := strings.CutSuffix(value.StrVal, "%")
+	percent, err := strconv.ParseUint(text, 10, 31)
+	switch {
+	case !isPercentage || err != nil || percent > 100:
+		c.found.Add(field.Invalid(path, value.StrVal, "must be a number, or a whole percentage from 0% to 100%"))
+	case c.replicas == nil:
+		c.found.Add(field.Invalid(path, value.StrVal, "is a percentage of spec.replicas, which must be set"))
+	default:
+		return int(math.Floor(float64(*c.replicas)*float64(percent)/100 + 0.5))
+	}
+	return 0
+}

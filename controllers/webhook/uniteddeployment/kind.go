@@ -1,0 +1,67 @@
+// Package uniteddeployment admits UnitedDeployments: it fills in defaults and finds mistakes (UD-14, features 8), in both
+// versions, whose specs are the same.
+//
+// The templates of workloads get no defaults here: the workloads that are made of them get them when they are written.
+package uniteddeployment
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/admit"
+	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
+)
+
+// New says how UnitedDeployments are admitted. The defaults are those that pod templates are checked with.
+func New(templates podtemplate.Defaults) *admit.Kind[*v1beta1.UnitedDeployment] {
+	v := validator{templates}
+	return &admit.Kind[*v1beta1.UnitedDeployment]{
+		New: func() *v1beta1.UnitedDeployment { return &v1beta1.UnitedDeployment{} },
+		Same: func(a, b *v1beta1.UnitedDeployment) bool {
+			return equality.Semantic.DeepEqual(a.Spec, b.Spec)
+		},
+		Default:  setDefaults,
+		Validate: v.validate,
+	}
+}
+
+func setDefaults(deployment, _ *v1beta1.UnitedDeployment) {
+	spec := &deployment.Spec
+	// Where subsets say how many they want, 1 would contradict them: they may do without, or the user must say.
+	if spec.Replicas == nil && !anyCounts(spec.Topology.Subsets) {
+		spec.Replicas = ptr.To[int32](1)
+	}
+	if spec.RevisionHistoryLimit == nil {
+		spec.RevisionHistoryLimit = ptr.To[int32](10)
+	}
+	if spec.UpdateStrategy.Type == "" {
+		spec.UpdateStrategy.Type = v1beta1.ManualUpdateStrategyType
+	}
+	schedule := &spec.Topology.ScheduleStrategy
+	if schedule.Type == "" {
+		schedule.Type = v1beta1.FixedUnitedDeploymentScheduleStrategyType
+	}
+	if schedule.Adaptive == nil {
+		return
+	}
+	if schedule.Adaptive.RescheduleCriticalSeconds == nil {
+		schedule.Adaptive.RescheduleCriticalSeconds = ptr.To[int32](v1beta1.DefaultRescheduleCriticalSeconds)
+	}
+	if schedule.Adaptive.UnschedulableDuration == nil {
+		schedule.Adaptive.UnschedulableDuration = ptr.To[int32](v1beta1.DefaultUnschedulableDuration)
+	}
+}
+
+func anyCounts(subsets []v1beta1.Subset) bool {
+	for i := range subsets {
+		if subsets[i].Replicas != nil || hasLimits(&subsets[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+func hasLimits(subset *v1beta1.Subset) bool {
+	return subset.MinReplicas != nil || subset.MaxReplicas != nil
+}

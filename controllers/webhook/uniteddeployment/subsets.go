@@ -1,0 +1,79 @@
+package uniteddeployment
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+)
+
+// validateSubsets: a subset is its nodes. Others would be another subset, so they need another name.
+func validateSubsets(deployment, old *v1beta1.UnitedDeployment, path *field.Path, found *rules.Findings) {
+	before := map[string]*v1beta1.Subset{}
+	if old != nil {
+		for i := range old.Spec.Topology.Subsets {
+			before[old.Spec.Topology.Subsets[i].Name] = &old.Spec.Topology.Subsets[i]
+		}
+	}
+	seen, pod := map[string]bool{}, podOf(&deployment.Spec.Template)
+	for i := range deployment.Spec.Topology.Subsets {
+		subset, at := &deployment.Spec.Topology.Subsets[i], path.Index(i)
+		if seen[subset.Name] {
+			found.Add(field.Duplicate(at.Child("name"), subset.Name))
+		}
+		seen[subset.Name] = true
+		was := before[subset.Name]
+		if was != nil && !equality.Semantic.DeepEqual(was.NodeSelectorTerm, subset.NodeSelectorTerm) {
+			found.Add(field.Forbidden(at.Child("nodeSelectorTerm"), "may not be changed in an update"))
+		} else if was == nil {
+			found.Add(podtemplate.NodeTerm(&subset.NodeSelectorTerm, at.Child("nodeSelectorTerm"))...)
+		}
+		if was != nil && !equality.Semantic.DeepEqual(was.Tolerations, subset.Tolerations) {
+			found.Add(field.Forbidden(at.Child("tolerations"), "may not be changed in an update"))
+		} else if was == nil {
+			found.Add(podtemplate.Tolerations(subset.Tolerations, at.Child("tolerations"))...)
+		}
+		if was == nil || !equality.Semantic.DeepEqual(was.Patch, subset.Patch) {
+			validatePatch(pod, subset.Patch.Raw, at.Child("patch"), found)
+		}
+	}
+}
+
+// validatePatch wants a patch that can be made. What it makes of the template, the workload's own webhook will say.
+func validatePatch(pod *corev1.PodTemplateSpec, patch []byte, path *field.Path, found *rules.Findings) {
+	if len(patch) == 0 {
+		return
+	}
+	original, err := json.Marshal(pod)
+	if err != nil {
+		found.Add(field.InternalError(path, err))
+		return
+	}
+	patched, err := strategicpatch.StrategicMergePatch(original, patch, &corev1.PodTemplateSpec{})
+	if err == nil {
+		err = json.Unmarshal(patched, &corev1.PodTemplateSpec{})
+	}
+	if err != nil {
+		found.Add(field.Invalid(path, string(patch), "must be a strategic merge patch of a pod template: "+err.Error()))
+	}
+}
+
+// podOf is the template of pods, in whichever template of a workload there is.
+func podOf(template *v1beta1.SubsetTemplate) *corev1.PodTemplateSpec {
+	switch {
+	case template.StatefulSetTemplate != nil:
+		return &template.StatefulSetTemplate.Spec.Template
+	case template.AdvancedStatefulSetTemplate != nil:
+		return &template.AdvancedStatefulSetTemplate.Spec.Template
+	case template.CloneSetTemplate != nil:
+		return &template.CloneSetTemplate.Spec.Template
+	case template.DeploymentTemplate != nil:
+		return &template.DeploymentTemplate.Spec.Template
+	}
+	return &corev1.PodTemplateSpec{}
+}

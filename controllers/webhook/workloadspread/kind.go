@@ -1,0 +1,37 @@
+// Package workloadspread admits WorkloadSpreads: it fills in defaults and finds mistakes (WS-11, features 9), in both versions.
+//
+// What the schema can say of a WorkloadSpread it says, by rules at its types: the target, which does not change, and the
+// limits of the Adaptive strategy among them.
+package workloadspread
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/admit"
+	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+)
+
+// New says how WorkloadSpreads are admitted. The reader is asked about others and about workloads, the configuration about
+// more kinds of workloads; the defaults are those that patched pods are checked with.
+func New(reader client.Reader, configuration rules.Configuration, templates podtemplate.Defaults) *admit.Kind[*v1beta1.WorkloadSpread] {
+	v := validator{reader, configuration, templates}
+	return &admit.Kind[*v1beta1.WorkloadSpread]{
+		New:   func() *v1beta1.WorkloadSpread { return &v1beta1.WorkloadSpread{} },
+		Older: func() admit.Spoke { return &v1alpha1.WorkloadSpread{} }, OlderVersion: v1alpha1.GroupVersion.Version,
+		Renamed: map[string]string{
+			"spec.subsets[].requiredNodeSelector":  "spec.subsets[].requiredNodeSelectorTerm",
+			"spec.subsets[].preferredNodeSelector": "spec.subsets[].preferredNodeSelectorTerms",
+		},
+		Same: func(a, b *v1beta1.WorkloadSpread) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) },
+		Default: func(spread, _ *v1beta1.WorkloadSpread) {
+			if spread.Spec.ScheduleStrategy.Type == "" {
+				spread.Spec.ScheduleStrategy.Type = v1beta1.FixedWorkloadSpreadScheduleStrategyType
+			}
+		},
+		Validate: v.validate,
+	}
+}

@@ -1,0 +1,60 @@
+package workloadspread
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+)
+
+func (v validator) validateTarget(ctx context.Context, spread *v1beta1.WorkloadSpread, found *rules.Findings) {
+	path, target := field.NewPath("spec", "targetRef"), spread.Spec.TargetReference
+	version, err := schema.ParseGroupVersion(target.APIVersion)
+	if err != nil {
+		found.Add(field.Invalid(path.Child("apiVersion"), target.APIVersion, err.Error()))
+		return
+	}
+	kind := version.WithKind(target.Kind).GroupKind()
+	known := slices.Contains(workloads(), kind)
+	if !known {
+		if known, err = v.configuration.Lists(ctx, v1beta1.WorkloadSpreadWhiteListKey, kind); err != nil {
+			found.Add(field.InternalError(path, err))
+			return
+		}
+	}
+	if !known {
+		found.Add(field.Invalid(path, kind.String(), "TargetReference's GroupKind is not permitted."))
+		return
+	}
+	v.validateAlone(ctx, spread, path, found)
+}
+
+// workloads are the kinds that can be spread without being on the white list.
+func workloads() []schema.GroupKind {
+	return []schema.GroupKind{
+		{Group: "apps.kruise.io", Kind: "CloneSet"}, {Group: "apps.kruise.io", Kind: "StatefulSet"},
+		{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "ReplicaSet"}, {Group: "apps", Kind: "StatefulSet"},
+		{Group: "batch", Kind: "Job"},
+	}
+}
+
+// validateAlone wants no other WorkloadSpread of the same workload: of two, a pod would get one, whichever is listed first.
+func (v validator) validateAlone(ctx context.Context, spread *v1beta1.WorkloadSpread, path *field.Path, found *rules.Findings) {
+	list := &v1beta1.WorkloadSpreadList{}
+	if err := v.reader.List(ctx, list, client.InNamespace(spread.Namespace)); err != nil {
+		found.Add(field.InternalError(path, fmt.Errorf("listing WorkloadSpreads: %w", err)))
+		return
+	}
+	for i := range list.Items {
+		other := &list.Items[i]
+		if other.Name != spread.Name && other.DeletionTimestamp == nil && rules.SameWorkload(other.Spec.TargetReference, spread.Spec.TargetReference) {
+			found.Add(field.Invalid(path, spread.Spec.TargetReference.Name, fmt.Sprintf("ws.spec.targetRef is in conflict with other WorkloadSpread %s", other.Name)))
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package workloadspread
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+)
+
+type validator struct {
+	reader        client.Reader
+	configuration rules.Configuration
+	templates     podtemplate.Defaults
+}
+
+func (v validator) validate(ctx context.Context, spread, old *v1beta1.WorkloadSpread, found *rules.Findings) {
+	spec := field.NewPath("spec")
+	if old == nil { // the target does not change, and what is allowed may have since
+		v.validateTarget(ctx, spread, found)
+	}
+	if filter := spread.Spec.TargetFilter; filter != nil && filter.Selector != nil {
+		found.Selector(filter.Selector, spec.Child("targetFilter", "selector"))
+	}
+	validateSubsets(spread, old, spec.Child("subsets"), found)
+	validateLimits(spread, spec.Child("subsets"), found)
+	v.validatePatches(ctx, spread, old, found)
+}
+
+func validateSubsets(spread, old *v1beta1.WorkloadSpread, path *field.Path, found *rules.Findings) {
+	names := make([]string, len(spread.Spec.Subsets))
+	for i := range spread.Spec.Subsets {
+		names[i] = spread.Spec.Subsets[i].Name
+	}
+	for i, again := range rules.Duplicates(names) {
+		if again {
+			found.Add(field.Duplicate(path.Index(i).Child("name"), names[i]))
+		}
+	}
+	for i := range spread.Spec.Subsets {
+		subset, at := &spread.Spec.Subsets[i], path.Index(i)
+		if was := subsetOf(old, subset.Name); was != nil && equality.Semantic.DeepEqual(was, subset) {
+			continue
+		}
+		if subset.RequiredNodeSelector != nil {
+			found.Add(podtemplate.NodeTerm(subset.RequiredNodeSelector, at.Child("requiredNodeSelector"))...)
+		}
+		found.Add(podtemplate.PreferredNodes(subset.PreferredNodeSelector, at.Child("preferredNodeSelector"))...)
+		found.Add(podtemplate.Tolerations(subset.Tolerations, at.Child("tolerations"))...)
+	}
+}
+
+func subsetOf(spread *v1beta1.WorkloadSpread, name string) *v1beta1.WorkloadSpreadSubset {
+	if spread == nil {
+		return nil
+	}
+	for i := range spread.Spec.Subsets {
+		if spread.Spec.Subsets[i].Name == name {
+			return &spread.Spec.Subsets[i]
+		}
+	}
+	return nil
+}
+
+// validateLimits wants limits that all are numbers, or all percentages that make 100% of the pods.
+func validateLimits(spread *v1beta1.WorkloadSpread, path *field.Path, found *rules.Findings) {
+	var first *intstr.IntOrString
+	sum, subsets := 0, spread.Spec.Subsets
+	before := len(found.Errs)
+	for i := range subsets {
+		limit, at := subsets[i].MaxReplicas, path.Index(i).Child("maxReplicas")
+		if limit == nil {
+			continue
+		}
+		if first == nil {
+			first = limit
+		}
+		switch {
+		case spread.Spec.TargetReference.Kind == "StatefulSet" && limit.Type != intstr.Int:
+			found.Add(field.Invalid(at, limit.String(), "must be a number for a StatefulSet"))
+		case limit.Type != first.Type:
+			found.Add(field.Invalid(at, limit.String(), "the maxReplicas type of all subsets must be the same"))
+		default:
+			sum += found.Amount(limit, 100, at)
+		}
+	}
+	if first == nil || first.Type == intstr.Int || len(found.Errs) > before {
+		return
+	}
+	switch last := subsets[len(subsets)-1].MaxReplicas; {
+	case sum > 100:
+		found.Add(field.Invalid(path, field.OmitValueType{}, "the sum of all maxReplicas must not be more than 100%"))
+	case sum < 100 && last != nil:
+		found.Add(field.Invalid(path, field.OmitValueType{}, "the sum of all maxReplicas must be 100%, unless that of the last subset is unset"))
+	}
+}
