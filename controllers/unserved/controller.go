@@ -18,7 +18,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -42,7 +41,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	object.SetGroupVersionKind(r.Kind)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("unserved-"+r.Kind.GroupKind().String()).
-		For(object, builder.OnlyMetadata, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(object, builder.OnlyMetadata). // of any change: a v1alpha1 client that writes what it read earlier takes the condition off
 		Complete(r)
 }
 

@@ -16,7 +16,7 @@ import (
 // Every object of our kinds that the tutorial (seed 004, by line) and the FAQ show
 // is applied as it stands; fragments go onto the object they are about. What is
 // read back in any version can be applied again, and changes nothing.
-var _ = Describe("what the tutorial shows", Ordered, func() {
+var _ = Describe("what the tutorial shows", Ordered, ContinueOnFailure, func() {
 	dir := filepath.Join("testdata", "seeds")
 	var u *user
 	BeforeAll(func(ctx SpecContext) {
@@ -24,7 +24,7 @@ var _ = Describe("what the tutorial shows", Ordered, func() {
 		u.applyFile(filepath.Join(dir, "pod-75x98.yaml"))
 		DeferCleanup(func(ctx SpecContext) {
 			u.ctx = ctx
-			u.kubectl("delete", "--ignore-not-found", "-f", filepath.Join("test", "e2e", dir, "pod-75x98.yaml"))
+			u.kubectl("delete", "-n", "default", "pod", "busybox-75x98", "--now")
 		})
 		u.kubectl("wait", "-n", "default", "--for=condition=Ready", "pod/busybox-75x98", "--timeout=120s")
 	}, NodeTimeout(3*time.Minute))
@@ -50,22 +50,24 @@ var _ = Describe("what the tutorial shows", Ordered, func() {
 			object := &unstructured.Unstructured{}
 			Expect(yaml.Unmarshal(base, &object.Object)).To(Succeed())
 			u.applyFile(file)
-			name := strings.ToLower(object.GetKind()) + "s"
+			kind := object.GroupVersionKind()
+			plural := strings.ToLower(kind.Kind) + "s"
+			resource := plural + "." + kind.Version + "." + kind.Group
 			DeferCleanup(func(ctx SpecContext) {
 				u.ctx = ctx
-				u.kubectl("delete", "-n", "default", name+"."+object.GroupVersionKind().Group, object.GetName())
+				u.kubectl("delete", "-n", "default", resource, object.GetName())
 			})
 			if file != path {
-				u.kubectl("patch", "-n", "default", name+"."+object.GroupVersionKind().Group, object.GetName(), "--type=merge", "--patch-file", filepath.Join("test", "e2e", path))
+				u.kubectl("patch", "-n", "default", resource, object.GetName(), "--type=merge", "--patch-file", filepath.Join("test", "e2e", path))
 			}
 			for _, version := range []string{"v1alpha1", "v1beta1"} {
-				u.appliesAgain(name+"."+version+"."+object.GroupVersionKind().Group, object.GetName())
+				u.appliesAgain(plural+"."+version+"."+kind.Group, object.GetName())
 			}
-			if object.GetKind() == "CloneSet" {
+			if kind.Kind == "CloneSet" {
 				return
 			}
 			Eventually(func() string {
-				return u.kubectl("get", "-n", "default", name+"."+object.GroupVersionKind().Group, object.GetName(), "-o", `jsonpath={.status.conditions[?(@.type=="Stalled")].status}`)
+				return u.kubectl("get", "-n", "default", plural+"."+kind.Group, object.GetName(), "-o", `jsonpath={.status.conditions[?(@.type=="Stalled")].status}`)
 			}).Should(Equal("True"), "nobody says that nothing acts on it")
 		}, SpecTimeout(3*time.Minute))
 	}
