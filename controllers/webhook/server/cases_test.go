@@ -170,25 +170,43 @@ func configurations(crds []*apiextensionsv1.CustomResourceDefinition, handlers m
 	}
 }
 
-// Of every kind the API server takes what is right and refuses what is wrong,
-// naming the field.
-func TestManifests(t *testing.T) {
+// suites are those of all kinds, by file.
+func suites(t *testing.T) map[string]*suite {
+	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "*", "testdata", "cases.yaml"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("finding cases: %v", err)
 	}
-	c := start(t)
-	type row struct{ bySchema, byWebhook, taken int }
-	rows := map[string]*row{}
+	out := map[string]*suite{}
 	for _, file := range files {
 		raw, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := suite{}
-		if err := yaml.UnmarshalStrict(raw, &s); err != nil {
+		s := &suite{}
+		if err := yaml.UnmarshalStrict(raw, s); err != nil {
 			t.Fatalf("reading %s: %v", file, err)
 		}
+		out[file] = s
+	}
+	return out
+}
+
+// base is what a case changes.
+func (s *suite) base(m *manifest) map[string]any {
+	if m.Version == "v1alpha1" && s.Older != nil {
+		return s.Older
+	}
+	return s.Base
+}
+
+// Of every kind the API server takes what is right and refuses what is wrong,
+// naming the field.
+func TestManifests(t *testing.T) {
+	c := start(t)
+	type row struct{ bySchema, byWebhook, taken int }
+	rows := map[string]*row{}
+	for file, s := range suites(t) {
 		kind, _ := s.Base["kind"].(string)
 		crd := c.crds[kind]
 		if crd == nil {
@@ -213,7 +231,7 @@ func TestManifests(t *testing.T) {
 			}
 			for i, m := range s.Cases {
 				t.Run(m.Name, func(t *testing.T) {
-					got, err := c.try(t, &s, &m, crd, fmt.Sprintf("case-%d", i))
+					got, err := c.try(t, s, &m, crd, fmt.Sprintf("case-%d", i))
 					compare(t, &m, got, err)
 					switch {
 					case err == nil:
@@ -255,11 +273,7 @@ func TestManifests(t *testing.T) {
 // try creates the object of a case, or creates its base and updates it.
 func (c *cluster) try(t *testing.T, s *suite, m *manifest, crd *apiextensionsv1.CustomResourceDefinition, name string) (*unstructured.Unstructured, error) {
 	t.Helper()
-	base := s.Base
-	if m.Version == "v1alpha1" && s.Older != nil {
-		base = s.Older
-	}
-	o := &unstructured.Unstructured{Object: merged(t, base, map[string]any{"metadata": map[string]any{"name": name}})}
+	o := &unstructured.Unstructured{Object: merged(t, s.base(m), map[string]any{"metadata": map[string]any{"name": name}})}
 	if m.Version != "" {
 		o.SetAPIVersion(crd.Spec.Group + "/" + m.Version)
 	}
