@@ -70,6 +70,9 @@ func (k *Kind[H]) Validator() admission.Handler {
 				e.Field = k.place(e.Field)
 			}
 		}
+		if len(k.Loose) > 0 {
+			found.Unknown(o.raw, k.New(), k.Loose...)
+		}
 		if len(found.Errs) > 0 {
 			return review.Invalid(&request, found.Errs).WithWarnings(found.Warnings...)
 		}

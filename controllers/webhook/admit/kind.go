@@ -39,6 +39,9 @@ type Kind[H client.Object] struct {
 	// Renamed says where the older version has fields of the hub, by path, with
 	// [] for any index, such as spec.subsets[].requiredNodeSelector.
 	Renamed map[string]string
+	// Loose are fields that the schema takes in any form, by path without indexes:
+	// what is misspelt below them is told. They are the same in all versions.
+	Loose []string
 	// Same says whether nothing changed that rules are about.
 	Same func(a, b H) bool
 	// Default fills in what the user left out; nil if nothing is. The old object

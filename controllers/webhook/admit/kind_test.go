@@ -23,6 +23,7 @@ func sets() *Kind[*v1beta1.CloneSet] {
 	return &Kind[*v1beta1.CloneSet]{
 		New: func() *v1beta1.CloneSet { return &v1beta1.CloneSet{} }, Older: func() Spoke { return &v1alpha1.CloneSet{} }, OlderVersion: "v1alpha1",
 		Renamed: map[string]string{"spec.updateStrategy.rollingUpdate": "spec.updateStrategy"},
+		Loose:   []string{"spec.template"},
 		Same:    func(a, b *v1beta1.CloneSet) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) },
 		Default: func(set, _ *v1beta1.CloneSet) {
 			if set.Spec.Replicas == nil {
@@ -68,6 +69,8 @@ func TestAMistakeIsNamedInTheVersionOfTheUser(t *testing.T) {
 		{"an update that breaks it", "v1beta1", admissionv1.Update, newer, fine, "no pauses", 1},
 		{"an update that leaves it as it is", "v1beta1", admissionv1.Update, newer, newer, "", 0},
 		{"an update that mends it", "v1beta1", admissionv1.Update, fine, newer, "", 1},
+		{"a misspelt field of the template", "v1beta1", admissionv1.Create, `{"spec":{"updateStrategy":{"rollingUpdate":{}},"template":{"spec":{"containers":[{"imagee":"x"}]}},"templat":1}}`, "", "", 1},
+		{"a misspelt field of the template in the older version", "v1alpha1", admissionv1.Create, `{"spec":{"updateStrategy":{"partition":1},"template":{"specc":{}}}}`, "", "", 1},
 		{"a delete", "v1beta1", admissionv1.Delete, "", newer, "", 0},
 		{"what cannot be read", "v1beta1", admissionv1.Create, "[]", "", "reading the object", 0},
 		{"what cannot be read in the older version", "v1alpha1", admissionv1.Create, "[]", "", "reading the object", 0},

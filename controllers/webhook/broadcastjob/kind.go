@@ -20,6 +20,7 @@ func New(templates podtemplate.Defaults, keepTemplates bool) *admit.Kind[*v1beta
 	d := defaulter{templates: templates, keepTemplates: keepTemplates}
 	return &admit.Kind[*v1beta1.BroadcastJob]{
 		New:     func() *v1beta1.BroadcastJob { return &v1beta1.BroadcastJob{} },
+		Loose:   []string{"spec.template"},
 		Same:    func(a, b *v1beta1.BroadcastJob) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) },
 		Default: d.fill,
 		Validate: func(_ context.Context, job, old *v1beta1.BroadcastJob, found *rules.Findings) {

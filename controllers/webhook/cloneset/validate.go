@@ -3,14 +3,12 @@ package cloneset
 import (
 	"context"
 	"net/http"
-	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/webhook/deletion"
@@ -103,23 +101,10 @@ func (v *Validator) validateTemplate(ctx context.Context, set, old *object, foun
 	before := len(found.Errs)
 	found.Add(podtemplate.Validate(template, claims, path)...)
 	found.RunsForever(&template.Spec, path.Child("spec"), "cloneset")
-	warnOfUnknown(set, found)
+	found.Unknown(set.raw, &v1beta1.CloneSet{}, "spec.template", "spec.volumeClaimTemplates")
 	if v.Checker != nil && len(found.Errs) == before {
 		errs, warnings := v.Checker.Check(ctx, set.hub.Namespace, template, claims, path)
 		found.Add(errs...)
 		found.Warnings = append(found.Warnings, warnings...)
-	}
-}
-
-// warnOfUnknown tells of misspelt fields in templates. The CRD has no schema for them, so nobody else does.
-func warnOfUnknown(set *object, found *rules.Findings) {
-	strict, err := kjson.UnmarshalStrict(set.raw, &v1beta1.CloneSet{})
-	if err != nil {
-		return // decoding has told that
-	}
-	for _, problem := range strict {
-		if text := problem.Error(); strings.Contains(text, `"spec.template.`) || strings.Contains(text, `"spec.volumeClaimTemplates[`) {
-			found.Warnings = append(found.Warnings, text)
-		}
 	}
 }

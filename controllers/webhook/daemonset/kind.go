@@ -21,6 +21,7 @@ func New(templates podtemplate.Defaults) *admit.Kind[*v1beta1.DaemonSet] {
 		New:          func() *v1beta1.DaemonSet { return &v1beta1.DaemonSet{} },
 		Older:        func() admit.Spoke { return &v1alpha1.DaemonSet{} },
 		OlderVersion: v1alpha1.GroupVersion.Version,
+		Loose:        []string{"spec.template"},
 		Same:         func(a, b *v1beta1.DaemonSet) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) },
 		Default:      fill,
 		Validate: func(_ context.Context, set, old *v1beta1.DaemonSet, found *rules.Findings) {

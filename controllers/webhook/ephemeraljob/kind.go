@@ -17,8 +17,9 @@ import (
 // New is the kind. It has one version.
 func New() *admit.Kind[*v1alpha1.EphemeralJob] {
 	return &admit.Kind[*v1alpha1.EphemeralJob]{
-		New:  func() *v1alpha1.EphemeralJob { return &v1alpha1.EphemeralJob{} },
-		Same: func(a, b *v1alpha1.EphemeralJob) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) },
+		New:   func() *v1alpha1.EphemeralJob { return &v1alpha1.EphemeralJob{} },
+		Loose: []string{"spec.template.ephemeralContainers"},
+		Same:  func(a, b *v1alpha1.EphemeralJob) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) },
 		Validate: func(_ context.Context, job, _ *v1alpha1.EphemeralJob, found *rules.Findings) {
 			path := field.NewPath("spec")
 			if job.Spec.Selector != nil {

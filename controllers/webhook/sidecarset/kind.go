@@ -34,7 +34,8 @@ func New(options Options) *admit.Kind[*v1beta1.SidecarSet] {
 	return &admit.Kind[*v1beta1.SidecarSet]{
 		New:   func() *v1beta1.SidecarSet { return &v1beta1.SidecarSet{} },
 		Older: func() admit.Spoke { return &v1alpha1.SidecarSet{} }, OlderVersion: v1alpha1.GroupVersion.Version,
-		Same: same, Default: options.setDefaults, Validate: options.validate,
+		Loose: []string{"spec.containers", "spec.initContainers", "spec.volumes"},
+		Same:  same, Default: options.setDefaults, Validate: options.validate,
 	}
 }
 

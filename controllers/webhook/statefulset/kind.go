@@ -31,6 +31,7 @@ func New(reader client.Reader, templates podtemplate.Defaults, keepTemplates boo
 		New:          func() *v1beta1.StatefulSet { return &v1beta1.StatefulSet{} },
 		Older:        func() admit.Spoke { return &v1alpha1.StatefulSet{} },
 		OlderVersion: v1alpha1.GroupVersion.Version,
+		Loose:        []string{"spec.template", "spec.volumeClaimTemplates"},
 		Same:         func(a, b *v1beta1.StatefulSet) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) },
 		Default:      d.fill,
 		DefaultNewer: d.fillNewer,

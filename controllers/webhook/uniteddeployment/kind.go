@@ -18,6 +18,12 @@ func New(templates podtemplate.Defaults) *admit.Kind[*v1beta1.UnitedDeployment] 
 	v := validator{templates}
 	return &admit.Kind[*v1beta1.UnitedDeployment]{
 		New: func() *v1beta1.UnitedDeployment { return &v1beta1.UnitedDeployment{} },
+		Loose: []string{
+			"spec.template.statefulSetTemplate.metadata", "spec.template.statefulSetTemplate.spec.template",
+			"spec.template.advancedStatefulSetTemplate.metadata", "spec.template.advancedStatefulSetTemplate.spec.template",
+			"spec.template.cloneSetTemplate.metadata", "spec.template.cloneSetTemplate.spec.template",
+			"spec.template.deploymentTemplate.metadata", "spec.template.deploymentTemplate.spec.template",
+		},
 		Same: func(a, b *v1beta1.UnitedDeployment) bool {
 			return equality.Semantic.DeepEqual(a.Spec, b.Spec)
 		},
