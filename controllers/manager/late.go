@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,9 +65,7 @@ func (l *late) Start(ctx context.Context) error {
 	if err := l.p.controllersTo(l.p.mgr); err != nil {
 		return err
 	}
-	if err := l.unserved(); err != nil {
-		return err
-	}
+	go l.follow(ctx, unserved.Kinds(l.p.mgr.GetScheme(), "CloneSet", "ClusterPolicyBundle"))
 	if !installed { // a controller whose CRD is missing is left out (PL-04)
 		l.await(ctx, policies, "only the built-in policies decide")
 		if err := l.bundles(ctx); err != nil {
@@ -109,21 +108,28 @@ func (l *late) await(ctx context.Context, kind schema.GroupVersionKind, until st
 	})
 }
 
-// unserved follows the kinds that have no controller yet. One whose CRD is missing
-// is left out: there is nobody to tell.
-func (l *late) unserved() error {
+// follow tells users of kinds that have no controller yet so. One whose CRD is not
+// installed has no users; it is looked for again, ever less often, since CRDs are
+// installed one after the other.
+func (l *late) follow(ctx context.Context, kinds []schema.GroupVersionKind) {
 	mgr := l.p.mgr
-	for _, kind := range unserved.Kinds(mgr.GetScheme(), "CloneSet", "ClusterPolicyBundle") {
-		if !l.installed(kind) {
-			klog.V(2).InfoS("A CRD is not installed", "kind", kind.Kind)
-			continue
-		}
-		r := &unserved.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Kind: kind, Now: time.Now}
-		if err := r.SetupWithManager(mgr); err != nil {
-			return fmt.Errorf("following %s: %w", kind.Kind, err)
+	for delay := tryAgain; len(kinds) > 0; delay = min(2*delay, time.Minute) {
+		kinds = slices.DeleteFunc(kinds, func(kind schema.GroupVersionKind) bool {
+			if !l.installed(kind) {
+				return false
+			}
+			r := &unserved.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Kind: kind, Now: time.Now}
+			if err := r.SetupWithManager(mgr); err != nil {
+				klog.ErrorS(err, "Users of a kind are not told that nothing acts on it", "kind", kind.Kind)
+			}
+			return true
+		})
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(delay):
 		}
 	}
-	return nil
 }
 
 // bundles loads all policy bundles, and follows them from then on. What keeps
