@@ -80,7 +80,7 @@ func implemented() []featuregate.Feature {
 		CloneSetShortHash, CloneSetPartitionRollback, PreparingUpdateAsUpdate, InPlaceWorkloadVerticalScaling,
 		InPlaceUpdateEnvFromMetadata, RecreatePodWhenChangeVCTInCloneSetGate, CloneSetEventHandlerOptimization,
 		ForceDeleteTimeoutExpectationGate, ResourcesDeletionProtection, TemplateNoDefaults, EnableExternalCerts,
-		DefaultHostNetworkHostPortsInPodTemplates,
+		DefaultHostNetworkHostPortsInPodTemplates, SidecarSetPatchPodMetadataDefaultsAllowed,
 	}
 }
 
