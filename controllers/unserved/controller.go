@@ -93,13 +93,26 @@ func statusOf(scheme *runtime.Scheme, object *unstructured.Unstructured, now tim
 		return nil, fmt.Errorf("writing the status: %w", err)
 	}
 	status, _ := whole["status"].(map[string]any) // it has a condition at least
-	for name, value := range status {
-		if value == nil { // a list or a map that is not there
-			delete(status, name)
-		}
-	}
+	drop(status)
 	if phase, _ := status["phase"].(string); phase == "" && object.GetKind() == "ContainerRecreateRequest" {
 		status["phase"] = "Pending" // the schema takes none without
 	}
 	return status, nil
+}
+
+// drop leaves out what is not there: lists, maps and times that Go writes as null.
+func drop(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, value := range v {
+			if value == nil {
+				delete(v, name)
+			}
+			drop(value)
+		}
+	case []any:
+		for _, value := range v {
+			drop(value)
+		}
+	}
 }
