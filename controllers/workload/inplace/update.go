@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,8 +28,14 @@ const (
 // readiness gate, and one when resources change.
 type Updater struct {
 	Client client.Client
-	Now    func() time.Time
+	// Live reads past the cache, after a lost race; nil if the next round is to
+	// try again. That costs two more writes: the pod is made ready before it.
+	Live client.Reader
+	Now  func() time.Time
 }
+
+// races is how often in a row a kubelet may be faster.
+const races = 3
 
 // Start begins an update (features.md 1.5, steps a to c): not ready first,
 // where that is called for, then the record and the change in one write. edit
@@ -46,7 +53,29 @@ func (u Updater) Start(ctx context.Context, pod *corev1.Pod, spec *kruise.Update
 		}
 		written = pod.DeepCopy()
 	}
-	before := pod.DeepCopy()
+	changed, grace, err := u.change(ctx, pod, spec, edit)
+	for range races {
+		// The kubelet answers the status with one of its own, often before we are back.
+		if !apierrors.IsConflict(err) || written == nil || u.Live == nil {
+			break
+		}
+		now := &corev1.Pod{}
+		if u.Live.Get(ctx, client.ObjectKeyFromObject(pod), now) != nil || !sameButStatus(written, now) {
+			break // the first error says what happened
+		}
+		written = now
+		changed, grace, err = u.change(ctx, now, spec, edit)
+	}
+	if changed == nil {
+		changed = written
+	}
+	return changed, grace, err
+}
+
+// change records an update of a pod as the API server has it, and makes the
+// change, or leaves it to the end of the grace period.
+func (u Updater) change(ctx context.Context, before *corev1.Pod, spec *kruise.UpdateSpec, edit func(*corev1.Pod)) (*corev1.Pod, time.Duration, error) {
+	pod := before.DeepCopy()
 	setRevision(pod, spec.Revision)
 	dropGrace(pod) // of an update that this one replaces
 	if edit != nil {
@@ -54,18 +83,20 @@ func (u Updater) Start(ctx context.Context, pod *corev1.Pod, spec *kruise.Update
 	}
 	state := newState(spec.Revision, u.Now())
 	state.LastContainerStatuses = unfinished(before)
-	var grace time.Duration
-	var err error
 	if spec.GraceSeconds > 0 {
-		grace = time.Duration(spec.GraceSeconds) * time.Second
-		pod, err = u.wait(ctx, pod, before, state, spec)
-	} else {
-		pod, err = u.apply(ctx, pod, before, state, spec)
+		written, err := u.wait(ctx, pod, before, state, spec)
+		return written, time.Duration(spec.GraceSeconds) * time.Second, err
 	}
-	if pod == nil {
-		pod = written
-	}
-	return pod, grace, err
+	written, err := u.apply(ctx, pod, before, state, spec)
+	return written, 0, err
+}
+
+// sameButStatus says whether only the status of a pod was written since.
+func sameButStatus(was, is *corev1.Pod) bool {
+	same := equality.Semantic.DeepEqual
+	return was.UID == is.UID && was.Generation == is.Generation && is.DeletionTimestamp == nil && same(was.Spec, is.Spec) &&
+		same(was.Labels, is.Labels) && same(was.Annotations, is.Annotations) && same(was.Finalizers, is.Finalizers) &&
+		same(was.OwnerReferences, is.OwnerReferences)
 }
 
 func newState(target string, now time.Time) *kruise.InPlaceUpdateState {

@@ -262,6 +262,55 @@ func TestAFailureHalfWayTellsWhatWasWritten(t *testing.T) {
 	}
 }
 
+// The kubelet answers a pod that is not ready with a status of its own, and may be faster than the change.
+func TestAKubeletThatIsFasterCostsNoWriteMore(t *testing.T) {
+	from, to := twoContainers(), twoContainers()
+	to.Spec.Containers[0].Image = "main:2"
+	d := between(t, from, to)
+	for _, tc := range []struct {
+		name   string
+		races  int
+		other  func(*corev1.Pod)
+		writes int
+		lost   bool
+	}{
+		{name: "once", races: 1, writes: 3},
+		{name: "as often as may be", races: 3, writes: 5},
+		{name: "too often", races: 4, writes: 5, lost: true},
+		{name: "somebody else wrote the pod", races: 1, other: func(p *corev1.Pod) { p.Labels["theirs"] = "x" }, writes: 2, lost: true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(t, podOf(from, true))
+			w.kubelet()
+			w.u.Live = w.client
+			w.fail = func(n int) error {
+				if n < 2 || n > 1+tc.races {
+					return nil
+				}
+				pod := w.pod()
+				if tc.other != nil {
+					tc.other(pod)
+					if err := w.client.Update(context.Background(), pod); err != nil {
+						t.Fatal(err)
+					}
+				}
+				return conflict()
+			}
+			spec, err := d.Spec("web-2", 0, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, _, err := w.u.Start(context.Background(), w.pod(), spec, nil)
+			if apierrors.IsConflict(err) != tc.lost || w.writes != tc.writes || got == nil {
+				t.Errorf("%d writes, %v", w.writes, err)
+			}
+			if !tc.lost && (w.pod().Spec.Containers[0].Image != "main:2" || got.ResourceVersion != w.pod().ResourceVersion) {
+				t.Errorf("got %v", w.pod().Spec.Containers)
+			}
+		})
+	}
+}
+
 func resized() (from, to *corev1.PodTemplateSpec) {
 	from, to = twoContainers(), twoContainers()
 	to.Spec.Containers[0].Resources.Limits["cpu"] = resource.MustParse("2")
