@@ -52,13 +52,18 @@ func Keep(annotations *map[string]string, key string, fields any) error {
 	return nil
 }
 
-// Take reads what Keep wrote, and removes the annotation. One that cannot be read
-// says nothing and stays where it is; fields is of no use then.
-func Take(annotations *map[string]string, key string, fields any) bool {
+// Take reads what Keep wrote into a pointer, and removes the annotation. One that
+// cannot be read says nothing and stays where it is.
+func Take[T any](annotations *map[string]string, key string, fields *T) bool {
 	text, ok := (*annotations)[key]
-	if !ok || json.Unmarshal([]byte(text), fields) != nil {
+	if !ok {
 		return false
 	}
+	var read T // half of what cannot be read is nothing, too
+	if json.Unmarshal([]byte(text), &read) != nil {
+		return false
+	}
+	*fields = read
 	Unset(annotations, key)
 	return true
 }

@@ -31,9 +31,7 @@ func (in *ContainerRecreateRequest) ConvertTo(hub conversion.Hub) error {
 	src := in.DeepCopy()
 	out.ObjectMeta, out.Spec = src.ObjectMeta, src.Spec
 	var kept recreateRequestKept
-	if !marks.Take(&out.Annotations, marks.NewerKey, &kept) {
-		kept = recreateRequestKept{}
-	}
+	marks.Take(&out.Annotations, marks.NewerKey, &kept)
 	var spelled recreateRequestSpelled
 	snapshot, _ := snapshotMirror().ToField(&out.Annotations, kept.Originals, &spelled.Spellings)
 	acquired, _ := acquiredMirror().ToField(&out.Annotations, kept.Originals, &spelled.Spellings)
@@ -58,9 +56,7 @@ func (in *ContainerRecreateRequest) ConvertFrom(hub conversion.Hub) error {
 		ContainerRecreateStates: recreateStates[recreateState](src.Status.ContainerRecreateStates),
 	}
 	var spelled recreateRequestSpelled
-	if !marks.Take(&in.Annotations, marks.OlderKey, &spelled) {
-		spelled = recreateRequestSpelled{}
-	}
+	marks.Take(&in.Annotations, marks.OlderKey, &spelled)
 	acquired, rest := withoutGrace(src.Status.Conditions)
 	kept := recreateRequestKept{Conditions: rest}
 	snapshotMirror().FromField(src.Status.ContainerStatusSnapshot, &in.Annotations, spelled.Spellings, &kept.Originals)

@@ -60,9 +60,7 @@ func (in *DaemonSet) ConvertTo(hub conversion.Hub) error {
 	}
 
 	var newer newerDaemonSet
-	if !marks.Take(&out.Annotations, marks.NewerKey, &newer) {
-		newer = newerDaemonSet{}
-	}
+	marks.Take(&out.Annotations, marks.NewerKey, &newer)
 	var older olderDaemonSet
 	rolling := out.Spec.UpdateStrategy.RollingUpdate
 	if rolling != nil && rolling.Type == SurgingRollingUpdateType && newer.RollingUpdateType != SurgingRollingUpdateType {
@@ -96,9 +94,7 @@ func (in *DaemonSet) ConvertFrom(hub conversion.Hub) error {
 	}
 
 	var older olderDaemonSet
-	if !marks.Take(&in.Annotations, marks.OlderKey, &older) {
-		older = olderDaemonSet{}
-	}
+	marks.Take(&in.Annotations, marks.OlderKey, &older)
 	kept := older.RollingUpdateType == SurgingRollingUpdateType
 	var newer newerDaemonSet
 	progressiveMirror().FromField(src.Spec.ScaleStrategy.PartitionedScaling, &in.Annotations, older.Spellings, &newer.Originals)

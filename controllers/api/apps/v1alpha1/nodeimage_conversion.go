@@ -25,9 +25,7 @@ func (in *NodeImage) ConvertTo(hub conversion.Hub) error {
 	src := in.DeepCopy()
 	out.ObjectMeta, out.Spec, out.Status = src.ObjectMeta, v1beta1.NodeImageSpec{}, src.Status
 	var kept nodeImageKept
-	if !marks.Take(&out.Annotations, marks.NewerKey, &kept) {
-		kept = nodeImageKept{}
-	}
+	marks.Take(&out.Annotations, marks.NewerKey, &kept)
 	if src.Spec.Images == nil {
 		return nil
 	}

@@ -34,9 +34,7 @@ func (in *StatefulSet) ConvertTo(hub conversion.Hub) error {
 	src := in.DeepCopy()
 	out.ObjectMeta = src.ObjectMeta
 	var newer newerStatefulSet
-	if !marks.Take(&out.Annotations, marks.NewerKey, &newer) {
-		newer = newerStatefulSet{}
-	}
+	marks.Take(&out.Annotations, marks.NewerKey, &newer)
 	out.Spec = v1beta1.StatefulSetSpec{
 		Replicas: src.Spec.Replicas, Selector: src.Spec.Selector, Template: src.Spec.Template,
 		VolumeClaimTemplates: src.Spec.VolumeClaimTemplates, ServiceName: src.Spec.ServiceName,

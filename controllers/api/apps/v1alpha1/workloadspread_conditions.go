@@ -90,9 +90,7 @@ func newTranslation[From, To any](there func([]From) []To, back func([]To) []Fro
 
 // take reads the lists that a translation the other way has kept.
 func (t *translation[From, To]) take(annotations *map[string]string, key string) {
-	if !marks.Take(annotations, key, &t.kept) {
-		t.kept = keptLists[To]{}
-	}
+	marks.Take(annotations, key, &t.kept)
 }
 
 func (t *translation[From, To]) keep(annotations *map[string]string, key string) error {

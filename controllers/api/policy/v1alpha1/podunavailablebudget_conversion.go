@@ -35,9 +35,7 @@ func (in *PodUnavailableBudget) ConvertTo(hub conversion.Hub) error {
 	src := in.DeepCopy()
 	out.ObjectMeta, out.Status = src.ObjectMeta, src.Status
 	var kept budgetKept
-	if !marks.Take(&out.Annotations, marks.NewerKey, &kept) {
-		kept = budgetKept{}
-	}
+	marks.Take(&out.Annotations, marks.NewerKey, &kept)
 	var spelled budgetSpelled
 	operations, said := operationsMirror().ToField(&out.Annotations, kept.Originals, &spelled.Spellings)
 	if !said {
@@ -65,9 +63,7 @@ func (in *PodUnavailableBudget) ConvertFrom(hub conversion.Hub) error {
 		MaxUnavailable: src.Spec.MaxUnavailable, MinAvailable: src.Spec.MinAvailable,
 	}
 	var spelled budgetSpelled
-	if !marks.Take(&in.Annotations, marks.OlderKey, &spelled) {
-		spelled = budgetSpelled{}
-	}
+	marks.Take(&in.Annotations, marks.OlderKey, &spelled)
 	kept := budgetKept{IgnoredPodSelector: src.Spec.IgnoredPodSelector}
 	operations := src.Spec.ProtectOperations
 	if !operationsMirror().FromField(operations, &in.Annotations, spelled.Spellings, &kept.Originals) {
