@@ -8,21 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	appsv1alpha1 "github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
-	appsv1beta1 "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
-	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/api"
 )
 
 func scheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		appsv1alpha1.AddToScheme, appsv1beta1.AddToScheme, policyv1alpha1.AddToScheme, policyv1beta1.AddToScheme,
-	} {
-		if err := add(s); err != nil {
-			t.Fatal(err)
-		}
+	if err := api.AddToScheme(s); err != nil {
+		t.Fatal(err)
 	}
 	return s
 }

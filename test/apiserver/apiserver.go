@@ -12,10 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
-	appsv1alpha1 "github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
-	appsv1beta1 "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
-	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/api"
 	"github.com/regatta-sh/regatta/controllers/webhook/convert"
 	"github.com/regatta-sh/regatta/test/cluster/binaries"
 	"github.com/regatta-sh/regatta/test/install"
@@ -65,12 +62,8 @@ func CRDs(t testing.TB, url string) []*apiextensionsv1.CustomResourceDefinition 
 		t.Fatalf("finding the CRDs of the chart: %v", err)
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		appsv1alpha1.AddToScheme, appsv1beta1.AddToScheme, policyv1alpha1.AddToScheme, policyv1beta1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+	if err := api.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
 	}
 	converting := map[string]bool{}
 	for _, resource := range convert.Resources(scheme) {
