@@ -25,7 +25,7 @@ func (v validator) validate(job, old *v1beta1.AdvancedCronJob, found *rules.Find
 	path, spec := field.NewPath("spec"), &job.Spec
 	validateSchedule(spec, path, found)
 	if old == nil {
-		found.JobName(job)
+		found.LabelName(job)
 		v.validateTemplate(&spec.Template, path.Child("template"), found)
 	} else {
 		validateUnchanged(&spec.Template, &old.Spec.Template, path.Child("template"), found)

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/fill"
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
-	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
 type defaulter struct {
@@ -20,9 +20,9 @@ type defaulter struct {
 // without a restartPolicy is refused, so it gets none.
 func (d defaulter) fill(job, old *v1beta1.BroadcastJob) {
 	spec := &job.Spec
-	rules.Unset(&spec.Parallelism, intstr.FromInt32(math.MaxInt32))
-	rules.Empty(&spec.CompletionPolicy.Type, v1beta1.AlwaysCompletionPolicyType)
-	rules.Empty(&spec.FailurePolicy.Type, v1beta1.FailurePolicyTypeFailFast)
+	fill.Unset(&spec.Parallelism, intstr.FromInt32(math.MaxInt32))
+	fill.Empty(&spec.CompletionPolicy.Type, v1beta1.AlwaysCompletionPolicyType)
+	fill.Empty(&spec.FailurePolicy.Type, v1beta1.FailurePolicyTypeFailFast)
 	if d.keepTemplates || old != nil && equality.Semantic.DeepEqual(spec.Template, old.Spec.Template) {
 		return
 	}

@@ -26,7 +26,7 @@ func New(templates podtemplate.Defaults, keepTemplates bool) *admit.Kind[*v1beta
 		Validate: func(_ context.Context, job, old *v1beta1.BroadcastJob, found *rules.Findings) {
 			path := field.NewPath("spec")
 			if old == nil {
-				found.JobName(job)
+				found.LabelName(job)
 				Validate(&job.Spec, nil, templates, path, found)
 			} else {
 				Validate(&job.Spec, &old.Spec, templates, path, found)

@@ -7,11 +7,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/fill"
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
 	"github.com/regatta-sh/regatta/controllers/webhook/review"
 )
@@ -70,18 +70,12 @@ func (d *Defaulter) defaultHub(set *v1beta1.CloneSet) {
 	spec := &set.Spec
 	defaultCounts(&spec.Replicas, &spec.RevisionHistoryLimit)
 	strategy := &spec.UpdateStrategy
-	if strategy.Type == "" {
-		strategy.Type = v1beta1.RollingUpdateCloneSetUpdateStrategyType
-	}
+	fill.Empty(&strategy.Type, v1beta1.RollingUpdateCloneSetUpdateStrategyType)
 	if strategy.Type != v1beta1.RollingUpdateCloneSetUpdateStrategyType {
 		return
 	}
-	if strategy.RollingUpdate == nil {
-		strategy.RollingUpdate = &v1beta1.RollingUpdateCloneSetStrategy{}
-	}
-	if strategy.RollingUpdate.PodUpdatePolicy == "" {
-		strategy.RollingUpdate.PodUpdatePolicy = v1beta1.RecreatePodUpdatePolicyType
-	}
+	fill.Unset(&strategy.RollingUpdate, v1beta1.RollingUpdateCloneSetStrategy{})
+	fill.Empty(&strategy.RollingUpdate.PodUpdatePolicy, v1beta1.RecreatePodUpdatePolicyType)
 	defaultAmounts(&strategy.RollingUpdate.Partition, &strategy.RollingUpdate.MaxUnavailable, &strategy.RollingUpdate.MaxSurge)
 }
 
@@ -89,33 +83,21 @@ func (d *Defaulter) defaultAlpha(set *v1alpha1.CloneSet) {
 	spec := &set.Spec
 	defaultCounts(&spec.Replicas, &spec.RevisionHistoryLimit)
 	strategy := &spec.UpdateStrategy
-	if strategy.Type == "" {
-		strategy.Type = v1alpha1.RecreateCloneSetUpdateStrategyType
-	}
+	fill.Empty(&strategy.Type, v1alpha1.RecreateCloneSetUpdateStrategyType)
 	if strategy.Type != v1alpha1.OnDeleteCloneSetUpdateStrategyType {
 		defaultAmounts(&strategy.Partition, &strategy.MaxUnavailable, &strategy.MaxSurge)
 	}
 }
 
 func defaultCounts(replicas, revisionHistoryLimit **int32) {
-	if *replicas == nil {
-		*replicas = ptr.To[int32](1)
-	}
-	if *revisionHistoryLimit == nil {
-		*revisionHistoryLimit = ptr.To[int32](10)
-	}
+	fill.Unset(replicas, 1)
+	fill.Unset(revisionHistoryLimit, 10)
 }
 
 func defaultAmounts(partition, maxUnavailable, maxSurge **intstr.IntOrString) {
-	if *partition == nil {
-		*partition = ptr.To(intstr.FromInt32(0))
-	}
-	if *maxUnavailable == nil {
-		*maxUnavailable = ptr.To(intstr.FromString(v1beta1.DefaultCloneSetMaxUnavailable))
-	}
-	if *maxSurge == nil {
-		*maxSurge = ptr.To(intstr.FromInt32(0))
-	}
+	fill.Unset(partition, intstr.FromInt32(0))
+	fill.Unset(maxUnavailable, intstr.FromString(v1beta1.DefaultCloneSetMaxUnavailable))
+	fill.Unset(maxSurge, intstr.FromInt32(0))
 }
 
 // defaultTemplates fills in templates when they are created or changed, never otherwise: a release that knows a new

@@ -6,20 +6,20 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+	"github.com/regatta-sh/regatta/controllers/webhook/fill"
 )
 
-// fill fills in the strategy alone, as OpenKruise does: the controller knows what the other fields mean when they are
+// defaults fills in the strategy alone, as OpenKruise does: the controller knows what the other fields mean when they are
 // unset.
-func fill(set, _ *v1beta1.DaemonSet) {
+func defaults(set, _ *v1beta1.DaemonSet) {
 	strategy := &set.Spec.UpdateStrategy
-	rules.Empty(&strategy.Type, appsv1.RollingUpdateDaemonSetStrategyType)
+	fill.Empty(&strategy.Type, appsv1.RollingUpdateDaemonSetStrategyType)
 	if strategy.Type != appsv1.RollingUpdateDaemonSetStrategyType {
 		return
 	}
-	rules.Unset(&strategy.RollingUpdate, v1beta1.RollingUpdateDaemonSet{})
+	fill.Unset(&strategy.RollingUpdate, v1beta1.RollingUpdateDaemonSet{})
 	rolling := strategy.RollingUpdate
-	rules.Empty(&rolling.Type, v1beta1.StandardRollingUpdateType)
+	fill.Empty(&rolling.Type, v1beta1.StandardRollingUpdateType)
 	if rolling.MaxUnavailable == nil && rolling.MaxSurge == nil {
 		rolling.MaxUnavailable, rolling.MaxSurge = ptr.To(intstr.FromInt32(1)), ptr.To(intstr.FromInt32(0))
 	}

@@ -23,7 +23,7 @@ func New(templates podtemplate.Defaults) *admit.Kind[*v1beta1.DaemonSet] {
 		OlderVersion: v1alpha1.GroupVersion.Version,
 		Loose:        []string{"spec.template"},
 		Same:         func(a, b *v1beta1.DaemonSet) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) },
-		Default:      fill,
+		Default:      defaults,
 		Validate: func(_ context.Context, set, old *v1beta1.DaemonSet, found *rules.Findings) {
 			v.validate(set, old, found)
 		},

@@ -6,21 +6,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/fill"
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-func fill(spec *v1beta1.ImagePullJobSpec) {
+func defaults(spec *v1beta1.ImagePullJobSpec) {
 	FillTemplate(&spec.ImagePullJobTemplate)
-	rules.Unset(&spec.Parallelism, intstr.FromInt32(1))
-	rules.Empty(&spec.ImagePullPolicy, v1beta1.PullIfNotPresent)
+	fill.Unset(&spec.Parallelism, intstr.FromInt32(1))
+	fill.Empty(&spec.ImagePullPolicy, v1beta1.PullIfNotPresent)
 }
 
 // FillTemplate fills in what all jobs that pull images get.
 func FillTemplate(template *v1beta1.ImagePullJobTemplate) {
-	rules.Empty(&template.CompletionPolicy.Type, v1beta1.AlwaysCompletionPolicyType)
-	rules.Unset(&template.PullPolicy, v1beta1.PullPolicy{})
-	rules.Unset(&template.PullPolicy.TimeoutSeconds, v1beta1.DefaultPullTimeoutSeconds)
-	rules.Unset(&template.PullPolicy.BackoffLimit, v1beta1.DefaultPullBackoffLimit)
+	fill.Empty(&template.CompletionPolicy.Type, v1beta1.AlwaysCompletionPolicyType)
+	fill.Unset(&template.PullPolicy, v1beta1.PullPolicy{})
+	fill.Unset(&template.PullPolicy.TimeoutSeconds, v1beta1.DefaultPullTimeoutSeconds)
+	fill.Unset(&template.PullPolicy.BackoffLimit, v1beta1.DefaultPullBackoffLimit)
 }
 
 // ValidateTemplate finds mistakes in where and how images are pulled.

@@ -5,7 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/utils/ptr"
+
+	"github.com/regatta-sh/regatta/controllers/webhook/fill"
 )
 
 // Defaults is what may differ between installations.
@@ -19,11 +20,11 @@ type Defaults struct {
 // enableServiceLinks) is left to it.
 func (d Defaults) Apply(template *corev1.PodTemplateSpec) {
 	spec := &template.Spec
-	orElse(&spec.DNSPolicy, corev1.DNSClusterFirst)
-	orElse(&spec.RestartPolicy, corev1.RestartPolicyAlways)
-	orElse(&spec.SchedulerName, corev1.DefaultSchedulerName)
-	orPointTo(&spec.TerminationGracePeriodSeconds, int64(corev1.DefaultTerminationGracePeriodSeconds))
-	orPointTo(&spec.SecurityContext, corev1.PodSecurityContext{})
+	fill.Empty(&spec.DNSPolicy, corev1.DNSClusterFirst)
+	fill.Empty(&spec.RestartPolicy, corev1.RestartPolicyAlways)
+	fill.Empty(&spec.SchedulerName, corev1.DefaultSchedulerName)
+	fill.Unset(&spec.TerminationGracePeriodSeconds, int64(corev1.DefaultTerminationGracePeriodSeconds))
+	fill.Unset(&spec.SecurityContext, corev1.PodSecurityContext{})
 	roundUp(spec.Overhead)
 	if spec.Resources != nil {
 		roundUp(spec.Resources.Limits)
@@ -41,36 +42,36 @@ func (d Defaults) Apply(template *corev1.PodTemplateSpec) {
 
 // ApplyToClaim fills in what the API server fills in for a claim template.
 func (Defaults) ApplyToClaim(claim *corev1.PersistentVolumeClaim) {
-	orElse(&claim.Status.Phase, corev1.ClaimPending)
+	fill.Empty(&claim.Status.Phase, corev1.ClaimPending)
 	roundUp(claim.Status.Capacity)
 	roundUp(claim.Status.AllocatedResources)
 	defaultClaimSpec(&claim.Spec)
 }
 
 func defaultClaimSpec(spec *corev1.PersistentVolumeClaimSpec) {
-	orPointTo(&spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+	fill.Unset(&spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 	roundUp(spec.Resources.Limits)
 	roundUp(spec.Resources.Requests)
 }
 
 func (d Defaults) defaultContainer(container *corev1.Container, hostNetwork bool) {
-	orElse(&container.ImagePullPolicy, pullPolicy(container.Image))
-	orElse(&container.TerminationMessagePath, corev1.TerminationMessagePathDefault)
-	orElse(&container.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
+	fill.Empty(&container.ImagePullPolicy, pullPolicy(container.Image))
+	fill.Empty(&container.TerminationMessagePath, corev1.TerminationMessagePathDefault)
+	fill.Empty(&container.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
 	roundUp(container.Resources.Limits)
 	roundUp(container.Resources.Requests)
 	for i := range container.Ports {
 		port := &container.Ports[i]
-		orElse(&port.Protocol, corev1.ProtocolTCP)
+		fill.Empty(&port.Protocol, corev1.ProtocolTCP)
 		if d.HostNetworkHostPorts && hostNetwork {
-			orElse(&port.HostPort, port.ContainerPort)
+			fill.Empty(&port.HostPort, port.ContainerPort)
 		}
 	}
 	for i := range container.Env {
 		if from := container.Env[i].ValueFrom; from != nil {
 			defaultFieldRef(from.FieldRef)
 			if from.FileKeyRef != nil {
-				orPointTo(&from.FileKeyRef.Optional, false)
+				fill.Unset(&from.FileKeyRef.Optional, false)
 			}
 		}
 	}
@@ -89,26 +90,26 @@ func (d Defaults) defaultContainer(container *corev1.Container, hostNetwork bool
 }
 
 func defaultProbe(probe *corev1.Probe) {
-	orElse(&probe.TimeoutSeconds, 1)
-	orElse(&probe.PeriodSeconds, 10)
-	orElse(&probe.SuccessThreshold, 1)
-	orElse(&probe.FailureThreshold, 3)
+	fill.Empty(&probe.TimeoutSeconds, 1)
+	fill.Empty(&probe.PeriodSeconds, 10)
+	fill.Empty(&probe.SuccessThreshold, 1)
+	fill.Empty(&probe.FailureThreshold, 3)
 	defaultHTTPGet(probe.HTTPGet)
 	if probe.GRPC != nil {
-		orPointTo(&probe.GRPC.Service, "")
+		fill.Unset(&probe.GRPC.Service, "")
 	}
 }
 
 func defaultHTTPGet(action *corev1.HTTPGetAction) {
 	if action != nil {
-		orElse(&action.Path, "/")
-		orElse(&action.Scheme, corev1.URISchemeHTTP)
+		fill.Empty(&action.Path, "/")
+		fill.Empty(&action.Scheme, corev1.URISchemeHTTP)
 	}
 }
 
 func defaultFieldRef(ref *corev1.ObjectFieldSelector) {
 	if ref != nil {
-		orElse(&ref.APIVersion, "v1")
+		fill.Empty(&ref.APIVersion, "v1")
 	}
 }
 
@@ -130,18 +131,5 @@ func roundUp(list corev1.ResourceList) {
 			continue
 		}
 		list[name] = quantity
-	}
-}
-
-func orElse[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
-}
-
-func orPointTo[T any](field **T, value T) {
-	if *field == nil {
-		*field = ptr.To(value)
 	}
 }

@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/regatta-sh/regatta/controllers/webhook/fill"
 )
 
 // fileMode is what files of config maps, secrets and the like get: rw-r--r--.
@@ -16,20 +18,20 @@ func defaultVolume(volume *corev1.Volume) {
 		source.EmptyDir = &corev1.EmptyDirVolumeSource{}
 	}
 	if source.HostPath != nil {
-		orPointTo(&source.HostPath.Type, corev1.HostPathUnset)
+		fill.Unset(&source.HostPath.Type, corev1.HostPathUnset)
 	}
 	if source.Secret != nil {
-		orPointTo(&source.Secret.DefaultMode, fileMode)
+		fill.Unset(&source.Secret.DefaultMode, fileMode)
 	}
 	if source.ConfigMap != nil {
-		orPointTo(&source.ConfigMap.DefaultMode, fileMode)
+		fill.Unset(&source.ConfigMap.DefaultMode, fileMode)
 	}
 	if source.DownwardAPI != nil {
-		orPointTo(&source.DownwardAPI.DefaultMode, fileMode)
+		fill.Unset(&source.DownwardAPI.DefaultMode, fileMode)
 		defaultDownwardAPI(source.DownwardAPI.Items)
 	}
 	if source.Projected != nil {
-		orPointTo(&source.Projected.DefaultMode, fileMode)
+		fill.Unset(&source.Projected.DefaultMode, fileMode)
 		for i := range source.Projected.Sources {
 			defaultProjection(&source.Projected.Sources[i])
 		}
@@ -38,7 +40,7 @@ func defaultVolume(volume *corev1.Volume) {
 		defaultClaimSpec(&source.Ephemeral.VolumeClaimTemplate.Spec)
 	}
 	if source.Image != nil {
-		orElse(&source.Image.PullPolicy, pullPolicy(source.Image.Reference))
+		fill.Empty(&source.Image.PullPolicy, pullPolicy(source.Image.Reference))
 	}
 	defaultDisk(source)
 }
@@ -48,7 +50,7 @@ func defaultProjection(source *corev1.VolumeProjection) {
 		defaultDownwardAPI(source.DownwardAPI.Items)
 	}
 	if source.ServiceAccountToken != nil {
-		orPointTo(&source.ServiceAccountToken.ExpirationSeconds, int64(time.Hour.Seconds()))
+		fill.Unset(&source.ServiceAccountToken.ExpirationSeconds, int64(time.Hour.Seconds()))
 	}
 }
 
@@ -61,21 +63,21 @@ func defaultDownwardAPI(items []corev1.DownwardAPIVolumeFile) {
 // defaultDisk fills in the sources that name a device.
 func defaultDisk(source *corev1.VolumeSource) {
 	if source.ISCSI != nil {
-		orElse(&source.ISCSI.ISCSIInterface, "default")
+		fill.Empty(&source.ISCSI.ISCSIInterface, "default")
 	}
 	if source.RBD != nil {
-		orElse(&source.RBD.RBDPool, "rbd")
-		orElse(&source.RBD.RadosUser, "admin")
-		orElse(&source.RBD.Keyring, "/etc/ceph/keyring")
+		fill.Empty(&source.RBD.RBDPool, "rbd")
+		fill.Empty(&source.RBD.RadosUser, "admin")
+		fill.Empty(&source.RBD.Keyring, "/etc/ceph/keyring")
 	}
 	if source.AzureDisk != nil {
-		orPointTo(&source.AzureDisk.CachingMode, corev1.AzureDataDiskCachingReadWrite)
-		orPointTo(&source.AzureDisk.FSType, "ext4")
-		orPointTo(&source.AzureDisk.ReadOnly, false)
-		orPointTo(&source.AzureDisk.Kind, corev1.AzureSharedBlobDisk)
+		fill.Unset(&source.AzureDisk.CachingMode, corev1.AzureDataDiskCachingReadWrite)
+		fill.Unset(&source.AzureDisk.FSType, "ext4")
+		fill.Unset(&source.AzureDisk.ReadOnly, false)
+		fill.Unset(&source.AzureDisk.Kind, corev1.AzureSharedBlobDisk)
 	}
 	if source.ScaleIO != nil {
-		orElse(&source.ScaleIO.StorageMode, "ThinProvisioned")
-		orElse(&source.ScaleIO.FSType, "xfs")
+		fill.Empty(&source.ScaleIO.StorageMode, "ThinProvisioned")
+		fill.Empty(&source.ScaleIO.FSType, "xfs")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -46,9 +47,9 @@ func (f *Findings) Fraction(value *intstr.IntOrString, total int, path *field.Pa
 	return int(min(math.Ceil(number*float64(total)/100), math.MaxInt32))
 }
 
-// NotNegative wants 0 or more.
+// NotNegative wants 0 or more, or nothing.
 func NotNegative[T ~int32 | ~int64](f *Findings, value *T, path *field.Path) {
-	if value != nil && *value < 0 {
-		f.Add(field.Invalid(path, *value, "must be greater than or equal to 0"))
+	if value != nil {
+		f.Add(apivalidation.ValidateNonnegativeField(int64(*value), path)...)
 	}
 }

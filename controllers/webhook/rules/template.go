@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -18,6 +19,18 @@ import (
 func (f *Findings) SubdomainName(object metav1.Object) {
 	for _, message := range apivalidation.NameIsDNSSubdomain(object.GetName(), false) {
 		f.Add(field.Invalid(field.NewPath("metadata", "name"), object.GetName(), message))
+	}
+}
+
+// LabelName wants a name that others can be labelled with. It is asked of new objects only, not by CEL, which would keep the
+// status of an old one from being written.
+func (f *Findings) LabelName(object metav1.Object) {
+	path, name := field.NewPath("metadata", "name"), object.GetName()
+	if !regexp.MustCompile(`^[a-zA-Z0-9\-]+$`).MatchString(name) {
+		f.Add(field.Invalid(path, name, `must match ^[a-zA-Z0-9\-]+$: a name must consist of letters, digits and dashes`))
+	}
+	if len(name) > validation.DNS1123LabelMaxLength {
+		f.Add(field.TooLong(path, name, validation.DNS1123LabelMaxLength))
 	}
 }
 

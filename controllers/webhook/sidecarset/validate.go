@@ -2,7 +2,6 @@ package sidecarset
 
 import (
 	"context"
-	"regexp"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -14,7 +13,7 @@ import (
 func (o Options) validate(ctx context.Context, set, old *v1beta1.SidecarSet, found *rules.Findings) {
 	spec := field.NewPath("spec")
 	if old == nil {
-		validateName(set.Name, found)
+		found.LabelName(set) // of revisions
 	}
 	found.SomeSelector(set.Spec.Selector, spec.Child("selector"), "empty selector is not valid for sidecarset.")
 	if set.Spec.NamespaceSelector != nil {
@@ -27,17 +26,6 @@ func (o Options) validate(ctx context.Context, set, old *v1beta1.SidecarSet, fou
 	o.validateMetadata(ctx, set, old, found)
 	if len(found.Errs) == 0 && (old == nil || !sameForOthers(set, old)) {
 		o.validateOthers(ctx, set, found)
-	}
-}
-
-// validateName wants less than what the API server takes: the name is a label of revisions, and part of names.
-func validateName(name string, found *rules.Findings) {
-	path := field.NewPath("metadata", "name")
-	if !regexp.MustCompile(`^[a-zA-Z0-9\-]+$`).MatchString(name) {
-		found.Add(field.Invalid(path, name, `must match ^[a-zA-Z0-9\-]+$`))
-	}
-	if len(name) > 63 {
-		found.Add(field.TooLong(path, name, 63))
 	}
 }
 
