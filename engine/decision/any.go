@@ -51,6 +51,9 @@ func All() []Any {
 		RolloutRank().Any(),
 		RolloutRows().Any(),
 		RolloutScale().Any(),
+		ProtectionBudget().Any(),
+		ProtectionDeletion().Any(),
+		ProtectionGuards().Any(),
 	}
 }
 

@@ -1,0 +1,342 @@
+package decision
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Operations that protection is asked about. Eviction is one of its own, though
+// it ends in a deletion, and so is a resize, which changes nothing but resources
+// that need no restart.
+const (
+	Delete = "DELETE"
+	Evict  = "EVICT"
+	Update = "UPDATE"
+	Resize = "RESIZE"
+)
+
+// Values of the label policy.kruise.io/delete-protection.
+const (
+	ProtectAlways    = "Always"
+	ProtectCascading = "Cascading"
+)
+
+// What a deletion takes along, as a kind's guard says it: what is counted before
+// an object whose label says Cascading may go.
+const (
+	// CascadeReplicas are the replicas that its spec asks for.
+	CascadeReplicas = "replicas"
+	// CascadeNamespace are the pods and the bound volume claims in a namespace.
+	CascadeNamespace = "namespace"
+	// CascadeCustomResources are the objects of a custom resource definition.
+	CascadeCustomResources = "customresources"
+)
+
+// Lists of a budget's status that a pod is recorded in.
+const (
+	RecordDisrupted   = "disruptedPods"
+	RecordUnavailable = "unavailablePods"
+)
+
+// Request is who asks for what.
+type Request struct {
+	// UID is that of the admission request.
+	UID       string `json:"uid"`
+	Operation string `json:"operation"`
+	DryRun    bool   `json:"dryRun"`
+	User      User   `json:"user"`
+}
+
+// User is who sent a request, as the API server knows them.
+type User struct {
+	Name   string   `json:"name"`
+	Groups []string `json:"groups,omitempty"`
+}
+
+// Object is what a request is about, as it is stored: what somebody writes into
+// it with the request does not count.
+type Object struct {
+	Group     string `json:"group"`
+	Version   string `json:"version"`
+	Resource  string `json:"resource"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"`
+	// Created is in nanoseconds since 1970.
+	Created     int64             `json:"created"`
+	Terminating bool              `json:"terminating"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	// Annotations are those that are not about the object as it was applied.
+	Annotations map[string]string `json:"annotations,omitempty"`
+	// Owner is the controller of the object, if it has one.
+	Owner *Owner `json:"owner,omitempty"`
+}
+
+// Owner is a controller, by what its reference says.
+type Owner struct {
+	Group string `json:"group"`
+	Kind  string `json:"kind"`
+	Name  string `json:"name"`
+}
+
+// Recent counts what went before the request: what this replica let go, and the
+// pods that it saw going, whoever let them.
+type Recent struct {
+	// Seconds is how long ago the first may have been.
+	Seconds int `json:"seconds"`
+	// Deletes counts deletions and evictions of objects of the same resource in
+	// the same namespace.
+	Deletes int `json:"deletes"`
+	// UserDeletes counts those of them that the same user asked this replica for.
+	UserDeletes int `json:"userDeletes"`
+}
+
+// BudgetInput asks whether a pod may become unavailable (decisions.md PUB-03).
+type BudgetInput struct {
+	// Now is in nanoseconds since 1970.
+	Now     int64    `json:"now"`
+	Request Request  `json:"request"`
+	Object  Object   `json:"object"`
+	Recent  Recent   `json:"recent"`
+	Pod     PodState `json:"pod"`
+	// Budget is the one that the pod's annotation names; there is none if it is
+	// gone, or if the pod was sent for a rule of a user.
+	Budget *Budget `json:"budget,omitempty"`
+	// ResizeIsUpdate is true where resources cannot be changed without a restart:
+	// who protects from updates protects from that too.
+	ResizeIsUpdate bool `json:"resizeIsUpdate"`
+}
+
+// PodState is what there is to know of a pod besides its metadata.
+type PodState struct {
+	// Ready is true when the pod is running, has the condition Ready, is not on
+	// its way out, and no label says that it is unavailable.
+	Ready bool `json:"ready"`
+	// Consistent is true when the containers that run are those of the spec
+	// (PUB-05).
+	Consistent bool `json:"consistent"`
+	// NoProtect is the annotation pub.kruise.io/no-protect.
+	NoProtect bool `json:"noProtect"`
+}
+
+// Budget is a PodUnavailableBudget, with every percentage resolved to pods.
+type Budget struct {
+	Name string `json:"name"`
+	// MaxUnavailable and MinAvailable are as somebody typed them: one is empty.
+	MaxUnavailable string `json:"maxUnavailable,omitempty"`
+	MinAvailable   string `json:"minAvailable,omitempty"`
+	// Operations are those it protects from; none means what is usual.
+	Operations []string `json:"operations,omitempty"`
+	// Ignored is true when ignoredPodSelector selects the pod.
+	Ignored bool `json:"ignored"`
+	// Desired, Current, Allowed and Total are those of its status.
+	Desired int `json:"desired"`
+	Current int `json:"current"`
+	Allowed int `json:"allowed"`
+	Total   int `json:"total"`
+	// Recorded is the list that has the pod, or empty.
+	Recorded string `json:"recorded,omitempty"`
+	// Records is how many pods both lists have.
+	Records int `json:"records"`
+}
+
+// BudgetOutput says whether the pod may become unavailable.
+type BudgetOutput struct {
+	Allow bool `json:"allow"`
+	// Record is the list to note the pod in, or empty. It is noted there before
+	// anybody is told that it may go.
+	Record string `json:"record,omitempty"`
+	// Take is true when the pod takes one of those that are allowed.
+	Take bool `json:"take,omitempty"`
+	// Exempt is true when it is allowed only because somebody broke the glass.
+	Exempt bool `json:"exempt,omitempty"`
+	// Reasons say why; there is at least one.
+	Reasons []Hold `json:"reasons"`
+}
+
+// ProtectionBudget decides about pods. Without an answer a pod stays.
+func ProtectionBudget() Point[BudgetInput, BudgetOutput] {
+	return Point[BudgetInput, BudgetOutput]{
+		Name: "protection/budget", Budget: time.Second, MaxResult: 10_000,
+		Fallback: func(in BudgetInput) BudgetOutput {
+			return BudgetOutput{Reasons: undecided(in.Request, in.Object)}
+		},
+		Check: func(_ BudgetInput, out BudgetOutput) error {
+			if out.Record != "" && out.Record != RecordDisrupted && out.Record != RecordUnavailable {
+				return fmt.Errorf("record is %q, want %s, %s or nothing", out.Record, RecordDisrupted, RecordUnavailable)
+			}
+			return reasoned(out.Reasons)
+		},
+	}
+}
+
+// DeletionInput asks whether an object may be deleted (decisions.md DP-01), or
+// whether a rule of a user refuses something else that is done to it.
+type DeletionInput struct {
+	// Now is in nanoseconds since 1970.
+	Now     int64   `json:"now"`
+	Request Request `json:"request"`
+	Object  Object  `json:"object"`
+	Recent  Recent  `json:"recent"`
+	// Kind is how objects of this kind are protected; there is none if they are
+	// only asked about for a rule of a user.
+	Kind *ProtectedKind `json:"kind,omitempty"`
+	// Replicas are those that the spec of the object asks for, if it says.
+	Replicas *int `json:"replicas,omitempty"`
+	// Pods, Claims and CustomResources are what a deletion takes along, where it
+	// was counted: pods that are active, volume claims that are bound, objects.
+	Pods            *int `json:"pods,omitempty"`
+	Claims          *int `json:"claims,omitempty"`
+	CustomResources *int `json:"customResources,omitempty"`
+	// Uncounted says why something could not be counted that should have been.
+	Uncounted string          `json:"uncounted,omitempty"`
+	Gates     ProtectionGates `json:"gates"`
+}
+
+// ProtectionGates are the feature gates that protection depends on.
+type ProtectionGates struct {
+	Deletion     bool `json:"deletion"`     // ResourcesDeletionProtection
+	CRDCascading bool `json:"crdCascading"` // DeletionProtectionForCRDCascadingGate
+	BudgetDelete bool `json:"budgetDelete"` // PodUnavailableBudgetDeleteGate
+	BudgetUpdate bool `json:"budgetUpdate"` // PodUnavailableBudgetUpdateGate
+}
+
+// DeletionOutput says whether the object may be deleted.
+type DeletionOutput struct {
+	Allow bool `json:"allow"`
+	// Exempt is true when it is allowed only because somebody broke the glass.
+	Exempt bool `json:"exempt,omitempty"`
+	// Reasons say why; there is at least one.
+	Reasons []Hold `json:"reasons"`
+}
+
+// ProtectionDeletion decides about objects of any kind. Without an answer an
+// object stays.
+func ProtectionDeletion() Point[DeletionInput, DeletionOutput] {
+	return Point[DeletionInput, DeletionOutput]{
+		Name: "protection/deletion", Budget: time.Second, MaxResult: 10_000,
+		Fallback: func(in DeletionInput) DeletionOutput {
+			return DeletionOutput{Reasons: undecided(in.Request, in.Object)}
+		},
+		Check: func(_ DeletionInput, out DeletionOutput) error { return reasoned(out.Reasons) },
+	}
+}
+
+// GuardsInput asks what the API server is to send.
+type GuardsInput struct {
+	Gates ProtectionGates `json:"gates"`
+}
+
+// GuardsOutput is what rules of protection are about. Nothing else ever leaves
+// the API server.
+type GuardsOutput struct {
+	// Kinds are those whose deletion the label policy.kruise.io/delete-protection
+	// protects from.
+	Kinds []ProtectedKind `json:"kinds"`
+	// Guards are what users' rules want to be asked about besides.
+	Guards []Guard `json:"guards"`
+}
+
+// ProtectedKind is a kind whose objects the label protects.
+type ProtectedKind struct {
+	Group    string `json:"group"`
+	Resource string `json:"resource"`
+	// Cascading is what the label's value Cascading is about: replicas, namespace,
+	// customresources, or empty where it protects nothing.
+	Cascading string `json:"cascading,omitempty"`
+}
+
+// Guard selects requests that a user's rule is about.
+type Guard struct {
+	// Rule is the id of the rule, or its package.
+	Rule       string   `json:"rule,omitempty"`
+	Group      string   `json:"group"`
+	Resource   string   `json:"resource"`
+	Operations []string `json:"operations"`
+	// Namespaces limits it to some; none means all.
+	Namespaces []string `json:"namespaces,omitempty"`
+	// Labels are those that the object must have.
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// ProtectionGuards decides what protection is asked about at all. Without an
+// answer everything stays as it was configured last.
+func ProtectionGuards() Point[GuardsInput, GuardsOutput] {
+	return Point[GuardsInput, GuardsOutput]{
+		Name: "protection/guards", Budget: time.Second, MaxResult: 100_000,
+		Fallback: func(GuardsInput) GuardsOutput { return GuardsOutput{} },
+		Check:    checkGuards,
+	}
+}
+
+func checkGuards(_ GuardsInput, out GuardsOutput) error {
+	for _, k := range out.Kinds {
+		if k.Resource == "" {
+			return fmt.Errorf("a protected kind has no resource")
+		}
+		if !slices.Contains([]string{"", CascadeReplicas, CascadeNamespace, CascadeCustomResources}, k.Cascading) {
+			return fmt.Errorf("cascading of %s is %q, want %s, %s, %s or nothing", k.Resource, k.Cascading, CascadeReplicas, CascadeNamespace, CascadeCustomResources)
+		}
+	}
+	for _, g := range out.Guards {
+		if g.Resource == "" || len(g.Operations) == 0 {
+			return fmt.Errorf("a guard of %s needs a resource and operations", g.Rule)
+		}
+		for _, op := range g.Operations {
+			if !slices.Contains([]string{Delete, Evict, Update, Resize}, op) {
+				return fmt.Errorf("a guard of %s is of operation %q, want %s, %s, %s or %s", g.Rule, op, Delete, Evict, Update, Resize)
+			}
+		}
+	}
+	return nil
+}
+
+func undecided(request Request, object Object) []Hold {
+	return []Hold{{
+		Rule: "engine", Reason: "NoDecision",
+		Message: fmt.Sprintf("No policy could decide about %s of %s %s, so it stays. Try again, and ask whoever runs the policies if that does not help.", request.Operation, object.Kind, object.Name),
+	}}
+}
+
+func reasoned(reasons []Hold) error {
+	if len(reasons) == 0 {
+		return fmt.Errorf("there are no reasons")
+	}
+	for _, r := range reasons {
+		if r.Reason == "" || r.Message == "" {
+			return fmt.Errorf("a reason of rule %s has no reason or no message", r.Rule)
+		}
+	}
+	return nil
+}
+
+// From implements Originated.
+func (o *BudgetOutput) From(pkg string) { from(o.Reasons, pkg) }
+
+// From implements Originated.
+func (o *DeletionOutput) From(pkg string) { from(o.Reasons, pkg) }
+
+// Words of the verdicts of protection.
+const (
+	Allowed  = "Allow"
+	Denied   = "Deny"
+	Exempted = "Exempt"
+)
+
+// Verdict implements Judged.
+func (o BudgetOutput) Verdict() Verdict { return ruling(o.Allow, o.Exempt, o.Reasons) }
+
+// Verdict implements Judged.
+func (o DeletionOutput) Verdict() Verdict { return ruling(o.Allow, o.Exempt, o.Reasons) }
+
+func ruling(allow, exempt bool, reasons []Hold) Verdict {
+	switch {
+	case exempt:
+		return Verdict{Word: Exempted, Reasons: reasons}
+	case allow:
+		return Verdict{Word: Allowed, Reasons: reasons}
+	}
+	return Verdict{Word: Denied, Reasons: reasons}
+}
