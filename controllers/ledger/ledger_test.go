@@ -183,8 +183,11 @@ func TestAsk(t *testing.T) {
 		if diff := cmp.Diff(tc.after, summary(t, c)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
-		if len(l.desks) > 1 {
-			t.Errorf("%s: %d desks", name, len(l.desks))
+		l.mu.Lock()
+		desks := len(l.desks)
+		l.mu.Unlock()
+		if desks > 1 {
+			t.Errorf("%s: %d desks", name, desks)
 		}
 	}
 }
