@@ -145,7 +145,7 @@ func (o Options) try(ctx context.Context, config *rest.Config, replicas []*manag
 	}
 	recovering, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	report.Recovered, err = recover(recovering, c, recorder, o.Pods)
+	report.Recovered, err = recovery(recovering, c, recorder, o.Pods)
 	if err != nil {
 		return nil, err
 	}
@@ -193,9 +193,9 @@ func (o Options) kill(ctx context.Context, replicas []*managers.Replica) error {
 	}
 }
 
-// recover waits until every budget allows all again that it ever may, and the
+// recovery waits until every budget allows all again that it ever may, and the
 // recorder has heard of it. It says how long that took.
-func recover(ctx context.Context, c client.Client, recorder *load.Recorder, pods int) (time.Duration, error) {
+func recovery(ctx context.Context, c client.Client, recorder *load.Recorder, pods int) (time.Duration, error) {
 	start := time.Now()
 	for {
 		list := &policy.PodUnavailableBudgetList{}
@@ -212,7 +212,7 @@ func recover(ctx context.Context, c client.Client, recorder *load.Recorder, pods
 				heard++
 			}
 		}
-		if well == len(list.Items) && heard > 0 {
+		if well == len(list.Items) && heard == well {
 			return time.Since(start), nil
 		}
 		select {
