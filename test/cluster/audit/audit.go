@@ -21,7 +21,7 @@ type Event struct {
 	// Done is when the response was complete.
 	Done  time.Time `json:"stageTimestamp"`
 	Agent string    `json:"userAgent"`
-	User struct {
+	User  struct {
 		Username string `json:"username"`
 	} `json:"user"`
 	Object struct {

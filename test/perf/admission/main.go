@@ -20,6 +20,7 @@ import (
 	"github.com/regatta-sh/regatta/test/faults/budgets"
 	"github.com/regatta-sh/regatta/test/faults/managers"
 	"github.com/regatta-sh/regatta/test/install"
+	"github.com/regatta-sh/regatta/test/perf/procfs"
 )
 
 type options struct {
@@ -110,14 +111,36 @@ func (o *options) run(ctx context.Context, out io.Writer) (err error) {
 	if err := r.run(ctx); err != nil {
 		return err
 	}
-	table, err := tell(cluster.State.AuditLog(), start, o.clients)
+	if o.rounds > 0 {
+		table, err := tell(cluster.State.AuditLog(), start, o.clients)
+		if err != nil {
+			return err
+		}
+		decided, err := decisions(ctx, replicas)
+		if err != nil {
+			return err
+		}
+		fmt.Fprint(out, table, "\n", decided)
+	}
+	return memory(out)
+}
+
+// memory tells what the managers took.
+func memory(out io.Writer) error {
+	pids, err := procfs.Named("kruise-manager")
 	if err != nil {
 		return err
 	}
-	decided, err := decisions(ctx, replicas)
-	if err != nil {
-		return err
+	for _, pid := range pids {
+		now, err := procfs.ResidentBytes(pid)
+		if err != nil {
+			return err
+		}
+		peak, err := procfs.PeakBytes(pid)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "a manager has %d MiB of memory, and had %d MiB at most\n", now>>20, peak>>20)
 	}
-	fmt.Fprint(out, table, "\n", decided)
 	return nil
 }

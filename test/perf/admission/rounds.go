@@ -49,11 +49,19 @@ func newRounds(o *options, config *rest.Config) (*rounds, error) {
 }
 
 func (r *rounds) run(ctx context.Context) error {
+	start := time.Now()
 	for _, namespace := range []string{with, without} {
 		if err := r.prepare(ctx, namespace); err != nil {
 			return err
 		}
 	}
+	made := time.Since(start)
+	for _, namespace := range []string{with, without} {
+		if err := r.await(ctx, namespace, 1); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(r.out, "%d budgets with a pod each were made in %s, and known %s later\n", 2*r.budgets, made.Round(time.Second), (time.Since(start) - made).Round(time.Second/10))
 	for n := range r.rounds {
 		for _, clients := range r.clients {
 			pair := []string{with, without}
@@ -80,29 +88,34 @@ func (r *rounds) prepare(ctx context.Context, namespace string) error {
 	if err := r.objs.Create(ctx, ns); err != nil {
 		return fmt.Errorf("making a namespace: %w", err)
 	}
+	var pods []*corev1.Pod
 	for i := range r.budgets {
-		name := fmt.Sprintf("b-%d", i)
-		b := &policy.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-		b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{budgetLabel: name}}
-		b.Spec.MaxUnavailable = ptr.To(intstr.FromInt(r.pods))
-		b.Spec.ProtectTotalReplicas = ptr.To(int32(r.pods + 1))
-		if err := r.objs.Create(ctx, b); err != nil {
-			return fmt.Errorf("making a budget: %w", err)
-		}
-		for {
-			err := r.objs.Create(ctx, pod(namespace, name, "stays"))
-			if err == nil {
-				break
-			}
-			if err := wait(ctx); err != nil { // for the service account of the namespace
-				return err
-			}
-		}
+		pods = append(pods, pod(namespace, fmt.Sprintf("b-%d", i), "stays"))
+	}
+	if err := each(pods, 10, func(p *corev1.Pod) error { return r.protect(ctx, p) }); err != nil {
+		return err
 	}
 	if namespace == without {
 		ns.Labels["policy.kruise.io/protection"] = "off"
 		if err := r.objs.Update(ctx, ns); err != nil {
 			return fmt.Errorf("switching protection off: %w", err)
+		}
+	}
+	return nil
+}
+
+// protect makes a pod and its budget.
+func (r *rounds) protect(ctx context.Context, p *corev1.Pod) error {
+	b := &policy.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Labels[budgetLabel]}}
+	b.Spec.Selector = &metav1.LabelSelector{MatchLabels: p.Labels}
+	b.Spec.MaxUnavailable = ptr.To(intstr.FromInt(r.pods))
+	b.Spec.ProtectTotalReplicas = ptr.To(int32(r.pods + 1))
+	if err := r.objs.Create(ctx, b); err != nil {
+		return fmt.Errorf("making a budget: %w", err)
+	}
+	for r.objs.Create(ctx, p.DeepCopy()) != nil { // until there is the service account of the namespace
+		if err := wait(ctx); err != nil {
+			return fmt.Errorf("making a pod: %w", err)
 		}
 	}
 	return nil
