@@ -265,6 +265,8 @@ budget_taken := {
 		"message": sprintf("PodUnavailableBudget %s/%s allows %d more pods to become unavailable, of which this is one.", [input.object.namespace, input.budget.name, input.budget.allowed]),
 	},
 } if {
+	input.pod.ready
+	input.pod.consistent
 	input.budget.allowed > 0
 	input.budget.records <= 2000
 }
@@ -281,7 +283,9 @@ budget_free(clause, reason, message) := {
 budget_list := "unavailablePods" if {
 	input.request.operation == "UPDATE"
 	not input.budget.recorded == "disruptedPods"
-} else := "disruptedPods"
+} else := "disruptedPods" if {
+	is_string(input.request.operation) # or nothing is known of the request
+}
 
 budget_bound := concat(" ", ["maxUnavailable", input.budget.maxUnavailable]) if {
 	input.budget.maxUnavailable

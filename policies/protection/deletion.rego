@@ -188,7 +188,7 @@ deletion_childless if {
 # description: An object with this label is never deleted. To delete it is to take off the label first.
 # labels:
 #   id: protection.deletion.always
-deletion_always := deletion_because("always", "DeletionProtected", concat(" ", [deletion_forbidden, deletion_unlabel])) if {
+deletion_always := deletion_because("always", "DeletionProtected", concat(". ", [deletion_forbidden, deletion_unlabel])) if {
 	deletion_label == "Always"
 }
 
@@ -290,6 +290,6 @@ deletion_unlabel := sprintf("To delete it all the same, remove the label first: 
 
 deletion_resource := concat(".", [part | some part in [input.object.resource, input.object.group]; part != ""])
 
-deletion_flag := concat(" ", [" -n", input.object.namespace]) if input.object.namespace
-
-else := ""
+deletion_flag := concat(" ", [" -n", input.object.namespace]) if {
+	object.get(input.object, "namespace", "") != ""
+} else := ""

@@ -46,8 +46,8 @@ guards_more := [{"group": group, "resource": resource, "cascading": cascading} |
 	[resource, group] := guards_parts(name)
 	guards_may_be_sent(group, resource)
 	not guards_is_builtin(group, resource)
-	cascading := max({value |
-		some value in array.concat([""], [data.extend.protection[_].settings.kinds[name].cascading])
+	cascading := max({""} | {value |
+		value := data.extend.protection[_].settings.kinds[name].cascading
 		value in {"", "replicas"}
 	})
 ] if {
@@ -62,9 +62,8 @@ guards_named := {name |
 }
 
 # The resource has no dot, and the group, which may have some, follows the first.
-guards_parts(name) := [resource, group] if {
-	resource := split(name, ".")[0]
-	group := substring(name, count(resource) + 1, -1)
+guards_parts(name) := [words[0], concat(".", array.slice(words, 1, count(words)))] if {
+	words := split(name, ".")
 }
 
 guards_is_builtin(group, resource) if {
