@@ -2,10 +2,8 @@ package cloneset
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
@@ -74,7 +72,9 @@ func (r *round) blame(a *explain.Answer, h decision.Hold) {
 
 // tell adds facts after those that the rule looks at, each once.
 func (r *round) tell(a *explain.Answer, more ...explain.Fact) {
-	a.Facts = ruleFacts(r.evidence().blamed[a.Rule].Facts)
+	a.Facts = explain.Looked(r.evidence().blamed[a.Rule].Facts,
+		"pods", "count(pods)", // of those a rank was asked about only the one in question matters
+		"workload.kind", "workload.namespace", "workload.name") // most rules name it in their message
 	for _, f := range more {
 		if !slices.ContainsFunc(a.Facts, func(o explain.Fact) bool { return o.Name == f.Name }) {
 			a.Facts = append(a.Facts, f)
@@ -130,51 +130,4 @@ func podFacts(p *facts.Pod, available bool) []explain.Fact {
 	}
 	slices.SortFunc(out, func(a, b explain.Fact) int { return cmp.Compare(a.Name, b.Name) })
 	return out
-}
-
-// ruleFacts are the facts that a rule looks at, by their paths, each short: a
-// group of groups is told group by group.
-func ruleFacts(looked map[string]any) []explain.Fact {
-	var out []explain.Fact
-	var tell func(name string, v any)
-	tell = func(name string, v any) {
-		if object, ok := v.(map[string]any); ok && nested(object) {
-			for k, inner := range object {
-				tell(name+"."+k, inner)
-			}
-			return
-		}
-		if text, ok := v.(string); ok {
-			out = append(out, explain.Fact{Name: name, Value: text})
-			return
-		}
-		text, err := json.Marshal(v)
-		if err != nil { // it came from JSON
-			return
-		}
-		out = append(out, explain.Fact{Name: name, Value: string(text)})
-	}
-	for path, v := range looked {
-		name := strings.Replace(path, "input.", "", 1)
-		switch name {
-		case "pods", "count(pods)": // of those a rank was asked about only the one in question matters
-		case "workload.kind", "workload.namespace", "workload.name": // most rules name it in their message
-		default:
-			tell(name, v)
-		}
-	}
-	slices.SortFunc(out, func(a, b explain.Fact) int { return cmp.Compare(a.Name, b.Name) })
-	// A rule may look at a group and at one of its counts: the group tells both.
-	return slices.DeleteFunc(slices.Clone(out), func(f explain.Fact) bool {
-		return slices.ContainsFunc(out, func(o explain.Fact) bool { return strings.HasPrefix(f.Name, o.Name+".") })
-	})
-}
-
-func nested(object map[string]any) bool {
-	for _, v := range object {
-		if _, ok := v.(map[string]any); ok {
-			return true
-		}
-	}
-	return false
 }

@@ -29,6 +29,12 @@ const (
 	Hooked Verdict = "Hooked"
 	// Deleting: it is to be deleted.
 	Deleting Verdict = "Deleting"
+
+	// Refused: a request was refused.
+	Refused Verdict = "Refused"
+	// Exempted: a request was let through that a rule refused, because somebody
+	// who may do so broke the glass.
+	Exempted Verdict = "Exempted"
 )
 
 // Words is the verdict for people.
@@ -39,7 +45,7 @@ func (v Verdict) Words() string {
 	return strings.ToLower(string(v))
 }
 
-// Verdicts are all there are, the most troublesome first.
+// Verdicts are all that pods of a workload have, the most troublesome first.
 func Verdicts() []Verdict {
 	return []Verdict{Held, Hooked, Deleting, Waiting, Updating, Moved, UpToDate}
 }
@@ -88,8 +94,22 @@ type Answer struct {
 	Pods   map[Verdict]int                      `json:"pods,omitempty"`
 	Why    []Tally                              `json:"why,omitempty"`
 	Groups map[string]map[string]decision.Group `json:"groups,omitempty"`
+	// Request is what was refused, or let through by way of exception.
+	Request *Request `json:"request,omitempty"`
 	// Replica is the manager that answered.
 	Replica string `json:"replica,omitempty"`
+}
+
+// Request is a request for admission that an answer is about.
+type Request struct {
+	UID       string `json:"uid"`
+	Operation string `json:"operation"`
+	DryRun    bool   `json:"dryRun,omitempty"`
+	User      string `json:"user"`
+	// Group, Version and Resource are those of the object.
+	Group    string `json:"group,omitempty"`
+	Version  string `json:"version"`
+	Resource string `json:"resource"`
 }
 
 // Tally counts pods with one reason. Those that are up to date have none.
@@ -111,6 +131,9 @@ const Path = "/v1/why"
 type Reply struct {
 	Answer Answer   `json:"answer"`
 	Pods   []Answer `json:"pods,omitempty"`
+	// Refusals are requests about the subject that were refused lately, the latest
+	// first, besides the answer.
+	Refusals []Answer `json:"refusals,omitempty"`
 }
 
 // Round is what one reconcile decided about a workload. It must not change once

@@ -13,6 +13,8 @@ type Store struct {
 	mu     sync.RWMutex
 	rounds map[place]stored
 	places map[string]place // by UID
+
+	refusals refusals
 }
 
 // place is what people ask by. One that was deleted and made anew is there once.

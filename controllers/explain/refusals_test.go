@@ -1,0 +1,57 @@
+package explain
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+func refusal(uid, user, resource, namespace, name string) Answer {
+	return Answer{
+		Subject: decision.Subject{Namespace: namespace, Name: name}, Message: uid,
+		Request: &Request{UID: uid, User: user, Resource: resource, Group: map[string]string{"deployments": "apps"}[resource]},
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	s := NewStore()
+	for _, a := range []Answer{
+		refusal("1", "ann", "pods", "shop", "web-0"), refusal("2", "bob", "pods", "shop", "web-0"), refusal("3", "ann", "deployments", "shop", "web"),
+		refusal("4", "ann", "namespaces", "", "shop"), refusal("5", "bob", "pods", "bank", "web-0"),
+	} {
+		s.PutRefusal(a)
+	}
+	for _, tc := range []struct {
+		name  string
+		q     Sought
+		limit int
+		want  string
+	}{
+		{"all, the latest first", Sought{}, 0, "[5 4 3 2 1]"},
+		{"by request", Sought{UID: "3"}, 0, "[3]"},
+		{"by user", Sought{User: "ann"}, 0, "[4 3 1]"},
+		{"by object", Sought{Resource: "pods", Namespace: "shop", Name: "web-0"}, 0, "[2 1]"},
+		{"by object of a group", Sought{Resource: "deployments.apps", Namespace: "shop", Name: "web"}, 0, "[3]"},
+		{"not by the resource of another group", Sought{Resource: "deployments"}, 0, "[]"},
+		{"only so many", Sought{User: "ann"}, 2, "[4 3]"},
+		{"none that is not there", Sought{UID: "9"}, 0, "[]"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			out := []string{}
+			for _, a := range s.Refusals(tc.q, tc.limit) {
+				out = append(out, a.Message)
+			}
+			if got := fmt.Sprint(out); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+	for i := range kept + 3 {
+		s.PutRefusal(refusal(fmt.Sprint("n", i), "ann", "pods", "shop", "x"))
+	}
+	all := s.Refusals(Sought{}, 0)
+	if len(all) != kept || all[0].Message != fmt.Sprint("n", kept+2) || all[kept-1].Message != "n3" {
+		t.Errorf("%d are kept, from %s to %s", len(all), all[0].Message, all[len(all)-1].Message)
+	}
+}

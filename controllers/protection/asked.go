@@ -1,0 +1,122 @@
+// Package protection is what all webhooks share that refuse to let objects go:
+// the facts of a request, what went lately, and how a refusal is answered and
+// told. Which objects stay is decided by policies/protection.
+package protection
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// Asked is a request for admission, in facts. There is nothing of what it wants
+// to write: only what is stored says whether an object is protected.
+type Asked struct {
+	Request decision.Request
+	Object  decision.Object
+}
+
+// Read reads a request. An eviction says nothing of its pod but the name, which
+// About mends; so does a delete whose old object is missing, see Stored. The
+// error is of a request that no API server sends.
+func Read(req *admission.Request) (*Asked, error) {
+	a := &Asked{Request: decision.Request{
+		UID: string(req.UID), DryRun: req.DryRun != nil && *req.DryRun,
+		User: decision.User{Name: req.UserInfo.Username, Groups: req.UserInfo.Groups},
+	}}
+	a.Object = decision.Object{
+		Group: req.Resource.Group, Version: req.Resource.Version, Resource: req.Resource.Resource,
+		Kind: req.Kind.Kind, Namespace: req.Namespace, Name: req.Name,
+	}
+	switch {
+	case req.Operation == admissionv1.Delete:
+		a.Request.Operation = decision.Delete
+	case req.Operation == admissionv1.Update && req.SubResource == "resize":
+		a.Request.Operation = decision.Resize
+	case req.Operation == admissionv1.Update:
+		a.Request.Operation = decision.Update
+	case req.Operation == admissionv1.Create && req.SubResource == "eviction":
+		return a, a.evicts(req)
+	default:
+		return nil, fmt.Errorf("reading the request: %s of %s is nothing that protection is asked about", req.Operation, with(req.Resource.Resource, req.SubResource))
+	}
+	if len(req.OldObject.Raw) == 0 {
+		return a, nil
+	}
+	stored := &metav1.PartialObjectMetadata{}
+	if err := json.Unmarshal(req.OldObject.Raw, stored); err != nil {
+		return nil, fmt.Errorf("reading the stored object of the request: %w", err)
+	}
+	a.About(stored, schema.GroupVersionKind(req.Kind))
+	return a, nil
+}
+
+// evicts reads the body of an eviction, which may be a dry run though the
+// request is none.
+func (a *Asked) evicts(req *admission.Request) error {
+	a.Request.Operation, a.Object.Kind = decision.Evict, "Pod"
+	if len(req.Object.Raw) == 0 {
+		return nil
+	}
+	eviction := &policyv1.Eviction{}
+	if err := json.Unmarshal(req.Object.Raw, eviction); err != nil {
+		return fmt.Errorf("reading the eviction of the request: %w", err)
+	}
+	if a.Object.Name == "" {
+		a.Object.Name = eviction.Name
+	}
+	if eviction.DeleteOptions != nil && len(eviction.DeleteOptions.DryRun) > 0 {
+		a.Request.DryRun = true
+	}
+	return nil
+}
+
+func with(resource, sub string) string {
+	if sub == "" {
+		return resource
+	}
+	return resource + "/" + sub
+}
+
+// Stored says whether the request came with the object that it is about.
+func (a *Asked) Stored() bool { return a.Object.UID != "" }
+
+// About takes what is known of the object from what is stored.
+func (a *Asked) About(stored metav1.Object, kind schema.GroupVersionKind) {
+	o := &a.Object
+	o.Kind, o.Version = kind.Kind, kind.Version
+	o.Namespace, o.Name, o.UID = stored.GetNamespace(), stored.GetName(), string(stored.GetUID())
+	o.Created = stored.GetCreationTimestamp().UnixNano()
+	o.Terminating = stored.GetDeletionTimestamp() != nil
+	o.Labels = maps.Clone(stored.GetLabels())
+	o.Annotations = maps.Clone(stored.GetAnnotations())
+	// It has the whole object, and with it whatever is in its environment.
+	delete(o.Annotations, corev1.LastAppliedConfigAnnotation)
+	o.Owner = nil
+	if ref := metav1.GetControllerOfNoCopy(stored); ref != nil {
+		group, _ := schema.ParseGroupVersion(ref.APIVersion) // the API server has checked it
+		o.Owner = &decision.Owner{Group: group.Group, Kind: ref.Kind, Name: ref.Name}
+	}
+}
+
+// Subject is the object, as records name it.
+func (a *Asked) Subject() decision.Subject {
+	o := a.Object
+	return decision.Subject{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID}
+}
+
+// NotYet is the answer while there are no policies: what happens then is up to
+// the failure policy of the webhook, as if nobody had answered.
+func NotYet() admission.Response {
+	return admission.Errored(http.StatusServiceUnavailable, fmt.Errorf("the policies are not loaded yet; try again"))
+}

@@ -1,0 +1,44 @@
+package protection
+
+import (
+	"encoding/json"
+	"io"
+	"sync"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// Log is the protection log: a line of JSON for each refusal and each exception
+// (features 19). A nil Log writes nothing.
+type Log struct {
+	mu  sync.Mutex
+	out *json.Encoder
+}
+
+// NewLog makes a Log that writes to out.
+func NewLog(out io.Writer) *Log { return &Log{out: json.NewEncoder(out)} }
+
+// line has the names that it always had; UserAgent is the name of the user.
+type line struct {
+	Event, Kind, Namespace, Name, UserAgent string
+	Reason                                  string `json:",omitempty"`
+}
+
+// write writes a line. A full disk must not decide who may delete, so what cannot
+// be written is lost.
+func (l *Log) write(a *Asked, event, reason string) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_ = l.out.Encode(line{event, a.Object.Kind, a.Object.Namespace, a.Object.Name, a.Request.User.Name, reason})
+}
+
+// event names what refused.
+func event(point decision.Name) string {
+	if point == decision.ProtectionBudget().Name {
+		return "PodUnavailableBudget"
+	}
+	return "DeletionProtection"
+}

@@ -1,0 +1,132 @@
+package protection
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// Window is how long what went is counted.
+const Window = time.Minute
+
+// most is how many of one resource in one namespace are remembered. A policy that
+// would let go more than that in a minute bounds nothing.
+const most = 4096
+
+// Recent remembers what went in the last minute: what this replica let go, and
+// the pods it saw going. Another replica's are seen when the watch tells of them,
+// some milliseconds late, so that a limit may be missed by as many as go in that
+// time.
+type Recent struct {
+	now func() time.Time
+
+	mu    sync.Mutex
+	went  map[lot]*list
+	swept time.Time
+}
+
+type lot struct{ group, resource, namespace string }
+
+// list is in the order of time. One that is let go and then seen going is there
+// once, as of when it was let go.
+type list struct {
+	entries []entry
+	known   map[string]bool
+}
+
+type entry struct {
+	uid, user string
+	at        time.Time
+}
+
+// NewRecent makes an empty Recent.
+func NewRecent(now func() time.Time) *Recent {
+	return &Recent{now: now, went: map[lot]*list{}}
+}
+
+// Before counts what went before the request.
+func (r *Recent) Before(a *Asked) decision.Recent {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := decision.Recent{Seconds: int(Window.Seconds())}
+	l := r.went[lotOf(a.Object)]
+	if l == nil {
+		return out
+	}
+	l.forget(r.now().Add(-Window))
+	for _, e := range l.entries {
+		if e.uid == a.Object.UID {
+			continue // asked about once more
+		}
+		out.Deletes++
+		if e.user != "" && e.user == a.Request.User.Name {
+			out.UserDeletes++
+		}
+	}
+	return out
+}
+
+// Went notes that a request was let through. Dry runs and changes take nothing
+// away.
+func (r *Recent) Went(a *Asked) {
+	if op := a.Request.Operation; a.Request.DryRun || op != decision.Delete && op != decision.Evict {
+		return
+	}
+	r.add(lotOf(a.Object), a.Object.UID, a.Request.User.Name)
+}
+
+// SawPod notes a pod that is going, whoever let it.
+func (r *Recent) SawPod(namespace, uid string) {
+	r.add(lot{resource: "pods", namespace: namespace}, uid, "")
+}
+
+func (r *Recent) add(at lot, uid, user string) {
+	if uid == "" {
+		return
+	}
+	now := r.now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sweep(now)
+	l := r.went[at]
+	if l == nil {
+		l = &list{known: map[string]bool{}}
+		r.went[at] = l
+	}
+	l.forget(now.Add(-Window))
+	if l.known[uid] {
+		return
+	}
+	if len(l.entries) == most {
+		delete(l.known, l.entries[0].uid)
+		l.entries = slices.Delete(l.entries, 0, 1)
+	}
+	l.entries = append(l.entries, entry{uid: uid, user: user, at: now})
+	l.known[uid] = true
+}
+
+// sweep drops what nobody asks about any more.
+func (r *Recent) sweep(now time.Time) {
+	if now.Sub(r.swept) < Window {
+		return
+	}
+	r.swept = now
+	for at, l := range r.went {
+		if l.forget(now.Add(-Window)); len(l.entries) == 0 {
+			delete(r.went, at)
+		}
+	}
+}
+
+func (l *list) forget(before time.Time) {
+	n := 0
+	for n < len(l.entries) && l.entries[n].at.Before(before) {
+		delete(l.known, l.entries[n].uid)
+		n++
+	}
+	l.entries = slices.Delete(l.entries, 0, n)
+}
+
+func lotOf(o decision.Object) lot { return lot{o.Group, o.Resource, o.Namespace} }

@@ -1,0 +1,163 @@
+package protection
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+	records "github.com/regatta-sh/regatta/engine/record"
+)
+
+// Reasons of events.
+const (
+	// PreventedReason is of the event on a pod that a budget keeps (features 20).
+	PreventedReason = "PubPreventPodDeletion"
+	// BreakGlassReason is of the event on what went although a rule refused it.
+	BreakGlassReason = "BreakGlass"
+)
+
+// Reporter answers requests, and tells of those that were refused or let through
+// by way of exception: in metrics, in the protection log, by events, and to who
+// asks why.
+type Reporter struct {
+	engine  *engine.Engine
+	answers *explain.Store
+	events  record.EventRecorder
+	metrics *Metrics
+	log     *Log
+}
+
+// Option gives a Reporter more ways to tell.
+type Option func(*Reporter)
+
+// WithEvents tells by events too.
+func WithEvents(events record.EventRecorder) Option { return func(r *Reporter) { r.events = events } }
+
+// WithMetrics counts too.
+func WithMetrics(m *Metrics) Option { return func(r *Reporter) { r.metrics = m } }
+
+// WithLog writes to a protection log too.
+func WithLog(l *Log) Option { return func(r *Reporter) { r.log = l } }
+
+// NewReporter makes a Reporter that tells the store.
+func NewReporter(e *engine.Engine, answers *explain.Store, options ...Option) *Reporter {
+	r := &Reporter{engine: e, answers: answers}
+	for _, o := range options {
+		o(r)
+	}
+	return r
+}
+
+// Allow lets a request through.
+func (r *Reporter) Allow(rec decision.Record, reasons []decision.Hold) admission.Response {
+	answer := admission.Allowed("")
+	answer.AuditAnnotations = audited(rec, reasons)
+	return answer
+}
+
+// Exempt lets a request through that would have been refused, and says so.
+func (r *Reporter) Exempt(a *Asked, rec decision.Record, reasons []decision.Hold) admission.Response {
+	message := sentences(reasons)
+	r.tell(a, rec, reasons, explain.Exempted, message)
+	if a.Request.DryRun {
+		return r.Allow(rec, reasons)
+	}
+	r.metrics.exempted(a)
+	r.log.write(a, "BreakGlass", message)
+	if r.events != nil {
+		r.events.Event(reference(a.Object), corev1.EventTypeWarning, BreakGlassReason, message)
+	}
+	answer := r.Allow(rec, reasons)
+	answer.Warnings = []string{message}
+	return answer
+}
+
+// Refuse refuses a request with 403, or an eviction with 429: who evicts knows
+// that from PodDisruptionBudgets, and tries again.
+func (r *Reporter) Refuse(a *Asked, rec decision.Record, reasons []decision.Hold) admission.Response {
+	message := sentences(reasons)
+	r.tell(a, rec, reasons, explain.Refused, message)
+	if !a.Request.DryRun {
+		r.metrics.refused(a, rec.Point)
+		r.log.write(a, event(rec.Point), "")
+		if r.events != nil && rec.Point == decision.ProtectionBudget().Name {
+			r.events.Event(reference(a.Object), corev1.EventTypeWarning, PreventedReason, "openkruise pub prevents pod deletion")
+		}
+	}
+	status := &metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+		Message: message + " Why: regatta why --request " + a.Request.UID,
+	}
+	if a.Request.Operation == decision.Evict {
+		status.Code, status.Reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
+	}
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: status, AuditAnnotations: audited(rec, reasons)}}
+}
+
+// tell keeps the answer for who asks why.
+func (r *Reporter) tell(a *Asked, rec decision.Record, reasons []decision.Hold, verdict explain.Verdict, message string) {
+	subject := a.Subject()
+	told := records.Explain(r.engine, rec)
+	answer := explain.Answer{
+		Subject: subject, Workload: subject, Verdict: verdict, Message: message,
+		Policies: rec.Revision, Bundles: rec.Bundles, Rules: rec.Rules, Outcome: rec.Outcome, Error: rec.Error, Decided: rec.Time,
+		Request: &explain.Request{
+			UID: a.Request.UID, Operation: a.Request.Operation, DryRun: a.Request.DryRun, User: a.Request.User.Name,
+			Group: a.Object.Group, Version: a.Object.Version, Resource: a.Object.Resource,
+		},
+	}
+	if a.Object.Owner != nil {
+		answer.Workload = decision.Subject{Kind: a.Object.Owner.Kind, Namespace: subject.Namespace, Name: a.Object.Owner.Name}
+	}
+	for i, h := range reasons {
+		if i > 0 {
+			answer.Others = append(answer.Others, h)
+			continue
+		}
+		answer.Reason, answer.Rule, answer.Until = h.Reason, h.Rule, h.Until
+		for _, known := range told.Reasons {
+			if known.Rule == h.Rule {
+				answer.Title, answer.Bundle, answer.Place = known.Title, known.Bundle, known.Place
+				answer.Facts = explain.Looked(known.Facts)
+			}
+		}
+	}
+	r.answers.PutRefusal(answer)
+}
+
+// sentences are all reasons, one after the other.
+func sentences(reasons []decision.Hold) string {
+	var out []string
+	for _, h := range reasons {
+		out = append(out, h.Message)
+	}
+	return strings.Join(out, " ")
+}
+
+// audited is what the audit log of the API server gets.
+func audited(rec decision.Record, reasons []decision.Hold) map[string]string {
+	var rules []string
+	for _, h := range reasons {
+		rules = append(rules, fmt.Sprintf("%s (%s)", h.Rule, h.Reason))
+	}
+	return map[string]string{"rules": strings.Join(rules, ", "), "policies": rec.Revision}
+}
+
+func reference(o decision.Object) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: schema.GroupVersion{Group: o.Group, Version: o.Version}.String(), Kind: o.Kind,
+		Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID),
+	}
+}

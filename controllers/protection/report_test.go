@@ -1,0 +1,205 @@
+package protection
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// policy denies what is named so.
+const policy = `package protection
+
+# METADATA
+# title: Named so
+# labels:
+#   id: test.named-so
+deletion := {"allow": false, "reasons": [{"rule": "test.named-so", "reason": "NamedSo", "message": sprintf("%s is to stay.", [input.object.name])}, {"reason": "Also", "message": "And so it is."}]}
+
+budget := deletion
+`
+
+// told is a reporter and everything it tells.
+type told struct {
+	*Reporter
+	engine   *engine.Engine
+	store    *explain.Store
+	events   *record.FakeRecorder
+	registry *prometheus.Registry
+	log      strings.Builder
+}
+
+func newTold(t *testing.T) *told {
+	t.Helper()
+	e, err := engine.New(fstest.MapFS{"protection/p.rego": {Data: []byte(policy)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	out := &told{engine: e, store: explain.NewStore(), events: record.NewFakeRecorder(10), registry: prometheus.NewRegistry()}
+	metrics, err := NewMetrics(out.registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.Reporter = NewReporter(e, out.store, WithEvents(out.events), WithMetrics(metrics), WithLog(NewLog(&out.log)))
+	return out
+}
+
+func (w *told) counted(t *testing.T) string {
+	t.Helper()
+	families, err := w.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, f := range families {
+		n, err := testutil.GatherAndCount(w.registry, f.GetName())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range f.Metric[:n] {
+			line := f.GetName()
+			for _, l := range m.Label {
+				line += " " + l.GetValue()
+			}
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+func (w *told) event() string {
+	select {
+	case e := <-w.events.Events:
+		return e
+	default:
+		return ""
+	}
+}
+
+func TestRefusalsAreTold(t *testing.T) {
+	for _, tc := range []struct {
+		name, operation   string
+		point             decision.Name
+		object            decision.Object
+		dry               bool
+		code              int32
+		counted, log, evt string
+	}{
+		{"a pod that a budget keeps", "DELETE", "protection/budget",
+			decision.Object{Version: "v1", Resource: "pods", Kind: "Pod", Namespace: "shop", Name: "web-0", Owner: &decision.Owner{Kind: "CloneSet", Name: "web"}}, false, 403,
+			"pod_unavailable_budget CloneSet_shop_web ann", `{"Event":"PodUnavailableBudget","Kind":"Pod","Namespace":"shop","Name":"web-0","UserAgent":"ann"}`,
+			"Warning PubPreventPodDeletion openkruise pub prevents pod deletion"},
+		{"an eviction of one without an owner is to be tried again", "EVICT", "protection/budget",
+			decision.Object{Version: "v1", Resource: "pods", Kind: "Pod", Namespace: "shop", Name: "web-0"}, false, 429,
+			"pod_unavailable_budget unknown_shop_ ann", `{"Event":"PodUnavailableBudget","Kind":"Pod","Namespace":"shop","Name":"web-0","UserAgent":"ann"}`,
+			"Warning PubPreventPodDeletion openkruise pub prevents pod deletion"},
+		{"a namespace", "DELETE", "protection/deletion", decision.Object{Version: "v1", Resource: "namespaces", Kind: "Namespace", Name: "shop"}, false, 403,
+			"namespace_deletion_protection shop ann", `{"Event":"DeletionProtection","Kind":"Namespace","Namespace":"","Name":"shop","UserAgent":"ann"}`, ""},
+		{"a CRD", "DELETE", "protection/deletion", decision.Object{Resource: "customresourcedefinitions", Kind: "CustomResourceDefinition", Name: "x.y"}, false, 403,
+			"crd_deletion_protection x.y ann", `{"Event":"DeletionProtection","Kind":"CustomResourceDefinition","Namespace":"","Name":"x.y","UserAgent":"ann"}`, ""},
+		{"a workload", "DELETE", "protection/deletion", decision.Object{Group: "apps", Resource: "deployments", Kind: "Deployment", Namespace: "shop", Name: "web"}, false, 403,
+			"workload_deletion_protection Deployment_shop_web ann", `{"Event":"DeletionProtection","Kind":"Deployment","Namespace":"shop","Name":"web","UserAgent":"ann"}`, ""},
+		{"a service is not counted", "DELETE", "protection/deletion", decision.Object{Resource: "services", Kind: "Service", Namespace: "shop", Name: "web"}, false, 403,
+			"", `{"Event":"DeletionProtection","Kind":"Service","Namespace":"shop","Name":"web","UserAgent":"ann"}`, ""},
+		{"a dry run is only answered", "DELETE", "protection/deletion", decision.Object{Group: "apps", Resource: "deployments", Kind: "Deployment", Namespace: "shop", Name: "web"}, true, 403, "", "", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newTold(t)
+			a := &Asked{decision.Request{UID: "r1", Operation: tc.operation, DryRun: tc.dry, User: decision.User{Name: "ann"}}, tc.object}
+			var reasons []decision.Hold
+			var rec decision.Record
+			if tc.point == decision.ProtectionBudget().Name {
+				var out decision.BudgetOutput
+				out, rec = engine.Decide(t.Context(), w.engine, decision.ProtectionBudget(), a.Subject(), decision.BudgetInput{Object: a.Object})
+				reasons = out.Reasons
+			} else {
+				var out decision.DeletionOutput
+				out, rec = engine.Decide(t.Context(), w.engine, decision.ProtectionDeletion(), a.Subject(), decision.DeletionInput{Object: a.Object})
+				reasons = out.Reasons
+			}
+			got := w.Refuse(a, rec, reasons)
+			want := tc.object.Name + " is to stay. And so it is. Why: regatta why --request r1"
+			if got.Allowed || got.Result.Code != tc.code || got.Result.Message != want {
+				t.Errorf("answered %+v", got.Result)
+			}
+			if got.AuditAnnotations["rules"] != "test.named-so (NamedSo), protection (Also)" || got.AuditAnnotations["policies"] != rec.Revision {
+				t.Errorf("audited %v", got.AuditAnnotations)
+			}
+			if c := w.counted(t); c != tc.counted {
+				t.Errorf("counted %q, want %q", c, tc.counted)
+			}
+			if l := strings.TrimSuffix(w.log.String(), "\n"); l != tc.log {
+				t.Errorf("logged %q, want %q", l, tc.log)
+			}
+			if e := w.event(); e != tc.evt {
+				t.Errorf("event %q, want %q", e, tc.evt)
+			}
+			answers := w.store.Refusals(explain.Sought{UID: "r1"}, 10)
+			if len(answers) != 1 {
+				t.Fatalf("%d answers are kept", len(answers))
+			}
+			b := answers[0]
+			if b.Verdict != explain.Refused || b.Reason != "NamedSo" || b.Rule != "test.named-so" || b.Title != "Named so" || b.Place != "protection/p.rego:3:1" ||
+				cmp.Diff([]explain.Fact{{Name: "object.name", Value: tc.object.Name}}, b.Facts) != "" || len(b.Others) != 1 {
+				t.Errorf("explained as %+v", b)
+			}
+		})
+	}
+}
+
+func TestExceptionsAreTold(t *testing.T) {
+	w := newTold(t)
+	a := &Asked{
+		decision.Request{UID: "r1", Operation: "DELETE", User: decision.User{Name: "ann"}},
+		decision.Object{Group: "apps", Resource: "deployments", Kind: "Deployment", Namespace: "shop", Name: "web"},
+	}
+	reasons := []decision.Hold{{Rule: "glass", Reason: "BreakGlass", Message: "ann breaks the glass: fire."}}
+	rec := decision.Record{Point: "protection/deletion", Outcome: decision.Decided, Revision: "p1", Time: time.Unix(1, 0)}
+	got := w.Exempt(a, rec, reasons)
+	if !got.Allowed || cmp.Diff([]string{"ann breaks the glass: fire."}, got.Warnings) != "" {
+		t.Errorf("answered %+v", got)
+	}
+	if c := w.counted(t); c != "regatta_protection_exemptions_total deployments ann" {
+		t.Errorf("counted %q", c)
+	}
+	if l := w.log.String(); l != `{"Event":"BreakGlass","Kind":"Deployment","Namespace":"shop","Name":"web","UserAgent":"ann","Reason":"ann breaks the glass: fire."}`+"\n" {
+		t.Errorf("logged %q", l)
+	}
+	if e := w.event(); e != "Warning BreakGlass ann breaks the glass: fire." {
+		t.Errorf("event %q", e)
+	}
+	a.Request.DryRun = true
+	w.Exempt(a, rec, reasons)
+	if c := w.counted(t); c != "regatta_protection_exemptions_total deployments ann" || w.event() != "" || strings.Count(w.log.String(), "\n") != 1 {
+		t.Error("a dry run is told as if it had happened")
+	}
+	answers := w.store.Refusals(explain.Sought{User: "ann"}, 10)
+	if len(answers) != 2 || answers[0].Verdict != explain.Exempted || !answers[0].Request.DryRun {
+		t.Errorf("kept %+v", answers)
+	}
+}
+
+func TestAReporterMayTellNobody(t *testing.T) {
+	w := newTold(t)
+	quiet := NewReporter(w.engine, w.store)
+	a := asks("DELETE", "ann", "shop", "u")
+	if quiet.Refuse(a, decision.Record{}, nil).Allowed || !quiet.Exempt(a, decision.Record{}, nil).Allowed || !quiet.Allow(decision.Record{}, nil).Allowed {
+		t.Error("it answers wrongly")
+	}
+	if _, err := NewMetrics(w.registry); err == nil {
+		t.Error("metrics were registered twice")
+	}
+	if NotYet().Result.Code != 503 {
+		t.Error("what cannot be decided yet is answered")
+	}
+}
