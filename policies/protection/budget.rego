@@ -37,8 +37,7 @@ budget := {
 	"take": budget_ruling.take,
 	"reasons": [budget_ruling.because],
 } if {
-	budget_ruling.allow
-	count(user_deny) == 0
+	budget_passes
 }
 
 # METADATA
@@ -50,6 +49,7 @@ budget := {
 	"allow": false,
 	"reasons": array.concat(budget_refusals, user_hints),
 } if {
+	not budget_passes
 	count(budget_refusals) > 0
 	count(user_exempt) == 0
 }
@@ -66,8 +66,14 @@ budget := {
 	"take": budget_ruling.take,
 	"reasons": array.concat(user_exempts, budget_refusals),
 } if {
+	not budget_passes
 	count(budget_refusals) > 0
 	count(user_exempt) > 0
+}
+
+budget_passes if {
+	budget_ruling.allow
+	count(user_deny) == 0
 }
 
 budget_refusals := array.concat(
@@ -75,31 +81,53 @@ budget_refusals := array.concat(
 	[deny | some deny in user_deny],
 )
 
-# The first clause that applies rules.
-budget_ruling := budget_terminating if {
-	budget_terminating
-} else := budget_no_protect if {
-	budget_no_protect
-} else := budget_not_ready if {
-	budget_not_ready
-} else := budget_not_consistent if {
-	budget_not_consistent
-} else := budget_none if {
-	budget_none
-} else := budget_ignored if {
-	budget_ignored
-} else := budget_nothing_desired if {
-	budget_nothing_desired
-} else := budget_other_operation if {
-	budget_other_operation
-} else := budget_recorded if {
-	budget_recorded
-} else := budget_exceeded if {
-	budget_exceeded
-} else := budget_too_many_records if {
-	budget_too_many_records
-} else := budget_taken if {
-	budget_taken
+# The first clause that applies rules. Those that have nothing to count are only
+# looked at when one of them applies: there are many, and pods are waited for.
+budget_ruling := ruling if {
+	budget_counts
+	ruling := budget_count
+} else := ruling if {
+	not budget_counts
+	ruling := budget_free
+}
+
+budget_counts if {
+	not input.object.terminating
+	input.pod.ready
+	input.pod.consistent
+	not input.pod.noProtect
+	input.budget.desired > 0
+	not input.budget.ignored
+	not input.budget.recorded
+	budget_protected
+}
+
+budget_count := ruling if {
+	ruling := budget_taken
+} else := ruling if {
+	ruling := budget_exceeded
+} else := ruling if {
+	ruling := budget_too_many_records
+}
+
+budget_free := ruling if {
+	ruling := budget_terminating
+} else := ruling if {
+	ruling := budget_no_protect
+} else := ruling if {
+	ruling := budget_not_ready
+} else := ruling if {
+	ruling := budget_not_consistent
+} else := ruling if {
+	ruling := budget_none
+} else := ruling if {
+	ruling := budget_ignored
+} else := ruling if {
+	ruling := budget_nothing_desired
+} else := ruling if {
+	ruling := budget_other_operation
+} else := ruling if {
+	ruling := budget_recorded
 }
 
 # METADATA
@@ -107,7 +135,7 @@ budget_ruling := budget_terminating if {
 # description: Whoever asked for the deletion was told that the pod may go.
 # labels:
 #   id: protection.budget.terminating
-budget_terminating := budget_free("terminating", "AlreadyTerminating", "The pod is on its way out already.") if {
+budget_terminating := budget_because("terminating", "AlreadyTerminating", "The pod is on its way out already.") if {
 	input.object.terminating
 }
 
@@ -116,7 +144,7 @@ budget_terminating := budget_free("terminating", "AlreadyTerminating", "The pod 
 # description: The annotation pub.kruise.io/no-protect takes the pod out of its budget.
 # labels:
 #   id: protection.budget.no-protect
-budget_no_protect := budget_free("no-protect", "NoProtect", "The pod has the annotation pub.kruise.io/no-protect, so no budget protects it.") if {
+budget_no_protect := budget_because("no-protect", "NoProtect", "The pod has the annotation pub.kruise.io/no-protect, so no budget protects it.") if {
 	input.pod.noProtect
 }
 
@@ -125,7 +153,7 @@ budget_no_protect := budget_free("no-protect", "NoProtect", "The pod has the ann
 # description: A pod that serves nobody can be taken from nobody.
 # labels:
 #   id: protection.budget.not-ready
-budget_not_ready := budget_free("not-ready", "NotReady", "The pod is not running and ready, so nobody loses it.") if {
+budget_not_ready := budget_because("not-ready", "NotReady", "The pod is not running and ready, so nobody loses it.") if {
 	input.pod.ready == false
 }
 
@@ -134,7 +162,7 @@ budget_not_ready := budget_free("not-ready", "NotReady", "The pod is not running
 # description: Its containers are not those of its spec yet, so it does not count as available (PUB-05).
 # labels:
 #   id: protection.budget.not-consistent
-budget_not_consistent := budget_free("not-consistent", "NotConsistent", "The containers of the pod are not those of its spec, so it does not count as available.") if {
+budget_not_consistent := budget_because("not-consistent", "NotConsistent", "The containers of the pod are not those of its spec, so it does not count as available.") if {
 	input.pod.consistent == false
 }
 
@@ -143,7 +171,7 @@ budget_not_consistent := budget_free("not-consistent", "NotConsistent", "The con
 # description: The pod names none, or one that is gone.
 # labels:
 #   id: protection.budget.no-budget
-budget_none := budget_free("no-budget", "NoBudget", "No PodUnavailableBudget protects the pod.") if {
+budget_none := budget_because("no-budget", "NoBudget", "No PodUnavailableBudget protects the pod.") if {
 	not input.budget
 	input.pod.ready # or nothing is known of the pod
 }
@@ -153,7 +181,7 @@ budget_none := budget_free("no-budget", "NoBudget", "No PodUnavailableBudget pro
 # description: The budget's ignoredPodSelector selects the pod.
 # labels:
 #   id: protection.budget.ignored
-budget_ignored := budget_free("ignored", "Ignored", "The budget's ignoredPodSelector selects the pod.") if {
+budget_ignored := budget_because("ignored", "Ignored", "The budget's ignoredPodSelector selects the pod.") if {
 	input.budget.ignored
 }
 
@@ -162,7 +190,7 @@ budget_ignored := budget_free("ignored", "Ignored", "The budget's ignoredPodSele
 # description: The budget asks for no pods.
 # labels:
 #   id: protection.budget.nothing-desired
-budget_nothing_desired := budget_free("nothing-desired", "NothingDesired", "The budget asks for no pods to be available.") if {
+budget_nothing_desired := budget_because("nothing-desired", "NothingDesired", "The budget asks for no pods to be available.") if {
 	input.budget.desired == 0
 }
 
@@ -173,19 +201,27 @@ budget_nothing_desired := budget_free("nothing-desired", "NothingDesired", "The 
 #   that protects from UPDATE protects from RESIZE where that restarts containers.
 # labels:
 #   id: protection.budget.operation
-budget_other_operation := budget_free("operation", "OperationNotProtected", "The budget does not protect from this operation.") if {
+budget_other_operation := budget_because("operation", "OperationNotProtected", "The budget does not protect from this operation.") if {
 	is_string(input.request.operation)
-	not input.request.operation in budget_operations
+	not budget_protected
 }
 
-budget_operations := budget_named_operations | {"RESIZE" |
+budget_protected if input.request.operation in input.budget.operations
+
+budget_protected if {
+	not input.budget.operations[0]
+	input.request.operation in {"DELETE", "UPDATE", "EVICT"}
+}
+
+budget_protected if {
+	input.request.operation == "RESIZE"
 	input.resizeIsUpdate
-	"UPDATE" in budget_named_operations
+	budget_protects_from_updates
 }
 
-budget_named_operations := {operation | some operation in input.budget.operations} if {
-	input.budget.operations[0]
-} else := {"DELETE", "UPDATE", "EVICT"}
+budget_protects_from_updates if "UPDATE" in input.budget.operations
+
+budget_protects_from_updates if not input.budget.operations[0]
 
 # METADATA
 # title: Recorded already
@@ -265,14 +301,12 @@ budget_taken := {
 		"message": sprintf("PodUnavailableBudget %s/%s allows %d more pods to become unavailable, of which this is one.", [input.object.namespace, input.budget.name, input.budget.allowed]),
 	},
 } if {
-	input.pod.ready
-	input.pod.consistent
 	input.budget.allowed > 0
 	input.budget.records <= 2000
 }
 
 # Clauses by which the budget has nothing to count.
-budget_free(clause, reason, message) := {
+budget_because(clause, reason, message) := {
 	"allow": true,
 	"record": "",
 	"take": false,

@@ -27,8 +27,7 @@ default deletion := {
 # labels:
 #   id: protection.deletion.allow
 deletion := {"allow": true, "reasons": [deletion_free]} if {
-	deletion_free
-	count(user_deny) == 0
+	deletion_passes
 }
 
 # METADATA
@@ -37,6 +36,7 @@ deletion := {"allow": true, "reasons": [deletion_free]} if {
 # labels:
 #   id: protection.deletion.deny
 deletion := {"allow": false, "reasons": array.concat(deletion_refusals, user_hints)} if {
+	not deletion_passes
 	count(deletion_refusals) > 0
 	count(user_exempt) == 0
 }
@@ -47,8 +47,14 @@ deletion := {"allow": false, "reasons": array.concat(deletion_refusals, user_hin
 # labels:
 #   id: protection.deletion.exempt
 deletion := {"allow": true, "exempt": true, "reasons": array.concat(user_exempts, deletion_refusals)} if {
+	not deletion_passes
 	count(deletion_refusals) > 0
 	count(user_exempt) > 0
+}
+
+deletion_passes if {
+	deletion_free
+	count(user_deny) == 0
 }
 
 deletion_refusals := array.concat(
@@ -57,37 +63,37 @@ deletion_refusals := array.concat(
 )
 
 # The first clause that applies lets the object go.
-deletion_free := deletion_terminating if {
-	deletion_terminating
-} else := deletion_other_operation if {
-	deletion_other_operation
-} else := deletion_other_kind if {
-	deletion_other_kind
-} else := deletion_gate_off if {
-	deletion_gate_off
-} else := deletion_not_labelled if {
-	deletion_not_labelled
-} else := deletion_nothing_along if {
-	deletion_nothing_along
-} else := deletion_no_children if {
-	deletion_no_children
+deletion_free := because if {
+	because := deletion_terminating
+} else := because if {
+	because := deletion_other_operation
+} else := because if {
+	because := deletion_other_kind
+} else := because if {
+	because := deletion_gate_off
+} else := because if {
+	because := deletion_not_labelled
+} else := because if {
+	because := deletion_nothing_along
+} else := because if {
+	because := deletion_no_children
 }
 
 # The first clause that applies keeps it.
-deletion_protected := deletion_always if {
-	deletion_always
-} else := deletion_gate_missing if {
-	deletion_gate_missing
-} else := deletion_replicas if {
-	deletion_replicas
-} else := deletion_pods if {
-	deletion_pods
-} else := deletion_claims if {
-	deletion_claims
-} else := deletion_custom_resources if {
-	deletion_custom_resources
-} else := deletion_uncounted if {
-	deletion_uncounted
+deletion_protected := because if {
+	because := deletion_always
+} else := because if {
+	because := deletion_gate_missing
+} else := because if {
+	because := deletion_replicas
+} else := because if {
+	because := deletion_pods
+} else := because if {
+	because := deletion_claims
+} else := because if {
+	because := deletion_custom_resources
+} else := because if {
+	because := deletion_uncounted
 }
 
 deletion_label := input.object.labels["policy.kruise.io/delete-protection"] if {

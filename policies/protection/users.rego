@@ -12,6 +12,7 @@ import future.keywords.not
 #   id: protection.deny
 user_deny := (sound | malformed) | unreadable if {
 	not input.object.terminating
+	count(user_denies) > 0
 	sound := {object.union({"rule": concat(".", ["extend.protection", pkg])}, deny) |
 		some [pkg, wish] in user_sound_wish
 		deny := {key: value |
@@ -20,19 +21,27 @@ user_deny := (sound | malformed) | unreadable if {
 			value != ""
 		}
 	}
-	malformed := {user_invalid_deny(pkg) | some [pkg, _] in (user_wish - user_sound_wish)}
-	unreadable := {user_invalid_deny(pkg) |
-		some pkg
-		type_name(data.extend.protection[pkg].deny) in {"boolean", "null", "number", "string"}
+	malformed := {user_invalid_deny(pkg) |
+		some pkg, wishes in user_denies
+		some wish in wishes
+		not [pkg, wish] in user_sound_wish
 	}
-	all := (sound | malformed) | unreadable
-	count(all) > 0
+	unreadable := {user_invalid_deny(pkg) |
+		some pkg, wishes in user_denies
+		not type_name(wishes) in {"array", "object", "set"}
+	}
 } else := set()
 
-user_wish := {[pkg, wish] | some pkg; some wish in data.extend.protection[pkg].deny}
+# What each package denies now; most have nothing to say most of the time.
+user_denies := {pkg: wishes |
+	some pkg
+	wishes := data.extend.protection[pkg].deny
+	not wishes in [set(), [], {}]
+}
 
 user_sound_wish := {[pkg, wish] |
-	some [pkg, wish] in user_wish
+	some pkg, wishes in user_denies
+	some wish in wishes
 	user_says_why(wish)
 	every field in ["rule", "until"] {
 		is_string(object.get(wish, field, ""))
