@@ -73,7 +73,7 @@ budget := {
 
 budget_passes if {
 	budget_ruling.allow
-	count(user_deny) == 0
+	not user_denies_it
 }
 
 budget_refusals := array.concat(
@@ -85,7 +85,13 @@ budget_refusals := array.concat(
 # looked at when one of them applies: there are many, and pods are waited for.
 budget_ruling := ruling if {
 	budget_counts
-	ruling := budget_count
+	ruling := budget_taken
+} else := ruling if {
+	budget_counts
+	ruling := budget_exceeded
+} else := ruling if {
+	budget_counts
+	ruling := budget_too_many_records
 } else := ruling if {
 	not budget_counts
 	ruling := budget_free
@@ -100,14 +106,6 @@ budget_counts if {
 	not input.budget.ignored
 	not input.budget.recorded
 	budget_protected
-}
-
-budget_count := ruling if {
-	ruling := budget_taken
-} else := ruling if {
-	ruling := budget_exceeded
-} else := ruling if {
-	ruling := budget_too_many_records
 }
 
 budget_free := ruling if {

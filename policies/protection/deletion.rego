@@ -54,7 +54,7 @@ deletion := {"allow": true, "exempt": true, "reasons": array.concat(user_exempts
 
 deletion_passes if {
 	deletion_free
-	count(user_deny) == 0
+	not user_denies_it
 }
 
 deletion_refusals := array.concat(

@@ -11,8 +11,7 @@ import future.keywords.not
 # labels:
 #   id: protection.deny
 user_deny := (sound | malformed) | unreadable if {
-	not input.object.terminating
-	count(user_denies) > 0
+	user_denies_it
 	sound := {object.union({"rule": concat(".", ["extend.protection", pkg])}, deny) |
 		some [pkg, wish] in user_sound_wish
 		deny := {key: value |
@@ -32,7 +31,14 @@ user_deny := (sound | malformed) | unreadable if {
 	}
 } else := set()
 
-# What each package denies now; most have nothing to say most of the time.
+# Whether anybody denies, which is asked far more often than who.
+user_denies_it if {
+	not input.object.terminating
+	some pkg
+	wishes := data.extend.protection[pkg].deny
+	not wishes in [set(), [], {}]
+}
+
 user_denies := {pkg: wishes |
 	some pkg
 	wishes := data.extend.protection[pkg].deny
