@@ -33,12 +33,16 @@ operations(name) := ["DELETE"] if name != "pods"
 deny contains {
 	"rule": "delete-breaker.open",
 	"reason": "TooManyDeletes",
-	"message": sprintf("%d %s were deleted in namespace %s in the last %d seconds, %d of them by %s, and %d are allowed. Look whether that was meant, and try again in a minute.", [input.recent.deletes, input.object.resource, input.object.namespace, input.recent.seconds, input.recent.userDeletes, input.request.user.name, breaker.deletes]),
+	"message": sprintf("%d %s were deleted in %s in the last %d seconds, %d of them by %s, and %d are allowed. Look whether that was meant, and try again in a minute.", [input.recent.deletes, input.object.resource, place, input.recent.seconds, input.recent.userDeletes, input.request.user.name, breaker.deletes]),
 } if {
 	input.request.operation in {"DELETE", "EVICT"}
 	input.recent.deletes >= breaker.deletes
 	not excepted
 }
+
+place := concat(" ", ["namespace", input.object.namespace]) if input.object.namespace
+
+place := "the cluster" if not input.object.namespace
 
 excepted if {
 	some group in input.request.user.groups

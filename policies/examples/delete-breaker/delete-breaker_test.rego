@@ -30,6 +30,15 @@ test_evictions_count_and_updates_do_not if {
 	not denied({"request": {"operation": "UPDATE"}})
 }
 
+test_what_is_in_no_namespace_counts_too if {
+	denials := delete_breaker.deny with input as object.union(
+		object.remove(asked({}), ["object"]),
+		{"object": {"resource": "namespaces", "name": "shop"}},
+	)
+	some denial in denials
+	startswith(denial.message, "20 namespaces were deleted in the cluster in the last 60 seconds, ")
+}
+
 test_controllers_go_on if not denied({"request": {"user": {"groups": ["system:serviceaccounts", "system:serviceaccounts:kube-system"]}}})
 
 test_the_whole_decision_says_how_many if {
