@@ -252,10 +252,10 @@ budget_exceeded := {
 		"rule": "protection.budget.exceeded",
 		"reason": "BudgetExceeded",
 		"message": sprintf(
-			"podunavailablebudget.policy.kruise.io %q is forbidden: pub unavailable allowed is negative. PodUnavailableBudget %s/%s (%s) wants %d of %d pods available and %d are, so %d more may become unavailable. %s",
+			"podunavailablebudget.policy.kruise.io %q is forbidden: pub unavailable allowed is negative. PodUnavailableBudget %s/%s (%s) wants %d of %d pods available and %d are%s, so %d more may become unavailable. %s",
 			[
 				input.budget.name, input.object.namespace, input.budget.name, budget_bound,
-				input.budget.desired, input.budget.total, input.budget.current, max([0, input.budget.allowed]), budget_way_out,
+				input.budget.desired, input.budget.total, input.budget.current, budget_going, max([0, input.budget.allowed]), budget_way_out,
 			],
 		),
 	},
@@ -322,6 +322,11 @@ budget_list := "unavailablePods" if {
 budget_bound := concat(" ", ["maxUnavailable", input.budget.maxUnavailable]) if {
 	input.budget.maxUnavailable
 } else := concat(" ", ["minAvailable", object.get(input.budget, "minAvailable", "")])
+
+# Those that were let go a moment ago may be counted as available still.
+budget_going := sprintf(" (recorded as going: %d)", [input.budget.records]) if {
+	input.budget.records > 0
+} else := ""
 
 budget_way_out := sprintf("Waiting does not help, since all pods have to be available: scale the workload up or change the budget. kubectl get pub %s -n %s", [input.budget.name, input.object.namespace]) if {
 	input.budget.desired >= input.budget.total

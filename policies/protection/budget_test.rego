@@ -41,6 +41,11 @@ test_a_budget_that_is_used_up_denies_with_its_numbers if {
 	answer.reasons[0].message == "podunavailablebudget.policy.kruise.io \"web\" is forbidden: pub unavailable allowed is negative. PodUnavailableBudget shop/web (maxUnavailable 20%) wants 8 of 10 pods available and 8 are, so 0 more may become unavailable. Try again when more are: kubectl get pub web -n shop -w"
 }
 
+test_pods_that_were_let_go_a_moment_ago_are_mentioned if {
+	answer := asked({"budget": {"allowed": 0, "current": 9, "records": 1}})
+	contains(answer.reasons[0].message, "wants 8 of 10 pods available and 9 are (recorded as going: 1), so 0 more may become unavailable. ")
+}
+
 test_a_budget_that_never_allows_any_says_so if {
 	answer := protection.budget with input as object.union(object.remove(pod, ["budget"]), {"budget": {"name": "web", "minAvailable": "3", "desired": 3, "current": 3, "total": 3, "allowed": -1, "records": 0}})
 	contains(answer.reasons[0].message, "(minAvailable 3) wants 3 of 3 pods available and 3 are, so 0 more may become unavailable. Waiting does not help")
