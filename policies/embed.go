@@ -16,6 +16,7 @@ import (
 // Builtin is the built-in bundle as it is active in every binary. Its paths are
 // those of the packages: rollout/plan.rego has data.rollout. Tests are not in it.
 //
+//go:embed protection/budget.rego protection/deletion.rego protection/guards.rego protection/invalid.rego protection/users.rego
 //go:embed rollout/change.rego rollout/holds.rego rollout/plan.rego rollout/rank.rego rollout/scale.rego
 var Builtin embed.FS
 

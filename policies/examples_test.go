@@ -100,6 +100,58 @@ func TestExamplesDecideTogether(t *testing.T) {
 	})
 }
 
+// TestExamplesProtectTogether asks the same engine about what goes and what stays.
+func TestExamplesProtectTogether(t *testing.T) {
+	var set bundle.Set
+	for _, b := range exampleBundles(t) {
+		set = append(set, b)
+	}
+	e, err := engine.New(policies.Builtin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if err := e.Activate(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name   string
+		change func(*decision.BudgetInput)
+		want   []string
+	}{
+		{"a gold pod stays on Friday", func(*decision.BudgetInput) {}, []string{"GoldStaysToday"}},
+		{"other pods go", func(in *decision.BudgetInput) { in.Object.Labels = nil }, []string{"NoBudget"}},
+		{"too many at a time stay for that as well", func(in *decision.BudgetInput) { in.Recent.Deletes = 20 }, []string{"TooManyDeletes", "GoldStaysToday"}},
+		{"whoever is on call breaks the glass", func(in *decision.BudgetInput) {
+			in.Request.User.Groups = []string{"shop:on-call"}
+			in.Object.Annotations = map[string]string{"policy.kruise.io/break-glass": "INC-7"}
+		}, []string{"BreakGlass", "GoldStaysToday"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			in := decision.BudgetInput{
+				Now:     time.Date(2026, 3, 13, 12, 0, 0, 0, time.UTC).UnixNano(),
+				Request: decision.Request{Operation: decision.Delete, User: decision.User{Name: "ann"}},
+				Object: decision.Object{Resource: "pods", Kind: "Pod", Namespace: "shop", Name: "web-1",
+					Labels: map[string]string{"shop.example/tier": "gold"}},
+				Pod: decision.PodState{Ready: true, Consistent: true},
+			}
+			test.change(&in)
+			out, record := engine.Decide(t.Context(), e, decision.ProtectionBudget(), web, in)
+			if record.Outcome != decision.Decided {
+				t.Fatalf("the outcome is %s: %s", record.Outcome, record.Error)
+			}
+			var got []string
+			for _, reason := range out.Reasons {
+				got = append(got, reason.Reason)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("reasons: want (-), got (+):\n%s", diff)
+			}
+		})
+	}
+}
+
 func exampleBundles(t *testing.T) map[string]*bundle.Bundle {
 	t.Helper()
 	folders, err := fs.ReadDir(policies.Examples, "examples")

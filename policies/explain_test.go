@@ -37,6 +37,21 @@ func TestRecordsNameTheRulesThatDecided(t *testing.T) {
 		_, record := engine.Decide(t.Context(), e, decision.RolloutChange(), web, in)
 		return record
 	}
+	budget := func(in decision.BudgetInput) decision.Record {
+		_, record := engine.Decide(t.Context(), e, decision.ProtectionBudget(), web, in)
+		return record
+	}
+	deletion := func(in decision.DeletionInput) decision.Record {
+		in.Request.Operation, in.Gates.Deletion = decision.Delete, true
+		_, record := engine.Decide(t.Context(), e, decision.ProtectionDeletion(), web, in)
+		return record
+	}
+	pod := decision.Object{Kind: "Pod", Namespace: "shop", Name: "web-1"}
+	ready := decision.PodState{Ready: true, Consistent: true}
+	deletes := decision.Request{Operation: decision.Delete}
+	cloneSet := &decision.ProtectedKind{Group: "apps.kruise.io", Resource: "clonesets", Cascading: decision.CascadeReplicas}
+	labels := map[string]string{"policy.kruise.io/delete-protection": decision.ProtectAlways}
+	_, guards := engine.Decide(t.Context(), e, decision.ProtectionGuards(), decision.Subject{}, decision.GuardsInput{})
 	tests := []struct {
 		name string
 		got  decision.Record
@@ -51,6 +66,12 @@ func TestRecordsNameTheRulesThatDecided(t *testing.T) {
 		{"nothing to scale", scale(decision.ScaleInput{}), []string{"rollout.scale.delete"}},
 		{"a change of nothing", change(decision.ChangeInput{Known: true, Policy: "InPlaceOnly"}), []string{"rollout.change.nothing"}},
 		{"a change that is rejected", change(decision.ChangeInput{Policy: "InPlaceOnly"}), []string{"rollout.change.in-place-only", "rollout.change.unknown-revision"}},
+		{"a pod without a budget", budget(decision.BudgetInput{Request: deletes, Pod: ready}), []string{"protection.budget.allow", "protection.budget.no-budget"}},
+		{"a pod within its budget", budget(decision.BudgetInput{Request: deletes, Object: pod, Pod: ready, Budget: &decision.Budget{Desired: 1, Allowed: 1}}), []string{"protection.budget.allow", "protection.budget.taken"}},
+		{"a pod that its budget keeps", budget(decision.BudgetInput{Request: deletes, Object: pod, Pod: ready, Budget: &decision.Budget{Desired: 1}}), []string{"protection.budget.deny", "protection.budget.exceeded"}},
+		{"a workload that goes", deletion(decision.DeletionInput{Kind: cloneSet}), []string{"protection.deletion.allow", "protection.deletion.not-labelled"}},
+		{"a workload that stays", deletion(decision.DeletionInput{Kind: cloneSet, Object: decision.Object{Labels: labels}}), []string{"protection.deletion.always", "protection.deletion.deny"}},
+		{"what is asked about", guards, []string{"protection.guards"}},
 		{"a change by a policy nobody knows", change(decision.ChangeInput{Known: true}), []string{"rollout.change.unknown-policy"}},
 	}
 	for _, test := range tests {
@@ -58,7 +79,7 @@ func TestRecordsNameTheRulesThatDecided(t *testing.T) {
 			if test.got.Outcome != decision.Decided {
 				t.Fatalf("the outcome is %s: %s", test.got.Outcome, test.got.Error)
 			}
-			got := slices.DeleteFunc(slices.Clone(test.got.Rules), func(id string) bool { return id == "rollout" })
+			got := slices.DeleteFunc(slices.Clone(test.got.Rules), func(id string) bool { return id == "rollout" || id == "protection" })
 			slices.Sort(got)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("rules: want (-), got (+):\n%s", diff)

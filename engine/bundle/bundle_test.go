@@ -32,6 +32,7 @@ func TestCheck(t *testing.T) {
 		"tests beside":                {files: map[string]string{"a.rego": "package extend.rollout.a\nrank := {}", "a_test.rego": "package extend.rollout.a_test\ntest_x if true"}},
 		"a tenant holds":              {tenant: true, files: map[string]string{"a.rego": "package extend.rollout.a\nhold contains {} if true\nrank := {}"}},
 		"a tenant denies":             {tenant: true, files: map[string]string{"a.rego": "package extend.protection.a\ndeny contains {} if true"}},
+		"a tenant guards":             {tenant: true, files: map[string]string{"a.rego": "package extend.protection.a\nguard contains {} if true"}},
 
 		"no policy at all":              {files: map[string]string{}, want: []string{"own:1:1: the bundle has no policy"}},
 		"a built-in package":            {files: map[string]string{"a.rego": "package rollout\nplan := {}"}, want: []string{"a.rego:1:1: package rollout is not one a bundle may have: allowed are extend.<domain>.<name> and override.<domain>, where the domain is one of injection, "}},
@@ -43,6 +44,7 @@ func TestCheck(t *testing.T) {
 		"a misspelt verb":               {files: map[string]string{"a.rego": "package extend.rollout.a\nholds contains {}"}, want: []string{"a.rego:1:1: package extend.rollout.a extends nothing: it needs one of the rules hold, rank, settings"}},
 		"a misspelt point":              {files: map[string]string{"a.rego": "package override.rollout\nplann := {}"}, want: []string{"a.rego:1:1: package override.rollout replaces nothing: it needs a rule named like a point of rollout: change, plan"}},
 		"a verb of another domain":      {files: map[string]string{"a.rego": "package extend.rollout.a\ndeny contains {}"}, want: []string{"a.rego:2:1: deny means nothing in rollout, where a package may have hold, rank, settings"}},
+		"a guard of another domain":     {files: map[string]string{"a.rego": "package extend.rollout.a\nguard contains {}"}, want: []string{"a.rego:2:1: guard means nothing in rollout, where a package may have hold, rank, settings"}},
 		"a hold that is no set":         {files: map[string]string{"a.rego": "package extend.rollout.a\nhold := {}"}, want: []string{"a.rego:2:1: hold must be a set"}},
 		"a hold that is an object":      {files: map[string]string{"a.rego": "package extend.rollout.a\nhold.x := {}"}, want: []string{"a.rego:2:1: hold must be a set"}},
 		"a rank that is a function":     {files: map[string]string{"a.rego": "package extend.rollout.a\nrank(x) := x"}, want: []string{"a.rego:2:1: rank must not be a function"}},

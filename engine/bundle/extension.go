@@ -3,6 +3,7 @@ package bundle
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -16,27 +17,37 @@ import (
 // in the decisions of a domain (DESIGN.md, 5).
 type Extension struct {
 	Domain, Rule string
-	// Stricter rules can only ever refuse or delay, or reorder the workload's
-	// own pods, so a tenant may have them.
+	// Stricter rules can only ever refuse or delay, reorder the workload's own
+	// pods, or be asked more, so a tenant may have them.
 	Stricter bool
 	// Set is true when the rule must be written with contains, so that those of
 	// all packages can be joined.
 	Set     bool
 	Meaning string
+	// Answer is what the rule has for a value or, if it is a set, each of its
+	// elements; nil while no point reads it.
+	Answer reflect.Type
 }
 
 // Extensions lists them.
 func Extensions() []Extension {
+	hold, deny := reflect.TypeFor[decision.Hold](), reflect.TypeFor[decision.Deny]()
+	exempt, guard := reflect.TypeFor[decision.Exemption](), reflect.TypeFor[decision.Guard]()
 	list := []Extension{
-		{Domain: "rollout", Rule: "hold", Stricter: true, Set: true, Meaning: "stop new disruption"},
-		{Domain: "rollout", Rule: "rank", Stricter: true, Meaning: "put pods first or last"},
-		{Domain: "protection", Rule: "deny", Stricter: true, Set: true, Meaning: "refuse"},
-		{Domain: "protection", Rule: "exempt", Set: true, Meaning: "break glass"},
+		{Domain: "rollout", Rule: "hold", Stricter: true, Set: true, Meaning: "stop new disruption", Answer: hold},
+		{Domain: "rollout", Rule: "rank", Stricter: true, Meaning: "put pods first or last", Answer: reflect.TypeFor[map[string]float64]()},
+		{Domain: "protection", Rule: "deny", Stricter: true, Set: true, Meaning: "refuse", Answer: deny},
+		{Domain: "protection", Rule: "guard", Stricter: true, Set: true, Meaning: "be asked about more", Answer: guard},
+		{Domain: "protection", Rule: "exempt", Set: true, Meaning: "break glass", Answer: exempt},
 		{Domain: "injection", Rule: "skip", Meaning: "leave a sidecar out"},
 		{Domain: "injection", Rule: "add", Meaning: "add a sidecar"},
 	}
 	for _, d := range Domains() {
-		list = append(list, Extension{Domain: d, Rule: "settings", Meaning: "change a documented knob"})
+		settings := Extension{Domain: d, Rule: "settings", Meaning: "change a documented knob"}
+		if d == "protection" {
+			settings.Answer = reflect.TypeFor[decision.ProtectionSettings]()
+		}
+		list = append(list, settings)
 	}
 	return list
 }

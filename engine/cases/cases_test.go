@@ -34,21 +34,25 @@ cases:
   point: rollout/plan
   bundles: {a.rego: "package extend.rollout.a\nhold contains {\"reason\": \"R\", \"message\": \"m\"}"}
   want: {holds: [{reason: R, message: m, rule: rollout}]}`, nil},
-		"another outcome":        {`cases: [{name: a, point: rollout/plan, input: {update: -1}, wantOutcome: Undefined, want: {limit: 0}}]`, nil},
-		"a number that is wrong": {`cases: [{name: a, point: rollout/plan, input: {update: 3}, want: {limit: 4, maxUnavailable: 2}}]`, []string{"limit is 3, want 4", "maxUnavailable is 1, want 2"}},
-		"a list that is longer":  {`cases: [{name: a, point: rollout/plan, want: {holds: [{reason: R}]}}]`, []string{"holds is [], want ["}},
-		"an outcome not wanted":  {`cases: [{name: a, point: rollout/plan, input: {update: -1}, want: {}}]`, []string{"the outcome is Undefined, want Decided"}},
-		"a rule without a part":  {`cases: [{name: a, point: rollout/plan, want: {}, wantRules: [x]}]`, []string{"the rule x took no part"}},
-		"a field not there":      {`cases: [{name: a, point: rollout/plan, want: {limits: 4}}]`, []string{"limits is missing, want 4"}},
-		"a point not there":      {`cases: [{name: a, point: rollout/plann, want: {}}]`, []string{"there is no decision point rollout/plann"}},
-		"a misspelt fact":        {`cases: [{name: a, point: rollout/plan, input: {updat: 1}, want: {}}]`, []string{`unknown field "updat"`}},
-		"a bundle that is wrong": {`cases: [{name: a, point: rollout/plan, bundles: {a.rego: "nope"}, want: {}}]`, []string{"a.rego:1:1:"}},
-		"a field no case has":    {`cases: [{name: a, point: rollout/plan, wants: {}}]`, []string{`unknown field "wants"`}},
-		"no name":                {`cases: [{point: rollout/plan, want: {}}]`, []string{"case 1 needs a name"}},
-		"no YAML":                {`cases: [`, []string{"cases/x.yaml:1:1:"}},
+		"another outcome":                 {`cases: [{name: a, point: rollout/plan, input: {update: -1}, wantOutcome: Undefined, want: {limit: 0}}]`, nil},
+		"a number that is wrong":          {`cases: [{name: a, point: rollout/plan, input: {update: 3}, want: {limit: 4, maxUnavailable: 2}}]`, []string{"limit is 3, want 4", "maxUnavailable is 1, want 2"}},
+		"a list that is longer":           {`cases: [{name: a, point: rollout/plan, want: {holds: [{reason: R}]}}]`, []string{"holds is [], want ["}},
+		"an outcome not wanted":           {`cases: [{name: a, point: rollout/plan, input: {update: -1}, want: {}}]`, []string{"the outcome is Undefined, want Decided"}},
+		"a rule without a part":           {`cases: [{name: a, point: rollout/plan, want: {}, wantRules: [x]}]`, []string{"the rule x took no part"}},
+		"a field left out for it is zero": {`cases: [{name: a, point: protection/budget, want: {record: "", take: false, exempt: true, recrd: ""}}]`, []string{"exempt is missing, want true", `recrd is missing, want ""`}},
+		"a field not there":               {`cases: [{name: a, point: rollout/plan, want: {limits: 4}}]`, []string{"limits is missing, want 4"}},
+		"a point not there":               {`cases: [{name: a, point: rollout/plann, want: {}}]`, []string{"there is no decision point rollout/plann"}},
+		"a misspelt fact":                 {`cases: [{name: a, point: rollout/plan, input: {updat: 1}, want: {}}]`, []string{`unknown field "updat"`}},
+		"a bundle that is wrong":          {`cases: [{name: a, point: rollout/plan, bundles: {a.rego: "nope"}, want: {}}]`, []string{"a.rego:1:1:"}},
+		"a field no case has":             {`cases: [{name: a, point: rollout/plan, wants: {}}]`, []string{`unknown field "wants"`}},
+		"no name":                         {`cases: [{point: rollout/plan, want: {}}]`, []string{"case 1 needs a name"}},
+		"no YAML":                         {`cases: [`, []string{"cases/x.yaml:1:1:"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, err := engine.New(fstest.MapFS{"rollout/plan.rego": {Data: []byte(policy)}})
+			e, err := engine.New(fstest.MapFS{
+				"rollout/plan.rego":      {Data: []byte(policy)},
+				"protection/budget.rego": {Data: []byte("package protection\nbudget := {\"allow\": true, \"reasons\": [{\"reason\": \"R\", \"message\": \"m\"}]}")},
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

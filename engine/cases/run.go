@@ -3,7 +3,9 @@ package cases
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -88,13 +90,14 @@ func run(ctx context.Context, e *engine.Engine, set bundle.Set, f File, c Case, 
 	if err != nil {
 		return err
 	}
-	r.Problems = append(r.Problems, differences("", got, wanted)...)
+	r.Problems = append(r.Problems, differences("", p.Out, got, wanted)...)
 	return nil
 }
 
 // differences lists what of an answer is not as wanted: of objects the keys
-// that are wanted, of all else everything.
-func differences(path string, got, want ast.Value) []string {
+// that are wanted, of all else everything. A field that the answer leaves out
+// because it is zero is as good as one that says so.
+func differences(path string, t reflect.Type, got, want ast.Value) []string {
 	w, ok := want.(ast.Object)
 	g, both := got.(ast.Object)
 	if !ok || !both {
@@ -113,12 +116,42 @@ func differences(path string, got, want ast.Value) []string {
 		if path != "" {
 			below = path + "." + below
 		}
+		within, zero := part(t, string(key))
 		value := g.Get(k)
-		if value == nil {
+		switch {
+		case value != nil:
+			out = append(out, differences(below, within, value.Value, v.Value)...)
+		case zero == nil || zero.Compare(v.Value) != 0:
 			out = append(out, fmt.Sprintf("%s is missing, want %v", below, v))
-			return
 		}
-		out = append(out, differences(below, value.Value, v.Value)...)
 	})
 	return out
+}
+
+// part is the type of a part of an answer, and what it is when it is left out;
+// nil if it never is.
+func part(t reflect.Type, key string) (reflect.Type, ast.Value) {
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case t != nil && t.Kind() == reflect.Map:
+		return t.Elem(), nil
+	case t == nil || t.Kind() != reflect.Struct:
+		return nil, nil
+	}
+	for i := range t.NumField() {
+		field := t.Field(i)
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch {
+		case name != key:
+		case options == "omitempty" && field.Type.Kind() == reflect.Bool:
+			return field.Type, ast.Boolean(false)
+		case options == "omitempty" && field.Type.Kind() == reflect.String:
+			return field.Type, ast.String("")
+		default:
+			return field.Type, nil
+		}
+	}
+	return nil, nil
 }

@@ -4,6 +4,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -13,12 +14,14 @@ import (
 	"path/filepath"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
 )
 
@@ -81,40 +84,93 @@ func (s *Server) server(certificate func(*tls.ClientHelloInfo) (*tls.Certificate
 	}
 }
 
+// refusalsTold is how many refusals are told at once.
+const refusalsTold = 20
+
 func (s *Server) why(w http.ResponseWriter, req *http.Request) {
 	q := req.URL.Query()
 	kind, namespace, name := q.Get("kind"), q.Get("namespace"), q.Get("name")
-	resource, ok := map[string]authorizer.AttributesRecord{
-		"Pod":      {Resource: "pods", APIVersion: "v1"},
-		"CloneSet": {APIGroup: "apps.kruise.io", APIVersion: "v1beta1", Resource: "clonesets"},
-	}[kind]
-	if !ok || namespace == "" || name == "" {
-		fail(w, http.StatusBadRequest, "want kind (Pod or CloneSet), namespace and name")
+	if uid, by := q.Get("request"), q.Get("user"); uid != "" || by != "" {
+		s.refused(w, req, explain.Sought{UID: uid, User: by})
 		return
 	}
-	who, ok, err := s.Who.AuthenticateRequest(req)
-	if err != nil || !ok {
-		fail(w, http.StatusUnauthorized, "the API server does not know who asks; use the credentials of your kubeconfig")
+	about := schema.ParseGroupResource(q.Get("resource"))
+	switch {
+	case kind == "Pod":
+		about = schema.GroupResource{Resource: "pods"}
+	case kind == "CloneSet":
+		about = v1beta1.GroupVersion.WithResource("clonesets").GroupResource()
+	}
+	if about.Resource == "" || name == "" || namespace == "" && kind != "" {
+		fail(w, http.StatusBadRequest, "want kind (Pod or CloneSet) or resource, namespace and name; or request or user")
 		return
 	}
-	resource.User, resource.Verb, resource.Namespace, resource.Name, resource.ResourceRequest = who.User, "get", namespace, name, true
-	if verdict, reason, err := s.May.Authorize(req.Context(), resource); err != nil || verdict != authorizer.DecisionAllow {
-		fail(w, http.StatusForbidden, fmt.Sprintf("%s may not get %s %s/%s: %s", nameOf(who.User), resource.Resource, namespace, name, reason))
+	who, ok := s.caller(w, req)
+	if !ok {
 		return
 	}
-	reply := explain.Reply{}
+	if reason, ok := s.mayGet(req, who, about, namespace, name); !ok {
+		fail(w, http.StatusForbidden, fmt.Sprintf("%s may not get %s %s/%s: %s", nameOf(who), about.Resource, namespace, name, reason))
+		return
+	}
+	reply := explain.Reply{Refusals: s.Store.Refusals(explain.Sought{Resource: about.String(), Namespace: namespace, Name: name}, refusalsTold)}
 	if kind == "Pod" {
 		reply.Answer, ok = s.Store.Pod(namespace, name)
 	} else if reply.Answer, ok = s.Store.Workload(kind, namespace, name); ok && q.Get("pods") == "true" {
 		reply.Pods, _ = s.Store.PodsOf(kind, namespace, name)
 	}
+	s.answer(w, reply, ok, fmt.Sprintf("about %s %s/%s", cmp.Or(kind, about.String()), namespace, name))
+}
+
+// refused tells of requests whose objects the caller may get. Of others it does
+// not even tell that they were.
+func (s *Server) refused(w http.ResponseWriter, req *http.Request, sought explain.Sought) {
+	who, ok := s.caller(w, req)
 	if !ok {
-		fail(w, http.StatusNotFound, fmt.Sprintf("this replica has decided nothing about %s %s/%s", kind, namespace, name))
+		return
+	}
+	reply := explain.Reply{}
+	for _, a := range s.Store.Refusals(sought, refusalsTold) {
+		about := schema.GroupResource{Group: a.Request.Group, Resource: a.Request.Resource}
+		if _, ok := s.mayGet(req, who, about, a.Subject.Namespace, a.Subject.Name); ok {
+			reply.Refusals = append(reply.Refusals, a)
+		}
+	}
+	s.answer(w, reply, false, "that you may know of: neither about this request nor for this user")
+}
+
+// answer sends a reply. Where nothing but a refusal is known that is the answer.
+func (s *Server) answer(w http.ResponseWriter, reply explain.Reply, known bool, about string) {
+	for i := range reply.Refusals {
+		reply.Refusals[i].Replica = s.Replica
+	}
+	if !known && len(reply.Refusals) > 0 {
+		reply.Answer, reply.Refusals, known = reply.Refusals[0], reply.Refusals[1:], true
+	}
+	if !known {
+		fail(w, http.StatusNotFound, "this replica has decided nothing "+about)
 		return
 	}
 	reply.Answer.Replica = s.Replica
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(reply) // the caller has gone if it fails
+}
+
+// caller is who asks; without one there is an answer already.
+func (s *Server) caller(w http.ResponseWriter, req *http.Request) (user.Info, bool) {
+	who, ok, err := s.Who.AuthenticateRequest(req)
+	if err != nil || !ok {
+		fail(w, http.StatusUnauthorized, "the API server does not know who asks; use the credentials of your kubeconfig")
+		return nil, false
+	}
+	return who.User, true
+}
+
+func (s *Server) mayGet(req *http.Request, who user.Info, about schema.GroupResource, namespace, name string) (reason string, ok bool) {
+	verdict, reason, err := s.May.Authorize(req.Context(), authorizer.AttributesRecord{
+		User: who, Verb: "get", APIGroup: about.Group, APIVersion: "*", Resource: about.Resource, Namespace: namespace, Name: name, ResourceRequest: true,
+	})
+	return reason, err == nil && verdict == authorizer.DecisionAllow
 }
 
 func nameOf(u user.Info) string {

@@ -29,6 +29,14 @@ func (one) Pod(name string) (explain.Answer, bool) {
 func TestWhoIsToldWhat(t *testing.T) {
 	store := explain.NewStore()
 	store.Put(decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"}, one{})
+	for _, r := range []struct{ uid, user, resource, namespace, name string }{
+		{"r1", "bob", "pods", "shop", "web-1"}, {"r2", "bob", "pods", "shop", "db-0"}, {"r3", "bob", "namespaces", "", "shop"}, {"r4", "bob", "pods", "hidden", "x"},
+	} {
+		store.PutRefusal(explain.Answer{
+			Verdict: explain.Refused, Reason: r.uid, Subject: decision.Subject{Namespace: r.namespace, Name: r.name},
+			Request: &explain.Request{UID: r.uid, User: r.user, Resource: r.resource},
+		})
+	}
 	tests := []struct {
 		name, query, token string
 		code               int
@@ -44,6 +52,15 @@ func TestWhoIsToldWhat(t *testing.T) {
 		{"not even what there is to who may not", "kind=Pod&namespace=shop&name=gone", "eve", 403, "get pods shop/gone", "may not"},
 		{"that a pod is not known", "kind=Pod&namespace=shop&name=web-2", "jane", 404, "get pods shop/web-2", "has decided nothing about Pod shop/web-2"},
 		{"that another namespace has none", "kind=Pod&namespace=other&name=web-1", "jane", 404, "get pods other/web-1", "has decided nothing"},
+		{"a pod, and what was refused about it", "kind=Pod&namespace=shop&name=web-1", "jane", 200, "get pods shop/web-1", `"refusals":[{`},
+		{"a pod of which there is only what was refused", "kind=Pod&namespace=shop&name=db-0", "jane", 200, "get pods shop/db-0", `"reason":"r2"`},
+		{"an object of any kind, by resource", "resource=namespaces&name=shop", "jane", 200, "get namespaces /shop", `"reason":"r3"`},
+		{"not an object of another group", "resource=namespaces.example.com&name=shop", "jane", 404, "get namespaces.example.com /shop", "decided nothing about namespaces.example.com /shop"},
+		{"a request, to who may get its object", "request=r1", "jane", 200, "get pods shop/web-1", `"reason":"r1"`},
+		{"not that there was a request, to who may not", "request=r1", "eve", 404, "get pods shop/web-1", "neither about this request"},
+		{"no request to nobody", "request=r1", "", 401, "", "does not know who asks"},
+		{"no request that is not known", "request=r9", "jane", 404, "", "neither about this request"},
+		{"what a user was refused, the latest first and the rest besides", "user=bob", "jane", 200, "get pods shop/web-1", `"refusals":[{`},
 		{"that a kind is not decided about", "kind=Secret&namespace=shop&name=web", "jane", 400, "", "want kind"},
 		{"that something is missing", "kind=Pod&namespace=shop", "jane", 400, "", "want kind"},
 	}

@@ -174,8 +174,8 @@ func TestWhoAsksOverTLS(t *testing.T) {
 	clients, servers, strangers := newAuthority(t), newAuthority(t), newAuthority(t)
 	addr, may := start(t, clients, servers)
 	jane := clients.client("jane")
-	pod := authorizer.AttributesRecord{User: &user.DefaultInfo{Name: "jane"}, Verb: "get", Namespace: "shop", APIVersion: "v1", Resource: "pods", Name: "web-1", ResourceRequest: true}
-	set := authorizer.AttributesRecord{User: &user.DefaultInfo{Name: "jane"}, Verb: "get", Namespace: "shop", APIGroup: "apps.kruise.io", APIVersion: "v1beta1", Resource: "clonesets", Name: "web", ResourceRequest: true}
+	pod := authorizer.AttributesRecord{User: &user.DefaultInfo{Name: "jane"}, Verb: "get", Namespace: "shop", APIVersion: "*", Resource: "pods", Name: "web-1", ResourceRequest: true}
+	set := authorizer.AttributesRecord{User: &user.DefaultInfo{Name: "jane"}, Verb: "get", Namespace: "shop", APIGroup: "apps.kruise.io", APIVersion: "*", Resource: "clonesets", Name: "web", ResourceRequest: true}
 	of := func(name string, r authorizer.AttributesRecord) *authorizer.AttributesRecord {
 		r.User = &user.DefaultInfo{Name: name}
 		return &r

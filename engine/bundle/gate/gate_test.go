@@ -215,6 +215,65 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+// TestAdmitRulesOfProtection has the built-in policies themselves in front: they
+// know what is wrong with guards and settings.
+func TestAdmitRulesOfProtection(t *testing.T) {
+	b, err := bundle.FromFS("builtin", os.DirFS("../../../policies"), bundle.AsBuiltin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const sound = `{"reason": "R", "message": "m"}`
+	const pods = `"group": "", "resource": "pods", "operations": ["DELETE"]`
+	for name, tc := range map[string]struct {
+		tenant bool
+		rules  string
+		want   string // of the only problem
+	}{
+		"a denial":                               {tenant: true, rules: `deny contains ` + sound + ` if input.recent.deletes > 20`},
+		"a denial for a while":                   {rules: `deny contains {"reason": "R", "message": "m", "rule": "r", "until": "2030-01-01T00:00:00Z"} if input.request.user.name == "ann"`},
+		"a denial without a message":             {rules: `deny contains {"reason": "R"}`, want: "a.rego:2:1: data.extend.protection.a.deny cannot be the answer: the field message is missing"},
+		"a denial of one pod":                    {rules: `deny contains {"reason": "R", "message": "m", "pod": "web-1"}`, want: "a.rego:2:1: data.extend.protection.a.deny cannot be the answer: there is no field pod; there are message, reason, rule, until"},
+		"a denial that is no set":                {rules: `deny := ` + sound, want: "a.rego:2:1: deny must be a set"},
+		"a fact that is not there":               {rules: `deny contains ` + sound + ` if input.user.name == "ann"`, want: "a.rego:2:50: rego_type_error: undefined ref: input.user.name"},
+		"an exemption":                           {rules: `exempt contains ` + sound + ` if "sre" in input.request.user.groups`},
+		"an exemption with a condition too many": {rules: `exempt contains {"reason": "R", "message": "m", "until": "2030-01-01T00:00:00Z"}`, want: "a.rego:2:1: data.extend.protection.a.exempt cannot be the answer: there is no field until"},
+		"an exemption of a tenant":               {tenant: true, rules: `exempt contains ` + sound, want: "a.rego:2:1: exempt (break glass) is for platform engineers; a bundle of a namespace may have deny, guard"},
+		"a guard":                                {tenant: true, rules: `guard contains {` + pods + `, "namespaces": ["shop"], "labels": {"tier": "gold"}}`},
+		"a guard under a gate":                   {rules: `guard contains {` + pods + `} if input.gates.budgetUpdate`},
+		"a guard that is no set":                 {rules: `guard := [{` + pods + `}]`, want: "a.rego:2:1: guard must be a set"},
+		"a guard without a group":                {rules: `guard contains {"resource": "pods", "operations": ["DELETE"]}`, want: "a.rego:2:1: data.extend.protection.a.guard cannot be the answer: the field group is missing"},
+		"a guard with a misspelt field":          {rules: `guard contains {` + pods + `, "namespace": "shop"}`, want: "a.rego:2:1: data.extend.protection.a.guard cannot be the answer: there is no field namespace"},
+		"a guard of everything":                  {rules: `guard contains {"group": "*", "resource": "*", "operations": ["DELETE"]}`, want: "a.rego:2:1: guard: resource * of group * is never sent"},
+		"a guard of what is never done":          {rules: `guard contains {"group": "apps", "resource": "deployments", "operations": ["EVICT"]}`, want: `a.rego:2:1: guard: operations of deployments are ["EVICT"], want a list of DELETE, UPDATE`},
+		"a guard that waits for a request":       {rules: `guard contains {` + pods + `} if input.request.operation == "DELETE"`, want: "a.rego:2:1: guard: it names nothing when it is told the gates alone"},
+		"a guard that fails":                     {rules: `guard contains {` + pods + `} if to_number("x") > 1`, want: "a.rego:2:1: guards and settings cannot be read (Error): "},
+		"settings":                               {rules: `settings := {"kinds": {"cronjobs.batch": {"cascading": ""}}, "breakGlass": {"users": ["ann"], "groups": {"sre"}}}`},
+		"settings of a tenant":                   {tenant: true, rules: `settings := {}`, want: "a.rego:2:1: settings (change a documented knob) is for platform engineers; a bundle of a namespace may have deny, guard"},
+		"settings that are not there":            {rules: `settings := {"kind": {}}`, want: "a.rego:2:1: data.extend.protection.a.settings cannot be the answer: there is no field kind; there are breakGlass, kinds"},
+		"a kind that is built in":                {rules: `settings := {"kinds": {"deployments.apps": {"cascading": ""}}}`, want: "a.rego:2:1: settings: kinds has deployments.apps, which is protected already and stays as it is"},
+		"a kind that counts what nobody counts":  {rules: `settings := {"kinds": {"cronjobs.batch": {"cascading": "jobs"}}}`, want: `a.rego:2:1: settings: kinds has {"cascading": "jobs"} for cronjobs.batch`},
+		"a glass for nobody who can be":          {rules: `settings := {"breakGlass": {"users": "ann"}}`, want: "a.rego:2:1: data.extend.protection.a.settings cannot be the answer: breakGlass: users: it is a string, want an array"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var opts []bundle.Option
+			if tc.tenant {
+				opts = append(opts, bundle.AsTenant("shop"))
+			}
+			_, err := gate.New(b).Admit(t.Context(), user(t, "own", map[string]string{"a.rego": "package extend.protection.a\n" + tc.rules}, opts...), nil, nil)
+			if tc.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			var refused *gate.RefusedError
+			if !errors.As(err, &refused) || len(refused.Problems) != 1 || !strings.HasPrefix(refused.Problems[0].String(), tc.want) {
+				t.Errorf("got  %v\nwant %s", err, tc.want)
+			}
+		})
+	}
+}
+
 func TestTheBuiltinPoliciesAndTheirExamplesPass(t *testing.T) {
 	b, err := bundle.FromFS("builtin", os.DirFS("../../../policies"), bundle.AsBuiltin())
 	if err != nil {

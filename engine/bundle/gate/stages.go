@@ -24,6 +24,7 @@ func check(ctx context.Context, job Job) (Report, error) {
 	if err := c.read(); err != nil {
 		return Report{}, err
 	}
+	defer c.close()
 	for _, s := range []struct {
 		stage Stage
 		run   func(context.Context) error
@@ -57,8 +58,11 @@ type checking struct {
 	builtin *bundle.Bundle
 	bundle  *bundle.Bundle
 	active  bundle.Set // with the bundle
-	engine  *engine.Engine
 	report  Report
+
+	// What the bundle would be active in, from the stage compile on.
+	engine   *engine.Engine
+	snapshot *engine.Snapshot
 }
 
 func (c *checking) read() (err error) {
@@ -95,9 +99,14 @@ func (c *checking) compile(ctx context.Context) (err error) {
 	if c.engine, err = engine.FromBundle(c.builtin); err != nil {
 		return err
 	}
-	defer c.engine.Close()
-	_, err = c.engine.Compile(ctx, c.active)
+	c.snapshot, err = c.engine.Compile(ctx, c.active)
 	return err
+}
+
+func (c *checking) close() {
+	if c.engine != nil {
+		c.engine.Close()
+	}
 }
 
 // schemas compiles what the bundle says about each domain once more, with the
@@ -140,10 +149,14 @@ func (c *checking) schemas(context.Context) error {
 	return nil
 }
 
-// types reports what schemas found out about answers.
-func (c *checking) types(context.Context) error {
+// types reports what schemas found out about answers, or else what their values
+// have that types do not tell.
+func (c *checking) types(ctx context.Context) error {
 	found := c.report.Problems
 	c.report.Problems = nil
+	if len(found) == 0 {
+		found = c.invalid(ctx)
+	}
 	if len(found) > 0 {
 		return found
 	}
@@ -181,21 +194,12 @@ func (c *checking) replay(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e, err := engine.FromBundle(c.builtin)
-	if err != nil {
-		return err
-	}
-	defer e.Close()
-	s, err := e.Compile(ctx, c.active)
-	if err != nil {
-		return err
-	}
 	var wrong module.Problems
 	for _, r := range records {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		d, err := record.Replay(ctx, e, s, r)
+		d, err := record.Replay(ctx, c.engine, c.snapshot, r)
 		if err != nil {
 			return err
 		}

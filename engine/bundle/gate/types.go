@@ -54,9 +54,13 @@ func answers(c *ast.Compiler, b *bundle.Bundle, domain string) module.Problems {
 	}
 	for _, m := range b.Modules {
 		path := strings.Split(module.PackagePath(m), ".")
-		if domain == "rollout" && len(path) == 3 && path[0] == "extend" {
-			look(reflect.TypeFor[decision.Hold](), true, append(path, "hold")...)
-			look(reflect.TypeFor[map[string]float64](), false, append(path, "rank")...)
+		if len(path) != 3 || path[0] != "extend" {
+			continue
+		}
+		for _, x := range bundle.Extensions() {
+			if x.Domain == domain && x.Answer != nil {
+				look(x.Answer, x.Set, append(path, x.Rule)...)
+			}
 		}
 	}
 	slices.SortFunc(out, func(a, b module.Problem) int { return strings.Compare(a.String(), b.String()) })
@@ -192,7 +196,7 @@ func fields(object *types.Object, want reflect.Type) string {
 		has = append(has, name)
 		t, ok := static[name]
 		if !ok {
-			if !strings.Contains(opts, "omitempty") && f.Type.Kind() != reflect.Pointer && object.DynamicProperties() == nil {
+			if !strings.Contains(opts, "omit") && f.Type.Kind() != reflect.Pointer && object.DynamicProperties() == nil {
 				return fmt.Sprintf("the field %s is missing", name)
 			}
 			continue

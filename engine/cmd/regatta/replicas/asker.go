@@ -8,9 +8,11 @@
 package replicas
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,11 +22,28 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 )
 
-// Question is what is asked.
+// Question is what is asked: about an object, about a request, or about what a
+// user was refused.
 type Question struct {
-	Kind, Namespace, Name string
+	// Kind is Pod or CloneSet; of other objects it is empty, and Resource is what
+	// kubectl calls them, such as deployments.apps.
+	Kind, Resource, Namespace, Name string
 	// Pods asks for the answers of all pods of a workload as well.
 	Pods bool
+	// Request is the UID of a request for admission, and User who sent some.
+	Request, User string
+}
+
+func (q Question) String() string {
+	switch {
+	case q.Request != "":
+		return "request " + q.Request
+	case q.User != "":
+		return "requests of " + q.User
+	case q.Namespace == "":
+		return cmp.Or(q.Kind, q.Resource) + " " + q.Name
+	}
+	return fmt.Sprintf("%s %s/%s", cmp.Or(q.Kind, q.Resource), q.Namespace, q.Name)
 }
 
 // Asker asks replicas. It keeps the ways to them open until it is closed.
@@ -79,8 +98,9 @@ func (a *Asker) Close() {
 	}
 }
 
-// Ask asks all replicas at once and gives the newest answer. Warnings are of
-// replicas that did not answer while others did.
+// Ask asks all replicas at once and gives the newest answer, and what any of them
+// refused: each serves webhooks. Warnings are of replicas that did not answer
+// while others did.
 func (a *Asker) Ask(ctx context.Context, q Question) (reply explain.Reply, warnings []error, err error) {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
@@ -99,14 +119,13 @@ func (a *Asker) Ask(ctx context.Context, q Question) (reply explain.Reply, warni
 }
 
 func (a *Asker) newest(q Question, asked []*replica, replies []explain.Reply, errs []error) (explain.Reply, []error, error) {
-	best := -1
-	silent := 0
+	silent, answered := 0, 0
 	var refused, failed []error
 	for i, err := range errs {
 		var no *RefusedError
 		switch {
-		case err == nil && (best < 0 || replies[i].Answer.Decided.After(replies[best].Answer.Decided)):
-			best = i
+		case err == nil:
+			answered++
 		case errors.Is(err, errUndecided):
 			silent++
 		case errors.As(err, &no):
@@ -121,12 +140,34 @@ func (a *Asker) newest(q Question, asked []*replica, replies []explain.Reply, er
 		a.mu.Unlock()
 	}
 	switch {
-	case best >= 0:
-		return replies[best], append(failed, refused...), nil
+	case answered > 0:
+		return merge(replies), append(failed, refused...), nil
 	case len(refused) > 0:
 		return explain.Reply{}, failed, refused[0] // the others say the same
 	case silent > 0:
 		return explain.Reply{}, failed, &UndecidedError{Question: q, Replicas: silent}
 	}
 	return explain.Reply{}, nil, errors.Join(failed...)
+}
+
+// merge takes the newest answer about an object, and all refusals, the latest
+// first. Where there are only refusals the latest is the answer.
+func merge(replies []explain.Reply) explain.Reply {
+	var out explain.Reply
+	var refusals []explain.Answer
+	for _, r := range replies {
+		refusals = append(refusals, r.Refusals...)
+		switch {
+		case r.Answer.Request != nil:
+			refusals = append(refusals, r.Answer)
+		case r.Answer.Decided.After(out.Answer.Decided):
+			out = r
+		}
+	}
+	slices.SortStableFunc(refusals, func(a, b explain.Answer) int { return b.Decided.Compare(a.Decided) })
+	if out.Answer.Decided.IsZero() && len(refusals) > 0 {
+		out.Answer, refusals = refusals[0], refusals[1:]
+	}
+	out.Refusals = refusals
+	return out
 }

@@ -19,8 +19,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/regatta-sh/regatta/controllers/explain"
 )
 
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
@@ -283,6 +287,31 @@ func TestWhatCannotBeAsked(t *testing.T) {
 			tc.change(config, &flags)
 			if _, _, err := ask(t, config, flags, web); err == nil || !strings.Contains(err.Error(), tc.err) {
 				t.Errorf("got %v, want %q", err, tc.err)
+			}
+		})
+	}
+}
+
+func TestMerge(t *testing.T) {
+	at := func(s int64) time.Time { return time.Unix(s, 0) }
+	decided := func(s int64) explain.Answer { return explain.Answer{Decided: at(s)} }
+	refused := func(s int64) explain.Answer { return explain.Answer{Decided: at(s), Request: &explain.Request{}} }
+	for _, tc := range []struct {
+		name    string
+		replies []explain.Reply
+		want    explain.Reply
+	}{
+		{"the newest answer, and the refusals of all, the latest first", []explain.Reply{
+			{Answer: decided(1), Refusals: []explain.Answer{refused(5), refused(2)}}, {Answer: decided(4), Refusals: []explain.Answer{refused(3)}}, {},
+		}, explain.Reply{Answer: decided(4), Refusals: []explain.Answer{refused(5), refused(3), refused(2)}}},
+		{"a refusal is no answer where there is one", []explain.Reply{{Answer: refused(9)}, {Answer: decided(1)}},
+			explain.Reply{Answer: decided(1), Refusals: []explain.Answer{refused(9)}}},
+		{"else the latest of them is", []explain.Reply{{Answer: refused(2), Refusals: []explain.Answer{refused(1)}}, {Answer: refused(3)}},
+			explain.Reply{Answer: refused(3), Refusals: []explain.Answer{refused(2), refused(1)}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, merge(tc.replies), cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

@@ -20,7 +20,10 @@ type UndecidedError struct {
 }
 
 func (e *UndecidedError) Error() string {
-	return fmt.Sprintf("no manager has decided anything about %s %s/%s (%d asked); one that has just begun to lead comes to it in a moment", e.Question.Kind, e.Question.Namespace, e.Question.Name, e.Replicas)
+	if q := e.Question; q.Kind == "" {
+		return fmt.Sprintf("no manager remembers refusing anything about %s (%d asked); they remember the last 2,000 refusals each, until they are restarted", q, e.Replicas)
+	}
+	return fmt.Sprintf("no manager has decided anything about %s (%d asked); one that has just begun to lead comes to it in a moment", e.Question, e.Replicas)
 }
 
 // RefusedError says that whoever asks may not, and what they need.

@@ -1,9 +1,12 @@
 package target
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 )
@@ -16,7 +19,7 @@ type Cluster struct {
 // NewCluster makes a Cluster of what the environment says.
 func NewCluster() *Cluster {
 	f := genericclioptions.NewConfigFlags(true)
-	f.CacheDir = nil // nothing is discovered
+	f.CacheDir = nil // hardly anything is discovered
 	// A password is nothing to show to a manager, and nobody can be played to one.
 	f.Username, f.Password = nil, nil
 	f.Impersonate, f.ImpersonateUID, f.ImpersonateGroup, f.ImpersonateUserExtra = nil, nil, nil, nil
@@ -46,5 +49,39 @@ func (c *Cluster) In(t Target) (Target, error) {
 		return Target{}, fmt.Errorf("finding the namespace: %w", err)
 	}
 	t.Namespace = namespace
+	return t, nil
+}
+
+// Find reads KIND/NAME or KIND NAME of an object of any kind that the cluster
+// has, in the namespace that was asked for if it is in one.
+func (c *Cluster) Find(args []string) (Target, error) {
+	t, err := Parse(args, Pod, CloneSet)
+	var other *UnknownKindError
+	if err == nil {
+		return c.In(t)
+	}
+	if !errors.As(err, &other) {
+		return Target{}, err
+	}
+	mapper, err := c.flags.ToRESTMapper()
+	if err != nil {
+		return Target{}, fmt.Errorf("asking what the cluster has: %w", err)
+	}
+	resource, found := schema.ParseResourceArg(other.Word)
+	if resource == nil {
+		resource = &schema.GroupVersionResource{Group: found.Group, Resource: found.Resource}
+	}
+	kind, err := mapper.KindFor(*resource)
+	if err != nil {
+		return Target{}, fmt.Errorf("finding what %q is: %w", other.Word, err)
+	}
+	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return Target{}, fmt.Errorf("finding what %q is: %w", other.Word, err)
+	}
+	t = Target{Resource: mapping.Resource.GroupResource().String(), Name: other.Name}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		return c.In(t)
+	}
 	return t, nil
 }

@@ -15,10 +15,18 @@ const (
 	CloneSet = "CloneSet"
 )
 
-// Target is an object.
-type Target struct{ Kind, Namespace, Name string }
+// Target is an object. Of one that is neither a pod nor a CloneSet the Kind is
+// empty, and Resource is what kubectl calls it, such as deployments.apps.
+type Target struct{ Kind, Resource, Namespace, Name string }
 
 func (t Target) String() string { return fmt.Sprintf("%s %s/%s", t.Kind, t.Namespace, t.Name) }
+
+// UnknownKindError says that a word is none of the kinds that are allowed.
+type UnknownKindError struct{ Word, Name, Want string }
+
+func (e *UnknownKindError) Error() string {
+	return fmt.Sprintf("nothing is decided about a %s; want %s", e.Word, e.Want)
+}
 
 // kinds are the words that a kind goes by, the first of them in messages.
 func kinds() map[string][]string {
@@ -67,5 +75,5 @@ func Parse(args []string, allowed ...string) (Target, error) {
 	if word == "" {
 		return Target{}, errors.New("want " + want)
 	}
-	return Target{}, fmt.Errorf("nothing is decided about a %s; want %s", word, want)
+	return Target{}, &UnknownKindError{word, name, want}
 }

@@ -26,7 +26,10 @@ type lookup struct {
 
 // reason is what is wrong with the object, nil if nothing is known to be.
 func (l lookup) reason(ctx context.Context, t target.Target) error {
-	if t.Kind == target.Pod {
+	switch t.Kind {
+	case "": // of other kinds only refusals are known, and most often there was none
+		return nil
+	case target.Pod:
 		return l.pod(ctx, t)
 	}
 	_, err := l.cloneSet(ctx, t.Namespace, t.Name)
@@ -50,9 +53,9 @@ func (l lookup) pod(ctx context.Context, t target.Target) error {
 	owner := metav1.GetControllerOf(pod)
 	switch {
 	case owner == nil:
-		return fmt.Errorf("pod %s/%s belongs to no workload, so nothing is decided about it", t.Namespace, t.Name)
+		return fmt.Errorf("pod %s/%s belongs to no workload, so no policy decides when it is updated, and no request about it was refused lately", t.Namespace, t.Name)
 	case owner.Kind != target.CloneSet || !strings.HasPrefix(owner.APIVersion, kruise.GroupName+"/"):
-		return fmt.Errorf("pod %s/%s belongs to %s %s, and policies decide only about pods of CloneSets", t.Namespace, t.Name, owner.Kind, owner.Name)
+		return fmt.Errorf("pod %s/%s belongs to %s %s, and policies decide only when pods of CloneSets are updated; no request about it was refused lately", t.Namespace, t.Name, owner.Kind, owner.Name)
 	case pod.DeletionTimestamp != nil:
 		return fmt.Errorf("pod %s/%s of CloneSet %s is being deleted until %s, so nothing is decided about it any more",
 			t.Namespace, t.Name, owner.Name, pod.DeletionTimestamp.UTC().Format("2006-01-02T15:04:05Z"))

@@ -37,7 +37,7 @@ func TestWhyThereIsNoAnswer(t *testing.T) {
 	}{
 		{"the pod does not exist", nil, "there is no pod web-1 in namespace shop"},
 		{"nobody owns it", of("", "", none), "pod shop/web-1 belongs to no workload"},
-		{"something else owns it", of("ReplicaSet", "apps/v1", none), "belongs to ReplicaSet web, and policies decide only about pods of CloneSets"},
+		{"something else owns it", of("ReplicaSet", "apps/v1", none), "belongs to ReplicaSet web, and policies decide only when pods of CloneSets are updated"},
 		{"a CloneSet of another group owns it", of("CloneSet", "example.com/v1", none), "belongs to CloneSet web, and policies decide only"},
 		{"it is being deleted", of("CloneSet", "apps.kruise.io/v1alpha1", func(p *corev1.Pod) {
 			p.DeletionTimestamp, p.Finalizers = ptr.To(metav1.NewTime(time.Unix(0, 0))), []string{"x"}
@@ -86,7 +86,9 @@ func check(t *testing.T, got error, want string) {
 
 func TestWrongUse(t *testing.T) {
 	tests := []struct{ name, args, want string }{
-		{"nothing to tell about", "", "tell what it is about: pod/NAME or clone/NAME"},
+		{"nothing to tell about", "", "tell what it is about: either an object, such as pod/NAME, or --request or --user-name"},
+		{"an object and a request", "pod/web-1 --request r1", "tell what it is about"},
+		{"a form of words that names nothing", "web-1", `"web-1" is not enough; want pod/NAME or clone/NAME`},
 		{"a form that is not there", "pod/web-1 -o xml", `--output is "xml", want text, json or yaml`},
 		{"an endpoint that would be shown credentials in clear", "pod/web-1 --endpoint http://x:1 --server https://127.0.0.1:1", "want https://HOST:PORT"},
 		{"somebody else", "pod/web-1 --as bob", "unknown flag: --as"},

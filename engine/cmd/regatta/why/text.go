@@ -29,17 +29,22 @@ const column = 16
 
 func (t text) render(reply explain.Reply) string {
 	a := reply.Answer
-	t.lines = append(t.lines, fmt.Sprintf("%s %s/%s is %s (%s)", a.Subject.Kind, a.Subject.Namespace, a.Subject.Name,
-		t.paint(a.Verdict, strings.ToUpper(a.Verdict.Words())), a.Reason))
+	verdict := t.paint(a.Verdict, strings.ToUpper(a.Verdict.Words()))
+	if a.Request != nil {
+		t.lines = append(t.lines, fmt.Sprintf("%s of %s was %s (%s)", operation(a.Request), subject(a.Subject), verdict, a.Reason))
+	} else {
+		t.lines = append(t.lines, fmt.Sprintf("%s is %s (%s)", subject(a.Subject), verdict, a.Reason))
+	}
 	for _, l := range wrap(a.Message, t.width-2) {
 		t.lines = append(t.lines, "  "+l)
 	}
 	t.lines = append(t.lines, "")
 	t.pods(a)
 	t.rule(a)
+	t.asked(a.Request)
 	t.row("revision", revisions(a))
 	if a.Workload != a.Subject {
-		t.row("workload", fmt.Sprintf("%s %s/%s", a.Workload.Kind, a.Workload.Namespace, a.Workload.Name))
+		t.row("workload", subject(a.Workload))
 	}
 	t.row("may change", t.mayChange(a))
 	t.others(a)
@@ -54,6 +59,9 @@ func (t text) render(reply explain.Reply) string {
 	t.row("decided", t.decided(a))
 	if len(reply.Pods) > 0 {
 		t.list(reply.Pods)
+	}
+	if len(reply.Refusals) > 0 {
+		t.refusals(reply.Refusals)
 	}
 	return strings.Join(t.lines, "\n") + "\n"
 }
@@ -199,6 +207,26 @@ func (t *text) list(pods []explain.Answer) {
 		}
 		rows = append(rows, []string{p.Subject.Name, p.Verdict.Words(), p.Reason, p.From, rule})
 	}
+	t.table(rows)
+}
+
+// refusals are requests that were refused besides, a line each.
+func (t *text) refusals(all []explain.Answer) {
+	rows := [][]string{{"REFUSED", "OPERATION", "OBJECT", "USER", "REASON", "REQUEST"}}
+	for _, a := range all {
+		reason := a.Reason
+		if a.Verdict == explain.Exempted {
+			reason += " (exempted)"
+		}
+		rows = append(rows, []string{
+			duration.HumanDuration(t.now.Sub(a.Decided)) + " ago", operation(a.Request), subject(a.Subject), a.Request.User, reason, a.Request.UID,
+		})
+	}
+	t.table(rows)
+}
+
+// table writes rows below their heads, after an empty line.
+func (t *text) table(rows [][]string) {
 	widths := make([]int, len(rows[0]))
 	for _, r := range rows {
 		for i, cell := range r {
@@ -213,6 +241,28 @@ func (t *text) list(pods []explain.Answer) {
 		}
 		t.lines = append(t.lines, strings.TrimRight(line, " "))
 	}
+}
+
+// asked says who sent the request that an answer is about.
+func (t *text) asked(r *explain.Request) {
+	if r != nil {
+		t.row("asked by", r.User)
+		t.row("request", r.UID)
+	}
+}
+
+func operation(r *explain.Request) string {
+	if r.DryRun {
+		return r.Operation + " (dry run)"
+	}
+	return r.Operation
+}
+
+func subject(s decision.Subject) string {
+	if s.Namespace == "" {
+		return s.Kind + " " + s.Name
+	}
+	return fmt.Sprintf("%s %s/%s", s.Kind, s.Namespace, s.Name)
 }
 
 func sortedKeys(m map[string]decision.Group) []string {

@@ -57,6 +57,34 @@ Pod shop/web-1 is HELD (ChangeFreeze)
 `,
 		},
 		{
+			name: "a request that was refused, and others before it",
+			reply: explain.Reply{
+				Answer: with(decision.Subject{Kind: "Namespace", Name: "shop"}, func(a *explain.Answer) {
+					a.Workload = a.Subject
+					a.Verdict, a.Reason, a.Message, a.Rule, a.Title = explain.Refused, "Protected", "It is to stay.", "protection.deletion.always", "Always"
+					a.Request = &explain.Request{UID: "r-2", Operation: "DELETE", User: "ann", Resource: "namespaces"}
+					a.Facts = []explain.Fact{{Name: "object.labels", Value: `{"a":"b"}`}}
+				}),
+				Refusals: []explain.Answer{with(pod, func(a *explain.Answer) {
+					a.Verdict, a.Reason, a.Decided = explain.Exempted, "BreakGlass", now.Add(-time.Hour)
+					a.Request = &explain.Request{UID: "r-1", Operation: "EVICT", DryRun: true, User: "bob", Resource: "pods"}
+				})},
+			},
+			want: `
+DELETE of Namespace shop was REFUSED (Protected)
+  It is to stay.
+
+  rule          protection.deletion.always - Always
+  asked by      ann
+  request       r-2
+  facts         object.labels={a:b}
+  decided       3s ago by manager-x, policies a55cd953ea87
+
+REFUSED  OPERATION        OBJECT          USER  REASON                 REQUEST
+60m ago  EVICT (dry run)  Pod shop/web-1  bob   BreakGlass (exempted)  r-1
+`,
+		},
+		{
 			name: "a pod that waits for others has no rule, and one that is held without a time waits for facts",
 			reply: explain.Reply{Answer: with(pod, func(a *explain.Answer) {
 				a.Verdict, a.Reason, a.Message, a.Rule = explain.Waiting, "MaxUnavailableReached", "It waits.", decision.RuleWalk

@@ -1,10 +1,11 @@
-// Package why is the command that tells why a pod was or was not updated, and
-// how it stands with a workload.
+// Package why is the command that tells why a pod was or was not updated, how it
+// stands with a workload, and why a request was refused.
 package why
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -25,32 +26,43 @@ type options struct {
 	asked   replicas.Flags
 	output  string
 	all     bool
+	request string
+	user    string
 }
 
 // Command makes the command.
 func Command() *cobra.Command {
 	o := &options{cluster: target.NewCluster()}
 	cmd := &cobra.Command{
-		Use:   "why (pod/NAME | clone/NAME)",
-		Short: "Tell why a pod was not updated",
+		Use:   "why (pod/NAME | clone/NAME | KIND/NAME | --request UID | --user-name NAME)",
+		Short: "Tell why a pod was not updated, or a request refused",
 		Long: `Why tells what was decided about a pod, or about a CloneSet and its pods: by
-which rule, where that rule is, on which facts, and when it may change.
+which rule, where that rule is, on which facts, and when it may change. Of these
+and of objects of any other kind it also tells which requests were refused lately,
+such as a delete that a budget or a label did not allow. A single one is found by
+the UID that its refusal ends with, and those of a user by their name.
 
 All replicas of the manager are asked, through port-forwards, with the credentials
 of your kubeconfig. You need the Role kruise-decision-reader in the namespace of
 the manager, and may be told about whatever you may get.`,
 		Example: `  regatta why pod/web-x7k2p
   regatta why clone/web -n shop --all
+  regatta why namespace/shop
+  regatta why --request 6f0c1f0e-9a57-4b8c-8a46-0f6f6f0b8a11
   kubectl regatta why pod/web-x7k2p -o json`,
 		Args: func(_ *cobra.Command, args []string) error {
-			_, err := target.Parse(args, target.Pod, target.CloneSet)
-			return err
+			if (o.request != "" || o.user != "") == (len(args) > 0) {
+				return errors.New("tell what it is about: either an object, such as pod/NAME, or --request or --user-name")
+			}
+			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
 	}
 	o.cluster.AddFlags(cmd.Flags())
 	o.asked.AddFlags(cmd.Flags())
 	cmd.Flags().StringVarP(&o.output, "output", "o", "text", "text, json or yaml")
+	cmd.Flags().StringVar(&o.request, "request", "", "UID of a request that was refused")
+	cmd.Flags().StringVar(&o.user, "user-name", "", "name of a user, for all that they were refused lately")
 	cmd.Flags().BoolVar(&o.all, "all", false, "tell of each pod of a CloneSet, and of all rules that took part")
 	return cmd
 }
@@ -60,12 +72,11 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	about, err := target.Parse(args, target.Pod, target.CloneSet)
-	if err != nil {
-		return err
-	}
-	if about, err = o.cluster.In(about); err != nil {
-		return err
+	about := target.Target{}
+	if len(args) > 0 {
+		if about, err = o.cluster.Find(args); err != nil {
+			return err
+		}
 	}
 	config, err := o.cluster.Config()
 	if err != nil {
@@ -86,7 +97,8 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	}
 	look := lookup{pods: client.CoreV1(), objects: objects}
 	reply, warnings, err := asker.Ask(cmd.Context(), replicas.Question{
-		Kind: about.Kind, Namespace: about.Namespace, Name: about.Name, Pods: o.all && about.Kind == target.CloneSet,
+		Kind: about.Kind, Resource: about.Resource, Namespace: about.Namespace, Name: about.Name,
+		Pods: o.all && about.Kind == target.CloneSet, Request: o.request, User: o.user,
 	})
 	for _, w := range warnings {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", w)

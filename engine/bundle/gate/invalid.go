@@ -1,0 +1,74 @@
+package gate
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/module"
+)
+
+// complaint is what the built-in policies have to say of a rule of a user that
+// no request changes: it is wrong at once or never.
+type complaint struct {
+	Package string `json:"package"`
+	Rule    string `json:"rule"`
+	Message string `json:"message"`
+}
+
+// complaints are an element of the built-in rule protection/invalid each. It is
+// no decision point: nothing is ever done by it.
+func complaints() decision.Any {
+	return decision.Point[decision.GuardsInput, []complaint]{
+		Name: "protection/invalid", Budget: testTime,
+		Fallback: func(decision.GuardsInput) []complaint { return nil },
+	}.Any()
+}
+
+// invalid asks what is wrong with guards and settings, whose values types cannot
+// tell: a label that no label can be, a kind that is protected already.
+func (c *checking) invalid(ctx context.Context) module.Problems {
+	subject := decision.Subject{Namespace: c.bundle.Namespace}
+	rules := c.rules("protection")
+	if c.bundle.Kind == bundle.Builtin || len(rules) == 0 || !c.snapshot.Defines(complaints().Name, subject) {
+		return nil
+	}
+	on := decision.GuardsInput{Gates: decision.ProtectionGates{Deletion: true, CRDCascading: true, BudgetDelete: true, BudgetUpdate: true}}
+	answer, rec := engine.DecideOn(ctx, c.engine, c.snapshot, complaints(), subject, on)
+	if rec.Outcome != decision.Decided {
+		first := slices.Min(slices.Collect(maps.Keys(rules)))
+		return module.Problems{module.At(rules[first].Location, "guards and settings cannot be read (%s): %s", rec.Outcome, rec.Error)}
+	}
+	var out module.Problems
+	for _, x := range answer.([]complaint) {
+		if r := rules["extend.protection."+x.Package+"."+x.Rule]; r != nil {
+			out = append(out, module.At(r.Location, "%s: %s", x.Rule, x.Message))
+		}
+	}
+	return out
+}
+
+// rules are the bundle's guards and settings of a domain, by path.
+func (c *checking) rules(domain string) map[string]*ast.Rule {
+	out := map[string]*ast.Rule{}
+	for _, file := range slices.Sorted(maps.Keys(c.bundle.Modules)) {
+		m := c.bundle.Modules[file]
+		path := module.PackagePath(m)
+		if !strings.HasPrefix(path, "extend."+domain+".") {
+			continue
+		}
+		for _, r := range m.Rules {
+			name := r.Head.Ref()[0].String()
+			if (name == "guard" || name == "settings") && out[path+"."+name] == nil {
+				out[path+"."+name] = r
+			}
+		}
+	}
+	return out
+}

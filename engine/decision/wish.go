@@ -1,0 +1,45 @@
+package decision
+
+// Deny is a user's wish that a request be refused, and why: an element of the
+// rule deny in a package extend.protection.<any>. One that is not of this form
+// refuses all the same.
+type Deny struct {
+	// Rule is the id of the rule. Left out, it is the name of the package.
+	Rule string `json:"rule,omitempty"`
+	// Reason is CamelCase, for machines. Required.
+	Reason string `json:"reason"`
+	// Message is a sentence, for people. Required.
+	Message string `json:"message"`
+	// Until is when the answer may change by the passing of time alone, as RFC
+	// 3339.
+	Until string `json:"until,omitempty"`
+}
+
+// Exemption lets a request through that would be refused: an element of the rule
+// exempt. One that is not of this form exempts nobody.
+type Exemption struct {
+	Rule    string `json:"rule,omitempty"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// ProtectionSettings are the knobs of protection: the rule settings.
+type ProtectionSettings struct {
+	// Kinds are protected by the label besides those that are built in, by
+	// resource and group, such as cronjobs.batch.
+	Kinds map[string]KindSettings `json:"kinds,omitempty"`
+	// BreakGlass names who may break it.
+	BreakGlass BreakGlass `json:"breakGlass,omitzero"`
+}
+
+// KindSettings say what the label's value Cascading is about on objects of a kind.
+type KindSettings struct {
+	// Cascading is replicas, or empty where the value protects nothing.
+	Cascading string `json:"cascading,omitempty"`
+}
+
+// BreakGlass names those whose annotation policy.kruise.io/break-glass counts.
+type BreakGlass struct {
+	Users  []string `json:"users,omitempty"`
+	Groups []string `json:"groups,omitempty"`
+}

@@ -1,0 +1,181 @@
+package policies_test
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/open-policy-agent/opa/v1/rego"
+	"pgregory.net/rapid"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/module"
+)
+
+// TestBudgetIsThatOfTheSpecification compares the policy with PUB-03, written
+// once more from top to bottom.
+func TestBudgetIsThatOfTheSpecification(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawBudget(t)
+		out := ask(t, decision.ProtectionBudget(), in)
+		want := admit(in)
+		if out.Allow != want.Allow || out.Record != want.Record || out.Take != want.Take || out.Exempt {
+			t.Fatalf("answered %+v, want %+v, to %+v of %+v", out, want, in, in.Budget)
+		}
+		if got := out.Reasons[0].Reason; got != want.Reasons[0].Reason {
+			t.Fatalf("the reason is %s, want %s", got, want.Reasons[0].Reason)
+		}
+	})
+}
+
+func drawBudget(t *rapid.T) decision.BudgetInput {
+	rarely := func(name string) bool { return rapid.IntRange(0, 5).Draw(t, name) == 0 }
+	few := rapid.IntRange(0, 3)
+	operations := rapid.SampledFrom([]string{decision.Delete, decision.Evict, decision.Update, decision.Resize})
+	in := decision.BudgetInput{
+		Request:        decision.Request{Operation: operations.Draw(t, "operation"), DryRun: rarely("dryRun")},
+		Object:         decision.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", Terminating: rarely("terminating")},
+		Pod:            decision.PodState{Ready: !rarely("notReady"), Consistent: !rarely("notConsistent"), NoProtect: rarely("noProtect")},
+		ResizeIsUpdate: rapid.Bool().Draw(t, "resizeIsUpdate"),
+	}
+	if rarely("none") {
+		return in
+	}
+	in.Budget = &decision.Budget{
+		Name: "web", Ignored: rarely("ignored"), Operations: rapid.SliceOfN(operations, 0, 2).Draw(t, "operations"),
+		Desired: few.Draw(t, "desired"), Current: few.Draw(t, "current"), Total: few.Draw(t, "total"), Allowed: rapid.IntRange(-1, 2).Draw(t, "allowed"),
+		Records:  rapid.SampledFrom([]int{0, 1, 2000, 2001}).Draw(t, "records"),
+		Recorded: rapid.SampledFrom([]string{"", "", decision.RecordDisrupted, decision.RecordUnavailable}).Draw(t, "recorded"),
+	}
+	return in
+}
+
+// admit is PUB-03.
+func admit(in decision.BudgetInput) decision.BudgetOutput {
+	list := decision.RecordDisrupted
+	if b := in.Budget; in.Request.Operation == decision.Update && (b == nil || b.Recorded != decision.RecordDisrupted) {
+		list = decision.RecordUnavailable
+	}
+	because := func(allow bool, record string, take bool, reason string) decision.BudgetOutput {
+		return decision.BudgetOutput{Allow: allow, Record: record, Take: take, Reasons: []decision.Hold{{Reason: reason}}}
+	}
+	b := in.Budget
+	switch {
+	case in.Object.Terminating:
+		return because(true, "", false, "AlreadyTerminating")
+	case in.Pod.NoProtect:
+		return because(true, "", false, "NoProtect")
+	case !in.Pod.Ready:
+		return because(true, "", false, "NotReady")
+	case !in.Pod.Consistent:
+		return because(true, "", false, "NotConsistent")
+	case b == nil:
+		return because(true, "", false, "NoBudget")
+	case b.Ignored:
+		return because(true, "", false, "Ignored")
+	case b.Desired == 0:
+		return because(true, "", false, "NothingDesired")
+	}
+	protected := b.Operations
+	if len(protected) == 0 {
+		protected = []string{decision.Delete, decision.Update, decision.Evict}
+	}
+	if in.ResizeIsUpdate && slices.Contains(protected, decision.Update) {
+		protected = append(slices.Clone(protected), decision.Resize)
+	}
+	switch {
+	case !slices.Contains(protected, in.Request.Operation):
+		return because(true, "", false, "OperationNotProtected")
+	case b.Recorded != "":
+		return because(true, list, false, "AlreadyRecorded")
+	case b.Allowed <= 0:
+		return because(false, "", false, "BudgetExceeded")
+	case b.Records > 2000:
+		return because(false, "", false, "TooManyRecords")
+	}
+	return because(true, list, true, "WithinBudget")
+}
+
+// protectionHarness gives users' packages as input, as harness does.
+const protectionHarness = `package harness
+
+all := [budget, deletion, guards] if {
+	budget := data.protection.budget with input as input.budget with data.extend.protection as input.users
+	deletion := data.protection.deletion with input as input.deletion with data.extend.protection as input.users
+	guards := data.protection.guards with input as input.guards with data.extend.protection as input.users
+}`
+
+// TestNothingThatAUserWritesOpensProtection puts any document where denials,
+// exemptions, guards and settings should be. All points must still answer,
+// within their types; whatever denies must deny, and only what is sound exempts.
+func TestNothingThatAUserWritesOpensProtection(t *testing.T) {
+	modules := builtinModules(t)
+	modules["harness.rego"] = parse(t, "harness.rego", protectionHarness)
+	compiler, err := module.Compile(modules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query, err := rego.New(rego.Query("data.harness.all"), rego.Compiler(compiler), rego.StrictBuiltinErrors(true)).PrepareForEval(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := decision.Request{Operation: decision.Delete, User: decision.User{Name: "web-a", Groups: []string{"zone"}}}
+	budget := decision.BudgetInput{
+		Request: request, Object: decision.Object{Kind: "Pod", Annotations: map[string]string{"policy.kruise.io/break-glass": "A reason."}},
+		Pod: decision.PodState{Ready: true, Consistent: true},
+	}
+	deletion := decision.DeletionInput{Request: request, Object: decision.Object{Kind: "Secret", Name: "keys"}}
+	on := decision.GuardsInput{Gates: decision.ProtectionGates{Deletion: true}}
+	rapid.Check(t, func(rt *rapid.T) {
+		deny, exempt := drawDocument(rt, 3), drawDocument(rt, 3)
+		settings := map[string]any{"kinds": drawDocument(rt, 2), "breakGlass": drawDocument(rt, 2)}
+		users := map[string]any{"x": map[string]any{"deny": deny, "exempt": exempt, "guard": drawDocument(rt, 3), "settings": settings}}
+		set, err := query.Eval(t.Context(), rego.EvalInput(map[string]any{"budget": budget, "deletion": deletion, "guards": on, "users": users}))
+		if err != nil || len(set) != 1 {
+			rt.Fatalf("no answer to %v: %v", users, err)
+		}
+		answers := set[0].Expressions[0].Value.([]any)
+		pod := typed(t, reflect.TypeFor[decision.BudgetOutput](), answers[0]).(decision.BudgetOutput)
+		object := typed(t, reflect.TypeFor[decision.DeletionOutput](), answers[1]).(decision.DeletionOutput)
+		guards := typed(t, reflect.TypeFor[decision.GuardsOutput](), answers[2]).(decision.GuardsOutput)
+		for _, err := range []error{
+			decision.ProtectionBudget().Check(budget, pod), decision.ProtectionDeletion().Check(deletion, object), decision.ProtectionGuards().Check(on, guards),
+		} {
+			if err != nil {
+				rt.Fatal(err)
+			}
+		}
+		excused := !empty(deny) && exempts(exempt)
+		if pod.Allow != (empty(deny) || excused) || pod.Exempt != excused {
+			rt.Fatalf("%v and %v gave %+v", deny, exempt, pod)
+		}
+		if object.Allow != (empty(deny) || excused) || object.Exempt != excused {
+			rt.Fatalf("%v and %v gave %+v", deny, exempt, object)
+		}
+		if len(guards.Kinds) < 10 || guards.Kinds[2] != (decision.ProtectedKind{Group: "apps", Resource: "deployments", Cascading: decision.CascadeReplicas}) {
+			rt.Fatalf("%v gave the kinds %v", settings, guards.Kinds)
+		}
+	})
+}
+
+// exempts says whether some exemption is one.
+func exempts(document any) bool {
+	var wishes []any
+	switch d := document.(type) {
+	case []any:
+		wishes = d
+	case map[string]any:
+		for _, wish := range d {
+			wishes = append(wishes, wish)
+		}
+	}
+	return slices.ContainsFunc(wishes, func(wish any) bool {
+		object, _ := wish.(map[string]any)
+		for field, value := range object {
+			if text, _ := value.(string); text == "" || !slices.Contains([]string{"reason", "message", "rule"}, field) {
+				return false
+			}
+		}
+		return object["reason"] != nil && object["message"] != nil
+	})
+}
