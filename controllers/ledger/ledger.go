@@ -32,6 +32,8 @@ type Question struct {
 	Recent decision.Recent
 	// Pod is as it is stored now.
 	Pod *corev1.Pod
+	// Aside is true where no budget is concerned, but rules of users may be.
+	Aside bool
 }
 
 // Answer is what was decided.
@@ -99,7 +101,7 @@ func New(c client.Client, live client.Reader, decide Decide, opts ...Option) *Le
 // error or because ctx ended, the pod must stay.
 func (l *Ledger) Ask(ctx context.Context, q Question) (Answer, error) {
 	name := availability.Budget(q.Pod)
-	if name == "" {
+	if name == "" || q.Aside {
 		return l.without(ctx, q), nil
 	}
 	key := types.NamespacedName{Namespace: q.Pod.Namespace, Name: name}
