@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
@@ -143,13 +144,18 @@ func (f *Finder) byScale(ctx context.Context, namespace string, ref Reference) (
 	object.SetGroupVersionKind(mapping.GroupVersionKind)
 	object.SetNamespace(namespace)
 	object.SetName(ref.Name)
-	scale := &autoscalingv1.Scale{}
-	err = f.client.SubResource("scale").Get(ctx, object, scale)
+	got := &unstructured.Unstructured{}
+	got.SetGroupVersionKind(autoscalingv1.SchemeGroupVersion.WithKind("Scale"))
+	err = f.client.SubResource("scale").Get(ctx, object, got)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading how many pods %s %s is to have: %w", ref.Kind, ref.Name, err)
+	}
+	scale := &autoscalingv1.Scale{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(got.Object, scale); err != nil {
+		return nil, fmt.Errorf("reading the scale of %s %s: %w", ref.Kind, ref.Name, err)
 	}
 	w := &Workload{Reference: ref, UID: scale.UID, Replicas: scale.Spec.Replicas, Selector: scale.Status.Selector}
 	w.Terminating, err = f.terminating(ctx, object)
