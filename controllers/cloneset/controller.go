@@ -61,6 +61,7 @@ type Reconciler struct {
 	updater    inplace.Updater
 	states     lifecycle.Writer
 	leaks      func(namespace, name string)
+	budget     Budget
 	rounds     *explain.Store
 	kicks      <-chan event.GenericEvent
 	limiter    workqueue.TypedRateLimiter[reconcile.Request]

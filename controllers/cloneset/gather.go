@@ -60,6 +60,9 @@ type world struct {
 
 	changesMu sync.Mutex // pods are moved in parallel; it guards records too
 	changes   map[string]way
+	// refused are pods that were chosen and not moved, because of a budget.
+	refused    []string
+	budgetHold *decision.Hold
 }
 
 // requeue keeps the earliest time to look again.

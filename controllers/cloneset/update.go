@@ -56,7 +56,9 @@ func (r *Reconciler) update(ctx context.Context, w *world) error {
 		p := order.byName[name]
 		acts = append(acts, func() error { return r.updatePod(ctx, w, p) })
 	}
-	return r.inParallel(w, acts)
+	err := r.inParallel(w, acts)
+	w.noteRefused()
+	return err
 }
 
 // candidate says whether a pod is not at its target and may be moved (CS-08).
@@ -115,6 +117,9 @@ func (r *Reconciler) updateInPlace(ctx context.Context, w *world, p *facts.Pod, 
 		return err
 	}
 	way.diff.Resume(spec, p.Pod)
+	if may, err := r.mayUpdate(ctx, w, p, spec); err != nil || !may {
+		return err
+	}
 	pod, grace, err := r.updater.Start(ctx, p.Pod, spec, func(pod *corev1.Pod) {
 		if l != nil { // no hook looks at the state otherwise, and leaving it costs a write
 			lifecycle.Set(pod, kruise.LifecycleStateUpdating, w.now)

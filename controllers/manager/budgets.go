@@ -6,25 +6,29 @@ import (
 	"net/http"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/cloneset"
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/guards"
 	"github.com/regatta-sh/regatta/controllers/ledger"
 	"github.com/regatta-sh/regatta/controllers/podreadiness"
 	"github.com/regatta-sh/regatta/controllers/podunavailablebudget"
 	"github.com/regatta-sh/regatta/controllers/protection"
-	"github.com/regatta-sh/regatta/controllers/webhook/pod"
+	webhookpod "github.com/regatta-sh/regatta/controllers/webhook/pod"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
+	"github.com/regatta-sh/regatta/engine/decision"
 )
 
 // budgeting is what keeps PodUnavailableBudgets.
 type budgeting struct {
 	ledger *ledger.Ledger
 	finder *podunavailablebudget.Finder
+	recent *protection.Recent
 }
 
 func (p parts) budgeted() (*budgeting, error) {
@@ -34,8 +38,29 @@ func (p parts) budgeted() (*budgeting, error) {
 	}
 	return &budgeting{
 		ledger: ledger.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), ledger.By(p.engine), ledger.WithResizes(p.Gates.Enabled(features.InPlacePodVerticalScaling))),
+		recent: p.guarding.recent,
 		finder: podunavailablebudget.NewFinder(p.mgr.GetClient(), scale.NewFinder(p.mgr.GetClient(), kinds)),
 	}, nil
+}
+
+// update asks budgets for controllers of ours, by the account that their own
+// requests come from.
+func (b *budgeting) update(namespace string) cloneset.Budget {
+	account := "system:serviceaccount:" + namespace + ":kruise-manager"
+	return func(ctx context.Context, pod *corev1.Pod) (*decision.Hold, error) {
+		asked := &protection.Asked{
+			Request: decision.Request{UID: "in-place-update-" + string(pod.UID), Operation: decision.Update, User: decision.User{Name: account}},
+			Object:  decision.Object{Version: "v1", Resource: "pods"},
+		}
+		asked.About(pod, corev1.SchemeGroupVersion.WithKind("Pod"))
+		ctx, cancel := context.WithTimeout(ctx, webhookpod.Patience)
+		defer cancel()
+		got, err := b.ledger.Ask(ctx, ledger.Question{Asked: asked, Recent: b.recent.Before(asked), Pod: pod})
+		if err != nil || got.Output.Allow {
+			return nil, err
+		}
+		return &got.Output.Reasons[0], nil
+	}
 }
 
 // countsBudgets says whether any gate has budgets count for something.
@@ -57,20 +82,20 @@ func (p parts) podsTo(server webhook.Server, decided <-chan struct{}) {
 
 func (p parts) podHandlers(decided <-chan struct{}) map[string]http.Handler {
 	gates := p.protectionGates()
-	steps := []pod.Step{pod.ReadinessGate(p.Gates.Enabled(features.KruisePodReadinessGate))}
+	steps := []webhookpod.Step{webhookpod.ReadinessGate(p.Gates.Enabled(features.KruisePodReadinessGate))}
 	if p.countsBudgets() {
-		steps = append(steps, pod.BudgetAnnotations(p.budgeting.finder))
+		steps = append(steps, webhookpod.BudgetAnnotations(p.budgeting.finder))
 	}
-	validator := &pod.Validator{
+	validator := &webhookpod.Validator{
 		Pods: p.mgr.GetAPIReader(),
-		Guards: []pod.Guard{&pod.Budget{
+		Guards: []webhookpod.Guard{&webhookpod.Budget{
 			Ledger: p.budgeting.ledger, Recent: p.guarding.recent, Reporter: p.guarding.reporter,
 			Deletes: gates.BudgetDelete, Updates: gates.BudgetUpdate,
 		}},
 		Patience: time.Duration(p.WebhookTimeoutSeconds)*time.Second - 500*time.Millisecond,
 	}
 	return map[string]http.Handler{
-		guards.MutatePodPath:   &webhook.Admission{Handler: &pod.Mutator{Steps: steps}},
+		guards.MutatePodPath:   &webhook.Admission{Handler: &webhookpod.Mutator{Steps: steps}},
 		guards.ValidatePodPath: protection.Until(decided, &webhook.Admission{Handler: validator}),
 	}
 }

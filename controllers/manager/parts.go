@@ -108,10 +108,15 @@ func (p parts) bundles() *policybundle.Reconciler {
 
 func (p parts) controllersTo(mgr ctrl.Manager) error {
 	on := p.Gates.Enabled
+	var budget cloneset.Budget
+	if on(features.PodUnavailableBudgetUpdateGate) {
+		budget = p.budgeting.update(p.webhooks.namespace)
+	}
 	r := cloneset.New(mgr.GetClient(), mgr.GetAPIReader(), p.engine, mgr.GetEventRecorderFor(v1beta1.CloneSetComponent),
 		cloneset.WithRounds(p.rounds),
 		cloneset.WithKicks(p.news.activated),
 		cloneset.WithRateLimiter(p.rateLimiter()),
+		cloneset.WithBudget(budget),
 		cloneset.WithWorkers(p.CloneSetWorkers),
 		cloneset.WithExpectationTimeout(p.ExpectationTimeout),
 		cloneset.WithExcludePreparingDelete(p.ExcludePreparingDelete),
