@@ -33,11 +33,12 @@ default budget := {
 #   id: protection.budget.allow
 budget := {
 	"allow": true,
-	"record": budget_ruling.record,
-	"take": budget_ruling.take,
-	"reasons": [budget_ruling.because],
+	"record": ruling.record,
+	"take": ruling.take,
+	"reasons": [ruling.because],
 } if {
 	budget_passes
+	ruling := budget_ruling
 }
 
 # METADATA
@@ -98,12 +99,12 @@ budget_ruling := ruling if {
 }
 
 budget_counts if {
-	not input.object.terminating
+	input.object.terminating == false
 	input.pod.ready
 	input.pod.consistent
-	not input.pod.noProtect
+	input.pod.noProtect == false
 	input.budget.desired > 0
-	not input.budget.ignored
+	input.budget.ignored == false
 	not input.budget.recorded
 	budget_protected
 }
@@ -204,12 +205,12 @@ budget_other_operation := budget_because("operation", "OperationNotProtected", "
 	not budget_protected
 }
 
-budget_protected if input.request.operation in input.budget.operations
-
 budget_protected if {
 	not input.budget.operations[0]
 	input.request.operation in {"DELETE", "UPDATE", "EVICT"}
 }
+
+budget_protected if input.request.operation in input.budget.operations
 
 budget_protected if {
 	input.request.operation == "RESIZE"
