@@ -42,15 +42,16 @@ budget := {
 }
 
 # METADATA
-# title: Denied
+# title: Denied, unless somebody is exempt
 # description: The budget allows no more, or users deny it. All of them are named.
 # labels:
 #   id: protection.budget.deny
-budget := {
+budget := budget_refused if not budget_passes
+
+budget_refused := {
 	"allow": false,
 	"reasons": array.concat(budget_refusals, user_hints),
 } if {
-	not budget_passes
 	count(budget_refusals) > 0
 	count(user_exempt) == 0
 }
@@ -60,14 +61,13 @@ budget := {
 # description: It would be denied but for an exemption. What the pod takes from its budget is recorded all the same.
 # labels:
 #   id: protection.budget.exempt
-budget := {
+budget_refused := {
 	"allow": true,
 	"exempt": true,
 	"record": budget_ruling.record,
 	"take": budget_ruling.take,
 	"reasons": array.concat(user_exempts, budget_refusals),
 } if {
-	not budget_passes
 	count(budget_refusals) > 0
 	count(user_exempt) > 0
 }
@@ -292,7 +292,7 @@ budget_too_many_records := {
 #   id: protection.budget.taken
 budget_taken := {
 	"allow": true,
-	"record": budget_list,
+	"record": object.get({"UPDATE": "unavailablePods"}, input.request.operation, "disruptedPods"),
 	"take": true,
 	"because": {
 		"rule": "protection.budget.taken",
