@@ -47,7 +47,8 @@ func values(t *testing.T) map[string]string {
 }
 
 // The tables of OpenKruise's installation page, but for manager.image.tag, which
-// is the version of the chart.
+// is the version of the chart, and for the timeout, which is 30 seconds there:
+// whoever waits for a manager that is down waits for so long.
 func TestDocumentedDefaults(t *testing.T) {
 	got := values(t)
 	for name, want := range map[string]string{
@@ -87,7 +88,7 @@ func TestDocumentedDefaults(t *testing.T) {
 		"daemon.credentialProvider.awsCredentialsDir": `""`,
 		"enableKubeCacheMutationDetector":             `false`,
 		"webhookConfiguration.failurePolicy.pods":     `"Ignore"`,
-		"webhookConfiguration.timeoutSeconds":         `30`,
+		"webhookConfiguration.timeoutSeconds":         `3`,
 		"externalCerts.annotations":                   `{}`,
 	} {
 		if got[name] != want {

@@ -17,6 +17,8 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/regatta-sh/regatta/controllers/guards"
 )
 
 // An API server takes every object of the chart, and an upgrade keeps what the
@@ -66,6 +68,8 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 		t.Errorf("creating a CloneSet without a manager: %v", err)
 	}
 
+	protects(t, api, config)
+
 	notes := run("upgrade", "kruise", ".", "--set", "webhookConfiguration.timeoutSeconds=5", "--set", `externalCerts.annotations.cert-manager\.io/inject-ca-from=a/b`)
 	if !strings.Contains(notes, "WARNING: externalCerts.annotations") {
 		t.Errorf("two set the CA, and the notes are\n%s", notes)
@@ -75,6 +79,10 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	written.check(t, api)
 	run("rollback", "kruise", "1")
 	written.check(t, api)
+	hooks := &admissionv1.ValidatingWebhookConfiguration{}
+	if err := api.Get(t.Context(), client.ObjectKey{Name: guards.ConfigurationName}, hooks); err != nil || len(hooks.Webhooks) == 0 {
+		t.Errorf("what is protected is lost: %v", err)
+	}
 	if output := run("get", "manifest", "kruise"); strings.Contains(output, "tls.key") || strings.Contains(output, "caBundle") {
 		t.Error("the release has the certificate")
 	}
@@ -86,6 +94,9 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	run("uninstall", "kruise", "--no-hooks")
 	if err := api.Get(t.Context(), client.ObjectKey{Name: cloneSets}, &apiextensionsv1.CustomResourceDefinition{}); err != nil {
 		t.Errorf("the CRD went with the release: %v", err)
+	}
+	for _, object := range []client.Object{&admissionv1.ValidatingWebhookConfiguration{}, &admissionv1.MutatingWebhookConfiguration{}} {
+		awaitGone(t, api, object, guards.ConfigurationName)
 	}
 	// Nothing here ends the namespace of the first.
 	run("install", "kruise", ".", "--set", "crds.keep=false,installation.namespace=kruise-next")

@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/regatta-sh/regatta/controllers/guards"
 	"github.com/regatta-sh/regatta/controllers/manager"
 	"github.com/regatta-sh/regatta/controllers/webhook/server"
 )
@@ -56,6 +57,7 @@ func TestObjects(t *testing.T) {
 		"Deployment kruise-system/kruise-controller-manager",
 		"Job kruise-system/kruise-finalizer",
 		"MutatingWebhookConfiguration /kruise-mutating-webhook-configuration",
+		"MutatingWebhookConfiguration /kruise-protection-webhook-configuration",
 		"Namespace /kruise-system",
 		"PodDisruptionBudget kruise-system/kruise-controller-manager",
 		"Role kruise-system/kruise-configuration-role",
@@ -71,6 +73,7 @@ func TestObjects(t *testing.T) {
 		"Service kruise-system/kruise-webhook-service",
 		"ServiceAccount kruise-system/kruise-helm-hook",
 		"ServiceAccount kruise-system/kruise-manager",
+		"ValidatingWebhookConfiguration /kruise-protection-webhook-configuration",
 		"ValidatingWebhookConfiguration /kruise-validating-webhook-configuration",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -184,10 +187,10 @@ func TestWebhooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	write := []admissionv1.OperationType{admissionv1.Create, admissionv1.Update}
-	want := []webhook{{"vcloneset-delete.kb.io", server.ValidateCloneSetPath, []admissionv1.OperationType{admissionv1.Delete}, admissionv1.Fail, 30}}
+	var want []webhook
 	for path := range handlers {
 		if words := strings.Split(path, "-"); len(words) == 5 { // /validate-apps-kruise-io-cloneset
-			want = append(want, webhook{words[0][1:2] + words[4] + ".kb.io", path, write, admissionv1.Fail, 30})
+			want = append(want, webhook{words[0][1:2] + words[4] + ".kb.io", path, write, admissionv1.Fail, 3})
 		}
 	}
 	byName := func(a, b webhook) int { return strings.Compare(a.Name, b.Name) }
@@ -196,9 +199,32 @@ func TestWebhooks(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the chart asks for what is not served, or the other way round (-served +asked):\n%s", diff)
 	}
-	deletes := validating(t, r).Webhooks[len(validating(t, r).Webhooks)-1]
-	if selector := deletes.ObjectSelector; deletes.Name != "vcloneset-delete.kb.io" || selector == nil || selector.MatchExpressions[0].Key != "policy.kruise.io/delete-protection" {
-		t.Error("the deletion of what is not protected goes through a webhook, too")
+}
+
+// What is protected is the manager's to say: a chart that said anything of it
+// would undo that with every upgrade.
+func TestProtectionIsLeftToTheManager(t *testing.T) {
+	output, err := helm(t, "template", "kruise", ".", "--kube-version", kubeVersion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for document := range strings.SplitSeq(output, "\n---\n") {
+		if !strings.Contains(document, "name: "+guards.ConfigurationName) || strings.Contains(document, "kind: ClusterRole") {
+			continue
+		}
+		if found++; strings.Contains(document, "webhooks:") {
+			t.Errorf("the chart says which webhooks there are:\n%s", document)
+		}
+	}
+	if found != 2 {
+		t.Errorf("%d objects", found)
+	}
+	args := container(t, render(t, "--set", "webhookConfiguration.failurePolicy.pods=Fail,webhookConfiguration.timeoutSeconds=2")).Args
+	for _, want := range []string{"--pod-failure-policy=Fail", "--webhook-timeout-seconds=2"} {
+		if !slices.Contains(args, want) {
+			t.Errorf("%s is not among %v", want, args)
+		}
 	}
 }
 

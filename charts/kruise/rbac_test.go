@@ -30,6 +30,9 @@ func TestNobodyMayDoEverything(t *testing.T) {
 		for _, set := range []map[string][]rbacv1.PolicyRule{cluster, namespaced} {
 			for name, rules := range set {
 				for _, rule := range rules {
+					if name == "kruise-list-role" { // TestGroupsThatMayBeListed
+						continue
+					}
 					if words := slices.Concat(rule.Verbs, rule.Resources, rule.APIGroups, rule.NonResourceURLs); slices.ContainsFunc(words, func(s string) bool { return strings.Contains(s, "*") }) {
 						t.Errorf("%s: %v", name, rule)
 					}
@@ -44,6 +47,31 @@ func TestNobodyMayDoEverything(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// Listing a group that somebody names is all there is with a star, and no star
+// brings the group of the secrets.
+func TestGroupsThatMayBeListed(t *testing.T) {
+	if has[*rbacv1.ClusterRole](render(t, "--set-json", `installation.roleListGroups=["*",""]`), "kruise-list-role") {
+		t.Error("the manager may list everything")
+	}
+	rules := get[*rbacv1.ClusterRole](t, render(t, "--set-json", `installation.roleListGroups=["*","x.example","stable.example.com"]`), "kruise-list-role").Rules
+	if len(rules) != 1 || !slices.Equal(rules[0].APIGroups, []string{"x.example", "stable.example.com"}) || !slices.Equal(rules[0].Resources, []string{"*"}) || !slices.Equal(rules[0].Verbs, []string{"list"}) {
+		t.Errorf("the rules are %v", rules)
+	}
+}
+
+// What is written of admission is written by its name, but that nobody can create
+// by a name.
+func TestAdmissionIsWrittenByName(t *testing.T) {
+	for _, rule := range get[*rbacv1.ClusterRole](t, render(t), "kruise-manager-role").Rules {
+		if !slices.Contains(rule.APIGroups, "admissionregistration.k8s.io") {
+			continue
+		}
+		if len(rule.ResourceNames) == 0 && (!slices.Equal(rule.Verbs, []string{"create"}) || slices.Contains(rule.Resources, "validatingwebhookconfigurations")) {
+			t.Errorf("%v", rule)
 		}
 	}
 }

@@ -35,6 +35,7 @@ func TestRefusedValues(t *testing.T) {
 		{"tolerations that are no list", []string{"--set", "manager.tolerations.operator=Exists"}, "at '/manager/tolerations': got object, want array"},
 		{"a selector with values that are no strings", []string{"--set", "manager.nodeSelector.gpu=true"}, "at '/manager/nodeSelector/gpu': got boolean, want string"},
 		{"pod affinity where node affinity goes", []string{"--set", "manager.nodeAffinity.podAffinity.x=1"}, "at '/manager/nodeAffinity'"},
+		{"a group that is none", []string{"--set", "installation.roleListGroups={Apps!}"}, "at '/installation/roleListGroups/0'"},
 		{"a timeout that the API server refuses", []string{"--set", "webhookConfiguration.timeoutSeconds=31"}, "at '/webhookConfiguration/timeoutSeconds'"},
 		{"a failure policy that does not exist", []string{"--set", "webhookConfiguration.failurePolicy.pods=Never"}, "at '/webhookConfiguration/failurePolicy/pods': value must be one of 'Ignore', 'Fail'"},
 		{"a URL without TLS", []string{"--set", "webhookConfiguration.url=http://localhost:9443"}, "at '/webhookConfiguration/url'"},

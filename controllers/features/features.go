@@ -81,6 +81,8 @@ func implemented() []featuregate.Feature {
 		InPlaceUpdateEnvFromMetadata, RecreatePodWhenChangeVCTInCloneSetGate, CloneSetEventHandlerOptimization,
 		ForceDeleteTimeoutExpectationGate, ResourcesDeletionProtection, TemplateNoDefaults, EnableExternalCerts,
 		DefaultHostNetworkHostPortsInPodTemplates, SidecarSetPatchPodMetadataDefaultsAllowed,
+		DeletionProtectionForCRDCascadingGate, PodWebhook, KruisePodReadinessGate,
+		PodUnavailableBudgetDeleteGate, PodUnavailableBudgetUpdateGate,
 	}
 }
 

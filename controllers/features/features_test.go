@@ -2,6 +2,7 @@ package features
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"testing"
@@ -39,13 +40,19 @@ func TestTheTable(t *testing.T) {
 
 // What is said to work is what the manager reads, no more and no less.
 func TestImplementedGatesAreThoseThatAreRead(t *testing.T) {
-	source, err := os.ReadFile("../manager/parts.go")
-	if err != nil {
-		t.Fatal(err)
+	files, err := filepath.Glob("../manager/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("finding the manager: %v", err)
 	}
 	var read, said []string
-	for _, m := range regexp.MustCompile(`(?:on|Enabled)\(features\.(\w+)\)`).FindAllStringSubmatch(string(source), -1) {
-		read = append(read, m[1])
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?:on|Enabled)\(features\.(\w+)\)`).FindAllStringSubmatch(string(source), -1) {
+			read = append(read, m[1])
+		}
 	}
 	for _, f := range implemented() {
 		said = append(said, string(f))

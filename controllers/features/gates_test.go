@@ -40,7 +40,7 @@ func TestResolve(t *testing.T) {
 		"resources with SidecarSet":                     {resources: "CloneSet,SidecarSet", on: names{PodWebhook}},
 		"resources with SidecarSet after a space":       {resources: "CloneSet, SidecarSet", on: names{PodWebhook}},
 		"resources without SidecarSet":                  {resources: "CloneSet", off: append(slices.Clone(pods), PodWebhook)},
-		"resources without, but the gate was asked for": {resources: "CloneSet", flag: "PodWebhook=true", on: names{PodWebhook, WorkloadSpread}, idle: []string{"PodWebhook"}},
+		"resources without, but the gate was asked for": {resources: "CloneSet", flag: "PodWebhook=true", on: names{PodWebhook, WorkloadSpread}},
 		"resources without, but all beta was asked for": {resources: "CloneSet", flag: "AllBeta=true", on: names{PodWebhook, ResourceDistributionGate}, idle: []string{"ResourceDistributionGate"}},
 		"no beta":                            {flag: "AllBeta=false", off: append(slices.Clone(node), PodWebhook, KruiseDaemon, PodIndexLabel)},
 		"one beta":                           {flag: "AllBeta=false,KruiseDaemon=true", on: names{KruiseDaemon}, off: names{PodWebhook, DaemonWatchingPod}, idle: []string{"KruiseDaemon"}},

@@ -24,8 +24,9 @@ import (
 type late struct {
 	p            parts
 	certificates *certs.Certificates
-	// serving is closed when the webhooks are on their server.
-	serving chan struct{}
+	// serving is closed when the webhooks are on their server, and decided when
+	// there are all policies to decide by.
+	serving, decided chan struct{}
 }
 
 var _ manager.LeaderElectionRunnable = &late{}
@@ -37,8 +38,8 @@ const tryAgain = 3 * time.Second
 // itself lets only the leader reconcile.
 func (l *late) NeedLeaderElection() bool { return false }
 
-// Start adds one part after the other. Nothing is decided before all policies
-// are in.
+// Start adds one part after the other. The webhooks that check what users write
+// come first, as they need no policies; nothing is decided before all are in.
 func (l *late) Start(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -50,12 +51,19 @@ func (l *late) Start(ctx context.Context) error {
 	if err := l.p.webhooksTo(l.p.mgr); err != nil {
 		return err
 	}
+	l.p.protectionTo(l.p.mgr.GetWebhookServer(), l.decided)
 	close(l.serving)
+	loaded, err := l.policies(ctx)
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	close(l.decided)
+	if err := l.guard(ctx); err != nil {
+		return err
+	}
 	l.await(ctx, v1beta1.GroupVersion.WithKind("CloneSet"), "CloneSets are not reconciled")
-	policies := policyv1alpha1.GroupVersion.WithKind("ClusterPolicyBundle")
-	installed := l.installed(policies)
-	if installed {
-		if err := l.bundles(ctx); err != nil {
+	if !loaded { // CRDs are installed one after the other
+		if loaded, err = l.policies(ctx); err != nil {
 			return err
 		}
 	}
@@ -66,14 +74,26 @@ func (l *late) Start(ctx context.Context) error {
 		return err
 	}
 	go l.follow(ctx, unserved.Kinds(l.p.mgr.GetScheme(), "CloneSet", "ClusterPolicyBundle"))
-	if !installed { // a controller whose CRD is missing is left out (PL-04)
-		l.await(ctx, policies, "only the built-in policies decide")
+	if !loaded { // a controller whose CRD is missing is left out (PL-04)
+		l.await(ctx, bundleKind(), "only the built-in policies decide")
 		if err := l.bundles(ctx); err != nil {
 			return err
 		}
 	}
 	<-ctx.Done()
 	return nil
+}
+
+func bundleKind() schema.GroupVersionKind {
+	return policyv1alpha1.GroupVersion.WithKind("ClusterPolicyBundle")
+}
+
+// policies loads the policy bundles if their CRD is installed.
+func (l *late) policies(ctx context.Context) (loaded bool, err error) {
+	if !l.installed(bundleKind()) {
+		return false, nil
+	}
+	return true, l.bundles(ctx)
 }
 
 func (l *late) tooLate() error {

@@ -27,6 +27,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/guards"
 	"github.com/regatta-sh/regatta/controllers/unserved"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
@@ -34,6 +35,13 @@ import (
 const freeze = `package extend.rollout.freeze
 
 hold contains {"reason": "Frozen", "message": "Nothing moves."} if input.update > 0
+`
+
+const maps = `package extend.protection.maps
+
+guard contains {"group": "", "resource": "configmaps", "operations": ["DELETE"]}
+
+deny contains {"reason": "Kept", "message": "Maps are kept."} if input.object.resource == "configmaps"
 `
 
 // One API server, and the managers of an installation from its first second to
@@ -80,6 +88,12 @@ func TestManager(t *testing.T) {
 	config := admissionv1.WebhookClientConfig{URL: &url}
 	create(
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name}},
+		&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: guards.ConfigurationName}},
+		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: guards.ConfigurationName}},
+		&admissionv1.ValidatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: "kruise-validating-webhook-configuration"},
+			Webhooks:   []admissionv1.ValidatingWebhook{{Name: "vcloneset.kb.io", ClientConfig: config, FailurePolicy: &fail, SideEffects: &none, AdmissionReviewVersions: []string{"v1"}}},
+		},
 		&admissionv1.MutatingWebhookConfiguration{
 			ObjectMeta: metav1.ObjectMeta{Name: "kruise-mutating-webhook-configuration"},
 			Webhooks:   []admissionv1.MutatingWebhook{{Name: "mcloneset.kb.io", ClientConfig: config, FailurePolicy: &fail, SideEffects: &none, AdmissionReviewVersions: []string{"v1"}}},
@@ -121,6 +135,37 @@ func TestManager(t *testing.T) {
 		}
 		return c
 	}
+	guarded := func() string {
+		hooks := &admissionv1.ValidatingWebhookConfiguration{}
+		if err := api.Get(t.Context(), types.NamespacedName{Name: guards.ConfigurationName}, hooks); err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, w := range hooks.Webhooks {
+			if len(w.ClientConfig.CABundle) == 0 || !strings.HasPrefix(*w.ClientConfig.URL, "https://localhost:9443/validate-") {
+				t.Errorf("%s is called at %v", w.Name, w.ClientConfig)
+			}
+			names = append(names, w.Name)
+		}
+		return strings.Join(names, " ")
+	}
+	t.Run("the API server is told what the policies are about, and anew when they change", func(t *testing.T) {
+		const builtin = "vdeletion-always.kb.io vdeletion-cascading.kb.io"
+		eventually(t, "what the built-in policies are about", func() bool { return guarded() == builtin })
+		rule := &policyv1alpha1.ClusterPolicyBundle{ObjectMeta: metav1.ObjectMeta{Name: "maps"}}
+		rule.Spec.Files = map[string]policyv1alpha1.FileText{"maps.rego": maps}
+		create(rule)
+		eventually(t, "what a user's policy is about", func() bool { return guarded() == builtin+" vguard.kb.io" })
+		budget := manifest(t, "PodUnavailableBudget")
+		create(budget)
+		eventually(t, "a namespace with a budget", func() bool { return strings.Contains(guarded(), "vpodeviction.kb.io") })
+		for _, o := range []client.Object{rule, budget} {
+			if err := api.Delete(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		eventually(t, "what is left", func() bool { return guarded() == builtin })
+	})
 	var second *process
 	outer := t // of processes that outlive a part of the test
 	enforced := t.Run("bundles are enforced once CRDs are there, by a gate of a quarter of the memory", func(t *testing.T) {
@@ -131,7 +176,7 @@ func TestManager(t *testing.T) {
 			t.Errorf("leading: %s and %s", first.leads(), second.leads())
 		}
 		kept := &appsv1.ControllerRevisionList{}
-		if err := api.List(t.Context(), kept, client.InNamespace(secret.Namespace)); err != nil || len(kept.Items) != 1 || !metav1.IsControlledBy(&kept.Items[0], bundle) {
+		if err := api.List(t.Context(), kept, client.InNamespace(secret.Namespace), client.MatchingLabels{"policy.kruise.io/bundle": "freeze"}); err != nil || len(kept.Items) != 1 || !metav1.IsControlledBy(&kept.Items[0], bundle) {
 			t.Errorf("kept are %v, %v", kept.Items, err)
 		}
 	})

@@ -15,20 +15,23 @@ import (
 type news struct {
 	library    *policybundle.Library
 	activated  chan event.GenericEvent
+	guards     chan event.GenericEvent // the same, for who tells the API server what is protected
 	rolledBack chan event.GenericEvent
 }
 
 func newNews() *news {
-	return &news{activated: make(chan event.GenericEvent, 1), rolledBack: make(chan event.GenericEvent, 1024)}
+	return &news{activated: make(chan event.GenericEvent, 1), guards: make(chan event.GenericEvent, 1), rolledBack: make(chan event.GenericEvent, 1024)}
 }
 
 // Activated implements engine.Observer. One event that nobody has taken yet
 // stands for any number.
 func (n *news) Activated(revision string) {
 	klog.InfoS("Other policies decide from now on", "policies", revision)
-	select {
-	case n.activated <- event.GenericEvent{Object: &policyv1alpha1.ClusterPolicyBundle{}}:
-	default:
+	for _, to := range []chan event.GenericEvent{n.activated, n.guards} {
+		select {
+		case to <- event.GenericEvent{Object: &policyv1alpha1.ClusterPolicyBundle{}}:
+		default:
+		}
 	}
 }
 

@@ -44,7 +44,9 @@ type Options struct {
 	CloneSetWorkers        int
 	ExcludePreparingDelete bool
 
-	ProtectionLogPath string
+	ProtectionLogPath     string
+	PodFailurePolicy      string
+	WebhookTimeoutSeconds int32
 
 	RateBaseDelay time.Duration
 	RateMaxDelay  time.Duration
@@ -98,6 +100,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.CloneSetWorkers, "cloneset-workers", 3, "How many CloneSets are reconciled at once.")
 	fs.BoolVar(&o.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false, "Leave pods in PreparingDelete out of the replicas of every CloneSet.")
 	fs.StringVar(&o.ProtectionLogPath, "protection-log-path", "/log", "Directory of protection.log, where refused deletions are written, a JSON object a line.")
+	fs.StringVar(&o.PodFailurePolicy, "pod-failure-policy", "Ignore", "What the API server does with requests for pods that the webhooks should be asked about when no manager answers: Ignore lets them through, Fail refuses them.")
+	fs.Int32Var(&o.WebhookTimeoutSeconds, "webhook-timeout-seconds", 3, "How long the API server waits for the webhooks of protection, 1 to 30.")
 	// Flags of parts that are not here yet are taken, so that a deployment that
 	// sets them starts; they have no effect, and help says so.
 	for _, w := range []string{

@@ -37,6 +37,7 @@ func TestFlagsAndTheirDefaults(t *testing.T) {
 		"webhook-initialize-timeout": "1m0s", "default-ttlseconds-for-always-nodeimage": "300", "expectation-timeout": "5m0s",
 		"rate-limiter-base-delay": "5ms", "rate-limiter-max-delay": "16m40s", "rate-limiter-qps": "10", "rate-limiter-bucket-size": "100",
 		"disable-no-deepcopy": "false", "protection-log-path": "/log", "ws-enabled-versioned-status": "deployment,replicaset",
+		"pod-failure-policy": "Ignore", "webhook-timeout-seconds": "3", // ours
 		"cloneset-scaling-exclude-preparing-delete": "false", "assign-pods-by-scheduler": "true", "assign-bcj-pods-by-scheduler": "true",
 		"nodeimage-creation-delay": "30s", "feature-gates": "",
 	}
@@ -111,6 +112,8 @@ func TestFlagsThatAreRefused(t *testing.T) {
 		{"--rate-limiter-max-delay=1ms", "--rate-limiter-max-delay is 1ms, want 5ms, which is --rate-limiter-base-delay, or more"},
 		{"--rate-limiter-qps=0", "--rate-limiter-qps is 0, want 1 or more"},
 		{"--rate-limiter-bucket-size=0", "--rate-limiter-bucket-size is 0, want 1 or more"},
+		{"--pod-failure-policy=fail", `--pod-failure-policy is "fail", want Ignore or Fail`},
+		{"--webhook-timeout-seconds=31", `--webhook-timeout-seconds is 31, want 1 to 30`},
 		{"--protection-log-path=", `--protection-log-path is "", want a directory`},
 		{"--leader-election-resource-lock=configmaps", `--leader-election-resource-lock is "configmaps", want leases`},
 		{"--leader-election-namespace=", `--leader-election-namespace is "", want a namespace`},

@@ -3,17 +3,13 @@ package manager
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
@@ -35,8 +31,9 @@ type parts struct {
 	engine *engine.Engine
 	rounds *explain.Store
 
-	library *policybundle.Library
-	news    *news
+	library  *policybundle.Library
+	news     *news
+	guarding *guarding
 }
 
 // add adds everything to the manager. Certificates come first: what writes
@@ -51,7 +48,10 @@ func (p parts) add(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l := &late{p: p, certificates: certificates, serving: make(chan struct{})}
+	if p.guarding, err = p.guarded(); err != nil {
+		return err
+	}
+	l := &late{p: p, certificates: certificates, serving: make(chan struct{}), decided: make(chan struct{})}
 	if err := p.health(l); err != nil {
 		return err
 	}
@@ -141,26 +141,11 @@ func (p parts) webhooksTo(mgr ctrl.Manager) error {
 	err := server.Register(mgr, server.Options{
 		KeepTemplates:        on(features.TemplateNoDefaults),
 		HostNetworkHostPorts: on(features.DefaultHostNetworkHostPortsInPodTemplates),
-		ProtectDeletion:      on(features.ResourcesDeletionProtection),
 		PatchAnyMetadata:     on(features.SidecarSetPatchPodMetadataDefaultsAllowed),
 		Namespace:            p.webhooks.namespace,
-		Metrics:              metrics.Registry,
-		ProtectionLog:        p.protectionLog(),
 	})
 	if err != nil {
 		return fmt.Errorf("adding the webhooks: %w", err)
 	}
 	return nil
-}
-
-// protectionLog is the file that refused deletions are written to, nil where it
-// cannot be written: refusing is what matters, and metrics count it.
-func (p parts) protectionLog() io.Writer {
-	path := filepath.Join(p.ProtectionLogPath, "protection.log")
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		klog.V(2).InfoS("Refused deletions are not written to a file", "path", path, "reason", err.Error())
-		return nil
-	}
-	return f
 }

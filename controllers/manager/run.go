@@ -124,7 +124,8 @@ func (o *Options) managerOptions(scheme *runtime.Scheme) ctrl.Options {
 }
 
 // health adds the checks: alive means the process answers; ready means that the
-// certificates are in place and the webhooks are served with them.
+// certificates are in place, the webhooks are served with them, and the policies
+// are there that some of them ask.
 func (p parts) health(l *late) error {
 	if err := p.mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding healthz: %w", err)
@@ -132,16 +133,25 @@ func (p parts) health(l *late) error {
 	check := func(req *http.Request) error {
 		select {
 		case <-l.serving:
-			return p.mgr.GetWebhookServer().StartedChecker()(req) // asking for it earlier would start it, without webhooks
 		default:
+			return l.certificatesMissing()
 		}
-		if why := l.certificates.Why(); why != nil {
-			return fmt.Errorf("the certificates of the webhooks are not ready: %w", why)
+		select {
+		case <-l.decided:
+			return p.mgr.GetWebhookServer().StartedChecker()(req) // asking for it before the webhooks are there would start it
+		default:
+			return errors.New("the policy bundles are not loaded yet")
 		}
-		return errors.New("the certificates of the webhooks are not ready")
 	}
 	if err := p.mgr.AddReadyzCheck("webhook-ready", check); err != nil {
 		return fmt.Errorf("adding readyz: %w", err)
 	}
 	return nil
+}
+
+func (l *late) certificatesMissing() error {
+	if why := l.certificates.Why(); why != nil {
+		return fmt.Errorf("the certificates of the webhooks are not ready: %w", why)
+	}
+	return errors.New("the certificates of the webhooks are not ready")
 }

@@ -31,6 +31,8 @@ func (o *Options) validate() error {
 	r.unless(o.WebhookTimeout > 0, "webhook-initialize-timeout", o.WebhookTimeout, "more than 0")
 	r.unless(o.ExpectationTimeout > 0, "expectation-timeout", o.ExpectationTimeout, "more than 0")
 	r.unless(o.ProtectionLogPath != "", "protection-log-path", `""`, "a directory")
+	r.unless(o.PodFailurePolicy == "Ignore" || o.PodFailurePolicy == "Fail", "pod-failure-policy", strconv.Quote(o.PodFailurePolicy), "Ignore or Fail")
+	r.unless(o.WebhookTimeoutSeconds >= 1 && o.WebhookTimeoutSeconds <= 30, "webhook-timeout-seconds", o.WebhookTimeoutSeconds, "1 to 30")
 	r.unless(isPeriod(o.SyncPeriod), "sync-period", strconv.Quote(o.SyncPeriod), "a duration such as 10h, or 0 for never")
 	for _, a := range []struct{ flag, addr string }{
 		{"metrics-addr", o.MetricsAddr}, {"health-probe-addr", o.ProbeAddr}, {"decisions-addr", o.DecisionsAddr}, {"pprof-addr", o.PprofAddr},

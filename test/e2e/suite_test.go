@@ -54,7 +54,9 @@ type world struct {
 	real bool
 	// auditLog is the API server's, "" for a cluster that is not ours.
 	auditLog string
-	k8s      client.Client
+	// cluster is the local one, nil for one that is not ours.
+	cluster *local.Cluster
+	k8s     client.Client
 }
 
 var shared world
@@ -75,7 +77,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		}
 		in.Cluster, err = local.Up(ctx, o)
 		Expect(err).NotTo(HaveOccurred())
-		shared.auditLog = in.Cluster.State.AuditLog()
+		shared.auditLog, shared.cluster = in.Cluster.State.AuditLog(), in.Cluster
 		DeferCleanup(func(ctx context.Context) {
 			if os.Getenv("E2E_KEEP") == "" {
 				Expect(local.Down(ctx, "e2e", GinkgoWriter)).To(Succeed())

@@ -34,14 +34,15 @@ func newHost(o Options) (*host, error) {
 	}
 	h := &host{cluster: o.Cluster, program: o.Programs["kruise-manager"], config: config, ports: map[string]int{}}
 	for _, what := range []string{"webhook", "metrics", "health", "decisions", "pprof"} {
-		if h.ports[what], err = freePort(); err != nil {
+		if h.ports[what], err = FreePort(); err != nil {
 			return nil, err
 		}
 	}
 	return h, nil
 }
 
-func freePort() (int, error) {
+// FreePort is a port of this machine that nobody listens on.
+func FreePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, fmt.Errorf("finding a free port: %w", err)
@@ -53,10 +54,12 @@ func freePort() (int, error) {
 func (h *host) endpoint() string { return fmt.Sprintf("https://localhost:%d", h.ports["decisions"]) }
 
 func (h *host) values() []string {
-	return []string{
-		"--set", "manager.replicas=0",
-		"--set", fmt.Sprintf("webhookConfiguration.url=https://localhost:%d", h.ports["webhook"]),
-	}
+	return webhooksAt(fmt.Sprintf("https://localhost:%d", h.ports["webhook"]))
+}
+
+// webhooksAt are arguments for helm where the manager runs beside the cluster.
+func webhooksAt(url string) []string {
+	return []string{"--set", "manager.replicas=0", "--set", "webhookConfiguration.url=" + url}
 }
 
 // start starts the manager for as long as the cluster lives: taking the cluster

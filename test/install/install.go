@@ -32,7 +32,10 @@ type Options struct {
 	Image string
 	// Values are more arguments for helm, such as --set.
 	Values []string
-	Out    io.Writer
+	// Webhooks is where the caller runs managers beside a cluster whose nodes are
+	// all simulated, a URL; empty to have one run.
+	Webhooks string
+	Out      io.Writer
 }
 
 // Installed is Regatta on a cluster.
@@ -66,8 +69,11 @@ func Install(ctx context.Context, o Options) (Installed, error) {
 			return i, err
 		}
 	}
-	host := o.Cluster != nil && o.Cluster.State.Real == 0
+	host := o.Cluster != nil && o.Cluster.State.Real == 0 && o.Webhooks == ""
 	switch {
+	case o.Webhooks != "":
+		i.User = managerUser
+		values = append(values, webhooksAt(o.Webhooks)...)
 	case host:
 		h, err := newHost(o)
 		if err != nil {
@@ -98,6 +104,9 @@ func Install(ctx context.Context, o Options) (Installed, error) {
 	args := append([]string{"upgrade", "--install", "kruise", filepath.Join(o.Root, "charts", "kruise"), "--wait", "--timeout", "3m"}, values...)
 	if err := i.run(ctx, o, "helm", args...); err != nil {
 		return i, err
+	}
+	if o.Webhooks != "" {
+		return i, nil
 	}
 	if host {
 		return i, waitReady(ctx, i, o)

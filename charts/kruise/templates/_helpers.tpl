@@ -161,3 +161,14 @@ readOnlyRootFilesystem: true
 capabilities:
   drop: [ALL]
 {{- end }}
+
+{{- /* The API groups that the manager may list, as a YAML list: those that are
+       named. "*", which is OpenKruise's default, and the core group have every
+       secret of the cluster. */ -}}
+{{- define "kruise.listGroups" -}}
+{{- $groups := list }}
+{{- range .Values.installation.roleListGroups | default list }}
+{{- if not (has . (list "" "*")) }}{{ $groups = append $groups . }}{{ end }}
+{{- end }}
+{{- if $groups }}{{ toYaml $groups }}{{ end }}
+{{- end }}

@@ -11,8 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-
-	"github.com/regatta-sh/regatta/controllers/webhook/deletion"
 )
 
 func TestRequestsWithoutASpecPass(t *testing.T) {
@@ -35,10 +33,6 @@ func TestRequestsWithoutASpecPass(t *testing.T) {
 }
 
 func TestRequestsThatCannotBeReadAreBad(t *testing.T) {
-	guard, err := deletion.New(nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, tc := range []struct {
 		request admission.Request
 		code    int32
@@ -49,48 +43,13 @@ func TestRequestsThatCannotBeReadAreBad(t *testing.T) {
 		{request(alpha, admissionv1.Create, []byte(`{"spec":{"template":{"spec":{"containers":"x"}}}}`), nil), 422, "spec.template.spec.containers: Invalid value: must be a list, not a string"},
 		{request(beta, admissionv1.Update, typed(t, beta), []byte(`x`)), 400, "invalid character"},
 	} {
-		got := (&Validator{Deletion: guard}).Handle(t.Context(), tc.request)
+		got := (&Validator{}).Handle(t.Context(), tc.request)
 		if got.Allowed || got.Result.Code != tc.code || !strings.Contains(got.Result.Message, tc.want) {
 			t.Errorf("got %v, want %d %s", got.Result, tc.code, tc.want)
 		}
 		// The schema is asked after the defaults, and says it better.
 		if got := (&Defaulter{}).Handle(t.Context(), tc.request); !got.Allowed || len(got.Patches) > 0 {
 			t.Errorf("got %v", got.Result)
-		}
-	}
-	if got := (&Validator{Deletion: guard}).Handle(t.Context(), request(beta, admissionv1.Delete, nil, []byte(`x`))); got.Allowed || got.Result.Code != 400 {
-		t.Errorf("got %v", got.Result)
-	}
-}
-
-func TestDelete(t *testing.T) {
-	guard, err := deletion.New(nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	guarded, unguarded := &Validator{Deletion: guard}, &Validator{}
-	label := func(value string) string {
-		return `{metadata: {labels: {policy.kruise.io/delete-protection: ` + value + `}}}`
-	}
-	for _, tc := range []struct {
-		name      string
-		validator *Validator
-		change    string
-		want      string
-	}{
-		{name: "a CloneSet without the label goes", validator: guarded, change: `{}`},
-		{name: "a protected one stays", validator: guarded, change: label("Always"), want: "forbidden by ResourcesProtectionDeletion for policy.kruise.io/delete-protection=Always"},
-		{name: "one with pods stays", validator: guarded, change: `{spec: {replicas: 2}, ` + label("Cascading")[1:], want: "forbidden by ResourcesProtectionDeletion for policy.kruise.io/delete-protection=Cascading and replicas 2>0"},
-		{name: "one without pods goes", validator: guarded, change: `{spec: {replicas: 0}, ` + label("Cascading")[1:]},
-		{name: "while the gate is off all go", validator: unguarded, change: label("Always")},
-	} {
-		for _, version := range versions() {
-			t.Run(tc.name+" in "+version, func(t *testing.T) {
-				got := tc.validator.Handle(t.Context(), request(version, admissionv1.Delete, nil, typed(t, version, tc.change)))
-				if got.Allowed != (tc.want == "") || !got.Allowed && (got.Result.Message != tc.want || got.Result.Code != 403) {
-					t.Errorf("got %t, %v; want %q", got.Allowed, got.Result, tc.want)
-				}
-			})
 		}
 	}
 }
@@ -135,16 +94,12 @@ func FuzzHandlers(f *testing.F) {
 		f.Add(version == alpha, typed(f, version, `{ROLLING: {POLICY: InPlaceOnly, partition: 10%, maxSurge: 1, priorityStrategy: {weightPriority: [{weight: 1, matchSelector: {matchLabels: {a: b}}}]}, scatterStrategy: [{key: a, value: b}], inPlaceUpdateStrategy: {imagePreDownloadParallelism: 5%}}}`),
 			typed(f, version, `{spec: {template: {spec: {containers: [{name: main, image: x, livenessProbe: {}}]}}}}`))
 	}
-	guard, err := deletion.New(nil, nil)
-	if err != nil {
-		f.Fatal(err)
-	}
 	f.Fuzz(func(t *testing.T, isAlpha bool, object, old []byte) {
 		version := beta
 		if isAlpha {
 			version = alpha
 		}
-		validator := &Validator{Pods: pods{}, Deletion: guard, Checker: &checker{}}
+		validator := &Validator{Pods: pods{}, Checker: &checker{}}
 		for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update, admissionv1.Delete} {
 			r := request(version, operation, object, old)
 			validator.Handle(t.Context(), r)

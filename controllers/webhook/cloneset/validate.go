@@ -2,22 +2,19 @@ package cloneset
 
 import (
 	"context"
-	"net/http"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/webhook/deletion"
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
 	"github.com/regatta-sh/regatta/controllers/webhook/review"
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// Validator finds mistakes, and guards deletes.
+// Validator finds mistakes.
 type Validator struct {
 	// Pods is asked about the pods that a v1alpha1 user wants deleted.
 	Pods client.Reader
@@ -26,17 +23,12 @@ type Validator struct {
 	Templates podtemplate.Defaults
 	// Checker is asked about templates that are created or changed, if there is one.
 	Checker podtemplate.Checker
-	// Deletion guards deletes, if it is there (gate ResourcesDeletionProtection).
-	Deletion *deletion.Guard
 }
 
 var _ admission.Handler = &Validator{}
 
 // Handle implements admission.Handler.
 func (v *Validator) Handle(ctx context.Context, request admission.Request) admission.Response {
-	if request.Operation == admissionv1.Delete {
-		return v.handleDelete(&request)
-	}
 	if !writes(&request) {
 		return admission.Allowed("")
 	}
@@ -49,20 +41,6 @@ func (v *Validator) Handle(ctx context.Context, request admission.Request) admis
 		return review.Invalid(&request, found.Errs).WithWarnings(found.Warnings...)
 	}
 	return admission.Allowed("").WithWarnings(found.Warnings...)
-}
-
-func (v *Validator) handleDelete(request *admission.Request) admission.Response {
-	if v.Deletion == nil || request.SubResource != "" || len(request.OldObject.Raw) == 0 {
-		return admission.Allowed("")
-	}
-	old, err := decode(request.OldObject.Raw, request.Kind.Version)
-	if err != nil {
-		return admission.Errored(http.StatusBadRequest, err)
-	}
-	if reason := v.Deletion.Refuse("CloneSet", old.hub, old.hub.Spec.Replicas, request.UserInfo.Username); reason != "" {
-		return admission.Denied(reason)
-	}
-	return admission.Allowed("")
 }
 
 // validate applies the rules of features 2 to what the user changed.

@@ -3,10 +3,8 @@ package server
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,7 +15,6 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/webhook/cloneset"
 	"github.com/regatta-sh/regatta/controllers/webhook/convert"
-	"github.com/regatta-sh/regatta/controllers/webhook/deletion"
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
 	"github.com/regatta-sh/regatta/controllers/webhook/statefulset"
 )
@@ -43,8 +40,6 @@ type Options struct {
 	KeepTemplates bool
 	// HostNetworkHostPorts is gate DefaultHostNetworkHostPortsInPodTemplates.
 	HostNetworkHostPorts bool
-	// ProtectDeletion is gate ResourcesDeletionProtection.
-	ProtectDeletion bool
 	// CheckTemplates asks the API server about every template that is created or changed, by a dry run.
 	CheckTemplates bool
 	// StatefulSets are the gates of StatefulSets. The manager sets them when it has a controller that they are for: until
@@ -55,9 +50,6 @@ type Options struct {
 	// Namespace is that of the manager, where its configuration and the revisions of SidecarSets are; kruise-system if it
 	// is empty.
 	Namespace string
-	// Metrics is where refusals are counted, and ProtectionLog where they are written, if they are set.
-	Metrics       prometheus.Registerer
-	ProtectionLog io.Writer
 }
 
 // Register puts all webhooks on the manager's server. Its scheme must know both versions of the kinds.
@@ -87,13 +79,6 @@ func Handlers(scheme *runtime.Scheme, pods client.Client, options Options) (map[
 	validator := &cloneset.Validator{Pods: pods, Templates: templates}
 	if options.CheckTemplates {
 		validator.Checker = podtemplate.DryRun{Pods: pods}
-	}
-	if options.ProtectDeletion {
-		guard, err := deletion.New(options.Metrics, options.ProtectionLog)
-		if err != nil {
-			return nil, fmt.Errorf("registering webhooks: %w", err)
-		}
-		validator.Deletion = guard
 	}
 	handlers := map[string]http.Handler{
 		MutateCloneSetPath:   &webhook.Admission{Handler: &cloneset.Defaulter{Templates: templates, KeepTemplates: options.KeepTemplates}},

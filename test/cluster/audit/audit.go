@@ -18,7 +18,10 @@ import (
 type Event struct {
 	Verb string    `json:"verb"`
 	Time time.Time `json:"requestReceivedTimestamp"`
-	User struct {
+	// Done is when the response was complete.
+	Done  time.Time `json:"stageTimestamp"`
+	Agent string    `json:"userAgent"`
+	User  struct {
 		Username string `json:"username"`
 	} `json:"user"`
 	Object struct {
@@ -75,25 +78,42 @@ func Counts(path string, filter Filter) ([]Count, error) {
 	return counts, nil
 }
 
-func count(log io.Reader, filter Filter) ([]Count, error) {
-	totals := map[Count]*Count{}
+// Each reads the log at path and hands over every event that filter chooses.
+func Each(path string, filter Filter, f func(Event)) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("opening the audit log: %w", err)
+	}
+	defer file.Close()
+	if err := each(file, filter, f); err != nil {
+		return fmt.Errorf("reading the audit log: %w", err)
+	}
+	return nil
+}
+
+func each(log io.Reader, filter Filter, f func(Event)) error {
 	lines := bufio.NewReader(log)
 	for {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			// A line without an end is being written just now.
-			break
+			return nil // a line without an end is being written just now
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		var event Event
 		if err := json.Unmarshal(line, &event); err != nil {
-			return nil, err
+			return err
 		}
-		if !filter.matches(event) {
-			continue
+		if filter.matches(event) {
+			f(event)
 		}
+	}
+}
+
+func count(log io.Reader, filter Filter) ([]Count, error) {
+	totals := map[Count]*Count{}
+	err := each(log, filter, func(event Event) {
 		key := Count{User: event.User.Username, Verb: event.Verb, Resource: event.Object.Resource}
 		if event.Object.Subresource != "" {
 			key.Resource += "/" + event.Object.Subresource
@@ -105,6 +125,9 @@ func count(log io.Reader, filter Filter) ([]Count, error) {
 		if event.Response.Code >= 400 {
 			totals[key].Failed++
 		}
+	})
+	if err != nil {
+		return nil, err
 	}
 	sorted := make([]Count, 0, len(totals))
 	for _, total := range totals {

@@ -30,13 +30,18 @@ func CPUSeconds(pid int) (float64, error) {
 }
 
 // ResidentBytes is the memory of a process that is in RAM.
-func ResidentBytes(pid int) (int64, error) {
+func ResidentBytes(pid int) (int64, error) { return memory(pid, "VmRSS:") }
+
+// PeakBytes is the most that it ever was.
+func PeakBytes(pid int) (int64, error) { return memory(pid, "VmHWM:") }
+
+func memory(pid int, field string) (int64, error) {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, fmt.Errorf("reading the memory of process %d: %w", pid, err)
 	}
 	for line := range strings.Lines(string(raw)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if rest, ok := strings.CutPrefix(line, field); ok {
 			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
 			if err != nil {
 				return 0, fmt.Errorf("reading the memory of process %d: %w", pid, err)

@@ -1,0 +1,82 @@
+// Package guards tells the API server what to send to the webhooks of protection,
+// and nothing else ever leaves it: what a policy says it is about (the decision
+// protection/guards), in namespaces that it can concern, narrowed by conditions
+// that the API server evaluates alone. One replica writes; all may ask what a
+// kind is protected from.
+package guards
+
+import (
+	"context"
+	"sync"
+
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// Rules are the last answer to protection/guards.
+type Rules struct {
+	engine *engine.Engine
+	gates  decision.ProtectionGates
+
+	mu       sync.Mutex
+	asked    string // the revision of the policies that were asked last
+	answered bool
+	last     decision.GuardsOutput
+	failure  string
+}
+
+// NewRules asks the policies of an engine.
+func NewRules(e *engine.Engine, gates decision.ProtectionGates) *Rules {
+	return &Rules{engine: e, gates: gates}
+}
+
+// Answer is what the policies say, and how far it can be relied on.
+type Answer struct {
+	decision.GuardsOutput
+	// Known is false if the policies have never said anything.
+	Known bool
+	// Failure says why the newest policies say nothing, so that this is what those
+	// before said; it is empty if they do.
+	Failure string
+}
+
+// Current is the answer of the policies that are active now. They are asked once
+// for each revision.
+func (r *Rules) Current(ctx context.Context) Answer { return r.answer(ctx, false) }
+
+// Again asks policies that failed to answer once more.
+func (r *Rules) Again(ctx context.Context) Answer { return r.answer(ctx, true) }
+
+func (r *Rules) answer(ctx context.Context, again bool) Answer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := r.engine.Snapshot().Revision(); now != r.asked || again && r.failure != "" {
+		subject := decision.Subject{Kind: "ValidatingWebhookConfiguration", Name: ConfigurationName}
+		// Who asked may be gone before the answer comes, which all others wait for.
+		out, rec := engine.Decide(context.WithoutCancel(ctx), r.engine, decision.ProtectionGuards(), subject, decision.GuardsInput{Gates: r.gates})
+		r.asked, r.failure = now, ""
+		if rec.Outcome == decision.Decided {
+			r.last, r.answered = out, true
+		} else {
+			r.failure = string(rec.Outcome) + ": " + rec.Error
+		}
+	}
+	return Answer{GuardsOutput: r.last, Known: r.answered, Failure: r.failure}
+}
+
+// Kind says how objects of a resource are protected by their label; nil if they
+// are not.
+func (r *Rules) Kind(ctx context.Context, group, resource string) *decision.ProtectedKind {
+	if !r.gates.Deletion {
+		return nil
+	}
+	for _, k := range r.Current(ctx).Kinds {
+		if k.Group == group && k.Resource == resource {
+			return &k
+		}
+	}
+	return nil
+}
+
+// Gates are those that the policies are told.
+func (r *Rules) Gates() decision.ProtectionGates { return r.gates }

@@ -1,0 +1,115 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/controllers/guards"
+	"github.com/regatta-sh/regatta/controllers/protection"
+	"github.com/regatta-sh/regatta/controllers/webhook/deletion"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// guarding is what refuses to let objects go: what its webhooks share, and what
+// tells the API server when to ask them.
+type guarding struct {
+	reporter *protection.Reporter
+	recent   *protection.Recent
+	rules    *guards.Rules
+	guards   *guards.Controller
+	deletion *deletion.Handler
+}
+
+func (p parts) protectionGates() decision.ProtectionGates {
+	on := p.Gates.Enabled
+	return decision.ProtectionGates{
+		Deletion:     on(features.ResourcesDeletionProtection),
+		CRDCascading: on(features.DeletionProtectionForCRDCascadingGate),
+		BudgetDelete: on(features.PodUnavailableBudgetDeleteGate),
+		BudgetUpdate: on(features.PodUnavailableBudgetUpdateGate),
+	}
+}
+
+func (p parts) guarded() (*guarding, error) {
+	counters, err := protection.NewMetrics(metrics.Registry)
+	if err != nil {
+		return nil, err
+	}
+	undecided := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "regatta_protection_undecided", Help: "1 while the policies do not say what is protected, so that it stays as it was configured.",
+	})
+	if err := metrics.Registry.Register(undecided); err != nil {
+		return nil, fmt.Errorf("registering regatta_protection_undecided: %w", err)
+	}
+	objects, err := metadata.NewForConfigAndClient(p.mgr.GetConfig(), p.mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("making a client for what deletions take along: %w", err)
+	}
+	events := p.mgr.GetEventRecorderFor("kruise-protection")
+	g := &guarding{
+		reporter: protection.NewReporter(p.engine, p.rounds, protection.WithEvents(events), protection.WithMetrics(counters), protection.WithLog(p.protectionLog())),
+		recent:   protection.NewRecent(time.Now),
+		rules:    guards.NewRules(p.engine, p.protectionGates()),
+	}
+	g.deletion = &deletion.Handler{
+		Engine: p.engine, Kinds: g.rules, Reporter: g.reporter, Recent: g.recent,
+		Live: p.mgr.GetAPIReader(), Metadata: objects, Now: time.Now,
+	}
+	g.guards = &guards.Controller{Activated: p.news.guards, Writer: &guards.Writer{
+		Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Rules: g.rules, Events: events, Now: time.Now, Undecided: undecided,
+		Config: guards.Config{
+			Namespace: p.webhooks.namespace, Pods: p.Gates.Enabled(features.PodWebhook),
+			ReadinessForAll:  p.Gates.Enabled(features.KruisePodReadinessGate),
+			PodFailurePolicy: admissionv1.FailurePolicyType(p.PodFailurePolicy), TimeoutSeconds: p.WebhookTimeoutSeconds,
+		},
+	}}
+	return g, nil
+}
+
+// protectionTo adds the webhooks of protection, which answer once there are
+// policies to answer by.
+func (p parts) protectionTo(server webhook.Server, decided <-chan struct{}) {
+	server.Register(guards.ValidateDeletionPath, protection.Until(decided, &webhook.Admission{Handler: p.guarding.deletion}))
+}
+
+// guard tells the API server what to ask about, and follows the budgets once
+// there is their CRD.
+func (l *late) guard(ctx context.Context) error {
+	if err := l.p.guarding.guards.SetupWithManager(l.p.mgr); err != nil {
+		return fmt.Errorf("adding the guards of protection: %w", err)
+	}
+	go func() {
+		l.await(ctx, policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget"), "no budget is guarded")
+		if ctx.Err() != nil {
+			return
+		}
+		if err := l.p.guarding.guards.WatchBudgets(); err != nil {
+			klog.ErrorS(err, "Namespaces with budgets are found once a minute only")
+		}
+	}()
+	return nil
+}
+
+// protectionLog is the file that refused requests are written to, nil where it
+// cannot be written: refusing is what matters, and metrics count it.
+func (p parts) protectionLog() *protection.Log {
+	path := filepath.Join(p.ProtectionLogPath, "protection.log")
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		klog.V(2).InfoS("Refused requests are not written to a file", "path", path, "reason", err.Error())
+		return nil
+	}
+	return protection.NewLog(f)
+}

@@ -1,0 +1,143 @@
+package deletion
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+const (
+	// page is how many objects are listed at a time, and pages how often at most:
+	// one child is enough to refuse, the number is for people.
+	page  = 500
+	pages = 10
+	// countFor is how long counting may take. The API server waits for the answer
+	// for 3 seconds by default.
+	countFor = 1500 * time.Millisecond
+)
+
+// errTooMany is of more objects than are looked through, none of which counted.
+var errTooMany = fmt.Errorf("the first %d do not count, and there are more", page*pages)
+
+// count fills in what a deletion of an object would take along.
+func (h *Handler) count(ctx context.Context, in *decision.DeletionInput, raw []byte) {
+	ctx, cancel := context.WithTimeout(ctx, countFor)
+	defer cancel()
+	var err error
+	switch in.Kind.Cascading {
+	case decision.CascadeNamespace:
+		err = h.namespace(ctx, in)
+	case decision.CascadeCustomResources:
+		if !in.Gates.CRDCascading {
+			return // a policy refuses without looking
+		}
+		var n int
+		if n, err = h.customResources(ctx, raw); err == nil {
+			in.CustomResources = &n
+		}
+	}
+	if err != nil {
+		in.Uncounted = err.Error()
+	}
+}
+
+func (h *Handler) namespace(ctx context.Context, in *decision.DeletionInput) error {
+	// Whether a pod is active, but for whether it is going, the API server selects.
+	active := metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed"}
+	pods, err := living(ctx, h.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(in.Object.Name), active)
+	if err != nil {
+		return fmt.Errorf("counting pods: %w", err)
+	}
+	in.Pods = &pods
+	claims := 0
+	list := &corev1.PersistentVolumeClaimList{}
+	for range pages {
+		if err := h.Live.List(ctx, list, client.InNamespace(in.Object.Name), client.Limit(page), client.Continue(list.Continue)); err != nil {
+			return fmt.Errorf("counting volume claims: %w", err)
+		}
+		for i := range list.Items {
+			if c := &list.Items[i]; c.Status.Phase == corev1.ClaimBound && c.DeletionTimestamp == nil {
+				claims++
+			}
+		}
+		if list.Continue == "" {
+			break
+		}
+	}
+	if list.Continue != "" && claims == 0 {
+		return fmt.Errorf("counting volume claims: %w", errTooMany)
+	}
+	in.Claims = &claims
+	return nil
+}
+
+func (h *Handler) customResources(ctx context.Context, raw []byte) (int, error) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := json.Unmarshal(raw, crd); err != nil {
+		return 0, fmt.Errorf("reading the custom resource definition: %w", err)
+	}
+	stored := schema.GroupVersionResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural}
+	for _, v := range crd.Spec.Versions {
+		if v.Storage {
+			stored.Version = v.Name
+		}
+	}
+	n, err := living(ctx, h.Metadata.Resource(stored), metav1.ListOptions{})
+	switch {
+	case apierrors.IsNotFound(err) && !established(crd):
+		return 0, nil // nobody could make any
+	case apierrors.IsForbidden(err):
+		return 0, fmt.Errorf("the manager may not list %s, which it may if the chart's value installation.roleListGroups has %s", stored.GroupResource(), stored.Group)
+	case err != nil:
+		return 0, fmt.Errorf("counting %s: %w", stored.GroupResource(), err)
+	}
+	return n, nil
+}
+
+func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	for _, c := range crd.Status.Conditions {
+		if c.Type == apiextensionsv1.Established {
+			return c.Status == apiextensionsv1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// living counts objects that are not going: all of them, or at least that many.
+func living(ctx context.Context, of metadata.ResourceInterface, options metav1.ListOptions) (int, error) {
+	n := 0
+	for range pages {
+		options.Limit = page
+		list, err := of.List(ctx, options)
+		if err != nil {
+			if errors.Is(err, context.DeadlineExceeded) {
+				return 0, fmt.Errorf("the API server took more than %s", countFor)
+			}
+			return 0, err
+		}
+		for i := range list.Items {
+			if list.Items[i].DeletionTimestamp == nil {
+				n++
+			}
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			return n, nil
+		}
+	}
+	if n == 0 {
+		return 0, errTooMany
+	}
+	return n, nil
+}

@@ -1,0 +1,90 @@
+// Package deletion answers /validate-deletion: whether an object of any kind may
+// be deleted (features 19), or changed where a user's rule has a say. Policies
+// decide; what a deletion would take along is counted here, as facts.
+package deletion
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"k8s.io/client-go/metadata"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/protection"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// +kubebuilder:rbac:groups="",resources=pods;persistentvolumeclaims,verbs=list
+
+// Kinds says how kinds are protected.
+type Kinds interface {
+	// Kind is nil for a kind whose objects the label does not protect.
+	Kind(ctx context.Context, group, resource string) *decision.ProtectedKind
+	Gates() decision.ProtectionGates
+}
+
+// Handler answers for all kinds alike.
+type Handler struct {
+	Engine   *engine.Engine
+	Kinds    Kinds
+	Reporter *protection.Reporter
+	Recent   *protection.Recent
+	// Live and Metadata list what a deletion would take along, past any cache: an
+	// object that was just made counts.
+	Live     client.Reader
+	Metadata metadata.Interface
+	Now      func() time.Time
+}
+
+var _ admission.Handler = &Handler{}
+
+// Handle implements admission.Handler.
+func (h *Handler) Handle(ctx context.Context, request admission.Request) admission.Response {
+	if request.SubResource != "" {
+		return admission.Allowed("")
+	}
+	asked, err := protection.Read(&request)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	if !asked.Stored() || asked.Object.Terminating {
+		return admission.Allowed("")
+	}
+	in := decision.DeletionInput{
+		Now: h.Now().UnixNano(), Request: asked.Request, Object: asked.Object,
+		Recent: h.Recent.Before(asked), Gates: h.Kinds.Gates(), Replicas: replicas(request.OldObject.Raw),
+	}
+	if asked.Request.Operation == decision.Delete {
+		in.Kind = h.Kinds.Kind(ctx, asked.Object.Group, asked.Object.Resource)
+	}
+	if in.Kind != nil && asked.Object.Labels[policyv1alpha1.DeletionProtectionKey] == policyv1alpha1.DeletionProtectionCascading {
+		h.count(ctx, &in, request.OldObject.Raw)
+	}
+	out, record := engine.Decide(ctx, h.Engine, decision.ProtectionDeletion(), asked.Subject(), in)
+	if !out.Allow {
+		return h.Reporter.Refuse(asked, record, out.Reasons)
+	}
+	h.Recent.Went(asked)
+	if out.Exempt {
+		return h.Reporter.Exempt(asked, record, out.Reasons)
+	}
+	return h.Reporter.Allow(record, out.Reasons)
+}
+
+// replicas are those that a spec asks for, if it says.
+func replicas(raw []byte) *int {
+	object := struct {
+		Spec struct {
+			Replicas *int `json:"replicas"`
+		} `json:"spec"`
+	}{}
+	if err := json.Unmarshal(raw, &object); err != nil {
+		return nil // replicas of another kind are no number
+	}
+	return object.Spec.Replicas
+}

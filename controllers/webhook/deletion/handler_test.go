@@ -1,0 +1,125 @@
+package deletion
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/protection"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+type protected struct{ kind *decision.ProtectedKind }
+
+func (p protected) Kind(context.Context, string, string) *decision.ProtectedKind { return p.kind }
+func (p protected) Gates() decision.ProtectionGates                              { return decision.ProtectionGates{Deletion: true} }
+
+func newHandler(t testing.TB, text string) *Handler {
+	t.Helper()
+	b, err := bundle.FromFiles("builtin", map[string]string{"protection/deletion.rego": "package protection\n\n" + text}, bundle.AsBuiltin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.FromBundle(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return &Handler{
+		Engine: e, Kinds: protected{&decision.ProtectedKind{Group: "apps", Resource: "deployments", Cascading: decision.CascadeReplicas}},
+		Reporter: protection.NewReporter(e, explain.NewStore()), Recent: protection.NewRecent(time.Now), Now: time.Now,
+	}
+}
+
+func deletes(old string) admission.Request {
+	return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		UID: "r", Operation: admissionv1.Delete, Namespace: "shop", Name: "web", Kind: metav1.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"},
+		Resource: metav1.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, OldObject: runtime.RawExtension{Raw: []byte(old)},
+	}}
+}
+
+const (
+	stored = `{"metadata":{"uid":"u","name":"web","labels":{"policy.kruise.io/delete-protection":"Cascading"}},"spec":{"replicas":3}}`
+	refuse = `deletion := {"allow": false, "reasons": [{"rule": "r", "reason": "No", "message": sprintf("%v of %v", [input.replicas, input.request.operation])}]}`
+)
+
+func TestHandle(t *testing.T) {
+	h := newHandler(t, refuse)
+	scale, update := deletes(stored), deletes(stored)
+	scale.SubResource = "scale"
+	update.Operation = admissionv1.Update
+	create := deletes(stored)
+	create.Operation = admissionv1.Create
+	for name, tc := range map[string]struct {
+		request admission.Request
+		code    int32
+		want    string
+	}{
+		"a delete is decided about, with the replicas":    {deletes(stored), 403, "3 of DELETE Why: regatta why --request r"},
+		"so is an update, which only users' rules see":    {update, 403, "3 of UPDATE Why: regatta why --request r"},
+		"one of a sub-resource passes":                    {scale, 0, ""},
+		"one without what is stored passes":               {deletes(""), 0, ""},
+		"one of what is going passes":                     {deletes(`{"metadata":{"uid":"u","deletionTimestamp":"2026-01-02T03:04:05Z"}}`), 0, ""},
+		"one that cannot be read is bad":                  {deletes(`[]`), 400, "reading the stored object of the request: json: cannot unmarshal array into Go value of type v1.PartialObjectMetadata"},
+		"so is an operation that nobody is asked about":   {create, 400, "reading the request: CREATE of deployments is nothing that protection is asked about"},
+		"replicas of another form are no replicas at all": {deletes(`{"metadata":{"uid":"u"},"spec":{"replicas":"x"}}`), 403, "No policy could decide"},
+	} {
+		got := h.Handle(t.Context(), tc.request)
+		if got.Allowed != (tc.code == 0) || !got.Allowed && (got.Result.Code != tc.code || len(got.Result.Message) < len(tc.want) || got.Result.Message[:len(tc.want)] != tc.want) {
+			t.Errorf("%s: %t %v", name, got.Allowed, got.Result)
+		}
+	}
+}
+
+// What went counts, and what was refused or tried does not.
+func TestWhatWentIsRemembered(t *testing.T) {
+	h := newHandler(t, `deletion := {"allow": input.recent.deletes < 1, "reasons": [{"rule": "r", "reason": "No", "message": "m"}]}`)
+	dry := deletes(stored)
+	dry.DryRun = new(bool)
+	*dry.DryRun = true
+	other := deletes(`{"metadata":{"uid":"v","name":"other"}}`)
+	for i, tc := range []struct {
+		request admission.Request
+		want    bool
+	}{{dry, true}, {deletes(stored), true}, {deletes(stored), true}, {other, false}} {
+		if got := h.Handle(t.Context(), tc.request); got.Allowed != tc.want {
+			t.Errorf("request %d: %t", i, got.Allowed)
+		}
+	}
+}
+
+func TestAnExceptionIsTold(t *testing.T) {
+	h := newHandler(t, `deletion := {"allow": true, "exempt": true, "reasons": [{"rule": "r", "reason": "Glass", "message": "It burns."}]}`)
+	if got := h.Handle(t.Context(), deletes(stored)); !got.Allowed || len(got.Warnings) != 1 {
+		t.Errorf("got %t, %v", got.Allowed, got.Warnings)
+	}
+}
+
+func TestWithoutADecisionItStays(t *testing.T) {
+	h := newHandler(t, `deletion := 1`)
+	if got := h.Handle(t.Context(), deletes(stored)); got.Allowed || got.Result.Code != 403 {
+		t.Errorf("got %t, %v", got.Allowed, got.Result)
+	}
+}
+
+func FuzzHandle(f *testing.F) {
+	h := newHandler(f, refuse)
+	f.Add("DELETE", "", []byte(stored))
+	f.Add("UPDATE", "status", []byte(`{"spec":[]}`))
+	f.Add("DELETE", "", []byte(`{"metadata":{"uid":"u"},"spec":{"replicas":99999999999999999999}}`))
+	f.Fuzz(func(t *testing.T, operation, sub string, old []byte) {
+		r := deletes(string(old))
+		r.Operation, r.SubResource = admissionv1.Operation(operation), sub
+		if got := h.Handle(t.Context(), r); !got.Allowed && got.Result.Message == "" {
+			t.Error("it says nothing")
+		}
+	})
+}

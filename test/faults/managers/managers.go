@@ -1,0 +1,106 @@
+// Package managers runs replicas of the manager beside a cluster of simulated
+// nodes, and kills them.
+package managers
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/regatta-sh/regatta/test/cluster/local"
+	"github.com/regatta-sh/regatta/test/cluster/process"
+	"github.com/regatta-sh/regatta/test/install"
+)
+
+// Replica is one manager.
+type Replica struct {
+	name    string
+	cluster *local.Cluster
+	spec    process.Spec
+	ports   map[string]int
+	// Kills counts how often it was killed.
+	Kills int
+}
+
+// New finds ports for n replicas of a program. Arguments are those of all. The
+// host is what the API server calls them by.
+func New(cluster *local.Cluster, program string, n int, args ...string) ([]*Replica, error) {
+	config, err := cluster.Kubeconfig("kruise-manager")
+	if err != nil {
+		return nil, err
+	}
+	var out []*Replica
+	for i := range n {
+		r := &Replica{name: fmt.Sprintf("kruise-manager-%d", i), cluster: cluster, ports: map[string]int{}}
+		for _, what := range []string{"webhook", "metrics", "health", "decisions"} {
+			if r.ports[what], err = install.FreePort(); err != nil {
+				return nil, err
+			}
+		}
+		dir := cluster.State.Dir
+		at := func(what string) string { return "127.0.0.1:" + strconv.Itoa(r.ports[what]) }
+		r.spec = process.Spec{
+			Name: r.name, Path: "/usr/bin/env", Log: filepath.Join(dir, "logs", r.name+".log"),
+			Args: append([]string{
+				"KUBECONFIG=" + config, "WEBHOOK_PORT=" + strconv.Itoa(r.ports["webhook"]),
+				"WEBHOOK_CERT_DIR=" + filepath.Join(dir, r.name+"-certs"), "WEBHOOK_HOST=localhost", "POD_NAMESPACE=kruise-system",
+				program, "--metrics-addr=" + at("metrics"), "--health-probe-addr=" + at("health"), "--decisions-addr=" + at("decisions"),
+				"--enable-pprof=false", "--v=1",
+			}, args...),
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// Webhooks is the address of its webhooks.
+func (r *Replica) Webhooks() string { return "127.0.0.1:" + strconv.Itoa(r.ports["webhook"]) }
+
+// Metrics is the URL of its metrics.
+func (r *Replica) Metrics() string {
+	return fmt.Sprintf("http://127.0.0.1:%d/metrics", r.ports["metrics"])
+}
+
+// Start starts it.
+func (r *Replica) Start() error {
+	if err := os.MkdirAll(filepath.Dir(r.spec.Log), 0o755); err != nil {
+		return fmt.Errorf("making the folder for logs: %w", err)
+	}
+	_, err := process.Start(r.cluster.State.Dir, r.spec)
+	return err
+}
+
+// Kill ends it in the middle of whatever it does.
+func (r *Replica) Kill(ctx context.Context) error {
+	r.Kills++
+	return process.Kill(ctx, r.cluster.State.Dir, func(p process.Running) bool { return p.Name == r.name })
+}
+
+// Ready says whether it says so.
+func (r *Replica) Ready() bool {
+	client := &http.Client{Timeout: time.Second}
+	resp, err := client.Get(fmt.Sprintf("http://127.0.0.1:%d/readyz", r.ports["health"]))
+	if err != nil {
+		return false
+	}
+	resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
+}
+
+// AwaitReady waits until all are ready.
+func AwaitReady(ctx context.Context, all []*Replica) error {
+	for _, r := range all {
+		for !r.Ready() {
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("waiting for %s: %w; see %s", r.name, context.Cause(ctx), r.spec.Log)
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+	}
+	return nil
+}
