@@ -32,7 +32,7 @@ metadata: {name: kept}
 spec:
   replicas: 1
   selector: {matchLabels: {app: kept}}
-  topology: {subsets: [{name: a, replicas: 1}]}
+  topology: {subsets: [{name: a}]}
   template:
     deploymentTemplate:
       metadata: {labels: {app: kept}}
