@@ -19,17 +19,21 @@ import (
 // before that, or is so late that the next write ends in a conflict.
 const keep = time.Minute
 
-// newest is the budget as the cache has it, or as it was written last. Where both
-// know nothing the API server is asked: the cache may not know the budget yet.
+// cacheFor is how long a cache may take to answer, which it does at once unless it is
+// not filled yet.
+const cacheFor = 200 * time.Millisecond
+
+// newest is the budget as the cache has it, or as it was written last. Where
+// both know nothing the API server is asked.
 func (l *Ledger) newest(ctx context.Context, key types.NamespacedName) (budget *policy.PodUnavailableBudget, live bool, err error) {
 	cached := &policy.PodUnavailableBudget{}
-	err = l.client.Get(ctx, key, cached)
-	if apierrors.IsNotFound(err) {
+	soon, cancel := context.WithTimeout(ctx, cacheFor)
+	defer cancel()
+	if err := l.client.Get(soon, key, cached); err != nil {
+		// The cache may not know the budget yet, or not be filled because its watch
+		// does not come about.
 		budget, err = l.read(ctx, key)
 		return budget, true, err
-	}
-	if err != nil {
-		return nil, false, fmt.Errorf("reading PodUnavailableBudget %s: %w", key, err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -39,7 +39,8 @@ func (l *Ledger) judge(t *ticket, d *draft) (sure bool) {
 	}
 	// That nothing has to be available is so until the first status of a budget.
 	unset := in.Budget.Desired == 0 && in.Pod.Ready && in.Pod.Consistent && !in.Pod.NoProtect
-	return out.Allow && !unset
+	// Nor is what a record lets go that may have expired since.
+	return out.Allow && !unset && out.Record == ""
 }
 
 // note records a pod, in one list only. A record of the same second is not written
@@ -73,7 +74,16 @@ func (d *draft) note(pod string, out decision.BudgetOutput, now time.Time) {
 // takes one of those that are allowed, and is recorded.
 func clamp(in decision.BudgetInput, out decision.BudgetOutput) decision.BudgetOutput {
 	out.Record, out.Take = "", false
-	if !out.Allow || !guarded(in) {
+	if !out.Allow || !covered(in) {
+		return out
+	}
+	if !guarded(in) {
+		// It counts for nothing now. The API server asks again about a delete or an
+		// update if the pod changed in between, and so about one that became ready;
+		// but not about an eviction, so the pod is kept from counting until it is gone.
+		if in.Request.Operation == decision.Evict && !in.Object.Terminating {
+			out.Record = decision.RecordDisrupted
+		}
 		return out
 	}
 	if in.Budget.Recorded != "" {
@@ -91,10 +101,15 @@ func clamp(in decision.BudgetInput, out decision.BudgetOutput) decision.BudgetOu
 	return out
 }
 
-// guarded says whether the budget protects the pod from the operation.
-func guarded(in decision.BudgetInput) bool {
+// guarded says whether the pod counts, and the budget protects it from the
+// operation.
+func guarded(in decision.BudgetInput) bool { return in.Pod.Ready && in.Pod.Consistent && covered(in) }
+
+// covered says whether the budget protects the pod from the operation while the pod
+// is available.
+func covered(in decision.BudgetInput) bool {
 	b := in.Budget
-	if b == nil || !in.Pod.Ready || !in.Pod.Consistent || in.Pod.NoProtect || b.Ignored || b.Desired <= 0 {
+	if b == nil || in.Pod.NoProtect || b.Ignored || b.Desired <= 0 {
 		return false
 	}
 	named := b.Operations

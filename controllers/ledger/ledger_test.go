@@ -124,12 +124,16 @@ func TestAsk(t *testing.T) {
 		allow  bool
 		after  string
 	}{
-		"a deletion that the budget allows":  {op: decision.Delete, budget: budget(1, 3, 2), allow: true, after: "0/2 disrupted:a@00"},
-		"an eviction":                        {op: decision.Evict, budget: budget(2, 3, 1), allow: true, after: "1/2 disrupted:a@00"},
-		"an update":                          {op: decision.Update, budget: budget(1, 3, 2), allow: true, after: "0/2 unavailable:a@00"},
-		"a resize where it may restart":      {op: decision.Resize, budget: budget(1, 3, 2), allow: true, after: "0/2 disrupted:a@00"},
-		"a resize where it never does":       {op: decision.Resize, budget: budget(1, 3, 2), ledger: []Option{WithResizes(true)}, allow: true, after: "1/3"},
-		"a resize that the budget names":     {op: decision.Resize, budget: budget(1, 3, 2, names(policy.PubResizeOperation)), ledger: []Option{WithResizes(true)}, allow: true, after: "0/2 disrupted:a@00"},
+		"a deletion that the budget allows": {op: decision.Delete, budget: budget(1, 3, 2), allow: true, after: "0/2 disrupted:a@00"},
+		"an eviction":                       {op: decision.Evict, budget: budget(2, 3, 1), allow: true, after: "1/2 disrupted:a@00"},
+		"an update":                         {op: decision.Update, budget: budget(1, 3, 2), allow: true, after: "0/2 unavailable:a@00"},
+		"a resize where it may restart":     {op: decision.Resize, budget: budget(1, 3, 2), allow: true, after: "0/2 disrupted:a@00"},
+		"a resize where it never does":      {op: decision.Resize, budget: budget(1, 3, 2), ledger: []Option{WithResizes(true)}, allow: true, after: "1/3"},
+		"a resize that the budget names":    {op: decision.Resize, budget: budget(1, 3, 2, names(policy.PubResizeOperation)), ledger: []Option{WithResizes(true)}, allow: true, after: "0/2 disrupted:a@00"},
+		"an eviction of a pod that is not ready, which may be by then": {
+			op: decision.Evict, budget: budget(0, 2, 2), allow: true, after: "0/2 disrupted:a@00",
+			pod: func(p *corev1.Pod) { p.Status.Conditions = nil },
+		},
 		"more than the budget allows":        {op: decision.Delete, budget: budget(0, 2, 2), after: "0/2"},
 		"less than nothing":                  {op: decision.Delete, budget: budget(-1, 2, 2), after: "-1/2"},
 		"a policy that lets everything go":   {op: decision.Delete, budget: budget(0, 2, 2), decide: careless, after: "0/2"},

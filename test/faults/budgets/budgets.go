@@ -47,7 +47,7 @@ type Options struct {
 // short, so that another one leads soon.
 func arguments() []string {
 	return []string{
-		"--feature-gates=PodUnavailableBudgetUpdateGate=true", "--pod-webhook-failure-policy=Fail",
+		"--feature-gates=PodUnavailableBudgetUpdateGate=true", "--pod-failure-policy=Fail",
 		"--lease-duration=6s", "--renew-deadline=4s", "--retry-period=1s",
 	}
 }
