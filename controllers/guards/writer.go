@@ -51,9 +51,16 @@ type Writer struct {
 
 	mu sync.Mutex
 	// covered are namespaces that were asked for and may not be in the cache yet.
-	covered map[string]time.Time
+	covered map[string]cover
 	// told is what was reported last, so that it is reported once.
 	told map[string]string
+}
+
+// cover is when a namespace was asked for last, and whether the cache has had a
+// budget of it since.
+type cover struct {
+	since time.Time
+	seen  bool
 }
 
 // unseen is how long a namespace that was asked for stays without a budget in
@@ -66,10 +73,10 @@ func (w *Writer) Cover(ctx context.Context, namespace string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.covered == nil {
-		w.covered = map[string]time.Time{}
+		w.covered = map[string]cover{}
 	}
 	_, known := w.covered[namespace]
-	w.covered[namespace] = w.Now()
+	w.covered[namespace] = cover{since: w.Now()}
 	if known {
 		return nil // it was written then, or else it would not be known
 	}
@@ -152,10 +159,15 @@ func (w *Writer) budgets(ctx context.Context) ([]string, error) {
 	for i := range list.Items {
 		namespaces[list.Items[i].Namespace] = true
 	}
-	maps.DeleteFunc(w.covered, func(ns string, since time.Time) bool {
-		return !namespaces[ns] && w.Now().Sub(since) > unseen
-	})
-	for ns := range w.covered {
+	for ns, c := range w.covered {
+		switch {
+		case namespaces[ns]:
+			c.seen = true
+			w.covered[ns] = c
+		case c.seen || w.Now().Sub(c.since) > unseen:
+			delete(w.covered, ns) // the last of its budgets is gone, or never came
+			continue
+		}
 		namespaces[ns] = true
 	}
 	return slices.Sorted(maps.Keys(namespaces)), nil

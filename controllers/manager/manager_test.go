@@ -159,6 +159,13 @@ func TestManager(t *testing.T) {
 		budget := manifest(t, "PodUnavailableBudget")
 		create(budget)
 		eventually(t, "a namespace with a budget", func() bool { return strings.Contains(guarded(), "vpodeviction.kb.io") })
+		eventually(t, "a budget with a status", func() bool {
+			if err := api.Get(t.Context(), client.ObjectKeyFromObject(budget), budget); err != nil {
+				t.Fatal(err)
+			}
+			seen, _, _ := unstructured.NestedInt64(budget.Object, "status", "observedGeneration")
+			return seen == budget.GetGeneration()
+		})
 		for _, o := range []client.Object{rule, budget} {
 			if err := api.Delete(t.Context(), o); err != nil {
 				t.Fatal(err)
@@ -213,7 +220,7 @@ func TestManager(t *testing.T) {
 		}
 	})
 	t.Run("objects of a kind without a controller say so", func(t *testing.T) {
-		for _, kind := range unserved.Kinds(scheme, "CloneSet", "ClusterPolicyBundle") {
+		for _, kind := range unserved.Kinds(scheme, "CloneSet", "ClusterPolicyBundle", "PodUnavailableBudget") {
 			object := manifest(t, kind.Kind)
 			create(object)
 			eventually(t, "a "+kind.Kind+" that says that nothing acts on it", func() bool {
