@@ -48,9 +48,6 @@ func (p parts) add(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if p.guarding, err = p.guarded(); err != nil {
-		return err
-	}
 	l := &late{p: p, certificates: certificates, serving: make(chan struct{}), decided: make(chan struct{})}
 	if err := p.health(l); err != nil {
 		return err
