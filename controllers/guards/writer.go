@@ -50,7 +50,8 @@ type Writer struct {
 	Undecided prometheus.Gauge
 
 	mu sync.Mutex
-	// covered are namespaces that were asked for and may not be in the cache yet.
+	// covered are namespaces that were written, by when they were asked for: their
+	// budgets may not be in the cache yet.
 	covered map[string]time.Time
 	// told is what was reported last, so that it is reported once.
 	told map[string]string
@@ -65,19 +66,23 @@ const unseen = time.Minute
 func (w *Writer) Cover(ctx context.Context, namespace string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.covered == nil {
-		w.covered = map[string]time.Time{}
-	}
-	_, known := w.covered[namespace]
-	w.covered[namespace] = w.Now()
-	if known {
+	if _, known := w.covered[namespace]; known {
+		w.cover(namespace, w.Now())
 		return nil // it was written then, or else it would not be known
 	}
+	w.cover(namespace, w.Now())
 	if err := w.sync(ctx); err != nil {
 		delete(w.covered, namespace)
 		return fmt.Errorf("telling the API server about the budgets of namespace %s: %w", namespace, err)
 	}
 	return nil
+}
+
+func (w *Writer) cover(namespace string, asked time.Time) {
+	if w.covered == nil {
+		w.covered = map[string]time.Time{}
+	}
+	w.covered[namespace] = asked
 }
 
 // Sync writes what is not as it should be.
@@ -110,7 +115,15 @@ func (w *Writer) sync(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return w.write(ctx, at, want)
+	if err := w.write(ctx, at, want); err != nil {
+		return err
+	}
+	for _, ns := range budgets { // who covers one of them next need not write
+		if _, known := w.covered[ns]; !known {
+			w.cover(ns, time.Time{})
+		}
+	}
+	return nil
 }
 
 // first bounds what is told of a list.
