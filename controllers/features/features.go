@@ -82,7 +82,7 @@ func implemented() []featuregate.Feature {
 		ForceDeleteTimeoutExpectationGate, ResourcesDeletionProtection, TemplateNoDefaults, EnableExternalCerts,
 		DefaultHostNetworkHostPortsInPodTemplates, SidecarSetPatchPodMetadataDefaultsAllowed,
 		DeletionProtectionForCRDCascadingGate, PodWebhook, KruisePodReadinessGate,
-		PodUnavailableBudgetDeleteGate, PodUnavailableBudgetUpdateGate,
+		PodUnavailableBudgetDeleteGate, PodUnavailableBudgetUpdateGate, InPlacePodVerticalScaling,
 	}
 }
 

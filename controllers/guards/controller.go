@@ -112,5 +112,5 @@ func (c *Controller) reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err := c.Sync(ctx); err != nil && !errors.As(err, &NotInstalledError{}) {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: lookAgain}, nil
+	return reconcile.Result{RequeueAfter: c.next()}, nil
 }

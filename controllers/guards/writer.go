@@ -53,13 +53,15 @@ type Writer struct {
 	// covered are namespaces that were written, by when they were asked for: their
 	// budgets may not be in the cache yet.
 	covered map[string]time.Time
+	// waiting is true while some of them have none there.
+	waiting bool
 	// told is what was reported last, so that it is reported once.
 	told map[string]string
 }
 
 // unseen is how long a namespace that was asked for stays without a budget in
 // the cache.
-const unseen = time.Minute
+const unseen = 10 * time.Second
 
 // Cover sees to it that the API server asks about the pods of a namespace, and
 // returns when that is written: a budget must not count before.
@@ -90,6 +92,16 @@ func (w *Writer) Sync(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.sync(ctx)
+}
+
+// next is when to look again though nothing changes.
+func (w *Writer) next() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.waiting {
+		return unseen
+	}
+	return lookAgain
 }
 
 func (w *Writer) sync(ctx context.Context) error {
@@ -168,7 +180,9 @@ func (w *Writer) budgets(ctx context.Context) ([]string, error) {
 	maps.DeleteFunc(w.covered, func(ns string, since time.Time) bool {
 		return !namespaces[ns] && w.Now().Sub(since) > unseen
 	})
+	w.waiting = false
 	for ns := range w.covered {
+		w.waiting = w.waiting || !namespaces[ns]
 		namespaces[ns] = true
 	}
 	return slices.Sorted(maps.Keys(namespaces)), nil

@@ -51,6 +51,7 @@ func (l *late) Start(ctx context.Context) error {
 		return err
 	}
 	l.p.protectionTo(l.p.mgr.GetWebhookServer(), l.decided)
+	l.p.podsTo(l.p.mgr.GetWebhookServer(), l.decided)
 	close(l.serving)
 	loaded, err := l.policies(ctx)
 	if err != nil || ctx.Err() != nil {
@@ -60,6 +61,10 @@ func (l *late) Start(ctx context.Context) error {
 	if err := l.guard(ctx); err != nil {
 		return err
 	}
+	if err := l.p.readinessTo(); err != nil {
+		return err
+	}
+	go l.budgets(ctx)
 	l.await(ctx, v1beta1.GroupVersion.WithKind("CloneSet"), "CloneSets are not reconciled")
 	if !loaded { // CRDs are installed one after the other
 		if loaded, err = l.policies(ctx); err != nil {
@@ -72,7 +77,7 @@ func (l *late) Start(ctx context.Context) error {
 	if err := l.p.controllersTo(l.p.mgr); err != nil {
 		return err
 	}
-	go l.follow(ctx, unserved.Kinds(l.p.mgr.GetScheme(), "CloneSet", "ClusterPolicyBundle"))
+	go l.follow(ctx, unserved.Kinds(l.p.mgr.GetScheme(), l.p.served()...))
 	if !loaded { // a controller whose CRD is missing is left out (PL-04)
 		l.await(ctx, bundleKind(), "only the built-in policies decide")
 		if _, err := l.policies(ctx); err != nil {
@@ -81,6 +86,15 @@ func (l *late) Start(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	return nil
+}
+
+// served are the kinds that have a controller.
+func (p parts) served() []string {
+	kinds := []string{"CloneSet", "ClusterPolicyBundle"}
+	if p.countsBudgets() {
+		kinds = append(kinds, "PodUnavailableBudget")
+	}
+	return kinds
 }
 
 func (l *late) tooLate() error {

@@ -22,26 +22,29 @@ type Options struct {
 	Logging *logsapi.LoggingConfiguration
 	Gates   features.Gates
 
-	QPS                    float32
-	Burst                  int
-	MetricsAddr            string
-	ProbeAddr              string
-	DecisionsAddr          string
-	LeaderElection         bool
-	LeaderElectionNS       string
-	LeaseDuration          time.Duration
-	RenewDeadline          time.Duration
-	RetryPeriod            time.Duration
-	LeaderElectionID       string
-	LeaderElectionLock     string
-	Namespace              string
-	Pprof                  bool
-	PprofAddr              string
-	SyncPeriod             string
-	CacheSyncTimeout       time.Duration
-	WebhookTimeout         time.Duration
-	ExpectationTimeout     time.Duration
-	CloneSetWorkers        int
+	QPS                float32
+	Burst              int
+	MetricsAddr        string
+	ProbeAddr          string
+	DecisionsAddr      string
+	LeaderElection     bool
+	LeaderElectionNS   string
+	LeaseDuration      time.Duration
+	RenewDeadline      time.Duration
+	RetryPeriod        time.Duration
+	LeaderElectionID   string
+	LeaderElectionLock string
+	Namespace          string
+	Pprof              bool
+	PprofAddr          string
+	SyncPeriod         string
+	CacheSyncTimeout   time.Duration
+	WebhookTimeout     time.Duration
+	ExpectationTimeout time.Duration
+	CloneSetWorkers    int
+
+	PodUnavailableBudgetWorkers int
+
 	ExcludePreparingDelete bool
 
 	ProtectionLogPath     string
@@ -99,6 +102,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.RateQPS, "rate-limiter-qps", 10, "Retries a second of all failing objects of a controller.")
 	fs.IntVar(&o.RateBucket, "rate-limiter-bucket-size", 100, "Retries beyond that for a moment.")
 	fs.IntVar(&o.CloneSetWorkers, "cloneset-workers", 3, "How many CloneSets are reconciled at once.")
+	fs.IntVar(&o.PodUnavailableBudgetWorkers, "podunavailablebudget-workers", 3, "How many PodUnavailableBudgets are reconciled at once.")
 	fs.BoolVar(&o.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false, "Leave pods in PreparingDelete out of the replicas of every CloneSet.")
 	fs.StringVar(&o.ProtectionLogPath, "protection-log-path", "/log", "Directory of protection.log, where refused deletions are written, a JSON object a line.")
 	fs.StringVar(&o.PolicyDir, "policy-dir", "", "Directory that keeps the active policy bundles for a start while the API server cannot be asked; none if empty.")
@@ -109,7 +113,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	for _, w := range []string{
 		"statefulset", "daemonset", "broadcastjob", "advancedcronjob", "sidecarset", "uniteddeployment", "workloadspread",
 		"persistentpodstate", "podprobemarker", "nodepodprobe", "resourcedistribution", "imagepulljob", "nodeimage", "crr",
-		"sidecarterminator", "podunavailablebudget",
+		"sidecarterminator",
 	} {
 		fs.Int(w+"-workers", 3, "No effect yet.")
 	}

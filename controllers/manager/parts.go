@@ -31,9 +31,10 @@ type parts struct {
 	engine *engine.Engine
 	rounds *explain.Store
 
-	library  *policybundle.Library
-	news     *news
-	guarding *guarding
+	library   *policybundle.Library
+	news      *news
+	guarding  *guarding
+	budgeting *budgeting
 }
 
 // add adds everything to the manager. Certificates come first: what writes
@@ -46,6 +47,9 @@ func (p parts) add(ctx context.Context) error {
 		External: p.Gates.Enabled(features.EnableExternalCerts),
 	}, p.mgr.GetAPIReader())
 	if err != nil {
+		return err
+	}
+	if p.budgeting, err = p.budgeted(); err != nil {
 		return err
 	}
 	l := &late{p: p, certificates: certificates, serving: make(chan struct{}), decided: make(chan struct{})}
@@ -139,6 +143,7 @@ func (p parts) webhooksTo(mgr ctrl.Manager) error {
 		KeepTemplates:        on(features.TemplateNoDefaults),
 		HostNetworkHostPorts: on(features.DefaultHostNetworkHostPortsInPodTemplates),
 		PatchAnyMetadata:     on(features.SidecarSetPatchPodMetadataDefaultsAllowed),
+		NoBudgets:            !p.countsBudgets(),
 		Namespace:            p.webhooks.namespace,
 	})
 	if err != nil {

@@ -113,7 +113,7 @@ func (o *Options) managerOptions(scheme *runtime.Scheme) ctrl.Options {
 			ByObject: map[client.Object]cache.ByObject{
 				&corev1.Pod{}: {Transform: cache.TransformStripManagedFields()},
 			},
-			DefaultTransform: cache.TransformStripManagedFields(),
+			DefaultTransform: slim,
 		},
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 	}

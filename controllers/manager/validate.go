@@ -23,6 +23,7 @@ func (o *Options) validate() error {
 	r.unless(o.QPS > 0, "rest-config-qps", o.QPS, "more than 0")
 	r.unless(o.Burst >= 1, "rest-config-burst", o.Burst, "1 or more")
 	r.unless(o.CloneSetWorkers >= 1, "cloneset-workers", o.CloneSetWorkers, "1 or more")
+	r.unless(o.PodUnavailableBudgetWorkers >= 1, "podunavailablebudget-workers", o.PodUnavailableBudgetWorkers, "1 or more")
 	r.unless(o.RateBaseDelay > 0, "rate-limiter-base-delay", o.RateBaseDelay, "more than 0")
 	r.unless(o.RateMaxDelay >= o.RateBaseDelay, "rate-limiter-max-delay", o.RateMaxDelay, fmt.Sprintf("%s, which is --rate-limiter-base-delay, or more", o.RateBaseDelay))
 	r.unless(o.RateQPS >= 1, "rate-limiter-qps", o.RateQPS, "1 or more")

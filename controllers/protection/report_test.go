@@ -23,7 +23,7 @@ const policy = `package protection
 # title: Named so
 # labels:
 #   id: test.named-so
-deletion := {"allow": false, "reasons": [{"rule": "test.named-so", "reason": "NamedSo", "message": sprintf("%s is to stay.", [input.object.name])}, {"reason": "Also", "message": "And so it is."}]}
+deletion := {"allow": false, "reasons": [{"rule": "test.named-so", "reason": "NamedSo", "message": sprintf("%s is to stay.", [input.object.name]), "until": input.object.uid}, {"reason": "Also", "message": "And so it is."}]}
 
 budget := deletion
 `
@@ -150,7 +150,7 @@ func TestRefusalsAreTold(t *testing.T) {
 			}
 			b := answers[0]
 			if b.Verdict != explain.Refused || b.Reason != "NamedSo" || b.Rule != "test.named-so" || b.Title != "Named so" || b.Place != "protection/p.rego:3:1" ||
-				cmp.Diff([]explain.Fact{{Name: "object.name", Value: tc.object.Name}}, b.Facts) != "" || len(b.Others) != 1 {
+				cmp.Diff([]explain.Fact{{Name: "object.uid", Value: ""}}, b.Facts) != "" || len(b.Others) != 1 {
 				t.Errorf("explained as %+v", b)
 			}
 		})

@@ -33,23 +33,25 @@ default budget := {
 #   id: protection.budget.allow
 budget := {
 	"allow": true,
-	"record": budget_ruling.record,
-	"take": budget_ruling.take,
-	"reasons": [budget_ruling.because],
+	"record": ruling.record,
+	"take": ruling.take,
+	"reasons": [ruling.because],
 } if {
 	budget_passes
+	ruling := budget_ruling
 }
 
 # METADATA
-# title: Denied
+# title: Denied, unless somebody is exempt
 # description: The budget allows no more, or users deny it. All of them are named.
 # labels:
 #   id: protection.budget.deny
-budget := {
+budget := budget_refused if not budget_passes
+
+budget_refused := {
 	"allow": false,
 	"reasons": array.concat(budget_refusals, user_hints),
 } if {
-	not budget_passes
 	count(budget_refusals) > 0
 	count(user_exempt) == 0
 }
@@ -59,14 +61,13 @@ budget := {
 # description: It would be denied but for an exemption. What the pod takes from its budget is recorded all the same.
 # labels:
 #   id: protection.budget.exempt
-budget := {
+budget_refused := {
 	"allow": true,
 	"exempt": true,
 	"record": budget_ruling.record,
 	"take": budget_ruling.take,
 	"reasons": array.concat(user_exempts, budget_refusals),
 } if {
-	not budget_passes
 	count(budget_refusals) > 0
 	count(user_exempt) > 0
 }
@@ -98,12 +99,12 @@ budget_ruling := ruling if {
 }
 
 budget_counts if {
-	not input.object.terminating
+	input.object.terminating == false
 	input.pod.ready
 	input.pod.consistent
-	not input.pod.noProtect
+	input.pod.noProtect == false
 	input.budget.desired > 0
-	not input.budget.ignored
+	input.budget.ignored == false
 	not input.budget.recorded
 	budget_protected
 }
@@ -204,12 +205,12 @@ budget_other_operation := budget_because("operation", "OperationNotProtected", "
 	not budget_protected
 }
 
-budget_protected if input.request.operation in input.budget.operations
-
 budget_protected if {
 	not input.budget.operations[0]
 	input.request.operation in {"DELETE", "UPDATE", "EVICT"}
 }
+
+budget_protected if input.request.operation in input.budget.operations
 
 budget_protected if {
 	input.request.operation == "RESIZE"
@@ -291,7 +292,7 @@ budget_too_many_records := {
 #   id: protection.budget.taken
 budget_taken := {
 	"allow": true,
-	"record": budget_list,
+	"record": object.get({"UPDATE": "unavailablePods"}, input.request.operation, "disruptedPods"),
 	"take": true,
 	"because": {
 		"rule": "protection.budget.taken",

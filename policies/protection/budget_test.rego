@@ -47,7 +47,7 @@ test_pods_that_were_let_go_a_moment_ago_are_mentioned if {
 }
 
 test_a_budget_that_never_allows_any_says_so if {
-	answer := protection.budget with input as object.union(object.remove(pod, ["budget"]), {"budget": {"name": "web", "minAvailable": "3", "desired": 3, "current": 3, "total": 3, "allowed": -1, "records": 0}})
+	answer := protection.budget with input as object.union(object.remove(pod, ["budget"]), {"budget": {"name": "web", "minAvailable": "3", "ignored": false, "desired": 3, "current": 3, "total": 3, "allowed": -1, "records": 0}})
 	contains(answer.reasons[0].message, "(minAvailable 3) wants 3 of 3 pods available and 3 are, so 0 more may become unavailable. Waiting does not help")
 }
 

@@ -31,12 +31,13 @@ deletion := {"allow": true, "reasons": [deletion_free]} if {
 }
 
 # METADATA
-# title: Denied
+# title: Denied, unless somebody is exempt
 # description: The label protects the object, or users deny it. All of them are named.
 # labels:
 #   id: protection.deletion.deny
-deletion := {"allow": false, "reasons": array.concat(deletion_refusals, user_hints)} if {
-	not deletion_passes
+deletion := deletion_refused if not deletion_passes
+
+deletion_refused := {"allow": false, "reasons": array.concat(deletion_refusals, user_hints)} if {
 	count(deletion_refusals) > 0
 	count(user_exempt) == 0
 }
@@ -46,8 +47,7 @@ deletion := {"allow": false, "reasons": array.concat(deletion_refusals, user_hin
 # description: It would be denied but for an exemption.
 # labels:
 #   id: protection.deletion.exempt
-deletion := {"allow": true, "exempt": true, "reasons": array.concat(user_exempts, deletion_refusals)} if {
-	not deletion_passes
+deletion_refused := {"allow": true, "exempt": true, "reasons": array.concat(user_exempts, deletion_refusals)} if {
 	count(deletion_refusals) > 0
 	count(user_exempt) > 0
 }

@@ -20,7 +20,8 @@ type show struct {
 	endpoint string // of a manager outside of the cluster
 }
 
-// play is the story: create, update in place, hold by a policy, ask why, let go.
+// play is the story: create, update in place, hold by a policy, ask why, let go, and
+// protect.
 func (s *show) play() error {
 	manifest := "test/demo/manifests/cs-demo.yaml"
 	policy := "policies/examples/one-zone-at-a-time/bundle.yaml"
@@ -50,6 +51,7 @@ func (s *show) play() error {
 		func() error {
 			return s.kubectl("get", "events", "--field-selector", "involvedObject.name=cs-demo,involvedObject.kind=CloneSet", "-o", "custom-columns=REASON:.reason,MESSAGE:.message")
 		},
+		s.budgeted,
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -63,6 +65,9 @@ func (s *show) play() error {
 func (s *show) clean() error {
 	if _, err := s.quiet("kubectl", "delete", "clusterpolicybundle", "one-zone-at-a-time", "--ignore-not-found"); err != nil {
 		return fmt.Errorf("taking away the policy of an earlier demo: %w", err)
+	}
+	if _, err := s.quiet("kubectl", "delete", "pub", "pub-demo", "--ignore-not-found"); err != nil {
+		return fmt.Errorf("taking away the budget of an earlier demo: %w", err)
 	}
 	if _, err := s.quiet("kubectl", "delete", "cloneset", "cs-demo", "--ignore-not-found"); err != nil {
 		return fmt.Errorf("taking away the CloneSet of an earlier demo: %w", err)

@@ -120,7 +120,7 @@ var _ = Describe("a PodUnavailableBudget", func() {
 			Expect(why).To(And(ContainSubstring("DELETE of Pod "+u.namespace+"/"+pods[1]+" was REFUSED (BudgetExceeded)"),
 				ContainSubstring("protection.budget.exceeded"), ContainSubstring("budget.allowed")))
 		}
-		Expect(u.why("--user-name", "kubernetes-admin")).To(ContainSubstring(pods[1]))
+		Expect(u.why("--user-name", u.kubectl("auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"))).To(ContainSubstring(pods[1]))
 
 		By("waiting until another pod is available")
 		Eventually(u.budget).WithArguments("web").Should(Equal("1 4 3 4"))

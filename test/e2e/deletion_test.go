@@ -32,7 +32,7 @@ metadata: {name: kept}
 spec:
   replicas: 1
   selector: {matchLabels: {app: kept}}
-  topology: {subsets: [{name: a, replicas: 1}]}
+  topology: {subsets: [{name: a}]}
   template:
     deploymentTemplate:
       metadata: {labels: {app: kept}}
@@ -83,7 +83,7 @@ var _ = Describe("deletion protection", func() {
 		Entry("CloneSet v1alpha1", "apps.kruise.io/v1alpha1", "CloneSet", "clonesets.v1alpha1.apps.kruise.io"),
 		Entry("Advanced StatefulSet", "apps.kruise.io/v1beta1", "StatefulSet", "statefulsets.apps.kruise.io"),
 		Entry("UnitedDeployment", "apps.kruise.io/v1alpha1", "UnitedDeployment", "uniteddeployments.apps.kruise.io"),
-		SpecTimeout(3*time.Minute))
+	)
 
 	DescribeTable("keeps what is reached through it",
 		func(ctx SpecContext, resource, manifest string) {
@@ -95,7 +95,7 @@ var _ = Describe("deletion protection", func() {
 		},
 		Entry("Service", "services", "{apiVersion: v1, kind: Service, metadata: {name: kept}, spec: {ports: [{port: 80}], selector: {app: kept}}}"),
 		Entry("Ingress", "ingresses.networking.k8s.io", "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: kept}, spec: {defaultBackend: {service: {name: kept, port: {number: 80}}}}}"),
-		SpecTimeout(2*time.Minute))
+	)
 
 	It("keeps a namespace, always or while there are pods in it", func(ctx SpecContext) {
 		u := newUser(ctx)

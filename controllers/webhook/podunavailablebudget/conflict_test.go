@@ -94,7 +94,7 @@ func TestABudgetIsRefusedWhileOthersCannotBeRead(t *testing.T) {
 	found := &rules.Findings{}
 	budget := &v1beta1.PodUnavailableBudget{}
 	budget.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
-	New(broken{}).Validate(t.Context(), budget, nil, found)
+	New(broken{}, false).Validate(t.Context(), budget, nil, found)
 	if len(found.Errs) != 1 || !strings.Contains(found.Errs[0].Error(), "spec: Internal error: listing PodUnavailableBudgets: no cache") {
 		t.Errorf("got %v", found.Errs)
 	}

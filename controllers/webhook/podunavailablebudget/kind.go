@@ -16,9 +16,10 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/admit"
 )
 
-// New makes the webhooks of PodUnavailableBudgets. The other budgets of a namespace are read from the reader.
-func New(reader client.Reader) *admit.Kind[*v1beta1.PodUnavailableBudget] {
-	v := &validator{budgets: reader}
+// New makes the webhooks of PodUnavailableBudgets. The other budgets of a namespace are read from the reader. Where both
+// feature gates are off nothing would hold a pod back, and no budget is made that promises it.
+func New(reader client.Reader, off bool) *admit.Kind[*v1beta1.PodUnavailableBudget] {
+	v := &validator{budgets: reader, off: off}
 	return &admit.Kind[*v1beta1.PodUnavailableBudget]{
 		New:          func() *v1beta1.PodUnavailableBudget { return &v1beta1.PodUnavailableBudget{} },
 		Older:        func() admit.Spoke { return &v1alpha1.PodUnavailableBudget{} },

@@ -16,6 +16,7 @@ import (
 
 type validator struct {
 	budgets client.Reader
+	off     bool
 }
 
 func (v *validator) validate(ctx context.Context, budget, old *v1beta1.PodUnavailableBudget, found *rules.Findings) {
@@ -23,6 +24,9 @@ func (v *validator) validate(ctx context.Context, budget, old *v1beta1.PodUnavai
 		return
 	}
 	path := field.NewPath("spec")
+	if v.off && old == nil {
+		found.Add(field.Forbidden(path, "feature PodUnavailableBudget is invalid, please open via feature-gate(PodUnavailableBudgetDeleteGate, PodUnavailableBudgetUpdateGate)"))
+	}
 	usable := true
 	if budget.Spec.Selector != nil {
 		usable = found.Selector(budget.Spec.Selector, path.Child("selector"))

@@ -50,7 +50,7 @@ func kinds(reader client.Client, templates podtemplate.Defaults, options Options
 		"apps-kruise-io-nodeimage":                nodeimage.New(),
 		"apps-kruise-io-podprobemarker":           podprobemarker.New(),
 		"apps-kruise-io-statefulset":              statefulset.New(reader, templates, options.KeepTemplates, options.StatefulSets),
-		"policy-kruise-io-podunavailablebudget":   podunavailablebudget.New(reader),
+		"policy-kruise-io-podunavailablebudget":   podunavailablebudget.New(reader, options.NoBudgets),
 	}
 }
 

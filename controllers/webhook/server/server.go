@@ -47,6 +47,8 @@ type Options struct {
 	StatefulSets statefulset.Gates
 	// PatchAnyMetadata is gate SidecarSetPatchPodMetadataDefaultsAllowed.
 	PatchAnyMetadata bool
+	// NoBudgets is that gates PodUnavailableBudgetDeleteGate and PodUnavailableBudgetUpdateGate are both off.
+	NoBudgets bool
 	// Namespace is that of the manager, where its configuration and the revisions of SidecarSets are; kruise-system if it
 	// is empty.
 	Namespace string

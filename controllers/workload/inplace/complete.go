@@ -47,6 +47,20 @@ func batchIncomplete(pod *corev1.Pod, s *kruise.InPlaceUpdateState) string {
 	return ""
 }
 
+// Replacing says which of the named containers an update recorded and has not
+// replaced yet, "" if none: what is left of A-05 for updates that others record in
+// the same way (SS-11).
+func Replacing(pod *corev1.Pod, s *kruise.InPlaceUpdateState, names []string) string {
+	for _, name := range names {
+		before, recorded := s.LastContainerStatuses[name]
+		st := statusOf(pod, name)
+		if recorded && (st == nil || !replaced(pod, st, before)) {
+			return fmt.Sprintf("container %s does not run its new image yet", name)
+		}
+	}
+	return ""
+}
+
 // replaced says whether a container runs what the spec says, as far as the
 // kubelet has told of the pod as it is now. Another imageID, the image's name or
 // digest prove it. Where two tags have one digest the imageID never changes and

@@ -17,6 +17,9 @@ import (
 // HasGate says whether the pod's readiness waits for InPlaceUpdateReady.
 func HasGate(pod *corev1.Pod) bool { return gated(pod, kruise.InPlaceUpdateReady) }
 
+// HasReadyGate says whether the pod's readiness waits for KruisePodReady.
+func HasReadyGate(pod *corev1.Pod) bool { return gated(pod, kruise.KruisePodReady) }
+
 func gated(pod *corev1.Pod, t corev1.PodConditionType) bool {
 	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == t })
 }

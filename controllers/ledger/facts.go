@@ -1,0 +1,92 @@
+package ledger
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/availability"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+func (l *Ledger) input(q Question, budget *policy.PodUnavailableBudget) decision.BudgetInput {
+	in := decision.BudgetInput{
+		Now: l.now().UnixNano(), Request: q.Asked.Request, Object: q.Asked.Object, Recent: q.Recent,
+		Pod: availability.State(q.Pod), ResizeIsUpdate: l.resizeIsUpdate,
+	}
+	if budget != nil {
+		in.Budget = facts(budget, q.Pod)
+	}
+	return in
+}
+
+func facts(b *policy.PodUnavailableBudget, pod *corev1.Pod) *decision.Budget {
+	s := &b.Status
+	out := &decision.Budget{
+		Name: b.Name, Operations: operations(b), Ignored: ignores(b, pod),
+		Desired: int(s.DesiredAvailable), Current: int(s.CurrentAvailable), Allowed: int(s.UnavailableAllowed), Total: int(s.TotalReplicas),
+		Recorded: recorded(s, pod), Records: len(s.DisruptedPods) + len(s.UnavailablePods),
+	}
+	if v := b.Spec.MaxUnavailable; v != nil {
+		out.MaxUnavailable = v.String()
+	}
+	if v := b.Spec.MinAvailable; v != nil {
+		out.MinAvailable = v.String()
+	}
+	return out
+}
+
+// operations are those that somebody named, in the field or in the annotation that
+// it was once.
+func operations(b *policy.PodUnavailableBudget) (out []string) {
+	for _, op := range b.Spec.ProtectOperations {
+		out = append(out, string(op))
+	}
+	if len(out) > 0 {
+		return out
+	}
+	for word := range strings.SplitSeq(b.Annotations[policyv1alpha1.BudgetProtectOperationsKey], ",") {
+		if word = strings.TrimSpace(word); word != "" {
+			out = append(out, word)
+		}
+	}
+	return out
+}
+
+// ignores is false for a selector that cannot be read: then the pod is protected.
+func ignores(b *policy.PodUnavailableBudget, pod *corev1.Pod) bool {
+	selector, err := metav1.LabelSelectorAsSelector(b.Spec.IgnoredPodSelector)
+	return err == nil && !selector.Empty() && selector.Matches(labels.Set(pod.Labels))
+}
+
+// Skew is by how much the clocks of the manager and the API server may differ
+// before a record is taken for that of another pod of the same name.
+const Skew = 2 * time.Second
+
+// recorded is the list that has this pod: one of the same name that came after the
+// record is another. Times are in whole seconds and by two clocks, so a record is
+// taken for that of an earlier pod unless it cannot be: that costs one of those
+// that are allowed, where the opposite would let a pod go for nothing.
+func recorded(s *policy.PodUnavailableBudgetStatus, pod *corev1.Pod) string {
+	for _, l := range lists(s) {
+		if at, ok := (*l.records)[pod.Name]; ok && pod.CreationTimestamp.Add(Skew).Before(at.Time) {
+			return l.name
+		}
+	}
+	return ""
+}
+
+// list is one of the two that pods are recorded in.
+type list struct {
+	name    string
+	records *map[string]metav1.Time
+}
+
+func lists(s *policy.PodUnavailableBudgetStatus) [2]list {
+	return [2]list{{decision.RecordDisrupted, &s.DisruptedPods}, {decision.RecordUnavailable, &s.UnavailablePods}}
+}

@@ -1,0 +1,81 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+)
+
+// +kubebuilder:rbac:groups=policy.kruise.io,resources=podunavailablebudgets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=policy.kruise.io,resources=podunavailablebudgets/status,verbs=get;update;patch
+
+// keep is how long a budget that was written is remembered. The cache has it long
+// before that, or is so late that the next write ends in a conflict.
+const keep = time.Minute
+
+// cacheFor is how long a cache may take to answer, which it does at once unless it is
+// not filled yet.
+const cacheFor = 200 * time.Millisecond
+
+// newest is the budget as the cache has it, or as it was written last. Where
+// both know nothing the API server is asked.
+func (l *Ledger) newest(ctx context.Context, key types.NamespacedName) (budget *policy.PodUnavailableBudget, live bool, err error) {
+	cached := &policy.PodUnavailableBudget{}
+	soon, cancel := context.WithTimeout(ctx, cacheFor)
+	defer cancel()
+	if err := l.client.Get(soon, key, cached); err != nil {
+		// The cache may not know the budget yet, or not be filled because its watch
+		// does not come about.
+		budget, err = l.read(ctx, key)
+		return budget, true, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	own, ok := l.own[key]
+	if ok && own.budget.UID == cached.UID && newer(own.budget.ResourceVersion, cached.ResourceVersion) {
+		return own.budget, false, nil
+	}
+	delete(l.own, key)
+	return cached, false, nil
+}
+
+// newer is false for versions that cannot be compared: then the cache counts.
+func newer(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order > 0
+}
+
+// read asks the API server; nil if there is no such budget.
+func (l *Ledger) read(ctx context.Context, key types.NamespacedName) (*policy.PodUnavailableBudget, error) {
+	budget := &policy.PodUnavailableBudget{}
+	err := l.live.Get(ctx, key, budget)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading PodUnavailableBudget %s past the cache: %w", key, err)
+	}
+	return budget, nil
+}
+
+func (l *Ledger) wrote(key types.NamespacedName, budget *policy.PodUnavailableBudget) {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.own[key] = written{budget, now}
+	if now.Sub(l.swept) < keep {
+		return
+	}
+	l.swept = now
+	for key, w := range l.own {
+		if now.Sub(w.at) > keep {
+			delete(l.own, key)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// draft is a budget as it is to be written.
+type draft struct {
+	budget  *policy.PodUnavailableBudget // nil if there is none
+	changed bool
+}
+
+func draftOf(budget *policy.PodUnavailableBudget) *draft { return &draft{budget: budget.DeepCopy()} }
+
+// judge decides a question by a draft, and notes the pod in it. sure is false if the
+// answer is one that an older state of the budget must not give.
+func (l *Ledger) judge(t *ticket, d *draft) (sure bool) {
+	q := t.question
+	in := l.input(q, d.budget)
+	out, rec := l.decide(t.ctx, q.Asked.Subject(), in)
+	out = clamp(in, out)
+	t.answer = Answer{Output: out, Record: rec}
+	if d.budget == nil {
+		return true
+	}
+	t.answer.Version = d.budget.ResourceVersion
+	if out.Allow && out.Record != "" && !in.Request.DryRun {
+		d.note(q.Pod.Name, out, l.now())
+	}
+	if rec.Outcome != decision.Decided {
+		return true // no budget was decided by
+	}
+	// That nothing has to be available is so until the first status of a budget.
+	unset := in.Budget.Desired == 0 && in.Pod.Ready && in.Pod.Consistent && !in.Pod.NoProtect
+	// Nor is what a record lets go that may have expired since.
+	return out.Allow && !unset && out.Record == ""
+}
+
+// note records a pod, in one list only. A record of the same second is not written
+// again.
+func (d *draft) note(pod string, out decision.BudgetOutput, now time.Time) {
+	s := &d.budget.Status
+	at := metav1.NewTime(now.Truncate(time.Second))
+	for _, l := range lists(s) {
+		was, ok := (*l.records)[pod]
+		switch {
+		case l.name != out.Record && ok:
+			delete(*l.records, pod)
+			d.changed = true
+		case l.name == out.Record && (!ok || !was.Equal(&at)):
+			if *l.records == nil {
+				*l.records = map[string]metav1.Time{}
+			}
+			(*l.records)[pod] = at
+			d.changed = true
+		}
+	}
+	if out.Take {
+		// The pod was one of those that are available; the controller would say so
+		// in a write of its own.
+		s.UnavailableAllowed, s.CurrentAvailable = max(s.UnavailableAllowed-1, 0), max(s.CurrentAvailable-1, 0)
+		d.changed = true
+	}
+}
+
+// clamp holds an answer to what a budget is, whatever a policy says: what counts
+// takes one of those that are allowed, and is recorded.
+func clamp(in decision.BudgetInput, out decision.BudgetOutput) decision.BudgetOutput {
+	out.Record, out.Take = "", false
+	if !out.Allow || !covered(in) {
+		return out
+	}
+	if !guarded(in) {
+		// It counts for nothing now. The API server asks again about a delete or an
+		// update if the pod changed in between, and so about one that became ready;
+		// but not about an eviction, so the pod is kept from counting until it is gone.
+		if in.Request.Operation == decision.Evict && !in.Object.Terminating {
+			out.Record = decision.RecordDisrupted
+		}
+		return out
+	}
+	if in.Budget.Recorded != "" {
+		out.Record = listOf(in)
+		return out
+	}
+	if in.Budget.Allowed <= 0 && !out.Exempt {
+		return decision.BudgetOutput{Reasons: []decision.Hold{{
+			Rule: "clamp", Reason: "BudgetExceeded",
+			Message: fmt.Sprintf("podunavailablebudget.policy.kruise.io %q is forbidden: %s. A policy would let the pod go, but %d pods are available of the %d that have to be.",
+				in.Budget.Name, policy.BudgetUnavailableAllowedMessage, in.Budget.Current, in.Budget.Desired),
+		}}}
+	}
+	out.Record, out.Take = listOf(in), true
+	return out
+}
+
+// guarded says whether the pod counts, and the budget protects it from the
+// operation.
+func guarded(in decision.BudgetInput) bool { return in.Pod.Ready && in.Pod.Consistent && covered(in) }
+
+// covered says whether the budget protects the pod from the operation while the pod
+// is available.
+func covered(in decision.BudgetInput) bool {
+	b := in.Budget
+	if b == nil || in.Pod.NoProtect || b.Ignored || b.Desired <= 0 {
+		return false
+	}
+	named := b.Operations
+	if len(named) == 0 {
+		named = []string{decision.Delete, decision.Update, decision.Evict}
+	}
+	op := in.Request.Operation
+	return slices.Contains(named, op) || op == decision.Resize && in.ResizeIsUpdate && slices.Contains(named, decision.Update)
+}
+
+// listOf is where a pod is recorded. One that was let go stays where records last
+// longer.
+func listOf(in decision.BudgetInput) string {
+	if in.Request.Operation == decision.Update && in.Budget.Recorded != decision.RecordDisrupted {
+		return decision.RecordUnavailable
+	}
+	return decision.RecordDisrupted
+}

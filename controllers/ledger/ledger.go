@@ -1,0 +1,121 @@
+// Package ledger keeps PodUnavailableBudgets: it counts the pods that may become
+// unavailable and records them before anybody is told that they may (decisions.md
+// PUB-03).
+//
+// The one truth is the status of the budget in the API server. A pod is let go only
+// after it was recorded there, by a write that fails if anybody else wrote since;
+// it is refused only by what was read there after it was asked about. So any number
+// of ledgers, whatever their caches say, answer as one that takes one question
+// after the other. What a ledger keeps in memory only saves reads and conflicts.
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/protection"
+	"github.com/regatta-sh/regatta/controllers/workload/availability"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// Question is whether a pod may become unavailable.
+type Question struct {
+	Asked  *protection.Asked
+	Recent decision.Recent
+	// Pod is as it is stored now.
+	Pod *corev1.Pod
+	// Aside is true where no budget is concerned, but rules of users may be.
+	Aside bool
+}
+
+// Answer is what was decided.
+type Answer struct {
+	Output decision.BudgetOutput
+	Record decision.Record
+	// Version is the resource version of the budget that it was decided by, or that
+	// it was recorded as. It is empty without a budget.
+	Version string
+}
+
+// Decide makes the decision protection/budget.
+type Decide func(context.Context, decision.Subject, decision.BudgetInput) (decision.BudgetOutput, decision.Record)
+
+// By decides by the active policies of an engine.
+func By(e *engine.Engine) Decide {
+	return func(ctx context.Context, subject decision.Subject, in decision.BudgetInput) (decision.BudgetOutput, decision.Record) {
+		return engine.Decide(ctx, e, decision.ProtectionBudget(), subject, in)
+	}
+}
+
+// Ledger answers questions.
+type Ledger struct {
+	client         client.Client
+	live           client.Reader
+	decide         Decide
+	now            func() time.Time
+	resizeIsUpdate bool
+
+	mu    sync.Mutex
+	desks map[types.NamespacedName]*desk
+	own   map[types.NamespacedName]written
+	swept time.Time
+}
+
+// written is a budget as this ledger wrote it last.
+type written struct {
+	budget *policy.PodUnavailableBudget
+	at     time.Time
+}
+
+// Option changes a Ledger.
+type Option func(*Ledger)
+
+// WithClock replaces time.Now.
+func WithClock(now func() time.Time) Option { return func(l *Ledger) { l.now = now } }
+
+// WithResizes says that resources can be changed without a restart (gate
+// InPlacePodVerticalScaling): else who protects from updates protects from that.
+func WithResizes(can bool) Option { return func(l *Ledger) { l.resizeIsUpdate = !can } }
+
+// New makes a Ledger. The client may read from a cache; live must not.
+func New(c client.Client, live client.Reader, decide Decide, opts ...Option) *Ledger {
+	l := &Ledger{
+		client: c, live: live, decide: decide, now: time.Now, resizeIsUpdate: true,
+		desks: map[types.NamespacedName]*desk{}, own: map[types.NamespacedName]written{},
+	}
+	for _, o := range opts {
+		o(l)
+	}
+	return l
+}
+
+// Ask decides, and records the pod if it counts. Without an answer, because of an
+// error or because ctx ended, the pod must stay.
+func (l *Ledger) Ask(ctx context.Context, q Question) (Answer, error) {
+	name := availability.Budget(q.Pod)
+	if name == "" || q.Aside {
+		return l.without(ctx, q), nil
+	}
+	key := types.NamespacedName{Namespace: q.Pod.Namespace, Name: name}
+	t := &ticket{ctx: ctx, question: q, done: make(chan struct{})}
+	l.enter(key, t)
+	select {
+	case <-t.done:
+		return t.answer, t.err
+	case <-ctx.Done():
+		return Answer{}, fmt.Errorf("asking PodUnavailableBudget %s: %w", key, ctx.Err())
+	}
+}
+
+func (l *Ledger) without(ctx context.Context, q Question) Answer {
+	out, rec := l.decide(ctx, q.Asked.Subject(), l.input(q, nil))
+	return Answer{Output: clamp(l.input(q, nil), out), Record: rec}
+}

@@ -1,0 +1,116 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/controllers/guards"
+	"github.com/regatta-sh/regatta/controllers/ledger"
+	"github.com/regatta-sh/regatta/controllers/podreadiness"
+	"github.com/regatta-sh/regatta/controllers/podunavailablebudget"
+	"github.com/regatta-sh/regatta/controllers/protection"
+	"github.com/regatta-sh/regatta/controllers/webhook/pod"
+	"github.com/regatta-sh/regatta/controllers/workload/scale"
+)
+
+// budgeting is what keeps PodUnavailableBudgets.
+type budgeting struct {
+	ledger *ledger.Ledger
+	finder *podunavailablebudget.Finder
+}
+
+func (p parts) budgeted() (*budgeting, error) {
+	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(p.mgr.GetConfig(), p.mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("making a client for what can be scaled: %w", err)
+	}
+	return &budgeting{
+		ledger: ledger.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), ledger.By(p.engine), ledger.WithResizes(p.Gates.Enabled(features.InPlacePodVerticalScaling))),
+		finder: podunavailablebudget.NewFinder(p.mgr.GetClient(), scale.NewFinder(p.mgr.GetClient(), kinds)),
+	}, nil
+}
+
+// countsBudgets says whether any gate has budgets count for something.
+func (p parts) countsBudgets() bool {
+	g := p.protectionGates()
+	return g.BudgetDelete || g.BudgetUpdate
+}
+
+// podsTo adds the webhooks of pods (features 18). What is asked of policies is
+// answered once there are any.
+func (p parts) podsTo(server webhook.Server, decided <-chan struct{}) {
+	if !p.Gates.Enabled(features.PodWebhook) {
+		return
+	}
+	for path, handler := range p.podHandlers(decided) {
+		server.Register(path, handler)
+	}
+}
+
+func (p parts) podHandlers(decided <-chan struct{}) map[string]http.Handler {
+	gates := p.protectionGates()
+	steps := []pod.Step{pod.ReadinessGate(p.Gates.Enabled(features.KruisePodReadinessGate))}
+	if p.countsBudgets() {
+		steps = append(steps, pod.BudgetAnnotations(p.budgeting.finder))
+	}
+	validator := &pod.Validator{
+		Pods: p.mgr.GetAPIReader(),
+		Guards: []pod.Guard{&pod.Budget{
+			Ledger: p.budgeting.ledger, Recent: p.guarding.recent, Reporter: p.guarding.reporter,
+			Deletes: gates.BudgetDelete, Updates: gates.BudgetUpdate,
+		}},
+		Patience: time.Duration(p.WebhookTimeoutSeconds)*time.Second - 500*time.Millisecond,
+	}
+	return map[string]http.Handler{
+		guards.MutatePodPath:   &webhook.Admission{Handler: &pod.Mutator{Steps: steps}},
+		guards.ValidatePodPath: protection.Until(decided, &webhook.Admission{Handler: validator}),
+	}
+}
+
+// budgets adds the controller of budgets once there is their CRD.
+func (l *late) budgets(ctx context.Context) {
+	if !l.p.countsBudgets() {
+		return
+	}
+	l.await(ctx, policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget"), "no budget has a status")
+	if ctx.Err() != nil {
+		return
+	}
+	if err := l.p.budgetsTo(ctx); err != nil {
+		klog.ErrorS(err, "PodUnavailableBudgets have no status, so that they hold nothing back")
+	}
+}
+
+func (p parts) budgetsTo(ctx context.Context) error {
+	if err := podunavailablebudget.Index(ctx, p.mgr); err != nil {
+		return err
+	}
+	r := podunavailablebudget.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.budgeting.finder, p.mgr.GetEventRecorderFor("podunavailablebudget-controller"),
+		podunavailablebudget.WithWorkers(p.PodUnavailableBudgetWorkers),
+		podunavailablebudget.WithRateLimiter(p.rateLimiter()),
+		podunavailablebudget.WithNamespaces(p.guarding.guards.Writer))
+	if err := r.SetupWithManager(ctx, p.mgr); err != nil {
+		return fmt.Errorf("adding the PodUnavailableBudget controller: %w", err)
+	}
+	return nil
+}
+
+// readinessTo adds the controller that opens the readiness gates which the webhook
+// of pods adds.
+func (p parts) readinessTo() error {
+	if !p.Gates.Enabled(features.PodWebhook) {
+		return nil
+	}
+	if err := (&podreadiness.Reconciler{Client: p.mgr.GetClient(), Now: time.Now}).SetupWithManager(p.mgr); err != nil {
+		return fmt.Errorf("adding the pod readiness controller: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,32 @@
+package manager
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+)
+
+// slim is what the caches keep of objects: of workloads of others nothing but whose
+// they are and how many pods they are to have, since there are many of them.
+func slim(o any) (any, error) {
+	o, err := cache.TransformStripManagedFields()(o)
+	if err != nil {
+		return o, err
+	}
+	switch w := o.(type) {
+	case *appsv1.Deployment:
+		w.Spec, w.Status = appsv1.DeploymentSpec{Replicas: w.Spec.Replicas}, appsv1.DeploymentStatus{}
+	case *appsv1.ReplicaSet:
+		w.Spec, w.Status = appsv1.ReplicaSetSpec{Replicas: w.Spec.Replicas}, appsv1.ReplicaSetStatus{}
+	case *appsv1.StatefulSet:
+		w.Spec, w.Status = appsv1.StatefulSetSpec{Replicas: w.Spec.Replicas}, appsv1.StatefulSetStatus{}
+	default:
+		return o, nil
+	}
+	if w, ok := o.(client.Object); ok {
+		w.SetAnnotations(nil)
+		w.SetLabels(nil)
+	}
+	return o, nil
+}

@@ -1,0 +1,90 @@
+// Package podreadiness opens the readiness gate KruisePodReady of pods that have
+// just been made (decisions.md PA-02). Whoever closes it later opens it again.
+package podreadiness
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/availability"
+	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+)
+
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
+
+// Reconciler writes the first value of the condition.
+type Reconciler struct {
+	Client client.Client
+	Now    func() time.Time
+}
+
+// workers is how many pods are written to at once.
+const workers = 8
+
+// SetupWithManager starts the Reconciler with a manager. What it waits for is in
+// every pod that a new leader lists.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("pod-readiness-controller").
+		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
+			pod, ok := o.(*corev1.Pod)
+			return ok && waits(pod)
+		}))).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(r)
+}
+
+// waits says whether a pod's gate was never opened. The controller of CloneSets
+// does that for its pods, by a write that it has to make anyway.
+func waits(pod *corev1.Pod) bool {
+	if !availability.Active(pod) || !inplace.HasReadyGate(pod) || inplace.Condition(pod, kruise.KruisePodReady) != nil {
+		return false
+	}
+	owner := metav1.GetControllerOfNoCopy(pod)
+	return owner == nil || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() != kruise.Kind("CloneSet")
+}
+
+// Reconcile opens the gate of one pod.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	pod := &corev1.Pod{}
+	if err := r.Client.Get(ctx, req.NamespacedName, pod); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !waits(pod) {
+		return reconcile.Result{}, nil
+	}
+	raw, err := json.Marshal(map[string]any{
+		// Somebody may be about to close it.
+		"metadata": map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion},
+		"status": map[string]any{"conditions": []corev1.PodCondition{{
+			Type: kruise.KruisePodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(r.Now()),
+		}}},
+	})
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("encoding the condition of pod %s: %w", pod.Name, err)
+	}
+	err = r.Client.Status().Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, raw))
+	if apierrors.IsConflict(err) { // a new pod is written to by many
+		return reconcile.Result{RequeueAfter: 50 * time.Millisecond}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(fmt.Errorf("opening %s of pod %s: %w", kruise.KruisePodReady, req, err))
+	}
+	return reconcile.Result{}, nil
+}

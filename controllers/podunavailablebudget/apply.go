@@ -1,0 +1,81 @@
+package podunavailablebudget
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/availability"
+)
+
+// +kubebuilder:rbac:groups=policy.kruise.io,resources=podunavailablebudgets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=policy.kruise.io,resources=podunavailablebudgets/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
+// write writes the status over the one that it was worked out from, and no other:
+// a record that was made in between is not lost.
+func (r *Reconciler) write(ctx context.Context, w *world, next outcome) error {
+	if !equality.Semantic.DeepEqual(w.budget.Status, next.status) {
+		if w.budget.Status.ObservedGeneration == 0 && r.namespaces != nil {
+			// From its first status on a budget refuses, so nothing may go past it.
+			if err := r.namespaces.Cover(ctx, w.budget.Namespace); err != nil {
+				return fmt.Errorf("having pods of namespace %s sent to the webhook: %w", w.budget.Namespace, err)
+			}
+		}
+		b := w.budget.DeepCopy()
+		b.Status = next.status
+		if err := r.client.Status().Update(ctx, b); err != nil {
+			return fmt.Errorf("writing the status: %w", err)
+		}
+	}
+	for _, pod := range next.stayed {
+		r.events.Event(pod, corev1.EventTypeWarning, policy.BudgetNotDeletedReason,
+			fmt.Sprintf(policy.BudgetNotDeletedMessage, w.budget.Namespace, w.budget.Name))
+	}
+	return nil
+}
+
+// patches is how many pods are annotated at once.
+const patches = 16
+
+// repair gives pods that were made without the webhook, or before the budget, the
+// annotations by which requests about them are told from others (PUB-08).
+func (r *Reconciler) repair(ctx context.Context, w *world) error {
+	var g errgroup.Group
+	g.SetLimit(patches)
+	errs := make([]error, len(w.active))
+	for i, pod := range w.active {
+		if availability.Budget(pod) == "" {
+			g.Go(func() error { errs[i] = r.annotate(ctx, w.budget.Name, pod); return nil })
+		}
+	}
+	_ = g.Wait() // each keeps its own error
+	return errors.Join(errs...)
+}
+
+func (r *Reconciler) annotate(ctx context.Context, budget string, pod *corev1.Pod) error {
+	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		// Somebody may have given it another budget, which is not taken away.
+		"uid": pod.UID, "resourceVersion": pod.ResourceVersion,
+		"annotations": map[string]string{v1alpha1.PodRelatedBudgetKey: budget, v1alpha1.PodRelatedBudgetLegacyKey: budget},
+	}})
+	if err != nil {
+		return fmt.Errorf("encoding annotations of pod %s: %w", pod.Name, err)
+	}
+	target := &corev1.Pod{}
+	target.Namespace, target.Name = pod.Namespace, pod.Name
+	if err := r.client.Patch(ctx, target, client.RawPatch(types.StrategicMergePatchType, raw)); err != nil {
+		return fmt.Errorf("annotating pod %s with its budget: %w", pod.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+// Package podunavailablebudget keeps the status of PodUnavailableBudgets: how many
+// pods there are meant to be, how many are available, and how many of them may
+// become unavailable (features.md 20, decisions.md PUB-04, 06, 07, 08). Whether a
+// pod may is asked of the ledger, which takes from that.
+package podunavailablebudget
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/scale"
+)
+
+// Namespaces are those that the API server sends requests about pods from.
+type Namespaces interface {
+	// Cover returns when the API server has been told of a namespace.
+	Cover(ctx context.Context, namespace string) error
+}
+
+// Reconciler keeps the status of budgets.
+type Reconciler struct {
+	client     client.Client
+	live       client.Reader
+	finder     *Finder
+	workloads  *scale.Finder
+	events     record.EventRecorder
+	namespaces Namespaces
+	now        func() time.Time
+	workers    int
+	limiter    workqueue.TypedRateLimiter[reconcile.Request]
+
+	mu     sync.Mutex
+	told   map[types.NamespacedName]string // the last event of each budget
+	checks map[types.UID]check
+}
+
+// Option changes a Reconciler.
+type Option func(*Reconciler)
+
+// WithClock replaces time.Now.
+func WithClock(now func() time.Time) Option { return func(r *Reconciler) { r.now = now } }
+
+// WithWorkers sets how many budgets are reconciled at once; 3 if unset.
+func WithWorkers(n int) Option { return func(r *Reconciler) { r.workers = n } }
+
+// WithNamespaces is told of the namespace of a budget before that has an effect.
+func WithNamespaces(n Namespaces) Option { return func(r *Reconciler) { r.namespaces = n } }
+
+// WithRateLimiter sets how fast budgets that failed are tried again.
+func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
+	return func(r *Reconciler) { r.limiter = l }
+}
+
+// New makes a Reconciler. live reads past the cache.
+func New(c client.Client, live client.Reader, finder *Finder, recorder record.EventRecorder, opts ...Option) *Reconciler {
+	r := &Reconciler{
+		client: c, live: live, finder: finder, workloads: finder.workloads, events: recorder, now: time.Now, workers: 3,
+		told: map[types.NamespacedName]string{}, checks: map[types.UID]check{},
+	}
+	for _, o := range opts {
+		o(r)
+	}
+	return r
+}
+
+// soon is when to look again at what somebody else wrote first.
+const soon = 20 * time.Millisecond
+
+// Reconcile brings the status of one budget up to date.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	budget := &policy.PodUnavailableBudget{}
+	err := r.client.Get(ctx, req.NamespacedName, budget)
+	if apierrors.IsNotFound(err) || err == nil && budget.DeletionTimestamp != nil {
+		r.tell(req.NamespacedName, "")
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading the PodUnavailableBudget: %w", err)
+	}
+	w, err := r.gather(ctx, budget)
+	if err != nil {
+		if r.tell(req.NamespacedName, err.Error()) {
+			r.events.Event(budget, corev1.EventTypeWarning, policy.BudgetCalculateExpectedPodFailReason, fmt.Sprintf("Failed to calculate the number of expected pods: %v", err))
+		}
+		return reconcile.Result{}, err
+	}
+	if len(w.active) > 0 {
+		r.tell(req.NamespacedName, "")
+	} else if r.tell(req.NamespacedName, policy.BudgetNoPodsReason) {
+		r.events.Event(budget, corev1.EventTypeNormal, policy.BudgetNoPodsReason, policy.BudgetNoPodsMessage)
+	}
+	next, err := r.next(ctx, w)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	err = errors.Join(r.write(ctx, w, next), r.repair(ctx, w))
+	if lost(err) {
+		return reconcile.Result{RequeueAfter: soon}, nil
+	}
+	return reconcile.Result{RequeueAfter: next.again}, err
+}
+
+// tell says whether something is new to be told of a budget; nothing is always
+// known.
+func (r *Reconciler) tell(key types.NamespacedName, what string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if what == "" {
+		delete(r.told, key)
+		return false
+	}
+	news := r.told[key] != what
+	r.told[key] = what
+	return news
+}
+
+// lost says whether all errors are lost races for an object.
+func lost(err error) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			if !lost(e) {
+				return false
+			}
+		}
+		return true
+	}
+	return apierrors.IsConflict(err) || apierrors.IsNotFound(err)
+}

@@ -1,0 +1,167 @@
+package podunavailablebudget
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/cloneset"
+	"github.com/regatta-sh/regatta/controllers/workload/availability"
+	"github.com/regatta-sh/regatta/controllers/workload/scale"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// going is when a pod that is on its way out is looked at once more.
+const going = 5 * time.Second
+
+// podEvents enqueues the budgets of pods whose availability changes.
+type podEvents struct{ r *Reconciler }
+
+func (h *podEvents) Create(ctx context.Context, e event.CreateEvent, q queue) {
+	h.enqueue(ctx, e.Object, q, 0)
+}
+
+func (h *podEvents) Delete(ctx context.Context, e event.DeleteEvent, q queue) {
+	h.r.forget(e.Object.GetUID())
+	h.enqueue(ctx, e.Object, q, 0)
+}
+
+func (h *podEvents) Generic(ctx context.Context, e event.GenericEvent, q queue) {
+	h.enqueue(ctx, e.Object, q, 0)
+}
+
+func (h *podEvents) Update(ctx context.Context, e event.UpdateEvent, q queue) {
+	before, okA := e.ObjectOld.(*corev1.Pod)
+	after, okB := e.ObjectNew.(*corev1.Pod)
+	if !okA || !okB || before.ResourceVersion == after.ResourceVersion {
+		return
+	}
+	moved := !maps.Equal(before.Labels, after.Labels) || owner(before) != owner(after)
+	if moved { // it may have had other budgets
+		h.enqueue(ctx, before, q, 0)
+	}
+	if moved || availability.Active(before) != availability.Active(after) || availability.Available(before) != availability.Available(after) {
+		h.enqueue(ctx, after, q, 0)
+	}
+	if before.DeletionTimestamp == nil && after.DeletionTimestamp != nil {
+		h.enqueue(ctx, after, q, going)
+	}
+}
+
+func owner(pod *corev1.Pod) types.UID {
+	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
+		return ref.UID
+	}
+	return ""
+}
+
+func (h *podEvents) enqueue(ctx context.Context, o client.Object, q queue, after time.Duration) {
+	pod, ok := o.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	names, err := h.r.finder.Of(ctx, pod.Namespace, pod)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "finding the budgets of a pod", "pod", client.ObjectKeyFromObject(pod))
+	}
+	if name := availability.Budget(pod); name != "" {
+		names = append(names, name)
+	}
+	add(q, pod.Namespace, names, after)
+}
+
+func add(q queue, namespace string, names []string, after time.Duration) {
+	for _, name := range names {
+		q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}, after)
+	}
+}
+
+// workloadEvents enqueues the budgets of a workload that comes, goes, or is to have
+// another number of pods.
+type workloadEvents struct {
+	r    *Reconciler
+	kind schema.GroupVersionKind
+}
+
+func (h *workloadEvents) Create(ctx context.Context, e event.CreateEvent, q queue) {
+	h.enqueue(ctx, e.Object, q)
+}
+
+func (h *workloadEvents) Delete(ctx context.Context, e event.DeleteEvent, q queue) {
+	h.enqueue(ctx, e.Object, q)
+}
+
+func (h *workloadEvents) Generic(ctx context.Context, e event.GenericEvent, q queue) {
+	h.enqueue(ctx, e.Object, q)
+}
+
+func (h *workloadEvents) Update(ctx context.Context, e event.UpdateEvent, q queue) {
+	before, after := e.ObjectOld, e.ObjectNew
+	if replicas(before) != replicas(after) || (before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) {
+		h.enqueue(ctx, after, q)
+	}
+}
+
+// replicas changes with what a workload is to have. Of metadata alone the
+// generation is all there is.
+func replicas(o client.Object) int64 {
+	switch o := o.(type) {
+	case *appsv1.Deployment:
+		return int64(ptr.Deref(o.Spec.Replicas, 1))
+	case *appsv1.StatefulSet:
+		return int64(ptr.Deref(o.Spec.Replicas, 1))
+	case *kruise.CloneSet:
+		return int64(ptr.Deref(o.Spec.Replicas, 1))
+	}
+	return o.GetGeneration()
+}
+
+// enqueue finds the budgets that target the workload, and those that select its
+// pods, by one of them.
+func (h *workloadEvents) enqueue(ctx context.Context, o client.Object, q queue) {
+	ref := scale.Reference{APIVersion: h.kind.GroupVersion().String(), Kind: h.kind.Kind, Name: o.GetName()}
+	names, err := h.r.finder.Targeting(ctx, o.GetNamespace(), ref)
+	if err == nil {
+		add(q, o.GetNamespace(), names, 0)
+		names, err = h.bySelector(ctx, o)
+		add(q, o.GetNamespace(), names, 0)
+	}
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "finding the budgets of a workload", "kind", h.kind.Kind, "name", client.ObjectKeyFromObject(o))
+	}
+}
+
+func (h *workloadEvents) bySelector(ctx context.Context, o client.Object) ([]string, error) {
+	owners := []types.UID{o.GetUID()}
+	if h.kind.Kind == "Deployment" {
+		var err error
+		if owners, err = h.r.replicaSets(ctx, o.GetNamespace(), o.GetUID()); err != nil {
+			return nil, err
+		}
+	}
+	for _, uid := range owners {
+		list := &corev1.PodList{}
+		err := h.r.client.List(ctx, list, client.InNamespace(o.GetNamespace()), client.MatchingFields{cloneset.OwnerIndex: string(uid)}, client.Limit(1), client.UnsafeDisableDeepCopy)
+		if err != nil || len(list.Items) > 0 {
+			if err != nil {
+				return nil, err
+			}
+			return h.r.finder.Of(ctx, o.GetNamespace(), &list.Items[0])
+		}
+	}
+	return nil, nil
+}

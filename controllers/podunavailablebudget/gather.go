@@ -1,0 +1,200 @@
+package podunavailablebudget
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/cloneset"
+	"github.com/regatta-sh/regatta/controllers/workload/availability"
+	"github.com/regatta-sh/regatta/controllers/workload/scale"
+)
+
+// world is what there is to know about a budget. Its pods are those of the cache,
+// which nobody may write to.
+type world struct {
+	budget   *policy.PodUnavailableBudget
+	pods     map[string]*corev1.Pod
+	active   []*corev1.Pod
+	expected int32
+}
+
+// gather finds the pods of a budget, and how many there are meant to be (PUB-04).
+func (r *Reconciler) gather(ctx context.Context, b *policy.PodUnavailableBudget) (*world, error) {
+	w := &world{budget: b, pods: map[string]*corev1.Pod{}}
+	var err error
+	if b.Spec.TargetReference != nil {
+		err = r.ofTarget(ctx, w, target(b))
+	} else {
+		err = r.ofSelector(ctx, w)
+	}
+	return w, err
+}
+
+// total is how many pods somebody said there are meant to be, 0 for nobody.
+func total(b *policy.PodUnavailableBudget) int32 {
+	if n := b.Spec.ProtectTotalReplicas; n != nil {
+		return *n
+	}
+	n, err := strconv.ParseInt(b.Annotations[v1alpha1.BudgetProtectTotalReplicasKey], 10, 32)
+	if err != nil {
+		return 0
+	}
+	return int32(max(n, 0))
+}
+
+func (w *world) take(pods []corev1.Pod) {
+	for i := range pods {
+		pod := &pods[i]
+		w.pods[pod.Name] = pod
+		if availability.Active(pod) {
+			w.active = append(w.active, pod)
+		}
+	}
+}
+
+func (r *Reconciler) ofSelector(ctx context.Context, w *world) error {
+	selector, err := r.finder.selectors.of(w.budget)
+	if err != nil {
+		return err
+	}
+	if err := r.bySelector(ctx, w, selector); err != nil {
+		return err
+	}
+	if w.expected = total(w.budget); w.expected > 0 {
+		return nil
+	}
+	counted := map[types.UID]bool{}
+	workloads := map[scale.Reference]bool{}
+	for _, pod := range w.active {
+		owner := metav1.GetControllerOfNoCopy(pod)
+		if owner == nil || counted[owner.UID] {
+			continue
+		}
+		counted[owner.UID] = true
+		top, err := r.workloads.Top(ctx, pod.Namespace, owner)
+		if err != nil {
+			return err
+		}
+		if top == nil || workloads[*top] {
+			continue
+		}
+		workloads[*top] = true
+		n, err := r.replicas(ctx, pod.Namespace, *top)
+		if err != nil {
+			return err
+		}
+		w.expected += n
+	}
+	return nil
+}
+
+// replicas of a workload: none if it is gone or going, and -1 if its kind has no
+// scale (features 20).
+func (r *Reconciler) replicas(ctx context.Context, namespace string, ref scale.Reference) (int32, error) {
+	found, err := r.workloads.Find(ctx, namespace, ref)
+	switch {
+	case errors.Is(err, scale.ErrNoScale):
+		return -1, nil
+	case err != nil:
+		return 0, err
+	case found == nil || found.Terminating:
+		return 0, nil
+	}
+	return found.Replicas, nil
+}
+
+func (r *Reconciler) bySelector(ctx context.Context, w *world, selector labels.Selector) error {
+	list := &corev1.PodList{}
+	if err := r.client.List(ctx, list, client.InNamespace(w.budget.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing pods: %w", err)
+	}
+	w.take(list.Items)
+	return nil
+}
+
+func (r *Reconciler) ofTarget(ctx context.Context, w *world, ref scale.Reference) error {
+	said := total(w.budget)
+	found, err := r.workloads.Find(ctx, w.budget.Namespace, ref)
+	if errors.Is(err, scale.ErrNoScale) && said > 0 {
+		w.expected = said
+		return r.byReference(ctx, w, ref)
+	}
+	if err != nil {
+		return fmt.Errorf("finding spec.targetRef %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	gone := found == nil || found.Terminating || found.Replicas == 0
+	switch {
+	case gone && said == 0:
+		return nil
+	case found == nil:
+		w.expected = said
+		return r.byReference(ctx, w, ref)
+	}
+	if w.expected = said; said == 0 {
+		w.expected = found.Replicas
+	}
+	owners := []types.UID{found.UID}
+	if ref.GroupKind() == (schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}) {
+		if owners, err = r.replicaSets(ctx, w.budget.Namespace, found.UID); err != nil {
+			return err
+		}
+	}
+	for _, uid := range owners {
+		list := &corev1.PodList{}
+		if err := r.client.List(ctx, list, client.InNamespace(w.budget.Namespace), client.MatchingFields{cloneset.OwnerIndex: string(uid)}, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("listing pods: %w", err)
+		}
+		w.take(list.Items)
+	}
+	if len(w.pods) > 0 || found.Selector == "" {
+		return nil
+	}
+	// Its pods may belong to something that belongs to it.
+	selector, err := labels.Parse(found.Selector)
+	if err != nil {
+		return fmt.Errorf("reading status.selector of the scale of %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	return r.bySelector(ctx, w, selector)
+}
+
+func (r *Reconciler) replicaSets(ctx context.Context, namespace string, deployment types.UID) ([]types.UID, error) {
+	list := &appsv1.ReplicaSetList{}
+	if err := r.client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{cloneset.OwnerIndex: string(deployment)}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing ReplicaSets: %w", err)
+	}
+	out := make([]types.UID, len(list.Items))
+	for i := range list.Items {
+		out[i] = list.Items[i].UID
+	}
+	return out, nil
+}
+
+// byReference finds the pods of a workload that cannot be read.
+func (r *Reconciler) byReference(ctx context.Context, w *world, ref scale.Reference) error {
+	list := &corev1.PodList{}
+	if err := r.client.List(ctx, list, client.InNamespace(w.budget.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing pods: %w", err)
+	}
+	var pods []corev1.Pod
+	for i := range list.Items {
+		owner := metav1.GetControllerOfNoCopy(&list.Items[i])
+		if owner == nil || targetKey(scale.Of(owner)) != targetKey(ref) {
+			continue
+		}
+		pods = append(pods, list.Items[i])
+	}
+	w.take(pods)
+	return nil
+}

@@ -1,0 +1,44 @@
+package podunavailablebudget
+
+import (
+	"fmt"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+)
+
+// selectors keeps what selectors mean: those of a budget never change.
+type selectors struct {
+	mu   sync.Mutex
+	kept map[types.UID]labels.Selector
+}
+
+// most is how many are kept. Budgets that are gone are not told of on every
+// replica, so all are forgotten at that.
+const most = 20_000
+
+func newSelectors() *selectors { return &selectors{kept: map[types.UID]labels.Selector{}} }
+
+func (s *selectors) of(b *policy.PodUnavailableBudget) (labels.Selector, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if got, ok := s.kept[b.UID]; ok {
+		return got, nil
+	}
+	got, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("reading spec.selector: %w", err)
+	}
+	if got.Empty() { // the schema has none: it would be of all pods
+		got = labels.Nothing()
+	}
+	if len(s.kept) >= most {
+		clear(s.kept)
+	}
+	s.kept[b.UID] = got
+	return got, nil
+}

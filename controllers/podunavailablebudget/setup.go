@@ -1,0 +1,63 @@
+package podunavailablebudget
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/cloneset"
+)
+
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=statefulsets,verbs=get;list;watch
+
+// SetupWithManager starts the Reconciler with a manager, which has the indexes of
+// this package and those of CloneSets.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	err := mgr.GetFieldIndexer().IndexField(ctx, &appsv1.ReplicaSet{}, cloneset.OwnerIndex, ownerUID)
+	if err != nil {
+		return fmt.Errorf("indexing ReplicaSets by owner: %w", err)
+	}
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named("podunavailablebudget-controller").
+		For(&policy.PodUnavailableBudget{}).
+		Watches(&corev1.Pod{}, &podEvents{r}).
+		Watches(&appsv1.Deployment{}, &workloadEvents{r, appsv1.SchemeGroupVersion.WithKind("Deployment")}).
+		Watches(&appsv1.StatefulSet{}, &workloadEvents{r, appsv1.SchemeGroupVersion.WithKind("StatefulSet")})
+	for _, o := range []struct {
+		kind   schema.GroupVersionKind
+		object client.Object
+		as     []builder.WatchesOption
+	}{
+		{kruise.GroupVersion.WithKind("CloneSet"), &kruise.CloneSet{}, nil},
+		{kruise.GroupVersion.WithKind("StatefulSet"), metadata(kruise.GroupVersion.WithKind("StatefulSet")), []builder.WatchesOption{builder.OnlyMetadata}},
+	} {
+		// A kind whose CRD is not installed has no objects that pods could be of.
+		if _, err := mgr.GetRESTMapper().RESTMapping(o.kind.GroupKind(), o.kind.Version); err == nil {
+			b = b.Watches(o.object, &workloadEvents{r, o.kind}, o.as...)
+		}
+	}
+	return b.WithOptions(controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}).Complete(r)
+}
+
+func metadata(kind schema.GroupVersionKind) client.Object {
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(kind)
+	return o
+}
+
+func ownerUID(o client.Object) []string {
+	if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
+		return []string{string(ref.UID)}
+	}
+	return nil
+}

@@ -1,0 +1,218 @@
+package podunavailablebudget
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/ledger"
+	"github.com/regatta-sh/regatta/controllers/unserved"
+	"github.com/regatta-sh/regatta/controllers/workload/availability"
+	"github.com/regatta-sh/regatta/controllers/workload/budget"
+)
+
+// How long a pod that was let go counts as unavailable though it looks available
+// (features 20).
+const (
+	disruptedFor   = 20 * time.Second
+	unavailableFor = 10 * time.Second
+)
+
+// readsAtOnce bounds the pods that one round reads past the cache. What is left is
+// looked at in the next, and counts as unavailable until then.
+const readsAtOnce = 64
+
+// outcome is the status that a budget is to have.
+type outcome struct {
+	status policy.PodUnavailableBudgetStatus
+	again  time.Duration
+	// stayed are pods that were let go and are there all the same.
+	stayed []*corev1.Pod
+}
+
+// count is next at work.
+type count struct {
+	*world
+	r     *Reconciler
+	now   time.Time
+	out   outcome
+	reads int
+}
+
+// next works out the status (PUB-06, PUB-07).
+func (r *Reconciler) next(ctx context.Context, w *world) (outcome, error) {
+	c := &count{world: w, r: r, now: r.now()}
+	s := &c.out.status
+	*s = *w.budget.Status.DeepCopy()
+	desired, err := desired(w.budget, int(w.expected))
+	if err != nil {
+		return outcome{}, err
+	}
+	if s.DisruptedPods, err = c.keep(ctx, s.DisruptedPods, disruptedFor, c.disrupted); err != nil {
+		return outcome{}, err
+	}
+	if s.UnavailablePods, err = c.keep(ctx, s.UnavailablePods, unavailableFor, c.updated); err != nil {
+		return outcome{}, err
+	}
+	current := 0
+	for _, pod := range w.active {
+		_, disrupted := s.DisruptedPods[pod.Name]
+		_, updated := s.UnavailablePods[pod.Name]
+		if !disrupted && !updated && r.available(pod) {
+			current++
+		}
+	}
+	s.ObservedGeneration, s.TotalReplicas = w.budget.Generation, w.expected
+	s.DesiredAvailable, s.CurrentAvailable, s.UnavailableAllowed = int32(desired), int32(current), int32(max(current-desired, 0))
+	if stalled := meta.FindStatusCondition(s.Conditions, unserved.Stalled); stalled != nil && stalled.Reason == unserved.NotImplemented {
+		meta.RemoveStatusCondition(&s.Conditions, unserved.Stalled)
+	}
+	return c.out, nil
+}
+
+// desired is how many pods have to be available. Percentages are rounded up, of
+// either kind.
+func desired(b *policy.PodUnavailableBudget, expected int) (int, error) {
+	if v := b.Spec.MaxUnavailable; v != nil {
+		n, err := budget.Percent(*v, expected, true)
+		if err != nil {
+			return 0, fmt.Errorf("reading spec.maxUnavailable: %w", err)
+		}
+		return max(expected-max(n, 0), 0), nil
+	}
+	if v := b.Spec.MinAvailable; v != nil {
+		n, err := budget.Percent(*v, expected, true)
+		if err != nil {
+			return 0, fmt.Errorf("reading spec.minAvailable: %w", err)
+		}
+		return max(n, 0), nil
+	}
+	return 0, nil // the schema has none without either
+}
+
+// rule says whether a record of a pod that is not expired may go.
+type rule func(pod *corev1.Pod) bool
+
+// disrupted records stay while the pod is there.
+func (c *count) disrupted(*corev1.Pod) bool { return false }
+
+// updated pods need no record once they are seen to be unavailable.
+func (c *count) updated(pod *corev1.Pod) bool { return !c.r.available(pod) }
+
+// keep are the records that still count. A record is what stands between a pod that
+// was let go and its being counted as available, so that it goes only when the
+// cache is known to show the pod as it is: caches of pods and of budgets are filled
+// by two watches, and either may be behind.
+func (c *count) keep(ctx context.Context, records map[string]metav1.Time, life time.Duration, over rule) (map[string]metav1.Time, error) {
+	out := maps.Clone(records)
+	for _, name := range slices.Sorted(maps.Keys(records)) {
+		at := records[name].Time
+		expired := !c.now.Before(at.Add(life))
+		pod, matched := c.pods[name]
+		switch {
+		case matched && !availability.Active(pod):
+			delete(out, name) // it is not counted any more
+		case matched && pod.CreationTimestamp.After(at.Add(ledger.Skew)):
+			delete(out, name) // it was the record of an earlier one
+		case !matched || expired || over(pod):
+			shown, err := c.shown(ctx, name, pod)
+			if err != nil {
+				return nil, err
+			}
+			if !shown {
+				c.in(time.Second)
+				continue
+			}
+			delete(out, name)
+			if matched && expired && life == disruptedFor {
+				c.out.stayed = append(c.out.stayed, pod)
+			}
+		default:
+			c.in(at.Add(life).Sub(c.now))
+		}
+	}
+	if len(out) == 0 {
+		return nil, nil
+	}
+	return out, nil
+}
+
+func (c *count) in(d time.Duration) {
+	d = max(d, time.Millisecond)
+	if c.out.again == 0 || d < c.out.again {
+		c.out.again = d
+	}
+}
+
+// shown says whether the cache shows a pod as it is. A nil pod is none of the
+// budget's, as far as the cache knows.
+func (c *count) shown(ctx context.Context, name string, pod *corev1.Pod) (bool, error) {
+	key := types.NamespacedName{Namespace: c.budget.Namespace, Name: name}
+	if pod == nil {
+		pod = &corev1.Pod{}
+		err := c.r.client.Get(ctx, key, pod)
+		if err == nil {
+			return true, nil // there it is, and the budget does not select it
+		}
+		if !apierrors.IsNotFound(err) {
+			return false, fmt.Errorf("reading pod %s: %w", name, err)
+		}
+	}
+	if c.reads++; c.reads > readsAtOnce {
+		return false, nil
+	}
+	found := &metav1.PartialObjectMetadata{}
+	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	err := c.r.live.Get(ctx, key, found)
+	if apierrors.IsNotFound(err) {
+		return pod.UID == "", nil // or the cache has not been told yet
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading pod %s past the cache: %w", name, err)
+	}
+	return found.UID == pod.UID && found.ResourceVersion == pod.ResourceVersion, nil
+}
+
+// check is what was found of a pod.
+type check struct {
+	version   string
+	available bool
+}
+
+// mostChecks bounds them: one of a pod that is gone may be kept, if it was made at
+// that moment.
+const mostChecks = 100_000
+
+// available remembers what it found: to look into annotations of thousands of pods
+// each time that one of them changes would be most of the work.
+func (r *Reconciler) available(pod *corev1.Pod) bool {
+	r.mu.Lock()
+	got, ok := r.checks[pod.UID]
+	r.mu.Unlock()
+	if ok && got.version == pod.ResourceVersion {
+		return got.available
+	}
+	got = check{pod.ResourceVersion, availability.Available(pod)}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.checks) >= mostChecks {
+		clear(r.checks)
+	}
+	r.checks[pod.UID] = got
+	return got.available
+}
+
+func (r *Reconciler) forget(pod types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.checks, pod)
+}

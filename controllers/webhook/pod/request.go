@@ -1,0 +1,90 @@
+// Package pod has the webhooks of pods: what is added to them when they are made,
+// and whether they may be deleted, evicted or changed (features.md 18, decisions.md
+// S). Both are lists of steps, in an order that is part of what they do.
+package pod
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/regatta-sh/regatta/controllers/protection"
+	"github.com/regatta-sh/regatta/controllers/workload/availability"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// Request is one that a pod may have to stay for.
+type Request struct {
+	*protection.Asked
+	// Stored is the pod as it is, and New as it is to be, if it is not to go.
+	Stored, New *corev1.Pod
+	// Harmless is true for a change that leaves the pod as available as it was.
+	Harmless bool
+}
+
+// read reads a request; nil if it takes nobody anything. The pod of an eviction is
+// read past the cache: whether it is ready now decides whether it counts.
+func read(ctx context.Context, pods client.Reader, req *admission.Request) (*Request, error) {
+	switch {
+	case req.Operation == admissionv1.Delete && req.SubResource == "":
+	case req.Operation == admissionv1.Update && (req.SubResource == "" || req.SubResource == "resize"):
+	case req.Operation == admissionv1.Create && req.SubResource == "eviction":
+		return eviction(ctx, pods, req)
+	default:
+		return nil, nil
+	}
+	if len(req.OldObject.Raw) == 0 {
+		return nil, nil
+	}
+	asked, err := protection.Read(req)
+	if err != nil {
+		return nil, err
+	}
+	r := &Request{Asked: asked, Stored: &corev1.Pod{}}
+	if err := json.Unmarshal(req.OldObject.Raw, r.Stored); err != nil {
+		return nil, fmt.Errorf("reading the stored pod of the request: %w", err)
+	}
+	if req.Operation == admissionv1.Delete {
+		return r, nil
+	}
+	r.New = &corev1.Pod{}
+	if err := json.Unmarshal(req.Object.Raw, r.New); err != nil {
+		return nil, fmt.Errorf("reading the new pod of the request: %w", err)
+	}
+	if op := availability.Operation(r.Stored, r.New); op != "" {
+		r.Asked.Request.Operation = op
+	} else {
+		r.Harmless = true
+	}
+	return r, nil
+}
+
+func eviction(ctx context.Context, pods client.Reader, req *admission.Request) (*Request, error) {
+	asked, err := protection.Read(req)
+	if err != nil {
+		return nil, err
+	}
+	pod := &corev1.Pod{}
+	err = pods.Get(ctx, types.NamespacedName{Namespace: req.Namespace, Name: asked.Object.Name}, pod)
+	if apierrors.IsNotFound(err) {
+		return nil, nil // the API server says so itself
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the pod that is to be evicted: %w", err)
+	}
+	asked.About(pod, corev1.SchemeGroupVersion.WithKind("Pod"))
+	return &Request{Asked: asked, Stored: pod}, nil
+}
+
+// changes says whether the pod is to be another, and not to go.
+func (r *Request) changes() bool {
+	op := r.Asked.Request.Operation
+	return op == decision.Update || op == decision.Resize
+}

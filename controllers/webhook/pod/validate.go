@@ -1,0 +1,54 @@
+package pod
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// Patience is how long an answer may take. It must come before the API server's
+// own time is over, after which the failure policy decides: a budget that is late
+// must refuse.
+const Patience = 2500 * time.Millisecond
+
+// Guard is a step of Validator: something that a pod may have to stay for.
+type Guard interface {
+	// Ask answers. The steps that follow are asked if it is allowed.
+	Ask(ctx context.Context, r *Request) admission.Response
+}
+
+// Validator is the validating webhook of pods: the first guard that refuses decides.
+type Validator struct {
+	// Pods are read past the cache.
+	Pods     client.Reader
+	Guards   []Guard
+	Patience time.Duration
+}
+
+// Handle implements admission.Handler.
+func (v *Validator) Handle(ctx context.Context, req admission.Request) admission.Response {
+	patience := v.Patience
+	if patience == 0 {
+		patience = Patience
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	r, err := read(ctx, v.Pods, &req)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("asking whether the pod may go: %w", err))
+	}
+	answer := admission.Allowed("")
+	if r == nil {
+		return answer
+	}
+	for _, guard := range v.Guards {
+		if answer = guard.Ask(ctx, r); !answer.Allowed {
+			return answer
+		}
+	}
+	return answer
+}

@@ -1,0 +1,89 @@
+package availability
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+)
+
+// Inconsistent says why the containers that run may not be those of the spec, ""
+// when they are (PUB-05).
+func Inconsistent(pod *corev1.Pod) string {
+	all := len(pod.Spec.Containers) > 0
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		if digest := digestOf(c.Image); digest == "" {
+			all = false
+		} else if !runs(pod, c.Name, digest) {
+			return fmt.Sprintf("container %s does not run %s", c.Name, digest)
+		}
+	}
+	if all { // what runs is known to the last byte
+		return ""
+	}
+	if why := sidecars(pod); why != "" {
+		return why
+	}
+	return inplace.Incomplete(pod)
+}
+
+func digestOf(image string) string {
+	_, digest, _ := strings.Cut(image, "@")
+	return digest
+}
+
+// runs compares with the image's id. A runtime writes it as repository and
+// digest, or as the digest alone.
+func runs(pod *corev1.Pod, container, digest string) bool {
+	for i := range pod.Status.ContainerStatuses {
+		st := &pod.Status.ContainerStatuses[i]
+		if st.Name == container {
+			return st.ImageID == digest || strings.HasSuffix(st.ImageID, "@"+digest) || strings.HasSuffix(st.ImageID, "://"+digest)
+		}
+	}
+	return false
+}
+
+// injected is what the pod's annotation knows of a SidecarSet. Releases before
+// 0.3 had the hash in its place, and updated nothing in place.
+type injected struct {
+	Sidecars []string `json:"sidecarList"`
+}
+
+// sidecars says why an in-place update of a SidecarSet is not complete (SS-11),
+// as far as the pod itself says: which sets it has containers of, and what was
+// there before their last update.
+func sidecars(pod *corev1.Pod) string {
+	raw, ok := pod.Annotations[kruise.SidecarSetHashKey]
+	if !ok {
+		return ""
+	}
+	sets := map[string]json.RawMessage{}
+	if err := json.Unmarshal([]byte(raw), &sets); err != nil || len(sets) == 0 {
+		return "" // nothing that could be checked
+	}
+	if len(pod.Status.ContainerStatuses) != len(pod.Spec.Containers) {
+		return "not all containers have a status"
+	}
+	states := map[string]*kruise.InPlaceUpdateState{}
+	if raw, ok := pod.Annotations[kruise.SidecarSetInPlaceUpdateStateKey]; ok {
+		if err := json.Unmarshal([]byte(raw), &states); err != nil {
+			return fmt.Sprintf("annotation %s cannot be read: %v", kruise.SidecarSetInPlaceUpdateStateKey, err)
+		}
+	}
+	for name, raw := range sets {
+		var set injected
+		if err := json.Unmarshal(raw, &set); err != nil || states[name] == nil {
+			continue
+		}
+		if why := inplace.Replacing(pod, states[name], set.Sidecars); why != "" {
+			return why
+		}
+	}
+	return ""
+}

@@ -1,0 +1,101 @@
+package availability
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/workload/qos"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// Operation is what a change of a pod does to it, decision.Update or
+// decision.Resize, or "" if it stays as available as it was (PUB-02).
+func Operation(before, after *corev1.Pod) string {
+	switch {
+	case labelled(before, after):
+		return decision.Update
+	case equality.Semantic.DeepEqual(before.Spec, after.Spec):
+		return ""
+	case resized(before, after):
+		return decision.Resize
+	}
+	return decision.Update
+}
+
+// labelled says whether a label that calls the pod unavailable is new.
+func labelled(before, after *corev1.Pod) bool {
+	for key := range after.Labels {
+		if _, had := before.Labels[key]; !had && strings.HasPrefix(key, policy.UnavailablePodLabelPrefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// resized says whether nothing changed but resources that the kubelet can change
+// while the containers run.
+func resized(before, after *corev1.Pod) bool {
+	if static(before) || len(before.Spec.Containers) != len(after.Spec.Containers) || qos.Of(&before.Spec) != qos.Of(&after.Spec) {
+		return false
+	}
+	rest := after.Spec.DeepCopy()
+	for i := range rest.Containers {
+		was, is := &before.Spec.Containers[i], &after.Spec.Containers[i]
+		if !smoothly(was, is) {
+			return false
+		}
+		rest.Containers[i].Resources = *was.Resources.DeepCopy()
+	}
+	return equality.Semantic.DeepEqual(before.Spec, *rest)
+}
+
+// smoothly says whether each resource that changed may, and needs no restart.
+func smoothly(was, is *corev1.Container) bool {
+	if !equality.Semantic.DeepEqual(was.Resources.Claims, is.Resources.Claims) {
+		return false
+	}
+	for _, list := range [][2]corev1.ResourceList{{was.Resources.Requests, is.Resources.Requests}, {was.Resources.Limits, is.Resources.Limits}} {
+		for _, name := range changed(list[0], list[1]) {
+			if name != corev1.ResourceCPU && name != corev1.ResourceMemory || restarts(is, name) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func changed(was, is corev1.ResourceList) (out []corev1.ResourceName) {
+	for name, a := range was {
+		if b, ok := is[name]; !ok || a.Cmp(b) != 0 {
+			out = append(out, name)
+		}
+	}
+	for name := range is {
+		if _, ok := was[name]; !ok {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func restarts(c *corev1.Container, name corev1.ResourceName) bool {
+	for _, p := range c.ResizePolicy {
+		if p.ResourceName == name && p.RestartPolicy != "" && p.RestartPolicy != corev1.NotRequired {
+			return true
+		}
+	}
+	return false
+}
+
+// static says whether a file on a node is what the pod is made of: the kubelet
+// makes another of it.
+func static(pod *corev1.Pod) bool {
+	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		return true
+	}
+	source, ok := pod.Annotations["kubernetes.io/config.source"]
+	return ok && source != "api"
+}

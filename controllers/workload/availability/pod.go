@@ -1,0 +1,59 @@
+// Package availability tells whether a pod is available, and what would make it
+// unavailable: the facts that PodUnavailableBudgets are about (features.md 20).
+package availability
+
+import (
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// State is all of a pod that decisions about budgets depend on.
+func State(pod *corev1.Pod) decision.PodState {
+	return decision.PodState{Ready: Ready(pod), Consistent: Inconsistent(pod) == "", NoProtect: NoProtect(pod)}
+}
+
+// Available says whether a pod counts as available, as far as the pod says.
+func Available(pod *corev1.Pod) bool { return Ready(pod) && Inconsistent(pod) == "" }
+
+// Active says whether a pod is neither finished nor on its way out.
+func Active(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+}
+
+// Ready says whether a pod serves: active, running, with the condition Ready, and
+// without a label that calls it unavailable.
+func Ready(pod *corev1.Pod) bool {
+	if !Active(pod) || pod.Status.Phase != corev1.PodRunning {
+		return false
+	}
+	c := inplace.Condition(pod, corev1.PodReady)
+	if c == nil || c.Status != corev1.ConditionTrue {
+		return false
+	}
+	for key := range pod.Labels {
+		if strings.HasPrefix(key, policy.UnavailablePodLabelPrefix) {
+			return false
+		}
+	}
+	return true
+}
+
+// NoProtect says whether the pod's annotation takes it out of its budget.
+func NoProtect(pod *corev1.Pod) bool {
+	yes, err := strconv.ParseBool(pod.Annotations[policy.PodNoProtectKey])
+	return err == nil && yes
+}
+
+// Budget is the name of the budget that the pod says it has, or empty.
+func Budget(pod *corev1.Pod) string {
+	if name := pod.Annotations[policy.PodRelatedBudgetKey]; name != "" {
+		return name
+	}
+	return pod.Annotations[policy.PodRelatedBudgetLegacyKey]
+}
