@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -27,6 +26,9 @@ import (
 // lookAgain is how often everything is looked at without a reason: somebody may
 // have changed what was written.
 const lookAgain = time.Minute
+
+// settle is how long budgets may come and go before namespaces are looked at.
+const settle = 2 * time.Second
 
 // Controller has the Writer write when something changes.
 type Controller struct {
@@ -79,8 +81,17 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 
 // WatchBudgets follows which namespaces have budgets, once there is their CRD.
 func (c *Controller) WatchBudgets() error {
-	comings := predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
-	if err := c.controller.Watch(source.Kind(c.cache, client.Object(&policyv1beta1.PodUnavailableBudget{}), anything(), comings)); err != nil {
+	// Cover sees to new budgets at once. Here, thousands may come together.
+	soon := func(q workqueue.TypedRateLimitingInterface[reconcile.Request]) { q.AddAfter(request(), settle) }
+	comings := handler.Funcs{
+		CreateFunc: func(_ context.Context, _ event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			soon(q)
+		},
+		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			soon(q)
+		},
+	}
+	if err := c.controller.Watch(source.Kind(c.cache, client.Object(&policyv1beta1.PodUnavailableBudget{}), comings)); err != nil {
 		return fmt.Errorf("watching budgets: %w", err)
 	}
 	return nil
@@ -101,5 +112,5 @@ func (c *Controller) reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err := c.Sync(ctx); err != nil && !errors.As(err, &NotInstalledError{}) {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: lookAgain}, nil
+	return reconcile.Result{RequeueAfter: c.next()}, nil
 }

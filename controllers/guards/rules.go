@@ -7,6 +7,7 @@ package guards
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/regatta-sh/regatta/engine"
@@ -65,17 +66,21 @@ func (r *Rules) answer(ctx context.Context, again bool) Answer {
 }
 
 // Kind says how objects of a resource are protected by their label; nil if they
-// are not.
-func (r *Rules) Kind(ctx context.Context, group, resource string) *decision.ProtectedKind {
+// are not. It is an error if no policy has ever said so.
+func (r *Rules) Kind(ctx context.Context, group, resource string) (*decision.ProtectedKind, error) {
 	if !r.gates.Deletion {
-		return nil
+		return nil, nil
 	}
-	for _, k := range r.Current(ctx).Kinds {
+	answer := r.Current(ctx)
+	if !answer.Known {
+		return nil, fmt.Errorf("asking which kinds are protected: %s", answer.Failure)
+	}
+	for _, k := range answer.Kinds {
 		if k.Group == group && k.Resource == resource {
-			return &k
+			return &k, nil
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // Gates are those that the policies are told.

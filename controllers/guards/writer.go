@@ -50,8 +50,11 @@ type Writer struct {
 	Undecided prometheus.Gauge
 
 	mu sync.Mutex
-	// covered are namespaces that were asked for and may not be in the cache yet.
+	// covered are namespaces that were written, as they were asked for: their budgets
+	// may not be in the cache yet.
 	covered map[string]cover
+	// waiting is true while some of them have none there.
+	waiting bool
 	// told is what was reported last, so that it is reported once.
 	told map[string]string
 }
@@ -65,21 +68,18 @@ type cover struct {
 
 // unseen is how long a namespace that was asked for stays without a budget in
 // the cache.
-const unseen = time.Minute
+const unseen = 10 * time.Second
 
 // Cover sees to it that the API server asks about the pods of a namespace, and
 // returns when that is written: a budget must not count before.
 func (w *Writer) Cover(ctx context.Context, namespace string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.covered == nil {
-		w.covered = map[string]cover{}
-	}
-	_, known := w.covered[namespace]
-	w.covered[namespace] = cover{since: w.Now()}
-	if known {
+	if c, known := w.covered[namespace]; known {
+		w.cover(namespace, cover{since: w.Now(), seen: c.seen})
 		return nil // it was written then, or else it would not be known
 	}
+	w.cover(namespace, cover{since: w.Now()})
 	if err := w.sync(ctx); err != nil {
 		delete(w.covered, namespace)
 		return fmt.Errorf("telling the API server about the budgets of namespace %s: %w", namespace, err)
@@ -87,11 +87,28 @@ func (w *Writer) Cover(ctx context.Context, namespace string) error {
 	return nil
 }
 
+func (w *Writer) cover(namespace string, c cover) {
+	if w.covered == nil {
+		w.covered = map[string]cover{}
+	}
+	w.covered[namespace] = c
+}
+
 // Sync writes what is not as it should be.
 func (w *Writer) Sync(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.sync(ctx)
+}
+
+// next is when to look again though nothing changes.
+func (w *Writer) next() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.waiting {
+		return unseen
+	}
+	return lookAgain
 }
 
 func (w *Writer) sync(ctx context.Context) error {
@@ -117,7 +134,15 @@ func (w *Writer) sync(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return w.write(ctx, at, want)
+	if err := w.write(ctx, at, want); err != nil {
+		return err
+	}
+	for _, ns := range budgets { // who covers one of them next need not write
+		if _, known := w.covered[ns]; !known {
+			w.cover(ns, cover{})
+		}
+	}
+	return nil
 }
 
 // first bounds what is told of a list.
@@ -159,6 +184,7 @@ func (w *Writer) budgets(ctx context.Context) ([]string, error) {
 	for i := range list.Items {
 		namespaces[list.Items[i].Namespace] = true
 	}
+	w.waiting = false
 	for ns, c := range w.covered {
 		switch {
 		case namespaces[ns]:
@@ -167,6 +193,8 @@ func (w *Writer) budgets(ctx context.Context) ([]string, error) {
 		case c.seen || w.Now().Sub(c.since) > unseen:
 			delete(w.covered, ns) // the last of its budgets is gone, or never came
 			continue
+		default:
+			w.waiting = true
 		}
 		namespaces[ns] = true
 	}

@@ -32,8 +32,8 @@ type guarding struct {
 	deletion *deletion.Handler
 }
 
-func (p parts) protectionGates() decision.ProtectionGates {
-	on := p.Gates.Enabled
+func (o *Options) protectionGates() decision.ProtectionGates {
+	on := o.Gates.Enabled
 	return decision.ProtectionGates{
 		Deletion:     on(features.ResourcesDeletionProtection),
 		CRDCascading: on(features.DeletionProtectionForCRDCascadingGate),
@@ -104,8 +104,8 @@ func (l *late) guard(ctx context.Context) error {
 
 // protectionLog is the file that refused requests are written to, nil where it
 // cannot be written: refusing is what matters, and metrics count it.
-func (p parts) protectionLog() *protection.Log {
-	path := filepath.Join(p.ProtectionLogPath, "protection.log")
+func (o *Options) protectionLog() *protection.Log {
+	path := filepath.Join(o.ProtectionLogPath, "protection.log")
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		klog.V(2).InfoS("Refused requests are not written to a file", "path", path, "reason", err.Error())

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/certs"
 	"github.com/regatta-sh/regatta/controllers/unserved"
 )
@@ -58,7 +57,7 @@ func (l *late) Start(ctx context.Context) error {
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
-	close(l.decided)
+	l.decide()
 	if err := l.guard(ctx); err != nil {
 		return err
 	}
@@ -81,7 +80,7 @@ func (l *late) Start(ctx context.Context) error {
 	go l.follow(ctx, unserved.Kinds(l.p.mgr.GetScheme(), l.p.served()...))
 	if !loaded { // a controller whose CRD is missing is left out (PL-04)
 		l.await(ctx, bundleKind(), "only the built-in policies decide")
-		if err := l.bundles(ctx); err != nil {
+		if _, err := l.policies(ctx); err != nil {
 			return err
 		}
 	}
@@ -98,18 +97,6 @@ func (p parts) served() []string {
 	return kinds
 }
 
-func bundleKind() schema.GroupVersionKind {
-	return policyv1alpha1.GroupVersion.WithKind("ClusterPolicyBundle")
-}
-
-// policies loads the policy bundles if their CRD is installed.
-func (l *late) policies(ctx context.Context) (loaded bool, err error) {
-	if !l.installed(bundleKind()) {
-		return false, nil
-	}
-	return true, l.bundles(ctx)
-}
-
 func (l *late) tooLate() error {
 	why := l.certificates.Why()
 	if why == nil {
@@ -120,11 +107,19 @@ func (l *late) tooLate() error {
 
 // installed asks the API server anew for a kind that it did not have before.
 func (l *late) installed(kind schema.GroupVersionKind) bool {
-	_, err := l.p.mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-	if err != nil && !meta.IsNoMatchError(err) {
+	found, err := l.find(kind)
+	if err != nil {
 		klog.ErrorS(err, "Asking for a kind", "kind", kind.Kind)
 	}
-	return err == nil
+	return found
+}
+
+func (l *late) find(kind schema.GroupVersionKind) (bool, error) {
+	_, err := l.p.mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // await waits until a kind is installed or ctx is done.
@@ -164,24 +159,4 @@ func (l *late) follow(ctx context.Context, kinds []schema.GroupVersionKind) {
 		case <-time.After(delay):
 		}
 	}
-}
-
-// bundles loads all policy bundles, and follows them from then on. What keeps
-// it from loading is no reason to stop serving webhooks.
-func (l *late) bundles(ctx context.Context) error {
-	bundles := l.p.bundles()
-	err := wait.PollUntilContextCancel(ctx, tryAgain, true, func(ctx context.Context) (bool, error) {
-		err := bundles.Load(ctx)
-		if err != nil && ctx.Err() == nil {
-			klog.ErrorS(err, "Loading the policy bundles failed and is tried again; nothing is decided without them")
-		}
-		return err == nil, nil
-	})
-	if err != nil {
-		return nil // ctx is done
-	}
-	if err := bundles.SetupWithManager(l.p.mgr); err != nil {
-		return fmt.Errorf("adding the policy bundle controller: %w", err)
-	}
-	return nil
 }

@@ -37,7 +37,7 @@ func TestFlagsAndTheirDefaults(t *testing.T) {
 		"webhook-initialize-timeout": "1m0s", "default-ttlseconds-for-always-nodeimage": "300", "expectation-timeout": "5m0s",
 		"rate-limiter-base-delay": "5ms", "rate-limiter-max-delay": "16m40s", "rate-limiter-qps": "10", "rate-limiter-bucket-size": "100",
 		"disable-no-deepcopy": "false", "protection-log-path": "/log", "ws-enabled-versioned-status": "deployment,replicaset",
-		"pod-failure-policy": "Ignore", "webhook-timeout-seconds": "3", // ours
+		"pod-failure-policy": "Ignore", "webhook-timeout-seconds": "3", "policy-dir": "", // ours
 		"cloneset-scaling-exclude-preparing-delete": "false", "assign-pods-by-scheduler": "true", "assign-bcj-pods-by-scheduler": "true",
 		"nodeimage-creation-delay": "30s", "feature-gates": "",
 	}

@@ -49,9 +49,6 @@ func (p parts) add(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if p.guarding, err = p.guarded(); err != nil {
-		return err
-	}
 	if p.budgeting, err = p.budgeted(); err != nil {
 		return err
 	}

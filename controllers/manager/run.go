@@ -58,10 +58,6 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	restConfig = rest.CopyConfig(restConfig)
 	restConfig.QPS, restConfig.Burst = o.QPS, o.Burst
 	restConfig.UserAgent = "kruise-manager"
-	mgr, err := ctrl.NewManager(restConfig, o.managerOptions(scheme))
-	if err != nil {
-		return fmt.Errorf("making the manager: %w", err)
-	}
 	news := newNews()
 	buffer := record.NewBuffer()
 	counted := enginemetrics.New()
@@ -77,7 +73,17 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 		return buffer.Find(record.Query{})
 	})
 	news.library = library
+	if err := (&alone{Options: o, config: restConfig, engine: eng, library: library}).run(ctx, scheme); err != nil || ctx.Err() != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(restConfig, o.managerOptions(scheme))
+	if err != nil {
+		return fmt.Errorf("making the manager: %w", err)
+	}
 	p := parts{Options: o, mgr: mgr, engine: eng, rounds: explain.NewStore(), library: library, news: news}
+	if p.guarding, err = p.guarded(); err != nil {
+		return err
+	}
 	if err := p.add(ctx); err != nil {
 		return err
 	}

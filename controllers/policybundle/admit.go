@@ -20,13 +20,34 @@ import (
 // or the last good ones where these are refused. A bundle that has neither is
 // left out, and its status says so once this replica leads.
 func (r *Reconciler) Load(ctx context.Context) error {
+	listed, err := r.List(ctx)
+	if err != nil {
+		return err
+	}
+	return r.Enforce(ctx, listed)
+}
+
+// List asks the API server for all bundles.
+func (r *Reconciler) List(ctx context.Context) ([]policy.ClusterPolicyBundle, error) {
 	list := &policy.ClusterPolicyBundleList{}
 	if err := r.Keeper.Reader.List(ctx, list); err != nil {
-		return fmt.Errorf("listing policy bundles: %w", err)
+		return nil, fmt.Errorf("listing policy bundles: %w", err)
 	}
-	slices.SortFunc(list.Items, earlier)
-	for i := range list.Items {
-		b := &list.Items[i]
+	return list.Items, nil
+}
+
+// Enforce makes these bundles active, and takes out all others.
+func (r *Reconciler) Enforce(ctx context.Context, bundles []policy.ClusterPolicyBundle) error {
+	slices.SortFunc(bundles, earlier)
+	for _, name := range r.Library.Names() {
+		if !slices.ContainsFunc(bundles, func(b policy.ClusterPolicyBundle) bool { return b.Name == name }) {
+			if err := r.Library.Remove(ctx, name); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range bundles {
+		b := &bundles[i]
 		refused, err := r.admit(ctx, b)
 		if err != nil {
 			return err

@@ -34,6 +34,9 @@ type Library struct {
 	// refused remembers what was refused beside which others, so that looking
 	// again costs nothing while neither changes.
 	refused map[string]verdict
+	// disk has what is active, onDisk is what was written there.
+	disk   *Disk
+	onDisk bundle.Set
 }
 
 type verdict struct {
@@ -61,6 +64,7 @@ func NewLibrary(e *engine.Engine, g *gate.Gate, records func() []decision.Record
 func (l *Library) Admit(ctx context.Context, name string, files map[string]string) (revision string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	defer l.keep()
 	l.follow()
 	beside := l.set(name).Revision()
 	if v, ok := l.refused[name]; ok && v.beside == beside && maps.Equal(v.files, files) && (v.until.IsZero() || l.clock().Before(v.until)) {
@@ -111,6 +115,7 @@ func (l *Library) admit(ctx context.Context, name string, files map[string]strin
 func (l *Library) Remove(ctx context.Context, name string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	defer l.keep()
 	delete(l.refused, name)
 	l.follow()
 	if l.active[name] == nil {
@@ -173,6 +178,7 @@ func (l *Library) Gone() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.follow()
+	l.keep()
 	gone := slices.Compact(slices.Sorted(slices.Values(l.gone)))
 	l.gone = nil
 	return gone

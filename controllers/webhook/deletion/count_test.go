@@ -79,10 +79,7 @@ func (c *cluster) namespaces(t *testing.T) {
 func (c *cluster) definitions(t *testing.T) {
 	o := c.object(t, crd, "Cascading")
 	thing := c.thing(t, o, "one")
-	thing.SetFinalizers([]string{"x.example/y"})
-	if err := c.api.Update(t.Context(), thing); err != nil {
-		t.Fatal(err)
-	}
+	c.patch(t, thing, `{"metadata":{"finalizers":["x.example/y"]}}`)
 	c.says(t, o, "active CRs 1>0")
 	if err := c.api.Delete(t.Context(), thing); err != nil {
 		t.Fatal(err)

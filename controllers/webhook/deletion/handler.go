@@ -23,8 +23,9 @@ import (
 
 // Kinds says how kinds are protected.
 type Kinds interface {
-	// Kind is nil for a kind whose objects the label does not protect.
-	Kind(ctx context.Context, group, resource string) *decision.ProtectedKind
+	// Kind is nil for a kind whose objects the label does not protect, and an error
+	// if nobody knows.
+	Kind(ctx context.Context, group, resource string) (*decision.ProtectedKind, error)
 	Gates() decision.ProtectionGates
 }
 
@@ -59,10 +60,14 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 		Now: h.Now().UnixNano(), Request: asked.Request, Object: asked.Object,
 		Recent: h.Recent.Before(asked), Gates: h.Kinds.Gates(), Replicas: replicas(request.OldObject.Raw),
 	}
+	value := asked.Object.Labels[policyv1alpha1.DeletionProtectionKey]
 	if asked.Request.Operation == decision.Delete {
-		in.Kind = h.Kinds.Kind(ctx, asked.Object.Group, asked.Object.Resource)
+		// Without the label it does not matter how the label protects.
+		if in.Kind, err = h.Kinds.Kind(ctx, asked.Object.Group, asked.Object.Resource); err != nil && value != "" {
+			return admission.Errored(http.StatusInternalServerError, err)
+		}
 	}
-	if in.Kind != nil && asked.Object.Labels[policyv1alpha1.DeletionProtectionKey] == policyv1alpha1.DeletionProtectionCascading {
+	if in.Kind != nil && value == policyv1alpha1.DeletionProtectionCascading {
 		h.count(ctx, &in, request.OldObject.Raw)
 	}
 	out, record := engine.Decide(ctx, h.Engine, decision.ProtectionDeletion(), asked.Subject(), in)

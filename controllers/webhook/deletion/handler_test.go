@@ -2,6 +2,7 @@ package deletion
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -17,10 +18,15 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-type protected struct{ kind *decision.ProtectedKind }
+type protected struct {
+	kind *decision.ProtectedKind
+	err  error
+}
 
-func (p protected) Kind(context.Context, string, string) *decision.ProtectedKind { return p.kind }
-func (p protected) Gates() decision.ProtectionGates                              { return decision.ProtectionGates{Deletion: true} }
+func (p protected) Kind(context.Context, string, string) (*decision.ProtectedKind, error) {
+	return p.kind, p.err
+}
+func (p protected) Gates() decision.ProtectionGates { return decision.ProtectionGates{Deletion: true} }
 
 func newHandler(t testing.TB, text string) *Handler {
 	t.Helper()
@@ -34,7 +40,7 @@ func newHandler(t testing.TB, text string) *Handler {
 	}
 	t.Cleanup(e.Close)
 	return &Handler{
-		Engine: e, Kinds: protected{&decision.ProtectedKind{Group: "apps", Resource: "deployments", Cascading: decision.CascadeReplicas}},
+		Engine: e, Kinds: protected{kind: &decision.ProtectedKind{Group: "apps", Resource: "deployments", Cascading: decision.CascadeReplicas}},
 		Reporter: protection.NewReporter(e, explain.NewStore()), Recent: protection.NewRecent(time.Now), Now: time.Now,
 	}
 }
@@ -107,6 +113,18 @@ func TestWithoutADecisionItStays(t *testing.T) {
 	h := newHandler(t, `deletion := 1`)
 	if got := h.Handle(t.Context(), deletes(stored)); got.Allowed || got.Result.Code != 403 {
 		t.Errorf("got %t, %v", got.Allowed, got.Result)
+	}
+}
+
+// While nobody knows how the label protects, what has it stays.
+func TestWithoutKnownKindsWhatIsLabelledStays(t *testing.T) {
+	h := newHandler(t, `deletion := {"allow": true, "reasons": [{"rule": "r", "reason": "Free", "message": "m"}]}`)
+	h.Kinds = protected{err: errors.New("asking which kinds are protected: Undefined")}
+	if got := h.Handle(t.Context(), deletes(stored)); got.Allowed || got.Result.Code != 500 {
+		t.Errorf("with the label: %t, %v", got.Allowed, got.Result)
+	}
+	if got := h.Handle(t.Context(), deletes(`{"metadata":{"uid":"u","name":"web"}}`)); !got.Allowed {
+		t.Errorf("without it: %v", got.Result)
 	}
 }
 

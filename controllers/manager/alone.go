@@ -1,0 +1,159 @@
+package manager
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/guards"
+	"github.com/regatta-sh/regatta/controllers/policybundle"
+	"github.com/regatta-sh/regatta/controllers/protection"
+	"github.com/regatta-sh/regatta/controllers/webhook/deletion"
+	"github.com/regatta-sh/regatta/engine"
+)
+
+// patience is how long the API server may take to answer before a manager that
+// starts goes by what is on its disk.
+const patience = 5 * time.Second
+
+// disk is where the policies are for the next start; nil for nowhere.
+func (o *Options) disk() *policybundle.Disk {
+	if o.PolicyDir == "" {
+		return nil
+	}
+	return &policybundle.Disk{Dir: o.PolicyDir}
+}
+
+// alone answers by what a manager before this one left on disk while the API
+// server cannot be asked: the certificate and the policies.
+type alone struct {
+	*Options
+	config  *rest.Config
+	engine  *engine.Engine
+	library *policybundle.Library
+}
+
+// run returns when the API server answers; at once if there is nothing on disk. A
+// manager proper needs the API server to be made, for its caches, for its
+// certificate, and would end without it.
+func (a *alone) run(ctx context.Context, scheme *runtime.Scheme) error {
+	disk := a.disk()
+	if disk == nil || a.answers(ctx) {
+		return nil
+	}
+	certificate, err := tls.LoadX509KeyPair(filepath.Join(a.webhooks.certDir, "tls.crt"), filepath.Join(a.webhooks.certDir, "tls.key"))
+	if err != nil {
+		klog.ErrorS(err, "The API server does not answer, and there is no certificate on disk to serve with")
+		return nil
+	}
+	if bundles, err := disk.Read(); err != nil || bundles == nil {
+		klog.ErrorS(err, "The API server does not answer, and there are no policies on disk to decide by")
+		return nil
+	}
+	if _, err := a.library.Restore(ctx, disk); err != nil {
+		return fmt.Errorf("restoring the policies of the disk: %w", err)
+	}
+	decides, err := a.deletion(scheme)
+	if err != nil {
+		return err
+	}
+	hooks := http.NewServeMux()
+	hooks.Handle(guards.ValidateDeletionPath, &webhook.Admission{Handler: decides})
+	hooks.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "the API server does not answer, without which this cannot be decided", http.StatusServiceUnavailable)
+	})
+	health := http.NewServeMux()
+	for _, path := range []string{"/healthz", "/readyz"} {
+		health.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 2)
+	running := 1
+	go func() {
+		ended <- serveUntil(ctx, fmt.Sprintf(":%d", a.webhooks.port), hooks, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}})
+	}()
+	if a.ProbeAddr != "0" {
+		running++
+		go func() { ended <- serveUntil(ctx, a.ProbeAddr, health, nil) }()
+	}
+	klog.InfoS("The API server does not answer; until it does, deletions are decided by the policies on disk", "policies", a.engine.Snapshot().Revision())
+	_ = wait.PollUntilContextCancel(ctx, time.Second, false, func(context.Context) (bool, error) { // the parent's end is no error
+		return a.answers(ctx) || len(ended) > 0, nil
+	})
+	cancel()
+	for range running {
+		err = errors.Join(err, <-ended)
+	}
+	klog.InfoS("The API server answers again")
+	return err
+}
+
+// deletion is the handler of deletions. What cannot be counted without the API
+// server counts as being there.
+func (a *alone) deletion(scheme *runtime.Scheme) (*deletion.Handler, error) {
+	live, err := client.New(a.config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	objects, err := metadata.NewForConfig(a.config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for what deletions take along: %w", err)
+	}
+	return &deletion.Handler{
+		Engine: a.engine, Kinds: guards.NewRules(a.engine, a.protectionGates()),
+		Reporter: protection.NewReporter(a.engine, explain.NewStore(), protection.WithLog(a.protectionLog())),
+		Recent:   protection.NewRecent(time.Now), Live: live, Metadata: objects, Now: time.Now,
+	}, nil
+}
+
+// answers asks the API server for something that costs it nothing.
+func (a *alone) answers(ctx context.Context) bool {
+	config := rest.CopyConfig(a.config)
+	config.Timeout = patience
+	c, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return true // the manager will say what is wrong with it
+	}
+	err = c.RESTClient().Get().AbsPath("/version").Do(ctx).Error()
+	return err == nil || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+}
+
+// serveUntil serves until ctx is done.
+func serveUntil(ctx context.Context, addr string, handler http.Handler, secure *tls.Config) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return fmt.Errorf("listening on %s: %w", addr, err)
+	}
+	if secure != nil {
+		listener = tls.NewListener(listener, secure)
+	}
+	s := &http.Server{Handler: handler, ReadHeaderTimeout: patience}
+	stop := context.AfterFunc(ctx, func() {
+		// Requests that are under way end; connections that wait for more do not.
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		_ = s.Shutdown(last)
+	})
+	defer stop()
+	if err := s.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving on %s: %w", addr, err)
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package policybundle
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/regatta-sh/regatta/engine/bundle"
+)
+
+// Disk is a directory that has the files of all active bundles, for a manager
+// that starts while the API server cannot be asked. They are in one file, so that
+// they are there together or not at all.
+type Disk struct{ Dir string }
+
+const (
+	diskFile = "bundles.json"
+	// mostOnDisk bounds what is written, and what is read of what may be anything.
+	mostOnDisk = 64 << 20
+)
+
+// Write replaces what there is: the checksum of the rest, and the bundles by name.
+func (d *Disk) Write(bundles map[string]map[string]string) error {
+	data, err := json.Marshal(bundles)
+	if err != nil {
+		return fmt.Errorf("encoding policy bundles: %w", err)
+	}
+	data = append([]byte(checksum(data)+"\n"), data...)
+	if len(data) > mostOnDisk {
+		return fmt.Errorf("writing policy bundles to %s: they have %d bytes, more than %d", d.Dir, len(data), mostOnDisk)
+	}
+	if err := os.MkdirAll(d.Dir, 0o700); err != nil {
+		return fmt.Errorf("writing policy bundles: %w", err)
+	}
+	tmp, err := os.CreateTemp(d.Dir, diskFile+".*")
+	if err != nil {
+		return fmt.Errorf("writing policy bundles: %w", err)
+	}
+	_, err = tmp.Write(data)
+	if err == nil {
+		err = tmp.Sync() // or else the name may be on disk before the bytes are
+	}
+	err = errors.Join(err, tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), filepath.Join(d.Dir, diskFile))
+	}
+	if err != nil {
+		_ = os.Remove(tmp.Name()) // what failed to be written is no loss
+		return fmt.Errorf("writing policy bundles: %w", err)
+	}
+	return nil
+}
+
+func checksum(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// Read reads what was written last; nil if nothing was.
+func (d *Disk) Read() (map[string]map[string]string, error) {
+	path := filepath.Join(d.Dir, diskFile)
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading policy bundles: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, mostOnDisk+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading policy bundles: %w", err)
+	}
+	if len(data) > mostOnDisk {
+		return nil, fmt.Errorf("reading policy bundles from %s: it has more than %d bytes", path, mostOnDisk)
+	}
+	sum, data, _ := bytes.Cut(data, []byte("\n"))
+	if string(sum) != checksum(data) {
+		return nil, fmt.Errorf("reading policy bundles from %s: it was torn or changed, as its checksum does not fit", path)
+	}
+	var bundles map[string]map[string]string
+	if err := json.Unmarshal(data, &bundles); err != nil {
+		return nil, fmt.Errorf("reading policy bundles from %s: %w", path, err)
+	}
+	return bundles, nil
+}
+
+// Restore makes the bundles on disk active, each if it still passes the gate. It
+// says how many there are.
+func (l *Library) Restore(ctx context.Context, d *Disk) (int, error) {
+	bundles, err := d.Read()
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(bundles)) {
+		_, err := l.Admit(ctx, name, bundles[name])
+		var refused *Refusal
+		if errors.As(err, &refused) {
+			ctrl.LoggerFrom(ctx).Error(err, "A policy bundle of the disk is not enforced", "bundle", name)
+		} else if err != nil {
+			return 0, err
+		}
+	}
+	return len(bundles), nil
+}
+
+// KeepOn keeps what is active on a disk from now on. That is for after all bundles
+// are in: a part of them is not what was good.
+func (l *Library) KeepOn(d *Disk) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.disk, l.onDisk = d, nil
+	l.keep()
+}
+
+// keep writes what is active, if that is not what is there. A disk that is full
+// keeps nobody from deciding.
+func (l *Library) keep() {
+	now := l.set("")
+	if l.disk == nil || l.onDisk != nil && slices.Equal(now, l.onDisk) {
+		return
+	}
+	files := map[string]map[string]string{}
+	for _, b := range now {
+		files[b.Name] = b.Files
+	}
+	if err := l.disk.Write(files); err != nil {
+		ctrl.Log.Error(err, "The policies are not on disk for the next start")
+	}
+	l.onDisk = append(bundle.Set{}, now...)
+}
+
+// Names are the bundles that decide.
+func (l *Library) Names() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.follow()
+	return slices.Sorted(maps.Keys(l.active))
+}
