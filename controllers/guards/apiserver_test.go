@@ -336,6 +336,7 @@ func TestWhatIsSent(t *testing.T) {
 		for _, call := range s.since() {
 			got = append(got, strings.Join(strings.Fields(call)[:3], " "))
 		}
+		got = slices.Compact(got) // the API server asks again where it tries again
 		if want := tc.want; strings.Join(got, ", ") != want {
 			t.Errorf("%s: sent %q, want %q", tc.name, got, want)
 		}
