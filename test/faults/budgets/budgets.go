@@ -48,7 +48,7 @@ type Options struct {
 func arguments() []string {
 	return []string{
 		"--feature-gates=PodUnavailableBudgetUpdateGate=true", "--pod-failure-policy=Fail",
-		"--lease-duration=6s", "--renew-deadline=4s", "--retry-period=1s",
+		"--leader-election-lease-duration=6s", "--leader-election-renew-deadline=4s", "--leader-election-retry-period=1s",
 	}
 }
 

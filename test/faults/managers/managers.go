@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/regatta-sh/regatta/test/cluster/local"
@@ -91,13 +92,23 @@ func (r *Replica) Ready() bool {
 	return resp.StatusCode == http.StatusOK
 }
 
+// said is the end of its log.
+func (r *Replica) said() string {
+	raw, err := os.ReadFile(r.spec.Log)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
+	return strings.Join(lines[max(len(lines)-15, 0):], "\n")
+}
+
 // AwaitReady waits until all are ready.
 func AwaitReady(ctx context.Context, all []*Replica) error {
 	for _, r := range all {
 		for !r.Ready() {
 			select {
 			case <-ctx.Done():
-				return fmt.Errorf("waiting for %s: %w; see %s", r.name, context.Cause(ctx), r.spec.Log)
+				return fmt.Errorf("waiting for %s: %w; it said last:\n%s", r.name, context.Cause(ctx), r.said())
 			case <-time.After(200 * time.Millisecond):
 			}
 		}
