@@ -304,6 +304,11 @@ func TestWhatIsSent(t *testing.T) {
 		{"a new pod where there are no budgets", pod("plain", "new", nil), func(o client.Object) error { return api.Create(t.Context(), o) }, ""},
 		{"a new pod where there are budgets", pod("shop", "new", nil), func(o client.Object) error { return api.Create(t.Context(), o) }, "/mutate-pod CREATE pods"},
 		{"a new pod of our workloads", owned(pod("plain", "owned", nil), "apps.kruise.io/v1beta1"), func(o client.Object) error { return api.Create(t.Context(), o) }, "/mutate-pod CREATE pods"},
+		{"one that has the readiness gate already", func() client.Object {
+			p := owned(pod("plain", "gated", nil), "apps.kruise.io/v1beta1")
+			p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "KruisePodReady"}}
+			return p
+		}(), func(o client.Object) error { return api.Create(t.Context(), o) }, ""},
 		{"a new pod of others' workloads", owned(pod("plain", "others", nil), "apps/v1"), func(o client.Object) error { return api.Create(t.Context(), o) }, ""},
 		{"a new pod of ours where it is switched off", owned(pod("switched", "owned", nil), "apps.kruise.io/v1beta1"), func(o client.Object) error { return api.Create(t.Context(), o) }, ""},
 		{"a kind that a label always protects", serviceOf("plain", "Always"), deleted, "/validate-deletion DELETE services"},

@@ -21,6 +21,8 @@ const (
 	changes  = "(request.operation == 'DELETE' || object.spec != oldObject.spec || " +
 		"object.metadata.?labels.orValue({}).exists(k, k.startsWith('unavailable-pod.kruise.io/') && !(k in oldObject.metadata.?labels.orValue({}))))"
 	ownedByUs = "object.metadata.?ownerReferences.orValue([]).exists(o, o.apiVersion.startsWith('apps.kruise.io/'))"
+	// The controller of CloneSets gives its pods the gate when it makes them.
+	ungated = "!object.spec.?readinessGates.orValue([]).exists(g, g.conditionType == 'KruisePodReady')"
 )
 
 // counts says whether budgets hold back an operation at all.
@@ -164,6 +166,6 @@ func (f facts) newPods() []admissionv1.MutatingWebhook {
 		rest = f.everywhere(metav1.LabelSelectorRequirement{Key: nameKey, Operator: metav1.LabelSelectorOpNotIn, Values: f.budgets})
 	}
 	ours := f.mutating("mpod-readiness.kb.io", rest)
-	ours.MatchConditions = []admissionv1.MatchCondition{{Name: "owned-by-a-workload-of-ours", Expression: ownedByUs}}
+	ours.MatchConditions = []admissionv1.MatchCondition{{Name: "owned-by-a-workload-of-ours", Expression: ownedByUs}, {Name: "without-the-readiness-gate", Expression: ungated}}
 	return append(entries, ours)
 }

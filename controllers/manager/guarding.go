@@ -9,8 +9,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
@@ -90,6 +92,9 @@ func (l *late) guard(ctx context.Context) error {
 	if err := l.p.guarding.guards.SetupWithManager(l.p.mgr); err != nil {
 		return fmt.Errorf("adding the guards of protection: %w", err)
 	}
+	if err := l.p.watchPods(ctx); err != nil {
+		return err
+	}
 	go func() {
 		l.await(ctx, policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget"), "no budget is guarded")
 		if ctx.Err() != nil {
@@ -99,6 +104,18 @@ func (l *late) guard(ctx context.Context) error {
 			klog.ErrorS(err, "Namespaces with budgets are found once a minute only")
 		}
 	}()
+	return nil
+}
+
+// watchPods has every replica see which pods go, whichever let them.
+func (p parts) watchPods(ctx context.Context) error {
+	informer, err := p.mgr.GetCache().GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watching which pods go: %w", err)
+	}
+	if _, err := informer.AddEventHandler(p.guarding.recent.Watch()); err != nil {
+		return fmt.Errorf("watching which pods go: %w", err)
+	}
 	return nil
 }
 

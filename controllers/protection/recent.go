@@ -5,6 +5,9 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/cache"
+
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -77,9 +80,31 @@ func (r *Recent) Went(a *Asked) {
 	r.add(lotOf(a.Object), a.Object.UID, a.Request.User.Name)
 }
 
-// SawPod notes a pod that is going, whoever let it.
-func (r *Recent) SawPod(namespace, uid string) {
-	r.add(lot{resource: "pods", namespace: namespace}, uid, "")
+// Watch notes pods that are seen going, whoever let them.
+func (r *Recent) Watch() cache.ResourceEventHandler {
+	going := func(o any) {
+		if tomb, ok := o.(cache.DeletedFinalStateUnknown); ok {
+			o = tomb.Obj
+		}
+		if pod, err := meta.Accessor(o); err == nil {
+			r.add(lot{resource: "pods", namespace: pod.GetNamespace()}, string(pod.GetUID()), "")
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(was, is any) {
+			before, errBefore := meta.Accessor(was)
+			after, errAfter := meta.Accessor(is)
+			if errBefore == nil && errAfter == nil && before.GetDeletionTimestamp() == nil && after.GetDeletionTimestamp() != nil {
+				going(is)
+			}
+		},
+		DeleteFunc: func(o any) {
+			// One whose grace period is over went when it began.
+			if pod, err := meta.Accessor(o); err != nil || pod.GetDeletionTimestamp() == nil {
+				going(o)
+			}
+		},
+	}
 }
 
 func (r *Recent) add(at lot, uid, user string) {

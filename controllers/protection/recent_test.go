@@ -6,6 +6,11 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -13,6 +18,46 @@ func asks(operation, user, namespace, uid string) *Asked {
 	return &Asked{
 		Request: decision.Request{Operation: operation, User: decision.User{Name: user}},
 		Object:  decision.Object{Version: "v1", Resource: "pods", Kind: "Pod", Namespace: namespace, UID: uid},
+	}
+}
+
+// saw has r see a pod go, in the two steps in which most do.
+func saw(r *Recent, namespace, uid string) {
+	was := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, UID: types.UID(uid)}}
+	is := was.DeepCopy()
+	is.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	r.Watch().OnUpdate(was, was)
+	r.Watch().OnUpdate(was, is)
+	r.Watch().OnUpdate(is, is)
+	r.Watch().OnDelete(is)
+}
+
+func TestPodsAreSeenGoing(t *testing.T) {
+	pod := func(uid string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", UID: types.UID(uid)}}
+	}
+	going := pod("b")
+	going.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	for _, tc := range []struct {
+		name string
+		do   func(cache.ResourceEventHandler)
+		want int
+	}{
+		{"one that is new does not go", func(h cache.ResourceEventHandler) { h.OnAdd(pod("a"), false) }, 0},
+		{"nor does one that changes", func(h cache.ResourceEventHandler) { h.OnUpdate(pod("a"), pod("a")) }, 0},
+		{"one goes when its grace period begins", func(h cache.ResourceEventHandler) { h.OnUpdate(pod("b"), going) }, 1},
+		{"and not again when it is over", func(h cache.ResourceEventHandler) { h.OnDelete(going) }, 0},
+		{"one goes at once", func(h cache.ResourceEventHandler) { h.OnDelete(pod("a")) }, 1},
+		{"one went while nobody watched", func(h cache.ResourceEventHandler) { h.OnDelete(cache.DeletedFinalStateUnknown{Obj: pod("a")}) }, 1},
+		{"what is no pod is nothing", func(h cache.ResourceEventHandler) { h.OnUpdate("a", "b"); h.OnDelete("c") }, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := NewRecent(time.Now)
+			tc.do(r.Watch())
+			if got := r.Before(asks("DELETE", "ann", "shop", "new")).Deletes; got != tc.want {
+				t.Errorf("%d went, want %d", got, tc.want)
+			}
+		})
 	}
 }
 
@@ -28,12 +73,12 @@ func TestRecent(t *testing.T) {
 	ask := asks("DELETE", "ann", "shop", "new")
 	check("at first", ask, 0, 0)
 	r.Went(asks("DELETE", "ann", "shop", "a"))
-	r.SawPod("shop", "a")
+	saw(r, "shop", "a")
 	r.Went(asks("EVICT", "bob", "shop", "b"))
-	r.SawPod("shop", "c")
+	saw(r, "shop", "c")
 	r.Went(asks("UPDATE", "ann", "shop", "d"))
 	r.Went(asks("DELETE", "ann", "bank", "e"))
-	r.SawPod("shop", "")
+	saw(r, "shop", "")
 	dry := asks("DELETE", "ann", "shop", "f")
 	dry.Request.DryRun = true
 	r.Went(dry)
@@ -43,12 +88,12 @@ func TestRecent(t *testing.T) {
 	check("each pod once, changes and dry runs not, other kinds and namespaces not", ask, 3, 1)
 	check("not the one that is asked about once more", asks("DELETE", "ann", "shop", "a"), 2, 0)
 	now = now.Add(Window)
-	r.SawPod("shop", "h")
+	saw(r, "shop", "h")
 	check("for a minute", ask, 4, 1)
 	now = now.Add(time.Nanosecond)
 	check("and no longer", ask, 1, 0)
 	now = now.Add(2 * Window)
-	r.SawPod("elsewhere", "i")
+	saw(r, "elsewhere", "i")
 	if len(r.went) != 1 {
 		t.Errorf("%d namespaces are remembered", len(r.went))
 	}
@@ -78,7 +123,7 @@ func TestRecentIsForMany(t *testing.T) {
 				a := asks("DELETE", "ann", fmt.Sprint(j%3), fmt.Sprint(i, j))
 				r.Before(a)
 				r.Went(a)
-				r.SawPod(a.Object.Namespace, a.Object.UID)
+				saw(r, a.Object.Namespace, a.Object.UID)
 			}
 		})
 	}
