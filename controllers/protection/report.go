@@ -98,7 +98,7 @@ func (r *Reporter) Refuse(a *Asked, rec decision.Record, reasons []decision.Hold
 	}
 	status := &metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
-		Message: message + " Why: regatta why --request " + a.Request.UID,
+		Message: message + "\nWhy: regatta why --request " + a.Request.UID,
 	}
 	if a.Request.Operation == decision.Evict {
 		status.Code, status.Reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests

@@ -128,7 +128,7 @@ func TestRefusalsAreTold(t *testing.T) {
 				reasons = out.Reasons
 			}
 			got := w.Refuse(a, rec, reasons)
-			want := tc.object.Name + " is to stay. And so it is. Why: regatta why --request r1"
+			want := tc.object.Name + " is to stay. And so it is.\nWhy: regatta why --request r1"
 			if got.Allowed || got.Result.Code != tc.code || got.Result.Message != want {
 				t.Errorf("answered %+v", got.Result)
 			}

@@ -118,7 +118,7 @@ var _ = Describe("a PodUnavailableBudget", func() {
 			why := u.why(args...)
 			show("regatta why "+strings.Join(args, " "), why)
 			Expect(why).To(And(ContainSubstring("DELETE of Pod "+u.namespace+"/"+pods[1]+" was REFUSED (BudgetExceeded)"),
-				ContainSubstring("protection.budget.exceeded"), ContainSubstring("budget.allowed")))
+				ContainSubstring("protection.budget.exceeded"), ContainSubstring("allowed:0")))
 		}
 		Expect(u.why("--user-name", u.kubectl("auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"))).To(ContainSubstring(pods[1]))
 
