@@ -69,8 +69,8 @@ func TestHandle(t *testing.T) {
 		code    int32
 		want    string
 	}{
-		"a delete is decided about, with the replicas":    {deletes(stored), 403, "3 of DELETE Why: regatta why --request r"},
-		"so is an update, which only users' rules see":    {update, 403, "3 of UPDATE Why: regatta why --request r"},
+		"a delete is decided about, with the replicas":    {deletes(stored), 403, "3 of DELETE\nWhy: regatta why --request r"},
+		"so is an update, which only users' rules see":    {update, 403, "3 of UPDATE\nWhy: regatta why --request r"},
 		"one of a sub-resource passes":                    {scale, 0, ""},
 		"one without what is stored passes":               {deletes(""), 0, ""},
 		"one of what is going passes":                     {deletes(`{"metadata":{"uid":"u","deletionTimestamp":"2026-01-02T03:04:05Z"}}`), 0, ""},
