@@ -33,9 +33,9 @@ func TestEveryExampleIsComplete(t *testing.T) {
 	}
 }
 
-// TestExamplesDecideTogether asks an engine that has all examples active, one
-// day at a time.
-func TestExamplesDecideTogether(t *testing.T) {
+// withExamples is an engine that has all examples active.
+func withExamples(t *testing.T) *engine.Engine {
+	t.Helper()
 	var set bundle.Set
 	for _, b := range exampleBundles(t) {
 		set = append(set, b)
@@ -44,10 +44,17 @@ func TestExamplesDecideTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer e.Close()
+	t.Cleanup(e.Close)
 	if err := e.Activate(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
+	return e
+}
+
+// TestExamplesDecideTogether asks an engine that has all examples active, one
+// day at a time.
+func TestExamplesDecideTogether(t *testing.T) {
+	e := withExamples(t)
 	tests := []struct {
 		name, now string
 		change    func(*decision.PlanInput)
@@ -102,18 +109,7 @@ func TestExamplesDecideTogether(t *testing.T) {
 
 // TestExamplesProtectTogether asks the same engine about what goes and what stays.
 func TestExamplesProtectTogether(t *testing.T) {
-	var set bundle.Set
-	for _, b := range exampleBundles(t) {
-		set = append(set, b)
-	}
-	e, err := engine.New(policies.Builtin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	if err := e.Activate(t.Context(), set); err != nil {
-		t.Fatal(err)
-	}
+	e := withExamples(t)
 	tests := []struct {
 		name   string
 		change func(*decision.BudgetInput)
