@@ -13,6 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/cases"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/exit"
 )
 
 var errFailed = errors.New("tests failed")
@@ -50,7 +51,7 @@ named cases: a question, and the part of the answer that is known.`,
 			}
 			summary(out, report, ran, verbose)
 			if err != nil || failed > 0 {
-				return errFailed
+				return exit.No(errFailed)
 			}
 			return nil
 		},
