@@ -37,7 +37,7 @@ func New(builtin fs.FS, opts ...Option) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(c.check(), c.test(), c.eval(), c.build(), c.sign(), c.inspect(), c.push(), c.pull())
+	cmd.AddCommand(c.new(), c.check(), c.test(), c.eval(), c.lint(), c.fmt(), c.verify(), c.build(), c.sign(), c.inspect(), c.push(), c.pull())
 	return exit.Tree(cmd)
 }
 
