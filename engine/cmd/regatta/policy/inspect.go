@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -60,7 +61,7 @@ func describe(out io.Writer, s bundle.Summary) error {
 		row("Sequence:", "%d", *s.Sequence)
 	}
 	if len(s.Roots) > 0 {
-		row("Roots:", "%s", strings.Join(s.Roots, ", "))
+		row("Roots:", "%s", cmp.Or(strings.Join(s.Roots, ", "), "all of data"))
 	}
 	row("Signature:", "%s", signed(s.Signature))
 	row("Size:", "%s in %s, %d of tests", plural(s.Size, "byte"), plural(len(s.Files), "file"), len(s.Tests))
