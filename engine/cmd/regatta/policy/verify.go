@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -166,7 +167,8 @@ func (v *verdict) print(out io.Writer, format string) error {
 	}
 	for _, s := range v.Stages {
 		if s.Stage != v.Refused {
-			fmt.Fprintf(out, "%-9s ok       %8s  %s\n", s.Stage, short(s.Duration), v.detail(s.Stage))
+			line := fmt.Sprintf("%-9s ok       %8s  %s", s.Stage, short(s.Duration), v.detail(s.Stage))
+			fmt.Fprintln(out, strings.TrimRight(line, " "))
 		}
 	}
 	if v.Refused == "" {
