@@ -80,6 +80,15 @@ func sparse(t testing.TB, n int) []byte {
 	return zip(t, bytes.ReplaceAll(out.Bytes(), []byte("QNU."), []byte("GNU.")))
 }
 
+// laughs is YAML that is 10^9 elements when its aliases are written out.
+func laughs() string {
+	out := "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
+	for c := 'b'; c <= 'i'; c++ {
+		out += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c,", c-1), 10), ","))
+	}
+	return out
+}
+
 func TestFromArchive(t *testing.T) {
 	many := func(n int, body string) (out []entry) {
 		for i := range n {
@@ -116,6 +125,8 @@ func TestFromArchive(t *testing.T) {
 		"a signature that only OPA would read":         {archive: archive(t, file("x/.signatures.json", "{}")), err: "x/.signatures.json must be at the root"},
 		"a binary manifest":                            {archive: archive(t, file(".manifest.pb", "")), err: "the manifest must be JSON"},
 		"a signature that is none":                     {archive: archive(t, file(".signatures.json", `{"signatures": ["x"]}`)), err: "the signature is no JWT"},
+		"a billion laughs":                             {archive: archive(t, file("data.yaml", laughs())), err: "data.yaml:1:1: reading data"},
+		"JSON that is too deep":                        {archive: archive(t, file("data.json", strings.Repeat("[", 1<<20))), err: "data.json:1:1: reading data"},
 		"an archive that ends too early":               {archive: archive(t, file("a.rego", strings.Repeat("package a\n", 1000)))[:80], err: "unpacking"},
 		"no archive":                                   {archive: []byte("hello"), err: "unpacking"},
 		"zipped, but no archive":                       {archive: zip(t, []byte(strings.Repeat("hello", 300))), err: "unpacking"},

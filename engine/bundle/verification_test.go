@@ -164,6 +164,7 @@ func TestSignaturesThatDoNotCount(t *testing.T) {
 		"no policy, too much": {archive: with(signed, file("/a.rego", policy), file("/b.rego", policy), file("/c.sh", "x")), file: "c.sh", err: "not among those that were signed"},
 		"a manifest too much": {archive: with(signed, file("/a.rego", policy), file("/b.rego", policy), file("/.manifest", "{}")), file: ".manifest", err: "not among those that were signed"},
 		"a file less":         {archive: with(signed, file("/a.rego", policy)), file: "b.rego", err: "signed but is missing"},
+		"data that laughs":    {archive: with(sign(t, archive(t, file("data.yaml", "x: 1")), own), file("/data.yaml", laughs())), file: "data.yaml", err: "not as it was signed"},
 		"names exchanged":     {archive: with(signed, file("/a.rego", policy), file("/x.rego", policy)), file: "x.rego", err: "not among"},
 		"no algorithm":        {archive: archive(t, file("/.signatures.json", fmt.Sprintf(`{"signatures": [%q]}`, unsigned))), file: ".signatures.json", err: "verify"},
 		"two signatures":      {archive: archive(t, file("/.signatures.json", `{"signatures": ["a.b.c", "d.e.f"]}`)), file: ".signatures.json", err: "2 signatures"},
@@ -219,4 +220,26 @@ func TestKeysThatDoNotSign(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzSignature writes anything into the signature of a bundle: nobody else can
+// sign it, and nothing panics.
+func FuzzSignature(f *testing.F) {
+	plain := archive(f, file("/a.rego", policy))
+	signed, err := opabundle.NewReader(bytes.NewReader(sign(f, plain, bundle.Signing{Key: secret, Algorithm: "HS256", KeyID: "k"}))).
+		WithBundleVerificationConfig(opabundle.NewVerificationConfig(map[string]*opabundle.KeyConfig{"k": {Key: secret, Algorithm: "HS256"}}, "k", "", nil)).Read()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add([]byte(`{"signatures": ["` + signed.Signatures.Signatures[0] + `"]}`))
+	f.Add([]byte(`{"signatures": ["e30.e30.e30"]}`))
+	f.Add([]byte(`{"signatures": [".."], "plugin": "x"}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		forged := archive(t, file("/a.rego", policy+"x := 1\n"), file("/.signatures.json", string(text)))
+		for _, by := range []*bundle.Verification{trust(secret, ""), {Keys: trust(secret, "").Keys}} {
+			if _, err := bundle.FromArchive("own", bytes.NewReader(forged), by); err == nil {
+				t.Errorf("%s is taken for a signature", text)
+			}
+		}
+	})
 }

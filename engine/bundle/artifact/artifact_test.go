@@ -15,8 +15,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 	opabundle "github.com/open-policy-agent/opa/v1/bundle"
 
 	"github.com/regatta-sh/regatta/engine/bundle"
@@ -130,6 +132,15 @@ func TestWhatIsNotPulled(t *testing.T) {
 	}
 	push("/empty:v1", empty.Image)
 	push("/docker:v1", other)
+	huge, err := random.Layer(17<<20, types.OCILayer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	large, err := mutate.AppendLayers(empty.Image, huge)
+	if err != nil {
+		t.Fatal(err)
+	}
+	push("/large:v1", large)
 	index, err := name.ParseReference(host + "/index:v1")
 	if err != nil {
 		t.Fatal(err)
@@ -138,12 +149,13 @@ func TestWhatIsNotPulled(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct{ ref, err string }{
-		"what is not there":            {host + "/none:v1", "NAME_UNKNOWN"},
-		"an image of nothing":          {host + "/empty:v1", "has no layer application/vnd.oci.image.layer.v1.tar+gzip"},
-		"an image of docker":           {host + "/docker:v1", "has no layer"},
-		"many images":                  {host + "/index:v1", "a bundle is one image"},
-		"a digest that is none":        {host + "/empty@sha256:12", "reading the reference"},
-		"a registry that is not there": {"127.0.0.1:1/x:v1", "pulling bundle"},
+		"what is not there":             {host + "/none:v1", "NAME_UNKNOWN"},
+		"an image of nothing":           {host + "/empty:v1", "has no layer application/vnd.oci.image.layer.v1.tar+gzip"},
+		"an image of docker":            {host + "/docker:v1", "has no layer"},
+		"an artifact that is too large": {host + "/large:v1", "a bundle has 16777216 at most"},
+		"many images":                   {host + "/index:v1", "a bundle is one image"},
+		"a digest that is none":         {host + "/empty@sha256:12", "reading the reference"},
+		"a registry that is not there":  {"127.0.0.1:1/x:v1", "pulling bundle"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, _, err := artifact.New(artifact.WithHTTP()).Pull(t.Context(), tc.ref); err == nil || !strings.Contains(err.Error(), tc.err) {

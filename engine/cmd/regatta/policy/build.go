@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/exit"
 )
 
 // archiveName is where archives go unless somebody says otherwise, as with opa.
@@ -33,6 +34,9 @@ for what flags say.`,
 			b, err := load(args[0], nil)
 			if err != nil {
 				return refusal(at(args[0], err))
+			}
+			if len(b.Modules) == 0 {
+				return exit.No(fmt.Errorf("%s has no policy: no file that ends with .rego but is no test", args[0]))
 			}
 			if cmd.Flags().Changed("sequence") {
 				how.Sequence = &sequence

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"io"
 	"log"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -20,9 +21,12 @@ import (
 
 	ggcr "github.com/google/go-containerregistry/pkg/registry"
 
+	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/exit"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/policy"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/policy/scaffold"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/record"
 	"github.com/regatta-sh/regatta/policies"
 )
 
@@ -142,7 +146,7 @@ replay    ok TIME 0 decisions, 0 with another answer
 pulled.tar.gz may become active
 `},
 
-		{"verify pulled.tar.gz --verification-key other.pub --verification-key-id default --scope prod", 1, `fetched   ok TIME 0 files, content
+		{"verify pulled.tar.gz --verification-key other.pub --verification-key-id default --scope prod", 1, `fetched   ok TIME
 verified  refused TIME 1 problem
   pulled.tar.gz:1:1: verifying the signature: .signatures.json: failed to verify JWT signature: invalid ECDSA signature
 Error: the policies are refused
@@ -256,7 +260,23 @@ Error: there is something to change
 		"fmt":                                    {"fmt ugly", 0, "package extend.rollout.x\n\nimport future.keywords.not\n\nx if not input.y\n"},
 		"fmt of what is no Rego":                 {"fmt broken", 1, "formatting broken/x.rego"},
 		"fmt -w":                                 {"fmt -w ugly", 0, "ugly/x.rego\n"},
-		"fmt both ways":                          {"fmt -w --check ugly", 2, "none of the others can be"},
+		"build of nothing":                       {"build empty", 1, "Error: empty has no policy"},
+		"build of what is no Rego":               {"build broken", 1, "broken/x.rego:1:1"},
+		"check of what is no Rego":               {"check broken", 1, "broken/x.rego:1:1"},
+		"check of nothing":                       {"check none", 3, "no such file"},
+		"test of nothing":                        {"test none", 3, "no such file"},
+		"a point that is not there":              {"eval rollout/pln", 2, "there is no decision point rollout/pln"},
+		"a question without answer":              {"eval rollout/plan -i question.yaml -b broken", 1, "broken/x.rego:1:1"},
+		"inspect as JSON": {"inspect other --format json", 0, `"packages": [
+    {
+      "name": "override.rollout",
+      "overrides": [
+        "rollout/plan"
+      ],
+      "platformOnly": true
+    }
+  ]`},
+		"fmt both ways": {"fmt -w --check ugly", 2, "none of the others can be"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAuthor(t)
@@ -264,6 +284,8 @@ Error: there is something to change
 			a.write("broken/x.rego", "packag x")
 			a.write("wrong/x.rego", "package extend.rollout.x\n\nhold contains {} if input.nope")
 			a.write("other/x.rego", "package override.rollout\n\nplan := {}")
+			a.write("empty/README.md", "# Nothing")
+			a.write("question.yaml", "update: 3")
 			a.write("ugly/x.rego", "package extend.rollout.x\nimport future.keywords.not\nx   if  not   input.y")
 			got, code := a.types(tc.types)
 			if code != tc.code || !strings.Contains(got, tc.want) {
@@ -281,5 +303,60 @@ Error: there is something to change
 				}
 			}
 		})
+	}
+}
+
+func TestVerifyMakesDecisionsAgain(t *testing.T) {
+	a := newAuthor(t)
+	e, err := engine.New(policies.Builtin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	var records []decision.Record
+	for n := range 3 {
+		_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web"}, decision.PlanInput{Update: n, MaxUnavailable: 1})
+		records = append(records, r)
+	}
+	var lines bytes.Buffer
+	if err := record.Write(&lines, records); err != nil {
+		t.Fatal(err)
+	}
+	a.write("records.jsonl", lines.String())
+	a.write("held/x.rego", "package extend.rollout.x\n\nhold contains {\"reason\": \"R\", \"message\": \"m\"} if input.update > 1\n")
+	a.write("fails/x.rego", "package extend.rollout.x\n\nhold contains {\"reason\": \"R\", \"message\": \"m\"} if to_number(input.workload.name) > 1\n")
+	if got, code := a.types("verify held --records records.jsonl"); code != 0 || !strings.Contains(got, "replay    ok TIME 3 decisions, 1 with another answer\n") {
+		t.Errorf("it ended with %d\n%s", code, got)
+	}
+	if got, code := a.types("verify fails --records records.jsonl"); code != 1 || !strings.Contains(got, "replay    refused TIME 3 problems\n  fails:1:1: rollout/plan of CloneSet shop/web, which was decided, would be without a decision (Error)") {
+		t.Errorf("it ended with %d\n%s", code, got)
+	}
+}
+
+// TestCredentialsAreThoseOfDocker logs in by the file that docker login writes.
+func TestCredentialsAreThoseOfDocker(t *testing.T) {
+	a := newAuthor(t)
+	registry := ggcr.New(ggcr.Logger(log.New(io.Discard, "", 0)))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); user != "ann" || password != "pw" {
+			w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		registry.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	host := strings.TrimPrefix(server.URL, "http://")
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	a.types("new freeze")
+	a.types("build freeze")
+	if got, code := a.types("push bundle.tar.gz " + host + "/x:v1 --insecure"); code != 3 {
+		t.Errorf("without credentials it ended with %d\n%s", code, got)
+	}
+	a.write(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"), `{"auths": {"`+host+`": {"username": "ann", "password": "pw"}}}`)
+	for _, line := range []string{"push bundle.tar.gz " + host + "/x:v1 --insecure", "pull " + host + "/x:v1 --insecure"} {
+		if got, code := a.types(line); code != 0 {
+			t.Errorf("%s ended with %d\n%s", line, code, got)
+		}
 	}
 }

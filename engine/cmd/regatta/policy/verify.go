@@ -196,6 +196,9 @@ func (v *verdict) print(out io.Writer, format string) error {
 func (v *verdict) detail(s gate.Stage) string {
 	switch s {
 	case fetched:
+		if v.Summary.Content == "" {
+			return "" // not read any further
+		}
 		return fmt.Sprintf("%s, content %s", plural(len(v.Summary.Files), "file"), v.Summary.Content)
 	case signature:
 		return signed(v.Summary.Signature)
