@@ -1,11 +1,27 @@
 package policies_test
 
 import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
 	"fmt"
+	"io"
+	"log"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/google/go-containerregistry/pkg/registry"
+
+	"github.com/regatta-sh/regatta/engine/bundle/lint"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/policy"
+	"github.com/regatta-sh/regatta/policies"
 )
 
 var regoBlock = regexp.MustCompile("(?s)```rego\n(.*?)```")
@@ -27,6 +43,85 @@ func TestPoliciesOfTheGuideAreGood(t *testing.T) {
 	for name, file := range runRego(t, modules).Files {
 		if strings.HasSuffix(name, "_test.rego") && file.NotCoveredLines > 0 {
 			t.Errorf("%s was not run as a whole", name)
+		}
+	}
+}
+
+var (
+	consoleBlock = regexp.MustCompile("(?s)```console\n(.*?)```")
+	// What differs from run to run, and the spaces around it.
+	varies = regexp.MustCompile(`sha256:[0-9a-f]+(\.\.\.)?| +\d+(\.\d+)?(µs|ms|s)\b *|\b\d+ bytes\b|(?m: +$)`)
+)
+
+// TestCommandsOfTheGuidePrintWhatItShows types them, one after the other, in an
+// empty folder and with a registry of its own.
+func TestCommandsOfTheGuidePrintWhatItShows(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	host := strings.TrimPrefix(server.URL, "http://")
+	typed := 0
+	for _, block := range consoleBlock.FindAllStringSubmatch(string(text), -1) {
+		for _, step := range strings.Split("\n"+block[1], "\n$ ")[1:] {
+			line, want, _ := strings.Cut(step, "\n")
+			want = strings.TrimSuffix(want, "\n")
+			args, ours := strings.CutPrefix(line, "regatta policy ")
+			if !ours {
+				keyPair(t) // whoever tests may have no openssl
+				continue
+			}
+			typed++
+			cmd := policy.New(policies.Builtin)
+			var out bytes.Buffer
+			cmd.SetOut(&out)
+			cmd.SetErr(&out)
+			cmd.SetArgs(strings.Fields(strings.ReplaceAll(args, "registry.example", host)))
+			if err := cmd.ExecuteContext(t.Context()); err != nil {
+				t.Fatalf("%s: %v\n%s", line, err, out.String())
+			}
+			got := strings.TrimSuffix(strings.ReplaceAll(out.String(), host, "registry.example"), "\n")
+			if a, b := varies.ReplaceAllString(got, "~"), varies.ReplaceAllString(want, "~"); a != b {
+				t.Errorf("%s prints\n%s\nand the guide shows\n%s", line, got, want)
+			}
+		}
+	}
+	if typed < 10 {
+		t.Errorf("the guide shows %d commands only", typed)
+	}
+}
+
+// keyPair writes key.pem and key.pub, once.
+func keyPair(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat("key.pem"); err == nil {
+		return
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err1 := x509.MarshalPKCS8PrivateKey(key)
+	public, err2 := x509.MarshalPKIXPublicKey(key.Public())
+	err = errors.Join(err1, err2,
+		os.WriteFile("key.pem", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600),
+		os.WriteFile("key.pub", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheGuideListsTheRulesOfLint(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range lint.Rules() {
+		if row := fmt.Sprintf("| `%s` | %s |\n", r.ID, r.Meaning); !strings.Contains(string(text), row) {
+			t.Errorf("there is no %s", row)
 		}
 	}
 }

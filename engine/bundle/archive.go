@@ -2,54 +2,48 @@ package bundle
 
 import (
 	"archive/tar"
-	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
-
-	opabundle "github.com/open-policy-agent/opa/v1/bundle"
+	"unicode"
 )
 
-const signatures = ".signatures.json"
-
-// Keys verify the signature of an archive: OPA's own format, which `opa sign`
-// makes.
-type Keys struct {
-	// Public has PEM public keys, or secrets, and their algorithm, by key id.
-	Public map[string]*opabundle.KeyConfig
-	// ID is the key to use where a signature names none; Scope is what the
-	// signature must have been made for, if not empty.
-	ID, Scope string
-}
-
-// SignatureError refuses an archive that nobody trusted has signed.
-type SignatureError struct{ Err error }
-
-func (e SignatureError) Error() string { return "verifying the signature: " + e.Err.Error() }
-func (e SignatureError) Unwrap() error { return e.Err }
-
-// FromArchive makes a bundle of a .tar.gz file in OPA's bundle format. With
-// keys, every file must be signed by one of them; without, nothing is verified.
-func FromArchive(name string, from io.Reader, keys *Keys, opts ...Option) (*Bundle, error) {
+// FromArchive makes a bundle of a .tar.gz file in OPA's bundle format, which is
+// what `opa build` makes. Nothing is verified when by is nil.
+func FromArchive(name string, from io.Reader, by *Verification, opts ...Option) (*Bundle, error) {
 	files, err := unpack(name, from)
 	if err != nil {
 		return nil, fmt.Errorf("reading bundle %s: %w", name, err)
 	}
-	if keys != nil {
-		if err := keys.verify(files); err != nil {
-			return nil, fmt.Errorf("reading bundle %s: %w", name, SignatureError{err})
+	if by != nil {
+		if err := by.verify(files); err != nil {
+			return nil, fmt.Errorf("reading bundle %s: %w", name, err)
 		}
 	}
-	return FromFiles(name, files, opts...)
+	signature, err := signatureOf(files)
+	if err != nil {
+		return nil, fmt.Errorf("reading bundle %s: %w", name, err)
+	}
+	b, err := FromFiles(name, files, opts...)
+	if err != nil {
+		return nil, err
+	}
+	if signature != nil {
+		signature.Verified = by != nil
+	}
+	b.Signature = signature
+	return b, nil
 }
 
 // unpack reads all files into memory. Limits hold for what comes out of the
-// archive, whatever it says about itself.
+// archive, whatever it says about itself: both for the bytes that are unzipped
+// and for those of the files, since a sparse file has more of these.
 func unpack(name string, from io.Reader) (map[string]string, error) {
 	zipped, err := gzip.NewReader(from)
 	if err != nil {
@@ -58,7 +52,7 @@ func unpack(name string, from io.Reader) (map[string]string, error) {
 	defer zipped.Close()
 	limited := &io.LimitedReader{R: zipped, N: maxTotal + 1}
 	archive := tar.NewReader(limited)
-	files := map[string]string{}
+	files, total := map[string]string{}, 0
 	for {
 		h, err := archive.Next()
 		if limited.N <= 0 {
@@ -70,76 +64,74 @@ func unpack(name string, from io.Reader) (map[string]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("unpacking: %w", err)
 		}
-		if h.Typeflag != tar.TypeReg {
-			continue // links lead out of the archive
+		if h.Typeflag == tar.TypeDir || h.Typeflag == tar.TypeXGlobalHeader {
+			continue
 		}
-		p := path.Clean(strings.TrimPrefix(h.Name, "/"))
-		if p == ".." || strings.HasPrefix(p, "../") {
-			return nil, fmt.Errorf("unpacking: %s is outside of the bundle", h.Name)
+		p, err := inside(h.Name)
+		if err != nil {
+			return nil, fmt.Errorf("unpacking: %w", err)
+		}
+		if h.Typeflag != tar.TypeReg {
+			return nil, fmt.Errorf("unpacking: %s is a link or a device, and a bundle has plain files only", p)
 		}
 		if _, ok := files[p]; ok {
 			return nil, fmt.Errorf("unpacking: %s is there twice", p)
 		}
 		b, err := io.ReadAll(io.LimitReader(archive, maxFile+1))
-		if len(b) > maxFile || len(files) >= maxFiles || limited.N <= 0 {
+		total += len(b)
+		if len(b) > maxFile || len(files) >= maxFiles || total > maxTotal || limited.N <= 0 {
 			return nil, TooLargeError{Name: p}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("unpacking %s: %w", p, err)
 		}
+		if err := evaluated(p); err != nil {
+			return nil, fmt.Errorf("unpacking: %w", err)
+		}
 		files[p] = string(b)
 	}
 }
 
-func (k *Keys) verify(files map[string]string) error {
-	text, ok := files[signatures]
-	if !ok {
-		return fmt.Errorf("there is no %s", signatures)
+// inside is the path of a file below the bundle. OPA writes them with a slash in
+// front, and tar with "./".
+func inside(name string) (string, error) {
+	p := strings.TrimPrefix(strings.TrimPrefix(name, "/"), "./")
+	strange := func(r rune) bool { return r == '\\' || !unicode.IsPrint(r) }
+	if !fs.ValidPath(p) || p == "." || strings.ContainsFunc(p, strange) {
+		return "", fmt.Errorf("%q is outside of the bundle, or no path that a bundle may have", name)
 	}
-	var sc opabundle.SignaturesConfig
-	if err := json.Unmarshal([]byte(text), &sc); err != nil {
-		return fmt.Errorf("%s: %w", signatures, err)
-	}
-	sc.Plugin = "" // an archive must not choose how it is verified
-	signed, err := opabundle.VerifyBundleSignature(sc, opabundle.NewVerificationConfig(k.Public, k.ID, k.Scope, nil))
-	if err != nil {
-		return err
-	}
-	for p, text := range files {
-		if p == signatures {
-			continue
-		}
-		// Where it was packed with a slash in front, so it was signed.
-		name := p
-		if _, ok := signed[name]; !ok {
-			name = "/" + p
-		}
-		if err := opabundle.VerifyBundleFile(name, *bytes.NewBufferString(text), signed); err != nil {
-			return err
-		}
-		delete(signed, name)
-	}
-	for p := range signed {
-		return fmt.Errorf("%s was signed but is missing", p)
+	return p, nil
+}
+
+// evaluated refuses files that OPA gives a meaning that they do not have here:
+// the bundle would do something else than what whoever built it saw.
+func evaluated(p string) error {
+	switch base := path.Base(p); {
+	case base == "patch.json":
+		return fmt.Errorf("%s makes this a delta bundle; ship the whole bundle", p)
+	case path.Ext(base) == ".wasm", base == "plan.json", base == "plan.pb":
+		return fmt.Errorf("%s is compiled policy; build with opa build --target rego, which is the default", p)
+	case strings.HasSuffix(base, ".manifest.pb"):
+		return fmt.Errorf("%s: the manifest must be JSON, in the file %s", p, manifestFile)
+	case strings.HasSuffix(base, manifestFile) && p != manifestFile, base == signatureFile && p != signatureFile:
+		return fmt.Errorf("%s must be at the root of the bundle", p)
 	}
 	return nil
 }
 
-// Pack writes the files of a bundle as an archive that FromArchive and OPA read.
-func (b *Bundle) Pack(w io.Writer) error {
+// Pack writes the files of a bundle, tests included, as an archive that
+// FromArchive and OPA read. The same files make the same bytes.
+func (b *Bundle) Pack(w io.Writer) error { return pack(w, b.Files) }
+
+func pack(w io.Writer, files map[string]string) error {
 	zipped := gzip.NewWriter(w)
 	archive := tar.NewWriter(zipped)
-	names := make([]string, 0, len(b.Files))
-	for p := range b.Files {
-		names = append(names, p)
-	}
-	slices.Sort(names)
-	for _, p := range names {
-		h := &tar.Header{Name: p, Mode: 0o644, Size: int64(len(b.Files[p])), Typeflag: tar.TypeReg}
+	for _, p := range slices.Sorted(maps.Keys(files)) {
+		h := &tar.Header{Name: "/" + p, Mode: 0o644, Size: int64(len(files[p])), Typeflag: tar.TypeReg}
 		if err := archive.WriteHeader(h); err != nil {
 			return fmt.Errorf("packing %s: %w", p, err)
 		}
-		if _, err := io.WriteString(archive, b.Files[p]); err != nil {
+		if _, err := io.WriteString(archive, files[p]); err != nil {
 			return fmt.Errorf("packing %s: %w", p, err)
 		}
 	}

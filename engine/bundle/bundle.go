@@ -5,11 +5,14 @@ package bundle
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+	opabundle "github.com/open-policy-agent/opa/v1/bundle"
 
 	"github.com/regatta-sh/regatta/engine/module"
 )
@@ -33,8 +36,12 @@ type Bundle struct {
 	// Namespace is where a tenant's bundle holds; else it is empty.
 	Namespace string
 	Name      string
-	// Revision is a hash of the content.
+	// Revision is a hash of the content, however it is packed.
 	Revision string
+	// Manifest is what the bundle says about itself; empty if it has none.
+	Manifest opabundle.Manifest
+	// Signature is nil unless the bundle was read from an archive that has one.
+	Signature *Signature
 	// Modules are the policy, by file; Tests are the files that test it.
 	Modules map[string]*ast.Module
 	Tests   map[string]*ast.Module
@@ -42,6 +49,9 @@ type Bundle struct {
 	Data map[string]any
 	// Files has the source of everything that was read.
 	Files map[string]string
+
+	// documents is the data by file, before it was put together.
+	documents map[string]map[string]any
 }
 
 // Option says something about a bundle that its files do not.
@@ -60,7 +70,7 @@ func AsBuiltin() Option { return func(b *Bundle) { b.Kind = Builtin } }
 func FromFiles(name string, files map[string]string, opts ...Option) (*Bundle, error) {
 	b := &Bundle{
 		Kind: Platform, Name: name, Data: map[string]any{}, Files: map[string]string{},
-		Modules: map[string]*ast.Module{}, Tests: map[string]*ast.Module{},
+		Modules: map[string]*ast.Module{}, Tests: map[string]*ast.Module{}, documents: map[string]map[string]any{},
 	}
 	for _, o := range opts {
 		o(b)
@@ -91,15 +101,17 @@ func (b *Bundle) ID() string {
 	return name + "@" + b.Revision
 }
 
-// hash covers the files in an order, each with its length, so that no two sets
-// of files have one text between them. Tests do not count: they decide nothing.
+// hash covers the modules in an order, each with its length, so that no two sets
+// of files have one text between them, and all data as one document. Tests and
+// the manifest do not count: they decide nothing.
 func (b *Bundle) hash() string {
 	h := sha256.New()
-	for _, path := range slices.Sorted(maps.Keys(b.Files)) {
-		if module.IsTest(path) {
-			continue
-		}
+	for _, path := range slices.Sorted(maps.Keys(b.Modules)) {
 		fmt.Fprintf(h, "%d:%s%d:%s", len(path), path, len(b.Files[path]), b.Files[path])
+	}
+	if len(b.Data) > 0 {
+		_, _ = io.WriteString(h, "data:")
+		_ = json.NewEncoder(h).Encode(b.Data) // read from JSON, so it can be written
 	}
 	return hex.EncodeToString(h.Sum(nil)[:6])
 }

@@ -1,7 +1,6 @@
 package bundle
 
 import (
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -86,6 +85,7 @@ func (b *Bundle) Check() module.Problems {
 		c.test(b.Tests[file])
 	}
 	c.data()
+	c.problems = append(c.problems, c.bundle.roots()...)
 	if len(b.Modules) == 0 {
 		c.problems = append(c.problems, module.Problem{File: b.Name, Row: 1, Col: 1, Message: "the bundle has no policy"})
 	}
@@ -266,27 +266,26 @@ func (c *checker) test(m *ast.Module) {
 }
 
 // data checks that base data is beside the bundle's own packages, and does not
-// pose as a rule.
+// pose as a rule. What counts is where it is, not in which file: `opa build`
+// puts all of it into one.
 func (c *checker) data() {
-	for _, file := range slices.Sorted(maps.Keys(c.bundle.Files)) {
-		if strings.HasSuffix(file, ".rego") {
-			continue
-		}
+	for _, file := range slices.Sorted(maps.Keys(c.bundle.documents)) {
 		at := &ast.Location{File: file, Row: 1, Col: 1}
-		folders := strings.Split(file, "/")
-		if len(folders) < 4 || folders[0] != "extend" {
-			c.report(at, "data must be in a folder extend/<domain>/<name>, beside a package")
-		}
-	}
-	extend, _ := c.bundle.Data["extend"].(map[string]any)
-	for domain, v := range extend {
-		packages, _ := v.(map[string]any)
-		for name, v := range packages {
-			doc, _ := v.(map[string]any)
-			for key := range doc {
-				if slices.ContainsFunc(Extensions(), func(x Extension) bool { return x.Rule == key }) {
-					c.report(&ast.Location{File: fmt.Sprintf("extend/%s/%s", domain, name), Row: 1, Col: 1}, "%s must be a rule, not data", key)
-				}
+		for _, steps := range leaves(c.bundle.documents[file]) {
+			var last any = c.bundle.documents[file]
+			for _, step := range steps {
+				last = last.(map[string]any)[step]
+			}
+			_, empty := last.(map[string]any)
+			if steps[0] != "extend" || len(steps) < 4 && !empty {
+				c.report(at, "data must be in a folder extend/<domain>/<name>, beside a package; this is at %s", strings.Join(steps, "/"))
+				continue
+			}
+			if len(steps) < 4 {
+				continue // a folder with nothing in it
+			}
+			if key := steps[3]; slices.ContainsFunc(Extensions(), func(x Extension) bool { return x.Rule == key }) {
+				c.report(at, "%s must be a rule, not data", key)
 			}
 		}
 	}

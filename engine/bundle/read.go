@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -40,6 +41,9 @@ func FromFS(name string, fsys fs.FS, opts ...Option) (*Bundle, error) {
 		}
 		if !belongs(p) {
 			return nil
+		}
+		if err := evaluated(p); err != nil {
+			return err
 		}
 		text, err := readFile(fsys, p)
 		if err != nil {
@@ -77,9 +81,12 @@ func (e TooLargeError) Error() string {
 	return fmt.Sprintf("%s is too large: a bundle has at most %d files, %d bytes each and %d together", e.Name, maxFiles, maxFile, maxTotal)
 }
 
-// belongs says whether a file is part of a bundle: a module, or data that has
-// the name OPA expects.
+// belongs says whether a file is part of a bundle: a module, data that has the
+// name OPA expects, or the manifest.
 func belongs(p string) bool {
+	if p == manifestFile {
+		return true
+	}
 	switch path.Base(p) {
 	case "data.json", "data.yaml", "data.yml":
 		return true
@@ -96,6 +103,9 @@ func (b *Bundle) add(p, text string) error {
 		return module.Problems{{File: p, Row: 1, Col: 1, Message: "the file is there twice"}}
 	}
 	b.Files[p] = text
+	if p == manifestFile {
+		return b.readManifest(text)
+	}
 	if path.Ext(p) != ".rego" {
 		return b.addData(p, text)
 	}
@@ -126,27 +136,43 @@ func (b *Bundle) addData(p, text string) error {
 	if err := dec.Decode(&doc); err != nil {
 		return wrong("reading data: it must be an object: %v", err)
 	}
-	at := b.Data
 	if dir := path.Dir(p); dir != "." {
-		for _, step := range strings.Split(dir, "/") {
-			next, ok := at[step].(map[string]any)
-			if !ok {
-				if at[step] != nil {
-					return wrong("the data at %s is there twice", step)
-				}
-				next = map[string]any{}
-				at[step] = next
-			}
-			at = next
+		steps := strings.Split(dir, "/")
+		slices.Reverse(steps)
+		for _, step := range steps {
+			doc = map[string]any{step: doc}
 		}
 	}
-	for k, v := range doc {
-		if _, ok := at[k]; ok {
-			return wrong("the data at %s is there twice", k)
-		}
-		at[k] = v
+	b.documents[p] = doc
+	if at := merge(b.Data, doc); at != "" {
+		return wrong("the data at %s is there twice", at)
 	}
 	return nil
+}
+
+// merge adds a document to another, and returns the path at which both have a
+// value.
+func merge(into, doc map[string]any) string {
+	for _, k := range slices.Sorted(maps.Keys(doc)) {
+		there, both := into[k]
+		below, isObject := there.(map[string]any)
+		more, areObjects := doc[k].(map[string]any)
+		switch {
+		case areObjects && (!both || isObject):
+			if !both {
+				below = map[string]any{} // documents stay as they are
+				into[k] = below
+			}
+			if at := merge(below, more); at != "" {
+				return k + "/" + at
+			}
+		case both:
+			return k
+		default:
+			into[k] = doc[k]
+		}
+	}
+	return ""
 }
 
 func asProblems(err error) (module.Problems, bool) {

@@ -37,12 +37,20 @@ type Report struct {
 	// Refused is the stage that refused the bundle; empty if none did.
 	Refused  Stage           `json:"refused,omitempty"`
 	Problems module.Problems `json:"problems,omitempty"`
-	Tests    []Test          `json:"tests,omitempty"`
-	Coverage *Coverage       `json:"coverage,omitempty"`
+	// Stages are those that were gone through, the one that refused last.
+	Stages   []Took    `json:"stages,omitempty"`
+	Tests    []Test    `json:"tests,omitempty"`
+	Coverage *Coverage `json:"coverage,omitempty"`
 	// Replayed is how many decisions were made again; Differences are those
 	// with another answer. They are news, not mistakes.
 	Replayed    int                 `json:"replayed,omitempty"`
 	Differences []record.Difference `json:"differences,omitempty"`
+}
+
+// Took is a stage and how long it took.
+type Took struct {
+	Stage    Stage         `json:"stage"`
+	Duration time.Duration `json:"durationNanoseconds"`
 }
 
 // Test is one test of a bundle.

@@ -207,6 +207,9 @@ func TestReplay(t *testing.T) {
 				if report.Replayed != 5 || len(report.Differences) != tc.differences {
 					t.Errorf("%d replayed, %d differences", report.Replayed, len(report.Differences))
 				}
+				if last := report.Stages[len(report.Stages)-1]; len(report.Stages) != 6 || last.Stage != gate.Replay || last.Duration <= 0 {
+					t.Errorf("the stages are %v", report.Stages)
+				}
 				if (tc.refused == "") != (err == nil) || (err != nil && !strings.Contains(err.Error(), tc.refused)) {
 					t.Errorf("got %v, want %q", err, tc.refused)
 				}

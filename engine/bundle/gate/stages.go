@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
@@ -32,7 +33,9 @@ func check(ctx context.Context, job Job) (Report, error) {
 		{Packages, c.packages}, {Compile, c.compile}, {Schemas, c.schemas},
 		{Types, c.types}, {Tests, c.tests}, {Replay, c.replay},
 	} {
+		start := time.Now()
 		err := s.run(ctx)
+		c.report.Stages = append(c.report.Stages, Took{s.stage, time.Since(start)})
 		var found module.Problems
 		switch {
 		case errors.As(err, &found):

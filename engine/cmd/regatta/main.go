@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/exit"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/policy"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/rollout"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/why"
@@ -20,6 +21,10 @@ func main() {
 	if gate.IsChild() {
 		os.Exit(gate.Serve(os.Stdin, os.Stdout, os.Stderr))
 	}
+	os.Exit(run())
+}
+
+func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	root := &cobra.Command{
@@ -29,7 +34,5 @@ func main() {
 		SilenceUsage: true,
 	}
 	root.AddCommand(policy.New(policies.Builtin, policy.WithRunner(gate.Child{})), why.Command(), rollout.Command())
-	if root.ExecuteContext(ctx) != nil {
-		os.Exit(1)
-	}
+	return exit.Code(exit.Tree(root).ExecuteContext(ctx))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/exit"
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
@@ -48,7 +49,7 @@ Problems are printed as file:row:col: message.`,
 				}
 			}
 			if refused {
-				return errRefused
+				return exit.No(errRefused)
 			}
 			return nil
 		},

@@ -13,6 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/cases"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/exit"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/record"
 )
@@ -31,7 +32,7 @@ Points are: ` + pointNames(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, ok := decision.Find(decision.Name(args[0]))
 			if !ok {
-				return fmt.Errorf("there is no decision point %s; there are %s", args[0], pointNames())
+				return exit.Misused(fmt.Errorf("there is no decision point %s; there are %s", args[0], pointNames()))
 			}
 			text, err := read(cmd.InOrStdin(), input)
 			if err != nil {
@@ -48,14 +49,14 @@ Points are: ` + pointNames(),
 			defer e.Close()
 			var set bundle.Set
 			for _, path := range paths {
-				b, err := load(path)
+				b, err := load(path, nil)
 				if err != nil {
-					return at(path, err)
+					return refusal(at(path, err))
 				}
 				set = append(set, b)
 			}
 			if err := e.Activate(cmd.Context(), set); err != nil {
-				return err
+				return refusal(err)
 			}
 			subject := decision.Subject{Kind: "Input", Namespace: namespace, Name: input}
 			_, r := engine.DecideOn(cmd.Context(), e, e.Snapshot(), p, subject, in)
@@ -105,7 +106,7 @@ func show(out io.Writer, e *engine.Engine, r decision.Record) error {
 		return fmt.Errorf("printing the decision: %w", err)
 	}
 	if r.Outcome != decision.Decided {
-		return fmt.Errorf("there was no decision (%s), so this is the fallback: %s", r.Outcome, r.Error)
+		return exit.No(fmt.Errorf("there was no decision (%s), so this is the fallback: %s", r.Outcome, r.Error))
 	}
 	return nil
 }

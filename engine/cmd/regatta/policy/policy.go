@@ -1,8 +1,10 @@
-// Package policy has the commands for people who write policies: check, test
-// and eval. They need no cluster.
+// Package policy has the commands for people who write policies, in the order
+// in which they use them: new, fmt, test, lint, verify, build, sign, inspect,
+// push and pull. They need no cluster.
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/exit"
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
@@ -22,9 +25,20 @@ func New(builtin fs.FS, opts ...Option) *cobra.Command {
 	for _, o := range opts {
 		o(c)
 	}
-	cmd := &cobra.Command{Use: "policy", Short: "Check, test and evaluate policies"}
-	cmd.AddCommand(c.check(), c.test(), c.eval())
-	return cmd
+	cmd := &cobra.Command{
+		Use:   "policy",
+		Short: "Write, test, verify, sign and ship policies",
+		Long: `Policy has what people need who write policies. All of its commands end with
+
+  0  all is fine
+  1  policy says no: a test, the gate or a signature
+  2  the command was mistyped
+  3  it could not run`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(c.new(), c.check(), c.test(), c.eval(), c.lint(), c.fmt(), c.verify(), c.build(), c.sign(), c.inspect(), c.push(), c.pull())
+	return exit.Tree(cmd)
 }
 
 // Option changes the commands.
@@ -60,23 +74,28 @@ func (k *kind) options() []bundle.Option {
 	return nil
 }
 
-// load reads a bundle from a folder, an archive or a single file.
-func load(path string, opts ...bundle.Option) (*bundle.Bundle, error) {
+// load reads a bundle from a folder, an archive or a single file. Only archives
+// can be verified; by is nil if nothing is.
+func load(path string, by *bundle.Verification, opts ...bundle.Option) (*bundle.Bundle, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading bundle: %w", err)
 	}
 	name := strings.TrimSuffix(filepath.Base(filepath.Clean(path)), ".tar.gz")
+	packed := !info.IsDir() && strings.HasSuffix(path, ".tar.gz")
+	if by != nil && !packed {
+		return nil, exit.Misused(fmt.Errorf("%s is no .tar.gz file, and only those are signed", path))
+	}
 	switch {
 	case info.IsDir():
 		return bundle.FromFS(name, os.DirFS(path), opts...)
-	case strings.HasSuffix(path, ".tar.gz"):
+	case packed:
 		f, err := os.Open(path)
 		if err != nil {
 			return nil, fmt.Errorf("reading bundle: %w", err)
 		}
 		defer f.Close()
-		return bundle.FromArchive(name, f, nil, opts...)
+		return bundle.FromArchive(name, f, by, opts...)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -88,14 +107,25 @@ func load(path string, opts ...bundle.Option) (*bundle.Bundle, error) {
 // load reads a bundle and the built-in one that it would be active with, which
 // may be itself.
 func (c *commands) load(path string, k *kind) (b, builtin *bundle.Bundle, err error) {
-	if b, err = load(path, k.options()...); err != nil {
-		return nil, nil, at(path, err)
+	if b, err = load(path, nil, k.options()...); err != nil {
+		return nil, nil, refusal(at(path, err))
 	}
 	if k.builtin {
 		return b, b, nil
 	}
 	builtin, err = bundle.FromFS("builtin", c.builtin, bundle.AsBuiltin())
 	return b, builtin, err
+}
+
+// refusal says of an error whether policy says no: what was read makes no
+// bundle, or one that nobody trusted signed.
+func refusal(err error) error {
+	var signature bundle.SignatureError
+	var large bundle.TooLargeError
+	if problemsOf(err) != nil || errors.As(err, &signature) || errors.As(err, &large) {
+		return exit.No(err)
+	}
+	return err
 }
 
 // at puts the path a bundle was read from before the files of its problems, so
@@ -109,9 +139,9 @@ func at(path string, err error) error {
 	out := make(module.Problems, len(ps))
 	for i, p := range ps {
 		switch {
-		case statErr == nil && !info.IsDir():
+		case statErr == nil && !info.IsDir() && !strings.HasSuffix(path, ".tar.gz"):
 			p.File = path
-		case p.File != filepath.Base(filepath.Clean(path)):
+		case p.File != strings.TrimSuffix(filepath.Base(filepath.Clean(path)), ".tar.gz"):
 			p.File = filepath.Join(path, p.File)
 		default:
 			p.File = path // it is about the bundle as a whole

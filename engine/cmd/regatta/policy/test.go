@@ -13,66 +13,129 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/cases"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/exit"
+	"github.com/regatta-sh/regatta/engine/module"
 )
 
 var errFailed = errors.New("tests failed")
 
+// trial is one run of the command test.
+type trial struct {
+	path     string
+	kind     kind
+	coverage bool
+	minimum  float64
+	verbose  bool
+	format   *choice
+}
+
 func (c *commands) test() *cobra.Command {
-	var k kind
-	var coverage, verbose bool
+	t := trial{format: formats("text", "json", "junit")}
+	var again bool
 	cmd := &cobra.Command{
 		Use:   "test FOLDER",
 		Short: "Run the tests and cases of a bundle",
 		Long: `Test runs the Rego tests of a bundle, which are rules that begin with test_ in
 files that end with _test.rego, and its cases, which are YAML files below a folder
-named cases: a question, and the part of the answer that is known.`,
+named cases: a question, and the part of the answer that is known.
+
+With --watch it runs them again whenever a file changes, until it is interrupted.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			b, builtin, err := c.load(args[0], &k)
-			if err != nil {
-				return err
+			t.path = args[0]
+			if t.minimum < 0 || t.minimum > 100 {
+				return exit.Misused(errors.New("--min is a percentage, from 0 to 100"))
 			}
-			opts := []gate.Option{gate.WithRunner(c.runner)}
-			if coverage {
-				opts = append(opts, gate.WithCoverage())
+			if !again {
+				return c.run(cmd, t)
 			}
-			report, err := gate.New(builtin, opts...).Admit(cmd.Context(), b, nil, nil)
-			if problemsOf(err) == nil && err != nil {
-				return err
+			if t.format.value != "text" {
+				return exit.Misused(errors.New("--watch prints text only"))
 			}
-			out := cmd.OutOrStdout()
-			for _, p := range problemsOf(at(args[0], err)) {
-				fmt.Fprintln(out, p)
-			}
-			ran, failed, caseErr := c.cases(cmd, args[0], b, builtin, verbose)
-			if caseErr != nil {
-				return caseErr
-			}
-			summary(out, report, ran, verbose)
-			if err != nil || failed > 0 {
-				return errFailed
-			}
-			return nil
+			return watch(cmd.Context(), t.path, func() {
+				if err := c.run(cmd, t); err != nil {
+					fmt.Fprintln(cmd.OutOrStdout(), "Error:", err)
+				}
+			})
 		},
 	}
-	k.flags(cmd)
-	cmd.Flags().BoolVar(&coverage, "coverage", false, "print how many percent of the lines the Rego tests evaluate, and those they do not")
-	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print tests that pass too")
+	t.kind.flags(cmd)
+	t.format.flag(cmd)
+	cmd.Flags().BoolVar(&t.coverage, "coverage", false, "print how many percent of the lines the Rego tests evaluate, and those they do not")
+	cmd.Flags().Float64Var(&t.minimum, "min", 0, "how many percent they must evaluate at least")
+	cmd.Flags().BoolVarP(&t.verbose, "verbose", "v", false, "print tests that pass too")
+	cmd.Flags().BoolVar(&again, "watch", false, "run them again whenever a file changes")
 	return cmd
 }
 
+// outcome is what a run found.
+type outcome struct {
+	Path string `json:"path"`
+	gate.Report
+	Cases []caseOutcome `json:"cases,omitempty"`
+}
+
+type caseOutcome struct {
+	Name     string   `json:"name"`
+	Place    string   `json:"place"`
+	Problems []string `json:"problems,omitempty"`
+}
+
+func (c *commands) run(cmd *cobra.Command, t trial) error {
+	b, builtin, err := c.load(t.path, &t.kind)
+	if err != nil {
+		return err
+	}
+	opts := []gate.Option{gate.WithRunner(c.runner)}
+	if t.coverage || t.minimum > 0 {
+		opts = append(opts, gate.WithCoverage())
+	}
+	report, err := gate.New(builtin, opts...).Admit(cmd.Context(), b, nil, nil)
+	if problemsOf(err) == nil && err != nil {
+		return err
+	}
+	report.Problems = problemsOf(at(t.path, report.Problems))
+	o := outcome{Path: t.path, Report: report}
+	if o.Cases, err = c.cases(cmd, t.path, b, builtin); err != nil {
+		return err
+	}
+	if err := o.print(cmd.OutOrStdout(), t); err != nil {
+		return err
+	}
+	return o.verdict(t.minimum)
+}
+
+// verdict is an error if something failed.
+func (o outcome) verdict(minimum float64) error {
+	failed := o.Refused != ""
+	for _, c := range o.Cases {
+		failed = failed || len(c.Problems) > 0
+	}
+	if failed {
+		return exit.No(errFailed)
+	}
+	covered := 0.0
+	if o.Coverage != nil {
+		covered = o.Coverage.Percent()
+	}
+	if covered < minimum {
+		return exit.No(fmt.Errorf("tests evaluate %.1f %% of the lines, and %g %% are wanted", covered, minimum))
+	}
+	return nil
+}
+
 // cases runs the cases of a folder.
-func (c *commands) cases(cmd *cobra.Command, path string, b, builtin *bundle.Bundle, verbose bool) (ran, failed int, err error) {
+func (c *commands) cases(cmd *cobra.Command, path string, b, builtin *bundle.Bundle) (out []caseOutcome, err error) {
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		return 0, 0, err
+		return nil, err
 	}
 	files, err := cases.Read(os.DirFS(path))
 	if err != nil || len(files) == 0 {
-		return 0, 0, err
+		return nil, err
 	}
 	e, err := engine.FromBundle(builtin)
 	if err != nil {
-		return 0, 0, err
+		return nil, err
 	}
 	defer e.Close()
 	var set bundle.Set
@@ -81,36 +144,46 @@ func (c *commands) cases(cmd *cobra.Command, path string, b, builtin *bundle.Bun
 	}
 	for _, f := range files {
 		for _, r := range cases.Run(cmd.Context(), e, set, f) {
-			ran++
-			place := filepath.Join(path, r.File) + ":1:1"
-			for _, p := range r.Problems {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s: %s\n", place, r.Name, p)
-			}
-			if !r.Passed() {
-				failed++
-			} else if verbose {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s: passed: %s\n", place, r.Name)
-			}
+			place := module.Problem{File: filepath.Join(path, r.File), Row: 1, Col: 1}.Place()
+			out = append(out, caseOutcome{Name: r.Name, Place: place, Problems: r.Problems})
 		}
 	}
-	return ran, failed, nil
+	return out, nil
 }
 
-func summary(out io.Writer, report gate.Report, cases int, verbose bool) {
+func (o outcome) print(out io.Writer, t trial) error {
+	switch t.format.value {
+	case "json":
+		return asJSON(out, o)
+	case "junit":
+		return o.junit(out)
+	}
+	for _, p := range o.Problems {
+		fmt.Fprintln(out, p)
+	}
+	for _, c := range o.Cases {
+		for _, p := range c.Problems {
+			fmt.Fprintf(out, "%s: %s: %s\n", c.Place, c.Name, p)
+		}
+		if len(c.Problems) == 0 && t.verbose {
+			fmt.Fprintf(out, "%s: passed: %s\n", c.Place, c.Name)
+		}
+	}
 	passed := 0
-	for _, t := range report.Tests {
-		if t.Passed {
+	for _, r := range o.Tests {
+		if r.Passed {
 			passed++
-			if verbose {
-				fmt.Fprintf(out, "%s: passed: %s\n", t.Place, t.Name)
+			if t.verbose {
+				fmt.Fprintf(out, "%s: passed: %s\n", r.Place, r.Name)
 			}
 		}
 	}
-	fmt.Fprintf(out, "%d of %s passed, %s run\n", passed, plural(len(report.Tests), "test"), plural(cases, "case"))
-	if c := report.Coverage; c != nil {
+	fmt.Fprintf(out, "%d of %s passed, %s run\n", passed, plural(len(o.Tests), "test"), plural(len(o.Cases), "case"))
+	if c := o.Coverage; c != nil {
 		for _, m := range c.Missed {
 			fmt.Fprintf(out, "%s: no test evaluates this\n", m)
 		}
 		fmt.Fprintf(out, "coverage: %.1f %% of %s\n", c.Percent(), plural(c.Lines, "line"))
 	}
+	return nil
 }

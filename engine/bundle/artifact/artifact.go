@@ -1,0 +1,183 @@
+// Package artifact has bundles in registries, the way OPA keeps them: an image
+// of one layer, which is the archive.
+package artifact
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/regatta-sh/regatta/engine/bundle"
+)
+
+// Annotations of the manifest. Title is what tools name the file after they
+// pulled it.
+const (
+	Revision = "org.opencontainers.image.revision"
+	Sequence = "sh.regatta.bundle.sequence"
+	Title    = "org.opencontainers.image.title"
+
+	fileName = "bundle.tar.gz"
+	// maxSize bounds what is pulled: more than a bundle that may be read can
+	// be, however badly it is zipped.
+	maxSize = 16 << 20
+)
+
+// Registry says how registries are talked to.
+type Registry struct {
+	insecure bool
+	keychain authn.Keychain
+}
+
+// Option changes a Registry.
+type Option func(*Registry)
+
+// WithHTTP allows registries without TLS.
+func WithHTTP() Option { return func(r *Registry) { r.insecure = true } }
+
+// WithKeychain sets where credentials are from; else it is the configuration of
+// docker or podman.
+func WithKeychain(k authn.Keychain) Option { return func(r *Registry) { r.keychain = k } }
+
+// New makes one.
+func New(opts ...Option) *Registry {
+	r := &Registry{keychain: authn.DefaultKeychain}
+	for _, o := range opts {
+		o(r)
+	}
+	return r
+}
+
+// ReferenceError is a reference that cannot be one.
+type ReferenceError struct{ Err error }
+
+func (e ReferenceError) Error() string { return "reading the reference: " + e.Err.Error() }
+func (e ReferenceError) Unwrap() error { return e.Err }
+
+// Push puts an archive into a registry and returns the reference that names
+// these bytes and no others. The same archive always has the same digest.
+func (r *Registry) Push(ctx context.Context, reference string, archive []byte) (string, error) {
+	ref, err := r.parse(reference)
+	if err != nil {
+		return "", err
+	}
+	if _, ok := ref.(name.Digest); ok {
+		return "", ReferenceError{errors.New("a digest cannot be chosen; name a tag")}
+	}
+	b, err := bundle.FromArchive(ref.Context().RepositoryStr(), bytes.NewReader(archive), nil)
+	if err != nil {
+		return "", err
+	}
+	image, err := imageOf(b, archive)
+	if err != nil {
+		return "", fmt.Errorf("making the artifact: %w", err)
+	}
+	if err := remote.Write(ref, image, r.options(ctx)...); err != nil {
+		return "", fmt.Errorf("pushing bundle: %w", err)
+	}
+	digest, err := image.Digest()
+	if err != nil {
+		return "", fmt.Errorf("making the artifact: %w", err)
+	}
+	return ref.Context().Digest(digest.String()).String(), nil
+}
+
+func imageOf(b *bundle.Bundle, archive []byte) (v1.Image, error) {
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive)), nil }
+	layer, err := tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer))
+	if err != nil {
+		return nil, err
+	}
+	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	image, err = mutate.Append(image, mutate.Addendum{Layer: layer, Annotations: map[string]string{Title: fileName}})
+	if err != nil {
+		return nil, err
+	}
+	notes := map[string]string{Title: fileName}
+	if b.Manifest.Revision != "" {
+		notes[Revision] = b.Manifest.Revision
+	}
+	if n, ok := b.Sequence(); ok {
+		notes[Sequence] = strconv.FormatInt(n, 10)
+	}
+	return mutate.Annotations(image, notes).(v1.Image), nil
+}
+
+// Pull gets an archive, and the reference that names these bytes and no others.
+// Nothing is verified but that the bytes have their digest.
+func (r *Registry) Pull(ctx context.Context, reference string) (archive []byte, pinned string, err error) {
+	ref, err := r.parse(reference)
+	if err != nil {
+		return nil, "", err
+	}
+	got, err := remote.Get(ref, r.options(ctx)...)
+	if err != nil {
+		return nil, "", fmt.Errorf("pulling bundle: %w", err)
+	}
+	if !got.MediaType.IsImage() {
+		return nil, "", fmt.Errorf("pulling bundle: %s is %s, and a bundle is one image", ref, got.MediaType)
+	}
+	image, err := got.Image()
+	if err != nil {
+		return nil, "", fmt.Errorf("pulling bundle: %w", err)
+	}
+	layers, err := image.Layers()
+	if err != nil {
+		return nil, "", fmt.Errorf("pulling bundle: %w", err)
+	}
+	for _, l := range layers {
+		media, err := l.MediaType()
+		if err != nil || media != types.OCILayer {
+			continue
+		}
+		if archive, err = read(l); err != nil {
+			return nil, "", fmt.Errorf("pulling bundle: %w", err)
+		}
+		return archive, ref.Context().Digest(got.Digest.String()).String(), nil
+	}
+	return nil, "", fmt.Errorf("pulling bundle: %s has no layer %s, which is where OPA keeps bundles", ref, types.OCILayer)
+}
+
+func read(l v1.Layer) ([]byte, error) {
+	if size, err := l.Size(); err != nil || size > maxSize {
+		return nil, errors.Join(err, fmt.Errorf("the artifact has %d bytes, and a bundle has %d at most", size, maxSize))
+	}
+	from, err := l.Compressed()
+	if err != nil {
+		return nil, err
+	}
+	defer from.Close()
+	text, err := io.ReadAll(io.LimitReader(from, maxSize+1))
+	if err == nil && len(text) > maxSize {
+		err = fmt.Errorf("the artifact is longer than it says, and than %d bytes", maxSize)
+	}
+	return text, err
+}
+
+func (r *Registry) parse(reference string) (name.Reference, error) {
+	var opts []name.Option
+	if r.insecure {
+		opts = append(opts, name.Insecure)
+	}
+	ref, err := name.ParseReference(reference, opts...)
+	if err != nil {
+		return nil, ReferenceError{err}
+	}
+	return ref, nil
+}
+
+func (r *Registry) options(ctx context.Context) []remote.Option {
+	return []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(r.keychain), remote.WithUserAgent("regatta")}
+}

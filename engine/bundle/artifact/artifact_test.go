@@ -1,0 +1,233 @@
+package artifact_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+	opabundle "github.com/open-policy-agent/opa/v1/bundle"
+
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/bundle/artifact"
+)
+
+func serve(t *testing.T, wrap func(http.Handler) http.Handler) string {
+	t.Helper()
+	h := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	if wrap != nil {
+		h = wrap(h)
+	}
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return strings.TrimPrefix(s.URL, "http://")
+}
+
+func archive(t *testing.T) []byte {
+	t.Helper()
+	b, err := bundle.FromFiles("own", map[string]string{"a.rego": "package extend.rollout.a\n\nrank := {}\n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	five := int64(5)
+	if err := b.Build(&out, bundle.Build{Revision: "v1", Sequence: &five}); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func TestWhatIsPushedIsPulled(t *testing.T) {
+	host, text := serve(t, nil), archive(t)
+	r := artifact.New(artifact.WithHTTP())
+	pinned, err := r.Push(t.Context(), host+"/shop/freeze:v1", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := r.Push(t.Context(), host+"/shop/freeze:v2", text); err != nil || again != pinned {
+		t.Errorf("pushed again it is %s, %v, and was %s", again, err, pinned)
+	}
+	for _, ref := range []string{host + "/shop/freeze:v1", pinned} {
+		got, at, err := r.Pull(t.Context(), ref)
+		if err != nil || !bytes.Equal(got, text) || at != pinned {
+			t.Errorf("%s is %d bytes, %s, %v", ref, len(got), at, err)
+		}
+	}
+	ref, err := name.ParseReference(pinned)
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := remote.Image(ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := image.Manifest()
+	if err != nil || m.Annotations[artifact.Revision] != "v1" || m.Annotations[artifact.Sequence] != "5" || m.Layers[0].Annotations[artifact.Title] != "bundle.tar.gz" {
+		t.Errorf("the manifest is %+v, %v", m, err)
+	}
+}
+
+// TestOPAWouldFindIt looks where OPA's downloader does: for the first layer of
+// this media type, which is the archive.
+func TestOPAWouldFindIt(t *testing.T) {
+	host := serve(t, nil)
+	pinned, err := artifact.New(artifact.WithHTTP()).Push(t.Context(), host+"/freeze:v1", archive(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref, err := name.ParseReference(pinned)
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := remote.Image(ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := image.Manifest()
+	if err != nil || m.MediaType != "application/vnd.oci.image.manifest.v1+json" || m.Config.MediaType != "application/vnd.oci.image.config.v1+json" ||
+		len(m.Layers) != 1 || m.Layers[0].MediaType != "application/vnd.oci.image.layer.v1.tar+gzip" {
+		t.Fatalf("the manifest is %+v, %v", m, err)
+	}
+	layer, err := image.LayerByDigest(m.Layers[0].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := layer.Compressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := opabundle.NewReader(text).Read()
+	if err != nil || theirs.Manifest.Revision != "v1" || len(theirs.Modules) != 1 {
+		t.Errorf("OPA reads %v, %v", theirs.Manifest, err)
+	}
+}
+
+func TestWhatIsNotPulled(t *testing.T) {
+	host := serve(t, nil)
+	push := func(path string, image v1.Image) {
+		ref, err := name.ParseReference(host + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := remote.Write(ref, image); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other, err := random.Image(100, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	push("/empty:v1", empty.Image)
+	push("/docker:v1", other)
+	huge, err := random.Layer(17<<20, types.OCILayer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	large, err := mutate.AppendLayers(empty.Image, huge)
+	if err != nil {
+		t.Fatal(err)
+	}
+	push("/large:v1", large)
+	index, err := name.ParseReference(host + "/index:v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.WriteIndex(index, empty.Index); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct{ ref, err string }{
+		"what is not there":             {host + "/none:v1", "NAME_UNKNOWN"},
+		"an image of nothing":           {host + "/empty:v1", "has no layer application/vnd.oci.image.layer.v1.tar+gzip"},
+		"an image of docker":            {host + "/docker:v1", "has no layer"},
+		"an artifact that is too large": {host + "/large:v1", "a bundle has 16777216 at most"},
+		"many images":                   {host + "/index:v1", "a bundle is one image"},
+		"a digest that is none":         {host + "/empty@sha256:12", "reading the reference"},
+		"a registry that is not there":  {"127.0.0.1:1/x:v1", "pulling bundle"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, _, err := artifact.New(artifact.WithHTTP()).Pull(t.Context(), tc.ref); err == nil || !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("got %v, want %q", err, tc.err)
+			}
+		})
+	}
+}
+
+func TestWhatIsNotPushed(t *testing.T) {
+	host := serve(t, nil)
+	r := artifact.New(artifact.WithHTTP())
+	if _, err := r.Push(t.Context(), host+"/x:v1", []byte("no archive")); err == nil {
+		t.Error("what is no bundle was pushed")
+	}
+	var wrong artifact.ReferenceError
+	for _, ref := range []string{"UPPER/x", host + "/x@sha256:" + strings.Repeat("0", 64)} {
+		if _, err := r.Push(t.Context(), ref, archive(t)); !errors.As(err, &wrong) {
+			t.Errorf("%s was no mistake: %v", ref, err)
+		}
+	}
+}
+
+// TestARegistryThatLies answers with other bytes than those of the digest.
+func TestARegistryThatLies(t *testing.T) {
+	var lying bool
+	host := serve(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if lying && strings.Contains(r.URL.Path, "/blobs/") {
+				_, _ = w.Write([]byte("something else"))
+				return
+			}
+			h.ServeHTTP(w, r)
+		})
+	})
+	r := artifact.New(artifact.WithHTTP())
+	pinned, err := r.Push(t.Context(), host+"/x:v1", archive(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lying = true
+	if _, _, err := r.Pull(t.Context(), pinned); err == nil {
+		t.Error("other bytes were taken")
+	}
+}
+
+func TestCredentialsAreThoseOfTheKeychain(t *testing.T) {
+	host := serve(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if user, password, _ := r.BasicAuth(); user != "ann" || password != "pw" {
+				w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			h.ServeHTTP(w, r)
+		})
+	})
+	if _, err := artifact.New(artifact.WithHTTP(), artifact.WithKeychain(anonymous{})).Push(t.Context(), host+"/x:v1", archive(t)); err == nil {
+		t.Error("anybody may push")
+	}
+	if _, err := artifact.New(artifact.WithHTTP(), artifact.WithKeychain(ann{})).Push(t.Context(), host+"/x:v1", archive(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+type (
+	ann       struct{}
+	anonymous struct{}
+)
+
+func (ann) Resolve(authn.Resource) (authn.Authenticator, error) {
+	return &authn.Basic{Username: "ann", Password: "pw"}, nil
+}
+
+func (anonymous) Resolve(authn.Resource) (authn.Authenticator, error) { return authn.Anonymous, nil }

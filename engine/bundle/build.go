@@ -1,0 +1,122 @@
+package bundle
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	opabundle "github.com/open-policy-agent/opa/v1/bundle"
+
+	"github.com/regatta-sh/regatta/engine/module"
+)
+
+// Build says how an archive is made of a bundle.
+type Build struct {
+	// Revision is for people; that of the manifest, or else the hash of the
+	// content, if it is empty.
+	Revision string
+	// Sequence is that of the manifest if it is nil.
+	Sequence *int64
+	// Tests are left out unless this is true.
+	Tests bool
+}
+
+// Build writes an archive in OPA's bundle format, with a manifest. The same
+// files make the same bytes.
+func (b *Bundle) Build(w io.Writer, how Build) error {
+	files := maps.Clone(b.Files)
+	if !how.Tests {
+		maps.DeleteFunc(files, func(p, _ string) bool { return module.IsTest(p) })
+	}
+	m, err := b.manifest(how)
+	if err != nil {
+		return fmt.Errorf("building bundle %s: %w", b.Name, err)
+	}
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return fmt.Errorf("building bundle %s: %w", b.Name, err)
+	}
+	files[manifestFile] = string(text) + "\n"
+	// What cannot be read again would be found by whoever is to run it.
+	if _, err := FromFiles(b.Name, files); err != nil {
+		return fmt.Errorf("building bundle %s: %w", b.Name, err)
+	}
+	if err := pack(w, files); err != nil {
+		return fmt.Errorf("building bundle %s: %w", b.Name, err)
+	}
+	return nil
+}
+
+func (b *Bundle) manifest(how Build) (opabundle.Manifest, error) {
+	modules := slices.Collect(maps.Values(b.Modules))
+	if how.Tests {
+		modules = slices.AppendSeq(modules, maps.Values(b.Tests))
+	}
+	m := b.Manifest
+	if m.Revision == "" {
+		m.Revision = b.Revision
+	}
+	if how.Revision != "" {
+		m.Revision = how.Revision
+	}
+	if m.Roots == nil || slices.Equal(*m.Roots, []string{""}) {
+		roots := b.ownRoots(modules)
+		m.Roots = &roots
+	}
+	version := b.regoVersion(modules)
+	m.RegoVersion, m.FileRegoVersions = &version, nil
+	if how.Sequence != nil {
+		ours := map[string]any{}
+		if was, ok := m.Metadata["regatta"].(map[string]any); ok {
+			ours = maps.Clone(was)
+		}
+		ours["sequence"] = *how.Sequence
+		m.Metadata = maps.Clone(m.Metadata)
+		if m.Metadata == nil {
+			m.Metadata = map[string]any{}
+		}
+		m.Metadata["regatta"] = ours
+	}
+	_, _, err := sequence(m)
+	return m, err
+}
+
+// ownRoots are the packages and data there are, so that OPA lets several
+// bundles be active beside each other.
+func (b *Bundle) ownRoots(modules []*ast.Module) []string {
+	var paths []string
+	for _, m := range modules {
+		paths = append(paths, rootOf(m))
+	}
+	for _, doc := range b.documents {
+		for _, steps := range leaves(doc) {
+			paths = append(paths, strings.Join(steps[:min(3, len(steps))], "/"))
+		}
+	}
+	slices.Sort(paths) // so that a root comes before what is below it
+	out := []string{}
+	for _, p := range paths {
+		if !opabundle.RootPathsContain(out, p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// regoVersion is 1, which every OPA of today reads, unless a module would mean
+// something else there than in the cluster, or nothing.
+func (b *Bundle) regoVersion(modules []*ast.Module) int {
+	other := func(m *ast.Module) bool {
+		file := m.Package.Location.File
+		_, err := ast.ParseModuleWithOpts(file, b.Files[file], ast.ParserOptions{RegoVersion: ast.RegoV1})
+		return err != nil || module.Unimported(m) != nil
+	}
+	if slices.ContainsFunc(modules, other) {
+		return 2
+	}
+	return 1
+}

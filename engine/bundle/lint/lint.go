@@ -1,0 +1,168 @@
+// Package lint finds policies that compile and answer rightly, and would be slow
+// with many pods, fail open in other tools, or leave people without a reason.
+package lint
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/module"
+)
+
+// Finding is a problem that a rule found.
+type Finding struct {
+	Rule string `json:"rule"`
+	module.Problem
+}
+
+// Rule is something to look for.
+type Rule struct {
+	ID      string
+	Meaning string
+	// find looks at one module; the bundle is for what is not in it.
+	find func(m *ast.Module, b *bundle.Bundle) []module.Problem
+}
+
+// Rules lists all of them.
+func Rules() []Rule {
+	return []Rule{
+		{"no-walk", "walk visits every path of a document, and shared parts once for each way to them.", walks},
+		{"not-import", "Without the import, other tools read a `not` over a missing fact as undefined, and a denial fails open.", negations},
+		{"missing-metadata", "Explanations and records name a rule by its label id and tell people its title and description.", metadata},
+		{"missing-tests", "A policy without a test is tried for the first time by a rollout.", tests},
+		{"pod-text", "Text that is made for each pod, such as with sprintf, is most of what a rank costs.", texts},
+		{"pod-arithmetic", "Arithmetic for each pod is slow, and numbers that safety depends on are facts.", arithmetic},
+		{"pod-function", "A function that is called for each pod is eight times slower than its conditions written inline.", functions},
+		{"pod-object", "A partial object over pods is seventeen times slower than one comprehension.", partialObjects},
+		{"pods-by-pods", "Each pod is held against each pod: a million steps for a thousand of them.", squares},
+	}
+}
+
+// Bundle looks at all modules of a bundle. Tests are only looked at for what
+// other tools would read in another way.
+func Bundle(b *bundle.Bundle) []Finding {
+	var out []Finding
+	for _, r := range Rules() {
+		for _, file := range slices.Sorted(maps.Keys(b.Modules)) {
+			for _, p := range r.find(b.Modules[file], b) {
+				out = append(out, Finding{r.ID, p})
+			}
+		}
+	}
+	for _, file := range slices.Sorted(maps.Keys(b.Tests)) {
+		for _, p := range negations(b.Tests[file], b) {
+			out = append(out, Finding{"not-import", p})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Finding) int {
+		if c := strings.Compare(a.File, b.File); c != 0 {
+			return c
+		}
+		if a.Row != b.Row {
+			return a.Row - b.Row
+		}
+		return a.Col - b.Col
+	})
+	return slices.Compact(out)
+}
+
+func walks(m *ast.Module, _ *bundle.Bundle) (out []module.Problem) {
+	calls(m, func(name string, at *ast.Location) {
+		if name == "walk" {
+			out = append(out, module.At(at, "walk is not allowed: name the path, or iterate over the one list that is meant"))
+		}
+	})
+	return out
+}
+
+func negations(m *ast.Module, _ *bundle.Bundle) []module.Problem {
+	at := module.Unimported(m)
+	if at == nil {
+		return nil
+	}
+	return []module.Problem{module.At(at, "write `import future.keywords.not` below the package, so that `not` is true in every tool where what it negates is undefined")}
+}
+
+// metadata wants of each rule that decides something a title, a description and
+// an id; all but the id may be those of the package.
+func metadata(m *ast.Module, _ *bundle.Bundle) (out []module.Problem) {
+	pkg := &ast.Annotations{}
+	for _, a := range m.Annotations {
+		if a.Scope == "package" {
+			pkg = a
+		}
+	}
+	for _, r := range m.Rules {
+		if !decides(m, r) {
+			continue
+		}
+		own := &ast.Annotations{}
+		for _, a := range r.Annotations {
+			own = a
+		}
+		var missing []string
+		if own.Title == "" && pkg.Title == "" {
+			missing = append(missing, "title")
+		}
+		if own.Description == "" && pkg.Description == "" {
+			missing = append(missing, "description")
+		}
+		// Reading gives packages an id, so that of a package counts only if it
+		// was written.
+		inherited := pkg.Labels[module.LabelID]
+		if own.Labels[module.LabelID] == nil && (inherited == nil || inherited == module.PackagePath(m)) {
+			missing = append(missing, "labels.id")
+		}
+		if len(missing) > 0 {
+			out = append(out, module.At(r.Location, "write a comment `# METADATA` with %s above %s: that is what explanations show", strings.Join(missing, ", "), r.Head.Name))
+		}
+	}
+	return out
+}
+
+// decides is true for rules that extend a decision or replace it, but not for
+// those that only declare something, which no explanation shows.
+func decides(m *ast.Module, r *ast.Rule) bool {
+	path := strings.Split(module.PackagePath(m), ".")
+	name := strings.TrimSuffix(r.Head.Ref()[0].String(), ".")
+	switch {
+	case r.Default || len(path) < 2:
+		return false
+	case path[0] == "override":
+		return slices.Contains(points(path[1]), name)
+	case path[0] != "extend" || name == "guard" || name == "settings":
+		return false
+	}
+	return slices.ContainsFunc(bundle.Extensions(), func(x bundle.Extension) bool { return x.Domain == path[1] && x.Rule == name })
+}
+
+// tests wants that a test of the bundle refers to the package, or asks the
+// built-in point that it takes part in.
+func tests(m *ast.Module, b *bundle.Bundle) []module.Problem {
+	path := module.PackagePath(m)
+	if !slices.ContainsFunc(m.Rules, func(r *ast.Rule) bool { return decides(m, r) }) {
+		return nil
+	}
+	domain := strings.Split(path, ".")[1]
+	for _, t := range b.Tests {
+		if p := module.PackagePath(t); p == path {
+			return nil
+		}
+		asked := false
+		ast.WalkRefs(t, func(ref ast.Ref) bool {
+			text := strings.TrimPrefix(ref.String(), "data.")
+			asked = asked || below(text, path) || below(text, domain)
+			return asked
+		})
+		if asked {
+			return nil
+		}
+	}
+	return []module.Problem{module.At(m.Package.Location, "write a test in %s_test.rego: what it says of an input where it holds, and of one where it does not", strings.TrimSuffix(m.Package.Location.File, ".rego"))}
+}
+
+func below(path, root string) bool { return path == root || strings.HasPrefix(path, root+".") }

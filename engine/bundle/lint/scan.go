@@ -1,0 +1,165 @@
+package lint
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+// scan goes through rules and knows of how many loops over pods each part is
+// inside. Loops are seen as they are written, before they are compiled: `some`,
+// `every`, and an index that is a variable.
+type scan struct {
+	module *ast.Module
+	// call is told of calls, loop of loops over pods, the innermost counted.
+	call func(name string, at *ast.Location, pods int)
+	loop func(at *ast.Location, pods int)
+
+	// names stand for collections of pods here, and indexes are bound to one
+	// each: to use one of them again is no other loop.
+	names, indexes map[string]bool
+}
+
+func (s *scan) rule(r *ast.Rule) {
+	for ; r != nil; r = r.Else {
+		s.names, s.indexes = map[string]bool{}, map[string]bool{}
+		for _, i := range s.module.Imports {
+			if ref, ok := i.Path.Value.(ast.Ref); ok && s.isPods(ref) {
+				s.names[string(i.Name())] = true
+			}
+		}
+		pods := s.body(r.Body, 0)
+		for _, t := range r.Head.Ref()[1:] {
+			s.term(t, pods)
+		}
+		for _, t := range []*ast.Term{r.Head.Key, r.Head.Value} {
+			s.term(t, pods)
+		}
+	}
+}
+
+// body returns how many loops what comes after it is inside of.
+func (s *scan) body(b ast.Body, pods int) int {
+	for _, x := range b {
+		pods = s.expr(x, pods)
+	}
+	return pods
+}
+
+// within goes through a body whose names are known to it alone, and to terms.
+func (s *scan) within(b ast.Body, pods int, terms ...*ast.Term) {
+	names, indexes := maps.Clone(s.names), maps.Clone(s.indexes)
+	inside := s.body(b, pods)
+	for _, t := range terms {
+		s.term(t, inside)
+	}
+	s.names, s.indexes = names, indexes
+}
+
+func (s *scan) expr(x *ast.Expr, pods int) int {
+	for _, w := range x.With {
+		s.term(w.Value, pods)
+	}
+	switch t := x.Terms.(type) {
+	case *ast.SomeDecl:
+		for _, symbol := range t.Symbols {
+			args, ok := symbol.Value.(ast.Call)
+			if !ok {
+				continue // some i: a loop only where i is used
+			}
+			domain := args[len(args)-1]
+			pods = s.term(domain, pods)
+			if s.arePods(domain) {
+				pods = s.enter(x.Location, pods)
+			}
+		}
+	case *ast.Every:
+		inside := s.term(t.Domain, pods)
+		if s.arePods(t.Domain) {
+			inside = s.enter(x.Location, inside)
+		}
+		s.within(t.Body, inside)
+	case *ast.Not:
+		s.within(t.Body, pods)
+	case *ast.Term:
+		pods = s.term(t, pods)
+	case []*ast.Term:
+		pods = s.called(t, x.Location, pods)
+	}
+	return pods
+}
+
+func (s *scan) called(t []*ast.Term, at *ast.Location, pods int) int {
+	name := t[0].String()
+	if s.call != nil {
+		s.call(name, at, pods)
+	}
+	for _, arg := range t[1:] {
+		pods = s.term(arg, pods)
+	}
+	if name == ast.Assign.Name && len(t) == 3 && s.arePods(t[2]) {
+		if v, ok := t[1].Value.(ast.Var); ok {
+			s.names[string(v)] = true
+		}
+	}
+	return pods
+}
+
+func (s *scan) term(t *ast.Term, pods int) int {
+	if t == nil {
+		return pods
+	}
+	switch v := t.Value.(type) {
+	case ast.Call:
+		return s.called(v, t.Location, pods)
+	case ast.Ref:
+		for i, step := range v[1:] {
+			index, ok := step.Value.(ast.Var)
+			if ok && !s.indexes[string(index)] && s.isPods(v[:i+1]) {
+				s.indexes[string(index)] = true
+				pods = s.enter(t.Location, pods)
+			}
+			pods = s.term(step, pods)
+		}
+	case *ast.ArrayComprehension:
+		s.within(v.Body, pods, v.Term)
+	case *ast.SetComprehension:
+		s.within(v.Body, pods, v.Term)
+	case *ast.ObjectComprehension:
+		s.within(v.Body, pods, v.Key, v.Value)
+	case *ast.Array:
+		v.Foreach(func(e *ast.Term) { pods = s.term(e, pods) })
+	case ast.Set:
+		v.Foreach(func(e *ast.Term) { pods = s.term(e, pods) })
+	case ast.Object:
+		v.Foreach(func(k, e *ast.Term) { pods = s.term(e, s.term(k, pods)) })
+	}
+	return pods
+}
+
+func (s *scan) enter(at *ast.Location, pods int) int {
+	if s.loop != nil {
+		s.loop(at, pods+1)
+	}
+	return pods + 1
+}
+
+func (s *scan) arePods(t *ast.Term) bool {
+	switch v := t.Value.(type) {
+	case ast.Var:
+		return s.names[string(v)]
+	case ast.Ref:
+		return s.isPods(v)
+	}
+	return false
+}
+
+// isPods is true for the facts that are one thing a pod.
+func (s *scan) isPods(ref ast.Ref) bool {
+	if len(ref) == 1 {
+		v, ok := ref[0].Value.(ast.Var)
+		return ok && s.names[string(v)]
+	}
+	return slices.ContainsFunc([]string{"input.pods", "input.rows"}, func(p string) bool { return ref.String() == p })
+}

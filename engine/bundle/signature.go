@@ -1,0 +1,197 @@
+package bundle
+
+import (
+	"bytes"
+	"crypto"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	opabundle "github.com/open-policy-agent/opa/v1/bundle"
+	"github.com/open-policy-agent/opa/v1/util"
+)
+
+const signatureFile = ".signatures.json"
+
+// Signature is what a bundle's signature says about itself.
+type Signature struct {
+	KeyID     string `json:"keyID,omitempty"`
+	Algorithm string `json:"algorithm"`
+	Scope     string `json:"scope,omitempty"`
+	Files     int    `json:"files"`
+	// Verified is true if it was held against keys, and good.
+	Verified bool `json:"verified"`
+}
+
+// Signing says how a bundle is signed.
+type Signing struct {
+	// Key is a private key in PEM or a secret, or the name of a file that has
+	// either, as OPA takes it.
+	Key string
+	// Algorithm follows from a private key if it is empty; a secret needs one.
+	Algorithm string
+	// KeyID and Scope are written into the signature if they are not empty.
+	KeyID, Scope string
+}
+
+// Sign writes an archive again, with a signature over every file of it. A
+// signature that was there is replaced.
+func Sign(w io.Writer, from io.Reader, with Signing) error {
+	files, err := unpack("the archive", from)
+	if err != nil {
+		return fmt.Errorf("signing: %w", err)
+	}
+	delete(files, signatureFile)
+	token, err := with.token(files)
+	if err != nil {
+		return fmt.Errorf("signing: %w", err)
+	}
+	text, err := json.MarshalIndent(opabundle.SignaturesConfig{Signatures: []string{token}}, "", "  ")
+	if err != nil {
+		return fmt.Errorf("signing: %w", err)
+	}
+	files[signatureFile] = string(text) + "\n"
+	return pack(w, files)
+}
+
+func (s Signing) token(files map[string]string) (string, error) {
+	infos, err := hashes(files)
+	if err != nil {
+		return "", err
+	}
+	algorithm, err := s.algorithm()
+	if err != nil {
+		return "", err
+	}
+	config := opabundle.NewSigningConfig(s.Key, algorithm, "")
+	if s.Scope != "" {
+		// OPA reads claims from files only.
+		claims, err := json.Marshal(map[string]string{"scope": s.Scope})
+		if err != nil {
+			return "", err
+		}
+		f, err := os.CreateTemp("", "claims-*.json")
+		if err != nil {
+			return "", fmt.Errorf("writing claims: %w", err)
+		}
+		defer os.Remove(f.Name())
+		_, err = f.Write(claims)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return "", fmt.Errorf("writing claims: %w", err)
+		}
+		config.ClaimsPath = f.Name()
+	}
+	return opabundle.GenerateSignedToken(infos, config, s.KeyID)
+}
+
+// algorithm finds the usual one for a private key, and refuses one that is not
+// for such a key.
+func (s Signing) algorithm() (string, error) {
+	if strings.HasPrefix(s.Algorithm, "HS") {
+		return s.Algorithm, nil
+	}
+	key, err := opabundle.NewSigningConfig(s.Key, s.Algorithm, "").GetPrivateKey()
+	if err != nil {
+		return "", fmt.Errorf("reading the private key (a secret needs the algorithm HS256): %w", err)
+	}
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return "", fmt.Errorf("reading the private key: %T does not sign", key)
+	}
+	allowed, err := algorithms(signer.Public())
+	if err != nil {
+		return "", err
+	}
+	if s.Algorithm == "" {
+		return allowed[0], nil
+	}
+	if !slices.Contains(allowed, s.Algorithm) {
+		return "", fmt.Errorf("the algorithm is %s, and for a key like this it is one of %s", s.Algorithm, strings.Join(allowed, ", "))
+	}
+	return s.Algorithm, nil
+}
+
+// hashes covers files as OPA does: data and the manifest by what they say, all
+// others byte by byte.
+func hashes(files map[string]string) ([]opabundle.FileInfo, error) {
+	hasher, err := opabundle.NewSignatureHasher(opabundle.SHA256)
+	if err != nil {
+		return nil, err
+	}
+	var out []opabundle.FileInfo
+	for _, p := range slices.Sorted(maps.Keys(files)) {
+		var content any = []byte(files[p])
+		if opabundle.IsStructuredDoc(p) {
+			if err := util.Unmarshal([]byte(files[p]), &content); err != nil {
+				return nil, fmt.Errorf("reading %s: %w", p, err)
+			}
+		}
+		sum, err := hasher.HashFile(content)
+		if err != nil {
+			return nil, fmt.Errorf("hashing %s: %w", p, err)
+		}
+		out = append(out, opabundle.NewFile(p, hex.EncodeToString(sum), opabundle.SHA256.String()))
+	}
+	return out, nil
+}
+
+// signatureOf reads what a signature says, and does not verify it.
+func signatureOf(files map[string]string) (*Signature, error) {
+	text, ok := files[signatureFile]
+	if !ok {
+		return nil, nil
+	}
+	wrong := func(err error) error { return SignatureError{signatureFile, err} }
+	token, err := tokenOf(text)
+	if err != nil {
+		return nil, wrong(err)
+	}
+	said, algorithm, err := claims(token)
+	if err != nil {
+		return nil, wrong(err)
+	}
+	return &Signature{KeyID: said.KeyID, Algorithm: algorithm, Scope: said.Scope, Files: len(said.Files)}, nil
+}
+
+func tokenOf(text string) (string, error) {
+	var sc opabundle.SignaturesConfig
+	if err := json.Unmarshal([]byte(text), &sc); err != nil {
+		return "", fmt.Errorf("reading the signature: %w", err)
+	}
+	if len(sc.Signatures) != 1 {
+		return "", fmt.Errorf("there are %d signatures, and there must be one", len(sc.Signatures))
+	}
+	return sc.Signatures[0], nil
+}
+
+// claims are what a token says; its key id may be in the header instead.
+func claims(token string) (said opabundle.DecodedSignature, algorithm string, err error) {
+	var header struct {
+		Algorithm string `json:"alg"`
+		KeyID     string `json:"kid"`
+	}
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return said, "", errors.New("the signature is no JWT")
+	}
+	for i, to := range []any{&header, &said} {
+		text, err := base64.RawURLEncoding.DecodeString(parts[i])
+		if err == nil {
+			err = json.NewDecoder(bytes.NewReader(text)).Decode(to)
+		}
+		if err != nil {
+			return said, "", fmt.Errorf("the signature is no JWT: %w", err)
+		}
+	}
+	if header.KeyID != "" {
+		said.KeyID = header.KeyID
+	}
+	return said, header.Algorithm, nil
+}

@@ -1,0 +1,180 @@
+package bundle
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	opabundle "github.com/open-policy-agent/opa/v1/bundle"
+)
+
+// Verification says whose signatures count. Signatures are OPA's own: a JWT in
+// .signatures.json, as `opa sign` makes it, over the hashes of all other files.
+type Verification struct {
+	// Keys has public keys in PEM, or secrets, by their id. An algorithm that is
+	// left out follows from the key: RS256, ES256 to ES512, EdDSA, or HS256.
+	Keys map[string]*opabundle.KeyConfig
+	// KeyID is the key to use, whatever a signature says. If it is empty the
+	// signature says which; a signature that does not counts for an only key.
+	KeyID string
+	// Scope is what a signature must have been made for; each key may have one.
+	Scope string
+	// Required refuses bundles that are not signed. A signature that is there
+	// must be good either way.
+	Required bool
+}
+
+// SignatureError refuses an archive that nobody trusted has signed as it is.
+type SignatureError struct {
+	// File is the file that it is about.
+	File string
+	Err  error
+}
+
+func (e SignatureError) Error() string {
+	return fmt.Sprintf("verifying the signature: %s: %v", e.File, e.Err)
+}
+
+func (e SignatureError) Unwrap() error { return e.Err }
+
+// verify holds the files against the signature that is among them.
+func (v *Verification) verify(files map[string]string) error {
+	text, ok := files[signatureFile]
+	if !ok && v.Required {
+		return SignatureError{signatureFile, errors.New("the bundle must be signed, and this file is missing")}
+	}
+	if !ok {
+		return nil
+	}
+	signed, err := v.signed(text)
+	if err != nil {
+		return SignatureError{signatureFile, err}
+	}
+	for _, p := range slices.Sorted(maps.Keys(files)) {
+		if p == signatureFile {
+			continue
+		}
+		// Where it was packed with a slash in front, so it may have been signed.
+		name := p
+		if _, ok := signed[name]; !ok {
+			name = "/" + p
+		}
+		info, ok := signed[name]
+		if !ok {
+			return SignatureError{p, errors.New("the file is not among those that were signed")}
+		}
+		if info.Algorithm == opabundle.MD5.String() || info.Algorithm == opabundle.SHA1.String() {
+			return SignatureError{p, fmt.Errorf("the hash %s can be forged", info.Algorithm)}
+		}
+		if err := opabundle.VerifyBundleFile(name, *bytes.NewBufferString(files[p]), signed); err != nil {
+			return SignatureError{p, fmt.Errorf("the file is not as it was signed: %w", err)}
+		}
+	}
+	for _, p := range slices.Sorted(maps.Keys(signed)) {
+		return SignatureError{strings.TrimPrefix(p, "/"), errors.New("the file was signed but is missing")}
+	}
+	return nil
+}
+
+// signed are the files that a good signature is over.
+func (v *Verification) signed(text string) (map[string]opabundle.FileInfo, error) {
+	token, err := tokenOf(text)
+	if err != nil {
+		return nil, err
+	}
+	keys := make(map[string]*opabundle.KeyConfig, len(v.Keys))
+	for id, k := range v.Keys {
+		if keys[id], err = complete(k); err != nil {
+			return nil, fmt.Errorf("key %q: %w", id, err)
+		}
+	}
+	id := v.KeyID
+	if id == "" && len(keys) == 1 {
+		claimed, _, err := claims(token)
+		if err != nil {
+			return nil, err
+		}
+		if claimed.KeyID == "" {
+			id = slices.Collect(maps.Keys(keys))[0]
+		}
+	}
+	// The plugin that a bundle names is left out: an archive must not choose how
+	// it is verified.
+	only := opabundle.SignaturesConfig{Signatures: []string{token}}
+	return opabundle.VerifyBundleSignature(only, opabundle.NewVerificationConfig(keys, id, v.Scope, nil))
+}
+
+// complete fills in the algorithm of a key, and refuses one that is not for such
+// a key: a public key taken for a secret is a secret that everybody knows.
+func complete(k *opabundle.KeyConfig) (*opabundle.KeyConfig, error) {
+	if k == nil || k.Key == "" {
+		return nil, errors.New("there is no key")
+	}
+	var public crypto.PublicKey
+	if block, _ := pem.Decode([]byte(k.Key)); block != nil {
+		var err error
+		if public, err = publicKey(block); err != nil {
+			return nil, fmt.Errorf("reading the public key: %w", err)
+		}
+	}
+	allowed, err := algorithms(public)
+	if err != nil {
+		return nil, err
+	}
+	out := *k
+	if out.Algorithm == "" {
+		out.Algorithm = allowed[0]
+	}
+	if !slices.Contains(allowed, out.Algorithm) {
+		return nil, fmt.Errorf("the algorithm is %s, and for a key like this it is one of %s", out.Algorithm, strings.Join(allowed, ", "))
+	}
+	return &out, nil
+}
+
+func publicKey(block *pem.Block) (crypto.PublicKey, error) {
+	switch block.Type {
+	case "PUBLIC KEY":
+		return x509.ParsePKIXPublicKey(block.Bytes)
+	case "RSA PUBLIC KEY":
+		return x509.ParsePKCS1PublicKey(block.Bytes)
+	case "CERTIFICATE":
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		return c.PublicKey, nil
+	}
+	return nil, fmt.Errorf("%s is no public key", block.Type)
+}
+
+// algorithms lists those for a key, the usual one first; for a secret if it is
+// nil.
+func algorithms(key crypto.PublicKey) ([]string, error) {
+	switch k := key.(type) {
+	case nil:
+		return []string{"HS256", "HS384", "HS512"}, nil
+	case *rsa.PublicKey:
+		return []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"}, nil
+	case ed25519.PublicKey:
+		return []string{"EdDSA"}, nil
+	case *ecdsa.PublicKey:
+		switch k.Curve.Params().BitSize {
+		case 256:
+			return []string{"ES256"}, nil
+		case 384:
+			return []string{"ES384"}, nil
+		case 521:
+			return []string{"ES512"}, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no algorithm for a key like this (%T)", key)
+}

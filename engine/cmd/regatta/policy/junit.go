@@ -1,0 +1,107 @@
+package policy
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/regatta-sh/regatta/engine/bundle/gate"
+)
+
+// The parts of JUnit's report that build servers read:
+// https://github.com/testmoapp/junitxml
+type (
+	junitSuites struct {
+		XMLName xml.Name     `xml:"testsuites"`
+		Suites  []junitSuite `xml:"testsuite"`
+	}
+	junitSuite struct {
+		Name     string      `xml:"name,attr"`
+		Tests    int         `xml:"tests,attr"`
+		Failures int         `xml:"failures,attr"`
+		Skipped  int         `xml:"skipped,attr"`
+		Cases    []junitCase `xml:"testcase"`
+	}
+	junitCase struct {
+		Class   string        `xml:"classname,attr"`
+		Name    string        `xml:"name,attr"`
+		File    string        `xml:"file,attr,omitempty"`
+		Time    string        `xml:"time,attr,omitempty"`
+		Failure *junitFailure `xml:"failure"`
+		Skipped *struct{}     `xml:"skipped"`
+	}
+	junitFailure struct {
+		Message string `xml:"message,attr"`
+		Text    string `xml:",chardata"`
+	}
+)
+
+func (s *junitSuite) add(c junitCase) {
+	s.Cases = append(s.Cases, c)
+	s.Tests++
+	if c.Failure != nil {
+		s.Failures++
+	}
+	if c.Skipped != nil {
+		s.Skipped++
+	}
+}
+
+func failure(lines []string) *junitFailure {
+	if len(lines) == 0 {
+		return nil
+	}
+	return &junitFailure{lines[0], strings.Join(lines, "\n")}
+}
+
+// junit writes the tests, the cases and, as one test each, the stages of the
+// gate before them: what does not compile has failed too.
+func (o outcome) junit(out io.Writer) error {
+	stages, rego, yaml := junitSuite{Name: "gate"}, junitSuite{Name: "rego"}, junitSuite{Name: "cases"}
+	through := o.Stages
+	if o.Refused != "" && !slices.ContainsFunc(through, func(s gate.Took) bool { return s.Stage == o.Refused }) {
+		through = append(slices.Clone(through), gate.Took{Stage: o.Refused}) // it was ended from outside
+	}
+	for _, s := range through {
+		c := junitCase{Class: o.Path, Name: string(s.Stage), Time: seconds(s.Duration)}
+		if s.Stage == o.Refused && s.Stage != gate.Tests {
+			var lines []string
+			for _, p := range o.Problems {
+				lines = append(lines, p.String())
+			}
+			c.Failure = failure(lines)
+		}
+		if s.Stage != gate.Tests && s.Stage != gate.Replay {
+			stages.add(c)
+		}
+	}
+	for _, t := range o.Tests {
+		i := strings.LastIndexByte(t.Name, '.')
+		c := junitCase{Class: t.Name[:max(i, 0)], Name: t.Name[i+1:], File: t.Place, Time: seconds(t.Duration)}
+		if t.Skipped {
+			c.Skipped = &struct{}{}
+		} else if !t.Passed {
+			c.Failure = failure([]string{t.Message})
+		}
+		rego.add(c)
+	}
+	for _, x := range o.Cases {
+		file, _, _ := strings.Cut(x.Place, ":")
+		yaml.add(junitCase{Class: file, Name: x.Name, File: file, Failure: failure(x.Problems)})
+	}
+	if _, err := io.WriteString(out, xml.Header); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	enc := xml.NewEncoder(out)
+	enc.Indent("", "  ")
+	if err := enc.Encode(junitSuites{Suites: []junitSuite{stages, rego, yaml}}); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	_, err := fmt.Fprintln(out)
+	return err
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }

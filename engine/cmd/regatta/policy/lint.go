@@ -1,0 +1,68 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/regatta-sh/regatta/engine/bundle/lint"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/exit"
+	"github.com/regatta-sh/regatta/engine/module"
+)
+
+var errFindings = errors.New("there is something to change")
+
+func (c *commands) lint() *cobra.Command {
+	format := formats("text", "json", "sarif", "github")
+	long := "Lint finds what compiles and works, and would be slow with many pods, fail open\nin other tools, or tell nobody why. Its rules are\n\n"
+	for _, r := range lint.Rules() {
+		long += fmt.Sprintf("  %-20s %s\n", r.ID, r.Meaning)
+	}
+	cmd := &cobra.Command{
+		Use:   "lint PATH...",
+		Short: "Find what would be slow, unsafe or unexplained",
+		Long:  long,
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, paths []string) error {
+			findings := []lint.Finding{}
+			for _, path := range paths {
+				b, err := load(path, nil)
+				if err != nil {
+					return refusal(at(path, err))
+				}
+				for _, f := range lint.Bundle(b) {
+					f.Problem = problemsOf(at(path, module.Problems{f.Problem}))[0]
+					findings = append(findings, f)
+				}
+			}
+			if err := printFindings(cmd.OutOrStdout(), format.value, findings); err != nil {
+				return err
+			}
+			if len(findings) > 0 {
+				return exit.No(errFindings)
+			}
+			return nil
+		},
+	}
+	format.flag(cmd)
+	return cmd
+}
+
+func printFindings(out io.Writer, format string, findings []lint.Finding) error {
+	switch format {
+	case "json":
+		return asJSON(out, findings)
+	case "sarif":
+		return asJSON(out, asSARIF(findings))
+	}
+	for _, f := range findings {
+		if format == "github" {
+			annotate(out, f.Problem, f.Rule)
+		} else {
+			fmt.Fprintf(out, "%s: %s: %s\n", f.Place(), f.Rule, f.Message)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+// Package scaffold has what a new policy starts from: a rule that works, its
+// metadata, a test, a case and a README.
+package scaffold
+
+import (
+	"embed"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+)
+
+//go:embed files
+var files embed.FS
+
+// Kind is a rule of a domain that a policy can start from.
+type Kind struct{ Domain, Rule string }
+
+// Kinds lists them, the usual one of each domain first.
+func Kinds() []Kind {
+	return []Kind{{"rollout", "hold"}, {"rollout", "rank"}, {"protection", "deny"}, {"protection", "guard"}, {"protection", "exempt"}}
+}
+
+// Find completes a kind of which a part may be empty.
+func Find(domain, rule string) (Kind, error) {
+	var have []string
+	for _, k := range Kinds() {
+		if (domain == "" || domain == k.Domain) && (rule == "" || rule == k.Rule) {
+			return k, nil
+		}
+		have = append(have, k.Domain+" "+k.Rule)
+	}
+	return Kind{}, fmt.Errorf("there is nothing to start %s from; there is %s", strings.TrimSpace(domain+" "+rule), strings.Join(have, ", "))
+}
+
+// New makes the files of a policy, by their paths in its folder.
+func New(name string, k Kind) (map[string]string, error) {
+	if !slices.Contains(Kinds(), k) {
+		return nil, fmt.Errorf("there is nothing to start %s %s from", k.Domain, k.Rule)
+	}
+	// A name is that of an object in the cluster, and part of a package.
+	if len(name) > 63 || !regexp.MustCompile(`^[a-z]([-a-z0-9]*[a-z0-9])?$`).MatchString(name) {
+		return nil, fmt.Errorf("the name %q is none: small letters, digits and dashes, such as change-freeze", name)
+	}
+	last := strings.ReplaceAll(name, "-", "_")
+	words := strings.Split(name, "-")
+	reason := ""
+	for _, w := range words {
+		if w != "" {
+			reason += strings.ToUpper(w[:1]) + w[1:]
+		}
+	}
+	facts := struct{ Name, Title, Package, Last, Reason string }{
+		Name: name, Title: strings.ToUpper(name[:1]) + strings.Join(words, " ")[1:],
+		Package: "extend." + k.Domain + "." + last, Last: last, Reason: reason,
+	}
+	out := map[string]string{}
+	for file, from := range map[string]string{
+		name + ".rego":            k.Rule + "/policy.rego.tmpl",
+		name + "_test.rego":       k.Rule + "/policy_test.rego.tmpl",
+		"cases/" + name + ".yaml": k.Rule + "/cases.yaml.tmpl",
+		"README.md":               "README.md.tmpl",
+	} {
+		t, err := template.New(path.Base(from)).Delims("<<", ">>").ParseFS(files, "files/"+from)
+		if err != nil {
+			return nil, fmt.Errorf("reading the template %s: %w", from, err)
+		}
+		var text strings.Builder
+		if err := t.Execute(&text, facts); err != nil {
+			return nil, fmt.Errorf("filling in the template %s: %w", from, err)
+		}
+		out[file] = text.String()
+	}
+	return out, nil
+}

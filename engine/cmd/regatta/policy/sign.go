@@ -1,0 +1,52 @@
+package policy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/exit"
+)
+
+func (c *commands) sign() *cobra.Command {
+	var output string
+	var with bundle.Signing
+	cmd := &cobra.Command{
+		Use:   "sign BUNDLE",
+		Short: "Sign a bundle as OPA does",
+		Long: `Sign puts the file .signatures.json into an archive that build made: a JWT over the
+hashes of all files, as opa makes it. A signature that was there is replaced. The
+algorithm follows from a private key; a secret needs --signing-alg HS256.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if with.Key == "" {
+				return exit.Misused(errors.New("name the file of a private key or a secret with --signing-key"))
+			}
+			if _, err := os.Stat(with.Key); err != nil {
+				return fmt.Errorf("reading the key: %w", err)
+			}
+			text, err := os.ReadFile(args[0])
+			if err != nil {
+				return fmt.Errorf("reading bundle: %w", err)
+			}
+			var out bytes.Buffer
+			if err := bundle.Sign(&out, bytes.NewReader(text), with); err != nil {
+				return err
+			}
+			if output == "" {
+				output = args[0]
+			}
+			return write(cmd.OutOrStdout(), output, out.Bytes())
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "the archive to write; it is signed in place if empty")
+	cmd.Flags().StringVar(&with.Key, "signing-key", "", "file of a private key (PEM) or a secret")
+	cmd.Flags().StringVar(&with.Algorithm, "signing-alg", "", "RS256, PS256, ES256, EdDSA, HS256 and their kin; it follows from a private key")
+	cmd.Flags().StringVar(&with.KeyID, "key-id", "", "id of the key, for those who trust more than one")
+	cmd.Flags().StringVar(&with.Scope, "scope", "", "what the signature is for")
+	return cmd
+}

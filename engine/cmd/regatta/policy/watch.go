@@ -1,0 +1,65 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// quiet is how long nothing must change before it is worth looking: editors
+// write a file in several steps.
+const quiet = 100 * time.Millisecond
+
+// watch runs something, and again after each change below a folder, until the
+// context ends.
+func watch(ctx context.Context, folder string, run func()) error {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return fmt.Errorf("watching %s: %w", folder, err)
+	}
+	defer w.Close()
+	for {
+		// Each time, since there may be new folders. Those that are watched
+		// already stay so.
+		if err := addFolders(w, folder); err != nil {
+			return fmt.Errorf("watching %s: %w", folder, err)
+		}
+		run()
+		if changed, err := next(ctx, w); err != nil || !changed {
+			return err
+		}
+	}
+}
+
+func addFolders(w *fsnotify.Watcher, folder string) error {
+	return filepath.WalkDir(folder, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		return w.Add(p)
+	})
+}
+
+// next waits until something changed and then nothing did for a while. It is
+// false when the context ends.
+func next(ctx context.Context, w *fsnotify.Watcher) (bool, error) {
+	var settled <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return false, nil
+		case <-settled:
+			return true, nil
+		case e := <-w.Events:
+			if !e.Has(fsnotify.Chmod) {
+				settled = time.After(quiet)
+			}
+		case err := <-w.Errors:
+			return false, fmt.Errorf("watching: %w", err)
+		}
+	}
+}

@@ -1,0 +1,23 @@
+package module
+
+import "github.com/open-policy-agent/opa/v1/ast"
+
+// Unimported is the first `not` of a module that has no import for it, so that
+// OPA, other than we, reads it as of v1: undefined where what it negates is.
+// It is nil if there is none.
+func Unimported(m *ast.Module) *ast.Location {
+	for _, i := range m.Imports {
+		switch i.Path.String() {
+		case "future.keywords.not", "future.keywords[\"not\"]", "rego.v2":
+			return nil
+		}
+	}
+	var first *ast.Location
+	ast.WalkExprs(m, func(x *ast.Expr) bool {
+		if x.IsNegated() && first == nil {
+			first = x.Location
+		}
+		return first != nil
+	})
+	return first
+}
