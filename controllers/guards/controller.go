@@ -50,22 +50,19 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	}); err != nil {
 		return fmt.Errorf("making the controller: %w", err)
 	}
-	// The permission to watch is for one name, so the watch must ask for it.
-	chart, err := cache.New(mgr.GetConfig(), cache.Options{
-		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
-		ByObject: map[client.Object]cache.ByObject{
-			&admissionv1.ValidatingWebhookConfiguration{}: {Field: fields.OneTermEqualSelector("metadata.name", certs.ValidatingConfiguration)},
-		},
-	})
+	chart, err := named(mgr, certs.ValidatingConfiguration, &admissionv1.ValidatingWebhookConfiguration{})
 	if err != nil {
-		return fmt.Errorf("making the cache of the chart's webhooks: %w", err)
+		return err
 	}
-	if err := mgr.Add(chart); err != nil {
-		return fmt.Errorf("adding the cache of the chart's webhooks: %w", err)
+	own, err := named(mgr, ConfigurationName, &admissionv1.ValidatingWebhookConfiguration{}, &admissionv1.MutatingWebhookConfiguration{})
+	if err != nil {
+		return err
 	}
 	c.cache = mgr.GetCache()
 	for _, s := range []source.Source{
 		source.Kind(chart, client.Object(&admissionv1.ValidatingWebhookConfiguration{}), anything()),
+		source.Kind(own, client.Object(&admissionv1.ValidatingWebhookConfiguration{}), anything()),
+		source.Kind(own, client.Object(&admissionv1.MutatingWebhookConfiguration{}), anything()),
 		source.Channel(c.Activated, anything()),
 		source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			queue.Add(request())
@@ -77,6 +74,23 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 		}
 	}
 	return nil
+}
+
+// named is a cache of objects of one name: the permission to watch is for that
+// name, so the watch must ask for it.
+func named(mgr ctrl.Manager, name string, objects ...client.Object) (cache.Cache, error) {
+	by := map[client.Object]cache.ByObject{}
+	for _, o := range objects {
+		by[o] = cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}
+	}
+	c, err := cache.New(mgr.GetConfig(), cache.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(), ByObject: by})
+	if err != nil {
+		return nil, fmt.Errorf("making the cache of %s: %w", name, err)
+	}
+	if err := mgr.Add(c); err != nil {
+		return nil, fmt.Errorf("adding the cache of %s: %w", name, err)
+	}
+	return c, nil
 }
 
 // WatchBudgets follows which namespaces have budgets, once there is their CRD.
