@@ -11,7 +11,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/regatta-sh/regatta/test/faults/budgets"
 )
@@ -19,6 +21,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	ctrl.SetLogger(logr.Discard()) // or it complains that nobody set one
 	command := &cobra.Command{Use: "faults", Short: "Break things, and check what was promised", SilenceUsage: true, SilenceErrors: true}
 	command.AddCommand(budgetsCommand())
 	if err := command.ExecuteContext(ctx); err != nil {
