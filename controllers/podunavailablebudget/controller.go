@@ -44,6 +44,7 @@ type Reconciler struct {
 	mu     sync.Mutex
 	told   map[types.NamespacedName]string // the last event of each budget
 	checks map[types.UID]check
+	drops  map[types.NamespacedName]time.Time // when the cache dropped pods
 }
 
 // Option changes a Reconciler.
@@ -67,7 +68,7 @@ func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
 func New(c client.Client, live client.Reader, finder *Finder, recorder record.EventRecorder, opts ...Option) *Reconciler {
 	r := &Reconciler{
 		client: c, live: live, finder: finder, workloads: finder.workloads, events: recorder, now: time.Now, workers: 3,
-		told: map[types.NamespacedName]string{}, checks: map[types.UID]check{},
+		told: map[types.NamespacedName]string{}, checks: map[types.UID]check{}, drops: map[types.NamespacedName]time.Time{},
 	}
 	for _, o := range opts {
 		o(r)

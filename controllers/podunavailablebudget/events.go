@@ -36,7 +36,7 @@ func (h *podEvents) Create(ctx context.Context, e event.CreateEvent, q queue) {
 }
 
 func (h *podEvents) Delete(ctx context.Context, e event.DeleteEvent, q queue) {
-	h.r.forget(e.Object.GetUID())
+	h.r.forget(client.ObjectKeyFromObject(e.Object), e.Object.GetUID())
 	h.enqueue(ctx, e.Object, q, 0)
 }
 

@@ -124,7 +124,7 @@ func (c *count) keep(ctx context.Context, records map[string]metav1.Time, life t
 		case matched && pod.CreationTimestamp.After(at.Add(ledger.Skew)):
 			delete(out, name) // it was the record of an earlier one
 		case !matched || expired || over(pod):
-			shown, err := c.shown(ctx, name, pod)
+			shown, err := c.shown(ctx, name, pod, at, expired)
 			if err != nil {
 				return nil, err
 			}
@@ -154,8 +154,10 @@ func (c *count) in(d time.Duration) {
 }
 
 // shown says whether the cache shows a pod as it is. A nil pod is none of the
-// budget's, as far as the cache knows.
-func (c *count) shown(ctx context.Context, name string, pod *corev1.Pod) (bool, error) {
+// budget's, as far as the cache knows. One that is gone may still come up in a cache
+// that is behind, alive and ready, unless the cache was seen to drop it since; so its
+// record stays until it expires.
+func (c *count) shown(ctx context.Context, name string, pod *corev1.Pod, recorded time.Time, expired bool) (bool, error) {
 	key := types.NamespacedName{Namespace: c.budget.Namespace, Name: name}
 	if pod == nil {
 		pod = &corev1.Pod{}
@@ -174,7 +176,7 @@ func (c *count) shown(ctx context.Context, name string, pod *corev1.Pod) (bool, 
 	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 	err := c.r.live.Get(ctx, key, found)
 	if apierrors.IsNotFound(err) {
-		return pod.UID == "", nil // or the cache has not been told yet
+		return pod.UID == "" && (expired || c.r.dropped(key, recorded)), nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("reading pod %s past the cache: %w", name, err)
@@ -211,8 +213,27 @@ func (r *Reconciler) available(pod *corev1.Pod) bool {
 	return got.available
 }
 
-func (r *Reconciler) forget(pod types.UID) {
+// forget notes that the cache dropped a pod.
+func (r *Reconciler) forget(key types.NamespacedName, pod types.UID) {
+	now := r.now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.checks, pod)
+	r.drops[key] = now
+	if len(r.drops) < mostDrops {
+		return
+	}
+	maps.DeleteFunc(r.drops, func(_ types.NamespacedName, at time.Time) bool { return now.Sub(at) > disruptedFor })
+}
+
+// mostDrops is how many are remembered before those are forgotten whose records
+// have expired.
+const mostDrops = 1000
+
+// dropped says whether the cache dropped the pod of a name at a time or later.
+func (r *Reconciler) dropped(key types.NamespacedName, since time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at, ok := r.drops[key]
+	return ok && !at.Before(since)
 }

@@ -177,6 +177,7 @@ func TestStatus(t *testing.T) {
 	for name, tc := range map[string]struct {
 		budget  *policy.PodUnavailableBudget
 		objects []client.Object
+		dropped bool // a pod of the name old, just now
 		want    string
 		again   time.Duration
 		events  string
@@ -221,7 +222,9 @@ func TestStatus(t *testing.T) {
 		"a pod that was let go":           {budget: newBudget(disrupted("a", 5*time.Second)), objects: three, want: "0/2/2/3 disrupted:a", again: 15 * time.Second},
 		"a pod that was to be updated":    {budget: newBudget(updated("a", 4*time.Second)), objects: three, want: "0/2/2/3 unavailable:a", again: 6 * time.Second},
 		"a pod that goes":                 {budget: newBudget(disrupted("a", 5*time.Second)), objects: with(leaving), want: "0/2/2/3"},
-		"a pod that went":                 {budget: newBudget(disrupted("old", 5*time.Second)), objects: three, want: "1/3/2/3"},
+		"a pod that the cache dropped":    {budget: newBudget(disrupted("old", 5*time.Second)), objects: three, dropped: true, want: "1/3/2/3"},
+		"one that it may still show":      {budget: newBudget(disrupted("old", 5*time.Second)), objects: three, want: "1/3/2/3 disrupted:old", again: time.Second},
+		"one that it would have shown":    {budget: newBudget(disrupted("old", 20*time.Second)), objects: three, want: "1/3/2/3"},
 		"a pod that did not go":           {budget: newBudget(disrupted("a", 20*time.Second)), objects: three, want: "1/3/2/3", events: "Warning NotDeleted Pod was expected by PUB shop/web to be deleted but it wasn't"},
 		"a pod that was not updated":      {budget: newBudget(updated("a", 10*time.Second)), objects: three, want: "1/3/2/3"},
 		"a pod that is updated":           {budget: newBudget(updated("a", time.Second)), objects: with(unready), want: "0/2/2/3"},
@@ -232,6 +235,9 @@ func TestStatus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, nil, interceptor.Funcs{}, append([]client.Object{tc.budget}, tc.objects...)...)
+			if tc.dropped {
+				c.r.forget(types.NamespacedName{Namespace: "shop", Name: "old"}, "old")
+			}
 			got, err := c.reconcile(t)
 			if err != nil {
 				t.Fatal(err)

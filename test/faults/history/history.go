@@ -7,7 +7,9 @@ package history
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -30,13 +32,16 @@ type Pod struct {
 	Available bool
 	// Gone is true when it is deleted.
 	Gone bool
-	// Spec is a hash of what a resize or an update changes.
+	// Spec is what a resize or an update changes.
 	Spec string
+	// Why says why it is not available, for people.
+	Why string
 }
 
 // Status is that of a budget.
 type Status struct {
 	Allowed  int
+	Current  int
 	Recorded map[string]time.Time
 }
 
@@ -45,10 +50,26 @@ type Violation struct {
 	Revision int64
 	Budget   string
 	What     string
+	// Before are the last versions of the budget and its pods until then.
+	Before []string
 }
 
 func (v Violation) String() string {
-	return fmt.Sprintf("revision %d, budget %s: %s", v.Revision, v.Budget, v.What)
+	return fmt.Sprintf("revision %d, budget %s: %s, after\n  %s", v.Revision, v.Budget, v.What, strings.Join(v.Before, "\n  "))
+}
+
+// told is how many versions are told of before a violation.
+const told = 40
+
+func (e Event) String() string {
+	if s := e.Status; s != nil {
+		var records []string
+		for _, name := range slices.Sorted(maps.Keys(s.Recorded)) {
+			records = append(records, name+"@"+s.Recorded[name].UTC().Format("04:05"))
+		}
+		return fmt.Sprintf("%d allows %d, current %d, recorded %v", e.Revision, s.Allowed, s.Current, records)
+	}
+	return fmt.Sprintf("%d pod %s available=%t gone=%t spec=%q created %s %s", e.Revision, e.Pod.Name, e.Pod.Available, e.Pod.Gone, e.Pod.Spec, e.Pod.Created.UTC().Format("04:05"), e.Pod.Why)
 }
 
 // Summary is what was checked.
@@ -85,7 +106,10 @@ func Check(events []Event, want map[string]int) Summary {
 			continue
 		}
 		report := func(format string, args ...any) {
-			s.Violations = append(s.Violations, Violation{e.Revision, e.Budget, fmt.Sprintf(format, args...)})
+			s.Violations = append(s.Violations, Violation{e.Revision, e.Budget, fmt.Sprintf(format, args...), slices.Clone(b.before)})
+		}
+		if b.before = append(b.before, e.String()); len(b.before) > told {
+			b.before = b.before[1:]
 		}
 		if e.Status != nil {
 			s.Statuses++
@@ -111,6 +135,7 @@ type state struct {
 	pods   map[string]Pod // by UID
 	status Status
 	broken bool
+	before []string
 }
 
 // see takes a new version of a pod, and says whether it is a disruption.

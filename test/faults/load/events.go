@@ -135,6 +135,7 @@ func pod(p *corev1.Pod, gone bool) *history.Pod {
 		labelled = labelled || strings.HasPrefix(key, unavailablePrefix)
 	}
 	return &history.Pod{
+		Why:  fmt.Sprintf("ready=%t labelled=%t terminating=%t", ready, labelled, p.DeletionTimestamp != nil),
 		Name: p.Name, UID: string(p.UID), Created: p.CreationTimestamp.Time, Gone: gone,
 		Available: ready && !labelled && p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning,
 		Spec:      p.Spec.Containers[0].Image + " " + p.Spec.Containers[0].Resources.Requests.Cpu().String(),
@@ -142,7 +143,7 @@ func pod(p *corev1.Pod, gone bool) *history.Pod {
 }
 
 func status(b *policy.PodUnavailableBudget) *history.Status {
-	out := &history.Status{Allowed: int(b.Status.UnavailableAllowed), Recorded: map[string]time.Time{}}
+	out := &history.Status{Allowed: int(b.Status.UnavailableAllowed), Current: int(b.Status.CurrentAvailable), Recorded: map[string]time.Time{}}
 	for _, list := range []map[string]metav1.Time{b.Status.DisruptedPods, b.Status.UnavailablePods} {
 		for name, at := range list {
 			if at.After(out.Recorded[name]) {
