@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
 )
@@ -155,7 +156,7 @@ func (r *Reconciler) newPod(w *world, rev *appsv1.ControllerRevision, id string)
 	pod.Labels[appsv1.ControllerRevisionHashLabelKey] = w.label(rev.Name)
 	pod.Labels[podTemplateHash] = revision.Short(rev.Name)
 	for _, gate := range []corev1.PodConditionType{kruise.InPlaceUpdateReady, kruise.KruisePodReady} {
-		addGate(pod, gate)
+		inplace.AddGate(pod, gate)
 	}
 	state := kruise.LifecycleStatePreparingNormal
 	if w.set.Spec.Lifecycle == nil {
@@ -175,10 +176,4 @@ func (w *world) label(name string) string {
 		return revision.Short(name)
 	}
 	return name
-}
-
-func addGate(pod *corev1.Pod, t corev1.PodConditionType) {
-	if !slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == t }) {
-		pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: t})
-	}
 }

@@ -116,6 +116,7 @@ func (l *Ledger) Ask(ctx context.Context, q Question) (Answer, error) {
 }
 
 func (l *Ledger) without(ctx context.Context, q Question) Answer {
-	out, rec := l.decide(ctx, q.Asked.Subject(), l.input(q, nil))
-	return Answer{Output: clamp(l.input(q, nil), out), Record: rec}
+	in := l.input(q, nil)
+	out, rec := l.decide(ctx, q.Asked.Subject(), in)
+	return Answer{Output: clamp(in, out), Record: rec}
 }

@@ -53,7 +53,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // waits says whether a pod's gate was never opened. The controller of CloneSets
 // does that for its pods, by a write that it has to make anyway.
 func waits(pod *corev1.Pod) bool {
-	if !availability.Active(pod) || !inplace.HasReadyGate(pod) || inplace.Condition(pod, kruise.KruisePodReady) != nil {
+	if !availability.Active(pod) || !inplace.WantsKruiseReady(pod) {
 		return false
 	}
 	owner := metav1.GetControllerOfNoCopy(pod)

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -113,10 +112,4 @@ func (a *Asked) About(stored metav1.Object, kind schema.GroupVersionKind) {
 func (a *Asked) Subject() decision.Subject {
 	o := a.Object
 	return decision.Subject{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID}
-}
-
-// NotYet is the answer while there are no policies: what happens then is up to
-// the failure policy of the webhook, as if nobody had answered.
-func NotYet() admission.Response {
-	return admission.Errored(http.StatusServiceUnavailable, fmt.Errorf("the policies are not loaded yet; try again"))
 }

@@ -2,7 +2,6 @@ package pod
 
 import (
 	"context"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +11,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/podunavailablebudget"
+	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 )
 
 // ReadinessGate gives pods of our controllers the readiness gate KruisePodReady, or
@@ -21,12 +21,7 @@ func ReadinessGate(all bool) Step {
 		if !all && !ours(pod) {
 			return false, nil
 		}
-		gates := &pod.Spec.ReadinessGates
-		if slices.ContainsFunc(*gates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == kruise.KruisePodReady }) {
-			return false, nil
-		}
-		*gates = append(*gates, corev1.PodReadinessGate{ConditionType: kruise.KruisePodReady})
-		return true, nil
+		return inplace.AddGate(pod, kruise.KruisePodReady), nil
 	}}
 }
 

@@ -17,8 +17,15 @@ import (
 // HasGate says whether the pod's readiness waits for InPlaceUpdateReady.
 func HasGate(pod *corev1.Pod) bool { return gated(pod, kruise.InPlaceUpdateReady) }
 
-// HasReadyGate says whether the pod's readiness waits for KruisePodReady.
-func HasReadyGate(pod *corev1.Pod) bool { return gated(pod, kruise.KruisePodReady) }
+// AddGate has the pod's readiness wait for a condition, and says whether it did not
+// already.
+func AddGate(pod *corev1.Pod, t corev1.PodConditionType) bool {
+	if gated(pod, t) {
+		return false
+	}
+	pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: t})
+	return true
+}
 
 func gated(pod *corev1.Pod, t corev1.PodConditionType) bool {
 	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == t })
@@ -38,7 +45,7 @@ func Condition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition 
 // updated, is still to be opened (A-07; PA-02 for KruisePodReady, which only has
 // a first value here).
 func WantsReady(pod *corev1.Pod) bool {
-	if wantsKruiseReady(pod) {
+	if WantsKruiseReady(pod) {
 		return true
 	}
 	if !HasGate(pod) {
@@ -48,7 +55,8 @@ func WantsReady(pod *corev1.Pod) bool {
 	return c == nil || c.Status != corev1.ConditionTrue || c.Reason != "" || c.Message != ""
 }
 
-func wantsKruiseReady(pod *corev1.Pod) bool {
+// WantsKruiseReady says whether the gate KruisePodReady of a pod was never opened.
+func WantsKruiseReady(pod *corev1.Pod) bool {
 	return gated(pod, kruise.KruisePodReady) && Condition(pod, kruise.KruisePodReady) == nil
 }
 
@@ -78,7 +86,7 @@ func (u Updater) open(ctx context.Context, pod *corev1.Pod, version string) (*co
 func (u Updater) setReady(ctx context.Context, pod *corev1.Pod, status metav1.ConditionStatus, version string) error {
 	now := metav1.NewTime(u.Now())
 	conditions := []corev1.PodCondition{{Type: kruise.InPlaceUpdateReady, Status: corev1.ConditionStatus(status), LastTransitionTime: now}}
-	if status == metav1.ConditionTrue && wantsKruiseReady(pod) {
+	if status == metav1.ConditionTrue && WantsKruiseReady(pod) {
 		conditions = append(conditions, corev1.PodCondition{Type: kruise.KruisePodReady, Status: corev1.ConditionTrue, LastTransitionTime: now})
 	}
 	if status == metav1.ConditionFalse {
