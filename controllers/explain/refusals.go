@@ -1,5 +1,7 @@
 package explain
 
+import "k8s.io/apimachinery/pkg/runtime/schema"
+
 // kept is how many refusals are remembered, about two kilobytes each.
 const kept = 2000
 
@@ -63,8 +65,5 @@ func (s *Store) Refusals(q Sought, limit int) []Answer {
 
 // Name is the resource as kubectl names it.
 func (r *Request) Name() string {
-	if r.Group == "" {
-		return r.Resource
-	}
-	return r.Resource + "." + r.Group
+	return schema.GroupResource{Group: r.Group, Resource: r.Resource}.String()
 }

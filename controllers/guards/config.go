@@ -9,6 +9,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/regatta-sh/regatta/engine/decision"
 )
@@ -59,6 +60,8 @@ type facts struct {
 	// budgets are the namespaces that have budgets, sorted.
 	budgets []string
 	call    call
+	// configs is how each path is called; render fills it in.
+	configs map[string]admissionv1.WebhookClientConfig
 }
 
 // mostNamespaces is how many are listed in a selector. Where more have budgets,
@@ -120,7 +123,7 @@ func sift(a decision.GuardsOutput, gates decision.ProtectionGates, pods bool) (k
 		}
 	}
 	for _, g := range a.Guards {
-		onPods := g.Group == "" && g.Resource == "pods"
+		onPods := isPods(g)
 		why := refused(g.Group, g.Resource)
 		if !onPods {
 			g.Operations = slices.DeleteFunc(slices.Clone(g.Operations), func(op string) bool { return op == decision.Evict || op == decision.Resize })
@@ -148,8 +151,5 @@ func sift(a decision.GuardsOutput, gates decision.ProtectionGates, pods bool) (k
 
 // name is a resource as kubectl takes it.
 func name(group, resource string) string {
-	if group == "" {
-		return resource
-	}
-	return resource + "." + group
+	return schema.GroupResource{Group: group, Resource: resource}.String()
 }

@@ -59,12 +59,6 @@ func (c call) at(path string) (admissionv1.WebhookClientConfig, error) {
 	return config, nil
 }
 
-// must is the call of a path that render has tried before.
-func (c call) must(path string) admissionv1.WebhookClientConfig {
-	config, _ := c.at(path) // render has tried it
-	return config
-}
-
 func rule(group, resource string, operations ...admissionv1.OperationType) admissionv1.RuleWithOperations {
 	return admissionv1.RuleWithOperations{
 		Operations: operations,
@@ -76,7 +70,7 @@ func rule(group, resource string, operations ...admissionv1.OperationType) admis
 
 func (f facts) validating(name, path string, rules []admissionv1.RuleWithOperations, failure admissionv1.FailurePolicyType, namespaces *metav1.LabelSelector) admissionv1.ValidatingWebhook {
 	return admissionv1.ValidatingWebhook{
-		Name: name, ClientConfig: f.call.must(path), Rules: rules,
+		Name: name, ClientConfig: f.configs[path], Rules: rules,
 		FailurePolicy: &failure, MatchPolicy: ptr.To(admissionv1.Equivalent),
 		NamespaceSelector: namespaces, ObjectSelector: &metav1.LabelSelector{},
 		SideEffects: ptr.To(admissionv1.SideEffectClassNoneOnDryRun), TimeoutSeconds: &f.TimeoutSeconds,
@@ -86,7 +80,7 @@ func (f facts) validating(name, path string, rules []admissionv1.RuleWithOperati
 
 func (f facts) mutating(name string, namespaces *metav1.LabelSelector) admissionv1.MutatingWebhook {
 	return admissionv1.MutatingWebhook{
-		Name: name, ClientConfig: f.call.must(MutatePodPath), Rules: []admissionv1.RuleWithOperations{rule("", "pods", admissionv1.Create)},
+		Name: name, ClientConfig: f.configs[MutatePodPath], Rules: []admissionv1.RuleWithOperations{rule("", "pods", admissionv1.Create)},
 		FailurePolicy: &f.PodFailurePolicy, MatchPolicy: ptr.To(admissionv1.Equivalent),
 		NamespaceSelector: namespaces, ObjectSelector: &metav1.LabelSelector{},
 		SideEffects: ptr.To(admissionv1.SideEffectClassNoneOnDryRun), TimeoutSeconds: &f.TimeoutSeconds,
@@ -138,8 +132,13 @@ type rendered struct {
 
 // render is pure.
 func render(f facts) (rendered, error) {
-	if _, err := f.call.at(ValidatePodPath); err != nil {
-		return rendered{}, err
+	f.configs = map[string]admissionv1.WebhookClientConfig{}
+	for _, path := range []string{MutatePodPath, ValidatePodPath, ValidateDeletionPath} {
+		config, err := f.call.at(path)
+		if err != nil {
+			return rendered{}, err
+		}
+		f.configs[path] = config
 	}
 	r := rendered{mutating: f.newPods()}
 	r.validating = append(r.validating, f.pods()...)

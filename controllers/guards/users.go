@@ -83,7 +83,7 @@ func (f facts) others() []admissionv1.ValidatingWebhook {
 		entries, guards, size = append(entries, w), nil, 0
 	}
 	for _, g := range f.users {
-		if g.Group == "" && g.Resource == "pods" {
+		if isPods(g) {
 			continue
 		}
 		length := len(condition(g)) + 200
