@@ -62,12 +62,9 @@ func (a *alone) run(ctx context.Context, scheme *runtime.Scheme) error {
 		klog.ErrorS(err, "The API server does not answer, and there is no certificate on disk to serve with")
 		return nil
 	}
-	if bundles, err := disk.Read(); err != nil || bundles == nil {
+	if _, err := a.library.Restore(ctx, disk); err != nil {
 		klog.ErrorS(err, "The API server does not answer, and there are no policies on disk to decide by")
 		return nil
-	}
-	if _, err := a.library.Restore(ctx, disk); err != nil {
-		return fmt.Errorf("restoring the policies of the disk: %w", err)
 	}
 	decides, err := a.deletion(scheme)
 	if err != nil {

@@ -45,7 +45,7 @@ func (p parts) budgeted() (*budgeting, error) {
 
 // update asks budgets for controllers of ours, by the account that their own
 // requests come from.
-func (b *budgeting) update(namespace string) cloneset.Budget {
+func (b *budgeting) update(namespace string, patience time.Duration) cloneset.Budget {
 	account := "system:serviceaccount:" + namespace + ":kruise-manager"
 	return func(ctx context.Context, pod *corev1.Pod) (*decision.Hold, error) {
 		asked := &protection.Asked{
@@ -53,7 +53,7 @@ func (b *budgeting) update(namespace string) cloneset.Budget {
 			Object:  decision.Object{Version: "v1", Resource: "pods"},
 		}
 		asked.About(pod, corev1.SchemeGroupVersion.WithKind("Pod"))
-		ctx, cancel := context.WithTimeout(ctx, webhookpod.Patience)
+		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		got, err := b.ledger.Ask(ctx, ledger.Question{Asked: asked, Recent: b.recent.Before(asked), Pod: pod})
 		if err != nil || got.Output.Allow {
@@ -61,6 +61,12 @@ func (b *budgeting) update(namespace string) cloneset.Budget {
 		}
 		return &got.Output.Reasons[0], nil
 	}
+}
+
+// webhookPatience is how long the webhooks of pods may take: an answer must come
+// before the API server's own time is over, after which the failure policy decides.
+func (o *Options) webhookPatience() time.Duration {
+	return time.Duration(o.WebhookTimeoutSeconds)*time.Second - 500*time.Millisecond
 }
 
 // countsBudgets says whether any gate has budgets count for something.
@@ -92,10 +98,10 @@ func (p parts) podHandlers(decided <-chan struct{}) map[string]http.Handler {
 			Ledger: p.budgeting.ledger, Recent: p.guarding.recent, Reporter: p.guarding.reporter,
 			Deletes: gates.BudgetDelete, Updates: gates.BudgetUpdate,
 		}},
-		Patience: time.Duration(p.WebhookTimeoutSeconds)*time.Second - 500*time.Millisecond,
+		Patience: p.webhookPatience(),
 	}
 	return map[string]http.Handler{
-		guards.MutatePodPath:   &webhook.Admission{Handler: &webhookpod.Mutator{Steps: steps}},
+		guards.MutatePodPath:   &webhook.Admission{Handler: &webhookpod.Mutator{Steps: steps, Patience: p.webhookPatience()}},
 		guards.ValidatePodPath: protection.Until(decided, &webhook.Admission{Handler: validator}),
 	}
 }

@@ -107,7 +107,7 @@ func (p parts) controllersTo(mgr ctrl.Manager) error {
 	on := p.Gates.Enabled
 	var budget cloneset.Budget
 	if on(features.PodUnavailableBudgetUpdateGate) {
-		budget = p.budgeting.update(p.webhooks.namespace)
+		budget = p.budgeting.update(p.webhooks.namespace, p.webhookPatience())
 	}
 	r := cloneset.New(mgr.GetClient(), mgr.GetAPIReader(), p.engine, mgr.GetEventRecorderFor(v1beta1.CloneSetComponent),
 		cloneset.WithRounds(p.rounds),

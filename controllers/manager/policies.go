@@ -87,15 +87,12 @@ func (l *late) restore(ctx context.Context) {
 	if disk == nil {
 		return
 	}
-	bundles, err := disk.Read()
-	if err == nil && bundles != nil {
-		_, err = l.p.library.Restore(ctx, disk)
-	}
-	if err != nil || bundles == nil {
+	n, err := l.p.library.Restore(ctx, disk)
+	if err != nil {
 		klog.ErrorS(err, "The API server does not say which policies there are, and there are none on disk")
 		return
 	}
-	klog.InfoS("The API server does not say which policies there are; those on disk decide", "bundles", len(bundles))
+	klog.InfoS("The API server does not say which policies there are; those on disk decide", "bundles", n)
 	l.decide()
 }
 

@@ -97,12 +97,18 @@ func (d *Disk) Read() (map[string]map[string]string, error) {
 	return bundles, nil
 }
 
+// ErrNothingOnDisk is of a directory that no manager has written to.
+var ErrNothingOnDisk = errors.New("there are no policy bundles on disk")
+
 // Restore makes the bundles on disk active, each if it still passes the gate. It
 // says how many there are.
 func (l *Library) Restore(ctx context.Context, d *Disk) (int, error) {
 	bundles, err := d.Read()
 	if err != nil {
 		return 0, err
+	}
+	if bundles == nil {
+		return 0, ErrNothingOnDisk
 	}
 	for _, name := range slices.Sorted(maps.Keys(bundles)) {
 		_, err := l.Admit(ctx, name, bundles[name])

@@ -1,10 +1,12 @@
 package pod
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,14 +25,18 @@ type Step struct {
 
 // Mutator is the mutating webhook of pods. Its steps are those of features 18, in
 // that order; the first that fails refuses the pod.
-type Mutator struct{ Steps []Step }
+type Mutator struct {
+	Steps []Step
+	// Patience is how long all of them may take; the constant if it is 0.
+	Patience time.Duration
+}
 
 // Handle implements admission.Handler.
 func (m *Mutator) Handle(ctx context.Context, req admission.Request) admission.Response {
 	if req.Operation != admissionv1.Create || req.SubResource != "" {
 		return admission.Allowed("")
 	}
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(m.Patience, Patience))
 	defer cancel()
 	pod := &corev1.Pod{}
 	if err := json.Unmarshal(req.Object.Raw, pod); err != nil {

@@ -190,17 +190,17 @@ func TestMutate(t *testing.T) {
 		"what this release does not know of": {[]Step{ReadinessGate(true)}, `{"spec":{"news":{"x":1},"containers":[]}}`, `[{"op":"add","path":"/spec/readinessGates","value":[{"conditionType":"KruisePodReady"}]}]`},
 		"two steps":                          {[]Step{note, ReadinessGate(true)}, `{"metadata":{"name":"a"},"spec":{"containers":[]}}`, `[{"op":"add","path":"/metadata/annotations","value":{"namespace":"shop"}},{"op":"add","path":"/spec/readinessGates","value":[{"conditionType":"KruisePodReady"}]}]`},
 	} {
-		got := (&Mutator{tc.steps}).Handle(t.Context(), ask(admissionv1.Create, "", "", tc.pod))
+		got := (&Mutator{Steps: tc.steps}).Handle(t.Context(), ask(admissionv1.Create, "", "", tc.pod))
 		text := patchText(t, got.Patches)
 		if !got.Allowed || text != tc.want {
 			t.Errorf("%s: %t\n%s\nwant\n%s", name, got.Allowed, text, tc.want)
 		}
 	}
 	fails := Step{"failing", func(context.Context, string, *corev1.Pod) (bool, error) { return false, errors.New("no") }}
-	if got := (&Mutator{[]Step{fails, note}}).Handle(t.Context(), ask(admissionv1.Create, "", "", made)); got.Allowed || !strings.Contains(got.Result.Message, "failing: no") {
+	if got := (&Mutator{Steps: []Step{fails, note}}).Handle(t.Context(), ask(admissionv1.Create, "", "", made)); got.Allowed || !strings.Contains(got.Result.Message, "failing: no") {
 		t.Errorf("%t, %+v", got.Allowed, got.Result)
 	}
-	if got := (&Mutator{[]Step{fails}}).Handle(t.Context(), ask(admissionv1.Update, "", made, made)); !got.Allowed {
+	if got := (&Mutator{Steps: []Step{fails}}).Handle(t.Context(), ask(admissionv1.Update, "", made, made)); !got.Allowed {
 		t.Errorf("%+v", got.Result)
 	}
 	if got := (&Mutator{}).Handle(t.Context(), ask(admissionv1.Create, "", "", `[]`)); got.Allowed {
@@ -235,6 +235,6 @@ func FuzzHandle(f *testing.F) {
 		v := &Validator{Pods: c, Guards: []Guard{&Budget{Ledger: ledger.New(c, c, allow), Recent: protection.NewRecent(time.Now), Reporter: protection.NewReporter(nil, explain.NewStore())}}}
 		req := ask(admissionv1.Operation(op), sub, string(old), string(now))
 		_ = v.Handle(t.Context(), req)
-		_ = (&Mutator{[]Step{ReadinessGate(true)}}).Handle(t.Context(), req)
+		_ = (&Mutator{Steps: []Step{ReadinessGate(true)}}).Handle(t.Context(), req)
 	})
 }

@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -10,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Patience is how long an answer may take. It must come before the API server's
+// Patience is how long an answer may take where nobody says otherwise. It must come before the API server's
 // own time is over, after which the failure policy decides: a budget that is late
 // must refuse.
 const Patience = 2500 * time.Millisecond
@@ -24,18 +25,15 @@ type Guard interface {
 // Validator is the validating webhook of pods: the first guard that refuses decides.
 type Validator struct {
 	// Pods are read past the cache.
-	Pods     client.Reader
-	Guards   []Guard
+	Pods   client.Reader
+	Guards []Guard
+	// Patience is how long all of them may take; the constant if it is 0.
 	Patience time.Duration
 }
 
 // Handle implements admission.Handler.
 func (v *Validator) Handle(ctx context.Context, req admission.Request) admission.Response {
-	patience := v.Patience
-	if patience == 0 {
-		patience = Patience
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(v.Patience, Patience))
 	defer cancel()
 	r, err := read(ctx, v.Pods, &req)
 	if err != nil {
