@@ -19,7 +19,6 @@ import (
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/manager"
 	"github.com/regatta-sh/regatta/test/cluster/local"
-	"github.com/regatta-sh/regatta/test/faults/balance"
 	"github.com/regatta-sh/regatta/test/faults/history"
 	"github.com/regatta-sh/regatta/test/faults/load"
 	"github.com/regatta-sh/regatta/test/faults/managers"
@@ -63,34 +62,11 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, local.Down(context.WithoutCancel(ctx), o.Name, o.Out)) }()
-	replicas, err := managers.New(cluster, o.Programs["kruise-manager"], o.Replicas, arguments()...)
-	if err != nil {
-		return nil, err
-	}
-	var backends []string
-	for _, r := range replicas {
-		backends = append(backends, r.Webhooks())
-	}
-	balancer, err := balance.Listen(ctx, backends...)
+	replicas, balancer, err := managers.Install(ctx, install.Options{Root: root, Programs: o.Programs, Cluster: cluster, Out: o.Out}, o.Replicas, arguments()...)
 	if err != nil {
 		return nil, err
 	}
 	defer balancer.Close()
-	if _, err := install.Install(ctx, install.Options{
-		Root: root, Programs: o.Programs, Cluster: cluster, Out: o.Out, Webhooks: fmt.Sprintf("https://localhost:%d", balancer.Port()),
-	}); err != nil {
-		return nil, err
-	}
-	for _, r := range replicas {
-		if err := r.Start(); err != nil {
-			return nil, err
-		}
-	}
-	ready, cancel := context.WithTimeout(ctx, 2*time.Minute)
-	defer cancel()
-	if err := managers.AwaitReady(ready, replicas); err != nil {
-		return nil, err
-	}
 	config, err := cluster.RESTConfig("admin")
 	if err != nil {
 		return nil, err

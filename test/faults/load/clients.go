@@ -20,13 +20,12 @@ import (
 	listersv1 "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
+
+	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 )
 
-// unavailablePrefix is of labels that make a pod unavailable (features 20).
-const unavailablePrefix = "unavailable-pod.kruise.io/"
-
 // label is the one that clients set.
-const label = unavailablePrefix + "faults"
+const label = policyv1alpha1.UnavailablePodLabelPrefix + "faults"
 
 // Outcomes of requests.
 const (

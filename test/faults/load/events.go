@@ -17,6 +17,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/test/faults/history"
 )
@@ -132,7 +133,7 @@ func pod(p *corev1.Pod, gone bool) *history.Pod {
 	}
 	labelled := false
 	for key := range p.Labels {
-		labelled = labelled || strings.HasPrefix(key, unavailablePrefix)
+		labelled = labelled || strings.HasPrefix(key, policyv1alpha1.UnavailablePodLabelPrefix)
 	}
 	return &history.Pod{
 		Why:  fmt.Sprintf("ready=%t labelled=%t terminating=%t", ready, labelled, p.DeletionTimestamp != nil),

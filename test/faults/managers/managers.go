@@ -4,6 +4,7 @@ package managers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/regatta-sh/regatta/test/cluster/local"
 	"github.com/regatta-sh/regatta/test/cluster/process"
+	"github.com/regatta-sh/regatta/test/faults/balance"
 	"github.com/regatta-sh/regatta/test/install"
 )
 
@@ -100,6 +102,43 @@ func (r *Replica) said() string {
 	}
 	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
 	return strings.Join(lines[max(len(lines)-15, 0):], "\n")
+}
+
+// Install installs Regatta on a cluster of simulated nodes with replicas of the
+// manager beside it, behind one address, and waits until all are ready. The caller
+// closes the balancer.
+func Install(ctx context.Context, o install.Options, n int, args ...string) ([]*Replica, *balance.Balancer, error) {
+	replicas, err := New(o.Cluster, o.Programs["kruise-manager"], n, args...)
+	if err != nil {
+		return nil, nil, err
+	}
+	var backends []string
+	for _, r := range replicas {
+		backends = append(backends, r.Webhooks())
+	}
+	balancer, err := balance.Listen(ctx, backends...)
+	if err != nil {
+		return nil, nil, err
+	}
+	o.Webhooks = fmt.Sprintf("https://localhost:%d", balancer.Port())
+	if err := start(ctx, o, replicas); err != nil {
+		return nil, nil, errors.Join(err, balancer.Close())
+	}
+	return replicas, balancer, nil
+}
+
+func start(ctx context.Context, o install.Options, replicas []*Replica) error {
+	if _, err := install.Install(ctx, o); err != nil {
+		return err
+	}
+	for _, r := range replicas {
+		if err := r.Start(); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	return AwaitReady(ctx, replicas)
 }
 
 // AwaitReady waits until all are ready.

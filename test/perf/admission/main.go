@@ -18,7 +18,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/regatta-sh/regatta/test/cluster/local"
-	"github.com/regatta-sh/regatta/test/faults/balance"
 	"github.com/regatta-sh/regatta/test/faults/budgets"
 	"github.com/regatta-sh/regatta/test/faults/managers"
 	"github.com/regatta-sh/regatta/test/install"
@@ -78,30 +77,11 @@ func (o *options) run(ctx context.Context, out io.Writer) (err error) {
 	if !o.keep {
 		defer func() { err = errors.Join(err, local.Down(context.WithoutCancel(ctx), o.name, o.out)) }()
 	}
-	replicas, err := managers.New(cluster, programs["kruise-manager"], 2)
-	if err != nil {
-		return err
-	}
-	balancer, err := balance.Listen(ctx, replicas[0].Webhooks(), replicas[1].Webhooks())
+	replicas, balancer, err := managers.Install(ctx, install.Options{Root: root, Programs: programs, Cluster: cluster, Out: o.out}, 2)
 	if err != nil {
 		return err
 	}
 	defer balancer.Close()
-	if _, err := install.Install(ctx, install.Options{
-		Root: root, Programs: programs, Cluster: cluster, Out: o.out, Webhooks: fmt.Sprintf("https://localhost:%d", balancer.Port()),
-	}); err != nil {
-		return err
-	}
-	for _, r := range replicas {
-		if err := r.Start(); err != nil {
-			return err
-		}
-	}
-	ready, cancel := context.WithTimeout(ctx, 2*time.Minute)
-	defer cancel()
-	if err := managers.AwaitReady(ready, replicas); err != nil {
-		return err
-	}
 	config, err := cluster.RESTConfig("admin")
 	if err != nil {
 		return err
