@@ -24,20 +24,27 @@ both := [p, r] if {
 	r := rank with input as input.rank with data.extend.rollout as input.users
 }`
 
-// TestNothingThatAUserWritesOpensADecision puts any document where a hold and a
-// rank should be. Both points must still answer, within their types; and unless
-// the hold is empty something must be held.
-func TestNothingThatAUserWritesOpensADecision(t *testing.T) {
+// harnessed prepares a query of a module beside the built-in ones.
+func harnessed(t *testing.T, text, query string) rego.PreparedEvalQuery {
+	t.Helper()
 	modules := builtinModules(t)
-	modules["harness.rego"] = parse(t, "harness.rego", harness)
+	modules["harness.rego"] = parse(t, "harness.rego", text)
 	compiler, err := module.Compile(modules)
 	if err != nil {
 		t.Fatal(err)
 	}
-	query, err := rego.New(rego.Query("data.harness.both"), rego.Compiler(compiler), rego.StrictBuiltinErrors(true)).PrepareForEval(t.Context())
+	prepared, err := rego.New(rego.Query(query), rego.Compiler(compiler), rego.StrictBuiltinErrors(true)).PrepareForEval(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	return prepared
+}
+
+// TestNothingThatAUserWritesOpensADecision puts any document where a hold and a
+// rank should be. Both points must still answer, within their types; and unless
+// the hold is empty something must be held.
+func TestNothingThatAUserWritesOpensADecision(t *testing.T) {
+	query := harnessed(t, harness, "data.harness.both")
 	rank := decision.RankInput{Pods: []decision.PodFacts{{Name: "web-a", Zone: "a"}, {Name: "web-b"}}}
 	plan := decision.PlanInput{Strategy: decision.Strategy{Type: "RollingUpdate"}, Update: 2, MaxUnavailable: 1}
 	rapid.Check(t, func(rt *rapid.T) {

@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/regatta-sh/regatta/engine/decision"
-	"github.com/regatta-sh/regatta/engine/module"
 )
 
 // TestBudgetIsThatOfTheSpecification compares the policy with PUB-03, written
@@ -109,16 +108,7 @@ all := [budget, deletion, guards] if {
 // exemptions, guards and settings should be. All points must still answer,
 // within their types; whatever denies must deny, and only what is sound exempts.
 func TestNothingThatAUserWritesOpensProtection(t *testing.T) {
-	modules := builtinModules(t)
-	modules["harness.rego"] = parse(t, "harness.rego", protectionHarness)
-	compiler, err := module.Compile(modules)
-	if err != nil {
-		t.Fatal(err)
-	}
-	query, err := rego.New(rego.Query("data.harness.all"), rego.Compiler(compiler), rego.StrictBuiltinErrors(true)).PrepareForEval(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	query := harnessed(t, protectionHarness, "data.harness.all")
 	request := decision.Request{Operation: decision.Delete, User: decision.User{Name: "web-a", Groups: []string{"zone"}}}
 	budget := decision.BudgetInput{
 		Request: request, Object: decision.Object{Kind: "Pod", Annotations: map[string]string{"policy.kruise.io/break-glass": "A reason."}},

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -34,7 +35,6 @@ import (
 	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/certs"
 	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
@@ -87,11 +87,7 @@ func (s *sent) ca() []byte {
 
 func policies(t *testing.T, gates decision.ProtectionGates, answer string) *Rules {
 	t.Helper()
-	b, err := bundle.FromFiles("builtin", map[string]string{"protection/guards.rego": "package protection\n\nguards := " + answer}, bundle.AsBuiltin())
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := engine.FromBundle(b)
+	e, err := engine.New(fstest.MapFS{"protection/guards.rego": {Data: []byte("package protection\n\nguards := " + answer)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -14,7 +15,6 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/protection"
 	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -30,11 +30,7 @@ func (p protected) Gates() decision.ProtectionGates { return decision.Protection
 
 func newHandler(t testing.TB, text string) *Handler {
 	t.Helper()
-	b, err := bundle.FromFiles("builtin", map[string]string{"protection/deletion.rego": "package protection\n\n" + text}, bundle.AsBuiltin())
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := engine.FromBundle(b)
+	e, err := engine.New(fstest.MapFS{"protection/deletion.rego": {Data: []byte("package protection\n\n" + text)}})
 	if err != nil {
 		t.Fatal(err)
 	}
