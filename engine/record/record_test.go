@@ -272,10 +272,12 @@ func TestReadRefusesNonsense(t *testing.T) {
 		err  string
 	}{
 		"nothing":              {"", 0, ""},
-		"an unknown point":     {`{"point": "no/point", "input": 7}`, 0, ""},
+		"an unknown point":     {`{"path": "no/point", "input": 7}`, 0, ""},
 		"no JSON":              {"{", 0, "line 1"},
-		"a question of a kind": {"\n" + `{"point": "rollout/plan", "input": {"update": "x"}}`, 0, "the question in line 2"},
-		"only a point":         {`{"point": "rollout/plan"}`, 1, ""},
+		"a question of a kind": {"\n" + `{"path": "rollout/plan", "input": {"update": "x"}}`, 0, "line 2: the input"},
+		"an answer of a kind":  {`{"path": "rollout/plan", "result": {"limit": "x"}}`, 0, "line 1: the result"},
+		"no decision":          {`{"msg": "hello"}`, 0, "line 1: it has no path"},
+		"only a point":         {`{"path": "rollout/plan"}`, 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := record.Read(strings.NewReader(tc.text))
