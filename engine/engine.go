@@ -102,7 +102,7 @@ func (e *Engine) swap(s *Snapshot) (changed bool, err error) {
 	if old.revision == s.revision {
 		return false, nil
 	}
-	if now := old.set.Of(""); now.Revision() != s.set.Of("").Revision() {
+	if now := old.set.Of(""); now.Content() != s.set.Of("").Content() {
 		e.previous = now
 	}
 	e.active.Store(s)
