@@ -28,6 +28,7 @@ type Engine struct {
 	active  atomic.Pointer[Snapshot]
 	lastID  atomic.Uint64
 	workers *workers
+	shares  *shares
 	watch   watchdog
 
 	mu       sync.Mutex // held while the active snapshot is changed
@@ -51,7 +52,7 @@ func FromBundle(builtin *bundle.Bundle, opts ...Option) (*Engine, error) {
 	for _, o := range opts {
 		o(&e.options)
 	}
-	e.workers = newWorkers(e.parallel)
+	e.workers, e.shares = newWorkers(e.parallel), newShares(e.parallel)
 	base, err := e.Compile(context.Background(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("loading the built-in policies: %w", err)

@@ -189,6 +189,7 @@ func (e *Engine) answers(v *view, ev *evaluation) bool {
 		return true
 	}
 	again := *ev.ask
+	again.judging = true
 	again.answer = func(ast.Value, int, string) error { return nil }
 	retry := newEvaluation(q, ev.input, &again)
 	if outcome, _ := e.run(ctx, retry); outcome == decision.TimedOut && !retry.late {

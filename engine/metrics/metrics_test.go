@@ -38,6 +38,7 @@ func TestWhatIsCounted(t *testing.T) {
 	}
 	c.Stuck("rollout/plan", 1)
 	c.RolledBack(engine.Rollback{})
+	c.Throttled("shop", "rollout/plan")
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -53,6 +54,7 @@ func TestWhatIsCounted(t *testing.T) {
 		`regatta_decisions_total label:{name:"outcome" value:"Undefined"} label:{name:"point" value:"rollout/plan"} counter:{value:1`,
 		`regatta_evaluations_stuck label:{name:"point" value:"rollout/plan"} gauge:{value:1}`,
 		`regatta_rollbacks_total label:{name:"namespace" value:""} counter:{value:1`,
+		`regatta_decisions_throttled_total label:{name:"namespace" value:"shop"} label:{name:"point" value:"rollout/plan"} counter:{value:1`,
 		`regatta_policies_active label:{name:"revision" value:"` + e.Snapshot().Revision() + `"} gauge:{value:1}`,
 		`sample_count:3`,
 	} {
