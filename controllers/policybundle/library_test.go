@@ -227,9 +227,10 @@ func TestRemove(t *testing.T) {
 // watcher is an observer that passes rollbacks on.
 type watcher struct{ rolledBack chan engine.Rollback }
 
-func (watcher) Activated(string)               {}
-func (watcher) Stuck(decision.Name, int)       {}
-func (w watcher) RolledBack(r engine.Rollback) { w.rolledBack <- r }
+func (watcher) Activated(string)                {}
+func (watcher) Stuck(decision.Name, int)        {}
+func (watcher) Throttled(string, decision.Name) {}
+func (w watcher) RolledBack(r engine.Rollback)  { w.rolledBack <- r }
 
 // exhaust asks until the watchdog rolls back.
 func exhaust(t *testing.T, l *Library, w watcher) {
