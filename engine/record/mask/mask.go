@@ -23,11 +23,8 @@ const Text = "[masked]"
 // Mask knows what to hide. It may be used by many goroutines.
 type Mask struct{ patterns []pattern }
 
-// pattern is a path with wildcards.
-type pattern struct {
-	segments []string // in lower case
-	scalars  bool     // containers are looked into
-}
+// pattern is a path with wildcards, in lower case.
+type pattern struct{ segments []string }
 
 // longest is how many segments a pattern may have: its states are bits.
 const longest = 62
@@ -37,12 +34,7 @@ const longest = 62
 // any part of a name and ** any number of names: /input/**/env/*/value. Upper
 // and lower case are the same. All that is below what is hidden is hidden.
 func New(patterns ...string) (*Mask, error) {
-	m := &Mask{patterns: []pattern{
-		{[]string{"**", "env", "*"}, true}, {[]string{"**", "env", "*", "value"}, false},
-		{[]string{"**", "envs", "*"}, true}, {[]string{"**", "envs", "*", "value"}, false},
-		{[]string{"**", "envvars", "*"}, true}, {[]string{"**", "envvars", "*", "value"}, false},
-		{[]string{"**", "annotations", "*key"}, false},
-	}}
+	m := &Mask{}
 	for _, text := range patterns {
 		p, err := parse(text)
 		if err != nil {

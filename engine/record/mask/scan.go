@@ -100,8 +100,7 @@ type scan struct {
 type place struct {
 	name      string // empty in a list
 	secretive bool
-	pattern   bool // a pattern hides it, whatever it is
-	scalar    bool // a pattern hides it unless it is a container
+	pattern   bool // a pattern hides it
 	flagged   bool // it follows an argument such as --password
 }
 
@@ -140,10 +139,7 @@ func (s *scan) step(lower string) {
 	for i := range s.mask.patterns {
 		p := &s.mask.patterns[i]
 		next := p.step(s.states[before+i], lower)
-		if p.done(next) {
-			s.at.pattern = s.at.pattern || !p.scalars
-			s.at.scalar = s.at.scalar || p.scalars
-		}
+		s.at.pattern = s.at.pattern || p.done(next)
 		s.states = append(s.states, next)
 	}
 }
@@ -221,14 +217,34 @@ func (s *scan) hides(c byte) bool {
 	switch {
 	case s.at.pattern:
 		return true
-	case s.at.scalar && !container:
-		return c != 'n'
+	case c == 'n':
+		return false
+	case s.isVariable(container) || s.isKey():
+		return true
 	case s.at.flagged && c == '"':
 		return true
-	case !s.at.secretive || c == 't' || c == 'f' || c == 'n':
+	case !s.at.secretive || c == 't' || c == 'f':
 		return false
 	}
 	return !s.refers(c)
+}
+
+// isVariable says whether the value at hand is that of an environment variable,
+// in a list of them as pods have it, or by name.
+func (s *scan) isVariable(container bool) bool {
+	n := len(s.frames)
+	return n > 0 && !container && isEnv(s.frames[n-1].name) || n > 1 && s.at.name == "value" && isEnv(s.frames[n-2].name)
+}
+
+func isEnv(name string) bool {
+	return len(name) < 10 && (strings.EqualFold(name, "env") || strings.EqualFold(name, "envs") || strings.EqualFold(name, "envvars"))
+}
+
+// isKey says whether the value at hand is an annotation with a key. Elsewhere a
+// key is the name of something.
+func (s *scan) isKey() bool {
+	n := len(s.frames)
+	return n > 0 && s.frames[n-1].name == "annotations" && strings.HasSuffix(strings.ToLower(s.at.name), "key")
 }
 
 // refers says whether the value at hand only tells where a secret is.
@@ -321,7 +337,7 @@ func (s *scan) text(quoted []byte) {
 func (s *scan) document(doc []byte) string {
 	before := len(s.masked)
 	n := len(s.mask.patterns)
-	in := &scan{Line: s.Line, path: slices.Clone(s.path), states: slices.Clone(s.states[len(s.states)-n:])}
+	in := &scan{Line: s.Line, at: place{name: s.at.name}, path: slices.Clone(s.path), states: slices.Clone(s.states[len(s.states)-n:])}
 	s.inside++
 	in.run(doc)
 	s.inside--
