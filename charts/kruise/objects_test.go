@@ -29,6 +29,7 @@ func TestObjects(t *testing.T) {
 		"ClusterRole /aggregate-kruise-admin",
 		"ClusterRole /aggregate-kruise-edit",
 		"ClusterRole /aggregate-kruise-view",
+		"ClusterRole /kruise-decisions-reader",
 		"ClusterRole /kruise-certs-role",
 		"ClusterRole /kruise-helm-hook",
 		"ClusterRole /kruise-manager-role",

@@ -71,8 +71,10 @@ func (a *Asker) Decisions(ctx context.Context, d Decisions) (records []decision.
 	case said.answered > 0:
 	case len(said.refused) > 0:
 		return nil, said.failed, said.refused[0] // the others say the same
-	default:
+	case len(said.failed) > 0:
 		return nil, nil, errors.Join(said.failed...)
+	default:
+		return nil, nil, fmt.Errorf("asking for decisions: none of %d managers knows %s", said.silent, explain.DecisionsPath)
 	}
 	for i, r := range replies {
 		records = append(records, r.records...)
