@@ -31,6 +31,9 @@ type Point[In, Out any] struct {
 	// Check refuses an answer that has the right type but makes no sense, such
 	// as a list of another length than the question. It may be nil.
 	Check func(In, Out) error
+	// Lean says which way one answer leans from another one, for two that differ.
+	// It may be nil: every difference is then Changed.
+	Lean func(in In, then, now Out) Leaning
 }
 
 // DefaultMaxResult is the number of JSON nodes an answer may have where the

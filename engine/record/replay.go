@@ -12,6 +12,7 @@ import (
 
 // Difference is a decision that another revision would make differently.
 type Difference struct {
+	Kind    Kind             `json:"kind"`
 	Point   decision.Name    `json:"point"`
 	Subject decision.Subject `json:"subject"`
 	Record  uint64           `json:"record"` // its id
@@ -42,21 +43,22 @@ func (e UnknownPointError) Error() string {
 // Replay makes a decision again with the policies of a snapshot. It reports a
 // difference, or nil when the answer is the same.
 func Replay(ctx context.Context, e *engine.Engine, s *engine.Snapshot, r decision.Record) (*Difference, error) {
+	now, err := Again(ctx, e, s, r)
+	if err != nil {
+		return nil, err
+	}
+	return Compare(e, r, now)
+}
+
+// Again makes a decision again with the policies of a snapshot, aside. Its error
+// is an UnknownPointError.
+func Again(ctx context.Context, e *engine.Engine, s *engine.Snapshot, r decision.Record) (decision.Record, error) {
 	p, ok := decision.Find(r.Point)
 	if !ok {
-		return nil, fmt.Errorf("replaying record %d: %w", r.ID, UnknownPointError{r.Point})
+		return decision.Record{}, fmt.Errorf("replaying record %d: %w", r.ID, UnknownPointError{r.Point})
 	}
-	out, now := engine.DecideOn(ctx, e, s, p, r.Subject, r.Input)
-	fields, err := differing(e, r.Output, out)
-	if err != nil {
-		return nil, fmt.Errorf("replaying record %d: %w", r.ID, err)
-	}
-	if len(fields) == 0 && r.Outcome == now.Outcome {
-		return nil, nil
-	}
-	return &Difference{
-		Point: r.Point, Subject: r.Subject, Record: r.ID, Then: sideOf(r), Now: sideOf(now), Fields: fields,
-	}, nil
+	_, now := engine.DecideOn(ctx, e, s, p, r.Subject, r.Input)
+	return now, nil
 }
 
 func sideOf(r decision.Record) Side {

@@ -152,7 +152,7 @@ func TestWhatIsNotPulled(t *testing.T) {
 		"what is not there":             {host + "/none:v1", "NAME_UNKNOWN"},
 		"an image of nothing":           {host + "/empty:v1", "has no layer application/vnd.oci.image.layer.v1.tar+gzip"},
 		"an image of docker":            {host + "/docker:v1", "has no layer"},
-		"an artifact that is too large": {host + "/large:v1", "a bundle has 16777216 at most"},
+		"an artifact that is too large": {host + "/large:v1", "larger than 16777216 bytes"},
 		"many images":                   {host + "/index:v1", "a bundle is one image"},
 		"a digest that is none":         {host + "/empty@sha256:12", "reading the reference"},
 		"a registry that is not there":  {"127.0.0.1:1/x:v1", "pulling bundle"},

@@ -103,11 +103,11 @@ func (c *commands) admit(cmd *cobra.Command, v *verdict, k *kind, by *bundle.Ver
 	switch ps := problemsOf(at(v.Path, err)); {
 	case errors.As(err, &unsigned):
 		v.Stages = append(v.Stages, gate.Took{Stage: fetched}, gate.Took{Stage: signature, Duration: took.Duration})
-		v.Refused, v.Problems = signature, module.Problems{{File: v.Path, Row: 1, Col: 1, Message: unsigned.Error()}}
+		v.Refused, v.Problems = signature, module.Problems{{File: v.Path, Row: 1, Col: 1, Code: "signature_error", Message: unsigned.Error()}}
 		return nil
 	case errors.As(err, &large):
 		v.Stages = append(v.Stages, took)
-		v.Refused, v.Problems = fetched, module.Problems{{File: v.Path, Row: 1, Col: 1, Message: large.Error()}}
+		v.Refused, v.Problems = fetched, module.Problems{{File: v.Path, Row: 1, Col: 1, Code: "limit_error", Message: large.Error()}}
 		return nil
 	case ps != nil:
 		v.Stages = append(v.Stages, took)
@@ -140,7 +140,7 @@ func (c *commands) admit(cmd *cobra.Command, v *verdict, k *kind, by *bundle.Ver
 			continue
 		}
 		if err := b.Follows(a); err != nil {
-			v.Refused, v.Problems = signature, module.Problems{{File: v.Path, Row: 1, Col: 1, Message: err.Error()}}
+			v.Refused, v.Problems = signature, module.Problems{{File: v.Path, Row: 1, Col: 1, Code: "sequence_error", Message: err.Error()}}
 			v.Stages = append(v.Stages[:1], gate.Took{Stage: signature})
 			return nil
 		}
