@@ -37,7 +37,6 @@ type parts struct {
 	lines   *record.Encoder
 
 	library   *policybundle.Library
-	buffer    *record.Buffer
 	news      *news
 	guarding  *guarding
 	budgeting *budgeting
@@ -92,14 +91,26 @@ func (p parts) explainTo(ctx context.Context, ready <-chan struct{}) error {
 	if err != nil {
 		return err
 	}
-	replica, err := os.Hostname()
+	replica, err := p.replica()
 	if err != nil {
-		return fmt.Errorf("reading the host name: %w", err)
+		return err
 	}
 	return p.mgr.Add(&serve.Server{
 		Addr: p.DecisionsAddr, CertDir: p.webhooks.certDir, Ready: ready, Store: p.rounds, Replica: replica, Who: who, May: may,
 		Records: p.records, Lines: p.lines,
 	})
+}
+
+// replica names this process where others read it.
+func (p parts) replica() (string, error) {
+	if p.webhooks.pod != "" {
+		return p.webhooks.pod, nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("reading the host name: %w", err)
+	}
+	return host, nil
 }
 
 func (p parts) controllersTo(mgr ctrl.Manager) error {
