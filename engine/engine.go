@@ -27,8 +27,11 @@ type Engine struct {
 	codec   *term.Codec
 	active  atomic.Pointer[Snapshot]
 	lastID  atomic.Uint64
-	workers *workers
-	watch   watchdog
+	// deciding counts the decisions that somebody waits for.
+	deciding atomic.Int64
+	workers  *workers
+	shares   *shares
+	watch    watchdog
 
 	mu       sync.Mutex // held while the active snapshot is changed
 	base     *Snapshot  // the built-in policies alone
@@ -51,7 +54,7 @@ func FromBundle(builtin *bundle.Bundle, opts ...Option) (*Engine, error) {
 	for _, o := range opts {
 		o(&e.options)
 	}
-	e.workers = newWorkers(e.parallel)
+	e.workers, e.shares = newWorkers(e.parallel), newShares(e.parallel)
 	base, err := e.Compile(context.Background(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("loading the built-in policies: %w", err)
@@ -102,7 +105,7 @@ func (e *Engine) swap(s *Snapshot) (changed bool, err error) {
 	if old.revision == s.revision {
 		return false, nil
 	}
-	if now := old.set.Of(""); now.Revision() != s.set.Of("").Revision() {
+	if now := old.set.Of(""); now.Content() != s.set.Of("").Content() {
 		e.previous = now
 	}
 	e.active.Store(s)
@@ -126,6 +129,10 @@ func (e *Engine) Defines(name decision.Name, subject decision.Subject) bool {
 
 // Codec encodes facts for this engine, for callers that keep terms.
 func (e *Engine) Codec() *term.Codec { return e.codec }
+
+// Deciding is how many decisions are under way that somebody waits for to act on
+// them, so that those who ask aside can wait until there is room.
+func (e *Engine) Deciding() int { return int(e.deciding.Load()) }
 
 // Close ends the goroutines that evaluate. Decisions after it are fallbacks.
 func (e *Engine) Close() { e.workers.close() }

@@ -239,10 +239,13 @@ type watcher struct {
 	mu        sync.Mutex
 	rollbacks []engine.Rollback
 	stuck     int
+	throttled map[string]int // by namespace
 	changed   chan struct{}
 }
 
-func newWatcher() *watcher { return &watcher{changed: make(chan struct{}, 100)} }
+func newWatcher() *watcher {
+	return &watcher{throttled: map[string]int{}, changed: make(chan struct{}, 100)}
+}
 
 func (w *watcher) Activated(string) {}
 
@@ -251,6 +254,12 @@ func (w *watcher) Stuck(_ decision.Name, delta int) {
 	w.stuck += delta
 	w.mu.Unlock()
 	w.changed <- struct{}{}
+}
+
+func (w *watcher) Throttled(namespace string, _ decision.Name) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.throttled[namespace]++
 }
 
 func (w *watcher) RolledBack(r engine.Rollback) {
@@ -276,5 +285,24 @@ func TestOneNamespaceDoesNotCompileForAnother(t *testing.T) {
 		if got := e.Snapshot().RevisionFor(s) == before.RevisionFor(s); got != same {
 			t.Errorf("the revision in %s is the same: %v, want %v", ns, got, same)
 		}
+	}
+}
+
+func TestOnlyDecisionsThatAreWaitedForAreCounted(t *testing.T) {
+	e, err := engine.New(fstest.MapFS{"p.rego": {Data: []byte(builtin)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	var meanwhile []int
+	p := point()
+	p.Check = func(facts, answer) error {
+		meanwhile = append(meanwhile, e.Deciding())
+		return nil
+	}
+	engine.Decide(t.Context(), e, p, decision.Subject{}, facts{N: 1})
+	engine.DecideOn(t.Context(), e, e.Snapshot(), p.Any(), decision.Subject{}, facts{N: 1})
+	if len(meanwhile) != 2 || meanwhile[0] != 1 || meanwhile[1] != 0 || e.Deciding() != 0 {
+		t.Errorf("meanwhile there were %v, afterwards %d", meanwhile, e.Deciding())
 	}
 }

@@ -42,6 +42,11 @@ func (n *news) Stuck(point decision.Name, delta int) {
 	}
 }
 
+// Throttled implements engine.Observer.
+func (n *news) Throttled(namespace string, point decision.Name) {
+	klog.V(2).InfoS("A decision is a fallback: the policies of its namespace took too much of the processors", "namespace", namespace, "point", point)
+}
+
 // RolledBack implements engine.Observer.
 func (n *news) RolledBack(r engine.Rollback) {
 	klog.ErrorS(nil, "Policy bundles were given up", "bundles", r.Bundles, "reason", r.Reason)

@@ -35,7 +35,11 @@ type Bundle struct {
 	Kind Kind
 	// Namespace is where a tenant's bundle holds; else it is empty.
 	Namespace string
-	Name      string
+	// Canary is where a platform bundle that is tried out holds, in place of the
+	// one of its name that has none: namespaces in their order, each once. It is
+	// nil for a bundle that holds everywhere.
+	Canary []string
+	Name   string
 	// Revision is a hash of the content, however it is packed.
 	Revision string
 	// Manifest is what the bundle says about itself; empty if it has none.
@@ -60,6 +64,16 @@ type Option func(*Bundle)
 // AsTenant makes a bundle one of a namespace.
 func AsTenant(namespace string) Option {
 	return func(b *Bundle) { b.Kind, b.Namespace = Tenant, namespace }
+}
+
+// AsCanary makes a platform bundle hold in these namespaces only. What has no
+// namespace cannot be named, so "" is left out; without any it holds nowhere.
+func AsCanary(namespaces ...string) Option {
+	return func(b *Bundle) {
+		names := slices.DeleteFunc(slices.Clone(namespaces), func(ns string) bool { return ns == "" })
+		slices.Sort(names)
+		b.Canary = append([]string{}, slices.Compact(names)...)
+	}
 }
 
 // AsBuiltin makes a bundle the one that answers every point.

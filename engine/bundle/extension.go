@@ -89,7 +89,7 @@ func (b *Bundle) Check() module.Problems {
 	if len(b.Modules) == 0 {
 		c.problems = append(c.problems, module.Problem{File: b.Name, Row: 1, Col: 1, Message: "the bundle has no policy"})
 	}
-	return c.problems
+	return c.problems.Coded("contract_error")
 }
 
 type checker struct {

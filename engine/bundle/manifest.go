@@ -16,7 +16,10 @@ import (
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
-const manifestFile = ".manifest"
+const (
+	manifestFile  = ".manifest"
+	manifestError = "manifest_error" // the code of problems with it
+)
 
 // Sequence is the number that the manifest has under metadata.regatta.sequence;
 // ok is false if there is none.
@@ -74,6 +77,12 @@ func (b *Bundle) Follows(active *Bundle) error {
 	if !ok {
 		return nil
 	}
+	return b.FollowsSequence(before)
+}
+
+// FollowsSequence is an OlderError if the bundle must not take the place of one
+// with this sequence.
+func (b *Bundle) FollowsSequence(before int64) error {
 	switch n, ok := b.Sequence(); {
 	case !ok:
 		return OlderError{Bundle: b.Name, Active: before}
@@ -86,7 +95,7 @@ func (b *Bundle) Follows(active *Bundle) error {
 // readManifest takes from the manifest what this build of it can keep to.
 func (b *Bundle) readManifest(text string) error {
 	wrong := func(format string, args ...any) error {
-		return module.Problems{{File: manifestFile, Row: 1, Col: 1, Message: "the manifest is wrong: " + fmt.Sprintf(format, args...)}}
+		return module.Problems{{File: manifestFile, Row: 1, Col: 1, Code: manifestError, Message: "the manifest is wrong: " + fmt.Sprintf(format, args...)}}
 	}
 	var m opabundle.Manifest
 	if err := util.NewJSONDecoder(strings.NewReader(text)).Decode(&m); err != nil {
@@ -123,7 +132,7 @@ func (b *Bundle) roots() (out module.Problems) {
 	for i, r := range roots {
 		for _, other := range roots[:i] {
 			if opabundle.RootPathsOverlap(r, other) {
-				out = append(out, module.Problem{File: manifestFile, Row: 1, Col: 1, Message: fmt.Sprintf("the roots %q and %q overlap", other, r)})
+				out = append(out, module.Problem{File: manifestFile, Row: 1, Col: 1, Code: manifestError, Message: fmt.Sprintf("the roots %q and %q overlap", other, r)})
 			}
 		}
 	}
@@ -131,7 +140,7 @@ func (b *Bundle) roots() (out module.Problems) {
 		for _, file := range slices.Sorted(maps.Keys(modules)) {
 			m := modules[file]
 			if !opabundle.RootPathsContain(roots, rootOf(m)) {
-				out = append(out, module.At(m.Package.Location, "package %s is outside of the roots %v that the manifest has", module.PackagePath(m), roots))
+				out = append(out, module.At(m.Package.Location, "package %s is outside of the roots %v that the manifest has", module.PackagePath(m), roots).Coded(manifestError))
 			}
 		}
 	}
@@ -139,7 +148,7 @@ func (b *Bundle) roots() (out module.Problems) {
 		for _, steps := range leaves(b.documents[file]) {
 			p := strings.Join(steps, "/")
 			if !opabundle.RootPathsContain(roots, p) {
-				out = append(out, module.Problem{File: file, Row: 1, Col: 1, Message: fmt.Sprintf("the data at %s is outside of the roots %v that the manifest has", p, roots)})
+				out = append(out, module.Problem{File: file, Row: 1, Col: 1, Code: manifestError, Message: fmt.Sprintf("the data at %s is outside of the roots %v that the manifest has", p, roots)})
 			}
 		}
 	}

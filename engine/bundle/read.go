@@ -100,7 +100,7 @@ func (b *Bundle) add(p, text string) error {
 		return nil
 	}
 	if _, ok := b.Files[p]; ok {
-		return module.Problems{{File: p, Row: 1, Col: 1, Message: "the file is there twice"}}
+		return module.Problems{{File: p, Row: 1, Col: 1, Code: "duplicate_error", Message: "the file is there twice"}}
 	}
 	b.Files[p] = text
 	if p == manifestFile {
@@ -124,7 +124,7 @@ func (b *Bundle) add(p, text string) error {
 // addData puts a document below the folder it is in, as OPA does.
 func (b *Bundle) addData(p, text string) error {
 	wrong := func(format string, args ...any) error {
-		return module.Problems{{File: p, Row: 1, Col: 1, Message: fmt.Sprintf(format, args...)}}
+		return module.Problems{{File: p, Row: 1, Col: 1, Code: "data_error", Message: fmt.Sprintf(format, args...)}}
 	}
 	asJSON, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {

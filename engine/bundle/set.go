@@ -15,50 +15,72 @@ import (
 // Set is every user's bundle that is active at the same time.
 type Set []*Bundle
 
-// For is the part of the set that decides in a namespace: all that platform
-// engineers wrote, and what the namespace's own people wrote.
+// For is the part of the set that decides in a namespace: what platform
+// engineers wrote, canaries of the namespace in place of the bundles of their
+// name, and what the namespace's own people wrote.
 func (s Set) For(namespace string) Set {
 	var out Set
+	canaries := s.Canaries(namespace)
 	for _, b := range s {
-		if b.Kind != Tenant || b.Namespace == namespace {
+		here := b.Kind == Builtin || !slices.ContainsFunc(canaries, func(c *Bundle) bool { return c.Name == b.Name })
+		switch {
+		case b.Kind == Tenant:
+			here = b.Namespace == namespace
+		case b.Canary != nil:
+			here = b.canaryIn(namespace)
+		}
+		if here {
 			out = append(out, b)
 		}
 	}
 	return out
 }
 
-// Of is what a namespace's own people wrote; of "", what platform engineers did.
+// Of is what a namespace's own people wrote; of "", what platform engineers did
+// for every namespace, without canaries.
 func (s Set) Of(namespace string) Set {
-	var out Set
-	for _, b := range s {
-		if b.Namespace == namespace {
-			out = append(out, b)
-		}
-	}
-	return out
+	return s.where(func(b *Bundle) bool { return b.of(namespace) })
 }
 
 // Without is the set but for what Of has.
 func (s Set) Without(namespace string) Set {
-	var out Set
+	return s.where(func(b *Bundle) bool { return !b.of(namespace) })
+}
+
+// Canaries are those that hold in a namespace.
+func (s Set) Canaries(namespace string) Set {
+	return s.where(func(b *Bundle) bool { return b.canaryIn(namespace) })
+}
+
+func (s Set) where(keep func(*Bundle) bool) (out Set) {
 	for _, b := range s {
-		if b.Namespace != namespace {
+		if keep(b) {
 			out = append(out, b)
 		}
 	}
 	return out
 }
 
-// Namespaces are those that have a bundle of their own.
+func (b *Bundle) of(namespace string) bool { return b.Namespace == namespace && b.Canary == nil }
+
+func (b *Bundle) canaryIn(namespace string) bool {
+	_, ok := slices.BinarySearch(b.Canary, namespace)
+	return ok
+}
+
+// Namespaces are those where others decide than everywhere: they have bundles of
+// their own, or canaries.
 func (s Set) Namespaces() []string {
-	var out []string
+	seen := map[string]bool{}
 	for _, b := range s {
-		if b.Kind == Tenant && !slices.Contains(out, b.Namespace) {
-			out = append(out, b.Namespace)
+		if b.Kind == Tenant {
+			seen[b.Namespace] = true
+		}
+		for _, ns := range b.Canary {
+			seen[ns] = true
 		}
 	}
-	slices.Sort(out)
-	return out
+	return slices.Sorted(maps.Keys(seen))
 }
 
 // IDs names the bundles, in an order.
@@ -71,22 +93,40 @@ func (s Set) IDs() []string {
 	return out
 }
 
-// Revision is a hash of what is in the set, whatever the order.
+// Revision is a hash of what is in the set and where it holds, whatever the
+// order.
 func (s Set) Revision() string {
+	lines := make([]string, len(s))
+	for i, b := range s {
+		lines[i] = b.ID()
+		if b.Canary != nil {
+			lines[i] += " canary " + strings.Join(b.Canary, ",")
+		}
+	}
+	return hash(lines)
+}
+
+// Content is as Revision, but does not tell where canaries hold: what decides in
+// a namespace stays the same when others are added, and when it is promoted.
+func (s Set) Content() string { return hash(s.IDs()) }
+
+func hash(lines []string) string {
+	slices.Sort(lines)
 	h := sha256.New()
-	for _, id := range s.IDs() {
-		_, _ = io.WriteString(h, id+"\n") // a hash takes everything
+	for _, line := range lines {
+		_, _ = io.WriteString(h, line+"\n") // a hash takes everything
 	}
 	return hex.EncodeToString(h.Sum(nil)[:6])
 }
 
-// Conflicts finds packages and files that two bundles of the set claim where
-// both would be active. Two complete rules of one name would only disagree
-// when they are evaluated.
+// Conflicts finds packages that two bundles of the set claim where both would be
+// active. Two complete rules of one name would only disagree when they are
+// evaluated.
 func (s Set) Conflicts() error {
 	var out module.Problems
-	type owner struct{ bundle, namespace string }
-	owners := map[string][]owner{}
+	// Those who have a package, by namespace: tenants of different ones never
+	// meet, and there may be a thousand.
+	owners := map[string]map[string][]*Bundle{}
 	for _, b := range s {
 		seen := map[string]bool{}
 		for _, file := range slices.Sorted(maps.Keys(b.Modules)) {
@@ -96,12 +136,25 @@ func (s Set) Conflicts() error {
 				continue
 			}
 			seen[path] = true
-			for _, o := range owners[path] {
-				if o.namespace == "" || b.Namespace == "" || o.namespace == b.Namespace {
-					out = append(out, module.At(m.Package.Location, "package %s of bundle %s belongs to bundle %s already", path, b.Name, o.bundle))
+			others := owners[path]
+			if others == nil {
+				others = map[string][]*Bundle{}
+				owners[path] = others
+			}
+			look := []string{""}
+			if b.Kind != Tenant {
+				look = slices.Sorted(maps.Keys(others))
+			} else if b.Namespace != "" {
+				look = append(look, b.Namespace)
+			}
+			for _, ns := range look {
+				for _, o := range others[ns] {
+					if s.meet(o, b) {
+						out = append(out, module.At(m.Package.Location, "package %s of bundle %s belongs to bundle %s already", path, b.Name, o.Name).Coded("conflict_error"))
+					}
 				}
 			}
-			owners[path] = append(owners[path], owner{b.Name, b.Namespace})
+			others[b.Namespace] = append(others[b.Namespace], b)
 		}
 	}
 	if len(out) == 0 {
@@ -109,4 +162,19 @@ func (s Set) Conflicts() error {
 	}
 	slices.SortFunc(out, func(a, b module.Problem) int { return strings.Compare(a.String(), b.String()) })
 	return fmt.Errorf("putting bundles together: %w", out)
+}
+
+// meet says whether there is a namespace where both are active.
+func (s Set) meet(a, b *Bundle) bool {
+	if b.Kind == Tenant || b.Canary != nil && a.Kind != Tenant {
+		a, b = b, a // a tenant's first, then canaries
+	}
+	switch {
+	case a.Kind == Tenant:
+		here := s.For(a.Namespace)
+		return slices.Contains(here, a) && slices.Contains(here, b)
+	case a.Canary != nil:
+		return slices.ContainsFunc(a.Canary, func(ns string) bool { return slices.Contains(s.For(ns), b) })
+	}
+	return true
 }

@@ -8,14 +8,16 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// Collector is given to an engine as a sink and as an observer, and to a
-// registry as a collector.
+// Collector is given to an engine as a sink and as an observer, to
+// record.Shadows as an observer, and to a registry as a collector.
 type Collector struct {
 	decisions *prometheus.CounterVec
 	seconds   *prometheus.HistogramVec
 	stuck     *prometheus.GaugeVec
 	rollbacks *prometheus.CounterVec
+	throttled *prometheus.CounterVec
 	active    *prometheus.GaugeVec
+	shadows   *prometheus.CounterVec
 }
 
 // New makes a collector.
@@ -34,9 +36,16 @@ func New() *Collector {
 		rollbacks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "regatta_rollbacks_total", Help: "Times that bundles were given up because decisions did not end in time; namespace is empty for the platform's.",
 		}, []string{"namespace"}),
+		throttled: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "regatta_decisions_throttled_total", Help: "Decisions that were fallbacks because the policies of the namespace's own people took too much of the processors.",
+		}, []string{"namespace", "point"}),
 		active: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "regatta_policies_active", Help: "1 for the revision of all policies that decides.",
 		}, []string{"revision"}),
+		shadows: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "regatta_shadow_decisions_total",
+			Help: "Live decisions that a bundle in shadow made again, by result: same, stricter, looser, changed, error, or skipped for lack of time. None is acted on.",
+		}, []string{"bundle", "point", "result"}),
 	}
 }
 
@@ -65,8 +74,23 @@ func (c *Collector) Stuck(point decision.Name, delta int) {
 	c.stuck.WithLabelValues(string(point)).Add(float64(delta))
 }
 
+// Throttled implements engine.Observer.
+func (c *Collector) Throttled(namespace string, point decision.Name) {
+	c.throttled.WithLabelValues(namespace, string(point)).Inc()
+}
+
 // RolledBack implements engine.Observer.
 func (c *Collector) RolledBack(r engine.Rollback) { c.rollbacks.WithLabelValues(r.Namespace).Inc() }
+
+// Shadowed implements record.ShadowObserver.
+func (c *Collector) Shadowed(name string, point decision.Name, result string) {
+	c.shadows.WithLabelValues(name, string(point), result).Inc()
+}
+
+// Unshadowed implements record.ShadowObserver.
+func (c *Collector) Unshadowed(name string) {
+	c.shadows.DeletePartialMatch(prometheus.Labels{"bundle": name})
+}
 
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(to chan<- *prometheus.Desc) {
@@ -83,5 +107,5 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 }
 
 func (c *Collector) all() []prometheus.Collector {
-	return []prometheus.Collector{c.decisions, c.seconds, c.stuck, c.rollbacks, c.active}
+	return []prometheus.Collector{c.decisions, c.seconds, c.stuck, c.rollbacks, c.throttled, c.active, c.shadows}
 }

@@ -4,6 +4,7 @@
 package module
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -25,7 +26,7 @@ func Parse(file, source string) (*ast.Module, error) {
 		return nil, fmt.Errorf("parsing module: %w", problems(file, err))
 	}
 	if parsed == nil {
-		return nil, fmt.Errorf("parsing module: %w", Problems{{File: file, Row: 1, Col: 1, Message: "the file is empty"}})
+		return nil, fmt.Errorf("parsing module: %w", Problems{{File: file, Row: 1, Col: 1, Code: ast.ParseErr, Message: "the file is empty"}})
 	}
 	labelPackage(parsed)
 	return parsed, nil
@@ -93,13 +94,31 @@ func WithPrint() Option { return func(c *config) { c.print = true } }
 
 // Problem is something wrong with a policy, and where.
 type Problem struct {
-	File    string `json:"file"`
-	Row     int    `json:"row"`
-	Col     int    `json:"col"`
+	File string `json:"file"`
+	Row  int    `json:"row"`
+	Col  int    `json:"col"`
+	// Code is OPA's name for what is wrong, such as rego_type_error, or ours
+	// where OPA has none; empty if nobody gave it one.
+	Code    string `json:"code,omitempty"`
 	Message string `json:"message"`
 }
 
 func (p Problem) String() string { return p.Place() + ": " + p.Message }
+
+// Line is file:row:col, code and message, for machines that tell problems apart
+// by the code. OPA's messages begin with theirs, which is not said twice.
+func (p Problem) Line() string {
+	if p.Code == "" {
+		return p.Place() + " " + p.Message
+	}
+	return p.Place() + " " + p.Code + " " + strings.TrimPrefix(p.Message, p.Code+": ")
+}
+
+// Coded is the problem with a code, unless it has one.
+func (p Problem) Coded(code string) Problem {
+	p.Code = cmp.Or(p.Code, code)
+	return p
+}
 
 // Place is file:row:col.
 func (p Problem) Place() string { return fmt.Sprintf("%s:%d:%d", p.File, p.Row, p.Col) }
@@ -113,6 +132,15 @@ func (ps Problems) Error() string {
 		lines[i] = p.String()
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Coded is the problems with a code each, where they have none.
+func (ps Problems) Coded(code string) Problems {
+	out := make(Problems, len(ps))
+	for i, p := range ps {
+		out[i] = p.Coded(code)
+	}
+	return out
 }
 
 // At makes a problem of a place in a module.
@@ -134,11 +162,11 @@ func problems(file string, err error) Problems {
 	case errors.As(err, &one):
 		list = ast.Errors{one}
 	default:
-		return Problems{{File: file, Row: 1, Col: 1, Message: err.Error()}}
+		return Problems{{File: file, Row: 1, Col: 1, Code: "rego_error", Message: err.Error()}}
 	}
 	out := make(Problems, 0, len(list))
 	for _, e := range list {
-		p := At(e.Location, "%s: %s", e.Code, e.Message)
+		p := At(e.Location, "%s: %s", e.Code, e.Message).Coded(e.Code)
 		if p.File == "" {
 			p.File = file
 		}

@@ -2,6 +2,7 @@ package module_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -66,5 +67,32 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
 		})
+	}
+}
+
+func TestProblemsHaveACodeOfTheirOwn(t *testing.T) {
+	for name, tc := range map[string]struct{ source, want string }{
+		"of OPA's parser":       {"package p\nx if {", "p.rego:2:"},
+		"of OPA's type checker": {"package p\nx := nope(1)", "p.rego:2:6 rego_type_error undefined function nope"},
+		"of OPA's compiler":     {"package p\nx := y", "p.rego:2:6 rego_unsafe_var_error var y is unsafe"},
+		"of an empty file":      {"", "p.rego:1:1 rego_parse_error empty module"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			parsed, err := module.Parse("p.rego", tc.source)
+			if err == nil {
+				_, err = module.Compile(map[string]*ast.Module{"p.rego": parsed})
+			}
+			var ps module.Problems
+			if !errors.As(err, &ps) || len(ps) == 0 || ps[0].Code == "" || !strings.HasPrefix(ps[0].Line(), tc.want) {
+				t.Errorf("got %q, want %q", ps, tc.want)
+			}
+		})
+	}
+	plain := module.At(nil, "it is wrong")
+	if got := plain.Line(); got != ":1:1 it is wrong" {
+		t.Errorf("without a code it is %q", got)
+	}
+	if got := plain.Coded("test_failed").Coded("replay_error"); got.Code != "test_failed" {
+		t.Errorf("a second code took the place of the first: %+v", got)
 	}
 }

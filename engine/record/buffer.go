@@ -1,5 +1,3 @@
-// Package record keeps the decisions that were made for as long as somebody may
-// ask about them, tells what changed, explains, and makes them again.
 package record
 
 import (

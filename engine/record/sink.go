@@ -1,12 +1,10 @@
 package record
 
 import (
-	"context"
 	"io"
 	"sync"
 	"sync/atomic"
 
-	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -85,40 +83,4 @@ func (l *Lines) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
-}
-
-// Shadow is a sink that makes every decision again with policies that are not
-// active yet, aside, and reports the differences. Nothing is acted on.
-type Shadow struct {
-	*queue
-	cancel    context.CancelFunc
-	same      atomic.Uint64
-	different atomic.Uint64
-}
-
-// NewShadow makes a sink that replays on a snapshot of the engine.
-func NewShadow(e *engine.Engine, s *engine.Snapshot, report func(Difference)) *Shadow {
-	ctx, cancel := context.WithCancel(context.Background())
-	sh := &Shadow{cancel: cancel}
-	sh.queue = newQueue(100, func(r decision.Record) {
-		d, err := Replay(ctx, e, s, r)
-		switch {
-		case err != nil: // not of the contract, such as a rollback
-		case d == nil:
-			sh.same.Add(1)
-		default:
-			sh.different.Add(1)
-			report(*d)
-		}
-	})
-	return sh
-}
-
-// Counts is how many decisions were the same and how many not.
-func (s *Shadow) Counts() (same, different uint64) { return s.same.Load(), s.different.Load() }
-
-// Close ends it without waiting for what is left.
-func (s *Shadow) Close() {
-	s.cancel()
-	s.queue.Close()
 }

@@ -130,7 +130,7 @@ func (g *Gate) Admit(ctx context.Context, b *bundle.Bundle, active bundle.Set, r
 	defer cancel()
 	job := Job{Builtin: sourceOf(g.builtin), Bundle: sourceOf(b), Coverage: g.coverage}
 	for _, a := range active {
-		if a.Name != b.Name || a.Namespace != b.Namespace {
+		if !replaces(b, a) {
 			job.Active = append(job.Active, sourceOf(a))
 		}
 	}
@@ -149,6 +149,13 @@ func (g *Gate) Admit(ctx context.Context, b *bundle.Bundle, active bundle.Set, r
 	return report, nil
 }
 
+// replaces says whether a bundle would be active in place of another. A canary
+// leaves the one that holds elsewhere; a bundle that holds everywhere is what
+// becomes of its canary.
+func replaces(b, active *bundle.Bundle) bool {
+	return active.Name == b.Name && active.Namespace == b.Namespace && (b.Canary == nil || active.Canary != nil)
+}
+
 // Job is the work of a gate, as another process is told of it.
 type Job struct {
 	Builtin  Source   `json:"builtin"`
@@ -162,11 +169,12 @@ type Job struct {
 type Source struct {
 	Kind      bundle.Kind       `json:"kind"`
 	Namespace string            `json:"namespace,omitempty"`
+	Canary    []string          `json:"canary"` // null is another than none
 	Name      string            `json:"name"`
 	Files     map[string]string `json:"files"`
 }
 
-func sourceOf(b *bundle.Bundle) Source { return Source{b.Kind, b.Namespace, b.Name, b.Files} }
+func sourceOf(b *bundle.Bundle) Source { return Source{b.Kind, b.Namespace, b.Canary, b.Name, b.Files} }
 
 func (s Source) read() (*bundle.Bundle, error) {
 	var opts []bundle.Option
@@ -175,6 +183,9 @@ func (s Source) read() (*bundle.Bundle, error) {
 		opts = append(opts, bundle.AsBuiltin())
 	case bundle.Tenant:
 		opts = append(opts, bundle.AsTenant(s.Namespace))
+	}
+	if s.Canary != nil {
+		opts = append(opts, bundle.AsCanary(s.Canary...))
 	}
 	return bundle.FromFiles(s.Name, s.Files, opts...)
 }

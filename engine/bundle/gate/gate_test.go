@@ -138,9 +138,39 @@ func TestAdmit(t *testing.T) {
 					if !strings.Contains(refused.Problems[i].String(), want) {
 						t.Errorf("got  %s\nwant %s", refused.Problems[i], want)
 					}
+					if refused.Problems[i].Code == "" {
+						t.Errorf("%s has no code", refused.Problems[i])
+					}
 				}
 			})
 		}
+	}
+}
+
+func TestACanaryIsCheckedWhereItHolds(t *testing.T) {
+	e, err := engine.FromBundle(builtinBundle(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	var records []decision.Record
+	for _, ns := range []string{"shop", "bank"} {
+		_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), decision.Subject{Kind: "CloneSet", Namespace: ns, Name: "web"}, decision.PlanInput{Update: 1})
+		records = append(records, r)
+	}
+	stable := user(t, "own", map[string]string{"a.rego": hold + "false"})
+	canary := user(t, "own", map[string]string{"a.rego": hold + "input.update == 1"}, bundle.AsCanary("shop"))
+	for how, runner := range runners() {
+		t.Run(how, func(t *testing.T) {
+			report, err := gate.New(builtinBundle(t), gate.WithRunner(runner)).Admit(t.Context(), canary, bundle.Set{stable}, records)
+			if err != nil || report.Replayed != 2 || len(report.Differences) != 1 || report.Differences[0].Subject.Namespace != "shop" {
+				t.Errorf("got %+v, %v; want another answer in shop alone", report, err)
+			}
+			taken := user(t, "other", canary.Files, bundle.AsCanary("bank"))
+			if _, err := gate.New(builtinBundle(t), gate.WithRunner(runner)).Admit(t.Context(), taken, bundle.Set{stable, canary}, nil); err == nil || !strings.Contains(err.Error(), "package extend.rollout.a of bundle other belongs to bundle own already") {
+				t.Errorf("got %v, want a conflict with the one that holds in bank", err)
+			}
+		})
 	}
 }
 

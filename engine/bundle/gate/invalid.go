@@ -35,6 +35,9 @@ func complaints() decision.Any {
 // tell: a label that no label can be, a kind that is protected already.
 func (c *checking) invalid(ctx context.Context) module.Problems {
 	subject := decision.Subject{Namespace: c.bundle.Namespace}
+	if len(c.bundle.Canary) > 0 {
+		subject.Namespace = c.bundle.Canary[0]
+	}
 	rules := c.rules("protection")
 	if c.bundle.Kind == bundle.Builtin || len(rules) == 0 || !c.snapshot.Defines(complaints().Name, subject) {
 		return nil

@@ -93,7 +93,7 @@ func crashed(job Job, err error, complaint string) (Report, error) {
 		return Report{}, fmt.Errorf("the gate's process failed: %s", complaint)
 	}
 	return Report{Refused: Limits, Problems: module.Problems{{
-		File: job.Bundle.Name, Row: 1, Col: 1,
+		File: job.Bundle.Name, Row: 1, Col: 1, Code: limitError,
 		Message: fmt.Sprintf("checking used up its memory or time and was ended (%v): %s", err, complaint),
 	}}}, nil
 }

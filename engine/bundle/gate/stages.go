@@ -28,10 +28,11 @@ func check(ctx context.Context, job Job) (Report, error) {
 	defer c.close()
 	for _, s := range []struct {
 		stage Stage
+		code  string // of problems that OPA has no code for
 		run   func(context.Context) error
 	}{
-		{Packages, c.packages}, {Compile, c.compile}, {Schemas, c.schemas},
-		{Types, c.types}, {Tests, c.tests}, {Replay, c.replay},
+		{Packages, "contract_error", c.packages}, {Compile, "compile_error", c.compile}, {Schemas, "schema_error", c.schemas},
+		{Types, "output_error", c.types}, {Tests, "test_failed", c.tests}, {Replay, "replay_error", c.replay},
 	} {
 		start := time.Now()
 		err := s.run(ctx)
@@ -39,7 +40,7 @@ func check(ctx context.Context, job Job) (Report, error) {
 		var found module.Problems
 		switch {
 		case errors.As(err, &found):
-			c.report.Refused, c.report.Problems = s.stage, found
+			c.report.Refused, c.report.Problems = s.stage, found.Coded(s.code)
 			return c.report, nil
 		case ctx.Err() != nil:
 			return overtime(c.report, job.Bundle.Name, s.stage), nil
@@ -50,9 +51,12 @@ func check(ctx context.Context, job Job) (Report, error) {
 	return c.report, nil
 }
 
+// limitError is the code of what took too much time or memory.
+const limitError = "limit_error"
+
 func overtime(r Report, name string, s Stage) Report {
 	r.Refused = Limits
-	r.Problems = module.Problems{{File: name, Row: 1, Col: 1, Message: fmt.Sprintf("checking took too long, in stage %s", s)}}
+	r.Problems = module.Problems{{File: name, Row: 1, Col: 1, Code: limitError, Message: fmt.Sprintf("checking took too long, in stage %s", s)}}
 	return r
 }
 
