@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -64,7 +65,8 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	if err := metrics.Registry.Register(counted); err != nil {
 		return fmt.Errorf("registering the metrics of decisions: %w", err)
 	}
-	eng, err := engine.New(policies.Builtin, append(counted.Options(), engine.WithSink(buffer), engine.WithObserver(news))...)
+	eng, err := engine.New(policies.Builtin, append(counted.Options(), engine.WithSink(buffer), engine.WithObserver(news),
+		engine.WithMemory(o.decisionMemory(os.DirFS("/"))))...)
 	if err != nil {
 		return err
 	}
