@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -64,6 +65,7 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	}
 	var shadows *record.Shadows
 	eng, err := engine.New(policies.Builtin, append(counted.Options(), engine.WithSink(buffer), engine.WithObserver(news),
+		engine.WithMemory(o.decisionMemory(os.DirFS("/"))),
 		engine.WithSinkOf(func(e *engine.Engine) engine.Sink {
 			shadows = record.NewShadows(e, record.WithShadowObserver(counted))
 			return shadows
