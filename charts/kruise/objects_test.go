@@ -31,6 +31,7 @@ func TestObjects(t *testing.T) {
 		"ClusterRole /aggregate-kruise-view",
 		"ClusterRole /kruise-bundle-credentials",
 		"ClusterRole /kruise-certs-role",
+		"ClusterRole /kruise-decisions-reader",
 		"ClusterRole /kruise-helm-hook",
 		"ClusterRole /kruise-manager-role",
 		"ClusterRoleBinding /kruise-certs-rolebinding",

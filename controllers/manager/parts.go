@@ -22,6 +22,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/convert"
 	"github.com/regatta-sh/regatta/controllers/webhook/server"
 	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/record"
 )
 
 // parts are what the manager is made of.
@@ -30,6 +31,10 @@ type parts struct {
 	mgr    ctrl.Manager
 	engine *engine.Engine
 	rounds *explain.Store
+	// records are the latest decisions, lines how they are written where somebody
+	// else may read them.
+	records *record.Buffer
+	lines   *record.Encoder
 
 	library   *policybundle.Library
 	news      *news
@@ -92,6 +97,7 @@ func (p parts) explainTo(ctx context.Context, ready <-chan struct{}) error {
 	}
 	return p.mgr.Add(&serve.Server{
 		Addr: p.DecisionsAddr, CertDir: p.webhooks.certDir, Ready: ready, Store: p.rounds, Replica: replica, Who: who, May: may,
+		Records: p.records, Lines: p.lines,
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/regatta-sh/regatta/engine/decision"
 )
@@ -135,12 +136,14 @@ type Query struct {
 	Point   decision.Name
 	Subject decision.Subject
 	Outcome decision.Outcome
-	Limit   int
+	// Since is the earliest time.
+	Since time.Time
+	Limit int
 }
 
 func (q Query) matches(r *decision.Record) bool {
 	one := func(want, got string) bool { return want == "" || want == got }
-	return one(string(q.Point), string(r.Point)) && one(string(q.Outcome), string(r.Outcome)) &&
+	return !r.Time.Before(q.Since) && one(string(q.Point), string(r.Point)) && one(string(q.Outcome), string(r.Outcome)) &&
 		one(q.Subject.Kind, r.Subject.Kind) && one(q.Subject.Namespace, r.Subject.Namespace) &&
 		one(q.Subject.Name, r.Subject.Name) && one(q.Subject.UID, r.Subject.UID)
 }

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/record/mask"
 )
 
 // line is a record as it is written: everything but the question and the answer,
@@ -51,6 +53,7 @@ const durationMetric = "timer_sdk_decision_eval_ns"
 type Encoder struct {
 	origin string
 	labels map[string]string
+	mask   *mask.Mask
 }
 
 // EncoderOption changes what an encoder writes.
@@ -65,6 +68,9 @@ func WithOrigin(origin string) EncoderOption { return func(e *Encoder) { e.origi
 func WithLabels(labels map[string]string) EncoderOption {
 	return func(e *Encoder) { e.labels = maps.Clone(labels) }
 }
+
+// WithMask hides secrets. The record itself stays as it is.
+func WithMask(m *mask.Mask) EncoderOption { return func(e *Encoder) { e.mask = m } }
 
 // NewOrigin makes up a name for a process that no other has, also not the same
 // after it was started again.
@@ -96,6 +102,14 @@ func (e *Encoder) Append(to []byte, r decision.Record) ([]byte, error) {
 	}
 	if r.Error != "" {
 		l.Error = &Problem{Code: r.Outcome, Message: r.Error}
+	}
+	if e.mask != nil {
+		part := e.mask.Begin()
+		input, result = part.JSON("input", input), part.JSON("result", result)
+		if l.Error != nil {
+			l.Error.Message = part.Message("error/message", l.Error.Message)
+		}
+		l.Masked = slices.Compact(slices.Sorted(slices.Values(append(part.Masked(), r.Masked...))))
 	}
 	head, err := json.Marshal(l)
 	if err != nil {

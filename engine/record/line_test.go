@@ -12,6 +12,7 @@ import (
 
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/record"
+	"github.com/regatta-sh/regatta/engine/record/mask"
 )
 
 func TestTheNamesAreThoseOfOPA(t *testing.T) {
@@ -137,5 +138,39 @@ func TestNoTwoProcessesHaveOneName(t *testing.T) {
 		} else {
 			seen[o] = true
 		}
+	}
+}
+
+func TestMaskedLinesSaySo(t *testing.T) {
+	m, err := mask.New("/input/workload/labels/team")
+	if err != nil {
+		t.Fatal(err)
+	}
+	question := in(1)
+	question.Workload.Annotations = map[string]string{"db-password": "hunter2", "app": "web"}
+	question.Workload.Labels["team"] = "a"
+	r := decision.Record{
+		ID: 1, Point: "rollout/plan", Outcome: decision.Failed, Input: question, Error: "cannot read hunter2",
+		Output: decision.PlanOutput{Holds: []decision.Hold{{Reason: "R", Message: "It is hunter2."}}},
+	}
+	text, err := record.NewEncoder(record.WithMask(m)).Append(nil, r)
+	if err != nil || strings.Contains(string(text), "hunter2") {
+		t.Errorf("%s, %v", text, err)
+	}
+	if question.Workload.Annotations["db-password"] != "hunter2" || r.Input.(decision.PlanInput).Workload.Annotations["db-password"] != "hunter2" {
+		t.Error("the record was changed")
+	}
+	got, err := record.Read(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"/error/message", "/input/workload/annotations/db-password", "/input/workload/labels/team", "/result/holds/0/message"}
+	read := got[0].Input.(decision.PlanInput)
+	if !reflect.DeepEqual(got[0].Masked, want) || read.Workload.Annotations["db-password"] != mask.Text || read.Workload.Annotations["app"] != "web" || read.Update != 1 {
+		t.Errorf("read %+v", got[0])
+	}
+	var unmasked bytes.Buffer
+	if err := record.Write(&unmasked, []decision.Record{r}); err != nil || !strings.Contains(unmasked.String(), "hunter2") {
+		t.Errorf("what stays on this machine is masked: %s, %v", unmasked.String(), err)
 	}
 }
