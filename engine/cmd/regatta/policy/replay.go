@@ -3,17 +3,19 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/exit"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/policy/replay"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/replicas"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/target"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/record"
 )
@@ -22,6 +24,10 @@ import (
 type replaying struct {
 	kind      kind
 	from      string
+	cluster   *target.Cluster
+	asked     replicas.Flags
+	since     time.Duration
+	limit     int
 	bundle    string
 	baseline  string
 	active    []string
@@ -34,9 +40,9 @@ type replaying struct {
 }
 
 func (c *commands) replay() *cobra.Command {
-	r := replaying{pace: record.DefaultPace(), format: formats("text", "json", "junit", "sarif", "github")}
+	r := replaying{cluster: target.NewCluster().Whole(), pace: record.DefaultPace(), format: formats("text", "json", "junit", "sarif", "github")}
 	cmd := &cobra.Command{
-		Use:   "replay --from FILE --bundle BUNDLE",
+		Use:   "replay --from (FILE | cluster) --bundle BUNDLE",
 		Short: "Make recorded decisions again with a bundle that is to come",
 		Long: `Replay makes recorded decisions again with the built-in policies, the bundles that
 are active and the one that is to come, and tells what would be decided
@@ -44,17 +50,26 @@ differently: stricter, looser, otherwise, not at all, or slower. What counts as
 stricter is said at each decision point; a decision that is stricter in one part
 and looser in another is looser.
 
+Decisions are those of a file, or those that the managers of a cluster remember:
+you need the ClusterRole kruise-decisions-reader for that, and the Role
+kruise-decision-reader in their namespace.
+
 The bundle goes through the gate first. Everything that is printed, but for the
 latency, is the same whenever the same records are replayed.`,
 		Example: `  regatta policy replay --from decisions.jsonl --bundle change-freeze
+  regatta policy replay --from cluster --since 1h --bundle change-freeze --active one-zone
   regatta policy replay --from decisions.jsonl --bundle v2.tar.gz --baseline v1.tar.gz --fail-on looser,error`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.runReplay(cmd, r) },
 	}
+	r.cluster.AddFlags(cmd.Flags())
+	r.asked.AddFlags(cmd.Flags())
 	r.kind.flags(cmd)
 	r.format.flag(cmd)
 	f := cmd.Flags()
-	f.StringVar(&r.from, "from", "", "a file of recorded decisions, as lines of JSON; - is the standard input")
+	f.StringVar(&r.from, "from", "", "a file of recorded decisions, as lines of JSON; - is the standard input, and cluster what the managers remember")
+	f.DurationVar(&r.since, "since", time.Hour, "with --from cluster: how long ago the first decision may have been")
+	f.IntVar(&r.limit, "limit", 10_000, "with --from cluster: how many decisions to take from each manager, the latest ones")
 	f.StringVar(&r.bundle, "bundle", "", "the bundle that is to come: a folder, a .tar.gz file or a .rego file")
 	f.StringVar(&r.baseline, "baseline", replay.Recorded, "what to compare with: recorded, for what the records say, or a bundle in place of the one that is to come")
 	f.StringSliceVar(&r.active, "active", nil, "bundles that are active besides")
@@ -81,7 +96,7 @@ func kindNames() string {
 	return strings.Join(out, ", ")
 }
 
-func (r *replaying) check() error {
+func (r *replaying) check(flags *pflag.FlagSet) error {
 	for _, k := range r.failOn {
 		if !slices.Contains(kinds(), record.Kind(k)) {
 			return exit.Misused(fmt.Errorf("--fail-on has %q, want some of %s", k, kindNames()))
@@ -92,6 +107,9 @@ func (r *replaying) check() error {
 			return exit.Misused(fmt.Errorf("--point has %q, which is no decision point; there are %s", p, pointNames()))
 		}
 	}
+	if r.from != fromCluster && (flags.Changed("since") || flags.Changed("limit")) {
+		return exit.Misused(errors.New("--since and --limit go with --from cluster only"))
+	}
 	switch {
 	case r.noLatency && slices.Contains(r.failOn, string(replay.Slower)):
 		return exit.Misused(errors.New("--no-latency does not go with --fail-on slower"))
@@ -99,6 +117,8 @@ func (r *replaying) check() error {
 		return exit.Misused(errors.New("--slower-factor is a factor of at least 1"))
 	case r.pace.Floor < 0:
 		return exit.Misused(errors.New("--slower-floor is a duration of at least 0"))
+	case r.since <= 0 || r.limit <= 0:
+		return exit.Misused(errors.New("--since is a duration, and --limit a number, of more than 0"))
 	case r.samples < 0:
 		return exit.Misused(errors.New("--samples is a number of at least 0"))
 	}
@@ -106,10 +126,10 @@ func (r *replaying) check() error {
 }
 
 func (c *commands) runReplay(cmd *cobra.Command, r replaying) error {
-	if err := r.check(); err != nil {
+	if err := r.check(cmd.Flags()); err != nil {
 		return err
 	}
-	records, err := r.records(cmd.InOrStdin())
+	records, err := r.records(cmd)
 	if err != nil {
 		return err
 	}
@@ -163,17 +183,20 @@ func (c *commands) prepare(r replaying, b, builtin *bundle.Bundle, active bundle
 	return replay.New(replay.Side{Builtin: builtin, Set: beside(b)}, b, opts...), nil
 }
 
-func (r *replaying) records(stdin io.Reader) ([]decision.Record, error) {
-	from := stdin
-	if r.from != "-" {
-		f, err := os.Open(r.from)
-		if err != nil {
-			return nil, fmt.Errorf("reading records: %w", err)
-		}
-		defer f.Close()
-		from = f
+// fromCluster is what --from says for the managers of a cluster.
+const fromCluster = "cluster"
+
+func (r *replaying) records(cmd *cobra.Command) ([]decision.Record, error) {
+	var records []decision.Record
+	var err error
+	switch r.from {
+	case fromCluster:
+		records, err = r.remembered(cmd)
+	case "-":
+		records, err = record.Read(cmd.InOrStdin())
+	default:
+		records, err = readRecords(r.from)
 	}
-	records, err := record.Read(from)
 	if err != nil {
 		return nil, err
 	}
@@ -181,4 +204,26 @@ func (r *replaying) records(stdin io.Reader) ([]decision.Record, error) {
 		records = slices.DeleteFunc(records, func(d decision.Record) bool { return !slices.Contains(r.points, string(d.Point)) })
 	}
 	return records, nil
+}
+
+// remembered asks all managers.
+func (r *replaying) remembered(cmd *cobra.Command) ([]decision.Record, error) {
+	config, err := r.cluster.Config()
+	if err != nil {
+		return nil, err
+	}
+	asker, err := replicas.New(config, r.asked)
+	if err != nil {
+		return nil, err
+	}
+	defer asker.Close()
+	about := replicas.Decisions{Since: r.since, Limit: r.limit}
+	if len(r.points) == 1 {
+		about.Point = decision.Name(r.points[0])
+	}
+	records, warnings, err := asker.Decisions(cmd.Context(), about)
+	for _, w := range warnings {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", w)
+	}
+	return records, err
 }

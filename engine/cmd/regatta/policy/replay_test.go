@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -120,6 +123,9 @@ Error: of 6 decisions are 1 looser
 		{"slower without latency", replay + "x --fail-on slower", 2, "does not go with"},
 		{"a factor that makes no sense", replay + "x --slower-factor 0.5", 2, "--slower-factor"},
 		{"a floor that makes no sense", replay + "x --slower-floor -1s", 2, "--slower-floor"},
+		{"no time at all", "replay --from cluster --bundle x --since 0s", 2, "--since"},
+		{"time without a cluster", replay + "x --since 2h", 2, "go with --from cluster only"},
+		{"a cluster that is not there", "replay --from cluster --bundle x --server https://127.0.0.1:1 --endpoint http://x", 3, "want https://HOST:PORT"},
 		{"less than no samples", replay + "x --samples -1", 2, "--samples"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -138,5 +144,26 @@ Error: of 6 decisions are 1 looser
 				}
 			}
 		})
+	}
+}
+
+// TestReplayOfWhatAManagerRemembers asks a manager that remembers what is in a file.
+func TestReplayOfWhatAManagerRemembers(t *testing.T) {
+	a := newAuthor(t)
+	a.record("then.jsonl", many(2))
+	a.write("x/x.rego", many(3))
+	manager := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if q := r.URL.Query(); r.URL.Path != explain.DecisionsPath || q.Get("since") != "2h0m0s" || q.Get("point") != "rollout/plan" || q.Get("limit") != "100" {
+			t.Errorf("it is asked for %s", r.URL)
+		}
+		w.Header().Set(explain.OmittedHeader, "7")
+		http.ServeFile(w, r, "then.jsonl")
+	}))
+	defer manager.Close()
+	got, code := a.types("replay --from cluster --since 2h --point rollout/plan --limit 100 --bundle x --fail-on looser --server https://127.0.0.1:1 --insecure-skip-tls-verify --endpoint " + manager.URL)
+	for _, want := range []string{"remembers 7 older decisions", "6 decisions from", "Error: of 6 decisions are 1 looser"} {
+		if code != 1 || !strings.Contains(got, want) {
+			t.Errorf("it ended with %d\n%s\nwant %s", code, got, want)
+		}
 	}
 }
