@@ -8,6 +8,7 @@ import (
 
 // GuardsInput asks what the API server is to send.
 type GuardsInput struct {
+	// Gates are the feature gates.
 	Gates ProtectionGates `json:"gates"`
 }
 
@@ -23,7 +24,9 @@ type GuardsOutput struct {
 
 // ProtectedKind is a kind whose objects the label protects.
 type ProtectedKind struct {
-	Group    string `json:"group"`
+	// Group of the API, "" for that of pods.
+	Group string `json:"group"`
+	// Resource in the plural.
 	Resource string `json:"resource"`
 	// Cascading is what the label's value Cascading is about: replicas, namespace,
 	// customresources, or empty where it protects nothing.
@@ -33,9 +36,12 @@ type ProtectedKind struct {
 // Guard selects requests that a user's rule is about.
 type Guard struct {
 	// Rule is the id of the rule, or its package.
-	Rule       string   `json:"rule,omitempty"`
-	Group      string   `json:"group"`
-	Resource   string   `json:"resource"`
+	Rule string `json:"rule,omitempty"`
+	// Group of the API, "" for that of pods.
+	Group string `json:"group"`
+	// Resource in the plural; no wildcard, and never nodes or leases.
+	Resource string `json:"resource"`
+	// Operations of DELETE and UPDATE; of pods EVICT and RESIZE as well.
 	Operations []string `json:"operations"`
 	// Namespaces limits it to some; none means all.
 	Namespaces []string `json:"namespaces,omitempty"`
@@ -43,7 +49,8 @@ type Guard struct {
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// ProtectionGuards decides what protection is asked about at all. Without an
+// ProtectionGuards decides what protection is asked about at all. Whoever
+// configures the webhooks asks it when policies change. Without an
 // answer everything stays as it was configured last.
 func ProtectionGuards() Point[GuardsInput, GuardsOutput] {
 	return Point[GuardsInput, GuardsOutput]{

@@ -41,32 +41,46 @@ const (
 // Request is who asks for what.
 type Request struct {
 	// UID is that of the admission request.
-	UID       string `json:"uid"`
+	UID string `json:"uid"`
+	// Operation is DELETE, EVICT, UPDATE or RESIZE.
 	Operation string `json:"operation"`
-	DryRun    bool   `json:"dryRun"`
-	User      User   `json:"user"`
+	// DryRun is true when nothing is to be done, only to be tried.
+	DryRun bool `json:"dryRun"`
+	// User is who asks.
+	User User `json:"user"`
 }
 
 // User is who sent a request, as the API server knows them.
 type User struct {
-	Name   string   `json:"name"`
+	// Name of the user.
+	Name string `json:"name"`
+	// Groups that the user is in.
 	Groups []string `json:"groups,omitempty"`
 }
 
 // Object is what a request is about, as it is stored: what somebody writes into
 // it with the request does not count.
 type Object struct {
-	Group     string `json:"group"`
-	Version   string `json:"version"`
-	Resource  string `json:"resource"`
-	Kind      string `json:"kind"`
+	// Group of the API, "" for that of pods.
+	Group string `json:"group"`
+	// Version of the API.
+	Version string `json:"version"`
+	// Resource in the plural.
+	Resource string `json:"resource"`
+	// Kind of the object.
+	Kind string `json:"kind"`
+	// Namespace it is in; there is none for what is in none.
 	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
-	UID       string `json:"uid"`
+	// Name of the object.
+	Name string `json:"name"`
+	// UID of the object.
+	UID string `json:"uid"`
 	// Created is in nanoseconds since 1970.
-	Created     int64             `json:"created"`
-	Terminating bool              `json:"terminating"`
-	Labels      map[string]string `json:"labels,omitempty"`
+	Created int64 `json:"created"`
+	// Terminating is true when it is on its way out already.
+	Terminating bool `json:"terminating"`
+	// Labels of the object; there are none if it has none.
+	Labels map[string]string `json:"labels,omitempty"`
 	// Annotations are those that are not about the object as it was applied.
 	Annotations map[string]string `json:"annotations,omitempty"`
 	// Owner is the controller of the object, if it has one.
@@ -75,9 +89,12 @@ type Object struct {
 
 // Owner is a controller, by what its reference says.
 type Owner struct {
+	// Group of the API.
 	Group string `json:"group"`
-	Kind  string `json:"kind"`
-	Name  string `json:"name"`
+	// Kind of the owner.
+	Kind string `json:"kind"`
+	// Name of the owner.
+	Name string `json:"name"`
 }
 
 // Recent counts what went before the request: what this replica let go, and the
@@ -95,11 +112,15 @@ type Recent struct {
 // BudgetInput asks whether a pod may become unavailable (decisions.md PUB-03).
 type BudgetInput struct {
 	// Now is in nanoseconds since 1970.
-	Now     int64    `json:"now"`
-	Request Request  `json:"request"`
-	Object  Object   `json:"object"`
-	Recent  Recent   `json:"recent"`
-	Pod     PodState `json:"pod"`
+	Now int64 `json:"now"`
+	// Request is who asks for what.
+	Request Request `json:"request"`
+	// Object is the pod, as it is stored.
+	Object Object `json:"object"`
+	// Recent counts what went before.
+	Recent Recent `json:"recent"`
+	// Pod is what there is to know of it besides its metadata.
+	Pod PodState `json:"pod"`
 	// Budget is the one that the pod's annotation names; there is none if it is
 	// gone, or if the pod was sent for a rule of a user.
 	Budget *Budget `json:"budget,omitempty"`
@@ -122,19 +143,24 @@ type PodState struct {
 
 // Budget is a PodUnavailableBudget, with every percentage resolved to pods.
 type Budget struct {
+	// Name of the budget.
 	Name string `json:"name"`
-	// MaxUnavailable and MinAvailable are as somebody typed them: one is empty.
+	// MaxUnavailable is as somebody typed it, if not minAvailable.
 	MaxUnavailable string `json:"maxUnavailable,omitempty"`
-	MinAvailable   string `json:"minAvailable,omitempty"`
+	// MinAvailable is as somebody typed it, if not maxUnavailable.
+	MinAvailable string `json:"minAvailable,omitempty"`
 	// Operations are those it protects from; none means what is usual.
 	Operations []string `json:"operations,omitempty"`
 	// Ignored is true when ignoredPodSelector selects the pod.
 	Ignored bool `json:"ignored"`
-	// Desired, Current, Allowed and Total are those of its status.
+	// Desired is how many pods should be available, by its status.
 	Desired int `json:"desired"`
+	// Current is how many are, by its status.
 	Current int `json:"current"`
+	// Allowed is how many more may become unavailable, by its status.
 	Allowed int `json:"allowed"`
-	Total   int `json:"total"`
+	// Total is how many pods it is about, by its status.
+	Total int `json:"total"`
 	// Recorded is the list that has the pod, or empty.
 	Recorded string `json:"recorded,omitempty"`
 	// Records is how many pods both lists have.
@@ -143,6 +169,7 @@ type Budget struct {
 
 // BudgetOutput says whether the pod may become unavailable.
 type BudgetOutput struct {
+	// Allow is true when the pod may become unavailable.
 	Allow bool `json:"allow"`
 	// Record is the list to note the pod in, or empty. It is noted there before
 	// anybody is told that it may go.
@@ -155,7 +182,9 @@ type BudgetOutput struct {
 	Reasons []Hold `json:"reasons"`
 }
 
-// ProtectionBudget decides about pods. Without an answer a pod stays.
+// ProtectionBudget decides about pods. The webhook of pods asks it before one is
+// deleted, evicted, updated or resized, if a budget protects it or a guard selects
+// it, and so do controllers before they make a pod unavailable. Without an answer a pod stays.
 func ProtectionBudget() Point[BudgetInput, BudgetOutput] {
 	return Point[BudgetInput, BudgetOutput]{
 		Name: "protection/budget", Budget: time.Second, MaxResult: 10_000,
@@ -200,23 +229,28 @@ func freedom(allow, exempt bool) int {
 // whether a rule of a user refuses something else that is done to it.
 type DeletionInput struct {
 	// Now is in nanoseconds since 1970.
-	Now     int64   `json:"now"`
+	Now int64 `json:"now"`
+	// Request is who asks for what.
 	Request Request `json:"request"`
-	Object  Object  `json:"object"`
-	Recent  Recent  `json:"recent"`
+	// Object is what it is about, as it is stored.
+	Object Object `json:"object"`
+	// Recent counts what went before.
+	Recent Recent `json:"recent"`
 	// Kind is how objects of this kind are protected; there is none if they are
 	// only asked about for a rule of a user.
 	Kind *ProtectedKind `json:"kind,omitempty"`
 	// Replicas are those that the spec of the object asks for, if it says.
 	Replicas *int `json:"replicas,omitempty"`
-	// Pods, Claims and CustomResources are what a deletion takes along, where it
-	// was counted: pods that are active, volume claims that are bound, objects.
-	Pods            *int `json:"pods,omitempty"`
-	Claims          *int `json:"claims,omitempty"`
+	// Pods are the active pods that a deletion takes along, where they were counted.
+	Pods *int `json:"pods,omitempty"`
+	// Claims are the bound volume claims that it takes along, where they were counted.
+	Claims *int `json:"claims,omitempty"`
+	// CustomResources are the objects that it takes along, where they were counted.
 	CustomResources *int `json:"customResources,omitempty"`
 	// Uncounted says why something could not be counted that should have been.
-	Uncounted string          `json:"uncounted,omitempty"`
-	Gates     ProtectionGates `json:"gates"`
+	Uncounted string `json:"uncounted,omitempty"`
+	// Gates are the feature gates.
+	Gates ProtectionGates `json:"gates"`
 }
 
 // ProtectionGates are the feature gates that protection depends on.
@@ -229,6 +263,7 @@ type ProtectionGates struct {
 
 // DeletionOutput says whether the object may be deleted.
 type DeletionOutput struct {
+	// Allow is true when it may be done.
 	Allow bool `json:"allow"`
 	// Exempt is true when it is allowed only because somebody broke the glass.
 	Exempt bool `json:"exempt,omitempty"`
@@ -236,7 +271,9 @@ type DeletionOutput struct {
 	Reasons []Hold `json:"reasons"`
 }
 
-// ProtectionDeletion decides about objects of any kind. Without an answer an
+// ProtectionDeletion decides about objects of any kind but pods. Their webhook
+// asks it before one is deleted that has the label policy.kruise.io/delete-protection,
+// and whatever is done to one that a guard selects. Without an answer an
 // object stays.
 func ProtectionDeletion() Point[DeletionInput, DeletionOutput] {
 	return Point[DeletionInput, DeletionOutput]{

@@ -22,12 +22,17 @@ const (
 
 // ChangeInput asks how a pod may be brought from one template to another.
 type ChangeInput struct {
+	// Workload is what the pods belong to.
 	Workload Workload `json:"workload"`
-	Policy   string   `json:"policy"` // as Strategy.Policy
-	From     string   `json:"from"`   // revision names
-	To       string   `json:"to"`
+	// Policy is ReCreate, InPlaceIfPossible or InPlaceOnly.
+	Policy string `json:"policy"`
+	// From is the revision that the pod has.
+	From string `json:"from"`
+	// To is the revision that it is to have.
+	To string `json:"to"`
 	// Known is false when one of the two templates is gone from history.
-	Known   bool             `json:"known"`
+	Known bool `json:"known"`
+	// Changes are the difference of the two templates.
 	Changes []TemplateChange `json:"changes"`
 	// QoSChanged is true when the two templates have different QoS classes.
 	QoSChanged bool `json:"qosChanged"`
@@ -36,8 +41,9 @@ type ChangeInput struct {
 	ClaimsChanged bool `json:"claimsChanged"`
 	// EnvRefresh names the containers whose env reads changed metadata and whose
 	// image stays: only a node agent can restart them.
-	EnvRefresh []string    `json:"envRefresh,omitempty"`
-	Gates      ChangeGates `json:"gates"`
+	EnvRefresh []string `json:"envRefresh,omitempty"`
+	// Gates are the feature gates.
+	Gates ChangeGates `json:"gates"`
 }
 
 // ChangeGates are the feature gates that rollout/change depends on.
@@ -52,6 +58,7 @@ type ChangeGates struct {
 
 // TemplateChange is one operation of the difference between two templates.
 type TemplateChange struct {
+	// Class is image, metadata, resources or other.
 	Class string `json:"class"`
 	// Op is add, remove or replace, as in RFC 6902.
 	Op string `json:"op"`
@@ -63,13 +70,17 @@ type TemplateChange struct {
 
 // ChangeOutput is the way, and why.
 type ChangeOutput struct {
-	Action  string `json:"action"`
-	Reason  string `json:"reason"`
+	// Action is InPlace, Recreate or Reject.
+	Action string `json:"action"`
+	// Reason is CamelCase, for machines.
+	Reason string `json:"reason"`
+	// Message is a sentence, for people.
 	Message string `json:"message"`
 }
 
 // RolloutChange decides whether a pod is updated in place or recreated.
-// Without an answer the pod is recreated where its strategy allows that.
+// Controllers of workloads ask it for two revisions that differ, before they
+// bring pods from one to the other. Without an answer the pod is recreated where its strategy allows that.
 func RolloutChange() Point[ChangeInput, ChangeOutput] {
 	return Point[ChangeInput, ChangeOutput]{
 		Name: "rollout/change", Budget: 50 * time.Millisecond, MaxResult: 1000,
@@ -100,11 +111,15 @@ func leanChange(_ ChangeInput, then, now ChangeOutput) Leaning {
 // PlanInput asks how far a rollout may go now.
 type PlanInput struct {
 	// Now is in nanoseconds since 1970, as the time functions of Rego want it.
-	Now       int64     `json:"now"`
-	Workload  Workload  `json:"workload"`
-	Strategy  Strategy  `json:"strategy"`
+	Now int64 `json:"now"`
+	// Workload is what the pods belong to.
+	Workload Workload `json:"workload"`
+	// Strategy is how it wants to be updated.
+	Strategy Strategy `json:"strategy"`
+	// Revisions are the two that the rollout goes between.
 	Revisions Revisions `json:"revisions"`
-	Counts    Counts    `json:"counts"`
+	// Counts are its pods, by what they are.
+	Counts Counts `json:"counts"`
 	// Update is how many pods are to be moved to the update revision; negative
 	// to be moved back to the current one (decisions.md CS-01, updateNum).
 	Update int `json:"update"`
@@ -128,7 +143,9 @@ type PlanOutput struct {
 	Scatter []ScatterTerm `json:"scatter"`
 }
 
-// RolloutPlan decides how far a rollout goes now. Without an answer it is held.
+// RolloutPlan decides how far a rollout goes now. Controllers of workloads ask
+// it whenever pods are to be moved: when the object or one of its pods changes,
+// and at the time that a hold names. Without an answer it is held.
 func RolloutPlan() Point[PlanInput, PlanOutput] {
 	return Point[PlanInput, PlanOutput]{
 		Name: "rollout/plan", Budget: 100 * time.Millisecond, MaxResult: 20000,
@@ -167,39 +184,50 @@ func leanPlan(in PlanInput, then, now PlanOutput) Leaning {
 // RankInput asks for the place of each of some pods. Pods are independent of
 // one another, so that each answer may be remembered.
 type RankInput struct {
-	Workload Workload   `json:"workload"`
-	Strategy Strategy   `json:"strategy"`
-	Pods     []PodFacts `json:"pods"`
+	// Workload is what the pods belong to.
+	Workload Workload `json:"workload"`
+	// Strategy is how it wants to be updated.
+	Strategy Strategy `json:"strategy"`
+	// Pods are those whose place is asked for.
+	Pods []PodFacts `json:"pods"`
 }
 
 // PodFacts are the facts of one pod that its place depends on. They hold no
 // time that passes: a pod that nobody touches keeps its facts.
 type PodFacts struct {
-	Name   string            `json:"name"`
+	// Name of the pod.
+	Name string `json:"name"`
+	// Labels of the pod; there are none if it has none.
 	Labels map[string]string `json:"labels,omitempty"`
-	Node   string            `json:"node,omitempty"`
-	Zone   string            `json:"zone,omitempty"`
-	Region string            `json:"region,omitempty"`
+	// Node it is on.
+	Node string `json:"node,omitempty"`
+	// Zone of the node.
+	Zone string `json:"zone,omitempty"`
+	// Region of the node.
+	Region string `json:"region,omitempty"`
 	// Updated is true at the update revision.
 	Updated bool `json:"updated"`
 	// State is the lifecycle state, "" when it has none.
 	State string `json:"state,omitempty"`
-	// Assigned is 1 on a node, else 0. Phase is 0 Pending, 1 Unknown, 2 Running.
+	// Assigned is 1 on a node, else 0.
 	Assigned int `json:"assigned"`
-	Phase    int `json:"phase"`
+	// Phase is 0 Pending, 1 Unknown, 2 Running.
+	Phase int `json:"phase"`
 	// Ready is 1 when running and ready, else 0.
 	Ready int `json:"ready"`
-	// ReadySince and Created are seconds since 1970; ReadySince is 0 when not
-	// ready, both are MaxTime where the object has no time.
+	// ReadySince is in seconds since 1970; 0 when not ready, MaxTime where the
+	// object has no time.
 	ReadySince int64 `json:"readySince"`
-	Created    int64 `json:"created"`
+	// Created is in seconds since 1970, MaxTime where the object has no time.
+	Created int64 `json:"created"`
 	// Restarts is the highest restart count of a container.
 	Restarts int `json:"restarts"`
 	// Matches has the indices of the weightPriority terms that select the pod.
 	Matches []int `json:"matches,omitempty"`
 	// OrderLevel is the index of the first orderPriority term whose key the pod
-	// has, -1 if none; OrderValue the number its value ends with (A-14).
+	// has, -1 if none.
 	OrderLevel int `json:"orderLevel"`
+	// OrderValue is the number that the value of that key ends with (A-14).
 	OrderValue int `json:"orderValue"`
 	// DeletionCost is controller.kubernetes.io/pod-deletion-cost, 0 if invalid.
 	DeletionCost int `json:"deletionCost"`
@@ -223,7 +251,9 @@ type RankOutput struct {
 	Holds []Hold `json:"holds"`
 }
 
-// RolloutRank decides the order of pods. Without an answer the default order
+// RolloutRank decides the order of pods. Controllers of workloads ask it for the
+// candidates of a rollout whose facts changed, many at a time; answers about the
+// others are remembered. Without an answer the default order
 // is used: A-13, computed in Go from the facts.
 func RolloutRank() Point[RankInput, RankOutput] {
 	return Point[RankInput, RankOutput]{
@@ -262,17 +292,20 @@ func checkKeys(field string, pods int, keys [][]float64) error {
 // RowsInput is the plan's question together with every candidate. Only bundles
 // that define the point are asked, because it costs more (DESIGN.md, 3).
 type RowsInput struct {
+	// Plan is the whole question of rollout/plan.
 	Plan PlanInput  `json:"plan"`
 	Rows []PodFacts `json:"rows"` // in the order of rank and scatter
 }
 
 // RowsOutput names the pods to take, first to last; pods not named are held.
 type RowsOutput struct {
+	// Order has the names of pods.
 	Order []string `json:"order"`
 }
 
 // RolloutRows lets a policy order all candidates at once. There is no built-in
-// one. Without an answer nothing new is started.
+// one: controllers of workloads ask it after the plan and the ranks, where a
+// bundle of the platform has it, and only there. Without an answer nothing new is started.
 func RolloutRows() Point[RowsInput, RowsOutput] {
 	return Point[RowsInput, RowsOutput]{
 		Name: "rollout/rows", Budget: 2 * time.Second, MaxResult: 200000,

@@ -8,20 +8,26 @@ import (
 // ScaleInput asks how many pods to create or delete now (decisions.md CS-01,
 // CS-04 to CS-07). The differences are computed in Go; a policy limits them.
 type ScaleInput struct {
-	Now       int64     `json:"now"`
-	Workload  Workload  `json:"workload"`
-	Strategy  Strategy  `json:"strategy"`
+	// Now is in nanoseconds since 1970.
+	Now int64 `json:"now"`
+	// Workload is what the pods belong to.
+	Workload Workload `json:"workload"`
+	// Strategy is how it wants to be updated.
+	Strategy Strategy `json:"strategy"`
+	// Revisions are the two that the rollout goes between.
 	Revisions Revisions `json:"revisions"`
-	Counts    Counts    `json:"counts"`
-	// Up is how many pods are missing; UpCurrent how many of them are missing
-	// at the current revision.
-	Up        int `json:"up"`
+	// Counts are its pods, by what they are.
+	Counts Counts `json:"counts"`
+	// Up is how many pods are missing.
+	Up int `json:"up"`
+	// UpCurrent is how many of them are missing at the current revision.
 	UpCurrent int `json:"upCurrent"`
 	// TotalUnavailable counts pods that are unavailable or preparing delete.
 	TotalUnavailable int `json:"totalUnavailable"`
-	// Down is how many pods are too many; DownCurrent how many of them are to
-	// be taken from the current revision first.
-	Down        int `json:"down"`
+	// Down is how many pods are too many.
+	Down int `json:"down"`
+	// DownCurrent is how many of them are to be taken from the current revision
+	// first.
 	DownCurrent int `json:"downCurrent"`
 	// ReadyLimit is how many ready pods may be deleted.
 	ReadyLimit int `json:"readyLimit"`
@@ -41,25 +47,27 @@ type VictimFacts struct {
 // ScaleOutput bounds creation and deletion. The clamp in Go holds it to the
 // numbers of the question.
 type ScaleOutput struct {
-	// Create is how many pods to create, CreateCurrent how many of them from
-	// the current revision.
-	Create        int `json:"create"`
+	// Create is how many pods to create.
+	Create int `json:"create"`
+	// CreateCurrent is how many of them are to be of the current revision.
 	CreateCurrent int `json:"createCurrent"`
-	// Delete is how many pods to delete, DeleteCurrent how many of them to take
-	// from the current revision first.
-	Delete        int `json:"delete"`
+	// Delete is how many pods to delete.
+	Delete int `json:"delete"`
+	// DeleteCurrent is how many of them to take from the current revision first.
 	DeleteCurrent int `json:"deleteCurrent"`
 	// Keys order the victims, by position in ScaleInput.Pods: the lowest is
 	// deleted first. Between Keys and Then, Go compares how well a pod spreads
 	// the workload over nodes and topology (CS-07), which a policy cannot.
-	Keys       [][]float64 `json:"keys"`
+	Keys [][]float64 `json:"keys"`
+	// Then has what is compared after that, by position as well.
 	Then       [][]float64 `json:"then"`
 	Descending []int       `json:"descending"` // positions in Keys followed by Then
 	// Holds say why fewer are created or deleted than are missing or too many.
 	Holds []Hold `json:"holds"`
 }
 
-// RolloutScale decides scaling. Without an answer missing pods are created, as
+// RolloutScale decides scaling. Controllers of workloads ask it when pods are
+// missing or too many. Without an answer missing pods are created, as
 // far as the strategy allows, and none is deleted.
 func RolloutScale() Point[ScaleInput, ScaleOutput] {
 	return Point[ScaleInput, ScaleOutput]{

@@ -18,8 +18,11 @@ type Deny struct {
 // Exemption lets a request through that would be refused: an element of the rule
 // exempt. One that is not of this form exempts nobody.
 type Exemption struct {
-	Rule    string `json:"rule,omitempty"`
-	Reason  string `json:"reason"`
+	// Rule is the id of the rule. Left out, it is the name of the package.
+	Rule string `json:"rule,omitempty"`
+	// Reason is CamelCase, for machines. Required.
+	Reason string `json:"reason"`
+	// Message is a sentence, for people. Required.
 	Message string `json:"message"`
 }
 
@@ -40,6 +43,8 @@ type KindSettings struct {
 
 // BreakGlass names those whose annotation policy.kruise.io/break-glass counts.
 type BreakGlass struct {
-	Users  []string `json:"users,omitempty"`
+	// Users are names, as the API server knows them.
+	Users []string `json:"users,omitempty"`
+	// Groups are names of groups, as the API server knows them.
 	Groups []string `json:"groups,omitempty"`
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/invopop/jsonschema"
 	validate "github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -52,6 +53,41 @@ func TestEveryPointHasSchemasThatItsFallbackMeets(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestEveryFieldIsDescribed, since authors of policies see nothing else of it, in
+// an editor and in policies/docs.
+func TestEveryFieldIsDescribed(t *testing.T) {
+	t.Chdir("../..")
+	comments := schema.WithComments("github.com/regatta-sh/regatta", "./engine/decision")
+	described := 0
+	var look func(path string, s *jsonschema.Schema)
+	look = func(path string, s *jsonschema.Schema) {
+		if s == nil {
+			return
+		}
+		for f := s.Properties.Oldest(); f != nil; f = f.Next() {
+			below := path + "." + f.Key
+			if described++; f.Value.Description == "" {
+				t.Errorf("%s has no comment", below)
+			}
+			look(below, f.Value)
+		}
+		look(path+"[]", s.Items)
+		look(path+".*", s.AdditionalProperties)
+	}
+	for _, p := range decision.All() {
+		for side, kind := range map[string]reflect.Type{"input": p.In, "output": p.Out} {
+			s, err := schema.Of(kind, comments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			look(string(p.Name)+" "+side, s)
+		}
+	}
+	if described < 100 {
+		t.Errorf("there are %d fields only", described)
 	}
 }
 
