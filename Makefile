@@ -65,6 +65,7 @@ generate: ## Write everything that is generated
 	$(GO) tool controller-gen crd paths=./controllers/api/... output:crd:artifacts:config=charts/kruise/files/crds
 	$(GO) run ./engine/cmd/schemas
 	$(GO) generate ./policies
+	$(GO) run ./policies/docs/gen
 
 .PHONY: verify
 verify: ## Fail when something is not formatted, does not vet or is generated stale

@@ -102,7 +102,7 @@ type Hold struct {
 	// Where limits the hold to the pods of these groups, e.g. {"zone": "b"}.
 	// Empty means the whole workload.
 	Where map[string]string `json:"where,omitempty"`
-	// Pod limits the hold to one pod. Only rollout/rank answers it.
+	// Pod limits the hold to one pod.
 	Pod string `json:"pod,omitempty"`
 	// Until is when the hold may change by the passing of time alone, as RFC
 	// 3339. The workload is decided again then.

@@ -184,7 +184,7 @@ type BudgetOutput struct {
 
 // ProtectionBudget decides about pods. The webhook of pods asks it before one is
 // deleted, evicted, updated or resized, if a budget protects it or a guard selects
-// it, and so do controllers before they make a pod unavailable. Without an answer a pod stays.
+// it. Without an answer a pod stays.
 func ProtectionBudget() Point[BudgetInput, BudgetOutput] {
 	return Point[BudgetInput, BudgetOutput]{
 		Name: "protection/budget", Budget: time.Second, MaxResult: 10_000,

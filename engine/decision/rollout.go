@@ -215,10 +215,10 @@ type PodFacts struct {
 	Phase int `json:"phase"`
 	// Ready is 1 when running and ready, else 0.
 	Ready int `json:"ready"`
-	// ReadySince is in seconds since 1970; 0 when not ready, MaxTime where the
-	// object has no time.
+	// ReadySince is in seconds since 1970; 0 when not ready, and 2^53-1 (MaxTime)
+	// where the object has no time.
 	ReadySince int64 `json:"readySince"`
-	// Created is in seconds since 1970, MaxTime where the object has no time.
+	// Created is in seconds since 1970; 2^53-1 where the object has no time.
 	Created int64 `json:"created"`
 	// Restarts is the highest restart count of a container.
 	Restarts int `json:"restarts"`
@@ -253,8 +253,8 @@ type RankOutput struct {
 
 // RolloutRank decides the order of pods. Controllers of workloads ask it for the
 // candidates of a rollout whose facts changed, many at a time; answers about the
-// others are remembered. Without an answer the default order
-// is used: A-13, computed in Go from the facts.
+// others are remembered. Without an answer the default order is used (A-13),
+// computed in Go from the facts.
 func RolloutRank() Point[RankInput, RankOutput] {
 	return Point[RankInput, RankOutput]{
 		Name: "rollout/rank", Budget: 2 * time.Second, MaxResult: 1 << 20,
@@ -293,8 +293,9 @@ func checkKeys(field string, pods int, keys [][]float64) error {
 // that define the point are asked, because it costs more (DESIGN.md, 3).
 type RowsInput struct {
 	// Plan is the whole question of rollout/plan.
-	Plan PlanInput  `json:"plan"`
-	Rows []PodFacts `json:"rows"` // in the order of rank and scatter
+	Plan PlanInput `json:"plan"`
+	// Rows are the candidates, in the order of rank and scatter.
+	Rows []PodFacts `json:"rows"`
 }
 
 // RowsOutput names the pods to take, first to last; pods not named are held.

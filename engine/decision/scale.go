@@ -55,13 +55,15 @@ type ScaleOutput struct {
 	Delete int `json:"delete"`
 	// DeleteCurrent is how many of them to take from the current revision first.
 	DeleteCurrent int `json:"deleteCurrent"`
-	// Keys order the victims, by position in ScaleInput.Pods: the lowest is
+	// Keys order the victims, by position in the question's pods: the lowest is
 	// deleted first. Between Keys and Then, Go compares how well a pod spreads
 	// the workload over nodes and topology (CS-07), which a policy cannot.
 	Keys [][]float64 `json:"keys"`
 	// Then has what is compared after that, by position as well.
-	Then       [][]float64 `json:"then"`
-	Descending []int       `json:"descending"` // positions in Keys followed by Then
+	Then [][]float64 `json:"then"`
+	// Descending lists the positions, in Keys followed by Then, where the higher
+	// goes first.
+	Descending []int `json:"descending"`
 	// Holds say why fewer are created or deleted than are missing or too many.
 	Holds []Hold `json:"holds"`
 }

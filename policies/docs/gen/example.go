@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"sigs.k8s.io/yaml"
+
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/cases"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// shown names the case of each point that its page shows.
+func shown() map[decision.Name]string {
+	return map[decision.Name]string{
+		"rollout/change":      "an image is replaced in place",
+		"rollout/plan":        "a hold may name its rule, the groups it is for and when it may change",
+		"rollout/rank":        "a package that ranks adds one number to the lead of each pod",
+		"rollout/rows":        "the candidates that a bundle names go in its order, and the others are held",
+		"rollout/scale":       "victims are compared by what is lost with them, then by how young they are",
+		"protection/budget":   "a budget that is used up keeps the pod, with its numbers and what to do",
+		"protection/deletion": "a Deployment labelled Cascading stays while it wants replicas",
+		"protection/guards":   "a guard of a user is passed on with its package",
+	}
+}
+
+// example is a case as it was decided.
+type example struct {
+	cases.Result
+	bundles map[string]string // that were active, as the case has them
+}
+
+// examples decides the cases that are shown.
+func examples(e *engine.Engine, policies fs.FS) (map[decision.Name]example, error) {
+	files, err := cases.Read(policies)
+	if err != nil {
+		return nil, err
+	}
+	out := map[decision.Name]example{}
+	for _, f := range files {
+		var wanted []cases.Case
+		for _, c := range f.Cases {
+			if shown()[c.Point] == c.Name {
+				wanted = append(wanted, c)
+			}
+		}
+		f.Cases = wanted
+		for i, r := range cases.Run(context.Background(), e, nil, f) {
+			if !r.Passed() {
+				return nil, fmt.Errorf("deciding the case %q of %s: %s", r.Name, r.File, strings.Join(r.Problems, "; "))
+			}
+			out[r.Point] = example{r, wanted[i].Bundles}
+		}
+	}
+	for point, name := range shown() {
+		if _, ok := out[point]; !ok {
+			return nil, fmt.Errorf("there is no case %q of %s", name, point)
+		}
+	}
+	return out, nil
+}
+
+// document is a value as policies see it, which has no null.
+func document(e *engine.Engine, v any) (string, error) {
+	encoded, err := e.Codec().Encode(v)
+	if err != nil {
+		return "", fmt.Errorf("writing an example: %w", err)
+	}
+	plain, err := ast.JSON(encoded)
+	if err != nil {
+		return "", fmt.Errorf("writing an example: %w", err)
+	}
+	text, err := yaml.Marshal(plain)
+	if err != nil {
+		return "", fmt.Errorf("writing an example: %w", err)
+	}
+	return string(text), nil
+}

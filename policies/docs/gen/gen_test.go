@@ -1,0 +1,165 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/bundle/gate"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/policies"
+)
+
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	t.Chdir("../../..") // comments are found by paths below the root of the module
+	out, err := generate(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestThePagesAreWhatTheContractSays(t *testing.T) {
+	all := pages(t)
+	for name, want := range all {
+		got, err := os.ReadFile(filepath.Join("policies", "docs", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, string(got)); diff != "" {
+			t.Errorf("%s is stale, run make generate: want (-), got (+):\n%s", name, diff)
+		}
+	}
+	there, err := filepath.Glob("policies/docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range there {
+		if _, ok := all[filepath.Base(path)]; !ok {
+			t.Errorf("%s is of no point that there is: remove it", path)
+		}
+	}
+}
+
+func TestEveryPointHasAWholePageWithoutCitations(t *testing.T) {
+	all := pages(t)
+	for _, p := range decision.All() {
+		page := all[file(p.Name)]
+		for _, heading := range []string{"## Input", "### An example", "## Answer", "## Default", "## Limits and fallback", "## Extend it", "## Replace it"} {
+			if strings.Count(page, heading+"\n") != 1 {
+				t.Errorf("the page of %s has no %s", p.Name, heading)
+			}
+		}
+		if found := regexp.MustCompile(`decisions\.md|DESIGN\.md|\b(A|CS|PUB|DP)-\d+`).FindString(page); found != "" {
+			t.Errorf("the page of %s cites %s, which its readers do not have", p.Name, found)
+		}
+		if strings.Contains(page, "|  |\n") {
+			t.Errorf("the page of %s has an empty meaning", p.Name)
+		}
+		if !strings.Contains(all["README.md"], "]("+file(p.Name)+")") {
+			t.Errorf("the index does not name %s", p.Name)
+		}
+	}
+}
+
+// TestLinksOfThePagesLead follows them to the rules of the built-in policies too.
+func TestLinksOfThePagesLead(t *testing.T) {
+	for name, page := range pages(t) {
+		for _, link := range regexp.MustCompile(`\]\(([^)#]+)(?:#L(\d+))?\)`).FindAllStringSubmatch(page, -1) {
+			text, err := os.ReadFile(filepath.Join("policies", "docs", link[1]))
+			if err != nil {
+				t.Errorf("%s leads to nothing: %v", name, err)
+				continue
+			}
+			var row int
+			if _, err := fmt.Sscan(link[2], &row); err == nil && strings.HasPrefix(strings.Split(string(text), "\n")[row-1], "#") {
+				t.Errorf("%s leads to %s#L%d, which is a comment and no rule", name, link[1], row)
+			}
+		}
+	}
+}
+
+// TestPoliciesOfThePagesPassTheGate lets each in by itself, and asks the example.
+func TestPoliciesOfThePagesPassTheGate(t *testing.T) {
+	all := pages(t)
+	builtin, err := bundle.FromFS("builtin", policies.Builtin, bundle.AsBuiltin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.New(policies.Builtin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	shown, err := examples(e, os.DirFS("policies"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doors := gate.New(builtin)
+	for _, p := range decision.All() {
+		blocks := regexp.MustCompile("(?s)```rego\n(.*?)```").FindAllStringSubmatch(all[file(p.Name)], -1)
+		if len(blocks) == 0 {
+			t.Errorf("%s shows no policy", p.Name)
+		}
+		for i, block := range blocks {
+			t.Run(fmt.Sprintf("%s %d", p.Name, i), func(t *testing.T) {
+				b, err := bundle.FromFiles("page", map[string]string{"page.rego": block[1]})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := doors.Admit(t.Context(), b, nil, nil); err != nil {
+					t.Fatal(err)
+				}
+				s, err := e.Compile(t.Context(), bundle.Set{b})
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.Budget *= 100 // machines that run tests are slow
+				_, r := engine.DecideOn(t.Context(), e, s, p, decision.Subject{Kind: "Case", Name: "page"}, shown[p.Name].Record.Input)
+				if r.Outcome != decision.Decided {
+					t.Errorf("the outcome is %s: %s", r.Outcome, r.Error)
+				}
+			})
+		}
+	}
+}
+
+func TestAMapAndAListAreToldInWords(t *testing.T) {
+	t.Chdir("../../..")
+	type pod struct {
+		Labels map[string][]int `json:"labels,omitempty"`
+	}
+	got, err := fields(reflect.TypeFor[struct {
+		Pods []pod `json:"pods"`
+	}]())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"| `pods` | list of object | yes |", "| `pods[].labels` | map of list of integer | no |"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("there is no %s in\n%s", want, got)
+		}
+	}
+}
+
+func TestSentencesAreWithoutWhatTheyCite(t *testing.T) {
+	for comment, want := range map[string]string{
+		"Pods are all\nof them (decisions.md CS-01, updateNum).": "Pods are all of them.",
+		"The default order is used (A-13), as ever.":             "The default order is used, as ever.",
+		"It costs more (DESIGN.md, 3).":                          "It costs more.",
+		"A group (of pods) stays.":                               "A group (of pods) stays.",
+	} {
+		if got := sentence(comment); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

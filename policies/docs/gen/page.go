@@ -1,0 +1,201 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/policies"
+)
+
+const made = "<!-- Made by \"make generate\" from the contract, the built-in policies and the cases: edit those. -->\n\n"
+
+// writer has what pages are made of.
+type writer struct {
+	engine  *engine.Engine
+	asked   map[string]string
+	builtin *builtin
+	shown   map[decision.Name]example
+}
+
+// generate makes all pages, by the names of their files.
+func generate(root string) (map[string]string, error) {
+	e, err := engine.New(policies.Builtin)
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	w := &writer{engine: e}
+	if w.asked, err = asked(filepath.Join(root, contract)); err != nil {
+		return nil, err
+	}
+	if w.builtin, err = compile(policies.Builtin); err != nil {
+		return nil, err
+	}
+	if w.shown, err = examples(e, os.DirFS(filepath.Join(root, "policies"))); err != nil {
+		return nil, err
+	}
+	pages := map[string]string{}
+	for _, p := range decision.All() {
+		if pages[file(p.Name)], err = w.page(p); err != nil {
+			return nil, fmt.Errorf("describing %s: %w", p.Name, err)
+		}
+	}
+	pages["README.md"] = w.index()
+	return pages, nil
+}
+
+func file(point decision.Name) string {
+	return strings.ReplaceAll(string(point), "/", "-") + ".md"
+}
+
+func (w *writer) page(p decision.Any) (string, error) {
+	doc := w.asked[function(p.Name)]
+	if doc == "" {
+		return "", fmt.Errorf("the function %s of the contract has no comment", function(p.Name))
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "# %s\n\n%sIt %s\n\n", p.Name, made, doc)
+	for _, section := range []func(*strings.Builder, decision.Any) error{w.input, w.output, w.defaults, w.fallback, w.extend, w.replace} {
+		if err := section(&out, p); err != nil {
+			return "", err
+		}
+	}
+	fmt.Fprintf(&out, "Schemas for editors: [input](../schemas/%[1]s.input.json), [answer](../schemas/%[1]s.output.json). All points: [README.md](README.md).\n", p.Name)
+	return out.String(), nil
+}
+
+func (w *writer) input(out *strings.Builder, p decision.Any) error {
+	table, err := fields(p.In)
+	if err != nil {
+		return err
+	}
+	x := w.shown[p.Name]
+	question, err := document(w.engine, x.Record.Input)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "## Input\n\n`[]` stands for each element of a list, `*` for each key of a map. A field that is not always there is missing where it\nwould be empty: `not input.x` is true then, and a comparison with it is not.\n\n%s\n", table)
+	fmt.Fprintf(out, "### An example\n\nThe case \"%s\" of [%s](../%s), as YAML. `regatta policy eval %s -i FILE` asks it.\n\n%s\n", x.Name, x.File, x.File, p.Name, fenced("yaml", question))
+	return nil
+}
+
+func (w *writer) output(out *strings.Builder, p decision.Any) error {
+	table, err := fields(p.Out)
+	if err != nil {
+		return err
+	}
+	x := w.shown[p.Name]
+	answer, err := document(w.engine, x.Record.Output)
+	if err != nil {
+		return err
+	}
+	rules := "nothing but its default"
+	if len(x.Record.Rules) > 0 {
+		rules = "`" + strings.Join(slices.Sorted(slices.Values(x.Record.Rules)), "`, `") + "`"
+	}
+	fmt.Fprintf(out, "## Answer\n\n%s\nThat of the example; the rules that took part are %s.\n\n%s\n", table, rules, fenced("yaml", answer))
+	for _, text := range x.bundles {
+		fmt.Fprintf(out, "In this example the following policy is active beside the built-in ones.\n\n%s\n", fenced("", text))
+	}
+	return nil
+}
+
+func (w *writer) defaults(out *strings.Builder, p decision.Any) error {
+	table := w.builtin.table(p.Name)
+	if table == "" {
+		out.WriteString("## Default\n\nNothing is built in.\n\n")
+		return nil
+	}
+	fmt.Fprintf(out, "## Default\n\nWhat is built in answers by these rules. `regatta why`, conditions and records name them.\n\n| rule | meaning | where |\n|---|---|---|\n%s\n", table)
+	return nil
+}
+
+func (w *writer) fallback(out *strings.Builder, p decision.Any) error {
+	answer, err := document(w.engine, p.Fallback(w.shown[p.Name].Record.Input))
+	if err != nil {
+		return err
+	}
+	size := p.MaxResult
+	if size == 0 {
+		size = decision.DefaultMaxResult
+	}
+	fmt.Fprintf(out, "## Limits and fallback\n\nAn answer may take %s, and may have %d JSON nodes (scalars, lists and objects). Where there is none in time, one that is\nlarger or of another form, the record says so, and this is answered; here to the example.\n\n%s\n", p.Budget, size, fenced("yaml", answer))
+	return nil
+}
+
+func (w *writer) extend(out *strings.Builder, p decision.Any) error {
+	reach := w.builtin.reach(p.Name)
+	out.WriteString("## Extend it\n\n")
+	if len(reach) == 0 {
+		out.WriteString("No rule extends this point.\n\n")
+	}
+	for _, x := range reach {
+		if err := w.extension(out, p.Name, x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *writer) extension(out *strings.Builder, point decision.Name, x bundle.Extension) error {
+	who := "Only bundles of the platform may have it."
+	if x.Stricter {
+		who = "Anyone may have it."
+	}
+	fmt.Fprintf(out, "### %s\n\nThe rule `%s` in `package extend.%s.<name>`: %s. %s\n\n", x.Rule, x.Rule, x.Domain, x.Meaning, who)
+	switch {
+	case x.Answer == nil:
+	case x.Answer.Kind() == reflect.Struct:
+		table, err := fields(x.Answer)
+		if err != nil {
+			return err
+		}
+		if x.Set {
+			out.WriteString("It is a set; each element has\n\n")
+		}
+		out.WriteString(table + "\n")
+	case x.Answer.Kind() == reflect.Map:
+		out.WriteString("It is an object of numbers, by the names of pods.\n\n")
+	}
+	text, err := extending(point, x)
+	if err != nil {
+		return err
+	}
+	out.WriteString(fenced("rego", text) + "\n")
+	return nil
+}
+
+func (w *writer) replace(out *strings.Builder, p decision.Any) error {
+	text, ok := replacing()[p.Name]
+	if !ok {
+		return fmt.Errorf("there is no example of how to replace it")
+	}
+	domain, rule, _ := strings.Cut(string(p.Name), "/")
+	fmt.Fprintf(out, "## Replace it\n\nThe rule `%s` in `package override.%s`; only bundles of the platform may have it, and only one of them. A clamp in Go bounds it\nall the same.\n\n%s\n", rule, domain, fenced("rego", text))
+	return nil
+}
+
+// index lists the pages.
+func (w *writer) index() string {
+	var out strings.Builder
+	out.WriteString("# Decision points\n\n" + made)
+	out.WriteString("Every decision is asked at one of these points. Each page says what a policy is told there, what it may answer, what is\nbuilt in, what happens without an answer, and how to change it. [How to write, test and ship policies](../README.md).\n\n")
+	out.WriteString("| point | it | extended by | answers within |\n|---|---|---|---|\n")
+	for _, p := range decision.All() {
+		var rules []string
+		for _, x := range w.builtin.reach(p.Name) {
+			rules = append(rules, "`"+x.Rule+"`")
+		}
+		first, _, _ := strings.Cut(w.asked[function(p.Name)], ". ")
+		fmt.Fprintf(&out, "| [%s](%s) | %s | %s | %s |\n", p.Name, file(p.Name), strings.TrimSuffix(first, "."), strings.Join(rules, ", "), p.Budget)
+	}
+	out.WriteString("\nThe domains injection, placement, launchpriority and node have no decision points in this release.\n")
+	return out.String()
+}

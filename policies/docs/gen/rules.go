@@ -1,0 +1,124 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/module"
+)
+
+// builtin is the policy that answers where nobody else does.
+type builtin struct {
+	compiler *ast.Compiler
+	says     *ast.AnnotationSet
+}
+
+func compile(files fs.FS) (*builtin, error) {
+	modules := map[string]*ast.Module{}
+	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || path.Ext(name) != ".rego" {
+			return err
+		}
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			return err
+		}
+		modules[name], err = module.Parse(name, string(text))
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the built-in policies: %w", err)
+	}
+	c, err := module.Compile(modules)
+	if err != nil {
+		return nil, err
+	}
+	// The compiler works on copies, so annotations are found by its rules alone.
+	says, errs := ast.BuildAnnotationSet(slices.Collect(maps.Values(c.Modules)))
+	if len(errs) > 0 {
+		return nil, fmt.Errorf("reading metadata: %w", errs)
+	}
+	return &builtin{compiler: c, says: says}, nil
+}
+
+// rules are those that an entrypoint depends on, by file and row.
+func (b *builtin) rules(point decision.Name) []*ast.Rule {
+	seen := map[*ast.Rule]bool{}
+	var visit func(r *ast.Rule)
+	visit = func(r *ast.Rule) {
+		if seen[r] {
+			return
+		}
+		seen[r] = true
+		for dep := range b.compiler.Graph.Dependencies(r) {
+			if next, ok := dep.(*ast.Rule); ok {
+				visit(next)
+			}
+		}
+	}
+	for _, r := range b.compiler.GetRulesExact(entrypoint(point)) {
+		visit(r)
+	}
+	return slices.SortedFunc(maps.Keys(seen), func(x, y *ast.Rule) int {
+		a, b := x.Loc(), y.Loc()
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Row, b.Row))
+	})
+}
+
+func entrypoint(point decision.Name) ast.Ref {
+	domain, name, _ := strings.Cut(string(point), "/")
+	return ast.DefaultRootRef.Append(ast.StringTerm(domain)).Append(ast.StringTerm(name))
+}
+
+// table lists the rules of a point that have an id.
+func (b *builtin) table(point decision.Name) string {
+	var out strings.Builder
+	listed := map[any]bool{}
+	for _, r := range b.rules(point) {
+		about := slices.Clone(b.says.GetRuleScope(r))
+		if a := b.says.GetDocumentScope(r.Ref().GroundPrefix()); a != nil && r.Default {
+			about = append(about, a)
+		}
+		for _, a := range about {
+			id, ok := a.Labels[module.LabelID]
+			if !ok || listed[id] {
+				continue
+			}
+			listed[id] = true
+			at := r.Loc()
+			fmt.Fprintf(&out, "| `%v` | %s. %s | [%s:%d](../%s#L%d) |\n", id, a.Title, cell(a.Description), at.File, at.Row, at.File, at.Row)
+		}
+	}
+	return out.String()
+}
+
+// reach are the extensions that take part in the decisions of a point, which are
+// those that its rules refer to.
+func (b *builtin) reach(point decision.Name) (out []bundle.Extension) {
+	read := map[string]bool{}
+	for _, r := range b.rules(point) {
+		ast.WalkRefs(r, func(ref ast.Ref) bool {
+			if len(ref) > 4 && ref.HasPrefix(ast.DefaultRootRef.Append(ast.StringTerm("extend")).Append(ast.StringTerm(point.Domain()))) {
+				if name, ok := ref[4].Value.(ast.String); ok {
+					read[string(name)] = true
+				}
+			}
+			return false
+		})
+	}
+	for _, x := range bundle.Extensions() {
+		if x.Domain == point.Domain() && read[x.Rule] {
+			out = append(out, x)
+		}
+	}
+	return out
+}
