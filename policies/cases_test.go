@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"os"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/cases"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/policies"
@@ -24,9 +26,16 @@ func TestCases(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := map[decision.Name]int{}
+	examples := exampleBundles(t)
 	for _, file := range files {
-		for _, r := range cases.Run(t.Context(), e, nil, file) {
-			asked[r.Point]++
+		var set bundle.Set
+		if parts := strings.Split(file.Path, "/"); parts[0] == "examples" {
+			set = bundle.Set{examples[parts[1]]}
+		}
+		for _, r := range cases.Run(t.Context(), e, set, file) {
+			if set == nil {
+				asked[r.Point]++
+			}
 			for _, problem := range r.Problems {
 				t.Errorf("%s: %s: %s", r.File, r.Name, problem)
 			}

@@ -10,8 +10,10 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/cover"
+	"github.com/open-policy-agent/opa/v1/storage/inmem"
 	"github.com/open-policy-agent/opa/v1/tester"
 
+	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
@@ -37,7 +39,11 @@ func TestRego(t *testing.T) {
 				modules[name] = parse(t, name, string(text))
 				tested[name] = !module.IsTest(name)
 			})
-			covered := runRego(t, modules)
+			b, err := bundle.FromFS(path.Base(under), os.DirFS(under))
+			if err != nil {
+				t.Fatal(err)
+			}
+			covered := runRego(t, modules, b.Data)
 			var lines, hit int
 			for name, file := range covered.Files {
 				if tested[name] {
@@ -68,13 +74,15 @@ func regoTests(t *testing.T) []string {
 	return folders
 }
 
-// runRego compiles modules as the engine does and runs the tests among them.
-func runRego(t *testing.T, modules map[string]*ast.Module) cover.Report {
+// runRego compiles modules as the engine does and runs the tests among them, with
+// data beside.
+func runRego(t *testing.T, modules map[string]*ast.Module, data map[string]any) cover.Report {
 	t.Helper()
 	compiler := ast.NewCompiler().WithStrict(true).WithCapabilities(module.Capabilities()).
 		WithDefaultRegoVersion(ast.RegoV2).WithEnablePrintStatements(true)
 	tracer := cover.New()
 	results, err := tester.NewRunner().SetCompiler(compiler).SetModules(modules).SetCoverageQueryTracer(tracer).
+		SetStore(inmem.NewFromObject(data)).
 		RaiseBuiltinErrors(true).SetTimeout(time.Minute).RunTests(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -23,5 +23,7 @@ var Builtin embed.FS
 // Examples are what users may start from: a folder each, with the policy, its
 // tests, a README.md and a bundle.yaml for kubectl.
 //
-//go:embed examples/*/*.rego examples/*/*.md examples/*/*.yaml
+// Some have data, at the path where their package finds it, and all have cases.
+//
+//go:embed examples/*/*.rego examples/*/*.md examples/*/*.yaml examples/*/cases/*.yaml examples/*/extend/*/*/*.yaml
 var Examples embed.FS

@@ -61,7 +61,7 @@ func TestExamplesDecideTogether(t *testing.T) {
 		want      []string
 	}{
 		{"on a working day the first zone goes", "2026-03-10T12:00:00Z", func(*decision.PlanInput) {}, []string{"OtherZoneFirst"}},
-		{"at the weekend nothing goes", "2026-03-14T12:00:00Z", func(*decision.PlanInput) {}, []string{"ChangeFreeze", "OtherZoneFirst"}},
+		{"at the weekend nothing goes", "2026-03-14T12:00:00Z", func(*decision.PlanInput) {}, []string{"ChangeFreeze", "FreezeWindow", "OtherZoneFirst"}},
 		{"canaries wait for approval", "2026-03-10T12:00:00Z", func(in *decision.PlanInput) {
 			in.Counts = decision.Counts{Total: 10, Updated: 1, UpdatedAvail: 1}
 		}, []string{"CanaryApproval", "OtherZoneFirst"}},

@@ -44,7 +44,7 @@ func TestPoliciesOfTheGuideAreGood(t *testing.T) {
 		}
 		modules[name] = parse(t, name, block[1])
 	}
-	for name, file := range runRego(t, modules).Files {
+	for name, file := range runRego(t, modules, map[string]any{}).Files {
 		if strings.HasSuffix(name, "_test.rego") && file.NotCoveredLines > 0 {
 			t.Errorf("%s was not run as a whole", name)
 		}

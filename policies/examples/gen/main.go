@@ -1,11 +1,15 @@
 // Gen writes bundle.yaml of each example: a ClusterPolicyBundle of the files
-// beside it, ready for kubectl apply.
+// beside it, or a PolicyBundle where it is for a namespace, ready for kubectl
+// apply.
 package main
 
 import (
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -47,30 +51,64 @@ func generate(root string, write func(name string, text []byte, mode os.FileMode
 	return nil
 }
 
+// tenants are the examples that are for a namespace, and which one.
+func tenants() map[string]string { return map[string]string{"team-guard-rails": "shop"} }
+
+// files are those of an example by their paths in the bundle. Data stands where
+// its package finds it, and policies in a folder of their own, so that those of
+// several examples can be put together.
+func files(folder string) (map[string]string, error) {
+	out := map[string]string{}
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(folder, path)
+		if err != nil {
+			return err
+		}
+		name = filepath.ToSlash(name)
+		switch {
+		case strings.HasPrefix(name, "extend/"):
+		case filepath.Ext(name) == ".rego":
+			name = filepath.Base(folder) + "/" + name
+		default:
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		out[name] = string(text)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading example: %w", err)
+	}
+	return out, nil
+}
+
 // render writes the YAML by hand: a library would quote text that has tabs, and
 // nobody could read it then.
 func render(folder string) (string, error) {
-	files, err := filepath.Glob(filepath.Join(folder, "*.rego"))
+	text, err := files(folder)
 	if err != nil {
-		return "", fmt.Errorf("finding files: %w", err)
+		return "", err
 	}
 	name := filepath.Base(folder)
+	kind, where := "ClusterPolicyBundle", ""
+	if ns, ok := tenants()[name]; ok {
+		kind, where = "PolicyBundle", "\n  namespace: "+ns
+	}
 	var out strings.Builder
 	fmt.Fprintf(&out, `# Made by "make generate" from the files beside it: edit those.
 apiVersion: policy.kruise.io/v1alpha1
-kind: ClusterPolicyBundle
+kind: %s
 metadata:
-  name: %s
+  name: %s%s
 spec:
   files:
-`, name)
-	for _, file := range files { // in the order of their names
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return "", fmt.Errorf("reading file: %w", err)
-		}
-		fmt.Fprintf(&out, "    %s/%s: |\n", name, filepath.Base(file))
-		for _, line := range strings.Split(strings.TrimRight(string(text), "\n"), "\n") {
+`, kind, name, where)
+	for _, file := range slices.Sorted(maps.Keys(text)) {
+		fmt.Fprintf(&out, "    %s: |\n", file)
+		for _, line := range strings.Split(strings.TrimRight(text[file], "\n"), "\n") {
 			if line != "" {
 				line = "      " + line
 			}

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -30,17 +31,23 @@ func TestBundlesAreWhatTheirFilesSay(t *testing.T) {
 
 func TestBundlesAreObjectsOfTheirKindAndKeepEveryByte(t *testing.T) {
 	err := generate("..", func(name string, text []byte, _ os.FileMode) error {
-		var object policy.ClusterPolicyBundle
-		if err := yaml.UnmarshalStrict(text, &object); err != nil {
+		folder := filepath.Dir(name)
+		ns := tenants()[filepath.Base(folder)]
+		var object policy.AnyPolicyBundle = &policy.ClusterPolicyBundle{}
+		kind, opts := "ClusterPolicyBundle", []bundle.Option{}
+		if ns != "" {
+			object, kind, opts = &policy.PolicyBundle{}, "PolicyBundle", []bundle.Option{bundle.AsTenant(ns)}
+		}
+		if err := yaml.UnmarshalStrict(text, object); err != nil {
 			return err
 		}
-		if object.APIVersion != policy.GroupVersion.String() || object.Kind != "ClusterPolicyBundle" {
-			t.Errorf("%s is a %s of %s", name, object.Kind, object.APIVersion)
+		if want := policy.GroupVersion.WithKind(kind); object.GetObjectKind().GroupVersionKind() != want || object.GetNamespace() != ns {
+			t.Errorf("%s is a %s in %q", name, object.GetObjectKind().GroupVersionKind(), object.GetNamespace())
 		}
 		files := map[string]string{}
-		for path, got := range object.Spec.Files {
+		for path, got := range object.Wanted().Files {
 			files[path] = string(got)
-			want, err := os.ReadFile(filepath.Join("..", path))
+			want, err := os.ReadFile(filepath.Join(folder, strings.TrimPrefix(path, filepath.Base(folder)+"/")))
 			if err != nil {
 				return err
 			}
@@ -48,7 +55,10 @@ func TestBundlesAreObjectsOfTheirKindAndKeepEveryByte(t *testing.T) {
 				t.Errorf("%s has another %s than there is", name, path)
 			}
 		}
-		read, err := bundle.FromFiles(object.Name, files)
+		read, err := bundle.FromFiles(object.GetName(), files, opts...)
+		if problems := read.Check(); err == nil && len(problems) > 0 {
+			t.Errorf("%s is refused: %v", name, problems)
+		}
 		if err == nil && (len(read.Modules) == 0 || len(read.Tests) == 0) {
 			t.Errorf("%s has %d policies and %d tests", name, len(read.Modules), len(read.Tests))
 		}
