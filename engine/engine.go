@@ -61,6 +61,9 @@ func FromBundle(builtin *bundle.Bundle, opts ...Option) (*Engine, error) {
 	}
 	e.base = base
 	e.active.Store(base)
+	for _, sink := range e.sinksOf {
+		e.sinks = append(e.sinks, sink(e))
+	}
 	e.each(func(o Observer) { o.Activated(base.revision) })
 	return e, nil
 }

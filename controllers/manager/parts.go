@@ -91,9 +91,9 @@ func (p parts) explainTo(ctx context.Context, ready <-chan struct{}) error {
 	if err != nil {
 		return err
 	}
-	replica, err := os.Hostname()
+	replica, err := p.replica()
 	if err != nil {
-		return fmt.Errorf("reading the host name: %w", err)
+		return err
 	}
 	return p.mgr.Add(&serve.Server{
 		Addr: p.DecisionsAddr, CertDir: p.webhooks.certDir, Ready: ready, Store: p.rounds, Replica: replica, Who: who, May: may,
@@ -101,12 +101,16 @@ func (p parts) explainTo(ctx context.Context, ready <-chan struct{}) error {
 	})
 }
 
-func (p parts) bundles() *policybundle.Reconciler {
-	return &policybundle.Reconciler{
-		Client: p.mgr.GetClient(), Library: p.library,
-		Keeper: policybundle.Keeper{Client: p.mgr.GetClient(), Reader: p.mgr.GetAPIReader(), Namespace: p.webhooks.namespace},
-		Events: p.mgr.GetEventRecorderFor("policybundle-controller"), Leads: p.mgr.Elected(), RolledBack: p.news.rolledBack,
+// replica names this process where others read it.
+func (p parts) replica() (string, error) {
+	if p.webhooks.pod != "" {
+		return p.webhooks.pod, nil
 	}
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("reading the host name: %w", err)
+	}
+	return host, nil
 }
 
 func (p parts) controllersTo(mgr ctrl.Manager) error {

@@ -257,6 +257,7 @@ func TestBundles(t *testing.T) {
 		"a gate that fails":                         failing,
 		"replicas that are gone":                    buried,
 		"what the API server refuses":               refused,
+		"a tenant gives way to the platform":        displaced,
 	} {
 		t.Run(name, func(t *testing.T) { test(s.on(t)) })
 	}
@@ -572,6 +573,24 @@ func ofNamespace(s *stage) {
 	s.says(key, "True Activated, active")
 	wantIn(s.T, leader.library, "shop", "Mapped")
 	s.do(s.Delete(s.Context(), object(s.bundle(key))))
+}
+
+func displaced(s *stage) {
+	mine, theirs := tenant("shop", "displaced"), platform("displacing")
+	leader := s.replica("leader", true)
+	s.apply(mine, inline(hold("freeze", "Mine", "true")))
+	leader.look(mine)
+	want(s.T, leader.library, "Mine")
+	s.apply(theirs, inline(hold("freeze", "Platform", "true")))
+	leader.look(theirs, mine)
+	want(s.T, leader.library, "Platform")
+	s.says(theirs, "True Activated, active")
+	s.says(mine, "False Conflict ContractOK")
+	s.do(s.Delete(s.Context(), object(s.bundle(theirs))))
+	leader.look(theirs, mine)
+	s.says(mine, "True Activated, active")
+	want(s.T, leader.library, "Mine")
+	s.do(s.Delete(s.Context(), object(s.bundle(mine))))
 }
 
 func rollback(s *stage) {

@@ -37,7 +37,7 @@ type Reconciler struct {
 	// Alive names the replicas that there are; without it none is taken for dead.
 	Alive func(context.Context) ([]string, error)
 	// RolledBack has the bundles that the engine gave up.
-	RolledBack <-chan event.GenericEvent
+	RolledBack <-chan Key
 }
 
 // workers is how many bundles are looked at at once: one whose registry does not
@@ -47,22 +47,44 @@ const workers = 4
 // SetupWithManager starts the Reconciler with a manager, for both kinds.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	everywhere := false
+	given := map[string]chan event.GenericEvent{}
 	for kind, empty := range kinds() {
+		given[kind] = make(chan event.GenericEvent)
 		controls := ctrl.NewControllerManagedBy(mgr).
 			Named(kind+"-controller").
 			For(object(empty()), builder.WithPredicates(predicate.Funcs{UpdateFunc: r.matters})).
+			WatchesRawSource(source.Channel(given[kind], &handler.EnqueueRequestForObject{})).
 			WithOptions(controller.Options{MaxConcurrentReconciles: workers, NeedLeaderElection: &everywhere})
-		if kind == platformKind {
-			controls = controls.WatchesRawSource(source.Channel(r.RolledBack, &handler.EnqueueRequestForObject{}))
-		}
 		if err := controls.Complete(reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 			return r.Reconcile(ctx, req.NamespacedName)
 		})); err != nil {
 			return fmt.Errorf("adding the controller of %ss: %w", kind, err)
 		}
 	}
-	return nil
+	return mgr.Add(everyReplica(func(ctx context.Context) error {
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case key := <-r.RolledBack:
+				b := empty(key)
+				b.SetNamespace(key.Namespace)
+				b.SetName(key.Name)
+				select {
+				case given[kindName(key)] <- event.GenericEvent{Object: object(b)}:
+				case <-ctx.Done():
+				}
+			}
+		}
+	}))
 }
+
+// everyReplica runs whether it leads or not.
+type everyReplica func(context.Context) error
+
+func (f everyReplica) Start(ctx context.Context) error { return f(ctx) }
+
+func (everyReplica) NeedLeaderElection() bool { return false }
 
 const (
 	platformKind = "clusterpolicybundle"
@@ -77,11 +99,13 @@ func kinds() map[string]func() policy.AnyPolicyBundle {
 }
 
 // empty is an object of the kind that a key is of.
-func empty(key Key) policy.AnyPolicyBundle {
+func empty(key Key) policy.AnyPolicyBundle { return kinds()[kindName(key)]() }
+
+func kindName(key Key) string {
 	if key.Namespace != "" {
-		return kinds()[tenantKind]()
+		return tenantKind
 	}
-	return kinds()[platformKind]()
+	return platformKind
 }
 
 // matters leaves out updates that only say what replicas run, unless one gave up

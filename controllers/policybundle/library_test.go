@@ -56,18 +56,16 @@ func newLibrary(t *testing.T, opts ...engine.Option) *Library {
 		t.Fatal(err)
 	}
 	var shadows *record.Shadows
-	e, err := engine.FromBundle(b, append(opts, engine.WithSink(sinkFunc(func(r decision.Record) { shadows.Record(r) })))...)
+	e, err := engine.FromBundle(b, append(opts, engine.WithSinkOf(func(e *engine.Engine) engine.Sink {
+		shadows = record.NewShadows(e, record.WithBusy(func() bool { return false }))
+		return shadows
+	}))...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	shadows = record.NewShadows(e, record.WithBusy(func() bool { return false }))
 	t.Cleanup(func() { shadows.Close(); e.Close() })
 	return NewLibrary(e, shadows)
 }
-
-type sinkFunc func(decision.Record)
-
-func (f sinkFunc) Record(r decision.Record) { f(r) }
 
 func platform(name string) Key          { return Key{Name: name} }
 func tenant(namespace, name string) Key { return Key{Namespace: namespace, Name: name} }

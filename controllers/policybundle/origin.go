@@ -62,6 +62,9 @@ func verification(v *policy.PolicyVerification) *bundle.Verification {
 		return nil
 	}
 	out := &bundle.Verification{Keys: map[string]*opabundle.KeyConfig{}, KeyID: v.KeyID, Scope: v.Scope, Required: true}
+	if out.KeyID == "" && len(v.Keys) == 1 {
+		out.KeyID = v.Keys[0].ID // opa sign calls every key default
+	}
 	for _, k := range v.Keys {
 		out.Keys[k.ID] = &opabundle.KeyConfig{Key: k.PublicKey, Algorithm: k.Algorithm}
 	}

@@ -78,10 +78,14 @@ func (p *Publisher) Publish(ctx context.Context, b policy.AnyPolicyBundle) error
 	if err != nil {
 		return p.unfetched(ctx, b, err)
 	}
-	if settled(b, found) {
-		return p.mend(ctx, b, found)
-	}
 	beside := p.Library.Beside(key)
+	if settled(b, found) {
+		if s.refused = p.displaced(b, found, beside); s.refused == nil {
+			return p.mend(ctx, b, found)
+		}
+		s.digest, s.beside, s.until = found.Digest, beside.Revision(), time.Time{}
+		p.enforce(st, nil)
+	}
 	if s.refused == nil || s.digest != found.Digest || s.beside != beside.Revision() || !s.until.IsZero() && p.Clock().After(s.until) {
 		candidate, r, err := p.admit(ctx, b, found, beside)
 		if err != nil {
@@ -102,6 +106,28 @@ func (p *Publisher) Publish(ctx context.Context, b policy.AnyPolicyBundle) error
 	}
 	st.ObservedGeneration = b.GetGeneration()
 	return p.Store.Prune(ctx, b, keptNames(st)...)
+}
+
+// displaced is why a bundle that was let in may not stay: the platform has one of
+// its packages by now.
+func (p *Publisher) displaced(b policy.AnyPolicyBundle, found *fetch.Fetched, beside bundle.Set) *refusal {
+	key := keyOf(b)
+	if st := b.Standing(); st.Active == nil || st.Active.Digest != found.Digest || key.Namespace == "" || p.Library.Standing(key).Enforced != nil {
+		return nil
+	}
+	mine, err := read(b, found.Archive, nil)
+	if err != nil {
+		return unreadable(err)
+	}
+	return conflicting(mine, beside)
+}
+
+func conflicting(b *bundle.Bundle, beside bundle.Set) *refusal {
+	var conflicts module.Problems
+	if errors.As(append(slices.Clone(beside), b).Conflicts(), &conflicts) {
+		return &refusal{stage: policy.PolicyBundleContractOK, reason: policy.PolicyBundleConflictReason, errors: lines(conflicts)}
+	}
+	return nil
 }
 
 // mend keeps once more what a replica has not found, if it is what the source
@@ -206,9 +232,8 @@ func (p *Publisher) admit(ctx context.Context, b policy.AnyPolicyBundle, found *
 		return candidate, &refusal{stage: policy.PolicyBundleActive, reason: policy.PolicyBundleRevisionUnknownReason, errors: []string{
 			fmt.Sprintf("spec.rollbackTo names %s, which is not kept and not what the source has (%s); kept are %s", w.RollbackTo, candidate.Revision, strings.Join(revisions(st), ", "))}}, nil
 	}
-	var conflicts module.Problems
-	if errors.As(append(slices.Clone(beside), candidate).Conflicts(), &conflicts) {
-		return candidate, &refusal{stage: policy.PolicyBundleContractOK, reason: policy.PolicyBundleConflictReason, errors: lines(conflicts)}, nil
+	if r := conflicting(candidate, beside); r != nil {
+		return candidate, r, nil
 	}
 	_, err = p.Gate.Admit(ctx, candidate, beside, p.Records())
 	if ctx.Err() != nil { // the gate takes our own end for one that took too long

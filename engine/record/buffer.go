@@ -71,7 +71,7 @@ func NewBuffer(opts ...BufferOption) *Buffer {
 
 // Record keeps a record, and forgets the oldest ones to make room.
 func (b *Buffer) Record(r decision.Record) {
-	k, d, bytes := keyOf(r), digest(r), size(r)
+	k, d, bytes := keyOf(r), digest(r), Size(r)
 	b.mu.Lock()
 	for b.n > 0 && (b.n >= b.maxCount || b.bytes+bytes > b.maxBytes) {
 		b.drop()

@@ -288,18 +288,6 @@ func TestReadRefusesNonsense(t *testing.T) {
 	}
 }
 
-func TestLinesAreWritten(t *testing.T) {
-	var out bytes.Buffer
-	l := record.NewLines(&out)
-	l.Record(rec(1, "a", "X"))
-	l.Record(rec(2, "a", "X"))
-	l.Close()
-	got, err := record.Read(&out)
-	if err != nil || len(got) != 2 || l.Err() != nil {
-		t.Errorf("got %v, %v, %v", got, err, l.Err())
-	}
-}
-
 func BenchmarkRecord(b *testing.B) {
 	for _, n := range []int{10, 10000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

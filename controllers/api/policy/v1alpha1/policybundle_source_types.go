@@ -141,7 +141,7 @@ type PolicyVerification struct {
 
 // PolicyKey is a public key.
 type PolicyKey struct {
-	// ID names the key, as the signature does. opa sign names none, which counts where there is one key only.
+	// ID names the key, as the signature does. Where there is one key only it counts whatever a signature says.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
