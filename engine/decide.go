@@ -90,6 +90,10 @@ type question struct {
 
 // decide makes everything of the record but the output.
 func (e *Engine) decide(ctx context.Context, s *Snapshot, q *question) decision.Record {
+	if !q.aside {
+		e.deciding.Add(1)
+		defer e.deciding.Add(-1)
+	}
 	start := e.clock()
 	view := s.view(q.subject)
 	rec := decision.Record{

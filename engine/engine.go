@@ -27,9 +27,11 @@ type Engine struct {
 	codec   *term.Codec
 	active  atomic.Pointer[Snapshot]
 	lastID  atomic.Uint64
-	workers *workers
-	shares  *shares
-	watch   watchdog
+	// deciding counts the decisions that somebody waits for.
+	deciding atomic.Int64
+	workers  *workers
+	shares   *shares
+	watch    watchdog
 
 	mu       sync.Mutex // held while the active snapshot is changed
 	base     *Snapshot  // the built-in policies alone
@@ -59,6 +61,9 @@ func FromBundle(builtin *bundle.Bundle, opts ...Option) (*Engine, error) {
 	}
 	e.base = base
 	e.active.Store(base)
+	for _, sink := range e.sinksOf {
+		e.sinks = append(e.sinks, sink(e))
+	}
 	e.each(func(o Observer) { o.Activated(base.revision) })
 	return e, nil
 }
@@ -127,6 +132,10 @@ func (e *Engine) Defines(name decision.Name, subject decision.Subject) bool {
 
 // Codec encodes facts for this engine, for callers that keep terms.
 func (e *Engine) Codec() *term.Codec { return e.codec }
+
+// Deciding is how many decisions are under way that somebody waits for to act on
+// them, so that those who ask aside can wait until there is room.
+func (e *Engine) Deciding() int { return int(e.deciding.Load()) }
 
 // Close ends the goroutines that evaluate. Decisions after it are fallbacks.
 func (e *Engine) Close() { e.workers.close() }

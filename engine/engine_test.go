@@ -287,3 +287,22 @@ func TestOneNamespaceDoesNotCompileForAnother(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyDecisionsThatAreWaitedForAreCounted(t *testing.T) {
+	e, err := engine.New(fstest.MapFS{"p.rego": {Data: []byte(builtin)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	var meanwhile []int
+	p := point()
+	p.Check = func(facts, answer) error {
+		meanwhile = append(meanwhile, e.Deciding())
+		return nil
+	}
+	engine.Decide(t.Context(), e, p, decision.Subject{}, facts{N: 1})
+	engine.DecideOn(t.Context(), e, e.Snapshot(), p.Any(), decision.Subject{}, facts{N: 1})
+	if len(meanwhile) != 2 || meanwhile[0] != 1 || meanwhile[1] != 0 || e.Deciding() != 0 {
+		t.Errorf("meanwhile there were %v, afterwards %d", meanwhile, e.Deciding())
+	}
+}

@@ -13,6 +13,7 @@ type Option func(*options)
 type options struct {
 	clock     func() time.Time
 	sinks     []Sink
+	sinksOf   []func(*Engine) Sink
 	observers []Observer
 	points    []decision.Name
 	parallel  int
@@ -65,6 +66,12 @@ func WithClock(now func() time.Time) Option { return func(o *options) { o.clock 
 
 // WithSink adds a sink for records.
 func WithSink(s Sink) Option { return func(o *options) { o.sinks = append(o.sinks, s) } }
+
+// WithSinkOf adds a sink that works with the engine itself, such as one that makes
+// decisions again.
+func WithSinkOf(f func(*Engine) Sink) Option {
+	return func(o *options) { o.sinksOf = append(o.sinksOf, f) }
+}
 
 // WithObserver adds an observer.
 func WithObserver(obs Observer) Option {

@@ -126,6 +126,14 @@ type Tally struct {
 // Path is where a manager serves answers.
 const Path = "/v1/why"
 
+// DecisionsPath is where a manager serves the records of its decisions, as lines
+// in the format of package record, masked. It is also what RBAC knows it by.
+const DecisionsPath = "/v1/decisions"
+
+// OmittedHeader says how many older records there were that did not fit into an
+// answer from DecisionsPath.
+const OmittedHeader = "Regatta-Omitted"
+
 // Reply is what is served there: the answer, and for a workload that was asked
 // about with its pods, theirs.
 type Reply struct {

@@ -22,6 +22,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/convert"
 	"github.com/regatta-sh/regatta/controllers/webhook/server"
 	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/record"
 )
 
 // parts are what the manager is made of.
@@ -30,6 +31,10 @@ type parts struct {
 	mgr    ctrl.Manager
 	engine *engine.Engine
 	rounds *explain.Store
+	// records are the latest decisions, lines how they are written where somebody
+	// else may read them.
+	records *record.Buffer
+	lines   *record.Encoder
 
 	library   *policybundle.Library
 	news      *news
@@ -86,21 +91,26 @@ func (p parts) explainTo(ctx context.Context, ready <-chan struct{}) error {
 	if err != nil {
 		return err
 	}
-	replica, err := os.Hostname()
+	replica, err := p.replica()
 	if err != nil {
-		return fmt.Errorf("reading the host name: %w", err)
+		return err
 	}
 	return p.mgr.Add(&serve.Server{
 		Addr: p.DecisionsAddr, CertDir: p.webhooks.certDir, Ready: ready, Store: p.rounds, Replica: replica, Who: who, May: may,
+		Records: p.records, Lines: p.lines,
 	})
 }
 
-func (p parts) bundles() *policybundle.Reconciler {
-	return &policybundle.Reconciler{
-		Client: p.mgr.GetClient(), Library: p.library,
-		Keeper: policybundle.Keeper{Client: p.mgr.GetClient(), Reader: p.mgr.GetAPIReader(), Namespace: p.webhooks.namespace},
-		Events: p.mgr.GetEventRecorderFor("policybundle-controller"), Leads: p.mgr.Elected(), RolledBack: p.news.rolledBack,
+// replica names this process where others read it.
+func (p parts) replica() (string, error) {
+	if p.webhooks.pod != "" {
+		return p.webhooks.pod, nil
 	}
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("reading the host name: %w", err)
+	}
+	return host, nil
 }
 
 func (p parts) controllersTo(mgr ctrl.Manager) error {

@@ -27,8 +27,6 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/policybundle"
 	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/engine/bundle/gate"
-	"github.com/regatta-sh/regatta/engine/decision"
 	enginemetrics "github.com/regatta-sh/regatta/engine/metrics"
 	"github.com/regatta-sh/regatta/engine/record"
 	"github.com/regatta-sh/regatta/policies"
@@ -65,15 +63,19 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	if err := metrics.Registry.Register(counted); err != nil {
 		return fmt.Errorf("registering the metrics of decisions: %w", err)
 	}
+	var shadows *record.Shadows
 	eng, err := engine.New(policies.Builtin, append(counted.Options(), engine.WithSink(buffer), engine.WithObserver(news),
-		engine.WithMemory(o.decisionMemory(os.DirFS("/"))))...)
+		engine.WithMemory(o.decisionMemory(os.DirFS("/"))),
+		engine.WithSinkOf(func(e *engine.Engine) engine.Sink {
+			shadows = record.NewShadows(e, record.WithShadowObserver(counted))
+			return shadows
+		}))...)
 	if err != nil {
 		return err
 	}
 	defer eng.Close()
-	library := policybundle.NewLibrary(eng, gate.New(eng.Builtin(), gate.WithRunner(gate.Child{Memory: o.gateMemory})), func() []decision.Record {
-		return buffer.Find(record.Query{})
-	})
+	defer shadows.Close()
+	library := policybundle.NewLibrary(eng, shadows)
 	news.library = library
 	if err := (&alone{Options: o, config: restConfig, engine: eng, library: library}).run(ctx, scheme); err != nil || ctx.Err() != nil {
 		return err
@@ -82,7 +84,7 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("making the manager: %w", err)
 	}
-	p := parts{Options: o, mgr: mgr, engine: eng, rounds: explain.NewStore(), library: library, news: news}
+	p := parts{Options: o, mgr: mgr, engine: eng, rounds: explain.NewStore(), library: library, news: news, records: buffer}
 	if p.guarding, err = p.guarded(); err != nil {
 		return err
 	}

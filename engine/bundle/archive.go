@@ -123,6 +123,27 @@ func evaluated(p string) error {
 // FromArchive and OPA read. The same files make the same bytes.
 func (b *Bundle) Pack(w io.Writer) error { return pack(w, b.Files) }
 
+// PackFiles writes files by their paths as such an archive, all of them and as
+// they are: a signature among them stays good. A path that an archive may not
+// have is an error; whether the files are a bundle is for FromArchive to say.
+func PackFiles(w io.Writer, files map[string]string) error {
+	packed := make(map[string]string, len(files))
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		p, err := inside(name)
+		if err == nil {
+			err = evaluated(p)
+		}
+		if err != nil {
+			return fmt.Errorf("packing: %w", err)
+		}
+		if _, ok := packed[p]; ok {
+			return fmt.Errorf("packing: %s is there twice", p)
+		}
+		packed[p] = files[name]
+	}
+	return pack(w, packed)
+}
+
 func pack(w io.Writer, files map[string]string) error {
 	zipped := gzip.NewWriter(w)
 	archive := tar.NewWriter(zipped)

@@ -15,9 +15,10 @@ type Any struct {
 	MaxResult int
 	In, Out   reflect.Type
 	// Fallback and Check take and give values of In and Out, not pointers.
-	// Check is never nil here.
+	// Check and Lean are never nil here. Answers of another type are Changed.
 	Fallback func(in any) any
 	Check    func(in, out any) error
+	Lean     func(in, then, now any) Leaning
 }
 
 // Any forgets the types of the point.
@@ -39,6 +40,15 @@ func (p Point[In, Out]) Any() Any {
 				return nil
 			}
 			return p.Check(i, o)
+		},
+		Lean: func(in, then, now any) Leaning {
+			i, _ := in.(In) // as with Fallback
+			a, ok := then.(Out)
+			b, ok2 := now.(Out)
+			if p.Lean == nil || !ok || !ok2 {
+				return Changed
+			}
+			return p.Lean(i, a, b)
 		},
 	}
 }

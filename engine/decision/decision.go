@@ -31,6 +31,9 @@ type Point[In, Out any] struct {
 	// Check refuses an answer that has the right type but makes no sense, such
 	// as a list of another length than the question. It may be nil.
 	Check func(In, Out) error
+	// Lean says which way one answer leans from another one, for two that differ.
+	// It may be nil: every difference is then Changed.
+	Lean func(in In, then, now Out) Leaning
 }
 
 // DefaultMaxResult is the number of JSON nodes an answer may have where the
@@ -64,20 +67,27 @@ type Subject struct {
 
 // Record is one decision as it was made: enough to explain it and to make it
 // again. Input and Output are the values that were exchanged, not copies; they
-// are not changed afterwards.
+// are not changed afterwards. Package record has the format it is written in.
 type Record struct {
-	ID       uint64        `json:"id"`
-	Time     time.Time     `json:"time"`
-	Point    Name          `json:"point"`
-	Subject  Subject       `json:"subject"`
-	Outcome  Outcome       `json:"outcome"`
-	Revision string        `json:"revision"` // of the active bundles together
-	Bundles  []string      `json:"bundles,omitempty"`
-	Rules    []string      `json:"rules,omitempty"` // ids of the labelled rules that took part
-	Input    any           `json:"input,omitempty"`
-	Output   any           `json:"output,omitempty"`
-	Error    string        `json:"error,omitempty"`
-	Duration time.Duration `json:"durationNanoseconds"`
+	// ID counts the decisions of a process, from 1.
+	ID uint64
+	// Origin names the process in records that were read; it is empty in those
+	// of this one.
+	Origin   string
+	Time     time.Time
+	Point    Name
+	Subject  Subject
+	Outcome  Outcome
+	Revision string   // of the active bundles together
+	Bundles  []string // as name@revision
+	Rules    []string // ids of the labelled rules that took part
+	Input    any
+	Output   any
+	Error    string
+	Duration time.Duration
+	// Masked points to what was hidden before the record was written, as JSON
+	// pointers from the record. A decision that depends on it cannot be made again.
+	Masked []string
 }
 
 // Hold is a policy's wish that nothing new be disrupted, and why.

@@ -2,7 +2,6 @@ package decision
 
 import (
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -169,7 +168,32 @@ func ProtectionBudget() Point[BudgetInput, BudgetOutput] {
 			}
 			return reasoned(out.Reasons)
 		},
+		Lean: leanBudget,
 	}
+}
+
+// leanBudget: a pod that stays is stricter than one that may go by way of
+// exception, and that is stricter than one that may go. Of two that may go, the
+// stricter takes one of those that are allowed, and is noted in a list: both
+// leave less to those who ask next. Why a pod stays is neither.
+func leanBudget(_ BudgetInput, then, now BudgetOutput) Leaning {
+	if !then.Allow || !now.Allow {
+		return fewer(freedom(then.Allow, then.Exempt), freedom(now.Allow, now.Exempt))
+	}
+	noted := func(o BudgetOutput) bool { return o.Record != "" }
+	return both(fewer(freedom(then.Allow, then.Exempt), freedom(now.Allow, now.Exempt)),
+		weigh(now.Take && !then.Take || noted(now) && !noted(then), then.Take && !now.Take || noted(then) && !noted(now)))
+}
+
+// freedom orders rulings: the lower, the stricter.
+func freedom(allow, exempt bool) int {
+	switch {
+	case !allow:
+		return 0
+	case exempt:
+		return 1
+	}
+	return 2
 }
 
 // DeletionInput asks whether an object may be deleted (decisions.md DP-01), or
@@ -221,76 +245,11 @@ func ProtectionDeletion() Point[DeletionInput, DeletionOutput] {
 			return DeletionOutput{Reasons: undecided(in.Request, in.Object)}
 		},
 		Check: func(_ DeletionInput, out DeletionOutput) error { return reasoned(out.Reasons) },
+		// As with budgets: to stay, by way of exception, to go.
+		Lean: func(_ DeletionInput, then, now DeletionOutput) Leaning {
+			return fewer(freedom(then.Allow, then.Exempt), freedom(now.Allow, now.Exempt))
+		},
 	}
-}
-
-// GuardsInput asks what the API server is to send.
-type GuardsInput struct {
-	Gates ProtectionGates `json:"gates"`
-}
-
-// GuardsOutput is what rules of protection are about. Nothing else ever leaves
-// the API server.
-type GuardsOutput struct {
-	// Kinds are those whose deletion the label policy.kruise.io/delete-protection
-	// protects from.
-	Kinds []ProtectedKind `json:"kinds"`
-	// Guards are what users' rules want to be asked about besides.
-	Guards []Guard `json:"guards"`
-}
-
-// ProtectedKind is a kind whose objects the label protects.
-type ProtectedKind struct {
-	Group    string `json:"group"`
-	Resource string `json:"resource"`
-	// Cascading is what the label's value Cascading is about: replicas, namespace,
-	// customresources, or empty where it protects nothing.
-	Cascading string `json:"cascading,omitempty"`
-}
-
-// Guard selects requests that a user's rule is about.
-type Guard struct {
-	// Rule is the id of the rule, or its package.
-	Rule       string   `json:"rule,omitempty"`
-	Group      string   `json:"group"`
-	Resource   string   `json:"resource"`
-	Operations []string `json:"operations"`
-	// Namespaces limits it to some; none means all.
-	Namespaces []string `json:"namespaces,omitempty"`
-	// Labels are those that the object must have.
-	Labels map[string]string `json:"labels,omitempty"`
-}
-
-// ProtectionGuards decides what protection is asked about at all. Without an
-// answer everything stays as it was configured last.
-func ProtectionGuards() Point[GuardsInput, GuardsOutput] {
-	return Point[GuardsInput, GuardsOutput]{
-		Name: "protection/guards", Budget: time.Second, MaxResult: 100_000,
-		Fallback: func(GuardsInput) GuardsOutput { return GuardsOutput{} },
-		Check:    checkGuards,
-	}
-}
-
-func checkGuards(_ GuardsInput, out GuardsOutput) error {
-	for _, k := range out.Kinds {
-		if k.Resource == "" {
-			return fmt.Errorf("a protected kind has no resource")
-		}
-		if !slices.Contains([]string{"", CascadeReplicas, CascadeNamespace, CascadeCustomResources}, k.Cascading) {
-			return fmt.Errorf("cascading of %s is %q, want %s, %s, %s or nothing", k.Resource, k.Cascading, CascadeReplicas, CascadeNamespace, CascadeCustomResources)
-		}
-	}
-	for _, g := range out.Guards {
-		if g.Resource == "" || len(g.Operations) == 0 {
-			return fmt.Errorf("a guard of %s needs a resource and operations", g.Rule)
-		}
-		for _, op := range g.Operations {
-			if !slices.Contains([]string{Delete, Evict, Update, Resize}, op) {
-				return fmt.Errorf("a guard of %s is of operation %q, want %s, %s, %s or %s", g.Rule, op, Delete, Evict, Update, Resize)
-			}
-		}
-	}
-	return nil
 }
 
 func undecided(request Request, object Object) []Hold {

@@ -87,7 +87,14 @@ func RolloutChange() Point[ChangeInput, ChangeOutput] {
 			}
 			return fmt.Errorf("action is %q, want %s, %s or %s", out.Action, InPlace, Recreate, Reject)
 		},
+		Lean: leanChange,
 	}
+}
+
+// leanChange: to reject is stricter than to do it in either way. In place and
+// recreated are two ways of which neither is the stricter.
+func leanChange(_ ChangeInput, then, now ChangeOutput) Leaning {
+	return weigh(now.Action == Reject && then.Action != Reject, now.Action != Reject && then.Action == Reject)
 }
 
 // PlanInput asks how far a rollout may go now.
@@ -137,7 +144,24 @@ func RolloutPlan() Point[PlanInput, PlanOutput] {
 			}
 			return nil
 		},
+		Lean: leanPlan,
 	}
+}
+
+// leanPlan: fewer pods moved, fewer unavailable, and holds that reach more are
+// stricter. Numbers count as far as the clamp in Go heeds them, and not at all
+// where the whole workload is held.
+func leanPlan(in PlanInput, then, now PlanOutput) Leaning {
+	heed := func(out PlanOutput) (limit, unavailable int) {
+		return min(out.Limit, max(in.Update, -in.Update)), min(out.MaxUnavailable, in.MaxUnavailable)
+	}
+	out := fewerHeld(then.Holds, now.Holds)
+	if heldOr(Go, then.Holds) == Held || heldOr(Go, now.Holds) == Held {
+		return out
+	}
+	limit, unavailable := heed(then)
+	limitNow, unavailableNow := heed(now)
+	return both(out, both(fewer(limit, limitNow), fewer(unavailable, unavailableNow)))
 }
 
 // RankInput asks for the place of each of some pods. Pods are independent of
@@ -218,6 +242,8 @@ func RolloutRank() Point[RankInput, RankOutput] {
 			}
 			return checkKeys("lead", len(in.Pods), out.Lead)
 		},
+		// More pods held is stricter; another order is neither.
+		Lean: func(_ RankInput, then, now RankOutput) Leaning { return fewerHeld(then.Holds, now.Holds) },
 	}
 }
 
@@ -251,5 +277,10 @@ func RolloutRows() Point[RowsInput, RowsOutput] {
 	return Point[RowsInput, RowsOutput]{
 		Name: "rollout/rows", Budget: 2 * time.Second, MaxResult: 200000,
 		Fallback: func(RowsInput) RowsOutput { return RowsOutput{} },
+		// Pods that are not named are held, so fewer are stricter; another order is
+		// neither.
+		Lean: func(_ RowsInput, then, now RowsOutput) Leaning {
+			return weigh(!named(now.Order, then.Order), !named(then.Order, now.Order))
+		},
 	}
 }

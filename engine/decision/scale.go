@@ -84,5 +84,12 @@ func RolloutScale() Point[ScaleInput, ScaleOutput] {
 			}
 			return checkKeys("then", len(in.Pods), out.Then)
 		},
+		Lean: leanScale,
 	}
+}
+
+// leanScale: fewer pods deleted and fewer created are stricter, because that is
+// what a hold of scaling does. Which ones, and of which revision, is neither.
+func leanScale(_ ScaleInput, then, now ScaleOutput) Leaning {
+	return both(fewer(then.Delete, now.Delete), fewer(then.Create, now.Create))
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// Collector is given to an engine as a sink and as an observer, and to a
-// registry as a collector.
+// Collector is given to an engine as a sink and as an observer, to
+// record.Shadows as an observer, and to a registry as a collector.
 type Collector struct {
 	decisions *prometheus.CounterVec
 	seconds   *prometheus.HistogramVec
@@ -17,6 +17,7 @@ type Collector struct {
 	rollbacks *prometheus.CounterVec
 	throttled *prometheus.CounterVec
 	active    *prometheus.GaugeVec
+	shadows   *prometheus.CounterVec
 }
 
 // New makes a collector.
@@ -41,6 +42,10 @@ func New() *Collector {
 		active: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "regatta_policies_active", Help: "1 for the revision of all policies that decides.",
 		}, []string{"revision"}),
+		shadows: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "regatta_shadow_decisions_total",
+			Help: "Live decisions that a bundle in shadow made again, by result: same, stricter, looser, changed, error, or skipped for lack of time. None is acted on.",
+		}, []string{"bundle", "point", "result"}),
 	}
 }
 
@@ -77,6 +82,16 @@ func (c *Collector) Throttled(namespace string, point decision.Name) {
 // RolledBack implements engine.Observer.
 func (c *Collector) RolledBack(r engine.Rollback) { c.rollbacks.WithLabelValues(r.Namespace).Inc() }
 
+// Shadowed implements record.ShadowObserver.
+func (c *Collector) Shadowed(name string, point decision.Name, result string) {
+	c.shadows.WithLabelValues(name, string(point), result).Inc()
+}
+
+// Unshadowed implements record.ShadowObserver.
+func (c *Collector) Unshadowed(name string) {
+	c.shadows.DeletePartialMatch(prometheus.Labels{"bundle": name})
+}
+
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 	for _, m := range c.all() {
@@ -92,5 +107,5 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 }
 
 func (c *Collector) all() []prometheus.Collector {
-	return []prometheus.Collector{c.decisions, c.seconds, c.stuck, c.rollbacks, c.throttled, c.active}
+	return []prometheus.Collector{c.decisions, c.seconds, c.stuck, c.rollbacks, c.throttled, c.active, c.shadows}
 }

@@ -38,6 +38,10 @@ func TestWhatIsCounted(t *testing.T) {
 	}
 	c.Stuck("rollout/plan", 1)
 	c.RolledBack(engine.Rollback{})
+	for _, name := range []string{"freeze", "gone", "freeze"} {
+		c.Shadowed(name, "rollout/plan", "looser")
+	}
+	c.Unshadowed("gone")
 	c.Throttled("shop", "rollout/plan")
 	families, err := registry.Gather()
 	if err != nil {
@@ -57,9 +61,13 @@ func TestWhatIsCounted(t *testing.T) {
 		`regatta_decisions_throttled_total label:{name:"namespace" value:"shop"} label:{name:"point" value:"rollout/plan"} counter:{value:1`,
 		`regatta_policies_active label:{name:"revision" value:"` + e.Snapshot().Revision() + `"} gauge:{value:1}`,
 		`sample_count:3`,
+		`regatta_shadow_decisions_total label:{name:"bundle" value:"freeze"} label:{name:"point" value:"rollout/plan"} label:{name:"result" value:"looser"} counter:{value:2`,
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(got.String()), " "), strings.Join(strings.Fields(want), " ")) {
 			t.Errorf("there is no %s in\n%s", want, got.String())
 		}
+	}
+	if strings.Contains(got.String(), "gone") {
+		t.Error("a shadow that ended is still there")
 	}
 }

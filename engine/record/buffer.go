@@ -1,11 +1,10 @@
-// Package record keeps the decisions that were made for as long as somebody may
-// ask about them, tells what changed, explains, and makes them again.
 package record
 
 import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/regatta-sh/regatta/engine/decision"
 )
@@ -72,7 +71,7 @@ func NewBuffer(opts ...BufferOption) *Buffer {
 
 // Record keeps a record, and forgets the oldest ones to make room.
 func (b *Buffer) Record(r decision.Record) {
-	k, d, bytes := keyOf(r), digest(r), size(r)
+	k, d, bytes := keyOf(r), digest(r), Size(r)
 	b.mu.Lock()
 	for b.n > 0 && (b.n >= b.maxCount || b.bytes+bytes > b.maxBytes) {
 		b.drop()
@@ -137,12 +136,14 @@ type Query struct {
 	Point   decision.Name
 	Subject decision.Subject
 	Outcome decision.Outcome
-	Limit   int
+	// Since is the earliest time.
+	Since time.Time
+	Limit int
 }
 
 func (q Query) matches(r *decision.Record) bool {
 	one := func(want, got string) bool { return want == "" || want == got }
-	return one(string(q.Point), string(r.Point)) && one(string(q.Outcome), string(r.Outcome)) &&
+	return !r.Time.Before(q.Since) && one(string(q.Point), string(r.Point)) && one(string(q.Outcome), string(r.Outcome)) &&
 		one(q.Subject.Kind, r.Subject.Kind) && one(q.Subject.Namespace, r.Subject.Namespace) &&
 		one(q.Subject.Name, r.Subject.Name) && one(q.Subject.UID, r.Subject.UID)
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -226,10 +225,11 @@ func TestReplay(t *testing.T) {
 		set  bundle.Set
 		want []string
 		now  decision.Outcome
+		kind record.Kind
 	}{
 		"the same policies decide the same":     {},
-		"a new hold is a difference":            {set: with(t, friday), want: []string{"Holds"}, now: decision.Decided},
-		"an override that is wrong is one too":  {set: with(t, "package override.rollout\nplan := 1"), want: []string{"Holds", "Limit", "MaxUnavailable"}, now: decision.Failed},
+		"a new hold is a difference":            {set: with(t, friday), want: []string{"Holds"}, now: decision.Decided, kind: record.Stricter},
+		"an override that is wrong is one too":  {set: with(t, "package override.rollout\nplan := 1"), want: []string{"Holds", "Limit", "MaxUnavailable"}, now: decision.Failed, kind: record.Lost},
 		"a bundle that says nothing is not one": {set: with(t, "package extend.rollout.x\nhold contains {} if input.workload.name == \"other\"")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -247,6 +247,9 @@ func TestReplay(t *testing.T) {
 						t.Errorf("no difference, want one in %v", tc.want)
 					}
 					continue
+				}
+				if d.Kind != tc.kind {
+					t.Errorf("it is %s, want %s", d.Kind, tc.kind)
 				}
 				if !slices.Equal(d.Fields, tc.want) || d.Now.Outcome != tc.now || d.Then.Revision == d.Now.Revision {
 					t.Errorf("difference %+v, want one in %v", d, tc.want)
@@ -269,10 +272,12 @@ func TestReadRefusesNonsense(t *testing.T) {
 		err  string
 	}{
 		"nothing":              {"", 0, ""},
-		"an unknown point":     {`{"point": "no/point", "input": 7}`, 0, ""},
+		"an unknown point":     {`{"path": "no/point", "input": 7}`, 0, ""},
 		"no JSON":              {"{", 0, "line 1"},
-		"a question of a kind": {"\n" + `{"point": "rollout/plan", "input": {"update": "x"}}`, 0, "the question in line 2"},
-		"only a point":         {`{"point": "rollout/plan"}`, 1, ""},
+		"a question of a kind": {"\n" + `{"path": "rollout/plan", "input": {"update": "x"}}`, 0, "line 2: the input"},
+		"an answer of a kind":  {`{"path": "rollout/plan", "result": {"limit": "x"}}`, 0, "line 1: the result"},
+		"no decision":          {`{"msg": "hello"}`, 0, "line 1: it has no path"},
+		"only a point":         {`{"path": "rollout/plan"}`, 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := record.Read(strings.NewReader(tc.text))
@@ -280,48 +285,6 @@ func TestReadRefusesNonsense(t *testing.T) {
 				t.Errorf("got %v, %v", got, err)
 			}
 		})
-	}
-}
-
-func TestShadowReportsAndChangesNothing(t *testing.T) {
-	e := newEngine(t)
-	s, err := e.Compile(context.Background(), with(t, friday))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var mu sync.Mutex
-	var got []record.Difference
-	reported := make(chan struct{}, 10)
-	shadow := record.NewShadow(e, s, func(d record.Difference) {
-		mu.Lock()
-		got = append(got, d)
-		mu.Unlock()
-		reported <- struct{}{}
-	})
-	_, r := engine.Decide(context.Background(), e, decision.RolloutPlan(), web(), in(1))
-	shadow.Record(r)
-	<-reported
-	shadow.Close()
-	shadow.Record(r)
-	mu.Lock()
-	defer mu.Unlock()
-	if same, different := shadow.Counts(); len(got) != 1 || different != 1 || same != 0 || shadow.Dropped() != 1 {
-		t.Errorf("%d differences, %d same, %d dropped", different, same, shadow.Dropped())
-	}
-	if got[0].Now.Verdict.Word != decision.Held || got[0].Then.Verdict.Word != decision.Go {
-		t.Errorf("difference %+v", got[0])
-	}
-}
-
-func TestLinesAreWritten(t *testing.T) {
-	var out bytes.Buffer
-	l := record.NewLines(&out)
-	l.Record(rec(1, "a", "X"))
-	l.Record(rec(2, "a", "X"))
-	l.Close()
-	got, err := record.Read(&out)
-	if err != nil || len(got) != 2 || l.Err() != nil {
-		t.Errorf("got %v, %v, %v", got, err, l.Err())
 	}
 }
 

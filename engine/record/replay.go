@@ -1,11 +1,8 @@
 package record
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"reflect"
 	"slices"
 
@@ -15,6 +12,7 @@ import (
 
 // Difference is a decision that another revision would make differently.
 type Difference struct {
+	Kind    Kind             `json:"kind"`
 	Point   decision.Name    `json:"point"`
 	Subject decision.Subject `json:"subject"`
 	Record  uint64           `json:"record"` // its id
@@ -45,21 +43,22 @@ func (e UnknownPointError) Error() string {
 // Replay makes a decision again with the policies of a snapshot. It reports a
 // difference, or nil when the answer is the same.
 func Replay(ctx context.Context, e *engine.Engine, s *engine.Snapshot, r decision.Record) (*Difference, error) {
+	now, err := Again(ctx, e, s, r)
+	if err != nil {
+		return nil, err
+	}
+	return Compare(e, r, now)
+}
+
+// Again makes a decision again with the policies of a snapshot, aside. Its error
+// is an UnknownPointError.
+func Again(ctx context.Context, e *engine.Engine, s *engine.Snapshot, r decision.Record) (decision.Record, error) {
 	p, ok := decision.Find(r.Point)
 	if !ok {
-		return nil, fmt.Errorf("replaying record %d: %w", r.ID, UnknownPointError{r.Point})
+		return decision.Record{}, fmt.Errorf("replaying record %d: %w", r.ID, UnknownPointError{r.Point})
 	}
-	out, now := engine.DecideOn(ctx, e, s, p, r.Subject, r.Input)
-	fields, err := differing(e, r.Output, out)
-	if err != nil {
-		return nil, fmt.Errorf("replaying record %d: %w", r.ID, err)
-	}
-	if len(fields) == 0 && r.Outcome == now.Outcome {
-		return nil, nil
-	}
-	return &Difference{
-		Point: r.Point, Subject: r.Subject, Record: r.ID, Then: sideOf(r), Now: sideOf(now), Fields: fields,
-	}, nil
+	_, now := engine.DecideOn(ctx, e, s, p, r.Subject, r.Input)
+	return now, nil
 }
 
 func sideOf(r decision.Record) Side {
@@ -88,66 +87,4 @@ func differing(e *engine.Engine, a, b any) ([]string, error) {
 	}
 	slices.Sort(out)
 	return out, nil
-}
-
-// Write writes records as lines of JSON.
-func Write(w io.Writer, records []decision.Record) error {
-	enc := json.NewEncoder(w)
-	for _, r := range records {
-		if err := enc.Encode(r); err != nil {
-			return fmt.Errorf("writing record %d: %w", r.ID, err)
-		}
-	}
-	return nil
-}
-
-// maxLine bounds a record that is read.
-const maxLine = 16 << 20
-
-// Read reads lines of JSON back, with questions and answers of the types of
-// their points. Records of points that are not known are left out.
-func Read(from io.Reader) ([]decision.Record, error) {
-	var out []decision.Record
-	lines := bufio.NewScanner(from)
-	lines.Buffer(nil, maxLine)
-	for n := 1; lines.Scan(); n++ {
-		if len(lines.Bytes()) == 0 {
-			continue
-		}
-		var raw struct {
-			decision.Record
-			Input  json.RawMessage `json:"input"`
-			Output json.RawMessage `json:"output"`
-		}
-		if err := json.Unmarshal(lines.Bytes(), &raw); err != nil {
-			return nil, fmt.Errorf("reading line %d: %w", n, err)
-		}
-		p, ok := decision.Find(raw.Point)
-		if !ok {
-			continue
-		}
-		r := raw.Record
-		var err error
-		if r.Input, err = typed(raw.Input, p.In); err != nil {
-			return nil, fmt.Errorf("reading the question in line %d: %w", n, err)
-		}
-		if r.Output, err = typed(raw.Output, p.Out); err != nil {
-			return nil, fmt.Errorf("reading the answer in line %d: %w", n, err)
-		}
-		out = append(out, r)
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("reading records: %w", err)
-	}
-	return out, nil
-}
-
-func typed(text json.RawMessage, t reflect.Type) (any, error) {
-	v := reflect.New(t)
-	if len(text) > 0 {
-		if err := json.Unmarshal(text, v.Interface()); err != nil {
-			return nil, err
-		}
-	}
-	return v.Elem().Interface(), nil
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// size is roughly how many bytes a record holds in memory.
-func size(r decision.Record) int {
+// Size is roughly how many bytes a record holds in memory.
+func Size(r decision.Record) int {
 	n := int(reflect.TypeFor[decision.Record]().Size())
 	for _, s := range r.Rules {
 		n += len(s) + 16

@@ -23,6 +23,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/engine/record"
 )
 
 // Server answers over HTTPS. It asks the API server who the caller is and
@@ -37,6 +38,14 @@ type Server struct {
 	Replica string
 	Who     authenticator.Request
 	May     authorizer.Authorizer
+	// Records are the decisions of this replica, and Lines how they are written
+	// for whoever asks for them.
+	Records *record.Buffer
+	Lines   *record.Encoder
+	// Now is the time, time.Now if nil.
+	Now func() time.Time
+
+	writing chan struct{} // has room for the answers that are in memory at a time
 }
 
 // NeedLeaderElection is false: a caller asks every replica, and the one that
@@ -73,6 +82,8 @@ func (s *Server) Start(ctx context.Context) error {
 func (s *Server) server(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *http.Server {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+explain.Path, http.HandlerFunc(s.why))
+	s.writing = make(chan struct{}, answersAtOnce)
+	mux.Handle("GET "+explain.DecisionsPath, http.HandlerFunc(s.decisions))
 	return &http.Server{
 		Addr: s.Addr, Handler: mux,
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,

@@ -26,6 +26,14 @@ func (one) Pod(name string) (explain.Answer, bool) {
 	return explain.Answer{Verdict: explain.Held}, name == "web-1"
 }
 
+// named takes the token for the name of who asks.
+func named() authenticator.Request {
+	return authenticator.RequestFunc(func(req *http.Request) (*authenticator.Response, bool, error) {
+		name := strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")
+		return &authenticator.Response{User: &user.DefaultInfo{Name: name}}, name != "", nil
+	})
+}
+
 func TestWhoIsToldWhat(t *testing.T) {
 	store := explain.NewStore()
 	store.Put(decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"}, one{})
@@ -69,10 +77,7 @@ func TestWhoIsToldWhat(t *testing.T) {
 			asked := ""
 			s := &Server{
 				Store: store, Replica: "manager-x",
-				Who: authenticator.RequestFunc(func(req *http.Request) (*authenticator.Response, bool, error) {
-					name := strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")
-					return &authenticator.Response{User: &user.DefaultInfo{Name: name}}, name != "", nil
-				}),
+				Who: named(),
 				May: authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 					resource := a.GetResource()
 					if g := a.GetAPIGroup(); g != "" {

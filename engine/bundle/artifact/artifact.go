@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strconv"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -30,15 +31,18 @@ const (
 	Title    = "org.opencontainers.image.title"
 
 	fileName = "bundle.tar.gz"
-	// maxSize bounds what is pulled: more than a bundle that may be read can
-	// be, however badly it is zipped.
-	maxSize = 16 << 20
+	// defaultMaxSize bounds what is pulled: more than a bundle that may be read
+	// can be, however badly it is zipped.
+	defaultMaxSize = 16 << 20
 )
 
 // Registry says how registries are talked to.
 type Registry struct {
-	insecure bool
-	keychain authn.Keychain
+	insecure  bool
+	keychain  authn.Keychain
+	transport http.RoundTripper
+	maxSize   int64
+	once      bool
 }
 
 // Option changes a Registry.
@@ -51,9 +55,21 @@ func WithHTTP() Option { return func(r *Registry) { r.insecure = true } }
 // docker or podman.
 func WithKeychain(k authn.Keychain) Option { return func(r *Registry) { r.keychain = k } }
 
+// WithTransport sets what sends requests: those to the registry, and those to
+// where it has its tokens and its blobs.
+func WithTransport(t http.RoundTripper) Option { return func(r *Registry) { r.transport = t } }
+
+// WithMaxSize sets how many bytes an archive that is pulled may have; else they
+// are 16 MiB.
+func WithMaxSize(bytes int64) Option { return func(r *Registry) { r.maxSize = bytes } }
+
+// WithoutRetries is for who tries again in their own time; else a registry that
+// is in trouble is asked three times.
+func WithoutRetries() Option { return func(r *Registry) { r.once = true } }
+
 // New makes one.
 func New(opts ...Option) *Registry {
-	r := &Registry{keychain: authn.DefaultKeychain}
+	r := &Registry{keychain: authn.DefaultKeychain, transport: remote.DefaultTransport, maxSize: defaultMaxSize}
 	for _, o := range opts {
 		o(r)
 	}
@@ -65,6 +81,21 @@ type ReferenceError struct{ Err error }
 
 func (e ReferenceError) Error() string { return "reading the reference: " + e.Err.Error() }
 func (e ReferenceError) Unwrap() error { return e.Err }
+
+// NoBundleError is an image that has no bundle in it.
+type NoBundleError struct {
+	Reference string
+	Why       string
+}
+
+func (e NoBundleError) Error() string { return "pulling bundle: " + e.Reference + " " + e.Why }
+
+// TooLargeError is an archive that has more bytes than are pulled.
+type TooLargeError struct{ Max int64 }
+
+func (e TooLargeError) Error() string {
+	return fmt.Sprintf("pulling bundle: the archive is larger than %d bytes, which is what a bundle has at most", e.Max)
+}
 
 // Push puts an archive into a registry and returns the reference that names
 // these bytes and no others. The same archive always has the same digest.
@@ -115,6 +146,24 @@ func imageOf(b *bundle.Bundle, archive []byte) (v1.Image, error) {
 	return mutate.Annotations(image, notes).(v1.Image), nil
 }
 
+// Resolve asks where a reference leads, and returns the one that names the bytes
+// there and no others. Nothing is downloaded, and a reference with a digest is
+// not even asked about.
+func (r *Registry) Resolve(ctx context.Context, reference string) (pinned string, err error) {
+	ref, err := r.parse(reference)
+	if err != nil {
+		return "", err
+	}
+	if d, ok := ref.(name.Digest); ok {
+		return ref.Context().Digest(d.DigestStr()).String(), nil
+	}
+	found, err := remote.Head(ref, r.options(ctx)...)
+	if err != nil {
+		return "", fmt.Errorf("resolving the reference of a bundle: %w", err)
+	}
+	return ref.Context().Digest(found.Digest.String()).String(), nil
+}
+
 // Pull gets an archive, and the reference that names these bytes and no others.
 // Nothing is verified but that the bytes have their digest.
 func (r *Registry) Pull(ctx context.Context, reference string) (archive []byte, pinned string, err error) {
@@ -127,7 +176,7 @@ func (r *Registry) Pull(ctx context.Context, reference string) (archive []byte, 
 		return nil, "", fmt.Errorf("pulling bundle: %w", err)
 	}
 	if !got.MediaType.IsImage() {
-		return nil, "", fmt.Errorf("pulling bundle: %s is %s, and a bundle is one image", ref, got.MediaType)
+		return nil, "", NoBundleError{ref.String(), "is an index or something else, and a bundle is one image"}
 	}
 	image, err := got.Image()
 	if err != nil {
@@ -142,28 +191,36 @@ func (r *Registry) Pull(ctx context.Context, reference string) (archive []byte, 
 		if err != nil || media != types.OCILayer {
 			continue
 		}
-		if archive, err = read(l); err != nil {
-			return nil, "", fmt.Errorf("pulling bundle: %w", err)
+		if archive, err = r.read(l); err != nil {
+			return nil, "", err
 		}
 		return archive, ref.Context().Digest(got.Digest.String()).String(), nil
 	}
-	return nil, "", fmt.Errorf("pulling bundle: %s has no layer %s, which is where OPA keeps bundles", ref, types.OCILayer)
+	return nil, "", NoBundleError{ref.String(), fmt.Sprintf("has no layer %s, which is where OPA keeps bundles", types.OCILayer)}
 }
 
-func read(l v1.Layer) ([]byte, error) {
-	if size, err := l.Size(); err != nil || size > maxSize {
-		return nil, errors.Join(err, fmt.Errorf("the artifact has %d bytes, and a bundle has %d at most", size, maxSize))
+func (r *Registry) read(l v1.Layer) ([]byte, error) {
+	size, err := l.Size()
+	if err != nil {
+		return nil, fmt.Errorf("pulling bundle: %w", err)
+	}
+	if size > r.maxSize {
+		return nil, TooLargeError{r.maxSize}
 	}
 	from, err := l.Compressed()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("pulling bundle: %w", err)
 	}
 	defer from.Close()
-	text, err := io.ReadAll(io.LimitReader(from, maxSize+1))
-	if err == nil && len(text) > maxSize {
-		err = fmt.Errorf("the artifact is longer than it says, and than %d bytes", maxSize)
+	// The registry may have more than it says.
+	text, err := io.ReadAll(io.LimitReader(from, r.maxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("pulling bundle: %w", err)
 	}
-	return text, err
+	if int64(len(text)) > r.maxSize {
+		return nil, TooLargeError{r.maxSize}
+	}
+	return text, nil
 }
 
 func (r *Registry) parse(reference string) (name.Reference, error) {
@@ -179,5 +236,11 @@ func (r *Registry) parse(reference string) (name.Reference, error) {
 }
 
 func (r *Registry) options(ctx context.Context) []remote.Option {
-	return []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(r.keychain), remote.WithUserAgent("regatta")}
+	opts := []remote.Option{
+		remote.WithContext(ctx), remote.WithAuthFromKeychain(r.keychain), remote.WithUserAgent("regatta"), remote.WithTransport(r.transport),
+	}
+	if r.once {
+		opts = append(opts, remote.WithRetryBackoff(remote.Backoff{Steps: 1}))
+	}
+	return opts
 }

@@ -108,46 +108,57 @@ func (a *Asker) Ask(ctx context.Context, q Question) (reply explain.Reply, warni
 	if err != nil {
 		return explain.Reply{}, nil, err
 	}
-	replies := make([]explain.Reply, len(asked))
-	errs := make([]error, len(asked))
-	var all sync.WaitGroup
-	for i, r := range asked {
-		all.Go(func() { replies[i], errs[i] = r.ask(ctx, q) })
+	replies, errs := each(asked, func(r *replica) (explain.Reply, error) { return r.ask(ctx, q) })
+	said := a.sort(asked, errs)
+	switch {
+	case said.answered > 0:
+		return merge(replies), append(said.failed, said.refused...), nil
+	case len(said.refused) > 0:
+		return explain.Reply{}, said.failed, said.refused[0] // the others say the same
+	case said.silent > 0:
+		return explain.Reply{}, said.failed, &UndecidedError{Question: q, Replicas: said.silent}
 	}
-	all.Wait()
-	return a.newest(q, asked, replies, errs)
+	return explain.Reply{}, nil, errors.Join(said.failed...)
 }
 
-func (a *Asker) newest(q Question, asked []*replica, replies []explain.Reply, errs []error) (explain.Reply, []error, error) {
-	silent, answered := 0, 0
-	var refused, failed []error
+// each asks all replicas at once.
+func each[T any](asked []*replica, ask func(*replica) (T, error)) ([]T, []error) {
+	replies, errs := make([]T, len(asked)), make([]error, len(asked))
+	var all sync.WaitGroup
+	for i, r := range asked {
+		all.Go(func() { replies[i], errs[i] = ask(r) })
+	}
+	all.Wait()
+	return replies, errs
+}
+
+// outcome is how replicas answered.
+type outcome struct {
+	answered, silent int
+	refused, failed  []error
+}
+
+func (a *Asker) sort(asked []*replica, errs []error) outcome {
+	var out outcome
 	for i, err := range errs {
 		var no *RefusedError
 		switch {
 		case err == nil:
-			answered++
+			out.answered++
 		case errors.Is(err, errUndecided):
-			silent++
+			out.silent++
 		case errors.As(err, &no):
-			refused = append(refused, err)
-		case err != nil:
-			failed = append(failed, fmt.Errorf("asking %s: %w", asked[i].name, err))
+			out.refused = append(out.refused, err)
+		default:
+			out.failed = append(out.failed, fmt.Errorf("asking %s: %w", asked[i].name, err))
 		}
 	}
-	if len(failed) > 0 {
+	if len(out.failed) > 0 {
 		a.mu.Lock()
 		a.listed = time.Time{} // one of them may be gone
 		a.mu.Unlock()
 	}
-	switch {
-	case answered > 0:
-		return merge(replies), append(failed, refused...), nil
-	case len(refused) > 0:
-		return explain.Reply{}, failed, refused[0] // the others say the same
-	case silent > 0:
-		return explain.Reply{}, failed, &UndecidedError{Question: q, Replicas: silent}
-	}
-	return explain.Reply{}, nil, errors.Join(failed...)
+	return out
 }
 
 // merge takes the newest answer about an object, and all refusals, the latest

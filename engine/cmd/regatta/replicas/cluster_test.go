@@ -25,6 +25,8 @@ import (
 	"k8s.io/streaming/pkg/httpstream/spdy"
 
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/record"
 )
 
 // fakeManager serves an answer over TLS, or a refusal.
@@ -35,6 +37,7 @@ type fakeManager struct {
 	auth    atomic.Value
 	peer    atomic.Value
 	query   atomic.Value
+	records []decision.Record
 }
 
 func newManager(t *testing.T, decided int64, code int) *fakeManager {
@@ -45,6 +48,11 @@ func newManager(t *testing.T, decided int64, code int) *fakeManager {
 		m.query.Store(req.URL.RequestURI())
 		if len(req.TLS.PeerCertificates) > 0 {
 			m.peer.Store(req.TLS.PeerCertificates[0].Subject.CommonName)
+		}
+		if m.code == 0 && req.URL.Path == explain.DecisionsPath {
+			w.Header().Set(explain.OmittedHeader, fmt.Sprint(decided))
+			_ = record.Write(w, m.records)
+			return
 		}
 		switch m.code {
 		case 0:

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/regatta-sh/regatta/controllers/explain"
 )
 
 // errUndecided is the answer of a replica that does not lead, or has not got to
@@ -29,6 +31,7 @@ func (e *UndecidedError) Error() string {
 // RefusedError says that whoever asks may not, and what they need.
 type RefusedError struct {
 	Replica string
+	Path    string // what was asked for
 	Code    int
 	Message string
 }
@@ -37,7 +40,11 @@ func (e *RefusedError) Error() string {
 	if e.Code == http.StatusUnauthorized {
 		return fmt.Sprintf("%s does not know you: %s. It takes the bearer tokens and the client certificates that the API server takes; if yours have expired, log in again", e.Replica, e.Message)
 	}
-	return fmt.Sprintf("%s refuses: %s. Why something was decided is told to those who may get the object itself", e.Replica, strings.TrimSuffix(strings.TrimSpace(e.Message), ":"))
+	needs := "Why something was decided is told to those who may get the object itself"
+	if e.Path == explain.DecisionsPath {
+		needs = "Records of decisions are told to those whom the ClusterRole kruise-decisions-reader is bound to"
+	}
+	return fmt.Sprintf("%s refuses: %s. %s", e.Replica, strings.TrimSuffix(strings.TrimSpace(e.Message), ":"), needs)
 }
 
 // ForbiddenError says that the API server does not let them through to the

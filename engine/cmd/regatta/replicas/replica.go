@@ -103,11 +103,23 @@ func (r *replica) ask(ctx context.Context, q Question) (explain.Reply, error) {
 	if q.Pods {
 		query.Set("pods", "true")
 	}
+	var reply explain.Reply
+	err := r.get(ctx, explain.Path, query, func(res *http.Response) error {
+		return json.NewDecoder(io.LimitReader(res.Body, largest)).Decode(&reply)
+	})
+	if err != nil {
+		return explain.Reply{}, err
+	}
+	return reply, nil
+}
+
+// get asks for a path, and has read what is answered if it is an answer.
+func (r *replica) get(ctx context.Context, path string, query url.Values, read func(*http.Response) error) error {
 	u := *r.url
-	u.Path, u.RawQuery = explain.Path, query.Encode()
+	u.Path, u.RawQuery = path, query.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return explain.Reply{}, fmt.Errorf("making the request: %w", err)
+		return fmt.Errorf("making the request: %w", err)
 	}
 	res, err := r.http.Do(req)
 	if err != nil {
@@ -115,28 +127,26 @@ func (r *replica) ask(ctx context.Context, q Question) (explain.Reply, error) {
 		if errors.As(err, &in) { // its URL names the pod as a host, which helps nobody
 			err = in.Err
 		}
-		return explain.Reply{}, err
+		return err
 	}
 	defer res.Body.Close()
-	body := io.LimitReader(res.Body, largest)
 	if res.StatusCode == http.StatusOK {
-		var reply explain.Reply
-		if err := json.NewDecoder(body).Decode(&reply); err != nil {
-			return explain.Reply{}, fmt.Errorf("reading the answer: %w", err)
+		if err := read(res); err != nil {
+			return fmt.Errorf("reading the answer: %w", err)
 		}
-		return reply, nil
+		return nil
 	}
 	var said struct {
 		Error string `json:"error"`
 	}
-	if err := json.NewDecoder(body).Decode(&said); err != nil {
-		return explain.Reply{}, fmt.Errorf("it answers %s, and is hardly a manager", res.Status)
+	if err := json.NewDecoder(io.LimitReader(res.Body, largest)).Decode(&said); err != nil {
+		return fmt.Errorf("it answers %s, and is hardly a manager, or one that has no %s yet", res.Status, path)
 	}
 	switch res.StatusCode {
 	case http.StatusNotFound:
-		return explain.Reply{}, errUndecided
+		return errUndecided
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return explain.Reply{}, &RefusedError{Replica: r.name, Code: res.StatusCode, Message: said.Error}
+		return &RefusedError{Replica: r.name, Path: path, Code: res.StatusCode, Message: said.Error}
 	}
-	return explain.Reply{}, fmt.Errorf("it answers %s: %s", res.Status, said.Error)
+	return fmt.Errorf("it answers %s: %s", res.Status, said.Error)
 }

@@ -1,0 +1,99 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/authn/kubernetes"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// credentialsRole is the ClusterRole of the chart that lets who has it get
+// secrets. It is bound in a namespace by those who own its secrets.
+const credentialsRole = "kruise-bundle-credentials"
+
+func (f *Fetcher) secret(ctx context.Context, name types.NamespacedName) (*corev1.Secret, error) {
+	what := "secret " + name.String()
+	s := &corev1.Secret{}
+	err := f.reader.Get(ctx, name, s)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, NotFoundError{what, "create it, or take it out of the source"}
+	case apierrors.IsForbidden(err):
+		return nil, ForbiddenError{what, fmt.Sprintf("let the manager get the secrets of the namespace: kubectl create rolebinding %s -n %s --clusterrole=%s --serviceaccount=%s:%s",
+			credentialsRole, name.Namespace, credentialsRole, f.account.Namespace, f.account.Name)}
+	case err != nil:
+		return nil, UnavailableError{what, err}
+	}
+	return s, nil
+}
+
+// keychain has the credentials of pull secrets, matched with a reference as the
+// kubelet does.
+func (f *Fetcher) keychain(ctx context.Context, names []types.NamespacedName) (authn.Keychain, error) {
+	if len(names) == 0 {
+		return anonymous{}, nil
+	}
+	secrets := make([]corev1.Secret, 0, len(names))
+	for _, name := range names {
+		s, err := f.secret(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		key := map[corev1.SecretType]string{corev1.SecretTypeDockerConfigJson: corev1.DockerConfigJsonKey, corev1.SecretTypeDockercfg: corev1.DockerConfigKey}[s.Type]
+		if len(s.Data[key]) == 0 {
+			return nil, ContentError{"secret " + name.String(), "is no pull secret: make it with kubectl create secret docker-registry"}
+		}
+		// One at a time, so that an error names the one.
+		if _, err := kubernetes.NewFromPullSecrets(ctx, []corev1.Secret{*s}); err != nil {
+			return nil, ContentError{"secret " + name.String(), "does not have the credentials of registries in its key " + key + ": make it with kubectl create secret docker-registry"}
+		}
+		secrets = append(secrets, *s)
+	}
+	return kubernetes.NewFromPullSecrets(ctx, secrets)
+}
+
+// authorization adds the credentials of a secret to requests that are for the
+// same scheme, host and port as the address, and to no others.
+func (f *Fetcher) authorization(ctx context.Context, name types.NamespacedName, address *url.URL) (func(*http.Request), error) {
+	s, err := f.secret(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	token, user, password := trimmed(s, "token"), trimmed(s, corev1.BasicAuthUsernameKey), trimmed(s, corev1.BasicAuthPasswordKey)
+	basic := user != "" || password != ""
+	var why error
+	switch {
+	case token != "" && basic:
+		why = errors.New("has both token and username or password; it must have either")
+	case token == "" && (user == "" || password == ""):
+		why = errors.New("has no credentials: it needs the key token, or username and password")
+	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
+		why = errors.New("has a token that cannot be sent: it has other characters than printable ASCII")
+	}
+	if why != nil {
+		return nil, ContentError{"secret " + name.String(), why.Error()}
+	}
+	return func(req *http.Request) {
+		if req.URL.Scheme != address.Scheme || !strings.EqualFold(req.URL.Host, address.Host) {
+			return
+		}
+		if token != "" {
+			req.Header.Set("Authorization", "Bearer "+token)
+			return
+		}
+		req.SetBasicAuth(user, password)
+	}, nil
+}
+
+// trimmed is a value without the end of the line that editors and echo append.
+func trimmed(s *corev1.Secret, key string) string {
+	return strings.TrimRight(string(s.Data[key]), "\r\n")
+}

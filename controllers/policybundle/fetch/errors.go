@@ -1,0 +1,96 @@
+package fetch
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+)
+
+// SourceError is a source that cannot be what was meant.
+type SourceError struct {
+	Field string
+	Err   error
+}
+
+func (e SourceError) Error() string { return e.Field + ": " + e.Err.Error() }
+func (e SourceError) Unwrap() error { return e.Err }
+
+// NotFoundError is a source, or a secret it names, that is not there.
+type NotFoundError struct{ What, Do string }
+
+func (e NotFoundError) Error() string { return sentence(e.What+" is not there", e.Do) }
+
+// UnauthorizedError is a server that wants other credentials, or any.
+type UnauthorizedError struct{ What, Do string }
+
+func (e UnauthorizedError) Error() string {
+	return sentence(e.What+" is not for whoever asks with these credentials (401)", e.Do)
+}
+
+// ForbiddenError is what may not be read with the credentials there are.
+type ForbiddenError struct{ What, Do string }
+
+func (e ForbiddenError) Error() string { return sentence(e.What+" may not be read", e.Do) }
+
+// TooLargeError is an archive that does not fit into an object of etcd, which is
+// where it is kept.
+type TooLargeError struct{ What string }
+
+func (e TooLargeError) Error() string {
+	return fmt.Sprintf("%s is larger than %d bytes packed, which is what a bundle has at most; take out what decides nothing (opa build leaves tests out), or make several bundles of it", e.What, MaxSize)
+}
+
+// ContentError is a source that has no bundle.
+type ContentError struct{ What, Why string }
+
+func (e ContentError) Error() string { return e.What + " " + e.Why }
+
+// HostError is a host, or an address, that may not be asked.
+type HostError struct {
+	Host string
+	// Why is a sentence without its subject.
+	Why string
+}
+
+func (e HostError) Error() string { return "the host " + e.Host + " " + e.Why }
+
+// UnavailableError is a source that cannot be read now.
+type UnavailableError struct {
+	What string
+	Err  error
+}
+
+func (e UnavailableError) Error() string { return e.What + " cannot be read now: " + e.Err.Error() }
+func (e UnavailableError) Unwrap() error { return e.Err }
+
+// Permanent says whether an error stays as it is until somebody changes
+// something: the source, what is there, a secret or a role. Others are worth
+// trying again soon.
+func Permanent(err error) bool {
+	return errors.As(err, &SourceError{}) || errors.As(err, &NotFoundError{}) || errors.As(err, &UnauthorizedError{}) ||
+		errors.As(err, &ForbiddenError{}) || errors.As(err, &TooLargeError{}) || errors.As(err, &ContentError{}) || errors.As(err, &HostError{})
+}
+
+func sentence(what, do string) string {
+	if do == "" {
+		return what
+	}
+	return what + ": " + do
+}
+
+// answered is the error of a server's answer. It has nothing of the answer but
+// its number: what else is in it may be for other eyes than those of whoever
+// reads errors of bundles.
+func answered(what string, status int) error {
+	switch {
+	case status == http.StatusUnauthorized:
+		return UnauthorizedError{what, "name a secret of the source that has credentials, or look whether those in it are still good"}
+	case status == http.StatusForbidden:
+		return ForbiddenError{what + " (the server answered 403)", "let the user whose credentials are in the secret read it"}
+	case status == http.StatusNotFound || status == http.StatusGone:
+		return NotFoundError{what, fmt.Sprintf("the server answered %d; look whether it was published under this name", status)}
+	case status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= 500:
+		return UnavailableError{what, fmt.Errorf("the server answered %d", status)}
+	}
+	return ContentError{what, fmt.Sprintf("was answered with %d, and a bundle comes with 200", status)}
+}

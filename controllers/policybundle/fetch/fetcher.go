@@ -1,0 +1,171 @@
+// Package fetch gets bundles from where people publish them. It trusts no
+// server: what comes is bounded, and what is said of a failure has nothing in it
+// that a server or a secret holds.
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	registry "github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/engine/bundle/artifact"
+)
+
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get
+
+// MaxSize is how many bytes an archive may have, and every single answer of
+// a server. What is fetched is kept in an object of etcd, which takes 1.5 MiB
+// with what is around it and a third more for base64.
+const MaxSize = 1 << 20
+
+// defaultTimeout is how long a fetch may take, with all its requests.
+const defaultTimeout = 30 * time.Second
+
+// Fetcher fetches bundles. It keeps nothing between two calls.
+type Fetcher struct {
+	reader  client.Reader
+	hosts   *Hosts
+	timeout time.Duration
+	account types.NamespacedName
+}
+
+// Option changes a Fetcher.
+type Option func(*Fetcher)
+
+// WithHosts limits which hosts may be asked, as it must be for bundles of
+// tenants: those after redirects and those of a registry's tokens and blobs
+// count too. An address inside of the network is asked only for a host that is
+// listed itself, not by its domain. Proxies are not used then.
+func WithHosts(h Hosts) Option { return func(f *Fetcher) { f.hosts = &h } }
+
+// WithTimeout sets how long a fetch may take; else it is 30 s.
+func WithTimeout(d time.Duration) Option { return func(f *Fetcher) { f.timeout = d } }
+
+// WithServiceAccount names whose reading of secrets an error tells how to allow;
+// else it is kruise-system/kruise-manager.
+func WithServiceAccount(n types.NamespacedName) Option { return func(f *Fetcher) { f.account = n } }
+
+// New makes a Fetcher that may ask every host unless an option says otherwise.
+// The reader must not be a cache: secrets are read by name, and not listed.
+func New(reader client.Reader, opts ...Option) *Fetcher {
+	f := &Fetcher{reader: reader, timeout: defaultTimeout, account: types.NamespacedName{Namespace: "kruise-system", Name: "kruise-manager"}}
+	for _, o := range opts {
+		o(f)
+	}
+	return f
+}
+
+// Fetch gets a bundle. before is what came of the last call, or nil: the same
+// pointer is returned when nothing changed, and as a rule nothing is downloaded
+// then. For what the errors are see Permanent.
+func (f *Fetcher) Fetch(ctx context.Context, s Source, before *Fetched) (*Fetched, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("it took longer than %s", f.timeout))
+	defer cancel()
+	var got *Fetched
+	var err error
+	switch {
+	case s.ConfigMap != nil:
+		got, err = f.configMap(ctx, *s.ConfigMap, before)
+	case s.OCI != nil:
+		got, err = f.oci(ctx, *s.OCI, before)
+	case s.HTTP != nil:
+		got, err = f.http(ctx, *s.HTTP, before)
+	default:
+		if got, err = packed("files", s.Files); err == nil {
+			got.Reference = "files@" + got.Digest
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("fetching bundle: %w", err)
+	}
+	if before != nil && got.Digest == before.Digest && got.Reference == before.Reference && got.ETag == before.ETag && got.origin == before.origin {
+		return before, nil
+	}
+	return got, nil
+}
+
+// found checks an archive as it came.
+func found(what string, archive []byte) (*Fetched, error) {
+	if len(archive) > MaxSize {
+		return nil, TooLargeError{what}
+	}
+	if !bytes.HasPrefix(archive, []byte{0x1f, 0x8b}) { // RFC 1952, 2.3.1
+		return nil, ContentError{what, "is no archive (bundle.tar.gz) as opa build and regatta policy build make it"}
+	}
+	sum := sha256.Sum256(archive)
+	return &Fetched{Archive: archive, Digest: "sha256:" + hex.EncodeToString(sum[:])}, nil
+}
+
+// explain makes of a failed request an error that people may read: without what
+// was answered, and without the query of a URL.
+func explain(ctx context.Context, what string, err error) error {
+	var host HostError
+	var noBundle artifact.NoBundleError
+	var status *registry.Error
+	switch {
+	case errors.As(err, &host):
+		return host
+	case errors.As(err, &noBundle):
+		return ContentError{what, noBundle.Why}
+	case errors.As(err, new(artifact.TooLargeError)), errors.As(err, new(*http.MaxBytesError)):
+		return TooLargeError{what}
+	case ctx.Err() != nil:
+		return UnavailableError{what, context.Cause(ctx)}
+	case errors.As(err, &status):
+		return answered(what, status.StatusCode)
+	}
+	if known := connecting(err); known != nil {
+		if errors.Is(err, errPlain) {
+			known = fmt.Errorf("%w; %w", known, errPlain)
+		}
+		return UnavailableError{what, known}
+	}
+	if errors.Is(err, errPlain) {
+		return ContentError{what, "leads to plain HTTP, which is allowed only if the source says insecure"}
+	}
+	return UnavailableError{what, errors.New("the answer broke off, or is not what was asked for")}
+}
+
+// connecting finds what went wrong before there was an answer, which is of our
+// own making, or nil.
+func connecting(err error) error {
+	var dns *net.DNSError
+	var op *net.OpError
+	var certificate *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	var authority x509.UnknownAuthorityError
+	var name x509.HostnameError
+	switch {
+	case errors.As(err, &certificate):
+		return certificate
+	case errors.As(err, &authority):
+		return authority
+	case errors.As(err, &name):
+		return name
+	case errors.As(err, &dns):
+		return dns
+	case errors.As(err, &record):
+		return errors.New("the server does not speak TLS")
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return errors.New("the server does not speak TLS")
+	case errors.As(err, &op):
+		return op
+	}
+	return nil
+}

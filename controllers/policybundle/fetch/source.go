@@ -1,0 +1,111 @@
+package fetch
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Source is where a bundle is from. Exactly one of its fields is set.
+type Source struct {
+	// Files are the files of the bundle by their paths.
+	Files     map[string]string
+	ConfigMap *ConfigMap
+	OCI       *OCI
+	HTTP      *HTTP
+}
+
+// ConfigMap has either an archive, in the key bundle.tar.gz of binaryData, or
+// files of text. A key cannot have slashes, and policies need none: what counts
+// is their package. Data does: before __data.json (or .yaml, .yml) each __ of a
+// key stands for a slash, so extend__rollout__freeze__data.json is the file
+// data.json in the folder extend/rollout/freeze. Keys that are neither of Rego,
+// JSON or YAML nor .manifest or .signatures.json are no part of the bundle.
+type ConfigMap struct{ Namespace, Name string }
+
+// OCI is an artifact in a registry, as `regatta policy push`, opa and oras make
+// them.
+type OCI struct {
+	// Reference has a tag, or a digest; the digest is asked for once.
+	Reference string
+	// PullSecrets are of the type kubernetes.io/dockerconfigjson or
+	// kubernetes.io/dockercfg, and mean what those of a pod do.
+	PullSecrets []types.NamespacedName
+	// Insecure allows plain HTTP, also for credentials.
+	Insecure bool
+	// CABundle has the certificates that are trusted, in PEM; the machine's if it
+	// is empty.
+	CABundle []byte
+}
+
+// HTTP is an archive that a server has.
+type HTTP struct {
+	// URL begins with https://, or http:// if nothing is secret. Its query is
+	// sent, and never told.
+	URL string
+	// Secret has the keys username and password, or token, which is sent as
+	// a bearer token. They go to the host of the URL only.
+	Secret *types.NamespacedName
+	// CABundle has the certificates that are trusted, in PEM; the machine's if it
+	// is empty.
+	CABundle []byte
+}
+
+// Fetched is what was found.
+type Fetched struct {
+	// Archive is in OPA's format. It is as the source has it, unless Packed.
+	Archive []byte
+	// Digest is the SHA-256 of Archive: sha256:<hex>.
+	Digest string
+	// Reference names these bytes and no others, for people: REPOSITORY@DIGEST
+	// with the digest that the registry knows, URL@DIGEST, files@DIGEST or
+	// configmap/NAMESPACE/NAME@RESOURCEVERSION.
+	Reference string
+	// ETag is what an HTTP server calls these bytes, "" if it does not say.
+	ETag string
+	// Packed is true if the archive was made here, of files of text. The same
+	// files make the same bytes. It is signed only if .signatures.json is one of
+	// the files.
+	Packed bool
+
+	// origin is the whole URL, for a Reference does not tell the query.
+	origin string
+}
+
+func (s Source) check() error {
+	set := 0
+	for _, is := range []bool{s.Files != nil, s.ConfigMap != nil, s.OCI != nil, s.HTTP != nil} {
+		if is {
+			set++
+		}
+	}
+	if set != 1 {
+		return SourceError{"source", fmt.Errorf("there are %d sources, and a bundle has one: set files, configMap, oci or http", set)}
+	}
+	return nil
+}
+
+// address reads the URL of an HTTP source.
+func (h HTTP) address() (*url.URL, error) {
+	u, err := url.Parse(h.URL)
+	switch {
+	case err != nil: // it would tell the URL
+		return nil, SourceError{"http.url", errors.New("it is not a URL")}
+	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.Hostname() == "":
+		return nil, SourceError{"http.url", errors.New("it must be like https://HOST/PATH")}
+	case u.User != nil:
+		return nil, SourceError{"http.url", errors.New("it must not hold credentials; put them into a secret, and name that")}
+	case u.Fragment != "":
+		return nil, SourceError{"http.url", errors.New("it must not have a fragment (#), which is never sent")}
+	case h.Secret != nil && u.Scheme != "https":
+		return nil, SourceError{"http.url", errors.New("it must begin with https:// when there is a secret, which others could read on its way")}
+	}
+	return u, nil
+}
+
+// told is a URL without what may be secret.
+func told(u *url.URL) string {
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}

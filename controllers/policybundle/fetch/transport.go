@@ -1,0 +1,119 @@
+package fetch
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// maxRedirects is how many times an answer may lead elsewhere.
+const maxRedirects = 3
+
+// errPlain is a request that would go out without TLS.
+var errPlain = errors.New("plain HTTP is allowed only if the source says insecure")
+
+// gate lets requests through. All of them pass it: those after redirects, and
+// those to where a registry has its tokens and its blobs.
+type gate struct {
+	next http.RoundTripper
+	// hosts are nil if every one may be asked.
+	hosts *Hosts
+	// plain allows HTTP without TLS.
+	plain bool
+	// authorize adds credentials, where the request is for whom they are.
+	authorize func(*http.Request)
+}
+
+// RoundTrip refuses, or bounds what comes back.
+func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := g.refusal(req); err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close()
+		}
+		return nil, err
+	}
+	req = req.Clone(req.Context())
+	req.Header.Del("Referer") // has the query of where we were
+	if g.authorize != nil {
+		g.authorize(req)
+	}
+	resp, err := g.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = http.MaxBytesReader(nil, resp.Body, MaxSize)
+	return resp, nil
+}
+
+func (g *gate) refusal(req *http.Request) error {
+	redirects := 0
+	for from := req.Response; from != nil && from.Request != nil; from = from.Request.Response {
+		redirects++
+	}
+	if redirects > maxRedirects {
+		return HostError{req.URL.Hostname(), fmt.Sprintf("is where the source leads after %d redirects, and it may be %d: name where the bundle is", redirects, maxRedirects)}
+	}
+	if redirects > 0 && req.Response.Request.URL.Scheme == "https" && req.URL.Scheme != "https" {
+		return HostError{req.URL.Hostname(), "is where the source leads without TLS, which it began with: name where the bundle is"}
+	}
+	if req.URL.Scheme != "https" && (req.URL.Scheme != "http" || !g.plain) {
+		return errPlain
+	}
+	if g.hosts == nil {
+		return nil
+	}
+	if allowed, _ := g.hosts.allow(req.URL.Hostname(), req.URL.Port(), req.URL.Scheme); allowed {
+		return nil
+	}
+	return HostError{req.URL.Host, "is not one that bundles of namespaces may come from; if it is where a source redirects to, or where a registry has its tokens or blobs, it must be listed beside that: ask whoever runs Regatta"}
+}
+
+// transport connects. Who is limited to some hosts does not go through a proxy:
+// it would be the proxy that looks up the address.
+func transport(hosts *Hosts, caBundle []byte) (*http.Transport, error) {
+	t := &http.Transport{
+		DisableCompression:     true, // the bytes are what was signed
+		TLSHandshakeTimeout:    10 * time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
+		ForceAttemptHTTP2:      true,
+	}
+	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	if len(caBundle) > 0 {
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(caBundle) {
+			return nil, SourceError{"caBundle", errors.New("there is no certificate in it; it must be PEM, base64-encoded once in the object")}
+		}
+		t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	}
+	if hosts == nil {
+		t.Proxy, t.DialContext = http.ProxyFromEnvironment, dialer.DialContext
+		return t, nil
+	}
+	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		host, port, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, fmt.Errorf("reading the address: %w", err)
+		}
+		_, named := hosts.allow(host, port, schemeOf(port))
+		if named {
+			return dialer.DialContext(ctx, network, address)
+		}
+		careful := *dialer
+		careful.Control = public(host)
+		return careful.DialContext(ctx, network, address)
+	}
+	return t, nil
+}
+
+// schemeOf is the scheme whose usual port it is: what is dialled has lost it.
+func schemeOf(port string) string {
+	if port == "80" {
+		return "http"
+	}
+	return "https"
+}

@@ -1,0 +1,68 @@
+package replicas
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+func made(origin string, second int64, id uint64) decision.Record {
+	return decision.Record{Origin: origin, ID: id, Time: time.Unix(second, 0), Point: decision.RolloutPlan().Name, Outcome: decision.Decided, Output: decision.PlanOutput{}}
+}
+
+func TestDecisionsOfAllReplicasAreMerged(t *testing.T) {
+	first, second := newManager(t, 0, 0), newManager(t, 7, 0)
+	first.records = []decision.Record{made("a", 1, 1), made("a", 3, 2), made("a", 3, 10)}
+	second.records = []decision.Record{made("b", 2, 1), made("b", 3, 2)}
+	a, err := New(newCluster(t, nil).config(), Flags{Insecure: true, Endpoints: []string{
+		first.URL, second.URL, newManager(t, 0, http.StatusInternalServerError).URL, strings.Replace(first.URL, "127.0.0.1", "localhost", 1),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	records, warnings, err := a.Decisions(t.Context(), Decisions{Since: time.Hour, Point: "rollout/plan", Kind: "CloneSet", Namespace: "shop", Name: "web", Limit: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range records {
+		got = append(got, fmt.Sprint(r.Origin, r.ID))
+	}
+	if s := strings.Join(got, " "); s != "a1 b1 a2 a10 b2" {
+		t.Errorf("got %s", s)
+	}
+	if len(warnings) != 2 || !strings.Contains(warnings[1].Error(), "remembers 7 older decisions") {
+		t.Errorf("warnings %v", warnings)
+	}
+	if q := first.query.Load(); q != "/v1/decisions?kind=CloneSet&limit=5&name=web&namespace=shop&point=rollout%2Fplan&since=1h0m0s" {
+		t.Errorf("asked %v", q)
+	}
+}
+
+func TestDecisionsThatNobodySends(t *testing.T) {
+	for name, tc := range map[string]struct {
+		code int
+		want string
+	}{
+		"for want of a permission": {http.StatusForbidden, "the ClusterRole kruise-decisions-reader is bound to"},
+		"for want of credentials":  {http.StatusUnauthorized, "log in again"},
+		"by an older manager":      {http.StatusTeapot, "has no /v1/decisions yet"},
+		"by something without any": {http.StatusNotFound, "none of 1 managers knows /v1/decisions"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, err := New(newCluster(t, nil).config(), Flags{Insecure: true, Endpoints: []string{newManager(t, 0, tc.code).URL}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.Close()
+			if _, _, err := a.Decisions(t.Context(), Decisions{}); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}

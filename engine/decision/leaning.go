@@ -1,0 +1,85 @@
+package decision
+
+import "slices"
+
+// Leaning says which way an answer differs from another one to the same question.
+type Leaning string
+
+// The leanings. An answer that is stricter in one part and looser in another is
+// Looser, because whoever compares wants to know what is no longer prevented.
+const (
+	// Stricter: less is disrupted, or more is refused.
+	Stricter Leaning = "stricter"
+	// Looser: something goes that did not go before.
+	Looser Leaning = "looser"
+	// Changed is neither: another order, another way, or other words.
+	Changed Leaning = "changed"
+)
+
+// weigh joins what is known of the parts of an answer.
+func weigh(stricter, looser bool) Leaning {
+	switch {
+	case looser:
+		return Looser
+	case stricter:
+		return Stricter
+	}
+	return Changed
+}
+
+// both joins two leanings.
+func both(a, b Leaning) Leaning {
+	return weigh(a == Stricter || b == Stricter, a == Looser || b == Looser)
+}
+
+// fewer leans towards the lower of two numbers.
+func fewer(then, now int) Leaning { return weigh(now < then, now > then) }
+
+// fewerHeld compares what holds reach. A hold reaches less than another one if
+// that names no pod or the same, and if the groups it names are named here too.
+// Who holds, and why, does not count.
+func fewerHeld(then, now []Hold) Leaning {
+	return weigh(!reach(then, now), !reach(now, then))
+}
+
+// reach says whether some holds reach all that others do. Holds of single pods
+// may be thousands, so they are looked up.
+func reach(holds, others []Hold) bool {
+	byPod := map[string][]Hold{}
+	for _, h := range holds {
+		byPod[h.Pod] = append(byPod[h.Pod], h)
+	}
+	for _, o := range others {
+		within := func(h Hold) bool { return subset(h.Where, o.Where) }
+		if !slices.ContainsFunc(byPod[""], within) && !slices.ContainsFunc(byPod[o.Pod], within) {
+			return false
+		}
+	}
+	return true
+}
+
+// subset says whether a map has all of another one's entries.
+func subset(part, of map[string]string) bool {
+	for k, v := range part {
+		if got, ok := of[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}
+
+// named says whether some names have all of others.
+func named(names, others []string) bool {
+	known := map[string]bool{}
+	for _, n := range names {
+		known[n] = true
+	}
+	return !slices.ContainsFunc(others, func(o string) bool { return !known[o] })
+}
+
+// covers says whether for each of some others there is one that covers it.
+func covers[T any](all, others []T, one func(a, other T) bool) bool {
+	return !slices.ContainsFunc(others, func(o T) bool {
+		return !slices.ContainsFunc(all, func(a T) bool { return one(a, o) })
+	})
+}

@@ -1,0 +1,106 @@
+package decision_test
+
+import (
+	"testing"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+func TestLeanings(t *testing.T) {
+	held := func(holds ...decision.Hold) decision.PlanOutput {
+		return decision.PlanOutput{Limit: 5, MaxUnavailable: 2, Holds: holds}
+	}
+	all := decision.Hold{Rule: "a", Reason: "A"}
+	zone := func(z string) decision.Hold { return decision.Hold{Rule: "z", Where: map[string]string{"zone": z}} }
+	pod := func(name string) decision.Hold { return decision.Hold{Rule: "p", Pod: name} }
+	plan := decision.PlanInput{Update: -5, MaxUnavailable: 2}
+	ranked := func(holds ...decision.Hold) decision.RankOutput { return decision.RankOutput{Holds: holds} }
+	guard := func(ops []string, namespaces []string, labels map[string]string) decision.GuardsOutput {
+		return decision.GuardsOutput{Guards: []decision.Guard{{Resource: "pods", Operations: ops, Namespaces: namespaces, Labels: labels}}}
+	}
+	kind := func(kinds ...decision.ProtectedKind) decision.GuardsOutput {
+		return decision.GuardsOutput{Kinds: kinds}
+	}
+	gold := map[string]string{"tier": "gold"}
+
+	for _, tc := range []struct {
+		name      string
+		point     decision.Name
+		in        any
+		then, now any
+		// want is how now leans from then, back how then leans from now.
+		want, back decision.Leaning
+	}{
+		{"a change that is rejected", "rollout/change", nil, decision.ChangeOutput{Action: decision.InPlace}, decision.ChangeOutput{Action: decision.Reject}, decision.Stricter, decision.Looser},
+		{"a change in another way", "rollout/change", nil, decision.ChangeOutput{Action: decision.InPlace}, decision.ChangeOutput{Action: decision.Recreate}, decision.Changed, decision.Changed},
+		{"a change rejected for another reason", "rollout/change", nil, decision.ChangeOutput{Action: decision.Reject, Reason: "A"}, decision.ChangeOutput{Action: decision.Reject, Reason: "B"}, decision.Changed, decision.Changed},
+
+		{"a plan that is held", "rollout/plan", plan, held(), held(all), decision.Stricter, decision.Looser},
+		{"a plan held in a zone, then whole", "rollout/plan", plan, held(zone("a")), held(all), decision.Stricter, decision.Looser},
+		{"a plan held in another zone", "rollout/plan", plan, held(zone("a")), held(zone("b")), decision.Looser, decision.Looser},
+		{"a plan held in one more zone", "rollout/plan", plan, held(zone("a")), held(zone("b"), zone("a")), decision.Stricter, decision.Looser},
+		{"a plan with one pod held, then all", "rollout/plan", plan, held(pod("x")), held(all), decision.Stricter, decision.Looser},
+		{"a plan held by another rule", "rollout/plan", plan, held(all), held(decision.Hold{Rule: "b", Reason: "B"}), decision.Changed, decision.Changed},
+		{"a plan held by one more rule", "rollout/plan", plan, held(all), held(all, decision.Hold{Rule: "b"}), decision.Changed, decision.Changed},
+		{"a plan with a lower limit", "rollout/plan", plan, held(), decision.PlanOutput{Limit: 4, MaxUnavailable: 2}, decision.Stricter, decision.Looser},
+		{"a plan with fewer unavailable", "rollout/plan", plan, held(), decision.PlanOutput{Limit: 5, MaxUnavailable: 1}, decision.Stricter, decision.Looser},
+		{"a plan that is stricter in one number and looser in another", "rollout/plan", plan, decision.PlanOutput{Limit: 3, MaxUnavailable: 2}, decision.PlanOutput{Limit: 4, MaxUnavailable: 1}, decision.Looser, decision.Looser},
+		{"a plan with numbers beyond what is heeded", "rollout/plan", plan, held(), decision.PlanOutput{Limit: 9, MaxUnavailable: 8}, decision.Changed, decision.Changed},
+		{"a plan with a lower limit while it is held", "rollout/plan", plan, held(all), decision.PlanOutput{Limit: 1, Holds: []decision.Hold{all}}, decision.Changed, decision.Changed},
+		{"a plan that scatters otherwise", "rollout/plan", plan, held(), decision.PlanOutput{Limit: 5, MaxUnavailable: 2, Scatter: []decision.ScatterTerm{{Key: "x"}}}, decision.Changed, decision.Changed},
+
+		{"a rank that holds a pod", "rollout/rank", nil, ranked(), ranked(pod("x")), decision.Stricter, decision.Looser},
+		{"a rank that holds another pod", "rollout/rank", nil, ranked(pod("x")), ranked(pod("y")), decision.Looser, decision.Looser},
+		{"a rank in another order", "rollout/rank", nil, ranked(), decision.RankOutput{Keys: [][]float64{{1}}}, decision.Changed, decision.Changed},
+
+		{"rows that take fewer", "rollout/rows", nil, decision.RowsOutput{Order: []string{"a", "b"}}, decision.RowsOutput{Order: []string{"b"}}, decision.Stricter, decision.Looser},
+		{"rows that take another", "rollout/rows", nil, decision.RowsOutput{Order: []string{"a"}}, decision.RowsOutput{Order: []string{"b"}}, decision.Looser, decision.Looser},
+		{"rows in another order", "rollout/rows", nil, decision.RowsOutput{Order: []string{"a", "b"}}, decision.RowsOutput{Order: []string{"b", "a"}}, decision.Changed, decision.Changed},
+
+		{"fewer deleted", "rollout/scale", nil, decision.ScaleOutput{Delete: 2}, decision.ScaleOutput{Delete: 1}, decision.Stricter, decision.Looser},
+		{"fewer created", "rollout/scale", nil, decision.ScaleOutput{Create: 2}, decision.ScaleOutput{Create: 1}, decision.Stricter, decision.Looser},
+		{"others deleted", "rollout/scale", nil, decision.ScaleOutput{Delete: 1, Keys: [][]float64{{1}}}, decision.ScaleOutput{Delete: 1, Keys: [][]float64{{2}}}, decision.Changed, decision.Changed},
+
+		{"a pod that stays", "protection/budget", nil, decision.BudgetOutput{Allow: true}, decision.BudgetOutput{Take: true}, decision.Stricter, decision.Looser},
+		{"a pod that goes only by way of exception", "protection/budget", nil, decision.BudgetOutput{Allow: true}, decision.BudgetOutput{Allow: true, Exempt: true}, decision.Stricter, decision.Looser},
+		{"a pod that stays where the glass was broken", "protection/budget", nil, decision.BudgetOutput{Allow: true, Exempt: true}, decision.BudgetOutput{}, decision.Stricter, decision.Looser},
+		{"a pod that takes one from the budget", "protection/budget", nil, decision.BudgetOutput{Allow: true}, decision.BudgetOutput{Allow: true, Take: true}, decision.Stricter, decision.Looser},
+		{"a pod that is noted", "protection/budget", nil, decision.BudgetOutput{Allow: true}, decision.BudgetOutput{Allow: true, Record: decision.RecordDisrupted}, decision.Stricter, decision.Looser},
+		{"a pod that is noted elsewhere", "protection/budget", nil, decision.BudgetOutput{Allow: true, Record: decision.RecordUnavailable}, decision.BudgetOutput{Allow: true, Record: decision.RecordDisrupted}, decision.Changed, decision.Changed},
+		{"a pod that stays for another reason", "protection/budget", nil, decision.BudgetOutput{}, decision.BudgetOutput{Take: true}, decision.Changed, decision.Changed},
+
+		{"an object that stays", "protection/deletion", nil, decision.DeletionOutput{Allow: true}, decision.DeletionOutput{}, decision.Stricter, decision.Looser},
+		{"an object that goes only by way of exception", "protection/deletion", nil, decision.DeletionOutput{Allow: true}, decision.DeletionOutput{Allow: true, Exempt: true}, decision.Stricter, decision.Looser},
+		{"an object that stays for another reason", "protection/deletion", nil, decision.DeletionOutput{}, decision.DeletionOutput{Reasons: []decision.Hold{all}}, decision.Changed, decision.Changed},
+
+		{"one more guard", "protection/guards", nil, decision.GuardsOutput{}, guard([]string{"DELETE"}, nil, nil), decision.Stricter, decision.Looser},
+		{"a guard of one more operation", "protection/guards", nil, guard([]string{"DELETE"}, nil, nil), guard([]string{"EVICT", "DELETE"}, nil, nil), decision.Stricter, decision.Looser},
+		{"a guard of all namespaces", "protection/guards", nil, guard([]string{"DELETE"}, []string{"a", "b"}, nil), guard([]string{"DELETE"}, nil, nil), decision.Stricter, decision.Looser},
+		{"a guard of another namespace", "protection/guards", nil, guard([]string{"DELETE"}, []string{"a"}, nil), guard([]string{"DELETE"}, []string{"b"}, nil), decision.Looser, decision.Looser},
+		{"a guard of all labels", "protection/guards", nil, guard([]string{"DELETE"}, nil, gold), guard([]string{"DELETE"}, nil, nil), decision.Stricter, decision.Looser},
+		{"one more protected kind", "protection/guards", nil, kind(), kind(decision.ProtectedKind{Resource: "jobs"}), decision.Stricter, decision.Looser},
+		{"a kind that is protected with what goes along", "protection/guards", nil, kind(decision.ProtectedKind{Resource: "jobs"}), kind(decision.ProtectedKind{Resource: "jobs", Cascading: "replicas"}), decision.Stricter, decision.Looser},
+		{"a kind that is protected with something else", "protection/guards", nil, kind(decision.ProtectedKind{Resource: "jobs", Cascading: "namespace"}), kind(decision.ProtectedKind{Resource: "jobs", Cascading: "replicas"}), decision.Looser, decision.Looser},
+		{"answers of another type", "rollout/plan", plan, 1, held(all), decision.Changed, decision.Changed},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p, ok := decision.Find(tc.point)
+			if !ok {
+				t.Fatalf("there is no point %s", tc.point)
+			}
+			if got := p.Lean(tc.in, tc.then, tc.now); got != tc.want {
+				t.Errorf("it is %s, want %s", got, tc.want)
+			}
+			if got := p.Lean(tc.in, tc.now, tc.then); got != tc.back {
+				t.Errorf("the other way it is %s, want %s", got, tc.back)
+			}
+		})
+	}
+}
+
+func TestAPointWithoutLeaningsOnlyChanges(t *testing.T) {
+	p := decision.Point[int, int]{Name: "a/b"}.Any()
+	if got := p.Lean(1, 2, 3); got != decision.Changed {
+		t.Errorf("it is %s", got)
+	}
+}

@@ -1,0 +1,159 @@
+package record
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// Kind says in which way a decision differs.
+type Kind string
+
+// The kinds. What leans where is said beside each point, in package decision.
+const (
+	Stricter = Kind(decision.Stricter)
+	Looser   = Kind(decision.Looser)
+	Changed  = Kind(decision.Changed)
+	// Lost: there was a decision, and now there is none.
+	Lost Kind = "error"
+)
+
+// Kinds are all, the most troublesome first.
+func Kinds() []Kind { return []Kind{Lost, Looser, Stricter, Changed} }
+
+// Compare holds two decisions about one question against each other. It is nil
+// where nothing differs that anybody acts on: who was asked, which rules took
+// part and how long it took do not count. Its error is an UnknownPointError, or
+// says that the answers are not of the point.
+func Compare(e *engine.Engine, then, now decision.Record) (*Difference, error) {
+	p, ok := decision.Find(then.Point)
+	if !ok {
+		return nil, fmt.Errorf("comparing with record %d: %w", then.ID, UnknownPointError{then.Point})
+	}
+	fields, err := differing(e, then.Output, now.Output)
+	if err != nil {
+		return nil, fmt.Errorf("comparing with record %d: %w", then.ID, err)
+	}
+	if len(fields) == 0 && then.Outcome == now.Outcome {
+		return nil, nil
+	}
+	d := &Difference{
+		Kind: Changed, Point: then.Point, Subject: then.Subject, Record: then.ID,
+		Then: sideOf(then), Now: sideOf(now), Fields: fields,
+	}
+	switch {
+	case then.Outcome == decision.Decided && now.Outcome != decision.Decided:
+		d.Kind = Lost
+	case len(fields) > 0: // a fallback is an answer too: it was acted on
+		d.Kind = Kind(p.Lean(then.Input, then.Output, now.Output))
+	}
+	return d, nil
+}
+
+// Pace says when a decision is slower than another one. Both bounds must be
+// passed, because a decision of 50 us that takes 150 us is not worth a look.
+type Pace struct {
+	// Factor is how many times longer it takes.
+	Factor float64
+	// Floor is how much longer it takes.
+	Floor time.Duration
+}
+
+// DefaultPace is twice as long, and 5 ms.
+func DefaultPace() Pace { return Pace{Factor: 2, Floor: 5 * time.Millisecond} }
+
+// Slower compares two durations. Of one that is not known nothing is said.
+func (p Pace) Slower(then, now time.Duration) bool {
+	return then > 0 && float64(now) > p.Factor*float64(then) && now-then > p.Floor
+}
+
+// Bounds of what is told of a side, because rules may be thousands and words are
+// those of whoever wrote them.
+const (
+	maxNamed  = 3
+	maxWord   = 120
+	maxBriefs = 8
+)
+
+// reasons are the two sides in short: the verdict, and the rules and reasons
+// that only this side has. Messages have numbers in them, and are left out.
+func (d *Difference) reasons() (then, now string) {
+	a, b := named(d.Then), named(d.Now)
+	then, now = d.Then.words(without(a, b)), d.Now.words(without(b, a))
+	if then == now && len(d.Fields) > 0 {
+		now += " with other " + strings.Join(d.Fields, ", ")
+	}
+	return then, now
+}
+
+func named(s Side) []string {
+	var out []string
+	for _, r := range s.Verdict.Reasons {
+		out = append(out, short(strings.TrimSpace(r.Rule+" "+r.Reason)))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// without is what is in one sorted list and not in another.
+func without(list, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(s string) bool {
+		_, found := slices.BinarySearch(others, s)
+		return found
+	})
+}
+
+func (s Side) words(reasons []string) string {
+	if s.Outcome != decision.Decided {
+		return string(s.Outcome)
+	}
+	if more := len(reasons) - maxNamed; more > 0 {
+		reasons = append(slices.Clone(reasons[:maxNamed]), fmt.Sprintf("%d more", more))
+	}
+	if len(reasons) == 0 {
+		return s.Verdict.Word
+	}
+	return s.Verdict.Word + " (" + strings.Join(reasons, ", ") + ")"
+}
+
+func short(s string) string {
+	if len(s) <= maxWord {
+		return s
+	}
+	cut := maxWord
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "..."
+}
+
+// brief is a difference without whole answers, and with a few reasons only: to
+// be kept for as long as somebody may look.
+func (d *Difference) brief() Difference {
+	out := *d
+	out.Then, out.Now = d.Then.brief(), d.Now.brief()
+	return out
+}
+
+func (s Side) brief() Side {
+	s.Output = nil
+	s.Error = short(s.Error)
+	s.Verdict.Reasons = slices.Clone(s.Verdict.Reasons[:min(len(s.Verdict.Reasons), maxBriefs)])
+	for i := range s.Verdict.Reasons {
+		h := &s.Verdict.Reasons[i]
+		h.Rule, h.Reason, h.Message = short(h.Rule), short(h.Reason), short(h.Message)
+	}
+	s.Rules = slices.Clone(s.Rules[:min(len(s.Rules), maxBriefs)])
+	return s
+}
+
+// worst orders kinds as Kinds does.
+func worst(a, b Kind) int {
+	return cmp.Compare(slices.Index(Kinds(), a), slices.Index(Kinds(), b))
+}

@@ -1,0 +1,181 @@
+package record
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/record/mask"
+)
+
+// line is a record as it is written: everything but the question and the answer,
+// which are appended as they were encoded.
+type line struct {
+	DecisionID string            `json:"decision_id"`
+	Timestamp  time.Time         `json:"timestamp"`
+	Labels     map[string]string `json:"labels,omitempty"`
+	Path       decision.Name     `json:"path"`
+	Subject    decision.Subject  `json:"subject"`
+	Outcome    decision.Outcome  `json:"outcome"`
+	Revision   string            `json:"revision,omitempty"`
+	Bundles    map[string]Bundle `json:"bundles,omitempty"`
+	Rules      []string          `json:"rules,omitempty"`
+	Error      *Problem          `json:"error,omitempty"`
+	Metrics    map[string]int64  `json:"metrics,omitempty"`
+	Masked     []string          `json:"masked,omitempty"`
+}
+
+// Bundle is what a line says of a bundle.
+type Bundle struct {
+	Revision string `json:"revision"`
+}
+
+// Problem says why there was no decision.
+type Problem struct {
+	// Code is the outcome: Undefined, Error or Timeout.
+	Code    decision.Outcome `json:"code"`
+	Message string           `json:"message"`
+}
+
+// durationMetric is what OPA calls the time that a decision took altogether,
+// where it is a library.
+const durationMetric = "timer_sdk_decision_eval_ns"
+
+// Encoder writes records as lines.
+type Encoder struct {
+	origin string
+	labels map[string]string
+	mask   *mask.Mask
+}
+
+// EncoderOption changes what an encoder writes.
+type EncoderOption func(*Encoder)
+
+// WithOrigin names this process in the ids of its decisions, so that no other
+// writes the same ids: see NewOrigin.
+func WithOrigin(origin string) EncoderOption { return func(e *Encoder) { e.origin = origin } }
+
+// WithLabels adds labels to every line, such as the name of the replica. They
+// are not read back.
+func WithLabels(labels map[string]string) EncoderOption {
+	return func(e *Encoder) { e.labels = maps.Clone(labels) }
+}
+
+// WithMask hides secrets. The record itself stays as it is.
+func WithMask(m *mask.Mask) EncoderOption { return func(e *Encoder) { e.mask = m } }
+
+// NewOrigin makes up a name for a process that no other has, also not the same
+// after it was started again.
+func NewOrigin() string { return strings.ToLower(rand.Text()) }
+
+// NewEncoder makes an encoder, which may be used by many goroutines.
+func NewEncoder(opts ...EncoderOption) *Encoder {
+	e := &Encoder{}
+	for _, o := range opts {
+		o(e)
+	}
+	return e
+}
+
+// Append appends a record as one line, with its end.
+func (e *Encoder) Append(to []byte, r decision.Record) ([]byte, error) {
+	input, err := json.Marshal(r.Input)
+	if err != nil {
+		return to, fmt.Errorf("writing the question of record %d: %w", r.ID, err)
+	}
+	result, err := json.Marshal(r.Output)
+	if err != nil {
+		return to, fmt.Errorf("writing the answer of record %d: %w", r.ID, err)
+	}
+	l := line{
+		DecisionID: decisionID(cmp.Or(r.Origin, e.origin), r.ID), Timestamp: r.Time.UTC(), Labels: e.labels,
+		Path: r.Point, Subject: r.Subject, Outcome: r.Outcome, Revision: r.Revision, Bundles: bundlesOf(r.Bundles), Rules: r.Rules,
+		Metrics: map[string]int64{durationMetric: r.Duration.Nanoseconds()}, Masked: r.Masked,
+	}
+	if r.Error != "" {
+		l.Error = &Problem{Code: r.Outcome, Message: r.Error}
+	}
+	if e.mask != nil {
+		part := e.mask.Begin()
+		input, result = part.JSON("input", input), part.JSON("result", result)
+		if l.Error != nil {
+			l.Error.Message = part.Message("error/message", l.Error.Message)
+		}
+		l.Masked = slices.Compact(slices.Sorted(slices.Values(append(part.Masked(), r.Masked...))))
+	}
+	head, err := json.Marshal(l)
+	if err != nil {
+		return to, fmt.Errorf("writing record %d: %w", r.ID, err)
+	}
+	to = append(to, head[:len(head)-1]...)
+	to = append(append(to, `,"input":`...), input...)
+	to = append(append(to, `,"result":`...), result...)
+	return append(to, "}\n"...), nil
+}
+
+// Write writes records as lines, with nothing masked: it is for what stays on
+// this machine. Whatever goes elsewhere goes through an Encoder with a mask.
+func Write(w io.Writer, records []decision.Record) error {
+	e := NewEncoder()
+	var buf []byte
+	for _, r := range records {
+		text, err := e.Append(buf[:0], r)
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(text); err != nil {
+			return fmt.Errorf("writing record %d: %w", r.ID, err)
+		}
+		buf = text
+	}
+	return nil
+}
+
+// decisionID is unique for as long as the origin is. Decisions of which only a
+// foreign id is known have no number.
+func decisionID(origin string, id uint64) string {
+	switch {
+	case origin == "":
+		return strconv.FormatUint(id, 10)
+	case id == 0:
+		return origin
+	}
+	return origin + "-" + strconv.FormatUint(id, 10)
+}
+
+// parseID takes an id apart.
+func parseID(text string) (origin string, id uint64) {
+	number := text
+	if i := strings.LastIndexByte(text, '-'); i >= 0 {
+		origin, number = text[:i], text[i+1:]
+	}
+	n, err := strconv.ParseUint(number, 10, 64)
+	if err != nil || n == 0 || decisionID(origin, n) != text {
+		return text, 0
+	}
+	return origin, n
+}
+
+// bundlesOf takes apart what bundle.Bundle.ID puts together.
+func bundlesOf(ids []string) map[string]Bundle {
+	if len(ids) == 0 {
+		return nil
+	}
+	out := make(map[string]Bundle, len(ids))
+	for _, id := range ids {
+		name, revision := id, ""
+		if i := strings.LastIndexByte(id, '@'); i >= 0 {
+			name, revision = id[:i], id[i+1:]
+		}
+		out[name] = Bundle{Revision: revision}
+	}
+	return out
+}

@@ -1,0 +1,176 @@
+package record_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/record"
+	"github.com/regatta-sh/regatta/engine/record/mask"
+)
+
+func TestTheNamesAreThoseOfOPA(t *testing.T) {
+	r := decision.Record{
+		ID: 7, Time: time.Unix(1, 5), Point: "rollout/plan", Subject: web(), Outcome: decision.Decided, Revision: "r",
+		Bundles: []string{"freeze@1", "shop/own@2"}, Rules: []string{"rollout.plan"}, Input: in(1), Output: decision.PlanOutput{Limit: 1}, Duration: 3,
+	}
+	e := record.NewEncoder(record.WithOrigin("me"), record.WithLabels(map[string]string{"replica": "manager-x"}))
+	text, err := e.Append(nil, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// These are what the documentation of OPA says of an event, and its types.
+	var event struct {
+		Labels     map[string]string `json:"labels"`
+		DecisionID string            `json:"decision_id"`
+		Bundles    map[string]struct {
+			Revision string `json:"revision"`
+		} `json:"bundles"`
+		Path      string         `json:"path"`
+		Input     any            `json:"input"`
+		Result    any            `json:"result"`
+		Timestamp time.Time      `json:"timestamp"`
+		Metrics   map[string]any `json:"metrics"`
+		Revision  string         `json:"revision"`
+		Subject   any            `json:"subject"`
+		Outcome   string         `json:"outcome"`
+		Rules     []string       `json:"rules"`
+	}
+	strict := json.NewDecoder(bytes.NewReader(text))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(&event); err != nil {
+		t.Fatal(err)
+	}
+	if event.DecisionID != "me-7" || event.Labels["replica"] != "manager-x" || event.Path != "rollout/plan" || !event.Timestamp.Equal(r.Time) ||
+		event.Bundles["freeze"].Revision != "1" || event.Bundles["shop/own"].Revision != "2" || event.Revision != "r" ||
+		event.Input == nil || event.Result == nil || event.Metrics["timer_sdk_decision_eval_ns"] != 3.0 {
+		t.Errorf("it says %+v", event)
+	}
+	if !bytes.HasSuffix(text, []byte("}\n")) || bytes.Count(text, []byte("\n")) != 1 {
+		t.Errorf("it is no line: %q", text)
+	}
+	for _, want := range []string{`"timestamp":"1970-01-01T00:00:01.000000005Z"`, `"subject":{"kind":"CloneSet"`, `"outcome":"Decided"`, `"rules":["rollout.plan"]`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("there is no %s in %s", want, text)
+		}
+	}
+}
+
+func TestWhatIsWrittenIsReadBack(t *testing.T) {
+	word := rapid.StringMatching(`[a-z]{1,6}`)
+	rapid.Check(t, func(t *rapid.T) {
+		var records []decision.Record
+		for range rapid.IntRange(0, 3).Draw(t, "records") {
+			r := decision.Record{
+				ID: rapid.Uint64().Draw(t, "id"), Origin: rapid.SampledFrom([]string{"", "a", "a-1", "pod-b"}).Draw(t, "origin"),
+				Time:    time.Unix(rapid.Int64Range(0, 4e9).Draw(t, "s"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).UTC(),
+				Subject: decision.Subject{Kind: "CloneSet", Name: rapid.String().Draw(t, "name")}, Revision: word.Draw(t, "revision"),
+				Outcome: rapid.SampledFrom([]decision.Outcome{decision.Decided, decision.Undefined, decision.Failed, decision.TimedOut}).Draw(t, "outcome"),
+				Bundles: rapid.SampledFrom([][]string{nil, {"a@1"}, {"a@1", "b/a@2"}}).Draw(t, "bundles"),
+				Rules:   rapid.SliceOfN(word, 1, 2).Draw(t, "rules"), Duration: time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "duration")),
+				Masked: rapid.SampledFrom([][]string{nil, {"/input/x"}}).Draw(t, "masked"),
+			}
+			if r.ID == 0 {
+				r.ID = 1
+			}
+			if r.Outcome != decision.Decided {
+				r.Error = word.Draw(t, "error")
+			}
+			p := rapid.SampledFrom(decision.All()).Draw(t, "point")
+			r.Point, r.Input, r.Output = p.Name, reflect.Zero(p.In).Interface(), reflect.Zero(p.Out).Interface()
+			if p.Name == "rollout/plan" {
+				r.Input = decision.PlanInput{Update: rapid.Int().Draw(t, "update"), Workload: decision.Workload{Labels: map[string]string{"a<&": "\u2028"}}}
+				r.Output = decision.PlanOutput{Limit: 1, Holds: []decision.Hold{{Reason: "Full", Where: map[string]string{"zone": "a"}}}}
+			}
+			records = append(records, r)
+		}
+		var first, second bytes.Buffer
+		if err := record.Write(&first, records); err != nil {
+			t.Fatal(err)
+		}
+		text := first.String()
+		got, err := record.Read(&first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got) != len(records) || len(got) > 0 && !reflect.DeepEqual(got, records) {
+			t.Fatalf("got  %+v\nwant %+v", got, records)
+		}
+		if err := record.Write(&second, got); err != nil || second.String() != text {
+			t.Fatalf("written again, %v, it is %s, not %s", err, second.String(), text)
+		}
+	})
+}
+
+func TestReadTakesWhatOthersWrite(t *testing.T) {
+	lines := `{"decision_id": "4ca636c1-55e4-417a-b1d8-4aceb67960d1", "labels": {"id": "x"}, "path": "rollout/plan", "input": {"update": 2, "new": {"a": 1}},
+ "result": {"limit": 1}, "timestamp": "2026-01-01T00:00:00.000000001Z", "metrics": {"timer_x_ns": "odd"}, "req_id": 4, "nd_builtin_cache": {}, "erased": ["/input/b"], "masked": ["/input/a"]}`
+	lines = strings.ReplaceAll(lines, "\n", "") + "\r\n\n" +
+		`{"decision_id": "9", "path": "/rollout/plan", "error": {"code": "eval_cancel_error", "message": "late", "location": {}}}` + "\n" +
+		`{"decision_id": "007", "path": "rollout/plan", "error": "late"}` + "\n" + `{"path": "http/example/authz/allow", "result": true}` + "\n"
+	got, err := record.Read(strings.NewReader(lines))
+	if err != nil || len(got) != 3 {
+		t.Fatalf("got %v, %v", got, err)
+	}
+	if r := got[0]; r.Origin != "4ca636c1-55e4-417a-b1d8-4aceb67960d1" || r.ID != 0 || r.Outcome != decision.Decided ||
+		r.Input.(decision.PlanInput).Update != 2 || r.Output.(decision.PlanOutput).Limit != 1 || len(r.Masked) != 2 {
+		t.Errorf("got %+v", r)
+	}
+	if r := got[1]; r.ID != 9 || r.Origin != "" || r.Error != "late" || r.Outcome != decision.Failed || r.Point != "rollout/plan" {
+		t.Errorf("got %+v", r)
+	}
+	if r := got[2]; r.ID != 0 || r.Origin != "007" || r.Error != "late" {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestNoTwoProcessesHaveOneName(t *testing.T) {
+	seen := map[string]bool{}
+	for range 1000 {
+		if o := record.NewOrigin(); seen[o] || strings.Contains(o, "-") {
+			t.Fatalf("%q", o)
+		} else {
+			seen[o] = true
+		}
+	}
+}
+
+func TestMaskedLinesSaySo(t *testing.T) {
+	m, err := mask.New("/input/workload/labels/team")
+	if err != nil {
+		t.Fatal(err)
+	}
+	question := in(1)
+	question.Workload.Annotations = map[string]string{"db-password": "hunter2", "app": "web"}
+	question.Workload.Labels["team"] = "a"
+	r := decision.Record{
+		ID: 1, Point: "rollout/plan", Outcome: decision.Failed, Input: question, Error: "cannot read hunter2",
+		Output: decision.PlanOutput{Holds: []decision.Hold{{Reason: "R", Message: "It is hunter2."}}},
+	}
+	text, err := record.NewEncoder(record.WithMask(m)).Append(nil, r)
+	if err != nil || strings.Contains(string(text), "hunter2") {
+		t.Errorf("%s, %v", text, err)
+	}
+	if question.Workload.Annotations["db-password"] != "hunter2" || r.Input.(decision.PlanInput).Workload.Annotations["db-password"] != "hunter2" {
+		t.Error("the record was changed")
+	}
+	got, err := record.Read(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"/error/message", "/input/workload/annotations/db-password", "/input/workload/labels/team", "/result/holds/0/message"}
+	read := got[0].Input.(decision.PlanInput)
+	if !reflect.DeepEqual(got[0].Masked, want) || read.Workload.Annotations["db-password"] != mask.Text || read.Workload.Annotations["app"] != "web" || read.Update != 1 {
+		t.Errorf("read %+v", got[0])
+	}
+	var unmasked bytes.Buffer
+	if err := record.Write(&unmasked, []decision.Record{r}); err != nil || !strings.Contains(unmasked.String(), "hunter2") {
+		t.Errorf("what stays on this machine is masked: %s, %v", unmasked.String(), err)
+	}
+}

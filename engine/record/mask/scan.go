@@ -1,0 +1,401 @@
+package mask
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Line masks the parts of one line, the input first.
+type Line struct {
+	mask   *Mask
+	masked []string
+	// hidden are texts that must not come out in a message either; replacer knows
+	// as many of them as replaced.
+	hidden   []string
+	replaced int
+	replacer *strings.Replacer
+	names    map[string]name
+	inside   int // how many documents in texts this is in
+}
+
+// name is what is known of a name, so that it is found out once a line.
+type name struct {
+	lower     string
+	pointer   string
+	secretive bool
+}
+
+// Begin begins a line.
+func (m *Mask) Begin() *Line { return &Line{mask: m, names: map[string]name{}} }
+
+// Masked points to what was hidden, sorted.
+func (l *Line) Masked() []string {
+	slices.Sort(l.masked)
+	return slices.Compact(l.masked)
+}
+
+// JSON masks a document as json.Marshal writes it: valid and without blanks. It
+// is the field of the line that is named.
+func (l *Line) JSON(field string, doc []byte) []byte {
+	s := &scan{Line: l, out: make([]byte, 0, len(doc))}
+	states := make([]uint64, len(l.mask.patterns))
+	for i := range l.mask.patterns {
+		states[i] = l.mask.patterns[i].start()
+	}
+	s.states = states
+	s.enter(field)
+	s.run(doc)
+	return s.out
+}
+
+// distinctive is how long a hidden text is at least to be looked for in
+// messages: "1" and "true" are everywhere.
+const distinctive = 6
+
+// Message masks a sentence, in which a policy may have put what it was told.
+func (l *Line) Message(field, text string) string {
+	clean := l.sentence(text)
+	if clean != text {
+		l.masked = append(l.masked, "/"+field)
+	}
+	return clean
+}
+
+func (l *Line) sentence(text string) string {
+	if len(l.hidden) > l.replaced {
+		// The longest first: one may have another in it.
+		slices.SortFunc(l.hidden, func(a, b string) int {
+			return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b))
+		})
+		l.hidden = slices.Compact(l.hidden)
+		pairs := make([]string, 0, 2*len(l.hidden))
+		for _, h := range l.hidden {
+			pairs = append(pairs, h, Text)
+		}
+		l.replaced, l.replacer = len(l.hidden), strings.NewReplacer(pairs...)
+	}
+	if l.replacer != nil {
+		text = l.replacer.Replace(text)
+	}
+	if looksSecret(text) {
+		return Text
+	}
+	return text
+}
+
+// scan goes through a document without recursion: it may be of any depth.
+type scan struct {
+	*Line
+	out    []byte
+	frames []frame
+	path   []byte
+	states []uint64 // of the value at hand, at the end those of its parents before
+	at     place
+}
+
+// place is what is known of the value at hand.
+type place struct {
+	name      string // empty in a list
+	secretive bool
+	pattern   bool // a pattern hides it
+	flagged   bool // it follows an argument such as --password
+}
+
+// frame is a container that is open.
+type frame struct {
+	list    bool
+	index   int
+	name    string // its own
+	path    int    // the length of the path to it
+	flagged bool
+}
+
+// enter goes to a value below the one at hand.
+func (s *scan) enter(key string) {
+	n, ok := s.names[key]
+	if !ok {
+		n = name{lower: strings.ToLower(key), pointer: "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key), secretive: Secretive(key)}
+		s.names[key] = n
+	}
+	s.path = append(s.path, n.pointer...)
+	s.at = place{name: key, secretive: n.secretive}
+	s.step(n.lower)
+}
+
+// enterIndex goes to an element of a list.
+func (s *scan) enterIndex(i int) {
+	digits := strconv.Itoa(i)
+	s.path = append(append(s.path, '/'), digits...)
+	s.at = place{}
+	s.step(digits)
+}
+
+func (s *scan) step(lower string) {
+	n := len(s.mask.patterns)
+	before := len(s.states) - n
+	for i := range s.mask.patterns {
+		p := &s.mask.patterns[i]
+		next := p.step(s.states[before+i], lower)
+		s.at.pattern = s.at.pattern || p.done(next)
+		s.states = append(s.states, next)
+	}
+}
+
+// leave goes back to the container that the value at hand is in.
+func (s *scan) leave() {
+	s.states = s.states[:len(s.states)-len(s.mask.patterns)]
+	if len(s.frames) > 0 {
+		s.path = s.path[:s.frames[len(s.frames)-1].path]
+	}
+}
+
+func (s *scan) run(doc []byte) {
+	for i := 0; ; {
+		i = s.value(doc, i)
+		for {
+			if len(s.frames) == 0 {
+				return
+			}
+			if doc[i] == ',' {
+				s.out = append(s.out, ',')
+				i++
+			}
+			if doc[i] != '}' && doc[i] != ']' {
+				break
+			}
+			s.out = append(s.out, doc[i])
+			i++
+			s.frames = s.frames[:len(s.frames)-1]
+			s.leave()
+		}
+		f := &s.frames[len(s.frames)-1]
+		if f.list {
+			s.enterIndex(f.index)
+			f.index++
+			s.at.flagged, f.flagged = f.flagged, false
+			continue
+		}
+		end := endOfText(doc, i)
+		s.out = append(s.out, doc[i:end+1]...) // with the colon
+		s.enter(unquote(doc[i:end]))
+		i = end + 1
+	}
+}
+
+// value takes the value that begins at i, or only opens it, and tells where it
+// goes on.
+func (s *scan) value(doc []byte, i int) int {
+	container := doc[i] == '{' || doc[i] == '['
+	if s.hides(doc[i]) {
+		end := endOf(doc, i)
+		s.hide(doc[i:end])
+		s.leave()
+		return end
+	}
+	if container {
+		s.out = append(s.out, doc[i])
+		s.frames = append(s.frames, frame{list: doc[i] == '[', name: s.at.name, path: len(s.path)})
+		return i + 1
+	}
+	end := endOf(doc, i)
+	if doc[i] == '"' {
+		s.text(doc[i:end])
+	} else {
+		s.out = append(s.out, doc[i:end]...)
+	}
+	s.leave()
+	return end
+}
+
+// hides says whether the value at hand, which begins with c, is hidden for where
+// it is.
+func (s *scan) hides(c byte) bool {
+	container := c == '{' || c == '['
+	switch {
+	case s.at.pattern:
+		return true
+	case c == 'n':
+		return false
+	case s.isVariable(container) || s.isKey():
+		return true
+	case s.at.flagged && c == '"':
+		return true
+	case !s.at.secretive || c == 't' || c == 'f':
+		return false
+	}
+	return !s.refers(c)
+}
+
+// isVariable says whether the value at hand is that of an environment variable,
+// in a list of them as pods have it, or by name.
+func (s *scan) isVariable(container bool) bool {
+	n := len(s.frames)
+	return n > 0 && !container && isEnv(s.frames[n-1].name) || n > 1 && s.at.name == "value" && isEnv(s.frames[n-2].name)
+}
+
+func isEnv(name string) bool {
+	return len(name) < 10 && (strings.EqualFold(name, "env") || strings.EqualFold(name, "envs") || strings.EqualFold(name, "envvars"))
+}
+
+// isKey says whether the value at hand is an annotation with a key. Elsewhere a
+// key is the name of something.
+func (s *scan) isKey() bool {
+	n := len(s.frames)
+	return n > 0 && s.frames[n-1].name == "annotations" && strings.HasSuffix(strings.ToLower(s.at.name), "key")
+}
+
+// refers says whether the value at hand only tells where a secret is.
+func (s *scan) refers(c byte) bool {
+	if len(s.frames) == 0 {
+		return false
+	}
+	parent := s.frames[len(s.frames)-1]
+	if parent.name == "annotations" || parent.name == "labels" {
+		return false // people name these
+	}
+	if isReference(s.at.name) {
+		return c != '"' || s.at.name == "secretName"
+	}
+	if s.at.name != "secret" || c != '{' || len(s.frames) < 2 {
+		return false
+	}
+	list := s.frames[len(s.frames)-2]
+	return list.list && (list.name == "volumes" || list.name == "sources")
+}
+
+// hide writes something of the same type that says nothing.
+func (s *scan) hide(value []byte) {
+	instead := "0"
+	switch value[0] {
+	case '"':
+		instead = `"` + Text + `"`
+		if text := unquote(value); len(text) >= distinctive {
+			s.hidden = append(s.hidden, text)
+		}
+	case '{':
+		instead = "{}"
+	case '[':
+		instead = "[]"
+	case 't', 'f':
+		instead = "false"
+	case 'n':
+		instead = "null"
+	}
+	if string(value) == `""` { // nothing is no secret
+		instead = `""`
+	}
+	s.put(value, instead)
+}
+
+// put writes something in place of a value.
+func (s *scan) put(value []byte, instead string) {
+	s.out = append(s.out, instead...)
+	if instead != string(value) {
+		s.masked = append(s.masked, string(s.path))
+	}
+}
+
+// deepest is how many documents in texts of documents are looked into; the text
+// of one more is hidden.
+const deepest = 4
+
+// text masks a text that is not hidden for where it is.
+func (s *scan) text(quoted []byte) {
+	text := unquote(quoted)
+	if doc, unclear := inner(text); doc != nil || unclear {
+		if unclear || s.inside == deepest {
+			s.hide(quoted)
+			return
+		}
+		if clean := s.document(doc); clean != string(doc) {
+			s.put(quoted, string(quote(clean)))
+		} else {
+			s.out = append(s.out, quoted...)
+		}
+		return
+	}
+	if s.at.name == "message" && strings.HasPrefix(string(s.path), "/result") {
+		if clean := s.sentence(text); clean != text {
+			s.put(quoted, string(quote(clean)))
+			return
+		}
+	}
+	if looksSecret(text) {
+		s.hide(quoted)
+		return
+	}
+	if n := len(s.frames); n > 0 && s.frames[n-1].list && strings.HasPrefix(text, "-") && Secretive(text) {
+		s.frames[n-1].flagged = true
+	}
+	s.out = append(s.out, quoted...)
+}
+
+// document masks a document in a text, at the same place as the text.
+func (s *scan) document(doc []byte) string {
+	before := len(s.masked)
+	n := len(s.mask.patterns)
+	in := &scan{Line: s.Line, at: place{name: s.at.name}, path: slices.Clone(s.path), states: slices.Clone(s.states[len(s.states)-n:])}
+	s.inside++
+	in.run(doc)
+	s.inside--
+	s.masked = s.masked[:before] // the pointer to the text says it
+	return string(in.out)
+}
+
+// unquote reads a text as JSON has it.
+func unquote(quoted []byte) string {
+	plain := quoted[1 : len(quoted)-1]
+	if !slices.Contains(plain, '\\') {
+		return string(plain)
+	}
+	var s string
+	_ = json.Unmarshal(quoted, &s) // it is valid
+	return s
+}
+
+func quote(s string) []byte {
+	text, _ := json.Marshal(s) // texts always can be
+	return text
+}
+
+// endOfText is where the text that begins at i has ended.
+func endOfText(doc []byte, i int) int {
+	for i++; doc[i] != '"'; i++ {
+		if doc[i] == '\\' {
+			i++
+		}
+	}
+	return i + 1
+}
+
+// endOf is where the value that begins at i has ended.
+func endOf(doc []byte, i int) int {
+	for depth := 0; i < len(doc); {
+		switch doc[i] {
+		case '"':
+			i = endOfText(doc, i)
+			if depth == 0 {
+				return i
+			}
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 { // that of the container of a number
+				return i
+			}
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		case ',':
+			if depth == 0 {
+				return i
+			}
+		}
+		i++
+	}
+	return i
+}

@@ -1,0 +1,135 @@
+package record
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// maxLine bounds a record that is read.
+const maxLine = 64 << 20
+
+// Read reads lines back, with questions and answers of the types of their
+// points. Records of points that are not known are left out, and so are fields:
+// lines may be those of an OPA that made other decisions.
+func Read(from io.Reader) ([]decision.Record, error) {
+	var out []decision.Record
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, maxLine)
+	n := 1
+	for ; lines.Scan(); n++ {
+		text := bytes.TrimSpace(lines.Bytes())
+		if len(text) == 0 {
+			continue
+		}
+		r, ok, err := parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("reading line %d: %w", n, err)
+		}
+		if ok {
+			out = append(out, r)
+		}
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return nil, fmt.Errorf("reading line %d: it is longer than %d MiB", n, maxLine>>20)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("reading records: %w", err)
+	}
+	return out, nil
+}
+
+// parse reads one line; ok is false when its point is not known.
+func parse(text []byte) (r decision.Record, ok bool, err error) {
+	var l struct {
+		line
+		Path   string          `json:"path"`
+		Input  json.RawMessage `json:"input"`
+		Result json.RawMessage `json:"result"`
+		Erased []string        `json:"erased"`
+		// What others measure and how they say what failed is not for us to
+		// refuse.
+		Metrics map[string]json.RawMessage `json:"metrics"`
+		Error   json.RawMessage            `json:"error"`
+	}
+	if err := json.Unmarshal(text, &l); err != nil {
+		return r, false, err
+	}
+	if l.Path == "" {
+		return r, false, errors.New("it has no path, so it is no line of a decision log")
+	}
+	p, ok := decision.Find(decision.Name(strings.TrimPrefix(l.Path, "/")))
+	if !ok {
+		return r, false, nil
+	}
+	r = decision.Record{
+		Time: l.Timestamp, Point: p.Name, Subject: l.Subject, Outcome: l.Outcome, Revision: l.Revision,
+		Bundles: idsOf(l.Bundles), Rules: l.Rules, Error: message(l.Error), Masked: append(l.Masked, l.Erased...),
+	}
+	r.Origin, r.ID = parseID(l.DecisionID)
+	var ns int64
+	if json.Unmarshal(l.Metrics[durationMetric], &ns) == nil {
+		r.Duration = time.Duration(ns)
+	}
+	switch {
+	case r.Outcome != "":
+	case r.Error != "":
+		r.Outcome = decision.Failed
+	default:
+		r.Outcome = decision.Decided
+	}
+	if r.Input, err = typed(l.Input, p.In); err != nil {
+		return r, false, fmt.Errorf("the input: %w", err)
+	}
+	if r.Output, err = typed(l.Result, p.Out); err != nil {
+		return r, false, fmt.Errorf("the result: %w", err)
+	}
+	return r, true, nil
+}
+
+// message is what an error says, be it an object with a message or a text.
+func message(text json.RawMessage) string {
+	if len(text) == 0 || string(text) == "null" {
+		return ""
+	}
+	var p Problem
+	var s string
+	switch {
+	case json.Unmarshal(text, &p) == nil && p.Message != "":
+		return p.Message
+	case json.Unmarshal(text, &s) == nil:
+		return s
+	}
+	return string(text)
+}
+
+func idsOf(bundles map[string]Bundle) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(bundles)) {
+		if b := bundles[name]; b.Revision != "" {
+			name += "@" + b.Revision
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+func typed(text json.RawMessage, t reflect.Type) (any, error) {
+	v := reflect.New(t)
+	if len(text) > 0 {
+		if err := json.Unmarshal(text, v.Interface()); err != nil {
+			return nil, err
+		}
+	}
+	return v.Elem().Interface(), nil
+}

@@ -1,0 +1,288 @@
+package record_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/record"
+)
+
+// observed is an observer that tells when so many results are there.
+type observed struct {
+	mu      sync.Mutex
+	results []string
+	more    chan struct{}
+}
+
+func newObserved() *observed { return &observed{more: make(chan struct{}, 10_000)} }
+
+func (o *observed) Shadowed(name string, point decision.Name, result string) {
+	o.mu.Lock()
+	o.results = append(o.results, fmt.Sprint(name, " ", point, " ", result))
+	o.mu.Unlock()
+	o.more <- struct{}{}
+}
+
+func (o *observed) Unshadowed(name string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.results = append(o.results, "end of "+name)
+}
+
+func (o *observed) wait(n int) {
+	for range n {
+		<-o.more
+	}
+}
+
+func (o *observed) all() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.results)
+}
+
+func compiled(t *testing.T, e *engine.Engine, source string) *engine.Snapshot {
+	t.Helper()
+	s, err := e.Compile(t.Context(), with(t, source))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// settled waits until a shadow has counted so many; what is observed is counted
+// right after.
+func settled(t *testing.T, s *record.Shadows, name string, compared uint64) record.Tally {
+	t.Helper()
+	for {
+		tally, ok := s.Tally(name)
+		if !ok {
+			t.Fatalf("there is no shadow %s", name)
+		}
+		if tally.Compared >= compared {
+			return tally
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestShadowsCountAndChangeNothing(t *testing.T) {
+	buffer := record.NewBuffer()
+	e := newEngine(t, buffer)
+	o := newObserved()
+	samples := make(chan record.Sampled, 10)
+	s := record.NewShadows(e, record.WithShare(1), record.WithShadowObserver(o), record.WithSampled(func(x record.Sampled) { samples <- x }))
+	defer s.Close()
+	s.Watch("freeze", compiled(t, e, friday))
+	s.Watch("nothing", e.Snapshot())
+	s.Watch("bank", compiled(t, e, friday), record.Only(func(s decision.Subject) bool { return s.Namespace == "bank" }))
+
+	before := e.Snapshot()
+	for range 3 {
+		out, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), web(), in(1))
+		if len(out.Holds) > 0 {
+			t.Fatalf("a shadow was acted on: %v", out.Holds)
+		}
+		s.Record(r)
+	}
+	s.Record(decision.Record{Point: engine.RollbackPoint, Output: engine.Rollback{}})
+	s.Record(decision.Record{Point: "no/point"})
+	freeze, nothing := settled(t, s, "freeze", 3), settled(t, s, "nothing", 3)
+	if freeze.Compared != 3 || freeze.Stricter != 3 || freeze.Same != 0 || freeze.Skipped != 0 || len(freeze.Samples) != 3 {
+		t.Errorf("freeze: %+v", freeze)
+	}
+	if freeze.Revision == before.Revision() || freeze.Groups[0].Now != "Hold (freeze.friday Friday)" {
+		t.Errorf("freeze: %+v", freeze)
+	}
+	if nothing.Same != 3 || nothing.Compared != 3 || len(nothing.Groups) != 0 {
+		t.Errorf("nothing: %+v", nothing)
+	}
+	if bank, _ := s.Tally("bank"); bank.Compared != 0 || bank.Skipped != 0 {
+		t.Errorf("bank: %+v", bank)
+	}
+	if n, _ := buffer.Len(); n != 3 || e.Snapshot() != before {
+		t.Errorf("there are %d records, want the 3 that were live", n)
+	}
+	if x := <-samples; x.Name != "freeze" || x.Difference.Now.Verdict.Word != decision.Held || x.Now.Input == nil || x.Now.Revision != freeze.Revision {
+		t.Errorf("sampled %+v", x)
+	}
+	o.wait(6)
+	got := o.all()
+	slices.Sort(got)
+	if want := "freeze rollout/plan stricter,nothing rollout/plan same"; strings.Join(slices.Compact(slices.Clone(got)), ",") != want || len(got) != 6 {
+		t.Errorf("observed %v", got)
+	}
+}
+
+func TestShadowsGoOnOrBeginAnew(t *testing.T) {
+	e := newEngine(t)
+	o := newObserved()
+	at := time.Unix(100, 0)
+	s := record.NewShadows(e, record.WithShadowObserver(o), record.WithShadowClock(func() time.Time { return at }, func(context.Context, time.Duration) {}))
+	defer s.Close()
+	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), web(), in(1))
+	s.Watch("a", compiled(t, e, friday))
+	s.Record(r)
+	first := settled(t, s, "a", 1)
+	s.Watch("a", compiled(t, e, friday))
+	if again, _ := s.Tally("a"); again.Compared != 1 || again.Since != first.Since {
+		t.Errorf("the same revision began anew: %+v", again)
+	}
+	s.Watch("a", compiled(t, e, strings.Replace(friday, "Friday", "Day", 1)))
+	if fresh, _ := s.Tally("a"); fresh.Compared != 0 || fresh.Revision == first.Revision {
+		t.Errorf("another revision goes on: %+v", fresh)
+	}
+	s.Stop("a")
+	s.Stop("a")
+	if _, ok := s.Tally("a"); ok {
+		t.Error("it was stopped and is there")
+	}
+	s.Record(r)
+	if got := strings.Join(o.all(), ","); got != "a rollout/plan stricter,end of a,end of a" {
+		t.Errorf("observed %s", got)
+	}
+}
+
+func TestShadowsYieldAndSkip(t *testing.T) {
+	e := newEngine(t)
+	o := newObserved()
+	var mu sync.Mutex
+	busy, waiting := true, make(chan struct{}, 1)
+	var rests []time.Duration
+	wait := func(_ context.Context, d time.Duration) {
+		mu.Lock()
+		defer mu.Unlock()
+		if d < time.Second { // it looks again soon
+			select {
+			case waiting <- struct{}{}:
+			default:
+			}
+			return
+		}
+		rests = append(rests, d)
+	}
+	ticks := 0
+	clock := func() time.Time { mu.Lock(); defer mu.Unlock(); ticks++; return time.Unix(int64(ticks), 0) }
+	s := record.NewShadows(e, record.WithBacklog(2), record.WithShare(0.25), record.WithShadowObserver(o), record.WithShadowClock(clock, wait),
+		record.WithBusy(func() bool { mu.Lock(); defer mu.Unlock(); return busy }))
+	defer s.Close()
+	s.Watch("a", compiled(t, e, friday))
+	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), web(), in(1))
+	s.Record(r)
+	<-waiting // it has the first one, and waits
+	for range 5 {
+		s.Record(r)
+	}
+	if tally, _ := s.Tally("a"); tally.Compared != 0 || tally.Skipped != 3 {
+		t.Errorf("while live decisions are busy: %+v", tally)
+	}
+	mu.Lock()
+	busy = false
+	mu.Unlock()
+	if tally := settled(t, s, "a", 3); tally.Stricter != 3 || tally.Skipped != 3 {
+		t.Errorf("afterwards: %+v", tally)
+	}
+	s.Close()
+	mu.Lock()
+	defer mu.Unlock()
+	// Each took two ticks of the clock, to decide and to compare: two seconds, which
+	// are to be a quarter.
+	if got := fmt.Sprint(rests); got != "[6s 6s 6s]" {
+		t.Errorf("it rested %s", got)
+	}
+}
+
+// endless takes longer than the 100 ms of rollout/plan, and stops when told.
+const endless = `package extend.rollout.x
+
+hold contains {"reason": "R", "message": "m"} if {
+	some i in numbers.range(1, 3000)
+	some j in numbers.range(1, 3000)
+	i * j == -1
+}
+`
+
+func TestAShadowThatIsTooSlowStopsItself(t *testing.T) {
+	live := 0
+	e := newEngine(t, sinkFunc(func(decision.Record) { live++ }))
+	s := record.NewShadows(e, record.WithStrikes(2), record.WithShare(1))
+	defer s.Close()
+	s.Watch("slow", compiled(t, e, endless))
+	s.Watch("good", compiled(t, e, friday))
+	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), web(), in(1))
+	for range 4 {
+		s.Record(r)
+	}
+	settled(t, s, "good", 4)
+	slow := settled(t, s, "slow", 2)
+	if slow.Compared != 2 || slow.Errors != 2 || !strings.Contains(slow.Stopped, "2 decisions in a row did not end in time, the last one of rollout/plan") {
+		t.Errorf("%+v", slow)
+	}
+	// The same revision does not come back, and the watchdog has heard nothing.
+	s.Watch("slow", compiled(t, e, endless))
+	if again, _ := s.Tally("slow"); again.Stopped == "" {
+		t.Error("it goes on")
+	}
+	if err := e.Banned(with(t, endless)); err != nil {
+		t.Errorf("the engine was told: %v", err)
+	}
+	if live != 1 {
+		t.Errorf("%d decisions are live, want 1", live)
+	}
+}
+
+type sinkFunc func(decision.Record)
+
+func (f sinkFunc) Record(r decision.Record) { f(r) }
+
+// TestShadowsUnderLoad is for the race detector: everything at the same time,
+// and each decision is counted once.
+func TestShadowsUnderLoad(t *testing.T) {
+	e := newEngine(t)
+	o := newObserved()
+	s := record.NewShadows(e, record.WithShare(1), record.WithBacklog(8), record.WithShadowObserver(o))
+	s.Watch("a", compiled(t, e, friday))
+	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), web(), in(1))
+	snapshot := e.Snapshot()
+	const each, askers = 100, 4
+	var wg sync.WaitGroup
+	for range askers {
+		wg.Go(func() {
+			for i := range each {
+				s.Record(r)
+				if i%10 == 0 {
+					s.Watch("b", snapshot)
+					s.Tally("a")
+					s.Stop("b")
+				}
+			}
+		})
+	}
+	wg.Wait()
+	tally, _ := s.Tally("a")
+	for tally.Compared+tally.Skipped < each*askers {
+		time.Sleep(time.Millisecond)
+		tally, _ = s.Tally("a")
+	}
+	s.Close()
+	s.Record(r)
+	if last, _ := s.Tally("a"); last.Compared+last.Skipped != each*askers || last.Stricter != last.Compared {
+		t.Errorf("%d were recorded: %+v", each*askers, last)
+	}
+	seen := 0
+	for _, line := range o.all() {
+		if strings.HasPrefix(line, "a ") {
+			seen++
+		}
+	}
+	if seen != each*askers {
+		t.Errorf("%d were observed", seen)
+	}
+}

@@ -1,0 +1,146 @@
+package sink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+)
+
+// File appends lines to a file. When it has grown to its size it becomes
+// name.1, what that was becomes name.2, and so on; the oldest is removed.
+type File struct {
+	path string
+	max  int64
+	keep int
+	file *os.File
+	size int64
+	// regular is false for what cannot be renamed in favour of another, such as
+	// a pipe.
+	regular bool
+}
+
+// OpenFile opens a file, and makes it if there is none, readable by its owner
+// alone. It may have max bytes, without a bound if that is 0, and beside it are
+// kept as many older ones.
+func OpenFile(path string, max int64, keep int) (*File, error) {
+	f := &File{path: path, max: max, keep: keep}
+	if err := f.open(); err != nil {
+		return nil, fmt.Errorf("opening the log of decisions: %w", err)
+	}
+	return f, nil
+}
+
+func (f *File) open() error {
+	file, err := os.OpenFile(f.path, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	f.file, f.size, f.regular = file, info.Size(), info.Mode().IsRegular()
+	if !f.regular || f.size == 0 {
+		return nil
+	}
+	// A process that was killed may have left a part of a line.
+	last := make([]byte, 1)
+	if _, err := file.ReadAt(last, f.size-1); err != nil && !errors.Is(err, io.EOF) {
+		return errors.Join(err, file.Close())
+	}
+	if last[0] == '\n' {
+		return nil
+	}
+	n, err := file.WriteString("\n")
+	f.size += int64(n)
+	return err
+}
+
+// Write implements Output. No part of a line stays when it fails.
+func (f *File) Write(_ context.Context, lines [][]byte) error {
+	for len(lines) > 0 {
+		n := f.fit(lines)
+		if n == 0 {
+			if err := f.rotate(); err != nil {
+				return err
+			}
+			n = max(f.fit(lines), 1) // a line that is too long has a file of its own
+		}
+		if err := f.append(joined(lines[:n])); err != nil {
+			return err
+		}
+		lines = lines[n:]
+	}
+	return nil
+}
+
+// fit is how many lines fit into the file.
+func (f *File) fit(lines [][]byte) int {
+	if f.max == 0 || !f.regular {
+		return len(lines)
+	}
+	size := f.size
+	for i, line := range lines {
+		if size += int64(len(line)); size > f.max && (i > 0 || f.size > 0) {
+			return i
+		}
+	}
+	return len(lines)
+}
+
+func (f *File) append(text []byte) error {
+	if f.file == nil { // it could not be opened after it was full
+		if err := f.open(); err != nil {
+			return fmt.Errorf("opening the log of decisions: %w", err)
+		}
+	}
+	n, err := f.file.Write(text)
+	if err == nil {
+		f.size += int64(n)
+		return nil
+	}
+	if n > 0 && f.regular {
+		err = errors.Join(err, f.file.Truncate(f.size))
+	}
+	return fmt.Errorf("appending to the log of decisions: %w", err)
+}
+
+func (f *File) rotate() error {
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("closing a full log of decisions: %w", err)
+	}
+	name := func(i int) string {
+		if i == 0 {
+			return f.path
+		}
+		return f.path + "." + strconv.Itoa(i)
+	}
+	if f.keep == 0 {
+		if err := os.Remove(f.path); err != nil {
+			return fmt.Errorf("removing a full log of decisions: %w", err)
+		}
+	}
+	for i := f.keep; i > 0; i-- {
+		if err := os.Rename(name(i-1), name(i)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("renaming a full log of decisions: %w", err)
+		}
+	}
+	if err := f.open(); err != nil {
+		return fmt.Errorf("opening the next log of decisions: %w", err)
+	}
+	return nil
+}
+
+// Close implements Output.
+func (f *File) Close() error {
+	if f.file == nil {
+		return nil
+	}
+	err := f.file.Close()
+	f.file = nil
+	return err
+}

@@ -1,0 +1,31 @@
+package sink
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Stream writes lines to a writer, such as the standard output.
+type Stream struct{ w io.Writer }
+
+// NewStream makes an output of a writer, which stays open when it is closed.
+func NewStream(w io.Writer) Stream { return Stream{w} }
+
+// Write implements Output. Lines are written whole and one by one, so that others
+// may write to the same stream.
+func (s Stream) Write(_ context.Context, lines [][]byte) error {
+	for _, line := range lines {
+		if _, err := s.w.Write(line); err != nil {
+			return fmt.Errorf("writing a line: %w", err)
+		}
+	}
+	return nil
+}
+
+// Close implements Output.
+func (Stream) Close() error { return nil }
+
+// joined are lines as one text.
+func joined(lines [][]byte) []byte { return slices.Concat(lines...) }
