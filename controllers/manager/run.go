@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -64,7 +65,28 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	if err := metrics.Registry.Register(counted); err != nil {
 		return fmt.Errorf("registering the metrics of decisions: %w", err)
 	}
-	eng, err := engine.New(policies.Builtin, append(counted.Options(), engine.WithSink(buffer), engine.WithObserver(news))...)
+	replica, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("reading the host name: %w", err)
+	}
+	asked, logged, err := o.decisionLogs.lines(replica)
+	if err != nil {
+		return err
+	}
+	logs, err := o.decisionLogs.open(logged, os.Stdout)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := logs.close(); err != nil {
+			log.Error(err, "The last decisions are not logged")
+		}
+	}()
+	if err := metrics.Registry.Register(enginemetrics.NewLogs(logs...)); err != nil {
+		return fmt.Errorf("registering the metrics of decision logs: %w", err)
+	}
+	options := append(counted.Options(), engine.WithSink(buffer), engine.WithObserver(news))
+	eng, err := engine.New(policies.Builtin, append(options, logs.options()...)...)
 	if err != nil {
 		return err
 	}
@@ -80,7 +102,7 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("making the manager: %w", err)
 	}
-	p := parts{Options: o, mgr: mgr, engine: eng, rounds: explain.NewStore(), library: library, news: news}
+	p := parts{Options: o, mgr: mgr, engine: eng, rounds: explain.NewStore(), library: library, news: news, replica: replica, records: buffer, lines: asked}
 	if p.guarding, err = p.guarded(); err != nil {
 		return err
 	}
