@@ -27,7 +27,7 @@ func TestDecisionsAreLoggedEverywhere(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		if err := json.NewDecoder(zip).Decode(&posted); err != nil || r.Header.Get("Authorization") != "Bearer secret" || r.Header.Get("X-A") != "b" {
+		if err := json.NewDecoder(zip).Decode(&posted); err != nil || r.Header.Get("Authorization") != "Bearer secret" || r.Header.Get("X-A") != "b, c" {
 			t.Errorf("%v, %v", r.Header, err)
 		}
 	}))
@@ -39,7 +39,7 @@ func TestDecisionsAreLoggedEverywhere(t *testing.T) {
 	}
 	everywhere := []string{
 		"--decision-log-stdout", "--decision-log-file=" + file, "--decision-log-url=" + server.URL, "--decision-log-token-file=" + token,
-		"--decision-log-header=X-A=b", "--decision-log-points=rollout/plan", "--decision-log-interval=1h",
+		`--decision-log-header="X-A=b, c"`, "--decision-log-points=rollout/plan", "--decision-log-interval=1h",
 	}
 	for name, tc := range map[string]struct {
 		arg, want string
