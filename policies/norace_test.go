@@ -5,3 +5,6 @@ package policies_test
 // often is how often each decision is made again; REGATTA_SHUFFLES is another
 // number.
 const often = 1000
+
+// swaps is how many there are under load.
+const swaps = 100
