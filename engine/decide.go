@@ -82,6 +82,8 @@ type question struct {
 	// aside is true when nobody waits for the answer to act on it: it says
 	// nothing about the active revision.
 	aside bool
+	// judging is true when it is asked again to find out who is to blame.
+	judging bool
 	// answer takes the result; it is called by the goroutine that evaluates.
 	answer func(v ast.Value, limit int, pkg string) error
 }
@@ -111,6 +113,12 @@ func (e *Engine) decide(ctx context.Context, s *Snapshot, q *question) decision.
 	}
 	if !prepared.defined {
 		return end(decision.Undefined, "no policy defines %s", q.name)
+	}
+	// Made again aside, decisions are few or not in a hurry, and say nothing about
+	// what the live ones may take.
+	if err := e.overspent(view.tenant, start); err != nil && !q.aside {
+		e.each(func(o Observer) { o.Throttled(view.tenant, q.name) })
+		return end(decision.TimedOut, "%v", err)
 	}
 	input, err := e.codec.Encode(q.in, q.given...)
 	if err != nil {

@@ -30,6 +30,7 @@ type Engine struct {
 	// deciding counts the decisions that somebody waits for.
 	deciding atomic.Int64
 	workers  *workers
+	shares   *shares
 	watch    watchdog
 
 	mu       sync.Mutex // held while the active snapshot is changed
@@ -53,13 +54,16 @@ func FromBundle(builtin *bundle.Bundle, opts ...Option) (*Engine, error) {
 	for _, o := range opts {
 		o(&e.options)
 	}
-	e.workers = newWorkers(e.parallel)
+	e.workers, e.shares = newWorkers(e.parallel), newShares(e.parallel)
 	base, err := e.Compile(context.Background(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("loading the built-in policies: %w", err)
 	}
 	e.base = base
 	e.active.Store(base)
+	for _, sink := range e.sinksOf {
+		e.sinks = append(e.sinks, sink(e))
+	}
 	e.each(func(o Observer) { o.Activated(base.revision) })
 	return e, nil
 }
@@ -104,7 +108,7 @@ func (e *Engine) swap(s *Snapshot) (changed bool, err error) {
 	if old.revision == s.revision {
 		return false, nil
 	}
-	if now := old.set.Of(""); now.Revision() != s.set.Of("").Revision() {
+	if now := old.set.Of(""); now.Content() != s.set.Of("").Content() {
 		e.previous = now
 	}
 	e.active.Store(s)

@@ -239,10 +239,13 @@ type watcher struct {
 	mu        sync.Mutex
 	rollbacks []engine.Rollback
 	stuck     int
+	throttled map[string]int // by namespace
 	changed   chan struct{}
 }
 
-func newWatcher() *watcher { return &watcher{changed: make(chan struct{}, 100)} }
+func newWatcher() *watcher {
+	return &watcher{throttled: map[string]int{}, changed: make(chan struct{}, 100)}
+}
 
 func (w *watcher) Activated(string) {}
 
@@ -251,6 +254,12 @@ func (w *watcher) Stuck(_ decision.Name, delta int) {
 	w.stuck += delta
 	w.mu.Unlock()
 	w.changed <- struct{}{}
+}
+
+func (w *watcher) Throttled(namespace string, _ decision.Name) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.throttled[namespace]++
 }
 
 func (w *watcher) RolledBack(r engine.Rollback) {

@@ -26,8 +26,10 @@ type evaluation struct {
 	outcome decision.Outcome
 	err     error
 
-	started bool // these belong to the one who waits
-	late    bool // it had its time, and did not use it well
+	started bool                // these belong to the one who waits
+	late    bool                // it had its time, and did not use it well
+	held    []chan struct{}     // what it has taken of shares; whoever evaluates gives it back
+	spend   func(time.Duration) // nil if nobody counts what it takes
 	stop    brake
 	done    chan struct{}
 }
@@ -45,9 +47,17 @@ func newEvaluation(q *query, input ast.Value, ask *question) *evaluation {
 
 func (ev *evaluation) labels() []map[string]any { return ev.rules.Labels }
 
+// release gives back what was taken of shares.
+func (ev *evaluation) release() {
+	for _, slots := range ev.held {
+		<-slots
+	}
+}
+
 // evaluate is called by a worker.
 func (ev *evaluation) evaluate() {
 	defer close(ev.done)
+	defer ev.release()
 	defer func() {
 		if p := recover(); p != nil {
 			ev.outcome, ev.err = decision.Failed, fmt.Errorf("evaluating: panic: %v", p)
@@ -56,6 +66,9 @@ func (ev *evaluation) evaluate() {
 	if ev.stop.Cancelled() { // waited too long for a worker
 		ev.outcome, ev.err = decision.TimedOut, errNoWorker
 		return
+	}
+	if ev.spend != nil {
+		defer func(start time.Time) { ev.spend(time.Since(start)) }(time.Now())
 	}
 	rs, err := ev.query.prepared.Eval(context.Background(),
 		rego.EvalParsedInput(ev.input),
@@ -83,22 +96,60 @@ func (ev *evaluation) evaluate() {
 	}
 }
 
-var errNoWorker = errors.New("no worker was free in time")
+var (
+	errNoWorker = errors.New("no worker was free in time")
+	errNoShare  = errors.New("no worker was free in time of those that the policies of a namespace may have at a time")
+)
+
+// gates are what an evaluation must have a slot of before it may ask for a worker.
+func (e *Engine) gates(ev *evaluation) []chan struct{} {
+	mine := e.shares.share(ev.query.tenant)
+	if mine == nil || ev.ask.judging {
+		return nil // who judges must not wait for those who are judged
+	}
+	if !ev.ask.aside {
+		ev.spend = func(took time.Duration) { mine.spend(e.clock(), took) }
+	}
+	return []chan struct{}{mine.slots, e.shares.all}
+}
 
 // sample is how often a long evaluation's memory is looked at.
 const sample = 20 * time.Millisecond
 
 // run waits for an evaluation, but not longer than its budget.
 func (e *Engine) run(ctx context.Context, ev *evaluation) (decision.Outcome, error) {
+	defer func() {
+		if !ev.started {
+			ev.release()
+		}
+	}()
+	memory := e.memory
+	if ev.query.tenant != "" {
+		memory /= 4
+	}
 	deadline := time.Now().Add(ev.ask.budget)
 	timer := time.NewTimer(min(sample, ev.ask.budget))
 	defer timer.Stop()
 	var heap uint64
-	queue := e.workers.queue(ev)
+	gates := e.gates(ev)
+	var gate chan<- struct{}
+	var queue chan<- *evaluation
+	next := func() {
+		gate = nil
+		if n := len(ev.held); n < len(gates) {
+			gate = gates[n]
+			return
+		}
+		queue = e.workers.queue(ev)
+	}
+	next()
 	for {
 		select {
 		case <-ev.done:
 			return ev.outcome, ev.err
+		case gate <- struct{}{}:
+			ev.held = append(ev.held, gates[len(ev.held)])
+			next()
 		case queue <- ev:
 			queue, ev.started = nil, true
 		case <-ctx.Done():
@@ -110,12 +161,15 @@ func (e *Engine) run(ctx context.Context, ev *evaluation) (decision.Outcome, err
 			if heap == 0 {
 				heap = now
 			}
-			if grown := now - heap; now > heap && grown > e.memory {
+			if grown := now - heap; now > heap && grown > memory {
 				ev.late = true
 				e.giveUp(ev)
 				return decision.TimedOut, fmt.Errorf("the evaluation was given up: memory grew by %d MiB meanwhile", grown>>20)
 			}
 			if left <= 0 {
+				if gate != nil {
+					return decision.TimedOut, errNoShare
+				}
 				if !ev.started {
 					return decision.TimedOut, errNoWorker
 				}

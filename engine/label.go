@@ -32,6 +32,24 @@ func (s *Snapshot) Rule(subject decision.Subject, id string) (Rule, bool) {
 	return Rule{ID: id}, false
 }
 
+// Labelled are the rules of a bundle that have an id of their own, by id. Those
+// without one go by their package and cannot be told apart.
+func Labelled(b *bundle.Bundle) []Rule {
+	byID := map[string]Rule{}
+	for _, file := range slices.Sorted(maps.Keys(b.Modules)) {
+		for _, a := range b.Modules[file].Annotations {
+			id, ok := a.Labels[module.LabelID].(string)
+			if _, known := byID[id]; !ok || known || a.Scope == "package" {
+				continue
+			}
+			byID[id] = Rule{ID: id, Title: a.Title, Description: strings.TrimSpace(a.Description), Bundle: b.ID(), Place: module.At(a.Location, "").Place()}
+		}
+	}
+	out := slices.Collect(maps.Values(byID))
+	slices.SortFunc(out, func(a, b Rule) int { return strings.Compare(a.ID, b.ID) })
+	return out
+}
+
 // rulesOf finds the rules of bundles by their ids. A rule without one of its own
 // goes by its package.
 func rulesOf(set bundle.Set, c *ast.Compiler) map[string]*Rule {

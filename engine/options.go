@@ -13,11 +13,14 @@ type Option func(*options)
 type options struct {
 	clock     func() time.Time
 	sinks     []Sink
+	sinksOf   []func(*Engine) Sink
 	observers []Observer
 	points    []decision.Name
 	parallel  int
 	grace     time.Duration
 	memory    uint64
+	// fair is how long the evaluations of one tenant may take within the window.
+	fair time.Duration
 }
 
 func defaults() options {
@@ -27,6 +30,7 @@ func defaults() options {
 		grace:    time.Second,
 		memory:   512 << 20,
 	}
+	WithShare(0.25)(&o)
 	for _, p := range decision.All() {
 		o.points = append(o.points, p.Name)
 	}
@@ -50,6 +54,9 @@ type Observer interface {
 	// Stuck is called with 1 when an evaluation does not end after it was told
 	// to, and with -1 when it ends after all.
 	Stuck(point decision.Name, delta int)
+	// Throttled is called for each decision that is a fallback because the
+	// policies of the namespace's own people took too much of the processors.
+	Throttled(namespace string, point decision.Name)
 	// RolledBack is called when the watchdog gave up on a revision.
 	RolledBack(Rollback)
 }
@@ -59,6 +66,12 @@ func WithClock(now func() time.Time) Option { return func(o *options) { o.clock 
 
 // WithSink adds a sink for records.
 func WithSink(s Sink) Option { return func(o *options) { o.sinks = append(o.sinks, s) } }
+
+// WithSinkOf adds a sink that works with the engine itself, such as one that makes
+// decisions again.
+func WithSinkOf(f func(*Engine) Sink) Option {
+	return func(o *options) { o.sinksOf = append(o.sinksOf, f) }
+}
 
 // WithObserver adds an observer.
 func WithObserver(obs Observer) Option {
@@ -76,5 +89,16 @@ func WithParallel(n int) Option { return func(o *options) { o.parallel = max(n, 
 func WithGrace(d time.Duration) Option { return func(o *options) { o.grace = d } }
 
 // WithMemory sets by how many bytes the heap may grow during an evaluation. It
-// is a guard against policies that explode, looked at every 20 ms.
+// is a guard against policies that explode, looked at every 20 ms. Where a
+// namespace's own bundles take part a quarter of it holds.
 func WithMemory(bytes uint64) Option { return func(o *options) { o.memory = bytes } }
+
+// WithShare sets which part of the processors, from 0 to 1, the policies of one
+// namespace's own people may take over 10 s; a quarter without it. Their
+// decisions are fallbacks beyond it. What counts is how long evaluations took
+// that ended, waiting for a processor included.
+func WithShare(part float64) Option {
+	return func(o *options) {
+		o.fair = time.Duration(part * float64(runtime.GOMAXPROCS(0)) * float64(window))
+	}
+}

@@ -21,14 +21,16 @@ type Snapshot struct {
 	revision string
 	set      bundle.Set
 	cluster  *view
-	// tenants has the namespaces with bundles of their own. Such a bundle can
-	// only hold in its namespace because it exists nowhere else.
-	tenants map[string]*view
+	// views has the namespaces with bundles of their own or with canaries. Such
+	// a bundle can only hold in its namespace because it exists nowhere else.
+	views map[string]*view
 }
 
-// view is what decides in one namespace, or in all that have no bundles.
+// view is what decides in the namespaces that have the same bundles.
 type view struct {
 	revision string
+	// tenant is the namespace whose own bundles are in it; empty if none are.
+	tenant   string
 	bundles  []string
 	compiler *ast.Compiler
 	store    storage.Store
@@ -42,6 +44,7 @@ type view struct {
 type query struct {
 	prepared rego.PreparedEvalQuery
 	txn      storage.Transaction
+	tenant   string // as in the view
 	path     string // of the package, e.g. rollout or override.rollout
 	defined  bool
 }
@@ -53,13 +56,24 @@ func compile(ctx context.Context, builtin *bundle.Bundle, set bundle.Set, points
 	if err := append(bundle.Set{builtin}, set...).Conflicts(); err != nil {
 		return nil, err
 	}
-	s := &Snapshot{revision: append(bundle.Set{builtin}, set...).Revision(), set: set, tenants: map[string]*view{}}
+	s := &Snapshot{revision: append(bundle.Set{builtin}, set...).Revision(), set: set, views: map[string]*view{}}
+	known := from.compiled()
+	view := func(namespace string) (*view, error) {
+		part := append(bundle.Set{builtin}, set.For(namespace)...)
+		content := part.Content()
+		if v, ok := known[content]; ok {
+			return v, nil
+		}
+		v, err := newView(ctx, part)
+		known[content] = v
+		return v, err
+	}
 	var err error
-	if s.cluster, err = from.reuse(ctx, "", builtin, set.For("")); err != nil {
+	if s.cluster, err = view(""); err != nil {
 		return nil, err
 	}
 	for _, ns := range set.Namespaces() {
-		if s.tenants[ns], err = from.reuse(ctx, ns, builtin, set.For(ns)); err != nil {
+		if s.views[ns], err = view(ns); err != nil {
 			return nil, fmt.Errorf("compiling for namespace %s: %w", ns, err)
 		}
 	}
@@ -67,7 +81,7 @@ func compile(ctx context.Context, builtin *bundle.Bundle, set bundle.Set, points
 		if _, err := s.cluster.query(ctx, p); err != nil {
 			return nil, err
 		}
-		for ns, v := range s.tenants {
+		for ns, v := range s.views {
 			if _, err := v.query(ctx, p); err != nil {
 				return nil, fmt.Errorf("preparing for namespace %s: %w", ns, err)
 			}
@@ -76,23 +90,26 @@ func compile(ctx context.Context, builtin *bundle.Bundle, set bundle.Set, points
 	return s, nil
 }
 
-// reuse takes the view of a namespace from a snapshot, which may be nil, if it is
-// of the same bundles.
-func (s *Snapshot) reuse(ctx context.Context, namespace string, builtin *bundle.Bundle, set bundle.Set) (*view, error) {
+// compiled are the views of a snapshot, which may be nil, by their revisions.
+func (s *Snapshot) compiled() map[string]*view {
+	out := map[string]*view{}
 	if s != nil {
-		old := s.view(decision.Subject{Namespace: namespace})
-		if old.revision == append(bundle.Set{builtin}, set...).Revision() {
-			return old, nil
+		out[s.cluster.revision] = s.cluster
+		for _, v := range s.views {
+			out[v.revision] = v
 		}
 	}
-	return newView(ctx, builtin, set)
+	return out
 }
 
-func newView(ctx context.Context, builtin *bundle.Bundle, set bundle.Set) (*view, error) {
+func newView(ctx context.Context, all bundle.Set) (*view, error) {
 	modules := map[string]*ast.Module{}
 	data := map[string]any{}
-	all := append(bundle.Set{builtin}, set...)
+	tenant := ""
 	for _, b := range all {
+		if b.Kind == bundle.Tenant {
+			tenant = b.Namespace
+		}
 		for file, m := range b.Modules {
 			modules[moduleKey(b, file)] = m
 		}
@@ -112,7 +129,7 @@ func newView(ctx context.Context, builtin *bundle.Bundle, set bundle.Set) (*view
 		return nil, fmt.Errorf("opening the data: %w", err)
 	}
 	return &view{
-		revision: all.Revision(), bundles: all.IDs(), compiler: compiler, store: store, txn: txn,
+		revision: all.Content(), tenant: tenant, bundles: all.IDs(), compiler: compiler, store: store, txn: txn,
 		rules: rulesOf(all, compiler), queries: map[decision.Name]*query{},
 	}, nil
 }
@@ -149,7 +166,7 @@ func merge(into, from map[string]any) error {
 
 // view is what decides about a subject.
 func (s *Snapshot) view(subject decision.Subject) *view {
-	if v, ok := s.tenants[subject.Namespace]; ok {
+	if v, ok := s.views[subject.Namespace]; ok {
 		return v
 	}
 	return s.cluster
@@ -159,7 +176,7 @@ func (s *Snapshot) view(subject decision.Subject) *view {
 func (s *Snapshot) Revision() string { return s.revision }
 
 // RevisionFor names what decides about a subject: it does not change when only
-// another namespace's bundles do. Records carry it.
+// another namespace's bundles do, nor when a canary is promoted. Records carry it.
 func (s *Snapshot) RevisionFor(subject decision.Subject) string { return s.view(subject).revision }
 
 // Bundles are the users' bundles in the snapshot.
@@ -197,7 +214,7 @@ func (v *view) prepare(ctx context.Context, name decision.Name) (*query, error) 
 	if !ok {
 		return nil, fmt.Errorf("preparing %s: a decision point is named domain/point", name)
 	}
-	q := &query{path: domain, txn: v.txn}
+	q := &query{path: domain, txn: v.txn, tenant: v.tenant}
 	ref := ast.DefaultRootRef.Concat([]*ast.Term{ast.StringTerm(domain), ast.StringTerm(point)})
 	if override := ast.DefaultRootRef.Concat([]*ast.Term{ast.StringTerm("override"), ast.StringTerm(domain), ast.StringTerm(point)}); len(v.compiler.GetRules(override)) > 0 {
 		ref, q.path = override, "override."+domain

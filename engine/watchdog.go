@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,9 +32,12 @@ type Rollback struct {
 	// Namespace is the tenant's whose bundles they are; empty for those of the
 	// platform.
 	Namespace string
-	Bundles   []string
-	Point     decision.Name
-	Reason    string
+	// Canary is true if they are the platform's canaries: the bundles whose place
+	// they took decide again.
+	Canary  bool
+	Bundles []string
+	Point   decision.Name
+	Reason  string
 }
 
 // RolledBackError refuses bundles that the watchdog rolled back before.
@@ -46,13 +50,26 @@ func (err RolledBackError) Error() string {
 	return fmt.Sprintf("bundles %v were rolled back because decisions did not end in time with them; change one to try again", err.Bundles)
 }
 
+// tenantOf is the namespace of a tenant's bundles; empty for others.
+func tenantOf(part bundle.Set) string { return part[0].Namespace }
+
 // banned finds a part of a set that was rolled back.
 func (w *watchdog) banned(set bundle.Set) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, ns := range append(set.Namespaces(), "") {
-		if part := set.Of(ns); w.bans[part.Revision()] {
-			return RolledBackError{Namespace: ns, Bundles: part.IDs()}
+	if len(w.bans) == 0 {
+		return nil
+	}
+	parts := []bundle.Set{set.Of("")}
+	for _, b := range parts[0] { // a canary that was rolled back is not promoted
+		parts = append(parts, bundle.Set{b})
+	}
+	for _, ns := range set.Namespaces() {
+		parts = append(parts, set.Of(ns), set.Canaries(ns))
+	}
+	for _, part := range parts {
+		if w.bans[part.Content()] {
+			return RolledBackError{Namespace: tenantOf(part), Bundles: part.IDs()}
 		}
 	}
 	return nil
@@ -65,7 +82,7 @@ func (w *watchdog) out(part bundle.Set) bool {
 	if w.strikes == nil {
 		w.strikes, w.bans = map[string]int{}, map[string]bool{}
 	}
-	revision := part.Revision()
+	revision := part.Content()
 	if w.strikes[revision]++; w.strikes[revision] < strikes {
 		return false
 	}
@@ -102,28 +119,65 @@ func (e *Engine) suspect(s *Snapshot, ev *evaluation) {
 		case <-time.After(e.grace):
 			stuck = true
 		}
-		if ns, guilty := e.judge(s, ev, stuck); guilty {
-			e.strike(s, ns, ev.ask, stuck)
+		if guilty := e.judge(s, ev, stuck); len(guilty) > 0 {
+			e.strike(s, guilty, ev.ask, stuck)
 		}
 	}()
 }
 
-// judge finds whose bundles are to blame: a tenant's, or the platform's (""). A
-// processor that was taken away makes good policies late too, so the question
-// is asked again, with the suspected bundles and without: only when there is no
-// answer with them and one without are they to blame. A tenant is suspected
-// first, so that it cannot have the platform's bundles rolled back.
-func (e *Engine) judge(s *Snapshot, ev *evaluation, stuck bool) (namespace string, guilty bool) {
-	if own, ok := s.tenants[ev.ask.subject.Namespace]; ok {
-		if e.answers(s.cluster, ev) {
-			return ev.ask.subject.Namespace, stuck || !e.answers(own, ev)
+// judge finds the bundles that are to blame: a tenant's own, canaries, or the
+// platform's. A processor that was taken away makes good policies late too, so
+// the question is asked again, with the suspected bundles and without: only when
+// there is no answer with them and one without are they to blame. Those who may
+// say least are suspected first, and are out of the way when the next ones are,
+// so that a tenant cannot have a canary rolled back, nor a canary the bundle
+// that it is to replace.
+func (e *Engine) judge(s *Snapshot, ev *evaluation, stuck bool) (guilty bundle.Set) {
+	ns := ev.ask.subject.Namespace
+	with, rest := s.view(ev.ask.subject), s.set
+	for _, part := range []bundle.Set{owned(s.set, ns), s.set.Canaries(ns), s.set.Of("")} {
+		if len(part) == 0 {
+			continue
 		}
-		stuck = true // the platform's part has just had its second chance
+		rest = less(rest, part)
+		without, err := e.aside(s, rest.For(ns))
+		if err != nil {
+			return nil // it is not known what would be without them
+		}
+		if e.answers(without, ev) {
+			if stuck || !e.answers(with, ev) {
+				return part
+			}
+			return nil
+		}
+		with, stuck = without, true // these have just had their second chance
 	}
-	if len(s.set.Of("")) == 0 || !e.answers(e.base.cluster, ev) {
-		return "", false
+	return nil
+}
+
+// owned are the bundles that a namespace's own people wrote, if it is one.
+func owned(set bundle.Set, namespace string) bundle.Set {
+	if namespace == "" {
+		return nil
 	}
-	return "", stuck || !e.answers(s.cluster, ev)
+	return set.Of(namespace)
+}
+
+// less is a set without some of its bundles.
+func less(set, part bundle.Set) bundle.Set {
+	return slices.DeleteFunc(slices.Clone(set), func(b *bundle.Bundle) bool { return slices.Contains(part, b) })
+}
+
+// aside is what would decide if only these bundles did, from what is compiled
+// already if it can be.
+func (e *Engine) aside(s *Snapshot, set bundle.Set) (*view, error) {
+	all := append(bundle.Set{e.builtin}, set...)
+	for _, from := range []*Snapshot{s, e.base} {
+		if v, ok := from.compiled()[all.Content()]; ok {
+			return v, nil
+		}
+	}
+	return newView(context.Background(), all)
 }
 
 // answers asks again and says whether an answer, of any kind, came in time.
@@ -135,6 +189,7 @@ func (e *Engine) answers(v *view, ev *evaluation) bool {
 		return true
 	}
 	again := *ev.ask
+	again.judging = true
 	again.answer = func(ast.Value, int, string) error { return nil }
 	retry := newEvaluation(q, ev.input, &again)
 	if outcome, _ := e.run(ctx, retry); outcome == decision.TimedOut && !retry.late {
@@ -144,8 +199,8 @@ func (e *Engine) answers(v *view, ev *evaluation) bool {
 }
 
 // strike counts a failure of some bundles, and at the third goes on without.
-func (e *Engine) strike(s *Snapshot, namespace string, ask *question, stuck bool) {
-	to := e.retreat(s, namespace)
+func (e *Engine) strike(s *Snapshot, guilty bundle.Set, ask *question, stuck bool) {
+	to := e.retreat(s, guilty)
 	if to == nil {
 		return
 	}
@@ -154,13 +209,13 @@ func (e *Engine) strike(s *Snapshot, namespace string, ask *question, stuck bool
 		how = "did not end within " + ask.budget.String()
 	}
 	r := Rollback{
-		From: s.revision, To: to.revision, Namespace: namespace, Bundles: s.set.Of(namespace).IDs(), Point: ask.name,
+		From: s.revision, To: to.revision, Namespace: tenantOf(guilty), Canary: guilty[0].Canary != nil, Bundles: guilty.IDs(), Point: ask.name,
 		Reason: fmt.Sprintf("%d decisions of %s %s with these bundles, and were made in time without them", strikes, ask.name, how),
 	}
 	e.each(func(o Observer) { o.RolledBack(r); o.Activated(to.revision) })
 	e.emit(decision.Record{
 		ID: e.lastID.Add(1), Time: e.clock(), Point: RollbackPoint, Outcome: decision.TimedOut,
-		Subject:  decision.Subject{Kind: "Revision", Namespace: namespace, Name: s.revision},
+		Subject:  decision.Subject{Kind: "Revision", Namespace: r.Namespace, Name: s.revision},
 		Revision: to.revision, Bundles: r.Bundles, Output: r, Error: r.Reason,
 	})
 }
@@ -168,25 +223,25 @@ func (e *Engine) strike(s *Snapshot, namespace string, ask *question, stuck bool
 // RollbackPoint is the point that the record of a rollback names. Nobody asks it.
 const RollbackPoint decision.Name = "engine/rollback"
 
-// retreat goes on without the bundles once the strikes are out: a tenant's are
-// dropped, the platform's are replaced by the ones before.
-func (e *Engine) retreat(s *Snapshot, namespace string) *Snapshot {
+// retreat goes on without the bundles once the strikes are out: a tenant's and
+// canaries are dropped, the platform's are replaced by the ones before.
+func (e *Engine) retreat(s *Snapshot, guilty bundle.Set) *Snapshot {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.active.Load() != s || !e.watch.out(s.set.Of(namespace)) {
+	if e.active.Load() != s || !e.watch.out(guilty) {
 		return nil // another is active by now, or it may try again
 	}
-	to := e.without(s, namespace)
+	to := e.without(s, guilty)
 	e.active.Store(to)
 	return to
 }
 
-func (e *Engine) without(s *Snapshot, namespace string) *Snapshot {
-	rest := s.set.Without(namespace)
-	if namespace == "" && e.previous != nil {
+func (e *Engine) without(s *Snapshot, guilty bundle.Set) *Snapshot {
+	rest := less(s.set, guilty)
+	if tenantOf(guilty) == "" && guilty[0].Canary == nil {
 		rest = append(rest, e.previous...)
+		e.previous = nil
 	}
-	e.previous = nil
 	for _, set := range []bundle.Set{rest, s.set.Without("")} {
 		if e.watch.banned(set) != nil {
 			continue

@@ -16,11 +16,15 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/registry"
 
+	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle/lint"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/policy"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/record"
 	"github.com/regatta-sh/regatta/policies"
 )
 
@@ -64,6 +68,7 @@ func TestCommandsOfTheGuidePrintWhatItShows(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
 	host := strings.TrimPrefix(server.URL, "http://")
+	lastHour(t)
 	typed := 0
 	for _, block := range consoleBlock.FindAllStringSubmatch(string(text), -1) {
 		for _, step := range strings.Split("\n"+block[1], "\n$ ")[1:] {
@@ -91,6 +96,32 @@ func TestCommandsOfTheGuidePrintWhatItShows(t *testing.T) {
 	}
 	if typed < 10 {
 		t.Errorf("the guide shows %d commands only", typed)
+	}
+}
+
+// lastHour writes last-hour.jsonl: plans of six workloads, two of which have the
+// annotation that the guide's policy looks at.
+func lastHour(t *testing.T) {
+	t.Helper()
+	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	e, err := engine.New(policies.Builtin, engine.WithClock(func() time.Time { at = at.Add(5 * time.Minute); return at }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	var records []decision.Record
+	for i, why := range []string{"", "", "audit", "", "audit", ""} {
+		w := decision.Workload{Kind: "CloneSet", Namespace: "shop", Name: fmt.Sprint("web-", i), Replicas: 3}
+		if why != "" {
+			w.Annotations = map[string]string{"example.com/change-freeze": why}
+		}
+		_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), decision.Subject{Kind: w.Kind, Namespace: w.Namespace, Name: w.Name},
+			decision.PlanInput{Workload: w, Update: 3, MaxUnavailable: 1, Strategy: decision.Strategy{Type: "RollingUpdate"}})
+		records = append(records, r)
+	}
+	var lines bytes.Buffer
+	if err := errors.Join(record.Write(&lines, records), os.WriteFile("last-hour.jsonl", lines.Bytes(), 0o600)); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -29,15 +29,10 @@ func helm(t *testing.T, command string, args ...string) (string, error) {
 	t.Helper()
 	path := os.Getenv("HELM")
 	if path == "" {
-		cache, err := binaries.CacheDir()
-		if err != nil {
+		var err error
+		if path, err = binaries.Path(t.Context(), os.Stderr, "helm"); err != nil {
 			t.Fatal(err)
 		}
-		paths, err := binaries.Ensure(t.Context(), cache, os.Stderr, "helm")
-		if err != nil {
-			t.Fatal(err)
-		}
-		path = paths["helm"]
 	}
 	run := exec.CommandContext(t.Context(), path, append([]string{command}, args...)...)
 	// Nothing of whoever runs the tests: no plugins, no cluster.

@@ -8,6 +8,7 @@ package guards
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/regatta-sh/regatta/engine"
@@ -24,6 +25,9 @@ type Rules struct {
 	answered bool
 	last     decision.GuardsOutput
 	failure  string
+
+	owners sync.Mutex // apart, since Kind must not wait for policies of namespaces
+	said   map[string]said
 }
 
 // NewRules asks the policies of an engine.
@@ -39,14 +43,23 @@ type Answer struct {
 	// Failure says why the newest policies say nothing, so that this is what those
 	// before said; it is empty if they do.
 	Failure string
+	// Left is what policies of namespaces wanted and could not have.
+	Left []string
 }
 
 // Current is the answer of the policies that are active now. They are asked once
 // for each revision.
 func (r *Rules) Current(ctx context.Context) Answer { return r.answer(ctx, false) }
 
-// Again asks policies that failed to answer once more.
-func (r *Rules) Again(ctx context.Context) Answer { return r.answer(ctx, true) }
+// Again asks policies that failed to answer once more, and those of namespaces
+// for what only they are about. The kinds that a canary adds are not among these:
+// they are protected from when it is promoted.
+func (r *Rules) Again(ctx context.Context) Answer {
+	answer := r.answer(ctx, true)
+	own, left := r.owned(ctx, answer.Guards)
+	answer.Guards, answer.Left = slices.Concat(answer.Guards, own), left
+	return answer
+}
 
 func (r *Rules) answer(ctx context.Context, again bool) Answer {
 	r.mu.Lock()

@@ -129,7 +129,7 @@ func (w *Writer) sync(ctx context.Context) error {
 	f := facts{Config: w.Config, gates: w.Rules.Gates(), budgets: budgets, call: at.call}
 	var left []string
 	f.kinds, f.users, left = sift(answer.GuardsOutput, f.gates, f.Pods)
-	w.report(at.validating, LeftOutReason, first(left), "")
+	w.report(at.validating, LeftOutReason, first(append(left, answer.Left...)), "")
 	want, err := render(f)
 	if err != nil {
 		return err

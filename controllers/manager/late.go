@@ -90,7 +90,7 @@ func (l *late) Start(ctx context.Context) error {
 
 // served are the kinds that have a controller.
 func (p parts) served() []string {
-	kinds := []string{"CloneSet", "ClusterPolicyBundle"}
+	kinds := []string{"CloneSet", "ClusterPolicyBundle", "PolicyBundle"}
 	if p.countsBudgets() {
 		kinds = append(kinds, "PodUnavailableBudget")
 	}

@@ -16,11 +16,11 @@ type news struct {
 	library    *policybundle.Library
 	activated  chan event.GenericEvent
 	guards     chan event.GenericEvent // the same, for who tells the API server what is protected
-	rolledBack chan event.GenericEvent
+	rolledBack chan policybundle.Key
 }
 
 func newNews() *news {
-	return &news{activated: make(chan event.GenericEvent, 1), guards: make(chan event.GenericEvent, 1), rolledBack: make(chan event.GenericEvent, 1024)}
+	return &news{activated: make(chan event.GenericEvent, 1), guards: make(chan event.GenericEvent, 1), rolledBack: make(chan policybundle.Key, 1024)}
 }
 
 // Activated implements engine.Observer. One event that nobody has taken yet
@@ -42,14 +42,17 @@ func (n *news) Stuck(point decision.Name, delta int) {
 	}
 }
 
+// Throttled implements engine.Observer.
+func (n *news) Throttled(namespace string, point decision.Name) {
+	klog.V(2).InfoS("A decision is a fallback: the policies of its namespace took too much of the processors", "namespace", namespace, "point", point)
+}
+
 // RolledBack implements engine.Observer.
 func (n *news) RolledBack(r engine.Rollback) {
 	klog.ErrorS(nil, "Policy bundles were given up", "bundles", r.Bundles, "reason", r.Reason)
-	for _, name := range n.library.Gone() {
-		b := &policyv1alpha1.ClusterPolicyBundle{}
-		b.Name = name
+	for _, key := range n.library.Gone() {
 		select {
-		case n.rolledBack <- event.GenericEvent{Object: b}:
+		case n.rolledBack <- key:
 		default: // more than a thousand wait; their objects are looked at in time
 		}
 	}

@@ -49,6 +49,7 @@ type Options struct {
 
 	ProtectionLogPath     string
 	PolicyDir             string
+	TenantBundleHosts     []string
 	PodFailurePolicy      string
 	WebhookTimeoutSeconds int32
 
@@ -108,6 +109,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false, "Leave pods in PreparingDelete out of the replicas of every CloneSet.")
 	fs.StringVar(&o.ProtectionLogPath, "protection-log-path", "/log", "Directory of protection.log, where refused deletions are written, a JSON object a line.")
 	fs.StringVar(&o.PolicyDir, "policy-dir", "", "Directory that keeps the active policy bundles for a start while the API server cannot be asked; none if empty.")
+	fs.StringSliceVar(&o.TenantBundleHosts, "tenant-bundle-hosts", nil, "Hosts that PolicyBundles may be fetched from, such as registry.example.com:5000 or *.example.com; none if empty. ClusterPolicyBundles may be fetched from anywhere.")
 	fs.StringVar(&o.PodFailurePolicy, "pod-failure-policy", "Ignore", "What the API server does with requests for pods that the webhooks should be asked about when no manager answers: Ignore lets them through, Fail refuses them.")
 	fs.Int32Var(&o.WebhookTimeoutSeconds, "webhook-timeout-seconds", 3, "How long the API server waits for the webhooks of protection, 1 to 30.")
 	o.decisionLogs.addFlags(fs)

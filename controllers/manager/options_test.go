@@ -162,9 +162,9 @@ func TestEnvironment(t *testing.T) {
 		"all is set": {
 			env: map[string]string{
 				"WEBHOOK_PORT": "9443", "WEBHOOK_CERT_DIR": "/c", "SERVICE_NAME": "s", "SECRET_NAME": "c",
-				"POD_NAMESPACE": "n", "WEBHOOK_HOST": "h", "CERTS_RENEW_BEFORE": "2y",
+				"POD_NAMESPACE": "n", "POD_NAME": "p", "WEBHOOK_HOST": "h", "CERTS_RENEW_BEFORE": "2y",
 			},
-			want: func(e *webhookEnv) { *e = webhookEnv{9443, "/c", "s", "c", "n", "h", 2 * 365 * 24 * time.Hour} },
+			want: func(e *webhookEnv) { *e = webhookEnv{9443, "/c", "s", "c", "n", "p", "h", 2 * 365 * 24 * time.Hour} },
 		},
 		"days":                                 {env: map[string]string{"CERTS_RENEW_BEFORE": "30d"}, want: func(e *webhookEnv) { e.renewBefore = 720 * time.Hour }},
 		"no unit":                              {env: map[string]string{"CERTS_RENEW_BEFORE": "30"}, err: `environment variable CERTS_RENEW_BEFORE is "30", want a number of days, months or years such as 30d, 6m or 1y, from 1d to 9y`},

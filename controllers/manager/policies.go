@@ -5,22 +5,88 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/policybundle"
+	"github.com/regatta-sh/regatta/controllers/policybundle/fetch"
+	"github.com/regatta-sh/regatta/engine/bundle/gate"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/record"
 )
 
 func bundleKind() schema.GroupVersionKind {
 	return policyv1alpha1.GroupVersion.WithKind("ClusterPolicyBundle")
 }
 
+// bundlesInstalled says whether both kinds of bundles are.
+func (l *late) bundlesInstalled() (bool, error) {
+	for _, kind := range []string{"ClusterPolicyBundle", "PolicyBundle"} {
+		if found, err := l.find(policyv1alpha1.GroupVersion.WithKind(kind)); !found || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// bundles publishes and follows policy bundles.
+func (p parts) bundles() (*policybundle.Reconciler, error) {
+	hosts, err := fetch.ParseHosts(p.TenantBundleHosts)
+	if err != nil {
+		return nil, fmt.Errorf("reading --tenant-bundle-hosts: %w", err)
+	}
+	replica, err := p.replica()
+	if err != nil {
+		return nil, err
+	}
+	client, live, ns := p.mgr.GetClient(), p.mgr.GetAPIReader(), p.webhooks.namespace
+	store := policybundle.Store{Client: client, Reader: live, Namespace: ns}
+	account := fetch.WithServiceAccount(types.NamespacedName{Namespace: ns, Name: serviceAccount})
+	r := &policybundle.Reconciler{
+		Client: client, Reader: live, Events: p.mgr.GetEventRecorderFor("policybundle-controller"),
+		Leads: p.mgr.Elected(), RolledBack: p.news.rolledBack,
+		Follower: &policybundle.Follower{Store: store, Library: p.library, Name: replica},
+		Publisher: &policybundle.Publisher{
+			Platform: fetch.New(live, account), Tenants: fetch.New(live, account, fetch.WithHosts(hosts)),
+			Gate:  gate.New(p.engine.Builtin(), gate.WithRunner(gate.Child{Memory: p.gateMemory})),
+			Store: store, Library: p.library, Clock: time.Now,
+			Records: func() []decision.Record { return p.records.Find(record.Query{}) },
+		},
+	}
+	if p.webhooks.pod != "" {
+		r.Alive = p.pods
+	}
+	return r, nil
+}
+
+// serviceAccount is the name that the chart gives it.
+const serviceAccount = "kruise-manager"
+
+// pods names those in our namespace, among them the other replicas.
+func (p parts) pods(ctx context.Context) ([]string, error) {
+	list := &corev1.PodList{}
+	if err := p.mgr.GetClient().List(ctx, list, client.InNamespace(p.webhooks.namespace)); err != nil {
+		return nil, err
+	}
+	names := make([]string, len(list.Items))
+	for i := range list.Items {
+		names[i] = list.Items[i].Name
+	}
+	return names, nil
+}
+
 // policies loads the policy bundles if their CRD is installed. While the API
 // server does not say, those on disk decide.
 func (l *late) policies(ctx context.Context) (loaded bool, err error) {
-	bundles := l.p.bundles()
+	bundles, err := l.p.bundles()
+	if err != nil {
+		return false, err
+	}
 	asked, tooLong := l.ask(ctx, bundles), time.After(patience)
 	for {
 		select {
@@ -39,7 +105,7 @@ func (l *late) policies(ctx context.Context) (loaded bool, err error) {
 
 // listing is what the API server said of the policy bundles.
 type listing struct {
-	bundles   []policyv1alpha1.ClusterPolicyBundle
+	bundles   []policyv1alpha1.AnyPolicyBundle
 	installed bool
 }
 
@@ -50,7 +116,7 @@ func (l *late) ask(ctx context.Context, bundles *policybundle.Reconciler) <-chan
 		_ = wait.PollUntilContextCancel(ctx, tryAgain, true, func(ctx context.Context) (bool, error) { // who asks looks at ctx
 			said := listing{}
 			var err error
-			if said.installed, err = l.find(bundleKind()); err == nil && said.installed {
+			if said.installed, err = l.bundlesInstalled(); err == nil && said.installed {
 				said.bundles, err = bundles.List(ctx)
 			}
 			if err != nil {
@@ -67,7 +133,7 @@ func (l *late) ask(ctx context.Context, bundles *policybundle.Reconciler) <-chan
 }
 
 // enforce makes bundles active and keeps them on disk; false if ctx is done.
-func (l *late) enforce(ctx context.Context, bundles *policybundle.Reconciler, listed []policyv1alpha1.ClusterPolicyBundle) bool {
+func (l *late) enforce(ctx context.Context, bundles *policybundle.Reconciler, listed []policyv1alpha1.AnyPolicyBundle) bool {
 	err := wait.PollUntilContextCancel(ctx, tryAgain, true, func(ctx context.Context) (bool, error) {
 		err := bundles.Enforce(ctx, listed)
 		if err != nil && ctx.Err() == nil {

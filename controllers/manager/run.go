@@ -27,8 +27,6 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/policybundle"
 	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/engine/bundle/gate"
-	"github.com/regatta-sh/regatta/engine/decision"
 	enginemetrics "github.com/regatta-sh/regatta/engine/metrics"
 	"github.com/regatta-sh/regatta/engine/record"
 	"github.com/regatta-sh/regatta/policies"
@@ -65,9 +63,9 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	if err := metrics.Registry.Register(counted); err != nil {
 		return fmt.Errorf("registering the metrics of decisions: %w", err)
 	}
-	replica, err := os.Hostname()
+	replica, err := o.replica()
 	if err != nil {
-		return fmt.Errorf("reading the host name: %w", err)
+		return err
 	}
 	asked, logged, err := o.decisionLogs.lines(replica)
 	if err != nil {
@@ -85,15 +83,20 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	if err := metrics.Registry.Register(enginemetrics.NewLogs(logs...)); err != nil {
 		return fmt.Errorf("registering the metrics of decision logs: %w", err)
 	}
-	options := append(counted.Options(), engine.WithSink(buffer), engine.WithObserver(news))
+	var shadows *record.Shadows
+	options := append(counted.Options(), engine.WithSink(buffer), engine.WithObserver(news),
+		engine.WithMemory(o.decisionMemory(os.DirFS("/"))),
+		engine.WithSinkOf(func(e *engine.Engine) engine.Sink {
+			shadows = record.NewShadows(e, record.WithShadowObserver(counted))
+			return shadows
+		}))
 	eng, err := engine.New(policies.Builtin, append(options, logs.options()...)...)
 	if err != nil {
 		return err
 	}
 	defer eng.Close()
-	library := policybundle.NewLibrary(eng, gate.New(eng.Builtin(), gate.WithRunner(gate.Child{Memory: o.gateMemory})), func() []decision.Record {
-		return buffer.Find(record.Query{})
-	})
+	defer shadows.Close()
+	library := policybundle.NewLibrary(eng, shadows)
 	news.library = library
 	if err := (&alone{Options: o, config: restConfig, engine: eng, library: library}).run(ctx, scheme); err != nil || ctx.Err() != nil {
 		return err
@@ -102,7 +105,7 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("making the manager: %w", err)
 	}
-	p := parts{Options: o, mgr: mgr, engine: eng, rounds: explain.NewStore(), library: library, news: news, replica: replica, records: buffer, lines: asked}
+	p := parts{Options: o, mgr: mgr, engine: eng, rounds: explain.NewStore(), library: library, news: news, records: buffer, lines: asked}
 	if p.guarding, err = p.guarded(); err != nil {
 		return err
 	}

@@ -2,19 +2,28 @@ package manager
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/regatta-sh/regatta/controllers/policybundle"
 )
 
 // slim is what the caches keep of objects: of workloads of others nothing but whose
-// they are and how many pods they are to have, since there are many of them.
+// they are and how many pods they are to have, since there are many of them; of
+// policies that are kept not the policies.
 func slim(o any) (any, error) {
 	o, err := cache.TransformStripManagedFields()(o)
 	if err != nil {
 		return o, err
 	}
 	switch w := o.(type) {
+	case *appsv1.ControllerRevision: // archives of policies are read past the cache
+		if w.Labels[policybundle.BundleLabel] != "" {
+			w.Data = runtime.RawExtension{}
+		}
+		return w, nil
 	case *appsv1.Deployment:
 		w.Spec, w.Status = appsv1.DeploymentSpec{Replicas: w.Spec.Replicas}, appsv1.DeploymentStatus{}
 	case *appsv1.ReplicaSet:

@@ -2,6 +2,7 @@ package policybundle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/client-go/tools/record"
@@ -18,59 +19,171 @@ import (
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 )
 
-// +kubebuilder:rbac:groups=policy.kruise.io,resources=clusterpolicybundles,verbs=get;list;watch
-// +kubebuilder:rbac:groups=policy.kruise.io,resources=clusterpolicybundles/status,verbs=get;update;patch
-// +kubebuilder:rbac:groups=policy.kruise.io,resources=clusterpolicybundles/finalizers,verbs=update
+// +kubebuilder:rbac:groups=policy.kruise.io,resources=clusterpolicybundles;policybundles,verbs=get;list;watch
+// +kubebuilder:rbac:groups=policy.kruise.io,resources=clusterpolicybundles/status;policybundles/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups=policy.kruise.io,resources=clusterpolicybundles/finalizers;policybundles/finalizers,verbs=update
 
-// Reconciler keeps a Library as the ClusterPolicyBundles say. It runs in every
-// replica, since every replica decides; only the leader writes.
+// Reconciler publishes bundles where this replica leads, and follows what is
+// published everywhere.
 type Reconciler struct {
-	Client  client.Client
-	Library *Library
-	Keeper  Keeper
-	Events  record.EventRecorder
+	Client client.Client
+	// Reader is past the cache, which need not run yet.
+	Reader    client.Reader
+	Publisher *Publisher
+	Follower  *Follower
+	Events    record.EventRecorder
 	// Leads is closed when this replica leads.
 	Leads <-chan struct{}
+	// Alive names the replicas that there are; without it none is taken for dead.
+	Alive func(context.Context) ([]string, error)
 	// RolledBack has the bundles that the engine gave up.
-	RolledBack <-chan event.GenericEvent
+	RolledBack <-chan Key
 }
 
-// SetupWithManager starts the Reconciler with a manager.
+// workers is how many bundles are looked at at once: one whose registry does not
+// answer, or whose tests take long, keeps nobody else waiting.
+const workers = 4
+
+// SetupWithManager starts the Reconciler with a manager, for both kinds.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	everywhere := false
-	return ctrl.NewControllerManagedBy(mgr).
-		Named("policybundle-controller").
-		For(&policy.ClusterPolicyBundle{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WatchesRawSource(source.Channel(r.RolledBack, &handler.EnqueueRequestForObject{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1, NeedLeaderElection: &everywhere}).
-		Complete(r)
+	given := map[string]chan event.GenericEvent{}
+	for kind, empty := range kinds() {
+		given[kind] = make(chan event.GenericEvent)
+		controls := ctrl.NewControllerManagedBy(mgr).
+			Named(kind+"-controller").
+			For(object(empty()), builder.WithPredicates(predicate.Funcs{UpdateFunc: r.matters})).
+			WatchesRawSource(source.Channel(given[kind], &handler.EnqueueRequestForObject{})).
+			WithOptions(controller.Options{MaxConcurrentReconciles: workers, NeedLeaderElection: &everywhere})
+		if err := controls.Complete(reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+			return r.Reconcile(ctx, req.NamespacedName)
+		})); err != nil {
+			return fmt.Errorf("adding the controller of %ss: %w", kind, err)
+		}
+	}
+	return mgr.Add(everyReplica(func(ctx context.Context) error {
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case key := <-r.RolledBack:
+				b := empty(key)
+				b.SetNamespace(key.Namespace)
+				b.SetName(key.Name)
+				select {
+				case given[kindName(key)] <- event.GenericEvent{Object: object(b)}:
+				case <-ctx.Done():
+				}
+			}
+		}
+	}))
 }
 
-// Reconcile makes one bundle active, or takes it out when it is gone.
-func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	b := &policy.ClusterPolicyBundle{}
-	if err := r.Client.Get(ctx, req.NamespacedName, b); err != nil {
-		if client.IgnoreNotFound(err) != nil {
-			return reconcile.Result{}, fmt.Errorf("reading policy bundle: %w", err)
+// everyReplica runs whether it leads or not.
+type everyReplica func(context.Context) error
+
+func (f everyReplica) Start(ctx context.Context) error { return f(ctx) }
+
+func (everyReplica) NeedLeaderElection() bool { return false }
+
+const (
+	platformKind = "clusterpolicybundle"
+	tenantKind   = "policybundle"
+)
+
+func kinds() map[string]func() policy.AnyPolicyBundle {
+	return map[string]func() policy.AnyPolicyBundle{
+		platformKind: func() policy.AnyPolicyBundle { return &policy.ClusterPolicyBundle{} },
+		tenantKind:   func() policy.AnyPolicyBundle { return &policy.PolicyBundle{} },
+	}
+}
+
+// empty is an object of the kind that a key is of.
+func empty(key Key) policy.AnyPolicyBundle { return kinds()[kindName(key)]() }
+
+func kindName(key Key) string {
+	if key.Namespace != "" {
+		return tenantKind
+	}
+	return platformKind
+}
+
+// matters leaves out updates that only say what replicas run, unless one gave up
+// a revision.
+func (r *Reconciler) matters(e event.UpdateEvent) bool {
+	old, ok := e.ObjectOld.(policy.AnyPolicyBundle)
+	now, ok2 := e.ObjectNew.(policy.AnyPolicyBundle)
+	if !ok || !ok2 {
+		return true
+	}
+	return old.GetGeneration() != now.GetGeneration() || (old.GetDeletionTimestamp() == nil) != (now.GetDeletionTimestamp() == nil) ||
+		published(old) != published(now) || runs(old) != runs(now)
+}
+
+// published is what replicas follow.
+func published(b policy.AnyPolicyBundle) string {
+	out := ""
+	for _, a := range []*policy.PolicyArtifact{b.Standing().Active, b.Standing().Candidate} {
+		if a == nil {
+			out += "-;"
+			continue
 		}
-		return reconcile.Result{}, r.Library.Remove(ctx, req.Name)
+		out += fmt.Sprintf("%s %s %v;", a.Digest, a.Mode, a.Namespaces)
 	}
-	if b.DeletionTimestamp != nil {
-		return reconcile.Result{}, r.Library.Remove(ctx, b.Name)
+	return out
+}
+
+// runs is what replicas say that the leader tells on.
+func runs(b policy.AnyPolicyBundle) string {
+	out := ""
+	for _, p := range b.Standing().Replicas {
+		out += fmt.Sprintf("%s %s %s;", p.Name, p.Revision, p.RolledBack)
 	}
-	refused, err := r.admit(ctx, b)
-	if err != nil {
-		return reconcile.Result{}, err
+	return out
+}
+
+// Reconcile brings one bundle up to date, or takes it out when it is gone.
+func (r *Reconciler) Reconcile(ctx context.Context, key Key) (reconcile.Result, error) {
+	b := empty(key)
+	err := r.Client.Get(ctx, key, object(b))
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("reading policy bundle: %w", err)
 	}
-	select {
-	case <-r.Leads:
-	default:
-		return reconcile.Result{RequeueAfter: lookAgain}, nil
+	if err != nil || b.GetDeletionTimestamp() != nil {
+		r.Publisher.Forget(key)
+		return reconcile.Result{}, r.Follower.Library.Remove(ctx, key)
 	}
-	if !told(b) && (refused == nil || refused.Reason == policy.PolicyBundleRolledBackReason) {
-		if err := r.Keeper.Keep(ctx, b, r.Library.Files(b.Name)); err != nil {
+	soon := again(b.Wanted())
+	if r.leads() {
+		// What was published a moment ago must not be published once more.
+		if err := r.Reader.Get(ctx, key, object(b)); err != nil {
+			return reconcile.Result{}, fmt.Errorf("reading policy bundle: %w", err) // if it is gone the next look finds that
+		}
+		if err := r.publish(ctx, b); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	return reconcile.Result{RequeueAfter: lookAgain}, r.report(ctx, b, refused)
+	me, err := r.Follower.Follow(ctx, b)
+	return reconcile.Result{RequeueAfter: soon}, errors.Join(err, r.tell(ctx, b, me))
+}
+
+// publish works out the status of a bundle and writes it.
+func (r *Reconciler) publish(ctx context.Context, b policy.AnyPolicyBundle) error {
+	if err := r.bury(ctx, b); err != nil {
+		return err
+	}
+	before := copied(b)
+	if err := r.Publisher.Publish(ctx, b); err != nil {
+		return err
+	}
+	return r.write(ctx, before, b)
+}
+
+func (r *Reconciler) leads() bool {
+	select {
+	case <-r.Leads:
+		return true
+	default:
+		return false
+	}
 }

@@ -25,14 +25,23 @@ import (
 // they are there together or not at all.
 type Disk struct{ Dir string }
 
+// stored is a bundle on disk.
+type stored struct {
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Canary has the namespaces of one that decides there only.
+	Canary []string          `json:"canary,omitempty"`
+	Files  map[string]string `json:"files"`
+}
+
 const (
 	diskFile = "bundles.json"
 	// mostOnDisk bounds what is written, and what is read of what may be anything.
 	mostOnDisk = 64 << 20
 )
 
-// Write replaces what there is: the checksum of the rest, and the bundles by name.
-func (d *Disk) Write(bundles map[string]map[string]string) error {
+// Write replaces what there is: the checksum of the rest, and the bundles.
+func (d *Disk) Write(bundles []stored) error {
 	data, err := json.Marshal(bundles)
 	if err != nil {
 		return fmt.Errorf("encoding policy bundles: %w", err)
@@ -69,7 +78,7 @@ func checksum(data []byte) string {
 }
 
 // Read reads what was written last; nil if nothing was.
-func (d *Disk) Read() (map[string]map[string]string, error) {
+func (d *Disk) Read() ([]stored, error) {
 	path := filepath.Join(d.Dir, diskFile)
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -90,7 +99,7 @@ func (d *Disk) Read() (map[string]map[string]string, error) {
 	if string(sum) != checksum(data) {
 		return nil, fmt.Errorf("reading policy bundles from %s: it was torn or changed, as its checksum does not fit", path)
 	}
-	var bundles map[string]map[string]string
+	bundles := []stored{}
 	if err := json.Unmarshal(data, &bundles); err != nil {
 		return nil, fmt.Errorf("reading policy bundles from %s: %w", path, err)
 	}
@@ -100,58 +109,74 @@ func (d *Disk) Read() (map[string]map[string]string, error) {
 // ErrNothingOnDisk is of a directory that no manager has written to.
 var ErrNothingOnDisk = errors.New("there are no policy bundles on disk")
 
-// Restore makes the bundles on disk active, each if it still passes the gate. It
-// says how many there are.
+// Restore makes the bundles on disk active, each if it still compiles. It says
+// how many there are.
 func (l *Library) Restore(ctx context.Context, d *Disk) (int, error) {
-	bundles, err := d.Read()
+	found, err := d.Read()
 	if err != nil {
 		return 0, err
 	}
-	if bundles == nil {
+	if found == nil {
 		return 0, ErrNothingOnDisk
 	}
-	for _, name := range slices.Sorted(maps.Keys(bundles)) {
-		_, err := l.Admit(ctx, name, bundles[name])
-		var refused *Refusal
-		if errors.As(err, &refused) {
-			ctrl.LoggerFrom(ctx).Error(err, "A policy bundle of the disk is not enforced", "bundle", name)
-		} else if err != nil {
-			return 0, err
+	stands := map[Key]Standing{}
+	for _, s := range found {
+		b, err := bundle.FromFiles(s.Name, s.Files, s.options()...)
+		key := Key{Namespace: s.Namespace, Name: s.Name}
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "A policy bundle of the disk is not enforced", "bundle", key)
+			stands[key] = Standing{}
+			continue
+		}
+		now := stands[key]
+		if len(s.Canary) > 0 {
+			now.Canary = b
+		} else {
+			now.Enforced = b
+		}
+		stands[key] = now
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(stands), compareKeys) {
+		if err := l.Put(ctx, key, stands[key]); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "A policy bundle of the disk is not enforced", "bundle", key)
 		}
 	}
-	return len(bundles), nil
+	return len(stands), nil
 }
 
-// KeepOn keeps what is active on a disk from now on. That is for after all bundles
+func (s stored) options() []bundle.Option {
+	switch {
+	case s.Namespace != "":
+		return []bundle.Option{bundle.AsTenant(s.Namespace)}
+	case len(s.Canary) > 0:
+		return []bundle.Option{bundle.AsCanary(s.Canary...)}
+	}
+	return nil
+}
+
+// KeepOn keeps what decides on a disk from now on. That is for after all bundles
 // are in: a part of them is not what was good.
 func (l *Library) KeepOn(d *Disk) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.disk, l.onDisk = d, nil
+	l.disk, l.onDisk = d, ""
 	l.keep()
 }
 
-// keep writes what is active, if that is not what is there. A disk that is full
+// keep writes what decides, if that is not what is there. A disk that is full
 // keeps nobody from deciding.
 func (l *Library) keep() {
-	now := l.set("")
-	if l.disk == nil || l.onDisk != nil && slices.Equal(now, l.onDisk) {
+	now := l.set(Key{})
+	revision := now.Revision()
+	if l.disk == nil || l.onDisk == revision {
 		return
 	}
-	files := map[string]map[string]string{}
+	all := []stored{}
 	for _, b := range now {
-		files[b.Name] = b.Files
+		all = append(all, stored{Namespace: b.Namespace, Name: b.Name, Canary: b.Canary, Files: b.Files})
 	}
-	if err := l.disk.Write(files); err != nil {
+	if err := l.disk.Write(all); err != nil {
 		ctrl.Log.Error(err, "The policies are not on disk for the next start")
 	}
-	l.onDisk = append(bundle.Set{}, now...)
-}
-
-// Names are the bundles that decide.
-func (l *Library) Names() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.follow()
-	return slices.Sorted(maps.Keys(l.active))
+	l.onDisk = revision
 }

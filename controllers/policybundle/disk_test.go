@@ -7,7 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/regatta-sh/regatta/engine/bundle"
 )
 
 func TestDisk(t *testing.T) {
@@ -15,8 +16,9 @@ func TestDisk(t *testing.T) {
 	if got, err := d.Read(); got != nil || err != nil {
 		t.Errorf("before anything is written: %v, %v", got, err)
 	}
-	first := map[string]map[string]string{"a": {"a.rego": "package a\n"}, "b": {"b.rego": "package b"}}
-	for _, bundles := range []map[string]map[string]string{first, {"b": {"b.rego": "package b"}}, {}} {
+	one := stored{Name: "b", Canary: []string{"shop"}, Files: map[string]string{"b.rego": "package b"}}
+	first := []stored{{Name: "a", Files: map[string]string{"a.rego": "package a\n"}}, one}
+	for _, bundles := range [][]stored{first, {one}, {}} {
 		if err := d.Write(bundles); err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +42,7 @@ func TestDisk(t *testing.T) {
 		"one that is torn":            {string(whole[:len(whole)-3]), "it was torn or changed"},
 		"one that is changed":         {strings.Replace(string(whole), "package a", "package x", 1), "it was torn or changed"},
 		"one that is empty":           {"", "it was torn or changed"},
-		"one that is of another form": {checksum([]byte("[]")) + "\n[]", "cannot unmarshal"},
+		"one that is of another form": {checksum([]byte("{}")) + "\n{}", "cannot unmarshal"},
 		"one that is too large":       {strings.Repeat("x", mostOnDisk+1), "more than 67108864 bytes"},
 	} {
 		if err := os.WriteFile(path, []byte(tc.data), 0o600); err != nil {
@@ -50,7 +52,7 @@ func TestDisk(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
-	if err := d.Write(map[string]map[string]string{"a": {"a": strings.Repeat("x", mostOnDisk)}}); err == nil || !strings.Contains(err.Error(), "more than 67108864") {
+	if err := d.Write([]stored{{Name: "a", Files: map[string]string{"a": strings.Repeat("x", mostOnDisk)}}}); err == nil || !strings.Contains(err.Error(), "more than 67108864") {
 		t.Errorf("got %v", err)
 	}
 	if err := (&Disk{Dir: path}).Write(first); err == nil {
@@ -69,13 +71,13 @@ func TestTheDiskHasWhatIsActive(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out []string
-		for name := range bundles {
-			out = append(out, name)
+		for _, b := range bundles {
+			out = append(out, b.Name)
 		}
 		return strings.Join(out, " ")
 	}
-	l, _ := newLibrary(t)
-	admit(t, l, "a", hold("a", "One", "true"))
+	l := newLibrary(t)
+	put(t, l, platform("a"), hold("a", "One", "true"))
 	if names() != "" {
 		t.Error("it is written before all bundles are in")
 	}
@@ -83,24 +85,23 @@ func TestTheDiskHasWhatIsActive(t *testing.T) {
 	if names() != "a" {
 		t.Errorf("on disk are %q", names())
 	}
-	refuse(t, l, "a", broken, "CompileFailed", "a.rego:2:")
-	next, _ := newLibrary(t)
+	next := newLibrary(t)
 	if n, err := next.Restore(t.Context(), d); err != nil || n != 1 {
 		t.Errorf("%d, %v", n, err)
 	}
 	want(t, next, "One")
-	admit(t, l, "b", hold("b", "Two", "true"))
-	if err := l.Remove(t.Context(), "a"); err != nil {
+	put(t, l, platform("b"), hold("b", "Two", "true"))
+	if err := l.Remove(t.Context(), platform("a")); err != nil {
 		t.Fatal(err)
 	}
 	if names() != "b" {
 		t.Errorf("on disk are %q", names())
 	}
 
-	if err := d.Write(map[string]map[string]string{"bad": broken, "good": hold("b", "Two", "true")}); err != nil {
+	if err := d.Write([]stored{{Name: "bad", Files: broken}, {Name: "good", Files: hold("b", "Two", "true")}}); err != nil {
 		t.Fatal(err)
 	}
-	last, _ := newLibrary(t)
+	last := newLibrary(t)
 	if n, err := last.Restore(t.Context(), d); err != nil || n != 2 {
 		t.Errorf("%d, %v", n, err)
 	}
@@ -113,13 +114,21 @@ func TestTheDiskHasWhatIsActive(t *testing.T) {
 	}
 }
 
-// What was restored goes when the API server says that it is gone.
-func TestWhatIsGoneMeanwhile(t *testing.T) {
-	c := newCluster(t, interceptor.Funcs{})
-	c.apply(t, "kept", hold("kept", "Kept", "true"))
-	m := newManager(t, c, false)
-	admit(t, m.Library, "gone", hold("gone", "Gone", "true"))
-	want(t, m.Library, "Gone")
-	m.load()
-	want(t, m.Library, "Kept")
+// A canary and a tenant's bundle decide after a start where they did before.
+func TestTheDiskKnowsWhereBundlesHold(t *testing.T) {
+	d := &Disk{Dir: t.TempDir()}
+	l := newLibrary(t)
+	l.KeepOn(d)
+	key := platform("freeze")
+	if err := l.Put(t.Context(), key, Standing{Canary: made(t, key, hold("a", "Canary", "true"), bundle.AsCanary("shop"))}); err != nil {
+		t.Fatal(err)
+	}
+	put(t, l, tenant("bank", "own"), hold("b", "Own", "true"))
+	next := newLibrary(t)
+	if n, err := next.Restore(t.Context(), d); err != nil || n != 2 {
+		t.Errorf("%d, %v", n, err)
+	}
+	want(t, next, "Canary")
+	wantIn(t, next, "bank", "Own")
+	wantIn(t, next, "else", "")
 }

@@ -1,141 +1,148 @@
-// Package policybundle makes the policies of ClusterPolicyBundles active: each
-// goes through the engine's gate, and the last good one stays when the newest
-// is refused.
+// Package policybundle makes the policies of ClusterPolicyBundles and
+// PolicyBundles active. The leader publishes: it fetches a bundle, leads it
+// through the engine's gate, keeps what passed, and names it in the status.
+// Every replica, the leader among them, follows what the status names. The last
+// good revision stays where the newest is refused.
 package policybundle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
-	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
-	"github.com/regatta-sh/regatta/engine/bundle/gate"
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/record"
 )
+
+// Key names a bundle. The namespace is empty for those of the platform.
+type Key = types.NamespacedName
+
+// Standing is how a bundle takes part in decisions. Each part may be missing.
+type Standing struct {
+	// Enforced decides; in the namespaces of Canary that one does instead.
+	Enforced, Canary *bundle.Bundle
+	// Shadow is asked beside those that decide.
+	Shadow *bundle.Bundle
+}
 
 // Library is the users' bundles that decide in this process.
 type Library struct {
 	engine  *engine.Engine
-	gate    *gate.Gate
-	records func() []decision.Record
+	shadows *record.Shadows
 
-	clock func() time.Time
-
-	mu     sync.Mutex // one bundle goes through the gate at a time
-	active map[string]*bundle.Bundle
+	mu     sync.Mutex
+	stands map[Key]Standing
 	// gone are those that were taken out and not told yet.
-	gone []string
-	// refused remembers what was refused beside which others, so that looking
-	// again costs nothing while neither changes.
-	refused map[string]verdict
+	gone []Key
 	// disk has what is active, onDisk is what was written there.
 	disk   *Disk
-	onDisk bundle.Set
+	onDisk string
 }
 
-type verdict struct {
-	files   map[string]string
-	beside  string
-	until   time.Time // zero if it holds while nothing changes
-	refusal error
+// NewLibrary makes an empty Library. Without shadows nothing is compared.
+func NewLibrary(e *engine.Engine, shadows *record.Shadows) *Library {
+	return &Library{engine: e, shadows: shadows, stands: map[Key]Standing{}}
 }
 
-// limitsHold is how long a bundle counts as too slow or too large to be
-// checked: the machine may have been busy.
-const limitsHold = 10 * time.Minute
-
-// NewLibrary makes an empty Library. records are recent decisions that a new
-// bundle makes again before it is let in; it may be nil.
-func NewLibrary(e *engine.Engine, g *gate.Gate, records func() []decision.Record) *Library {
-	if records == nil {
-		records = func() []decision.Record { return nil }
-	}
-	return &Library{engine: e, gate: g, records: records, clock: time.Now, active: map[string]*bundle.Bundle{}, refused: map[string]verdict{}}
-}
-
-// Admit makes a bundle active in place of the one of its name. The error is a
-// *Refusal when the bundle is to blame; what was active stays then.
-func (l *Library) Admit(ctx context.Context, name string, files map[string]string) (revision string, err error) {
+// Put makes a bundle stand as it should from now on. What stood before stays
+// when there is an error: engine.RolledBackError, or module.Problems where
+// bundles are in each other's way.
+func (l *Library) Put(ctx context.Context, key Key, s Standing) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.keep()
 	l.follow()
-	beside := l.set(name).Revision()
-	if v, ok := l.refused[name]; ok && v.beside == beside && maps.Equal(v.files, files) && (v.until.IsZero() || l.clock().Before(v.until)) {
-		return "", v.refusal
+	set, out := l.compose(key, s)
+	if err := l.engine.Activate(ctx, set); err != nil {
+		return fmt.Errorf("enforcing bundle %s: %w", key, err)
 	}
-	revision, err = l.admit(ctx, name, files)
-	delete(l.refused, name)
-	var refused *Refusal
-	if errors.As(err, &refused) {
-		v := verdict{files: files, beside: beside, refusal: err}
-		if refused.passing {
-			v.until = l.clock().Add(limitsHold)
-		}
-		l.refused[name] = v
+	for _, k := range out {
+		delete(l.stands, k)
+		l.gone = append(l.gone, k)
 	}
-	return revision, err
+	l.stands[key] = s
+	return l.shade(ctx)
 }
 
-func (l *Library) admit(ctx context.Context, name string, files map[string]string) (string, error) {
-	b, err := bundle.FromFiles(name, files)
-	if err != nil {
-		return "", refusal(err)
+// compose is the set with one bundle standing as it should. A tenant gives way
+// to the platform: it must not keep a bundle of the platform out by having a
+// package of the same name. out are the tenants' bundles that are left out.
+func (l *Library) compose(key Key, s Standing) (set bundle.Set, out []Key) {
+	stands := maps.Clone(l.stands)
+	stands[key] = s
+	var tenants []Key
+	for _, k := range slices.SortedFunc(maps.Keys(stands), compareKeys) {
+		if k.Namespace != "" && key.Namespace == "" {
+			tenants = append(tenants, k)
+			continue
+		}
+		set = append(set, stands[k].decide()...)
 	}
-	// Tests are no part of the revision, but other tests may fail.
-	if old := l.active[name]; old != nil && maps.Equal(old.Files, b.Files) {
-		return b.Revision, nil
+	platform := set
+	for _, k := range tenants {
+		mine := stands[k].decide()
+		if append(slices.Clone(platform), mine...).Conflicts() != nil && platform.Conflicts() == nil {
+			out = append(out, k)
+			continue
+		}
+		set = append(set, mine...)
 	}
-	// Its recent decisions would be late in the gate too, which is not the news.
-	if err := l.engine.Banned(append(l.set(name), b)); err != nil {
-		return "", refusal(err)
+	return set, out
+}
+
+func compareKeys(a, b Key) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// decide are the parts that decide somewhere.
+func (s Standing) decide() bundle.Set {
+	var out bundle.Set
+	for _, b := range []*bundle.Bundle{s.Enforced, s.Canary} {
+		if b != nil {
+			out = append(out, b)
+		}
 	}
-	_, err = l.gate.Admit(ctx, b, l.set(""), l.records())
-	if ctx.Err() != nil { // the gate takes our own end for one that took too long
-		return "", fmt.Errorf("admitting bundle %s: %w", name, ctx.Err())
-	}
-	if err != nil {
-		return "", refusal(err)
-	}
-	l.follow() // the engine may have rolled back while the gate was at work
-	if err := l.engine.Activate(ctx, append(l.set(name), b)); err != nil {
-		return "", refusal(err)
-	}
-	l.active[name] = b
-	return b.Revision, nil
+	return out
 }
 
 // Remove takes a bundle out.
-func (l *Library) Remove(ctx context.Context, name string) error {
+func (l *Library) Remove(ctx context.Context, key Key) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.keep()
-	delete(l.refused, name)
 	l.follow()
-	if l.active[name] == nil {
+	s, there := l.stands[key]
+	if !there {
 		return nil
 	}
-	rest := l.set(name)
-	if err := l.engine.Activate(ctx, rest); err != nil {
-		// What is deleted must go though the rest was rolled back as it is.
-		if rest, err = l.activateLess(ctx, rest, err); err != nil {
-			return fmt.Errorf("removing bundle %s: %w", name, err)
+	rest := l.set(key)
+	if len(s.decide()) > 0 {
+		err := l.engine.Activate(ctx, rest)
+		if err != nil {
+			// What is deleted must go though the rest was rolled back as it is.
+			if rest, err = l.activateLess(ctx, rest, err); err != nil {
+				return fmt.Errorf("removing bundle %s: %w", key, err)
+			}
 		}
 	}
-	for _, b := range l.set(name) {
-		if !slices.Contains(rest, b) {
-			l.gone = append(l.gone, b.Name)
-			delete(l.active, b.Name)
+	delete(l.stands, key)
+	if l.shadows != nil {
+		l.shadows.Stop(key.String())
+	}
+	for k, other := range l.stands {
+		if slices.ContainsFunc(other.decide(), func(b *bundle.Bundle) bool { return !slices.Contains(rest, b) }) {
+			l.gone = append(l.gone, k)
+			delete(l.stands, k)
 		}
 	}
-	delete(l.active, name)
-	return nil
+	return l.shade(ctx)
 }
 
 // activateLess activates a set that was rolled back, with as little left out as
@@ -150,67 +157,89 @@ func (l *Library) activateLess(ctx context.Context, set bundle.Set, err error) (
 	return nil, err
 }
 
-// Files are the files of a bundle that decide, nil if none do.
-func (l *Library) Files(name string) map[string]string {
+// Standing is how a bundle stands now; zero if it does not.
+func (l *Library) Standing(key Key) Standing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.follow()
-	if b := l.active[name]; b != nil {
-		return maps.Clone(b.Files)
-	}
-	return nil
+	return l.stands[key]
 }
 
-// Active is the revision of a bundle that decides, "" if none does.
-func (l *Library) Active(name string) string {
+// Keys are the bundles that stand.
+func (l *Library) Keys() []Key {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.follow()
-	if b := l.active[name]; b != nil {
-		return b.Revision
+	return slices.SortedFunc(maps.Keys(l.stands), compareKeys)
+}
+
+// Beside are the bundles that a bundle would decide with: all of the platform,
+// and those of its own namespace. A bundle of the platform is not checked with
+// those of tenants, who give way.
+func (l *Library) Beside(key Key) bundle.Set {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.follow()
+	var out bundle.Set
+	for _, k := range slices.SortedFunc(maps.Keys(l.stands), compareKeys) {
+		if s := l.stands[k]; k != key && s.Enforced != nil && (k.Namespace == "" || k.Namespace == key.Namespace) {
+			out = append(out, s.Enforced)
+		}
 	}
-	return ""
+	return out
 }
 
 // Gone names the bundles that were taken out for the sake of others, or that
 // the engine rolled back, since it was asked last.
-func (l *Library) Gone() []string {
+func (l *Library) Gone() []Key {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.follow()
 	l.keep()
-	gone := slices.Compact(slices.Sorted(slices.Values(l.gone)))
+	slices.SortFunc(l.gone, compareKeys)
+	gone := slices.Compact(l.gone)
 	l.gone = nil
 	return gone
 }
 
 // follow notes that the engine goes on with other bundles than were activated.
 func (l *Library) follow() {
-	decides := map[string]*bundle.Bundle{}
+	decides := map[Key]Standing{}
 	for _, b := range l.engine.Snapshot().Bundles() {
-		decides[b.Name] = b
+		k := Key{Namespace: b.Namespace, Name: b.Name}
+		s := decides[k]
+		if len(b.Canary) > 0 {
+			s.Canary = b
+		} else {
+			s.Enforced = b
+		}
+		decides[k] = s
 	}
-	for name, b := range l.active {
-		if d := decides[name]; d == nil || d.Revision != b.Revision {
-			l.gone = append(l.gone, name)
+	for k, was := range l.stands {
+		s, there := decides[k]
+		if !same(was.Enforced, s.Enforced) || !same(was.Canary, s.Canary) {
+			l.gone = append(l.gone, k)
+		} else {
+			s = was // with the newest tests
+		}
+		if s.Shadow = was.Shadow; there || s.Shadow != nil || len(was.decide()) == 0 {
+			decides[k] = s
 		}
 	}
-	for name, b := range decides {
-		if old := l.active[name]; old != nil && old.Revision == b.Revision {
-			decides[name] = old // with the newest tests
-		}
-	}
-	l.active = decides
+	l.stands = decides
 }
 
-// set is all active bundles but the one of a name.
-func (l *Library) set(without string) bundle.Set {
+func same(a, b *bundle.Bundle) bool {
+	return a == b || a != nil && b != nil && a.Revision == b.Revision && slices.Equal(a.Canary, b.Canary)
+}
+
+// set is all that decide but the bundle of a key.
+func (l *Library) set(without Key) bundle.Set {
 	out := bundle.Set{}
-	for name, b := range l.active {
-		if name != without {
-			out = append(out, b)
+	for _, k := range slices.SortedFunc(maps.Keys(l.stands), compareKeys) {
+		if k != without {
+			out = append(out, l.stands[k].decide()...)
 		}
 	}
-	slices.SortFunc(out, func(a, b *bundle.Bundle) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }

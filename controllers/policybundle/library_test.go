@@ -3,6 +3,7 @@ package policybundle
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -10,8 +11,9 @@ import (
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
-	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/module"
+	"github.com/regatta-sh/regatta/engine/record"
 )
 
 const builtin = `package rollout
@@ -47,42 +49,49 @@ var (
 }`)
 )
 
-// runner does the work here, unless it is told to fail.
-type runner struct {
-	fail error
-	runs int
-	now  gate.Report
-}
-
-func (r *runner) Run(ctx context.Context, job gate.Job) (gate.Report, error) {
-	r.runs++
-	if r.fail != nil {
-		return gate.Report{}, r.fail
-	}
-	if r.now.Refused != "" {
-		return r.now, nil
-	}
-	return gate.InProcess{}.Run(ctx, job)
-}
-
-func newLibrary(t *testing.T, opts ...engine.Option) (*Library, *runner) {
+func newLibrary(t *testing.T, opts ...engine.Option) *Library {
 	t.Helper()
 	b, err := bundle.FromFiles("builtin", map[string]string{"rollout/plan.rego": builtin}, bundle.AsBuiltin())
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.FromBundle(b, opts...)
+	var shadows *record.Shadows
+	e, err := engine.FromBundle(b, append(opts, engine.WithSinkOf(func(e *engine.Engine) engine.Sink {
+		shadows = record.NewShadows(e, record.WithBusy(func() bool { return false }))
+		return shadows
+	}))...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(e.Close)
-	r := &runner{}
-	return NewLibrary(e, gate.New(b, gate.WithRunner(r)), nil), r
+	t.Cleanup(func() { shadows.Close(); e.Close() })
+	return NewLibrary(e, shadows)
 }
 
-// reasons are the holds that the library's policies come to.
-func reasons(l *Library) string {
-	plan, rec := engine.Decide(context.Background(), l.engine, decision.RolloutPlan(), decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web"}, decision.PlanInput{Update: 3})
+func platform(name string) Key          { return Key{Name: name} }
+func tenant(namespace, name string) Key { return Key{Namespace: namespace, Name: name} }
+
+func made(t *testing.T, key Key, files map[string]string, opts ...bundle.Option) *bundle.Bundle {
+	t.Helper()
+	if key.Namespace != "" {
+		opts = append(opts, bundle.AsTenant(key.Namespace))
+	}
+	b, err := bundle.FromFiles(key.Name, files, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func put(t *testing.T, l *Library, key Key, files map[string]string) {
+	t.Helper()
+	if err := l.Put(t.Context(), key, Standing{Enforced: made(t, key, files)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reasonsIn are the holds that the library's policies come to in a namespace.
+func reasonsIn(l *Library, namespace string) string {
+	plan, rec := engine.Decide(context.Background(), l.engine, decision.RolloutPlan(), decision.Subject{Kind: "CloneSet", Namespace: namespace, Name: "web"}, decision.PlanInput{Update: 3})
 	if rec.Outcome != decision.Decided {
 		return string(rec.Outcome) + " " + rec.Error
 	}
@@ -93,184 +102,133 @@ func reasons(l *Library) string {
 	return strings.Join(out, " ")
 }
 
-func admit(t *testing.T, l *Library, name string, files map[string]string) {
+func want(t *testing.T, l *Library, reasons string) {
 	t.Helper()
-	if _, err := l.Admit(t.Context(), name, files); err != nil {
-		t.Fatal(err)
-	}
+	wantIn(t, l, "shop", reasons)
 }
 
-func refuse(t *testing.T, l *Library, name string, files map[string]string, reason, message string) {
+func wantIn(t *testing.T, l *Library, namespace, reasons string) {
 	t.Helper()
-	_, err := l.Admit(t.Context(), name, files)
-	var refused *Refusal
-	if !errors.As(err, &refused) || refused.Reason != reason || !strings.Contains(err.Error(), message) {
-		t.Fatalf("got %v, want %s: %s", err, reason, message)
+	if got := reasonsIn(l, namespace); got != reasons {
+		t.Errorf("the holds in %s are %q, want %q", namespace, got, reasons)
 	}
 }
 
-func want(t *testing.T, l *Library, reasonsWant string) {
-	t.Helper()
-	if got := reasons(l); got != reasonsWant {
-		t.Errorf("the holds are %q, want %q", got, reasonsWant)
+func active(l *Library, key Key) string {
+	if b := l.Standing(key).Enforced; b != nil {
+		return b.Revision
 	}
-}
-
-func TestABundleThatIsRefusedLeavesWhatIsActive(t *testing.T) {
-	l, r := newLibrary(t)
-	good := hold("a", "One", "true")
-	admit(t, l, "a", good)
-	for name, tc := range map[string]struct {
-		files           map[string]string
-		reason, message string
-	}{
-		"it does not parse":       {broken, "CompileFailed", "a.rego:2:"},
-		"it is of another's kind": {map[string]string{"a.rego": "package rollout\nx := 1"}, "Unsupported", "a.rego:1:1 package rollout"},
-		"a fact is misspelt":      {hold("a", "One", "input.udpate > 1"), "CompileFailed", "a/a.rego:3:"},
-		"an answer is of no use":  {map[string]string{"a.rego": "package override.rollout\nplan := 1"}, "OutputInvalid", "a.rego:2:1"},
-		"a test fails":            {with(good, "a/a_test.rego", "package extend.rollout.a_test\ntest_x if 1 == 2"), "TestsFailed", "a/a_test.rego:2:1"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			refuse(t, l, "a", tc.files, tc.reason, tc.message)
-			want(t, l, "One")
-			runs := r.runs
-			refuse(t, l, "a", tc.files, tc.reason, tc.message)
-			if r.runs != runs {
-				t.Error("the same was checked twice")
-			}
-		})
-	}
-	admit(t, l, "a", hold("a", "Two", "true"))
-	want(t, l, "Two")
-}
-
-func TestTheOrderOfFilesDoesNotMatter(t *testing.T) {
-	files := map[string]string{}
-	for _, pkg := range []string{"a", "b", "c", "d", "e", "f"} {
-		maps.Copy(files, hold(pkg, strings.ToUpper(pkg), "true"))
-	}
-	revisions := map[string]bool{}
-	for range 10 {
-		l, r := newLibrary(t)
-		revision, err := l.Admit(t.Context(), "a", maps.Clone(files))
-		if err != nil {
-			t.Fatal(err)
-		}
-		revisions[revision] = true
-		admit(t, l, "a", maps.Clone(files))
-		if r.runs != 1 || len(revisions) != 1 {
-			t.Fatalf("%d runs, %d revisions", r.runs, len(revisions))
-		}
-	}
-}
-
-func TestOtherTestsAreRunThoughTheyAreNoPartOfTheRevision(t *testing.T) {
-	l, r := newLibrary(t)
-	files := hold("a", "One", "true")
-	admit(t, l, "a", files)
-	refuse(t, l, "a", with(files, "a/a_test.rego", "package extend.rollout.a_test\ntest_x if false"), "TestsFailed", "a_test.rego")
-	admit(t, l, "a", with(files, "a/a_test.rego", "package extend.rollout.a_test\ntest_x if true"))
-	if runs := r.runs; len(l.Files("a")) != 2 || runs != 3 {
-		t.Errorf("%d files after %d runs", len(l.Files("a")), runs)
-	}
-	l.Gone()
-	admit(t, l, "a", with(files, "a/a_test.rego", "package extend.rollout.a_test\ntest_x if true"))
-	if r.runs != 3 {
-		t.Error("the same was checked twice")
-	}
+	return ""
 }
 
 func TestTwoBundlesWithOnePackage(t *testing.T) {
-	l, _ := newLibrary(t)
-	admit(t, l, "first", hold("a", "First", "true"))
-	refuse(t, l, "second", hold("a", "Second", "true"), "CompileFailed", "package extend.rollout.a of bundle second belongs to bundle first already")
+	l := newLibrary(t)
+	put(t, l, platform("first"), hold("a", "First", "true"))
+	second := Standing{Enforced: made(t, platform("second"), hold("a", "Second", "true"))}
+	var problems module.Problems
+	if err := l.Put(t.Context(), platform("second"), second); !errors.As(err, &problems) || !strings.Contains(err.Error(), "package extend.rollout.a of bundle second belongs to bundle first already") {
+		t.Errorf("got %v", err)
+	}
 	want(t, l, "First")
-	if err := l.Remove(t.Context(), "first"); err != nil {
+	if err := l.Remove(t.Context(), platform("first")); err != nil {
 		t.Fatal(err)
 	}
-	admit(t, l, "second", hold("a", "Second", "true"))
+	if err := l.Put(t.Context(), platform("second"), second); err != nil {
+		t.Fatal(err)
+	}
 	want(t, l, "Second")
 }
 
-func TestRemove(t *testing.T) {
-	t.Run("a bundle that is refused", func(t *testing.T) {
-		l, _ := newLibrary(t)
-		refuse(t, l, "a", broken, "CompileFailed", "a.rego")
-		if err := l.Remove(t.Context(), "a"); err != nil || len(l.refused) != 0 {
-			t.Errorf("%v, %d are remembered", err, len(l.refused))
-		}
-	})
-	t.Run("a bundle whose newest files are refused", func(t *testing.T) {
-		l, _ := newLibrary(t)
-		admit(t, l, "a", hold("a", "One", "true"))
-		refuse(t, l, "a", broken, "CompileFailed", "a.rego")
-		if err := l.Remove(t.Context(), "a"); err != nil {
-			t.Fatal(err)
-		}
-		want(t, l, "")
-	})
-	t.Run("a bundle beside others that were rolled back without it", func(t *testing.T) {
-		w := watcher{make(chan engine.Rollback, 10)}
-		l, _ := newLibrary(t, engine.WithObserver(w), engine.WithGrace(20*time.Millisecond))
-		admit(t, l, "a", hold("a", "A", "true"))
-		admit(t, l, "slow", slow)
-		exhaust(t, l, w)
-		want(t, l, "A")
-		admit(t, l, "b", hold("b", "B", "true"))
-		admit(t, l, "slow", slow) // with others it may try again
-		l.Gone()
-		if err := l.Remove(t.Context(), "b"); err != nil {
-			t.Fatal(err)
-		}
-		want(t, l, "A")
-		if gone := l.Gone(); strings.Join(gone, " ") != "slow" || l.Active("slow") != "" {
-			t.Errorf("gone are %v", gone)
-		}
-	})
+func TestATenantGivesWayToThePlatform(t *testing.T) {
+	l := newLibrary(t)
+	put(t, l, tenant("shop", "mine"), hold("freeze", "Mine", "true"))
+	put(t, l, tenant("bank", "other"), hold("other", "Other", "true"))
+	want(t, l, "Mine")
+	put(t, l, platform("freeze"), hold("freeze", "Platform", "true"))
+	want(t, l, "Platform")
+	wantIn(t, l, "bank", "Other Platform")
+	if gone := fmt.Sprint(l.Gone()); gone != "[shop/mine]" {
+		t.Errorf("gone are %s", gone)
+	}
+	if err := l.Put(t.Context(), tenant("shop", "mine"), Standing{Enforced: made(t, tenant("shop", "mine"), hold("freeze", "Mine", "true"))}); err == nil {
+		t.Error("it has the platform's package")
+	}
+	want(t, l, "Platform")
 }
 
-func TestWhatIsNotTheBundlesFault(t *testing.T) {
-	t.Run("a gate that fails is asked again", func(t *testing.T) {
-		l, r := newLibrary(t)
-		admit(t, l, "a", hold("a", "One", "true"))
-		r.fail = errors.New("fork: no memory")
-		var refused *Refusal
-		if _, err := l.Admit(t.Context(), "a", hold("a", "Two", "true")); err == nil || errors.As(err, &refused) {
-			t.Fatalf("got %v", err)
-		}
+func TestAShadowIsComparedAndNeverActedOn(t *testing.T) {
+	l := newLibrary(t)
+	key := platform("freeze")
+	now, next := made(t, key, hold("a", "One", "true")), made(t, key, hold("a", "Two", "true"))
+	if err := l.Put(t.Context(), key, Standing{Enforced: now, Shadow: next}); err != nil {
+		t.Fatal(err)
+	}
+	var tally record.Tally
+	for end := time.Now().Add(20 * time.Second); tally.Compared < 3 && time.Now().Before(end); {
 		want(t, l, "One")
-		r.fail = nil
-		admit(t, l, "a", hold("a", "Two", "true"))
-		want(t, l, "Two")
-	})
-	t.Run("our own end", func(t *testing.T) {
-		l, r := newLibrary(t)
-		r.now = gate.Report{Refused: gate.Limits} // what a child that was ended comes to
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if _, err := l.Admit(ctx, "a", hold("a", "One", "true")); !errors.Is(err, context.Canceled) || len(l.refused) != 0 {
-			t.Errorf("got %v, and %d are remembered as refused", err, len(l.refused))
-		}
-	})
-	t.Run("a machine that was busy", func(t *testing.T) {
-		l, r := newLibrary(t)
-		now := time.Now()
-		l.clock = func() time.Time { return now }
-		r.now = gate.Report{Refused: gate.Limits}
-		refuse(t, l, "a", hold("a", "One", "true"), "TestsFailed", "")
-		r.now = gate.Report{}
-		refuse(t, l, "a", hold("a", "One", "true"), "TestsFailed", "") // a minute each time would be too much
-		now = now.Add(limitsHold)
-		admit(t, l, "a", hold("a", "One", "true"))
-	})
+		tally, _ = l.Tally(key)
+	}
+	if tally.Compared < 3 || tally.Same != 0 || len(tally.Groups) != 1 {
+		t.Fatalf("the tally is %+v", tally)
+	}
+	put(t, l, key, hold("a", "Two", "true"))
+	want(t, l, "Two")
+	if _, ok := l.Tally(key); ok {
+		t.Error("what is enforced is compared still")
+	}
+}
+
+func TestACanaryDecidesWhereItIsToldTo(t *testing.T) {
+	l := newLibrary(t)
+	key := platform("freeze")
+	s := Standing{Enforced: made(t, key, hold("a", "One", "true")), Canary: made(t, key, hold("a", "Two", "true"), bundle.AsCanary("shop"))}
+	if err := l.Put(t.Context(), key, s); err != nil {
+		t.Fatal(err)
+	}
+	want(t, l, "Two")
+	wantIn(t, l, "bank", "One")
+	s.Canary = made(t, key, hold("a", "Two", "true"), bundle.AsCanary("bank"))
+	if err := l.Put(t.Context(), key, s); err != nil {
+		t.Fatal(err)
+	}
+	want(t, l, "One")
+	wantIn(t, l, "bank", "Two")
+	s.Canary = nil
+	if err := l.Put(t.Context(), key, s); err != nil {
+		t.Fatal(err)
+	}
+	wantIn(t, l, "bank", "One")
+}
+
+func TestRemove(t *testing.T) {
+	w := watcher{make(chan engine.Rollback, 10)}
+	l := newLibrary(t, engine.WithObserver(w), engine.WithGrace(20*time.Millisecond))
+	if err := l.Remove(t.Context(), platform("none")); err != nil {
+		t.Error(err)
+	}
+	put(t, l, platform("a"), hold("a", "A", "true"))
+	put(t, l, platform("slow"), slow)
+	exhaust(t, l, w)
+	want(t, l, "A")
+	put(t, l, platform("b"), hold("b", "B", "true"))
+	put(t, l, platform("slow"), slow) // with others it may try again
+	l.Gone()
+	if err := l.Remove(t.Context(), platform("b")); err != nil {
+		t.Fatal(err)
+	}
+	want(t, l, "A")
+	if gone := fmt.Sprint(l.Gone()); gone != "[/slow]" || active(l, platform("slow")) != "" {
+		t.Errorf("gone are %v", gone)
+	}
 }
 
 // watcher is an observer that passes rollbacks on.
 type watcher struct{ rolledBack chan engine.Rollback }
 
-func (watcher) Activated(string)               {}
-func (watcher) Stuck(decision.Name, int)       {}
-func (w watcher) RolledBack(r engine.Rollback) { w.rolledBack <- r }
+func (watcher) Activated(string)                {}
+func (watcher) Stuck(decision.Name, int)        {}
+func (watcher) Throttled(string, decision.Name) {}
+func (w watcher) RolledBack(r engine.Rollback)  { w.rolledBack <- r }
 
 // exhaust asks until the watchdog rolls back.
 func exhaust(t *testing.T, l *Library, w watcher) {
@@ -290,56 +248,23 @@ func exhaust(t *testing.T, l *Library, w watcher) {
 
 func TestRollback(t *testing.T) {
 	w := watcher{make(chan engine.Rollback, 10)}
-	l, r := newLibrary(t, engine.WithObserver(w), engine.WithGrace(20*time.Millisecond))
-	admit(t, l, "a", hold("a", "One", "true"))
-	admit(t, l, "slow", hold("slow", "Quick", "true"))
-	good := l.Active("slow")
-	admit(t, l, "slow", slow)
+	l := newLibrary(t, engine.WithObserver(w), engine.WithGrace(20*time.Millisecond))
+	put(t, l, platform("a"), hold("a", "One", "true"))
+	put(t, l, platform("slow"), hold("slow", "Quick", "true"))
+	good := active(l, platform("slow"))
+	put(t, l, platform("slow"), slow)
 	exhaust(t, l, w)
-	if gone := l.Gone(); strings.Join(gone, " ") != "slow" {
+	if gone := fmt.Sprint(l.Gone()); gone != "[/slow]" {
 		t.Errorf("gone are %v", gone)
 	}
-	if l.Active("slow") != good || l.Active("a") == "" {
-		t.Errorf("active are %q and %q, want what was before", l.Active("slow"), l.Active("a"))
+	if active(l, platform("slow")) != good || active(l, platform("a")) == "" {
+		t.Errorf("active are %q and %q, want what was before", active(l, platform("slow")), active(l, platform("a")))
 	}
 	want(t, l, "One Quick")
-	checks := l.gate
-	l.gate = gate.New(l.engine.Builtin(), gate.WithRunner(refusing{t}))
-	refuse(t, l, "slow", slow, "RolledBack", "change one to try again")
-	l.gate = checks
+	if err := l.Put(t.Context(), platform("slow"), Standing{Enforced: made(t, platform("slow"), slow)}); !errors.As(err, &engine.RolledBackError{}) {
+		t.Errorf("got %v", err)
+	}
 	want(t, l, "One Quick")
-	admit(t, l, "slow", hold("slow", "Quicker", "true"))
+	put(t, l, platform("slow"), hold("slow", "Quicker", "true"))
 	want(t, l, "One Quicker")
-
-	t.Run("while another bundle is in the gate", func(t *testing.T) {
-		again := with(slow, "slow/b.rego", "package extend.rollout.slow\n")
-		admit(t, l, "slow", again)
-		r.now = gate.Report{}
-		during := &during{r, func() { exhaust(t, l, w) }}
-		l.gate = gate.New(l.engine.Builtin(), gate.WithRunner(during))
-		admit(t, l, "b", hold("b", "Two", "true"))
-		want(t, l, "One Quicker Two")
-		if gone := l.Gone(); strings.Join(gone, " ") != "slow" {
-			t.Errorf("gone are %v", gone)
-		}
-	})
-}
-
-// refusing is not to be asked.
-type refusing struct{ t *testing.T }
-
-func (r refusing) Run(context.Context, gate.Job) (gate.Report, error) {
-	r.t.Error("a bundle that was rolled back went through the gate again")
-	return gate.Report{}, errors.New("refused")
-}
-
-// during does something before it does the work.
-type during struct {
-	gate.Runner
-	first func()
-}
-
-func (d *during) Run(ctx context.Context, job gate.Job) (gate.Report, error) {
-	d.first()
-	return d.Runner.Run(ctx, job)
 }

@@ -3,83 +3,87 @@ package policybundle
 import (
 	"context"
 	"fmt"
-	"strings"
-	"time"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 )
 
-// lookAgain is how often a bundle is looked at without a change of its own:
-// another may be in its way, or needed by it, and a replica may lead by then
-// and write what the leader before it has not written.
-const lookAgain = 30 * time.Second
-
-// told says whether the status is that of the newest files, and good: then they
-// are kept already.
-func told(b *policy.ClusterPolicyBundle) bool {
-	c := meta.FindStatusCondition(b.Status.Conditions, policy.PolicyBundleReady)
-	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == b.Generation
-}
-
-// report writes the status, and an event when the reason is another.
-func (r *Reconciler) report(ctx context.Context, b *policy.ClusterPolicyBundle, refused *Refusal) error {
-	before := b.DeepCopy()
-	active := r.Library.Active(b.Name)
-	s := &b.Status
-	s.ObservedGeneration = b.Generation
-	if s.ActiveRevision != active {
-		s.ActiveRevision, s.LastActivationTime = active, nil
-		if active != "" {
-			now := metav1.Now()
-			s.LastActivationTime = &now
-		}
-	}
-	c := metav1.Condition{
-		Type: policy.PolicyBundleReady, Status: metav1.ConditionTrue, ObservedGeneration: b.Generation,
-		Reason: policy.PolicyBundleActivatedReason, Message: fmt.Sprintf(policy.PolicyBundleActivatedMessage, active),
-	}
-	s.Errors = nil
-	if refused != nil {
-		s.Errors = refused.Errors
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, refused.Reason, failed(refused, active)
-	}
-	old := meta.FindStatusCondition(s.Conditions, c.Type)
-	news := old == nil || old.Reason != c.Reason || old.ObservedGeneration != c.ObservedGeneration
-	meta.SetStatusCondition(&s.Conditions, c)
-	if equality.Semantic.DeepEqual(before.Status, b.Status) {
+// write writes what the leader worked out, and an event when the reason is
+// another.
+func (r *Reconciler) write(ctx context.Context, before, b policy.AnyPolicyBundle) error {
+	if equality.Semantic.DeepEqual(before.Standing(), b.Standing()) {
 		return nil
 	}
-	if err := r.Client.Status().Patch(ctx, b, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("writing status of policy bundle %s: %w", b.Name, err)
+	old, now := condition(before, policy.PolicyBundleReady), condition(b, policy.PolicyBundleReady)
+	if err := r.Client.Status().Patch(ctx, object(b), client.MergeFrom(object(before))); err != nil {
+		return fmt.Errorf("writing status of policy bundle %s: %w", keyOf(b), err)
 	}
-	if news {
+	if now != nil && (old == nil || old.Reason != now.Reason || old.Message != now.Message || old.ObservedGeneration != now.ObservedGeneration) {
 		kind := corev1.EventTypeNormal
-		if refused != nil {
+		if now.Status != "True" {
 			kind = corev1.EventTypeWarning
 		}
-		r.Events.Event(b, kind, c.Reason, c.Message)
+		r.Events.Event(b, kind, now.Reason, now.Message)
 	}
 	return nil
 }
 
-// failed is the message of a bundle whose newest files are not enforced.
-func failed(refused *Refusal, active string) string {
-	first := "the reason is not known"
-	if len(refused.Errors) > 0 {
-		first = strings.TrimSuffix(refused.Errors[0], ".")
+// tell writes the entry of this replica, if it is another than the one there.
+func (r *Reconciler) tell(ctx context.Context, b policy.AnyPolicyBundle, me policy.PolicyReplica) error {
+	for _, there := range b.Standing().Replicas {
+		if there.Name == me.Name && equality.Semantic.DeepEqual(there, me) {
+			return nil
+		}
 	}
-	if more := len(refused.Errors) - 1; more > 0 {
-		first += fmt.Sprintf(" (and %d more in status.errors)", more)
+	entry, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&me)
+	if err != nil {
+		return fmt.Errorf("encoding the entry of a replica: %w", err)
 	}
-	stays := policy.PolicyBundleNothingActiveMessage
-	if active != "" {
-		stays = fmt.Sprintf(policy.PolicyBundleStaysMessage, active)
+	u := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"replicas": []any{entry}}}}
+	u.SetGroupVersionKind(kindOf(b))
+	u.SetNamespace(b.GetNamespace())
+	u.SetName(b.GetName())
+	err = r.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.ForceOwnership, client.FieldOwner("kruise-manager-"+me.Name))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("telling what this replica runs of policy bundle %s: %w", keyOf(b), err)
 	}
-	return fmt.Sprintf(policy.PolicyBundleFailedMessage, first, stays)
+	return nil
+}
+
+// bury takes out the entries of replicas that are gone. All others are theirs
+// to write, so it does so only if none has written meanwhile.
+func (r *Reconciler) bury(ctx context.Context, b policy.AnyPolicyBundle) error {
+	if r.Alive == nil || len(b.Standing().Replicas) == 0 {
+		return nil
+	}
+	alive, err := r.Alive(ctx)
+	if err != nil {
+		return fmt.Errorf("listing the replicas of the manager: %w", err)
+	}
+	before, st := copied(b), b.Standing()
+	st.Replicas = slices.DeleteFunc(st.Replicas, func(p policy.PolicyReplica) bool { return !slices.Contains(alive, p.Name) })
+	if len(st.Replicas) == len(before.Standing().Replicas) {
+		return nil
+	}
+	err = r.Client.Status().Patch(ctx, object(b), client.MergeFromWithOptions(object(before), client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) {
+		return r.Reader.Get(ctx, keyOf(b), object(b)) // the next look will do
+	}
+	if err != nil {
+		return fmt.Errorf("taking replicas that are gone out of policy bundle %s: %w", keyOf(b), err)
+	}
+	return nil
+}
+
+func object(b policy.AnyPolicyBundle) client.Object { return b.(client.Object) }
+
+func copied(b policy.AnyPolicyBundle) policy.AnyPolicyBundle {
+	return b.DeepCopyObject().(policy.AnyPolicyBundle)
 }

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -176,4 +177,44 @@ func FuzzFromArchive(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestFilesArePackedAsTheyAre(t *testing.T) {
+	files := map[string]string{"/a.rego": "package extend.rollout.a\n\nrank := {}\n", "./b/data.json": "{}", ".signatures.json": `{"signatures": []}`, "README.md": "x"}
+	var first, again bytes.Buffer
+	for _, out := range []*bytes.Buffer{&first, &again} {
+		if err := bundle.PackFiles(out, files); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(first.Bytes(), again.Bytes()) {
+		t.Error("the same files are other bytes")
+	}
+	var names []string
+	zipped, err := gzip.NewReader(&first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for from := tar.NewReader(zipped); ; {
+		h, err := from.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, h.Name)
+	}
+	if got := strings.Join(names, " "); got != "/.signatures.json /README.md /a.rego /b/data.json" {
+		t.Errorf("packed are %s", got)
+	}
+	for name, files := range map[string]map[string]string{
+		"is outside of the bundle": {"../a.rego": ""},
+		"is there twice":           {"/a.rego": "", "a.rego": ""},
+		"delta bundle":             {"patch.json": ""},
+	} {
+		if err := bundle.PackFiles(io.Discard, files); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%v: %v, want %q", files, err, name)
+		}
+	}
 }

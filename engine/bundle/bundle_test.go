@@ -56,10 +56,25 @@ func TestCheck(t *testing.T) {
 		"unification":          {files: map[string]string{"a.rego": "package extend.rollout.a\nhold contains {} if {\n\tx = input.update\n\tx == 5\n}"}, want: []string{"a.rego:3:2: = unifies"}},
 		"destructuring is not": {files: map[string]string{"a.rego": "package extend.rollout.a\nhold contains {} if {\n\t[x, y] := [1, 2]\n\tsome i, z in [x, y]\n\ti == z\n}"}},
 
-		"a tenant replaces":         {tenant: true, files: map[string]string{"a.rego": "package override.rollout\nplan := {}"}, want: []string{"a.rego:1:1: package override.rollout: only platform engineers may replace"}},
-		"a tenant changes settings": {tenant: true, files: map[string]string{"a.rego": "package extend.rollout.a\nsettings := {}"}, want: []string{"a.rego:2:1: settings (change a documented knob) is for platform engineers; a bundle of a namespace may have hold, rank"}},
-		"a tenant breaks glass":     {tenant: true, files: map[string]string{"a.rego": "package extend.protection.a\nexempt contains {}"}, want: []string{"a.rego:2:1: exempt (break glass) is for platform engineers"}},
-		"a tenant injects":          {tenant: true, files: map[string]string{"a.rego": "package extend.injection.a\nadd := {}"}, want: []string{"a.rego:1:1: package extend.injection.a: a bundle of a namespace may have"}},
+		"a tenant refers to its own": {tenant: true, files: map[string]string{
+			"a.rego":                     "package extend.rollout.a\nimport data.extend.rollout.b\nhold contains {} if b.closed[data.extend.rollout.a.days[_]]",
+			"b.rego":                     "package extend.rollout.b\nclosed := data.extend.rollout.b.list",
+			"extend/rollout/a/data.json": `{"days": []}`, "extend/rollout/b/data.json": `{"list": {}}`,
+			"a_test.rego": "package extend.rollout.a_test\ntest_plan if data.rollout.plan with input as {}",
+		}},
+		"a tenant refers to another's":     {tenant: true, files: map[string]string{"a.rego": "package extend.rollout.a\nhold contains {} if data.extend.rollout.other.x"}, want: []string{"a.rego:2:21: data.extend.rollout.other.x is not its own: a bundle of a namespace may refer to"}},
+		"a tenant imports another's":       {tenant: true, files: map[string]string{"a.rego": "package extend.rollout.a\nimport data.extend.rollout.other\nhold contains {} if other.x"}, want: []string{"a.rego:2:8: data.extend.rollout.other is not its own"}},
+		"a tenant asks the policies":       {tenant: true, files: map[string]string{"a.rego": "package extend.rollout.a\nhold contains {} if data.rollout.holds"}, want: []string{"a.rego:2:21: data.rollout.holds is not its own"}},
+		"a tenant computes a reference":    {tenant: true, files: map[string]string{"a.rego": "package extend.rollout.a\nhold contains {} if data[input.x][\"y\"]"}, want: []string{"a.rego:2:21: data[input.x].y is not its own"}},
+		"a tenant goes through its domain": {tenant: true, files: map[string]string{"a.rego": "package extend.rollout.a\nhold contains {} if { some name; data.extend.rollout[name].hold }"}, want: []string{"a.rego:2:34: data.extend.rollout[name].hold is not its own"}},
+		"a tenant takes all there is":      {tenant: true, files: map[string]string{"a.rego": "package extend.rollout.a\nhold contains {} if some x in data"}, want: []string{"a.rego:2:31: data is not its own"}},
+		"a tenant puts it into text":       {tenant: true, files: map[string]string{"a.rego": "package extend.rollout.a\nhold contains {\"reason\": $\"{data.rollout.plan}\"} if true"}, want: []string{"a.rego:2:29: data.rollout.plan is not its own"}},
+		"a tenant pretends":                {tenant: true, files: map[string]string{"a.rego": "package extend.rollout.a\nhold contains {} if input.x with data.rollout.plan as 1"}, want: []string{"a.rego:2:34: data.rollout.plan is not its own"}},
+		"a tenant adds to another's data":  {tenant: true, files: map[string]string{"a.rego": "package extend.rollout.a\nrank := {}", "extend/rollout/other/data.json": `{"exempt": ["shop"]}`}, want: []string{"extend/rollout/other/data.json:1:1: data of a bundle of a namespace must be beside a package of its own; this is at extend/rollout/other/exempt"}},
+		"a tenant replaces":                {tenant: true, files: map[string]string{"a.rego": "package override.rollout\nplan := {}"}, want: []string{"a.rego:1:1: package override.rollout: only platform engineers may replace"}},
+		"a tenant changes settings":        {tenant: true, files: map[string]string{"a.rego": "package extend.rollout.a\nsettings := {}"}, want: []string{"a.rego:2:1: settings (change a documented knob) is for platform engineers; a bundle of a namespace may have hold, rank"}},
+		"a tenant breaks glass":            {tenant: true, files: map[string]string{"a.rego": "package extend.protection.a\nexempt contains {}"}, want: []string{"a.rego:2:1: exempt (break glass) is for platform engineers"}},
+		"a tenant injects":                 {tenant: true, files: map[string]string{"a.rego": "package extend.injection.a\nadd := {}"}, want: []string{"a.rego:1:1: package extend.injection.a: a bundle of a namespace may have"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var opts []bundle.Option

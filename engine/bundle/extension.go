@@ -111,11 +111,37 @@ func (c *checker) allowed() string {
 	return "allowed are extend.<domain>.<name> and override.<domain>, where the domain is one of " + strings.Join(Domains(), ", ")
 }
 
+// inside reports what a tenant's module refers to of others: what platform
+// engineers or the policies themselves know is none of its business, and a
+// reference that is computed could be to anything.
+func (c *checker) inside(m *ast.Module) {
+	ast.WalkTerms(m, func(t *ast.Term) bool {
+		ref, ok := t.Value.(ast.Ref)
+		if ok && ref.HasPrefix(ast.DefaultRootRef) && !c.owns(ref.GroundPrefix()) {
+			c.report(t.Location, "%s is not its own: a bundle of a namespace may refer to its input and to packages and data of its own, written out", ref)
+		}
+		return false
+	})
+}
+
+// owns says whether a path is in a package of the bundle.
+func (c *checker) owns(path ast.Ref) bool {
+	for _, m := range c.bundle.Modules {
+		if path.HasPrefix(m.Package.Path) {
+			return true
+		}
+	}
+	return false
+}
+
 func (c *checker) module(m *ast.Module) {
 	path := module.PackagePath(m)
 	kind, domain, ok := c.pkg(m)
 	if !ok {
 		return
+	}
+	if c.bundle.Kind == Tenant {
+		c.inside(m)
 	}
 	ast.WalkExprs(m, func(x *ast.Expr) bool {
 		if x.IsCall() && x.Operator().Equal(ast.Equality.Ref()) {
@@ -283,6 +309,14 @@ func (c *checker) data() {
 			}
 			if len(steps) < 4 {
 				continue // a folder with nothing in it
+			}
+			own := ast.DefaultRootRef
+			for _, step := range steps[:3] {
+				own = own.Append(ast.StringTerm(step))
+			}
+			if c.bundle.Kind == Tenant && !c.owns(own) {
+				c.report(at, "data of a bundle of a namespace must be beside a package of its own; this is at %s", strings.Join(steps, "/"))
+				continue
 			}
 			if key := steps[3]; slices.ContainsFunc(Extensions(), func(x Extension) bool { return x.Rule == key }) {
 				c.report(at, "%s must be a rule, not data", key)

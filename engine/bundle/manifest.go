@@ -77,6 +77,12 @@ func (b *Bundle) Follows(active *Bundle) error {
 	if !ok {
 		return nil
 	}
+	return b.FollowsSequence(before)
+}
+
+// FollowsSequence is an OlderError if the bundle must not take the place of one
+// with this sequence.
+func (b *Bundle) FollowsSequence(before int64) error {
 	switch n, ok := b.Sequence(); {
 	case !ok:
 		return OlderError{Bundle: b.Name, Active: before}

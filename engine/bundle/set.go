@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/open-policy-agent/opa/v1/ast"
+
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
@@ -119,27 +121,50 @@ func hash(lines []string) string {
 	return hex.EncodeToString(h.Sum(nil)[:6])
 }
 
+// claim is a package that a bundle has, or a path like one that it has data at.
+type claim struct {
+	bundle *Bundle
+	path   string
+	at     *ast.Location
+	data   bool
+}
+
+// claims are those of a bundle, each path once.
+func (b *Bundle) claims() (out []claim) {
+	seen := map[string]bool{}
+	add := func(c claim) {
+		if !seen[c.path] {
+			seen[c.path] = true
+			out = append(out, c)
+		}
+	}
+	for _, file := range slices.Sorted(maps.Keys(b.Modules)) {
+		m := b.Modules[file]
+		add(claim{b, module.PackagePath(m), m.Package.Location, false})
+	}
+	for _, file := range slices.Sorted(maps.Keys(b.documents)) {
+		for _, steps := range leaves(b.documents[file]) {
+			add(claim{b, strings.Join(steps[:min(3, len(steps))], "."), &ast.Location{File: file, Row: 1, Col: 1}, true})
+		}
+	}
+	return out
+}
+
 // Conflicts finds packages that two bundles of the set claim where both would be
 // active. Two complete rules of one name would only disagree when they are
-// evaluated.
+// evaluated. Platform bundles may have data beside each other's packages; a
+// tenant's would be taken for theirs, and theirs for the tenant's.
 func (s Set) Conflicts() error {
 	var out module.Problems
-	// Those who have a package, by namespace: tenants of different ones never
-	// meet, and there may be a thousand.
-	owners := map[string]map[string][]*Bundle{}
+	// Those who claim a path, by namespace: tenants of different ones never meet,
+	// and there may be a thousand.
+	owners := map[string]map[string][]claim{}
 	for _, b := range s {
-		seen := map[string]bool{}
-		for _, file := range slices.Sorted(maps.Keys(b.Modules)) {
-			m := b.Modules[file]
-			path := module.PackagePath(m)
-			if seen[path] {
-				continue
-			}
-			seen[path] = true
-			others := owners[path]
+		for _, c := range b.claims() {
+			others := owners[c.path]
 			if others == nil {
-				others = map[string][]*Bundle{}
-				owners[path] = others
+				others = map[string][]claim{}
+				owners[c.path] = others
 			}
 			look := []string{""}
 			if b.Kind != Tenant {
@@ -149,12 +174,13 @@ func (s Set) Conflicts() error {
 			}
 			for _, ns := range look {
 				for _, o := range others[ns] {
-					if s.meet(o, b) {
-						out = append(out, module.At(m.Package.Location, "package %s of bundle %s belongs to bundle %s already", path, b.Name, o.Name).Coded("conflict_error"))
+					tenants := b.Kind == Tenant || o.bundle.Kind == Tenant
+					if (tenants || !c.data && !o.data) && s.meet(o.bundle, b) {
+						out = append(out, module.At(c.at, "package %s of bundle %s belongs to bundle %s already", c.path, b.Name, o.bundle.Name).Coded("conflict_error"))
 					}
 				}
 			}
-			others[b.Namespace] = append(others[b.Namespace], b)
+			others[b.Namespace] = append(others[b.Namespace], c)
 		}
 	}
 	if len(out) == 0 {

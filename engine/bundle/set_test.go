@@ -69,6 +69,14 @@ func TestARevisionTellsWhereCanariesHold(t *testing.T) {
 
 func TestConflicts(t *testing.T) {
 	in := bundle.AsCanary
+	beside := func(name, pkg, data string, opts ...bundle.Option) *bundle.Bundle {
+		files := map[string]string{"a.rego": "package extend.rollout." + pkg + "\nhold contains {} if true", "extend/rollout/" + data + "/data.json": `{"` + name + `": 1}`}
+		b, err := bundle.FromFiles(name, files, opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
 	for name, tc := range map[string]struct {
 		set  bundle.Set
 		want []string // pairs, as they are said
@@ -88,6 +96,8 @@ func TestConflicts(t *testing.T) {
 		"a canary and a tenant there":                       {set: bundle.Set{holding(t, "x", "a", in("shop")), holding(t, "own", "a", bundle.AsTenant("shop"))}, want: []string{"own x"}},
 		"a canary and a tenant elsewhere":                   {set: bundle.Set{holding(t, "x", "a", in("shop")), holding(t, "own", "a", bundle.AsTenant("bank"))}},
 		"a tenant where a canary gave the package away":     {set: bundle.Set{holding(t, "x", "a"), holding(t, "x", "b", in("shop")), holding(t, "own", "a", bundle.AsTenant("shop"))}},
+		"the platform's data beside a package":              {set: bundle.Set{holding(t, "x", "a"), beside("y", "b", "a")}},
+		"the platform's data beside a tenant's package":     {set: bundle.Set{beside("x", "b", "a"), holding(t, "own", "a", bundle.AsTenant("shop"))}, want: []string{"own x"}},
 		"a canary that holds nowhere":                       {set: bundle.Set{holding(t, "x", "a"), holding(t, "y", "a", in())}},
 	} {
 		t.Run(name, func(t *testing.T) {

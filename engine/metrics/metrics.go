@@ -15,6 +15,7 @@ type Collector struct {
 	seconds   *prometheus.HistogramVec
 	stuck     *prometheus.GaugeVec
 	rollbacks *prometheus.CounterVec
+	throttled *prometheus.CounterVec
 	active    *prometheus.GaugeVec
 	shadows   *prometheus.CounterVec
 }
@@ -35,6 +36,9 @@ func New() *Collector {
 		rollbacks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "regatta_rollbacks_total", Help: "Times that bundles were given up because decisions did not end in time; namespace is empty for the platform's.",
 		}, []string{"namespace"}),
+		throttled: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "regatta_decisions_throttled_total", Help: "Decisions that were fallbacks because the policies of the namespace's own people took too much of the processors.",
+		}, []string{"namespace", "point"}),
 		active: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "regatta_policies_active", Help: "1 for the revision of all policies that decides.",
 		}, []string{"revision"}),
@@ -70,6 +74,11 @@ func (c *Collector) Stuck(point decision.Name, delta int) {
 	c.stuck.WithLabelValues(string(point)).Add(float64(delta))
 }
 
+// Throttled implements engine.Observer.
+func (c *Collector) Throttled(namespace string, point decision.Name) {
+	c.throttled.WithLabelValues(namespace, string(point)).Inc()
+}
+
 // RolledBack implements engine.Observer.
 func (c *Collector) RolledBack(r engine.Rollback) { c.rollbacks.WithLabelValues(r.Namespace).Inc() }
 
@@ -98,5 +107,5 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 }
 
 func (c *Collector) all() []prometheus.Collector {
-	return []prometheus.Collector{c.decisions, c.seconds, c.stuck, c.rollbacks, c.active, c.shadows}
+	return []prometheus.Collector{c.decisions, c.seconds, c.stuck, c.rollbacks, c.throttled, c.active, c.shadows}
 }

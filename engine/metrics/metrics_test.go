@@ -42,6 +42,7 @@ func TestWhatIsCounted(t *testing.T) {
 		c.Shadowed(name, "rollout/plan", "looser")
 	}
 	c.Unshadowed("gone")
+	c.Throttled("shop", "rollout/plan")
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -57,6 +58,7 @@ func TestWhatIsCounted(t *testing.T) {
 		`regatta_decisions_total label:{name:"outcome" value:"Undefined"} label:{name:"point" value:"rollout/plan"} counter:{value:1`,
 		`regatta_evaluations_stuck label:{name:"point" value:"rollout/plan"} gauge:{value:1}`,
 		`regatta_rollbacks_total label:{name:"namespace" value:""} counter:{value:1`,
+		`regatta_decisions_throttled_total label:{name:"namespace" value:"shop"} label:{name:"point" value:"rollout/plan"} counter:{value:1`,
 		`regatta_policies_active label:{name:"revision" value:"` + e.Snapshot().Revision() + `"} gauge:{value:1}`,
 		`sample_count:3`,
 		`regatta_shadow_decisions_total label:{name:"bundle" value:"freeze"} label:{name:"point" value:"rollout/plan"} label:{name:"result" value:"looser"} counter:{value:2`,

@@ -31,7 +31,8 @@ type Tally struct {
 	// Groups are the differences by point and reason, the most frequent first. Of
 	// those that are one too many only the sum is known, as one of no point.
 	Groups []Group `json:"groups,omitempty"`
-	// Samples are some of the differences, of as many groups as possible.
+	// Samples are some of the differences, of as many groups as possible, the most
+	// troublesome first.
 	Samples []Difference `json:"samples,omitempty"`
 }
 
@@ -44,6 +45,13 @@ type Group struct {
 	Then  string `json:"then"`
 	Now   string `json:"now"`
 	Count uint64 `json:"count"`
+}
+
+// Group is the one that a difference belongs to, without a count.
+func (d *Difference) Group() Group {
+	g := Group{Point: d.Point, Kind: d.Kind}
+	g.Then, g.Now = d.reasons()
+	return g
 }
 
 // Other is what both sides of the group are that sums up the rest.
@@ -108,8 +116,7 @@ func (c *Counter) Add(d *Difference, then, now time.Duration) (sampled bool) {
 	default:
 		c.tally.Changed++
 	}
-	key := Group{Point: d.Point, Kind: d.Kind}
-	key.Then, key.Now = d.reasons()
+	key := d.Group()
 	g := c.groups[key]
 	if g == nil {
 		if len(c.groups) >= c.maxGroups {
@@ -156,8 +163,11 @@ func (c *Counter) Tally() Tally {
 	return out
 }
 
-// samples takes one of each group, then another one of each, and so on.
+// samples takes one of each group, then another one of each, and so on: of the
+// most troublesome first.
 func (c *Counter) samples(groups []Group) []Difference {
+	groups = slices.Clone(groups)
+	slices.SortStableFunc(groups, func(a, b Group) int { return worst(a.Kind, b.Kind) })
 	var out []Difference
 	for i := range c.perGroup {
 		for _, key := range groups {

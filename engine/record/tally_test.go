@@ -137,10 +137,30 @@ func TestTally(t *testing.T) {
 	}
 	// The first of each group, then a second one of those that have one. Of the
 	// first group the fourth and the eighth took the places of the first two.
-	if got := fmt.Sprint(samples); got != "[7 13 15 11]" {
+	if got := fmt.Sprint(samples); got != "[15 13 7 14]" {
 		t.Errorf("samples are of records %s", got)
 	}
 	if got := fmt.Sprint(taken); got != "[4 5 6 7 11 13 14 15]" {
 		t.Errorf("taken were %s", got)
+	}
+}
+
+func TestPace(t *testing.T) {
+	for _, tc := range []struct {
+		name      string
+		then, now time.Duration
+		want      bool
+	}{
+		{"much longer", time.Millisecond, time.Second, true},
+		{"many times longer, but not long", time.Millisecond, 4 * time.Millisecond, false},
+		{"long, but not many times longer", time.Second, 1900 * time.Millisecond, false},
+		{"faster", time.Second, time.Millisecond, false},
+		{"not known", 0, time.Hour, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := record.DefaultPace().Slower(tc.then, tc.now); got != tc.want {
+				t.Errorf("got %v", got)
+			}
+		})
 	}
 }

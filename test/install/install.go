@@ -24,7 +24,7 @@ type Options struct {
 	Root     string
 	Programs map[string]string // of Build
 	// Cluster is a local cluster, nil for another one, which Kubeconfig and
-	// Tools (a folder with kubectl and helm) tell then.
+	// Tools (a folder with kubectl, helm and opa) tell then.
 	Cluster    *local.Cluster
 	Kubeconfig string
 	Tools      string
@@ -47,12 +47,16 @@ type Installed struct {
 	// Endpoint is where a manager outside of the cluster explains decisions;
 	// empty for one inside.
 	Endpoint string
+	// Registry is the cluster's own, HOST:PORT, which we and the manager reach
+	// without TLS; empty for a cluster that is not ours.
+	Registry string
 }
 
-// Env is the environment that makes kubectl, helm and regatta use the cluster.
+// Env is the environment that makes kubectl, helm and regatta use the cluster,
+// with its registry in REGISTRY.
 func (i Installed) Env(programs map[string]string) []string {
 	path := i.Tools + ":" + filepath.Dir(programs["regatta"]) + ":" + os.Getenv("PATH")
-	return append(os.Environ(), "KUBECONFIG="+i.Kubeconfig, "PATH="+path)
+	return append(os.Environ(), "KUBECONFIG="+i.Kubeconfig, "PATH="+path, "REGISTRY="+i.Registry)
 }
 
 // Install runs helm and waits until the manager is ready. On a cluster whose
@@ -61,7 +65,7 @@ func Install(ctx context.Context, o Options) (Installed, error) {
 	i := Installed{Kubeconfig: o.Kubeconfig, Tools: o.Tools, User: "system:serviceaccount:kruise-system:kruise-manager"}
 	values := slices.Clone(o.Values)
 	if o.Cluster != nil {
-		i.Kubeconfig = o.Cluster.State.Kubeconfig()
+		i.Kubeconfig, i.Registry = o.Cluster.State.Kubeconfig(), o.Cluster.State.RegistryAddress()
 	}
 	if i.Tools == "" {
 		var err error
@@ -114,13 +118,13 @@ func Install(ctx context.Context, o Options) (Installed, error) {
 	return i, i.run(ctx, o, "kubectl", "-n", "kruise-system", "rollout", "status", "deployment/kruise-controller-manager", "--timeout=3m")
 }
 
-// Tools is a folder with kubectl and helm, which are built if need be.
+// Tools is a folder with kubectl, helm and opa, which are built if need be.
 func Tools(ctx context.Context, out io.Writer) (string, error) {
 	cache, err := binaries.CacheDir()
 	if err != nil {
 		return "", err
 	}
-	paths, err := binaries.Ensure(ctx, cache, out, "kubectl", "helm")
+	paths, err := binaries.Ensure(ctx, cache, out, "kubectl", "helm", "opa")
 	if err != nil {
 		return "", err
 	}

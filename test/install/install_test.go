@@ -61,13 +61,13 @@ func TestTagsFollowTheProgram(t *testing.T) {
 
 func TestOurToolsComeFirst(t *testing.T) {
 	t.Setenv("PATH", "/usr/bin")
-	env := Installed{Kubeconfig: "/k", Tools: "/tools"}.Env(map[string]string{"regatta": "/bin/dir/regatta"})
+	env := Installed{Kubeconfig: "/k", Tools: "/tools", Registry: "127.0.0.1:5"}.Env(map[string]string{"regatta": "/bin/dir/regatta"})
 	last := map[string]string{} // the last of a name counts
 	for _, v := range env {
 		name, value, _ := strings.Cut(v, "=")
 		last[name] = value
 	}
-	if last["PATH"] != "/tools:/bin/dir:/usr/bin" || last["KUBECONFIG"] != "/k" {
-		t.Errorf("PATH is %s, KUBECONFIG %s", last["PATH"], last["KUBECONFIG"])
+	if last["PATH"] != "/tools:/bin/dir:/usr/bin" || last["KUBECONFIG"] != "/k" || last["REGISTRY"] != "127.0.0.1:5" {
+		t.Errorf("PATH is %s, KUBECONFIG %s, REGISTRY %s", last["PATH"], last["KUBECONFIG"], last["REGISTRY"])
 	}
 }

@@ -78,7 +78,8 @@ func (h Hosts) allow(host, port, scheme string) (allowed, named bool) {
 			continue
 		}
 		if strings.HasPrefix(p.host, ".") {
-			allowed = allowed || strings.HasSuffix(host, p.host)
+			_, err := netip.ParseAddr(host) // is in no domain
+			allowed = allowed || err != nil && strings.HasSuffix(host, p.host)
 			continue
 		}
 		named = named || host == p.host

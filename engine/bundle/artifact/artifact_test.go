@@ -80,6 +80,50 @@ func TestWhatIsPushedIsPulled(t *testing.T) {
 	}
 }
 
+func TestWhereAReferenceLeads(t *testing.T) {
+	asked := 0
+	host := serve(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked++
+			if r.Method == http.MethodGet && r.URL.Path != "/v2/" {
+				t.Errorf("%s was downloaded", r.URL.Path)
+			}
+			h.ServeHTTP(w, r)
+		})
+	})
+	r := artifact.New(artifact.WithHTTP(), artifact.WithoutRetries())
+	pinned, err := r.Push(t.Context(), host+"/shop/freeze:v1", archive(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at, err := r.Resolve(t.Context(), host+"/shop/freeze:v1"); err != nil || at != pinned {
+		t.Errorf("the tag leads to %s, %v; want %s", at, err, pinned)
+	}
+	asked = 0
+	if at, err := r.Resolve(t.Context(), pinned); err != nil || at != pinned || asked > 0 {
+		t.Errorf("a digest leads to %s, %v, asked %d times", at, err, asked)
+	}
+	if _, err := r.Resolve(t.Context(), host+"/shop/none:v1"); err == nil {
+		t.Error("what is not there leads somewhere")
+	}
+	if _, err := r.Resolve(t.Context(), "UPPER/x"); !errors.As(err, new(artifact.ReferenceError)) {
+		t.Errorf("a reference that is none: %v", err)
+	}
+}
+
+func TestHowMuchIsPulledIsForTheCallerToSay(t *testing.T) {
+	host, text := serve(t, nil), archive(t)
+	if _, err := artifact.New(artifact.WithHTTP()).Push(t.Context(), host+"/x:v1", text); err != nil {
+		t.Fatal(err)
+	}
+	for size, fits := range map[int64]bool{int64(len(text)): true, int64(len(text)) - 1: false} {
+		_, _, err := artifact.New(artifact.WithHTTP(), artifact.WithMaxSize(size)).Pull(t.Context(), host+"/x:v1")
+		if large := errors.As(err, new(artifact.TooLargeError)); large == fits || fits && err != nil {
+			t.Errorf("%d bytes of at most %d: %v", len(text), size, err)
+		}
+	}
+}
+
 // TestOPAWouldFindIt looks where OPA's downloader does: for the first layer of
 // this media type, which is the archive.
 func TestOPAWouldFindIt(t *testing.T) {

@@ -47,6 +47,17 @@ func Ensure(ctx context.Context, cache string, progress io.Writer, names ...stri
 	return paths, nil
 }
 
+// Path returns where one program is. It is built if need be, as by Ensure, into
+// the cache that all share.
+func Path(ctx context.Context, progress io.Writer, name string) (string, error) {
+	cache, err := CacheDir()
+	if err != nil {
+		return "", err
+	}
+	paths, err := Ensure(ctx, cache, progress, name)
+	return paths[name], err
+}
+
 // Find returns the path of each named program if the machine or the cache has
 // all of them.
 func Find(ctx context.Context, cache string, names ...string) (map[string]string, bool) {

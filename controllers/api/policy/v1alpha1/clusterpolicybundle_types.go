@@ -2,65 +2,47 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// PolicyMode is what becomes of the decisions of a bundle.
+// ClusterPolicyBundleSpec is the policies of the platform, and what becomes of their decisions.
 //
-// +kubebuilder:validation:Enum=Enforce
-type PolicyMode string
-
-// PolicyModeEnforce carries the decisions out.
-const PolicyModeEnforce PolicyMode = "Enforce"
-
-// ClusterPolicyBundleSpec is the policies, and what becomes of their decisions.
+// +kubebuilder:validation:XValidation:rule="[has(self.files), has(self.configMap), has(self.oci), has(self.http)].filter(is, is).size() == 1",message="Exactly one of files, configMap, oci and http says where the policies are from."
+// +kubebuilder:validation:XValidation:rule="!has(self.verification) || !has(self.files)",message="Files that stand in the object cannot be signed: leave verification out, or ship the bundle by configMap, oci or http."
+// +kubebuilder:validation:XValidation:rule="self.mode != 'Canary' || has(self.canary)",message="The mode Canary needs canary.namespaces, which says where the policies are enforced first."
 type ClusterPolicyBundleSpec struct {
-	// Files are the bundle: text by path. A path ends with .rego for a policy or a test, or with .json, .yaml or .yml for
-	// data; it is relative and has no dot segments, so that an error names one file only.
-	//
-	// +kubebuilder:validation:MinProperties=1
-	// +kubebuilder:validation:MaxProperties=256
-	// +kubebuilder:validation:XValidation:rule="self.all(path, size(path) <= 256)",message="A path has at most 256 characters."
-	// +kubebuilder:validation:XValidation:rule="self.all(path, path.endsWith('.rego') || path.endsWith('.json') || path.endsWith('.yaml') || path.endsWith('.yml'))",message="A path ends with .rego, .json, .yaml or .yml."
-	// +kubebuilder:validation:XValidation:rule="self.all(path, path.matches('^[A-Za-z0-9_-][A-Za-z0-9_.-]*(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)*$'))",message="A path is relative, of letters, digits, underscores, dots and dashes, and no part of it begins with a dot."
-	// +kubebuilder:validation:XValidation:rule="self.map(path, size(self[path])).sum() <= 1000000",message="All files together have at most 1000000 characters."
-	Files map[string]FileText `json:"files"`
+	PolicySource `json:",inline"`
 
-	// Mode is Enforce: the decisions are carried out.
+	// Verification says whose signature the bundle must have; it needs none if this is left out.
+	// +optional
+	Verification *PolicyVerification `json:"verification,omitempty"`
+
+	// Mode is Enforce to carry the decisions out, Shadow to count how they would differ, or Canary to carry them out in
+	// canary.namespaces only. In Shadow and Canary, the revision that was enforced before stays so, unless it is the same.
 	//
+	// +kubebuilder:validation:Enum=Enforce;Shadow;Canary
 	// +kubebuilder:default=Enforce
 	// +optional
 	Mode PolicyMode `json:"mode,omitempty"`
+
+	// Canary says where a canary is enforced. It has no effect in another mode, so that a canary is promoted by the mode alone.
+	// +optional
+	Canary *PolicyCanary `json:"canary,omitempty"`
+
+	// RollbackTo is a revision of status.history, or the one that the source has though its sequence is lower than that of
+	// the active one. It is enforced for as long as it stands here, whatever the source has.
+	//
+	// +kubebuilder:validation:Pattern="^[0-9a-f]{6,64}$"
+	// +optional
+	RollbackTo string `json:"rollbackTo,omitempty"`
 }
 
-// FileText is what stands in one file.
-//
-// +kubebuilder:validation:MaxLength=262144
-type FileText string
-
-// ClusterPolicyBundleStatus is what became of the bundle.
-type ClusterPolicyBundleStatus struct {
-	// ObservedGeneration is the generation that this status is of.
-	// +optional
-	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-
-	// ActiveRevision is what is being enforced. It stays at the last good revision if a newer one fails.
-	// +optional
-	ActiveRevision string `json:"activeRevision,omitempty"`
-
-	// Errors are why the newest files are not enforced, each as "file:row:col message".
-	// +listType=atomic
-	// +optional
-	Errors []string `json:"errors,omitempty"`
-
-	// LastActivationTime is when ActiveRevision became active.
-	// +optional
-	LastActivationTime *metav1.Time `json:"lastActivationTime,omitempty"`
-
-	// Conditions say whether the newest files are enforced.
-	// +listType=map
-	// +listMapKey=type
-	// +patchStrategy=merge
-	// +patchMergeKey=type
-	// +optional
-	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+// PolicyCanary says where a canary is enforced.
+type PolicyCanary struct {
+	// Namespaces in which the policies are enforced.
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=63
+	// +listType=set
+	Namespaces []string `json:"namespaces"`
 }
 
 // ClusterPolicyBundle is a bundle of policies of the platform: it extends or replaces decisions in the whole cluster.
@@ -68,16 +50,18 @@ type ClusterPolicyBundleStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=cpb
 // +kubebuilder:subresource:status
-// +kubebuilder:printcolumn:name="READY",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].status",description="Whether the newest files are enforced."
-// +kubebuilder:printcolumn:name="REVISION",type="string",JSONPath=".status.activeRevision",description="The revision being enforced."
+// +kubebuilder:printcolumn:name="MODE",type="string",JSONPath=".spec.mode",description="What becomes of its decisions."
+// +kubebuilder:printcolumn:name="READY",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].status",description="Whether the newest policies have passed the gate and do what the mode says."
+// +kubebuilder:printcolumn:name="ENFORCED",type="string",JSONPath=".status.activeRevision",description="The revision being enforced."
+// +kubebuilder:printcolumn:name="TRIED",type="string",JSONPath=".status.candidate.revision",description="The revision in shadow, or in some namespaces only."
 // +kubebuilder:printcolumn:name="REASON",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].reason",description="Why it is ready or not."
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp",description="The time since creation."
 type ClusterPolicyBundle struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   ClusterPolicyBundleSpec   `json:"spec"`
-	Status ClusterPolicyBundleStatus `json:"status,omitempty"`
+	Spec   ClusterPolicyBundleSpec `json:"spec"`
+	Status PolicyBundleStatus      `json:"status,omitempty"`
 }
 
 // ClusterPolicyBundleList is a list of ClusterPolicyBundles.
@@ -89,3 +73,16 @@ type ClusterPolicyBundleList struct {
 
 	Items []ClusterPolicyBundle `json:"items"`
 }
+
+// Wanted implements AnyPolicyBundle.
+func (b *ClusterPolicyBundle) Wanted() Wanted {
+	s := &b.Spec
+	w := Wanted{PolicySource: s.PolicySource, Verification: s.Verification, Mode: s.Mode, RollbackTo: s.RollbackTo}
+	if s.Mode == PolicyModeCanary && s.Canary != nil {
+		w.Namespaces = s.Canary.Namespaces
+	}
+	return w
+}
+
+// Standing implements AnyPolicyBundle.
+func (b *ClusterPolicyBundle) Standing() *PolicyBundleStatus { return &b.Status }

@@ -25,6 +25,7 @@ var (
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&ClusterPolicyBundle{}, &ClusterPolicyBundleList{},
+		&PolicyBundle{}, &PolicyBundleList{},
 		&PodUnavailableBudget{}, &PodUnavailableBudgetList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)

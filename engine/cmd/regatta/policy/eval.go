@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/cases"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/exit"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -47,13 +46,9 @@ Points are: ` + pointNames(),
 				return err
 			}
 			defer e.Close()
-			var set bundle.Set
-			for _, path := range paths {
-				b, err := load(path, nil)
-				if err != nil {
-					return refusal(at(path, err))
-				}
-				set = append(set, b)
+			set, err := loadAll(paths)
+			if err != nil {
+				return err
 			}
 			if err := e.Activate(cmd.Context(), set); err != nil {
 				return refusal(err)

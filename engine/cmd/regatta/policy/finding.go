@@ -10,11 +10,46 @@ import (
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
-// annotate prints a problem as GitHub shows it beside a line.
-func annotate(out io.Writer, p module.Problem, title string) {
+// level is how bad a finding is, in the words of SARIF.
+type level string
+
+const (
+	bad  level = "error"
+	note level = "note"
+)
+
+// finding is something about a place in a bundle, whichever command found it.
+type finding struct {
+	rule  string
+	level level
+	module.Problem
+}
+
+// meaning is a rule that findings name, and what it says.
+type meaning struct{ id, text string }
+
+func linted(findings []lint.Finding) []finding {
+	var out []finding
+	for _, f := range findings {
+		out = append(out, finding{f.Rule, bad, f.Problem})
+	}
+	return out
+}
+
+func lintRules() []meaning {
+	var out []meaning
+	for _, r := range lint.Rules() {
+		out = append(out, meaning{r.ID, r.Meaning})
+	}
+	return out
+}
+
+// annotate prints a finding as GitHub shows it beside a line.
+func annotate(out io.Writer, f finding) {
 	value := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 	property := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
-	fmt.Fprintf(out, "::error file=%s,line=%d,col=%d,title=%s::%s\n", property.Replace(p.File), p.Row, p.Col, property.Replace(title), value.Replace(p.Message))
+	command := map[level]string{bad: "error", note: "notice"}[f.level]
+	fmt.Fprintf(out, "::%s file=%s,line=%d,col=%d,title=%s::%s\n", command, property.Replace(f.File), f.Row, f.Col, property.Replace(f.rule), value.Replace(f.Message))
 }
 
 // The parts of SARIF 2.1.0 that are needed:
@@ -63,16 +98,16 @@ type (
 	}
 )
 
-func asSARIF(findings []lint.Finding) sarif {
-	run := sarifRun{Tool: sarifTool{sarifDriver{Name: "regatta"}}, Results: []sarifResult{}}
-	for _, r := range lint.Rules() {
-		run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, sarifRule{r.ID, sarifText{r.Meaning}})
+func asSARIF(rules []meaning, findings []finding) sarif {
+	run := sarifRun{Tool: sarifTool{sarifDriver{Name: "regatta", Rules: []sarifRule{}}}, Results: []sarifResult{}}
+	for _, r := range rules {
+		run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, sarifRule{r.id, sarifText{r.text}})
 	}
 	for _, f := range findings {
 		var at sarifPhysical
 		at.Artifact.URI = filepath.ToSlash(f.File)
-		at.Region.Line, at.Region.Column = f.Row, f.Col
-		run.Results = append(run.Results, sarifResult{f.Rule, "error", sarifText{f.Message}, []sarifLocation{{at}}})
+		at.Region.Line, at.Region.Column = max(f.Row, 1), max(f.Col, 1)
+		run.Results = append(run.Results, sarifResult{f.rule, string(f.level), sarifText{f.Message}, []sarifLocation{{at}}})
 	}
 	return sarif{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []sarifRun{run}}
 }

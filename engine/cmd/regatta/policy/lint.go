@@ -55,13 +55,13 @@ func printFindings(out io.Writer, format string, findings []lint.Finding) error 
 	case "json":
 		return asJSON(out, findings)
 	case "sarif":
-		return asJSON(out, asSARIF(findings))
+		return asJSON(out, asSARIF(lintRules(), linted(findings)))
 	}
-	for _, f := range findings {
+	for _, f := range linted(findings) {
 		if format == "github" {
-			annotate(out, f.Problem, f.Rule)
+			annotate(out, f)
 		} else {
-			fmt.Fprintf(out, "%s: %s: %s\n", f.Place(), f.Rule, f.Message)
+			fmt.Fprintf(out, "%s: %s: %s\n", f.Place(), f.rule, f.Message)
 		}
 	}
 	return nil

@@ -1,6 +1,6 @@
 // Package policy has the commands for people who write policies, in the order
 // in which they use them: new, fmt, test, lint, verify, build, sign, inspect,
-// push and pull. They need no cluster.
+// push, pull and replay. They need no cluster.
 package policy
 
 import (
@@ -37,7 +37,7 @@ func New(builtin fs.FS, opts ...Option) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(c.new(), c.check(), c.test(), c.eval(), c.lint(), c.fmt(), c.verify(), c.build(), c.sign(), c.inspect(), c.push(), c.pull())
+	cmd.AddCommand(c.new(), c.check(), c.test(), c.eval(), c.lint(), c.fmt(), c.verify(), c.build(), c.sign(), c.inspect(), c.push(), c.pull(), c.replay())
 	return exit.Tree(cmd)
 }
 
@@ -115,6 +115,19 @@ func (c *commands) load(path string, k *kind) (b, builtin *bundle.Bundle, err er
 	}
 	builtin, err = bundle.FromFS("builtin", c.builtin, bundle.AsBuiltin())
 	return b, builtin, err
+}
+
+// loadAll reads platform bundles.
+func loadAll(paths []string) (bundle.Set, error) {
+	var set bundle.Set
+	for _, path := range paths {
+		b, err := load(path, nil)
+		if err != nil {
+			return nil, refusal(at(path, err))
+		}
+		set = append(set, b)
+	}
+	return set, nil
 }
 
 // refusal says of an error whether policy says no: what was read makes no

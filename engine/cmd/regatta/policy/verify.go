@@ -39,7 +39,7 @@ func (c *commands) verify() *cobra.Command {
 	var t trust
 	var active []string
 	var records string
-	format := formats("text", "json", "github")
+	format := formats("text", "json", "sarif", "github")
 	cmd := &cobra.Command{
 		Use:   "verify BUNDLE",
 		Short: "Go through the gate of a cluster, stage by stage",
@@ -127,13 +127,9 @@ func (c *commands) admit(cmd *cobra.Command, v *verdict, k *kind, by *bundle.Ver
 			return err
 		}
 	}
-	var set bundle.Set
-	for _, path := range active {
-		a, err := load(path, nil)
-		if err != nil {
-			return at(path, err)
-		}
-		set = append(set, a)
+	set, err := loadAll(active)
+	if err != nil {
+		return err
 	}
 	for _, a := range set {
 		if a.Name != b.Name || a.Namespace != b.Namespace {
@@ -159,9 +155,11 @@ func (v *verdict) print(out io.Writer, format string) error {
 	switch format {
 	case "json":
 		return asJSON(out, v)
+	case "sarif":
+		return asJSON(out, asSARIF(v.stages(), v.findings()))
 	case "github":
-		for _, p := range v.Problems {
-			annotate(out, p, string(v.Refused))
+		for _, f := range v.findings() {
+			annotate(out, f)
 		}
 		return nil
 	}
@@ -190,6 +188,23 @@ func (v *verdict) print(out io.Writer, format string) error {
 		fmt.Fprintf(out, "  %s\n", p)
 	}
 	return nil
+}
+
+func (v *verdict) findings() []finding {
+	var out []finding
+	for _, p := range v.Problems {
+		out = append(out, finding{string(v.Refused), bad, p})
+	}
+	return out
+}
+
+// stages are the rules of the gate, as far as it came.
+func (v *verdict) stages() []meaning {
+	var out []meaning
+	for _, s := range v.Stages {
+		out = append(out, meaning{string(s.Stage), "The stage " + string(s.Stage) + " of the gate"})
+	}
+	return out
 }
 
 // detail is what people want to know of a stage that is passed.

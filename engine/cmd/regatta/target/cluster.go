@@ -27,6 +27,13 @@ func NewCluster() *Cluster {
 	return &Cluster{flags: f}
 }
 
+// Whole leaves out the flag for a namespace, for commands that are about the
+// cluster as a whole.
+func (c *Cluster) Whole() *Cluster {
+	c.flags.Namespace = nil
+	return c
+}
+
 // AddFlags adds the flags of kubectl.
 func (c *Cluster) AddFlags(fs *pflag.FlagSet) { c.flags.AddFlags(fs) }
 

@@ -1,0 +1,85 @@
+package v1alpha1
+
+// Conditions of a bundle: one for each stage of the activation gate, in their
+// order, and Ready, which is True when all are.
+const (
+	PolicyBundleFetched     = "Fetched"
+	PolicyBundleVerified    = "Verified"
+	PolicyBundleCompiled    = "Compiled"
+	PolicyBundleContractOK  = "ContractOK"
+	PolicyBundleTestsPassed = "TestsPassed"
+	PolicyBundleReplayOK    = "ReplayOK"
+	PolicyBundleActive      = "Active"
+	PolicyBundleReady       = "Ready"
+)
+
+// PolicyBundleStages are the conditions of the stages, in their order.
+func PolicyBundleStages() []string {
+	return []string{
+		PolicyBundleFetched, PolicyBundleVerified, PolicyBundleCompiled, PolicyBundleContractOK,
+		PolicyBundleTestsPassed, PolicyBundleReplayOK, PolicyBundleActive,
+	}
+}
+
+// Reasons of the conditions. Where a stage is passed its reason is Passed, or
+// one of these.
+const (
+	// PolicyBundlePassedReason is of a stage that is passed.
+	PolicyBundlePassedReason = "Passed"
+	// PolicyBundleNotReachedReason is of stages behind the one that stopped the bundle.
+	PolicyBundleNotReachedReason = "NotReached"
+	// PolicyBundleNotRequiredReason is of Verified without spec.verification.
+	PolicyBundleNotRequiredReason = "NotRequired"
+
+	// PolicyBundleActivatedReason is of bundles that are enforced.
+	PolicyBundleActivatedReason = "Activated"
+	// PolicyBundleShadowReason is of bundles in shadow.
+	PolicyBundleShadowReason = "InShadow"
+	// PolicyBundleCanaryReason is of bundles that are enforced in some namespaces.
+	PolicyBundleCanaryReason = "InCanary"
+	// PolicyBundleRollbackReason is of bundles that spec.rollbackTo took back.
+	PolicyBundleRollbackReason = "RolledBackOnRequest"
+
+	// PolicyBundleFetchFailedReason is of a source that could not be read, and may be the next time.
+	PolicyBundleFetchFailedReason = "FetchFailed"
+	// PolicyBundleSourceInvalidReason is of a source that cannot be read until somebody changes something.
+	PolicyBundleSourceInvalidReason = "SourceInvalid"
+	// PolicyBundleSignatureInvalidReason is of bundles that nobody signed whose keys are in spec.verification.
+	PolicyBundleSignatureInvalidReason = "SignatureInvalid"
+	// PolicyBundleOlderReason is of bundles with a lower sequence than the active one.
+	PolicyBundleOlderReason = "OlderSequence"
+	// PolicyBundleUnsupportedReason is of a package, a rule or a built-in function that a bundle of its kind may not have.
+	PolicyBundleUnsupportedReason = "Unsupported"
+	// PolicyBundleCompileFailedReason is of files that do not parse, compile or fit the schemas of their inputs.
+	PolicyBundleCompileFailedReason = "CompileFailed"
+	// PolicyBundleConflictReason is of packages that another bundle has already.
+	PolicyBundleConflictReason = "Conflict"
+	// PolicyBundleOutputInvalidReason is of decisions that are not of the type that their point answers.
+	PolicyBundleOutputInvalidReason = "OutputInvalid"
+	// PolicyBundleTestsFailedReason is of the bundle's own tests.
+	PolicyBundleTestsFailedReason = "TestsFailed"
+	// PolicyBundleReplayFailedReason is of recent decisions that the bundle cannot make.
+	PolicyBundleReplayFailedReason = "ReplayFailed"
+	// PolicyBundleRolledBackReason is of a bundle that was active, but ran into its deadline too often.
+	PolicyBundleRolledBackReason = "RolledBack"
+	// PolicyBundleRevisionUnknownReason is of a spec.rollbackTo that names nothing that is kept.
+	PolicyBundleRevisionUnknownReason = "RevisionUnknown"
+)
+
+// Messages of the conditions.
+const (
+	// PolicyBundleActivatedMessage takes the revision.
+	PolicyBundleActivatedMessage = "Revision %s is being enforced."
+	// PolicyBundleShadowMessage takes the revision, and what is enforced.
+	PolicyBundleShadowMessage = "Revision %s is in shadow: its decisions are counted and not carried out. %s"
+	// PolicyBundleCanaryMessage takes the revision, the namespaces, and what is enforced elsewhere.
+	PolicyBundleCanaryMessage = "Revision %s is being enforced in %s only. %s"
+	// PolicyBundleRollbackMessage takes the revision.
+	PolicyBundleRollbackMessage = "Revision %s is being enforced because spec.rollbackTo names it."
+	// PolicyBundleFailedMessage takes the first error and what is enforced instead.
+	PolicyBundleFailedMessage = "The newest files are not enforced: %s. %s"
+	// PolicyBundleStaysMessage takes the revision that is enforced instead.
+	PolicyBundleStaysMessage = "Revision %s stays active."
+	// PolicyBundleNothingActiveMessage is of a bundle that has no good files.
+	PolicyBundleNothingActiveMessage = "Nothing of this bundle is enforced."
+)

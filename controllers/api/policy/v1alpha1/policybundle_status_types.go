@@ -1,0 +1,179 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// PolicyBundleStatus is what became of a bundle. The leader writes it, but for replicas, where each replica has its own entry.
+type PolicyBundleStatus struct {
+	// ObservedGeneration is the generation that this status is of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// ActiveRevision is what is being enforced. It stays at the last good revision if a newer one fails.
+	// +optional
+	ActiveRevision string `json:"activeRevision,omitempty"`
+
+	// LastActivationTime is when ActiveRevision became active.
+	// +optional
+	LastActivationTime *metav1.Time `json:"lastActivationTime,omitempty"`
+
+	// Fetched is what the source had when it was looked at last.
+	// +optional
+	Fetched *FetchedPolicy `json:"fetched,omitempty"`
+
+	// Active is what every replica enforces, but for the namespaces of a canary.
+	// +optional
+	Active *PolicyArtifact `json:"active,omitempty"`
+
+	// Candidate is what every replica has in shadow or, in the namespaces of a canary, enforces.
+	// +optional
+	Candidate *PolicyArtifact `json:"candidate,omitempty"`
+
+	// History is what was enforced before, the latest first. These revisions are kept, so spec.rollbackTo can name them.
+	//
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=atomic
+	// +optional
+	History []PolicyArtifact `json:"history,omitempty"`
+
+	// Errors are why the newest policies did not pass the gate, each as "file:row:col code message".
+	// +listType=atomic
+	// +optional
+	Errors []string `json:"errors,omitempty"`
+
+	// Replicas are those that decide, and what they run.
+	//
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Replicas []PolicyReplica `json:"replicas,omitempty"`
+
+	// Revisions is how many replicas enforce which revision.
+	// +listType=map
+	// +listMapKey=revision
+	// +optional
+	Revisions []PolicyRevisionCount `json:"revisions,omitempty"`
+
+	// Conditions are Fetched, Verified, Compiled, ContractOK, TestsPassed, ReplayOK and Active, a stage of the gate each, and
+	// Ready, which is the first of them that is not True.
+	// +listType=map
+	// +listMapKey=type
+	// +patchStrategy=merge
+	// +patchMergeKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+}
+
+// FetchedPolicy is what a source had.
+type FetchedPolicy struct {
+	// Reference names what was fetched and nothing else, such as an artifact by its digest.
+	Reference string `json:"reference"`
+	// Digest is that of the archive, e.g. sha256:....
+	Digest string `json:"digest"`
+	// Revision is a hash of the content; it is missing if this cannot be read.
+	// +optional
+	Revision string `json:"revision,omitempty"`
+	// Time is when it was first seen.
+	Time metav1.Time `json:"time"`
+}
+
+// PolicyArtifact is one revision of a bundle, which has passed the gate.
+type PolicyArtifact struct {
+	// Revision is a hash of the content, however it is packed. Records and regatta why name it.
+	Revision string `json:"revision"`
+	// Digest is that of the archive, e.g. sha256:.... Every replica checks it.
+	Digest string `json:"digest"`
+	// Reference is where it was fetched.
+	Reference string `json:"reference"`
+	// KeptIn is the ControllerRevision that has the archive.
+	KeptIn string `json:"keptIn"`
+	// Sequence is the one of the bundle's manifest.
+	// +optional
+	Sequence *int64 `json:"sequence,omitempty"`
+	// Generation is the one of the spec by which it was let in.
+	Generation int64 `json:"generation"`
+	// Mode is Shadow or Canary for a candidate.
+	// +optional
+	Mode PolicyMode `json:"mode,omitempty"`
+	// Namespaces are those of a canary.
+	//
+	// +listType=set
+	// +optional
+	Namespaces []string `json:"namespaces,omitempty"`
+	// Time is when it was let in.
+	Time metav1.Time `json:"time"`
+}
+
+// PolicyReplica is what one replica of the manager runs.
+type PolicyReplica struct {
+	// Name of the pod, or of the host outside of one.
+	Name string `json:"name"`
+	// Revision that it enforces.
+	// +optional
+	Revision string `json:"revision,omitempty"`
+	// Candidate is the revision that it has in shadow or as a canary.
+	// +optional
+	Candidate string `json:"candidate,omitempty"`
+	// RolledBack is a revision that it gave up because decisions did not end in time with it.
+	// +optional
+	RolledBack string `json:"rolledBack,omitempty"`
+	// Problem is why it does not run what status.active and status.candidate say.
+	// +optional
+	Problem string `json:"problem,omitempty"`
+	// Shadow is how decisions of the candidate compare with those that are carried out.
+	// +optional
+	Shadow *PolicyShadow `json:"shadow,omitempty"`
+}
+
+// PolicyShadow counts the decisions that a shadow made beside those that were carried out.
+type PolicyShadow struct {
+	// Since is when it began.
+	Since metav1.Time `json:"since"`
+	// Compared is how many decisions were made twice.
+	Compared int64 `json:"compared"`
+	// Stricter is how many would hold or refuse more.
+	// +optional
+	Stricter int64 `json:"stricter,omitempty"`
+	// Looser is how many would hold or refuse less.
+	// +optional
+	Looser int64 `json:"looser,omitempty"`
+	// Changed is how many would differ in another way, such as the order.
+	// +optional
+	Changed int64 `json:"changed,omitempty"`
+	// Errors is how many would not be made.
+	// +optional
+	Errors int64 `json:"errors,omitempty"`
+	// Skipped is how many were not made twice, for want of time.
+	// +optional
+	Skipped int64 `json:"skipped,omitempty"`
+	// Differences are the most frequent ones.
+	//
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=atomic
+	// +optional
+	Differences []PolicyDifference `json:"differences,omitempty"`
+}
+
+// PolicyDifference counts decisions that would differ in the same way.
+type PolicyDifference struct {
+	// Point is the decision point, e.g. rollout/plan.
+	Point string `json:"point"`
+	// Kind is Stricter, Looser, Changed or Error.
+	Kind string `json:"kind"`
+	// Reason is that of the decision that was carried out.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// Candidate is the reason of the shadow.
+	// +optional
+	Candidate string `json:"candidate,omitempty"`
+	// Count is how often it was so.
+	Count int64 `json:"count"`
+}
+
+// PolicyRevisionCount is how many replicas enforce a revision.
+type PolicyRevisionCount struct {
+	// Revision is empty for those that enforce none.
+	Revision string `json:"revision"`
+	// Replicas that enforce it.
+	Replicas int32 `json:"replicas"`
+}

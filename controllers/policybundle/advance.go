@@ -1,0 +1,204 @@
+package policybundle
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/policybundle/fetch"
+	"github.com/regatta-sh/regatta/engine/bundle"
+)
+
+// letIn makes what passed the gate stand as the mode says.
+func (p *Publisher) letIn(ctx context.Context, b policy.AnyPolicyBundle, found *fetch.Fetched, candidate *bundle.Bundle) error {
+	kept, err := p.Store.Keep(ctx, b, found.Archive, found.Reference)
+	if err != nil {
+		return err
+	}
+	w, st := b.Wanted(), b.Standing()
+	a := &policy.PolicyArtifact{
+		Revision: candidate.Revision, Digest: found.Digest, Reference: found.Reference, KeptIn: kept,
+		Generation: b.GetGeneration(), Time: metav1.NewTime(p.Clock()),
+	}
+	if n, ok := candidate.Sequence(); ok {
+		a.Sequence = &n
+	}
+	switch w.Mode {
+	case policy.PolicyModeShadow, policy.PolicyModeCanary:
+		// What is only tried must not go on being enforced everywhere.
+		if st.Active != nil && st.Active.Digest == a.Digest {
+			p.enforce(st, nil)
+		}
+		a.Mode, a.Namespaces = w.Mode, w.Namespaces
+		st.Candidate = a
+		if w.Mode == policy.PolicyModeCanary {
+			accept(b, policy.PolicyBundleCanaryReason, fmt.Sprintf(policy.PolicyBundleCanaryMessage, a.Revision, strings.Join(a.Namespaces, ", "), stays(st.ActiveRevision)))
+		} else {
+			accept(b, policy.PolicyBundleShadowReason, fmt.Sprintf(policy.PolicyBundleShadowMessage, a.Revision, stays(st.ActiveRevision)))
+		}
+	default:
+		st.Candidate = nil
+		p.enforce(st, a)
+		if w.RollbackTo != "" {
+			accept(b, policy.PolicyBundleRollbackReason, fmt.Sprintf(policy.PolicyBundleRollbackMessage, a.Revision))
+		} else {
+			accept(b, policy.PolicyBundleActivatedReason, fmt.Sprintf(policy.PolicyBundleActivatedMessage, a.Revision))
+		}
+	}
+	return nil
+}
+
+// enforce makes an artifact the active one, and the active one history.
+func (p *Publisher) enforce(st *policy.PolicyBundleStatus, a *policy.PolicyArtifact) {
+	if was := st.Active; was != nil && (a == nil || was.Digest != a.Digest) {
+		st.History = append([]policy.PolicyArtifact{*was}, st.History...)
+	}
+	again := a != nil && st.Active != nil && st.Active.Digest == a.Digest
+	st.Active = a
+	switch {
+	case a == nil:
+		st.ActiveRevision, st.LastActivationTime = "", nil
+	case !again:
+		now := metav1.NewTime(p.Clock())
+		st.ActiveRevision, st.LastActivationTime = a.Revision, &now
+	}
+	if a != nil {
+		st.History = slices.DeleteFunc(st.History, func(old policy.PolicyArtifact) bool { return old.Digest == a.Digest })
+	}
+	st.History = st.History[:min(len(st.History), keptRevisions)]
+}
+
+// goBack enforces a revision that is kept, whatever the source has.
+func (p *Publisher) goBack(b policy.AnyPolicyBundle, a *policy.PolicyArtifact) {
+	st := b.Standing()
+	st.Candidate = nil
+	if st.Active == nil || st.Active.Digest != a.Digest {
+		again := *a
+		again.Mode, again.Namespaces = "", nil
+		p.enforce(st, &again)
+	}
+	accept(b, policy.PolicyBundleRollbackReason, fmt.Sprintf(policy.PolicyBundleRollbackMessage, a.Revision))
+}
+
+// find is the artifact of a revision, or of the beginning of one.
+func find(st *policy.PolicyBundleStatus, revision string) *policy.PolicyArtifact {
+	for _, a := range artifacts(st) {
+		if strings.HasPrefix(a.Revision, revision) {
+			return a
+		}
+	}
+	return nil
+}
+
+// artifacts are all that are kept.
+func artifacts(st *policy.PolicyBundleStatus) (out []*policy.PolicyArtifact) {
+	for _, a := range []*policy.PolicyArtifact{st.Active, st.Candidate} {
+		if a != nil {
+			out = append(out, a)
+		}
+	}
+	for i := range st.History {
+		out = append(out, &st.History[i])
+	}
+	return out
+}
+
+func keptNames(st *policy.PolicyBundleStatus) (out []string) {
+	for _, a := range artifacts(st) {
+		out = append(out, a.KeptIn)
+	}
+	return out
+}
+
+func revisions(st *policy.PolicyBundleStatus) (out []string) {
+	for _, a := range artifacts(st) {
+		out = append(out, a.Revision)
+	}
+	if len(out) == 0 {
+		return []string{"none"}
+	}
+	return out
+}
+
+// rolledBack is what a replica gave up of what the status names.
+func rolledBack(b policy.AnyPolicyBundle) *refusal {
+	st := b.Standing()
+	for _, r := range st.Replicas {
+		if r.RolledBack == "" {
+			continue
+		}
+		for _, a := range []*policy.PolicyArtifact{st.Active, st.Candidate} {
+			if a != nil && a.Revision == r.RolledBack {
+				return &refusal{
+					stage: policy.PolicyBundleActive, reason: policy.PolicyBundleRolledBackReason,
+					errors: []string{fmt.Sprintf("%s rolled revision %s back: %s", r.Name, r.RolledBack, r.Problem)},
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// retreat takes what a replica gave up from all of them: the one before is
+// enforced again, or nothing of the bundle.
+func (p *Publisher) retreat(b policy.AnyPolicyBundle) {
+	st := b.Standing()
+	given := map[string]bool{}
+	for _, r := range st.Replicas {
+		given[r.RolledBack] = true
+	}
+	if st.Candidate != nil && given[st.Candidate.Revision] {
+		st.Candidate = nil
+	}
+	if st.Active != nil && given[st.Active.Revision] {
+		var before *policy.PolicyArtifact
+		for i := range st.History {
+			if !given[st.History[i].Revision] {
+				before = st.History[i].DeepCopy()
+				break
+			}
+		}
+		bad := st.Active.Digest
+		p.enforce(st, before)
+		st.History = slices.DeleteFunc(st.History, func(a policy.PolicyArtifact) bool { return a.Digest == bad })
+	}
+}
+
+// count tells how many replicas enforce which revision.
+func (p *Publisher) count(st *policy.PolicyBundleStatus) {
+	n := map[string]int32{}
+	for _, r := range st.Replicas {
+		n[r.Revision]++
+	}
+	st.Revisions = nil
+	for revision, replicas := range n {
+		st.Revisions = append(st.Revisions, policy.PolicyRevisionCount{Revision: revision, Replicas: replicas})
+	}
+	slices.SortFunc(st.Revisions, func(a, b policy.PolicyRevisionCount) int {
+		return cmp.Or(cmp.Compare(b.Replicas, a.Replicas), cmp.Compare(a.Revision, b.Revision))
+	})
+}
+
+// interval is how often a source is looked at: a tag and a URL may name
+// something else any time, and a ConfigMap is cheap to ask for.
+func interval(w policy.Wanted) time.Duration {
+	var said *metav1.Duration
+	switch {
+	case w.OCI != nil:
+		said = w.OCI.Interval
+	case w.HTTP != nil:
+		said = w.HTTP.Interval
+	default:
+		return 0
+	}
+	if said == nil {
+		return 5 * time.Minute
+	}
+	return said.Duration
+}

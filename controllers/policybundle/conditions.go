@@ -1,0 +1,124 @@
+package policybundle
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/engine/bundle/gate"
+	"github.com/regatta-sh/regatta/engine/module"
+)
+
+// refusal is why the newest policies of a bundle do not do what they should.
+type refusal struct {
+	stage  string // a condition of a stage
+	reason string
+	errors []string
+	// passing is of what time may change, not only another bundle.
+	passing bool
+}
+
+// pass says that all stages before one are passed.
+func pass(b policy.AnyPolicyBundle, until string) {
+	for _, stage := range policy.PolicyBundleStages() {
+		if stage == until {
+			return
+		}
+		if stage == policy.PolicyBundleVerified && b.Wanted().Verification == nil {
+			set(b, stage, metav1.ConditionTrue, policy.PolicyBundleNotRequiredReason, "Nothing was verified, as there are no keys in spec.verification.")
+			continue
+		}
+		set(b, stage, metav1.ConditionTrue, policy.PolicyBundlePassedReason, "")
+	}
+}
+
+// refuse says which stage stopped a bundle. Those behind it are not known.
+func refuse(b policy.AnyPolicyBundle, r *refusal) {
+	st := b.Standing()
+	st.Errors = r.errors
+	message := failed(r.errors, st.ActiveRevision)
+	pass(b, r.stage)
+	set(b, r.stage, metav1.ConditionFalse, r.reason, message)
+	stages := policy.PolicyBundleStages()
+	for _, stage := range stages[slices.Index(stages, r.stage)+1:] {
+		status := metav1.ConditionUnknown
+		if stage == policy.PolicyBundleActive {
+			status = metav1.ConditionFalse
+		}
+		set(b, stage, status, policy.PolicyBundleNotReachedReason, fmt.Sprintf("The stage %s stopped the bundle.", r.stage))
+	}
+	set(b, policy.PolicyBundleReady, metav1.ConditionFalse, r.reason, message)
+}
+
+// accept says that a bundle does what it should.
+func accept(b policy.AnyPolicyBundle, reason, message string) {
+	b.Standing().Errors = nil
+	pass(b, policy.PolicyBundleActive)
+	status := metav1.ConditionTrue
+	if reason == policy.PolicyBundleShadowReason {
+		status = metav1.ConditionFalse
+	}
+	set(b, policy.PolicyBundleActive, status, reason, message)
+	set(b, policy.PolicyBundleReady, metav1.ConditionTrue, reason, message)
+}
+
+func set(b policy.AnyPolicyBundle, name string, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&b.Standing().Conditions, metav1.Condition{
+		Type: name, Status: status, Reason: reason, Message: message, ObservedGeneration: b.GetGeneration(),
+	})
+}
+
+// stays tells what is enforced whatever became of the newest.
+func stays(active string) string {
+	if active == "" {
+		return policy.PolicyBundleNothingActiveMessage
+	}
+	return fmt.Sprintf(policy.PolicyBundleStaysMessage, active)
+}
+
+// failed is the message of a bundle whose newest policies were stopped.
+func failed(errors []string, active string) string {
+	first := "the reason is not known"
+	if len(errors) > 0 {
+		first = strings.TrimSuffix(errors[0], ".")
+	}
+	if more := len(errors) - 1; more > 0 {
+		first += fmt.Sprintf(" (and %d more in status.errors)", more)
+	}
+	return fmt.Sprintf(policy.PolicyBundleFailedMessage, first, stays(active))
+}
+
+// stageOf is the condition of a stage of the gate, and its reason.
+func stageOf(s gate.Stage) (stage, reason string) {
+	switch s {
+	case gate.Packages:
+		return policy.PolicyBundleContractOK, policy.PolicyBundleUnsupportedReason
+	case gate.Schemas:
+		return policy.PolicyBundleContractOK, policy.PolicyBundleCompileFailedReason
+	case gate.Types:
+		return policy.PolicyBundleContractOK, policy.PolicyBundleOutputInvalidReason
+	case gate.Tests, gate.Limits:
+		return policy.PolicyBundleTestsPassed, policy.PolicyBundleTestsFailedReason
+	case gate.Replay:
+		return policy.PolicyBundleReplayOK, policy.PolicyBundleReplayFailedReason
+	}
+	return policy.PolicyBundleCompiled, policy.PolicyBundleCompileFailedReason
+}
+
+// most is how many errors are told; a bundle can have thousands.
+const most = 20
+
+func lines(ps module.Problems) []string {
+	var out []string
+	for _, p := range ps[:min(len(ps), most)] {
+		out = append(out, p.Line())
+	}
+	if len(ps) > most {
+		out = append(out, fmt.Sprintf("and %d more", len(ps)-most))
+	}
+	return out
+}

@@ -1,0 +1,149 @@
+package policybundle
+
+import (
+	"context"
+	"errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/module"
+)
+
+// Follower makes this process run what the status of each bundle names. Every
+// replica has one.
+type Follower struct {
+	Store   Store
+	Library *Library
+	// Name is the replica's in the status of bundles.
+	Name string
+}
+
+// Follow makes a bundle stand as its status says, and tells what this replica
+// runs of it now. An error is worth trying again.
+func (f *Follower) Follow(ctx context.Context, b policy.AnyPolicyBundle) (policy.PolicyReplica, error) {
+	key, st := keyOf(b), b.Standing()
+	me := policy.PolicyReplica{Name: f.Name}
+	want, err := f.want(ctx, b)
+	if err == nil && !stands(f.Library.Standing(key), want) {
+		err = f.Library.Put(ctx, key, want)
+	}
+	var given engine.RolledBackError
+	switch {
+	case errors.As(err, &given):
+		me.RolledBack = blamed(st, f.Library.Standing(key))
+		me.Problem = err.Error()
+	case err != nil:
+		me.Problem = err.Error()
+	}
+	now := f.Library.Standing(key)
+	if now.Enforced != nil {
+		me.Revision = now.Enforced.Revision
+	}
+	switch {
+	case now.Canary != nil:
+		me.Candidate = now.Canary.Revision
+	case now.Shadow != nil:
+		me.Candidate = now.Shadow.Revision
+		me.Shadow = f.compared(key)
+	}
+	if err != nil && !standing(err) {
+		return me, err
+	}
+	return me, nil
+}
+
+// standing says of an error that it stays until somebody changes something.
+func standing(err error) bool {
+	return errors.As(err, new(engine.RolledBackError)) || errors.As(err, new(module.Problems)) ||
+		errors.As(err, new(LostError)) || errors.As(err, new(bundle.SignatureError))
+}
+
+// blamed is the revision that this replica does not run though the status names
+// it: that which it was told to run last.
+func blamed(st *policy.PolicyBundleStatus, now Standing) string {
+	if c := st.Candidate; c != nil && c.Mode == policy.PolicyModeCanary && (now.Canary == nil || now.Canary.Revision != c.Revision) {
+		return c.Revision
+	}
+	if st.Active != nil {
+		return st.Active.Revision
+	}
+	return ""
+}
+
+// stands compares by content, and by tests, which are no part of the revision.
+func stands(now, want Standing) bool {
+	return exactly(now.Enforced, want.Enforced) && exactly(now.Canary, want.Canary) && exactly(now.Shadow, want.Shadow)
+}
+
+func exactly(a, b *bundle.Bundle) bool { return a == b || a != nil && b != nil && same(a, b) }
+
+// want reads what the status names. What stands already is taken as it is.
+func (f *Follower) want(ctx context.Context, b policy.AnyPolicyBundle) (Standing, error) {
+	st, now := b.Standing(), f.Library.Standing(keyOf(b))
+	var want Standing
+	var err error
+	if a := st.Active; a != nil {
+		if want.Enforced, err = f.load(ctx, b, a, now.Enforced); err != nil {
+			return now, err
+		}
+	}
+	if a := st.Candidate; a != nil {
+		if a.Mode == policy.PolicyModeCanary {
+			want.Canary, err = f.load(ctx, b, a, now.Canary, bundle.AsCanary(a.Namespaces...))
+		} else {
+			want.Shadow, err = f.load(ctx, b, a, now.Shadow)
+		}
+	}
+	if err != nil {
+		return now, err
+	}
+	return want, nil
+}
+
+// load reads an artifact and checks all that the leader has checked but for what
+// takes long: the digest, the signature, and what a bundle of its kind may say.
+func (f *Follower) load(ctx context.Context, b policy.AnyPolicyBundle, a *policy.PolicyArtifact, now *bundle.Bundle, opts ...bundle.Option) (*bundle.Bundle, error) {
+	if now != nil && now.Revision == a.Revision && len(opts) == 0 {
+		return now, nil
+	}
+	archive, err := f.Store.Load(ctx, b, a)
+	if err != nil {
+		return nil, err
+	}
+	by := verification(b.Wanted().Verification)
+	if a.Generation != b.GetGeneration() {
+		by = nil // it was verified by the keys of its time, and the digest says that it is that one
+	}
+	found, err := read(b, archive, by, opts...)
+	if err != nil {
+		return nil, err
+	}
+	if problems := found.Check(); len(problems) > 0 {
+		return nil, problems
+	}
+	return found, nil
+}
+
+// compared is how a shadow does, for the status.
+func (f *Follower) compared(key Key) *policy.PolicyShadow {
+	t, ok := f.Library.Tally(key)
+	if !ok {
+		return nil
+	}
+	out := &policy.PolicyShadow{
+		Since: metav1.NewTime(t.Since), Compared: int64(t.Compared), Stricter: int64(t.Stricter), Looser: int64(t.Looser),
+		Changed: int64(t.Changed), Errors: int64(t.Errors), Skipped: int64(t.Skipped),
+	}
+	for _, g := range t.Groups[:min(len(t.Groups), mostDifferences)] {
+		out.Differences = append(out.Differences, policy.PolicyDifference{
+			Point: string(g.Point), Kind: string(g.Kind), Reason: g.Then, Candidate: g.Now, Count: int64(g.Count),
+		})
+	}
+	return out
+}
+
+// mostDifferences is how many groups of differences a status has.
+const mostDifferences = 10

@@ -1,0 +1,102 @@
+package policybundle
+
+import (
+	"context"
+	"time"
+
+	opabundle "github.com/open-policy-agent/opa/v1/bundle"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/policybundle/fetch"
+	"github.com/regatta-sh/regatta/engine/bundle"
+)
+
+// look asks the source, unless it was asked a short while ago.
+func (p *Publisher) look(ctx context.Context, b policy.AnyPolicyBundle, s *seen) (*fetch.Fetched, error) {
+	w := b.Wanted()
+	now := p.Clock()
+	if s.fetched != nil && !s.at.IsZero() && now.Sub(s.at) < interval(w) {
+		return s.fetched, nil
+	}
+	from := p.Platform
+	if b.GetNamespace() != "" {
+		from = p.Tenants
+	}
+	found, err := from.Fetch(ctx, p.source(b, w), s.fetched)
+	if err != nil {
+		return nil, err
+	}
+	s.fetched, s.at = found, now
+	return found, nil
+}
+
+// source says where a bundle is from.
+func (p *Publisher) source(b policy.AnyPolicyBundle, w policy.Wanted) fetch.Source {
+	ns := p.Store.namespace(b)
+	switch {
+	case w.ConfigMap != nil:
+		return fetch.Source{ConfigMap: &fetch.ConfigMap{Namespace: ns, Name: w.ConfigMap.Name}}
+	case w.OCI != nil:
+		from := &fetch.OCI{Reference: w.OCI.Reference, Insecure: w.OCI.Insecure, CABundle: w.OCI.CABundle}
+		for _, s := range w.OCI.PullSecrets {
+			from.PullSecrets = append(from.PullSecrets, Key{Namespace: ns, Name: s.Name})
+		}
+		return fetch.Source{OCI: from}
+	case w.HTTP != nil:
+		from := &fetch.HTTP{URL: w.HTTP.URL, CABundle: w.HTTP.CABundle}
+		if s := w.HTTP.Secret; s != nil {
+			from.Secret = &Key{Namespace: ns, Name: s.Name}
+		}
+		return fetch.Source{HTTP: from}
+	}
+	files := make(map[string]string, len(w.Files))
+	for path, text := range w.Files {
+		files[path] = string(text)
+	}
+	return fetch.Source{Files: files}
+}
+
+// verification is how the engine says it; nil if nothing is to be verified.
+func verification(v *policy.PolicyVerification) *bundle.Verification {
+	if v == nil {
+		return nil
+	}
+	out := &bundle.Verification{Keys: map[string]*opabundle.KeyConfig{}, KeyID: v.KeyID, Scope: v.Scope, Required: true}
+	if out.KeyID == "" && len(v.Keys) == 1 {
+		out.KeyID = v.Keys[0].ID // opa sign calls every key default
+	}
+	for _, k := range v.Keys {
+		out.Keys[k.ID] = &opabundle.KeyConfig{Key: k.PublicKey, Algorithm: k.Algorithm}
+	}
+	return out
+}
+
+// unfetched says that the source has nothing to give. What stands does so still.
+func (p *Publisher) unfetched(ctx context.Context, b policy.AnyPolicyBundle, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	r := &refusal{stage: policy.PolicyBundleFetched, reason: policy.PolicyBundleFetchFailedReason, errors: []string{err.Error()}}
+	if fetch.Permanent(err) {
+		r.reason = policy.PolicyBundleSourceInvalidReason
+	}
+	st := b.Standing()
+	if c := condition(b, policy.PolicyBundleReady); st.ObservedGeneration == b.GetGeneration() && c != nil && c.Reason == policy.PolicyBundleRolledBackReason {
+		return nil // that is the greater news
+	}
+	refuse(b, r)
+	st.ObservedGeneration = b.GetGeneration()
+	return nil
+}
+
+// again is when a bundle is to be looked at without a change of its own: its
+// source may have another, a bundle that was in its way may be gone, and a
+// replica may lead by then and write what the leader before it has not written.
+func again(w policy.Wanted) time.Duration {
+	if d := interval(w); d > 0 {
+		return min(d, lookAgain)
+	}
+	return lookAgain
+}
+
+const lookAgain = 30 * time.Second

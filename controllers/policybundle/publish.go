@@ -1,0 +1,277 @@
+package policybundle
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/policybundle/fetch"
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/bundle/gate"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/module"
+)
+
+// Publisher works out what every replica should run of a bundle, and writes it
+// into the bundle's status. Only the leader has one at work.
+type Publisher struct {
+	// Platform fetches for ClusterPolicyBundles, Tenants for PolicyBundles.
+	Platform, Tenants *fetch.Fetcher
+	Gate              *gate.Gate
+	Store             Store
+	Library           *Library
+	// Records are recent decisions that a new bundle makes again.
+	Records func() []decision.Record
+	Clock   func() time.Time
+
+	mu   sync.Mutex
+	seen map[Key]*seen
+}
+
+// seen is what is remembered of a bundle between two looks, so that looking
+// again costs nothing while nothing changes.
+type seen struct {
+	generation int64
+	at         time.Time // of the last look at the source
+	fetched    *fetch.Fetched
+
+	// What was refused, beside which others, and until when if that may pass.
+	digest, beside string
+	until          time.Time
+	refused        *refusal
+}
+
+// limitsHold is how long a bundle counts as too slow or too large to be
+// checked: the machine may have been busy.
+const limitsHold = 10 * time.Minute
+
+// keptRevisions is how many revisions before the active one can be gone back to.
+const keptRevisions = 5
+
+// Publish brings the status of a bundle up to its spec and its source. An error
+// is not of the bundle, and is worth trying again.
+func (p *Publisher) Publish(ctx context.Context, b policy.AnyPolicyBundle) error {
+	key := keyOf(b)
+	w, st := b.Wanted(), b.Standing()
+	s := p.remember(key, b.GetGeneration())
+	p.count(st)
+	if r := rolledBack(b); r != nil {
+		p.retreat(b)
+		refuse(b, r)
+	}
+	if w.RollbackTo != "" {
+		if a := find(st, w.RollbackTo); a != nil {
+			p.goBack(b, a)
+			st.ObservedGeneration = b.GetGeneration()
+			return p.Store.Prune(ctx, b, keptNames(st)...)
+		}
+	}
+	found, err := p.look(ctx, b, s)
+	if err != nil {
+		return p.unfetched(ctx, b, err)
+	}
+	beside := p.Library.Beside(key)
+	if settled(b, found) {
+		if s.refused = p.displaced(b, found, beside); s.refused == nil {
+			return p.mend(ctx, b, found)
+		}
+		s.digest, s.beside, s.until = found.Digest, beside.Revision(), time.Time{}
+		p.enforce(st, nil)
+	}
+	if s.refused == nil || s.digest != found.Digest || s.beside != beside.Revision() || !s.until.IsZero() && p.Clock().After(s.until) {
+		candidate, r, err := p.admit(ctx, b, found, beside)
+		if err != nil {
+			return err
+		}
+		s.digest, s.beside, s.until, s.refused = found.Digest, beside.Revision(), time.Time{}, r
+		note(st, found, candidate, p.Clock())
+		if r == nil {
+			if err := p.letIn(ctx, b, found, candidate); err != nil {
+				return err
+			}
+		} else if r.passing {
+			s.until = p.Clock().Add(limitsHold)
+		}
+	}
+	if s.refused != nil {
+		refuse(b, s.refused)
+	}
+	st.ObservedGeneration = b.GetGeneration()
+	return p.Store.Prune(ctx, b, keptNames(st)...)
+}
+
+// displaced is why a bundle that was let in may not stay: the platform has one of
+// its packages by now.
+func (p *Publisher) displaced(b policy.AnyPolicyBundle, found *fetch.Fetched, beside bundle.Set) *refusal {
+	key := keyOf(b)
+	if st := b.Standing(); st.Active == nil || st.Active.Digest != found.Digest || key.Namespace == "" || p.Library.Standing(key).Enforced != nil {
+		return nil
+	}
+	mine, err := read(b, found.Archive, nil)
+	if err != nil {
+		return unreadable(err)
+	}
+	return conflicting(mine, beside)
+}
+
+func conflicting(b *bundle.Bundle, beside bundle.Set) *refusal {
+	var conflicts module.Problems
+	if errors.As(append(slices.Clone(beside), b).Conflicts(), &conflicts) {
+		return &refusal{stage: policy.PolicyBundleContractOK, reason: policy.PolicyBundleConflictReason, errors: lines(conflicts)}
+	}
+	return nil
+}
+
+// mend keeps once more what a replica has not found, if it is what the source
+// has.
+func (p *Publisher) mend(ctx context.Context, b policy.AnyPolicyBundle, found *fetch.Fetched) error {
+	st := b.Standing()
+	if !slices.ContainsFunc(st.Replicas, func(r policy.PolicyReplica) bool { return r.Problem != "" && r.RolledBack == "" }) {
+		return nil
+	}
+	for _, a := range artifacts(st) {
+		if a.Digest == found.Digest {
+			_, err := p.Store.Keep(ctx, b, found.Archive, found.Reference)
+			return err
+		}
+	}
+	return nil
+}
+
+// Forget drops what is remembered of a bundle that is gone.
+func (p *Publisher) Forget(key Key) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.seen, key)
+}
+
+func keyOf(b policy.AnyPolicyBundle) Key {
+	return Key{Namespace: b.GetNamespace(), Name: b.GetName()}
+}
+
+// remember is what is remembered of a bundle. With another spec it is looked at
+// anew, but nothing is fetched that is there.
+func (p *Publisher) remember(key Key, generation int64) *seen {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.seen == nil {
+		p.seen = map[Key]*seen{}
+	}
+	s := p.seen[key]
+	if s == nil || s.generation != generation {
+		fresh := &seen{generation: generation}
+		if s != nil {
+			fresh.fetched = s.fetched
+		}
+		s = fresh
+		p.seen[key] = s
+	}
+	return s
+}
+
+// settled says whether the status is of what the source has, and final.
+func settled(b policy.AnyPolicyBundle, found *fetch.Fetched) bool {
+	st := b.Standing()
+	if st.ObservedGeneration != b.GetGeneration() || st.Fetched == nil || st.Fetched.Digest != found.Digest {
+		return false
+	}
+	if c := condition(b, policy.PolicyBundleReady); c == nil || c.ObservedGeneration != b.GetGeneration() {
+		return false
+	} else if c.Reason == policy.PolicyBundleRolledBackReason {
+		return true
+	}
+	a := st.Active
+	if st.Candidate != nil || b.Wanted().Mode == policy.PolicyModeShadow || b.Wanted().Mode == policy.PolicyModeCanary {
+		a = st.Candidate
+	}
+	return a != nil && a.Digest == found.Digest && condition(b, policy.PolicyBundleReady).Status == metav1.ConditionTrue
+}
+
+func condition(b policy.AnyPolicyBundle, name string) *metav1.Condition {
+	for i, c := range b.Standing().Conditions {
+		if c.Type == name {
+			return &b.Standing().Conditions[i]
+		}
+	}
+	return nil
+}
+
+// note tells what the source has.
+func note(st *policy.PolicyBundleStatus, found *fetch.Fetched, b *bundle.Bundle, now time.Time) {
+	if st.Fetched == nil || st.Fetched.Digest != found.Digest {
+		st.Fetched = &policy.FetchedPolicy{Digest: found.Digest, Time: metav1.NewTime(now)}
+	}
+	st.Fetched.Reference = found.Reference
+	if b != nil {
+		st.Fetched.Revision = b.Revision
+	}
+}
+
+// admit takes what was fetched through the stages of the gate.
+func (p *Publisher) admit(ctx context.Context, b policy.AnyPolicyBundle, found *fetch.Fetched, beside bundle.Set) (*bundle.Bundle, *refusal, error) {
+	w, st := b.Wanted(), b.Standing()
+	candidate, err := read(b, found.Archive, verification(w.Verification))
+	if err != nil {
+		return nil, unreadable(err), nil
+	}
+	if st.Active != nil && st.Active.Sequence != nil && !strings.HasPrefix(candidate.Revision, orNothing(w.RollbackTo)) {
+		if err := candidate.FollowsSequence(*st.Active.Sequence); err != nil {
+			return candidate, &refusal{stage: policy.PolicyBundleVerified, reason: policy.PolicyBundleOlderReason, errors: []string{
+				fmt.Sprintf("%v; to go back on purpose set spec.rollbackTo: %s", err, candidate.Revision)}}, nil
+		}
+	}
+	if w.RollbackTo != "" && !strings.HasPrefix(candidate.Revision, w.RollbackTo) {
+		return candidate, &refusal{stage: policy.PolicyBundleActive, reason: policy.PolicyBundleRevisionUnknownReason, errors: []string{
+			fmt.Sprintf("spec.rollbackTo names %s, which is not kept and not what the source has (%s); kept are %s", w.RollbackTo, candidate.Revision, strings.Join(revisions(st), ", "))}}, nil
+	}
+	if r := conflicting(candidate, beside); r != nil {
+		return candidate, r, nil
+	}
+	_, err = p.Gate.Admit(ctx, candidate, beside, p.Records())
+	if ctx.Err() != nil { // the gate takes our own end for one that took too long
+		return nil, nil, fmt.Errorf("admitting bundle %s: %w", keyOf(b), ctx.Err())
+	}
+	var refused *gate.RefusedError
+	if errors.As(err, &refused) {
+		stage, reason := stageOf(refused.Stage)
+		return candidate, &refusal{stage: stage, reason: reason, errors: lines(refused.Problems), passing: refused.Stage == gate.Limits}, nil
+	}
+	return candidate, nil, err
+}
+
+// orNothing makes an empty prefix one that nothing begins with.
+func orNothing(prefix string) string {
+	if prefix == "" {
+		return "-"
+	}
+	return prefix
+}
+
+// read makes a bundle of an archive, of the kind that the object is.
+func read(b policy.AnyPolicyBundle, archive []byte, by *bundle.Verification, opts ...bundle.Option) (*bundle.Bundle, error) {
+	if ns := b.GetNamespace(); ns != "" {
+		opts = append(opts, bundle.AsTenant(ns))
+	}
+	return bundle.FromArchive(b.GetName(), bytes.NewReader(archive), by, opts...)
+}
+
+// unreadable is why an archive is no bundle.
+func unreadable(err error) *refusal {
+	var unsigned bundle.SignatureError
+	var problems module.Problems
+	switch {
+	case errors.As(err, &unsigned):
+		return &refusal{stage: policy.PolicyBundleVerified, reason: policy.PolicyBundleSignatureInvalidReason, errors: []string{unsigned.Error()}}
+	case errors.As(err, &problems):
+		return &refusal{stage: policy.PolicyBundleCompiled, reason: policy.PolicyBundleCompileFailedReason, errors: lines(problems)}
+	}
+	return &refusal{stage: policy.PolicyBundleFetched, reason: policy.PolicyBundleSourceInvalidReason, errors: []string{err.Error()}}
+}

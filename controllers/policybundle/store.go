@@ -1,0 +1,165 @@
+package policybundle
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+)
+
+// Store keeps the archives that passed the gate, each in a ControllerRevision
+// that goes with its bundle: so all replicas have the very same bytes, none but
+// the leader needs the source, and a manager that starts while the newest are
+// broken, or the registry is away, still knows the good ones.
+type Store struct {
+	Client    client.Client
+	Reader    client.Reader // past the cache, which has no archives
+	Namespace string        // of the manager, for bundles of the platform
+}
+
+// BundleLabel is on the ControllerRevisions that keep archives; its value names
+// the bundle.
+const BundleLabel = "policy.kruise.io/bundle"
+
+// label is a bundle's name, or a part of it and its hash: names of bundles are
+// longer than values of labels may be.
+func label(name string) string {
+	if len(name) <= 40 {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return name[:31] + "-" + hex.EncodeToString(sum[:4])
+}
+
+// content is what a ControllerRevision has.
+type content struct {
+	Archive []byte `json:"archive"`
+	// Reference is where it was fetched, for people.
+	Reference string `json:"reference"`
+}
+
+func (s Store) namespace(b policy.AnyPolicyBundle) string {
+	if ns := b.GetNamespace(); ns != "" {
+		return ns
+	}
+	return s.Namespace
+}
+
+func kindOf(b policy.AnyPolicyBundle) schema.GroupVersionKind {
+	if b.GetNamespace() != "" {
+		return policy.GroupVersion.WithKind("PolicyBundle")
+	}
+	return policy.GroupVersion.WithKind("ClusterPolicyBundle")
+}
+
+// digestOf names an archive.
+func digestOf(archive []byte) string {
+	sum := sha256.Sum256(archive)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// Keep keeps an archive and returns the name of what has it. The name tells
+// apart bundles that were deleted and made anew.
+func (s Store) Keep(ctx context.Context, b policy.AnyPolicyBundle, archive []byte, reference string) (string, error) {
+	raw, err := json.Marshal(content{archive, reference})
+	if err != nil {
+		return "", fmt.Errorf("encoding bundle %s: %w", b.GetName(), err)
+	}
+	sum := sha256.Sum256([]byte(string(b.GetUID()) + digestOf(archive)))
+	rev := &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "bundle-" + label(b.GetName()) + "-" + hex.EncodeToString(sum[:6]), Namespace: s.namespace(b),
+			Labels:          map[string]string{BundleLabel: label(b.GetName())},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(b, kindOf(b))},
+		},
+		Data: runtime.RawExtension{Raw: raw}, Revision: b.GetGeneration(),
+	}
+	err = s.Client.Create(ctx, rev.DeepCopy())
+	if apierrors.IsAlreadyExists(err) {
+		a := &policy.PolicyArtifact{KeptIn: rev.Name, Digest: digestOf(archive)}
+		var lost LostError
+		if _, err = s.Load(ctx, b, a); errors.As(err, &lost) { // somebody put something else there
+			err = s.replace(ctx, rev)
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("keeping bundle %s: %w", b.GetName(), err)
+	}
+	return rev.Name, nil
+}
+
+func (s Store) replace(ctx context.Context, rev *appsv1.ControllerRevision) error {
+	if err := s.Client.Delete(ctx, rev.DeepCopy()); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	return s.Client.Create(ctx, rev)
+}
+
+// LostError is of an archive that is not there any more, or not as it was.
+type LostError struct {
+	Revision string
+	// KeptIn is the ControllerRevision that should have it.
+	KeptIn Key
+	Why    string
+}
+
+func (e LostError) Error() string {
+	return fmt.Sprintf("reading revision %s: ControllerRevision %s %s", e.Revision, e.KeptIn, e.Why)
+}
+
+// Load reads the archive of an artifact, which must be what its digest says: it
+// is a LostError if it is not.
+func (s Store) Load(ctx context.Context, b policy.AnyPolicyBundle, a *policy.PolicyArtifact) ([]byte, error) {
+	rev := &appsv1.ControllerRevision{}
+	key := Key{Namespace: s.namespace(b), Name: a.KeptIn}
+	lost := func(why string) error { return LostError{a.Revision, key, why} }
+	err := s.Reader.Get(ctx, key, rev)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, lost("is gone")
+	case err != nil:
+		return nil, fmt.Errorf("reading revision %s: %w", a.Revision, err)
+	case !metav1.IsControlledBy(rev, b): // the label is anybody's; the owner is not
+		return nil, lost("belongs to another")
+	}
+	c := content{}
+	if err := json.Unmarshal(rev.Data.Raw, &c); err != nil {
+		return nil, lost("was changed: " + err.Error())
+	}
+	if digest := digestOf(c.Archive); digest != a.Digest {
+		return nil, lost(fmt.Sprintf("was changed: its archive is %s, want %s", digest, a.Digest))
+	}
+	return c.Archive, nil
+}
+
+// Prune deletes what is kept of a bundle but for these names.
+func (s Store) Prune(ctx context.Context, b policy.AnyPolicyBundle, keep ...string) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevisionList"))
+	if err := s.Reader.List(ctx, list, client.InNamespace(s.namespace(b)), client.MatchingLabels{BundleLabel: label(b.GetName())}); err != nil {
+		return fmt.Errorf("listing the revisions of bundle %s: %w", b.GetName(), err)
+	}
+	for i := range list.Items {
+		rev := &list.Items[i]
+		if slices.Contains(keep, rev.Name) || !metav1.IsControlledBy(rev, b) {
+			continue
+		}
+		gone := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: rev.Name, Namespace: rev.Namespace}}
+		if err := s.Client.Delete(ctx, gone, client.Preconditions{UID: &rev.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("dropping an old revision of bundle %s: %w", b.GetName(), err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+// Package replay makes recorded decisions again with a bundle that is to come,
+// and holds the answers against those of before.
+package replay
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/record"
+)
+
+// Side is one of the two sets of policies.
+type Side struct {
+	// Builtin is the bundle that answers every point.
+	Builtin *bundle.Bundle
+	// Set are the bundles beside it.
+	Set bundle.Set
+}
+
+// Replay is what is to be made again, and how.
+type Replay struct {
+	candidate Side
+	bundle    *bundle.Bundle
+	baseline  *Side
+	pace      record.Pace
+	groups    int
+	samples   int
+	clock     func() time.Time
+}
+
+// Option changes a replay.
+type Option func(*Replay)
+
+// WithBaseline compares with what other policies answer today, and not with what
+// the records say.
+func WithBaseline(s Side) Option { return func(r *Replay) { r.baseline = &s } }
+
+// WithPace sets when a decision counts as slower.
+func WithPace(p record.Pace) Option { return func(r *Replay) { r.pace = p } }
+
+// WithSamples sets how many differences are shown whole.
+func WithSamples(n int) Option { return func(r *Replay) { r.samples = n } }
+
+// WithGroups sets how many groups of differences are told apart.
+func WithGroups(n int) Option { return func(r *Replay) { r.groups = n } }
+
+// New replays on a candidate. The bundle is the one among its policies that is
+// new: its rules are those that should be hit.
+func New(candidate Side, b *bundle.Bundle, opts ...Option) *Replay {
+	r := &Replay{candidate: candidate, bundle: b, pace: record.DefaultPace(), groups: 20, samples: 10, clock: time.Now}
+	for _, o := range opts {
+		o(r)
+	}
+	return r
+}
+
+// strikes is how many decisions in a row may end too late before the rest is
+// given up: a bundle that loops would take hours.
+const strikes = 10
+
+// side is policies that are ready to decide.
+type side struct {
+	engine   *engine.Engine
+	snapshot *engine.Snapshot
+}
+
+func (s Side) open(ctx context.Context) (*side, error) {
+	e, err := engine.FromBundle(s.Builtin)
+	if err != nil {
+		return nil, err
+	}
+	snapshot, err := e.Compile(ctx, s.Set)
+	if err != nil {
+		e.Close()
+		return nil, err
+	}
+	return &side{e, snapshot}, nil
+}
+
+// Run makes the decisions again, in the order in which they were made. It ends
+// with the context's error when that is done.
+func (r *Replay) Run(ctx context.Context, records []decision.Record) (*Report, error) {
+	now, err := r.candidate.open(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("compiling with %s: %w", r.bundle.Name, err)
+	}
+	defer now.engine.Close()
+	var then *side
+	if r.baseline != nil {
+		if then, err = r.baseline.open(ctx); err != nil {
+			return nil, fmt.Errorf("compiling the baseline: %w", err)
+		}
+		defer then.engine.Close()
+	}
+	counter := record.NewCounter(record.WithPace(r.pace), record.WithGroups(r.groups), record.WithSamples(r.samples))
+	report := &Report{Candidate: now.snapshot.Revision(), Bundle: r.bundle.ID(), Baseline: Recorded}
+	if then != nil {
+		report.Baseline = then.snapshot.Revision()
+	}
+	hit, times := map[string]bool{}, latencies{}
+	late := 0
+	for i, old := range inOrder(records) {
+		if then != nil {
+			if old, err = then.decide(ctx, old); err != nil {
+				return nil, err
+			}
+		}
+		fresh, err := now.compared(ctx, old, r.pace)
+		if err != nil {
+			return nil, err
+		}
+		d, err := record.Compare(now.engine, old, fresh)
+		if err != nil {
+			return nil, err
+		}
+		counter.Add(d, old.Duration, fresh.Duration)
+		times.add(old, fresh)
+		report.see(old)
+		if then == nil {
+			report.miss(old, r.candidate)
+		}
+		for _, id := range fresh.Rules {
+			hit[id] = true
+		}
+		if late++; d == nil || d.Kind != record.Lost || fresh.Outcome != decision.TimedOut {
+			late = 0
+		}
+		if late == strikes {
+			report.Stopped = fmt.Sprintf("%d decisions in a row did not end in time", late)
+			report.Skipped = len(records) - i - 1
+			break
+		}
+	}
+	report.finish(counter.Tally(), now.snapshot, r.bundle, hit, times)
+	return report, nil
+}
+
+// decide makes a decision again. One that does not come in time is asked for
+// once more: something else may have had the processors.
+func (s *side) decide(ctx context.Context, r decision.Record) (decision.Record, error) {
+	var out decision.Record
+	for range 2 {
+		var err error
+		if out, err = record.Again(ctx, s.engine, s.snapshot, r); err != nil {
+			return out, err
+		}
+		if ctx.Err() != nil {
+			return out, fmt.Errorf("replaying: %w", context.Cause(ctx))
+		}
+		if out.Outcome != decision.TimedOut {
+			break
+		}
+	}
+	out.ID, out.Time, out.Masked = r.ID, r.Time, r.Masked
+	return out, nil
+}
+
+// tries is how often a decision that seems slower is made: the fastest counts.
+const tries = 3
+
+func (s *side) compared(ctx context.Context, old decision.Record, pace record.Pace) (decision.Record, error) {
+	out, err := s.decide(ctx, old)
+	for i := 1; err == nil && i < tries && out.Outcome == decision.Decided && pace.Slower(old.Duration, out.Duration); i++ {
+		var again decision.Record
+		if again, err = s.decide(ctx, old); again.Duration < out.Duration {
+			out.Duration = again.Duration
+		}
+	}
+	return out, err
+}
+
+// inOrder sorts by what a record says, so that a report depends on nothing else.
+func inOrder(records []decision.Record) []decision.Record {
+	out := slices.Clone(records)
+	slices.SortStableFunc(out, func(a, b decision.Record) int {
+		return cmp.Or(a.Time.Compare(b.Time), strings.Compare(a.Origin, b.Origin), cmp.Compare(a.ID, b.ID),
+			strings.Compare(string(a.Point), string(b.Point)), strings.Compare(a.Subject.Namespace, b.Subject.Namespace), strings.Compare(a.Subject.Name, b.Subject.Name))
+	})
+	return out
+}

@@ -1,0 +1,114 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+func TestATenantThatKeepsAskingLeavesWorkersToOthers(t *testing.T) {
+	e := newEngine(t, builtin, engine.WithParallel(4), engine.WithShare(1))
+	own := strings.NewReplacer("extend.test.freeze", "extend.test.own").Replace(freeze)
+	if err := e.Activate(t.Context(), bundle.Set{tenant(t, "shop", crossProduct), tenant(t, "bank", own)}); err != nil {
+		t.Fatal(err)
+	}
+	p := point()
+	p.Budget = 3 * time.Second
+	stop, leave := context.WithCancel(t.Context())
+	var asking sync.WaitGroup
+	for range 50 {
+		asking.Go(func() {
+			for stop.Err() == nil {
+				// Who leaves before the budget is over is no strike, so this goes on.
+				ctx, cancel := context.WithTimeout(stop, 300*time.Millisecond)
+				engine.Decide(ctx, e, p, in("shop"), facts{N: 1})
+				cancel()
+			}
+		})
+	}
+	defer asking.Wait()
+	defer leave()
+	outcomes := map[decision.Outcome]int{}
+	for range 50 {
+		for _, ns := range []string{"bank", "third", ""} {
+			_, rec := engine.Decide(t.Context(), e, p, in(ns), facts{N: 1})
+			if outcomes[rec.Outcome]++; rec.Outcome != decision.Decided {
+				t.Fatalf("in %q: %s %s", ns, rec.Outcome, rec.Error)
+			}
+		}
+	}
+	if outcomes[decision.Decided] != 150 {
+		t.Errorf("outcomes %v", outcomes)
+	}
+}
+
+func TestATenantWhoHadItsShareOfTheProcessorsGetsFallbacks(t *testing.T) {
+	w := newWatcher()
+	var mu sync.Mutex
+	now := time.Unix(1_000_000, 0)
+	clock := func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return now
+	}
+	e := newEngine(t, builtin, engine.WithObserver(w), engine.WithShare(1e-9), engine.WithClock(clock))
+	if err := e.Activate(t.Context(), bundle.Set{tenant(t, "shop", freeze)}); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(ns string) decision.Record {
+		got, rec := engine.Decide(t.Context(), e, point(), in(ns), facts{N: 1, Extra: "friday"})
+		if rec.Outcome != decision.Decided && got.Total != -1 {
+			t.Errorf("got %+v, want the fallback", got)
+		}
+		return rec
+	}
+	if rec := ask("shop"); rec.Outcome != decision.Decided {
+		t.Fatalf("the first: %+v", rec)
+	}
+	if rec := ask("shop"); rec.Outcome != decision.TimedOut || !strings.Contains(rec.Error, "the policies of namespace shop took") {
+		t.Errorf("the second: %s %s", rec.Outcome, rec.Error)
+	}
+	if rec := ask("third"); rec.Outcome != decision.Decided {
+		t.Errorf("elsewhere: %s %s", rec.Outcome, rec.Error)
+	}
+	if _, rec := engine.DecideOn(t.Context(), e, e.Snapshot(), point().Any(), in("shop"), facts{N: 1}); rec.Outcome != decision.Decided {
+		t.Errorf("aside: %s %s", rec.Outcome, rec.Error)
+	}
+	mu.Lock()
+	now = now.Add(10 * time.Second)
+	mu.Unlock()
+	if rec := ask("shop"); rec.Outcome != decision.Decided {
+		t.Errorf("after a while: %s %s", rec.Outcome, rec.Error)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.throttled) != 1 || w.throttled["shop"] != 1 {
+		t.Errorf("told were %v", w.throttled)
+	}
+}
+
+func TestATenantHasLessMemory(t *testing.T) {
+	grow := `package extend.test.grow
+hold contains {"reason": "X", "message": "m"} if count([s | some i in numbers.range(1, 10000000); s := sprintf("%0100d", [i])]) == 0`
+	e := newEngine(t, builtin, engine.WithMemory(400<<20))
+	if err := e.Activate(t.Context(), bundle.Set{tenant(t, "shop", grow)}); err != nil {
+		t.Fatal(err)
+	}
+	p := point()
+	p.Budget = time.Minute
+	_, rec := engine.Decide(t.Context(), e, p, in("shop"), facts{N: 1})
+	var grown int
+	if _, err := fmt.Sscanf(rec.Error, "the evaluation was given up: memory grew by %d MiB", &grown); err != nil || rec.Outcome != decision.TimedOut {
+		t.Fatalf("got %s %s", rec.Outcome, rec.Error)
+	}
+	if grown < 100 || grown >= 400 {
+		t.Errorf("it was given up when memory had grown by %d MiB, want a little more than a quarter of 400", grown)
+	}
+}
