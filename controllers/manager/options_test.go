@@ -33,7 +33,7 @@ func TestFlagsAndTheirDefaults(t *testing.T) {
 		"metrics-addr":   ":8080", "health-probe-addr": ":8000", "allow-privileged": "true", "enable-leader-election": "true",
 		"leader-election-namespace": "kruise-system", "leader-election-lease-duration": "15s", "leader-election-renew-deadline": "10s",
 		"leader-election-retry-period": "2s", "leader-election-resource-lock": "leases", "leader-election-id": "kruise-manager",
-		"namespace": "", "enable-pprof": "true", "sync-period": "", "controller-cache-sync-timeout": "2m0s",
+		"namespace": "", "enable-pprof": "true", "tenant-bundle-hosts": "[]", "sync-period": "", "controller-cache-sync-timeout": "2m0s",
 		"webhook-initialize-timeout": "1m0s", "default-ttlseconds-for-always-nodeimage": "300", "expectation-timeout": "5m0s",
 		"rate-limiter-base-delay": "5ms", "rate-limiter-max-delay": "16m40s", "rate-limiter-qps": "10", "rate-limiter-bucket-size": "100",
 		"disable-no-deepcopy": "false", "protection-log-path": "/log", "ws-enabled-versioned-status": "deployment,replicaset",
