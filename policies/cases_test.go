@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/cases"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/module"
 	"github.com/regatta-sh/regatta/policies"
 )
 
@@ -21,19 +21,10 @@ func TestCases(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	files, err := cases.Read(os.DirFS("."))
-	if err != nil {
-		t.Fatal(err)
-	}
 	asked := map[decision.Name]int{}
-	examples := exampleBundles(t)
-	for _, file := range files {
-		var set bundle.Set
-		if parts := strings.Split(file.Path, "/"); parts[0] == "examples" {
-			set = bundle.Set{examples[parts[1]]}
-		}
-		for _, r := range cases.Run(t.Context(), e, set, file) {
-			if set == nil {
+	for _, file := range caseFiles(t) {
+		for _, r := range cases.Run(t.Context(), e, nil, file) {
+			if exampleOf(file) == "" {
 				asked[r.Point]++
 			}
 			for _, problem := range r.Problems {
@@ -46,6 +37,40 @@ func TestCases(t *testing.T) {
 			t.Errorf("%s has %d cases, want at least 10", point.Name, n)
 		}
 	}
+}
+
+// caseFiles are all cases here. Those of an example have its bundle.
+func caseFiles(t *testing.T) []cases.File {
+	t.Helper()
+	files, err := cases.Read(os.DirFS("."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := exampleBundles(t)
+	for _, file := range files {
+		name := exampleOf(file)
+		if name == "" {
+			continue
+		}
+		policy := map[string]string{}
+		for path, text := range examples[name].Files {
+			if !module.IsTest(path) {
+				policy[path] = text
+			}
+		}
+		for i := range file.Cases {
+			file.Cases[i].Bundles = policy
+		}
+	}
+	return files
+}
+
+// exampleOf is the example that a file of cases is of, or empty.
+func exampleOf(file cases.File) string {
+	if parts := strings.Split(file.Path, "/"); parts[0] == "examples" {
+		return parts[1]
+	}
+	return ""
 }
 
 // typed reads a document as a type of the contract. Fields that it leaves out

@@ -46,10 +46,7 @@ func TestDecisionsDoNotDependOnAnyOrder(t *testing.T) {
 		defer e.Close()
 		engines = append(engines, e)
 	}
-	files, err := cases.Read(os.DirFS("."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := caseFiles(t)
 	start := time.Now()
 	var made, asked atomic.Int64
 	t.Run("cases", func(t *testing.T) {
