@@ -18,6 +18,8 @@ import (
 type Clause struct {
 	// Rule is what is known of the rule; its place is that of the clause.
 	Rule Rule
+	// Own is true when the rule has an id of its own, and not that of its package.
+	Own bool
 	// Name is that of the rule in its package, such as hold.
 	Name string
 	// Conditions must all be true.
@@ -41,9 +43,10 @@ func (s *Snapshot) Clauses(builtin *bundle.Bundle, subject decision.Subject, dom
 				if r.Default || r.Else != nil || len(r.Head.Args) > 0 {
 					continue
 				}
-				rule, _ := s.Rule(subject, idOf(r, packageID(m)))
+				pkg := packageID(m)
+				rule, _ := s.Rule(subject, idOf(r, pkg))
 				rule.Place = module.At(r.Location, "").Place()
-				out = append(out, Clause{Rule: rule, Name: r.Head.Ref()[0].String(), Conditions: r.Body, module: m})
+				out = append(out, Clause{Rule: rule, Own: rule.ID != pkg, Name: r.Head.Ref()[0].String(), Conditions: r.Body, module: m})
 			}
 		}
 	}

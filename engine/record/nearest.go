@@ -35,8 +35,9 @@ type Near struct {
 	Title  string `json:"title,omitempty"`
 	Bundle string `json:"bundle,omitempty"`
 	Place  string `json:"place,omitempty"`
-	// Wish is what the rule says: hold, deny or exempt.
-	Wish       string      `json:"wish"`
+	// Wish is what the rule says: hold, deny or exempt. It is empty for another rule
+	// that gave a reason.
+	Wish       string      `json:"wish,omitempty"`
 	Conditions []Condition `json:"conditions"`
 }
 
@@ -79,16 +80,20 @@ func FindNearest(ctx context.Context, e *engine.Engine, r decision.Record) (Near
 	f := &finder{ctx: ctx, engine: e, snapshot: s, subject: r.Subject, input: input}
 	var out Nearest
 	for _, c := range s.Clauses(e.Builtin(), r.Subject, r.Point.Domain()) {
-		if !slices.Contains(wishes, c.Name) {
+		wish := slices.Contains(wishes, c.Name)
+		if !wish && !(c.Own && said[c.Rule.ID]) {
 			continue
 		}
-		near := Near{Rule: c.Rule.ID, Title: c.Rule.Title, Bundle: c.Rule.Bundle, Place: c.Rule.Place, Wish: strings.TrimSuffix(c.Name, "s")}
+		near := Near{Rule: c.Rule.ID, Title: c.Rule.Title, Bundle: c.Rule.Bundle, Place: c.Rule.Place}
+		if wish {
+			near.Wish = strings.TrimSuffix(c.Name, "s")
+		}
 		switch fires := f.solve(c, c.Conditions) != nil; {
 		case fires && said[c.Rule.ID]:
 			if near.Conditions = f.conditions(c); len(near.Conditions) > 0 {
 				out.Now = append(out.Now, near)
 			}
-		case !fires:
+		case !fires && wish:
 			if missing := f.missing(c); missing != nil {
 				near.Conditions = []Condition{*missing}
 				out.Almost = append(out.Almost, near)

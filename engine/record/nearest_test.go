@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -130,7 +131,7 @@ func told(n record.Nearest) string {
 	var out strings.Builder
 	tell := func(prefix string, all []record.Near) {
 		for _, near := range all {
-			out.WriteString(strings.TrimSpace(prefix+near.Wish+" "+near.Rule+" "+near.Title) + " " + near.Place + "\n")
+			out.WriteString(strings.Join(strings.Fields(prefix+near.Wish+" "+near.Rule+" "+near.Title+" "+near.Place), " ") + "\n")
 			for _, c := range near.Conditions {
 				line := "  " + c.Text + ": " + c.Why
 				if c.Distance != nil {
@@ -158,5 +159,63 @@ func TestNearestIsOfThePoliciesThatDecided(t *testing.T) {
 	}
 	if _, err := record.FindNearest(t.Context(), e, r); err == nil {
 		t.Error("other policies were asked")
+	}
+}
+
+const guarded = `package protection
+
+# METADATA
+# labels:
+#   id: label.always
+always := {"rule": "label.always", "reason": "Protected", "message": "m"} if label == "Always"
+
+label := input.object.labels.keep
+
+deletion := {"allow": false, "reasons": [r | some r in [always, {"rule": "deny.many", "reason": "Many", "message": "m"}]]}
+`
+
+const breaker = `package extend.protection.breaker
+
+# METADATA
+# labels:
+#   id: deny.many
+deny contains {"rule": "deny.many", "reason": "Many", "message": "m"} if input.recent.deletes >= 10
+
+# METADATA
+# labels:
+#   id: glass
+exempt contains {"rule": "glass", "reason": "Glass", "message": "m"} if {
+	input.object.annotations.glass
+	"admins" in input.request.user.groups
+}
+`
+
+func TestNearestOfARefusal(t *testing.T) {
+	e, err := engine.New(fstest.MapFS{"p.rego": {Data: []byte(guarded)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if err := e.Activate(t.Context(), with(t, breaker)); err != nil {
+		t.Fatal(err)
+	}
+	question := decision.DeletionInput{
+		Object: decision.Object{Labels: map[string]string{"keep": "Always"}}, Recent: decision.Recent{Deletes: 12},
+		Request: decision.Request{User: decision.User{Groups: []string{"admins"}}},
+	}
+	_, r := engine.Decide(t.Context(), e, decision.ProtectionDeletion(), decision.Subject{}, question)
+	got, err := record.FindNearest(t.Context(), e, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `label.always p.rego:6:1
+  label == "Always": label is "Always", and this ends when it is other than "Always"
+deny deny.many p.rego:6:1
+  input.recent.deletes >= 10: input.recent.deletes is 12, and this ends when it is less than 10 (0.2)
+almost exempt glass p.rego:11:1
+  input.object.annotations.glass: input.object.annotations.glass is not there
+`
+	if diff := cmp.Diff(want, told(got)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

@@ -17,7 +17,7 @@ func (t *text) nearest(n *record.Nearest) {
 	}
 	name := "nearest"
 	for _, near := range n.Now {
-		says := map[string]string{"hold": "holds", "deny": "refuses", "exempt": "lets it through"}[near.Wish]
+		says := map[string]string{"hold": "holds", "deny": "refuses", "exempt": "lets it through", "": "decides"}[near.Wish]
 		t.row(name, fmt.Sprintf("%s %s while all of this is so:", ruleText(near), says))
 		for _, c := range near.Conditions[:min(len(near.Conditions), conditionsTold)] {
 			t.condition(c)
