@@ -225,7 +225,7 @@ func TestManager(t *testing.T) {
 		}
 	})
 	t.Run("objects of a kind without a controller say so", func(t *testing.T) {
-		for _, kind := range unserved.Kinds(scheme, "CloneSet", "ClusterPolicyBundle", "PodUnavailableBudget") {
+		for _, kind := range unserved.Kinds(scheme, "CloneSet", "ClusterPolicyBundle", "PolicyBundle", "PodUnavailableBudget") {
 			object := manifest(t, kind.Kind)
 			create(object)
 			eventually(t, "a "+kind.Kind+" that says that nothing acts on it", func() bool {
