@@ -13,7 +13,8 @@ type Report struct {
 	// From and To are the revisions of the workload when it began.
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Policies is the revision of all policies, Bundles what it is made of.
+	// Replicas is how many pods it is to have. Policies is the revision of all policies, Bundles what it is made of.
+	Replicas   int         `json:"replicas"`
 	Policies   string      `json:"policies"`
 	Bundles    []string    `json:"bundles"`
 	Began      time.Time   `json:"began"`
@@ -32,6 +33,8 @@ type Step struct {
 	// Wave counts the rounds in which pods were moved; 0 is none of them.
 	Wave  int     `json:"wave,omitempty"`
 	Moved []Moved `json:"moved,omitempty"`
+	// Created counts the pods that were made.
+	Created int `json:"created,omitempty"`
 	// The counts are those after the round.
 	Available int `json:"available"`
 	Pods      int `json:"pods"`

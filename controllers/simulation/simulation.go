@@ -103,7 +103,7 @@ func (s *Simulation) Close() { s.engine.Close() }
 func (s *Simulation) Run(ctx context.Context) (Report, error) {
 	rand.Seed(s.seed)
 	snapshot := s.engine.Snapshot()
-	r := Report{Began: s.now, Policies: snapshot.Revision(), Bundles: snapshot.Bundles().IDs(), Steps: []Step{}, Violations: []Violation{}}
+	r := Report{Began: s.now, Replicas: s.replicas(), Policies: snapshot.Revision(), Bundles: snapshot.Bundles().IDs(), Steps: []Step{}, Violations: []Violation{}}
 	s.cluster.queue.dirty = true
 	for {
 		if err := ctx.Err(); err != nil {
@@ -182,6 +182,11 @@ func (s *Simulation) round(ctx context.Context, r *Report) Step {
 		fallthrough
 	default:
 		s.failures = 0
+	}
+	for name := range s.cluster.pods {
+		if _, was := before[name]; !was {
+			step.Created++
+		}
 	}
 	sight := s.cluster.look()
 	step.Available, step.Pods, step.Updated = sight.Available, sight.Active, sight.Updated

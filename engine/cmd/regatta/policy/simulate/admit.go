@@ -34,6 +34,15 @@ func admit(raw []byte, version string) (*kruise.CloneSet, error) {
 			return nil, fmt.Errorf("filling in defaults: %w", err)
 		}
 	}
+	set, err := decode(raw, version)
+	if err != nil {
+		return nil, err
+	}
+	return set, validate(set)
+}
+
+// decode reads either version as it is.
+func decode(raw []byte, version string) (*kruise.CloneSet, error) {
 	set := &kruise.CloneSet{}
 	if version == v1alpha1.GroupVersion.Version {
 		old := &v1alpha1.CloneSet{}
@@ -49,7 +58,7 @@ func admit(raw []byte, version string) (*kruise.CloneSet, error) {
 	if set.Namespace == "" {
 		set.Namespace = metav1.NamespaceDefault
 	}
-	return set, validate(set)
+	return set, nil
 }
 
 // validate refuses what the webhook refuses.

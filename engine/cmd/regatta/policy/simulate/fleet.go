@@ -52,7 +52,7 @@ func misuse(format string, args ...any) error { return Misuse{fmt.Errorf(format,
 // tells what a reader of the outcome has to know.
 func (s Source) Load(ctx context.Context, builtin fs.FS, at time.Time) (simulation.Fleet, []string, error) {
 	none := simulation.Fleet{}
-	d := dump{}
+	d := dump{decode: decode}
 	for _, path := range s.Fleet {
 		if err := d.read(path); err != nil {
 			return none, nil, err
@@ -84,7 +84,7 @@ func (s Source) workload(d *dump) (*kruise.CloneSet, error) {
 		}
 		return is[0], nil
 	}
-	applied := dump{}
+	applied := dump{decode: admit}
 	if err := applied.read(s.Workload); err != nil {
 		return nil, err
 	}

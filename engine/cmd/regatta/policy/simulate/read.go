@@ -19,6 +19,9 @@ import (
 
 // dump is what kubectl get prints.
 type dump struct {
+	// decode reads CloneSets: those that there are as they are.
+	decode func(raw []byte, version string) (*kruise.CloneSet, error)
+
 	sets      []*kruise.CloneSet
 	pods      []*corev1.Pod
 	nodes     []*corev1.Node
@@ -61,7 +64,7 @@ func (d *dump) add(o *unstructured.Unstructured) error {
 	}
 	switch o.GroupVersionKind().GroupKind() {
 	case kruise.Kind("CloneSet"):
-		set, err := admit(raw, o.GroupVersionKind().Version)
+		set, err := d.decode(raw, o.GroupVersionKind().Version)
 		if err != nil {
 			return fmt.Errorf("reading CloneSet %s: %w", o.GetName(), err)
 		}

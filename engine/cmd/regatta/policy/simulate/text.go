@@ -38,7 +38,8 @@ func (t Text) Print(w io.Writer) error {
 		head, waits := t.head(s), t.waits(s)
 		// A round in between is told of only if it tells anything new.
 		now := fmt.Sprint(s.Verdict, s.Reason, s.Error, s.Undecided)
-		if s.Wave == 0 && (now == last || (s.Verdict != explain.Held && s.Error+s.Undecided == "")) {
+		surges := s.Created > 0 && s.Pods > t.Replicas
+		if s.Wave == 0 && !surges && (now == last || (s.Verdict != explain.Held && s.Error+s.Undecided == "")) {
 			continue
 		}
 		last = now
@@ -62,6 +63,9 @@ func (t Text) names() []string {
 
 func (t Text) head(s simulation.Step) string {
 	what := s.Verdict.Words()
+	if s.Created > 0 {
+		what = fmt.Sprintf("%d created", s.Created)
+	}
 	if s.Wave > 0 {
 		what = fmt.Sprintf("wave %d: %d moved%s", s.Wave, len(s.Moved), t.groups(s.Moved))
 	}
@@ -124,18 +128,18 @@ func (t Text) waits(s simulation.Step) []string {
 
 func (t Text) end() []string {
 	var out []string
-	took, waves := t.Took(), "wave"
+	took, waves, last := t.Took(), "wave", t.Steps[len(t.Steps)-1]
 	if t.Waves != 1 {
 		waves = "waves"
 	}
+	counts := fmt.Sprintf("%d of %d available, %d updated", last.Available, last.Pods, last.Updated)
 	switch t.End.How {
 	case simulation.Done:
-		out = append(out, fmt.Sprintf("done at %s, after %s in %d %s", clock(t.End.At), took, t.Waves, waves))
+		out = append(out, fmt.Sprintf("done at %s, after %s in %d %s; %s", clock(t.End.At), took, t.Waves, waves, counts))
 	case simulation.Stopped:
-		out = append(out, fmt.Sprintf("stopped at %s, after %s in %d %s", clock(t.End.At), took, t.Waves, waves))
+		out = append(out, fmt.Sprintf("stopped at %s, after %s in %d %s; %s", clock(t.End.At), took, t.Waves, waves, counts))
 	default:
-		out = append(out, fmt.Sprintf("stuck since %s, after %d %s", clock(*t.End.Since), t.Waves, waves))
-		last := t.Steps[len(t.Steps)-1]
+		out = append(out, fmt.Sprintf("stuck since %s, after %d %s; %s", clock(*t.End.Since), t.Waves, waves, counts))
 		out = append(out, "    "+last.Message)
 		for _, y := range last.Why {
 			out = append(out, "    "+y.Words()+", such as "+y.Pod)
