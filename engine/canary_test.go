@@ -88,9 +88,10 @@ func until(t *testing.T, e *engine.Engine, w *watcher, ask func()) engine.Rollba
 			continue
 		}
 		w.mu.Lock()
-		defer w.mu.Unlock()
-		if len(w.rollbacks) > 0 {
-			return w.rollbacks[len(w.rollbacks)-1]
+		told := slices.Clone(w.rollbacks)
+		w.mu.Unlock()
+		if len(told) > 0 { // else an evaluation is stuck, which is told too
+			return told[len(told)-1]
 		}
 	}
 	t.Fatal("nobody was blamed")

@@ -63,29 +63,40 @@ func rulesOf(set bundle.Set, c *ast.Compiler) map[string]*Rule {
 	for _, b := range set {
 		for _, file := range slices.Sorted(maps.Keys(b.Modules)) {
 			m := b.Modules[file]
-			pkg := module.PackagePath(m)
+			pkg := packageID(m)
 			for _, a := range m.Annotations {
 				if id, ok := a.Labels[module.LabelID].(string); ok {
 					r := add(b, id, a.Location)
 					r.Title, r.Description = a.Title, strings.TrimSpace(a.Description)
-					if a.Scope == "package" {
-						pkg = id
-					}
 				}
 			}
 			for _, rule := range c.Modules[moduleKey(b, file)].Rules {
-				id := pkg
-				for _, a := range rule.Annotations {
-					if own, ok := a.Labels[module.LabelID].(string); ok && a.Scope != "package" {
-						id = own
-					}
-				}
-				r := add(b, id, rule.Location)
+				r := add(b, idOf(rule, pkg), rule.Location)
 				r.Inputs = inputs(c, rule, r.Inputs, map[*ast.Rule]bool{})
 			}
 		}
 	}
 	return out
+}
+
+// idOf is the id of a rule: its own, or else that of its package.
+func idOf(rule *ast.Rule, pkg string) string {
+	for _, a := range slices.Backward(rule.Annotations) {
+		if own, ok := a.Labels[module.LabelID].(string); ok && a.Scope != "package" {
+			return own
+		}
+	}
+	return pkg
+}
+
+// packageID is what rules without an id go by.
+func packageID(m *ast.Module) string {
+	for _, a := range m.Annotations {
+		if id, ok := a.Labels[module.LabelID].(string); ok && a.Scope == "package" {
+			return id
+		}
+	}
+	return module.PackagePath(m)
 }
 
 // inputs adds the facts that a rule refers to, as far as their path is fixed,

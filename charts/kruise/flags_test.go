@@ -14,6 +14,7 @@ func TestTheManagerKnowsItsFlags(t *testing.T) {
 		nil,
 		{"--set", "manager.pprofAddr=,manager.loggingFormat=json,manager.resyncPeriod=10h"},
 		{"--set", `featureGates=AllAlpha=true\,ResourcesDeletionProtection=false`},
+		decisionsToEverywhere(),
 	} {
 		options, err := manager.NewOptions()
 		if err != nil {

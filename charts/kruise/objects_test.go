@@ -51,6 +51,7 @@ func TestObjects(t *testing.T) {
 		"CustomResourceDefinition /persistentpodstates.apps.kruise.io",
 		"CustomResourceDefinition /podprobemarkers.apps.kruise.io",
 		"CustomResourceDefinition /podunavailablebudgets.policy.kruise.io",
+		"CustomResourceDefinition /policybundles.policy.kruise.io",
 		"CustomResourceDefinition /resourcedistributions.apps.kruise.io",
 		"CustomResourceDefinition /sidecarsets.apps.kruise.io",
 		"CustomResourceDefinition /statefulsets.apps.kruise.io",

@@ -24,6 +24,8 @@ func TestRefusedValues(t *testing.T) {
 		{"a log level in words", []string{"--set", "manager.log.level=debug"}, "at '/manager/log/level'"},
 		{"a port out of range", []string{"--set", "manager.webhook.port=99999"}, "at '/manager/webhook/port'"},
 		{"a port out of range, as a string", []string{"--set-string", "manager.metrics.port=65536"}, "at '/manager/metrics/port'"},
+		{"a token for no server", []string{"--set", "decisionLogs.http.tokenSecret=x"}, "decisionLogs.http.url, which is empty"},
+		{"masks that do not mask", []string{"--set", "decisionLogs.unmasked=true,decisionLogs.mask={/input/x}"}, "decisionLogs.mask and decisionLogs.unmasked are both set"},
 		{"two listeners on one port", []string{"--set", "manager.decisions.port=8080"}, "manager.metrics.port and manager.decisions.port are both 8080"},
 		{"replicas below zero", []string{"--set", "manager.replicas=-1"}, "at '/manager/replicas'"},
 		{"a period that is no duration", []string{"--set", "manager.resyncPeriod=often"}, "at '/manager/resyncPeriod'"},

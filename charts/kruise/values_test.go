@@ -133,6 +133,22 @@ func TestValues(t *testing.T) {
 		{name: "no profiles", args: []string{"--set", "manager.pprofAddr="}, want: func(t *testing.T, r release) {
 			wantArg(t, r, "--enable-pprof=false")
 		}},
+		{name: "decisions to everywhere", args: decisionsToEverywhere(), want: func(t *testing.T, r release) {
+			for _, arg := range []string{
+				"--decision-log-stdout", "--decision-log-file=/log/decisions.log", "--decision-log-file-max-size=7", "--decision-log-file-keep=2",
+				"--decision-log-url=https://logs.example.com/logs?a=b", `--decision-log-header="X-Tenant=a, b"`, "--decision-log-interval=1m",
+				"--decision-log-token-file=/decision-logs/token", "--decision-log-mask=/input/**/owner", "--decision-log-points=rollout/plan,protection/budget",
+			} {
+				wantArg(t, r, arg)
+			}
+			volumes := deployment(t, r).Spec.Template.Spec.Volumes
+			if i := slices.IndexFunc(volumes, func(v corev1.Volume) bool { return v.Name == "decision-logs" }); i < 0 || volumes[i].Secret.SecretName != "opa-token" {
+				t.Errorf("volumes are %v", volumes)
+			}
+		}},
+		{name: "decisions that are not masked", args: []string{"--set", "decisionLogs.stdout=true,decisionLogs.unmasked=true"}, want: func(t *testing.T, r release) {
+			wantArg(t, r, "--decision-log-unmasked")
+		}},
 		{name: "no CPU limit", args: []string{"--set", "manager.resources.limits.cpu=null"}, want: func(t *testing.T, r release) {
 			if limits := container(t, r).Resources.Limits; len(limits) != 1 {
 				t.Errorf("limits are %v", limits)
@@ -196,4 +212,10 @@ func wantImages(want ...string) func(*testing.T, release) {
 			}
 		}
 	}
+}
+
+func decisionsToEverywhere() []string {
+	return []string{"--set-json", `decisionLogs={"stdout":true,"file":{"path":"/log/decisions.log","maxSizeMiB":7,"keep":2},
+		"http":{"url":"https://logs.example.com/logs?a=b","tokenSecret":"opa-token","headers":{"X-Tenant":"a, b"},"interval":"1m"},
+		"mask":["/input/**/owner"],"points":["rollout/plan","protection/budget"]}`}
 }

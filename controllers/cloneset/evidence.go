@@ -7,7 +7,6 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
-	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/record"
 )
@@ -20,8 +19,8 @@ type evidence struct {
 	blamed map[string]record.Reason // what is known of the rules that hold
 }
 
-func (r *round) gather(e *engine.Engine) evidence {
-	w := r.w
+func (r *round) gather() evidence {
+	w, e := r.w, r.e
 	c := w.counts()
 	ev := evidence{counts: c, bounds: w.planFacts(c), blamed: map[string]record.Reason{}}
 	for i := range w.records {

@@ -17,6 +17,7 @@ import (
 // which nobody changes any more.
 type round struct {
 	w     *world
+	e     *engine.Engine
 	plan  *decision.Record
 	moved map[string]bool
 	skips map[string]int
@@ -25,7 +26,7 @@ type round struct {
 }
 
 func newRound(w *world, e *engine.Engine) *round {
-	r := &round{w: w, moved: make(map[string]bool, len(w.taken)), skips: make(map[string]int, len(w.skipped))}
+	r := &round{w: w, e: e, moved: make(map[string]bool, len(w.taken)), skips: make(map[string]int, len(w.skipped))}
 	for _, name := range w.taken {
 		r.moved[name] = true
 	}
@@ -37,7 +38,7 @@ func newRound(w *world, e *engine.Engine) *round {
 			r.plan = &w.records[i]
 		}
 	}
-	r.evidence = sync.OnceValue(func() evidence { return r.gather(e) })
+	r.evidence = sync.OnceValue(r.gather)
 	return r
 }
 
@@ -79,6 +80,7 @@ func (r *round) Workload() explain.Answer {
 		a.Message = fmt.Sprintf("All %d pods that are to be updated are.", want)
 	}
 	r.tell(&a, r.evidence().bounds...)
+	a.Near = r.near(a.Verdict, nil)
 	return a
 }
 
@@ -93,6 +95,7 @@ func (r *round) Pod(name string) (explain.Answer, bool) {
 				more = append(more, r.evidence().bounds...)
 			}
 			r.tell(&a, more...)
+			a.Near = r.near(a.Verdict, p)
 			return a, true
 		}
 	}

@@ -220,3 +220,61 @@ func TestARuleThatChangedSinceIsNotPlaced(t *testing.T) {
 		t.Errorf("got %+v", a)
 	}
 }
+
+// nearby holds zone b while there are pods to move, and one pod by its name.
+const nearby = `package extend.rollout.near
+
+# METADATA
+# labels:
+#   id: near.many
+hold contains {"rule": "near.many", "reason": "Many", "message": "m", "where": {"zone": "b"}} if input.update > 1
+
+# METADATA
+# labels:
+#   id: near.pod
+hold contains {"rule": "near.pod", "reason": "Pod", "message": "m", "pod": pod.name} if {
+	some pod in input.pods
+	pod.name == "web-0"
+}
+`
+
+func TestWhatIsNearestToAnotherAnswer(t *testing.T) {
+	e, err := engine.New(policies.Builtin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	b, err := bundle.FromFiles("near", map[string]string{"p.rego": nearby})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
+		t.Fatal(err)
+	}
+	w := testWorld(e, 3, 0, nil)
+	decide(t.Context(), New(nil, nil, e, nil), w)
+	r := newRound(w, e)
+	zero, _ := r.Pod("web-0")
+	for name, tc := range map[string]struct {
+		a    explain.Answer
+		want string
+	}{
+		"the workload is held by the rule of the plan":      {r.Workload(), "near.many: input.update is 3, and this ends when it is at most 1"},
+		"a pod by that which named it, on facts of its own": {zero, `near.pod: pod.name is "web-0", and this ends when it is other than "web-0"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.a.Near == nil {
+				t.Fatalf("it is %s, and there is nothing to ask", tc.a.Verdict)
+			}
+			n := tc.a.Near(t.Context())
+			if n == nil || len(n.Now) != 1 || n.Now[0].Rule+": "+n.Now[0].Conditions[0].Why != tc.want {
+				t.Errorf("got %+v", n)
+			}
+		})
+	}
+	done := testWorld(e, 2, 2, nil)
+	decide(t.Context(), New(nil, nil, e, nil), done)
+	if a := newRound(done, e).Workload(); a.Near != nil {
+		t.Errorf("of a workload that is %s something is near", a.Verdict)
+	}
+}

@@ -4,11 +4,13 @@
 package explain
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/record"
 )
 
 // Verdict is what happens to a pod, or to a workload.
@@ -97,9 +99,17 @@ type Answer struct {
 	Groups map[string]map[string]decision.Group `json:"groups,omitempty"`
 	// Request is what was refused, or let through by way of exception.
 	Request *Request `json:"request,omitempty"`
+	// Nearest is what would have changed the answer, if somebody asked for that.
+	Nearest *record.Nearest `json:"nearest,omitempty"`
+	// Near works it out, which may take as long as the context lasts. It is nil
+	// where there is nothing to work out, and never told.
+	Near func(context.Context) *record.Nearest `json:"-"`
 	// Replica is the manager that answered.
 	Replica string `json:"replica,omitempty"`
 }
+
+// NearestQuery is the parameter of a question that asks for Nearest too.
+const NearestQuery = "nearest"
 
 // Request is a request for admission that an answer is about.
 type Request struct {

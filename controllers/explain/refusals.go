@@ -2,7 +2,8 @@ package explain
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// kept is how many refusals are remembered, about two kilobytes each.
+// kept is how many refusals are remembered, about two kilobytes each, and
+// the question besides.
 const kept = 2000
 
 // refusals are requests that were refused, or let through by way of exception: a

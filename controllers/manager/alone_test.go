@@ -139,6 +139,12 @@ func TestAStartWithoutTheAPIServer(t *testing.T) {
 		}
 		broken.Store("none")
 		eventually(t, "ready", p.ready)
+		eventually(t, "what nobody had published yet decides", func() bool { return decides(port) })
+		end(p)
+	})
+	t.Run("what was published decides as soon as it is ready", func(t *testing.T) {
+		p, port := start()
+		eventually(t, "ready", p.ready)
 		if !decides(port) {
 			t.Error(review(t, port, guards.ValidateDeletionPath, keepMaps))
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strconv"
 	"time"
 )
@@ -18,6 +19,18 @@ type webhookEnv struct {
 	pod         string // "" outside of one
 	host        string
 	renewBefore time.Duration
+}
+
+// replica names this process where others read it: its pod, or the host.
+func (e webhookEnv) replica() (string, error) {
+	if e.pod != "" {
+		return e.pod, nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("reading the host name: %w", err)
+	}
+	return host, nil
 }
 
 func readEnv(get func(string) string) (webhookEnv, error) {

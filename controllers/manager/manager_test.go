@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"bytes"
 	"crypto/tls"
 	"io"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,8 +29,10 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/guards"
 	"github.com/regatta-sh/regatta/controllers/unserved"
+	"github.com/regatta-sh/regatta/engine/record"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
 
@@ -99,7 +103,8 @@ func TestManager(t *testing.T) {
 			Webhooks:   []admissionv1.MutatingWebhook{{Name: "mcloneset.kb.io", ClientConfig: config, FailurePolicy: &fail, SideEffects: &none, AdmissionReviewVersions: []string{"v1"}}},
 		},
 	)
-	first := startManager(t, env.KubeConfig, nil)
+	logged := filepath.Join(t.TempDir(), "decisions.log")
+	first := startManager(t, env.KubeConfig, nil, "--decision-log-file="+logged)
 	t.Run("without CRDs it serves webhooks, leads, and says what is missing", func(t *testing.T) {
 		eventually(t, "ready", first.ready)
 		eventually(t, "leading", func() bool { return first.leads() == "1" })
@@ -220,7 +225,7 @@ func TestManager(t *testing.T) {
 		}
 	})
 	t.Run("objects of a kind without a controller say so", func(t *testing.T) {
-		for _, kind := range unserved.Kinds(scheme, "CloneSet", "ClusterPolicyBundle", "PodUnavailableBudget") {
+		for _, kind := range unserved.Kinds(scheme, "CloneSet", "ClusterPolicyBundle", "PolicyBundle", "PodUnavailableBudget") {
 			object := manifest(t, kind.Kind)
 			create(object)
 			eventually(t, "a "+kind.Kind+" that says that nothing acts on it", func() bool {
@@ -237,7 +242,7 @@ func TestManager(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ask := func(config *rest.Config, query string) (int, string) { return why(t, config, first, query) }
+		ask := func(config *rest.Config, query string) (int, string) { return why(t, config, first, "/v1/why"+query) }
 		eventually(t, "an answer", func() bool {
 			code, body := ask(env.Config, "?kind=CloneSet&namespace=default&name=web")
 			return code == http.StatusOK && strings.Contains(body, `"web"`)
@@ -257,6 +262,32 @@ func TestManager(t *testing.T) {
 			}
 		}
 	})
+	t.Run("who may get the path is told all decisions", func(t *testing.T) {
+		reader, err := env.AddUser(envtest.User{Name: "rita"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := env.AddUser(envtest.User{Name: "joe"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		create(&rbacv1.ClusterRole{ // as charts/kruise has it
+			ObjectMeta: metav1.ObjectMeta{Name: "kruise-decisions-reader"},
+			Rules:      []rbacv1.PolicyRule{{NonResourceURLs: []string{explain.DecisionsPath}, Verbs: []string{"get"}}},
+		}, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "rita-reads"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "kruise-decisions-reader"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: "rita"}},
+		})
+		eventually(t, "decisions", func() bool {
+			code, body := why(t, reader.Config(), first, explain.DecisionsPath)
+			records, err := record.Read(strings.NewReader(body))
+			return code == http.StatusOK && err == nil && len(records) > 0 && records[0].Origin != ""
+		})
+		if code, body := why(t, other.Config(), first, explain.DecisionsPath); code != http.StatusForbidden || !strings.Contains(body, "joe may not get /v1/decisions") {
+			t.Errorf("%d %s", code, body)
+		}
+	})
 	t.Run("who loses the lease ends, and another goes on with what was good", func(t *testing.T) {
 		lease := &coordinationv1.Lease{}
 		if err := api.Get(t.Context(), types.NamespacedName{Namespace: secret.Namespace, Name: "kruise-manager"}, lease); err != nil {
@@ -269,6 +300,13 @@ func TestManager(t *testing.T) {
 		}
 		if err := first.wait(); err == nil || !strings.Contains(first.text(), "leader election lost") {
 			t.Errorf("it ended with %v", err)
+		}
+		text, err := os.ReadFile(logged)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if records, err := record.Read(bytes.NewReader(text)); err != nil || len(records) == 0 {
+			t.Errorf("%d decisions are logged, %v", len(records), err)
 		}
 		eventually(t, "another leader", func() bool { return second.leads() == "1" })
 		eventually(t, "the last good bundle", func() bool { c := ready(); return c.Reason == "CompileFailed" && bundle.Status.ActiveRevision != "" })
@@ -306,7 +344,7 @@ func manifest(t *testing.T, kind string) *unstructured.Unstructured {
 }
 
 // why asks a manager with the client certificate of a config.
-func why(t *testing.T, config *rest.Config, p *process, query string) (int, string) {
+func why(t *testing.T, config *rest.Config, p *process, path string) (int, string) {
 	t.Helper()
 	conf := &tls.Config{InsecureSkipVerify: true} // the CA is the manager's own
 	if len(config.CertData) > 0 {
@@ -317,7 +355,7 @@ func why(t *testing.T, config *rest.Config, p *process, query string) (int, stri
 		conf.Certificates = []tls.Certificate{cert}
 	}
 	c := &http.Client{Transport: &http.Transport{TLSClientConfig: conf, DisableKeepAlives: true}}
-	resp, err := c.Get("https://" + p.explain + "/v1/why" + query)
+	resp, err := c.Get("https://" + p.explain + path)
 	if err != nil {
 		return 0, err.Error()
 	}

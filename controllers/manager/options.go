@@ -58,6 +58,8 @@ type Options struct {
 	RateQPS       int
 	RateBucket    int
 
+	decisionLogs decisionLogs
+
 	webhooks   webhookEnv
 	gateMemory uint64
 }
@@ -110,6 +112,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.TenantBundleHosts, "tenant-bundle-hosts", nil, "Hosts that PolicyBundles may be fetched from, such as registry.example.com:5000 or *.example.com; none if empty. ClusterPolicyBundles may be fetched from anywhere.")
 	fs.StringVar(&o.PodFailurePolicy, "pod-failure-policy", "Ignore", "What the API server does with requests for pods that the webhooks should be asked about when no manager answers: Ignore lets them through, Fail refuses them.")
 	fs.Int32Var(&o.WebhookTimeoutSeconds, "webhook-timeout-seconds", 3, "How long the API server waits for the webhooks of protection, 1 to 30.")
+	o.decisionLogs.addFlags(fs)
 	// Flags of parts that are not here yet are taken, so that a deployment that
 	// sets them starts; they have no effect, and help says so.
 	for _, w := range []string{

@@ -33,11 +33,14 @@ func TestFlagsAndTheirDefaults(t *testing.T) {
 		"metrics-addr":   ":8080", "health-probe-addr": ":8000", "allow-privileged": "true", "enable-leader-election": "true",
 		"leader-election-namespace": "kruise-system", "leader-election-lease-duration": "15s", "leader-election-renew-deadline": "10s",
 		"leader-election-retry-period": "2s", "leader-election-resource-lock": "leases", "leader-election-id": "kruise-manager",
-		"namespace": "", "enable-pprof": "true", "sync-period": "", "controller-cache-sync-timeout": "2m0s",
+		"namespace": "", "enable-pprof": "true", "tenant-bundle-hosts": "[]", "sync-period": "", "controller-cache-sync-timeout": "2m0s",
 		"webhook-initialize-timeout": "1m0s", "default-ttlseconds-for-always-nodeimage": "300", "expectation-timeout": "5m0s",
 		"rate-limiter-base-delay": "5ms", "rate-limiter-max-delay": "16m40s", "rate-limiter-qps": "10", "rate-limiter-bucket-size": "100",
 		"disable-no-deepcopy": "false", "protection-log-path": "/log", "ws-enabled-versioned-status": "deployment,replicaset",
 		"pod-failure-policy": "Ignore", "webhook-timeout-seconds": "3", "policy-dir": "", // ours
+		"decision-log-stdout": "false", "decision-log-file": "", "decision-log-file-max-size": "100", "decision-log-file-keep": "5", // ours
+		"decision-log-url": "", "decision-log-header": "[]", "decision-log-token-file": "", "decision-log-interval": "5s",
+		"decision-log-mask": "[]", "decision-log-unmasked": "false", "decision-log-points": "[]",
 		"cloneset-scaling-exclude-preparing-delete": "false", "assign-pods-by-scheduler": "true", "assign-bcj-pods-by-scheduler": "true",
 		"nodeimage-creation-delay": "30s", "feature-gates": "",
 	}
@@ -81,6 +84,7 @@ func TestFlagsThatAreTaken(t *testing.T) {
 		"an election that is quick":                 {"--leader-election-lease-duration=3s", "--leader-election-renew-deadline=2s", "--leader-election-retry-period=1s"},
 		"workers of kinds that are not here yet":    {"--crr-workers=0", "--statefulset-workers=50"},
 		"a rate that is a fraction":                 {"--rest-config-qps=0.5"},
+		"decisions to everywhere":                   {"--decision-log-stdout", "--decision-log-file=/log/decisions.log", "--decision-log-url=https://logs.example.com/logs", "--decision-log-token-file=/t", "--decision-log-header=A=b,C=d", "--decision-log-mask=/input/**/owner", "--decision-log-points=rollout/plan,protection/budget"},
 		"a maximal delay that is the first already": {"--rate-limiter-base-delay=1s", "--rate-limiter-max-delay=1s"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -115,6 +119,14 @@ func TestFlagsThatAreRefused(t *testing.T) {
 		{"--pod-failure-policy=fail", `--pod-failure-policy is "fail", want Ignore or Fail`},
 		{"--webhook-timeout-seconds=31", `--webhook-timeout-seconds is 31, want 1 to 30`},
 		{"--protection-log-path=", `--protection-log-path is "", want a directory`},
+		{"--decision-log-file-max-size=-1", "--decision-log-file-max-size is -1, want 0 or more"},
+		{"--decision-log-file-keep=-1", "--decision-log-file-keep is -1, want 0 to 1000"},
+		{"--decision-log-interval=0", "--decision-log-interval is 0s, want more than 0"},
+		{"--decision-log-url=logs", `--decision-log-url is "logs", want http:// or https://, a host, and no user`},
+		{"--decision-log-token-file=/t", "--decision-log-token-file is /t, want --decision-log-url with it"},
+		{"--decision-log-header=a=b", "--decision-log-header is map[a:b], want --decision-log-url with it"},
+		{"--decision-log-mask=owner", `--decision-log-mask: pattern "owner" of what is masked does not begin with /`},
+		{"--decision-log-points=rollout/x", `--decision-log-points is "rollout/x", want decision points such as rollout/plan`},
 		{"--leader-election-resource-lock=configmaps", `--leader-election-resource-lock is "configmaps", want leases`},
 		{"--leader-election-namespace=", `--leader-election-namespace is "", want a namespace`},
 		{"--leader-election-id=", `--leader-election-id is "", want the name of a lease`},

@@ -3,7 +3,6 @@ package manager
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,6 +34,7 @@ type parts struct {
 	// else may read them.
 	records *record.Buffer
 	lines   *record.Encoder
+	replica string
 
 	library   *policybundle.Library
 	news      *news
@@ -91,26 +91,10 @@ func (p parts) explainTo(ctx context.Context, ready <-chan struct{}) error {
 	if err != nil {
 		return err
 	}
-	replica, err := p.replica()
-	if err != nil {
-		return err
-	}
 	return p.mgr.Add(&serve.Server{
-		Addr: p.DecisionsAddr, CertDir: p.webhooks.certDir, Ready: ready, Store: p.rounds, Replica: replica, Who: who, May: may,
+		Addr: p.DecisionsAddr, CertDir: p.webhooks.certDir, Ready: ready, Store: p.rounds, Replica: p.replica, Who: who, May: may,
 		Records: p.records, Lines: p.lines,
 	})
-}
-
-// replica names this process where others read it.
-func (p parts) replica() (string, error) {
-	if p.webhooks.pod != "" {
-		return p.webhooks.pod, nil
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		return "", fmt.Errorf("reading the host name: %w", err)
-	}
-	return host, nil
 }
 
 func (p parts) controllersTo(mgr ctrl.Manager) error {

@@ -40,17 +40,13 @@ func (p parts) bundles() (*policybundle.Reconciler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading --tenant-bundle-hosts: %w", err)
 	}
-	replica, err := p.replica()
-	if err != nil {
-		return nil, err
-	}
 	client, live, ns := p.mgr.GetClient(), p.mgr.GetAPIReader(), p.webhooks.namespace
 	store := policybundle.Store{Client: client, Reader: live, Namespace: ns}
 	account := fetch.WithServiceAccount(types.NamespacedName{Namespace: ns, Name: serviceAccount})
 	r := &policybundle.Reconciler{
 		Client: client, Reader: live, Events: p.mgr.GetEventRecorderFor("policybundle-controller"),
 		Leads: p.mgr.Elected(), RolledBack: p.news.rolledBack,
-		Follower: &policybundle.Follower{Store: store, Library: p.library, Name: replica},
+		Follower: &policybundle.Follower{Store: store, Library: p.library, Name: p.replica},
 		Publisher: &policybundle.Publisher{
 			Platform: fetch.New(live, account), Tenants: fetch.New(live, account, fetch.WithHosts(hosts)),
 			Gate:  gate.New(p.engine.Builtin(), gate.WithRunner(gate.Child{Memory: p.gateMemory})),

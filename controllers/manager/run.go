@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -19,17 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/regatta-sh/regatta/controllers/api"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/policybundle"
-	"github.com/regatta-sh/regatta/engine"
-	enginemetrics "github.com/regatta-sh/regatta/engine/metrics"
-	"github.com/regatta-sh/regatta/engine/record"
-	"github.com/regatta-sh/regatta/policies"
 )
 
 // Scheme knows every kind that the manager reads or writes.
@@ -58,24 +52,12 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	restConfig.QPS, restConfig.Burst = o.QPS, o.Burst
 	restConfig.UserAgent = "kruise-manager"
 	news := newNews()
-	buffer := record.NewBuffer()
-	counted := enginemetrics.New()
-	if err := metrics.Registry.Register(counted); err != nil {
-		return fmt.Errorf("registering the metrics of decisions: %w", err)
-	}
-	var shadows *record.Shadows
-	eng, err := engine.New(policies.Builtin, append(counted.Options(), engine.WithSink(buffer), engine.WithObserver(news),
-		engine.WithMemory(o.decisionMemory(os.DirFS("/"))),
-		engine.WithSinkOf(func(e *engine.Engine) engine.Sink {
-			shadows = record.NewShadows(e, record.WithShadowObserver(counted))
-			return shadows
-		}))...)
+	d, err := o.deciding(news)
 	if err != nil {
 		return err
 	}
-	defer eng.Close()
-	defer shadows.Close()
-	library := policybundle.NewLibrary(eng, shadows)
+	defer d.close()
+	eng, library := d.engine, policybundle.NewLibrary(d.engine, d.shadows)
 	news.library = library
 	if err := (&alone{Options: o, config: restConfig, engine: eng, library: library}).run(ctx, scheme); err != nil || ctx.Err() != nil {
 		return err
@@ -84,7 +66,7 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("making the manager: %w", err)
 	}
-	p := parts{Options: o, mgr: mgr, engine: eng, rounds: explain.NewStore(), library: library, news: news, records: buffer}
+	p := parts{Options: o, mgr: mgr, engine: eng, rounds: explain.NewStore(), library: library, news: news, replica: d.replica, records: d.records, lines: d.lines}
 	if p.guarding, err = p.guarded(); err != nil {
 		return err
 	}

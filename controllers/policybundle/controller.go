@@ -153,30 +153,33 @@ func (r *Reconciler) Reconcile(ctx context.Context, key Key) (reconcile.Result, 
 		r.Publisher.Forget(key)
 		return reconcile.Result{}, r.Follower.Library.Remove(ctx, key)
 	}
-	soon := again(b.Wanted())
-	if r.leads() {
-		// What was published a moment ago must not be published once more.
-		if err := r.Reader.Get(ctx, key, object(b)); err != nil {
-			return reconcile.Result{}, fmt.Errorf("reading policy bundle: %w", err) // if it is gone the next look finds that
-		}
-		if err := r.publish(ctx, b); err != nil {
+	leads, before := r.leads(), b
+	if leads {
+		if before, err = r.publish(ctx, b); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	me, err := r.Follower.Follow(ctx, b)
-	return reconcile.Result{RequeueAfter: soon}, errors.Join(err, r.tell(ctx, b, me))
+	// Who leads acts, so what the status says is so here before it says it.
+	me, failed := r.Follower.Follow(ctx, b)
+	if leads {
+		if err := r.write(ctx, before, b); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	return reconcile.Result{RequeueAfter: again(b.Wanted())}, errors.Join(failed, r.tell(ctx, b, me))
 }
 
-// publish works out the status of a bundle and writes it.
-func (r *Reconciler) publish(ctx context.Context, b policy.AnyPolicyBundle) error {
+// publish works out the status of a bundle, and returns it as it was.
+func (r *Reconciler) publish(ctx context.Context, b policy.AnyPolicyBundle) (before policy.AnyPolicyBundle, err error) {
+	// Read anew: what was published a moment ago must not be published once more.
+	if err := r.Reader.Get(ctx, keyOf(b), object(b)); err != nil {
+		return nil, fmt.Errorf("reading policy bundle: %w", err) // if it is gone the next look finds that
+	}
 	if err := r.bury(ctx, b); err != nil {
-		return err
+		return nil, err
 	}
-	before := copied(b)
-	if err := r.Publisher.Publish(ctx, b); err != nil {
-		return err
-	}
-	return r.write(ctx, before, b)
+	before = copied(b)
+	return before, r.Publisher.Publish(ctx, b)
 }
 
 func (r *Reconciler) leads() bool {

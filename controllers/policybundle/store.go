@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/policybundle/kept"
 )
 
 // Store keeps the archives that passed the gate, each in a ControllerRevision
@@ -43,13 +44,6 @@ func label(name string) string {
 	return name[:31] + "-" + hex.EncodeToString(sum[:4])
 }
 
-// content is what a ControllerRevision has.
-type content struct {
-	Archive []byte `json:"archive"`
-	// Reference is where it was fetched, for people.
-	Reference string `json:"reference"`
-}
-
 func (s Store) namespace(b policy.AnyPolicyBundle) string {
 	if ns := b.GetNamespace(); ns != "" {
 		return ns
@@ -64,20 +58,14 @@ func kindOf(b policy.AnyPolicyBundle) schema.GroupVersionKind {
 	return policy.GroupVersion.WithKind("ClusterPolicyBundle")
 }
 
-// digestOf names an archive.
-func digestOf(archive []byte) string {
-	sum := sha256.Sum256(archive)
-	return "sha256:" + hex.EncodeToString(sum[:])
-}
-
 // Keep keeps an archive and returns the name of what has it. The name tells
 // apart bundles that were deleted and made anew.
 func (s Store) Keep(ctx context.Context, b policy.AnyPolicyBundle, archive []byte, reference string) (string, error) {
-	raw, err := json.Marshal(content{archive, reference})
+	raw, err := json.Marshal(kept.Content{Archive: archive, Reference: reference})
 	if err != nil {
 		return "", fmt.Errorf("encoding bundle %s: %w", b.GetName(), err)
 	}
-	sum := sha256.Sum256([]byte(string(b.GetUID()) + digestOf(archive)))
+	sum := sha256.Sum256([]byte(string(b.GetUID()) + kept.Digest(archive)))
 	rev := &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "bundle-" + label(b.GetName()) + "-" + hex.EncodeToString(sum[:6]), Namespace: s.namespace(b),
@@ -88,7 +76,7 @@ func (s Store) Keep(ctx context.Context, b policy.AnyPolicyBundle, archive []byt
 	}
 	err = s.Client.Create(ctx, rev.DeepCopy())
 	if apierrors.IsAlreadyExists(err) {
-		a := &policy.PolicyArtifact{KeptIn: rev.Name, Digest: digestOf(archive)}
+		a := &policy.PolicyArtifact{KeptIn: rev.Name, Digest: kept.Digest(archive)}
 		var lost LostError
 		if _, err = s.Load(ctx, b, a); errors.As(err, &lost) { // somebody put something else there
 			err = s.replace(ctx, rev)
@@ -134,12 +122,9 @@ func (s Store) Load(ctx context.Context, b policy.AnyPolicyBundle, a *policy.Pol
 	case !metav1.IsControlledBy(rev, b): // the label is anybody's; the owner is not
 		return nil, lost("belongs to another")
 	}
-	c := content{}
-	if err := json.Unmarshal(rev.Data.Raw, &c); err != nil {
-		return nil, lost("was changed: " + err.Error())
-	}
-	if digest := digestOf(c.Archive); digest != a.Digest {
-		return nil, lost(fmt.Sprintf("was changed: its archive is %s, want %s", digest, a.Digest))
+	c, err := kept.Read(rev.Data.Raw, a.Digest)
+	if err != nil {
+		return nil, lost(err.Error())
 	}
 	return c.Archive, nil
 }

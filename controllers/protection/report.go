@@ -1,6 +1,7 @@
 package protection
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -118,6 +119,7 @@ func (r *Reporter) tell(a *Asked, rec decision.Record, reasons []decision.Hold, 
 			Group: a.Object.Group, Version: a.Object.Version, Resource: a.Object.Resource,
 		},
 	}
+	answer.Near = func(ctx context.Context) *records.Nearest { return explain.NearestOf(ctx, r.engine, rec) }
 	if a.Object.Owner != nil {
 		answer.Workload = decision.Subject{Kind: a.Object.Owner.Kind, Namespace: subject.Namespace, Name: a.Object.Owner.Name}
 	}

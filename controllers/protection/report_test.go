@@ -153,6 +153,9 @@ func TestRefusalsAreTold(t *testing.T) {
 				cmp.Diff([]explain.Fact{{Name: "object.uid", Value: ""}}, b.Facts) != "" || len(b.Others) != 1 {
 				t.Errorf("explained as %+v", b)
 			}
+			if b.Near == nil {
+				t.Error("nobody can ask what is nearest")
+			}
 		})
 	}
 }

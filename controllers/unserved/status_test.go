@@ -22,7 +22,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 
 func TestKindsAreThoseThatAreStored(t *testing.T) {
 	versions := map[string]int{}
-	for _, kind := range Kinds(scheme(t), "CloneSet", "ClusterPolicyBundle") {
+	for _, kind := range Kinds(scheme(t), "CloneSet", "ClusterPolicyBundle", "PolicyBundle") {
 		versions[kind.Version]++
 		if kind.Kind == "CloneSet" {
 			t.Error("CloneSet has a controller")

@@ -88,6 +88,9 @@ type Record struct {
 	// Masked points to what was hidden before the record was written, as JSON
 	// pointers from the record. A decision that depends on it cannot be made again.
 	Masked []string
+	// Shadow names the bundle in shadow whose decision it is, which was not acted
+	// on; it is empty in all others.
+	Shadow string
 }
 
 // Hold is a policy's wish that nothing new be disrupted, and why.

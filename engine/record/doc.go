@@ -14,8 +14,8 @@
 //	path         the decision point, such as rollout/plan
 //	input        the facts, as policies see them
 //	result       the answer; the fallback of the point if no policy gave one
-//	bundles      users' bundles that could take part: {name: {revision}}; that of a
-//	             tenant is named namespace/name
+//	bundles      those that could take part, the built-in one included: {name:
+//	             {revision}}; that of a tenant is named namespace/name
 //	revision     of all policies together, the built-in ones included
 //	error        {code, message} if no policy answered; the code is the outcome
 //	metrics      timer_sdk_decision_eval_ns: how long it took, waiting included

@@ -31,6 +31,8 @@ type line struct {
 	Error      *Problem          `json:"error,omitempty"`
 	Metrics    map[string]int64  `json:"metrics,omitempty"`
 	Masked     []string          `json:"masked,omitempty"`
+	// Shadow names the bundle in shadow whose decision it is. It was not acted on.
+	Shadow string `json:"shadow,omitempty"`
 }
 
 // Bundle is what a line says of a bundle.
@@ -98,7 +100,7 @@ func (e *Encoder) Append(to []byte, r decision.Record) ([]byte, error) {
 	l := line{
 		DecisionID: decisionID(cmp.Or(r.Origin, e.origin), r.ID), Timestamp: r.Time.UTC(), Labels: e.labels,
 		Path: r.Point, Subject: r.Subject, Outcome: r.Outcome, Revision: r.Revision, Bundles: bundlesOf(r.Bundles), Rules: r.Rules,
-		Metrics: map[string]int64{durationMetric: r.Duration.Nanoseconds()}, Masked: r.Masked,
+		Metrics: map[string]int64{durationMetric: r.Duration.Nanoseconds()}, Masked: r.Masked, Shadow: r.Shadow,
 	}
 	if r.Error != "" {
 		l.Error = &Problem{Code: r.Outcome, Message: r.Error}

@@ -21,7 +21,8 @@ const maxLine = 64 << 20
 
 // Read reads lines back, with questions and answers of the types of their
 // points. Records of points that are not known are left out, and so are fields:
-// lines may be those of an OPA that made other decisions.
+// lines may be those of an OPA that made other decisions. Those of shadows are
+// left out too: nobody acted on them.
 func Read(from io.Reader) ([]decision.Record, error) {
 	var out []decision.Record
 	lines := bufio.NewScanner(from)
@@ -49,7 +50,8 @@ func Read(from io.Reader) ([]decision.Record, error) {
 	return out, nil
 }
 
-// parse reads one line; ok is false when its point is not known.
+// parse reads one line; ok is false when its point is not known,
+// or when nobody acted on it.
 func parse(text []byte) (r decision.Record, ok bool, err error) {
 	var l struct {
 		line
@@ -64,6 +66,9 @@ func parse(text []byte) (r decision.Record, ok bool, err error) {
 	}
 	if err := json.Unmarshal(text, &l); err != nil {
 		return r, false, err
+	}
+	if l.Shadow != "" {
+		return r, false, nil
 	}
 	if l.Path == "" {
 		return r, false, errors.New("it has no path, so it is no line of a decision log")

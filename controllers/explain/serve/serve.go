@@ -45,6 +45,7 @@ type Server struct {
 	// Now is the time, time.Now if nil.
 	Now func() time.Time
 
+	finding chan struct{} // has room for one who looks for the nearest rule
 	writing chan struct{} // has room for the answers that are in memory at a time
 }
 
@@ -83,6 +84,7 @@ func (s *Server) server(certificate func(*tls.ClientHelloInfo) (*tls.Certificate
 	mux := http.NewServeMux()
 	mux.Handle("GET "+explain.Path, http.HandlerFunc(s.why))
 	s.writing = make(chan struct{}, answersAtOnce)
+	s.finding = make(chan struct{}, 1)
 	mux.Handle("GET "+explain.DecisionsPath, http.HandlerFunc(s.decisions))
 	return &http.Server{
 		Addr: s.Addr, Handler: mux,
@@ -130,7 +132,7 @@ func (s *Server) why(w http.ResponseWriter, req *http.Request) {
 	} else if reply.Answer, ok = s.Store.Workload(kind, namespace, name); ok && q.Get("pods") == "true" {
 		reply.Pods, _ = s.Store.PodsOf(kind, namespace, name)
 	}
-	s.answer(w, reply, ok, fmt.Sprintf("about %s %s/%s", cmp.Or(kind, about.String()), namespace, name))
+	s.answer(w, req, reply, ok, fmt.Sprintf("about %s %s/%s", cmp.Or(kind, about.String()), namespace, name))
 }
 
 // refused tells of requests whose objects the caller may get. Of others it does
@@ -147,11 +149,11 @@ func (s *Server) refused(w http.ResponseWriter, req *http.Request, sought explai
 			reply.Refusals = append(reply.Refusals, a)
 		}
 	}
-	s.answer(w, reply, false, "that you may know of: neither about this request nor for this user")
+	s.answer(w, req, reply, false, "that you may know of: neither about this request nor for this user")
 }
 
 // answer sends a reply. Where nothing but a refusal is known that is the answer.
-func (s *Server) answer(w http.ResponseWriter, reply explain.Reply, known bool, about string) {
+func (s *Server) answer(w http.ResponseWriter, req *http.Request, reply explain.Reply, known bool, about string) {
 	for i := range reply.Refusals {
 		reply.Refusals[i].Replica = s.Replica
 	}
@@ -163,8 +165,27 @@ func (s *Server) answer(w http.ResponseWriter, reply explain.Reply, known bool, 
 		return
 	}
 	reply.Answer.Replica = s.Replica
+	if near := reply.Answer.Near; near != nil && req.URL.Query().Get(explain.NearestQuery) == "true" {
+		reply.Answer.Nearest = s.nearest(req.Context(), near)
+	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(reply) // the caller has gone if it fails
+}
+
+// nearestTime is how long it may take to find the nearest rule.
+const nearestTime = 2 * time.Second
+
+// nearest is worked out for one caller at a time, since it evaluates policies.
+func (s *Server) nearest(ctx context.Context, near func(context.Context) *record.Nearest) *record.Nearest {
+	ctx, cancel := context.WithTimeout(ctx, nearestTime)
+	defer cancel()
+	select {
+	case s.finding <- struct{}{}:
+		defer func() { <-s.finding }()
+		return near(ctx)
+	case <-ctx.Done():
+		return nil // the answer is there without it
+	}
 }
 
 // caller is who asks; without one there is an answer already.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/record"
 )
 
 // one is a round about a workload with one pod.
@@ -107,5 +108,44 @@ func TestWhoIsToldWhat(t *testing.T) {
 				t.Errorf("%v, answered by %q", err, reply.Answer.Replica)
 			}
 		})
+	}
+}
+
+// near is a round about a pod whose nearest rule takes work to find.
+type near struct {
+	one
+	found *int
+}
+
+func (n near) Pod(string) (explain.Answer, bool) {
+	return explain.Answer{Verdict: explain.Held, Near: func(ctx context.Context) *record.Nearest {
+		if _, bounded := ctx.Deadline(); !bounded {
+			return nil
+		}
+		*n.found++
+		return &record.Nearest{Almost: []record.Near{{Rule: "close.by"}}}
+	}}, true
+}
+
+func TestTheNearestRuleIsFoundForWhoAsks(t *testing.T) {
+	found := 0
+	store := explain.NewStore()
+	store.Put(decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"}, near{found: &found})
+	s := &Server{Store: store, Who: named(), May: authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+		return authorizer.DecisionAllow, "", nil
+	})}
+	handler := s.server(nil).Handler
+	for _, tc := range []struct {
+		query string
+		found int
+		want  bool
+	}{{"", 0, false}, {"&nearest=true", 1, true}, {"&nearest=false", 1, false}} {
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, explain.Path+"?kind=Pod&namespace=shop&name=web-1"+tc.query, nil)
+		req.Header.Set("Authorization", "Bearer jane")
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, req)
+		if got := strings.Contains(w.Body.String(), "close.by"); w.Code != http.StatusOK || got != tc.want || found != tc.found {
+			t.Errorf("%s: %d %s, found %d times", tc.query, w.Code, w.Body.String(), found)
+		}
 	}
 }

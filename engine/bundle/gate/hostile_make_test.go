@@ -135,7 +135,7 @@ func (h hostile) archive(t testing.TB, us signer) []byte {
 	switch h.Make {
 	case "":
 	case "zip-bomb":
-		files.add("zeros.txt", strings.Repeat("\x00", 1<<30))
+		files.add("zeros.txt", strings.Repeat("\x00", 256<<20))
 	case "data-of-100-mb":
 		files.add("data.json", `{"extend": {"rollout": {"x": {"list": "`+strings.Repeat("x", 100<<20)+`"}}}}`)
 	case "three-thousand-files":

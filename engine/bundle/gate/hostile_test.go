@@ -19,7 +19,6 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/decision"
-	"github.com/regatta-sh/regatta/engine/module"
 )
 
 const corpus = "testdata/hostile"
@@ -170,7 +169,7 @@ func (a *arena) end(t *testing.T, h hostile) (where, says string) {
 		seconds = time.Duration(h.Seconds) * time.Second
 	}
 	taken := user(t, "other", map[string]string{"a.rego": strings.Replace(hold, "rollout.a", "rollout.taken", 1) + "false"})
-	g := gate.New(a.builtin, gate.WithRunner(gate.Child{Memory: 512 << 20}), gate.WithTime(seconds))
+	g := gate.New(a.builtin, gate.WithRunner(gate.Child{Memory: 256 << 20}), gate.WithTime(seconds))
 	_, err = g.Admit(t.Context(), b, bundle.Set{taken}, a.records)
 	var refused *gate.RefusedError
 	if errors.As(err, &refused) {
@@ -179,7 +178,7 @@ func (a *arena) end(t *testing.T, h hostile) (where, says string) {
 				t.Errorf("%s: %s has no code", h.Name, p)
 			}
 		}
-		return string(refused.Stage), module.Problems(refused.Problems).Error()
+		return string(refused.Stage), refused.Problems.Error()
 	}
 	if err != nil {
 		t.Fatalf("%s: %v", h.Name, err)
@@ -198,8 +197,12 @@ func (a *arena) bound(t *testing.T, b *bundle.Bundle, h hostile) (where, says st
 			t.Error(err)
 		}
 	}()
+	p := decision.RolloutPlan()
+	if !h.RolledBack {
+		p.Budget = 10 * time.Second // it is bounded by something else
+	}
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
-		got, rec := engine.Decide(t.Context(), a.engine, decision.RolloutPlan(), evil(), question(5000))
+		got, rec := engine.Decide(t.Context(), a.engine, p, evil(), question(5000))
 		if says == "" {
 			if rec.Outcome == decision.Decided {
 				return "nowhere", "it decided"
@@ -231,6 +234,9 @@ func TestHostileBundles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it uses up the time and memory that it may")
 	}
+	if race {
+		t.Skip("the race detector keeps a shadow of all memory, which the limits count")
+	}
 	all := readHostile(t)
 	if len(all) < 25 {
 		t.Fatalf("there are %d", len(all))
@@ -242,7 +248,8 @@ func TestHostileBundles(t *testing.T) {
 		where, says := a.end(t, h)
 		line, _, _ := strings.Cut(says, "\n")
 		t.Logf("%-32s %-10s %5d ms  %.160s", h.Name, where, time.Since(start).Milliseconds(), line)
-		if where != h.Ends || !strings.Contains(says, h.Says) || h.Says == "" {
+		said := func(part string) bool { return part != "" && strings.Contains(says, part) }
+		if !slices.Contains(strings.Split(h.Ends, " or "), where) || !slices.ContainsFunc(strings.Split(h.Says, " or "), said) {
 			t.Errorf("%s: it ends in %s and it says %q; want %s, %q", h.Name, where, says, h.Ends, h.Says)
 		}
 	}

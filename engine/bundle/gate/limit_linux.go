@@ -18,6 +18,7 @@ func limitSelf(memory string) error {
 		return fmt.Errorf("reading the memory limit: %w", err)
 	}
 	debug.SetMemoryLimit(int64(bytes / 10 * 9))
+	debug.SetGCPercent(400) // it ends soon, and has one processor
 	for resource, limit := range map[int]uint64{syscall.RLIMIT_DATA: bytes, syscall.RLIMIT_CPU: cpuSeconds, syscall.RLIMIT_CORE: 0} {
 		if err := syscall.Setrlimit(resource, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
 			return fmt.Errorf("limiting this process: %w", err)

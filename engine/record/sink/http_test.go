@@ -251,11 +251,5 @@ func TestHundredUploadsLeaveNothing(t *testing.T) {
 		posted(t, server.URL, 1)
 	}
 	server.CloseClientConnections()
-	for range 10_000 {
-		if runtime.NumGoroutine() <= before+2 { // those of connections that are about to be gone
-			return
-		}
-		runtime.Gosched()
-	}
-	t.Errorf("%d goroutines before, %d after", before, runtime.NumGoroutine())
+	settles(t, before)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/exit"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/policy/shipped"
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
@@ -38,6 +39,7 @@ func New(builtin fs.FS, opts ...Option) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(c.new(), c.check(), c.test(), c.eval(), c.lint(), c.fmt(), c.verify(), c.build(), c.sign(), c.inspect(), c.push(), c.pull(), c.replay(), c.simulate())
+	cmd.AddCommand(shipped.Commands()...)
 	return exit.Tree(cmd)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/exit"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/policy/replay"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/policy/shipped"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/replicas"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/target"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -30,6 +31,7 @@ type replaying struct {
 	limit     int
 	bundle    string
 	baseline  string
+	as        string
 	active    []string
 	points    []string
 	failOn    []string
@@ -71,8 +73,9 @@ latency, is the same whenever the same records are replayed.`,
 	f.DurationVar(&r.since, "since", time.Hour, "with --from cluster: how long ago the first decision may have been")
 	f.IntVar(&r.limit, "limit", 10_000, "with --from cluster: how many decisions to take from each manager, the latest ones")
 	f.StringVar(&r.bundle, "bundle", "", "the bundle that is to come: a folder, a .tar.gz file or a .rego file")
-	f.StringVar(&r.baseline, "baseline", replay.Recorded, "what to compare with: recorded, for what the records say, or a bundle in place of the one that is to come")
-	f.StringSliceVar(&r.active, "active", nil, "bundles that are active besides")
+	f.StringVar(&r.baseline, "baseline", replay.Recorded, "what to compare with: recorded, for what the records say; active, for the bundles that the cluster enforces; or a bundle in place of the one that is to come")
+	f.StringVar(&r.as, "as", "", "the name of the ClusterPolicyBundle whose place the bundle takes; that of its path if empty")
+	f.StringSliceVar(&r.active, "active", nil, "bundles that are active besides; if that is not said with --from cluster, those that the cluster enforces")
 	f.StringSliceVar(&r.points, "point", nil, "decision points to make again; all if none is named")
 	f.StringSliceVar(&r.failOn, "fail-on", []string{string(record.Lost)}, "end with 1 if a decision is one of "+kindNames())
 	f.Float64Var(&r.pace.Factor, "slower-factor", r.pace.Factor, "a decision is slower that takes so many times longer")
@@ -137,7 +140,10 @@ func (c *commands) runReplay(cmd *cobra.Command, r replaying) error {
 	if err != nil {
 		return err
 	}
-	active, err := loadAll(r.active)
+	if r.as != "" {
+		b.Name = r.as
+	}
+	active, err := r.beside(cmd)
 	if err != nil {
 		return err
 	}
@@ -172,7 +178,11 @@ func (c *commands) prepare(r replaying, b, builtin *bundle.Bundle, active bundle
 		return append(rest, b)
 	}
 	opts := []replay.Option{replay.WithPace(r.pace), replay.WithSamples(r.samples)}
-	if r.baseline != replay.Recorded {
+	switch r.baseline {
+	case replay.Recorded:
+	case asActive:
+		opts = append(opts, replay.WithBaseline(replay.Side{Builtin: builtin, Set: active}))
+	default:
 		old, oldBuiltin, err := c.load(r.baseline, &r.kind)
 		if err != nil {
 			return nil, err
@@ -181,6 +191,26 @@ func (c *commands) prepare(r replaying, b, builtin *bundle.Bundle, active bundle
 		opts = append(opts, replay.WithBaseline(replay.Side{Builtin: oldBuiltin, Set: beside(old)}))
 	}
 	return replay.New(replay.Side{Builtin: builtin, Set: beside(b)}, b, opts...), nil
+}
+
+// asActive is what --baseline says for the bundles that the cluster enforces.
+const asActive = "active"
+
+// beside are the bundles that decide besides: those that are named, or those that
+// the cluster enforces.
+func (r *replaying) beside(cmd *cobra.Command) (bundle.Set, error) {
+	if cmd.Flags().Changed("active") || r.from != fromCluster && r.baseline != asActive {
+		return loadAll(r.active)
+	}
+	config, err := r.cluster.Config()
+	if err != nil {
+		return nil, err
+	}
+	shipped, err := shipped.Connect(config, r.asked.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	return shipped.Enforced(cmd.Context())
 }
 
 // fromCluster is what --from says for the managers of a cluster.

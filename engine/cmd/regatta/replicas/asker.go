@@ -30,6 +30,8 @@ type Question struct {
 	Kind, Resource, Namespace, Name string
 	// Pods asks for the answers of all pods of a workload as well.
 	Pods bool
+	// Nearest asks for what would have changed the answer.
+	Nearest bool
 	// Request is the UID of a request for admission, and User who sent some.
 	Request, User string
 }

@@ -103,6 +103,9 @@ func (r *replica) ask(ctx context.Context, q Question) (explain.Reply, error) {
 	if q.Pods {
 		query.Set("pods", "true")
 	}
+	if q.Nearest {
+		query.Set(explain.NearestQuery, "true")
+	}
 	var reply explain.Reply
 	err := r.get(ctx, explain.Path, query, func(res *http.Response) error {
 		return json.NewDecoder(io.LimitReader(res.Body, largest)).Decode(&reply)

@@ -50,6 +50,7 @@ func (t text) render(reply explain.Reply) string {
 	t.others(a)
 	t.told(a)
 	t.facts(a.Facts)
+	t.nearest(a.Nearest)
 	if t.all && len(a.Rules) > 0 {
 		t.row("rules", strings.Join(a.Rules, ", "))
 	}

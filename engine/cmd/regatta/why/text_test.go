@@ -11,6 +11,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/record"
 )
 
 func TestText(t *testing.T) {
@@ -53,6 +54,37 @@ Pod shop/web-1 is HELD (ChangeFreeze)
   also held by  one-zone.other (OtherZoneFirst): Zone a first.
   facts         now=2026-11-21T10:00:00Z  groups.zone.a={total:3,updated:1}
                 pod.zone=b
+  decided       3s ago by manager-x, policies a55cd953ea87
+`,
+		},
+		{
+			name: "a pod, and what is nearest to another answer",
+			reply: explain.Reply{Answer: with(pod, func(a *explain.Answer) {
+				a.Verdict, a.Reason, a.Message, a.Rule = explain.Held, "TooMany", "There are too many.", "near.many"
+				a.Nearest = &record.Nearest{
+					Now: []record.Near{{Rule: "near.many", Title: "Many", Wish: "hold", Conditions: []record.Condition{
+						{Text: "input.update > limit", Why: "input.update is 7, and this ends when it is at most 5"}, {Text: "a"}, {Text: "b"}, {Text: "c"},
+					}}},
+					Almost:  []record.Near{{Rule: "near.note", Wish: "hold", Conditions: []record.Condition{{Text: "input.note", Why: "input.note is not there"}}}},
+					Partial: true,
+				}
+			})},
+			want: `
+Pod shop/web-1 is HELD (TooMany)
+  There are too many.
+
+  rule          near.many
+  workload      CloneSet shop/web
+  may change    when the facts below do
+  nearest       near.many - Many holds while all of this is so:
+                  update > limit: update is 7, and this ends when it is at
+                    most 5
+                  a
+                  b
+                  and 1 more
+                near.note would hold if this were so too:
+                  note: note is not there
+                There was no time to look at all rules.
   decided       3s ago by manager-x, policies a55cd953ea87
 `,
 		},

@@ -26,6 +26,7 @@ type options struct {
 	asked   replicas.Flags
 	output  string
 	all     bool
+	nearest bool
 	request string
 	user    string
 }
@@ -39,7 +40,8 @@ func Command() *cobra.Command {
 		Long: `Why tells what was decided about a pod, or about a CloneSet and its pods: by
 which rule, where that rule is, on which facts, and when it may change. Of these
 and of objects of any other kind it also tells which requests were refused lately,
-such as a delete that a budget or a label did not allow. A single one is found by
+such as a delete that a budget or a label did not allow. It also tells how near
+each rule is: which fact lets go what is held, and which others would hold it. A single one is found by
 the UID that its refusal ends with, and those of a user by their name.
 
 All replicas of the manager are asked, through port-forwards, with the credentials
@@ -63,6 +65,7 @@ the manager, and may be told about whatever you may get.`,
 	cmd.Flags().StringVarP(&o.output, "output", "o", "text", "text, json or yaml")
 	cmd.Flags().StringVar(&o.request, "request", "", "UID of a request that was refused")
 	cmd.Flags().StringVar(&o.user, "user-name", "", "name of a user, for all that they were refused lately")
+	cmd.Flags().BoolVar(&o.nearest, "nearest", true, "tell what would have changed the answer, where one thing is asked about")
 	cmd.Flags().BoolVar(&o.all, "all", false, "tell of each pod of a CloneSet, and of all rules that took part")
 	return cmd
 }
@@ -98,7 +101,8 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	look := lookup{pods: client.CoreV1(), objects: objects}
 	reply, warnings, err := asker.Ask(cmd.Context(), replicas.Question{
 		Kind: about.Kind, Resource: about.Resource, Namespace: about.Namespace, Name: about.Name,
-		Pods: o.all && about.Kind == target.CloneSet, Request: o.request, User: o.user,
+		Nearest: o.nearest && o.user == "" && !o.all,
+		Pods:    o.all && about.Kind == target.CloneSet, Request: o.request, User: o.user,
 	})
 	for _, w := range warnings {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", w)

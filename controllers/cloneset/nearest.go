@@ -1,0 +1,59 @@
+package cloneset
+
+import (
+	"context"
+	"slices"
+
+	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/record"
+)
+
+// near says how to find what would have changed an answer about the workload, or
+// about one of its pods: that is asked of the decision which holds it, or would.
+// Where nothing is held or could be, there is nothing to find.
+func (r *round) near(v explain.Verdict, p *facts.Pod) func(context.Context) *record.Nearest {
+	switch v {
+	case explain.Held, explain.Waiting, explain.Moved, explain.Updating:
+	default:
+		return nil
+	}
+	asked, ok := r.asked(p)
+	if !ok {
+		return nil
+	}
+	return func(ctx context.Context) *record.Nearest { return explain.NearestOf(ctx, r.e, asked) }
+}
+
+// asked is the decision that an answer is from.
+func (r *round) asked(p *facts.Pod) (decision.Record, bool) {
+	if p != nil {
+		if i, ok := r.skips[p.Name]; ok && r.w.skipped[i].Hold.Pod != "" {
+			return r.ranked(p, r.w.skipped[i].Hold)
+		}
+	}
+	if r.plan == nil {
+		return decision.Record{}, false
+	}
+	asked := *r.plan
+	if out, ok := asked.Output.(decision.PlanOutput); ok && p != nil {
+		out.Holds = slices.DeleteFunc(slices.Clone(out.Holds), func(h decision.Hold) bool { return !concerns(h, p) })
+		asked.Output = out
+	}
+	return asked, true
+}
+
+// ranked is the decision that held a single pod, as it would be asked now: that
+// one may be remembered from an earlier round, and was about other pods too.
+func (r *round) ranked(p *facts.Pod, h decision.Hold) (decision.Record, bool) {
+	s, subject := r.e.Snapshot(), r.w.subject()
+	if s.Revision() != r.w.policies {
+		return decision.Record{}, false
+	}
+	return decision.Record{
+		Point: decision.RolloutRank().Name, Subject: subject, Outcome: decision.Decided, Revision: s.RevisionFor(subject),
+		Input:  decision.RankInput{Workload: r.w.workload(), Strategy: r.w.strategy, Pods: []decision.PodFacts{p.Facts}},
+		Output: decision.RankOutput{Holds: []decision.Hold{h}},
+	}, true
+}

@@ -1,0 +1,19 @@
+package explain
+
+import (
+	"context"
+
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/record"
+)
+
+// NearestOf is what would have changed the answer of a record; nil if the policies
+// that made it are gone, or if there is nothing to tell.
+func NearestOf(ctx context.Context, e *engine.Engine, r decision.Record) *record.Nearest {
+	n, err := record.FindNearest(ctx, e, r)
+	if err != nil || len(n.Now)+len(n.Almost) == 0 {
+		return nil
+	}
+	return &n
+}

@@ -1,0 +1,118 @@
+package manager
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/policies"
+)
+
+// TestDecisionsAreLoggedEverywhere makes decisions with the sinks that the flags
+// ask for, and closes them as the manager does at its end.
+func TestDecisionsAreLoggedEverywhere(t *testing.T) {
+	var posted []map[string]any
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		zip, err := gzip.NewReader(r.Body)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if err := json.NewDecoder(zip).Decode(&posted); err != nil || r.Header.Get("Authorization") != "Bearer secret" || r.Header.Get("X-A") != "b, c" {
+			t.Errorf("%v, %v", r.Header, err)
+		}
+	}))
+	defer server.Close()
+	dir := t.TempDir()
+	token, file := filepath.Join(dir, "token"), filepath.Join(dir, "decisions.log")
+	if err := os.WriteFile(token, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	everywhere := []string{
+		"--decision-log-stdout", "--decision-log-file=" + file, "--decision-log-url=" + server.URL, "--decision-log-token-file=" + token,
+		`--decision-log-header="X-A=b, c"`, "--decision-log-points=rollout/plan", "--decision-log-interval=1h",
+	}
+	for name, tc := range map[string]struct {
+		arg, want string
+	}{
+		"masked":               {"--decision-log-mask=/input/workload/labels/team", "[masked] [masked]"},
+		"unmasked when wanted": {"--decision-log-unmasked", "hunter2 a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			posted = nil
+			_ = os.Remove(file)
+			o, _ := newOptions(t, append(everywhere, tc.arg)...)
+			if err := o.validate(); err != nil {
+				t.Fatal(err)
+			}
+			asked, logged, err := o.decisionLogs.lines("manager-x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var stdout bytes.Buffer
+			logs, err := o.decisionLogs.open(logged, &stdout)
+			if err != nil {
+				t.Fatal(err)
+			}
+			eng, err := engine.New(policies.Builtin, logs.options()...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer eng.Close()
+			in := decision.PlanInput{Workload: decision.Workload{Annotations: map[string]string{"password": "hunter2"}, Labels: map[string]string{"team": "a"}}}
+			_, rec := engine.Decide(t.Context(), eng, decision.RolloutPlan(), decision.Subject{Name: "web"}, in)
+			engine.Decide(t.Context(), eng, decision.RolloutChange(), decision.Subject{Name: "web"}, decision.ChangeInput{})
+			if err := logs.close(); err != nil {
+				t.Fatal(err)
+			}
+			want := func(where, text string) {
+				t.Helper()
+				var event struct {
+					Labels map[string]string
+					Input  decision.PlanInput
+				}
+				if err := json.Unmarshal([]byte(text), &event); err != nil {
+					t.Fatalf("%s has %q: %v", where, text, err)
+				}
+				w := event.Input.Workload
+				if w.Annotations["password"]+" "+w.Labels["team"] != tc.want || event.Labels["replica"] != "manager-x" {
+					t.Errorf("%s has %s", where, text)
+				}
+			}
+			want("the standard output", stdout.String())
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want("the file", string(text))
+			if len(posted) != 1 {
+				t.Fatalf("the server has %v", posted)
+			}
+			text, _ = json.Marshal(posted[0])
+			want("the server", string(text))
+			if line, err := asked.Append(nil, rec); err != nil || strings.Contains(string(line), "hunter2") {
+				t.Errorf("who asks is told %s, %v", line, err)
+			}
+		})
+	}
+}
+
+func TestLogsThatCannotBeOpened(t *testing.T) {
+	o, _ := newOptions(t, "--decision-log-file="+filepath.Join(t.TempDir(), "no", "file"))
+	_, logged, err := o.decisionLogs.lines("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.decisionLogs.open(logged, io.Discard); err == nil || !strings.Contains(err.Error(), "--decision-log-file") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,36 @@
+// Package kept reads the ControllerRevisions in which policy bundles are kept.
+// It is apart from its parent for who only reads them, such as the command line.
+package kept
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+)
+
+// Content is what such a ControllerRevision has.
+type Content struct {
+	// Archive is a bundle.tar.gz as it was fetched, signature and all.
+	Archive []byte `json:"archive"`
+	// Reference is where it was fetched, for people.
+	Reference string `json:"reference"`
+}
+
+// Digest names an archive.
+func Digest(archive []byte) string {
+	sum := sha256.Sum256(archive)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// Read reads the data of a ControllerRevision, whose archive must have the digest.
+func Read(raw []byte, digest string) (Content, error) {
+	c := Content{}
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return Content{}, fmt.Errorf("was changed: %w", err)
+	}
+	if is := Digest(c.Archive); is != digest {
+		return Content{}, fmt.Errorf("was changed: its archive is %s, want %s", is, digest)
+	}
+	return c, nil
+}

@@ -1,0 +1,159 @@
+package shipped
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/pmezard/go-difflib/difflib"
+	"github.com/spf13/cobra"
+
+	v1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/exit"
+)
+
+func diff() *cobra.Command {
+	var w where
+	var from, to string
+	cmd := &cobra.Command{
+		Use:   "diff NAME [PATH]",
+		Short: "Show how two revisions of a bundle differ, or one and what is on this machine",
+		Long: `Diff shows what the revision that is tried would change of the one that is enforced,
+as a unified diff of their files. --from and --to name other revisions that are
+kept; a PATH is a folder or a .tar.gz file in place of --to. The signature is left
+out.`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if to != "" && len(args) == 2 {
+				return exit.Misused(errors.New("compare with a PATH or with --to, not with both"))
+			}
+			b, err := w.bundles(cmd)
+			if err != nil {
+				return err
+			}
+			of, err := b.get(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			st := of.Standing()
+			old, oldName, err := b.revision(cmd, of, from, st.Active)
+			if err != nil {
+				return err
+			}
+			var now map[string]string
+			nowName := ""
+			if len(args) == 2 {
+				nowName = args[1]
+				now, err = local(args[1])
+			} else {
+				now, nowName, err = b.revision(cmd, of, to, st.Candidate)
+			}
+			if err != nil {
+				return err
+			}
+			return unified(cmd.OutOrStdout(), old, now, oldName, nowName)
+		},
+	}
+	w.flags(cmd)
+	cmd.Flags().StringVar(&from, "from", "", "the revision to begin with; the enforced one if empty")
+	cmd.Flags().StringVar(&to, "to", "", "the revision to end with; the one that is tried if empty")
+	return cmd
+}
+
+// revision reads the files of a revision, or of what is meant if none is named.
+func (b *Bundles) revision(cmd *cobra.Command, of v1alpha1.AnyPolicyBundle, name string, a *v1alpha1.PolicyArtifact) (map[string]string, string, error) {
+	if name != "" {
+		if a = find(of.Standing(), name); a == nil {
+			return nil, "", exit.Misused(fmt.Errorf("revision %s is not kept; kept are %s", name, strings.Join(names(of.Standing()), ", ")))
+		}
+	}
+	if a == nil {
+		return nil, "nothing", nil
+	}
+	found, err := b.load(cmd.Context(), of, a)
+	if err != nil {
+		return nil, "", err
+	}
+	return found.Files, a.Revision, nil
+}
+
+func revisions(st *v1alpha1.PolicyBundleStatus) (out []*v1alpha1.PolicyArtifact) {
+	for _, a := range []*v1alpha1.PolicyArtifact{st.Active, st.Candidate} {
+		if a != nil {
+			out = append(out, a)
+		}
+	}
+	for i := range st.History {
+		out = append(out, &st.History[i])
+	}
+	return out
+}
+
+func find(st *v1alpha1.PolicyBundleStatus, revision string) *v1alpha1.PolicyArtifact {
+	for _, a := range revisions(st) {
+		if strings.HasPrefix(a.Revision, revision) {
+			return a
+		}
+	}
+	return nil
+}
+
+func names(st *v1alpha1.PolicyBundleStatus) []string {
+	out := []string{}
+	for _, a := range revisions(st) {
+		out = append(out, a.Revision)
+	}
+	return out
+}
+
+// local reads what is on this machine.
+func local(path string) (map[string]string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading bundle: %w", err)
+	}
+	if info.IsDir() {
+		b, err := bundle.FromFS("local", os.DirFS(path))
+		if err != nil {
+			return nil, err
+		}
+		return b.Files, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading bundle: %w", err)
+	}
+	defer f.Close()
+	b, err := bundle.FromArchive("local", f, nil)
+	if err != nil {
+		return nil, err
+	}
+	return b.Files, nil
+}
+
+// unified writes what differs, file by file.
+func unified(out io.Writer, old, now map[string]string, oldName, nowName string) error {
+	all := maps.Clone(old)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, now)
+	for _, file := range slices.Sorted(maps.Keys(all)) {
+		if old[file] == now[file] || strings.HasPrefix(file, ".signatures") {
+			continue
+		}
+		d := difflib.UnifiedDiff{
+			A: difflib.SplitLines(old[file]), B: difflib.SplitLines(now[file]),
+			FromFile: oldName + "/" + file, ToFile: nowName + "/" + file, Context: 3,
+		}
+		if err := difflib.WriteUnifiedDiff(out, d); err != nil {
+			return fmt.Errorf("writing the difference: %w", err)
+		}
+	}
+	return nil
+}
