@@ -94,6 +94,7 @@ func (e *Engine) decide(ctx context.Context, s *Snapshot, q *question) decision.
 		e.deciding.Add(1)
 		defer e.deciding.Add(-1)
 	}
+	q.budget *= e.patience
 	start := e.clock()
 	view := s.view(q.subject)
 	rec := decision.Record{

@@ -18,6 +18,7 @@ type options struct {
 	points    []decision.Name
 	parallel  int
 	grace     time.Duration
+	patience  time.Duration
 	memory    uint64
 	// fair is how long the evaluations of one tenant may take within the window.
 	fair time.Duration
@@ -28,6 +29,7 @@ func defaults() options {
 		clock:    time.Now,
 		parallel: max(4*runtime.GOMAXPROCS(0), 16),
 		grace:    time.Second,
+		patience: 1,
 		memory:   512 << 20,
 	}
 	WithShare(0.25)(&o)
@@ -87,6 +89,13 @@ func WithParallel(n int) Option { return func(o *options) { o.parallel = max(n, 
 
 // WithGrace sets how long after its budget an evaluation counts as stuck.
 func WithGrace(d time.Duration) Option { return func(o *options) { o.grace = d } }
+
+// WithPatience has every evaluation take so many times longer than the budget of
+// its point, for whoever rather waits than takes a fallback where a machine is
+// busy: 1 without it.
+func WithPatience(times int) Option {
+	return func(o *options) { o.patience = time.Duration(max(times, 1)) }
+}
 
 // WithMemory sets by how many bytes the heap may grow during an evaluation. It
 // is a guard against policies that explode, looked at every 20 ms. Where a

@@ -13,6 +13,7 @@ import (
 	"log"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -64,7 +65,14 @@ func TestCommandsOfTheGuidePrintWhatItShows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	examples, err := filepath.Abs("examples")
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Chdir(t.TempDir())
+	if err := os.CopyFS("policies/examples", os.DirFS(examples)); err != nil {
+		t.Fatal(err)
+	}
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
 	host := strings.TrimPrefix(server.URL, "http://")

@@ -28,19 +28,6 @@ import (
 	"github.com/regatta-sh/regatta/engine/rank"
 )
 
-// Gates are the feature gates a CloneSet depends on (features.md 22).
-type Gates struct {
-	ShortHash               bool // CloneSetShortHash
-	PartitionRollback       bool // CloneSetPartitionRollback
-	PreparingUpdateAsUpdate bool
-	VerticalScaling         bool // InPlaceWorkloadVerticalScaling
-	EnvFromMetadata         bool // InPlaceUpdateEnvFromMetadata
-	RecreateOnNewClaims     bool // RecreatePodWhenChangeVCTInCloneSetGate
-	EventOptimization       bool // CloneSetEventHandlerOptimization
-	DropLateExpectations    bool // ForceDeleteTimeoutExpectationGate
-	NodeAgent               bool // KruiseDaemon, and the agent is deployed
-}
-
 // Reconciler brings CloneSets to what their specs say.
 type Reconciler struct {
 	client     client.Client

@@ -36,9 +36,9 @@ const OwnerIndex = "ownerRefUID"
 
 // Index adds the indexes that a Reconciler reads by. It is for whoever makes
 // the manager, once, since other workloads read by them too.
-func Index(ctx context.Context, mgr ctrl.Manager) error {
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, o := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &appsv1.ControllerRevision{}} {
-		if err := mgr.GetFieldIndexer().IndexField(ctx, o, OwnerIndex, ownerUID); err != nil {
+		if err := indexer.IndexField(ctx, o, OwnerIndex, ownerUID); err != nil {
 			return fmt.Errorf("indexing %T by owner: %w", o, err)
 		}
 	}
@@ -61,12 +61,19 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return b.
 		Named("cloneset-controller").
 		For(&kruise.CloneSet{}, builder.WithPredicates(asked())).
-		Watches(&corev1.Pod{}, &podEvents{r}).
+		Watches(&corev1.Pod{}, r.PodEvents()).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &kruise.CloneSet{}, handler.OnlyControllerOwner())).
-		WatchesMetadata(&corev1.Node{}, &nodeEvents{r}).
+		WatchesMetadata(&corev1.Node{}, r.NodeEvents()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}).
 		Complete(r)
 }
+
+// PodEvents is told of pods, and enqueues their CloneSets. It is for whoever has
+// events from elsewhere than the cache of a manager.
+func (r *Reconciler) PodEvents() handler.EventHandler { return &podEvents{r} }
+
+// NodeEvents is told of nodes, and learns where they are; see PodEvents.
+func (r *Reconciler) NodeEvents() handler.EventHandler { return &nodeEvents{r} }
 
 // asked lets pass what a user changes, but not our own writes of the status.
 // Labels and annotations are facts for policies: an approval may be one.

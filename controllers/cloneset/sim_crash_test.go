@@ -61,8 +61,8 @@ func TestTheControllerEndsAtAnyWriteOfARollout(t *testing.T) {
 				s.change(func(set *kruise.CloneSet) { set.Spec.Template = simTemplate("web:2", "1") })
 				s.settle()
 				s.finished()
-				if got := s.look(); got.updated != 2 {
-					t.Fatalf("%d pods are updated, want 2%s", got.updated, s.dump())
+				if got := s.look(); got.Updated != 2 {
+					t.Fatalf("%d pods are updated, want 2%s", got.Updated, s.dump())
 				}
 				return writes
 			}

@@ -239,17 +239,17 @@ func (s *sim) finished() {
 		s.t.Fatalf("%s%s", fmt.Sprintf(what, args...), s.dump())
 	}
 	n := replicas(set)
-	if got.active != n || got.available != n || got.going != 0 {
+	if got.Active != n || got.Available != n || got.Going != 0 {
 		complain("in the end there are %+v, want %d", got, n)
 	}
-	if want := n - strategy.Partition; got.updated < want {
-		complain("in the end %d are updated, want %d", got.updated, want)
+	if want := n - strategy.Partition; got.Updated < want {
+		complain("in the end %d are updated, want %d", got.Updated, want)
 	}
-	if want := n - strategy.Partition; s.gates.PartitionRollback && !got.single && got.updated != want {
-		complain("in the end %d are updated, want %d to be and the others to go back", got.updated, want)
+	if want := n - strategy.Partition; s.gates.PartitionRollback && !got.Single && got.Updated != want {
+		complain("in the end %d are updated, want %d to be and the others to go back", got.Updated, want)
 	}
 	st := set.Status
-	if int(st.Replicas) != n || int(st.AvailableReplicas) != n || int(st.UpdatedReplicas) != got.updated {
+	if int(st.Replicas) != n || int(st.AvailableReplicas) != n || int(st.UpdatedReplicas) != got.Updated {
 		complain("the status says otherwise")
 	}
 	if len(set.Spec.ScaleStrategy.PodsToDelete) > 0 {

@@ -57,6 +57,7 @@ type sim struct {
 	broken  string // the first promise that was broken
 	// released has the instance ids of pods that were.
 	released map[string]bool
+	witness  *Witness
 	pods     map[types.UID]*container
 }
 
@@ -81,7 +82,7 @@ func newSim(t interface {
 	s := &sim{
 		t: t, truth: truth, engine: e, ns: ns, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), gates: gates,
 		last: map[string]client.Object{}, cache: map[string]client.Object{}, pristine: map[string]client.Object{},
-		queue: &simQueue{}, turn: turn, fault: func() fault { return none }, pods: map[types.UID]*container{}, released: map[string]bool{},
+		queue: &simQueue{}, turn: turn, fault: func() fault { return none }, pods: map[types.UID]*container{}, released: map[string]bool{}, witness: NewWitness(),
 	}
 	rand.Seed(1) // the names of pods
 	set = set.DeepCopy()

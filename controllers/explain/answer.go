@@ -5,6 +5,7 @@ package explain
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -131,6 +132,15 @@ type Tally struct {
 	Message string `json:"message"`
 	Pod     string `json:"pod"`
 	Pods    int    `json:"pods"`
+}
+
+// Words are how many of them there are, and why, for people.
+func (t Tally) Words() string {
+	by := ""
+	if t.Rule != "" && t.Rule != decision.RuleWalk {
+		by = ", rule " + t.Rule
+	}
+	return fmt.Sprintf("%d %s: %s%s", t.Pods, t.Verdict.Words(), t.Reason, by)
 }
 
 // Path is where a manager serves answers.

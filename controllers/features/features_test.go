@@ -45,7 +45,7 @@ func TestImplementedGatesAreThoseThatAreRead(t *testing.T) {
 		t.Fatalf("finding the manager: %v", err)
 	}
 	var read, said []string
-	for _, file := range files {
+	for _, file := range append(files, "../cloneset/gates.go") {
 		source, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -64,7 +64,7 @@ func (p parts) add(ctx context.Context) error {
 	if err := addLeaderGauge(p.mgr); err != nil {
 		return err
 	}
-	if err := cloneset.Index(ctx, p.mgr); err != nil {
+	if err := cloneset.Index(ctx, p.mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	if err := p.explainTo(ctx, certificates.Ready()); err != nil {
@@ -111,16 +111,7 @@ func (p parts) controllersTo(mgr ctrl.Manager) error {
 		cloneset.WithWorkers(p.CloneSetWorkers),
 		cloneset.WithExpectationTimeout(p.ExpectationTimeout),
 		cloneset.WithExcludePreparingDelete(p.ExcludePreparingDelete),
-		cloneset.WithGates(cloneset.Gates{
-			ShortHash:               on(features.CloneSetShortHash),
-			PartitionRollback:       on(features.CloneSetPartitionRollback),
-			PreparingUpdateAsUpdate: on(features.PreparingUpdateAsUpdate),
-			VerticalScaling:         on(features.InPlaceWorkloadVerticalScaling),
-			EnvFromMetadata:         on(features.InPlaceUpdateEnvFromMetadata),
-			RecreateOnNewClaims:     on(features.RecreatePodWhenChangeVCTInCloneSetGate),
-			EventOptimization:       on(features.CloneSetEventHandlerOptimization),
-			DropLateExpectations:    on(features.ForceDeleteTimeoutExpectationGate),
-		}))
+		cloneset.WithGates(cloneset.GatesOf(on)))
 	if err := r.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("adding the CloneSet controller: %w", err)
 	}

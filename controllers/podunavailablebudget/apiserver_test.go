@@ -53,7 +53,7 @@ func newStage(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cloneset.Index(t.Context(), mgr); err != nil {
+	if err := cloneset.Index(t.Context(), mgr.GetFieldIndexer()); err != nil {
 		t.Fatal(err)
 	}
 	if err := Index(t.Context(), mgr); err != nil {

@@ -1,6 +1,6 @@
 // Package policy has the commands for people who write policies, in the order
 // in which they use them: new, fmt, test, lint, verify, build, sign, inspect,
-// push, pull and replay. They need no cluster.
+// push, pull, replay and simulate. They need no cluster.
 package policy
 
 import (
@@ -38,7 +38,7 @@ func New(builtin fs.FS, opts ...Option) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(c.new(), c.check(), c.test(), c.eval(), c.lint(), c.fmt(), c.verify(), c.build(), c.sign(), c.inspect(), c.push(), c.pull(), c.replay())
+	cmd.AddCommand(c.new(), c.check(), c.test(), c.eval(), c.lint(), c.fmt(), c.verify(), c.build(), c.sign(), c.inspect(), c.push(), c.pull(), c.replay(), c.simulate())
 	cmd.AddCommand(shipped.Commands()...)
 	return exit.Tree(cmd)
 }

@@ -131,11 +131,7 @@ func (t *text) pods(a explain.Answer) {
 	t.row("pods", strings.Join(counts, ", "))
 	name := "because"
 	for _, y := range a.Why {
-		by := ""
-		if y.Rule != "" && y.Rule != decision.RuleWalk {
-			by = ", rule " + y.Rule
-		}
-		t.row(name, fmt.Sprintf("%d %s: %s%s, such as %s", y.Pods, y.Verdict.Words(), y.Reason, by, y.Pod))
+		t.row(name, y.Words()+", such as "+y.Pod)
 		for _, l := range wrap(y.Message, t.width-column-2) {
 			t.row("", "  "+l)
 		}

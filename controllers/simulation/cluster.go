@@ -1,0 +1,261 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/cloneset"
+)
+
+// cluster is an API server in memory with one CloneSet, and what the controller's
+// cache shows of it, which never lags behind.
+type cluster struct {
+	server client.WithWatch
+	now    func() time.Time
+	prefix string // of the UIDs that are given out
+	uids   int
+
+	set       *kruise.CloneSet
+	pods      map[string]*corev1.Pod
+	revisions map[string]*appsv1.ControllerRevision
+	nodes     []*corev1.Node
+
+	handler handler.EventHandler // of pods
+	queue   queue
+	// asked is told of each write of the controller to a pod. now is nil for a
+	// delete, was for a create.
+	asked func(before cloneset.Sight, was, now *corev1.Pod)
+
+	witness *cloneset.Witness
+}
+
+// queue notes that there is something to do. Nobody takes from it.
+type queue struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	dirty bool
+}
+
+func (q *queue) Add(reconcile.Request) { q.dirty = true }
+
+// indexer adds indexes to a server that is not built yet.
+type indexer struct{ *fake.ClientBuilder }
+
+func (i indexer) IndexField(_ context.Context, o client.Object, field string, extract client.IndexerFunc) error {
+	i.WithIndex(o, field, extract)
+	return nil
+}
+
+func newCluster(ctx context.Context, f Fleet, now func() time.Time) (*cluster, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, kruise.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("making a scheme: %w", err)
+		}
+	}
+	c := &cluster{
+		now: now, set: f.Set.DeepCopy(), prefix: fmt.Sprint(now().Unix(), "-"), nodes: f.Nodes,
+		pods: map[string]*corev1.Pod{}, revisions: map[string]*appsv1.ControllerRevision{}, witness: cloneset.NewWitness(),
+	}
+	b := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1.Pod{}, &kruise.CloneSet{})
+	if err := cloneset.Index(ctx, indexer{b}); err != nil {
+		return nil, err
+	}
+	c.server = b.Build()
+	objects := []client.Object{c.set}
+	for _, p := range f.Pods {
+		if p.DeletionTimestamp == nil { // the others are as good as gone
+			p = p.DeepCopy()
+			c.pods[p.Name] = p
+			objects = append(objects, p)
+		}
+	}
+	for _, r := range f.Revisions {
+		r = r.DeepCopy()
+		c.revisions[r.Name] = r
+		objects = append(objects, r)
+	}
+	for _, claim := range f.Claims {
+		objects = append(objects, claim.DeepCopy())
+	}
+	for _, o := range objects {
+		if err := c.put(ctx, o); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// put writes an object as it is, with its status.
+func (c *cluster) put(ctx context.Context, o client.Object) error {
+	status := o.DeepCopyObject().(client.Object)
+	o.SetResourceVersion("")
+	if o.GetUID() == "" {
+		o.SetUID(c.uid())
+	}
+	if err := c.server.Create(ctx, o); err != nil {
+		return fmt.Errorf("putting %T %s into the fleet: %w", o, o.GetName(), err)
+	}
+	switch o := o.(type) {
+	case *corev1.Pod:
+		o.Status = status.(*corev1.Pod).Status
+		return c.server.Status().Update(ctx, o)
+	case *kruise.CloneSet:
+		o.Status = status.(*kruise.CloneSet).Status
+		return c.server.Status().Update(ctx, o)
+	}
+	return nil
+}
+
+func (c *cluster) uid() types.UID {
+	c.uids++
+	return types.UID(fmt.Sprintf("%s%06d", c.prefix, c.uids))
+}
+
+// all are the pods by name.
+func (c *cluster) all() []*corev1.Pod {
+	out := make([]*corev1.Pod, 0, len(c.pods))
+	for _, name := range slices.Sorted(maps.Keys(c.pods)) {
+		out = append(out, c.pods[name])
+	}
+	return out
+}
+
+func (c *cluster) look() cloneset.Sight {
+	return c.witness.Look(c.set, c.all(), slices.Collect(maps.Values(c.revisions)), c.now())
+}
+
+// show lets the cache show a pod as it is now, nil for its end.
+func (c *cluster) show(ctx context.Context, name string, now *corev1.Pod) {
+	was := c.pods[name]
+	switch {
+	case now == nil:
+		delete(c.pods, name)
+		c.handler.Delete(ctx, event.DeleteEvent{Object: was}, &c.queue)
+	case was == nil:
+		c.pods[name] = now
+		c.handler.Create(ctx, event.CreateEvent{Object: now}, &c.queue)
+	default:
+		c.pods[name] = now
+		c.handler.Update(ctx, event.UpdateEvent{ObjectOld: was, ObjectNew: now}, &c.queue)
+	}
+}
+
+// client is the API server for the controller.
+func (c *cluster) client() client.Client {
+	return interceptor.NewClient(c.server, interceptor.Funcs{
+		List: c.list,
+		Create: func(ctx context.Context, server client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			o.SetUID(c.uid())
+			o.SetCreationTimestamp(metav1.NewTime(c.now()))
+			return c.write(ctx, o, func() error { return server.Create(ctx, o, opts...) })
+		},
+		Patch: func(ctx context.Context, server client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			return c.write(ctx, o, func() error { return server.Patch(ctx, o, p, opts...) })
+		},
+		SubResourcePatch: func(ctx context.Context, server client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			return c.write(ctx, o, func() error { return server.SubResource(sub).Patch(ctx, o, p, opts...) })
+		},
+		Delete: c.delete,
+	})
+}
+
+// list gives the pods of the cache, as they stand in it.
+func (c *cluster) list(ctx context.Context, server client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+	pods, ok := list.(*corev1.PodList)
+	if !ok {
+		return server.List(ctx, list, opts...)
+	}
+	for _, p := range c.all() {
+		if metav1.IsControlledBy(p, c.set) {
+			pods.Items = append(pods.Items, *p)
+		}
+	}
+	return nil
+}
+
+// write does a write of the controller, shows it and has it judged.
+func (c *cluster) write(ctx context.Context, o client.Object, do func() error) error {
+	before := c.look()
+	if err := do(); err != nil {
+		return err
+	}
+	switch o := o.DeepCopyObject().(type) {
+	case *corev1.Pod:
+		was := c.pods[o.Name]
+		c.show(ctx, o.Name, o)
+		c.asked(before, was, o)
+	case *appsv1.ControllerRevision:
+		c.revisions[o.Name] = o
+	case *kruise.CloneSet:
+		c.set = o
+	}
+	return nil
+}
+
+// delete ends a pod at once, whoever would have to let it go.
+func (c *cluster) delete(ctx context.Context, server client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+	found := o.DeepCopyObject().(client.Object)
+	if err := server.Get(ctx, client.ObjectKeyFromObject(o), found); err != nil {
+		return err
+	}
+	var d client.DeleteOptions
+	d.ApplyOptions(opts)
+	if p := d.Preconditions; p != nil && p.UID != nil && *p.UID != found.GetUID() {
+		return apierrors.NewConflict(corev1.Resource("objects"), o.GetName(), fmt.Errorf("it has another UID, %s", found.GetUID()))
+	}
+	before := c.look()
+	if len(found.GetFinalizers()) > 0 {
+		version := found.GetResourceVersion()
+		found.SetFinalizers(nil)
+		if err := server.Update(ctx, found); err != nil {
+			return err
+		}
+		if p := d.Preconditions; p != nil && p.ResourceVersion != nil && *p.ResourceVersion == version {
+			p.ResourceVersion = nil // it was the one asked for
+		}
+	}
+	if err := server.Delete(ctx, found, &d); err != nil {
+		return err
+	}
+	switch found.(type) {
+	case *corev1.Pod:
+		was := c.pods[found.GetName()]
+		c.show(ctx, found.GetName(), nil)
+		c.asked(before, was, nil)
+	case *appsv1.ControllerRevision:
+		delete(c.revisions, found.GetName())
+	}
+	return nil
+}
+
+// update writes what others than the controller change of a pod.
+func (c *cluster) update(ctx context.Context, was, now *corev1.Pod) error {
+	status := now.Status.DeepCopy()
+	if err := c.server.Update(ctx, now); err != nil {
+		return fmt.Errorf("updating pod %s: %w", now.Name, err)
+	}
+	now.Status = *status
+	if err := c.server.Status().Update(ctx, now); err != nil {
+		return fmt.Errorf("updating the status of pod %s: %w", now.Name, err)
+	}
+	c.show(ctx, was.Name, now)
+	return nil
+}

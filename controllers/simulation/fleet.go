@@ -1,0 +1,58 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// Fleet is what there is when a simulation begins.
+type Fleet struct {
+	Set       *kruise.CloneSet
+	Pods      []*corev1.Pod
+	Nodes     []*corev1.Node
+	Revisions []*appsv1.ControllerRevision
+	Claims    []*corev1.PersistentVolumeClaim
+	// Room is how many pods each node is to have, which is where new ones go;
+	// as many as it has if nil.
+	Room map[string]int
+}
+
+// Grow lets the pods of a CloneSet come up on nodes that have none, by the
+// built-in policies alone and the day before, so that all are available at a time.
+func Grow(ctx context.Context, builtin fs.FS, f Fleet, at time.Time, seed int64) (Fleet, error) {
+	s, err := New(builtin, nil, f, at.Add(-24*time.Hour), WithReadyAfter(0), WithSeed(seed))
+	if err != nil {
+		return f, err
+	}
+	defer s.Close()
+	report, err := s.Run(ctx)
+	if err != nil {
+		return f, err
+	}
+	if report.End.How != Done || !report.End.At.Before(at) {
+		last := report.Steps[len(report.Steps)-1]
+		return f, fmt.Errorf("growing a fleet: its pods do not become available: %s%s", last.Message, last.Error)
+	}
+	claims := &corev1.PersistentVolumeClaimList{}
+	if err := s.cluster.server.List(ctx, claims); err != nil {
+		return f, fmt.Errorf("listing claims: %w", err)
+	}
+	f.Set, f.Pods = s.cluster.set, s.cluster.all()
+	f.Revisions = slices.SortedFunc(maps.Values(s.cluster.revisions), func(a, b *appsv1.ControllerRevision) int {
+		return strings.Compare(a.Name, b.Name)
+	})
+	for i := range claims.Items {
+		f.Claims = append(f.Claims, &claims.Items[i])
+	}
+	return f, nil
+}

@@ -1,0 +1,115 @@
+package simulation
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/cloneset"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// judge knows what policies have answered, from their decisions alone, and what
+// is promised. It is told of every write to a pod.
+type judge struct {
+	s       *Simulation
+	planned bool            // rollout/plan was asked in this round
+	holds   []decision.Hold // its answer
+	single  map[string]decision.Hold
+	order   []string // of rollout/rows, if it was asked in this round
+	rows    bool
+	found   []Violation
+}
+
+// begin forgets what held for one round only. Holds of single pods are remembered,
+// as the controller remembers them, until the pod is asked about again.
+func (j *judge) begin() { j.planned, j.holds, j.rows, j.order = false, nil, false, nil }
+
+// Record implements engine.Sink.
+func (j *judge) Record(r decision.Record) {
+	switch out := r.Output.(type) {
+	case decision.PlanOutput:
+		j.planned, j.holds = true, out.Holds
+	case decision.RowsOutput:
+		j.rows, j.order = true, out.Order
+	case decision.RankOutput:
+		in, ok := r.Input.(decision.RankInput)
+		if !ok {
+			return
+		}
+		for i := range in.Pods {
+			delete(j.single, in.Pods[i].Name)
+		}
+		for _, h := range out.Holds {
+			if _, ok := j.single[h.Pod]; !ok {
+				j.single[h.Pod] = h
+			}
+		}
+	}
+}
+
+// asked judges a write to a pod.
+func (j *judge) asked(before cloneset.Sight, was, now *corev1.Pod) {
+	after := j.s.cluster.look()
+	if why := cloneset.Broken(j.s.cluster.set, before, after); why != "" {
+		j.find("Promise", was, now, why)
+	}
+	if was == nil || !j.begins(before, was, now) {
+		return
+	}
+	if h, held := j.heldBy(was); held {
+		j.find("Held", was, now, fmt.Sprintf("is moved, though %s (%s) holds it: %s", h.Rule, h.Reason, h.Message))
+	}
+}
+
+// begins says whether a write begins to move a pod to another revision.
+func (j *judge) begins(before cloneset.Sight, was, now *corev1.Pod) bool {
+	set := j.s.cluster.set
+	_, marked := was.Labels[kruise.SpecifiedDeleteKey]
+	state := func(p *corev1.Pod) kruise.LifecycleStateType {
+		return kruise.LifecycleStateType(p.Labels[kruise.LifecycleStateKey])
+	}
+	going := marked || slices.Contains(set.Spec.ScaleStrategy.PodsToDelete, was.Name) || state(was) == kruise.LifecycleStatePreparingDelete
+	if now == nil { // one too many goes by scaling in, which no rollout holds
+		return !going && before.Active <= j.s.replicas()
+	}
+	_, marks := now.Labels[kruise.SpecifiedDeleteKey]
+	return was.Labels[revisionLabel] != now.Labels[revisionLabel] || (marks && !marked) ||
+		(state(now) == kruise.LifecycleStatePreparingUpdate && state(was) != kruise.LifecycleStatePreparingUpdate)
+}
+
+// heldBy is the hold of a pod, by what policies answered.
+func (j *judge) heldBy(p *corev1.Pod) (decision.Hold, bool) {
+	if !j.planned {
+		return decision.Hold{Rule: "rollout/plan", Reason: "NotAsked", Message: "no policy was asked in this round"}, true
+	}
+	labels := j.s.nodeLabels(p.Spec.NodeName)
+	places := map[string]string{"zone": labels[corev1.LabelTopologyZone], "region": labels[corev1.LabelTopologyRegion]}
+	for _, h := range j.holds {
+		there := h.Pod == "" || h.Pod == p.Name
+		for dimension, group := range h.Where {
+			there = there && places[dimension] == group
+		}
+		if there {
+			return h, true
+		}
+	}
+	if j.rows && !slices.Contains(j.order, p.Name) {
+		return decision.Hold{Rule: "rollout/rows", Reason: "NotInOrder", Message: "the policy that orders all left it out"}, true
+	}
+	h, ok := j.single[p.Name]
+	return h, ok
+}
+
+func (j *judge) find(kind string, was, now *corev1.Pod, message string) {
+	what, p := "delete", was
+	switch {
+	case was == nil:
+		what, p = "create", now
+	case now != nil:
+		what = "update"
+	}
+	j.found = append(j.found, Violation{At: j.s.now, Kind: kind, Write: what, Pod: p.Name, Message: message})
+}

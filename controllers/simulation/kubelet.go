@@ -1,0 +1,266 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
+)
+
+// machines stand for the scheduler, the kubelets and those who answer hooks.
+type machines struct {
+	c          *cluster
+	readyAfter time.Duration
+	room       map[string]int // pods each node is to have
+	runs       map[types.UID]*running
+
+	// Pods that never become ready: those of these names and those that take
+	// their places, and the first so many that are started.
+	broken map[string]bool
+	fails  int
+	heirs  int
+}
+
+// running is what a kubelet knows of a pod.
+type running struct {
+	images map[string]string // by container
+	starts int
+	ready  time.Time // when it is ready; zero for never
+}
+
+func newMachines(c *cluster, f Fleet, o options) *machines {
+	m := &machines{c: c, readyAfter: o.readyAfter, room: maps.Clone(f.Room), runs: map[types.UID]*running{}, broken: map[string]bool{}, fails: o.fails}
+	for _, name := range o.broken {
+		m.broken[name] = true
+	}
+	if m.room == nil {
+		m.room = map[string]int{}
+		for _, p := range c.pods {
+			m.room[p.Spec.NodeName]++
+		}
+	}
+	for _, p := range c.pods { // what runs goes on; what is not ready yet will be
+		if len(p.Status.ContainerStatuses) == 0 || inplace.Incomplete(p) != "" {
+			continue
+		}
+		r := &running{images: map[string]string{}, ready: c.now().Add(o.readyAfter)}
+		for i := range p.Spec.Containers {
+			r.images[p.Spec.Containers[i].Name] = p.Spec.Containers[i].Image
+		}
+		if m.broken[p.Name] { // ready or not, so it stays
+			r.ready = time.Time{}
+		}
+		m.runs[p.UID] = r
+	}
+	return m
+}
+
+// gone passes on to the next pod that what stood in its place never gets ready.
+func (m *machines) gone(p *corev1.Pod) {
+	if m.broken[p.Name] {
+		m.heirs++
+	}
+	delete(m.runs, p.UID)
+}
+
+// work does all that is due, and says whether there was anything and when the
+// next thing is; zero if there is none.
+func (m *machines) work(ctx context.Context) (did bool, next time.Time, err error) {
+	for _, was := range m.c.all() {
+		p := was.DeepCopy()
+		m.schedule(p)
+		m.answer(p)
+		m.run(p)
+		if at := m.wakes(p); !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+		if equality.Semantic.DeepEqual(was, p) {
+			continue
+		}
+		if err := m.c.update(ctx, was, p); err != nil {
+			return did, next, err
+		}
+		did = true
+	}
+	return did, next, nil
+}
+
+// schedule puts a pod onto the node with the most room left.
+func (m *machines) schedule(p *corev1.Pod) {
+	if p.Spec.NodeName != "" {
+		return
+	}
+	have := map[string]int{}
+	for _, o := range m.c.pods {
+		have[o.Spec.NodeName]++
+	}
+	best, most := "node", 0
+	for i, n := range m.c.nodes {
+		if left := m.room[n.Name] - have[n.Name]; !n.Spec.Unschedulable && (i == 0 || best == "node" || left > most) {
+			best, most = n.Name, left
+		}
+	}
+	p.Spec.NodeName = best
+}
+
+// run starts what is to run, and makes ready what has run for long enough.
+func (m *machines) run(p *corev1.Pod) {
+	r := m.runs[p.UID]
+	if r == nil {
+		r = &running{images: map[string]string{}}
+		m.runs[p.UID] = r
+	}
+	for i := range p.Spec.Containers {
+		spec := &p.Spec.Containers[i]
+		if r.images[spec.Name] != spec.Image {
+			m.start(p, r, spec)
+		}
+		st := statusOf(p, spec.Name)
+		if st == nil { // it is known to run, but its status was not told
+			st = newStatus(p, r, spec)
+		}
+		if p.Status.Phase == corev1.PodRunning && !r.ready.IsZero() && !m.c.now().Before(r.ready) {
+			st.Ready = true
+		}
+		if st.Resources != nil || len(spec.Resources.Limits)+len(spec.Resources.Requests) > 0 {
+			st.Resources = spec.Resources.DeepCopy()
+		}
+	}
+	m.ready(p)
+}
+
+// start starts a container with the image that its pod says now.
+func (m *machines) start(p *corev1.Pod, r *running, spec *corev1.Container) {
+	again := r.starts > 0 && r.images[spec.Name] != ""
+	r.images[spec.Name] = spec.Image
+	st := newStatus(p, r, spec)
+	if again {
+		st.RestartCount++
+	}
+	p.Status.Phase = corev1.PodRunning
+	if p.Status.StartTime == nil {
+		p.Status.StartTime = &metav1.Time{Time: m.c.now()}
+	}
+	if r.ready = m.c.now().Add(m.readyAfter); m.never(p) {
+		r.ready = time.Time{}
+	}
+}
+
+// newStatus is the status of a container that has just started.
+func newStatus(p *corev1.Pod, r *running, spec *corev1.Container) *corev1.ContainerStatus {
+	r.starts++
+	st := statusOf(p, spec.Name)
+	if st == nil {
+		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: spec.Name})
+		st = &p.Status.ContainerStatuses[len(p.Status.ContainerStatuses)-1]
+	}
+	st.Image, st.ImageID, st.Ready = spec.Image, "simulated:"+spec.Image, false
+	st.ContainerID = fmt.Sprintf("simulated://%s/%s/%d", p.UID, spec.Name, r.starts)
+	st.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	return st
+}
+
+// never says whether a pod that starts is one of those that never become ready.
+func (m *machines) never(p *corev1.Pod) bool {
+	switch {
+	case m.broken[p.Name]:
+	case m.heirs > 0:
+		m.heirs--
+		m.broken[p.Name] = true
+	case m.fails > 0:
+		m.fails--
+		m.broken[p.Name] = true
+	}
+	return m.broken[p.Name]
+}
+
+// wakes is when the next thing happens to a pod by itself, zero for never.
+func (m *machines) wakes(p *corev1.Pod) time.Time {
+	if r := m.runs[p.UID]; r.ready.After(m.c.now()) && p.Status.Phase == corev1.PodRunning &&
+		slices.ContainsFunc(p.Status.ContainerStatuses, func(st corev1.ContainerStatus) bool { return !st.Ready }) {
+		return r.ready
+	}
+	return time.Time{}
+}
+
+// ready works out Ready as a kubelet does.
+func (m *machines) ready(p *corev1.Pod) {
+	status := corev1.ConditionTrue
+	if slices.ContainsFunc(p.Status.ContainerStatuses, func(st corev1.ContainerStatus) bool { return !st.Ready }) {
+		status = corev1.ConditionFalse
+	}
+	for _, g := range p.Spec.ReadinessGates {
+		if c := inplace.Condition(p, g.ConditionType); c == nil || c.Status != corev1.ConditionTrue {
+			status = corev1.ConditionFalse
+		}
+	}
+	c := inplace.Condition(p, corev1.PodReady)
+	if c == nil {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady})
+		c = &p.Status.Conditions[len(p.Status.Conditions)-1]
+	}
+	if c.Status != status {
+		*c = corev1.PodCondition{Type: corev1.PodReady, Status: status, LastTransitionTime: metav1.NewTime(m.c.now())}
+	}
+}
+
+// answer lets a pod go on where a lifecycle hook holds it, at once.
+func (m *machines) answer(p *corev1.Pod) {
+	l := m.c.set.Spec.Lifecycle
+	if l == nil {
+		return
+	}
+	switch lifecycle.State(p) {
+	case kruise.LifecycleStatePreparingUpdate:
+		unhook(l.InPlaceUpdate, p)
+	case kruise.LifecycleStatePreparingDelete:
+		unhook(l.PreDelete, p)
+	case kruise.LifecycleStateUpdated:
+		hook(l.InPlaceUpdate, p)
+	case kruise.LifecycleStatePreparingNormal:
+		hook(l.PreNormal, p)
+	}
+}
+
+func unhook(h *kruise.LifecycleHook, p *corev1.Pod) {
+	if h == nil {
+		return
+	}
+	for k, v := range h.LabelsHandler {
+		if p.Labels[k] == v {
+			delete(p.Labels, k)
+		}
+	}
+	p.Finalizers = slices.DeleteFunc(p.Finalizers, func(f string) bool { return slices.Contains(h.FinalizersHandler, f) })
+}
+
+func hook(h *kruise.LifecycleHook, p *corev1.Pod) {
+	if h == nil {
+		return
+	}
+	maps.Copy(p.Labels, h.LabelsHandler)
+	for _, f := range h.FinalizersHandler {
+		if !slices.Contains(p.Finalizers, f) {
+			p.Finalizers = append(p.Finalizers, f)
+		}
+	}
+}
+
+func statusOf(p *corev1.Pod, name string) *corev1.ContainerStatus {
+	for i := range p.Status.ContainerStatuses {
+		if p.Status.ContainerStatuses[i].Name == name {
+			return &p.Status.ContainerStatuses[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package simulation
+
+import "time"
+
+// Option changes a Simulation.
+type Option func(*options)
+
+type options struct {
+	step       time.Duration
+	readyAfter time.Duration
+	broken     []string
+	fails      int
+	seed       int64
+	until      time.Time
+	waves      int
+	patience   time.Duration
+}
+
+// WithStep has time pass in steps of d: what is due within one happens at its
+// end. Without it everything happens when it is due.
+func WithStep(d time.Duration) Option { return func(o *options) { o.step = d } }
+
+// WithReadyAfter sets how long pods take to become ready; 30 s if unset.
+func WithReadyAfter(d time.Duration) Option { return func(o *options) { o.readyAfter = d } }
+
+// WithBroken names pods that do not become ready once they are moved, nor does
+// what takes their places.
+func WithBroken(names ...string) Option { return func(o *options) { o.broken = names } }
+
+// WithFailures has the first n pods that are started never become ready.
+func WithFailures(n int) Option { return func(o *options) { o.fails = n } }
+
+// WithSeed sets what the names of pods are drawn with. The seed is one of the
+// process, so one simulation runs at a time.
+func WithSeed(n int64) Option { return func(o *options) { o.seed = n } }
+
+// WithUntil ends it at a time.
+func WithUntil(t time.Time) Option { return func(o *options) { o.until = t } }
+
+// WithWaves ends it after so many waves.
+func WithWaves(n int) Option { return func(o *options) { o.waves = n } }
+
+// WithPatience sets how long nothing may happen before it counts as stuck; a year
+// if unset.
+func WithPatience(d time.Duration) Option { return func(o *options) { o.patience = d } }

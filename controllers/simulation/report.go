@@ -1,0 +1,87 @@
+package simulation
+
+import (
+	"time"
+
+	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// Report is a whole rollout.
+type Report struct {
+	Workload decision.Subject `json:"workload"`
+	// From and To are the revisions of the workload when it began.
+	From string `json:"from"`
+	To   string `json:"to"`
+	// Replicas is how many pods it is to have. Policies is the revision of all policies, Bundles what it is made of.
+	Replicas   int         `json:"replicas"`
+	Policies   string      `json:"policies"`
+	Bundles    []string    `json:"bundles"`
+	Began      time.Time   `json:"began"`
+	Steps      []Step      `json:"steps"`
+	Waves      int         `json:"waves"`
+	End        End         `json:"end"`
+	Violations []Violation `json:"violations"`
+}
+
+// Took is how long it all took.
+func (r Report) Took() time.Duration { return r.End.At.Sub(r.Began) }
+
+// Step is one round of the controller.
+type Step struct {
+	At time.Time `json:"at"`
+	// Wave counts the rounds in which pods were moved; 0 is none of them.
+	Wave  int     `json:"wave,omitempty"`
+	Moved []Moved `json:"moved,omitempty"`
+	// Created counts the pods that were made.
+	Created int `json:"created,omitempty"`
+	// The counts are those after the round.
+	Available int `json:"available"`
+	Pods      int `json:"pods"`
+	Updated   int `json:"updated"`
+
+	Verdict explain.Verdict `json:"verdict"`
+	Reason  string          `json:"reason"`
+	Message string          `json:"message"`
+	Rule    string          `json:"rule,omitempty"`
+	Until   string          `json:"until,omitempty"`
+	// Why counts the pods that are not where they should be by what keeps them.
+	Why []explain.Tally `json:"why,omitempty"`
+	// Undecided is why there is no decision, and a fallback holds.
+	Undecided string `json:"undecided,omitempty"`
+	// Error is what the round failed with.
+	Error string `json:"error,omitempty"`
+}
+
+// Moved is a pod whose update began.
+type Moved struct {
+	Name   string            `json:"name"`
+	Zone   string            `json:"zone,omitempty"`
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// How a simulation ends.
+const (
+	Done    = "Done"    // all pods are where they should be
+	Stuck   = "Stuck"   // nothing happens any more by itself
+	Stopped = "Stopped" // as far as it was to go
+)
+
+// End is how it ended.
+type End struct {
+	At  time.Time `json:"at"`
+	How string    `json:"how"`
+	// Since is when anything happened last, if it is stuck.
+	Since *time.Time `json:"since,omitempty"`
+}
+
+// Violation is a write of the controller that broke what is promised whatever
+// policies say.
+type Violation struct {
+	At time.Time `json:"at"`
+	// Kind is Promise for numbers of pods, Held for a pod that is held.
+	Kind    string `json:"kind"`
+	Write   string `json:"write"`
+	Pod     string `json:"pod"`
+	Message string `json:"message"`
+}

@@ -1,0 +1,240 @@
+// Package simulation lives through a rollout of a CloneSet without a cluster and
+// without waiting: the controller, its engine and its policies are the real ones,
+// the API server, the kubelets and the clock are not.
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/regatta-sh/regatta/controllers/cloneset"
+	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+const (
+	revisionLabel = appsv1.ControllerRevisionHashLabelKey
+	// slack is how much longer evaluations may take than in a manager: a busy
+	// machine must not change what is printed.
+	slack = 20
+	// mostIdle is how many rounds may come to nothing, one after the other.
+	mostIdle = 200
+)
+
+// Simulation is one rollout.
+type Simulation struct {
+	options
+	now        time.Time
+	engine     *engine.Engine
+	cluster    *cluster
+	machines   *machines
+	judge      *judge
+	rounds     *explain.Store
+	reconciler *cloneset.Reconciler
+	timer      time.Time // when the controller wants to look again, zero for never
+	failures   int       // in a row
+	progress   time.Time // when anything happened last
+	idle       int       // rounds since
+}
+
+// New makes a simulation that begins at a time. Policies are the built-in ones
+// with a set of bundles.
+func New(builtin fs.FS, set bundle.Set, f Fleet, at time.Time, opts ...Option) (*Simulation, error) {
+	s := &Simulation{
+		options: options{readyAfter: 30 * time.Second, patience: 366 * 24 * time.Hour},
+		now:     at.UTC(), progress: at.UTC(), rounds: explain.NewStore(),
+	}
+	for _, o := range opts {
+		o(&s.options)
+	}
+	s.judge = &judge{s: s, single: map[string]decision.Hold{}}
+	ctx := context.Background()
+	clock := func() time.Time { return s.now }
+	gates, err := features.New()
+	if err != nil {
+		return nil, err
+	}
+	if s.cluster, err = newCluster(ctx, f, clock); err != nil {
+		return nil, err
+	}
+	s.machines = newMachines(s.cluster, f, s.options)
+	// Time stands still while policies are evaluated, so that shares of it mean nothing.
+	if s.engine, err = engine.New(builtin, engine.WithClock(clock), engine.WithSink(s.judge), engine.WithPatience(slack), engine.WithShare(1e6)); err != nil {
+		return nil, err
+	}
+	if err := s.engine.Activate(ctx, set); err != nil {
+		s.engine.Close()
+		return nil, err
+	}
+	c := s.cluster.client()
+	s.reconciler = cloneset.New(c, c, s.engine, &record.FakeRecorder{},
+		cloneset.WithClock(clock), cloneset.WithParallelWrites(1), cloneset.WithRounds(s.rounds), cloneset.WithGates(cloneset.GatesOf(gates.Enabled)))
+	s.cluster.handler = s.reconciler.PodEvents()
+	s.cluster.asked = func(before cloneset.Sight, was, now *corev1.Pod) {
+		if now == nil {
+			s.machines.gone(was)
+		}
+		s.judge.asked(before, was, now)
+	}
+	for _, n := range f.Nodes {
+		s.reconciler.NodeEvents().Create(ctx, event.CreateEvent{Object: n}, &s.cluster.queue)
+	}
+	return s, nil
+}
+
+// Close ends what works for the simulation.
+func (s *Simulation) Close() { s.engine.Close() }
+
+// Run lives through it until all is done, nothing happens any more, or as far as
+// the options say.
+func (s *Simulation) Run(ctx context.Context) (Report, error) {
+	rand.Seed(s.seed)
+	snapshot := s.engine.Snapshot()
+	r := Report{Began: s.now, Replicas: s.replicas(), Policies: snapshot.Revision(), Bundles: snapshot.Bundles().IDs(), Steps: []Step{}, Violations: []Violation{}}
+	s.cluster.queue.dirty = true
+	for {
+		if err := ctx.Err(); err != nil {
+			return r, fmt.Errorf("simulating: %w", err)
+		}
+		did, next, err := s.machines.work(ctx)
+		if err != nil {
+			return r, err
+		}
+		if did {
+			s.progress, s.idle = s.now, 0
+		}
+		if s.cluster.queue.dirty || (!s.timer.IsZero() && !s.timer.After(s.now)) {
+			step := s.round(ctx, &r)
+			r.Steps = append(r.Steps, step)
+			if s.waves > 0 && r.Waves >= s.waves {
+				return s.end(r, Stopped), nil
+			}
+			if s.idle > mostIdle {
+				return s.end(r, Stuck), nil
+			}
+			continue
+		}
+		if did {
+			continue
+		}
+		if how := s.pass(r, next); how != "" {
+			return s.end(r, how), nil
+		}
+	}
+}
+
+// pass moves the clock to when something happens, or says how it ends.
+func (s *Simulation) pass(r Report, next time.Time) string {
+	resting := len(r.Steps) > 0 && r.Steps[len(r.Steps)-1].Verdict == explain.UpToDate
+	if resting && next.IsZero() {
+		return Done
+	}
+	if next.IsZero() || (!s.timer.IsZero() && s.timer.Before(next)) {
+		next = s.timer
+	}
+	if next.IsZero() || next.Sub(s.progress) > s.patience {
+		return Stuck
+	}
+	if s.step > 0 {
+		steps := (next.Sub(r.Began) + s.step - 1) / s.step
+		next = r.Began.Add(steps * s.step)
+	}
+	if !s.until.IsZero() && next.After(s.until) {
+		s.now = s.until
+		return Stopped
+	}
+	s.now = next
+	return ""
+}
+
+// round has the controller decide and act once.
+func (s *Simulation) round(ctx context.Context, r *Report) Step {
+	set := s.cluster.set
+	before := make(map[string]Moved, len(s.cluster.pods))
+	for name, p := range s.cluster.pods {
+		before[name] = Moved{Name: name, Zone: s.nodeLabels(p.Spec.NodeName)[corev1.LabelTopologyZone], Labels: p.Labels}
+	}
+	was := s.cluster.look()
+	s.cluster.queue.dirty, s.timer = false, time.Time{}
+	s.judge.begin()
+	result, err := s.reconciler.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(set)})
+	step := Step{At: s.now}
+	switch {
+	case err != nil:
+		s.failures++
+		step.Error = err.Error()
+		s.timer = s.now.Add(min(time.Duration(s.failures)*time.Second, time.Minute))
+	case result.RequeueAfter > 0:
+		s.timer = s.now.Add(result.RequeueAfter)
+		fallthrough
+	default:
+		s.failures = 0
+	}
+	for name := range s.cluster.pods {
+		if _, was := before[name]; !was {
+			step.Created++
+		}
+	}
+	sight := s.cluster.look()
+	step.Available, step.Pods, step.Updated = sight.Available, sight.Active, sight.Updated
+	a, _ := s.rounds.Workload("CloneSet", set.Namespace, set.Name)
+	if r.To == "" {
+		r.Workload, r.From, r.To = a.Subject, a.From, a.To
+	}
+	step.Verdict, step.Reason, step.Message, step.Rule, step.Until, step.Why = a.Verdict, a.Reason, a.Message, a.Rule, a.Until, a.Why
+	if a.Error != "" {
+		step.Undecided = fmt.Sprintf("%s: %s", a.Outcome, a.Error)
+	}
+	pods, _ := s.rounds.PodsOf("CloneSet", set.Namespace, set.Name)
+	for _, p := range pods {
+		if p.Verdict == explain.Moved {
+			step.Moved = append(step.Moved, before[p.Subject.Name])
+		}
+	}
+	if len(step.Moved) > 0 {
+		r.Waves++
+		step.Wave = r.Waves
+	}
+	if s.idle++; len(step.Moved) > 0 || sight != was {
+		s.progress, s.idle = s.now, 0
+	}
+	return step
+}
+
+func (s *Simulation) end(r Report, how string) Report {
+	r.End = End{At: s.now, How: how}
+	if how == Stuck {
+		r.End.Since = &s.progress
+	}
+	r.Violations = append(r.Violations, s.judge.found...)
+	return r
+}
+
+func (s *Simulation) replicas() int {
+	if n := s.cluster.set.Spec.Replicas; n != nil {
+		return int(*n)
+	}
+	return 1
+}
+
+func (s *Simulation) nodeLabels(name string) map[string]string {
+	for _, n := range s.cluster.nodes {
+		if n.Name == name {
+			return n.Labels
+		}
+	}
+	return nil
+}

@@ -1,0 +1,192 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/regatta-sh/regatta/controllers/simulation"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/exit"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/policy/simulate"
+)
+
+// simulating is one run of the command simulate.
+type simulating struct {
+	kind       kind
+	source     simulate.Source
+	bundles    []string
+	active     []string
+	at         string
+	until      string
+	step       time.Duration
+	readyAfter time.Duration
+	patience   time.Duration
+	fail       []string
+	by         string
+	format     *choice
+}
+
+func (c *commands) simulate() *cobra.Command {
+	s := simulating{format: formats("text", "json")}
+	cmd := &cobra.Command{
+		Use:   "simulate --at TIME [--bundle BUNDLE]...",
+		Short: "Live through a rollout, step by step, without a cluster",
+		Long: `Simulate lives through the rollout of a CloneSet: who is moved in which wave, who
+waits for what, and how it ends. The controller, the engine and the policies are
+those of a cluster; the API server, the nodes and the time are made up. Time is
+moved to when something happens: a pod becomes ready, or a hold ends.
+
+The fleet is made up by --replicas, --zones and --label, or it is a dump:
+
+  kubectl get clonesets,pods,nodes,controllerrevisions -o yaml > fleet.yaml
+
+Whatever policies say, every write is checked: never fewer pods available, never
+more pods, never more of them updated than the CloneSet allows, and none moved
+that is held. A broken promise, and a rollout that is stuck, end with 1.
+
+Kinds other than CloneSet, PodUnavailableBudgets and webhooks take no part. A pod
+that is deleted is gone at once, a lifecycle hook is answered at once, and labels
+that the template does not have are gone with their pod. The same input
+prints the same bytes.`,
+		Example: `  regatta policy simulate --at 2026-12-24T10:00Z --bundle change-freeze
+  regatta policy simulate --at 2026-12-21T10:00Z --zones a=10,b=10,c=10 --max-unavailable 20% --bundle one-zone-at-a-time
+  regatta policy simulate --at 2026-12-21T10:00Z --fleet fleet.yaml --name web --update main=web:2 --fail 1`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.runSimulate(cmd, s) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&s.at, "at", "", "when the rollout begins, such as 2026-12-24T10:00Z")
+	f.StringSliceVarP(&s.bundles, "bundle", "b", nil, "bundles to try: a folder, a .tar.gz file or a .rego file")
+	f.StringSliceVar(&s.active, "active", nil, "platform bundles that are active besides")
+	s.kind.flags(cmd)
+	f.StringVar(&s.source.Workload, "workload", "", "a file with the CloneSet as it is applied")
+	f.StringSliceVar(&s.source.Fleet, "fleet", nil, "files with what there is: CloneSets, pods, nodes, controllerrevisions, claims")
+	f.StringVar(&s.source.Name, "name", "", "the CloneSet that is meant; web if it is made up")
+	f.StringSliceVar(&s.source.Zones, "zones", nil, "pods to make up in each zone, such as a=10,b=10")
+	f.StringSliceVar(&s.source.Labels, "label", nil, "labels of pods that are made up, such as tier=gold:5")
+	f.IntVar(&s.source.Replicas, "replicas", -1, "how many pods the workload has; as it says, all of the zones, or 10")
+	f.StringVar(&s.source.MaxUnavailable, "max-unavailable", "", "in place of what the workload says")
+	f.StringVar(&s.source.MaxSurge, "max-surge", "", "in place of what the workload says")
+	f.StringVar(&s.source.Partition, "partition", "", "in place of what the workload says")
+	f.StringVar(&s.source.Policy, "pod-update-policy", "", "in place of what the workload says: ReCreate, InPlaceIfPossible or InPlaceOnly")
+	f.StringSliceVar(&s.source.Update, "update", nil, "what changes, as CONTAINER=IMAGE; pods that are made up have another image without it")
+	f.DurationVar(&s.readyAfter, "ready-after", 30*time.Second, "how long pods take to become ready")
+	f.StringSliceVar(&s.fail, "fail", nil, "pods that never become ready once they are moved: names, or a number for the first so many")
+	f.DurationVar(&s.step, "step", 0, "let time pass in steps; by what happens if 0")
+	f.StringVar(&s.until, "until", "done", "how far to go: done, a time, or a number of waves")
+	f.DurationVar(&s.patience, "patience", 366*24*time.Hour, "how long nothing may happen before it counts as stuck")
+	f.StringVar(&s.by, "by", "zone", "how to count the pods of a wave: by zone or by a label")
+	f.Int64Var(&s.source.Seed, "seed", 1, "what names of pods are drawn with")
+	f.VarP(s.format, "format", "o", "how to print: text, json")
+	_ = cmd.MarkFlagRequired("at") // it is there
+	return cmd
+}
+
+func (c *commands) runSimulate(cmd *cobra.Command, s simulating) error {
+	begin, err := moment("--at", s.at)
+	if err != nil {
+		return err
+	}
+	opts, err := s.options(begin)
+	if err != nil {
+		return err
+	}
+	set, err := loadAll(s.active)
+	if err != nil {
+		return err
+	}
+	if s.kind.builtin {
+		return exit.Misused(errors.New("--builtin: built-in policies are what the others are tried with"))
+	}
+	for _, path := range s.bundles {
+		b, err := load(path, nil, s.kind.options()...)
+		if err != nil {
+			return refusal(at(path, err))
+		}
+		set = append(set, b)
+	}
+	s.source.Namespace = s.kind.namespace
+	fleet, notes, err := s.source.Load(cmd.Context(), c.builtin, begin)
+	var misuse simulate.Misuse
+	if errors.As(err, &misuse) {
+		return exit.Misused(err)
+	}
+	if err != nil {
+		return err
+	}
+	for _, n := range notes {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", n)
+	}
+	run, err := simulation.New(c.builtin, set, fleet, begin, opts...)
+	if err != nil {
+		return refusal(err)
+	}
+	defer run.Close()
+	report, err := run.Run(cmd.Context())
+	if err != nil {
+		return err
+	}
+	if s.format.value == "json" {
+		err = asJSON(cmd.OutOrStdout(), report)
+	} else {
+		err = simulate.Text{Report: report, By: s.by}.Print(cmd.OutOrStdout())
+	}
+	if err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	switch {
+	case len(report.Violations) > 0:
+		return exit.No(fmt.Errorf("%s broken", plural(len(report.Violations), "promise")))
+	case report.End.How == simulation.Stuck:
+		return exit.No(errors.New("the rollout is stuck"))
+	}
+	return nil
+}
+
+// options are those of the run.
+func (s simulating) options(at time.Time) ([]simulation.Option, error) {
+	for name, d := range map[string]time.Duration{"--ready-after": s.readyAfter, "--step": s.step, "--patience": s.patience} {
+		if d < 0 {
+			return nil, exit.Misused(fmt.Errorf("%s is a duration of at least 0", name))
+		}
+	}
+	opts := []simulation.Option{
+		simulation.WithReadyAfter(s.readyAfter), simulation.WithStep(s.step), simulation.WithPatience(s.patience), simulation.WithSeed(s.source.Seed),
+	}
+	var names []string
+	for _, v := range s.fail {
+		if n, err := strconv.Atoi(v); err == nil {
+			opts = append(opts, simulation.WithFailures(n))
+		} else {
+			names = append(names, v)
+		}
+	}
+	opts = append(opts, simulation.WithBroken(names...))
+	if s.until == "done" {
+		return opts, nil
+	}
+	if n, err := strconv.Atoi(s.until); err == nil {
+		if n < 1 {
+			return nil, exit.Misused(errors.New("--until is done, a time, or a number of waves of at least 1"))
+		}
+		return append(opts, simulation.WithWaves(n)), nil
+	}
+	until, err := moment("--until", s.until)
+	if err == nil && !until.After(at) {
+		err = exit.Misused(errors.New("--until is a time after --at"))
+	}
+	return append(opts, simulation.WithUntil(until)), err
+}
+
+// moment reads a time, with or without seconds.
+func moment(flag, text string) (time.Time, error) {
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04Z07:00"} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	return time.Time{}, exit.Misused(fmt.Errorf("%s has %q, which is no time such as 2026-12-24T10:00Z", flag, text))
+}

@@ -1,0 +1,303 @@
+package simulate
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/simulation"
+)
+
+// Source says where a fleet comes from, and what changes in it.
+type Source struct {
+	Workload string   // a file with a CloneSet as it is applied
+	Fleet    []string // files with what there is
+	// Name and Namespace are those of a CloneSet that is made up, and find the
+	// one that is meant where a fleet has several.
+	Name, Namespace string
+	// What is made up where there is no fleet.
+	Zones  []string // ZONE=PODS
+	Labels []string // KEY=VALUE:PODS
+	// What is changed of the workload, nothing where empty.
+	Replicas                            int // below 0: as it is
+	MaxUnavailable, MaxSurge, Partition string
+	Policy                              string
+	Update                              []string // CONTAINER=IMAGE
+	Seed                                int64
+}
+
+// Misuse is an error of a flag.
+type Misuse struct{ error }
+
+// Unwrap gives the cause.
+func (m Misuse) Unwrap() error { return m.error }
+
+func misuse(format string, args ...any) error { return Misuse{fmt.Errorf(format, args...)} }
+
+// Load reads or makes the fleet as it is when a rollout begins at a time, and
+// tells what a reader of the outcome has to know.
+func (s Source) Load(ctx context.Context, builtin fs.FS, at time.Time) (simulation.Fleet, []string, error) {
+	none := simulation.Fleet{}
+	d := dump{decode: decode}
+	for _, path := range s.Fleet {
+		if err := d.read(path); err != nil {
+			return none, nil, err
+		}
+	}
+	set, err := s.workload(&d)
+	if err != nil {
+		return none, nil, err
+	}
+	if err := s.edit(set); err != nil {
+		return none, nil, err
+	}
+	if len(s.Fleet) > 0 {
+		return s.found(set, d)
+	}
+	f, err := s.grow(ctx, builtin, set, at)
+	return f, nil, err
+}
+
+// workload is the CloneSet that is meant.
+func (s Source) workload(d *dump) (*kruise.CloneSet, error) {
+	if s.Workload == "" && len(s.Fleet) == 0 {
+		return s.made()
+	}
+	is := slices.DeleteFunc(slices.Clone(d.sets), func(c *kruise.CloneSet) bool { return s.Name != "" && c.Name != s.Name })
+	if s.Workload == "" {
+		if len(is) != 1 {
+			return nil, misuse("--fleet has %d CloneSets: name one with --workload or --name", len(is))
+		}
+		return is[0], nil
+	}
+	applied := dump{decode: admit}
+	if err := applied.read(s.Workload); err != nil {
+		return nil, err
+	}
+	if len(applied.sets) != 1 {
+		return nil, misuse("--workload %s has %d CloneSets, want one", s.Workload, len(applied.sets))
+	}
+	set := applied.sets[0]
+	for _, c := range d.sets { // what the cluster knows of it
+		if c.Name == set.Name && c.Namespace == set.Namespace {
+			set.UID, set.Status, set.Generation = c.UID, c.Status, c.Generation+1
+		}
+	}
+	return set, nil
+}
+
+// made is a CloneSet like most.
+func (s Source) made() (*kruise.CloneSet, error) {
+	name := cmp.Or(s.Name, "web")
+	labels := map[string]string{"app": name}
+	set := &kruise.CloneSet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: cmp.Or(s.Namespace, metav1.NamespaceDefault), Generation: 1}}
+	set.Spec = kruise.CloneSetSpec{
+		Replicas: ptr.To(int32(10)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: name, Image: name + ":2"}}},
+		},
+	}
+	set.Spec.UpdateStrategy.RollingUpdate = &kruise.RollingUpdateCloneSetStrategy{PodUpdatePolicy: kruise.InPlaceIfPossiblePodUpdatePolicyType}
+	raw, err := json.Marshal(set)
+	if err != nil {
+		return nil, fmt.Errorf("making a CloneSet: %w", err)
+	}
+	return admit(raw, kruise.GroupVersion.Version)
+}
+
+// edit changes the workload as the flags say.
+func (s Source) edit(set *kruise.CloneSet) error {
+	zones, err := counts("--zones", s.Zones, "=")
+	if err != nil {
+		return err
+	}
+	switch {
+	case s.Replicas >= 0:
+		set.Spec.Replicas = ptr.To(int32(s.Replicas))
+	case len(zones) > 0:
+		set.Spec.Replicas = ptr.To(int32(0))
+		for _, z := range zones {
+			*set.Spec.Replicas += int32(z.pods)
+		}
+	}
+	if s.MaxUnavailable+s.MaxSurge+s.Partition+s.Policy == "" {
+		return nil
+	}
+	if set.Spec.UpdateStrategy.Type == kruise.OnDeleteCloneSetUpdateStrategyType {
+		return misuse("the strategy of %s is OnDelete: --max-unavailable, --max-surge, --partition and --pod-update-policy say nothing of it", set.Name)
+	}
+	if set.Spec.UpdateStrategy.RollingUpdate == nil {
+		set.Spec.UpdateStrategy.RollingUpdate = &kruise.RollingUpdateCloneSetStrategy{}
+	}
+	ru := set.Spec.UpdateStrategy.RollingUpdate
+	amount := func(value string, to **intstr.IntOrString) {
+		if value != "" {
+			*to = ptr.To(intstr.Parse(value))
+		}
+	}
+	amount(s.MaxUnavailable, &ru.MaxUnavailable)
+	amount(s.MaxSurge, &ru.MaxSurge)
+	amount(s.Partition, &ru.Partition)
+	if s.Policy != "" {
+		ru.PodUpdatePolicy = kruise.PodUpdatePolicyType(s.Policy)
+	}
+	if err := validate(set); err != nil {
+		return Misuse{err}
+	}
+	return nil
+}
+
+// images changes the images that --update names.
+func (s Source) images(set *kruise.CloneSet) error {
+	containers := set.Spec.Template.Spec.Containers
+	for _, u := range s.Update {
+		name, image, ok := strings.Cut(u, "=")
+		i := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == name })
+		if !ok || image == "" || i < 0 {
+			return misuse("--update has %q, want CONTAINER=IMAGE of a container of %s", u, set.Name)
+		}
+		containers[i].Image = image
+	}
+	return nil
+}
+
+// found takes from a dump what is the workload's.
+func (s Source) found(set *kruise.CloneSet, d dump) (simulation.Fleet, []string, error) {
+	f := simulation.Fleet{Set: set, Nodes: d.nodes}
+	if len(s.Zones)+len(s.Labels) > 0 {
+		return f, nil, misuse("--zones and --label make up a fleet, and --fleet has one")
+	}
+	hash := map[string]int{}
+	for _, p := range d.pods {
+		ref := metav1.GetControllerOf(p)
+		if ref == nil || ref.Kind != "CloneSet" || ref.Name != set.Name || p.Namespace != set.Namespace {
+			continue
+		}
+		if set.UID == "" {
+			set.UID = ref.UID
+		}
+		if ref.UID == set.UID {
+			f.Pods = append(f.Pods, p)
+			hash[p.Labels[appsv1.ControllerRevisionHashLabelKey]]++
+		}
+	}
+	if len(f.Pods) == 0 {
+		return f, nil, fmt.Errorf("the fleet has no pods of CloneSet %s/%s", set.Namespace, set.Name)
+	}
+	for _, r := range d.revisions {
+		if metav1.IsControlledBy(r, set) {
+			f.Revisions = append(f.Revisions, r)
+		}
+	}
+	for _, c := range d.claims {
+		if metav1.IsControlledBy(c, set) {
+			f.Claims = append(f.Claims, c)
+		}
+	}
+	if set.Status.CurrentRevision == "" { // as most pods are
+		names := slices.Sorted(maps.Keys(hash))
+		set.Status.CurrentRevision = slices.MaxFunc(names, func(a, b string) int { return hash[a] - hash[b] })
+	}
+	var notes []string
+	if len(f.Revisions) == 0 {
+		notes = append(notes, "the fleet has no ControllerRevisions of "+set.Name+", so nothing is known of what its pods were made from, and none can be updated in place: dump pods,nodes,controllerrevisions")
+	}
+	if len(f.Nodes) == 0 {
+		notes = append(notes, "the fleet has no nodes, so no pod is in any zone: dump pods,nodes,controllerrevisions")
+	}
+	return f, notes, s.images(set)
+}
+
+// grow makes up the pods of a workload, as they are before it is changed.
+func (s Source) grow(ctx context.Context, builtin fs.FS, set *kruise.CloneSet, at time.Time) (simulation.Fleet, error) {
+	f := simulation.Fleet{Set: set.DeepCopy(), Room: map[string]int{}}
+	f.Set.UID, f.Set.Status = "", kruise.CloneSetStatus{}
+	zones, err := counts("--zones", s.Zones, "=")
+	if err != nil {
+		return f, err
+	}
+	for _, z := range zones {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + z.name, Labels: map[string]string{corev1.LabelTopologyZone: z.name}}}
+		f.Nodes = append(f.Nodes, node)
+		f.Room[node.Name] = z.pods
+	}
+	after := f.Set.Spec.Template.DeepCopy()
+	if err := s.images(set); err != nil {
+		return f, err
+	}
+	if len(s.Update) > 0 {
+		after = &set.Spec.Template
+	} else if len(after.Spec.Containers) > 0 {
+		f.Set.Spec.Template.Spec.Containers[0].Image += "-before"
+	}
+	if u := f.Set.Spec.UpdateStrategy.RollingUpdate; u != nil { // it is in the way of nothing yet
+		u.Paused = false
+	}
+	if f, err = simulation.Grow(ctx, builtin, f, at, s.Seed); err != nil {
+		return f, err
+	}
+	f.Set.Spec.Template, f.Set.Spec.UpdateStrategy = *after, set.Spec.UpdateStrategy
+	f.Set.Generation++
+	return f, s.label(f.Pods)
+}
+
+// label puts labels onto the first pods that have none of that key.
+func (s Source) label(pods []*corev1.Pod) error {
+	labels, err := counts("--label", s.Labels, ":")
+	if err != nil {
+		return err
+	}
+	for _, l := range labels {
+		key, value, ok := strings.Cut(l.name, "=")
+		if !ok {
+			return misuse("--label has %q, want KEY=VALUE:PODS", l.name)
+		}
+		left := l.pods
+		for _, p := range pods {
+			if _, has := p.Labels[key]; !has && left > 0 {
+				p.Labels[key] = value
+				left--
+			}
+		}
+		if left > 0 {
+			return misuse("--label %s is for %d pods more than there are", l.name, left)
+		}
+	}
+	return nil
+}
+
+type count struct {
+	name string
+	pods int
+}
+
+func counts(flag string, values []string, by string) ([]count, error) {
+	var out []count
+	for _, v := range values {
+		i := strings.LastIndex(v, by)
+		if i <= 0 {
+			return nil, misuse("%s has %q, want NAME%sPODS", flag, v, by)
+		}
+		n, err := strconv.Atoi(v[i+1:])
+		if err != nil || n < 0 || n > 100_000 {
+			return nil, misuse("%s has %q, where %q is no number of pods from 0 to 100000", flag, v, v[i+1:])
+		}
+		out = append(out, count{v[:i], n})
+	}
+	return out, nil
+}
