@@ -72,6 +72,18 @@ hold contains {"reason": "X", "message": "m"} if count([h(i) | some i in numbers
 	}
 }
 
+func TestPatienceIsSoManyTimesTheBudget(t *testing.T) {
+	e := newEngine(t, builtin, engine.WithPatience(3))
+	if err := e.Activate(context.Background(), bundle.Set{platform(t, "slow", crossProduct)}); err != nil {
+		t.Fatal(err)
+	}
+	p := point()
+	p.Budget = 7 * time.Millisecond
+	if _, rec := engine.Decide(context.Background(), e, p, subject(), facts{N: 1}); rec.Outcome != decision.TimedOut || !strings.Contains(rec.Error, "21ms") {
+		t.Errorf("got %s %s", rec.Outcome, rec.Error)
+	}
+}
+
 func TestTheThirdLateDecisionRollsBack(t *testing.T) {
 	w := newWatcher()
 	e := newEngine(t, builtin, engine.WithObserver(w), engine.WithGrace(50*time.Millisecond))
