@@ -3,6 +3,7 @@ package cloneset
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
@@ -22,6 +23,7 @@ func (r *Reconciler) scale(ctx context.Context, w *world) (acted bool, err error
 	if acted, err := r.regret(ctx, w, d); acted || err != nil {
 		return acted, err
 	}
+	r.holdSurge(ctx, w, &d)
 	plan := r.decideScale(ctx, w, d)
 	if d.Up > 0 {
 		r.tellLimit(w, plan.Create, d.Up)
@@ -39,6 +41,28 @@ func (r *Reconciler) scale(ctx context.Context, w *world) (acted bool, err error
 		w.again.in(time.Second)
 	}
 	return r.remove(ctx, w, d, plan)
+}
+
+// holdSurge leaves out the pods that an update wants beyond the replicas while a
+// policy holds the whole of it: they would be of the new revision, which is what
+// is held. A paused update has none either. Those that are there stay, and
+// pods that are to be deleted already get their replacement.
+func (r *Reconciler) holdSurge(ctx context.Context, w *world, d *budget.Diff) {
+	update := w.diff(false)
+	if d.UseSurge == 0 || d.Up == 0 || update.Update == 0 || slices.ContainsFunc(w.pods, w.specified) {
+		return
+	}
+	plan, _ := engine.Decide(ctx, r.engine, decision.RolloutPlan(), w.subject(), w.planInput(update)) // update asks for the record
+	if !slices.ContainsFunc(plan.Holds, func(h decision.Hold) bool { return h.Pod == "" && len(h.Where) == 0 }) {
+		return
+	}
+	most := w.strategy.MaxSurge
+	w.strategy.MaxSurge = 0
+	without := w.diff(true)
+	w.strategy.MaxSurge = most
+	if without.Up < d.Up {
+		d.Up, d.UpOld = without.Up, without.UpOld
+	}
 }
 
 // tellLimit tells by an event that creation is limited, once for each limit: a
