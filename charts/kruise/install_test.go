@@ -164,7 +164,7 @@ func read(t *testing.T, api client.Client) *carriers {
 
 func (c certificates) write(t *testing.T, api client.Client) {
 	t.Helper()
-	at := read(t, api)
+	at, before := read(t, api), read(t, api)
 	at.secret.Data = map[string][]byte{"tls.key": c.secret}
 	for i := range at.mutating.Webhooks {
 		at.mutating.Webhooks[i].ClientConfig.CABundle = c.ca
@@ -173,8 +173,11 @@ func (c certificates) write(t *testing.T, api client.Client) {
 		at.validating.Webhooks[i].ClientConfig.CABundle = c.ca
 	}
 	at.crd.Spec.Conversion.Webhook.ClientConfig.CABundle = c.ca
-	for _, object := range []client.Object{&at.secret, &at.mutating, &at.validating, &at.crd} {
-		if err := api.Update(t.Context(), object); err != nil {
+	// Patches, since the API server may be writing the status of the CRD.
+	for _, o := range []struct{ now, before client.Object }{
+		{&at.secret, &before.secret}, {&at.mutating, &before.mutating}, {&at.validating, &before.validating}, {&at.crd, &before.crd},
+	} {
+		if err := api.Patch(t.Context(), o.now, client.MergeFrom(o.before)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -40,7 +40,7 @@ func TestTheAPIServerTakesEveryGeneratedCRD(t *testing.T) {
 	}
 }
 
-func TestClusterPolicyBundleFiles(t *testing.T) {
+func TestPolicyBundleFiles(t *testing.T) {
 	text := map[string]any{"a.rego": "package a"}
 	many := func(n int, size int) map[string]any {
 		files := map[string]any{}
@@ -49,6 +49,7 @@ func TestClusterPolicyBundleFiles(t *testing.T) {
 		}
 		return files
 	}
+	kinds := map[string]string{"ClusterPolicyBundle": "policy.kruise.io_clusterpolicybundles.yaml", "PolicyBundle": "policy.kruise.io_policybundles.yaml"}
 	for _, tc := range []struct {
 		name  string
 		files map[string]any
@@ -69,22 +70,25 @@ func TestClusterPolicyBundleFiles(t *testing.T) {
 		{name: "a file that is too large is refused", files: many(1, 262145), want: "may not be more than 262144 bytes"},
 		{name: "files that are too large together are refused", files: many(5, 250000), want: "at most 1000000 characters"},
 		{name: "a million characters are taken", files: many(4, 250000)},
-		{name: "a mode that is not there yet is refused", files: text, mode: "Shadow", want: `supported values: "Enforce"`},
+		{name: "another mode is refused", files: text, mode: "Sideways", want: `supported values: "Enforce", "Shadow"`},
+		{name: "a shadow is taken", files: text, mode: "Shadow"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			spec := map[string]any{"files": tc.files}
 			if tc.mode != nil {
 				spec["mode"] = tc.mode
 			}
-			got := validate(t, "policy.kruise.io_clusterpolicybundles.yaml", "v1alpha1", map[string]any{
-				"apiVersion": "policy.kruise.io/v1alpha1", "kind": "ClusterPolicyBundle",
-				"metadata": map[string]any{"name": "x"}, "spec": spec,
-			})
-			switch {
-			case tc.want == "" && len(got) > 0:
-				t.Errorf("got %v, want no error", got)
-			case tc.want != "" && !strings.Contains(got.ToAggregate().Error(), tc.want):
-				t.Errorf("got %v, want %q", got, tc.want)
+			for kind, file := range kinds {
+				got := validate(t, file, "v1alpha1", map[string]any{
+					"apiVersion": "policy.kruise.io/v1alpha1", "kind": kind,
+					"metadata": map[string]any{"name": "x", "namespace": "x"}, "spec": spec,
+				})
+				switch {
+				case tc.want == "" && len(got) > 0:
+					t.Errorf("%s: got %v, want no error", kind, got)
+				case tc.want != "" && (len(got) == 0 || !strings.Contains(got.ToAggregate().Error(), tc.want)):
+					t.Errorf("%s: got %v, want %q", kind, got, tc.want)
+				}
 			}
 		})
 	}

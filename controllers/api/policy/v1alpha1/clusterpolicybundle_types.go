@@ -6,7 +6,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.files), has(self.configMap), has(self.oci), has(self.http)].filter(is, is).size() == 1",message="Exactly one of files, configMap, oci and http says where the policies are from."
 // +kubebuilder:validation:XValidation:rule="!has(self.verification) || !has(self.files)",message="Files that stand in the object cannot be signed: leave verification out, or ship the bundle by configMap, oci or http."
-// +kubebuilder:validation:XValidation:rule="self.mode != 'Canary' || has(self.canary)",message="The mode Canary needs canary.namespaces, which says where the policies are enforced first."
+// +kubebuilder:validation:XValidation:rule="!has(self.mode) || self.mode != 'Canary' || has(self.canary)",message="The mode Canary needs canary.namespaces, which says where the policies are enforced first."
 type ClusterPolicyBundleSpec struct {
 	PolicySource `json:",inline"`
 
