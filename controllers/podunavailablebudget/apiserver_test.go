@@ -9,20 +9,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/discovery"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/regatta-sh/regatta/controllers/api"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/cloneset"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
@@ -39,17 +35,8 @@ type stage struct {
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	ctrl.SetLogger(klog.Background())
-	env := apiserver.Start(t)
-	if _, err := envtest.InstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: apiserver.CRDs(t, "")}); err != nil {
-		t.Fatal(err)
-	}
-	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, api.AddToScheme} {
-		if err := add(s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	mgr, err := ctrl.NewManager(env.Config, ctrl.Options{Scheme: s, Metrics: server.Options{BindAddress: "0"}})
+	env, direct := apiserver.Serve(t)
+	mgr, err := ctrl.NewManager(env.Config, ctrl.Options{Scheme: direct.Scheme(), Metrics: server.Options{BindAddress: "0"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,10 +55,6 @@ func newStage(t *testing.T) *stage {
 			t.Error(err)
 		}
 	}()
-	direct, err := client.New(env.Config, client.Options{Scheme: s})
-	if err != nil {
-		t.Fatal(err)
-	}
 	st := &stage{T: t, Client: direct}
 	st.make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
 	return st

@@ -86,42 +86,10 @@ func (p *Publisher) goBack(b policy.AnyPolicyBundle, a *policy.PolicyArtifact) {
 	accept(b, policy.PolicyBundleRollbackReason, fmt.Sprintf(policy.PolicyBundleRollbackMessage, a.Revision))
 }
 
-// find is the artifact of a revision, or of the beginning of one.
-func find(st *policy.PolicyBundleStatus, revision string) *policy.PolicyArtifact {
-	for _, a := range artifacts(st) {
-		if strings.HasPrefix(a.Revision, revision) {
-			return a
-		}
-	}
-	return nil
-}
-
-// artifacts are all that are kept.
-func artifacts(st *policy.PolicyBundleStatus) (out []*policy.PolicyArtifact) {
-	for _, a := range []*policy.PolicyArtifact{st.Active, st.Candidate} {
-		if a != nil {
-			out = append(out, a)
-		}
-	}
-	for i := range st.History {
-		out = append(out, &st.History[i])
-	}
-	return out
-}
-
+// keptNames are the ControllerRevisions that are needed.
 func keptNames(st *policy.PolicyBundleStatus) (out []string) {
-	for _, a := range artifacts(st) {
+	for _, a := range st.Artifacts() {
 		out = append(out, a.KeptIn)
-	}
-	return out
-}
-
-func revisions(st *policy.PolicyBundleStatus) (out []string) {
-	for _, a := range artifacts(st) {
-		out = append(out, a.Revision)
-	}
-	if len(out) == 0 {
-		return []string{"none"}
 	}
 	return out
 }

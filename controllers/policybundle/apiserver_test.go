@@ -23,13 +23,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	"github.com/regatta-sh/regatta/controllers/api"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/policybundle/fetch"
 	"github.com/regatta-sh/regatta/engine"
@@ -47,20 +43,7 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	env := apiserver.Start(t)
-	if _, err := envtest.InstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: apiserver.CRDs(t, "")}); err != nil {
-		t.Fatal(err)
-	}
-	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, api.AddToScheme} {
-		if err := add(s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c, err := client.New(env.Config, client.Options{Scheme: s})
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, c := apiserver.Serve(t)
 	st := &stage{T: t, Client: c}
 	for _, ns := range []string{"kruise-system", "shop"} {
 		st.do(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))

@@ -128,13 +128,7 @@ func (l *Library) Restore(ctx context.Context, d *Disk) (int, error) {
 			stands[key] = Standing{}
 			continue
 		}
-		now := stands[key]
-		if len(s.Canary) > 0 {
-			now.Canary = b
-		} else {
-			now.Enforced = b
-		}
-		stands[key] = now
+		place(stands, b)
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(stands), compareKeys) {
 		if err := l.Put(ctx, key, stands[key]); err != nil {

@@ -206,14 +206,7 @@ func (l *Library) Gone() []Key {
 func (l *Library) follow() {
 	decides := map[Key]Standing{}
 	for _, b := range l.engine.Snapshot().Bundles() {
-		k := Key{Namespace: b.Namespace, Name: b.Name}
-		s := decides[k]
-		if len(b.Canary) > 0 {
-			s.Canary = b
-		} else {
-			s.Enforced = b
-		}
-		decides[k] = s
+		place(decides, b)
 	}
 	for k, was := range l.stands {
 		s, there := decides[k]
@@ -227,6 +220,18 @@ func (l *Library) follow() {
 		}
 	}
 	l.stands = decides
+}
+
+// place puts a bundle where it stands.
+func place(stands map[Key]Standing, b *bundle.Bundle) {
+	k := Key{Namespace: b.Namespace, Name: b.Name}
+	s := stands[k]
+	if len(b.Canary) > 0 {
+		s.Canary = b
+	} else {
+		s.Enforced = b
+	}
+	stands[k] = s
 }
 
 func same(a, b *bundle.Bundle) bool {

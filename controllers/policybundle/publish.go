@@ -68,7 +68,7 @@ func (p *Publisher) Publish(ctx context.Context, b policy.AnyPolicyBundle) error
 		refuse(b, r)
 	}
 	if w.RollbackTo != "" {
-		if a := find(st, w.RollbackTo); a != nil {
+		if a := st.Artifact(w.RollbackTo); a != nil {
 			p.goBack(b, a)
 			st.ObservedGeneration = b.GetGeneration()
 			return p.Store.Prune(ctx, b, keptNames(st)...)
@@ -137,7 +137,7 @@ func (p *Publisher) mend(ctx context.Context, b policy.AnyPolicyBundle, found *f
 	if !slices.ContainsFunc(st.Replicas, func(r policy.PolicyReplica) bool { return r.Problem != "" && r.RolledBack == "" }) {
 		return nil
 	}
-	for _, a := range artifacts(st) {
+	for _, a := range st.Artifacts() {
 		if a.Digest == found.Digest {
 			_, err := p.Store.Keep(ctx, b, found.Archive, found.Reference)
 			return err
@@ -230,7 +230,7 @@ func (p *Publisher) admit(ctx context.Context, b policy.AnyPolicyBundle, found *
 	}
 	if w.RollbackTo != "" && !strings.HasPrefix(candidate.Revision, w.RollbackTo) {
 		return candidate, &refusal{stage: policy.PolicyBundleActive, reason: policy.PolicyBundleRevisionUnknownReason, errors: []string{
-			fmt.Sprintf("spec.rollbackTo names %s, which is not kept and not what the source has (%s); kept are %s", w.RollbackTo, candidate.Revision, strings.Join(revisions(st), ", "))}}, nil
+			fmt.Sprintf("spec.rollbackTo names %s, which is not kept and not what the source has (%s); kept are %s", w.RollbackTo, candidate.Revision, st.KeptRevisions())}}, nil
 	}
 	if r := conflicting(candidate, beside); r != nil {
 		return candidate, r, nil

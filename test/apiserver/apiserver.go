@@ -9,6 +9,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
@@ -47,6 +49,33 @@ func Start(t testing.TB) *envtest.Environment {
 		}
 	})
 	return env
+}
+
+// Serve starts an API server that has the CRDs of the chart, and makes a client
+// for all kinds.
+func Serve(t testing.TB) (*envtest.Environment, client.Client) {
+	t.Helper()
+	env := Start(t)
+	if _, err := envtest.InstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: CRDs(t, "")}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(env.Config, client.Options{Scheme: Scheme(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return env, c
+}
+
+// Scheme knows all kinds.
+func Scheme(t testing.TB) *runtime.Scheme {
+	t.Helper()
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, api.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
 }
 
 // CRDs are those of the chart. Those whose versions differ convert at a URL, as the

@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -107,3 +109,39 @@ func (b *PolicyBundle) Wanted() Wanted {
 
 // Standing implements AnyPolicyBundle.
 func (b *PolicyBundle) Standing() *PolicyBundleStatus { return &b.Status }
+
+// Artifacts are all revisions that are kept: the active one, the candidate, and
+// those before.
+func (s *PolicyBundleStatus) Artifacts() (out []*PolicyArtifact) {
+	for _, a := range []*PolicyArtifact{s.Active, s.Candidate} {
+		if a != nil {
+			out = append(out, a)
+		}
+	}
+	for i := range s.History {
+		out = append(out, &s.History[i])
+	}
+	return out
+}
+
+// Artifact is the one of a revision, or of the beginning of it; nil if none is.
+func (s *PolicyBundleStatus) Artifact(revision string) *PolicyArtifact {
+	for _, a := range s.Artifacts() {
+		if strings.HasPrefix(a.Revision, revision) {
+			return a
+		}
+	}
+	return nil
+}
+
+// KeptRevisions names the revisions that are kept, for messages.
+func (s *PolicyBundleStatus) KeptRevisions() string {
+	var out []string
+	for _, a := range s.Artifacts() {
+		out = append(out, a.Revision)
+	}
+	if len(out) == 0 {
+		return "none"
+	}
+	return strings.Join(out, ", ")
+}

@@ -13,12 +13,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	"github.com/regatta-sh/regatta/controllers/api"
 	v1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/policybundle"
 	keptin "github.com/regatta-sh/regatta/controllers/policybundle/kept"
@@ -36,20 +32,7 @@ type shop struct {
 
 func open(t *testing.T) *shop {
 	t.Helper()
-	env := apiserver.Start(t)
-	if _, err := envtest.InstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: apiserver.CRDs(t, "")}); err != nil {
-		t.Fatal(err)
-	}
-	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, api.AddToScheme} {
-		if err := add(s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c, err := client.New(env.Config, client.Options{Scheme: s})
-	if err != nil {
-		t.Fatal(err)
-	}
+	env, c := apiserver.Serve(t)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(path, env.KubeConfig, 0o600); err != nil {
 		t.Fatal(err)

@@ -32,11 +32,7 @@ out.`,
 			if to != "" && len(args) == 2 {
 				return exit.Misused(errors.New("compare with a PATH or with --to, not with both"))
 			}
-			b, err := w.bundles(cmd)
-			if err != nil {
-				return err
-			}
-			of, err := b.get(cmd.Context(), args[0])
+			b, of, err := w.one(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -68,8 +64,8 @@ out.`,
 // revision reads the files of a revision, or of what is meant if none is named.
 func (b *Bundles) revision(cmd *cobra.Command, of v1alpha1.AnyPolicyBundle, name string, a *v1alpha1.PolicyArtifact) (map[string]string, string, error) {
 	if name != "" {
-		if a = find(of.Standing(), name); a == nil {
-			return nil, "", exit.Misused(fmt.Errorf("revision %s is not kept; kept are %s", name, strings.Join(names(of.Standing()), ", ")))
+		if a = of.Standing().Artifact(name); a == nil {
+			return nil, "", exit.Misused(fmt.Errorf("revision %s is not kept; kept are %s", name, of.Standing().KeptRevisions()))
 		}
 	}
 	if a == nil {
@@ -80,35 +76,6 @@ func (b *Bundles) revision(cmd *cobra.Command, of v1alpha1.AnyPolicyBundle, name
 		return nil, "", err
 	}
 	return found.Files, a.Revision, nil
-}
-
-func revisions(st *v1alpha1.PolicyBundleStatus) (out []*v1alpha1.PolicyArtifact) {
-	for _, a := range []*v1alpha1.PolicyArtifact{st.Active, st.Candidate} {
-		if a != nil {
-			out = append(out, a)
-		}
-	}
-	for i := range st.History {
-		out = append(out, &st.History[i])
-	}
-	return out
-}
-
-func find(st *v1alpha1.PolicyBundleStatus, revision string) *v1alpha1.PolicyArtifact {
-	for _, a := range revisions(st) {
-		if strings.HasPrefix(a.Revision, revision) {
-			return a
-		}
-	}
-	return nil
-}
-
-func names(st *v1alpha1.PolicyBundleStatus) []string {
-	out := []string{}
-	for _, a := range revisions(st) {
-		out = append(out, a.Revision)
-	}
-	return out
 }
 
 // local reads what is on this machine.

@@ -32,11 +32,7 @@ replica does not run it, or if its decisions in shadow failed or were made loose
 unless --even-so says that this is meant.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			b, err := w.bundles(cmd)
-			if err != nil {
-				return err
-			}
-			of, err := b.get(cmd.Context(), args[0])
+			b, of, err := w.one(cmd, args[0])
 			if err != nil {
 				return err
 			}

@@ -2,7 +2,6 @@ package shipped
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,11 +22,7 @@ enforces it. It stays so whatever the source has, until spec.rollbackTo is taken
 away, as promote does.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			b, err := w.bundles(cmd)
-			if err != nil {
-				return err
-			}
-			of, err := b.get(cmd.Context(), args[0])
+			b, of, err := w.one(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -38,9 +33,9 @@ away, as promote does.`,
 				}
 				to = st.History[0].Revision
 			}
-			a := find(st, to)
+			a := st.Artifact(to)
 			if a == nil {
-				return exit.Misused(fmt.Errorf("revision %s is not kept; kept are %s", to, strings.Join(names(st), ", ")))
+				return exit.Misused(fmt.Errorf("revision %s is not kept; kept are %s", to, st.KeptRevisions()))
 			}
 			if err := b.edit(cmd.Context(), args[0], fmt.Sprintf(`{"spec":{"rollbackTo":%q}}`, a.Revision)); err != nil {
 				return err

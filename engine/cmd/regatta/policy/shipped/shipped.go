@@ -59,6 +59,16 @@ func (w *where) bundles(cmd *cobra.Command) (*Bundles, error) {
 	return b, nil
 }
 
+// one finds one bundle.
+func (w *where) one(cmd *cobra.Command, name string) (*Bundles, v1alpha1.AnyPolicyBundle, error) {
+	b, err := w.bundles(cmd)
+	if err != nil {
+		return nil, nil, err
+	}
+	of, err := b.get(cmd.Context(), name)
+	return b, of, err
+}
+
 // Bundles are those of a cluster.
 type Bundles struct {
 	objects   dynamic.Interface
