@@ -30,7 +30,7 @@ var _ = Describe("the README", Ordered, func() {
 				line = "make -n " + strings.TrimPrefix(line, "make ")
 			case strings.HasPrefix(line, "helm install"):
 				line = "helm upgrade --install --dry-run=server" + strings.TrimPrefix(line, "helm install")
-			case strings.HasPrefix(line, "regatta why"), strings.HasPrefix(line, "regatta rollout"):
+			case strings.HasPrefix(line, "regatta why"), strings.HasPrefix(line, "regatta rollout"), strings.HasPrefix(line, "regatta policy replay"):
 				if e := shared.installed.Endpoint; e != "" {
 					line += " --endpoint " + e + " --insecure-skip-tls-verify"
 				}
