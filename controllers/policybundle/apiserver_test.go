@@ -236,6 +236,7 @@ func TestBundles(t *testing.T) {
 		"what is signed":                            signed,
 		"a bundle of a namespace":                   ofNamespace,
 		"a rollback is for all replicas":            rollback,
+		"a canary that is given up":                 givenUp,
 		"an archive that somebody changed":          tampered,
 		"a gate that fails":                         failing,
 		"replicas that are gone":                    buried,
@@ -614,6 +615,27 @@ func rollback(s *stage) {
 		s.says(key, "True Activated, active")
 		s.do(s.Delete(s.Context(), object(s.bundle(key))))
 	}
+}
+
+func givenUp(s *stage) {
+	key := platform("canary-slow")
+	leader, other := s.replica("leader", true), s.replica("other", false)
+	s.apply(key, inline(hold("slow", "Quick", "true")))
+	leader.look(key)
+	s.apply(key, both(inline(slow), mode(policy.PolicyModeCanary, "shop")))
+	leader.look(key)
+	other.look(key)
+	s.says(key, "True InCanary, active, candidate")
+	exhaust(s.T, other.library, other.watch)
+	other.look(key)
+	leader.look(key)
+	other.look(key)
+	s.says(key, "False RolledBack, active")
+	for _, r := range []*replica{leader, other} {
+		wantIn(s.T, r.library, "shop", "Quick")
+		wantIn(s.T, r.library, "bank", "Quick")
+	}
+	s.do(s.Delete(s.Context(), object(s.bundle(key))))
 }
 
 func tampered(s *stage) {
