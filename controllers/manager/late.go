@@ -79,7 +79,9 @@ func (l *late) Start(ctx context.Context) error {
 	}
 	go l.follow(ctx, unserved.Kinds(l.p.mgr.GetScheme(), l.p.served()...))
 	if !loaded { // a controller whose CRD is missing is left out (PL-04)
-		l.await(ctx, bundleKind(), "only the built-in policies decide")
+		for _, kind := range bundleKinds() {
+			l.await(ctx, kind, "only the built-in policies decide")
+		}
 		if _, err := l.policies(ctx); err != nil {
 			return err
 		}

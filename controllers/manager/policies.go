@@ -20,14 +20,14 @@ import (
 	"github.com/regatta-sh/regatta/engine/record"
 )
 
-func bundleKind() schema.GroupVersionKind {
-	return policyv1alpha1.GroupVersion.WithKind("ClusterPolicyBundle")
+func bundleKinds() []schema.GroupVersionKind {
+	return []schema.GroupVersionKind{policyv1alpha1.GroupVersion.WithKind("ClusterPolicyBundle"), policyv1alpha1.GroupVersion.WithKind("PolicyBundle")}
 }
 
 // bundlesInstalled says whether both kinds of bundles are.
 func (l *late) bundlesInstalled() (bool, error) {
-	for _, kind := range []string{"ClusterPolicyBundle", "PolicyBundle"} {
-		if found, err := l.find(policyv1alpha1.GroupVersion.WithKind(kind)); !found || err != nil {
+	for _, kind := range bundleKinds() {
+		if found, err := l.find(kind); !found || err != nil {
 			return false, err
 		}
 	}
