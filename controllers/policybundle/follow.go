@@ -83,6 +83,9 @@ func exactly(a, b *bundle.Bundle) bool { return a == b || a != nil && b != nil &
 // want reads what the status names. What stands already is taken as it is.
 func (f *Follower) want(ctx context.Context, b policy.AnyPolicyBundle) (Standing, error) {
 	st, now := b.Standing(), f.Library.Standing(keyOf(b))
+	if st.ObservedGeneration == 0 {
+		return now, nil // nobody has published it: what the disk has is all that is known
+	}
 	var want Standing
 	var err error
 	if a := st.Active; a != nil {
