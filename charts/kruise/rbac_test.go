@@ -57,6 +57,29 @@ func TestNobodyMayDoEverything(t *testing.T) {
 	}
 }
 
+// The status of a PolicyBundle says what every replica runs, so who owns a namespace
+// may write the spec and not the status.
+func TestOwnersOfANamespaceShipPoliciesThroughTheGate(t *testing.T) {
+	cluster, _ := roles(render(t))
+	for _, name := range []string{"aggregate-kruise-view", "aggregate-kruise-edit", "aggregate-kruise-admin"} {
+		for _, verb := range []string{"update", "patch"} {
+			if allowed(cluster[name], "policy.kruise.io", "policybundles/status", verb) {
+				t.Errorf("%s may %s it", name, verb)
+			}
+		}
+	}
+	if !allowed(cluster["aggregate-kruise-edit"], "policy.kruise.io", "policybundles", "create") || !allowed(cluster["aggregate-kruise-view"], "policy.kruise.io", "policybundles", "get") {
+		t.Error("nobody may ship policies for a namespace")
+	}
+	for _, verb := range []string{"create", "update", "patch", "delete"} {
+		for _, name := range []string{"aggregate-kruise-edit", "aggregate-kruise-admin"} {
+			if allowed(cluster[name], "policy.kruise.io", "clusterpolicybundles", verb) {
+				t.Errorf("%s may %s policies of the platform", name, verb)
+			}
+		}
+	}
+}
+
 // The role for credentials of bundles gets secrets and does no more, and holds in
 // the manager's own namespace until somebody binds it elsewhere.
 func TestCredentialsAreReadWhereTheirOwnersSaySo(t *testing.T) {
