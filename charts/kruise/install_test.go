@@ -165,7 +165,8 @@ func read(t *testing.T, api client.Client) *carriers {
 
 func (c certificates) write(t *testing.T, api client.Client) {
 	t.Helper()
-	at, before := read(t, api), read(t, api)
+	at := read(t, api)
+	before := []client.Object{at.secret.DeepCopy(), at.mutating.DeepCopy(), at.validating.DeepCopy(), at.crd.DeepCopy()}
 	at.secret.Data = map[string][]byte{"tls.key": c.secret}
 	for i := range at.mutating.Webhooks {
 		at.mutating.Webhooks[i].ClientConfig.CABundle = c.ca
@@ -175,10 +176,8 @@ func (c certificates) write(t *testing.T, api client.Client) {
 	}
 	at.crd.Spec.Conversion.Webhook.ClientConfig.CABundle = c.ca
 	// Patches, since the API server may be writing the status of the CRD.
-	for _, o := range []struct{ now, before client.Object }{
-		{&at.secret, &before.secret}, {&at.mutating, &before.mutating}, {&at.validating, &before.validating}, {&at.crd, &before.crd},
-	} {
-		if err := api.Patch(t.Context(), o.now, client.MergeFrom(o.before)); err != nil {
+	for i, o := range []client.Object{&at.secret, &at.mutating, &at.validating, &at.crd} {
+		if err := api.Patch(t.Context(), o, client.MergeFrom(before[i])); err != nil {
 			t.Fatal(err)
 		}
 	}
