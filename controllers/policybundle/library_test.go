@@ -56,6 +56,8 @@ func newLibrary(t *testing.T, opts ...engine.Option) *Library {
 		t.Fatal(err)
 	}
 	var shadows *record.Shadows
+	// A machine that is busy is no news here.
+	opts = append(opts, engine.WithPatience(20))
 	e, err := engine.FromBundle(b, append(opts, engine.WithSinkOf(func(e *engine.Engine) engine.Sink {
 		shadows = record.NewShadows(e, record.WithBusy(func() bool { return false }))
 		return shadows
