@@ -221,7 +221,7 @@ func (v *view) prepare(ctx context.Context, name decision.Name) (*query, error) 
 	} else if len(v.compiler.GetRules(ref)) == 0 {
 		return q, nil
 	}
-	prepared, err := rego.New(
+	prepared, err := module.Prepare(ctx, rego.New(
 		rego.ParsedQuery(ast.NewBody(ast.NewExpr(ast.NewTerm(ref)))),
 		rego.Compiler(v.compiler),
 		rego.Store(v.store),
@@ -230,7 +230,7 @@ func (v *view) prepare(ctx context.Context, name decision.Name) (*query, error) 
 		// for undefined would let a hold or a deny fail open.
 		rego.StrictBuiltinErrors(true),
 		rego.GenerateJSON(func(t *ast.Term, _ *rego.EvalContext) (any, error) { return t.Value, nil }),
-	).PrepareForEval(ctx)
+	))
 	if err != nil {
 		return nil, fmt.Errorf("preparing %s: %w", name, err)
 	}

@@ -5,13 +5,16 @@ package module
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/rego"
 )
 
 // Parse reads one module as Rego v2. Under v1 `not f(input.missing)` is
@@ -45,11 +48,25 @@ func Compile(modules map[string]*ast.Module, opts ...Option) (*ast.Compiler, err
 		return nil, err
 	}
 	c := NewCompiler(opts...)
+	exclusive.Lock()
 	c.Compile(all)
+	exclusive.Unlock()
 	if c.Failed() {
 		return nil, fmt.Errorf("compiling modules: %w", FromErrors(c.Errors))
 	}
 	return c, nil
+}
+
+// exclusive is held while types are checked: what OPA 1.22 finds out about an
+// object it writes into the type itself (ast.mergeTypes), and that may be one of a
+// built-in function, which all compilers of a process share.
+var exclusive sync.Mutex
+
+// Prepare prepares a query of modules that are compiled.
+func Prepare(ctx context.Context, r *rego.Rego) (rego.PreparedEvalQuery, error) {
+	exclusive.Lock()
+	defer exclusive.Unlock()
+	return r.PrepareForEval(ctx)
 }
 
 // NewCompiler is a compiler as Compile uses it, for OPA's test runner, which
