@@ -3,8 +3,6 @@ package policybundle
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +15,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/regatta-sh/regatta/controllers/policybundle/kept"
 	"github.com/regatta-sh/regatta/engine/bundle"
 )
 
@@ -46,7 +45,7 @@ func (d *Disk) Write(bundles []stored) error {
 	if err != nil {
 		return fmt.Errorf("encoding policy bundles: %w", err)
 	}
-	data = append([]byte(checksum(data)+"\n"), data...)
+	data = append([]byte(kept.Digest(data)+"\n"), data...)
 	if len(data) > mostOnDisk {
 		return fmt.Errorf("writing policy bundles to %s: they have %d bytes, more than %d", d.Dir, len(data), mostOnDisk)
 	}
@@ -72,11 +71,6 @@ func (d *Disk) Write(bundles []stored) error {
 	return nil
 }
 
-func checksum(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
-}
-
 // Read reads what was written last; nil if nothing was.
 func (d *Disk) Read() ([]stored, error) {
 	path := filepath.Join(d.Dir, diskFile)
@@ -96,7 +90,7 @@ func (d *Disk) Read() ([]stored, error) {
 		return nil, fmt.Errorf("reading policy bundles from %s: it has more than %d bytes", path, mostOnDisk)
 	}
 	sum, data, _ := bytes.Cut(data, []byte("\n"))
-	if string(sum) != checksum(data) {
+	if string(sum) != kept.Digest(data) {
 		return nil, fmt.Errorf("reading policy bundles from %s: it was torn or changed, as its checksum does not fit", path)
 	}
 	bundles := []stored{}

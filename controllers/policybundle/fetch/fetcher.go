@@ -6,10 +6,8 @@ package fetch
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -20,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/regatta-sh/regatta/controllers/policybundle/kept"
 	"github.com/regatta-sh/regatta/engine/bundle/artifact"
 )
 
@@ -108,8 +107,7 @@ func found(what string, archive []byte) (*Fetched, error) {
 	if !bytes.HasPrefix(archive, []byte{0x1f, 0x8b}) { // RFC 1952, 2.3.1
 		return nil, ContentError{what, "is no archive (bundle.tar.gz) as opa build and regatta policy build make it"}
 	}
-	sum := sha256.Sum256(archive)
-	return &Fetched{Archive: archive, Digest: "sha256:" + hex.EncodeToString(sum[:])}, nil
+	return &Fetched{Archive: archive, Digest: kept.Digest(archive)}, nil
 }
 
 // explain makes of a failed request an error that people may read: without what
