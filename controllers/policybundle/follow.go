@@ -3,6 +3,7 @@ package policybundle
 import (
 	"context"
 	"errors"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -73,12 +74,10 @@ func blamed(st *policy.PolicyBundleStatus, now Standing) string {
 	return ""
 }
 
-// stands compares by content, and by tests, which are no part of the revision.
+// stands compares by content, and by where canaries hold.
 func stands(now, want Standing) bool {
-	return exactly(now.Enforced, want.Enforced) && exactly(now.Canary, want.Canary) && exactly(now.Shadow, want.Shadow)
+	return same(now.Enforced, want.Enforced) && same(now.Canary, want.Canary) && same(now.Shadow, want.Shadow)
 }
-
-func exactly(a, b *bundle.Bundle) bool { return a == b || a != nil && b != nil && same(a, b) }
 
 // want reads what the status names. What stands already is taken as it is.
 func (f *Follower) want(ctx context.Context, b policy.AnyPolicyBundle) (Standing, error) {
@@ -95,7 +94,7 @@ func (f *Follower) want(ctx context.Context, b policy.AnyPolicyBundle) (Standing
 	}
 	if a := st.Candidate; a != nil {
 		if a.Mode == policy.PolicyModeCanary {
-			want.Canary, err = f.load(ctx, b, a, now.Canary, bundle.AsCanary(a.Namespaces...))
+			want.Canary, err = f.load(ctx, b, a, now.Canary)
 		} else {
 			want.Shadow, err = f.load(ctx, b, a, now.Shadow)
 		}
@@ -108,8 +107,12 @@ func (f *Follower) want(ctx context.Context, b policy.AnyPolicyBundle) (Standing
 
 // load reads an artifact and checks all that the leader has checked but for what
 // takes long: the digest, the signature, and what a bundle of its kind may say.
-func (f *Follower) load(ctx context.Context, b policy.AnyPolicyBundle, a *policy.PolicyArtifact, now *bundle.Bundle, opts ...bundle.Option) (*bundle.Bundle, error) {
-	if now != nil && now.Revision == a.Revision && len(opts) == 0 {
+func (f *Follower) load(ctx context.Context, b policy.AnyPolicyBundle, a *policy.PolicyArtifact, now *bundle.Bundle) (*bundle.Bundle, error) {
+	var opts []bundle.Option
+	if a.Mode == policy.PolicyModeCanary {
+		opts = append(opts, bundle.AsCanary(a.Namespaces...))
+	}
+	if now != nil && now.Revision == a.Revision && slices.Equal(now.Canary, slices.Sorted(slices.Values(a.Namespaces))) {
 		return now, nil
 	}
 	archive, err := f.Store.Load(ctx, b, a)

@@ -85,10 +85,10 @@ func (l *Library) compose(key Key, s Standing) (set bundle.Set, out []Key) {
 		}
 		set = append(set, stands[k].decide()...)
 	}
-	platform := set
+	platform, sound := set, set.Conflicts() == nil
 	for _, k := range tenants {
 		mine := stands[k].decide()
-		if append(slices.Clone(platform), mine...).Conflicts() != nil && platform.Conflicts() == nil {
+		if sound && append(slices.Clone(platform), mine...).Conflicts() != nil {
 			out = append(out, k)
 			continue
 		}

@@ -56,9 +56,22 @@ const limitsHold = 10 * time.Minute
 // keptRevisions is how many revisions before the active one can be gone back to.
 const keptRevisions = 5
 
-// Publish brings the status of a bundle up to its spec and its source. An error
-// is not of the bundle, and is worth trying again.
+// Publish brings the status of a bundle up to its spec and its source, and drops
+// what is kept and needed no more. An error is not of the bundle, and is worth
+// trying again.
 func (p *Publisher) Publish(ctx context.Context, b policy.AnyPolicyBundle) error {
+	before := keptNames(b.Standing())
+	if err := p.publish(ctx, b); err != nil {
+		return err
+	}
+	now := keptNames(b.Standing())
+	if slices.Equal(before, now) {
+		return nil
+	}
+	return p.Store.Prune(ctx, b, now...)
+}
+
+func (p *Publisher) publish(ctx context.Context, b policy.AnyPolicyBundle) error {
 	key := keyOf(b)
 	w, st := b.Wanted(), b.Standing()
 	s := p.remember(key, b.GetGeneration())
@@ -71,7 +84,7 @@ func (p *Publisher) Publish(ctx context.Context, b policy.AnyPolicyBundle) error
 		if a := st.Artifact(w.RollbackTo); a != nil {
 			p.goBack(b, a)
 			st.ObservedGeneration = b.GetGeneration()
-			return p.Store.Prune(ctx, b, keptNames(st)...)
+			return nil
 		}
 	}
 	found, err := p.look(ctx, b, s)
@@ -105,7 +118,7 @@ func (p *Publisher) Publish(ctx context.Context, b policy.AnyPolicyBundle) error
 		refuse(b, s.refused)
 	}
 	st.ObservedGeneration = b.GetGeneration()
-	return p.Store.Prune(ctx, b, keptNames(st)...)
+	return nil
 }
 
 // displaced is why a bundle that was let in may not stay: the platform has one of
