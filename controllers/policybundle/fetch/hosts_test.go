@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -71,10 +72,11 @@ func TestPatternsOfHosts(t *testing.T) {
 // TestRedirectsStayAmongTheHosts also says that what limits redirects of servers
 // limits where a registry has its blobs and its tokens.
 func TestRedirectsStayAmongTheHosts(t *testing.T) {
-	text, reached := archive(t), 0
-	store := images()
+	var reached atomic.Int64
+	var tokens atomic.Bool
+	text, store := archive(t), images()
 	away := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		reached++
+		reached.Add(1)
 		if r.URL.Path == "/token" {
 			_, _ = io.WriteString(w, `{"token": "t"}`)
 			return
@@ -85,10 +87,9 @@ func TestRedirectsStayAmongTheHosts(t *testing.T) {
 		}
 		_, _ = w.Write(text)
 	})
-	tokens := false
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case tokens && r.Header.Get("Authorization") == "":
+		case tokens.Load() && r.Header.Get("Authorization") == "":
 			w.Header().Set("WWW-Authenticate", `Bearer realm="`+strings.Replace(away.URL, "127.0.0.1", "localhost", 1)+`/token"`)
 			w.WriteHeader(http.StatusUnauthorized)
 		case strings.HasPrefix(r.URL.Path, "/v2/") && (!strings.Contains(r.URL.Path, "/blobs/sha256") || r.Method != http.MethodGet):
@@ -118,11 +119,12 @@ func TestRedirectsStayAmongTheHosts(t *testing.T) {
 		{"a token", artifact, true, strings.Replace(there, "127.0.0.1", "localhost", 1)},
 	} {
 		t.Run(step.name, func(t *testing.T) {
-			tokens, reached = step.tokens, 0
+			tokens.Store(step.tokens)
+			reached.Store(0)
 			_, err := fetch.New(holding(t), hosts(t, here)).Fetch(t.Context(), step.source, nil)
 			fails[fetch.HostError](t, err, true, "the host "+step.named, "it must be listed beside that")
-			if reached > 0 {
-				t.Errorf("the other host was asked %d times", reached)
+			if n := reached.Load(); n > 0 {
+				t.Errorf("the other host was asked %d times", n)
 			}
 			got, err := fetch.New(holding(t), hosts(t, here, there, step.named)).Fetch(t.Context(), step.source, nil)
 			same(t, got, err, text)

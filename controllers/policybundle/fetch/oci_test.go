@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -41,13 +42,15 @@ func push(t *testing.T, reference string, transport http.RoundTripper) (pinned s
 }
 
 func TestAnArtifactIsDownloadedOnce(t *testing.T) {
-	blobs, asked, headless, store := 0, 0, false, images()
+	var blobs, asked atomic.Int64 // the client's connections are served side by side
+	var headless atomic.Bool
+	store := images()
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		asked++
+		asked.Add(1)
 		if strings.Contains(r.URL.Path, "/blobs/") && r.Method == http.MethodGet {
-			blobs++
+			blobs.Add(1)
 		}
-		if headless && r.Method == http.MethodHead {
+		if headless.Load() && r.Method == http.MethodHead {
 			w.WriteHeader(http.StatusMethodNotAllowed)
 			return
 		}
@@ -57,25 +60,25 @@ func TestAnArtifactIsDownloadedOnce(t *testing.T) {
 	pinned := push(t, host+"/shop/freeze:v1", http.DefaultTransport)
 	f, text := fetch.New(holding(t)), archive(t)
 	tagged := fetch.Source{OCI: &fetch.OCI{Reference: host + "/shop/freeze:v1", Insecure: true}}
-	blobs = 0
+	blobs.Store(0)
 	got, err := f.Fetch(t.Context(), tagged, nil)
 	same(t, got, err, text)
 	if got.Reference != pinned {
 		t.Errorf("the reference is %s, want %s", got.Reference, pinned)
 	}
-	if again, err := f.Fetch(t.Context(), tagged, got); err != nil || again != got || blobs != 1 {
-		t.Errorf("downloaded %d times: %v", blobs, err)
+	if again, err := f.Fetch(t.Context(), tagged, got); err != nil || again != got || blobs.Load() != 1 {
+		t.Errorf("downloaded %d times: %v", blobs.Load(), err)
 	}
-	headless = true
+	headless.Store(true)
 	if again, err := f.Fetch(t.Context(), tagged, got); err != nil || again != got {
 		t.Errorf("a registry without HEAD: %v", err)
 	}
 	by := fetch.Source{OCI: &fetch.OCI{Reference: pinned, Insecure: true}}
 	first, err := f.Fetch(t.Context(), by, nil)
 	same(t, first, err, text)
-	asked = 0
-	if again, err := f.Fetch(t.Context(), by, first); err != nil || again != first || asked != 0 {
-		t.Errorf("what a digest names was asked for %d times: %v", asked, err)
+	asked.Store(0)
+	if again, err := f.Fetch(t.Context(), by, first); err != nil || again != first || asked.Load() != 0 {
+		t.Errorf("what a digest names was asked for %d times: %v", asked.Load(), err)
 	}
 }
 

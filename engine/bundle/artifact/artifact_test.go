@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -81,10 +82,10 @@ func TestWhatIsPushedIsPulled(t *testing.T) {
 }
 
 func TestWhereAReferenceLeads(t *testing.T) {
-	asked := 0
+	var asked atomic.Int64 // a push writes its blobs side by side
 	host := serve(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			asked++
+			asked.Add(1)
 			if r.Method == http.MethodGet && r.URL.Path != "/v2/" {
 				t.Errorf("%s was downloaded", r.URL.Path)
 			}
@@ -99,9 +100,9 @@ func TestWhereAReferenceLeads(t *testing.T) {
 	if at, err := r.Resolve(t.Context(), host+"/shop/freeze:v1"); err != nil || at != pinned {
 		t.Errorf("the tag leads to %s, %v; want %s", at, err, pinned)
 	}
-	asked = 0
-	if at, err := r.Resolve(t.Context(), pinned); err != nil || at != pinned || asked > 0 {
-		t.Errorf("a digest leads to %s, %v, asked %d times", at, err, asked)
+	asked.Store(0)
+	if at, err := r.Resolve(t.Context(), pinned); err != nil || at != pinned || asked.Load() > 0 {
+		t.Errorf("a digest leads to %s, %v, asked %d times", at, err, asked.Load())
 	}
 	if _, err := r.Resolve(t.Context(), host+"/shop/none:v1"); err == nil {
 		t.Error("what is not there leads somewhere")
@@ -225,10 +226,10 @@ func TestWhatIsNotPushed(t *testing.T) {
 
 // TestARegistryThatLies answers with other bytes than those of the digest.
 func TestARegistryThatLies(t *testing.T) {
-	var lying bool
+	var lying atomic.Bool
 	host := serve(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if lying && strings.Contains(r.URL.Path, "/blobs/") {
+			if lying.Load() && strings.Contains(r.URL.Path, "/blobs/") {
 				_, _ = w.Write([]byte("something else"))
 				return
 			}
@@ -240,7 +241,7 @@ func TestARegistryThatLies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lying = true
+	lying.Store(true)
 	if _, _, err := r.Pull(t.Context(), pinned); err == nil {
 		t.Error("other bytes were taken")
 	}
