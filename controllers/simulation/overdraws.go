@@ -56,7 +56,7 @@ func (j *judge) overdraws(was, now *corev1.Pod) string {
 	}
 	left := 0
 	for _, p := range j.s.everybody() {
-		if has(b, p) && availability.Available(p) {
+		if Covers(b, p) && availability.Available(p) {
 			left++
 		}
 	}
@@ -87,7 +87,7 @@ func (j *judge) budgetOf(pod *corev1.Pod) *policy.PodUnavailableBudget {
 	var first *policy.PodUnavailableBudget
 	for i := range list.Items {
 		b := &list.Items[i]
-		if !has(b, pod) {
+		if !Covers(b, pod) {
 			continue
 		}
 		if b.Name == availability.Budget(pod) {
@@ -100,8 +100,8 @@ func (j *judge) budgetOf(pod *corev1.Pod) *policy.PodUnavailableBudget {
 	return first
 }
 
-// has says whether a budget has a pod.
-func has(b *policy.PodUnavailableBudget, pod *corev1.Pod) bool {
+// Covers says whether a budget is of a pod, by its selector or its target.
+func Covers(b *policy.PodUnavailableBudget, pod *corev1.Pod) bool {
 	if t := b.Spec.TargetReference; t != nil {
 		owner := metav1.GetControllerOf(pod)
 		return owner != nil && owner.Name == t.Name &&
