@@ -16,6 +16,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/budget"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
+	"github.com/regatta-sh/regatta/engine/decision"
 )
 
 // overdraws is what a write that takes an available pod from its budget breaks of
@@ -27,9 +28,12 @@ func (j *judge) overdraws(was, now *corev1.Pod) string {
 	}
 	operation := policy.PubDeleteOperation
 	if now != nil {
-		operation = policy.PubOperation(availability.Operation(was, now))
+		operation = policy.PubUpdateOperation // by its status too: it is the first write of an update in place
+		if availability.Operation(was, now) == decision.Resize {
+			operation = policy.PubResizeOperation
+		}
 	}
-	if operation == "" || !j.guarded(operation) {
+	if !j.guarded(operation) {
 		return ""
 	}
 	b := j.budgetOf(was)

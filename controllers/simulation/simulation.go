@@ -241,7 +241,7 @@ func (s *Simulation) round(ctx context.Context, r *Report) Step {
 	}
 	if len(step.Refused) == 0 {
 		s.denials = 0
-	} else if result.RequeueAfter == 0 || result.RequeueAfter >= askAgain {
+	} else if err != nil || result.RequeueAfter == 0 || result.RequeueAfter >= askAgain {
 		s.timer = s.retry(step.Refused)
 	}
 	return step
