@@ -49,6 +49,5 @@ func WithWaves(n int) Option { return func(o *options) { o.waves = n } }
 // if unset.
 func WithPatience(d time.Duration) Option { return func(o *options) { o.patience = d } }
 
-// WithGates sets the feature gates of the manager, which are resolved; their
-// defaults if unset.
+// WithGates sets the feature gates of the manager; their defaults if unset.
 func WithGates(g features.Gates) Option { return func(o *options) { o.gates = g } }

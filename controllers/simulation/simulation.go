@@ -75,6 +75,9 @@ func New(builtin fs.FS, set bundle.Set, f Fleet, at time.Time, opts ...Option) (
 			return nil, err
 		}
 	}
+	if err := s.gates.Resolve(""); err != nil {
+		return nil, err
+	}
 	if s.cluster, err = newCluster(ctx, f, clock); err != nil {
 		return nil, err
 	}

@@ -106,9 +106,6 @@ func (c *commands) runSimulate(cmd *cobra.Command, s simulating) error {
 	if err != nil {
 		return err
 	}
-	if err := s.gates.Resolve(""); err != nil {
-		return err
-	}
 	for _, idle := range s.gates.Idle() {
 		fmt.Fprintf(cmd.ErrOrStderr(), "warning: feature gate %s does nothing yet\n", idle)
 	}
