@@ -3,14 +3,12 @@ package simulation
 import (
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
-	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -20,18 +18,7 @@ import (
 // The judge must find a pod that goes though its budget wants it: here nobody asks
 // the webhooks, and the test writes in place of the controller.
 func TestTheJudgeFindsABudgetThatIsOverdrawn(t *testing.T) {
-	at := time.Date(2026, 12, 21, 10, 0, 0, 0, time.UTC)
-	set := &kruise.CloneSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"}}
-	labels := map[string]string{"app": "web"}
-	set.Spec = kruise.CloneSetSpec{
-		Replicas: ptr.To(int32(3)), Selector: &metav1.LabelSelector{MatchLabels: labels},
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web:1"}}}},
-	}
-	set.Spec.UpdateStrategy.RollingUpdate = &kruise.RollingUpdateCloneSetStrategy{MaxUnavailable: ptr.To(intstr.FromInt32(3))}
-	grown, err := Grow(t.Context(), policies.Builtin, Fleet{Set: set}, at, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	at, grown := threePods(t, 3)
 	remove := func(*corev1.Pod) *corev1.Pod { return nil }
 	drained := func(p *corev1.Pod) *corev1.Pod { p.Labels["unavailable-pod.kruise.io/drain"] = ""; return p }
 	unready := func(p *corev1.Pod) *corev1.Pod {
@@ -69,7 +56,7 @@ func TestTheJudgeFindsABudgetThatIsOverdrawn(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b := &policy.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"}}
-			b.Spec = policy.PodUnavailableBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, MaxUnavailable: ptr.To(intstr.FromInt32(0))}
+			b.Spec = policy.PodUnavailableBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, MaxUnavailable: ptr.To(intstr.FromInt32(0))}
 			b.Status.TotalReplicas = 3
 			if tc.budget != nil {
 				tc.budget(&b.Spec)
