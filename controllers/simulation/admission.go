@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -65,7 +66,7 @@ func (a *admitter) creates(ctx context.Context, pod *corev1.Pod) error {
 
 // ask asks whether a pod may change, or go if now is nil. The error is that of the
 // webhook which refuses it, and then the refusal tells why.
-func (a *admitter) ask(ctx context.Context, sub string, was, now *corev1.Pod) (*Refusal, error) {
+func (a *admitter) ask(ctx context.Context, sub string, was, now *corev1.Pod, dryRun ...string) (*Refusal, error) {
 	operation, write := admissionv1.Update, writeUpdate
 	if now == nil {
 		operation, write = admissionv1.Delete, writeDelete
@@ -78,6 +79,7 @@ func (a *admitter) ask(ctx context.Context, sub string, was, now *corev1.Pod) (*
 		if req == nil {
 			continue
 		}
+		req.DryRun = ptr.To(len(dryRun) > 0)
 		answer := a.handlers[h.path].Handle(ctx, *req)
 		if answer.Allowed {
 			continue

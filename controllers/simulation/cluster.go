@@ -201,23 +201,35 @@ func (c *cluster) client() client.Client {
 			return c.write(ctx, o, func() error { return server.Create(ctx, o, opts...) })
 		},
 		Patch: func(ctx context.Context, server client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			if err := c.asks(ctx, "", o, p); err != nil {
+			var d client.PatchOptions
+			d.ApplyOptions(opts)
+			if err := c.asks(ctx, "", o, p, d.DryRun); err != nil {
 				return err
 			}
-			return c.write(ctx, o, func() error { return server.Patch(ctx, o, p, opts...) })
+			write := func() error { return server.Patch(ctx, o, p, opts...) }
+			if len(d.DryRun) > 0 {
+				return write()
+			}
+			return c.write(ctx, o, write)
 		},
 		SubResourcePatch: func(ctx context.Context, server client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			if err := c.asks(ctx, sub, o, p); err != nil {
+			var d client.SubResourcePatchOptions
+			d.ApplyOptions(opts)
+			if err := c.asks(ctx, sub, o, p, d.DryRun); err != nil {
 				return err
 			}
-			return c.write(ctx, o, func() error { return server.SubResource(sub).Patch(ctx, o, p, opts...) })
+			write := func() error { return server.SubResource(sub).Patch(ctx, o, p, opts...) }
+			if len(d.DryRun) > 0 {
+				return write()
+			}
+			return c.write(ctx, o, write)
 		},
 		Delete: c.delete,
 	})
 }
 
 // asks asks whether a pod may be patched.
-func (c *cluster) asks(ctx context.Context, sub string, o client.Object, p client.Patch) error {
+func (c *cluster) asks(ctx context.Context, sub string, o client.Object, p client.Patch, dryRun []string) error {
 	was := c.pods[o.GetName()]
 	if _, ok := o.(*corev1.Pod); !ok || was == nil || c.admits == nil {
 		return nil
@@ -226,7 +238,7 @@ func (c *cluster) asks(ctx context.Context, sub string, o client.Object, p clien
 	if err != nil {
 		return err
 	}
-	return c.admitted(c.admits.ask(ctx, sub, was, now))
+	return c.admitted(c.admits.ask(ctx, sub, was, now, dryRun...))
 }
 
 // admitted tells of a write that was refused.
