@@ -52,7 +52,8 @@ func TestClausesAreSolvedAsTheyAreWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	var holds []engine.Clause
-	for _, c := range s.Clauses(e.Builtin(), decision.Subject{}, "test") {
+	source := e.Source(s, decision.Subject{})
+	for _, c := range source.Clauses("test") {
 		if c.Name == "hold" {
 			holds = append(holds, c)
 		}
@@ -68,14 +69,14 @@ func TestClausesAreSolvedAsTheyAreWritten(t *testing.T) {
 		name       string
 		in         facts
 		conditions ast.Body
-		want       any // name
+		want       ast.Value // name
 		err        bool
 	}{
-		{"all are true", facts{N: 6, Names: []string{"a"}}, many.Conditions, "a", false},
-		{"what is unknown counts, and what is known does not", facts{N: 6, Names: []string{"a", "b"}, Extra: "a"}, many.Conditions, "b", false},
-		{"what is true only of the second", facts{N: 6, Names: []string{"-", "b"}}, many.Conditions, "b", false},
+		{"all are true", facts{N: 6, Names: []string{"a"}}, many.Conditions, ast.String("a"), false},
+		{"what is unknown counts, and what is known does not", facts{N: 6, Names: []string{"a", "b"}, Extra: "a"}, many.Conditions, ast.String("b"), false},
+		{"what is true only of the second", facts{N: 6, Names: []string{"-", "b"}}, many.Conditions, ast.String("b"), false},
 		{"one is not true", facts{N: 5, Names: []string{"a"}}, many.Conditions, nil, false},
-		{"without that one they are", facts{N: 5, Names: []string{"a"}}, many.Conditions[1:], "a", false},
+		{"without that one they are", facts{N: 5, Names: []string{"a"}}, many.Conditions[1:], ast.String("a"), false},
 		{"nothing binds the name", facts{N: 6}, many.Conditions[2:], nil, true},
 		{"a condition that is false", facts{}, holds[1].Conditions, nil, false},
 	} {
@@ -84,8 +85,8 @@ func TestClausesAreSolvedAsTheyAreWritten(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := e.Solve(t.Context(), s, decision.Subject{}, many, tc.conditions, input)
-			if (err != nil) != tc.err || (got == nil) != (tc.want == nil) || got["name"] != tc.want {
+			got, err := source.Solve(t.Context(), many, tc.conditions, input)
+			if (err != nil) != tc.err || (got == nil) != (tc.want == nil) || tc.want != nil && got["name"] != tc.want {
 				t.Errorf("got %v, %v", got, err)
 			}
 		})
