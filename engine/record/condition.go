@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/format"
 )
 
 // byDistance puts what is nearest first, and what has no distance last.
@@ -74,7 +76,7 @@ func (f *finder) describe(fr *frame, l *part, others ast.Body, holds bool) Condi
 		return out
 	}
 	a, b := x.Operands()[0], x.Operands()[1]
-	if ast.IsConstant(a.Value) && turned != (comparison{}) { // the fact goes first
+	if ast.IsConstant(a.Value) { // the fact goes first
 		a, b, as = b, a, turned
 	}
 	if negated {
@@ -85,7 +87,7 @@ func (f *finder) describe(fr *frame, l *part, others ast.Body, holds bool) Condi
 		out.Why = f.facts(fr, x, others)
 		return out
 	}
-	name, is, than := textOf(a.Location, a.String()), got[left], got[right]
+	name, is, than := textOf(a), got[left], got[right]
 	verb := "and would have to be " + as.when
 	if holds {
 		verb = "and this ends when it is " + as.otherwise
@@ -153,7 +155,7 @@ func (f *finder) name(fr *frame, t *ast.Term, others ast.Body) string {
 type comparison struct{ when, otherwise string }
 
 // compared is what an expression says of its two operands, and what it would say
-// with the second one first, if that can be said; false if it compares nothing.
+// with the second one first; false if it compares nothing.
 func compared(x *ast.Expr) (as, turned comparison, ok bool) {
 	more, less := comparison{"more than", "at most"}, comparison{"less than", "at least"}
 	if x.Negated || !x.IsCall() || len(x.Operands()) != 2 {
@@ -174,7 +176,7 @@ func compared(x *ast.Expr) (as, turned comparison, ok bool) {
 	case ast.NotEqual.Name:
 		return not(same), not(same), true
 	case ast.Member.Name:
-		return comparison{"one of", "none of"}, turned, true
+		return comparison{"one of", "none of"}, comparison{"with", "without"}, true
 	}
 	return as, turned, false
 }
@@ -210,10 +212,18 @@ func said(v ast.Value) string {
 	return short(string(text))
 }
 
-// textOf is what somebody wrote, in a line.
-func textOf(at *ast.Location, otherwise string) string {
-	if at == nil || len(at.Text) == 0 {
-		return short(otherwise)
+// textOf is what somebody wrote, in a line. OPA locates the conditions of an else
+// where that begins, which says nothing about a single one, so that is written anew.
+func textOf(x ast.Node) string {
+	var text []byte
+	if at := x.Loc(); at != nil {
+		text = at.Text
 	}
-	return short(strings.Join(strings.Fields(string(at.Text)), " "))
+	if len(text) == 0 || bytes.HasPrefix(text, []byte("else")) {
+		var err error
+		if text, err = format.Ast(x); err != nil {
+			return short(fmt.Sprint(x))
+		}
+	}
+	return short(string(bytes.Join(bytes.Fields(text), []byte(" "))))
 }

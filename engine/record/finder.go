@@ -68,7 +68,7 @@ func newFrame(c engine.Clause, paths map[ast.Var]ast.Ref) *frame {
 		if t, ok := x.Terms.(*ast.Term); ok && ast.IsConstant(t.Value) && t.Equal(ast.BooleanTerm(true)) {
 			continue // what OPA writes where nobody wrote a condition
 		}
-		l := &part{expr: x, text: textOf(x.Location, x.String())}
+		l := &part{expr: x, text: textOf(x)}
 		if !isQuestion(x) {
 			l.kind = names
 		}
@@ -130,7 +130,7 @@ func (f *finder) needs(fr *frame, terms ...*ast.Term) {
 			}
 			known[t.String()] = true
 			x := ast.Equality.Expr(ast.VarTerm(fmt.Sprintf("__head%d__", len(known))), t)
-			fr.lines = append(fr.lines, &part{expr: x, text: textOf(t.Location, t.String()), kind: heads})
+			fr.lines = append(fr.lines, &part{expr: x, text: textOf(t), kind: heads})
 			return true
 		})
 	}

@@ -97,7 +97,7 @@ func references(x *ast.Expr) []reference {
 				ref, ok = ast.Ref{terms[2]}, true
 			}
 			if ok {
-				add(reference{term: ast.NewTerm(ref.Append(terms[1])), whole: true, of: terms[2], name: textOf(x.Location, x.String())})
+				add(reference{term: ast.NewTerm(ref.Append(terms[1])), whole: true, of: terms[2], name: textOf(x)})
 			}
 		} else {
 			add(reference{term: terms[0], args: terms[1:], whole: true, name: called(terms)})
@@ -108,7 +108,7 @@ func references(x *ast.Expr) []reference {
 			if call, ok := t.Value.(ast.Call); ok {
 				add(reference{term: call[0], args: call[1:], name: called(call)})
 			} else {
-				add(reference{term: t, whole: x.Terms == any(t), name: textOf(t.Location, t.String()), about: about})
+				add(reference{term: t, whole: x.Terms == any(t), name: textOf(t), about: about})
 			}
 			return true
 		})
@@ -120,9 +120,9 @@ func references(x *ast.Expr) []reference {
 func called(terms []*ast.Term) string {
 	args := make([]string, 0, len(terms))
 	for _, t := range terms[1:] {
-		args = append(args, textOf(t.Location, t.String()))
+		args = append(args, textOf(t))
 	}
-	return fmt.Sprintf("%s(%s)", textOf(terms[0].Location, terms[0].String()), strings.Join(args, ", "))
+	return fmt.Sprintf("%s(%s)", textOf(terms[0]), strings.Join(args, ", "))
 }
 
 // alternatives are the bodies of a condition that has some, which decide about it

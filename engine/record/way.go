@@ -28,8 +28,9 @@ type way struct {
 	frame *frame
 	name  string
 	fires bool
-	// never is true of one that gives the value false.
-	never bool
+	// never is true of one that gives the value false, and side of what is a part
+	// of the condition and no definition.
+	never, side bool
 }
 
 // helpers are the definitions that decide about a reference.
@@ -68,7 +69,7 @@ func (d *decider) sides(x *ast.Expr) []Helper {
 		}
 		fr.clause, fr.locals, fr.after = d.from.clause, d.from.locals, d.from.after
 		fr.before = slices.Concat(d.from.before, d.others)
-		all = append(all, []way{{frame: fr, name: short(strings.Join(texts, "; ")), fires: d.fires(fr)}})
+		all = append(all, []way{{frame: fr, name: short(strings.Join(texts, "; ")), fires: d.fires(fr), side: true}})
 	}
 	return d.truth(all)
 }
@@ -115,7 +116,7 @@ func (d *decider) value(all [][]way) []Helper {
 		case len(h.Conditions) == 0 && (d.exists || v == nil):
 			return nil // there is something whatever else is
 		case !d.exists && v != nil && !v.Equal(ast.BooleanTerm(true)):
-			h.Text = textOf(v.Location, v.String())
+			h.Text = textOf(v)
 			h.Why = d.facts(w.frame, ast.NewExpr(v), body(w.frame.lines, nil))
 		}
 		if len(h.Conditions) > 0 || h.Why != "" {
@@ -153,8 +154,15 @@ func orFar(near, far []Helper) []Helper {
 }
 
 func (w way) helper(holds bool) Helper {
+	h := Helper{Name: w.name, Holds: holds}
+	if w.never {
+		h.Text = ast.Boolean(false).String()
+	}
+	if w.side {
+		return h
+	}
 	c := w.frame.clause
-	h := Helper{Name: w.name, Bundle: c.Rule.Bundle, Place: c.Rule.Place, True: holds}
+	h.Bundle, h.Place = c.Rule.Bundle, c.Rule.Place
 	if c.Own {
 		h.Rule = c.Rule.ID
 	}
@@ -181,7 +189,7 @@ func (d *decider) way(ref reference, def engine.Definition, c engine.Clause, who
 		if call, ok := value.Value.(ast.Call); ok {
 			x = ast.NewExpr([]*ast.Term(call))
 		}
-		fr.lines = append(fr.lines, &part{expr: x, text: textOf(value.Location, value.String()), kind: values})
+		fr.lines = append(fr.lines, &part{expr: x, text: textOf(value), kind: values})
 	}
 	if value == nil && !whole && len(fr.after) == 0 && ref.about != nil {
 		if element := d.constant(d.from, ref.about, d.others); element != nil {

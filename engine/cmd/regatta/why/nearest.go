@@ -92,7 +92,7 @@ func helperText(h record.Helper) string {
 	case h.Why != "":
 		line += ","
 	}
-	if h.True {
+	if h.Holds {
 		return line + " while all of this is so:"
 	}
 	return line + " if this were so too:"
