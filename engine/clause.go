@@ -81,6 +81,9 @@ func declaresIn(some *ast.SomeDecl) bool {
 // what used it may have been left out. It ends with the context, and says nothing
 // about the policies that are active.
 func (s *Source) Solve(ctx context.Context, c Clause, conditions ast.Body, input ast.Value) (map[ast.Var]ast.Value, error) {
+	if err := ctx.Err(); err != nil { // compiling does not ask
+		return nil, fmt.Errorf("solving conditions of %s: %w", c.Rule.ID, err)
+	}
 	prepared, err := module.Prepare(ctx, rego.New(
 		rego.ParsedQuery(using(conditions)),
 		rego.ParsedPackage(c.module.Package),

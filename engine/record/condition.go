@@ -108,7 +108,7 @@ func (f *finder) facts(fr *frame, x *ast.Expr, others ast.Body) string {
 	var out []string
 	for _, t := range termsOf(x) {
 		open(t, func(t *ast.Term) bool {
-			if _, call := t.Value.(ast.Call); call || x.Terms == any(t) && f.refersToRule(fr, t) {
+			if _, call := t.Value.(ast.Call); call || x.Terms == any(t) && f.isHelper(fr, t) {
 				return true
 			}
 			if ref, ok := t.Value.(ast.Ref); ok && len(ref) == 1 {

@@ -118,6 +118,11 @@ func (fr *frame) fact(t *ast.Term) ast.Ref {
 // needs adds what terms of the head refer to: without that the clause has no value.
 func (f *finder) needs(fr *frame, terms ...*ast.Term) {
 	known := map[string]bool{}
+	for _, l := range fr.lines {
+		if t, ok := l.expr.Terms.(*ast.Term); ok {
+			known[t.String()] = true
+		}
+	}
 	for _, t := range terms {
 		if t == nil {
 			continue
@@ -141,6 +146,12 @@ func (f *finder) refersToRule(fr *frame, t *ast.Term) bool {
 		return len(f.source.Definitions(fr.clause, fr.locals, call[0], call[1:])) > 0
 	}
 	return len(f.source.Definitions(fr.clause, fr.locals, t, nil)) > 0
+}
+
+// isHelper says whether a reference is to all that a rule is, and not to a part.
+func (f *finder) isHelper(fr *frame, t *ast.Term) bool {
+	defs := f.source.Definitions(fr.clause, fr.locals, t, nil)
+	return len(defs) > 0 && !slices.ContainsFunc(defs, func(d engine.Definition) bool { return d.Within })
 }
 
 // open shows the references, variables and calls in a term from the outside in,
@@ -275,6 +286,9 @@ func allBut(lines []*part, but *part) (ast.Body, bool) {
 func (f *finder) holding(fr *frame, deep int) []Condition {
 	var out []Condition
 	for _, l := range fr.lines {
+		if f.ctx.Err() != nil {
+			break
+		}
 		if deep == shallow && (l.kind == names || l.kind == heads) {
 			continue
 		}

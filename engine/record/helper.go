@@ -136,8 +136,8 @@ func alternatives(x *ast.Expr) []ast.Body {
 	case *ast.LogicalOr:
 		var out []ast.Body
 		for _, side := range []ast.Body{t.Lhs, t.Rhs} {
-			if below := alternatives(side[0]); len(side) == 1 && below != nil {
-				out = append(out, below...)
+			if inner, ok := side[0].Terms.(*ast.LogicalOr); ok && len(side) == 1 {
+				out = append(out, alternatives(&ast.Expr{Terms: inner})...)
 				continue
 			}
 			out = append(out, side)

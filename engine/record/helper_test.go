@@ -1,6 +1,7 @@
 package record_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -174,6 +175,9 @@ left > 3: left is not there
   false left p.rego:9:1
     input.workload.annotations.left: input.workload.annotations.left is not there
 `},
+		{"an argument that is worked out and large", "busy(numbers.range(1, 1000))", "busy(all) if count(all) > 2000", `
+busy(numbers.range(1, 1000)):
+`},
 		{"more definitions than are told", "busy", func() string {
 			out := ""
 			for i := range 40 {
@@ -217,5 +221,46 @@ busy:
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
+	}
+}
+
+// patience is a context that is over when it was asked so many times.
+type patience struct {
+	context.Context
+	left int
+}
+
+func (p *patience) Err() error {
+	if p.left--; p.left < 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+func TestNearestEndsHoweverManyHelpersThereAre(t *testing.T) {
+	// Ten ways of ten conditions of ten ways, three times: a billion.
+	var helpers strings.Builder
+	for level := range 4 {
+		for range 10 {
+			fmt.Fprintf(&helpers, "h%d if {\n", level)
+			for i := range 10 {
+				fmt.Fprintf(&helpers, "h%d\ninput.now > %d\n", level+1, i-10)
+			}
+			helpers.WriteString("}\n")
+		}
+	}
+	helpers.WriteString("h4 if input.update > 3\n")
+	e := newEngine(t)
+	b, err := bundle.FromFiles("user", map[string]string{"p.rego": one("h0", helpers.String()), "lib.rego": library})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
+		t.Fatal(err)
+	}
+	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), web(), in(7))
+	got, err := record.FindNearest(&patience{t.Context(), 100}, e, r)
+	if err != nil || !got.Partial || len(got.Now) != 1 || got.Now[0].Conditions[0].Text != "h0" {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
