@@ -39,6 +39,21 @@ hold contains {"rule": "one", "reason": "One", "message": sprintf("%d %d", [limi
 ` + helpers + "\n"
 }
 
+// decided is an engine with such a policy, and what it decided.
+func decided(t *testing.T, condition, helpers string) (*engine.Engine, decision.Record) {
+	t.Helper()
+	e := newEngine(t)
+	b, err := bundle.FromFiles("user", map[string]string{"p.rego": one(condition, helpers), "lib.rego": library})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
+		t.Fatal(err)
+	}
+	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), web(), in(7))
+	return e, r
+}
+
 func TestNearestLooksIntoHelpers(t *testing.T) {
 	for _, tc := range []struct {
 		name, condition, helpers string
@@ -198,15 +213,7 @@ busy:
 `},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			e := newEngine(t)
-			b, err := bundle.FromFiles("user", map[string]string{"p.rego": one(tc.condition, tc.helpers), "lib.rego": library})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
-				t.Fatal(err)
-			}
-			_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), web(), in(7))
+			e, r := decided(t, tc.condition, tc.helpers)
 			got, err := record.FindNearest(t.Context(), e, r)
 			if err != nil {
 				t.Fatal(err)
@@ -250,15 +257,7 @@ func TestNearestEndsHoweverManyHelpersThereAre(t *testing.T) {
 		}
 	}
 	helpers.WriteString("h4 if input.update > 3\n")
-	e := newEngine(t)
-	b, err := bundle.FromFiles("user", map[string]string{"p.rego": one("h0", helpers.String()), "lib.rego": library})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
-		t.Fatal(err)
-	}
-	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), web(), in(7))
+	e, r := decided(t, "h0", helpers.String())
 	got, err := record.FindNearest(&patience{t.Context(), 100}, e, r)
 	if err != nil || !got.Partial || len(got.Now) != 1 || got.Now[0].Conditions[0].Text != "h0" {
 		t.Errorf("%+v, %v", got, err)

@@ -80,8 +80,10 @@ var wishes = []string{"hold", "holds", "deny", "exempt"}
 //
 // A condition that refers to a helper, a rule or function of any policies, is told
 // with those conditions of the helper's definitions that decide about it, on the
-// arguments of this call, three helpers deep. What is below another `with`, or in a
-// comprehension, is told as it is written.
+// arguments of this call, three helpers deep. Where variables may have several
+// values, it is the first ones for which the other conditions are true. Told as it
+// is written, and no more, is what has a `with` or is in a comprehension, and what
+// is called with arguments that are worked out and large.
 func FindNearest(ctx context.Context, e *engine.Engine, r decision.Record) (Nearest, error) {
 	s := e.Snapshot()
 	if s.RevisionFor(r.Subject) != r.Revision {
