@@ -2,6 +2,8 @@ package simulation_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/simulation"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/draws"
 )
 
 func start() time.Time { return time.Date(2026, 12, 21, 10, 0, 0, 0, time.UTC) }
@@ -129,7 +132,8 @@ func TestPoliciesThatAnswerNonsense(t *testing.T) {
 		fleets[name] = fleet(t, edit)
 	}
 	hold := `{"reason": "No", "message": "No.", %s}`
-	for _, tc := range []struct {
+	names := slices.Sorted(maps.Keys(fleets))
+	for i, tc := range []struct {
 		name, rego, how string
 	}{
 		{"none at all", "", simulation.Done},
@@ -152,8 +156,11 @@ func TestPoliciesThatAnswerNonsense(t *testing.T) {
 		{"ranks that are no numbers", extend(`rank := {p.name: "first" | some p in input.pods}`), ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			for name, f := range fleets {
-				r := run(t, f, tc.rego, simulation.WithSeed(2))
+			for j, name := range names {
+				if draws.Race && j != i%len(names) { // one shape of each is enough for races
+					continue
+				}
+				r := run(t, fleets[name], tc.rego, simulation.WithSeed(2))
 				if len(r.Violations) > 0 {
 					t.Errorf("%s: it breaks promises: %s", name, story(r))
 				}

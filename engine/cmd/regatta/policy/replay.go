@@ -52,9 +52,11 @@ differently: stricter, looser, otherwise, not at all, or slower. What counts as
 stricter is said at each decision point; a decision that is stricter in one part
 and looser in another is looser.
 
-Decisions are those of a file, or those that the managers of a cluster remember:
-you need the ClusterRole kruise-decisions-reader for that, and the Role
-kruise-decision-reader in their namespace.
+Decisions are those of a file, which are compared with what it says, or those that
+the managers of a cluster remember, which are compared with what the bundles that
+the cluster enforces now say: a bundle that is gone since then is not your doing.
+You need the ClusterRole kruise-decisions-reader for that, and the Role
+kruise-decision-reader in the managers' namespace.
 
 The bundle goes through the gate first. Everything that is printed, but for the
 latency, is the same whenever the same records are replayed.`,
@@ -73,7 +75,7 @@ latency, is the same whenever the same records are replayed.`,
 	f.DurationVar(&r.since, "since", time.Hour, "with --from cluster: how long ago the first decision may have been")
 	f.IntVar(&r.limit, "limit", 10_000, "with --from cluster: how many decisions to take from each manager, the latest ones")
 	f.StringVar(&r.bundle, "bundle", "", "the bundle that is to come: a folder, a .tar.gz file or a .rego file")
-	f.StringVar(&r.baseline, "baseline", replay.Recorded, "what to compare with: recorded, for what the records say; active, for the bundles that the cluster enforces; or a bundle in place of the one that is to come")
+	f.StringVar(&r.baseline, "baseline", "", "what to compare with: recorded, for what the records say; active, for the bundles that the cluster enforces; or a bundle in place of the one that is to come (active with --from cluster, else recorded)")
 	f.StringVar(&r.as, "as", "", "the name of the ClusterPolicyBundle whose place the bundle takes; that of its path if empty")
 	f.StringSliceVar(&r.active, "active", nil, "bundles that are active besides; if that is not said with --from cluster, those that the cluster enforces")
 	f.StringSliceVar(&r.points, "point", nil, "decision points to make again; all if none is named")
@@ -131,6 +133,11 @@ func (r *replaying) check(flags *pflag.FlagSet) error {
 func (c *commands) runReplay(cmd *cobra.Command, r replaying) error {
 	if err := r.check(cmd.Flags()); err != nil {
 		return err
+	}
+	if r.baseline == "" {
+		if r.baseline = replay.Recorded; r.from == fromCluster {
+			r.baseline = asActive
+		}
 	}
 	records, err := r.records(cmd)
 	if err != nil {

@@ -160,10 +160,21 @@ func TestReplayOfWhatAManagerRemembers(t *testing.T) {
 		http.ServeFile(w, r, "then.jsonl")
 	}))
 	defer manager.Close()
-	got, code := a.types("replay --from cluster --active= --since 2h --point rollout/plan --limit 100 --bundle x --fail-on looser --server https://127.0.0.1:1 --insecure-skip-tls-verify --endpoint " + manager.URL)
-	for _, want := range []string{"remembers 7 older decisions", "6 decisions from", "Error: of 6 decisions are 1 looser"} {
-		if code != 1 || !strings.Contains(got, want) {
-			t.Errorf("it ended with %d\n%s\nwant %s", code, got, want)
-		}
+	asks := "replay --from cluster --active= --since 2h --point rollout/plan --limit 100 --bundle x --fail-on looser,stricter --server https://127.0.0.1:1 --insecure-skip-tls-verify --endpoint " + manager.URL
+	for _, tc := range []struct {
+		name, more string
+		want       []string
+	}{
+		{"with what is active now", "", []string{"remembers 7 older decisions", "6 decisions from", "against policies ", "Error: of 6 decisions are 2 stricter"}},
+		{"with what was recorded", " --baseline recorded", []string{"against what was recorded", "Error: of 6 decisions are 1 looser"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, code := a.types(asks + tc.more)
+			for _, want := range tc.want {
+				if code != 1 || !strings.Contains(got, want) {
+					t.Errorf("it ended with %d\n%s\nwant %s", code, got, want)
+				}
+			}
+		})
 	}
 }
