@@ -80,7 +80,12 @@ func declaresIn(some *ast.SomeDecl) bool {
 // nothing binds are an error; those that declare what nothing uses are none, since
 // what used it may have been left out. It ends with the context, and says nothing
 // about the policies that are active.
-func (s *Source) Solve(ctx context.Context, c Clause, conditions ast.Body, input ast.Value) (map[ast.Var]ast.Value, error) {
+func (s *Source) Solve(ctx context.Context, c Clause, conditions ast.Body, input ast.Value) (_ map[ast.Var]ast.Value, err error) {
+	defer func() { // as where decisions are made
+		if p := recover(); p != nil {
+			err = fmt.Errorf("solving conditions of %s: panic: %v", c.Rule.ID, p)
+		}
+	}()
 	if err := ctx.Err(); err != nil { // compiling does not ask
 		return nil, fmt.Errorf("solving conditions of %s: %w", c.Rule.ID, err)
 	}

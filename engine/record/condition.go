@@ -83,7 +83,7 @@ func (f *finder) describe(fr *frame, l *part, others ast.Body, holds bool) Condi
 		as = comparison{as.otherwise, as.when}
 	}
 	got := f.solve(fr, append(slices.Clone(others), ast.Equality.Expr(ast.VarTerm(left), a), ast.Equality.Expr(ast.VarTerm(right), b)))
-	if got == nil {
+	if got[left] == nil || got[right] == nil {
 		out.Why = f.facts(fr, x, others)
 		return out
 	}
@@ -119,7 +119,7 @@ func (f *finder) facts(fr *frame, x *ast.Expr, others ast.Body) string {
 			}
 			name, value := f.name(fr, t, others), "not there"
 			switch got, err := f.ask(fr, append(slices.Clone(others), ast.Equality.Expr(ast.VarTerm(left), t))); {
-			case err != nil:
+			case err != nil || got != nil && got[left] == nil:
 				return true // nothing binds it
 			case got != nil:
 				value = said(got[left])

@@ -231,6 +231,45 @@ busy:
 	}
 }
 
+const opening = `package extend.rollout.opening
+
+# METADATA
+# labels:
+#   id: opening
+hold contains {"rule": "opening", "reason": "Closed", "message": cause, "until": until} if {
+	until := min(hours)
+}
+
+hours contains hour if {
+	hour := input.update
+	hour > 10
+}
+
+cause := "late" if input.now > 3
+`
+
+func TestNearestOfANameThatOnlyTheHeadNeeds(t *testing.T) {
+	e := newEngine(t)
+	if err := e.Activate(t.Context(), with(t, opening)); err != nil {
+		t.Fatal(err)
+	}
+	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), web(), in(7))
+	got, err := record.FindNearest(t.Context(), e, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `almost hold opening p.rego:6:1
+  until := min(hours): hours is []
+    false hours p.rego:10:1
+      hour > 10: hour is 7, and would have to be more than 10 (0.3)
+almost hold rollout.paused Paused rollout/plan.rego:19:1
+  input.strategy.paused: input.strategy.paused is false
+`
+	if diff := cmp.Diff(want, told(got)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 // patience is a context that is over when it was asked so many times.
 type patience struct {
 	context.Context

@@ -259,7 +259,7 @@ func (f *finder) constant(fr *frame, t *ast.Term, others ast.Body) *ast.Term {
 		return nil
 	}
 	got := f.solve(fr, append(slices.Clone(others), ast.Equality.Expr(ast.VarTerm(left), t)))
-	if got == nil || !small(got[left]) {
+	if got[left] == nil || !small(got[left]) {
 		return nil
 	}
 	return ast.NewTerm(got[left])
