@@ -78,7 +78,8 @@ func (s *Simulation) protect(ctx context.Context, f Fleet, clock func() time.Tim
 	if !gates.BudgetDelete && !gates.BudgetUpdate {
 		return nil, nil
 	}
-	s.counters.reconciler = podunavailablebudget.New(c, s.cluster.server, finder, &record.FakeRecorder{}, podunavailablebudget.WithClock(clock))
+	s.counters.reconciler = podunavailablebudget.New(c, s.cluster.server, finder, &record.FakeRecorder{},
+		podunavailablebudget.WithClock(clock), podunavailablebudget.WithParallelWrites(1))
 	if len(f.Budgets) > 0 {
 		s.cluster.watchers = append(s.cluster.watchers, watcher{s.counters.reconciler.PodEvents(), s.counters.agenda})
 	}
