@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -23,9 +25,9 @@ func Decide[In, Out any](ctx context.Context, e *Engine, p decision.Point[In, Ou
 	// that is read only when it ended.
 	out := new(Out)
 	rec := e.decide(ctx, e.active.Load(), &question{
-		name: p.Name, budget: p.Budget, max: p.MaxResult, subject: subject, in: in, given: given,
-		answer: func(v ast.Value, limit int, pkg string) error {
-			if err := e.codec.Decode(v, out, limit); err != nil {
+		name: p.Name, budget: p.Budget, subject: subject, in: in, given: given,
+		answer: func(v ast.Value, pkg string) error {
+			if err := e.codec.Decode(v, out, limits(p.MaxResult, p.MaxBytes)); err != nil {
 				return err
 			}
 			if o, ok := any(out).(decision.Originated); ok {
@@ -52,9 +54,9 @@ func Decide[In, Out any](ctx context.Context, e *Engine, p decision.Point[In, Ou
 func DecideOn(ctx context.Context, e *Engine, s *Snapshot, p decision.Any, subject decision.Subject, in any) (any, decision.Record) {
 	out := reflect.New(p.Out)
 	rec := e.decide(ctx, s, &question{
-		name: p.Name, budget: p.Budget, max: p.MaxResult, subject: subject, in: in, aside: true,
-		answer: func(v ast.Value, limit int, pkg string) error {
-			if err := e.codec.Decode(v, out.Interface(), limit); err != nil {
+		name: p.Name, budget: p.Budget, subject: subject, in: in, aside: true,
+		answer: func(v ast.Value, pkg string) error {
+			if err := e.codec.Decode(v, out.Interface(), limits(p.MaxResult, p.MaxBytes)); err != nil {
 				return err
 			}
 			if o, ok := out.Interface().(decision.Originated); ok {
@@ -71,11 +73,26 @@ func DecideOn(ctx context.Context, e *Engine, s *Snapshot, p decision.Any, subje
 	return rec.Output, rec
 }
 
+// limits are those of a point's answer, or the defaults where they are 0.
+func limits(nodes, bytes int) term.Limits {
+	return term.Limits{Nodes: cmp.Or(nodes, decision.DefaultMaxResult), Bytes: cmp.Or(bytes, decision.DefaultMaxBytes), Text: decision.MaxText}
+}
+
+// cut bounds an error, which may have what a policy computed in it: that of a
+// built-in says what it was asked.
+func cut(text string) string {
+	if len(text) <= decision.MaxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:decision.MaxText-len(ellipsis)], "") + ellipsis
+}
+
+const ellipsis = "..."
+
 // question is a decision to be made, without its types.
 type question struct {
 	name    decision.Name
 	budget  time.Duration
-	max     int
 	subject decision.Subject
 	in      any
 	given   []term.Given
@@ -85,7 +102,7 @@ type question struct {
 	// judging is true when it is asked again to find out who is to blame.
 	judging bool
 	// answer takes the result; it is called by the goroutine that evaluates.
-	answer func(v ast.Value, limit int, pkg string) error
+	answer func(v ast.Value, pkg string) error
 }
 
 // decide makes everything of the record but the output.
@@ -104,7 +121,7 @@ func (e *Engine) decide(ctx context.Context, s *Snapshot, q *question) decision.
 	end := func(outcome decision.Outcome, format string, args ...any) decision.Record {
 		rec.Outcome, rec.Duration = outcome, e.clock().Sub(start)
 		if format != "" {
-			rec.Error = fmt.Sprintf(format, args...)
+			rec.Error = cut(fmt.Sprintf(format, args...))
 		}
 		return rec
 	}

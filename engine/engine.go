@@ -69,9 +69,10 @@ func FromBundle(builtin *bundle.Bundle, opts ...Option) (*Engine, error) {
 }
 
 // Compile makes a snapshot of users' bundles on top of the built-in policies,
-// without making it active.
-func (e *Engine) Compile(ctx context.Context, set bundle.Set) (*Snapshot, error) {
-	return compile(ctx, e.builtin, set, e.points, e.active.Load())
+// without making it active. What is the same in the active one, or in others of
+// this engine, which may be nil, is not compiled again.
+func (e *Engine) Compile(ctx context.Context, set bundle.Set, others ...*Snapshot) (*Snapshot, error) {
+	return compile(ctx, e.builtin, set, e.points, append(others, e.active.Load()))
 }
 
 // Activate compiles users' bundles and makes them decide from now on. Decisions

@@ -85,13 +85,9 @@ func (ev *evaluation) evaluate() {
 	case len(rs) == 0 || len(rs[0].Expressions) == 0:
 		ev.outcome, ev.err = decision.Undefined, fmt.Errorf("the policy has no answer for this input")
 	default:
-		limit := ev.ask.max
-		if limit == 0 {
-			limit = decision.DefaultMaxResult
-		}
 		ev.outcome = decision.Decided
-		if err := ev.ask.answer(rs[0].Expressions[0].Value.(ast.Value), limit, ev.query.path); err != nil {
-			ev.outcome, ev.err = decision.Failed, fmt.Errorf("reading the answer: %w", err)
+		if err := ev.ask.answer(rs[0].Expressions[0].Value.(ast.Value), ev.query.path); err != nil {
+			ev.outcome, ev.err = decision.Failed, fmt.Errorf("reading the answer of %s: %w", ev.ask.name, err)
 		}
 	}
 }

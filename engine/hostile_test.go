@@ -72,6 +72,79 @@ hold contains {"reason": "X", "message": "m"} if count([h(i) | some i in numbers
 	}
 }
 
+// long is a text of 16^n times ten bytes, made while it is evaluated.
+func long(n int) string {
+	out := "t0 := sprintf(\"%10d\", [input.n])\n"
+	for i := range n {
+		out += fmt.Sprintf("t%d := concat(\"\", [%s])\n", i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("t%d, ", i), 16), ", "))
+	}
+	return out
+}
+
+func TestAnAnswerOfTooMuchTextIsNone(t *testing.T) {
+	for name, tc := range map[string]struct{ source, want string }{
+		"a message of 10 MB": {
+			long(5) + `hold contains {"reason": "X", "message": t5}`,
+			"reading the answer of test/go: holds[0].message has 10485760 bytes, and a text of an answer may have 8192",
+		},
+		"a reason that is a little too long": {
+			`hold contains {"reason": sprintf("%8193d", [input.n]), "message": "m"}`,
+			"holds[0].reason has 8193 bytes, and a text of an answer may have 8192",
+		},
+		"many messages of which none is too long": {
+			long(2) + `hold contains {"reason": "X", "message": sprintf("%d %s", [i, t2])} if some i in numbers.range(1, 110)`,
+			"bytes of text, the limit is 262144",
+		},
+		"the name of a field": {
+			long(5) + `hold contains {"reason": "X", "message": "m", "where": {t5: "x"}}`,
+			"holds[0].where.the name of a field has 10485760 bytes",
+		},
+		"a field that is not there": {
+			long(5) + `hold contains {"reason": "X", "message": "m", t5: "x"}`,
+			"holds[0].the name of a field has 10485760 bytes",
+		},
+		"an error that says what a built-in was asked": {
+			long(5) + `hold contains {"reason": "X", "message": "m"} if to_number(concat("", ["x", t5])) == 1`,
+			"eval_builtin_error: to_number",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var kept decision.Record
+			e := newEngine(t, builtin, engine.WithSink(sinkFunc(func(r decision.Record) { kept = r })))
+			set := bundle.Set{platform(t, "wordy", "package extend.test.x\n"+tc.source)}
+			if err := e.Activate(context.Background(), set); err != nil {
+				t.Fatal(err)
+			}
+			p := point()
+			p.Budget = 10 * time.Second // it is bounded by something else
+			got, rec := engine.Decide(context.Background(), e, p, subject(), facts{N: 1})
+			if rec.Outcome != decision.Failed || got.Total != -1 || !strings.Contains(rec.Error, tc.want) {
+				t.Errorf("got %.300s, %s %.300s; want %s", fmt.Sprint(got), rec.Outcome, rec.Error, tc.want)
+			}
+			// Of what it computed nothing is kept, but for the beginning of an error.
+			if size := len(fmt.Sprintf("%+v", kept)); size > decision.MaxText+2000 || kept.Error != rec.Error || len(rec.Error) > decision.MaxText {
+				t.Errorf("the record has %d bytes", size)
+			}
+			if _, aside := engine.DecideOn(context.Background(), e, e.Snapshot(), p.Any(), subject(), facts{N: 1}); aside.Outcome != rec.Outcome || aside.Error != rec.Error {
+				t.Errorf("made again it is %s %.300s", aside.Outcome, aside.Error)
+			}
+		})
+	}
+}
+
+func TestAPointMayHaveMoreText(t *testing.T) {
+	e := newEngine(t, builtin)
+	set := bundle.Set{platform(t, "wordy", "package extend.test.x\n"+long(2)+`hold contains {"reason": "X", "message": sprintf("%d %s", [i, t2])} if some i in numbers.range(1, 110)`)}
+	if err := e.Activate(context.Background(), set); err != nil {
+		t.Fatal(err)
+	}
+	p := point()
+	p.Budget, p.MaxBytes = 10*time.Second, 1<<20
+	if got, rec := engine.Decide(context.Background(), e, p, subject(), facts{N: 1}); rec.Outcome != decision.Decided || len(got.Holds) != 110 {
+		t.Errorf("got %d holds, %s %s", len(got.Holds), rec.Outcome, rec.Error)
+	}
+}
+
 func TestPatienceIsSoManyTimesTheBudget(t *testing.T) {
 	e := newEngine(t, builtin, engine.WithPatience(3))
 	if err := e.Activate(context.Background(), bundle.Set{platform(t, "slow", crossProduct)}); err != nil {

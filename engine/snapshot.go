@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -50,14 +51,17 @@ type query struct {
 }
 
 // compile makes a snapshot of the built-in bundle and a set of others. What is
-// the same in another snapshot is taken from there: one namespace's change does
+// the same in other snapshots is taken from there: one namespace's change does
 // not compile for all the others again.
-func compile(ctx context.Context, builtin *bundle.Bundle, set bundle.Set, points []decision.Name, from *Snapshot) (*Snapshot, error) {
+func compile(ctx context.Context, builtin *bundle.Bundle, set bundle.Set, points []decision.Name, from []*Snapshot) (*Snapshot, error) {
 	if err := append(bundle.Set{builtin}, set...).Conflicts(); err != nil {
 		return nil, err
 	}
 	s := &Snapshot{revision: append(bundle.Set{builtin}, set...).Revision(), set: set, views: map[string]*view{}}
-	known := from.compiled()
+	known := map[string]*view{}
+	for _, other := range from {
+		maps.Copy(known, other.compiled())
+	}
 	view := func(namespace string) (*view, error) {
 		part := append(bundle.Set{builtin}, set.For(namespace)...)
 		content := part.Content()

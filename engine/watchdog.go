@@ -190,7 +190,7 @@ func (e *Engine) answers(v *view, ev *evaluation) bool {
 	}
 	again := *ev.ask
 	again.judging = true
-	again.answer = func(ast.Value, int, string) error { return nil }
+	again.answer = func(ast.Value, string) error { return nil }
 	retry := newEvaluation(q, ev.input, &again)
 	if outcome, _ := e.run(ctx, retry); outcome == decision.TimedOut && !retry.late {
 		return true // it did not even begin: nobody is to blame

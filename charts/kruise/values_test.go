@@ -137,13 +137,22 @@ func TestValues(t *testing.T) {
 			for _, arg := range []string{
 				"--decision-log-stdout", "--decision-log-file=/log/decisions.log", "--decision-log-file-max-size=7", "--decision-log-file-keep=2",
 				"--decision-log-url=https://logs.example.com/logs?a=b", `--decision-log-header="X-Tenant=a, b"`, "--decision-log-interval=1m",
-				"--decision-log-token-file=/decision-logs/token", "--decision-log-mask=/input/**/owner", "--decision-log-points=rollout/plan,protection/budget",
+				"--decision-log-token-file=/decision-logs/token", "--decision-log-ca-file=/decision-logs-ca/ca.crt", "--decision-log-mask=/input/**/owner", "--decision-log-points=rollout/plan,protection/budget",
 			} {
 				wantArg(t, r, arg)
 			}
 			volumes := deployment(t, r).Spec.Template.Spec.Volumes
 			if i := slices.IndexFunc(volumes, func(v corev1.Volume) bool { return v.Name == "decision-logs" }); i < 0 || volumes[i].Secret.SecretName != "opa-token" {
 				t.Errorf("volumes are %v", volumes)
+			}
+			if v := mounted(t, r, "/decision-logs-ca"); v.ConfigMap == nil || v.ConfigMap.Name != "trust" || v.ConfigMap.Items[0] != (corev1.KeyToPath{Key: "root.pem", Path: "ca.crt"}) {
+				t.Errorf("the CA is in %+v", v)
+			}
+		}},
+		{name: "a CA in a secret", args: []string{"--set", "decisionLogs.http.url=https://logs.example.com,decisionLogs.http.ca.secret=logs-tls"}, want: func(t *testing.T, r release) {
+			wantArg(t, r, "--decision-log-ca-file=/decision-logs-ca/ca.crt")
+			if v := mounted(t, r, "/decision-logs-ca"); v.Secret == nil || v.Secret.SecretName != "logs-tls" || v.Secret.Items[0].Key != "ca.crt" {
+				t.Errorf("the CA is in %+v", v)
 			}
 		}},
 		{name: "decisions that are not masked", args: []string{"--set", "decisionLogs.stdout=true,decisionLogs.unmasked=true"}, want: func(t *testing.T, r release) {
@@ -214,8 +223,20 @@ func wantImages(want ...string) func(*testing.T, release) {
 	}
 }
 
+// mounted is the volume of the manager that is mounted at a path.
+func mounted(t *testing.T, r release, path string) corev1.Volume {
+	t.Helper()
+	mounts := container(t, r).VolumeMounts
+	i := slices.IndexFunc(mounts, func(m corev1.VolumeMount) bool { return m.MountPath == path })
+	if i < 0 {
+		t.Fatalf("nothing is mounted at %s", path)
+	}
+	volumes := deployment(t, r).Spec.Template.Spec.Volumes
+	return volumes[slices.IndexFunc(volumes, func(v corev1.Volume) bool { return v.Name == mounts[i].Name })]
+}
+
 func decisionsToEverywhere() []string {
 	return []string{"--set-json", `decisionLogs={"stdout":true,"file":{"path":"/log/decisions.log","maxSizeMiB":7,"keep":2},
-		"http":{"url":"https://logs.example.com/logs?a=b","tokenSecret":"opa-token","headers":{"X-Tenant":"a, b"},"interval":"1m"},
+		"http":{"url":"https://logs.example.com/logs?a=b","tokenSecret":"opa-token","ca":{"configMap":"trust","key":"root.pem"},"headers":{"X-Tenant":"a, b"},"interval":"1m"},
 		"mask":["/input/**/owner"],"points":["rollout/plan","protection/budget"]}`}
 }

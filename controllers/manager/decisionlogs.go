@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -28,6 +29,7 @@ type decisionLogs struct {
 	url       string
 	headers   map[string]string
 	tokenFile string
+	caFile    string
 	interval  time.Duration
 	masks     []string
 	unmasked  bool
@@ -42,6 +44,7 @@ func (d *decisionLogs) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&d.url, "decision-log-url", "", "Post decisions to this URL as OPA does, such as https://logs.example.com/logs; none if empty.")
 	fs.StringToStringVar(&d.headers, "decision-log-header", nil, "Headers to send to --decision-log-url, as name=value.")
 	fs.StringVar(&d.tokenFile, "decision-log-token-file", "", "File with the bearer token for --decision-log-url, read for each request.")
+	fs.StringVar(&d.caFile, "decision-log-ca-file", "", "File with the certificates, in PEM, that the certificate of --decision-log-url is checked with, read for each request; those of the machine if empty.")
 	fs.DurationVar(&d.interval, "decision-log-interval", 5*time.Second, "How long decisions for --decision-log-url are gathered.")
 	fs.StringArrayVar(&d.masks, "decision-log-mask", nil, "Hide what is at this path, besides secrets and values of environment variables, such as /input/**/annotations/example.com~1owner; may be repeated. * is any part of a name, ** any number of names.")
 	fs.BoolVar(&d.unmasked, "decision-log-unmasked", false, "Hide nothing in decision logs, not even secrets. What is told to who asks for decisions stays masked.")
@@ -58,6 +61,7 @@ func (d *decisionLogs) validate(r *refusals) {
 	}
 	r.unless(d.url != "" || d.tokenFile == "", "decision-log-token-file", d.tokenFile, "--decision-log-url with it")
 	r.unless(d.url != "" || len(d.headers) == 0, "decision-log-header", d.headers, "--decision-log-url with it")
+	r.unless(d.caFile == "" || strings.HasPrefix(strings.ToLower(d.url), "https://"), "decision-log-ca-file", d.caFile, "an https:// --decision-log-url with it")
 	for _, m := range d.masks {
 		if _, err := mask.New(m); err != nil {
 			*r = append(*r, fmt.Errorf("--decision-log-mask: %w", err))
@@ -105,7 +109,15 @@ func (d *decisionLogs) open(lines *record.Encoder, stdout io.Writer) (out sinks,
 	}
 	var server *sink.HTTP
 	if d.url != "" {
-		server, err = sink.NewHTTP(d.url, sink.WithTokenFile(d.tokenFile), sink.WithHeaders(d.headers), sink.WithRetries(wrong))
+		opts := []sink.HTTPOption{sink.WithTokenFile(d.tokenFile), sink.WithHeaders(d.headers), sink.WithRetries(wrong)}
+		if d.caFile != "" {
+			cas, err := sink.OpenCAs(d.caFile)
+			if err != nil {
+				return nil, fmt.Errorf("--decision-log-ca-file: %w", err)
+			}
+			opts = append(opts, sink.WithCAs(cas))
+		}
+		server, err = sink.NewHTTP(d.url, opts...)
 		if err != nil {
 			return nil, fmt.Errorf("--decision-log-url: %w", err)
 		}

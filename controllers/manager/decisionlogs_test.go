@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"encoding/pem"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -21,7 +22,7 @@ import (
 // ask for, and closes them as the manager does at its end.
 func TestDecisionsAreLoggedEverywhere(t *testing.T) {
 	var posted []map[string]any
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		zip, err := gzip.NewReader(r.Body)
 		if err != nil {
 			t.Error(err)
@@ -37,8 +38,12 @@ func TestDecisionsAreLoggedEverywhere(t *testing.T) {
 	if err := os.WriteFile(token, []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	ca := filepath.Join(dir, "ca.crt")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	everywhere := []string{
-		"--decision-log-stdout", "--decision-log-file=" + file, "--decision-log-url=" + server.URL, "--decision-log-token-file=" + token,
+		"--decision-log-stdout", "--decision-log-file=" + file, "--decision-log-url=" + server.URL, "--decision-log-token-file=" + token, "--decision-log-ca-file=" + ca,
 		`--decision-log-header="X-A=b, c"`, "--decision-log-points=rollout/plan", "--decision-log-interval=1h",
 	}
 	for name, tc := range map[string]struct {
@@ -114,5 +119,20 @@ func TestLogsThatCannotBeOpened(t *testing.T) {
 	}
 	if _, err := o.decisionLogs.open(logged, io.Discard); err == nil || !strings.Contains(err.Error(), "--decision-log-file") {
 		t.Errorf("%v", err)
+	}
+	for what, text := range map[string]string{"no such file": "", "has none in PEM": "-----BEGIN CERTIFICATE-----"} {
+		ca := filepath.Join(t.TempDir(), "ca.crt")
+		if text != "" {
+			if err := os.WriteFile(ca, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o, _ := newOptions(t, "--decision-log-url=https://logs.example.com/logs", "--decision-log-ca-file="+ca)
+		if err := o.validate(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.decisionLogs.open(logged, io.Discard); err == nil || !strings.Contains(err.Error(), "--decision-log-ca-file: ") || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }

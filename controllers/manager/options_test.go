@@ -39,7 +39,7 @@ func TestFlagsAndTheirDefaults(t *testing.T) {
 		"disable-no-deepcopy": "false", "protection-log-path": "/log", "ws-enabled-versioned-status": "deployment,replicaset",
 		"pod-failure-policy": "Ignore", "webhook-timeout-seconds": "3", "policy-dir": "", // ours
 		"decision-log-stdout": "false", "decision-log-file": "", "decision-log-file-max-size": "100", "decision-log-file-keep": "5", // ours
-		"decision-log-url": "", "decision-log-header": "[]", "decision-log-token-file": "", "decision-log-interval": "5s",
+		"decision-log-url": "", "decision-log-header": "[]", "decision-log-token-file": "", "decision-log-ca-file": "", "decision-log-interval": "5s",
 		"decision-log-mask": "[]", "decision-log-unmasked": "false", "decision-log-points": "[]",
 		"cloneset-scaling-exclude-preparing-delete": "false", "assign-pods-by-scheduler": "true", "assign-bcj-pods-by-scheduler": "true",
 		"nodeimage-creation-delay": "30s", "feature-gates": "",
@@ -84,7 +84,7 @@ func TestFlagsThatAreTaken(t *testing.T) {
 		"an election that is quick":                 {"--leader-election-lease-duration=3s", "--leader-election-renew-deadline=2s", "--leader-election-retry-period=1s"},
 		"workers of kinds that are not here yet":    {"--crr-workers=0", "--statefulset-workers=50"},
 		"a rate that is a fraction":                 {"--rest-config-qps=0.5"},
-		"decisions to everywhere":                   {"--decision-log-stdout", "--decision-log-file=/log/decisions.log", "--decision-log-url=https://logs.example.com/logs", "--decision-log-token-file=/t", "--decision-log-header=A=b,C=d", "--decision-log-mask=/input/**/owner", "--decision-log-points=rollout/plan,protection/budget"},
+		"decisions to everywhere":                   {"--decision-log-stdout", "--decision-log-file=/log/decisions.log", "--decision-log-url=https://logs.example.com/logs", "--decision-log-token-file=/t", "--decision-log-ca-file=/ca.crt", "--decision-log-header=A=b,C=d", "--decision-log-mask=/input/**/owner", "--decision-log-points=rollout/plan,protection/budget"},
 		"a maximal delay that is the first already": {"--rate-limiter-base-delay=1s", "--rate-limiter-max-delay=1s"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -124,6 +124,7 @@ func TestFlagsThatAreRefused(t *testing.T) {
 		{"--decision-log-interval=0", "--decision-log-interval is 0s, want more than 0"},
 		{"--decision-log-url=logs", `--decision-log-url is "logs", want http:// or https://, a host, and no user`},
 		{"--decision-log-token-file=/t", "--decision-log-token-file is /t, want --decision-log-url with it"},
+		{"--decision-log-ca-file=/ca.crt", "--decision-log-ca-file is /ca.crt, want an https:// --decision-log-url with it"},
 		{"--decision-log-header=a=b", "--decision-log-header is map[a:b], want --decision-log-url with it"},
 		{"--decision-log-mask=owner", `--decision-log-mask: pattern "owner" of what is masked does not begin with /`},
 		{"--decision-log-points=rollout/x", `--decision-log-points is "rollout/x", want decision points such as rollout/plan`},

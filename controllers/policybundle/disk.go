@@ -154,7 +154,7 @@ func (l *Library) KeepOn(d *Disk) {
 // keep writes what decides, if that is not what is there. A disk that is full
 // keeps nobody from deciding.
 func (l *Library) keep() {
-	now := l.set(Key{})
+	now := allBut(l.stands, Key{})
 	revision := now.Revision()
 	if l.disk == nil || l.onDisk == revision {
 		return

@@ -41,6 +41,9 @@ type Library struct {
 	stands map[Key]Standing
 	// gone are those that were taken out and not told yet.
 	gone []Key
+	// live is what shadows are compared with, candidates what they would be.
+	live       *engine.Snapshot
+	candidates map[Key]*engine.Snapshot
 	// disk has what is active, onDisk is what was written there.
 	disk   *Disk
 	onDisk string
@@ -61,14 +64,14 @@ func (l *Library) Put(ctx context.Context, key Key, s Standing) error {
 	l.follow()
 	set, out := l.compose(key, s)
 	if err := l.engine.Activate(ctx, set); err != nil {
-		return fmt.Errorf("enforcing bundle %s: %w", key, err)
+		return errors.Join(fmt.Errorf("enforcing bundle %s: %w", key, err), l.reshade(ctx, key))
 	}
 	for _, k := range out {
 		delete(l.stands, k)
 		l.gone = append(l.gone, k)
 	}
 	l.stands[key] = s
-	return l.shade(ctx)
+	return l.shade(ctx, key)
 }
 
 // compose is the set with one bundle standing as it should. A tenant gives way
@@ -122,7 +125,7 @@ func (l *Library) Remove(ctx context.Context, key Key) error {
 	if !there {
 		return nil
 	}
-	rest := l.set(key)
+	rest := allBut(l.stands, key)
 	if len(s.decide()) > 0 {
 		err := l.engine.Activate(ctx, rest)
 		if err != nil {
@@ -133,16 +136,13 @@ func (l *Library) Remove(ctx context.Context, key Key) error {
 		}
 	}
 	delete(l.stands, key)
-	if l.shadows != nil {
-		l.shadows.Stop(key.String())
-	}
 	for k, other := range l.stands {
 		if slices.ContainsFunc(other.decide(), func(b *bundle.Bundle) bool { return !slices.Contains(rest, b) }) {
 			l.gone = append(l.gone, k)
 			delete(l.stands, k)
 		}
 	}
-	return l.shade(ctx)
+	return l.shade(ctx, key)
 }
 
 // activateLess activates a set that was rolled back, with as little left out as
@@ -238,12 +238,12 @@ func same(a, b *bundle.Bundle) bool {
 	return a == b || a != nil && b != nil && a.Revision == b.Revision && slices.Equal(a.Canary, b.Canary)
 }
 
-// set is all that decide but the bundle of a key.
-func (l *Library) set(without Key) bundle.Set {
+// allBut is all that decide but the bundle of a key.
+func allBut(stands map[Key]Standing, without Key) bundle.Set {
 	out := bundle.Set{}
-	for _, k := range slices.SortedFunc(maps.Keys(l.stands), compareKeys) {
+	for _, k := range slices.SortedFunc(maps.Keys(stands), compareKeys) {
 		if k != without {
-			out = append(out, l.stands[k].decide()...)
+			out = append(out, stands[k].decide()...)
 		}
 	}
 	return out

@@ -4,33 +4,76 @@ import (
 	"context"
 	"fmt"
 
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/record"
 )
 
 // shade has every bundle that is in shadow compared with what decides now: with
-// each set of bundles that decide, what a shadow would change is another.
-func (l *Library) shade(ctx context.Context) error {
+// each set of bundles that decide, what a shadow would change is another. Its
+// counts go on though, unless it is another bundle's itself or stands in place of
+// another. The error is about the bundle of the key; of others, which are none of
+// its business, it is logged.
+func (l *Library) shade(ctx context.Context, about Key) error {
 	if l.shadows == nil {
 		return nil
 	}
+	// What stands may be behind the engine, which rolls back by itself.
+	live := l.engine.Snapshot()
+	decides := map[Key]Standing{}
+	for _, b := range live.Bundles() {
+		place(decides, b)
+	}
+	candidates := map[Key]*engine.Snapshot{}
+	var failed error
 	for key, s := range l.stands {
 		if s.Shadow == nil {
-			l.shadows.Stop(key.String())
 			continue
 		}
-		candidate, err := l.engine.Compile(ctx, append(l.set(key), s.Shadow))
-		if err != nil {
-			l.shadows.Stop(key.String())
-			return fmt.Errorf("putting bundle %s into shadow: %w", key, err)
+		candidate, err := l.engine.Compile(ctx, append(allBut(decides, key), s.Shadow), l.candidates[key])
+		switch {
+		case err == nil:
+		case key == about:
+			failed = fmt.Errorf("putting bundle %s into shadow: %w", key, err)
+			continue
+		default:
+			ctrl.LoggerFrom(ctx).Error(err, "A policy bundle is not in shadow any more", "bundle", key)
+			continue
 		}
-		var opts []record.WatchOption
+		opts := []record.WatchOption{record.About(tried(s.Shadow, decides[key].Enforced)), record.Beside(live)}
 		if ns := key.Namespace; ns != "" {
 			opts = append(opts, record.Only(func(s decision.Subject) bool { return s.Namespace == ns }))
 		}
+		candidates[key] = candidate
 		l.shadows.Watch(key.String(), candidate, opts...)
 	}
-	return nil
+	for key := range l.candidates {
+		if candidates[key] == nil {
+			l.shadows.Stop(key.String())
+		}
+	}
+	l.live, l.candidates = live, candidates
+	return failed
+}
+
+// reshade is shade where nothing stands in another way, but for what the engine
+// may have rolled back.
+func (l *Library) reshade(ctx context.Context, about Key) error {
+	if l.live == l.engine.Snapshot() {
+		return nil
+	}
+	return l.shade(ctx, about)
+}
+
+// tried is what the counts of a shadow are about.
+func tried(shadow, enforced *bundle.Bundle) string {
+	if enforced == nil {
+		return shadow.Revision
+	}
+	return shadow.Revision + " in place of " + enforced.Revision
 }
 
 // Tally is how the decisions of a bundle in shadow compare.

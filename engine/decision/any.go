@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strings"
@@ -10,10 +11,11 @@ import (
 // Any is a Point whose types are known only while the program runs: for tools
 // that treat every point alike, such as replay, schemas and the command line.
 type Any struct {
-	Name      Name
-	Budget    time.Duration
-	MaxResult int
-	In, Out   reflect.Type
+	Name   Name
+	Budget time.Duration
+	// MaxResult and MaxBytes have their defaults here.
+	MaxResult, MaxBytes int
+	In, Out             reflect.Type
 	// Fallback and Check take and give values of In and Out, not pointers.
 	// Check and Lean are never nil here. Answers of another type are Changed.
 	Fallback func(in any) any
@@ -24,7 +26,7 @@ type Any struct {
 // Any forgets the types of the point.
 func (p Point[In, Out]) Any() Any {
 	return Any{
-		Name: p.Name, Budget: p.Budget, MaxResult: p.MaxResult,
+		Name: p.Name, Budget: p.Budget, MaxResult: cmp.Or(p.MaxResult, DefaultMaxResult), MaxBytes: cmp.Or(p.MaxBytes, DefaultMaxBytes),
 		In: reflect.TypeFor[In](), Out: reflect.TypeFor[Out](),
 		Fallback: func(in any) any {
 			typed, _ := in.(In) // of another type there is nothing to go by

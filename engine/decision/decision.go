@@ -25,6 +25,10 @@ type Point[In, Out any] struct {
 	// MaxResult bounds the answer, in JSON nodes (scalars plus containers).
 	// Zero means DefaultMaxResult.
 	MaxResult int
+	// MaxBytes bounds the texts of the answer together, in bytes: strings, names of
+	// fields, and numbers that are kept as text. Zero means DefaultMaxBytes. No
+	// single one may have more than MaxText, whatever the point.
+	MaxBytes int
 	// Fallback answers when the policy is undefined, fails or takes too long.
 	// It must be safe: start nothing new, take nothing away.
 	Fallback func(In) Out
@@ -39,6 +43,17 @@ type Point[In, Out any] struct {
 // DefaultMaxResult is the number of JSON nodes an answer may have where the
 // point sets no bound of its own.
 const DefaultMaxResult = 1 << 20
+
+// Bounds of the texts of an answer. They are a point's own only where there is a
+// text for each of many pods; others have a few reasons, of which each ends in
+// a condition (of 32 KiB at most, see metav1.Condition), an event or a reply.
+const (
+	// DefaultMaxBytes is what all texts may have where the point sets no bound of
+	// its own.
+	DefaultMaxBytes = 256 << 10
+	// MaxText is what one text may have.
+	MaxText = 8 << 10
+)
 
 // Outcome says how an answer came about. The four are never mixed: a policy
 // that is undefined has not said "no".

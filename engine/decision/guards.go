@@ -54,7 +54,7 @@ type Guard struct {
 // answer everything stays as it was configured last.
 func ProtectionGuards() Point[GuardsInput, GuardsOutput] {
 	return Point[GuardsInput, GuardsOutput]{
-		Name: "protection/guards", Budget: time.Second, MaxResult: 100_000,
+		Name: "protection/guards", Budget: time.Second, MaxResult: 100_000, MaxBytes: 1 << 20,
 		Fallback: func(GuardsInput) GuardsOutput { return GuardsOutput{} },
 		Check:    checkGuards,
 		Lean:     leanGuards,

@@ -257,7 +257,7 @@ type RankOutput struct {
 // computed in Go from the facts.
 func RolloutRank() Point[RankInput, RankOutput] {
 	return Point[RankInput, RankOutput]{
-		Name: "rollout/rank", Budget: 2 * time.Second, MaxResult: 1 << 20,
+		Name: "rollout/rank", Budget: 2 * time.Second, MaxResult: 1 << 20, MaxBytes: 4 << 20,
 		Fallback: func(in RankInput) RankOutput {
 			out := RankOutput{Keys: make([][]float64, len(in.Pods)), Descending: []int{3, 4, 5}, Lead: make([][]float64, len(in.Pods))}
 			for i, p := range in.Pods {
@@ -309,7 +309,7 @@ type RowsOutput struct {
 // bundle of the platform has it, and only there. Without an answer nothing new is started.
 func RolloutRows() Point[RowsInput, RowsOutput] {
 	return Point[RowsInput, RowsOutput]{
-		Name: "rollout/rows", Budget: 2 * time.Second, MaxResult: 200000,
+		Name: "rollout/rows", Budget: 2 * time.Second, MaxResult: 200000, MaxBytes: 16 << 20,
 		Fallback: func(RowsInput) RowsOutput { return RowsOutput{} },
 		// Pods that are not named are held, so fewer are stricter; another order is
 		// neither.

@@ -44,7 +44,7 @@ func New() *Collector {
 		}, []string{"revision"}),
 		shadows: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "regatta_shadow_decisions_total",
-			Help: "Live decisions that a bundle in shadow made again, by result: same, stricter, looser, changed, error, or skipped for lack of time. None is acted on.",
+			Help: "Live decisions that a bundle in shadow made again, by result: same, stricter, looser, changed, error, or skipped for lack of time or because policies were changing. None is acted on.",
 		}, []string{"bundle", "point", "result"}),
 	}
 }

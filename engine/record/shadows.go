@@ -36,13 +36,20 @@ type Shadows struct {
 	watched map[string]*shadow
 }
 
-// shadow is what is watched under one name. Its counts belong to whoever holds
-// its lock.
+// shadow is what is watched under one name. It never changes: where others are
+// enforced beside it, another one takes its place and goes on with its counts.
 type shadow struct {
-	name     string
-	snapshot *engine.Snapshot
-	only     func(decision.Subject) bool
-	since    time.Time
+	name, about string
+	snapshot    *engine.Snapshot
+	beside      *engine.Snapshot // nil if any live decision will do
+	only        func(decision.Subject) bool
+	*counts
+}
+
+// counts are of a name and what it is about. They belong to whoever holds their
+// lock.
+type counts struct {
+	since time.Time
 
 	mu      sync.Mutex
 	counter *Counter
@@ -144,21 +151,34 @@ type WatchOption func(*shadow)
 // Only compares decisions about some subjects alone.
 func Only(f func(decision.Subject) bool) WatchOption { return func(w *shadow) { w.only = f } }
 
-// Watch makes decisions again with a snapshot of the engine from now on. Another
-// revision under the same name starts counting anew; the same one goes on, as it
-// is, even if it stopped itself.
+// About says what is compared, for counts that are to go on with other snapshots
+// of it: those that differ only in what is the same on both sides. Without it a
+// snapshot is about its revision.
+func About(what string) WatchOption { return func(w *shadow) { w.about = what } }
+
+// Beside compares only with decisions that a snapshot made, the one that the
+// shadow differs from in nothing but what is tried. What others made just before
+// or just after would differ for reasons that are not the shadow's; it counts as
+// skipped.
+func Beside(live *engine.Snapshot) WatchOption { return func(w *shadow) { w.beside = live } }
+
+// Watch makes decisions again with a snapshot of the engine from now on. One that
+// is about something else than what was watched under the name starts counting
+// anew; one about the same goes on with its counts, even if it stopped itself.
 func (s *Shadows) Watch(name string, snapshot *engine.Snapshot, opts ...WatchOption) {
-	w := &shadow{name: name, snapshot: snapshot, since: s.clock(), counter: NewCounter(s.counting...)}
+	w := &shadow{name: name, about: snapshot.Revision(), snapshot: snapshot}
 	for _, o := range opts {
 		o(w)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if old := s.watched[name]; old != nil {
-		if old.snapshot.Revision() == snapshot.Revision() {
-			return
+	if old := s.watched[name]; old != nil && old.about == w.about {
+		w.counts = old.counts
+	} else {
+		if old != nil {
+			s.forget(name)
 		}
-		s.forget(name)
+		w.counts = &counts{since: s.clock(), counter: NewCounter(s.counting...)}
 	}
 	s.watched[name] = w
 }
@@ -234,16 +254,16 @@ func (w *shadow) wants(subject decision.Subject) bool {
 	return !stopped && (w.only == nil || w.only(subject))
 }
 
-func (w *shadow) skip() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.skipped++
+func (c *counts) skip() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.skipped++
 }
 
-// observe is called with the lock held, so that nothing is told of a shadow
-// that is gone.
+// observe is called with the lock held, so that nothing is told of counts that
+// were dropped.
 func (s *Shadows) observe(w *shadow, point decision.Name, result string) {
-	if s.observer != nil && s.watched[w.name] == w {
+	if now := s.watched[w.name]; s.observer != nil && now != nil && now.counts == w.counts {
 		s.observer.Shadowed(w.name, point, result)
 	}
 }
@@ -279,6 +299,11 @@ const pause = time.Millisecond
 
 // again makes one decision again with one shadow, and rests.
 func (s *Shadows) again(w *shadow, r decision.Record) {
+	if w.beside != nil && w.beside.RevisionFor(r.Subject) != r.Revision {
+		w.skip()
+		s.tell(w, r.Point, Skipped)
+		return
+	}
 	if w.snapshot.RevisionFor(r.Subject) == r.Revision {
 		s.count(w, r, r, nil) // decided by the same policies: they are pure
 		return
@@ -321,25 +346,29 @@ func (s *Shadows) count(w *shadow, then, now decision.Record, d *Difference) {
 	if d != nil {
 		result = string(d.Kind)
 	}
-	s.mu.RLock()
-	s.observe(w, then.Point, result)
-	s.mu.RUnlock()
+	s.tell(w, then.Point, result)
 	if w.add(then, now, d, s.strikes) && s.sampled != nil {
 		s.sampled(Sampled{Name: w.name, Difference: *d, Now: now})
 	}
 }
 
-func (w *shadow) add(then, now decision.Record, d *Difference, strikes int) (sampled bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (s *Shadows) tell(w *shadow, point decision.Name, result string) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	s.observe(w, point, result)
+}
+
+func (c *counts) add(then, now decision.Record, d *Difference, strikes int) (sampled bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch {
 	case now.Outcome != decision.TimedOut:
-		w.late = 0
+		c.late = 0
 	case d != nil && d.Kind == Lost: // the live one came in time
-		w.late++
+		c.late++
 	}
-	if w.late >= strikes {
-		w.stopped = fmt.Sprintf("%d decisions in a row did not end in time, the last one of %s: %s", w.late, now.Point, now.Error)
+	if c.late >= strikes {
+		c.stopped = fmt.Sprintf("%d decisions in a row did not end in time, the last one of %s: %s", c.late, now.Point, now.Error)
 	}
-	return w.counter.Add(d, then.Duration, now.Duration)
+	return c.counter.Add(d, then.Duration, now.Duration)
 }

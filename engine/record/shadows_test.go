@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -284,5 +285,42 @@ func TestShadowsUnderLoad(t *testing.T) {
 	}
 	if seen != each*askers {
 		t.Errorf("%d were observed", seen)
+	}
+}
+
+func TestShadowsGoOnWithWhatIsAboutTheSame(t *testing.T) {
+	e := newEngine(t)
+	o := newObserved()
+	var hours atomic.Int64
+	clock := func() time.Time { return time.Unix(0, 0).Add(time.Duration(hours.Load()) * time.Hour) }
+	s := record.NewShadows(e, record.WithShadowObserver(o), record.WithShadowClock(clock, func(context.Context, time.Duration) {}))
+	defer s.Close()
+	base := e.Snapshot()
+	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), web(), in(1))
+	s.Watch("a", compiled(t, e, friday), record.About("freeze"), record.Beside(base))
+	s.Record(r)
+	first := settled(t, s, "a", 1)
+	hours.Add(1)
+	day := compiled(t, e, strings.Replace(friday, "Friday", "Day", 1))
+	s.Watch("a", day, record.About("freeze"), record.Beside(base))
+	s.Record(r)
+	if on := settled(t, s, "a", 2); on.Since != first.Since || on.Revision != day.Revision() || on.Stricter != 2 {
+		t.Errorf("it does not go on: %+v", on)
+	}
+	// What others decided than those that it is compared with says nothing about it.
+	s.Watch("a", day, record.About("freeze"), record.Beside(compiled(t, e, friday)))
+	s.Record(r)
+	for tally, _ := s.Tally("a"); tally.Skipped == 0; tally, _ = s.Tally("a") {
+		if tally.Compared > 2 {
+			t.Fatalf("it is compared: %+v", tally)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	s.Watch("a", day, record.About("another"), record.Beside(base))
+	if fresh, _ := s.Tally("a"); fresh.Compared != 0 || fresh.Skipped != 0 || fresh.Since != clock() {
+		t.Errorf("about another it goes on: %+v", fresh)
+	}
+	if got := strings.Join(o.all(), ","); got != "a rollout/plan stricter,a rollout/plan stricter,a rollout/plan skipped,end of a" {
+		t.Errorf("observed %s", got)
 	}
 }

@@ -12,7 +12,8 @@ import (
 
 // Tally counts what other policies would decide differently.
 type Tally struct {
-	// Revision is the one that decisions were made again with, since when.
+	// Revision is the one that decisions are made again with. Since when they are
+	// counted: other revisions may have come before, about the same.
 	Revision string    `json:"revision,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
 	// Compared is the sum of the five below it.
@@ -24,7 +25,8 @@ type Tally struct {
 	Errors   uint64 `json:"errors"`
 	// Slower counts decisions besides that took longer, whatever was decided.
 	Slower uint64 `json:"slower"`
-	// Skipped counts those that there was no time for.
+	// Skipped counts those that there was no time for, or that were made while
+	// policies were changing.
 	Skipped uint64 `json:"skipped"`
 	// Stopped says why nothing is compared any more; empty while it is.
 	Stopped string `json:"stopped,omitempty"`

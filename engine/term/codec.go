@@ -59,15 +59,25 @@ func (c *Codec) Encode(v any, given ...Given) (ast.Value, error) {
 	return t, nil
 }
 
-// Decode fills into, a pointer, from a term of at most max nodes (scalars plus
-// containers). It is strict: a field that into has not, a field without
+// Limits bound a term that is decoded.
+type Limits struct {
+	// Nodes are scalars plus containers.
+	Nodes int
+	// Bytes are those of all texts: strings, names of fields where any may be
+	// there, and numbers that are kept as text.
+	Bytes int
+	// Text is how many bytes one of them may have.
+	Text int
+}
+
+// Decode fills into, a pointer, from a term within some limits. It is strict: a field that into has not, a field without
 // omitempty that the term has not, and a value of another type are errors.
-func (c *Codec) Decode(v ast.Value, into any, max int) error {
+func (c *Codec) Decode(v ast.Value, into any, max Limits) error {
 	rv := reflect.ValueOf(into)
 	if rv.Kind() != reflect.Pointer || rv.IsNil() {
 		return fmt.Errorf("decoding: %T is not a pointer to fill", into)
 	}
-	d := &decoding{left: max}
+	d := &decoding{left: max.Nodes, bytes: max.Bytes, max: max}
 	return c.decoder(rv.Type().Elem())(d, v, rv.Elem())
 }
 
@@ -103,7 +113,15 @@ func within(err error, step string) error {
 	return fe
 }
 
-// TooLargeError says that an answer has more nodes than it may have.
-type TooLargeError struct{}
+// TooLargeError says that an answer has more than it may have.
+type TooLargeError struct {
+	// Of is what it has too many of, "nodes" or "bytes of text".
+	Of string
+	// Size is how many it has, as far as they were read, and Limit how many it
+	// may have.
+	Size, Limit int
+}
 
-func (TooLargeError) Error() string { return "the answer is larger than the decision point allows" }
+func (e TooLargeError) Error() string {
+	return fmt.Sprintf("the answer is larger than the decision point allows: it has at least %d %s, the limit is %d", e.Size, e.Of, e.Limit)
+}

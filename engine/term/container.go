@@ -49,8 +49,8 @@ func (c *Codec) sliceDecoder(t reflect.Type) decodeFunc {
 		if err := d.spend(1); err != nil {
 			return err
 		}
-		if n > d.left { // before anything is allocated for them
-			return TooLargeError{}
+		if err := d.room(n); err != nil {
+			return err
 		}
 		out := reflect.MakeSlice(t, n, n)
 		list, err := each(v, func(i int, e ast.Value) error {
@@ -85,20 +85,20 @@ func (c *Codec) mapDecoder(t reflect.Type) decodeFunc {
 		if err := d.spend(1); err != nil {
 			return err
 		}
-		if o.Len() > d.left {
-			return TooLargeError{}
+		if err := d.room(o.Len()); err != nil {
+			return err
 		}
 		out := reflect.MakeMapWithSize(t, o.Len())
 		err := o.Iter(func(k, e *ast.Term) error {
-			key, ok := k.Value.(ast.String)
-			if !ok {
-				return wrongKey(k.Value)
+			key, err := d.name(k.Value)
+			if err != nil {
+				return err
 			}
 			val := reflect.New(t.Elem()).Elem()
 			if err := elem(d, e.Value, val); err != nil {
-				return within(err, string(key))
+				return within(err, key)
 			}
-			out.SetMapIndex(reflect.ValueOf(string(key)).Convert(t.Key()), val)
+			out.SetMapIndex(reflect.ValueOf(key).Convert(t.Key()), val)
 			return nil
 		})
 		if err != nil {
@@ -107,10 +107,6 @@ func (c *Codec) mapDecoder(t reflect.Type) decodeFunc {
 		into.Set(out)
 		return nil
 	}
-}
-
-func wrongKey(k ast.Value) error {
-	return &FieldError{Problem: "has a key that is " + describe(k) + ", want a string"}
 }
 
 func (c *Codec) structDecoder(t reflect.Type) decodeFunc {
@@ -134,13 +130,14 @@ func (c *Codec) structDecoder(t reflect.Type) decodeFunc {
 		}
 		found := 0
 		err := o.Iter(func(k, e *ast.Term) error {
-			name, ok := k.Value.(ast.String)
-			if !ok {
-				return wrongKey(k.Value)
-			}
+			name, _ := k.Value.(ast.String)
 			f := plan.byName[string(name)]
 			if f == nil {
-				return &FieldError{Path: string(name), Problem: "is not a field of the answer, which has " + plan.String()}
+				name, err := d.name(k.Value)
+				if err != nil {
+					return err
+				}
+				return &FieldError{Path: name, Problem: "is not a field of the answer, which has " + plan.String()}
 			}
 			if !f.optional() {
 				found++
@@ -237,12 +234,12 @@ func plain(d *decoding, v ast.Value) (any, error) {
 	case ast.Boolean:
 		return bool(v), nil
 	case ast.Number:
-		return json.Number(v), nil
+		return json.Number(v), d.read(string(v))
 	case ast.String:
-		return string(v), nil
+		return string(v), d.read(string(v))
 	case *ast.Array, ast.Set:
-		if length(v) > d.left {
-			return nil, TooLargeError{}
+		if err := d.room(length(v)); err != nil {
+			return nil, err
 		}
 		out := make([]any, length(v))
 		_, err := each(v, func(i int, e ast.Value) (err error) {
@@ -253,20 +250,20 @@ func plain(d *decoding, v ast.Value) (any, error) {
 		})
 		return out, err
 	case ast.Object:
-		if v.Len() > d.left {
-			return nil, TooLargeError{}
+		if err := d.room(v.Len()); err != nil {
+			return nil, err
 		}
 		out := make(map[string]any, v.Len())
 		err := v.Iter(func(k, e *ast.Term) error {
-			key, ok := k.Value.(ast.String)
-			if !ok {
-				return wrongKey(k.Value)
+			key, err := d.name(k.Value)
+			if err != nil {
+				return err
 			}
 			x, err := plain(d, e.Value)
 			if err != nil {
-				return within(err, string(key))
+				return within(err, key)
 			}
-			out[string(key)] = x
+			out[key] = x
 			return nil
 		})
 		return out, err

@@ -14,16 +14,52 @@ import (
 
 type decodeFunc func(d *decoding, v ast.Value, into reflect.Value) error
 
-// decoding counts what is left of the nodes an answer may have. Counting while
-// decoding means that a result that shares its parts, and is small until it is
-// written out, is never written out.
-type decoding struct{ left int }
+// decoding counts what is left of the nodes and bytes an answer may have.
+// Counting while decoding means that a result that shares its parts, and is small
+// until it is written out, is never written out.
+type decoding struct {
+	left, bytes int
+	max         Limits
+}
 
 func (d *decoding) spend(n int) error {
 	if d.left -= n; d.left < 0 {
-		return TooLargeError{}
+		return TooLargeError{Of: "nodes", Size: d.max.Nodes - d.left, Limit: d.max.Nodes}
 	}
 	return nil
+}
+
+// room is spend for nodes that are yet to be decoded, before anything is
+// allocated for them.
+func (d *decoding) room(n int) error {
+	if n > d.left {
+		return TooLargeError{Of: "nodes", Size: d.max.Nodes - d.left + n, Limit: d.max.Nodes}
+	}
+	return nil
+}
+
+// read spends the bytes of a text.
+func (d *decoding) read(text string) error {
+	if len(text) > d.max.Text {
+		return &FieldError{Problem: fmt.Sprintf("has %d bytes, and a text of an answer may have %d", len(text), d.max.Text)}
+	}
+	if d.bytes -= len(text); d.bytes < 0 {
+		return TooLargeError{Of: "bytes of text", Size: d.max.Bytes - d.bytes, Limit: d.max.Bytes}
+	}
+	return nil
+}
+
+// name spends the bytes of the name of a field, which is in no error if it is too
+// long.
+func (d *decoding) name(k ast.Value) (string, error) {
+	name, ok := k.(ast.String)
+	if !ok {
+		return "", &FieldError{Problem: "has a key that is " + describe(k) + ", want a string"}
+	}
+	if err := d.read(string(name)); err != nil {
+		return "", within(err, "the name of a field")
+	}
+	return string(name), nil
 }
 
 func (c *Codec) decoder(t reflect.Type) decodeFunc {
@@ -77,6 +113,9 @@ func (c *Codec) newDecoder(t reflect.Type) decodeFunc {
 			s, ok := v.(ast.String)
 			if !ok {
 				return wrongType(v, "a string")
+			}
+			if err := d.read(string(s)); err != nil {
+				return err
 			}
 			into.SetString(string(s))
 			return d.spend(1)
@@ -201,6 +240,9 @@ func decodeText(d *decoding, v ast.Value, into reflect.Value) error {
 	s, ok := v.(ast.String)
 	if !ok {
 		return wrongType(v, "a string")
+	}
+	if err := d.read(string(s)); err != nil {
+		return err
 	}
 	if err := into.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(s)); err != nil {
 		return &FieldError{Problem: "is not understood: " + err.Error()}

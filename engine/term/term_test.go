@@ -211,14 +211,26 @@ func TestDecode(t *testing.T) {
 		"a field that is not there":        {rego: `{"z": 1}`, err: "z is not a field of the answer"},
 		"a field missing deep inside":      {rego: `{"need": {"deep": "x"}}`, err: "need.name is missing"},
 		"not a time":                       {rego: `{"when": "tomorrow"}`, err: "when is not understood"},
-		"too many nodes":                   {rego: `{"l": [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21]}`, err: "larger than"},
+		"too many nodes":                   {rego: `{"l": [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21]}`, err: "it has at least 23 nodes, the limit is 20"},
 		"too many nodes of anything":       {rego: `{"a": [[1,2,3,4,5,6,7,8,9,10],[1,2,3,4,5,6,7,8,9,10]]}`, err: "larger than"},
 		"too many keys":                    {rego: `{"k": [[1,2,3,4,5,6,7,8,9,10],[1,2,3,4,5,6,7,8,9,10]]}`, err: "larger than"},
+		"the longest text":                 {rego: `{"s": "` + strings.Repeat("x", 50) + `"}`, want: all{S: kind(strings.Repeat("x", 50))}},
+		"too long a text":                  {rego: `{"s": "` + strings.Repeat("x", 51) + `"}`, err: "s has 51 bytes, and a text of an answer may have 50"},
+		"too long a text in a map":         {rego: `{"m": {"x": "` + strings.Repeat("x", 51) + `"}}`, err: "m.x has 51 bytes"},
+		"too long a text of anything":      {rego: `{"a": ["` + strings.Repeat("x", 51) + `"]}`, err: "a[0] has 51 bytes"},
+		"too long a number of anything":    {rego: `{"a": ` + strings.Repeat("1", 51) + `}`, err: "a has 51 bytes"},
+		"too long a time":                  {rego: `{"when": "` + strings.Repeat("x", 51) + `"}`, err: "when has 51 bytes"},
+		"too long a key":                   {rego: `{"m": {"` + strings.Repeat("x", 51) + `": "y"}}`, err: "m.the name of a field has 51 bytes"},
+		"too long a key of anything":       {rego: `{"a": {"` + strings.Repeat("x", 51) + `": "y"}}`, err: "a.the name of a field has 51 bytes"},
+		"too long a field":                 {rego: `{"` + strings.Repeat("x", 51) + `": "y"}`, err: "the name of a field has 51 bytes"},
+		"too much text":                    {rego: `{"m": {"a": "` + strings.Repeat("x", 49) + `", "b": "` + strings.Repeat("x", 50) + `"}}`, err: "it has at least 101 bytes of text, the limit is 100"},
+		"too much text of anything":        {rego: `{"a": {"a": "` + strings.Repeat("x", 49) + `", "b": "` + strings.Repeat("x", 50) + `"}}`, err: "it has at least 101 bytes of text, the limit is 100"},
+		"all the text there may be":        {rego: `{"m": {"a": "` + strings.Repeat("x", 49) + `", "b": "` + strings.Repeat("x", 49) + `"}}`, want: all{M: map[kind]string{"a": strings.Repeat("x", 49), "b": strings.Repeat("x", 49)}}},
 		"null where a list is wanted":      {rego: `{"l": null}`, err: "l is null, want an array"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got all
-			err := (&term.Codec{}).Decode(ast.MustParseTerm(tc.rego).Value, &got, 20)
+			err := (&term.Codec{}).Decode(ast.MustParseTerm(tc.rego).Value, &got, term.Limits{Nodes: 20, Bytes: 100, Text: 50})
 			if tc.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.err) {
 					t.Errorf("got %v, want %q", err, tc.err)
@@ -230,7 +242,7 @@ func TestDecode(t *testing.T) {
 			}
 		})
 	}
-	if err := (&term.Codec{}).Decode(ast.Null{}, all{}, 1); err == nil {
+	if err := (&term.Codec{}).Decode(ast.Null{}, all{}, term.Limits{Nodes: 1}); err == nil {
 		t.Error("something that is not a pointer was filled")
 	}
 }
@@ -258,7 +270,7 @@ func FuzzRoundTrip(f *testing.F) {
 			return
 		}
 		var back any
-		if err := c.Decode(encoded, &back, 1<<20); err != nil {
+		if err := c.Decode(encoded, &back, term.Limits{Nodes: 1 << 20, Bytes: 1 << 20, Text: 1 << 20}); err != nil {
 			t.Fatal(err)
 		}
 		again, err := c.Encode(back)
@@ -278,6 +290,6 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		var out decision.RankOutput
-		_ = (&term.Codec{}).Decode(parsed.Value, &out, 1000) // must not panic
+		_ = (&term.Codec{}).Decode(parsed.Value, &out, term.Limits{Nodes: 1000, Bytes: 1000, Text: 100}) // must not panic
 	})
 }

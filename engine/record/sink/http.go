@@ -47,7 +47,8 @@ func WithDelay(least, most time.Duration) HTTPOption {
 	return func(h *HTTP) { h.min, h.max = least, most }
 }
 
-// WithClient sets the client; without it a request may take 30 s.
+// WithClient sets the client; without it a request may take 30 s. Its transport
+// is that of WithCAs if that comes after it.
 func WithClient(c *http.Client) HTTPOption {
 	return func(h *HTTP) {
 		copied := *c
@@ -69,7 +70,7 @@ func NewHTTP(target string, opts ...HTTPOption) (*HTTP, error) {
 	}
 	h := &HTTP{
 		url: target, min: time.Second, max: time.Minute, onRetry: func(error) {},
-		client: &http.Client{Timeout: 30 * time.Second, Transport: http.DefaultTransport.(*http.Transport).Clone()},
+		client: &http.Client{Timeout: 30 * time.Second, Transport: defaultTransport()},
 	}
 	for _, o := range opts {
 		o(h)

@@ -122,11 +122,7 @@ func (w *writer) fallback(out *strings.Builder, p decision.Any) error {
 	if err != nil {
 		return err
 	}
-	size := p.MaxResult
-	if size == 0 {
-		size = decision.DefaultMaxResult
-	}
-	fmt.Fprintf(out, "## Limits and fallback\n\nAn answer may take %s, and may have %d JSON nodes (scalars, lists and objects). Where there is none in time, one that is\nlarger or of another form, the record says so, and this is answered; here to the example.\n\n%s\n", p.Budget, size, fenced("yaml", answer))
+	fmt.Fprintf(out, "## Limits and fallback\n\nAn answer may take %s, and may have %d JSON nodes (scalars, lists and objects) and %d KiB of text,\n%d KiB in one piece. Where there is none in time, one that is larger or of another form, the record says so, and this is answered; here to the example.\n\n%s\n", p.Budget, p.MaxResult, p.MaxBytes>>10, decision.MaxText>>10, fenced("yaml", answer))
 	return nil
 }
 

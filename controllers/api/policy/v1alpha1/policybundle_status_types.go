@@ -127,7 +127,8 @@ type PolicyReplica struct {
 
 // PolicyShadow counts the decisions that a shadow made beside those that were carried out.
 type PolicyShadow struct {
-	// Since is when it began.
+	// Since is when counting began: when the candidate, or what is enforced of this bundle, was another last. The other
+	// bundles may have changed meanwhile; each decision is compared with the one that was carried out at the time.
 	Since metav1.Time `json:"since"`
 	// Compared is how many decisions were made twice.
 	Compared int64 `json:"compared"`
@@ -143,7 +144,7 @@ type PolicyShadow struct {
 	// Errors is how many would not be made.
 	// +optional
 	Errors int64 `json:"errors,omitempty"`
-	// Skipped is how many were not made twice, for want of time.
+	// Skipped is how many were not made twice, for want of time or because policies were changing.
 	// +optional
 	Skipped int64 `json:"skipped,omitempty"`
 	// Differences are the most frequent ones.
