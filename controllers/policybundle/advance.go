@@ -38,7 +38,11 @@ func (p *Publisher) letIn(ctx context.Context, b policy.AnyPolicyBundle, found *
 		a.Mode, a.Namespaces = w.Mode, w.Namespaces
 		st.Candidate = a
 		if w.Mode == policy.PolicyModeCanary {
-			accept(b, policy.PolicyBundleCanaryReason, fmt.Sprintf(policy.PolicyBundleCanaryMessage, a.Revision, strings.Join(a.Namespaces, ", "), stays(st.ActiveRevision)))
+			kinds, err := p.Library.waiting(ctx, keyOf(b), candidate)
+			if err != nil {
+				return err
+			}
+			accept(b, policy.PolicyBundleCanaryReason, fmt.Sprintf(policy.PolicyBundleCanaryMessage, a.Revision, strings.Join(a.Namespaces, ", "), stays(st.ActiveRevision))+kinds)
 		} else {
 			accept(b, policy.PolicyBundleShadowReason, fmt.Sprintf(policy.PolicyBundleShadowMessage, a.Revision, stays(st.ActiveRevision)))
 		}

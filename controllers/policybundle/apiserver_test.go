@@ -232,6 +232,7 @@ func TestBundles(t *testing.T) {
 	for name, test := range map[string]func(*stage){
 		"from the first day on":                     firstDay,
 		"shadow, canary and promotion by one field": promotion,
+		"a canary with kinds to protect":            kindsOfACanary,
 		"going back on request":                     goingBack,
 		"what is signed":                            signed,
 		"a bundle of a namespace":                   ofNamespace,
@@ -358,6 +359,48 @@ func promotion(s *stage) {
 	look()
 	s.says(key, "True InShadow, candidate")
 	holds("", "")
+	s.do(s.Delete(s.Context(), object(s.bundle(key))))
+}
+
+func kindsOfACanary(s *stage) {
+	key := platform("kinds")
+	leader := s.replica("leader", true)
+	protects := func(kinds string) map[string]string {
+		return map[string]string{"a.rego": "package extend.protection.kinds\n\nsettings := {" + kinds + "}\n"}
+	}
+	const breakGlass = `"breakGlass": {"users": ["ann"]}`
+	for _, tc := range []struct {
+		about string
+		files map[string]string
+		mode  policy.PolicyMode
+		names string // of kinds that wait
+	}{
+		{"no settings of kinds", protects(breakGlass), policy.PolicyModeCanary, ""},
+		{"a kind", protects(`"kinds": {"cronjobs.batch": {"cascading": ""}}`), policy.PolicyModeCanary, "cronjobs.batch"},
+		{"kinds that are computed", protects(`"kinds": {k: {"cascading": ""} | some k in ["jobs.batch", "secrets"]}`), policy.PolicyModeCanary, "jobs.batch, secrets"},
+		{"the same in shadow", protects(`"kinds": {"secrets": {"cascading": ""}}`), policy.PolicyModeShadow, ""},
+		{"the same enforced", protects(`"kinds": {"secrets": {"cascading": ""}}`), policy.PolicyModeEnforce, ""},
+		{"the same and another one, of which one is protected", protects(`"kinds": {"secrets": {"cascading": ""}, "jobs.batch": {"cascading": ""}}`), policy.PolicyModeCanary, "jobs.batch"},
+		{"only what is protected", protects(breakGlass + `, "kinds": {"secrets": {"cascading": ""}}`), policy.PolicyModeCanary, ""},
+		{"no protection at all", hold("kinds", "One", "true"), policy.PolicyModeCanary, ""},
+	} {
+		s.apply(key, both(inline(tc.files), mode(tc.mode, "shop")))
+		leader.look(key, key)
+		b := s.bundle(key)
+		for _, name := range []string{policy.PolicyBundleActive, policy.PolicyBundleReady} {
+			c := condition(b, name)
+			want := ""
+			if tc.names != "" {
+				want = fmt.Sprintf(policy.PolicyBundleCanaryKindsMessage, tc.names)
+			}
+			if _, waits, _ := strings.Cut(c.Message, " Kinds to protect"); c.ObservedGeneration != b.GetGeneration() || waits != strings.TrimPrefix(want, "Kinds to protect") {
+				s.Errorf("%s: %s is %s, %q; want %q at its end", tc.about, name, c.Reason, c.Message, want)
+			}
+		}
+		if ready := condition(b, policy.PolicyBundleReady); ready.Status != metav1.ConditionTrue {
+			s.Errorf("%s: %s", tc.about, ready.Message)
+		}
+	}
 	s.do(s.Delete(s.Context(), object(s.bundle(key))))
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/module"
 	"github.com/regatta-sh/regatta/engine/record"
+	"github.com/regatta-sh/regatta/policies"
 )
 
 const builtin = `package rollout
@@ -51,7 +53,20 @@ var (
 
 func newLibrary(t *testing.T, opts ...engine.Option) *Library {
 	t.Helper()
-	b, err := bundle.FromFiles("builtin", map[string]string{"rollout/plan.rego": builtin}, bundle.AsBuiltin())
+	files := map[string]string{"rollout/plan.rego": builtin}
+	// What is built in about rollouts would hold where a test does not want it.
+	paths, err := fs.Glob(policies.Builtin, "protection/*.rego")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("there is nothing about protection: %v", err)
+	}
+	for _, path := range paths {
+		text, err := fs.ReadFile(policies.Builtin, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[path] = string(text)
+	}
+	b, err := bundle.FromFiles("builtin", files, bundle.AsBuiltin())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,43 @@
+package policybundle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// waiting tells which kinds a canary would protect that are not protected as it
+// says now, and nothing if there are none. Which kinds are protected is the same in
+// all namespaces: API servers are told for the whole cluster.
+func (l *Library) waiting(ctx context.Context, key Key, canary *bundle.Bundle) (string, error) {
+	promoted, err := l.engine.Compile(ctx, append(l.Beside(key), canary))
+	if err != nil {
+		return "", fmt.Errorf("asking bundle %s which kinds it protects: %w", key, err)
+	}
+	now := l.kinds(ctx, l.engine.Snapshot())
+	var names []string
+	for _, k := range l.kinds(ctx, promoted) {
+		if !slices.Contains(now, k) {
+			names = append(names, strings.TrimSuffix(k.Resource+"."+k.Group, "."))
+		}
+	}
+	if len(names) == 0 {
+		return "", nil
+	}
+	slices.Sort(names)
+	return " " + fmt.Sprintf(policy.PolicyBundleCanaryKindsMessage, strings.Join(names, ", ")), nil
+}
+
+// kinds are those that the policies of the whole cluster protect where all
+// features are on; none where they have no answer.
+func (l *Library) kinds(ctx context.Context, s *engine.Snapshot) []decision.ProtectedKind {
+	in := decision.GuardsInput{Gates: decision.ProtectionGates{Deletion: true, CRDCascading: true, BudgetDelete: true, BudgetUpdate: true}}
+	out, _ := engine.DecideOn(ctx, l.engine, s, decision.ProtectionGuards().Any(), decision.Subject{}, in)
+	return out.(decision.GuardsOutput).Kinds
+}
