@@ -16,6 +16,8 @@ import (
 
 	opabundle "github.com/open-policy-agent/opa/v1/bundle"
 	"github.com/open-policy-agent/opa/v1/util"
+
+	"github.com/regatta-sh/regatta/engine/document"
 )
 
 const signatureFile = ".signatures.json"
@@ -163,7 +165,7 @@ func signatureOf(files map[string]string) (*Signature, error) {
 func tokenOf(text string) (string, error) {
 	var sc opabundle.SignaturesConfig
 	if err := json.Unmarshal([]byte(text), &sc); err != nil {
-		return "", fmt.Errorf("reading the signature: %w", err)
+		return "", fmt.Errorf("reading the signature: %w", document.Explain([]byte(text), err))
 	}
 	if len(sc.Signatures) != 1 {
 		return "", fmt.Errorf("there are %d signatures, and there must be one", len(sc.Signatures))

@@ -14,9 +14,8 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/document"
 )
 
 // File is a file of cases.
@@ -83,20 +82,25 @@ func isCases(p string) bool {
 
 // Parse reads one file. A field that cases do not have is a mistake.
 func Parse(name string, text []byte) (File, error) {
-	asJSON, err := yaml.YAMLToJSONStrict(text)
+	wrong := func(err error) (File, error) {
+		at := document.Error{Row: 1, Col: 1}
+		errors.As(err, &at)
+		return File{}, fmt.Errorf("%s:%d:%d: %w", name, at.Row, at.Col, err)
+	}
+	asJSON, err := document.FromYAML(text)
 	if err != nil {
-		return File{}, fmt.Errorf("%s:1:1: %w", name, err)
+		return wrong(err)
 	}
 	f := File{Path: name}
 	dec := json.NewDecoder(bytes.NewReader(asJSON))
 	dec.DisallowUnknownFields()
 	dec.UseNumber()
 	if err := dec.Decode(&f); err != nil {
-		return File{}, fmt.Errorf("%s:1:1: %w", name, err)
+		return wrong(document.Explain(nil, err))
 	}
 	for i, c := range f.Cases {
 		if c.Name == "" || c.Point == "" {
-			return File{}, fmt.Errorf("%s:1:1: case %d needs a name and a point", name, i+1)
+			return wrong(fmt.Errorf("case %d needs a name and a point", i+1))
 		}
 	}
 	return f, nil
@@ -118,7 +122,7 @@ func Input(p decision.Any, text []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v.Interface()); err != nil {
-		return nil, fmt.Errorf("reading the input of %s: %w", p.Name, err)
+		return nil, fmt.Errorf("reading the input of %s: %w", p.Name, document.Explain(nil, err))
 	}
 	return v.Elem().Interface(), nil
 }
