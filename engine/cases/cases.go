@@ -16,6 +16,7 @@ import (
 
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/document"
+	"github.com/regatta-sh/regatta/engine/module"
 )
 
 // File is a file of cases.
@@ -47,10 +48,11 @@ type Case struct {
 }
 
 // Read finds the files of cases: YAML below a folder named cases, which may be
-// the root, if it is marked as such by the name.
+// the root, if it is marked as such by the name. Beside module.Problems of some
+// files it has the others.
 func Read(fsys fs.FS) ([]File, error) {
 	var out []File
-	var wrong []error
+	var wrong module.Problems
 	err := fs.WalkDir(fsys, ".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !isCases(p) {
 			return err
@@ -60,15 +62,19 @@ func Read(fsys fs.FS) ([]File, error) {
 			return err
 		}
 		f, err := Parse(p, text)
-		if err != nil {
-			wrong = append(wrong, err)
+		var ps module.Problems
+		if errors.As(err, &ps) {
+			wrong = append(wrong, ps...)
 			return nil
 		}
 		out = append(out, f)
-		return nil
+		return err
 	})
-	if err := errors.Join(append(wrong, err)...); err != nil {
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("reading cases: %w", err)
+	case len(wrong) > 0:
+		return out, fmt.Errorf("reading cases: %w", wrong)
 	}
 	return out, nil
 }
@@ -80,12 +86,13 @@ func isCases(p string) bool {
 	return slices.Contains(strings.Split(path.Dir(p), "/"), "cases")
 }
 
-// Parse reads one file. A field that cases do not have is a mistake.
+// Parse reads one file. A field that cases do not have is a mistake; what is wrong
+// is module.Problems.
 func Parse(name string, text []byte) (File, error) {
 	wrong := func(err error) (File, error) {
 		at := document.Error{Row: 1, Col: 1}
 		errors.As(err, &at)
-		return File{}, fmt.Errorf("%s:%d:%d: %w", name, at.Row, at.Col, err)
+		return File{}, module.Problems{{File: name, Row: at.Row, Col: at.Col, Code: "case_error", Message: err.Error()}}
 	}
 	asJSON, err := document.FromYAML(text)
 	if err != nil {

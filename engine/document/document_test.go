@@ -16,22 +16,22 @@ func TestWhatIsWrongWithJSON(t *testing.T) {
 		row, col int
 		want     string // nothing is wrong if it is empty
 	}{
-		"a value":                             {`{"a": [1, {"b": 2}]}`, 0, 0, ""},
-		"tabs":                                {"{\n\t\"a\": 1\n}", 0, 0, ""},
-		"a character of two escapes":          {`{"a": "\ud83d\ude00 \/"}`, 0, 0, ""},
-		"a key that is longer than YAML's":    {`{"` + strings.Repeat("k", 2000) + `": 1}`, 0, 0, ""},
-		"the same key in two objects":         {`{"a": {"x": 1}, "b": {"x": 1}}`, 0, 0, ""},
-		"nothing":                             {"", 1, 1, "it is empty"},
-		"white space":                         {" \n", 1, 2, "it is empty"},
+		"a value":                              {`{"a": [1, {"b": 2}]}`, 0, 0, ""},
+		"tabs":                                 {"{\n\t\"a\": 1\n}", 0, 0, ""},
+		"a character of two escapes":           {`{"a": "\ud83d\ude00 \/"}`, 0, 0, ""},
+		"a key that is longer than YAML's":     {`{"` + strings.Repeat("k", 2000) + `": 1}`, 0, 0, ""},
+		"the same key in two objects":          {`{"a": {"x": 1}, "b": {"x": 1}}`, 0, 0, ""},
+		"nothing":                              {"", 1, 1, "it is empty"},
+		"white space":                          {" \n", 1, 2, "it is empty"},
 		"what editors of Windows put in front": {"\uFEFF{}", 1, 1, "it begins with a byte order mark"},
-		"a comma too many":                    {"{\n  \"a\": 1,,\n}", 2, 10, "invalid character ','"},
-		"an end too early":                    {"{\n  \"a\": 1", 2, 8, "unexpected end of JSON input"},
-		"a second value":                      {`{} {}`, 1, 4, "invalid character '{' after top-level value"},
-		"YAML":                                {"a: 1", 1, 1, "invalid character 'a'"},
-		"a key twice":                         {`{"a": 1, "a": 2}`, 1, 1, `duplicate field "a"`},
-		"a key twice, below":                  {`{"x": [{"a": 1, "a": 2}]}`, 1, 1, `duplicate field "x[0].a"`},
-		"a key twice that is escaped once":    {`{"a": 1, "\u0061": 2}`, 1, 1, `duplicate field "a"`},
-		"keys that differ in their case only": {`{"a": 1, "A": 2}`, 0, 0, ""},
+		"a comma too many":                     {"{\n  \"a\": 1,,\n}", 2, 10, "invalid character ','"},
+		"an end too early":                     {"{\n  \"a\": 1", 2, 8, "unexpected end of JSON input"},
+		"a second value":                       {`{} {}`, 1, 4, "invalid character '{' after top-level value"},
+		"YAML":                                 {"a: 1", 1, 1, "invalid character 'a'"},
+		"a key twice":                          {`{"a": 1, "a": 2}`, 1, 1, `duplicate field "a"`},
+		"a key twice, below":                   {`{"x": [{"a": 1, "a": 2}]}`, 1, 1, `duplicate field "x[0].a"`},
+		"a key twice that is escaped once":     {`{"a": 1, "\u0061": 2}`, 1, 1, `duplicate field "a"`},
+		"keys that differ in their case only":  {`{"a": 1, "A": 2}`, 0, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) { expect(t, document.CheckJSON([]byte(tc.text)), tc.row, tc.col, tc.want) })
 	}

@@ -62,7 +62,7 @@ Problems are printed as file:row:col: message.`,
 // tell prints what was found about one bundle. It returns errors that are not
 // about the bundle.
 func tell(out io.Writer, format, path string, report gate.Report, found error) error {
-	problems := problemsOf(found)
+	problems := refused(path, found)
 	if found != nil && problems == nil {
 		return found
 	}

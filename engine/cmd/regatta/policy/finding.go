@@ -37,7 +37,7 @@ func linted(findings []lint.Finding) []finding {
 }
 
 func lintRules() []meaning {
-	var out []meaning
+	out := []meaning{{invalid, "What cannot be read is no bundle."}}
 	for _, r := range lint.Rules() {
 		out = append(out, meaning{r.ID, r.Meaning})
 	}

@@ -98,16 +98,11 @@ func (c *commands) admit(cmd *cobra.Command, v *verdict, k *kind, by *bundle.Ver
 	start := time.Now()
 	b, err := load(v.Path, by, k.options()...)
 	var unsigned bundle.SignatureError
-	var large bundle.TooLargeError
 	took := gate.Took{Stage: fetched, Duration: time.Since(start)}
-	switch ps := problemsOf(at(v.Path, err)); {
+	switch ps := refused(v.Path, at(v.Path, err)); {
 	case errors.As(err, &unsigned):
 		v.Stages = append(v.Stages, gate.Took{Stage: fetched}, gate.Took{Stage: signature, Duration: took.Duration})
-		v.Refused, v.Problems = signature, module.Problems{{File: v.Path, Row: 1, Col: 1, Code: "signature_error", Message: unsigned.Error()}}
-		return nil
-	case errors.As(err, &large):
-		v.Stages = append(v.Stages, took)
-		v.Refused, v.Problems = fetched, module.Problems{{File: v.Path, Row: 1, Col: 1, Code: "limit_error", Message: large.Error()}}
+		v.Refused, v.Problems = signature, ps
 		return nil
 	case ps != nil:
 		v.Stages = append(v.Stages, took)
