@@ -19,7 +19,7 @@ var errRefused = errors.New("the policies are refused")
 
 func (c *commands) check() *cobra.Command {
 	var k kind
-	var output string
+	output := formats("text", "json")
 	cmd := &cobra.Command{
 		Use:   "check PATH...",
 		Short: "Say whether bundles would be let in",
@@ -39,7 +39,7 @@ Problems are printed as file:row:col: message.`,
 					report, err = gate.New(builtin, gate.WithRunner(c.runner)).Admit(cmd.Context(), b, active, nil)
 					err = at(path, err)
 				}
-				if err := tell(cmd.OutOrStdout(), output, path, report, err); err != nil {
+				if err := tell(cmd.OutOrStdout(), output.value, path, report, err); err != nil {
 					return err
 				}
 				if err != nil {
@@ -55,7 +55,7 @@ Problems are printed as file:row:col: message.`,
 		},
 	}
 	k.flags(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json for the whole report")
+	cmd.Flags().VarP(output, "output", "o", "how to print: text, or json for the whole report")
 	return cmd
 }
 

@@ -41,6 +41,18 @@ func load(path string, by *bundle.Verification, opts ...bundle.Option) (*bundle.
 	return bundle.FromFiles(nameOf(path), map[string]string{filepath.Base(path): string(text)}, opts...)
 }
 
+// readArchive reads what build made, packed as it is.
+func readArchive(path string) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, exit.Misused(fmt.Errorf("%s is a folder; regatta policy build packs it", path))
+	}
+	text, err := readFile(path)
+	if err != nil {
+		return nil, refusal(fmt.Errorf("reading bundle: %w", err))
+	}
+	return text, nil
+}
+
 // maxRead is more than any bundle has, packed or not, in bytes.
 const maxRead = 16 << 20
 

@@ -34,7 +34,7 @@ func New(builtin fs.FS, opts ...Option) *cobra.Command {
 	}
 	cmd.AddCommand(c.new(), c.check(), c.test(), c.eval(), c.lint(), c.fmt(), c.verify(), c.build(), c.sign(), c.inspect(), c.push(), c.pull(), c.replay(), c.simulate())
 	cmd.AddCommand(shipped.Commands()...)
-	return exit.Tree(cmd)
+	return exit.Tree(exit.Printed(cmd))
 }
 
 // Option changes the commands.

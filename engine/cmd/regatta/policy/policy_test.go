@@ -106,6 +106,9 @@ func TestCommands(t *testing.T) {
 		},
 		"eval a point that is not there": {args: "eval rollout/pln", err: "there is no decision point rollout/pln; there are rollout/change"},
 		"eval a misspelt question":       {args: "eval rollout/plan", stdin: `{updat: 3}`, err: `unknown field "updat"`},
+		"eval a number that is a text":   {args: "eval rollout/plan", stdin: `{"update": "3"}`, err: "reading the input of rollout/plan: update is a string, and must be an integer"},
+		"eval two questions":             {args: "eval rollout/plan", stdin: "update: 3\n---\nupdate: 4\n", err: "reading the input: line 2: there is a second document"},
+		"eval what is cut off":           {args: "eval rollout/plan", stdin: "{\"update\": 3,\n", err: "reading the input: line 1: did not find"},
 		"eval no YAML":                   {args: "eval rollout/plan", stdin: `{`, err: "reading the input"},
 		"eval with a bundle that is wrong": {
 			files: map[string]string{"b/a.rego": "x"}, args: "eval rollout/plan -b DIR/b", stdin: `{}`, err: "DIR/b/a.rego:1:1",

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -23,9 +22,9 @@ prints the reference with its digest, which is what a cluster should be told: a 
 can be moved. Credentials are those of docker login.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := os.ReadFile(args[0])
+			text, err := readArchive(args[0])
 			if err != nil {
-				return fmt.Errorf("reading bundle: %w", err)
+				return err
 			}
 			pinned, err := registry(insecure).Push(cmd.Context(), args[1], text)
 			if err != nil {
@@ -62,15 +61,15 @@ is not good.`,
 			if _, err := bundle.FromArchive(pinned, bytes.NewReader(text), by); err != nil {
 				return refusal(err)
 			}
-			if err := write(cmd.OutOrStdout(), output, text); err != nil {
+			if err := write(cmd, output, text); err != nil {
 				return err
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), pinned)
+			fmt.Fprintln(about(cmd, output), pinned)
 			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&insecure, "insecure", false, "the registry may be one without TLS")
-	cmd.Flags().StringVarP(&output, "output", "o", archiveName, "the archive to write")
+	cmd.Flags().StringVarP(&output, "output", "o", archiveName, "the archive to write; - is the standard output")
 	t.flags(cmd)
 	return cmd
 }

@@ -56,7 +56,7 @@ unless it is signed.`,
 			if err != nil {
 				return err
 			}
-			past, err := readRecords(records)
+			past, err := readRecords(cmd.InOrStdin(), records)
 			if err != nil {
 				return err
 			}
@@ -77,20 +77,29 @@ unless it is signed.`,
 	t.flags(cmd)
 	format.flag(cmd)
 	cmd.Flags().StringSliceVar(&active, "active", nil, "bundles that are active already, which this one would join")
-	cmd.Flags().StringVar(&records, "records", "", "a file of recorded decisions, as lines of JSON, to make again")
+	cmd.Flags().StringVar(&records, "records", "", "a file of recorded decisions, as lines of JSON, to make again; - is the standard input")
 	return cmd
 }
 
-func readRecords(path string) ([]decision.Record, error) {
-	if path == "" {
+// readRecords reads those of a file; - is the standard input, and there are none
+// without a path.
+func readRecords(stdin io.Reader, path string) ([]decision.Record, error) {
+	switch path {
+	case "":
 		return nil, nil
+	case stdout:
+		return record.Read(stdin)
 	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading records: %w", err)
 	}
 	defer f.Close()
-	return record.Read(f)
+	records, err := record.Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("reading records of %s: %w", path, err)
+	}
+	return records, nil
 }
 
 // admit fills in the verdict. An error is not the bundle's.
