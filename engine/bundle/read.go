@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/open-policy-agent/opa/v1/ast"
+
 	"github.com/regatta-sh/regatta/engine/document"
 	"github.com/regatta-sh/regatta/engine/module"
 )
@@ -168,7 +170,7 @@ func object(p string, text []byte) (doc map[string]any, err error) {
 func badDocument(file, code, doing string, err error) error {
 	at := document.Error{Row: 1, Col: 1}
 	errors.As(err, &at)
-	return module.Problems{{File: file, Row: at.Row, Col: at.Col, Code: code, Message: fmt.Sprintf("%s: %v", doing, err)}}
+	return module.Problems{module.At(ast.NewLocation(nil, file, at.Row, at.Col), "%s: %v", doing, err).Coded(code)}
 }
 
 // merge adds a document to another, and returns the path at which both have a
