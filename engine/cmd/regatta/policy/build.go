@@ -30,6 +30,8 @@ with a manifest. The same files make the same bytes, whoever packs them and when
 Tests are left out, unless --with-tests is given: a cluster then runs them before
 the bundle becomes active. A file .manifest in the folder is taken as it is but
 for what flags say.`,
+		Example: `  regatta policy build change-freeze --revision v1 --sequence 7
+  regatta policy build change-freeze -o - | tar tzf -`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b, err := load(args[0], nil)
@@ -81,8 +83,8 @@ func write(cmd *cobra.Command, path string, text []byte) error {
 	return nil
 }
 
-// stdout is the standard output as the name of a file, and the standard input.
-const stdout = "-"
+// stdout and stdin are what the name of a file stands for that is a dash.
+const stdout, stdin = "-", "-"
 
 // about is where to tell what was written to a path: beside an archive that goes to
 // the standard output, and not into it.

@@ -28,6 +28,8 @@ against the contract, compiles it with the built-in policies and the bundles nam
 before it, and runs its tests. A path is a folder, a .tar.gz file or a .rego file.
 
 Problems are printed as file:row:col: message.`,
+		Example: `  regatta policy check change-freeze one-zone-at-a-time
+  regatta policy check team-rules -n shop -o json`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, paths []string) error {
 			var active bundle.Set

@@ -75,11 +75,11 @@ func pointNames() string {
 	return strings.Join(out, ", ")
 }
 
-func read(stdin io.Reader, path string) ([]byte, error) {
+func read(in io.Reader, path string) ([]byte, error) {
 	var text []byte
 	var err error
-	if path == "-" {
-		text, err = io.ReadAll(stdin)
+	if path == stdin {
+		text, err = io.ReadAll(in)
 	} else {
 		text, err = os.ReadFile(path)
 	}

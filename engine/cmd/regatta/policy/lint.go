@@ -27,7 +27,9 @@ func (c *commands) lint() *cobra.Command {
 		Use:   "lint PATH...",
 		Short: "Find what would be slow, unsafe or unexplained",
 		Long:  long,
-		Args:  cobra.MinimumNArgs(1),
+		Example: `  regatta policy lint change-freeze
+  regatta policy lint policies/* --format sarif > lint.sarif`,
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, paths []string) error {
 			findings := []lint.Finding{}
 			for _, path := range paths {

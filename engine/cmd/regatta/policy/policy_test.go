@@ -94,6 +94,11 @@ func TestCommands(t *testing.T) {
 			files: map[string]string{"a.rego": hold, "cases/x.yaml": "x: 1"}, args: "test DIR", want: []string{`DIR/cases/x.yaml:1:1: reading the cases: unknown field "x"`, "0 of 0 tests passed, 1 case run"}, err: "tests failed",
 		},
 
+		"fmt the standard input":              {args: "fmt -", stdin: "package  a\nb :=1", want: []string{"package a\n\nb := 1\n"}},
+		"fmt the standard input, only to see": {args: "fmt --check -", stdin: "package  a", want: []string{"-\n"}, err: "not formatted"},
+		"lint what needs quotes in a URI": {
+			files: map[string]string{"my policy.rego": hold}, args: "lint --format sarif DIR", want: []string{`"uri": "file://DIR/my%20policy.rego"`}, err: "something to change",
+		},
 		"eval from the standard input": {
 			args: "eval rollout/plan", stdin: `{update: 3}`, want: []string{`"limit": 3`, `"outcome": "Decided"`, `"id": "rollout.plan"`, `"verdict": "Go"`},
 		},

@@ -20,7 +20,8 @@ func (c *commands) push() *cobra.Command {
 		Long: `Push puts an archive into a registry, where regatta, opa and oras find it, and
 prints the reference with its digest, which is what a cluster should be told: a tag
 can be moved. Credentials are those of docker login.`,
-		Args: cobra.ExactArgs(2),
+		Example: `  regatta policy push bundle.tar.gz registry.example/shop/change-freeze:v1`,
+		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := readArchive(args[0])
 			if err != nil {
@@ -48,7 +49,8 @@ func (c *commands) pull() *cobra.Command {
 		Long: `Pull writes the archive that a registry has, and prints the reference with its
 digest. With a key the signature is verified first, and nothing is written if it
 is not good.`,
-		Args: cobra.ExactArgs(1),
+		Example: `  regatta policy pull registry.example/shop/change-freeze:v1 -o pulled.tar.gz --verification-key key.pub`,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			by, err := t.verification()
 			if err != nil {

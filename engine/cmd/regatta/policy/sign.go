@@ -21,6 +21,8 @@ func (c *commands) sign() *cobra.Command {
 		Long: `Sign puts the file .signatures.json into an archive that build made: a JWT over the
 hashes of all files, as opa makes it. A signature that was there is replaced. The
 algorithm follows from a private key; a secret needs --signing-alg HS256.`,
+		Example: `  regatta policy sign bundle.tar.gz --signing-key key.pem
+  regatta policy sign bundle.tar.gz --signing-key secret.txt --signing-alg HS256 -o signed.tar.gz`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if with.Key == "" {

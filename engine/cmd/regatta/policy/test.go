@@ -40,6 +40,9 @@ files that end with _test.rego, and its cases, which are YAML files below a fold
 named cases: a question, and the part of the answer that is known.
 
 With --watch it runs them again whenever a file changes, until it is interrupted.`,
+		Example: `  regatta policy test change-freeze --min 90
+  regatta policy test change-freeze --watch
+  regatta policy test change-freeze --format junit > report.xml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t.path = args[0]

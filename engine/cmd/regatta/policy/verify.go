@@ -50,6 +50,9 @@ problems. A bundle is a folder, a .tar.gz file or a .rego file.
 With --records, decisions that were recorded are made again: the bundle is refused
 if one of them would be without an answer. With --verification-key, it is refused
 unless it is signed.`,
+		Example: `  regatta policy verify change-freeze
+  regatta policy verify team-rules -n shop --active change-freeze
+  regatta policy verify bundle.tar.gz --verification-key key.pub --records decisions.jsonl`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			by, err := t.verification()
@@ -83,12 +86,12 @@ unless it is signed.`,
 
 // readRecords reads those of a file; - is the standard input, and there are none
 // without a path.
-func readRecords(stdin io.Reader, path string) ([]decision.Record, error) {
+func readRecords(in io.Reader, path string) ([]decision.Record, error) {
 	switch path {
 	case "":
 		return nil, nil
-	case stdout:
-		return record.Read(stdin)
+	case stdin:
+		return record.Read(in)
 	}
 	f, err := os.Open(path)
 	if err != nil {

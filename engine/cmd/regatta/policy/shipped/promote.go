@@ -30,6 +30,8 @@ spec.rollbackTo.
 It ends with 1 and changes nothing while the bundle has not passed the gate, while a
 replica does not run it, or if its decisions in shadow failed or were made looser,
 unless --even-so says that this is meant.`,
+		Example: `  regatta policy promote change-freeze
+  regatta policy promote change-freeze --to Enforce --even-so`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if to != "" && to != string(v1alpha1.PolicyModeCanary) && to != string(v1alpha1.PolicyModeEnforce) {
