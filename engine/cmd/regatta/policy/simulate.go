@@ -90,6 +90,9 @@ func (c *commands) runSimulate(cmd *cobra.Command, s simulating) error {
 	if err != nil {
 		return err
 	}
+	if cmd.Flags().Changed("replicas") && s.source.Replicas < 0 {
+		return exit.Misused(errors.New("--replicas is a number of at least 0"))
+	}
 	opts, err := s.options(begin)
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/engine/document"
 )
 
 // dump is what kubectl get prints.
@@ -66,7 +67,7 @@ func (d *dump) add(o *unstructured.Unstructured) error {
 	case kruise.Kind("CloneSet"):
 		set, err := d.decode(raw, o.GroupVersionKind().Version)
 		if err != nil {
-			return fmt.Errorf("reading CloneSet %s: %w", o.GetName(), err)
+			return fmt.Errorf("reading CloneSet %s: %w", o.GetName(), explained(err))
 		}
 		d.sets = append(d.sets, set)
 	case corev1.SchemeGroupVersion.WithKind("Pod").GroupKind():
@@ -79,9 +80,19 @@ func (d *dump) add(o *unstructured.Unstructured) error {
 		err = put(raw, &d.revisions)
 	}
 	if err != nil {
-		return fmt.Errorf("reading %s %s: %w", o.GetKind(), o.GetName(), err)
+		return fmt.Errorf("reading %s %s: %w", o.GetKind(), o.GetName(), explained(err))
 	}
 	return nil // what else a dump has, no rollout looks at
+}
+
+// explained says what is wrong with a field in words of whoever wrote it; other
+// errors stay as they are.
+func explained(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return document.Explain(nil, wrong)
+	}
+	return err
 }
 
 func put[T any](raw []byte, to *[]*T) error {
