@@ -255,6 +255,8 @@ func TestSimulateBudgets(t *testing.T) {
 func TestSimulateRefuses(t *testing.T) {
 	a := newAuthor(t)
 	a.write("wrong.yaml", "apiVersion: apps.kruise.io/v1beta1\nkind: CloneSet\nmetadata: {name: web}\nspec: {replicas: -1, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: c}}, spec: {containers: [{name: x, image: x}]}}}\n")
+	a.write("text.yaml", "apiVersion: apps.kruise.io/v1beta1\nkind: CloneSet\nmetadata: {name: web}\nspec: {replicas: three}\n")
+	a.write("pod.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: 3}\n")
 	a.write("noise.yaml", "kind: [")
 	a.write("stuck.rego", "package extend.rollout.stuck\n\nhold contains {\"reason\": \"No\", \"message\": \"No.\"}\n")
 	a.write("broken.rego", "package extend.rollout.broken\nhold contains {")
@@ -274,6 +276,9 @@ func TestSimulateRefuses(t *testing.T) {
 		{"what is no amount", "simulate --at 2026-12-24T10:00Z --max-unavailable some", 2, "maxUnavailable"},
 		{"time that runs back", "simulate --at 2026-12-24T10:00Z --ready-after -1s", 2, "--ready-after is a duration of at least 0"},
 		{"a workload that no cluster takes", "simulate --at 2026-12-24T10:00Z --workload wrong.yaml", 3, "spec.replicas: Invalid value: -1"},
+		{"fewer than no pods", "simulate --at 2026-12-24T10:00Z --replicas -5", 2, "--replicas is a number of at least 0"},
+		{"a field of another type", "simulate --at 2026-12-24T10:00Z --workload text.yaml", 3, "reading CloneSet web: spec.replicas is a string, and must be an integer"},
+		{"a pod with a field of another type", "simulate --at 2026-12-24T10:00Z --fleet pod.yaml", 3, "reading Pod web: spec.containers is a number, and must be a list"},
 		{"what is no YAML", "simulate --at 2026-12-24T10:00Z --workload noise.yaml", 3, "reading noise.yaml"},
 		{"a bundle that does not parse", "simulate --at 2026-12-24T10:00Z --bundle broken.rego", 1, "broken.rego:2:"},
 		{"a hold without end", "simulate --at 2026-12-24T10:00Z --bundle stuck.rego", 1, "stuck since 2026-12-24T10:00:00Z, after 0 waves"},

@@ -17,6 +17,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/engine/document"
 )
 
 // dump is what kubectl get prints.
@@ -72,13 +73,13 @@ func (d *dump) add(o *unstructured.Unstructured) error {
 	case kruise.Kind("CloneSet"):
 		set, err := d.decode(raw, o.GroupVersionKind().Version)
 		if err != nil {
-			return fmt.Errorf("reading CloneSet %s: %w", o.GetName(), err)
+			return fmt.Errorf("reading CloneSet %s: %w", o.GetName(), explained(err))
 		}
 		d.sets = append(d.sets, set)
 	case policy.GroupVersion.WithKind("PodUnavailableBudget").GroupKind():
 		b, err := readBudget(raw, o.GroupVersionKind().Version)
 		if err != nil {
-			return fmt.Errorf("reading PodUnavailableBudget %s: %w", o.GetName(), err)
+			return fmt.Errorf("reading PodUnavailableBudget %s: %w", o.GetName(), explained(err))
 		}
 		d.budgets = append(d.budgets, b)
 	case corev1.SchemeGroupVersion.WithKind("Namespace").GroupKind():
@@ -99,9 +100,19 @@ func (d *dump) add(o *unstructured.Unstructured) error {
 		err = put(raw, &d.revisions)
 	}
 	if err != nil {
-		return fmt.Errorf("reading %s %s: %w", o.GetKind(), o.GetName(), err)
+		return fmt.Errorf("reading %s %s: %w", o.GetKind(), o.GetName(), explained(err))
 	}
 	return nil // what else a dump has, no rollout looks at
+}
+
+// explained says what is wrong with a field in words of whoever wrote it; other
+// errors stay as they are.
+func explained(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return document.Explain(nil, wrong)
+	}
+	return err
 }
 
 func workload(raw []byte, o client.Object, d *dump) error {
