@@ -209,6 +209,8 @@ func (c *checker) extends(path, domain string, r *ast.Rule) {
 		c.report(r.Location, "%s must be a set, written `%s contains ... if ...`, so that all packages are heard", name, name)
 	case r.Head.Args != nil:
 		c.report(r.Location, "%s must not be a function", name)
+	case mine.Answer == nil:
+		c.report(r.Location, "%s (%s) is heard by nobody yet: no decision point of this release reads it in %s", name, mine.Meaning, domain)
 	default:
 		c.heard[path] = true
 	}
@@ -265,6 +267,10 @@ func (c *checker) unheard() {
 		c.heard[path] = true // once
 		kind, domain, _ := strings.Cut(path, ".")
 		domain, _, _ = strings.Cut(domain, ".")
+		if kind == "override" && len(points(domain)) == 0 {
+			c.report(m.Package.Location, "package %s replaces nothing: this release has no decision points in %s", path, domain)
+			continue
+		}
 		if kind == "override" {
 			c.report(m.Package.Location, "package %s replaces nothing: it needs a rule named like a point of %s: %s", path, domain, strings.Join(points(domain), ", "))
 			continue
