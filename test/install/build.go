@@ -18,7 +18,7 @@ import (
 func Build(ctx context.Context, root, dir string, out io.Writer) (map[string]string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
-		return nil, fmt.Errorf("finding %s: %w", dir, err)
+		return nil, fmt.Errorf("finding the folder of programs: %w", err)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making %s: %w", dir, err)
