@@ -3,14 +3,11 @@ package engine
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/rego"
 
-	"github.com/regatta-sh/regatta/engine/bundle"
-	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
@@ -22,76 +19,149 @@ type Clause struct {
 	Own bool
 	// Name is that of the rule in its package, such as hold.
 	Name string
+	// Head is what the rule is when the conditions are true.
+	Head *ast.Head
 	// Conditions must all be true.
 	Conditions ast.Body
 
 	module *ast.Module
 }
 
-// Clauses are those that decide about a subject in a domain: of the built-in
-// policies and of whatever extends or replaces them. Functions, and rules with
-// an else, are left out: what they need is not in one place.
-func (s *Snapshot) Clauses(builtin *bundle.Bundle, subject decision.Subject, domain string) []Clause {
-	var out []Clause
-	for _, b := range append(bundle.Set{builtin}, s.set.For(subject.Namespace)...) {
-		for _, file := range slices.Sorted(maps.Keys(b.Modules)) {
-			m := b.Modules[file]
-			if domainOf(m) != domain {
-				continue
-			}
-			for _, r := range m.Rules {
-				if r.Default || r.Else != nil || len(r.Head.Args) > 0 {
-					continue
-				}
-				pkg := packageID(m)
-				rule, _ := s.Rule(subject, idOf(r, pkg))
-				rule.Place = module.At(r.Location, "").Place()
-				out = append(out, Clause{Rule: rule, Own: rule.ID != pkg, Name: r.Head.Ref()[0].String(), Conditions: r.Body, module: m})
+// Locals are the variables that arguments and conditions declare, at any depth.
+// They hide rules and imports of their name.
+func (c Clause) Locals() ast.VarSet {
+	out := ast.NewVarSet()
+	declare := func(terms ...*ast.Term) {
+		for _, t := range terms {
+			if t != nil {
+				ast.WalkVars(t, func(v ast.Var) bool { out.Add(v); return false })
 			}
 		}
 	}
+	declare(c.Head.Args...)
+	ast.NewGenericVisitor(func(node any) bool {
+		switch x := node.(type) {
+		case *ast.Every:
+			declare(x.Key, x.Value)
+		case *ast.Expr:
+			declare(Declared(x)...)
+		}
+		return false
+	}).Walk(c.Conditions)
 	return out
 }
 
-// domainOf is what a package is about, be it built in, extending or replacing.
-func domainOf(m *ast.Module) string {
-	path := m.Package.Path[1:] // without data
-	first := func(i int) string {
-		if i >= len(path) {
-			return ""
-		}
-		s, _ := path[i].Value.(ast.String)
-		return string(s)
+// Declared are the terms of a condition that it declares the variables of.
+func Declared(x *ast.Expr) []*ast.Term {
+	some, ok := x.Terms.(*ast.SomeDecl)
+	switch {
+	case ok && declaresIn(some):
+		call := some.Symbols[0].Value.(ast.Call)
+		return call[1 : len(call)-1]
+	case ok:
+		return some.Symbols
+	case x.IsAssignment() && len(x.Operands()) == 2:
+		return x.Operands()[:1]
 	}
-	if d := first(0); d != "extend" && d != "override" {
-		return d
-	}
-	return first(1)
+	return nil
 }
 
-// Solve finds values of variables for which conditions are true on a question,
-// as far as they are strings, numbers and so on; nil if there are none. They see
-// what the clause sees. Conditions whose variables nothing binds are an error. It
-// ends with the context, and says nothing about the policies that are active.
-func (e *Engine) Solve(ctx context.Context, s *Snapshot, subject decision.Subject, c Clause, conditions ast.Body, input ast.Value) (map[string]any, error) {
-	v := s.view(subject)
-	rs, err := rego.New(
-		rego.ParsedQuery(conditions.Copy()),
+// declaresIn says whether a declaration is of the form: some k, v in all.
+func declaresIn(some *ast.SomeDecl) bool {
+	if len(some.Symbols) != 1 {
+		return false
+	}
+	call, ok := some.Symbols[0].Value.(ast.Call)
+	return ok && len(call) > 2
+}
+
+// Solve finds values of variables for which conditions are true on a question;
+// nil if there are none. They see what the clause sees. Conditions whose variables
+// nothing binds are an error; those that declare what nothing uses are none, since
+// what used it may have been left out. It ends with the context, and says nothing
+// about the policies that are active.
+func (s *Source) Solve(ctx context.Context, c Clause, conditions ast.Body, input ast.Value) (_ map[ast.Var]ast.Value, err error) {
+	defer func() { // as where decisions are made
+		if p := recover(); p != nil {
+			err = fmt.Errorf("solving conditions of %s: panic: %v", c.Rule.ID, p)
+		}
+	}()
+	if err := ctx.Err(); err != nil { // compiling does not ask
+		return nil, fmt.Errorf("solving conditions of %s: %w", c.Rule.ID, err)
+	}
+	prepared, err := module.Prepare(ctx, rego.New(
+		rego.ParsedQuery(using(conditions)),
 		rego.ParsedPackage(c.module.Package),
 		rego.ParsedImports(c.module.Imports),
-		rego.Compiler(v.compiler),
-		rego.Store(v.store),
-		rego.Transaction(v.txn),
-		rego.ParsedInput(input),
-	).Eval(ctx)
+		rego.Compiler(s.view.compiler),
+		rego.Store(s.view.store),
+		rego.Transaction(s.view.txn),
+		rego.GenerateJSON(func(t *ast.Term, _ *rego.EvalContext) (any, error) { return t.Value, nil }),
+	))
+	if err != nil {
+		return nil, fmt.Errorf("preparing conditions of %s: %w", c.Rule.ID, err)
+	}
+	rs, err := prepared.Eval(ctx, rego.EvalParsedInput(input), rego.EvalTransaction(s.view.txn))
 	if err != nil {
 		return nil, fmt.Errorf("solving conditions of %s: %w", c.Rule.ID, err)
 	}
 	for _, r := range rs {
 		// What a rule would end at, a query answers as false.
-		if !slices.ContainsFunc(r.Expressions, func(x *rego.ExpressionValue) bool { return x.Value == false }) {
-			return r.Bindings, nil
+		if slices.ContainsFunc(r.Expressions, func(x *rego.ExpressionValue) bool { return x.Value == any(ast.Boolean(false)) }) {
+			continue
 		}
+		out := map[ast.Var]ast.Value{}
+		for name, v := range r.Bindings {
+			if value, ok := v.(ast.Value); ok {
+				out[ast.Var(name)] = value
+			}
+		}
+		return out, nil
 	}
 	return nil, nil
+}
+
+// used is a variable that no policy can name.
+const used = "__used__"
+
+// using adds to conditions a use of what they declare. A variable that is declared
+// and occurs nowhere else is declared no more.
+func using(conditions ast.Body) ast.Body {
+	var out ast.Body
+	var terms []*ast.Term
+	for i, x := range conditions {
+		x = x.Copy()
+		if some, ok := x.Terms.(*ast.SomeDecl); ok && !declaresIn(some) {
+			others := slices.Concat(conditions[:i], conditions[i+1:])
+			some.Symbols = slices.DeleteFunc(some.Symbols, func(t *ast.Term) bool { return !mentions(others, t.Value) })
+			if len(some.Symbols) == 0 {
+				continue
+			}
+		}
+		for _, t := range Declared(x) {
+			ast.WalkVars(t, func(v ast.Var) bool {
+				if !v.IsWildcard() {
+					terms = append(terms, ast.NewTerm(v))
+				}
+				return false
+			})
+		}
+		out = append(out, x)
+	}
+	if len(terms) > 0 || len(out) == 0 {
+		out = append(out, ast.Equality.Expr(ast.VarTerm(used), ast.ArrayTerm(terms...)))
+	}
+	for i, x := range out {
+		x.Index = i
+	}
+	return out
+}
+
+func mentions(conditions ast.Body, name ast.Value) bool {
+	found := false
+	ast.WalkVars(conditions, func(v ast.Var) bool {
+		found = found || v.Equal(name)
+		return found
+	})
+	return found
 }

@@ -1,6 +1,9 @@
 package engine_test
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -52,7 +55,8 @@ func TestClausesAreSolvedAsTheyAreWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	var holds []engine.Clause
-	for _, c := range s.Clauses(e.Builtin(), decision.Subject{}, "test") {
+	source := e.Source(s, decision.Subject{})
+	for _, c := range source.Clauses("test") {
 		if c.Name == "hold" {
 			holds = append(holds, c)
 		}
@@ -68,14 +72,14 @@ func TestClausesAreSolvedAsTheyAreWritten(t *testing.T) {
 		name       string
 		in         facts
 		conditions ast.Body
-		want       any // name
+		want       ast.Value // name
 		err        bool
 	}{
-		{"all are true", facts{N: 6, Names: []string{"a"}}, many.Conditions, "a", false},
-		{"what is unknown counts, and what is known does not", facts{N: 6, Names: []string{"a", "b"}, Extra: "a"}, many.Conditions, "b", false},
-		{"what is true only of the second", facts{N: 6, Names: []string{"-", "b"}}, many.Conditions, "b", false},
+		{"all are true", facts{N: 6, Names: []string{"a"}}, many.Conditions, ast.String("a"), false},
+		{"what is unknown counts, and what is known does not", facts{N: 6, Names: []string{"a", "b"}, Extra: "a"}, many.Conditions, ast.String("b"), false},
+		{"what is true only of the second", facts{N: 6, Names: []string{"-", "b"}}, many.Conditions, ast.String("b"), false},
 		{"one is not true", facts{N: 5, Names: []string{"a"}}, many.Conditions, nil, false},
-		{"without that one they are", facts{N: 5, Names: []string{"a"}}, many.Conditions[1:], "a", false},
+		{"without that one they are", facts{N: 5, Names: []string{"a"}}, many.Conditions[1:], ast.String("a"), false},
 		{"nothing binds the name", facts{N: 6}, many.Conditions[2:], nil, true},
 		{"a condition that is false", facts{}, holds[1].Conditions, nil, false},
 	} {
@@ -84,9 +88,91 @@ func TestClausesAreSolvedAsTheyAreWritten(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := e.Solve(t.Context(), s, decision.Subject{}, many, tc.conditions, input)
-			if (err != nil) != tc.err || (got == nil) != (tc.want == nil) || got["name"] != tc.want {
+			got, err := source.Solve(t.Context(), many, tc.conditions, input)
+			if (err != nil) != tc.err || (got == nil) != (tc.want == nil) || tc.want != nil && got["name"] != tc.want {
 				t.Errorf("got %v, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestWhatClausesReferToIsFound(t *testing.T) {
+	e, err := engine.New(fstest.MapFS{
+		"test.rego": {Data: []byte(builtin)},
+		"lib.rego":  {Data: []byte("package lib.shared\n\nknown(name) if input.extra == name\n\nknown(\"-\")\n\nnever if false\n")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	b, err := bundle.FromFiles("x", map[string]string{"x.rego": `package extend.test.x
+
+import data.lib.shared as other
+import data.lib.shared.known
+
+hold contains {"reason": "R", "message": sprintf("%v %v", [known("-"), other.never])} if {
+	hidden := input.n
+	hidden > 1
+}
+
+hidden if input.extra == "x"
+
+seen contains name if some name in input.names
+
+default level := 1
+
+level := 2 if input.n > 2 else := 3 if input.n > 1
+
+limits[name] := 1 if some name in input.names
+
+limits.x := 2 if input.n > 1
+`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := e.Compile(t.Context(), bundle.Set{b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := e.Source(s, decision.Subject{})
+	hold := source.Clauses("test")[slices.IndexFunc(source.Clauses("test"), func(c engine.Clause) bool { return c.Name == "hold" && c.Rule.ID == "extend.test.x" })]
+	for _, tc := range []struct {
+		name, term string
+		args       int
+		want       string // places and how many ways, D if default, W if the reference goes on below
+	}{
+		{"a name of the clause's own", "hidden", 0, ""},
+		{"a fact", "input.n", 0, ""},
+		{"a function that is imported", "known", 1, "lib.rego:3:1/1 lib.rego:5:1/1"},
+		{"a function without its argument", "known", 0, ""},
+		{"a rule of a package that is imported", "other.never", 0, "lib.rego:7:1/1"},
+		{"a rule by its whole path", "data.lib.shared.never", 0, "lib.rego:7:1/1"},
+		{"a rule that nobody has", "other.nothing", 0, ""},
+		{"a set", "seen", 0, "x.rego:13:1/1"},
+		{"an element", `seen["a"]`, 0, "x.rego:13:1/1"},
+		{"a part of an element", `seen["a"].b`, 0, "x.rego:13:1/1W"},
+		{"an else and a default", "level", 0, "x.rego:15:1/1D x.rego:17:1/2"},
+		{"an entry of any name, and not of another", "limits.y", 0, "x.rego:19:1/1"},
+		{"an entry that is defined by its name too", "limits.x", 0, "x.rego:19:1/1 x.rego:21:1/1"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var args []*ast.Term
+			for range tc.args {
+				args = append(args, ast.StringTerm("a"))
+			}
+			var got []string
+			for _, d := range source.Definitions(hold, hold.Locals(), ast.MustParseTerm(tc.term), args) {
+				text := fmt.Sprintf("%s/%d", d.Ways[0].Rule.Place, len(d.Ways))
+				if d.Default {
+					text += "D"
+				}
+				if d.Within {
+					text += "W"
+				}
+				got = append(got, text)
+			}
+			if text := strings.Join(got, " "); text != tc.want {
+				t.Errorf("got %s, want %s", text, tc.want)
 			}
 		})
 	}

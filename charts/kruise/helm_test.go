@@ -2,9 +2,11 @@ package chart_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -57,29 +59,51 @@ func render(t *testing.T, args ...string) release {
 	if err != nil {
 		t.Fatalf("helm template %s: %v\n%s", strings.Join(args, " "), err, output)
 	}
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
 	var objects release
 	for document := range strings.SplitSeq(output, "\n---\n") {
 		if strings.TrimSpace(document) == "" {
 			continue
 		}
-		decoded, kind, err := decoder.Decode([]byte(document), nil, nil)
+		object, err := decode(document)
 		if err != nil {
-			t.Fatalf("decoding %v: %v\n%s", kind, err, document)
-		}
-		object, ok := decoded.(client.Object)
-		if !ok {
-			t.Fatalf("%v is not an object", kind)
+			t.Fatalf("decoding: %v\n%s", err, document)
 		}
 		objects = append(objects, object)
 	}
 	return objects
+}
+
+// decoder is made once: it takes longer than what it decodes.
+var decoder = sync.OnceValues(func() (runtime.Decoder, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(), nil
+})
+
+// decoded has the objects of documents: the CRDs are the same in every release.
+var decoded sync.Map
+
+func decode(document string) (client.Object, error) {
+	known, ok := decoded.Load(document)
+	if !ok {
+		d, err := decoder()
+		if err != nil {
+			return nil, err
+		}
+		if known, _, err = d.Decode([]byte(document), nil, nil); err != nil {
+			return nil, err
+		}
+		decoded.Store(document, known)
+	}
+	object, ok := known.(runtime.Object).DeepCopyObject().(client.Object)
+	if !ok {
+		return nil, fmt.Errorf("%T is not an object", known)
+	}
+	return object, nil
 }
 
 // has says whether there is an object of a type and a name.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/protection"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/selection"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -65,8 +67,27 @@ func (w *world) refusal() *decision.Hold {
 	return w.budgetHold
 }
 
-// noteRefused reports the pods that the round had chosen and a budget refused.
+// deny notes a pod whose write the API server refused because a budget or a rule
+// of users said so. The error stays one: who is refused tries again.
+func (w *world) deny(name string, err error) {
+	h := protection.RefusedBy(err)
+	if h == nil {
+		return
+	}
+	w.changesMu.Lock()
+	defer w.changesMu.Unlock()
+	h.Pod = name
+	w.denied = append(w.denied, selection.Skip{Name: name, Hold: *h})
+}
+
+// noteRefused reports the pods that the round had chosen and that it was kept from
+// moving: nobody is told that their update has begun.
 func (w *world) noteRefused() {
+	slices.SortFunc(w.denied, func(a, b selection.Skip) int { return strings.Compare(a.Name, b.Name) })
+	for _, d := range w.denied {
+		w.taken = slices.DeleteFunc(w.taken, func(name string) bool { return name == d.Name })
+		w.skipped = append(w.skipped, d)
+	}
 	if w.budgetHold == nil {
 		return
 	}

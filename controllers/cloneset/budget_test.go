@@ -3,11 +3,14 @@ package cloneset
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
@@ -18,7 +21,7 @@ import (
 
 // A budget that refuses one pod ends the round, and is told as what holds it.
 func TestABudgetHoldsTheRound(t *testing.T) {
-	e, err := engine.New(policies.Builtin)
+	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,5 +77,34 @@ func TestABudgetHoldsTheRound(t *testing.T) {
 	}
 	if ok, err := r.mayUpdate(t.Context(), testWorld(e, 5, 0, nil), w.pods[4], image); ok || err == nil || !strings.Contains(err.Error(), "web-4: broken") {
 		t.Errorf("%t, %v", ok, err)
+	}
+}
+
+// A pod that the API server refused is told with what refused it, and not as one
+// whose update has begun; any other error says nothing of policies.
+func TestARefusedWriteIsToldAsWhatRefusedIt(t *testing.T) {
+	e, err := engine.New(policies.Builtin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	w := testWorld(e, 6, 0, nil)
+	w.taken, w.planned = []string{"web-0", "web-1", "web-2"}, true
+	refused := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonForbidden, Details: &metav1.StatusDetails{
+		Causes: []metav1.StatusCause{{Type: "BudgetExceeded", Field: "protection.budget.exceeded", Message: "No more."}},
+	}}}
+	w.deny("web-0", nil)
+	w.deny("web-1", fmt.Errorf("deleting pod web-1: %w", refused))
+	w.deny("web-2", errors.New("broken"))
+	w.noteRefused()
+	if diff := cmp.Diff([]string{"web-0", "web-2"}, w.taken); diff != "" {
+		t.Error(diff)
+	}
+	a, _ := newRound(w, e).Pod("web-1")
+	if a.Verdict != explain.Held || a.Reason != "BudgetExceeded" || a.Rule != "protection.budget.exceeded" || a.Message != "No more." {
+		t.Errorf("web-1: %+v", a)
+	}
+	if top := w.topHold(); top == nil || top.Pod != "web-1" || w.heldWhole() {
+		t.Errorf("held by %+v", top)
 	}
 }

@@ -113,7 +113,7 @@ func New(c client.Client, live client.Reader, e *engine.Engine, recorder record.
 		o(r)
 	}
 	r.overlay = overlay.New(r.now)
-	r.updater = inplace.Updater{Client: c, Live: live, Now: r.now}
+	r.updater = inplace.Updater{Client: c, Live: live, Now: r.now, Refused: &inplace.Refusals{}}
 	r.states = lifecycle.Writer{Client: c, Now: r.now}
 	return r
 }

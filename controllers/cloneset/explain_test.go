@@ -107,7 +107,7 @@ func decide(ctx context.Context, r *Reconciler, w *world) {
 }
 
 func TestARoundExplainsItself(t *testing.T) {
-	e, err := engine.New(policies.Builtin)
+	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestARoundExplainsItself(t *testing.T) {
 }
 
 func TestARuleThatChangedSinceIsNotPlaced(t *testing.T) {
-	e, err := engine.New(policies.Builtin)
+	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ hold contains {"rule": "near.pod", "reason": "Pod", "message": "m", "pod": pod.n
 `
 
 func TestWhatIsNearestToAnotherAnswer(t *testing.T) {
-	e, err := engine.New(policies.Builtin)
+	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
 	if err != nil {
 		t.Fatal(err)
 	}

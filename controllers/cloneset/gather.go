@@ -63,6 +63,8 @@ type world struct {
 	// refused are pods that were chosen and not moved, because of a budget.
 	refused    []string
 	budgetHold *decision.Hold
+	// denied are pods whose writes the API server refused.
+	denied []selection.Skip
 }
 
 // requeue keeps the earliest time to look again.

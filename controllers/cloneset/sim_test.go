@@ -27,7 +27,7 @@ func simServer() client.Client {
 
 func simEngine(t testing.TB) *engine.Engine {
 	t.Helper()
-	e, err := engine.New(policies.Builtin)
+	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,11 @@ func (r *Reconciler) update(ctx context.Context, w *world) error {
 	var acts []func() error
 	for _, name := range taken {
 		p := order.byName[name]
-		acts = append(acts, func() error { return r.updatePod(ctx, w, p) })
+		acts = append(acts, func() error {
+			err := r.updatePod(ctx, w, p)
+			w.deny(p.Name, err)
+			return err
+		})
 	}
 	err := r.inParallel(w, acts)
 	w.noteRefused()

@@ -32,7 +32,7 @@ func wish(t *testing.T, guards string, opts ...bundle.Option) *bundle.Bundle {
 
 func asked(t *testing.T, set ...*bundle.Bundle) *Rules {
 	t.Helper()
-	e, err := engine.New(builtin.Builtin)
+	e, err := engine.New(builtin.Builtin, engine.WithPatience(20)) // the machine may be busy
 	if err != nil {
 		t.Fatal(err)
 	}

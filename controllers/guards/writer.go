@@ -126,9 +126,7 @@ func (w *Writer) sync(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f := facts{Config: w.Config, gates: w.Rules.Gates(), budgets: budgets, call: at.call}
-	var left []string
-	f.kinds, f.users, left = sift(answer.GuardsOutput, f.gates, f.Pods)
+	f, left := w.Rules.facts(answer, w.Config, budgets, at.call)
 	w.report(at.validating, LeftOutReason, first(append(left, answer.Left...)), "")
 	want, err := render(f)
 	if err != nil {

@@ -6,13 +6,11 @@ import (
 	"net/http"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/cloneset"
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/guards"
 	"github.com/regatta-sh/regatta/controllers/ledger"
@@ -21,7 +19,6 @@ import (
 	"github.com/regatta-sh/regatta/controllers/protection"
 	webhookpod "github.com/regatta-sh/regatta/controllers/webhook/pod"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
-	"github.com/regatta-sh/regatta/engine/decision"
 )
 
 // budgeting is what keeps PodUnavailableBudgets.
@@ -41,26 +38,6 @@ func (p parts) budgeted() (*budgeting, error) {
 		recent: p.guarding.recent,
 		finder: podunavailablebudget.NewFinder(p.mgr.GetClient(), scale.NewFinder(p.mgr.GetClient(), kinds)),
 	}, nil
-}
-
-// update asks budgets for controllers of ours, by the account that their own
-// requests come from.
-func (b *budgeting) update(namespace string, patience time.Duration) cloneset.Budget {
-	account := "system:serviceaccount:" + namespace + ":kruise-manager"
-	return func(ctx context.Context, pod *corev1.Pod) (*decision.Hold, error) {
-		asked := &protection.Asked{
-			Request: decision.Request{UID: "in-place-update-" + string(pod.UID), Operation: decision.Update, User: decision.User{Name: account}},
-			Object:  decision.Object{Version: "v1", Resource: "pods"},
-		}
-		asked.About(pod, corev1.SchemeGroupVersion.WithKind("Pod"))
-		ctx, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
-		got, err := b.ledger.Ask(ctx, ledger.Question{Asked: asked, Recent: b.recent.Before(asked), Pod: pod})
-		if err != nil || got.Output.Allow {
-			return nil, err
-		}
-		return &got.Output.Reasons[0], nil
-	}
 }
 
 // webhookPatience is how long the webhooks of pods may take: an answer must come
@@ -88,20 +65,14 @@ func (p parts) podsTo(server webhook.Server, decided <-chan struct{}) {
 
 func (p parts) podHandlers(decided <-chan struct{}) map[string]http.Handler {
 	gates := p.protectionGates()
-	steps := []webhookpod.Step{webhookpod.ReadinessGate(p.Gates.Enabled(features.KruisePodReadinessGate))}
-	if p.countsBudgets() {
-		steps = append(steps, webhookpod.BudgetAnnotations(p.budgeting.finder))
+	guard := &webhookpod.Budget{
+		Ledger: p.budgeting.ledger, Recent: p.guarding.recent, Reporter: p.guarding.reporter,
+		Deletes: gates.BudgetDelete, Updates: gates.BudgetUpdate,
 	}
-	validator := &webhookpod.Validator{
-		Pods: p.mgr.GetAPIReader(),
-		Guards: []webhookpod.Guard{&webhookpod.Budget{
-			Ledger: p.budgeting.ledger, Recent: p.guarding.recent, Reporter: p.guarding.reporter,
-			Deletes: gates.BudgetDelete, Updates: gates.BudgetUpdate,
-		}},
-		Patience: p.webhookPatience(),
-	}
+	mutator, validator := webhookpod.New(p.mgr.GetAPIReader(), p.budgeting.finder, guard,
+		webhookpod.WithReadinessForAll(p.Gates.Enabled(features.KruisePodReadinessGate)), webhookpod.WithPatience(p.webhookPatience()))
 	return map[string]http.Handler{
-		guards.MutatePodPath:   &webhook.Admission{Handler: &webhookpod.Mutator{Steps: steps, Patience: p.webhookPatience()}},
+		guards.MutatePodPath:   &webhook.Admission{Handler: mutator},
 		guards.ValidatePodPath: protection.Until(decided, &webhook.Admission{Handler: validator}),
 	}
 }
@@ -121,7 +92,7 @@ func (l *late) budgets(ctx context.Context) {
 }
 
 func (p parts) budgetsTo(ctx context.Context) error {
-	if err := podunavailablebudget.Index(ctx, p.mgr); err != nil {
+	if err := podunavailablebudget.Index(ctx, p.mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	r := podunavailablebudget.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.budgeting.finder, p.mgr.GetEventRecorderFor("podunavailablebudget-controller"),

@@ -17,6 +17,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/explain/serve"
 	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/controllers/ledger"
 	"github.com/regatta-sh/regatta/controllers/policybundle"
 	"github.com/regatta-sh/regatta/controllers/webhook/convert"
 	"github.com/regatta-sh/regatta/controllers/webhook/server"
@@ -101,7 +102,7 @@ func (p parts) controllersTo(mgr ctrl.Manager) error {
 	on := p.Gates.Enabled
 	var budget cloneset.Budget
 	if on(features.PodUnavailableBudgetUpdateGate) {
-		budget = p.budgeting.update(p.webhooks.namespace, p.webhookPatience())
+		budget = p.budgeting.ledger.Updates(ledger.Account(p.webhooks.namespace), p.budgeting.recent, p.webhookPatience())
 	}
 	r := cloneset.New(mgr.GetClient(), mgr.GetAPIReader(), p.engine, mgr.GetEventRecorderFor(v1beta1.CloneSetComponent),
 		cloneset.WithRounds(p.rounds),

@@ -43,7 +43,7 @@ func newStage(t *testing.T) *stage {
 	if err := cloneset.Index(t.Context(), mgr.GetFieldIndexer()); err != nil {
 		t.Fatal(err)
 	}
-	if err := Index(t.Context(), mgr); err != nil {
+	if err := Index(t.Context(), mgr.GetFieldIndexer()); err != nil {
 		t.Fatal(err)
 	}
 	r := New(mgr.GetClient(), mgr.GetAPIReader(), NewFinder(mgr.GetClient(), scale.NewFinder(mgr.GetClient(), discovery.NewDiscoveryClientForConfigOrDie(env.Config))), mgr.GetEventRecorderFor("test"))

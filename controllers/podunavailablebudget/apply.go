@@ -45,14 +45,11 @@ func (r *Reconciler) write(ctx context.Context, w *world, next outcome) error {
 	return nil
 }
 
-// patches is how many pods are annotated at once.
-const patches = 16
-
 // repair gives pods that were made without the webhook, or before the budget, the
 // annotations by which requests about them are told from others (PUB-08).
 func (r *Reconciler) repair(ctx context.Context, w *world) error {
 	var g errgroup.Group
-	g.SetLimit(patches)
+	g.SetLimit(r.writes)
 	errs := make([]error, len(w.active))
 	for i, pod := range w.active {
 		if availability.Budget(pod) == "" {

@@ -39,6 +39,7 @@ type Reconciler struct {
 	namespaces Namespaces
 	now        func() time.Time
 	workers    int
+	writes     int
 	limiter    workqueue.TypedRateLimiter[reconcile.Request]
 
 	mu     sync.Mutex
@@ -56,6 +57,9 @@ func WithClock(now func() time.Time) Option { return func(r *Reconciler) { r.now
 // WithWorkers sets how many budgets are reconciled at once; 3 if unset.
 func WithWorkers(n int) Option { return func(r *Reconciler) { r.workers = n } }
 
+// WithParallelWrites bounds the API writes one reconcile has under way; 16 if unset.
+func WithParallelWrites(n int) Option { return func(r *Reconciler) { r.writes = n } }
+
 // WithNamespaces is told of the namespace of a budget before that has an effect.
 func WithNamespaces(n Namespaces) Option { return func(r *Reconciler) { r.namespaces = n } }
 
@@ -67,7 +71,7 @@ func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
 // New makes a Reconciler. live reads past the cache.
 func New(c client.Client, live client.Reader, finder *Finder, recorder record.EventRecorder, opts ...Option) *Reconciler {
 	r := &Reconciler{
-		client: c, live: live, finder: finder, workloads: finder.workloads, events: recorder, now: time.Now, workers: 3,
+		client: c, live: live, finder: finder, workloads: finder.workloads, events: recorder, now: time.Now, workers: 3, writes: 16,
 		told: map[types.NamespacedName]string{}, checks: map[types.UID]check{}, drops: map[types.NamespacedName]time.Time{},
 	}
 	for _, o := range opts {

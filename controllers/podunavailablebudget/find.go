@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
@@ -25,9 +24,9 @@ const (
 )
 
 // Index adds the indexes that Finder reads by. The CRD must be installed.
-func Index(ctx context.Context, mgr ctrl.Manager) error {
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	for field, f := range map[string]client.IndexerFunc{targetIndex: targets, labelIndex: pairs} {
-		if err := mgr.GetFieldIndexer().IndexField(ctx, &policy.PodUnavailableBudget{}, field, f); err != nil {
+		if err := indexer.IndexField(ctx, &policy.PodUnavailableBudget{}, field, f); err != nil {
 			return fmt.Errorf("indexing PodUnavailableBudgets: %w", err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
@@ -30,7 +31,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("podunavailablebudget-controller").
 		For(&policy.PodUnavailableBudget{}).
-		Watches(&corev1.Pod{}, &podEvents{r}).
+		Watches(&corev1.Pod{}, r.PodEvents()).
 		Watches(&appsv1.Deployment{}, &workloadEvents{r, appsv1.SchemeGroupVersion.WithKind("Deployment")}).
 		Watches(&appsv1.StatefulSet{}, &workloadEvents{r, appsv1.SchemeGroupVersion.WithKind("StatefulSet")})
 	for _, o := range []struct {
@@ -48,6 +49,10 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	}
 	return b.WithOptions(controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}).Complete(r)
 }
+
+// PodEvents is told of pods, and enqueues their budgets. It is for whoever has
+// events from elsewhere than the cache of a manager.
+func (r *Reconciler) PodEvents() handler.EventHandler { return &podEvents{r} }
 
 func metadata(kind schema.GroupVersionKind) client.Object {
 	o := &metav1.PartialObjectMetadata{}

@@ -574,6 +574,8 @@ func ofNamespace(s *stage) {
 	}{
 		{map[string]string{"a.rego": "package override.rollout\nplan := {}"}, "False Unsupported ContractOK, active", "only platform engineers may replace a decision"},
 		{map[string]string{"a.rego": "package extend.rollout.own\nhold contains h if some h in data.extend.rollout.other.hold"}, "False Unsupported ContractOK, active", "data.extend.rollout.other"},
+		// The whole line is quoted, and no condition has room for it.
+		{map[string]string{"a.rego": "package extend.rollout.own\nhold contains [" + strings.Repeat("1, ", 20_000)}, "False CompileFailed Compiled, active", "a.rego:2:"},
 	} {
 		s.apply(key, inline(tc.files))
 		leader.look(key)

@@ -39,8 +39,11 @@ func pass(b policy.AnyPolicyBundle, until string) {
 // refuse says which stage stopped a bundle. Those behind it are not known.
 func refuse(b policy.AnyPolicyBundle, r *refusal) {
 	st := b.Standing()
-	st.Errors = r.errors
-	message := failed(r.errors, st.ActiveRevision)
+	st.Errors = nil
+	for _, e := range r.errors {
+		st.Errors = append(st.Errors, shortened(e))
+	}
+	message := failed(st.Errors, st.ActiveRevision)
 	pass(b, r.stage)
 	set(b, r.stage, metav1.ConditionFalse, r.reason, message)
 	stages := policy.PolicyBundleStages()
@@ -90,6 +93,18 @@ func failed(errors []string, active string) string {
 		first += fmt.Sprintf(" (and %d more in status.errors)", more)
 	}
 	return fmt.Sprintf(policy.PolicyBundleFailedMessage, first, stays(active))
+}
+
+// longest is how many bytes of an error are kept. The API server takes no condition
+// with a message of more than 32,768, and an error may quote all of a file or its
+// name: nobody would be told why a bundle is refused.
+const longest = 2000
+
+func shortened(e string) string {
+	if len(e) <= longest {
+		return e
+	}
+	return strings.ToValidUTF8(e[:longest], "") + "..."
 }
 
 // stageOf is the condition of a stage of the gate, and its reason.

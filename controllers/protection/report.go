@@ -2,11 +2,13 @@ package protection
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -100,6 +102,7 @@ func (r *Reporter) Refuse(a *Asked, rec decision.Record, reasons []decision.Hold
 	status := &metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
 		Message: message + "\nWhy: regatta why --request " + a.Request.UID,
+		Details: &metav1.StatusDetails{Group: a.Object.Group, Kind: a.Object.Resource, Name: a.Object.Name, Causes: causes(reasons)},
 	}
 	if a.Request.Operation == decision.Evict {
 		status.Code, status.Reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
@@ -138,6 +141,34 @@ func (r *Reporter) tell(a *Asked, rec decision.Record, reasons []decision.Hold, 
 		}
 	}
 	r.answers.PutRefusal(answer)
+}
+
+// causes tell programs who refused, which people read in the message: where a
+// schema names the field that is wrong there is the rule.
+func causes(reasons []decision.Hold) []metav1.StatusCause {
+	out := make([]metav1.StatusCause, len(reasons))
+	for i, h := range reasons {
+		out[i] = metav1.StatusCause{Type: metav1.CauseType(h.Reason), Message: h.Message, Field: h.Rule}
+	}
+	return out
+}
+
+// RefusedBy is the first reason in the error of a request that a Reporter refused,
+// nil for any other error.
+func RefusedBy(err error) *decision.Hold {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return nil
+	}
+	s := status.Status()
+	if s.Reason != metav1.StatusReasonForbidden && s.Reason != metav1.StatusReasonTooManyRequests || s.Details == nil || len(s.Details.Causes) == 0 {
+		return nil
+	}
+	c := s.Details.Causes[0]
+	if c.Field == "" || c.Type == "" {
+		return nil
+	}
+	return &decision.Hold{Rule: c.Field, Reason: string(c.Type), Message: c.Message}
 }
 
 // sentences are all reasons, one after the other.

@@ -1,6 +1,8 @@
 package protection
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -9,6 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/regatta-sh/regatta/controllers/explain"
@@ -132,6 +138,9 @@ func TestRefusalsAreTold(t *testing.T) {
 			if got.Allowed || got.Result.Code != tc.code || got.Result.Message != want {
 				t.Errorf("answered %+v", got.Result)
 			}
+			if h := RefusedBy(fmt.Errorf("deleting it: %w", &apierrors.StatusError{ErrStatus: *got.Result})); h == nil || h.Rule != "test.named-so" || h.Reason != "NamedSo" || h.Message != reasons[0].Message {
+				t.Errorf("refused by %+v", h)
+			}
 			if got.AuditAnnotations["rules"] != "test.named-so (NamedSo), protection (Also)" || got.AuditAnnotations["policies"] != rec.Revision {
 				t.Errorf("audited %v", got.AuditAnnotations)
 			}
@@ -201,5 +210,22 @@ func TestAReporterMayTellNobody(t *testing.T) {
 	}
 	if _, err := NewMetrics(w.registry); err == nil {
 		t.Error("metrics were registered twice")
+	}
+}
+
+func TestOtherErrorsAreNoRefusals(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	for name, err := range map[string]error{
+		"none":                   nil,
+		"one of no API server":   errors.New("broken"),
+		"one of RBAC":            apierrors.NewForbidden(pods, "web-0", errors.New("cannot delete pods")),
+		"a conflict":             apierrors.NewConflict(pods, "web-0", errors.New("changed")),
+		"a schema's":             apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web-0", field.ErrorList{field.Required(field.NewPath("spec"), "")}),
+		"a disruption budget's":  &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonTooManyRequests, Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: "DisruptionBudget"}}}}},
+		"one of who is too fast": apierrors.NewTooManyRequests("slow down", 1),
+	} {
+		if h := RefusedBy(err); h != nil {
+			t.Errorf("the error %s is taken for a refusal by %+v", name, h)
+		}
 	}
 }

@@ -22,7 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/cloneset"
+	"github.com/regatta-sh/regatta/controllers/podunavailablebudget"
 )
 
 // cluster is an API server in memory with one CloneSet, and what the controller's
@@ -38,13 +40,23 @@ type cluster struct {
 	revisions map[string]*appsv1.ControllerRevision
 	nodes     []*corev1.Node
 
-	handler handler.EventHandler // of pods
-	queue   queue
+	watchers []watcher // of pods
+	queue    queue
+	// admits is who is asked before a pod is written; nil for nobody.
+	admits *admitter
+	// refused is told of each write to a pod that was refused.
+	refused func(Refusal)
 	// asked is told of each write of the controller to a pod. now is nil for a
 	// delete, was for a create.
 	asked func(before cloneset.Sight, was, now *corev1.Pod)
 
 	witness *cloneset.Witness
+}
+
+// watcher is told of pods, and tells a queue.
+type watcher struct {
+	handler.EventHandler
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
 // queue notes that there is something to do. Nobody takes from it.
@@ -65,7 +77,7 @@ func (i indexer) IndexField(_ context.Context, o client.Object, field string, ex
 
 func newCluster(ctx context.Context, f Fleet, now func() time.Time) (*cluster, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, kruise.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, kruise.AddToScheme, policy.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("making a scheme: %w", err)
 		}
@@ -74,8 +86,11 @@ func newCluster(ctx context.Context, f Fleet, now func() time.Time) (*cluster, e
 		now: now, set: f.Set.DeepCopy(), prefix: fmt.Sprint(now().Unix(), "-"), nodes: f.Nodes,
 		pods: map[string]*corev1.Pod{}, revisions: map[string]*appsv1.ControllerRevision{}, witness: cloneset.NewWitness(),
 	}
-	b := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1.Pod{}, &kruise.CloneSet{})
+	b := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1.Pod{}, &kruise.CloneSet{}, &policy.PodUnavailableBudget{})
 	if err := cloneset.Index(ctx, indexer{b}); err != nil {
+		return nil, err
+	}
+	if err := podunavailablebudget.Index(ctx, indexer{b}); err != nil {
 		return nil, err
 	}
 	c.server = b.Build()
@@ -94,6 +109,12 @@ func newCluster(ctx context.Context, f Fleet, now func() time.Time) (*cluster, e
 	}
 	for _, claim := range f.Claims {
 		objects = append(objects, claim.DeepCopy())
+	}
+	for _, budget := range f.Budgets {
+		objects = append(objects, budget.DeepCopy())
+	}
+	for _, o := range f.Others {
+		objects = append(objects, o.DeepCopyObject().(client.Object))
 	}
 	for _, o := range objects {
 		if err := c.put(ctx, o); err != nil {
@@ -120,6 +141,9 @@ func (c *cluster) put(ctx context.Context, o client.Object) error {
 	case *kruise.CloneSet:
 		o.Status = status.(*kruise.CloneSet).Status
 		return c.server.Status().Update(ctx, o)
+	case *policy.PodUnavailableBudget:
+		o.Status = status.(*policy.PodUnavailableBudget).Status
+		return c.server.Status().Update(ctx, o)
 	}
 	return nil
 }
@@ -145,16 +169,20 @@ func (c *cluster) look() cloneset.Sight {
 // show lets the cache show a pod as it is now, nil for its end.
 func (c *cluster) show(ctx context.Context, name string, now *corev1.Pod) {
 	was := c.pods[name]
-	switch {
-	case now == nil:
+	if now == nil {
 		delete(c.pods, name)
-		c.handler.Delete(ctx, event.DeleteEvent{Object: was}, &c.queue)
-	case was == nil:
+	} else {
 		c.pods[name] = now
-		c.handler.Create(ctx, event.CreateEvent{Object: now}, &c.queue)
-	default:
-		c.pods[name] = now
-		c.handler.Update(ctx, event.UpdateEvent{ObjectOld: was, ObjectNew: now}, &c.queue)
+	}
+	for _, w := range c.watchers {
+		switch {
+		case now == nil:
+			w.Delete(ctx, event.DeleteEvent{Object: was}, w.queue)
+		case was == nil:
+			w.Create(ctx, event.CreateEvent{Object: now}, w.queue)
+		default:
+			w.Update(ctx, event.UpdateEvent{ObjectOld: was, ObjectNew: now}, w.queue)
+		}
 	}
 }
 
@@ -165,16 +193,60 @@ func (c *cluster) client() client.Client {
 		Create: func(ctx context.Context, server client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			o.SetUID(c.uid())
 			o.SetCreationTimestamp(metav1.NewTime(c.now()))
+			if pod, ok := o.(*corev1.Pod); ok && c.admits != nil {
+				if err := c.admits.creates(ctx, pod); err != nil {
+					return err
+				}
+			}
 			return c.write(ctx, o, func() error { return server.Create(ctx, o, opts...) })
 		},
 		Patch: func(ctx context.Context, server client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			return c.write(ctx, o, func() error { return server.Patch(ctx, o, p, opts...) })
+			var d client.PatchOptions
+			d.ApplyOptions(opts)
+			if err := c.asks(ctx, "", o, p, d.DryRun); err != nil {
+				return err
+			}
+			write := func() error { return server.Patch(ctx, o, p, opts...) }
+			if len(d.DryRun) > 0 {
+				return write()
+			}
+			return c.write(ctx, o, write)
 		},
 		SubResourcePatch: func(ctx context.Context, server client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			return c.write(ctx, o, func() error { return server.SubResource(sub).Patch(ctx, o, p, opts...) })
+			var d client.SubResourcePatchOptions
+			d.ApplyOptions(opts)
+			if err := c.asks(ctx, sub, o, p, d.DryRun); err != nil {
+				return err
+			}
+			write := func() error { return server.SubResource(sub).Patch(ctx, o, p, opts...) }
+			if len(d.DryRun) > 0 {
+				return write()
+			}
+			return c.write(ctx, o, write)
 		},
 		Delete: c.delete,
 	})
+}
+
+// asks asks whether a pod may be patched.
+func (c *cluster) asks(ctx context.Context, sub string, o client.Object, p client.Patch, dryRun []string) error {
+	was := c.pods[o.GetName()]
+	if _, ok := o.(*corev1.Pod); !ok || was == nil || c.admits == nil {
+		return nil
+	}
+	now, err := patched(was, o, p)
+	if err != nil {
+		return err
+	}
+	return c.admitted(c.admits.ask(ctx, sub, was, now, dryRun...))
+}
+
+// admitted tells of a write that was refused.
+func (c *cluster) admitted(r *Refusal, err error) error {
+	if r != nil {
+		c.refused(*r)
+	}
+	return err
 }
 
 // list gives the pods of the cache, as they stand in it.
@@ -220,6 +292,11 @@ func (c *cluster) delete(ctx context.Context, server client.WithWatch, o client.
 	d.ApplyOptions(opts)
 	if p := d.Preconditions; p != nil && p.UID != nil && *p.UID != found.GetUID() {
 		return apierrors.NewConflict(corev1.Resource("objects"), o.GetName(), fmt.Errorf("it has another UID, %s", found.GetUID()))
+	}
+	if pod, ok := found.(*corev1.Pod); ok && c.admits != nil {
+		if err := c.admitted(c.admits.ask(ctx, "", pod, nil)); err != nil {
+			return err
+		}
 	}
 	before := c.look()
 	if len(found.GetFinalizers()) > 0 {

@@ -11,8 +11,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 )
 
 // Fleet is what there is when a simulation begins.
@@ -22,6 +24,13 @@ type Fleet struct {
 	Nodes     []*corev1.Node
 	Revisions []*appsv1.ControllerRevision
 	Claims    []*corev1.PersistentVolumeClaim
+	// Budgets are those of the namespace of the CloneSet, and Namespace is that
+	// itself, for its labels; nil if it has none.
+	Budgets   []*policy.PodUnavailableBudget
+	Namespace *corev1.Namespace
+	// Others are pods of other workloads that budgets have too, and these
+	// workloads. They stay as they are.
+	Others []client.Object
 	// Room is how many pods each node is to have, which is where new ones go;
 	// as many as it has if nil.
 	Room map[string]int
@@ -29,8 +38,11 @@ type Fleet struct {
 
 // Grow lets the pods of a CloneSet come up on nodes that have none, by the
 // built-in policies alone and the day before, so that all are available at a time.
-func Grow(ctx context.Context, builtin fs.FS, f Fleet, at time.Time, seed int64) (Fleet, error) {
-	s, err := New(builtin, nil, f, at.Add(-24*time.Hour), WithReadyAfter(0), WithSeed(seed))
+// Budgets come after them.
+func Grow(ctx context.Context, builtin fs.FS, f Fleet, at time.Time, seed int64, opts ...Option) (Fleet, error) {
+	bare := f
+	bare.Budgets = nil
+	s, err := New(builtin, nil, bare, at.Add(-24*time.Hour), append(opts, WithReadyAfter(0), WithSeed(seed))...)
 	if err != nil {
 		return f, err
 	}

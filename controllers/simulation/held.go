@@ -20,12 +20,15 @@ type judge struct {
 	single  map[string]decision.Hold
 	order   []string // of rollout/rows, if it was asked in this round
 	rows    bool
+	exempt  map[string]bool // pods that a policy let go whatever their budgets say
 	found   []Violation
 }
 
 // begin forgets what held for one round only. Holds of single pods are remembered,
 // as the controller remembers them, until the pod is asked about again.
-func (j *judge) begin() { j.planned, j.holds, j.rows, j.order = false, nil, false, nil }
+func (j *judge) begin() {
+	j.planned, j.holds, j.rows, j.order, j.exempt = false, nil, false, nil, map[string]bool{}
+}
 
 // Record implements engine.Sink.
 func (j *judge) Record(r decision.Record) {
@@ -34,6 +37,10 @@ func (j *judge) Record(r decision.Record) {
 		j.planned, j.holds = true, out.Holds
 	case decision.RowsOutput:
 		j.rows, j.order = true, out.Order
+	case decision.BudgetOutput:
+		if in, ok := r.Input.(decision.BudgetInput); ok && out.Exempt {
+			j.exempt[in.Object.Name] = true
+		}
 	case decision.RankOutput:
 		in, ok := r.Input.(decision.RankInput)
 		if !ok {
@@ -55,6 +62,9 @@ func (j *judge) asked(before cloneset.Sight, was, now *corev1.Pod) {
 	after := j.s.cluster.look()
 	if why := cloneset.Broken(j.s.cluster.set, before, after); why != "" {
 		j.find("Promise", was, now, why)
+	}
+	if why := j.overdraws(was, now); why != "" {
+		j.find("Budget", was, now, why)
 	}
 	if was == nil || !j.begins(before, was, now) {
 		return
@@ -104,12 +114,12 @@ func (j *judge) heldBy(p *corev1.Pod) (decision.Hold, bool) {
 }
 
 func (j *judge) find(kind string, was, now *corev1.Pod, message string) {
-	what, p := "delete", was
+	what, p := writeDelete, was
 	switch {
 	case was == nil:
-		what, p = "create", now
+		what, p = writeCreate, now
 	case now != nil:
-		what = "update"
+		what = writeUpdate
 	}
 	j.found = append(j.found, Violation{At: j.s.now, Kind: kind, Write: what, Pod: p.Name, Message: message})
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/regatta-sh/regatta/policies"
 )
 
-// The judge must find what a controller would do that is wrong: here the test
-// writes in its place.
-func TestTheJudgeFindsWhatIsWrong(t *testing.T) {
+// threePods are available, and so many of them may be unavailable.
+func threePods(t *testing.T, unavailable int32) (time.Time, Fleet) {
+	t.Helper()
 	at := time.Date(2026, 12, 21, 10, 0, 0, 0, time.UTC)
 	set := &kruise.CloneSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"}}
 	labels := map[string]string{"app": "web"}
@@ -25,12 +25,19 @@ func TestTheJudgeFindsWhatIsWrong(t *testing.T) {
 		Replicas: ptr.To(int32(3)), Selector: &metav1.LabelSelector{MatchLabels: labels},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web:1"}}}},
 	}
-	set.Spec.UpdateStrategy.RollingUpdate = &kruise.RollingUpdateCloneSetStrategy{MaxUnavailable: ptr.To(intstr.FromInt32(1))}
+	set.Spec.UpdateStrategy.RollingUpdate = &kruise.RollingUpdateCloneSetStrategy{MaxUnavailable: ptr.To(intstr.FromInt32(unavailable))}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{corev1.LabelTopologyZone: "a"}}}
 	grown, err := Grow(t.Context(), policies.Builtin, Fleet{Set: set, Nodes: []*corev1.Node{node}, Room: map[string]int{"n": 3}}, at, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return at, grown
+}
+
+// The judge must find what a controller would do that is wrong: here the test
+// writes in its place.
+func TestTheJudgeFindsWhatIsWrong(t *testing.T) {
+	at, grown := threePods(t, 1)
 	plan := func(holds ...decision.Hold) decision.Record {
 		return decision.Record{Output: decision.PlanOutput{Holds: holds}}
 	}

@@ -1,6 +1,10 @@
 package simulation
 
-import "time"
+import (
+	"time"
+
+	"github.com/regatta-sh/regatta/controllers/features"
+)
 
 // Option changes a Simulation.
 type Option func(*options)
@@ -14,6 +18,7 @@ type options struct {
 	until      time.Time
 	waves      int
 	patience   time.Duration
+	gates      features.Gates
 }
 
 // WithStep has time pass in steps of d: what is due within one happens at its
@@ -43,3 +48,6 @@ func WithWaves(n int) Option { return func(o *options) { o.waves = n } }
 // WithPatience sets how long nothing may happen before it counts as stuck; a year
 // if unset.
 func WithPatience(d time.Duration) Option { return func(o *options) { o.patience = d } }
+
+// WithGates sets the feature gates of the manager; their defaults if unset.
+func WithGates(g features.Gates) Option { return func(o *options) { o.gates = g } }

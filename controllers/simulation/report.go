@@ -47,11 +47,33 @@ type Step struct {
 	Until   string          `json:"until,omitempty"`
 	// Why counts the pods that are not where they should be by what keeps them.
 	Why []explain.Tally `json:"why,omitempty"`
+	// Refused are the writes of the round that a budget, or a rule of protection, was
+	// against.
+	Refused []Refusal `json:"refused,omitempty"`
 	// Undecided is why there is no decision, and a fallback holds.
 	Undecided string `json:"undecided,omitempty"`
-	// Error is what the round failed with.
+	// Error is what the round failed with, if not with what was refused alone.
 	Error string `json:"error,omitempty"`
 }
+
+// Refusal is a write to a pod that was refused.
+type Refusal struct {
+	Write string `json:"write"`
+	Pod   string `json:"pod"`
+	// Budget is the PodUnavailableBudget that refused it, empty for a rule of users.
+	Budget  string `json:"budget,omitempty"`
+	Rule    string `json:"rule"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	Until   string `json:"until,omitempty"`
+}
+
+// Writes that are refused or judged.
+const (
+	writeCreate = "create"
+	writeUpdate = "update"
+	writeDelete = "delete"
+)
 
 // Moved is a pod whose update began.
 type Moved struct {
@@ -79,7 +101,8 @@ type End struct {
 // policies say.
 type Violation struct {
 	At time.Time `json:"at"`
-	// Kind is Promise for numbers of pods, Held for a pod that is held.
+	// Kind is Promise for numbers of pods, Budget for those of a budget, Held for a
+	// pod that is held.
 	Kind    string `json:"kind"`
 	Write   string `json:"write"`
 	Pod     string `json:"pod"`

@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,6 +47,11 @@ type Simulation struct {
 	reconciler *cloneset.Reconciler
 	timer      time.Time // when the controller wants to look again, zero for never
 	failures   int       // in a row
+	counters   *counters
+	others     []client.Object
+	namespace  labels.Set
+	refusals   []Refusal // of this round
+	denials    int       // rounds with refusals in a row
 	progress   time.Time // when anything happened last
 	idle       int       // rounds since
 }
@@ -55,16 +61,21 @@ type Simulation struct {
 func New(builtin fs.FS, set bundle.Set, f Fleet, at time.Time, opts ...Option) (*Simulation, error) {
 	s := &Simulation{
 		options: options{readyAfter: 30 * time.Second, patience: 366 * 24 * time.Hour},
-		now:     at.UTC(), progress: at.UTC(), rounds: explain.NewStore(),
+		now:     at.UTC(), progress: at.UTC(), rounds: explain.NewStore(), others: f.Others, namespace: labelsOf(f),
 	}
 	for _, o := range opts {
 		o(&s.options)
 	}
-	s.judge = &judge{s: s, single: map[string]decision.Hold{}}
+	s.judge = &judge{s: s, single: map[string]decision.Hold{}, exempt: map[string]bool{}}
 	ctx := context.Background()
 	clock := func() time.Time { return s.now }
-	gates, err := features.New()
-	if err != nil {
+	var err error
+	if s.gates.MutableVersionedFeatureGate == nil {
+		if s.gates, err = features.New(); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.gates.Resolve(""); err != nil {
 		return nil, err
 	}
 	if s.cluster, err = newCluster(ctx, f, clock); err != nil {
@@ -79,10 +90,15 @@ func New(builtin fs.FS, set bundle.Set, f Fleet, at time.Time, opts ...Option) (
 		s.engine.Close()
 		return nil, err
 	}
+	budget, err := s.protect(ctx, f, clock)
+	if err != nil {
+		s.engine.Close()
+		return nil, err
+	}
 	c := s.cluster.client()
 	s.reconciler = cloneset.New(c, c, s.engine, &record.FakeRecorder{},
-		cloneset.WithClock(clock), cloneset.WithParallelWrites(1), cloneset.WithRounds(s.rounds), cloneset.WithGates(cloneset.GatesOf(gates.Enabled)))
-	s.cluster.handler = s.reconciler.PodEvents()
+		cloneset.WithClock(clock), cloneset.WithParallelWrites(1), cloneset.WithRounds(s.rounds), cloneset.WithGates(cloneset.GatesOf(s.gates.Enabled)), cloneset.WithBudget(budget))
+	s.cluster.watchers = append(s.cluster.watchers, watcher{s.reconciler.PodEvents(), &s.cluster.queue})
 	s.cluster.asked = func(before cloneset.Sight, was, now *corev1.Pod) {
 		if now == nil {
 			s.machines.gone(was)
@@ -116,6 +132,16 @@ func (s *Simulation) Run(ctx context.Context) (Report, error) {
 		if did {
 			s.progress, s.idle = s.now, 0
 		}
+		counted, due, err := s.counters.work(ctx)
+		if err != nil {
+			return r, err
+		}
+		if soon := s.now.Add(askAgain); counted && s.denials > 0 {
+			s.denials = 0
+			if s.timer.IsZero() || s.timer.After(soon) {
+				s.timer = soon
+			}
+		}
 		if s.cluster.queue.dirty || (!s.timer.IsZero() && !s.timer.After(s.now)) {
 			step := s.round(ctx, &r)
 			r.Steps = append(r.Steps, step)
@@ -130,20 +156,23 @@ func (s *Simulation) Run(ctx context.Context) (Report, error) {
 		if did {
 			continue
 		}
-		if how := s.pass(r, next); how != "" {
+		if how := s.pass(r, next, due); how != "" {
 			return s.end(r, how), nil
 		}
 	}
 }
 
-// pass moves the clock to when something happens, or says how it ends.
-func (s *Simulation) pass(r Report, next time.Time) string {
+// pass moves the clock to when something happens to pods, or when a budget is due,
+// or says how it ends.
+func (s *Simulation) pass(r Report, next, due time.Time) string {
 	resting := len(r.Steps) > 0 && r.Steps[len(r.Steps)-1].Verdict == explain.UpToDate
 	if resting && next.IsZero() {
 		return Done
 	}
-	if next.IsZero() || (!s.timer.IsZero() && s.timer.Before(next)) {
-		next = s.timer
+	for _, other := range []time.Time{s.timer, due} {
+		if next.IsZero() || (!other.IsZero() && other.Before(next)) {
+			next = other
+		}
 	}
 	if next.IsZero() || next.Sub(s.progress) > s.patience {
 		return Stuck
@@ -170,9 +199,11 @@ func (s *Simulation) round(ctx context.Context, r *Report) Step {
 	was := s.cluster.look()
 	s.cluster.queue.dirty, s.timer = false, time.Time{}
 	s.judge.begin()
+	s.refusals = nil
 	result, err := s.reconciler.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(set)})
-	step := Step{At: s.now}
+	step := Step{At: s.now, Refused: s.refusals}
 	switch {
+	case err != nil && onlyRefused(err): // and asked again below
 	case err != nil:
 		s.failures++
 		step.Error = err.Error()
@@ -209,7 +240,12 @@ func (s *Simulation) round(ctx context.Context, r *Report) Step {
 		step.Wave = r.Waves
 	}
 	if s.idle++; len(step.Moved) > 0 || sight != was {
-		s.progress, s.idle = s.now, 0
+		s.progress, s.idle, s.denials = s.now, 0, 0
+	}
+	if len(step.Refused) == 0 {
+		s.denials = 0
+	} else if err != nil || result.RequeueAfter == 0 || result.RequeueAfter >= askAgain {
+		s.timer = s.retry(step.Refused)
 	}
 	return step
 }

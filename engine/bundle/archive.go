@@ -47,7 +47,7 @@ func FromArchive(name string, from io.Reader, by *Verification, opts ...Option) 
 func unpack(name string, from io.Reader) (map[string]string, error) {
 	zipped, err := gzip.NewReader(from)
 	if err != nil {
-		return nil, fmt.Errorf("unpacking: %w", err)
+		return nil, ArchiveError{cutOff(err)}
 	}
 	defer zipped.Close()
 	limited := &io.LimitedReader{R: zipped, N: maxTotal + 1}
@@ -62,20 +62,20 @@ func unpack(name string, from io.Reader) (map[string]string, error) {
 			return files, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("unpacking: %w", err)
+			return nil, ArchiveError{cutOff(err)}
 		}
 		if h.Typeflag == tar.TypeDir || h.Typeflag == tar.TypeXGlobalHeader {
 			continue
 		}
 		p, err := inside(h.Name)
 		if err != nil {
-			return nil, fmt.Errorf("unpacking: %w", err)
+			return nil, ArchiveError{err}
 		}
 		if h.Typeflag != tar.TypeReg {
-			return nil, fmt.Errorf("unpacking: %s is a link or a device, and a bundle has plain files only", p)
+			return nil, ArchiveError{fmt.Errorf("%s is a link or a device, and a bundle has plain files only", p)}
 		}
 		if _, ok := files[p]; ok {
-			return nil, fmt.Errorf("unpacking: %s is there twice", p)
+			return nil, ArchiveError{fmt.Errorf("%s is there twice", p)}
 		}
 		b, err := io.ReadAll(io.LimitReader(archive, maxFile+1))
 		total += len(b)
@@ -83,13 +83,33 @@ func unpack(name string, from io.Reader) (map[string]string, error) {
 			return nil, TooLargeError{Name: p}
 		}
 		if err != nil {
-			return nil, fmt.Errorf("unpacking %s: %w", p, err)
+			return nil, ArchiveError{fmt.Errorf("%s: %w", p, cutOff(err))}
 		}
 		if err := evaluated(p); err != nil {
-			return nil, fmt.Errorf("unpacking: %w", err)
+			return nil, ArchiveError{err}
 		}
 		files[p] = string(b)
 	}
+}
+
+// ArchiveError says why a file is no archive that a bundle may be in.
+type ArchiveError struct{ Err error }
+
+func (e ArchiveError) Error() string { return fmt.Sprintf("unpacking: %v", e.Err) }
+func (e ArchiveError) Unwrap() error { return e.Err }
+
+// cutOff says in words what readers of archives say of a file that is none, or
+// only the beginning of one.
+func cutOff(err error) error {
+	switch {
+	case errors.Is(err, io.EOF):
+		return errors.New("the file is empty")
+	case errors.Is(err, gzip.ErrHeader):
+		return fmt.Errorf("the file is no .tar.gz file: %w", err)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("the file ends too early: %w", err)
+	}
+	return err
 }
 
 // inside is the path of a file below the bundle. OPA writes them with a slash in

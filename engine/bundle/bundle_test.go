@@ -3,6 +3,9 @@ package bundle_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -104,18 +107,23 @@ func TestReadingReportsEveryFile(t *testing.T) {
 		want  []string
 	}{
 		"two files that do not parse":        {map[string]string{"a.rego": "package a\nx = {", "b.rego": "packag b"}, []string{"a.rego:2:", "b.rego:1:"}},
-		"data that is no object":             {map[string]string{"data.json": "[1]"}, []string{"data.json:1:1: reading data"}},
-		"data that is no JSON":               {map[string]string{"data.json": "{"}, []string{"data.json:1:1: reading data"}},
+		"data that is no object":             {map[string]string{"data.json": "[1]"}, []string{"data.json:1:1: reading data: it is a list, and must be an object"}},
+		"data that is no JSON":               {map[string]string{"data.json": "{"}, []string{"data.json:1:1: reading data: unexpected end"}},
 		"data that is there twice":           {map[string]string{"x/data.json": `{"a": 1}`, "x/data.yaml": "a: 2"}, []string{"x/data.yaml:1:1: the data at x/a is there twice"}},
 		"data below something else":          {map[string]string{"data.json": `{"x": 1}`, "x/data.json": `{"a": 1}`}, []string{"x/data.json:1:1: the data at x is there twice"}},
-		"a manifest that is no JSON":         {map[string]string{".manifest": "{"}, []string{".manifest:1:1: the manifest is wrong"}},
+		"a manifest that is no JSON":         {map[string]string{".manifest": "{"}, []string{".manifest:1:2: the manifest is wrong: it ends too early"}},
+		"a manifest of nothing":              {map[string]string{".manifest": ""}, []string{".manifest:1:1: the manifest is wrong: it is empty"}},
+		"a revision that is a number":        {map[string]string{".manifest": "{\n\"revision\": 7}"}, []string{".manifest:2:13: the manifest is wrong: revision is a number, and must be a string"}},
+		"data of nothing":                    {map[string]string{"data.json": ""}, []string{"data.json:1:1: reading data: it is empty"}},
+		"JSON that is YAML":                  {map[string]string{"data.json": "a: 1"}, []string{"data.json:1:1: reading data: invalid character 'a'"}},
+		"a key twice in JSON":                {map[string]string{"data.json": `{"a": 1, "a": 2}`}, []string{`data.json:1:1: reading data: duplicate field "a"`}},
 		"a manifest of wasm":                 {map[string]string{".manifest": `{"wasm": [{"module": "/policy.wasm"}]}`}, []string{".manifest:1:1: the manifest is wrong: wasm is not evaluated"}},
 		"a manifest of Rego v0":              {map[string]string{".manifest": `{"file_rego_versions": {"/a.rego": 0}}`}, []string{"Rego of version 0 is not read"}},
 		"a sequence that is no number":       {map[string]string{".manifest": `{"metadata": {"regatta": {"sequence": "7"}}}`}, []string{"metadata.regatta.sequence must be an integer"}},
 		"a sequence that is no integer":      {map[string]string{".manifest": `{"metadata": {"regatta": {"sequence": 1.5}}}`}, []string{"metadata.regatta.sequence must be an integer"}},
 		"a sequence below zero":              {map[string]string{".manifest": `{"metadata": {"regatta": {"sequence": -1}}}`}, []string{"metadata.regatta.sequence must be an integer"}},
 		"metadata of ours that is no object": {map[string]string{".manifest": `{"metadata": {"regatta": 7}}`}, []string{"metadata.regatta must be an object"}},
-		"a key that is there twice":          {map[string]string{"data.yaml": "a: 1\na: 2"}, []string{"data.yaml:1:1: reading data"}},
+		"a key that is there twice":          {map[string]string{"data.yaml": "a: 1\na: 2"}, []string{"data.yaml:2:1: reading data: key \"a\" already set in map"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := bundle.FromFiles("own", tc.files)
@@ -189,5 +197,32 @@ func TestPackAndReadAgain(t *testing.T) {
 	again, err := bundle.FromArchive("own", &out, nil)
 	if err != nil || again.Revision != b.Revision || len(again.Tests) != 1 {
 		t.Errorf("got %v, %v", again, err)
+	}
+}
+
+func TestJSONIsReadAsJSON(t *testing.T) {
+	long := strings.Repeat("k", 2000) // keys of YAML in braces have 1,024 characters at most
+	b, err := bundle.FromFiles("own", map[string]string{"data.json": "{\n\t\"face\": \"\\ud83d\\ude00 \\/\",\n\t\"" + long + "\": 1.50}"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(b.Data["face"], b.Data[long]); got != "😀 /1.50" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestHiddenFilesAreNoPartOfAFolder(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"a.rego": "package extend.rollout.a", "._a.rego": "\x00\x05\x16\x07", ".manifest": `{"revision": "v1"}`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("ann@laptop.4711", filepath.Join(dir, ".#a.rego")); err != nil {
+		t.Fatal(err)
+	}
+	b, err := bundle.FromFS("own", os.DirFS(dir))
+	if err != nil || len(b.Files) != 2 || b.Manifest.Revision != "v1" {
+		t.Errorf("got %v, %v", b, err)
 	}
 }

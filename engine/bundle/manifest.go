@@ -13,6 +13,7 @@ import (
 	opabundle "github.com/open-policy-agent/opa/v1/bundle"
 	"github.com/open-policy-agent/opa/v1/util"
 
+	"github.com/regatta-sh/regatta/engine/document"
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
@@ -99,7 +100,7 @@ func (b *Bundle) readManifest(text string) error {
 	}
 	var m opabundle.Manifest
 	if err := util.NewJSONDecoder(strings.NewReader(text)).Decode(&m); err != nil {
-		return wrong("%v", err)
+		return badDocument(manifestFile, manifestError, "the manifest is wrong", document.Explain([]byte(text), err))
 	}
 	if len(m.WasmResolvers) > 0 {
 		return wrong("wasm is not evaluated; build with opa build --target rego, which is the default")

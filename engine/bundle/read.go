@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,8 +12,9 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
+	"github.com/open-policy-agent/opa/v1/ast"
 
+	"github.com/regatta-sh/regatta/engine/document"
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
@@ -24,7 +26,7 @@ const (
 )
 
 // FromFS makes a bundle of a file system. Folders named cases, examples and
-// schemas, and hidden ones, are no part of it.
+// schemas, hidden ones, and hidden files but the manifest are no part of it.
 func FromFS(name string, fsys fs.FS, opts ...Option) (*Bundle, error) {
 	files := map[string]string{}
 	total := 0
@@ -39,7 +41,9 @@ func FromFS(name string, fsys fs.FS, opts ...Option) (*Bundle, error) {
 			}
 			return nil
 		}
-		if !belongs(p) {
+		// Hidden files are those of editors and systems, and not always to be read:
+		// Emacs has a link to nowhere beside a file that is being edited.
+		if !belongs(p) || strings.HasPrefix(base, ".") && p != manifestFile {
 			return nil
 		}
 		if err := evaluated(p); err != nil {
@@ -123,18 +127,9 @@ func (b *Bundle) add(p, text string) error {
 
 // addData puts a document below the folder it is in, as OPA does.
 func (b *Bundle) addData(p, text string) error {
-	wrong := func(format string, args ...any) error {
-		return module.Problems{{File: p, Row: 1, Col: 1, Code: "data_error", Message: fmt.Sprintf(format, args...)}}
-	}
-	asJSON, err := yaml.YAMLToJSONStrict([]byte(text))
+	doc, err := object(p, []byte(text))
 	if err != nil {
-		return wrong("reading data: %v", err)
-	}
-	var doc map[string]any
-	dec := json.NewDecoder(strings.NewReader(string(asJSON)))
-	dec.UseNumber()
-	if err := dec.Decode(&doc); err != nil {
-		return wrong("reading data: it must be an object: %v", err)
+		return badDocument(p, "data_error", "reading data", err)
 	}
 	if dir := path.Dir(p); dir != "." {
 		steps := strings.Split(dir, "/")
@@ -145,9 +140,37 @@ func (b *Bundle) addData(p, text string) error {
 	}
 	b.documents[p] = doc
 	if at := merge(b.Data, doc); at != "" {
-		return wrong("the data at %s is there twice", at)
+		return module.Problems{{File: p, Row: 1, Col: 1, Code: "data_error", Message: fmt.Sprintf("the data at %s is there twice", at)}}
 	}
 	return nil
+}
+
+// object reads JSON as JSON, as OPA does: the strings and keys of it are not those
+// of YAML.
+func object(p string, text []byte) (doc map[string]any, err error) {
+	source := text
+	if path.Ext(p) == ".json" {
+		err = document.CheckJSON(text)
+	} else {
+		source = nil // the places are not those of what is decoded
+		text, err = document.FromYAML(text)
+	}
+	if err != nil {
+		return nil, err
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	if err := dec.Decode(&doc); err != nil {
+		return nil, document.Explain(source, err)
+	}
+	return doc, nil
+}
+
+// badDocument says where a document is wrong.
+func badDocument(file, code, doing string, err error) error {
+	at := document.Error{Row: 1, Col: 1}
+	errors.As(err, &at)
+	return module.Problems{module.At(ast.NewLocation(nil, file, at.Row, at.Col), "%s: %v", doing, err).Coded(code)}
 }
 
 // merge adds a document to another, and returns the path at which both have a

@@ -6,9 +6,11 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -16,6 +18,8 @@ import (
 
 	opabundle "github.com/open-policy-agent/opa/v1/bundle"
 	"github.com/open-policy-agent/opa/v1/util"
+
+	"github.com/regatta-sh/regatta/engine/document"
 )
 
 const signatureFile = ".signatures.json"
@@ -94,12 +98,30 @@ func (s Signing) token(files map[string]string) (string, error) {
 // algorithm finds the usual one for a private key, and refuses one that is not
 // for such a key.
 func (s Signing) algorithm() (string, error) {
-	if strings.HasPrefix(s.Algorithm, "HS") {
+	text, err := s.text()
+	if err != nil {
+		return "", err
+	}
+	block, _ := pem.Decode(text)
+	if slices.Contains(ofSecrets(), s.Algorithm) {
+		if block != nil && strings.HasSuffix(block.Type, "PRIVATE KEY") {
+			return "", AlgorithmError{fmt.Errorf("%s signs with a secret, and the key is a %s", s.Algorithm, block.Type)}
+		}
 		return s.Algorithm, nil
 	}
-	key, err := opabundle.NewSigningConfig(s.Key, s.Algorithm, "").GetPrivateKey()
+	switch {
+	case block == nil && s.Algorithm == "":
+		return "", fmt.Errorf("reading the private key: it is not PEM; a secret needs an algorithm, such as HS256")
+	case block == nil:
+		return "", AlgorithmError{fmt.Errorf("%s signs with a private key in PEM, and the key is none", s.Algorithm)}
+	case block.Type == "ENCRYPTED PRIVATE KEY", strings.Contains(block.Headers["Proc-Type"], "ENCRYPTED"):
+		return "", errors.New("reading the private key: it has a password; openssl pkey -in KEY -out PLAIN takes it away")
+	case !strings.HasSuffix(block.Type, "PRIVATE KEY"):
+		return "", fmt.Errorf("reading the private key: the file begins with a block %s, which is none", block.Type)
+	}
+	key, err := opabundle.NewSigningConfig(s.Key, "", "").GetPrivateKey()
 	if err != nil {
-		return "", fmt.Errorf("reading the private key (a secret needs the algorithm HS256): %w", err)
+		return "", fmt.Errorf("reading the private key: %w", err)
 	}
 	signer, ok := key.(crypto.Signer)
 	if !ok {
@@ -113,10 +135,33 @@ func (s Signing) algorithm() (string, error) {
 		return allowed[0], nil
 	}
 	if !slices.Contains(allowed, s.Algorithm) {
-		return "", fmt.Errorf("the algorithm is %s, and for a key like this it is one of %s", s.Algorithm, strings.Join(allowed, ", "))
+		return "", AlgorithmError{fmt.Errorf("the algorithm is %s, and for a key like this it is one of %s", s.Algorithm, strings.Join(allowed, ", "))}
 	}
 	return s.Algorithm, nil
 }
+
+// text is the key, of a file or as it is.
+func (s Signing) text() ([]byte, error) {
+	text, err := []byte(s.Key), error(nil)
+	if !strings.HasPrefix(s.Key, "-----BEGIN") {
+		if text, err = os.ReadFile(s.Key); errors.Is(err, fs.ErrNotExist) {
+			text, err = []byte(s.Key), nil
+		}
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading the key: %w", err)
+	case len(bytes.TrimSpace(text)) == 0:
+		return nil, errors.New("reading the key: it is empty")
+	}
+	return text, nil
+}
+
+// AlgorithmError refuses an algorithm that is not for the key.
+type AlgorithmError struct{ Err error }
+
+func (e AlgorithmError) Error() string { return e.Err.Error() }
+func (e AlgorithmError) Unwrap() error { return e.Err }
 
 // hashes covers files as OPA does: data and the manifest by what they say, all
 // others byte by byte.
@@ -163,7 +208,7 @@ func signatureOf(files map[string]string) (*Signature, error) {
 func tokenOf(text string) (string, error) {
 	var sc opabundle.SignaturesConfig
 	if err := json.Unmarshal([]byte(text), &sc); err != nil {
-		return "", fmt.Errorf("reading the signature: %w", err)
+		return "", fmt.Errorf("reading the signature: %w", document.Explain([]byte(text), err))
 	}
 	if len(sc.Signatures) != 1 {
 		return "", fmt.Errorf("there are %d signatures, and there must be one", len(sc.Signatures))

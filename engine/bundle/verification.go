@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"bytes"
+	"cmp"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -45,6 +46,30 @@ func (e SignatureError) Error() string {
 }
 
 func (e SignatureError) Unwrap() error { return e.Err }
+
+// Check is an error if a key cannot be used, or if none is the one that must be.
+// An algorithm that is not for its key is an AlgorithmError.
+func (v *Verification) Check() error {
+	for _, id := range slices.Sorted(maps.Keys(v.Keys)) {
+		if _, err := complete(v.Keys[id]); err != nil {
+			return fmt.Errorf("key %q: %w", id, err)
+		}
+	}
+	if _, ok := v.Keys[v.KeyID]; !ok && v.KeyID != "" {
+		return UnknownKeyError{v.KeyID, slices.Sorted(maps.Keys(v.Keys))}
+	}
+	return nil
+}
+
+// UnknownKeyError says that a key is none of those there are.
+type UnknownKeyError struct {
+	KeyID string
+	Known []string
+}
+
+func (e UnknownKeyError) Error() string {
+	return fmt.Sprintf("there is no key %q; there is %s", e.KeyID, strings.Join(e.Known, ", "))
+}
 
 // verify holds the files against the signature that is among them.
 func (v *Verification) verify(files map[string]string) error {
@@ -97,20 +122,32 @@ func (v *Verification) signed(text string) (map[string]opabundle.FileInfo, error
 			return nil, fmt.Errorf("key %q: %w", id, err)
 		}
 	}
+	claimed, _, err := claims(token)
+	if err != nil {
+		return nil, err
+	}
 	id := v.KeyID
-	if id == "" && len(keys) == 1 {
-		claimed, _, err := claims(token)
-		if err != nil {
-			return nil, err
-		}
-		if claimed.KeyID == "" {
-			id = slices.Collect(maps.Keys(keys))[0]
-		}
+	if id == "" && len(keys) == 1 && claimed.KeyID == "" {
+		id = slices.Collect(maps.Keys(keys))[0]
 	}
 	// The plugin that a bundle names is left out: an archive must not choose how
 	// it is verified.
 	only := opabundle.SignaturesConfig{Signatures: []string{token}}
-	return opabundle.VerifyBundleSignature(only, opabundle.NewVerificationConfig(keys, id, v.Scope, nil))
+	signed, err := opabundle.VerifyBundleSignature(only, opabundle.NewVerificationConfig(keys, id, v.Scope, nil))
+	if err == nil {
+		return signed, nil
+	}
+	// What it says about itself is not to be believed, and good enough to say why
+	// it is refused.
+	name := cmp.Or(id, claimed.KeyID)
+	key, ok := keys[name]
+	if !ok && len(keys) > 0 {
+		return nil, UnknownKeyError{name, slices.Sorted(maps.Keys(keys))}
+	}
+	if ok && strings.Contains(err.Error(), "scope") {
+		return nil, fmt.Errorf("it was made for the scope %q, and must be for %q", claimed.Scope, cmp.Or(v.Scope, key.Scope))
+	}
+	return nil, err
 }
 
 // complete fills in the algorithm of a key, and refuses one that is not for such
@@ -135,7 +172,7 @@ func complete(k *opabundle.KeyConfig) (*opabundle.KeyConfig, error) {
 		out.Algorithm = allowed[0]
 	}
 	if !slices.Contains(allowed, out.Algorithm) {
-		return nil, fmt.Errorf("the algorithm is %s, and for a key like this it is one of %s", out.Algorithm, strings.Join(allowed, ", "))
+		return nil, AlgorithmError{fmt.Errorf("the algorithm is %s, and for a key like this it is one of %s", out.Algorithm, strings.Join(allowed, ", "))}
 	}
 	return &out, nil
 }
@@ -156,12 +193,15 @@ func publicKey(block *pem.Block) (crypto.PublicKey, error) {
 	return nil, fmt.Errorf("%s is no public key", block.Type)
 }
 
+// ofSecrets are the algorithms that sign with a secret.
+func ofSecrets() []string { return []string{"HS256", "HS384", "HS512"} }
+
 // algorithms lists those for a key, the usual one first; for a secret if it is
 // nil.
 func algorithms(key crypto.PublicKey) ([]string, error) {
 	switch k := key.(type) {
 	case nil:
-		return []string{"HS256", "HS384", "HS512"}, nil
+		return ofSecrets(), nil
 	case *rsa.PublicKey:
 		return []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"}, nil
 	case ed25519.PublicKey:

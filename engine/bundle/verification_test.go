@@ -156,9 +156,9 @@ func TestSignaturesThatDoNotCount(t *testing.T) {
 		"stripped":            {archive: archive(t, file("/a.rego", policy), file("/b.rego", policy)), file: ".signatures.json", err: "must be signed"},
 		"signed by others":    {archive: sign(t, plain, bundle.Signing{Key: theirs.private}), file: ".signatures.json", err: "verify"},
 		"another kind of key": {archive: sign(t, plain, bundle.Signing{Key: ec.private}), file: ".signatures.json", err: "verify"},
-		"by a key nobody has": {archive: sign(t, plain, bundle.Signing{Key: ours.private, KeyID: "x"}), file: ".signatures.json", err: "ID x not found"},
-		"for another scope":   {archive: sign(t, plain, bundle.Signing{Key: ours.private, Scope: "test"}), file: ".signatures.json", err: "scope mismatch"},
-		"for no scope":        {archive: signed, by: &bundle.Verification{Keys: trust(ours.public, "").Keys, Scope: "prod"}, file: ".signatures.json", err: "scope mismatch"},
+		"by a key nobody has": {archive: sign(t, plain, bundle.Signing{Key: ours.private, KeyID: "x"}), file: ".signatures.json", err: `there is no key "x"; there is k`},
+		"for another scope":   {archive: sign(t, plain, bundle.Signing{Key: ours.private, Scope: "test"}), file: ".signatures.json", err: `it was made for the scope "test", and must be for `},
+		"for no scope":        {archive: signed, by: &bundle.Verification{Keys: trust(ours.public, "").Keys, Scope: "prod"}, file: ".signatures.json", err: `it was made for the scope "", and must be for "prod"`},
 		"a changed file":      {archive: with(signed, file("/a.rego", policy), file("/b.rego", rogue)), file: "b.rego", err: "not as it was signed"},
 		"a file too much":     {archive: with(signed, file("/a.rego", policy), file("/b.rego", policy), file("/c.rego", rogue)), file: "c.rego", err: "not among those that were signed"},
 		"no policy, too much": {archive: with(signed, file("/a.rego", policy), file("/b.rego", policy), file("/c.sh", "x")), file: "c.sh", err: "not among those that were signed"},
@@ -207,10 +207,14 @@ func TestKeysThatDoNotSign(t *testing.T) {
 		with bundle.Signing
 		err  string
 	}{
-		"a secret without an algorithm":   {bundle.Signing{Key: secret}, "a secret needs the algorithm HS256"},
-		"a public key":                    {bundle.Signing{Key: rsa.public}, "unsupported key type"},
+		"a secret without an algorithm":   {bundle.Signing{Key: secret}, "it is not PEM; a secret needs an algorithm, such as HS256"},
+		"a public key":                    {bundle.Signing{Key: rsa.public}, "the file begins with a block PUBLIC KEY, which is none"},
 		"an algorithm of another key":     {bundle.Signing{Key: rsa.private, Algorithm: "ES256"}, "for a key like this it is one of RS256"},
 		"an algorithm that is not one":    {bundle.Signing{Key: rsa.private, Algorithm: "none"}, "for a key like this"},
+		"a private key for a secret":      {bundle.Signing{Key: rsa.private, Algorithm: "HS256"}, "HS256 signs with a secret, and the key is a"},
+		"a key with a password":           {bundle.Signing{Key: "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n"}, "it has a password"},
+		"an old key with a password":      {bundle.Signing{Key: "-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\nAAAA\n-----END EC PRIVATE KEY-----\n"}, "it has a password"},
+		"an empty key":                    {bundle.Signing{Key: " \n", Algorithm: "HS256"}, "reading the key: it is empty"},
 		"a secret with an unknown length": {bundle.Signing{Key: secret, Algorithm: "HS1"}, "HS1"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,9 +14,9 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/document"
+	"github.com/regatta-sh/regatta/engine/module"
 )
 
 // File is a file of cases.
@@ -48,10 +48,11 @@ type Case struct {
 }
 
 // Read finds the files of cases: YAML below a folder named cases, which may be
-// the root, if it is marked as such by the name.
+// the root, if it is marked as such by the name. Beside module.Problems of some
+// files it has the others.
 func Read(fsys fs.FS) ([]File, error) {
 	var out []File
-	var wrong []error
+	var wrong module.Problems
 	err := fs.WalkDir(fsys, ".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !isCases(p) {
 			return err
@@ -61,15 +62,19 @@ func Read(fsys fs.FS) ([]File, error) {
 			return err
 		}
 		f, err := Parse(p, text)
-		if err != nil {
-			wrong = append(wrong, err)
+		var ps module.Problems
+		if errors.As(err, &ps) {
+			wrong = append(wrong, ps...)
 			return nil
 		}
 		out = append(out, f)
-		return nil
+		return err
 	})
-	if err := errors.Join(append(wrong, err)...); err != nil {
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("reading cases: %w", err)
+	case len(wrong) > 0:
+		return out, fmt.Errorf("reading cases: %w", wrong)
 	}
 	return out, nil
 }
@@ -81,22 +86,28 @@ func isCases(p string) bool {
 	return slices.Contains(strings.Split(path.Dir(p), "/"), "cases")
 }
 
-// Parse reads one file. A field that cases do not have is a mistake.
+// Parse reads one file. A field that cases do not have is a mistake; what is wrong
+// is module.Problems.
 func Parse(name string, text []byte) (File, error) {
-	asJSON, err := yaml.YAMLToJSONStrict(text)
+	wrong := func(err error) (File, error) {
+		at := document.Error{Row: 1, Col: 1}
+		errors.As(err, &at)
+		return File{}, module.Problems{{File: name, Row: at.Row, Col: at.Col, Code: "case_error", Message: err.Error()}}
+	}
+	asJSON, err := document.FromYAML(text)
 	if err != nil {
-		return File{}, fmt.Errorf("%s:1:1: %w", name, err)
+		return wrong(err)
 	}
 	f := File{Path: name}
 	dec := json.NewDecoder(bytes.NewReader(asJSON))
 	dec.DisallowUnknownFields()
 	dec.UseNumber()
 	if err := dec.Decode(&f); err != nil {
-		return File{}, fmt.Errorf("%s:1:1: %w", name, err)
+		return wrong(document.Explain(nil, err))
 	}
 	for i, c := range f.Cases {
 		if c.Name == "" || c.Point == "" {
-			return File{}, fmt.Errorf("%s:1:1: case %d needs a name and a point", name, i+1)
+			return wrong(fmt.Errorf("case %d needs a name and a point", i+1))
 		}
 	}
 	return f, nil
@@ -118,7 +129,7 @@ func Input(p decision.Any, text []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v.Interface()); err != nil {
-		return nil, fmt.Errorf("reading the input of %s: %w", p.Name, err)
+		return nil, fmt.Errorf("reading the input of %s: %w", p.Name, document.Explain(nil, err))
 	}
 	return v.Elem().Interface(), nil
 }

@@ -31,12 +31,22 @@ func (r Result) Passed() bool { return len(r.Problems) == 0 }
 // answered, and machines that run tests are slow.
 const patience = 10 * time.Second
 
+// Option changes how cases are run.
+type Option func(*decision.Subject)
+
+// In asks about the namespace of a tenant, whose bundles are heard nowhere else.
+func In(namespace string) Option { return func(s *decision.Subject) { s.Namespace = namespace } }
+
 // Run asks the built-in policies of an engine, and a set of bundles beside them.
-func Run(ctx context.Context, e *engine.Engine, set bundle.Set, f File) []Result {
+func Run(ctx context.Context, e *engine.Engine, set bundle.Set, f File, opts ...Option) []Result {
 	out := make([]Result, 0, len(f.Cases))
 	for _, c := range f.Cases {
 		r := Result{File: f.Path, Name: c.Name, Point: c.Point}
-		if err := run(ctx, e, set, f, c, &r); err != nil {
+		about := decision.Subject{Kind: "Case", Name: c.Name}
+		for _, o := range opts {
+			o(&about)
+		}
+		if err := run(ctx, e, set, f, c, about, &r); err != nil {
 			r.Problems = append(r.Problems, err.Error())
 		}
 		out = append(out, r)
@@ -44,7 +54,7 @@ func Run(ctx context.Context, e *engine.Engine, set bundle.Set, f File) []Result
 	return out
 }
 
-func run(ctx context.Context, e *engine.Engine, set bundle.Set, f File, c Case, r *Result) error {
+func run(ctx context.Context, e *engine.Engine, set bundle.Set, f File, c Case, about decision.Subject, r *Result) error {
 	p, ok := decision.Find(c.Point)
 	if !ok {
 		return fmt.Errorf("there is no decision point %s", c.Point)
@@ -67,7 +77,7 @@ func run(ctx context.Context, e *engine.Engine, set bundle.Set, f File, c Case, 
 			return err
 		}
 	}
-	answer, rec := engine.DecideOn(ctx, e, s, p, decision.Subject{Kind: "Case", Name: c.Name}, in)
+	answer, rec := engine.DecideOn(ctx, e, s, p, about, in)
 	r.Record = rec
 	want := c.WantOutcome
 	if want == "" {

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/rego"
@@ -162,7 +164,7 @@ func (ps Problems) Coded(code string) Problems {
 
 // At makes a problem of a place in a module.
 func At(loc *ast.Location, format string, args ...any) Problem {
-	p := Problem{Message: fmt.Sprintf(format, args...), Row: 1, Col: 1}
+	p := Problem{Message: printable(fmt.Sprintf(format, args...)), Row: 1, Col: 1}
 	if loc != nil {
 		p.File, p.Row, p.Col = loc.File, max(loc.Row, 1), max(loc.Col, 1)
 	}
@@ -195,6 +197,7 @@ func problems(file string, err error) Problems {
 				}
 			}
 		}
+		p.Message = printable(p.Message)
 		out = append(out, p)
 	}
 	slices.SortStableFunc(out, func(a, b Problem) int {
@@ -204,4 +207,27 @@ func problems(file string, err error) Problems {
 		return a.Row - b.Row
 	})
 	return out
+}
+
+// maxMessage is how much of a message is kept, in characters: OPA quotes the line
+// that is wrong, which may be the whole of a file.
+const maxMessage = 500
+
+// printable is a message that is short enough to read, and does nothing to a
+// terminal: what it quotes may be anything.
+func printable(message string) string {
+	var out strings.Builder
+	n := 0
+	for _, r := range message {
+		if n++; n > maxMessage {
+			out.WriteString("...")
+			break
+		}
+		if r == utf8.RuneError || r != '\t' && r != '\n' && !unicode.IsPrint(r) {
+			fmt.Fprintf(&out, "\\u%04x", r)
+			continue
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
 }

@@ -96,3 +96,27 @@ func TestProblemsHaveACodeOfTheirOwn(t *testing.T) {
 		t.Errorf("a second code took the place of the first: %+v", got)
 	}
 }
+
+// What is wrong may be anything: all of a file on one line, or what a terminal obeys.
+func TestMessagesAreForReading(t *testing.T) {
+	for name, tc := range map[string]struct{ source, want, never string }{
+		"a line that is a file":      {"package a\nb := [" + strings.Repeat("1, ", 100_000), "...", ""},
+		"a name that is a file":      {"package a\nb := " + strings.Repeat("x", 100_000) + "(1)\n}", "", ""},
+		"what a terminal obeys":      {"package a\nb := \"\x1b[31m", "\\u001b[31m", "\x1b"},
+		"what is no text":            {"package a\n# \xff\n", "\\ufffd", "\xff"},
+		"letters of other alphabets": {"package a\n# é 猫\nb := é", "é", "\\u"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := module.Parse("a.rego", tc.source)
+			var ps module.Problems
+			if !errors.As(err, &ps) {
+				t.Fatalf("got %v", err)
+			}
+			for _, p := range ps {
+				if len(p.Message) > 2000 || !strings.Contains(p.Message, tc.want) || tc.never != "" && strings.Contains(p.Message, tc.never) {
+					t.Errorf("got %d bytes: %.600q", len(p.Message), p.Message)
+				}
+			}
+		})
+	}
+}

@@ -130,6 +130,26 @@ func TestReadTakesWhatOthersWrite(t *testing.T) {
 	}
 }
 
+func TestWhatIsNoRecord(t *testing.T) {
+	for name, tc := range map[string]struct{ text, want string }{
+		"a text":                        {"hello", "reading line 1: invalid character 'h'"},
+		"a record that is cut off":      {"{}\n"[:1] + "\n", "reading line 1: unexpected end of JSON input"},
+		"a line of something else":      {"{}", "reading line 1: it has no path"},
+		"a list of records":             {`[{"path": "rollout/plan"}]`, "reading line 1: it is a list, and each record has a line of its own"},
+		"what is compressed":            {"\x1f\x8b\x08\x00", "reading line 1: it is compressed"},
+		"an id that is a number":        {`{"path": "rollout/plan", "decision_id": 7}`, "reading line 1: decision_id is a number, and must be a string"},
+		"an input of another type":      {"\uFEFF" + `{"path": "x"}` + "\n" + `{"path": "rollout/plan", "input": {"update": "3"}}`, "reading line 2: the input: update is a string, and must be an integer"},
+		"a result that is of no object": {`{"path": "rollout/plan", "result": true}`, "reading line 1: the result: it is true or false, and must be an object"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := record.Read(strings.NewReader(tc.text))
+			if err == nil || !strings.HasPrefix(err.Error(), tc.want) {
+				t.Errorf("got %v, want %s", err, tc.want)
+			}
+		})
+	}
+}
+
 func TestNoTwoProcessesHaveOneName(t *testing.T) {
 	seen := map[string]bool{}
 	for range 1000 {

@@ -1,16 +1,10 @@
 package record
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -49,6 +43,28 @@ type Condition struct {
 	// Distance is how far a number is from its threshold, as a part of that;
 	// absent where there is none.
 	Distance *float64 `json:"distance,omitempty"`
+	// Helpers are the rules of policies that it refers to, as far as they decide
+	// about it. Any of those that would become true would do; all of those that are
+	// would have to let go.
+	Helpers []Helper `json:"helpers,omitempty"`
+	// More is how many definitions of helpers are not among them.
+	More int `json:"more,omitempty"`
+}
+
+// Helper is one definition of a rule or function that a condition refers to, and
+// conditions of which one decides about it, as in Near.
+type Helper struct {
+	// Name is what the condition refers to, such as in_freeze or late(input.now).
+	Name   string `json:"name"`
+	Rule   string `json:"rule,omitempty"` // its id, if it has one of its own
+	Bundle string `json:"bundle,omitempty"`
+	Place  string `json:"place,omitempty"` // file:row:col
+	// Holds says whether the definition is true.
+	Holds bool `json:"holds"`
+	// Text is what its value is made of, and Why what the facts of that are.
+	Text       string      `json:"text,omitempty"`
+	Why        string      `json:"why,omitempty"`
+	Conditions []Condition `json:"conditions,omitempty"`
 }
 
 // maxAlmost is how many rules are told that say nothing.
@@ -62,8 +78,12 @@ var wishes = []string{"hold", "holds", "deny", "exempt"}
 // the policies that made it. It ends with the context, with what it has by then.
 // Its error is that the policies of the record are gone.
 //
-// It is honest about what it does: conditions are taken as they are written, and
-// what a helper of a rule depends on is not looked into.
+// A condition that refers to a helper, a rule or function of any policies, is told
+// with those conditions of the helper's definitions that decide about it, on the
+// arguments of this call, three helpers deep. Where variables may have several
+// values, it is the first ones for which the other conditions are true. Told as it
+// is written, and no more, is what has a `with` or is in a comprehension, and what
+// is called with arguments that are worked out and large.
 func FindNearest(ctx context.Context, e *engine.Engine, r decision.Record) (Nearest, error) {
 	s := e.Snapshot()
 	if s.RevisionFor(r.Subject) != r.Revision {
@@ -77,9 +97,12 @@ func FindNearest(ctx context.Context, e *engine.Engine, r decision.Record) (Near
 	for _, h := range decision.VerdictOf(r).Reasons {
 		said[h.Rule] = true
 	}
-	f := &finder{ctx: ctx, engine: e, snapshot: s, subject: r.Subject, input: input}
-	var out Nearest
-	for _, c := range s.Clauses(e.Builtin(), r.Subject, r.Point.Domain()) {
+	f := &finder{ctx: ctx, source: e.Source(s, r.Subject), input: input}
+	var all []found
+	for _, c := range f.source.Clauses(r.Point.Domain()) {
+		if ctx.Err() != nil {
+			break
+		}
 		wish := slices.Contains(wishes, c.Name)
 		if !wish && !(c.Own && said[c.Rule.ID]) {
 			continue
@@ -88,204 +111,52 @@ func FindNearest(ctx context.Context, e *engine.Engine, r decision.Record) (Near
 		if wish {
 			near.Wish = strings.TrimSuffix(c.Name, "s")
 		}
-		switch fires := f.solve(c, c.Conditions) != nil; {
+		fr := f.frameOf(c)
+		switch fires := f.fires(fr); {
 		case fires && said[c.Rule.ID]:
-			if near.Conditions = f.conditions(c); len(near.Conditions) > 0 {
-				out.Now = append(out.Now, near)
-			}
+			near.Conditions = f.holding(fr, shallow)
+			all = append(all, found{near, fr, nil})
 		case !fires && wish:
-			if missing := f.missing(c); missing != nil {
-				near.Conditions = []Condition{*missing}
-				out.Almost = append(out.Almost, near)
+			if l := f.missing(fr); l != nil {
+				near.Conditions = f.lacking(fr, l, shallow)
+				all = append(all, found{near, fr, l})
 			}
 		}
-		if ctx.Err() != nil {
-			out.Partial = true
-			break
+	}
+	return f.tell(all), nil
+}
+
+// found is a rule, and the only line that it is missing, if it is not true.
+type found struct {
+	near    Near
+	frame   *frame
+	missing *part
+}
+
+// tell looks into helpers once all rules have been looked at, so that the time
+// for those is not taken from what is told of every rule.
+func (f *finder) tell(all []found) Nearest {
+	var out Nearest
+	for _, one := range all {
+		var deep []Condition
+		if one.missing != nil {
+			deep = f.lacking(one.frame, one.missing, maxDeep)
+		} else {
+			deep = f.holding(one.frame, maxDeep)
+		}
+		if f.ctx.Err() == nil {
+			one.near.Conditions = deep
+		}
+		switch {
+		case len(one.near.Conditions) == 0:
+		case one.missing != nil:
+			out.Almost = append(out.Almost, one.near)
+		default:
+			out.Now = append(out.Now, one.near)
 		}
 	}
 	slices.SortStableFunc(out.Almost, func(a, b Near) int { return byDistance(a.Conditions[0], b.Conditions[0]) })
 	out.Almost = out.Almost[:min(len(out.Almost), maxAlmost)]
-	return out, nil
-}
-
-// byDistance puts what is nearest first, and what has no distance last.
-func byDistance(a, b Condition) int {
-	far := func(c Condition) float64 {
-		if c.Distance == nil {
-			return math.Inf(1)
-		}
-		return *c.Distance
-	}
-	return cmp.Compare(far(a), far(b))
-}
-
-// finder evaluates conditions.
-type finder struct {
-	ctx      context.Context
-	engine   *engine.Engine
-	snapshot *engine.Snapshot
-	subject  decision.Subject
-	input    ast.Value
-}
-
-// solve is nil when conditions are not true, or cannot be asked by themselves.
-func (f *finder) solve(c engine.Clause, conditions ast.Body) map[string]any {
-	got, err := f.engine.Solve(f.ctx, f.snapshot, f.subject, c, conditions, f.input)
-	if err != nil {
-		return nil
-	}
-	return got
-}
-
-// conditions are those of a rule that is true, but for those that only name
-// something.
-func (f *finder) conditions(c engine.Clause) []Condition {
-	var out []Condition
-	for _, x := range c.Conditions {
-		if asks(x) {
-			out = append(out, f.describe(c, x, c.Conditions, true))
-		}
-	}
-	slices.SortStableFunc(out, byDistance)
+	out.Partial = f.ctx.Err() != nil
 	return out
-}
-
-// missing is the only condition that keeps a rule from being true; nil if there
-// is none, or more than one, or if the others mean nothing without it.
-func (f *finder) missing(c engine.Clause) *Condition {
-	for i, x := range c.Conditions {
-		if !asks(x) {
-			continue
-		}
-		rest := slices.Delete(slices.Clone(c.Conditions), i, i+1)
-		if len(rest) == 0 || f.solve(c, rest) != nil {
-			out := f.describe(c, x, rest, false)
-			return &out
-		}
-	}
-	return nil
-}
-
-// asks says whether an expression can be true or false, and is not there to give
-// something a name.
-func asks(x *ast.Expr) bool {
-	if _, ok := x.Terms.(*ast.SomeDecl); ok {
-		return false
-	}
-	return !x.IsAssignment() && !(x.IsEquality() && len(x.Operands()) == 2 && slices.ContainsFunc(x.Operands(), func(t *ast.Term) bool { _, ok := t.Value.(ast.Var); return ok }))
-}
-
-// Names of the two sides of a comparison, which no policy can use.
-const left, right = "__left__", "__right__"
-
-// describe tells a condition with its values. The others are true.
-func (f *finder) describe(c engine.Clause, x *ast.Expr, others ast.Body, holds bool) Condition {
-	out := Condition{Text: textOf(x.Location, x.String())}
-	as, turned, ok := compared(x)
-	if !ok {
-		out.Why = f.facts(c, x, others)
-		return out
-	}
-	a, b := x.Operands()[0], x.Operands()[1]
-	if ast.IsConstant(a.Value) { // the fact goes first
-		a, b, as = b, a, turned
-	}
-	values := f.solve(c, append(slices.Clone(others), ast.Equality.Expr(ast.VarTerm(left), a), ast.Equality.Expr(ast.VarTerm(right), b)))
-	if values == nil {
-		out.Why = f.facts(c, x, others)
-		return out
-	}
-	name, is, than := textOf(a.Location, a.String()), values[left], values[right]
-	n, ok1 := number(is)
-	m, ok2 := number(than)
-	verb := "and would have to be " + as.when
-	if holds {
-		verb = "and this ends when it is " + as.otherwise
-	}
-	out.Why = fmt.Sprintf("%s is %s, %s %s", name, said(is), verb, said(than))
-	if ok1 && ok2 {
-		d := math.Abs(n-m) / math.Max(1, math.Abs(m))
-		out.Distance = &d
-	}
-	return out
-}
-
-// facts are the values of what a condition refers to in the question.
-func (f *finder) facts(c engine.Clause, x *ast.Expr, others ast.Body) string {
-	var out []string
-	ast.WalkRefs(x, func(ref ast.Ref) bool {
-		if !ref.HasPrefix(ast.InputRootRef) || len(ref) < 2 {
-			return false
-		}
-		name, value := ref.String(), "not there"
-		if got := f.solve(c, append(slices.Clone(others), ast.Equality.Expr(ast.VarTerm(left), ast.NewTerm(ref)))); got != nil {
-			value = said(got[left])
-		}
-		if line := name + " is " + value; !slices.Contains(out, line) {
-			out = append(out, line)
-		}
-		return true
-	})
-	return strings.Join(out, ", ")
-}
-
-// comparison is an operator in words: when it is true of a fact, and when not.
-type comparison struct{ when, otherwise string }
-
-// compared is what an expression says of its two operands, and what it would say
-// with the second one first; false if it compares nothing.
-func compared(x *ast.Expr) (as, turned comparison, ok bool) {
-	more, less := comparison{"more than", "at most"}, comparison{"less than", "at least"}
-	if x.Negated || !x.IsCall() || len(x.Operands()) != 2 {
-		return as, turned, false
-	}
-	not := func(c comparison) comparison { return comparison{c.otherwise, c.when} }
-	switch same := (comparison{"equal to", "other than"}); x.Operator().String() {
-	case ast.GreaterThan.Name:
-		return more, less, true
-	case ast.LessThan.Name:
-		return less, more, true
-	case ast.GreaterThanEq.Name:
-		return not(less), not(more), true
-	case ast.LessThanEq.Name:
-		return not(more), not(less), true
-	case ast.Equal.Name:
-		return same, same, true
-	case ast.NotEqual.Name:
-		return not(same), not(same), true
-	}
-	return as, turned, false
-}
-
-func number(v any) (float64, bool) {
-	n, ok := v.(json.Number)
-	if !ok {
-		return 0, false
-	}
-	x, err := n.Float64()
-	return x, err == nil
-}
-
-// Between these, numbers are times in nanoseconds: the years 2001 to 2096.
-const firstTime, lastTime = 1e18, 4e18
-
-// said is a value for people.
-func said(v any) string {
-	if n, ok := number(v); ok && n >= firstTime && n < lastTime {
-		return time.Unix(0, int64(n)).UTC().Format(time.RFC3339)
-	}
-	text, err := json.Marshal(v)
-	if err != nil { // it is JSON
-		return fmt.Sprint(v)
-	}
-	return short(string(text))
-}
-
-// textOf is what somebody wrote, in a line.
-func textOf(at *ast.Location, otherwise string) string {
-	if at == nil || len(at.Text) == 0 {
-		return short(otherwise)
-	}
-	return short(strings.Join(strings.Fields(string(at.Text)), " "))
 }

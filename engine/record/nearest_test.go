@@ -132,18 +132,29 @@ func told(n record.Nearest) string {
 	tell := func(prefix string, all []record.Near) {
 		for _, near := range all {
 			out.WriteString(strings.Join(strings.Fields(prefix+near.Wish+" "+near.Rule+" "+near.Title+" "+near.Place), " ") + "\n")
-			for _, c := range near.Conditions {
-				line := "  " + c.Text + ": " + c.Why
-				if c.Distance != nil {
-					line += fmt.Sprintf(" (%.1f)", *c.Distance)
-				}
-				out.WriteString(line + "\n")
-			}
+			tellConditions(&out, near.Conditions, "  ")
 		}
 	}
 	tell("", n.Now)
 	tell("almost ", n.Almost)
 	return out.String()
+}
+
+func tellConditions(out *strings.Builder, all []record.Condition, indent string) {
+	for _, c := range all {
+		line := indent + c.Text + ": " + c.Why
+		if c.Distance != nil {
+			line += fmt.Sprintf(" (%.1f)", *c.Distance)
+		}
+		out.WriteString(strings.TrimRight(line, " ") + "\n")
+		for _, h := range c.Helpers {
+			fmt.Fprintf(out, "%s  %v %s\n", indent, h.Holds, strings.Join(strings.Fields(h.Name+" "+h.Rule+" "+h.Place+" "+h.Text+" "+h.Why), " "))
+			tellConditions(out, h.Conditions, indent+"    ")
+		}
+		if c.More > 0 {
+			fmt.Fprintf(out, "%s  %d more\n", indent, c.More)
+		}
+	}
 }
 
 func TestNearestIsOfThePoliciesThatDecided(t *testing.T) {
@@ -210,6 +221,7 @@ func TestNearestOfARefusal(t *testing.T) {
 	}
 	want := `label.always p.rego:6:1
   label == "Always": label is "Always", and this ends when it is other than "Always"
+    true label p.rego:8:1 input.object.labels.keep input.object.labels.keep is "Always"
 deny deny.many p.rego:6:1
   input.recent.deletes >= 10: input.recent.deletes is 12, and this ends when it is less than 10 (0.2)
 almost exempt glass p.rego:11:1

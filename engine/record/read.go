@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/document"
 )
 
 // maxLine bounds a record that is read.
@@ -29,7 +30,7 @@ func Read(from io.Reader) ([]decision.Record, error) {
 	lines.Buffer(nil, maxLine)
 	n := 1
 	for ; lines.Scan(); n++ {
-		text := bytes.TrimSpace(lines.Bytes())
+		text := bytes.TrimSpace(bytes.TrimPrefix(lines.Bytes(), []byte("\uFEFF"))) // some editors begin a file so
 		if len(text) == 0 {
 			continue
 		}
@@ -65,7 +66,7 @@ func parse(text []byte) (r decision.Record, ok bool, err error) {
 		Error   json.RawMessage            `json:"error"`
 	}
 	if err := json.Unmarshal(text, &l); err != nil {
-		return r, false, err
+		return r, false, unreadable(text, err)
 	}
 	if l.Shadow != "" {
 		return r, false, nil
@@ -102,6 +103,21 @@ func parse(text []byte) (r decision.Record, ok bool, err error) {
 	return r, true, nil
 }
 
+// unreadable says why a line is no record.
+func unreadable(text []byte, err error) error {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		wrong.Field = strings.TrimPrefix(wrong.Field, "line.") // that is a struct of ours
+	}
+	switch {
+	case bytes.HasPrefix(text, []byte{0x1f, 0x8b}):
+		return errors.New("it is compressed; unpack it first, such as with gunzip")
+	case text[0] == '[' && json.Valid(text):
+		return errors.New("it is a list, and each record has a line of its own; jq -c '.[]' makes lines of a list")
+	}
+	return document.Explain(text, err)
+}
+
 // message is what an error says, be it an object with a message or a text.
 func message(text json.RawMessage) string {
 	if len(text) == 0 || string(text) == "null" {
@@ -133,7 +149,7 @@ func typed(text json.RawMessage, t reflect.Type) (any, error) {
 	v := reflect.New(t)
 	if len(text) > 0 {
 		if err := json.Unmarshal(text, v.Interface()); err != nil {
-			return nil, err
+			return nil, document.Explain(nil, err)
 		}
 	}
 	return v.Elem().Interface(), nil

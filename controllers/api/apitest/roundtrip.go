@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/randfill"
 
 	"github.com/regatta-sh/regatta/controllers/api/marks"
+	"github.com/regatta-sh/regatta/test/draws"
 )
 
 // objects is how many objects each direction of a round trip tries: $CONVERSION_OBJECTS, or some.
@@ -22,7 +23,7 @@ func objects(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv("CONVERSION_OBJECTS")
 	if text == "" {
-		return 300
+		return draws.Often(300)
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {

@@ -62,7 +62,7 @@ func newWorld(t *testing.T, allowed int32, deletes, updates bool, on interceptor
 		t.Fatal(err)
 	}
 	c := fake.NewClientBuilder().WithScheme(s).WithObjects(b, p).WithStatusSubresource(b).WithInterceptorFuncs(on).Build()
-	e, err := engine.New(policies.Builtin)
+	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 
+	merge "github.com/evanphx/json-patch/v5"
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,6 +47,25 @@ func Patched(raw []byte, before, after any) admission.Response {
 		return admission.Allowed("")
 	}
 	return admission.Patched("", patch...)
+}
+
+// Applied is what an API server makes of an object by the patches of an answer.
+func Applied(raw []byte, answer admission.Response) ([]byte, error) {
+	if len(answer.Patches) == 0 {
+		return raw, nil
+	}
+	encoded, err := json.Marshal(answer.Patches)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the patches of an answer: %w", err)
+	}
+	patch, err := merge.DecodePatch(encoded)
+	if err != nil {
+		return nil, fmt.Errorf("reading the patches of an answer: %w", err)
+	}
+	if raw, err = patch.Apply(raw); err != nil {
+		return nil, fmt.Errorf("applying the patches of an answer: %w", err)
+	}
+	return raw, nil
 }
 
 func patchTo(raw []byte, object any) ([]jsonpatch.Operation, error) {

@@ -32,6 +32,9 @@ type Updater struct {
 	// try again. That costs two more writes: the pod is made ready before it.
 	Live client.Reader
 	Now  func() time.Time
+	// Refused remembers which pods were taken out of their services for nothing;
+	// nil if that may happen at each try.
+	Refused *Refusals
 }
 
 // races is how often in a row a kubelet may be faster.
@@ -41,11 +44,19 @@ const races = 3
 // where that is called for, then the record and the change in one write. edit
 // adds to that write. It returns the pod as it was written last, nil if it was
 // not, even where it fails half-way; and, when a grace period has to pass, how
-// long.
+// long. A pod whose change is refused goes back to its services.
 func (u Updater) Start(ctx context.Context, pod *corev1.Pod, spec *kruise.UpdateSpec, edit func(*corev1.Pod)) (*corev1.Pod, time.Duration, error) {
 	pod = pod.DeepCopy()
 	var written *corev1.Pod
+	served := false
 	if RestartsContainers(pod, spec) && HasGate(pod) {
+		if u.Refused.has(pod.UID) {
+			if err := u.try(ctx, pod, spec, edit); err != nil {
+				return nil, 0, err
+			}
+		}
+		c := Condition(pod, kruise.InPlaceUpdateReady)
+		served = c != nil && c.Status == corev1.ConditionTrue
 		// Only as it was seen: a pod that is chosen because it is not available
 		// costs nothing, but it may have become so since.
 		if err := u.setReady(ctx, pod, metav1.ConditionFalse, pod.ResourceVersion); err != nil {
@@ -66,8 +77,14 @@ func (u Updater) Start(ctx context.Context, pod *corev1.Pod, spec *kruise.Update
 		written = now
 		changed, grace, err = u.change(ctx, now, spec, edit)
 	}
+	if changed == nil && served && refused(err) {
+		changed, err = u.putBack(ctx, written, err)
+	}
 	if changed == nil {
 		changed = written
+	}
+	if err == nil {
+		u.Refused.set(pod.UID, false)
 	}
 	return changed, grace, err
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/test/draws"
 )
 
 const corpus = "testdata/hostile"
@@ -234,7 +235,7 @@ func TestHostileBundles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it uses up the time and memory that it may")
 	}
-	if race {
+	if draws.Race {
 		t.Skip("the race detector keeps a shadow of all memory, which the limits count")
 	}
 	all := readHostile(t)

@@ -13,6 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/apitest"
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/api/marks"
+	"github.com/regatta-sh/regatta/test/draws"
 )
 
 const (
@@ -180,7 +181,7 @@ func recreateFiller(seed int64) *randfill.Filler {
 // What a client of the old version writes on an object that came from the hub, it reads again.
 func TestWritersOfOldRecreateRequestsAreHeard(t *testing.T) {
 	filler := recreateFiller(3)
-	for range 300 {
+	for range draws.Often(300) {
 		hub, written := &v1beta1.ContainerRecreateRequest{}, &ContainerRecreateRequest{}
 		filler.Fill(hub)
 		filler.Fill(written)

@@ -12,6 +12,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/apitest"
 	"github.com/regatta-sh/regatta/controllers/api/marks"
 	"github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/test/draws"
 )
 
 func TestBudgetFromTheHub(t *testing.T) {
@@ -134,7 +135,7 @@ func budgetFiller(seed int64) *randfill.Filler {
 // What a client of the old version writes on an object that came from the hub, it reads again.
 func TestWritersOfOldBudgetsAreHeard(t *testing.T) {
 	filler := budgetFiller(8)
-	for range 300 {
+	for range draws.Often(300) {
 		hub, written := &v1beta1.PodUnavailableBudget{}, &PodUnavailableBudget{}
 		filler.Fill(hub)
 		filler.Fill(written)

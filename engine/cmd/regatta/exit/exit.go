@@ -51,8 +51,13 @@ func Code(err error) int {
 }
 
 // Tree sees to it that the errors of a command, and of all below it, have a
-// code: those that come from running it and say nothing else, Failed.
+// code: those that come from running it and say nothing else, Failed. What was
+// mistyped says how it is typed.
 func Tree(cmd *cobra.Command) *cobra.Command {
+	explain(cmd)
+	for _, below := range cmd.Commands() {
+		Tree(below)
+	}
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			err := run(cmd, args)
@@ -62,9 +67,6 @@ func Tree(cmd *cobra.Command) *cobra.Command {
 			}
 			return err
 		}
-	}
-	for _, below := range cmd.Commands() {
-		Tree(below)
 	}
 	return cmd
 }

@@ -3,6 +3,7 @@ package policy
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -29,6 +30,8 @@ with a manifest. The same files make the same bytes, whoever packs them and when
 Tests are left out, unless --with-tests is given: a cluster then runs them before
 the bundle becomes active. A file .manifest in the folder is taken as it is but
 for what flags say.`,
+		Example: `  regatta policy build change-freeze --revision v1 --sequence 7
+  regatta policy build change-freeze -o - | tar tzf -`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b, err := load(args[0], nil)
@@ -41,14 +44,17 @@ for what flags say.`,
 			if cmd.Flags().Changed("sequence") {
 				how.Sequence = &sequence
 			}
+			if sequence < 0 {
+				return exit.Misused(errors.New("--sequence is a number of at least 0"))
+			}
 			var out bytes.Buffer
 			if err := b.Build(&out, how); err != nil {
 				return refusal(err)
 			}
-			return write(cmd.OutOrStdout(), output, out.Bytes())
+			return write(cmd, output, out.Bytes())
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", archiveName, "the archive to write")
+	cmd.Flags().StringVarP(&output, "output", "o", archiveName, "the archive to write; - is the standard output")
 	cmd.Flags().StringVarP(&how.Revision, "revision", "r", "", "revision for people to read; a hash of the content if there is none")
 	cmd.Flags().Int64Var(&sequence, "sequence", 0, "a number that grows: a cluster takes no bundle with a lower one than it has")
 	cmd.Flags().BoolVar(&how.Tests, "with-tests", false, "pack tests too")
@@ -56,8 +62,13 @@ for what flags say.`,
 }
 
 // write puts an archive into a file and says what it is.
-func write(out io.Writer, path string, text []byte) error {
-	if err := os.WriteFile(path, text, 0o644); err != nil {
+func write(cmd *cobra.Command, path string, text []byte) error {
+	out := about(cmd, path)
+	if path == stdout {
+		if _, err := cmd.OutOrStdout().Write(text); err != nil {
+			return fmt.Errorf("printing the bundle: %w", err)
+		}
+	} else if err := os.WriteFile(path, text, 0o644); err != nil {
 		return fmt.Errorf("writing the bundle: %w", err)
 	}
 	b, err := bundle.FromArchive(path, bytes.NewReader(text), nil)
@@ -65,6 +76,21 @@ func write(out io.Writer, path string, text []byte) error {
 		return err
 	}
 	s := b.Summary()
+	if path == stdout {
+		path = "written"
+	}
 	fmt.Fprintf(out, "%s: revision %s, %s, %s, sha256:%x\n", path, s.Revision, plural(len(s.Files), "file"), plural(len(text), "byte"), sha256.Sum256(text))
 	return nil
+}
+
+// stdout and stdin are what the name of a file stands for that is a dash.
+const stdout, stdin = "-", "-"
+
+// about is where to tell what was written to a path: beside an archive that goes to
+// the standard output, and not into it.
+func about(cmd *cobra.Command, path string) io.Writer {
+	if path == stdout {
+		return cmd.ErrOrStderr()
+	}
+	return cmd.OutOrStdout()
 }

@@ -19,7 +19,7 @@ var errRefused = errors.New("the policies are refused")
 
 func (c *commands) check() *cobra.Command {
 	var k kind
-	var output string
+	output := formats("text", "json")
 	cmd := &cobra.Command{
 		Use:   "check PATH...",
 		Short: "Say whether bundles would be let in",
@@ -28,6 +28,8 @@ against the contract, compiles it with the built-in policies and the bundles nam
 before it, and runs its tests. A path is a folder, a .tar.gz file or a .rego file.
 
 Problems are printed as file:row:col: message.`,
+		Example: `  regatta policy check change-freeze one-zone-at-a-time
+  regatta policy check team-rules -n shop -o json`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, paths []string) error {
 			var active bundle.Set
@@ -39,7 +41,7 @@ Problems are printed as file:row:col: message.`,
 					report, err = gate.New(builtin, gate.WithRunner(c.runner)).Admit(cmd.Context(), b, active, nil)
 					err = at(path, err)
 				}
-				if err := tell(cmd.OutOrStdout(), output, path, report, err); err != nil {
+				if err := tell(cmd.OutOrStdout(), output.value, path, report, err); err != nil {
 					return err
 				}
 				if err != nil {
@@ -55,14 +57,14 @@ Problems are printed as file:row:col: message.`,
 		},
 	}
 	k.flags(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json for the whole report")
+	cmd.Flags().VarP(output, "output", "o", "how to print: text, or json for the whole report")
 	return cmd
 }
 
 // tell prints what was found about one bundle. It returns errors that are not
 // about the bundle.
 func tell(out io.Writer, format, path string, report gate.Report, found error) error {
-	problems := problemsOf(found)
+	problems := refused(path, found)
 	if found != nil && problems == nil {
 		return found
 	}

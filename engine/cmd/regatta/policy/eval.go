@@ -2,18 +2,19 @@ package policy
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/cases"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/exit"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/document"
 	"github.com/regatta-sh/regatta/engine/record"
 )
 
@@ -27,6 +28,8 @@ func (c *commands) eval() *cobra.Command {
 rules that took part. The input is JSON or YAML; what it leaves out is zero.
 
 Points are: ` + pointNames(),
+		Example: `  regatta policy eval rollout/plan -i question.json --bundle change-freeze
+  echo '{update: 3, strategy: {type: RollingUpdate}}' | regatta policy eval rollout/plan`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, ok := decision.Find(decision.Name(args[0]))
@@ -72,21 +75,26 @@ func pointNames() string {
 	return strings.Join(out, ", ")
 }
 
-func read(stdin io.Reader, path string) ([]byte, error) {
+func read(in io.Reader, path string) ([]byte, error) {
 	var text []byte
 	var err error
-	if path == "-" {
-		text, err = io.ReadAll(stdin)
+	if path == stdin {
+		text, err = io.ReadAll(in)
 	} else {
 		text, err = os.ReadFile(path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the input: %w", err)
 	}
-	if text, err = yaml.YAMLToJSON(text); err != nil {
-		return nil, fmt.Errorf("reading the input: %w", err)
+	if document.CheckJSON(text) == nil {
+		return text, nil
 	}
-	return text, nil
+	text, err = document.FromYAML(text)
+	var at document.Error
+	if errors.As(err, &at) {
+		err = fmt.Errorf("reading the input: line %d: %w", at.Row, err)
+	}
+	return text, err
 }
 
 // show prints a decision. One that was not made is an error.

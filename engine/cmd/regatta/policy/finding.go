@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"io"
+	"net/url"
 	"path/filepath"
 	"strings"
 
@@ -37,7 +38,7 @@ func linted(findings []lint.Finding) []finding {
 }
 
 func lintRules() []meaning {
-	var out []meaning
+	out := []meaning{{invalid, "What cannot be read is no bundle."}}
 	for _, r := range lint.Rules() {
 		out = append(out, meaning{r.ID, r.Meaning})
 	}
@@ -98,6 +99,16 @@ type (
 	}
 )
 
+// uri is a file as SARIF names it: a reference that is relative, or one to this
+// machine (3.4.3 of the standard).
+func uri(file string) string {
+	u := url.URL{Path: filepath.ToSlash(file)}
+	if filepath.IsAbs(file) {
+		u.Scheme = "file"
+	}
+	return u.String()
+}
+
 func asSARIF(rules []meaning, findings []finding) sarif {
 	run := sarifRun{Tool: sarifTool{sarifDriver{Name: "regatta", Rules: []sarifRule{}}}, Results: []sarifResult{}}
 	for _, r := range rules {
@@ -105,7 +116,7 @@ func asSARIF(rules []meaning, findings []finding) sarif {
 	}
 	for _, f := range findings {
 		var at sarifPhysical
-		at.Artifact.URI = filepath.ToSlash(f.File)
+		at.Artifact.URI = uri(f.File)
 		at.Region.Line, at.Region.Column = max(f.Row, 1), max(f.Col, 1)
 		run.Results = append(run.Results, sarifResult{f.rule, string(f.level), sarifText{f.Message}, []sarifLocation{{at}}})
 	}

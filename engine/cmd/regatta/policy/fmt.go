@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -25,7 +26,11 @@ func (c *commands) fmt() *cobra.Command {
 		Short: "Format policies as OPA does",
 		Long: `Fmt prints the .rego files of folders as opa fmt would write them; -w writes them
 and prints the names of those that changed. --check changes nothing, prints the
-names of those that would, and ends with 1 if there are any.`,
+names of those that would, and ends with 1 if there are any. - is the standard
+input, as editors use it.`,
+		Example: `  regatta policy fmt -w change-freeze
+  regatta policy fmt --check policies/
+  regatta policy fmt - < change-freeze.rego`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, paths []string) error {
 			files, err := regoFiles(paths)
@@ -34,7 +39,12 @@ names of those that would, and ends with 1 if there are any.`,
 			}
 			changed := false
 			for _, file := range files {
-				before, err := os.ReadFile(file)
+				var before []byte
+				if file == stdin {
+					before, err = io.ReadAll(cmd.InOrStdin())
+				} else {
+					before, err = os.ReadFile(file)
+				}
 				if err != nil {
 					return fmt.Errorf("reading policy: %w", err)
 				}
@@ -45,14 +55,14 @@ names of those that would, and ends with 1 if there are any.`,
 				differs := !bytes.Equal(before, after)
 				changed = changed || differs
 				switch {
-				case differs && write:
+				case differs && write && file != stdin:
 					if err := os.WriteFile(file, after, 0o644); err != nil {
 						return fmt.Errorf("writing policy: %w", err)
 					}
 					fallthrough
 				case differs && check:
 					fmt.Fprintln(cmd.OutOrStdout(), file)
-				case !write && !check:
+				case !write && !check || file == stdin && !check:
 					if _, err := cmd.OutOrStdout().Write(after); err != nil {
 						return fmt.Errorf("printing: %w", err)
 					}
@@ -83,7 +93,7 @@ func formatted(file string, text []byte) ([]byte, error) {
 		Capabilities:  ast.CapabilitiesForThisVersion(ast.CapabilitiesRegoVersion(version)),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("formatting %s: %w", file, module.FromErrors(err))
+		return nil, fmt.Errorf("formatting: %w", module.FromErrors(err))
 	}
 	return out, nil
 }
@@ -91,6 +101,10 @@ func formatted(file string, text []byte) ([]byte, error) {
 // regoFiles finds them in folders; a file that is named is one.
 func regoFiles(paths []string) (files []string, err error) {
 	for _, path := range paths {
+		if path == stdin {
+			files = append(files, path)
+			continue
+		}
 		err := filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
 			if err == nil && !d.IsDir() && (p == path || filepath.Ext(p) == ".rego") {
 				files = append(files, p)

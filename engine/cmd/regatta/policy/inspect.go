@@ -22,6 +22,8 @@ func (c *commands) inspect() *cobra.Command {
 		Long: `Inspect shows the revision, the roots, the packages and what they extend or
 replace, the signature and the sizes of a bundle: a folder, a .tar.gz file or a
 .rego file. With a key the signature is verified.`,
+		Example: `  regatta policy inspect change-freeze
+  regatta policy inspect bundle.tar.gz --verification-key key.pub --format json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			by, err := t.verification()

@@ -79,8 +79,8 @@ func (o outcome) junit(out io.Writer) error {
 		}
 	}
 	for _, t := range o.Tests {
-		i := strings.LastIndexByte(t.Name, '.')
-		c := junitCase{Class: t.Name[:max(i, 0)], Name: t.Name[i+1:], File: t.Place, Time: seconds(t.Duration)}
+		class, name := cutLast(t.Name, ".")
+		c := junitCase{Class: class, Name: name, File: fileOf(t.Place), Time: seconds(t.Duration)}
 		if t.Skipped {
 			c.Skipped = &struct{}{}
 		} else if !t.Passed {
@@ -89,10 +89,22 @@ func (o outcome) junit(out io.Writer) error {
 		rego.add(c)
 	}
 	for _, x := range o.Cases {
-		file, _, _ := strings.Cut(x.Place, ":")
+		file := fileOf(x.Place)
 		yaml.add(junitCase{Class: file, Name: x.Name, File: file, Failure: failure(x.Problems)})
 	}
 	return printJUnit(out, stages, rego, yaml)
+}
+
+// fileOf is the file of file:row:col.
+func fileOf(place string) string {
+	file, _ := cutLast(place, ":")
+	file, _ = cutLast(file, ":")
+	return file
+}
+
+func cutLast(s, sep string) (before, after string) {
+	i := strings.LastIndex(s, sep)
+	return s[:max(i, 0)], s[i+1:]
 }
 
 func printJUnit(out io.Writer, suites ...junitSuite) error {

@@ -50,5 +50,16 @@ func (t *trust) verification() (*bundle.Verification, error) {
 		}
 		v.Keys[id] = &opabundle.KeyConfig{Key: string(text), Algorithm: t.algorithm}
 	}
+	err := v.Check()
+	var algorithm bundle.AlgorithmError
+	var unknown bundle.UnknownKeyError
+	switch {
+	case errors.As(err, &algorithm):
+		return nil, exit.Misused(fmt.Errorf("--signing-alg: %w", err))
+	case errors.As(err, &unknown):
+		return nil, exit.Misused(fmt.Errorf("--verification-key-id: %w", err))
+	case err != nil:
+		return nil, fmt.Errorf("reading --verification-key: %w", err)
+	}
 	return v, nil
 }

@@ -14,23 +14,34 @@ import (
 
 var errFindings = errors.New("there is something to change")
 
+// invalid is the rule that what is no bundle has broken.
+const invalid = "invalid"
+
 func (c *commands) lint() *cobra.Command {
 	format := formats("text", "json", "sarif", "github")
 	long := "Lint finds what compiles and works, and would be slow with many pods, fail open\nin other tools, or tell nobody why. Its rules are\n\n"
-	for _, r := range lint.Rules() {
-		long += fmt.Sprintf("  %-20s %s\n", r.ID, r.Meaning)
+	for _, r := range lintRules() {
+		long += fmt.Sprintf("  %-20s %s\n", r.id, r.text)
 	}
 	cmd := &cobra.Command{
 		Use:   "lint PATH...",
 		Short: "Find what would be slow, unsafe or unexplained",
 		Long:  long,
-		Args:  cobra.MinimumNArgs(1),
+		Example: `  regatta policy lint change-freeze
+  regatta policy lint policies/* --format sarif > lint.sarif`,
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, paths []string) error {
 			findings := []lint.Finding{}
 			for _, path := range paths {
 				b, err := load(path, nil)
+				if ps := refused(path, at(path, err)); ps != nil {
+					for _, p := range ps {
+						findings = append(findings, lint.Finding{Rule: invalid, Problem: p})
+					}
+					continue
+				}
 				if err != nil {
-					return refusal(at(path, err))
+					return err
 				}
 				for _, f := range lint.Bundle(b) {
 					f.Problem = problemsOf(at(path, module.Problems{f.Problem}))[0]

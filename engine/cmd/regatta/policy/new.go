@@ -23,6 +23,8 @@ func (c *commands) new() *cobra.Command {
 		Long: `New makes a folder with a policy that works, its metadata, a test, a case and a
 README, to be edited: a hold or a rank of rollouts, or a denial, a guard or an
 exemption of protection. It overwrites nothing.`,
+		Example: `  regatta policy new change-freeze --domain rollout --rule hold
+  regatta policy new no-deletes-at-night --rule deny --dir policies`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			k, err := scaffold.Find(domain, rule)

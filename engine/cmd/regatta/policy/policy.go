@@ -4,12 +4,7 @@
 package policy
 
 import (
-	"errors"
-	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +12,6 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/exit"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/policy/shipped"
-	"github.com/regatta-sh/regatta/engine/module"
 )
 
 // New makes the command with all that are below it.
@@ -40,7 +34,7 @@ func New(builtin fs.FS, opts ...Option) *cobra.Command {
 	}
 	cmd.AddCommand(c.new(), c.check(), c.test(), c.eval(), c.lint(), c.fmt(), c.verify(), c.build(), c.sign(), c.inspect(), c.push(), c.pull(), c.replay(), c.simulate())
 	cmd.AddCommand(shipped.Commands()...)
-	return exit.Tree(cmd)
+	return exit.Tree(exit.Printed(cmd))
 }
 
 // Option changes the commands.
@@ -76,36 +70,6 @@ func (k *kind) options() []bundle.Option {
 	return nil
 }
 
-// load reads a bundle from a folder, an archive or a single file. Only archives
-// can be verified; by is nil if nothing is.
-func load(path string, by *bundle.Verification, opts ...bundle.Option) (*bundle.Bundle, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading bundle: %w", err)
-	}
-	name := strings.TrimSuffix(filepath.Base(filepath.Clean(path)), ".tar.gz")
-	packed := !info.IsDir() && strings.HasSuffix(path, ".tar.gz")
-	if by != nil && !packed {
-		return nil, exit.Misused(fmt.Errorf("%s is no .tar.gz file, and only those are signed", path))
-	}
-	switch {
-	case info.IsDir():
-		return bundle.FromFS(name, os.DirFS(path), opts...)
-	case packed:
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, fmt.Errorf("reading bundle: %w", err)
-		}
-		defer f.Close()
-		return bundle.FromArchive(name, f, by, opts...)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading bundle: %w", err)
-	}
-	return bundle.FromFiles(name, map[string]string{filepath.Base(path): string(text)}, opts...)
-}
-
 // load reads a bundle and the built-in one that it would be active with, which
 // may be itself.
 func (c *commands) load(path string, k *kind) (b, builtin *bundle.Bundle, err error) {
@@ -130,38 +94,4 @@ func loadAll(paths []string) (bundle.Set, error) {
 		set = append(set, b)
 	}
 	return set, nil
-}
-
-// refusal says of an error whether policy says no: what was read makes no
-// bundle, or one that nobody trusted signed.
-func refusal(err error) error {
-	var signature bundle.SignatureError
-	var large bundle.TooLargeError
-	if problemsOf(err) != nil || errors.As(err, &signature) || errors.As(err, &large) {
-		return exit.No(err)
-	}
-	return err
-}
-
-// at puts the path a bundle was read from before the files of its problems, so
-// that an editor finds them.
-func at(path string, err error) error {
-	ps := problemsOf(err)
-	if ps == nil {
-		return err
-	}
-	info, statErr := os.Stat(path)
-	out := make(module.Problems, len(ps))
-	for i, p := range ps {
-		switch {
-		case statErr == nil && !info.IsDir() && !strings.HasSuffix(path, ".tar.gz"):
-			p.File = path
-		case p.File != strings.TrimSuffix(filepath.Base(filepath.Clean(path)), ".tar.gz"):
-			p.File = filepath.Join(path, p.File)
-		default:
-			p.File = path // it is about the bundle as a whole
-		}
-		out[i] = p
-	}
-	return out
 }

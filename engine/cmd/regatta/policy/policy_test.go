@@ -80,7 +80,7 @@ func TestCommands(t *testing.T) {
 				"cases/plan.yaml": "cases: [{name: a large step is held, point: rollout/plan, input: {update: 6}, want: {holds: [{reason: R, message: m, rule: rollout}]}}]",
 			},
 			args: "test --coverage -v DIR",
-			want: []string{"a_test.rego:2:1: passed: extend.rollout.a_test.test_it", "DIR/cases/plan.yaml:1:1: passed: a large step is held", "1 of 1 test passed, 1 case run", "a.rego:5: no test evaluates this", "coverage: 50.0 % of 2 lines"},
+			want: []string{"DIR/a_test.rego:2:1: passed: extend.rollout.a_test.test_it", "DIR/cases/plan.yaml:1:1: passed: a large step is held", "1 of 1 test passed, 1 case run", "DIR/a.rego:5: no test evaluates this", "coverage: 50.0 % of 2 lines"},
 		},
 		"test that fails": {
 			files: map[string]string{"a.rego": hold, "a_test.rego": "package extend.rollout.a_test\ntest_it if false"}, args: "test DIR",
@@ -91,9 +91,14 @@ func TestCommands(t *testing.T) {
 			want: []string{"DIR/cases/x.yaml:1:1: wrong: limit is 1, want 2"}, err: "tests failed",
 		},
 		"case that is no case": {
-			files: map[string]string{"a.rego": hold, "cases/x.yaml": "x: 1"}, args: "test DIR", err: "unknown field",
+			files: map[string]string{"a.rego": hold, "cases/x.yaml": "x: 1"}, args: "test DIR", want: []string{`DIR/cases/x.yaml:1:1: reading the cases: unknown field "x"`, "0 of 0 tests passed, 1 case run"}, err: "tests failed",
 		},
 
+		"fmt the standard input":              {args: "fmt -", stdin: "package  a\nb :=1", want: []string{"package a\n\nb := 1\n"}},
+		"fmt the standard input, only to see": {args: "fmt --check -", stdin: "package  a", want: []string{"-\n"}, err: "not formatted"},
+		"lint what needs quotes in a URI": {
+			files: map[string]string{"my policy.rego": hold}, args: "lint --format sarif DIR", want: []string{`"uri": "file://DIR/my%20policy.rego"`}, err: "something to change",
+		},
 		"eval from the standard input": {
 			args: "eval rollout/plan", stdin: `{update: 3}`, want: []string{`"limit": 3`, `"outcome": "Decided"`, `"id": "rollout.plan"`, `"verdict": "Go"`},
 		},
@@ -106,6 +111,9 @@ func TestCommands(t *testing.T) {
 		},
 		"eval a point that is not there": {args: "eval rollout/pln", err: "there is no decision point rollout/pln; there are rollout/change"},
 		"eval a misspelt question":       {args: "eval rollout/plan", stdin: `{updat: 3}`, err: `unknown field "updat"`},
+		"eval a number that is a text":   {args: "eval rollout/plan", stdin: `{"update": "3"}`, err: "reading the input of rollout/plan: update is a string, and must be an integer"},
+		"eval two questions":             {args: "eval rollout/plan", stdin: "update: 3\n---\nupdate: 4\n", err: "reading the input: line 2: there is a second document"},
+		"eval what is cut off":           {args: "eval rollout/plan", stdin: "{\"update\": 3,\n", err: "reading the input: line 1: did not find"},
 		"eval no YAML":                   {args: "eval rollout/plan", stdin: `{`, err: "reading the input"},
 		"eval with a bundle that is wrong": {
 			files: map[string]string{"b/a.rego": "x"}, args: "eval rollout/plan -b DIR/b", stdin: `{}`, err: "DIR/b/a.rego:1:1",

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -21,11 +20,12 @@ func (c *commands) push() *cobra.Command {
 		Long: `Push puts an archive into a registry, where regatta, opa and oras find it, and
 prints the reference with its digest, which is what a cluster should be told: a tag
 can be moved. Credentials are those of docker login.`,
-		Args: cobra.ExactArgs(2),
+		Example: `  regatta policy push bundle.tar.gz registry.example/shop/change-freeze:v1`,
+		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := os.ReadFile(args[0])
+			text, err := readArchive(args[0])
 			if err != nil {
-				return fmt.Errorf("reading bundle: %w", err)
+				return err
 			}
 			pinned, err := registry(insecure).Push(cmd.Context(), args[1], text)
 			if err != nil {
@@ -49,7 +49,8 @@ func (c *commands) pull() *cobra.Command {
 		Long: `Pull writes the archive that a registry has, and prints the reference with its
 digest. With a key the signature is verified first, and nothing is written if it
 is not good.`,
-		Args: cobra.ExactArgs(1),
+		Example: `  regatta policy pull registry.example/shop/change-freeze:v1 -o pulled.tar.gz --verification-key key.pub`,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			by, err := t.verification()
 			if err != nil {
@@ -62,15 +63,15 @@ is not good.`,
 			if _, err := bundle.FromArchive(pinned, bytes.NewReader(text), by); err != nil {
 				return refusal(err)
 			}
-			if err := write(cmd.OutOrStdout(), output, text); err != nil {
+			if err := write(cmd, output, text); err != nil {
 				return err
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), pinned)
+			fmt.Fprintln(about(cmd, output), pinned)
 			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&insecure, "insecure", false, "the registry may be one without TLS")
-	cmd.Flags().StringVarP(&output, "output", "o", archiveName, "the archive to write")
+	cmd.Flags().StringVarP(&output, "output", "o", archiveName, "the archive to write; - is the standard output")
 	t.flags(cmd)
 	return cmd
 }

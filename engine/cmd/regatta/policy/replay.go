@@ -229,16 +229,17 @@ func (r *replaying) records(cmd *cobra.Command) ([]decision.Record, error) {
 	switch r.from {
 	case fromCluster:
 		records, err = r.remembered(cmd)
-	case "-":
-		records, err = record.Read(cmd.InOrStdin())
 	default:
-		records, err = readRecords(r.from)
+		records, err = readRecords(cmd.InOrStdin(), r.from)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if len(r.points) > 0 {
 		records = slices.DeleteFunc(records, func(d decision.Record) bool { return !slices.Contains(r.points, string(d.Point)) })
+	}
+	if len(records) == 0 {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning: no decision of a point that is asked about was found, so nothing is compared")
 	}
 	return records, nil
 }

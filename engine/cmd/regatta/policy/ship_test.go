@@ -258,7 +258,7 @@ Error: there is something to change
 		"verify in a namespace":                  {"verify other -n shop", 1, "packages  refused TIME 1 problem\n  other/x.rego:1:1: package override.rollout: only platform engineers"},
 		"fmt --check":                            {"fmt --check ugly", 1, "ugly/x.rego\nError: some files are not formatted"},
 		"fmt":                                    {"fmt ugly", 0, "package extend.rollout.x\n\nimport future.keywords.not\n\nx if not input.y\n"},
-		"fmt of what is no Rego":                 {"fmt broken", 1, "formatting broken/x.rego"},
+		"fmt of what is no Rego":                 {"fmt broken", 1, "Error: formatting: broken/x.rego:1:1: rego_parse_error"},
 		"fmt -w":                                 {"fmt -w ugly", 0, "ugly/x.rego\n"},
 		"build of nothing":                       {"build empty", 1, "Error: empty has no policy"},
 		"build of what is no Rego":               {"build broken", 1, "broken/x.rego:1:1"},

@@ -172,9 +172,91 @@ func TestSimulateADump(t *testing.T) {
 	}
 }
 
+const budget = `apiVersion: policy.kruise.io/v1beta1
+kind: PodUnavailableBudget
+metadata: {name: other, namespace: shop}
+spec:
+`
+
+// Budgets are read where they are and where they are applied, and their pods of
+// other workloads count.
+func TestSimulateBudgets(t *testing.T) {
+	folder, err := filepath.Abs("testdata/simulate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	dumped(t)
+	next, err := os.ReadFile("next.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods := "---\napiVersion: v1\nkind: List\nitems:\n"
+	for i := range 4 {
+		pods += fmt.Sprintf(`- {apiVersion: v1, kind: Pod, metadata: {name: db-%d, namespace: shop, uid: db-%d, labels: {tier: all}, ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: db, uid: s, controller: true}]}, spec: {containers: [{name: x, image: x}]}, status: {phase: Running, conditions: [{type: Ready, status: "True"}]}}
+`, i, i)
+	}
+	for name, text := range map[string]string{
+		"one.yaml":     string(next) + "---\n" + budget + "  targetRef: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: web}\n  maxUnavailable: 1\n",
+		"clash.yaml":   string(next) + "---\n" + budget + "  selector: {matchLabels: {app: web}}\n  maxUnavailable: 1\n",
+		"both.yaml":    string(next) + "---\n" + budget + "  selector: {matchLabels: {app: web}}\n  maxUnavailable: 1\n  minAvailable: 1\n",
+		"neither.yaml": string(next) + "---\n" + budget + "  maxUnavailable: 1\n",
+		"amount.yaml":  string(next) + "---\n" + budget + "  selector: {matchLabels: {app: web}}\n  maxUnavailable: some\n",
+		"wide.yaml":    string(next) + "---\n" + budget + "  selector: {matchExpressions: [{key: app, operator: NotIn, values: [none]}]}\n  minAvailable: 9\n",
+		"pods.yaml":    pods,
+		"set.yaml":     "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db, namespace: shop, uid: s}\nspec: {replicas: 4}\n",
+		"off.yaml":     "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: {policy.kruise.io/protection: \"off\"}}\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const recreate = "simulate --at 2026-12-21T10:00Z --pod-update-policy ReCreate --update main=web:2 "
+	shop := filepath.Join(folder, "fleet.yaml")
+	for _, tc := range []struct {
+		name, line string
+		code       int
+		want       string
+	}{
+		{"one that is applied with the workload", "--fleet fleet.yaml --workload one.yaml", 0, "budget other\n"},
+		{"one that is applied where nothing runs yet", "--workload one.yaml --update main=web:3", 0, "in 6 waves"},
+		{"one that is made up beside a dump", "--fleet fleet.yaml --budget 1", 0, "in 6 waves"},
+		{"none that allows as many as the workload does", "--fleet fleet.yaml --budget 2", 0, "in 3 waves"},
+		{"one that is made up beside one that there is", "--fleet " + shop + " --budget 1", 2, "--budget makes up a PodUnavailableBudget, and the files have web-budget"},
+		{"one that is applied beside one of the same pods", "--fleet " + shop + " --workload clash.yaml", 3, "is in conflict with other PodUnavailableBudget web-budget"},
+		{"one that says two things", "--workload both.yaml", 3, "it needs one of spec.maxUnavailable and spec.minAvailable"},
+		{"one of no pods", "--workload neither.yaml", 3, "it needs one of spec.selector and spec.targetRef"},
+		{"one of no amount", "--workload amount.yaml", 3, `spec.maxUnavailable is "some", want a number`},
+		{"pods of others count", "--fleet fleet.yaml,pods.yaml,set.yaml --workload wide.yaml", 0, "in 6 waves"},
+		{"what nobody knows of others is told", "--fleet fleet.yaml,pods.yaml --workload wide.yaml", 0, "warning: PodUnavailableBudget other has pods of StatefulSet db"},
+		{"a namespace that is switched off", "--fleet " + shop + ",off.yaml", 0, "in 3 waves"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, code := exactly(t, recreate+tc.line)
+			if code != tc.code || !strings.Contains(got, tc.want) {
+				t.Errorf("it ended with %d, want %d\n%s\nwant\n%s", code, tc.code, got, tc.want)
+			}
+		})
+	}
+	const line = recreate + "--budget 1 --replicas 4 --max-unavailable 2 -o json"
+	first, _ := exactly(t, strings.ReplaceAll(line, "--update main=web:2 ", ""))
+	var report simulation.Report
+	if err := json.Unmarshal([]byte(first), &report); err != nil || len(report.Steps) == 0 || len(report.Steps[0].Refused) != 1 {
+		t.Fatalf("want one refused, got %v\n%s", err, first)
+	}
+	if r := report.Steps[0].Refused[0]; r.Write != "delete" || r.Budget != "web" || r.Reason != "BudgetExceeded" || r.Rule != "protection.budget.exceeded" || r.Pod == "" || r.Message == "" {
+		t.Errorf("refused: %+v", r)
+	}
+	if again, _ := exactly(t, strings.ReplaceAll(line, "--update main=web:2 ", "")); again != first {
+		t.Errorf("once it prints\n%s\nand then\n%s", first, again)
+	}
+}
+
 func TestSimulateRefuses(t *testing.T) {
 	a := newAuthor(t)
 	a.write("wrong.yaml", "apiVersion: apps.kruise.io/v1beta1\nkind: CloneSet\nmetadata: {name: web}\nspec: {replicas: -1, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: c}}, spec: {containers: [{name: x, image: x}]}}}\n")
+	a.write("text.yaml", "apiVersion: apps.kruise.io/v1beta1\nkind: CloneSet\nmetadata: {name: web}\nspec: {replicas: three}\n")
+	a.write("pod.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: 3}\n")
 	a.write("noise.yaml", "kind: [")
 	a.write("stuck.rego", "package extend.rollout.stuck\n\nhold contains {\"reason\": \"No\", \"message\": \"No.\"}\n")
 	a.write("broken.rego", "package extend.rollout.broken\nhold contains {")
@@ -194,9 +276,17 @@ func TestSimulateRefuses(t *testing.T) {
 		{"what is no amount", "simulate --at 2026-12-24T10:00Z --max-unavailable some", 2, "maxUnavailable"},
 		{"time that runs back", "simulate --at 2026-12-24T10:00Z --ready-after -1s", 2, "--ready-after is a duration of at least 0"},
 		{"a workload that no cluster takes", "simulate --at 2026-12-24T10:00Z --workload wrong.yaml", 3, "spec.replicas: Invalid value: -1"},
+		{"fewer than no pods", "simulate --at 2026-12-24T10:00Z --replicas -5", 2, "--replicas is a number of at least 0"},
+		{"a field of another type", "simulate --at 2026-12-24T10:00Z --workload text.yaml", 3, "reading CloneSet web: spec.replicas is a string, and must be an integer"},
+		{"a pod with a field of another type", "simulate --at 2026-12-24T10:00Z --fleet pod.yaml", 3, "reading Pod web: spec.containers is a number, and must be a list"},
 		{"what is no YAML", "simulate --at 2026-12-24T10:00Z --workload noise.yaml", 3, "reading noise.yaml"},
 		{"a bundle that does not parse", "simulate --at 2026-12-24T10:00Z --bundle broken.rego", 1, "broken.rego:2:"},
 		{"a hold without end", "simulate --at 2026-12-24T10:00Z --bundle stuck.rego", 1, "stuck since 2026-12-24T10:00:00Z, after 0 waves"},
+		{"a budget that is no amount", "simulate --at 2026-12-24T10:00Z --budget -1", 2, `--budget has "-1", want how many pods`},
+		{"a budget of something else", "simulate --at 2026-12-24T10:00Z --budget most=3", 2, `--budget has "most=3"`},
+		{"a budget of too much", "simulate --at 2026-12-24T10:00Z --budget min=101%", 2, `--budget has "min=101%"`},
+		{"a gate that is neither on nor off", "simulate --at 2026-12-24T10:00Z --feature-gates PodWebhook=maybe", 2, "want PodWebhook=true or PodWebhook=false"},
+		{"a gate like no other", "simulate --at 2026-12-24T10:00Z --feature-gates Turbo=true", 2, "there is no feature gate Turbo; the README of the chart lists all; known are AllAlpha, AllBeta, CloneSet"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, code := a.types(tc.line)

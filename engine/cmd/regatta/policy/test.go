@@ -40,6 +40,9 @@ files that end with _test.rego, and its cases, which are YAML files below a fold
 named cases: a question, and the part of the answer that is known.
 
 With --watch it runs them again whenever a file changes, until it is interrupted.`,
+		Example: `  regatta policy test change-freeze --min 90
+  regatta policy test change-freeze --watch
+  regatta policy test change-freeze --format junit > report.xml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t.path = args[0]
@@ -83,6 +86,13 @@ type caseOutcome struct {
 
 func (c *commands) run(cmd *cobra.Command, t trial) error {
 	b, builtin, err := c.load(t.path, &t.kind)
+	if ps := refused(t.path, err); ps != nil {
+		o := outcome{Path: t.path, Report: gate.Report{Refused: fetched, Problems: ps}}
+		if err := o.print(cmd.OutOrStdout(), t); err != nil {
+			return err
+		}
+		return o.verdict(t.minimum)
+	}
 	if err != nil {
 		return err
 	}
@@ -95,8 +105,16 @@ func (c *commands) run(cmd *cobra.Command, t trial) error {
 		return err
 	}
 	report.Problems = problemsOf(at(t.path, report.Problems))
+	for i, r := range report.Tests {
+		report.Tests[i].Place = within(t.path, r.Place)
+	}
+	if report.Coverage != nil {
+		for i, m := range report.Coverage.Missed {
+			report.Coverage.Missed[i] = within(t.path, m)
+		}
+	}
 	o := outcome{Path: t.path, Report: report}
-	if o.Cases, err = c.cases(cmd, t.path, b, builtin); err != nil {
+	if o.Cases, err = c.cases(cmd, t, b, builtin); err != nil {
 		return err
 	}
 	if err := o.print(cmd.OutOrStdout(), t); err != nil {
@@ -124,14 +142,22 @@ func (o outcome) verdict(minimum float64) error {
 	return nil
 }
 
-// cases runs the cases of a folder.
-func (c *commands) cases(cmd *cobra.Command, path string, b, builtin *bundle.Bundle) (out []caseOutcome, err error) {
-	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+// cases runs the cases of a folder. A file that has none because it cannot be read
+// is one that fails.
+func (c *commands) cases(cmd *cobra.Command, t trial, b, builtin *bundle.Bundle) (out []caseOutcome, err error) {
+	if info, err := os.Stat(t.path); err != nil || !info.IsDir() {
 		return nil, err
 	}
-	files, err := cases.Read(os.DirFS(path))
+	files, err := cases.Read(os.DirFS(t.path))
+	unread := problemsOf(at(t.path, err))
+	for _, p := range unread {
+		out = append(out, caseOutcome{Name: "reading the cases", Place: p.Place(), Problems: []string{p.Message}})
+	}
+	if unread != nil {
+		err = nil
+	}
 	if err != nil || len(files) == 0 {
-		return nil, err
+		return out, err
 	}
 	e, err := engine.FromBundle(builtin)
 	if err != nil {
@@ -143,8 +169,8 @@ func (c *commands) cases(cmd *cobra.Command, path string, b, builtin *bundle.Bun
 		set = bundle.Set{b}
 	}
 	for _, f := range files {
-		for _, r := range cases.Run(cmd.Context(), e, set, f) {
-			place := module.Problem{File: filepath.Join(path, r.File), Row: 1, Col: 1}.Place()
+		for _, r := range cases.Run(cmd.Context(), e, set, f, cases.In(t.kind.namespace)) {
+			place := module.Problem{File: filepath.Join(t.path, r.File), Row: 1, Col: 1}.Place()
 			out = append(out, caseOutcome{Name: r.Name, Place: place, Problems: r.Problems})
 		}
 	}

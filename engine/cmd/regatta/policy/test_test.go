@@ -32,7 +32,7 @@ func TestMinimumsAndReports(t *testing.T) {
 		"a minimum without any test":     {"test none --min 1", 1, "Error: tests evaluate 0.0 % of the lines, and 1 % are wanted\n"},
 		"a minimum that is none":         {"test half --min 101", 2, "--min is a percentage"},
 		"a policy that does not compile": {"test wrong --format junit", 1, `<testcase classname="wrong" name="schemas" time="`},
-		"tests as JUnit":                 {"test half --format junit", 0, `<testcase classname="extend.rollout.half_test" name="test_it" file="half_test.rego:2:1" time="`},
+		"tests as JUnit":                 {"test half --format junit", 0, `<testcase classname="extend.rollout.half_test" name="test_it" file="half/half_test.rego" time="`},
 		"a test that fails as JUnit":     {"test bad --format junit", 1, `<failure message="failed">failed</failure>`},
 		"a test that is skipped":         {"test skipped --format junit", 0, "<skipped></skipped>"},
 		"a case that fails as JUnit":     {"test cased --format junit", 1, `<failure message="limit is 0, want 2">limit is 0, want 2</failure>`},

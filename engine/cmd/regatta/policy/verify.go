@@ -50,13 +50,16 @@ problems. A bundle is a folder, a .tar.gz file or a .rego file.
 With --records, decisions that were recorded are made again: the bundle is refused
 if one of them would be without an answer. With --verification-key, it is refused
 unless it is signed.`,
+		Example: `  regatta policy verify change-freeze
+  regatta policy verify team-rules -n shop --active change-freeze
+  regatta policy verify bundle.tar.gz --verification-key key.pub --records decisions.jsonl`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			by, err := t.verification()
 			if err != nil {
 				return err
 			}
-			past, err := readRecords(records)
+			past, err := readRecords(cmd.InOrStdin(), records)
 			if err != nil {
 				return err
 			}
@@ -77,20 +80,29 @@ unless it is signed.`,
 	t.flags(cmd)
 	format.flag(cmd)
 	cmd.Flags().StringSliceVar(&active, "active", nil, "bundles that are active already, which this one would join")
-	cmd.Flags().StringVar(&records, "records", "", "a file of recorded decisions, as lines of JSON, to make again")
+	cmd.Flags().StringVar(&records, "records", "", "a file of recorded decisions, as lines of JSON, to make again; - is the standard input")
 	return cmd
 }
 
-func readRecords(path string) ([]decision.Record, error) {
-	if path == "" {
+// readRecords reads those of a file; - is the standard input, and there are none
+// without a path.
+func readRecords(in io.Reader, path string) ([]decision.Record, error) {
+	switch path {
+	case "":
 		return nil, nil
+	case stdin:
+		return record.Read(in)
 	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading records: %w", err)
 	}
 	defer f.Close()
-	return record.Read(f)
+	records, err := record.Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("reading records of %s: %w", path, err)
+	}
+	return records, nil
 }
 
 // admit fills in the verdict. An error is not the bundle's.
@@ -98,16 +110,11 @@ func (c *commands) admit(cmd *cobra.Command, v *verdict, k *kind, by *bundle.Ver
 	start := time.Now()
 	b, err := load(v.Path, by, k.options()...)
 	var unsigned bundle.SignatureError
-	var large bundle.TooLargeError
 	took := gate.Took{Stage: fetched, Duration: time.Since(start)}
-	switch ps := problemsOf(at(v.Path, err)); {
+	switch ps := refused(v.Path, at(v.Path, err)); {
 	case errors.As(err, &unsigned):
 		v.Stages = append(v.Stages, gate.Took{Stage: fetched}, gate.Took{Stage: signature, Duration: took.Duration})
-		v.Refused, v.Problems = signature, module.Problems{{File: v.Path, Row: 1, Col: 1, Code: "signature_error", Message: unsigned.Error()}}
-		return nil
-	case errors.As(err, &large):
-		v.Stages = append(v.Stages, took)
-		v.Refused, v.Problems = fetched, module.Problems{{File: v.Path, Row: 1, Col: 1, Code: "limit_error", Message: large.Error()}}
+		v.Refused, v.Problems = signature, ps
 		return nil
 	case ps != nil:
 		v.Stages = append(v.Stages, took)

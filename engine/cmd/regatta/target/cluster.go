@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // Cluster finds the cluster as kubectl does.
@@ -42,6 +43,10 @@ func (c *Cluster) Config() (*rest.Config, error) {
 	config, err := c.flags.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("finding the cluster: %w", err)
+	}
+	if raw, err := c.flags.ToRawKubeConfigLoader().RawConfig(); err == nil && clientcmdapi.IsConfigEmpty(&raw) && *c.flags.APIServer == "" && config.BearerTokenFile == "" {
+		// What is left is a default that was meant for a developer of Kubernetes.
+		return nil, errors.New("finding the cluster: there is no kubeconfig; name one with --kubeconfig or in KUBECONFIG")
 	}
 	config.UserAgent = "regatta"
 	config.QPS, config.Burst = 50, 100 // the defaults are for what runs all day

@@ -9,6 +9,23 @@ import (
 	"github.com/spf13/pflag"
 )
 
+func TestWithoutKubeconfig(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	c := NewCluster()
+	if _, err := c.Config(); err == nil || !strings.Contains(err.Error(), "there is no kubeconfig; name one with --kubeconfig") {
+		t.Errorf("got %v", err)
+	}
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	c = NewCluster()
+	c.AddFlags(flags)
+	if err := flags.Parse([]string{"--server", "http://127.0.0.1:1"}); err != nil {
+		t.Fatal(err)
+	}
+	if config, err := c.Config(); err != nil || config.Host != "http://127.0.0.1:1" {
+		t.Errorf("a server that is named is not found: %v", err)
+	}
+}
+
 func TestParse(t *testing.T) {
 	both := []string{Pod, CloneSet}
 	tests := []struct {

@@ -47,16 +47,66 @@ func ruleText(n record.Near) string {
 	return n.Rule + " - " + n.Title
 }
 
-// condition is told as facts are, without the word input.
-func (t *text) condition(c record.Condition) {
+// condition is told as facts are, without the word input, and what decides about
+// its helpers below it.
+func (t *text) condition(c record.Condition) { t.below(c, 1) }
+
+// below tells a condition so many steps to the right.
+func (t *text) below(c record.Condition, depth int) {
 	line := c.Text
 	if c.Why != "" {
 		line += ": " + c.Why
 	}
-	for i, l := range wrap(strings.ReplaceAll(line, "input.", ""), t.width-column-4) {
+	helpers := depth + 1
+	if c.Why == "" && len(c.Helpers) == 1 && c.Helpers[0].Name == c.Text {
+		helpers = depth // one line is enough for both
+	} else {
+		t.indented(line, depth)
+	}
+	for _, h := range c.Helpers {
+		t.indented(helperText(h), helpers)
+		for _, c := range h.Conditions {
+			t.below(c, helpers+1)
+		}
+	}
+	if c.More > 0 {
+		t.indented(fmt.Sprintf("and %d more", c.More), depth+1)
+	}
+}
+
+// helperText is what a helper's own conditions follow.
+func helperText(h record.Helper) string {
+	line := h.Name
+	if h.Text != "" && h.Text != h.Name {
+		line += " is " + h.Text
+	}
+	if h.Place != "" {
+		line += " (" + h.Place + ")"
+	}
+	if h.Why != "" {
+		line += ": " + h.Why
+	}
+	switch {
+	case len(h.Conditions) == 0:
+		return line
+	case h.Why != "":
+		line += ","
+	}
+	if h.Holds {
+		return line + " while all of this is so:"
+	}
+	return line + " if this were so too:"
+}
+
+func (t *text) indented(line string, depth int) {
+	indent := strings.Repeat("  ", depth)
+	for i, l := range wrap(strings.ReplaceAll(line, "input.", ""), max(t.width-column-2-len(indent), narrowest)) {
 		if i > 0 {
 			l = "  " + l
 		}
-		t.row("", "  "+l)
+		t.lines = append(t.lines, strings.Repeat(" ", column)+indent+l)
 	}
 }
+
+// narrowest is how few columns a line is wrapped to.
+const narrowest = 30

@@ -40,9 +40,11 @@ func Command() *cobra.Command {
 		Long: `Why tells what was decided about a pod, or about a CloneSet and its pods: by
 which rule, where that rule is, on which facts, and when it may change. Of these
 and of objects of any other kind it also tells which requests were refused lately,
-such as a delete that a budget or a label did not allow. It also tells how near
-each rule is: which fact lets go what is held, and which others would hold it. A single one is found by
+such as a delete that a budget or a label did not allow. A single one is found by
 the UID that its refusal ends with, and those of a user by their name.
+
+It also tells how near each rule is: which fact lets go what is held, and which
+others would hold it, in the rules and functions that it refers to as well.
 
 All replicas of the manager are asked, through port-forwards, with the credentials
 of your kubeconfig. You need the Role kruise-decision-reader in the namespace of

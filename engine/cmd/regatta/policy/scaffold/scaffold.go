@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"text/template"
+
+	"github.com/open-policy-agent/opa/v1/ast"
 )
 
 //go:embed files
@@ -45,6 +47,9 @@ func New(name string, k Kind) (map[string]string, error) {
 		return nil, fmt.Errorf("the name %q is none: small letters, digits and dashes, such as change-freeze", name)
 	}
 	last := strings.ReplaceAll(name, "-", "_")
+	if reserved(last) {
+		return nil, fmt.Errorf("the name %q is a word of Rego; take another, such as %s-policy", name, name)
+	}
 	words := strings.Split(name, "-")
 	reason := ""
 	for _, w := range words {
@@ -74,4 +79,10 @@ func New(name string, k Kind) (map[string]string, error) {
 		out[file] = text.String()
 	}
 	return out, nil
+}
+
+// reserved says whether a word cannot be the last of a package that tests import.
+func reserved(word string) bool {
+	_, err := ast.ParseModuleWithOpts("", "package a\nimport data.a."+word+"\nb := "+word, ast.ParserOptions{RegoVersion: ast.RegoV1})
+	return err != nil || word == "input" || word == "data"
 }

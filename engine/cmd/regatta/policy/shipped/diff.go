@@ -27,6 +27,8 @@ func diff() *cobra.Command {
 as a unified diff of their files. --from and --to name other revisions that are
 kept; a PATH is a folder or a .tar.gz file in place of --to. The signature is left
 out.`,
+		Example: `  regatta policy diff change-freeze
+  regatta policy diff change-freeze ./change-freeze`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if to != "" && len(args) == 2 {

@@ -30,8 +30,13 @@ spec.rollbackTo.
 It ends with 1 and changes nothing while the bundle has not passed the gate, while a
 replica does not run it, or if its decisions in shadow failed or were made looser,
 unless --even-so says that this is meant.`,
+		Example: `  regatta policy promote change-freeze
+  regatta policy promote change-freeze --to Enforce --even-so`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if to != "" && to != string(v1alpha1.PolicyModeCanary) && to != string(v1alpha1.PolicyModeEnforce) {
+				return exit.Misused(fmt.Errorf("--to is %q, want Canary or Enforce", to))
+			}
 			b, of, err := w.one(cmd, args[0])
 			if err != nil {
 				return err
@@ -73,9 +78,6 @@ func next(of v1alpha1.AnyPolicyBundle, to string) (v1alpha1.PolicyMode, error) {
 		return mode, nil
 	case v1alpha1.PolicyModeEnforce:
 		return mode, nil
-	case "":
-	default:
-		return "", exit.Misused(fmt.Errorf("--to is %q, want Canary or Enforce", to))
 	}
 	if of.Wanted().Mode == v1alpha1.PolicyModeShadow && canary {
 		return v1alpha1.PolicyModeCanary, nil

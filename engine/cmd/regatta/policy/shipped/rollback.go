@@ -20,6 +20,8 @@ func rollback() *cobra.Command {
 was enforced before unless --to names another, and waits until every replica
 enforces it. It stays so whatever the source has, until spec.rollbackTo is taken
 away, as promote does.`,
+		Example: `  regatta policy rollback change-freeze
+  regatta policy rollback change-freeze --to ee4dc1003fa4`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b, of, err := w.one(cmd, args[0])

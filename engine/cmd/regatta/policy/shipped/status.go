@@ -28,6 +28,9 @@ one it tells each stage of the gate, which replicas run which revision, what a
 revision in shadow would decide differently, and to which revisions it can go back.
 
 It ends with 1 if a bundle is not what its spec says.`,
+		Example: `  regatta policy status
+  regatta policy status change-freeze -o json
+  regatta policy status team-rules -n shop`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if output != "text" && output != "json" {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,24 +14,16 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/webhook/cloneset"
+	"github.com/regatta-sh/regatta/controllers/webhook/review"
 )
 
 // admit does what a cluster does with a CloneSet that is applied: it fills in
 // what was left out, refuses what is wrong, and reads either version.
 func admit(raw []byte, version string) (*kruise.CloneSet, error) {
 	response := (&cloneset.Defaulter{}).Handle(context.Background(), request(version, "", raw))
-	if len(response.Patches) > 0 {
-		patch, err := json.Marshal(response.Patches)
-		if err != nil {
-			return nil, fmt.Errorf("filling in defaults: %w", err)
-		}
-		steps, err := jsonpatch.DecodePatch(patch)
-		if err != nil {
-			return nil, fmt.Errorf("filling in defaults: %w", err)
-		}
-		if raw, err = steps.Apply(raw); err != nil {
-			return nil, fmt.Errorf("filling in defaults: %w", err)
-		}
+	raw, err := review.Applied(raw, response)
+	if err != nil {
+		return nil, fmt.Errorf("filling in defaults: %w", err)
 	}
 	set, err := decode(raw, version)
 	if err != nil {

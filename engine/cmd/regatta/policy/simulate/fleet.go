@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/simulation"
 )
 
@@ -38,6 +39,10 @@ type Source struct {
 	Policy                              string
 	Update                              []string // CONTAINER=IMAGE
 	Seed                                int64
+	// Budget makes up a PodUnavailableBudget: 25%, max=2 or min=3.
+	Budget string
+	// Gates are the feature gates that a fleet is made up with.
+	Gates features.Gates
 }
 
 // Misuse is an error of a flag.
@@ -65,10 +70,17 @@ func (s Source) Load(ctx context.Context, builtin fs.FS, at time.Time) (simulati
 	if err := s.edit(set); err != nil {
 		return none, nil, err
 	}
+	budgets, err := s.budgets(ctx, set, &d)
+	if err != nil {
+		return none, nil, err
+	}
 	if len(s.Fleet) > 0 {
-		return s.found(set, d)
+		f, notes, err := s.found(set, d)
+		f.Budgets, f.Namespace = budgets, d.namespaceOf(set)
+		return f, append(notes, beside(&f, &d)...), err
 	}
 	f, err := s.grow(ctx, builtin, set, at)
+	f.Budgets, f.Namespace = budgets, d.namespaceOf(set)
 	return f, nil, err
 }
 
@@ -92,6 +104,7 @@ func (s Source) workload(d *dump) (*kruise.CloneSet, error) {
 		return nil, misuse("--workload %s has %d CloneSets, want one", s.Workload, len(applied.sets))
 	}
 	set := applied.sets[0]
+	d.applied, d.namespaces = applied.budgets, append(applied.namespaces, d.namespaces...)
 	for _, c := range d.sets { // what the cluster knows of it
 		if c.Name == set.Name && c.Namespace == set.Namespace {
 			set.UID, set.Status, set.Generation = c.UID, c.Status, c.Generation+1
@@ -248,7 +261,7 @@ func (s Source) grow(ctx context.Context, builtin fs.FS, set *kruise.CloneSet, a
 	if u := f.Set.Spec.UpdateStrategy.RollingUpdate; u != nil { // it is in the way of nothing yet
 		u.Paused = false
 	}
-	if f, err = simulation.Grow(ctx, builtin, f, at, s.Seed); err != nil {
+	if f, err = simulation.Grow(ctx, builtin, f, at, s.Seed, simulation.WithGates(s.Gates)); err != nil {
 		return f, err
 	}
 	f.Set.Spec.Template, f.Set.Spec.UpdateStrategy = *after, set.Spec.UpdateStrategy

@@ -13,8 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/engine/document"
 )
 
 // dump is what kubectl get prints.
@@ -27,6 +30,10 @@ type dump struct {
 	nodes     []*corev1.Node
 	revisions []*appsv1.ControllerRevision
 	claims    []*corev1.PersistentVolumeClaim
+	// budgets are those that there are, applied those that are applied with a CloneSet.
+	budgets, applied []*policy.PodUnavailableBudget
+	namespaces       []*corev1.Namespace
+	workloads        []client.Object // of kinds other than CloneSet
 }
 
 // read adds the objects of a file: YAML or JSON, documents or lists of them.
@@ -66,9 +73,23 @@ func (d *dump) add(o *unstructured.Unstructured) error {
 	case kruise.Kind("CloneSet"):
 		set, err := d.decode(raw, o.GroupVersionKind().Version)
 		if err != nil {
-			return fmt.Errorf("reading CloneSet %s: %w", o.GetName(), err)
+			return fmt.Errorf("reading CloneSet %s: %w", o.GetName(), explained(err))
 		}
 		d.sets = append(d.sets, set)
+	case policy.GroupVersion.WithKind("PodUnavailableBudget").GroupKind():
+		b, err := readBudget(raw, o.GroupVersionKind().Version)
+		if err != nil {
+			return fmt.Errorf("reading PodUnavailableBudget %s: %w", o.GetName(), explained(err))
+		}
+		d.budgets = append(d.budgets, b)
+	case corev1.SchemeGroupVersion.WithKind("Namespace").GroupKind():
+		err = put(raw, &d.namespaces)
+	case appsv1.SchemeGroupVersion.WithKind("Deployment").GroupKind():
+		err = workload(raw, &appsv1.Deployment{}, d)
+	case appsv1.SchemeGroupVersion.WithKind("ReplicaSet").GroupKind():
+		err = workload(raw, &appsv1.ReplicaSet{}, d)
+	case appsv1.SchemeGroupVersion.WithKind("StatefulSet").GroupKind():
+		err = workload(raw, &appsv1.StatefulSet{}, d)
 	case corev1.SchemeGroupVersion.WithKind("Pod").GroupKind():
 		err = put(raw, &d.pods)
 	case corev1.SchemeGroupVersion.WithKind("Node").GroupKind():
@@ -79,9 +100,27 @@ func (d *dump) add(o *unstructured.Unstructured) error {
 		err = put(raw, &d.revisions)
 	}
 	if err != nil {
-		return fmt.Errorf("reading %s %s: %w", o.GetKind(), o.GetName(), err)
+		return fmt.Errorf("reading %s %s: %w", o.GetKind(), o.GetName(), explained(err))
 	}
 	return nil // what else a dump has, no rollout looks at
+}
+
+// explained says what is wrong with a field in words of whoever wrote it; other
+// errors stay as they are.
+func explained(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return document.Explain(nil, wrong)
+	}
+	return err
+}
+
+func workload(raw []byte, o client.Object, d *dump) error {
+	if err := json.Unmarshal(raw, o); err != nil {
+		return err
+	}
+	d.workloads = append(d.workloads, o)
+	return nil
 }
 
 func put[T any](raw []byte, to *[]*T) error {

@@ -39,7 +39,7 @@ func (t Text) Print(w io.Writer) error {
 		// A round in between is told of only if it tells anything new.
 		now := fmt.Sprint(s.Verdict, s.Reason, s.Error, s.Undecided)
 		surges := s.Created > 0 && s.Pods > t.Replicas
-		if s.Wave == 0 && !surges && (now == last || (s.Verdict != explain.Held && s.Error+s.Undecided == "")) {
+		if s.Wave == 0 && !surges && (now == last || (s.Verdict != explain.Held && s.Error+s.Undecided == "" && len(s.Refused) == 0)) {
 			continue
 		}
 		last = now
@@ -117,13 +117,55 @@ func (t Text) waits(s simulation.Step) []string {
 		if y.Verdict == explain.Moved || y.Verdict == explain.Updating {
 			continue
 		}
-		out = append(out, "    "+y.Words())
-		if !t.told[y.Message] {
-			t.told[y.Message] = true
-			out = append(out, "      "+y.Message)
+		out = append(append(out, "    "+y.Words()+budgetOf(s, y)), t.once(y.Message)...)
+	}
+	return append(out, t.refused(s)...)
+}
+
+// refused are the writes that were refused and that no pod's reason tells: those of
+// pods that are to go anyway.
+func (t Text) refused(s simulation.Step) []string {
+	type cause struct{ write, budget, rule, reason string }
+	counts := map[cause]int{}
+	var causes []cause
+	first := map[cause]string{}
+	for _, r := range s.Refused {
+		if slices.ContainsFunc(s.Why, func(y explain.Tally) bool { return y.Rule == r.Rule && y.Reason == r.Reason }) {
+			continue
+		}
+		c := cause{r.Write, r.Budget, r.Rule, r.Reason}
+		if counts[c]++; counts[c] == 1 {
+			causes, first[c] = append(causes, c), r.Message
 		}
 	}
+	var out []string
+	for _, c := range causes {
+		line := fmt.Sprintf("    refused to %s %d: %s, rule %s", c.write, counts[c], c.reason, c.rule)
+		if c.budget != "" {
+			line += ", budget " + c.budget
+		}
+		out = append(append(out, line), t.once(first[c])...)
+	}
 	return out
+}
+
+// budgetOf names the budget that refused the pods of a tally.
+func budgetOf(s simulation.Step, y explain.Tally) string {
+	for _, r := range s.Refused {
+		if r.Budget != "" && r.Rule == y.Rule && r.Reason == y.Reason {
+			return ", budget " + r.Budget
+		}
+	}
+	return ""
+}
+
+// once is what a message means, the first time.
+func (t Text) once(message string) []string {
+	if t.told[message] {
+		return nil
+	}
+	t.told[message] = true
+	return []string{"      " + message}
 }
 
 func (t Text) end() []string {
@@ -142,7 +184,7 @@ func (t Text) end() []string {
 		out = append(out, fmt.Sprintf("stuck since %s, after %d %s; %s", clock(*t.End.Since), t.Waves, waves, counts))
 		out = append(out, "    "+last.Message)
 		for _, y := range last.Why {
-			out = append(out, "    "+y.Words()+", such as "+y.Pod)
+			out = append(out, "    "+y.Words()+budgetOf(last, y)+", such as "+y.Pod)
 			if y.Message != last.Message {
 				out = append(out, "      "+y.Message)
 			}

@@ -1,0 +1,117 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/podunavailablebudget"
+)
+
+// agenda is which budgets are to be counted, and when.
+type agenda struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	now func() time.Time
+	due map[reconcile.Request]time.Time
+}
+
+func (a *agenda) Add(r reconcile.Request) { a.AddAfter(r, 0) }
+
+func (a *agenda) AddAfter(r reconcile.Request, d time.Duration) {
+	at := a.now().Add(d)
+	if before, ok := a.due[r]; !ok || at.Before(before) {
+		a.due[r] = at
+	}
+}
+
+// take takes the first budget that is due, and says when the next one is, zero for
+// never.
+func (a *agenda) take() (r reconcile.Request, ok bool, next time.Time) {
+	var due []reconcile.Request
+	for r, at := range a.due {
+		if !at.After(a.now()) {
+			due = append(due, r)
+		} else if next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	if len(due) == 0 {
+		return r, false, next
+	}
+	r = slices.MinFunc(due, func(a, b reconcile.Request) int { return strings.Compare(a.Name, b.Name) })
+	delete(a.due, r)
+	return r, true, next
+}
+
+// counters is the controller of budgets.
+type counters struct {
+	reconciler *podunavailablebudget.Reconciler
+	agenda     *agenda
+	wrote      bool // a status
+}
+
+// work counts all budgets that are due, and says whether any has another status
+// than before and when the next one is due, zero for never.
+func (b *counters) work(ctx context.Context) (did bool, next time.Time, err error) {
+	b.wrote = false
+	for {
+		req, ok, next := b.agenda.take()
+		if !ok {
+			return b.wrote, next, nil
+		}
+		result, err := b.reconciler.Reconcile(ctx, req)
+		if err != nil {
+			return b.wrote, next, fmt.Errorf("counting the pods of PodUnavailableBudget %s: %w", req.Name, err)
+		}
+		if result.RequeueAfter > 0 {
+			b.agenda.AddAfter(req, result.RequeueAfter)
+		}
+	}
+}
+
+// client is the API server for those who keep budgets.
+func (b *counters) client(c *cluster) client.Client {
+	return interceptor.NewClient(c.server, interceptor.Funcs{
+		Patch: func(ctx context.Context, server client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if err := server.Patch(ctx, o, p, opts...); err != nil {
+				return err
+			}
+			if pod, ok := o.(*corev1.Pod); ok && c.pods[pod.Name] != nil {
+				c.show(ctx, pod.Name, pod.DeepCopy())
+			}
+			return nil
+		},
+		SubResourceUpdate: func(ctx context.Context, server client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+			if err := server.SubResource(sub).Update(ctx, o, opts...); err != nil {
+				return err
+			}
+			if budget, ok := o.(*policy.PodUnavailableBudget); ok {
+				b.wrote = true
+				b.agenda.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(budget)})
+			}
+			return nil
+		},
+	})
+}
+
+// unscaled is an API server none of whose further kinds can be scaled.
+type unscaled struct {
+	discovery.ServerResourcesInterface
+}
+
+func (unscaled) ServerResourcesForGroupVersion(version string) (*metav1.APIResourceList, error) {
+	return nil, apierrors.NewNotFound(schema.GroupResource{}, version)
+}

@@ -1,0 +1,142 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/controllers/guards"
+	"github.com/regatta-sh/regatta/controllers/workload/availability"
+	"github.com/regatta-sh/regatta/controllers/workload/budget"
+	"github.com/regatta-sh/regatta/controllers/workload/scale"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// overdraws is what a write that takes an available pod from its budget breaks of
+// what that promises, "" if nothing. It counts pods itself: neither the ledger nor
+// the status that the ledger lives on is asked how many are available.
+func (j *judge) overdraws(was, now *corev1.Pod) string {
+	if was == nil || !availability.Available(was) || now != nil && availability.Available(now) || availability.NoProtect(was) || j.exempt[was.Name] {
+		return ""
+	}
+	operation := policy.PubDeleteOperation
+	if now != nil {
+		operation = policy.PubUpdateOperation // by its status too: it is the first write of an update in place
+		if availability.Operation(was, now) == decision.Resize {
+			operation = policy.PubResizeOperation
+		}
+	}
+	if !j.guarded(operation) {
+		return ""
+	}
+	b := j.budgetOf(was)
+	if b == nil || !protects(b, was, operation) {
+		return ""
+	}
+	total := int(b.Status.TotalReplicas)
+	if n := b.Spec.ProtectTotalReplicas; n != nil {
+		total = int(*n)
+	}
+	wanted, amount := 0, b.Spec.MinAvailable
+	if b.Spec.MaxUnavailable != nil {
+		amount = b.Spec.MaxUnavailable
+	}
+	if amount == nil {
+		return ""
+	}
+	n, err := budget.Percent(*amount, total, true)
+	if err != nil {
+		return fmt.Sprintf("cannot be judged by PodUnavailableBudget %s: %v", b.Name, err)
+	}
+	if wanted = n; b.Spec.MaxUnavailable != nil {
+		wanted = total - n
+	}
+	left := 0
+	for _, p := range j.s.everybody() {
+		if Covers(b, p) && availability.Available(p) {
+			left++
+		}
+	}
+	if left >= wanted {
+		return ""
+	}
+	return fmt.Sprintf("leaves %d pods of PodUnavailableBudget %s available, which wants %d of %d", left, b.Name, wanted, total)
+}
+
+// guarded says whether the installation has budgets hold back an operation at all.
+func (j *judge) guarded(operation policy.PubOperation) bool {
+	on, namespace := j.s.gates.Enabled, j.s.cluster.set.Namespace
+	if !on(features.PodWebhook) || slices.Contains([]string{metav1.NamespaceSystem, home}, namespace) || j.s.namespace[guards.SwitchKey] == guards.SwitchOff {
+		return false
+	}
+	if operation == policy.PubDeleteOperation {
+		return on(features.PodUnavailableBudgetDeleteGate)
+	}
+	return on(features.PodUnavailableBudgetUpdateGate)
+}
+
+// budgetOf is the one that a pod names, or the first that has it.
+func (j *judge) budgetOf(pod *corev1.Pod) *policy.PodUnavailableBudget {
+	list := &policy.PodUnavailableBudgetList{}
+	if err := j.s.cluster.server.List(context.Background(), list, client.InNamespace(pod.Namespace)); err != nil {
+		return nil // it is in memory
+	}
+	var first *policy.PodUnavailableBudget
+	for i := range list.Items {
+		b := &list.Items[i]
+		if !Covers(b, pod) {
+			continue
+		}
+		if b.Name == availability.Budget(pod) {
+			return b
+		}
+		if first == nil {
+			first = b
+		}
+	}
+	return first
+}
+
+// Covers says whether a budget is of a pod, by its selector or its target.
+func Covers(b *policy.PodUnavailableBudget, pod *corev1.Pod) bool {
+	if t := b.Spec.TargetReference; t != nil {
+		owner := metav1.GetControllerOf(pod)
+		return owner != nil && owner.Name == t.Name &&
+			scale.Of(owner).GroupKind() == scale.Reference{APIVersion: t.APIVersion, Kind: t.Kind}.GroupKind()
+	}
+	return selects(b.Spec.Selector, pod)
+}
+
+func selects(selector *metav1.LabelSelector, pod *corev1.Pod) bool {
+	s, err := metav1.LabelSelectorAsSelector(selector)
+	return err == nil && !s.Empty() && s.Matches(labels.Set(pod.Labels))
+}
+
+func protects(b *policy.PodUnavailableBudget, pod *corev1.Pod, operation policy.PubOperation) bool {
+	if b.Spec.IgnoredPodSelector != nil && selects(b.Spec.IgnoredPodSelector, pod) {
+		return false
+	}
+	named := b.Spec.ProtectOperations
+	if len(named) == 0 {
+		return operation != policy.PubResizeOperation
+	}
+	return slices.Contains(named, operation)
+}
+
+// everybody are the pods of the CloneSet, and those of others that budgets have.
+func (s *Simulation) everybody() []*corev1.Pod {
+	pods := s.cluster.all()
+	for _, o := range s.others {
+		if p, ok := o.(*corev1.Pod); ok {
+			pods = append(pods, p)
+		}
+	}
+	return pods
+}

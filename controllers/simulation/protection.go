@@ -1,0 +1,164 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	registrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/regatta-sh/regatta/controllers/cloneset"
+	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/controllers/guards"
+	"github.com/regatta-sh/regatta/controllers/ledger"
+	"github.com/regatta-sh/regatta/controllers/podunavailablebudget"
+	"github.com/regatta-sh/regatta/controllers/protection"
+	webhookpod "github.com/regatta-sh/regatta/controllers/webhook/pod"
+	"github.com/regatta-sh/regatta/controllers/workload/availability"
+	"github.com/regatta-sh/regatta/controllers/workload/scale"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// unhurried is how long an answer may take: a busy machine must not change what is
+// printed.
+const unhurried = time.Hour
+
+// protect puts the webhooks of pods before the API server, and the controller of
+// budgets beside it. The budget is asked by the controller of CloneSets; nil if the
+// gates say so.
+func (s *Simulation) protect(ctx context.Context, f Fleet, clock func() time.Time) (cloneset.Budget, error) {
+	on := s.gates.Enabled
+	gates := decision.ProtectionGates{
+		Deletion: on(features.ResourcesDeletionProtection), CRDCascading: on(features.DeletionProtectionForCRDCascadingGate),
+		BudgetDelete: on(features.PodUnavailableBudgetDeleteGate), BudgetUpdate: on(features.PodUnavailableBudgetUpdateGate),
+	}
+	s.counters = &counters{agenda: &agenda{now: clock, due: map[reconcile.Request]time.Time{}}}
+	c := s.counters.client(s.cluster)
+	finder := podunavailablebudget.NewFinder(c, scale.NewFinder(c, unscaled{}))
+	book := ledger.New(c, s.cluster.server, ledger.By(s.engine), ledger.WithClock(clock), ledger.WithResizes(on(features.InPlacePodVerticalScaling)))
+	recent, answers := protection.NewRecent(clock), explain.NewStore()
+	guard := &webhookpod.Budget{Ledger: book, Recent: recent, Reporter: protection.NewReporter(s.engine, answers), Deletes: gates.BudgetDelete, Updates: gates.BudgetUpdate}
+	mutator, validator := webhookpod.New(s.cluster.server, finder, guard,
+		webhookpod.WithReadinessForAll(on(features.KruisePodReadinessGate)), webhookpod.WithPatience(unhurried))
+	if on(features.PodWebhook) {
+		config := guards.Config{
+			Namespace: home, Pods: true, ReadinessForAll: on(features.KruisePodReadinessGate), PodFailurePolicy: registrationv1.Fail, TimeoutSeconds: 3,
+		}
+		var budgeted []string
+		if len(f.Budgets) > 0 {
+			budgeted = []string{f.Set.Namespace}
+		}
+		sent, err := guards.NewRules(s.engine, gates).Webhooks(ctx, config, budgeted)
+		if err != nil {
+			return nil, fmt.Errorf("asking what is protected: %w", err)
+		}
+		a := &admitter{namespace: f.Set.Namespace, answers: answers, handlers: map[string]admission.Handler{guards.MutatePodPath: mutator, guards.ValidatePodPath: validator}}
+		if a.change, a.check, err = hooks(s.namespace, sent.Mutating, sent.Validating); err != nil {
+			return nil, err
+		}
+		s.cluster.admits = a
+	}
+	s.cluster.refused = func(r Refusal) { s.refusals = append(s.refusals, r) }
+	seen := recent.Watch()
+	s.cluster.watchers = append(s.cluster.watchers, watcher{handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		seen.OnDelete(e.Object)
+	}}, nil})
+	if !gates.BudgetDelete && !gates.BudgetUpdate {
+		return nil, nil
+	}
+	s.counters.reconciler = podunavailablebudget.New(c, s.cluster.server, finder, &record.FakeRecorder{},
+		podunavailablebudget.WithClock(clock), podunavailablebudget.WithParallelWrites(1))
+	if len(f.Budgets) > 0 {
+		s.cluster.watchers = append(s.cluster.watchers, watcher{s.counters.reconciler.PodEvents(), s.counters.agenda})
+	}
+	for _, b := range f.Budgets {
+		s.counters.agenda.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
+	}
+	if !gates.BudgetUpdate {
+		return nil, nil
+	}
+	ask := book.Updates(ledger.Account(home), recent, unhurried)
+	return func(ctx context.Context, pod *corev1.Pod) (*decision.Hold, error) {
+		hold, err := ask(ctx, pod)
+		if hold != nil {
+			s.cluster.refused(*refusalOf(writeUpdate, pod, hold.Rule, hold.Reason, hold.Message, hold.Until))
+		}
+		return hold, err
+	}, nil
+}
+
+// labelsOf are those of the namespace, of which each has at least its name.
+func labelsOf(f Fleet) labels.Set {
+	out := labels.Set{}
+	if f.Namespace != nil {
+		out = labels.Merge(out, f.Namespace.Labels)
+	}
+	out[corev1.LabelMetadataName] = f.Set.Namespace
+	return out
+}
+
+// refusalOf tells a refusal. It is the budget's if it is by one of our own rules
+// about budgets.
+func refusalOf(write string, pod *corev1.Pod, rule, reason, message, until string) *Refusal {
+	r := &Refusal{Write: write, Pod: pod.Name, Rule: rule, Reason: reason, Message: message, Until: until}
+	if strings.HasPrefix(rule, "protection.budget.") || rule == "clamp" || rule == "ledger" {
+		r.Budget = availability.Budget(pod)
+	}
+	return r
+}
+
+// onlyRefused says whether an error is nothing but writes that were refused.
+func onlyRefused(err error) bool {
+	var joined interface{ Unwrap() []error }
+	if errors.As(err, &joined) {
+		for _, e := range joined.Unwrap() {
+			if !onlyRefused(e) {
+				return false
+			}
+		}
+		return true
+	}
+	return protection.RefusedBy(err) != nil
+}
+
+// How long after a refusal the same is asked again: as the controller does, which
+// tries soon and then later and later, up to the manager's longest delay.
+const (
+	askAgain    = time.Second
+	longestWait = 1000 * time.Second
+)
+
+// retry is when to ask again after a round with refusals, of which nothing is
+// known but the times that they name.
+func (s *Simulation) retry(refused []Refusal) time.Time {
+	at := s.now.Add(min(askAgain<<min(s.denials, 10), longestWait))
+	s.denials++
+	var first time.Time
+	named := 0
+	for _, r := range refused {
+		until, err := time.Parse(time.RFC3339, r.Until)
+		if err != nil || !until.After(s.now) {
+			continue
+		}
+		named++
+		if first.IsZero() || until.Before(first) {
+			first = until
+		}
+	}
+	if named == len(refused) || named > 0 && first.Before(at) {
+		return first
+	}
+	return at
+}

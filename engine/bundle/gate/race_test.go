@@ -1,6 +1,0 @@
-//go:build race
-
-package gate_test
-
-// race is true with the race detector.
-const race = true

@@ -1,0 +1,97 @@
+package exit
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// explain makes a command say how it is typed when it was mistyped: cobra counts
+// arguments, and pflag tells what a function of Go says of a value.
+func explain(cmd *cobra.Command) {
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		var value *pflag.InvalidValueError
+		var unknown *pflag.NotExistError
+		switch {
+		case errors.As(err, &value):
+			return Misused(fmt.Errorf("--%s is %q: %s", value.GetFlag().Name, value.GetValue(), cause(value)))
+		case errors.As(err, &unknown):
+			return Misused(fmt.Errorf("%w; %s --help lists them", err, cmd.CommandPath()))
+		}
+		return Misused(err)
+	})
+	cmd.SuggestionsMinimumDistance = 2 // letters, as cobra has it where it suggests by itself
+	takes := cmd.Args
+	if takes == nil {
+		return
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		err := takes(cmd, args)
+		var said Error
+		switch {
+		case err == nil || errors.As(err, &said):
+			return err
+		case cmd.HasSubCommands() && len(args) > 0:
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				return Misused(fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or ")))
+			}
+			return Misused(fmt.Errorf("%w; %s --help lists them", err, cmd.CommandPath()))
+		}
+		return Misused(fmt.Errorf("%w; it is %s", err, cmd.UseLine()))
+	}
+}
+
+// cause is what is wrong with the value of a flag.
+func cause(value *pflag.InvalidValueError) string {
+	var number *strconv.NumError
+	if !errors.As(value, &number) {
+		return value.Unwrap().Error()
+	}
+	kind := map[string]string{"int": "an integer", "int64": "an integer", "float64": "a number", "bool": "true or false"}[value.GetFlag().Value.Type()]
+	if kind == "" {
+		kind = "a " + value.GetFlag().Value.Type()
+	}
+	if errors.Is(number, strconv.ErrRange) {
+		return "it is too large"
+	}
+	return "it must be " + kind
+}
+
+// Printed sees to it that a command, or one below it, ends with Failed when what it
+// had to tell could not be printed: a report that is cut off looks like a good one.
+func Printed(cmd *cobra.Command) *cobra.Command {
+	if run := cmd.RunE; run != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			out := &output{Writer: cmd.OutOrStdout()}
+			cmd.SetOut(out)
+			err := run(cmd, args)
+			if out.err != nil {
+				return Error{Failed, fmt.Errorf("printing: %w", out.err)}
+			}
+			return err
+		}
+	}
+	for _, below := range cmd.Commands() {
+		Printed(below)
+	}
+	return cmd
+}
+
+// output remembers why it could not be written to.
+type output struct {
+	io.Writer
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	if err != nil && o.err == nil {
+		o.err = err
+	}
+	return n, err
+}

@@ -1,0 +1,201 @@
+package simulate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/simulation"
+	"github.com/regatta-sh/regatta/controllers/webhook/podunavailablebudget"
+	"github.com/regatta-sh/regatta/controllers/workload/availability"
+)
+
+// readBudget reads either version, and refuses what the schema refuses.
+func readBudget(raw []byte, version string) (*policy.PodUnavailableBudget, error) {
+	b := &policy.PodUnavailableBudget{}
+	if version == policyv1alpha1.GroupVersion.Version {
+		old := &policyv1alpha1.PodUnavailableBudget{}
+		if err := json.Unmarshal(raw, old); err != nil {
+			return nil, err
+		}
+		if err := old.ConvertTo(b); err != nil {
+			return nil, err
+		}
+	} else if err := json.Unmarshal(raw, b); err != nil {
+		return nil, err
+	}
+	if b.Namespace == "" {
+		b.Namespace = metav1.NamespaceDefault
+	}
+	s := b.Spec
+	switch {
+	case b.Name == "":
+		return nil, errors.New("metadata.name is missing")
+	case (s.Selector == nil) == (s.TargetReference == nil):
+		return nil, errors.New("it needs one of spec.selector and spec.targetRef")
+	case (s.MaxUnavailable == nil) == (s.MinAvailable == nil):
+		return nil, errors.New("it needs one of spec.maxUnavailable and spec.minAvailable")
+	}
+	for field, v := range map[string]*intstr.IntOrString{"spec.maxUnavailable": s.MaxUnavailable, "spec.minAvailable": s.MinAvailable} {
+		if v != nil && !isAmount(*v) {
+			return nil, fmt.Errorf("%s is %q, want a number from 0 on or a percentage from 0%% to 100%%", field, v.String())
+		}
+	}
+	return b, nil
+}
+
+var percentage = regexp.MustCompile(`^0*(100|[0-9]{1,2})%$`)
+
+func isAmount(v intstr.IntOrString) bool {
+	return v.Type == intstr.Int && v.IntVal >= 0 || v.Type == intstr.String && percentage.MatchString(v.StrVal)
+}
+
+// admitBudget does what a cluster does with a budget that is applied beside others.
+func admitBudget(ctx context.Context, b *policy.PodUnavailableBudget, others []*policy.PodUnavailableBudget) error {
+	raw, err := json.Marshal(b)
+	if err != nil {
+		return fmt.Errorf("encoding PodUnavailableBudget %s: %w", b.Name, err)
+	}
+	scheme := runtime.NewScheme()
+	if err := policy.AddToScheme(scheme); err != nil {
+		return fmt.Errorf("making a scheme: %w", err)
+	}
+	server := fake.NewClientBuilder().WithScheme(scheme)
+	for _, o := range others {
+		o = o.DeepCopy()
+		o.ResourceVersion = ""
+		server.WithObjects(o)
+	}
+	answer := podunavailablebudget.New(server.Build(), false).Validator().Handle(ctx, admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Operation: admissionv1.Create, Name: b.Name, Namespace: b.Namespace, Object: runtime.RawExtension{Raw: raw},
+		Kind: metav1.GroupVersionKind{Group: policy.GroupVersion.Group, Version: policy.GroupVersion.Version, Kind: "PodUnavailableBudget"},
+	}})
+	if answer.Allowed {
+		return nil
+	}
+	return errors.New(answer.Result.Message)
+}
+
+// budgets are those of the CloneSet's namespace: the ones that there are, those that
+// are applied with it, and the one that --budget makes up.
+func (s Source) budgets(ctx context.Context, set *kruise.CloneSet, d *dump) ([]*policy.PodUnavailableBudget, error) {
+	elsewhere := func(b *policy.PodUnavailableBudget) bool { return b.Namespace != set.Namespace }
+	out := slices.DeleteFunc(slices.Clone(d.budgets), elsewhere)
+	for _, b := range slices.DeleteFunc(slices.Clone(d.applied), elsewhere) {
+		i := slices.IndexFunc(out, func(o *policy.PodUnavailableBudget) bool { return o.Name == b.Name })
+		if i >= 0 {
+			b.UID, b.Status, b.Generation = out[i].UID, out[i].Status, out[i].Generation+1
+			out = slices.Delete(out, i, i+1)
+		}
+		if err := admitBudget(ctx, b, out); err != nil {
+			return nil, fmt.Errorf("reading %s: PodUnavailableBudget %s: %w", s.Workload, b.Name, err)
+		}
+		out = append(out, b)
+	}
+	if s.Budget == "" {
+		return out, nil
+	}
+	if len(out) > 0 {
+		return nil, misuse("--budget makes up a PodUnavailableBudget, and the files have %s", out[0].Name)
+	}
+	b, err := s.budget(set)
+	return []*policy.PodUnavailableBudget{b}, err
+}
+
+// budget is what --budget says, of the pods of a CloneSet.
+func (s Source) budget(set *kruise.CloneSet) (*policy.PodUnavailableBudget, error) {
+	kind, text, named := strings.Cut(s.Budget, "=")
+	if !named {
+		kind, text = "max", s.Budget
+	}
+	amount := ptr.To(intstr.Parse(text))
+	if !isAmount(*amount) || kind != "max" && kind != "min" {
+		return nil, misuse("--budget has %q, want how many pods may be unavailable, such as 25%% or max=2, or how many must be available, such as min=3", s.Budget)
+	}
+	b := &policy.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Name: set.Name, Namespace: set.Namespace, Generation: 1}}
+	b.Spec.TargetReference = &policy.TargetReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "CloneSet", Name: set.Name}
+	if b.Spec.MaxUnavailable = amount; kind == "min" {
+		b.Spec.MaxUnavailable, b.Spec.MinAvailable = nil, amount
+	}
+	return b, nil
+}
+
+// beside adds to a fleet what its budgets have besides the CloneSet's pods, and tells
+// what is missing of it.
+func beside(f *simulation.Fleet, d *dump) (notes []string) {
+	owners := map[string]bool{}
+	var workloads []client.Object
+	for _, o := range d.workloads {
+		if o.GetNamespace() == f.Set.Namespace {
+			workloads = append(workloads, o)
+			owners[o.GetObjectKind().GroupVersionKind().Kind+" "+o.GetName()] = true
+		}
+	}
+	for _, c := range d.sets {
+		if c.Namespace == f.Set.Namespace && c.Name != f.Set.Name {
+			workloads = append(workloads, c)
+			owners["CloneSet "+c.Name] = true
+		}
+	}
+	for _, p := range d.pods {
+		if p.Namespace != f.Set.Namespace || slices.Contains(f.Pods, p) || p.DeletionTimestamp != nil {
+			continue
+		}
+		i := slices.IndexFunc(f.Budgets, func(b *policy.PodUnavailableBudget) bool { return simulation.Covers(b, p) })
+		if i < 0 {
+			continue
+		}
+		f.Others = append(f.Others, p)
+		if ref := metav1.GetControllerOf(p); ref != nil && !owners[ref.Kind+" "+ref.Name] {
+			owners[ref.Kind+" "+ref.Name] = true
+			notes = append(notes, fmt.Sprintf("PodUnavailableBudget %s has pods of %s %s, of which nobody knows how many there are to be: dump deployments,replicasets,statefulsets too", f.Budgets[i].Name, ref.Kind, ref.Name))
+		}
+	}
+	if len(f.Others) > 0 {
+		f.Others = append(f.Others, workloads...)
+	}
+	return append(notes, missing(f)...)
+}
+
+// missing are budgets that pods name and a dump does not have.
+func missing(f *simulation.Fleet) (notes []string) {
+	names := map[string]bool{"": true}
+	for _, b := range f.Budgets {
+		names[b.Name] = true
+	}
+	for _, p := range f.Pods {
+		if name := availability.Budget(p); !names[name] {
+			names[name] = true
+			notes = append(notes, fmt.Sprintf("pods of %s belong to PodUnavailableBudget %s, which the fleet does not have, so it holds nothing back: dump podunavailablebudgets too", f.Set.Name, name))
+		}
+	}
+	return notes
+}
+
+// namespaceOf is the namespace of a CloneSet, if the dump has it.
+func (d *dump) namespaceOf(set *kruise.CloneSet) *corev1.Namespace {
+	for _, ns := range d.namespaces {
+		if ns.Name == set.Namespace {
+			return ns
+		}
+	}
+	return nil
+}

@@ -1,0 +1,229 @@
+package record
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/format"
+)
+
+// byDistance puts what is nearest first, and what has no distance last.
+func byDistance(a, b Condition) int { return cmp.Compare(distance(a), distance(b)) }
+
+// distance is that of a condition, or else of the nearest one below it.
+func distance(c Condition) float64 {
+	if c.Distance != nil {
+		return *c.Distance
+	}
+	out := math.Inf(1)
+	for _, h := range c.Helpers {
+		for _, below := range h.Conditions {
+			out = min(out, distance(below))
+		}
+	}
+	return out
+}
+
+// isQuestion says whether an expression can be true or false, and is not there to
+// give something a name.
+func isQuestion(x *ast.Expr) bool {
+	if _, ok := x.Terms.(*ast.SomeDecl); ok {
+		return false
+	}
+	return !x.IsAssignment() && !(x.IsEquality() && len(x.Operands()) == 2 && slices.ContainsFunc(x.Operands(), func(t *ast.Term) bool { _, ok := t.Value.(ast.Var); return ok }))
+}
+
+// bare is a condition without a not, and whether it had one. A not of several
+// conditions is left as it is.
+func bare(x *ast.Expr) (inner *ast.Expr, negated bool) {
+	if not, ok := x.Terms.(*ast.Not); ok && len(not.Body) == 1 {
+		inner, negated := bare(not.Body[0])
+		return inner, !negated
+	}
+	if x.Negated {
+		return x.Complement(), true
+	}
+	return x, false
+}
+
+// changed says whether a condition is asked on other facts.
+func changed(x *ast.Expr) bool {
+	found := false
+	ast.WalkWiths(x, func(*ast.With) bool { found = true; return true })
+	return found
+}
+
+// Names of the two sides of a comparison, which no policy can use.
+const left, right = "__left__", "__right__"
+
+// describe tells a condition with its values. The others are true.
+func (f *finder) describe(fr *frame, l *part, others ast.Body, holds bool) Condition {
+	out := Condition{Text: l.text}
+	if changed(l.expr) {
+		return out
+	}
+	x, negated := bare(l.expr)
+	as, turned, ok := compared(x)
+	if !ok {
+		out.Why = f.facts(fr, x, others)
+		return out
+	}
+	a, b := x.Operands()[0], x.Operands()[1]
+	if ast.IsConstant(a.Value) { // the fact goes first
+		a, b, as = b, a, turned
+	}
+	if negated {
+		as = comparison{as.otherwise, as.when}
+	}
+	got := f.solve(fr, append(slices.Clone(others), ast.Equality.Expr(ast.VarTerm(left), a), ast.Equality.Expr(ast.VarTerm(right), b)))
+	if got[left] == nil || got[right] == nil {
+		out.Why = f.facts(fr, x, others)
+		return out
+	}
+	name, is, than := textOf(a), got[left], got[right]
+	verb := "and would have to be " + as.when
+	if holds {
+		verb = "and this ends when it is " + as.otherwise
+	}
+	out.Why = fmt.Sprintf("%s is %s, %s %s", name, said(is), verb, said(than))
+	n, ok1 := number(is)
+	m, ok2 := number(than)
+	if ok1 && ok2 {
+		d := math.Abs(n-m) / math.Max(1, math.Abs(m))
+		out.Distance = &d
+	}
+	return out
+}
+
+// facts are the values of what a condition refers to, but for a helper that it is
+// the whole of, and what it calls.
+func (f *finder) facts(fr *frame, x *ast.Expr, others ast.Body) string {
+	var out []string
+	for _, t := range termsOf(x) {
+		open(t, func(t *ast.Term) bool {
+			if _, call := t.Value.(ast.Call); call || x.Terms == any(t) && f.isHelper(fr, t) {
+				return true
+			}
+			if ref, ok := t.Value.(ast.Ref); ok && len(ref) == 1 {
+				return true // all of the facts, or all data
+			}
+			if v, ok := t.Value.(ast.Var); ok && (v.IsWildcard() || strings.HasPrefix(string(v), "__")) {
+				return true
+			}
+			name, value := f.name(fr, t, others), "not there"
+			switch got, err := f.ask(fr, append(slices.Clone(others), ast.Equality.Expr(ast.VarTerm(left), t))); {
+			case err != nil || got != nil && got[left] == nil:
+				return true // nothing binds it
+			case got != nil:
+				value = said(got[left])
+			}
+			if line := name + " is " + value; !slices.Contains(out, line) {
+				out = append(out, line)
+			}
+			return false // its path is in the name
+		})
+	}
+	return strings.Join(out, ", ")
+}
+
+// name is a reference with the values of what its path is made of.
+func (f *finder) name(fr *frame, t *ast.Term, others ast.Body) string {
+	ref, ok := t.Value.(ast.Ref)
+	if !ok {
+		return t.String()
+	}
+	ref = slices.Clone(ref)
+	for i, x := range ref[1:] {
+		if v := f.constant(fr, x, others); v != nil {
+			ref[i+1] = v
+		}
+	}
+	if fact := fr.fact(ast.NewTerm(ref)); fact != nil {
+		ref = fact
+	}
+	return short(ref.String())
+}
+
+// comparison is an operator in words: when it is true of a fact, and when not.
+type comparison struct{ when, otherwise string }
+
+// compared is what an expression says of its two operands, and what it would say
+// with the second one first; false if it compares nothing.
+func compared(x *ast.Expr) (as, turned comparison, ok bool) {
+	more, less := comparison{"more than", "at most"}, comparison{"less than", "at least"}
+	if x.Negated || !x.IsCall() || len(x.Operands()) != 2 {
+		return as, turned, false
+	}
+	not := func(c comparison) comparison { return comparison{c.otherwise, c.when} }
+	switch same := (comparison{"equal to", "other than"}); x.Operator().String() {
+	case ast.GreaterThan.Name:
+		return more, less, true
+	case ast.LessThan.Name:
+		return less, more, true
+	case ast.GreaterThanEq.Name:
+		return not(less), not(more), true
+	case ast.LessThanEq.Name:
+		return not(more), not(less), true
+	case ast.Equal.Name:
+		return same, same, true
+	case ast.NotEqual.Name:
+		return not(same), not(same), true
+	case ast.Member.Name:
+		return comparison{"one of", "none of"}, comparison{"with", "without"}, true
+	}
+	return as, turned, false
+}
+
+func number(v ast.Value) (float64, bool) {
+	n, ok := v.(ast.Number)
+	if !ok {
+		return 0, false
+	}
+	x, err := json.Number(n).Float64()
+	return x, err == nil
+}
+
+// Between these, numbers are times in nanoseconds: the years 2001 to 2096.
+const firstTime, lastTime = 1e18, 4e18
+
+// said is a value for people.
+func said(v ast.Value) string {
+	if n, ok := number(v); ok && n >= firstTime && n < lastTime {
+		return time.Unix(0, int64(n)).UTC().Format(time.RFC3339)
+	}
+	if n, ok := v.(interface{ Len() int }); ok && !small(v) {
+		return fmt.Sprintf("%d elements", n.Len())
+	}
+	plain, err := ast.JSON(v)
+	if err != nil {
+		return short(v.String())
+	}
+	text, err := json.Marshal(plain)
+	if err != nil { // it is JSON
+		return fmt.Sprint(plain)
+	}
+	return short(string(text))
+}
+
+// textOf is what somebody wrote, in a line. OPA locates the conditions of an else
+// where that begins, which says nothing about a single one, so that is written anew.
+func textOf(x ast.Node) string {
+	var text []byte
+	if at := x.Loc(); at != nil {
+		text = at.Text
+	}
+	if len(text) == 0 || bytes.HasPrefix(text, []byte("else")) {
+		var err error
+		if text, err = format.Ast(x); err != nil {
+			return short(fmt.Sprint(x))
+		}
+	}
+	return short(string(bytes.Join(bytes.Fields(text), []byte(" "))))
+}

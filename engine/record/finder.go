@@ -1,0 +1,323 @@
+package record
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/regatta-sh/regatta/engine"
+)
+
+// How many helpers deep conditions are looked into: not at all, and at most.
+const shallow, maxDeep = 0, 3
+
+// finder evaluates conditions of policies on a question.
+type finder struct {
+	ctx    context.Context
+	source *engine.Source
+	input  ast.Value
+}
+
+// frame is a clause, with what is known about the call that it is looked at for.
+type frame struct {
+	clause engine.Clause
+	locals ast.VarSet
+	lines  []*part
+	// before binds arguments, and after the element that the clause is asked for.
+	before, after ast.Body
+	// paths are the variables that stand for a fact.
+	paths map[ast.Var]ast.Ref
+}
+
+// part is what must be true for a clause to be.
+type part struct {
+	expr *ast.Expr
+	text string
+	kind kind
+}
+
+// gives says whether other conditions ask about the names that a part gives.
+// Where they do not, it only matters that there is something to be named.
+func (fr *frame) gives(l *part) bool {
+	named := ast.NewVarSet()
+	for _, t := range engine.Declared(l.expr) {
+		named.Update(t.Vars())
+	}
+	return slices.ContainsFunc(fr.lines, func(o *part) bool {
+		return o != l && o.kind != heads && len(named.Intersect(o.expr.Vars(ast.VarVisitorParams{}))) > 0
+	})
+}
+
+type kind int
+
+const (
+	asks   kind = iota // true or false
+	names              // gives something a name, if there is something
+	heads              // what the head needs to have a value
+	values             // the value itself
+)
+
+// newFrame has the conditions of a clause, and no others yet.
+func newFrame(c engine.Clause, paths map[ast.Var]ast.Ref) *frame {
+	fr := &frame{clause: c, locals: c.Locals(), paths: map[ast.Var]ast.Ref{}}
+	maps.Copy(fr.paths, paths)
+	for _, x := range c.Conditions {
+		if t, ok := x.Terms.(*ast.Term); ok && ast.IsConstant(t.Value) && t.Equal(ast.BooleanTerm(true)) {
+			continue // what OPA writes where nobody wrote a condition
+		}
+		l := &part{expr: x, text: textOf(x)}
+		if !isQuestion(x) {
+			l.kind = names
+		}
+		fr.lines = append(fr.lines, l)
+		if to := engine.Declared(x); x.IsAssignment() && len(to) == 1 {
+			fr.path(to[0], x.Operand(1))
+		}
+	}
+	return fr
+}
+
+// frameOf is that of a rule which nobody calls.
+func (f *finder) frameOf(c engine.Clause) *frame {
+	fr := newFrame(c, nil)
+	f.needs(fr, c.Head.Key, c.Head.Value)
+	return fr
+}
+
+// path notes that a variable stands for a fact.
+func (fr *frame) path(name, fact *ast.Term) {
+	if v, ok := name.Value.(ast.Var); ok && !v.IsWildcard() {
+		if ref := fr.fact(fact); ref != nil {
+			fr.paths[v] = ref
+		}
+	}
+}
+
+// fact is the path below the input that a term stands for; nil if there is none.
+func (fr *frame) fact(t *ast.Term) ast.Ref {
+	switch v := t.Value.(type) {
+	case ast.Var:
+		return fr.paths[v]
+	case ast.Ref:
+		if !v.IsGround() {
+			return nil
+		}
+		if v.HasPrefix(ast.InputRootRef) {
+			return v
+		}
+		if name, ok := v[0].Value.(ast.Var); ok && fr.paths[name] != nil {
+			return fr.paths[name].Concat(v[1:])
+		}
+	}
+	return nil
+}
+
+// needs adds what terms of the head refer to: without that the clause has no value.
+func (f *finder) needs(fr *frame, terms ...*ast.Term) {
+	known := map[string]bool{}
+	for _, l := range fr.lines {
+		if t, ok := l.expr.Terms.(*ast.Term); ok {
+			known[t.String()] = true
+		}
+	}
+	for _, t := range terms {
+		if t == nil {
+			continue
+		}
+		open(t, func(t *ast.Term) bool {
+			ref, isRef := t.Value.(ast.Ref)
+			fact := isRef && len(ref) > 1 && ref.HasPrefix(ast.InputRootRef)
+			if !fact && !f.refersToRule(fr, t) || known[t.String()] {
+				return true
+			}
+			known[t.String()] = true
+			x := ast.Equality.Expr(ast.VarTerm(fmt.Sprintf("__head%d__", len(known))), t)
+			fr.lines = append(fr.lines, &part{expr: x, text: textOf(t), kind: heads})
+			return true
+		})
+	}
+}
+
+func (f *finder) refersToRule(fr *frame, t *ast.Term) bool {
+	if call, ok := t.Value.(ast.Call); ok {
+		return len(f.source.Definitions(fr.clause, fr.locals, call[0], call[1:])) > 0
+	}
+	return len(f.source.Definitions(fr.clause, fr.locals, t, nil)) > 0
+}
+
+// isHelper says whether a reference is to all that a rule is, and not to a part.
+func (f *finder) isHelper(fr *frame, t *ast.Term) bool {
+	defs := f.source.Definitions(fr.clause, fr.locals, t, nil)
+	return len(defs) > 0 && !slices.ContainsFunc(defs, func(d engine.Definition) bool { return d.Within })
+}
+
+// open shows the references, variables and calls in a term from the outside in,
+// as long as it is told to go on, but for those of comprehensions, which are about
+// no value in particular.
+func open(t *ast.Term, show func(*ast.Term) bool) {
+	switch v := t.Value.(type) {
+	case ast.Var:
+		show(t)
+	case ast.Ref:
+		if show(t) {
+			for _, x := range v[1:] {
+				open(x, show)
+			}
+		}
+	case ast.Call:
+		if show(t) {
+			for _, x := range v[1:] {
+				open(x, show)
+			}
+		}
+	case *ast.Array:
+		v.Foreach(func(x *ast.Term) { open(x, show) })
+	case ast.Set:
+		v.Foreach(func(x *ast.Term) { open(x, show) })
+	case ast.Object:
+		v.Foreach(func(k, x *ast.Term) { open(k, show); open(x, show) })
+	case *ast.TemplateString:
+		for _, part := range v.Parts {
+			if x, ok := part.(*ast.Expr); ok {
+				for _, t := range termsOf(x) {
+					open(t, show)
+				}
+			}
+		}
+	}
+}
+
+// termsOf are the operands of a condition, or else its only term.
+func termsOf(x *ast.Expr) []*ast.Term {
+	switch terms := x.Terms.(type) {
+	case *ast.Term:
+		return []*ast.Term{terms}
+	case []*ast.Term:
+		return terms[1:]
+	case *ast.Every:
+		return []*ast.Term{terms.Domain}
+	case *ast.SomeDecl:
+		if call, ok := terms.Symbols[0].Value.(ast.Call); ok {
+			return call[len(call)-1:]
+		}
+	}
+	return nil
+}
+
+// body are expressions of lines but for one.
+func body(lines []*part, but *part) ast.Body {
+	var out ast.Body
+	for _, l := range lines {
+		if l != but {
+			out = append(out, l.expr)
+		}
+	}
+	return out
+}
+
+// ask is an error where conditions cannot be asked by themselves, and nil where
+// they are not true.
+func (f *finder) ask(fr *frame, conditions ast.Body) (map[ast.Var]ast.Value, error) {
+	return f.source.Solve(f.ctx, fr.clause, slices.Concat(fr.before, conditions, fr.after), f.input)
+}
+
+// solve is nil when conditions are not true, or cannot be asked by themselves.
+func (f *finder) solve(fr *frame, conditions ast.Body) map[ast.Var]ast.Value {
+	got, err := f.ask(fr, conditions)
+	if err != nil {
+		return nil
+	}
+	return got
+}
+
+func (f *finder) fires(fr *frame) bool { return f.solve(fr, body(fr.lines, nil)) != nil }
+
+// missing is the only line that keeps a clause from being true; nil if there is
+// none, or more than one, or if the others mean nothing without it.
+func (f *finder) missing(fr *frame) *part {
+	of := func(head bool) (out []*part) {
+		for _, l := range fr.lines {
+			if head == (l.kind == heads) {
+				out = append(out, l)
+			}
+		}
+		return out
+	}
+	candidates := of(false)
+	if f.solve(fr, body(candidates, nil)) != nil {
+		candidates = of(true)
+	}
+	for _, l := range candidates {
+		if rest, ok := allBut(fr.lines, l); ok && f.solve(fr, rest) != nil {
+			return l
+		}
+	}
+	return nil
+}
+
+// allBut leaves out a part, and what the head needs of the names that it gives;
+// false if other lines need them too.
+func allBut(lines []*part, but *part) (ast.Body, bool) {
+	var out ast.Body
+	gone := ast.NewVarSet()
+	for _, t := range engine.Declared(but.expr) {
+		gone.Update(t.Vars())
+	}
+	for _, l := range lines {
+		if l == but {
+			continue
+		}
+		if but.kind == names && len(gone.Intersect(l.expr.Vars(ast.VarVisitorParams{}))) > 0 {
+			if l.kind == heads {
+				continue
+			}
+			return nil, false
+		}
+		out = append(out, l.expr)
+	}
+	return out, true
+}
+
+// holding are the conditions of a clause that is true, but for those that only
+// name something, unless helpers decide whether there is something to be named.
+func (f *finder) holding(fr *frame, deep int) []Condition {
+	var out []Condition
+	for _, l := range fr.lines {
+		if f.ctx.Err() != nil {
+			break
+		}
+		if deep == shallow && (l.kind == names || l.kind == heads) {
+			continue
+		}
+		c := f.describe(fr, l, body(fr.lines, nil), true)
+		f.look(&c, fr, l, body(fr.lines, nil), true, deep)
+		if l.kind == asks || decided(c) || l.kind == values && (c.Distance != nil || len(fr.lines) == 1) {
+			out = append(out, c)
+		}
+	}
+	slices.SortStableFunc(out, byDistance)
+	return out
+}
+
+// lacking is the only condition that a clause is missing; none if it only names
+// something, and no helper decides about that.
+func (f *finder) lacking(fr *frame, l *part, deep int) []Condition {
+	if deep == shallow && l.kind == names {
+		return nil
+	}
+	rest, _ := allBut(fr.lines, l)
+	c := f.describe(fr, l, rest, false)
+	f.look(&c, fr, l, rest, false, deep)
+	if l.kind == names && !decided(c) {
+		return nil
+	}
+	return []Condition{c}
+}
+
+// decided says whether conditions of helpers decide about one.
+func decided(c Condition) bool {
+	return slices.ContainsFunc(c.Helpers, func(h Helper) bool { return len(h.Conditions) > 0 })
+}

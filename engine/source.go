@@ -1,0 +1,199 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/module"
+)
+
+// Source is what the policies say that decide about a subject, as it was written:
+// the built-in ones and whatever extends or replaces them. It is for one goroutine.
+type Source struct {
+	snapshot *Snapshot
+	view     *view
+	subject  decision.Subject
+	modules  []*ast.Module
+	// packages are the modules by the path of their package, and names the rules of
+	// those that were asked about, by package and name.
+	packages map[string][]*ast.Module
+	names    map[string]map[string][]written
+}
+
+// written is a rule and where it is.
+type written struct {
+	module *ast.Module
+	rule   *ast.Rule
+}
+
+// Source is what the policies of a snapshot say that decide about a subject.
+func (e *Engine) Source(s *Snapshot, subject decision.Subject) *Source {
+	out := &Source{
+		snapshot: s, view: s.view(subject), subject: subject,
+		packages: map[string][]*ast.Module{}, names: map[string]map[string][]written{},
+	}
+	for _, b := range append(bundle.Set{e.builtin}, s.set.For(subject.Namespace)...) {
+		for _, file := range slices.Sorted(maps.Keys(b.Modules)) {
+			m := b.Modules[file]
+			path := m.Package.Path.String()
+			out.modules = append(out.modules, m)
+			out.packages[path] = append(out.packages[path], m)
+		}
+	}
+	return out
+}
+
+// Clauses are those that decide in a domain. Functions, and rules with an else,
+// are left out: what they need is not in one place.
+func (s *Source) Clauses(domain string) []Clause {
+	var out []Clause
+	for _, m := range s.modules {
+		if domainOf(m) != domain {
+			continue
+		}
+		for _, r := range m.Rules {
+			if !r.Default && r.Else == nil && len(r.Head.Args) == 0 {
+				out = append(out, s.clause(m, r))
+			}
+		}
+	}
+	return out
+}
+
+func (s *Source) clause(m *ast.Module, r *ast.Rule) Clause {
+	pkg := packageID(m)
+	rule, _ := s.snapshot.Rule(s.subject, idOf(r, pkg))
+	rule.Place = module.At(r.Location, "").Place()
+	return Clause{Rule: rule, Own: rule.ID != pkg, Name: r.Head.Ref()[0].String(), Head: r.Head, Conditions: r.Body, module: m}
+}
+
+// domainOf is what a package is about, be it built in, extending or replacing.
+func domainOf(m *ast.Module) string {
+	path := m.Package.Path[1:] // without data
+	first := func(i int) string {
+		if i >= len(path) {
+			return ""
+		}
+		s, _ := path[i].Value.(ast.String)
+		return string(s)
+	}
+	if d := first(0); d != "extend" && d != "override" {
+		return d
+	}
+	return first(1)
+}
+
+// Definition is a way in which something that a clause refers to gets a value.
+type Definition struct {
+	// Ways are tried in their order, and the first one that is true decides. There
+	// are more than one where there is an else.
+	Ways []Clause
+	// Default is true of what holds where no other definition does.
+	Default bool
+	// Bound is what must be equal for the definition to be about the reference.
+	Bound []Binding
+	// Within is true when the reference goes on below what is defined.
+	Within bool
+}
+
+// Binding is a term of a definition's head, and what the one who refers to it
+// writes there.
+type Binding struct {
+	Here, There *ast.Term
+	// Argument is true when the term here declares its variables.
+	Argument bool
+}
+
+// Definitions are those of a rule of policies that a clause refers to by a term,
+// with arguments if it is a function. There are none of what is no such rule.
+func (s *Source) Definitions(c Clause, locals ast.VarSet, term *ast.Term, args []*ast.Term) []Definition {
+	ref := s.resolve(c, locals, term)
+	var out []Definition
+	for i := 1; i < len(ref); i++ {
+		name, ok := ref[i].Value.(ast.String)
+		if !ok {
+			break
+		}
+		for _, w := range s.rules(ref[:i].String())[string(name)] {
+			if d, ok := s.define(w, ref[i:], args); ok {
+				out = append(out, d)
+			}
+		}
+	}
+	return out
+}
+
+// define matches a rule with the part of a reference that begins at its name.
+func (s *Source) define(w written, ref ast.Ref, args []*ast.Term) (Definition, bool) {
+	head := w.rule.Head
+	d := Definition{Default: w.rule.Default}
+	if len(head.Args) != 0 && len(args) < len(head.Args) {
+		return d, false
+	}
+	for i, here := range head.Args {
+		d.Bound = append(d.Bound, Binding{here, args[i], true})
+	}
+	terms := slices.Clone(head.Ref())
+	if head.RuleKind() == ast.MultiValue {
+		terms = append(terms, head.Key)
+	}
+	for i := 1; i < min(len(terms), len(ref)); i++ {
+		here, there := terms[i], ref[i]
+		if !ast.IsConstant(here.Value) || !ast.IsConstant(there.Value) {
+			d.Bound = append(d.Bound, Binding{here, there, false})
+		} else if !here.Equal(there) {
+			return d, false
+		}
+	}
+	d.Within = len(ref) > len(terms)
+	for r := w.rule; r != nil; r = r.Else {
+		d.Ways = append(d.Ways, s.clause(w.module, r))
+	}
+	return d, true
+}
+
+// resolve is the whole path of a rule that a clause refers to; nil if the term
+// refers to something else.
+func (s *Source) resolve(c Clause, locals ast.VarSet, term *ast.Term) ast.Ref {
+	ref, ok := term.Value.(ast.Ref)
+	if !ok {
+		ref = ast.Ref{term}
+	}
+	name, ok := ref[0].Value.(ast.Var)
+	if !ok || locals.Contains(name) {
+		return nil
+	}
+	if name.Equal(ast.DefaultRootDocument.Value) {
+		return ref
+	}
+	for _, i := range c.module.Imports {
+		if path, ok := i.Path.Value.(ast.Ref); ok && i.Name() == name && path.HasPrefix(ast.DefaultRootRef) {
+			return path.Concat(ref[1:])
+		}
+	}
+	if pkg := c.module.Package.Path; s.rules(pkg.String())[string(name)] != nil {
+		return pkg.Append(ast.StringTerm(string(name))).Concat(ref[1:])
+	}
+	return nil
+}
+
+// rules are those of a package by their names.
+func (s *Source) rules(pkg string) map[string][]written {
+	out, ok := s.names[pkg]
+	if ok || s.packages[pkg] == nil {
+		return out
+	}
+	out = map[string][]written{}
+	for _, m := range s.packages[pkg] {
+		for _, r := range m.Rules {
+			name := string(r.Head.Ref()[0].Value.(ast.Var))
+			out[name] = append(out[name], written{m, r})
+		}
+	}
+	s.names[pkg] = out
+	return out
+}

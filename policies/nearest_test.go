@@ -1,0 +1,50 @@
+package policies_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/record"
+)
+
+// TestTheNearestRuleOfEachPointIsFound asks about facts of which most are missing,
+// with all examples active.
+func TestTheNearestRuleOfEachPointIsFound(t *testing.T) {
+	e := withExamples(t)
+	weekend := decision.PlanInput{
+		Now: time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC).UnixNano(), Update: 9,
+		Groups: map[string]map[string]decision.Group{"zone": {"a": {Total: 5}, "b": {Total: 5}}},
+	}
+	for _, test := range []struct {
+		name  string
+		point decision.Any
+		in    any
+		want  string // a rule that is told
+	}{
+		{"a plan at the weekend", decision.RolloutPlan().Any(), weekend, "change-freeze.closed"},
+		{"a plan without facts", decision.RolloutPlan().Any(), decision.PlanInput{}, "rollout.plan.unknown-strategy"},
+		{"the rank of many pods", decision.RolloutRank().Any(), decision.RankInput{Pods: make([]decision.PodFacts, 5000)}, "canary-by-label.others"},
+		{"a scale-up that is limited", decision.RolloutScale().Any(), decision.ScaleInput{Up: 3}, "rollout.scale.up-limited"},
+		{"a change by a policy that nobody knows", decision.RolloutChange().Any(), decision.ChangeInput{}, "error-budget.unknown"},
+		{"a pod without facts", decision.ProtectionBudget().Any(), decision.BudgetInput{}, "protection.budget.not-ready"},
+		{"an object without facts", decision.ProtectionDeletion().Any(), decision.DeletionInput{}, "protection.deletion.operation"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, r := engine.DecideOn(t.Context(), e, e.Snapshot(), test.point, web, test.in)
+			n, err := record.FindNearest(t.Context(), e, r)
+			if err != nil || n.Partial {
+				t.Fatalf("partial %v: %v", n.Partial, err)
+			}
+			var got []string
+			for _, near := range slices.Concat(n.Now, n.Almost) {
+				got = append(got, near.Rule)
+			}
+			if !slices.Contains(got, test.want) {
+				t.Errorf("got %v, want %s", got, test.want)
+			}
+		})
+	}
+}
