@@ -12,18 +12,14 @@ import (
 	"time"
 )
 
-// Programs are our own programs by the name of their file.
-func programs() map[string]string {
-	return map[string]string{
-		"kruise-manager": "./controllers/cmd/manager",
-		"regatta":        "./engine/cmd/regatta",
-	}
-}
-
 // Build compiles our programs into dir, statically, so that an image needs
-// nothing else, and returns their paths by name. The flags are those of the
-// Makefile: any other would compile all dependencies once more.
+// nothing else, and returns their paths by name. The Makefile does it: how they
+// are built is said there alone.
 func Build(ctx context.Context, root, dir string, out io.Writer) (map[string]string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("finding the folder of programs: %w", err)
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making %s: %w", dir, err)
 	}
@@ -31,9 +27,7 @@ func Build(ctx context.Context, root, dir string, out io.Writer) (map[string]str
 	for _, name := range []string{"kruise-manager", "regatta"} {
 		started := time.Now()
 		paths[name] = filepath.Join(dir, name)
-		command := exec.CommandContext(ctx, "go", "build", "-o", paths[name], programs()[name])
-		command.Dir = root
-		command.Env = append(os.Environ(), "CGO_ENABLED=0")
+		command := exec.CommandContext(ctx, "make", "--no-print-directory", "-C", root, name, "BIN="+dir)
 		if text, err := command.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("building %s: %w\n%s", name, err, text)
 		}
