@@ -13,6 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/exit"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/policy"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/rollout"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/version"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/why"
 	"github.com/regatta-sh/regatta/policies"
 )
@@ -33,6 +34,6 @@ func run() int {
 		// An error is printed once, and usage only when it was asked for.
 		SilenceUsage: true,
 	}
-	root.AddCommand(policy.New(policies.Builtin, policy.WithRunner(gate.Child{})), why.Command(), rollout.Command())
+	root.AddCommand(policy.New(policies.Builtin, policy.WithRunner(gate.Child{})), why.Command(), rollout.Command(), version.Command(policies.Builtin))
 	return exit.Code(exit.Tree(root).ExecuteContext(ctx))
 }
