@@ -1,0 +1,182 @@
+package policybundle
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/engine/bundle/gate"
+)
+
+func rollback(s *stage) {
+	for name, before := range map[string]map[string]string{"quick": hold("slow", "Quick", "true"), "none": nil} {
+		key := platform("slow-" + name)
+		leader, other := s.replica("leader", true), s.replica("other", false)
+		holds := ""
+		if before != nil {
+			s.apply(key, inline(before))
+			leader.look(key)
+			other.look(key)
+			holds = "Quick"
+		}
+		s.apply(key, inline(slow))
+		leader.look(key)
+		other.look(key)
+		exhaust(s.T, other.library, other.watch)
+		other.look(key)
+		leader.told()
+		leader.look(key, key)
+		other.look(key)
+		next := s.replica("next", true)
+		next.start()
+		next.look(key)
+		status := "False RolledBack"
+		if before != nil {
+			status += ", active"
+		}
+		s.says(key, status)
+		for _, r := range []*replica{leader, other, next} {
+			want(s.T, r.library, holds)
+		}
+		if told := leader.told(); len(told) != 1 || !strings.HasPrefix(told[0], "Warning RolledBack ") || !strings.Contains(told[0], "other rolled revision ") {
+			s.Errorf("the events are %q", told)
+		}
+		s.apply(key, inline(hold("slow", "Fixed", "true")))
+		next.look(key)
+		s.says(key, "True Activated, active")
+		s.do(s.Delete(s.Context(), object(s.bundle(key))))
+	}
+}
+
+func givenUp(s *stage) {
+	key := platform("canary-slow")
+	leader, other := s.replica("leader", true), s.replica("other", false)
+	s.apply(key, inline(hold("slow", "Quick", "true")))
+	leader.look(key)
+	s.apply(key, both(inline(slow), mode(policy.PolicyModeCanary, "shop")))
+	leader.look(key)
+	other.look(key)
+	s.says(key, "True InCanary, active, candidate")
+	exhaust(s.T, other.library, other.watch)
+	other.look(key)
+	leader.look(key)
+	other.look(key)
+	s.says(key, "False RolledBack, active")
+	for _, r := range []*replica{leader, other} {
+		wantIn(s.T, r.library, "shop", "Quick")
+		wantIn(s.T, r.library, "bank", "Quick")
+	}
+	s.do(s.Delete(s.Context(), object(s.bundle(key))))
+}
+
+func tampered(s *stage) {
+	key := tenant("shop", "tampered")
+	leader := s.replica("leader", true)
+	s.apply(key, inline(hold("tampered", "Good", "true")))
+	leader.look(key)
+	rev := s.kept(key)[0]
+	s.do(s.Delete(s.Context(), &rev))
+	other := s.replica("other", false)
+	other.look(key)
+	says := func(want string) {
+		s.Helper()
+		st := s.bundle(key).Standing()
+		i := slices.IndexFunc(st.Replicas, func(r policy.PolicyReplica) bool { return r.Name == "other" })
+		if i < 0 || !strings.Contains(st.Replicas[i].Problem, want) {
+			s.Errorf("the replicas are %+v, want %q", st.Replicas, want)
+		}
+	}
+	says("is gone")
+	forged := appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: rev.Name, Namespace: "shop", OwnerReferences: rev.OwnerReferences}, Revision: 1}
+	forged.Data.Raw = []byte(`{"archive":"aGFja2Vk"}`)
+	s.do(s.Create(s.Context(), &forged))
+	other.look(key)
+	other.start() // nobody else is kept waiting
+	says("was changed")
+	want(s.T, other.library, "")
+	want(s.T, leader.library, "Good")
+	leader.look(key) // the leader has it still, and puts it back
+	other.look(key)
+	want(s.T, other.library, "Good")
+	s.do(s.Delete(s.Context(), object(s.bundle(key))))
+}
+
+func failing(s *stage) {
+	key := platform("failing")
+	leader := s.replica("leader", true)
+	s.apply(key, inline(hold("failing", "One", "true")))
+	leader.runs.fail = errors.New("fork: no memory")
+	if _, err := leader.Reconcile(s.Context(), key); err == nil || !strings.Contains(err.Error(), "fork: no memory") {
+		s.Errorf("got %v: it is not tried again", err)
+	}
+	leader.runs.fail = nil
+	leader.runs.now = gate.Report{Refused: gate.Limits}
+	leader.look(key)
+	s.says(key, "False TestsFailed TestsPassed")
+	leader.runs.now = gate.Report{}
+	leader.look(key) // a minute each time would be too much
+	s.says(key, "False TestsFailed TestsPassed")
+	leader.now = leader.now.Add(limitsHold + time.Second)
+	leader.look(key)
+	s.says(key, "True Activated, active")
+	s.do(s.Delete(s.Context(), object(s.bundle(key))))
+}
+
+func buried(s *stage) {
+	key := platform("buried")
+	leader, other := s.replica("leader", true), s.replica("other", false)
+	s.apply(key, inline(hold("buried", "One", "true")))
+	leader.look(key)
+	other.look(key)
+	leader.Alive = func(context.Context) ([]string, error) { return []string{"leader"}, nil }
+	leader.look(key)
+	if st := s.bundle(key).Standing(); len(st.Replicas) != 1 || st.Replicas[0].Name != "leader" || len(st.Revisions) != 1 || st.Revisions[0].Replicas != 1 {
+		s.Errorf("%+v", st)
+	}
+	s.do(s.Delete(s.Context(), object(s.bundle(key))))
+}
+
+func refused(s *stage) {
+	files := inline(hold("a", "One", "true"))
+	for name, tc := range map[string]struct {
+		key    Key
+		change func(policy.AnyPolicyBundle)
+		want   string
+	}{
+		"no source": {platform("x"), func(policy.AnyPolicyBundle) {}, "Exactly one of files, configMap, oci and http"},
+		"two sources": {platform("x"), both(files, func(b policy.AnyPolicyBundle) {
+			b.(*policy.ClusterPolicyBundle).Spec.ConfigMap = &policy.ConfigMapPolicySource{Name: "x"}
+		}), "Exactly one of files, configMap, oci and http"},
+		"signed files": {platform("x"), both(files, func(b policy.AnyPolicyBundle) {
+			b.(*policy.ClusterPolicyBundle).Spec.Verification = &policy.PolicyVerification{Keys: []policy.PolicyKey{{ID: "a", PublicKey: "-----BEGIN PUBLIC KEY-----"}}}
+		}), "cannot be signed"},
+		"a canary nowhere":     {platform("x"), both(files, mode(policy.PolicyModeCanary)), "The mode Canary needs canary.namespaces"},
+		"a canary of a tenant": {tenant("shop", "x"), both(files, func(b policy.AnyPolicyBundle) { b.(*policy.PolicyBundle).Spec.Mode = policy.PolicyModeCanary }), `supported values: "Enforce", "Shadow"`},
+		"a revision misspelt":  {platform("x"), both(files, back("v1")), "spec.rollbackTo"},
+		"an address of no kind": {platform("x"), func(b policy.AnyPolicyBundle) {
+			b.(*policy.ClusterPolicyBundle).Spec.HTTP = &policy.HTTPPolicySource{URL: "ftp://x"}
+		}, "spec.http.url"},
+		"an interval too short": {platform("x"), func(b policy.AnyPolicyBundle) {
+			b.(*policy.ClusterPolicyBundle).Spec.OCI = &policy.OCIPolicySource{Reference: "x", Interval: &metav1.Duration{Duration: time.Second}}
+		}, "An interval is 10s at least"},
+		"a private key": {platform("x"), func(b policy.AnyPolicyBundle) {
+			spec := &b.(*policy.ClusterPolicyBundle).Spec
+			spec.ConfigMap = &policy.ConfigMapPolicySource{Name: "x"}
+			spec.Verification = &policy.PolicyVerification{Keys: []policy.PolicyKey{{ID: "a", PublicKey: "-----BEGIN EC PRIVATE KEY-----"}}}
+		}, "a private key stays with who signs"},
+	} {
+		b := empty(tc.key)
+		b.SetName(tc.key.Name)
+		b.SetNamespace(tc.key.Namespace)
+		tc.change(b)
+		if err := s.Create(s.Context(), object(b)); err == nil || !strings.Contains(err.Error(), tc.want) {
+			s.Errorf("%s: got %v", name, err)
+		}
+	}
+}
