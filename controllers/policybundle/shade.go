@@ -14,9 +14,9 @@ import (
 
 // shade has every bundle that is in shadow compared with what decides now: with
 // each set of bundles that decide, what a shadow would change is another. Its
-// counts go on though, unless it is another bundle's itself or stands in place of
-// another. The error is about the bundle of the key; of others, which are none of
-// its business, it is logged.
+// counts go on, unless it or the bundle in whose place it would stand has another
+// revision. The error is about the bundle of the key; those of others, which are
+// none of its business, are logged.
 func (l *Library) shade(ctx context.Context, about Key) error {
 	if l.shadows == nil {
 		return nil
