@@ -1,8 +1,15 @@
 package process
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -53,25 +60,43 @@ func pids(processes []Running) []int {
 }
 
 // killUntilGone looks again after every round, because a process may have
-// forked between being listed and being killed.
+// forked between being listed and being killed. One that dies loses its
+// environment, by which it is listed, before its sockets: whoever takes its place
+// would find its port taken. So it returns when they are dead.
 func killUntilGone(ctx context.Context, list func() ([]int, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
+	killed := map[int]bool{}
 	for {
 		left, err := list()
 		if err != nil {
 			return err
 		}
-		if len(left) == 0 {
-			return nil
-		}
 		for _, pid := range left {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
+			killed[pid] = true
+		}
+		maps.DeleteFunc(killed, func(pid int, _ bool) bool { return dead(pid) })
+		if len(left)+len(killed) == 0 {
+			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for processes %v to die: %w", left, ctx.Err())
+			return fmt.Errorf("waiting for processes %v to die: %w", slices.Sorted(maps.Keys(killed)), ctx.Err())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// dead says whether a process is gone, or was not waited for and has nothing left
+// but its number: no thread that still has its files.
+func dead(pid int) bool {
+	folder := filepath.Join("/proc", strconv.Itoa(pid))
+	stat, err := os.ReadFile(filepath.Join(folder, "stat"))
+	if err != nil {
+		return true
+	}
+	_, rest, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " ")
+	threads, _ := os.ReadDir(filepath.Join(folder, "task"))
+	return (strings.HasPrefix(rest, "Z") || strings.HasPrefix(rest, "X")) && len(threads) <= 1
 }

@@ -1,8 +1,11 @@
 package process
 
 import (
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +84,55 @@ func TestStartingWhatIsNotThereIsAnError(t *testing.T) {
 	}
 	if _, err := Start(dir, Spec{Name: "none", Path: "/bin/true", Log: filepath.Join(dir, "log"), Machine: "regatta-no-such"}); err == nil {
 		t.Error("no error for a missing network namespace")
+	}
+}
+
+// TestMain is a server instead, if a test says so by the arguments: one that takes
+// its time to die, as each of its threads has the port.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "serve" {
+		l, err := net.Listen("tcp", os.Args[2])
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		for range 500 {
+			go func() { runtime.LockOSThread(); select {} }()
+		}
+		time.Sleep(100 * time.Millisecond)
+		fmt.Println("serving")
+		_, _ = l.Accept()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func TestThePortOfWhatWasKilledIsFree(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	for range 5 {
+		dir := t.TempDir()
+		log := filepath.Join(dir, "log")
+		if _, err := Start(dir, Spec{Name: "server", Path: self, Args: []string{"serve", address}, Log: log}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, func() bool { text, _ := os.ReadFile(log); return strings.Contains(string(text), "serving") })
+		if err := Kill(t.Context(), dir, func(Running) bool { return true }); err != nil {
+			t.Fatal(err)
+		}
+		next, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next.Close()
 	}
 }
 
