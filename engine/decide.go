@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"strings"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -78,17 +77,6 @@ func limits(nodes, bytes int) term.Limits {
 	return term.Limits{Nodes: cmp.Or(nodes, decision.DefaultMaxResult), Bytes: cmp.Or(bytes, decision.DefaultMaxBytes), Text: decision.MaxText}
 }
 
-// cut bounds an error, which may have what a policy computed in it: that of a
-// built-in says what it was asked.
-func cut(text string) string {
-	if len(text) <= decision.MaxText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:decision.MaxText-len(ellipsis)], "") + ellipsis
-}
-
-const ellipsis = "..."
-
 // question is a decision to be made, without its types.
 type question struct {
 	name    decision.Name
@@ -121,7 +109,8 @@ func (e *Engine) decide(ctx context.Context, s *Snapshot, q *question) decision.
 	end := func(outcome decision.Outcome, format string, args ...any) decision.Record {
 		rec.Outcome, rec.Duration = outcome, e.clock().Sub(start)
 		if format != "" {
-			rec.Error = cut(fmt.Sprintf(format, args...))
+			// That of a built-in says what it was asked, which a policy may have computed.
+			rec.Error = decision.Cut(fmt.Sprintf(format, args...), decision.MaxText)
 		}
 		return rec
 	}

@@ -10,6 +10,7 @@ import (
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
+	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
@@ -41,7 +42,7 @@ func refuse(b policy.AnyPolicyBundle, r *refusal) {
 	st := b.Standing()
 	st.Errors = nil
 	for _, e := range r.errors {
-		st.Errors = append(st.Errors, shortened(e))
+		st.Errors = append(st.Errors, decision.Cut(e, longest))
 	}
 	message := failed(st.Errors, st.ActiveRevision)
 	pass(b, r.stage)
@@ -99,13 +100,6 @@ func failed(errors []string, active string) string {
 // with a message of more than 32,768, and an error may quote all of a file or its
 // name: nobody would be told why a bundle is refused.
 const longest = 2000
-
-func shortened(e string) string {
-	if len(e) <= longest {
-		return e
-	}
-	return strings.ToValidUTF8(e[:longest], "") + "..."
-}
 
 // stageOf is the condition of a stage of the gate, and its reason.
 func stageOf(s gate.Stage) (stage, reason string) {

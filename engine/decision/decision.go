@@ -7,7 +7,10 @@
 // are built once and never changed afterwards, so a record may keep them.
 package decision
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Name names a decision point as "domain/point", e.g. "rollout/plan".
 type Name string
@@ -54,6 +57,15 @@ const (
 	// MaxText is what one text may have.
 	MaxText = 8 << 10
 )
+
+// Cut is a text of at most so many bytes, which ends with dots if it was longer.
+func Cut(text string, bytes int) string {
+	const dots = "..."
+	if len(text) <= bytes {
+		return text
+	}
+	return strings.ToValidUTF8(text[:bytes-len(dots)], "") + dots
+}
 
 // Outcome says how an answer came about. The four are never mixed: a policy
 // that is undefined has not said "no".
