@@ -35,13 +35,7 @@ type guarding struct {
 }
 
 func (o *Options) protectionGates() decision.ProtectionGates {
-	on := o.Gates.Enabled
-	return decision.ProtectionGates{
-		Deletion:     on(features.ResourcesDeletionProtection),
-		CRDCascading: on(features.DeletionProtectionForCRDCascadingGate),
-		BudgetDelete: on(features.PodUnavailableBudgetDeleteGate),
-		BudgetUpdate: on(features.PodUnavailableBudgetUpdateGate),
-	}
+	return guards.GatesOf(o.Gates.Enabled)
 }
 
 func (p parts) guarded() (*guarding, error) {

@@ -40,10 +40,7 @@ const unhurried = time.Hour
 // gates say so.
 func (s *Simulation) protect(ctx context.Context, f Fleet, clock func() time.Time) (cloneset.Budget, error) {
 	on := s.gates.Enabled
-	gates := decision.ProtectionGates{
-		Deletion: on(features.ResourcesDeletionProtection), CRDCascading: on(features.DeletionProtectionForCRDCascadingGate),
-		BudgetDelete: on(features.PodUnavailableBudgetDeleteGate), BudgetUpdate: on(features.PodUnavailableBudgetUpdateGate),
-	}
+	gates := guards.GatesOf(on)
 	s.counters = &counters{agenda: &agenda{now: clock, due: map[reconcile.Request]time.Time{}}}
 	c := s.counters.client(s.cluster)
 	finder := podunavailablebudget.NewFinder(c, scale.NewFinder(c, unscaled{}))
