@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/exit"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/output"
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
@@ -19,7 +19,7 @@ var errRefused = errors.New("the policies are refused")
 
 func (c *commands) check() *cobra.Command {
 	var k kind
-	output := formats("text", "json")
+	form := output.New(output.Text, output.JSON)
 	cmd := &cobra.Command{
 		Use:   "check PATH...",
 		Short: "Say whether bundles would be let in",
@@ -41,7 +41,7 @@ Problems are printed as file:row:col: message.`,
 					report, err = gate.New(builtin, gate.WithRunner(c.runner)).Admit(cmd.Context(), b, active, nil)
 					err = at(path, err)
 				}
-				if err := tell(cmd.OutOrStdout(), output.value, path, report, err); err != nil {
+				if err := tell(cmd.OutOrStdout(), form.String(), path, report, err); err != nil {
 					return err
 				}
 				if err != nil {
@@ -57,22 +57,20 @@ Problems are printed as file:row:col: message.`,
 		},
 	}
 	k.flags(cmd)
-	cmd.Flags().VarP(output, "output", "o", "how to print: text, or json for the whole report")
+	form.AddTo(cmd)
 	return cmd
 }
 
 // tell prints what was found about one bundle. It returns errors that are not
 // about the bundle.
-func tell(out io.Writer, format, path string, report gate.Report, found error) error {
+func tell(out io.Writer, form, path string, report gate.Report, found error) error {
 	problems := refused(path, found)
 	if found != nil && problems == nil {
 		return found
 	}
-	if format == "json" {
+	if form == output.JSON {
 		report.Problems = problems
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(struct {
+		return output.PrintJSON(out, struct {
 			Path string `json:"path"`
 			gate.Report
 		}{path, report})

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/cases"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/exit"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/output"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/document"
 	"github.com/regatta-sh/regatta/engine/record"
@@ -103,9 +103,7 @@ func show(out io.Writer, e *engine.Engine, r decision.Record) error {
 		Output any           `json:"output"`
 		Why    record.Answer `json:"why"`
 	}{r.Output, record.Explain(e, r)}
-	enc := json.NewEncoder(out)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(answer); err != nil {
+	if err := output.PrintJSON(out, answer); err != nil {
 		return fmt.Errorf("printing the decision: %w", err)
 	}
 	if r.Outcome != decision.Decided {

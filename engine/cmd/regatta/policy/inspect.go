@@ -2,7 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -11,11 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/output"
 )
 
 func (c *commands) inspect() *cobra.Command {
 	var t trust
-	format := formats("text", "json")
+	form := output.New(output.Text, output.JSON)
 	cmd := &cobra.Command{
 		Use:   "inspect BUNDLE",
 		Short: "Show what is in a bundle",
@@ -23,7 +23,7 @@ func (c *commands) inspect() *cobra.Command {
 replace, the signature and the sizes of a bundle: a folder, a .tar.gz file or a
 .rego file. With a key the signature is verified.`,
 		Example: `  regatta policy inspect change-freeze
-  regatta policy inspect bundle.tar.gz --verification-key key.pub --format json`,
+  regatta policy inspect bundle.tar.gz --verification-key key.pub -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			by, err := t.verification()
@@ -34,21 +34,15 @@ replace, the signature and the sizes of a bundle: a folder, a .tar.gz file or a
 			if err != nil {
 				return refusal(at(args[0], err))
 			}
-			if format.value == "json" {
-				return asJSON(cmd.OutOrStdout(), b.Summary())
+			if form.String() == output.JSON {
+				return output.PrintJSON(cmd.OutOrStdout(), b.Summary())
 			}
 			return describe(cmd.OutOrStdout(), b.Summary())
 		},
 	}
 	t.flags(cmd)
-	format.flag(cmd)
+	form.AddTo(cmd)
 	return cmd
-}
-
-func asJSON(out io.Writer, v any) error {
-	enc := json.NewEncoder(out)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
 }
 
 func describe(out io.Writer, s bundle.Summary) error {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/regatta-sh/regatta/engine/bundle/lint"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/exit"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/output"
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
@@ -18,7 +19,7 @@ var errFindings = errors.New("there is something to change")
 const invalid = "invalid"
 
 func (c *commands) lint() *cobra.Command {
-	format := formats("text", "json", "sarif", "github")
+	form := output.New(output.Text, output.JSON, output.SARIF, output.GitHub)
 	long := "Lint finds what compiles and works, and would be slow with many pods, fail open\nin other tools, or tell nobody why. Its rules are\n\n"
 	for _, r := range lintRules() {
 		long += fmt.Sprintf("  %-20s %s\n", r.id, r.text)
@@ -28,7 +29,7 @@ func (c *commands) lint() *cobra.Command {
 		Short: "Find what would be slow, unsafe or unexplained",
 		Long:  long,
 		Example: `  regatta policy lint change-freeze
-  regatta policy lint policies/* --format sarif > lint.sarif`,
+  regatta policy lint policies/* -o sarif > lint.sarif`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, paths []string) error {
 			findings := []lint.Finding{}
@@ -48,7 +49,7 @@ func (c *commands) lint() *cobra.Command {
 					findings = append(findings, f)
 				}
 			}
-			if err := printFindings(cmd.OutOrStdout(), format.value, findings); err != nil {
+			if err := printFindings(cmd.OutOrStdout(), form.String(), findings); err != nil {
 				return err
 			}
 			if len(findings) > 0 {
@@ -57,19 +58,19 @@ func (c *commands) lint() *cobra.Command {
 			return nil
 		},
 	}
-	format.flag(cmd)
+	form.AddTo(cmd)
 	return cmd
 }
 
-func printFindings(out io.Writer, format string, findings []lint.Finding) error {
-	switch format {
-	case "json":
-		return asJSON(out, findings)
-	case "sarif":
-		return asJSON(out, asSARIF(lintRules(), linted(findings)))
+func printFindings(out io.Writer, form string, findings []lint.Finding) error {
+	switch form {
+	case output.JSON:
+		return output.PrintJSON(out, findings)
+	case output.SARIF:
+		return output.PrintJSON(out, asSARIF(lintRules(), linted(findings)))
 	}
 	for _, f := range linted(findings) {
-		if format == "github" {
+		if form == output.GitHub {
 			annotate(out, f)
 		} else {
 			fmt.Fprintf(out, "%s: %s: %s\n", f.Place(), f.rule, f.Message)

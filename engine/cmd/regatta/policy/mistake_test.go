@@ -40,6 +40,7 @@ func TestMistakes(t *testing.T) {
 		"a number that is too large":          {"build half --sequence 99999999999999999999", 2, "--sequence is \"99999999999999999999\": it is too large\n"},
 		"a number that is too small":          {"build half --sequence -1", 2, "Error: --sequence is a number of at least 0\n"},
 		"a format that is none":               {"check half -o xml", 2, "Error: --output is \"xml\": it is one of text, json\n"},
+		"a format as opa calls it":            {"check half --format json", 0, `"path": "half"`},
 		"a mode that is none":                 {"promote half --to Enforced -s http://127.0.0.1:1", 2, "Error: --to is \"Enforced\", want Canary or Enforce\n"},
 		"a folder to sign":                    {"sign half --signing-key key.pem", 2, "Error: half is a folder; regatta policy build packs it\n"},
 		"a folder to push":                    {"push half REGISTRY/a:v1", 2, "Error: half is a folder"},
@@ -92,7 +93,7 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on 
 func TestWhatCannotBePrinted(t *testing.T) {
 	a := newAuthor(t)
 	a.write("half/half.rego", half)
-	for _, types := range []string{"new x", "check half", "test half", "verify half", "lint half", "lint half --format github", "build half", "inspect half", "fmt half"} {
+	for _, types := range []string{"new x", "check half", "test half", "verify half", "lint half", "lint half -o github", "build half", "inspect half", "fmt half"} {
 		cmd := policy.New(policies.Builtin)
 		cmd.SetOut(full{})
 		cmd.SetErr(&bytes.Buffer{})

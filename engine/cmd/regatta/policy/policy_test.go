@@ -97,7 +97,7 @@ func TestCommands(t *testing.T) {
 		"fmt the standard input":              {args: "fmt -", stdin: "package  a\nb :=1", want: []string{"package a\n\nb := 1\n"}},
 		"fmt the standard input, only to see": {args: "fmt --check -", stdin: "package  a", want: []string{"-\n"}, err: "not formatted"},
 		"lint what needs quotes in a URI": {
-			files: map[string]string{"my policy.rego": hold}, args: "lint --format sarif DIR", want: []string{`"uri": "file://DIR/my%20policy.rego"`}, err: "something to change",
+			files: map[string]string{"my policy.rego": hold}, args: "lint -o sarif DIR", want: []string{`"uri": "file://DIR/my%20policy.rego"`}, err: "something to change",
 		},
 		"eval from the standard input": {
 			args: "eval rollout/plan", stdin: `{update: 3}`, want: []string{`"limit": 3`, `"outcome": "Decided"`, `"id": "rollout.plan"`, `"verdict": "Go"`},

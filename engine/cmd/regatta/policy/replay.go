@@ -13,6 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/exit"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/output"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/policy/replay"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/policy/shipped"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/replicas"
@@ -38,11 +39,11 @@ type replaying struct {
 	pace      record.Pace
 	samples   int
 	noLatency bool
-	format    *choice
+	form      *output.Form
 }
 
 func (c *commands) replay() *cobra.Command {
-	r := replaying{cluster: target.NewCluster().Whole(), pace: record.DefaultPace(), format: formats("text", "json", "junit", "sarif", "github")}
+	r := replaying{cluster: target.NewCluster().Whole(), pace: record.DefaultPace(), form: output.New(output.Text, output.JSON, output.JUnit, output.SARIF, output.GitHub)}
 	cmd := &cobra.Command{
 		Use:   "replay --from (FILE | cluster) --bundle BUNDLE",
 		Short: "Make recorded decisions again with a bundle that is to come",
@@ -69,7 +70,7 @@ latency, is the same whenever the same records are replayed.`,
 	r.cluster.AddFlags(cmd.Flags())
 	r.asked.AddFlags(cmd.Flags())
 	r.kind.flags(cmd)
-	r.format.flag(cmd)
+	r.form.AddTo(cmd)
 	f := cmd.Flags()
 	f.StringVar(&r.from, "from", "", "a file of recorded decisions, as lines of JSON; - is the standard input, and cluster what the managers remember")
 	f.DurationVar(&r.since, "since", time.Hour, "with --from cluster: how long ago the first decision may have been")
@@ -169,7 +170,7 @@ func (c *commands) runReplay(cmd *cobra.Command, r replaying) error {
 		report.Latency = nil
 	}
 	shown := replayed{report, r.bundle, b, r.failOn}
-	if err := shown.print(cmd.OutOrStdout(), r.format.value); err != nil {
+	if err := shown.print(cmd.OutOrStdout(), r.form.String()); err != nil {
 		return err
 	}
 	return exit.No(shown.failed())

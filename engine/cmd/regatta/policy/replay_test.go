@@ -105,12 +105,12 @@ Error: of 6 decisions are 1 looser
 		{"as it was", replay + "same.rego --fail-on looser,stricter,changed,error", 0, "  unchanged  6\n"},
 		{"one point that was not asked", replay + "x --point rollout/scale", 0, "0 decisions, with x@HASH"},
 		{"from the standard input", "replay --from - --bundle x", 0, "0 decisions, with x@HASH"},
-		{"as JSON", replay + "x --format json", 0, `"looser": 1`},
-		{"as JUnit", replay + "x --format junit --fail-on looser", 1, `<testcase classname="x" name="no decision is looser">
+		{"as JSON", replay + "x -o json", 0, `"looser": 1`},
+		{"as JUnit", replay + "x -o junit --fail-on looser", 1, `<testcase classname="x" name="no decision is looser">
       <failure message="1 of 6 decisions: looser">1 of 6 decisions: looser&#xA;1 of rollout/plan: Hold (x.many TooMany) -&gt; Go</failure>`},
-		{"as SARIF", replay + "strict --format sarif --fail-on stricter", 1, `"ruleId": "stricter",
+		{"as SARIF", replay + "strict -o sarif --fail-on stricter", 1, `"ruleId": "stricter",
           "level": "error",`},
-		{"for GitHub", replay + "strict --format github", 0, "::notice file=strict/x.rego,line=3,col=1,title=stricter::stricter: rollout/plan of CloneSet shop/web-2, decision 3, Go -> Hold (x.many TooMany)\n::notice file=strict/x.rego,line=9,col=1,title=unused::Of 6 decisions none was made by rule x.never.\n"},
+		{"for GitHub", replay + "strict -o github", 0, "::notice file=strict/x.rego,line=3,col=1,title=stricter::stricter: rollout/plan of CloneSet shop/web-2, decision 3, Go -> Hold (x.many TooMany)\n::notice file=strict/x.rego,line=9,col=1,title=unused::Of 6 decisions none was made by rule x.never.\n"},
 		{"with how long it took", "replay --from then.jsonl --bundle x", 0, "p99 then"},
 		{"beside a bundle of another name with the same package", replay + "same.rego --active x", 1, "belongs to bundle x already"},
 		{"in place of a bundle of its name", replay + "x --active x --baseline same.rego --fail-on looser", 1, "Error: of 6 decisions are 1 looser\n"},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/output"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/policy/replay"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/module"
@@ -40,15 +41,15 @@ func (r replayed) failed() error {
 
 func (r replayed) fails(k record.Kind) bool { return slices.Contains(r.failOn, string(k)) }
 
-func (r replayed) print(out io.Writer, format string) error {
-	switch format {
-	case "json":
-		return asJSON(out, r.Report)
-	case "junit":
+func (r replayed) print(out io.Writer, form string) error {
+	switch form {
+	case output.JSON:
+		return output.PrintJSON(out, r.Report)
+	case output.JUnit:
 		return printJUnit(out, r.suite())
-	case "sarif":
-		return asJSON(out, asSARIF(r.meanings(), r.findings()))
-	case "github":
+	case output.SARIF:
+		return output.PrintJSON(out, asSARIF(r.meanings(), r.findings()))
+	case output.GitHub:
 		for _, f := range r.findings() {
 			annotate(out, f)
 		}

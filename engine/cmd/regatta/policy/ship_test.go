@@ -155,12 +155,12 @@ Error: the policies are refused
 		{"inspect bad.tar.gz", 3, "Error: reading bundle: stat bad.tar.gz: no such file or directory\n"},
 		{"verify change-freeze --verification-key key.pub", 2, "Error: change-freeze is no .tar.gz file, and only those are signed\n"},
 		{"sign bundle.tar.gz --signing-key secret.txt --signing-alg HS256 -o secret.tar.gz", 0, "secret.tar.gz: revision v1, 2 files, N bytes, sha256:...\n"},
-		{"inspect secret.tar.gz --verification-key secret.txt --format json", 0, ""},
+		{"inspect secret.tar.gz --verification-key secret.txt -o json", 0, ""},
 		{"build change-freeze --sequence 6 -o older/bundle.tar.gz", 3, "Error: writing the bundle: open older/bundle.tar.gz: no such file or directory\n"},
 		{"sign bundle.tar.gz", 2, "Error: name the file of a private key or a secret with --signing-key\n"},
 		{"sign bundle.tar.gz --signing-key none.pem", 3, "Error: reading the key: stat none.pem: no such file or directory\n"},
 		{"push bundle.tar.gz UPPER/x --insecure", 2, ""},
-		{"inspect change-freeze --format xml", 2, ""},
+		{"inspect change-freeze -o xml", 2, ""},
 		{"inspect change-freeze --scope prod", 2, "Error: name a key with --verification-key; without one nothing is verified\n"},
 		{"new Change_Freeze", 2, "Error: the name \"Change_Freeze\" is none: small letters, digits and dashes, such as change-freeze\n"},
 		{"new x --domain rollout --rule deny", 2, "Error: there is nothing to start rollout deny from; there is rollout hold, rollout rank, protection deny, protection guard, protection exempt\n"},
@@ -245,13 +245,13 @@ slow/slow.rego:5:2: not-import: write ` + "`import future.keywords.not`" + ` bel
 slow/slow.rego:5:18: pod-text: sprintf is evaluated for each pod: compare facts as they are, or make the text once, outside
 Error: there is something to change
 `},
-		"lint for GitHub":                        {"lint slow --format github", 1, "::error file=slow/slow.rego,line=5,col=18,title=pod-text::sprintf is evaluated for each pod: compare facts as they are, or make the text once, outside\n"},
-		"lint as SARIF":                          {"lint slow --format sarif", 1, `"ruleId": "pod-text"`},
-		"lint as JSON":                           {"lint slow --format json", 1, `"rule": "pod-text"`},
+		"lint for GitHub":                        {"lint slow -o github", 1, "::error file=slow/slow.rego,line=5,col=18,title=pod-text::sprintf is evaluated for each pod: compare facts as they are, or make the text once, outside\n"},
+		"lint as SARIF":                          {"lint slow -o sarif", 1, `"ruleId": "pod-text"`},
+		"lint as JSON":                           {"lint slow -o json", 1, `"rule": "pod-text"`},
 		"lint of what is not there":              {"lint none", 3, "no such file"},
 		"lint of what is no Rego":                {"lint broken", 1, "broken/x.rego:1:1"},
-		"verify for GitHub":                      {"verify wrong --format github", 1, "::error file=wrong/x.rego,line=3,col=21,title=schemas::rego_type_error"},
-		"verify as JSON":                         {"verify wrong --format json", 1, `"refused": "schemas"`},
+		"verify for GitHub":                      {"verify wrong -o github", 1, "::error file=wrong/x.rego,line=3,col=21,title=schemas::rego_type_error"},
+		"verify as JSON":                         {"verify wrong -o json", 1, `"refused": "schemas"`},
 		"verify of what is no Rego":              {"verify broken", 1, "fetched   refused TIME "},
 		"verify with records that are not there": {"verify slow --records none", 3, "reading records"},
 		"verify with records that are none":      {"verify slow --records wrong/x.rego", 3, "Error:"},
@@ -267,7 +267,7 @@ Error: there is something to change
 		"test of nothing":                        {"test none", 3, "no such file"},
 		"a point that is not there":              {"eval rollout/pln", 2, "there is no decision point rollout/pln"},
 		"a question without answer":              {"eval rollout/plan -i question.yaml -b broken", 1, "broken/x.rego:1:1"},
-		"inspect as JSON": {"inspect other --format json", 0, `"packages": [
+		"inspect as JSON": {"inspect other -o json", 0, `"packages": [
     {
       "name": "override.rollout",
       "overrides": [

@@ -13,6 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/simulation"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/exit"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/output"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/policy/simulate"
 )
 
@@ -29,12 +30,12 @@ type simulating struct {
 	patience   time.Duration
 	fail       []string
 	by         string
-	format     *choice
+	form       *output.Form
 	gates      features.Gates
 }
 
 func (c *commands) simulate() *cobra.Command {
-	s := simulating{format: formats("text", "json")}
+	s := simulating{form: output.New(output.Text, output.JSON)}
 	var broken error // known when the command runs
 	if s.gates, broken = features.New(); broken != nil {
 		return &cobra.Command{Use: "simulate", RunE: func(*cobra.Command, []string) error { return broken }}
@@ -96,7 +97,7 @@ prints the same bytes.`,
 	f.DurationVar(&s.patience, "patience", 366*24*time.Hour, "how long nothing may happen before it counts as stuck")
 	f.StringVar(&s.by, "by", "zone", "how to count the pods of a wave: by zone or by a label")
 	f.Int64Var(&s.source.Seed, "seed", 1, "what names of pods are drawn with")
-	f.VarP(s.format, "format", "o", "how to print: text, json")
+	s.form.AddTo(cmd)
 	_ = cmd.MarkFlagRequired("at") // it is there
 	return cmd
 }
@@ -151,8 +152,8 @@ func (c *commands) runSimulate(cmd *cobra.Command, s simulating) error {
 	if err != nil {
 		return err
 	}
-	if s.format.value == "json" {
-		err = asJSON(cmd.OutOrStdout(), report)
+	if s.form.String() == output.JSON {
+		err = output.PrintJSON(cmd.OutOrStdout(), report)
 	} else {
 		err = simulate.Text{Report: report, By: s.by}.Print(cmd.OutOrStdout())
 	}

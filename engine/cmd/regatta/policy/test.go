@@ -14,6 +14,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/cases"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/exit"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/output"
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
@@ -26,11 +27,11 @@ type trial struct {
 	coverage bool
 	minimum  float64
 	verbose  bool
-	format   *choice
+	form     *output.Form
 }
 
 func (c *commands) test() *cobra.Command {
-	t := trial{format: formats("text", "json", "junit")}
+	t := trial{form: output.New(output.Text, output.JSON, output.JUnit)}
 	var again bool
 	cmd := &cobra.Command{
 		Use:   "test FOLDER",
@@ -42,7 +43,7 @@ named cases: a question, and the part of the answer that is known.
 With --watch it runs them again whenever a file changes, until it is interrupted.`,
 		Example: `  regatta policy test change-freeze --min 90
   regatta policy test change-freeze --watch
-  regatta policy test change-freeze --format junit > report.xml`,
+  regatta policy test change-freeze -o junit > report.xml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t.path = args[0]
@@ -52,7 +53,7 @@ With --watch it runs them again whenever a file changes, until it is interrupted
 			if !again {
 				return c.run(cmd, t)
 			}
-			if t.format.value != "text" {
+			if t.form.String() != output.Text {
 				return exit.Misused(errors.New("--watch prints text only"))
 			}
 			return watch(cmd.Context(), t.path, func() {
@@ -63,7 +64,7 @@ With --watch it runs them again whenever a file changes, until it is interrupted
 		},
 	}
 	t.kind.flags(cmd)
-	t.format.flag(cmd)
+	t.form.AddTo(cmd)
 	cmd.Flags().BoolVar(&t.coverage, "coverage", false, "print how many percent of the lines the Rego tests evaluate, and those they do not")
 	cmd.Flags().Float64Var(&t.minimum, "min", 0, "how many percent they must evaluate at least")
 	cmd.Flags().BoolVarP(&t.verbose, "verbose", "v", false, "print tests that pass too")
@@ -178,10 +179,10 @@ func (c *commands) cases(cmd *cobra.Command, t trial, b, builtin *bundle.Bundle)
 }
 
 func (o outcome) print(out io.Writer, t trial) error {
-	switch t.format.value {
-	case "json":
-		return asJSON(out, o)
-	case "junit":
+	switch t.form.String() {
+	case output.JSON:
+		return output.PrintJSON(out, o)
+	case output.JUnit:
 		return o.junit(out)
 	}
 	for _, p := range o.Problems {

@@ -31,13 +31,13 @@ func TestMinimumsAndReports(t *testing.T) {
 		"a minimum that is not":          {"test half --min 90", 1, "half.rego:5: no test evaluates this\ncoverage: 50.0 % of 2 lines\nError: tests evaluate 50.0 % of the lines, and 90 % are wanted\n"},
 		"a minimum without any test":     {"test none --min 1", 1, "Error: tests evaluate 0.0 % of the lines, and 1 % are wanted\n"},
 		"a minimum that is none":         {"test half --min 101", 2, "--min is a percentage"},
-		"a policy that does not compile": {"test wrong --format junit", 1, `<testcase classname="wrong" name="schemas" time="`},
-		"tests as JUnit":                 {"test half --format junit", 0, `<testcase classname="extend.rollout.half_test" name="test_it" file="half/half_test.rego" time="`},
-		"a test that fails as JUnit":     {"test bad --format junit", 1, `<failure message="failed">failed</failure>`},
-		"a test that is skipped":         {"test skipped --format junit", 0, "<skipped></skipped>"},
-		"a case that fails as JUnit":     {"test cased --format junit", 1, `<failure message="limit is 0, want 2">limit is 0, want 2</failure>`},
-		"tests as JSON":                  {"test half --format json", 0, `"name": "extend.rollout.half_test.test_it"`},
-		"JUnit whenever a file changes":  {"test half --format junit --watch", 2, "--watch prints text only"},
+		"a policy that does not compile": {"test wrong -o junit", 1, `<testcase classname="wrong" name="schemas" time="`},
+		"tests as JUnit":                 {"test half -o junit", 0, `<testcase classname="extend.rollout.half_test" name="test_it" file="half/half_test.rego" time="`},
+		"a test that fails as JUnit":     {"test bad -o junit", 1, `<failure message="failed">failed</failure>`},
+		"a test that is skipped":         {"test skipped -o junit", 0, "<skipped></skipped>"},
+		"a case that fails as JUnit":     {"test cased -o junit", 1, `<failure message="limit is 0, want 2">limit is 0, want 2</failure>`},
+		"tests as JSON":                  {"test half -o json", 0, `"name": "extend.rollout.half_test.test_it"`},
+		"JUnit whenever a file changes":  {"test half -o junit --watch", 2, "--watch prints text only"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAuthor(t)

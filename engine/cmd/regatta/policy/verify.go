@@ -13,6 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/exit"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/output"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/module"
 	"github.com/regatta-sh/regatta/engine/record"
@@ -39,7 +40,7 @@ func (c *commands) verify() *cobra.Command {
 	var t trust
 	var active []string
 	var records string
-	format := formats("text", "json", "sarif", "github")
+	form := output.New(output.Text, output.JSON, output.SARIF, output.GitHub)
 	cmd := &cobra.Command{
 		Use:   "verify BUNDLE",
 		Short: "Go through the gate of a cluster, stage by stage",
@@ -67,7 +68,7 @@ unless it is signed.`,
 			if err := c.admit(cmd, v, &k, by, active, past); err != nil {
 				return err
 			}
-			if err := v.print(cmd.OutOrStdout(), format.value); err != nil {
+			if err := v.print(cmd.OutOrStdout(), form.String()); err != nil {
 				return err
 			}
 			if v.Refused != "" {
@@ -78,7 +79,7 @@ unless it is signed.`,
 	}
 	k.flags(cmd)
 	t.flags(cmd)
-	format.flag(cmd)
+	form.AddTo(cmd)
 	cmd.Flags().StringSliceVar(&active, "active", nil, "bundles that are active already, which this one would join")
 	cmd.Flags().StringVar(&records, "records", "", "a file of recorded decisions, as lines of JSON, to make again; - is the standard input")
 	return cmd
@@ -158,13 +159,13 @@ func (c *commands) admit(cmd *cobra.Command, v *verdict, k *kind, by *bundle.Ver
 	return nil
 }
 
-func (v *verdict) print(out io.Writer, format string) error {
-	switch format {
-	case "json":
-		return asJSON(out, v)
-	case "sarif":
-		return asJSON(out, asSARIF(v.stages(), v.findings()))
-	case "github":
+func (v *verdict) print(out io.Writer, form string) error {
+	switch form {
+	case output.JSON:
+		return output.PrintJSON(out, v)
+	case output.SARIF:
+		return output.PrintJSON(out, asSARIF(v.stages(), v.findings()))
+	case output.GitHub:
 		for _, f := range v.findings() {
 			annotate(out, f)
 		}

@@ -3,7 +3,6 @@
 package version
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -13,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/regatta-sh/regatta/engine/bundle"
-	"github.com/regatta-sh/regatta/engine/cmd/regatta/exit"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/output"
 )
 
 // Version is what is printed.
@@ -32,7 +31,7 @@ type Version struct {
 
 // Command makes the command. builtin are the policies of the program.
 func Command(builtin fs.FS) *cobra.Command {
-	var format string
+	form := output.New(output.Text, output.JSON)
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Tell which program this is, and which policies are built in",
@@ -40,18 +39,15 @@ func Command(builtin fs.FS) *cobra.Command {
   regatta version -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if format != "text" && format != "json" {
-				return exit.Misused(fmt.Errorf("--output is %q: it must be text or json", format))
-			}
 			b, err := bundle.FromFS("builtin", builtin, bundle.AsBuiltin())
 			if err != nil {
 				return fmt.Errorf("reading the built-in policies: %w", err)
 			}
 			info, _ := debug.ReadBuildInfo()
-			return of(b, info).print(cmd.OutOrStdout(), format)
+			return of(b, info).print(cmd.OutOrStdout(), form.String())
 		},
 	}
-	cmd.Flags().StringVarP(&format, "output", "o", "text", "how to print: text or json")
+	form.AddTo(cmd)
 	return cmd
 }
 
@@ -72,11 +68,9 @@ func of(b *bundle.Bundle, info *debug.BuildInfo) Version {
 	return v
 }
 
-func (v Version) print(w io.Writer, format string) error {
-	if format == "json" {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(v)
+func (v Version) print(w io.Writer, form string) error {
+	if form == output.JSON {
+		return output.PrintJSON(w, v)
 	}
 	_, err := fmt.Fprintf(w, "regatta   %s\npolicies  %s\nopa       %s\ngo        %s %s\n", v.Regatta, v.Policies, v.OPA, v.Go, v.Platform)
 	return err

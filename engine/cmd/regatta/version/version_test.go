@@ -25,7 +25,7 @@ func TestTheCommandNamesThePoliciesAsRecordsDo(t *testing.T) {
 	}{
 		{"text", "", "policies  " + e.Builtin().ID() + "\n", 0},
 		{"JSON", "-ojson", `"policies": "` + e.Builtin().ID() + `"`, 0},
-		{"another form", "-oxml", `--output is "xml": it must be text or json`, exit.Usage},
+		{"another form", "-oxml", `--output is "xml": it is one of text, json`, exit.Usage},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			cmd, out := Command(policies.Builtin), &bytes.Buffer{}

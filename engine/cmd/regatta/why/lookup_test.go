@@ -89,7 +89,7 @@ func TestWrongUse(t *testing.T) {
 		{"nothing to tell about", "", "tell what it is about: either an object, such as pod/NAME, or --request or --user-name"},
 		{"an object and a request", "pod/web-1 --request r1", "tell what it is about"},
 		{"a form of words that names nothing", "web-1", `"web-1" is not enough; want pod/NAME or clone/NAME`},
-		{"a form that is not there", "pod/web-1 -o xml", `--output is "xml", want text, json or yaml`},
+		{"a form that is not there", "pod/web-1 -o xml", `it is one of text, json, yaml`},
 		{"an endpoint that would be shown credentials in clear", "pod/web-1 --endpoint http://x:1 --server https://127.0.0.1:1", "want https://HOST:PORT"},
 		{"somebody else", "pod/web-1 --as bob", "unknown flag: --as"},
 	}

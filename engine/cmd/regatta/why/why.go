@@ -4,7 +4,6 @@ package why
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/output"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/replicas"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/target"
 )
@@ -24,7 +24,7 @@ import (
 type options struct {
 	cluster *target.Cluster
 	asked   replicas.Flags
-	output  string
+	form    *output.Form
 	all     bool
 	nearest bool
 	request string
@@ -33,7 +33,7 @@ type options struct {
 
 // Command makes the command.
 func Command() *cobra.Command {
-	o := &options{cluster: target.NewCluster()}
+	o := &options{cluster: target.NewCluster(), form: output.New(output.Text, output.JSON, output.YAML)}
 	cmd := &cobra.Command{
 		Use:   "why (pod/NAME | clone/NAME | KIND/NAME | --request UID | --user-name NAME)",
 		Short: "Tell why a pod was not updated, or a request refused",
@@ -64,7 +64,7 @@ the manager, and may be told about whatever you may get.`,
 	}
 	o.cluster.AddFlags(cmd.Flags())
 	o.asked.AddFlags(cmd.Flags())
-	cmd.Flags().StringVarP(&o.output, "output", "o", "text", "text, json or yaml")
+	o.form.AddTo(cmd)
 	cmd.Flags().StringVar(&o.request, "request", "", "UID of a request that was refused")
 	cmd.Flags().StringVar(&o.user, "user-name", "", "name of a user, for all that they were refused lately")
 	cmd.Flags().BoolVar(&o.nearest, "nearest", true, "tell what would have changed the answer, where one thing is asked about")
@@ -73,12 +73,9 @@ the manager, and may be told about whatever you may get.`,
 }
 
 func (o *options) run(cmd *cobra.Command, args []string) error {
-	write, err := o.writer()
-	if err != nil {
-		return err
-	}
 	about := target.Target{}
 	if len(args) > 0 {
+		var err error
 		if about, err = o.cluster.Find(args); err != nil {
 			return err
 		}
@@ -115,39 +112,27 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 		}
 		return err
 	}
-	return write(cmd.Context(), cmd.OutOrStdout(), reply, look)
+	return printed(o.print(cmd.Context(), cmd.OutOrStdout(), reply, look))
 }
 
-type writer func(ctx context.Context, out io.Writer, reply explain.Reply, look lookup) error
-
-func (o *options) writer() (writer, error) {
-	switch o.output {
-	case "json":
-		return func(_ context.Context, out io.Writer, reply explain.Reply, _ lookup) error {
-			enc := json.NewEncoder(out)
-			enc.SetIndent("", "  ")
-			return printed(enc.Encode(reply))
-		}, nil
-	case "yaml":
-		return func(_ context.Context, out io.Writer, reply explain.Reply, _ lookup) error {
-			text, err := yaml.Marshal(reply)
-			if err != nil {
-				return printed(err)
-			}
-			_, err = out.Write(text)
-			return printed(err)
-		}, nil
-	case "text":
-		return func(ctx context.Context, out io.Writer, reply explain.Reply, look lookup) error {
-			t := text{now: time.Now(), width: widthOf(out), paint: painter(out), all: o.all}
-			if reply.Answer.Subject.Kind == target.CloneSet {
-				t.conditions = look.conditions(ctx, reply.Answer.Subject)
-			}
-			_, err := io.WriteString(out, t.render(reply))
-			return printed(err)
-		}, nil
+func (o *options) print(ctx context.Context, out io.Writer, reply explain.Reply, look lookup) error {
+	switch o.form.String() {
+	case output.JSON:
+		return output.PrintJSON(out, reply)
+	case output.YAML:
+		text, err := yaml.Marshal(reply)
+		if err != nil {
+			return err
+		}
+		_, err = out.Write(text)
+		return err
 	}
-	return nil, fmt.Errorf("--output is %q, want text, json or yaml", o.output)
+	t := text{now: time.Now(), width: widthOf(out), paint: painter(out), all: o.all}
+	if reply.Answer.Subject.Kind == target.CloneSet {
+		t.conditions = look.conditions(ctx, reply.Answer.Subject)
+	}
+	_, err := io.WriteString(out, t.render(reply))
+	return err
 }
 
 func printed(err error) error {

@@ -129,7 +129,7 @@ func TestCommands(t *testing.T) {
 	s.want("status none", 3, "there is no ClusterPolicyBundle none")
 	s.want("status -n shop", 0, "There are none.")
 	s.want("status none -n shop", 3, "there is no PolicyBundle shop/none")
-	s.want("status -o yaml", 2, "want text or json")
+	s.want("status -o yaml", 2, "it is one of text, json")
 
 	b := &v1alpha1.ClusterPolicyBundle{ObjectMeta: metav1.ObjectMeta{Name: "freeze"}}
 	b.Spec.Files = map[string]v1alpha1.FileText{"a.rego": v1alpha1.FileText(rule("Two")["a.rego"])}

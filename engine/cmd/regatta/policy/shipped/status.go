@@ -2,7 +2,6 @@ package shipped
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -15,11 +14,12 @@ import (
 
 	v1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/exit"
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/output"
 )
 
 func status() *cobra.Command {
 	var w where
-	var output string
+	form := output.New(output.Text, output.JSON)
 	cmd := &cobra.Command{
 		Use:   "status [NAME]",
 		Short: "Tell what stands in a cluster, stage by stage, and what a shadow would change",
@@ -33,9 +33,6 @@ It ends with 1 if a bundle is not what its spec says.`,
   regatta policy status team-rules -n shop`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != "text" && output != "json" {
-				return exit.Misused(fmt.Errorf("--output is %q, want text or json", output))
-			}
 			b, err := w.bundles(cmd)
 			if err != nil {
 				return err
@@ -54,10 +51,8 @@ It ends with 1 if a bundle is not what its spec says.`,
 			}
 			out := cmd.OutOrStdout()
 			switch {
-			case output == "json":
-				enc := json.NewEncoder(out)
-				enc.SetIndent("", "  ")
-				err = enc.Encode(found)
+			case form.String() == output.JSON:
+				err = output.PrintJSON(out, found)
 			case len(args) > 0:
 				describe(out, found[0], time.Now())
 			case len(found) == 0:
@@ -72,7 +67,7 @@ It ends with 1 if a bundle is not what its spec says.`,
 		},
 	}
 	w.flags(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	form.AddTo(cmd)
 	return cmd
 }
 
