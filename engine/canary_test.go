@@ -164,11 +164,11 @@ func TestACanaryThatWasRolledBackIsNotPromoted(t *testing.T) {
 	p.Budget = 50 * time.Millisecond
 	until(t, e, w, func() {
 		engine.Decide(t.Context(), e, p, in("shop"), facts{N: 1})
-		if _, rec := engine.Decide(context.Background(), e, p, in("other"), facts{N: 1}); rec.Outcome != decision.Decided {
+		if _, rec := engine.Decide(context.Background(), e, patientPoint(), in("other"), facts{N: 1}); rec.Outcome != decision.Decided {
 			t.Errorf("elsewhere: %+v", rec)
 		}
 	})
-	if got, rec := engine.Decide(t.Context(), e, point(), in("shop"), facts{Extra: "friday"}); rec.Outcome != decision.Decided || len(got.Holds) != 1 {
+	if got, rec := engine.Decide(t.Context(), e, patientPoint(), in("shop"), facts{Extra: "friday"}); rec.Outcome != decision.Decided || len(got.Holds) != 1 {
 		t.Errorf("what it had replaced does not decide: %+v, %+v", got, rec)
 	}
 	promoted, err := bundle.FromFiles("rules", maps.Clone(try.Files))

@@ -42,6 +42,14 @@ func point() decision.Point[facts, answer] {
 	}
 }
 
+// patientPoint is the point for where it is asked whether there is an answer: a
+// busy machine may need longer than any sensible budget.
+func patientPoint() decision.Point[facts, answer] {
+	p := point()
+	p.Budget = 20 * time.Second
+	return p
+}
+
 const builtin = `package test
 
 # METADATA

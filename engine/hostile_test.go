@@ -194,7 +194,7 @@ func TestTheThirdLateDecisionRollsBack(t *testing.T) {
 	if len(w.rollbacks) != 1 || w.rollbacks[0].From != badRevision || w.rollbacks[0].To != goodRevision || w.rollbacks[0].Point != "test/go" {
 		t.Errorf("rollbacks %+v", w.rollbacks)
 	}
-	if _, rec := engine.Decide(context.Background(), e, p, subject(), facts{N: 1}); rec.Outcome != decision.Decided {
+	if _, rec := engine.Decide(context.Background(), e, patientPoint(), subject(), facts{N: 1}); rec.Outcome != decision.Decided {
 		t.Errorf("after the rollback: %+v", rec)
 	}
 	var refused engine.RolledBackError
@@ -250,7 +250,7 @@ func TestAnEvaluationThatCannotBeStoppedIsCountedAndAnswered(t *testing.T) {
 	if err := e.Activate(context.Background(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, rec := engine.Decide(context.Background(), e, point(), subject(), facts{N: 1}); rec.Outcome != decision.Decided {
+	if _, rec := engine.Decide(context.Background(), e, patientPoint(), subject(), facts{N: 1}); rec.Outcome != decision.Decided {
 		t.Errorf("got %+v", rec)
 	}
 }
@@ -267,7 +267,7 @@ func TestATenantIsRolledBackAlone(t *testing.T) {
 	p.Budget = 50 * time.Millisecond
 	for n := 0; e.Snapshot().Revision() == bad && n < 100; n++ {
 		engine.Decide(context.Background(), e, p, subject(), facts{N: 1})
-		if _, rec := engine.Decide(context.Background(), e, p, decision.Subject{Namespace: "bank"}, facts{N: 1}); rec.Outcome != decision.Decided {
+		if _, rec := engine.Decide(context.Background(), e, patientPoint(), decision.Subject{Namespace: "bank"}, facts{N: 1}); rec.Outcome != decision.Decided {
 			t.Errorf("another tenant is held up: %+v", rec)
 		}
 	}
@@ -280,7 +280,7 @@ func TestATenantIsRolledBackAlone(t *testing.T) {
 	if got, want := e.Snapshot().Bundles().IDs(), set.Without("shop").IDs(); !slices.Equal(got, want) {
 		t.Errorf("active are %v, want %v", got, want)
 	}
-	if got, _ := engine.Decide(context.Background(), e, p, subject(), facts{N: 1, Extra: "friday"}); len(got.Holds) != 1 {
+	if got, _ := engine.Decide(context.Background(), e, patientPoint(), subject(), facts{N: 1, Extra: "friday"}); len(got.Holds) != 1 {
 		t.Errorf("the platform's hold is gone: %+v", got)
 	}
 	var refused engine.RolledBackError

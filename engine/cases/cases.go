@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/document"
 	"github.com/regatta-sh/regatta/engine/module"
@@ -45,6 +47,9 @@ type Case struct {
 	WantRules []string `json:"wantRules,omitempty"`
 	// WantOutcome is Decided where it is not given.
 	WantOutcome decision.Outcome `json:"wantOutcome,omitempty"`
+	// Row and Col are where it begins in its file, from 1.
+	Row int `json:"-"`
+	Col int `json:"-"`
 }
 
 // Read finds the files of cases: YAML below a folder named cases, which may be
@@ -105,12 +110,24 @@ func Parse(name string, text []byte) (File, error) {
 	if err := dec.Decode(&f); err != nil {
 		return wrong(document.Explain(nil, err))
 	}
-	for i, c := range f.Cases {
+	for i, at := range places(text, len(f.Cases)) {
+		c := &f.Cases[i]
+		c.Row, c.Col = at.Line, at.Column
 		if c.Name == "" || c.Point == "" {
-			return wrong(fmt.Errorf("case %d needs a name and a point", i+1))
+			return wrong(document.Error{Row: c.Row, Col: c.Col, Message: fmt.Sprintf("case %d needs a name and a point", i+1)})
 		}
 	}
 	return f, nil
+}
+
+// places are where the cases of a file begin: JSON, of which they are made, does
+// not know.
+func places(text []byte, n int) []yaml.Node {
+	var file struct{ Cases []yaml.Node }
+	if err := yaml.Unmarshal(text, &file); err != nil || len(file.Cases) != n {
+		return slices.Repeat([]yaml.Node{{Line: 1, Column: 1}}, n)
+	}
+	return file.Cases
 }
 
 // question is the input of a case, as the type of its point.

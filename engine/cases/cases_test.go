@@ -45,7 +45,7 @@ cases:
 		"a misspelt fact":                 {`cases: [{name: a, point: rollout/plan, input: {updat: 1}, want: {}}]`, []string{`unknown field "updat"`}},
 		"a bundle that is wrong":          {`cases: [{name: a, point: rollout/plan, bundles: {a.rego: "nope"}, want: {}}]`, []string{"a.rego:1:1:"}},
 		"a field no case has":             {`cases: [{name: a, point: rollout/plan, wants: {}}]`, []string{`unknown field "wants"`}},
-		"no name":                         {`cases: [{point: rollout/plan, want: {}}]`, []string{"case 1 needs a name"}},
+		"no name":                         {"cases:\n- {name: a, point: rollout/plan}\n- {point: rollout/plan, want: {}}", []string{"cases/x.yaml:3:3: case 2 needs a name"}},
 		"no YAML":                         {`cases: [`, []string{"cases/x.yaml:1:1:"}},
 	} {
 		t.Run(name, func(t *testing.T) {

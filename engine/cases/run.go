@@ -18,6 +18,8 @@ import (
 // Result is how a case ended; it passed when there are no problems.
 type Result struct {
 	File     string          `json:"file"`
+	Row      int             `json:"row"`
+	Col      int             `json:"col"`
 	Name     string          `json:"name"`
 	Point    decision.Name   `json:"point"`
 	Problems []string        `json:"problems,omitempty"`
@@ -41,7 +43,7 @@ func In(namespace string) Option { return func(s *decision.Subject) { s.Namespac
 func Run(ctx context.Context, e *engine.Engine, set bundle.Set, f File, opts ...Option) []Result {
 	out := make([]Result, 0, len(f.Cases))
 	for _, c := range f.Cases {
-		r := Result{File: f.Path, Name: c.Name, Point: c.Point}
+		r := Result{File: f.Path, Row: c.Row, Col: c.Col, Name: c.Name, Point: c.Point}
 		about := decision.Subject{Kind: "Case", Name: c.Name}
 		for _, o := range opts {
 			o(&about)

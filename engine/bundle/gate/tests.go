@@ -111,5 +111,6 @@ func coverage(tracer *cover.Cover, own map[string]*ast.Module) *Coverage {
 			out.Missed = append(out.Missed, fmt.Sprintf("%s:%d", file, r.Start.Row))
 		}
 	}
+	out.Missed = slices.Compact(out.Missed) // a line may have several expressions
 	return out
 }

@@ -56,7 +56,7 @@ func TestWhatIsNoBundle(t *testing.T) {
 		"the same, linted for a code scanner":   {"lint half broken -o sarif", 1, `"ruleId": "invalid",`},
 		"the same, linted beside another":       {"lint broken half -o github", 1, "::error file=half/half.rego,line=3,col=1,title=missing-metadata"},
 		"data that is no object":                {"verify data", 1, "data/data.json:1:1: reading data: it is a list, and must be an object\n"},
-		"cases that cannot be read":             {"test cases", 1, "cases/cases/x.yaml:2:1: reading the cases: did not find expected node content\ncases/cases/y.yaml:1:1: it goes: limit is 1, want 2\n0 of 0 tests passed, 2 cases run\n"},
+		"cases that cannot be read":             {"test cases", 1, "cases/cases/x.yaml:2:1: reading the cases: did not find expected node content\ncases/cases/y.yaml:1:9: it goes: limit is 1, want 2\n0 of 0 tests passed, 2 cases run\n"},
 		"cases that cannot be read, as JUnit":   {"test cases -o junit", 1, `<testcase classname="cases/cases/x.yaml" name="reading the cases" file="cases/cases/x.yaml">`},
 		"an archive that is too large to build": {"build large", 1, "a.rego is too large"},
 	} {

@@ -80,7 +80,7 @@ func TestCommands(t *testing.T) {
 				"cases/plan.yaml": "cases: [{name: a large step is held, point: rollout/plan, input: {update: 6}, want: {holds: [{reason: R, message: m, rule: rollout}]}}]",
 			},
 			args: "test --coverage -v DIR",
-			want: []string{"DIR/a_test.rego:2:1: passed: extend.rollout.a_test.test_it", "DIR/cases/plan.yaml:1:1: passed: a large step is held", "1 of 1 test passed, 1 case run", "DIR/a.rego:5: no test evaluates this", "coverage: 50.0 % of 2 lines"},
+			want: []string{"DIR/a_test.rego:2:1: passed: extend.rollout.a_test.test_it", "DIR/cases/plan.yaml:1:9: passed: a large step is held", "1 of 1 test passed, 1 case run", "run\nDIR/a.rego:5: no test evaluates this\ncoverage: 50.0 % of 2 lines"},
 		},
 		"test that fails": {
 			files: map[string]string{"a.rego": hold, "a_test.rego": "package extend.rollout.a_test\ntest_it if false"}, args: "test DIR",
@@ -88,7 +88,7 @@ func TestCommands(t *testing.T) {
 		},
 		"case that fails": {
 			files: map[string]string{"a.rego": hold, "cases/x.yaml": "cases: [{name: wrong, point: rollout/plan, input: {update: 1}, want: {limit: 2}}]"}, args: "test DIR",
-			want: []string{"DIR/cases/x.yaml:1:1: wrong: limit is 1, want 2"}, err: "tests failed",
+			want: []string{"DIR/cases/x.yaml:1:9: wrong: limit is 1, want 2"}, err: "tests failed",
 		},
 		"case that is no case": {
 			files: map[string]string{"a.rego": hold, "cases/x.yaml": "x: 1"}, args: "test DIR", want: []string{`DIR/cases/x.yaml:1:1: reading the cases: unknown field "x"`, "0 of 0 tests passed, 1 case run"}, err: "tests failed",

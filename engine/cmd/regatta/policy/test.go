@@ -171,7 +171,7 @@ func (c *commands) cases(cmd *cobra.Command, t trial, b, builtin *bundle.Bundle)
 	}
 	for _, f := range files {
 		for _, r := range cases.Run(cmd.Context(), e, set, f, cases.In(t.kind.namespace)) {
-			place := module.Problem{File: filepath.Join(t.path, r.File), Row: 1, Col: 1}.Place()
+			place := module.Problem{File: filepath.Join(t.path, r.File), Row: r.Row, Col: r.Col}.Place()
 			out = append(out, caseOutcome{Name: r.Name, Place: place, Problems: r.Problems})
 		}
 	}

@@ -106,7 +106,7 @@ func TestWatchRunsThemAgain(t *testing.T) {
 	a.write("half/half_test.rego", "package extend.rollout.half_test\ntest_it if true")
 	sees("1 of 1 test passed, 0 cases run\n")
 	a.write("half/cases/x.yaml", "cases: [{name: one is two, point: rollout/plan, input: {update: 1}, want: {limit: 2}}]")
-	sees("half/cases/x.yaml:1:1: one is two: limit is 0, want 2\n")
+	sees("half/cases/x.yaml:1:9: one is two: limit is 0, want 2\n")
 	if err := os.Remove("half/cases/x.yaml"); err != nil {
 		t.Fatal(err)
 	}
