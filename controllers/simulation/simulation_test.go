@@ -22,7 +22,7 @@ import (
 func start() time.Time { return time.Date(2026, 12, 21, 10, 0, 0, 0, time.UTC) }
 
 // fleet has six pods in two zones, which are to have another image.
-func fleet(t *testing.T, edit func(*kruise.CloneSetSpec)) simulation.Fleet {
+func fleet(t testing.TB, edit func(*kruise.CloneSetSpec)) simulation.Fleet {
 	t.Helper()
 	labels := map[string]string{"app": "web"}
 	set := &kruise.CloneSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Generation: 1}}
@@ -53,7 +53,7 @@ func fleet(t *testing.T, edit func(*kruise.CloneSetSpec)) simulation.Fleet {
 	return f
 }
 
-func run(t *testing.T, f simulation.Fleet, rego string, opts ...simulation.Option) simulation.Report {
+func run(t testing.TB, f simulation.Fleet, rego string, opts ...simulation.Option) simulation.Report {
 	t.Helper()
 	var set bundle.Set
 	if rego != "" {
