@@ -1,6 +1,7 @@
 package simulation_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -84,6 +85,26 @@ func story(r simulation.Report) string {
 		}
 	}
 	return out + fmt.Sprintf("%s after %s, %v", r.End.How, r.Took(), r.Violations)
+}
+
+func TestSomebodyIsToldOfTheProgress(t *testing.T) {
+	f := fleet(t, nil)
+	var told []simulation.Progress
+	r := run(t, f, "", simulation.WithProgress(func(p simulation.Progress) { told = append(told, p) }))
+	if len(told) <= len(r.Steps) {
+		t.Fatalf("told %d times in %d rounds", len(told), len(r.Steps))
+	}
+	if first, want := told[0], (simulation.Progress{At: start(), Pods: 6, Replicas: 6}); first != want {
+		t.Errorf("first %+v, want %+v", first, want)
+	}
+	if last, want := told[len(told)-1], (simulation.Progress{At: r.End.At, Wave: r.Waves, Pods: 6, Updated: 6, Replicas: 6}); last != want {
+		t.Errorf("last %+v, want %+v", last, want)
+	}
+	if !slices.IsSortedFunc(told, func(a, b simulation.Progress) int {
+		return cmp.Or(a.At.Compare(b.At), a.Wave-b.Wave, a.Updated-b.Updated)
+	}) {
+		t.Errorf("it goes back: %+v", told)
+	}
 }
 
 // override answers a point itself.

@@ -132,7 +132,11 @@ func (c *commands) runSimulate(cmd *cobra.Command, s simulating) error {
 		set = append(set, b)
 	}
 	s.source.Namespace, s.source.Gates = s.kind.namespace, s.gates
+	if stderr := cmd.ErrOrStderr(); output.Terminal(stderr) {
+		s.source.Progress = simulate.NewProgress(stderr, time.Now)
+	}
 	fleet, notes, err := s.source.Load(cmd.Context(), c.builtin, begin)
+	s.source.Progress.Clear()
 	var misuse simulate.Misuse
 	if errors.As(err, &misuse) {
 		return exit.Misused(err)
@@ -143,12 +147,13 @@ func (c *commands) runSimulate(cmd *cobra.Command, s simulating) error {
 	for _, n := range notes {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", n)
 	}
-	run, err := simulation.New(c.builtin, set, fleet, begin, opts...)
+	run, err := simulation.New(c.builtin, set, fleet, begin, append(opts, simulation.WithProgress(s.source.Progress.Moving))...)
 	if err != nil {
 		return refusal(err)
 	}
 	defer run.Close()
 	report, err := run.Run(cmd.Context())
+	s.source.Progress.Clear()
 	if err != nil {
 		return err
 	}
