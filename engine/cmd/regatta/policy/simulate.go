@@ -64,7 +64,8 @@ Other kinds of workloads do not move, though their pods count for budgets that h
 them. Webhooks of others, and of kinds other than pods, take no part. A pod
 that is deleted is gone at once, a lifecycle hook is answered at once, and labels
 that the template does not have are gone with their pod. The same input
-prints the same bytes.`,
+prints the same bytes. Where standard error is a terminal, a line there tells how
+far it is, and is gone in the end.`,
 		Example: `  regatta policy simulate --at 2026-12-24T10:00Z --bundle change-freeze
   regatta policy simulate --at 2026-12-21T10:00Z --zones a=10,b=10,c=10 --max-unavailable 20% --bundle one-zone-at-a-time
   regatta policy simulate --at 2026-12-21T10:00Z --pod-update-policy ReCreate --max-unavailable 50% --budget 20%
