@@ -87,7 +87,7 @@ func (s *sent) ca() []byte {
 
 func policies(t *testing.T, gates decision.ProtectionGates, answer string) *Rules {
 	t.Helper()
-	e, err := engine.New(fstest.MapFS{"protection/guards.rego": {Data: []byte("package protection\n\nguards := " + answer)}})
+	e, err := engine.New(fstest.MapFS{"protection/guards.rego": {Data: []byte("package protection\n\nguards := " + answer)}}, engine.WithPatience(20)) // the machine may be busy
 	if err != nil {
 		t.Fatal(err)
 	}
