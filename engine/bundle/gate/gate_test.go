@@ -203,7 +203,7 @@ func TestHostileTestsCostTheirLimits(t *testing.T) {
 			if !errors.As(err, &refused) || refused.Stage != gate.Limits && refused.Stage != gate.Tests {
 				t.Errorf("got %v", err)
 			}
-			if took := time.Since(start); took > 20*time.Second {
+			if took := time.Since(start); took > time.Minute {
 				t.Errorf("it took %s", took)
 			}
 		})

@@ -209,9 +209,9 @@ func (a *arena) bound(t *testing.T, b *bundle.Bundle, h hostile) (where, says st
 			t.Error(err)
 		}
 	}()
-	p := patient() // it is bounded by something else than the budget,
-	if h.RolledBack {
-		p = decision.RolloutPlan() // or by the budget
+	p := decision.RolloutPlan()
+	if !h.RolledBack {
+		p.Budget = time.Minute // it is bounded by something else
 	}
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		got, rec := engine.Decide(t.Context(), a.engine, p, evil(), question(5000))
