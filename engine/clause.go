@@ -27,6 +27,10 @@ type Clause struct {
 	module *ast.Module
 }
 
+// Module is the file that has the clause: what names in it mean is the same for all
+// clauses of the file.
+func (c Clause) Module() *ast.Module { return c.module }
+
 // Locals are the variables that arguments and conditions declare, at any depth.
 // They hide rules and imports of their name.
 func (c Clause) Locals() ast.VarSet {

@@ -56,7 +56,7 @@ func TestClausesAreSolvedAsTheyAreWritten(t *testing.T) {
 	}
 	var holds []engine.Clause
 	source := e.Source(s, decision.Subject{})
-	for _, c := range source.Clauses("test") {
+	for _, c := range source.Clauses("test/go") {
 		if c.Name == "hold" {
 			holds = append(holds, c)
 		}
@@ -91,6 +91,65 @@ func TestClausesAreSolvedAsTheyAreWritten(t *testing.T) {
 			got, err := source.Solve(t.Context(), many, tc.conditions, input)
 			if (err != nil) != tc.err || (got == nil) != (tc.want == nil) || tc.want != nil && got["name"] != tc.want {
 				t.Errorf("got %v, %v", got, err)
+			}
+		})
+	}
+}
+
+// hear has two points: one asks users and one does not, but for what it shares
+// with the other.
+const hear = `package test
+
+go := {"go": true, "total": 1, "holds": holds}
+
+holds contains h if {
+	some h in data.extend.test[_].hold
+	fit
+}
+
+fit if input.n > 1
+
+stay := "no" if {
+	short
+	fit
+}
+
+short if input.n < 9
+`
+
+func TestClausesAreThoseThatAPointReads(t *testing.T) {
+	e, err := engine.New(fstest.MapFS{"test.rego": {Data: []byte(hear)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	for _, tc := range []struct {
+		name, policy string
+		point        decision.Name
+		want         string
+	}{
+		{"a point that asks users", "package extend.test.x\n\nhold contains {} if often\n\noften if input.n > 2\n\nrank := 1", "test/go", "fit go hold holds often"},
+		{"a point of the same domain that does not", "package extend.test.x\n\nhold contains {} if often\n\noften if input.n > 2", "test/stay", "fit short stay"},
+		{"a point that somebody else answers", "package override.test\n\ngo := {\"go\": other}\n\nother if input.n > 3", "test/go", "go other"},
+		{"a point beside one that somebody else answers", "package override.test\n\ngo := {\"go\": true}", "test/stay", "fit short stay"},
+		{"a point that nobody answers", "package extend.test.x\n\nhold contains {} if input.n > 1", "test/come", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b, err := bundle.FromFiles("x", map[string]string{"x.rego": tc.policy})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := e.Compile(t.Context(), bundle.Set{b})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, c := range e.Source(s, decision.Subject{}).Clauses(tc.point) {
+				names = append(names, c.Name)
+			}
+			slices.Sort(names)
+			if got := strings.Join(names, " "); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
 	}
@@ -135,7 +194,7 @@ limits.x := 2 if input.n > 1
 		t.Fatal(err)
 	}
 	source := e.Source(s, decision.Subject{})
-	hold := source.Clauses("test")[slices.IndexFunc(source.Clauses("test"), func(c engine.Clause) bool { return c.Name == "hold" && c.Rule.ID == "extend.test.x" })]
+	hold := source.Clauses("test/go")[slices.IndexFunc(source.Clauses("test/go"), func(c engine.Clause) bool { return c.Name == "hold" && c.Rule.ID == "extend.test.x" })]
 	for _, tc := range []struct {
 		name, term string
 		args       int

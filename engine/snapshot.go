@@ -213,16 +213,47 @@ func (v *view) query(ctx context.Context, name decision.Name) (*query, error) {
 	return q, err
 }
 
+// entry is what answers a point: a rule of a package, by its path, and the
+// definitions of it. There are none if nobody answers it.
+func (v *view) entry(name decision.Name) (pkg string, ref ast.Ref, rules []*ast.Rule) {
+	domain, point, _ := cutName(name)
+	ref = ast.DefaultRootRef.Concat([]*ast.Term{ast.StringTerm("override"), ast.StringTerm(domain), ast.StringTerm(point)})
+	if rules = v.compiler.GetRules(ref); len(rules) > 0 {
+		return "override." + domain, ref, rules
+	}
+	ref = ast.DefaultRootRef.Concat(ref[2:])
+	return domain, ref, v.compiler.GetRules(ref)
+}
+
+// reach are the places of the rules that may take part in the answer of a point: of
+// those that answer it, and of all that they refer to.
+func (v *view) reach(name decision.Name) map[*ast.Location]bool {
+	_, _, next := v.entry(name)
+	seen := map[*ast.Rule]bool{}
+	places := map[*ast.Location]bool{}
+	for len(next) > 0 {
+		r := next[len(next)-1]
+		if next = next[:len(next)-1]; r == nil || seen[r] {
+			continue
+		}
+		seen[r], places[r.Location] = true, true
+		next = append(next, r.Else)
+		for dep := range v.compiler.Graph.Dependencies(r) {
+			if used, ok := dep.(*ast.Rule); ok {
+				next = append(next, used)
+			}
+		}
+	}
+	return places
+}
+
 func (v *view) prepare(ctx context.Context, name decision.Name) (*query, error) {
-	domain, point, ok := cutName(name)
-	if !ok {
+	if _, _, ok := cutName(name); !ok {
 		return nil, fmt.Errorf("preparing %s: a decision point is named domain/point", name)
 	}
-	q := &query{path: domain, txn: v.txn, tenant: v.tenant}
-	ref := ast.DefaultRootRef.Concat([]*ast.Term{ast.StringTerm(domain), ast.StringTerm(point)})
-	if override := ast.DefaultRootRef.Concat([]*ast.Term{ast.StringTerm("override"), ast.StringTerm(domain), ast.StringTerm(point)}); len(v.compiler.GetRules(override)) > 0 {
-		ref, q.path = override, "override."+domain
-	} else if len(v.compiler.GetRules(ref)) == 0 {
+	pkg, ref, rules := v.entry(name)
+	q := &query{path: pkg, txn: v.txn, tenant: v.tenant}
+	if len(rules) == 0 {
 		return q, nil
 	}
 	prepared, err := module.Prepare(ctx, rego.New(

@@ -47,16 +47,20 @@ func (e *Engine) Source(s *Snapshot, subject decision.Subject) *Source {
 	return out
 }
 
-// Clauses are those that decide in a domain. Functions, and rules with an else,
-// are left out: what they need is not in one place.
-func (s *Source) Clauses(domain string) []Clause {
+// Clauses are those of the domain of a point that its answer is made of, or would
+// be: of the rules that what answers it refers to, and what those refer to.
+// Functions, and rules with an else, are left out: what they need is not in one
+// place.
+func (s *Source) Clauses(point decision.Name) []Clause {
 	var out []Clause
+	reach := s.view.reach(point)
 	for _, m := range s.modules {
-		if domainOf(m) != domain {
+		if domainOf(m) != point.Domain() {
 			continue
 		}
 		for _, r := range m.Rules {
-			if !r.Default && r.Else == nil && len(r.Head.Args) == 0 {
+			// The compiler has copies of the rules, with the places of these.
+			if reach[r.Location] && !r.Default && r.Else == nil && len(r.Head.Args) == 0 {
 				out = append(out, s.clause(m, r))
 			}
 		}

@@ -34,7 +34,7 @@ func TestEveryExampleIsComplete(t *testing.T) {
 }
 
 // withExamples is an engine that has all examples active.
-func withExamples(t *testing.T) *engine.Engine {
+func withExamples(t testing.TB) *engine.Engine {
 	t.Helper()
 	var set bundle.Set
 	for _, b := range exampleBundles(t) {
@@ -148,7 +148,7 @@ func TestExamplesProtectTogether(t *testing.T) {
 	}
 }
 
-func exampleBundles(t *testing.T) map[string]*bundle.Bundle {
+func exampleBundles(t testing.TB) map[string]*bundle.Bundle {
 	t.Helper()
 	folders, err := fs.ReadDir(policies.Examples, "examples")
 	if err != nil {

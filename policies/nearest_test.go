@@ -14,21 +14,16 @@ import (
 // with all examples active.
 func TestTheNearestRuleOfEachPointIsFound(t *testing.T) {
 	e := withExamples(t)
-	weekend := decision.PlanInput{
-		Now: time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC).UnixNano(), Update: 9,
-		Groups: map[string]map[string]decision.Group{"zone": {"a": {Total: 5}, "b": {Total: 5}}},
-	}
 	for _, test := range []struct {
 		name  string
 		point decision.Any
 		in    any
 		want  string // a rule that is told
 	}{
-		{"a plan at the weekend", decision.RolloutPlan().Any(), weekend, "change-freeze.closed"},
+		{"a plan at the weekend", decision.RolloutPlan().Any(), weekend(), "change-freeze.closed"},
 		{"a plan without facts", decision.RolloutPlan().Any(), decision.PlanInput{}, "rollout.plan.unknown-strategy"},
 		{"the rank of many pods", decision.RolloutRank().Any(), decision.RankInput{Pods: make([]decision.PodFacts, 5000)}, "canary-by-label.others"},
 		{"a scale-up that is limited", decision.RolloutScale().Any(), decision.ScaleInput{Up: 3}, "rollout.scale.up-limited"},
-		{"a change by a policy that nobody knows", decision.RolloutChange().Any(), decision.ChangeInput{}, "error-budget.unknown"},
 		{"a pod without facts", decision.ProtectionBudget().Any(), decision.BudgetInput{}, "protection.budget.not-ready"},
 		{"an object without facts", decision.ProtectionDeletion().Any(), decision.DeletionInput{}, "protection.deletion.operation"},
 	} {
@@ -46,5 +41,52 @@ func TestTheNearestRuleOfEachPointIsFound(t *testing.T) {
 				t.Errorf("got %v, want %s", got, test.want)
 			}
 		})
+	}
+}
+
+// TestNoHoldIsToldOfAPointThatReadsNone asks points that no hold of users takes part
+// in, of facts that some of these are about.
+func TestNoHoldIsToldOfAPointThatReadsNone(t *testing.T) {
+	e := withExamples(t)
+	for _, test := range []struct {
+		name  string
+		point decision.Any
+		in    any
+	}{
+		{"scaling at the weekend", decision.RolloutScale().Any(), decision.ScaleInput{Now: weekend().Now, Up: 3}},
+		{"a change by a policy that nobody knows", decision.RolloutChange().Any(), decision.ChangeInput{}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, r := engine.DecideOn(t.Context(), e, e.Snapshot(), test.point, web, test.in)
+			n, err := record.FindNearest(t.Context(), e, r)
+			if err != nil || n.Partial {
+				t.Fatalf("partial %v: %v", n.Partial, err)
+			}
+			for _, near := range slices.Concat(n.Now, n.Almost) {
+				if near.Wish != "" {
+					t.Errorf("%s of %s is told", near.Rule, near.Bundle)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkFindNearest is about an answer at the weekend, with all examples active.
+func BenchmarkFindNearest(b *testing.B) {
+	e := withExamples(b)
+	_, r := engine.DecideOn(b.Context(), e, e.Snapshot(), decision.RolloutPlan().Any(), web, weekend())
+	b.ReportAllocs()
+	for b.Loop() {
+		if n, err := record.FindNearest(b.Context(), e, r); err != nil || n.Partial {
+			b.Fatalf("partial %v: %v", n.Partial, err)
+		}
+	}
+}
+
+// weekend is a rollout on a Saturday.
+func weekend() decision.PlanInput {
+	return decision.PlanInput{
+		Now: time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC).UnixNano(), Update: 9,
+		Groups: map[string]map[string]decision.Group{"zone": {"a": {Total: 5}, "b": {Total: 5}}},
 	}
 }

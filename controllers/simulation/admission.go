@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	merge "github.com/evanphx/json-patch/v5"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -62,6 +63,11 @@ func (a *admitter) creates(ctx context.Context, pod *corev1.Pod) error {
 		*pod = *into
 	}
 	return nil
+}
+
+// asked says whether any webhook is asked about writes of a kind.
+func (a *admitter) asked(operation admissionv1.Operation, sub string) bool {
+	return slices.ContainsFunc(a.check, func(h webhook) bool { return h.wants(operation, sub) })
 }
 
 // ask asks whether a pod may change, or go if now is nil. The error is that of the

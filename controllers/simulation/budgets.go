@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/util/workqueue"
@@ -61,6 +62,8 @@ type counters struct {
 	reconciler *podunavailablebudget.Reconciler
 	agenda     *agenda
 	wrote      bool // a status
+	// others is true when pods of other workloads stand beside those of the CloneSet.
+	others bool
 }
 
 // work counts all budgets that are due, and says whether any has another status
@@ -85,6 +88,20 @@ func (b *counters) work(ctx context.Context) (did bool, next time.Time, err erro
 // client is the API server for those who keep budgets.
 func (b *counters) client(c *cluster) client.Client {
 	return interceptor.NewClient(c.server, interceptor.Funcs{
+		List: func(ctx context.Context, server client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			var asked client.ListOptions
+			asked.ApplyOptions(opts)
+			pods, ok := list.(*corev1.PodList)
+			if !ok || b.others || asked.FieldSelector != nil {
+				return server.List(ctx, list, opts...)
+			}
+			for _, p := range c.all() { // as they stand in the cache
+				if (asked.Namespace == "" || p.Namespace == asked.Namespace) && (asked.LabelSelector == nil || asked.LabelSelector.Matches(labels.Set(p.Labels))) {
+					pods.Items = append(pods.Items, *p)
+				}
+			}
+			return nil
+		},
 		Patch: func(ctx context.Context, server client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			if err := server.Patch(ctx, o, p, opts...); err != nil {
 				return err

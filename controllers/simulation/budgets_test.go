@@ -14,6 +14,14 @@ import (
 	"github.com/regatta-sh/regatta/controllers/simulation"
 )
 
+// budgeted has a budget of all its pods.
+func budgeted(f simulation.Fleet, unavailable intstr.IntOrString) simulation.Fleet {
+	b := &policy.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Generation: 1}}
+	b.Spec = policy.PodUnavailableBudgetSpec{Selector: f.Set.Spec.Selector, MaxUnavailable: &unavailable}
+	f.Budgets = []*policy.PodUnavailableBudget{b}
+	return f
+}
+
 // Whatever policies answer about budgets, no budget is overdrawn unless somebody is
 // exempt from it.
 func TestBudgetsUnderPoliciesThatAnswerNonsense(t *testing.T) {
@@ -24,12 +32,8 @@ func TestBudgetsUnderPoliciesThatAnswerNonsense(t *testing.T) {
 	if err := gates.Set("PodUnavailableBudgetUpdateGate=true"); err != nil {
 		t.Fatal(err)
 	}
-	budgeted := func(edit func(*kruise.CloneSetSpec)) simulation.Fleet {
-		f := fleet(t, edit)
-		b := &policy.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Generation: 1}}
-		b.Spec = policy.PodUnavailableBudgetSpec{Selector: f.Set.Spec.Selector, MaxUnavailable: ptr.To(intstr.FromInt32(1))}
-		f.Budgets = []*policy.PodUnavailableBudget{b}
-		return f
+	grown := func(edit func(*kruise.CloneSetSpec)) simulation.Fleet {
+		return budgeted(fleet(t, edit), intstr.FromInt32(1))
 	}
 	hook := func(s *kruise.CloneSetSpec) {
 		s.Template.Labels = map[string]string{"app": "web", "hooked": "yes"}
@@ -40,11 +44,11 @@ func TestBudgetsUnderPoliciesThatAnswerNonsense(t *testing.T) {
 		s.UpdateStrategy.RollingUpdate.PodUpdatePolicy = kruise.RecreatePodUpdatePolicyType
 	}
 	fleets := map[string]simulation.Fleet{
-		"in place":              budgeted(nil),
-		"recreated":             budgeted(recreate),
-		"with hooks, in place":  budgeted(hook),
-		"with hooks, recreated": budgeted(func(s *kruise.CloneSetSpec) { hook(s); recreate(s) }),
-		"with surge": budgeted(func(s *kruise.CloneSetSpec) {
+		"in place":              grown(nil),
+		"recreated":             grown(recreate),
+		"with hooks, in place":  grown(hook),
+		"with hooks, recreated": grown(func(s *kruise.CloneSetSpec) { hook(s); recreate(s) }),
+		"with surge": grown(func(s *kruise.CloneSetSpec) {
 			recreate(s)
 			s.UpdateStrategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromInt32(2))
 		}),

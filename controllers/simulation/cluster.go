@@ -7,12 +7,16 @@ import (
 	"slices"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -51,6 +55,9 @@ type cluster struct {
 	asked func(before cloneset.Sight, was, now *corev1.Pod)
 
 	witness *cloneset.Witness
+	// sight is what there was at a time; nil when there may be something else since.
+	sight  *cloneset.Sight
+	seenAt time.Time
 }
 
 // watcher is told of pods, and tells a queue.
@@ -86,7 +93,10 @@ func newCluster(ctx context.Context, f Fleet, now func() time.Time) (*cluster, e
 		now: now, set: f.Set.DeepCopy(), prefix: fmt.Sprint(now().Unix(), "-"), nodes: f.Nodes,
 		pods: map[string]*corev1.Pod{}, revisions: map[string]*appsv1.ControllerRevision{}, witness: cloneset.NewWitness(),
 	}
-	b := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1.Pod{}, &kruise.CloneSet{}, &policy.PodUnavailableBudget{})
+	// Nobody here applies as a field manager. To keep account of those would take
+	// longer than all the rest of a write.
+	store := clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
+	b := fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(store).WithStatusSubresource(&corev1.Pod{}, &kruise.CloneSet{}, &policy.PodUnavailableBudget{})
 	if err := cloneset.Index(ctx, indexer{b}); err != nil {
 		return nil, err
 	}
@@ -162,13 +172,19 @@ func (c *cluster) all() []*corev1.Pod {
 	return out
 }
 
+// look counts what there is now, once for as long as that is the same.
 func (c *cluster) look() cloneset.Sight {
-	return c.witness.Look(c.set, c.all(), slices.Collect(maps.Values(c.revisions)), c.now())
+	if now := c.now(); c.sight == nil || !c.seenAt.Equal(now) {
+		sight := c.witness.Look(c.set, slices.Collect(maps.Values(c.pods)), slices.Collect(maps.Values(c.revisions)), now)
+		c.sight, c.seenAt = &sight, now
+	}
+	return *c.sight
 }
 
 // show lets the cache show a pod as it is now, nil for its end.
 func (c *cluster) show(ctx context.Context, name string, now *corev1.Pod) {
 	was := c.pods[name]
+	c.sight = nil
 	if now == nil {
 		delete(c.pods, name)
 	} else {
@@ -231,7 +247,7 @@ func (c *cluster) client() client.Client {
 // asks asks whether a pod may be patched.
 func (c *cluster) asks(ctx context.Context, sub string, o client.Object, p client.Patch, dryRun []string) error {
 	was := c.pods[o.GetName()]
-	if _, ok := o.(*corev1.Pod); !ok || was == nil || c.admits == nil {
+	if _, ok := o.(*corev1.Pod); !ok || was == nil || c.admits == nil || !c.admits.asked(admissionv1.Update, sub) {
 		return nil
 	}
 	now, err := patched(was, o, p)
@@ -275,9 +291,9 @@ func (c *cluster) write(ctx context.Context, o client.Object, do func() error) e
 		c.show(ctx, o.Name, o)
 		c.asked(before, was, o)
 	case *appsv1.ControllerRevision:
-		c.revisions[o.Name] = o
+		c.revisions[o.Name], c.sight = o, nil
 	case *kruise.CloneSet:
-		c.set = o
+		c.set, c.sight = o, nil
 	}
 	return nil
 }
@@ -319,17 +335,20 @@ func (c *cluster) delete(ctx context.Context, server client.WithWatch, o client.
 		c.asked(before, was, nil)
 	case *appsv1.ControllerRevision:
 		delete(c.revisions, found.GetName())
+		c.sight = nil
 	}
 	return nil
 }
 
 // update writes what others than the controller change of a pod.
 func (c *cluster) update(ctx context.Context, was, now *corev1.Pod) error {
-	status := now.Status.DeepCopy()
-	if err := c.server.Update(ctx, now); err != nil {
-		return fmt.Errorf("updating pod %s: %w", now.Name, err)
+	if !equality.Semantic.DeepEqual(was.ObjectMeta, now.ObjectMeta) || !equality.Semantic.DeepEqual(was.Spec, now.Spec) {
+		status := now.Status.DeepCopy()
+		if err := c.server.Update(ctx, now); err != nil {
+			return fmt.Errorf("updating pod %s: %w", now.Name, err)
+		}
+		now.Status = *status
 	}
-	now.Status = *status
 	if err := c.server.Status().Update(ctx, now); err != nil {
 		return fmt.Errorf("updating the status of pod %s: %w", now.Name, err)
 	}

@@ -36,6 +36,11 @@ type running struct {
 	images map[string]string // by container
 	starts int
 	ready  time.Time // when it is ready; zero for never
+
+	// idle is the pod as it was when nothing was to be done, and until is when
+	// something will be; zero for never.
+	idle  *corev1.Pod
+	until time.Time
 }
 
 func newMachines(c *cluster, f Fleet, o options) *machines {
@@ -76,15 +81,25 @@ func (m *machines) gone(p *corev1.Pod) {
 // work does all that is due, and says whether there was anything and when the
 // next thing is; zero if there is none.
 func (m *machines) work(ctx context.Context) (did bool, next time.Time, err error) {
+	soonest := func(at time.Time) {
+		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
 	for _, was := range m.c.all() {
+		if r := m.runs[was.UID]; r != nil && r.idle == was && (r.until.IsZero() || m.c.now().Before(r.until)) {
+			soonest(r.until)
+			continue
+		}
 		p := was.DeepCopy()
 		m.schedule(p)
 		m.answer(p)
 		m.run(p)
-		if at := m.wakes(p); !at.IsZero() && (next.IsZero() || at.Before(next)) {
-			next = at
-		}
+		at := m.wakes(p)
+		soonest(at)
 		if equality.Semantic.DeepEqual(was, p) {
+			r := m.runs[was.UID]
+			r.idle, r.until = was, at
 			continue
 		}
 		if err := m.c.update(ctx, was, p); err != nil {

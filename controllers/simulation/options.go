@@ -19,6 +19,7 @@ type options struct {
 	waves      int
 	patience   time.Duration
 	gates      features.Gates
+	progress   func(Progress)
 }
 
 // WithStep has time pass in steps of d: what is due within one happens at its
@@ -48,6 +49,9 @@ func WithWaves(n int) Option { return func(o *options) { o.waves = n } }
 // WithPatience sets how long nothing may happen before it counts as stuck; a year
 // if unset.
 func WithPatience(d time.Duration) Option { return func(o *options) { o.patience = d } }
+
+// WithProgress has somebody told of each pod that is written, and of each round.
+func WithProgress(tell func(Progress)) Option { return func(o *options) { o.progress = tell } }
 
 // WithGates sets the feature gates of the manager; their defaults if unset.
 func WithGates(g features.Gates) Option { return func(o *options) { o.gates = g } }

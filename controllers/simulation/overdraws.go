@@ -58,9 +58,9 @@ func (j *judge) overdraws(was, now *corev1.Pod) string {
 	if wanted = n; b.Spec.MaxUnavailable != nil {
 		wanted = total - n
 	}
-	left := 0
+	left, has := 0, covering(b)
 	for _, p := range j.s.everybody() {
-		if Covers(b, p) && availability.Available(p) {
+		if has(p) && availability.Available(p) {
 			left++
 		}
 	}
@@ -105,22 +105,28 @@ func (j *judge) budgetOf(pod *corev1.Pod) *policy.PodUnavailableBudget {
 }
 
 // Covers says whether a budget is of a pod, by its selector or its target.
-func Covers(b *policy.PodUnavailableBudget, pod *corev1.Pod) bool {
-	if t := b.Spec.TargetReference; t != nil {
-		owner := metav1.GetControllerOf(pod)
-		return owner != nil && owner.Name == t.Name &&
-			scale.Of(owner).GroupKind() == scale.Reference{APIVersion: t.APIVersion, Kind: t.Kind}.GroupKind()
+func Covers(b *policy.PodUnavailableBudget, pod *corev1.Pod) bool { return covering(b)(pod) }
+
+// covering is Covers for many pods.
+func covering(b *policy.PodUnavailableBudget) func(*corev1.Pod) bool {
+	t := b.Spec.TargetReference
+	if t == nil {
+		return selecting(b.Spec.Selector)
 	}
-	return selects(b.Spec.Selector, pod)
+	kind := scale.Reference{APIVersion: t.APIVersion, Kind: t.Kind}.GroupKind()
+	return func(pod *corev1.Pod) bool {
+		owner := metav1.GetControllerOf(pod)
+		return owner != nil && owner.Name == t.Name && scale.Of(owner).GroupKind() == kind
+	}
 }
 
-func selects(selector *metav1.LabelSelector, pod *corev1.Pod) bool {
+func selecting(selector *metav1.LabelSelector) func(*corev1.Pod) bool {
 	s, err := metav1.LabelSelectorAsSelector(selector)
-	return err == nil && !s.Empty() && s.Matches(labels.Set(pod.Labels))
+	return func(pod *corev1.Pod) bool { return err == nil && !s.Empty() && s.Matches(labels.Set(pod.Labels)) }
 }
 
 func protects(b *policy.PodUnavailableBudget, pod *corev1.Pod, operation policy.PubOperation) bool {
-	if b.Spec.IgnoredPodSelector != nil && selects(b.Spec.IgnoredPodSelector, pod) {
+	if b.Spec.IgnoredPodSelector != nil && selecting(b.Spec.IgnoredPodSelector)(pod) {
 		return false
 	}
 	named := b.Spec.ProtectOperations

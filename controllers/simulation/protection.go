@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,7 +42,10 @@ const unhurried = time.Hour
 func (s *Simulation) protect(ctx context.Context, f Fleet, clock func() time.Time) (cloneset.Budget, error) {
 	on := s.gates.Enabled
 	gates := guards.GatesOf(on)
-	s.counters = &counters{agenda: &agenda{now: clock, due: map[reconcile.Request]time.Time{}}}
+	s.counters = &counters{
+		agenda: &agenda{now: clock, due: map[reconcile.Request]time.Time{}},
+		others: slices.ContainsFunc(f.Others, func(o client.Object) bool { _, pod := o.(*corev1.Pod); return pod }),
+	}
 	c := s.counters.client(s.cluster)
 	finder := podunavailablebudget.NewFinder(c, scale.NewFinder(c, unscaled{}))
 	book := ledger.New(c, s.cluster.server, ledger.By(s.engine), ledger.WithClock(clock), ledger.WithResizes(on(features.InPlacePodVerticalScaling)))

@@ -56,6 +56,17 @@ type Step struct {
 	Error string `json:"error,omitempty"`
 }
 
+// Progress is how far a rollout is that goes on.
+type Progress struct {
+	At time.Time
+	// Wave is that of the last round that moved pods. In the midst of a round it is
+	// the one before.
+	Wave int
+	// Pods are all there are, Updated those of the new revision, and Replicas is how
+	// many there are to be.
+	Pods, Updated, Replicas int
+}
+
 // Refusal is a write to a pod that was refused.
 type Refusal struct {
 	Write string `json:"write"`

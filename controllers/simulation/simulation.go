@@ -52,8 +52,9 @@ type Simulation struct {
 	namespace  labels.Set
 	refusals   []Refusal // of this round
 	denials    int       // rounds with refusals in a row
-	progress   time.Time // when anything happened last
+	happened   time.Time // when anything happened last
 	idle       int       // rounds since
+	wave       int       // the last one
 }
 
 // New makes a simulation that begins at a time. Policies are the built-in ones
@@ -61,7 +62,7 @@ type Simulation struct {
 func New(builtin fs.FS, set bundle.Set, f Fleet, at time.Time, opts ...Option) (*Simulation, error) {
 	s := &Simulation{
 		options: options{readyAfter: 30 * time.Second, patience: 366 * 24 * time.Hour},
-		now:     at.UTC(), progress: at.UTC(), rounds: explain.NewStore(), others: f.Others, namespace: labelsOf(f),
+		now:     at.UTC(), happened: at.UTC(), rounds: explain.NewStore(), others: f.Others, namespace: labelsOf(f),
 	}
 	for _, o := range opts {
 		o(&s.options)
@@ -104,6 +105,7 @@ func New(builtin fs.FS, set bundle.Set, f Fleet, at time.Time, opts ...Option) (
 			s.machines.gone(was)
 		}
 		s.judge.asked(before, was, now)
+		s.tell()
 	}
 	for _, n := range f.Nodes {
 		s.reconciler.NodeEvents().Create(ctx, event.CreateEvent{Object: n}, &s.cluster.queue)
@@ -130,7 +132,7 @@ func (s *Simulation) Run(ctx context.Context) (Report, error) {
 			return r, err
 		}
 		if did {
-			s.progress, s.idle = s.now, 0
+			s.happened, s.idle = s.now, 0
 		}
 		counted, due, err := s.counters.work(ctx)
 		if err != nil {
@@ -145,6 +147,7 @@ func (s *Simulation) Run(ctx context.Context) (Report, error) {
 		if s.cluster.queue.dirty || (!s.timer.IsZero() && !s.timer.After(s.now)) {
 			step := s.round(ctx, &r)
 			r.Steps = append(r.Steps, step)
+			s.tell()
 			if s.waves > 0 && r.Waves >= s.waves {
 				return s.end(r, Stopped), nil
 			}
@@ -174,7 +177,7 @@ func (s *Simulation) pass(r Report, next, due time.Time) string {
 			next = other
 		}
 	}
-	if next.IsZero() || next.Sub(s.progress) > s.patience {
+	if next.IsZero() || next.Sub(s.happened) > s.patience {
 		return Stuck
 	}
 	if s.step > 0 {
@@ -237,10 +240,10 @@ func (s *Simulation) round(ctx context.Context, r *Report) Step {
 	}
 	if len(step.Moved) > 0 {
 		r.Waves++
-		step.Wave = r.Waves
+		step.Wave, s.wave = r.Waves, r.Waves
 	}
 	if s.idle++; len(step.Moved) > 0 || sight != was {
-		s.progress, s.idle, s.denials = s.now, 0, 0
+		s.happened, s.idle, s.denials = s.now, 0, 0
 	}
 	if len(step.Refused) == 0 {
 		s.denials = 0
@@ -253,10 +256,18 @@ func (s *Simulation) round(ctx context.Context, r *Report) Step {
 func (s *Simulation) end(r Report, how string) Report {
 	r.End = End{At: s.now, How: how}
 	if how == Stuck {
-		r.End.Since = &s.progress
+		r.End.Since = &s.happened
 	}
 	r.Violations = append(r.Violations, s.judge.found...)
 	return r
+}
+
+// tell tells how far it is.
+func (s *Simulation) tell() {
+	if s.progress != nil {
+		sight := s.cluster.look()
+		s.progress(Progress{At: s.now, Wave: s.wave, Pods: sight.Active, Updated: sight.Updated, Replicas: s.replicas()})
+	}
 }
 
 func (s *Simulation) replicas() int {

@@ -1,6 +1,7 @@
 package simulation_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,7 +23,7 @@ import (
 func start() time.Time { return time.Date(2026, 12, 21, 10, 0, 0, 0, time.UTC) }
 
 // fleet has six pods in two zones, which are to have another image.
-func fleet(t *testing.T, edit func(*kruise.CloneSetSpec)) simulation.Fleet {
+func fleet(t testing.TB, edit func(*kruise.CloneSetSpec)) simulation.Fleet {
 	t.Helper()
 	labels := map[string]string{"app": "web"}
 	set := &kruise.CloneSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Generation: 1}}
@@ -53,7 +54,7 @@ func fleet(t *testing.T, edit func(*kruise.CloneSetSpec)) simulation.Fleet {
 	return f
 }
 
-func run(t *testing.T, f simulation.Fleet, rego string, opts ...simulation.Option) simulation.Report {
+func run(t testing.TB, f simulation.Fleet, rego string, opts ...simulation.Option) simulation.Report {
 	t.Helper()
 	var set bundle.Set
 	if rego != "" {
@@ -84,6 +85,26 @@ func story(r simulation.Report) string {
 		}
 	}
 	return out + fmt.Sprintf("%s after %s, %v", r.End.How, r.Took(), r.Violations)
+}
+
+func TestSomebodyIsToldOfTheProgress(t *testing.T) {
+	f := fleet(t, nil)
+	var told []simulation.Progress
+	r := run(t, f, "", simulation.WithProgress(func(p simulation.Progress) { told = append(told, p) }))
+	if len(told) <= len(r.Steps) {
+		t.Fatalf("told %d times in %d rounds", len(told), len(r.Steps))
+	}
+	if first, want := told[0], (simulation.Progress{At: start(), Pods: 6, Replicas: 6}); first != want {
+		t.Errorf("first %+v, want %+v", first, want)
+	}
+	if last, want := told[len(told)-1], (simulation.Progress{At: r.End.At, Wave: r.Waves, Pods: 6, Updated: 6, Replicas: 6}); last != want {
+		t.Errorf("last %+v, want %+v", last, want)
+	}
+	if !slices.IsSortedFunc(told, func(a, b simulation.Progress) int {
+		return cmp.Or(a.At.Compare(b.At), a.Wave-b.Wave, a.Updated-b.Updated)
+	}) {
+		t.Errorf("it goes back: %+v", told)
+	}
 }
 
 // override answers a point itself.

@@ -19,6 +19,21 @@ type finder struct {
 	ctx    context.Context
 	source *engine.Source
 	input  ast.Value
+	// known are the answers to what was asked: the same is asked of a condition
+	// when it is looked at, told, and looked into.
+	known map[question]answer
+}
+
+// question is conditions as text, and the file that says what names in them mean.
+type question struct {
+	module     *ast.Module
+	conditions string
+}
+
+// answer is what Solve says.
+type answer struct {
+	values map[ast.Var]ast.Value
+	err    error
 }
 
 // frame is a clause, with what is known about the call that it is looked at for.
@@ -221,7 +236,14 @@ func body(lines []*part, but *part) ast.Body {
 // ask is an error where conditions cannot be asked by themselves, and nil where
 // they are not true.
 func (f *finder) ask(fr *frame, conditions ast.Body) (map[ast.Var]ast.Value, error) {
-	return f.source.Solve(f.ctx, fr.clause, slices.Concat(fr.before, conditions, fr.after), f.input)
+	all := slices.Concat(fr.before, conditions, fr.after)
+	key := question{fr.clause.Module(), all.String()}
+	a, ok := f.known[key]
+	if !ok {
+		a.values, a.err = f.source.Solve(f.ctx, fr.clause, all, f.input)
+		f.known[key] = a
+	}
+	return a.values, a.err
 }
 
 // solve is nil when conditions are not true, or cannot be asked by themselves.

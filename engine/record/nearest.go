@@ -75,7 +75,8 @@ var wishes = []string{"hold", "holds", "deny", "exempt"}
 
 // FindNearest works out what would have changed the answer of a record, by
 // evaluating the conditions of rules one by one on the facts of the record, with
-// the policies that made it. It ends with the context, with what it has by then.
+// the policies that made it. It looks only at rules that the point of the record
+// reads: no hold of pods decides how a pod is changed. It ends with the context, with what it has by then.
 // Its error is that the policies of the record are gone.
 //
 // A condition that refers to a helper, a rule or function of any policies, is told
@@ -97,9 +98,9 @@ func FindNearest(ctx context.Context, e *engine.Engine, r decision.Record) (Near
 	for _, h := range decision.VerdictOf(r).Reasons {
 		said[h.Rule] = true
 	}
-	f := &finder{ctx: ctx, source: e.Source(s, r.Subject), input: input}
+	f := &finder{ctx: ctx, source: e.Source(s, r.Subject), input: input, known: map[question]answer{}}
 	var all []found
-	for _, c := range f.source.Clauses(r.Point.Domain()) {
+	for _, c := range f.source.Clauses(r.Point) {
 		if ctx.Err() != nil {
 			break
 		}

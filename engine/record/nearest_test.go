@@ -182,7 +182,9 @@ always := {"rule": "label.always", "reason": "Protected", "message": "m"} if lab
 
 label := input.object.labels.keep
 
-deletion := {"allow": false, "reasons": [r | some r in [always, {"rule": "deny.many", "reason": "Many", "message": "m"}]]}
+denied contains d if some d in data.extend.protection[_].deny
+
+deletion := {"allow": count(data.extend.protection[_].exempt) > 0, "reasons": [r | some r in {always} | denied]}
 `
 
 const breaker = `package extend.protection.breaker

@@ -64,7 +64,8 @@ Other kinds of workloads do not move, though their pods count for budgets that h
 them. Webhooks of others, and of kinds other than pods, take no part. A pod
 that is deleted is gone at once, a lifecycle hook is answered at once, and labels
 that the template does not have are gone with their pod. The same input
-prints the same bytes.`,
+prints the same bytes. Where standard error is a terminal, a line there tells how
+far it is, and is gone in the end.`,
 		Example: `  regatta policy simulate --at 2026-12-24T10:00Z --bundle change-freeze
   regatta policy simulate --at 2026-12-21T10:00Z --zones a=10,b=10,c=10 --max-unavailable 20% --bundle one-zone-at-a-time
   regatta policy simulate --at 2026-12-21T10:00Z --pod-update-policy ReCreate --max-unavailable 50% --budget 20%
@@ -132,7 +133,11 @@ func (c *commands) runSimulate(cmd *cobra.Command, s simulating) error {
 		set = append(set, b)
 	}
 	s.source.Namespace, s.source.Gates = s.kind.namespace, s.gates
+	if stderr := cmd.ErrOrStderr(); output.Terminal(stderr) {
+		s.source.Progress = simulate.NewProgress(stderr, time.Now)
+	}
 	fleet, notes, err := s.source.Load(cmd.Context(), c.builtin, begin)
+	s.source.Progress.Clear()
 	var misuse simulate.Misuse
 	if errors.As(err, &misuse) {
 		return exit.Misused(err)
@@ -143,12 +148,13 @@ func (c *commands) runSimulate(cmd *cobra.Command, s simulating) error {
 	for _, n := range notes {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", n)
 	}
-	run, err := simulation.New(c.builtin, set, fleet, begin, opts...)
+	run, err := simulation.New(c.builtin, set, fleet, begin, append(opts, simulation.WithProgress(s.source.Progress.Moving))...)
 	if err != nil {
 		return refusal(err)
 	}
 	defer run.Close()
 	report, err := run.Run(cmd.Context())
+	s.source.Progress.Clear()
 	if err != nil {
 		return err
 	}

@@ -5,19 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/lipgloss"
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
+	"github.com/regatta-sh/regatta/engine/cmd/regatta/output"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/replicas"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/target"
 )
@@ -96,15 +95,10 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	if o.timeout > 0 {
 		r.until, r.timeout = time.Now().Add(o.timeout), o.timeout
 	}
-	if out := cmd.OutOrStdout(); o.plain || !terminal(out) {
+	if out := cmd.OutOrStdout(); o.plain || !output.Terminal(out) {
 		return plain(cmd.Context(), r, out, poll)
 	}
 	return live(cmd.Context(), r, cmd.OutOrStdout())
-}
-
-func terminal(out io.Writer) bool {
-	f, ok := out.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // rollout is what is followed, however it is shown.

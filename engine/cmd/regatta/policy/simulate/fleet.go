@@ -43,6 +43,8 @@ type Source struct {
 	Budget string
 	// Gates are the feature gates that a fleet is made up with.
 	Gates features.Gates
+	// Progress is told of a fleet that is made up.
+	Progress *Progress
 }
 
 // Misuse is an error of a flag.
@@ -261,7 +263,7 @@ func (s Source) grow(ctx context.Context, builtin fs.FS, set *kruise.CloneSet, a
 	if u := f.Set.Spec.UpdateStrategy.RollingUpdate; u != nil { // it is in the way of nothing yet
 		u.Paused = false
 	}
-	if f, err = simulation.Grow(ctx, builtin, f, at, s.Seed, simulation.WithGates(s.Gates)); err != nil {
+	if f, err = simulation.Grow(ctx, builtin, f, at, s.Seed, simulation.WithGates(s.Gates), simulation.WithProgress(s.Progress.Growing)); err != nil {
 		return f, err
 	}
 	f.Set.Spec.Template, f.Set.Spec.UpdateStrategy = *after, set.Spec.UpdateStrategy

@@ -1,0 +1,54 @@
+package simulate
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/regatta-sh/regatta/controllers/simulation"
+)
+
+// often is how long a line of progress stays at least, so that a terminal far away
+// does not slow down what it is about.
+const often = 100 * time.Millisecond
+
+// Progress is a line on a terminal about how far a simulation is. The next one is
+// written over it. A nil one says nothing.
+type Progress struct {
+	out   io.Writer
+	clock func() time.Time
+	told  time.Time // when a line was written; zero if none is there
+}
+
+// NewProgress makes one for a terminal, by the clock on the wall.
+func NewProgress(out io.Writer, clock func() time.Time) *Progress {
+	return &Progress{out: out, clock: clock}
+}
+
+// Growing tells of a fleet that is made up.
+func (p *Progress) Growing(now simulation.Progress) {
+	p.write("growing the fleet: %d of %d pods", now.Pods, now.Replicas)
+}
+
+// Moving tells of a rollout.
+func (p *Progress) Moving(now simulation.Progress) {
+	p.write("wave %d at %s: %d of %d pods updated", now.Wave, now.At.Format(time.RFC3339), now.Updated, now.Replicas)
+}
+
+// Clear takes the line away, for what is written after it.
+func (p *Progress) Clear() {
+	if p != nil && !p.told.IsZero() {
+		fmt.Fprint(p.out, "\r\x1b[K")
+		p.told = time.Time{}
+	}
+}
+
+func (p *Progress) write(format string, args ...any) {
+	if p == nil {
+		return
+	}
+	if now := p.clock(); now.Sub(p.told) >= often {
+		fmt.Fprintf(p.out, "\r"+format+"\x1b[K", args...)
+		p.told = now
+	}
+}
