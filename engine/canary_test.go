@@ -135,9 +135,7 @@ func TestWhoIsToBlame(t *testing.T) {
 			if err := e.Activate(t.Context(), tc.set); err != nil {
 				t.Fatal(err)
 			}
-			p := point()
-			p.Budget = 50 * time.Millisecond
-			got := until(t, e, w, func() { engine.Decide(t.Context(), e, p, in("shop"), facts{N: 1}) })
+			got := until(t, e, w, func() { engine.Decide(t.Context(), e, hasty(), in("shop"), facts{N: 1}) })
 			if !slices.Equal(got.Bundles, tc.blamed.IDs()) || got.Canary != tc.canary || got.Namespace != tc.blamed[0].Namespace {
 				t.Errorf("blamed are %+v, want %v", got, tc.blamed.IDs())
 			}
@@ -160,15 +158,13 @@ func TestACanaryThatWasRolledBackIsNotPromoted(t *testing.T) {
 	if err := e.Activate(t.Context(), bundle.Set{stable, try}); err != nil {
 		t.Fatal(err)
 	}
-	p := point()
-	p.Budget = 50 * time.Millisecond
 	until(t, e, w, func() {
-		engine.Decide(t.Context(), e, p, in("shop"), facts{N: 1})
-		if _, rec := engine.Decide(context.Background(), e, patientPoint(), in("other"), facts{N: 1}); rec.Outcome != decision.Decided {
+		engine.Decide(t.Context(), e, hasty(), in("shop"), facts{N: 1})
+		if _, rec := engine.Decide(context.Background(), e, point(), in("other"), facts{N: 1}); rec.Outcome != decision.Decided {
 			t.Errorf("elsewhere: %+v", rec)
 		}
 	})
-	if got, rec := engine.Decide(t.Context(), e, patientPoint(), in("shop"), facts{Extra: "friday"}); rec.Outcome != decision.Decided || len(got.Holds) != 1 {
+	if got, rec := engine.Decide(t.Context(), e, point(), in("shop"), facts{Extra: "friday"}); rec.Outcome != decision.Decided || len(got.Holds) != 1 {
 		t.Errorf("what it had replaced does not decide: %+v, %+v", got, rec)
 	}
 	promoted, err := bundle.FromFiles("rules", maps.Clone(try.Files))

@@ -34,19 +34,20 @@ func (a *answer) From(pkg string) {
 	}
 }
 
-// test/go is a small point with all that the real ones have.
+// point is a small one with all that the real ones have. It is patient: a busy
+// machine may need longer for an answer than any sensible budget.
 func point() decision.Point[facts, answer] {
 	return decision.Point[facts, answer]{
-		Name: "test/go", Budget: 300 * time.Millisecond, MaxResult: 1000,
+		Name: "test/go", Budget: 20 * time.Second, MaxResult: 1000,
 		Fallback: func(facts) answer { return answer{Total: -1} },
 	}
 }
 
-// patientPoint is the point for where it is asked whether there is an answer: a
-// busy machine may need longer than any sensible budget.
-func patientPoint() decision.Point[facts, answer] {
+// hasty is the point for where there is no answer in time, but without the slow
+// policy there must be one.
+func hasty() decision.Point[facts, answer] {
 	p := point()
-	p.Budget = 20 * time.Second
+	p.Budget = 100 * time.Millisecond
 	return p
 }
 

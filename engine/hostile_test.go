@@ -59,10 +59,10 @@ hold contains {"reason": "X", "message": "m"} if count([h(i) | some i in numbers
 				t.Fatal(err)
 			}
 			start := time.Now()
-			got, rec := engine.Decide(context.Background(), e, point(), subject(), facts{N: 1})
+			got, rec := engine.Decide(context.Background(), e, hasty(), subject(), facts{N: 1})
 			// Left alone these take from minutes to for ever; what is allowed
 			// beyond the budget is for machines that are busy with other things.
-			if took := time.Since(start); took > point().Budget+3*time.Second {
+			if took := time.Since(start); took > hasty().Budget+20*time.Second {
 				t.Errorf("it took %s", took)
 			}
 			if rec.Outcome != decision.TimedOut && rec.Outcome != decision.Failed || got.Total != -1 {
@@ -115,8 +115,7 @@ func TestAnAnswerOfTooMuchTextIsNone(t *testing.T) {
 			if err := e.Activate(context.Background(), set); err != nil {
 				t.Fatal(err)
 			}
-			p := point()
-			p.Budget = 10 * time.Second // it is bounded by something else
+			p := point() // it is bounded by something else than the budget
 			got, rec := engine.Decide(context.Background(), e, p, subject(), facts{N: 1})
 			if rec.Outcome != decision.Failed || got.Total != -1 || !strings.Contains(rec.Error, tc.want) {
 				t.Errorf("got %.300s, %s %.300s; want %s", fmt.Sprint(got), rec.Outcome, rec.Error, tc.want)
@@ -139,7 +138,7 @@ func TestAPointMayHaveMoreText(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := point()
-	p.Budget, p.MaxBytes = 10*time.Second, 1<<20
+	p.MaxBytes = 1 << 20
 	if got, rec := engine.Decide(context.Background(), e, p, subject(), facts{N: 1}); rec.Outcome != decision.Decided || len(got.Holds) != 110 {
 		t.Errorf("got %d holds, %s %s", len(got.Holds), rec.Outcome, rec.Error)
 	}
@@ -170,31 +169,24 @@ func TestTheThirdLateDecisionRollsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	badRevision := e.Snapshot().Revision()
-	p := point()
-	p.Budget = 50 * time.Millisecond
 	late := 0
-	for e.Snapshot().Revision() == badRevision && late < 100 {
-		if _, rec := engine.Decide(context.Background(), e, p, subject(), facts{N: 1}); rec.Outcome == decision.TimedOut {
+	until(t, e, w, func() {
+		if _, rec := engine.Decide(context.Background(), e, hasty(), subject(), facts{N: 1}); rec.Outcome == decision.TimedOut {
 			late++
 		}
-	}
-	if late < 3 || late == 100 {
+	})
+	if late < 3 {
 		t.Errorf("rolled back after %d late decisions", late)
 	}
 	if got := e.Snapshot().Revision(); got != goodRevision {
 		t.Errorf("rolled back to %s, want the previous one, %s", got, goodRevision)
-	}
-	select {
-	case <-w.changed:
-	case <-time.After(5 * time.Second):
-		t.Fatal("nobody was told")
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.rollbacks) != 1 || w.rollbacks[0].From != badRevision || w.rollbacks[0].To != goodRevision || w.rollbacks[0].Point != "test/go" {
 		t.Errorf("rollbacks %+v", w.rollbacks)
 	}
-	if _, rec := engine.Decide(context.Background(), e, patientPoint(), subject(), facts{N: 1}); rec.Outcome != decision.Decided {
+	if _, rec := engine.Decide(context.Background(), e, point(), subject(), facts{N: 1}); rec.Outcome != decision.Decided {
 		t.Errorf("after the rollback: %+v", rec)
 	}
 	var refused engine.RolledBackError
@@ -225,10 +217,8 @@ func TestAnEvaluationThatCannotBeStoppedIsCountedAndAnswered(t *testing.T) {
 	if err := e.Activate(context.Background(), bundle.Set{platform(t, "giants", equalGiants(24))}); err != nil {
 		t.Fatal(err)
 	}
-	p := point()
-	p.Budget = 30 * time.Millisecond
-	got, rec := engine.Decide(context.Background(), e, p, subject(), facts{N: 1})
-	if rec.Outcome != decision.TimedOut || got.Total != -1 || rec.Duration > 2*time.Second {
+	got, rec := engine.Decide(context.Background(), e, hasty(), subject(), facts{N: 1})
+	if rec.Outcome != decision.TimedOut || got.Total != -1 {
 		t.Errorf("got %+v, %+v", got, rec)
 	}
 	stuck := func() int {
@@ -236,7 +226,9 @@ func TestAnEvaluationThatCannotBeStoppedIsCountedAndAnswered(t *testing.T) {
 		defer w.mu.Unlock()
 		return w.stuck
 	}
-	for range 2 { // it is counted, and counted off when it ends after all
+	// It is counted, and counted off when it ends after all; had the answer waited
+	// for its end, it would be neither.
+	for range 2 {
 		select {
 		case <-w.changed:
 		case <-time.After(2 * time.Minute):
@@ -250,7 +242,7 @@ func TestAnEvaluationThatCannotBeStoppedIsCountedAndAnswered(t *testing.T) {
 	if err := e.Activate(context.Background(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, rec := engine.Decide(context.Background(), e, patientPoint(), subject(), facts{N: 1}); rec.Outcome != decision.Decided {
+	if _, rec := engine.Decide(context.Background(), e, point(), subject(), facts{N: 1}); rec.Outcome != decision.Decided {
 		t.Errorf("got %+v", rec)
 	}
 }
@@ -262,16 +254,12 @@ func TestATenantIsRolledBackAlone(t *testing.T) {
 	if err := e.Activate(context.Background(), set); err != nil {
 		t.Fatal(err)
 	}
-	bad := e.Snapshot().Revision()
-	p := point()
-	p.Budget = 50 * time.Millisecond
-	for n := 0; e.Snapshot().Revision() == bad && n < 100; n++ {
-		engine.Decide(context.Background(), e, p, subject(), facts{N: 1})
-		if _, rec := engine.Decide(context.Background(), e, patientPoint(), decision.Subject{Namespace: "bank"}, facts{N: 1}); rec.Outcome != decision.Decided {
+	until(t, e, w, func() {
+		engine.Decide(context.Background(), e, hasty(), subject(), facts{N: 1})
+		if _, rec := engine.Decide(context.Background(), e, point(), decision.Subject{Namespace: "bank"}, facts{N: 1}); rec.Outcome != decision.Decided {
 			t.Errorf("another tenant is held up: %+v", rec)
 		}
-	}
-	<-w.changed
+	})
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.rollbacks) != 1 || w.rollbacks[0].Namespace != "shop" || len(w.rollbacks[0].Bundles) != 1 {
@@ -280,7 +268,7 @@ func TestATenantIsRolledBackAlone(t *testing.T) {
 	if got, want := e.Snapshot().Bundles().IDs(), set.Without("shop").IDs(); !slices.Equal(got, want) {
 		t.Errorf("active are %v, want %v", got, want)
 	}
-	if got, _ := engine.Decide(context.Background(), e, patientPoint(), subject(), facts{N: 1, Extra: "friday"}); len(got.Holds) != 1 {
+	if got, _ := engine.Decide(context.Background(), e, point(), subject(), facts{N: 1, Extra: "friday"}); len(got.Holds) != 1 {
 		t.Errorf("the platform's hold is gone: %+v", got)
 	}
 	var refused engine.RolledBackError

@@ -19,8 +19,6 @@ func TestATenantThatKeepsAskingLeavesWorkersToOthers(t *testing.T) {
 	if err := e.Activate(t.Context(), bundle.Set{tenant(t, "shop", crossProduct), tenant(t, "bank", own)}); err != nil {
 		t.Fatal(err)
 	}
-	p := point()
-	p.Budget = 3 * time.Second
 	stop, leave := context.WithCancel(t.Context())
 	var asking sync.WaitGroup
 	for range 50 {
@@ -28,7 +26,7 @@ func TestATenantThatKeepsAskingLeavesWorkersToOthers(t *testing.T) {
 			for stop.Err() == nil {
 				// Who leaves before the budget is over is no strike, so this goes on.
 				ctx, cancel := context.WithTimeout(stop, 300*time.Millisecond)
-				engine.Decide(ctx, e, p, in("shop"), facts{N: 1})
+				engine.Decide(ctx, e, point(), in("shop"), facts{N: 1})
 				cancel()
 			}
 		})
@@ -38,7 +36,7 @@ func TestATenantThatKeepsAskingLeavesWorkersToOthers(t *testing.T) {
 	outcomes := map[decision.Outcome]int{}
 	for range 50 {
 		for _, ns := range []string{"bank", "third", ""} {
-			_, rec := engine.Decide(t.Context(), e, p, in(ns), facts{N: 1})
+			_, rec := engine.Decide(t.Context(), e, point(), in(ns), facts{N: 1})
 			if outcomes[rec.Outcome]++; rec.Outcome != decision.Decided {
 				t.Fatalf("in %q: %s %s", ns, rec.Outcome, rec.Error)
 			}

@@ -16,7 +16,7 @@ import (
 )
 
 func TestCases(t *testing.T) {
-	e, err := engine.New(policies.Builtin)
+	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
 	if err != nil {
 		t.Fatal(err)
 	}

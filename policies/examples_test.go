@@ -40,7 +40,7 @@ func withExamples(t testing.TB) *engine.Engine {
 	for _, b := range exampleBundles(t) {
 		set = append(set, b)
 	}
-	e, err := engine.New(policies.Builtin)
+	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
 	if err != nil {
 		t.Fatal(err)
 	}

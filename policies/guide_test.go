@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
@@ -57,9 +56,7 @@ func TestObjectsOfTheGuideAreTakenByAnAPIServer(t *testing.T) {
 		objects[string(text)] = path
 	}
 	env := apiserver.Start(t)
-	if _, err := envtest.InstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: apiserver.CRDs(t, "")}); err != nil {
-		t.Fatal(err)
-	}
+	apiserver.Install(t, env, apiserver.CRDs(t, ""))
 	api, err := client.New(env.Config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +78,7 @@ func TestObjectsOfTheGuideAreTakenByAnAPIServer(t *testing.T) {
 
 // TestTheCookbookShowsWhatPeopleSee holds each recipe against what its cases say.
 func TestTheCookbookShowsWhatPeopleSee(t *testing.T) {
-	e, err := engine.New(policies.Builtin)
+	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
 	if err != nil {
 		t.Fatal(err)
 	}

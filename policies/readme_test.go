@@ -112,7 +112,7 @@ func TestCommandsOfTheGuidePrintWhatItShows(t *testing.T) {
 func lastHour(t *testing.T) {
 	t.Helper()
 	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	e, err := engine.New(policies.Builtin, engine.WithClock(func() time.Time { at = at.Add(5 * time.Minute); return at }))
+	e, err := engine.New(policies.Builtin, engine.WithClock(func() time.Time { at = at.Add(5 * time.Minute); return at }), engine.WithPatience(20))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,23 +17,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/regatta-sh/regatta/controllers/guards"
+	"github.com/regatta-sh/regatta/test/apiserver"
 )
 
 // An API server takes every object of the chart, and an upgrade keeps what the
 // manager wrote. There is no manager here, so what needs one fails.
 func TestInstallUpgradeUninstall(t *testing.T) {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		t.Skip("needs an API server: KUBEBUILDER_ASSETS=$(go run ./test/cluster bin)")
-	}
-	cluster := &envtest.Environment{}
-	config, err := cluster.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cluster.Stop() })
+	cluster := apiserver.Start(t)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(kubeconfig, cluster.KubeConfig, 0o600); err != nil {
 		t.Fatal(err)
@@ -44,7 +36,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	api, err := client.New(config, client.Options{Scheme: scheme})
+	api, err := client.New(cluster.Config, client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +52,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	if notes := run("install", "kruise", "."); !strings.Contains(notes, "kubectl -n kruise-system rollout status deployment/kruise-controller-manager") {
 		t.Errorf("the notes are\n%s", notes)
 	}
-	written := certificates{secret: []byte("the key"), ca: config.CAData} // a CA has to be one
+	written := certificates{secret: []byte("the key"), ca: cluster.Config.CAData} // a CA has to be one
 	written.write(t, api)
 
 	// No manager answers: writes are refused, and the message says by which webhook.
@@ -69,7 +61,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 		t.Errorf("creating a CloneSet without a manager: %v", err)
 	}
 
-	protects(t, api, config)
+	protects(t, api, cluster.Config)
 
 	notes := run("upgrade", "kruise", ".", "--set", "webhookConfiguration.timeoutSeconds=5", "--set", `externalCerts.annotations.cert-manager\.io/inject-ca-from=a/b`)
 	if !strings.Contains(notes, "WARNING: externalCerts.annotations") {
@@ -107,7 +99,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 
 func awaitGone(t *testing.T, api client.Client, object client.Object, name string) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		err := api.Get(t.Context(), client.ObjectKey{Name: name}, object)
 		if apierrors.IsNotFound(err) {

@@ -41,7 +41,7 @@ func protects(t *testing.T, admin client.Client, config *rest.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.New(policies.Builtin)
+	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func TestABudgetHoldsTheRound(t *testing.T) {
 // A pod that the API server refused is told with what refused it, and not as one
 // whose update has begun; any other error says nothing of policies.
 func TestARefusedWriteIsToldAsWhatRefusedIt(t *testing.T) {
-	e, err := engine.New(policies.Builtin)
+	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -118,7 +118,7 @@ func TestATenantIsSentWhatHappensInItsNamespace(t *testing.T) {
 		create(t, api, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
 	}
 	e, err := engine.New(fstest.MapFS{"protection/guards.rego": {Data: []byte(`package protection
-guards := {"kinds": [], "guards": [g | some name; some g in data.extend.protection[name].guard]}`)}})
+guards := {"kinds": [], "guards": [g | some name; some g in data.extend.protection[name].guard]}`)}}, engine.WithPatience(20))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -94,9 +93,7 @@ func replica(t *testing.T, config *rest.Config, scheme *runtime.Scheme) *Ledger 
 // the one in which they were asked.
 func TestHistory(t *testing.T) {
 	env := apiserver.Start(t)
-	if _, err := envtest.InstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: apiserver.CRDs(t, "")}); err != nil {
-		t.Fatal(err)
-	}
+	apiserver.Install(t, env, apiserver.CRDs(t, ""))
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, policy.AddToScheme} {
 		if err := add(scheme); err != nil {

@@ -83,9 +83,7 @@ func TestAStartWithoutTheAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := envtest.InstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: apiserver.CRDs(t, "https://localhost:9443/convert")}); err != nil {
-		t.Fatal(err)
-	}
+	apiserver.Install(t, env, apiserver.CRDs(t, "https://localhost:9443/convert"))
 	hookURL, fail, none := "https://localhost:9443/x", admissionv1.Ignore, admissionv1.SideEffectClassNone
 	bundle := &policyv1alpha1.ClusterPolicyBundle{ObjectMeta: metav1.ObjectMeta{Name: "maps"}}
 	bundle.Spec.Files = map[string]policyv1alpha1.FileText{"maps.rego": maps}

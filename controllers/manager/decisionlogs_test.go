@@ -68,7 +68,7 @@ func TestDecisionsAreLoggedEverywhere(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			eng, err := engine.New(policies.Builtin, logs.options()...)
+			eng, err := engine.New(policies.Builtin, append(logs.options(), engine.WithPatience(20))...) // the machine may be busy
 			if err != nil {
 				t.Fatal(err)
 			}

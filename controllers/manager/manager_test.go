@@ -124,9 +124,7 @@ func TestManager(t *testing.T) {
 	})
 
 	crds := apiserver.CRDs(t, "https://localhost:9443/convert")
-	if _, err := envtest.InstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
-		t.Fatal(err)
-	}
+	apiserver.Install(t, env, crds)
 	bundle := &policyv1alpha1.ClusterPolicyBundle{ObjectMeta: metav1.ObjectMeta{Name: "freeze"}}
 	bundle.Spec.Files = map[string]policyv1alpha1.FileText{"freeze.rego": freeze}
 	create(bundle)
@@ -289,13 +287,10 @@ func TestManager(t *testing.T) {
 		}
 	})
 	t.Run("who loses the lease ends, and another goes on with what was good", func(t *testing.T) {
-		lease := &coordinationv1.Lease{}
-		if err := api.Get(t.Context(), types.NamespacedName{Namespace: secret.Namespace, Name: "kruise-manager"}, lease); err != nil {
-			t.Fatal(err)
-		}
-		thief := "somebody else"
-		lease.Spec.HolderIdentity = &thief
-		if err := api.Update(t.Context(), lease); err != nil {
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: "kruise-manager"}}
+		// The leader renews it all the while, so an update would be in conflict.
+		theft := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"holderIdentity":"somebody else"}}`))
+		if err := api.Patch(t.Context(), lease, theft); err != nil {
 			t.Fatal(err)
 		}
 		if err := first.wait(); err == nil || !strings.Contains(first.text(), "leader election lost") {

@@ -95,7 +95,8 @@ func startManager(t *testing.T, kubeconfig []byte, env []string, args ...string)
 	_, port, _ := net.SplitHostPort(freeAddress(t))
 	args = append([]string{
 		"--health-probe-addr=" + p.health, "--metrics-addr=" + p.metrics, "--decisions-addr=" + p.explain, "--pprof-addr=0",
-		"--leader-election-lease-duration=6s", "--leader-election-renew-deadline=4s", "--leader-election-retry-period=1s",
+		// Who is kept from the processors for so long loses the lease, and ends.
+		"--leader-election-lease-duration=12s", "--leader-election-renew-deadline=9s", "--leader-election-retry-period=1s",
 		"--protection-log-path=" + dir, "--v=1",
 	}, args...)
 	p.command = exec.Command(os.Args[0])
@@ -122,7 +123,7 @@ func (p *process) wait() error {
 	select {
 	case err := <-p.ended:
 		return err
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		p.t.Fatal("it does not end")
 		return nil
 	}
@@ -138,7 +139,7 @@ func (p *process) stop() error {
 
 // get is what the process answers on an address; the code of no answer is 0.
 func (p *process) get(address, path string) (int, string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
 	if err != nil {
@@ -171,9 +172,9 @@ func (p *process) leads() string {
 // eventually waits until something is so.
 func eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	for end := time.Now().Add(40 * time.Second); !so(); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); !so(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("waited 40 s for this: %s", what)
+			t.Fatalf("waited 2 minutes for this: %s", what)
 		}
 	}
 }

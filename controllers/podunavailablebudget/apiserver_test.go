@@ -106,7 +106,7 @@ func (s *stage) budget(name string, edit func(*policy.PodUnavailableBudget)) {
 func (s *stage) comes(name, want string) {
 	s.Helper()
 	got := ""
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		b := &policy.PodUnavailableBudget{}
 		if err := s.Get(s.Context(), types.NamespacedName{Namespace: "shop", Name: name}, b); err != nil {
 			s.Fatal(err)
@@ -154,7 +154,7 @@ func (s *stage) deployment(t *testing.T) {
 			}
 			return p.Annotations["kruise.io/related-pub"] != "" && p.Annotations["kruise.io/related-pub"] == p.Annotations["pub.kruise.io/related-pub"]
 		}
-		for end := time.Now().Add(10 * time.Second); !annotated() && time.Now().Before(end); {
+		for end := time.Now().Add(time.Minute); !annotated() && time.Now().Before(end); {
 			time.Sleep(20 * time.Millisecond)
 		}
 		if !annotated() {

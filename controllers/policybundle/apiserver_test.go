@@ -117,7 +117,7 @@ func promotion(s *stage) {
 	look()
 	s.says(key, "True InShadow, active, candidate")
 	holds("One", "One")
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		holds("One", "One")
 		if t, ok := other.library.Tally(key); ok && t.Compared > 3 {
 			break

@@ -71,8 +71,9 @@ func newLibrary(t *testing.T, opts ...engine.Option) *Library {
 		t.Fatal(err)
 	}
 	var shadows *record.Shadows
-	// A machine that is busy is no news here.
-	opts = append(opts, engine.WithPatience(20))
+	// A machine that is busy is no news here: neither that a decision takes long, nor
+	// that those of a namespace do together.
+	opts = append(opts, engine.WithPatience(20), engine.WithShare(1000))
 	e, err := engine.FromBundle(b, append(opts, engine.WithSinkOf(func(e *engine.Engine) engine.Sink {
 		shadows = record.NewShadows(e, record.WithBusy(func() bool { return false }))
 		return shadows
@@ -181,7 +182,7 @@ func TestAShadowIsComparedAndNeverActedOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	var tally record.Tally
-	for end := time.Now().Add(20 * time.Second); tally.Compared < 3 && time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); tally.Compared < 3 && time.Now().Before(end); {
 		want(t, l, "One")
 		tally, _ = l.Tally(key)
 	}
@@ -252,7 +253,7 @@ func exhaust(t *testing.T, l *Library, w watcher) {
 	t.Helper()
 	p := decision.RolloutPlan()
 	p.Budget = 20 * time.Millisecond
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		engine.Decide(t.Context(), l.engine, p, decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web"}, decision.PlanInput{Update: -1})
 		select {
 		case <-w.rolledBack:

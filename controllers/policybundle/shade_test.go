@@ -15,7 +15,7 @@ import (
 func compared(t *testing.T, l *Library, key Key, namespace string, more uint64) record.Tally {
 	t.Helper()
 	before, _ := l.Tally(key)
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		reasonsIn(l, namespace)
 		if now, ok := l.Tally(key); !ok {
 			t.Fatalf("%s is not in shadow", key)

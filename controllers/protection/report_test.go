@@ -46,7 +46,7 @@ type told struct {
 
 func newTold(t *testing.T) *told {
 	t.Helper()
-	e, err := engine.New(fstest.MapFS{"protection/p.rego": {Data: []byte(policy)}})
+	e, err := engine.New(fstest.MapFS{"protection/p.rego": {Data: []byte(policy)}}, engine.WithPatience(20)) // the machine may be busy
 	if err != nil {
 		t.Fatal(err)
 	}

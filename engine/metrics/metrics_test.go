@@ -21,7 +21,7 @@ func TestWhatIsCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	policy := "package rollout\nplan := {\"limit\": 1, \"maxUnavailable\": 1, \"holds\": [], \"scatter\": []} if input.update > 0"
-	e, err := engine.New(fstest.MapFS{"p.rego": {Data: []byte(policy)}}, c.Options()...)
+	e, err := engine.New(fstest.MapFS{"p.rego": {Data: []byte(policy)}}, append(c.Options(), engine.WithPatience(20))...) // the machine may be busy
 	if err != nil {
 		t.Fatal(err)
 	}

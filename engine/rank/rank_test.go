@@ -69,7 +69,7 @@ func somePods(seed maphash.Seed, n int) *pods {
 
 func newEngine(t testing.TB, source string, sinks ...engine.Sink) *engine.Engine {
 	t.Helper()
-	opts := []engine.Option{}
+	opts := []engine.Option{engine.WithPatience(20)} // the machine may be busy
 	for _, s := range sinks {
 		opts = append(opts, engine.WithSink(s))
 	}

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -72,6 +74,11 @@ func newEngine(t *testing.T, sinks ...engine.Sink) *engine.Engine {
 	for _, s := range sinks {
 		opts = append(opts, engine.WithSink(s))
 	}
+	return newEngineWith(t, append(opts, engine.WithPatience(20))...) // the machine may be busy
+}
+
+func newEngineWith(t *testing.T, opts ...engine.Option) *engine.Engine {
+	t.Helper()
 	e, err := engine.New(fstest.MapFS{"rollout/plan.rego": {Data: []byte(builtin)}}, opts...)
 	if err != nil {
 		t.Fatal(err)
@@ -262,6 +269,45 @@ func TestReplay(t *testing.T) {
 	}
 	if _, err := record.Replay(context.Background(), e, e.Snapshot(), decision.Record{Point: "no/point"}); err == nil {
 		t.Error("a point that does not exist was replayed")
+	}
+}
+
+// TestADecisionThatComesTooLateIsAskedForOnceMore has the only worker busy until
+// the first answer is late.
+func TestADecisionThatComesTooLateIsAskedForOnceMore(t *testing.T) {
+	begun, let, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var asked atomic.Int64
+	clock := func() time.Time {
+		// The first one's beginning and end, and the second one's beginning.
+		if asked.Add(1) == 3 {
+			close(let)
+			<-over
+		}
+		return time.Unix(0, 0).UTC()
+	}
+	e := newEngineWith(t, engine.WithParallel(1), engine.WithPatience(5), engine.WithClock(clock))
+	asked.Store(-1) // that of whoever is in the way begins
+	go func() {
+		defer close(over)
+		p := decision.RolloutPlan()
+		p.Budget = time.Hour
+		p.Check = func(decision.PlanInput, decision.PlanOutput) error {
+			close(begun)
+			<-let
+			return nil
+		}
+		engine.Decide(context.Background(), e, p, web(), in(1))
+	}()
+	<-begun
+	now, err := record.Retry(t.Context(), e, e.Snapshot(), decision.Record{Point: decision.RolloutPlan().Name, Subject: web(), Input: in(1)})
+	if err != nil || now.Outcome != decision.Decided {
+		t.Errorf("got %s %s, %v", now.Outcome, now.Error, err)
+	}
+	gone := errors.New("gone")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(gone)
+	if _, err := record.Retry(ctx, e, e.Snapshot(), now); !errors.Is(err, gone) {
+		t.Errorf("for somebody who is gone: %v", err)
 	}
 }
 

@@ -41,13 +41,33 @@ func (e UnknownPointError) Error() string {
 }
 
 // Replay makes a decision again with the policies of a snapshot. It reports a
-// difference, or nil when the answer is the same.
+// difference, or nil when the answer is the same. Its errors are those of Retry,
+// and of answers that cannot be compared.
 func Replay(ctx context.Context, e *engine.Engine, s *engine.Snapshot, r decision.Record) (*Difference, error) {
-	now, err := Again(ctx, e, s, r)
+	now, err := Retry(ctx, e, s, r)
 	if err != nil {
 		return nil, err
 	}
 	return Compare(e, r, now)
+}
+
+// Retry makes a decision again as Again does, for whoever judges policies by it:
+// one that does not come in time is asked for once more, since something else may
+// have had the processors. Its error is an UnknownPointError, or the cause of the
+// context's end.
+func Retry(ctx context.Context, e *engine.Engine, s *engine.Snapshot, r decision.Record) (now decision.Record, err error) {
+	for range 2 {
+		if now, err = Again(ctx, e, s, r); err != nil {
+			return now, err
+		}
+		if ctx.Err() != nil {
+			return now, fmt.Errorf("replaying: %w", context.Cause(ctx))
+		}
+		if now.Outcome != decision.TimedOut {
+			break
+		}
+	}
+	return now, nil
 }
 
 // Again makes a decision again with the policies of a snapshot, aside. Its error

@@ -241,8 +241,8 @@ func (s *Shadows) Record(r decision.Record) {
 	}
 	for _, w := range s.watched {
 		if w.wants(r.Subject) {
-			w.skip()
 			s.observe(w, r.Point, Skipped)
+			w.skip()
 		}
 	}
 }
@@ -261,7 +261,8 @@ func (c *counts) skip() {
 }
 
 // observe is called with the lock held, so that nothing is told of counts that
-// were dropped.
+// were dropped, and before what it tells is counted, so that whoever sees a count
+// knows that it was told.
 func (s *Shadows) observe(w *shadow, point decision.Name, result string) {
 	if now := s.watched[w.name]; s.observer != nil && now != nil && now.counts == w.counts {
 		s.observer.Shadowed(w.name, point, result)
@@ -300,8 +301,8 @@ const pause = time.Millisecond
 // again makes one decision again with one shadow, and rests.
 func (s *Shadows) again(w *shadow, r decision.Record) {
 	if w.beside != nil && w.beside.RevisionFor(r.Subject) != r.Revision {
-		w.skip()
 		s.tell(w, r.Point, Skipped)
+		w.skip()
 		return
 	}
 	if w.snapshot.RevisionFor(r.Subject) == r.Revision {

@@ -212,12 +212,16 @@ hold contains {"reason": "R", "message": "m"} if {
 
 func TestAShadowThatIsTooSlowStopsItself(t *testing.T) {
 	live := 0
-	e := newEngine(t, sinkFunc(func(decision.Record) { live++ }))
+	// Without patience, since it is to be too slow for the budget of the point; the
+	// live decision has time.
+	e := newEngineWith(t, engine.WithSink(sinkFunc(func(decision.Record) { live++ })))
 	s := record.NewShadows(e, record.WithStrikes(2), record.WithShare(1))
 	defer s.Close()
 	s.Watch("slow", compiled(t, e, endless))
 	s.Watch("good", compiled(t, e, friday))
-	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), web(), in(1))
+	p := decision.RolloutPlan()
+	p.Budget = time.Minute
+	_, r := engine.Decide(t.Context(), e, p, web(), in(1))
 	for range 4 {
 		s.Record(r)
 	}

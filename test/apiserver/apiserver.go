@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +20,11 @@ import (
 	"github.com/regatta-sh/regatta/test/cluster/binaries"
 	"github.com/regatta-sh/regatta/test/install"
 )
+
+// patience is how long an API server may take to start, to serve CRDs, or to stop,
+// each of which takes seconds where nothing else runs, and 20 s or 10 s is all that
+// envtest gives it.
+const patience = 2 * time.Minute
 
 // Start starts an API server for as long as the test runs. It skips the test
 // where neither KUBEBUILDER_ASSETS nor the cache has the programs, since
@@ -39,7 +45,7 @@ func Start(t testing.TB) *envtest.Environment {
 			t.Fatal(err)
 		}
 	}
-	env := &envtest.Environment{BinaryAssetsDirectory: dir}
+	env := &envtest.Environment{BinaryAssetsDirectory: dir, ControlPlaneStartTimeout: patience, ControlPlaneStopTimeout: patience}
 	if _, err := env.Start(); err != nil {
 		t.Fatalf("starting an API server with %s: %v", dir, err)
 	}
@@ -56,14 +62,20 @@ func Start(t testing.TB) *envtest.Environment {
 func Serve(t testing.TB) (*envtest.Environment, client.Client) {
 	t.Helper()
 	env := Start(t)
-	if _, err := envtest.InstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: CRDs(t, "")}); err != nil {
-		t.Fatal(err)
-	}
+	Install(t, env, CRDs(t, ""))
 	c, err := client.New(env.Config, client.Options{Scheme: Scheme(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return env, c
+}
+
+// Install makes CRDs and waits until the API server serves them.
+func Install(t testing.TB, env *envtest.Environment, crds []*apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	if _, err := envtest.InstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: crds, MaxTime: patience}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Scheme knows all kinds.

@@ -159,7 +159,7 @@ func start(t *testing.T, clients, servers *authority) (string, *asked) {
 	}
 	servers.write(dir)
 	close(ready)
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if c, err := net.Dial("tcp", addr); err == nil {
 			c.Close()
 			break

@@ -18,9 +18,9 @@ import (
 
 func eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !so(); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !so(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("waited 20 s for this: %s", what)
+			t.Fatalf("waited a minute for this: %s", what)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func (p protected) Gates() decision.ProtectionGates { return decision.Protection
 
 func newHandler(t testing.TB, text string) *Handler {
 	t.Helper()
-	e, err := engine.New(fstest.MapFS{"protection/deletion.rego": {Data: []byte("package protection\n\n" + text)}})
+	e, err := engine.New(fstest.MapFS{"protection/deletion.rego": {Data: []byte("package protection\n\n" + text)}}, engine.WithPatience(20)) // the machine may be busy
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,9 +67,7 @@ func start(t *testing.T, gates decision.ProtectionGates) *cluster {
 	if c.api, err = client.New(env.Config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := envtest.InstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: apiserver.CRDs(t, "")}); err != nil {
-		t.Fatal(err)
-	}
+	apiserver.Install(t, env, apiserver.CRDs(t, ""))
 	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +164,7 @@ func (c *cluster) thing(t *testing.T, crd *unstructured.Unstructured, name strin
 	t.Helper()
 	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
 	var err error
-	for range 100 {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		o := &unstructured.Unstructured{}
 		o.SetAPIVersion("x.example/v2")
 		o.SetKind(kind)

@@ -112,9 +112,7 @@ func start(t *testing.T) *cluster {
 		all = append(all, crd)
 	}
 	began := time.Now()
-	if _, err := envtest.InstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: all}); err != nil {
-		t.Fatal(err)
-	}
+	apiserver.Install(t, env, all)
 	t.Logf("the API server established %d CRDs in %s", len(all), time.Since(began).Round(10*time.Millisecond))
 	if err := hooks.Install(env.Config); err != nil {
 		t.Fatal(err)
@@ -290,7 +288,7 @@ func (c *cluster) try(t *testing.T, s *suite, m *manifest, crd *apiextensionsv1.
 func (c *cluster) create(t *testing.T, o *unstructured.Unstructured) error {
 	t.Helper()
 	fresh := o.DeepCopy()
-	for range 50 {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		err := c.api.Create(t.Context(), o)
 		if !apierrors.IsNotFound(err) && !apierrors.IsInternalError(err) {
 			return err

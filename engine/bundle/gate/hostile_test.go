@@ -93,16 +93,29 @@ func newArena(t *testing.T) *arena {
 		t.Fatal(err)
 	}
 	a := &arena{builtin: b, us: newSigner(t), rolled: make(rolled, 100)}
-	a.engine, err = engine.FromBundle(b, engine.WithObserver(a.rolled), engine.WithMemory(256<<20), engine.WithGrace(100*time.Millisecond))
+	// What a namespace's policies take together is not what is asked here, and one
+	// hostile bundle after the other would use it up.
+	a.engine, err = engine.FromBundle(b, engine.WithObserver(a.rolled), engine.WithMemory(256<<20), engine.WithGrace(100*time.Millisecond), engine.WithShare(1000))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(a.engine.Close)
 	for n := range 3 {
-		_, r := engine.Decide(t.Context(), a.engine, decision.RolloutPlan(), evil(), question(n))
+		_, r := engine.Decide(t.Context(), a.engine, patient(), evil(), question(n))
+		if r.Outcome != decision.Decided {
+			t.Fatal(r.Error)
+		}
 		a.records = append(a.records, r)
 	}
 	return a
+}
+
+// patient is a point for where it is asked whether there is an answer: the machine
+// has other things to do.
+func patient() decision.Point[decision.PlanInput, decision.PlanOutput] {
+	p := decision.RolloutPlan()
+	p.Budget = 10 * time.Second
+	return p
 }
 
 func evil() decision.Subject {
@@ -117,14 +130,12 @@ func question(n int) decision.PlanInput {
 // decision that was not made.
 func (a *arena) keepDeciding(t *testing.T) (stop func()) {
 	t.Helper()
-	p := decision.RolloutPlan()
-	p.Budget = 2 * time.Second // the machine has other things to do
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			_, rec := engine.Decide(context.Background(), a.engine, p, decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web"}, question(5000))
+			_, rec := engine.Decide(context.Background(), a.engine, patient(), decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web"}, question(5000))
 			if rec.Outcome != decision.Decided {
 				t.Errorf("a decision about somebody else: %s %s", rec.Outcome, rec.Error)
 			}
@@ -200,7 +211,7 @@ func (a *arena) bound(t *testing.T, b *bundle.Bundle, h hostile) (where, says st
 	}()
 	p := decision.RolloutPlan()
 	if !h.RolledBack {
-		p.Budget = 10 * time.Second // it is bounded by something else
+		p.Budget = time.Minute // it is bounded by something else
 	}
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		got, rec := engine.Decide(t.Context(), a.engine, p, evil(), question(5000))
@@ -221,7 +232,7 @@ func (a *arena) bound(t *testing.T, b *bundle.Bundle, h hostile) (where, says st
 			if !slices.Equal(r.Bundles, bundle.Set{b}.IDs()) {
 				t.Errorf("%s: %v were rolled back", h.Name, r.Bundles)
 			}
-			if _, rec := engine.Decide(t.Context(), a.engine, decision.RolloutPlan(), evil(), question(5000)); rec.Outcome != decision.Decided {
+			if _, rec := engine.Decide(t.Context(), a.engine, patient(), evil(), question(5000)); rec.Outcome != decision.Decided {
 				t.Errorf("%s: after it was rolled back: %s %s", h.Name, rec.Outcome, rec.Error)
 			}
 			return bounded, says

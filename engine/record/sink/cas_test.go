@@ -92,7 +92,7 @@ func TestAPrivateCAIsTrustedAndMayChange(t *testing.T) {
 	post := func(what, trouble string) {
 		t.Helper()
 		wrong = nil
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if err := out.Write(ctx, [][]byte{[]byte(`{"decision_id":"1"}`)}); err != nil {
 			t.Fatalf("%s: %v, after %d times", what, err, len(wrong))

@@ -64,7 +64,7 @@ func TestASinkThatBlocksForEverHoldsNoDecisionUp(t *testing.T) {
 	out := newBlocked()
 	s := sink.New("blocked", record.NewEncoder(), out, sink.WithCount(10))
 	e, err := engine.New(fstest.MapFS{"rollout/plan.rego": {Data: []byte(
-		"package rollout\n\nplan := {\"limit\": 1, \"maxUnavailable\": 1, \"holds\": [], \"scatter\": []}\n")}}, engine.WithSink(s))
+		"package rollout\n\nplan := {\"limit\": 1, \"maxUnavailable\": 1, \"holds\": [], \"scatter\": []}\n")}}, engine.WithSink(s), engine.WithPatience(20)) // the machine may be busy
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -147,7 +147,7 @@ func find(t *testing.T, dir string) []Running {
 
 func eventually(t *testing.T, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if condition() {
 			return
 		}

@@ -308,7 +308,7 @@ Error: there is something to change
 
 func TestVerifyMakesDecisionsAgain(t *testing.T) {
 	a := newAuthor(t)
-	e, err := engine.New(policies.Builtin)
+	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -94,7 +94,7 @@ func TestWatchRunsThemAgain(t *testing.T) {
 	go func() { done <- cmd.ExecuteContext(ctx) }()
 	sees := func(want string) {
 		t.Helper()
-		for range 400 {
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 			if strings.Contains(out.String(), want) {
 				return
 			}

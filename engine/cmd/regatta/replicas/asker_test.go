@@ -85,7 +85,7 @@ func TestTheNewestAnswerWins(t *testing.T) {
 func TestASlowReplicaHoldsNobodyUp(t *testing.T) {
 	c := newCluster(t, nil)
 	config := c.config()
-	config.Timeout = 300 * time.Millisecond
+	config.Timeout = 3 * time.Second // the other one must answer in it
 	flags := Flags{Insecure: true, Endpoints: []string{newManager(t, 1, 0).URL, newManager(t, 2, http.StatusGatewayTimeout).URL}}
 	got, warnings, err := ask(t, config, flags, web)
 	if got != "at 1" || len(warnings) != 1 || err != nil || !errors.Is(warnings[0], context.DeadlineExceeded) {

@@ -38,7 +38,7 @@ func (a *answers) Ask(_ context.Context, q replicas.Question) (explain.Reply, []
 
 func eventually(t *testing.T, f *feed, what string, is func(snapshot) bool) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		s, err := f.snapshot()
 		if err != nil {

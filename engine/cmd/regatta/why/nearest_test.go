@@ -143,7 +143,7 @@ func TestNearestOfExamples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e, err := engine.New(policies.Builtin)
+			e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
 			if err != nil {
 				t.Fatal(err)
 			}

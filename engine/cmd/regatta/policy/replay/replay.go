@@ -142,21 +142,11 @@ func (r *Replay) Run(ctx context.Context, records []decision.Record) (*Report, e
 	return report, nil
 }
 
-// decide makes a decision again. One that does not come in time is asked for
-// once more: something else may have had the processors.
+// decide makes a decision again, in the place of the one that it is.
 func (s *side) decide(ctx context.Context, r decision.Record) (decision.Record, error) {
-	var out decision.Record
-	for range 2 {
-		var err error
-		if out, err = record.Again(ctx, s.engine, s.snapshot, r); err != nil {
-			return out, err
-		}
-		if ctx.Err() != nil {
-			return out, fmt.Errorf("replaying: %w", context.Cause(ctx))
-		}
-		if out.Outcome != decision.TimedOut {
-			break
-		}
+	out, err := record.Retry(ctx, s.engine, s.snapshot, r)
+	if err != nil {
+		return out, err
 	}
 	out.ID, out.Time, out.Masked = r.ID, r.Time, r.Masked
 	return out, nil

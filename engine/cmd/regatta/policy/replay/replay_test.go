@@ -57,7 +57,7 @@ hold contains {"rule": "x.never", "reason": "Never", "message": "Never."} if inp
 func recorded(t *testing.T, b *bundle.Bundle) []decision.Record {
 	t.Helper()
 	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	e, err := engine.FromBundle(builtin(t), engine.WithClock(func() time.Time { at = at.Add(time.Second); return at }))
+	e, err := engine.FromBundle(builtin(t), engine.WithClock(func() time.Time { at = at.Add(time.Second); return at }), engine.WithPatience(20))
 	if err != nil {
 		t.Fatal(err)
 	}
