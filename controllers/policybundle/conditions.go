@@ -84,6 +84,9 @@ func stays(active string) string {
 	return fmt.Sprintf(policy.PolicyBundleStaysMessage, active)
 }
 
+// lowered is a sentence that goes on after a comma.
+func lowered(sentence string) string { return strings.ToLower(sentence[:1]) + sentence[1:] }
+
 // failed is the message of a bundle whose newest policies were stopped.
 func failed(errors []string, active string) string {
 	first := "the reason is not known"

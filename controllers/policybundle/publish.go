@@ -49,8 +49,9 @@ type seen struct {
 	refused        *refusal
 }
 
-// limitsHold is how long a bundle counts as too slow or too large to be
-// checked: the machine may have been busy.
+// limitsHold is how long a bundle counts as too slow or too large to be checked,
+// or as one with which recent decisions are not made: the machine may have been busy,
+// and recent decisions are others by then.
 const limitsHold = 10 * time.Minute
 
 // keptRevisions is how many revisions before the active one can be gone back to.
@@ -255,7 +256,7 @@ func (p *Publisher) admit(ctx context.Context, b policy.AnyPolicyBundle, found *
 	var refused *gate.RefusedError
 	if errors.As(err, &refused) {
 		stage, reason := stageOf(refused.Stage)
-		return candidate, &refusal{stage: stage, reason: reason, errors: lines(refused.Problems), passing: refused.Stage == gate.Limits}, nil
+		return candidate, &refusal{stage: stage, reason: reason, errors: lines(refused.Problems), passing: refused.Stage == gate.Limits || refused.Stage == gate.Replay}, nil
 	}
 	return candidate, nil, err
 }

@@ -116,16 +116,23 @@ func failing(s *stage) {
 		s.Errorf("got %v: it is not tried again", err)
 	}
 	leader.runs.fail = nil
-	leader.runs.now = gate.Report{Refused: gate.Limits}
-	leader.look(key)
-	s.says(key, "False TestsFailed TestsPassed")
-	leader.runs.now = gate.Report{}
-	leader.look(key) // a minute each time would be too much
-	s.says(key, "False TestsFailed TestsPassed")
-	leader.now = leader.now.Add(limitsHold + time.Second)
 	leader.look(key)
 	s.says(key, "True Activated, active")
 	s.do(s.Delete(s.Context(), object(s.bundle(key))))
+	for stage, status := range map[gate.Stage]string{gate.Limits: "False TestsFailed TestsPassed", gate.Replay: "False ReplayFailed ReplayOK"} {
+		key := platform("failing-" + string(stage))
+		s.apply(key, inline(hold(string(stage), "One", "true")))
+		leader.runs.now = gate.Report{Refused: stage}
+		leader.look(key)
+		s.says(key, status)
+		leader.runs.now = gate.Report{}
+		leader.look(key) // a minute each time would be too much
+		s.says(key, status)
+		leader.now = leader.now.Add(limitsHold + time.Second)
+		leader.look(key)
+		s.says(key, "True Activated, active")
+		s.do(s.Delete(s.Context(), object(s.bundle(key))))
+	}
 }
 
 func buried(s *stage) {
