@@ -107,6 +107,34 @@ func tampered(s *stage) {
 	s.do(s.Delete(s.Context(), object(s.bundle(key))))
 }
 
+func lost(s *stage) {
+	key := platform("lost")
+	leader, other := s.replica("leader", true), s.replica("other", false)
+	s.apply(key, inline(hold("lost", "One", "true")))
+	leader.look(key)
+	one := s.bundle(key).Standing().ActiveRevision
+	s.apply(key, inline(hold("lost", "Two", "true")))
+	leader.look(key)
+	for _, rev := range s.kept(key) {
+		s.do(s.Delete(s.Context(), &rev))
+	}
+	s.apply(key, back(one))
+	leader.look(key)
+	s.says(key, "False RevisionUnknown, active")
+	want(s.T, leader.library, "Two")
+	if st := s.bundle(key).Standing(); len(st.History) != 0 {
+		s.Errorf("the history has what is lost: %+v", st.History)
+	}
+	other.look(key)
+	s.apply(key, both(back(""), inline(hold("lost", "Broken", "input.nonesuch"))))
+	leader.look(key)
+	c := condition(s.bundle(key), policy.PolicyBundleReady)
+	if !strings.Contains(c.Message, " stays active. But 1 of 2 replicas do not enforce it, such as other: reading revision ") {
+		s.Errorf("it says %s", c.Message)
+	}
+	s.do(s.Delete(s.Context(), object(s.bundle(key))))
+}
+
 func failing(s *stage) {
 	key := platform("failing")
 	leader := s.replica("leader", true)

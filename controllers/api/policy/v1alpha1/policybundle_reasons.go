@@ -82,6 +82,9 @@ const (
 	PolicyBundleFailedMessage = "The newest files are not enforced: %s. %s"
 	// PolicyBundleStaysMessage takes the revision that is enforced instead.
 	PolicyBundleStaysMessage = "Revision %s stays active."
+	// PolicyBundleWithoutMessage takes how many replicas do not enforce it, of how many, and what one of them says. It follows on
+	// the other one.
+	PolicyBundleWithoutMessage = " But %d of %d replicas do not enforce it, such as %s: %s."
 	// PolicyBundleNothingActiveMessage is of a bundle that has no good files.
 	PolicyBundleNothingActiveMessage = "Nothing of this bundle is enforced."
 )
