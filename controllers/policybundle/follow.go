@@ -141,7 +141,7 @@ func (f *Follower) compared(key Key) *policy.PolicyShadow {
 	}
 	out := &policy.PolicyShadow{
 		Since: metav1.NewTime(t.Since), Compared: int64(t.Compared), Stricter: int64(t.Stricter), Looser: int64(t.Looser),
-		Changed: int64(t.Changed), Errors: int64(t.Errors), Skipped: int64(t.Skipped),
+		Changed: int64(t.Changed), Errors: int64(t.Errors), Skipped: int64(t.Skipped), Stopped: t.Stopped,
 	}
 	for _, g := range t.Groups[:min(len(t.Groups), mostDifferences)] {
 		out.Differences = append(out.Differences, policy.PolicyDifference{

@@ -9,47 +9,67 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// Refusals remembers whose update an admission webhook or policy refused after the
-// pod had left its services: the next time that is tried by a dry run first, and
-// the pod stays where it is. It is safe for concurrent use; the zero value is ready.
+// Refusals remembers of each workload which rollout admission webhooks and policies
+// let begin, so that no pod leaves its services for a change that is refused. The
+// first pod of a rollout is asked about by a dry run. Should another be refused
+// after it left all the same, for a rule may be about some pods only, then each
+// further pod of that rollout is asked about first. It is safe for concurrent use;
+// the zero value is ready.
 type Refusals struct {
 	mu sync.Mutex
-	of map[types.UID]bool
+	of map[types.UID]rollout
 }
 
-// mostRefusals bounds what is remembered. Whoever is forgotten leaves its services
-// for a moment once more.
-const mostRefusals = 10_000
+// rollout is the latest revision that pods of a workload were changed to, and
+// whether that was refused for one of them.
+type rollout struct {
+	revision string
+	refused  bool
+}
 
-func (r *Refusals) has(uid types.UID) bool {
+// mostRollouts bounds what is remembered. Whoever is forgotten is asked about once
+// more.
+const mostRollouts = 10_000
+
+// taken says whether a change of a pod may be taken to be allowed, without asking.
+func (r *Refusals) taken(pod *corev1.Pod, revision string) bool {
 	if r == nil {
-		return false
+		return true
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.of[uid]
+	return r.of[workload(pod)] == rollout{revision: revision}
 }
 
-func (r *Refusals) set(uid types.UID, refused bool) {
+// set notes how the change of a pod went. What was refused stays so until there is
+// another revision.
+func (r *Refusals) set(pod *corev1.Pod, revision string, refused bool) {
 	if r == nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch {
-	case !refused:
-		delete(r.of, uid)
-	case r.of == nil || len(r.of) >= mostRefusals:
-		r.of = map[types.UID]bool{uid: true}
-	default:
-		r.of[uid] = true
+	uid := workload(pod)
+	last, known := r.of[uid]
+	if r.of == nil || !known && len(r.of) >= mostRollouts {
+		r.of = map[types.UID]rollout{}
 	}
+	r.of[uid] = rollout{revision, refused || last == rollout{revision, true}}
+}
+
+// workload is who controls a pod; the pod itself where nobody does.
+func workload(pod *corev1.Pod) types.UID {
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		return owner.UID
+	}
+	return pod.UID
 }
 
 // refused says whether an API server will not have a write, whatever the moment:
@@ -81,7 +101,6 @@ func (u Updater) try(ctx context.Context, pod *corev1.Pod, spec *kruise.UpdateSp
 // putBack returns a pod to its services whose change was refused, as err says.
 // It is the one that was taken out, as it is stored now.
 func (u Updater) putBack(ctx context.Context, pod *corev1.Pod, err error) (*corev1.Pod, error) {
-	u.Refused.set(pod.UID, true)
 	back, failed := u.open(ctx, pod, "") // the kubelet has written since, more likely than not
 	if failed != nil {
 		return pod, errors.Join(err, fmt.Errorf("returning the pod to its services: %w", failed))

@@ -3,59 +3,107 @@ package inplace
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 )
 
-// A pod leaves its services for a moment when its update is refused the first
-// time, and not again however often that is tried.
 func TestAPodWhoseUpdateIsRefusedStaysInItsServices(t *testing.T) {
-	from, to := twoContainers(), twoContainers()
-	to.Spec.Containers[0].Image = "main:2"
-	w := newWorld(t, podOf(from, true))
-	w.u.Refused = &Refusals{}
-	w.kubelet()
-	if _, err := w.u.MarkReady(context.Background(), w.pod()); err != nil {
-		t.Fatal(err)
-	}
-	spec, err := between(t, from, to).Spec("web-2", 0, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	no := apierrors.NewForbidden(corev1.Resource("pods"), "web", errors.New("it is lunch time"))
-	for _, step := range []struct {
+	const in, out = "InPlaceUpdateReady=True ", "InPlaceUpdateReady=False StartInPlaceUpdate"
+	type step struct {
 		name   string
 		no     int // the write that is refused, of those of the step
 		writes int
 		want   string
-	}{
-		{"refused the first time: out, refused, back", 2, 3, "InPlaceUpdateReady=True "},
-		{"refused again: the dry run", 1, 1, "InPlaceUpdateReady=True "},
-		{"taken: the dry run, out, the change", 0, 3, "InPlaceUpdateReady=False StartInPlaceUpdate"},
+	}
+	for name, steps := range map[string][]step{
+		"the first of its rollout": {
+			{"refused: the dry run", 1, 1, in},
+			{"refused again: the dry run", 1, 1, in},
+			{"taken: the dry run, out, the change", 0, 3, out},
+		},
+		"after another was updated": {
+			{"refused: out, the change, back", 2, 3, in},
+			{"refused again: the dry run", 1, 1, in},
+			{"taken: the dry run, out, the change", 0, 3, out},
+		},
+		"after another was, and taken": {{"out, the change", 0, 2, out}},
 	} {
-		w.writes = 0
-		w.fail = func(write int) error {
-			if write == step.no {
-				return no
+		t.Run(name, func(t *testing.T) {
+			from, to := twoContainers(), twoContainers()
+			to.Spec.Containers[0].Image = "main:2"
+			w := newWorld(t, podOf(from, true))
+			w.u.Refused = &Refusals{}
+			w.kubelet()
+			if _, err := w.u.MarkReady(context.Background(), w.pod()); err != nil {
+				t.Fatal(err)
 			}
-			return nil
-		}
-		written, _, err := w.u.Start(context.Background(), w.pod(), spec, nil)
-		if (step.no > 0) != apierrors.IsForbidden(err) || step.no == 0 && err != nil {
-			t.Errorf("%s: %v", step.name, err)
-		}
-		if written != nil && written.ResourceVersion != w.pod().ResourceVersion {
-			t.Errorf("%s: what is returned is not what was written last", step.name)
-		}
-		if got := conditions(w.pod())[0]; got != step.want || w.writes != step.writes {
-			t.Errorf("%s: %s after %d writes, want %s after %d", step.name, got, w.writes, step.want, step.writes)
+			spec, err := between(t, from, to).Spec("web-2", 0, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasPrefix(name, "after another") {
+				w.u.Refused.set(w.pod(), "web-2", false)
+			}
+			no := apierrors.NewForbidden(corev1.Resource("pods"), "web", errors.New("it is lunch time"))
+			for _, step := range steps {
+				w.writes = 0
+				w.fail = func(write int) error {
+					if write == step.no {
+						return no
+					}
+					return nil
+				}
+				written, _, err := w.u.Start(context.Background(), w.pod(), spec, nil)
+				if (step.no > 0) != apierrors.IsForbidden(err) || step.no == 0 && err != nil {
+					t.Errorf("%s: %v", step.name, err)
+				}
+				if written != nil && written.ResourceVersion != w.pod().ResourceVersion {
+					t.Errorf("%s: what is returned is not what was written last", step.name)
+				}
+				if got := conditions(w.pod())[0]; got != step.want || w.writes != step.writes {
+					t.Errorf("%s: %s after %d writes, want %s after %d", step.name, got, w.writes, step.want, step.writes)
+				}
+			}
+			if got := w.pod().Spec.Containers[0].Image; got != "main:2" {
+				t.Errorf("in the end the pod runs %s", got)
+			}
+		})
+	}
+}
+
+func TestARolloutIsKnownByItsWorkloadAndRevision(t *testing.T) {
+	of := func(owner types.UID) *corev1.Pod {
+		pod := &corev1.Pod{}
+		pod.OwnerReferences = []metav1.OwnerReference{{UID: owner, Controller: ptr.To(true)}}
+		return pod
+	}
+	r := &Refusals{}
+	r.set(of("web"), "2", false)
+	r.set(of("db"), "2", true)
+	r.set(of("db"), "2", false) // a rule may be about some of its pods
+	for _, tc := range []struct {
+		name, revision string
+		owner          types.UID
+		want           bool
+	}{
+		{"a rollout that goes well", "2", "web", true},
+		{"the next of that workload", "3", "web", false},
+		{"one that a pod was refused for", "2", "db", false},
+		{"one that nothing is known of", "2", "cache", false},
+	} {
+		if got := r.taken(of(tc.owner), tc.revision); got != tc.want {
+			t.Errorf("%s: %t", tc.name, got)
 		}
 	}
-	if got := w.pod().Spec.Containers[0].Image; got != "main:2" || w.u.Refused.has(w.pod().UID) {
-		t.Errorf("in the end the pod runs %s, refused: %t", got, w.u.Refused.has(w.pod().UID))
+	r.set(of("db"), "3", false)
+	if !r.taken(of("db"), "3") {
+		t.Error("what was refused of the last revision is held against the next")
 	}
 }
 
@@ -83,10 +131,10 @@ func TestWhatIsRefusedAndWhatOnlyFailed(t *testing.T) {
 
 func TestRefusalsAreBounded(t *testing.T) {
 	r := &Refusals{}
-	for i := range mostRefusals + 1 {
-		r.set(types.UID(rune(i)), true)
+	for i := range mostRollouts + 1 {
+		r.set(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(rune(i))}}, "1", true)
 	}
-	if len(r.of) > mostRefusals {
+	if len(r.of) > mostRollouts {
 		t.Errorf("%d are remembered", len(r.of))
 	}
 }

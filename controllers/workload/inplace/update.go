@@ -32,8 +32,8 @@ type Updater struct {
 	// try again. That costs two more writes: the pod is made ready before it.
 	Live client.Reader
 	Now  func() time.Time
-	// Refused remembers which pods were taken out of their services for nothing;
-	// nil if that may happen at each try.
+	// Refused remembers which rollouts are refused, so that pods are not taken out of
+	// their services for nothing; nil if that may happen at each try.
 	Refused *Refusals
 }
 
@@ -50,7 +50,7 @@ func (u Updater) Start(ctx context.Context, pod *corev1.Pod, spec *kruise.Update
 	var written *corev1.Pod
 	served := false
 	if RestartsContainers(pod, spec) && HasGate(pod) {
-		if u.Refused.has(pod.UID) {
+		if !u.Refused.taken(pod, spec.Revision) {
 			if err := u.try(ctx, pod, spec, edit); err != nil {
 				return nil, 0, err
 			}
@@ -77,14 +77,14 @@ func (u Updater) Start(ctx context.Context, pod *corev1.Pod, spec *kruise.Update
 		written = now
 		changed, grace, err = u.change(ctx, now, spec, edit)
 	}
+	if written != nil && (err == nil || refused(err)) {
+		u.Refused.set(pod, spec.Revision, err != nil)
+	}
 	if changed == nil && served && refused(err) {
 		changed, err = u.putBack(ctx, written, err)
 	}
 	if changed == nil {
 		changed = written
-	}
-	if err == nil {
-		u.Refused.set(pod.UID, false)
 	}
 	return changed, grace, err
 }

@@ -147,6 +147,9 @@ type PolicyShadow struct {
 	// Skipped is how many were not made twice, for want of time or because policies were changing.
 	// +optional
 	Skipped int64 `json:"skipped,omitempty"`
+	// Stopped is why no more decisions are made twice, such as that they took too long. Another revision begins anew.
+	// +optional
+	Stopped string `json:"stopped,omitempty"`
 	// Differences are the most frequent ones.
 	//
 	// +kubebuilder:validation:MaxItems=10

@@ -110,7 +110,7 @@ func (s *shop) stand(name string, change func(*v1alpha1.ClusterPolicyBundle)) {
 	if b.Status.Candidate != nil {
 		r.Candidate = b.Status.Candidate.Revision
 		if b.Status.Candidate.Mode == v1alpha1.PolicyModeShadow {
-			r.Shadow = &v1alpha1.PolicyShadow{Since: metav1.Now(), Compared: 40, Looser: 3, Differences: []v1alpha1.PolicyDifference{
+			r.Shadow = &v1alpha1.PolicyShadow{Since: metav1.Now(), Compared: 40, Looser: 3, Stopped: "3 decisions in a row did not end in time", Differences: []v1alpha1.PolicyDifference{
 				{Point: "rollout/plan", Kind: "looser", Reason: "Hold One", Candidate: "Go", Count: 3},
 			}}
 		}
@@ -143,7 +143,7 @@ func TestCommands(t *testing.T) {
 	s.stand("freeze", func(b *v1alpha1.ClusterPolicyBundle) { b.Status.Active, b.Status.Candidate = &one, &two })
 
 	s.want("status", 0, "freeze   Shadow   True    "+one.Revision+"   "+two.Revision+"   2/2        Passed")
-	s.want("status freeze", 0, "ReplayOK     True", "2 of 2 run", "80 decisions compared: 0 stricter, 6 looser", "6 looser   rollout/plan: Hold One -> Go")
+	s.want("status freeze", 0, "ReplayOK     True", "2 of 2 run", "80 decisions compared: 0 stricter, 6 looser", "tries "+two.Revision+"; compares no more: 3 decisions in a row", "6 looser   rollout/plan: Hold One -> Go")
 	s.want("status freeze -o json", 0, `"activeRevision": "`+one.Revision)
 	s.want("diff freeze", 0, "--- "+one.Revision+"/a.rego", `-hold contains {"reason": "One"`, `+hold contains {"reason": "Two"`)
 	s.want("diff freeze --from "+two.Revision[:6]+" --to "+one.Revision[:6], 0, `+hold contains {"reason": "One"`)
@@ -157,7 +157,7 @@ func TestCommands(t *testing.T) {
 		s.Errorf("a file that is new is\n%s", got)
 	}
 
-	s.want("promote freeze", 1, "In shadow, 6 decisions were looser")
+	s.want("promote freeze", 1, "In shadow, 6 decisions were looser", "In shadow, two compares no more: 3 decisions in a row")
 	s.want("promote freeze --even-so --timeout 0s", 0)
 	s.do(s.Get(t.Context(), client.ObjectKey{Name: "freeze"}, b))
 	if b.Spec.Mode != v1alpha1.PolicyModeCanary {

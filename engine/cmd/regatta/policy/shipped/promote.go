@@ -102,6 +102,11 @@ func doubts(of v1alpha1.AnyPolicyBundle) (out []string) {
 			out = append(out, fmt.Sprintf("In shadow, %d decisions were looser than those that were carried out.", s.Looser))
 		}
 	}
+	for _, r := range st.Replicas {
+		if r.Shadow != nil && r.Shadow.Stopped != "" {
+			out = append(out, fmt.Sprintf("In shadow, %s compares no more: %s", r.Name, r.Shadow.Stopped))
+		}
+	}
 	return out
 }
 

@@ -131,6 +131,9 @@ func describe(out io.Writer, of v1alpha1.AnyPolicyBundle, now time.Time) {
 		if r.Problem != "" {
 			fmt.Fprintf(out, "; %s", r.Problem)
 		}
+		if r.Shadow != nil && r.Shadow.Stopped != "" {
+			fmt.Fprintf(out, "; compares no more: %s", r.Shadow.Stopped)
+		}
 		fmt.Fprintln(out)
 	}
 	if s := total(st); s != nil {
