@@ -26,6 +26,7 @@ func TestBundles(t *testing.T) {
 		"a canary that is given up":                 givenUp,
 		"an archive that somebody changed":          tampered,
 		"a gate that fails":                         failing,
+		"revisions that are lost":                   lost,
 		"replicas that are gone":                    buried,
 		"what the API server refuses":               refused,
 		"a tenant gives way to the platform":        displaced,
@@ -131,6 +132,9 @@ func promotion(s *stage) {
 	s.apply(key, mode(policy.PolicyModeCanary, "shop"))
 	look()
 	s.says(key, "True InCanary, active, candidate")
+	if c := condition(s.bundle(key), policy.PolicyBundleReady); !strings.Contains(c.Message, " only. Elsewhere, revision ") || !strings.HasSuffix(c.Message, " stays active.") {
+		s.Errorf("the canary says %s", c.Message)
+	}
 	holds("Two", "One")
 	again := s.replica("again", false)
 	again.start()

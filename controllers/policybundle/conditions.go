@@ -44,7 +44,7 @@ func refuse(b policy.AnyPolicyBundle, r *refusal) {
 	for _, e := range r.errors {
 		st.Errors = append(st.Errors, decision.Cut(e, longest))
 	}
-	message := failed(st.Errors, st.ActiveRevision)
+	message := failed(st.Errors, st.ActiveRevision) + without(st)
 	pass(b, r.stage)
 	set(b, r.stage, metav1.ConditionFalse, r.reason, message)
 	stages := policy.PolicyBundleStages()
@@ -83,6 +83,24 @@ func stays(active string) string {
 	}
 	return fmt.Sprintf(policy.PolicyBundleStaysMessage, active)
 }
+
+// without tells of replicas that do not enforce what stays active, such as those
+// that were started after it was lost.
+func without(st *policy.PolicyBundleStatus) string {
+	var those []policy.PolicyReplica
+	for _, r := range st.Replicas {
+		if st.ActiveRevision != "" && r.Revision != st.ActiveRevision && r.Problem != "" && r.RolledBack == "" {
+			those = append(those, r)
+		}
+	}
+	if len(those) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(policy.PolicyBundleWithoutMessage, len(those), len(st.Replicas), those[0].Name, strings.TrimSuffix(decision.Cut(those[0].Problem, longest), "."))
+}
+
+// lowered is a sentence that goes on after a comma.
+func lowered(sentence string) string { return strings.ToLower(sentence[:1]) + sentence[1:] }
 
 // failed is the message of a bundle whose newest policies were stopped.
 func failed(errors []string, active string) string {

@@ -49,8 +49,9 @@ type seen struct {
 	refused        *refusal
 }
 
-// limitsHold is how long a bundle counts as too slow or too large to be
-// checked: the machine may have been busy.
+// limitsHold is how long a bundle counts as too slow or too large to be checked,
+// or as one with which recent decisions are not made: the machine may have been busy,
+// and recent decisions are others by then.
 const limitsHold = 10 * time.Minute
 
 // keptRevisions is how many revisions before the active one can be gone back to.
@@ -81,8 +82,12 @@ func (p *Publisher) publish(ctx context.Context, b policy.AnyPolicyBundle) error
 		refuse(b, r)
 	}
 	if w.RollbackTo != "" {
-		if a := st.Artifact(w.RollbackTo); a != nil {
-			p.goBack(b, a)
+		there, err := p.there(ctx, b, st.Artifact(w.RollbackTo))
+		if err != nil {
+			return err
+		}
+		if there != nil {
+			p.goBack(b, there)
 			st.ObservedGeneration = b.GetGeneration()
 			return nil
 		}
@@ -119,6 +124,22 @@ func (p *Publisher) publish(ctx context.Context, b policy.AnyPolicyBundle) error
 	}
 	st.ObservedGeneration = b.GetGeneration()
 	return nil
+}
+
+// there is what is to be gone back to, or nil if it is lost, as after the namespace
+// of the manager was deleted: replicas could not run it. It is history no more then.
+func (p *Publisher) there(ctx context.Context, b policy.AnyPolicyBundle, a *policy.PolicyArtifact) (*policy.PolicyArtifact, error) {
+	st := b.Standing()
+	if a == nil || st.Active != nil && st.Active.Digest == a.Digest {
+		return a, nil
+	}
+	_, err := p.Store.Load(ctx, b, a)
+	var lost LostError
+	if errors.As(err, &lost) {
+		st.History = slices.DeleteFunc(st.History, func(old policy.PolicyArtifact) bool { return old.Digest == a.Digest })
+		return nil, nil
+	}
+	return a, err
 }
 
 // displaced is why a bundle that was let in may not stay: the platform has one of
@@ -255,7 +276,7 @@ func (p *Publisher) admit(ctx context.Context, b policy.AnyPolicyBundle, found *
 	var refused *gate.RefusedError
 	if errors.As(err, &refused) {
 		stage, reason := stageOf(refused.Stage)
-		return candidate, &refusal{stage: stage, reason: reason, errors: lines(refused.Problems), passing: refused.Stage == gate.Limits}, nil
+		return candidate, &refusal{stage: stage, reason: reason, errors: lines(refused.Problems), passing: refused.Stage == gate.Limits || refused.Stage == gate.Replay}, nil
 	}
 	return candidate, nil, err
 }

@@ -107,6 +107,34 @@ func tampered(s *stage) {
 	s.do(s.Delete(s.Context(), object(s.bundle(key))))
 }
 
+func lost(s *stage) {
+	key := platform("lost")
+	leader, other := s.replica("leader", true), s.replica("other", false)
+	s.apply(key, inline(hold("lost", "One", "true")))
+	leader.look(key)
+	one := s.bundle(key).Standing().ActiveRevision
+	s.apply(key, inline(hold("lost", "Two", "true")))
+	leader.look(key)
+	for _, rev := range s.kept(key) {
+		s.do(s.Delete(s.Context(), &rev))
+	}
+	s.apply(key, back(one))
+	leader.look(key)
+	s.says(key, "False RevisionUnknown, active")
+	want(s.T, leader.library, "Two")
+	if st := s.bundle(key).Standing(); len(st.History) != 0 {
+		s.Errorf("the history has what is lost: %+v", st.History)
+	}
+	other.look(key)
+	s.apply(key, both(back(""), inline(hold("lost", "Broken", "input.nonesuch"))))
+	leader.look(key)
+	c := condition(s.bundle(key), policy.PolicyBundleReady)
+	if !strings.Contains(c.Message, " stays active. But 1 of 2 replicas do not enforce it, such as other: reading revision ") {
+		s.Errorf("it says %s", c.Message)
+	}
+	s.do(s.Delete(s.Context(), object(s.bundle(key))))
+}
+
 func failing(s *stage) {
 	key := platform("failing")
 	leader := s.replica("leader", true)
@@ -116,16 +144,23 @@ func failing(s *stage) {
 		s.Errorf("got %v: it is not tried again", err)
 	}
 	leader.runs.fail = nil
-	leader.runs.now = gate.Report{Refused: gate.Limits}
-	leader.look(key)
-	s.says(key, "False TestsFailed TestsPassed")
-	leader.runs.now = gate.Report{}
-	leader.look(key) // a minute each time would be too much
-	s.says(key, "False TestsFailed TestsPassed")
-	leader.now = leader.now.Add(limitsHold + time.Second)
 	leader.look(key)
 	s.says(key, "True Activated, active")
 	s.do(s.Delete(s.Context(), object(s.bundle(key))))
+	for stage, status := range map[gate.Stage]string{gate.Limits: "False TestsFailed TestsPassed", gate.Replay: "False ReplayFailed ReplayOK"} {
+		key := platform("failing-" + string(stage))
+		s.apply(key, inline(hold(string(stage), "One", "true")))
+		leader.runs.now = gate.Report{Refused: stage}
+		leader.look(key)
+		s.says(key, status)
+		leader.runs.now = gate.Report{}
+		leader.look(key) // a minute each time would be too much
+		s.says(key, status)
+		leader.now = leader.now.Add(limitsHold + time.Second)
+		leader.look(key)
+		s.says(key, "True Activated, active")
+		s.do(s.Delete(s.Context(), object(s.bundle(key))))
+	}
 }
 
 func buried(s *stage) {

@@ -147,6 +147,9 @@ func (v *Verification) signed(text string) (map[string]opabundle.FileInfo, error
 	if ok && strings.Contains(err.Error(), "scope") {
 		return nil, fmt.Errorf("it was made for the scope %q, and must be for %q", claimed.Scope, cmp.Or(v.Scope, key.Scope))
 	}
+	if ok {
+		return nil, fmt.Errorf("it was not made with the key %q, or was changed since: %w", name, err)
+	}
 	return nil, err
 }
 
@@ -177,20 +180,26 @@ func complete(k *opabundle.KeyConfig) (*opabundle.KeyConfig, error) {
 	return &out, nil
 }
 
-func publicKey(block *pem.Block) (crypto.PublicKey, error) {
+// publicKey says of what cannot be parsed only that, since parsers say it in terms
+// of bytes that nobody typed.
+func publicKey(block *pem.Block) (key crypto.PublicKey, err error) {
 	switch block.Type {
 	case "PUBLIC KEY":
-		return x509.ParsePKIXPublicKey(block.Bytes)
+		key, err = x509.ParsePKIXPublicKey(block.Bytes)
 	case "RSA PUBLIC KEY":
-		return x509.ParsePKCS1PublicKey(block.Bytes)
+		key, err = x509.ParsePKCS1PublicKey(block.Bytes)
 	case "CERTIFICATE":
-		c, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, err
+		var c *x509.Certificate
+		if c, err = x509.ParseCertificate(block.Bytes); err == nil {
+			key = c.PublicKey
 		}
-		return c.PublicKey, nil
+	default:
+		return nil, fmt.Errorf("%s is no public key", block.Type)
 	}
-	return nil, fmt.Errorf("%s is no public key", block.Type)
+	if err != nil {
+		return nil, fmt.Errorf("the block %s is damaged or has something else in it; openssl pkey -in PRIVATE -pubout writes a public key", block.Type)
+	}
+	return key, nil
 }
 
 // ofSecrets are the algorithms that sign with a secret.

@@ -154,7 +154,7 @@ func TestSignaturesThatDoNotCount(t *testing.T) {
 	}{
 		"not signed":          {archive: plain, file: ".signatures.json", err: "must be signed"},
 		"stripped":            {archive: archive(t, file("/a.rego", policy), file("/b.rego", policy)), file: ".signatures.json", err: "must be signed"},
-		"signed by others":    {archive: sign(t, plain, bundle.Signing{Key: theirs.private}), file: ".signatures.json", err: "verify"},
+		"signed by others":    {archive: sign(t, plain, bundle.Signing{Key: theirs.private}), file: ".signatures.json", err: `it was not made with the key "k", or was changed since: failed to verify`},
 		"another kind of key": {archive: sign(t, plain, bundle.Signing{Key: ec.private}), file: ".signatures.json", err: "verify"},
 		"by a key nobody has": {archive: sign(t, plain, bundle.Signing{Key: ours.private, KeyID: "x"}), file: ".signatures.json", err: `there is no key "x"; there is k`},
 		"for another scope":   {archive: sign(t, plain, bundle.Signing{Key: ours.private, Scope: "test"}), file: ".signatures.json", err: `it was made for the scope "test", and must be for `},
@@ -175,7 +175,11 @@ func TestSignaturesThatDoNotCount(t *testing.T) {
 			file: ".signatures.json", err: "the algorithm is HS256, and for a key like this it is one of RS256",
 		},
 		"a private key, to verify": {archive: signed, by: trust(ours.private, ""), file: ".signatures.json", err: "PRIVATE KEY is no public key"},
-		"nobody is trusted":        {archive: signed, by: &bundle.Verification{Required: true}, file: ".signatures.json", err: "empty"},
+		"a key that is damaged": {
+			archive: signed, by: trust("-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", ""), file: ".signatures.json",
+			err: `key "k": reading the public key: the block PUBLIC KEY is damaged or has something else in it; openssl pkey -in PRIVATE -pubout writes a public key`,
+		},
+		"nobody is trusted": {archive: signed, by: &bundle.Verification{Required: true}, file: ".signatures.json", err: "empty"},
 		"signed, though it need not be, but by others": {
 			archive: sign(t, plain, bundle.Signing{Key: theirs.private}), by: &bundle.Verification{Keys: trust(ours.public, "").Keys}, file: ".signatures.json", err: "verify",
 		},

@@ -82,7 +82,8 @@ var wishes = []string{"hold", "holds", "deny", "exempt"}
 // A condition that refers to a helper, a rule or function of any policies, is told
 // with those conditions of the helper's definitions that decide about it, on the
 // arguments of this call, three helpers deep. Where variables may have several
-// values, it is the first ones for which the other conditions are true. Told as it
+// values, it is those of the first hold that the record has of the rule, or else the
+// first ones for which the other conditions are true. Told as it
 // is written, and no more, is what has a `with` or is in a comprehension, and what
 // is called with arguments that are worked out and large.
 func FindNearest(ctx context.Context, e *engine.Engine, r decision.Record) (Nearest, error) {
@@ -95,8 +96,11 @@ func FindNearest(ctx context.Context, e *engine.Engine, r decision.Record) (Near
 		return Nearest{}, fmt.Errorf("finding the nearest rule: %w", err)
 	}
 	said := map[string]bool{}
+	holds := map[string]decision.Hold{} // the first of each rule
 	for _, h := range decision.VerdictOf(r).Reasons {
-		said[h.Rule] = true
+		if !said[h.Rule] {
+			said[h.Rule], holds[h.Rule] = true, h
+		}
 	}
 	f := &finder{ctx: ctx, source: e.Source(s, r.Subject), input: input, known: map[question]answer{}}
 	var all []found
@@ -115,6 +119,7 @@ func FindNearest(ctx context.Context, e *engine.Engine, r decision.Record) (Near
 		fr := f.frameOf(c)
 		switch fires := f.fires(fr); {
 		case fires && said[c.Rule.ID]:
+			f.narrow(fr, holds[c.Rule.ID])
 			near.Conditions = f.holding(fr, shallow)
 			all = append(all, found{near, fr, nil})
 		case !fires && wish:

@@ -127,6 +127,35 @@ almost hold rollout.paused Paused rollout/plan.rego:19:1
 	}
 }
 
+// A rule that holds many zones is told with the facts of the one that was asked
+// about, which its record has alone.
+func TestNearestIsAboutTheGroupThatIsHeld(t *testing.T) {
+	e := newEngine(t)
+	if err := e.Activate(t.Context(), with(t, nearby)); err != nil {
+		t.Fatal(err)
+	}
+	q := in(2)
+	q.Groups = map[string]map[string]decision.Group{"zone": {}}
+	for zone, unavailable := range map[string]int{"a": 0, "b": 1, "c": 2, "d": 3} {
+		q.Groups["zone"][zone] = decision.Group{Total: 3, Unavailable: unavailable}
+	}
+	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), web(), q)
+	all := r.Output.(decision.PlanOutput)
+	for zone, want := range map[string]string{
+		"b": "group.unavailable is 1,", "c": "group.unavailable is 2,", "d": "group.unavailable is 3,",
+		"x": "group.unavailable is 1,", // which the rule does not hold
+	} {
+		asked := r
+		out := all
+		out.Holds = []decision.Hold{{Rule: "near.zone", Reason: "Zone", Message: "m", Where: map[string]string{"zone": zone}}}
+		asked.Output = out
+		got, err := record.FindNearest(t.Context(), e, asked)
+		if err != nil || len(got.Now) != 1 || !strings.Contains(told(got), want) {
+			t.Errorf("of zone %s it tells %v\n%swant %s", zone, err, told(got), want)
+		}
+	}
+}
+
 func told(n record.Nearest) string {
 	var out strings.Builder
 	tell := func(prefix string, all []record.Near) {

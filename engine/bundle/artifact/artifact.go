@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
@@ -116,7 +117,7 @@ func (r *Registry) Push(ctx context.Context, reference string, archive []byte) (
 		return "", fmt.Errorf("making the artifact: %w", err)
 	}
 	if err := remote.Write(ref, image, r.options(ctx)...); err != nil {
-		return "", fmt.Errorf("pushing bundle: %w", err)
+		return "", fmt.Errorf("pushing bundle to %s: %w", ref, answered(ref, err))
 	}
 	digest, err := image.Digest()
 	if err != nil {
@@ -173,7 +174,7 @@ func (r *Registry) Pull(ctx context.Context, reference string) (archive []byte, 
 	}
 	got, err := remote.Get(ref, r.options(ctx)...)
 	if err != nil {
-		return nil, "", fmt.Errorf("pulling bundle: %w", err)
+		return nil, "", fmt.Errorf("pulling bundle from %s: %w", ref, answered(ref, err))
 	}
 	if !got.MediaType.IsImage() {
 		return nil, "", NoBundleError{ref.String(), "is an index or something else, and a bundle is one image"}
@@ -197,6 +198,34 @@ func (r *Registry) Pull(ctx context.Context, reference string) (archive []byte, 
 		return archive, ref.Context().Digest(got.Digest.String()).String(), nil
 	}
 	return nil, "", NoBundleError{ref.String(), fmt.Sprintf("has no layer %s, which is where OPA keeps bundles", types.OCILayer)}
+}
+
+// RefusedError is a registry that will not, or has not, what is asked for. Its cause is a *transport.Error.
+type RefusedError struct {
+	Says string
+	Err  error
+}
+
+func (e RefusedError) Error() string { return e.Says }
+func (e RefusedError) Unwrap() error { return e.Err }
+
+// answered says what a registry's answer means for whoever named the reference;
+// its own words are about its requests. What is no such answer stays as it is.
+func answered(ref name.Reference, err error) error {
+	var answer *transport.Error
+	if !errors.As(err, &answer) {
+		return err
+	}
+	host := ref.Context().RegistryStr()
+	switch answer.StatusCode {
+	case http.StatusUnauthorized:
+		return RefusedError{fmt.Sprintf("the registry wants other credentials, or any (401): docker login %s", host), err}
+	case http.StatusForbidden:
+		return RefusedError{fmt.Sprintf("the registry does not let these credentials do it (403): docker login %s with others", host), err}
+	case http.StatusNotFound:
+		return RefusedError{"the registry has no such repository, tag or digest (404)", err}
+	}
+	return err
 }
 
 func (r *Registry) read(l v1.Layer) ([]byte, error) {

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	opabundle "github.com/open-policy-agent/opa/v1/bundle"
 
@@ -194,7 +195,7 @@ func TestWhatIsNotPulled(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct{ ref, err string }{
-		"what is not there":             {host + "/none:v1", "NAME_UNKNOWN"},
+		"what is not there":             {host + "/none:v1", "/none:v1: the registry has no such repository, tag or digest (404)"},
 		"an image of nothing":           {host + "/empty:v1", "has no layer application/vnd.oci.image.layer.v1.tar+gzip"},
 		"an image of docker":            {host + "/docker:v1", "has no layer"},
 		"an artifact that is too large": {host + "/large:v1", "larger than 16777216 bytes"},
@@ -244,6 +245,31 @@ func TestARegistryThatLies(t *testing.T) {
 	lying.Store(true)
 	if _, _, err := r.Pull(t.Context(), pinned); err == nil {
 		t.Error("other bytes were taken")
+	}
+}
+
+func TestARegistryThatRefusesIsToldOfInWordsOfWhoAsks(t *testing.T) {
+	for status, want := range map[int]string{
+		http.StatusUnauthorized: "/shop/freeze:v1: the registry wants other credentials, or any (401): docker login 127.0.0.1:",
+		http.StatusForbidden:    "/shop/freeze:v1: the registry does not let these credentials do it (403): docker login 127.0.0.1:",
+	} {
+		host := serve(t, func(http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/v2/" {
+					return
+				}
+				w.WriteHeader(status)
+			})
+		})
+		r := artifact.New(artifact.WithHTTP(), artifact.WithKeychain(authn.NewMultiKeychain()))
+		_, pushing := r.Push(t.Context(), host+"/shop/freeze:v1", archive(t))
+		_, _, pulling := r.Pull(t.Context(), host+"/shop/freeze:v1")
+		for what, err := range map[string]error{"pushing bundle to ": pushing, "pulling bundle from ": pulling} {
+			var answer *transport.Error
+			if err == nil || !strings.HasPrefix(err.Error(), what+host+want) || strings.Contains(err.Error(), "GET") || !errors.As(err, &answer) {
+				t.Errorf("%s%d is told as: %v", what, status, err)
+			}
+		}
 	}
 }
 

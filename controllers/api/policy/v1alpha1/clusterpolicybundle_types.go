@@ -56,6 +56,7 @@ type PolicyCanary struct {
 // +kubebuilder:printcolumn:name="TRIED",type="string",JSONPath=".status.candidate.revision",description="The revision in shadow, or in some namespaces only."
 // +kubebuilder:printcolumn:name="REASON",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].reason",description="Why it is ready or not."
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp",description="The time since creation."
+// +kubebuilder:printcolumn:name="MESSAGE",type="string",priority=1,JSONPath=".status.conditions[?(@.type=='Ready')].message",description="What is wrong and where, or what stands."
 type ClusterPolicyBundle struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -72,8 +72,8 @@ const (
 	PolicyBundleActivatedMessage = "Revision %s is being enforced."
 	// PolicyBundleShadowMessage takes the revision, and what is enforced.
 	PolicyBundleShadowMessage = "Revision %s is in shadow: its decisions are counted and not carried out. %s"
-	// PolicyBundleCanaryMessage takes the revision, the namespaces, and what is enforced elsewhere.
-	PolicyBundleCanaryMessage = "Revision %s is being enforced in %s only. %s"
+	// PolicyBundleCanaryMessage takes the revision, the namespaces, and what is enforced elsewhere, in lower case.
+	PolicyBundleCanaryMessage = "Revision %s is being enforced in %s only. Elsewhere, %s"
 	// PolicyBundleCanaryKindsMessage takes the kinds that a canary would protect. It follows on the other one.
 	PolicyBundleCanaryKindsMessage = "Kinds to protect are the same in all namespaces, so those of its settings (%s) have effect only when it is promoted."
 	// PolicyBundleRollbackMessage takes the revision.
@@ -82,6 +82,9 @@ const (
 	PolicyBundleFailedMessage = "The newest files are not enforced: %s. %s"
 	// PolicyBundleStaysMessage takes the revision that is enforced instead.
 	PolicyBundleStaysMessage = "Revision %s stays active."
+	// PolicyBundleWithoutMessage takes how many replicas do not enforce it, of how many, and what one of them says. It follows on
+	// the other one.
+	PolicyBundleWithoutMessage = " But %d of %d replicas do not enforce it, such as %s: %s."
 	// PolicyBundleNothingActiveMessage is of a bundle that has no good files.
 	PolicyBundleNothingActiveMessage = "Nothing of this bundle is enforced."
 )

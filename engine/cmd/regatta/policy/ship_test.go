@@ -148,10 +148,10 @@ pulled.tar.gz may become active
 
 		{"verify pulled.tar.gz --verification-key other.pub --verification-key-id default --scope prod", 1, `fetched   ok TIME
 verified  refused TIME 1 problem
-  pulled.tar.gz:1:1: verifying the signature: .signatures.json: failed to verify JWT signature: invalid ECDSA signature
+  pulled.tar.gz:1:1: verifying the signature: .signatures.json: it was not made with the key "default", or was changed since: failed to verify JWT signature: invalid ECDSA signature
 Error: the policies are refused
 `},
-		{"pull REGISTRY/shop/freeze:v1 --insecure -o bad.tar.gz --verification-key shop=other.pub --scope prod", 1, "Error: reading bundle REGISTRY/shop/freeze@sha256:...: verifying the signature: .signatures.json: failed to verify JWT signature: invalid ECDSA signature\n"},
+		{"pull REGISTRY/shop/freeze:v1 --insecure -o bad.tar.gz --verification-key shop=other.pub --scope prod", 1, "Error: reading bundle REGISTRY/shop/freeze@sha256:...: verifying the signature: .signatures.json: it was not made with the key \"shop\", or was changed since: failed to verify JWT signature: invalid ECDSA signature\n"},
 		{"inspect bad.tar.gz", 3, "Error: reading bundle: stat bad.tar.gz: no such file or directory\n"},
 		{"verify change-freeze --verification-key key.pub", 2, "Error: change-freeze is no .tar.gz file, and only those are signed\n"},
 		{"sign bundle.tar.gz --signing-key secret.txt --signing-alg HS256 -o secret.tar.gz", 0, "secret.tar.gz: revision v1, 2 files, N bytes, sha256:...\n"},

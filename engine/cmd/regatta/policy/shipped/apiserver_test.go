@@ -125,9 +125,9 @@ func TestCommands(t *testing.T) {
 	for _, ns := range []string{"kruise-system", "shop"} {
 		s.do(s.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
 	}
-	s.want("status", 0, "There are none.")
+	s.want("status", 0, "There are no ClusterPolicyBundles; -n NAMESPACE is for the PolicyBundles of a namespace.")
 	s.want("status none", 3, "there is no ClusterPolicyBundle none")
-	s.want("status -n shop", 0, "There are none.")
+	s.want("status -n shop", 0, "There are no PolicyBundles in namespace shop.")
 	s.want("status none -n shop", 3, "there is no PolicyBundle shop/none")
 	s.want("status -o yaml", 2, "it is one of text, json")
 
@@ -152,6 +152,11 @@ func TestCommands(t *testing.T) {
 	s.do(os.WriteFile(filepath.Join(dir, "a.rego"), []byte(rule("Mine")["a.rego"]), 0o600))
 	s.want("diff freeze "+dir, 0, `+hold contains {"reason": "Mine"`)
 
+	s.do(os.WriteFile(filepath.Join(dir, "b.rego"), []byte("package extend.rollout.b\n\nrank := {}"), 0o600))
+	if got, _ := s.types("diff freeze " + dir); !strings.HasSuffix(got, "/b.rego\n@@ -0,0 +1,3 @@\n+package extend.rollout.b\n+\n+rank := {}\n") {
+		s.Errorf("a file that is new is\n%s", got)
+	}
+
 	s.want("promote freeze", 1, "In shadow, 6 decisions were looser", "In shadow, two compares no more: 3 decisions in a row")
 	s.want("promote freeze --even-so --timeout 0s", 0)
 	s.do(s.Get(t.Context(), client.ObjectKey{Name: "freeze"}, b))
@@ -174,6 +179,9 @@ func TestCommands(t *testing.T) {
 	}()
 	s.want("promote freeze", 0, "freeze: It is so. 2 of 2 replicas run it.")
 	s.want("promote freeze --to Sideways", 2, "want Canary or Enforce")
+
+	s.want("diff freeze", 2, "no revision of freeze is tried now", "a revision that is kept: "+two.Revision+", "+one.Revision)
+	s.want("diff freeze --from "+one.Revision, 0, "+++ "+two.Revision+"/a.rego", `+hold contains {"reason": "Two"`)
 
 	s.want("rollback freeze --to abcabc", 2, "is not kept")
 	s.want("rollback freeze --timeout 0s", 0)

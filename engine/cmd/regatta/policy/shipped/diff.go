@@ -39,6 +39,13 @@ out.`,
 				return err
 			}
 			st := of.Standing()
+			with := st.Candidate
+			if with == nil && len(args) == 1 && to == "" {
+				if from == "" {
+					return exit.Misused(fmt.Errorf("no revision of %s is tried now, so there is nothing to compare with: name a PATH, or with --from a revision that is kept: %s", args[0], st.KeptRevisions()))
+				}
+				with = st.Active
+			}
 			old, oldName, err := b.revision(cmd, of, from, st.Active)
 			if err != nil {
 				return err
@@ -49,7 +56,7 @@ out.`,
 				nowName = args[1]
 				now, err = local(args[1])
 			} else {
-				now, nowName, err = b.revision(cmd, of, to, st.Candidate)
+				now, nowName, err = b.revision(cmd, of, to, with)
 			}
 			if err != nil {
 				return err
@@ -59,7 +66,7 @@ out.`,
 	}
 	w.flags(cmd)
 	cmd.Flags().StringVar(&from, "from", "", "the revision to begin with; the enforced one if empty")
-	cmd.Flags().StringVar(&to, "to", "", "the revision to end with; the one that is tried if empty")
+	cmd.Flags().StringVar(&to, "to", "", "the revision to end with; the one that is tried if empty, or the enforced one if none is")
 	return cmd
 }
 
@@ -117,7 +124,7 @@ func unified(out io.Writer, old, now map[string]string, oldName, nowName string)
 			continue
 		}
 		d := difflib.UnifiedDiff{
-			A: difflib.SplitLines(old[file]), B: difflib.SplitLines(now[file]),
+			A: linesOf(old[file]), B: linesOf(now[file]),
 			FromFile: oldName + "/" + file, ToFile: nowName + "/" + file, Context: 3,
 		}
 		if err := difflib.WriteUnifiedDiff(out, d); err != nil {
@@ -125,4 +132,14 @@ func unified(out io.Writer, old, now map[string]string, oldName, nowName string)
 		}
 	}
 	return nil
+}
+
+// linesOf has no line for a file that is not there, and none behind the last.
+func linesOf(text string) []string {
+	lines := strings.SplitAfter(text, "\n")
+	if last := len(lines) - 1; lines[last] == "" {
+		return lines[:last]
+	}
+	lines[len(lines)-1] += "\n"
+	return lines
 }

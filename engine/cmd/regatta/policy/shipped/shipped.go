@@ -105,6 +105,14 @@ func (b *Bundles) kind() string {
 	return "ClusterPolicyBundle "
 }
 
+// none says that there are no bundles of the kind that was asked for.
+func (b *Bundles) none() string {
+	if b.namespace != "" {
+		return "There are no PolicyBundles in namespace " + b.namespace + "."
+	}
+	return "There are no ClusterPolicyBundles; -n NAMESPACE is for the PolicyBundles of a namespace."
+}
+
 func (b *Bundles) typed(u *unstructured.Unstructured) (v1alpha1.AnyPolicyBundle, error) {
 	var out v1alpha1.AnyPolicyBundle = &v1alpha1.ClusterPolicyBundle{}
 	if b.namespace != "" {
@@ -129,6 +137,9 @@ func (b *Bundles) get(ctx context.Context, name string) (v1alpha1.AnyPolicyBundl
 
 func (b *Bundles) list(ctx context.Context) ([]v1alpha1.AnyPolicyBundle, error) {
 	list, err := b.resource().List(ctx, metav1.ListOptions{})
+	if apierrors.IsForbidden(err) && b.namespace == "" {
+		return nil, fmt.Errorf("listing policy bundles: %w\nThese are the bundles of the platform; -n NAMESPACE is for those of a namespace", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("listing policy bundles: %w", err)
 	}

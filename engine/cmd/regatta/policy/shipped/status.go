@@ -56,7 +56,7 @@ It ends with 1 if a bundle is not what its spec says.`,
 			case len(args) > 0:
 				describe(out, found[0], time.Now())
 			case len(found) == 0:
-				fmt.Fprintln(out, "There are none.")
+				fmt.Fprintln(out, b.none())
 			default:
 				err = table(out, found)
 			}

@@ -1,0 +1,43 @@
+package record
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// narrow makes a clause that is true one that says a certain hold: a rule may hold
+// many groups and pods, each for facts of its own. A clause that does not say
+// this hold stays as it is.
+func (f *finder) narrow(fr *frame, h decision.Hold) {
+	head := fr.clause.Head.Key
+	if head == nil {
+		return
+	}
+	fields, ok := head.Value.(ast.Object)
+	if !ok {
+		return
+	}
+	var only ast.Body
+	if where := fields.Get(ast.StringTerm("where")); where != nil && len(h.Where) > 0 {
+		groups := ast.NewObject()
+		for _, dimension := range slices.Sorted(maps.Keys(h.Where)) {
+			groups.Insert(ast.StringTerm(dimension), ast.StringTerm(h.Where[dimension]))
+		}
+		only = append(only, ast.Equality.Expr(where, ast.NewTerm(groups)))
+	}
+	if pod := fields.Get(ast.StringTerm("pod")); pod != nil && h.Pod != "" {
+		only = append(only, ast.Equality.Expr(pod, ast.StringTerm(h.Pod)))
+	}
+	if len(only) == 0 {
+		return
+	}
+	before := fr.after
+	fr.after = slices.Concat(before, only)
+	if !f.fires(fr) {
+		fr.after = before
+	}
+}
