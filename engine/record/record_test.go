@@ -245,7 +245,7 @@ func TestReplay(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, r := range records {
-				d, err := record.Replay(context.Background(), e, s, r)
+				d, err := record.Replay(context.Background(), e, s, r, 1)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -267,7 +267,7 @@ func TestReplay(t *testing.T) {
 	if n, _ := b.Len(); n != 2 {
 		t.Errorf("replaying was recorded: there are %d records", n)
 	}
-	if _, err := record.Replay(context.Background(), e, e.Snapshot(), decision.Record{Point: "no/point"}); err == nil {
+	if _, err := record.Replay(context.Background(), e, e.Snapshot(), decision.Record{Point: "no/point"}, 1); err == nil {
 		t.Error("a point that does not exist was replayed")
 	}
 }
@@ -299,15 +299,41 @@ func TestADecisionThatComesTooLateIsAskedForOnceMore(t *testing.T) {
 		engine.Decide(context.Background(), e, p, web(), in(1))
 	}()
 	<-begun
-	now, err := record.Retry(t.Context(), e, e.Snapshot(), decision.Record{Point: decision.RolloutPlan().Name, Subject: web(), Input: in(1)})
+	now, err := record.Retry(t.Context(), e, e.Snapshot(), decision.Record{Point: decision.RolloutPlan().Name, Subject: web(), Input: in(1)}, record.Tries)
 	if err != nil || now.Outcome != decision.Decided {
 		t.Errorf("got %s %s, %v", now.Outcome, now.Error, err)
 	}
 	gone := errors.New("gone")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(gone)
-	if _, err := record.Retry(ctx, e, e.Snapshot(), now); !errors.Is(err, gone) {
+	if _, err := record.Retry(ctx, e, e.Snapshot(), now, record.Tries); !errors.Is(err, gone) {
 		t.Errorf("for somebody who is gone: %v", err)
+	}
+}
+
+func TestADecisionIsTriedAsOftenAsItMayBeLate(t *testing.T) {
+	var asked atomic.Int64
+	e := newEngineWith(t, engine.WithClock(func() time.Time { asked.Add(1); return time.Unix(0, 0).UTC() }))
+	s := compiled(t, e, endless)
+	once := int64(0)
+	for _, tc := range []struct {
+		name  string
+		then  decision.Outcome
+		tries int
+		times int64
+	}{
+		{"one that may be late once", decision.Decided, 1, 1},
+		{"one that may be late three times", decision.Decided, 3, 3},
+		{"one that was late when it was recorded", decision.TimedOut, 3, 1},
+	} {
+		asked.Store(0)
+		now, err := record.Retry(t.Context(), e, s, decision.Record{Point: decision.RolloutPlan().Name, Subject: web(), Input: in(1), Outcome: tc.then}, tc.tries)
+		if once == 0 {
+			once = asked.Load()
+		}
+		if err != nil || now.Outcome != decision.TimedOut || asked.Load() != once*tc.times {
+			t.Errorf("%s: %s after %d looks at the clock, %d for each, %v", tc.name, now.Outcome, asked.Load(), once, err)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"runtime"
 	"slices"
 
 	"github.com/regatta-sh/regatta/engine"
@@ -43,27 +44,34 @@ func (e UnknownPointError) Error() string {
 // Replay makes a decision again with the policies of a snapshot. It reports a
 // difference, or nil when the answer is the same. Its errors are those of Retry,
 // and of answers that cannot be compared.
-func Replay(ctx context.Context, e *engine.Engine, s *engine.Snapshot, r decision.Record) (*Difference, error) {
-	now, err := Retry(ctx, e, s, r)
+func Replay(ctx context.Context, e *engine.Engine, s *engine.Snapshot, r decision.Record, tries int) (*Difference, error) {
+	now, err := Retry(ctx, e, s, r, tries)
 	if err != nil {
 		return nil, err
 	}
 	return Compare(e, r, now)
 }
 
+// Tries is how often a decision is made before policies are to blame that it does
+// not come in time: as often as where they are enforced.
+const Tries = 3
+
 // Retry makes a decision again as Again does, for whoever judges policies by it:
-// one that does not come in time is asked for once more, since something else may
-// have had the processors. Its error is an UnknownPointError, or the cause of the
-// context's end.
-func Retry(ctx context.Context, e *engine.Engine, s *engine.Snapshot, r decision.Record) (now decision.Record, err error) {
-	for range 2 {
+// one that does not come in time, as the record did, is asked for up to so many
+// times, since something else may have had the processors. Its error is an
+// UnknownPointError, or the cause of the context's end.
+func Retry(ctx context.Context, e *engine.Engine, s *engine.Snapshot, r decision.Record, tries int) (now decision.Record, err error) {
+	for n := range max(tries, 1) {
+		if n > 0 {
+			runtime.GC() // of what is left of the late one, so that this one finds as much memory
+		}
 		if now, err = Again(ctx, e, s, r); err != nil {
 			return now, err
 		}
 		if ctx.Err() != nil {
 			return now, fmt.Errorf("replaying: %w", context.Cause(ctx))
 		}
-		if now.Outcome != decision.TimedOut {
+		if now.Outcome != decision.TimedOut || r.Outcome == decision.TimedOut {
 			break
 		}
 	}

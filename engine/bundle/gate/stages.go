@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -207,11 +206,11 @@ func (c *checking) replay(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		times := attempts
+		tries := record.Tries
 		if len(wrong) > 0 {
-			times = 1 // it is refused by now
+			tries = 1 // it is refused by now
 		}
-		d, err := inTime(times, func() (*record.Difference, error) { return record.Replay(ctx, c.engine, c.snapshot, r) })
+		d, err := record.Replay(ctx, c.engine, c.snapshot, r, tries)
 		if err != nil {
 			return err
 		}
@@ -232,21 +231,4 @@ func (c *checking) replay(ctx context.Context) error {
 		return wrong
 	}
 	return nil
-}
-
-// attempts is how often a decision is made before the bundle is to blame that it
-// does not end in time: as often as where it is enforced. A machine that is busy,
-// or a processor that is throttled, makes any decision late now and then.
-const attempts = 3
-
-// inTime makes a decision until it is in time, or has been tried so often.
-func inTime(times int, decide func() (*record.Difference, error)) (*record.Difference, error) {
-	for {
-		d, err := decide()
-		times--
-		if err != nil || d == nil || d.Now.Outcome != decision.TimedOut || d.Then.Outcome == decision.TimedOut || times == 0 {
-			return d, err
-		}
-		runtime.GC() // of what is left of the late one, so that the next finds as much memory
-	}
 }
