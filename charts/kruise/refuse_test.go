@@ -29,6 +29,7 @@ func TestRefusedValues(t *testing.T) {
 		{"a CA for what is not encrypted", []string{"--set", "decisionLogs.http.ca.secret=x,decisionLogs.http.url=http://logs.example.com"}, "decisionLogs.http.ca is for an https:// decisionLogs.http.url"},
 		{"two CAs", []string{"--set", "decisionLogs.http.ca.secret=x,decisionLogs.http.ca.configMap=y,decisionLogs.http.url=https://logs.example.com"}, "decisionLogs.http.ca.configMap and decisionLogs.http.ca.secret are both set"},
 		{"masks that do not mask", []string{"--set", "decisionLogs.unmasked=true,decisionLogs.mask={/input/x}"}, "decisionLogs.mask and decisionLogs.unmasked are both set"},
+		{"a decision point that does not exist", []string{"--set", "decisionLogs.points={rollout/nope}"}, "at '/decisionLogs/points/0': value must be one of 'protection/budget'"},
 		{"two listeners on one port", []string{"--set", "manager.decisions.port=8080"}, "manager.metrics.port and manager.decisions.port are both 8080"},
 		{"replicas below zero", []string{"--set", "manager.replicas=-1"}, "at '/manager/replicas'"},
 		{"a period that is no duration", []string{"--set", "manager.resyncPeriod=often"}, "at '/manager/resyncPeriod'"},

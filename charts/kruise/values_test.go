@@ -10,6 +10,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/regatta-sh/regatta/engine/decision"
 )
 
 const cloneSets = "clonesets.apps.kruise.io"
@@ -220,6 +222,16 @@ func wantImages(want ...string) func(*testing.T, release) {
 				t.Errorf("image is %s, want %s", pod.Containers[0].Image, want[i])
 			}
 		}
+	}
+}
+
+func TestEveryDecisionPointMayBeLogged(t *testing.T) {
+	var names []string
+	for _, p := range decision.All() {
+		names = append(names, string(p.Name))
+	}
+	if output, err := helm(t, "template", "kruise", ".", "--kube-version", kubeVersion, "--set", "decisionLogs.points={"+strings.Join(names, ",")+"}"); err != nil {
+		t.Errorf("values.schema.json does not list all points: %s", output)
 	}
 }
 

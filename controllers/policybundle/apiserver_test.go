@@ -257,6 +257,10 @@ func signed(s *stage) {
 	next(two, "False SignatureInvalid Verified", "")
 	next(theirs.sign(two), "False SignatureInvalid Verified", "")
 	next(ours.sign(two), "True Activated, active", "Two")
+	next(ours.sign(s.archive(hold("signed", "Two", "true"), 1)), "False OlderSequence Verified, active", "Two")
+	if m := condition(s.bundle(key), policy.PolicyBundleReady).Message; !strings.Contains(m, "its files are those that are active") {
+		s.Errorf("of the same files it says: %s", m)
+	}
 	next(ours.sign(s.archive(hold("signed", "One", "true"), 1)), "False OlderSequence Verified, active", "Two")
 	message := condition(s.bundle(key), policy.PolicyBundleReady).Message
 	_, older, ok := strings.Cut(message, "spec.rollbackTo: ")

@@ -258,8 +258,11 @@ func (p *Publisher) admit(ctx context.Context, b policy.AnyPolicyBundle, found *
 	}
 	if st.Active != nil && st.Active.Sequence != nil && !strings.HasPrefix(candidate.Revision, orNothing(w.RollbackTo)) {
 		if err := candidate.FollowsSequence(*st.Active.Sequence); err != nil {
-			return candidate, &refusal{stage: policy.PolicyBundleVerified, reason: policy.PolicyBundleOlderReason, errors: []string{
-				fmt.Sprintf("%v; to go back on purpose set spec.rollbackTo: %s", err, candidate.Revision)}}, nil
+			so := "to go back on purpose set spec.rollbackTo: " + candidate.Revision
+			if candidate.Revision == st.ActiveRevision {
+				so = "its files are those that are active, so there is nothing to go back to"
+			}
+			return candidate, &refusal{stage: policy.PolicyBundleVerified, reason: policy.PolicyBundleOlderReason, errors: []string{fmt.Sprintf("%v; %s", err, so)}}, nil
 		}
 	}
 	if w.RollbackTo != "" && !strings.HasPrefix(candidate.Revision, w.RollbackTo) {

@@ -76,16 +76,16 @@ var wishes = []string{"hold", "holds", "deny", "exempt"}
 // FindNearest works out what would have changed the answer of a record, by
 // evaluating the conditions of rules one by one on the facts of the record, with
 // the policies that made it. It looks only at rules that the point of the record
-// reads: no hold of pods decides how a pod is changed. It ends with the context, with what it has by then.
-// Its error is that the policies of the record are gone.
+// reads: no hold of pods decides how a pod is changed. It ends with the context,
+// with what it has by then. Its error is that the policies of the record are gone.
 //
 // A condition that refers to a helper, a rule or function of any policies, is told
 // with those conditions of the helper's definitions that decide about it, on the
 // arguments of this call, three helpers deep. Where variables may have several
 // values, it is those of the first hold that the record has of the rule, or else the
-// first ones for which the other conditions are true. Told as it
-// is written, and no more, is what has a `with` or is in a comprehension, and what
-// is called with arguments that are worked out and large.
+// first ones for which the other conditions are true. Told as it is written, and no
+// more, is what has a `with` or is in a comprehension, and what is called with
+// arguments that are worked out and large.
 func FindNearest(ctx context.Context, e *engine.Engine, r decision.Record) (Nearest, error) {
 	s := e.Snapshot()
 	if s.RevisionFor(r.Subject) != r.Revision {

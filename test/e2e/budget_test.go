@@ -121,6 +121,9 @@ var _ = Describe("a PodUnavailableBudget", func() {
 				ContainSubstring("protection.budget.exceeded"), ContainSubstring("allowed:0")))
 		}
 		Expect(u.why("--user-name", u.kubectl("auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"))).To(ContainSubstring(pods[1]))
+		out, err := u.try("regatta", "why", "foo/bar")
+		Expect(err).To(HaveOccurred())
+		Expect(out).To(ContainSubstring(`the cluster has no kind "foo"; kubectl api-resources lists those it has`))
 
 		By("waiting until another pod is available")
 		Eventually(u.budget).WithArguments("web").Should(Equal("1 4 3 4"))

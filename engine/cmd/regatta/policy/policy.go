@@ -33,7 +33,7 @@ func New(builtin fs.FS, opts ...Option) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(c.new(), c.check(), c.test(), c.eval(), c.lint(), c.fmt(), c.verify(), c.build(), c.sign(), c.inspect(), c.push(), c.pull(), c.replay(), c.simulate())
-	cmd.AddCommand(shipped.Commands()...)
+	cmd.AddCommand(shipped.Commands(func(path string) (*bundle.Bundle, error) { return load(path, nil) })...)
 	return exit.Tree(exit.Printed(cmd))
 }
 

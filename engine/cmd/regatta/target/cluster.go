@@ -84,6 +84,9 @@ func (c *Cluster) Find(args []string) (Target, error) {
 		resource = &schema.GroupVersionResource{Group: found.Group, Resource: found.Resource}
 	}
 	kind, err := mapper.KindFor(*resource)
+	if meta.IsNoMatchError(err) {
+		return Target{}, fmt.Errorf("the cluster has no kind %q; kubectl api-resources lists those it has", other.Word)
+	}
 	if err != nil {
 		return Target{}, fmt.Errorf("finding what %q is: %w", other.Word, err)
 	}

@@ -51,7 +51,7 @@ func (s *shop) do(err error) {
 func (s *shop) types(line string) (string, int) {
 	s.Helper()
 	root := &cobra.Command{Use: "policy", SilenceUsage: true}
-	root.AddCommand(Commands()...)
+	root.AddCommand(Commands(func(path string) (*bundle.Bundle, error) { return bundle.FromFS("local", os.DirFS(path)) })...)
 	var out bytes.Buffer
 	root.SetOut(&out)
 	root.SetErr(&out)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -13,11 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	v1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
-	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/exit"
 )
 
-func diff() *cobra.Command {
+func diff(load Load) *cobra.Command {
 	var w where
 	var from, to string
 	cmd := &cobra.Command{
@@ -25,7 +23,7 @@ func diff() *cobra.Command {
 		Short: "Show how two revisions of a bundle differ, or one and what is on this machine",
 		Long: `Diff shows what the revision that is tried would change of the one that is enforced,
 as a unified diff of their files. --from and --to name other revisions that are
-kept; a PATH is a folder or a .tar.gz file in place of --to. The signature is left
+kept; a PATH is a folder, a .tar.gz file or a .rego file in place of --to. The signature is left
 out.`,
 		Example: `  regatta policy diff change-freeze
   regatta policy diff change-freeze ./change-freeze`,
@@ -53,12 +51,12 @@ out.`,
 			var now map[string]string
 			nowName := ""
 			if len(args) == 2 {
-				nowName = args[1]
-				now, err = local(args[1])
-			} else {
-				now, nowName, err = b.revision(cmd, of, to, with)
-			}
-			if err != nil {
+				here, err := load(args[1])
+				if err != nil {
+					return err
+				}
+				now, nowName = here.Files, args[1]
+			} else if now, nowName, err = b.revision(cmd, of, to, with); err != nil {
 				return err
 			}
 			return unified(cmd.OutOrStdout(), old, now, oldName, nowName)
@@ -85,31 +83,6 @@ func (b *Bundles) revision(cmd *cobra.Command, of v1alpha1.AnyPolicyBundle, name
 		return nil, "", err
 	}
 	return found.Files, a.Revision, nil
-}
-
-// local reads what is on this machine.
-func local(path string) (map[string]string, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading bundle: %w", err)
-	}
-	if info.IsDir() {
-		b, err := bundle.FromFS("local", os.DirFS(path))
-		if err != nil {
-			return nil, err
-		}
-		return b.Files, nil
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading bundle: %w", err)
-	}
-	defer f.Close()
-	b, err := bundle.FromArchive("local", f, nil)
-	if err != nil {
-		return nil, err
-	}
-	return b.Files, nil
 }
 
 // unified writes what differs, file by file.

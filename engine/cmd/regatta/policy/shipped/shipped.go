@@ -26,9 +26,12 @@ import (
 	"github.com/regatta-sh/regatta/engine/cmd/regatta/target"
 )
 
+// Load reads the bundle at a path of this machine.
+type Load func(path string) (*bundle.Bundle, error)
+
 // Commands are status, diff, promote and rollback.
-func Commands() []*cobra.Command {
-	return []*cobra.Command{status(), diff(), promote(), rollback()}
+func Commands(load Load) []*cobra.Command {
+	return []*cobra.Command{status(), diff(load), promote(), rollback()}
 }
 
 // where is what all commands have: the cluster, and which bundles are meant.
