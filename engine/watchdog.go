@@ -14,14 +14,19 @@ import (
 )
 
 // strikes is how often bundles may be to blame for a decision that did not come
-// in time.
-const strikes = 3
+// in time, within the time after which that is forgotten: a machine that is busy
+// now and then makes good bundles look bad now and then, for as long as they are
+// active.
+const (
+	strikes      = 3
+	forgiveAfter = time.Hour
+)
 
-// watchdog counts what bundles did, by the revision of those to blame.
+// watchdog keeps when bundles were to blame, by the revision of those bundles.
 type watchdog struct {
 	mu      sync.Mutex
 	busy    bool // a case is being judged
-	strikes map[string]int
+	strikes map[string][]time.Time
 	bans    map[string]bool
 }
 
@@ -76,14 +81,20 @@ func (w *watchdog) banned(set bundle.Set) error {
 }
 
 // out counts a strike, and bans the bundles when it was the last one.
-func (w *watchdog) out(part bundle.Set) bool {
+func (w *watchdog) out(part bundle.Set, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.strikes == nil {
-		w.strikes, w.bans = map[string]int{}, map[string]bool{}
+		w.strikes, w.bans = map[string][]time.Time{}, map[string]bool{}
+	}
+	for revision, all := range w.strikes {
+		w.strikes[revision] = slices.DeleteFunc(all, func(at time.Time) bool { return now.Sub(at) >= forgiveAfter })
+		if len(w.strikes[revision]) == 0 {
+			delete(w.strikes, revision)
+		}
 	}
 	revision := part.Content()
-	if w.strikes[revision]++; w.strikes[revision] < strikes {
+	if w.strikes[revision] = append(w.strikes[revision], now); len(w.strikes[revision]) < strikes {
 		return false
 	}
 	delete(w.strikes, revision)
@@ -210,7 +221,7 @@ func (e *Engine) strike(s *Snapshot, guilty bundle.Set, ask *question, stuck boo
 	}
 	r := Rollback{
 		From: s.revision, To: to.revision, Namespace: tenantOf(guilty), Canary: guilty[0].Canary != nil, Bundles: guilty.IDs(), Point: ask.name,
-		Reason: fmt.Sprintf("%d decisions of %s %s with these bundles, and were made in time without them", strikes, ask.name, how),
+		Reason: fmt.Sprintf("%d decisions within an hour, the last one of %s, %s with these bundles, and were made in time without them", strikes, ask.name, how),
 	}
 	e.each(func(o Observer) { o.RolledBack(r); o.Activated(to.revision) })
 	e.emit(decision.Record{
@@ -228,7 +239,7 @@ const RollbackPoint decision.Name = "engine/rollback"
 func (e *Engine) retreat(s *Snapshot, guilty bundle.Set) *Snapshot {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.active.Load() != s || !e.watch.out(guilty) {
+	if e.active.Load() != s || !e.watch.out(guilty, e.clock()) {
 		return nil // another is active by now, or it may try again
 	}
 	to := e.without(s, guilty)
