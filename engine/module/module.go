@@ -197,6 +197,11 @@ func problems(file string, err error) Problems {
 				}
 			}
 		}
+		if function, ok := strings.CutPrefix(e.Message, "undefined function "); ok {
+			if why := forbidden(function); why != "" {
+				p.Message += "; " + why
+			}
+		}
 		p.Message = printable(p.Message)
 		out = append(out, p)
 	}

@@ -53,8 +53,11 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 		"a syntax error":              {"package p\n\nx if {", "p.rego:3:"},
 		"an unknown function":         {"package p\nx := nope(1)", "p.rego:2:6: rego_type_error: undefined function nope"},
 		"an unused variable (strict)": {"package p\nx if { y := 1; true }", "p.rego:2:8: "},
-		"the network is out of reach": {`package p` + "\n" + `x := http.send({})`, "undefined function http.send"},
-		"the clock is out of reach":   {"package p\nx := time.now_ns()", "undefined function time.now_ns"},
+		"the network is out of reach": {`package p` + "\n" + `x := http.send({})`, "undefined function http.send; policies have no network"},
+		"the clock is out of reach":   {"package p\nx := time.now_ns()", "undefined function time.now_ns; policies have no clock: time is a fact, input.now"},
+		"randomness is out of reach":  {"package p\nx := rand.intn(\"x\", 2)", "undefined function rand.intn; policies have no randomness"},
+		"the engine is out of reach":  {"package p\nx := opa.runtime()", "undefined function opa.runtime; policies do not see"},
+		"what costs too much":         {"package p\nx := bits.lsh(1, 2)", "undefined function bits.lsh; OPA has it, and policies here do not"},
 		"an empty file":               {"", "p.rego:1:1: "},
 		"only a comment":              {"# nothing", "p.rego:1:1: "},
 	} {
