@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -21,6 +22,7 @@ type Event struct {
 	// Done is when the response was complete.
 	Done  time.Time `json:"stageTimestamp"`
 	Agent string    `json:"userAgent"`
+	URI   string    `json:"requestURI"`
 	User  struct {
 		Username string `json:"username"`
 	} `json:"user"`
@@ -61,6 +63,8 @@ type Count struct {
 	// Failed are those, among Writes, that the server refused: a conflict is
 	// work for it, too.
 	Failed int `json:"failed"`
+	// DryRuns are those, among Writes, that were asked about and not stored.
+	DryRuns int `json:"dryRuns,omitempty"`
 }
 
 // Counts reads the log at path and counts the writes that filter chooses, the
@@ -124,6 +128,9 @@ func count(log io.Reader, filter Filter) ([]Count, error) {
 		totals[key].Writes++
 		if event.Response.Code >= 400 {
 			totals[key].Failed++
+		}
+		if strings.Contains(event.URI, "dryRun=All") {
+			totals[key].DryRuns++
 		}
 	})
 	if err != nil {

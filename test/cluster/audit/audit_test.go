@@ -10,13 +10,13 @@ import (
 
 const log = `{"verb":"patch","user":{"username":"manager"},"objectRef":{"resource":"pods","subresource":"status","namespace":"a"},"responseStatus":{"code":200},"requestReceivedTimestamp":"2026-01-01T00:00:01Z"}
 {"verb":"patch","user":{"username":"manager"},"objectRef":{"resource":"pods","subresource":"status","namespace":"b"},"responseStatus":{"code":409},"requestReceivedTimestamp":"2026-01-01T00:00:02Z"}
-{"verb":"create","user":{"username":"manager"},"objectRef":{"resource":"pods","namespace":"a"},"responseStatus":{"code":201},"requestReceivedTimestamp":"2026-01-01T00:00:03Z"}
+{"verb":"create","requestURI":"/api/v1/namespaces/a/pods?dryRun=All","user":{"username":"manager"},"objectRef":{"resource":"pods","namespace":"a"},"responseStatus":{"code":201},"requestReceivedTimestamp":"2026-01-01T00:00:03Z"}
 {"verb":"create","user":{"username":"kwok"},"objectRef":{"resource":"leases","namespace":"a"},"responseStatus":{"code":201},"requestReceivedTimestamp":"2026-01-01T00:00:04Z"}
 {"verb":"create","user":{"usern`
 
 func TestCount(t *testing.T) {
 	statuses := Count{User: "manager", Verb: "patch", Resource: "pods/status", Writes: 2, Failed: 1}
-	pods := Count{User: "manager", Verb: "create", Resource: "pods", Writes: 1}
+	pods := Count{User: "manager", Verb: "create", Resource: "pods", Writes: 1, DryRuns: 1}
 	leases := Count{User: "kwok", Verb: "create", Resource: "leases", Writes: 1}
 	second := func(n int) time.Time { return time.Date(2026, 1, 1, 0, 0, n, 0, time.UTC) }
 	tests := []struct {
