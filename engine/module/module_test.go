@@ -73,6 +73,22 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 	}
 }
 
+// A release of OPA may bring others.
+func TestEveryFunctionThatIsNotPureIsRefusedWithItsReason(t *testing.T) {
+	for _, b := range ast.Builtins {
+		if !b.Nondeterministic {
+			continue
+		}
+		parsed, err := module.Parse("p.rego", "package p\nx := "+b.Name+"(1)")
+		if err == nil {
+			_, err = module.Compile(map[string]*ast.Module{"p.rego": parsed})
+		}
+		if err == nil || !strings.Contains(err.Error(), "undefined function "+b.Name+"; policies ") {
+			t.Errorf("%s: %v", b.Name, err)
+		}
+	}
+}
+
 func TestProblemsHaveACodeOfTheirOwn(t *testing.T) {
 	for name, tc := range map[string]struct{ source, want string }{
 		"of OPA's parser":       {"package p\nx if {", "p.rego:2:"},
