@@ -13,14 +13,12 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// strikes is how often bundles may be to blame for a decision that did not come
-// in time, within the time after which that is forgotten: a machine that is busy
-// now and then makes good bundles look bad now and then, for as long as they are
-// active.
-const (
-	strikes      = 3
-	forgiveAfter = time.Hour
-)
+// Strikes is how many decisions may come too late before policies are to blame for
+// it: a machine that is busy makes good ones late now and then.
+const Strikes = 3
+
+// forgiveAfter is when a strike is forgotten: bundles may be active for months.
+const forgiveAfter = time.Hour
 
 // watchdog keeps when bundles were to blame, by the revision of those bundles.
 type watchdog struct {
@@ -94,7 +92,7 @@ func (w *watchdog) out(part bundle.Set, now time.Time) bool {
 		}
 	}
 	revision := part.Content()
-	if w.strikes[revision] = append(w.strikes[revision], now); len(w.strikes[revision]) < strikes {
+	if w.strikes[revision] = append(w.strikes[revision], now); len(w.strikes[revision]) < Strikes {
 		return false
 	}
 	delete(w.strikes, revision)
@@ -221,7 +219,7 @@ func (e *Engine) strike(s *Snapshot, guilty bundle.Set, ask *question, stuck boo
 	}
 	r := Rollback{
 		From: s.revision, To: to.revision, Namespace: tenantOf(guilty), Canary: guilty[0].Canary != nil, Bundles: guilty.IDs(), Point: ask.name,
-		Reason: fmt.Sprintf("%d decisions within an hour, the last one of %s, %s with these bundles, and were made in time without them", strikes, ask.name, how),
+		Reason: fmt.Sprintf("%d decisions within an hour, the last one of %s, %s with these bundles, and were made in time without them", Strikes, ask.name, how),
 	}
 	e.each(func(o Observer) { o.RolledBack(r); o.Activated(to.revision) })
 	e.emit(decision.Record{

@@ -95,11 +95,10 @@ func FindNearest(ctx context.Context, e *engine.Engine, r decision.Record) (Near
 	if err != nil {
 		return Nearest{}, fmt.Errorf("finding the nearest rule: %w", err)
 	}
-	said := map[string]bool{}
-	holds := map[string]decision.Hold{} // the first of each rule
+	first := map[string]decision.Hold{} // of each rule
 	for _, h := range decision.VerdictOf(r).Reasons {
-		if !said[h.Rule] {
-			said[h.Rule], holds[h.Rule] = true, h
+		if _, later := first[h.Rule]; !later {
+			first[h.Rule] = h
 		}
 	}
 	f := &finder{ctx: ctx, source: e.Source(s, r.Subject), input: input, known: map[question]answer{}}
@@ -109,7 +108,8 @@ func FindNearest(ctx context.Context, e *engine.Engine, r decision.Record) (Near
 			break
 		}
 		wish := slices.Contains(wishes, c.Name)
-		if !wish && !(c.Own && said[c.Rule.ID]) {
+		hold, holds := first[c.Rule.ID]
+		if !wish && !(c.Own && holds) {
 			continue
 		}
 		near := Near{Rule: c.Rule.ID, Title: c.Rule.Title, Bundle: c.Rule.Bundle, Place: c.Rule.Place}
@@ -118,8 +118,8 @@ func FindNearest(ctx context.Context, e *engine.Engine, r decision.Record) (Near
 		}
 		fr := f.frameOf(c)
 		switch fires := f.fires(fr); {
-		case fires && said[c.Rule.ID]:
-			f.narrow(fr, holds[c.Rule.ID])
+		case fires && holds:
+			f.narrow(fr, hold)
 			near.Conditions = f.holding(fr, shallow)
 			all = append(all, found{near, fr, nil})
 		case !fires && wish:

@@ -299,14 +299,14 @@ func TestADecisionThatComesTooLateIsAskedForOnceMore(t *testing.T) {
 		engine.Decide(context.Background(), e, p, web(), in(1))
 	}()
 	<-begun
-	now, err := record.Retry(t.Context(), e, e.Snapshot(), decision.Record{Point: decision.RolloutPlan().Name, Subject: web(), Input: in(1)}, record.Tries)
+	now, err := record.Retry(t.Context(), e, e.Snapshot(), decision.Record{Point: decision.RolloutPlan().Name, Subject: web(), Input: in(1)}, engine.Strikes)
 	if err != nil || now.Outcome != decision.Decided {
 		t.Errorf("got %s %s, %v", now.Outcome, now.Error, err)
 	}
 	gone := errors.New("gone")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(gone)
-	if _, err := record.Retry(ctx, e, e.Snapshot(), now, record.Tries); !errors.Is(err, gone) {
+	if _, err := record.Retry(ctx, e, e.Snapshot(), now, engine.Strikes); !errors.Is(err, gone) {
 		t.Errorf("for somebody who is gone: %v", err)
 	}
 }

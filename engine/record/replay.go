@@ -52,14 +52,11 @@ func Replay(ctx context.Context, e *engine.Engine, s *engine.Snapshot, r decisio
 	return Compare(e, r, now)
 }
 
-// Tries is how often a decision is made before policies are to blame that it does
-// not come in time: as often as where they are enforced.
-const Tries = 3
-
 // Retry makes a decision again as Again does, for whoever judges policies by it:
-// one that does not come in time, as the record did, is asked for up to so many
-// times, since something else may have had the processors. Its error is an
-// UnknownPointError, or the cause of the context's end.
+// one that does not come in time, though the record did, is asked for up to so many
+// times, since something else may have had the processors; engine.Strikes is how many
+// where policies are enforced. Its error is an UnknownPointError, or the cause of the
+// context's end.
 func Retry(ctx context.Context, e *engine.Engine, s *engine.Snapshot, r decision.Record, tries int) (now decision.Record, err error) {
 	for n := range max(tries, 1) {
 		if n > 0 {

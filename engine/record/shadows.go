@@ -123,7 +123,7 @@ func WithShadowClock(now func() time.Time, sleep func(context.Context, time.Dura
 // NewShadows makes a sink for the engine's records. Close ends it.
 func NewShadows(e *engine.Engine, opts ...ShadowOption) *Shadows {
 	s := &Shadows{
-		engine: e, share: 0.2, backlog: 256, strikes: 3, clock: time.Now, sleep: sleep,
+		engine: e, share: 0.2, backlog: 256, strikes: engine.Strikes, clock: time.Now, sleep: sleep,
 		busy:    func() bool { return e.Deciding() >= runtime.GOMAXPROCS(0) },
 		watched: map[string]*shadow{}, done: make(chan struct{}),
 	}

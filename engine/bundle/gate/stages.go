@@ -206,7 +206,7 @@ func (c *checking) replay(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		tries := record.Tries
+		tries := engine.Strikes
 		if len(wrong) > 0 {
 			tries = 1 // it is refused by now
 		}

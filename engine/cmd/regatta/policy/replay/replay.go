@@ -144,7 +144,7 @@ func (r *Replay) Run(ctx context.Context, records []decision.Record) (*Report, e
 
 // decide makes a decision again, in the place of the one that it is.
 func (s *side) decide(ctx context.Context, r decision.Record) (decision.Record, error) {
-	out, err := record.Retry(ctx, s.engine, s.snapshot, r, record.Tries)
+	out, err := record.Retry(ctx, s.engine, s.snapshot, r, engine.Strikes)
 	if err != nil {
 		return out, err
 	}
