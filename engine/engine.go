@@ -41,9 +41,9 @@ type Engine struct {
 // New makes an engine of the built-in policies. It fails only when these do not
 // compile.
 func New(builtin fs.FS, opts ...Option) (*Engine, error) {
-	b, err := bundle.FromFS("builtin", builtin, bundle.AsBuiltin())
+	b, err := bundle.ReadBuiltin(builtin)
 	if err != nil {
-		return nil, fmt.Errorf("loading the built-in policies: %w", err)
+		return nil, err
 	}
 	return FromBundle(b, opts...)
 }

@@ -145,7 +145,7 @@ func compiled(t *testing.T, e *engine.Engine, files map[string]string, order int
 
 func builtinFiles(t *testing.T) map[string]string {
 	t.Helper()
-	b, err := bundle.FromFS("builtin", policies.Builtin, bundle.AsBuiltin())
+	b, err := bundle.ReadBuiltin(policies.Builtin)
 	if err != nil {
 		t.Fatal(err)
 	}

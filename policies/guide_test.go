@@ -171,7 +171,7 @@ func TestTheGateSaysOfAMistakeWhatTheGuideShows(t *testing.T) {
 	if shown == nil {
 		t.Fatal("the guide shows no mistake")
 	}
-	builtin, err := bundle.FromFS("builtin", policies.Builtin, bundle.AsBuiltin())
+	builtin, err := bundle.ReadBuiltin(policies.Builtin)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ hold contains {"reason": "IncidentOpen", "message": "An incident is open."} if {
 // TestTheTeamOfTheGuideMayHaveItsBundle lets in, as a tenant's, what the guide
 // shows in full.
 func TestTheTeamOfTheGuideMayHaveItsBundle(t *testing.T) {
-	builtin, err := bundle.FromFS("builtin", policies.Builtin, bundle.AsBuiltin())
+	builtin, err := bundle.ReadBuiltin(policies.Builtin)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,10 +49,10 @@ type seen struct {
 	refused        *refusal
 }
 
-// limitsHold is how long a bundle counts as too slow or too large to be checked,
+// passingHold is how long a bundle counts as too slow or too large to be checked,
 // or as one with which recent decisions are not made: the machine may have been busy,
 // and recent decisions are others by then.
-const limitsHold = 10 * time.Minute
+const passingHold = 10 * time.Minute
 
 // keptRevisions is how many revisions before the active one can be gone back to.
 const keptRevisions = 5
@@ -116,7 +116,7 @@ func (p *Publisher) publish(ctx context.Context, b policy.AnyPolicyBundle) error
 				return err
 			}
 		} else if r.passing {
-			s.until = p.Clock().Add(limitsHold)
+			s.until = p.Clock().Add(passingHold)
 		}
 	}
 	if s.refused != nil {

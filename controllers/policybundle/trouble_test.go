@@ -156,7 +156,7 @@ func failing(s *stage) {
 		leader.runs.now = gate.Report{}
 		leader.look(key) // a minute each time would be too much
 		s.says(key, status)
-		leader.now = leader.now.Add(limitsHold + time.Second)
+		leader.now = leader.now.Add(passingHold + time.Second)
 		leader.look(key)
 		s.says(key, "True Activated, active")
 		s.do(s.Delete(s.Context(), object(s.bundle(key))))

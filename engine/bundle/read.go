@@ -65,6 +65,16 @@ func FromFS(name string, fsys fs.FS, opts ...Option) (*Bundle, error) {
 	return FromFiles(name, files, opts...)
 }
 
+// ReadBuiltin reads the policies of a program, by the name that records have for
+// them.
+func ReadBuiltin(fsys fs.FS) (*Bundle, error) {
+	b, err := FromFS("builtin", fsys, AsBuiltin())
+	if err != nil {
+		return nil, fmt.Errorf("reading the built-in policies: %w", err)
+	}
+	return b, nil
+}
+
 func readFile(fsys fs.FS, p string) (string, error) {
 	f, err := fsys.Open(p)
 	if err != nil {

@@ -34,7 +34,7 @@ func many(n int) map[string]string {
 // in front of the built-in policies, without replay. In a process of its own it is
 // what starting that takes besides.
 func BenchmarkActivate(b *testing.B) {
-	builtin, err := bundle.FromFS("builtin", os.DirFS("../../../policies"), bundle.AsBuiltin())
+	builtin, err := bundle.ReadBuiltin(os.DirFS("../../../policies"))
 	if err != nil {
 		b.Fatal(err)
 	}

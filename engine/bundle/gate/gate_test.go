@@ -251,7 +251,7 @@ func TestReplay(t *testing.T) {
 // TestAdmitRulesOfProtection has the built-in policies themselves in front: they
 // know what is wrong with guards and settings.
 func TestAdmitRulesOfProtection(t *testing.T) {
-	b, err := bundle.FromFS("builtin", os.DirFS("../../../policies"), bundle.AsBuiltin())
+	b, err := bundle.ReadBuiltin(os.DirFS("../../../policies"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +308,7 @@ func TestAdmitRulesOfProtection(t *testing.T) {
 }
 
 func TestTheBuiltinPoliciesAndTheirExamplesPass(t *testing.T) {
-	b, err := bundle.FromFS("builtin", os.DirFS("../../../policies"), bundle.AsBuiltin())
+	b, err := bundle.ReadBuiltin(os.DirFS("../../../policies"))
 	if err != nil {
 		t.Fatal(err)
 	}

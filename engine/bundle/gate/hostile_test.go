@@ -88,7 +88,7 @@ type arena struct {
 
 func newArena(t *testing.T) *arena {
 	t.Helper()
-	b, err := bundle.FromFS("builtin", os.DirFS("../../../policies"), bundle.AsBuiltin())
+	b, err := bundle.ReadBuiltin(os.DirFS("../../../policies"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func TestLinksOfThePagesLead(t *testing.T) {
 // TestPoliciesOfThePagesPassTheGate lets each in by itself, and asks the example.
 func TestPoliciesOfThePagesPassTheGate(t *testing.T) {
 	all := pages(t)
-	builtin, err := bundle.FromFS("builtin", policies.Builtin, bundle.AsBuiltin())
+	builtin, err := bundle.ReadBuiltin(policies.Builtin)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,7 +79,7 @@ func (c *commands) load(path string, k *kind) (b, builtin *bundle.Bundle, err er
 	if k.builtin {
 		return b, b, nil
 	}
-	builtin, err = bundle.FromFS("builtin", c.builtin, bundle.AsBuiltin())
+	builtin, err = bundle.ReadBuiltin(c.builtin)
 	return b, builtin, err
 }
 

@@ -131,7 +131,7 @@ func (c *commands) admit(cmd *cobra.Command, v *verdict, k *kind, by *bundle.Ver
 	}
 	builtin := b
 	if !k.builtin {
-		if builtin, err = bundle.FromFS("builtin", c.builtin, bundle.AsBuiltin()); err != nil {
+		if builtin, err = bundle.ReadBuiltin(c.builtin); err != nil {
 			return err
 		}
 	}

@@ -39,9 +39,9 @@ func Command(builtin fs.FS) *cobra.Command {
   regatta version -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			b, err := bundle.FromFS("builtin", builtin, bundle.AsBuiltin())
+			b, err := bundle.ReadBuiltin(builtin)
 			if err != nil {
-				return fmt.Errorf("reading the built-in policies: %w", err)
+				return err
 			}
 			info, _ := debug.ReadBuildInfo()
 			return of(b, info).print(cmd.OutOrStdout(), form.String())

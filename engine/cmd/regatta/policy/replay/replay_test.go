@@ -19,7 +19,7 @@ import (
 
 func builtin(t *testing.T) *bundle.Bundle {
 	t.Helper()
-	b, err := bundle.FromFS("builtin", policies.Builtin, bundle.AsBuiltin())
+	b, err := bundle.ReadBuiltin(policies.Builtin)
 	if err != nil {
 		t.Fatal(err)
 	}
