@@ -77,6 +77,28 @@ func TestAPodWhoseUpdateIsRefusedStaysInItsServices(t *testing.T) {
 	}
 }
 
+func TestAPodThatServesNobodyIsNotAskedAbout(t *testing.T) {
+	from, to := twoContainers(), twoContainers()
+	to.Spec.Containers[0].Image = "main:2"
+	for _, tc := range []struct {
+		ready corev1.ConditionStatus
+		more  int
+	}{{corev1.ConditionFalse, 0}, {corev1.ConditionTrue, 1}} {
+		var writes []int
+		for _, refused := range []*Refusals{nil, {}} {
+			pod := podOf(from, true)
+			pod.Status.Conditions[1].Status = tc.ready
+			w := newWorld(t, pod)
+			w.u.Refused = refused
+			start(t, w, between(t, from, to), 0)
+			writes = append(writes, w.writes)
+		}
+		if writes[1] != writes[0]+tc.more {
+			t.Errorf("in its services %s: %d writes, and %d without asking", tc.ready, writes[1], writes[0])
+		}
+	}
+}
+
 func TestARolloutIsKnownByItsWorkloadAndRevision(t *testing.T) {
 	of := func(owner types.UID) *corev1.Pod {
 		pod := &corev1.Pod{}

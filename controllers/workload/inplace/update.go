@@ -50,13 +50,13 @@ func (u Updater) Start(ctx context.Context, pod *corev1.Pod, spec *kruise.Update
 	var written *corev1.Pod
 	served := false
 	if RestartsContainers(pod, spec) && HasGate(pod) {
-		if !u.Refused.taken(pod, spec.Revision) {
+		c := Condition(pod, kruise.InPlaceUpdateReady)
+		served = c != nil && c.Status == corev1.ConditionTrue
+		if served && !u.Refused.taken(pod, spec.Revision) {
 			if err := u.try(ctx, pod, spec, edit); err != nil {
 				return nil, 0, err
 			}
 		}
-		c := Condition(pod, kruise.InPlaceUpdateReady)
-		served = c != nil && c.Status == corev1.ConditionTrue
 		// Only as it was seen: a pod that is chosen because it is not available
 		// costs nothing, but it may have become so since.
 		if err := u.setReady(ctx, pod, metav1.ConditionFalse, pod.ResourceVersion); err != nil {
