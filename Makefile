@@ -34,7 +34,7 @@ kruise-manager:
 	$(GO) build -ldflags "$(LDFLAGS)" -o "$(BIN)/$@" ./controllers/cmd/manager
 
 regatta:
-	$(GO) build -ldflags "$(LDFLAGS)" -o "$(BIN)/$@" ./engine/cmd/regatta
+	$(GO) build -ldflags "$(LDFLAGS)" -o "$(BIN)/$@" ./controllers/cmd/regatta
 
 ##@ Test
 

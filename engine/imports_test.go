@@ -7,28 +7,37 @@ import (
 	"testing"
 )
 
-// TestTheEngineKnowsNothingOfKubernetes holds the library to what it promises;
-// the command line may ask a cluster.
+// TestTheEngineKnowsNothingOfKubernetes holds the library to what it promises:
+// no package below engine, generators included, depends on a controller, on
+// client-go, on the API machinery or on controller-runtime.
 func TestTheEngineKnowsNothingOfKubernetes(t *testing.T) {
 	packages, err := exec.CommandContext(t.Context(), "go", "list", "./...").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"list", "-deps"}
-	for _, p := range strings.Fields(string(packages)) {
-		if !strings.Contains(p, "/engine/cmd/regatta") {
-			args = append(args, p)
-		}
+	if n := len(strings.Fields(string(packages))); n < 10 {
+		t.Fatalf("go list found %d packages below engine", n)
 	}
+	args := append([]string{"list", "-deps", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`}, strings.Fields(string(packages))...)
 	deps, err := exec.CommandContext(t.Context(), "go", args...).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	formats := []string{"sigs.k8s.io/yaml", "sigs.k8s.io/json"} // they know nothing of it either
-	for _, d := range strings.Fields(string(deps)) {
-		format := slices.ContainsFunc(formats, func(f string) bool { return d == f || strings.HasPrefix(d, f+"/") })
-		if !format && (strings.HasPrefix(d, "k8s.io/") || strings.HasPrefix(d, "sigs.k8s.io/")) {
-			t.Errorf("the engine imports %s", d)
+	for line := range strings.Lines(string(deps)) {
+		names := strings.Fields(line)
+		for _, imported := range names[1:] {
+			if foreign(imported) && !foreign(names[0]) {
+				t.Errorf("%s imports %s", names[0], imported)
+			}
 		}
 	}
+}
+
+// foreign reports whether the engine must not depend on a package.
+func foreign(imported string) bool {
+	within := func(prefix string) bool { return imported == prefix || strings.HasPrefix(imported, prefix+"/") }
+	if slices.ContainsFunc([]string{"sigs.k8s.io/yaml", "sigs.k8s.io/json"}, within) { // formats, which know nothing of Kubernetes
+		return false
+	}
+	return slices.ContainsFunc([]string{"k8s.io", "sigs.k8s.io", "github.com/regatta-sh/regatta/controllers", "github.com/regatta-sh/regatta/nodeagent"}, within)
 }

@@ -21,9 +21,9 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/registry"
 
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/policy"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle/lint"
-	"github.com/regatta-sh/regatta/engine/cmd/regatta/policy"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/record"
 	"github.com/regatta-sh/regatta/policies"

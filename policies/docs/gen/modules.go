@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/regatta-sh/regatta/engine/bundle"
-	"github.com/regatta-sh/regatta/engine/cmd/regatta/policy/scaffold"
+	"github.com/regatta-sh/regatta/engine/bundle/scaffold"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 

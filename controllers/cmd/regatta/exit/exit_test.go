@@ -1,0 +1,47 @@
+package exit_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
+)
+
+func TestCodes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args string
+		err  error // of the command
+		want int
+	}{
+		"a command that is fine":                 {args: "do x", want: exit.Fine},
+		"help":                                   {args: "do --help", want: exit.Fine},
+		"a policy that says no":                  {args: "do x", err: exit.No(errors.New("no")), want: exit.Refused},
+		"a policy that says no, somewhere below": {args: "do x", err: fmt.Errorf("reading: %w", exit.No(errors.New("no"))), want: exit.Refused},
+		"a value that makes no sense":            {args: "do x", err: exit.Misused(errors.New("no")), want: exit.Usage},
+		"an argument too few":                    {args: "do", want: exit.Usage},
+		"a flag that is not there":               {args: "do x --nope", want: exit.Usage},
+		"a flag without its value":               {args: "do x --n", want: exit.Usage},
+		"two flags that exclude each other":      {args: "do x --n 1 --m", want: exit.Usage},
+		"a command that is not there":            {args: "dont", want: exit.Usage},
+		"a file that is not there":               {args: "do x", err: errors.New("no such file"), want: exit.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := &cobra.Command{Use: "root", SilenceErrors: true, SilenceUsage: true}
+			do := &cobra.Command{Use: "do X", Args: cobra.ExactArgs(1), RunE: func(*cobra.Command, []string) error { return tc.err }}
+			do.Flags().Int("n", 0, "")
+			do.Flags().Bool("m", false, "")
+			do.MarkFlagsMutuallyExclusive("n", "m")
+			root.AddCommand(do)
+			exit.Tree(root).SetArgs(strings.Fields(tc.args))
+			root.SetOut(io.Discard)
+			if got := exit.Code(root.Execute()); got != tc.want {
+				t.Errorf("it ends with %d, want %d", got, tc.want)
+			}
+		})
+	}
+}

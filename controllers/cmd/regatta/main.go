@@ -1,0 +1,39 @@
+// Command regatta is for those who write policies and those who ask about them.
+// It is installed as kubectl-regatta as well.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+
+	"github.com/spf13/cobra"
+
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/policy"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/rollout"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/version"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/why"
+	"github.com/regatta-sh/regatta/engine/bundle/gate"
+	"github.com/regatta-sh/regatta/policies"
+)
+
+func main() {
+	if gate.IsChild() {
+		os.Exit(gate.Serve(os.Stdin, os.Stdout, os.Stderr))
+	}
+	os.Exit(run())
+}
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	root := &cobra.Command{
+		Use:   "regatta",
+		Short: "Policies that decide how workloads change",
+		// An error is printed once, and usage only when it was asked for.
+		SilenceUsage: true,
+	}
+	root.AddCommand(policy.New(policies.Builtin, policy.WithRunner(gate.Child{})), why.Command(), rollout.Command(), version.Command(policies.Builtin))
+	return exit.Code(exit.Tree(root).ExecuteContext(ctx))
+}

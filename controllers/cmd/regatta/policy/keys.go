@@ -1,0 +1,65 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	opabundle "github.com/open-policy-agent/opa/v1/bundle"
+	"github.com/spf13/cobra"
+
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
+	"github.com/regatta-sh/regatta/engine/bundle"
+)
+
+// trust has the flags that say whose signatures count. Their names are those of
+// opa.
+type trust struct {
+	keys                 []string
+	id, scope, algorithm string
+}
+
+func (t *trust) flags(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&t.keys, "verification-key", nil, "file of a public key (PEM) or a secret that must have signed the bundle, or ID=FILE; may be repeated")
+	cmd.Flags().StringVar(&t.id, "verification-key-id", "", "id of the key to use, whatever the signature says")
+	cmd.Flags().StringVar(&t.scope, "scope", "", "what the signature must have been made for")
+	cmd.Flags().StringVar(&t.algorithm, "signing-alg", "", "algorithm of the signature; it follows from the key")
+}
+
+// verification is nil if no key was named.
+func (t *trust) verification() (*bundle.Verification, error) {
+	if len(t.keys) == 0 {
+		if t.id != "" || t.scope != "" || t.algorithm != "" {
+			return nil, exit.Misused(errors.New("name a key with --verification-key; without one nothing is verified"))
+		}
+		return nil, nil
+	}
+	v := &bundle.Verification{Keys: map[string]*opabundle.KeyConfig{}, KeyID: t.id, Scope: t.scope, Required: true}
+	for _, k := range t.keys {
+		id, file, ok := strings.Cut(k, "=")
+		if !ok {
+			id, file = "default", k
+		}
+		if _, ok := v.Keys[id]; ok {
+			return nil, exit.Misused(fmt.Errorf("two keys have the id %s; give them ids with --verification-key ID=FILE", id))
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("reading the key: %w", err)
+		}
+		v.Keys[id] = &opabundle.KeyConfig{Key: string(text), Algorithm: t.algorithm}
+	}
+	err := v.Check()
+	var algorithm bundle.AlgorithmError
+	var unknown bundle.UnknownKeyError
+	switch {
+	case errors.As(err, &algorithm):
+		return nil, exit.Misused(fmt.Errorf("--signing-alg: %w", err))
+	case errors.As(err, &unknown):
+		return nil, exit.Misused(fmt.Errorf("--verification-key-id: %w", err))
+	case err != nil:
+		return nil, fmt.Errorf("reading --verification-key: %w", err)
+	}
+	return v, nil
+}

@@ -1,0 +1,80 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/output"
+	"github.com/regatta-sh/regatta/engine/bundle/lint"
+	"github.com/regatta-sh/regatta/engine/module"
+)
+
+var errFindings = errors.New("there is something to change")
+
+// invalid is the rule that what is no bundle has broken.
+const invalid = "invalid"
+
+func (c *commands) lint() *cobra.Command {
+	form := output.New(output.Text, output.JSON, output.SARIF, output.GitHub)
+	long := "Lint finds what compiles and works, and would be slow with many pods, fail open\nin other tools, or tell nobody why. Its rules are\n\n"
+	for _, r := range lintRules() {
+		long += fmt.Sprintf("  %-20s %s\n", r.id, r.text)
+	}
+	cmd := &cobra.Command{
+		Use:   "lint PATH...",
+		Short: "Find what would be slow, unsafe or unexplained",
+		Long:  long,
+		Example: `  regatta policy lint change-freeze
+  regatta policy lint policies/* -o sarif > lint.sarif`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, paths []string) error {
+			findings := []lint.Finding{}
+			for _, path := range paths {
+				b, err := load(path, nil)
+				if ps := refused(path, at(path, err)); ps != nil {
+					for _, p := range ps {
+						findings = append(findings, lint.Finding{Rule: invalid, Problem: p})
+					}
+					continue
+				}
+				if err != nil {
+					return err
+				}
+				for _, f := range lint.Bundle(b) {
+					f.Problem = problemsOf(at(path, module.Problems{f.Problem}))[0]
+					findings = append(findings, f)
+				}
+			}
+			if err := printFindings(cmd.OutOrStdout(), form.String(), findings); err != nil {
+				return err
+			}
+			if len(findings) > 0 {
+				return exit.No(errFindings)
+			}
+			return nil
+		},
+	}
+	form.AddTo(cmd)
+	return cmd
+}
+
+func printFindings(out io.Writer, form string, findings []lint.Finding) error {
+	switch form {
+	case output.JSON:
+		return output.PrintJSON(out, findings)
+	case output.SARIF:
+		return output.PrintJSON(out, asSARIF(lintRules(), linted(findings)))
+	}
+	for _, f := range linted(findings) {
+		if form == output.GitHub {
+			annotate(out, f)
+		} else {
+			fmt.Fprintf(out, "%s: %s: %s\n", f.Place(), f.rule, f.Message)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package policy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/module"
+)
+
+// load reads a bundle from a folder, an archive or a single file. Only archives
+// can be verified; by is nil if nothing is.
+func load(path string, by *bundle.Verification, opts ...bundle.Option) (*bundle.Bundle, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading bundle: %w", err)
+	}
+	var text []byte
+	if !info.IsDir() {
+		if text, err = readFile(path); err != nil {
+			return nil, fmt.Errorf("reading bundle: %w", err)
+		}
+	}
+	packed := !info.IsDir() && (isArchive(path) || zipped(text))
+	switch {
+	case by != nil && !packed:
+		return nil, exit.Misused(fmt.Errorf("%s is no .tar.gz file, and only those are signed", path))
+	case info.IsDir():
+		return bundle.FromFS(nameOf(path), os.DirFS(path), opts...)
+	case packed:
+		return bundle.FromArchive(nameOf(path), bytes.NewReader(text), by, opts...)
+	case filepath.Ext(path) != ".rego":
+		return nil, exit.Misused(fmt.Errorf("%s is no bundle: want a folder, a .tar.gz file or a .rego file", path))
+	}
+	return bundle.FromFiles(nameOf(path), map[string]string{filepath.Base(path): string(text)}, opts...)
+}
+
+// readArchive reads what build made, packed as it is.
+func readArchive(path string) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, exit.Misused(fmt.Errorf("%s is a folder; regatta policy build packs it", path))
+	}
+	text, err := readFile(path)
+	if err != nil {
+		return nil, refusal(fmt.Errorf("reading bundle: %w", err))
+	}
+	return text, nil
+}
+
+// maxRead is more than any bundle has, packed or not, in bytes.
+const maxRead = 16 << 20
+
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxRead+1))
+	if err == nil && len(text) > maxRead {
+		err = bundle.TooLargeError{Name: path}
+	}
+	return text, err
+}
+
+// zipped says whether a text begins as gzip does: archives have many names.
+func zipped(text []byte) bool { return bytes.HasPrefix(text, []byte{0x1f, 0x8b}) }
+
+func isArchive(path string) bool {
+	return strings.HasSuffix(path, ".tar.gz") || strings.HasSuffix(path, ".tgz")
+}
+
+// nameOf is the name of a bundle that is read from a path.
+func nameOf(path string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(filepath.Base(filepath.Clean(path)), ".tar.gz"), ".tgz")
+}
+
+// refused is why what is at a path makes no bundle, or one that nobody trusted
+// signed: policy says no. It is nil if the error is another one.
+func refused(path string, err error) module.Problems {
+	var signature bundle.SignatureError
+	var large bundle.TooLargeError
+	var archive bundle.ArchiveError
+	whole := func(code string, err error) module.Problems {
+		return module.Problems{{File: path, Row: 1, Col: 1, Code: code, Message: err.Error()}}
+	}
+	switch ps := problemsOf(err); {
+	case ps != nil:
+		return ps
+	case errors.As(err, &signature):
+		return whole("signature_error", signature)
+	case errors.As(err, &large):
+		return whole("limit_error", large)
+	case errors.As(err, &archive):
+		return whole("archive_error", archive)
+	}
+	return nil
+}
+
+// refusal says of an error whether policy says no.
+func refusal(err error) error {
+	if refused("", err) != nil {
+		return exit.No(err)
+	}
+	return err
+}
+
+// at puts the path a bundle was read from before the files of its problems, so
+// that an editor finds them.
+func at(path string, err error) error {
+	ps := problemsOf(err)
+	if ps == nil {
+		return err
+	}
+	out := make(module.Problems, len(ps))
+	for i, p := range ps {
+		p.File = within(path, p.File)
+		out[i] = p
+	}
+	return out
+}
+
+// within is a file of the bundle at a path, or a place in it, for those who look
+// at it from outside.
+func within(path, file string) string {
+	info, err := os.Stat(path)
+	name, place, placed := strings.Cut(file, ":")
+	switch {
+	case err == nil && !info.IsDir() && filepath.Ext(path) == ".rego":
+		name = path
+	case name == nameOf(path):
+		name = path // it is about the bundle as a whole
+	default:
+		name = filepath.Join(path, name)
+	}
+	if placed {
+		return name + ":" + place
+	}
+	return name
+}

@@ -1,0 +1,249 @@
+// Package shipped has the commands about bundles in a cluster: what stands, how
+// two revisions differ, and the one field that promotes or takes back.
+package shipped
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	v1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/target"
+	"github.com/regatta-sh/regatta/controllers/policybundle/kept"
+	"github.com/regatta-sh/regatta/engine/bundle"
+)
+
+// Load reads the bundle at a path of this machine.
+type Load func(path string) (*bundle.Bundle, error)
+
+// Commands are status, diff, promote and rollback.
+func Commands(load Load) []*cobra.Command {
+	return []*cobra.Command{status(), diff(load), promote(), rollback()}
+}
+
+// where is what all commands have: the cluster, and which bundles are meant.
+type where struct {
+	cluster *target.Cluster
+	manager string
+}
+
+func (w *where) flags(cmd *cobra.Command) {
+	w.cluster = target.NewCluster()
+	w.cluster.AddFlags(cmd.Flags())
+	cmd.Flags().StringVar(&w.manager, "manager-namespace", "kruise-system", "namespace of the manager, where bundles of the platform are kept")
+}
+
+// bundles talks to the cluster. A namespace that is named means PolicyBundles.
+func (w *where) bundles(cmd *cobra.Command) (*Bundles, error) {
+	config, err := w.cluster.Config()
+	if err != nil {
+		return nil, err
+	}
+	b, err := Connect(config, w.manager)
+	if err != nil {
+		return nil, err
+	}
+	if f := cmd.Flags().Lookup("namespace"); f != nil && f.Changed {
+		b.namespace = f.Value.String()
+	}
+	return b, nil
+}
+
+// one finds one bundle.
+func (w *where) one(cmd *cobra.Command, name string) (*Bundles, v1alpha1.AnyPolicyBundle, error) {
+	b, err := w.bundles(cmd)
+	if err != nil {
+		return nil, nil, err
+	}
+	of, err := b.get(cmd.Context(), name)
+	return b, of, err
+}
+
+// Bundles are those of a cluster.
+type Bundles struct {
+	objects   dynamic.Interface
+	core      kubernetes.Interface
+	manager   string
+	namespace string // of tenants' bundles; empty for those of the platform
+}
+
+// Connect finds the bundles of the platform; their archives are in the namespace
+// of the manager.
+func Connect(config *rest.Config, manager string) (*Bundles, error) {
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	core, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	return &Bundles{objects: objects, core: core, manager: manager}, nil
+}
+
+func (b *Bundles) resource() dynamic.ResourceInterface {
+	if b.namespace != "" {
+		return b.objects.Resource(v1alpha1.GroupVersion.WithResource("policybundles")).Namespace(b.namespace)
+	}
+	return b.objects.Resource(v1alpha1.GroupVersion.WithResource("clusterpolicybundles"))
+}
+
+func (b *Bundles) kind() string {
+	if b.namespace != "" {
+		return "PolicyBundle " + b.namespace + "/"
+	}
+	return "ClusterPolicyBundle "
+}
+
+// none says that there are no bundles of the kind that was asked for.
+func (b *Bundles) none() string {
+	if b.namespace != "" {
+		return "There are no PolicyBundles in namespace " + b.namespace + "."
+	}
+	return "There are no ClusterPolicyBundles; -n NAMESPACE is for the PolicyBundles of a namespace."
+}
+
+func (b *Bundles) typed(u *unstructured.Unstructured) (v1alpha1.AnyPolicyBundle, error) {
+	var out v1alpha1.AnyPolicyBundle = &v1alpha1.ClusterPolicyBundle{}
+	if b.namespace != "" {
+		out = &v1alpha1.PolicyBundle{}
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out); err != nil {
+		return nil, fmt.Errorf("reading %s%s: %w", b.kind(), u.GetName(), err)
+	}
+	return out, nil
+}
+
+func (b *Bundles) get(ctx context.Context, name string) (v1alpha1.AnyPolicyBundle, error) {
+	u, err := b.resource().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("there is no %s%s", b.kind(), name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s%s: %w", b.kind(), name, err)
+	}
+	return b.typed(u)
+}
+
+func (b *Bundles) list(ctx context.Context) ([]v1alpha1.AnyPolicyBundle, error) {
+	list, err := b.resource().List(ctx, metav1.ListOptions{})
+	if apierrors.IsForbidden(err) && b.namespace == "" {
+		return nil, fmt.Errorf("listing policy bundles: %w\nThese are the bundles of the platform; -n NAMESPACE is for those of a namespace", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing policy bundles: %w", err)
+	}
+	out := make([]v1alpha1.AnyPolicyBundle, len(list.Items))
+	for i := range list.Items {
+		if out[i], err = b.typed(&list.Items[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// load reads a revision that is kept.
+func (b *Bundles) load(ctx context.Context, of v1alpha1.AnyPolicyBundle, a *v1alpha1.PolicyArtifact) (*bundle.Bundle, error) {
+	namespace := b.manager
+	var opts []bundle.Option
+	if ns := of.GetNamespace(); ns != "" {
+		namespace = ns
+		opts = append(opts, bundle.AsTenant(ns))
+	}
+	rev, err := b.core.AppsV1().ControllerRevisions(namespace).Get(ctx, a.KeptIn, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("reading revision %s: %w", a.Revision, err)
+	}
+	c, err := kept.Read(rev.Data.Raw, a.Digest)
+	if err != nil {
+		return nil, fmt.Errorf("reading revision %s: ControllerRevision %s/%s %w", a.Revision, namespace, a.KeptIn, err)
+	}
+	return bundle.FromArchive(of.GetName(), bytes.NewReader(c.Archive), nil, opts...)
+}
+
+// Enforced are the bundles of the platform that decide everywhere, by name.
+func (b *Bundles) Enforced(ctx context.Context) (bundle.Set, error) {
+	all, err := b.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out bundle.Set
+	for _, of := range all {
+		if a := of.Standing().Active; a != nil {
+			found, err := b.load(ctx, of, a)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, found)
+		}
+	}
+	return out, nil
+}
+
+// edit changes the spec, and nothing that somebody else has changed meanwhile.
+func (b *Bundles) edit(ctx context.Context, name, patch string) error {
+	_, err := b.resource().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "regatta", FieldValidation: metav1.FieldValidationStrict})
+	if apierrors.IsInvalid(err) {
+		return exit.Misused(err)
+	}
+	if err != nil {
+		return fmt.Errorf("changing %s%s: %w", b.kind(), name, err)
+	}
+	return nil
+}
+
+// settled waits until the leader has looked at the spec and every replica runs
+// what it says.
+func (b *Bundles) settled(ctx context.Context, name string, patience time.Duration) (v1alpha1.AnyPolicyBundle, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		of, err := b.get(ctx, name)
+		if err == nil && looked(of) && behind(of.Standing()) == 0 {
+			return of, nil
+		}
+		select {
+		case <-ctx.Done():
+			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				return nil, err
+			}
+			return of, fmt.Errorf("not all replicas of the manager ran it after %s; see regatta policy status %s", patience, name)
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
+
+// looked says whether the status is of the spec.
+func looked(of v1alpha1.AnyPolicyBundle) bool {
+	return of.Standing().ObservedGeneration == of.GetGeneration()
+}
+
+// behind is how many replicas do not run what the status says.
+func behind(st *v1alpha1.PolicyBundleStatus) (n int) {
+	enforced, tried := "", ""
+	if st.Active != nil {
+		enforced = st.Active.Revision
+	}
+	if st.Candidate != nil {
+		tried = st.Candidate.Revision
+	}
+	for _, r := range st.Replicas {
+		if r.Revision != enforced || r.Candidate != tried {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,239 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/output"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/policy/simulate"
+	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/controllers/simulation"
+)
+
+// simulating is one run of the command simulate.
+type simulating struct {
+	kind       kind
+	source     simulate.Source
+	bundles    []string
+	active     []string
+	at         string
+	until      string
+	step       time.Duration
+	readyAfter time.Duration
+	patience   time.Duration
+	fail       []string
+	by         string
+	form       *output.Form
+	gates      features.Gates
+}
+
+func (c *commands) simulate() *cobra.Command {
+	s := simulating{form: output.New(output.Text, output.JSON)}
+	var broken error // known when the command runs
+	if s.gates, broken = features.New(); broken != nil {
+		return &cobra.Command{Use: "simulate", RunE: func(*cobra.Command, []string) error { return broken }}
+	}
+	cmd := &cobra.Command{
+		Use:   "simulate --at TIME [--bundle BUNDLE]...",
+		Short: "Live through a rollout, step by step, without a cluster",
+		Long: `Simulate lives through the rollout of a CloneSet: who is moved in which wave, who
+waits for what, and how it ends. The controller, the engine and the policies are
+those of a cluster; the API server, the nodes and the time are made up. Time is
+moved to when something happens: a pod becomes ready, or a hold ends.
+
+The fleet is made up by --replicas, --zones, --label and --budget, or it is a dump:
+
+  kubectl get clonesets,pods,nodes,controllerrevisions,podunavailablebudgets -o yaml > fleet.yaml
+
+PodUnavailableBudgets, and rules in extend.protection, refuse deletes and updates of
+pods as they do in a cluster: by the same webhooks, asked about the same requests.
+
+Whatever policies say, every write is checked: never fewer pods available, never
+more pods, never more of them updated than the CloneSet allows, never fewer pods of
+a budget available than it wants because of the write, and none moved that is held.
+A broken promise, and a rollout that is stuck, end with 1.
+
+Other kinds of workloads do not move, though their pods count for budgets that have
+them. Webhooks of others, and of kinds other than pods, take no part. A pod
+that is deleted is gone at once, a lifecycle hook is answered at once, and labels
+that the template does not have are gone with their pod. The same input
+prints the same bytes. Where standard error is a terminal, a line there tells how
+far it is, and is gone in the end.`,
+		Example: `  regatta policy simulate --at 2026-12-24T10:00Z --bundle change-freeze
+  regatta policy simulate --at 2026-12-21T10:00Z --zones a=10,b=10,c=10 --max-unavailable 20% --bundle one-zone-at-a-time
+  regatta policy simulate --at 2026-12-21T10:00Z --pod-update-policy ReCreate --max-unavailable 50% --budget 20%
+  regatta policy simulate --at 2026-12-21T10:00Z --fleet fleet.yaml --name web --update main=web:2 --fail 1`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.runSimulate(cmd, s) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&s.at, "at", "", "when the rollout begins, such as 2026-12-24T10:00Z")
+	f.StringSliceVarP(&s.bundles, "bundle", "b", nil, "bundles to try: a folder, a .tar.gz file or a .rego file")
+	f.StringSliceVar(&s.active, "active", nil, "platform bundles that are active besides")
+	s.kind.flags(cmd)
+	f.StringVar(&s.source.Workload, "workload", "", "a file with the CloneSet as it is applied, and PodUnavailableBudgets with it")
+	f.StringSliceVar(&s.source.Fleet, "fleet", nil, "files with what there is: CloneSets, pods, nodes, controllerrevisions, claims, PodUnavailableBudgets, namespaces")
+	f.StringVar(&s.source.Name, "name", "", "the CloneSet that is meant; web if it is made up")
+	f.StringSliceVar(&s.source.Zones, "zones", nil, "pods to make up in each zone, such as a=10,b=10")
+	f.StringSliceVar(&s.source.Labels, "label", nil, "labels of pods that are made up, such as tier=gold:5")
+	f.IntVar(&s.source.Replicas, "replicas", -1, "how many pods the workload has; as it says, all of the zones, or 10")
+	f.StringVar(&s.source.MaxUnavailable, "max-unavailable", "", "in place of what the workload says")
+	f.StringVar(&s.source.MaxSurge, "max-surge", "", "in place of what the workload says")
+	f.StringVar(&s.source.Partition, "partition", "", "in place of what the workload says")
+	f.StringVar(&s.source.Policy, "pod-update-policy", "", "in place of what the workload says: ReCreate, InPlaceIfPossible or InPlaceOnly")
+	f.StringSliceVar(&s.source.Update, "update", nil, "what changes, as CONTAINER=IMAGE; pods that are made up have another image without it")
+	f.StringVar(&s.source.Budget, "budget", "", "a PodUnavailableBudget of the workload: how many pods may be unavailable, as 25% or max=2, or must be available, as min=3")
+	f.Var(gates{s.gates}, "feature-gates", "gates as the manager takes them, such as PodUnavailableBudgetUpdateGate=true")
+	f.DurationVar(&s.readyAfter, "ready-after", 30*time.Second, "how long pods take to become ready")
+	f.StringSliceVar(&s.fail, "fail", nil, "pods that never become ready once they are moved: names, or a number for the first so many")
+	f.DurationVar(&s.step, "step", 0, "let time pass in steps; by what happens if 0")
+	f.StringVar(&s.until, "until", "done", "how far to go: done, a time, or a number of waves")
+	f.DurationVar(&s.patience, "patience", 366*24*time.Hour, "how long nothing may happen before it counts as stuck")
+	f.StringVar(&s.by, "by", "zone", "how to count the pods of a wave: by zone or by a label")
+	f.Int64Var(&s.source.Seed, "seed", 1, "what names of pods are drawn with")
+	s.form.AddTo(cmd)
+	_ = cmd.MarkFlagRequired("at") // it is there
+	return cmd
+}
+
+func (c *commands) runSimulate(cmd *cobra.Command, s simulating) error {
+	begin, err := moment("--at", s.at)
+	if err != nil {
+		return err
+	}
+	if cmd.Flags().Changed("replicas") && s.source.Replicas < 0 {
+		return exit.Misused(errors.New("--replicas is a number of at least 0"))
+	}
+	for _, idle := range s.gates.Idle() {
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: feature gate %s does nothing yet\n", idle)
+	}
+	opts, err := s.options(begin)
+	if err != nil {
+		return err
+	}
+	set, err := loadAll(s.active)
+	if err != nil {
+		return err
+	}
+	if s.kind.builtin {
+		return exit.Misused(errors.New("--builtin: built-in policies are what the others are tried with"))
+	}
+	for _, path := range s.bundles {
+		b, err := load(path, nil, s.kind.options()...)
+		if err != nil {
+			return refusal(at(path, err))
+		}
+		set = append(set, b)
+	}
+	s.source.Namespace, s.source.Gates = s.kind.namespace, s.gates
+	if stderr := cmd.ErrOrStderr(); output.Terminal(stderr) {
+		s.source.Progress = simulate.NewProgress(stderr, time.Now)
+	}
+	fleet, notes, err := s.source.Load(cmd.Context(), c.builtin, begin)
+	s.source.Progress.Clear()
+	var misuse simulate.Misuse
+	if errors.As(err, &misuse) {
+		return exit.Misused(err)
+	}
+	if err != nil {
+		return err
+	}
+	for _, n := range notes {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", n)
+	}
+	run, err := simulation.New(c.builtin, set, fleet, begin, append(opts, simulation.WithProgress(s.source.Progress.Moving))...)
+	if err != nil {
+		return refusal(err)
+	}
+	defer run.Close()
+	report, err := run.Run(cmd.Context())
+	s.source.Progress.Clear()
+	if err != nil {
+		return err
+	}
+	if s.form.String() == output.JSON {
+		err = output.PrintJSON(cmd.OutOrStdout(), report)
+	} else {
+		err = simulate.Text{Report: report, By: s.by}.Print(cmd.OutOrStdout())
+	}
+	if err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	switch {
+	case len(report.Violations) > 0:
+		return exit.No(fmt.Errorf("%s broken", plural(len(report.Violations), "promise")))
+	case report.End.How == simulation.Stuck:
+		return exit.No(errors.New("the rollout is stuck"))
+	}
+	return nil
+}
+
+// options are those of the run.
+func (s simulating) options(at time.Time) ([]simulation.Option, error) {
+	for name, d := range map[string]time.Duration{"--ready-after": s.readyAfter, "--step": s.step, "--patience": s.patience} {
+		if d < 0 {
+			return nil, exit.Misused(fmt.Errorf("%s is a duration of at least 0", name))
+		}
+	}
+	opts := []simulation.Option{
+		simulation.WithReadyAfter(s.readyAfter), simulation.WithStep(s.step), simulation.WithPatience(s.patience), simulation.WithSeed(s.source.Seed), simulation.WithGates(s.gates),
+	}
+	var names []string
+	for _, v := range s.fail {
+		if n, err := strconv.Atoi(v); err == nil {
+			opts = append(opts, simulation.WithFailures(n))
+		} else {
+			names = append(names, v)
+		}
+	}
+	opts = append(opts, simulation.WithBroken(names...))
+	if s.until == "done" {
+		return opts, nil
+	}
+	if n, err := strconv.Atoi(s.until); err == nil {
+		if n < 1 {
+			return nil, exit.Misused(errors.New("--until is done, a time, or a number of waves of at least 1"))
+		}
+		return append(opts, simulation.WithWaves(n)), nil
+	}
+	until, err := moment("--until", s.until)
+	if err == nil && !until.After(at) {
+		err = exit.Misused(errors.New("--until is a time after --at"))
+	}
+	return append(opts, simulation.WithUntil(until)), err
+}
+
+// gates reads the flag of that name, and names those that there are where one is
+// mistyped: here nobody has the README of the chart at hand.
+type gates struct{ features.Gates }
+
+// Set implements pflag.Value.
+func (g gates) Set(value string) error {
+	err := g.Gates.Set(value)
+	if err == nil {
+		return nil
+	}
+	var known []string
+	for f := range g.GetAll() {
+		known = append(known, string(f))
+	}
+	slices.Sort(known)
+	return fmt.Errorf("%w; known are %s", err, strings.Join(known, ", "))
+}
+
+// moment reads a time, with or without seconds.
+func moment(flag, text string) (time.Time, error) {
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04Z07:00"} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	return time.Time{}, exit.Misused(fmt.Errorf("%s has %q, which is no time such as 2026-12-24T10:00Z", flag, text))
+}

@@ -1,0 +1,216 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/output"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/bundle/gate"
+	"github.com/regatta-sh/regatta/engine/cases"
+	"github.com/regatta-sh/regatta/engine/module"
+)
+
+var errFailed = errors.New("tests failed")
+
+// trial is one run of the command test.
+type trial struct {
+	path     string
+	kind     kind
+	coverage bool
+	minimum  float64
+	verbose  bool
+	form     *output.Form
+}
+
+func (c *commands) test() *cobra.Command {
+	t := trial{form: output.New(output.Text, output.JSON, output.JUnit)}
+	var again bool
+	cmd := &cobra.Command{
+		Use:   "test FOLDER",
+		Short: "Run the tests and cases of a bundle",
+		Long: `Test runs the Rego tests of a bundle, which are rules that begin with test_ in
+files that end with _test.rego, and its cases, which are YAML files below a folder
+named cases: a question, and the part of the answer that is known.
+
+With --watch it runs them again whenever a file changes, until it is interrupted.`,
+		Example: `  regatta policy test change-freeze --min 90
+  regatta policy test change-freeze --watch
+  regatta policy test change-freeze -o junit > report.xml`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t.path = args[0]
+			if t.minimum < 0 || t.minimum > 100 {
+				return exit.Misused(errors.New("--min is a percentage, from 0 to 100"))
+			}
+			if !again {
+				return c.run(cmd, t)
+			}
+			if t.form.String() != output.Text {
+				return exit.Misused(errors.New("--watch prints text only"))
+			}
+			return watch(cmd.Context(), t.path, func() {
+				if err := c.run(cmd, t); err != nil {
+					fmt.Fprintln(cmd.OutOrStdout(), "Error:", err)
+				}
+			})
+		},
+	}
+	t.kind.flags(cmd)
+	t.form.AddTo(cmd)
+	cmd.Flags().BoolVar(&t.coverage, "coverage", false, "print how many percent of the lines the Rego tests evaluate, and those they do not")
+	cmd.Flags().Float64Var(&t.minimum, "min", 0, "how many percent they must evaluate at least")
+	cmd.Flags().BoolVarP(&t.verbose, "verbose", "v", false, "print tests that pass too")
+	cmd.Flags().BoolVar(&again, "watch", false, "run them again whenever a file changes")
+	return cmd
+}
+
+// outcome is what a run found.
+type outcome struct {
+	Path string `json:"path"`
+	gate.Report
+	Cases []caseOutcome `json:"cases,omitempty"`
+}
+
+type caseOutcome struct {
+	Name     string   `json:"name"`
+	Place    string   `json:"place"`
+	Problems []string `json:"problems,omitempty"`
+}
+
+func (c *commands) run(cmd *cobra.Command, t trial) error {
+	b, builtin, err := c.load(t.path, &t.kind)
+	if ps := refused(t.path, err); ps != nil {
+		o := outcome{Path: t.path, Report: gate.Report{Refused: fetched, Problems: ps}}
+		if err := o.print(cmd.OutOrStdout(), t); err != nil {
+			return err
+		}
+		return o.verdict(t.minimum)
+	}
+	if err != nil {
+		return err
+	}
+	opts := []gate.Option{gate.WithRunner(c.runner)}
+	if t.coverage || t.minimum > 0 {
+		opts = append(opts, gate.WithCoverage())
+	}
+	report, err := gate.New(builtin, opts...).Admit(cmd.Context(), b, nil, nil)
+	if problemsOf(err) == nil && err != nil {
+		return err
+	}
+	report.Problems = problemsOf(at(t.path, report.Problems))
+	for i, r := range report.Tests {
+		report.Tests[i].Place = within(t.path, r.Place)
+	}
+	if report.Coverage != nil {
+		for i, m := range report.Coverage.Missed {
+			report.Coverage.Missed[i] = within(t.path, m)
+		}
+	}
+	o := outcome{Path: t.path, Report: report}
+	if o.Cases, err = c.cases(cmd, t, b, builtin); err != nil {
+		return err
+	}
+	if err := o.print(cmd.OutOrStdout(), t); err != nil {
+		return err
+	}
+	return o.verdict(t.minimum)
+}
+
+// verdict is an error if something failed.
+func (o outcome) verdict(minimum float64) error {
+	failed := o.Refused != ""
+	for _, c := range o.Cases {
+		failed = failed || len(c.Problems) > 0
+	}
+	if failed {
+		return exit.No(errFailed)
+	}
+	covered := 0.0
+	if o.Coverage != nil {
+		covered = o.Coverage.Percent()
+	}
+	if covered < minimum {
+		return exit.No(fmt.Errorf("tests evaluate %.1f %% of the lines, and %g %% are wanted", covered, minimum))
+	}
+	return nil
+}
+
+// cases runs the cases of a folder. A file that has none because it cannot be read
+// is one that fails.
+func (c *commands) cases(cmd *cobra.Command, t trial, b, builtin *bundle.Bundle) (out []caseOutcome, err error) {
+	if info, err := os.Stat(t.path); err != nil || !info.IsDir() {
+		return nil, err
+	}
+	files, err := cases.Read(os.DirFS(t.path))
+	unread := problemsOf(at(t.path, err))
+	for _, p := range unread {
+		out = append(out, caseOutcome{Name: "reading the cases", Place: p.Place(), Problems: []string{p.Message}})
+	}
+	if unread != nil {
+		err = nil
+	}
+	if err != nil || len(files) == 0 {
+		return out, err
+	}
+	e, err := engine.FromBundle(builtin)
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	var set bundle.Set
+	if b != builtin {
+		set = bundle.Set{b}
+	}
+	for _, f := range files {
+		for _, r := range cases.Run(cmd.Context(), e, set, f, cases.In(t.kind.namespace)) {
+			place := module.Problem{File: filepath.Join(t.path, r.File), Row: r.Row, Col: r.Col}.Place()
+			out = append(out, caseOutcome{Name: r.Name, Place: place, Problems: r.Problems})
+		}
+	}
+	return out, nil
+}
+
+func (o outcome) print(out io.Writer, t trial) error {
+	switch t.form.String() {
+	case output.JSON:
+		return output.PrintJSON(out, o)
+	case output.JUnit:
+		return o.junit(out)
+	}
+	for _, p := range o.Problems {
+		fmt.Fprintln(out, p)
+	}
+	for _, c := range o.Cases {
+		for _, p := range c.Problems {
+			fmt.Fprintf(out, "%s: %s: %s\n", c.Place, c.Name, p)
+		}
+		if len(c.Problems) == 0 && t.verbose {
+			fmt.Fprintf(out, "%s: passed: %s\n", c.Place, c.Name)
+		}
+	}
+	passed := 0
+	for _, r := range o.Tests {
+		if r.Passed {
+			passed++
+			if t.verbose {
+				fmt.Fprintf(out, "%s: passed: %s\n", r.Place, r.Name)
+			}
+		}
+	}
+	fmt.Fprintf(out, "%d of %s passed, %s run\n", passed, plural(len(o.Tests), "test"), plural(len(o.Cases), "case"))
+	if c := o.Coverage; c != nil {
+		for _, m := range c.Missed {
+			fmt.Fprintf(out, "%s: no test evaluates this\n", m)
+		}
+		fmt.Fprintf(out, "coverage: %.1f %% of %s\n", c.Percent(), plural(c.Lines, "line"))
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/lipgloss"
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/output"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/replicas"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/target"
+)
+
+type options struct {
+	cluster *target.Cluster
+	asked   replicas.Flags
+	timeout time.Duration
+	plain   bool
+}
+
+func watchCommand() *cobra.Command {
+	o := &options{cluster: target.NewCluster()}
+	cmd := &cobra.Command{
+		Use:   "watch clone/NAME",
+		Short: "Follow a rollout until it is complete",
+		Long: `Watch shows how far the rollout of a CloneSet is, and what its pods wait for,
+until it is complete. It fails when the rollout exceeds its deadline
+(spec.progressDeadlineSeconds), and at the end of --timeout.`,
+		Example: `  regatta rollout watch clone/web
+  regatta rollout watch clone/web --plain --timeout 10m`,
+		Args: func(_ *cobra.Command, args []string) error {
+			_, err := target.Parse(args, target.CloneSet)
+			return err
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
+	}
+	o.cluster.AddFlags(cmd.Flags())
+	o.asked.AddFlags(cmd.Flags())
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "fail after this time; 0 waits for ever")
+	cmd.Flags().BoolVar(&o.plain, "plain", false, "print lines in place of a live view, as is done where the output is no terminal")
+	return cmd
+}
+
+func (o *options) run(cmd *cobra.Command, args []string) error {
+	about, err := target.Parse(args, target.CloneSet)
+	if err != nil {
+		return err
+	}
+	if about, err = o.cluster.In(about); err != nil {
+		return err
+	}
+	config, err := o.cluster.Config()
+	if err != nil {
+		return err
+	}
+	asker, err := replicas.New(config, o.asked)
+	if err != nil {
+		return err
+	}
+	defer asker.Close()
+	// What watches goes on for longer than a request may take.
+	config = rest.CopyConfig(config)
+	config.Timeout = 0
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	// What client-go logs would be written across the view. It is told there.
+	klog.SetLogger(logr.Discard())
+	f, err := newFeed(cmd.Context(), client, objects, asker, about)
+	switch {
+	case cmd.Context().Err() != nil:
+		return errInterrupted
+	case err != nil:
+		return err
+	}
+	watching, stop := context.WithCancel(cmd.Context())
+	defer stop()
+	go f.run(watching)
+	r := &rollout{about: about, source: f.snapshot, now: time.Now}
+	if o.timeout > 0 {
+		r.until, r.timeout = time.Now().Add(o.timeout), o.timeout
+	}
+	if out := cmd.OutOrStdout(); o.plain || !output.Terminal(out) {
+		return plain(cmd.Context(), r, out, poll)
+	}
+	return live(cmd.Context(), r, cmd.OutOrStdout())
+}
+
+// rollout is what is followed, however it is shown.
+type rollout struct {
+	about   target.Target
+	source  func() (snapshot, error)
+	now     func() time.Time
+	until   time.Time // zero for ever
+	timeout time.Duration
+	// settled is since when it is complete. It has to stay so for a moment,
+	// which is also when the last answer of the manager comes.
+	settled time.Time
+}
+
+const settle = poll + frame
+
+// look is a snapshot, whether it is the last, and with which error.
+func (r *rollout) look() (s snapshot, last bool, err error) {
+	if s, err = r.source(); err != nil {
+		return s, true, err
+	}
+	p := progressOf(s.set)
+	if !p.complete() {
+		r.settled = time.Time{}
+	} else if r.settled.IsZero() {
+		r.settled = r.now()
+	}
+	switch {
+	case s.gone:
+		return s, true, fmt.Errorf("%s was deleted", r.about)
+	case p.complete():
+		return s, r.now().Sub(r.settled) >= settle, nil
+	case p.observed && p.deadline != "":
+		return s, true, fmt.Errorf("%s: %s (%s)", r.about, p.deadline, p)
+	case !r.until.IsZero() && !r.now().Before(r.until):
+		return s, true, fmt.Errorf("the rollout of %s was not complete after %s: %s", r.about, r.timeout, p)
+	}
+	return s, false, nil
+}
+
+// errInterrupted is for whoever waits for this command, which has not waited
+// for the rollout.
+var errInterrupted = errors.New("interrupted; the rollout goes on")
+
+func live(ctx context.Context, r *rollout, out io.Writer) error {
+	m := newModel(r, lipgloss.NewRenderer(out))
+	last, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithOutput(out)).Run()
+	switch {
+	case errors.Is(err, tea.ErrInterrupted), errors.Is(err, tea.ErrProgramKilled):
+		return errInterrupted
+	case err != nil:
+		return fmt.Errorf("showing the rollout: %w", err)
+	}
+	if m, ok := last.(model); ok {
+		return m.err
+	}
+	return nil
+}

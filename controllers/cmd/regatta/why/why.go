@@ -1,0 +1,143 @@
+// Package why is the command that tells why a pod was or was not updated, how it
+// stands with a workload, and why a request was refused.
+package why
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/output"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/replicas"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/target"
+	"github.com/regatta-sh/regatta/controllers/explain"
+)
+
+// options are the flags.
+type options struct {
+	cluster *target.Cluster
+	asked   replicas.Flags
+	form    *output.Form
+	all     bool
+	nearest bool
+	request string
+	user    string
+}
+
+// Command makes the command.
+func Command() *cobra.Command {
+	o := &options{cluster: target.NewCluster(), form: output.New(output.Text, output.JSON, output.YAML)}
+	cmd := &cobra.Command{
+		Use:   "why (pod/NAME | clone/NAME | KIND/NAME | --request UID | --user-name NAME)",
+		Short: "Tell why a pod was not updated, or a request refused",
+		Long: `Why tells what was decided about a pod, or about a CloneSet and its pods: by
+which rule, where that rule is, on which facts, and when it may change. Of these
+and of objects of any other kind it also tells which requests were refused lately,
+such as a delete that a budget or a label did not allow. A single one is found by
+the UID that its refusal ends with, and those of a user by their name.
+
+It also tells how near each rule is: which fact lets go what is held, and which
+others would hold it, in the rules and functions that it refers to as well.
+
+All replicas of the manager are asked, through port-forwards, with the credentials
+of your kubeconfig. You need the Role kruise-decision-reader in the namespace of
+the manager, and may be told about whatever you may get.`,
+		Example: `  regatta why pod/web-x7k2p
+  regatta why clone/web -n shop --all
+  regatta why namespace/shop
+  regatta why --request 6f0c1f0e-9a57-4b8c-8a46-0f6f6f0b8a11
+  kubectl regatta why pod/web-x7k2p -o json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if (o.request != "" || o.user != "") == (len(args) > 0) {
+				return errors.New("tell what it is about: either an object, such as pod/NAME, or --request or --user-name")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
+	}
+	o.cluster.AddFlags(cmd.Flags())
+	o.asked.AddFlags(cmd.Flags())
+	o.form.AddTo(cmd)
+	cmd.Flags().StringVar(&o.request, "request", "", "UID of a request that was refused")
+	cmd.Flags().StringVar(&o.user, "user-name", "", "name of a user, for all that they were refused lately")
+	cmd.Flags().BoolVar(&o.nearest, "nearest", true, "tell what would have changed the answer, where one thing is asked about")
+	cmd.Flags().BoolVar(&o.all, "all", false, "tell of each pod of a CloneSet, and of all rules that took part")
+	return cmd
+}
+
+func (o *options) run(cmd *cobra.Command, args []string) error {
+	about := target.Target{}
+	if len(args) > 0 {
+		var err error
+		if about, err = o.cluster.Find(args); err != nil {
+			return err
+		}
+	}
+	config, err := o.cluster.Config()
+	if err != nil {
+		return err
+	}
+	asker, err := replicas.New(config, o.asked)
+	if err != nil {
+		return err
+	}
+	defer asker.Close()
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	look := lookup{pods: client.CoreV1(), objects: objects}
+	reply, warnings, err := asker.Ask(cmd.Context(), replicas.Question{
+		Kind: about.Kind, Resource: about.Resource, Namespace: about.Namespace, Name: about.Name,
+		Nearest: o.nearest && o.user == "" && !o.all,
+		Pods:    o.all && about.Kind == target.CloneSet, Request: o.request, User: o.user,
+	})
+	for _, w := range warnings {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", w)
+	}
+	if err != nil {
+		if reason := look.reason(cmd.Context(), about); reason != nil {
+			return reason
+		}
+		return err
+	}
+	return printed(o.print(cmd.Context(), cmd.OutOrStdout(), reply, look))
+}
+
+func (o *options) print(ctx context.Context, out io.Writer, reply explain.Reply, look lookup) error {
+	switch o.form.String() {
+	case output.JSON:
+		return output.PrintJSON(out, reply)
+	case output.YAML:
+		text, err := yaml.Marshal(reply)
+		if err != nil {
+			return err
+		}
+		_, err = out.Write(text)
+		return err
+	}
+	t := text{now: time.Now(), width: widthOf(out), paint: painter(out), all: o.all}
+	if reply.Answer.Subject.Kind == target.CloneSet {
+		t.conditions = look.conditions(ctx, reply.Answer.Subject)
+	}
+	_, err := io.WriteString(out, t.render(reply))
+	return err
+}
+
+func printed(err error) error {
+	if err != nil {
+		return fmt.Errorf("printing the answer: %w", err)
+	}
+	return nil
+}
