@@ -155,8 +155,8 @@ func (w *world) progress(s *kruise.CloneSetStatus) {
 		c.Reason, c.Message = kruise.CloneSetAvailableReason, "CloneSet is available"
 	case w.strategy.Paused:
 		c.Reason, c.Message = kruise.CloneSetProgressPausedReason, "CloneSet is paused"
-	case s.ExpectedUpdatedReplicas < s.Replicas && s.ExpectedUpdatedReplicas <= s.UpdatedAvailableReplicas:
-		c.Reason, c.Message = kruise.CloneSetProgressPartitionAvailableReason, "CloneSet has updated all pods that its partition allows"
+	case s.ExpectedUpdatedReplicas < want && s.ExpectedUpdatedReplicas <= s.UpdatedAvailableReplicas:
+		c.Reason, c.Message = kruise.CloneSetProgressPartitionAvailableReason, "CloneSet has been paused due to partition ready"
 	case old != nil && (old.Reason == kruise.CloneSetProgressDeadlineExceededReason || overdue(old, limit, w.now)):
 		c.Status, c.Reason = corev1.ConditionFalse, kruise.CloneSetProgressDeadlineExceededReason
 		c.Message = fmt.Sprintf(kruise.CloneSetProgressDeadlineExceededMessage, s.UpdateRevision)

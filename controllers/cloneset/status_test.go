@@ -30,6 +30,10 @@ func TestProgress(t *testing.T) {
 	partitioned.ExpectedUpdatedReplicas = 3
 	short := available
 	short.UpdatedAvailableReplicas = 9
+	surplus := available // a hook keeps one that is to go, or the surge is not gone yet
+	surplus.Replicas, surplus.UpdatedReplicas, surplus.UpdatedAvailableReplicas = 11, 11, 10
+	missing := partitioned
+	missing.Replicas, missing.UpdatedReplicas = 3, 3
 	tests := map[string]struct {
 		status kruise.CloneSetStatus
 		old    *kruise.CloneSetCondition
@@ -49,6 +53,8 @@ func TestProgress(t *testing.T) {
 		"paused when done, it is available":                         {available, nil, true, "CloneSetAvailable", 0},
 		"after a long pause it is not late at once":                 {rolling, former("CloneSetPaused", time.Hour), false, "CloneSetUpdated", 61 * time.Second},
 		"as many are updated and available as the partition allows": {partitioned, former("CloneSetUpdated", time.Hour), false, "ProgressPartitionAvailable", 0},
+		"the same while pods that the partition keeps are missing":  {missing, former("CloneSetUpdated", time.Second), false, "ProgressPartitionAvailable", 0},
+		"one pod too many without a partition":                      {surplus, former("CloneSetUpdated", 20*time.Second), false, "CloneSetUpdated", 41 * time.Second},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -65,6 +71,9 @@ func TestProgress(t *testing.T) {
 			}
 			if want := tc.reason != "ProgressDeadlineExceeded"; (c.Status == corev1.ConditionTrue) != want {
 				t.Errorf("the status is %s", c.Status)
+			}
+			if want := "CloneSet has been paused due to partition ready"; tc.reason == "ProgressPartitionAvailable" && c.Message != want {
+				t.Errorf("the message is %q, want %q", c.Message, want)
 			}
 		})
 	}
