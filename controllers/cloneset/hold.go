@@ -68,9 +68,19 @@ func (r *Reconciler) reportHold(w *world, s *kruise.CloneSetStatus) {
 	changed := setCondition(s, kruise.CloneSetCondition{
 		Type: kruise.CloneSetConditionUpdateHeld, Status: corev1.ConditionTrue, Reason: top.Reason, Message: message,
 	}, w.now)
-	if changed {
-		r.warn(w.set, kruise.CloneSetUpdateHeldReason, fmt.Sprintf("%s: %s", top.Reason, message))
+	if !changed {
+		return
 	}
+	tell := r.warn
+	if byStrategy(*top) {
+		tell = r.normal
+	}
+	tell(w.set, kruise.CloneSetUpdateHeldReason, fmt.Sprintf("%s: %s", top.Reason, message))
+}
+
+// byStrategy says whether a hold is what the user asked for in the update strategy.
+func byStrategy(h decision.Hold) bool {
+	return h.Rule == "rollout.plan.paused" || h.Rule == "rollout.plan.on-delete"
 }
 
 // wholeFirst puts the holds of the whole workload ahead of those of some of its
