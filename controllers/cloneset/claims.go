@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -88,7 +89,7 @@ func (r *Reconciler) deleteClaims(ctx context.Context, w *world, id string) erro
 		if id == "" || c.Labels[kruise.CloneSetInstanceIDKey] != id {
 			continue
 		}
-		if err := r.deleteClaim(ctx, c); err != nil {
+		if err := r.deleteClaim(ctx, w, c); err != nil {
 			return err
 		}
 	}
@@ -96,12 +97,33 @@ func (r *Reconciler) deleteClaims(ctx context.Context, w *world, id string) erro
 }
 
 // deleteClaim deletes this very claim, not one of the same name after it.
-func (r *Reconciler) deleteClaim(ctx context.Context, c *corev1.PersistentVolumeClaim) error {
+func (r *Reconciler) deleteClaim(ctx context.Context, w *world, c *corev1.PersistentVolumeClaim) error {
 	err := r.client.Delete(ctx, c, client.Preconditions{UID: &c.UID})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("deleting claim %s: %w", c.Name, err)
 	}
+	w.memory.deletedClaim(c.UID)
 	return nil
+}
+
+// awaitedIDs are the ids of terminating pods whose claims are kept for their
+// replacements: with reuse, a pod that others delete comes back with its data. Pods
+// that the controller deletes lose their claims, and are not among them.
+func (w *world) awaitedIDs() map[string]bool {
+	scale, ids := w.set.Spec.ScaleStrategy, map[string]bool{}
+	if !scale.EnablePVCReuse || len(w.set.Spec.VolumeClaimTemplates) == 0 {
+		return ids
+	}
+	for _, p := range w.gone {
+		id := p.Labels[kruise.CloneSetInstanceIDKey]
+		kept := slices.ContainsFunc(w.claims, func(c *corev1.PersistentVolumeClaim) bool {
+			return c.Labels[kruise.CloneSetInstanceIDKey] == id
+		})
+		if id != "" && kept && p.DeletionTimestamp != nil && !slices.Contains(w.going, id) && !slices.Contains(scale.PodsToDelete, p.Name) {
+			ids[id] = true
+		}
+	}
+	return ids
 }
 
 // cleanClaims deals with claims whose pod is not active any more, unless they
@@ -140,7 +162,7 @@ func (r *Reconciler) cleanClaims(ctx context.Context, w *world) error {
 				continue
 			}
 		}
-		if err := r.letGo(ctx, c, pod); err != nil {
+		if err := r.letGo(ctx, w, c, pod); err != nil {
 			return err
 		}
 	}
@@ -170,9 +192,9 @@ func (r *Reconciler) user(ctx context.Context, w *world, id string) (leaving *co
 }
 
 // letGo deletes a claim, or hands it to the pod that still has it.
-func (r *Reconciler) letGo(ctx context.Context, c *corev1.PersistentVolumeClaim, pod *corev1.Pod) error {
+func (r *Reconciler) letGo(ctx context.Context, w *world, c *corev1.PersistentVolumeClaim, pod *corev1.Pod) error {
 	if pod == nil {
-		return r.deleteClaim(ctx, c)
+		return r.deleteClaim(ctx, w, c)
 	}
 	before := c.DeepCopy()
 	c = c.DeepCopy()

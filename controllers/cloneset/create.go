@@ -2,9 +2,12 @@ package cloneset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,13 +25,12 @@ import (
 // idLength is how long an instance id is: the end of a pod's and a claim's name.
 const idLength = 5
 
-// create makes n pods, current of them from the current revision and the rest
-// from the update revision (CS-05). It starts slowly, so that a template that
-// cannot work costs one failed write and not a thousand; one that has worked the
-// last time need not: a recreation comes here many times.
-func (r *Reconciler) create(ctx context.Context, w *world, n, current int) error {
-	ids := w.freeIDs(n)
-	acts := make([]func() error, 0, n)
+// create makes a pod of each id, the first of them from the current revision and
+// the rest from the update revision (CS-05). It starts slowly, so that a template
+// that cannot work costs one failed write and not a thousand; one that has worked
+// the last time need not: a recreation comes here many times.
+func (r *Reconciler) create(ctx context.Context, w *world, ids []string, current int) error {
+	acts := make([]func() error, 0, len(ids))
 	last := ""
 	for i, id := range ids {
 		rev := w.history.Update
@@ -50,9 +52,13 @@ func (r *Reconciler) create(ctx context.Context, w *world, n, current int) error
 	return err
 }
 
-// freeIDs gives ids for n pods: first those that were tried in vain, then those
-// of claims that no pod uses, so that the claims are used again, then new ones.
-func (w *world) freeIDs(n int) []string {
+// freeIDs returns ids for at most n of the missing pods: first ids that were tried
+// in vain, then ids of claims that no pod uses, so that the claims are reused, then
+// new ids. The replacement of a terminating pod whose claims are kept waits for the
+// end of that pod, and takes its id then: no other pod is made in its place.
+func (w *world) freeIDs(missing, n int) []string {
+	awaited := w.awaitedIDs()
+	n = min(n, missing-len(awaited))
 	used := map[string]bool{}
 	for _, p := range slices.Concat(w.raw, w.gone) {
 		used[p.Labels[kruise.CloneSetInstanceIDKey]] = true
@@ -60,8 +66,14 @@ func (w *world) freeIDs(n int) []string {
 	for _, id := range w.going { // a pod that waited for such a claim would wait for ever
 		used[id] = true
 	}
+	for _, name := range w.set.Spec.ScaleStrategy.PodsToDelete { // a pod of this name would be deleted at once
+		used[strings.TrimPrefix(name, podName(w.set, ""))] = true
+	}
 	var ids []string
 	for _, id := range w.memory.toTry() {
+		if awaited[id] {
+			continue
+		}
 		if used[id] { // it was made after all
 			w.memory.try(id, true)
 		} else if len(ids) < n {
@@ -84,6 +96,9 @@ func (w *world) freeIDs(n int) []string {
 			ids = append(ids, id)
 		}
 	}
+	for id := range awaited { // first in turn when the pod has ended
+		w.memory.try(id, false)
+	}
 	return ids
 }
 
@@ -96,6 +111,10 @@ func (r *Reconciler) createPod(ctx context.Context, w *world, rev *appsv1.Contro
 		err = r.createObject(ctx, w, pod, id)
 	}
 	w.memory.try(id, err == nil || w.memory.taken(id))
+	if errors.Is(err, errTerminating) {
+		w.again.in(time.Second)
+		return nil
+	}
 	if err != nil {
 		r.warn(w.set, kruise.FailedCreateReason, fmt.Sprintf("failed to create pod: %v", err))
 		return &madeError{err}
@@ -110,6 +129,10 @@ func (r *Reconciler) createPod(ctx context.Context, w *world, rev *appsv1.Contro
 	return nil
 }
 
+// errTerminating is returned while a terminating pod of the CloneSet still has the
+// name of the pod to create. The same name is tried again after its end.
+var errTerminating = errors.New("a pod of this name is terminating")
+
 // createObject creates a pod. One that is there already may be ours, if the answer
 // to an earlier attempt was lost or the cache does not show it yet; or somebody
 // else's, such as one that was released, whose id is not used again.
@@ -122,6 +145,9 @@ func (r *Reconciler) createObject(ctx context.Context, w *world, pod *corev1.Pod
 		found := &corev1.Pod{}
 		read := r.live.Get(ctx, client.ObjectKeyFromObject(pod), found)
 		if read == nil && metav1.IsControlledBy(found, w.set) {
+			if found.DeletionTimestamp != nil {
+				return errTerminating
+			}
 			found.DeepCopyInto(pod)
 			return nil
 		}

@@ -184,12 +184,10 @@ func (r *Reconciler) ownedClaims(ctx context.Context, w *world) error {
 	if err := r.client.List(ctx, list, client.InNamespace(w.set.Namespace), client.MatchingFields{OwnerIndex: string(w.set.UID)}); err != nil {
 		return fmt.Errorf("listing claims: %w", err)
 	}
-	for i := range list.Items {
-		if c := &list.Items[i]; c.DeletionTimestamp == nil {
-			w.claims = append(w.claims, c)
-		} else {
-			w.going = append(w.going, c.Labels[kruise.CloneSetInstanceIDKey])
-		}
+	usable, going := w.memory.usable(list.Items)
+	w.claims = usable
+	for _, c := range going {
+		w.going = append(w.going, c.Labels[kruise.CloneSetInstanceIDKey])
 	}
 	return nil
 }

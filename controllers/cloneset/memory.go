@@ -7,6 +7,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,10 +35,12 @@ type memory struct {
 	// again before any other: their claims may be there, and so may the pod if
 	// only the answer was lost, which is then known by its name.
 	tried map[string]bool
+	// deletedClaims are claims that we deleted, until the cache shows it.
+	deletedClaims map[types.UID]bool
 }
 
 func newMemory(uid types.UID) *memory {
-	return &memory{uid: uid, facts: facts.NewSet(), revisions: map[string]ownRevision{}, limited: -1, foreign: map[string]bool{}, tried: map[string]bool{}}
+	return &memory{uid: uid, facts: facts.NewSet(), revisions: map[string]ownRevision{}, limited: -1, foreign: map[string]bool{}, tried: map[string]bool{}, deletedClaims: map[types.UID]bool{}}
 }
 
 type ownRevision struct {
@@ -98,6 +101,33 @@ func (m *memory) toTry() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Sorted(maps.Keys(m.tried))
+}
+
+func (m *memory) deletedClaim(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.deletedClaims[uid] = true
+}
+
+// usable says which of the claims that the cache shows pods may use, and forgets
+// what the cache has caught up with.
+func (m *memory) usable(claims []corev1.PersistentVolumeClaim) (usable, going []*corev1.PersistentVolumeClaim) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	late := map[types.UID]bool{}
+	for i := range claims {
+		switch c := &claims[i]; {
+		case c.DeletionTimestamp != nil:
+			going = append(going, c)
+		case m.deletedClaims[c.UID]:
+			late[c.UID] = true
+			going = append(going, c)
+		default:
+			usable = append(usable, c)
+		}
+	}
+	m.deletedClaims = late
+	return usable, going
 }
 
 func (r *Reconciler) memoryOf(set *kruise.CloneSet) *memory {

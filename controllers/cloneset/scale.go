@@ -27,8 +27,11 @@ func (r *Reconciler) scale(ctx context.Context, w *world) (acted bool, err error
 	plan := r.decideScale(ctx, w, d)
 	if d.Up > 0 {
 		r.tellLimit(w, plan.Create, d.Up)
-		if plan.Create > 0 {
-			return true, r.create(ctx, w, plan.Create, plan.CreateCurrent)
+		if ids := w.freeIDs(d.Up, plan.Create); len(ids) > 0 {
+			return true, r.create(ctx, w, ids, plan.CreateCurrent)
+		}
+		if plan.Create > 0 { // all wait for terminating pods, which may take long
+			return r.remove(ctx, w, d, plan)
 		}
 		// Pods that prepared their deletion count as unavailable. Those that may
 		// go have to, or with excludePreparingDelete and a scaleStrategy they

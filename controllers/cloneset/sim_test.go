@@ -223,6 +223,12 @@ func TestAnyLifeOfACloneSet(t *testing.T) {
 		s.change(func(set *kruise.CloneSet) { set.Spec.UpdateStrategy.RollingUpdate.Paused = false })
 		s.settle()
 		s.finished()
+		if set := s.set(); len(set.Spec.VolumeClaimTemplates) > 0 && set.Spec.ScaleStrategy.EnablePVCReuse {
+			if pods := s.owned(); len(pods) > 0 {
+				s.comesBack(rapid.SampledFrom(pods).Draw(t, "the last to be deleted"), rapid.Bool().Draw(t, "and the controller ends"))
+				s.finished()
+			}
+		}
 	})
 }
 
