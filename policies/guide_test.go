@@ -22,6 +22,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/cases"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/policies/spec"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
 
@@ -139,7 +140,11 @@ func TestLinksOfTheGuidesLead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range append(guides, "README.md") {
+	rules, err := filepath.Glob("spec/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range slices.Concat(guides, rules, []string{"README.md", "cases/README.md", "docs/README.md"}) {
 		raw, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -159,8 +164,7 @@ func TestLinksOfTheGuidesLead(t *testing.T) {
 // anchors are those that Markdown gives to headings.
 func anchors(text string) (out []string) {
 	for _, heading := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(text, -1) {
-		plain := regexp.MustCompile(`[^a-z0-9 _-]`).ReplaceAllString(strings.ToLower(heading[1]), "")
-		out = append(out, "#"+strings.ReplaceAll(plain, " ", "-"))
+		out = append(out, "#"+spec.Anchor(heading[1]))
 	}
 	return out
 }

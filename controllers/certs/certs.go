@@ -1,6 +1,6 @@
 // Package certs gives the webhooks their certificates: self-signed ones that
 // are renewed, kept in a secret, or those that another tool puts there
-// (features.md 18, decisions.md PL-02).
+// (PL-02, PL-03).
 package certs
 
 import (

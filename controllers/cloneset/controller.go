@@ -1,5 +1,5 @@
 // Package cloneset runs CloneSets: it gathers facts, asks the rollout points
-// what to do, does it, and reports (features.md 2, decisions.md B).
+// what to do, does it, and reports (CS-01 to CS-23).
 package cloneset
 
 import (

@@ -196,7 +196,7 @@ func (r *Reconciler) newPod(w *world, rev *appsv1.ControllerRevision, id string)
 // podTemplateHash is the label with the short hash, always.
 const podTemplateHash = "pod-template-hash"
 
-// label is how a pod is labelled with a revision (features.md 1.4).
+// label is how a pod is labelled with a revision.
 func (w *world) label(name string) string {
 	if w.gates.ShortHash {
 		return revision.Short(name)

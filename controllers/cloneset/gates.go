@@ -6,7 +6,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/features"
 )
 
-// Gates are the feature gates a CloneSet depends on (features.md 22).
+// Gates are the feature gates a CloneSet depends on (PL-09).
 type Gates struct {
 	ShortHash               bool // CloneSetShortHash
 	PartitionRollback       bool // CloneSetPartitionRollback

@@ -19,7 +19,7 @@ func replicas(set *kruise.CloneSet) int {
 	return int(*set.Spec.Replicas)
 }
 
-// rolling is the rolling update, nil for OnDelete (features.md 2: then there is
+// rolling is the rolling update, nil for OnDelete (A-11: then there is
 // no partition and no surge).
 func rolling(set *kruise.CloneSet) *kruise.RollingUpdateCloneSetStrategy {
 	if set.Spec.UpdateStrategy.Type == kruise.OnDeleteCloneSetUpdateStrategyType {

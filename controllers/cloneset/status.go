@@ -85,7 +85,7 @@ func statusPatch(set *kruise.CloneSet, status kruise.CloneSetStatus) ([]byte, er
 	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": set.UID}, "status": next})
 }
 
-// status counts the active pods (features.md 2, Status).
+// status counts the active pods (CS-21).
 func (w *world) status() kruise.CloneSetStatus {
 	c := w.counts()
 	old := w.set.Status
@@ -105,7 +105,7 @@ func (w *world) status() kruise.CloneSetStatus {
 }
 
 // setCondition writes a condition only when its status or its reason changes,
-// so that its time is that of the last change (features.md 2, Conditions); then
+// so that its time is that of the last change (CS-21); then
 // it says so. A message alone is brought up to date without its times.
 func setCondition(s *kruise.CloneSetStatus, c kruise.CloneSetCondition, now time.Time) (changed bool) {
 	c.LastUpdateTime, c.LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)

@@ -1,6 +1,6 @@
 // Package explain answers why: what was decided about a workload and each of
 // its pods in the last round, by which rule, and on which facts. Answers come
-// from memory; nothing is written to the cluster for them (DESIGN.md, 4).
+// from memory; nothing is written to the cluster for them.
 package explain
 
 import (

@@ -1,5 +1,5 @@
 // Package features has the feature gates of the manager and the node agent
-// (features.md 22).
+// (PL-09).
 package features
 
 import "k8s.io/component-base/featuregate"
@@ -53,7 +53,7 @@ func table() map[featuregate.Feature]featuregate.FeatureSpec {
 	}
 	t := map[featuregate.Feature]featuregate.FeatureSpec{
 		PodWebhook: beta(true), KruiseDaemon: beta(true), DaemonWatchingPod: beta(true),
-		// The seeds' table has it on; OpenKruise's code has it off. The seeds win.
+		// OpenKruise's documentation has it on, its code off (DP-01).
 		ResourcesDeletionProtection: beta(true),
 		WorkloadSpread:              beta(true), PodUnavailableBudgetDeleteGate: beta(true),
 		InPlaceUpdateEnvFromMetadata: beta(true), StatefulSetAutoDeletePVC: beta(true),

@@ -11,7 +11,7 @@ import (
 	"k8s.io/component-base/featuregate"
 )
 
-// The table of features.md 22, but for ResourcesDeletionProtection, which the
+// The table of PL-09, but for ResourcesDeletionProtection, which the
 // documentation has on.
 func TestTheTable(t *testing.T) {
 	want := map[featuregate.Feature]string{

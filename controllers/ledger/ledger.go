@@ -1,6 +1,6 @@
 // Package ledger keeps PodUnavailableBudgets: it counts the pods that may become
-// unavailable and records them before anybody is told that they may (decisions.md
-// PUB-03).
+// unavailable and records them before anybody is told that they may
+// (PUB-03).
 //
 // The one truth is the status of the budget in the API server. A pod is let go only
 // after it was recorded there, by a write that fails if anybody else wrote since;

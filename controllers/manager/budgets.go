@@ -52,7 +52,7 @@ func (p parts) countsBudgets() bool {
 	return g.BudgetDelete || g.BudgetUpdate
 }
 
-// podsTo adds the webhooks of pods (features 18). What is asked of policies is
+// podsTo adds the webhooks of pods (PA-04). What is asked of policies is
 // answered once there are any.
 func (p parts) podsTo(server webhook.Server, decided <-chan struct{}) {
 	if !p.Gates.Enabled(features.PodWebhook) {

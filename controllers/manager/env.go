@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// webhookEnv is what the chart tells by environment variables (features.md 18).
+// webhookEnv is what the chart tells by environment variables (PL-11).
 type webhookEnv struct {
 	port        int
 	certDir     string

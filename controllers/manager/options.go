@@ -1,5 +1,5 @@
 // Package manager assembles the controllers, webhooks and policies into one
-// process (features.md 18, 22, 23).
+// process (PL-09 to PL-11).
 package manager
 
 import (
@@ -16,7 +16,7 @@ import (
 )
 
 // Options are the flags of the manager, with the names and defaults of
-// features.md 23 but for the client's rates: OpenKruise's 30 and 50 requests a
+// PL-10 but for the client's rates: OpenKruise's 30 and 50 requests a
 // second are what its rollouts wait for.
 type Options struct {
 	Logging *logsapi.LoggingConfiguration

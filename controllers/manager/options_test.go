@@ -24,7 +24,7 @@ func newOptions(t *testing.T, args ...string) (*Options, *pflag.FlagSet) {
 	return o, fs
 }
 
-// The table of features.md 23. What differs is said in the comments.
+// The table of PL-10. What differs is said in the comments.
 func TestFlagsAndTheirDefaults(t *testing.T) {
 	want := map[string]string{
 		"rest-config-qps": "500", "rest-config-burst": "1000", // 30 and 50: rollouts would wait for them

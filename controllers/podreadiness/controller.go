@@ -1,5 +1,5 @@
 // Package podreadiness opens the readiness gate KruisePodReady of pods that have
-// just been made (decisions.md PA-02). Whoever closes it later opens it again.
+// just been made (PA-02). Whoever closes it later opens it again.
 package podreadiness
 
 import (

@@ -1,6 +1,6 @@
 // Package podunavailablebudget keeps the status of PodUnavailableBudgets: how many
 // pods there are meant to be, how many are available, and how many of them may
-// become unavailable (features.md 20, decisions.md PUB-04, 06, 07, 08). Whether a
+// become unavailable (PUB-04 to PUB-08). Whether a
 // pod may is asked of the ledger, which takes from that.
 package podunavailablebudget
 

@@ -101,7 +101,7 @@ func (r *Reconciler) ofSelector(ctx context.Context, w *world) error {
 }
 
 // replicas of a workload: none if it is gone or going, and -1 if its kind has no
-// scale (features 20).
+// scale (PUB-04).
 func (r *Reconciler) replicas(ctx context.Context, namespace string, ref scale.Reference) (int32, error) {
 	found, err := r.workloads.Find(ctx, namespace, ref)
 	switch {

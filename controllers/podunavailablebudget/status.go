@@ -21,7 +21,7 @@ import (
 )
 
 // How long a pod that was let go counts as unavailable though it looks available
-// (features 20).
+// (PUB-07).
 const (
 	disruptedFor   = 20 * time.Second
 	unavailableFor = 10 * time.Second

@@ -9,7 +9,7 @@ import (
 )
 
 // Log is the protection log: a line of JSON for each refusal and each exception
-// (features 19). A nil Log writes nothing.
+// (DP-02). A nil Log writes nothing.
 type Log struct {
 	mu  sync.Mutex
 	out *json.Encoder

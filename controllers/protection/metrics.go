@@ -8,8 +8,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// Metrics count refusals, by the names that OpenKruise gave them (features 19,
-// 20), and exceptions. A nil Metrics counts nothing.
+// Metrics count refusals, by the names that OpenKruise gave them (DP-02,
+// PUB-11), and exceptions. A nil Metrics counts nothing.
 type Metrics struct {
 	namespaces, crds, workloads, pods, exemptions *prometheus.CounterVec
 }

@@ -25,7 +25,7 @@ import (
 
 // Reasons of events.
 const (
-	// PreventedReason is of the event on a pod that a budget keeps (features 20).
+	// PreventedReason is of the event on a pod that a budget keeps (PUB-11).
 	PreventedReason = "PubPreventPodDeletion"
 	// BreakGlassReason is of the event on what went although a rule refused it.
 	BreakGlassReason = "BreakGlass"

@@ -13,7 +13,7 @@ import (
 )
 
 // Extension is a rule by which a user's package extend.<domain>.<any> takes part
-// in the decisions of a domain (DESIGN.md, 5).
+// in the decisions of a domain (policies/README.md, How to change a decision).
 type Extension struct {
 	Domain, Rule string
 	// Stricter rules can only ever refuse or delay, reorder the workload's own

@@ -109,7 +109,7 @@ type Recent struct {
 	UserDeletes int `json:"userDeletes"`
 }
 
-// BudgetInput asks whether a pod may become unavailable (decisions.md PUB-03).
+// BudgetInput asks whether a pod may become unavailable (PUB-03).
 type BudgetInput struct {
 	// Now is in nanoseconds since 1970.
 	Now int64 `json:"now"`
@@ -225,7 +225,7 @@ func freedom(allow, exempt bool) int {
 	return 2
 }
 
-// DeletionInput asks whether an object may be deleted (decisions.md DP-01), or
+// DeletionInput asks whether an object may be deleted (DP-01), or
 // whether a rule of a user refuses something else that is done to it.
 type DeletionInput struct {
 	// Now is in nanoseconds since 1970.

@@ -12,7 +12,7 @@ const (
 	Reject   = "Reject"
 )
 
-// Classes of a template difference (decisions.md A-01).
+// Classes of a template difference (A-01).
 const (
 	ChangeImage     = "image"     // a container's image is replaced
 	ChangeMetadata  = "metadata"  // a label or an annotation of the template
@@ -121,7 +121,7 @@ type PlanInput struct {
 	// Counts are its pods, by what they are.
 	Counts Counts `json:"counts"`
 	// Update is how many pods are to be moved to the update revision; negative
-	// to be moved back to the current one (decisions.md CS-01, updateNum).
+	// to be moved back to the current one (CS-01, updateNum).
 	Update int `json:"update"`
 	// MaxUnavailable is how many pods may be unavailable while they are moved
 	// (CS-01, updateMaxUnavailable). It may be zero or less.
@@ -290,7 +290,7 @@ func checkKeys(field string, pods int, keys [][]float64) error {
 }
 
 // RowsInput is the plan's question together with every candidate. Only bundles
-// that define the point are asked, because it costs more (DESIGN.md, 3).
+// that define the point are asked, because it costs more.
 type RowsInput struct {
 	// Plan is the whole question of rollout/plan.
 	Plan PlanInput `json:"plan"`

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ScaleInput asks how many pods to create or delete now (decisions.md CS-01,
+// ScaleInput asks how many pods to create or delete now (CS-01,
 // CS-04 to CS-07). The differences are computed in Go; a policy limits them.
 type ScaleInput struct {
 	// Now is in nanoseconds since 1970.

@@ -22,7 +22,7 @@ type Workload struct {
 }
 
 // Strategy is the update strategy with every percentage resolved to a number
-// of pods (decisions.md A-11; rounding is never a policy's business).
+// of pods (A-11; rounding is never a policy's business).
 type Strategy struct {
 	// Type is RollingUpdate or OnDelete.
 	Type string `json:"type"`

@@ -11,7 +11,7 @@ import (
 type Labels func(pod int, key string) string
 
 // Scatter spreads the pods that have certain labels over the whole of a list of
-// waiting pods (decisions.md A-15). Positions are of all pods of the workload,
+// waiting pods. Positions are of all pods of the workload,
 // of which there are total; the shares among all of them decide how closely the
 // waiting ones may be put together, so that a rollout does not speed up or slow
 // down for one group.

@@ -11,7 +11,7 @@ import future.keywords.not
 # scope: document
 # title: Whether a pod may become unavailable
 # description: |
-#   The clauses of PodUnavailableBudget in their order (decisions.md PUB-03), the
+#   The clauses of PodUnavailableBudget in their order (PUB-03), the
 #   denials of users whatever a budget says, and who is exempt from both. The
 #   numbers are facts; a clamp in Go sees to it that no policy goes beyond them.
 # entrypoint: true

@@ -6,8 +6,8 @@ import future.keywords.not
 # scope: document
 # title: Whether an object may be deleted
 # description: |
-#   What the label policy.kruise.io/delete-protection protects from (decisions.md
-#   DP-01), the denials of users whatever the label says, and who is exempt from
+#   What the label policy.kruise.io/delete-protection protects from
+#   (DP-01), the denials of users whatever the label says, and who is exempt from
 #   both. Which children count is a fact of the kind, so a new kind needs no rule.
 # entrypoint: true
 # labels:

@@ -13,7 +13,7 @@ import future.keywords.not
 # title: The way to change a pod
 # description: |
 #   Whether a pod is brought from one template to another in place, is recreated
-#   or must be left alone (decisions.md A-01 and CS-12). Without a policy that is
+#   or must be left alone (A-01 and CS-12). Without a policy that is
 #   known the pod is left alone.
 # entrypoint: true
 # labels:

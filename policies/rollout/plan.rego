@@ -7,7 +7,7 @@ import future.keywords.not
 # title: How far a rollout goes now
 # description: |
 #   How many pods may be moved and how many may be unavailable meanwhile
-#   (decisions.md CS-01, CS-10), and who holds it (CS-12). The numbers are facts;
+#   (CS-01, CS-10), and who holds it (CS-12). The numbers are facts;
 #   a policy only lowers them, and a clamp in Go sees to that.
 # entrypoint: true
 # labels:

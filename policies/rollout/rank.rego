@@ -6,7 +6,7 @@ import future.keywords.not
 # scope: document
 # title: The order of pods
 # description: |
-#   A key for each pod, in the order of input.pods (decisions.md CS-09: A-13, then
+#   A key for each pod, in the order of input.pods (CS-09: A-13, then
 #   A-14; Go scatters by A-15 between keys and lead). Asked in batches of
 #   thousands, so nothing here costs more for a pod than a few look-ups.
 # entrypoint: true

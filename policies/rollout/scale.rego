@@ -8,7 +8,7 @@ import future.keywords.not
 # description: |
 #   What is missing is created as far as scaleStrategy.maxUnavailable allows; what
 #   is too many is deleted, and only when nothing is missing and no other deletion
-#   is under way (decisions.md CS-04 to CS-07). The numbers are facts, and a clamp
+#   is under way (CS-04 to CS-07). The numbers are facts, and a clamp
 #   in Go sees to it that no policy goes beyond them.
 # entrypoint: true
 # labels:

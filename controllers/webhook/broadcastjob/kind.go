@@ -1,4 +1,4 @@
-// Package broadcastjob says what admission does for BroadcastJobs (features 5), and
+// Package broadcastjob says what admission does for BroadcastJobs (BJ-07), and
 // for their specs in templates. What the schema and its CEL rules say is not said
 // again here.
 package broadcastjob

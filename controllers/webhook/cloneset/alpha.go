@@ -93,7 +93,7 @@ func (v *Validator) onlyImages(old, template *corev1.PodTemplateSpec) string {
 	return ""
 }
 
-// warnOfIgnored: these fields are in the schema of v1alpha1, but only the annotations ever worked (features 2).
+// warnOfIgnored: these fields are in the schema of v1alpha1, but only the annotations ever worked (CS-20).
 func warnOfIgnored(strategy *v1beta1.InPlaceUpdateStrategy, path *field.Path, found *rules.Findings) {
 	if strategy == nil {
 		return

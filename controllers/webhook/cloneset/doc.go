@@ -1,4 +1,4 @@
-// Package cloneset admits CloneSets: it fills in defaults, finds mistakes (CS-20, features 2) and guards deletes, in both
+// Package cloneset admits CloneSets: it fills in defaults, finds mistakes (CS-20) and guards deletes, in both
 // versions.
 //
 // A rule that both versions share is written once, for the hub; an error still names the field in the version that the

@@ -43,7 +43,7 @@ func (v *Validator) Handle(ctx context.Context, request admission.Request) admis
 	return admission.Allowed("").WithWarnings(found.Warnings...)
 }
 
-// validate applies the rules of features 2 to what the user changed.
+// validate applies the rules of CS-20 to what the user changed.
 func (v *Validator) validate(ctx context.Context, set, old *object) *rules.Findings {
 	found := &rules.Findings{}
 	if old != nil && set.sameSpec(old) {

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The rules of features 2 (CS-20) in order. Each case holds in both versions unless it names one.
+// The rules of CS-20 in order. Each case holds in both versions unless it names one.
 func TestCreate(t *testing.T) {
 	for _, tc := range []struct {
 		name     string

@@ -1,5 +1,5 @@
 // Package daemonset says what admission does for DaemonSets of apps.kruise.io
-// (features 4). What the schema and its CEL rules say is not said again here.
+// (ADS-15). What the schema and its CEL rules say is not said again here.
 package daemonset
 
 import (

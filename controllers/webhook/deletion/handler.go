@@ -1,5 +1,5 @@
 // Package deletion answers /validate-deletion: whether an object of any kind may
-// be deleted (features 19), or changed where a user's rule has a say. Policies
+// be deleted (DP-01), or changed where a user's rule has a say. Policies
 // decide; what a deletion would take along is counted here, as facts.
 package deletion
 

@@ -189,7 +189,7 @@ const (
 		`spec: {selector: {matchLabels: {app: x}}, template: ` + template + `}}}}`
 )
 
-// Every kind of features 19: what is denied, and what is not.
+// Every kind of DP-01: what is denied, and what is not.
 func TestKinds(t *testing.T) {
 	c := start(t, decision.ProtectionGates{Deletion: true, CRDCascading: true})
 	workload := func(apiVersion, kind string) string {

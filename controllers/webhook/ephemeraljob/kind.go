@@ -1,4 +1,4 @@
-// Package ephemeraljob says what admission does for EphemeralJobs (features 12).
+// Package ephemeraljob says what admission does for EphemeralJobs (EJ-06).
 // Nothing is filled in: the controller knows what unset fields mean, and containers
 // say their policies themselves. What the schema says is not said again here.
 package ephemeraljob

@@ -1,4 +1,4 @@
-// Package imagepulljob says what admission does for ImagePullJobs (features 15), and
+// Package imagepulljob says what admission does for ImagePullJobs (IMG-13), and
 // for what they share with ImageListPullJobs. What the schema and its CEL rules say
 // is not said again here.
 package imagepulljob

@@ -1,4 +1,4 @@
-// Package persistentpodstate admits PersistentPodStates: it finds mistakes (PPS-05, features 10), in both versions. There are
+// Package persistentpodstate admits PersistentPodStates: it finds mistakes (PPS-05), in both versions. There are
 // no defaults: a retention policy that is not set behaves as one that is, and may be left so.
 package persistentpodstate
 

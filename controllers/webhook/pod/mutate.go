@@ -23,7 +23,7 @@ type Step struct {
 	Change func(ctx context.Context, namespace string, pod *corev1.Pod) (bool, error)
 }
 
-// Mutator is the mutating webhook of pods. Its steps are those of features 18, in
+// Mutator is the mutating webhook of pods. Its steps are those of PA-04, in
 // that order; the first that fails refuses the pod.
 type Mutator struct {
 	Steps []Step

@@ -1,6 +1,6 @@
 // Package pod has the webhooks of pods: what is added to them when they are made,
-// and whether they may be deleted, evicted or changed (features.md 18, decisions.md
-// S). Both are lists of steps, in an order that is part of what they do.
+// and whether they may be deleted, evicted or changed (PA-01 to
+// PA-05). Both are lists of steps, in an order that is part of what they do.
 package pod
 
 import (

@@ -1,4 +1,4 @@
-// Package resourcedistribution admits ResourceDistributions: it finds mistakes (RD-04, features 13), in both versions. There
+// Package resourcedistribution admits ResourceDistributions: it finds mistakes (RD-04), in both versions. There
 // are no defaults.
 //
 // Whether the Secret or ConfigMap is a proper one the API server says itself, by a dry run.

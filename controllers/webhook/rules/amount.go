@@ -26,7 +26,7 @@ func (f *Findings) Amount(value *intstr.IntOrString, total int, path *field.Path
 	return f.Fraction(value, total, path)
 }
 
-// Fraction resolves a number or a percentage of the total, rounded up. A number in quotes is neither (features 1.2).
+// Fraction resolves a number or a percentage of the total, rounded up. A number in quotes is neither.
 func (f *Findings) Fraction(value *intstr.IntOrString, total int, path *field.Path) int {
 	if value.Type == intstr.Int {
 		if value.IntVal < 0 {

@@ -54,7 +54,7 @@ func kinds(reader client.Client, templates podtemplate.Defaults, options Options
 	}
 }
 
-// add adds the webhooks of a kind at their paths (features 18).
+// add adds the webhooks of a kind at their paths (PL-11).
 func add(handlers map[string]http.Handler, name string, webhooks admit.Webhooks) {
 	if d := webhooks.Defaulter(); d != nil {
 		handlers["/mutate-"+name] = &webhook.Admission{Handler: d}

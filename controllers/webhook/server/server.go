@@ -19,7 +19,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/statefulset"
 )
 
-// Paths that the webhook configurations and CRDs of the chart name (features 18).
+// Paths that the webhook configurations and CRDs of the chart name (PL-11).
 const (
 	ConvertPath          = "/convert"
 	HealthPath           = "/healthz"

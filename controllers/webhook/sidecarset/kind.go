@@ -1,4 +1,4 @@
-// Package sidecarset admits SidecarSets: it fills in defaults and finds mistakes (SS-19, features 7), in both versions.
+// Package sidecarset admits SidecarSets: it fills in defaults and finds mistakes (SS-19), in both versions.
 //
 // What a SidecarSet says of pods is checked as a pod is, and so is whether another SidecarSet says something else of the same
 // pods. A check that depends on other objects is made of what is new only: what they say may have changed since.

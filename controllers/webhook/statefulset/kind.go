@@ -1,5 +1,5 @@
 // Package statefulset says what admission does for StatefulSets of apps.kruise.io
-// (features 3). What the schema and its CEL rules say is not said again here.
+// (ASTS-17). What the schema and its CEL rules say is not said again here.
 package statefulset
 
 import (

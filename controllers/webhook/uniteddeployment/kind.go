@@ -1,4 +1,4 @@
-// Package uniteddeployment admits UnitedDeployments: it fills in defaults and finds mistakes (UD-14, features 8), in both
+// Package uniteddeployment admits UnitedDeployments: it fills in defaults and finds mistakes (UD-14), in both
 // versions, whose specs are the same.
 //
 // The templates of workloads get no defaults here: the workloads that are made of them get them when they are written.

@@ -1,4 +1,4 @@
-// Package workloadspread admits WorkloadSpreads: it fills in defaults and finds mistakes (WS-11, features 9), in both versions.
+// Package workloadspread admits WorkloadSpreads: it fills in defaults and finds mistakes (WS-11), in both versions.
 //
 // What the schema can say of a WorkloadSpread it says, by rules at its types: the target, which does not change, and the
 // limits of the Adaptive strategy among them.

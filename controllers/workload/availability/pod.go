@@ -1,5 +1,5 @@
 // Package availability tells whether a pod is available, and what would make it
-// unavailable: the facts that PodUnavailableBudgets are about (features.md 20).
+// unavailable: the facts that PodUnavailableBudgets are about (PUB-02, PUB-05, PUB-07).
 package availability
 
 import (

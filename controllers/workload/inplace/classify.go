@@ -1,5 +1,5 @@
 // Package inplace brings a pod from one template to another without recreating
-// it (features.md 1.5, decisions.md ). What may be changed in place
+// it. What may be changed in place
 // is decided by rollout/change; this package says what differs, and does it.
 package inplace
 

@@ -40,7 +40,7 @@ type Updater struct {
 // races is how often in a row a kubelet may be faster.
 const races = 3
 
-// Start begins an update (features.md 1.5, steps a to c): not ready first,
+// Start begins an update: not ready first,
 // where that is called for, then the record and the change in one write. edit
 // adds to that write. It returns the pod as it was written last, nil if it was
 // not, even where it fails half-way; and, when a grace period has to pass, how

@@ -1,5 +1,5 @@
 // Package lifecycle leads pods through the states of their workload's hooks
-// (features.md 1.6, decisions.md ).
+//
 package lifecycle
 
 import (

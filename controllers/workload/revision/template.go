@@ -1,5 +1,5 @@
 // Package revision keeps the history of a workload's pod template in
-// ControllerRevisions (features.md 1.4, decisions.md A-16).
+// ControllerRevisions.
 package revision
 
 import (
@@ -112,7 +112,7 @@ func Hash(data []byte, collisions int32) string {
 }
 
 // Short is the hash at the end of a revision's name, or of a pod's label, which
-// may be either the name or only the hash (features.md 1.4).
+// may be either the name or only the hash.
 func Short(name string) string { return name[strings.LastIndexByte(name, '-')+1:] }
 
 // Same says whether two revision labels mean the same revision.

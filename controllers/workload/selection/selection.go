@@ -19,8 +19,8 @@ type Limits struct {
 	MaxUnavailable int // pods that may be unavailable
 }
 
-// Clamp holds a plan to the facts it was asked with, whatever it answered
-// (DESIGN.md, 1): never more pods than the difference, never more unavailable.
+// Clamp holds a plan to the facts it was asked with, whatever it answered:
+// never more pods than the difference, never more unavailable.
 func Clamp(in decision.PlanInput, out decision.PlanOutput) Limits {
 	wanted := in.Update
 	if wanted < 0 {

@@ -6,20 +6,13 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// cited are references to the notes of who built this, which authors of policies
-// do not have.
-var cited = regexp.MustCompile(`\s*\((?:[^()]*\b)?(?:decisions\.md|DESIGN\.md|(?:A|CS|PUB|DP)-\d+)[^()]*\)`)
-
-// sentence is a comment in one line, without what it cites.
-func sentence(comment string) string {
-	return strings.Join(strings.Fields(cited.ReplaceAllString(comment, "")), " ")
-}
+// sentence is a comment in one line.
+func sentence(comment string) string { return strings.Join(strings.Fields(comment), " ") }
 
 // asked has what the comment of each function of the contract says, by the name
 // of the function. That of a point tells what it decides, who asks it when, and

@@ -12,6 +12,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/policies/spec"
 )
 
 const made = "<!-- Made by \"make generate\" from the contract, the built-in policies and the cases: edit those. -->\n\n"
@@ -48,7 +49,28 @@ func generate(root string) (map[string]string, error) {
 		}
 	}
 	pages["README.md"] = w.index()
+	rules, err := spec.Rules(spec.Files)
+	if err != nil {
+		return nil, err
+	}
+	for name, page := range pages {
+		if pages[name], err = linked(page, rules); err != nil {
+			return nil, fmt.Errorf("describing %s: %w", name, err)
+		}
+	}
 	return pages, nil
+}
+
+// linked makes links of the rules that a page cites, but for its code.
+func linked(page string, rules map[string]spec.Rule) (string, error) {
+	parts := strings.Split(page, "```")
+	for i := 0; i < len(parts); i += 2 {
+		var err error
+		if parts[i], err = spec.Linked(parts[i], "../spec", rules); err != nil {
+			return "", err
+		}
+	}
+	return strings.Join(parts, "```"), nil
 }
 
 func file(point decision.Name) string {

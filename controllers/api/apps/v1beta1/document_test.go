@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Pods that OpenKruise left behind carry these documents, and other tools read them: keys and forms must stay (features 1.1, 1.5).
+// Pods that OpenKruise left behind carry these documents, and other tools read them: keys and forms must stay.
 func TestDocumentsOnPods(t *testing.T) {
 	at := metav1.NewTime(time.Date(2026, 7, 2, 8, 0, 0, 0, time.UTC))
 	cpu := corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}

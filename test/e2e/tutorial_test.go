@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The tutorial that users come with (seed 004, section 3), step by step. Its
+// The CloneSet tutorial of OpenKruise, step by step. Its
 // minReadySeconds of 60 is 8 here, unless E2E_FULL is set: nothing but the
 // waiting changes.
 var _ = Describe("the CloneSet tutorial", func() {
@@ -19,7 +19,7 @@ var _ = Describe("the CloneSet tutorial", func() {
 		u := newUser(ctx)
 		apply := func(file string, replace ...string) {
 			GinkgoHelper()
-			raw, err := os.ReadFile(filepath.Join("testdata", "seed004", file))
+			raw, err := os.ReadFile(filepath.Join("testdata", "cloneset-tutorial", file))
 			Expect(err).NotTo(HaveOccurred())
 			text := strings.NewReplacer(replace...).Replace(string(raw))
 			if os.Getenv("E2E_FULL") == "" {

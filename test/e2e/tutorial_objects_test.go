@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Every object of our kinds that the tutorial (seed 004, by line) and the FAQ show
+// Every object of our kinds that the tutorial and the FAQ of OpenKruise show
 // is applied as it stands; fragments go onto the object they are about. What is
 // read back in any version can be applied again, and changes nothing.
 var _ = Describe("what the tutorial shows", Ordered, ContinueOnFailure, func() {
-	dir := filepath.Join("testdata", "seeds")
+	dir := filepath.Join("testdata", "tutorial")
 	var u *user
 	BeforeAll(func(ctx SpecContext) {
 		u = newUser(ctx)
