@@ -14,6 +14,7 @@ import (
 
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/policybundle"
+	"github.com/regatta-sh/regatta/controllers/policybundle/bundlerevision"
 	"github.com/regatta-sh/regatta/controllers/policybundle/fetch"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -41,7 +42,7 @@ func (p parts) bundles() (*policybundle.Reconciler, error) {
 		return nil, fmt.Errorf("reading --tenant-bundle-hosts: %w", err)
 	}
 	client, live, ns := p.mgr.GetClient(), p.mgr.GetAPIReader(), p.webhooks.namespace
-	store := policybundle.Store{Client: client, Reader: live, Namespace: ns}
+	store := bundlerevision.Store{Client: client, Reader: live, Namespace: ns}
 	account := fetch.WithServiceAccount(types.NamespacedName{Namespace: ns, Name: serviceAccount})
 	r := &policybundle.Reconciler{
 		Client: client, Reader: live, Events: p.mgr.GetEventRecorderFor("policybundle-controller"),

@@ -7,7 +7,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
-	"github.com/regatta-sh/regatta/controllers/policybundle"
+	"github.com/regatta-sh/regatta/controllers/policybundle/bundlerevision"
 )
 
 // slim is what the caches keep of objects: of workloads of others nothing but whose
@@ -20,7 +20,7 @@ func slim(o any) (any, error) {
 	}
 	switch w := o.(type) {
 	case *appsv1.ControllerRevision: // archives of policies are read past the cache
-		if w.Labels[policybundle.BundleLabel] != "" {
+		if w.Labels[bundlerevision.Label] != "" {
 			w.Data = runtime.RawExtension{}
 		}
 		return w, nil

@@ -15,7 +15,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/regatta-sh/regatta/controllers/policybundle/kept"
+	"github.com/regatta-sh/regatta/controllers/policybundle/bundlerevision"
 	"github.com/regatta-sh/regatta/engine/bundle"
 )
 
@@ -45,7 +45,7 @@ func (d *Disk) Write(bundles []stored) error {
 	if err != nil {
 		return fmt.Errorf("encoding policy bundles: %w", err)
 	}
-	data = append([]byte(kept.Digest(data)+"\n"), data...)
+	data = append([]byte(bundlerevision.Digest(data)+"\n"), data...)
 	if len(data) > mostOnDisk {
 		return fmt.Errorf("writing policy bundles to %s: they have %d bytes, more than %d", d.Dir, len(data), mostOnDisk)
 	}
@@ -90,7 +90,7 @@ func (d *Disk) Read() ([]stored, error) {
 		return nil, fmt.Errorf("reading policy bundles from %s: it has more than %d bytes", path, mostOnDisk)
 	}
 	sum, data, _ := bytes.Cut(data, []byte("\n"))
-	if string(sum) != kept.Digest(data) {
+	if string(sum) != bundlerevision.Digest(data) {
 		return nil, fmt.Errorf("reading policy bundles from %s: it was torn or changed, as its checksum does not fit", path)
 	}
 	bundles := []stored{}

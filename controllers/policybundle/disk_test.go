@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/regatta-sh/regatta/controllers/policybundle/kept"
+	"github.com/regatta-sh/regatta/controllers/policybundle/bundlerevision"
 	"github.com/regatta-sh/regatta/engine/bundle"
 )
 
@@ -43,7 +43,7 @@ func TestDisk(t *testing.T) {
 		"one that is torn":            {string(whole[:len(whole)-3]), "it was torn or changed"},
 		"one that is changed":         {strings.Replace(string(whole), "package a", "package x", 1), "it was torn or changed"},
 		"one that is empty":           {"", "it was torn or changed"},
-		"one that is of another form": {kept.Digest([]byte("{}")) + "\n{}", "cannot unmarshal"},
+		"one that is of another form": {bundlerevision.Digest([]byte("{}")) + "\n{}", "cannot unmarshal"},
 		"one that is too large":       {strings.Repeat("x", mostOnDisk+1), "more than 67108864 bytes"},
 	} {
 		if err := os.WriteFile(path, []byte(tc.data), 0o600); err != nil {

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/policybundle/bundlerevision"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/module"
@@ -16,7 +17,7 @@ import (
 // Follower makes this process run what the status of each bundle names. Every
 // replica has one.
 type Follower struct {
-	Store   Store
+	Store   bundlerevision.Store
 	Library *Library
 	// Name is the replica's in the status of bundles.
 	Name string
@@ -59,7 +60,7 @@ func (f *Follower) Follow(ctx context.Context, b policy.AnyPolicyBundle) (policy
 // standing says of an error that it stays until somebody changes something.
 func standing(err error) bool {
 	return errors.As(err, new(engine.RolledBackError)) || errors.As(err, new(module.Problems)) ||
-		errors.As(err, new(LostError)) || errors.As(err, new(bundle.SignatureError))
+		errors.As(err, new(bundlerevision.LostError)) || errors.As(err, new(bundle.SignatureError))
 }
 
 // blamed is the revision that this replica does not run though the status names

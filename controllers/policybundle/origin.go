@@ -32,7 +32,7 @@ func (p *Publisher) look(ctx context.Context, b policy.AnyPolicyBundle, s *seen)
 
 // source says where a bundle is from.
 func (p *Publisher) source(b policy.AnyPolicyBundle, w policy.Wanted) fetch.Source {
-	ns := p.Store.namespace(b)
+	ns := p.Store.NamespaceOf(b)
 	switch {
 	case w.ConfigMap != nil:
 		return fetch.Source{ConfigMap: &fetch.ConfigMap{Namespace: ns, Name: w.ConfigMap.Name}}

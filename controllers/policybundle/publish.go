@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/policybundle/bundlerevision"
 	"github.com/regatta-sh/regatta/controllers/policybundle/fetch"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
@@ -26,7 +27,7 @@ type Publisher struct {
 	// Platform fetches for ClusterPolicyBundles, Tenants for PolicyBundles.
 	Platform, Tenants *fetch.Fetcher
 	Gate              *gate.Gate
-	Store             Store
+	Store             bundlerevision.Store
 	Library           *Library
 	// Records are recent decisions that a new bundle makes again.
 	Records func() []decision.Record
@@ -134,7 +135,7 @@ func (p *Publisher) there(ctx context.Context, b policy.AnyPolicyBundle, a *poli
 		return a, nil
 	}
 	_, err := p.Store.Load(ctx, b, a)
-	var lost LostError
+	var lost bundlerevision.LostError
 	if errors.As(err, &lost) {
 		st.History = slices.DeleteFunc(st.History, func(old policy.PolicyArtifact) bool { return old.Digest == a.Digest })
 		return nil, nil

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/policybundle/bundlerevision"
 	"github.com/regatta-sh/regatta/controllers/policybundle/fetch"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
@@ -176,7 +177,7 @@ func (s *stage) replica(name string, leads bool) *replica {
 		close(elected)
 	}
 	r := &replica{stage: s, library: l, watch: w, events: record.NewFakeRecorder(100), now: time.Now(), runs: &counting{}}
-	store := Store{Client: s, Reader: s, Namespace: "kruise-system"}
+	store := bundlerevision.Store{Client: s, Reader: s, Namespace: "kruise-system"}
 	r.Reconciler = &Reconciler{
 		Client: s, Reader: s, Events: r.events, Leads: elected,
 		Follower: &Follower{Store: store, Library: l, Name: name},

@@ -47,7 +47,7 @@ func (r *Reconciler) tell(ctx context.Context, b policy.AnyPolicyBundle, me poli
 		return fmt.Errorf("encoding the entry of a replica: %w", err)
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"replicas": []any{entry}}}}
-	u.SetGroupVersionKind(kindOf(b))
+	u.SetGroupVersionKind(policy.KindOf(b))
 	u.SetNamespace(b.GetNamespace())
 	u.SetName(b.GetName())
 	err = r.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.ForceOwnership, client.FieldOwner("kruise-manager-"+me.Name))

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/regatta-sh/regatta/controllers/policybundle/kept"
+	"github.com/regatta-sh/regatta/controllers/policybundle/bundlerevision"
 	"github.com/regatta-sh/regatta/engine/bundle/artifact"
 )
 
@@ -107,7 +107,7 @@ func found(what string, archive []byte) (*Fetched, error) {
 	if !bytes.HasPrefix(archive, []byte{0x1f, 0x8b}) { // RFC 1952, 2.3.1
 		return nil, ContentError{what, "is no archive (bundle.tar.gz) as opa build and regatta policy build make it"}
 	}
-	return &Fetched{Archive: archive, Digest: kept.Digest(archive)}, nil
+	return &Fetched{Archive: archive, Digest: bundlerevision.Digest(archive)}, nil
 }
 
 // explain makes of a failed request an error that people may read: without what

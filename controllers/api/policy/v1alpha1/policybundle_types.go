@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // PolicyMode is what becomes of the decisions of a bundle.
@@ -88,6 +89,14 @@ type AnyPolicyBundle interface {
 	Wanted() Wanted
 	// Standing is the status.
 	Standing() *PolicyBundleStatus
+}
+
+// KindOf returns the kind of a bundle, also of one that was read without it.
+func KindOf(b AnyPolicyBundle) schema.GroupVersionKind {
+	if b.GetNamespace() != "" {
+		return GroupVersion.WithKind("PolicyBundle")
+	}
+	return GroupVersion.WithKind("ClusterPolicyBundle")
 }
 
 // Wanted is what the spec of a bundle says, of either kind.

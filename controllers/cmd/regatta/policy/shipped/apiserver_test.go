@@ -17,8 +17,7 @@ import (
 
 	v1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
-	"github.com/regatta-sh/regatta/controllers/policybundle"
-	keptin "github.com/regatta-sh/regatta/controllers/policybundle/kept"
+	"github.com/regatta-sh/regatta/controllers/policybundle/bundlerevision"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
@@ -84,9 +83,9 @@ func (s *shop) keep(of *v1alpha1.ClusterPolicyBundle, reason string) v1alpha1.Po
 	s.do(err)
 	var archive bytes.Buffer
 	s.do(b.Build(&archive, bundle.Build{}))
-	kept, err := policybundle.Store{Client: s, Reader: s, Namespace: "kruise-system"}.Keep(s.Context(), of, archive.Bytes(), "files")
+	kept, err := bundlerevision.Store{Client: s, Reader: s, Namespace: "kruise-system"}.Keep(s.Context(), of, archive.Bytes(), "files")
 	s.do(err)
-	return v1alpha1.PolicyArtifact{Revision: b.Revision, Digest: keptin.Digest(archive.Bytes()), Reference: "files", KeptIn: kept, Generation: 1, Time: metav1.Now()}
+	return v1alpha1.PolicyArtifact{Revision: b.Revision, Digest: bundlerevision.Digest(archive.Bytes()), Reference: "files", KeptIn: kept, Generation: 1, Time: metav1.Now()}
 }
 
 // stand plays the manager: it says that all replicas run what the spec says.

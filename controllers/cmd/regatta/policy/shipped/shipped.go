@@ -22,7 +22,7 @@ import (
 	v1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/target"
-	"github.com/regatta-sh/regatta/controllers/policybundle/kept"
+	"github.com/regatta-sh/regatta/controllers/policybundle/bundlerevision"
 	"github.com/regatta-sh/regatta/engine/bundle"
 )
 
@@ -167,7 +167,7 @@ func (b *Bundles) load(ctx context.Context, of v1alpha1.AnyPolicyBundle, a *v1al
 	if err != nil {
 		return nil, fmt.Errorf("reading revision %s: %w", a.Revision, err)
 	}
-	c, err := kept.Read(rev.Data.Raw, a.Digest)
+	c, err := bundlerevision.Read(rev.Data.Raw, a.Digest)
 	if err != nil {
 		return nil, fmt.Errorf("reading revision %s: ControllerRevision %s/%s %w", a.Revision, namespace, a.KeptIn, err)
 	}

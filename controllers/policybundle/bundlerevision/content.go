@@ -1,6 +1,6 @@
-// Package kept reads the ControllerRevisions in which policy bundles are kept.
-// It is apart from its parent for who only reads them, such as the command line.
-package kept
+// Package bundlerevision stores policy bundles in ControllerRevisions and reads
+// them again.
+package bundlerevision
 
 import (
 	"crypto/sha256"
@@ -9,7 +9,7 @@ import (
 	"fmt"
 )
 
-// Content is what such a ControllerRevision has.
+// Content is the data of such a ControllerRevision.
 type Content struct {
 	// Archive is a bundle.tar.gz as it was fetched, signature and all.
 	Archive []byte `json:"archive"`

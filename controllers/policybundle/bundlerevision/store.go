@@ -1,4 +1,4 @@
-package policybundle
+package bundlerevision
 
 import (
 	"context"
@@ -13,11 +13,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
-	"github.com/regatta-sh/regatta/controllers/policybundle/kept"
 )
 
 // Store keeps the archives that passed the gate, each in a ControllerRevision
@@ -30,9 +29,9 @@ type Store struct {
 	Namespace string        // of the manager, for bundles of the platform
 }
 
-// BundleLabel is on the ControllerRevisions that keep archives; its value names
-// the bundle.
-const BundleLabel = "policy.kruise.io/bundle"
+// Label is on the ControllerRevisions that keep archives; its value names the
+// bundle.
+const Label = "policy.kruise.io/bundle"
 
 // label is a bundle's name, or a part of it and its hash: names of bundles are
 // longer than values of labels may be.
@@ -44,41 +43,36 @@ func label(name string) string {
 	return name[:31] + "-" + hex.EncodeToString(sum[:4])
 }
 
-func (s Store) namespace(b policy.AnyPolicyBundle) string {
+// NamespaceOf returns the namespace in which the archives of a bundle are kept, and
+// in which the objects are that its source names.
+func (s Store) NamespaceOf(b policy.AnyPolicyBundle) string {
 	if ns := b.GetNamespace(); ns != "" {
 		return ns
 	}
 	return s.Namespace
 }
 
-func kindOf(b policy.AnyPolicyBundle) schema.GroupVersionKind {
-	if b.GetNamespace() != "" {
-		return policy.GroupVersion.WithKind("PolicyBundle")
-	}
-	return policy.GroupVersion.WithKind("ClusterPolicyBundle")
-}
-
 // Keep keeps an archive and returns the name of what has it. The name tells
 // apart bundles that were deleted and made anew.
 func (s Store) Keep(ctx context.Context, b policy.AnyPolicyBundle, archive []byte, reference string) (string, error) {
-	raw, err := json.Marshal(kept.Content{Archive: archive, Reference: reference})
+	raw, err := json.Marshal(Content{Archive: archive, Reference: reference})
 	if err != nil {
 		return "", fmt.Errorf("encoding bundle %s: %w", b.GetName(), err)
 	}
-	sum := sha256.Sum256([]byte(string(b.GetUID()) + kept.Digest(archive)))
+	sum := sha256.Sum256([]byte(string(b.GetUID()) + Digest(archive)))
 	rev := &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "bundle-" + label(b.GetName()) + "-" + hex.EncodeToString(sum[:6]), Namespace: s.namespace(b),
-			Labels:          map[string]string{BundleLabel: label(b.GetName())},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(b, kindOf(b))},
+			Name: "bundle-" + label(b.GetName()) + "-" + hex.EncodeToString(sum[:6]), Namespace: s.NamespaceOf(b),
+			Labels:          map[string]string{Label: label(b.GetName())},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(b, policy.KindOf(b))},
 		},
 		Data: runtime.RawExtension{Raw: raw}, Revision: b.GetGeneration(),
 	}
 	err = s.Client.Create(ctx, rev.DeepCopy())
 	if apierrors.IsAlreadyExists(err) {
-		a := &policy.PolicyArtifact{KeptIn: rev.Name, Digest: kept.Digest(archive)}
+		a := &policy.PolicyArtifact{KeptIn: rev.Name, Digest: Digest(archive)}
 		var lost LostError
-		if _, err = s.Load(ctx, b, a); errors.As(err, &lost) { // somebody put something else there
+		if _, err = s.Load(ctx, b, a); errors.As(err, &lost) { // another archive has the name
 			err = s.replace(ctx, rev)
 		}
 	}
@@ -99,7 +93,7 @@ func (s Store) replace(ctx context.Context, rev *appsv1.ControllerRevision) erro
 type LostError struct {
 	Revision string
 	// KeptIn is the ControllerRevision that should have it.
-	KeptIn Key
+	KeptIn types.NamespacedName
 	Why    string
 }
 
@@ -111,7 +105,7 @@ func (e LostError) Error() string {
 // is a LostError if it is not.
 func (s Store) Load(ctx context.Context, b policy.AnyPolicyBundle, a *policy.PolicyArtifact) ([]byte, error) {
 	rev := &appsv1.ControllerRevision{}
-	key := Key{Namespace: s.namespace(b), Name: a.KeptIn}
+	key := types.NamespacedName{Namespace: s.NamespaceOf(b), Name: a.KeptIn}
 	lost := func(why string) error { return LostError{a.Revision, key, why} }
 	err := s.Reader.Get(ctx, key, rev)
 	switch {
@@ -122,7 +116,7 @@ func (s Store) Load(ctx context.Context, b policy.AnyPolicyBundle, a *policy.Pol
 	case !metav1.IsControlledBy(rev, b): // the label is anybody's; the owner is not
 		return nil, lost("belongs to another")
 	}
-	c, err := kept.Read(rev.Data.Raw, a.Digest)
+	c, err := Read(rev.Data.Raw, a.Digest)
 	if err != nil {
 		return nil, lost(err.Error())
 	}
@@ -133,7 +127,7 @@ func (s Store) Load(ctx context.Context, b policy.AnyPolicyBundle, a *policy.Pol
 func (s Store) Prune(ctx context.Context, b policy.AnyPolicyBundle, keep ...string) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevisionList"))
-	if err := s.Reader.List(ctx, list, client.InNamespace(s.namespace(b)), client.MatchingLabels{BundleLabel: label(b.GetName())}); err != nil {
+	if err := s.Reader.List(ctx, list, client.InNamespace(s.NamespaceOf(b)), client.MatchingLabels{Label: label(b.GetName())}); err != nil {
 		return fmt.Errorf("listing the revisions of bundle %s: %w", b.GetName(), err)
 	}
 	for i := range list.Items {
