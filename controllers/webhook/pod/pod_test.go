@@ -228,7 +228,11 @@ func FuzzHandle(f *testing.F) {
 	f.Add("CREATE", "eviction", []byte(``), []byte(`{"metadata":{"name":"a"},"deleteOptions":{"dryRun":["All"]}}`))
 	f.Add("CREATE", "", []byte(``), []byte(made))
 	f.Fuzz(func(t *testing.T, op, sub string, old, now []byte) {
-		c := fake.NewClientBuilder().Build()
+		p := &corev1.Pod{}
+		if err := json.Unmarshal([]byte(made), p); err != nil {
+			t.Fatal(err)
+		}
+		c := fake.NewClientBuilder().WithObjects(p).Build()
 		allow := func(context.Context, decision.Subject, decision.BudgetInput) (decision.BudgetOutput, decision.Record) {
 			return decision.BudgetOutput{Allow: true, Reasons: []decision.Hold{{Reason: "Test", Message: "test"}}}, decision.Record{Outcome: decision.Decided}
 		}

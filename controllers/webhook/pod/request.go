@@ -29,19 +29,25 @@ type Request struct {
 	Harmless bool
 }
 
-// read reads a request; nil if it takes nobody anything. The pod of an eviction is
-// read past the cache: whether it is ready now decides whether it counts.
+// read reads a request; nil if it makes no pod unavailable. What may count is decided by the pod as the API server has it now,
+// past the cache, and not by what the request says of it.
 func read(ctx context.Context, pods client.Reader, req *admission.Request) (*Request, error) {
 	switch {
 	case req.Operation == admissionv1.Delete && req.SubResource == "":
 	case req.Operation == admissionv1.Update && (req.SubResource == "" || req.SubResource == "resize"):
 	case req.Operation == admissionv1.Create && req.SubResource == "eviction":
+		if !aboutPods(req) {
+			return nil, errNotPods
+		}
 		return eviction(ctx, pods, req)
 	default:
 		return nil, nil
 	}
 	if len(req.OldObject.Raw) == 0 {
 		return nil, nil
+	}
+	if !aboutPods(req) {
+		return nil, errNotPods
 	}
 	asked, err := protection.Read(req)
 	if err != nil {
@@ -51,19 +57,32 @@ func read(ctx context.Context, pods client.Reader, req *admission.Request) (*Req
 	if err := json.Unmarshal(req.OldObject.Raw, r.Stored); err != nil {
 		return nil, fmt.Errorf("reading the stored pod of the request: %w", err)
 	}
-	if req.Operation == admissionv1.Delete {
+	if req.Operation == admissionv1.Update {
+		r.New = &corev1.Pod{}
+		if err := json.Unmarshal(req.Object.Raw, r.New); err != nil {
+			return nil, fmt.Errorf("reading the new pod of the request: %w", err)
+		}
+		r.compare()
+	}
+	if r.Harmless || r.Asked.Request.DryRun { // neither counts
 		return r, nil
 	}
-	r.New = &corev1.Pod{}
-	if err := json.Unmarshal(req.Object.Raw, r.New); err != nil {
-		return nil, fmt.Errorf("reading the new pod of the request: %w", err)
+	if confirmed, err := r.confirm(ctx, pods, req); err != nil || !confirmed {
+		return nil, err
 	}
-	if op := availability.Operation(r.Stored, r.New); op != "" {
-		r.Asked.Request.Operation = op
-	} else {
-		r.Harmless = true
-	}
+	r.compare()
 	return r, nil
+}
+
+// compare finds out what an update does to the pod.
+func (r *Request) compare() {
+	if r.New == nil {
+		return
+	}
+	op := availability.Operation(r.Stored, r.New)
+	if r.Harmless = op == ""; !r.Harmless {
+		r.Asked.Request.Operation = op
+	}
 }
 
 func eviction(ctx context.Context, pods client.Reader, req *admission.Request) (*Request, error) {

@@ -3,6 +3,7 @@ package pod
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -36,6 +37,9 @@ func (v *Validator) Handle(ctx context.Context, req admission.Request) admission
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(v.Patience, Patience))
 	defer cancel()
 	r, err := read(ctx, v.Pods, &req)
+	if errors.Is(err, errNotPods) {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("asking whether the pod may go: %w", err))
 	}
