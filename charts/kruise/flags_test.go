@@ -15,6 +15,7 @@ func TestTheManagerKnowsItsFlags(t *testing.T) {
 		{"--set", "manager.pprofAddr=,manager.loggingFormat=json,manager.resyncPeriod=10h"},
 		{"--set", `featureGates=AllAlpha=true\,ResourcesDeletionProtection=false`},
 		decisionsToEverywhere(),
+		verified(),
 	} {
 		options, err := manager.NewOptions()
 		if err != nil {

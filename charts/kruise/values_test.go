@@ -1,12 +1,15 @@
 package chart_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -157,6 +160,50 @@ func TestValues(t *testing.T) {
 				t.Errorf("the CA is in %+v", v)
 			}
 		}},
+		{name: "clients of the webhooks that are verified", args: verified(), want: func(t *testing.T, r release) {
+			for _, arg := range []string{"--webhook-client-ca-file=/webhook-client-ca/ca.crt", "--webhook-client-names=front-proxy-client", "--webhook-client-names=kube-apiserver"} {
+				wantArg(t, r, arg)
+			}
+			if v := mounted(t, r, "/webhook-client-ca"); v.ConfigMap == nil || v.ConfigMap.Name != "front-proxy" || v.ConfigMap.Items[0] != (corev1.KeyToPath{Key: "root.pem", Path: "ca.crt"}) {
+				t.Errorf("the CA is in %+v", v)
+			}
+		}},
+		{name: "a CA of clients in a secret", args: []string{"--set", "webhookConfiguration.clientCA.secret=front-proxy"}, want: func(t *testing.T, r release) {
+			if v := mounted(t, r, "/webhook-client-ca"); v.Secret == nil || v.Secret.SecretName != "front-proxy" || v.Secret.Items[0].Key != "ca.crt" {
+				t.Errorf("the CA is in %+v", v)
+			}
+		}},
+		{name: "clients of the webhooks that are not verified", want: func(t *testing.T, r release) {
+			if args := strings.Join(container(t, r).Args, " "); strings.Contains(args, "webhook-client") || len(all[*networkingv1.NetworkPolicy](r)) != 0 {
+				t.Errorf("args are %s", args)
+			}
+		}},
+		{name: "a network policy", args: restricted(), want: func(t *testing.T, r release) {
+			spec := get[*networkingv1.NetworkPolicy](t, r, "kruise-controller-manager").Spec
+			if d := deployment(t, r); !maps.Equal(spec.PodSelector.MatchLabels, d.Spec.Selector.MatchLabels) {
+				t.Errorf("it selects %v", spec.PodSelector)
+			}
+			if !slices.Equal(spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}) {
+				t.Errorf("it is about %v", spec.PolicyTypes)
+			}
+			from := map[string]int{}
+			for _, rule := range spec.Ingress {
+				for _, port := range rule.Ports {
+					from[port.Port.String()] = len(rule.From)
+				}
+			}
+			want := map[string]int{}
+			for _, port := range container(t, r).Ports {
+				want[port.Name] = 0
+			}
+			want["webhook"] = 2
+			if diff := cmp.Diff(want, from); diff != "" {
+				t.Errorf("sources by port (-want +got):\n%s", diff)
+			}
+			if peers := spec.Ingress[0].From; peers[0].IPBlock.CIDR != "10.0.0.10/32" || peers[1].PodSelector.MatchLabels["k8s-app"] != "konnectivity-agent" {
+				t.Errorf("it lets in %v", peers)
+			}
+		}},
 		{name: "decisions that are not masked", args: []string{"--set", "decisionLogs.stdout=true,decisionLogs.unmasked=true"}, want: func(t *testing.T, r release) {
 			wantArg(t, r, "--decision-log-unmasked")
 		}},
@@ -245,6 +292,15 @@ func mounted(t *testing.T, r release, path string) corev1.Volume {
 	}
 	volumes := deployment(t, r).Spec.Template.Spec.Volumes
 	return volumes[slices.IndexFunc(volumes, func(v corev1.Volume) bool { return v.Name == mounts[i].Name })]
+}
+
+func verified() []string {
+	return []string{"--set-json", `webhookConfiguration={"timeoutSeconds":3,"clientCA":{"configMap":"front-proxy","key":"root.pem"},"clientNames":["front-proxy-client","kube-apiserver"]}`}
+}
+
+func restricted() []string {
+	return []string{"--set-json", `networkPolicy={"enabled":true,"apiServers":[{"ipBlock":{"cidr":"10.0.0.10/32"}},
+		{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"kube-system"}},"podSelector":{"matchLabels":{"k8s-app":"konnectivity-agent"}}}]}`}
 }
 
 func decisionsToEverywhere() []string {

@@ -70,8 +70,14 @@ func (a *alone) run(ctx context.Context, scheme *runtime.Scheme) error {
 	if err != nil {
 		return err
 	}
+	clients, err := a.clients()
+	if err != nil {
+		return err
+	}
+	secure := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}}
+	clients.AskFor(secure)
 	hooks := http.NewServeMux()
-	hooks.Handle(guards.ValidateDeletionPath, &webhook.Admission{Handler: decides})
+	hooks.Handle(guards.ValidateDeletionPath, clients.Only(&webhook.Admission{Handler: decides}))
 	hooks.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "the API server does not answer, without which this cannot be decided", http.StatusServiceUnavailable)
 	})
@@ -81,10 +87,11 @@ func (a *alone) run(ctx context.Context, scheme *runtime.Scheme) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	go clients.Run(ctx)
 	ended := make(chan error, 2)
 	running := 1
 	go func() {
-		ended <- serveUntil(ctx, fmt.Sprintf(":%d", a.webhooks.port), hooks, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}})
+		ended <- serveUntil(ctx, fmt.Sprintf(":%d", a.webhooks.port), hooks, secure)
 	}()
 	if a.ProbeAddr != "0" {
 		running++

@@ -52,6 +52,8 @@ type Options struct {
 	TenantBundleHosts     []string
 	PodFailurePolicy      string
 	WebhookTimeoutSeconds int32
+	WebhookClientCAFile   string
+	WebhookClientNames    []string
 
 	RateBaseDelay time.Duration
 	RateMaxDelay  time.Duration
@@ -112,6 +114,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.TenantBundleHosts, "tenant-bundle-hosts", nil, "Hosts that PolicyBundles may be fetched from, such as registry.example.com:5000 or *.example.com; none if empty. ClusterPolicyBundles may be fetched from anywhere.")
 	fs.StringVar(&o.PodFailurePolicy, "pod-failure-policy", "Ignore", "What the API server does with requests for pods that the webhooks should be asked about when no manager answers: Ignore lets them through, Fail refuses them.")
 	fs.Int32Var(&o.WebhookTimeoutSeconds, "webhook-timeout-seconds", 3, "How long the API server waits for the webhooks of protection, 1 to 30.")
+	fs.StringVar(&o.WebhookClientCAFile, "webhook-client-ca-file", "", "File with certificates of CAs in PEM. If set, admission webhooks take requests only of clients with a certificate of one of them; the API server presents the one in the kubeConfigFile of its AdmissionConfiguration. Changes of the file are followed.")
+	fs.StringSliceVar(&o.WebhookClientNames, "webhook-client-names", nil, "Common names that the certificate of a client of --webhook-client-ca-file may have; any if empty.")
 	o.decisionLogs.addFlags(fs)
 	// Flags of parts that are not here yet are taken, so that a deployment that
 	// sets them starts; they have no effect, and help says so.

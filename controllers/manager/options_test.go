@@ -38,6 +38,7 @@ func TestFlagsAndTheirDefaults(t *testing.T) {
 		"rate-limiter-base-delay": "5ms", "rate-limiter-max-delay": "16m40s", "rate-limiter-qps": "10", "rate-limiter-bucket-size": "100",
 		"disable-no-deepcopy": "false", "protection-log-path": "/log", "ws-enabled-versioned-status": "deployment,replicaset",
 		"pod-failure-policy": "Ignore", "webhook-timeout-seconds": "3", "policy-dir": "", // ours
+		"webhook-client-ca-file": "", "webhook-client-names": "[]", // ours
 		"decision-log-stdout": "false", "decision-log-file": "", "decision-log-file-max-size": "100", "decision-log-file-keep": "5", // ours
 		"decision-log-url": "", "decision-log-header": "[]", "decision-log-token-file": "", "decision-log-ca-file": "", "decision-log-interval": "5s",
 		"decision-log-mask": "[]", "decision-log-unmasked": "false", "decision-log-points": "[]",
@@ -118,6 +119,7 @@ func TestFlagsThatAreRefused(t *testing.T) {
 		{"--rate-limiter-bucket-size=0", "--rate-limiter-bucket-size is 0, want 1 or more"},
 		{"--pod-failure-policy=fail", `--pod-failure-policy is "fail", want Ignore or Fail`},
 		{"--webhook-timeout-seconds=31", `--webhook-timeout-seconds is 31, want 1 to 30`},
+		{"--webhook-client-names=front-proxy-client", `--webhook-client-names is front-proxy-client, want a --webhook-client-ca-file with it`},
 		{"--protection-log-path=", `--protection-log-path is "", want a directory`},
 		{"--decision-log-file-max-size=-1", "--decision-log-file-max-size is -1, want 0 or more"},
 		{"--decision-log-file-keep=-1", "--decision-log-file-keep is -1, want 0 to 1000"},

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -24,6 +25,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/policybundle"
+	webhookserver "github.com/regatta-sh/regatta/controllers/webhook/server"
 )
 
 // Scheme knows every kind that the manager reads or writes.
@@ -62,7 +64,11 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	if err := (&alone{Options: o, config: restConfig, engine: eng, library: library}).run(ctx, scheme); err != nil || ctx.Err() != nil {
 		return err
 	}
-	mgr, err := ctrl.NewManager(restConfig, o.managerOptions(scheme))
+	clients, err := o.measuredClients()
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(restConfig, o.managerOptions(scheme, clients))
 	if err != nil {
 		return fmt.Errorf("making the manager: %w", err)
 	}
@@ -77,7 +83,7 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	return mgr.Start(ctx)
 }
 
-func (o *Options) managerOptions(scheme *runtime.Scheme) ctrl.Options {
+func (o *Options) managerOptions(scheme *runtime.Scheme, clients *webhookserver.Clients) ctrl.Options {
 	opts := ctrl.Options{
 		Scheme:                     scheme,
 		Metrics:                    server.Options{BindAddress: o.MetricsAddr},
@@ -92,9 +98,9 @@ func (o *Options) managerOptions(scheme *runtime.Scheme) ctrl.Options {
 		// The next leader need not wait: this process ends when it stops leading.
 		LeaderElectionReleaseOnCancel: true,
 		Controller:                    config.Controller{CacheSyncTimeout: o.CacheSyncTimeout},
-		WebhookServer: webhook.NewServer(webhook.Options{
-			Port: o.webhooks.port, CertDir: o.webhooks.certDir,
-		}),
+		WebhookServer: clients.Verified(webhook.NewServer(webhook.Options{
+			Port: o.webhooks.port, CertDir: o.webhooks.certDir, TLSOpts: []func(*tls.Config){clients.AskFor},
+		})),
 		Cache: cache.Options{
 			ByObject: map[client.Object]cache.ByObject{
 				&corev1.Pod{}: {Transform: cache.TransformStripManagedFields()},

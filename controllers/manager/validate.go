@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -34,6 +35,7 @@ func (o *Options) validate() error {
 	r.unless(o.ProtectionLogPath != "", "protection-log-path", `""`, "a directory")
 	r.unless(o.PodFailurePolicy == "Ignore" || o.PodFailurePolicy == "Fail", "pod-failure-policy", strconv.Quote(o.PodFailurePolicy), "Ignore or Fail")
 	r.unless(o.WebhookTimeoutSeconds >= 1 && o.WebhookTimeoutSeconds <= 30, "webhook-timeout-seconds", o.WebhookTimeoutSeconds, "1 to 30")
+	r.unless(len(o.WebhookClientNames) == 0 || o.WebhookClientCAFile != "", "webhook-client-names", strings.Join(o.WebhookClientNames, ","), "a --webhook-client-ca-file with it")
 	r.unless(isPeriod(o.SyncPeriod), "sync-period", strconv.Quote(o.SyncPeriod), "a duration such as 10h, or 0 for never")
 	for _, a := range []struct{ flag, addr string }{
 		{"metrics-addr", o.MetricsAddr}, {"health-probe-addr", o.ProbeAddr}, {"decisions-addr", o.DecisionsAddr}, {"pprof-addr", o.PprofAddr},

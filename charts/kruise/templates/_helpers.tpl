@@ -162,6 +162,21 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
+{{- /* The source of a volume with the CA of a {configMap, secret, key}, as ca.crt.
+       It is not mounted by a subPath, so that a change is seen. */ -}}
+{{- define "kruise.caVolume" -}}
+{{- if .configMap -}}
+configMap:
+  name: {{ .configMap | quote }}
+{{- else -}}
+secret:
+  secretName: {{ .secret | quote }}
+{{- end }}
+  items:
+    - key: {{ .key | default "ca.crt" | quote }}
+      path: ca.crt
+{{- end }}
+
 {{- /* The API groups that the manager may list, as a YAML list: those that are
        named. "*", which is OpenKruise's default, and the core group have every
        secret of the cluster. */ -}}
