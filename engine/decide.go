@@ -23,7 +23,7 @@ func Decide[In, Out any](ctx context.Context, e *Engine, p decision.Point[In, Ou
 	// The evaluation may go on after its time is over, so it writes to memory
 	// that is read only when it ended.
 	out := new(Out)
-	rec := e.decide(ctx, e.active.Load(), &question{
+	q := &question{
 		name: p.Name, budget: p.Budget, subject: subject, in: in, given: given,
 		answer: func(v ast.Value, pkg string) error {
 			if err := e.codec.Decode(v, out, limits(p.MaxResult, p.MaxBytes)); err != nil {
@@ -37,10 +37,12 @@ func Decide[In, Out any](ctx context.Context, e *Engine, p decision.Point[In, Ou
 			}
 			return p.Check(in, *out)
 		},
-	})
+	}
+	snapshot := e.active.Load()
+	rec := e.decide(ctx, snapshot, q)
 	if rec.Outcome != decision.Decided {
 		out = new(Out)
-		*out = p.Fallback(in)
+		*out = p.Undecided(in, snapshot.Extended(p.Name, subject))
 	}
 	rec.Output = *out
 	e.emit(rec)
@@ -67,7 +69,7 @@ func DecideOn(ctx context.Context, e *Engine, s *Snapshot, p decision.Any, subje
 	if rec.Outcome == decision.Decided {
 		rec.Output = out.Elem().Interface()
 	} else {
-		rec.Output = p.Fallback(in)
+		rec.Output = p.Undecided(in, s.Extended(p.Name, subject))
 	}
 	return rec.Output, rec
 }

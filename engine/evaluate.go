@@ -124,7 +124,8 @@ func (e *Engine) run(ctx context.Context, ev *evaluation) (decision.Outcome, err
 		memory /= 4
 	}
 	deadline := time.Now().Add(ev.ask.budget)
-	timer := time.NewTimer(min(sample, ev.ask.budget))
+	stopped := stoppage{left: mostStopped * ev.ask.budget}
+	timer := time.NewTimer(stopped.expect(min(sample, ev.ask.budget)))
 	defer timer.Stop()
 	var heap uint64
 	gates := e.gates(ev)
@@ -149,9 +150,16 @@ func (e *Engine) run(ctx context.Context, ev *evaluation) (decision.Outcome, err
 		case queue <- ev:
 			queue, ev.started = nil, true
 		case <-ctx.Done():
+			if ev.ended() {
+				return ev.outcome, ev.err
+			}
 			e.giveUp(ev)
 			return decision.TimedOut, fmt.Errorf("nobody waited for the answer: %w", context.Cause(ctx))
 		case <-timer.C:
+			if ev.ended() { // an answer that is there is never too late
+				return ev.outcome, ev.err
+			}
+			deadline = deadline.Add(stopped.since())
 			left := time.Until(deadline)
 			now := heapBytes()
 			if heap == 0 {
@@ -173,9 +181,51 @@ func (e *Engine) run(ctx context.Context, ev *evaluation) (decision.Outcome, err
 				e.giveUp(ev)
 				return decision.TimedOut, fmt.Errorf("no answer within %s", ev.ask.budget)
 			}
-			timer.Reset(min(sample, left))
+			timer.Reset(stopped.expect(min(sample, left)))
 		}
 	}
+}
+
+// ended says whether the evaluation has an answer.
+func (ev *evaluation) ended() bool {
+	select {
+	case <-ev.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// stoppage measures for how long the process did not run while a decision was waited
+// for: a CPU limit stops it for the rest of each period once its quota is used up. No
+// policy is late by that time. A timer that fires late shows it.
+type stoppage struct {
+	due  time.Time
+	left time.Duration // what may still be given back; an evaluation ends in any case
+}
+
+// slack is how late a timer may fire on a machine that is merely busy.
+const slack = 10 * time.Millisecond
+
+// mostStopped bounds what is given back, in budgets of the point: the chart's limit of a
+// fifth of a processor stops the process for four times as long as it runs.
+const mostStopped = 9
+
+// expect notes when a timer that is set for d is due.
+func (s *stoppage) expect(d time.Duration) time.Duration {
+	s.due = time.Now().Add(d)
+	return d
+}
+
+// since is for how long the process was stopped until the timer fired.
+func (s *stoppage) since() time.Duration {
+	late := time.Since(s.due)
+	if late < slack {
+		return 0
+	}
+	late = min(late, s.left)
+	s.left -= late
+	return late
 }
 
 // giveUp tells an evaluation to stop, and watches whether it does.

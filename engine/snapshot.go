@@ -48,6 +48,7 @@ type query struct {
 	tenant   string // as in the view
 	path     string // of the package, e.g. rollout or override.rollout
 	defined  bool
+	extended bool // rules of users take part in the answer
 }
 
 // compile makes a snapshot of the built-in bundle and a set of others. What is
@@ -192,6 +193,13 @@ func (s *Snapshot) Defines(name decision.Name, subject decision.Subject) bool {
 	return err == nil && q.defined
 }
 
+// Extended says whether rules of users take part in the answers of a point to a
+// subject. Where that cannot be said, they count as if they did.
+func (s *Snapshot) Extended(name decision.Name, subject decision.Subject) bool {
+	q, err := s.view(subject).query(context.Background(), name)
+	return err != nil || q.extended
+}
+
 // query prepares an entrypoint once. Those of the contract are prepared before
 // the snapshot becomes active; a library's own are when they are first asked.
 func (v *view) query(ctx context.Context, name decision.Name) (*query, error) {
@@ -225,18 +233,17 @@ func (v *view) entry(name decision.Name) (pkg string, ref ast.Ref, rules []*ast.
 	return domain, ref, v.compiler.GetRules(ref)
 }
 
-// reach are the places of the rules that may take part in the answer of a point: of
-// those that answer it, and of all that they refer to.
-func (v *view) reach(name decision.Name) map[*ast.Location]bool {
+// reach are the rules that may take part in the answer of a point: those that answer
+// it, and all that they refer to.
+func (v *view) reach(name decision.Name) map[*ast.Rule]bool {
 	_, _, next := v.entry(name)
 	seen := map[*ast.Rule]bool{}
-	places := map[*ast.Location]bool{}
 	for len(next) > 0 {
 		r := next[len(next)-1]
 		if next = next[:len(next)-1]; r == nil || seen[r] {
 			continue
 		}
-		seen[r], places[r.Location] = true, true
+		seen[r] = true
 		next = append(next, r.Else)
 		for dep := range v.compiler.Graph.Dependencies(r) {
 			if used, ok := dep.(*ast.Rule); ok {
@@ -244,7 +251,21 @@ func (v *view) reach(name decision.Name) map[*ast.Location]bool {
 			}
 		}
 	}
-	return places
+	return seen
+}
+
+// extended says whether one of the rules that may take part in the answer of a point
+// is in a package of users.
+func (v *view) extended(name decision.Name) bool {
+	for r := range v.reach(name) {
+		if r.Module == nil || len(r.Module.Package.Path) < 2 {
+			continue
+		}
+		if root, ok := r.Module.Package.Path[1].Value.(ast.String); ok && (root == "extend" || root == "override") {
+			return true
+		}
+	}
+	return false
 }
 
 func (v *view) prepare(ctx context.Context, name decision.Name) (*query, error) {
@@ -252,7 +273,7 @@ func (v *view) prepare(ctx context.Context, name decision.Name) (*query, error) 
 		return nil, fmt.Errorf("preparing %s: a decision point is named domain/point", name)
 	}
 	pkg, ref, rules := v.entry(name)
-	q := &query{path: pkg, txn: v.txn, tenant: v.tenant}
+	q := &query{path: pkg, txn: v.txn, tenant: v.tenant, extended: v.extended(name)}
 	if len(rules) == 0 {
 		return q, nil
 	}

@@ -53,7 +53,10 @@ func (e *Engine) Source(s *Snapshot, subject decision.Subject) *Source {
 // place.
 func (s *Source) Clauses(point decision.Name) []Clause {
 	var out []Clause
-	reach := s.view.reach(point)
+	reach := map[*ast.Location]bool{}
+	for r := range s.view.reach(point) {
+		reach[r.Location] = true
+	}
 	for _, m := range s.modules {
 		if domainOf(m) != point.Domain() {
 			continue

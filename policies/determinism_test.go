@@ -77,7 +77,7 @@ func again(t *testing.T, engines []*engine.Engine, c cases.Case, rec decision.Re
 	p.Budget = time.Minute
 	check := p.Check
 	p.Check = func(_, out any) error { return check(rec.Input, out) } // it is asked as terms
-	p.Fallback = func(any) any { return nil }
+	p.Undecided = func(any, bool) any { return nil }
 	var snapshots []*engine.Snapshot
 	for i, e := range engines {
 		snapshots = append(snapshots, compiled(t, e, c.Bundles, i))

@@ -74,10 +74,15 @@ func (w *world) deny(name string, err error) {
 	if h == nil {
 		return
 	}
+	w.hold(name, *h)
+}
+
+// hold notes a pod that the round had chosen and that stays as it is.
+func (w *world) hold(name string, h decision.Hold) {
 	w.changesMu.Lock()
 	defer w.changesMu.Unlock()
 	h.Pod = name
-	w.denied = append(w.denied, selection.Skip{Name: name, Hold: *h})
+	w.denied = append(w.denied, selection.Skip{Name: name, Hold: h})
 }
 
 // noteRefused reports the pods that the round had chosen and that it was kept from

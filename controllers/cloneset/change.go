@@ -63,7 +63,7 @@ func (r *Reconciler) way(ctx context.Context, w *world, from, to *appsv1.Control
 	w.decided(rec)
 	if got.out.Action == decision.InPlace && from == nil {
 		// The clamp: without both templates there is nothing to change a pod by.
-		got.out = decision.RolloutChange().Fallback(in)
+		got.out = decision.RolloutChange().Undecided(in, true)
 	}
 	w.changes[name] = got
 	return got, nil

@@ -96,6 +96,10 @@ func (r *Reconciler) updatePod(ctx context.Context, w *world, p *facts.Pod) erro
 		return r.updateInPlace(ctx, w, p, target, way)
 	case decision.Recreate:
 		return r.recreate(ctx, w, p)
+	case decision.Wait:
+		w.again.in(undecidedAgain)
+		w.hold(p.Name, decision.Hold{Rule: string(decision.RolloutChange().Name), Reason: way.out.Reason, Message: way.out.Message})
+		return nil
 	}
 	return fmt.Errorf(kruise.InPlaceOnlyImpossibleMessage+": %s", p.Name, way.out.Message)
 }

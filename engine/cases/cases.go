@@ -130,8 +130,8 @@ func places(text []byte, n int) []yaml.Node {
 	return file.Cases
 }
 
-// question is the input of a case, as the type of its point.
-func (f File) question(c Case, p decision.Any) (any, error) {
+// Question is the input of a case, as the type of its point.
+func (f File) Question(c Case, p decision.Any) (any, error) {
 	text, err := json.Marshal(merge(f.Defaults.Input, c.Input))
 	if err != nil {
 		return nil, err

@@ -62,7 +62,7 @@ func run(ctx context.Context, e *engine.Engine, set bundle.Set, f File, c Case, 
 		return fmt.Errorf("there is no decision point %s", c.Point)
 	}
 	p.Budget = max(p.Budget, patience)
-	in, err := f.question(c, p)
+	in, err := f.Question(c, p)
 	if err != nil {
 		return err
 	}

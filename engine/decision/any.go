@@ -16,11 +16,11 @@ type Any struct {
 	// MaxResult and MaxBytes have their defaults here.
 	MaxResult, MaxBytes int
 	In, Out             reflect.Type
-	// Fallback and Check take and give values of In and Out, not pointers.
+	// Undecided and Check take and give values of In and Out, not pointers.
 	// Check and Lean are never nil here. Answers of another type are Changed.
-	Fallback func(in any) any
-	Check    func(in, out any) error
-	Lean     func(in, then, now any) Leaning
+	Undecided func(in any, strict bool) any
+	Check     func(in, out any) error
+	Lean      func(in, then, now any) Leaning
 }
 
 // Any forgets the types of the point.
@@ -28,9 +28,9 @@ func (p Point[In, Out]) Any() Any {
 	return Any{
 		Name: p.Name, Budget: p.Budget, MaxResult: cmp.Or(p.MaxResult, DefaultMaxResult), MaxBytes: cmp.Or(p.MaxBytes, DefaultMaxBytes),
 		In: reflect.TypeFor[In](), Out: reflect.TypeFor[Out](),
-		Fallback: func(in any) any {
+		Undecided: func(in any, strict bool) any {
 			typed, _ := in.(In) // of another type there is nothing to go by
-			return p.Fallback(typed)
+			return p.Undecided(typed, strict)
 		},
 		Check: func(in, out any) error {
 			i, ok := in.(In)
@@ -44,7 +44,7 @@ func (p Point[In, Out]) Any() Any {
 			return p.Check(i, o)
 		},
 		Lean: func(in, then, now any) Leaning {
-			i, _ := in.(In) // as with Fallback
+			i, _ := in.(In) // as with Undecided
 			a, ok := then.(Out)
 			b, ok2 := now.(Out)
 			if p.Lean == nil || !ok || !ok2 {

@@ -22,8 +22,9 @@ type Name string
 // bundle may replace it with data.override.<domain>.<point>.
 type Point[In, Out any] struct {
 	Name Name
-	// Budget is the longest an evaluation may take. When it is over, the
-	// fallback is answered and the evaluation is given up.
+	// Budget is the longest an evaluation may take while the process runs; time in which
+	// a CPU limit stops the process does not count. When it is over, the fallback is
+	// answered and the evaluation is given up.
 	Budget time.Duration
 	// MaxResult bounds the answer, in JSON nodes (scalars plus containers).
 	// Zero means DefaultMaxResult.
@@ -35,6 +36,10 @@ type Point[In, Out any] struct {
 	// Fallback answers when the policy is undefined, fails or takes too long.
 	// It must be safe: start nothing new, take nothing away.
 	Fallback func(In) Out
+	// StrictFallback answers instead of Fallback where rules of users take part in
+	// the point for the subject: it is never looser than any answer that they could
+	// have given. It may be nil: Fallback is as strict then.
+	StrictFallback func(In) Out
 	// Check refuses an answer that has the right type but makes no sense, such
 	// as a list of another length than the question. It may be nil.
 	Check func(In, Out) error
@@ -42,6 +47,21 @@ type Point[In, Out any] struct {
 	// It may be nil: every difference is then Changed.
 	Lean func(in In, then, now Out) Leaning
 }
+
+// Undecided answers in place of policies that did not. Strict is true where rules of
+// users take part.
+func (p Point[In, Out]) Undecided(in In, strict bool) Out {
+	if strict && p.StrictFallback != nil {
+		return p.StrictFallback(in)
+	}
+	return p.Fallback(in)
+}
+
+// The rule and the reason of the holds and denials of fallbacks.
+const (
+	RuleEngine       = "engine"
+	ReasonNoDecision = "NoDecision"
+)
 
 // DefaultMaxResult is the number of JSON nodes an answer may have where the
 // point sets no bound of its own.

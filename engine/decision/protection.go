@@ -291,7 +291,7 @@ func ProtectionDeletion() Point[DeletionInput, DeletionOutput] {
 
 func undecided(request Request, object Object) []Hold {
 	return []Hold{{
-		Rule: "engine", Reason: "NoDecision",
+		Rule: RuleEngine, Reason: ReasonNoDecision,
 		Message: fmt.Sprintf("No policy could decide about %s of %s %s, so it stays. Try again, and ask whoever runs the policies if that does not help.", request.Operation, object.Kind, object.Name),
 	}}
 }

@@ -10,6 +10,8 @@ const (
 	InPlace  = "InPlace"
 	Recreate = "Recreate"
 	Reject   = "Reject"
+	// Wait leaves the pod as it is; the point is asked again within seconds.
+	Wait = "Wait"
 )
 
 // Classes of a template difference (A-01).
@@ -70,7 +72,7 @@ type TemplateChange struct {
 
 // ChangeOutput is the way, and why.
 type ChangeOutput struct {
-	// Action is InPlace, Recreate or Reject.
+	// Action is InPlace, Recreate, Reject, or Wait to leave the pod as it is for now.
 	Action string `json:"action"`
 	// Reason is CamelCase, for machines.
 	Reason string `json:"reason"`
@@ -80,32 +82,33 @@ type ChangeOutput struct {
 
 // RolloutChange decides whether a pod is updated in place or recreated.
 // Controllers of workloads ask it for two revisions that differ, before they
-// bring pods from one to the other. Without an answer the pod is recreated where its strategy allows that.
+// bring pods from one to the other. Without an answer the pod is left as it is, and the
+// point is asked again.
 func RolloutChange() Point[ChangeInput, ChangeOutput] {
 	return Point[ChangeInput, ChangeOutput]{
-		Name: "rollout/change", Budget: 50 * time.Millisecond, MaxResult: 1000,
-		Fallback: func(in ChangeInput) ChangeOutput {
-			action := Recreate
-			if in.Policy == "InPlaceOnly" {
-				action = Reject
+		Name: "rollout/change", Budget: 100 * time.Millisecond, MaxResult: 1000,
+		Fallback: func(ChangeInput) ChangeOutput {
+			return ChangeOutput{
+				Action: Wait, Reason: ReasonNoDecision,
+				Message: "No policy could decide how to change this pod, so it stays as it is; the policies are asked again.",
 			}
-			return ChangeOutput{Action: action, Reason: "NoDecision", Message: "no policy decided how to change the pod"}
 		},
 		Check: func(_ ChangeInput, out ChangeOutput) error {
 			switch out.Action {
-			case InPlace, Recreate, Reject:
+			case InPlace, Recreate, Reject, Wait:
 				return nil
 			}
-			return fmt.Errorf("action is %q, want %s, %s or %s", out.Action, InPlace, Recreate, Reject)
+			return fmt.Errorf("action is %q, want %s, %s, %s or %s", out.Action, InPlace, Recreate, Reject, Wait)
 		},
 		Lean: leanChange,
 	}
 }
 
-// leanChange: to reject is stricter than to do it in either way. In place and
-// recreated are two ways of which neither is the stricter.
+// leanChange: to reject a change or to wait is stricter than to make it in either way.
+// In place and recreated are two ways of which neither is the stricter.
 func leanChange(_ ChangeInput, then, now ChangeOutput) Leaning {
-	return weigh(now.Action == Reject && then.Action != Reject, now.Action != Reject && then.Action == Reject)
+	acts := func(out ChangeOutput) bool { return out.Action == InPlace || out.Action == Recreate }
+	return weigh(acts(then) && !acts(now), acts(now) && !acts(then))
 }
 
 // PlanInput asks how far a rollout may go now.
@@ -151,7 +154,7 @@ func RolloutPlan() Point[PlanInput, PlanOutput] {
 		Name: "rollout/plan", Budget: 100 * time.Millisecond, MaxResult: 20000,
 		Fallback: func(PlanInput) PlanOutput {
 			return PlanOutput{Holds: []Hold{{
-				Rule: "engine", Reason: "NoDecision",
+				Rule: RuleEngine, Reason: ReasonNoDecision,
 				Message: "No policy could decide this rollout, so nothing new is started.",
 			}}}
 		},
@@ -253,19 +256,13 @@ type RankOutput struct {
 
 // RolloutRank decides the order of pods. Controllers of workloads ask it for the
 // candidates of a rollout whose facts changed, many at a time; answers about the
-// others are remembered. Without an answer the default order is used (A-13),
-// computed in Go from the facts.
+// others are remembered. Without an answer pods have the order of the strategy (A-13,
+// A-14), computed in Go from the facts; where a rule of users takes part, each is held.
 func RolloutRank() Point[RankInput, RankOutput] {
 	return Point[RankInput, RankOutput]{
 		Name: "rollout/rank", Budget: 2 * time.Second, MaxResult: 1 << 20, MaxBytes: 4 << 20,
-		Fallback: func(in RankInput) RankOutput {
-			out := RankOutput{Keys: make([][]float64, len(in.Pods)), Descending: []int{3, 4, 5}, Lead: make([][]float64, len(in.Pods))}
-			for i, p := range in.Pods {
-				out.Keys[i] = []float64{float64(p.Assigned), float64(p.Phase), float64(p.Ready), float64(p.ReadySince), float64(p.Restarts), float64(p.Created)}
-				out.Lead[i] = []float64{0}
-			}
-			return out
-		},
+		Fallback:       strategyOrder,
+		StrictFallback: func(in RankInput) RankOutput { return holdEach(strategyOrder(in), in.Pods) },
 		Check: func(in RankInput, out RankOutput) error {
 			if err := checkKeys("keys", len(in.Pods), out.Keys); err != nil {
 				return err
@@ -275,6 +272,52 @@ func RolloutRank() Point[RankInput, RankOutput] {
 		// More pods held is stricter; another order is neither.
 		Lean: func(_ RankInput, then, now RankOutput) Leaning { return fewerHeld(then.Holds, now.Holds) },
 	}
+}
+
+// strategyOrder is the order that the strategy alone gives: by weight or by order
+// (A-14), then the default order (A-13).
+func strategyOrder(in RankInput) RankOutput {
+	out := RankOutput{Keys: make([][]float64, len(in.Pods)), Lead: make([][]float64, len(in.Pods))}
+	before := 0
+	switch {
+	case len(in.Strategy.Weights) > 0:
+		before, out.Descending = 1, []int{0}
+	case len(in.Strategy.OrderKeys) > 0:
+		before, out.Descending = 2, []int{1}
+	}
+	out.Descending = append(out.Descending, before+3, before+4, before+5)
+	for i, p := range in.Pods {
+		key := make([]float64, 0, before+6)
+		switch before {
+		case 1:
+			weight := 0
+			for _, term := range p.Matches {
+				if term >= 0 && term < len(in.Strategy.Weights) {
+					weight += in.Strategy.Weights[term]
+				}
+			}
+			key = append(key, float64(weight))
+		case 2:
+			key = append(key, float64(p.OrderLevel), float64(p.OrderValue))
+		}
+		out.Keys[i] = append(key, float64(p.Assigned), float64(p.Phase), float64(p.Ready), float64(p.ReadySince), float64(p.Restarts), float64(p.Created))
+		out.Lead[i] = []float64{0}
+		if p.State == "PreparingUpdate" { // CS-09
+			out.Lead[i][0] = -1
+		}
+	}
+	return out
+}
+
+// holdEach holds each of some pods, because nothing is known of the rules that could.
+func holdEach(out RankOutput, pods []PodFacts) RankOutput {
+	for _, p := range pods {
+		out.Holds = append(out.Holds, Hold{
+			Rule: RuleEngine, Reason: ReasonNoDecision, Pod: p.Name,
+			Message: "The policies that may hold this pod did not answer, so it is held until they do.",
+		})
+	}
+	return out
 }
 
 func checkKeys(field string, pods int, keys [][]float64) error {

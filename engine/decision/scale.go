@@ -69,8 +69,9 @@ type ScaleOutput struct {
 }
 
 // RolloutScale decides scaling. Controllers of workloads ask it when pods are
-// missing or too many. Without an answer missing pods are created, as
-// far as the strategy allows, and none is deleted.
+// missing or too many. Without an answer missing pods are created, as far as the
+// strategy allows, and none is deleted; where a bundle replaces the point, none is created
+// either.
 func RolloutScale() Point[ScaleInput, ScaleOutput] {
 	return Point[ScaleInput, ScaleOutput]{
 		Name: "rollout/scale", Budget: 2 * time.Second, MaxResult: 1 << 20,
@@ -78,9 +79,15 @@ func RolloutScale() Point[ScaleInput, ScaleOutput] {
 			create := min(in.Up, max(in.Strategy.ScaleMaxUnavailable-in.TotalUnavailable, 0))
 			out := ScaleOutput{Create: create, CreateCurrent: min(create, in.UpCurrent)}
 			if in.Down > 0 {
-				out.Holds = []Hold{{Rule: "engine", Reason: "NoDecision", Message: "No policy could decide which pods to delete, so none is."}}
+				out.Holds = []Hold{{Rule: RuleEngine, Reason: ReasonNoDecision, Message: "No policy could decide which pods to delete, so none is."}}
 			}
 			return out
+		},
+		StrictFallback: func(ScaleInput) ScaleOutput {
+			return ScaleOutput{Holds: []Hold{{
+				Rule: RuleEngine, Reason: ReasonNoDecision,
+				Message: "The policy that replaces the built-in one did not answer, so no pod is created or deleted until it does.",
+			}}}
 		},
 		Check: func(in ScaleInput, out ScaleOutput) error {
 			if out.Create < 0 || out.CreateCurrent < 0 || out.Delete < 0 || out.DeleteCurrent < 0 {

@@ -107,7 +107,7 @@ func (r *Ranker) ask(q *question, m *memo, o *Order, changed []int) {
 		m.forget()
 		if !all {
 			changed = everyone(q.pods.Len())
-			out = r.point.Fallback(q.with(changed))
+			out = r.point.Undecided(q.with(changed), r.engine.Snapshot().Extended(r.point.Name, q.subject))
 		}
 		all := make([]row, len(changed))
 		places(out, changed, q.pods, func(n int) *row { return &all[n] })

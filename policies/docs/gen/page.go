@@ -140,11 +140,19 @@ func (w *writer) defaults(out *strings.Builder, p decision.Any) error {
 }
 
 func (w *writer) fallback(out *strings.Builder, p decision.Any) error {
-	answer, err := document(w.engine, p.Fallback(w.shown[p.Name].Record.Input))
+	in := w.shown[p.Name].Record.Input
+	answer, err := document(w.engine, p.Undecided(in, false))
+	if err != nil {
+		return err
+	}
+	strict, err := document(w.engine, p.Undecided(in, true))
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "## Limits and fallback\n\nAn answer may take %s, and may have %d JSON nodes (scalars, lists and objects) and %d KiB of text,\n%d KiB in one piece. Where there is none in time, one that is larger or of another form, the record says so, and this is answered; here to the example.\n\n%s\n", p.Budget, p.MaxResult, p.MaxBytes>>10, decision.MaxText>>10, fenced("yaml", answer))
+	if strict != answer {
+		fmt.Fprintf(out, "Where rules of users take part, this is answered instead, so that no failure is looser than they are.\n\n%s\n", fenced("yaml", strict))
+	}
 	return nil
 }
 
