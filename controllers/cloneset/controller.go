@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -130,9 +129,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading the CloneSet: %w", err)
 	}
-	w, err := r.gather(ctx, set)
-	if conflict(err) {
-		return lost(ctx, err)
+	m := r.memoryOf(set)
+	w, err := r.gather(ctx, set, m)
+	if conflict(err) && !m.persists(err) {
+		return m.lost(ctx, err)
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("gathering: %w", err)
@@ -141,6 +141,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{RequeueAfter: w.again.after}, nil
 	}
 	actErr := r.act(ctx, w)
+	if m.persists(actErr) {
+		actErr = r.giveUpRacing(w, actErr)
+	}
 	if err := r.report(ctx, w, actErr); err != nil && actErr == nil {
 		actErr = err
 	}
@@ -150,15 +153,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	// From here on w is only read.
 	r.rounds.Put(w.subject(), newRound(w, r.engine))
 	if conflict(actErr) {
-		return lost(ctx, actErr)
+		return m.lost(ctx, actErr)
 	}
 	return reconcile.Result{RequeueAfter: w.again.after}, actErr
-}
-
-// lost looks again soon: somebody wrote first, and what they wrote is on its way.
-func lost(ctx context.Context, err error) (reconcile.Result, error) {
-	ctrl.LoggerFrom(ctx).V(4).Info("lost a race for an object", "error", err.Error())
-	return reconcile.Result{RequeueAfter: 50 * time.Millisecond}, nil
 }
 
 // act does what is to be done. A pod that cannot go on with what it has begun
@@ -176,7 +173,7 @@ func (r *Reconciler) act(ctx context.Context, w *world) error {
 	return errors.Join(err, r.move(ctx, w))
 }
 
-// move scales, or else updates.
+// move scales, and updates where that changed nothing (CS-04).
 func (r *Reconciler) move(ctx context.Context, w *world) error {
 	err := r.cleanClaims(ctx, w)
 	acted := false
@@ -184,15 +181,18 @@ func (r *Reconciler) move(ctx context.Context, w *world) error {
 		acted, err = r.scale(ctx, w)
 	}
 	if err != nil {
-		return &phaseError{kruise.CloneSetConditionFailedScale, err}
+		err = &phaseError{kruise.CloneSetConditionFailedScale, err}
+		acted = !onlyCreates(err)
 	}
 	if acted {
-		return nil
+		return err
 	}
-	if err := r.update(ctx, w); err != nil {
-		return &phaseError{kruise.CloneSetConditionFailedUpdate, err}
+	// Pods that cannot be created keep no others from being updated: each counts as
+	// unavailable, so only what maxUnavailable leaves room for is moved.
+	if failed := r.update(ctx, w); failed != nil {
+		err = errors.Join(err, &phaseError{kruise.CloneSetConditionFailedUpdate, failed})
 	}
-	return nil
+	return err
 }
 
 // phaseError is an error with the condition that reports it.

@@ -117,7 +117,7 @@ func (r *Reconciler) createPod(ctx context.Context, w *world, rev *appsv1.Contro
 	}
 	if err != nil {
 		r.warn(w.set, kruise.FailedCreateReason, fmt.Sprintf("failed to create pod: %v", err))
-		return &madeError{err}
+		return &createError{err}
 	}
 	r.overlay.Created(w.set.UID, pod)
 	r.normal(w.set, kruise.SuccessfulCreateReason, fmt.Sprintf(kruise.SuccessfulCreateMessage, pod.Name))
@@ -141,7 +141,7 @@ func (r *Reconciler) createObject(ctx context.Context, w *world, pod *corev1.Pod
 	if err == nil {
 		return nil
 	}
-	if apierrors.IsAlreadyExists(err) || unsure(err) {
+	if apierrors.IsAlreadyExists(err) || indeterminate(err) {
 		found := &corev1.Pod{}
 		read := r.live.Get(ctx, client.ObjectKeyFromObject(pod), found)
 		if read == nil && metav1.IsControlledBy(found, w.set) {

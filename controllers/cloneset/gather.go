@@ -81,11 +81,12 @@ func (q *requeue) in(d time.Duration) {
 	}
 }
 
-func (r *Reconciler) gather(ctx context.Context, set *kruise.CloneSet) (*world, error) {
+func (r *Reconciler) gather(ctx context.Context, set *kruise.CloneSet, m *memory) (*world, error) {
 	w := &world{
-		set: set.DeepCopy(), memory: r.memoryOf(set), gates: r.gates, excludePD: r.excludePD, now: r.now(),
+		set: set.DeepCopy(), memory: m, gates: r.gates, excludePD: r.excludePD, now: r.now(),
 		minReady: time.Duration(set.Spec.MinReadySeconds) * time.Second, topology: r.topology, changes: map[string]way{},
 	}
+	w.memory.status.overlay(w.set)
 	snapshot := r.engine.Snapshot()
 	w.policies, w.bundles = snapshot.Revision(), snapshot.Bundles().IDs()
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
@@ -28,7 +29,11 @@ type memory struct {
 	limited int
 	// proven is the revision whose pods could all be made the last time.
 	proven string
-	mu     sync.Mutex // pods are created in parallel; it guards what follows
+	// status is the last one that we wrote, which the cache may not show yet.
+	status ownStatus
+	// lostRaces counts the rounds in a row that ended because of conflicts.
+	lostRaces int
+	mu        sync.Mutex // pods are created in parallel; it guards what follows
 	// foreign are instance ids whose pod is there, but not ours.
 	foreign map[string]bool
 	// tried are instance ids that pods could not be made with. They are used
@@ -70,6 +75,35 @@ func (m *memory) withOwn(cached []appsv1.ControllerRevision, oldest time.Time) [
 		}
 	}
 	return out
+}
+
+// ownStatus is a status that we wrote, and the resource version it was stored with.
+type ownStatus struct {
+	kruise.CloneSetStatus
+	version string
+	// unknown is true when the answer to a write was lost: what is stored may be
+	// the old status or the new one.
+	unknown bool
+}
+
+// overlay replaces the status of a CloneSet that the cache shows as it was before our
+// last write of it.
+func (s *ownStatus) overlay(set *kruise.CloneSet) {
+	if s.version == "" {
+		return
+	}
+	if order, err := resourceversion.CompareResourceVersion(set.ResourceVersion, s.version); err == nil && order < 0 {
+		set.Status = *s.CloneSetStatus.DeepCopy()
+	}
+}
+
+// wrote notes the status that a write stored, or that the answer to it was lost.
+func (s *ownStatus) wrote(set *kruise.CloneSet, err error) {
+	if err != nil {
+		s.unknown = s.unknown || indeterminate(err)
+		return
+	}
+	*s = ownStatus{CloneSetStatus: *set.Status.DeepCopy(), version: set.ResourceVersion}
 }
 
 // take notes that the pod of an id is somebody else's.

@@ -166,6 +166,12 @@ func (a api) write(what string, o client.Object, do func() error) error {
 	if s.ended {
 		return errEnded
 	}
+	if s.deny != nil {
+		if err := s.deny(o, what); err != nil {
+			s.history = append(s.history, what+": "+err.Error())
+			return err
+		}
+	}
 	f := s.fault()
 	what += " " + simKey(o)
 	if f != none {

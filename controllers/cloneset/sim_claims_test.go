@@ -242,7 +242,7 @@ func TestClaimsAreReused(t *testing.T) {
 		if err := server.Delete(t.Context(), p.DeepCopy()); err != nil {
 			t.Fatal(err)
 		}
-		w, err := s.r.gather(t.Context(), s.set())
+		w, err := s.r.gather(t.Context(), s.set(), s.r.memoryOf(s.set()))
 		if err != nil {
 			t.Fatal(err)
 		}

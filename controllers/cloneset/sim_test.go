@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -18,6 +20,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/policies"
 )
 
@@ -232,6 +235,31 @@ func TestAnyLifeOfACloneSet(t *testing.T) {
 	})
 }
 
+// wantStatus is the status that tells what there is in the end, when every pod is ready
+// and available. The revisions are those that the pods show.
+func (s *sim) wantStatus(got Sight, strategy decision.Strategy) kruise.CloneSetStatus {
+	set, n := s.set(), int32(replicas(s.set()))
+	updated := int32(got.Updated)
+	newest := &appsv1.ControllerRevision{}
+	for _, o := range s.last {
+		if r, ok := o.(*appsv1.ControllerRevision); ok && r.Revision > newest.Revision {
+			newest = r
+		}
+	}
+	out := kruise.CloneSetStatus{
+		ObservedGeneration: set.Generation,
+		Replicas:           n, ReadyReplicas: n, AvailableReplicas: n,
+		UpdatedReplicas: updated, UpdatedReadyReplicas: updated, UpdatedAvailableReplicas: updated,
+		ExpectedUpdatedReplicas: n - int32(strategy.Partition),
+		UpdateRevision:          newest.Name, CurrentRevision: set.Status.CurrentRevision,
+		CollisionCount: ptr.To[int32](0), LabelSelector: "app=web",
+	}
+	if updated == n { // CS-14
+		out.CurrentRevision = newest.Name
+	}
+	return out
+}
+
 // finished fails unless all is as it was asked for.
 func (s *sim) finished() {
 	s.t.Helper()
@@ -254,9 +282,10 @@ func (s *sim) finished() {
 	if want := n - strategy.Partition; s.gates.PartitionRollback && !got.Single && got.Updated != want {
 		complain("in the end %d are updated, want %d to be and the others to go back", got.Updated, want)
 	}
-	st := set.Status
-	if int(st.Replicas) != n || int(st.AvailableReplicas) != n || int(st.UpdatedReplicas) != got.Updated {
-		complain("the status says otherwise")
+	want, st := s.wantStatus(got, strategy), *set.Status.DeepCopy()
+	st.Conditions = nil
+	if diff := cmp.Diff(want, st); diff != "" {
+		complain("the status is not what there is (-want +got):\n%s", diff)
 	}
 	if len(set.Spec.ScaleStrategy.PodsToDelete) > 0 {
 		complain("podsToDelete is left with %v", set.Spec.ScaleStrategy.PodsToDelete)

@@ -52,6 +52,7 @@ type sim struct {
 
 	turn    time.Duration // zero: a round does as little as it can; time passes between rounds only
 	fault   func() fault
+	deny    func(o client.Object, what string) error // what the API server refuses
 	ended   bool
 	history []string
 	broken  string // the first promise that was broken
@@ -145,6 +146,20 @@ func (s *sim) work() bool {
 	}
 	s.reconcile()
 	return true
+}
+
+// told says whether an event begins with a text.
+func (s *sim) told(text string) bool {
+	for {
+		select {
+		case e := <-s.events.Events:
+			if strings.HasPrefix(e, text) {
+				return true
+			}
+		default:
+			return false
+		}
+	}
 }
 
 func (s *sim) set() *kruise.CloneSet { return s.last["CloneSet/web"].(*kruise.CloneSet) }

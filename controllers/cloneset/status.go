@@ -33,14 +33,16 @@ func (r *Reconciler) report(ctx context.Context, w *world, acted error) error {
 	}
 	w.progress(&status)
 	r.reportHold(w, &status)
-	if equality.Semantic.DeepEqual(status, w.set.Status) {
+	if !w.memory.status.unknown && equality.Semantic.DeepEqual(status, w.set.Status) {
 		return nil
 	}
 	patch, err := statusPatch(w.set, status)
 	if err != nil {
 		return err
 	}
-	if err := r.client.Status().Patch(ctx, w.set, client.RawPatch(types.MergePatchType, patch)); err != nil {
+	err = r.client.Status().Patch(ctx, w.set, client.RawPatch(types.MergePatchType, patch))
+	w.memory.status.wrote(w.set, err)
+	if err != nil {
 		return fmt.Errorf("writing status: %w", err)
 	}
 	return nil

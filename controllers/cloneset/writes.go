@@ -99,7 +99,7 @@ func (r *Reconciler) wrote(ctx context.Context, w *world, was, pod *corev1.Pod, 
 	if pod != nil {
 		r.overlay.Patched(w.set.UID, pod)
 	}
-	if !unsure(err) {
+	if !indeterminate(err) {
 		return
 	}
 	if found, gone := r.reread(ctx, was); found != nil && !gone {
@@ -121,9 +121,9 @@ func (r *Reconciler) reread(ctx context.Context, was *corev1.Pod) (found *corev1
 	return found, found.UID != was.UID || found.DeletionTimestamp != nil
 }
 
-// unsure says whether an error leaves open if what was asked for was done: there
+// indeterminate says whether an error leaves open if what was asked for was done: there
 // was no answer, or one that the API server failed half-way.
-func unsure(err error) bool {
+func indeterminate(err error) bool {
 	if err == nil {
 		return false
 	}
@@ -141,37 +141,12 @@ func (r *Reconciler) deleteObject(ctx context.Context, w *world, p *facts.Pod) e
 		only.ResourceVersion = &p.ResourceVersion
 	}
 	err := r.client.Delete(ctx, p.Pod, only)
-	if apierrors.IsConflict(err) || unsure(err) {
+	if apierrors.IsConflict(err) || indeterminate(err) {
 		if _, gone := r.reread(ctx, p.Pod); gone {
 			return nil
 		}
 	}
 	return client.IgnoreNotFound(err)
-}
-
-// madeError is an error of a create. Nobody can have been first at what does not
-// exist yet: a 404 or a 409 from there, by a webhook for instance, is no lost race.
-type madeError struct{ error }
-
-// Unwrap gives the cause.
-func (e *madeError) Unwrap() error { return e.error }
-
-// conflict says whether an error is nothing but lost races.
-func conflict(err error) bool {
-	switch e := err.(type) {
-	case nil, *madeError:
-		return false
-	case interface{ Unwrap() []error }:
-		for _, one := range e.Unwrap() {
-			if !conflict(one) {
-				return false
-			}
-		}
-		return true
-	case interface{ Unwrap() error }:
-		return conflict(e.Unwrap())
-	}
-	return apierrors.IsConflict(err) || apierrors.IsNotFound(err)
 }
 
 func labelSet(o metav1.Object) labels.Set { return labels.Set(o.GetLabels()) }

@@ -32,9 +32,9 @@ func TestConflict(t *testing.T) {
 		"conflicts and another error":                  {errors.Join(in(race), in(down)), false},
 		"several phases with conflicts":                {errors.Join(&phaseError{kruise.CloneSetConditionFailedScale, errors.Join(race)}, race), true},
 		"another error in a phase, after a conflict":   {errors.Join(race, &phaseError{kruise.CloneSetConditionFailedScale, errors.Join(race, down)}), false},
-		"a create that something was not found for":    {&madeError{in(gone)}, false},
-		"such a create among conflicts":                {in(errors.Join(race, &madeError{gone})), false},
-		"a create that was in conflict with something": {errors.Join(&madeError{race}), false},
+		"a create that something was not found for":    {&createError{in(gone)}, false},
+		"such a create among conflicts":                {in(errors.Join(race, &createError{gone})), false},
+		"a create that was in conflict with something": {errors.Join(&createError{race}), false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

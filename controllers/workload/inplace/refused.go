@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -92,10 +93,16 @@ func refused(err error) bool {
 func (u Updater) try(ctx context.Context, pod *corev1.Pod, spec *kruise.UpdateSpec, edit func(*corev1.Pod)) error {
 	dry := u
 	dry.Client = client.NewDryRunClient(u.Client)
-	if _, _, err := dry.change(ctx, pod, spec, edit); refused(err) {
+	if _, _, err := dry.change(ctx, pod, spec, edit); refused(err) && !noDryRun(err) {
 		return err
 	}
 	return nil
+}
+
+// noDryRun says whether a dry run was refused only because it is one: a webhook with
+// side effects cannot take part. The change itself is not refused by that.
+func noDryRun(err error) bool {
+	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run")
 }
 
 // putBack returns a pod to its services whose change was refused, as err says.

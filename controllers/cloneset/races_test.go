@@ -1,0 +1,108 @@
+package cloneset
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// A webhook that answers 409 to each write is not a race: after a few rounds, each
+// after a longer time, it is reported as the failure that it is.
+func TestConflictsThatDoNotEndAreFailures(t *testing.T) {
+	s := newSim(t, simServer(), simEngine(t), "conflicts", Gates{}, simSet(2, nil))
+	s.settle()
+	s.deny = func(o client.Object, verb string) error {
+		if _, ok := o.(*corev1.Pod); ok && verb == "patch" {
+			return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, o.GetName(), errors.New("admission webhook says so"))
+		}
+		return nil
+	}
+	s.change(func(set *kruise.CloneSet) { set.Spec.Template.Spec.Containers[0].Image = "web:2" })
+	var delays []time.Duration
+	for range 8 {
+		if s.queue.dirty || !s.timer.IsZero() {
+			s.reconcile()
+			delays = append(delays, s.timer.Sub(s.now))
+			s.now = s.timer
+			s.showAll("")
+		}
+	}
+	for i := range 5 {
+		if want := 50 * time.Millisecond << i; delays[i] != want {
+			t.Errorf("round %d is repeated after %s, want %s: %v", i+1, delays[i], want, delays)
+		}
+	}
+	failed := condition(&s.set().Status, kruise.CloneSetConditionFailedUpdate)
+	if failed == nil || failed.Status != corev1.ConditionTrue || !strings.Contains(failed.Message, "webhook says so") {
+		t.Errorf("the condition is %+v", failed)
+	}
+	if !s.told("Warning FailedUpdate") {
+		t.Error("no event tells that the update fails")
+	}
+}
+
+// A quota that has no room for another pod keeps none of the others from being updated,
+// as far as maxUnavailable has room beside those that are missing.
+func TestUpdatesGoOnWhileCreationFails(t *testing.T) {
+	s := newSim(t, simServer(), simEngine(t), "quota", Gates{}, simSet(4, nil))
+	s.settle()
+	s.deny = func(o client.Object, verb string) error {
+		if _, ok := o.(*corev1.Pod); ok && verb == "create" {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, o.GetName(), errors.New("exceeded quota"))
+		}
+		return nil
+	}
+	s.change(func(set *kruise.CloneSet) {
+		set.Spec.Replicas = ptr.To[int32](5)
+		set.Spec.Template.Spec.Containers[0].Image = "web:2"
+	})
+	for range 30 {
+		for _, p := range s.all() {
+			s.kubelet(p.Name)
+		}
+		s.showAll("")
+		s.work()
+		s.now = s.now.Add(time.Second)
+	}
+	if got := s.look(); got.Updated != 4 {
+		t.Errorf("%d of 4 pods are updated while the fifth cannot be created", got.Updated)
+	}
+	if failed := condition(&s.set().Status, kruise.CloneSetConditionFailedScale); failed == nil || failed.Status != corev1.ConditionTrue {
+		t.Errorf("the condition FailedScale is %+v", failed)
+	}
+}
+
+// A pod that becomes unready and ready again while the cache shows the status of
+// before: what is written last is what holds.
+func TestAStatusThatTheCacheDoesNotShowYetIsCorrected(t *testing.T) {
+	s := newSim(t, simServer(), simEngine(t), "flap", Gates{}, simSet(2, nil))
+	s.settle()
+	flap := func(ready bool) {
+		p := s.all()[0].DeepCopy()
+		p.Status.ContainerStatuses[0].Ready = ready
+		s.ready(p)
+		if err := s.truth.Status().Update(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		s.commit(p)
+		s.showAll("Pod")
+		s.reconcile()
+	}
+	flap(false)
+	if n := s.set().Status.ReadyReplicas; n != 1 {
+		t.Fatalf("%d pods are ready by the status", n)
+	}
+	flap(true)
+	if n := s.set().Status.ReadyReplicas; n != 2 {
+		t.Errorf("2 pods are ready, and the status says %d", n)
+	}
+}
