@@ -162,7 +162,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 // keeps neither the others nor the rest of the round: it is what it was before.
 func (r *Reconciler) act(ctx context.Context, w *world) error {
 	d := w.diff(false)
-	w.backwards, w.settled = d.Update < 0, d.Surplus == 0 || w.onDelete()
+	w.backwards, w.settled = d.Update < 0, (d.Surplus == 0 && !w.completes(d)) || w.onDelete()
 	changed, err := r.refresh(ctx, w)
 	if err != nil {
 		err = &phaseError{kruise.CloneSetConditionFailedUpdate, fmt.Errorf("refreshing pods: %w", err)}

@@ -125,6 +125,13 @@ func (w *world) soonUpdated(p *facts.Pod) bool {
 	return w.gates.PreparingUpdateAsUpdate && p.State == kruise.LifecycleStatePreparingUpdate
 }
 
+// completes says whether pods that count as updated, by a gate, before they are have
+// to be: the scale phase then creates the missing pods at the current revision. Where
+// it cannot, because these pods are as many as may be unavailable, they go back.
+func (w *world) completes(d budget.Diff) bool {
+	return w.gates.PreparingUpdateAsUpdate && d.Missing > 0 && d.TotalUnavailable < w.strategy.ScaleMaxUnavailable
+}
+
 // onDelete says whether pods are only updated by whoever deletes them.
 func (w *world) onDelete() bool {
 	return w.strategy.Type == string(kruise.OnDeleteCloneSetUpdateStrategyType)

@@ -36,6 +36,9 @@ type Diff struct {
 	// Surplus is how many pods of the old revision are more than the partition
 	// keeps. While there are none, no pod of it has to be moved.
 	Surplus int
+	// Missing is how many pods of the update revision are fewer than the
+	// partition leaves room for.
+	Missing int
 	// MaxUnavailable bounds the pods unavailable while pods are moved.
 	MaxUnavailable int
 	// TotalUnavailable counts pods unavailable or preparing delete.
@@ -55,6 +58,7 @@ func Compute(q Question) Diff {
 	oldDiff := q.Old.Active() - q.Partition
 	d.Surplus = max(oldDiff, 0)
 	newDiff := q.New.Active() - (q.Replicas - q.Partition)
+	d.Missing = max(-newDiff, 0)
 	if !q.Rollback {
 		oldDiff, newDiff = max(oldDiff, 0), min(newDiff, 0)
 	}

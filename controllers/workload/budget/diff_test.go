@@ -125,6 +125,7 @@ func TestCompute(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			tc.want.Surplus = max(tc.q.Old.Active()-tc.q.Partition, 0) // in any case
+			tc.want.Missing = max(tc.q.Replicas-tc.q.Partition-tc.q.New.Active(), 0)
 			if got := Compute(tc.q); got != tc.want {
 				t.Errorf("got  %+v\nwant %+v", got, tc.want)
 			}
