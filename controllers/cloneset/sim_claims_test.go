@@ -54,13 +54,13 @@ func (s *sim) comesBack(p *corev1.Pod, restart bool) {
 	s.t.Helper()
 	before := s.mounted()
 	s.stopPod(p)
-	for range 3 { // while it terminates
+	for i := range 3 { // while it terminates
+		if restart && i == 1 {
+			s.start()
+		}
 		s.showAll("")
 		s.work()
 		s.now = s.now.Add(time.Second)
-	}
-	if restart {
-		s.start()
 	}
 	s.settle()
 	if diff := cmp.Diff(before, s.mounted()); diff != "" {
