@@ -74,6 +74,7 @@ func Resolve(ctx context.Context, c client.Client, o Owner, existing []*appsv1.C
 	case same >= 0: // a rollback: the old revision becomes the newest
 		bumped := all[same].DeepCopy()
 		bumped.Revision = want.Revision
+		metav1.SetMetaDataAnnotation(&bumped.ObjectMeta, ClaimsHashKey, want.Annotations[ClaimsHashKey])
 		patch := client.MergeFrom(all[same])
 		if err := c.Patch(ctx, bumped, patch); err != nil {
 			found := &appsv1.ControllerRevision{}

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -110,6 +111,40 @@ func TestGoingBackMakesTheOldRevisionTheNewest(t *testing.T) {
 	}
 	if again := h.resolve("web:1"); again.Update.Revision != 3 {
 		t.Error("it is numbered again though it is the newest")
+	}
+}
+
+func TestGoingBackRecordsTheClaimsOfNow(t *testing.T) {
+	h := newHistory(t)
+	claims := func(size string) (out []corev1.PersistentVolumeClaim) {
+		c := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}}
+		c.Spec.Resources.Requests = corev1.ResourceList{"storage": resource.MustParse(size)}
+		return append(out, c)
+	}
+	resolve := func(image, size string) *appsv1.ControllerRevision {
+		t.Helper()
+		o := h.owner(image)
+		o.Claims = claims(size)
+		got, err := Resolve(t.Context(), h.c, o, h.revisions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.Update
+	}
+	first := resolve("web:1", "1Gi")
+	resolve("web:2", "1Gi")
+	back := resolve("web:1", "2Gi")
+	want, err := ClaimsHash(claims("2Gi"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if back.Name != first.Name || back.Annotations[ClaimsHashKey] != want {
+		t.Errorf("revision %s has claims hash %q, want %s with %q", back.Name, back.Annotations[ClaimsHashKey], first.Name, want)
+	}
+	for _, r := range h.revisions() {
+		if r.Name == back.Name && r.Annotations[ClaimsHashKey] != want {
+			t.Errorf("it is written with %q", r.Annotations[ClaimsHashKey])
+		}
 	}
 }
 
