@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"hash/fnv"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/dump"
 	"k8s.io/apimachinery/pkg/util/rand"
 )
 
@@ -35,9 +37,29 @@ func Encode(template *corev1.PodTemplateSpec) ([]byte, error) {
 	if err := json.Unmarshal(raw, &doc.Spec.Template); err != nil {
 		return nil, fmt.Errorf("encoding pod template: %w", err)
 	}
-	doc.Spec.Template = withoutNulls(doc.Spec.Template).(map[string]any)
+	addTimestamps(doc.Spec.Template)
 	doc.Spec.Template[directive] = "replace"
 	return json.Marshal(doc) // keys are sorted, so equal templates give equal bytes
+}
+
+// addTimestamps writes an unset creationTimestamp as null, as Kubernetes did until
+// 1.33 and OpenKruise does: it compares revisions byte by byte, and would take the
+// same template for another one.
+func addTimestamps(template map[string]any) {
+	unset := func(parent any) {
+		o, _ := parent.(map[string]any)
+		if metadata, ok := o["metadata"].(map[string]any); ok && metadata["creationTimestamp"] == nil {
+			metadata["creationTimestamp"] = nil
+		}
+	}
+	unset(template)
+	spec, _ := template["spec"].(map[string]any)
+	volumes, _ := spec["volumes"].([]any)
+	for _, v := range volumes {
+		volume, _ := v.(map[string]any)
+		ephemeral, _ := volume["ephemeral"].(map[string]any)
+		unset(ephemeral["volumeClaimTemplate"])
+	}
 }
 
 // Template reads the template back out of a revision.
@@ -101,13 +123,12 @@ func withoutNulls(v any) any {
 	return v
 }
 
-// Hash is the short name of a revision's data. A collision count makes another.
+// Hash is the short name of a revision's data. A collision count makes another. It
+// is the hash of Kubernetes' own controllers and of OpenKruise.
 func Hash(data []byte, collisions int32) string {
 	h := fnv.New32()
-	h.Write(data) //nolint:errcheck // a hash never fails
-	if collisions > 0 {
-		h.Write([]byte(strconv.Itoa(int(collisions)))) //nolint:errcheck
-	}
+	h.Write(data)                                  //nolint:errcheck // a hash never fails
+	h.Write([]byte(strconv.Itoa(int(collisions)))) //nolint:errcheck
 	return rand.SafeEncodeString(fmt.Sprint(h.Sum32()))
 }
 
@@ -118,21 +139,33 @@ func Short(name string) string { return name[strings.LastIndexByte(name, '-')+1:
 // Same says whether two revision labels mean the same revision.
 func Same(a, b string) bool { return a != "" && Short(a) == Short(b) }
 
+// claim is what of a volume claim template its hash depends on.
+type claim struct {
+	Metadata struct {
+		Name              string  `json:"name"`
+		CreationTimestamp *string `json:"creationTimestamp"` // always null
+	} `json:"metadata"`
+	Spec   corev1.PersistentVolumeClaimSpec `json:"spec"`
+	Status struct{}                         `json:"status"`
+}
+
 // ClaimsHash is the fingerprint of the volume claim templates, "" if none. It
 // is recorded on a revision so that a change of claims can be told from none.
+// OpenKruise records the same.
 func ClaimsHash(claims []corev1.PersistentVolumeClaim) (string, error) {
 	if len(claims) == 0 {
 		return "", nil
 	}
-	byName := map[string]corev1.PersistentVolumeClaimSpec{}
+	hashed := make([]claim, len(claims))
 	for i := range claims {
-		byName[claims[i].Name] = claims[i].Spec
+		hashed[i].Metadata.Name, hashed[i].Spec = claims[i].Name, claims[i].Spec
 	}
-	raw, err := json.Marshal(byName)
+	slices.SortStableFunc(hashed, func(a, b claim) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
+	raw, err := json.Marshal(hashed)
 	if err != nil {
 		return "", fmt.Errorf("encoding volume claim templates: %w", err)
 	}
 	h := fnv.New32a()
-	h.Write(raw) //nolint:errcheck
-	return rand.SafeEncodeString(fmt.Sprint(h.Sum32())), nil
+	fmt.Fprint(h, dump.ForHash(raw))
+	return fmt.Sprint(h.Sum32()), nil
 }
