@@ -2,6 +2,7 @@ package inplace
 
 import (
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -35,14 +36,20 @@ func batchIncomplete(pod *corev1.Pod, s *kruise.InPlaceUpdateState) string {
 			return why
 		}
 	}
+	if byOpenKruise(s) && readyAgain(pod) {
+		return ""
+	}
 	for name, before := range s.LastContainerStatuses {
 		st := statusOf(pod, name)
 		if st == nil {
 			return fmt.Sprintf("not found statuses of containers: %s has none", name)
 		}
-		if !replaced(pod, st, before) {
+		if !replaced(pod, st, before, changedAt(s, name)) {
 			return fmt.Sprintf("container %s still runs image %s", name, st.Image)
 		}
+	}
+	if names := envPending(pod, s); len(names) > 0 {
+		return fmt.Sprintf("container %s has not restarted for the labels and annotations that its env reads", names[0])
 	}
 	return ""
 }
@@ -54,7 +61,7 @@ func Replacing(pod *corev1.Pod, s *kruise.InPlaceUpdateState, names []string) st
 	for _, name := range names {
 		before, recorded := s.LastContainerStatuses[name]
 		st := statusOf(pod, name)
-		if recorded && (st == nil || !replaced(pod, st, before)) {
+		if recorded && (st == nil || !replaced(pod, st, before, changedAt(s, name))) {
 			return fmt.Sprintf("container %s does not run its new image yet", name)
 		}
 	}
@@ -67,9 +74,12 @@ func Replacing(pod *corev1.Pod, s *kruise.InPlaceUpdateState, names []string) st
 // the name may be that of either, so that a new container proves it too:
 // OpenKruise hangs there for ever. And a container that was started by the very
 // image need not be replaced: an update was undone before it was seen.
-func replaced(pod *corev1.Pod, st *corev1.ContainerStatus, before kruise.InPlaceUpdateContainerStatus) bool {
-	if g := pod.Status.ObservedGeneration; g != 0 && g < pod.Generation {
-		return false // this status is of the pod before the change
+func replaced(pod *corev1.Pod, st *corev1.ContainerStatus, before kruise.InPlaceUpdateContainerStatus, since time.Time) bool {
+	if stale(pod) {
+		return false
+	}
+	if before.ContainerID == "" && before.ImageID != "" && startedBySpec(pod, st, since) {
+		return true
 	}
 	restarted := before.ContainerID != "" && st.ContainerID != "" && st.ContainerID != before.ContainerID && st.State.Running != nil
 	if before.ImageID == "" && before.ContainerID != "" { // its image stays
@@ -78,6 +88,12 @@ func replaced(pod *corev1.Pod, st *corev1.ContainerStatus, before kruise.InPlace
 	image := imageOf(pod, st.Name)
 	undone := before.Image != "" && image == before.Image && st.ContainerID == before.ContainerID
 	return restarted || undone || (st.ImageID != "" && st.ImageID != before.ImageID) || sameImage(image, st)
+}
+
+// stale says whether the status is of the pod before its last change.
+func stale(pod *corev1.Pod) bool {
+	g := pod.Status.ObservedGeneration
+	return g != 0 && g < pod.Generation
 }
 
 func resourcesIncomplete(pod *corev1.Pod) string {

@@ -90,10 +90,10 @@ func refused(err error) bool {
 
 // try asks by a dry run whether the change of a pod would be taken; nothing is
 // said against it unless it is refused.
-func (u Updater) try(ctx context.Context, pod *corev1.Pod, spec *kruise.UpdateSpec, edit func(*corev1.Pod)) error {
+func (u Updater) try(ctx context.Context, pod *corev1.Pod, earlier containers, spec *kruise.UpdateSpec, edit func(*corev1.Pod)) error {
 	dry := u
 	dry.Client = client.NewDryRunClient(u.Client)
-	if _, _, err := dry.change(ctx, pod, spec, edit); refused(err) && !noDryRun(err) {
+	if _, _, err := dry.change(ctx, pod, earlier, spec, edit); refused(err) && !noDryRun(err) {
 		return err
 	}
 	return nil

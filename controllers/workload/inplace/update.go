@@ -48,12 +48,12 @@ const races = 3
 func (u Updater) Start(ctx context.Context, pod *corev1.Pod, spec *kruise.UpdateSpec, edit func(*corev1.Pod)) (*corev1.Pod, time.Duration, error) {
 	pod = pod.DeepCopy()
 	var written *corev1.Pod
-	served := false
+	earlier, served := unfinished(pod), false
 	if RestartsContainers(pod, spec) && HasGate(pod) {
 		c := Condition(pod, kruise.InPlaceUpdateReady)
 		served = c != nil && c.Status == corev1.ConditionTrue
 		if served && !u.Refused.taken(pod, spec.Revision) {
-			if err := u.try(ctx, pod, spec, edit); err != nil {
+			if err := u.try(ctx, pod, earlier, spec, edit); err != nil {
 				return nil, 0, err
 			}
 		}
@@ -64,7 +64,7 @@ func (u Updater) Start(ctx context.Context, pod *corev1.Pod, spec *kruise.Update
 		}
 		written = pod.DeepCopy()
 	}
-	changed, grace, err := u.change(ctx, pod, spec, edit)
+	changed, grace, err := u.change(ctx, pod, earlier, spec, edit)
 	for range races {
 		// The kubelet answers the status with one of its own, often before we are back.
 		if !apierrors.IsConflict(err) || written == nil || u.Live == nil {
@@ -75,7 +75,7 @@ func (u Updater) Start(ctx context.Context, pod *corev1.Pod, spec *kruise.Update
 			break // the first error says what happened
 		}
 		written = now
-		changed, grace, err = u.change(ctx, now, spec, edit)
+		changed, grace, err = u.change(ctx, now, earlier, spec, edit)
 	}
 	if written != nil && (err == nil || refused(err)) {
 		u.Refused.set(pod, spec.Revision, err != nil)
@@ -89,9 +89,13 @@ func (u Updater) Start(ctx context.Context, pod *corev1.Pod, spec *kruise.Update
 	return changed, grace, err
 }
 
+// containers are containers by their names, as an update records them.
+type containers = map[string]kruise.InPlaceUpdateContainerStatus
+
 // change records an update of a pod as the API server has it, and makes the
-// change, or leaves it to the end of the grace period.
-func (u Updater) change(ctx context.Context, before *corev1.Pod, spec *kruise.UpdateSpec, edit func(*corev1.Pod)) (*corev1.Pod, time.Duration, error) {
+// change, or leaves it to the end of the grace period. earlier are the containers
+// that an earlier update has left unfinished.
+func (u Updater) change(ctx context.Context, before *corev1.Pod, earlier containers, spec *kruise.UpdateSpec, edit func(*corev1.Pod)) (*corev1.Pod, time.Duration, error) {
 	pod := before.DeepCopy()
 	setRevision(pod, spec.Revision)
 	dropGrace(pod) // of an update that this one replaces
@@ -99,7 +103,7 @@ func (u Updater) change(ctx context.Context, before *corev1.Pod, spec *kruise.Up
 		edit(pod)
 	}
 	state := newState(spec.Revision, u.Now())
-	state.LastContainerStatuses = unfinished(before)
+	maps.Copy(state.LastContainerStatuses, earlier)
 	if spec.GraceSeconds > 0 {
 		written, err := u.wait(ctx, pod, before, state, spec)
 		return written, time.Duration(spec.GraceSeconds) * time.Second, err
@@ -126,16 +130,21 @@ func newState(target string, now time.Time) *kruise.InPlaceUpdateState {
 // unfinished are the containers that an earlier update has changed and that were
 // not replaced yet, as far as their ids tell. The next update waits for them too,
 // and has to know by which image they were started.
-func unfinished(pod *corev1.Pod) map[string]kruise.InPlaceUpdateContainerStatus {
-	out := map[string]kruise.InPlaceUpdateContainerStatus{}
+func unfinished(pod *corev1.Pod) containers {
+	out := containers{}
 	s, err := State(pod)
-	if err != nil || s == nil {
+	if err != nil || s == nil || (byOpenKruise(s) && readyAgain(pod)) {
 		return out
 	}
 	for name, before := range s.LastContainerStatuses {
 		st := statusOf(pod, name)
-		if container(pod, name).Name != "" && (st == nil || st.ContainerID == before.ContainerID || !replaced(pod, st, before)) {
+		if container(pod, name).Name != "" && (st == nil || st.ContainerID == before.ContainerID || !replaced(pod, st, before, changedAt(s, name))) {
 			out[name] = before
+		}
+	}
+	for _, name := range envPending(pod, s) {
+		if st := statusOf(pod, name); st != nil {
+			out[name] = kruise.InPlaceUpdateContainerStatus{ContainerID: st.ContainerID}
 		}
 	}
 	return out
