@@ -22,39 +22,28 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/guards"
-	"github.com/regatta-sh/regatta/controllers/policybundle"
+	"github.com/regatta-sh/regatta/controllers/policyhost"
 	"github.com/regatta-sh/regatta/controllers/protection"
 	"github.com/regatta-sh/regatta/controllers/webhook/deletion"
-	"github.com/regatta-sh/regatta/engine"
 )
 
 // patience is how long the API server may take to answer before a manager that
 // starts goes by what is on its disk.
 const patience = 5 * time.Second
 
-// disk is where the policies are for the next start; nil for nowhere.
-func (o *Options) disk() *policybundle.Disk {
-	if o.PolicyDir == "" {
-		return nil
-	}
-	return &policybundle.Disk{Dir: o.PolicyDir}
-}
-
 // alone answers by what a manager before this one left on disk while the API
 // server cannot be asked: the certificate and the policies.
 type alone struct {
 	*Options
-	config  *rest.Config
-	engine  *engine.Engine
-	library *policybundle.Library
+	config *rest.Config
+	host   *policyhost.Host
 }
 
 // run returns when the API server answers; at once if there is nothing on disk. A
 // manager proper needs the API server to be made, for its caches, for its
 // certificate, and would end without it.
 func (a *alone) run(ctx context.Context, scheme *runtime.Scheme) error {
-	disk := a.disk()
-	if disk == nil || a.answers(ctx) {
+	if a.PolicyDir == "" || a.answers(ctx) {
 		return nil
 	}
 	certificate, err := tls.LoadX509KeyPair(filepath.Join(a.webhooks.certDir, "tls.crt"), filepath.Join(a.webhooks.certDir, "tls.key"))
@@ -62,7 +51,7 @@ func (a *alone) run(ctx context.Context, scheme *runtime.Scheme) error {
 		klog.ErrorS(err, "The API server does not answer, and there is no certificate on disk to serve with")
 		return nil
 	}
-	if _, err := a.library.Restore(ctx, disk); err != nil {
+	if _, err := a.host.Restore(ctx); err != nil {
 		klog.ErrorS(err, "The API server does not answer, and there are no policies on disk to decide by")
 		return nil
 	}
@@ -97,7 +86,7 @@ func (a *alone) run(ctx context.Context, scheme *runtime.Scheme) error {
 		running++
 		go func() { ended <- serveUntil(ctx, a.ProbeAddr, health, nil) }()
 	}
-	klog.InfoS("The API server does not answer; until it does, deletions are decided by the policies on disk", "policies", a.engine.Snapshot().Revision())
+	klog.InfoS("The API server does not answer; until it does, deletions are decided by the policies on disk", "policies", a.host.Engine().Snapshot().Revision())
 	_ = wait.PollUntilContextCancel(ctx, time.Second, false, func(context.Context) (bool, error) { // the parent's end is no error
 		return a.answers(ctx) || len(ended) > 0, nil
 	})
@@ -121,8 +110,8 @@ func (a *alone) deletion(scheme *runtime.Scheme) (*deletion.Handler, error) {
 		return nil, fmt.Errorf("making a client for what deletions take along: %w", err)
 	}
 	return &deletion.Handler{
-		Engine: a.engine, Kinds: guards.NewRules(a.engine, a.protectionGates()),
-		Reporter: protection.NewReporter(a.engine, explain.NewStore(), protection.WithLog(a.protectionLog())),
+		Engine: a.host.Engine(), Kinds: guards.NewRules(a.host.Engine(), a.protectionGates()),
+		Reporter: protection.NewReporter(a.host.Engine(), explain.NewStore(), protection.WithLog(a.protectionLog())),
 		Recent:   protection.NewRecent(time.Now), Live: live, Metadata: objects, Now: time.Now,
 	}, nil
 }

@@ -34,7 +34,7 @@ func (p parts) budgeted() (*budgeting, error) {
 		return nil, fmt.Errorf("making a client for what can be scaled: %w", err)
 	}
 	return &budgeting{
-		ledger: ledger.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), ledger.By(p.engine), ledger.WithResizes(p.Gates.Enabled(features.InPlacePodVerticalScaling))),
+		ledger: ledger.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), ledger.By(p.host.Engine()), ledger.WithResizes(p.Gates.Enabled(features.InPlacePodVerticalScaling))),
 		recent: p.guarding.recent,
 		finder: podunavailablebudget.NewFinder(p.mgr.GetClient(), scale.NewFinder(p.mgr.GetClient(), kinds)),
 	}, nil

@@ -55,15 +55,15 @@ func (p parts) guarded() (*guarding, error) {
 	}
 	events := p.mgr.GetEventRecorderFor("kruise-protection")
 	g := &guarding{
-		reporter: protection.NewReporter(p.engine, p.rounds, protection.WithEvents(events), protection.WithMetrics(counters), protection.WithLog(p.protectionLog())),
+		reporter: protection.NewReporter(p.host.Engine(), p.rounds, protection.WithEvents(events), protection.WithMetrics(counters), protection.WithLog(p.protectionLog())),
 		recent:   protection.NewRecent(time.Now),
-		rules:    guards.NewRules(p.engine, p.protectionGates()),
+		rules:    guards.NewRules(p.host.Engine(), p.protectionGates()),
 	}
 	g.deletion = &deletion.Handler{
-		Engine: p.engine, Kinds: g.rules, Reporter: g.reporter, Recent: g.recent,
+		Engine: p.host.Engine(), Kinds: g.rules, Reporter: g.reporter, Recent: g.recent,
 		Live: p.mgr.GetAPIReader(), Metadata: objects, Now: time.Now,
 	}
-	g.guards = &guards.Controller{Activated: p.news.guards, Writer: &guards.Writer{
+	g.guards = &guards.Controller{Activated: p.events.guards, Writer: &guards.Writer{
 		Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Rules: g.rules, Events: events, Now: time.Now, Undecided: undecided,
 		Config: guards.Config{
 			Namespace: p.webhooks.namespace, Pods: p.Gates.Enabled(features.PodWebhook),

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/certs"
 	"github.com/regatta-sh/regatta/controllers/unserved"
 )
@@ -23,9 +24,8 @@ import (
 type late struct {
 	p            parts
 	certificates *certs.Certificates
-	// serving is closed when the webhooks are on their server, and decided when
-	// there are all policies to decide by.
-	serving, decided chan struct{}
+	// serving is closed when the webhooks are on their server.
+	serving chan struct{}
 }
 
 var _ manager.LeaderElectionRunnable = &late{}
@@ -50,14 +50,16 @@ func (l *late) Start(ctx context.Context) error {
 	if err := l.p.webhooksTo(l.p.mgr); err != nil {
 		return err
 	}
-	l.p.protectionTo(l.p.mgr.GetWebhookServer(), l.decided)
-	l.p.podsTo(l.p.mgr.GetWebhookServer(), l.decided)
+	l.p.protectionTo(l.p.mgr.GetWebhookServer(), l.p.host.Ready())
+	l.p.podsTo(l.p.mgr.GetWebhookServer(), l.p.host.Ready())
 	close(l.serving)
 	loaded, err := l.policies(ctx)
-	if err != nil || ctx.Err() != nil {
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
-	l.decide()
 	if err := l.guard(ctx); err != nil {
 		return err
 	}
@@ -67,7 +69,7 @@ func (l *late) Start(ctx context.Context) error {
 	go l.budgets(ctx)
 	l.await(ctx, v1beta1.GroupVersion.WithKind("CloneSet"), "CloneSets are not reconciled")
 	if !loaded { // CRDs are installed one after the other
-		if loaded, err = l.policies(ctx); err != nil {
+		if loaded, err = l.policies(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
@@ -79,10 +81,10 @@ func (l *late) Start(ctx context.Context) error {
 	}
 	go l.follow(ctx, unserved.Kinds(l.p.mgr.GetScheme(), l.p.served()...))
 	if !loaded { // a controller whose CRD is missing is left out (PL-04)
-		for _, kind := range bundleKinds() {
-			l.await(ctx, kind, "only the built-in policies decide")
+		for _, kind := range []string{"ClusterPolicyBundle", "PolicyBundle"} {
+			l.await(ctx, policyv1alpha1.GroupVersion.WithKind(kind), "only the built-in policies decide")
 		}
-		if _, err := l.policies(ctx); err != nil {
+		if _, err := l.policies(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}

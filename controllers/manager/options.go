@@ -13,6 +13,7 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 
 	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/controllers/policyhost"
 )
 
 // Options are the flags of the manager, with the names and defaults of
@@ -60,7 +61,7 @@ type Options struct {
 	RateQPS       int
 	RateBucket    int
 
-	decisionLogs decisionLogs
+	decisionLogs policyhost.DecisionLogs
 
 	webhooks   webhookEnv
 	gateMemory uint64
@@ -116,7 +117,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.Int32Var(&o.WebhookTimeoutSeconds, "webhook-timeout-seconds", 3, "How long the API server waits for the webhooks of protection, 1 to 30.")
 	fs.StringVar(&o.WebhookClientCAFile, "webhook-client-ca-file", "", "File with certificates of CAs in PEM. If set, admission webhooks take requests only of clients with a certificate of one of them; the API server presents the one in the kubeConfigFile of its AdmissionConfiguration. Changes of the file are followed.")
 	fs.StringSliceVar(&o.WebhookClientNames, "webhook-client-names", nil, "Common names that the certificate of a client of --webhook-client-ca-file may have; any if empty.")
-	o.decisionLogs.addFlags(fs)
+	o.decisionLogs.AddFlags(fs)
 	// Flags of parts that are not here yet are taken, so that a deployment that
 	// sets them starts; they have no effect, and help says so.
 	for _, w := range []string{

@@ -18,27 +18,19 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain/serve"
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/ledger"
-	"github.com/regatta-sh/regatta/controllers/policybundle"
+	"github.com/regatta-sh/regatta/controllers/policyhost"
 	"github.com/regatta-sh/regatta/controllers/webhook/convert"
 	"github.com/regatta-sh/regatta/controllers/webhook/server"
-	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/engine/record"
 )
 
 // parts are what the manager is made of.
 type parts struct {
 	*Options
 	mgr    ctrl.Manager
-	engine *engine.Engine
+	host   *policyhost.Host
 	rounds *explain.Store
-	// records are the latest decisions, lines how they are written where somebody
-	// else may read them.
-	records *record.Buffer
-	lines   *record.Encoder
-	replica string
 
-	library   *policybundle.Library
-	news      *news
+	events    *policyEvents
 	guarding  *guarding
 	budgeting *budgeting
 }
@@ -58,7 +50,7 @@ func (p parts) add(ctx context.Context) error {
 	if p.budgeting, err = p.budgeted(); err != nil {
 		return err
 	}
-	l := &late{p: p, certificates: certificates, serving: make(chan struct{}), decided: make(chan struct{})}
+	l := &late{p: p, certificates: certificates, serving: make(chan struct{})}
 	if err := p.health(l); err != nil {
 		return err
 	}
@@ -93,8 +85,8 @@ func (p parts) explainTo(ctx context.Context, ready <-chan struct{}) error {
 		return err
 	}
 	return p.mgr.Add(&serve.Server{
-		Addr: p.DecisionsAddr, CertDir: p.webhooks.certDir, Ready: ready, Store: p.rounds, Replica: p.replica, Who: who, May: may,
-		Records: p.records, Lines: p.lines,
+		Addr: p.DecisionsAddr, CertDir: p.webhooks.certDir, Ready: ready, Store: p.rounds, Replica: p.host.Name(), Who: who, May: may,
+		Records: p.host.Records(), Lines: p.host.Encoder(),
 	})
 }
 
@@ -104,9 +96,9 @@ func (p parts) controllersTo(mgr ctrl.Manager) error {
 	if on(features.PodUnavailableBudgetUpdateGate) {
 		budget = p.budgeting.ledger.Updates(ledger.Account(p.webhooks.namespace), p.budgeting.recent, p.webhookPatience())
 	}
-	r := cloneset.New(mgr.GetClient(), mgr.GetAPIReader(), p.engine, mgr.GetEventRecorderFor(v1beta1.CloneSetComponent),
+	r := cloneset.New(mgr.GetClient(), mgr.GetAPIReader(), p.host.Engine(), mgr.GetEventRecorderFor(v1beta1.CloneSetComponent),
 		cloneset.WithRounds(p.rounds),
-		cloneset.WithKicks(p.news.activated),
+		cloneset.WithKicks(p.events.workloads),
 		cloneset.WithRateLimiter(p.rateLimiter()),
 		cloneset.WithBudget(budget),
 		cloneset.WithWorkers(p.CloneSetWorkers),

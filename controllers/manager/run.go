@@ -19,12 +19,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/regatta-sh/regatta/controllers/api"
 	"github.com/regatta-sh/regatta/controllers/explain"
-	"github.com/regatta-sh/regatta/controllers/policybundle"
+	"github.com/regatta-sh/regatta/controllers/policyhost"
 	webhookserver "github.com/regatta-sh/regatta/controllers/webhook/server"
 )
 
@@ -53,15 +54,13 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	restConfig = rest.CopyConfig(restConfig)
 	restConfig.QPS, restConfig.Burst = o.QPS, o.Burst
 	restConfig.UserAgent = "kruise-manager"
-	news := newNews()
-	d, err := o.deciding(news)
+	events := newPolicyEvents()
+	host, err := o.policyHost(restConfig, events)
 	if err != nil {
 		return err
 	}
-	defer d.close()
-	eng, library := d.engine, policybundle.NewLibrary(d.engine, d.shadows)
-	news.library = library
-	if err := (&alone{Options: o, config: restConfig, engine: eng, library: library}).run(ctx, scheme); err != nil || ctx.Err() != nil {
+	defer host.Close()
+	if err := (&alone{Options: o, config: restConfig, host: host}).run(ctx, scheme); err != nil || ctx.Err() != nil {
 		return err
 	}
 	clients, err := o.measuredClients()
@@ -72,15 +71,31 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("making the manager: %w", err)
 	}
-	p := parts{Options: o, mgr: mgr, engine: eng, rounds: explain.NewStore(), library: library, news: news, replica: d.replica, records: d.records, lines: d.lines}
+	p := parts{Options: o, mgr: mgr, host: host, rounds: explain.NewStore(), events: events}
 	if p.guarding, err = p.guarded(); err != nil {
 		return err
 	}
 	if err := p.add(ctx); err != nil {
 		return err
 	}
-	log.Info("Starting", "policies", eng.Snapshot().Revision())
+	log.Info("Starting", "policies", host.Engine().Snapshot().Revision())
 	return mgr.Start(ctx)
+}
+
+// policyHost makes what decides in this process.
+func (o *Options) policyHost(config *rest.Config, events *policyEvents) (*policyhost.Host, error) {
+	replica, err := o.webhooks.replica()
+	if err != nil {
+		return nil, err
+	}
+	opts := []policyhost.Option{
+		policyhost.WithDecisionLogs(&o.decisionLogs), policyhost.WithMetrics(metrics.Registry),
+		policyhost.WithReservedMemory(o.gateMemory), policyhost.WithActivated(events.activated),
+	}
+	if o.PolicyDir != "" {
+		opts = append(opts, policyhost.WithDirectory(o.PolicyDir))
+	}
+	return policyhost.New(config, o.webhooks.namespace, replica, opts...)
 }
 
 func (o *Options) managerOptions(scheme *runtime.Scheme, clients *webhookserver.Clients) ctrl.Options {
@@ -134,12 +149,10 @@ func (p parts) health(l *late) error {
 		default:
 			return l.certificatesMissing()
 		}
-		select {
-		case <-l.decided:
-			return p.mgr.GetWebhookServer().StartedChecker()(req) // asking for it before the webhooks are there would start it
-		default:
-			return errors.New("the policy bundles are not loaded yet")
+		if err := p.host.Check(req); err != nil {
+			return err
 		}
+		return p.mgr.GetWebhookServer().StartedChecker()(req) // asking for it before the webhooks are there would start it
 	}
 	if err := p.mgr.AddReadyzCheck("webhook-ready", check); err != nil {
 		return fmt.Errorf("adding readyz: %w", err)

@@ -42,7 +42,9 @@ func (o *Options) validate() error {
 	} {
 		r.unless(a.addr == "0" || isAddress(a.addr), a.flag, strconv.Quote(a.addr), "an address such as :8080 or localhost:8080, or 0 for none")
 	}
-	o.decisionLogs.validate(&r)
+	if err := o.decisionLogs.Validate(); err != nil {
+		r = append(r, err)
+	}
 	if o.LeaderElection {
 		o.validateElection(&r)
 	}

@@ -38,7 +38,7 @@ func (p *Publisher) letIn(ctx context.Context, b policy.AnyPolicyBundle, found *
 		a.Mode, a.Namespaces = w.Mode, w.Namespaces
 		st.Candidate = a
 		if w.Mode == policy.PolicyModeCanary {
-			kinds, err := p.Library.waiting(ctx, keyOf(b), candidate)
+			kinds, err := p.waiting(ctx, keyOf(b), candidate)
 			if err != nil {
 				return err
 			}

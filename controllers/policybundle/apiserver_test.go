@@ -40,7 +40,7 @@ func firstDay(s *stage) {
 	leader, other := s.replica("leader", true), s.replica("other", false)
 	s.apply(key, inline(hold("first", "One", "true")))
 	other.look(key)
-	want(s.T, other.library, "")
+	other.holds("")
 	leader.look(key, key)
 	other.look(key)
 	s.says(key, "True Activated, active")
@@ -48,7 +48,7 @@ func firstDay(s *stage) {
 		s.Errorf("the events are %q, after %d and %d gates", told, leader.runs.n, other.runs.n)
 	}
 	for _, r := range []*replica{leader, other} {
-		want(s.T, r.library, "One")
+		r.holds("One")
 	}
 	leader.look(key)
 	st := s.bundle(key).Standing()
@@ -74,7 +74,7 @@ func firstDay(s *stage) {
 	again := s.replica("again", false)
 	again.start()
 	for _, r := range []*replica{leader, other, again} {
-		want(s.T, r.library, "One")
+		r.holds("One")
 	}
 
 	s.apply(key, inline(with(hold("first", "Two", "true"), "first/a_test.rego", "package extend.rollout.first_test\n\ntest_x if false\n")))
@@ -90,7 +90,7 @@ func firstDay(s *stage) {
 	other.look(key)
 	s.says(key, "True Activated, active")
 	for _, r := range []*replica{leader, other} {
-		want(s.T, r.library, "Two")
+		r.holds("Two")
 	}
 	if kept := s.kept(key); len(kept) != 2 || kept[0].Namespace != "kruise-system" {
 		s.Errorf("%d are kept", len(kept))
@@ -98,7 +98,7 @@ func firstDay(s *stage) {
 	s.do(s.Delete(s.Context(), object(s.bundle(key))))
 	leader.look(key)
 	other.look(key)
-	want(s.T, other.library, "")
+	other.holds("")
 }
 
 func promotion(s *stage) {
@@ -108,8 +108,8 @@ func promotion(s *stage) {
 	holds := func(shop, bank string) {
 		s.Helper()
 		for _, r := range []*replica{leader, other} {
-			wantIn(s.T, r.library, "shop", shop)
-			wantIn(s.T, r.library, "bank", bank)
+			r.holdsIn("shop", shop)
+			r.holdsIn("bank", bank)
 		}
 	}
 	s.apply(key, inline(hold("promoted", "One", "true")))
@@ -120,7 +120,9 @@ func promotion(s *stage) {
 	holds("One", "One")
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		holds("One", "One")
-		if t, ok := other.library.Tally(key); ok && t.Compared > 3 {
+		me, err := other.Host.Follow(s.Context(), s.bundle(key))
+		s.do(err)
+		if me.Shadow != nil && me.Shadow.Compared > 3 {
 			break
 		}
 	}
@@ -138,8 +140,8 @@ func promotion(s *stage) {
 	holds("Two", "One")
 	again := s.replica("again", false)
 	again.start()
-	wantIn(s.T, again.library, "shop", "Two")
-	wantIn(s.T, again.library, "bank", "One")
+	again.holdsIn("shop", "Two")
+	again.holdsIn("bank", "One")
 	s.apply(key, mode(policy.PolicyModeEnforce))
 	look()
 	s.says(key, "True Activated, active")
@@ -215,18 +217,18 @@ func goingBack(s *stage) {
 	s.apply(key, back(first[:8]))
 	leader.look(key, key)
 	s.says(key, "True RolledBackOnRequest, active")
-	want(s.T, leader.library, "R1")
+	leader.holds("R1")
 	s.apply(key, inline(hold("back", "Newer", "true")))
 	leader.look(key)
-	want(s.T, leader.library, "R1")
+	leader.holds("R1")
 	s.apply(key, back("abcdef012345"))
 	leader.look(key)
 	s.says(key, "False RevisionUnknown, active")
-	want(s.T, leader.library, "R1")
+	leader.holds("R1")
 	s.apply(key, back(""))
 	leader.look(key)
 	s.says(key, "True Activated, active")
-	want(s.T, leader.library, "Newer")
+	leader.holds("Newer")
 	s.do(s.Delete(s.Context(), object(s.bundle(key))))
 }
 
@@ -246,8 +248,8 @@ func signed(s *stage) {
 		leader.look(key)
 		other.look(key)
 		s.says(key, wantStatus)
-		want(s.T, leader.library, holds)
-		want(s.T, other.library, holds)
+		leader.holds(holds)
+		other.holds(holds)
 	}
 	next(nil, "False FetchFailed Fetched", "")
 	if m := condition(s.bundle(key), policy.PolicyBundleReady).Message; strings.Contains(m, "secret") || strings.Contains(m, "hidden") {
@@ -281,7 +283,7 @@ func signed(s *stage) {
 	s.says(key, "False SignatureInvalid Verified, active")
 	again := s.replica("again", false)
 	again.start()
-	want(s.T, again.library, "Three")
+	again.holds("Three")
 	s.do(s.Delete(s.Context(), object(s.bundle(key))))
 }
 
@@ -293,8 +295,8 @@ func ofNamespace(s *stage) {
 	other.look(key)
 	s.says(key, "True Activated, active")
 	for _, r := range []*replica{leader, other} {
-		wantIn(s.T, r.library, "shop", "Own")
-		wantIn(s.T, r.library, "bank", "")
+		r.holdsIn("shop", "Own")
+		r.holdsIn("bank", "")
 	}
 	if kept := s.kept(key); len(kept) != 1 || kept[0].Namespace != "shop" {
 		s.Errorf("%d are kept", len(kept))
@@ -331,7 +333,7 @@ func ofNamespace(s *stage) {
 	s.do(s.Create(s.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "policies"}, Data: map[string]string{"own.rego": hold("own", "Mapped", "true")["own/a.rego"]}}))
 	leader.look(key)
 	s.says(key, "True Activated, active")
-	wantIn(s.T, leader.library, "shop", "Mapped")
+	leader.holdsIn("shop", "Mapped")
 	s.do(s.Delete(s.Context(), object(s.bundle(key))))
 }
 
@@ -340,15 +342,15 @@ func displaced(s *stage) {
 	leader := s.replica("leader", true)
 	s.apply(mine, inline(hold("freeze", "Mine", "true")))
 	leader.look(mine)
-	want(s.T, leader.library, "Mine")
+	leader.holds("Mine")
 	s.apply(theirs, inline(hold("freeze", "Platform", "true")))
 	leader.look(theirs, mine)
-	want(s.T, leader.library, "Platform")
+	leader.holds("Platform")
 	s.says(theirs, "True Activated, active")
 	s.says(mine, "False Conflict ContractOK")
 	s.do(s.Delete(s.Context(), object(s.bundle(theirs))))
 	leader.look(theirs, mine)
 	s.says(mine, "True Activated, active")
-	want(s.T, leader.library, "Mine")
+	leader.holds("Mine")
 	s.do(s.Delete(s.Context(), object(s.bundle(mine))))
 }

@@ -1,3 +1,8 @@
+// Package policybundle publishes the policies of ClusterPolicyBundles and
+// PolicyBundles. The leader fetches a bundle, takes it through the engine's gate,
+// keeps what passed, and names it in the status. Every replica, the leader among
+// them, follows what the status names, as package policyhost does in any process.
+// The last good revision stays where the newest is refused.
 package policybundle
 
 import (
@@ -17,11 +22,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/policyhost"
 )
 
 // +kubebuilder:rbac:groups=policy.kruise.io,resources=clusterpolicybundles;policybundles,verbs=get;list;watch
 // +kubebuilder:rbac:groups=policy.kruise.io,resources=clusterpolicybundles/status;policybundles/status,verbs=get;update;patch
 // +kubebuilder:rbac:groups=policy.kruise.io,resources=clusterpolicybundles/finalizers;policybundles/finalizers,verbs=update
+
+// Key names a bundle. The namespace is empty for those of the platform.
+type Key = policyhost.Key
 
 // Reconciler publishes bundles where this replica leads, and follows what is
 // published everywhere.
@@ -30,18 +39,16 @@ type Reconciler struct {
 	// Reader is past the cache, which need not run yet.
 	Reader    client.Reader
 	Publisher *Publisher
-	Follower  *Follower
+	Host      *policyhost.Host
 	Events    record.EventRecorder
 	// Leads is closed when this replica leads.
 	Leads <-chan struct{}
 	// Alive names the replicas that there are; without it none is taken for dead.
 	Alive func(context.Context) ([]string, error)
-	// RolledBack has the bundles that the engine gave up.
-	RolledBack <-chan Key
 }
 
-// workers is how many bundles are looked at at once: one whose registry does not
-// answer, or whose tests take long, keeps nobody else waiting.
+// workers is how many bundles are reconciled at once: one whose registry does not
+// answer, or whose tests take long, keeps no other waiting.
 const workers = 4
 
 // SetupWithManager starts the Reconciler with a manager, for both kinds.
@@ -66,7 +73,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			select {
 			case <-ctx.Done():
 				return nil
-			case key := <-r.RolledBack:
+			case key := <-r.Host.RolledBack():
 				b := empty(key)
 				b.SetNamespace(key.Namespace)
 				b.SetName(key.Name)
@@ -151,7 +158,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key Key) (reconcile.Result, 
 	}
 	if err != nil || b.GetDeletionTimestamp() != nil {
 		r.Publisher.Forget(key)
-		return reconcile.Result{}, r.Follower.Library.Remove(ctx, key)
+		return reconcile.Result{}, r.Host.Remove(ctx, key)
 	}
 	leads, before := r.leads(), b
 	if leads {
@@ -160,7 +167,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key Key) (reconcile.Result, 
 		}
 	}
 	// Who leads acts, so what the status says is so here before it says it.
-	me, failed := r.Follower.Follow(ctx, b)
+	me, failed := r.Host.Follow(ctx, b)
 	if leads {
 		if err := r.write(ctx, before, b); err != nil {
 			return reconcile.Result{}, err

@@ -15,14 +15,14 @@ import (
 // waiting tells which kinds a canary would protect that are not protected as it
 // says now, and nothing if there are none. Which kinds are protected is the same in
 // all namespaces: API servers are told for the whole cluster.
-func (l *Library) waiting(ctx context.Context, key Key, canary *bundle.Bundle) (string, error) {
-	promoted, err := l.engine.Compile(ctx, append(l.Beside(key), canary))
+func (p *Publisher) waiting(ctx context.Context, key Key, canary *bundle.Bundle) (string, error) {
+	promoted, err := p.Host.Engine().Compile(ctx, append(p.Host.Beside(key), canary))
 	if err != nil {
 		return "", fmt.Errorf("asking bundle %s which kinds it protects: %w", key, err)
 	}
-	now := l.kinds(ctx, l.engine.Snapshot())
+	now := p.kinds(ctx, p.Host.Engine().Snapshot())
 	var names []string
-	for _, k := range l.kinds(ctx, promoted) {
+	for _, k := range p.kinds(ctx, promoted) {
 		if !slices.Contains(now, k) {
 			names = append(names, strings.TrimSuffix(k.Resource+"."+k.Group, "."))
 		}
@@ -36,8 +36,8 @@ func (l *Library) waiting(ctx context.Context, key Key, canary *bundle.Bundle) (
 
 // kinds are those that the policies of the whole cluster protect where all
 // features are on; none where they have no answer.
-func (l *Library) kinds(ctx context.Context, s *engine.Snapshot) []decision.ProtectedKind {
+func (p *Publisher) kinds(ctx context.Context, s *engine.Snapshot) []decision.ProtectedKind {
 	in := decision.GuardsInput{Gates: decision.ProtectionGates{Deletion: true, CRDCascading: true, BudgetDelete: true, BudgetUpdate: true}}
-	out, _ := engine.DecideOn(ctx, l.engine, s, decision.ProtectionGuards().Any(), decision.Subject{}, in)
+	out, _ := engine.DecideOn(ctx, p.Host.Engine(), s, decision.ProtectionGuards().Any(), decision.Subject{}, in)
 	return out.(decision.GuardsOutput).Kinds
 }

@@ -4,11 +4,8 @@ import (
 	"context"
 	"time"
 
-	opabundle "github.com/open-policy-agent/opa/v1/bundle"
-
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/policybundle/fetch"
-	"github.com/regatta-sh/regatta/engine/bundle"
 )
 
 // look asks the source, unless it was asked a short while ago.
@@ -54,21 +51,6 @@ func (p *Publisher) source(b policy.AnyPolicyBundle, w policy.Wanted) fetch.Sour
 		files[path] = string(text)
 	}
 	return fetch.Source{Files: files}
-}
-
-// verification is how the engine says it; nil if nothing is to be verified.
-func verification(v *policy.PolicyVerification) *bundle.Verification {
-	if v == nil {
-		return nil
-	}
-	out := &bundle.Verification{Keys: map[string]*opabundle.KeyConfig{}, KeyID: v.KeyID, Scope: v.Scope, Required: true}
-	if out.KeyID == "" && len(v.Keys) == 1 {
-		out.KeyID = v.Keys[0].ID // opa sign calls every key default
-	}
-	for _, k := range v.Keys {
-		out.Keys[k.ID] = &opabundle.KeyConfig{Key: k.PublicKey, Algorithm: k.Algorithm}
-	}
-	return out
 }
 
 // unfetched says that the source has nothing to give. What stands does so still.

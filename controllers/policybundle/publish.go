@@ -1,7 +1,6 @@
 package policybundle
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/policybundle/bundlerevision"
 	"github.com/regatta-sh/regatta/controllers/policybundle/fetch"
+	"github.com/regatta-sh/regatta/controllers/policyhost"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -28,7 +28,7 @@ type Publisher struct {
 	Platform, Tenants *fetch.Fetcher
 	Gate              *gate.Gate
 	Store             bundlerevision.Store
-	Library           *Library
+	Host              *policyhost.Host
 	// Records are recent decisions that a new bundle makes again.
 	Records func() []decision.Record
 	Clock   func() time.Time
@@ -97,7 +97,7 @@ func (p *Publisher) publish(ctx context.Context, b policy.AnyPolicyBundle) error
 	if err != nil {
 		return p.unfetched(ctx, b, err)
 	}
-	beside := p.Library.Beside(key)
+	beside := p.Host.Beside(key)
 	if settled(b, found) {
 		if s.refused = p.displaced(b, found, beside); s.refused == nil {
 			return p.mend(ctx, b, found)
@@ -147,10 +147,10 @@ func (p *Publisher) there(ctx context.Context, b policy.AnyPolicyBundle, a *poli
 // its packages by now.
 func (p *Publisher) displaced(b policy.AnyPolicyBundle, found *fetch.Fetched, beside bundle.Set) *refusal {
 	key := keyOf(b)
-	if st := b.Standing(); st.Active == nil || st.Active.Digest != found.Digest || key.Namespace == "" || p.Library.Standing(key).Enforced != nil {
+	if st := b.Standing(); st.Active == nil || st.Active.Digest != found.Digest || key.Namespace == "" || p.Host.Enforced(key) != nil {
 		return nil
 	}
-	mine, err := read(b, found.Archive, nil)
+	mine, err := policyhost.Read(b, found.Archive, nil)
 	if err != nil {
 		return unreadable(err)
 	}
@@ -253,7 +253,7 @@ func note(st *policy.PolicyBundleStatus, found *fetch.Fetched, b *bundle.Bundle,
 // admit takes what was fetched through the stages of the gate.
 func (p *Publisher) admit(ctx context.Context, b policy.AnyPolicyBundle, found *fetch.Fetched, beside bundle.Set) (*bundle.Bundle, *refusal, error) {
 	w, st := b.Wanted(), b.Standing()
-	candidate, err := read(b, found.Archive, verification(w.Verification))
+	candidate, err := policyhost.Read(b, found.Archive, policyhost.Verification(w.Verification))
 	if err != nil {
 		return nil, unreadable(err), nil
 	}
@@ -291,14 +291,6 @@ func orNothing(prefix string) string {
 		return "-"
 	}
 	return prefix
-}
-
-// read makes a bundle of an archive, of the kind that the object is.
-func read(b policy.AnyPolicyBundle, archive []byte, by *bundle.Verification, opts ...bundle.Option) (*bundle.Bundle, error) {
-	if ns := b.GetNamespace(); ns != "" {
-		opts = append(opts, bundle.AsTenant(ns))
-	}
-	return bundle.FromArchive(b.GetName(), bytes.NewReader(archive), by, opts...)
 }
 
 // unreadable is why an archive is no bundle.

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,29 +22,49 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/policybundle/bundlerevision"
 	"github.com/regatta-sh/regatta/controllers/policybundle/fetch"
+	"github.com/regatta-sh/regatta/controllers/policyhost"
+	"github.com/regatta-sh/regatta/controllers/policyhost/hosttest"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/decision"
+	shadow "github.com/regatta-sh/regatta/engine/record"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
+
+var (
+	hold   = hosttest.Hold
+	broken = map[string]string{"a.rego": "package extend.rollout.a\nhold contains"}
+	slow   = hosttest.Slow()
+)
+
+func with(files map[string]string, path, text string) map[string]string {
+	out := maps.Clone(files)
+	out[path] = text
+	return out
+}
+
+func platform(name string) Key          { return Key{Name: name} }
+func tenant(namespace, name string) Key { return Key{Namespace: namespace, Name: name} }
 
 // stage is an API server with bundles and nobody who looks at them but the test.
 type stage struct {
 	*testing.T
 	client.Client
+	config *rest.Config
 }
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	_, c := apiserver.Serve(t)
-	st := &stage{T: t, Client: c}
+	env, c := apiserver.Serve(t)
+	st := &stage{T: t, Client: c, config: env.Config}
 	for _, ns := range []string{"kruise-system", "shop"} {
 		st.do(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
 	}
@@ -51,7 +72,7 @@ func newStage(t *testing.T) *stage {
 }
 
 // on is the stage for a part of the test.
-func (s *stage) on(t *testing.T) *stage { return &stage{T: t, Client: s.Client} }
+func (s *stage) on(t *testing.T) *stage { return &stage{T: t, Client: s.Client, config: s.config} }
 
 func (s *stage) do(err error) {
 	s.Helper()
@@ -146,11 +167,10 @@ func (s *stage) says(key Key, want string) {
 type replica struct {
 	*stage
 	*Reconciler
-	library *Library
-	watch   watcher
-	events  *record.FakeRecorder
-	now     time.Time
-	runs    *counting
+	watch  hosttest.Watcher
+	events *record.FakeRecorder
+	now    time.Time
+	runs   *counting
 }
 
 // counting counts how often the gate was gone through.
@@ -170,24 +190,42 @@ func (c *counting) Run(ctx context.Context, job gate.Job) (gate.Report, error) {
 
 func (s *stage) replica(name string, leads bool) *replica {
 	s.Helper()
-	w := watcher{make(chan engine.Rollback, 10)}
-	l := newLibrary(s.T, engine.WithObserver(w), engine.WithGrace(20*time.Millisecond))
+	w := hosttest.NewWatcher()
+	// A machine that is busy is no news here: neither that a decision takes long, nor
+	// that those of a namespace do together.
+	host, err := policyhost.New(s.config, "kruise-system", name, policyhost.WithBuiltin(hosttest.Builtin(s)),
+		policyhost.WithEngine(append(w.Options(), engine.WithPatience(20), engine.WithShare(1000))...),
+		policyhost.WithShadows(shadow.WithBusy(func() bool { return false })))
+	s.do(err)
+	s.Cleanup(host.Close)
 	elected := make(chan struct{})
 	if leads {
 		close(elected)
 	}
-	r := &replica{stage: s, library: l, watch: w, events: record.NewFakeRecorder(100), now: time.Now(), runs: &counting{}}
+	r := &replica{stage: s, watch: w, events: record.NewFakeRecorder(100), now: time.Now(), runs: &counting{}}
 	store := bundlerevision.Store{Client: s, Reader: s, Namespace: "kruise-system"}
 	r.Reconciler = &Reconciler{
-		Client: s, Reader: s, Events: r.events, Leads: elected,
-		Follower: &Follower{Store: store, Library: l, Name: name},
+		Client: s, Reader: s, Events: r.events, Leads: elected, Host: host,
 		Publisher: &Publisher{
 			Platform: fetch.New(s), Tenants: fetch.New(s, fetch.WithHosts(fetch.Hosts{})),
-			Gate: gate.New(l.engine.Builtin(), gate.WithRunner(r.runs)), Store: store, Library: l,
+			Gate: gate.New(host.Engine().Builtin(), gate.WithRunner(r.runs)), Store: store, Host: host,
 			Records: func() []decision.Record { return nil }, Clock: func() time.Time { return r.now },
 		},
 	}
 	return r
+}
+
+// holds checks for which reasons a replica holds in the namespace shop.
+func (r *replica) holds(reasons string) {
+	r.Helper()
+	r.holdsIn("shop", reasons)
+}
+
+func (r *replica) holdsIn(namespace, reasons string) {
+	r.Helper()
+	if got := hosttest.Holds(r.Host.Engine(), namespace); got != reasons {
+		r.Errorf("the holds in %s are %q, want %q", namespace, got, reasons)
+	}
 }
 
 func (r *replica) look(keys ...Key) {
@@ -201,9 +239,8 @@ func (r *replica) look(keys ...Key) {
 
 func (r *replica) start() {
 	r.Helper()
-	all, err := r.Reconciler.List(r.Context())
+	_, err := r.Host.Load(r.Context())
 	r.do(err)
-	r.do(r.Enforce(r.Context(), all))
 }
 
 func (r *replica) told() (out []string) {

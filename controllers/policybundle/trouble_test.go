@@ -28,7 +28,7 @@ func rollback(s *stage) {
 		s.apply(key, inline(slow))
 		leader.look(key)
 		other.look(key)
-		exhaust(s.T, other.library, other.watch)
+		other.watch.Exhaust(s, other.Host.Engine())
 		other.look(key)
 		leader.told()
 		leader.look(key, key)
@@ -42,7 +42,7 @@ func rollback(s *stage) {
 		}
 		s.says(key, status)
 		for _, r := range []*replica{leader, other, next} {
-			want(s.T, r.library, holds)
+			r.holds(holds)
 		}
 		if told := leader.told(); len(told) != 1 || !strings.HasPrefix(told[0], "Warning RolledBack ") || !strings.Contains(told[0], "other rolled revision ") {
 			s.Errorf("the events are %q", told)
@@ -63,14 +63,14 @@ func givenUp(s *stage) {
 	leader.look(key)
 	other.look(key)
 	s.says(key, "True InCanary, active, candidate")
-	exhaust(s.T, other.library, other.watch)
+	other.watch.Exhaust(s, other.Host.Engine())
 	other.look(key)
 	leader.look(key)
 	other.look(key)
 	s.says(key, "False RolledBack, active")
 	for _, r := range []*replica{leader, other} {
-		wantIn(s.T, r.library, "shop", "Quick")
-		wantIn(s.T, r.library, "bank", "Quick")
+		r.holdsIn("shop", "Quick")
+		r.holdsIn("bank", "Quick")
 	}
 	s.do(s.Delete(s.Context(), object(s.bundle(key))))
 }
@@ -99,11 +99,11 @@ func tampered(s *stage) {
 	other.look(key)
 	other.start() // nobody else is kept waiting
 	says("was changed")
-	want(s.T, other.library, "")
-	want(s.T, leader.library, "Good")
+	other.holds("")
+	leader.holds("Good")
 	leader.look(key) // the leader has it still, and puts it back
 	other.look(key)
-	want(s.T, other.library, "Good")
+	other.holds("Good")
 	s.do(s.Delete(s.Context(), object(s.bundle(key))))
 }
 
@@ -121,7 +121,7 @@ func lost(s *stage) {
 	s.apply(key, back(one))
 	leader.look(key)
 	s.says(key, "False RevisionUnknown, active")
-	want(s.T, leader.library, "Two")
+	leader.holds("Two")
 	if st := s.bundle(key).Standing(); len(st.History) != 0 {
 		s.Errorf("the history has what is lost: %+v", st.History)
 	}

@@ -1,4 +1,4 @@
-package policybundle
+package policyhost
 
 import (
 	"os"
@@ -13,7 +13,7 @@ import (
 )
 
 func TestDisk(t *testing.T) {
-	d := &Disk{Dir: filepath.Join(t.TempDir(), "new")}
+	d := &disk{Dir: filepath.Join(t.TempDir(), "new")}
 	if got, err := d.Read(); got != nil || err != nil {
 		t.Errorf("before anything is written: %v, %v", got, err)
 	}
@@ -56,7 +56,7 @@ func TestDisk(t *testing.T) {
 	if err := d.Write([]stored{{Name: "a", Files: map[string]string{"a": strings.Repeat("x", mostOnDisk)}}}); err == nil || !strings.Contains(err.Error(), "more than 67108864") {
 		t.Errorf("got %v", err)
 	}
-	if err := (&Disk{Dir: path}).Write(first); err == nil {
+	if err := (&disk{Dir: path}).Write(first); err == nil {
 		t.Error("a file is no directory")
 	}
 }
@@ -64,7 +64,7 @@ func TestDisk(t *testing.T) {
 // What is active is on disk, and nothing else; it decides after a start without
 // the API server.
 func TestTheDiskHasWhatIsActive(t *testing.T) {
-	d := &Disk{Dir: t.TempDir()}
+	d := &disk{Dir: t.TempDir()}
 	names := func() string {
 		t.Helper()
 		bundles, err := d.Read()
@@ -77,7 +77,7 @@ func TestTheDiskHasWhatIsActive(t *testing.T) {
 		}
 		return strings.Join(out, " ")
 	}
-	l := newLibrary(t)
+	l := testLibrary(t)
 	put(t, l, platform("a"), hold("a", "One", "true"))
 	if names() != "" {
 		t.Error("it is written before all bundles are in")
@@ -86,7 +86,7 @@ func TestTheDiskHasWhatIsActive(t *testing.T) {
 	if names() != "a" {
 		t.Errorf("on disk are %q", names())
 	}
-	next := newLibrary(t)
+	next := testLibrary(t)
 	if n, err := next.Restore(t.Context(), d); err != nil || n != 1 {
 		t.Errorf("%d, %v", n, err)
 	}
@@ -102,7 +102,7 @@ func TestTheDiskHasWhatIsActive(t *testing.T) {
 	if err := d.Write([]stored{{Name: "bad", Files: broken}, {Name: "good", Files: hold("b", "Two", "true")}}); err != nil {
 		t.Fatal(err)
 	}
-	last := newLibrary(t)
+	last := testLibrary(t)
 	if n, err := last.Restore(t.Context(), d); err != nil || n != 2 {
 		t.Errorf("%d, %v", n, err)
 	}
@@ -117,15 +117,15 @@ func TestTheDiskHasWhatIsActive(t *testing.T) {
 
 // A canary and a tenant's bundle decide after a start where they did before.
 func TestTheDiskKnowsWhereBundlesHold(t *testing.T) {
-	d := &Disk{Dir: t.TempDir()}
-	l := newLibrary(t)
+	d := &disk{Dir: t.TempDir()}
+	l := testLibrary(t)
 	l.KeepOn(d)
 	key := platform("freeze")
 	if err := l.Put(t.Context(), key, Standing{Canary: made(t, key, hold("a", "Canary", "true"), bundle.AsCanary("shop"))}); err != nil {
 		t.Fatal(err)
 	}
 	put(t, l, tenant("bank", "own"), hold("b", "Own", "true"))
-	next := newLibrary(t)
+	next := testLibrary(t)
 	if n, err := next.Restore(t.Context(), d); err != nil || n != 2 {
 		t.Errorf("%d, %v", n, err)
 	}

@@ -1,4 +1,4 @@
-package manager
+package policyhost
 
 import (
 	"io/fs"
@@ -13,17 +13,17 @@ const (
 )
 
 // decisionMemory is what one decision may use: half of what the container has
-// beside the gate's process, so that a policy that explodes is given up before
-// the kernel ends the manager.
-func (o *Options) decisionMemory(root fs.FS) uint64 {
+// beside what is reserved, so that a policy that explodes is given up before the
+// kernel ends the process.
+func decisionMemory(root fs.FS, reserved uint64) uint64 {
 	limit, ok := containerMemory(root)
 	if !ok {
 		return mostDecision
 	}
-	if limit < o.gateMemory {
+	if limit < reserved {
 		return leastDecision
 	}
-	return min(max((limit-o.gateMemory)/2, leastDecision), mostDecision)
+	return min(max((limit-reserved)/2, leastDecision), mostDecision)
 }
 
 // containerMemory is the limit in bytes of the container that this process is in,

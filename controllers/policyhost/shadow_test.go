@@ -1,4 +1,4 @@
-package policybundle
+package policyhost
 
 import (
 	"fmt"
@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/controllers/policyhost/hosttest"
 	"github.com/regatta-sh/regatta/engine/record"
 )
 
 // compared asks in a namespace until so many more decisions are compared.
-func compared(t *testing.T, l *Library, key Key, namespace string, more uint64) record.Tally {
+func compared(t *testing.T, l *library, key Key, namespace string, more uint64) record.Tally {
 	t.Helper()
 	before, _ := l.Tally(key)
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
@@ -37,7 +37,7 @@ func groups(t record.Tally) string {
 }
 
 func TestCountsOfAShadowGoOnWhileOtherBundlesChange(t *testing.T) {
-	l := newLibrary(t)
+	l := testLibrary(t)
 	key := platform("freeze")
 	s := Standing{Enforced: made(t, key, hold("a", "One", "true")), Shadow: made(t, key, hold("a", "Two", "true"))}
 	if err := l.Put(t.Context(), key, s); err != nil {
@@ -99,8 +99,8 @@ func TestCountsOfAShadowGoOnWhileOtherBundlesChange(t *testing.T) {
 }
 
 func TestAShadowIsComparedWithWhatDecidesAfterARollback(t *testing.T) {
-	w := watcher{make(chan engine.Rollback, 10)}
-	l := newLibrary(t, engine.WithObserver(w), engine.WithGrace(20*time.Millisecond))
+	w := hosttest.NewWatcher()
+	l := testLibrary(t, w.Options()...)
 	key := tenant("bank", "own")
 	if err := l.Put(t.Context(), key, Standing{Shadow: made(t, key, hold("a", "One", "true"))}); err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestAShadowIsComparedWithWhatDecidesAfterARollback(t *testing.T) {
 	if err := l.Put(t.Context(), platform("slow"), bad); err != nil {
 		t.Fatal(err)
 	}
-	exhaust(t, l, w)
+	w.Exhaust(t, l.engine)
 	if err := l.Put(t.Context(), platform("slow"), bad); err == nil {
 		t.Fatal("it came back")
 	}
@@ -120,7 +120,7 @@ func TestAShadowIsComparedWithWhatDecidesAfterARollback(t *testing.T) {
 }
 
 func TestAShadowThatAnotherBundleKeepsOutIsNotCompared(t *testing.T) {
-	l := newLibrary(t)
+	l := testLibrary(t)
 	for _, key := range []Key{tenant("shop", "mine"), tenant("bank", "own")} {
 		if err := l.Put(t.Context(), key, Standing{Shadow: made(t, key, hold("mine", "Mine", "true"))}); err != nil {
 			t.Fatal(err)
@@ -146,7 +146,7 @@ func TestAShadowThatAnotherBundleKeepsOutIsNotCompared(t *testing.T) {
 // TestShadowsWhileBundlesChange is for the race detector: nothing that others
 // change is ever counted as a difference of the shadow.
 func TestShadowsWhileBundlesChange(t *testing.T) {
-	l := newLibrary(t)
+	l := testLibrary(t)
 	key := platform("freeze")
 	if err := l.Put(t.Context(), key, Standing{Shadow: made(t, key, hold("a", "Two", "true"))}); err != nil {
 		t.Fatal(err)

@@ -1,80 +1,32 @@
-package policybundle
+package policyhost
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"maps"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/regatta-sh/regatta/controllers/policyhost/hosttest"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
-	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/module"
 	"github.com/regatta-sh/regatta/engine/record"
-	"github.com/regatta-sh/regatta/policies"
 )
-
-const builtin = `package rollout
-
-default plan := {"limit": 0, "maxUnavailable": 0, "holds": [], "scatter": []}
-
-plan := {"limit": input.update, "maxUnavailable": input.maxUnavailable, "holds": [h | some h in holds], "scatter": []}
-
-holds contains h if {
-	some name
-	some h in data.extend.rollout[name].hold
-}
-`
-
-// Files of bundles. Each holds with a reason of its own.
-func hold(pkg, reason, when string) map[string]string {
-	return map[string]string{pkg + "/a.rego": "package extend.rollout." + pkg + "\n\nhold contains {\"reason\": \"" + reason + "\", \"message\": \"m\"} if " + when + "\n"}
-}
-
-func with(files map[string]string, path, text string) map[string]string {
-	out := maps.Clone(files)
-	out[path] = text
-	return out
-}
 
 var (
+	hold   = hosttest.Hold
 	broken = map[string]string{"a.rego": "package extend.rollout.a\nhold contains"}
-	// slow never ends in anybody's lifetime, and is quick in its own test.
-	slow = hold("slow", "Slow", `{
-	r := numbers.range(1, 2000)
-	some a in r; some b in r; some c in r; some d in r
-	a + b + c + d == input.update
-}`)
+	slow   = hosttest.Slow()
 )
 
-func newLibrary(t *testing.T, opts ...engine.Option) *Library {
+func testLibrary(t *testing.T, opts ...engine.Option) *library {
 	t.Helper()
-	files := map[string]string{"rollout/plan.rego": builtin}
-	// What is built in about rollouts would hold where a test does not want it.
-	paths, err := fs.Glob(policies.Builtin, "protection/*.rego")
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("there is nothing about protection: %v", err)
-	}
-	for _, path := range paths {
-		text, err := fs.ReadFile(policies.Builtin, path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files[path] = string(text)
-	}
-	b, err := bundle.FromFiles("builtin", files, bundle.AsBuiltin())
-	if err != nil {
-		t.Fatal(err)
-	}
 	var shadows *record.Shadows
 	// A machine that is busy is no news here: neither that a decision takes long, nor
 	// that those of a namespace do together.
 	opts = append(opts, engine.WithPatience(20), engine.WithShare(1000))
-	e, err := engine.FromBundle(b, append(opts, engine.WithSinkOf(func(e *engine.Engine) engine.Sink {
+	e, err := engine.New(hosttest.Builtin(t), append(opts, engine.WithSinkOf(func(e *engine.Engine) engine.Sink {
 		shadows = record.NewShadows(e, record.WithBusy(func() bool { return false }))
 		return shadows
 	}))...)
@@ -82,7 +34,7 @@ func newLibrary(t *testing.T, opts ...engine.Option) *Library {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { shadows.Close(); e.Close() })
-	return NewLibrary(e, shadows)
+	return newLibrary(e, shadows)
 }
 
 func platform(name string) Key          { return Key{Name: name} }
@@ -100,7 +52,7 @@ func made(t *testing.T, key Key, files map[string]string, opts ...bundle.Option)
 	return b
 }
 
-func put(t *testing.T, l *Library, key Key, files map[string]string) {
+func put(t *testing.T, l *library, key Key, files map[string]string) {
 	t.Helper()
 	if err := l.Put(t.Context(), key, Standing{Enforced: made(t, key, files)}); err != nil {
 		t.Fatal(err)
@@ -108,31 +60,21 @@ func put(t *testing.T, l *Library, key Key, files map[string]string) {
 }
 
 // reasonsIn are the holds that the library's policies come to in a namespace.
-func reasonsIn(l *Library, namespace string) string {
-	plan, rec := engine.Decide(context.Background(), l.engine, decision.RolloutPlan(), decision.Subject{Kind: "CloneSet", Namespace: namespace, Name: "web"}, decision.PlanInput{Update: 3})
-	if rec.Outcome != decision.Decided {
-		return string(rec.Outcome) + " " + rec.Error
-	}
-	var out []string
-	for _, h := range plan.Holds {
-		out = append(out, h.Reason)
-	}
-	return strings.Join(out, " ")
-}
+func reasonsIn(l *library, namespace string) string { return hosttest.Holds(l.engine, namespace) }
 
-func want(t *testing.T, l *Library, reasons string) {
+func want(t *testing.T, l *library, reasons string) {
 	t.Helper()
 	wantIn(t, l, "shop", reasons)
 }
 
-func wantIn(t *testing.T, l *Library, namespace, reasons string) {
+func wantIn(t *testing.T, l *library, namespace, reasons string) {
 	t.Helper()
 	if got := reasonsIn(l, namespace); got != reasons {
 		t.Errorf("the holds in %s are %q, want %q", namespace, got, reasons)
 	}
 }
 
-func active(l *Library, key Key) string {
+func active(l *library, key Key) string {
 	if b := l.Standing(key).Enforced; b != nil {
 		return b.Revision
 	}
@@ -140,7 +82,7 @@ func active(l *Library, key Key) string {
 }
 
 func TestTwoBundlesWithOnePackage(t *testing.T) {
-	l := newLibrary(t)
+	l := testLibrary(t)
 	put(t, l, platform("first"), hold("a", "First", "true"))
 	second := Standing{Enforced: made(t, platform("second"), hold("a", "Second", "true"))}
 	var problems module.Problems
@@ -158,7 +100,7 @@ func TestTwoBundlesWithOnePackage(t *testing.T) {
 }
 
 func TestATenantGivesWayToThePlatform(t *testing.T) {
-	l := newLibrary(t)
+	l := testLibrary(t)
 	put(t, l, tenant("shop", "mine"), hold("freeze", "Mine", "true"))
 	put(t, l, tenant("bank", "other"), hold("other", "Other", "true"))
 	want(t, l, "Mine")
@@ -175,7 +117,7 @@ func TestATenantGivesWayToThePlatform(t *testing.T) {
 }
 
 func TestAShadowIsComparedAndNeverActedOn(t *testing.T) {
-	l := newLibrary(t)
+	l := testLibrary(t)
 	key := platform("freeze")
 	now, next := made(t, key, hold("a", "One", "true")), made(t, key, hold("a", "Two", "true"))
 	if err := l.Put(t.Context(), key, Standing{Enforced: now, Shadow: next}); err != nil {
@@ -197,7 +139,7 @@ func TestAShadowIsComparedAndNeverActedOn(t *testing.T) {
 }
 
 func TestACanaryDecidesWhereItIsToldTo(t *testing.T) {
-	l := newLibrary(t)
+	l := testLibrary(t)
 	key := platform("freeze")
 	s := Standing{Enforced: made(t, key, hold("a", "One", "true")), Canary: made(t, key, hold("a", "Two", "true"), bundle.AsCanary("shop"))}
 	if err := l.Put(t.Context(), key, s); err != nil {
@@ -219,14 +161,14 @@ func TestACanaryDecidesWhereItIsToldTo(t *testing.T) {
 }
 
 func TestRemove(t *testing.T) {
-	w := watcher{make(chan engine.Rollback, 10)}
-	l := newLibrary(t, engine.WithObserver(w), engine.WithGrace(20*time.Millisecond))
+	w := hosttest.NewWatcher()
+	l := testLibrary(t, w.Options()...)
 	if err := l.Remove(t.Context(), platform("none")); err != nil {
 		t.Error(err)
 	}
 	put(t, l, platform("a"), hold("a", "A", "true"))
 	put(t, l, platform("slow"), slow)
-	exhaust(t, l, w)
+	w.Exhaust(t, l.engine)
 	want(t, l, "A")
 	put(t, l, platform("b"), hold("b", "B", "true"))
 	put(t, l, platform("slow"), slow) // with others it may try again
@@ -240,38 +182,14 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// watcher is an observer that passes rollbacks on.
-type watcher struct{ rolledBack chan engine.Rollback }
-
-func (watcher) Activated(string)                {}
-func (watcher) Stuck(decision.Name, int)        {}
-func (watcher) Throttled(string, decision.Name) {}
-func (w watcher) RolledBack(r engine.Rollback)  { w.rolledBack <- r }
-
-// exhaust asks until the watchdog rolls back.
-func exhaust(t *testing.T, l *Library, w watcher) {
-	t.Helper()
-	p := decision.RolloutPlan()
-	p.Budget = 20 * time.Millisecond
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
-		engine.Decide(t.Context(), l.engine, p, decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web"}, decision.PlanInput{Update: -1})
-		select {
-		case <-w.rolledBack:
-			return
-		default:
-		}
-	}
-	t.Fatal("the watchdog did not roll back")
-}
-
 func TestRollback(t *testing.T) {
-	w := watcher{make(chan engine.Rollback, 10)}
-	l := newLibrary(t, engine.WithObserver(w), engine.WithGrace(20*time.Millisecond))
+	w := hosttest.NewWatcher()
+	l := testLibrary(t, w.Options()...)
 	put(t, l, platform("a"), hold("a", "One", "true"))
 	put(t, l, platform("slow"), hold("slow", "Quick", "true"))
 	good := active(l, platform("slow"))
 	put(t, l, platform("slow"), slow)
-	exhaust(t, l, w)
+	w.Exhaust(t, l.engine)
 	if gone := fmt.Sprint(l.Gone()); gone != "[/slow]" {
 		t.Errorf("gone are %v", gone)
 	}

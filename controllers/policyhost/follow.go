@@ -1,4 +1,4 @@
-package policybundle
+package policyhost
 
 import (
 	"context"
@@ -14,33 +14,24 @@ import (
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
-// Follower makes this process run what the status of each bundle names. Every
-// replica has one.
-type Follower struct {
-	Store   bundlerevision.Store
-	Library *Library
-	// Name is the replica's in the status of bundles.
-	Name string
-}
-
-// Follow makes a bundle stand as its status says, and tells what this replica
+// Follow makes a bundle stand as its status says, and returns what this process
 // runs of it now. An error is worth trying again.
-func (f *Follower) Follow(ctx context.Context, b policy.AnyPolicyBundle) (policy.PolicyReplica, error) {
+func (h *Host) Follow(ctx context.Context, b policy.AnyPolicyBundle) (policy.PolicyReplica, error) {
 	key, st := keyOf(b), b.Standing()
-	me := policy.PolicyReplica{Name: f.Name}
-	want, err := f.want(ctx, b)
-	if err == nil && !stands(f.Library.Standing(key), want) {
-		err = f.Library.Put(ctx, key, want)
+	me := policy.PolicyReplica{Name: h.name}
+	want, err := h.want(ctx, b)
+	if err == nil && !stands(h.library.Standing(key), want) {
+		err = h.library.Put(ctx, key, want)
 	}
 	var given engine.RolledBackError
 	switch {
 	case errors.As(err, &given):
-		me.RolledBack = blamed(st, f.Library.Standing(key))
+		me.RolledBack = blamed(st, h.library.Standing(key))
 		me.Problem = err.Error()
 	case err != nil:
 		me.Problem = err.Error()
 	}
-	now := f.Library.Standing(key)
+	now := h.library.Standing(key)
 	if now.Enforced != nil {
 		me.Revision = now.Enforced.Revision
 	}
@@ -49,7 +40,7 @@ func (f *Follower) Follow(ctx context.Context, b policy.AnyPolicyBundle) (policy
 		me.Candidate = now.Canary.Revision
 	case now.Shadow != nil:
 		me.Candidate = now.Shadow.Revision
-		me.Shadow = f.compared(key)
+		me.Shadow = h.compared(key)
 	}
 	if err != nil && !standing(err) {
 		return me, err
@@ -57,7 +48,7 @@ func (f *Follower) Follow(ctx context.Context, b policy.AnyPolicyBundle) (policy
 	return me, nil
 }
 
-// standing says of an error that it stays until somebody changes something.
+// standing says of an error that it stays until something is changed.
 func standing(err error) bool {
 	return errors.As(err, new(engine.RolledBackError)) || errors.As(err, new(module.Problems)) ||
 		errors.As(err, new(bundlerevision.LostError)) || errors.As(err, new(bundle.SignatureError))
@@ -81,23 +72,23 @@ func stands(now, want Standing) bool {
 }
 
 // want reads what the status names. What stands already is taken as it is.
-func (f *Follower) want(ctx context.Context, b policy.AnyPolicyBundle) (Standing, error) {
-	st, now := b.Standing(), f.Library.Standing(keyOf(b))
+func (h *Host) want(ctx context.Context, b policy.AnyPolicyBundle) (Standing, error) {
+	st, now := b.Standing(), h.library.Standing(keyOf(b))
 	if st.ObservedGeneration == 0 {
-		return now, nil // nobody has published it: what the disk has is all that is known
+		return now, nil // it is not published yet: what the disk has is all that is known
 	}
 	var want Standing
 	var err error
 	if a := st.Active; a != nil {
-		if want.Enforced, err = f.load(ctx, b, a, now.Enforced); err != nil {
+		if want.Enforced, err = h.load(ctx, b, a, now.Enforced); err != nil {
 			return now, err
 		}
 	}
 	if a := st.Candidate; a != nil {
 		if a.Mode == policy.PolicyModeCanary {
-			want.Canary, err = f.load(ctx, b, a, now.Canary)
+			want.Canary, err = h.load(ctx, b, a, now.Canary)
 		} else {
-			want.Shadow, err = f.load(ctx, b, a, now.Shadow)
+			want.Shadow, err = h.load(ctx, b, a, now.Shadow)
 		}
 	}
 	if err != nil {
@@ -106,9 +97,12 @@ func (f *Follower) want(ctx context.Context, b policy.AnyPolicyBundle) (Standing
 	return want, nil
 }
 
+// Remove takes a bundle out.
+func (h *Host) Remove(ctx context.Context, key Key) error { return h.library.Remove(ctx, key) }
+
 // load reads an artifact and checks all that the leader has checked but for what
 // takes long: the digest, the signature, and what a bundle of its kind may say.
-func (f *Follower) load(ctx context.Context, b policy.AnyPolicyBundle, a *policy.PolicyArtifact, now *bundle.Bundle) (*bundle.Bundle, error) {
+func (h *Host) load(ctx context.Context, b policy.AnyPolicyBundle, a *policy.PolicyArtifact, now *bundle.Bundle) (*bundle.Bundle, error) {
 	var opts []bundle.Option
 	if a.Mode == policy.PolicyModeCanary {
 		opts = append(opts, bundle.AsCanary(a.Namespaces...))
@@ -116,15 +110,15 @@ func (f *Follower) load(ctx context.Context, b policy.AnyPolicyBundle, a *policy
 	if now != nil && now.Revision == a.Revision && slices.Equal(now.Canary, slices.Sorted(slices.Values(a.Namespaces))) {
 		return now, nil
 	}
-	archive, err := f.Store.Load(ctx, b, a)
+	archive, err := h.store.Load(ctx, b, a)
 	if err != nil {
 		return nil, err
 	}
-	by := verification(b.Wanted().Verification)
+	by := Verification(b.Wanted().Verification)
 	if a.Generation != b.GetGeneration() {
 		by = nil // it was verified by the keys of its time, and the digest says that it is that one
 	}
-	found, err := read(b, archive, by, opts...)
+	found, err := Read(b, archive, by, opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -135,8 +129,8 @@ func (f *Follower) load(ctx context.Context, b policy.AnyPolicyBundle, a *policy
 }
 
 // compared is how a shadow does, for the status.
-func (f *Follower) compared(key Key) *policy.PolicyShadow {
-	t, ok := f.Library.Tally(key)
+func (h *Host) compared(key Key) *policy.PolicyShadow {
+	t, ok := h.library.Tally(key)
 	if !ok {
 		return nil
 	}
@@ -154,3 +148,7 @@ func (f *Follower) compared(key Key) *policy.PolicyShadow {
 
 // mostDifferences is how many groups of differences a status has.
 const mostDifferences = 10
+
+func keyOf(b policy.AnyPolicyBundle) Key {
+	return Key{Namespace: b.GetNamespace(), Name: b.GetName()}
+}

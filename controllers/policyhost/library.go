@@ -1,9 +1,4 @@
-// Package policybundle makes the policies of ClusterPolicyBundles and
-// PolicyBundles active. The leader publishes: it fetches a bundle, leads it
-// through the engine's gate, keeps what passed, and names it in the status.
-// Every replica, the leader among them, follows what the status names. The last
-// good revision stays where the newest is refused.
-package policybundle
+package policyhost
 
 import (
 	"cmp"
@@ -14,15 +9,10 @@ import (
 	"slices"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/record"
 )
-
-// Key names a bundle. The namespace is empty for those of the platform.
-type Key = types.NamespacedName
 
 // Standing is how a bundle takes part in decisions. Each part may be missing.
 type Standing struct {
@@ -32,8 +22,8 @@ type Standing struct {
 	Shadow *bundle.Bundle
 }
 
-// Library is the users' bundles that decide in this process.
-type Library struct {
+// library is the users' bundles that decide in this process.
+type library struct {
 	engine  *engine.Engine
 	shadows *record.Shadows
 
@@ -45,19 +35,19 @@ type Library struct {
 	live       *engine.Snapshot
 	candidates map[Key]*engine.Snapshot
 	// disk has what is active, onDisk is what was written there.
-	disk   *Disk
+	disk   *disk
 	onDisk string
 }
 
-// NewLibrary makes an empty Library. Without shadows nothing is compared.
-func NewLibrary(e *engine.Engine, shadows *record.Shadows) *Library {
-	return &Library{engine: e, shadows: shadows, stands: map[Key]Standing{}}
+// newLibrary makes an empty library. Without shadows nothing is compared.
+func newLibrary(e *engine.Engine, shadows *record.Shadows) *library {
+	return &library{engine: e, shadows: shadows, stands: map[Key]Standing{}}
 }
 
 // Put makes a bundle stand as it should from now on. What stood before stays
 // when there is an error: engine.RolledBackError, or module.Problems where
 // bundles are in each other's way.
-func (l *Library) Put(ctx context.Context, key Key, s Standing) error {
+func (l *library) Put(ctx context.Context, key Key, s Standing) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.keep()
@@ -77,7 +67,7 @@ func (l *Library) Put(ctx context.Context, key Key, s Standing) error {
 // compose is the set with one bundle standing as it should. A tenant gives way
 // to the platform: it must not keep a bundle of the platform out by having a
 // package of the same name. out are the tenants' bundles that are left out.
-func (l *Library) compose(key Key, s Standing) (set bundle.Set, out []Key) {
+func (l *library) compose(key Key, s Standing) (set bundle.Set, out []Key) {
 	stands := maps.Clone(l.stands)
 	stands[key] = s
 	var tenants []Key
@@ -116,7 +106,7 @@ func (s Standing) decide() bundle.Set {
 }
 
 // Remove takes a bundle out.
-func (l *Library) Remove(ctx context.Context, key Key) error {
+func (l *library) Remove(ctx context.Context, key Key) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.keep()
@@ -147,7 +137,7 @@ func (l *Library) Remove(ctx context.Context, key Key) error {
 
 // activateLess activates a set that was rolled back, with as little left out as
 // makes it another one.
-func (l *Library) activateLess(ctx context.Context, set bundle.Set, err error) (bundle.Set, error) {
+func (l *library) activateLess(ctx context.Context, set bundle.Set, err error) (bundle.Set, error) {
 	for i := len(set) - 1; i >= 0 && errors.As(err, &engine.RolledBackError{}); i-- {
 		less := slices.Delete(slices.Clone(set), i, i+1)
 		if err = l.engine.Activate(ctx, less); err == nil {
@@ -158,7 +148,7 @@ func (l *Library) activateLess(ctx context.Context, set bundle.Set, err error) (
 }
 
 // Standing is how a bundle stands now; zero if it does not.
-func (l *Library) Standing(key Key) Standing {
+func (l *library) Standing(key Key) Standing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.follow()
@@ -166,7 +156,7 @@ func (l *Library) Standing(key Key) Standing {
 }
 
 // Keys are the bundles that stand.
-func (l *Library) Keys() []Key {
+func (l *library) Keys() []Key {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.follow()
@@ -176,7 +166,7 @@ func (l *Library) Keys() []Key {
 // Beside are the bundles that a bundle would decide with: all of the platform,
 // and those of its own namespace. A bundle of the platform is not checked with
 // those of tenants, who give way.
-func (l *Library) Beside(key Key) bundle.Set {
+func (l *library) Beside(key Key) bundle.Set {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.follow()
@@ -191,7 +181,7 @@ func (l *Library) Beside(key Key) bundle.Set {
 
 // Gone names the bundles that were taken out for the sake of others, or that
 // the engine rolled back, since it was asked last.
-func (l *Library) Gone() []Key {
+func (l *library) Gone() []Key {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.follow()
@@ -203,7 +193,7 @@ func (l *Library) Gone() []Key {
 }
 
 // follow notes that the engine goes on with other bundles than were activated.
-func (l *Library) follow() {
+func (l *library) follow() {
 	decides := map[Key]Standing{}
 	for _, b := range l.engine.Snapshot().Bundles() {
 		place(decides, b)

@@ -1,4 +1,4 @@
-package policybundle
+package policyhost
 
 import (
 	"bytes"
@@ -19,10 +19,10 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 )
 
-// Disk is a directory that has the files of all active bundles, for a manager
+// disk is a directory that has the files of all active bundles, for a process
 // that starts while the API server cannot be asked. They are in one file, so that
 // they are there together or not at all.
-type Disk struct{ Dir string }
+type disk struct{ Dir string }
 
 // stored is a bundle on disk.
 type stored struct {
@@ -40,7 +40,7 @@ const (
 )
 
 // Write replaces what there is: the checksum of the rest, and the bundles.
-func (d *Disk) Write(bundles []stored) error {
+func (d *disk) Write(bundles []stored) error {
 	data, err := json.Marshal(bundles)
 	if err != nil {
 		return fmt.Errorf("encoding policy bundles: %w", err)
@@ -72,7 +72,7 @@ func (d *Disk) Write(bundles []stored) error {
 }
 
 // Read reads what was written last; nil if nothing was.
-func (d *Disk) Read() ([]stored, error) {
+func (d *disk) Read() ([]stored, error) {
 	path := filepath.Join(d.Dir, diskFile)
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -100,12 +100,12 @@ func (d *Disk) Read() ([]stored, error) {
 	return bundles, nil
 }
 
-// ErrNothingOnDisk is of a directory that no manager has written to.
+// ErrNothingOnDisk is of a directory that nothing has written to.
 var ErrNothingOnDisk = errors.New("there are no policy bundles on disk")
 
 // Restore makes the bundles on disk active, each if it still compiles. It says
 // how many there are.
-func (l *Library) Restore(ctx context.Context, d *Disk) (int, error) {
+func (l *library) Restore(ctx context.Context, d *disk) (int, error) {
 	found, err := d.Read()
 	if err != nil {
 		return 0, err
@@ -144,16 +144,16 @@ func (s stored) options() []bundle.Option {
 
 // KeepOn keeps what decides on a disk from now on. That is for after all bundles
 // are in: a part of them is not what was good.
-func (l *Library) KeepOn(d *Disk) {
+func (l *library) KeepOn(d *disk) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.disk, l.onDisk = d, ""
 	l.keep()
 }
 
-// keep writes what decides, if that is not what is there. A disk that is full
-// keeps nobody from deciding.
-func (l *Library) keep() {
+// keep writes what decides, if that is not what is there. Policies decide also where a
+// disk is full.
+func (l *library) keep() {
 	now := allBut(l.stands, Key{})
 	revision := now.Revision()
 	if l.disk == nil || l.onDisk == revision {

@@ -1,4 +1,4 @@
-package policybundle
+package policyhost
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 // counts go on, unless it or the bundle in whose place it would stand has another
 // revision. The error is about the bundle of the key; those of others, which are
 // none of its business, are logged.
-func (l *Library) shade(ctx context.Context, about Key) error {
+func (l *library) shade(ctx context.Context, about Key) error {
 	if l.shadows == nil {
 		return nil
 	}
@@ -61,7 +61,7 @@ func (l *Library) shade(ctx context.Context, about Key) error {
 
 // reshade is shade where nothing stands in another way, but for what the engine
 // may have rolled back.
-func (l *Library) reshade(ctx context.Context, about Key) error {
+func (l *library) reshade(ctx context.Context, about Key) error {
 	if l.live == l.engine.Snapshot() {
 		return nil
 	}
@@ -77,7 +77,7 @@ func tried(shadow, enforced *bundle.Bundle) string {
 }
 
 // Tally is how the decisions of a bundle in shadow compare.
-func (l *Library) Tally(key Key) (record.Tally, bool) {
+func (l *library) Tally(key Key) (record.Tally, bool) {
 	if l.shadows == nil {
 		return record.Tally{}, false
 	}

@@ -1,4 +1,4 @@
-package manager
+package policyhost
 
 import (
 	"testing"
@@ -14,17 +14,13 @@ func TestDecisionMemory(t *testing.T) {
 		"as version 1 of cgroups has it": {"sys/fs/cgroup/memory/memory.limit_in_bytes", "536870912\n", 128 << 20},
 		"much":                           {"sys/fs/cgroup/memory.max", "8589934592\n", 512 << 20},
 		"little":                         {"sys/fs/cgroup/memory.max", "300000000\n", 64 << 20},
-		"less than the gate wants":       {"sys/fs/cgroup/memory.max", "100000000\n", 64 << 20},
+		"less than is reserved":          {"sys/fs/cgroup/memory.max", "100000000\n", 64 << 20},
 		"no limit":                       {"sys/fs/cgroup/memory.max", "max\n", 512 << 20},
 		"no limit, as version 1 of cgroups has it": {"sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n", 512 << 20},
 		"no cgroups": {"etc/hosts", "", 512 << 20},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, err := NewOptions()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := o.decisionMemory(fstest.MapFS{tc.file: {Data: []byte(tc.text)}}); got != tc.want {
+			if got := decisionMemory(fstest.MapFS{tc.file: {Data: []byte(tc.text)}}, 256<<20); got != tc.want {
 				t.Errorf("got %d MiB, want %d", got>>20, tc.want>>20)
 			}
 		})

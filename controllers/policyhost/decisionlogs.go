@@ -1,4 +1,4 @@
-package manager
+package policyhost
 
 import (
 	"context"
@@ -20,8 +20,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/record/sink"
 )
 
-// decisionLogs are the flags of where decisions are recorded besides memory.
-type decisionLogs struct {
+// DecisionLogs are the flags of where decisions are recorded besides memory.
+type DecisionLogs struct {
 	stdout    bool
 	file      string
 	fileSize  int // MiB
@@ -36,7 +36,8 @@ type decisionLogs struct {
 	points    []string
 }
 
-func (d *decisionLogs) addFlags(fs *pflag.FlagSet) {
+// AddFlags adds the flags.
+func (d *DecisionLogs) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&d.stdout, "decision-log-stdout", false, "Write each decision to the standard output, a JSON object a line with the names of OPA's decision log.")
 	fs.StringVar(&d.file, "decision-log-file", "", "Append each decision to this file, a JSON object a line; none if empty.")
 	fs.IntVar(&d.fileSize, "decision-log-file-max-size", 100, "Size in MiB that --decision-log-file may have before another one is begun; 0 for any.")
@@ -51,32 +52,40 @@ func (d *decisionLogs) addFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&d.points, "decision-log-points", nil, "Decision points whose decisions are logged, such as rollout/plan,protection/budget; all if empty.")
 }
 
-func (d *decisionLogs) validate(r *refusals) {
-	r.unless(d.fileSize >= 0, "decision-log-file-max-size", d.fileSize, "0 or more")
-	r.unless(d.fileKeep >= 0 && d.fileKeep <= 1000, "decision-log-file-keep", d.fileKeep, "0 to 1000")
-	r.unless(d.interval > 0, "decision-log-interval", d.interval, "more than 0")
+// Validate finds all that is wrong with the flags.
+func (d *DecisionLogs) Validate() error {
+	var wrong []error
+	unless := func(ok bool, flag string, value any, want string) {
+		if !ok {
+			wrong = append(wrong, fmt.Errorf("--%s is %v, want %s", flag, value, want))
+		}
+	}
+	unless(d.fileSize >= 0, "decision-log-file-max-size", d.fileSize, "0 or more")
+	unless(d.fileKeep >= 0 && d.fileKeep <= 1000, "decision-log-file-keep", d.fileKeep, "0 to 1000")
+	unless(d.interval > 0, "decision-log-interval", d.interval, "more than 0")
 	if d.url != "" {
 		_, err := sink.NewHTTP(d.url)
-		r.unless(err == nil, "decision-log-url", strconv.Quote(d.url), "http:// or https://, a host, and no user")
+		unless(err == nil, "decision-log-url", strconv.Quote(d.url), "http:// or https://, a host, and no user")
 	}
-	r.unless(d.url != "" || d.tokenFile == "", "decision-log-token-file", d.tokenFile, "--decision-log-url with it")
-	r.unless(d.url != "" || len(d.headers) == 0, "decision-log-header", d.headers, "--decision-log-url with it")
-	r.unless(d.caFile == "" || strings.HasPrefix(strings.ToLower(d.url), "https://"), "decision-log-ca-file", d.caFile, "an https:// --decision-log-url with it")
+	unless(d.url != "" || d.tokenFile == "", "decision-log-token-file", d.tokenFile, "--decision-log-url with it")
+	unless(d.url != "" || len(d.headers) == 0, "decision-log-header", d.headers, "--decision-log-url with it")
+	unless(d.caFile == "" || strings.HasPrefix(strings.ToLower(d.url), "https://"), "decision-log-ca-file", d.caFile, "an https:// --decision-log-url with it")
 	for _, m := range d.masks {
 		if _, err := mask.New(m); err != nil {
-			*r = append(*r, fmt.Errorf("--decision-log-mask: %w", err))
+			wrong = append(wrong, fmt.Errorf("--decision-log-mask: %w", err))
 		}
 	}
 	for _, p := range d.points {
 		_, ok := decision.Find(decision.Name(p))
-		r.unless(ok, "decision-log-points", strconv.Quote(p), "decision points such as rollout/plan")
+		unless(ok, "decision-log-points", strconv.Quote(p), "decision points such as rollout/plan")
 	}
-	r.unless(!d.unmasked || len(d.masks) == 0, "decision-log-unmasked", d.unmasked, "no --decision-log-mask with it")
+	unless(!d.unmasked || len(d.masks) == 0, "decision-log-unmasked", d.unmasked, "no --decision-log-mask with it")
+	return errors.Join(wrong...)
 }
 
-// lines say how decisions are written: masked for who asks, and as the flags have
-// it for sinks.
-func (d *decisionLogs) lines(replica string) (asked, logged *record.Encoder, err error) {
+// encoders return how decisions are written: masked for users who ask for them, and
+// as the flags say for sinks.
+func (d *DecisionLogs) encoders(replica string) (asked, logged *record.Encoder, err error) {
 	hidden, err := mask.New(d.masks...)
 	if err != nil {
 		return nil, nil, err
@@ -93,7 +102,7 @@ func (d *decisionLogs) lines(replica string) (asked, logged *record.Encoder, err
 // sinks are where decisions are sent.
 type sinks []*sink.Sink
 
-func (d *decisionLogs) open(lines *record.Encoder, stdout io.Writer) (out sinks, err error) {
+func (d *DecisionLogs) open(lines *record.Encoder, stdout io.Writer) (out sinks, err error) {
 	seldom := rate.Sometimes{Interval: time.Minute}
 	wrong := func(err error) {
 		seldom.Do(func() {
@@ -145,7 +154,7 @@ func (s sinks) options() (out []engine.Option) {
 	return out
 }
 
-// farewell is how long the manager waits at its end for decisions to be logged.
+// farewell is how long a Host waits at its end for decisions to be logged.
 const farewell = 5 * time.Second
 
 // close sends what is left, to all at once.

@@ -1,4 +1,4 @@
-package manager
+package policyhost
 
 import (
 	"bytes"
@@ -13,13 +13,25 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/policies"
 )
 
+func flagsOf(t *testing.T, args ...string) *DecisionLogs {
+	t.Helper()
+	fs, logs := pflag.NewFlagSet("manager", pflag.ContinueOnError), &DecisionLogs{}
+	logs.AddFlags(fs)
+	if err := fs.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return logs
+}
+
 // TestDecisionsAreLoggedEverywhere makes decisions with the sinks that the flags
-// ask for, and closes them as the manager does at its end.
+// ask for, and closes them as a Host does at its end.
 func TestDecisionsAreLoggedEverywhere(t *testing.T) {
 	var posted []map[string]any
 	server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -55,16 +67,16 @@ func TestDecisionsAreLoggedEverywhere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			posted = nil
 			_ = os.Remove(file)
-			o, _ := newOptions(t, append(everywhere, tc.arg)...)
-			if err := o.validate(); err != nil {
+			o := flagsOf(t, append(everywhere, tc.arg)...)
+			if err := o.Validate(); err != nil {
 				t.Fatal(err)
 			}
-			asked, logged, err := o.decisionLogs.lines("manager-x")
+			asked, logged, err := o.encoders("manager-x")
 			if err != nil {
 				t.Fatal(err)
 			}
 			var stdout bytes.Buffer
-			logs, err := o.decisionLogs.open(logged, &stdout)
+			logs, err := o.open(logged, &stdout)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,12 +124,12 @@ func TestDecisionsAreLoggedEverywhere(t *testing.T) {
 }
 
 func TestLogsThatCannotBeOpened(t *testing.T) {
-	o, _ := newOptions(t, "--decision-log-file="+filepath.Join(t.TempDir(), "no", "file"))
-	_, logged, err := o.decisionLogs.lines("x")
+	o := flagsOf(t, "--decision-log-file="+filepath.Join(t.TempDir(), "no", "file"))
+	_, logged, err := o.encoders("x")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.decisionLogs.open(logged, io.Discard); err == nil || !strings.Contains(err.Error(), "--decision-log-file") {
+	if _, err := o.open(logged, io.Discard); err == nil || !strings.Contains(err.Error(), "--decision-log-file") {
 		t.Errorf("%v", err)
 	}
 	for what, text := range map[string]string{"no such file": "", "has none in PEM": "-----BEGIN CERTIFICATE-----"} {
@@ -127,11 +139,11 @@ func TestLogsThatCannotBeOpened(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		o, _ := newOptions(t, "--decision-log-url=https://logs.example.com/logs", "--decision-log-ca-file="+ca)
-		if err := o.validate(); err != nil {
+		o := flagsOf(t, "--decision-log-url=https://logs.example.com/logs", "--decision-log-ca-file="+ca)
+		if err := o.Validate(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := o.decisionLogs.open(logged, io.Discard); err == nil || !strings.Contains(err.Error(), "--decision-log-ca-file: ") || !strings.Contains(err.Error(), what) {
+		if _, err := o.open(logged, io.Discard); err == nil || !strings.Contains(err.Error(), "--decision-log-ca-file: ") || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

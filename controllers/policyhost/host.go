@@ -1,0 +1,177 @@
+// Package policyhost runs policies in a process. A Host follows the policy bundles
+// of the cluster, verifies and loads them, keeps them on disk for a start without
+// the API server, compares those in shadow, and records and measures every
+// decision.
+//
+// Each process that makes decisions embeds a Host. The manager also publishes
+// bundles, which is what package policybundle does; a Host only follows what is
+// published, writes nothing to the cluster, and needs no leader.
+package policyhost
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/policybundle/bundlerevision"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
+	enginemetrics "github.com/regatta-sh/regatta/engine/metrics"
+	"github.com/regatta-sh/regatta/engine/record"
+)
+
+// Key names a bundle. The namespace is empty for those of the platform.
+type Key = types.NamespacedName
+
+// Host runs the policies of one process.
+type Host struct {
+	name   string
+	config *rest.Config
+	scheme *runtime.Scheme
+	live   client.Client // reads past any cache
+	store  bundlerevision.Store
+
+	engine  *engine.Engine
+	shadows *record.Shadows
+	library *library
+	disk    *disk // nil to keep nothing
+
+	records *record.Buffer
+	encoder *record.Encoder
+	logs    sinks
+
+	rolledBack chan Key
+	ready      chan struct{}
+	setReady   func()
+}
+
+// New makes a Host that decides by the built-in policies until Load, Start or
+// Restore. The namespace is that in which bundles of the platform are kept, the
+// name tells this process apart from others in statuses and logs. The API server
+// need not answer.
+func New(config *rest.Config, namespace, name string, opts ...Option) (*Host, error) {
+	o := defaults()
+	for _, opt := range opts {
+		opt(&o)
+	}
+	h := &Host{
+		name: name, config: config, scheme: runtime.NewScheme(), disk: o.disk,
+		records: record.NewBuffer(), rolledBack: make(chan Key, mostRolledBack), ready: make(chan struct{}),
+	}
+	h.setReady = sync.OnceFunc(func() { close(h.ready) })
+	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, policy.AddToScheme} {
+		if err := add(h.scheme); err != nil {
+			return nil, fmt.Errorf("building the scheme: %w", err)
+		}
+	}
+	var err error
+	if h.live, err = client.New(config, client.Options{Scheme: h.scheme}); err != nil {
+		return nil, fmt.Errorf("making a client for policy bundles: %w", err)
+	}
+	h.store = bundlerevision.Store{Client: h.live, Reader: h.live, Namespace: namespace}
+	var logged *record.Encoder
+	if h.encoder, logged, err = o.logs.encoders(name); err != nil {
+		return nil, err
+	}
+	if h.logs, err = o.logs.open(logged, os.Stdout); err != nil {
+		return nil, err
+	}
+	if err := h.start(o); err != nil {
+		return nil, errors.Join(err, h.logs.close())
+	}
+	return h, nil
+}
+
+// start makes the engine, with all that is told of decisions.
+func (h *Host) start(o options) error {
+	counted := enginemetrics.New()
+	if o.metrics != nil {
+		if err := o.metrics.Register(counted); err != nil {
+			return fmt.Errorf("registering the metrics of decisions: %w", err)
+		}
+		if err := o.metrics.Register(enginemetrics.NewLogs(h.logs...)); err != nil {
+			return fmt.Errorf("registering the metrics of decision logs: %w", err)
+		}
+	}
+	opts := append(counted.Options(),
+		engine.WithSink(h.records),
+		engine.WithObserver(observer{h, o.activated}),
+		engine.WithMemory(decisionMemory(os.DirFS("/"), o.reserved)),
+		engine.WithSinkOf(func(e *engine.Engine) engine.Sink {
+			h.shadows = record.NewShadows(e, append([]record.ShadowOption{record.WithShadowObserver(counted), record.WithSampled(h.sample)}, o.shadows...)...)
+			return h.shadows
+		}))
+	var err error
+	if h.engine, err = engine.New(o.builtin, append(append(opts, h.logs.options()...), o.engine...)...); err != nil {
+		return err
+	}
+	h.library = newLibrary(h.engine, h.shadows)
+	return nil
+}
+
+// sample logs a decision of a shadow that differs from the one that was carried
+// out.
+func (h *Host) sample(s record.Sampled) {
+	r := s.Now
+	r.Shadow = s.Name
+	for _, log := range h.logs {
+		log.Record(r)
+	}
+}
+
+// Close ends the Host, and waits a moment for decisions that are not logged yet.
+func (h *Host) Close() {
+	h.shadows.Close()
+	h.engine.Close()
+	if err := h.logs.close(); err != nil {
+		klog.ErrorS(err, "The last decisions are not logged")
+	}
+}
+
+// Name returns the name of this process.
+func (h *Host) Name() string { return h.name }
+
+// Engine returns the engine that decides.
+func (h *Host) Engine() *engine.Engine { return h.engine }
+
+// Records returns the latest decisions.
+func (h *Host) Records() *record.Buffer { return h.records }
+
+// Encoder returns how decisions are written for users who ask for them: masked,
+// whatever the decision logs have.
+func (h *Host) Encoder() *record.Encoder { return h.encoder }
+
+// Ready returns a channel that is closed when the policy bundles decide: those
+// that the API server has, or those on disk while it does not answer.
+func (h *Host) Ready() <-chan struct{} { return h.ready }
+
+// Check is a healthz.Checker that fails until the Host is ready.
+func (h *Host) Check(*http.Request) error {
+	select {
+	case <-h.ready:
+		return nil
+	default:
+		return errors.New("the policy bundles are not loaded yet")
+	}
+}
+
+// RolledBack returns the channel of the bundles that the engine, or a bundle of
+// the platform, took out.
+func (h *Host) RolledBack() <-chan Key { return h.rolledBack }
+
+// Enforced returns what decides of a bundle, or nil.
+func (h *Host) Enforced(key Key) *bundle.Bundle { return h.library.Standing(key).Enforced }
+
+// Beside returns the bundles that a bundle would decide with: all of the platform,
+// and those of its own namespace.
+func (h *Host) Beside(key Key) bundle.Set { return h.library.Beside(key) }

@@ -1,0 +1,115 @@
+// Package hosttest has policies for tests of what follows policy bundles, and asks
+// an engine what they come to.
+package hosttest
+
+import (
+	"context"
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/policies"
+)
+
+const plan = `package rollout
+
+default plan := {"limit": 0, "maxUnavailable": 0, "holds": [], "scatter": []}
+
+plan := {"limit": input.update, "maxUnavailable": input.maxUnavailable, "holds": [h | some h in holds], "scatter": []}
+
+holds contains h if {
+	some name
+	some h in data.extend.rollout[name].hold
+}
+`
+
+// Builtin returns built-in policies: those of protection, and a plan that holds for
+// the reasons of bundles alone.
+func Builtin(t testing.TB) fs.FS {
+	t.Helper()
+	files := fstest.MapFS{"rollout/plan.rego": {Data: []byte(plan)}}
+	paths, err := fs.Glob(policies.Builtin, "protection/*.rego")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("there is nothing about protection: %v", err)
+	}
+	for _, path := range paths {
+		text, err := fs.ReadFile(policies.Builtin, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[path] = &fstest.MapFile{Data: text}
+	}
+	return files
+}
+
+// Hold returns the files of a bundle that holds with a reason of its own.
+func Hold(pkg, reason, when string) map[string]string {
+	return map[string]string{pkg + "/a.rego": "package extend.rollout." + pkg + "\n\nhold contains {\"reason\": \"" + reason + "\", \"message\": \"m\"} if " + when + "\n"}
+}
+
+// Slow returns the files of a bundle that does not decide in time, but is quick in
+// its own test.
+func Slow() map[string]string {
+	return Hold("slow", "Slow", `{
+	r := numbers.range(1, 2000)
+	some a in r; some b in r; some c in r; some d in r
+	a + b + c + d == input.update
+}`)
+}
+
+// Holds returns the reasons for which the policies of an engine hold a CloneSet in
+// a namespace.
+func Holds(e *engine.Engine, namespace string) string {
+	plan, rec := engine.Decide(context.Background(), e, decision.RolloutPlan(), decision.Subject{Kind: "CloneSet", Namespace: namespace, Name: "web"}, decision.PlanInput{Update: 3})
+	if rec.Outcome != decision.Decided {
+		return string(rec.Outcome) + " " + rec.Error
+	}
+	var out []string
+	for _, h := range plan.Holds {
+		out = append(out, h.Reason)
+	}
+	return strings.Join(out, " ")
+}
+
+// Watcher is an observer that passes rollbacks on.
+type Watcher struct{ rolledBack chan engine.Rollback }
+
+// NewWatcher makes a Watcher.
+func NewWatcher() Watcher { return Watcher{make(chan engine.Rollback, 10)} }
+
+// Options returns options of an engine that Exhaust is quick with.
+func (w Watcher) Options() []engine.Option {
+	return []engine.Option{engine.WithObserver(w), engine.WithGrace(20 * time.Millisecond)}
+}
+
+// Activated implements engine.Observer.
+func (Watcher) Activated(string) {}
+
+// Stuck implements engine.Observer.
+func (Watcher) Stuck(decision.Name, int) {}
+
+// Throttled implements engine.Observer.
+func (Watcher) Throttled(string, decision.Name) {}
+
+// RolledBack implements engine.Observer.
+func (w Watcher) RolledBack(r engine.Rollback) { w.rolledBack <- r }
+
+// Exhaust makes decisions until the watchdog rolls back what Slow has.
+func (w Watcher) Exhaust(t testing.TB, e *engine.Engine) {
+	t.Helper()
+	p := decision.RolloutPlan()
+	p.Budget = 20 * time.Millisecond
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		engine.Decide(t.Context(), e, p, decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web"}, decision.PlanInput{Update: -1})
+		select {
+		case <-w.rolledBack:
+			return
+		default:
+		}
+	}
+	t.Fatal("the watchdog did not roll back")
+}

@@ -1,0 +1,189 @@
+package policyhost
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+)
+
+const (
+	// patience is how long the API server may take to answer before the bundles on
+	// disk decide.
+	patience = 5 * time.Second
+	// retryInterval is how long Load waits before it tries again.
+	retryInterval = 3 * time.Second
+)
+
+// Load makes the policy bundles of the cluster decide. It tries until it has them
+// or ctx is done; while the API server does not say which there are, those on disk
+// decide. It reports whether the kinds of bundles are installed: where they are not,
+// the built-in policies decide alone, and Load is to be called again once they are.
+func (h *Host) Load(ctx context.Context) (installed bool, err error) {
+	answered, tooLong := h.ask(ctx), time.After(patience)
+	for {
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-tooLong:
+			h.restore(ctx)
+		case said := <-answered:
+			if err := h.enforce(ctx, said.bundles); err != nil {
+				return false, err
+			}
+			h.setReady()
+			return said.installed, nil
+		}
+	}
+}
+
+// listing is what the API server said of the policy bundles.
+type listing struct {
+	bundles   []policy.AnyPolicyBundle
+	installed bool
+}
+
+// ask asks the API server for the policy bundles until it answers.
+func (h *Host) ask(ctx context.Context) <-chan listing {
+	answer := make(chan listing, 1)
+	go func() {
+		_ = wait.PollUntilContextCancel(ctx, retryInterval, true, func(ctx context.Context) (bool, error) { // Load looks at ctx
+			said := listing{}
+			var err error
+			if said.installed, err = h.installed(); err == nil && said.installed {
+				said.bundles, err = h.list(ctx)
+			}
+			if err != nil {
+				notLoaded(ctx, err)
+				return false, nil
+			}
+			answer <- said
+			return true, nil
+		})
+	}()
+	return answer
+}
+
+func notLoaded(ctx context.Context, err error) {
+	if ctx.Err() == nil {
+		klog.ErrorS(err, "Loading the policy bundles failed and is tried again; nothing is decided without them, or those on disk")
+	}
+}
+
+// installed reports whether both kinds of bundles are.
+func (h *Host) installed() (bool, error) {
+	for _, b := range []policy.AnyPolicyBundle{&policy.ClusterPolicyBundle{}, &policy.PolicyBundle{}} {
+		gvk, err := h.live.GroupVersionKindFor(b)
+		if err != nil {
+			return false, err
+		}
+		_, err = h.live.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+		if meta.IsNoMatchError(err) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// empty returns an object of the kind that a key is of.
+func empty(key Key) policy.AnyPolicyBundle {
+	if key.Namespace != "" {
+		return &policy.PolicyBundle{}
+	}
+	return &policy.ClusterPolicyBundle{}
+}
+
+// list asks the API server for all bundles.
+func (h *Host) list(ctx context.Context) ([]policy.AnyPolicyBundle, error) {
+	platform, tenants := &policy.ClusterPolicyBundleList{}, &policy.PolicyBundleList{}
+	if err := h.live.List(ctx, platform); err != nil {
+		return nil, fmt.Errorf("listing policy bundles: %w", err)
+	}
+	if err := h.live.List(ctx, tenants); err != nil {
+		return nil, fmt.Errorf("listing policy bundles: %w", err)
+	}
+	out := make([]policy.AnyPolicyBundle, 0, len(platform.Items)+len(tenants.Items))
+	for i := range platform.Items { // the platform's first: they keep tenants' out
+		out = append(out, &platform.Items[i])
+	}
+	for i := range tenants.Items {
+		out = append(out, &tenants.Items[i])
+	}
+	return out, nil
+}
+
+// enforce makes bundles active and keeps them on disk. It tries until ctx is done.
+func (h *Host) enforce(ctx context.Context, bundles []policy.AnyPolicyBundle) error {
+	err := wait.PollUntilContextCancel(ctx, retryInterval, true, func(ctx context.Context) (bool, error) {
+		err := h.stand(ctx, bundles)
+		if err != nil {
+			notLoaded(ctx, err)
+		}
+		return err == nil, nil
+	})
+	if err == nil {
+		h.library.KeepOn(h.disk)
+	}
+	return err
+}
+
+// stand makes these bundles stand as their status says before anything is
+// decided, and takes out all others. One whose revision cannot be read or does
+// not compile is left out.
+func (h *Host) stand(ctx context.Context, bundles []policy.AnyPolicyBundle) error {
+	for _, key := range h.library.Keys() {
+		if !slices.ContainsFunc(bundles, func(b policy.AnyPolicyBundle) bool { return keyOf(b) == key }) {
+			if err := h.library.Remove(ctx, key); err != nil {
+				return err
+			}
+		}
+	}
+	for _, b := range bundles {
+		me, err := h.Follow(ctx, b)
+		if err != nil {
+			return err
+		}
+		h.report(b, me)
+	}
+	return nil
+}
+
+// report logs a bundle that is not enforced as its status says.
+func (h *Host) report(b policy.AnyPolicyBundle, me policy.PolicyReplica) {
+	if me.Problem != "" {
+		klog.ErrorS(nil, "A policy bundle is not enforced as it should be", "bundle", keyOf(b), "problem", me.Problem, "enforced", me.Revision)
+	}
+}
+
+// Restore makes the bundles on disk decide, for a process that cannot ask the API
+// server. It fails with ErrNothingOnDisk if there are none. The Host is not ready
+// by that.
+func (h *Host) Restore(ctx context.Context) (bundles int, err error) {
+	if h.disk == nil {
+		return 0, ErrNothingOnDisk
+	}
+	return h.library.Restore(ctx, h.disk)
+}
+
+// restore lets the policies on disk decide, if there are any.
+func (h *Host) restore(ctx context.Context) {
+	if h.disk == nil {
+		return
+	}
+	n, err := h.Restore(ctx)
+	if err != nil {
+		klog.ErrorS(err, "The API server does not say which policies there are, and there are none on disk")
+		return
+	}
+	klog.InfoS("The API server does not say which policies there are; those on disk decide", "bundles", n)
+	h.setReady()
+}

@@ -1,0 +1,60 @@
+package policyhost
+
+import (
+	"io/fs"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/record"
+	"github.com/regatta-sh/regatta/policies"
+)
+
+// Option changes how a Host works.
+type Option func(*options)
+
+type options struct {
+	builtin   fs.FS
+	disk      *disk
+	logs      *DecisionLogs
+	metrics   prometheus.Registerer
+	reserved  uint64
+	activated func(revision string)
+	engine    []engine.Option
+	shadows   []record.ShadowOption
+}
+
+func defaults() options {
+	return options{builtin: policies.Builtin, logs: &DecisionLogs{}, activated: func(string) {}}
+}
+
+// WithDirectory keeps the active bundles in a directory, from which they are
+// loaded while the API server does not answer.
+func WithDirectory(dir string) Option { return func(o *options) { o.disk = &disk{Dir: dir} } }
+
+// WithDecisionLogs writes each decision where the flags say.
+func WithDecisionLogs(logs *DecisionLogs) Option { return func(o *options) { o.logs = logs } }
+
+// WithMetrics registers the metrics of decisions, shadows and decision logs.
+func WithMetrics(to prometheus.Registerer) Option { return func(o *options) { o.metrics = to } }
+
+// WithReservedMemory sets how many bytes of the container's memory are not for
+// decisions.
+func WithReservedMemory(bytes uint64) Option { return func(o *options) { o.reserved = bytes } }
+
+// WithActivated has f called when another revision of the policies decides. f must
+// not block.
+func WithActivated(f func(revision string)) Option { return func(o *options) { o.activated = f } }
+
+// WithBuiltin replaces the built-in policies.
+func WithBuiltin(files fs.FS) Option { return func(o *options) { o.builtin = files } }
+
+// WithEngine adds options of the engine.
+func WithEngine(opts ...engine.Option) Option {
+	return func(o *options) { o.engine = append(o.engine, opts...) }
+}
+
+// WithShadows adds options of the comparison of bundles in shadow.
+func WithShadows(opts ...record.ShadowOption) Option {
+	return func(o *options) { o.shadows = append(o.shadows, opts...) }
+}

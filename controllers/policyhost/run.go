@@ -1,0 +1,105 @@
+package policyhost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+)
+
+// followInterval is how often a bundle is looked at without a change: an archive
+// that was lost may be there again.
+const followInterval = 30 * time.Second
+
+// NeedLeaderElection is false: every process decides.
+func (h *Host) NeedLeaderElection() bool { return false }
+
+// Start loads the policy bundles and follows them until ctx is done. It implements
+// manager.Runnable for a process that has no other controller of bundles; one that
+// publishes them calls Load, and Follow for each.
+func (h *Host) Start(ctx context.Context) error {
+	for delay := retryInterval; ; delay = min(2*delay, time.Minute) { // CRDs are installed one after the other
+		installed, err := h.Load(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if installed {
+			return h.run(ctx)
+		}
+		klog.InfoS("The CRDs of policy bundles are not installed; only the built-in policies decide")
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(delay):
+		}
+	}
+}
+
+// run follows the bundles of both kinds.
+func (h *Host) run(ctx context.Context) error {
+	bundles, err := cache.New(h.config, cache.Options{Scheme: h.scheme, Mapper: h.live.RESTMapper(), DefaultTransform: cache.TransformStripManagedFields()})
+	if err != nil {
+		return fmt.Errorf("making a cache of policy bundles: %w", err)
+	}
+	runs := []func(context.Context) error{bundles.Start}
+	anyName := true // of the controllers: a process may have several Hosts
+	for _, kind := range []Key{{}, {Namespace: "any"}} {
+		follows, err := controller.NewUnmanaged("policyhost", controller.Options{
+			SkipNameValidation: &anyName,
+			Reconciler: reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+				return h.reconcile(ctx, bundles, req.NamespacedName)
+			}),
+		})
+		if err == nil {
+			err = follows.Watch(source.Kind[client.Object](bundles, object(empty(kind)), &handler.EnqueueRequestForObject{}))
+		}
+		if err != nil {
+			return fmt.Errorf("following policy bundles: %w", err)
+		}
+		runs = append(runs, follows.Start)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, len(runs))
+	for _, run := range runs {
+		go func() { ended <- run(ctx) }()
+	}
+	for range runs {
+		err = errors.Join(err, <-ended)
+		cancel() // one without the others follows nothing
+	}
+	return err
+}
+
+// reconcile makes one bundle stand as its status says, or takes it out when it is
+// gone.
+func (h *Host) reconcile(ctx context.Context, bundles client.Reader, key Key) (reconcile.Result, error) {
+	b := empty(key)
+	err := bundles.Get(ctx, key, object(b))
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("reading policy bundle: %w", err)
+	}
+	if err != nil || b.GetDeletionTimestamp() != nil {
+		return reconcile.Result{}, h.Remove(ctx, key)
+	}
+	me, err := h.Follow(ctx, b)
+	if err == nil {
+		h.report(b, me)
+	}
+	return reconcile.Result{RequeueAfter: followInterval}, err
+}
+
+func object(b policy.AnyPolicyBundle) client.Object { return b.(client.Object) }
