@@ -7,7 +7,7 @@ import (
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
-	"github.com/regatta-sh/regatta/engine/record"
+	"github.com/regatta-sh/regatta/engine/nearest"
 )
 
 // TestTheNearestRuleOfEachPointIsFound asks about facts of which most are missing,
@@ -29,7 +29,7 @@ func TestTheNearestRuleOfEachPointIsFound(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, r := engine.DecideOn(t.Context(), e, e.Snapshot(), test.point, web, test.in)
-			n, err := record.FindNearest(t.Context(), e, r)
+			n, err := nearest.Find(t.Context(), e, r)
 			if err != nil || n.Partial {
 				t.Fatalf("partial %v: %v", n.Partial, err)
 			}
@@ -58,7 +58,7 @@ func TestNoHoldIsToldOfAPointThatReadsNone(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, r := engine.DecideOn(t.Context(), e, e.Snapshot(), test.point, web, test.in)
-			n, err := record.FindNearest(t.Context(), e, r)
+			n, err := nearest.Find(t.Context(), e, r)
 			if err != nil || n.Partial {
 				t.Fatalf("partial %v: %v", n.Partial, err)
 			}
@@ -77,7 +77,7 @@ func BenchmarkFindNearest(b *testing.B) {
 	_, r := engine.DecideOn(b.Context(), e, e.Snapshot(), decision.RolloutPlan().Any(), web, weekend())
 	b.ReportAllocs()
 	for b.Loop() {
-		if n, err := record.FindNearest(b.Context(), e, r); err != nil || n.Partial {
+		if n, err := nearest.Find(b.Context(), e, r); err != nil || n.Partial {
 			b.Fatalf("partial %v: %v", n.Partial, err)
 		}
 	}

@@ -7,13 +7,13 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/engine/decision"
-	"github.com/regatta-sh/regatta/engine/record"
+	"github.com/regatta-sh/regatta/engine/nearest"
 )
 
 // near says how to find what would have changed an answer about the workload, or
 // about one of its pods: that is asked of the decision which holds it, or would.
 // Where nothing is held or could be, there is nothing to find.
-func (r *round) near(v explain.Verdict, p *facts.Pod) func(context.Context) *record.Nearest {
+func (r *round) near(v explain.Verdict, p *facts.Pod) func(context.Context) *nearest.Result {
 	switch v {
 	case explain.Held, explain.Waiting, explain.Moved, explain.Updating:
 	default:
@@ -23,7 +23,7 @@ func (r *round) near(v explain.Verdict, p *facts.Pod) func(context.Context) *rec
 	if !ok {
 		return nil
 	}
-	return func(ctx context.Context) *record.Nearest { return explain.NearestOf(ctx, r.e, asked) }
+	return func(ctx context.Context) *nearest.Result { return explain.NearestOf(ctx, r.e, asked) }
 }
 
 // asked is the decision that an answer is from.

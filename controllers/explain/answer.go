@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/regatta-sh/regatta/engine/decision"
-	"github.com/regatta-sh/regatta/engine/record"
+	"github.com/regatta-sh/regatta/engine/nearest"
 )
 
 // Verdict is what happens to a pod, or to a workload.
@@ -100,10 +100,10 @@ type Answer struct {
 	// Request is what was refused, or let through by way of exception.
 	Request *Request `json:"request,omitempty"`
 	// Nearest is what would have changed the answer, if somebody asked for that.
-	Nearest *record.Nearest `json:"nearest,omitempty"`
+	Nearest *nearest.Result `json:"nearest,omitempty"`
 	// Near works it out, which may take as long as the context lasts. It is nil
 	// where there is nothing to work out, and never told.
-	Near func(context.Context) *record.Nearest `json:"-"`
+	Near func(context.Context) *nearest.Result `json:"-"`
 	// Replica is the manager that answered.
 	Replica string `json:"replica,omitempty"`
 }

@@ -5,13 +5,13 @@ import (
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
-	"github.com/regatta-sh/regatta/engine/record"
+	"github.com/regatta-sh/regatta/engine/nearest"
 )
 
 // NearestOf is what would have changed the answer of a record; nil if the policies
 // that made it are gone, or if there is nothing to tell.
-func NearestOf(ctx context.Context, e *engine.Engine, r decision.Record) *record.Nearest {
-	n, err := record.FindNearest(ctx, e, r)
+func NearestOf(ctx context.Context, e *engine.Engine, r decision.Record) *nearest.Result {
+	n, err := nearest.Find(ctx, e, r)
 	if err != nil || len(n.Now)+len(n.Almost) == 0 {
 		return nil
 	}

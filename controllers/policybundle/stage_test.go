@@ -35,7 +35,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/decision"
-	shadow "github.com/regatta-sh/regatta/engine/record"
+	"github.com/regatta-sh/regatta/engine/shadow"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
 

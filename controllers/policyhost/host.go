@@ -28,6 +28,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 	enginemetrics "github.com/regatta-sh/regatta/engine/metrics"
 	"github.com/regatta-sh/regatta/engine/record"
+	"github.com/regatta-sh/regatta/engine/shadow"
 )
 
 // Key names a bundle. The namespace is empty for those of the platform.
@@ -42,7 +43,7 @@ type Host struct {
 	store  bundlerevision.Store
 
 	engine  *engine.Engine
-	shadows *record.Shadows
+	shadows *shadow.Runner
 	library *library
 	disk    *disk // nil to keep nothing
 
@@ -108,7 +109,7 @@ func (h *Host) start(o options) error {
 		engine.WithObserver(observer{h, o.activated}),
 		engine.WithMemory(decisionMemory(os.DirFS("/"), o.reserved)),
 		engine.WithSinkOf(func(e *engine.Engine) engine.Sink {
-			h.shadows = record.NewShadows(e, append([]record.ShadowOption{record.WithShadowObserver(counted), record.WithSampled(h.sample)}, o.shadows...)...)
+			h.shadows = shadow.New(e, append([]shadow.Option{shadow.WithObserver(counted), shadow.WithSampled(h.sample)}, o.shadows...)...)
 			return h.shadows
 		}))
 	var err error
@@ -121,7 +122,7 @@ func (h *Host) start(o options) error {
 
 // sample logs a decision of a shadow that differs from the one that was carried
 // out.
-func (h *Host) sample(s record.Sampled) {
+func (h *Host) sample(s shadow.Sampled) {
 	r := s.Now
 	r.Shadow = s.Name
 	for _, log := range h.logs {

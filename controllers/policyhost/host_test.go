@@ -28,6 +28,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/record"
+	"github.com/regatta-sh/regatta/engine/shadow"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
 
@@ -112,7 +113,7 @@ func newHost(t *testing.T, config *rest.Config, opts ...policyhost.Option) *poli
 	t.Helper()
 	// The machine may be busy.
 	opts = append(opts, policyhost.WithBuiltin(hosttest.Builtin(t)), policyhost.WithEngine(engine.WithPatience(20), engine.WithShare(1000)),
-		policyhost.WithShadows(record.WithBusy(func() bool { return false })))
+		policyhost.WithShadows(shadow.WithBusy(func() bool { return false })))
 	h, err := policyhost.New(config, "kruise-system", "node-a", opts...)
 	if err != nil {
 		t.Fatal(err)

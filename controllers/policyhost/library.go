@@ -11,7 +11,7 @@ import (
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
-	"github.com/regatta-sh/regatta/engine/record"
+	"github.com/regatta-sh/regatta/engine/shadow"
 )
 
 // Standing is how a bundle takes part in decisions. Each part may be missing.
@@ -25,7 +25,7 @@ type Standing struct {
 // library is the users' bundles that decide in this process.
 type library struct {
 	engine  *engine.Engine
-	shadows *record.Shadows
+	shadows *shadow.Runner
 
 	mu     sync.Mutex
 	stands map[Key]Standing
@@ -40,7 +40,7 @@ type library struct {
 }
 
 // newLibrary makes an empty library. Without shadows nothing is compared.
-func newLibrary(e *engine.Engine, shadows *record.Shadows) *library {
+func newLibrary(e *engine.Engine, shadows *shadow.Runner) *library {
 	return &library{engine: e, shadows: shadows, stands: map[Key]Standing{}}
 }
 

@@ -10,8 +10,9 @@ import (
 	"github.com/regatta-sh/regatta/controllers/policyhost/hosttest"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/compare"
 	"github.com/regatta-sh/regatta/engine/module"
-	"github.com/regatta-sh/regatta/engine/record"
+	"github.com/regatta-sh/regatta/engine/shadow"
 )
 
 var (
@@ -22,12 +23,12 @@ var (
 
 func testLibrary(t *testing.T, opts ...engine.Option) *library {
 	t.Helper()
-	var shadows *record.Shadows
+	var shadows *shadow.Runner
 	// A machine that is busy is no news here: neither that a decision takes long, nor
 	// that those of a namespace do together.
 	opts = append(opts, engine.WithPatience(20), engine.WithShare(1000))
 	e, err := engine.New(hosttest.Builtin(t), append(opts, engine.WithSinkOf(func(e *engine.Engine) engine.Sink {
-		shadows = record.NewShadows(e, record.WithBusy(func() bool { return false }))
+		shadows = shadow.New(e, shadow.WithBusy(func() bool { return false }))
 		return shadows
 	}))...)
 	if err != nil {
@@ -123,7 +124,7 @@ func TestAShadowIsComparedAndNeverActedOn(t *testing.T) {
 	if err := l.Put(t.Context(), key, Standing{Enforced: now, Shadow: next}); err != nil {
 		t.Fatal(err)
 	}
-	var tally record.Tally
+	var tally compare.Tally
 	for end := time.Now().Add(time.Minute); tally.Compared < 3 && time.Now().Before(end); {
 		want(t, l, "One")
 		tally, _ = l.Tally(key)

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/engine/record"
+	"github.com/regatta-sh/regatta/engine/shadow"
 	"github.com/regatta-sh/regatta/policies"
 )
 
@@ -21,7 +21,7 @@ type options struct {
 	reserved  uint64
 	activated func(revision string)
 	engine    []engine.Option
-	shadows   []record.ShadowOption
+	shadows   []shadow.Option
 }
 
 func defaults() options {
@@ -55,6 +55,6 @@ func WithEngine(opts ...engine.Option) Option {
 }
 
 // WithShadows adds options of the comparison of bundles in shadow.
-func WithShadows(opts ...record.ShadowOption) Option {
+func WithShadows(opts ...shadow.Option) Option {
 	return func(o *options) { o.shadows = append(o.shadows, opts...) }
 }

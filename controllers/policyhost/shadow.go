@@ -8,8 +8,9 @@ import (
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/compare"
 	"github.com/regatta-sh/regatta/engine/decision"
-	"github.com/regatta-sh/regatta/engine/record"
+	"github.com/regatta-sh/regatta/engine/shadow"
 )
 
 // shade has every bundle that is in shadow compared with what decides now: with
@@ -43,9 +44,9 @@ func (l *library) shade(ctx context.Context, about Key) error {
 			ctrl.LoggerFrom(ctx).Error(err, "A policy bundle is not in shadow any more", "bundle", key)
 			continue
 		}
-		opts := []record.WatchOption{record.About(tried(s.Shadow, decides[key].Enforced)), record.Beside(live)}
+		opts := []shadow.WatchOption{shadow.About(tried(s.Shadow, decides[key].Enforced)), shadow.Beside(live)}
 		if ns := key.Namespace; ns != "" {
-			opts = append(opts, record.Only(func(s decision.Subject) bool { return s.Namespace == ns }))
+			opts = append(opts, shadow.Only(func(s decision.Subject) bool { return s.Namespace == ns }))
 		}
 		candidates[key] = candidate
 		l.shadows.Watch(key.String(), candidate, opts...)
@@ -77,9 +78,9 @@ func tried(shadow, enforced *bundle.Bundle) string {
 }
 
 // Tally is how the decisions of a bundle in shadow compare.
-func (l *library) Tally(key Key) (record.Tally, bool) {
+func (l *library) Tally(key Key) (compare.Tally, bool) {
 	if l.shadows == nil {
-		return record.Tally{}, false
+		return compare.Tally{}, false
 	}
 	return l.shadows.Tally(key.String())
 }

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/regatta-sh/regatta/controllers/policyhost/hosttest"
-	"github.com/regatta-sh/regatta/engine/record"
+	"github.com/regatta-sh/regatta/engine/compare"
 )
 
 // compared asks in a namespace until so many more decisions are compared.
-func compared(t *testing.T, l *library, key Key, namespace string, more uint64) record.Tally {
+func compared(t *testing.T, l *library, key Key, namespace string, more uint64) compare.Tally {
 	t.Helper()
 	before, _ := l.Tally(key)
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
@@ -24,11 +24,11 @@ func compared(t *testing.T, l *library, key Key, namespace string, more uint64) 
 		}
 	}
 	t.Fatalf("nothing of %s is compared in %s", key, namespace)
-	return record.Tally{}
+	return compare.Tally{}
 }
 
 // groups are the kinds of differences, without how often.
-func groups(t record.Tally) string {
+func groups(t compare.Tally) string {
 	var out []string
 	for _, g := range t.Groups {
 		out = append(out, fmt.Sprintf("%s %s -> %s", g.Kind, g.Then, g.Now))

@@ -20,6 +20,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/nearest"
 	records "github.com/regatta-sh/regatta/engine/record"
 )
 
@@ -122,7 +123,7 @@ func (r *Reporter) tell(a *Asked, rec decision.Record, reasons []decision.Hold, 
 			Group: a.Object.Group, Version: a.Object.Version, Resource: a.Object.Resource,
 		},
 	}
-	answer.Near = func(ctx context.Context) *records.Nearest { return explain.NearestOf(ctx, r.engine, rec) }
+	answer.Near = func(ctx context.Context) *nearest.Result { return explain.NearestOf(ctx, r.engine, rec) }
 	if a.Object.Owner != nil {
 		answer.Workload = decision.Subject{Kind: a.Object.Owner.Kind, Namespace: subject.Namespace, Name: a.Object.Owner.Name}
 	}

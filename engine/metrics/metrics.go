@@ -9,7 +9,7 @@ import (
 )
 
 // Collector is given to an engine as a sink and as an observer, to
-// record.Shadows as an observer, and to a registry as a collector.
+// shadow.Runner as an observer, and to a registry as a collector.
 type Collector struct {
 	decisions *prometheus.CounterVec
 	seconds   *prometheus.HistogramVec

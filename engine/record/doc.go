@@ -1,5 +1,5 @@
-// Package record keeps the decisions that were made for as long as somebody may
-// ask about them, tells what changed, explains, writes, and makes them again.
+// Package record keeps the latest decisions for those who ask about them, reports
+// which changed, explains, writes and reads them.
 //
 // # The format of a record
 //

@@ -11,14 +11,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/enginetest"
 	"github.com/regatta-sh/regatta/engine/record"
 	"github.com/regatta-sh/regatta/engine/record/mask"
 )
 
 func TestTheNamesAreThoseOfOPA(t *testing.T) {
 	r := decision.Record{
-		ID: 7, Time: time.Unix(1, 5), Point: "rollout/plan", Subject: web(), Outcome: decision.Decided, Revision: "r",
-		Bundles: []string{"freeze@1", "shop/own@2"}, Rules: []string{"rollout.plan"}, Input: in(1), Output: decision.PlanOutput{Limit: 1}, Duration: 3,
+		ID: 7, Time: time.Unix(1, 5), Point: "rollout/plan", Subject: enginetest.Web(), Outcome: decision.Decided, Revision: "r",
+		Bundles: []string{"freeze@1", "shop/own@2"}, Rules: []string{"rollout.plan"}, Input: enginetest.Plan(1), Output: decision.PlanOutput{Limit: 1}, Duration: 3,
 	}
 	e := record.NewEncoder(record.WithOrigin("me"), record.WithLabels(map[string]string{"replica": "manager-x"}))
 	text, err := e.Append(nil, r)
@@ -166,7 +167,7 @@ func TestMaskedLinesSaySo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	question := in(1)
+	question := enginetest.Plan(1)
 	question.Workload.Annotations = map[string]string{"db-password": "hunter2", "app": "web"}
 	question.Workload.Labels["team"] = "a"
 	r := decision.Record{

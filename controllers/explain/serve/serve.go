@@ -23,6 +23,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/engine/nearest"
 	"github.com/regatta-sh/regatta/engine/record"
 )
 
@@ -176,7 +177,7 @@ func (s *Server) answer(w http.ResponseWriter, req *http.Request, reply explain.
 const nearestTime = 2 * time.Second
 
 // nearest is worked out for one caller at a time, since it evaluates policies.
-func (s *Server) nearest(ctx context.Context, near func(context.Context) *record.Nearest) *record.Nearest {
+func (s *Server) nearest(ctx context.Context, near func(context.Context) *nearest.Result) *nearest.Result {
 	ctx, cancel := context.WithTimeout(ctx, nearestTime)
 	defer cancel()
 	select {

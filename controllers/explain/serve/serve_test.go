@@ -15,7 +15,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/engine/decision"
-	"github.com/regatta-sh/regatta/engine/record"
+	"github.com/regatta-sh/regatta/engine/nearest"
 )
 
 // one is a round about a workload with one pod.
@@ -118,12 +118,12 @@ type near struct {
 }
 
 func (n near) Pod(string) (explain.Answer, bool) {
-	return explain.Answer{Verdict: explain.Held, Near: func(ctx context.Context) *record.Nearest {
+	return explain.Answer{Verdict: explain.Held, Near: func(ctx context.Context) *nearest.Result {
 		if _, bounded := ctx.Deadline(); !bounded {
 			return nil
 		}
 		*n.found++
-		return &record.Nearest{Almost: []record.Near{{Rule: "close.by"}}}
+		return &nearest.Result{Almost: []nearest.Rule{{Rule: "close.by"}}}
 	}}, true
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/compare"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/module"
 	"github.com/regatta-sh/regatta/engine/record"
@@ -43,8 +44,8 @@ type Report struct {
 	Coverage *Coverage `json:"coverage,omitempty"`
 	// Replayed is how many decisions were made again; Differences are those
 	// with another answer. They are news, not mistakes.
-	Replayed    int                 `json:"replayed,omitempty"`
-	Differences []record.Difference `json:"differences,omitempty"`
+	Replayed    int                  `json:"replayed,omitempty"`
+	Differences []compare.Difference `json:"differences,omitempty"`
 }
 
 // Took is a stage and how long it took.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/compare"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/module"
 	"github.com/regatta-sh/regatta/engine/record"
@@ -210,7 +211,7 @@ func (c *checking) replay(ctx context.Context) error {
 		if len(wrong) > 0 {
 			tries = 1 // it is refused by now
 		}
-		d, err := record.Replay(ctx, c.engine, c.snapshot, r, tries)
+		d, err := compare.Replay(ctx, c.engine, c.snapshot, r, tries)
 		if err != nil {
 			return err
 		}

@@ -18,8 +18,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/target"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
+	"github.com/regatta-sh/regatta/engine/compare"
 	"github.com/regatta-sh/regatta/engine/decision"
-	"github.com/regatta-sh/regatta/engine/record"
 )
 
 // replaying is one run of the command replay.
@@ -36,14 +36,14 @@ type replaying struct {
 	active    []string
 	points    []string
 	failOn    []string
-	pace      record.Pace
+	pace      compare.Pace
 	samples   int
 	noLatency bool
 	form      *output.Form
 }
 
 func (c *commands) replay() *cobra.Command {
-	r := replaying{cluster: target.NewCluster().Whole(), pace: record.DefaultPace(), form: output.New(output.Text, output.JSON, output.JUnit, output.SARIF, output.GitHub)}
+	r := replaying{cluster: target.NewCluster().Whole(), pace: compare.DefaultPace(), form: output.New(output.Text, output.JSON, output.JUnit, output.SARIF, output.GitHub)}
 	cmd := &cobra.Command{
 		Use:   "replay --from (FILE | cluster) --bundle BUNDLE",
 		Short: "Make recorded decisions again with a bundle that is to come",
@@ -80,7 +80,7 @@ latency, is the same whenever the same records are replayed.`,
 	f.StringVar(&r.as, "as", "", "the name of the ClusterPolicyBundle whose place the bundle takes; that of its path if empty")
 	f.StringSliceVar(&r.active, "active", nil, "bundles that are active besides; if that is not said with --from cluster, those that the cluster enforces")
 	f.StringSliceVar(&r.points, "point", nil, "decision points to make again; all if none is named")
-	f.StringSliceVar(&r.failOn, "fail-on", []string{string(record.Lost)}, "end with 1 if a decision is one of "+kindNames())
+	f.StringSliceVar(&r.failOn, "fail-on", []string{string(compare.Lost)}, "end with 1 if a decision is one of "+kindNames())
 	f.Float64Var(&r.pace.Factor, "slower-factor", r.pace.Factor, "a decision is slower that takes so many times longer")
 	f.DurationVar(&r.pace.Floor, "slower-floor", r.pace.Floor, "and so much longer")
 	f.IntVar(&r.samples, "samples", 10, "how many differences to show whole")
@@ -92,7 +92,7 @@ latency, is the same whenever the same records are replayed.`,
 }
 
 // kinds are what --fail-on knows.
-func kinds() []record.Kind { return append(record.Kinds(), replay.Slower) }
+func kinds() []compare.Kind { return append(compare.Kinds(), replay.Slower) }
 
 func kindNames() string {
 	var out []string
@@ -104,7 +104,7 @@ func kindNames() string {
 
 func (r *replaying) check(flags *pflag.FlagSet) error {
 	for _, k := range r.failOn {
-		if !slices.Contains(kinds(), record.Kind(k)) {
+		if !slices.Contains(kinds(), compare.Kind(k)) {
 			return exit.Misused(fmt.Errorf("--fail-on has %q, want some of %s", k, kindNames()))
 		}
 	}

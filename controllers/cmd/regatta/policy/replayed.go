@@ -12,9 +12,9 @@ import (
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/output"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/policy/replay"
 	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/compare"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/module"
-	"github.com/regatta-sh/regatta/engine/record"
 )
 
 // replayed prints a report.
@@ -39,7 +39,7 @@ func (r replayed) failed() error {
 	return fmt.Errorf("of %s are %s", plural(r.Decisions, "decision"), strings.Join(out, ", "))
 }
 
-func (r replayed) fails(k record.Kind) bool { return slices.Contains(r.failOn, string(k)) }
+func (r replayed) fails(k compare.Kind) bool { return slices.Contains(r.failOn, string(k)) }
 
 func (r replayed) print(out io.Writer, form string) error {
 	switch form {
@@ -123,7 +123,7 @@ func (r replayed) samples(w io.Writer) {
 	}
 }
 
-func headline(d record.Difference) string {
+func headline(d compare.Difference) string {
 	out := fmt.Sprintf("%s: %s of %s", d.Kind, d.Point, subjectText(d.Subject))
 	if d.Record > 0 {
 		out += ", decision " + strconv.FormatUint(d.Record, 10)
@@ -140,7 +140,7 @@ func subjectText(s decision.Subject) string {
 }
 
 // sideText is an answer in a line: the verdict and its first reason.
-func sideText(s record.Side) string {
+func sideText(s compare.Side) string {
 	if s.Outcome != decision.Decided {
 		return fmt.Sprintf("no decision (%s): %s", s.Outcome, s.Error)
 	}
@@ -205,10 +205,10 @@ func (r replayed) suite() junitSuite {
 
 func (r replayed) meanings() []meaning {
 	return []meaning{
-		{string(record.Lost), "There was a decision, and now there is none."},
-		{string(record.Looser), "Something goes that did not go before."},
-		{string(record.Stricter), "Less is disrupted, or more is refused."},
-		{string(record.Changed), "It is decided otherwise, and neither stricter nor looser."},
+		{string(compare.Lost), "There was a decision, and now there is none."},
+		{string(compare.Looser), "Something goes that did not go before."},
+		{string(compare.Stricter), "Less is disrupted, or more is refused."},
+		{string(compare.Changed), "It is decided otherwise, and neither stricter nor looser."},
 		{"unused", "No decision was made by this rule."},
 	}
 }

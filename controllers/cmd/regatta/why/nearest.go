@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/regatta-sh/regatta/engine/record"
+	"github.com/regatta-sh/regatta/engine/nearest"
 )
 
 // conditionsTold is how many conditions of a rule are told, the nearest first.
 const conditionsTold = 3
 
 // nearest tells what would have changed the answer.
-func (t *text) nearest(n *record.Nearest) {
+func (t *text) nearest(n *nearest.Result) {
 	if n == nil {
 		return
 	}
@@ -40,7 +40,7 @@ func (t *text) nearest(n *record.Nearest) {
 	}
 }
 
-func ruleText(n record.Near) string {
+func ruleText(n nearest.Rule) string {
 	if n.Title == "" {
 		return n.Rule
 	}
@@ -49,10 +49,10 @@ func ruleText(n record.Near) string {
 
 // condition is told as facts are, without the word input, and what decides about
 // its helpers below it.
-func (t *text) condition(c record.Condition) { t.below(c, 1) }
+func (t *text) condition(c nearest.Condition) { t.below(c, 1) }
 
 // below tells a condition so many steps to the right.
-func (t *text) below(c record.Condition, depth int) {
+func (t *text) below(c nearest.Condition, depth int) {
 	line := c.Text
 	if c.Why != "" {
 		line += ": " + c.Why
@@ -75,7 +75,7 @@ func (t *text) below(c record.Condition, depth int) {
 }
 
 // helperText is what a helper's own conditions follow.
-func helperText(h record.Helper) string {
+func helperText(h nearest.Helper) string {
 	line := h.Name
 	if h.Text != "" && h.Text != h.Name {
 		line += " is " + h.Text

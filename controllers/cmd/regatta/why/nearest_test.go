@@ -12,7 +12,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
-	"github.com/regatta-sh/regatta/engine/record"
+	"github.com/regatta-sh/regatta/engine/nearest"
 	"github.com/regatta-sh/regatta/policies"
 )
 
@@ -152,7 +152,7 @@ func TestNearestOfExamples(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, r := engine.DecideOn(t.Context(), e, e.Snapshot(), tc.point, decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web"}, tc.in)
-			n, err := record.FindNearest(t.Context(), e, r)
+			n, err := nearest.Find(t.Context(), e, r)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,7 +11,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/engine/decision"
-	"github.com/regatta-sh/regatta/engine/record"
+	"github.com/regatta-sh/regatta/engine/nearest"
 )
 
 func TestText(t *testing.T) {
@@ -61,11 +61,11 @@ Pod shop/web-1 is HELD (ChangeFreeze)
 			name: "a pod, and what is nearest to another answer",
 			reply: explain.Reply{Answer: with(pod, func(a *explain.Answer) {
 				a.Verdict, a.Reason, a.Message, a.Rule = explain.Held, "TooMany", "There are too many.", "near.many"
-				a.Nearest = &record.Nearest{
-					Now: []record.Near{{Rule: "near.many", Title: "Many", Wish: "hold", Conditions: []record.Condition{
+				a.Nearest = &nearest.Result{
+					Now: []nearest.Rule{{Rule: "near.many", Title: "Many", Wish: "hold", Conditions: []nearest.Condition{
 						{Text: "input.update > limit", Why: "input.update is 7, and this ends when it is at most 5"}, {Text: "a"}, {Text: "b"}, {Text: "c"},
 					}}},
-					Almost:  []record.Near{{Rule: "near.note", Wish: "hold", Conditions: []record.Condition{{Text: "input.note", Why: "input.note is not there"}}}},
+					Almost:  []nearest.Rule{{Rule: "near.note", Wish: "hold", Conditions: []nearest.Condition{{Text: "input.note", Why: "input.note is not there"}}}},
 					Partial: true,
 				}
 			})},

@@ -12,8 +12,8 @@ import (
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/compare"
 	"github.com/regatta-sh/regatta/engine/decision"
-	"github.com/regatta-sh/regatta/engine/record"
 )
 
 // Side is one of the two sets of policies.
@@ -29,7 +29,7 @@ type Replay struct {
 	candidate Side
 	bundle    *bundle.Bundle
 	baseline  *Side
-	pace      record.Pace
+	pace      compare.Pace
 	groups    int
 	samples   int
 	clock     func() time.Time
@@ -43,7 +43,7 @@ type Option func(*Replay)
 func WithBaseline(s Side) Option { return func(r *Replay) { r.baseline = &s } }
 
 // WithPace sets when a decision counts as slower.
-func WithPace(p record.Pace) Option { return func(r *Replay) { r.pace = p } }
+func WithPace(p compare.Pace) Option { return func(r *Replay) { r.pace = p } }
 
 // WithSamples sets how many differences are shown whole.
 func WithSamples(n int) Option { return func(r *Replay) { r.samples = n } }
@@ -54,7 +54,7 @@ func WithGroups(n int) Option { return func(r *Replay) { r.groups = n } }
 // New replays on a candidate. The bundle is the one among its policies that is
 // new: its rules are those that should be hit.
 func New(candidate Side, b *bundle.Bundle, opts ...Option) *Replay {
-	r := &Replay{candidate: candidate, bundle: b, pace: record.DefaultPace(), groups: 20, samples: 10, clock: time.Now}
+	r := &Replay{candidate: candidate, bundle: b, pace: compare.DefaultPace(), groups: 20, samples: 10, clock: time.Now}
 	for _, o := range opts {
 		o(r)
 	}
@@ -99,7 +99,7 @@ func (r *Replay) Run(ctx context.Context, records []decision.Record) (*Report, e
 		}
 		defer then.engine.Close()
 	}
-	counter := record.NewCounter(record.WithPace(r.pace), record.WithGroups(r.groups), record.WithSamples(r.samples))
+	counter := compare.NewCounter(compare.WithPace(r.pace), compare.WithGroups(r.groups), compare.WithSamples(r.samples))
 	report := &Report{Candidate: now.snapshot.Revision(), Bundle: r.bundle.ID(), Baseline: Recorded}
 	if then != nil {
 		report.Baseline = then.snapshot.Revision()
@@ -116,7 +116,7 @@ func (r *Replay) Run(ctx context.Context, records []decision.Record) (*Report, e
 		if err != nil {
 			return nil, err
 		}
-		d, err := record.Compare(now.engine, old, fresh)
+		d, err := compare.Records(now.engine, old, fresh)
 		if err != nil {
 			return nil, err
 		}
@@ -129,7 +129,7 @@ func (r *Replay) Run(ctx context.Context, records []decision.Record) (*Report, e
 		for _, id := range fresh.Rules {
 			hit[id] = true
 		}
-		if late++; d == nil || d.Kind != record.Lost || fresh.Outcome != decision.TimedOut {
+		if late++; d == nil || d.Kind != compare.Lost || fresh.Outcome != decision.TimedOut {
 			late = 0
 		}
 		if late == strikes {
@@ -144,7 +144,7 @@ func (r *Replay) Run(ctx context.Context, records []decision.Record) (*Report, e
 
 // decide makes a decision again, in the place of the one that it is.
 func (s *side) decide(ctx context.Context, r decision.Record) (decision.Record, error) {
-	out, err := record.Retry(ctx, s.engine, s.snapshot, r, engine.Strikes)
+	out, err := compare.Retry(ctx, s.engine, s.snapshot, r, engine.Strikes)
 	if err != nil {
 		return out, err
 	}
@@ -155,7 +155,7 @@ func (s *side) decide(ctx context.Context, r decision.Record) (decision.Record, 
 // tries is how often a decision that seems slower is made: the fastest counts.
 const tries = 3
 
-func (s *side) compared(ctx context.Context, old decision.Record, pace record.Pace) (decision.Record, error) {
+func (s *side) compared(ctx context.Context, old decision.Record, pace compare.Pace) (decision.Record, error) {
 	out, err := s.decide(ctx, old)
 	for i := 1; err == nil && i < tries && out.Outcome == decision.Decided && pace.Slower(old.Duration, out.Duration); i++ {
 		var again decision.Record

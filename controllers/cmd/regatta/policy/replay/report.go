@@ -8,15 +8,15 @@ import (
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/compare"
 	"github.com/regatta-sh/regatta/engine/decision"
-	"github.com/regatta-sh/regatta/engine/record"
 )
 
 // Recorded is the baseline that is what the records say.
 const Recorded = "recorded"
 
 // Slower is what is counted besides the kinds of differences.
-const Slower record.Kind = "slower"
+const Slower compare.Kind = "slower"
 
 // Report is what came out. Everything but Latency is the same for the same
 // records and policies.
@@ -45,8 +45,8 @@ type Report struct {
 	Changed   uint64 `json:"changed"`
 	Errors    uint64 `json:"error"`
 
-	Groups  []record.Group `json:"groups"`
-	Samples []Sample       `json:"samples"`
+	Groups  []compare.Group `json:"groups"`
+	Samples []Sample        `json:"samples"`
 	// Unused are rules of the bundle with an id that no decision was made by.
 	Unused []engine.Rule `json:"unused"`
 	// Latency is nil where nobody wants to know.
@@ -55,7 +55,7 @@ type Report struct {
 
 // Sample is a difference, with the place of the rule that makes it.
 type Sample struct {
-	record.Difference
+	compare.Difference
 	// Place is file:row:col in the bundle, or empty.
 	Place string `json:"place,omitempty"`
 }
@@ -83,15 +83,15 @@ type Quantiles struct {
 }
 
 // Count is how many decisions are of a kind.
-func (r *Report) Count(k record.Kind) uint64 {
+func (r *Report) Count(k compare.Kind) uint64 {
 	switch k {
-	case record.Stricter:
+	case compare.Stricter:
 		return r.Stricter
-	case record.Looser:
+	case compare.Looser:
 		return r.Looser
-	case record.Changed:
+	case compare.Changed:
 		return r.Changed
-	case record.Lost:
+	case compare.Lost:
 		return r.Errors
 	case Slower:
 		if r.Latency != nil {
@@ -127,9 +127,9 @@ func (r *Report) miss(old decision.Record, candidate Side) {
 	slices.Sort(r.Missing)
 }
 
-func (r *Report) finish(t record.Tally, s *engine.Snapshot, b *bundle.Bundle, hit map[string]bool, times latencies) {
+func (r *Report) finish(t compare.Tally, s *engine.Snapshot, b *bundle.Bundle, hit map[string]bool, times latencies) {
 	r.Unchanged, r.Stricter, r.Looser, r.Changed, r.Errors = t.Same, t.Stricter, t.Looser, t.Changed, t.Errors
-	r.Groups = append([]record.Group{}, t.Groups...)
+	r.Groups = append([]compare.Group{}, t.Groups...)
 	r.Samples, r.Unused = []Sample{}, []engine.Rule{}
 	for _, d := range t.Samples {
 		r.Samples = append(r.Samples, Sample{d, placeOf(d, s, b)})
@@ -144,7 +144,7 @@ func (r *Report) finish(t record.Tally, s *engine.Snapshot, b *bundle.Bundle, hi
 
 // placeOf finds the first rule of the bundle that gives a reason now and gave
 // none then.
-func placeOf(d record.Difference, s *engine.Snapshot, b *bundle.Bundle) string {
+func placeOf(d compare.Difference, s *engine.Snapshot, b *bundle.Bundle) string {
 	for _, h := range d.Now.Verdict.Reasons {
 		was := func(o decision.Hold) bool { return o.Rule == h.Rule && o.Reason == h.Reason }
 		if rule, ok := s.Rule(d.Subject, h.Rule); ok && rule.Bundle == b.ID() && !slices.ContainsFunc(d.Then.Verdict.Reasons, was) {

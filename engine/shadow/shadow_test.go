@@ -1,4 +1,4 @@
-package record_test
+package shadow_test
 
 import (
 	"context"
@@ -11,8 +11,11 @@ import (
 	"time"
 
 	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/compare"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/enginetest"
 	"github.com/regatta-sh/regatta/engine/record"
+	"github.com/regatta-sh/regatta/engine/shadow"
 )
 
 // observed is an observer that tells when so many results are there.
@@ -49,18 +52,9 @@ func (o *observed) all() []string {
 	return slices.Clone(o.results)
 }
 
-func compiled(t *testing.T, e *engine.Engine, source string) *engine.Snapshot {
-	t.Helper()
-	s, err := e.Compile(t.Context(), with(t, source))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // settled waits until a shadow has counted so many; what is observed is counted
 // right after.
-func settled(t *testing.T, s *record.Shadows, name string, compared uint64) record.Tally {
+func settled(t *testing.T, s *shadow.Runner, name string, compared uint64) compare.Tally {
 	t.Helper()
 	for {
 		tally, ok := s.Tally(name)
@@ -76,18 +70,18 @@ func settled(t *testing.T, s *record.Shadows, name string, compared uint64) reco
 
 func TestShadowsCountAndChangeNothing(t *testing.T) {
 	buffer := record.NewBuffer()
-	e := newEngine(t, buffer)
+	e := enginetest.New(t, buffer)
 	o := newObserved()
-	samples := make(chan record.Sampled, 10)
-	s := record.NewShadows(e, record.WithShare(1), record.WithShadowObserver(o), record.WithSampled(func(x record.Sampled) { samples <- x }))
+	samples := make(chan shadow.Sampled, 10)
+	s := shadow.New(e, shadow.WithShare(1), shadow.WithObserver(o), shadow.WithSampled(func(x shadow.Sampled) { samples <- x }))
 	defer s.Close()
-	s.Watch("freeze", compiled(t, e, friday))
+	s.Watch("freeze", enginetest.Compiled(t, e, enginetest.Friday))
 	s.Watch("nothing", e.Snapshot())
-	s.Watch("bank", compiled(t, e, friday), record.Only(func(s decision.Subject) bool { return s.Namespace == "bank" }))
+	s.Watch("bank", enginetest.Compiled(t, e, enginetest.Friday), shadow.Only(func(s decision.Subject) bool { return s.Namespace == "bank" }))
 
 	before := e.Snapshot()
 	for range 3 {
-		out, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), web(), in(1))
+		out, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), enginetest.Web(), enginetest.Plan(1))
 		if len(out.Holds) > 0 {
 			t.Fatalf("a shadow was acted on: %v", out.Holds)
 		}
@@ -123,20 +117,20 @@ func TestShadowsCountAndChangeNothing(t *testing.T) {
 }
 
 func TestShadowsGoOnOrBeginAnew(t *testing.T) {
-	e := newEngine(t)
+	e := enginetest.New(t)
 	o := newObserved()
 	at := time.Unix(100, 0)
-	s := record.NewShadows(e, record.WithShadowObserver(o), record.WithShadowClock(func() time.Time { return at }, func(context.Context, time.Duration) {}))
+	s := shadow.New(e, shadow.WithObserver(o), shadow.WithClock(func() time.Time { return at }, func(context.Context, time.Duration) {}))
 	defer s.Close()
-	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), web(), in(1))
-	s.Watch("a", compiled(t, e, friday))
+	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), enginetest.Web(), enginetest.Plan(1))
+	s.Watch("a", enginetest.Compiled(t, e, enginetest.Friday))
 	s.Record(r)
 	first := settled(t, s, "a", 1)
-	s.Watch("a", compiled(t, e, friday))
+	s.Watch("a", enginetest.Compiled(t, e, enginetest.Friday))
 	if again, _ := s.Tally("a"); again.Compared != 1 || again.Since != first.Since {
 		t.Errorf("the same revision began anew: %+v", again)
 	}
-	s.Watch("a", compiled(t, e, strings.Replace(friday, "Friday", "Day", 1)))
+	s.Watch("a", enginetest.Compiled(t, e, strings.Replace(enginetest.Friday, "Friday", "Day", 1)))
 	if fresh, _ := s.Tally("a"); fresh.Compared != 0 || fresh.Revision == first.Revision {
 		t.Errorf("another revision goes on: %+v", fresh)
 	}
@@ -152,7 +146,7 @@ func TestShadowsGoOnOrBeginAnew(t *testing.T) {
 }
 
 func TestShadowsYieldAndSkip(t *testing.T) {
-	e := newEngine(t)
+	e := enginetest.New(t)
 	o := newObserved()
 	var mu sync.Mutex
 	busy, waiting := true, make(chan struct{}, 1)
@@ -171,11 +165,11 @@ func TestShadowsYieldAndSkip(t *testing.T) {
 	}
 	ticks := 0
 	clock := func() time.Time { mu.Lock(); defer mu.Unlock(); ticks++; return time.Unix(int64(ticks), 0) }
-	s := record.NewShadows(e, record.WithBacklog(2), record.WithShare(0.25), record.WithShadowObserver(o), record.WithShadowClock(clock, wait),
-		record.WithBusy(func() bool { mu.Lock(); defer mu.Unlock(); return busy }))
+	s := shadow.New(e, shadow.WithBacklog(2), shadow.WithShare(0.25), shadow.WithObserver(o), shadow.WithClock(clock, wait),
+		shadow.WithBusy(func() bool { mu.Lock(); defer mu.Unlock(); return busy }))
 	defer s.Close()
-	s.Watch("a", compiled(t, e, friday))
-	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), web(), in(1))
+	s.Watch("a", enginetest.Compiled(t, e, enginetest.Friday))
+	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), enginetest.Web(), enginetest.Plan(1))
 	s.Record(r)
 	<-waiting // it has the first one, and waits
 	for range 5 {
@@ -200,28 +194,18 @@ func TestShadowsYieldAndSkip(t *testing.T) {
 	}
 }
 
-// endless takes longer than the 100 ms of rollout/plan, and stops when told.
-const endless = `package extend.rollout.x
-
-hold contains {"reason": "R", "message": "m"} if {
-	some i in numbers.range(1, 3000)
-	some j in numbers.range(1, 3000)
-	i * j == -1
-}
-`
-
 func TestAShadowThatIsTooSlowStopsItself(t *testing.T) {
 	live := 0
 	// Without patience, since it is to be too slow for the budget of the point; the
 	// live decision has time.
-	e := newEngineWith(t, engine.WithSink(sinkFunc(func(decision.Record) { live++ })))
-	s := record.NewShadows(e, record.WithStrikes(2), record.WithShare(1))
+	e := enginetest.With(t, engine.WithSink(sinkFunc(func(decision.Record) { live++ })))
+	s := shadow.New(e, shadow.WithStrikes(2), shadow.WithShare(1))
 	defer s.Close()
-	s.Watch("slow", compiled(t, e, endless))
-	s.Watch("good", compiled(t, e, friday))
+	s.Watch("slow", enginetest.Compiled(t, e, enginetest.Endless))
+	s.Watch("good", enginetest.Compiled(t, e, enginetest.Friday))
 	p := decision.RolloutPlan()
 	p.Budget = time.Minute
-	_, r := engine.Decide(t.Context(), e, p, web(), in(1))
+	_, r := engine.Decide(t.Context(), e, p, enginetest.Web(), enginetest.Plan(1))
 	for range 4 {
 		s.Record(r)
 	}
@@ -231,11 +215,11 @@ func TestAShadowThatIsTooSlowStopsItself(t *testing.T) {
 		t.Errorf("%+v", slow)
 	}
 	// The same revision does not come back, and the watchdog has heard nothing.
-	s.Watch("slow", compiled(t, e, endless))
+	s.Watch("slow", enginetest.Compiled(t, e, enginetest.Endless))
 	if again, _ := s.Tally("slow"); again.Stopped == "" {
 		t.Error("it goes on")
 	}
-	if err := e.Banned(with(t, endless)); err != nil {
+	if err := e.Banned(enginetest.Bundle(t, enginetest.Endless)); err != nil {
 		t.Errorf("the engine was told: %v", err)
 	}
 	if live != 1 {
@@ -250,11 +234,11 @@ func (f sinkFunc) Record(r decision.Record) { f(r) }
 // TestShadowsUnderLoad is for the race detector: everything at the same time,
 // and each decision is counted once.
 func TestShadowsUnderLoad(t *testing.T) {
-	e := newEngine(t)
+	e := enginetest.New(t)
 	o := newObserved()
-	s := record.NewShadows(e, record.WithShare(1), record.WithBacklog(8), record.WithShadowObserver(o))
-	s.Watch("a", compiled(t, e, friday))
-	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), web(), in(1))
+	s := shadow.New(e, shadow.WithShare(1), shadow.WithBacklog(8), shadow.WithObserver(o))
+	s.Watch("a", enginetest.Compiled(t, e, enginetest.Friday))
+	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), enginetest.Web(), enginetest.Plan(1))
 	snapshot := e.Snapshot()
 	const each, askers = 100, 4
 	var wg sync.WaitGroup
@@ -293,26 +277,26 @@ func TestShadowsUnderLoad(t *testing.T) {
 }
 
 func TestShadowsGoOnWithWhatIsAboutTheSame(t *testing.T) {
-	e := newEngine(t)
+	e := enginetest.New(t)
 	o := newObserved()
 	var hours atomic.Int64
 	clock := func() time.Time { return time.Unix(0, 0).Add(time.Duration(hours.Load()) * time.Hour) }
-	s := record.NewShadows(e, record.WithShadowObserver(o), record.WithShadowClock(clock, func(context.Context, time.Duration) {}))
+	s := shadow.New(e, shadow.WithObserver(o), shadow.WithClock(clock, func(context.Context, time.Duration) {}))
 	defer s.Close()
 	base := e.Snapshot()
-	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), web(), in(1))
-	s.Watch("a", compiled(t, e, friday), record.About("freeze"), record.Beside(base))
+	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), enginetest.Web(), enginetest.Plan(1))
+	s.Watch("a", enginetest.Compiled(t, e, enginetest.Friday), shadow.About("freeze"), shadow.Beside(base))
 	s.Record(r)
 	first := settled(t, s, "a", 1)
 	hours.Add(1)
-	day := compiled(t, e, strings.Replace(friday, "Friday", "Day", 1))
-	s.Watch("a", day, record.About("freeze"), record.Beside(base))
+	day := enginetest.Compiled(t, e, strings.Replace(enginetest.Friday, "Friday", "Day", 1))
+	s.Watch("a", day, shadow.About("freeze"), shadow.Beside(base))
 	s.Record(r)
 	if on := settled(t, s, "a", 2); on.Since != first.Since || on.Revision != day.Revision() || on.Stricter != 2 {
 		t.Errorf("it does not go on: %+v", on)
 	}
 	// What others decided than those that it is compared with says nothing about it.
-	s.Watch("a", day, record.About("freeze"), record.Beside(compiled(t, e, friday)))
+	s.Watch("a", day, shadow.About("freeze"), shadow.Beside(enginetest.Compiled(t, e, enginetest.Friday)))
 	s.Record(r)
 	for tally, _ := s.Tally("a"); tally.Skipped == 0; tally, _ = s.Tally("a") {
 		if tally.Compared > 2 {
@@ -320,7 +304,7 @@ func TestShadowsGoOnWithWhatIsAboutTheSame(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	s.Watch("a", day, record.About("another"), record.Beside(base))
+	s.Watch("a", day, shadow.About("another"), shadow.Beside(base))
 	if fresh, _ := s.Tally("a"); fresh.Compared != 0 || fresh.Skipped != 0 || fresh.Since != clock() {
 		t.Errorf("about another it goes on: %+v", fresh)
 	}

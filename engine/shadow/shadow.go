@@ -1,4 +1,6 @@
-package record
+// Package shadow makes live decisions again with policies that are not active, and
+// counts what they would decide differently.
+package shadow
 
 import (
 	"context"
@@ -8,20 +10,21 @@ import (
 	"time"
 
 	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/compare"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// Shadows makes live decisions again with policies that are not active, aside,
+// Runner makes live decisions again with policies that are not active, aside,
 // and counts what would be decided differently. Nothing is ever acted on. It is
 // an engine.Sink, and takes as little time from live decisions as it is told:
 // what it has no time for is skipped and counted.
-type Shadows struct {
+type Runner struct {
 	engine   *engine.Engine
 	share    float64
 	backlog  int
 	strikes  int
-	counting []CounterOption
-	observer ShadowObserver
+	counting []compare.CounterOption
+	observer Observer
 	sampled  func(Sampled)
 	busy     func() bool
 	clock    func() time.Time
@@ -52,15 +55,15 @@ type counts struct {
 	since time.Time
 
 	mu      sync.Mutex
-	counter *Counter
+	counter *compare.Counter
 	skipped uint64
 	late    int // in a row
 	stopped string
 }
 
-// ShadowObserver is told of each decision that was made again, for metrics. It
+// Observer is told of each decision that was made again, for metrics. It
 // must be quick.
-type ShadowObserver interface {
+type Observer interface {
 	// Shadowed is told a result: same, skipped or a Kind.
 	Shadowed(name string, point decision.Name, result string)
 	// Unshadowed is called when the counts of a name are dropped.
@@ -77,52 +80,52 @@ const (
 type Sampled struct {
 	// Name is that of the shadow.
 	Name       string
-	Difference Difference
+	Difference compare.Difference
 	// Now is the decision as the shadow made it, question and all. It was not
 	// acted on.
 	Now decision.Record
 }
 
-// ShadowOption changes how shadows work.
-type ShadowOption func(*Shadows)
+// Option changes how shadows work.
+type Option func(*Runner)
 
 // WithShare sets how much of one processor's time it may take, more than 0 and
 // at most 1: it rests after each decision for as long as that takes.
-func WithShare(share float64) ShadowOption {
-	return func(s *Shadows) { s.share = min(max(share, 0.001), 1) }
+func WithShare(share float64) Option {
+	return func(s *Runner) { s.share = min(max(share, 0.001), 1) }
 }
 
 // WithBacklog sets how many decisions may wait to be made again.
-func WithBacklog(n int) ShadowOption { return func(s *Shadows) { s.backlog = max(n, 1) } }
+func WithBacklog(n int) Option { return func(s *Runner) { s.backlog = max(n, 1) } }
 
 // WithStrikes sets after how many decisions in a row that did not end in time a
 // shadow stops itself.
-func WithStrikes(n int) ShadowOption { return func(s *Shadows) { s.strikes = max(n, 1) } }
+func WithStrikes(n int) Option { return func(s *Runner) { s.strikes = max(n, 1) } }
 
 // WithCounting sets how differences are counted.
-func WithCounting(opts ...CounterOption) ShadowOption {
-	return func(s *Shadows) { s.counting = opts }
+func WithCounting(opts ...compare.CounterOption) Option {
+	return func(s *Runner) { s.counting = opts }
 }
 
-// WithShadowObserver sets who is told of each decision.
-func WithShadowObserver(o ShadowObserver) ShadowOption { return func(s *Shadows) { s.observer = o } }
+// WithObserver sets who is told of each decision.
+func WithObserver(o Observer) Option { return func(s *Runner) { s.observer = o } }
 
 // WithSampled has f called for each difference that is taken as a sample. It is
 // called by the one goroutine that all shadows share.
-func WithSampled(f func(Sampled)) ShadowOption { return func(s *Shadows) { s.sampled = f } }
+func WithSampled(f func(Sampled)) Option { return func(s *Runner) { s.sampled = f } }
 
 // WithBusy replaces what says that live decisions need the processors. Without
 // it they do when as many are under way as there are processors.
-func WithBusy(f func() bool) ShadowOption { return func(s *Shadows) { s.busy = f } }
+func WithBusy(f func() bool) Option { return func(s *Runner) { s.busy = f } }
 
-// WithShadowClock replaces the clock, and how to wait until a context ends.
-func WithShadowClock(now func() time.Time, sleep func(context.Context, time.Duration)) ShadowOption {
-	return func(s *Shadows) { s.clock, s.sleep = now, sleep }
+// WithClock replaces the clock, and how to wait until a context ends.
+func WithClock(now func() time.Time, sleep func(context.Context, time.Duration)) Option {
+	return func(s *Runner) { s.clock, s.sleep = now, sleep }
 }
 
-// NewShadows makes a sink for the engine's records. Close ends it.
-func NewShadows(e *engine.Engine, opts ...ShadowOption) *Shadows {
-	s := &Shadows{
+// New makes a sink for the engine's records. Close ends it.
+func New(e *engine.Engine, opts ...Option) *Runner {
+	s := &Runner{
 		engine: e, share: 0.2, backlog: 256, strikes: engine.Strikes, clock: time.Now, sleep: sleep,
 		busy:    func() bool { return e.Deciding() >= runtime.GOMAXPROCS(0) },
 		watched: map[string]*shadow{}, done: make(chan struct{}),
@@ -165,7 +168,7 @@ func Beside(live *engine.Snapshot) WatchOption { return func(w *shadow) { w.besi
 // Watch makes decisions again with a snapshot of the engine from now on. One that
 // is about something else than what was watched under the name starts counting
 // anew; one about the same goes on with its counts, even if it stopped itself.
-func (s *Shadows) Watch(name string, snapshot *engine.Snapshot, opts ...WatchOption) {
+func (s *Runner) Watch(name string, snapshot *engine.Snapshot, opts ...WatchOption) {
 	w := &shadow{name: name, about: snapshot.Revision(), snapshot: snapshot}
 	for _, o := range opts {
 		o(w)
@@ -178,13 +181,13 @@ func (s *Shadows) Watch(name string, snapshot *engine.Snapshot, opts ...WatchOpt
 		if old != nil {
 			s.forget(name)
 		}
-		w.counts = &counts{since: s.clock(), counter: NewCounter(s.counting...)}
+		w.counts = &counts{since: s.clock(), counter: compare.NewCounter(s.counting...)}
 	}
 	s.watched[name] = w
 }
 
 // Stop ends a shadow and drops its counts.
-func (s *Shadows) Stop(name string) {
+func (s *Runner) Stop(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.watched[name] != nil {
@@ -192,7 +195,7 @@ func (s *Shadows) Stop(name string) {
 	}
 }
 
-func (s *Shadows) forget(name string) {
+func (s *Runner) forget(name string) {
 	delete(s.watched, name)
 	if s.observer != nil {
 		s.observer.Unshadowed(name)
@@ -200,12 +203,12 @@ func (s *Shadows) forget(name string) {
 }
 
 // Tally is what a shadow counted so far; false if there is none of the name.
-func (s *Shadows) Tally(name string) (Tally, bool) {
+func (s *Runner) Tally(name string) (compare.Tally, bool) {
 	s.mu.RLock()
 	w := s.watched[name]
 	s.mu.RUnlock()
 	if w == nil {
-		return Tally{}, false
+		return compare.Tally{}, false
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -215,13 +218,13 @@ func (s *Shadows) Tally(name string) (Tally, bool) {
 }
 
 // Close ends all without waiting for what is left.
-func (s *Shadows) Close() {
+func (s *Runner) Close() {
 	s.cancel()
 	<-s.done
 }
 
 // Record implements engine.Sink.
-func (s *Shadows) Record(r decision.Record) {
+func (s *Runner) Record(r decision.Record) {
 	if r.Point == engine.RollbackPoint || s.ctx.Err() != nil {
 		return
 	}
@@ -263,13 +266,13 @@ func (c *counts) skip() {
 // observe is called with the lock held, so that nothing is told of counts that
 // were dropped, and before what it tells is counted, so that whoever sees a count
 // knows that it was told.
-func (s *Shadows) observe(w *shadow, point decision.Name, result string) {
+func (s *Runner) observe(w *shadow, point decision.Name, result string) {
 	if now := s.watched[w.name]; s.observer != nil && now != nil && now.counts == w.counts {
 		s.observer.Shadowed(w.name, point, result)
 	}
 }
 
-func (s *Shadows) work() {
+func (s *Runner) work() {
 	defer close(s.done)
 	for {
 		select {
@@ -283,7 +286,7 @@ func (s *Shadows) work() {
 	}
 }
 
-func (s *Shadows) wanting(subject decision.Subject) []*shadow {
+func (s *Runner) wanting(subject decision.Subject) []*shadow {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	var out []*shadow
@@ -299,7 +302,7 @@ func (s *Shadows) wanting(subject decision.Subject) []*shadow {
 const pause = time.Millisecond
 
 // again makes one decision again with one shadow, and rests.
-func (s *Shadows) again(w *shadow, r decision.Record) {
+func (s *Runner) again(w *shadow, r decision.Record) {
 	if w.beside != nil && w.beside.RevisionFor(r.Subject) != r.Revision {
 		s.tell(w, r.Point, Skipped)
 		w.skip()
@@ -314,7 +317,7 @@ func (s *Shadows) again(w *shadow, r decision.Record) {
 		return // of a point that is not of the contract, or nobody wants to know
 	}
 	start := s.clock() // comparing long answers is work too
-	d, err := Compare(s.engine, r, now)
+	d, err := compare.Records(s.engine, r, now)
 	if err != nil {
 		return
 	}
@@ -327,13 +330,13 @@ func (s *Shadows) again(w *shadow, r decision.Record) {
 
 // decide waits until there is room. A decision that does not come in time is
 // asked for once more, since live ones may have been in the way.
-func (s *Shadows) decide(w *shadow, r decision.Record) (now decision.Record, took time.Duration, err error) {
+func (s *Runner) decide(w *shadow, r decision.Record) (now decision.Record, took time.Duration, err error) {
 	for range 2 {
 		for s.busy() && s.ctx.Err() == nil {
 			s.sleep(s.ctx, pause)
 		}
 		start := s.clock()
-		now, err = Again(s.ctx, s.engine, w.snapshot, r)
+		now, err = compare.Again(s.ctx, s.engine, w.snapshot, r)
 		took += s.clock().Sub(start)
 		if err != nil || now.Outcome != decision.TimedOut {
 			break
@@ -342,7 +345,7 @@ func (s *Shadows) decide(w *shadow, r decision.Record) (now decision.Record, too
 	return now, took, err
 }
 
-func (s *Shadows) count(w *shadow, then, now decision.Record, d *Difference) {
+func (s *Runner) count(w *shadow, then, now decision.Record, d *compare.Difference) {
 	result := Same
 	if d != nil {
 		result = string(d.Kind)
@@ -353,19 +356,19 @@ func (s *Shadows) count(w *shadow, then, now decision.Record, d *Difference) {
 	}
 }
 
-func (s *Shadows) tell(w *shadow, point decision.Name, result string) {
+func (s *Runner) tell(w *shadow, point decision.Name, result string) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	s.observe(w, point, result)
 }
 
-func (c *counts) add(then, now decision.Record, d *Difference, strikes int) (sampled bool) {
+func (c *counts) add(then, now decision.Record, d *compare.Difference, strikes int) (sampled bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case now.Outcome != decision.TimedOut:
 		c.late = 0
-	case d != nil && d.Kind == Lost: // the live one came in time
+	case d != nil && d.Kind == compare.Lost: // the live one came in time
 		c.late++
 	}
 	if c.late >= strikes {

@@ -1,4 +1,4 @@
-package record
+package nearest
 
 import (
 	"slices"
@@ -69,7 +69,7 @@ func (d *decider) sides(x *ast.Expr) []Helper {
 		}
 		fr.clause, fr.locals, fr.after = d.from.clause, d.from.locals, d.from.after
 		fr.before = slices.Concat(d.from.before, d.others)
-		all = append(all, []way{{frame: fr, name: short(strings.Join(texts, "; ")), fires: d.fires(fr), side: true}})
+		all = append(all, []way{{frame: fr, name: cut(strings.Join(texts, "; ")), fires: d.fires(fr), side: true}})
 	}
 	return d.truth(all)
 }

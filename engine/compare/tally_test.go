@@ -1,4 +1,4 @@
-package record_test
+package compare_test
 
 import (
 	"fmt"
@@ -8,8 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/regatta-sh/regatta/engine/compare"
 	"github.com/regatta-sh/regatta/engine/decision"
-	"github.com/regatta-sh/regatta/engine/record"
+	"github.com/regatta-sh/regatta/engine/enginetest"
 )
 
 // planned is a decision of rollout/plan with some holds.
@@ -36,7 +37,7 @@ func undecided(r decision.Record, how decision.Outcome) decision.Record {
 }
 
 func TestDifferencesAreOfAKindAndAGroup(t *testing.T) {
-	e := newEngine(t)
+	e := enginetest.New(t)
 	many := planned()
 	for i := range 5 {
 		many.Output = decision.PlanOutput{Holds: append(many.Output.(decision.PlanOutput).Holds, decision.Hold{Rule: "r", Reason: fmt.Sprint("R", i)})}
@@ -63,11 +64,11 @@ func TestDifferencesAreOfAKindAndAGroup(t *testing.T) {
 		{"a word that is too long", planned(), planned(strings.Repeat("ä", 100)), "stricter: Go -> Hold (r " + strings.Repeat("ä", 59) + "...)"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d, err := record.Compare(e, tc.then, tc.now)
+			d, err := compare.Records(e, tc.then, tc.now)
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := record.NewCounter()
+			c := compare.NewCounter()
 			c.Add(d, 0, 0)
 			got := ""
 			for _, g := range c.Tally().Groups {
@@ -78,24 +79,24 @@ func TestDifferencesAreOfAKindAndAGroup(t *testing.T) {
 			}
 		})
 	}
-	if _, err := record.Compare(e, decision.Record{Point: "no/point"}, planned()); err == nil {
+	if _, err := compare.Records(e, decision.Record{Point: "no/point"}, planned()); err == nil {
 		t.Error("a point that does not exist was compared")
 	}
-	if _, err := record.Compare(e, planned(), decision.Record{Output: 7}); err == nil {
+	if _, err := compare.Records(e, planned(), decision.Record{Output: 7}); err == nil {
 		t.Error("answers of two types were compared")
 	}
 }
 
 func TestTally(t *testing.T) {
-	e := newEngine(t)
-	c := record.NewCounter(record.WithGroups(3), record.WithSamples(4), record.WithPace(record.Pace{Factor: 2, Floor: 2 * time.Millisecond}))
+	e := enginetest.New(t)
+	c := compare.NewCounter(compare.WithGroups(3), compare.WithSamples(4), compare.WithPace(compare.Pace{Factor: 2, Floor: 2 * time.Millisecond}))
 	var taken []int
 	n := 0
 	add := func(then, now decision.Record, times int) {
 		for range times {
 			n++
 			then.ID = uint64(n)
-			d, err := record.Compare(e, then, now)
+			d, err := compare.Records(e, then, now)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -123,13 +124,13 @@ func TestTally(t *testing.T) {
 		}
 	}
 	got.Samples = nil
-	want := record.Tally{
+	want := compare.Tally{
 		Compared: 18, Same: 3, Stricter: 11, Looser: 2, Changed: 1, Errors: 1, Slower: 2,
-		Groups: []record.Group{
-			{Point: "rollout/plan", Kind: record.Stricter, Then: "Go", Now: "Hold (r A)", Count: 9},
-			{Point: "rollout/plan", Kind: record.Looser, Then: "Hold (r A)", Now: "Go", Count: 2},
-			{Point: "rollout/plan", Kind: record.Lost, Then: "Go", Now: "Error", Count: 1},
-			{Then: record.Other, Now: record.Other, Count: 3},
+		Groups: []compare.Group{
+			{Point: "rollout/plan", Kind: compare.Stricter, Then: "Go", Now: "Hold (r A)", Count: 9},
+			{Point: "rollout/plan", Kind: compare.Looser, Then: "Hold (r A)", Now: "Go", Count: 2},
+			{Point: "rollout/plan", Kind: compare.Lost, Then: "Go", Now: "Error", Count: 1},
+			{Then: compare.Other, Now: compare.Other, Count: 3},
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -158,7 +159,7 @@ func TestPace(t *testing.T) {
 		{"not known", 0, time.Hour, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := record.DefaultPace().Slower(tc.then, tc.now); got != tc.want {
+			if got := compare.DefaultPace().Slower(tc.then, tc.now); got != tc.want {
 				t.Errorf("got %v", got)
 			}
 		})

@@ -1,4 +1,4 @@
-package record_test
+package nearest_test
 
 import (
 	"context"
@@ -11,7 +11,8 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
-	"github.com/regatta-sh/regatta/engine/record"
+	"github.com/regatta-sh/regatta/engine/enginetest"
+	"github.com/regatta-sh/regatta/engine/nearest"
 )
 
 // library is a package of helpers that rules of other packages import.
@@ -42,7 +43,7 @@ hold contains {"rule": "one", "reason": "One", "message": sprintf("%d %d", [limi
 // decided is an engine with such a policy, and what it decided.
 func decided(t *testing.T, condition, helpers string) (*engine.Engine, decision.Record) {
 	t.Helper()
-	e := newEngine(t)
+	e := enginetest.New(t)
 	b, err := bundle.FromFiles("user", map[string]string{"p.rego": one(condition, helpers), "lib.rego": library})
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +51,7 @@ func decided(t *testing.T, condition, helpers string) (*engine.Engine, decision.
 	if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
 		t.Fatal(err)
 	}
-	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), web(), in(7))
+	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), enginetest.Web(), enginetest.Plan(7))
 	return e, r
 }
 
@@ -214,7 +215,7 @@ busy:
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			e, r := decided(t, tc.condition, tc.helpers)
-			got, err := record.FindNearest(t.Context(), e, r)
+			got, err := nearest.Find(t.Context(), e, r)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -249,12 +250,12 @@ cause := "late" if input.now > 3
 `
 
 func TestNearestOfANameThatOnlyTheHeadNeeds(t *testing.T) {
-	e := newEngine(t)
-	if err := e.Activate(t.Context(), with(t, opening)); err != nil {
+	e := enginetest.New(t)
+	if err := e.Activate(t.Context(), enginetest.Bundle(t, opening)); err != nil {
 		t.Fatal(err)
 	}
-	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), web(), in(7))
-	got, err := record.FindNearest(t.Context(), e, r)
+	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), enginetest.Web(), enginetest.Plan(7))
+	got, err := nearest.Find(t.Context(), e, r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +298,7 @@ func TestNearestEndsHoweverManyHelpersThereAre(t *testing.T) {
 	}
 	helpers.WriteString("h4 if input.update > 3\n")
 	e, r := decided(t, "h0", helpers.String())
-	got, err := record.FindNearest(&patience{t.Context(), 100}, e, r)
+	got, err := nearest.Find(&patience{t.Context(), 100}, e, r)
 	if err != nil || !got.Partial || len(got.Now) != 1 || got.Now[0].Conditions[0].Text != "h0" {
 		t.Errorf("%+v, %v", got, err)
 	}

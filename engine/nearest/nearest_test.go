@@ -1,4 +1,4 @@
-package record_test
+package nearest_test
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/enginetest"
+	"github.com/regatta-sh/regatta/engine/nearest"
 	"github.com/regatta-sh/regatta/engine/record"
 )
 
@@ -65,8 +67,8 @@ hold contains {"rule": "near.year", "reason": "Year", "message": "m"} if input.n
 
 func TestNearest(t *testing.T) {
 	b := record.NewBuffer()
-	e := newEngine(t, b)
-	if err := e.Activate(t.Context(), with(t, nearby)); err != nil {
+	e := enginetest.New(t, b)
+	if err := e.Activate(t.Context(), enginetest.Bundle(t, nearby)); err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {
@@ -75,7 +77,7 @@ func TestNearest(t *testing.T) {
 		want string
 	}{
 		{
-			"a rule that holds, by how near each condition is to its threshold", in(7), `
+			"a rule that holds, by how near each condition is to its threshold", enginetest.Plan(7), `
 hold near.many Many p.rego:9:1
   5 <= input.now: input.now is 5, and this ends when it is less than 5 (0.0)
   input.update > limit: input.update is 7, and this ends when it is at most 5 (0.4)
@@ -94,7 +96,7 @@ almost hold near.note p.rego:33:1
 		},
 		{
 			"a rule that holds in a zone, and one that two conditions keep from it", func() decision.PlanInput {
-				q := in(2)
+				q := enginetest.Plan(2)
 				q.Workload.Labels = nil
 				q.Workload.Annotations = map[string]string{"note": "x"}
 				q.Groups["zone"]["b"] = decision.Group{Total: 1, Unavailable: 1}
@@ -115,8 +117,8 @@ almost hold rollout.paused Paused rollout/plan.rego:19:1
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), web(), tc.in)
-			got, err := record.FindNearest(t.Context(), e, r)
+			_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), enginetest.Web(), tc.in)
+			got, err := nearest.Find(t.Context(), e, r)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,16 +132,16 @@ almost hold rollout.paused Paused rollout/plan.rego:19:1
 // A rule that holds many zones is told with the facts of the one that was asked
 // about, which its record has alone.
 func TestNearestIsAboutTheGroupThatIsHeld(t *testing.T) {
-	e := newEngine(t)
-	if err := e.Activate(t.Context(), with(t, nearby)); err != nil {
+	e := enginetest.New(t)
+	if err := e.Activate(t.Context(), enginetest.Bundle(t, nearby)); err != nil {
 		t.Fatal(err)
 	}
-	q := in(2)
+	q := enginetest.Plan(2)
 	q.Groups = map[string]map[string]decision.Group{"zone": {}}
 	for zone, unavailable := range map[string]int{"a": 0, "b": 1, "c": 2, "d": 3} {
 		q.Groups["zone"][zone] = decision.Group{Total: 3, Unavailable: unavailable}
 	}
-	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), web(), q)
+	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), enginetest.Web(), q)
 	all := r.Output.(decision.PlanOutput)
 	for zone, want := range map[string]string{
 		"b": "group.unavailable is 1,", "c": "group.unavailable is 2,", "d": "group.unavailable is 3,",
@@ -149,16 +151,16 @@ func TestNearestIsAboutTheGroupThatIsHeld(t *testing.T) {
 		out := all
 		out.Holds = []decision.Hold{{Rule: "near.zone", Reason: "Zone", Message: "m", Where: map[string]string{"zone": zone}}}
 		asked.Output = out
-		got, err := record.FindNearest(t.Context(), e, asked)
+		got, err := nearest.Find(t.Context(), e, asked)
 		if err != nil || len(got.Now) != 1 || !strings.Contains(told(got), want) {
 			t.Errorf("of zone %s it tells %v\n%swant %s", zone, err, told(got), want)
 		}
 	}
 }
 
-func told(n record.Nearest) string {
+func told(n nearest.Result) string {
 	var out strings.Builder
-	tell := func(prefix string, all []record.Near) {
+	tell := func(prefix string, all []nearest.Rule) {
 		for _, near := range all {
 			out.WriteString(strings.Join(strings.Fields(prefix+near.Wish+" "+near.Rule+" "+near.Title+" "+near.Place), " ") + "\n")
 			tellConditions(&out, near.Conditions, "  ")
@@ -169,7 +171,7 @@ func told(n record.Nearest) string {
 	return out.String()
 }
 
-func tellConditions(out *strings.Builder, all []record.Condition, indent string) {
+func tellConditions(out *strings.Builder, all []nearest.Condition, indent string) {
 	for _, c := range all {
 		line := indent + c.Text + ": " + c.Why
 		if c.Distance != nil {
@@ -187,17 +189,17 @@ func tellConditions(out *strings.Builder, all []record.Condition, indent string)
 }
 
 func TestNearestIsOfThePoliciesThatDecided(t *testing.T) {
-	e := newEngine(t)
-	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), web(), in(7))
+	e := enginetest.New(t)
+	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), enginetest.Web(), enginetest.Plan(7))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got, err := record.FindNearest(ctx, e, r); err != nil || !got.Partial {
+	if got, err := nearest.Find(ctx, e, r); err != nil || !got.Partial {
 		t.Errorf("without time: %+v, %v", got, err)
 	}
-	if err := e.Activate(t.Context(), with(t, nearby)); err != nil {
+	if err := e.Activate(t.Context(), enginetest.Bundle(t, nearby)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := record.FindNearest(t.Context(), e, r); err == nil {
+	if _, err := nearest.Find(t.Context(), e, r); err == nil {
 		t.Error("other policies were asked")
 	}
 }
@@ -238,7 +240,7 @@ func TestNearestOfARefusal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	if err := e.Activate(t.Context(), with(t, breaker)); err != nil {
+	if err := e.Activate(t.Context(), enginetest.Bundle(t, breaker)); err != nil {
 		t.Fatal(err)
 	}
 	question := decision.DeletionInput{
@@ -246,7 +248,7 @@ func TestNearestOfARefusal(t *testing.T) {
 		Request: decision.Request{User: decision.User{Groups: []string{"admins"}}},
 	}
 	_, r := engine.Decide(t.Context(), e, decision.ProtectionDeletion(), decision.Subject{}, question)
-	got, err := record.FindNearest(t.Context(), e, r)
+	got, err := nearest.Find(t.Context(), e, r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,6 @@
-package record
+// Package nearest finds what would have changed a decision: the conditions of the
+// rules that hold or refuse, and the rules that miss a single condition.
+package nearest
 
 import (
 	"context"
@@ -10,21 +12,21 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// Nearest is what would have changed an answer.
-type Nearest struct {
+// Result is what would have changed an answer.
+type Result struct {
 	// Now are the rules that hold or refuse, and what each depends on. All of them
 	// would have to let go.
-	Now []Near `json:"now,omitempty"`
+	Now []Rule `json:"now,omitempty"`
 	// Almost are rules that say nothing now and would with one condition more, the
 	// nearest to its threshold first.
-	Almost []Near `json:"almost,omitempty"`
+	Almost []Rule `json:"almost,omitempty"`
 	// Partial is true when the time was over before all rules were looked at.
 	Partial bool `json:"partial,omitempty"`
 }
 
-// Near is a rule, and conditions of which one decides whether it is true. Of a
+// Rule is a rule, and conditions of which one decides whether it is true. Of a
 // rule that is, any of them; of one that is not, the only one that is missing.
-type Near struct {
+type Rule struct {
 	Rule   string `json:"rule"`
 	Title  string `json:"title,omitempty"`
 	Bundle string `json:"bundle,omitempty"`
@@ -52,7 +54,7 @@ type Condition struct {
 }
 
 // Helper is one definition of a rule or function that a condition refers to, and
-// conditions of which one decides about it, as in Near.
+// conditions of which one decides about it, as in Rule.
 type Helper struct {
 	// Name is what the condition refers to, such as in_freeze or late(input.now).
 	Name   string `json:"name"`
@@ -73,7 +75,7 @@ const maxAlmost = 5
 // wishes are the rules that hold, refuse or let through.
 var wishes = []string{"hold", "holds", "deny", "exempt"}
 
-// FindNearest works out what would have changed the answer of a record, by
+// Find works out what would have changed the answer of a record, by
 // evaluating the conditions of rules one by one on the facts of the record, with
 // the policies that made it. It looks only at rules that the point of the record
 // reads: no hold of pods decides how a pod is changed. It ends with the context,
@@ -86,14 +88,14 @@ var wishes = []string{"hold", "holds", "deny", "exempt"}
 // first ones for which the other conditions are true. Told as it is written, and no
 // more, is what has a `with` or is in a comprehension, and what is called with
 // arguments that are worked out and large.
-func FindNearest(ctx context.Context, e *engine.Engine, r decision.Record) (Nearest, error) {
+func Find(ctx context.Context, e *engine.Engine, r decision.Record) (Result, error) {
 	s := e.Snapshot()
 	if s.RevisionFor(r.Subject) != r.Revision {
-		return Nearest{}, fmt.Errorf("finding the nearest rule: the policies of revision %s are not active any more", r.Revision)
+		return Result{}, fmt.Errorf("finding the nearest rule: the policies of revision %s are not active any more", r.Revision)
 	}
 	input, err := e.Codec().Encode(r.Input)
 	if err != nil {
-		return Nearest{}, fmt.Errorf("finding the nearest rule: %w", err)
+		return Result{}, fmt.Errorf("finding the nearest rule: %w", err)
 	}
 	first := map[string]decision.Hold{} // of each rule
 	for _, h := range decision.VerdictOf(r).Reasons {
@@ -112,7 +114,7 @@ func FindNearest(ctx context.Context, e *engine.Engine, r decision.Record) (Near
 		if !wish && !(c.Own && holds) {
 			continue
 		}
-		near := Near{Rule: c.Rule.ID, Title: c.Rule.Title, Bundle: c.Rule.Bundle, Place: c.Rule.Place}
+		near := Rule{Rule: c.Rule.ID, Title: c.Rule.Title, Bundle: c.Rule.Bundle, Place: c.Rule.Place}
 		if wish {
 			near.Wish = strings.TrimSuffix(c.Name, "s")
 		}
@@ -134,15 +136,15 @@ func FindNearest(ctx context.Context, e *engine.Engine, r decision.Record) (Near
 
 // found is a rule, and the only line that it is missing, if it is not true.
 type found struct {
-	near    Near
+	near    Rule
 	frame   *frame
 	missing *part
 }
 
 // tell looks into helpers once all rules have been looked at, so that the time
 // for those is not taken from what is told of every rule.
-func (f *finder) tell(all []found) Nearest {
-	var out Nearest
+func (f *finder) tell(all []found) Result {
+	var out Result
 	for _, one := range all {
 		var deep []Condition
 		if one.missing != nil {
@@ -161,7 +163,7 @@ func (f *finder) tell(all []found) Nearest {
 			out.Now = append(out.Now, one.near)
 		}
 	}
-	slices.SortStableFunc(out.Almost, func(a, b Near) int { return byDistance(a.Conditions[0], b.Conditions[0]) })
+	slices.SortStableFunc(out.Almost, func(a, b Rule) int { return byDistance(a.Conditions[0], b.Conditions[0]) })
 	out.Almost = out.Almost[:min(len(out.Almost), maxAlmost)]
 	out.Partial = f.ctx.Err() != nil
 	return out

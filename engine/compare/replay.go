@@ -1,4 +1,6 @@
-package record
+// Package compare makes decisions again with other policies, says what those decide
+// differently, and counts the differences.
+package compare
 
 import (
 	"context"
@@ -49,7 +51,7 @@ func Replay(ctx context.Context, e *engine.Engine, s *engine.Snapshot, r decisio
 	if err != nil {
 		return nil, err
 	}
-	return Compare(e, r, now)
+	return Records(e, r, now)
 }
 
 // Retry makes a decision again as Again does, for whoever judges policies by it:

@@ -1,4 +1,4 @@
-package record
+package nearest
 
 import (
 	"bytes"
@@ -12,6 +12,8 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/format"
+
+	"github.com/regatta-sh/regatta/engine/decision"
 )
 
 // byDistance puts what is nearest first, and what has no distance last.
@@ -148,7 +150,7 @@ func (f *finder) name(fr *frame, t *ast.Term, others ast.Body) string {
 	if fact := fr.fact(ast.NewTerm(ref)); fact != nil {
 		ref = fact
 	}
-	return short(ref.String())
+	return cut(ref.String())
 }
 
 // comparison is an operator in words: when it is true of a fact, and when not.
@@ -203,13 +205,13 @@ func said(v ast.Value) string {
 	}
 	plain, err := ast.JSON(v)
 	if err != nil {
-		return short(v.String())
+		return cut(v.String())
 	}
 	text, err := json.Marshal(plain)
 	if err != nil { // it is JSON
 		return fmt.Sprint(plain)
 	}
-	return short(string(text))
+	return cut(string(text))
 }
 
 // textOf is what somebody wrote, in a line. OPA locates the conditions of an else
@@ -222,8 +224,13 @@ func textOf(x ast.Node) string {
 	if len(text) == 0 || bytes.HasPrefix(text, []byte("else")) {
 		var err error
 		if text, err = format.Ast(x); err != nil {
-			return short(fmt.Sprint(x))
+			return cut(fmt.Sprint(x))
 		}
 	}
-	return short(string(bytes.Join(bytes.Fields(text), []byte(" "))))
+	return cut(string(bytes.Join(bytes.Fields(text), []byte(" "))))
 }
+
+// maxText is how many bytes a condition or a value is told with.
+const maxText = 123
+
+func cut(text string) string { return decision.Cut(text, maxText) }

@@ -1,4 +1,4 @@
-package record
+package compare
 
 import (
 	"cmp"
@@ -27,11 +27,11 @@ const (
 // Kinds are all, the most troublesome first.
 func Kinds() []Kind { return []Kind{Lost, Looser, Stricter, Changed} }
 
-// Compare holds two decisions about one question against each other. It is nil
+// Records holds two decisions about one question against each other. It is nil
 // where nothing differs that anybody acts on: who was asked, which rules took
 // part and how long it took do not count. Its error is an UnknownPointError, or
 // says that the answers are not of the point.
-func Compare(e *engine.Engine, then, now decision.Record) (*Difference, error) {
+func Records(e *engine.Engine, then, now decision.Record) (*Difference, error) {
 	p, ok := decision.Find(then.Point)
 	if !ok {
 		return nil, fmt.Errorf("comparing with record %d: %w", then.ID, UnknownPointError{then.Point})
