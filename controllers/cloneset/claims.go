@@ -15,7 +15,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
+
+// findClaims finds the claims that pods may use, and the ids of those that terminate.
+func (s *scaler) findClaims(ctx context.Context) error {
+	list := &corev1.PersistentVolumeClaimList{}
+	if err := s.r.Client().List(ctx, list, client.InNamespace(s.set.Namespace), client.MatchingFields{rollout.OwnerIndex: string(s.set.UID)}); err != nil {
+		return fmt.Errorf("listing claims: %w", err)
+	}
+	usable, going := s.memory.usable(list.Items)
+	s.memory.claims = usable
+	for _, c := range going {
+		s.going = append(s.going, c.Labels[kruise.CloneSetInstanceIDKey])
+	}
+	return nil
+}
 
 func claimName(set *kruise.CloneSet, template, id string) string {
 	return template + "-" + set.Name + "-" + id
@@ -43,23 +58,23 @@ func withClaims(volumes []corev1.Volume, set *kruise.CloneSet, id string) []core
 
 // createClaims makes the claims of a pod that do not exist yet. Whether they do is
 // for the API server to say: the cache may show one that we have deleted.
-func (r *Reconciler) createClaims(ctx context.Context, w *world, pod *corev1.Pod, id string) error {
-	for i := range w.set.Spec.VolumeClaimTemplates {
-		t := &w.set.Spec.VolumeClaimTemplates[i]
+func (s *scaler) createClaims(ctx context.Context, pod *corev1.Pod, id string) error {
+	for i := range s.set.Spec.VolumeClaimTemplates {
+		t := &s.set.Spec.VolumeClaimTemplates[i]
 		claim := &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{
-				Name: claimName(w.set, t.Name, id), Namespace: w.set.Namespace,
+				Name: claimName(s.set, t.Name, id), Namespace: s.set.Namespace,
 				Labels: map[string]string{}, Annotations: maps.Clone(t.Annotations),
-				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.set, OwnerKind())},
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s.set, OwnerKind())},
 			},
 			Spec: *t.Spec.DeepCopy(),
 		}
 		maps.Copy(claim.Labels, t.Labels)
-		maps.Copy(claim.Labels, w.set.Spec.Selector.MatchLabels)
+		maps.Copy(claim.Labels, s.set.Spec.Selector.MatchLabels)
 		claim.Labels[kruise.CloneSetInstanceIDKey] = id
-		err := r.client.Create(ctx, claim)
+		err := s.r.Client().Create(ctx, claim)
 		if apierrors.IsAlreadyExists(err) {
-			err = r.reuse(ctx, w, claim, id)
+			err = s.reuse(ctx, claim, id)
 		}
 		if err != nil {
 			return fmt.Errorf("creating claim %s for pod %s: %w", claim.Name, pod.Name, err)
@@ -70,12 +85,12 @@ func (r *Reconciler) createClaims(ctx context.Context, w *world, pod *corev1.Pod
 
 // reuse looks past the cache at a claim that is there already: a pod with one that
 // is on its way out would wait for ever, so its id is not used again.
-func (r *Reconciler) reuse(ctx context.Context, w *world, claim *corev1.PersistentVolumeClaim, id string) error {
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(claim), claim); err != nil {
+func (s *scaler) reuse(ctx context.Context, claim *corev1.PersistentVolumeClaim, id string) error {
+	if err := s.r.Live().Get(ctx, client.ObjectKeyFromObject(claim), claim); err != nil {
 		return fmt.Errorf("reading it past the cache: %w", err)
 	}
 	if claim.DeletionTimestamp != nil {
-		w.memory.take(id)
+		s.memory.take(id)
 		return errors.New("it exists and is being deleted")
 	}
 	return nil
@@ -84,12 +99,12 @@ func (r *Reconciler) reuse(ctx context.Context, w *world, claim *corev1.Persiste
 // deleteClaims deletes the claims of a pod that we delete: ReCreate means the pod
 // and its claims, reuse or not, which is for pods that others delete. The storage
 // protection of Kubernetes keeps them until the pod is gone.
-func (r *Reconciler) deleteClaims(ctx context.Context, w *world, id string) error {
-	for _, c := range w.claims {
+func (s *scaler) deleteClaims(ctx context.Context, id string) error {
+	for _, c := range s.memory.claims {
 		if id == "" || c.Labels[kruise.CloneSetInstanceIDKey] != id {
 			continue
 		}
-		if err := r.deleteClaim(ctx, w, c); err != nil {
+		if err := s.deleteClaim(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -97,29 +112,29 @@ func (r *Reconciler) deleteClaims(ctx context.Context, w *world, id string) erro
 }
 
 // deleteClaim deletes this very claim, not one of the same name after it.
-func (r *Reconciler) deleteClaim(ctx context.Context, w *world, c *corev1.PersistentVolumeClaim) error {
-	err := r.client.Delete(ctx, c, client.Preconditions{UID: &c.UID})
+func (s *scaler) deleteClaim(ctx context.Context, c *corev1.PersistentVolumeClaim) error {
+	err := s.r.Client().Delete(ctx, c, client.Preconditions{UID: &c.UID})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("deleting claim %s: %w", c.Name, err)
 	}
-	w.memory.deletedClaim(c.UID)
+	s.memory.deletedClaim(c.UID)
 	return nil
 }
 
 // awaitedIDs are the ids of terminating pods whose claims are kept for their
 // replacements: with reuse, a pod that others delete comes back with its data. Pods
 // that the controller deletes lose their claims, and are not among them.
-func (w *world) awaitedIDs() map[string]bool {
-	scale, ids := w.set.Spec.ScaleStrategy, map[string]bool{}
-	if !scale.EnablePVCReuse || len(w.set.Spec.VolumeClaimTemplates) == 0 {
+func (s *scaler) awaitedIDs() map[string]bool {
+	scale, ids := s.set.Spec.ScaleStrategy, map[string]bool{}
+	if !scale.EnablePVCReuse || len(s.set.Spec.VolumeClaimTemplates) == 0 {
 		return ids
 	}
-	for _, p := range w.gone {
+	for _, p := range s.f.Gone {
 		id := p.Labels[kruise.CloneSetInstanceIDKey]
-		kept := slices.ContainsFunc(w.claims, func(c *corev1.PersistentVolumeClaim) bool {
+		kept := slices.ContainsFunc(s.memory.claims, func(c *corev1.PersistentVolumeClaim) bool {
 			return c.Labels[kruise.CloneSetInstanceIDKey] == id
 		})
-		if id != "" && kept && p.DeletionTimestamp != nil && !slices.Contains(w.going, id) && !slices.Contains(scale.PodsToDelete, p.Name) {
+		if id != "" && kept && p.DeletionTimestamp != nil && !slices.Contains(s.going, id) && !slices.Contains(scale.PodsToDelete, p.Name) {
 			ids[id] = true
 		}
 	}
@@ -129,22 +144,22 @@ func (w *world) awaitedIDs() map[string]bool {
 // cleanClaims deals with claims whose pod is not active any more, unless they
 // are to be reused (CS-15). While the old pod is still there the claim is
 // handed to it, so that the garbage collector takes both.
-func (r *Reconciler) cleanClaims(ctx context.Context, w *world) error {
-	if w.set.Spec.ScaleStrategy.EnablePVCReuse || len(w.claims) == 0 {
+func (s *scaler) cleanClaims(ctx context.Context) error {
+	if s.set.Spec.ScaleStrategy.EnablePVCReuse || len(s.memory.claims) == 0 {
 		return nil
 	}
 	active, leaving := map[string]bool{}, map[string]*corev1.Pod{}
-	for _, p := range w.raw {
+	for _, p := range s.f.Pods {
 		active[p.Labels[kruise.CloneSetInstanceIDKey]] = true
 	}
-	for _, id := range w.memory.toTry() { // their pods come yet
+	for _, id := range s.memory.toTry() { // their pods come yet
 		active[id] = true
 	}
-	for _, p := range w.gone {
+	for _, p := range s.f.Gone {
 		leaving[p.Labels[kruise.CloneSetInstanceIDKey]] = p
 	}
 	var kept []*corev1.PersistentVolumeClaim
-	for _, c := range w.claims {
+	for _, c := range s.memory.claims {
 		id := c.Labels[kruise.CloneSetInstanceIDKey]
 		if id == "" || active[id] {
 			kept = append(kept, c)
@@ -154,7 +169,7 @@ func (r *Reconciler) cleanClaims(ctx context.Context, w *world) error {
 		if pod == nil {
 			var stays bool
 			var err error
-			if pod, stays, err = r.user(ctx, w, id); err != nil {
+			if pod, stays, err = s.user(ctx, id); err != nil {
 				return err
 			}
 			if stays {
@@ -162,46 +177,46 @@ func (r *Reconciler) cleanClaims(ctx context.Context, w *world) error {
 				continue
 			}
 		}
-		if err := r.letGo(ctx, w, c, pod); err != nil {
+		if err := s.letGo(ctx, c, pod); err != nil {
 			return err
 		}
 	}
-	w.claims = kept
+	s.memory.claims = kept
 	return nil
 }
 
 // user looks past the cache for a pod that uses the claims of an id: what is
 // about to be deleted is data. stays is true while such a pod is active: the cache
 // does not show it yet, or it was released and is somebody else's now.
-func (r *Reconciler) user(ctx context.Context, w *world, id string) (leaving *corev1.Pod, stays bool, err error) {
+func (s *scaler) user(ctx context.Context, id string) (leaving *corev1.Pod, stays bool, err error) {
 	pod := &corev1.Pod{}
-	name := types.NamespacedName{Namespace: w.set.Namespace, Name: podName(w.set, id)}
-	if err := r.live.Get(ctx, name, pod); err != nil {
+	name := types.NamespacedName{Namespace: s.set.Namespace, Name: podName(s.set, id)}
+	if err := s.r.Live().Get(ctx, name, pod); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, false, nil
 		}
 		return nil, false, fmt.Errorf("reading pod %s past the cache: %w", name.Name, err)
 	}
-	if inactive(pod) {
+	if rollout.Inactive(pod) {
 		return pod, false, nil
 	}
-	if !metav1.IsControlledBy(pod, w.set) {
-		w.memory.take(id)
+	if !metav1.IsControlledBy(pod, s.set) {
+		s.memory.take(id)
 	}
 	return nil, true, nil
 }
 
 // letGo deletes a claim, or hands it to the pod that still has it.
-func (r *Reconciler) letGo(ctx context.Context, w *world, c *corev1.PersistentVolumeClaim, pod *corev1.Pod) error {
+func (s *scaler) letGo(ctx context.Context, c *corev1.PersistentVolumeClaim, pod *corev1.Pod) error {
 	if pod == nil {
-		return r.deleteClaim(ctx, w, c)
+		return s.deleteClaim(ctx, c)
 	}
 	before := c.DeepCopy()
 	c = c.DeepCopy()
 	c.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID, Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
 	}}
-	if err := r.client.Patch(ctx, c, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+	if err := s.r.Client().Patch(ctx, c, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("handing claim %s to pod %s: %w", c.Name, pod.Name, err)
 	}
 	return nil

@@ -20,6 +20,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
 // idLength is how long an instance id is: the end of a pod's and a claim's name.
@@ -29,26 +30,22 @@ const idLength = 5
 // the rest from the update revision (CS-05). It starts slowly, so that a template
 // that cannot work costs one failed write and not a thousand; one that has worked
 // the last time need not: a recreation comes here many times.
-func (r *Reconciler) create(ctx context.Context, w *world, ids []string, current int) error {
+func (s *scaler) create(ctx context.Context, ids []string, current int) error {
 	acts := make([]func() error, 0, len(ids))
 	last := ""
 	for i, id := range ids {
-		rev := w.history.Update
+		rev := s.t.History.Update
 		if i < current {
-			rev = w.history.Current
+			rev = s.t.History.Current
 		}
 		last = rev.Name
-		acts = append(acts, func() error { return r.createPod(ctx, w, rev, id) })
+		acts = append(acts, func() error { return s.createPod(ctx, rev, id) })
 	}
-	size := 1
-	if w.memory.proven == last {
-		size = r.writes
-	}
-	err := slowly(r.writes, size, r.inTurn(w, acts))
+	err := s.r.SlowStart(s.memory.proven == last, acts)
 	if err != nil {
 		last = ""
 	}
-	w.memory.proven = last
+	s.memory.proven = last
 	return err
 }
 
@@ -56,38 +53,38 @@ func (r *Reconciler) create(ctx context.Context, w *world, ids []string, current
 // in vain, then ids of claims that no pod uses, so that the claims are reused, then
 // new ids. The replacement of a terminating pod whose claims are kept waits for the
 // end of that pod, and takes its id then: no other pod is made in its place.
-func (w *world) freeIDs(missing, n int) []string {
-	awaited := w.awaitedIDs()
+func (s *scaler) freeIDs(missing, n int) []string {
+	awaited := s.awaitedIDs()
 	n = min(n, missing-len(awaited))
 	used := map[string]bool{}
-	for _, p := range slices.Concat(w.raw, w.gone) {
+	for _, p := range s.all() {
 		used[p.Labels[kruise.CloneSetInstanceIDKey]] = true
 	}
-	for _, id := range w.going { // a pod that waited for such a claim would wait for ever
+	for _, id := range s.going { // a pod that waited for such a claim would wait for ever
 		used[id] = true
 	}
-	for _, name := range w.set.Spec.ScaleStrategy.PodsToDelete { // a pod of this name would be deleted at once
-		used[strings.TrimPrefix(name, podName(w.set, ""))] = true
+	for _, name := range s.set.Spec.ScaleStrategy.PodsToDelete { // a pod of this name would be deleted at once
+		used[strings.TrimPrefix(name, podName(s.set, ""))] = true
 	}
 	var ids []string
-	for _, id := range w.memory.toTry() {
+	for _, id := range s.memory.toTry() {
 		if awaited[id] {
 			continue
 		}
 		if used[id] { // it was made after all
-			w.memory.try(id, true)
+			s.memory.try(id, true)
 		} else if len(ids) < n {
 			used[id] = true
 			ids = append(ids, id)
 		}
 	}
-	for _, c := range w.claims {
-		if id := c.Labels[kruise.CloneSetInstanceIDKey]; id != "" && !used[id] && !w.memory.taken(id) && len(ids) < n {
+	for _, c := range s.memory.claims {
+		if id := c.Labels[kruise.CloneSetInstanceIDKey]; id != "" && !used[id] && !s.memory.taken(id) && len(ids) < n {
 			used[id] = true
 			ids = append(ids, id)
 		}
 	}
-	for _, c := range w.claims {
+	for _, c := range s.memory.claims {
 		used[c.Labels[kruise.CloneSetInstanceIDKey]] = true
 	}
 	for len(ids) < n {
@@ -97,35 +94,29 @@ func (w *world) freeIDs(missing, n int) []string {
 		}
 	}
 	for id := range awaited { // first in turn when the pod has ended
-		w.memory.try(id, false)
+		s.memory.try(id, false)
 	}
 	return ids
 }
 
-func (r *Reconciler) createPod(ctx context.Context, w *world, rev *appsv1.ControllerRevision, id string) error {
-	pod, err := r.newPod(w, rev, id)
+func (s *scaler) createPod(ctx context.Context, rev *appsv1.ControllerRevision, id string) error {
+	pod, err := s.newPod(rev, id)
 	if err == nil {
-		err = r.createClaims(ctx, w, pod, id)
+		err = s.createClaims(ctx, pod, id)
 	}
 	if err == nil {
-		err = r.createObject(ctx, w, pod, id)
+		err = s.createObject(ctx, pod, id)
 	}
-	w.memory.try(id, err == nil || w.memory.taken(id))
+	s.memory.try(id, err == nil || s.memory.taken(id))
 	if errors.Is(err, errTerminating) {
-		w.again.in(time.Second)
+		s.r.Again(time.Second)
 		return nil
 	}
 	if err != nil {
-		r.warn(w.set, kruise.FailedCreateReason, fmt.Sprintf("failed to create pod: %v", err))
-		return &createError{err}
+		s.r.Warn(kruise.FailedCreateReason, fmt.Sprintf("failed to create pod: %v", err))
+		return &rollout.CreateError{Err: err}
 	}
-	r.overlay.Created(w.set.UID, pod)
-	r.normal(w.set, kruise.SuccessfulCreateReason, fmt.Sprintf(kruise.SuccessfulCreateMessage, pod.Name))
-	// The gate is opened at once, so that the pod is ready as soon as its
-	// containers are. Should it fail, the next round does it.
-	if ready, err := r.updater.MarkCreated(ctx, pod); err == nil {
-		r.wrote(ctx, w, pod, ready, nil)
-	}
+	s.r.Created(ctx, pod)
 	return nil
 }
 
@@ -136,15 +127,15 @@ var errTerminating = errors.New("a pod of this name is terminating")
 // createObject creates a pod. One that is there already may be ours, if the answer
 // to an earlier attempt was lost or the cache does not show it yet; or somebody
 // else's, such as one that was released, whose id is not used again.
-func (r *Reconciler) createObject(ctx context.Context, w *world, pod *corev1.Pod, id string) error {
-	err := r.client.Create(ctx, pod)
+func (s *scaler) createObject(ctx context.Context, pod *corev1.Pod, id string) error {
+	err := s.r.Client().Create(ctx, pod)
 	if err == nil {
 		return nil
 	}
-	if apierrors.IsAlreadyExists(err) || indeterminate(err) {
+	if apierrors.IsAlreadyExists(err) || rollout.Indeterminate(err) {
 		found := &corev1.Pod{}
-		read := r.live.Get(ctx, client.ObjectKeyFromObject(pod), found)
-		if read == nil && metav1.IsControlledBy(found, w.set) {
+		read := s.r.Live().Get(ctx, client.ObjectKeyFromObject(pod), found)
+		if read == nil && metav1.IsControlledBy(found, s.set) {
 			if found.DeletionTimestamp != nil {
 				return errTerminating
 			}
@@ -152,7 +143,7 @@ func (r *Reconciler) createObject(ctx context.Context, w *world, pod *corev1.Pod
 			return nil
 		}
 		if read == nil {
-			w.memory.take(id)
+			s.memory.take(id)
 		}
 	}
 	return fmt.Errorf("creating pod %s: %w", pod.Name, err)
@@ -161,17 +152,17 @@ func (r *Reconciler) createObject(ctx context.Context, w *world, pod *corev1.Pod
 func podName(set *kruise.CloneSet, id string) string { return set.Name + "-" + id }
 
 // newPod makes a pod of a revision's template.
-func (r *Reconciler) newPod(w *world, rev *appsv1.ControllerRevision, id string) (*corev1.Pod, error) {
+func (s *scaler) newPod(rev *appsv1.ControllerRevision, id string) (*corev1.Pod, error) {
 	template, err := revision.Template(rev)
 	if err != nil {
 		return nil, err
 	}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: podName(w.set, id), Namespace: w.set.Namespace,
+			Name: podName(s.set, id), Namespace: s.set.Namespace,
 			Labels: maps.Clone(template.Labels), Annotations: maps.Clone(template.Annotations),
 			Finalizers:      slices.Clone(template.Finalizers),
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.set, OwnerKind())},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s.set, OwnerKind())},
 		},
 		Spec: template.Spec,
 	}
@@ -179,27 +170,28 @@ func (r *Reconciler) newPod(w *world, rev *appsv1.ControllerRevision, id string)
 		pod.Labels = map[string]string{}
 	}
 	pod.Labels[kruise.CloneSetInstanceIDKey] = id
-	pod.Labels[appsv1.ControllerRevisionHashLabelKey] = w.label(rev.Name)
+	pod.Labels[appsv1.ControllerRevisionHashLabelKey] = s.t.Label(rev.Name)
 	pod.Labels[podTemplateHash] = revision.Short(rev.Name)
 	for _, gate := range []corev1.PodConditionType{kruise.InPlaceUpdateReady, kruise.KruisePodReady} {
 		inplace.AddGate(pod, gate)
 	}
 	state := kruise.LifecycleStatePreparingNormal
-	if w.set.Spec.Lifecycle == nil {
+	if s.set.Spec.Lifecycle == nil {
 		state = kruise.LifecycleStateNormal // no hook can hold it: one write less for each pod
 	}
-	lifecycle.Set(pod, state, w.now)
-	pod.Spec.Volumes = withClaims(pod.Spec.Volumes, w.set, id)
+	lifecycle.Set(pod, state, s.f.Now)
+	pod.Spec.Volumes = withClaims(pod.Spec.Volumes, s.set, id)
 	return pod, nil
 }
 
 // podTemplateHash is the label with the short hash, always.
 const podTemplateHash = "pod-template-hash"
 
-// label is how a pod is labelled with a revision.
-func (w *world) label(name string) string {
-	if w.gates.ShortHash {
-		return revision.Short(name)
+// all are the pods that are active, finished or terminating.
+func (s *scaler) all() []*corev1.Pod {
+	out := slices.Clone(s.f.Gone)
+	for _, p := range s.f.Pods {
+		out = append(out, p.Pod)
 	}
-	return name
+	return out
 }

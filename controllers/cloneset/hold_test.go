@@ -1,45 +1,48 @@
 package cloneset
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
-	"k8s.io/client-go/tools/record"
-
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
+
+type recorded []string
+
+func (r *recorded) Normal(reason, message string) { *r = append(*r, fmt.Sprint("Normal ", reason, " ", message)) }
+func (r *recorded) Warn(reason, message string)   { *r = append(*r, fmt.Sprint("Warning ", reason, " ", message)) }
 
 func TestAnEventOfAHoldWarnsUnlessTheUserAskedForIt(t *testing.T) {
 	e := simEngine(t)
 	for name, tc := range map[string]struct {
-		change func(*world)
-		want   string
+		strategy decision.Strategy
+		first    []decision.Hold // ahead of those of the strategy
+		want     string
 	}{
-		"a paused rollout is normal":                 {func(w *world) { w.strategy.Paused = true }, "Normal UpdateHeld RolloutPaused: "},
-		"OnDelete is normal":                         {func(w *world) { w.strategy.Type = "OnDelete" }, "Normal UpdateHeld OnDelete: "},
-		"a strategy that no rule knows is a warning": {func(w *world) { w.strategy.Type = "Other" }, "Warning UpdateHeld UnknownStrategy: "},
-		"a policy that holds is a warning, paused or not": {func(w *world) {
-			w.strategy.Paused = true
-			w.holds = []decision.Hold{{Rule: "demo", Reason: "Frozen", Message: "Frozen."}}
-		}, "Warning UpdateHeld Frozen: "},
+		"a paused rollout is normal":                 {decision.Strategy{Type: "RollingUpdate", Paused: true}, nil, "Normal UpdateHeld RolloutPaused: "},
+		"OnDelete is normal":                         {decision.Strategy{Type: "OnDelete"}, nil, "Normal UpdateHeld OnDelete: "},
+		"a strategy that no rule knows is a warning": {decision.Strategy{Type: "Other"}, nil, "Warning UpdateHeld UnknownStrategy: "},
+		"a policy that holds is a warning, paused or not": {
+			decision.Strategy{Type: "RollingUpdate", Paused: true},
+			[]decision.Hold{{Rule: "demo", Reason: "Frozen", Message: "Frozen."}}, "Warning UpdateHeld Frozen: ",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			events := record.NewFakeRecorder(10)
-			r := New(nil, nil, e, events)
-			w := testWorld(e, 3, 0, tc.change)
-			w.planned = true
-			decide(t.Context(), r, w)
-			status := w.status()
-			r.reportHold(w, &status)
-			if len(events.Events) != 1 {
-				t.Fatalf("%d events", len(events.Events))
+			plan, _ := engine.Decide(t.Context(), e, decision.RolloutPlan(), decision.Subject{Kind: "CloneSet", Name: "web"}, decision.PlanInput{Update: 3, Strategy: tc.strategy})
+			res := rollout.Result{Decisions: rollout.Decisions{Looked: true, Holds: append(tc.first, plan.Holds...)}}
+			events, status := &recorded{}, &kruise.CloneSetStatus{}
+			reportHold(events, &rollout.Facts{}, res, status)
+			if len(*events) != 1 || !strings.HasPrefix((*events)[0], tc.want) {
+				t.Fatalf("%q, want %q", *events, tc.want)
 			}
-			if got := <-events.Events; !strings.HasPrefix(got, tc.want) {
-				t.Errorf("%q, want %q", got, tc.want)
-			}
-			r.reportHold(w, &status) // the same again is no news
-			if len(events.Events) != 0 {
-				t.Error(<-events.Events)
+			reportHold(events, &rollout.Facts{}, res, status) // the same again is no news
+			if len(*events) != 1 {
+				t.Error(*events)
 			}
 		})
 	}

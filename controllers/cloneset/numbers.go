@@ -1,14 +1,16 @@
 package cloneset
 
 import (
+	"fmt"
 	"math"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/budget"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
-	"github.com/regatta-sh/regatta/controllers/workload/revision"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -86,56 +88,53 @@ func (f *firstError) of(n int, err error) int {
 	return n
 }
 
-// diff works out the differences of CS-01. In the scale phase a pod that
-// prepares its update may count as updated already, by a gate.
-func (w *world) diff(scalePhase bool) budget.Diff {
+// diff works out the differences of CS-01. In the scale phase a pod that prepares its
+// update may count as updated already, by a gate.
+func (k *Kind) diff(f *rollout.Facts, maxSurge int, scalePhase bool) budget.Diff {
 	q := budget.Question{
-		Replicas: replicas(w.set), Partition: w.strategy.Partition,
-		MaxSurge: w.strategy.MaxSurge, MaxUnavailable: w.strategy.MaxUnavailable,
-		Rollback:               w.gates.PartitionRollback && w.history.Current.Name != w.history.Update.Name,
-		ExcludePreparingDelete: w.excludes(),
+		Replicas: f.Replicas, Partition: f.Strategy.Partition,
+		MaxSurge: maxSurge, MaxUnavailable: f.Strategy.MaxUnavailable,
+		Rollback:               k.Gates.PartitionRollback && f.Templates.Current() != f.Templates.Update(),
+		ExcludePreparingDelete: k.excludes(f),
 	}
-	for _, p := range w.pods {
+	for _, p := range f.Pods {
 		side := &q.Old
-		if p.Facts.Updated || (scalePhase && w.soonUpdated(p)) {
+		if p.Facts.Updated || (scalePhase && k.soonUpdated(p)) {
 			side = &q.New
 		}
 		side.Total++
 		switch {
 		case p.State == kruise.LifecycleStatePreparingDelete:
 			side.PreDeleting++
-		case w.specified(p):
+		case f.DeletionAsked(p):
 			side.ToDelete++
-		case !p.Available(w.minReady, w.now):
+		case !f.Available(p):
 			side.Unavailable++
 		}
 	}
 	return budget.Compute(q)
 }
 
-// excludes says whether pods that prepare their deletion are left out of the
-// replicas.
-func (w *world) excludes() bool {
-	return w.excludePD || w.set.Spec.ScaleStrategy.ExcludePreparingDelete
+// excludes says whether pods that prepare their deletion are left out of the replicas.
+func (k *Kind) excludes(f *rollout.Facts) bool {
+	return k.ExcludePreparingDelete || f.Workload.(*kruise.CloneSet).Spec.ScaleStrategy.ExcludePreparingDelete
 }
 
-// soonUpdated says whether a pod counts as updated when pods are created and
-// deleted, by a gate: it is about to be.
-func (w *world) soonUpdated(p *facts.Pod) bool {
-	return w.gates.PreparingUpdateAsUpdate && p.State == kruise.LifecycleStatePreparingUpdate
+// soonUpdated says whether a pod counts as updated when pods are created and deleted, by
+// a gate: it is about to be.
+func (k *Kind) soonUpdated(p *facts.Pod) bool {
+	return k.Gates.PreparingUpdateAsUpdate && p.State == kruise.LifecycleStatePreparingUpdate
 }
 
-// completes says whether pods that count as updated, by a gate, before they are have
-// to be: the scale phase then creates the missing pods at the current revision. Where
-// it cannot, because these pods are as many as may be unavailable, they go back.
-func (w *world) completes(d budget.Diff) bool {
-	return w.gates.PreparingUpdateAsUpdate && d.Missing > 0 && d.TotalUnavailable < w.strategy.ScaleMaxUnavailable
+// completes says whether pods that count as updated, by a gate, before they are have to
+// be: the scale phase then creates the missing pods at the current revision. Where it
+// cannot, because these pods are as many as may be unavailable, they go back.
+func (k *Kind) completes(f *rollout.Facts, d budget.Diff) bool {
+	return k.Gates.PreparingUpdateAsUpdate && d.Missing > 0 && d.TotalUnavailable < f.Strategy.ScaleMaxUnavailable
 }
 
-// onDelete says whether pods are only updated by whoever deletes them.
-func (w *world) onDelete() bool {
-	return w.strategy.Type == string(kruise.OnDeleteCloneSetUpdateStrategyType)
-}
+func invalid(field string, err error) error { return fmt.Errorf("reading %s: %w", field, err) }
 
-// updated says whether a label names the update revision.
-func (w *world) updated(label string) bool { return revision.Same(label, w.history.Update.Name) }
+func labelling(pod *corev1.Pod, err error) error {
+	return fmt.Errorf("labelling pod %s with its template hash: %w", pod.Name, err)
+}

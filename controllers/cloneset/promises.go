@@ -7,10 +7,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
 // Witness counts what there is of a CloneSet, from outside: from its pods and
@@ -33,14 +35,14 @@ type Sight struct {
 // Look counts by the same rules as the controller (CS-02). Pods of others among
 // the given ones do not count.
 func (v *Witness) Look(set *kruise.CloneSet, pods []*corev1.Pod, revisions []*appsv1.ControllerRevision, now time.Time) Sight {
-	w := &world{set: set}
+	k := &Kind{}
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil {
 		return Sight{} // the controller does nothing then either
 	}
 	var own []*corev1.Pod
 	for _, p := range pods {
-		if !inactive(p) && metav1.IsControlledBy(p, set) && selector.Matches(labelSet(p)) {
+		if !rollout.Inactive(p) && metav1.IsControlledBy(p, set) && selector.Matches(labels.Set(p.Labels)) {
 			own = append(own, p)
 		}
 	}
@@ -52,9 +54,9 @@ func (v *Witness) Look(set *kruise.CloneSet, pods []*corev1.Pod, revisions []*ap
 	}
 	out := Sight{Active: len(own), Single: set.Status.CurrentRevision == "" || set.Status.CurrentRevision == newest}
 	for _, p := range v.pods.Update(own, facts.Terms{}, facts.NewTopology(), func(p *corev1.Pod) bool {
-		return revision.Same(p.Labels[revisionLabel], newest)
+		return revision.Same(p.Labels[rollout.RevisionLabel], newest)
 	}) {
-		going := w.leaves(p)
+		going := k.DeletionAsked(set, p.Pod) || p.State == kruise.LifecycleStatePreparingDelete
 		add(&out.Available, p.Available(time.Duration(set.Spec.MinReadySeconds)*time.Second, now))
 		add(&out.Going, going)
 		add(&out.Counted, p.State != kruise.LifecycleStatePreparingDelete || !set.Spec.ScaleStrategy.ExcludePreparingDelete)

@@ -18,7 +18,7 @@ import (
 // A webhook that answers 409 to each write is not a race: after a few rounds, each
 // after a longer time, it is reported as the failure that it is.
 func TestConflictsThatDoNotEndAreFailures(t *testing.T) {
-	s := newSim(t, simServer(), simEngine(t), "conflicts", Gates{}, simSet(2, nil))
+	s := newSim(t, simServer(), simEngine(t), "conflicts", gates{}, simSet(2, nil))
 	s.settle()
 	s.deny = func(o client.Object, verb string) error {
 		if _, ok := o.(*corev1.Pod); ok && verb == "patch" {
@@ -53,7 +53,7 @@ func TestConflictsThatDoNotEndAreFailures(t *testing.T) {
 // A quota that has no room for another pod keeps none of the others from being updated,
 // as far as maxUnavailable has room beside those that are missing.
 func TestUpdatesGoOnWhileCreationFails(t *testing.T) {
-	s := newSim(t, simServer(), simEngine(t), "quota", Gates{}, simSet(4, nil))
+	s := newSim(t, simServer(), simEngine(t), "quota", gates{}, simSet(4, nil))
 	s.settle()
 	s.deny = func(o client.Object, verb string) error {
 		if _, ok := o.(*corev1.Pod); ok && verb == "create" {
@@ -84,7 +84,7 @@ func TestUpdatesGoOnWhileCreationFails(t *testing.T) {
 // A pod that becomes unready and ready again while the cache shows the status of
 // before: what is written last is what holds.
 func TestAStatusThatTheCacheDoesNotShowYetIsCorrected(t *testing.T) {
-	s := newSim(t, simServer(), simEngine(t), "flap", Gates{}, simSet(2, nil))
+	s := newSim(t, simServer(), simEngine(t), "flap", gates{}, simSet(2, nil))
 	s.settle()
 	flap := func(ready bool) {
 		p := s.all()[0].DeepCopy()

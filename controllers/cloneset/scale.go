@@ -6,107 +6,162 @@ import (
 	"slices"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/budget"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/victims"
-	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// scale creates or deletes pods, and says whether it did (CS-04). The order is
-// fixed: what is still needed comes back, then creation, then deletions that
-// were asked for, then scale-in. While pods are created nothing is deleted.
-func (r *Reconciler) scale(ctx context.Context, w *world) (acted bool, err error) {
-	d := w.diff(true)
-	if acted, err := r.regret(ctx, w, d); acted || err != nil {
+// scaler scales one CloneSet in one round.
+type scaler struct {
+	k      *Kind
+	r      *rollout.Round
+	f      *rollout.Facts
+	t      *rollout.PodTemplates
+	set    *kruise.CloneSet
+	memory *memory
+	going  []string // ids of claims that terminate
+}
+
+func (k *Kind) scaler(r *rollout.Round, f *rollout.Facts) *scaler {
+	return &scaler{
+		k: k, r: r, f: f, t: f.Templates.(*rollout.PodTemplates),
+		set: f.Workload.(*kruise.CloneSet), memory: r.Memory().(*memory),
+	}
+}
+
+// Scale implements rollout.Kind (CS-04). The order is fixed: pods that are still needed
+// come back, then creation, then deletions that were asked for, then scale-in. While pods
+// are created nothing is deleted.
+func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (acted bool, err error) {
+	s := k.scaler(r, f)
+	if err := s.findClaims(ctx); err != nil {
+		return false, err
+	}
+	if err := s.cleanClaims(ctx); err != nil {
+		return false, err
+	}
+	return s.scale(ctx)
+}
+
+// Recreate implements rollout.Kind: it deletes the pod, so that the next scale makes
+// another (CS-12). The walk has found room for it, by the same numbers that bound any
+// other delete, so nothing is gained by marking it first: OpenKruise does, for one more
+// write and one more round. A pod that a hook holds is marked, and waits for the hook.
+func (k *Kind) Recreate(ctx context.Context, r *rollout.Round, f *rollout.Facts, p *facts.Pod) error {
+	r.Again(time.Millisecond)
+	if lifecycle.BeforeDelete(p.Pod, f.Lifecycle) == lifecycle.Go {
+		if err := k.scaler(r, f).deletePod(ctx, p); err != nil {
+			return err
+		}
+		r.Normal(kruise.SuccessfulUpdatePodReCreateReason, fmt.Sprintf("successfully delete pod %s for update", p.Name))
+		return nil
+	}
+	pod := p.Pod.DeepCopy()
+	pod.Labels[kruise.SpecifiedDeleteKey] = "true"
+	err := r.Client().Patch(ctx, pod, client.StrategicMergeFrom(p.Pod, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
+		pod = nil
+	}
+	r.Wrote(ctx, p.Pod, pod, err)
+	if err != nil {
+		if !rollout.Conflict(err) {
+			r.Warn(kruise.FailedUpdatePodReCreateReason, fmt.Sprintf("failed to mark pod %s for recreation: %v", p.Name, err))
+		}
+		return fmt.Errorf("marking pod %s for recreation: %w", p.Name, err)
+	}
+	r.Normal(kruise.SuccessfulUpdatePodReCreateReason, fmt.Sprintf("successfully patch pod %s specified-delete for update", p.Name))
+	return nil
+}
+
+func (s *scaler) scale(ctx context.Context) (acted bool, err error) {
+	d := s.k.diff(s.f, s.f.Strategy.MaxSurge, true)
+	if acted, err := s.cancelDeletion(ctx, d); acted || err != nil {
 		return acted, err
 	}
-	r.holdSurge(ctx, w, &d)
-	plan := r.decideScale(ctx, w, d)
+	d = s.holdSurge(ctx, d)
+	plan := s.decideScale(ctx, d)
 	if d.Up > 0 {
-		r.tellLimit(w, plan.Create, d.Up)
-		if ids := w.freeIDs(d.Up, plan.Create); len(ids) > 0 {
-			return true, r.create(ctx, w, ids, plan.CreateCurrent)
+		s.tellLimit(plan.Create, d.Up)
+		if ids := s.freeIDs(d.Up, plan.Create); len(ids) > 0 {
+			return true, s.create(ctx, ids, plan.CreateCurrent)
 		}
 		if plan.Create > 0 { // all wait for terminating pods, which may take long
-			return r.remove(ctx, w, d, plan)
+			return s.remove(ctx, d, plan)
 		}
 		// Pods that prepared their deletion count as unavailable. Those that may
 		// go have to, or with excludePreparingDelete and a scaleStrategy they
 		// would keep the pods that replace them from being created, for ever.
-		return r.deletePods(ctx, w, w.preparingDelete())
+		return s.deletePods(ctx, s.preparingDelete())
 	}
-	w.memory.limited = -1
-	for _, id := range w.memory.toTry() { // nobody needs them any more; the next round cleans up
-		w.memory.try(id, true)
-		w.again.in(time.Second)
+	s.memory.limited = -1
+	for _, id := range s.memory.toTry() { // nobody needs them any more; the next round cleans up
+		s.memory.try(id, true)
+		s.r.Again(time.Second)
 	}
-	return r.remove(ctx, w, d, plan)
+	return s.remove(ctx, d, plan)
 }
 
 // holdSurge leaves out the pods that an update wants beyond the replicas while a
 // policy holds the whole of it: they would be of the new revision, which is what
 // is held. A paused update has none either. Those that are there stay, and
 // pods that are to be deleted already get their replacement.
-func (r *Reconciler) holdSurge(ctx context.Context, w *world, d *budget.Diff) {
-	update := w.diff(false)
-	if d.UseSurge == 0 || d.Up == 0 || update.Update == 0 || slices.ContainsFunc(w.pods, w.specified) {
-		return
+func (s *scaler) holdSurge(ctx context.Context, d budget.Diff) budget.Diff {
+	if d.UseSurge == 0 || d.Up == 0 || s.f.Difference.Update == 0 || slices.ContainsFunc(s.f.Pods, s.f.DeletionAsked) {
+		return d
 	}
-	plan, _ := engine.Decide(ctx, r.engine, decision.RolloutPlan(), w.subject(), w.planInput(update)) // update asks for the record
-	if !slices.ContainsFunc(plan.Holds, func(h decision.Hold) bool { return h.Pod == "" && len(h.Where) == 0 }) {
-		return
+	if !s.r.Held(ctx, s.f) {
+		return d
 	}
-	most := w.strategy.MaxSurge
-	w.strategy.MaxSurge = 0
-	without := w.diff(true)
-	w.strategy.MaxSurge = most
-	if without.Up < d.Up {
+	if without := s.k.diff(s.f, 0, true); without.Up < d.Up {
 		d.Up, d.UpOld = without.Up, without.UpOld
 	}
+	return d
 }
 
 // tellLimit tells by an event that creation is limited, once for each limit: a
 // reconcile may come any number of times before the next pod is available.
-func (r *Reconciler) tellLimit(w *world, limit, missing int) {
+func (s *scaler) tellLimit(limit, missing int) {
 	if limit >= missing {
-		w.memory.limited = -1
+		s.memory.limited = -1
 		return
 	}
-	if w.memory.limited != limit {
-		w.memory.limited = limit
-		r.warn(w.set, kruise.ScaleUpLimitedReason, fmt.Sprintf(kruise.ScaleUpLimitedMessage, limit))
+	if s.memory.limited != limit {
+		s.memory.limited = limit
+		s.r.Warn(kruise.ScaleUpLimitedReason, fmt.Sprintf(kruise.ScaleUpLimitedMessage, limit))
 	}
 }
 
 // decideScale asks rollout/scale and holds the answer to the differences.
-func (r *Reconciler) decideScale(ctx context.Context, w *world, d budget.Diff) decision.ScaleOutput {
+func (s *scaler) decideScale(ctx context.Context, d budget.Diff) decision.ScaleOutput {
 	if d.Up == 0 && d.Down == 0 {
 		return decision.ScaleOutput{}
 	}
 	in := decision.ScaleInput{
-		Now: w.now.UnixNano(), Workload: w.workload(), Strategy: w.strategy, Revisions: w.revisions(), Counts: w.counts(),
+		Now: s.f.Now.UnixNano(), Workload: s.f.WorkloadFacts(), Strategy: s.f.Strategy, Revisions: s.f.Revisions(), Counts: s.f.Counts(),
 		Up: d.Up, UpCurrent: d.UpOld, TotalUnavailable: d.TotalUnavailable,
 		Down: d.Down, DownCurrent: d.DownOld, ReadyLimit: d.ReadyLimit,
 	}
-	for _, p := range w.pods {
-		planned := w.leaves(p)
+	for _, p := range s.f.Pods {
+		planned := s.f.Leaves(p)
 		if planned {
 			in.PlannedDeletes++
 		}
 		if d.Down > 0 && !planned {
 			v := decision.VictimFacts{PodFacts: p.Facts}
-			if p.Available(w.minReady, w.now) {
+			if s.f.Available(p) {
 				v.Available = 1
 			}
 			in.Pods = append(in.Pods, v)
 		}
 	}
-	out, rec := engine.Decide(ctx, r.engine, decision.RolloutScale(), w.subject(), in)
-	w.decided(rec)
-	return clampScale(out, d, w.strategy.ScaleMaxUnavailable)
+	out, _ := rollout.Ask(ctx, s.r, s.f, decision.RolloutScale(), in)
+	return clampScale(out, d, s.f.Strategy.ScaleMaxUnavailable)
 }
 
 // clampScale holds an answer to the differences: never more pods than are missing
@@ -120,12 +175,12 @@ func clampScale(out decision.ScaleOutput, d budget.Diff, maxUnavailable int) dec
 	return out
 }
 
-// regret brings pods back that prepared their deletion and are needed again
+// cancelDeletion brings pods back that prepared their deletion and are needed again
 // (CS-03). A pod that was made not ready for it is not brought back: its mark
 // would never be taken off. Nor is an updated one that the partition has no place
 // for, where CS-03 takes no notice: one of the current revision is made instead.
-func (r *Reconciler) regret(ctx context.Context, w *world, d budget.Diff) (bool, error) {
-	if l := w.set.Spec.Lifecycle; l != nil {
+func (s *scaler) cancelDeletion(ctx context.Context, d budget.Diff) (bool, error) {
+	if l := s.set.Spec.Lifecycle; l != nil {
 		for _, hook := range []*kruise.LifecycleHook{l.PreDelete, l.InPlaceUpdate} {
 			if hook != nil && hook.MarkPodNotReady {
 				return false, nil
@@ -133,32 +188,31 @@ func (r *Reconciler) regret(ctx context.Context, w *world, d budget.Diff) (bool,
 		}
 	}
 	staying, updated := 0, 0
-	for _, p := range w.pods {
-		if !w.leaves(p) {
+	for _, p := range s.f.Pods {
+		if !s.f.Leaves(p) {
 			staying++
 			add(&updated, p.Facts.Updated)
 		}
 	}
-	need, room := replicas(w.set)-staying, replicas(w.set)-w.strategy.Partition-updated
-	if w.history.Current.Name == w.history.Update.Name { // there is nothing to keep pods at
+	need, room := s.f.Replicas-staying, s.f.Replicas-s.f.Strategy.Partition-updated
+	if s.t.History.Current.Name == s.t.History.Update.Name { // there is nothing to keep pods at
 		room = need
 	}
-	if w.excludes() { // it counts again from then on, beside those that wait to be deleted
+	if s.k.excludes(s.f) { // it counts again from then on, beside those that wait to be deleted
 		need = min(need, d.Up)
 	}
 	acted := false
-	for _, p := range w.pods {
+	for _, p := range s.f.Pods {
 		if need <= 0 {
 			break
 		}
-		if p.State != kruise.LifecycleStatePreparingDelete || w.specified(p) || (p.Facts.Updated && room <= 0) {
+		if p.State != kruise.LifecycleStatePreparingDelete || s.f.DeletionAsked(p) || (p.Facts.Updated && room <= 0) {
 			continue
 		}
 		if p.Facts.Updated {
 			room--
 		}
-		pod, err := r.states.Move(ctx, p.Pod, kruise.LifecycleStatePreparingNormal, w.set.Spec.Lifecycle, false)
-		r.wrote(ctx, w, p.Pod, pod, err)
+		err := s.r.SetState(ctx, s.f, p, kruise.LifecycleStatePreparingNormal, false)
 		if err != nil {
 			return acted, err
 		}
@@ -170,19 +224,19 @@ func (r *Reconciler) regret(ctx context.Context, w *world, d budget.Diff) (bool,
 
 // remove deletes pods: those whose hook let go, those that were asked for, and
 // then, when none of these is left, the ones a scale-in chose.
-func (r *Reconciler) remove(ctx context.Context, w *world, d budget.Diff, plan decision.ScaleOutput) (bool, error) {
-	victims := w.preparingDelete()
+func (s *scaler) remove(ctx context.Context, d budget.Diff, plan decision.ScaleOutput) (bool, error) {
+	victims := s.preparingDelete()
 	planned := len(victims)
-	ready := min(d.ReadyLimit, w.spare())
+	ready := min(d.ReadyLimit, s.spare())
 	pass := func(p *facts.Pod) bool { // CS-06
-		if !p.Available(0, w.now) {
+		if !p.Available(0, s.f.Now) {
 			return true
 		}
 		ready--
 		return ready >= 0
 	}
-	for _, p := range w.pods {
-		if p.State == kruise.LifecycleStatePreparingDelete || !w.specified(p) {
+	for _, p := range s.f.Pods {
+		if p.State == kruise.LifecycleStatePreparingDelete || !s.f.DeletionAsked(p) {
 			continue
 		}
 		planned++
@@ -191,28 +245,28 @@ func (r *Reconciler) remove(ctx context.Context, w *world, d budget.Diff, plan d
 		}
 	}
 	if planned == 0 && plan.Delete > 0 {
-		for _, p := range w.chooseVictims(plan) {
+		for _, p := range s.chooseVictims(plan) {
 			if pass(p) {
 				victims = append(victims, p)
 			}
 		}
 	}
-	return r.deletePods(ctx, w, victims)
+	return s.deletePods(ctx, victims)
 }
 
 // spare is how many of the available pods are more than must be. The limit of
 // CS-01 leaves out that pods which are asked to go may be unavailable already:
 // two such and two ready ones would all go where two may be unavailable.
-func (w *world) spare() int {
+func (s *scaler) spare() int {
 	available := 0
-	for _, p := range w.pods {
-		add(&available, p.Available(w.minReady, w.now))
+	for _, p := range s.f.Pods {
+		add(&available, s.f.Available(p))
 	}
-	return max(available-(replicas(w.set)-w.strategy.MaxUnavailable), 0)
+	return max(available-(s.f.Replicas-s.f.Strategy.MaxUnavailable), 0)
 }
 
-func (w *world) preparingDelete() (out []*facts.Pod) {
-	for _, p := range w.pods {
+func (s *scaler) preparingDelete() (out []*facts.Pod) {
+	for _, p := range s.f.Pods {
 		if p.State == kruise.LifecycleStatePreparingDelete {
 			out = append(out, p)
 		}
@@ -221,16 +275,16 @@ func (w *world) preparingDelete() (out []*facts.Pod) {
 }
 
 // chooseVictims takes the pods of the old revision first (CS-07).
-func (w *world) chooseVictims(plan decision.ScaleOutput) []*facts.Pod {
+func (s *scaler) chooseVictims(plan decision.ScaleOutput) []*facts.Pod {
 	var cands []*facts.Pod
-	for _, p := range w.pods {
-		if !w.leaves(p) {
+	for _, p := range s.f.Pods {
+		if !s.f.Leaves(p) {
 			cands = append(cands, p)
 		}
 	}
 	var current, update []int
 	for i, p := range cands {
-		if p.Facts.Updated || w.soonUpdated(p) { // as in the differences
+		if p.Facts.Updated || s.k.soonUpdated(p) { // as in the differences
 			update = append(update, i)
 		} else {
 			current = append(current, i)
@@ -240,7 +294,7 @@ func (w *world) chooseVictims(plan decision.ScaleOutput) []*facts.Pod {
 		if n <= 0 {
 			return nil
 		}
-		for _, i := range victims.Order(cands, group, plan, w.set.Spec.Template.Spec.TopologySpreadConstraints, w.topology) {
+		for _, i := range victims.Order(cands, group, plan, s.set.Spec.Template.Spec.TopologySpreadConstraints, s.r.Topology()) {
 			if out = append(out, cands[i]); len(out) == n {
 				break
 			}
@@ -252,31 +306,30 @@ func (w *world) chooseVictims(plan decision.ScaleOutput) []*facts.Pod {
 }
 
 // deletePods deletes pods and their claims, or tells the hook that holds them.
-func (r *Reconciler) deletePods(ctx context.Context, w *world, pods []*facts.Pod) (bool, error) {
+func (s *scaler) deletePods(ctx context.Context, pods []*facts.Pod) (bool, error) {
 	var acts []func() error
 	for _, p := range pods {
-		switch lifecycle.BeforeDelete(p.Pod, w.set.Spec.Lifecycle) {
+		switch lifecycle.BeforeDelete(p.Pod, s.set.Spec.Lifecycle) {
 		case lifecycle.Prepare:
 			acts = append(acts, func() error {
-				pod, err := r.states.Move(ctx, p.Pod, kruise.LifecycleStatePreparingDelete, w.set.Spec.Lifecycle, false)
-				r.wrote(ctx, w, p.Pod, pod, err)
-				return err
+				return s.r.SetState(ctx, s.f, p, kruise.LifecycleStatePreparingDelete, false)
 			})
 		case lifecycle.Go:
-			acts = append(acts, func() error { return r.deletePod(ctx, w, p) })
+			acts = append(acts, func() error { return s.deletePod(ctx, p) })
 		}
 	}
-	return len(acts) > 0, r.inParallel(w, acts)
+	return len(acts) > 0, s.r.Parallel(acts)
 }
 
-func (r *Reconciler) deletePod(ctx context.Context, w *world, p *facts.Pod) error {
-	if err := r.deleteObject(ctx, w, p); err != nil {
-		if !conflict(err) {
-			r.warn(w.set, kruise.FailedDeleteReason, fmt.Sprintf("failed to delete pod %s: %v", p.Name, err))
-		}
-		return fmt.Errorf("deleting pod %s: %w", p.Name, err)
+func (s *scaler) deletePod(ctx context.Context, p *facts.Pod) error {
+	if err := s.r.DeletePod(ctx, s.f, p); err != nil {
+		return err
 	}
-	r.overlay.Deleted(w.set.UID, p.Pod)
-	r.normal(w.set, kruise.SuccessfulDeleteReason, fmt.Sprintf(kruise.SuccessfulDeleteMessage, p.Name))
-	return r.deleteClaims(ctx, w, p.Labels[kruise.CloneSetInstanceIDKey])
+	return s.deleteClaims(ctx, p.Labels[kruise.CloneSetInstanceIDKey])
+}
+
+func add(n *int, yes bool) {
+	if yes {
+		*n++
+	}
 }

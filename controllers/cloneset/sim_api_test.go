@@ -14,10 +14,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
 // fault is what goes wrong with one write of the controller.
@@ -86,7 +89,7 @@ func (s *sim) show(kind string) bool {
 
 // tell calls the handlers that the controller would have for an event.
 func (s *sim) tell(old, now client.Object) {
-	pods, ctx := &podEvents{s.r}, context.Background()
+	pods, ctx := s.r.PodEvents(), context.Background()
 	some := now
 	if now == nil {
 		some = old
@@ -102,7 +105,7 @@ func (s *sim) tell(old, now client.Object) {
 			pods.Update(ctx, event.UpdateEvent{ObjectOld: old, ObjectNew: now}, s.queue)
 		}
 	case *kruise.CloneSet:
-		if old == nil || now == nil || asked().Update(event.UpdateEvent{ObjectOld: old, ObjectNew: now}) {
+		if old == nil || now == nil || rollout.UserChanges().Update(event.UpdateEvent{ObjectOld: old, ObjectNew: now}) {
 			s.queue.dirty = true
 		}
 	case *corev1.PersistentVolumeClaim:
@@ -140,7 +143,7 @@ func (a api) List(_ context.Context, list client.ObjectList, _ ...client.ListOpt
 		keys = append(keys, k)
 	}
 	slices.Sort(keys)
-	owned := func(o client.Object) bool { return slices.Equal(ownerUID(o), []string{string(a.s.uid)}) }
+	owned := func(o client.Object) bool { return slices.Equal(rollout.OwnerUID(o), []string{string(a.s.uid)}) }
 	for _, k := range keys {
 		switch o := a.s.cache[k].(type) {
 		case *corev1.Pod:
@@ -271,6 +274,8 @@ type live struct{ api }
 func (l live) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 	return l.Client.Get(ctx, key, o, opts...)
 }
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // simQueue notes that there is something to do.
 type simQueue struct {

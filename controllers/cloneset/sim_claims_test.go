@@ -84,7 +84,7 @@ func claimSet(replicas int32, reuse bool) *kruise.CloneSet {
 func TestClaimsAreReused(t *testing.T) {
 	server, e := simServer(), simEngine(t)
 	start := func(t *testing.T, ns string, set *kruise.CloneSet) *sim {
-		s := newSim(t, server, e, ns, Gates{}, set)
+		s := newSim(t, server, e, ns, gates{}, set)
 		s.settle()
 		s.finished()
 		return s
@@ -242,18 +242,20 @@ func TestClaimsAreReused(t *testing.T) {
 		if err := server.Delete(t.Context(), p.DeepCopy()); err != nil {
 			t.Fatal(err)
 		}
-		w, err := s.r.gather(t.Context(), s.set(), s.r.memoryOf(s.set()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		// The cache shows its end already.
+		delete(s.cache, "Pod/"+p.Name)
+		delete(s.pristine, "Pod/"+p.Name)
+		s.tell(p, nil)
 		for len(s.events.Events) > 0 {
 			<-s.events.Events
 		}
-		if err := s.r.createPod(t.Context(), w, w.history.Update, id); err != nil {
-			t.Error(err)
+		from := len(s.history)
+		s.reconcile()
+		if got := creates(s, from); len(got) != 2 || !strings.HasSuffix(got[1], id) { // its claim, and the pod
+			t.Errorf("these are tried: %v", got)
 		}
-		if w.memory.taken(id) || !slices.Contains(w.memory.toTry(), id) || w.again.after != time.Second {
-			t.Errorf("taken: %t, to try: %v, again in %s", w.memory.taken(id), w.memory.toTry(), w.again.after)
+		if again := s.timer.Sub(s.now); again != time.Second {
+			t.Errorf("it is tried again in %s", again)
 		}
 		if n := len(s.events.Events); n > 0 {
 			t.Errorf("%d events: %s", n, <-s.events.Events)

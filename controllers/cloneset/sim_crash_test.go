@@ -52,7 +52,7 @@ func TestTheControllerEndsAtAnyWriteOfARollout(t *testing.T) {
 			// life ends the controller at a write, and says how many writes there were.
 			life := func(at int, how fault) (writes int) {
 				lives++
-				s := newSim(t, server, e, fmt.Sprint("life", lives), Gates{}, set)
+				s := newSim(t, server, e, fmt.Sprint("life", lives), gates{}, set)
 				s.fault = func() fault {
 					if writes++; writes == at {
 						return how

@@ -29,7 +29,7 @@ func TestAScaleOutLeavesPreparingPodsTheirUpdate(t *testing.T) {
 			set.Spec.ScaleStrategy.MaxUnavailable = tc.limit
 			set.Spec.Lifecycle = &kruise.Lifecycle{InPlaceUpdate: &kruise.LifecycleHook{LabelsHandler: map[string]string{simHook: "on"}}}
 			set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To(intstr.FromString("75%")) // 2 of 3, 3 of 4
-			s := newSim(t, server, e, "preparing"+map[bool]string{true: "g"}[tc.gate]+map[bool]string{true: "l"}[tc.limit != nil], Gates{PreparingUpdateAsUpdate: tc.gate}, set)
+			s := newSim(t, server, e, "preparing"+map[bool]string{true: "g"}[tc.gate]+map[bool]string{true: "l"}[tc.limit != nil], gates{Gates: Gates{PreparingUpdateAsUpdate: tc.gate}}, set)
 			s.settle()
 			work := func() { // the hook does not let go
 				for range 8 {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/policies"
@@ -163,8 +164,8 @@ func TestAnyLifeOfACloneSet(t *testing.T) {
 		scenario++
 		on := rapid.StringMatching("1?2?3?4?").Draw(t, "gates")
 		set := drawSet(t)
-		gates := Gates{EnvFromMetadata: true}
-		for name, gate := range map[string]*bool{"1": &gates.EventOptimization, "2": &gates.PartitionRollback, "3": &gates.PreparingUpdateAsUpdate, "4": &gates.ShortHash} {
+		gates := gates{common: rollout.Gates{EnvFromMetadata: true}}
+		for name, gate := range map[string]*bool{"1": &gates.common.EventOptimization, "2": &gates.PartitionRollback, "3": &gates.PreparingUpdateAsUpdate, "4": &gates.ShortHash} {
 			*gate = strings.Contains(on, name)
 		}
 		s := newSim(t, server, e, fmt.Sprint("ns", scenario), gates, set)

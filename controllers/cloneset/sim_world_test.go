@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine"
 )
 
@@ -26,6 +27,12 @@ const (
 	simProtection = "sim/protection" // a claim stays while a pod uses it
 	simHook       = "sim-hook"       // the label of lifecycle hooks
 )
+
+// gates are those of CloneSets and those of all workloads.
+type gates struct {
+	Gates
+	common rollout.Gates
+}
 
 // sim is a cluster with one CloneSet, whose time and events a test turns by hand.
 type sim struct {
@@ -36,8 +43,8 @@ type sim struct {
 	}
 	truth  client.Client
 	engine *engine.Engine
-	gates  Gates
-	r      *Reconciler
+	gates  gates
+	r      *rollout.Controller
 	events *record.FakeRecorder
 	uid    types.UID
 	ns     string
@@ -79,11 +86,11 @@ func newSim(t interface {
 	Helper()
 	Fatal(...any)
 	Fatalf(string, ...any)
-}, truth client.Client, e *engine.Engine, ns string, gates Gates, set *kruise.CloneSet) *sim {
+}, truth client.Client, e *engine.Engine, ns string, gates gates, set *kruise.CloneSet) *sim {
 	s := &sim{
 		t: t, truth: truth, engine: e, ns: ns, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), gates: gates,
 		last: map[string]client.Object{}, cache: map[string]client.Object{}, pristine: map[string]client.Object{},
-		queue: &simQueue{}, turn: turn, fault: func() fault { return none }, pods: map[types.UID]*container{}, released: map[string]bool{}, witness: NewWitness(),
+		queue: &simQueue{}, turn: 500 * time.Millisecond, fault: func() fault { return none }, pods: map[types.UID]*container{}, released: map[string]bool{}, witness: NewWitness(),
 	}
 	rand.Seed(1) // the names of pods
 	set = set.DeepCopy()
@@ -110,7 +117,8 @@ func (s *sim) start() {
 	}
 	s.events = record.NewFakeRecorder(100_000)
 	a := api{s.truth, s}
-	s.r = New(a, live{a}, s.engine, s.events, WithGates(s.gates), WithClock(func() time.Time { return s.now }), WithParallelWrites(1), WithTurn(s.turn))
+	s.r = New(Kind{Gates: s.gates.Gates}, rollout.Clients{Client: a, Live: live{a}, Events: s.events}, s.engine,
+		rollout.WithGates(s.gates.common), rollout.WithClock(func() time.Time { return s.now }), rollout.WithParallelWrites(1), rollout.WithTurn(s.turn))
 	s.queue.dirty = true
 }
 

@@ -2,105 +2,55 @@ package cloneset
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/workload/revision"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// report writes the status if it changed, and the events of what changed.
-func (r *Reconciler) report(ctx context.Context, w *world, acted error) error {
-	status := w.status()
-	for _, failed := range failures(acted) {
+// Report implements rollout.Kind: it writes the status if it changed, and the events of
+// what changed, and then tidies up after what was done.
+func (k *Kind) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, res rollout.Result) error {
+	status := k.status(f)
+	for _, failed := range res.Failures() {
 		setCondition(&status, kruise.CloneSetCondition{
-			Type: failed.condition, Status: corev1.ConditionTrue, Reason: string(failed.condition), Message: oneLine(failed.Error()),
-		}, w.now)
+			Type: kruise.CloneSetConditionType(failed.Phase), Status: corev1.ConditionTrue, Reason: failed.Phase, Message: rollout.OneLine(failed.Error()),
+		}, f.Now)
 	}
-	w.progress(&status)
-	r.reportHold(w, &status)
-	if !w.memory.status.unknown && equality.Semantic.DeepEqual(status, w.set.Status) {
-		return nil
-	}
-	patch, err := statusPatch(w.set, status)
-	if err != nil {
+	r.Again(progress(f, &status))
+	reportHold(r, f, res, &status)
+	if err := r.WriteStatus(ctx, &status); err != nil {
 		return err
 	}
-	err = r.client.Status().Patch(ctx, w.set, client.RawPatch(types.MergePatchType, patch))
-	w.memory.status.wrote(w.set, err)
-	if err != nil {
-		return fmt.Errorf("writing status: %w", err)
-	}
-	return nil
-}
-
-// failures are the phases that failed, but not those that only lost a race.
-func failures(err error) []*phaseError {
-	switch e := err.(type) {
-	case nil:
+	if res.Err != nil {
 		return nil
-	case *phaseError:
-		if conflict(e) {
-			return nil
-		}
-		return []*phaseError{e}
-	case interface{ Unwrap() []error }:
-		var out []*phaseError
-		for _, one := range e.Unwrap() {
-			out = append(out, failures(one)...)
-		}
-		return out
 	}
-	return nil
-}
-
-// statusPatch writes the whole status and takes off what it has no more. A
-// difference would leave out counts that are zero, which the schema requires.
-func statusPatch(set *kruise.CloneSet, status kruise.CloneSetStatus) ([]byte, error) {
-	next, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
-	if err != nil {
-		return nil, fmt.Errorf("encoding status: %w", err)
-	}
-	last, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&set.Status)
-	if err != nil {
-		return nil, fmt.Errorf("encoding status: %w", err)
-	}
-	for k := range last {
-		if _, ok := next[k]; !ok {
-			next[k] = nil
-		}
-	}
-	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": set.UID}, "status": next})
+	return k.tidy(ctx, r, f)
 }
 
 // status counts the active pods (CS-21).
-func (w *world) status() kruise.CloneSetStatus {
-	c := w.counts()
-	old := w.set.Status
+func (k *Kind) status(f *rollout.Facts) kruise.CloneSetStatus {
+	c := f.Counts()
+	set, t := f.Workload.(*kruise.CloneSet), f.Templates.(*rollout.PodTemplates)
 	s := kruise.CloneSetStatus{
-		ObservedGeneration: w.set.Generation,
+		ObservedGeneration: set.Generation,
 		Replicas:           int32(c.Total), ReadyReplicas: int32(c.Ready), AvailableReplicas: int32(c.Available),
 		UpdatedReplicas: int32(c.Updated), UpdatedReadyReplicas: int32(c.UpdatedReady), UpdatedAvailableReplicas: int32(c.UpdatedAvail),
-		ExpectedUpdatedReplicas: int32(replicas(w.set) - w.strategy.Partition),
-		UpdateRevision:          w.history.Update.Name, CurrentRevision: w.history.Current.Name,
-		CollisionCount: ptr.To(w.history.Collisions), LabelSelector: w.selector,
-		Conditions: slices.Clone(old.Conditions),
+		ExpectedUpdatedReplicas: int32(f.Replicas - f.Strategy.Partition),
+		UpdateRevision:          t.Update(), CurrentRevision: t.Current(),
+		CollisionCount: ptr.To(t.History.Collisions), LabelSelector: f.Selector.String(),
+		Conditions: slices.Clone(set.Status.Conditions),
 	}
-	if s.UpdatedReplicas == s.Replicas && s.Replicas == int32(replicas(w.set)) { // CS-14
+	if s.UpdatedReplicas == s.Replicas && s.Replicas == int32(f.Replicas) { // CS-14
 		s.CurrentRevision = s.UpdateRevision
 	}
 	return s
@@ -139,36 +89,38 @@ func condition(s *kruise.CloneSetStatus, t kruise.CloneSetConditionType) *kruise
 	return nil
 }
 
-// progress keeps the condition Progressing (CS-13).
-func (w *world) progress(s *kruise.CloneSetStatus) {
-	deadline := w.set.Spec.ProgressDeadlineSeconds
+// progress keeps the condition Progressing (CS-13), and says after which time it is to be
+// looked at again; 0 for never.
+func progress(f *rollout.Facts, s *kruise.CloneSetStatus) time.Duration {
+	deadline := f.Workload.(*kruise.CloneSet).Spec.ProgressDeadlineSeconds
 	if deadline == nil || *deadline == math.MaxInt32 {
 		s.Conditions = slices.DeleteFunc(s.Conditions, func(c kruise.CloneSetCondition) bool {
 			return c.Type == kruise.CloneSetConditionProgressing
 		})
-		return
+		return 0
 	}
 	limit := time.Duration(*deadline) * time.Second
 	old := condition(s, kruise.CloneSetConditionProgressing)
 	c := kruise.CloneSetCondition{Type: kruise.CloneSetConditionProgressing, Status: corev1.ConditionTrue}
-	want := int32(replicas(w.set))
+	want := int32(f.Replicas)
 	switch {
 	case s.CurrentRevision == s.UpdateRevision && s.Replicas == s.UpdatedReplicas && s.Replicas == s.UpdatedAvailableReplicas && s.Replicas == want:
 		c.Reason, c.Message = kruise.CloneSetAvailableReason, "CloneSet is available"
-	case w.strategy.Paused:
+	case f.Strategy.Paused:
 		c.Reason, c.Message = kruise.CloneSetProgressPausedReason, "CloneSet is paused"
 	case s.ExpectedUpdatedReplicas < want && s.ExpectedUpdatedReplicas <= s.UpdatedAvailableReplicas:
 		c.Reason, c.Message = kruise.CloneSetProgressPartitionAvailableReason, "CloneSet has been paused due to partition ready"
-	case old != nil && (old.Reason == kruise.CloneSetProgressDeadlineExceededReason || overdue(old, limit, w.now)):
+	case old != nil && (old.Reason == kruise.CloneSetProgressDeadlineExceededReason || overdue(old, limit, f.Now)):
 		c.Status, c.Reason = corev1.ConditionFalse, kruise.CloneSetProgressDeadlineExceededReason
 		c.Message = fmt.Sprintf(kruise.CloneSetProgressDeadlineExceededMessage, s.UpdateRevision)
 	default:
 		c.Reason, c.Message = kruise.CloneSetProgressUpdatedReason, kruise.CloneSetProgressUpdatedMessage
 	}
-	setCondition(s, c, w.now)
-	if c.Reason == kruise.CloneSetProgressUpdatedReason {
-		w.again.in(condition(s, kruise.CloneSetConditionProgressing).LastUpdateTime.Add(limit + time.Second).Sub(w.now))
+	setCondition(s, c, f.Now)
+	if c.Reason != kruise.CloneSetProgressUpdatedReason {
+		return 0
 	}
+	return condition(s, kruise.CloneSetConditionProgressing).LastUpdateTime.Add(limit + time.Second).Sub(f.Now)
 }
 
 // overdue says whether a rollout has been under way for longer than it may. The
@@ -177,36 +129,70 @@ func overdue(c *kruise.CloneSetCondition, limit time.Duration, now time.Time) bo
 	return c.Reason == kruise.CloneSetProgressUpdatedReason && c.LastUpdateTime.Add(limit).Before(now)
 }
 
-// tidy takes names off podsToDelete whose pods are gone (CS-17) and truncates
-// the history.
-func (r *Reconciler) tidy(ctx context.Context, w *world) error {
-	if names := w.set.Spec.ScaleStrategy.PodsToDelete; len(names) > 0 {
+// events records events of a CloneSet.
+type events interface {
+	Normal(reason, message string)
+	Warn(reason, message string)
+}
+
+// reportHold keeps the condition UpdateHeld with the first reason that pods are held by a
+// policy, and records each new reason as one event. A round that did not come to ask knows
+// nothing of holds.
+func reportHold(r events, f *rollout.Facts, res rollout.Result, s *kruise.CloneSetStatus) {
+	if !res.Looked {
+		return
+	}
+	top := res.TopHold()
+	old := condition(s, kruise.CloneSetConditionUpdateHeld)
+	if top == nil {
+		if old != nil && old.Status == corev1.ConditionTrue {
+			setCondition(s, kruise.CloneSetCondition{
+				Type: kruise.CloneSetConditionUpdateHeld, Status: corev1.ConditionFalse,
+				Reason: kruise.CloneSetNotHeldReason, Message: "No policy holds the update.",
+			}, f.Now)
+			r.Normal(kruise.CloneSetNotHeldReason, "No policy holds the update any more.")
+		}
+		return
+	}
+	message := fmt.Sprintf("%s (rule %s)", top.Message, top.Rule)
+	changed := setCondition(s, kruise.CloneSetCondition{
+		Type: kruise.CloneSetConditionUpdateHeld, Status: corev1.ConditionTrue, Reason: top.Reason, Message: message,
+	}, f.Now)
+	if !changed {
+		return
+	}
+	record := r.Warn
+	if byStrategy(*top) {
+		record = r.Normal
+	}
+	record(kruise.CloneSetUpdateHeldReason, fmt.Sprintf("%s: %s", top.Reason, message))
+}
+
+// byStrategy says whether a hold is what the user asked for in the update strategy.
+func byStrategy(h decision.Hold) bool {
+	return h.Rule == "rollout.plan.paused" || h.Rule == "rollout.plan.on-delete"
+}
+
+// tidy takes names off podsToDelete whose pods are gone (CS-17) and truncates the history.
+func (k *Kind) tidy(ctx context.Context, r *rollout.Round, f *rollout.Facts) error {
+	set := r.Workload.(*kruise.CloneSet)
+	if names := set.Spec.ScaleStrategy.PodsToDelete; len(names) > 0 {
 		exists := map[string]bool{}
-		for _, p := range slices.Concat(w.raw, w.gone) {
+		for _, p := range k.scaler(r, f).all() {
 			exists[p.Name] = true
 		}
 		kept := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !exists[n] })
 		if len(kept) < len(names) {
-			before := w.set.DeepCopy()
-			w.set.Spec.ScaleStrategy.PodsToDelete = kept
-			if err := r.client.Patch(ctx, w.set, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			before := set.DeepCopy()
+			set.Spec.ScaleStrategy.PodsToDelete = kept
+			if err := r.Client().Patch(ctx, set, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 				return fmt.Errorf("clearing podsToDelete: %w", err)
 			}
 		}
 	}
 	limit := 10
-	if l := w.set.Spec.RevisionHistoryLimit; l != nil {
+	if l := set.Spec.RevisionHistoryLimit; l != nil {
 		limit = int(*l)
 	}
-	used := map[string]bool{}
-	for _, p := range slices.Concat(w.raw, w.gone) {
-		used[revision.Short(p.Labels[revisionLabel])] = true
-	}
-	live := func(rev *appsv1.ControllerRevision) bool { return used[revision.Short(rev.Name)] }
-	maps.DeleteFunc(w.memory.revisions, func(name string, own ownRevision) bool {
-		return name != w.history.Update.Name && !live(own.ControllerRevision)
-	})
-	return w.history.Truncate(ctx, r.client, limit, live)
+	return r.TruncateHistory(ctx, f, f.Templates.(*rollout.PodTemplates), limit)
 }
-
-func oneLine(s string) string { return strings.ReplaceAll(s, "\n", "; ") }

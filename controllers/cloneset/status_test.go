@@ -1,8 +1,6 @@
 package cloneset
 
 import (
-	"encoding/json"
-	"errors"
 	"math"
 	"testing"
 	"time"
@@ -13,6 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/engine/decision"
 )
 
 func TestProgress(t *testing.T) {
@@ -58,16 +58,18 @@ func TestProgress(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := &world{now: start, set: &kruise.CloneSet{Spec: kruise.CloneSetSpec{Replicas: ptr.To(int32(10)), ProgressDeadlineSeconds: ptr.To(int32(60))}}}
-			w.strategy.Paused = tc.paused
+			f := &rollout.Facts{
+				Now: start, Workload: &kruise.CloneSet{Spec: kruise.CloneSetSpec{ProgressDeadlineSeconds: ptr.To(int32(60))}},
+				Spec: rollout.Spec{Replicas: 10, Strategy: decision.Strategy{Paused: tc.paused}},
+			}
 			s := tc.status
 			if tc.old != nil {
 				s.Conditions = []kruise.CloneSetCondition{*tc.old}
 			}
-			w.progress(&s)
+			again := progress(f, &s)
 			c := condition(&s, kruise.CloneSetConditionProgressing)
-			if c == nil || c.Reason != tc.reason || w.again.after != tc.again || len(s.Conditions) != 1 {
-				t.Fatalf("%+v, again in %s; want %s, %s", s.Conditions, w.again.after, tc.reason, tc.again)
+			if c == nil || c.Reason != tc.reason || again != tc.again || len(s.Conditions) != 1 {
+				t.Fatalf("%+v, again in %s; want %s, %s", s.Conditions, again, tc.reason, tc.again)
 			}
 			if want := tc.reason != "ProgressDeadlineExceeded"; (c.Status == corev1.ConditionTrue) != want {
 				t.Errorf("the status is %s", c.Status)
@@ -78,9 +80,9 @@ func TestProgress(t *testing.T) {
 		})
 	}
 	for name, deadline := range map[string]*int32{"none": nil, "the largest": ptr.To(int32(math.MaxInt32))} {
-		w := &world{now: start, set: &kruise.CloneSet{Spec: kruise.CloneSetSpec{ProgressDeadlineSeconds: deadline}}}
+		f := &rollout.Facts{Now: start, Workload: &kruise.CloneSet{Spec: kruise.CloneSetSpec{ProgressDeadlineSeconds: deadline}}}
 		s := kruise.CloneSetStatus{Conditions: []kruise.CloneSetCondition{*former("CloneSetUpdated", 0), {Type: kruise.CloneSetConditionFailedScale}}}
-		if w.progress(&s); len(s.Conditions) != 1 || s.Conditions[0].Type != kruise.CloneSetConditionFailedScale {
+		if progress(f, &s); len(s.Conditions) != 1 || s.Conditions[0].Type != kruise.CloneSetConditionFailedScale {
 			t.Errorf("with %s as deadline the conditions are %+v", name, s.Conditions)
 		}
 	}
@@ -105,39 +107,4 @@ func TestSetCondition(t *testing.T) {
 	step(3, "True", "A", "two", false, 1, 1)
 	step(4, "True", "B", "two", true, 4, 1)
 	step(5, "False", "B", "two", true, 5, 5)
-}
-
-func TestFailures(t *testing.T) {
-	scale := &phaseError{kruise.CloneSetConditionFailedScale, errors.New("x")}
-	update := &phaseError{kruise.CloneSetConditionFailedUpdate, errors.New("y")}
-	if got := failures(errors.Join(update, errors.Join(scale, errors.New("z")))); len(got) != 2 || got[0] != update || got[1] != scale {
-		t.Errorf("the phases that failed are %v", got)
-	}
-	if got := failures(nil); len(got) != 0 {
-		t.Errorf("without an error they are %v", got)
-	}
-}
-
-func TestAStatusPatchHasTheCountsThatAreNone(t *testing.T) {
-	set := &kruise.CloneSet{ObjectMeta: metav1.ObjectMeta{UID: "u"}, Status: kruise.CloneSetStatus{UpdatedAvailableReplicas: 3, Replicas: 3}}
-	raw, err := statusPatch(set, kruise.CloneSetStatus{UpdateRevision: "b"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got struct {
-		Metadata map[string]any `json:"metadata"`
-		Status   map[string]any `json:"status"`
-	}
-	if err := json.Unmarshal(raw, &got); err != nil {
-		t.Fatal(err)
-	}
-	if n, ok := got.Status["replicas"]; !ok || n != float64(0) {
-		t.Errorf("replicas are %v", n)
-	}
-	if n, ok := got.Status["updatedAvailableReplicas"]; !ok || n != nil {
-		t.Errorf("what is not there any more is not taken off: %v", n)
-	}
-	if got.Metadata["uid"] != "u" {
-		t.Error("it may be the status of another CloneSet of that name")
-	}
 }

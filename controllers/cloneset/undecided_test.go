@@ -49,7 +49,7 @@ hold contains {"rule": "waves", "reason": "LaterWave", "message": "later", "pod"
 	if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
 		t.Fatal(err)
 	}
-	s := newSim(t, simServer(), e, "waves", Gates{}, simSet(4, func(set *kruise.CloneSet) { set.Spec.Template.Labels["wave"] = "2" }))
+	s := newSim(t, simServer(), e, "waves", gates{}, simSet(4, func(set *kruise.CloneSet) { set.Spec.Template.Labels["wave"] = "2" }))
 	s.settle()
 	change := func(image string) {
 		s.change(func(set *kruise.CloneSet) { set.Spec.Template.Spec.Containers[0].Image = image })
@@ -97,7 +97,7 @@ change := {"action": "InPlace", "reason": "X", "message": "x"} if to_number(inpu
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newSim(t, simServer(), e, "change", Gates{}, simSet(3, nil))
+	s := newSim(t, simServer(), e, "change", gates{}, simSet(3, nil))
 	s.settle()
 	uids := map[string]bool{}
 	for _, p := range s.all() {

@@ -21,6 +21,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/policyhost"
 	"github.com/regatta-sh/regatta/controllers/webhook/convert"
 	"github.com/regatta-sh/regatta/controllers/webhook/server"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
 // parts are what the manager is made of.
@@ -57,7 +58,7 @@ func (p parts) add(ctx context.Context) error {
 	if err := addLeaderGauge(p.mgr); err != nil {
 		return err
 	}
-	if err := cloneset.Index(ctx, p.mgr.GetFieldIndexer()); err != nil {
+	if err := rollout.Index(ctx, p.mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	if err := p.explainTo(ctx, certificates.Ready()); err != nil {
@@ -92,20 +93,22 @@ func (p parts) explainTo(ctx context.Context, ready <-chan struct{}) error {
 
 func (p parts) controllersTo(mgr ctrl.Manager) error {
 	on := p.Gates.Enabled
-	var budget cloneset.Budget
+	var budget rollout.Budget
 	if on(features.PodUnavailableBudgetUpdateGate) {
 		budget = p.budgeting.ledger.Updates(ledger.Account(p.webhooks.namespace), p.budgeting.recent, p.webhookPatience())
 	}
-	r := cloneset.New(mgr.GetClient(), mgr.GetAPIReader(), p.host.Engine(), mgr.GetEventRecorderFor(v1beta1.CloneSetComponent),
-		cloneset.WithRounds(p.rounds),
-		cloneset.WithKicks(p.events.workloads),
-		cloneset.WithRateLimiter(p.rateLimiter()),
-		cloneset.WithBudget(budget),
-		cloneset.WithWorkers(p.CloneSetWorkers),
-		cloneset.WithExpectationTimeout(p.ExpectationTimeout),
-		cloneset.WithExcludePreparingDelete(p.ExcludePreparingDelete),
-		cloneset.WithGates(cloneset.GatesOf(on)))
-	if err := r.SetupWithManager(mgr); err != nil {
+	c := cloneset.New(
+		cloneset.Kind{Gates: cloneset.GatesOf(on), ExcludePreparingDelete: p.ExcludePreparingDelete},
+		rollout.Clients{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorderFor(v1beta1.CloneSetComponent)},
+		p.host.Engine(),
+		rollout.WithRounds(p.rounds),
+		rollout.WithKicks(p.events.workloads),
+		rollout.WithRateLimiter(p.rateLimiter()),
+		rollout.WithBudget(budget),
+		rollout.WithWorkers(p.CloneSetWorkers),
+		rollout.WithExpectationTimeout(p.ExpectationTimeout),
+		rollout.WithGates(rollout.GatesOf(on)))
+	if err := cloneset.SetupWithManager(c, mgr); err != nil {
 		return fmt.Errorf("adding the CloneSet controller: %w", err)
 	}
 	return nil

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/cloneset"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
@@ -40,7 +40,7 @@ func newStage(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cloneset.Index(t.Context(), mgr.GetFieldIndexer()); err != nil {
+	if err := rollout.Index(t.Context(), mgr.GetFieldIndexer()); err != nil {
 		t.Fatal(err)
 	}
 	if err := Index(t.Context(), mgr.GetFieldIndexer()); err != nil {

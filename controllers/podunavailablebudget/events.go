@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/cloneset"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 )
 
@@ -155,7 +155,7 @@ func (h *workloadEvents) bySelector(ctx context.Context, o client.Object) ([]str
 	}
 	for _, uid := range owners {
 		list := &corev1.PodList{}
-		err := h.r.client.List(ctx, list, client.InNamespace(o.GetNamespace()), client.MatchingFields{cloneset.OwnerIndex: string(uid)}, client.Limit(1), client.UnsafeDisableDeepCopy)
+		err := h.r.client.List(ctx, list, client.InNamespace(o.GetNamespace()), client.MatchingFields{rollout.OwnerIndex: string(uid)}, client.Limit(1), client.UnsafeDisableDeepCopy)
 		if err != nil || len(list.Items) > 0 {
 			if err != nil {
 				return nil, err

@@ -16,8 +16,8 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/cloneset"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 )
 
@@ -153,7 +153,7 @@ func (r *Reconciler) ofTarget(ctx context.Context, w *world, ref scale.Reference
 	}
 	for _, uid := range owners {
 		list := &corev1.PodList{}
-		if err := r.client.List(ctx, list, client.InNamespace(w.budget.Namespace), client.MatchingFields{cloneset.OwnerIndex: string(uid)}, client.UnsafeDisableDeepCopy); err != nil {
+		if err := r.client.List(ctx, list, client.InNamespace(w.budget.Namespace), client.MatchingFields{rollout.OwnerIndex: string(uid)}, client.UnsafeDisableDeepCopy); err != nil {
 			return fmt.Errorf("listing pods: %w", err)
 		}
 		w.take(list.Items)
@@ -171,7 +171,7 @@ func (r *Reconciler) ofTarget(ctx context.Context, w *world, ref scale.Reference
 
 func (r *Reconciler) replicaSets(ctx context.Context, namespace string, deployment types.UID) ([]types.UID, error) {
 	list := &appsv1.ReplicaSetList{}
-	if err := r.client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{cloneset.OwnerIndex: string(deployment)}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{rollout.OwnerIndex: string(deployment)}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing ReplicaSets: %w", err)
 	}
 	out := make([]types.UID, len(list.Items))

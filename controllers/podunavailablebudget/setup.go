@@ -16,7 +16,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/cloneset"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=statefulsets,verbs=get;list;watch
@@ -24,7 +24,7 @@ import (
 // SetupWithManager starts the Reconciler with a manager, which has the indexes of
 // this package and those of CloneSets.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	err := mgr.GetFieldIndexer().IndexField(ctx, &appsv1.ReplicaSet{}, cloneset.OwnerIndex, ownerUID)
+	err := mgr.GetFieldIndexer().IndexField(ctx, &appsv1.ReplicaSet{}, rollout.OwnerIndex, ownerUID)
 	if err != nil {
 		return fmt.Errorf("indexing ReplicaSets by owner: %w", err)
 	}

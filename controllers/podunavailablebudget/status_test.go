@@ -23,7 +23,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/cloneset"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 )
 
@@ -123,7 +123,7 @@ func newCluster(t *testing.T, past client.Reader, on interceptor.Funcs, objects 
 	}
 	c := &cluster{events: record.NewFakeRecorder(100)}
 	c.WithWatch = fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).WithStatusSubresource(&policy.PodUnavailableBudget{}).WithInterceptorFuncs(on).
-		WithIndex(&corev1.Pod{}, cloneset.OwnerIndex, ownerUID).WithIndex(&appsv1.ReplicaSet{}, cloneset.OwnerIndex, ownerUID).
+		WithIndex(&corev1.Pod{}, rollout.OwnerIndex, ownerUID).WithIndex(&appsv1.ReplicaSet{}, rollout.OwnerIndex, ownerUID).
 		WithIndex(&policy.PodUnavailableBudget{}, targetIndex, targets).WithIndex(&policy.PodUnavailableBudget{}, labelIndex, pairs).Build()
 	if past == nil {
 		past = c

@@ -29,6 +29,7 @@ import (
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/cloneset"
 	"github.com/regatta-sh/regatta/controllers/podunavailablebudget"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
 // cluster is an API server in memory with one CloneSet, and what the controller's
@@ -97,7 +98,7 @@ func newCluster(ctx context.Context, f Fleet, now func() time.Time) (*cluster, e
 	// longer than all the rest of a write.
 	store := clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
 	b := fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(store).WithStatusSubresource(&corev1.Pod{}, &kruise.CloneSet{}, &policy.PodUnavailableBudget{})
-	if err := cloneset.Index(ctx, indexer{b}); err != nil {
+	if err := rollout.Index(ctx, indexer{b}); err != nil {
 		return nil, err
 	}
 	if err := podunavailablebudget.Index(ctx, indexer{b}); err != nil {

@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/regatta-sh/regatta/controllers/cloneset"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/guards"
@@ -28,6 +27,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/protection"
 	webhookpod "github.com/regatta-sh/regatta/controllers/webhook/pod"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
@@ -39,7 +39,7 @@ const unhurried = time.Hour
 // protect puts the webhooks of pods before the API server, and the controller of
 // budgets beside it. The budget is asked by the controller of CloneSets; nil if the
 // gates say so.
-func (s *Simulation) protect(ctx context.Context, f Fleet, clock func() time.Time) (cloneset.Budget, error) {
+func (s *Simulation) protect(ctx context.Context, f Fleet, clock func() time.Time) (rollout.Budget, error) {
 	on := s.gates.Enabled
 	gates := guards.GatesOf(on)
 	s.counters = &counters{

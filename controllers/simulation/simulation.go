@@ -21,6 +21,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/cloneset"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -44,7 +45,7 @@ type Simulation struct {
 	machines   *machines
 	judge      *judge
 	rounds     *explain.Store
-	reconciler *cloneset.Reconciler
+	reconciler *rollout.Controller
 	timer      time.Time // when the controller wants to look again, zero for never
 	failures   int       // in a row
 	counters   *counters
@@ -97,8 +98,8 @@ func New(builtin fs.FS, set bundle.Set, f Fleet, at time.Time, opts ...Option) (
 		return nil, err
 	}
 	c := s.cluster.client()
-	s.reconciler = cloneset.New(c, c, s.engine, &record.FakeRecorder{},
-		cloneset.WithClock(clock), cloneset.WithParallelWrites(1), cloneset.WithRounds(s.rounds), cloneset.WithGates(cloneset.GatesOf(s.gates.Enabled)), cloneset.WithBudget(budget))
+	s.reconciler = cloneset.New(cloneset.Kind{Gates: cloneset.GatesOf(s.gates.Enabled)}, rollout.Clients{Client: c, Live: c, Events: &record.FakeRecorder{}}, s.engine,
+		rollout.WithClock(clock), rollout.WithParallelWrites(1), rollout.WithRounds(s.rounds), rollout.WithGates(rollout.GatesOf(s.gates.Enabled)), rollout.WithBudget(budget))
 	s.cluster.watchers = append(s.cluster.watchers, watcher{s.reconciler.PodEvents(), &s.cluster.queue})
 	s.cluster.asked = func(before cloneset.Sight, was, now *corev1.Pod) {
 		if now == nil {

@@ -165,3 +165,6 @@ const RuleWalk = "walk"
 
 // Ours says whether a hold comes from the walk.
 func (h Hold) Ours() bool { return h.Rule == RuleWalk }
+
+// Whole says whether a hold is of the whole workload, and not of some of its pods.
+func (h Hold) Whole() bool { return len(h.Where) == 0 && h.Pod == "" }

@@ -1,4 +1,4 @@
-package cloneset
+package rollout
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -27,7 +26,8 @@ func TestABudgetHoldsTheRound(t *testing.T) {
 	}
 	defer e.Close()
 	var asked []string
-	r := &Reconciler{budget: func(_ context.Context, pod *corev1.Pod) (*decision.Hold, error) {
+	r, f := testRound(e, 6, 0, nil)
+	r.c.budget = func(_ context.Context, pod *corev1.Pod) (*decision.Hold, error) {
 		switch asked = append(asked, pod.Name); pod.Name {
 		case "web-1":
 			return &decision.Hold{Rule: "protection.budget.exceeded", Reason: "BudgetExceeded", Message: "No more."}, nil
@@ -35,47 +35,45 @@ func TestABudgetHoldsTheRound(t *testing.T) {
 			return nil, errors.New("broken")
 		}
 		return nil, nil
-	}}
-	w := testWorld(e, 6, 0, nil)
-	w.taken, w.planned = []string{"web-0", "web-1", "web-2", "web-3"}, true
-	image := &kruise.UpdateSpec{ContainerImages: map[string]string{"main": "web:2"}}
+	}
+	k, d := &kept{}, taken(f, 4)
 	var may []string
 	for _, i := range []int{0, 1, 2} {
-		ok, err := r.mayUpdate(t.Context(), w, w.pods[i], image)
+		ok, err := r.mayUpdate(t.Context(), f.Pods[i], true, k)
 		if err != nil {
 			t.Error(err)
 		}
 		if ok {
-			may = append(may, w.pods[i].Name)
+			may = append(may, f.Pods[i].Name)
 		}
 	}
 	// What restarts nothing takes nobody a pod, nor does one that is not ready.
-	if ok, err := r.mayUpdate(t.Context(), w, w.pods[3], &kruise.UpdateSpec{MetaDataPatch: []byte("{}")}); !ok || err != nil {
+	if ok, err := r.mayUpdate(t.Context(), f.Pods[3], false, k); !ok || err != nil {
 		t.Errorf("%t, %v", ok, err)
 	}
-	w.pods[5].Ready = false
-	if ok, err := r.mayUpdate(t.Context(), w, w.pods[5], image); !ok || err != nil {
+	f.Pods[5].Ready = false
+	if ok, err := r.mayUpdate(t.Context(), f.Pods[5], true, k); !ok || err != nil {
 		t.Errorf("%t, %v", ok, err)
 	}
-	w.noteRefused()
+	res := Result{Decisions: d, Outcome: k.outcome(d)}
 	if diff := cmp.Diff([]string{"web-0"}, may); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{"web-0", "web-1"}, asked); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"web-0", "web-3"}, w.taken); diff != "" || w.again.after != refusedAgain {
-		t.Errorf("again in %s\n%s", w.again.after, diff)
+	if diff := cmp.Diff([]string{"web-0", "web-3"}, res.Moved); diff != "" || r.again.after != refusedAgain {
+		t.Errorf("again in %s\n%s", r.again.after, diff)
 	}
-	if top := w.topHold(); top == nil || top.Reason != "BudgetExceeded" || w.heldWhole() {
+	if top := res.TopHold(); top == nil || top.Reason != "BudgetExceeded" || top.Whole() {
 		t.Errorf("held by %+v", top)
 	}
 	for _, name := range []string{"web-1", "web-2"} {
-		if a, _ := newRound(w, e).Pod(name); a.Verdict != explain.Held || a.Reason != "BudgetExceeded" {
+		if a, _ := newRound(e, f, res, nil).Pod(name); a.Verdict != explain.Held || a.Reason != "BudgetExceeded" {
 			t.Errorf("%s: %+v", name, a)
 		}
 	}
-	if ok, err := r.mayUpdate(t.Context(), testWorld(e, 5, 0, nil), w.pods[4], image); ok || err == nil || !strings.Contains(err.Error(), "web-4: broken") {
+	if ok, err := r.mayUpdate(t.Context(), f.Pods[4], true, &kept{}); ok || err == nil || !strings.Contains(err.Error(), "web-4: broken") {
 		t.Errorf("%t, %v", ok, err)
 	}
 }
@@ -88,23 +86,32 @@ func TestARefusedWriteIsToldAsWhatRefusedIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	w := testWorld(e, 6, 0, nil)
-	w.taken, w.planned = []string{"web-0", "web-1", "web-2"}, true
+	_, f := testRound(e, 6, 0, nil)
+	k, d := &kept{}, taken(f, 3)
 	refused := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonForbidden, Details: &metav1.StatusDetails{
 		Causes: []metav1.StatusCause{{Type: "BudgetExceeded", Field: "protection.budget.exceeded", Message: "No more."}},
 	}}}
-	w.deny("web-0", nil)
-	w.deny("web-1", fmt.Errorf("deleting pod web-1: %w", refused))
-	w.deny("web-2", errors.New("broken"))
-	w.noteRefused()
-	if diff := cmp.Diff([]string{"web-0", "web-2"}, w.taken); diff != "" {
+	k.deny("web-0", nil)
+	k.deny("web-1", fmt.Errorf("deleting pod web-1: %w", refused))
+	k.deny("web-2", errors.New("broken"))
+	res := Result{Decisions: d, Outcome: k.outcome(d)}
+	if diff := cmp.Diff([]string{"web-0", "web-2"}, res.Moved); diff != "" {
 		t.Error(diff)
 	}
-	a, _ := newRound(w, e).Pod("web-1")
+	a, _ := newRound(e, f, res, nil).Pod("web-1")
 	if a.Verdict != explain.Held || a.Reason != "BudgetExceeded" || a.Rule != "protection.budget.exceeded" || a.Message != "No more." {
 		t.Errorf("web-1: %+v", a)
 	}
-	if top := w.topHold(); top == nil || top.Pod != "web-1" || w.heldWhole() {
+	if top := res.TopHold(); top == nil || top.Pod != "web-1" || top.Whole() {
 		t.Errorf("held by %+v", top)
 	}
+}
+
+// taken are the decisions to move the first n pods.
+func taken(f *Facts, n int) Decisions {
+	d := Decisions{Looked: true}
+	for _, p := range f.Pods[:n] {
+		d.Take = append(d.Take, Move{Pod: p})
+	}
+	return d
 }

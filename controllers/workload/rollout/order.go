@@ -1,11 +1,10 @@
-package cloneset
+package rollout
 
 import (
 	"context"
 
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/selection"
-	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -24,48 +23,47 @@ func (p rankable) Hash(i int) uint64              { return p[i].Hash }
 func (p rankable) Facts(i int) decision.PodFacts  { return p[i].Facts }
 func (p rankable) label(i int, key string) string { return p[i].Labels[key] }
 
-// order ranks the candidates (CS-09), and lets rollout/rows change the order
-// where a bundle defines it.
-func (r *Reconciler) order(ctx context.Context, w *world, plan decision.PlanOutput, in decision.PlanInput) ordered {
-	pods := rankable(w.pods)
-	places := r.ranker.Rank(ctx, w.subject(), in.Workload, in.Strategy, pods)
+// order ranks the candidates (CS-09), and lets rollout/rows change the order where a
+// bundle defines it.
+func (r *Round) order(ctx context.Context, f *Facts, plan decision.PlanOutput, in decision.PlanInput) ordered {
+	pods := rankable(f.Pods)
+	places := r.c.ranker.Rank(ctx, f.Subject, in.Workload, in.Strategy, pods)
 	if places.Record != nil {
-		w.decided(*places.Record)
+		r.Note(*places.Record)
 	}
 	var waiting []int
-	for i, p := range w.pods {
-		if w.candidate(p) {
+	for i, p := range f.Pods {
+		if f.Candidate(p) {
 			waiting = append(waiting, i)
 		}
 	}
 	waiting = places.Arrange(waiting, plan.Scatter, pods.label)
 	o := ordered{byName: make(map[string]*facts.Pod, len(waiting))}
 	for _, i := range waiting {
-		p := w.pods[i]
-		c := selection.Candidate{Name: p.Name, Available: p.Available(w.minReady, w.now), Groups: groupsOf(p)}
+		p := f.Pods[i]
+		c := selection.Candidate{Name: p.Name, Available: f.Available(p), Groups: groupsOf(p)}
 		if holds := places.Holds(i); len(holds) > 0 {
 			c.Hold = &holds[0]
-			w.until(holds[0])
+			r.until(holds[0])
 		}
 		o.byName[p.Name] = p
 		o.candidates = append(o.candidates, c)
 	}
-	if r.engine.Defines(decision.RolloutRows().Name, w.subject()) {
-		r.rows(ctx, w, in, &o)
+	if r.c.engine.Defines(decision.RolloutRows().Name, f.Subject) {
+		o.candidates = r.rows(ctx, f, in, o)
 	}
 	return o
 }
 
-// rows asks the opt-in point that sees all candidates. A candidate that it does
-// not name is held; a name that is no candidate is nothing.
-func (r *Reconciler) rows(ctx context.Context, w *world, in decision.PlanInput, o *ordered) {
+// rows asks the opt-in point that sees all candidates. A candidate that it does not name
+// is held; a name that is no candidate is ignored.
+func (r *Round) rows(ctx context.Context, f *Facts, in decision.PlanInput, o ordered) []selection.Candidate {
 	question := decision.RowsInput{Plan: in, Rows: make([]decision.PodFacts, len(o.candidates))}
 	byName := make(map[string]selection.Candidate, len(o.candidates))
 	for i, c := range o.candidates {
 		question.Rows[i], byName[c.Name] = o.byName[c.Name].Facts, c
 	}
-	out, rec := engine.Decide(ctx, r.engine, decision.RolloutRows(), w.subject(), question)
-	w.decided(rec)
+	out, _ := Ask(ctx, r, f, decision.RolloutRows(), question)
 	next := make([]selection.Candidate, 0, len(o.candidates))
 	for _, name := range out.Order {
 		if c, ok := byName[name]; ok {
@@ -84,5 +82,5 @@ func (r *Reconciler) rows(ctx context.Context, w *world, in decision.PlanInput, 
 			next = append(next, c)
 		}
 	}
-	o.candidates = next
+	return next
 }

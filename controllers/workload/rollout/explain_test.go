@@ -1,7 +1,6 @@
-package cloneset
+package rollout
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -12,13 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
-	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
-	"github.com/regatta-sh/regatta/controllers/workload/selection"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -48,30 +44,32 @@ hold contains {"rule": "demo.gold", "reason": "Gold", "message": sprintf("%s is 
 }
 `
 
-// testWorld is a CloneSet whose pods are web-0 and on, in zones a, b, a, b and
+// testRound is a round of a workload whose pods are web-0 and on, in zones a, b, a, b and
 // on; the first few of them are updated.
-func testWorld(e *engine.Engine, pods, updated int, change func(*world)) *world {
+func testRound(e *engine.Engine, pods, updated int, change func(*Facts, []*corev1.Pod)) (*Round, *Facts) {
 	now := time.Unix(1000000, 0)
-	set := &kruise.CloneSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u", Labels: map[string]string{"gold": "stays"}},
-		Spec:       kruise.CloneSetSpec{Replicas: ptr.To(int32(pods))},
-	}
 	topology := facts.NewTopology()
 	for _, z := range []string{"a", "b"} {
 		topology.Observe("node-"+z, map[string]string{corev1.LabelTopologyZone: z})
 	}
-	w := &world{
-		set: set, memory: newMemory("uid"), now: now, topology: topology, policies: e.Snapshot().Revision(), changes: map[string]way{},
-		history:  revision.History{Current: revisionOf("web-old"), Update: revisionOf("web-new")},
-		strategy: decision.Strategy{Type: "RollingUpdate", Policy: "ReCreate", MaxUnavailable: 1},
+	kind := &plainKind{}
+	c := New(kind, Clients{}, e)
+	c.topology = topology
+	workload := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u", Labels: map[string]string{"gold": "stays"}}}
+	f := &Facts{
+		Spec:     Spec{Replicas: pods, Strategy: decision.Strategy{Type: "RollingUpdate", Policy: "ReCreate", MaxUnavailable: 1}},
+		Workload: workload, Now: now, Policies: e.Snapshot().Revision(), kind: kind,
+		Subject:   decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"},
+		Templates: &PodTemplates{History: revision.History{Current: revisionOf("web-old"), Update: revisionOf("web-new")}},
 	}
+	var raw []*corev1.Pod
 	for i := range pods {
 		rev := "web-old"
 		if i < updated {
 			rev = "web-new"
 		}
-		w.raw = append(w.raw, &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("web-%d", i), UID: types.UID(fmt.Sprint("u", i)), Labels: map[string]string{revisionLabel: rev}},
+		raw = append(raw, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("web-%d", i), UID: types.UID(fmt.Sprint("u", i)), Labels: map[string]string{RevisionLabel: rev}},
 			Spec:       corev1.PodSpec{NodeName: "node-" + string(rune('a'+i%2))},
 			Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{
 				Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour)),
@@ -79,31 +77,25 @@ func testWorld(e *engine.Engine, pods, updated int, change func(*world)) *world 
 		})
 	}
 	if change != nil {
-		change(w)
+		change(f, raw)
 	}
-	w.recount()
-	return w
+	r := &Round{c: c, Workload: workload, Now: now, memory: c.memoryOf(workload)}
+	return r, r.of(f, raw)
 }
 
 func revisionOf(name string) *appsv1.ControllerRevision {
 	return &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// decide makes the decisions of a round without acting on them.
-func decide(ctx context.Context, r *Reconciler, w *world) {
-	d := w.diff(false)
-	if d.Update == 0 {
-		return
+// decided makes the decisions of a round, and explains them, as if each pod that was
+// taken had been moved.
+func decided(t *testing.T, e *engine.Engine, r *Round, f *Facts) *account {
+	t.Helper()
+	d, err := r.decide(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
 	}
-	in := w.planInput(d)
-	plan, rec := engine.Decide(ctx, r.engine, decision.RolloutPlan(), w.subject(), in)
-	w.records = append(w.records, rec)
-	plan.Holds = wholeFirst(plan.Holds)
-	if w.noteHolds(plan.Holds) {
-		w.skipped = skipAll(w.candidates(), plan.Holds)
-		return
-	}
-	w.taken, w.skipped = selection.Walk(r.order(ctx, w, plan, in).candidates, plan.Holds, selection.Clamp(in, plan), w.unavailable())
+	return newRound(e, f, Result{Decisions: d, Outcome: (&kept{}).outcome(d)}, r.journal)
 }
 
 func TestARoundExplainsItself(t *testing.T) {
@@ -122,7 +114,7 @@ func TestARoundExplainsItself(t *testing.T) {
 	tests := []struct {
 		name          string
 		pods, updated int
-		change        func(*world)
+		change        func(*Facts, []*corev1.Pod)
 		workload      explain.Verdict
 		reason        string
 		why           []string
@@ -140,24 +132,24 @@ func TestARoundExplainsItself(t *testing.T) {
 		},
 		{
 			name: "a single pod that is held is told with the place of its rule", pods: 2, updated: 1,
-			change:   func(w *world) { w.raw[1].Labels["tier"] = "gold"; w.raw[1].Spec.NodeName = "node-a" },
+			change:   func(f *Facts, pods []*corev1.Pod) { pods[1].Labels["tier"] = "gold"; pods[1].Spec.NodeName = "node-a" },
 			workload: explain.Held, reason: "Gold", why: []string{"1 Held Gold demo.gold"},
 			pod: "web-1", verdict: "Held Gold Gold stays", place: "demo.rego:13:1",
 			looked: []explain.Fact{{Name: "pod.labels.tier", Value: "gold"}, {Name: "workload.labels.gold", Value: "stays"}},
 		},
 		{
-			name: "a paused strategy holds the whole workload", pods: 2, change: func(w *world) { w.strategy.Paused = true },
+			name: "a paused strategy holds the whole workload", pods: 2, change: func(f *Facts, pods []*corev1.Pod) { f.Strategy.Paused = true },
 			workload: explain.Held, reason: "RolloutPaused", why: []string{"2 Held RolloutPaused rollout.plan.paused"},
 			pod: "web-0", verdict: "Held RolloutPaused Paused", looked: []explain.Fact{{Name: "strategy.paused", Value: "true"}},
 		},
 		{
-			name: "a partition that is reached leaves the rest waiting", pods: 2, updated: 1, change: func(w *world) { w.strategy.Partition = 1 },
+			name: "a partition that is reached leaves the rest waiting", pods: 2, updated: 1, change: func(f *Facts, pods []*corev1.Pod) { f.Strategy.Partition = 1 },
 			workload: explain.UpToDate, reason: "RolloutComplete", why: []string{"1 Waiting PartitionReached "},
 			pod: "web-1", verdict: "Waiting PartitionReached ",
 		},
 		{
 			name: "an updated pod that is not ready is updating", pods: 2, updated: 2,
-			change:   func(w *world) { w.raw[0].Status.Conditions[0].Status = corev1.ConditionFalse },
+			change:   func(f *Facts, pods []*corev1.Pod) { pods[0].Status.Conditions[0].Status = corev1.ConditionFalse },
 			workload: explain.Updating, reason: "RolloutInProgress", why: []string{"1 Updating NotAvailable "},
 			pod: "web-0", verdict: "Updating NotAvailable ",
 		},
@@ -166,15 +158,14 @@ func TestARoundExplainsItself(t *testing.T) {
 			workload: explain.UpToDate, reason: "RolloutComplete", pod: "web-0", verdict: "UpToDate Updated ",
 		},
 		{
-			name: "pods that are missing are not done", pods: 2, updated: 2, change: func(w *world) { w.set.Spec.Replicas = ptr.To(int32(3)) },
+			name: "pods that are missing are not done", pods: 2, updated: 2, change: func(f *Facts, pods []*corev1.Pod) { f.Replicas = 3 },
 			workload: explain.Updating, reason: "RolloutInProgress", pod: "web-0", verdict: "UpToDate Updated ",
 		},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			w := testWorld(e, tc.pods, tc.updated, tc.change)
-			decide(t.Context(), New(nil, nil, e, nil), w)
-			r := newRound(w, e)
+			round, f := testRound(e, tc.pods, tc.updated, tc.change)
+			r := decided(t, e, round, f)
 			a := r.Workload()
 			if a.Verdict != tc.workload || a.Reason != tc.reason {
 				t.Errorf("the workload is %s (%s): %s", a.Verdict, a.Reason, a.Message)
@@ -213,10 +204,11 @@ func TestARuleThatChangedSinceIsNotPlaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	w := testWorld(e, 2, 0, func(w *world) { w.strategy.Paused = true })
-	w.policies = "an earlier one"
-	decide(t.Context(), New(nil, nil, e, nil), w)
-	if a := newRound(w, e).Workload(); a.Verdict != explain.Held || a.Rule == "" || a.Place != "" || a.Title != "" {
+	r, f := testRound(e, 2, 0, func(f *Facts, _ []*corev1.Pod) {
+		f.Strategy.Paused = true
+		f.Policies = "an earlier one"
+	})
+	if a := decided(t, e, r, f).Workload(); a.Verdict != explain.Held || a.Rule == "" || a.Place != "" || a.Title != "" {
 		t.Errorf("got %+v", a)
 	}
 }
@@ -251,9 +243,8 @@ func TestWhatIsNearestToAnotherAnswer(t *testing.T) {
 	if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
 		t.Fatal(err)
 	}
-	w := testWorld(e, 3, 0, nil)
-	decide(t.Context(), New(nil, nil, e, nil), w)
-	r := newRound(w, e)
+	round, f := testRound(e, 3, 0, nil)
+	r := decided(t, e, round, f)
 	zero, _ := r.Pod("web-0")
 	for name, tc := range map[string]struct {
 		a    explain.Answer
@@ -272,9 +263,8 @@ func TestWhatIsNearestToAnotherAnswer(t *testing.T) {
 			}
 		})
 	}
-	done := testWorld(e, 2, 2, nil)
-	decide(t.Context(), New(nil, nil, e, nil), done)
-	if a := newRound(done, e).Workload(); a.Near != nil {
+	round, done := testRound(e, 2, 2, nil)
+	if a := decided(t, e, round, done).Workload(); a.Near != nil {
 		t.Errorf("of a workload that is %s something is near", a.Verdict)
 	}
 }

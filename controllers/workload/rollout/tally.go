@@ -1,4 +1,4 @@
-package cloneset
+package rollout
 
 import (
 	"cmp"
@@ -10,7 +10,7 @@ import (
 
 // tallies count the pods by verdict, and those that are not where they should
 // be by what keeps them, the most first.
-func (r *round) tallies() (map[explain.Verdict]int, []explain.Tally) {
+func (r *account) tallies() (map[explain.Verdict]int, []explain.Tally) {
 	verdicts := map[explain.Verdict]int{}
 	at := map[string]int{}
 	var out []explain.Tally
@@ -23,7 +23,7 @@ func (r *round) tallies() (map[explain.Verdict]int, []explain.Tally) {
 		// where it holds pod by pod the reason is one.
 		key := fmt.Sprint(a.Verdict, a.Reason, a.Rule)
 		if i, ok := r.skips[a.Subject.Name]; ok {
-			key += fmt.Sprint(r.w.skipped[i].Hold.Where)
+			key += fmt.Sprint(r.skipped[i].Hold.Where)
 		}
 		i, ok := at[key]
 		if !ok {

@@ -1,4 +1,4 @@
-package cloneset
+package rollout
 
 import (
 	"cmp"
@@ -19,17 +19,17 @@ type evidence struct {
 	blamed map[string]record.Reason // what is known of the rules that hold
 }
 
-func (r *round) gather() evidence {
-	w, e := r.w, r.e
-	c := w.counts()
-	ev := evidence{counts: c, bounds: w.planFacts(c), blamed: map[string]record.Reason{}}
-	for i := range w.records {
-		ev.rules = append(ev.rules, w.records[i].Rules...)
+func (r *account) gather() evidence {
+	f, e := r.f, r.e
+	c := f.Counts()
+	ev := evidence{counts: c, bounds: f.planFacts(c), blamed: map[string]record.Reason{}}
+	for i := range r.journal {
+		ev.rules = append(ev.rules, r.journal[i].Rules...)
 	}
 	slices.Sort(ev.rules)
 	ev.rules = slices.Compact(ev.rules)
 	// Policies that changed since would be told of with the wrong place.
-	if e.Snapshot().Revision() != w.policies {
+	if e.Snapshot().Revision() != f.Policies {
 		return ev
 	}
 	note := func(rec decision.Record) {
@@ -39,23 +39,23 @@ func (r *round) gather() evidence {
 			}
 		}
 	}
-	if r.plan != nil {
-		note(*r.plan)
+	if r.res.Plan != nil {
+		note(*r.res.Plan)
 	}
 	// The holds of single pods may be remembered from an earlier round, whose
 	// record is gone. What the rule looks at besides the pod is the same.
 	var single []decision.Hold
 	seen := map[string]bool{}
-	for i := range w.skipped {
-		h := w.skipped[i].Hold
+	for i := range r.skipped {
+		h := r.skipped[i].Hold
 		if _, ok := ev.blamed[h.Rule]; !ok && !seen[h.Rule] && !h.Ours() {
 			single, seen[h.Rule] = append(single, h), true
 		}
 	}
 	if len(single) > 0 {
 		note(decision.Record{
-			Point: decision.RolloutRank().Name, Subject: w.subject(), Outcome: decision.Decided,
-			Input:  decision.RankInput{Workload: w.workload(), Strategy: w.strategy},
+			Point: decision.RolloutRank().Name, Subject: f.Subject, Outcome: decision.Decided,
+			Input:  decision.RankInput{Workload: f.WorkloadFacts(), Strategy: f.Strategy},
 			Output: decision.RankOutput{Holds: single},
 		})
 	}
@@ -63,14 +63,14 @@ func (r *round) gather() evidence {
 }
 
 // blame fills in the hold that decided, and what is known of its rule.
-func (r *round) blame(a *explain.Answer, h decision.Hold) {
+func (r *account) blame(a *explain.Answer, h decision.Hold) {
 	a.Rule, a.Reason, a.Message, a.Until = h.Rule, h.Reason, h.Message, h.Until
 	known := r.evidence().blamed[h.Rule]
 	a.Title, a.Bundle, a.Place = known.Title, known.Bundle, known.Place
 }
 
 // tell adds facts after those that the rule looks at, each once.
-func (r *round) tell(a *explain.Answer, more ...explain.Fact) {
+func (r *account) tell(a *explain.Answer, more ...explain.Fact) {
 	a.Facts = explain.Looked(r.evidence().blamed[a.Rule].Facts,
 		"pods", "count(pods)", // of those a rank was asked about only the one in question matters
 		"workload.kind", "workload.namespace", "workload.name") // most rules name it in their message
@@ -81,16 +81,11 @@ func (r *round) tell(a *explain.Answer, more ...explain.Fact) {
 	}
 }
 
-// heldWhole says whether a hold is of the whole workload.
-func (w *world) heldWhole() bool {
-	return slices.ContainsFunc(w.holds, func(h decision.Hold) bool { return len(h.Where) == 0 && h.Pod == "" })
-}
-
 // others are the holds but those of one rule and reason, of the whole workload
 // or of one of its pods.
-func (w *world) others(top decision.Hold, p *facts.Pod) []decision.Hold {
+func (r *account) others(top decision.Hold, p *facts.Pod) []decision.Hold {
 	var out []decision.Hold
-	for _, h := range w.holds {
+	for _, h := range r.res.holds() {
 		if same := h.Rule == top.Rule && h.Reason == top.Reason; !same && (p == nil || concerns(h, p)) {
 			out = append(out, h)
 		}
@@ -108,11 +103,11 @@ func concerns(h decision.Hold, p *facts.Pod) bool {
 	return h.Pod == "" || h.Pod == p.Name
 }
 
-func (w *world) planFacts(c decision.Counts) []explain.Fact {
+func (f *Facts) planFacts(c decision.Counts) []explain.Fact {
 	n := func(name string, v int) explain.Fact { return explain.Fact{Name: name, Value: strconv.Itoa(v)} }
 	return []explain.Fact{
-		n("workload.replicas", replicas(w.set)), n("strategy.partition", w.strategy.Partition),
-		n("strategy.maxUnavailable", w.strategy.MaxUnavailable), n("counts.updated", c.Updated),
+		n("workload.replicas", f.Replicas), n("strategy.partition", f.Strategy.Partition),
+		n("strategy.maxUnavailable", f.Strategy.MaxUnavailable), n("counts.updated", c.Updated),
 		n("counts.available", c.Available), n("counts.unavailable", c.Unavailable),
 	}
 }

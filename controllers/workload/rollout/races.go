@@ -1,9 +1,10 @@
-package cloneset
+package rollout
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,13 +12,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// createError is an error of a create. Nothing that does not exist yet can have been
+// CreateError is an error of a create. Nothing that does not exist yet can have been
 // written by another client first: a 404 or a 409 from there, by a webhook for
 // instance, is no lost race.
-type createError struct{ error }
+type CreateError struct{ Err error }
+
+func (e *CreateError) Error() string { return e.Err.Error() }
 
 // Unwrap gives the cause.
-func (e *createError) Unwrap() error { return e.error }
+func (e *CreateError) Unwrap() error { return e.Err }
 
 // persistentError is a conflict that was met again and again. Races are lost once or
 // twice; a webhook that answers 404 or 409 refuses each time.
@@ -26,18 +29,18 @@ type persistentError struct{ error }
 // Unwrap gives the cause.
 func (e *persistentError) Unwrap() error { return e.error }
 
-// conflict says whether an error is nothing but lost races.
-func conflict(err error) bool {
+// Conflict says whether an error is nothing but lost races.
+func Conflict(err error) bool {
 	switch err.(type) {
-	case nil, *createError, *persistentError:
+	case nil, *CreateError, *persistentError:
 		return false
 	}
-	return every(err, conflict, func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) })
+	return every(err, Conflict, func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) })
 }
 
 // onlyCreates says whether an error is nothing but creates that failed.
 func onlyCreates(err error) bool {
-	if _, ok := err.(*createError); ok || err == nil {
+	if _, ok := err.(*CreateError); ok || err == nil {
 		return ok
 	}
 	return every(err, onlyCreates, func(error) bool { return false })
@@ -69,7 +72,7 @@ const (
 )
 
 // lost has a round repeated that lost a race.
-func (m *memory) lost(ctx context.Context, err error) (reconcile.Result, error) {
+func (m *Memory) lost(ctx context.Context, err error) (reconcile.Result, error) {
 	delay := raceDelay << m.lostRaces
 	m.lostRaces++
 	ctrl.LoggerFrom(ctx).V(4).Info("lost a race for an object", "error", err.Error(), "again", delay)
@@ -78,28 +81,31 @@ func (m *memory) lost(ctx context.Context, err error) (reconcile.Result, error) 
 
 // persists says whether a round ended because of conflicts as each of those before did.
 // Any other end starts the count again.
-func (m *memory) persists(err error) bool {
-	if !conflict(err) {
+func (m *Memory) persists(err error) bool {
+	if !Conflict(err) {
 		m.lostRaces = 0
 	}
 	return m.lostRaces >= mostRaces
 }
 
 // giveUpRacing makes failures of the conflicts of a round, and tells them by events.
-func (r *Reconciler) giveUpRacing(w *world, err error) error {
-	give := func(e *phaseError) error {
-		r.warn(w.set, string(e.condition), fmt.Sprintf("tried %d times: %s", w.memory.lostRaces+1, oneLine(e.Error())))
-		return &phaseError{e.condition, &persistentError{e.err}}
+func (r *Round) giveUpRacing(err error) error {
+	give := func(e *PhaseError) error {
+		r.Warn(e.Phase, fmt.Sprintf("tried %d times: %s", r.memory.lostRaces+1, OneLine(e.Error())))
+		return &PhaseError{e.Phase, &persistentError{e.Err}}
 	}
 	switch e := err.(type) {
-	case *phaseError:
+	case *PhaseError:
 		return give(e)
 	case interface{ Unwrap() []error }:
 		var all []error
 		for _, part := range e.Unwrap() {
-			all = append(all, r.giveUpRacing(w, part))
+			all = append(all, r.giveUpRacing(part))
 		}
 		return errors.Join(all...)
 	}
 	return &persistentError{err}
 }
+
+// OneLine joins the lines of an error, for a condition or an event.
+func OneLine(s string) string { return strings.ReplaceAll(s, "\n", "; ") }

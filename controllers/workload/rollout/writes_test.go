@@ -1,4 +1,4 @@
-package cloneset
+package rollout
 
 import (
 	"errors"
@@ -11,8 +11,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
 func TestConflict(t *testing.T) {
@@ -30,22 +28,22 @@ func TestConflict(t *testing.T) {
 		"any other error":                              {in(down), false},
 		"several conflicts":                            {errors.Join(in(race), in(gone)), true},
 		"conflicts and another error":                  {errors.Join(in(race), in(down)), false},
-		"several phases with conflicts":                {errors.Join(&phaseError{kruise.CloneSetConditionFailedScale, errors.Join(race)}, race), true},
-		"another error in a phase, after a conflict":   {errors.Join(race, &phaseError{kruise.CloneSetConditionFailedScale, errors.Join(race, down)}), false},
-		"a create that something was not found for":    {&createError{in(gone)}, false},
-		"such a create among conflicts":                {in(errors.Join(race, &createError{gone})), false},
-		"a create that was in conflict with something": {errors.Join(&createError{race}), false},
+		"several phases with conflicts":                {errors.Join(&PhaseError{PhaseScale, errors.Join(race)}, race), true},
+		"another error in a phase, after a conflict":   {errors.Join(race, &PhaseError{PhaseScale, errors.Join(race, down)}), false},
+		"a create that something was not found for":    {&CreateError{in(gone)}, false},
+		"such a create among conflicts":                {in(errors.Join(race, &CreateError{gone})), false},
+		"a create that was in conflict with something": {errors.Join(&CreateError{race}), false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := conflict(tc.err); got != tc.want {
+			if got := Conflict(tc.err); got != tc.want {
 				t.Errorf("got %v", got)
 			}
 		})
 	}
 }
 
-func TestSlowly(t *testing.T) {
+func TestSlowStart(t *testing.T) {
 	tests := map[string]struct {
 		limit, size int
 		failing     int32
@@ -72,7 +70,7 @@ func TestSlowly(t *testing.T) {
 					return nil
 				})
 			}
-			if err := slowly(tc.limit, tc.size, acts); (err != nil) != (tc.failing > 0) || started.Load() != tc.started {
+			if err := slowStart(tc.limit, tc.size, acts); (err != nil) != (tc.failing > 0) || started.Load() != tc.started {
 				t.Errorf("%v, %d were started, want %d", err, started.Load(), tc.started)
 			}
 		})
@@ -104,20 +102,19 @@ func TestParallelDoesAllWhateverFails(t *testing.T) {
 func TestATurnEnds(t *testing.T) {
 	now := time.Unix(0, 0)
 	for limit, want := range map[int]int{1: 3, 2: 3, 5: 5, 20: 10} {
-		r := &Reconciler{writes: limit, turn: 500 * time.Millisecond, now: func() time.Time { return now }}
-		w := &world{now: now}
+		r := &Round{Now: now, c: &Controller{writes: limit, turn: 500 * time.Millisecond, now: func() time.Time { return now }}}
 		done := 0
 		acts := make([]func() error, 10)
 		for i := range acts {
 			acts[i] = func() error { done++; now = now.Add(200 * time.Millisecond); return nil }
 		}
-		if err := parallel(1, r.inTurn(w, acts)); err != nil {
+		if err := parallel(1, r.inTurn(acts)); err != nil {
 			t.Fatal(err)
 		}
 		if done != want {
 			t.Errorf("with %d at once %d are done in a turn, want %d", limit, done, want)
 		}
-		if again := w.again.after > 0; again != (done < 10) {
+		if again := r.again.after > 0; again != (done < 10) {
 			t.Errorf("after %d of 10 another turn is wanted: %v", done, again)
 		}
 	}

@@ -1,4 +1,4 @@
-package cloneset
+package rollout
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 // near says how to find what would have changed an answer about the workload, or
 // about one of its pods: that is asked of the decision which holds it, or would.
 // Where nothing is held or could be, there is nothing to find.
-func (r *round) near(v explain.Verdict, p *facts.Pod) func(context.Context) *nearest.Result {
+func (r *account) near(v explain.Verdict, p *facts.Pod) func(context.Context) *nearest.Result {
 	switch v {
 	case explain.Held, explain.Waiting, explain.Moved, explain.Updating:
 	default:
@@ -27,16 +27,16 @@ func (r *round) near(v explain.Verdict, p *facts.Pod) func(context.Context) *nea
 }
 
 // asked is the decision that an answer is from.
-func (r *round) asked(p *facts.Pod) (decision.Record, bool) {
+func (r *account) asked(p *facts.Pod) (decision.Record, bool) {
 	if p != nil {
-		if i, ok := r.skips[p.Name]; ok && r.w.skipped[i].Hold.Pod != "" {
-			return r.ranked(p, r.w.skipped[i].Hold)
+		if i, ok := r.skips[p.Name]; ok && r.skipped[i].Hold.Pod != "" {
+			return r.ranked(p, r.skipped[i].Hold)
 		}
 	}
-	if r.plan == nil {
+	if r.res.Plan == nil {
 		return decision.Record{}, false
 	}
-	asked := *r.plan
+	asked := *r.res.Plan
 	if out, ok := asked.Output.(decision.PlanOutput); ok && p != nil {
 		out.Holds = slices.DeleteFunc(slices.Clone(out.Holds), func(h decision.Hold) bool { return !concerns(h, p) })
 		asked.Output = out
@@ -46,14 +46,14 @@ func (r *round) asked(p *facts.Pod) (decision.Record, bool) {
 
 // ranked is the decision that held a single pod, as it would be asked now: that
 // one may be remembered from an earlier round, and was about other pods too.
-func (r *round) ranked(p *facts.Pod, h decision.Hold) (decision.Record, bool) {
-	s, subject := r.e.Snapshot(), r.w.subject()
-	if s.Revision() != r.w.policies {
+func (r *account) ranked(p *facts.Pod, h decision.Hold) (decision.Record, bool) {
+	s, subject := r.e.Snapshot(), r.f.Subject
+	if s.Revision() != r.f.Policies {
 		return decision.Record{}, false
 	}
 	return decision.Record{
 		Point: decision.RolloutRank().Name, Subject: subject, Outcome: decision.Decided, Revision: s.RevisionFor(subject),
-		Input:  decision.RankInput{Workload: r.w.workload(), Strategy: r.w.strategy, Pods: []decision.PodFacts{p.Facts}},
+		Input:  decision.RankInput{Workload: r.f.WorkloadFacts(), Strategy: r.f.Strategy, Pods: []decision.PodFacts{p.Facts}},
 		Output: decision.RankOutput{Holds: []decision.Hold{h}},
 	}, true
 }

@@ -1,0 +1,162 @@
+// Package cloneset adapts CloneSets to the rollout loop: what their strategy means in
+// numbers of pods, how pods and claims are created and deleted, and the status (CS-01 to
+// CS-19).
+package cloneset
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/component-base/featuregate"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/revision"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/engine"
+)
+
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=clonesets,verbs=get;list;watch;update;patch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=clonesets/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=clonesets/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods/status;pods/resize,verbs=patch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups="";events.k8s.io,resources=events,verbs=create;patch
+
+// Kind implements rollout.Kind.
+type Kind struct {
+	Gates Gates
+	// ExcludePreparingDelete leaves pods in PreparingDelete out of the replicas of every
+	// CloneSet.
+	ExcludePreparingDelete bool
+
+	classifier *inplace.Classifier
+}
+
+// Gates are the feature gates that only CloneSets depend on.
+type Gates struct {
+	ShortHash               bool // CloneSetShortHash
+	PartitionRollback       bool // CloneSetPartitionRollback
+	PreparingUpdateAsUpdate bool
+}
+
+// GatesOf reads the gates from a function that says which ones are on.
+func GatesOf(on func(featuregate.Feature) bool) Gates {
+	return Gates{
+		ShortHash:               on(features.CloneSetShortHash),
+		PartitionRollback:       on(features.CloneSetPartitionRollback),
+		PreparingUpdateAsUpdate: on(features.PreparingUpdateAsUpdate),
+	}
+}
+
+// New makes a Controller of CloneSets.
+func New(k Kind, c rollout.Clients, e *engine.Engine, opts ...rollout.Option) *rollout.Controller {
+	k.classifier = inplace.NewClassifier()
+	return rollout.New(&k, c, e, opts...)
+}
+
+// SetupWithManager starts a Controller of CloneSets with a manager.
+func SetupWithManager(c *rollout.Controller, mgr ctrl.Manager) error {
+	return c.SetupWithManager(mgr, "cloneset-controller", &corev1.PersistentVolumeClaim{})
+}
+
+// OwnerKind is the kind in the owner reference of pods, claims and revisions. It is the
+// older version, which is what users see on their pods.
+func OwnerKind() schema.GroupVersionKind { return v1alpha1.GroupVersion.WithKind("CloneSet") }
+
+// Type implements rollout.Kind.
+func (k *Kind) Type() rollout.Type {
+	return rollout.Type{
+		GroupVersionKind: OwnerKind(),
+		New:              func() client.Object { return &kruise.CloneSet{} },
+		NewList:          func() client.ObjectList { return &kruise.CloneSetList{} },
+		Status:           func(o client.Object) any { return &o.(*kruise.CloneSet).Status },
+		Memory:           func() any { return newMemory() },
+	}
+}
+
+// Spec implements rollout.Kind.
+func (k *Kind) Spec(o client.Object) (rollout.Spec, error) {
+	set := o.(*kruise.CloneSet)
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	if err != nil {
+		return rollout.Spec{}, invalid("spec.selector", err)
+	}
+	out := rollout.Spec{
+		Replicas: replicas(set), Selector: selector, MinReady: time.Duration(set.Spec.MinReadySeconds) * time.Second,
+		Lifecycle: set.Spec.Lifecycle,
+	}
+	out.Strategy, out.Invalid = resolve(set)
+	if ru := rolling(set); ru != nil {
+		if out.Terms, err = facts.NewTerms(ru.PriorityStrategy); err != nil {
+			return rollout.Spec{}, invalid("spec.updateStrategy", err)
+		}
+		if ru.InPlaceUpdateStrategy != nil {
+			out.GracePeriodSeconds = ru.InPlaceUpdateStrategy.GracePeriodSeconds
+		}
+	}
+	return out, nil
+}
+
+// Templates implements rollout.Kind.
+func (k *Kind) Templates(ctx context.Context, r *rollout.Round) (rollout.Templates, error) {
+	set := r.Workload.(*kruise.CloneSet)
+	owner := revision.Owner{
+		Kind: OwnerKind(), Selector: set.Spec.Selector, Template: &set.Spec.Template,
+		Claims: set.Spec.VolumeClaimTemplates, Current: set.Status.CurrentRevision,
+	}
+	if set.Status.CollisionCount != nil {
+		owner.Collisions = *set.Status.CollisionCount
+	}
+	t, err := r.History(ctx, owner, k.classifier)
+	if err != nil {
+		return nil, err
+	}
+	t.ShortHash = k.Gates.ShortHash
+	return t, nil
+}
+
+// DeletionAsked implements rollout.Kind.
+func (k *Kind) DeletionAsked(o client.Object, pod *corev1.Pod) bool {
+	if _, ok := pod.Labels[kruise.SpecifiedDeleteKey]; ok {
+		return true
+	}
+	return slices.Contains(o.(*kruise.CloneSet).Spec.ScaleStrategy.PodsToDelete, pod.Name)
+}
+
+// Difference implements rollout.Kind.
+func (k *Kind) Difference(f *rollout.Facts) rollout.Difference {
+	d := k.diff(f, f.Strategy.MaxSurge, false)
+	return rollout.Difference{
+		Update: d.Update, MaxUnavailable: d.MaxUnavailable,
+		Settled: d.Surplus == 0 && !k.completes(f, d) || f.Strategy.Type == rollout.OnDelete,
+	}
+}
+
+// Refresh implements rollout.Refresher: it gives pods of older releases the label with
+// the short hash.
+func (k *Kind) Refresh(r *rollout.Round, p *facts.Pod) func(context.Context) (*corev1.Pod, error) {
+	if p.Labels[podTemplateHash] != "" || p.Labels[rollout.RevisionLabel] == "" {
+		return nil
+	}
+	return func(ctx context.Context) (*corev1.Pod, error) {
+		pod := p.Pod.DeepCopy()
+		pod.Labels[podTemplateHash] = revision.Short(pod.Labels[rollout.RevisionLabel])
+		if err := r.Client().Patch(ctx, pod, client.StrategicMergeFrom(p.Pod, client.MergeFromWithOptimisticLock{})); err != nil {
+			return nil, labelling(pod, err)
+		}
+		return pod, nil
+	}
+}

@@ -1,0 +1,144 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
+	"github.com/regatta-sh/regatta/controllers/workload/overlay"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/rank"
+)
+
+// Controller brings workloads of one kind to what their specs say.
+type Controller struct {
+	kind     Kind
+	typ      Type
+	client   client.Client
+	live     client.Reader
+	engine   *engine.Engine
+	ranker   *rank.Ranker
+	events   record.EventRecorder
+	now      func() time.Time
+	gates    Gates
+	workers  int
+	writes   int
+	turn     time.Duration
+	timeout  time.Duration
+	topology *facts.Topology
+	overlay  *overlay.Overlay
+	updater  inplace.Updater
+	states   lifecycle.Writer
+	leaks    func(namespace, name string)
+	budget   Budget
+	rounds   *explain.Store
+	kicks    <-chan event.GenericEvent
+	limiter  workqueue.TypedRateLimiter[reconcile.Request]
+
+	mu       sync.Mutex
+	memories map[types.NamespacedName]*Memory
+}
+
+// Clients are what a Controller reads and writes by.
+type Clients struct {
+	client.Client
+	// Live reads past the cache.
+	Live   client.Reader
+	Events record.EventRecorder
+}
+
+// New makes a Controller of a kind.
+func New(kind Kind, c Clients, e *engine.Engine, opts ...Option) *Controller {
+	r := &Controller{
+		kind: kind, typ: kind.Type(),
+		client: c.Client, live: c.Live, engine: e, ranker: rank.New(e), events: c.Events, now: time.Now,
+		workers: 3, writes: 32, turn: defaultTurn, timeout: 5 * time.Minute,
+		topology: facts.NewTopology(),
+		leaks:    func(string, string) {}, memories: map[types.NamespacedName]*Memory{},
+		rounds: explain.NewStore(),
+	}
+	for _, o := range opts {
+		o(r)
+	}
+	r.overlay = overlay.New(r.now)
+	r.updater = inplace.Updater{Client: c.Client, Live: c.Live, Now: r.now, Refused: &inplace.Refusals{}}
+	r.states = lifecycle.Writer{Client: c.Client, Now: r.now}
+	return r
+}
+
+// Reconcile does one round: refresh, then scale, and move pods only where scaling changed
+// nothing (CS-04), then the status.
+func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	workload := c.typ.New()
+	err := c.client.Get(ctx, req.NamespacedName, workload)
+	if apierrors.IsNotFound(err) || (err == nil && workload.GetDeletionTimestamp() != nil) {
+		c.forget(req.NamespacedName)
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading the %s: %w", c.typ.Kind, err)
+	}
+	m := c.memoryOf(workload)
+	r, f, err := c.begin(ctx, workload, m)
+	if Conflict(err) && !m.persists(err) {
+		return m.lost(ctx, err)
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("gathering: %w", err)
+	}
+	if f == nil { // the cache lags behind our own writes
+		return reconcile.Result{RequeueAfter: r.again.after}, nil
+	}
+	f, res := r.act(ctx, f)
+	if m.persists(res.Err) {
+		res.Err = r.giveUpRacing(res.Err)
+	}
+	err = res.Err
+	if failed := c.kind.Report(ctx, r, f, res); err == nil {
+		err = failed
+	}
+	c.rounds.Put(f.Subject, newRound(c.engine, f, res, r.journal))
+	if Conflict(err) {
+		return m.lost(ctx, err)
+	}
+	return reconcile.Result{RequeueAfter: r.again.after}, err
+}
+
+// act does what is to be done. A pod that cannot go on with what it has begun keeps
+// neither the others nor the rest of the round: it is what it was before.
+func (r *Round) act(ctx context.Context, f *Facts) (*Facts, Result) {
+	written, err := r.refresh(ctx, f)
+	if err != nil {
+		err = phase(PhaseUpdate, fmt.Errorf("refreshing pods: %w", err))
+	}
+	if len(written) > 0 {
+		f = r.facts(f, written)
+	}
+	acted, failed := r.c.kind.Scale(ctx, r, f)
+	if failed != nil {
+		// Pods that cannot be created keep no others from being moved: each counts as
+		// unavailable, so only what maxUnavailable leaves room for is moved.
+		acted = !onlyCreates(failed)
+		err = errors.Join(err, phase(PhaseScale, failed))
+	}
+	if acted {
+		return f, Result{Err: err}
+	}
+	d, undecided := r.decide(ctx, f)
+	o, failed := r.move(ctx, f, d)
+	return f, Result{Decisions: d, Outcome: o, Err: errors.Join(err, phase(PhaseUpdate, errors.Join(undecided, failed)))}
+}

@@ -1,0 +1,103 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/selection"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// Decisions are what was decided about the pods of a workload that are to be moved.
+type Decisions struct {
+	// Looked is false in a round that did not come to ask: it scaled, or failed before.
+	Looked bool
+	// Plan is the record of rollout/plan, nil where it was not asked.
+	Plan *decision.Record
+	// Holds are those of the plan, of the whole workload first.
+	Holds []decision.Hold
+	// Take are the pods to be moved now, Skipped the candidates that are not, and why.
+	Take    []Move
+	Skipped []selection.Skip
+}
+
+// Move is a pod that is to be moved, and how.
+type Move struct {
+	Pod    *facts.Pod
+	Change Change
+}
+
+// decide asks which pods are moved now: as many as plan, rank and clamp allow (CS-08 to
+// CS-12).
+func (r *Round) decide(ctx context.Context, f *Facts) (Decisions, error) {
+	d := Decisions{Looked: true}
+	if f.Difference.Update == 0 {
+		return d, nil
+	}
+	in := f.PlanInput()
+	plan, rec := Ask(ctx, r, f, decision.RolloutPlan(), in)
+	d.Plan, d.Holds = &rec, wholeFirst(plan.Holds)
+	for _, h := range d.Holds {
+		r.until(h)
+	}
+	walkFrom, recreating := f.unavailable()
+	limits := selection.Clamp(in, plan)
+	limits.Limit = max(limits.Limit-recreating, 0)
+	if slices.ContainsFunc(d.Holds, decision.Hold.Whole) || limits.Limit == 0 {
+		d.Skipped = skipAll(f.candidates(), d.Holds)
+		return d, nil
+	}
+	order := r.order(ctx, f, plan, in)
+	taken, skipped := selection.Walk(order.candidates, d.Holds, limits, walkFrom)
+	d.Skipped = skipped
+	changes := changes{r: r, f: f, known: map[string]Change{}}
+	var errs []error
+	for _, name := range taken {
+		p := order.byName[name]
+		change, err := changes.of(ctx, p)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case change.Action == decision.Wait:
+			r.Again(undecidedAgain)
+			d.Skipped = append(d.Skipped, selection.Skip{Name: name, Hold: change.hold(name)})
+		default:
+			d.Take = append(d.Take, Move{p, change})
+		}
+	}
+	return d, errors.Join(errs...)
+}
+
+// Held says whether a policy holds the whole of what is to be moved. The decision is not
+// noted: deciding what to move notes it.
+func (r *Round) Held(ctx context.Context, f *Facts) bool {
+	plan, _ := engine.Decide(ctx, r.c.engine, decision.RolloutPlan(), f.Subject, f.PlanInput())
+	return slices.ContainsFunc(plan.Holds, decision.Hold.Whole)
+}
+
+// skipAll says of each candidate that the whole workload is held.
+func skipAll(candidates []*facts.Pod, holds []decision.Hold) []selection.Skip {
+	if len(holds) == 0 {
+		return nil
+	}
+	out := make([]selection.Skip, len(candidates))
+	for i, p := range candidates {
+		out[i] = selection.Skip{Name: p.Name, Hold: holds[0]}
+	}
+	return out
+}
+
+// wholeFirst puts the holds of the whole workload ahead of those of some of its pods:
+// they are what a user has to know first.
+func wholeFirst(holds []decision.Hold) []decision.Hold {
+	partial := func(h decision.Hold) int {
+		if h.Whole() {
+			return 0
+		}
+		return 1
+	}
+	return slices.SortedStableFunc(slices.Values(holds), func(a, b decision.Hold) int { return partial(a) - partial(b) })
+}

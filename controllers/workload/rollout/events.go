@@ -1,0 +1,112 @@
+package rollout
+
+import (
+	"context"
+	"maps"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+)
+
+// PodEvents handles events of pods: it enqueues their workloads. A manager's cache calls
+// it, and so does any other source of events.
+func (c *Controller) PodEvents() handler.EventHandler { return &podEvents{c} }
+
+// NodeEvents handles events of nodes: it learns where they are; see PodEvents.
+func (c *Controller) NodeEvents() handler.EventHandler { return &nodeEvents{c} }
+
+// podEvents enqueues the workloads of a pod and tells the overlay what the cache has
+// shown.
+type podEvents struct{ c *Controller }
+
+func (h *podEvents) enqueue(ctx context.Context, o client.Object, q queue) {
+	for _, ref := range h.c.workloads(ctx, o) {
+		h.c.overlay.Observe(ref.UID, o.GetUID())
+		q.Add(reconcile.Request{NamespacedName: ref.NamespacedName})
+	}
+}
+
+func (h *podEvents) Create(ctx context.Context, e event.CreateEvent, q queue) {
+	h.enqueue(ctx, e.Object, q)
+}
+
+func (h *podEvents) Delete(ctx context.Context, e event.DeleteEvent, q queue) {
+	for _, ref := range h.c.workloads(ctx, e.Object) {
+		h.c.overlay.Ended(ref.UID, e.Object.GetUID())
+	}
+	h.enqueue(ctx, e.Object, q)
+}
+
+func (h *podEvents) Generic(ctx context.Context, e event.GenericEvent, q queue) {
+	h.enqueue(ctx, e.Object, q)
+}
+
+func (h *podEvents) Update(ctx context.Context, e event.UpdateEvent, q queue) {
+	before, okA := e.ObjectOld.(*corev1.Pod)
+	after, okB := e.ObjectNew.(*corev1.Pod)
+	if !okA || !okB || before.ResourceVersion == after.ResourceVersion {
+		return
+	}
+	now := map[Reference]bool{}
+	for _, ref := range h.c.workloads(ctx, after) {
+		now[ref] = true
+	}
+	for _, ref := range h.c.workloads(ctx, before) {
+		if !now[ref] {
+			h.enqueue(ctx, before, q)
+			break
+		}
+	}
+	if h.c.gates.EventOptimization && !relevant(before, after, h.c.gates.VerticalScaling) {
+		return
+	}
+	h.enqueue(ctx, after, q)
+}
+
+// relevant says whether a change of a pod can change what its workload does (CS-18). Any
+// other, such as a probe's time, needs no reconcile.
+func relevant(before, after *corev1.Pod, resizes bool) bool {
+	if resizes || before.Generation != after.Generation || !maps.Equal(before.Labels, after.Labels) {
+		return true
+	}
+	if !reflect.DeepEqual(before.Finalizers, after.Finalizers) || !reflect.DeepEqual(before.OwnerReferences, after.OwnerReferences) {
+		return true
+	}
+	if (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) || before.Status.Phase != after.Status.Phase {
+		return true
+	}
+	if before.Spec.NodeName != after.Spec.NodeName {
+		return true
+	}
+	for _, t := range []corev1.PodConditionType{corev1.PodReady, kruise.InPlaceUpdateReady} {
+		a, b := inplace.Condition(before, t), inplace.Condition(after, t)
+		if (a == nil) != (b == nil) || (a != nil && a.Status != b.Status) {
+			return true
+		}
+	}
+	return inplace.Incomplete(before) != "" // what it waits for may have come
+}
+
+// nodeEvents keeps the topology; it enqueues nothing.
+type nodeEvents struct{ c *Controller }
+
+func (h *nodeEvents) Create(_ context.Context, e event.CreateEvent, _ queue) {
+	h.c.topology.Observe(e.Object.GetName(), e.Object.GetLabels())
+}
+
+func (h *nodeEvents) Update(_ context.Context, e event.UpdateEvent, _ queue) {
+	h.c.topology.Observe(e.ObjectNew.GetName(), e.ObjectNew.GetLabels())
+}
+
+func (h *nodeEvents) Delete(_ context.Context, e event.DeleteEvent, _ queue) {
+	h.c.topology.Forget(e.Object.GetName())
+}
+
+func (h *nodeEvents) Generic(context.Context, event.GenericEvent, queue) {}

@@ -1,0 +1,169 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// OwnerIndex finds objects by the UID of the controller that owns them.
+const OwnerIndex = "ownerRefUID"
+
+// begin starts a round: it reads all that is to be known. There are no facts while the
+// cache does not show a write of ours in time.
+func (c *Controller) begin(ctx context.Context, workload client.Object, m *Memory) (*Round, *Facts, error) {
+	workload = workload.DeepCopyObject().(client.Object)
+	m.status.overlay(workload, c.typ.Status)
+	r := &Round{c: c, Workload: workload, Now: c.now(), memory: m}
+	var err error
+	if r.Spec, err = c.kind.Spec(workload); err != nil {
+		return r, nil, err
+	}
+	if r.Spec.Invalid != nil {
+		ctrl.LoggerFrom(ctx).Error(r.Spec.Invalid, "a number of the strategy cannot be read and counts as 0")
+	}
+	pods, current, err := r.pods(ctx)
+	if err != nil || !current {
+		return r, nil, err
+	}
+	active, gone, err := r.sort(ctx, pods)
+	if err != nil {
+		return r, nil, err
+	}
+	templates, err := c.kind.Templates(ctx, r)
+	if err != nil {
+		return r, nil, err
+	}
+	snapshot := c.engine.Snapshot()
+	f := &Facts{
+		Spec: r.Spec, Workload: workload, Now: r.Now, Templates: templates, Gone: gone, kind: c.kind,
+		Subject:  decision.Subject{Kind: c.typ.Kind, Namespace: workload.GetNamespace(), Name: workload.GetName(), UID: string(workload.GetUID())},
+		Policies: snapshot.Revision(), Bundles: snapshot.Bundles().IDs(),
+	}
+	return r, r.of(f, active), nil
+}
+
+// of completes facts with those of pods.
+func (r *Round) of(f *Facts, active []*corev1.Pod) *Facts {
+	next := *f
+	next.Pods = r.memory.facts.Update(active, f.Terms, r.c.topology, func(p *corev1.Pod) bool {
+		return f.Templates.Is(p, f.Templates.Update())
+	})
+	next.asked = map[*facts.Pod]bool{}
+	for _, p := range next.Pods {
+		if r.c.kind.DeletionAsked(f.Workload, p.Pod) {
+			next.asked[p] = true
+		}
+	}
+	next.Difference = r.c.kind.Difference(&next)
+	return &next
+}
+
+// facts are those with pods as they were written since, by their UID.
+func (r *Round) facts(f *Facts, written map[string]*corev1.Pod) *Facts {
+	active := make([]*corev1.Pod, len(f.Pods))
+	for i, p := range f.Pods {
+		active[i] = p.Pod
+		if now := written[string(p.UID)]; now != nil {
+			active[i] = now
+		}
+	}
+	return r.of(f, active)
+}
+
+// pods lists the pods of the workload, as the cache shows them and as we have written
+// them since. They are not current while the cache lags behind for too long.
+func (r *Round) pods(ctx context.Context) (pods []*corev1.Pod, current bool, err error) {
+	c, uid := r.c, r.Workload.GetUID()
+	mark := c.overlay.Mark()
+	list := &corev1.PodList{}
+	in := []client.ListOption{client.InNamespace(r.Workload.GetNamespace()), client.UnsafeDisableDeepCopy}
+	if c.owns() {
+		in = append(in, client.MatchingFields{OwnerIndex: string(uid)})
+	} else {
+		in = append(in, client.MatchingLabelsSelector{Selector: r.Spec.Selector})
+	}
+	if err := c.client.List(ctx, list, in...); err != nil {
+		return nil, false, fmt.Errorf("listing pods: %w", err)
+	}
+	pods = make([]*corev1.Pod, len(list.Items))
+	for i := range list.Items {
+		pods[i] = &list.Items[i]
+	}
+	pods, late := c.overlay.Apply(uid, mark, pods, c.timeout)
+	if len(late) == 0 {
+		return pods, true, nil
+	}
+	return pods, false, r.catchUp(ctx, late)
+}
+
+// owns says whether workloads of the kind own their pods.
+func (c *Controller) owns() bool { return c.typ.Workloads == nil }
+
+// catchUp deals with writes that the cache has not shown for too long (CS-19). With the
+// gate they are dropped and the workload goes on in 10 s; without, each is read from the
+// API server, and the workload waits while the cache is wrong.
+func (r *Round) catchUp(ctx context.Context, late []*corev1.Pod) error {
+	r.c.leaks(r.Workload.GetNamespace(), r.Workload.GetName())
+	r.Again(10 * time.Second)
+	for _, pod := range late {
+		found := &corev1.Pod{}
+		err := r.c.live.Get(ctx, client.ObjectKeyFromObject(pod), found)
+		switch {
+		case r.c.gates.DropLateExpectations, apierrors.IsNotFound(err), err == nil && found.UID != pod.UID:
+			r.c.overlay.Drop(r.Workload.GetUID(), pod.UID)
+		case err != nil:
+			return fmt.Errorf("reading pod %s past the cache: %w", pod.Name, err)
+		}
+	}
+	return nil
+}
+
+// sort tells active pods, by name, from those that are gone, and releases owned ones that
+// the selector does not match any more (CS-16).
+func (r *Round) sort(ctx context.Context, pods []*corev1.Pod) (active, gone []*corev1.Pod, err error) {
+	for _, pod := range pods {
+		switch {
+		case r.c.owns() && !metav1.IsControlledBy(pod, r.Workload): // released, and the cache does not show it yet
+		case Inactive(pod):
+			gone = append(gone, pod)
+		case r.c.owns() && !r.Spec.Selector.Matches(labels.Set(pod.Labels)):
+			if err := r.release(ctx, pod); err != nil {
+				return nil, nil, err
+			}
+		default:
+			active = append(active, pod)
+		}
+	}
+	slices.SortFunc(active, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return active, gone, nil
+}
+
+// Inactive says whether a pod is finished or terminating.
+func Inactive(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// release takes the owner reference off a pod.
+func (r *Round) release(ctx context.Context, pod *corev1.Pod) error {
+	before, pod := pod, pod.DeepCopy()
+	pod.OwnerReferences = slices.DeleteFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == r.Workload.GetUID() })
+	err := r.c.client.Patch(ctx, pod, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err := client.IgnoreNotFound(err); err != nil {
+		return fmt.Errorf("releasing pod %s: %w", pod.Name, err)
+	}
+	r.Wrote(ctx, pod, pod, nil)
+	return nil
+}

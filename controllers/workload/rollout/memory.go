@@ -1,0 +1,95 @@
+package rollout
+
+import (
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+)
+
+// Memory is what is kept of a workload between rounds. It only saves work: losing it
+// changes no decision.
+type Memory struct {
+	uid    types.UID
+	facts  *facts.Set
+	status ownStatus
+	// lostRaces counts the rounds in a row that ended because of conflicts.
+	lostRaces int
+	revisions Revisions
+	own       any
+}
+
+// Revisions are those that we wrote and that the cache may not show yet, by name:
+// without one of them its pods could not be updated in place, and the next would get its
+// number.
+type Revisions map[string]ownRevision
+
+type ownRevision struct {
+	*appsv1.ControllerRevision
+	since time.Time
+}
+
+// Overlay lays our own revisions over those of the cache, until it shows them, or for so
+// long: then another client has deleted them.
+func (m Revisions) Overlay(cached []appsv1.ControllerRevision, oldest time.Time) []*appsv1.ControllerRevision {
+	var out []*appsv1.ControllerRevision
+	seen := map[string]bool{}
+	for i := range cached {
+		r := &cached[i]
+		if own, ok := m[r.Name]; ok && r.Revision < own.Revision {
+			r = own.ControllerRevision
+		} else {
+			delete(m, r.Name)
+		}
+		seen[r.Name] = true
+		out = append(out, r)
+	}
+	for name, own := range m {
+		switch {
+		case own.since.Before(oldest):
+			delete(m, name)
+		case !seen[name]:
+			out = append(out, own.ControllerRevision)
+		}
+	}
+	return out
+}
+
+func (c *Controller) memoryOf(workload client.Object) *Memory {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	name := client.ObjectKeyFromObject(workload)
+	m := c.memories[name]
+	if m != nil && m.uid != workload.GetUID() { // another workload had the name before
+		c.drop(name, m)
+		m = nil
+	}
+	if m == nil {
+		m = &Memory{uid: workload.GetUID(), facts: facts.NewSet(), revisions: Revisions{}}
+		if c.typ.Memory != nil {
+			m.own = c.typ.Memory()
+		}
+		c.memories[name] = m
+	}
+	return m
+}
+
+// forget drops all that is kept of a workload that is gone. Most go without having been
+// reconciled: only their name is known then.
+func (c *Controller) forget(name types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m := c.memories[name]; m != nil {
+		c.drop(name, m)
+	}
+}
+
+func (c *Controller) drop(name types.NamespacedName, m *Memory) {
+	delete(c.memories, name)
+	c.ranker.Forget(string(m.uid))
+	c.rounds.Forget(string(m.uid))
+	c.overlay.Forget(m.uid)
+}

@@ -1,0 +1,272 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/protection"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
+	"github.com/regatta-sh/regatta/controllers/workload/selection"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// Outcome is what came of carrying decisions out.
+type Outcome struct {
+	// Moved are the pods whose move was begun.
+	Moved []string
+	// Kept were chosen and stay as they are: by their budget, or because the API server
+	// refused the write for a budget or a rule of a user.
+	Kept []selection.Skip
+	// BudgetHold is the first refusal of a budget that was asked ahead of the write.
+	BudgetHold *decision.Hold
+}
+
+// kept collects, from moves that run in parallel, the pods that stay as they are.
+type kept struct {
+	mu      sync.Mutex
+	hold    *decision.Hold   // the first refusal of a budget
+	refused []string         // by that budget, or not asked about after it
+	denied  []selection.Skip // by the API server
+}
+
+// move carries decisions out.
+func (r *Round) move(ctx context.Context, f *Facts, d Decisions) (Outcome, error) {
+	k := &kept{}
+	acts := make([]func() error, len(d.Take))
+	for i, m := range d.Take {
+		acts[i] = func() error {
+			err := r.movePod(ctx, f, m, k)
+			k.deny(m.Pod.Name, err)
+			return err
+		}
+	}
+	err := r.Parallel(acts)
+	return k.outcome(d), err
+}
+
+// movePod moves one pod as it was decided for its revision.
+func (r *Round) movePod(ctx context.Context, f *Facts, m Move, k *kept) error {
+	switch m.Change.Action {
+	case decision.InPlace:
+		return r.updateInPlace(ctx, f, m, k)
+	case decision.Recreate:
+		return r.c.kind.Recreate(ctx, r, f, m.Pod)
+	}
+	return fmt.Errorf(kruise.InPlaceOnlyImpossibleMessage+": %s", m.Pod.Name, m.Change.Message)
+}
+
+func (r *Round) updateInPlace(ctx context.Context, f *Facts, m Move, k *kept) error {
+	p := m.Pod
+	switch step := lifecycle.BeforeUpdate(p.Pod, f.Lifecycle); step {
+	case lifecycle.Wait:
+		return nil
+	case lifecycle.Prepare, lifecycle.Rehook:
+		return r.SetState(ctx, f, p, kruise.LifecycleStatePreparingUpdate, step == lifecycle.Rehook)
+	case lifecycle.Refuse:
+		return fmt.Errorf("not allowed to in-place update pod %s in state %s", p.Name, p.State)
+	}
+	if own, ok := r.c.kind.(InPlaceUpdater); ok {
+		if may, err := r.mayUpdate(ctx, p, true, k); err != nil || !may {
+			return err
+		}
+		return own.UpdateInPlace(ctx, r, f, m)
+	}
+	spec, err := m.Change.Diff.Spec(f.Templates.Label(f.Target()), f.GracePeriodSeconds, r.c.gates.EnvFromMetadata)
+	if err != nil {
+		return err
+	}
+	m.Change.Diff.Resume(spec, p.Pod)
+	restarts := len(spec.ContainerImages)+len(spec.ContainerResources)+len(spec.ContainerRefMetadata) > 0
+	if may, err := r.mayUpdate(ctx, p, restarts, k); err != nil || !may {
+		return err
+	}
+	pod, grace, err := r.c.updater.Start(ctx, p.Pod, spec, func(pod *corev1.Pod) {
+		if f.Lifecycle != nil { // no hook looks at the state otherwise, and leaving it costs a write
+			lifecycle.Set(pod, kruise.LifecycleStateUpdating, f.Now)
+		}
+	})
+	r.Wrote(ctx, p.Pod, pod, err)
+	if err != nil {
+		if !Conflict(err) {
+			r.Warn(kruise.FailedUpdatePodInPlaceReason, fmt.Sprintf("failed to update pod %s in-place(revision %v): %v", p.Name, f.Target(), err))
+		}
+		return err
+	}
+	r.Again(grace)
+	r.Normal(kruise.SuccessfulUpdatePodInPlaceReason, fmt.Sprintf(kruise.SuccessfulUpdatePodInPlaceMessage, p.Name, f.Target()))
+	return nil
+}
+
+// InPlaceUpdater is a Kind that changes pods in place in its own way, because its templates
+// are not whole pod templates.
+type InPlaceUpdater interface {
+	UpdateInPlace(ctx context.Context, r *Round, f *Facts, m Move) error
+}
+
+// Budget asks the PodUnavailableBudget of a pod whether it may be updated in place now,
+// and takes the pod from it. The hold is why not, nil if it may (CS-11).
+type Budget func(context.Context, *corev1.Pod) (*decision.Hold, error)
+
+// refusedAgain is when a pod that its budget refused is asked about again.
+const refusedAgain = time.Second
+
+// mayUpdate asks the budget of a pod of which containers restart. Once one was refused no other is asked about: the
+// pods of a workload have the same budget, more likely than not.
+func (r *Round) mayUpdate(ctx context.Context, p *facts.Pod, restarts bool, k *kept) (bool, error) {
+	if r.c.budget == nil || !restarts || !p.Ready {
+		return true, nil
+	}
+	if k.exhausted() {
+		k.refuse(p.Name, nil)
+		return false, nil
+	}
+	hold, err := r.c.budget(ctx, p.Pod)
+	if err != nil {
+		return false, fmt.Errorf("asking the budget of pod %s: %w", p.Name, err)
+	}
+	if hold != nil {
+		k.refuse(p.Name, hold)
+		r.Again(refusedAgain)
+	}
+	return hold == nil, nil
+}
+
+func (k *kept) exhausted() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.hold != nil
+}
+
+// refuse notes a pod that is not updated, and why if its budget was asked.
+func (k *kept) refuse(name string, hold *decision.Hold) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.refused = append(k.refused, name)
+	if hold != nil && k.hold == nil {
+		h := *hold
+		h.Pod = name // it holds no others by what it says
+		k.hold = &h
+	}
+}
+
+// deny notes a pod whose write the API server refused because of a budget or a rule of a
+// user. The error stays one, so that the write is tried again.
+func (k *kept) deny(name string, err error) {
+	h := protection.RefusedBy(err)
+	if h == nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	h.Pod = name
+	k.denied = append(k.denied, selection.Skip{Name: name, Hold: *h})
+}
+
+// outcome tells the pods that were moved from those that were kept.
+func (k *kept) outcome(d Decisions) Outcome {
+	out := Outcome{Kept: k.denied, BudgetHold: k.hold}
+	slices.SortFunc(out.Kept, func(a, b selection.Skip) int { return strings.Compare(a.Name, b.Name) })
+	for _, name := range k.refused {
+		out.Kept = append(out.Kept, selection.Skip{Name: name, Hold: *k.hold})
+	}
+	stays := map[string]bool{}
+	for _, s := range out.Kept {
+		stays[s.Name] = true
+	}
+	for _, m := range d.Take {
+		if !stays[m.Pod.Name] {
+			out.Moved = append(out.Moved, m.Pod.Name)
+		}
+	}
+	return out
+}
+
+// Result is what a round decided, and what came of it.
+type Result struct {
+	Decisions
+	Outcome
+	// Err joins PhaseErrors; nil if nothing failed.
+	Err error
+}
+
+// TopHold is what a user has to know first of why pods are not moved: the first hold of
+// the plan, a refusal of a budget, else the first of a pod. Waiting for maxUnavailable or
+// the partition is how a rollout goes, not a hold.
+func (res Result) TopHold() *decision.Hold {
+	if holds := res.holds(); len(holds) > 0 {
+		return &holds[0]
+	}
+	for _, s := range res.skipped() {
+		if !s.Hold.Ours() {
+			return &s.Hold
+		}
+	}
+	return nil
+}
+
+// holds are those of the plan and of a budget.
+func (res Result) holds() []decision.Hold {
+	if res.BudgetHold == nil {
+		return res.Holds
+	}
+	return append(slices.Clone(res.Holds), *res.BudgetHold)
+}
+
+// skipped are the candidates that stay as they are.
+func (res Result) skipped() []selection.Skip { return slices.Concat(res.Skipped, res.Kept) }
+
+// Failures are the phases that failed, but not those that only lost a race.
+func (res Result) Failures() []*PhaseError { return failures(res.Err) }
+
+func failures(err error) []*PhaseError {
+	var failed *PhaseError
+	switch e := err.(type) {
+	case nil:
+		return nil
+	case *PhaseError:
+		failed = e
+	case interface{ Unwrap() []error }:
+		var out []*PhaseError
+		for _, one := range e.Unwrap() {
+			out = append(out, failures(one)...)
+		}
+		return out
+	}
+	if failed == nil || Conflict(failed) {
+		return nil
+	}
+	return []*PhaseError{failed}
+}
+
+// Phases of a round.
+const (
+	PhaseScale  = "FailedScale"
+	PhaseUpdate = "FailedUpdate"
+)
+
+// PhaseError is an error with the condition that reports it.
+type PhaseError struct {
+	// Phase is PhaseScale or PhaseUpdate, which are the types of the conditions too.
+	Phase string
+	Err   error
+}
+
+func (e *PhaseError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *PhaseError) Unwrap() error { return e.Err }
+
+func phase(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &PhaseError{name, err}
+}

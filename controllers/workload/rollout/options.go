@@ -1,0 +1,76 @@
+package rollout
+
+import (
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/component-base/featuregate"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/features"
+)
+
+// Option changes a Controller.
+type Option func(*Controller)
+
+// Gates are the feature gates that every kind of workload depends on.
+type Gates struct {
+	VerticalScaling      bool // InPlaceWorkloadVerticalScaling
+	EnvFromMetadata      bool // InPlaceUpdateEnvFromMetadata
+	RecreateOnNewClaims  bool // RecreatePodWhenChangeVCTInCloneSetGate
+	EventOptimization    bool // CloneSetEventHandlerOptimization
+	DropLateExpectations bool // ForceDeleteTimeoutExpectationGate
+	NodeAgent            bool // KruiseDaemon, and the agent is deployed
+}
+
+// GatesOf reads the gates from a function that says which ones are on.
+func GatesOf(on func(featuregate.Feature) bool) Gates {
+	return Gates{
+		VerticalScaling:      on(features.InPlaceWorkloadVerticalScaling),
+		EnvFromMetadata:      on(features.InPlaceUpdateEnvFromMetadata),
+		RecreateOnNewClaims:  on(features.RecreatePodWhenChangeVCTInCloneSetGate),
+		EventOptimization:    on(features.CloneSetEventHandlerOptimization),
+		DropLateExpectations: on(features.ForceDeleteTimeoutExpectationGate),
+	}
+}
+
+// WithGates sets the feature gates.
+func WithGates(g Gates) Option { return func(c *Controller) { c.gates = g } }
+
+// WithWorkers sets how many workloads are reconciled at once; 3 if unset.
+func WithWorkers(n int) Option { return func(c *Controller) { c.workers = n } }
+
+// WithParallelWrites bounds the API writes that one round has under way; 32 if unset.
+func WithParallelWrites(n int) Option { return func(c *Controller) { c.writes = n } }
+
+// WithTurn sets for how long one round goes on beginning writes before other workloads
+// have their turn; 500 ms if unset.
+func WithTurn(d time.Duration) Option { return func(c *Controller) { c.turn = d } }
+
+// WithExpectationTimeout sets how long the cache may take to show a write; 5 minutes if
+// unset.
+func WithExpectationTimeout(d time.Duration) Option { return func(c *Controller) { c.timeout = d } }
+
+// WithClock replaces time.Now.
+func WithClock(now func() time.Time) Option { return func(c *Controller) { c.now = now } }
+
+// WithLeaks sets a function that is called for each workload whose writes the cache does
+// not show in time.
+func WithLeaks(f func(namespace, name string)) Option { return func(c *Controller) { c.leaks = f } }
+
+// WithRounds sets where the explanations of rounds are kept.
+func WithRounds(s *explain.Store) Option { return func(c *Controller) { c.rounds = s } }
+
+// WithKicks has all workloads reconciled at each event, for policies that change.
+func WithKicks(k <-chan event.GenericEvent) Option { return func(c *Controller) { c.kicks = k } }
+
+// WithRateLimiter sets how fast workloads whose round failed are tried again.
+func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
+	return func(c *Controller) { c.limiter = l }
+}
+
+// WithBudget has budgets asked before each update in place (gate
+// PodUnavailableBudgetUpdateGate).
+func WithBudget(b Budget) Option { return func(c *Controller) { c.budget = b } }

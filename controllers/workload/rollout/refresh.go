@@ -1,0 +1,82 @@
+package rollout
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
+)
+
+// write changes a pod and returns it as it is stored.
+type write func(context.Context) (*corev1.Pod, error)
+
+// refresh lets every pod go on with what has begun: its in-place update, its lifecycle
+// state, its gates. It starts nothing. It returns the pods that were written, by UID.
+func (r *Round) refresh(ctx context.Context, f *Facts) (map[string]*corev1.Pod, error) {
+	var mu sync.Mutex
+	written := map[string]*corev1.Pod{}
+	var acts []func() error
+	for _, p := range f.Pods {
+		act, err := r.next(f, p)
+		if err != nil {
+			acts = append(acts, func() error { return err })
+		}
+		if act == nil {
+			continue
+		}
+		acts = append(acts, func() error {
+			pod, err := act(ctx)
+			r.Wrote(ctx, p.Pod, pod, err)
+			if pod != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				written[string(pod.UID)] = pod
+			}
+			return err
+		})
+	}
+	return written, r.Parallel(acts)
+}
+
+// next finds the one thing that a pod needs next, nil if nothing.
+func (r *Round) next(f *Facts, p *facts.Pod) (write, error) {
+	if !p.InPlaceDone { // most have no update under way, and are not to be looked into each round
+		step, left, err := r.c.updater.Step(p.Pod)
+		if err != nil {
+			return nil, err
+		}
+		r.Again(left)
+		if step == inplace.Grace || step == inplace.Batch {
+			return func(ctx context.Context) (*corev1.Pod, error) { return r.c.updater.Continue(ctx, p.Pod, step) }, nil
+		}
+	}
+	if p.InPlaceDone && inplace.WantsReady(p.Pod) {
+		return func(ctx context.Context) (*corev1.Pod, error) { return r.c.updater.MarkReady(ctx, p.Pod) }, nil
+	}
+	state := lifecycle.Refresh(p.Pod, f.Lifecycle, lifecycle.Facts{AtTarget: f.AtTarget(p), Complete: p.InPlaceDone})
+	if state != p.State {
+		return func(ctx context.Context) (*corev1.Pod, error) {
+			return r.c.states.Move(ctx, p.Pod, state, f.Lifecycle, false)
+		}, nil
+	}
+	if more, ok := r.c.kind.(Refresher); ok {
+		if act := more.Refresh(r, p); act != nil {
+			return act, nil
+		}
+	}
+	if p.Ready && p.State != kruise.LifecycleStatePreparingDelete && !f.Available(p) {
+		r.Again(p.ReadySince.Add(f.MinReady).Sub(f.Now)) // it becomes available by waiting
+	}
+	return nil, nil
+}
+
+// Refresher is a Kind that has more to keep in order on its pods.
+type Refresher interface {
+	// Refresh returns the write that a pod needs, nil if none.
+	Refresh(r *Round, p *facts.Pod) func(context.Context) (*corev1.Pod, error)
+}

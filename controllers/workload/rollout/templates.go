@@ -1,0 +1,123 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/qos"
+	"github.com/regatta-sh/regatta/controllers/workload/revision"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// RevisionLabel is the label of pods with the name or the hash of their revision.
+const RevisionLabel = appsv1.ControllerRevisionHashLabelKey
+
+// PodTemplates are the Templates of a kind whose ControllerRevisions have its pod
+// template, and whose pods have RevisionLabel.
+type PodTemplates struct {
+	History revision.History
+	// ShortHash labels pods with the hash instead of the name (CloneSetShortHash).
+	ShortHash  bool
+	classifier *inplace.Classifier
+}
+
+// History resolves the revisions of a workload. owner's Object and Live need not be set.
+func (r *Round) History(ctx context.Context, owner revision.Owner, classifier *inplace.Classifier) (*PodTemplates, error) {
+	list := &appsv1.ControllerRevisionList{}
+	if err := r.c.client.List(ctx, list, client.InNamespace(r.Workload.GetNamespace()), client.MatchingFields{OwnerIndex: string(r.Workload.GetUID())}); err != nil {
+		return nil, fmt.Errorf("listing revisions: %w", err)
+	}
+	existing := r.memory.revisions.Overlay(list.Items, r.Now.Add(-r.c.timeout))
+	owner.Object, owner.Live = r.Workload, r.c.live
+	h, err := revision.Resolve(ctx, r.c.client, owner, existing)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(existing, h.Update) {
+		r.memory.revisions[h.Update.Name] = ownRevision{h.Update, r.Now}
+	}
+	return &PodTemplates{History: h, classifier: classifier}, nil
+}
+
+// TruncateHistory deletes the oldest revisions beyond limit that neither the workload
+// nor a pod has.
+func (r *Round) TruncateHistory(ctx context.Context, f *Facts, t *PodTemplates, limit int) error {
+	used := map[string]bool{}
+	for _, p := range f.Pods {
+		used[revision.Short(p.Labels[RevisionLabel])] = true
+	}
+	for _, p := range f.Gone {
+		used[revision.Short(p.Labels[RevisionLabel])] = true
+	}
+	live := func(rev *appsv1.ControllerRevision) bool { return used[revision.Short(rev.Name)] }
+	maps.DeleteFunc(r.memory.revisions, func(name string, own ownRevision) bool {
+		return name != t.Update() && !live(own.ControllerRevision)
+	})
+	return t.History.Truncate(ctx, r.c.client, limit, live)
+}
+
+// Current implements Templates.
+func (t *PodTemplates) Current() string { return t.History.Current.Name }
+
+// Update implements Templates.
+func (t *PodTemplates) Update() string { return t.History.Update.Name }
+
+// At implements Templates.
+func (t *PodTemplates) At(pod *corev1.Pod) string { return pod.Labels[RevisionLabel] }
+
+// Is implements Templates.
+func (t *PodTemplates) Is(pod *corev1.Pod, name string) bool {
+	return revision.Same(pod.Labels[RevisionLabel], name)
+}
+
+// Label implements Templates (CS-05).
+func (t *PodTemplates) Label(name string) string {
+	if t.ShortHash {
+		return revision.Short(name)
+	}
+	return name
+}
+
+// Compare implements Templates.
+func (t *PodTemplates) Compare(from, to string) (Comparison, error) {
+	a, b := t.History.ByLabel(from), t.History.ByLabel(to)
+	if a == nil || b == nil {
+		return Comparison{}, nil
+	}
+	diff, err := t.classifier.Between(a, b)
+	if err != nil {
+		return Comparison{}, err
+	}
+	return Comparison{
+		Known: true, Diff: diff, QoSChanged: qos.Of(&diff.Old.Spec) != qos.Of(&diff.New.Spec), ClaimsChanged: claimsChanged(a, b),
+		EnvRefresh: envRefresh(diff),
+	}, nil
+}
+
+// claimsChanged is A-01, rule 2: one revision that recorded nothing blocks nothing.
+func claimsChanged(from, to *appsv1.ControllerRevision) bool {
+	a, okA := from.Annotations[revision.ClaimsHashKey]
+	b, okB := to.Annotations[revision.ClaimsHashKey]
+	return okA && okB && a != b
+}
+
+// envRefresh names the containers whose env reads changed metadata and whose image stays.
+func envRefresh(diff inplace.Difference) []string {
+	var out []string
+	for name := range diff.EnvRefresh() {
+		if !slices.ContainsFunc(diff.Changes, func(c decision.TemplateChange) bool {
+			return c.Class == decision.ChangeImage && c.Container == name
+		}) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
