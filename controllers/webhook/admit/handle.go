@@ -3,6 +3,7 @@ package admit
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,39 +15,47 @@ import (
 
 // Defaulter is the mutating webhook of the kind; nil if it fills in nothing.
 func (k *Kind[H]) Defaulter() admission.Handler {
-	if k.Default == nil && k.Fill == nil {
+	if k.Default == nil && k.DefaultOlder == nil && k.Fill == nil {
 		return nil
 	}
 	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
 		if !writes(&request) {
 			return admission.Allowed("")
 		}
-		o, old, updated, err := k.read(&request)
+		o, old, err := k.read(&request)
 		if err != nil {
 			return admission.Allowed("") // the schema, or the validating webhook, says what is wrong
 		}
-		before := o.hub.DeepCopyObject().(H)
+		if k.DefaultOlder != nil && o.Older != nil {
+			before := o.Older.DeepCopyObject()
+			k.DefaultOlder(o.Older, hubOf(old))
+			if equality.Semantic.DeepEqual(before, o.Older) {
+				return admission.Allowed("")
+			}
+			return review.Patched(o.Raw, before, o.Older)
+		}
+		before := o.Hub.DeepCopyObject().(H)
 		if k.Default != nil {
-			k.Default(o.hub, old)
+			k.Default(o.Hub, hubOf(old))
 		}
-		if k.DefaultNewer != nil && !o.older {
-			k.DefaultNewer(o.hub)
+		if k.DefaultNewer != nil && o.Older == nil {
+			k.DefaultNewer(o.Hub)
 		}
-		if k.Fill != nil && !updated {
-			k.Fill(ctx, o.hub)
+		if k.Fill != nil && old == nil {
+			k.Fill(ctx, o.Hub)
 		}
-		if equality.Semantic.DeepEqual(before, o.hub) {
+		if equality.Semantic.DeepEqual(before, o.Hub) {
 			return admission.Allowed("")
 		}
 		was, err := k.typed(o, before)
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
-		is, err := k.typed(o, o.hub)
+		is, err := k.typed(o, o.Hub)
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
-		return review.Patched(o.raw, was, is)
+		return review.Patched(o.Raw, was, is)
 	})
 }
 
@@ -56,22 +65,31 @@ func (k *Kind[H]) Validator() admission.Handler {
 		if !writes(&request) {
 			return admission.Allowed("")
 		}
-		o, old, updated, err := k.read(&request)
+		o, old, err := k.read(&request)
 		if err != nil {
 			return review.Unreadable(&request, err)
 		}
-		if updated && k.Same(o.hub, old) {
+		if old != nil && k.same(o, *old) {
 			return admission.Allowed("")
 		}
 		found := &rules.Findings{}
-		k.Validate(ctx, o.hub, old, found)
-		if o.older {
+		if k.ValidateVersion != nil {
+			k.ValidateVersion(ctx, o, old, found)
+		} else {
+			k.Validate(ctx, o.Hub, hubOf(old), found)
+		}
+		if o.Older != nil {
 			for _, e := range found.Errs {
 				e.Field = k.place(e.Field)
 			}
+			for i, w := range found.Warnings {
+				if path, rest, ok := strings.Cut(w, ": "); ok {
+					found.Warnings[i] = k.place(path) + ": " + rest
+				}
+			}
 		}
 		if len(k.Loose) > 0 {
-			found.Unknown(o.raw, k.New(), k.Loose...)
+			found.Unknown(o.Raw, k.New(), k.Loose...)
 		}
 		if len(found.Errs) > 0 {
 			return review.Invalid(&request, found.Errs).WithWarnings(found.Warnings...)

@@ -1,10 +1,12 @@
 // Package admit makes the webhooks of a kind out of what is particular to it: what
 // it leaves to defaults, and what its rules are.
 //
-// A rule that both versions share is written once, for the hub; an error still
-// names the field in the version that the user typed. A user is told about what
-// he changed only: an update that leaves the spec alone, as that of a controller
-// or of somebody who adds an annotation, costs a comparison and cannot fail.
+// A rule that both versions share is written once, for the hub; errors and warnings
+// name the field as the version of the request has it. A kind whose versions have
+// rules of their own sees both forms of the object.
+//
+// Only changes are checked: an update that leaves the spec as it is, such as one
+// that adds an annotation, costs a comparison and cannot fail.
 package admit
 
 import (
@@ -36,6 +38,9 @@ type Kind[H client.Object] struct {
 	Older func() Spoke
 	// OlderVersion is the name of that version.
 	OlderVersion string
+	// Version is the name of the version of the hub. If it is set, requests of
+	// versions that are neither are refused.
+	Version string
 	// Renamed says where the older version has fields of the hub, by path, with
 	// [] for any index, such as spec.subsets[].requiredNodeSelector.
 	Renamed map[string]string
@@ -44,6 +49,8 @@ type Kind[H client.Object] struct {
 	Loose []string
 	// Same says whether nothing changed that rules are about.
 	Same func(a, b H) bool
+	// SameOlder replaces Same for objects of the older version, if it is set.
+	SameOlder func(a, b Spoke) bool
 	// Default fills in what the user left out; nil if nothing is. The old object
 	// is nil when one is created.
 	Default func(object, old H)
@@ -54,42 +61,53 @@ type Kind[H client.Object] struct {
 	// DefaultNewer fills in fields that only the hub has, for who typed the hub:
 	// to others they would show up in an annotation that they never wrote.
 	DefaultNewer func(object H)
+	// DefaultOlder replaces all of these for objects of the older version, if it is
+	// set: it fills in fields as that version has them.
+	DefaultOlder func(object Spoke, old H)
 	// Validate finds mistakes. The old object is nil when one is created.
 	Validate func(ctx context.Context, object, old H, found *rules.Findings)
+	// ValidateVersion replaces Validate for kinds with rules that only one version
+	// has. The old object is nil when one is created.
+	ValidateVersion func(ctx context.Context, object Object[H], old *Object[H], found *rules.Findings)
 }
 
-// object is one as the user typed it, and as all rules see it.
-type object[H client.Object] struct {
-	raw   []byte
-	hub   H
-	older bool
+// Object is an object as the request has it, and as the hub.
+type Object[H client.Object] struct {
+	Raw []byte
+	Hub H
+	// Older is the object as the older version has it, nil if the request is of the
+	// version of the hub.
+	Older Spoke
 }
 
-func (k *Kind[H]) decode(raw []byte, version string) (object[H], error) {
-	o := object[H]{raw: raw, hub: k.New(), older: k.Older != nil && version == k.OlderVersion}
-	if !o.older {
-		if err := json.Unmarshal(raw, o.hub); err != nil {
+func (k *Kind[H]) decode(raw []byte, version string) (Object[H], error) {
+	o := Object[H]{Raw: raw, Hub: k.New()}
+	if k.Older == nil || version != k.OlderVersion {
+		if k.Version != "" && version != k.Version {
+			return o, fmt.Errorf("reading an object of version %q: there are %s and %s", version, k.OlderVersion, k.Version)
+		}
+		if err := json.Unmarshal(raw, o.Hub); err != nil {
 			return o, fmt.Errorf("reading the object: %w", err)
 		}
 		return o, nil
 	}
-	spoke := k.Older()
-	if err := json.Unmarshal(raw, spoke); err != nil {
+	o.Older = k.Older()
+	if err := json.Unmarshal(raw, o.Older); err != nil {
 		return o, fmt.Errorf("reading the object: %w", err)
 	}
-	hub, ok := client.Object(o.hub).(conversion.Hub)
+	hub, ok := client.Object(o.Hub).(conversion.Hub)
 	if !ok {
-		return o, fmt.Errorf("reading the object: %T is not what others are converted to", o.hub)
+		return o, fmt.Errorf("reading the object: %T is not what others are converted to", o.Hub)
 	}
-	if err := spoke.ConvertTo(hub); err != nil {
+	if err := o.Older.ConvertTo(hub); err != nil {
 		return o, fmt.Errorf("reading the object: %w", err)
 	}
 	return o, nil
 }
 
-// typed is the hub in the version that the user typed.
-func (k *Kind[H]) typed(o object[H], hub H) (client.Object, error) {
-	if !o.older {
+// typed is the hub in the version of the request.
+func (k *Kind[H]) typed(o Object[H], hub H) (client.Object, error) {
+	if o.Older == nil {
 		return hub, nil
 	}
 	spoke := k.Older()
@@ -100,12 +118,28 @@ func (k *Kind[H]) typed(o object[H], hub H) (client.Object, error) {
 }
 
 // read reads what is asked about, and what there was before.
-func (k *Kind[H]) read(request *admission.Request) (o object[H], old H, updated bool, err error) {
+func (k *Kind[H]) read(request *admission.Request) (o Object[H], old *Object[H], err error) {
 	if o, err = k.decode(request.Object.Raw, request.Kind.Version); err != nil || request.Operation != admissionv1.Update {
-		return o, old, false, err
+		return o, nil, err
 	}
 	before, err := k.decode(request.OldObject.Raw, request.Kind.Version)
-	return o, before.hub, true, err
+	return o, &before, err
+}
+
+// same says whether an update changes nothing that rules are about.
+func (k *Kind[H]) same(o, old Object[H]) bool {
+	if k.SameOlder != nil && o.Older != nil {
+		return k.SameOlder(o.Older, old.Older)
+	}
+	return k.Same(o.Hub, old.Hub)
+}
+
+// hubOf is the hub of an object that may not be.
+func hubOf[H client.Object](o *Object[H]) (hub H) {
+	if o != nil {
+		hub = o.Hub
+	}
+	return hub
 }
 
 // place is where the older version has a field of the hub.

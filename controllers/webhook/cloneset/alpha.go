@@ -19,38 +19,38 @@ import (
 )
 
 // validateAlpha has the rules that only v1alpha1 has.
-func (v *Validator) validateAlpha(ctx context.Context, set, old *object, found *rules.Findings) {
-	spec := &set.alpha.Spec
+func (v validator) validateAlpha(ctx context.Context, set, old *v1alpha1.CloneSet, found *rules.Findings) {
+	spec := &set.Spec
 	v.validatePodsToDelete(ctx, set, old, found)
 	validateDeadline(spec.ProgressDeadlineSeconds, spec.MinReadySeconds, found)
 	if old != nil && spec.UpdateStrategy.Type == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType {
-		if message := v.onlyImages(&old.alpha.Spec.Template, &spec.Template); message != "" {
+		if message := v.onlyImages(&old.Spec.Template, &spec.Template); message != "" {
 			found.Add(field.Invalid(field.NewPath("spec", "template", "spec"), field.OmitValueType{}, message))
 		}
 	}
-	warnOfIgnored(spec.UpdateStrategy.InPlaceUpdateStrategy, set.paths().rolling.Child("inPlaceUpdateStrategy"), found)
+	warnOfIgnored(spec.UpdateStrategy.InPlaceUpdateStrategy, field.NewPath("spec", "updateStrategy", "inPlaceUpdateStrategy"), found)
 }
 
 // validateAlphaType refuses OnDelete, which v1alpha1 users were never meant to have, but lets it stand where a v1beta1 user
 // has set it: they could not change anything else otherwise.
-func validateAlphaType(set, old *object, found *rules.Findings) {
-	kind := set.alpha.Spec.UpdateStrategy.Type
-	if old != nil && kind == old.alpha.Spec.UpdateStrategy.Type {
+func validateAlphaType(set *v1alpha1.CloneSet, old *object, found *rules.Findings) {
+	kind := set.Spec.UpdateStrategy.Type
+	if old != nil && kind == asAlpha(old).Spec.UpdateStrategy.Type {
 		return
 	}
-	rules.OneOf(found, kind, set.paths().kind, v1alpha1.RecreateCloneSetUpdateStrategyType,
+	rules.OneOf(found, kind, field.NewPath("spec", "updateStrategy", "type"), v1alpha1.RecreateCloneSetUpdateStrategyType,
 		v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType, v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType)
 }
 
 // validatePodsToDelete wants names that are new to be pods of this CloneSet. Old ones may be gone meanwhile.
-func (v *Validator) validatePodsToDelete(ctx context.Context, set, old *object, found *rules.Findings) {
+func (v validator) validatePodsToDelete(ctx context.Context, set, old *v1alpha1.CloneSet, found *rules.Findings) {
 	path := field.NewPath("spec", "scaleStrategy", "podsToDelete")
-	for i, name := range set.alpha.Spec.ScaleStrategy.PodsToDelete {
-		if old != nil && slices.Contains(old.alpha.Spec.ScaleStrategy.PodsToDelete, name) {
+	for i, name := range set.Spec.ScaleStrategy.PodsToDelete {
+		if old != nil && slices.Contains(old.Spec.ScaleStrategy.PodsToDelete, name) {
 			continue
 		}
 		pod := &corev1.Pod{}
-		err := v.Pods.Get(ctx, types.NamespacedName{Namespace: set.alpha.Namespace, Name: name}, pod)
+		err := v.pods.Get(ctx, types.NamespacedName{Namespace: set.Namespace, Name: name}, pod)
 		switch {
 		case apierrors.IsNotFound(err):
 			found.Add(field.NotFound(path.Index(i), name))
@@ -58,7 +58,7 @@ func (v *Validator) validatePodsToDelete(ctx context.Context, set, old *object, 
 			found.Add(field.InternalError(path.Index(i), fmt.Errorf("finding pod %s: %w", name, err)))
 		case pod.DeletionTimestamp != nil:
 			found.Add(field.Invalid(path.Index(i), name, "the pod is being deleted already"))
-		case !metav1.IsControlledBy(pod, set.alpha):
+		case !metav1.IsControlledBy(pod, set):
 			found.Add(field.Invalid(path.Index(i), name, "the pod is not owned by this CloneSet"))
 		}
 	}
@@ -79,10 +79,10 @@ func validateDeadline(deadline *int32, minReadySeconds int32, found *rules.Findi
 
 // onlyImages says what changes besides images of containers, which is all that InPlaceOnly can do. Both templates are
 // compared with their defaults, so that a field which the defaults fill in is no change.
-func (v *Validator) onlyImages(old, template *corev1.PodTemplateSpec) string {
+func (v validator) onlyImages(old, template *corev1.PodTemplateSpec) string {
 	old, template = old.DeepCopy(), template.DeepCopy()
-	v.Templates.Apply(old)
-	v.Templates.Apply(template)
+	v.templates.Apply(old)
+	v.templates.Apply(template)
 	operation, path, err := rules.OnlyImages(&old.Spec, &template.Spec)
 	switch {
 	case err != nil:

@@ -17,7 +17,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/yaml"
+
+	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
 )
+
+// Defaulter and Validator are the webhooks, by what they need of the options.
+type (
+	Defaulter struct {
+		Templates     podtemplate.Defaults
+		KeepTemplates bool
+	}
+	Validator struct {
+		Pods    client.Reader
+		Checker podtemplate.Checker
+	}
+)
+
+func (d *Defaulter) Handle(ctx context.Context, r admission.Request) admission.Response {
+	return New(Options{Templates: d.Templates, KeepTemplates: d.KeepTemplates}).Defaulter().Handle(ctx, r)
+}
+
+func (v *Validator) Handle(ctx context.Context, r admission.Request) admission.Response {
+	return New(Options{Pods: v.Pods, Checker: v.Checker}).Validator().Handle(ctx, r)
+}
 
 const (
 	alpha, beta = "v1alpha1", "v1beta1"

@@ -12,12 +12,12 @@ import (
 
 // validatePreDownload is of v1beta1. It looks at what changed only: in v1alpha1 the values are annotations that nobody
 // checks, and what they say must not lock v1beta1 users out.
-func validatePreDownload(set, old *object, found *rules.Findings) {
+func validatePreDownload(set *v1beta1.CloneSet, old *object, found *rules.Findings) {
 	strategy := inPlace(set)
-	if strategy == nil || old != nil && equality.Semantic.DeepEqual(strategy, inPlace(old)) {
+	if strategy == nil || old != nil && equality.Semantic.DeepEqual(strategy, inPlace(old.Hub)) {
 		return
 	}
-	path := set.paths().rolling.Child("inPlaceUpdateStrategy")
+	path := rollingUpdate().Child("inPlaceUpdateStrategy")
 	if value := strategy.ImagePreDownloadParallelism; value != nil {
 		at := path.Child("imagePreDownloadParallelism")
 		if value.Type == intstr.String {
@@ -34,9 +34,9 @@ func validatePreDownload(set, old *object, found *rules.Findings) {
 	}
 }
 
-func inPlace(set *object) *v1beta1.InPlaceUpdateStrategy {
-	if set.hub.Spec.UpdateStrategy.RollingUpdate == nil {
+func inPlace(set *v1beta1.CloneSet) *v1beta1.InPlaceUpdateStrategy {
+	if set.Spec.UpdateStrategy.RollingUpdate == nil {
 		return nil
 	}
-	return set.hub.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy
+	return set.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy
 }

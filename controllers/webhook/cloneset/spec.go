@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
@@ -12,23 +13,23 @@ const immutable = "updates to cloneset spec for fields other than 'replicas', 't
 	"'updateStrategy', 'minReadySeconds', 'progressDeadlineSeconds', 'volumeClaimTemplates' and 'revisionHistoryLimit' are forbidden"
 
 // validateUnchanged: of all fields, the selector alone is not in the list of those that may change.
-func validateUnchanged(set, old *object, found *rules.Findings) {
-	if !equality.Semantic.DeepEqual(set.hub.Spec.Selector, old.hub.Spec.Selector) {
+func validateUnchanged(set, old *v1beta1.CloneSet, found *rules.Findings) {
+	if !equality.Semantic.DeepEqual(set.Spec.Selector, old.Spec.Selector) {
 		found.Add(field.Forbidden(field.NewPath("spec"), immutable))
 	}
 }
 
-func validateSelector(set *object, found *rules.Findings) {
-	path, spec := field.NewPath("spec", "selector"), &set.hub.Spec
+func validateSelector(set *v1beta1.CloneSet, found *rules.Findings) {
+	path, spec := field.NewPath("spec", "selector"), &set.Spec
 	rules.NotNegative(found, spec.Replicas, field.NewPath("spec", "replicas"))
 	if found.SomeSelector(spec.Selector, path, "empty selector is invalid for cloneset") {
 		found.Selects(spec.Selector, path, spec.Template.Labels, field.NewPath("spec", "template"))
 	}
 }
 
-func validateScale(set *object, found *rules.Findings) {
+func validateScale(set *v1beta1.CloneSet, found *rules.Findings) {
 	path := field.NewPath("spec", "scaleStrategy")
-	strategy := &set.hub.Spec.ScaleStrategy
+	strategy := &set.Spec.ScaleStrategy
 	for i, again := range rules.Duplicates(strategy.PodsToDelete) {
 		if again {
 			found.Add(field.Duplicate(path.Child("podsToDelete").Index(i), strategy.PodsToDelete[i]))

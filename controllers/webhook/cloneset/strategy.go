@@ -8,38 +8,41 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-func validateStrategy(set, old *object, found *rules.Findings) {
-	at, strategy := set.paths(), &set.hub.Spec.UpdateStrategy
-	if set.alpha != nil {
-		validateAlphaType(set, old, found)
+// rollingUpdate is where the hub has the rolling update.
+func rollingUpdate() *field.Path { return field.NewPath("spec", "updateStrategy", "rollingUpdate") }
+
+func validateStrategy(set object, old *object, found *rules.Findings) {
+	at, strategy, older := rollingUpdate(), &set.Hub.Spec.UpdateStrategy, asAlpha(&set)
+	if older != nil {
+		validateAlphaType(older, old, found)
 	} else {
-		rules.OneOf(found, strategy.Type, at.kind, v1beta1.RollingUpdateCloneSetUpdateStrategyType, v1beta1.OnDeleteCloneSetUpdateStrategyType)
+		rules.OneOf(found, strategy.Type, field.NewPath("spec", "updateStrategy", "type"), v1beta1.RollingUpdateCloneSetUpdateStrategyType, v1beta1.OnDeleteCloneSetUpdateStrategyType)
 	}
 	rolling, onDelete := strategy.RollingUpdate, strategy.Type == v1beta1.OnDeleteCloneSetUpdateStrategyType
 	if rolling == nil {
 		if !onDelete {
-			found.Add(field.Required(at.rolling, ""))
+			found.Add(field.Required(at, ""))
 		}
 		return
 	}
-	if set.alpha == nil && !(onDelete && rolling.PodUpdatePolicy == "") {
-		rules.OneOf(found, rolling.PodUpdatePolicy, at.policy,
+	if older == nil && !(onDelete && rolling.PodUpdatePolicy == "") {
+		rules.OneOf(found, rolling.PodUpdatePolicy, at.Child("podUpdatePolicy"),
 			v1beta1.RecreatePodUpdatePolicyType, v1beta1.InPlaceIfPossiblePodUpdatePolicyType, v1beta1.InPlaceOnlyPodUpdatePolicyType)
 	}
 	if rolling.Partition != nil {
-		found.Fraction(rolling.Partition, replicas(set), at.rolling.Child("partition"))
+		found.Fraction(rolling.Partition, replicas(set.Hub), at.Child("partition"))
 	} else if !onDelete {
-		found.Add(field.Required(at.rolling.Child("partition"), ""))
+		found.Add(field.Required(at.Child("partition"), ""))
 	}
 	if rolling.PriorityStrategy != nil {
-		found.Priority(rolling.PriorityStrategy, at.rolling.Child("priorityStrategy"))
+		found.Priority(rolling.PriorityStrategy, at.Child("priorityStrategy"))
 	}
-	found.Scatter(rolling.ScatterStrategy, at.rolling.Child("scatterStrategy"))
-	validateBudget(set, rolling, at.rolling, found)
+	found.Scatter(rolling.ScatterStrategy, at.Child("scatterStrategy"))
+	validateBudget(set.Hub, rolling, at, found)
 }
 
 // validateBudget wants room for the update to begin in: a pod that may be unavailable, or one that may be added.
-func validateBudget(set *object, rolling *v1beta1.RollingUpdateCloneSetStrategy, path *field.Path, found *rules.Findings) {
+func validateBudget(set *v1beta1.CloneSet, rolling *v1beta1.RollingUpdateCloneSetStrategy, path *field.Path, found *rules.Findings) {
 	before, total := len(found.Errs), replicas(set)
 	maxUnavailable, maxSurge := intstr.FromString(v1beta1.DefaultCloneSetMaxUnavailable), intstr.FromInt32(0)
 	if rolling.MaxUnavailable != nil {
@@ -61,9 +64,9 @@ func validateBudget(set *object, rolling *v1beta1.RollingUpdateCloneSetStrategy,
 	}
 }
 
-func replicas(set *object) int {
-	if set.hub.Spec.Replicas == nil {
+func replicas(set *v1beta1.CloneSet) int {
+	if set.Spec.Replicas == nil {
 		return 1
 	}
-	return int(*set.hub.Spec.Replicas)
+	return int(*set.Spec.Replicas)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/admit"
 	"github.com/regatta-sh/regatta/controllers/webhook/advancedcronjob"
 	"github.com/regatta-sh/regatta/controllers/webhook/broadcastjob"
+	"github.com/regatta-sh/regatta/controllers/webhook/cloneset"
 	"github.com/regatta-sh/regatta/controllers/webhook/containerrecreaterequest"
 	"github.com/regatta-sh/regatta/controllers/webhook/daemonset"
 	"github.com/regatta-sh/regatta/controllers/webhook/ephemeraljob"
@@ -27,11 +28,18 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/workloadspread"
 )
 
-// kinds are the webhooks of all kinds but CloneSet, by group and kind as their paths have them. What they look up is
+// kinds are the webhooks of all kinds, by group and kind as their paths have them. What they look up is
 // read from the client, which writes nothing but dry runs.
 func kinds(reader client.Client, templates podtemplate.Defaults, options Options) map[string]admit.Webhooks {
 	configuration := rules.Configuration{Reader: reader, Namespace: options.Namespace}
+	var checker podtemplate.Checker
+	if options.CheckTemplates {
+		checker = podtemplate.DryRun{Pods: reader}
+	}
 	return map[string]admit.Webhooks{
+		"apps-kruise-io-cloneset": cloneset.New(cloneset.Options{
+			Pods: reader, Templates: templates, KeepTemplates: options.KeepTemplates, Checker: checker,
+		}),
 		"apps-kruise-io-sidecarset": sidecarset.New(sidecarset.Options{
 			Reader: reader, Configuration: configuration, Templates: templates,
 			KeepTemplates: options.KeepTemplates, PatchAnyMetadata: options.PatchAnyMetadata,

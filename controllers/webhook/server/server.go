@@ -13,7 +13,6 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/webhook/cloneset"
 	"github.com/regatta-sh/regatta/controllers/webhook/convert"
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
 	"github.com/regatta-sh/regatta/controllers/webhook/statefulset"
@@ -78,13 +77,7 @@ func Handlers(scheme *runtime.Scheme, pods client.Client, options Options) (map[
 		options.Namespace = "kruise-system"
 	}
 	templates := podtemplate.Defaults{HostNetworkHostPorts: options.HostNetworkHostPorts}
-	validator := &cloneset.Validator{Pods: pods, Templates: templates}
-	if options.CheckTemplates {
-		validator.Checker = podtemplate.DryRun{Pods: pods}
-	}
 	handlers := map[string]http.Handler{
-		MutateCloneSetPath:   &webhook.Admission{Handler: &cloneset.Defaulter{Templates: templates, KeepTemplates: options.KeepTemplates}},
-		ValidateCloneSetPath: &webhook.Admission{Handler: validator},
 		ConvertPath: &convert.Handler{Scheme: scheme, Opaque: map[schema.GroupKind][]string{
 			v1beta1.Kind("CloneSet"):                 {"template", "volumeClaimTemplates"},
 			v1beta1.Kind("ContainerRecreateRequest"): {"containers"},

@@ -20,7 +20,7 @@ import (
 // admit does what a cluster does with a CloneSet that is applied: it fills in
 // what was left out, refuses what is wrong, and reads either version.
 func admit(raw []byte, version string) (*kruise.CloneSet, error) {
-	response := (&cloneset.Defaulter{}).Handle(context.Background(), request(version, "", raw))
+	response := cloneset.New(cloneset.Options{}).Defaulter().Handle(context.Background(), request(version, "", raw))
 	raw, err := review.Applied(raw, response)
 	if err != nil {
 		return nil, fmt.Errorf("filling in defaults: %w", err)
@@ -58,7 +58,7 @@ func validate(set *kruise.CloneSet) error {
 	if err != nil {
 		return err
 	}
-	response := (&cloneset.Validator{}).Handle(context.Background(), request(kruise.GroupVersion.Version, set.Name, raw))
+	response := cloneset.New(cloneset.Options{}).Validator().Handle(context.Background(), request(kruise.GroupVersion.Version, set.Name, raw))
 	if response.Allowed {
 		return nil
 	}
