@@ -12,11 +12,14 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/component-base/featuregate"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/certs"
+	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/guards"
+	"github.com/regatta-sh/regatta/controllers/webhook/pod/steps"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/policies"
@@ -47,10 +50,18 @@ func protects(t *testing.T, admin client.Client, config *rest.Config) {
 	}
 	t.Cleanup(e.Close)
 	writer := func(gates decision.ProtectionGates) *guards.Writer {
+		enabled, err := steps.Of(func(f featuregate.Feature) bool {
+			return f == features.PodUnavailableBudgetDeleteGate && gates.BudgetDelete || f == features.PodUnavailableBudgetUpdateGate && gates.BudgetUpdate
+		}, steps.Needs{})
+		if err != nil {
+			t.Fatal(err)
+		}
 		return &guards.Writer{
 			Client: manager, Live: manager, Rules: guards.NewRules(e, gates), Events: record.NewFakeRecorder(10), Now: time.Now,
 			Undecided: prometheus.NewGauge(prometheus.GaugeOpts{Name: "undecided"}),
-			Config:    guards.Config{Namespace: "kruise-system", Pods: true, PodFailurePolicy: admissionv1.Ignore, TimeoutSeconds: 3},
+			Config: guards.Config{
+				Namespace: "kruise-system", Pods: true, Created: enabled.Created(), Stored: enabled.Stored(), PodFailurePolicy: admissionv1.Ignore, TimeoutSeconds: 3,
+			},
 		}
 	}
 	for name, gates := range map[string]decision.ProtectionGates{"with nothing to protect": {}, "with everything": {Deletion: true, BudgetDelete: true, BudgetUpdate: true}} {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/regatta-sh/regatta/controllers/webhook/pod/match"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -43,8 +44,10 @@ type Config struct {
 	Namespace string
 	// Pods is gate PodWebhook.
 	Pods bool
-	// ReadinessForAll is gate KruisePodReadinessGate.
-	ReadinessForAll bool
+	// Created and Stored describe the pods that concern the steps of the webhook of
+	// pods.
+	Created []match.Created
+	Stored  []match.Stored
 	// PodFailurePolicy is what happens to pods when no manager answers.
 	PodFailurePolicy admissionv1.FailurePolicyType
 	// TimeoutSeconds is how long the API server waits for an answer.

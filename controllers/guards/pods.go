@@ -7,38 +7,31 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/regatta-sh/regatta/controllers/webhook/pod/match"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// budgeted is true for pods that their budget may hold back: one that is ready,
-// or else nobody loses it. Conditions that the API server can tell alone are all
-// here; it compares specs, so that writers of statuses and labels never wait.
-const (
-	inBudget = "oldObject.metadata.?annotations.orValue({}).exists(k, k in ['pub.kruise.io/related-pub', 'kruise.io/related-pub'])"
-	// What Go reads as true, since that is what the annotation is.
-	protects = "!(oldObject.metadata.?annotations['pub.kruise.io/no-protect'].orValue('') in ['1', 't', 'T', 'true', 'TRUE', 'True'])"
-	ready    = "oldObject.?status.?conditions.orValue([]).exists(c, c.type == 'Ready' && c.status == 'True')"
-	changes  = "(request.operation == 'DELETE' || object.spec != oldObject.spec || " +
-		"object.metadata.?labels.orValue({}).exists(k, k.startsWith('unavailable-pod.kruise.io/') && !(k in oldObject.metadata.?labels.orValue({}))))"
-	ownedByUs = "object.metadata.?ownerReferences.orValue([]).exists(o, o.apiVersion.startsWith('apps.kruise.io/'))"
-	// The controller of CloneSets gives its pods the gate when it makes them.
-	ungated = "!object.spec.?readinessGates.orValue([]).exists(g, g.conditionType == 'KruisePodReady')"
-)
-
-// counts says whether budgets hold back an operation at all.
-func (f facts) counts(op string) bool {
-	if !f.Pods || len(f.budgets) == 0 {
-		return false
+// stored are the matches of steps that concern pods of any namespace.
+func (f facts) stored() (out []match.Stored) {
+	if !f.Pods {
+		return nil
 	}
-	if op == decision.Delete || op == decision.Evict {
-		return f.gates.BudgetDelete
+	for _, m := range f.Stored {
+		if m.Namespaces != match.WithBudgets || len(f.budgets) > 0 {
+			out = append(out, m)
+		}
 	}
-	return f.gates.BudgetUpdate
+	return out
 }
 
-// asked are the operations on pods that budgets or users' rules are about.
+// about are those of steps that an operation concerns.
+func (f facts) about(op string) []match.Stored {
+	return slices.DeleteFunc(f.stored(), func(m match.Stored) bool { return !slices.Contains(m.Operations, op) })
+}
+
+// asked are the operations on pods that steps or users' rules are about.
 func (f facts) asked(op string) bool {
-	return f.counts(op) || slices.ContainsFunc(f.users, func(g decision.Guard) bool { return isPods(g) && slices.Contains(g.Operations, op) })
+	return len(f.about(op)) > 0 || slices.ContainsFunc(f.users, func(g decision.Guard) bool { return isPods(g) && slices.Contains(g.Operations, op) })
 }
 
 func isPods(g decision.Guard) bool { return g.Group == "" && g.Resource == "pods" }
@@ -73,18 +66,20 @@ func (f facts) pods() []admissionv1.ValidatingWebhook {
 	return entries
 }
 
-// podCondition is true for pods that a budget or a user's rule is about.
+// podCondition is true for pods that a step or a user's rule is about.
 func (f facts) podCondition() string {
 	var parts []string
-	var operations []string
-	if f.counts(decision.Delete) {
-		operations = append(operations, "DELETE")
-	}
-	if f.counts(decision.Update) {
-		operations = append(operations, "UPDATE")
-	}
-	if len(operations) > 0 {
-		parts = append(parts, all(fmt.Sprintf("request.operation in %s", literals(operations)), inBudget, protects, ready, changes))
+	for _, m := range f.stored() {
+		var operations []string
+		if slices.Contains(m.Operations, decision.Delete) {
+			operations = append(operations, "DELETE")
+		}
+		if slices.Contains(m.Operations, decision.Update) || slices.Contains(m.Operations, decision.Resize) {
+			operations = append(operations, "UPDATE")
+		}
+		if len(operations) > 0 {
+			parts = append(parts, all(append([]string{fmt.Sprintf("request.operation in %s", literals(operations))}, m.Conditions...)...))
+		}
 	}
 	size := 0
 	for _, g := range f.users {
@@ -130,8 +125,11 @@ func does(operations []string) string {
 // has no labels of its pod, so the namespace is all there is to go by.
 func (f facts) evictions() *metav1.LabelSelector {
 	var namespaces []string
-	if f.counts(decision.Evict) {
-		namespaces = slices.Clone(f.budgets)
+	for _, m := range f.about(decision.Evict) {
+		if m.Namespaces == match.All {
+			return f.everywhere()
+		}
+		namespaces = slices.Concat(namespaces, f.budgets)
 	}
 	for _, g := range f.users {
 		if !isPods(g) || !slices.Contains(g.Operations, decision.Evict) {
@@ -146,26 +144,52 @@ func (f facts) evictions() *metav1.LabelSelector {
 	return f.in(slices.Compact(slices.Sorted(slices.Values(namespaces))))
 }
 
-// newPods are the entries for pods that are created: those of namespaces with
-// budgets, which are to be annotated, and those of our workloads, which get a
-// readiness gate.
+// newPods are the entries for pods that are created: one for the namespaces in which
+// all pods concern a step, and one for the pods elsewhere that conditions select. No
+// pod is sent twice.
 func (f facts) newPods() []admissionv1.MutatingWebhook {
 	if !f.Pods {
 		return nil
 	}
-	if f.ReadinessForAll {
-		return []admissionv1.MutatingWebhook{f.mutating("mpod.kb.io", f.everywhere())}
+	budgeted := false
+	var some []match.Created
+	for _, m := range f.Created {
+		switch {
+		case m.Namespaces == match.WithBudgets && len(f.budgets) == 0:
+		case len(m.Conditions) > 0:
+			some = append(some, m)
+		case m.Namespaces == match.All:
+			return []admissionv1.MutatingWebhook{f.mutating("mpod.kb.io", f.everywhere())}
+		default:
+			budgeted = true
+		}
 	}
 	var entries []admissionv1.MutatingWebhook
 	rest := f.everywhere()
-	if f.counts(decision.Delete) || f.counts(decision.Update) {
+	if budgeted {
 		entries = append(entries, f.mutating("mpod.kb.io", f.in(f.budgets)))
 		if len(f.budgets) > mostNamespaces {
 			return entries
 		}
 		rest = f.everywhere(metav1.LabelSelectorRequirement{Key: nameKey, Operator: metav1.LabelSelectorOpNotIn, Values: f.budgets})
 	}
-	ours := f.mutating("mpod-readiness.kb.io", rest)
-	ours.MatchConditions = []admissionv1.MatchCondition{{Name: "owned-by-a-workload-of-ours", Expression: ownedByUs}, {Name: "without-the-readiness-gate", Expression: ungated}}
-	return append(entries, ours)
+	switch len(some) {
+	case 0:
+		return entries
+	case 1:
+		w := f.mutating("mpod-"+some[0].Name+".kb.io", rest)
+		w.MatchConditions = some[0].Conditions
+		return append(entries, w)
+	}
+	var parts []string
+	for _, m := range some {
+		var conditions []string
+		for _, c := range m.Conditions {
+			conditions = append(conditions, c.Expression)
+		}
+		parts = append(parts, all(conditions...))
+	}
+	w := f.mutating("mpod-some.kb.io", rest)
+	w.MatchConditions = []admissionv1.MatchCondition{{Name: "a-step-is-about-it", Expression: anyOf(parts...)}}
+	return append(entries, w)
 }

@@ -10,9 +10,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/component-base/featuregate"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
+	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/controllers/webhook/pod/match"
+	"github.com/regatta-sh/regatta/controllers/webhook/pod/steps"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -25,8 +29,20 @@ func service() call {
 	}}
 }
 
-func installation() Config {
-	return Config{Namespace: "kruise-system", Pods: true, PodFailurePolicy: admissionv1.Ignore, TimeoutSeconds: 3}
+func installation() Config { return installed(allGates(), false) }
+
+// installed is an installation with these gates. KruisePodReadinessGate is on if readiness is for all.
+func installed(gates decision.ProtectionGates, readinessForAll bool) Config {
+	enabled, err := steps.Of(func(f featuregate.Feature) bool {
+		return f == features.PodUnavailableBudgetDeleteGate && gates.BudgetDelete || f == features.PodUnavailableBudgetUpdateGate && gates.BudgetUpdate ||
+			f == features.KruisePodReadinessGate && readinessForAll
+	}, steps.Needs{})
+	if err != nil {
+		panic(err) // two steps have one place
+	}
+	return Config{
+		Namespace: "kruise-system", Pods: true, Created: enabled.Created(), Stored: enabled.Stored(), PodFailurePolicy: admissionv1.Ignore, TimeoutSeconds: 3,
+	}
 }
 
 func allGates() decision.ProtectionGates {
@@ -71,7 +87,7 @@ func TestRender(t *testing.T) {
 		"no webhooks for pods": {gates: allGates(), budgets: []string{"shop"}, config: func(c *Config) { c.Pods = false },
 			answer: decision.GuardsOutput{Guards: []decision.Guard{gold}},
 			left:   []string{`a guard of rule "r" about pods is left out: there are no webhooks for pods while the feature gate PodWebhook is off`}},
-		"a readiness gate for all pods": {gates: allGates(), budgets: []string{"shop"}, config: func(c *Config) { c.ReadinessForAll = true }},
+		"a readiness gate for all pods": {gates: allGates(), budgets: []string{"shop"}, config: func(c *Config) { *c = installed(allGates(), true) }},
 		"users' rules": {gates: allGates(), answer: decision.GuardsOutput{Kinds: someKinds(), Guards: []decision.Guard{
 			gold, gold, guard("", "pods", decision.Resize, decision.Update),
 			guard("apps.kruise.io", "clonesets", decision.Update, decision.Delete), guard("batch", "cronjobs", decision.Delete, decision.Evict),
@@ -95,7 +111,7 @@ func TestRender(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := facts{Config: installation(), gates: tc.gates, budgets: tc.budgets, call: service()}
+			f := facts{Config: installed(tc.gates, false), gates: tc.gates, budgets: tc.budgets, call: service()}
 			if tc.config != nil {
 				tc.config(&f.Config)
 			}
@@ -167,6 +183,89 @@ func TestManyNamespacesAreNotListed(t *testing.T) {
 	f.budgets = many[:mostNamespaces]
 	if r, err = render(f); err != nil || len(r.mutating) != 2 || len(r.mutating[0].NamespaceSelector.MatchExpressions[2].Values) != mostNamespaces {
 		t.Errorf("%d entries, %v", len(r.mutating), err)
+	}
+}
+
+// Steps bring what concerns them; a pod that concerns two of them is sent once.
+func TestStepsSayWhatConcernsThem(t *testing.T) {
+	when := func(name, expression string) match.Created {
+		return match.Created{Name: name, Conditions: []admissionv1.MatchCondition{{Name: name, Expression: expression}}}
+	}
+	budgeted := match.Created{Name: "budget", Namespaces: match.WithBudgets}
+	for name, tc := range map[string]struct {
+		created []match.Created
+		budgets []string
+		want    []string // name: namespaces: conditions
+	}{
+		"no step":                              {},
+		"a step for all pods":                  {[]match.Created{when("a", "x"), {Name: "b"}}, nil, []string{"mpod.kb.io: all:"}},
+		"a step with a condition":              {[]match.Created{when("a", "x")}, nil, []string{"mpod-a.kb.io: all: a=x"}},
+		"two steps with conditions":            {[]match.Created{when("a", "x"), when("b", "y")}, nil, []string{"mpod-some.kb.io: all: a-step-is-about-it=(x || y)"}},
+		"a step for budgets, without any":      {[]match.Created{budgeted}, nil, nil},
+		"a step for budgets":                   {[]match.Created{budgeted}, []string{"shop"}, []string{"mpod.kb.io: In shop:"}},
+		"a step for budgets and one elsewhere": {[]match.Created{when("a", "x"), budgeted}, []string{"shop"}, []string{"mpod.kb.io: In shop:", "mpod-a.kb.io: NotIn shop: a=x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := facts{Config: Config{Pods: true, Namespace: "kruise-system", Created: tc.created}, budgets: tc.budgets, call: service()}
+			r, err := render(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, w := range r.mutating {
+				line := w.Name + ": all:"
+				if more := w.NamespaceSelector.MatchExpressions[2:]; len(more) > 0 {
+					line = fmt.Sprintf("%s: %s %s:", w.Name, more[0].Operator, strings.Join(more[0].Values, ","))
+				}
+				for _, c := range w.MatchConditions {
+					line += " " + c.Name + "=" + c.Expression
+				}
+				got = append(got, line)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestStepsSayWhichRequestsConcernThem(t *testing.T) {
+	everywhere := match.Stored{Operations: []string{decision.Delete, decision.Evict}, Conditions: []string{"x"}}
+	budgets := match.Stored{Operations: []string{decision.Resize}, Namespaces: match.WithBudgets, Conditions: []string{"y", "z"}}
+	for name, tc := range map[string]struct {
+		stored    []match.Stored
+		budgets   []string
+		condition string
+		rules     string
+		evictions int // requirements of the namespaces
+	}{
+		"no step":                         {rules: ""},
+		"a step for all namespaces":       {[]match.Stored{everywhere}, nil, "(request.operation in ['DELETE'] && x)", "[DELETE] [pods]; ", 2},
+		"a step for budgets, without any": {[]match.Stored{budgets}, nil, "", "", 0},
+		"a step for budgets":              {[]match.Stored{budgets}, []string{"shop"}, "(request.operation in ['UPDATE'] && y && z)", "[UPDATE] [pods/resize]; ", 0},
+		"both": {[]match.Stored{everywhere, budgets}, []string{"shop"}, "((request.operation in ['DELETE'] && x) || (request.operation in ['UPDATE'] && y && z))",
+			"[DELETE] [pods]; [UPDATE] [pods/resize]; ", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := render(facts{Config: Config{Pods: true, Namespace: "kruise-system", Stored: tc.stored}, budgets: tc.budgets, call: service()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			condition, rules, evictions := "", "", 0
+			for _, w := range r.validating {
+				if w.Name == "vpodeviction.kb.io" {
+					evictions = len(w.NamespaceSelector.MatchExpressions)
+					continue
+				}
+				condition = w.MatchConditions[1].Expression
+				for _, rule := range w.Rules {
+					rules += fmt.Sprintf("%v %v; ", rule.Operations, rule.Resources)
+				}
+			}
+			if condition != tc.condition || rules != tc.rules || evictions != tc.evictions {
+				t.Errorf("%s of %s, evictions by %d", condition, rules, evictions)
+			}
+		})
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/podunavailablebudget"
 	"github.com/regatta-sh/regatta/controllers/protection"
 	webhookpod "github.com/regatta-sh/regatta/controllers/webhook/pod"
+	"github.com/regatta-sh/regatta/controllers/webhook/pod/steps"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 )
 
@@ -63,14 +64,15 @@ func (p parts) podsTo(server webhook.Server, decided <-chan struct{}) {
 	}
 }
 
+// podSteps are what these webhooks do.
+func (p parts) podSteps() (webhookpod.Steps, error) {
+	return steps.Of(p.Gates.Enabled, steps.Needs{
+		Finder: p.budgeting.finder, Ledger: p.budgeting.ledger, Recent: p.guarding.recent, Reporter: p.guarding.reporter,
+	})
+}
+
 func (p parts) podHandlers(decided <-chan struct{}) map[string]http.Handler {
-	gates := p.protectionGates()
-	guard := &webhookpod.Budget{
-		Ledger: p.budgeting.ledger, Recent: p.guarding.recent, Reporter: p.guarding.reporter,
-		Deletes: gates.BudgetDelete, Updates: gates.BudgetUpdate,
-	}
-	mutator, validator := webhookpod.New(p.mgr.GetAPIReader(), p.budgeting.finder, guard,
-		webhookpod.WithReadinessForAll(p.Gates.Enabled(features.KruisePodReadinessGate)), webhookpod.WithPatience(p.webhookPatience()))
+	mutator, validator := webhookpod.New(p.mgr.GetAPIReader(), p.steps, p.webhookPatience())
 	return map[string]http.Handler{
 		guards.MutatePodPath:   &webhook.Admission{Handler: mutator},
 		guards.ValidatePodPath: protection.Until(decided, &webhook.Admission{Handler: validator}),
@@ -98,7 +100,7 @@ func (p parts) budgetsTo(ctx context.Context) error {
 	r := podunavailablebudget.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.budgeting.finder, p.mgr.GetEventRecorderFor("podunavailablebudget-controller"),
 		podunavailablebudget.WithWorkers(p.PodUnavailableBudgetWorkers),
 		podunavailablebudget.WithRateLimiter(p.rateLimiter()),
-		podunavailablebudget.WithNamespaces(p.guarding.guards.Writer))
+		podunavailablebudget.WithNamespaces(p.guards.Writer))
 	if err := r.SetupWithManager(ctx, p.mgr); err != nil {
 		return fmt.Errorf("adding the PodUnavailableBudget controller: %w", err)
 	}

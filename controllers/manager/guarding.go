@@ -11,6 +11,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -21,16 +22,15 @@ import (
 	"github.com/regatta-sh/regatta/controllers/guards"
 	"github.com/regatta-sh/regatta/controllers/protection"
 	"github.com/regatta-sh/regatta/controllers/webhook/deletion"
+	webhookpod "github.com/regatta-sh/regatta/controllers/webhook/pod"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// guarding is what refuses to let objects go: what its webhooks share, and what
-// tells the API server when to ask them.
+// guarding is what the webhooks of protection share.
 type guarding struct {
 	reporter *protection.Reporter
 	recent   *protection.Recent
 	rules    *guards.Rules
-	guards   *guards.Controller
 	deletion *deletion.Handler
 }
 
@@ -43,19 +43,12 @@ func (p parts) guarded() (*guarding, error) {
 	if err != nil {
 		return nil, err
 	}
-	undecided := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "regatta_protection_undecided", Help: "1 while the policies do not say what is protected, so that it stays as it was configured.",
-	})
-	if err := metrics.Registry.Register(undecided); err != nil {
-		return nil, fmt.Errorf("registering regatta_protection_undecided: %w", err)
-	}
 	objects, err := metadata.NewForConfigAndClient(p.mgr.GetConfig(), p.mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("making a client for what deletions take along: %w", err)
 	}
-	events := p.mgr.GetEventRecorderFor("kruise-protection")
 	g := &guarding{
-		reporter: protection.NewReporter(p.host.Engine(), p.rounds, protection.WithEvents(events), protection.WithMetrics(counters), protection.WithLog(p.protectionLog())),
+		reporter: protection.NewReporter(p.host.Engine(), p.rounds, protection.WithEvents(p.protectionEvents()), protection.WithMetrics(counters), protection.WithLog(p.protectionLog())),
 		recent:   protection.NewRecent(time.Now),
 		rules:    guards.NewRules(p.host.Engine(), p.protectionGates()),
 	}
@@ -63,15 +56,28 @@ func (p parts) guarded() (*guarding, error) {
 		Engine: p.host.Engine(), Kinds: g.rules, Reporter: g.reporter, Recent: g.recent,
 		Live: p.mgr.GetAPIReader(), Metadata: objects, Now: time.Now,
 	}
-	g.guards = &guards.Controller{Activated: p.events.guards, Writer: &guards.Writer{
-		Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Rules: g.rules, Events: events, Now: time.Now, Undecided: undecided,
+	return g, nil
+}
+
+// configured tells the API server what to send to the webhooks of protection.
+func (p parts) configured(steps webhookpod.Steps) (*guards.Controller, error) {
+	undecided := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "regatta_protection_undecided", Help: "1 while the policies do not say what is protected, so that it stays as it was configured.",
+	})
+	if err := metrics.Registry.Register(undecided); err != nil {
+		return nil, fmt.Errorf("registering regatta_protection_undecided: %w", err)
+	}
+	return &guards.Controller{Activated: p.events.guards, Writer: &guards.Writer{
+		Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Rules: p.guarding.rules, Events: p.protectionEvents(), Now: time.Now, Undecided: undecided,
 		Config: guards.Config{
-			Namespace: p.webhooks.namespace, Pods: p.Gates.Enabled(features.PodWebhook),
-			ReadinessForAll:  p.Gates.Enabled(features.KruisePodReadinessGate),
+			Namespace: p.webhooks.namespace, Pods: p.Gates.Enabled(features.PodWebhook), Created: steps.Created(), Stored: steps.Stored(),
 			PodFailurePolicy: admissionv1.FailurePolicyType(p.PodFailurePolicy), TimeoutSeconds: p.WebhookTimeoutSeconds,
 		},
-	}}
-	return g, nil
+	}}, nil
+}
+
+func (p parts) protectionEvents() record.EventRecorder {
+	return p.mgr.GetEventRecorderFor("kruise-protection")
 }
 
 // protectionTo adds the webhooks of protection, which answer once there are
@@ -83,7 +89,7 @@ func (p parts) protectionTo(server webhook.Server, decided <-chan struct{}) {
 // guard tells the API server what to ask about, and follows the budgets once
 // there is their CRD.
 func (l *late) guard(ctx context.Context) error {
-	if err := l.p.guarding.guards.SetupWithManager(l.p.mgr); err != nil {
+	if err := l.p.guards.SetupWithManager(l.p.mgr); err != nil {
 		return fmt.Errorf("adding the guards of protection: %w", err)
 	}
 	if err := l.p.watchPods(ctx); err != nil {
@@ -94,7 +100,7 @@ func (l *late) guard(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return
 		}
-		if err := l.p.guarding.guards.WatchBudgets(); err != nil {
+		if err := l.p.guards.WatchBudgets(); err != nil {
 			klog.ErrorS(err, "Namespaces with budgets are found once a minute only")
 		}
 	}()

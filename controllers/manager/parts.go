@@ -17,9 +17,11 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/explain/serve"
 	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/controllers/guards"
 	"github.com/regatta-sh/regatta/controllers/ledger"
 	"github.com/regatta-sh/regatta/controllers/policyhost"
 	"github.com/regatta-sh/regatta/controllers/webhook/convert"
+	webhookpod "github.com/regatta-sh/regatta/controllers/webhook/pod"
 	"github.com/regatta-sh/regatta/controllers/webhook/server"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
@@ -34,6 +36,8 @@ type parts struct {
 	events    *policyEvents
 	guarding  *guarding
 	budgeting *budgeting
+	steps     webhookpod.Steps
+	guards    *guards.Controller
 }
 
 // add adds everything to the manager. Certificates come first: what writes
@@ -49,6 +53,12 @@ func (p parts) add(ctx context.Context) error {
 		return err
 	}
 	if p.budgeting, err = p.budgeted(); err != nil {
+		return err
+	}
+	if p.steps, err = p.podSteps(); err != nil {
+		return err
+	}
+	if p.guards, err = p.configured(p.steps); err != nil {
 		return err
 	}
 	l := &late{p: p, certificates: certificates, serving: make(chan struct{})}

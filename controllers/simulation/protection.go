@@ -26,6 +26,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/podunavailablebudget"
 	"github.com/regatta-sh/regatta/controllers/protection"
 	webhookpod "github.com/regatta-sh/regatta/controllers/webhook/pod"
+	"github.com/regatta-sh/regatta/controllers/webhook/pod/steps"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
@@ -50,12 +51,14 @@ func (s *Simulation) protect(ctx context.Context, f Fleet, clock func() time.Tim
 	finder := podunavailablebudget.NewFinder(c, scale.NewFinder(c, unscaled{}))
 	book := ledger.New(c, s.cluster.server, ledger.By(s.engine), ledger.WithClock(clock), ledger.WithResizes(on(features.InPlacePodVerticalScaling)))
 	recent, answers := protection.NewRecent(clock), explain.NewStore()
-	guard := &webhookpod.Budget{Ledger: book, Recent: recent, Reporter: protection.NewReporter(s.engine, answers), Deletes: gates.BudgetDelete, Updates: gates.BudgetUpdate}
-	mutator, validator := webhookpod.New(s.cluster.server, finder, guard,
-		webhookpod.WithReadinessForAll(on(features.KruisePodReadinessGate)), webhookpod.WithPatience(unhurried))
+	enabled, err := steps.Of(on, steps.Needs{Finder: finder, Ledger: book, Recent: recent, Reporter: protection.NewReporter(s.engine, answers)})
+	if err != nil {
+		return nil, err
+	}
+	mutator, validator := webhookpod.New(s.cluster.server, enabled, unhurried)
 	if on(features.PodWebhook) {
 		config := guards.Config{
-			Namespace: home, Pods: true, ReadinessForAll: on(features.KruisePodReadinessGate), PodFailurePolicy: registrationv1.Fail, TimeoutSeconds: 3,
+			Namespace: home, Pods: true, Created: enabled.Created(), Stored: enabled.Stored(), PodFailurePolicy: registrationv1.Fail, TimeoutSeconds: 3,
 		}
 		var budgeted []string
 		if len(f.Budgets) > 0 {

@@ -1,4 +1,4 @@
-package pod
+package pod_test
 
 import (
 	"maps"
@@ -20,7 +20,7 @@ import (
 // Any workload in the cluster can post an AdmissionReview. A review counts only if the API server has the pod as the review
 // says.
 func TestForgedReviewsDoNotUseUpABudget(t *testing.T) {
-	image := func(pod string) string { return strings.ReplaceAll(pod, "web:1", "web:2") }
+	image := func(text string) string { return strings.ReplaceAll(text, "web:1", "web:2") }
 	ghost, free := edited(`"name":"a"`, `"name":"ghost"`), edited(`"name":"a"`, `"name":"free"`, `"uid":"u"`, `"uid":"f"`)
 	replaced, terminating := edited(`"uid":"u"`, `"uid":"old"`), edited(`"uid":"u"`, `"uid":"u","deletionTimestamp":"2026-01-02T00:00:00Z"`)
 	labelled := edited(`"uid":"u"`, `"uid":"u","labels":{"app":"web"}`)

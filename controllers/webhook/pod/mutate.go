@@ -15,18 +15,10 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/review"
 )
 
-// Step is a step of Mutator: something that is added to pods.
-type Step struct {
-	Name string
-	// Change changes the pod, and says whether it did. The namespace is that of the
-	// request; a pod that is to be made may not have its own yet.
-	Change func(ctx context.Context, namespace string, pod *corev1.Pod) (bool, error)
-}
-
-// Mutator is the mutating webhook of pods. Its steps are those of PA-04, in
-// that order; the first that fails refuses the pod.
+// Mutator is the mutating webhook of pods. The first step that fails refuses the pod.
 type Mutator struct {
-	Steps []Step
+	// Steps are enabled ones, in order.
+	Steps []MutatingStep
 	// Patience is how long all of them may take; the constant if it is 0.
 	Patience time.Duration
 }
@@ -43,8 +35,9 @@ func (m *Mutator) Handle(ctx context.Context, req admission.Request) admission.R
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the pod: %w", err))
 	}
 	before, changed := pod.DeepCopy(), false
+	creation := &Creation{Pod: pod, Namespace: req.Namespace, DryRun: req.DryRun != nil && *req.DryRun}
 	for _, step := range m.Steps {
-		did, err := step.Change(ctx, req.Namespace, pod)
+		did, err := step.Mutate(ctx, creation)
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, fmt.Errorf("%s: %w", step.Name, err))
 		}

@@ -1,4 +1,4 @@
-package pod
+package pod_test
 
 import (
 	"context"
@@ -24,6 +24,9 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/ledger"
 	"github.com/regatta-sh/regatta/controllers/protection"
+	"github.com/regatta-sh/regatta/controllers/webhook/pod"
+	"github.com/regatta-sh/regatta/controllers/webhook/pod/budget"
+	"github.com/regatta-sh/regatta/controllers/webhook/pod/readinessgate"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/policies"
@@ -42,7 +45,7 @@ func ask(op admissionv1.Operation, sub, old, now string) admission.Request {
 }
 
 type world struct {
-	*Validator
+	*pod.Validator
 	client.Client
 }
 
@@ -67,10 +70,10 @@ func newWorld(t *testing.T, allowed int32, deletes, updates bool, on interceptor
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	return world{&Validator{Pods: c, Guards: []Guard{&Budget{
+	return world{&pod.Validator{Pods: c, Steps: []pod.ValidatingStep{budget.New(budget.Options{
 		Ledger: ledger.New(c, c, ledger.By(e)), Recent: protection.NewRecent(time.Now), Reporter: protection.NewReporter(e, explain.NewStore()),
 		Deletes: deletes, Updates: updates,
-	}}}, c}
+	})}}, c}
 }
 
 func TestValidate(t *testing.T) {
@@ -173,37 +176,37 @@ func TestMutate(t *testing.T) {
 	owned := func(version string) string {
 		return edited(`"uid":"u"`, `"uid":"u","ownerReferences":[{"apiVersion":"`+version+`","kind":"X","name":"x","uid":"x","controller":true}]`)
 	}
-	note := Step{"noting", func(_ context.Context, namespace string, p *corev1.Pod) (bool, error) {
-		p.Annotations = map[string]string{"namespace": namespace}
+	note := pod.MutatingStep{Name: "noting", Mutate: func(_ context.Context, c *pod.Creation) (bool, error) {
+		c.Pod.Annotations = map[string]string{"namespace": c.Namespace}
 		return true, nil
 	}}
 	for name, tc := range map[string]struct {
-		steps []Step
+		steps []pod.MutatingStep
 		pod   string
 		want  string
 	}{
-		"a pod of ours":                      {[]Step{ReadinessGate(false)}, owned("apps.kruise.io/v1alpha1"), `[{"op":"add","path":"/spec/readinessGates","value":[{"conditionType":"KruisePodReady"}]}]`},
-		"a pod of others":                    {[]Step{ReadinessGate(false)}, owned("apps/v1"), `[]`},
-		"any pod, with the gate":             {[]Step{ReadinessGate(true)}, made, `[{"op":"add","path":"/spec/readinessGates","value":[{"conditionType":"KruisePodReady"}]}]`},
-		"a pod that has another":             {[]Step{ReadinessGate(true)}, edited(`"containers"`, `"readinessGates":[{"conditionType":"Mine"}],"containers"`), `[{"op":"add","path":"/spec/readinessGates/1","value":{"conditionType":"KruisePodReady"}}]`},
-		"a pod that has it":                  {[]Step{ReadinessGate(true)}, edited(`"containers"`, `"readinessGates":[{"conditionType":"KruisePodReady"}],"containers"`), `[]`},
-		"what this release does not know of": {[]Step{ReadinessGate(true)}, `{"spec":{"news":{"x":1},"containers":[]}}`, `[{"op":"add","path":"/spec/readinessGates","value":[{"conditionType":"KruisePodReady"}]}]`},
-		"two steps":                          {[]Step{note, ReadinessGate(true)}, `{"metadata":{"name":"a"},"spec":{"containers":[]}}`, `[{"op":"add","path":"/metadata/annotations","value":{"namespace":"shop"}},{"op":"add","path":"/spec/readinessGates","value":[{"conditionType":"KruisePodReady"}]}]`},
+		"a pod of ours":                      {[]pod.MutatingStep{readinessgate.New(false)}, owned("apps.kruise.io/v1alpha1"), `[{"op":"add","path":"/spec/readinessGates","value":[{"conditionType":"KruisePodReady"}]}]`},
+		"a pod of others":                    {[]pod.MutatingStep{readinessgate.New(false)}, owned("apps/v1"), `[]`},
+		"any pod, with the gate":             {[]pod.MutatingStep{readinessgate.New(true)}, made, `[{"op":"add","path":"/spec/readinessGates","value":[{"conditionType":"KruisePodReady"}]}]`},
+		"a pod that has another":             {[]pod.MutatingStep{readinessgate.New(true)}, edited(`"containers"`, `"readinessGates":[{"conditionType":"Mine"}],"containers"`), `[{"op":"add","path":"/spec/readinessGates/1","value":{"conditionType":"KruisePodReady"}}]`},
+		"a pod that has it":                  {[]pod.MutatingStep{readinessgate.New(true)}, edited(`"containers"`, `"readinessGates":[{"conditionType":"KruisePodReady"}],"containers"`), `[]`},
+		"what this release does not know of": {[]pod.MutatingStep{readinessgate.New(true)}, `{"spec":{"news":{"x":1},"containers":[]}}`, `[{"op":"add","path":"/spec/readinessGates","value":[{"conditionType":"KruisePodReady"}]}]`},
+		"two steps":                          {[]pod.MutatingStep{note, readinessgate.New(true)}, `{"metadata":{"name":"a"},"spec":{"containers":[]}}`, `[{"op":"add","path":"/metadata/annotations","value":{"namespace":"shop"}},{"op":"add","path":"/spec/readinessGates","value":[{"conditionType":"KruisePodReady"}]}]`},
 	} {
-		got := (&Mutator{Steps: tc.steps}).Handle(t.Context(), ask(admissionv1.Create, "", "", tc.pod))
+		got := (&pod.Mutator{Steps: tc.steps}).Handle(t.Context(), ask(admissionv1.Create, "", "", tc.pod))
 		text := patchText(t, got.Patches)
 		if !got.Allowed || text != tc.want {
 			t.Errorf("%s: %t\n%s\nwant\n%s", name, got.Allowed, text, tc.want)
 		}
 	}
-	fails := Step{"failing", func(context.Context, string, *corev1.Pod) (bool, error) { return false, errors.New("no") }}
-	if got := (&Mutator{Steps: []Step{fails, note}}).Handle(t.Context(), ask(admissionv1.Create, "", "", made)); got.Allowed || !strings.Contains(got.Result.Message, "failing: no") {
+	fails := pod.MutatingStep{Name: "failing", Mutate: func(context.Context, *pod.Creation) (bool, error) { return false, errors.New("no") }}
+	if got := (&pod.Mutator{Steps: []pod.MutatingStep{fails, note}}).Handle(t.Context(), ask(admissionv1.Create, "", "", made)); got.Allowed || !strings.Contains(got.Result.Message, "failing: no") {
 		t.Errorf("%t, %+v", got.Allowed, got.Result)
 	}
-	if got := (&Mutator{Steps: []Step{fails}}).Handle(t.Context(), ask(admissionv1.Update, "", made, made)); !got.Allowed {
+	if got := (&pod.Mutator{Steps: []pod.MutatingStep{fails}}).Handle(t.Context(), ask(admissionv1.Update, "", made, made)); !got.Allowed {
 		t.Errorf("%+v", got.Result)
 	}
-	if got := (&Mutator{}).Handle(t.Context(), ask(admissionv1.Create, "", "", `[]`)); got.Allowed {
+	if got := (&pod.Mutator{}).Handle(t.Context(), ask(admissionv1.Create, "", "", `[]`)); got.Allowed {
 		t.Error("what is no pod was let through")
 	}
 }
@@ -236,9 +239,11 @@ func FuzzHandle(f *testing.F) {
 		allow := func(context.Context, decision.Subject, decision.BudgetInput) (decision.BudgetOutput, decision.Record) {
 			return decision.BudgetOutput{Allow: true, Reasons: []decision.Hold{{Reason: "Test", Message: "test"}}}, decision.Record{Outcome: decision.Decided}
 		}
-		v := &Validator{Pods: c, Guards: []Guard{&Budget{Ledger: ledger.New(c, c, allow), Recent: protection.NewRecent(time.Now), Reporter: protection.NewReporter(nil, explain.NewStore())}}}
+		v := &pod.Validator{Pods: c, Steps: []pod.ValidatingStep{budget.New(budget.Options{
+			Ledger: ledger.New(c, c, allow), Recent: protection.NewRecent(time.Now), Reporter: protection.NewReporter(nil, explain.NewStore()),
+		})}}
 		req := ask(admissionv1.Operation(op), sub, string(old), string(now))
 		_ = v.Handle(t.Context(), req)
-		_ = (&Mutator{Steps: []Step{ReadinessGate(true)}}).Handle(t.Context(), req)
+		_ = (&pod.Mutator{Steps: []pod.MutatingStep{readinessgate.New(true)}}).Handle(t.Context(), req)
 	})
 }

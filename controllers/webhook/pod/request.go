@@ -1,6 +1,6 @@
-// Package pod has the webhooks of pods: what is added to them when they are made,
-// and whether they may be deleted, evicted or changed (PA-01 to
-// PA-05). Both are lists of steps, in an order that is part of what they do.
+// Package pod has the webhooks of pods: what is added to pods that are created, and whether pods may be deleted, evicted or
+// updated. Both are pipelines of steps (PA-04). Each step is a package of its own, and brings its place, its feature gates and
+// the pods that concern it.
 package pod
 
 import (
@@ -102,8 +102,8 @@ func eviction(ctx context.Context, pods client.Reader, req *admission.Request) (
 	return &Request{Asked: asked, Stored: pod}, nil
 }
 
-// changes says whether the pod is to be another, and not to go.
-func (r *Request) changes() bool {
+// Changes says whether the pod is to be another, and not to go.
+func (r *Request) Changes() bool {
 	op := r.Asked.Request.Operation
 	return op == decision.Update || op == decision.Resize
 }

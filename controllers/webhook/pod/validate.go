@@ -12,22 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Patience is how long an answer may take where nobody says otherwise. It must come before the API server's
-// own time is over, after which the failure policy decides: a budget that is late
-// must refuse.
-const Patience = 2500 * time.Millisecond
-
-// Guard is a step of Validator: something that a pod may have to stay for.
-type Guard interface {
-	// Ask answers. The steps that follow are asked if it is allowed.
-	Ask(ctx context.Context, r *Request) admission.Response
-}
-
-// Validator is the validating webhook of pods: the first guard that refuses decides.
+// Validator is the validating webhook of pods. The first step that refuses decides.
 type Validator struct {
 	// Pods are read past the cache.
-	Pods   client.Reader
-	Guards []Guard
+	Pods client.Reader
+	// Steps are enabled ones, in order.
+	Steps []ValidatingStep
 	// Patience is how long all of them may take; the constant if it is 0.
 	Patience time.Duration
 }
@@ -47,8 +37,8 @@ func (v *Validator) Handle(ctx context.Context, req admission.Request) admission
 	if r == nil {
 		return answer
 	}
-	for _, guard := range v.Guards {
-		if answer = guard.Ask(ctx, r); !answer.Allowed {
+	for _, step := range v.Steps {
+		if answer = step.Validate(ctx, r); !answer.Allowed {
 			return answer
 		}
 	}

@@ -1,4 +1,5 @@
-package pod
+// Package budget asks PodUnavailableBudgets, and rules of users, whether a pod may become unavailable (PUB-02, PUB-03).
+package budget
 
 import (
 	"context"
@@ -9,22 +10,32 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/ledger"
 	"github.com/regatta-sh/regatta/controllers/protection"
+	"github.com/regatta-sh/regatta/controllers/webhook/pod"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// Budget is the guard of PodUnavailableBudgets, and of users' rules about pods.
-type Budget struct {
+// Options are what the step needs.
+type Options struct {
 	Ledger   *ledger.Ledger
 	Recent   *protection.Recent
 	Reporter *protection.Reporter
-	// Deletes is gate PodUnavailableBudgetDeleteGate, Updates is gate
-	// PodUnavailableBudgetUpdateGate.
+	// Deletes is gate PodUnavailableBudgetDeleteGate, Updates is gate PodUnavailableBudgetUpdateGate. The step is there without
+	// them too: rules of users about pods do not depend on them.
 	Deletes, Updates bool
 }
 
-// Ask implements Guard.
-func (b *Budget) Ask(ctx context.Context, r *Request) admission.Response {
+// New makes the step.
+func New(options Options) pod.ValidatingStep {
+	return pod.ValidatingStep{
+		Place: pod.Budget, Name: "asking the PodUnavailableBudget",
+		Match: matches(options.Deletes, options.Updates), Validate: (&step{options}).validate,
+	}
+}
+
+type step struct{ Options }
+
+func (b *step) validate(ctx context.Context, r *pod.Request) admission.Response {
 	q := ledger.Question{Asked: r.Asked, Recent: b.Recent.Before(r.Asked), Pod: r.Stored, Aside: b.aside(r)}
 	got, err := b.Ledger.Ask(ctx, q)
 	if err != nil {
@@ -41,18 +52,17 @@ func (b *Budget) Ask(ctx context.Context, r *Request) admission.Response {
 	return b.Reporter.Allow(got.Record, out.Reasons)
 }
 
-// aside says whether no budget is concerned. A pod that loses its budget by the
-// very change has none (PUB-02).
-func (b *Budget) aside(r *Request) bool {
-	if !r.changes() {
+// aside is true if no budget decides about the request. An update that takes the pod out of its budget needs no budget.
+func (b *step) aside(r *pod.Request) bool {
+	if !r.Changes() {
 		return !b.Deletes
 	}
 	return !b.Updates || r.Harmless || availability.Budget(r.New) == ""
 }
 
-// failed refuses: what could not be recorded may not go. An eviction is refused as
-// one that may be tried again, since a drain would end at anything else.
-func (b *Budget) failed(r *Request, err error) admission.Response {
+// failed refuses a request that could not be recorded. It refuses an eviction with a status that clients retry, since a drain
+// ends at any other.
+func (b *step) failed(r *pod.Request, err error) admission.Response {
 	if r.Asked.Request.Operation != decision.Evict {
 		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("asking whether the pod may go: %w", err))
 	}

@@ -1,0 +1,34 @@
+// Package match describes which pods concern a step of the webhook of pods, in the terms of webhook configurations. A step
+// has its match beside its code; the API server evaluates it, and sends the webhook no pod that concerns no step.
+package match
+
+import admissionv1 "k8s.io/api/admissionregistration/v1"
+
+// Namespaces are those that a step acts in.
+type Namespaces int
+
+const (
+	// All namespaces.
+	All Namespaces = iota
+	// WithBudgets are the namespaces that have PodUnavailableBudgets.
+	WithBudgets
+)
+
+// Created describes pods that are created, which concern a mutating step.
+type Created struct {
+	// Name is a short name of the step, for the entry in the webhook configuration that is for this step alone.
+	Name       string
+	Namespaces Namespaces
+	// Conditions must all be true; without any, all pods of the namespaces concern the step.
+	Conditions []admissionv1.MatchCondition
+}
+
+// Stored describes requests about pods that exist, which concern a validating step.
+type Stored struct {
+	// Operations are the ones of package decision: Delete, Evict, Update, Resize.
+	Operations []string
+	Namespaces Namespaces
+	// Conditions are CEL expressions that must all be true. The API server does not evaluate them for evictions, whose
+	// object is not the pod.
+	Conditions []string
+}
