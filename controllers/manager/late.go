@@ -13,9 +13,9 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/certs"
+	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/controllers/unserved"
 )
 
@@ -67,7 +67,9 @@ func (l *late) Start(ctx context.Context) error {
 		return err
 	}
 	go l.budgets(ctx)
-	l.await(ctx, v1beta1.GroupVersion.WithKind("CloneSet"), "CloneSets are not reconciled")
+	for _, w := range kinds.Workloads() {
+		l.await(ctx, w.GroupVersionKind, w.Kind+"s are not reconciled")
+	}
 	if !loaded { // CRDs are installed one after the other
 		if loaded, err = l.policies(ctx); err != nil && ctx.Err() == nil {
 			return err
@@ -94,11 +96,14 @@ func (l *late) Start(ctx context.Context) error {
 
 // served are the kinds that have a controller.
 func (p parts) served() []string {
-	kinds := []string{"CloneSet", "ClusterPolicyBundle", "PolicyBundle"}
-	if p.countsBudgets() {
-		kinds = append(kinds, "PodUnavailableBudget")
+	out := []string{"ClusterPolicyBundle", "PolicyBundle"}
+	for _, w := range kinds.Workloads() {
+		out = append(out, w.Kind)
 	}
-	return kinds
+	if p.countsBudgets() {
+		out = append(out, "PodUnavailableBudget")
+	}
+	return out
 }
 
 func (l *late) tooLate() error {

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"golang.org/x/time/rate"
@@ -11,13 +12,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/certs"
 	"github.com/regatta-sh/regatta/controllers/cloneset"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/explain/serve"
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/guards"
+	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/controllers/ledger"
 	"github.com/regatta-sh/regatta/controllers/policyhost"
 	"github.com/regatta-sh/regatta/controllers/webhook/convert"
@@ -107,21 +108,30 @@ func (p parts) controllersTo(mgr ctrl.Manager) error {
 	if on(features.PodUnavailableBudgetUpdateGate) {
 		budget = p.budgeting.ledger.Updates(ledger.Account(p.webhooks.namespace), p.budgeting.recent, p.webhookPatience())
 	}
-	c := cloneset.New(
-		cloneset.Kind{Gates: cloneset.GatesOf(on), ExcludePreparingDelete: p.ExcludePreparingDelete},
-		rollout.Clients{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorderFor(v1beta1.CloneSetComponent)},
-		p.host.Engine(),
-		rollout.WithRounds(p.rounds),
-		rollout.WithKicks(p.events.workloads),
-		rollout.WithRateLimiter(p.rateLimiter()),
-		rollout.WithBudget(budget),
-		rollout.WithWorkers(p.CloneSetWorkers),
-		rollout.WithExpectationTimeout(p.ExpectationTimeout),
-		rollout.WithGates(rollout.GatesOf(on)))
-	if err := cloneset.SetupWithManager(c, mgr); err != nil {
-		return fmt.Errorf("adding the CloneSet controller: %w", err)
+	for _, w := range kinds.Workloads() {
+		c := rollout.Clients{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorderFor(w.Component)}
+		err := p.start(mgr, w, c,
+			rollout.WithRounds(p.rounds),
+			rollout.WithKicks(p.events.workloads),
+			rollout.WithRateLimiter(p.rateLimiter()),
+			rollout.WithBudget(budget),
+			rollout.WithExpectationTimeout(p.ExpectationTimeout),
+			rollout.WithGates(rollout.GatesOf(on)))
+		if err != nil {
+			return fmt.Errorf("adding the %s controller: %w", w.Kind, err)
+		}
 	}
 	return nil
+}
+
+// start starts the controller of a kind, with the options that all kinds have.
+func (p parts) start(mgr ctrl.Manager, w kinds.Workload, c rollout.Clients, opts ...rollout.Option) error {
+	switch w.Kind {
+	case "CloneSet":
+		kind := cloneset.Kind{Gates: cloneset.GatesOf(p.Gates.Enabled), ExcludePreparingDelete: p.ExcludePreparingDelete}
+		return cloneset.SetupWithManager(cloneset.New(kind, c, p.host.Engine(), append(opts, rollout.WithWorkers(p.CloneSetWorkers))...), mgr)
+	}
+	return errors.New("there is none")
 }
 
 // rateLimiter is how fast what failed is tried again: each object slower and

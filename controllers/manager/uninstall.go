@@ -9,11 +9,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/kinds"
 )
 
 // CheckUninstall fails while there are workloads whose pods would go with the
@@ -24,16 +23,16 @@ func CheckUninstall(ctx context.Context, config *rest.Config) error {
 		return fmt.Errorf("making a client: %w", err)
 	}
 	var left []string
-	for _, kind := range []string{"CloneSet", "StatefulSet", "DaemonSet"} {
+	for _, w := range kinds.Owners() {
 		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(schema.GroupVersionKind{Group: v1beta1.GroupName, Version: "v1beta1", Kind: kind + "List"})
+		list.SetGroupVersionKind(w.GroupVersion().WithKind(w.Kind + "List"))
 		err := c.List(ctx, list, client.Limit(1))
 		switch {
 		case meta.IsNoMatchError(err), apierrors.IsNotFound(err): // that CRD is not installed
 		case err != nil:
-			return fmt.Errorf("listing %ss: %w", kind, err)
+			return fmt.Errorf("listing %ss: %w", w.Kind, err)
 		case len(list.Items) > 0:
-			left = append(left, fmt.Sprintf("there still exists some %ss in the cluster", strings.ToLower(kind)))
+			left = append(left, fmt.Sprintf("there still exists some %ss in the cluster", strings.ToLower(w.Kind)))
 		}
 	}
 	if len(left) > 0 {

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 )
@@ -50,14 +51,18 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// waits says whether a pod's gate was never opened. The controller of CloneSets
-// does that for its pods, by a write that it has to make anyway.
+// waits says whether a pod's gate was never opened. The controller of a workload opens
+// those of its pods, by a write that it has to make anyway.
 func waits(pod *corev1.Pod) bool {
 	if !availability.Active(pod) || !inplace.WantsKruiseReady(pod) {
 		return false
 	}
 	owner := metav1.GetControllerOfNoCopy(pod)
-	return owner == nil || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() != kruise.Kind("CloneSet")
+	if owner == nil {
+		return true
+	}
+	_, ours := kinds.Find(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind())
+	return !ours
 }
 
 // Reconcile opens the gate of one pod.

@@ -3,6 +3,7 @@ package podunavailablebudget
 import (
 	"context"
 	"maps"
+	"reflect"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
@@ -124,8 +125,13 @@ func replicas(o client.Object) int64 {
 		return int64(ptr.Deref(o.Spec.Replicas, 1))
 	case *appsv1.StatefulSet:
 		return int64(ptr.Deref(o.Spec.Replicas, 1))
-	case *kruise.CloneSet:
-		return int64(ptr.Deref(o.Spec.Replicas, 1))
+	case *metav1.PartialObjectMetadata:
+		return o.GetGeneration()
+	}
+	for _, w := range kinds.Workloads() {
+		if reflect.TypeOf(w.New()) == reflect.TypeOf(o) {
+			return int64(ptr.Deref(w.Replicas(o), 1))
+		}
 	}
 	return o.GetGeneration()
 }

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
-	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
@@ -34,17 +34,15 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Watches(&corev1.Pod{}, r.PodEvents()).
 		Watches(&appsv1.Deployment{}, &workloadEvents{r, appsv1.SchemeGroupVersion.WithKind("Deployment")}).
 		Watches(&appsv1.StatefulSet{}, &workloadEvents{r, appsv1.SchemeGroupVersion.WithKind("StatefulSet")})
-	for _, o := range []struct {
-		kind   schema.GroupVersionKind
-		object client.Object
-		as     []builder.WatchesOption
-	}{
-		{kruise.GroupVersion.WithKind("CloneSet"), &kruise.CloneSet{}, nil},
-		{kruise.GroupVersion.WithKind("StatefulSet"), metadata(kruise.GroupVersion.WithKind("StatefulSet")), []builder.WatchesOption{builder.OnlyMetadata}},
-	} {
+	for _, w := range kinds.Owners() {
+		var object client.Object = metadata(w.GroupVersionKind)
+		as := []builder.WatchesOption{builder.OnlyMetadata}
+		if w.Acting {
+			object, as = w.New(), nil
+		}
 		// A kind whose CRD is not installed has no objects that pods could be of.
-		if _, err := mgr.GetRESTMapper().RESTMapping(o.kind.GroupKind(), o.kind.Version); err == nil {
-			b = b.Watches(o.object, &workloadEvents{r, o.kind}, o.as...)
+		if _, err := mgr.GetRESTMapper().RESTMapping(w.GroupKind(), w.Version); err == nil {
+			b = b.Watches(object, &workloadEvents{r, w.GroupVersionKind}, as...)
 		}
 	}
 	return b.WithOptions(controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}).Complete(r)

@@ -21,8 +21,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 
-	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/engine/nearest"
 	"github.com/regatta-sh/regatta/engine/record"
 )
@@ -109,14 +109,13 @@ func (s *Server) why(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	about := schema.ParseGroupResource(q.Get("resource"))
-	switch {
-	case kind == "Pod":
+	if kind == "Pod" {
 		about = schema.GroupResource{Resource: "pods"}
-	case kind == "CloneSet":
-		about = v1beta1.GroupVersion.WithResource("clonesets").GroupResource()
+	} else if w, ok := kinds.Named(kind); ok {
+		about = w.GroupResource()
 	}
 	if about.Resource == "" || name == "" || namespace == "" && kind != "" {
-		fail(w, http.StatusBadRequest, "want kind (Pod or CloneSet) or resource, namespace and name; or request or user")
+		fail(w, http.StatusBadRequest, "want kind (Pod, "+kinds.List("or")+") or resource, namespace and name; or request or user")
 		return
 	}
 	who, ok := s.caller(w, req)

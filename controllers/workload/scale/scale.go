@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	workloads "github.com/regatta-sh/regatta/controllers/kinds"
 )
 
 // +kubebuilder:rbac:groups=apps,resources=deployments;replicasets;statefulsets,verbs=get;list;watch
@@ -105,11 +106,13 @@ func (f *Finder) Find(ctx context.Context, namespace string, ref Reference) (*Wo
 	case schema.GroupKind{Group: appsv1.GroupName, Kind: "StatefulSet"}:
 		o := &appsv1.StatefulSet{}
 		object, replicas = o, func() *int32 { return o.Spec.Replicas }
-	case schema.GroupKind{Group: kruise.GroupName, Kind: "CloneSet"}:
-		o := &kruise.CloneSet{}
-		object, replicas = o, func() *int32 { return o.Spec.Replicas }
 	default:
-		return f.byScale(ctx, namespace, ref)
+		w, ok := workloads.Find(ref.GroupKind())
+		if !ok {
+			return f.byScale(ctx, namespace, ref)
+		}
+		object = w.New()
+		replicas = func() *int32 { return w.Replicas(object) }
 	}
 	err := f.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: ref.Name}, object)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
