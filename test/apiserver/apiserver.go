@@ -28,8 +28,8 @@ const patience = 2 * time.Minute
 
 // Start starts an API server for as long as the test runs. It skips the test
 // where neither KUBEBUILDER_ASSETS nor the cache has the programs, since
-// building them takes many minutes.
-func Start(t testing.TB) *envtest.Environment {
+// building them takes many minutes. Edits change its settings before it starts.
+func Start(t testing.TB, edits ...func(*envtest.Environment)) *envtest.Environment {
 	t.Helper()
 	dir := os.Getenv("KUBEBUILDER_ASSETS")
 	if dir == "" {
@@ -46,6 +46,9 @@ func Start(t testing.TB) *envtest.Environment {
 		}
 	}
 	env := &envtest.Environment{BinaryAssetsDirectory: dir, ControlPlaneStartTimeout: patience, ControlPlaneStopTimeout: patience}
+	for _, edit := range edits {
+		edit(env)
+	}
 	if _, err := env.Start(); err != nil {
 		t.Fatalf("starting an API server with %s: %v", dir, err)
 	}
