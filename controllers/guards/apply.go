@@ -70,7 +70,7 @@ func (w *Writer) patch(ctx context.Context, o client.Object, field string) error
 	if err := w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(Owner), client.ForceOwnership); err != nil {
 		return fmt.Errorf("writing %s %s: %w", u.GetKind(), u.GetName(), err)
 	}
-	ctrl.Log.Info("The API server was told anew what is protected", "kind", u.GetKind(), "name", u.GetName())
+	ctrl.Log.Info("Updated the configuration of protection", "kind", u.GetKind(), "name", u.GetName())
 	return nil
 }
 

@@ -23,8 +23,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/certs"
 )
 
-// lookAgain is how often everything is looked at without a reason: somebody may
-// have changed what was written.
+// lookAgain is how often the configurations are compared without an event: another client may
+// have changed them.
 const lookAgain = time.Minute
 
 // settle is how long budgets may come and go before namespaces are looked at.

@@ -121,7 +121,7 @@ func (f facts) deletions() []admissionv1.ValidatingWebhook {
 	return entries
 }
 
-// rendered is all that the API server is told.
+// rendered is all that is written to the API server.
 type rendered struct {
 	mutating   []admissionv1.MutatingWebhook
 	validating []admissionv1.ValidatingWebhook

@@ -1,8 +1,8 @@
-// Package guards tells the API server what to send to the webhooks of protection,
-// and nothing else ever leaves it: what a policy says it is about (the decision
-// protection/guards), in namespaces that it can concern, narrowed by conditions
-// that the API server evaluates alone. One replica writes; all may ask what a
-// kind is protected from.
+// Package guards writes the webhook configurations of protection: which requests the
+// API server sends to the manager. They cover what a policy protects (the decision
+// protection/guards), in the namespaces concerned, narrowed by conditions that the API
+// server evaluates itself. One replica writes them; every replica can look up how a
+// kind is protected.
 package guards
 
 import (
@@ -66,7 +66,7 @@ func (r *Rules) answer(ctx context.Context, again bool) Answer {
 	defer r.mu.Unlock()
 	if now := r.engine.Snapshot().Revision(); now != r.asked || again && r.failure != "" {
 		subject := decision.Subject{Kind: "ValidatingWebhookConfiguration", Name: ConfigurationName}
-		// Who asked may be gone before the answer comes, which all others wait for.
+		// The request that asks first may end before the answer comes, and others wait for it.
 		out, rec := engine.Decide(context.WithoutCancel(ctx), r.engine, decision.ProtectionGuards(), subject, decision.GuardsInput{Gates: r.gates})
 		r.asked, r.failure = now, ""
 		if rec.Outcome == decision.Decided {
@@ -96,5 +96,5 @@ func (r *Rules) Kind(ctx context.Context, group, resource string) (*decision.Pro
 	return nil, nil
 }
 
-// Gates are those that the policies are told.
+// Gates are the feature gates that the policies get as input.
 func (r *Rules) Gates() decision.ProtectionGates { return r.gates }

@@ -7,14 +7,14 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// Webhooks are those of protection, as the API server is told of them.
+// Webhooks are those of protection, as webhook configurations have them.
 type Webhooks struct {
 	Mutating   []admissionv1.MutatingWebhook
 	Validating []admissionv1.ValidatingWebhook
 }
 
-// Webhooks are what the API server would be told now of an installation, where
-// some namespaces have budgets. It is for whoever stands for an API server.
+// Webhooks are those that the configurations of an installation would have now, with
+// budgets in some namespaces. A simulation calls them in place of an API server.
 func (r *Rules) Webhooks(ctx context.Context, config Config, budgets []string) (Webhooks, error) {
 	answer := r.Again(ctx)
 	if !answer.Known {

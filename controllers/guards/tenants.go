@@ -11,8 +11,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// Bounds on what the policies of namespaces add to what the API server is told,
-// which is one object for all of them: it takes up to 1.5 MB.
+// Bounds on what the policies of namespaces add to the configuration, which is one
+// object for all of them: an object has at most 1.5 MB.
 const (
 	// mostOwn is how many guards one namespace may have.
 	mostOwn = 20

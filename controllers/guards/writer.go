@@ -35,7 +35,7 @@ const (
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get
 // +kubebuilder:rbac:groups=policy.kruise.io,resources=podunavailablebudgets,verbs=get;list;watch
 
-// Writer keeps what the API server is told as the policies and the budgets say.
+// Writer keeps the configurations of the API server as the policies and the budgets require.
 // Only the leader may use it.
 type Writer struct {
 	// Client reads budgets, from a cache, and writes.
@@ -55,8 +55,8 @@ type Writer struct {
 	covered map[string]cover
 	// waiting is true while some of them have none there.
 	waiting bool
-	// told is what was reported last, so that it is reported once.
-	told map[string]string
+	// reported is the last message by reason, so that each is reported once.
+	reported map[string]string
 }
 
 // cover is when a namespace was asked for last, and whether the cache has had a
@@ -143,7 +143,7 @@ func (w *Writer) sync(ctx context.Context) error {
 	return nil
 }
 
-// first bounds what is told of a list.
+// first shortens a list for a message.
 func first(texts []string) string {
 	switch len(texts) {
 	case 0:
@@ -154,15 +154,15 @@ func first(texts []string) string {
 	return fmt.Sprintf("%s (and %d more)", texts[0], len(texts)-1)
 }
 
-// report tells once what is wrong, and logs when it no longer is.
+// report reports a message once, and logs when it no longer holds.
 func (w *Writer) report(on client.Object, reason, message, prefix string) {
-	if w.told == nil {
-		w.told = map[string]string{}
+	if w.reported == nil {
+		w.reported = map[string]string{}
 	}
-	if w.told[reason] == message {
+	if w.reported[reason] == message {
 		return
 	}
-	w.told[reason] = message
+	w.reported[reason] = message
 	if message == "" {
 		ctrl.Log.Info("This is over", "reason", reason)
 		return

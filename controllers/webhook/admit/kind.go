@@ -44,8 +44,8 @@ type Kind[H client.Object] struct {
 	// Renamed says where the older version has fields of the hub, by path, with
 	// [] for any index, such as spec.subsets[].requiredNodeSelector.
 	Renamed map[string]string
-	// Loose are fields that the schema takes in any form, by path without indexes:
-	// what is misspelt below them is told. They are the same in all versions.
+	// Loose are fields that the schema accepts in any form, by path without indexes:
+	// unknown fields below them get a warning. They are the same in all versions.
 	Loose []string
 	// Same says whether nothing changed that rules are about.
 	Same func(a, b H) bool

@@ -16,7 +16,7 @@ type defaulter struct {
 	keepTemplates bool
 }
 
-// fill fills in the template only when it is created or changed, so that a new release changes nobody's jobs. A template
+// fill fills in the template only when it is created or changed, so that a new release changes no job. A template
 // without a restartPolicy is refused, so it gets none.
 func (d defaulter) fill(job, old *v1beta1.BroadcastJob) {
 	spec := &job.Spec

@@ -10,8 +10,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// validatePreDownload is of v1beta1. It looks at what changed only: in v1alpha1 the values are annotations that nobody
-// checks, and what they say must not lock v1beta1 users out.
+// validatePreDownload is for v1beta1. It checks only what changed: in v1alpha1 the values are annotations that are not
+// checked, and such a value must not keep users of v1beta1 from updating other fields.
 func validatePreDownload(set *v1beta1.CloneSet, old *object, found *rules.Findings) {
 	strategy := inPlace(set)
 	if strategy == nil || old != nil && equality.Semantic.DeepEqual(strategy, inPlace(old.Hub)) {

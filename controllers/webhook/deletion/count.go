@@ -97,7 +97,7 @@ func (h *Handler) customResources(ctx context.Context, raw []byte) (int, error) 
 	n, err := living(ctx, h.Metadata.Resource(stored), metav1.ListOptions{})
 	switch {
 	case apierrors.IsNotFound(err) && !established(crd):
-		return 0, nil // nobody could make any
+		return 0, nil // without the CRD being established there are no objects
 	case apierrors.IsForbidden(err):
 		return 0, fmt.Errorf("the manager may not list %s, which it may if the chart's value installation.roleListGroups has %s", stored.GroupResource(), stored.Group)
 	case err != nil:

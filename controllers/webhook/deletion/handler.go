@@ -24,7 +24,7 @@ import (
 // Kinds says how kinds are protected.
 type Kinds interface {
 	// Kind is nil for a kind whose objects the label does not protect, and an error
-	// if nobody knows.
+	// if no policy has answered yet.
 	Kind(ctx context.Context, group, resource string) (*decision.ProtectedKind, error)
 	Gates() decision.ProtectionGates
 }

@@ -50,15 +50,15 @@ func validate(_ context.Context, marker, old *v1alpha1.PodProbeMarker, found *ru
 	}
 }
 
-// isKept says whether somebody else keeps a condition of this type.
+// isKept says whether another component writes conditions of this type.
 func isKept(conditionType string) bool {
 	return slices.Contains([]corev1.PodConditionType{
 		corev1.PodScheduled, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, v1beta1.KruisePodReady, v1beta1.InPlaceUpdateReady,
 	}, corev1.PodConditionType(conditionType))
 }
 
-// validateType wants a condition that can be written. OpenKruise let those pass that somebody else keeps, though the two
-// would overwrite each other for ever, so who changes something else is not told of it.
+// validateType wants a condition that can be written. OpenKruise admitted conditions that another component writes,
+// though the two overwrite each other for ever, so a request that leaves such a condition as it is passes.
 func validateType(probe *v1alpha1.PodContainerProbe, old *v1alpha1.PodProbeMarker, path *field.Path, found *rules.Findings) {
 	for _, message := range validation.IsQualifiedName(probe.PodConditionType) {
 		found.Add(field.Invalid(path, probe.PodConditionType, message))

@@ -56,7 +56,7 @@ func validateContainer(container *corev1.Container, names sets.Set[string], volu
 	return append(errs, validateResources(&container.Resources, path.Child("resources"))...)
 }
 
-// validateName wants a DNS label that nobody else in the list has.
+// validateName wants a DNS label that no other entry of the list has.
 func validateName(name string, taken sets.Set[string], path *field.Path) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path, "")}

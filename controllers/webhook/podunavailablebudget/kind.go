@@ -1,6 +1,6 @@
 // Package podunavailablebudget says which PodUnavailableBudgets are admitted. They
 // have no defaults: which operations count, and how many pods there are meant to
-// be, is decided when somebody asks to take a pod away.
+// be, is decided for each request that would make a pod unavailable.
 //
 // The schema has the rules that one field or two can break. Here are those of
 // selectors, of the annotations that are fields in v1beta1, and of budgets that

@@ -63,8 +63,8 @@ func validateOperations(budget, old *v1beta1.PodUnavailableBudget, found *rules.
 	}
 }
 
-// validateTotalReplicas looks at spec.protectTotalReplicas, or at the annotation that v1alpha1 has for it. An annotation of
-// less than 1 was let pass once, so who changes something else is not told of it.
+// validateTotalReplicas looks at spec.protectTotalReplicas, or at the annotation that v1alpha1 has for it. OpenKruise
+// admitted an annotation of less than 1, so a request that leaves the annotation as it is passes.
 func validateTotalReplicas(budget, old *v1beta1.PodUnavailableBudget, found *rules.Findings) {
 	key := v1alpha1.BudgetProtectTotalReplicasKey
 	total := budget.Spec.ProtectTotalReplicas

@@ -72,8 +72,8 @@ func sameObject(resource *unstructured.Unstructured, old *v1beta1.ResourceDistri
 	return before.GetAPIVersion() == resource.GetAPIVersion() && before.GetKind() == resource.GetKind() && before.GetName() == resource.GetName()
 }
 
-// try asks the API server to create the object, and not to keep it. That it exists there is no mistake of it. Quotas may be
-// used up, and installations may grant less: what is forbidden to us now is told, and may still be right.
+// try asks the API server to create the object, and not to keep it. An object that exists there is no mistake. A quota may be
+// used up, and an installation may grant the manager less: what the manager may not create now is a warning.
 //
 // +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=create
 func (v validator) try(ctx context.Context, resource *unstructured.Unstructured, path *field.Path, found *rules.Findings) {

@@ -18,7 +18,7 @@ type Findings struct {
 // Add adds errors.
 func (f *Findings) Add(errs ...*field.Error) { f.Errs = append(f.Errs, errs...) }
 
-// Warn adds a warning about a field, which keeps nobody from writing the object.
+// Warn adds a warning about a field. Warnings do not refuse the object.
 func (f *Findings) Warn(path *field.Path, format string, args ...any) {
 	f.Warnings = append(f.Warnings, path.String()+": "+fmt.Sprintf(format, args...))
 }

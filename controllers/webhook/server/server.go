@@ -41,8 +41,8 @@ type Options struct {
 	HostNetworkHostPorts bool
 	// CheckTemplates asks the API server about every template that is created or changed, by a dry run.
 	CheckTemplates bool
-	// StatefulSets are the gates of StatefulSets. The manager sets them when it has a controller that they are for: until
-	// then it tells users that they have no effect.
+	// StatefulSets are the gates of StatefulSets. The manager sets them when it has the controller of StatefulSets:
+	// until then the webhook warns that they have no effect.
 	StatefulSets statefulset.Gates
 	// PatchAnyMetadata is gate SidecarSetPatchPodMetadataDefaultsAllowed.
 	PatchAnyMetadata bool

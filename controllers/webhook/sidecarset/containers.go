@@ -116,8 +116,8 @@ func validateResources(container *v1beta1.SidecarContainer, path *field.Path, fo
 	}
 }
 
-// validateChanges compares containers by name. A pod is only matched if it has all containers, so that a new one would leave
-// the pods there are to nobody.
+// validateChanges compares containers by name. A SidecarSet manages only pods that have all of its containers, so it would
+// no longer manage the existing pods if a container were added.
 func validateChanges(containers, old []v1beta1.SidecarContainer, noMore bool, path *field.Path, found *rules.Findings) {
 	before := map[string]*v1beta1.SidecarContainer{}
 	for i := range old {

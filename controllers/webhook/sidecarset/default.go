@@ -25,7 +25,7 @@ func (o Options) setDefaults(set, old *v1beta1.SidecarSet) {
 	for i := range spec.PatchPodMetadata {
 		orElse(&spec.PatchPodMetadata[i].PatchPolicy, v1beta1.SidecarSetRetainPatchPolicy)
 	}
-	// New defaults of a release would be a change of containers that nobody asked for, and so an update of pods.
+	// New defaults of a release would change containers without a request of the user, and so update pods.
 	if !o.KeepTemplates && (old == nil || !sameContainers(set, old)) {
 		pod := podOf(set)
 		o.Templates.Apply(pod)

@@ -34,7 +34,7 @@ func validateStrategy(set *v1beta1.SidecarSet, found *rules.Findings) {
 	if strategy.Selector != nil {
 		found.Selector(strategy.Selector, path.Child("selector"))
 	}
-	const pods = 100 // how many there will be, nobody knows
+	const pods = 100 // any number: how many there will be is unknown
 	if strategy.Partition != nil {
 		found.Fraction(strategy.Partition, pods, path.Child("partition"))
 	}

@@ -16,7 +16,7 @@ import (
 // unlimited is what a maxReplicas that is not set counts as.
 const unlimited = 1_000_000
 
-// counts are how many pods subsets want. What is wrong with one of them is told once, and their sums are not looked at then.
+// counts are how many pods subsets want. A mistake in one of them is reported once, and the sums are not checked then.
 type counts struct {
 	replicas *int32
 	found    *rules.Findings
