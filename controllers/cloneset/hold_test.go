@@ -14,8 +14,12 @@ import (
 
 type recorded []string
 
-func (r *recorded) Normal(reason, message string) { *r = append(*r, fmt.Sprint("Normal ", reason, " ", message)) }
-func (r *recorded) Warn(reason, message string)   { *r = append(*r, fmt.Sprint("Warning ", reason, " ", message)) }
+func (r *recorded) Normal(reason, message string) {
+	*r = append(*r, fmt.Sprint("Normal ", reason, " ", message))
+}
+func (r *recorded) Warn(reason, message string) {
+	*r = append(*r, fmt.Sprint("Warning ", reason, " ", message))
+}
 
 func TestAnEventOfAHoldWarnsUnlessTheUserAskedForIt(t *testing.T) {
 	e := simEngine(t)
