@@ -117,7 +117,9 @@ func (s *scaler) deleteClaim(ctx context.Context, c *corev1.PersistentVolumeClai
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("deleting claim %s: %w", c.Name, err)
 	}
-	s.memory.deletedClaim(c.UID)
+	if !apierrors.IsConflict(err) {
+		s.memory.deletedClaim(c.UID)
+	}
 	return nil
 }
 

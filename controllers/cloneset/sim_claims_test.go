@@ -2,6 +2,7 @@ package cloneset
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -10,10 +11,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
@@ -260,6 +264,23 @@ func TestClaimsAreReused(t *testing.T) {
 		if n := len(s.events.Events); n > 0 {
 			t.Errorf("%d events: %s", n, <-s.events.Events)
 		}
+	})
+	t.Run("and deleted without reuse, also after a delete that lost a race", func(t *testing.T) {
+		s := start(t, "race", claimSet(2, false))
+		races := 0
+		s.deny = func(o client.Object, verb string) error {
+			if _, ok := o.(*corev1.PersistentVolumeClaim); ok && verb == "delete" && races < 2 {
+				races++
+				return apierrors.NewConflict(schema.GroupResource{Resource: "persistentvolumeclaims"}, o.GetName(), errors.New("another version"))
+			}
+			return nil
+		}
+		s.change(func(set *kruise.CloneSet) { set.Spec.Template = simTemplate("web:1", "2") }) // recreates
+		s.settle()
+		if races != 2 {
+			t.Fatalf("%d deletes lost a race", races)
+		}
+		s.finished()
 	})
 	t.Run("by no pod that podsToDelete names", func(t *testing.T) {
 		s := start(t, "named", claimSet(2, true))
