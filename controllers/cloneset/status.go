@@ -21,11 +21,7 @@ import (
 // what changed, and then tidies up after what was done.
 func (k *Kind) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, res rollout.Result) error {
 	status := k.status(f)
-	for _, failed := range res.Failures() {
-		setCondition(&status, kruise.CloneSetCondition{
-			Type: kruise.CloneSetConditionType(failed.Phase), Status: corev1.ConditionTrue, Reason: failed.Phase, Message: rollout.OneLine(failed.Error()),
-		}, f.Now)
-	}
+	reportFailures(f, res, &status)
 	r.Again(progress(f, &status))
 	reportHold(r, f, res, &status)
 	if err := r.WriteStatus(ctx, &status); err != nil {
@@ -35,6 +31,17 @@ func (k *Kind) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, r
 		return nil
 	}
 	return k.tidy(ctx, r, f)
+}
+
+// reportFailures keeps a condition of each phase that fails, and removes it when the
+// phase succeeds, whether we wrote it or OpenKruise.
+func reportFailures(f *rollout.Facts, res rollout.Result, s *kruise.CloneSetStatus) {
+	s.Conditions = slices.DeleteFunc(s.Conditions, func(c kruise.CloneSetCondition) bool { return res.Succeeded(string(c.Type)) })
+	for _, failed := range res.Failures() {
+		setCondition(s, kruise.CloneSetCondition{
+			Type: kruise.CloneSetConditionType(failed.Phase), Status: corev1.ConditionTrue, Reason: failed.Phase, Message: rollout.OneLine(failed.Error()),
+		}, f.Now)
+	}
 }
 
 // status counts the active pods (CS-21).

@@ -224,26 +224,28 @@ func (res Result) holds() []decision.Hold {
 func (res Result) skipped() []selection.Skip { return slices.Concat(res.Skipped, res.Kept) }
 
 // Failures are the phases that failed, but not those that only lost a race.
-func (res Result) Failures() []*PhaseError { return failures(res.Err) }
+func (res Result) Failures() []*PhaseError {
+	return slices.DeleteFunc(phases(res.Err), func(e *PhaseError) bool { return Conflict(e) })
+}
 
-func failures(err error) []*PhaseError {
-	var failed *PhaseError
+// Succeeded says whether a phase ran without an error. A round that scales does not
+// update, and a phase that only lost a race has neither failed nor succeeded.
+func (res Result) Succeeded(phase string) bool {
+	ran := phase == PhaseScale || (phase == PhaseUpdate && res.Looked)
+	return ran && !slices.ContainsFunc(phases(res.Err), func(e *PhaseError) bool { return e.Phase == phase })
+}
+
+// phases are the phases that ended with an error.
+func phases(err error) (out []*PhaseError) {
 	switch e := err.(type) {
-	case nil:
-		return nil
 	case *PhaseError:
-		failed = e
+		return []*PhaseError{e}
 	case interface{ Unwrap() []error }:
-		var out []*PhaseError
 		for _, one := range e.Unwrap() {
-			out = append(out, failures(one)...)
+			out = append(out, phases(one)...)
 		}
-		return out
 	}
-	if failed == nil || Conflict(failed) {
-		return nil
-	}
-	return []*PhaseError{failed}
+	return out
 }
 
 // Phases of a round.

@@ -5,17 +5,39 @@ import (
 	"errors"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
 func TestFailures(t *testing.T) {
 	scale := &PhaseError{PhaseScale, errors.New("x")}
 	update := &PhaseError{PhaseUpdate, errors.New("y")}
-	if got := failures(errors.Join(update, errors.Join(scale, errors.New("z")))); len(got) != 2 || got[0] != update || got[1] != scale {
+	if got := (Result{Err: errors.Join(update, errors.Join(scale, errors.New("z")))}).Failures(); len(got) != 2 || got[0] != update || got[1] != scale {
 		t.Errorf("the phases that failed are %v", got)
 	}
-	if got := failures(nil); len(got) != 0 {
+	if got := (Result{}).Failures(); len(got) != 0 {
 		t.Errorf("without an error they are %v", got)
+	}
+}
+
+func TestAPhaseSucceeds(t *testing.T) {
+	race := apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "web-a", errors.New("another version"))
+	looked := Decisions{Looked: true}
+	for name, tc := range map[string]struct {
+		res           Result
+		scale, update bool
+	}{
+		"both, without an error":                {Result{Decisions: looked}, true, true},
+		"scaling, in a round that only scaled":  {Result{}, true, false},
+		"scaling, where the update failed":      {Result{Decisions: looked, Err: errors.Join(&PhaseError{PhaseUpdate, errors.New("x")})}, true, false},
+		"updating, where scaling failed":        {Result{Decisions: looked, Err: errors.Join(&PhaseError{PhaseScale, errors.New("x")})}, false, true},
+		"neither, where the update lost a race": {Result{Err: errors.Join(&PhaseError{PhaseUpdate, race}, &PhaseError{PhaseScale, race})}, false, false},
+	} {
+		if tc.res.Succeeded(PhaseScale) != tc.scale || tc.res.Succeeded(PhaseUpdate) != tc.update || tc.res.Succeeded("Progressing") {
+			t.Errorf("%s: scaling %t, updating %t", name, tc.res.Succeeded(PhaseScale), tc.res.Succeeded(PhaseUpdate))
+		}
 	}
 }
 

@@ -4,9 +4,9 @@ package v1beta1
 type CloneSetConditionType string
 
 const (
-	// CloneSetConditionFailedScale is True once scaling has failed; its message is the error.
+	// CloneSetConditionFailedScale is True while scaling fails; its message is the error.
 	CloneSetConditionFailedScale CloneSetConditionType = "FailedScale"
-	// CloneSetConditionFailedUpdate is True once an update has failed; its message is the error.
+	// CloneSetConditionFailedUpdate is True while updates fail; its message is the error.
 	CloneSetConditionFailedUpdate CloneSetConditionType = "FailedUpdate"
 	// CloneSetConditionProgressing is there if progressDeadlineSeconds is set (CS-13).
 	CloneSetConditionProgressing CloneSetConditionType = "Progressing"
