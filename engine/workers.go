@@ -21,8 +21,8 @@ type workers struct {
 // idle is how long a worker waits for more to do.
 const idle = 30 * time.Second
 
-func newWorkers(max int) *workers {
-	return &workers{jobs: make(chan *evaluation), quit: make(chan struct{}), max: max}
+func newWorkers(limit int) *workers {
+	return &workers{jobs: make(chan *evaluation), quit: make(chan struct{}), max: limit}
 }
 
 // queue is where to send an evaluation. It sees to it that somebody will be

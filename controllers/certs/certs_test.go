@@ -34,7 +34,7 @@ type pair struct{ ca, cert, key []byte }
 
 func issue(t *testing.T, names ...string) pair {
 	t.Helper()
-	make := func(template, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
+	sign := func(template, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		if err != nil {
 			t.Fatal(err)
@@ -60,10 +60,10 @@ func issue(t *testing.T, names ...string) pair {
 	}
 	template := valid(1)
 	template.IsCA, template.KeyUsage = true, x509.KeyUsageCertSign
-	ca, caKey := make(template, nil, nil)
+	ca, caKey := sign(template, nil, nil)
 	template = valid(2)
 	template.DNSNames = names
-	cert, key := make(template, ca, caKey)
+	cert, key := sign(template, ca, caKey)
 	der, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
 		t.Fatal(err)

@@ -24,13 +24,14 @@ type call struct {
 
 // callOf is how the chart's own webhooks are called.
 func callOf(chart *admissionv1.ValidatingWebhookConfiguration) (call, error) {
-	for _, w := range chart.Webhooks {
-		if len(w.ClientConfig.CABundle) == 0 {
-			return call{}, fmt.Errorf("webhook %s of %s has no caBundle yet", w.Name, chart.Name)
-		}
-		return call{*w.ClientConfig.DeepCopy()}, nil
+	if len(chart.Webhooks) == 0 {
+		return call{}, fmt.Errorf("%s has no webhooks", chart.Name)
 	}
-	return call{}, fmt.Errorf("%s has no webhooks", chart.Name)
+	w := &chart.Webhooks[0]
+	if len(w.ClientConfig.CABundle) == 0 {
+		return call{}, fmt.Errorf("webhook %s of %s has no caBundle yet", w.Name, chart.Name)
+	}
+	return call{*w.ClientConfig.DeepCopy()}, nil
 }
 
 // inside says whether the manager is called by its service, and so runs in the

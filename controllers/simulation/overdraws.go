@@ -40,23 +40,9 @@ func (j *judge) overdraws(was, now *corev1.Pod) string {
 	if b == nil || !protects(b, was, operation) {
 		return ""
 	}
-	total := int(b.Status.TotalReplicas)
-	if n := b.Spec.ProtectTotalReplicas; n != nil {
-		total = int(*n)
-	}
-	wanted, amount := 0, b.Spec.MinAvailable
-	if b.Spec.MaxUnavailable != nil {
-		amount = b.Spec.MaxUnavailable
-	}
-	if amount == nil {
-		return ""
-	}
-	n, err := budget.Percent(*amount, total, true)
+	wanted, total, err := wantedBy(b)
 	if err != nil {
 		return fmt.Sprintf("cannot be judged by PodUnavailableBudget %s: %v", b.Name, err)
-	}
-	if wanted = n; b.Spec.MaxUnavailable != nil {
-		wanted = total - n
 	}
 	left, has := 0, covering(b)
 	for _, p := range j.s.everybody() {
@@ -68,6 +54,23 @@ func (j *judge) overdraws(was, now *corev1.Pod) string {
 		return ""
 	}
 	return fmt.Sprintf("leaves %d pods of PodUnavailableBudget %s available, which wants %d of %d", left, b.Name, wanted, total)
+}
+
+// wantedBy is how many of how many pods a budget wants available; none where it
+// names no amount.
+func wantedBy(b *policy.PodUnavailableBudget) (wanted, total int, err error) {
+	total = int(b.Status.TotalReplicas)
+	if n := b.Spec.ProtectTotalReplicas; n != nil {
+		total = int(*n)
+	}
+	switch {
+	case b.Spec.MaxUnavailable != nil:
+		wanted, err = budget.Percent(*b.Spec.MaxUnavailable, total, true)
+		wanted = total - wanted
+	case b.Spec.MinAvailable != nil:
+		wanted, err = budget.Percent(*b.Spec.MinAvailable, total, true)
+	}
+	return wanted, total, err
 }
 
 // guarded says whether the installation has budgets hold back an operation at all.

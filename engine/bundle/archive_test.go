@@ -172,7 +172,7 @@ func FuzzFromArchive(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			b.Check() // must not panic, whatever the packages and rules are
+			_ = b.Check() // must not panic, whatever the packages and rules are
 			b.Sequence()
 			if err := b.Build(&bytes.Buffer{}, bundle.Build{Tests: true}); err != nil {
 				t.Errorf("what was read cannot be built: %v", err)

@@ -72,12 +72,12 @@ type Limits struct {
 
 // Decode fills into, a pointer, from a term within some limits. It is strict: a field that into has not, a field without
 // omitempty that the term has not, and a value of another type are errors.
-func (c *Codec) Decode(v ast.Value, into any, max Limits) error {
+func (c *Codec) Decode(v ast.Value, into any, limits Limits) error {
 	rv := reflect.ValueOf(into)
 	if rv.Kind() != reflect.Pointer || rv.IsNil() {
 		return fmt.Errorf("decoding: %T is not a pointer to fill", into)
 	}
-	d := &decoding{left: max.Nodes, bytes: max.Bytes, max: max}
+	d := &decoding{left: limits.Nodes, bytes: limits.Bytes, max: limits}
 	return c.decoder(rv.Type().Elem())(d, v, rv.Elem())
 }
 

@@ -100,39 +100,15 @@ func (c *Codec) newDecoder(t reflect.Type) decodeFunc {
 	}
 	switch t.Kind() {
 	case reflect.Bool:
-		return func(d *decoding, v ast.Value, into reflect.Value) error {
-			b, ok := v.(ast.Boolean)
-			if !ok {
-				return wrongType(v, "a boolean")
-			}
-			into.SetBool(bool(b))
-			return d.spend(1)
-		}
+		return decodeBool
 	case reflect.String:
-		return func(d *decoding, v ast.Value, into reflect.Value) error {
-			s, ok := v.(ast.String)
-			if !ok {
-				return wrongType(v, "a string")
-			}
-			if err := d.read(string(s)); err != nil {
-				return err
-			}
-			into.SetString(string(s))
-			return d.spend(1)
-		}
+		return decodeString
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		return decodeInt
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		return decodeUint
 	case reflect.Float32, reflect.Float64:
-		return func(d *decoding, v ast.Value, into reflect.Value) error {
-			f, err := float(v)
-			if err != nil {
-				return err
-			}
-			into.SetFloat(f)
-			return d.spend(1)
-		}
+		return decodeFloat
 	case reflect.Struct:
 		return c.structDecoder(t)
 	case reflect.Map:
@@ -140,29 +116,65 @@ func (c *Codec) newDecoder(t reflect.Type) decodeFunc {
 	case reflect.Slice:
 		return c.sliceDecoder(t)
 	case reflect.Pointer:
-		elem := c.decoder(t.Elem())
-		return func(d *decoding, v ast.Value, into reflect.Value) error {
-			if _, null := v.(ast.Null); null {
-				into.SetZero()
-				return d.spend(1)
-			}
-			p := reflect.New(t.Elem())
-			into.Set(p)
-			return elem(d, v, p.Elem())
-		}
+		return c.pointerDecoder(t)
 	case reflect.Interface:
 		if t.NumMethod() == 0 {
-			return func(d *decoding, v ast.Value, into reflect.Value) error {
-				x, err := plain(d, v)
-				if err == nil && x != nil {
-					into.Set(reflect.ValueOf(x))
-				}
-				return err
-			}
+			return decodeAny
 		}
 	}
 	return func(*decoding, ast.Value, reflect.Value) error {
 		return &FieldError{Problem: fmt.Sprintf("is to be a %s, which no policy can answer", t)}
+	}
+}
+
+func decodeBool(d *decoding, v ast.Value, into reflect.Value) error {
+	b, ok := v.(ast.Boolean)
+	if !ok {
+		return wrongType(v, "a boolean")
+	}
+	into.SetBool(bool(b))
+	return d.spend(1)
+}
+
+func decodeString(d *decoding, v ast.Value, into reflect.Value) error {
+	s, ok := v.(ast.String)
+	if !ok {
+		return wrongType(v, "a string")
+	}
+	if err := d.read(string(s)); err != nil {
+		return err
+	}
+	into.SetString(string(s))
+	return d.spend(1)
+}
+
+func decodeFloat(d *decoding, v ast.Value, into reflect.Value) error {
+	f, err := float(v)
+	if err != nil {
+		return err
+	}
+	into.SetFloat(f)
+	return d.spend(1)
+}
+
+func decodeAny(d *decoding, v ast.Value, into reflect.Value) error {
+	x, err := plain(d, v)
+	if err == nil && x != nil {
+		into.Set(reflect.ValueOf(x))
+	}
+	return err
+}
+
+func (c *Codec) pointerDecoder(t reflect.Type) decodeFunc {
+	elem := c.decoder(t.Elem())
+	return func(d *decoding, v ast.Value, into reflect.Value) error {
+		if _, null := v.(ast.Null); null {
+			into.SetZero()
+			return d.spend(1)
+		}
+		p := reflect.New(t.Elem())
+		into.Set(p)
+		return elem(d, v, p.Elem())
 	}
 }
 

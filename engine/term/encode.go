@@ -41,22 +41,12 @@ func (c *Codec) encoder(t reflect.Type) encodeFunc {
 func (c *Codec) newEncoder(t reflect.Type) encodeFunc {
 	switch t {
 	case reflect.TypeFor[*ast.Term]():
-		return func(v reflect.Value, _ int) (ast.Value, error) {
-			if v.IsNil() {
-				return ast.InternedNullValue, nil
-			}
-			return v.Interface().(*ast.Term).Value, nil
-		}
+		return encodeTerm
 	case reflect.TypeFor[json.Number]():
 		return func(v reflect.Value, _ int) (ast.Value, error) { return encodeNumber(v.String()) }
 	}
 	if t.Implements(reflect.TypeFor[ast.Value]()) {
-		return func(v reflect.Value, _ int) (ast.Value, error) {
-			if v.Kind() == reflect.Interface && v.IsNil() {
-				return ast.InternedNullValue, nil
-			}
-			return v.Interface().(ast.Value), nil
-		}
+		return encodeValue
 	}
 	if t.Kind() != reflect.Interface && t.Implements(reflect.TypeFor[json.Marshaler]()) {
 		return encodeJSON
@@ -87,29 +77,49 @@ func (c *Codec) newEncoder(t reflect.Type) encodeFunc {
 	case reflect.Array:
 		return c.listEncoder(t)
 	case reflect.Pointer:
-		elem := c.encoder(t.Elem())
-		return func(v reflect.Value, depth int) (ast.Value, error) {
-			if v.IsNil() {
-				return ast.InternedNullValue, nil
-			}
-			if depth > maxDepth {
-				return nil, &FieldError{Problem: "is nested too deep"}
-			}
-			return elem(v.Elem(), depth+1)
-		}
+		return c.pointerEncoder(t)
 	case reflect.Interface:
-		return func(v reflect.Value, depth int) (ast.Value, error) {
-			if v.IsNil() {
-				return ast.InternedNullValue, nil
-			}
-			if depth > maxDepth {
-				return nil, &FieldError{Problem: "is nested too deep"}
-			}
-			return c.encoder(v.Elem().Type())(v.Elem(), depth+1)
-		}
+		return c.encodeInterface
 	}
 	return func(reflect.Value, int) (ast.Value, error) {
 		return nil, &FieldError{Problem: fmt.Sprintf("is a %s, which no policy can be told", t)}
+	}
+}
+
+func encodeTerm(v reflect.Value, _ int) (ast.Value, error) {
+	if v.IsNil() {
+		return ast.InternedNullValue, nil
+	}
+	return v.Interface().(*ast.Term).Value, nil
+}
+
+func encodeValue(v reflect.Value, _ int) (ast.Value, error) {
+	if v.Kind() == reflect.Interface && v.IsNil() {
+		return ast.InternedNullValue, nil
+	}
+	return v.Interface().(ast.Value), nil
+}
+
+func (c *Codec) encodeInterface(v reflect.Value, depth int) (ast.Value, error) {
+	if v.IsNil() {
+		return ast.InternedNullValue, nil
+	}
+	if depth > maxDepth {
+		return nil, &FieldError{Problem: "is nested too deep"}
+	}
+	return c.encoder(v.Elem().Type())(v.Elem(), depth+1)
+}
+
+func (c *Codec) pointerEncoder(t reflect.Type) encodeFunc {
+	elem := c.encoder(t.Elem())
+	return func(v reflect.Value, depth int) (ast.Value, error) {
+		if v.IsNil() {
+			return ast.InternedNullValue, nil
+		}
+		if depth > maxDepth {
+			return nil, &FieldError{Problem: "is nested too deep"}
+		}
+		return elem(v.Elem(), depth+1)
 	}
 }
 

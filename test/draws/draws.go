@@ -19,7 +19,7 @@ import (
 // rapid has of itself.
 const checks = 100
 
-func init() {
+func init() { //nolint:gochecknoinits // rapid reads its flags when the first test begins
 	set("rapid.seed", "20261121")
 	set("rapid.checks", strconv.Itoa(Often(checks)))
 }

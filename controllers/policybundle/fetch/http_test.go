@@ -86,7 +86,7 @@ func TestWhatServersAnswer(t *testing.T) {
 			fails[fetch.NotFoundError](t, err, true, "/b is not there", "404")
 		}},
 		"418": {status(418), func(t *testing.T, err error) { fails[fetch.ContentError](t, err, true, "418") }},
-		"304 that was not asked for": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(304) }, func(t *testing.T, err error) {
+		"304 that was not asked for": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) }, func(t *testing.T, err error) {
 			fails[fetch.ContentError](t, err, true, "304")
 		}},
 		"429":    {status(429), func(t *testing.T, err error) { fails[fetch.UnavailableError](t, err, false, "429") }},

@@ -3,6 +3,7 @@ package convert
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -98,7 +99,7 @@ func TestAReviewIsAnsweredInFull(t *testing.T) {
 			t.Fatal(err)
 		}
 		recorder := httptest.NewRecorder()
-		handler(t).ServeHTTP(recorder, httptest.NewRequest("POST", "/convert", bytes.NewReader(body)))
+		handler(t).ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, "/convert", bytes.NewReader(body)))
 		answer := &apiextensionsv1.ConversionReview{}
 		if err := json.Unmarshal(recorder.Body.Bytes(), answer); err != nil {
 			t.Fatalf("reading %s: %v", recorder.Body, err)
@@ -116,7 +117,7 @@ func TestAReviewIsAnsweredInFull(t *testing.T) {
 	}
 	for _, body := range []string{"", "{}", "x"} {
 		recorder := httptest.NewRecorder()
-		handler(t).ServeHTTP(recorder, httptest.NewRequest("POST", "/convert", strings.NewReader(body)))
+		handler(t).ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, "/convert", strings.NewReader(body)))
 		if recorder.Code != 400 {
 			t.Errorf("%q was answered with %d", body, recorder.Code)
 		}

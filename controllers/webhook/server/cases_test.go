@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -100,7 +102,7 @@ func start(t *testing.T) *cluster {
 			t.Errorf("serving webhooks: %v", err)
 		}
 	})
-	url := fmt.Sprintf("https://%s:%d%s", hooks.LocalServingHost, hooks.LocalServingPort, ConvertPath)
+	url := "https://" + net.JoinHostPort(hooks.LocalServingHost, strconv.Itoa(hooks.LocalServingPort)) + ConvertPath
 	for _, crd := range apiserver.CRDs(t, url) {
 		if crd.Spec.Conversion != nil {
 			crd.Spec.Conversion.Webhook.ClientConfig.CABundle = hooks.LocalServingCAData

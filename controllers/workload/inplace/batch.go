@@ -40,11 +40,11 @@ func (w work) keep(names []string) {
 // batch splits the containers to change into those changed now and those that
 // wait until the first ones are ready. Both are in the pod's order.
 func batch(pod *corev1.Pod, w work) (now, later []string) {
-	highest, any := 0, false
+	highest, found := 0, false
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
-		if p, ok := barrier(c); ok && w.has(c.Name) && (!any || p > highest) {
-			highest, any = p, true
+		if p, ok := barrier(c); ok && w.has(c.Name) && (!found || p > highest) {
+			highest, found = p, true
 		}
 	}
 	chosen := map[string]bool{}

@@ -67,11 +67,11 @@ func (u Updater) Start(ctx context.Context, pod *corev1.Pod, spec *kruise.Update
 	changed, grace, err := u.change(ctx, pod, earlier, spec, edit)
 	for range races {
 		// The kubelet answers the status with one of its own, often before we are back.
-		if !apierrors.IsConflict(err) || written == nil || u.Live == nil {
+		if !apierrors.IsConflict(err) || written == nil {
 			break
 		}
-		now := &corev1.Pod{}
-		if u.Live.Get(ctx, client.ObjectKeyFromObject(pod), now) != nil || !sameButStatus(written, now) {
+		now := u.overtaken(ctx, written)
+		if now == nil {
 			break // the first error says what happened
 		}
 		written = now
@@ -87,6 +87,15 @@ func (u Updater) Start(ctx context.Context, pod *corev1.Pod, spec *kruise.Update
 		changed = written
 	}
 	return changed, grace, err
+}
+
+// overtaken is the pod as it is now, if only its status was written since; else nil.
+func (u Updater) overtaken(ctx context.Context, written *corev1.Pod) *corev1.Pod {
+	now := &corev1.Pod{}
+	if u.Live == nil || u.Live.Get(ctx, client.ObjectKeyFromObject(written), now) != nil || !sameButStatus(written, now) {
+		return nil
+	}
+	return now
 }
 
 // containers are containers by their names, as an update records them.

@@ -51,8 +51,8 @@ func TestHooked(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if any, all := Hooked(tc.hook, tc.pod), AllHooked(tc.hook, tc.pod); any != tc.any || all != tc.all {
-				t.Errorf("hooked %v, all hooked %v; want %v, %v", any, all, tc.any, tc.all)
+			if some, all := Hooked(tc.hook, tc.pod), AllHooked(tc.hook, tc.pod); some != tc.any || all != tc.all {
+				t.Errorf("hooked %v, all hooked %v; want %v, %v", some, all, tc.any, tc.all)
 			}
 		})
 	}

@@ -10,7 +10,7 @@ import (
 // without a request stands for both, as in the API server's defaults. Resources
 // of the pod as a whole, where it has them, count instead of its containers'.
 func Of(spec *corev1.PodSpec) corev1.PodQOSClass {
-	any, guaranteed := false, true
+	some, guaranteed := false, true
 	lists := [][]corev1.Container{spec.Containers, spec.InitContainers}
 	if spec.Resources != nil && len(spec.Resources.Limits)+len(spec.Resources.Requests) > 0 {
 		lists = [][]corev1.Container{{{Resources: *spec.Resources}}}
@@ -25,7 +25,7 @@ func Of(spec *corev1.PodSpec) corev1.PodQOSClass {
 					request, hasRequest = limit, true
 				}
 				if (hasLimit && !limit.IsZero()) || (hasRequest && !request.IsZero()) {
-					any = true
+					some = true
 				}
 				if !hasLimit || limit.IsZero() || !hasRequest || limit.Cmp(request) != 0 {
 					guaranteed = false
@@ -34,7 +34,7 @@ func Of(spec *corev1.PodSpec) corev1.PodQOSClass {
 		}
 	}
 	switch {
-	case !any:
+	case !some:
 		return corev1.PodQOSBestEffort
 	case guaranteed:
 		return corev1.PodQOSGuaranteed

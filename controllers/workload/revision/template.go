@@ -13,8 +13,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/dump"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/utils/dump"
 )
 
 // document is what a revision's data looks like. The directive makes a
@@ -127,8 +127,8 @@ func withoutNulls(v any) any {
 // is the hash of Kubernetes' own controllers and of OpenKruise.
 func Hash(data []byte, collisions int32) string {
 	h := fnv.New32()
-	h.Write(data)                                  //nolint:errcheck // a hash never fails
-	h.Write([]byte(strconv.Itoa(int(collisions)))) //nolint:errcheck
+	h.Write(data) // a hash never fails
+	h.Write([]byte(strconv.Itoa(int(collisions))))
 	return rand.SafeEncodeString(fmt.Sprint(h.Sum32()))
 }
 

@@ -143,12 +143,12 @@ func TestWalk(t *testing.T) {
 // unavailable than may be, takes none that is held, and accounts for each once.
 func TestNoPlanMakesAWalkGoTooFar(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		any := rapid.OneOf(rapid.IntRange(-3, 12), rapid.SampledFrom([]int{math.MinInt, math.MaxInt}))
+		limits := rapid.OneOf(rapid.IntRange(-3, 12), rapid.SampledFrom([]int{math.MinInt, math.MaxInt}))
 		in := decision.PlanInput{
 			Update:         rapid.IntRange(-12, 12).Draw(t, "update"),
 			MaxUnavailable: rapid.IntRange(-5, 12).Draw(t, "maxUnavailable"),
 		}
-		out := decision.PlanOutput{Limit: any.Draw(t, "planned limit"), MaxUnavailable: any.Draw(t, "planned maxUnavailable")}
+		out := decision.PlanOutput{Limit: limits.Draw(t, "planned limit"), MaxUnavailable: limits.Draw(t, "planned maxUnavailable")}
 		for range rapid.IntRange(0, 3).Draw(t, "holds") {
 			h := decision.Hold{Rule: "r", Reason: "Held"}
 			if rapid.Bool().Draw(t, "by zone") {

@@ -25,7 +25,7 @@ func answers(c *ast.Compiler, b *bundle.Bundle, domain string) module.Problems {
 			ref = ref.Append(ast.StringTerm(p))
 		}
 		rules := c.GetRulesExact(ref)
-		known := c.TypeEnv.Get(ref)
+		known := c.TypeEnv.GetByRef(ref)
 		if len(rules) == 0 || known == nil {
 			return
 		}
@@ -69,8 +69,8 @@ func answers(c *ast.Compiler, b *bundle.Bundle, domain string) module.Problems {
 
 // alternatives are the types that a value may have; nil means any.
 func alternatives(t types.Type) []types.Type {
-	if any, ok := t.(types.Any); ok {
-		return any
+	if union, ok := t.(types.Any); ok {
+		return union
 	}
 	return []types.Type{t}
 }
@@ -117,15 +117,7 @@ func mismatch(known types.Type, want reflect.Type) string {
 		case *types.Set:
 			return within("an element", mismatch(list.Of(), want.Elem()))
 		case *types.Array:
-			for i := range list.Len() {
-				if why := mismatch(list.Select(i), want.Elem()); why != "" {
-					return within(fmt.Sprintf("element %d", i), why)
-				}
-			}
-			if d := list.Dynamic(); d != nil {
-				return within("an element", mismatch(d, want.Elem()))
-			}
-			return ""
+			return elements(list, want.Elem())
 		}
 		return is(false, "an array")
 	case reflect.Map:
@@ -133,21 +125,39 @@ func mismatch(known types.Type, want reflect.Type) string {
 		if !ok {
 			return is(false, "an object")
 		}
-		for _, p := range object.StaticProperties() {
-			if why := mismatch(p.Value, want.Elem()); why != "" {
-				return within(fmt.Sprint(p.Key), why)
-			}
-		}
-		if d := object.DynamicProperties(); d != nil {
-			return within("a value", mismatch(d.Value, want.Elem()))
-		}
-		return ""
+		return entries(object, want.Elem())
 	case reflect.Struct:
 		object, ok := known.(*types.Object)
 		if !ok {
 			return is(false, "an object")
 		}
 		return fields(object, want)
+	}
+	return ""
+}
+
+// elements says why an array cannot be a list of a type.
+func elements(list *types.Array, want reflect.Type) string {
+	for i := range list.Len() {
+		if why := mismatch(list.Select(i), want); why != "" {
+			return within(fmt.Sprintf("element %d", i), why)
+		}
+	}
+	if d := list.Dynamic(); d != nil {
+		return within("an element", mismatch(d, want))
+	}
+	return ""
+}
+
+// entries says why an object cannot be a map to a type.
+func entries(object *types.Object, want reflect.Type) string {
+	for _, p := range object.StaticProperties() {
+		if why := mismatch(p.Value, want); why != "" {
+			return within(fmt.Sprint(p.Key), why)
+		}
+	}
+	if d := object.DynamicProperties(); d != nil {
+		return within("a value", mismatch(d.Value, want))
 	}
 	return ""
 }

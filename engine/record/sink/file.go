@@ -24,10 +24,10 @@ type File struct {
 }
 
 // OpenFile opens a file, and makes it if there is none, readable by its owner
-// alone. It may have max bytes, without a bound if that is 0, and beside it are
+// alone. It may have limit bytes, without a bound if that is 0, and beside it are
 // kept as many older ones.
-func OpenFile(path string, max int64, keep int) (*File, error) {
-	f := &File{path: path, max: max, keep: keep}
+func OpenFile(path string, limit int64, keep int) (*File, error) {
+	f := &File{path: path, max: limit, keep: keep}
 	if err := f.open(); err != nil {
 		return nil, fmt.Errorf("opening the log of decisions: %w", err)
 	}

@@ -2,7 +2,9 @@ package controlplane
 
 import (
 	"fmt"
+	"net"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/regatta-sh/regatta/test/cluster/credentials"
@@ -43,7 +45,7 @@ func WriteFiles(s *state.State, now time.Time) error {
 	if err := credentials.WriteTokens(tokenFile(s), users); err != nil {
 		return err
 	}
-	server := fmt.Sprintf("https://%s:%d", s.APIServerHost(), s.Ports.APIServer)
+	server := "https://" + net.JoinHostPort(s.APIServerHost(), strconv.Itoa(s.Ports.APIServer))
 	s.Users = map[string]string{}
 	for _, user := range users {
 		path := s.Path("users", user.FileName()+".kubeconfig")

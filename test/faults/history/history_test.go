@@ -10,7 +10,6 @@ import (
 // story writes histories: each call is the next revision.
 type story struct {
 	events []Event
-	status Status
 	now    time.Time
 }
 

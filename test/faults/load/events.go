@@ -59,11 +59,11 @@ func (r *Recorder) follow(ctx context.Context, c client.WithWatch, list client.O
 			r.add(watch.Event{Type: watch.Added, Object: &l.Items[i]})
 		}
 	}
-	start := func(options metav1.ListOptions) (watch.Interface, error) {
+	start := func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 		options.AllowWatchBookmarks = true
 		return c.Watch(ctx, list.DeepCopyObject().(client.ObjectList), &client.ListOptions{Namespace: Namespace, Raw: &options})
 	}
-	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &toolscache.ListWatch{WatchFunc: start})
+	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &toolscache.ListWatch{WatchFuncWithContext: start})
 	if err != nil {
 		return fmt.Errorf("watching what is to be recorded: %w", err)
 	}
