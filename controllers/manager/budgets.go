@@ -80,15 +80,15 @@ func (p parts) podHandlers(decided <-chan struct{}) map[string]http.Handler {
 }
 
 // budgets adds the controller of budgets once there is their CRD.
-func (l *late) budgets(ctx context.Context) {
-	if !l.p.countsBudgets() {
+func (s *startup) budgets(ctx context.Context) {
+	if !s.p.countsBudgets() {
 		return
 	}
-	l.await(ctx, policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget"), "no budget has a status")
+	s.await(ctx, policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget"), "no budget has a status")
 	if ctx.Err() != nil {
 		return
 	}
-	if err := l.p.budgetsTo(ctx); err != nil {
+	if err := s.p.budgetsTo(ctx); err != nil {
 		klog.ErrorS(err, "PodUnavailableBudgets have no status, so that they hold nothing back")
 	}
 }

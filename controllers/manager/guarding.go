@@ -88,19 +88,19 @@ func (p parts) protectionTo(server webhook.Server, decided <-chan struct{}) {
 
 // guard tells the API server what to ask about, and follows the budgets once
 // there is their CRD.
-func (l *late) guard(ctx context.Context) error {
-	if err := l.p.guards.SetupWithManager(l.p.mgr); err != nil {
+func (s *startup) guard(ctx context.Context) error {
+	if err := s.p.guards.SetupWithManager(s.p.mgr); err != nil {
 		return fmt.Errorf("adding the guards of protection: %w", err)
 	}
-	if err := l.p.watchPods(ctx); err != nil {
+	if err := s.p.watchPods(ctx); err != nil {
 		return err
 	}
 	go func() {
-		l.await(ctx, policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget"), "no budget is guarded")
+		s.await(ctx, policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget"), "no budget is guarded")
 		if ctx.Err() != nil {
 			return
 		}
-		if err := l.p.guards.WatchBudgets(); err != nil {
+		if err := s.p.guards.WatchBudgets(); err != nil {
 			klog.ErrorS(err, "Namespaces with budgets are found once a minute only")
 		}
 	}()

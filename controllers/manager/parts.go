@@ -62,8 +62,8 @@ func (p parts) add(ctx context.Context) error {
 	if p.guards, err = p.configured(p.steps); err != nil {
 		return err
 	}
-	l := &late{p: p, certificates: certificates, serving: make(chan struct{})}
-	if err := p.health(l); err != nil {
+	s := &startup{p: p, certificates: certificates, serving: make(chan struct{})}
+	if err := p.health(s); err != nil {
 		return err
 	}
 	if err := addLeaderGauge(p.mgr); err != nil {
@@ -75,7 +75,7 @@ func (p parts) add(ctx context.Context) error {
 	if err := p.explainTo(ctx, certificates.Ready()); err != nil {
 		return err
 	}
-	return p.mgr.Add(l)
+	return p.mgr.Add(s)
 }
 
 // converting are the names of the CRDs that call us to be converted.

@@ -60,15 +60,15 @@ func (p parts) pods(ctx context.Context) ([]string, error) {
 
 // policies loads the policy bundles, and publishes and follows them from then on if
 // their CRDs are installed.
-func (l *late) policies(ctx context.Context) (loaded bool, err error) {
-	bundles, err := l.p.bundles()
+func (s *startup) policies(ctx context.Context) (loaded bool, err error) {
+	bundles, err := s.p.bundles()
 	if err != nil {
 		return false, err
 	}
-	if loaded, err = l.p.host.Load(ctx); err != nil || !loaded {
+	if loaded, err = s.p.host.Load(ctx); err != nil || !loaded {
 		return false, err
 	}
-	if err := bundles.SetupWithManager(l.p.mgr); err != nil {
+	if err := bundles.SetupWithManager(s.p.mgr); err != nil {
 		return false, fmt.Errorf("adding the policy bundle controller: %w", err)
 	}
 	return true, nil

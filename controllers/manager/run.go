@@ -60,7 +60,7 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 		return err
 	}
 	defer host.Close()
-	if err := (&alone{Options: o, config: restConfig, host: host}).run(ctx, scheme); err != nil || ctx.Err() != nil {
+	if err := (&offline{Options: o, config: restConfig, host: host}).run(ctx, scheme); err != nil || ctx.Err() != nil {
 		return err
 	}
 	clients, err := o.measuredClients()
@@ -120,7 +120,7 @@ func (o *Options) managerOptions(scheme *runtime.Scheme, clients *webhookserver.
 			ByObject: map[client.Object]cache.ByObject{
 				&corev1.Pod{}: {Transform: cache.TransformStripManagedFields()},
 			},
-			DefaultTransform: slim,
+			DefaultTransform: cacheTransform,
 		},
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 	}
@@ -139,15 +139,15 @@ func (o *Options) managerOptions(scheme *runtime.Scheme, clients *webhookserver.
 // health adds the checks: alive means the process answers; ready means that the
 // certificates are in place, the webhooks are served with them, and the policies
 // are there that some of them ask.
-func (p parts) health(l *late) error {
+func (p parts) health(s *startup) error {
 	if err := p.mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding healthz: %w", err)
 	}
 	check := func(req *http.Request) error {
 		select {
-		case <-l.serving:
+		case <-s.serving:
 		default:
-			return l.certificatesMissing()
+			return s.certificatesMissing()
 		}
 		if err := p.host.Check(req); err != nil {
 			return err
@@ -160,8 +160,8 @@ func (p parts) health(l *late) error {
 	return nil
 }
 
-func (l *late) certificatesMissing() error {
-	if why := l.certificates.Why(); why != nil {
+func (s *startup) certificatesMissing() error {
+	if why := s.certificates.Why(); why != nil {
 		return fmt.Errorf("the certificates of the webhooks are not ready: %w", why)
 	}
 	return errors.New("the certificates of the webhooks are not ready")

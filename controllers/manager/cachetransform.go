@@ -10,10 +10,10 @@ import (
 	"github.com/regatta-sh/regatta/controllers/policybundle/bundlerevision"
 )
 
-// slim is what the caches keep of objects: of workloads of others nothing but whose
-// they are and how many pods they are to have, since there are many of them; of
-// policies that are kept not the policies.
-func slim(o any) (any, error) {
+// cacheTransform drops what the caches need not keep. Of a workload of another
+// controller it keeps the owners and the number of pods, since there are many; of a
+// ControllerRevision with a policy bundle all but the bundle.
+func cacheTransform(o any) (any, error) {
 	o, err := cache.TransformStripManagedFields()(o)
 	if err != nil {
 		return o, err

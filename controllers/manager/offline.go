@@ -31,9 +31,9 @@ import (
 // starts goes by what is on its disk.
 const patience = 5 * time.Second
 
-// alone answers by what a manager before this one left on disk while the API
+// offline answers by what a manager before this one left on disk while the API
 // server cannot be asked: the certificate and the policies.
-type alone struct {
+type offline struct {
 	*Options
 	config *rest.Config
 	host   *policyhost.Host
@@ -42,24 +42,24 @@ type alone struct {
 // run returns when the API server answers; at once if there is nothing on disk. A
 // manager proper needs the API server to be made, for its caches, for its
 // certificate, and would end without it.
-func (a *alone) run(ctx context.Context, scheme *runtime.Scheme) error {
-	if a.PolicyDir == "" || a.answers(ctx) {
+func (o *offline) run(ctx context.Context, scheme *runtime.Scheme) error {
+	if o.PolicyDir == "" || o.answers(ctx) {
 		return nil
 	}
-	certificate, err := tls.LoadX509KeyPair(filepath.Join(a.webhooks.certDir, "tls.crt"), filepath.Join(a.webhooks.certDir, "tls.key"))
+	certificate, err := tls.LoadX509KeyPair(filepath.Join(o.webhooks.certDir, "tls.crt"), filepath.Join(o.webhooks.certDir, "tls.key"))
 	if err != nil {
 		klog.ErrorS(err, "The API server does not answer, and there is no certificate on disk to serve with")
 		return nil
 	}
-	if _, err := a.host.Restore(ctx); err != nil {
+	if _, err := o.host.Restore(ctx); err != nil {
 		klog.ErrorS(err, "The API server does not answer, and there are no policies on disk to decide by")
 		return nil
 	}
-	decides, err := a.deletion(scheme)
+	decides, err := o.deletion(scheme)
 	if err != nil {
 		return err
 	}
-	clients, err := a.clients()
+	clients, err := o.clients()
 	if err != nil {
 		return err
 	}
@@ -80,15 +80,15 @@ func (a *alone) run(ctx context.Context, scheme *runtime.Scheme) error {
 	ended := make(chan error, 2)
 	running := 1
 	go func() {
-		ended <- serveUntil(ctx, fmt.Sprintf(":%d", a.webhooks.port), hooks, secure)
+		ended <- serveUntil(ctx, fmt.Sprintf(":%d", o.webhooks.port), hooks, secure)
 	}()
-	if a.ProbeAddr != "0" {
+	if o.ProbeAddr != "0" {
 		running++
-		go func() { ended <- serveUntil(ctx, a.ProbeAddr, health, nil) }()
+		go func() { ended <- serveUntil(ctx, o.ProbeAddr, health, nil) }()
 	}
-	klog.InfoS("The API server does not answer; until it does, deletions are decided by the policies on disk", "policies", a.host.Engine().Snapshot().Revision())
+	klog.InfoS("The API server does not answer; until it does, deletions are decided by the policies on disk", "policies", o.host.Engine().Snapshot().Revision())
 	_ = wait.PollUntilContextCancel(ctx, time.Second, false, func(context.Context) (bool, error) { // the parent's end is no error
-		return a.answers(ctx) || len(ended) > 0, nil
+		return o.answers(ctx) || len(ended) > 0, nil
 	})
 	cancel()
 	for range running {
@@ -100,25 +100,25 @@ func (a *alone) run(ctx context.Context, scheme *runtime.Scheme) error {
 
 // deletion is the handler of deletions. What cannot be counted without the API
 // server counts as being there.
-func (a *alone) deletion(scheme *runtime.Scheme) (*deletion.Handler, error) {
-	live, err := client.New(a.config, client.Options{Scheme: scheme})
+func (o *offline) deletion(scheme *runtime.Scheme) (*deletion.Handler, error) {
+	live, err := client.New(o.config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
-	objects, err := metadata.NewForConfig(a.config)
+	objects, err := metadata.NewForConfig(o.config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for what deletions take along: %w", err)
 	}
 	return &deletion.Handler{
-		Engine: a.host.Engine(), Kinds: guards.NewRules(a.host.Engine(), a.protectionGates()),
-		Reporter: protection.NewReporter(a.host.Engine(), explain.NewStore(), protection.WithLog(a.protectionLog())),
+		Engine: o.host.Engine(), Kinds: guards.NewRules(o.host.Engine(), o.protectionGates()),
+		Reporter: protection.NewReporter(o.host.Engine(), explain.NewStore(), protection.WithLog(o.protectionLog())),
 		Recent:   protection.NewRecent(time.Now), Live: live, Metadata: objects, Now: time.Now,
 	}, nil
 }
 
 // answers asks the API server for something that costs it nothing.
-func (a *alone) answers(ctx context.Context) bool {
-	config := rest.CopyConfig(a.config)
+func (o *offline) answers(ctx context.Context) bool {
+	config := rest.CopyConfig(o.config)
 	config.Timeout = patience
 	c, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
