@@ -157,7 +157,7 @@ func TestCommands(t *testing.T) {
 	}
 
 	s.want("promote freeze", 1, "In shadow, 6 decisions were looser", "In shadow, two compares no more: 3 decisions in a row")
-	s.want("promote freeze --even-so --timeout 0s", 0)
+	s.want("promote freeze --force --timeout 0s", 0)
 	s.do(s.Get(t.Context(), client.ObjectKey{Name: "freeze"}, b))
 	if b.Spec.Mode != v1alpha1.PolicyModeCanary {
 		t.Errorf("the mode is %s", b.Spec.Mode)
@@ -189,7 +189,7 @@ func TestCommands(t *testing.T) {
 		t.Errorf("it goes back to %q", b.Spec.RollbackTo)
 	}
 	s.want("rollback freeze --timeout 1s", 3, "not all replicas of the manager ran it after 1s")
-	s.want("promote freeze --even-so --timeout 0s", 0)
+	s.want("promote freeze --force --timeout 0s", 0)
 	s.do(s.Get(t.Context(), client.ObjectKey{Name: "freeze"}, b))
 	if b.Spec.RollbackTo != "" {
 		t.Error("promote does not take the rollback away")

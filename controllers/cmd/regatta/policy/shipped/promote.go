@@ -13,12 +13,12 @@ import (
 )
 
 // errNotYet ends promote; why was printed already.
-var errNotYet = errors.New("the bundle is not promoted; --even-so does it all the same")
+var errNotYet = errors.New("the bundle is not promoted; use --force to promote it anyway")
 
 func promote() *cobra.Command {
 	var w where
 	var to string
-	var evenSo bool
+	var force bool
 	var patience time.Duration
 	cmd := &cobra.Command{
 		Use:   "promote NAME",
@@ -29,9 +29,9 @@ spec.rollbackTo.
 
 It ends with 1 and changes nothing while the bundle has not passed the gate, while a
 replica does not run it, or if its decisions in shadow failed or were made looser,
-unless --even-so says that this is meant.`,
+unless --force is set.`,
 		Example: `  regatta policy promote change-freeze
-  regatta policy promote change-freeze --to Enforce --even-so`,
+  regatta policy promote change-freeze --to Enforce --force`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if to != "" && to != string(v1alpha1.PolicyModeCanary) && to != string(v1alpha1.PolicyModeEnforce) {
@@ -45,7 +45,7 @@ unless --even-so says that this is meant.`,
 			if err != nil {
 				return err
 			}
-			if why := doubts(of); len(why) > 0 && !evenSo {
+			if why := doubts(of); len(why) > 0 && !force {
 				for _, line := range why {
 					fmt.Fprintln(cmd.OutOrStdout(), line)
 				}
@@ -59,7 +59,7 @@ unless --even-so says that this is meant.`,
 	}
 	w.flags(cmd)
 	cmd.Flags().StringVar(&to, "to", "", "Canary or Enforce, whatever the mode is now")
-	cmd.Flags().BoolVar(&evenSo, "even-so", false, "promote though a shadow failed or is looser")
+	cmd.Flags().BoolVar(&force, "force", false, "promote even if the bundle has not passed the gate, a replica does not run it, or its shadow failed or is looser")
 	cmd.Flags().DurationVar(&patience, "timeout", time.Minute, "how long to wait until every replica runs it; 0 not to wait")
 	return cmd
 }
