@@ -138,6 +138,11 @@ func TestAStartWithoutTheAPIServer(t *testing.T) {
 		broken.Store("none")
 		eventually(t, "ready", p.ready)
 		eventually(t, "what nobody had published yet decides", func() bool { return decides(port) })
+		// The leader enforces a bundle before its status says so.
+		eventually(t, "it is published", func() bool {
+			b := &policyv1alpha1.ClusterPolicyBundle{}
+			return api.Get(t.Context(), client.ObjectKeyFromObject(bundle), b) == nil && b.Status.Active != nil
+		})
 		end(p)
 	})
 	t.Run("what was published decides as soon as it is ready", func(t *testing.T) {
