@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
@@ -85,10 +87,14 @@ func (w Workload) GroupVersionResource() schema.GroupVersionResource {
 }
 
 // Words are all names that the command line takes for the kind, in lower case: those of
-// kubectl.
+// kubectl. A name that Kubernetes has itself, such as statefulset, needs the group.
 func (w Workload) Words() []string {
 	singular, group := strings.ToLower(w.Kind), "."+w.Group
-	out := append(slices.Clone(w.Short), singular, w.Resource, singular+group, w.Resource+group)
+	out := slices.Clone(w.Short)
+	if !scheme.Scheme.Recognizes(appsv1.SchemeGroupVersion.WithKind(w.Kind)) {
+		out = append(out, singular, w.Resource)
+	}
+	out = append(out, singular+group, w.Resource+group)
 	for _, version := range []string{"v1beta1", "v1alpha1"} {
 		out = append(out, w.Resource+"."+version+group)
 	}

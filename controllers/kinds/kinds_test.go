@@ -18,11 +18,22 @@ func TestEveryEntryIsWhole(t *testing.T) {
 	if err := kruise.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
+	words := map[string]string{ // what the command line takes for kinds of Kubernetes
+		"pod": "Pod", "pods": "Pod", "po": "Pod", "deployment": "Deployment", "deployments": "Deployment",
+		"statefulset": "StatefulSet", "statefulsets": "StatefulSet", "sts": "StatefulSet",
+		"daemonset": "DaemonSet", "daemonsets": "DaemonSet", "ds": "DaemonSet",
+	}
 	for _, w := range kinds.Owners() {
 		want, err := scheme.New(w.GroupVersionKind)
 		if err != nil {
 			t.Errorf("%s is not in the scheme: %v", w.Kind, err)
 			continue
+		}
+		for _, word := range w.Words() {
+			if other, taken := words[word]; taken {
+				t.Errorf("%s is a word for %s and for %s", word, other, w.Kind)
+			}
+			words[word] = w.Kind
 		}
 		if found, ok := kinds.Find(w.GroupKind()); ok != w.Acting || ok && found.Kind != w.Kind {
 			t.Errorf("%s is found as %q", w.Kind, found.Kind)
