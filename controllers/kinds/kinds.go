@@ -4,10 +4,13 @@
 package kinds
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,10 +29,11 @@ type Workload struct {
 	// Short are the names that the command line takes besides those of the resource, the
 	// first of them in messages.
 	Short []string
-	// Component is the name of its controller in events.
-	Component string
-	New       func() client.Object
-	NewList   func() client.ObjectList
+	// Component is the name of its controller in events, HeldReason the reason of the
+	// event that reports a new hold.
+	Component, HeldReason string
+	New                   func() client.Object
+	NewList               func() client.ObjectList
 	// Replicas is how many pods an object asks for, nil where it leaves that to the
 	// default of 1.
 	Replicas func(client.Object) *int32
@@ -41,7 +45,7 @@ type Workload struct {
 func Owners() []Workload {
 	return []Workload{{
 		GroupVersionKind: kruise.GroupVersion.WithKind("CloneSet"), Resource: "clonesets", Acting: true,
-		Short: []string{"clone"}, Component: kruise.CloneSetComponent,
+		Short: []string{"clone"}, Component: kruise.CloneSetComponent, HeldReason: kruise.CloneSetUpdateHeldReason,
 		New:      func() client.Object { return &kruise.CloneSet{} },
 		NewList:  func() client.ObjectList { return &kruise.CloneSetList{} },
 		Replicas: func(o client.Object) *int32 { return o.(*kruise.CloneSet).Spec.Replicas },
@@ -101,11 +105,25 @@ func (w Workload) Words() []string {
 	return out
 }
 
+// Read makes an object of the kind from one that a dynamic client read.
+func (w Workload) Read(u *unstructured.Unstructured) (client.Object, error) {
+	object := w.New()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, object); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", w.Kind, err)
+	}
+	return object, nil
+}
+
 // List names the kinds for people, such as "CloneSet or StatefulSet".
-func List(last string) string {
+func List(last string) string { return list("", last) }
+
+// Plurals names the kinds for people, such as "CloneSets or StatefulSets".
+func Plurals(last string) string { return list("s", last) }
+
+func list(suffix, last string) string {
 	var names []string
 	for _, w := range Workloads() {
-		names = append(names, w.Kind)
+		names = append(names, w.Kind+suffix)
 	}
 	if n := len(names); n > 1 {
 		names = append(names[:n-2], names[n-2]+" "+last+" "+names[n-1])

@@ -47,7 +47,7 @@ func TestEveryEntryIsWhole(t *testing.T) {
 		if list, err := scheme.New(w.GroupVersion().WithKind(w.Kind + "List")); err != nil || reflect.TypeOf(list) != reflect.TypeOf(w.NewList()) {
 			t.Errorf("NewList of %s makes a %T: %v", w.Kind, w.NewList(), err)
 		}
-		if w.Component == "" || w.Resource == "" || !slices.Contains(w.Words(), w.Resource+"."+w.Group) {
+		if w.Component == "" || w.HeldReason == "" || w.Resource == "" || !slices.Contains(w.Words(), w.Resource+"."+w.Group) {
 			t.Errorf("%s is not whole: %+v", w.Kind, w)
 		}
 		w.Replicas(w.New())

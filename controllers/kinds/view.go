@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,8 @@ import (
 
 // View is what an object says of its rollout, the same for all kinds.
 type View struct {
+	// Selector selects the pods.
+	Selector *metav1.LabelSelector
 	// Wanted is how many pods there should be, Target how many of them updated.
 	Wanted, Target int
 	// Observed is true when the status is of the newest spec.
@@ -41,10 +44,16 @@ func (v View) Complete() bool {
 	return v.Observed && v.Pods == v.Wanted && v.Done >= v.Target && v.Available >= v.Target
 }
 
+// Progress is how far the rollout is, in a line.
+func (v View) Progress() string {
+	return fmt.Sprintf("%d of %d pods are updated, %d of them available", v.Updated, v.Target, v.Done)
+}
+
 func cloneSet(set *kruise.CloneSet) View {
 	s := &set.Status
 	v := View{
-		Wanted: int(ptr.Deref(set.Spec.Replicas, 1)), Target: int(s.ExpectedUpdatedReplicas),
+		Selector: set.Spec.Selector,
+		Wanted:   int(ptr.Deref(set.Spec.Replicas, 1)), Target: int(s.ExpectedUpdatedReplicas),
 		Observed: s.ObservedGeneration >= set.Generation,
 		Pods:     int(s.Replicas), Available: int(s.AvailableReplicas),
 		Updated: int(s.UpdatedReplicas), Done: int(s.UpdatedAvailableReplicas),
@@ -62,7 +71,7 @@ func cloneSet(set *kruise.CloneSet) View {
 // strategy is what bounds a rollout, in a line.
 func strategy(u kruise.CloneSetUpdateStrategy) string {
 	if u.Type == kruise.OnDeleteCloneSetUpdateStrategyType {
-		return "OnDelete: a pod is updated when it is deleted"
+		return "OnDelete: a pod is updated when somebody deletes it"
 	}
 	out := []string{"RollingUpdate"}
 	r := u.RollingUpdate

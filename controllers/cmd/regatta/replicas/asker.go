@@ -25,7 +25,7 @@ import (
 // Question is what is asked: about an object, about a request, or about what a
 // user was refused.
 type Question struct {
-	// Kind is Pod or CloneSet; of other objects it is empty, and Resource is what
+	// Kind is Pod or one of kinds.Workloads; of other objects it is empty, and Resource is what
 	// kubectl calls them, such as deployments.apps.
 	Kind, Resource, Namespace, Name string
 	// Pods asks for the answers of all pods of a workload as well.

@@ -9,7 +9,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/target"
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -38,31 +40,39 @@ func webSet(updated, done int, change func(*kruise.CloneSet)) *kruise.CloneSet {
 	return set
 }
 
+// snapshotOf is what is known of a CloneSet alone.
+func snapshotOf(set *kruise.CloneSet) snapshot {
+	kind, _ := kinds.Named("CloneSet")
+	return snapshot{about: web(), kind: kind, state: ptr.To(kind.View(set))}
+}
+
+// web is the name of the CloneSet of the examples.
+func web() target.Target { return target.Target{Kind: "CloneSet", Namespace: "shop", Name: "web"} }
+
 // halfway is a rollout that goes zone by zone.
 func halfway() snapshot {
-	return snapshot{
-		set:       webSet(4, 2, nil),
-		revisions: []revision{{name: "web-old", pods: 6, ready: 6}, {name: "web-new", pods: 4, ready: 2, newest: true}},
-		events: []event{
-			{at: noon().Add(-5 * time.Second), warning: true, reason: "UpdateHeld", message: "OtherZoneFirst: Zone a first.", count: 1},
-			{at: noon().Add(-time.Minute), reason: "SuccessfulUpdatePodInPlace", message: "successfully update pod web-1", count: 4},
-		},
-		answer: &explain.Answer{
-			Verdict: explain.Updating, Reason: "RolloutInProgress", Decided: noon().Add(-time.Second), Replica: "manager-x",
-			Facts:  []explain.Fact{{Name: "strategy.maxUnavailable", Value: "2"}},
-			Groups: map[string]map[string]decision.Group{"zone": {"a": {Total: 5, Updated: 4, Unavailable: 2}, "b": {Total: 5}}},
-			Why: []explain.Tally{
-				{Verdict: explain.Held, Reason: "OtherZoneFirst", Rule: "one-zone.other", Message: "CloneSet shop/web updates one zone at a time, so pods in zone b wait.", Pod: "web-6", Pods: 5},
-				{Verdict: explain.Updating, Reason: "NotAvailable", Message: "It has its revision, but it is not ready.", Pod: "web-3", Pods: 2},
-				{Verdict: explain.Waiting, Reason: "MaxUnavailableReached", Rule: decision.RuleWalk, Message: "It waits for others.", Pod: "web-5", Pods: 1},
-			},
+	s := snapshotOf(webSet(4, 2, nil))
+	s.revisions = []revision{{name: "web-old", pods: 6, ready: 6}, {name: "web-new", pods: 4, ready: 2, newest: true}}
+	s.events = []event{
+		{at: noon().Add(-5 * time.Second), warning: true, reason: "UpdateHeld", message: "OtherZoneFirst: Zone a first.", count: 1},
+		{at: noon().Add(-time.Minute), reason: "SuccessfulUpdatePodInPlace", message: "successfully update pod web-1", count: 4},
+	}
+	s.answer = &explain.Answer{
+		Verdict: explain.Updating, Reason: "RolloutInProgress", Decided: noon().Add(-time.Second), Replica: "manager-x",
+		Facts:  []explain.Fact{{Name: "strategy.maxUnavailable", Value: "2"}},
+		Groups: map[string]map[string]decision.Group{"zone": {"a": {Total: 5, Updated: 4, Unavailable: 2}, "b": {Total: 5}}},
+		Why: []explain.Tally{
+			{Verdict: explain.Held, Reason: "OtherZoneFirst", Rule: "one-zone.other", Message: "CloneSet shop/web updates one zone at a time, so pods in zone b wait.", Pod: "web-6", Pods: 5},
+			{Verdict: explain.Updating, Reason: "NotAvailable", Message: "It has its revision, but it is not ready.", Pod: "web-3", Pods: 2},
+			{Verdict: explain.Waiting, Reason: "MaxUnavailableReached", Rule: decision.RuleWalk, Message: "It waits for others.", Pod: "web-5", Pods: 1},
 		},
 	}
+	return s
 }
 
 func complete() snapshot {
 	s := halfway()
-	s.set = webSet(10, 10, nil)
+	s.state = snapshotOf(webSet(10, 10, nil)).state
 	s.revisions = []revision{{name: "web-new", pods: 10, ready: 10, newest: true}}
 	a := *s.answer
 	a.Verdict, a.Why, a.Groups = explain.UpToDate, nil, nil

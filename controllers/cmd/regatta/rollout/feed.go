@@ -18,11 +18,13 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/replicas"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/target"
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/kinds"
 )
 
 // poll is how often the manager is asked.
@@ -33,55 +35,60 @@ type asker interface {
 	Ask(ctx context.Context, q replicas.Question) (explain.Reply, []error, error)
 }
 
-// feed watches a CloneSet, its pods and its events, and asks about it.
+// feed watches a workload, its pods and its events, and asks about it.
 type feed struct {
-	about  target.Target
-	sets   cache.SharedIndexInformer
-	pods   cache.SharedIndexInformer
-	events cache.SharedIndexInformer
-	asker  asker
+	about   target.Target
+	kind    kinds.Workload
+	objects cache.SharedIndexInformer
+	pods    cache.SharedIndexInformer
+	events  cache.SharedIndexInformer
+	asker   asker
 
 	mu      sync.Mutex
-	last    *kruise.CloneSet
+	last    client.Object
 	answer  *explain.Answer
 	silence error
 	blind   map[string]error
 }
 
-// newFeed reads the CloneSet once, so that a wrong name is told at once.
-func newFeed(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface, a asker, about target.Target) (*feed, error) {
-	sets := objects.Resource(kruise.GroupVersion.WithResource("clonesets")).Namespace(about.Namespace)
-	object, err := sets.Get(ctx, about.Name, metav1.GetOptions{})
+// newFeed reads the workload once, so that a wrong name fails at once.
+func newFeed(ctx context.Context, core kubernetes.Interface, objects dynamic.Interface, a asker, about target.Target) (*feed, error) {
+	kind, ok := kinds.Named(about.Kind)
+	if !ok {
+		return nil, fmt.Errorf("a %s has no rollout to follow; want a %s", about.Kind, kinds.List("or"))
+	}
+	resource := objects.Resource(kind.GroupVersionResource()).Namespace(about.Namespace)
+	u, err := resource.Get(ctx, about.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("there is no CloneSet %s in namespace %s", about.Name, about.Namespace)
+		return nil, fmt.Errorf("there is no %s %s in namespace %s", kind.Kind, about.Name, about.Namespace)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading CloneSet: %w", err)
+		return nil, fmt.Errorf("reading %s: %w", kind.Kind, err)
 	}
-	set, err := typed(object)
+	object, err := kind.Read(u)
 	if err != nil {
 		return nil, err
 	}
-	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	selector, err := metav1.LabelSelectorAsSelector(kind.View(object).Selector)
 	if err != nil {
 		return nil, fmt.Errorf("reading spec.selector: %w", err)
 	}
-	f := &feed{about: about, asker: a, last: set, blind: map[string]error{}}
+	f := &feed{about: about, kind: kind, asker: a, last: object, blind: map[string]error{}}
 	named := fields.OneTermEqualSelector("metadata.name", about.Name).String()
 	involved := fields.AndSelectors(
-		fields.OneTermEqualSelector("involvedObject.kind", target.CloneSet), fields.OneTermEqualSelector("involvedObject.name", about.Name),
+		fields.OneTermEqualSelector("involvedObject.kind", kind.Kind), fields.OneTermEqualSelector("involvedObject.name", about.Name),
 	).String()
-	f.sets = f.informer("the CloneSet", &unstructured.Unstructured{}, listWatch(named, labels.Everything(), objects,
-		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return sets.List(ctx, o) }, sets.Watch))
-	pods, events := client.CoreV1().Pods(about.Namespace), client.CoreV1().Events(about.Namespace)
-	f.pods = f.informer("its pods", &corev1.Pod{}, listWatch("", selector, client,
+	f.objects = f.informer("the "+kind.Kind, &unstructured.Unstructured{}, listWatch(named, labels.Everything(), objects,
+		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return resource.List(ctx, o) }, resource.Watch))
+	pods, events := core.CoreV1().Pods(about.Namespace), core.CoreV1().Events(about.Namespace)
+	f.pods = f.informer("its pods", &corev1.Pod{}, listWatch("", selector, core,
 		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return pods.List(ctx, o) }, pods.Watch))
-	f.events = f.informer("its events", &corev1.Event{}, listWatch(involved, labels.Everything(), client,
+	f.events = f.informer("its events", &corev1.Event{}, listWatch(involved, labels.Everything(), core,
 		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return events.List(ctx, o) }, events.Watch))
 	return f, nil
 }
 
-func listWatch(field string, selector labels.Selector, client any,
+func listWatch(field string, selector labels.Selector, source any,
 	list func(context.Context, metav1.ListOptions) (runtime.Object, error), follow func(context.Context, metav1.ListOptions) (watch.Interface, error),
 ) cache.ListerWatcher {
 	limit := func(o metav1.ListOptions) metav1.ListOptions {
@@ -91,7 +98,7 @@ func listWatch(field string, selector labels.Selector, client any,
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return list(ctx, limit(o)) },
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return follow(ctx, limit(o)) },
-	}, client)
+	}, source)
 }
 
 // informer keeps objects in memory, without what nobody looks at. What cannot
@@ -129,7 +136,7 @@ func slim(object any) (any, error) {
 // run watches and asks until ctx is done.
 func (f *feed) run(ctx context.Context) {
 	var all sync.WaitGroup
-	for _, i := range []cache.SharedIndexInformer{f.sets, f.pods, f.events} {
+	for _, i := range []cache.SharedIndexInformer{f.objects, f.pods, f.events} {
 		all.Go(func() { i.RunWithContext(ctx) })
 	}
 	all.Go(func() {
@@ -161,25 +168,25 @@ func (f *feed) ask(ctx context.Context) {
 func (f *feed) snapshot() (snapshot, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := snapshot{answer: f.answer, silence: f.silence}
+	s := snapshot{about: f.about, kind: f.kind, answer: f.answer, silence: f.silence}
 	var blind []error
 	for what, err := range f.blind {
-		informer := map[string]cache.SharedIndexInformer{"the CloneSet": f.sets, "its pods": f.pods, "its events": f.events}[what]
+		informer := map[string]cache.SharedIndexInformer{"the " + f.kind.Kind: f.objects, "its pods": f.pods, "its events": f.events}[what]
 		if !informer.HasSynced() { // a watch that worked is tried again, and mostly works
 			blind = append(blind, err)
 		}
 	}
 	s.blind = errors.Join(blind...)
-	for _, o := range f.sets.GetStore().List() {
-		set, err := typed(o)
+	for _, u := range listed[*unstructured.Unstructured](f.objects) {
+		object, err := f.kind.Read(u)
 		if err != nil {
 			return snapshot{}, err
 		}
-		f.last = set
+		f.last = object
 	}
-	s.set = f.last
-	s.gone = f.sets.HasSynced() && len(f.sets.GetStore().List()) == 0
-	s.revisions = revisionsOf(listed[*corev1.Pod](f.pods), s.set.UID, s.set.Status.UpdateRevision)
+	s.state = ptr.To(f.kind.View(f.last))
+	s.gone = f.objects.HasSynced() && len(f.objects.GetStore().List()) == 0
+	s.revisions = revisionsOf(listed[*corev1.Pod](f.pods), f.last.GetUID(), s.state.UpdateRevision)
 	s.events = eventsOf(listed[*corev1.Event](f.events))
 	return s, nil
 }
@@ -192,16 +199,4 @@ func listed[T any](i cache.SharedIndexInformer) []T {
 		}
 	}
 	return out
-}
-
-func typed(object any) (*kruise.CloneSet, error) {
-	u, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return nil, fmt.Errorf("reading CloneSet: it is a %T", object)
-	}
-	set := &kruise.CloneSet{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, set); err != nil {
-		return nil, fmt.Errorf("reading CloneSet: %w", err)
-	}
-	return set, nil
 }

@@ -30,7 +30,7 @@ import (
 type answers struct{ silent atomic.Bool }
 
 func (a *answers) Ask(_ context.Context, q replicas.Question) (explain.Reply, []error, error) {
-	if a.silent.Load() || q.Kind != target.CloneSet || q.Name != "web" {
+	if a.silent.Load() || q.Kind != "CloneSet" || q.Name != "web" {
 		return explain.Reply{}, nil, errors.New("nobody is there")
 	}
 	return explain.Reply{Answer: explain.Answer{Verdict: explain.Held}}, nil, nil
@@ -72,7 +72,7 @@ func fakes(t *testing.T) (*dynamicfake.FakeDynamicClient, *fake.Clientset) {
 func TestTheFeedFollowsWhatChanges(t *testing.T) {
 	objects, client := fakes(t)
 	a := &answers{}
-	f, err := newFeed(t.Context(), client, objects, a, target.Target{Kind: target.CloneSet, Namespace: "shop", Name: "web"})
+	f, err := newFeed(t.Context(), client, objects, a, web())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestTheFeedFollowsWhatChanges(t *testing.T) {
 	eventually(t, f, "the last answer stays when the manager falls silent", func(s snapshot) bool { return s.silence != nil && s.answer != nil })
 	if _, err := client.CoreV1().Events("shop").Create(ctx, &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "e"}, Reason: "FailedCreate",
-		InvolvedObject: corev1.ObjectReference{Kind: target.CloneSet, Name: "web"},
+		InvolvedObject: corev1.ObjectReference{Kind: "CloneSet", Name: "web"},
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -99,16 +99,16 @@ func TestTheFeedFollowsWhatChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := &unstructured.Unstructured{Object: next}
-	u.SetGroupVersionKind(kruise.GroupVersion.WithKind(target.CloneSet))
+	u.SetGroupVersionKind(kruise.GroupVersion.WithKind("CloneSet"))
 	sets := objects.Resource(kruise.GroupVersion.WithResource("clonesets")).Namespace("shop")
 	if _, err := sets.Update(ctx, u, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, f, "a change of the status is seen", func(s snapshot) bool { return progressOf(s.set).complete() })
+	eventually(t, f, "a change of the status is seen", func(s snapshot) bool { return s.state.Complete() })
 	if err := sets.Delete(ctx, "web", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, f, "that it is gone is seen", func(s snapshot) bool { return s.gone && s.set != nil })
+	eventually(t, f, "that it is gone is seen", func(s snapshot) bool { return s.gone && s.state != nil })
 	cancel()
 	<-done
 }
@@ -118,7 +118,7 @@ func TestWhatCannotBeWatchedIsTold(t *testing.T) {
 	client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("jane may not"))
 	})
-	f, err := newFeed(t.Context(), client, objects, &answers{}, target.Target{Kind: target.CloneSet, Namespace: "shop", Name: "web"})
+	f, err := newFeed(t.Context(), client, objects, &answers{}, web())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestWhatCannotBeWatchedIsTold(t *testing.T) {
 
 func TestACloneSetThatIsNotThere(t *testing.T) {
 	objects, client := fakes(t)
-	_, err := newFeed(t.Context(), client, objects, &answers{}, target.Target{Kind: target.CloneSet, Namespace: "shop", Name: "gone"})
+	_, err := newFeed(t.Context(), client, objects, &answers{}, target.Target{Kind: "CloneSet", Namespace: "shop", Name: "gone"})
 	if err == nil || err.Error() != "there is no CloneSet gone in namespace shop" {
 		t.Errorf("got %v", err)
 	}

@@ -67,7 +67,7 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 
 // View implements tea.Model.
 func (m model) View() string {
-	if !m.started || m.seen.snapshot.set == nil {
+	if !m.started || m.seen.snapshot.state == nil {
 		return ""
 	}
 	return m.style.view(m.seen, m.width, m.height)

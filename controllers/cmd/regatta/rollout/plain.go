@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
@@ -19,7 +18,7 @@ func plain(ctx context.Context, r *rollout, out io.Writer, every time.Duration) 
 	l := lines{since: r.now(), told: map[string]bool{}}
 	for {
 		s, last, err := r.look()
-		if s.set != nil {
+		if s.state != nil {
 			for _, line := range l.next(s, last) {
 				if _, werr := fmt.Fprintf(out, "%s  %s\n", r.now().Format("15:04:05"), line); werr != nil {
 					return fmt.Errorf("printing the rollout: %w", werr)
@@ -54,12 +53,12 @@ func (l *lines) next(s snapshot, last bool) []string {
 			out = append(out, line)
 		}
 	}
-	p := progressOf(s.set)
-	now := fmt.Sprintf("%s; %d of %d pods, %d available", p, p.pods, p.wanted, p.available)
-	if !p.observed {
+	p := s.state
+	now := fmt.Sprintf("%s; %d of %d pods, %d available", p.Progress(), p.Pods, p.Wanted, p.Available)
+	if !p.Observed {
 		now = "the manager has not seen the change yet"
 	}
-	if s.answer != nil && p.observed && !p.complete() {
+	if s.answer != nil && p.Observed && !p.Complete() {
 		now += reasons(s.answer.Why)
 	}
 	if now != l.before {
@@ -74,7 +73,7 @@ func (l *lines) next(s snapshot, last bool) []string {
 		}
 	}
 	for _, e := range s.events {
-		held := e.reason == kruise.CloneSetUpdateHeldReason && s.answer != nil // told above
+		held := e.reason == s.kind.HeldReason && s.answer != nil // told above
 		if e.warning && !held && !e.at.Before(l.since) {
 			once(fmt.Sprintf("event %s: %s", e.reason, e.message))
 		}
@@ -84,7 +83,7 @@ func (l *lines) next(s snapshot, last bool) []string {
 			once("warning: " + strings.ReplaceAll(err.Error(), "\n", " "))
 		}
 	}
-	if last && p.complete() {
+	if last && p.Complete() {
 		out = append(out, "the rollout is complete")
 	}
 	return out

@@ -10,13 +10,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/target"
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/kinds"
 )
 
 // snapshot is all that is known of a rollout at a time. It is not changed.
 type snapshot struct {
-	set       *kruise.CloneSet
+	about target.Target
+	kind  kinds.Workload
+	// state is what the workload says; nil if it is not known.
+	state     *kinds.View
 	revisions []revision
 	events    []event
 	// answer is the last of the manager; silence is why there is no newer one.
@@ -24,7 +28,7 @@ type snapshot struct {
 	silence error
 	// blind is why something cannot be watched, for those who may not.
 	blind error
-	// gone is true when the CloneSet was deleted.
+	// gone is true when the workload was deleted.
 	gone bool
 }
 
@@ -35,7 +39,7 @@ type revision struct {
 	newest      bool
 }
 
-// revisionsOf counts the pods that a CloneSet owns, the newest revision last.
+// revisionsOf counts the pods that a workload owns, the newest revision last.
 func revisionsOf(pods []*corev1.Pod, owner types.UID, newest string) []revision {
 	counted := map[string]*revision{}
 	for _, p := range pods {

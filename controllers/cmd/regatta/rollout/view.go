@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -29,10 +30,10 @@ const margin = 11
 // view is the whole view in as many columns and, unless it is 0, lines.
 func (st styles) view(s seen, width, height int) string {
 	snap := s.snapshot
-	p := progressOf(snap.set)
+	p := *snap.state
 	head := []string{
-		cut(st.bold.Render(fmt.Sprintf("CloneSet %s/%s", snap.set.Namespace, snap.set.Name))+" "+st.state(s, p), width),
-		cut(strategy(snap.set), width),
+		cut(st.bold.Render(snap.about.String())+" "+st.state(s, p), width),
+		cut(p.Strategy, width),
 		"",
 	}
 	foot := []string{"", st.dim.Render(cut("q quits; the rollout goes on", width))}
@@ -88,16 +89,16 @@ func fit(sections []section, room int, unbounded bool) []section {
 }
 
 // state is how it stands, in a word or two.
-func (st styles) state(s seen, p progress) string {
+func (st styles) state(s seen, p kinds.View) string {
 	a := s.snapshot.answer
 	switch {
-	case p.complete():
+	case p.Complete():
 		return st.good.Render("complete")
 	case s.snapshot.gone:
 		return st.bad.Render("deleted")
-	case p.deadline != "" && p.observed:
+	case p.Deadline != "" && p.Observed:
 		return st.bad.Render("deadline exceeded")
-	case !p.observed:
+	case !p.Observed:
 		return st.dim.Render("not seen by the manager yet")
 	case a != nil && a.Verdict != explain.UpToDate:
 		return st.verdict(a.Verdict).Render(a.Verdict.Words()) + " (" + a.Reason + ")"
@@ -105,19 +106,19 @@ func (st styles) state(s seen, p progress) string {
 	return st.busy.Render("updating")
 }
 
-func (st styles) updated(p progress, room int) section {
+func (st styles) updated(p kinds.View, room int) section {
 	percent := 100
-	if p.target > 0 {
-		percent = 100 * min(p.updated, p.target) / p.target
+	if p.Target > 0 {
+		percent = 100 * min(p.Updated, p.Target) / p.Target
 	}
-	count := fmt.Sprintf("  %d/%d %3d%%", p.updated, p.target, percent)
-	bar := st.bar(p.done, p.updated, p.target, min(room-lipgloss.Width(count), 60))
-	return section{name: "updated", least: 1, lines: []string{bar + count, cut(fmt.Sprintf("%d of them available", p.done), room)}}
+	count := fmt.Sprintf("  %d/%d %3d%%", p.Updated, p.Target, percent)
+	bar := st.bar(p.Done, p.Updated, p.Target, min(room-lipgloss.Width(count), 60))
+	return section{name: "updated", least: 1, lines: []string{bar + count, cut(fmt.Sprintf("%d of them available", p.Done), room)}}
 }
 
-func podsLine(p progress, s snapshot) string {
-	out := fmt.Sprintf("%d of %d, %d available", p.pods, p.wanted, p.available)
-	if missing := p.pods - p.available; missing > 0 {
+func podsLine(p kinds.View, s snapshot) string {
+	out := fmt.Sprintf("%d of %d, %d available", p.Pods, p.Wanted, p.Available)
+	if missing := p.Pods - p.Available; missing > 0 {
 		out += fmt.Sprintf(", %d not", missing)
 	}
 	if s.answer != nil {

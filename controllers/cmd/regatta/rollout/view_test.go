@@ -13,6 +13,8 @@ import (
 )
 
 func TestView(t *testing.T) {
+	unseen := snapshotOf(webSet(4, 2, func(s *kruise.CloneSet) { s.Status.ObservedGeneration = 1 }))
+	unseen.silence, unseen.blind = errors.New("no manager is running\nsay where"), errors.New("watching its pods: forbidden")
 	tests := []struct {
 		name          string
 		width, height int
@@ -93,9 +95,7 @@ decided    1s ago by manager-x
 		},
 		{
 			name: "without the manager it goes on, and says what is missing", width: 60,
-			seen: seen{at: noon(), snapshot: snapshot{
-				set: webSet(4, 2, func(s *kruise.CloneSet) { s.Status.ObservedGeneration = 1 }), silence: errors.New("no manager is running\nsay where"), blind: errors.New("watching its pods: forbidden"),
-			}},
+			seen: seen{at: noon(), snapshot: unseen},
 			want: `
 CloneSet shop/web not seen by the manager yet
 RollingUpdate, InPlaceIfPossible, maxUnavailable 20%
@@ -112,7 +112,7 @@ q quits; the rollout goes on
 		},
 		{
 			name: "when nothing is to be updated", width: 60,
-			seen: seen{at: noon(), snapshot: snapshot{set: webSet(0, 0, func(s *kruise.CloneSet) { s.Status.ExpectedUpdatedReplicas = 0 })}},
+			seen: seen{at: noon(), snapshot: snapshotOf(webSet(0, 0, func(s *kruise.CloneSet) { s.Status.ExpectedUpdatedReplicas = 0 }))},
 			want: `
 CloneSet shop/web complete
 RollingUpdate, InPlaceIfPossible, maxUnavailable 20%
@@ -126,7 +126,7 @@ q quits; the rollout goes on
 		},
 		{
 			name: "after its deadline", width: 60, height: 8,
-			seen: seen{at: noon(), last: true, snapshot: snapshot{set: webSet(4, 2, exceeded)}},
+			seen: seen{at: noon(), last: true, snapshot: snapshotOf(webSet(4, 2, exceeded))},
 			want: `
 CloneSet shop/web deadline exceeded
 RollingUpdate, InPlaceIfPossible, maxUnavailable 20%
@@ -156,24 +156,5 @@ func TestNoSizeIsTooSmallForTheView(t *testing.T) {
 		for height := range 40 {
 			st.view(seen{snapshot: halfway(), at: noon()}, width, height)
 		}
-	}
-}
-
-func TestStrategy(t *testing.T) {
-	tests := []struct {
-		name   string
-		change func(*kruise.CloneSet)
-		want   string
-	}{
-		{"as it is by default", func(s *kruise.CloneSet) { s.Spec.UpdateStrategy = kruise.CloneSetUpdateStrategy{} }, "RollingUpdate"},
-		{"on delete", func(s *kruise.CloneSet) { s.Spec.UpdateStrategy.Type = "OnDelete" }, "OnDelete: a pod is updated when somebody deletes it"},
-		{"paused", func(s *kruise.CloneSet) { s.Spec.UpdateStrategy.RollingUpdate.Paused = true }, "RollingUpdate, InPlaceIfPossible, maxUnavailable 20%, paused"},
-	}
-	for _, tc := range tests {
-		t.Run(tc.name, func(t *testing.T) {
-			if got := strategy(webSet(0, 0, tc.change)); got != tc.want {
-				t.Errorf("got %q", got)
-			}
-		})
 	}
 }

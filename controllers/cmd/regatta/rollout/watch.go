@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -19,6 +20,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/output"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/replicas"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/target"
+	"github.com/regatta-sh/regatta/controllers/kinds"
 )
 
 type options struct {
@@ -30,16 +32,20 @@ type options struct {
 
 func watchCommand() *cobra.Command {
 	o := &options{cluster: target.NewCluster()}
+	form := strings.Join(target.Forms(target.Workloads()...), " | ")
+	if strings.Contains(form, "|") {
+		form = "(" + form + ")"
+	}
 	cmd := &cobra.Command{
-		Use:   "watch clone/NAME",
+		Use:   "watch " + form,
 		Short: "Follow a rollout until it is complete",
-		Long: `Watch shows how far the rollout of a CloneSet is, and what its pods wait for,
+		Long: `Watch shows how far the rollout of a ` + kinds.List("or") + ` is, and what its pods wait for,
 until it is complete. It fails when the rollout exceeds its deadline
 (spec.progressDeadlineSeconds), and at the end of --timeout.`,
 		Example: `  regatta rollout watch clone/web
   regatta rollout watch clone/web --plain --timeout 10m`,
 		Args: func(_ *cobra.Command, args []string) error {
-			_, err := target.Parse(args, target.CloneSet)
+			_, err := target.Parse(args, target.Workloads()...)
 			return err
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
@@ -52,7 +58,7 @@ until it is complete. It fails when the rollout exceeds its deadline
 }
 
 func (o *options) run(cmd *cobra.Command, args []string) error {
-	about, err := target.Parse(args, target.CloneSet)
+	about, err := target.Parse(args, target.Workloads()...)
 	if err != nil {
 		return err
 	}
@@ -120,8 +126,8 @@ func (r *rollout) look() (s snapshot, last bool, err error) {
 	if s, err = r.source(); err != nil {
 		return s, true, err
 	}
-	p := progressOf(s.set)
-	if !p.complete() {
+	p := s.state
+	if !p.Complete() {
 		r.settled = time.Time{}
 	} else if r.settled.IsZero() {
 		r.settled = r.now()
@@ -129,12 +135,12 @@ func (r *rollout) look() (s snapshot, last bool, err error) {
 	switch {
 	case s.gone:
 		return s, true, fmt.Errorf("%s was deleted", r.about)
-	case p.complete():
+	case p.Complete():
 		return s, r.now().Sub(r.settled) >= settle, nil
-	case p.observed && p.deadline != "":
-		return s, true, fmt.Errorf("%s: %s (%s)", r.about, p.deadline, p)
+	case p.Observed && p.Deadline != "":
+		return s, true, fmt.Errorf("%s: %s (%s)", r.about, p.Deadline, p.Progress())
 	case !r.until.IsZero() && !r.now().Before(r.until):
-		return s, true, fmt.Errorf("the rollout of %s was not complete after %s: %s", r.about, r.timeout, p)
+		return s, true, fmt.Errorf("the rollout of %s was not complete after %s: %s", r.about, r.timeout, p.Progress())
 	}
 	return s, false, nil
 }

@@ -17,13 +17,12 @@ import (
 	"k8s.io/utils/ptr"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/cmd/regatta/target"
 )
 
 // of follows snapshots one by one, a second each, and the last for ever.
 func of(timeout time.Duration, all ...snapshot) *rollout {
 	now := noon()
-	r := &rollout{about: target.Target{Kind: target.CloneSet, Namespace: "shop", Name: "web"}, now: func() time.Time { return now }}
+	r := &rollout{about: web(), now: func() time.Time { return now }}
 	if timeout > 0 {
 		r.timeout, r.until = timeout, now.Add(timeout)
 	}
@@ -40,8 +39,10 @@ func of(timeout time.Duration, all ...snapshot) *rollout {
 
 func TestWhenItEnds(t *testing.T) {
 	set := func(updated, done int, change func(*kruise.CloneSet)) snapshot {
-		return snapshot{set: webSet(updated, done, change)}
+		return snapshotOf(webSet(updated, done, change))
 	}
+	gone := set(4, 2, nil)
+	gone.gone = true
 	tests := []struct {
 		name  string
 		all   []snapshot
@@ -63,7 +64,7 @@ func TestWhenItEnds(t *testing.T) {
 		{"not at the deadline of the rollout before", []snapshot{
 			set(4, 2, func(s *kruise.CloneSet) { exceeded(s); s.Status.ObservedGeneration = 1 }), set(10, 10, nil),
 		}, 0, 4, ""},
-		{"with an error when the CloneSet is deleted", []snapshot{{set: webSet(4, 2, nil), gone: true}}, 0, 1, "CloneSet shop/web was deleted"},
+		{"with an error when the CloneSet is deleted", []snapshot{gone}, 0, 1, "CloneSet shop/web was deleted"},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -90,7 +91,7 @@ func TestPlain(t *testing.T) {
 	var out bytes.Buffer
 	held := halfway()
 	held.silence = errors.New("lost\nthe way")
-	unseen := snapshot{set: webSet(0, 0, func(s *kruise.CloneSet) { s.Status.ObservedGeneration = 1 })}
+	unseen := snapshotOf(webSet(0, 0, func(s *kruise.CloneSet) { s.Status.ObservedGeneration = 1 }))
 	failed := halfway()
 	failed.events = append(failed.events, event{at: noon().Add(time.Minute), warning: true, reason: "FailedCreate", message: "no quota", count: 1})
 	if err := plain(t.Context(), of(0, unseen, halfway(), halfway(), held, failed, complete()), &out, time.Millisecond); err != nil {

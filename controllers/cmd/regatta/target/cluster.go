@@ -67,7 +67,7 @@ func (c *Cluster) In(t Target) (Target, error) {
 // Find reads KIND/NAME or KIND NAME of an object of any kind that the cluster
 // has, in the namespace that was asked for if it is in one.
 func (c *Cluster) Find(args []string) (Target, error) {
-	t, err := Parse(args, Pod, CloneSet)
+	t, err := Parse(args, Kinds()...)
 	var other *UnknownKindError
 	if err == nil {
 		return c.In(t)

@@ -7,15 +7,27 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/regatta-sh/regatta/controllers/kinds"
 )
 
-// Kinds of objects that policies decide about.
-const (
-	Pod      = "Pod"
-	CloneSet = "CloneSet"
-)
+// Pod is the kind of pods. Policies decide about them and about the kinds of
+// kinds.Workloads.
+const Pod = "Pod"
 
-// Target is an object. Of one that is neither a pod nor a CloneSet the Kind is
+// Workloads are the kinds of kinds.Workloads, in the order of that table.
+func Workloads() []string {
+	var out []string
+	for _, w := range kinds.Workloads() {
+		out = append(out, w.Kind)
+	}
+	return out
+}
+
+// Kinds are the kinds that Parse knows: pods first, then workloads.
+func Kinds() []string { return append([]string{Pod}, Workloads()...) }
+
+// Target is an object. Of one that is neither a pod nor a workload the Kind is
 // empty, and Resource is what kubectl calls it, such as deployments.apps.
 type Target struct{ Kind, Resource, Namespace, Name string }
 
@@ -28,24 +40,30 @@ func (e *UnknownKindError) Error() string {
 	return fmt.Sprintf("nothing is decided about a %s; want %s", e.Word, e.Want)
 }
 
-// kinds are the words that a kind goes by, the first of them in messages.
-func kinds() map[string][]string {
-	return map[string][]string{
-		Pod: {"pod", "po", "pods"},
-		CloneSet: {
-			"clone", "cloneset", "clonesets", "cloneset.apps.kruise.io", "clonesets.apps.kruise.io",
-			"clonesets.v1beta1.apps.kruise.io", "clonesets.v1alpha1.apps.kruise.io",
-		},
+// words are what a kind goes by, the first of them in messages.
+func words(kind string) []string {
+	if kind == Pod {
+		return []string{"pod", "po", "pods"}
 	}
+	if w, ok := kinds.Named(kind); ok {
+		return w.Words()
+	}
+	return []string{strings.ToLower(kind)}
+}
+
+// Forms are how objects of some kinds are named on the command line, such as
+// pod/NAME.
+func Forms(allowed ...string) []string {
+	var out []string
+	for _, kind := range allowed {
+		out = append(out, words(kind)[0]+"/NAME")
+	}
+	return out
 }
 
 // Parse reads KIND/NAME or KIND NAME. Only objects of some kinds are taken.
 func Parse(args []string, allowed ...string) (Target, error) {
-	var wanted []string
-	for _, kind := range allowed {
-		wanted = append(wanted, kinds()[kind][0]+"/NAME")
-	}
-	want := strings.Join(wanted, " or ")
+	want := strings.Join(Forms(allowed...), " or ")
 	word, name := "", ""
 	switch len(args) {
 	case 0:
@@ -63,8 +81,8 @@ func Parse(args []string, allowed ...string) (Target, error) {
 	if name == "" || strings.Contains(name, "/") {
 		return Target{}, fmt.Errorf("%q is no name of an object; want %s", strings.Join(args, " "), want)
 	}
-	for kind, words := range kinds() {
-		if !slices.Contains(words, strings.ToLower(word)) {
+	for _, kind := range Kinds() {
+		if !slices.Contains(words(kind), strings.ToLower(word)) {
 			continue
 		}
 		if !slices.Contains(allowed, kind) {

@@ -27,7 +27,7 @@ func TestWithoutKubeconfig(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	both := []string{Pod, CloneSet}
+	both := Kinds()
 	tests := []struct {
 		name    string
 		args    string
@@ -51,7 +51,7 @@ func TestParse(t *testing.T) {
 		{"both forms at once", "pod pod/web", both, "", "no name"},
 		{"two objects", "pod a b", both, "", "one object at a time"},
 		{"something else", "deployment/web", both, "", "nothing is decided about a deployment"},
-		{"a pod where only a CloneSet will do", "pod/web", []string{CloneSet}, "", "it cannot be a Pod here; want clone/NAME"},
+		{"a pod where only a CloneSet will do", "pod/web", Workloads(), "", "it cannot be a Pod here; want clone/NAME"},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {

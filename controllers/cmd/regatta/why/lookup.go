@@ -8,12 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	typedv1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/target"
+	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -26,20 +26,21 @@ type lookup struct {
 
 // reason is what is wrong with the object, nil if nothing is known to be.
 func (l lookup) reason(ctx context.Context, t target.Target) error {
-	switch t.Kind {
-	case "": // of other kinds only refusals are known, and most often there was none
-		return nil
-	case target.Pod:
+	if t.Kind == target.Pod {
 		return l.pod(ctx, t)
 	}
-	_, err := l.cloneSet(ctx, t.Namespace, t.Name)
+	w, ok := kinds.Named(t.Kind)
+	if !ok { // of other kinds only refusals are known, and most often there was none
+		return nil
+	}
+	_, err := l.view(ctx, w, t.Namespace, t.Name)
 	switch {
 	case err == nil, !apierrors.IsNotFound(err):
 		return nil
 	case strings.Contains(err.Error(), t.Name):
-		return fmt.Errorf("there is no CloneSet %s in namespace %s", t.Name, t.Namespace)
+		return fmt.Errorf("there is no %s %s in namespace %s", w.Kind, t.Name, t.Namespace)
 	}
-	return fmt.Errorf("this cluster knows no CloneSets; is Regatta installed?")
+	return fmt.Errorf("this cluster knows no %ss; is Regatta installed?", w.Kind)
 }
 
 func (l lookup) pod(ctx context.Context, t target.Target) error {
@@ -51,38 +52,46 @@ func (l lookup) pod(ctx context.Context, t target.Target) error {
 		return nil //nolint:nilerr // who may not look is told why managers did not answer
 	}
 	owner := metav1.GetControllerOf(pod)
-	switch {
-	case owner == nil:
+	if owner == nil {
 		return fmt.Errorf("pod %s/%s belongs to no workload, so no policy decides when it is updated, and no request about it was refused lately", t.Namespace, t.Name)
-	case owner.Kind != target.CloneSet || !strings.HasPrefix(owner.APIVersion, kruise.GroupName+"/"):
-		return fmt.Errorf("pod %s/%s belongs to %s %s, and policies decide only when pods of CloneSets are updated; no request about it was refused lately", t.Namespace, t.Name, owner.Kind, owner.Name)
+	}
+	_, ours := kinds.Find(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind())
+	switch {
+	case !ours:
+		return fmt.Errorf("pod %s/%s belongs to %s %s, and policies decide only when pods of %s are updated; no request about it was refused lately",
+			t.Namespace, t.Name, owner.Kind, owner.Name, kinds.Plurals("or"))
 	case pod.DeletionTimestamp != nil:
-		return fmt.Errorf("pod %s/%s of CloneSet %s is being deleted until %s, so nothing is decided about it any more",
-			t.Namespace, t.Name, owner.Name, pod.DeletionTimestamp.UTC().Format("2006-01-02T15:04:05Z"))
+		return fmt.Errorf("pod %s/%s of %s %s is being deleted until %s, so nothing is decided about it any more",
+			t.Namespace, t.Name, owner.Kind, owner.Name, pod.DeletionTimestamp.UTC().Format("2006-01-02T15:04:05Z"))
 	case pod.Status.Phase == corev1.PodSucceeded, pod.Status.Phase == corev1.PodFailed:
-		return fmt.Errorf("pod %s/%s of CloneSet %s has ended (%s), so nothing is decided about it any more", t.Namespace, t.Name, owner.Name, pod.Status.Phase)
+		return fmt.Errorf("pod %s/%s of %s %s has ended (%s), so nothing is decided about it any more", t.Namespace, t.Name, owner.Kind, owner.Name, pod.Status.Phase)
 	}
 	return nil
 }
 
-func (l lookup) cloneSet(ctx context.Context, namespace, name string) (*kruise.CloneSet, error) {
-	object, err := l.objects.Resource(kruise.GroupVersion.WithResource("clonesets")).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+// view is what a workload says of its rollout.
+func (l lookup) view(ctx context.Context, w kinds.Workload, namespace, name string) (kinds.View, error) {
+	u, err := l.objects.Resource(w.GroupVersionResource()).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, err
+		return kinds.View{}, err
 	}
-	set := &kruise.CloneSet{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, set); err != nil {
-		return nil, fmt.Errorf("reading CloneSet: %w", err)
+	object, err := w.Read(u)
+	if err != nil {
+		return kinds.View{}, err
 	}
-	return set, nil
+	return w.View(object), nil
 }
 
-// conditions are those of a CloneSet that say something is so, none if it
-// cannot be read: they are told besides the answer.
-func (l lookup) conditions(ctx context.Context, s decision.Subject) []kruise.CloneSetCondition {
-	set, err := l.cloneSet(ctx, s.Namespace, s.Name)
+// conditions are those of a workload, none if it cannot be read: they are
+// printed besides the answer.
+func (l lookup) conditions(ctx context.Context, s decision.Subject) []kinds.Condition {
+	w, ok := kinds.Named(s.Kind)
+	if !ok {
+		return nil
+	}
+	view, err := l.view(ctx, w, s.Namespace, s.Name)
 	if err != nil {
 		return nil
 	}
-	return set.Status.Conditions
+	return view.Conditions
 }

@@ -67,12 +67,12 @@ func TestWhyThereIsNoAnswerOfACloneSet(t *testing.T) {
 		Status:     kruise.CloneSetStatus{Conditions: []kruise.CloneSetCondition{{Type: "FailedScale"}}},
 	}
 	l := lookup{objects: dynamicfake.NewSimpleDynamicClient(scheme, set)}
-	check(t, l.reason(t.Context(), target.Target{Kind: target.CloneSet, Namespace: "shop", Name: "web"}), "")
-	check(t, l.reason(t.Context(), target.Target{Kind: target.CloneSet, Namespace: "shop", Name: "gone"}), "there is no CloneSet gone in namespace shop")
-	if c := l.conditions(t.Context(), decision.Subject{Namespace: "shop", Name: "web"}); len(c) != 1 || c[0].Type != "FailedScale" {
+	check(t, l.reason(t.Context(), target.Target{Kind: "CloneSet", Namespace: "shop", Name: "web"}), "")
+	check(t, l.reason(t.Context(), target.Target{Kind: "CloneSet", Namespace: "shop", Name: "gone"}), "there is no CloneSet gone in namespace shop")
+	if c := l.conditions(t.Context(), decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web"}); len(c) != 1 || c[0].Type != "FailedScale" {
 		t.Errorf("conditions %v", c)
 	}
-	if c := l.conditions(t.Context(), decision.Subject{Namespace: "shop", Name: "gone"}); c != nil {
+	if c := l.conditions(t.Context(), decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "gone"}); c != nil {
 		t.Errorf("conditions %v", c)
 	}
 }

@@ -9,8 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -20,7 +20,7 @@ type text struct {
 	width      int
 	paint      func(explain.Verdict, string) string
 	all        bool
-	conditions []kruise.CloneSetCondition
+	conditions []kinds.Condition
 	lines      []string
 }
 

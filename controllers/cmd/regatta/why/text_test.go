@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/nearest"
 )
@@ -168,7 +168,7 @@ Pod shop/web-1 is HELD (NoDecision)
 				{Subject: pod, Verdict: explain.Waiting, Reason: "MaxUnavailableReached", From: "web-a", Rule: decision.RuleWalk},
 				{Subject: decision.Subject{Name: "web-2"}, Verdict: explain.Held, Reason: "OtherZoneFirst", From: "web-a", Rule: "one-zone.other"},
 			}},
-			text: text{conditions: []kruise.CloneSetCondition{
+			text: text{conditions: []kinds.Condition{
 				{Type: "UpdateHeld", Status: "True", Reason: "OtherZoneFirst", Message: "Zone a first.", LastTransitionTime: metav1.NewTime(now.Add(-time.Minute))},
 				{Type: "FailedScale", Status: "True", Reason: "FailedScale", Message: "no quota", LastTransitionTime: metav1.NewTime(now.Add(-time.Hour))},
 			}},

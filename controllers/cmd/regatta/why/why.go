@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +20,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/replicas"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/target"
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/kinds"
 )
 
 // options are the flags.
@@ -34,10 +37,11 @@ type options struct {
 // Command makes the command.
 func Command() *cobra.Command {
 	o := &options{cluster: target.NewCluster(), form: output.New(output.Text, output.JSON, output.YAML)}
+	forms, workload := target.Forms(target.Kinds()...), kinds.List("or")
 	cmd := &cobra.Command{
-		Use:   "why (pod/NAME | clone/NAME | KIND/NAME | --request UID | --user-name NAME)",
+		Use:   "why (" + strings.Join(forms, " | ") + " | KIND/NAME | --request UID | --user-name NAME)",
 		Short: "Tell why a pod was not updated, or a request refused",
-		Long: `Why tells what was decided about a pod, or about a CloneSet and its pods: by
+		Long: `Why tells what was decided about a pod, or about a ` + workload + ` and its pods: by
 which rule, where that rule is, on which facts, and when it may change. Of these
 and of objects of any other kind it also tells which requests were refused lately,
 such as a delete that a budget or a label did not allow. A single one is found by
@@ -68,7 +72,7 @@ the manager, and may be told about whatever you may get.`,
 	cmd.Flags().StringVar(&o.request, "request", "", "UID of a request that was refused")
 	cmd.Flags().StringVar(&o.user, "user-name", "", "name of a user, for all that they were refused lately")
 	cmd.Flags().BoolVar(&o.nearest, "nearest", true, "tell what would have changed the answer, where one thing is asked about")
-	cmd.Flags().BoolVar(&o.all, "all", false, "tell of each pod of a CloneSet, and of all rules that took part")
+	cmd.Flags().BoolVar(&o.all, "all", false, "tell of each pod of a "+workload+", and of all rules that took part")
 	return cmd
 }
 
@@ -101,7 +105,7 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	reply, warnings, err := asker.Ask(cmd.Context(), replicas.Question{
 		Kind: about.Kind, Resource: about.Resource, Namespace: about.Namespace, Name: about.Name,
 		Nearest: o.nearest && o.user == "" && !o.all,
-		Pods:    o.all && about.Kind == target.CloneSet, Request: o.request, User: o.user,
+		Pods:    o.all && slices.Contains(target.Workloads(), about.Kind), Request: o.request, User: o.user,
 	})
 	for _, w := range warnings {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", w)
@@ -128,9 +132,7 @@ func (o *options) print(ctx context.Context, out io.Writer, reply explain.Reply,
 		return err
 	}
 	t := text{now: time.Now(), width: widthOf(out), paint: painter(out), all: o.all}
-	if reply.Answer.Subject.Kind == target.CloneSet {
-		t.conditions = look.conditions(ctx, reply.Answer.Subject)
-	}
+	t.conditions = look.conditions(ctx, reply.Answer.Subject)
 	_, err := io.WriteString(out, t.render(reply))
 	return err
 }
