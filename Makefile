@@ -46,8 +46,8 @@ test-unit: tools ## Unit, property and API-server tests, with the race detector 
 	KUBEBUILDER_ASSETS="$$($(GO) run ./test/cluster bin etcd kube-apiserver kubectl)" HELM="$$($(GO) run ./test/cluster bin)/helm" \
 	  CGO_ENABLED=1 $(GO) test -race -timeout 20m -coverprofile=cover.out $$($(GO) list ./... | grep -v '/test/e2e$$')
 	@$(GO) tool cover -func=cover.out | tail -1
-	@echo "What draws draws in full now, without the race detector"
-	$(GO) test -skip '^TestManifests$$' $$(git grep -lE '/(test/draws|api/apitest)"' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's,^,./,')
+	@echo "Property tests in full, without the race detector"
+	$(GO) test -skip '^TestManifests$$' $$(git grep -lE '/(test/proptest|api/apitest)"' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's,^,./,')
 
 .PHONY: test-e2e
 test-e2e: ## End-to-end tests on a local Kubernetes (or that of KUBECONFIG with E2E_ARGS)

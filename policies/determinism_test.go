@@ -20,7 +20,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/cases"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/policies"
-	"github.com/regatta-sh/regatta/test/draws"
+	"github.com/regatta-sh/regatta/test/proptest"
 )
 
 // orders is in how many orders modules and bundles are read.
@@ -34,8 +34,8 @@ func TestDecisionsDoNotDependOnAnyOrder(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it makes hundreds of thousands of decisions")
 	}
-	times := draws.Often(1000)
-	if draws.Race { // nothing goes on at a time here but compiling
+	times := proptest.Often(1000)
+	if proptest.Race { // nothing goes on at a time here but compiling
 		times = 20
 	}
 	if n, err := strconv.Atoi(os.Getenv("REGATTA_SHUFFLES")); err == nil {

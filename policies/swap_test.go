@@ -13,7 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/policies"
-	"github.com/regatta-sh/regatta/test/draws"
+	"github.com/regatta-sh/regatta/test/proptest"
 )
 
 const deciders = 8
@@ -90,7 +90,7 @@ func TestSwappingUnderLoad(t *testing.T) {
 	load(func() { swap(0) }) // what is kept for good is there now
 	goroutines, heap := runtime.NumGoroutine(), inUse()
 	one := sizeOf(t, e, set(-1))
-	swaps := draws.Often(100)
+	swaps := proptest.Often(100)
 	start, before := time.Now(), made.Load()
 	slowest.Store(0)
 	load(func() {

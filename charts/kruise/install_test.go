@@ -18,7 +18,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/regatta-sh/regatta/controllers/guards"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
 
@@ -73,7 +73,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	run("rollback", "kruise", "1")
 	written.check(t, api)
 	hooks := &admissionv1.ValidatingWebhookConfiguration{}
-	if err := api.Get(t.Context(), client.ObjectKey{Name: guards.ConfigurationName}, hooks); err != nil || len(hooks.Webhooks) == 0 {
+	if err := api.Get(t.Context(), client.ObjectKey{Name: webhookconfig.ConfigurationName}, hooks); err != nil || len(hooks.Webhooks) == 0 {
 		t.Errorf("what is protected is lost: %v", err)
 	}
 	if output := run("get", "manifest", "kruise"); strings.Contains(output, "tls.key") || regexp.MustCompile(`caBundle: +\S`).MatchString(output) {
@@ -89,7 +89,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 		t.Errorf("the CRD went with the release: %v", err)
 	}
 	for _, object := range []client.Object{&admissionv1.ValidatingWebhookConfiguration{}, &admissionv1.MutatingWebhookConfiguration{}} {
-		awaitGone(t, api, object, guards.ConfigurationName)
+		awaitGone(t, api, object, webhookconfig.ConfigurationName)
 	}
 	// Nothing here ends the namespace of the first.
 	run("install", "kruise", ".", "--set", "crds.keep=false,installation.namespace=kruise-next")

@@ -13,9 +13,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/regatta-sh/regatta/controllers/guards"
 	"github.com/regatta-sh/regatta/controllers/manager"
 	"github.com/regatta-sh/regatta/controllers/webhook/server"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig"
 )
 
 // What `helm install` makes, by the names that documents and scripts know.
@@ -214,7 +214,7 @@ func TestProtectionIsLeftToTheManager(t *testing.T) {
 	}
 	found := 0
 	for document := range strings.SplitSeq(output, "\n---\n") {
-		if !strings.Contains(document, "name: "+guards.ConfigurationName) || strings.Contains(document, "kind: ClusterRole") {
+		if !strings.Contains(document, "name: "+webhookconfig.ConfigurationName) || strings.Contains(document, "kind: ClusterRole") {
 			continue
 		}
 		if found++; strings.Contains(document, "webhooks:") {

@@ -18,8 +18,8 @@ import (
 	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/certs"
 	"github.com/regatta-sh/regatta/controllers/features"
-	"github.com/regatta-sh/regatta/controllers/guards"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/steps"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/policies"
@@ -49,17 +49,17 @@ func protects(t *testing.T, admin client.Client, config *rest.Config) {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	writer := func(gates decision.ProtectionGates) *guards.Writer {
+	writer := func(gates decision.ProtectionGates) *webhookconfig.Writer {
 		enabled, err := steps.Of(func(f featuregate.Feature) bool {
 			return f == features.PodUnavailableBudgetDeleteGate && gates.BudgetDelete || f == features.PodUnavailableBudgetUpdateGate && gates.BudgetUpdate
 		}, steps.Needs{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return &guards.Writer{
-			Client: manager, Live: manager, Rules: guards.NewRules(e, gates), Events: record.NewFakeRecorder(10), Now: time.Now,
+		return &webhookconfig.Writer{
+			Client: manager, Live: manager, Rules: webhookconfig.NewRules(e, gates), Events: record.NewFakeRecorder(10), Now: time.Now,
 			Undecided: prometheus.NewGauge(prometheus.GaugeOpts{Name: "undecided"}),
-			Config: guards.Config{
+			Config: webhookconfig.Config{
 				Namespace: "kruise-system", Pods: true, Created: enabled.Created(), Stored: enabled.Stored(), PodFailurePolicy: admissionv1.Ignore, TimeoutSeconds: 3,
 			},
 		}
@@ -74,7 +74,7 @@ func protects(t *testing.T, admin client.Client, config *rest.Config) {
 		t.Error(err)
 	}
 	hooks, twin := &admissionv1.ValidatingWebhookConfiguration{}, &admissionv1.ValidatingAdmissionPolicy{}
-	for object, name := range map[client.Object]string{hooks: guards.ConfigurationName, twin: guards.PolicyName} {
+	for object, name := range map[client.Object]string{hooks: webhookconfig.ConfigurationName, twin: webhookconfig.PolicyName} {
 		if err := admin.Get(t.Context(), client.ObjectKey{Name: name}, object); err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/workload/budget"
 	"github.com/regatta-sh/regatta/engine/decision"
-	_ "github.com/regatta-sh/regatta/test/draws"
+	_ "github.com/regatta-sh/regatta/test/proptest"
 )
 
 // Whatever a policy answers, no more is created or deleted than differs, and what

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/test/draws"
+	"github.com/regatta-sh/regatta/test/proptest"
 )
 
 // A CloneSet is made and rolled out, and the controller ends just before or just
@@ -72,7 +72,7 @@ func TestTheControllerEndsAtAnyWriteOfARollout(t *testing.T) {
 			if writes < 5*3 {
 				t.Fatalf("a rollout of 3 pods took %d writes: it is not what this test is for", writes)
 			}
-			step := 8 / draws.Often(8)
+			step := 8 / proptest.Often(8)
 			for at := 1; at <= writes; at += step {
 				life(at, crash)
 				life(at, crashed)

@@ -63,10 +63,10 @@ type Ledger struct {
 	now            func() time.Time
 	resizeIsUpdate bool
 
-	mu    sync.Mutex
-	desks map[types.NamespacedName]*desk
-	own   map[types.NamespacedName]written
-	swept time.Time
+	mu     sync.Mutex
+	queues map[types.NamespacedName]*queue
+	own    map[types.NamespacedName]written
+	swept  time.Time
 }
 
 // written is a budget as this ledger wrote it last.
@@ -89,7 +89,7 @@ func WithResizes(can bool) Option { return func(l *Ledger) { l.resizeIsUpdate = 
 func New(c client.Client, live client.Reader, decide Decide, opts ...Option) *Ledger {
 	l := &Ledger{
 		client: c, live: live, decide: decide, now: time.Now, resizeIsUpdate: true,
-		desks: map[types.NamespacedName]*desk{}, own: map[types.NamespacedName]written{},
+		queues: map[types.NamespacedName]*queue{}, own: map[types.NamespacedName]written{},
 	}
 	for _, o := range opts {
 		o(l)

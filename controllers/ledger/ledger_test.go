@@ -188,10 +188,10 @@ func TestAsk(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 		l.mu.Lock()
-		desks := len(l.desks)
+		queues := len(l.queues)
 		l.mu.Unlock()
-		if desks > 1 {
-			t.Errorf("%s: %d desks", name, desks)
+		if queues > 1 {
+			t.Errorf("%s: %d queues", name, queues)
 		}
 	}
 }

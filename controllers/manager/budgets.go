@@ -12,13 +12,13 @@ import (
 
 	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/features"
-	"github.com/regatta-sh/regatta/controllers/guards"
 	"github.com/regatta-sh/regatta/controllers/ledger"
 	"github.com/regatta-sh/regatta/controllers/podreadiness"
 	"github.com/regatta-sh/regatta/controllers/podunavailablebudget"
 	"github.com/regatta-sh/regatta/controllers/protection"
 	webhookpod "github.com/regatta-sh/regatta/controllers/webhook/pod"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/steps"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 )
 
@@ -74,8 +74,8 @@ func (p parts) podSteps() (webhookpod.Steps, error) {
 func (p parts) podHandlers(decided <-chan struct{}) map[string]http.Handler {
 	mutator, validator := webhookpod.New(p.mgr.GetAPIReader(), p.steps, p.webhookPatience())
 	return map[string]http.Handler{
-		guards.MutatePodPath:   &webhook.Admission{Handler: mutator},
-		guards.ValidatePodPath: protection.Until(decided, &webhook.Admission{Handler: validator}),
+		webhookconfig.MutatePodPath:   &webhook.Admission{Handler: mutator},
+		webhookconfig.ValidatePodPath: protection.Until(decided, &webhook.Admission{Handler: validator}),
 	}
 }
 

@@ -19,10 +19,10 @@ import (
 
 	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/features"
-	"github.com/regatta-sh/regatta/controllers/guards"
 	"github.com/regatta-sh/regatta/controllers/protection"
 	"github.com/regatta-sh/regatta/controllers/webhook/deletion"
 	webhookpod "github.com/regatta-sh/regatta/controllers/webhook/pod"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -30,12 +30,12 @@ import (
 type guarding struct {
 	reporter *protection.Reporter
 	recent   *protection.Recent
-	rules    *guards.Rules
+	rules    *webhookconfig.Rules
 	deletion *deletion.Handler
 }
 
 func (o *Options) protectionGates() decision.ProtectionGates {
-	return guards.GatesOf(o.Gates.Enabled)
+	return webhookconfig.GatesOf(o.Gates.Enabled)
 }
 
 func (p parts) guarded() (*guarding, error) {
@@ -50,7 +50,7 @@ func (p parts) guarded() (*guarding, error) {
 	g := &guarding{
 		reporter: protection.NewReporter(p.host.Engine(), p.rounds, protection.WithEvents(p.protectionEvents()), protection.WithMetrics(counters), protection.WithLog(p.protectionLog())),
 		recent:   protection.NewRecent(time.Now),
-		rules:    guards.NewRules(p.host.Engine(), p.protectionGates()),
+		rules:    webhookconfig.NewRules(p.host.Engine(), p.protectionGates()),
 	}
 	g.deletion = &deletion.Handler{
 		Engine: p.host.Engine(), Kinds: g.rules, Reporter: g.reporter, Recent: g.recent,
@@ -60,16 +60,16 @@ func (p parts) guarded() (*guarding, error) {
 }
 
 // configured tells the API server what to send to the webhooks of protection.
-func (p parts) configured(steps webhookpod.Steps) (*guards.Controller, error) {
+func (p parts) configured(steps webhookpod.Steps) (*webhookconfig.Controller, error) {
 	undecided := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "regatta_protection_undecided", Help: "1 while the policies do not say what is protected, so that it stays as it was configured.",
 	})
 	if err := metrics.Registry.Register(undecided); err != nil {
 		return nil, fmt.Errorf("registering regatta_protection_undecided: %w", err)
 	}
-	return &guards.Controller{Activated: p.events.guards, Writer: &guards.Writer{
+	return &webhookconfig.Controller{Activated: p.events.guards, Writer: &webhookconfig.Writer{
 		Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Rules: p.guarding.rules, Events: p.protectionEvents(), Now: time.Now, Undecided: undecided,
-		Config: guards.Config{
+		Config: webhookconfig.Config{
 			Namespace: p.webhooks.namespace, Pods: p.Gates.Enabled(features.PodWebhook), Created: steps.Created(), Stored: steps.Stored(),
 			PodFailurePolicy: admissionv1.FailurePolicyType(p.PodFailurePolicy), TimeoutSeconds: p.WebhookTimeoutSeconds,
 		},
@@ -83,7 +83,7 @@ func (p parts) protectionEvents() record.EventRecorder {
 // protectionTo adds the webhooks of protection, which answer once there are
 // policies to answer by.
 func (p parts) protectionTo(server webhook.Server, decided <-chan struct{}) {
-	server.Register(guards.ValidateDeletionPath, protection.Until(decided, &webhook.Admission{Handler: p.guarding.deletion}))
+	server.Register(webhookconfig.ValidateDeletionPath, protection.Until(decided, &webhook.Admission{Handler: p.guarding.deletion}))
 }
 
 // guard tells the API server what to ask about, and follows the budgets once

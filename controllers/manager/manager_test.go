@@ -30,8 +30,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/explain"
-	"github.com/regatta-sh/regatta/controllers/guards"
-	"github.com/regatta-sh/regatta/controllers/unserved"
+	"github.com/regatta-sh/regatta/controllers/notimplemented"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig"
 	"github.com/regatta-sh/regatta/engine/record"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
@@ -92,8 +92,8 @@ func TestManager(t *testing.T) {
 	config := admissionv1.WebhookClientConfig{URL: &url}
 	create(
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name}},
-		&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: guards.ConfigurationName}},
-		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: guards.ConfigurationName}},
+		&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhookconfig.ConfigurationName}},
+		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhookconfig.ConfigurationName}},
 		&admissionv1.ValidatingWebhookConfiguration{
 			ObjectMeta: metav1.ObjectMeta{Name: "kruise-validating-webhook-configuration"},
 			Webhooks:   []admissionv1.ValidatingWebhook{{Name: "vcloneset.kb.io", ClientConfig: config, FailurePolicy: &fail, SideEffects: &none, AdmissionReviewVersions: []string{"v1"}}},
@@ -140,7 +140,7 @@ func TestManager(t *testing.T) {
 	}
 	guarded := func() string {
 		hooks := &admissionv1.ValidatingWebhookConfiguration{}
-		if err := api.Get(t.Context(), types.NamespacedName{Name: guards.ConfigurationName}, hooks); err != nil {
+		if err := api.Get(t.Context(), types.NamespacedName{Name: webhookconfig.ConfigurationName}, hooks); err != nil {
 			t.Fatal(err)
 		}
 		var names []string
@@ -223,7 +223,7 @@ func TestManager(t *testing.T) {
 		}
 	})
 	t.Run("objects of a kind without a controller say so", func(t *testing.T) {
-		for _, kind := range unserved.Kinds(scheme, "CloneSet", "ClusterPolicyBundle", "PolicyBundle", "PodUnavailableBudget") {
+		for _, kind := range notimplemented.Kinds(scheme, "CloneSet", "ClusterPolicyBundle", "PolicyBundle", "PodUnavailableBudget") {
 			object := manifest(t, kind.Kind)
 			create(object)
 			eventually(t, "a "+kind.Kind+" that says that nothing acts on it", func() bool {
@@ -231,7 +231,7 @@ func TestManager(t *testing.T) {
 					t.Fatal(err)
 				}
 				conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-				return len(conditions) == 1 && conditions[0].(map[string]any)["type"] == unserved.Stalled
+				return len(conditions) == 1 && conditions[0].(map[string]any)["type"] == notimplemented.Stalled
 			})
 		}
 	})

@@ -21,10 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/regatta-sh/regatta/controllers/explain"
-	"github.com/regatta-sh/regatta/controllers/guards"
 	"github.com/regatta-sh/regatta/controllers/policyhost"
 	"github.com/regatta-sh/regatta/controllers/protection"
 	"github.com/regatta-sh/regatta/controllers/webhook/deletion"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig"
 )
 
 // patience is how long the API server may take to answer before a manager that
@@ -66,7 +66,7 @@ func (o *offline) run(ctx context.Context, scheme *runtime.Scheme) error {
 	secure := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}}
 	clients.AskFor(secure)
 	hooks := http.NewServeMux()
-	hooks.Handle(guards.ValidateDeletionPath, clients.Only(&webhook.Admission{Handler: decides}))
+	hooks.Handle(webhookconfig.ValidateDeletionPath, clients.Only(&webhook.Admission{Handler: decides}))
 	hooks.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "the API server does not answer, without which this cannot be decided", http.StatusServiceUnavailable)
 	})
@@ -110,7 +110,7 @@ func (o *offline) deletion(scheme *runtime.Scheme) (*deletion.Handler, error) {
 		return nil, fmt.Errorf("making a client for what deletions take along: %w", err)
 	}
 	return &deletion.Handler{
-		Engine: o.host.Engine(), Kinds: guards.NewRules(o.host.Engine(), o.protectionGates()),
+		Engine: o.host.Engine(), Kinds: webhookconfig.NewRules(o.host.Engine(), o.protectionGates()),
 		Reporter: protection.NewReporter(o.host.Engine(), explain.NewStore(), protection.WithLog(o.protectionLog())),
 		Recent:   protection.NewRecent(time.Now), Live: live, Metadata: objects, Now: time.Now,
 	}, nil

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
-	"github.com/regatta-sh/regatta/controllers/guards"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
 
@@ -117,7 +117,7 @@ func TestAStartWithoutTheAPIServer(t *testing.T) {
 		}
 	}
 	decides := func(port string) bool {
-		answer := review(t, port, guards.ValidateDeletionPath, keepMaps)
+		answer := review(t, port, webhookconfig.ValidateDeletionPath, keepMaps)
 		return strings.Contains(answer, `"allowed":false`) && strings.Contains(answer, "Maps are kept.") && strings.Contains(answer, `"code":403`)
 	}
 	const bundles = "/apis/policy.kruise.io/v1alpha1/clusterpolicybundles"
@@ -126,7 +126,7 @@ func TestAStartWithoutTheAPIServer(t *testing.T) {
 		broken.Store(bundles)
 		p, port := start()
 		eventually(t, "the webhooks are served", func() bool {
-			return strings.HasPrefix(review(t, port, guards.ValidateDeletionPath, keepMaps), "503 the policies are not loaded yet")
+			return strings.HasPrefix(review(t, port, webhookconfig.ValidateDeletionPath, keepMaps), "503 the policies are not loaded yet")
 		})
 		if code, body := p.get(p.health, "/readyz?verbose"); code == http.StatusOK {
 			t.Errorf("it is ready: %s", body)
@@ -149,7 +149,7 @@ func TestAStartWithoutTheAPIServer(t *testing.T) {
 		p, port := start()
 		eventually(t, "ready", p.ready)
 		if !decides(port) {
-			t.Error(review(t, port, guards.ValidateDeletionPath, keepMaps))
+			t.Error(review(t, port, webhookconfig.ValidateDeletionPath, keepMaps))
 		}
 		end(p)
 	})
@@ -158,7 +158,7 @@ func TestAStartWithoutTheAPIServer(t *testing.T) {
 		p, port := start()
 		eventually(t, "ready", p.ready)
 		if !decides(port) || !strings.Contains(p.text(), "those on disk decide") {
-			t.Error(review(t, port, guards.ValidateDeletionPath, keepMaps))
+			t.Error(review(t, port, webhookconfig.ValidateDeletionPath, keepMaps))
 		}
 		if err := api.Delete(t.Context(), bundle); err != nil {
 			t.Fatal(err)
@@ -177,9 +177,9 @@ func TestAStartWithoutTheAPIServer(t *testing.T) {
 		p, port := start()
 		eventually(t, "ready", p.ready)
 		if !decides(port) {
-			t.Error(review(t, port, guards.ValidateDeletionPath, keepMaps))
+			t.Error(review(t, port, webhookconfig.ValidateDeletionPath, keepMaps))
 		}
-		if got := review(t, port, guards.ValidatePodPath, "{}"); !strings.HasPrefix(got, "503 the API server does not answer") {
+		if got := review(t, port, webhookconfig.ValidatePodPath, "{}"); !strings.HasPrefix(got, "503 the API server does not answer") {
 			t.Errorf("got %s", got)
 		}
 		broken.Store("none")
@@ -187,7 +187,7 @@ func TestAStartWithoutTheAPIServer(t *testing.T) {
 			return strings.Contains(p.text(), "The API server answers again") && p.leads() == "1" && p.ready()
 		})
 		if !decides(port) {
-			t.Error(review(t, port, guards.ValidateDeletionPath, keepMaps))
+			t.Error(review(t, port, webhookconfig.ValidateDeletionPath, keepMaps))
 		}
 		end(p)
 	})

@@ -17,13 +17,13 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/explain/serve"
 	"github.com/regatta-sh/regatta/controllers/features"
-	"github.com/regatta-sh/regatta/controllers/guards"
 	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/controllers/ledger"
 	"github.com/regatta-sh/regatta/controllers/policyhost"
 	"github.com/regatta-sh/regatta/controllers/webhook/convert"
 	webhookpod "github.com/regatta-sh/regatta/controllers/webhook/pod"
 	"github.com/regatta-sh/regatta/controllers/webhook/server"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
@@ -38,7 +38,7 @@ type parts struct {
 	guarding  *guarding
 	budgeting *budgeting
 	steps     webhookpod.Steps
-	guards    *guards.Controller
+	guards    *webhookconfig.Controller
 }
 
 // add adds everything to the manager. Certificates come first: what writes

@@ -16,7 +16,7 @@ import (
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/certs"
 	"github.com/regatta-sh/regatta/controllers/kinds"
-	"github.com/regatta-sh/regatta/controllers/unserved"
+	"github.com/regatta-sh/regatta/controllers/notimplemented"
 )
 
 // startup adds the webhooks once there are certificates, and the controllers once
@@ -81,7 +81,7 @@ func (s *startup) Start(ctx context.Context) error {
 	if err := s.p.controllersTo(s.p.mgr); err != nil {
 		return err
 	}
-	go s.follow(ctx, unserved.Kinds(s.p.mgr.GetScheme(), s.p.served()...))
+	go s.follow(ctx, notimplemented.Kinds(s.p.mgr.GetScheme(), s.p.served()...))
 	if !loaded { // a controller whose CRD is missing is left out (PL-04)
 		for _, kind := range []string{"ClusterPolicyBundle", "PolicyBundle"} {
 			s.await(ctx, policyv1alpha1.GroupVersion.WithKind(kind), "only the built-in policies decide")
@@ -156,7 +156,7 @@ func (s *startup) follow(ctx context.Context, kinds []schema.GroupVersionKind) {
 			if !s.installed(kind) {
 				return false
 			}
-			r := &unserved.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Kind: kind, Now: time.Now}
+			r := &notimplemented.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Kind: kind, Now: time.Now}
 			if err := r.SetupWithManager(mgr); err != nil {
 				klog.ErrorS(err, "Users of a kind are not told that nothing acts on it", "kind", kind.Kind)
 			}

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/unserved"
+	"github.com/regatta-sh/regatta/controllers/notimplemented"
 )
 
 // A cache that does not show a pod as it is takes no record away.
@@ -135,7 +135,7 @@ func (refuses) Cover(context.Context, string) error { return errors.New("no") }
 func TestNobodyIsToldThatNothingActs(t *testing.T) {
 	c := newCluster(t, nil, interceptor.Funcs{}, newBudget(func(b *policy.PodUnavailableBudget) {
 		b.Status.Conditions = []metav1.Condition{
-			{Type: unserved.Stalled, Status: metav1.ConditionTrue, Reason: unserved.NotImplemented},
+			{Type: notimplemented.Stalled, Status: metav1.ConditionTrue, Reason: notimplemented.NotImplemented},
 			{Type: "Mine", Status: metav1.ConditionTrue, Reason: "Own"},
 		}
 	}), stateful(1), pod("a"))

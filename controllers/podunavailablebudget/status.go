@@ -15,7 +15,7 @@ import (
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/ledger"
-	"github.com/regatta-sh/regatta/controllers/unserved"
+	"github.com/regatta-sh/regatta/controllers/notimplemented"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/budget"
 )
@@ -73,8 +73,8 @@ func (r *Reconciler) next(ctx context.Context, w *world) (outcome, error) {
 	}
 	s.ObservedGeneration, s.TotalReplicas = w.budget.Generation, w.expected
 	s.DesiredAvailable, s.CurrentAvailable, s.UnavailableAllowed = int32(desired), int32(current), int32(max(current-desired, 0))
-	if stalled := meta.FindStatusCondition(s.Conditions, unserved.Stalled); stalled != nil && stalled.Reason == unserved.NotImplemented {
-		meta.RemoveStatusCondition(&s.Conditions, unserved.Stalled)
+	if stalled := meta.FindStatusCondition(s.Conditions, notimplemented.Stalled); stalled != nil && stalled.Reason == notimplemented.NotImplemented {
+		meta.RemoveStatusCondition(&s.Conditions, notimplemented.Stalled)
 	}
 	return c.out, nil
 }

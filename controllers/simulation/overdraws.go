@@ -12,7 +12,7 @@ import (
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/features"
-	"github.com/regatta-sh/regatta/controllers/guards"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/budget"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
@@ -76,7 +76,7 @@ func wantedBy(b *policy.PodUnavailableBudget) (wanted, total int, err error) {
 // guarded says whether the installation has budgets hold back an operation at all.
 func (j *judge) guarded(operation policy.PubOperation) bool {
 	on, namespace := j.s.gates.Enabled, j.s.cluster.set.Namespace
-	if !on(features.PodWebhook) || slices.Contains([]string{metav1.NamespaceSystem, home}, namespace) || j.s.namespace[guards.SwitchKey] == guards.SwitchOff {
+	if !on(features.PodWebhook) || slices.Contains([]string{metav1.NamespaceSystem, home}, namespace) || j.s.namespace[webhookconfig.SwitchKey] == webhookconfig.SwitchOff {
 		return false
 	}
 	if operation == policy.PubDeleteOperation {

@@ -21,12 +21,12 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/features"
-	"github.com/regatta-sh/regatta/controllers/guards"
 	"github.com/regatta-sh/regatta/controllers/ledger"
 	"github.com/regatta-sh/regatta/controllers/podunavailablebudget"
 	"github.com/regatta-sh/regatta/controllers/protection"
 	webhookpod "github.com/regatta-sh/regatta/controllers/webhook/pod"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/steps"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
@@ -42,7 +42,7 @@ const unhurried = time.Hour
 // gates say so.
 func (s *Simulation) protect(ctx context.Context, f Fleet, clock func() time.Time) (rollout.Budget, error) {
 	on := s.gates.Enabled
-	gates := guards.GatesOf(on)
+	gates := webhookconfig.GatesOf(on)
 	s.counters = &counters{
 		agenda: &agenda{now: clock, due: map[reconcile.Request]time.Time{}},
 		others: slices.ContainsFunc(f.Others, func(o client.Object) bool { _, pod := o.(*corev1.Pod); return pod }),
@@ -57,18 +57,18 @@ func (s *Simulation) protect(ctx context.Context, f Fleet, clock func() time.Tim
 	}
 	mutator, validator := webhookpod.New(s.cluster.server, enabled, unhurried)
 	if on(features.PodWebhook) {
-		config := guards.Config{
+		config := webhookconfig.Config{
 			Namespace: home, Pods: true, Created: enabled.Created(), Stored: enabled.Stored(), PodFailurePolicy: registrationv1.Fail, TimeoutSeconds: 3,
 		}
 		var budgeted []string
 		if len(f.Budgets) > 0 {
 			budgeted = []string{f.Set.Namespace}
 		}
-		sent, err := guards.NewRules(s.engine, gates).Webhooks(ctx, config, budgeted)
+		sent, err := webhookconfig.NewRules(s.engine, gates).Webhooks(ctx, config, budgeted)
 		if err != nil {
 			return nil, fmt.Errorf("asking what is protected: %w", err)
 		}
-		a := &admitter{namespace: f.Set.Namespace, answers: answers, handlers: map[string]admission.Handler{guards.MutatePodPath: mutator, guards.ValidatePodPath: validator}}
+		a := &admitter{namespace: f.Set.Namespace, answers: answers, handlers: map[string]admission.Handler{webhookconfig.MutatePodPath: mutator, webhookconfig.ValidatePodPath: validator}}
 		if a.change, a.check, err = hooks(s.namespace, sent.Mutating, sent.Validating); err != nil {
 			return nil, err
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/simulation"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/policies"
-	"github.com/regatta-sh/regatta/test/draws"
+	"github.com/regatta-sh/regatta/test/proptest"
 )
 
 func start() time.Time { return time.Date(2026, 12, 21, 10, 0, 0, 0, time.UTC) }
@@ -130,7 +130,7 @@ func extend(rules string) string {
 // is enough, another for each case.
 func shapesFor(i int, fleets map[string]simulation.Fleet) []string {
 	names := slices.Sorted(maps.Keys(fleets))
-	if draws.Race {
+	if proptest.Race {
 		return names[i%len(names):][:1]
 	}
 	return names

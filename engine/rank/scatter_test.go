@@ -9,7 +9,7 @@ import (
 
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/rank"
-	_ "github.com/regatta-sh/regatta/test/draws"
+	_ "github.com/regatta-sh/regatta/test/proptest"
 )
 
 // Pods are written as text: each letter is the value of the label "k" of a pod,

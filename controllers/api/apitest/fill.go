@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/randfill"
 
-	"github.com/regatta-sh/regatta/controllers/api/marks"
+	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
 )
 
 // New returns a filler whose objects are the same for the same seed, and survive JSON. Times and IntOrStrings know how to
@@ -62,7 +62,7 @@ func Marked(seed int64, texts map[string][]string, functions ...any) *randfill.F
 		fillMeta(in, c)
 		for _, key := range slices.Sorted(maps.Keys(texts)) {
 			if at := c.Intn(2 * len(texts[key])); at < len(texts[key]) {
-				marks.Set(&in.Annotations, key, texts[key][at])
+				conversiondata.Set(&in.Annotations, key, texts[key][at])
 			}
 		}
 	}

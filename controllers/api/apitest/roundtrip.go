@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/conversion"
 	"sigs.k8s.io/randfill"
 
-	"github.com/regatta-sh/regatta/controllers/api/marks"
-	"github.com/regatta-sh/regatta/test/draws"
+	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
+	"github.com/regatta-sh/regatta/test/proptest"
 )
 
 // objects is how many objects each direction of a round trip tries: $CONVERSION_OBJECTS, or some.
@@ -23,7 +23,7 @@ func objects(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv("CONVERSION_OBJECTS")
 	if text == "" {
-		return draws.Often(300)
+		return proptest.Often(300)
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
@@ -60,8 +60,8 @@ func RoundTrip(t *testing.T, filler *randfill.Filler, spoke conversion.Convertib
 	t.Run("what was kept of another object changes no field", func(t *testing.T) {
 		for range objects(t) {
 			older, newer := fill(t, filler, spoke), fill(t, filler, hub)
-			unmoved(t, older, marks.NewerKey, back(t, newer), func(in runtime.Object) runtime.Object { return back(t, there(t, in)) })
-			unmoved(t, newer, marks.OlderKey, there(t, older), func(in runtime.Object) runtime.Object { return there(t, back(t, in)) })
+			unmoved(t, older, conversiondata.NewerKey, back(t, newer), func(in runtime.Object) runtime.Object { return back(t, there(t, in)) })
+			unmoved(t, newer, conversiondata.OlderKey, there(t, older), func(in runtime.Object) runtime.Object { return there(t, back(t, in)) })
 		}
 	})
 }
@@ -81,12 +81,12 @@ func unmoved(t *testing.T, object runtime.Object, key string, other runtime.Obje
 	before := write(t, object)
 	marked := read(t, before, object)
 	annotations := maps.Clone(marked.(metav1.Object).GetAnnotations())
-	marks.Set(&annotations, key, kept)
+	conversiondata.Set(&annotations, key, kept)
 	marked.(metav1.Object).SetAnnotations(annotations)
 	got := around(marked)
 	annotations = got.(metav1.Object).GetAnnotations()
-	marks.Unset(&annotations, marks.OlderKey)
-	marks.Unset(&annotations, marks.NewerKey)
+	conversiondata.Unset(&annotations, conversiondata.OlderKey)
+	conversiondata.Unset(&annotations, conversiondata.NewerKey)
 	got.(metav1.Object).SetAnnotations(annotations)
 	if diff := cmp.Diff(before, write(t, got)); diff != "" {
 		t.Fatalf("%s=%s changed the object (-before +after):\n%s", key, kept, diff)

@@ -2,7 +2,7 @@ package advancedcronjob
 
 import (
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/webhook/fill"
+	"github.com/regatta-sh/regatta/controllers/webhook/defaulting"
 	"github.com/regatta-sh/regatta/controllers/webhook/imagepulljob"
 )
 
@@ -10,15 +10,15 @@ func defaults(job, _ *v1beta1.AdvancedCronJob) {
 	spec := &job.Spec
 	pull := spec.Template.ImageListPullJobTemplate
 	if pull != nil {
-		fill.Empty(&spec.ConcurrencyPolicy, v1beta1.ReplaceConcurrent)
+		defaulting.Empty(&spec.ConcurrencyPolicy, v1beta1.ReplaceConcurrent)
 	}
-	fill.Empty(&spec.ConcurrencyPolicy, v1beta1.AllowConcurrent)
-	fill.Unset(&spec.Paused, false)
-	fill.Unset(&spec.SuccessfulJobsHistoryLimit, v1beta1.DefaultSuccessfulJobsHistoryLimit)
-	fill.Unset(&spec.FailedJobsHistoryLimit, v1beta1.DefaultFailedJobsHistoryLimit)
+	defaulting.Empty(&spec.ConcurrencyPolicy, v1beta1.AllowConcurrent)
+	defaulting.Unset(&spec.Paused, false)
+	defaulting.Unset(&spec.SuccessfulJobsHistoryLimit, v1beta1.DefaultSuccessfulJobsHistoryLimit)
+	defaulting.Unset(&spec.FailedJobsHistoryLimit, v1beta1.DefaultFailedJobsHistoryLimit)
 	// Who says when the jobs end is taken to say the rest too, as OpenKruise does.
 	if pull != nil && pull.Spec.CompletionPolicy.Type == "" {
 		imagepulljob.FillTemplate(&pull.Spec.ImagePullJobTemplate)
-		fill.Empty(&pull.Spec.ImagePullPolicy, v1beta1.PullIfNotPresent)
+		defaulting.Empty(&pull.Spec.ImagePullPolicy, v1beta1.PullIfNotPresent)
 	}
 }

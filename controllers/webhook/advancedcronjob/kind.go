@@ -9,7 +9,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/api/marks"
+	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
 	"github.com/regatta-sh/regatta/controllers/webhook/admit"
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
@@ -24,7 +24,7 @@ func New(templates podtemplate.Defaults) *admit.Kind[*v1beta1.AdvancedCronJob] {
 		Older:        func() admit.Spoke { return &v1alpha1.AdvancedCronJob{} },
 		OlderVersion: v1alpha1.GroupVersion.Version,
 		Renamed: map[string]string{
-			"spec.template.imageListPullJobTemplate": "metadata.annotations[" + marks.NewerKey + "].imageListPullJobTemplate",
+			"spec.template.imageListPullJobTemplate": "metadata.annotations[" + conversiondata.NewerKey + "].imageListPullJobTemplate",
 		},
 		Loose:   []string{"spec.template.jobTemplate", "spec.template.broadcastJobTemplate.metadata", "spec.template.broadcastJobTemplate.spec.template"},
 		Same:    func(a, b *v1beta1.AdvancedCronJob) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) },

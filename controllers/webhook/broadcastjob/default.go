@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/webhook/fill"
+	"github.com/regatta-sh/regatta/controllers/webhook/defaulting"
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
 )
 
@@ -20,9 +20,9 @@ type defaulter struct {
 // without a restartPolicy is refused, so it gets none.
 func (d defaulter) fill(job, old *v1beta1.BroadcastJob) {
 	spec := &job.Spec
-	fill.Unset(&spec.Parallelism, intstr.FromInt32(math.MaxInt32))
-	fill.Empty(&spec.CompletionPolicy.Type, v1beta1.AlwaysCompletionPolicyType)
-	fill.Empty(&spec.FailurePolicy.Type, v1beta1.FailurePolicyTypeFailFast)
+	defaulting.Unset(&spec.Parallelism, intstr.FromInt32(math.MaxInt32))
+	defaulting.Empty(&spec.CompletionPolicy.Type, v1beta1.AlwaysCompletionPolicyType)
+	defaulting.Empty(&spec.FailurePolicy.Type, v1beta1.FailurePolicyTypeFailFast)
 	if d.keepTemplates || old != nil && equality.Semantic.DeepEqual(spec.Template, old.Spec.Template) {
 		return
 	}

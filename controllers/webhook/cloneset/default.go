@@ -7,7 +7,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/webhook/fill"
+	"github.com/regatta-sh/regatta/controllers/webhook/defaulting"
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
 )
 
@@ -31,12 +31,12 @@ func defaultHub(set *v1beta1.CloneSet) {
 	spec := &set.Spec
 	defaultCounts(&spec.Replicas, &spec.RevisionHistoryLimit)
 	strategy := &spec.UpdateStrategy
-	fill.Empty(&strategy.Type, v1beta1.RollingUpdateCloneSetUpdateStrategyType)
+	defaulting.Empty(&strategy.Type, v1beta1.RollingUpdateCloneSetUpdateStrategyType)
 	if strategy.Type != v1beta1.RollingUpdateCloneSetUpdateStrategyType {
 		return
 	}
-	fill.Unset(&strategy.RollingUpdate, v1beta1.RollingUpdateCloneSetStrategy{})
-	fill.Empty(&strategy.RollingUpdate.PodUpdatePolicy, v1beta1.RecreatePodUpdatePolicyType)
+	defaulting.Unset(&strategy.RollingUpdate, v1beta1.RollingUpdateCloneSetStrategy{})
+	defaulting.Empty(&strategy.RollingUpdate.PodUpdatePolicy, v1beta1.RecreatePodUpdatePolicyType)
 	defaultAmounts(&strategy.RollingUpdate.Partition, &strategy.RollingUpdate.MaxUnavailable, &strategy.RollingUpdate.MaxSurge)
 }
 
@@ -44,21 +44,21 @@ func defaultAlpha(set *v1alpha1.CloneSet) {
 	spec := &set.Spec
 	defaultCounts(&spec.Replicas, &spec.RevisionHistoryLimit)
 	strategy := &spec.UpdateStrategy
-	fill.Empty(&strategy.Type, v1alpha1.RecreateCloneSetUpdateStrategyType)
+	defaulting.Empty(&strategy.Type, v1alpha1.RecreateCloneSetUpdateStrategyType)
 	if strategy.Type != v1alpha1.OnDeleteCloneSetUpdateStrategyType {
 		defaultAmounts(&strategy.Partition, &strategy.MaxUnavailable, &strategy.MaxSurge)
 	}
 }
 
 func defaultCounts(replicas, revisionHistoryLimit **int32) {
-	fill.Unset(replicas, 1)
-	fill.Unset(revisionHistoryLimit, 10)
+	defaulting.Unset(replicas, 1)
+	defaulting.Unset(revisionHistoryLimit, 10)
 }
 
 func defaultAmounts(partition, maxUnavailable, maxSurge **intstr.IntOrString) {
-	fill.Unset(partition, intstr.FromInt32(0))
-	fill.Unset(maxUnavailable, intstr.FromString(v1beta1.DefaultCloneSetMaxUnavailable))
-	fill.Unset(maxSurge, intstr.FromInt32(0))
+	defaulting.Unset(partition, intstr.FromInt32(0))
+	defaulting.Unset(maxUnavailable, intstr.FromString(v1beta1.DefaultCloneSetMaxUnavailable))
+	defaulting.Unset(maxSurge, intstr.FromInt32(0))
 }
 
 // defaultTemplates fills in templates when they are created or changed, never otherwise: a release that knows a new

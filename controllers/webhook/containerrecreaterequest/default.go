@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/api/marks"
+	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
 )
 
 // setDefaults fills in what needs no pod. An update is given back what was filled in before: who applies the same manifest
@@ -24,7 +24,7 @@ func setDefaults(request, old *v1beta1.ContainerRecreateRequest) {
 		spec.Strategy.FailurePolicy = v1beta1.ContainerRecreateRequestFailurePolicyFail
 	}
 	if old == nil {
-		marks.Set(&request.Labels, v1beta1.ContainerRecreateRequestActiveKey, "true")
+		conversiondata.Set(&request.Labels, v1beta1.ContainerRecreateRequestActiveKey, "true")
 		return
 	}
 	if spec.Strategy.TerminationGracePeriodSeconds == nil && old.Spec.Strategy != nil {
@@ -46,7 +46,7 @@ func (c *cluster) fill(ctx context.Context, request *v1beta1.ContainerRecreateRe
 		return // Validate finds as little
 	}
 	for key, value := range labelsOf(pod, node) {
-		marks.Set(&request.Labels, key, value)
+		conversiondata.Set(&request.Labels, key, value)
 	}
 	if strategy := request.Spec.Strategy; strategy != nil && strategy.TerminationGracePeriodSeconds == nil {
 		strategy.TerminationGracePeriodSeconds = pod.Spec.TerminationGracePeriodSeconds

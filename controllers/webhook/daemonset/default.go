@@ -6,20 +6,20 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/webhook/fill"
+	"github.com/regatta-sh/regatta/controllers/webhook/defaulting"
 )
 
 // defaults fills in the strategy alone, as OpenKruise does: the controller knows what the other fields mean when they are
 // unset.
 func defaults(set, _ *v1beta1.DaemonSet) {
 	strategy := &set.Spec.UpdateStrategy
-	fill.Empty(&strategy.Type, appsv1.RollingUpdateDaemonSetStrategyType)
+	defaulting.Empty(&strategy.Type, appsv1.RollingUpdateDaemonSetStrategyType)
 	if strategy.Type != appsv1.RollingUpdateDaemonSetStrategyType {
 		return
 	}
-	fill.Unset(&strategy.RollingUpdate, v1beta1.RollingUpdateDaemonSet{})
+	defaulting.Unset(&strategy.RollingUpdate, v1beta1.RollingUpdateDaemonSet{})
 	rolling := strategy.RollingUpdate
-	fill.Empty(&rolling.Type, v1beta1.StandardRollingUpdateType)
+	defaulting.Empty(&rolling.Type, v1beta1.StandardRollingUpdateType)
 	if rolling.MaxUnavailable == nil && rolling.MaxSurge == nil {
 		rolling.MaxUnavailable, rolling.MaxSurge = ptr.To(intstr.FromInt32(1)), ptr.To(intstr.FromInt32(0))
 	}

@@ -31,8 +31,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api"
 	"github.com/regatta-sh/regatta/controllers/certs"
 	"github.com/regatta-sh/regatta/controllers/explain"
-	"github.com/regatta-sh/regatta/controllers/guards"
 	"github.com/regatta-sh/regatta/controllers/protection"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/policies"
@@ -45,7 +45,7 @@ const label = "policy.kruise.io/delete-protection"
 type cluster struct {
 	api    client.Client
 	env    *envtest.Environment
-	writer *guards.Writer
+	writer *webhookconfig.Writer
 	// handler is that of the manager; it may be changed between requests.
 	handler *Handler
 	answers *explain.Store
@@ -77,7 +77,7 @@ func start(t *testing.T, gates decision.ProtectionGates) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules := guards.NewRules(e, gates)
+	rules := webhookconfig.NewRules(e, gates)
 	c.handler = &Handler{
 		Engine: e, Kinds: rules, Reporter: protection.NewReporter(e, c.answers, protection.WithMetrics(counters)),
 		Recent: protection.NewRecent(time.Now), Live: c.api, Metadata: metadata.NewForConfigOrDie(env.Config), Now: time.Now,
@@ -90,15 +90,15 @@ func start(t *testing.T, gates decision.ProtectionGates) *cluster {
 	}
 	none := admissionv1.SideEffectClassNone
 	c.create(t,
-		&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: guards.ConfigurationName}},
-		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: guards.ConfigurationName}},
+		&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhookconfig.ConfigurationName}},
+		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhookconfig.ConfigurationName}},
 		&admissionv1.ValidatingWebhookConfiguration{
 			ObjectMeta: metav1.ObjectMeta{Name: certs.ValidatingConfiguration},
 			Webhooks:   []admissionv1.ValidatingWebhook{{Name: "v.kb.io", ClientConfig: call, SideEffects: &none, AdmissionReviewVersions: []string{"v1"}}},
 		})
-	c.writer = &guards.Writer{
+	c.writer = &webhookconfig.Writer{
 		Client: c.api, Live: c.api, Rules: rules, Events: record.NewFakeRecorder(100), Now: time.Now,
-		Config:    guards.Config{Namespace: "kruise-system", PodFailurePolicy: admissionv1.Ignore, TimeoutSeconds: 3},
+		Config:    webhookconfig.Config{Namespace: "kruise-system", PodFailurePolicy: admissionv1.Ignore, TimeoutSeconds: 3},
 		Undecided: prometheus.NewGauge(prometheus.GaugeOpts{Name: "undecided"}),
 	}
 	if err := c.writer.Sync(t.Context()); err != nil {
@@ -283,7 +283,7 @@ func TestKinds(t *testing.T) {
 	t.Logf("what happens to a delete, by the label\n%s", table)
 
 	t.Run("every kind of the guards is tried", func(t *testing.T) {
-		for _, k := range c.handler.Kinds.(*guards.Rules).Current(t.Context()).Kinds {
+		for _, k := range c.handler.Kinds.(*webhookconfig.Rules).Current(t.Context()).Kinds {
 			name := k.Resource
 			if k.Group != "" {
 				name += "." + k.Group

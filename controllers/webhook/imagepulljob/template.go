@@ -6,22 +6,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/webhook/fill"
+	"github.com/regatta-sh/regatta/controllers/webhook/defaulting"
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
 func defaults(spec *v1beta1.ImagePullJobSpec) {
 	FillTemplate(&spec.ImagePullJobTemplate)
-	fill.Unset(&spec.Parallelism, intstr.FromInt32(1))
-	fill.Empty(&spec.ImagePullPolicy, v1beta1.PullIfNotPresent)
+	defaulting.Unset(&spec.Parallelism, intstr.FromInt32(1))
+	defaulting.Empty(&spec.ImagePullPolicy, v1beta1.PullIfNotPresent)
 }
 
 // FillTemplate fills in what all jobs that pull images get.
 func FillTemplate(template *v1beta1.ImagePullJobTemplate) {
-	fill.Empty(&template.CompletionPolicy.Type, v1beta1.AlwaysCompletionPolicyType)
-	fill.Unset(&template.PullPolicy, v1beta1.PullPolicy{})
-	fill.Unset(&template.PullPolicy.TimeoutSeconds, v1beta1.DefaultPullTimeoutSeconds)
-	fill.Unset(&template.PullPolicy.BackoffLimit, v1beta1.DefaultPullBackoffLimit)
+	defaulting.Empty(&template.CompletionPolicy.Type, v1beta1.AlwaysCompletionPolicyType)
+	defaulting.Unset(&template.PullPolicy, v1beta1.PullPolicy{})
+	defaulting.Unset(&template.PullPolicy.TimeoutSeconds, v1beta1.DefaultPullTimeoutSeconds)
+	defaulting.Unset(&template.PullPolicy.BackoffLimit, v1beta1.DefaultPullBackoffLimit)
 }
 
 // ValidateTemplate finds mistakes in where and how images are pulled.

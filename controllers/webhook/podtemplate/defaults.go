@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/regatta-sh/regatta/controllers/webhook/fill"
+	"github.com/regatta-sh/regatta/controllers/webhook/defaulting"
 )
 
 // Defaults is what may differ between installations.
@@ -20,11 +20,11 @@ type Defaults struct {
 // enableServiceLinks) is left to it.
 func (d Defaults) Apply(template *corev1.PodTemplateSpec) {
 	spec := &template.Spec
-	fill.Empty(&spec.DNSPolicy, corev1.DNSClusterFirst)
-	fill.Empty(&spec.RestartPolicy, corev1.RestartPolicyAlways)
-	fill.Empty(&spec.SchedulerName, corev1.DefaultSchedulerName)
-	fill.Unset(&spec.TerminationGracePeriodSeconds, int64(corev1.DefaultTerminationGracePeriodSeconds))
-	fill.Unset(&spec.SecurityContext, corev1.PodSecurityContext{})
+	defaulting.Empty(&spec.DNSPolicy, corev1.DNSClusterFirst)
+	defaulting.Empty(&spec.RestartPolicy, corev1.RestartPolicyAlways)
+	defaulting.Empty(&spec.SchedulerName, corev1.DefaultSchedulerName)
+	defaulting.Unset(&spec.TerminationGracePeriodSeconds, int64(corev1.DefaultTerminationGracePeriodSeconds))
+	defaulting.Unset(&spec.SecurityContext, corev1.PodSecurityContext{})
 	roundUp(spec.Overhead)
 	if spec.Resources != nil {
 		roundUp(spec.Resources.Limits)
@@ -42,36 +42,36 @@ func (d Defaults) Apply(template *corev1.PodTemplateSpec) {
 
 // ApplyToClaim fills in what the API server fills in for a claim template.
 func (Defaults) ApplyToClaim(claim *corev1.PersistentVolumeClaim) {
-	fill.Empty(&claim.Status.Phase, corev1.ClaimPending)
+	defaulting.Empty(&claim.Status.Phase, corev1.ClaimPending)
 	roundUp(claim.Status.Capacity)
 	roundUp(claim.Status.AllocatedResources)
 	defaultClaimSpec(&claim.Spec)
 }
 
 func defaultClaimSpec(spec *corev1.PersistentVolumeClaimSpec) {
-	fill.Unset(&spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+	defaulting.Unset(&spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 	roundUp(spec.Resources.Limits)
 	roundUp(spec.Resources.Requests)
 }
 
 func (d Defaults) defaultContainer(container *corev1.Container, hostNetwork bool) {
-	fill.Empty(&container.ImagePullPolicy, pullPolicy(container.Image))
-	fill.Empty(&container.TerminationMessagePath, corev1.TerminationMessagePathDefault)
-	fill.Empty(&container.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
+	defaulting.Empty(&container.ImagePullPolicy, pullPolicy(container.Image))
+	defaulting.Empty(&container.TerminationMessagePath, corev1.TerminationMessagePathDefault)
+	defaulting.Empty(&container.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
 	roundUp(container.Resources.Limits)
 	roundUp(container.Resources.Requests)
 	for i := range container.Ports {
 		port := &container.Ports[i]
-		fill.Empty(&port.Protocol, corev1.ProtocolTCP)
+		defaulting.Empty(&port.Protocol, corev1.ProtocolTCP)
 		if d.HostNetworkHostPorts && hostNetwork {
-			fill.Empty(&port.HostPort, port.ContainerPort)
+			defaulting.Empty(&port.HostPort, port.ContainerPort)
 		}
 	}
 	for i := range container.Env {
 		if from := container.Env[i].ValueFrom; from != nil {
 			defaultFieldRef(from.FieldRef)
 			if from.FileKeyRef != nil {
-				fill.Unset(&from.FileKeyRef.Optional, false)
+				defaulting.Unset(&from.FileKeyRef.Optional, false)
 			}
 		}
 	}
@@ -90,26 +90,26 @@ func (d Defaults) defaultContainer(container *corev1.Container, hostNetwork bool
 }
 
 func defaultProbe(probe *corev1.Probe) {
-	fill.Empty(&probe.TimeoutSeconds, 1)
-	fill.Empty(&probe.PeriodSeconds, 10)
-	fill.Empty(&probe.SuccessThreshold, 1)
-	fill.Empty(&probe.FailureThreshold, 3)
+	defaulting.Empty(&probe.TimeoutSeconds, 1)
+	defaulting.Empty(&probe.PeriodSeconds, 10)
+	defaulting.Empty(&probe.SuccessThreshold, 1)
+	defaulting.Empty(&probe.FailureThreshold, 3)
 	defaultHTTPGet(probe.HTTPGet)
 	if probe.GRPC != nil {
-		fill.Unset(&probe.GRPC.Service, "")
+		defaulting.Unset(&probe.GRPC.Service, "")
 	}
 }
 
 func defaultHTTPGet(action *corev1.HTTPGetAction) {
 	if action != nil {
-		fill.Empty(&action.Path, "/")
-		fill.Empty(&action.Scheme, corev1.URISchemeHTTP)
+		defaulting.Empty(&action.Path, "/")
+		defaulting.Empty(&action.Scheme, corev1.URISchemeHTTP)
 	}
 }
 
 func defaultFieldRef(ref *corev1.ObjectFieldSelector) {
 	if ref != nil {
-		fill.Empty(&ref.APIVersion, "v1")
+		defaulting.Empty(&ref.APIVersion, "v1")
 	}
 }
 

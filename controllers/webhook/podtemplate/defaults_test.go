@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"pgregory.net/rapid"
 
-	_ "github.com/regatta-sh/regatta/test/draws"
+	_ "github.com/regatta-sh/regatta/test/proptest"
 )
 
 func parse[T any](t testing.TB, text string) *T {

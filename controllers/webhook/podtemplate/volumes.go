@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/regatta-sh/regatta/controllers/webhook/fill"
+	"github.com/regatta-sh/regatta/controllers/webhook/defaulting"
 )
 
 // fileMode is what files of config maps, secrets and the like get: rw-r--r--.
@@ -18,20 +18,20 @@ func defaultVolume(volume *corev1.Volume) {
 		source.EmptyDir = &corev1.EmptyDirVolumeSource{}
 	}
 	if source.HostPath != nil {
-		fill.Unset(&source.HostPath.Type, corev1.HostPathUnset)
+		defaulting.Unset(&source.HostPath.Type, corev1.HostPathUnset)
 	}
 	if source.Secret != nil {
-		fill.Unset(&source.Secret.DefaultMode, fileMode)
+		defaulting.Unset(&source.Secret.DefaultMode, fileMode)
 	}
 	if source.ConfigMap != nil {
-		fill.Unset(&source.ConfigMap.DefaultMode, fileMode)
+		defaulting.Unset(&source.ConfigMap.DefaultMode, fileMode)
 	}
 	if source.DownwardAPI != nil {
-		fill.Unset(&source.DownwardAPI.DefaultMode, fileMode)
+		defaulting.Unset(&source.DownwardAPI.DefaultMode, fileMode)
 		defaultDownwardAPI(source.DownwardAPI.Items)
 	}
 	if source.Projected != nil {
-		fill.Unset(&source.Projected.DefaultMode, fileMode)
+		defaulting.Unset(&source.Projected.DefaultMode, fileMode)
 		for i := range source.Projected.Sources {
 			defaultProjection(&source.Projected.Sources[i])
 		}
@@ -40,7 +40,7 @@ func defaultVolume(volume *corev1.Volume) {
 		defaultClaimSpec(&source.Ephemeral.VolumeClaimTemplate.Spec)
 	}
 	if source.Image != nil {
-		fill.Empty(&source.Image.PullPolicy, pullPolicy(source.Image.Reference))
+		defaulting.Empty(&source.Image.PullPolicy, pullPolicy(source.Image.Reference))
 	}
 	defaultDisk(source)
 }
@@ -50,7 +50,7 @@ func defaultProjection(source *corev1.VolumeProjection) {
 		defaultDownwardAPI(source.DownwardAPI.Items)
 	}
 	if source.ServiceAccountToken != nil {
-		fill.Unset(&source.ServiceAccountToken.ExpirationSeconds, int64(time.Hour.Seconds()))
+		defaulting.Unset(&source.ServiceAccountToken.ExpirationSeconds, int64(time.Hour.Seconds()))
 	}
 }
 
@@ -63,21 +63,21 @@ func defaultDownwardAPI(items []corev1.DownwardAPIVolumeFile) {
 // defaultDisk fills in the sources that name a device.
 func defaultDisk(source *corev1.VolumeSource) {
 	if source.ISCSI != nil {
-		fill.Empty(&source.ISCSI.ISCSIInterface, "default")
+		defaulting.Empty(&source.ISCSI.ISCSIInterface, "default")
 	}
 	if source.RBD != nil {
-		fill.Empty(&source.RBD.RBDPool, "rbd")
-		fill.Empty(&source.RBD.RadosUser, "admin")
-		fill.Empty(&source.RBD.Keyring, "/etc/ceph/keyring")
+		defaulting.Empty(&source.RBD.RBDPool, "rbd")
+		defaulting.Empty(&source.RBD.RadosUser, "admin")
+		defaulting.Empty(&source.RBD.Keyring, "/etc/ceph/keyring")
 	}
 	if source.AzureDisk != nil {
-		fill.Unset(&source.AzureDisk.CachingMode, corev1.AzureDataDiskCachingReadWrite)
-		fill.Unset(&source.AzureDisk.FSType, "ext4")
-		fill.Unset(&source.AzureDisk.ReadOnly, false)
-		fill.Unset(&source.AzureDisk.Kind, corev1.AzureSharedBlobDisk)
+		defaulting.Unset(&source.AzureDisk.CachingMode, corev1.AzureDataDiskCachingReadWrite)
+		defaulting.Unset(&source.AzureDisk.FSType, "ext4")
+		defaulting.Unset(&source.AzureDisk.ReadOnly, false)
+		defaulting.Unset(&source.AzureDisk.Kind, corev1.AzureSharedBlobDisk)
 	}
 	if source.ScaleIO != nil {
-		fill.Empty(&source.ScaleIO.StorageMode, "ThinProvisioned")
-		fill.Empty(&source.ScaleIO.FSType, "xfs")
+		defaulting.Empty(&source.ScaleIO.StorageMode, "ThinProvisioned")
+		defaulting.Empty(&source.ScaleIO.FSType, "xfs")
 	}
 }

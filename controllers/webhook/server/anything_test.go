@@ -15,7 +15,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/api/apitest"
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
-	"github.com/regatta-sh/regatta/test/draws"
+	"github.com/regatta-sh/regatta/test/proptest"
 )
 
 // Whatever an object holds, and whatever it held before, the webhooks of its kind answer: a panic would refuse it
@@ -34,7 +34,7 @@ func TestWebhooksAnswerWhateverTheyAreAsked(t *testing.T) {
 		t.Run(kind.Version+" "+kind.Kind, func(t *testing.T) {
 			filler := apitest.New(20261121)
 			var before []byte
-			for range draws.Often(20) {
+			for range proptest.Often(20) {
 				object, err := scheme.New(kind)
 				if err != nil {
 					t.Fatal(err)
@@ -84,7 +84,7 @@ func TestWebhooksAnswerWhateverOneFieldHolds(t *testing.T) {
 				each(object, func() {
 					raw := []byte(text(t, object))
 					// One of four, always the same, and fewer with the race detector.
-					if crc32.ChecksumIEEE(raw)%256 >= uint32(draws.Often(64)) || asked[kind.Version+string(raw)] {
+					if crc32.ChecksumIEEE(raw)%256 >= uint32(proptest.Often(64)) || asked[kind.Version+string(raw)] {
 						return
 					}
 					asked[kind.Version+string(raw)] = true
@@ -97,7 +97,7 @@ func TestWebhooksAnswerWhateverOneFieldHolds(t *testing.T) {
 					}
 				})
 			}
-			if len(asked) < draws.Often(25) {
+			if len(asked) < proptest.Often(25) {
 				t.Errorf("%s gave %d objects", file, len(asked))
 			}
 		})

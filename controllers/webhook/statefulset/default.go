@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/webhook/fill"
+	"github.com/regatta-sh/regatta/controllers/webhook/defaulting"
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
 )
 
@@ -20,17 +20,17 @@ type defaulter struct {
 // fill fills in what both versions have.
 func (d defaulter) fill(set, old *v1beta1.StatefulSet) {
 	spec := &set.Spec
-	fill.Unset(&spec.Replicas, 1)
-	fill.Unset(&spec.RevisionHistoryLimit, 10)
-	fill.Empty(&spec.PodManagementPolicy, appsv1.OrderedReadyPodManagement)
-	fill.Empty(&spec.UpdateStrategy.Type, appsv1.RollingUpdateStatefulSetStrategyType)
+	defaulting.Unset(&spec.Replicas, 1)
+	defaulting.Unset(&spec.RevisionHistoryLimit, 10)
+	defaulting.Empty(&spec.PodManagementPolicy, appsv1.OrderedReadyPodManagement)
+	defaulting.Empty(&spec.UpdateStrategy.Type, appsv1.RollingUpdateStatefulSetStrategyType)
 	if spec.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
-		fill.Unset(&spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateStatefulSetStrategy{})
+		defaulting.Unset(&spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateStatefulSetStrategy{})
 		rolling := spec.UpdateStrategy.RollingUpdate
-		fill.Empty(&rolling.PodUpdatePolicy, v1beta1.RecreatePodUpdatePolicyType)
-		fill.Unset(&rolling.Partition, 0)
-		fill.Unset(&rolling.MaxUnavailable, intstr.FromInt32(v1beta1.DefaultStatefulSetMaxUnavailable))
-		fill.Unset(&rolling.MinReadySeconds, 0)
+		defaulting.Empty(&rolling.PodUpdatePolicy, v1beta1.RecreatePodUpdatePolicyType)
+		defaulting.Unset(&rolling.Partition, 0)
+		defaulting.Unset(&rolling.MaxUnavailable, intstr.FromInt32(v1beta1.DefaultStatefulSetMaxUnavailable))
+		defaulting.Unset(&rolling.MinReadySeconds, 0)
 	}
 	d.fillTemplates(set, old)
 }
@@ -39,12 +39,12 @@ func (d defaulter) fill(set, old *v1beta1.StatefulSet) {
 func (d defaulter) fillNewer(set *v1beta1.StatefulSet) {
 	if d.gates.AutoDeletePVC {
 		policy := ptr.Deref(set.Spec.PersistentVolumeClaimRetentionPolicy, v1beta1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
-		fill.Empty(&policy.WhenDeleted, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
-		fill.Empty(&policy.WhenScaled, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
+		defaulting.Empty(&policy.WhenDeleted, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
+		defaulting.Empty(&policy.WhenScaled, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
 		set.Spec.PersistentVolumeClaimRetentionPolicy = &policy
 	}
 	if d.gates.AutoResizePVC {
-		fill.Empty(&set.Spec.VolumeClaimUpdateStrategy.Type, v1beta1.OnDeleteVolumeClaimUpdateStrategyType)
+		defaulting.Empty(&set.Spec.VolumeClaimUpdateStrategy.Type, v1beta1.OnDeleteVolumeClaimUpdateStrategyType)
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	_ "github.com/regatta-sh/regatta/test/draws"
+	_ "github.com/regatta-sh/regatta/test/proptest"
 )
 
 // side makes a Side of so many pods that are available and not asked to go.

@@ -17,7 +17,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/engine/decision"
-	_ "github.com/regatta-sh/regatta/test/draws"
+	_ "github.com/regatta-sh/regatta/test/proptest"
 )
 
 // at is a time that many seconds after a pod became ready.

@@ -31,12 +31,12 @@ type Overlay struct {
 	now    func() time.Time
 	clock  Mark
 	owners map[types.UID]map[types.UID]*entry
-	ended  tombs
+	ended  tombstones
 }
 
 // New makes an empty Overlay.
 func New(now func() time.Time) *Overlay {
-	return &Overlay{now: now, clock: 1, owners: map[types.UID]map[types.UID]*entry{}, ended: newTombs(now())}
+	return &Overlay{now: now, clock: 1, owners: map[types.UID]map[types.UID]*entry{}, ended: newTombstones(now())}
 }
 
 // Mark is taken before pods are listed from the cache. What the cache shows

@@ -19,7 +19,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/decision"
-	"github.com/regatta-sh/regatta/test/draws"
+	"github.com/regatta-sh/regatta/test/proptest"
 )
 
 const corpus = "testdata/hostile"
@@ -246,7 +246,7 @@ func TestHostileBundles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it uses up the time and memory that it may")
 	}
-	if draws.Race {
+	if proptest.Race {
 		t.Skip("the race detector keeps a shadow of all memory, which the limits count")
 	}
 	all := readHostile(t)

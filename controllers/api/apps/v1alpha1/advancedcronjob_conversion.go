@@ -6,7 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/conversion"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/api/marks"
+	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
 )
 
 // newerAdvancedCronJob is the template that only v1beta1 has, and whether others stood beside it: one that comes later
@@ -35,7 +35,7 @@ func (in *AdvancedCronJob) ConvertTo(hub conversion.Hub) error {
 		},
 	}
 	var newer newerAdvancedCronJob
-	if marks.Take(&out.Annotations, marks.NewerKey, &newer) && !newer.replaced(&out.Spec.Template) {
+	if conversiondata.Take(&out.Annotations, conversiondata.NewerKey, &newer) && !newer.replaced(&out.Spec.Template) {
 		out.Spec.Template.ImageListPullJobTemplate = newer.ImageListPullJobTemplate
 	}
 	return nil
@@ -64,7 +64,7 @@ func (in *AdvancedCronJob) ConvertFrom(hub conversion.Hub) error {
 			BesideJobTemplate:        template.JobTemplate != nil, BesideBroadcastJobTemplate: template.BroadcastJobTemplate != nil,
 		}
 	}
-	return marks.Keep(&in.Annotations, marks.NewerKey, newer)
+	return conversiondata.Keep(&in.Annotations, conversiondata.NewerKey, newer)
 }
 
 // replaced tells whether a v1alpha1 client has set another template since.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/api/apitest"
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/api/marks"
+	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
 )
 
 const (
@@ -45,7 +45,7 @@ func TestAdvancedCronJobThatPullsImages(t *testing.T) {
 			old := &AdvancedCronJob{Spec: AdvancedCronJobSpec{Template: tc.old}}
 			hub := &v1beta1.AdvancedCronJob{Spec: v1beta1.AdvancedCronJobSpec{Template: tc.hub}}
 			if tc.kept != "" {
-				metav1.SetMetaDataAnnotation(&old.ObjectMeta, marks.NewerKey, tc.kept)
+				metav1.SetMetaDataAnnotation(&old.ObjectMeta, conversiondata.NewerKey, tc.kept)
 			}
 			apitest.Same(t, "to the hub", hub, apitest.Hub[v1beta1.AdvancedCronJob](t, old))
 			if tc.back {

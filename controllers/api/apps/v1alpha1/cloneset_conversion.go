@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/conversion"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/api/marks"
+	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
 )
 
 // PodUpdatePolicyKey annotates a v1alpha1 CloneSet of type OnDelete whose v1beta1 form keeps a rollingUpdate block for
@@ -41,7 +41,7 @@ func (in *CloneSet) ConvertTo(hub conversion.Hub) error {
 	src.Spec.Template, src.Spec.VolumeClaimTemplates = corev1.PodTemplateSpec{}, nil // nothing below is about them,
 	src.TypeMeta = metav1.TypeMeta{}                                                 // nor about the wire
 	var newer newerCloneSet
-	kept := marks.Take(&src.Annotations, marks.NewerKey, &newer)
+	kept := conversiondata.Take(&src.Annotations, conversiondata.NewerKey, &newer)
 	said := toHub(src)
 	if kept {
 		if whole := newer.onto(said.DeepCopy()); equality.Semantic.DeepEqual(fromHub(whole), src) {
@@ -54,7 +54,7 @@ func (in *CloneSet) ConvertTo(hub conversion.Hub) error {
 	}
 	said.DeepCopyInto(out)
 	out.Spec.Template, out.Spec.VolumeClaimTemplates = template, claims
-	return marks.Keep(&out.Annotations, marks.OlderKey, older)
+	return conversiondata.Keep(&out.Annotations, conversiondata.OlderKey, older)
 }
 
 // ConvertFrom reads the hub.
@@ -68,7 +68,7 @@ func (in *CloneSet) ConvertFrom(hub conversion.Hub) error {
 	src.Spec.Template, src.Spec.VolumeClaimTemplates = corev1.PodTemplateSpec{}, nil
 	src.TypeMeta = metav1.TypeMeta{}
 	var older olderCloneSet
-	kept := marks.Take(&src.Annotations, marks.OlderKey, &older) && older.UpdateStrategy != nil
+	kept := conversiondata.Take(&src.Annotations, conversiondata.OlderKey, &older) && older.UpdateStrategy != nil
 	said := fromHub(src)
 	if kept {
 		whole := said.DeepCopy()
@@ -83,7 +83,7 @@ func (in *CloneSet) ConvertFrom(hub conversion.Hub) error {
 	}
 	said.DeepCopyInto(in)
 	in.Spec.Template, in.Spec.VolumeClaimTemplates = template, claims
-	return marks.Keep(&in.Annotations, marks.NewerKey, newer)
+	return conversiondata.Keep(&in.Annotations, conversiondata.NewerKey, newer)
 }
 
 // onto puts what was kept back.
@@ -96,10 +96,10 @@ func (n *newerCloneSet) onto(hub *v1beta1.CloneSet) *v1beta1.CloneSet {
 		kept  map[string]string
 	}{{&hub.Labels, n.Labels}, {&hub.Annotations, n.Annotations}} {
 		for key := range mirrored(*both.marks) {
-			marks.Unset(both.marks, key)
+			conversiondata.Unset(both.marks, key)
 		}
 		for key, text := range both.kept {
-			marks.Set(both.marks, key, text)
+			conversiondata.Set(both.marks, key, text)
 		}
 	}
 	return hub
@@ -112,7 +112,7 @@ func mirrored(all map[string]string) (out map[string]string) {
 		v1beta1.ImagePreDownloadTimeoutSecondsKey, v1beta1.ImagePreDownloadMinUpdatedReadyPodsKey,
 	} {
 		if text, ok := all[key]; ok {
-			marks.Set(&out, key, text)
+			conversiondata.Set(&out, key, text)
 		}
 	}
 	return out
@@ -134,7 +134,7 @@ func toHub(in *CloneSet) *v1beta1.CloneSet {
 		},
 	}
 	out.Spec.UpdateStrategy = strategyToHub(&src.Spec.UpdateStrategy, src.Annotations)
-	marks.Unset(&out.Annotations, PodUpdatePolicyKey)
+	conversiondata.Unset(&out.Annotations, PodUpdatePolicyKey)
 	return out
 }
 
@@ -154,9 +154,9 @@ func fromHub(hub *v1beta1.CloneSet) *CloneSet {
 	}
 	key := v1beta1.CloneSetScalingExcludePreparingDeleteKey
 	if src.Spec.ScaleStrategy.ExcludePreparingDelete {
-		marks.Set(&in.Labels, key, "true")
+		conversiondata.Set(&in.Labels, key, "true")
 	} else if in.Labels[key] == "true" {
-		marks.Unset(&in.Labels, key)
+		conversiondata.Unset(&in.Labels, key)
 	}
 	in.Spec.UpdateStrategy = strategyFromHub(&src.Spec.UpdateStrategy, &in.ObjectMeta)
 	return in
@@ -187,7 +187,7 @@ func strategyToHub(in *CloneSetUpdateStrategy, annotations map[string]string) v1
 }
 
 func strategyFromHub(in *v1beta1.CloneSetUpdateStrategy, meta *metav1.ObjectMeta) CloneSetUpdateStrategy {
-	marks.Unset(&meta.Annotations, PodUpdatePolicyKey)
+	conversiondata.Unset(&meta.Annotations, PodUpdatePolicyKey)
 	out := CloneSetUpdateStrategy{Type: RecreateCloneSetUpdateStrategyType}
 	if in.Type == v1beta1.OnDeleteCloneSetUpdateStrategyType {
 		out.Type = OnDeleteCloneSetUpdateStrategyType
@@ -198,7 +198,7 @@ func strategyFromHub(in *v1beta1.CloneSetUpdateStrategy, meta *metav1.ObjectMeta
 	}
 	switch {
 	case out.Type == OnDeleteCloneSetUpdateStrategyType:
-		marks.Set(&meta.Annotations, PodUpdatePolicyKey, string(rolling.PodUpdatePolicy))
+		conversiondata.Set(&meta.Annotations, PodUpdatePolicyKey, string(rolling.PodUpdatePolicy))
 	case rolling.PodUpdatePolicy == v1beta1.InPlaceIfPossiblePodUpdatePolicyType:
 		out.Type = InPlaceIfPossibleCloneSetUpdateStrategyType
 	case rolling.PodUpdatePolicy == v1beta1.InPlaceOnlyPodUpdatePolicyType:

@@ -12,8 +12,8 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/api/apitest"
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/api/marks"
-	_ "github.com/regatta-sh/regatta/test/draws"
+	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
+	_ "github.com/regatta-sh/regatta/test/proptest"
 )
 
 const (
@@ -102,7 +102,7 @@ func TestConvertToHub(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got.Spec); diff != "" {
 				t.Errorf("spec (-want +got):\n%s", diff)
 			}
-			marks.Unset(&got.Annotations, marks.OlderKey) // what is kept beside is tried below
+			conversiondata.Unset(&got.Annotations, conversiondata.OlderKey) // what is kept beside is tried below
 			if diff := cmp.Diff(tc.meta, got.ObjectMeta); diff != "" {
 				t.Errorf("metadata (-want +got):\n%s", diff)
 			}
@@ -146,7 +146,7 @@ func TestConvertFromHub(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got.Spec.UpdateStrategy); diff != "" {
 				t.Errorf("strategy (-want +got):\n%s", diff)
 			}
-			marks.Unset(&got.Annotations, marks.NewerKey) // what is kept beside is tried below
+			conversiondata.Unset(&got.Annotations, conversiondata.NewerKey) // what is kept beside is tried below
 			if diff := cmp.Diff(tc.meta, got.ObjectMeta); diff != "" {
 				t.Errorf("metadata (-want +got):\n%s", diff)
 			}

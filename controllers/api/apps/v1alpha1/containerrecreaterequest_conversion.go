@@ -7,19 +7,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/conversion"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/api/marks"
+	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
 )
 
 // recreateRequestKept is what only the hub has fields for.
 type recreateRequestKept struct {
 	// Conditions of the hub, without the condition PreRecreateGrace if that is the first and the annotation says it all.
-	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	Originals  marks.Originals    `json:"annotations,omitempty"`
+	Conditions []metav1.Condition       `json:"conditions,omitempty"`
+	Originals  conversiondata.Originals `json:"annotations,omitempty"`
 }
 
 // recreateRequestSpelled is what only this version says so.
 type recreateRequestSpelled struct {
-	Spellings marks.Spellings `json:"annotations,omitempty"`
+	Spellings conversiondata.Spellings `json:"annotations,omitempty"`
 }
 
 // ConvertTo fills the hub. An annotation that cannot be read stays an annotation.
@@ -31,7 +31,7 @@ func (in *ContainerRecreateRequest) ConvertTo(hub conversion.Hub) error {
 	src := in.DeepCopy()
 	out.ObjectMeta, out.Spec = src.ObjectMeta, src.Spec
 	var kept recreateRequestKept
-	marks.Take(&out.Annotations, marks.NewerKey, &kept)
+	conversiondata.Take(&out.Annotations, conversiondata.NewerKey, &kept)
 	var spelled recreateRequestSpelled
 	snapshot, _ := snapshotMirror().ToField(&out.Annotations, kept.Originals, &spelled.Spellings)
 	acquired, _ := acquiredMirror().ToField(&out.Annotations, kept.Originals, &spelled.Spellings)
@@ -40,7 +40,7 @@ func (in *ContainerRecreateRequest) ConvertTo(hub conversion.Hub) error {
 		ContainerRecreateStates: recreateStates[hubRecreateState](src.Status.ContainerRecreateStates),
 		ContainerStatusSnapshot: snapshot, Conditions: withGrace(kept.Conditions, acquired),
 	}
-	return marks.Keep(&out.Annotations, marks.OlderKey, spelled)
+	return conversiondata.Keep(&out.Annotations, conversiondata.OlderKey, spelled)
 }
 
 // ConvertFrom reads the hub.
@@ -56,12 +56,12 @@ func (in *ContainerRecreateRequest) ConvertFrom(hub conversion.Hub) error {
 		ContainerRecreateStates: recreateStates[recreateState](src.Status.ContainerRecreateStates),
 	}
 	var spelled recreateRequestSpelled
-	marks.Take(&in.Annotations, marks.OlderKey, &spelled)
+	conversiondata.Take(&in.Annotations, conversiondata.OlderKey, &spelled)
 	acquired, rest := withoutGrace(src.Status.Conditions)
 	kept := recreateRequestKept{Conditions: rest}
 	snapshotMirror().FromField(src.Status.ContainerStatusSnapshot, &in.Annotations, spelled.Spellings, &kept.Originals)
 	acquiredMirror().FromField(acquired, &in.Annotations, spelled.Spellings, &kept.Originals)
-	return marks.Keep(&in.Annotations, marks.NewerKey, kept)
+	return conversiondata.Keep(&in.Annotations, conversiondata.NewerKey, kept)
 }
 
 type (

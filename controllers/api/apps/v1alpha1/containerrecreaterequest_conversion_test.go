@@ -12,8 +12,8 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/api/apitest"
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/api/marks"
-	"github.com/regatta-sh/regatta/test/draws"
+	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
+	"github.com/regatta-sh/regatta/test/proptest"
 )
 
 const (
@@ -48,19 +48,19 @@ func TestRecreateRequestFromTheHub(t *testing.T) {
 		{
 			name:   "other conditions are kept",
 			status: v1beta1.ContainerRecreateRequestStatus{Conditions: []metav1.Condition{grace, other}},
-			want:   map[string]string{acquiredKey: "2026-07-02T08:00:00Z", marks.NewerKey: `{"conditions":[` + otherJSON + `]}`},
+			want:   map[string]string{acquiredKey: "2026-07-02T08:00:00Z", conversiondata.NewerKey: `{"conditions":[` + otherJSON + `]}`},
 		},
 		{
 			name:   "a grace that was not given is no annotation",
 			status: v1beta1.ContainerRecreateRequestStatus{Conditions: []metav1.Condition{denied}},
-			want: map[string]string{marks.NewerKey: `{"conditions":[{"type":"PreRecreateGrace","status":"False","lastTransitionTime":"2026-07-02T08:00:00Z",` +
+			want: map[string]string{conversiondata.NewerKey: `{"conditions":[{"type":"PreRecreateGrace","status":"False","lastTransitionTime":"2026-07-02T08:00:00Z",` +
 				`"reason":"PreRecreateGrace","message":"Pod has been forced to not-ready for unreadyGracePeriodSeconds drain"}]}`},
 		},
 		{
 			name:   "an annotation of the hub that contradicts the field is kept aside",
 			status: v1beta1.ContainerRecreateRequestStatus{Conditions: []metav1.Condition{grace}},
 			before: map[string]string{acquiredKey: "soon"},
-			want:   map[string]string{acquiredKey: "2026-07-02T08:00:00Z", marks.NewerKey: `{"annotations":{"crr.apps.kruise.io/unready-acquired":{"is":"stale","text":"soon"}}}`},
+			want:   map[string]string{acquiredKey: "2026-07-02T08:00:00Z", conversiondata.NewerKey: `{"annotations":{"crr.apps.kruise.io/unready-acquired":{"is":"stale","text":"soon"}}}`},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -106,12 +106,12 @@ func TestRecreateRequestToTheHub(t *testing.T) {
 			name:   "a time with another offset is the same time, in the words of its writer",
 			before: map[string]string{acquiredKey: "2026-07-02T10:00:00+02:00"},
 			want:   v1beta1.ContainerRecreateRequestStatus{Conditions: []metav1.Condition{graceCondition(at)}},
-			left:   map[string]string{marks.OlderKey: `{"annotations":{"crr.apps.kruise.io/unready-acquired":"2026-07-02T10:00:00+02:00"}}`},
+			left:   map[string]string{conversiondata.OlderKey: `{"annotations":{"crr.apps.kruise.io/unready-acquired":"2026-07-02T10:00:00+02:00"}}`},
 		},
 		{
 			name:   "an empty snapshot is none, so that there is no status",
 			before: map[string]string{syncKey: "[]"},
-			left:   map[string]string{marks.OlderKey: `{"annotations":{"crr.apps.kruise.io/sync-container-statuses":"[]"}}`},
+			left:   map[string]string{conversiondata.OlderKey: `{"annotations":{"crr.apps.kruise.io/sync-container-statuses":"[]"}}`},
 		},
 		{name: "a condition whose annotation is gone goes too", kept: []metav1.Condition{special}},
 		{
@@ -123,7 +123,7 @@ func TestRecreateRequestToTheHub(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			old := &ContainerRecreateRequest{}
 			old.Annotations = tc.before
-			if err := marks.Keep(&old.Annotations, marks.NewerKey, recreateRequestKept{Conditions: tc.kept}); err != nil {
+			if err := conversiondata.Keep(&old.Annotations, conversiondata.NewerKey, recreateRequestKept{Conditions: tc.kept}); err != nil {
 				t.Fatal(err)
 			}
 			hub := apitest.Hub[v1beta1.ContainerRecreateRequest](t, old)
@@ -181,20 +181,20 @@ func recreateFiller(seed int64) *randfill.Filler {
 // What a client of the old version writes on an object that came from the hub, it reads again.
 func TestWritersOfOldRecreateRequestsAreHeard(t *testing.T) {
 	filler := recreateFiller(3)
-	for range draws.Often(300) {
+	for range proptest.Often(300) {
 		hub, written := &v1beta1.ContainerRecreateRequest{}, &ContainerRecreateRequest{}
 		filler.Fill(hub)
 		filler.Fill(written)
 		old := apitest.Older[ContainerRecreateRequest](t, hub)
 		for key := range recreateTexts() {
-			marks.Unset(&old.Annotations, key)
+			conversiondata.Unset(&old.Annotations, key)
 			if text, ok := written.Annotations[key]; ok {
-				marks.Set(&old.Annotations, key, text)
+				conversiondata.Set(&old.Annotations, key, text)
 			}
 		}
 		again := apitest.Older[ContainerRecreateRequest](t, apitest.Hub[v1beta1.ContainerRecreateRequest](t, old))
-		marks.Unset(&old.Annotations, marks.NewerKey)
-		marks.Unset(&again.Annotations, marks.NewerKey)
+		conversiondata.Unset(&old.Annotations, conversiondata.NewerKey)
+		conversiondata.Unset(&again.Annotations, conversiondata.NewerKey)
 		apitest.Same(t, "the client reads something else", old, again)
 	}
 }

@@ -8,12 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/api/marks"
+	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
 )
 
 // snapshotMirror is the annotation that status.containerStatusSnapshot is here.
-func snapshotMirror() marks.Mirror[[]v1beta1.ContainerStatusSnapshot] {
-	return marks.Mirror[[]v1beta1.ContainerStatusSnapshot]{
+func snapshotMirror() conversiondata.Mirror[[]v1beta1.ContainerStatusSnapshot] {
+	return conversiondata.Mirror[[]v1beta1.ContainerStatusSnapshot]{
 		Key: v1beta1.ContainerRecreateRequestSyncStatusesKey,
 		Parse: func(text string) (snapshot []v1beta1.ContainerStatusSnapshot, ok bool) {
 			if err := json.Unmarshal([]byte(text), &snapshot); err != nil || len(snapshot) == 0 {
@@ -29,8 +29,8 @@ func snapshotMirror() marks.Mirror[[]v1beta1.ContainerStatusSnapshot] {
 }
 
 // acquiredMirror is the annotation that the time of the condition PreRecreateGrace is here, in whole seconds.
-func acquiredMirror() marks.Mirror[*metav1.Time] {
-	return marks.Mirror[*metav1.Time]{
+func acquiredMirror() conversiondata.Mirror[*metav1.Time] {
+	return conversiondata.Mirror[*metav1.Time]{
 		Key: v1beta1.ContainerRecreateRequestUnreadyAcquiredKey,
 		Parse: func(text string) (*metav1.Time, bool) {
 			read, err := time.Parse(time.RFC3339, text)

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/conversion"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/api/marks"
+	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
 )
 
 // olderDaemonSet is what a v1alpha1 client wrote where v1beta1 has no Surging.
@@ -18,19 +18,19 @@ type olderDaemonSet struct {
 	RollingUpdateType v1beta1.RollingUpdateType `json:"rollingUpdateType,omitempty"`
 	MaxUnavailable    *intstr.IntOrString       `json:"maxUnavailable,omitempty"`
 	MaxSurge          *intstr.IntOrString       `json:"maxSurge,omitempty"`
-	Spellings         marks.Spellings           `json:"annotations,omitempty"`
+	Spellings         conversiondata.Spellings  `json:"annotations,omitempty"`
 }
 
 // newerDaemonSet is Surging if that stands in the hub itself, where it is an unknown word: it is not to be translated
 // on its way back.
 type newerDaemonSet struct {
 	RollingUpdateType v1beta1.RollingUpdateType `json:"rollingUpdateType,omitempty"`
-	Originals         marks.Originals           `json:"annotations,omitempty"`
+	Originals         conversiondata.Originals  `json:"annotations,omitempty"`
 }
 
 // progressiveMirror is the annotation that scaleStrategy.partitionedScaling is here.
-func progressiveMirror() marks.Mirror[bool] {
-	return marks.Mirror[bool]{
+func progressiveMirror() conversiondata.Mirror[bool] {
+	return conversiondata.Mirror[bool]{
 		Key:    v1beta1.ProgressiveCreatePodKey,
 		Parse:  func(text string) (bool, bool) { return text == "true", text == "true" },
 		Format: strconv.FormatBool,
@@ -60,7 +60,7 @@ func (in *DaemonSet) ConvertTo(hub conversion.Hub) error {
 	}
 
 	var newer newerDaemonSet
-	marks.Take(&out.Annotations, marks.NewerKey, &newer)
+	conversiondata.Take(&out.Annotations, conversiondata.NewerKey, &newer)
 	var older olderDaemonSet
 	rolling := out.Spec.UpdateStrategy.RollingUpdate
 	if rolling != nil && rolling.Type == SurgingRollingUpdateType && newer.RollingUpdateType != SurgingRollingUpdateType {
@@ -68,7 +68,7 @@ func (in *DaemonSet) ConvertTo(hub conversion.Hub) error {
 		*rolling = older.surging(*rolling)
 	}
 	out.Spec.ScaleStrategy.PartitionedScaling, _ = progressiveMirror().ToField(&out.Annotations, newer.Originals, &older.Spellings)
-	return marks.Keep(&out.Annotations, marks.OlderKey, older)
+	return conversiondata.Keep(&out.Annotations, conversiondata.OlderKey, older)
 }
 
 // ConvertFrom reads the hub.
@@ -94,7 +94,7 @@ func (in *DaemonSet) ConvertFrom(hub conversion.Hub) error {
 	}
 
 	var older olderDaemonSet
-	marks.Take(&in.Annotations, marks.OlderKey, &older)
+	conversiondata.Take(&in.Annotations, conversiondata.OlderKey, &older)
 	kept := older.RollingUpdateType == SurgingRollingUpdateType
 	var newer newerDaemonSet
 	progressiveMirror().FromField(src.Spec.ScaleStrategy.PartitionedScaling, &in.Annotations, older.Spellings, &newer.Originals)
@@ -106,7 +106,7 @@ func (in *DaemonSet) ConvertFrom(hub conversion.Hub) error {
 	case kept && equality.Semantic.DeepEqual(*rolling, older.surging(*rolling)):
 		rolling.Type, rolling.MaxUnavailable, rolling.MaxSurge = older.RollingUpdateType, older.MaxUnavailable, older.MaxSurge
 	}
-	return marks.Keep(&in.Annotations, marks.NewerKey, newer)
+	return conversiondata.Keep(&in.Annotations, conversiondata.NewerKey, newer)
 }
 
 // surging says Surging in the words of v1beta1. It never replaced a pod before the new one was there, whatever

@@ -9,7 +9,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/api/apitest"
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/api/marks"
+	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
 )
 
 const progressive = v1beta1.ProgressiveCreatePodKey
@@ -42,21 +42,21 @@ func TestDaemonSetToHub(t *testing.T) {
 		{
 			name: "Surging is a surge of one",
 			in:   oldDaemonSet(bare, rolling("Surging", nil, nil)),
-			want: newDaemonSet(annotated(marks.OlderKey, `{"rollingUpdateType":"Surging"}`), rolling("Standard", none, one)),
+			want: newDaemonSet(annotated(conversiondata.OlderKey, `{"rollingUpdateType":"Surging"}`), rolling("Standard", none, one)),
 		},
 		{
 			name: "Surging surges as far as it says",
 			in:   oldDaemonSet(bare, rolling("Surging", nil, some)),
-			want: newDaemonSet(annotated(marks.OlderKey, `{"rollingUpdateType":"Surging","maxSurge":"30%"}`), rolling("Standard", none, some)),
+			want: newDaemonSet(annotated(conversiondata.OlderKey, `{"rollingUpdateType":"Surging","maxSurge":"30%"}`), rolling("Standard", none, some)),
 		},
 		{
 			name: "Surging surges even if it says 0, and makes no node unavailable even if it says so",
 			in:   oldDaemonSet(bare, rolling("Surging", some, none)),
-			want: newDaemonSet(annotated(marks.OlderKey, `{"rollingUpdateType":"Surging","maxUnavailable":"30%","maxSurge":0}`), rolling("Standard", none, one)),
+			want: newDaemonSet(annotated(conversiondata.OlderKey, `{"rollingUpdateType":"Surging","maxUnavailable":"30%","maxSurge":0}`), rolling("Standard", none, one)),
 		},
 		{
 			name: "another type is the same here, and what was kept of Surging is gone",
-			in:   oldDaemonSet(annotated(marks.OlderKey, `{"rollingUpdateType":"Surging"}`), rolling("InPlaceIfPossible", some, nil)),
+			in:   oldDaemonSet(annotated(conversiondata.OlderKey, `{"rollingUpdateType":"Surging"}`), rolling("InPlaceIfPossible", some, nil)),
 			want: newDaemonSet(bare, rolling("InPlaceIfPossible", some, nil)),
 		},
 		{name: "the annotation is a field", in: oldDaemonSet(annotated(progressive, "true"), empty), want: partitioned},
@@ -80,7 +80,7 @@ func TestDaemonSetToHub(t *testing.T) {
 func TestDaemonSetFromHub(t *testing.T) {
 	none, one, some := amounts()
 	bare := metav1.ObjectMeta{}
-	surging := annotated(marks.OlderKey, `{"rollingUpdateType":"Surging"}`)
+	surging := annotated(conversiondata.OlderKey, `{"rollingUpdateType":"Surging"}`)
 	later := rolling("Standard", none, one)
 	later.RollingUpdate.Partition = some
 	want := rolling("Surging", nil, nil)
@@ -118,12 +118,12 @@ func TestDaemonSetFromHub(t *testing.T) {
 		{
 			name: "Surging in v1beta1 is an unknown word that comes back",
 			in:   newDaemonSet(bare, rolling("Surging", some, nil)),
-			want: oldDaemonSet(annotated(marks.NewerKey, `{"rollingUpdateType":"Surging"}`), rolling("Surging", some, nil)),
+			want: oldDaemonSet(annotated(conversiondata.NewerKey, `{"rollingUpdateType":"Surging"}`), rolling("Surging", some, nil)),
 		},
 		{
 			name: "an annotation of the hub is not taken for its field",
 			in:   newDaemonSet(annotated(progressive, "true"), v1beta1.DaemonSetUpdateStrategy{}),
-			want: oldDaemonSet(annotated(progressive, "true", marks.NewerKey,
+			want: oldDaemonSet(annotated(progressive, "true", conversiondata.NewerKey,
 				`{"annotations":{"daemonset.kruise.io/progressive-create-pod":{"is":"only","text":"true"}}}`), v1beta1.DaemonSetUpdateStrategy{}),
 		},
 	} {

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/api/marks"
+	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
 )
 
 type otherHub struct{ runtime.Object }
@@ -62,7 +62,7 @@ func drawMarks(t *rapid.T, label string, values map[string][]string) map[string]
 	var drawn map[string]string
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if text := rapid.SampledFrom(append(values[key], "")).Draw(t, label+" "+key); text != "" {
-			marks.Set(&drawn, key, text)
+			conversiondata.Set(&drawn, key, text)
 		}
 	}
 	return drawn
@@ -114,7 +114,7 @@ func drawOld(t *rapid.T) *CloneSet {
 	if in.Spec.UpdateStrategy.Type == OnDeleteCloneSetUpdateStrategyType && rapid.Bool().Draw(t, "no rolling update") {
 		in.Spec.UpdateStrategy = CloneSetUpdateStrategy{Type: OnDeleteCloneSetUpdateStrategyType}
 	} else if in.Spec.UpdateStrategy.Type == OnDeleteCloneSetUpdateStrategyType {
-		marks.Set(&in.Annotations, PodUpdatePolicyKey, rapid.SampledFrom([]string{"", "ReCreate", "InPlaceOnly"}).Draw(t, "kept policy"))
+		conversiondata.Set(&in.Annotations, PodUpdatePolicyKey, rapid.SampledFrom([]string{"", "ReCreate", "InPlaceOnly"}).Draw(t, "kept policy"))
 	}
 	return in
 }

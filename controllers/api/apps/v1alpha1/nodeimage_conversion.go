@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/conversion"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/api/marks"
+	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
 )
 
 // nodeImageKept is what only the hub has fields for.
@@ -25,7 +25,7 @@ func (in *NodeImage) ConvertTo(hub conversion.Hub) error {
 	src := in.DeepCopy()
 	out.ObjectMeta, out.Spec, out.Status = src.ObjectMeta, v1beta1.NodeImageSpec{}, src.Status
 	var kept nodeImageKept
-	marks.Take(&out.Annotations, marks.NewerKey, &kept)
+	conversiondata.Take(&out.Annotations, conversiondata.NewerKey, &kept)
 	if src.Spec.Images == nil {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (in *NodeImage) ConvertFrom(hub conversion.Hub) error {
 			Tags: image.Tags, SandboxConfig: image.SandboxConfig, PullSecrets: pullSecretsFromHub(image.PullSecrets),
 		}
 	}
-	return marks.Keep(&in.Annotations, marks.NewerKey, kept)
+	return conversiondata.Keep(&in.Annotations, conversiondata.NewerKey, kept)
 }
 
 // pullSecretsToHub gives every secret the mode of the first one kept by its name that no other secret took.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/api/apitest"
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/api/marks"
+	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
 )
 
 func TestModesOfPullSecrets(t *testing.T) {
@@ -45,7 +45,7 @@ func TestModesOfPullSecrets(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			hub := &v1beta1.NodeImage{Spec: v1beta1.NodeImageSpec{Images: map[string]v1beta1.ImageSpec{"nginx": {PullSecrets: tc.hub}}}}
 			old := apitest.Older[NodeImage](t, hub)
-			if got := old.Annotations[marks.NewerKey]; got != tc.kept {
+			if got := old.Annotations[conversiondata.NewerKey]; got != tc.kept {
 				t.Errorf("kept %s, want %s", got, tc.kept)
 			}
 			if tc.written != nil {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/api/marks"
+	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
 )
 
 // An annotation that says nothing (no number, no percentage) is no field: it stays on the object and is ignored.
@@ -46,9 +46,9 @@ func follow[T comparable](annotations *map[string]string, key string, field *T, 
 	said := parse((*annotations)[key])
 	switch {
 	case field == nil && said != nil:
-		marks.Unset(annotations, key)
+		conversiondata.Unset(annotations, key)
 	case field != nil && (said == nil || *said != *field):
-		marks.Set(annotations, key, format(field))
+		conversiondata.Set(annotations, key, format(field))
 	}
 }
 

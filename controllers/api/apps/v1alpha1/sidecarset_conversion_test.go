@@ -10,7 +10,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/api/apitest"
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/api/marks"
+	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
 )
 
 const versionLabel = v1beta1.SidecarSetCustomVersionKey
@@ -57,8 +57,8 @@ func TestSidecarSetNamespacesToHub(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got.Spec.NamespaceSelector); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if got.Annotations[marks.OlderKey] != tc.kept {
-				t.Errorf("kept %s, want %s", got.Annotations[marks.OlderKey], tc.kept)
+			if got.Annotations[conversiondata.OlderKey] != tc.kept {
+				t.Errorf("kept %s, want %s", got.Annotations[conversiondata.OlderKey], tc.kept)
 			}
 		})
 	}
@@ -95,7 +95,7 @@ func TestSidecarSetNamespacesFromHub(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			hub, got := &v1beta1.SidecarSet{Spec: v1beta1.SidecarSetSpec{NamespaceSelector: tc.selector}}, &SidecarSet{}
 			if tc.kept != "" {
-				hub.Annotations = map[string]string{marks.OlderKey: tc.kept}
+				hub.Annotations = map[string]string{conversiondata.OlderKey: tc.kept}
 			}
 			if err := got.ConvertFrom(hub); err != nil {
 				t.Fatal(err)
@@ -134,8 +134,8 @@ func TestSidecarSetVersionFromHub(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got.Labels); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if got.Annotations[marks.NewerKey] != tc.kept {
-				t.Errorf("kept %s, want %s", got.Annotations[marks.NewerKey], tc.kept)
+			if got.Annotations[conversiondata.NewerKey] != tc.kept {
+				t.Errorf("kept %s, want %s", got.Annotations[conversiondata.NewerKey], tc.kept)
 			}
 		})
 	}
@@ -157,7 +157,7 @@ func TestSidecarSetVersionToHub(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			in, got := &SidecarSet{ObjectMeta: metav1.ObjectMeta{Labels: tc.labels}}, &v1beta1.SidecarSet{}
 			if tc.kept != "" {
-				in.Annotations = map[string]string{marks.NewerKey: tc.kept}
+				in.Annotations = map[string]string{conversiondata.NewerKey: tc.kept}
 			}
 			if err := in.ConvertTo(got); err != nil {
 				t.Fatal(err)
@@ -178,7 +178,7 @@ func TestSidecarSetsSurviveTheirVersions(t *testing.T) {
 			c.FillNoCustom(labels)
 			for _, key := range []string{versionLabel, "kubernetes.io/metadata.name"} {
 				if c.Bool() {
-					marks.Set(labels, key, apitest.Pick(c, "", "v1", "v2", "not a label"))
+					conversiondata.Set(labels, key, apitest.Pick(c, "", "v1", "v2", "not a label"))
 				}
 			}
 		},

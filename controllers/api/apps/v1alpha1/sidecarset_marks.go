@@ -8,10 +8,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/api/marks"
+	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
 )
 
-// sidecarSetNamespaces is how v1alpha1 says which namespaces there are. It is kept in marks.OlderKey where the one selector
+// sidecarSetNamespaces is how v1alpha1 says which namespaces there are. It is kept in conversiondata.OlderKey where the one selector
 // of the hub cannot tell it.
 type sidecarSetNamespaces struct {
 	Namespace         string                `json:"namespace,omitempty"`
@@ -42,18 +42,18 @@ func namespacesToHub(said sidecarSetNamespaces, meta *metav1.ObjectMeta) (*metav
 	if equality.Semantic.DeepEqual(namespacesOf(selector), said) {
 		kept = sidecarSetNamespaces{}
 	}
-	return selector, marks.Keep(&meta.Annotations, marks.OlderKey, kept)
+	return selector, conversiondata.Keep(&meta.Annotations, conversiondata.OlderKey, kept)
 }
 
 func namespacesFromHub(selector *metav1.LabelSelector, meta *metav1.ObjectMeta) sidecarSetNamespaces {
 	var kept sidecarSetNamespaces
-	if marks.Take(&meta.Annotations, marks.OlderKey, &kept) && equality.Semantic.DeepEqual(kept.selector(), selector) {
+	if conversiondata.Take(&meta.Annotations, conversiondata.OlderKey, &kept) && equality.Semantic.DeepEqual(kept.selector(), selector) {
 		return kept
 	}
 	return namespacesOf(selector)
 }
 
-// sidecarSetVersion is how the hub says its version. It is kept in marks.NewerKey where the one label of v1alpha1 cannot
+// sidecarSetVersion is how the hub says its version. It is kept in conversiondata.NewerKey where the one label of v1alpha1 cannot
 // tell it: the label need not be there, may say something else, and takes fewer characters.
 type sidecarSetVersion struct {
 	CustomVersion string  `json:"customVersion,omitempty"`
@@ -77,7 +77,7 @@ func versionToHub(meta *metav1.ObjectMeta) string {
 		label = &value
 	}
 	var kept sidecarSetVersion
-	if !marks.Take(&meta.Annotations, marks.NewerKey, &kept) || !ptr.Equal(kept.label(), label) {
+	if !conversiondata.Take(&meta.Annotations, conversiondata.NewerKey, &kept) || !ptr.Equal(kept.label(), label) {
 		return ptr.Deref(label, "")
 	}
 	setVersionLabel(meta, kept.Label)
@@ -94,13 +94,13 @@ func versionFromHub(customVersion string, meta *metav1.ObjectMeta) error {
 		kept = sidecarSetVersion{}
 	}
 	setVersionLabel(meta, label)
-	return marks.Keep(&meta.Annotations, marks.NewerKey, kept)
+	return conversiondata.Keep(&meta.Annotations, conversiondata.NewerKey, kept)
 }
 
 func setVersionLabel(meta *metav1.ObjectMeta, value *string) {
 	if value == nil {
-		marks.Unset(&meta.Labels, v1beta1.SidecarSetCustomVersionKey)
+		conversiondata.Unset(&meta.Labels, v1beta1.SidecarSetCustomVersionKey)
 	} else {
-		marks.Set(&meta.Labels, v1beta1.SidecarSetCustomVersionKey, *value)
+		conversiondata.Set(&meta.Labels, v1beta1.SidecarSetCustomVersionKey, *value)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/conversion"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/api/marks"
+	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
 )
 
 // newerStatefulSet are the fields that only v1beta1 has. OpenKruise drops them as soon as a v1alpha1 client writes the
@@ -34,7 +34,7 @@ func (in *StatefulSet) ConvertTo(hub conversion.Hub) error {
 	src := in.DeepCopy()
 	out.ObjectMeta = src.ObjectMeta
 	var newer newerStatefulSet
-	marks.Take(&out.Annotations, marks.NewerKey, &newer)
+	conversiondata.Take(&out.Annotations, conversiondata.NewerKey, &newer)
 	out.Spec = v1beta1.StatefulSetSpec{
 		Replicas: src.Spec.Replicas, Selector: src.Spec.Selector, Template: src.Spec.Template,
 		VolumeClaimTemplates: src.Spec.VolumeClaimTemplates, ServiceName: src.Spec.ServiceName,
@@ -81,7 +81,7 @@ func (in *StatefulSet) ConvertFrom(hub conversion.Hub) error {
 		CollisionCount: src.Status.CollisionCount, Conditions: src.Status.Conditions,
 		LabelSelector: src.Status.LabelSelector,
 	}
-	return marks.Keep(&in.Annotations, marks.NewerKey, newerStatefulSet{
+	return conversiondata.Keep(&in.Annotations, conversiondata.NewerKey, newerStatefulSet{
 		VolumeClaimUpdateStrategy: src.Spec.VolumeClaimUpdateStrategy, ReserveOrdinals: src.Spec.ReserveOrdinals,
 		Lifecycle: src.Spec.Lifecycle, ScaleStrategy: src.Spec.ScaleStrategy, Ordinals: src.Spec.Ordinals,
 		PersistentVolumeClaimRetentionPolicy: src.Spec.PersistentVolumeClaimRetentionPolicy,

@@ -9,7 +9,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/api/apitest"
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/api/marks"
+	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
 )
 
 func TestStatefulSetFromHub(t *testing.T) {
@@ -35,14 +35,14 @@ func TestStatefulSetFromHub(t *testing.T) {
 				Status: v1beta1.StatefulSetStatus{Replicas: 2, UpdatedReadyReplicas: 1},
 			},
 			want: StatefulSet{
-				ObjectMeta: annotated(marks.NewerKey, `{"volumeClaimUpdateStrategy":{"type":"OnDelete"},"reserveOrdinals":[1,"5-9"],`+
+				ObjectMeta: annotated(conversiondata.NewerKey, `{"volumeClaimUpdateStrategy":{"type":"OnDelete"},"reserveOrdinals":[1,"5-9"],`+
 					`"persistentVolumeClaimRetentionPolicy":{"whenScaled":"Delete"},"ordinals":{},"updatedReadyReplicas":1}`),
 				Status: StatefulSetStatus{Replicas: 2},
 			},
 		},
 		{
 			name: "an annotation that a v1beta1 object brought along says nothing",
-			in:   v1beta1.StatefulSet{ObjectMeta: annotated(marks.NewerKey, `{"ordinals":{"start":3}}`)},
+			in:   v1beta1.StatefulSet{ObjectMeta: annotated(conversiondata.NewerKey, `{"ordinals":{"start":3}}`)},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestStatefulSetToHub(t *testing.T) {
 	}{
 		{
 			name: "what was kept is fields again, and other annotations stay",
-			in:   StatefulSet{ObjectMeta: annotated(marks.NewerKey, `{"ordinals":{"start":3},"updatedAvailableReplicas":2}`, "a", "b")},
+			in:   StatefulSet{ObjectMeta: annotated(conversiondata.NewerKey, `{"ordinals":{"start":3},"updatedAvailableReplicas":2}`, "a", "b")},
 			want: v1beta1.StatefulSet{
 				ObjectMeta: annotated("a", "b"),
 				Spec:       v1beta1.StatefulSetSpec{Ordinals: &v1beta1.StatefulSetOrdinals{Start: 3}},
@@ -69,8 +69,8 @@ func TestStatefulSetToHub(t *testing.T) {
 		},
 		{
 			name: "an annotation that cannot be read as a whole is no field at all",
-			in:   StatefulSet{ObjectMeta: annotated(marks.NewerKey, unreadable)},
-			want: v1beta1.StatefulSet{ObjectMeta: annotated(marks.NewerKey, unreadable)},
+			in:   StatefulSet{ObjectMeta: annotated(conversiondata.NewerKey, unreadable)},
+			want: v1beta1.StatefulSet{ObjectMeta: annotated(conversiondata.NewerKey, unreadable)},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

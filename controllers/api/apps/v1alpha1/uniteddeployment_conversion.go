@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/conversion"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/api/marks"
+	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
 )
 
 // ConvertTo fills the hub. The spec is the same in both versions.
@@ -32,7 +32,7 @@ func (in *UnitedDeployment) ConvertTo(hub conversion.Hub) error {
 	if equality.Semantic.DeepEqual(subsetsFromHub(revision, subsets), said) {
 		said = subsetsSaid{}
 	}
-	return marks.Keep(&out.Annotations, marks.OlderKey, said)
+	return conversiondata.Keep(&out.Annotations, conversiondata.OlderKey, said)
 }
 
 // ConvertFrom reads the hub.
@@ -45,7 +45,7 @@ func (in *UnitedDeployment) ConvertFrom(hub conversion.Hub) error {
 	in.ObjectMeta, in.Spec = src.ObjectMeta, src.Spec
 	said := subsetsFromHub(src.Status.UpdatedRevision, src.Status.SubsetStatuses)
 	var kept subsetsSaid
-	if marks.Take(&in.Annotations, marks.OlderKey, &kept) {
+	if conversiondata.Take(&in.Annotations, conversiondata.OlderKey, &kept) {
 		revision, subsets := kept.toHub()
 		if revision == src.Status.UpdatedRevision && equality.Semantic.DeepEqual(subsets, src.Status.SubsetStatuses) {
 			said = kept
@@ -63,7 +63,7 @@ func (in *UnitedDeployment) ConvertFrom(hub conversion.Hub) error {
 }
 
 // subsetsSaid is how v1alpha1 says what the subsets do: their statuses, and two maps of it that are older than these. It is
-// kept in marks.OlderKey where the maps say something else.
+// kept in conversiondata.OlderKey where the maps say something else.
 type subsetsSaid struct {
 	SubsetReplicas map[string]int32                       `json:"subsetReplicas,omitempty"`
 	UpdateStatus   *UpdateStatus                          `json:"updateStatus,omitempty"`

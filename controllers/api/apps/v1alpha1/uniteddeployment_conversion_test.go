@@ -9,7 +9,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/api/apitest"
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/api/marks"
+	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
 )
 
 func TestUnitedDeploymentStatusToHub(t *testing.T) {
@@ -60,8 +60,8 @@ func TestUnitedDeploymentStatusToHub(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got.Status); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if got.Annotations[marks.OlderKey] != tc.kept {
-				t.Errorf("kept %s, want %s", got.Annotations[marks.OlderKey], tc.kept)
+			if got.Annotations[conversiondata.OlderKey] != tc.kept {
+				t.Errorf("kept %s, want %s", got.Annotations[conversiondata.OlderKey], tc.kept)
 			}
 		})
 	}
@@ -101,7 +101,7 @@ func TestUnitedDeploymentStatusFromHub(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			hub, got := &v1beta1.UnitedDeployment{Status: tc.in}, &UnitedDeployment{}
 			if tc.kept != "" {
-				hub.Annotations = map[string]string{marks.OlderKey: tc.kept}
+				hub.Annotations = map[string]string{conversiondata.OlderKey: tc.kept}
 			}
 			if err := got.ConvertFrom(hub); err != nil {
 				t.Fatal(err)

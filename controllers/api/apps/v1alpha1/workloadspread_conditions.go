@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 
-	"github.com/regatta-sh/regatta/controllers/api/marks"
+	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
 )
 
 const (
@@ -90,11 +90,11 @@ func newTranslation[From, To any](there func([]From) []To, back func([]To) []Fro
 
 // take reads the lists that a translation the other way has kept.
 func (t *translation[From, To]) take(annotations *map[string]string, key string) {
-	marks.Take(annotations, key, &t.kept)
+	conversiondata.Take(annotations, key, &t.kept)
 }
 
 func (t *translation[From, To]) keep(annotations *map[string]string, key string) error {
-	return marks.Keep(annotations, key, t.lost)
+	return conversiondata.Keep(annotations, key, t.lost)
 }
 
 // of prefers the list that was kept as long as it still means the same.

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/conversion"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/api/marks"
+	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
 )
 
 // ConvertTo fills the hub.
@@ -28,7 +28,7 @@ func (in *WorkloadSpread) ConvertTo(hub conversion.Hub) error {
 		}),
 	}
 	conditions := newTranslation(conditionsToHub, conditionsFromHub)
-	conditions.take(&out.Annotations, marks.NewerKey)
+	conditions.take(&out.Annotations, conversiondata.NewerKey)
 	subset := func(s *WorkloadSpreadSubsetStatus, at string) v1beta1.WorkloadSpreadSubsetStatus {
 		return v1beta1.WorkloadSpreadSubsetStatus{
 			Name: s.Name, Replicas: s.Replicas, MissingReplicas: s.MissingReplicas,
@@ -40,7 +40,7 @@ func (in *WorkloadSpread) ConvertTo(hub conversion.Hub) error {
 		SubsetStatuses:          eachAt(src.Status.SubsetStatuses, "", subset),
 		VersionedSubsetStatuses: eachVersion(src.Status.VersionedSubsetStatuses, subset),
 	}
-	return conditions.keep(&out.Annotations, marks.OlderKey)
+	return conditions.keep(&out.Annotations, conversiondata.OlderKey)
 }
 
 // ConvertFrom reads the hub.
@@ -61,7 +61,7 @@ func (in *WorkloadSpread) ConvertFrom(hub conversion.Hub) error {
 		}),
 	}
 	conditions := newTranslation(conditionsFromHub, conditionsToHub)
-	conditions.take(&in.Annotations, marks.OlderKey)
+	conditions.take(&in.Annotations, conversiondata.OlderKey)
 	subset := func(s *v1beta1.WorkloadSpreadSubsetStatus, at string) WorkloadSpreadSubsetStatus {
 		return WorkloadSpreadSubsetStatus{
 			Name: s.Name, Replicas: s.Replicas, MissingReplicas: s.MissingReplicas,
@@ -73,7 +73,7 @@ func (in *WorkloadSpread) ConvertFrom(hub conversion.Hub) error {
 		SubsetStatuses:          eachAt(src.Status.SubsetStatuses, "", subset),
 		VersionedSubsetStatuses: eachVersion(src.Status.VersionedSubsetStatuses, subset),
 	}
-	return conditions.keep(&in.Annotations, marks.NewerKey)
+	return conditions.keep(&in.Annotations, conversiondata.NewerKey)
 }
 
 // eachAt converts statuses of subsets, and says where each stands. Names may be there twice, so they say nothing.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/api/apitest"
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/api/marks"
+	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
 )
 
 func TestWorkloadSpreadNodeSelectorsHaveOtherNames(t *testing.T) {
@@ -103,7 +103,7 @@ func TestWorkloadSpreadConditions(t *testing.T) {
 					t.Errorf("v1beta1 refuses them: %v", errs)
 				}
 			}
-			if _, kept := got.Annotations[marks.OlderKey]; kept != tc.kept {
+			if _, kept := got.Annotations[conversiondata.OlderKey]; kept != tc.kept {
 				t.Errorf("got annotations %v, want kept %v", got.Annotations, tc.kept)
 			}
 			again := &WorkloadSpread{}

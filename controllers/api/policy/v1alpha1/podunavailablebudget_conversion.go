@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/conversion"
 
-	"github.com/regatta-sh/regatta/controllers/api/marks"
+	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
 	"github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 )
 
@@ -17,13 +17,13 @@ import (
 type budgetKept struct {
 	IgnoredPodSelector *metav1.LabelSelector `json:"ignoredPodSelector,omitempty"`
 	// ProtectOperations that the annotation cannot say.
-	ProtectOperations []v1beta1.PubOperation `json:"protectOperations,omitempty"`
-	Originals         marks.Originals        `json:"annotations,omitempty"`
+	ProtectOperations []v1beta1.PubOperation   `json:"protectOperations,omitempty"`
+	Originals         conversiondata.Originals `json:"annotations,omitempty"`
 }
 
 // budgetSpelled is what only this version says so.
 type budgetSpelled struct {
-	Spellings marks.Spellings `json:"annotations,omitempty"`
+	Spellings conversiondata.Spellings `json:"annotations,omitempty"`
 }
 
 // ConvertTo fills the hub. An annotation that cannot be read stays an annotation, for the webhook to refuse.
@@ -35,7 +35,7 @@ func (in *PodUnavailableBudget) ConvertTo(hub conversion.Hub) error {
 	src := in.DeepCopy()
 	out.ObjectMeta, out.Status = src.ObjectMeta, src.Status
 	var kept budgetKept
-	marks.Take(&out.Annotations, marks.NewerKey, &kept)
+	conversiondata.Take(&out.Annotations, conversiondata.NewerKey, &kept)
 	var spelled budgetSpelled
 	operations, said := operationsMirror().ToField(&out.Annotations, kept.Originals, &spelled.Spellings)
 	if !said {
@@ -47,7 +47,7 @@ func (in *PodUnavailableBudget) ConvertTo(hub conversion.Hub) error {
 		MaxUnavailable: src.Spec.MaxUnavailable, MinAvailable: src.Spec.MinAvailable,
 		ProtectOperations: operations, ProtectTotalReplicas: total, IgnoredPodSelector: kept.IgnoredPodSelector,
 	}
-	return marks.Keep(&out.Annotations, marks.OlderKey, spelled)
+	return conversiondata.Keep(&out.Annotations, conversiondata.OlderKey, spelled)
 }
 
 // ConvertFrom reads the hub.
@@ -63,19 +63,19 @@ func (in *PodUnavailableBudget) ConvertFrom(hub conversion.Hub) error {
 		MaxUnavailable: src.Spec.MaxUnavailable, MinAvailable: src.Spec.MinAvailable,
 	}
 	var spelled budgetSpelled
-	marks.Take(&in.Annotations, marks.OlderKey, &spelled)
+	conversiondata.Take(&in.Annotations, conversiondata.OlderKey, &spelled)
 	kept := budgetKept{IgnoredPodSelector: src.Spec.IgnoredPodSelector}
 	operations := src.Spec.ProtectOperations
 	if !operationsMirror().FromField(operations, &in.Annotations, spelled.Spellings, &kept.Originals) {
 		kept.ProtectOperations = operations
 	}
 	totalReplicasMirror().FromField(src.Spec.ProtectTotalReplicas, &in.Annotations, spelled.Spellings, &kept.Originals)
-	return marks.Keep(&in.Annotations, marks.NewerKey, kept)
+	return conversiondata.Keep(&in.Annotations, conversiondata.NewerKey, kept)
 }
 
 // operationsMirror is the annotation that spec.protectOperations is here: a list with commas.
-func operationsMirror() marks.Mirror[[]v1beta1.PubOperation] {
-	return marks.Mirror[[]v1beta1.PubOperation]{
+func operationsMirror() conversiondata.Mirror[[]v1beta1.PubOperation] {
+	return conversiondata.Mirror[[]v1beta1.PubOperation]{
 		Key: BudgetProtectOperationsKey,
 		Parse: func(text string) ([]v1beta1.PubOperation, bool) {
 			var operations []v1beta1.PubOperation
@@ -101,8 +101,8 @@ func operationsMirror() marks.Mirror[[]v1beta1.PubOperation] {
 }
 
 // totalReplicasMirror is the annotation that spec.protectTotalReplicas is here.
-func totalReplicasMirror() marks.Mirror[*int32] {
-	return marks.Mirror[*int32]{
+func totalReplicasMirror() conversiondata.Mirror[*int32] {
+	return conversiondata.Mirror[*int32]{
 		Key: BudgetProtectTotalReplicasKey,
 		Parse: func(text string) (*int32, bool) {
 			number, err := strconv.ParseInt(text, 10, 32)

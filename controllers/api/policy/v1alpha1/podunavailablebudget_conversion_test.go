@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/randfill"
 
 	"github.com/regatta-sh/regatta/controllers/api/apitest"
-	"github.com/regatta-sh/regatta/controllers/api/marks"
+	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
 	"github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
-	"github.com/regatta-sh/regatta/test/draws"
+	"github.com/regatta-sh/regatta/test/proptest"
 )
 
 func TestBudgetFromTheHub(t *testing.T) {
@@ -31,22 +31,22 @@ func TestBudgetFromTheHub(t *testing.T) {
 		{
 			name: "the selector of ignored pods is kept",
 			spec: v1beta1.PodUnavailableBudgetSpec{IgnoredPodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}},
-			want: map[string]string{marks.NewerKey: `{"ignoredPodSelector":{"matchLabels":{"a":"b"}}}`},
+			want: map[string]string{conversiondata.NewerKey: `{"ignoredPodSelector":{"matchLabels":{"a":"b"}}}`},
 		},
 		{
 			name: "an empty selector is not none",
 			spec: v1beta1.PodUnavailableBudgetSpec{IgnoredPodSelector: &metav1.LabelSelector{}},
-			want: map[string]string{marks.NewerKey: `{"ignoredPodSelector":{}}`},
+			want: map[string]string{conversiondata.NewerKey: `{"ignoredPodSelector":{}}`},
 		},
 		{
 			name: "operations that the annotation cannot say are kept",
 			spec: v1beta1.PodUnavailableBudgetSpec{ProtectOperations: []v1beta1.PubOperation{"DELETE,UPDATE"}},
-			want: map[string]string{marks.NewerKey: `{"protectOperations":["DELETE,UPDATE"]}`},
+			want: map[string]string{conversiondata.NewerKey: `{"protectOperations":["DELETE,UPDATE"]}`},
 		},
 		{
 			name:   "an annotation without a field is shown",
 			before: map[string]string{BudgetProtectTotalReplicasKey: "7"},
-			want:   map[string]string{BudgetProtectTotalReplicasKey: "7", marks.NewerKey: `{"annotations":{"pub.kruise.io/protect-total-replicas":{"is":"only","text":"7"}}}`},
+			want:   map[string]string{BudgetProtectTotalReplicasKey: "7", conversiondata.NewerKey: `{"annotations":{"pub.kruise.io/protect-total-replicas":{"is":"only","text":"7"}}}`},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestBudgetToTheHub(t *testing.T) {
 			name:   "blanks and signs come back to who wrote them",
 			before: map[string]string{BudgetProtectOperationsKey: "UPDATE, DELETE", BudgetProtectTotalReplicasKey: "+7"},
 			want:   v1beta1.PodUnavailableBudgetSpec{ProtectOperations: []v1beta1.PubOperation{"UPDATE", "DELETE"}, ProtectTotalReplicas: ptr.To[int32](7)},
-			left:   map[string]string{marks.OlderKey: `{"annotations":{"kruise.io/pub-protect-operations":"UPDATE, DELETE","pub.kruise.io/protect-total-replicas":"+7"}}`},
+			left:   map[string]string{conversiondata.OlderKey: `{"annotations":{"kruise.io/pub-protect-operations":"UPDATE, DELETE","pub.kruise.io/protect-total-replicas":"+7"}}`},
 		},
 		{
 			name:   "annotations that cannot be read stay",
@@ -135,20 +135,20 @@ func budgetFiller(seed int64) *randfill.Filler {
 // What a client of the old version writes on an object that came from the hub, it reads again.
 func TestWritersOfOldBudgetsAreHeard(t *testing.T) {
 	filler := budgetFiller(8)
-	for range draws.Often(300) {
+	for range proptest.Often(300) {
 		hub, written := &v1beta1.PodUnavailableBudget{}, &PodUnavailableBudget{}
 		filler.Fill(hub)
 		filler.Fill(written)
 		old := apitest.Older[PodUnavailableBudget](t, hub)
 		for key := range budgetTexts() {
-			marks.Unset(&old.Annotations, key)
+			conversiondata.Unset(&old.Annotations, key)
 			if text, ok := written.Annotations[key]; ok {
-				marks.Set(&old.Annotations, key, text)
+				conversiondata.Set(&old.Annotations, key, text)
 			}
 		}
 		again := apitest.Older[PodUnavailableBudget](t, apitest.Hub[v1beta1.PodUnavailableBudget](t, old))
-		marks.Unset(&old.Annotations, marks.NewerKey)
-		marks.Unset(&again.Annotations, marks.NewerKey)
+		conversiondata.Unset(&old.Annotations, conversiondata.NewerKey)
+		conversiondata.Unset(&again.Annotations, conversiondata.NewerKey)
 		apitest.Same(t, "the client reads something else", old, again)
 	}
 }

@@ -1,0 +1,153 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+const (
+	// tries is how often a budget is written before the questions are refused.
+	tries = 4
+	// patience is for one round of reads and writes. Who asked has a deadline of
+	// their own, which is shorter.
+	patience = 5 * time.Second
+	// crowd is how many questions are answered by one write.
+	crowd = 64
+)
+
+// queue is where questions about one budget wait. One goroutine answers all that
+// wait at once, by one read and one write: many who ask at the same time would
+// otherwise only be in each other's way. It ends when nobody waits.
+type queue struct{ waiting []*ticket }
+
+type ticket struct {
+	ctx      context.Context
+	question Question
+	done     chan struct{}
+
+	answer Answer
+	err    error
+}
+
+func (l *Ledger) enter(key types.NamespacedName, t *ticket) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d := l.queues[key]
+	if d == nil {
+		d = &queue{}
+		l.queues[key] = d
+		go l.serve(key, d)
+	}
+	d.waiting = append(d.waiting, t)
+}
+
+func (l *Ledger) serve(key types.NamespacedName, d *queue) {
+	for {
+		l.mu.Lock()
+		n := min(len(d.waiting), crowd)
+		batch := d.waiting[:n:n]
+		d.waiting = d.waiting[n:]
+		if n == 0 {
+			delete(l.queues, key)
+			l.mu.Unlock()
+			return
+		}
+		l.mu.Unlock()
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		l.answer(ctx, key, batch)
+		cancel()
+	}
+}
+
+// answer answers a batch: decided by one state of the budget, one after the other,
+// as if each was recorded before the next was asked.
+func (l *Ledger) answer(ctx context.Context, key types.NamespacedName, batch []*ticket) {
+	budget, live, err := l.newest(ctx, key)
+	for try := 0; ; {
+		batch = slices.DeleteFunc(batch, func(t *ticket) bool { return t.ctx.Err() != nil })
+		if err != nil || len(batch) == 0 {
+			finish(batch, err)
+			return
+		}
+		d := draftOf(budget)
+		sure := true
+		for _, t := range batch {
+			sure = l.judge(t, d) && sure
+		}
+		switch {
+		case d.changed:
+			// What was decided holds for all of them if nobody wrote in between.
+			err = l.client.Status().Update(ctx, d.budget)
+			if err == nil {
+				l.wrote(key, d.budget)
+				for _, t := range batch {
+					t.answer.Version = d.budget.ResourceVersion
+				}
+				finish(batch, nil)
+				return
+			}
+			if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+				err = fmt.Errorf("recording in PodUnavailableBudget %s: %w", key, err)
+				continue
+			}
+			if try++; try == tries {
+				giveUp(key, batch)
+				return
+			}
+			pause(ctx, try)
+		case live || sure:
+			finish(batch, nil)
+			return
+		}
+		budget, err = l.read(ctx, key)
+		if live = true; err == nil && !d.changed && same(d.budget, budget) {
+			finish(batch, nil)
+			return
+		}
+	}
+}
+
+func same(a, b *policy.PodUnavailableBudget) bool {
+	return a != nil && b != nil && a.UID == b.UID && a.ResourceVersion == b.ResourceVersion
+}
+
+// pause lets ledgers that were in each other's way fall out of step.
+func pause(ctx context.Context, try int) {
+	timer := time.NewTimer(rand.N(time.Duration(try) * 4 * time.Millisecond))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+func finish(batch []*ticket, err error) {
+	for _, t := range batch {
+		if t.err = err; err != nil {
+			t.answer = Answer{} // what was decided was not recorded
+		}
+		close(t.done)
+	}
+}
+
+// giveUp refuses what could not be recorded.
+func giveUp(key types.NamespacedName, batch []*ticket) {
+	for _, t := range batch {
+		if !t.answer.Output.Allow || t.answer.Output.Record != "" {
+			t.answer.Output = decision.BudgetOutput{Reasons: []decision.Hold{{
+				Rule: "ledger", Reason: "BudgetContended",
+				Message: fmt.Sprintf("podunavailablebudget.policy.kruise.io %q is forbidden: time out, the budget changed %d times while the pod was to be recorded in it, so the pod stays. Try again.", key.Name, tries),
+			}}}
+		}
+		close(t.done)
+	}
+}

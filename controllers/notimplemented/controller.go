@@ -1,0 +1,118 @@
+// Package notimplemented tells users of kinds that are stored and checked, but that no
+// controller acts on yet, so: by the condition Stalled, which kubectl wait and the
+// health checks of GitOps tools know.
+//
+// A kind leaves the list when its controller lands, which then removes the
+// condition.
+package notimplemented
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=advancedcronjobs;broadcastjobs;containerrecreaterequests;daemonsets;ephemeraljobs;imagelistpulljobs;imagepulljobs;nodeimages;nodepodprobes;persistentpodstates;podprobemarkers;resourcedistributions;sidecarsets;statefulsets;uniteddeployments;workloadspreads,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=advancedcronjobs/status;broadcastjobs/status;containerrecreaterequests/status;daemonsets/status;ephemeraljobs/status;imagelistpulljobs/status;imagepulljobs/status;nodeimages/status;nodepodprobes/status;persistentpodstates/status;podprobemarkers/status;resourcedistributions/status;sidecarsets/status;statefulsets/status;uniteddeployments/status;workloadspreads/status,verbs=get;patch
+// +kubebuilder:rbac:groups=policy.kruise.io,resources=podunavailablebudgets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=policy.kruise.io,resources=podunavailablebudgets/status,verbs=get;patch
+
+// Reconciler writes the condition to objects of one kind.
+type Reconciler struct {
+	Client client.Client
+	// Live reads objects whole; the cache has only their metadata.
+	Live client.Reader
+	Kind schema.GroupVersionKind
+	Now  func() time.Time
+}
+
+// SetupWithManager starts the Reconciler with a manager.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(r.Kind)
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("unserved-"+r.Kind.GroupKind().String()).
+		For(object, builder.OnlyMetadata). // of any change: a v1alpha1 client that writes what it read earlier takes the condition off
+		Complete(r)
+}
+
+// Reconcile writes the condition to one object that does not have it.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(r.Kind)
+	if err := r.Live.Get(ctx, req.NamespacedName, object); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if object.GetDeletionTimestamp() != nil || stalled(object) {
+		return reconcile.Result{}, nil
+	}
+	status, err := statusOf(r.Client.Scheme(), object, r.Now())
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	changed := object.DeepCopy()
+	changed.Object["status"] = status
+	patch := client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, changed, patch); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(fmt.Errorf("writing that nothing acts on %s %s: %w", r.Kind.Kind, req, err))
+	}
+	return reconcile.Result{}, nil
+}
+
+// statusOf is the status of an object with the condition: the fields that its
+// conditions have. What the schema wants in every status is there, as zeros, if
+// the object had none.
+func statusOf(scheme *runtime.Scheme, object *unstructured.Unstructured, now time.Time) (map[string]any, error) {
+	typed, err := scheme.New(object.GroupVersionKind())
+	if err != nil {
+		return nil, fmt.Errorf("reading the status: %w", err)
+	}
+	told := object.DeepCopy()
+	conditions, _, err := unstructured.NestedSlice(told.Object, "status", "conditions")
+	if err != nil {
+		return nil, fmt.Errorf("reading the status: %w", err)
+	}
+	if err := unstructured.SetNestedSlice(told.Object, append(conditions, condition(object, now)), "status", "conditions"); err != nil {
+		return nil, fmt.Errorf("reading the status: %w", err)
+	}
+	convert := runtime.DefaultUnstructuredConverter
+	if err := convert.FromUnstructured(told.Object, typed); err != nil {
+		return nil, fmt.Errorf("reading the status: %w", err)
+	}
+	whole, err := convert.ToUnstructured(typed)
+	if err != nil {
+		return nil, fmt.Errorf("writing the status: %w", err)
+	}
+	status, _ := whole["status"].(map[string]any) // it has a condition at least
+	drop(status)
+	if phase, _ := status["phase"].(string); phase == "" && object.GetKind() == "ContainerRecreateRequest" {
+		status["phase"] = "Pending" // the schema takes none without
+	}
+	return status, nil
+}
+
+// drop leaves out what is not there: lists, maps and times that Go writes as null.
+func drop(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, value := range v {
+			if value == nil {
+				delete(v, name)
+			}
+			drop(value)
+		}
+	case []any:
+		for _, value := range v {
+			drop(value)
+		}
+	}
+}

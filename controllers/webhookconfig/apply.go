@@ -1,0 +1,122 @@
+package webhookconfig
+
+import (
+	"context"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// write applies what differs. The twin comes first: it protects while the rest
+// is on its way.
+func (w *Writer) write(ctx context.Context, at *present, want rendered) error {
+	if err := w.twin(ctx, at.validating, want); err != nil {
+		return err
+	}
+	if !equality.Semantic.DeepEqual(at.validating.Webhooks, want.validating) {
+		o := &admissionv1.ValidatingWebhookConfiguration{Webhooks: want.validating}
+		o.TypeMeta = typeOf("ValidatingWebhookConfiguration")
+		if err := w.apply(ctx, o, at.validating, "webhooks"); err != nil {
+			return err
+		}
+	}
+	if !equality.Semantic.DeepEqual(at.mutating.Webhooks, want.mutating) {
+		o := &admissionv1.MutatingWebhookConfiguration{Webhooks: want.mutating}
+		o.TypeMeta = typeOf("MutatingWebhookConfiguration")
+		if err := w.apply(ctx, o, at.mutating, "webhooks"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func typeOf(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: kind}
+}
+
+// apply applies a field of an object that exists as the one that was read: if it
+// went, it must not come back.
+func (w *Writer) apply(ctx context.Context, o, read client.Object, field string) error {
+	o.SetName(read.GetName())
+	o.SetUID(read.GetUID())
+	return w.patch(ctx, o, field)
+}
+
+// patch applies a field of an object, and its owner.
+func (w *Writer) patch(ctx context.Context, o client.Object, field string) error {
+	whole, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return fmt.Errorf("encoding %T %s: %w", o, o.GetName(), err)
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{field: whole[field]}}
+	if whole[field] == nil {
+		u.Object[field] = []any{} // webhooks: those that were there are taken out
+	}
+	u.SetGroupVersionKind(o.GetObjectKind().GroupVersionKind())
+	u.SetName(o.GetName())
+	if uid := o.GetUID(); uid != "" {
+		u.SetUID(uid)
+	}
+	if owners := o.GetOwnerReferences(); len(owners) > 0 {
+		u.SetOwnerReferences(owners)
+	}
+	if err := w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(Owner), client.ForceOwnership); err != nil {
+		return fmt.Errorf("writing %s %s: %w", u.GetKind(), u.GetName(), err)
+	}
+	ctrl.Log.Info("Updated the configuration of protection", "kind", u.GetKind(), "name", u.GetName())
+	return nil
+}
+
+// twin writes the policy and its binding, or takes them out. They belong to the
+// configuration of the chart, and go with it.
+func (w *Writer) twin(ctx context.Context, owner *admissionv1.ValidatingWebhookConfiguration, want rendered) error {
+	owners := []metav1.OwnerReference{{
+		APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration", Name: owner.Name, UID: owner.UID,
+	}}
+	policy, binding := &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}
+	for _, o := range []client.Object{policy, binding} {
+		if err := client.IgnoreNotFound(w.Live.Get(ctx, client.ObjectKey{Name: PolicyName}, o)); err != nil {
+			return fmt.Errorf("reading %T %s: %w", o, PolicyName, err)
+		}
+	}
+	if want.policy == nil {
+		return w.remove(ctx, binding, policy)
+	}
+	if !equality.Semantic.DeepEqual(policy.Spec, *want.policy) || !equality.Semantic.DeepEqual(policy.OwnerReferences, owners) {
+		o := &admissionv1.ValidatingAdmissionPolicy{TypeMeta: typeOf("ValidatingAdmissionPolicy"), Spec: *want.policy}
+		o.Name, o.OwnerReferences = PolicyName, owners
+		if err := w.patch(ctx, o, "spec"); err != nil {
+			return err
+		}
+	}
+	if !equality.Semantic.DeepEqual(binding.Spec, *want.binding) || !equality.Semantic.DeepEqual(binding.OwnerReferences, owners) {
+		o := &admissionv1.ValidatingAdmissionPolicyBinding{TypeMeta: typeOf("ValidatingAdmissionPolicyBinding"), Spec: *want.binding}
+		o.Name, o.OwnerReferences = PolicyName, owners
+		if err := w.patch(ctx, o, "spec"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove deletes what is there and of ours.
+func (w *Writer) remove(ctx context.Context, objects ...client.Object) error {
+	for _, o := range objects {
+		if o.GetUID() == "" {
+			continue
+		}
+		uid := o.GetUID()
+		err := w.Client.Delete(ctx, o, client.Preconditions{UID: &uid})
+		if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+			return fmt.Errorf("deleting %T %s: %w", o, o.GetName(), err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+package webhookconfig
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/regatta-sh/regatta/controllers/webhook/pod/match"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// Names of the objects that are written.
+const (
+	// ConfigurationName is that of a mutating and of a validating configuration.
+	ConfigurationName = "kruise-protection-webhook-configuration"
+	// PolicyName is that of the ValidatingAdmissionPolicy and of its binding.
+	PolicyName = "kruise-deletion-protection"
+	// DeploymentName is that of the manager.
+	DeploymentName = "kruise-controller-manager"
+)
+
+// Paths of the webhooks.
+const (
+	MutatePodPath        = "/mutate-pod"
+	ValidatePodPath      = "/validate-pod"
+	ValidateDeletionPath = "/validate-deletion"
+)
+
+// The emergency switch: a label of a namespace that takes it out of everything.
+const (
+	SwitchKey = "policy.kruise.io/protection"
+	SwitchOff = "off"
+)
+
+// Config is what the installation says.
+type Config struct {
+	// Namespace is that of the manager, which is never guarded.
+	Namespace string
+	// Pods is gate PodWebhook.
+	Pods bool
+	// Created and Stored describe the pods that concern the steps of the webhook of
+	// pods.
+	Created []match.Created
+	Stored  []match.Stored
+	// PodFailurePolicy is what happens to pods when no manager answers.
+	PodFailurePolicy admissionv1.FailurePolicyType
+	// TimeoutSeconds is how long the API server waits for an answer.
+	TimeoutSeconds int32
+}
+
+// facts are all that is rendered from.
+type facts struct {
+	Config
+	gates decision.ProtectionGates
+	kinds []decision.ProtectedKind
+	users []decision.Guard
+	// budgets are the namespaces that have budgets, sorted.
+	budgets []string
+	call    call
+	// configs is how each path is called; render fills it in.
+	configs map[string]admissionv1.WebhookClientConfig
+}
+
+// mostNamespaces is how many are listed in a selector. Where more have budgets,
+// all are asked about: the annotation of the pods still narrows it.
+const mostNamespaces = 500
+
+const (
+	nameKey = "kubernetes.io/metadata.name"
+	kubeNS  = "kube-system"
+)
+
+// everywhere selects all namespaces but those that are never guarded.
+func (f facts) everywhere(more ...metav1.LabelSelectorRequirement) *metav1.LabelSelector {
+	never := []string{kubeNS}
+	if f.Namespace != kubeNS {
+		never = append(never, f.Namespace)
+	}
+	return &metav1.LabelSelector{MatchExpressions: append([]metav1.LabelSelectorRequirement{
+		{Key: nameKey, Operator: metav1.LabelSelectorOpNotIn, Values: never},
+		{Key: SwitchKey, Operator: metav1.LabelSelectorOpNotIn, Values: []string{SwitchOff}},
+	}, more...)}
+}
+
+// in selects some of them; all if there are too many to be listed.
+func (f facts) in(namespaces []string) *metav1.LabelSelector {
+	if len(namespaces) > mostNamespaces {
+		return f.everywhere()
+	}
+	return f.everywhere(metav1.LabelSelectorRequirement{Key: nameKey, Operator: metav1.LabelSelectorOpIn, Values: namespaces})
+}
+
+var (
+	groupName    = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`)
+	resourceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+)
+
+// refused says why a resource is never guarded; empty if it may be.
+func refused(group, resource string) string {
+	switch {
+	case !groupName.MatchString(group) || len(group) > 253:
+		return fmt.Sprintf("%q is no API group", group)
+	case !resourceName.MatchString(resource) || len(resource) > 63:
+		return fmt.Sprintf("%q is no resource: name one in the plural and in lower case, such as deployments", resource)
+	case group == "" && resource == "nodes", group == "coordination.k8s.io" && resource == "leases":
+		return resource + " are never guarded, as clusters heal by them"
+	case group == "admissionregistration.k8s.io":
+		return "the API server never asks about the configuration of admission itself"
+	}
+	return ""
+}
+
+// sift leaves out what is never guarded, and says so.
+func sift(a decision.GuardsOutput, gates decision.ProtectionGates, pods bool) (kinds []decision.ProtectedKind, users []decision.Guard, left []string) {
+	for _, k := range a.Kinds {
+		if why := refused(k.Group, k.Resource); why != "" {
+			left = append(left, fmt.Sprintf("the protected kind %s is left out: %s", name(k.Group, k.Resource), why))
+		} else if gates.Deletion {
+			kinds = append(kinds, k)
+		}
+	}
+	for _, g := range a.Guards {
+		onPods := isPods(g)
+		why := refused(g.Group, g.Resource)
+		if !onPods {
+			g.Operations = slices.DeleteFunc(slices.Clone(g.Operations), func(op string) bool { return op == decision.Evict || op == decision.Resize })
+		}
+		switch {
+		case why != "":
+		case len(g.Operations) == 0:
+			why = "only pods can be evicted or resized"
+		case onPods && !pods:
+			why = "there are no webhooks for pods while the feature gate PodWebhook is off"
+		}
+		if why != "" {
+			left = append(left, fmt.Sprintf("a guard of rule %q about %s is left out: %s", g.Rule, name(g.Group, g.Resource), why))
+			continue
+		}
+		g.Rule = ""
+		users = append(users, g)
+	}
+	slices.SortFunc(kinds, func(a, b decision.ProtectedKind) int {
+		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource))
+	})
+	slices.Sort(left)
+	return kinds, distinct(users), left
+}
+
+// name is a resource as kubectl takes it.
+func name(group, resource string) string {
+	return schema.GroupResource{Group: group, Resource: resource}.String()
+}

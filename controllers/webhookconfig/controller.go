@@ -1,0 +1,130 @@
+package webhookconfig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/certs"
+)
+
+// lookAgain is how often the configurations are compared without an event: another client may
+// have changed them.
+const lookAgain = time.Minute
+
+// settle is how long budgets may come and go before namespaces are looked at.
+const settle = 2 * time.Second
+
+// Controller has the Writer write when something changes.
+type Controller struct {
+	*Writer
+	// Activated has an event whenever other policies decide.
+	Activated <-chan event.GenericEvent
+
+	controller controller.Controller
+	cache      cache.Cache
+}
+
+// SetupWithManager starts the Controller with a manager. It does not need the
+// CRD of budgets; WatchBudgets does.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+	var err error
+	if c.controller, err = controller.New("protection-guards", mgr, controller.Options{
+		MaxConcurrentReconciles: 1,
+		Reconciler:              reconcile.Func(c.reconcile),
+	}); err != nil {
+		return fmt.Errorf("making the controller: %w", err)
+	}
+	chart, err := named(mgr, certs.ValidatingConfiguration, &admissionv1.ValidatingWebhookConfiguration{})
+	if err != nil {
+		return err
+	}
+	own, err := named(mgr, ConfigurationName, &admissionv1.ValidatingWebhookConfiguration{}, &admissionv1.MutatingWebhookConfiguration{})
+	if err != nil {
+		return err
+	}
+	c.cache = mgr.GetCache()
+	for _, s := range []source.Source{
+		source.Kind(chart, client.Object(&admissionv1.ValidatingWebhookConfiguration{}), anything()),
+		source.Kind(own, client.Object(&admissionv1.ValidatingWebhookConfiguration{}), anything()),
+		source.Kind(own, client.Object(&admissionv1.MutatingWebhookConfiguration{}), anything()),
+		source.Channel(c.Activated, anything()),
+		source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			queue.Add(request())
+			return nil
+		}),
+	} {
+		if err := c.controller.Watch(s); err != nil {
+			return fmt.Errorf("watching: %w", err)
+		}
+	}
+	return nil
+}
+
+// named is a cache of objects of one name: the permission to watch is for that
+// name, so the watch must ask for it.
+func named(mgr ctrl.Manager, name string, objects ...client.Object) (cache.Cache, error) {
+	by := map[client.Object]cache.ByObject{}
+	for _, o := range objects {
+		by[o] = cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}
+	}
+	c, err := cache.New(mgr.GetConfig(), cache.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(), ByObject: by})
+	if err != nil {
+		return nil, fmt.Errorf("making the cache of %s: %w", name, err)
+	}
+	if err := mgr.Add(c); err != nil {
+		return nil, fmt.Errorf("adding the cache of %s: %w", name, err)
+	}
+	return c, nil
+}
+
+// WatchBudgets follows which namespaces have budgets, once there is their CRD.
+func (c *Controller) WatchBudgets() error {
+	// Cover sees to new budgets at once. Here, thousands may come together.
+	soon := func(q workqueue.TypedRateLimitingInterface[reconcile.Request]) { q.AddAfter(request(), settle) }
+	comings := handler.Funcs{
+		CreateFunc: func(_ context.Context, _ event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			soon(q)
+		},
+		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			soon(q)
+		},
+	}
+	if err := c.controller.Watch(source.Kind(c.cache, client.Object(&policyv1beta1.PodUnavailableBudget{}), comings)); err != nil {
+		return fmt.Errorf("watching budgets: %w", err)
+	}
+	return nil
+}
+
+// There is one thing to do, whatever happened.
+func request() reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: ConfigurationName}}
+}
+
+func anything() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{request()}
+	})
+}
+
+func (c *Controller) reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	if err := c.Sync(ctx); err != nil && !errors.As(err, &NotInstalledError{}) {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: c.next()}, nil
+}

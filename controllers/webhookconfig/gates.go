@@ -1,0 +1,18 @@
+package webhookconfig
+
+import (
+	"k8s.io/component-base/featuregate"
+
+	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// GatesOf reads those of protection from what says of a feature gate whether it is on.
+func GatesOf(on func(featuregate.Feature) bool) decision.ProtectionGates {
+	return decision.ProtectionGates{
+		Deletion:     on(features.ResourcesDeletionProtection),
+		CRDCascading: on(features.DeletionProtectionForCRDCascadingGate),
+		BudgetDelete: on(features.PodUnavailableBudgetDeleteGate),
+		BudgetUpdate: on(features.PodUnavailableBudgetUpdateGate),
+	}
+}

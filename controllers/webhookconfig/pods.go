@@ -1,0 +1,195 @@
+package webhookconfig
+
+import (
+	"fmt"
+	"slices"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/regatta-sh/regatta/controllers/webhook/pod/match"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// stored are the matches of steps that concern pods of any namespace.
+func (f facts) stored() (out []match.Stored) {
+	if !f.Pods {
+		return nil
+	}
+	for _, m := range f.Stored {
+		if m.Namespaces != match.WithBudgets || len(f.budgets) > 0 {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// about are those of steps that an operation concerns.
+func (f facts) about(op string) []match.Stored {
+	return slices.DeleteFunc(f.stored(), func(m match.Stored) bool { return !slices.Contains(m.Operations, op) })
+}
+
+// asked are the operations on pods that steps or users' rules are about.
+func (f facts) asked(op string) bool {
+	return len(f.about(op)) > 0 || slices.ContainsFunc(f.users, func(g decision.Guard) bool { return isPods(g) && slices.Contains(g.Operations, op) })
+}
+
+func isPods(g decision.Guard) bool { return g.Group == "" && g.Resource == "pods" }
+
+func (f facts) pods() []admissionv1.ValidatingWebhook {
+	var rules []admissionv1.RuleWithOperations
+	var operations []admissionv1.OperationType
+	for _, op := range []string{decision.Delete, decision.Update} {
+		if f.asked(op) {
+			operations = append(operations, admissionv1.OperationType(op))
+		}
+	}
+	if len(operations) > 0 {
+		rules = append(rules, rule("", "pods", operations...))
+	}
+	if f.asked(decision.Resize) {
+		rules = append(rules, rule("", "pods/resize", admissionv1.Update))
+	}
+	var entries []admissionv1.ValidatingWebhook
+	if len(rules) > 0 {
+		w := f.validating("vpod.kb.io", ValidatePodPath, rules, f.PodFailurePolicy, f.everywhere())
+		w.MatchConditions = []admissionv1.MatchCondition{
+			{Name: "not-being-deleted", Expression: alive},
+			{Name: "a-budget-or-a-rule-is-about-it", Expression: f.podCondition()},
+		}
+		entries = append(entries, w)
+	}
+	if f.asked(decision.Evict) {
+		entries = append(entries, f.validating("vpodeviction.kb.io", ValidatePodPath,
+			[]admissionv1.RuleWithOperations{rule("", "pods/eviction", admissionv1.Create)}, f.PodFailurePolicy, f.evictions()))
+	}
+	return entries
+}
+
+// podCondition is true for pods that a step or a user's rule is about.
+func (f facts) podCondition() string {
+	var parts []string
+	for _, m := range f.stored() {
+		var operations []string
+		if slices.Contains(m.Operations, decision.Delete) {
+			operations = append(operations, "DELETE")
+		}
+		if slices.Contains(m.Operations, decision.Update) || slices.Contains(m.Operations, decision.Resize) {
+			operations = append(operations, "UPDATE")
+		}
+		if len(operations) > 0 {
+			parts = append(parts, all(append([]string{fmt.Sprintf("request.operation in %s", literals(operations))}, m.Conditions...)...))
+		}
+	}
+	size := 0
+	for _, g := range f.users {
+		if !isPods(g) {
+			continue
+		}
+		on := does(g.Operations)
+		if on == "" {
+			continue
+		}
+		narrow := condition(g)
+		if size += len(narrow) + 200; size > widestEntry {
+			narrow = "" // the rest is asked about in full
+		}
+		if part := all(on, narrow); !slices.Contains(parts, part) {
+			parts = append(parts, part)
+		}
+	}
+	return anyOf(parts...)
+}
+
+// does is true for operations on pods, but for evictions, which are about
+// another object.
+func does(operations []string) string {
+	var parts []string
+	for _, op := range operations {
+		switch op {
+		case decision.Delete:
+			parts = append(parts, "request.operation == 'DELETE'")
+		case decision.Update:
+			parts = append(parts, fmt.Sprintf("(request.operation == 'UPDATE' && %s == '')", subresource))
+		case decision.Resize:
+			parts = append(parts, fmt.Sprintf("%s == 'resize'", subresource))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return anyOf(parts...)
+}
+
+// evictions selects namespaces in which evictions are asked about. An Eviction
+// has no labels of its pod, so the namespace is all there is to go by.
+func (f facts) evictions() *metav1.LabelSelector {
+	var namespaces []string
+	for _, m := range f.about(decision.Evict) {
+		if m.Namespaces == match.All {
+			return f.everywhere()
+		}
+		namespaces = slices.Concat(namespaces, f.budgets)
+	}
+	for _, g := range f.users {
+		if !isPods(g) || !slices.Contains(g.Operations, decision.Evict) {
+			continue
+		}
+		valid := slices.DeleteFunc(slices.Clone(g.Namespaces), func(ns string) bool { return !resourceName.MatchString(ns) || len(ns) > 63 })
+		if len(g.Namespaces) == 0 {
+			return f.everywhere()
+		}
+		namespaces = append(namespaces, valid...)
+	}
+	return f.in(slices.Compact(slices.Sorted(slices.Values(namespaces))))
+}
+
+// newPods are the entries for pods that are created: one for the namespaces in which
+// all pods concern a step, and one for the pods elsewhere that conditions select. No
+// pod is sent twice.
+func (f facts) newPods() []admissionv1.MutatingWebhook {
+	if !f.Pods {
+		return nil
+	}
+	budgeted := false
+	var some []match.Created
+	for _, m := range f.Created {
+		switch {
+		case m.Namespaces == match.WithBudgets && len(f.budgets) == 0:
+		case len(m.Conditions) > 0:
+			some = append(some, m)
+		case m.Namespaces == match.All:
+			return []admissionv1.MutatingWebhook{f.mutating("mpod.kb.io", f.everywhere())}
+		default:
+			budgeted = true
+		}
+	}
+	var entries []admissionv1.MutatingWebhook
+	rest := f.everywhere()
+	if budgeted {
+		entries = append(entries, f.mutating("mpod.kb.io", f.in(f.budgets)))
+		if len(f.budgets) > mostNamespaces {
+			return entries
+		}
+		rest = f.everywhere(metav1.LabelSelectorRequirement{Key: nameKey, Operator: metav1.LabelSelectorOpNotIn, Values: f.budgets})
+	}
+	switch len(some) {
+	case 0:
+		return entries
+	case 1:
+		w := f.mutating("mpod-"+some[0].Name+".kb.io", rest)
+		w.MatchConditions = some[0].Conditions
+		return append(entries, w)
+	}
+	var parts []string
+	for _, m := range some {
+		var conditions []string
+		for _, c := range m.Conditions {
+			conditions = append(conditions, c.Expression)
+		}
+		parts = append(parts, all(conditions...))
+	}
+	w := f.mutating("mpod-some.kb.io", rest)
+	w.MatchConditions = []admissionv1.MatchCondition{{Name: "a-step-is-about-it", Expression: anyOf(parts...)}}
+	return append(entries, w)
+}

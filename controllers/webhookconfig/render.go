@@ -1,0 +1,150 @@
+package webhookconfig
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+)
+
+// What the API server fills in is said here: what is compared with what it has
+// must not differ by it.
+
+// call is how the API server reaches the manager, as the chart says it for the
+// other webhooks.
+type call struct {
+	admissionv1.WebhookClientConfig
+}
+
+// callOf is how the chart's own webhooks are called.
+func callOf(chart *admissionv1.ValidatingWebhookConfiguration) (call, error) {
+	if len(chart.Webhooks) == 0 {
+		return call{}, fmt.Errorf("%s has no webhooks", chart.Name)
+	}
+	w := &chart.Webhooks[0]
+	if len(w.ClientConfig.CABundle) == 0 {
+		return call{}, fmt.Errorf("webhook %s of %s has no caBundle yet", w.Name, chart.Name)
+	}
+	return call{*w.ClientConfig.DeepCopy()}, nil
+}
+
+// inside says whether the manager is called by its service, and so runs in the
+// cluster.
+func (c call) inside() bool { return c.Service != nil }
+
+// at is the call of a path.
+func (c call) at(path string) (admissionv1.WebhookClientConfig, error) {
+	config := *c.DeepCopy()
+	switch {
+	case config.Service != nil:
+		config.Service.Path = &path
+		if config.Service.Port == nil {
+			config.Service.Port = ptr.To[int32](443)
+		}
+	case config.URL != nil:
+		u, err := url.Parse(*config.URL)
+		if err != nil {
+			return config, fmt.Errorf("reading the URL of the chart's webhooks: %w", err)
+		}
+		u.Path = u.Path[:strings.LastIndex(u.Path, "/")+1] + strings.TrimPrefix(path, "/")
+		config.URL = ptr.To(u.String())
+	default:
+		return config, errors.New("the chart's webhooks have neither a service nor a URL")
+	}
+	return config, nil
+}
+
+func rule(group, resource string, operations ...admissionv1.OperationType) admissionv1.RuleWithOperations {
+	return admissionv1.RuleWithOperations{
+		Operations: operations,
+		Rule: admissionv1.Rule{
+			APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{resource}, Scope: ptr.To(admissionv1.AllScopes),
+		},
+	}
+}
+
+func (f facts) validating(name, path string, rules []admissionv1.RuleWithOperations, failure admissionv1.FailurePolicyType, namespaces *metav1.LabelSelector) admissionv1.ValidatingWebhook {
+	return admissionv1.ValidatingWebhook{
+		Name: name, ClientConfig: f.configs[path], Rules: rules,
+		FailurePolicy: &failure, MatchPolicy: ptr.To(admissionv1.Equivalent),
+		NamespaceSelector: namespaces, ObjectSelector: &metav1.LabelSelector{},
+		SideEffects: ptr.To(admissionv1.SideEffectClassNoneOnDryRun), TimeoutSeconds: &f.TimeoutSeconds,
+		AdmissionReviewVersions: []string{"v1"},
+	}
+}
+
+func (f facts) mutating(name string, namespaces *metav1.LabelSelector) admissionv1.MutatingWebhook {
+	return admissionv1.MutatingWebhook{
+		Name: name, ClientConfig: f.configs[MutatePodPath], Rules: []admissionv1.RuleWithOperations{rule("", "pods", admissionv1.Create)},
+		FailurePolicy: &f.PodFailurePolicy, MatchPolicy: ptr.To(admissionv1.Equivalent),
+		NamespaceSelector: namespaces, ObjectSelector: &metav1.LabelSelector{},
+		SideEffects: ptr.To(admissionv1.SideEffectClassNoneOnDryRun), TimeoutSeconds: &f.TimeoutSeconds,
+		AdmissionReviewVersions: []string{"v1"}, ReinvocationPolicy: ptr.To(admissionv1.NeverReinvocationPolicy),
+	}
+}
+
+// protecting selects objects whose label has a value.
+func protecting(value string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: policyv1alpha1.DeletionProtectionKey, Operator: metav1.LabelSelectorOpIn, Values: []string{value}},
+	}}
+}
+
+// deletions are the entries for labelled objects. The first sees only what asks
+// never to be deleted, and so fails closed: a manager that is down must not be a
+// way around the label. The second would keep a namespace from being cleaned up.
+func (f facts) deletions() []admissionv1.ValidatingWebhook {
+	var always, cascading []admissionv1.RuleWithOperations
+	for _, k := range f.kinds {
+		always = append(always, rule(k.Group, k.Resource, admissionv1.Delete))
+		if k.Cascading != "" {
+			cascading = append(cascading, rule(k.Group, k.Resource, admissionv1.Delete))
+		}
+	}
+	var entries []admissionv1.ValidatingWebhook
+	add := func(name, value string, rules []admissionv1.RuleWithOperations, failure admissionv1.FailurePolicyType) {
+		if len(rules) == 0 {
+			return
+		}
+		w := f.validating(name, ValidateDeletionPath, rules, failure, f.everywhere())
+		w.ObjectSelector = protecting(value)
+		w.MatchConditions = []admissionv1.MatchCondition{{Name: "not-being-deleted", Expression: alive}}
+		entries = append(entries, w)
+	}
+	add("vdeletion-always.kb.io", policyv1alpha1.DeletionProtectionAlways, always, admissionv1.Fail)
+	add("vdeletion-cascading.kb.io", policyv1alpha1.DeletionProtectionCascading, cascading, admissionv1.Ignore)
+	return entries
+}
+
+// rendered is all that is written to the API server.
+type rendered struct {
+	mutating   []admissionv1.MutatingWebhook
+	validating []admissionv1.ValidatingWebhook
+	// policy and binding are nil if there is nothing for them to do.
+	policy  *admissionv1.ValidatingAdmissionPolicySpec
+	binding *admissionv1.ValidatingAdmissionPolicyBindingSpec
+}
+
+// render is pure.
+func render(f facts) (rendered, error) {
+	f.configs = map[string]admissionv1.WebhookClientConfig{}
+	for _, path := range []string{MutatePodPath, ValidatePodPath, ValidateDeletionPath} {
+		config, err := f.call.at(path)
+		if err != nil {
+			return rendered{}, err
+		}
+		f.configs[path] = config
+	}
+	r := rendered{mutating: f.newPods()}
+	r.validating = append(r.validating, f.pods()...)
+	r.validating = append(r.validating, f.deletions()...)
+	r.validating = append(r.validating, f.others()...)
+	r.policy, r.binding = f.twin()
+	return r, nil
+}

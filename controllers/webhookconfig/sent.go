@@ -1,0 +1,34 @@
+package webhookconfig
+
+import (
+	"context"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+)
+
+// Webhooks are those of protection, as webhook configurations have them.
+type Webhooks struct {
+	Mutating   []admissionv1.MutatingWebhook
+	Validating []admissionv1.ValidatingWebhook
+}
+
+// Webhooks are those that the configurations of an installation would have now, with
+// budgets in some namespaces. A simulation calls them in place of an API server.
+func (r *Rules) Webhooks(ctx context.Context, config Config, budgets []string) (Webhooks, error) {
+	answer := r.Again(ctx)
+	if !answer.Known {
+		return Webhooks{}, fmt.Errorf("no policy says what is protected: %s", answer.Failure)
+	}
+	service := call{admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: config.Namespace, Name: "kruise-webhook-service"}}}
+	f, _ := r.facts(answer, config, budgets, service)
+	all, err := render(f)
+	return Webhooks{Mutating: all.mutating, Validating: all.validating}, err
+}
+
+// facts are all that is rendered from, and what is left out of an answer.
+func (r *Rules) facts(answer Answer, config Config, budgets []string, c call) (f facts, left []string) {
+	f = facts{Config: config, gates: r.Gates(), budgets: budgets, call: c}
+	f.kinds, f.users, left = sift(answer.GuardsOutput, f.gates, f.Pods)
+	return f, left
+}

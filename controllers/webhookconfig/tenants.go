@@ -1,0 +1,102 @@
+package webhookconfig
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// Bounds on what the policies of namespaces add to the configuration, which is one
+// object for all of them: an object has at most 1.5 MB.
+const (
+	// mostOwn is how many guards one namespace may have.
+	mostOwn = 20
+	// longestOwn is how long their conditions may be together; labels are left out
+	// beyond it, so that more is asked about.
+	longestOwn = 4000
+	// longestOwned is the same for all namespaces; guards are left out beyond it.
+	longestOwned = 400_000
+)
+
+// said is what the policies of a namespace said last.
+type said struct {
+	revision string // of the policies that were asked
+	guards   []decision.Guard
+	failure  string
+}
+
+// owned are the guards that the policies of some namespaces have and those of the
+// cluster do not, each for its namespace only, whatever it says. left is why some
+// are not as they were meant.
+func (r *Rules) owned(ctx context.Context, cluster []decision.Guard) (guards []decision.Guard, left []string) {
+	r.owners.Lock()
+	defer r.owners.Unlock()
+	snapshot := r.engine.Snapshot()
+	namespaces := snapshot.Bundles().Namespaces()
+	maps.DeleteFunc(r.said, func(ns string, _ said) bool { return !slices.Contains(namespaces, ns) })
+	size := 0
+	for _, ns := range namespaces {
+		own, why := bounded(ns, r.ask(ctx, snapshot, ns), cluster)
+		left = append(left, why...)
+		for i, g := range own {
+			if size += len(condition(g)); size > longestOwned {
+				left = append(left, fmt.Sprintf("%d guards of namespace %s are left out: those of all namespaces are too long together", len(own)-i, ns))
+				break
+			}
+			guards = append(guards, g)
+		}
+	}
+	return guards, left
+}
+
+// ask asks the policies of a namespace, once for each revision unless they failed.
+// Those that do not answer keep what they said before.
+func (r *Rules) ask(ctx context.Context, snapshot *engine.Snapshot, namespace string) said {
+	subject := decision.Subject{Kind: "ValidatingWebhookConfiguration", Namespace: namespace, Name: ConfigurationName}
+	last := r.said[namespace]
+	if now := snapshot.RevisionFor(subject); now != last.revision || last.failure != "" {
+		out, rec := engine.Decide(context.WithoutCancel(ctx), r.engine, decision.ProtectionGuards(), subject, decision.GuardsInput{Gates: r.gates})
+		last.revision, last.failure = now, ""
+		if rec.Outcome == decision.Decided {
+			last.guards = out.Guards
+		} else {
+			last.failure = string(rec.Outcome) + ": " + rec.Error
+		}
+		if r.said == nil {
+			r.said = map[string]said{}
+		}
+		r.said[namespace] = last
+	}
+	return last
+}
+
+// bounded are the guards that are a namespace's own, as far as it may have them.
+func bounded(namespace string, s said, cluster []decision.Guard) (own []decision.Guard, left []string) {
+	if s.failure != "" {
+		left = append(left, fmt.Sprintf("the policies of namespace %s could not decide what they are asked about, so it stays as it was: %s", namespace, s.failure))
+	}
+	size, unlabelled := 0, false
+	for _, g := range s.guards {
+		if slices.ContainsFunc(cluster, func(c decision.Guard) bool { return reflect.DeepEqual(c, g) }) {
+			continue
+		}
+		if len(own) == mostOwn {
+			left = append(left, fmt.Sprintf("guards of namespace %s are left out: it may have %d", namespace, mostOwn))
+			break
+		}
+		g.Namespaces = []string{namespace}
+		if size += len(labelled(g.Labels)); size > longestOwn {
+			g.Labels, unlabelled = nil, true
+		}
+		own = append(own, g)
+	}
+	if unlabelled {
+		left = append(left, fmt.Sprintf("labels of guards of namespace %s are left out, so more is asked about: they are longer than %d characters together", namespace, longestOwn))
+	}
+	return own, left
+}

@@ -1,0 +1,157 @@
+package webhookconfig
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/decision"
+	builtin "github.com/regatta-sh/regatta/policies"
+)
+
+// wish is a bundle that wants to be asked about something.
+func wish(t *testing.T, guards string, opts ...bundle.Option) *bundle.Bundle {
+	t.Helper()
+	b, err := bundle.FromFiles("own", map[string]string{"a.rego": "package extend.protection.own\n" + guards}, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func asked(t *testing.T, set ...*bundle.Bundle) *Rules {
+	t.Helper()
+	e, err := engine.New(builtin.Builtin, engine.WithPatience(20)) // the machine may be busy
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	if err := e.Activate(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	return NewRules(e, allGates())
+}
+
+func TestGuardsOfNamespaces(t *testing.T) {
+	const maps = `"group": "", "resource": "configmaps", "operations": ["DELETE"]`
+	many := fmt.Sprintf(`guard contains {"group": "", "resource": sprintf("kind%%d", [i]), "operations": ["DELETE"]} if some i in numbers.range(1, %d)`, mostOwn+5)
+	long := `guard contains {"group": "", "resource": "configmaps", "operations": ["DELETE"], "labels": {sprintf("x%d.io/%063d", [i, i]): sprintf("%063d", [i]) | some i in numbers.range(1, 50)}}`
+	in := bundle.AsTenant
+	for name, tc := range map[string]struct {
+		set  bundle.Set
+		want []string // resource and namespaces of those besides the cluster's
+		left string
+	}{
+		"nobody has any":               {},
+		"a tenant's, which is limited": {set: bundle.Set{wish(t, `guard contains {`+maps+`}`, in("shop"))}, want: []string{"configmaps [shop]"}},
+		"one that is about others":     {set: bundle.Set{wish(t, `guard contains {`+maps+`, "namespaces": ["bank", "kube-system"]}`, in("shop"))}, want: []string{"configmaps [shop]"}},
+		"two tenants'":                 {set: bundle.Set{wish(t, `guard contains {`+maps+`}`, in("shop")), wish(t, `guard contains {`+maps+`}`, in("bank"))}, want: []string{"configmaps [bank]", "configmaps [shop]"}},
+		"the platform's, everywhere":   {set: bundle.Set{wish(t, `guard contains {`+maps+`}`)}, want: []string{"configmaps []"}},
+		"a canary's":                   {set: bundle.Set{wish(t, `guard contains {`+maps+`}`, bundle.AsCanary("bank", "shop"))}, want: []string{"configmaps [bank]", "configmaps [shop]"}},
+		"too many":                     {set: bundle.Set{wish(t, many, in("shop"))}, want: slices.Repeat([]string{"*"}, mostOwn), left: "guards of namespace shop are left out: it may have 20"},
+		"labels that are too long":     {set: bundle.Set{wish(t, long, in("shop"))}, want: []string{"configmaps [shop]"}, left: "labels of guards of namespace shop are left out"},
+		"one that fails":               {set: bundle.Set{wish(t, `guard contains {`+maps+`} if to_number("x") > 1`, in("shop")), wish(t, `guard contains {`+maps+`}`, in("bank"))}, want: []string{"configmaps [bank]"}, left: "the policies of namespace shop could not decide what they are asked about"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := asked(t, tc.set...)
+			answer := r.Again(t.Context())
+			if !answer.Known || answer.Failure != "" || len(answer.Kinds) == 0 {
+				t.Fatalf("got %+v", answer)
+			}
+			var got []string
+			for _, g := range answer.Guards {
+				if len(tc.want) == mostOwn {
+					got = append(got, "*")
+				} else {
+					got = append(got, fmt.Sprint(g.Resource, " ", g.Namespaces))
+				}
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+			if left := strings.Join(answer.Left, "; "); !strings.Contains(left, tc.left) || (left == "") != (tc.left == "") {
+				t.Errorf("left out is %q, want %q", left, tc.left)
+			}
+			if len(r.Current(t.Context()).Guards) > 1 {
+				t.Error("what a kind is protected from waits for the policies of namespaces")
+			}
+		})
+	}
+}
+
+func TestANamespaceThatFailsKeepsItsGuards(t *testing.T) {
+	r := asked(t, wish(t, `guard contains {"group": "", "resource": "configmaps", "operations": ["DELETE"]}`, bundle.AsTenant("shop")))
+	was := r.Again(t.Context()).Guards
+	worse := wish(t, `guard contains {"group": "", "resource": "secrets", "operations": ["DELETE"]} if to_number("x") > 1`, bundle.AsTenant("shop"))
+	if err := r.engine.Activate(t.Context(), bundle.Set{worse}); err != nil {
+		t.Fatal(err)
+	}
+	if now := r.Again(t.Context()); len(was) != 1 || len(now.Guards) != 1 || now.Guards[0].Resource != "configmaps" || len(now.Left) != 1 {
+		t.Errorf("it was %v and is %+v", was, now)
+	}
+	if err := r.engine.Activate(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if now := r.Again(t.Context()); len(now.Guards) != 0 || len(now.Left) != 0 {
+		t.Errorf("its bundle is gone, and there is %+v", now)
+	}
+}
+
+// TestATenantIsSentWhatHappensInItsNamespace has a real API server read the
+// conditions.
+func TestATenantIsSentWhatHappensInItsNamespace(t *testing.T) {
+	_, api := connect(t)
+	s := listen(t)
+	chart(t, api, admissionv1.WebhookClientConfig{URL: ptr.To(s.URL + "/validate-apps-kruise-io-cloneset"), CABundle: s.ca()})
+	for _, ns := range []string{"shop", "bank"} {
+		create(t, api, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
+	}
+	e, err := engine.New(fstest.MapFS{"protection/guards.rego": {Data: []byte(`package protection
+guards := {"kinds": [], "guards": [g | some name; some g in data.extend.protection[name].guard]}`)}}, engine.WithPatience(20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	own := wish(t, `guard contains {"group": "", "resource": "configmaps", "operations": ["DELETE"], "namespaces": ["bank"]}`, bundle.AsTenant("shop"))
+	if err := e.Activate(t.Context(), bundle.Set{own}); err != nil {
+		t.Fatal(err)
+	}
+	w, _ := newWriter(api, NewRules(e, decision.ProtectionGates{Deletion: true}))
+	if err := w.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	deleted := func(ns string) []string {
+		n++
+		o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: fmt.Sprint("c-", n)}}
+		create(t, api, o)
+		s.since()
+		if err := api.Delete(t.Context(), o, client.GracePeriodSeconds(0)); err != nil {
+			t.Fatal(err)
+		}
+		return s.since()
+	}
+	eventually(t, "the API server asks about shop", func() bool { return len(deleted("shop")) == 1 })
+	if calls := deleted("bank"); len(calls) != 0 {
+		t.Errorf("it asks about bank: %v", calls)
+	}
+	if err := e.Activate(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	w.Now = func() time.Time { return time.Now().Add(time.Hour) }
+	if err := w.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the API server no longer asks", func() bool { return len(deleted("shop")) == 0 })
+}

@@ -1,0 +1,46 @@
+package webhookconfig
+
+import (
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+)
+
+// absent is what the API server says by itself while no manager is there to say
+// why. It starts as the webhook's text does.
+const absent = "forbidden by ResourcesProtectionDeletion for " + policyv1alpha1.DeletionProtectionKey + "=" + policyv1alpha1.DeletionProtectionAlways +
+	". No manager of Regatta is ready, so the API server refuses this by itself. To delete the object, first take the label " + policyv1alpha1.DeletionProtectionKey + " off it."
+
+// twin is a policy of the API server's own, by which objects that must never be
+// deleted stay while no replica of the manager is ready. While one is, the
+// webhook answers, knows exceptions, and records. There is none if the manager
+// runs outside of the cluster: its Deployment then says nothing about it.
+func (f facts) twin() (*admissionv1.ValidatingAdmissionPolicySpec, *admissionv1.ValidatingAdmissionPolicyBindingSpec) {
+	if len(f.kinds) == 0 || !f.call.inside() {
+		return nil, nil
+	}
+	var rules []admissionv1.NamedRuleWithOperations
+	for _, k := range f.kinds {
+		rules = append(rules, admissionv1.NamedRuleWithOperations{RuleWithOperations: rule(k.Group, k.Resource, admissionv1.Delete)})
+	}
+	return &admissionv1.ValidatingAdmissionPolicySpec{
+			ParamKind:     &admissionv1.ParamKind{APIVersion: "apps/v1", Kind: "Deployment"},
+			FailurePolicy: ptr.To(admissionv1.Fail),
+			MatchConstraints: &admissionv1.MatchResources{
+				NamespaceSelector: f.everywhere(), ObjectSelector: protecting(policyv1alpha1.DeletionProtectionAlways),
+				ResourceRules: rules, MatchPolicy: ptr.To(admissionv1.Equivalent),
+			},
+			MatchConditions: []admissionv1.MatchCondition{{Name: "not-being-deleted", Expression: alive}},
+			Validations: []admissionv1.Validation{{
+				Expression: "params.?status.?readyReplicas.orValue(0) > 0", Message: absent, Reason: ptr.To(metav1.StatusReasonForbidden),
+			}},
+		}, &admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: PolicyName,
+			ParamRef: &admissionv1.ParamRef{
+				Name: DeploymentName, Namespace: f.Namespace, ParameterNotFoundAction: ptr.To(admissionv1.DenyAction),
+			},
+			ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		}
+}

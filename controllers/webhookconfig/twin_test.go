@@ -1,0 +1,116 @@
+package webhookconfig
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// The twin lets go while a replica of the manager is ready, and no longer.
+func TestTwin(t *testing.T) {
+	_, api := connect(t)
+	for name, labels := range map[string]map[string]string{"kruise-system": nil, "switched": {SwitchKey: SwitchOff}} {
+		create(t, api, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
+	}
+	// The webhook itself cannot be called here, so it is not to stand in the way.
+	ca := listen(t).ca()
+	chart(t, api, admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: "kruise-system", Name: "kruise-webhook-service", Path: ptr.To("/x")}, CABundle: ca})
+	w, _ := newWriter(api, policies(t, allGates(), `{"kinds": [{"group": "", "resource": "services"}, {"group": "apps", "resource": "deployments"}], "guards": []}`))
+	sync := func() {
+		t.Helper()
+		if err := w.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		v := &admissionv1.ValidatingWebhookConfiguration{}
+		get(t, api, ConfigurationName, v)
+		v.Webhooks = nil
+		if err := api.Update(t.Context(), v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sync()
+	n := 0
+	try := func(o client.Object, value string) error {
+		t.Helper()
+		n++
+		o.SetName(fmt.Sprintf("x-%d", n))
+		if value != "" {
+			o.SetLabels(map[string]string{"policy.kruise.io/delete-protection": value})
+		}
+		create(t, api, o)
+		return api.Delete(t.Context(), o)
+	}
+	serviceIn := func(ns string) client.Object {
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "x.example"}}
+	}
+	denied := func(err error, text string) bool {
+		return apierrors.IsForbidden(err) && strings.Contains(err.Error(), text)
+	}
+	const notFound = "ValidatingAdmissionPolicy 'kruise-deletion-protection'"
+	eventually(t, "it refuses without a Deployment", func() bool {
+		err := try(serviceIn("default"), "Always") // the API server's own text, and its own code
+		return err != nil && strings.Contains(err.Error(), notFound)
+	})
+
+	manager := deployment("kruise-system", DeploymentName)
+	create(t, api, manager)
+	eventually(t, "it refuses without a ready replica, and says so", func() bool { return denied(try(serviceIn("default"), "Always"), absent) })
+	for name, tc := range map[string]struct {
+		of    client.Object
+		value string
+		want  bool
+	}{
+		"another kind that is protected":  {deployment("default", ""), "Always", true},
+		"one without the label":           {serviceIn("default"), "", false},
+		"one whose label says Cascading":  {serviceIn("default"), "Cascading", false},
+		"a kind that is not protected":    {&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default"}}, "Always", false},
+		"one of kube-system":              {serviceIn("kube-system"), "Always", false},
+		"one of a namespace switched off": {serviceIn("switched"), "Always", false},
+		"one of the manager's own":        {serviceIn("kruise-system"), "Always", false},
+	} {
+		if err := try(tc.of, tc.value); denied(err, absent) != tc.want || !tc.want && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	manager.Status.Replicas, manager.Status.ReadyReplicas = 1, 1
+	if err := api.Status().Update(t.Context(), manager); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it lets go with a ready replica", func() bool { return try(serviceIn("default"), "Always") == nil })
+	manager.Status.ReadyReplicas = 0
+	if err := api.Status().Update(t.Context(), manager); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it refuses again without one", func() bool { return denied(try(serviceIn("default"), "Always"), absent) })
+
+	policy := &admissionv1.ValidatingAdmissionPolicy{}
+	get(t, api, PolicyName, policy)
+	if refs := policy.OwnerReferences; len(refs) != 1 || refs[0].Name != ConfigurationName || refs[0].Kind != "ValidatingWebhookConfiguration" {
+		t.Errorf("it belongs to %v", refs)
+	}
+	if warnings := policy.Status.TypeChecking; warnings != nil && len(warnings.ExpressionWarnings) > 0 {
+		t.Errorf("the API server warns: %v", warnings.ExpressionWarnings)
+	}
+	w.Rules = policies(t, allGates(), `{"kinds": [{"group": "", "resource": "configmaps"}], "guards": []}`)
+	sync()
+	eventually(t, "the kinds are others", func() bool {
+		return denied(try(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default"}}, "Always"), absent) && try(serviceIn("default"), "Always") == nil
+	})
+	w.Rules = policies(t, decision.ProtectionGates{}, `{"kinds": [{"group": "", "resource": "configmaps"}], "guards": []}`)
+	sync()
+	if err := api.Get(t.Context(), client.ObjectKey{Name: PolicyName}, policy); !apierrors.IsNotFound(err) {
+		t.Errorf("the policy outlives its gate: %v", err)
+	}
+	if err := api.Get(t.Context(), client.ObjectKey{Name: PolicyName}, &admissionv1.ValidatingAdmissionPolicyBinding{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the binding outlives its gate: %v", err)
+	}
+}

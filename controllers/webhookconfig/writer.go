@@ -1,0 +1,242 @@
+package webhookconfig
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/certs"
+)
+
+// Owner is the field manager of what is written.
+const Owner = "kruise-protection"
+
+// Reasons of events about the configurations.
+const (
+	UndecidedReason = "ProtectionUndecided"
+	LeftOutReason   = "GuardLeftOut"
+)
+
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,verbs=get;create;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get
+// +kubebuilder:rbac:groups=policy.kruise.io,resources=podunavailablebudgets,verbs=get;list;watch
+
+// Writer keeps the configurations of the API server as the policies and the budgets require.
+// Only the leader may use it.
+type Writer struct {
+	// Client reads budgets, from a cache, and writes.
+	Client client.Client
+	// Live reads past the cache what is written.
+	Live   client.Reader
+	Rules  *Rules
+	Config Config
+	Events record.EventRecorder
+	Now    func() time.Time
+	// Undecided is 1 while the policies do not say what is protected.
+	Undecided prometheus.Gauge
+
+	mu sync.Mutex
+	// covered are namespaces that were written, as they were asked for: their budgets
+	// may not be in the cache yet.
+	covered map[string]cover
+	// waiting is true while some of them have none there.
+	waiting bool
+	// reported is the last message by reason, so that each is reported once.
+	reported map[string]string
+}
+
+// cover is when a namespace was asked for last, and whether the cache has had a
+// budget of it since.
+type cover struct {
+	since time.Time
+	seen  bool
+}
+
+// unseen is how long a namespace that was asked for stays without a budget in
+// the cache.
+const unseen = 10 * time.Second
+
+// Cover sees to it that the API server asks about the pods of a namespace, and
+// returns when that is written: a budget must not count before.
+func (w *Writer) Cover(ctx context.Context, namespace string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c, known := w.covered[namespace]; known {
+		w.cover(namespace, cover{since: w.Now(), seen: c.seen})
+		return nil // it was written then, or else it would not be known
+	}
+	w.cover(namespace, cover{since: w.Now()})
+	if err := w.sync(ctx); err != nil {
+		delete(w.covered, namespace)
+		return fmt.Errorf("telling the API server about the budgets of namespace %s: %w", namespace, err)
+	}
+	return nil
+}
+
+func (w *Writer) cover(namespace string, c cover) {
+	if w.covered == nil {
+		w.covered = map[string]cover{}
+	}
+	w.covered[namespace] = c
+}
+
+// Sync writes what is not as it should be.
+func (w *Writer) Sync(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.sync(ctx)
+}
+
+// next is when to look again though nothing changes.
+func (w *Writer) next() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.waiting {
+		return unseen
+	}
+	return lookAgain
+}
+
+func (w *Writer) sync(ctx context.Context) error {
+	at, err := w.read(ctx)
+	if err != nil {
+		return err
+	}
+	answer := w.Rules.Again(ctx)
+	w.report(at.validating, UndecidedReason, answer.Failure, "No policy could decide what is protected, so it stays as it was configured: ")
+	w.Undecided.Set(map[bool]float64{true: 1}[answer.Failure != ""])
+	if !answer.Known {
+		return fmt.Errorf("no policy has said yet what is protected: %s", answer.Failure)
+	}
+	budgets, err := w.budgets(ctx)
+	if err != nil {
+		return err
+	}
+	f, left := w.Rules.facts(answer, w.Config, budgets, at.call)
+	w.report(at.validating, LeftOutReason, first(append(left, answer.Left...)), "")
+	want, err := render(f)
+	if err != nil {
+		return err
+	}
+	if err := w.write(ctx, at, want); err != nil {
+		return err
+	}
+	for _, ns := range budgets { // who covers one of them next need not write
+		if _, known := w.covered[ns]; !known {
+			w.cover(ns, cover{})
+		}
+	}
+	return nil
+}
+
+// first shortens a list for a message.
+func first(texts []string) string {
+	switch len(texts) {
+	case 0:
+		return ""
+	case 1:
+		return texts[0]
+	}
+	return fmt.Sprintf("%s (and %d more)", texts[0], len(texts)-1)
+}
+
+// report reports a message once, and logs when it no longer holds.
+func (w *Writer) report(on client.Object, reason, message, prefix string) {
+	if w.reported == nil {
+		w.reported = map[string]string{}
+	}
+	if w.reported[reason] == message {
+		return
+	}
+	w.reported[reason] = message
+	if message == "" {
+		ctrl.Log.Info("This is over", "reason", reason)
+		return
+	}
+	ctrl.Log.Error(nil, prefix+message, "reason", reason)
+	w.Events.Event(on, corev1.EventTypeWarning, reason, prefix+message)
+}
+
+// budgets are the namespaces with budgets, and those that will have one in the
+// cache soon.
+func (w *Writer) budgets(ctx context.Context) ([]string, error) {
+	namespaces := map[string]bool{}
+	list := &policyv1beta1.PodUnavailableBudgetList{}
+	if err := w.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("listing budgets: %w", err)
+	}
+	for i := range list.Items {
+		namespaces[list.Items[i].Namespace] = true
+	}
+	w.waiting = false
+	for ns, c := range w.covered {
+		switch {
+		case namespaces[ns]:
+			c.seen = true
+			w.covered[ns] = c
+		case c.seen || w.Now().Sub(c.since) > unseen:
+			delete(w.covered, ns) // the last of its budgets is gone, or never came
+			continue
+		default:
+			w.waiting = true
+		}
+		namespaces[ns] = true
+	}
+	return slices.Sorted(maps.Keys(namespaces)), nil
+}
+
+// present is what there is.
+type present struct {
+	call       call
+	mutating   *admissionv1.MutatingWebhookConfiguration
+	validating *admissionv1.ValidatingWebhookConfiguration
+}
+
+// NotInstalledError is of an object of the chart that does not exist, as while a
+// release goes: nothing is written then.
+type NotInstalledError struct{ Object string }
+
+func (e NotInstalledError) Error() string {
+	return e.Object + " does not exist; the chart makes it"
+}
+
+// read reads what the chart made.
+func (w *Writer) read(ctx context.Context) (*present, error) {
+	at := &present{mutating: &admissionv1.MutatingWebhookConfiguration{}, validating: &admissionv1.ValidatingWebhookConfiguration{}}
+	chart := &admissionv1.ValidatingWebhookConfiguration{}
+	for _, o := range []struct {
+		into       client.Object
+		kind, name string
+	}{
+		{at.mutating, "MutatingWebhookConfiguration", ConfigurationName},
+		{at.validating, "ValidatingWebhookConfiguration", ConfigurationName},
+		{chart, "ValidatingWebhookConfiguration", certs.ValidatingConfiguration},
+	} {
+		err := w.Live.Get(ctx, client.ObjectKey{Name: o.name}, o.into)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("reading %s %s: %w", o.kind, o.name, err)
+		}
+		if err != nil || o.into.GetDeletionTimestamp() != nil {
+			return nil, NotInstalledError{o.kind + " " + o.name}
+		}
+	}
+	var err error
+	if at.call, err = callOf(chart); err != nil {
+		return nil, fmt.Errorf("finding out how webhooks are called: %w", err)
+	}
+	return at, nil
+}

@@ -1,6 +1,0 @@
-//go:build race
-
-package draws
-
-// Race is true with the race detector.
-const Race = true

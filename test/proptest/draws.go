@@ -1,0 +1,39 @@
+// Package proptest has the property tests of the packages that import it draw the
+// same each time, so that a test that fails fails for the change that was made.
+// go test -rapid.seed=0 draws others, and -rapid.checks=N more of them.
+//
+// The race detector makes a test five to ten times slower, and a few lives of what
+// is tested show a race as well as a hundred. So with it less is drawn, and make
+// test runs the same tests without it in full.
+package proptest
+
+import (
+	"flag"
+	"fmt"
+	"strconv"
+
+	_ "pgregory.net/rapid" // it declares the flags
+)
+
+// checks is how many draws a property holds for without the race detector: what
+// rapid has of itself.
+const checks = 100
+
+func init() { //nolint:gochecknoinits // rapid reads its flags when the first test begins
+	set("rapid.seed", "20261121")
+	set("rapid.checks", strconv.Itoa(Often(checks)))
+}
+
+func set(name, value string) {
+	if err := flag.Set(name, value); err != nil {
+		panic(fmt.Sprintf("draws: rapid has no flag %s any more: %v", name, err))
+	}
+}
+
+// Often is how often a test does what it is to do n times, at least once.
+func Often(n int) int {
+	if Race {
+		return max(1, n/8)
+	}
+	return n
+}

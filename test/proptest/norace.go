@@ -1,0 +1,6 @@
+//go:build !race
+
+package proptest
+
+// Race is true with the race detector.
+const Race = false
