@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package engine answers decision points with Rego policies. It is a library:
 // it knows nothing of Kubernetes, and nothing of what the decisions are about.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package policies holds the decisions that Regatta makes when nobody else has
 // decided: the built-in bundle, one folder for each domain, and examples of how
 // users change them.

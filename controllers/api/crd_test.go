@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package api_test holds what must be true of the generated CRDs as a whole.
 package api_test
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package api has the Go types of all kinds, by group and version in the packages
 // below it.
 package api

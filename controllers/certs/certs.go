@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package certs gives the webhooks their certificates: self-signed ones that
 // are renewed, kept in a secret, or those that another tool puts there
 // (PL-02, PL-03).

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cloneset adapts CloneSets to the rollout loop: what their strategy means in
 // numbers of pods, how pods and claims are created and deleted, and the status (CS-01 to
 // CS-19).

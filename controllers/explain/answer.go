@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package explain answers why: what was decided about a workload and each of
 // its pods in the last round, by which rule, and on which facts. Answers come
 // from memory; nothing is written to the cluster for them.

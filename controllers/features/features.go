@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package features has the feature gates of the manager and the node agent
 // (PL-09).
 package features

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kinds is the table of the kinds of workloads that own pods. The manager,
 // explanations, the command line, budgets and the check before an uninstall go by it: a new
 // kind is one more entry.

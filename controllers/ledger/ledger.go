@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ledger keeps PodUnavailableBudgets: it counts the pods that may become
 // unavailable and records them before anybody is told that they may
 // (PUB-03).

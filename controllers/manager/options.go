@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package manager assembles the controllers, webhooks and policies into one
 // process (PL-09 to PL-11).
 package manager

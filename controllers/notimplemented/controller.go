@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package notimplemented tells users of kinds that are stored and checked, but that no
 // controller acts on yet, so: by the condition Stalled, which kubectl wait and the
 // health checks of GitOps tools know.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package podreadiness opens the readiness gate KruisePodReady of pods that have
 // just been made (PA-02). Whoever closes it later opens it again.
 package podreadiness

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package podunavailablebudget keeps the status of PodUnavailableBudgets: how many
 // pods there are meant to be, how many are available, and how many of them may
 // become unavailable (PUB-04 to PUB-08). Whether a

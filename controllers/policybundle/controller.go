@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package policybundle publishes the policies of ClusterPolicyBundles and
 // PolicyBundles. The leader fetches a bundle, takes it through the engine's gate,
 // keeps what passed, and names it in the status. Every replica, the leader among

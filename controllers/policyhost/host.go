@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package policyhost runs policies in a process. A Host follows the policy bundles
 // of the cluster, verifies and loads them, keeps them on disk for a start without
 // the API server, compares those in shadow, and records and measures every

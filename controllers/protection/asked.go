@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package protection is what all webhooks share that refuse to let objects go:
 // the facts of a request, what went lately, and how a refusal is answered and
 // told. Which objects stay is decided by policies/protection.

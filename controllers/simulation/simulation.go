@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package simulation lives through a rollout of a CloneSet without a cluster and
 // without waiting: the controller, its engine and its policies are the real ones,
 // the API server, the kubelets and the clock are not.

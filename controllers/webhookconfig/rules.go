@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package webhookconfig writes the webhook configurations of protection: which requests the
 // API server sends to the manager. They cover what a policy protects (the decision
 // protection/guards), in the namespaces concerned, narrowed by conditions that the API

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package bundle is policies as they are shipped: read from a folder, an
 // archive or inline files, and let in by a gate.
 package bundle

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cases runs decisions that are written as data: what is asked, and
 // what the answer must be. The format is described in policies/cases/README.md.
 package cases

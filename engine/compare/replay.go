@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package compare makes decisions again with other policies, says what those decide
 // differently, and counts the differences.
 package compare

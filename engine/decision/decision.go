@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package decision is the contract between the code that acts and the policies
 // that decide: the decision points, what each is told, what each may answer,
 // and what happens when there is no answer.

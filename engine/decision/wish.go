@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package decision
 
 // Deny is a user's wish that a request be refused, and why: an element of the

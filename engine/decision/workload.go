@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package decision
 
 // Workload is what every rollout point is told of the workload itself. It

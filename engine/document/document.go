@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package document reads JSON and YAML that people wrote, and says what is wrong
 // with it, and where, in words of theirs: those of encoding/json name types of Go.
 package document

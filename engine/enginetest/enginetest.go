@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package enginetest has an engine with small policies for tests of what works with
 // decisions that were made.
 package enginetest

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package metrics counts what an engine decides, for Prometheus.
 package metrics
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package module reads Rego modules and compiles them, the one way everywhere:
 // the engine, the gate and the command line must never disagree about what a
 // policy means.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package module
 
 import "github.com/open-policy-agent/opa/v1/ast"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package nearest finds what would have changed a decision: the conditions of the
 // rules that hold or refuse, and the rules that miss a single condition.
 package nearest

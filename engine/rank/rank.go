@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rank remembers the places that policies gave to pods, so that a
 // workload of ten thousand pods costs no more than the ten that changed, and
 // puts pods in the order of their places.

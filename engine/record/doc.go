@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package record keeps the latest decisions for those who ask about them, reports
 // which changed, explains, writes and reads them.
 //

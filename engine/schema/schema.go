@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package schema describes the questions and answers of decision points as JSON
 // schemas, made from the Go types of the contract, which are the only source.
 package schema

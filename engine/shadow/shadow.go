@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package shadow makes live decisions again with policies that are not active, and
 // counts what they would decide differently.
 package shadow

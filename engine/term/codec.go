@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package term turns Go values into Rego terms and back, without JSON between:
 // facts become the input of a policy, its result becomes an answer.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package spec has the rules that code, policies and pages cite by an ID.
 package spec
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package apiserver starts a Kubernetes API server without nodes for tests, of
 // the programs that make test-unit builds.
 package apiserver

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command cluster runs a Kubernetes cluster on this machine, for tests and
 // demonstrations, without a container engine. See README.md.
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command demo shows Regatta at work on a cluster that it brings up itself, or
 // on the one it is told. It types what a user would type.
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package e2e tries Regatta as its users do: on a real Kubernetes, by kubectl,
 // helm and regatta.
 package e2e

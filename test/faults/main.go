@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command faults breaks things on purpose and checks what was promised for that
 // case. See README.md.
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package install puts Regatta on a cluster the way a user does, with Helm, for
 // the demonstration, the end-to-end tests and the measurements.
 package install

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command perf times the creation, the in-place update, the recreation and the
 // deletion of pods by a CloneSet, counts what that costs, and does the same with
 // a Deployment for comparison. See README.md.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package proptest has the property tests of the packages that import it draw the
 // same each time, so that a test that fails fails for the change that was made.
 // go test -rapid.seed=0 draws others, and -rapid.checks=N more of them.

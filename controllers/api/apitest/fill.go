@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package apitest fills objects of the API with content of all kinds, also silly ones, for tests.
 package apitest
 

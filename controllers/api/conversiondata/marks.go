@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package conversiondata keeps in labels and annotations what one version of an API can
 // say and the other cannot, so that an object comes back from a conversion as it
 // was.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command manager is kruise-manager: the controllers and webhooks of Regatta.
 package main
 

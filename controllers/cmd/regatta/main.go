@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command regatta is for those who write policies and those who ask about them.
 // It is installed as kubectl-regatta as well.
 package main

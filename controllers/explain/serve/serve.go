@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package serve tells the answers of a manager over HTTPS, to whom the API server
 // lets read what they are about. It is apart from its parent so that who only
 // reads answers, such as the command line, is not linked with an API server.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package bundlerevision stores policy bundles in ControllerRevisions and reads
 // them again.
 package bundlerevision

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package fetch gets bundles from where people publish them. It trusts no
 // server: what comes is bounded, and what is said of a failure has nothing in it
 // that a server or a secret holds.

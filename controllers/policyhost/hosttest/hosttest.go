@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package hosttest has policies for tests of what follows policy bundles, and asks
 // an engine what they come to.
 package hosttest

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package admit makes the webhooks of a kind out of what is particular to it: what
 // it leaves to defaults, and what its rules are.
 //

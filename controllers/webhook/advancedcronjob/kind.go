@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package advancedcronjob says what admission does for AdvancedCronJobs (features
 // 6). What the schema and its CEL rules say is not said again here.
 package advancedcronjob

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package broadcastjob says what admission does for BroadcastJobs (BJ-07), and
 // for their specs in templates. What the schema and its CEL rules say is not said
 // again here.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cloneset says what admission does for CloneSets (CS-20): which defaults it fills in, and which mistakes it finds.
 package cloneset
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package containerrecreaterequest says which ContainerRecreateRequests are
 // admitted, and fills in what they need to know of their pod: what runs on the
 // node sees the request, not the pod.

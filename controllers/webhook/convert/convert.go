@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package convert serves /convert: it turns custom resources from one version into another.
 //
 // controller-runtime has such a handler, but it decodes the whole object, and what this release does not know is lost: a

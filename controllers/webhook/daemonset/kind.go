@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package daemonset says what admission does for DaemonSets of apps.kruise.io
 // (ADS-15). What the schema and its CEL rules say is not said again here.
 package daemonset

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package defaulting fills in fields that a user left out.
 package defaulting
 

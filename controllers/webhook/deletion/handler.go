@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package deletion answers /validate-deletion: whether an object of any kind may
 // be deleted (DP-01), or changed where a user's rule has a say. Policies
 // decide; what a deletion would take along is counted here, as facts.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ephemeraljob says what admission does for EphemeralJobs (EJ-06).
 // Nothing is filled in: the controller knows what unset fields mean, and containers
 // say their policies themselves. What the schema says is not said again here.

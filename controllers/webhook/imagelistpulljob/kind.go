@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package imagelistpulljob says what admission does for ImageListPullJobs (features
 // 15), and for their specs in templates. What the schema and its CEL rules say is
 // not said again here.

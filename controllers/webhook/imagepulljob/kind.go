@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package imagepulljob says what admission does for ImagePullJobs (IMG-13), and
 // for what they share with ImageListPullJobs. What the schema and its CEL rules say
 // is not said again here.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package nodeimage says which NodeImages are admitted, and fills in what their
 // tags leave out. Most of them are written by the controller of ImagePullJobs, but
 // people may ask a node for an image too.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package persistentpodstate admits PersistentPodStates: it finds mistakes (PPS-05), in both versions. There are
 // no defaults: a retention policy that is not set behaves as one that is, and may be left so.
 package persistentpodstate

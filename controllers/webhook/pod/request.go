@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package pod has the webhooks of pods: what is added to pods that are created, and whether pods may be deleted, evicted or
 // updated. Both are pipelines of steps (PA-04). Each step is a package of its own, and brings its place, its feature gates and
 // the pods that concern it.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package podprobemarker says which PodProbeMarkers are admitted. They have no
 // defaults: what is 0 in a probe counts as 1 when it runs.
 //

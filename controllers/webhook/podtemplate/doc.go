@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package podtemplate does for the pod and claim templates of our workloads what the API server does for those of its own:
 // it fills in defaults and finds mistakes. Our CRDs keep templates without a schema, so the API server does not.
 //

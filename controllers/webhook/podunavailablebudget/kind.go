@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package podunavailablebudget says which PodUnavailableBudgets are admitted. They
 // have no defaults: which operations count, and how many pods there are meant to
 // be, is decided for each request that would make a pod unavailable.

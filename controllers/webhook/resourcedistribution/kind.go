@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package resourcedistribution admits ResourceDistributions: it finds mistakes (RD-04), in both versions. There
 // are no defaults.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package review makes the answers of admission handlers.
 package review
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rules has the checks that the webhooks of several kinds share: amounts
 // and percentages, selectors, strategies, names. Messages name the field, its
 // value and what is allowed.

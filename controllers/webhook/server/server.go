@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package server puts our webhooks on the server of a manager.
 package server
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sidecarset admits SidecarSets: it fills in defaults and finds mistakes (SS-19), in both versions.
 //
 // What a SidecarSet says of pods is checked as a pod is, and so is whether another SidecarSet says something else of the same

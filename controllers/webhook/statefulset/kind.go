@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package statefulset says what admission does for StatefulSets of apps.kruise.io
 // (ASTS-17). What the schema and its CEL rules say is not said again here.
 package statefulset

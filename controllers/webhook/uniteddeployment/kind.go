@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package uniteddeployment admits UnitedDeployments: it fills in defaults and finds mistakes (UD-14), in both
 // versions, whose specs are the same.
 //

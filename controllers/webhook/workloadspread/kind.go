@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package workloadspread admits WorkloadSpreads: it fills in defaults and finds mistakes (WS-11), in both versions.
 //
 // What the schema can say of a WorkloadSpread it says, by rules at its types: the target, which does not change, and the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package availability tells whether a pod is available, and what would make it
 // unavailable: the facts that PodUnavailableBudgets are about (PUB-02, PUB-05, PUB-07).
 package availability

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package budget resolves the numbers that a rollout's safety depends on:
 // percentages, differences and limits. Nothing here is a policy's business.
 package budget

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package facts turns pods into the short facts that policies see. What is
 // computed of a pod is kept until the pod changes, so that a reconcile of a
 // large workload costs only what changed.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package inplace brings a pod from one template to another without recreating
 // it. What may be changed in place
 // is decided by rollout/change; this package says what differs, and does it.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package lifecycle leads pods through the states of their workload's hooks
 //
 package lifecycle

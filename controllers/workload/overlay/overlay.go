@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package overlay lets a controller read its own writes. What it wrote is laid
 // over what its cache says until the cache has caught up, so that nothing is
 // decided on a pod as it was before our own write, and nothing waits.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package qos tells the quality-of-service class that a pod of a template would
 // have, by the rules of Kubernetes: the kubelet refuses to change it in place.
 package qos

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package revision keeps the history of a workload's pod template in
 // ControllerRevisions.
 package revision

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rollout is the loop that controllers of workloads share: it makes facts of a
 // workload and its pods, asks the rollout points, moves the pods that plan, rank and
 // clamp allow, and explains what was decided. A kind of workload is an adapter.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package scale finds the workload that a pod belongs to, and how many pods a
 // workload is meant to have, whatever its kind, as long as it has the subresource
 // scale.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package selection walks the candidates of a rollout in the order a policy
 // gave them and takes as many as the plan and the clamp allow.
 package selection

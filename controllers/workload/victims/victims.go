@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package victims orders the pods that a scale-in may delete (CS-07): by the
 // keys a policy gave, and between them by how well the pods that stay are
 // spread over nodes and topology.

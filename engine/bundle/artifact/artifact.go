@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package artifact has bundles in registries, the way OPA keeps them: an image
 // of one layer, which is the archive.
 package artifact

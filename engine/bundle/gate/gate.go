@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package gate decides whether a bundle may become active. It checks what the
 // bundle says, compiles it with everything it would be active with, holds it
 // against the contract, runs its tests and makes recent decisions again. What a

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package lint finds policies that compile and answer rightly, and would be slow
 // with many pods, fail open in other tools, or leave people without a reason.
 package lint

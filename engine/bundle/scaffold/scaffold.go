@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package scaffold has what a new policy starts from: a rule that works, its
 // metadata, a test, a case and a README.
 package scaffold

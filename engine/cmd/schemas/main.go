@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command schemas writes the JSON schemas of all decision points below a folder,
 // which is policies/schemas unless another is named. It is run in the root of
 // the repository.

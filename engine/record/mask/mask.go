@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package mask hides secrets in records before they leave the process.
 //
 // What is hidden: values of environment variables; whatever has a name like

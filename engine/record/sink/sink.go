@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sink sends records of decisions to where they are kept: a stream, a
 // file, or a server that takes the decision logs of OPA.
 package sink

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Gen writes policies/docs: a page for each decision point, made of the types of
 // the contract and their comments, the metadata of the built-in policies and the
 // cases. It is run in the root of the repository.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Gen writes bundle.yaml of each example: a ClusterPolicyBundle of the files
 // beside it, or a PolicyBundle where it is for a namespace, ready for kubectl
 // apply.

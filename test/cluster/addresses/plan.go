@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package addresses decides which addresses and ports a cluster uses, so that
 // several clusters on one machine do not meet.
 package addresses

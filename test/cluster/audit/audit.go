@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package audit counts what was written to a cluster, from the audit log of its
 // API server: who wrote which resource how often.
 package audit

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package binaries finds or builds the programs a local cluster runs.
 //
 // Nothing is downloaded but Go modules: each program is compiled from the

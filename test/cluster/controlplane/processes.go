@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package controlplane starts etcd, the API server, the controller manager and
 // the scheduler of a cluster as processes on the host.
 package controlplane

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package credentials makes what a cluster proves identities with: a
 // certificate authority, a key for service account tokens, and users with
 // static tokens.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package dns answers for the names of services in a local cluster: enough for
 // pods to find each other by name, and nothing about the world outside.
 package dns

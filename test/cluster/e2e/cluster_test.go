@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package e2e brings real clusters up and takes them down again.
 package e2e
 

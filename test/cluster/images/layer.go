@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package images builds the images that run in a local cluster: from programs
 // on this machine, or stand-ins for images that cannot be had here.
 package images

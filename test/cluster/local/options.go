@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package local brings up, looks after and takes down a Kubernetes cluster on
 // this machine. It is what the command is made of, and what tests import.
 package local

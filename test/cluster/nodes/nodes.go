@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package nodes makes real nodes: each a machine of its own, as far as
 // Kubernetes can tell, with a network namespace, containerd, a kubelet and a
 // kube-proxy.

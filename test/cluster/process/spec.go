@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package process starts the programs of a cluster so that they outlive the
 // command that started them, and finds them again whatever happened since.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package registry serves images to the nodes of a local cluster: those that
 // were pushed, and stand-ins for all others.
 package registry

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package simulated gives a cluster nodes that do not exist: KWOK answers for
 // their kubelets.
 package simulated

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package state is what is known about a cluster: recorded in its directory
 // before anything is made, so that it can be taken down whatever happens.
 package state

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package volumes gives claims their volumes: directories on this machine,
 // which every node of a local cluster sees.
 package volumes

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package balance is a Service for managers that run beside a cluster: one
 // address that leads to any of several, and never to one that does not listen.
 package balance

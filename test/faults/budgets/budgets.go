@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package budgets tries whether budgets hold while everything is asked for at
 // once and managers are killed: on a real API server, with simulated nodes.
 package budgets

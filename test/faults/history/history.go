@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package history checks what happened to pods and to their budgets against what
 // budgets promise. Events of both come from the API server, whose revisions put
 // them into one order: what is checked is the order in which things were stored,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package load makes budgets with pods of simulated nodes, asks for disruptions
 // of them, and notes what the API server stores meanwhile.
 package load

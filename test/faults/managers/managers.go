@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package managers runs replicas of the manager beside a cluster of simulated
 // nodes, and kills them.
 package managers

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Header adds the licence to Go files that do not name one: a line in front of
 // everything else. It skips generated files. It is run in the root of the repository.
 package main

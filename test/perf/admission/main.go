@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command admission measures what protection adds to creating, deleting and
 // evicting pods, at the API server: in one cluster, in turn in a namespace that
 // is protected and in one that is switched off. See test/perf/README.md.

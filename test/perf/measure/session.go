@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package measure has workloads created, updated and deleted, and says what
 // that took.
 package measure

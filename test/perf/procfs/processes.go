@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package procfs reads what processes and the machine have used from /proc.
 package procfs
 

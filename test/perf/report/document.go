@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package report is what a measurement says: one JSON document, and a table of
 // it for people. The README describes the fields.
 package report

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package target is the cluster and the process that are measured: a local
 // cluster with Regatta that is brought up for it, or any other.
 package target

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package watch follows workloads and their pods by one watch each, and takes
 // the times at which they reach a goal. Polling a thousand pods would cost the
 // cluster that is measured more than it does.

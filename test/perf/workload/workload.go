@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package workload has the workloads that are measured: what they look like,
 // how they are changed, and when their status says that they are done. They are
 // plain objects, so that any implementation of their kind can be measured.

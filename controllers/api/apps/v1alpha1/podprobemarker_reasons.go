@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package v1alpha1
 
 // PodProbeComponent is the source of the events of the program that probes pods on a node.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package v1beta1
 
 // LifecycleStateType is where a pod stands in the life that its workload leads it through.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package v1beta1
 
 // ImagePullerComponent is the source of the events of the program that pulls images on a node.

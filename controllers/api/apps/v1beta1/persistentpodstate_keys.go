@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package v1beta1
 
 // PersistentPodStateWhiteListKey of the ConfigMap kruise-configuration lists more kinds of workloads than StatefulSets.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package v1beta1
 
 // ResourceDistributionConditionType is the type of a condition of a ResourceDistribution: a kind of failure.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package v1beta1
 
 // SidecarSetUpgradableCondition is the type of the condition of a pod that says whether all its SidecarSets can update

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package v1beta1
 
 // Types of conditions of a StatefulSet. They are there only while what they say is true.

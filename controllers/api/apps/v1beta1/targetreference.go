@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package v1beta1
 
 // TargetReference names a workload in the namespace of the object that refers to it.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package v1beta1
 
 // WorkloadSpreadSubsetSchedulable is the type of the condition of a subset that is False while it has no room.

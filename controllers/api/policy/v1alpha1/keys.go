@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package v1alpha1
 
 // Deletion protection. The label counts on the stored object, so whoever wants to delete must first take it off.

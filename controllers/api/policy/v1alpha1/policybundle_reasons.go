@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package v1alpha1
 
 // Conditions of a bundle: one for each stage of the activation gate, in their

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package exit has the codes that the command line ends with, so that scripts
 // can tell a policy that says no from a command that was mistyped.
 package exit

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package output is how the commands are told in which form to print, and the
 // forms that several of them print.
 package output

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package policy has the commands for people who write policies, in the order
 // in which they use them: new, fmt, test, lint, verify, build, sign, inspect,
 // push, pull, replay and simulate. They need no cluster.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package replicas asks every replica of the manager why something was decided,
 // and takes the newest answer. Only the one that leads decides, but which it is
 // may change at any time, and a lease would tell that late: so all are asked.

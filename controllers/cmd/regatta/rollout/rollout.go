@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rollout is the commands about rollouts that go on.
 package rollout
 

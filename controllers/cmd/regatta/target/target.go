@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package target is what a command is about: an object, named as kubectl names
 // it, in a cluster, found as kubectl finds it.
 package target

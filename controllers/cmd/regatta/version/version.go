@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package version is the command that tells which program this is, and which
 // policies are built into it.
 package version

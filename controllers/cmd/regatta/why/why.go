@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package why is the command that tells why a pod was or was not updated, how it
 // stands with a workload, and why a request was refused.
 package why

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package budget asks PodUnavailableBudgets, and rules of users, whether a pod may become unavailable (PUB-02, PUB-03).
 package budget
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package budgetannotation annotates pods with their PodUnavailableBudget (PUB-01).
 package budgetannotation
 

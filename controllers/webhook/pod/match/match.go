@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package match describes which pods concern a step of the webhook of pods, in the terms of webhook configurations. A step
 // has its match beside its code; the API server evaluates it, and sends the webhook no pod that concerns no step.
 package match

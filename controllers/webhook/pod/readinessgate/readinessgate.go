@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package readinessgate gives pods the readiness gate KruisePodReady (PA-01).
 package readinessgate
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package steps lists the steps of the webhooks of pods. A new step is added here and nowhere else.
 package steps
 

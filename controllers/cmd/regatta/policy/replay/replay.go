@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package replay makes recorded decisions again with a bundle that is to come,
 // and holds the answers against those of before.
 package replay

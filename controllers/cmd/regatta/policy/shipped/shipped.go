@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package shipped has the commands about bundles in a cluster: what stands, how
 // two revisions differ, and the one field that promotes or takes back.
 package shipped

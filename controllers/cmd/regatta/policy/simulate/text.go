@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package simulate reads or makes up a fleet to simulate a rollout of, and tells
 // how the rollout went.
 package simulate
