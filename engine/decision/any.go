@@ -22,7 +22,7 @@ type Any struct {
 	// Check and Lean are never nil here. Answers of another type are Changed.
 	Undecided func(in any, strict bool) any
 	Check     func(in, out any) error
-	Lean      func(in, then, now any) Leaning
+	Lean      func(in, then, now any) Strictness
 }
 
 // Any forgets the types of the point.
@@ -45,7 +45,7 @@ func (p Point[In, Out]) Any() Any {
 			}
 			return p.Check(i, o)
 		},
-		Lean: func(in, then, now any) Leaning {
+		Lean: func(in, then, now any) Strictness {
 			i, _ := in.(In) // as with Undecided
 			a, ok := then.(Out)
 			b, ok2 := now.(Out)

@@ -47,7 +47,7 @@ type Point[In, Out any] struct {
 	Check func(In, Out) error
 	// Lean says which way one answer leans from another one, for two that differ.
 	// It may be nil: every difference is then Changed.
-	Lean func(in In, then, now Out) Leaning
+	Lean func(in In, then, now Out) Strictness
 }
 
 // Undecided answers in place of policies that did not. Strict is true where rules of

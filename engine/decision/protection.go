@@ -207,7 +207,7 @@ func ProtectionBudget() Point[BudgetInput, BudgetOutput] {
 // exception, and that is stricter than one that may go. Of two that may go, the
 // stricter takes one of those that are allowed, and is noted in a list: both
 // leave less to those who ask next. Why a pod stays is neither.
-func leanBudget(_ BudgetInput, then, now BudgetOutput) Leaning {
+func leanBudget(_ BudgetInput, then, now BudgetOutput) Strictness {
 	if !then.Allow || !now.Allow {
 		return fewer(freedom(then.Allow, then.Exempt), freedom(now.Allow, now.Exempt))
 	}
@@ -285,7 +285,7 @@ func ProtectionDeletion() Point[DeletionInput, DeletionOutput] {
 		},
 		Check: func(_ DeletionInput, out DeletionOutput) error { return reasoned(out.Reasons) },
 		// As with budgets: to stay, by way of exception, to go.
-		Lean: func(_ DeletionInput, then, now DeletionOutput) Leaning {
+		Lean: func(_ DeletionInput, then, now DeletionOutput) Strictness {
 			return fewer(freedom(then.Allow, then.Exempt), freedom(now.Allow, now.Exempt))
 		},
 	}

@@ -108,7 +108,7 @@ func RolloutChange() Point[ChangeInput, ChangeOutput] {
 
 // leanChange: to reject a change or to wait is stricter than to make it in either way.
 // In place and recreated are two ways of which neither is the stricter.
-func leanChange(_ ChangeInput, then, now ChangeOutput) Leaning {
+func leanChange(_ ChangeInput, then, now ChangeOutput) Strictness {
 	acts := func(out ChangeOutput) bool { return out.Action == InPlace || out.Action == Recreate }
 	return weigh(acts(then) && !acts(now), acts(now) && !acts(then))
 }
@@ -173,7 +173,7 @@ func RolloutPlan() Point[PlanInput, PlanOutput] {
 // leanPlan: fewer pods moved, fewer unavailable, and holds that reach more are
 // stricter. Numbers count as far as the clamp in Go heeds them, and not at all
 // where the whole workload is held.
-func leanPlan(in PlanInput, then, now PlanOutput) Leaning {
+func leanPlan(in PlanInput, then, now PlanOutput) Strictness {
 	heed := func(out PlanOutput) (limit, unavailable int) {
 		return min(out.Limit, max(in.Update, -in.Update)), min(out.MaxUnavailable, in.MaxUnavailable)
 	}
@@ -272,7 +272,7 @@ func RolloutRank() Point[RankInput, RankOutput] {
 			return checkKeys("lead", len(in.Pods), out.Lead)
 		},
 		// More pods held is stricter; another order is neither.
-		Lean: func(_ RankInput, then, now RankOutput) Leaning { return fewerHeld(then.Holds, now.Holds) },
+		Lean: func(_ RankInput, then, now RankOutput) Strictness { return fewerHeld(then.Holds, now.Holds) },
 	}
 }
 
@@ -358,7 +358,7 @@ func RolloutRows() Point[RowsInput, RowsOutput] {
 		Fallback: func(RowsInput) RowsOutput { return RowsOutput{} },
 		// Pods that are not named are held, so fewer are stricter; another order is
 		// neither.
-		Lean: func(_ RowsInput, then, now RowsOutput) Leaning {
+		Lean: func(_ RowsInput, then, now RowsOutput) Strictness {
 			return weigh(!named(now.Order, then.Order), !named(then.Order, now.Order))
 		},
 	}

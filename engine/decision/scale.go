@@ -109,6 +109,6 @@ func RolloutScale() Point[ScaleInput, ScaleOutput] {
 
 // leanScale: fewer pods deleted and fewer created are stricter, because that is
 // what a hold of scaling does. Which ones, and of which revision, is neither.
-func leanScale(_ ScaleInput, then, now ScaleOutput) Leaning {
+func leanScale(_ ScaleInput, then, now ScaleOutput) Strictness {
 	return both(fewer(then.Delete, now.Delete), fewer(then.Create, now.Create))
 }

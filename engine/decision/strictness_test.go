@@ -31,7 +31,7 @@ func TestLeanings(t *testing.T) {
 		in        any
 		then, now any
 		// want is how now leans from then, back how then leans from now.
-		want, back decision.Leaning
+		want, back decision.Strictness
 	}{
 		{"a change that is rejected", "rollout/change", nil, decision.ChangeOutput{Action: decision.InPlace}, decision.ChangeOutput{Action: decision.Reject}, decision.Stricter, decision.Looser},
 		{"a change in another way", "rollout/change", nil, decision.ChangeOutput{Action: decision.InPlace}, decision.ChangeOutput{Action: decision.Recreate}, decision.Changed, decision.Changed},

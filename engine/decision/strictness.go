@@ -4,22 +4,22 @@ package decision
 
 import "slices"
 
-// Leaning says which way an answer differs from another one to the same question.
-type Leaning string
+// Strictness says which way an answer differs from another one to the same question.
+type Strictness string
 
 // The leanings. An answer that is stricter in one part and looser in another is
 // Looser, because whoever compares wants to know what is no longer prevented.
 const (
 	// Stricter: less is disrupted, or more is refused.
-	Stricter Leaning = "stricter"
+	Stricter Strictness = "stricter"
 	// Looser: something goes that did not go before.
-	Looser Leaning = "looser"
+	Looser Strictness = "looser"
 	// Changed is neither: another order, another way, or other words.
-	Changed Leaning = "changed"
+	Changed Strictness = "changed"
 )
 
 // weigh joins what is known of the parts of an answer.
-func weigh(stricter, looser bool) Leaning {
+func weigh(stricter, looser bool) Strictness {
 	switch {
 	case looser:
 		return Looser
@@ -30,17 +30,17 @@ func weigh(stricter, looser bool) Leaning {
 }
 
 // both joins two leanings.
-func both(a, b Leaning) Leaning {
+func both(a, b Strictness) Strictness {
 	return weigh(a == Stricter || b == Stricter, a == Looser || b == Looser)
 }
 
 // fewer leans towards the lower of two numbers.
-func fewer(then, now int) Leaning { return weigh(now < then, now > then) }
+func fewer(then, now int) Strictness { return weigh(now < then, now > then) }
 
 // fewerHeld compares what holds reach. A hold reaches less than another one if
 // that names no pod or the same, and if the groups it names are named here too.
 // Who holds, and why, does not count.
-func fewerHeld(then, now []Hold) Leaning {
+func fewerHeld(then, now []Hold) Strictness {
 	return weigh(!reach(then, now), !reach(now, then))
 }
 
