@@ -7,10 +7,12 @@ package kinds
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -72,6 +74,16 @@ func Find(kind schema.GroupKind) (Workload, bool) {
 // Named is the entry of a kind that a controller acts on, by its name.
 func Named(kind string) (Workload, bool) {
 	return first(func(w Workload) bool { return w.Kind == kind })
+}
+
+// Of is the entry of an object that a controller acts on, by the type of the object.
+func Of(o client.Object) (Workload, bool) {
+	return first(func(w Workload) bool { return reflect.TypeOf(w.New()) == reflect.TypeOf(o) })
+}
+
+// Owner is the entry of what an owner reference names, if a controller acts on it.
+func Owner(ref metav1.OwnerReference) (Workload, bool) {
+	return Find(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind())
 }
 
 func first(is func(Workload) bool) (Workload, bool) {

@@ -46,6 +46,9 @@ func TestEveryEntryIsWhole(t *testing.T) {
 		if got := reflect.TypeOf(w.New()); got != reflect.TypeOf(want) {
 			t.Errorf("New of %s makes a %s", w.Kind, got)
 		}
+		if found, ok := kinds.Of(w.New()); !ok || found.GroupVersionKind != w.GroupVersionKind {
+			t.Errorf("an object of %s is found as %s", w.GroupVersionKind, found.GroupVersionKind)
+		}
 		if list, err := scheme.New(w.GroupVersion().WithKind(w.Kind + "List")); err != nil || reflect.TypeOf(list) != reflect.TypeOf(w.NewList()) {
 			t.Errorf("NewList of %s makes a %T: %v", w.Kind, w.NewList(), err)
 		}

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -63,7 +62,7 @@ func waits(pod *corev1.Pod) bool {
 	if owner == nil {
 		return true
 	}
-	_, ours := kinds.Find(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind())
+	_, ours := kinds.Owner(*owner)
 	return !ours
 }
 

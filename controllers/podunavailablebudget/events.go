@@ -5,7 +5,6 @@ package podunavailablebudget
 import (
 	"context"
 	"maps"
-	"reflect"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -130,10 +129,8 @@ func replicas(o client.Object) int64 {
 	case *metav1.PartialObjectMetadata:
 		return o.GetGeneration()
 	}
-	for _, w := range kinds.Workloads() {
-		if reflect.TypeOf(w.New()) == reflect.TypeOf(o) {
-			return int64(ptr.Deref(w.Replicas(o), 1))
-		}
+	if w, ok := kinds.Of(o); ok {
+		return int64(ptr.Deref(w.Replicas(o), 1))
 	}
 	return o.GetGeneration()
 }

@@ -64,7 +64,7 @@ type counters struct {
 	reconciler *podunavailablebudget.Reconciler
 	agenda     *agenda
 	wrote      bool // a status
-	// others is true when pods of other workloads stand beside those of the CloneSet.
+	// others is true when pods of other workloads stand beside those of the workload.
 	others bool
 }
 

@@ -30,11 +30,12 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/cloneset"
+	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/controllers/podunavailablebudget"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
-// cluster is an API server in memory with one CloneSet, and what the controller's
+// cluster is an API server in memory with one workload, and what the controller's
 // cache shows of it, which never lags behind.
 type cluster struct {
 	server client.WithWatch
@@ -42,6 +43,7 @@ type cluster struct {
 	prefix string // of the UIDs that are given out
 	uids   int
 
+	kind      kinds.Workload
 	set       *kruise.CloneSet
 	pods      map[string]*corev1.Pod
 	revisions map[string]*appsv1.ControllerRevision
@@ -92,14 +94,18 @@ func newCluster(ctx context.Context, f Fleet, now func() time.Time) (*cluster, e
 			return nil, fmt.Errorf("making a scheme: %w", err)
 		}
 	}
+	kind, ok := kinds.Of(f.Set)
+	if !ok {
+		return nil, fmt.Errorf("no controller acts on a %T", f.Set)
+	}
 	c := &cluster{
-		now: now, set: f.Set.DeepCopy(), prefix: fmt.Sprint(now().Unix(), "-"), nodes: f.Nodes,
+		now: now, kind: kind, set: f.Set.DeepCopy(), prefix: fmt.Sprint(now().Unix(), "-"), nodes: f.Nodes,
 		pods: map[string]*corev1.Pod{}, revisions: map[string]*appsv1.ControllerRevision{}, witness: cloneset.NewWitness(),
 	}
 	// Nobody here applies as a field manager. To keep account of those would take
 	// longer than all the rest of a write.
 	store := clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
-	b := fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(store).WithStatusSubresource(&corev1.Pod{}, &kruise.CloneSet{}, &policy.PodUnavailableBudget{})
+	b := fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(store).WithStatusSubresource(&corev1.Pod{}, kind.New(), &policy.PodUnavailableBudget{})
 	if err := rollout.Index(ctx, indexer{b}); err != nil {
 		return nil, err
 	}

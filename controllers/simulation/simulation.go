@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -227,7 +228,7 @@ func (s *Simulation) round(ctx context.Context, r *Report) Step {
 	}
 	sight := s.cluster.look()
 	step.Available, step.Pods, step.Updated = sight.Available, sight.Active, sight.Updated
-	a, _ := s.rounds.Workload("CloneSet", set.Namespace, set.Name)
+	a, _ := s.rounds.Workload(s.cluster.kind.Kind, set.Namespace, set.Name)
 	if r.To == "" {
 		r.Workload, r.From, r.To = a.Subject, a.From, a.To
 	}
@@ -235,7 +236,7 @@ func (s *Simulation) round(ctx context.Context, r *Report) Step {
 	if a.Error != "" {
 		step.Undecided = fmt.Sprintf("%s: %s", a.Outcome, a.Error)
 	}
-	pods, _ := s.rounds.PodsOf("CloneSet", set.Namespace, set.Name)
+	pods, _ := s.rounds.PodsOf(s.cluster.kind.Kind, set.Namespace, set.Name)
 	for _, p := range pods {
 		if p.Verdict == explain.Moved {
 			step.Moved = append(step.Moved, before[p.Subject.Name])
@@ -274,10 +275,7 @@ func (s *Simulation) tell() {
 }
 
 func (s *Simulation) replicas() int {
-	if n := s.cluster.set.Spec.Replicas; n != nil {
-		return int(*n)
-	}
-	return 1
+	return int(ptr.Deref(s.cluster.kind.Replicas(s.cluster.set), 1))
 }
 
 func (s *Simulation) nodeLabels(name string) map[string]string {

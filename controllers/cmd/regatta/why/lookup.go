@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	typedv1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
@@ -57,7 +56,7 @@ func (l lookup) pod(ctx context.Context, t target.Target) error {
 	if owner == nil {
 		return fmt.Errorf("pod %s/%s belongs to no workload, so no policy decides when it is updated, and no request about it was refused lately", t.Namespace, t.Name)
 	}
-	_, ours := kinds.Find(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind())
+	_, ours := kinds.Owner(*owner)
 	switch {
 	case !ours:
 		return fmt.Errorf("pod %s/%s belongs to %s %s, and policies decide only when pods of %s are updated; no request about it was refused lately",
