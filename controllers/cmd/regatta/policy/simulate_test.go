@@ -206,6 +206,7 @@ func TestSimulateBudgets(t *testing.T) {
 		"amount.yaml":  string(next) + "---\n" + budget + "  selector: {matchLabels: {app: web}}\n  maxUnavailable: some\n",
 		"wide.yaml":    string(next) + "---\n" + budget + "  selector: {matchExpressions: [{key: app, operator: NotIn, values: [none]}]}\n  minAvailable: 9\n",
 		"pods.yaml":    pods,
+		"kruise.yaml":  strings.ReplaceAll(pods, "apps/v1", "apps.kruise.io/v1beta1"),
 		"set.yaml":     "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db, namespace: shop, uid: s}\nspec: {replicas: 4}\n",
 		"off.yaml":     "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: {policy.kruise.io/protection: \"off\"}}\n",
 	} {
@@ -231,6 +232,7 @@ func TestSimulateBudgets(t *testing.T) {
 		{"one of no amount", "--workload amount.yaml", 3, `spec.maxUnavailable is "some", want a number`},
 		{"pods of others count", "--fleet fleet.yaml,pods.yaml,set.yaml --workload wide.yaml", 0, "in 6 waves"},
 		{"what nobody knows of others is told", "--fleet fleet.yaml,pods.yaml --workload wide.yaml", 0, "warning: PodUnavailableBudget other has pods of StatefulSet db"},
+		{"a workload of another group does not count for that of the name", "--fleet fleet.yaml,kruise.yaml,set.yaml --workload wide.yaml", 0, "warning: PodUnavailableBudget other has pods of StatefulSet db"},
 		{"a namespace that is switched off", "--fleet " + shop + ",off.yaml", 0, "in 3 waves"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -15,16 +15,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/cloneset"
 	"github.com/regatta-sh/regatta/controllers/simulation"
 	"github.com/regatta-sh/regatta/controllers/webhook/podunavailablebudget"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
@@ -133,7 +134,8 @@ func (s Source) budget(set *kruise.CloneSet) (*policy.PodUnavailableBudget, erro
 		return nil, misuse("--budget has %q, want how many pods may be unavailable, such as 25%% or max=2, or how many must be available, such as min=3", s.Budget)
 	}
 	b := &policy.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Name: set.Name, Namespace: set.Namespace, Generation: 1}}
-	b.Spec.TargetReference = &policy.TargetReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "CloneSet", Name: set.Name}
+	owner := cloneset.OwnerKind()
+	b.Spec.TargetReference = &policy.TargetReference{APIVersion: owner.GroupVersion().String(), Kind: owner.Kind, Name: set.Name}
 	if b.Spec.MaxUnavailable = amount; kind == "min" {
 		b.Spec.MaxUnavailable, b.Spec.MinAvailable = nil, amount
 	}
@@ -143,18 +145,22 @@ func (s Source) budget(set *kruise.CloneSet) (*policy.PodUnavailableBudget, erro
 // beside adds to a fleet what its budgets have besides the CloneSet's pods, and tells
 // what is missing of it.
 func beside(f *simulation.Fleet, d *dump) (notes []string) {
-	owners := map[string]bool{}
+	type workload struct {
+		schema.GroupKind
+		name string
+	}
+	owners := map[workload]bool{}
 	var workloads []client.Object
 	for _, o := range d.workloads {
 		if o.GetNamespace() == f.Set.Namespace {
 			workloads = append(workloads, o)
-			owners[o.GetObjectKind().GroupVersionKind().Kind+" "+o.GetName()] = true
+			owners[workload{o.GetObjectKind().GroupVersionKind().GroupKind(), o.GetName()}] = true
 		}
 	}
 	for _, c := range d.sets {
 		if c.Namespace == f.Set.Namespace && c.Name != f.Set.Name {
 			workloads = append(workloads, c)
-			owners["CloneSet "+c.Name] = true
+			owners[workload{cloneset.OwnerKind().GroupKind(), c.Name}] = true
 		}
 	}
 	for _, p := range d.pods {
@@ -166,8 +172,13 @@ func beside(f *simulation.Fleet, d *dump) (notes []string) {
 			continue
 		}
 		f.Others = append(f.Others, p)
-		if ref := metav1.GetControllerOf(p); ref != nil && !owners[ref.Kind+" "+ref.Name] {
-			owners[ref.Kind+" "+ref.Name] = true
+		ref := metav1.GetControllerOf(p)
+		if ref == nil {
+			continue
+		}
+		owner := workload{schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), ref.Name}
+		if !owners[owner] {
+			owners[owner] = true
 			notes = append(notes, fmt.Sprintf("PodUnavailableBudget %s has pods of %s %s, of which nobody knows how many there are to be: dump deployments,replicasets,statefulsets too", f.Budgets[i].Name, ref.Kind, ref.Name))
 		}
 	}

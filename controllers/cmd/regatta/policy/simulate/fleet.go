@@ -22,6 +22,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/controllers/simulation"
 )
 
@@ -199,10 +200,14 @@ func (s Source) found(set *kruise.CloneSet, d dump) (simulation.Fleet, []string,
 	if len(s.Zones)+len(s.Labels) > 0 {
 		return f, nil, misuse("--zones and --label make up a fleet, and --fleet has one")
 	}
+	kind, _ := kinds.Of(set)
 	hash := map[string]int{}
 	for _, p := range d.pods {
 		ref := metav1.GetControllerOf(p)
-		if ref == nil || ref.Kind != "CloneSet" || ref.Name != set.Name || p.Namespace != set.Namespace {
+		if ref == nil || ref.Name != set.Name || p.Namespace != set.Namespace {
+			continue
+		}
+		if owner, ok := kinds.Owner(*ref); !ok || owner.Kind != kind.Kind {
 			continue
 		}
 		if set.UID == "" {
@@ -214,7 +219,7 @@ func (s Source) found(set *kruise.CloneSet, d dump) (simulation.Fleet, []string,
 		}
 	}
 	if len(f.Pods) == 0 {
-		return f, nil, fmt.Errorf("the fleet has no pods of CloneSet %s/%s", set.Namespace, set.Name)
+		return f, nil, fmt.Errorf("the fleet has no pods of %s %s/%s", kind.Kind, set.Namespace, set.Name)
 	}
 	for _, r := range d.revisions {
 		if metav1.IsControlledBy(r, set) {
