@@ -108,3 +108,29 @@ func TestAStatusThatTheCacheDoesNotShowYetIsCorrected(t *testing.T) {
 		t.Errorf("2 pods are ready, and the status says %d", n)
 	}
 }
+
+// The pod was made not ready for an update whose state could not be written, and the user
+// goes back: it returns to its services.
+func TestAPodThatNeverBeganToPrepareReturnsToItsServices(t *testing.T) {
+	hook := &kruise.LifecycleHook{LabelsHandler: map[string]string{simHook: "on"}, MarkPodNotReady: true}
+	s := newSim(t, simServer(), simEngine(t), "stale", gates{}, simSet(2, func(set *kruise.CloneSet) {
+		set.Spec.Lifecycle = &kruise.Lifecycle{InPlaceUpdate: hook}
+	}))
+	s.settle()
+	s.deny = func(o client.Object, verb string) error {
+		if _, ok := o.(*corev1.Pod); ok && verb == "patch" {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, o.GetName(), errors.New("not now"))
+		}
+		return nil
+	}
+	s.change(func(set *kruise.CloneSet) { set.Spec.Template.Spec.Containers[0].Image = "web:2" })
+	s.reconcile()
+	s.showAll("")
+	if got := s.look(); got.Active != 2 {
+		t.Fatalf("there are %+v", got)
+	}
+	s.deny = nil
+	s.change(func(set *kruise.CloneSet) { set.Spec.Template.Spec.Containers[0].Image = "web:1" })
+	s.settle()
+	s.finished()
+}

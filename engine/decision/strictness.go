@@ -7,7 +7,7 @@ import "slices"
 // Strictness says which way an answer differs from another one to the same question.
 type Strictness string
 
-// The leanings. An answer that is stricter in one part and looser in another is
+// The strictnesses. An answer that is stricter in one part and looser in another is
 // Looser, because whoever compares wants to know what is no longer prevented.
 const (
 	// Stricter: less is disrupted, or more is refused.
@@ -29,7 +29,7 @@ func weigh(stricter, looser bool) Strictness {
 	return Changed
 }
 
-// both joins two leanings.
+// both joins two of them.
 func both(a, b Strictness) Strictness {
 	return weigh(a == Stricter || b == Stricter, a == Looser || b == Looser)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-func TestLeanings(t *testing.T) {
+func TestStrictness(t *testing.T) {
 	held := func(holds ...decision.Hold) decision.PlanOutput {
 		return decision.PlanOutput{Limit: 5, MaxUnavailable: 2, Holds: holds}
 	}
@@ -100,7 +100,7 @@ func TestLeanings(t *testing.T) {
 	}
 }
 
-func TestAPointWithoutLeaningsOnlyChanges(t *testing.T) {
+func TestAPointWithoutLeanOnlyChanges(t *testing.T) {
 	p := decision.Point[int, int]{Name: "a/b"}.Any()
 	if got := p.Lean(1, 2, 3); got != decision.Changed {
 		t.Errorf("it is %s", got)

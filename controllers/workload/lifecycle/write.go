@@ -90,6 +90,37 @@ func (w Writer) key(ctx context.Context, pod *corev1.Pod, s kruise.LifecycleStat
 	return pod.DeepCopy(), nil
 }
 
+// Stale says whether a pod is out of its services for an update or a delete that it never
+// began to prepare: it was made not ready, and the write of its state failed after that.
+func Stale(pod *corev1.Pod) bool {
+	if s := State(pod); s != "" && s != kruise.LifecycleStateNormal {
+		return false
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == kruise.KruisePodReady && c.Status != corev1.ConditionTrue {
+			return strings.Contains(c.Message, `"`+kruise.LifecycleUserAgent+`"`)
+		}
+	}
+	return false
+}
+
+// Release returns a pod that is Stale to its services. It returns the pod as it was
+// written last, nil if it was not.
+func (w Writer) Release(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
+	pod = pod.DeepCopy()
+	var written *corev1.Pod
+	for _, key := range []string{kruise.PreUpdateHookKey, kruise.PreDeleteHookKey} {
+		wrote, err := w.setKey(ctx, pod, key, false)
+		if err != nil {
+			return written, err
+		}
+		if wrote {
+			written = pod.DeepCopy()
+		}
+	}
+	return written, nil
+}
+
 // setKey adds or takes back our key of the condition KruisePodReady (PA-03). A
 // pod without that gate is left alone.
 func (w Writer) setKey(ctx context.Context, pod *corev1.Pod, key string, hold bool) (wrote bool, err error) {

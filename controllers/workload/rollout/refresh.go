@@ -66,6 +66,9 @@ func (r *Round) next(f *Facts, p *facts.Pod) (write, error) {
 			return r.c.states.Move(ctx, p.Pod, state, f.Lifecycle, false)
 		}, nil
 	}
+	if f.AtTarget(p) && !f.Leaves(p) && lifecycle.Stale(p.Pod) { // what is to be moved or deleted prepares again
+		return func(ctx context.Context) (*corev1.Pod, error) { return r.c.states.Release(ctx, p.Pod) }, nil
+	}
 	if more, ok := r.c.kind.(Refresher); ok {
 		if act := more.Refresh(r, p); act != nil {
 			return act, nil
