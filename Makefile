@@ -44,8 +44,9 @@ test: verify test-unit test-e2e ## All that CI runs
 .PHONY: test-unit
 test-unit: tools ## Unit, property and API-server tests, with the race detector and coverage
 	KUBEBUILDER_ASSETS="$$($(GO) run ./test/cluster bin etcd kube-apiserver kubectl)" HELM="$$($(GO) run ./test/cluster bin)/helm" \
-	  CGO_ENABLED=1 $(GO) test -race -timeout 20m -coverprofile=cover.out $$($(GO) list ./... | grep -v '/test/e2e$$')
+	  CGO_ENABLED=1 $(GO) test -race -timeout 20m -coverprofile=cover.out $$($(GO) list ./... | grep -v '/test/e2e$$') | tee units.out
 	@$(GO) tool cover -func=cover.out | tail -1
+	@echo "The slowest packages, in seconds:"; awk '$$1 == "ok" && $$3 ~ /s$$/ { sub("s", "", $$3); print $$3, $$2 }' units.out | sort -rn | head -10
 	@echo "Property tests in full, without the race detector"
 	$(GO) test -skip '^TestManifests$$' $$(git grep -lE '/(test/proptest|api/apitest)"' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's,^,./,')
 

@@ -5,10 +5,12 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +46,17 @@ var _ = ReportAfterSuite("failures", func(r Report) {
 		lines := strings.Split(strings.TrimSpace(s.FailureMessage()), "\n")
 		lines = append([]string{fmt.Sprintf("%s %s (seed %d)", s.LeafNodeType, s.FullText(), r.SuiteConfig.RandomSeed)}, lines[:min(len(lines), 12)]...)
 		failures = append(failures, strings.Join(lines, "\n"))
+	}
+})
+
+// The specs that took longest are printed at the end, since all of them together have to
+// fit into CI.
+var _ = ReportAfterSuite("slowest specs", func(r Report) {
+	specs := slices.Clone(r.SpecReports)
+	slices.SortStableFunc(specs, func(a, b SpecReport) int { return cmp.Compare(b.RunTime, a.RunTime) })
+	fmt.Printf("\nThe slowest of %d specs and nodes, of %s in all:\n", len(specs), r.RunTime.Round(time.Second))
+	for _, s := range specs[:min(len(specs), 10)] {
+		fmt.Printf("%8s  %s %s\n", s.RunTime.Round(100*time.Millisecond), s.LeafNodeType, s.FullText())
 	}
 })
 
