@@ -13,13 +13,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/component-base/featuregate"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
@@ -45,22 +43,6 @@ type Kind struct {
 	ExcludePreparingDelete bool
 
 	classifier *inplace.Classifier
-}
-
-// Gates are the feature gates that only CloneSets depend on.
-type Gates struct {
-	ShortHash               bool // CloneSetShortHash
-	PartitionRollback       bool // CloneSetPartitionRollback
-	PreparingUpdateAsUpdate bool
-}
-
-// GatesOf reads the gates from a function that says which ones are on.
-func GatesOf(on func(featuregate.Feature) bool) Gates {
-	return Gates{
-		ShortHash:               on(features.CloneSetShortHash),
-		PartitionRollback:       on(features.CloneSetPartitionRollback),
-		PreparingUpdateAsUpdate: on(features.PreparingUpdateAsUpdate),
-	}
 }
 
 // New makes a Controller of CloneSets.

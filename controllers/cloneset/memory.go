@@ -14,8 +14,9 @@ import (
 // memory is what is kept of a CloneSet between rounds. It only saves work: losing it
 // changes no decision.
 type memory struct {
-	// limited is the limit that the last event ScaleUpLimited told, -1 for none.
-	limited int
+	// limited is the message of the last event ScaleUpLimited, "" while creation is not
+	// limited.
+	limited string
 	// claims are those that pods may use, as Scale found them in this round.
 	claims []*corev1.PersistentVolumeClaim
 	// proven is the revision whose pods could all be made the last time.
@@ -32,7 +33,7 @@ type memory struct {
 }
 
 func newMemory() *memory {
-	return &memory{limited: -1, foreign: map[string]bool{}, tried: map[string]bool{}, deletedClaims: map[types.UID]bool{}}
+	return &memory{foreign: map[string]bool{}, tried: map[string]bool{}, deletedClaims: map[types.UID]bool{}}
 }
 
 // take notes that the pod of an id is somebody else's.

@@ -86,11 +86,15 @@ func (s *scaler) scale(ctx context.Context) (acted bool, err error) {
 	if acted, err := s.cancelDeletion(ctx, d); acted || err != nil {
 		return acted, err
 	}
-	d = s.holdSurge(ctx, d)
-	plan := s.decideScale(ctx, d)
+	in := s.scaleInput(ctx, d)
+	plan := s.decideScale(ctx, in, d)
 	if d.Up > 0 {
-		s.tellLimit(plan.Create, d.Up)
-		if ids := s.freeIDs(d.Up, plan.Create); len(ids) > 0 {
+		s.reportLimit(plan.Holds)
+		missing := d.Up
+		if in.UpdateHeld {
+			missing = in.UpWithoutSurge
+		}
+		if ids := s.freeIDs(missing, plan.Create); len(ids) > 0 {
 			return true, s.create(ctx, ids, plan.CreateCurrent)
 		}
 		if plan.Create > 0 { // all wait for terminating pods, which may take long
@@ -101,7 +105,7 @@ func (s *scaler) scale(ctx context.Context) (acted bool, err error) {
 		// would keep the pods that replace them from being created, for ever.
 		return s.deletePods(ctx, s.preparingDelete())
 	}
-	s.memory.limited = -1
+	s.memory.limited = ""
 	for _, id := range s.memory.toTry() { // nobody needs them any more; the next round cleans up
 		s.memory.try(id, true)
 		s.r.Again(time.Second)
@@ -109,45 +113,35 @@ func (s *scaler) scale(ctx context.Context) (acted bool, err error) {
 	return s.remove(ctx, d, plan)
 }
 
-// holdSurge leaves out the pods that an update wants beyond the replicas while a
-// policy holds the whole of it: they would be of the new revision, which is what
-// is held. A paused update has none either. Those that are there stay, and
-// pods that are to be deleted already get their replacement.
-func (s *scaler) holdSurge(ctx context.Context, d budget.Diff) budget.Diff {
-	if d.UseSurge == 0 || d.Up == 0 || s.f.Difference.Update == 0 || slices.ContainsFunc(s.f.Pods, s.f.DeletionAsked) {
-		return d
+// reportLimit records an event that creation is limited, once for each limit: there may be
+// any number of rounds before the next pod is available.
+func (s *scaler) reportLimit(holds []decision.Hold) {
+	limit := ""
+	for _, h := range holds {
+		if h.Reason == kruise.ScaleUpLimitedReason {
+			limit = h.Message
+		}
 	}
-	if !s.r.Held(ctx, s.f) {
-		return d
+	if limit != "" && s.memory.limited != limit {
+		s.r.Warn(kruise.ScaleUpLimitedReason, limit)
 	}
-	if without := s.k.diff(s.f, 0, true); without.Up < d.Up {
-		d.Up, d.UpOld = without.Up, without.UpOld
-	}
-	return d
+	s.memory.limited = limit
 }
 
-// tellLimit tells by an event that creation is limited, once for each limit: a
-// reconcile may come any number of times before the next pod is available.
-func (s *scaler) tellLimit(limit, missing int) {
-	if limit >= missing {
-		s.memory.limited = -1
-		return
-	}
-	if s.memory.limited != limit {
-		s.memory.limited = limit
-		s.r.Warn(kruise.ScaleUpLimitedReason, fmt.Sprintf(kruise.ScaleUpLimitedMessage, limit))
-	}
-}
-
-// decideScale asks rollout/scale and holds the answer to the differences.
-func (s *scaler) decideScale(ctx context.Context, d budget.Diff) decision.ScaleOutput {
-	if d.Up == 0 && d.Down == 0 {
-		return decision.ScaleOutput{}
-	}
+// scaleInput is the question of rollout/scale. Whether the update is held matters, and is
+// asked, only where it wants pods beyond the replicas now: surge that replaces pods which are
+// to be deleted is no part of it.
+func (s *scaler) scaleInput(ctx context.Context, d budget.Diff) decision.ScaleInput {
 	in := decision.ScaleInput{
 		Now: s.f.Now.UnixNano(), Workload: s.f.WorkloadFacts(), Strategy: s.f.Strategy, Revisions: s.f.Revisions(), Counts: s.f.Counts(),
-		Up: d.Up, UpCurrent: d.UpOld, TotalUnavailable: d.TotalUnavailable,
+		Up: d.Up, UpCurrent: d.UpOld, UpWithoutSurge: d.Up, UpCurrentWithoutSurge: d.UpOld, TotalUnavailable: d.TotalUnavailable,
 		Down: d.Down, DownCurrent: d.DownOld, ReadyLimit: d.ReadyLimit,
+	}
+	if d.UseSurge > 0 && d.Up > 0 && s.f.Difference.Update != 0 && !slices.ContainsFunc(s.f.Pods, s.f.DeletionAsked) {
+		if without := s.k.diff(s.f, 0, true); without.Up < d.Up {
+			in.UpWithoutSurge, in.UpCurrentWithoutSurge = without.Up, without.UpOld
+			in.UpdateHeld = s.r.Held(ctx, s.f)
+		}
 	}
 	for _, p := range s.f.Pods {
 		planned := s.f.Leaves(p)
@@ -161,6 +155,14 @@ func (s *scaler) decideScale(ctx context.Context, d budget.Diff) decision.ScaleO
 			}
 			in.Pods = append(in.Pods, v)
 		}
+	}
+	return in
+}
+
+// decideScale asks rollout/scale and holds the answer to the differences.
+func (s *scaler) decideScale(ctx context.Context, in decision.ScaleInput, d budget.Diff) decision.ScaleOutput {
+	if d.Up == 0 && d.Down == 0 {
+		return decision.ScaleOutput{}
 	}
 	out, _ := rollout.Ask(ctx, s.r, s.f, decision.RolloutScale(), in)
 	return clampScale(out, d, s.f.Strategy.ScaleMaxUnavailable)

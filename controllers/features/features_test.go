@@ -50,14 +50,27 @@ func TestImplementedGatesAreThoseThatAreRead(t *testing.T) {
 	if err != nil || len(ofParts) == 0 {
 		t.Fatalf("finding the parts that read gates: %v", err)
 	}
+	ofWorkloads, err := filepath.Glob("../workload/*/gates.go")
+	if err != nil || len(ofWorkloads) == 0 {
+		t.Fatalf("finding what all workloads read: %v", err)
+	}
+	steps, err := filepath.Glob("../webhook/pod/*/*.go")
+	if err != nil || len(steps) == 0 {
+		t.Fatalf("finding the steps of the webhooks of pods: %v", err)
+	}
 	var read, said []string
-	for _, file := range append(manager, ofParts...) {
+	for _, file := range slices.Concat(manager, ofParts, ofWorkloads, steps) {
 		source, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range regexp.MustCompile(`(?:on|Enabled)\(features\.(\w+)\)`).FindAllStringSubmatch(string(source), -1) {
 			read = append(read, m[1])
+		}
+		for _, list := range regexp.MustCompile(`Gates:\s*\[\]featuregate\.Feature\{([^}]*)\}`).FindAllString(string(source), -1) {
+			for _, m := range regexp.MustCompile(`features\.(\w+)`).FindAllStringSubmatch(list, -1) {
+				read = append(read, m[1])
+			}
 		}
 	}
 	for _, f := range implemented() {

@@ -24,6 +24,13 @@ type ScaleInput struct {
 	Up int `json:"up"`
 	// UpCurrent is how many of them are missing at the current revision.
 	UpCurrent int `json:"upCurrent"`
+	// UpdateHeld is true when policies hold the whole of the update: pods beyond the
+	// replicas, which it wants by its surge, would be of the revision that is held.
+	UpdateHeld bool `json:"updateHeld"`
+	// UpWithoutSurge is how many pods are missing where an update has no surge.
+	UpWithoutSurge int `json:"upWithoutSurge"`
+	// UpCurrentWithoutSurge is how many of these are missing at the current revision.
+	UpCurrentWithoutSurge int `json:"upCurrentWithoutSurge"`
 	// TotalUnavailable counts pods that are unavailable or preparing delete.
 	TotalUnavailable int `json:"totalUnavailable"`
 	// Down is how many pods are too many.
@@ -78,8 +85,10 @@ func RolloutScale() Point[ScaleInput, ScaleOutput] {
 	return Point[ScaleInput, ScaleOutput]{
 		Name: "rollout/scale", Budget: 2 * time.Second, MaxResult: 1 << 20,
 		Fallback: func(in ScaleInput) ScaleOutput {
-			create := min(in.Up, max(in.Strategy.ScaleMaxUnavailable-in.TotalUnavailable, 0))
-			out := ScaleOutput{Create: create, CreateCurrent: min(create, in.UpCurrent)}
+			out := ScaleOutput{Create: in.Up, CreateCurrent: in.UpCurrent} // the clamp bounds it
+			if in.UpdateHeld {
+				out = ScaleOutput{Create: in.UpWithoutSurge, CreateCurrent: in.UpCurrentWithoutSurge}
+			}
 			if in.Down > 0 {
 				out.Holds = []Hold{{Rule: RuleEngine, Reason: ReasonNoDecision, Message: "No policy could decide which pods to delete, so none is."}}
 			}

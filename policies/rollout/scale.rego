@@ -35,7 +35,7 @@ default scale := {
 #   id: rollout.scale.create
 scale := {
 	"create": scale_create,
-	"createCurrent": max([0, min([scale_create, input.upCurrent])]),
+	"createCurrent": max([0, min([scale_create, scale_up_current])]),
 	"delete": 0,
 	"deleteCurrent": 0,
 	"keys": [],
@@ -64,7 +64,15 @@ scale := {
 	input.up <= 0
 }
 
-scale_create := max([0, min([input.up, scale_create_limit])])
+scale_create := max([0, min([scale_up, scale_create_limit])])
+
+scale_up := min([input.up, input.upWithoutSurge]) if {
+	input.updateHeld
+} else := input.up
+
+scale_up_current := min([input.upCurrent, input.upCurrentWithoutSurge]) if {
+	input.updateHeld
+} else := input.upCurrent
 
 scale_create_limit := max([0, input.strategy.scaleMaxUnavailable - input.totalUnavailable])
 
@@ -98,7 +106,23 @@ scale_hold contains {
 	"reason": "ScaleUpLimited",
 	"message": sprintf("scaleUp is limited because of scaleStrategy.maxUnavailable, limit: %d", [scale_create_limit]),
 } if {
-	input.up > scale_create_limit
+	scale_up > scale_create_limit
+}
+
+# METADATA
+# title: No surge while the update is held
+# description: |
+#   Pods beyond the replicas would be of the revision that is held. A paused update has
+#   none either (A-11). Surge pods that are there stay.
+# labels:
+#   id: rollout.scale.surge-held
+scale_hold contains {
+	"rule": "rollout.scale.surge-held",
+	"reason": "SurgeHeld",
+	"message": sprintf("The update of %s %s/%s is held, so no pods are created beyond its replicas (%d).", [input.workload.kind, input.workload.namespace, input.workload.name, input.up - scale_up]),
+} if {
+	input.updateHeld
+	input.up > scale_up
 }
 
 # METADATA

@@ -6,37 +6,14 @@ import (
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/component-base/featuregate"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/regatta-sh/regatta/controllers/explain"
-	"github.com/regatta-sh/regatta/controllers/features"
 )
 
 // Option changes a Controller.
 type Option func(*Controller)
-
-// Gates are the feature gates that every kind of workload depends on.
-type Gates struct {
-	VerticalScaling      bool // InPlaceWorkloadVerticalScaling
-	EnvFromMetadata      bool // InPlaceUpdateEnvFromMetadata
-	RecreateOnNewClaims  bool // RecreatePodWhenChangeVCTInCloneSetGate
-	EventOptimization    bool // CloneSetEventHandlerOptimization
-	DropLateExpectations bool // ForceDeleteTimeoutExpectationGate
-	NodeAgent            bool // KruiseDaemon, and the agent is deployed
-}
-
-// GatesOf reads the gates from a function that says which ones are on.
-func GatesOf(on func(featuregate.Feature) bool) Gates {
-	return Gates{
-		VerticalScaling:      on(features.InPlaceWorkloadVerticalScaling),
-		EnvFromMetadata:      on(features.InPlaceUpdateEnvFromMetadata),
-		RecreateOnNewClaims:  on(features.RecreatePodWhenChangeVCTInCloneSetGate),
-		EventOptimization:    on(features.CloneSetEventHandlerOptimization),
-		DropLateExpectations: on(features.ForceDeleteTimeoutExpectationGate),
-	}
-}
 
 // WithGates sets the feature gates.
 func WithGates(g Gates) Option { return func(c *Controller) { c.gates = g } }
