@@ -52,6 +52,26 @@ func TestConflictsThatDoNotEndAreFailures(t *testing.T) {
 	}
 }
 
+// The same of the status alone: there is no loop without back-off.
+func TestAStatusThatAlwaysConflictsIsAFailure(t *testing.T) {
+	s := newSim(t, simServer(), simEngine(t), "statusconflicts", gates{}, simSet(1, nil))
+	s.settle()
+	s.deny = func(o client.Object, verb string) error {
+		if _, ok := o.(*kruise.CloneSet); ok {
+			return apierrors.NewConflict(schema.GroupResource{Resource: "clonesets"}, o.GetName(), errors.New("admission webhook says so"))
+		}
+		return nil
+	}
+	s.change(func(set *kruise.CloneSet) { set.Spec.MinReadySeconds = 1 })
+	for range 6 {
+		s.reconcile()
+		s.now = s.timer
+	}
+	if s.failures == 0 {
+		t.Error("six conflicts in a row are no failure")
+	}
+}
+
 // A quota that has no room for another pod keeps none of the others from being updated,
 // as far as maxUnavailable has room beside those that are missing.
 func TestUpdatesGoOnWhileCreationFails(t *testing.T) {

@@ -96,7 +96,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	m := c.memoryOf(workload)
 	r, f, err := c.begin(ctx, workload, m)
-	if Conflict(err) && !m.persists(err) {
+	if Conflict(err) && !m.racing() {
 		return m.lost(ctx, err)
 	}
 	if err != nil {
@@ -106,7 +106,8 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{RequeueAfter: r.again.after}, nil
 	}
 	f, res := r.act(ctx, f)
-	if m.persists(res.Err) {
+	lostRace := Conflict(res.Err)
+	if lostRace && m.racing() {
 		res.Err = r.giveUpRacing(res.Err)
 	}
 	err = res.Err
@@ -114,8 +115,13 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		err = failed
 	}
 	c.rounds.Put(f.Subject, newRound(c.engine, f, res, r.journal))
-	if Conflict(err) {
+	switch {
+	case Conflict(err) && m.racing(): // the status cannot be written either
+		err = &persistentError{err}
+	case Conflict(err):
 		return m.lost(ctx, err)
+	case !lostRace:
+		m.lostRaces = 0
 	}
 	return reconcile.Result{RequeueAfter: r.again.after}, err
 }

@@ -81,14 +81,8 @@ func (m *Memory) lost(ctx context.Context, err error) (reconcile.Result, error) 
 	return reconcile.Result{RequeueAfter: delay}, nil
 }
 
-// persists says whether a round ended because of conflicts as each of those before did.
-// Any other end starts the count again.
-func (m *Memory) persists(err error) bool {
-	if !Conflict(err) {
-		m.lostRaces = 0
-	}
-	return m.lostRaces >= mostRaces
-}
+// racing says whether so many rounds in a row lost a race that another is a failure.
+func (m *Memory) racing() bool { return m.lostRaces >= mostRaces }
 
 // giveUpRacing makes failures of the conflicts of a round, and tells them by events.
 func (r *Round) giveUpRacing(err error) error {
