@@ -92,7 +92,7 @@ func until(t *testing.T, e *engine.Engine, w *watcher, ask func()) engine.Rollba
 		w.mu.Lock()
 		told := slices.Clone(w.rollbacks)
 		w.mu.Unlock()
-		if len(told) > 0 { // else an evaluation is stuck, which is told too
+		if len(told) > 0 { // otherwise the engine reported a stuck evaluation
 			return told[len(told)-1]
 		}
 	}

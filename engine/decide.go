@@ -88,8 +88,8 @@ type question struct {
 	subject decision.Subject
 	in      any
 	given   []term.Given
-	// aside is true when nobody waits for the answer to act on it: it says
-	// nothing about the active revision.
+	// aside is true when no caller waits to act on the answer. Such a decision
+	// says nothing about the active revision.
 	aside bool
 	// judging is true when it is asked again to find out who is to blame.
 	judging bool

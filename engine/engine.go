@@ -29,7 +29,7 @@ type Engine struct {
 	codec   *term.Codec
 	active  atomic.Pointer[Snapshot]
 	lastID  atomic.Uint64
-	// deciding counts the decisions that somebody waits for.
+	// deciding counts the decisions that callers wait for.
 	deciding atomic.Int64
 	workers  *workers
 	shares   *shares
@@ -136,8 +136,8 @@ func (e *Engine) Defines(name decision.Name, subject decision.Subject) bool {
 // Codec encodes facts for this engine, for callers that keep terms.
 func (e *Engine) Codec() *term.Codec { return e.codec }
 
-// Deciding is how many decisions are under way that somebody waits for to act on
-// them, so that those who ask aside can wait until there is room.
+// Deciding returns how many decisions are under way that callers wait for to act on.
+// Callers that do not act on their decisions can wait until there is room.
 func (e *Engine) Deciding() int { return int(e.deciding.Load()) }
 
 // Close ends the goroutines that evaluate. Decisions after it are fallbacks.

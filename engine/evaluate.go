@@ -30,8 +30,8 @@ type evaluation struct {
 
 	started bool                // these belong to the one who waits
 	late    bool                // it had its time, and did not use it well
-	held    []chan struct{}     // what it has taken of shares; whoever evaluates gives it back
-	spend   func(time.Duration) // nil if nobody counts what it takes
+	held    []chan struct{}     // what it has taken of shares; the worker gives it back
+	spend   func(time.Duration) // nil if no share counts its time
 	stop    brake
 	done    chan struct{}
 }

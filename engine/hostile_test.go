@@ -23,7 +23,7 @@ func sorted(list []string) string {
 	return strings.Join(list, " ")
 }
 
-// crossProduct never ends in anybody's lifetime.
+// crossProduct takes longer than a test can wait.
 const crossProduct = `package extend.test.slow
 hold contains {"reason": "Slow", "message": "m"} if {
 	r := numbers.range(1, 2000)

@@ -47,11 +47,11 @@ func (o *options) each(f func(Observer)) {
 	}
 }
 
-// Sink takes the records of decisions. It is called by whoever asked for the
-// decision, so it must be quick and must not block.
+// Sink takes the records of decisions. The engine calls it before it returns the
+// decision to the caller, so it must be quick and must not block.
 type Sink interface{ Record(decision.Record) }
 
-// Observer is told what happens to the engine itself, for metrics and events.
+// Observer receives what happens to the engine itself, for metrics and events.
 type Observer interface {
 	// Activated is called when another revision decides.
 	Activated(revision string)
@@ -92,9 +92,9 @@ func WithParallel(n int) Option { return func(o *options) { o.parallel = max(n, 
 // WithGrace sets how long after its budget an evaluation counts as stuck.
 func WithGrace(d time.Duration) Option { return func(o *options) { o.grace = d } }
 
-// WithPatience has every evaluation take so many times longer than the budget of
-// its point, for whoever rather waits than takes a fallback where a machine is
-// busy: 1 without it.
+// WithPatience lets every evaluation take so many times the budget of its point, for
+// callers that prefer a late answer to a fallback on a busy machine. The default
+// is 1.
 func WithPatience(times int) Option {
 	return func(o *options) { o.patience = time.Duration(max(times, 1)) }
 }

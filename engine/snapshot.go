@@ -43,7 +43,7 @@ type view struct {
 	queries  map[decision.Name]*query
 }
 
-// query is a prepared entrypoint; the zero value is one that nobody defines.
+// query is a prepared entrypoint; the zero value is one that no policy defines.
 type query struct {
 	prepared rego.PreparedEvalQuery
 	txn      storage.Transaction
@@ -224,7 +224,7 @@ func (v *view) query(ctx context.Context, name decision.Name) (*query, error) {
 }
 
 // entry is what answers a point: a rule of a package, by its path, and the
-// definitions of it. There are none if nobody answers it.
+// definitions of it. There are none if no policy answers it.
 func (v *view) entry(name decision.Name) (pkg string, ref ast.Ref, rules []*ast.Rule) {
 	domain, point, _ := cutName(name)
 	ref = ast.DefaultRootRef.Concat([]*ast.Term{ast.StringTerm("override"), ast.StringTerm(domain), ast.StringTerm(point)})

@@ -192,7 +192,7 @@ func (e *Engine) aside(s *Snapshot, set bundle.Set) (*view, error) {
 }
 
 // answers asks again and says whether an answer, of any kind, came in time.
-// That nobody defines the point is an answer.
+// That no policy defines the point is an answer.
 func (e *Engine) answers(v *view, ev *evaluation) bool {
 	ctx := context.Background()
 	q, err := v.query(ctx, ev.ask.name)
@@ -204,7 +204,7 @@ func (e *Engine) answers(v *view, ev *evaluation) bool {
 	again.answer = func(ast.Value, string) error { return nil }
 	retry := newEvaluation(q, ev.input, &again)
 	if outcome, _ := e.run(ctx, retry); outcome == decision.TimedOut && !retry.late {
-		return true // it did not even begin: nobody is to blame
+		return true // it did not even begin: no bundle is to blame
 	}
 	return !retry.late
 }
@@ -231,7 +231,7 @@ func (e *Engine) strike(s *Snapshot, guilty bundle.Set, ask *question, stuck boo
 	})
 }
 
-// RollbackPoint is the point that the record of a rollback names. Nobody asks it.
+// RollbackPoint is the point that the record of a rollback names. No caller asks it.
 const RollbackPoint decision.Name = "engine/rollback"
 
 // retreat goes on without the bundles once the strikes are out: a tenant's and

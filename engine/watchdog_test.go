@@ -32,7 +32,7 @@ func TestStrikesAreForgottenAfterAnHour(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, out := &watchdog{}, false
 			for _, at := range tc.at {
-				w.out(part("another"), time.Unix(0, 0).Add(at)) // is nobody's concern
+				w.out(part("another"), time.Unix(0, 0).Add(at)) // must not count against this
 				out = w.out(part("this"), time.Unix(0, 0).Add(at))
 			}
 			if out != tc.out || (w.banned(part("this")) != nil) != tc.out {

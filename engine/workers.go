@@ -27,8 +27,9 @@ func newWorkers(limit int) *workers {
 	return &workers{jobs: make(chan *evaluation), quit: make(chan struct{}), max: limit}
 }
 
-// queue is where to send an evaluation. It sees to it that somebody will be
-// there to receive it, unless all are busy.
+// queue returns the channel to send an evaluation to. It is nil if a worker has the
+// evaluation already, or if the workers have stopped. queue starts a worker if none
+// is idle and the limit allows another one.
 func (w *workers) queue(ev *evaluation) chan<- *evaluation {
 	select {
 	case <-w.quit:
@@ -39,7 +40,7 @@ func (w *workers) queue(ev *evaluation) chan<- *evaluation {
 	defer w.mu.Unlock()
 	if w.running < w.max {
 		select {
-		case w.jobs <- ev: // somebody is idle
+		case w.jobs <- ev: // a worker is idle
 			ev.started = true
 			return nil
 		default:

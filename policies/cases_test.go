@@ -35,7 +35,7 @@ func TestCases(t *testing.T) {
 		}
 	}
 	for _, point := range decision.All() {
-		if n := asked[point.Name]; n < 10 && point.Name != "rollout/rows" { // nobody answers it
+		if n := asked[point.Name]; n < 10 && point.Name != "rollout/rows" { // no built-in policy answers it
 			t.Errorf("%s has %d cases, want at least 10", point.Name, n)
 		}
 	}

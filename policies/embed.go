@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policies holds the decisions that Regatta makes when nobody else has
-// decided: the built-in bundle, one folder for each domain, and examples of how
+// Package policies holds the decisions that Regatta makes where no bundle of a user
+// decides: the built-in bundle, one folder for each domain, and examples of how
 // users change them.
 package policies
 

@@ -20,7 +20,7 @@ func TestTheNearestRuleOfEachPointIsFound(t *testing.T) {
 		name  string
 		point decision.Any
 		in    any
-		want  string // a rule that is told
+		want  string // a rule that the explanation lists
 	}{
 		{"a plan at the weekend", decision.RolloutPlan().Any(), weekend(), "change-freeze.closed"},
 		{"a plan without facts", decision.RolloutPlan().Any(), decision.PlanInput{}, "rollout.plan.unknown-strategy"},

@@ -86,7 +86,7 @@ func TestCommandsOfTheGuidePrintWhatItShows(t *testing.T) {
 			want = strings.TrimSuffix(want, "\n")
 			args, ours := strings.CutPrefix(line, "regatta policy ")
 			if !ours {
-				keyPair(t) // whoever tests may have no openssl
+				keyPair(t) // the machine may have no openssl
 				continue
 			}
 			typed++

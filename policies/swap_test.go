@@ -112,7 +112,7 @@ func TestSwappingUnderLoad(t *testing.T) {
 	}
 }
 
-// inUse is the heap without what nobody refers to.
+// inUse is the size of the heap after garbage collection.
 func inUse() int64 {
 	runtime.GC()
 	runtime.GC() // what finalizers held

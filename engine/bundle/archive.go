@@ -125,8 +125,8 @@ func inside(name string) (string, error) {
 	return p, nil
 }
 
-// evaluated refuses files that OPA gives a meaning that they do not have here:
-// the bundle would do something else than what whoever built it saw.
+// evaluated refuses files to which OPA gives a meaning that they do not have
+// here: the bundle would not behave as its author saw it.
 func evaluated(p string) error {
 	switch base := path.Base(p); {
 	case base == "patch.json":

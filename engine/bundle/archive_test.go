@@ -59,7 +59,7 @@ func zip(t testing.TB, text []byte) []byte {
 
 // sparse has files of which each says that it is one MiB of zeros and takes next
 // to nothing: what is unzipped is small, what is read is not. The writer of
-// package tar makes none, so it is told another name, and that is put right.
+// package tar makes none, so the test gives it another name and then corrects that.
 func sparse(t testing.TB, n int) []byte {
 	t.Helper()
 	var out bytes.Buffer

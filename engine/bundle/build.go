@@ -43,7 +43,7 @@ func (b *Bundle) Build(w io.Writer, how Build) error {
 		return fmt.Errorf("building bundle %s: %w", b.Name, err)
 	}
 	files[manifestFile] = string(text) + "\n"
-	// What cannot be read again would be found by whoever is to run it.
+	// Reading the files again finds here what a cluster would refuse later.
 	if _, err := FromFiles(b.Name, files); err != nil {
 		return fmt.Errorf("building bundle %s: %w", b.Name, err)
 	}

@@ -75,8 +75,8 @@ func extensions(domain string, kind Kind) (rules []Extension) {
 	return rules
 }
 
-// Check finds everything in a user's bundle that it may not say, or that nobody
-// would listen to.
+// Check reports everything in a user's bundle that is not allowed, or that no
+// decision point reads.
 func (b *Bundle) Check() module.Problems {
 	c := &checker{bundle: b, heard: map[string]bool{}}
 	for _, file := range slices.Sorted(maps.Keys(b.Modules)) {

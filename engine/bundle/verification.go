@@ -36,7 +36,7 @@ type Verification struct {
 	Required bool
 }
 
-// SignatureError refuses an archive that nobody trusted has signed as it is.
+// SignatureError refuses an archive that no trusted key has signed in this form.
 type SignatureError struct {
 	// File is the file that it is about.
 	File string
@@ -182,8 +182,8 @@ func complete(k *opabundle.KeyConfig) (*opabundle.KeyConfig, error) {
 	return &out, nil
 }
 
-// publicKey says of what cannot be parsed only that, since parsers say it in terms
-// of bytes that nobody typed.
+// publicKey reports only that a block cannot be parsed. The errors of parsers
+// describe bytes that the user did not type.
 func publicKey(block *pem.Block) (key crypto.PublicKey, err error) {
 	switch block.Type {
 	case "PUBLIC KEY":

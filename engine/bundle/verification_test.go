@@ -232,7 +232,7 @@ func TestKeysThatDoNotSign(t *testing.T) {
 	}
 }
 
-// FuzzSignature writes anything into the signature of a bundle: nobody else can
+// FuzzSignature writes anything into the signature of a bundle: no other key can
 // sign it, and nothing panics.
 func FuzzSignature(f *testing.F) {
 	plain := archive(f, file("/a.rego", policy))

@@ -29,9 +29,9 @@ const (
 // Kinds are all, the most troublesome first.
 func Kinds() []Kind { return []Kind{Lost, Looser, Stricter, Changed} }
 
-// Records holds two decisions about one question against each other. It is nil
-// where nothing differs that anybody acts on: who was asked, which rules took
-// part and how long it took do not count. Its error is an UnknownPointError, or
+// Records compares two decisions about one question. It returns nil if nothing
+// differs that a controller acts on: who was asked, which rules took part and how
+// long it took do not count. Its error is an UnknownPointError, or
 // says that the answers are not of the point.
 func Records(e *engine.Engine, then, now decision.Record) (*Difference, error) {
 	p, ok := decision.Find(then.Point)
@@ -75,8 +75,8 @@ func (p Pace) Slower(then, now time.Duration) bool {
 	return then > 0 && float64(now) > p.Factor*float64(then) && now-then > p.Floor
 }
 
-// Bounds of what is told of a side, because rules may be thousands and words are
-// those of whoever wrote them.
+// Bounds of the description of a side: there may be thousands of rules, and their
+// authors choose the words.
 const (
 	maxNamed  = 3
 	maxWord   = 120
@@ -135,8 +135,8 @@ func short(s string) string {
 	return s[:cut] + "..."
 }
 
-// brief is a difference without whole answers, and with a few reasons only: to
-// be kept for as long as somebody may look.
+// brief returns the difference without whole answers and with only a few reasons, so
+// that a caller can keep it for long.
 func (d *Difference) brief() Difference {
 	out := *d
 	out.Then, out.Now = d.Then.brief(), d.Now.brief()

@@ -56,9 +56,9 @@ func Replay(ctx context.Context, e *engine.Engine, s *engine.Snapshot, r decisio
 	return Records(e, r, now)
 }
 
-// Retry makes a decision again as Again does, for whoever judges policies by it:
-// one that does not come in time, though the record did, is asked for up to so many
-// times, since something else may have had the processors; engine.Strikes is how many
+// Retry makes a decision again as Again does, for callers that judge policies by it.
+// It asks up to so many times for a decision that does not come in time though the
+// record did, since something else may have had the processors; engine.Strikes is how many
 // where policies are enforced. Its error is an UnknownPointError, or the cause of the
 // context's end.
 func Retry(ctx context.Context, e *engine.Engine, s *engine.Snapshot, r decision.Record, tries int) (now decision.Record, err error) {

@@ -92,7 +92,7 @@ func TestADecisionThatComesTooLateIsAskedForOnceMore(t *testing.T) {
 		return time.Unix(0, 0).UTC()
 	}
 	e := enginetest.With(t, engine.WithParallel(1), engine.WithPatience(5), engine.WithClock(clock))
-	asked.Store(-1) // that of whoever is in the way begins
+	asked.Store(-1) // the evaluation in the way begins
 	go func() {
 		defer close(over)
 		p := decision.RolloutPlan()

@@ -83,7 +83,7 @@ type CounterOption func(*Counter)
 // WithPace sets when a decision counts as slower.
 func WithPace(p Pace) CounterOption { return func(c *Counter) { c.pace = p } }
 
-// WithGroups sets how many groups are told apart.
+// WithGroups sets how many groups the counter distinguishes.
 func WithGroups(n int) CounterOption { return func(c *Counter) { c.maxGroups = max(n, 1) } }
 
 // WithSamples sets how many samples there are at most.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package decision is the contract between the code that acts and the policies
-// that decide: the decision points, what each is told, what each may answer,
+// that decide: the decision points, the input of each, what each may answer,
 // and what happens when there is no answer.
 //
 // A point is pure. It sees the facts it is given and nothing else: no clock, no

@@ -51,9 +51,9 @@ type Guard struct {
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// ProtectionGuards decides what protection is asked about at all. Whoever
-// configures the webhooks asks it when policies change. Without an
-// answer everything stays as it was configured last.
+// ProtectionGuards decides which requests the API server asks protection about. The
+// manager asks it when policies change, and configures the webhooks accordingly.
+// Without an answer the webhooks stay as they are.
 func ProtectionGuards() Point[GuardsInput, GuardsOutput] {
 	return Point[GuardsInput, GuardsOutput]{
 		Name: "protection/guards", Budget: time.Second, MaxResult: 100_000, MaxBytes: 1 << 20,
@@ -63,8 +63,8 @@ func ProtectionGuards() Point[GuardsInput, GuardsOutput] {
 	}
 }
 
-// leanGuards: more that is asked about is stricter, since what nobody asks about
-// is never refused. A kind is asked about more where its label's value Cascading
+// leanGuards: more that is asked about is stricter, since a request that the API
+// server does not ask about is never refused. A kind is asked about more where its label's value Cascading
 // protects something. A guard is asked about more with more operations or
 // namespaces (none means all), and with fewer labels.
 func leanGuards(_ GuardsInput, then, now GuardsOutput) Strictness {

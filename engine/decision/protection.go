@@ -60,8 +60,8 @@ type User struct {
 	Groups []string `json:"groups,omitempty"`
 }
 
-// Object is what a request is about, as it is stored: what somebody writes into
-// it with the request does not count.
+// Object is the object of a request, as the API server stores it. Changes that the
+// request makes to it do not count.
 type Object struct {
 	// Group of the API, "" for that of pods.
 	Group string `json:"group"`
@@ -100,7 +100,7 @@ type Owner struct {
 }
 
 // Recent counts what went before the request: what this replica let go, and the
-// pods that it saw going, whoever let them.
+// pods that it saw going, including those that another replica let go.
 type Recent struct {
 	// Seconds is how long ago the first may have been.
 	Seconds int `json:"seconds"`
@@ -147,9 +147,9 @@ type PodState struct {
 type Budget struct {
 	// Name of the budget.
 	Name string `json:"name"`
-	// MaxUnavailable is as somebody typed it, if not minAvailable.
+	// MaxUnavailable is the value as the user wrote it, if not minAvailable.
 	MaxUnavailable string `json:"maxUnavailable,omitempty"`
-	// MinAvailable is as somebody typed it, if not maxUnavailable.
+	// MinAvailable is the value as the user wrote it, if not maxUnavailable.
 	MinAvailable string `json:"minAvailable,omitempty"`
 	// Operations are those it protects from; none means what is usual.
 	Operations []string `json:"operations,omitempty"`
@@ -173,12 +173,12 @@ type Budget struct {
 type BudgetOutput struct {
 	// Allow is true when the pod may become unavailable.
 	Allow bool `json:"allow"`
-	// Record is the list to note the pod in, or empty. It is noted there before
-	// anybody is told that it may go.
+	// Record is the list to note the pod in, or empty. The manager notes the pod
+	// there before it answers that the pod may go.
 	Record string `json:"record,omitempty"`
 	// Take is true when the pod takes one of those that are allowed.
 	Take bool `json:"take,omitempty"`
-	// Exempt is true when it is allowed only because somebody broke the glass.
+	// Exempt is true when the request is allowed only because of an exemption.
 	Exempt bool `json:"exempt,omitempty"`
 	// Reasons say why; there is at least one.
 	Reasons []Hold `json:"reasons"`
@@ -267,7 +267,7 @@ type ProtectionGates struct {
 type DeletionOutput struct {
 	// Allow is true when it may be done.
 	Allow bool `json:"allow"`
-	// Exempt is true when it is allowed only because somebody broke the glass.
+	// Exempt is true when the request is allowed only because of an exemption.
 	Exempt bool `json:"exempt,omitempty"`
 	// Reasons say why; there is at least one.
 	Reasons []Hold `json:"reasons"`

@@ -198,7 +198,7 @@ type RankInput struct {
 }
 
 // PodFacts are the facts of one pod that its place depends on. They hold no
-// time that passes: a pod that nobody touches keeps its facts.
+// time that passes: a pod that does not change keeps its facts.
 type PodFacts struct {
 	// Name of the pod.
 	Name string `json:"name"`

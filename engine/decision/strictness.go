@@ -8,7 +8,7 @@ import "slices"
 type Strictness string
 
 // The strictnesses. An answer that is stricter in one part and looser in another is
-// Looser, because whoever compares wants to know what is no longer prevented.
+// Looser, because a comparison must show what is no longer prevented.
 const (
 	// Stricter: less is disrupted, or more is refused.
 	Stricter Strictness = "stricter"

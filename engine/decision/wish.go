@@ -18,7 +18,7 @@ type Deny struct {
 }
 
 // Exemption lets a request through that would be refused: an element of the rule
-// exempt. One that is not of this form exempts nobody.
+// exempt. One that is not of this form has no effect.
 type Exemption struct {
 	// Rule is the id of the rule. Left out, it is the name of the package.
 	Rule string `json:"rule,omitempty"`

@@ -2,9 +2,9 @@
 
 package decision
 
-// Workload is what every rollout point is told of the workload itself. It
-// changes only when a person or a tool changes the object, so that answers may
-// be remembered for as long as it stays equal.
+// Workload is the part of every rollout point's input that is about the workload
+// itself. It changes only when a person or a tool changes the object, so that
+// answers may be remembered for as long as it stays equal.
 type Workload struct {
 	// Kind of the workload, such as CloneSet.
 	Kind string `json:"kind"`
@@ -36,7 +36,7 @@ type Strategy struct {
 	MaxUnavailable int `json:"maxUnavailable"`
 	// MaxSurge is how many pods there may be beyond replicas.
 	MaxSurge int `json:"maxSurge"`
-	// Paused is true while somebody paused the rollout.
+	// Paused is true while the rollout is paused.
 	Paused bool `json:"paused"`
 	// ScaleMaxUnavailable bounds creation; MaxInt32 when unset.
 	ScaleMaxUnavailable int `json:"scaleMaxUnavailable"`
@@ -83,7 +83,7 @@ type Counts struct {
 	Unavailable int `json:"unavailable"`
 	// PreparingDelete are those in the lifecycle state PreparingDelete.
 	PreparingDelete int `json:"preparingDelete"`
-	// SpecifiedDelete are those that somebody asked to be deleted.
+	// SpecifiedDelete are those that a user asked to delete.
 	SpecifiedDelete int `json:"specifiedDelete"`
 	// Terminating are those on their way out, which none of the others counts.
 	Terminating int `json:"terminating"`

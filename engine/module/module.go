@@ -119,7 +119,7 @@ type Problem struct {
 	Row  int    `json:"row"`
 	Col  int    `json:"col"`
 	// Code is OPA's name for what is wrong, such as rego_type_error, or ours
-	// where OPA has none; empty if nobody gave it one.
+	// where OPA has none. It is empty if neither has one.
 	Code    string `json:"code,omitempty"`
 	Message string `json:"message"`
 }

@@ -216,8 +216,9 @@ func said(v ast.Value) string {
 	return cut(string(text))
 }
 
-// textOf is what somebody wrote, in a line. OPA locates the conditions of an else
-// where that begins, which says nothing about a single one, so that is written anew.
+// textOf returns a condition as its author wrote it, in one line. OPA locates the
+// conditions of an else where the else begins, which says nothing about a single
+// one, so textOf formats those again.
 func textOf(x ast.Node) string {
 	var text []byte
 	if at := x.Loc(); at != nil {
@@ -232,7 +233,7 @@ func textOf(x ast.Node) string {
 	return cut(string(bytes.Join(bytes.Fields(text), []byte(" "))))
 }
 
-// maxText is how many bytes a condition or a value is told with.
+// maxText is how many bytes of a condition or a value are shown.
 const maxText = 123
 
 func cut(text string) string { return decision.Cut(text, maxText) }

@@ -83,7 +83,7 @@ func newFrame(c engine.Clause, paths map[ast.Var]ast.Ref) *frame {
 	maps.Copy(fr.paths, paths)
 	for _, x := range c.Conditions {
 		if t, ok := x.Terms.(*ast.Term); ok && ast.IsConstant(t.Value) && t.Equal(ast.BooleanTerm(true)) {
-			continue // what OPA writes where nobody wrote a condition
+			continue // OPA adds it to a rule without conditions
 		}
 		l := &part{expr: x, text: textOf(x)}
 		if !isQuestion(x) {
@@ -97,7 +97,7 @@ func newFrame(c engine.Clause, paths map[ast.Var]ast.Ref) *frame {
 	return fr
 }
 
-// frameOf is that of a rule which nobody calls.
+// frameOf returns the frame of a rule on its own, without a call and its arguments.
 func (f *finder) frameOf(c engine.Clause) *frame {
 	fr := newFrame(c, nil)
 	f.needs(fr, c.Head.Key, c.Head.Value)
@@ -172,8 +172,8 @@ func (f *finder) isHelper(fr *frame, t *ast.Term) bool {
 }
 
 // open shows the references, variables and calls in a term from the outside in,
-// as long as it is told to go on, but for those of comprehensions, which are about
-// no value in particular.
+// as long as show returns true. It leaves out those of comprehensions, which are
+// about no value in particular.
 func open(t *ast.Term, show func(*ast.Term) bool) {
 	switch v := t.Value.(type) {
 	case ast.Var:

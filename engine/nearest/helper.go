@@ -15,7 +15,7 @@ import (
 const (
 	// maxLooked is how many definitions of a helper are evaluated.
 	maxLooked = 32
-	// maxHelpers is how many definitions are told below a condition.
+	// maxHelpers is how many definitions are shown below a condition.
 	maxHelpers = 4
 	// maxValue is how many nodes an argument may have that is not a fact, since it
 	// becomes a part of each question about the helper.

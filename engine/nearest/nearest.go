@@ -71,7 +71,7 @@ type Helper struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 }
 
-// maxAlmost is how many rules are told that say nothing.
+// maxAlmost is how many rules Almost has at most.
 const maxAlmost = 5
 
 // wishes are the rules that hold, refuse or let through.
@@ -83,7 +83,7 @@ var wishes = []string{"hold", "holds", "deny", "exempt"}
 // reads: no hold of pods decides how a pod is changed. It ends with the context,
 // with what it has by then. Its error is that the policies of the record are gone.
 //
-// A condition that refers to a helper, a rule or function of any policies, is told
+// A condition that refers to a helper, a rule or function of any policies, is shown
 // with those conditions of the helper's definitions that decide about it, on the
 // arguments of this call, three helpers deep. Where variables may have several
 // values, it is those of the first hold that the record has of the rule, or else the
@@ -143,8 +143,8 @@ type found struct {
 	missing *part
 }
 
-// tell looks into helpers once all rules have been looked at, so that the time
-// for those is not taken from what is told of every rule.
+// tell looks into helpers after it has looked at all rules, so that helpers do not
+// take the time that the rules need.
 func (f *finder) tell(all []found) Result {
 	var out Result
 	for _, one := range all {

@@ -131,8 +131,8 @@ almost hold rollout.paused Paused rollout/plan.rego:19:1
 	}
 }
 
-// A rule that holds many zones is told with the facts of the one that was asked
-// about, which its record has alone.
+// The explanation of a rule that holds many zones has the facts of the zone that the
+// question is about, the only one in its record.
 func TestNearestIsAboutTheGroupThatIsHeld(t *testing.T) {
 	e := enginetest.New(t)
 	if err := e.Activate(t.Context(), enginetest.Bundle(t, nearby)); err != nil {

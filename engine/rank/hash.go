@@ -9,7 +9,7 @@ import (
 )
 
 // Hash tells facts apart, without allocating. The seed is one of the process,
-// so that nobody can make labels that collide.
+// so that a user cannot make labels that collide.
 func Hash(seed maphash.Seed, f *decision.PodFacts) uint64 {
 	// Labels have no order, so their hashes are added.
 	var labels uint64

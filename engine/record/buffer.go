@@ -119,8 +119,8 @@ func (b *Buffer) drop() {
 	}
 }
 
-// OnChange has f called for each decision that changed, by whoever asked for
-// the decision: it must be quick. The returned function ends that.
+// OnChange calls f for each decision that changed, before the caller gets the
+// decision, so f must be quick. The returned function stops the calls.
 func (b *Buffer) OnChange(f func(Change)) (stop func()) {
 	w := &watcher{f}
 	b.mu.Lock()

@@ -42,7 +42,7 @@ type Reason struct {
 }
 
 // Explain turns a record into an answer. The engine knows the rules of the
-// active revision; of a rule that is gone only the id is told.
+// active revision; for a rule that is gone, the answer has only its id.
 func Explain(e *engine.Engine, r decision.Record) Answer {
 	v := decision.VerdictOf(r)
 	a := Answer{

@@ -25,7 +25,7 @@ const maxLine = 64 << 20
 // Read reads lines back, with questions and answers of the types of their
 // points. Records of points that are not known are left out, and so are fields:
 // lines may be those of an OPA that made other decisions. Those of shadows are
-// left out too: nobody acted on them.
+// left out too: no controller acted on them.
 func Read(from io.Reader) ([]decision.Record, error) {
 	var out []decision.Record
 	lines := bufio.NewScanner(from)
@@ -54,7 +54,7 @@ func Read(from io.Reader) ([]decision.Record, error) {
 }
 
 // parse reads one line; ok is false when its point is not known,
-// or when nobody acted on it.
+// or when no controller acted on it.
 func parse(text []byte) (r decision.Record, ok bool, err error) {
 	var l struct {
 		line

@@ -18,8 +18,8 @@ import (
 
 // Runner makes live decisions again with policies that are not active, aside,
 // and counts what would be decided differently. Nothing is ever acted on. It is
-// an engine.Sink, and takes as little time from live decisions as it is told:
-// what it has no time for is skipped and counted.
+// an engine.Sink, and takes no more time from live decisions than its options
+// allow: it skips and counts the decisions that it has no time for.
 type Runner struct {
 	engine   *engine.Engine
 	share    float64
@@ -51,8 +51,8 @@ type shadow struct {
 	*counts
 }
 
-// counts are of a name and what it is about. They belong to whoever holds their
-// lock.
+// counts are of a name and what it is about. Only the holder of their lock may
+// use them.
 type counts struct {
 	since time.Time
 
@@ -63,10 +63,10 @@ type counts struct {
 	stopped string
 }
 
-// Observer is told of each decision that was made again, for metrics. It
+// Observer receives each decision that was made again, for metrics. It
 // must be quick.
 type Observer interface {
-	// Shadowed is told a result: same, skipped or a Kind.
+	// Shadowed receives a result: same, skipped or a Kind.
 	Shadowed(name string, point decision.Name, result string)
 	// Unshadowed is called when the counts of a name are dropped.
 	Unshadowed(name string)
@@ -109,7 +109,7 @@ func WithCounting(opts ...compare.CounterOption) Option {
 	return func(s *Runner) { s.counting = opts }
 }
 
-// WithObserver sets who is told of each decision.
+// WithObserver sets the observer of each decision.
 func WithObserver(o Observer) Option { return func(s *Runner) { s.observer = o } }
 
 // WithSampled has f called for each difference that is taken as a sample. It is
@@ -265,9 +265,9 @@ func (c *counts) skip() {
 	c.skipped++
 }
 
-// observe is called with the lock held, so that nothing is told of counts that
-// were dropped, and before what it tells is counted, so that whoever sees a count
-// knows that it was told.
+// observe is called with the lock held, so that the observer receives no result of
+// counts that were dropped. It is called before the result is counted, so that a
+// caller that sees a count knows that the observer has received it.
 func (s *Runner) observe(w *shadow, point decision.Name, result string) {
 	if now := s.watched[w.name]; s.observer != nil && now != nil && now.counts == w.counts {
 		s.observer.Shadowed(w.name, point, result)
@@ -316,7 +316,7 @@ func (s *Runner) again(w *shadow, r decision.Record) {
 	}
 	now, took, err := s.decide(w, r)
 	if err != nil || s.ctx.Err() != nil {
-		return // of a point that is not of the contract, or nobody wants to know
+		return // the point is not of the contract, or the runner stopped
 	}
 	start := s.clock() // comparing long answers is work too
 	d, err := compare.Records(s.engine, r, now)

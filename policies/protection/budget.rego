@@ -42,7 +42,7 @@ budget := {
 }
 
 # METADATA
-# title: Denied, unless somebody is exempt
+# title: Denied, unless the request is exempt
 # description: The budget allows no more, or users deny it. All of them are named.
 # labels:
 #   id: protection.budget.deny
@@ -131,7 +131,7 @@ budget_free := ruling if {
 
 # METADATA
 # title: On its way out
-# description: Whoever asked for the deletion was told that the pod may go.
+# description: The API server has accepted an earlier request to delete the pod.
 # labels:
 #   id: protection.budget.terminating
 budget_terminating := budget_because("terminating", "AlreadyTerminating", "The pod is on its way out already.") if {
@@ -149,7 +149,7 @@ budget_no_protect := budget_because("no-protect", "NoProtect", "The pod has the 
 
 # METADATA
 # title: Not ready
-# description: A pod that serves nobody can be taken from nobody.
+# description: A pod that is not ready serves no requests, so its loss disrupts nothing.
 # labels:
 #   id: protection.budget.not-ready
 budget_not_ready := budget_because("not-ready", "NotReady", "The pod is not running and ready, so nobody loses it.") if {

@@ -31,7 +31,7 @@ deletion := {"allow": true, "reasons": [deletion_free]} if {
 }
 
 # METADATA
-# title: Denied, unless somebody is exempt
+# title: Denied, unless the request is exempt
 # description: The label protects the object, or users deny it. All of them are named.
 # labels:
 #   id: protection.deletion.deny
@@ -104,7 +104,7 @@ deletion_label := input.object.labels["policy.kruise.io/delete-protection"] if {
 
 # METADATA
 # title: On its way out
-# description: Whoever asked for the deletion was told that the object may go.
+# description: The API server has accepted an earlier request to delete the object.
 # labels:
 #   id: protection.deletion.terminating
 deletion_terminating := deletion_because("terminating", "AlreadyTerminating", "The object is on its way out already.") if {
@@ -264,8 +264,8 @@ deletion_custom_resources := deletion_because(
 }
 
 # METADATA
-# title: Nobody knows what goes along
-# description: What could not be counted may be there.
+# title: Dependents not counted
+# description: The manager could not count the objects that are deleted as well. There may be some.
 # labels:
 #   id: protection.deletion.uncounted
 deletion_uncounted := deletion_because(

@@ -6,8 +6,8 @@ import future.keywords.not
 # title: The denials of users
 # description: |
 #   The union of `deny` in all packages data.extend.protection.<package>. One that
-#   is malformed still denies: whoever wrote it meant to refuse something. What is
-#   on its way out already is let go, or it could never end.
+#   is malformed still denies: its author meant to refuse something. An object that
+#   is terminating already is let go, or it could never end.
 # labels:
 #   id: protection.deny
 user_deny := (sound | malformed) | unreadable if {
@@ -31,7 +31,7 @@ user_deny := (sound | malformed) | unreadable if {
 	}
 } else := set()
 
-# Whether anybody denies, which is asked far more often than who.
+# Whether any policy denies, which is asked far more often than which one.
 user_denies_it if {
 	not input.object.terminating
 	some pkg
@@ -71,9 +71,9 @@ user_invalid_deny(pkg) := {
 # METADATA
 # title: The exemptions
 # description: |
-#   Those of the packages of platform engineers, and the broken glass. Nobody is
-#   exempted by one that is malformed, nor by one that has a field more: it may
-#   have been meant as a condition.
+#   Those of the packages of platform engineers, and the broken glass. One that
+#   is malformed has no effect. Neither has one with an unknown field: its author
+#   may have meant that as a condition.
 # labels:
 #   id: protection.exempt
 user_exempt := exempt if {

@@ -162,10 +162,10 @@ change_obstacle[4] := {
 }
 
 # METADATA
-# title: Nobody to restart the containers
+# title: No node agent to restart the containers
 # description: |
 #   An env that reads a changed label or annotation is read again only when its
-#   container restarts. Without a node agent nobody would, and the pod would
+#   container restarts. Without a node agent it would not, and the pod would
 #   never be complete.
 # labels:
 #   id: rollout.change.env

@@ -6,7 +6,7 @@ import future.keywords.not
 # title: The holds of users
 # description: |
 #   The union of `hold` in all packages data.extend.rollout.<package>. A hold
-#   that is malformed still holds: whoever wrote it meant to stop something.
+#   that is malformed still holds: its author meant to stop something.
 # labels:
 #   id: rollout.hold
 user_hold := (sound | malformed) | unreadable if {

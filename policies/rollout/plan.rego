@@ -56,7 +56,7 @@ plan_strategy_hold contains {
 
 # METADATA
 # title: On delete
-# description: Pods get the new template when somebody deletes them, and only then.
+# description: A pod gets the new template when it is deleted, and only then.
 # labels:
 #   id: rollout.plan.on-delete
 plan_strategy_hold contains {

@@ -87,8 +87,8 @@ func TestEveryRuleThatIsCitedHasAHeading(t *testing.T) {
 	}
 }
 
-// TestNothingNamesFilesThatAreNotHere: whoever has the repository has all that it
-// refers to. One check of the Makefile runs only where its program is.
+// TestNothingNamesFilesThatAreNotHere: the repository has all files that it refers
+// to. One check of the Makefile runs only where its program is.
 func TestNothingNamesFilesThatAreNotHere(t *testing.T) {
 	elsewhere := regexp.MustCompile(`(?i)\bdecisions\.` + `md|\bfeatures\.` + `md|\bDESIGN\.` + `md|\bthe ` + `seeds\b|\bseed ` + `?00\d|\.\./` + `shared\b|/work/` + `shared\b`)
 	eachFile(t, func(path, text string) {

@@ -211,8 +211,8 @@ type RefusedError struct {
 func (e RefusedError) Error() string { return e.Says }
 func (e RefusedError) Unwrap() error { return e.Err }
 
-// answered says what a registry's answer means for whoever named the reference;
-// its own words are about its requests. What is no such answer stays as it is.
+// answered explains a registry's answer to the user who named the reference: the
+// registry's own text is about its requests. Other errors stay as they are.
 func answered(ref name.Reference, err error) error {
 	var answer *transport.Error
 	if !errors.As(err, &answer) {

@@ -159,7 +159,7 @@ func replaces(b, active *bundle.Bundle) bool {
 	return active.Name == b.Name && active.Namespace == b.Namespace && (b.Canary == nil || active.Canary != nil)
 }
 
-// Job is the work of a gate, as another process is told of it.
+// Job is the work of a gate, in the form that another process receives.
 type Job struct {
 	Builtin  Source   `json:"builtin"`
 	Active   []Source `json:"active,omitempty"`

@@ -89,7 +89,7 @@ func unzipped(t testing.TB, archive []byte) (out packed) {
 	}
 }
 
-// signer is whom everybody trusts, or somebody else.
+// signer is the trusted pair of keys, or another one.
 type signer struct{ private, public string }
 
 func newSigner(t testing.TB) signer {

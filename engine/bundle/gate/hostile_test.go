@@ -78,7 +78,7 @@ func (rolled) Throttled(string, decision.Name) {}
 func (r rolled) RolledBack(b engine.Rollback)  { r <- b }
 
 // arena is where hostile bundles are let loose: an engine that decides about
-// somebody else all the while.
+// another namespace all the while.
 type arena struct {
 	builtin *bundle.Bundle
 	engine  *engine.Engine
@@ -128,8 +128,8 @@ func question(n int) decision.PlanInput {
 	return decision.PlanInput{Update: n, MaxUnavailable: 1, Strategy: decision.Strategy{Type: "RollingUpdate"}}
 }
 
-// keepDeciding asks about somebody else until stop is called, which reports each
-// decision that was not made.
+// keepDeciding asks about another namespace until stop is called, which reports
+// each decision that was not made.
 func (a *arena) keepDeciding(t *testing.T) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

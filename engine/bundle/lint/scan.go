@@ -14,7 +14,8 @@ import (
 // `every`, and an index that is a variable.
 type scan struct {
 	module *ast.Module
-	// call is told of calls, loop of loops over pods, the innermost counted.
+	// call runs for each call, and loop for each loop over pods. pods counts the
+	// loops around it, the innermost included.
 	call func(name string, at *ast.Location, pods int)
 	loop func(at *ast.Location, pods int)
 

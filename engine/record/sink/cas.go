@@ -13,8 +13,8 @@ import (
 )
 
 // CAs are the certificates in a file that a server's is checked with, in place of
-// those of the machine. The file is looked at for every request: who renews a CA
-// replaces it, and nobody starts the process again. Connections that were made by
+// those of the machine. The file is looked at for every request: to renew a CA,
+// replace the file. The process does not need a restart. Connections that were made by
 // what it had before are closed.
 type CAs struct {
 	path string

@@ -85,7 +85,7 @@ func TestAPrivateCAIsTrustedAndMayChange(t *testing.T) {
 	var wrong []string
 	out, err := sink.NewHTTP(server.URL, sink.WithCAs(cas), sink.WithDelay(time.Millisecond, time.Millisecond), sink.WithRetries(func(err error) {
 		wrong = append(wrong, err.Error())
-		write(t, file, second.pem) // somebody sees it, and puts it right
+		write(t, file, second.pem) // an administrator corrects the file
 	}))
 	if err != nil {
 		t.Fatal(err)

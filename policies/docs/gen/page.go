@@ -214,7 +214,7 @@ func (w *writer) replace(out *strings.Builder, p decision.Any) error {
 func (w *writer) index() string {
 	var out strings.Builder
 	out.WriteString("# Decision points\n\n" + made)
-	out.WriteString("Every decision is asked at one of these points. Each page says what a policy is told there, what it may answer, what is\nbuilt in, what happens without an answer, and how to change it. [How to write, test and ship policies](../README.md).\n\n")
+	out.WriteString("Every decision is asked at one of these points. Each page has the input that a policy gets there, what it may answer, what is\nbuilt in, what happens without an answer, and how to change it. [How to write, test and ship policies](../README.md).\n\n")
 	out.WriteString("| point | it | extended by | answers within |\n|---|---|---|---|\n")
 	for _, p := range decision.All() {
 		var rules []string

@@ -18,7 +18,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
-// builtin is the policy that answers where nobody else does.
+// builtin is the policy that answers where no other bundle does.
 type builtin struct {
 	compiler *ast.Compiler
 	says     *ast.AnnotationSet

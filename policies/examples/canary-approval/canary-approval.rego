@@ -2,7 +2,7 @@
 # title: Canary approval
 # description: |
 #   After the first pods of a new revision are updated, the rollout waits until they
-#   are available and somebody approves the revision by annotating the workload.
+#   are available and a user approves the revision by annotating the workload.
 package extend.rollout.canary_approval
 
 import future.keywords.not
@@ -37,7 +37,7 @@ hold contains {
 	input.counts.updatedAvailable >= input.counts.updated
 }
 
-# A rollout back heals, so it waits for nobody; and before the first pod is updated there is nothing to approve.
+# A rollout back heals, so it does not wait. Before the first pod is updated there is nothing to approve.
 waiting if {
 	input.update > 0
 	input.counts.updated > 0

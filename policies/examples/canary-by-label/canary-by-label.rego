@@ -30,7 +30,7 @@ hold contains {
 
 # METADATA
 # title: Another revision has passed
-# description: Until that is taken off, nobody could tell canaries from the rest.
+# description: Until the annotation is taken off, the policy cannot tell canaries from the rest.
 # labels:
 #   id: canary-by-label.stale
 hold contains {

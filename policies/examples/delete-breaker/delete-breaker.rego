@@ -15,7 +15,7 @@ breaker := {
 	"except": ["system:serviceaccounts:kube-system", "system:serviceaccounts:kruise-system", "system:nodes"],
 }
 
-# What the API server is to ask about. Without it nobody would ask.
+# Selects the requests that the API server asks the manager about. Without a guard it asks about none.
 guard contains {"group": concat(".", array.slice(parts, 1, count(parts))), "resource": parts[0], "operations": operations(name)} if {
 	some name in breaker.resources
 	parts := split(name, ".")

@@ -26,7 +26,7 @@ hold contains {
 
 # METADATA
 # title: What is left is not known
-# description: The annotation is there, so somebody wants this, but it is no number from 0 to 1.
+# description: The annotation is there, so its author wants this, but it is no number from 0 to 1.
 # labels:
 #   id: error-budget.unknown
 hold contains {

@@ -87,8 +87,8 @@ func files(folder string) (map[string]string, error) {
 	return out, nil
 }
 
-// render writes the YAML by hand: a library would quote text that has tabs, and
-// nobody could read it then.
+// render writes the YAML by hand: a library would quote text that has tabs,
+// which is hard to read.
 func render(folder string) (string, error) {
 	text, err := files(folder)
 	if err != nil {

@@ -1,6 +1,6 @@
 # METADATA
 # title: Gold stays on Fridays
-# description: Nobody deletes or evicts a gold pod on a Friday. Kubernetes itself may.
+# description: No user deletes or evicts a gold pod on a Friday. Kubernetes itself may.
 package extend.protection.gold_fridays
 
 import future.keywords.not
@@ -14,7 +14,7 @@ gold := {
 	"except": ["system:serviceaccounts:kube-system", "system:serviceaccounts:kruise-system", "system:nodes"],
 }
 
-# What the API server is to ask about. Without it nobody would ask.
+# Selects the requests that the API server asks the manager about. Without a guard it asks about none.
 guard contains {"group": "", "resource": "pods", "operations": ["DELETE", "EVICT"], "labels": gold.labels}
 
 # METADATA

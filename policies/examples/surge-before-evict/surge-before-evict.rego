@@ -2,12 +2,12 @@
 # title: Surge before evict
 # description: |
 #   A pod with the label shop.example/surge-first=true is evicted only while its
-#   workload has a replica more than it asks for, so that nobody is short of one.
+#   workload has a replica more than it asks for, so that it is never short of one.
 package extend.protection.surge_before_evict
 
 import future.keywords.not
 
-# What the API server is to ask about. Without it nobody would ask.
+# Selects the requests that the API server asks the manager about. Without a guard it asks about none.
 guard contains {"group": "", "resource": "pods", "operations": ["EVICT"], "labels": {"shop.example/surge-first": "true"}}
 
 # METADATA
@@ -39,7 +39,7 @@ deny contains {
 	not input.budget
 }
 
-# A pod that serves nobody can be taken from nobody.
+# A pod that is not ready serves no requests, so its eviction needs no spare replica.
 concerned if {
 	input.request.operation == "EVICT"
 	input.object.kind == "Pod"
@@ -51,7 +51,7 @@ concerned if {
 # title: A spare replica
 # description: |
 #   More may become unavailable than there are pods that the budget can do without,
-#   so at least one pod is there that nobody asked for. What was let go a moment ago
+#   so at least one pod is there beyond the replicas. What was let go a moment ago
 #   is taken off the number already.
 # labels:
 #   id: surge-before-evict.spare

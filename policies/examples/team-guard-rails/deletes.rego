@@ -1,6 +1,6 @@
 # METADATA
 # title: Guard rails for deletes of a team
-# description: Nobody deletes workloads of the namespace at night.
+# description: No user deletes workloads of the namespace at night.
 package extend.protection.team_guard_rails
 
 import future.keywords.not
@@ -11,7 +11,7 @@ night := {"from": "20:00", "to": "07:00", "timezone": "Europe/Berlin"}
 # Controllers, which scale and clean up.
 except := ["system:serviceaccounts:kube-system", "system:serviceaccounts:kruise-system"]
 
-# What the API server is to ask about, in the team's namespace only.
+# Selects the requests that the API server asks the manager about, in the team's namespace only.
 guard contains {"group": group, "resource": resource, "operations": ["DELETE"]} if {
 	some [group, resource] in [["apps", "deployments"], ["apps", "statefulsets"], ["apps.kruise.io", "clonesets"], ["", "persistentvolumeclaims"]]
 }

@@ -14,7 +14,7 @@ dependency := {"prefix": "rolling.shop.example/", "seconds": 7200}
 # title: A dependency is being rolled out
 # description: |
 #   The value is when that began, as seconds since 1970. The hold ends after two
-#   hours, so that nobody waits for a pipeline that failed.
+#   hours, so that no workload waits for a pipeline that failed.
 # labels:
 #   id: wait-for-dependency.rolling
 hold contains {
@@ -33,8 +33,8 @@ hold contains {
 }
 
 # METADATA
-# title: Nobody knows since when
-# description: Whoever wrote it meant to stop something, so it stays until the annotation is taken off.
+# title: The start is not known
+# description: Its author meant to stop something, so the hold stays until the annotation is taken off.
 # labels:
 #   id: wait-for-dependency.no-time
 hold contains {
