@@ -64,9 +64,9 @@ func ProtectionGuards() Point[GuardsInput, GuardsOutput] {
 }
 
 // leanGuards: more that is asked about is stricter, since a request that the API
-// server does not ask about is never refused. A kind is asked about more where its label's value Cascading
-// protects something. A guard is asked about more with more operations or
-// namespaces (none means all), and with fewer labels.
+// server does not ask about is never refused. A kind is asked about more where its
+// label's value Cascading protects something. A guard is asked about more with
+// more operations or namespaces (none means all), and with fewer labels.
 func leanGuards(_ GuardsInput, then, now GuardsOutput) Strictness {
 	kind := func(a, o ProtectedKind) bool {
 		return a.Group == o.Group && a.Resource == o.Resource && (o.Cascading == "" || a.Cascading == o.Cascading)
