@@ -210,7 +210,7 @@ func TestReadyWaitsForAnothersCertificate(t *testing.T) {
 	go func() { defer close(ended); _ = f.Start(ctx) }()
 	for end := time.Now().Add(time.Minute); f.state.Why() == nil; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("nobody says what is missing")
+			t.Fatal("no error says what is missing")
 		}
 	}
 	select {

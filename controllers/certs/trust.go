@@ -19,8 +19,8 @@ import (
 )
 
 // trusted finds out whether the API server will trust a certificate that
-// another tool made: everything that carries a CA must carry one of it. Objects
-// that do not exist call nobody.
+// another tool made: everything that carries a CA must carry one of it. An
+// object that does not exist calls no webhook, so it is skipped.
 func (c Config) trusted(ctx context.Context, live client.Reader, chain []byte) error {
 	leaf, between, err := read(chain)
 	if err != nil {

@@ -191,7 +191,7 @@ func (s *scaler) cleanClaims(ctx context.Context) error {
 
 // user looks past the cache for a pod that uses the claims of an id: what is
 // about to be deleted is data. stays is true while such a pod is active: the cache
-// does not show it yet, or it was released and is somebody else's now.
+// does not show it yet, or it was released and has another owner now.
 func (s *scaler) user(ctx context.Context, id string) (leaving *corev1.Pod, stays bool, err error) {
 	pod := &corev1.Pod{}
 	name := types.NamespacedName{Namespace: s.set.Namespace, Name: podName(s.set, id)}

@@ -126,9 +126,9 @@ func (s *scaler) createPod(ctx context.Context, rev *appsv1.ControllerRevision, 
 // name of the pod to create. The same name is tried again after its end.
 var errTerminating = errors.New("a pod of this name is terminating")
 
-// createObject creates a pod. One that is there already may be ours, if the answer
-// to an earlier attempt was lost or the cache does not show it yet; or somebody
-// else's, such as one that was released, whose id is not used again.
+// createObject creates a pod. A pod that exists already may belong to this CloneSet,
+// if the answer to an earlier attempt was lost or the cache does not show it yet. Or
+// it has another owner, such as a released pod; its id is then not used again.
 func (s *scaler) createObject(ctx context.Context, pod *corev1.Pod, id string) error {
 	err := s.r.Client().Create(ctx, pod)
 	if err == nil {

@@ -36,7 +36,7 @@ func newMemory() *memory {
 	return &memory{foreign: map[string]bool{}, tried: map[string]bool{}, deletedClaims: map[types.UID]bool{}}
 }
 
-// take notes that the pod of an id is somebody else's.
+// take notes that the pod of an id has another owner.
 func (m *memory) take(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -106,7 +106,7 @@ func (s *scaler) scale(ctx context.Context) (acted bool, err error) {
 		return s.deletePods(ctx, s.preparingDelete())
 	}
 	s.memory.limited = ""
-	for _, id := range s.memory.toTry() { // nobody needs them any more; the next round cleans up
+	for _, id := range s.memory.toTry() { // no pod needs them any more; the next round cleans up
 		s.memory.try(id, true)
 		s.r.Again(time.Second)
 	}

@@ -30,7 +30,7 @@ type fault string
 
 const (
 	none     fault = ""
-	race     fault = "somebody else wrote first"
+	race     fault = "another client wrote first"
 	lostAns  fault = "it is done, but the answer is lost"
 	crash    fault = "the controller ends before it"
 	crashed  fault = "the controller ends after it"
@@ -216,7 +216,7 @@ func (a api) Create(ctx context.Context, o client.Object, opts ...client.CreateO
 	return a.write("create", o, func() error {
 		o.SetCreationTimestamp(metav1.NewTime(a.s.now))
 		o.SetUID(a.s.newUID())
-		switch o.(type) { // both stay until somebody else lets them go, as in a cluster
+		switch o.(type) { // both stay until their finalizers are removed, as in a cluster
 		case *corev1.Pod:
 			o.SetFinalizers(append(o.GetFinalizers(), simKubelet))
 		case *corev1.PersistentVolumeClaim:
@@ -285,11 +285,11 @@ type simQueue struct {
 	dirty bool
 }
 
-// unchanged fails if anybody changed an object of the cache.
+// unchanged fails if the controller changed an object of the cache.
 func (s *sim) unchanged() {
 	for k, is := range s.cache {
 		if want := s.pristine[k]; !reflect.DeepEqual(want, is) {
-			s.t.Fatalf("%s was changed in the cache, by whoever read it", k)
+			s.t.Fatalf("%s was changed in the cache by its reader", k)
 		}
 	}
 }

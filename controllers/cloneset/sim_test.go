@@ -135,7 +135,7 @@ func (s *sim) user(t *rapid.T) {
 			if act == "label" {
 				p.Labels[kruise.SpecifiedDeleteKey] = "true"
 			} else {
-				p.Labels["app"] = "other" // nobody tells us when it is gone: its claim may stay until something else happens
+				p.Labels["app"] = "other" // no event reports that it is gone: its claim may stay until another event
 				s.released[p.Labels[kruise.CloneSetInstanceIDKey]] = true
 			}
 			s.update(p)

@@ -37,8 +37,8 @@ const (
 
 	// Refused: a request was refused.
 	Refused Verdict = "Refused"
-	// Exempted: a request was let through that a rule refused, because somebody
-	// who may do so broke the glass.
+	// Exempted: a rule refused the request, but a policy exempted it, for
+	// example because an authorized user broke the glass.
 	Exempted Verdict = "Exempted"
 )
 
@@ -101,7 +101,7 @@ type Answer struct {
 	Groups map[string]map[string]decision.Group `json:"groups,omitempty"`
 	// Request is what was refused, or let through by way of exception.
 	Request *Request `json:"request,omitempty"`
-	// Nearest is what would have changed the answer, if somebody asked for that.
+	// Nearest is what would have changed the answer; nil if the caller did not ask for it.
 	Nearest *nearest.Result `json:"nearest,omitempty"`
 	// Near works it out, which may take as long as the context lasts. It is nil
 	// where there is nothing to work out, and never told.

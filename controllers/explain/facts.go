@@ -10,7 +10,7 @@ import (
 )
 
 // Looked are the facts that a rule looks at, by their paths below the input, each
-// short: a group of groups is told group by group. Those that go without saying
+// short: a group of groups is listed group by group. Those that go without saying
 // are left out.
 func Looked(at map[string]any, without ...string) []Fact {
 	var out []Fact

@@ -8,8 +8,8 @@ import "k8s.io/apimachinery/pkg/runtime/schema"
 // the question besides.
 const kept = 2000
 
-// refusals are requests that were refused, or let through by way of exception: a
-// ring, since somebody may ask for the same all day.
+// refusals are requests that were refused, or let through by way of exception. They
+// are kept in a ring, since a client may repeat a request without end.
 type refusals struct {
 	ring []Answer
 	next int

@@ -65,7 +65,7 @@ func TestStore(t *testing.T) {
 	// Deleted and made anew: the last to go is the first of its name.
 	s.Put(workload("shop", "web", "4"), pods{"web-f", "web-g"})
 	if a, _ := s.Workload("CloneSet", "shop", "web"); a.Message != "2" {
-		t.Errorf("the one before it is told: %s pods", a.Message)
+		t.Errorf("the answer is about the one before it: %s pods", a.Message)
 	}
 	s.Forget("1")
 	if a, ok := s.Workload("CloneSet", "shop", "web"); !ok || a.Message != "2" {

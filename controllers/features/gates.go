@@ -107,8 +107,8 @@ func (g Gates) Resolve(webhookResources string) error {
 		changes[string(PodWebhook)] = false
 	}
 	if g.Enabled(allAlpha) && !g.ExplicitlySet(EnableExternalCerts) {
-		// It waits for another tool's certificates. Whoever wants to try what
-		// is new has not said that there is one.
+		// It waits for another tool's certificates. AllAlpha=true does not
+		// say that such a tool is installed.
 		changes[string(EnableExternalCerts)] = false
 	}
 	enabled := func(f featuregate.Feature) bool {
@@ -136,7 +136,7 @@ func (g Gates) Resolve(webhookResources string) error {
 	return nil
 }
 
-// Idle names the gates that somebody turned on but that do nothing yet, sorted.
+// Idle returns the sorted names of the gates that are turned on but have no effect yet.
 func (g Gates) Idle() []string {
 	var out []string
 	for f, spec := range table() {

@@ -43,8 +43,8 @@ func facts(b *policy.PodUnavailableBudget, pod *corev1.Pod) *decision.Budget {
 	return out
 }
 
-// operations are those that somebody named, in the field or in the annotation that
-// it was once.
+// operations are those that the budget names, in the field or in the annotation of
+// earlier versions.
 func operations(b *policy.PodUnavailableBudget) (out []string) {
 	for _, op := range b.Spec.ProtectOperations {
 		out = append(out, string(op))

@@ -90,9 +90,9 @@ func replica(t *testing.T, config *rest.Config, scheme *runtime.Scheme) *Ledger 
 }
 
 // Many ask two managers at once, about budgets of several sizes, while pods that
-// were let go come back. Whoever was answered, the answers are those of one ledger
-// that takes one question after the other, in an order that nobody can tell from
-// the one in which they were asked.
+// were let go come back. The answers to all callers together are linearizable: they are
+// those of one ledger that takes one question after the other, in an order that
+// agrees with the times at which callers asked and were answered.
 func TestHistory(t *testing.T) {
 	env := apiserver.Start(t)
 	apiserver.Install(t, env, apiserver.CRDs(t, ""))

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package ledger keeps PodUnavailableBudgets: it counts the pods that may become
-// unavailable and records them before anybody is told that they may
+// unavailable and records them before a caller gets leave for them
 // (PUB-03).
 //
 // The one truth is the status of the budget in the API server. A pod is let go only
-// after it was recorded there, by a write that fails if anybody else wrote since;
+// after it was recorded there, by a write that fails if another client wrote since;
 // it is refused only by what was read there after it was asked about. So any number
 // of ledgers, whatever their caches say, answer as one that takes one question
 // after the other. What a ledger keeps in memory only saves reads and conflicts.

@@ -27,8 +27,8 @@ const (
 )
 
 // queue is where questions about one budget wait. One goroutine answers all that
-// wait at once, by one read and one write: many who ask at the same time would
-// otherwise only be in each other's way. It ends when nobody waits.
+// wait at once, by one read and one write: concurrent callers would otherwise
+// conflict with each other. The goroutine ends when no question waits.
 type queue struct{ waiting []*ticket }
 
 type ticket struct {
@@ -87,7 +87,7 @@ func (l *Ledger) answer(ctx context.Context, key types.NamespacedName, batch []*
 		}
 		switch {
 		case d.changed:
-			// What was decided holds for all of them if nobody wrote in between.
+			// The decision holds for all of them if no other client wrote in between.
 			err = l.client.Status().Update(ctx, d.budget)
 			if err == nil {
 				l.wrote(key, d.budget)

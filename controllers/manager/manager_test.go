@@ -154,7 +154,7 @@ func TestManager(t *testing.T) {
 		}
 		return strings.Join(names, " ")
 	}
-	t.Run("the API server is told what the policies are about, and anew when they change", func(t *testing.T) {
+	t.Run("the webhook configuration follows the kinds that the policies protect", func(t *testing.T) {
 		const builtin = "vdeletion-always.kb.io vdeletion-cascading.kb.io"
 		eventually(t, "what the built-in policies are about", func() bool { return guarded() == builtin })
 		rule := &policyv1alpha1.ClusterPolicyBundle{ObjectMeta: metav1.ObjectMeta{Name: "maps"}}
@@ -195,7 +195,7 @@ func TestManager(t *testing.T) {
 	if !enforced {
 		return
 	}
-	t.Run("newest files that are broken are told once", func(t *testing.T) {
+	t.Run("broken newest files are reported once", func(t *testing.T) {
 		bundle.Spec.Files["freeze.rego"] = "package extend.rollout.freeze\nhold contains"
 		if err := api.Update(t.Context(), bundle); err != nil {
 			t.Fatal(err)
@@ -237,7 +237,7 @@ func TestManager(t *testing.T) {
 			})
 		}
 	})
-	t.Run("who may get a CloneSet is told why, on the replica that decides", func(t *testing.T) {
+	t.Run("a user who may get a CloneSet gets the reason, from the replica that decides", func(t *testing.T) {
 		user, err := env.AddUser(envtest.User{Name: "jane"}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -254,7 +254,7 @@ func TestManager(t *testing.T) {
 			want   string
 		}{
 			"a user who may not":       {user.Config(), "?kind=CloneSet&namespace=default&name=web", 403, `jane may not get clonesets default/web`},
-			"nobody":                   {&rest.Config{}, "?kind=CloneSet&namespace=default&name=web", 401, "does not know who asks"},
+			"an anonymous caller":      {&rest.Config{}, "?kind=CloneSet&namespace=default&name=web", 401, "does not know who asks"},
 			"a CloneSet there is none": {env.Config, "?kind=CloneSet&namespace=default&name=none", 404, "has decided nothing about CloneSet default/none"},
 		} {
 			if code, body := ask(tc.config, tc.query); code != tc.code || !strings.Contains(body, tc.want) {
@@ -262,7 +262,7 @@ func TestManager(t *testing.T) {
 			}
 		}
 	})
-	t.Run("who may get the path is told all decisions", func(t *testing.T) {
+	t.Run("a user who may get the path gets all decisions", func(t *testing.T) {
 		reader, err := env.AddUser(envtest.User{Name: "rita"}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -291,7 +291,7 @@ func TestManager(t *testing.T) {
 	t.Run("who loses the lease ends, and another goes on with what was good", func(t *testing.T) {
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: "kruise-manager"}}
 		// The leader renews it all the while, so an update would be in conflict.
-		theft := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"holderIdentity":"somebody else"}}`))
+		theft := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"holderIdentity":"another manager"}}`))
 		if err := api.Patch(t.Context(), lease, theft); err != nil {
 			t.Fatal(err)
 		}

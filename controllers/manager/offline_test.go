@@ -139,7 +139,7 @@ func TestAStartWithoutTheAPIServer(t *testing.T) {
 		}
 		broken.Store("none")
 		eventually(t, "ready", p.ready)
-		eventually(t, "what nobody had published yet decides", func() bool { return decides(port) })
+		eventually(t, "a bundle that was not published before decides", func() bool { return decides(port) })
 		// The leader enforces a bundle before its status says so.
 		eventually(t, "it is published", func() bool {
 			b := &policyv1alpha1.ClusterPolicyBundle{}
@@ -193,7 +193,7 @@ func TestAStartWithoutTheAPIServer(t *testing.T) {
 		}
 		end(p)
 	})
-	t.Run("while nothing answers it ends when it is told to", func(t *testing.T) {
+	t.Run("while nothing answers the manager ends on a signal", func(t *testing.T) {
 		broken.Store("/")
 		p, _ := start()
 		eventually(t, "ready", p.ready)

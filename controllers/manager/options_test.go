@@ -30,7 +30,7 @@ func newOptions(t *testing.T, args ...string) (*Options, *pflag.FlagSet) {
 func TestFlagsAndTheirDefaults(t *testing.T) {
 	want := map[string]string{
 		"rest-config-qps": "500", "rest-config-burst": "1000", // 30 and 50: rollouts would wait for them
-		"pprof-addr":     "localhost:8090", // :8090: profiles are nobody else's
+		"pprof-addr":     "localhost:8090", // :8090: only the host itself may read profiles
 		"decisions-addr": ":8443",          // ours
 		"metrics-addr":   ":8080", "health-probe-addr": ":8000", "allow-privileged": "true", "enable-leader-election": "true",
 		"leader-election-namespace": "kruise-system", "leader-election-lease-duration": "15s", "leader-election-renew-deadline": "10s",
@@ -149,7 +149,7 @@ func TestFlagsThatAreRefused(t *testing.T) {
 	}
 	o, _ := newOptions(t, "--rest-config-qps=0", "--cloneset-workers=0")
 	if err := o.validate(); err == nil || !strings.Contains(err.Error(), "qps") || !strings.Contains(err.Error(), "cloneset") {
-		t.Errorf("not all is told at once: %v", err)
+		t.Errorf("the error does not list all mistakes: %v", err)
 	}
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package podreadiness opens the readiness gate KruisePodReady of pods that have
-// just been made (PA-02). Whoever closes it later opens it again.
+// just been made (PA-02). A client that closes the gate later must open it again.
 package podreadiness
 
 import (
@@ -76,7 +76,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	raw, err := json.Marshal(map[string]any{
-		// Somebody may be about to close it.
+		// The patch fails if another client wrote since, which may have closed the gate.
 		"metadata": map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion},
 		"status": map[string]any{"conditions": []corev1.PodCondition{{
 			Type: kruise.KruisePodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(r.Now()),

@@ -38,13 +38,13 @@ func TestReconcile(t *testing.T) {
 		edits []func(*corev1.Pod)
 		want  corev1.ConditionStatus
 	}{
-		"a pod with the gate":             {[]func(*corev1.Pod){gate}, corev1.ConditionTrue},
-		"a pod without":                   {nil, ""},
-		"one that somebody closed":        {[]func(*corev1.Pod){gate, closed}, corev1.ConditionFalse},
-		"one of a CloneSet":               {[]func(*corev1.Pod){gate, owned("apps.kruise.io/v1alpha1", "CloneSet")}, ""},
-		"one of an Advanced StatefulSet":  {[]func(*corev1.Pod){gate, owned("apps.kruise.io/v1beta1", "StatefulSet")}, corev1.ConditionTrue},
-		"one of somebody else's CloneSet": {[]func(*corev1.Pod){gate, owned("example.com/v1", "CloneSet")}, corev1.ConditionTrue},
-		"one that has ended":              {[]func(*corev1.Pod){gate, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }}, ""},
+		"a pod with the gate":                 {[]func(*corev1.Pod){gate}, corev1.ConditionTrue},
+		"a pod without":                       {nil, ""},
+		"one that another client closed":      {[]func(*corev1.Pod){gate, closed}, corev1.ConditionFalse},
+		"one of a CloneSet":                   {[]func(*corev1.Pod){gate, owned("apps.kruise.io/v1alpha1", "CloneSet")}, ""},
+		"one of an Advanced StatefulSet":      {[]func(*corev1.Pod){gate, owned("apps.kruise.io/v1beta1", "StatefulSet")}, corev1.ConditionTrue},
+		"one of another API group's CloneSet": {[]func(*corev1.Pod){gate, owned("example.com/v1", "CloneSet")}, corev1.ConditionTrue},
+		"one that has ended":                  {[]func(*corev1.Pod){gate, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }}, ""},
 		"one with other conditions, in line": {[]func(*corev1.Pod){gate, func(p *corev1.Pod) {
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
 		}}, corev1.ConditionTrue},

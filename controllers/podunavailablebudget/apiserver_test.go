@@ -27,8 +27,8 @@ import (
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
 
-// stage is an API server with the controller, and nobody who makes pods or sees to
-// them but the test.
+// stage is an API server with the controller. No other client than the test makes
+// pods or changes them.
 type stage struct {
 	*testing.T
 	client.Client
@@ -240,7 +240,7 @@ func (s *stage) anyKind(t *testing.T) {
 			if err := s.Update(s.Context(), o); err != nil {
 				t.Fatal(err)
 			}
-			if kind.Kind != "UnitedDeployment" { // nobody tells of others
+			if kind.Kind != "UnitedDeployment" { // the controller does not watch that kind
 				s.comes(name, "0/4/4/5")
 				s.comes(name+"-all", "0/4/4/5")
 			}

@@ -48,7 +48,7 @@ func (r *Reconciler) write(ctx context.Context, w *world, next outcome) error {
 }
 
 // repair gives pods that were made without the webhook, or before the budget, the
-// annotations by which requests about them are told from others (PUB-08).
+// annotations by which the webhook recognizes requests about them (PUB-08).
 func (r *Reconciler) repair(ctx context.Context, w *world) error {
 	var g errgroup.Group
 	g.SetLimit(r.writes)
@@ -64,7 +64,7 @@ func (r *Reconciler) repair(ctx context.Context, w *world) error {
 
 func (r *Reconciler) annotate(ctx context.Context, budget string, pod *corev1.Pod) error {
 	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		// Somebody may have given it another budget, which is not taken away.
+		// Another client may have given the pod another budget, which the patch must not replace.
 		"uid": pod.UID, "resourceVersion": pod.ResourceVersion,
 		"annotations": map[string]string{v1alpha1.PodRelatedBudgetKey: budget, v1alpha1.PodRelatedBudgetLegacyKey: budget},
 	}})

@@ -46,7 +46,7 @@ func TestRecordsStayWhileTheCacheIsBehind(t *testing.T) {
 	}
 }
 
-// Who wrote first is not written over, and nobody is told of it.
+// The controller does not overwrite an earlier write of another client, and reports no error.
 func TestRecordsAreNotWrittenOver(t *testing.T) {
 	raced := false
 	c := newCluster(t, nil, interceptor.Funcs{
@@ -81,7 +81,7 @@ func TestPodsAreAnnotated(t *testing.T) {
 			if err != nil || !strings.Contains(string(raw), `"uid":"uid-`+o.GetName()) || !strings.Contains(string(raw), `"resourceVersion":"999"`) {
 				t.Errorf("%s: %s, %v", o.GetName(), raw, err)
 			}
-			if o.GetName() == "c" { // somebody wrote to it
+			if o.GetName() == "c" { // another client wrote to it
 				return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "c", nil)
 			}
 			return w.Patch(ctx, o, patch, opts...)
@@ -111,7 +111,7 @@ func TestWhatCannotBeCounted(t *testing.T) {
 	if got := c.told(); strings.Count(got, "CalculateExpectedPodCountFailed") != 1 {
 		t.Error(got)
 	}
-	// Nobody needs to know how many there are if somebody said so.
+	// The controller reads no scale if the budget sets the number of pods.
 	c = newCluster(t, nil, interceptor.Funcs{}, newBudget(of("Robot", "r"), outOf(2)), pod("a", ownedBy("apps/v1", "Robot", "r")), pod("b"))
 	if _, err := c.reconcile(t); err != nil || c.summary(t) != "0/1/1/2" {
 		t.Errorf("%s, %v", c.summary(t), err)

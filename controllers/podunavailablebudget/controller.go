@@ -62,7 +62,7 @@ func WithWorkers(n int) Option { return func(r *Reconciler) { r.workers = n } }
 // WithParallelWrites bounds the API writes one reconcile has under way; 16 if unset.
 func WithParallelWrites(n int) Option { return func(r *Reconciler) { r.writes = n } }
 
-// WithNamespaces is told of the namespace of a budget before that has an effect.
+// WithNamespaces sets n, whose Cover is called with the namespace of a budget before the budget has an effect.
 func WithNamespaces(n Namespaces) Option { return func(r *Reconciler) { r.namespaces = n } }
 
 // WithRateLimiter sets how fast budgets that failed are tried again.
@@ -82,7 +82,7 @@ func New(c client.Client, live client.Reader, finder *Finder, recorder record.Ev
 	return r
 }
 
-// soon is when to look again at what somebody else wrote first.
+// soon is the delay before a retry after a conflict with another client's write.
 const soon = 20 * time.Millisecond
 
 // Reconcile brings the status of one budget up to date.

@@ -23,8 +23,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 )
 
-// world is what there is to know about a budget. Its pods are those of the cache,
-// which nobody may write to.
+// world is what there is to know about a budget. Its pods are shared with the cache,
+// so callers must not change them.
 type world struct {
 	budget   *policy.PodUnavailableBudget
 	pods     map[string]*corev1.Pod
@@ -44,7 +44,7 @@ func (r *Reconciler) gather(ctx context.Context, b *policy.PodUnavailableBudget)
 	return w, err
 }
 
-// total is how many pods somebody said there are meant to be, 0 for nobody.
+// total is the number of pods that the budget itself sets, 0 if it sets none.
 func total(b *policy.PodUnavailableBudget) int32 {
 	if n := b.Spec.ProtectTotalReplicas; n != nil {
 		return *n

@@ -50,8 +50,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	return b.WithOptions(controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}).Complete(r)
 }
 
-// PodEvents is told of pods, and enqueues their budgets. It is for whoever has
-// events from elsewhere than the cache of a manager.
+// PodEvents returns a handler that enqueues the budgets of the pods of its events. It
+// is for callers whose events do not come from the cache of a manager.
 func (r *Reconciler) PodEvents() handler.EventHandler { return &podEvents{r} }
 
 func metadata(kind schema.GroupVersionKind) client.Object {

@@ -194,17 +194,17 @@ func TestStatus(t *testing.T) {
 		"half have to be, rounded up":    {budget: newBudget(least(percent("50%"))), objects: three, want: "1/3/2/3"},
 		"all have to be":                 {budget: newBudget(least(percent("100%"))), objects: three, want: "0/3/3/3"},
 		"more than there are have to be": {budget: newBudget(least(intstr.FromInt32(9))), objects: three, want: "0/3/9/3"},
-		"somebody said how many":         {budget: newBudget(outOf(10), at(percent("20%"))), objects: three, want: "0/3/8/10"},
-		"somebody said so in v1alpha1": {budget: newBudget(func(b *policy.PodUnavailableBudget) {
+		"the budget sets the total":      {budget: newBudget(outOf(10), at(percent("20%"))), objects: three, want: "0/3/8/10"},
+		"a v1alpha1 budget sets the total": {budget: newBudget(func(b *policy.PodUnavailableBudget) {
 			b.Annotations = map[string]string{"pub.kruise.io/protect-total-replicas": "4"}
 		}), objects: three, want: "0/3/3/4"},
-		"one is not ready":              {budget: newBudget(), objects: with(unready), want: "0/2/2/3"},
-		"one is in an update":           {budget: newBudget(), objects: with(func(p *corev1.Pod) { p.Annotations["apps.kruise.io/inplace-update-grace"] = "{}" }), want: "0/2/2/3"},
-		"one goes":                      {budget: newBudget(), objects: with(leaving), want: "0/2/2/3"},
-		"one has ended":                 {budget: newBudget(), objects: with(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), want: "0/2/2/3"},
-		"the workload wants none":       {budget: newBudget(), objects: []client.Object{stateful(0), pod("a")}, want: "0/0/0/0", events: "Normal NoPods No matching pods found"},
-		"the workload is gone":          {budget: newBudget(), objects: []client.Object{pod("a")}, want: "0/0/0/0", events: "Normal NoPods No matching pods found"},
-		"it is gone, and somebody said": {budget: newBudget(outOf(2)), objects: []client.Object{pod("a"), pod("b")}, want: "1/2/1/2"},
+		"one is not ready":                 {budget: newBudget(), objects: with(unready), want: "0/2/2/3"},
+		"one is in an update":              {budget: newBudget(), objects: with(func(p *corev1.Pod) { p.Annotations["apps.kruise.io/inplace-update-grace"] = "{}" }), want: "0/2/2/3"},
+		"one goes":                         {budget: newBudget(), objects: with(leaving), want: "0/2/2/3"},
+		"one has ended":                    {budget: newBudget(), objects: with(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), want: "0/2/2/3"},
+		"the workload wants none":          {budget: newBudget(), objects: []client.Object{stateful(0), pod("a")}, want: "0/0/0/0", events: "Normal NoPods No matching pods found"},
+		"the workload is gone":             {budget: newBudget(), objects: []client.Object{pod("a")}, want: "0/0/0/0", events: "Normal NoPods No matching pods found"},
+		"it is gone, and the total is set": {budget: newBudget(outOf(2)), objects: []client.Object{pod("a"), pod("b")}, want: "1/2/1/2"},
 		"the workload goes": {budget: newBudget(), objects: []client.Object{func() client.Object {
 			s := stateful(3)
 			s.DeletionTimestamp, s.Finalizers = ptr.To(metav1.Now()), []string{"x/y"}

@@ -26,7 +26,7 @@ func TestBundles(t *testing.T) {
 		"a bundle of a namespace":                   ofNamespace,
 		"a rollback is for all replicas":            rollback,
 		"a canary that is given up":                 givenUp,
-		"an archive that somebody changed":          tampered,
+		"an archive that was changed later":         tampered,
 		"a gate that fails":                         failing,
 		"revisions that are lost":                   lost,
 		"replicas that are gone":                    buried,

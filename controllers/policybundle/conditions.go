@@ -118,7 +118,7 @@ func failed(errors []string, active string) string {
 
 // longest is how many bytes of an error are kept. The API server takes no condition
 // with a message of more than 32,768, and an error may quote all of a file or its
-// name: nobody would be told why a bundle is refused.
+// name. Without this limit, the status might not say why a bundle is refused.
 const longest = 2000
 
 // stageOf is the condition of a stage of the gate, and its reason.
@@ -138,7 +138,7 @@ func stageOf(s gate.Stage) (stage, reason string) {
 	return policy.PolicyBundleCompiled, policy.PolicyBundleCompileFailedReason
 }
 
-// most is how many errors are told; a bundle can have thousands.
+// most is how many errors a condition lists; a bundle can have thousands.
 const most = 20
 
 func lines(ps module.Problems) []string {

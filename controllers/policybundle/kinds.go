@@ -16,7 +16,7 @@ import (
 
 // waiting tells which kinds a canary would protect that are not protected as it
 // says now, and nothing if there are none. Which kinds are protected is the same in
-// all namespaces: API servers are told for the whole cluster.
+// all namespaces, because a webhook configuration applies to the whole cluster.
 func (p *Publisher) waiting(ctx context.Context, key Key, canary *bundle.Bundle) (string, error) {
 	promoted, err := p.Host.Engine().Compile(ctx, append(p.Host.Beside(key), canary))
 	if err != nil {

@@ -56,7 +56,7 @@ func with(files map[string]string, path, text string) map[string]string {
 func platform(name string) Key          { return Key{Name: name} }
 func tenant(namespace, name string) Key { return Key{Namespace: namespace, Name: name} }
 
-// stage is an API server with bundles and nobody who looks at them but the test.
+// stage is an API server with bundles. Only the test reconciles them.
 type stage struct {
 	*testing.T
 	client.Client

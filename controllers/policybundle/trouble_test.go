@@ -99,7 +99,7 @@ func tampered(s *stage) {
 	forged.Data.Raw = []byte(`{"archive":"aGFja2Vk"}`)
 	s.do(s.Create(s.Context(), &forged))
 	other.look(key)
-	other.start() // nobody else is kept waiting
+	other.start() // other bundles do not wait
 	says("was changed")
 	other.holds("")
 	leader.holds("Good")

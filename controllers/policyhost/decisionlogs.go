@@ -50,7 +50,7 @@ func (d *DecisionLogs) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&d.caFile, "decision-log-ca-file", "", "File with the certificates, in PEM, that the certificate of --decision-log-url is checked with, read for each request; those of the machine if empty.")
 	fs.DurationVar(&d.interval, "decision-log-interval", 5*time.Second, "How long decisions for --decision-log-url are gathered.")
 	fs.StringArrayVar(&d.masks, "decision-log-mask", nil, "Hide what is at this path, besides secrets and values of environment variables, such as /input/**/annotations/example.com~1owner; may be repeated. * is any part of a name, ** any number of names.")
-	fs.BoolVar(&d.unmasked, "decision-log-unmasked", false, "Hide nothing in decision logs, not even secrets. What is told to who asks for decisions stays masked.")
+	fs.BoolVar(&d.unmasked, "decision-log-unmasked", false, "Hide nothing in decision logs, not even secrets. Answers to users who ask for decisions stay masked.")
 	fs.StringSliceVar(&d.points, "decision-log-points", nil, "Decision points whose decisions are logged, such as rollout/plan,protection/budget; all if empty.")
 }
 

@@ -119,7 +119,7 @@ func TestDecisionsAreLoggedEverywhere(t *testing.T) {
 			text, _ = json.Marshal(posted[0])
 			want("the server", string(text))
 			if line, err := asked.Append(nil, rec); err != nil || strings.Contains(string(line), "hunter2") {
-				t.Errorf("who asks is told %s, %v", line, err)
+				t.Errorf("the answer to a caller is %s, %v", line, err)
 			}
 		})
 	}

@@ -95,7 +95,7 @@ func New(config *rest.Config, namespace, name string, opts ...Option) (*Host, er
 	return h, nil
 }
 
-// start makes the engine, with all that is told of decisions.
+// start makes the engine, with every sink and observer of decisions.
 func (h *Host) start(o options) error {
 	counted := enginemetrics.New()
 	if o.metrics != nil {

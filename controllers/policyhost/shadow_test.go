@@ -141,7 +141,7 @@ func TestAShadowThatAnotherBundleKeepsOutIsNotCompared(t *testing.T) {
 		}
 	}
 	if err := l.Put(t.Context(), tenant("shop", "mine"), Standing{Shadow: made(t, tenant("shop", "mine"), hold("mine", "Mine", "true"))}); err == nil {
-		t.Error("nobody is told that it cannot be compared")
+		t.Error("no message says that it cannot be compared")
 	}
 }
 

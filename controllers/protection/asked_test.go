@@ -63,7 +63,7 @@ func TestRead(t *testing.T) {
 	}{
 		{"a delete is of the stored object, and without what was applied", with(request(admissionv1.Delete, ""), storedPod, false),
 			Asked{decision.Request{UID: "r1", Operation: "DELETE", User: user}, whole}, ""},
-		{"a delete of a collection names no object, which is told by what is stored", collection,
+		{"a delete of a collection names no object, so the stored object names it", collection,
 			Asked{decision.Request{UID: "r1", Operation: "DELETE", User: user}, whole}, ""},
 		{"one that is going is known as such", with(request(admissionv1.Delete, ""), strings.Replace(storedPod, `"uid":"u1"`, `"uid":"u1","deletionTimestamp":"2026-01-02T03:04:06Z"`, 1), false),
 			Asked{decision.Request{UID: "r1", Operation: "DELETE", User: user}, going}, ""},

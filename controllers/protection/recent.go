@@ -82,7 +82,7 @@ func (r *Recent) Went(a *Asked) {
 	r.add(lotOf(a.Object), a.Object.UID, a.Request.User.Name)
 }
 
-// Watch notes pods that are seen going, whoever let them.
+// Watch notes pods whose deletion the watch shows, regardless of what allowed it.
 func (r *Recent) Watch() cache.ResourceEventHandler {
 	going := func(o any) {
 		if tomb, ok := o.(cache.DeletedFinalStateUnknown); ok {
@@ -134,7 +134,7 @@ func (r *Recent) add(at lot, uid, user string) {
 	l.known[uid] = true
 }
 
-// sweep drops what nobody asks about any more.
+// sweep drops entries that are older than Window.
 func (r *Recent) sweep(now time.Time) {
 	if now.Sub(r.swept) < Window {
 		return

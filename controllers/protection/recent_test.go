@@ -50,7 +50,7 @@ func TestPodsAreSeenGoing(t *testing.T) {
 		{"one goes when its grace period begins", func(h cache.ResourceEventHandler) { h.OnUpdate(pod("b"), going) }, 1},
 		{"and not again when it is over", func(h cache.ResourceEventHandler) { h.OnDelete(going) }, 0},
 		{"one goes at once", func(h cache.ResourceEventHandler) { h.OnDelete(pod("a")) }, 1},
-		{"one went while nobody watched", func(h cache.ResourceEventHandler) { h.OnDelete(cache.DeletedFinalStateUnknown{Obj: pod("a")}) }, 1},
+		{"one went while the watch was down", func(h cache.ResourceEventHandler) { h.OnDelete(cache.DeletedFinalStateUnknown{Obj: pod("a")}) }, 1},
 		{"what is no pod is nothing", func(h cache.ResourceEventHandler) { h.OnUpdate("a", "b"); h.OnDelete("c") }, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -138,7 +138,7 @@ func (r *Reporter) tell(a *Asked, rec decision.Record, reasons []decision.Hold, 
 		for _, known := range told.Reasons {
 			if known.Rule == h.Rule {
 				answer.Title, answer.Bundle, answer.Place = known.Title, known.Bundle, known.Place
-				// What object it is about is told anyway.
+				// The answer names the object already.
 				answer.Facts = explain.Looked(known.Facts, "count(object)", "count(request)", "object.group", "object.kind", "object.name", "object.namespace", "object.resource")
 			}
 		}

@@ -165,7 +165,7 @@ func TestRefusalsAreTold(t *testing.T) {
 				t.Errorf("explained as %+v", b)
 			}
 			if b.Near == nil {
-				t.Error("nobody can ask what is nearest")
+				t.Error("the answer cannot say what is nearest")
 			}
 		})
 	}
@@ -195,7 +195,7 @@ func TestExceptionsAreTold(t *testing.T) {
 	a.Request.DryRun = true
 	w.Exempt(a, rec, reasons)
 	if c := w.counted(t); c != "regatta_protection_exemptions_total deployments ann" || w.event() != "" || strings.Count(w.log.String(), "\n") != 1 {
-		t.Error("a dry run is told as if it had happened")
+		t.Error("a dry run is reported as if it had happened")
 	}
 	answers := w.store.Refusals(explain.Sought{User: "ann"}, 10)
 	if len(answers) != 2 || answers[0].Verdict != explain.Exempted || !answers[0].Request.DryRun {

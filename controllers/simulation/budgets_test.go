@@ -24,8 +24,8 @@ func budgeted(f simulation.Fleet, unavailable intstr.IntOrString) simulation.Fle
 	return f
 }
 
-// Whatever policies answer about budgets, no budget is overdrawn unless somebody is
-// exempt from it.
+// Whatever policies answer about budgets, no budget is overdrawn unless a policy
+// exempts a pod from it.
 func TestBudgetsUnderPoliciesThatAnswerNonsense(t *testing.T) {
 	gates, err := features.New()
 	if err != nil {
@@ -62,7 +62,7 @@ func TestBudgetsUnderPoliciesThatAnswerNonsense(t *testing.T) {
 		{"none at all", "", simulation.Done},
 		{"all are allowed", say(`{"allow": true, "reasons": [{"rule": "x", "reason": "Yes", "message": "Yes."}]}`), simulation.Done},
 		{"all are allowed and recorded elsewhere", say(`{"allow": true, "record": "unavailablePods", "take": false, "reasons": [{"rule": "x", "reason": "Yes", "message": "Yes."}]}`), simulation.Done},
-		{"nobody is exempt by such words", "package extend.protection.x\n\nexempt contains \"all\"\n", simulation.Done},
+		{"an exemption of this form has no effect", "package extend.protection.x\n\nexempt contains \"all\"\n", simulation.Done},
 		{"all are exempt", "package extend.protection.x\n\nexempt contains {\"reason\": \"Hurry\", \"message\": \"Now.\"}\n", simulation.Done},
 		{"none is allowed", say(`{"allow": false, "reasons": [{"rule": "x", "reason": "No", "message": "No."}]}`), simulation.Stuck},
 		{"what is no answer", say(`"yes"`), simulation.Stuck},

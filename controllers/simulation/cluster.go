@@ -51,11 +51,11 @@ type cluster struct {
 
 	watchers []watcher // of pods
 	queue    queue
-	// admits is who is asked before a pod is written; nil for nobody.
+	// admits is the webhook that is called before a write to a pod; nil for none.
 	admits *admitter
-	// refused is told of each write to a pod that was refused.
+	// refused is called after each write to a pod that was refused.
 	refused func(Refusal)
-	// asked is told of each write of the controller to a pod. now is nil for a
+	// asked is called for each write of the controller to a pod. now is nil for a
 	// delete, was for a create.
 	asked func(before cloneset.Sight, was, now *corev1.Pod)
 
@@ -65,13 +65,13 @@ type cluster struct {
 	seenAt time.Time
 }
 
-// watcher is told of pods, and tells a queue.
+// watcher handles events of pods, and adds to a queue.
 type watcher struct {
 	handler.EventHandler
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
-// queue notes that there is something to do. Nobody takes from it.
+// queue notes that there is something to do. No worker takes from it.
 type queue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	dirty bool
@@ -102,8 +102,8 @@ func newCluster(ctx context.Context, f Fleet, now func() time.Time) (*cluster, e
 		now: now, kind: kind, set: f.Set.DeepCopy(), prefix: fmt.Sprint(now().Unix(), "-"), nodes: f.Nodes,
 		pods: map[string]*corev1.Pod{}, revisions: map[string]*appsv1.ControllerRevision{}, witness: cloneset.NewWitness(),
 	}
-	// Nobody here applies as a field manager. To keep account of those would take
-	// longer than all the rest of a write.
+	// No client of the simulation uses server-side apply. Tracking field managers
+	// would take longer than all the rest of a write.
 	store := clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
 	b := fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(store).WithStatusSubresource(&corev1.Pod{}, kind.New(), &policy.PodUnavailableBudget{})
 	if err := rollout.Index(ctx, indexer{b}); err != nil {
@@ -307,7 +307,7 @@ func (c *cluster) write(ctx context.Context, o client.Object, do func() error) e
 	return nil
 }
 
-// delete ends a pod at once, whoever would have to let it go.
+// delete removes an object at once: it clears the finalizers, whose owners do not run here.
 func (c *cluster) delete(ctx context.Context, server client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 	found := o.DeepCopyObject().(client.Object)
 	if err := server.Get(ctx, client.ObjectKeyFromObject(o), found); err != nil {

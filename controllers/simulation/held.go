@@ -14,7 +14,7 @@ import (
 )
 
 // judge knows what policies have answered, from their decisions alone, and what
-// is promised. It is told of every write to a pod.
+// is promised. The simulation reports every write to a pod to it.
 type judge struct {
 	s       *Simulation
 	planned bool            // rollout/plan was asked in this round
@@ -76,7 +76,7 @@ func (j *judge) asked(before cloneset.Sight, was, now *corev1.Pod) {
 	}
 }
 
-// begins says whether a write begins to move a pod to another revision.
+// begins says whether a write starts the update of a pod to another revision.
 func (j *judge) begins(before cloneset.Sight, was, now *corev1.Pod) bool {
 	set := j.s.cluster.set
 	_, marked := was.Labels[kruise.SpecifiedDeleteKey]

@@ -50,7 +50,7 @@ func TestTheJudgeFindsWhatIsWrong(t *testing.T) {
 		want    []string
 	}{
 		{"one pod goes that may", []decision.Record{plan()}, 1, nil},
-		{"one pod goes that nobody was asked about", nil, 1, []string{"Held: is moved, though rollout/plan (NotAsked)"}},
+		{"one pod goes that no policy was asked about", nil, 1, []string{"Held: is moved, though rollout/plan (NotAsked)"}},
 		{"one more goes than may be unavailable", []decision.Record{plan()}, 2, []string{"Promise: leaves 1 pods available, there must be 2"}},
 		{"a pod goes while all are held", []decision.Record{plan(decision.Hold{Rule: "x", Reason: "No"})}, 1, []string{"Held: is moved, though x (No)"}},
 		{"a pod goes while its zone is held", []decision.Record{plan(decision.Hold{Rule: "x", Reason: "No", Where: map[string]string{"zone": "a"}})}, 1, []string{"Held: is moved, though x (No)"}},

@@ -52,7 +52,7 @@ func WithWaves(n int) Option { return func(o *options) { o.waves = n } }
 // if unset.
 func WithPatience(d time.Duration) Option { return func(o *options) { o.patience = d } }
 
-// WithProgress has somebody told of each pod that is written, and of each round.
+// WithProgress sets a callback for each write to a pod and each round.
 func WithProgress(tell func(Progress)) Option { return func(o *options) { o.progress = tell } }
 
 // WithGates sets the feature gates of the manager; their defaults if unset.

@@ -17,8 +17,8 @@ import (
 	"github.com/regatta-sh/regatta/policies"
 )
 
-// The judge must find a pod that goes though its budget wants it: here nobody asks
-// the webhooks, and the test writes in place of the controller.
+// The judge must find a pod that goes though its budget forbids it. Here no write
+// calls the webhooks, and the test writes in place of the controller.
 func TestTheJudgeFindsABudgetThatIsOverdrawn(t *testing.T) {
 	at, grown := threePods(t, 3)
 	remove := func(*corev1.Pod) *corev1.Pod { return nil }

@@ -138,8 +138,8 @@ func shapesFor(i int, fleets map[string]simulation.Fleet) []string {
 	return names
 }
 
-// Whatever policies answer, no promise is broken; and whoever waits, waits for a
-// reason.
+// Whatever policies answer, no promise is broken, and every rollout that waits has
+// a reason.
 func TestPoliciesThatAnswerNonsense(t *testing.T) {
 	shapes := map[string]func(*kruise.CloneSetSpec){
 		"in place": nil,
@@ -197,7 +197,7 @@ func TestPoliciesThatAnswerNonsense(t *testing.T) {
 					t.Errorf("%s: want it %s, got %s", name, tc.how, story(r))
 				}
 				if last := r.Steps[len(r.Steps)-1]; r.End.How == simulation.Stuck && last.Message == "" {
-					t.Errorf("%s: it is stuck, and nobody says why: %s", name, story(r))
+					t.Errorf("%s: it is stuck, and no step says why: %s", name, story(r))
 				}
 			}
 		})

@@ -208,7 +208,7 @@ func TestWhatIsSent(t *testing.T) {
 			t.Errorf("versions were %s and are %s", was, is)
 		}
 	})
-	t.Run("what somebody changed is set right, and what is his is left", func(t *testing.T) {
+	t.Run("changes by another client to managed fields are undone, and its own fields stay", func(t *testing.T) {
 		v := &admissionv1.ValidatingWebhookConfiguration{}
 		get(t, api, ConfigurationName, v)
 		v.Webhooks[0].FailurePolicy = ptr.To(admissionv1.Fail)

@@ -63,7 +63,7 @@ func guard(group, resource string, operations ...string) decision.Guard {
 	return decision.Guard{Rule: "r", Group: group, Resource: resource, Operations: operations}
 }
 
-// Each case is one file of testdata: what the API server is told.
+// Each case is one file of testdata: the webhook configuration.
 func TestRender(t *testing.T) {
 	gold := guard("", "pods", decision.Delete, decision.Evict)
 	gold.Namespaces, gold.Labels = []string{"shop", "bank"}, map[string]string{"tier": "gold"}

@@ -55,7 +55,7 @@ func TestGuardsOfNamespaces(t *testing.T) {
 		want []string // resource and namespaces of those besides the cluster's
 		left string
 	}{
-		"nobody has any":               {},
+		"no namespace has any":         {},
 		"a tenant's, which is limited": {set: bundle.Set{wish(t, `guard contains {`+maps+`}`, in("shop"))}, want: []string{"configmaps [shop]"}},
 		"one that is about others":     {set: bundle.Set{wish(t, `guard contains {`+maps+`, "namespaces": ["bank", "kube-system"]}`, in("shop"))}, want: []string{"configmaps [shop]"}},
 		"two tenants'":                 {set: bundle.Set{wish(t, `guard contains {`+maps+`}`, in("shop")), wish(t, `guard contains {`+maps+`}`, in("bank"))}, want: []string{"configmaps [bank]", "configmaps [shop]"}},

@@ -11,7 +11,7 @@ import (
 )
 
 // While the policies do not say what is protected, everything stays as it is, and
-// that is told once.
+// one event reports it.
 func TestUndecided(t *testing.T) {
 	_, api := connect(t)
 	t.Run("without the chart's objects nothing is written", func(t *testing.T) {

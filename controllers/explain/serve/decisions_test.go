@@ -135,7 +135,7 @@ func TestRecordsAreRefused(t *testing.T) {
 		code         int
 		want         string
 	}{
-		"to nobody":                {"", "", 401, "does not know who asks"},
+		"to an anonymous caller":   {"", "", 401, "does not know who asks"},
 		"to who may not":           {"", "eve", 403, "eve may not get /v1/decisions"},
 		"no time":                  {"since=yesterday", "jane", 400, `parameter since is \"yesterday\"`},
 		"a time to come":           {"since=-1h", "jane", 400, "parameter since"},

@@ -41,8 +41,8 @@ type Server struct {
 	Replica string
 	Who     authenticator.Request
 	May     authorizer.Authorizer
-	// Records are the decisions of this replica, and Lines how they are written
-	// for whoever asks for them.
+	// Records are the decisions of this replica, and Lines encodes them for
+	// callers.
 	Records *record.Buffer
 	Lines   *record.Encoder
 	// Now is the time, time.Now if nil.
@@ -100,7 +100,7 @@ func (s *Server) server(certificate func(*tls.ClientHelloInfo) (*tls.Certificate
 	}
 }
 
-// refusalsTold is how many refusals are told at once.
+// refusalsTold is how many refusals one answer lists.
 const refusalsTold = 20
 
 func (s *Server) why(w http.ResponseWriter, req *http.Request) {

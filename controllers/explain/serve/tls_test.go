@@ -195,7 +195,7 @@ func TestWhoAsksOverTLS(t *testing.T) {
 		"a workload":                           {query: aSet, cert: jane, code: 200, want: []string{`"the workload"`}, asked: &set},
 		"a workload with its pods":             {query: aSet + "&pods=true", cert: jane, code: 200, want: []string{`"the workload"`, `"the pod in short"`}, asked: &set},
 		"a kind in lower case":                 {query: "kind=pod&namespace=shop&name=web-1", cert: jane, code: 400, want: []string{"want kind"}},
-		"nobody":                               {query: aPod, code: 401, want: []string{"does not know who asks"}},
+		"an anonymous caller":                  {query: aPod, code: 401, want: []string{"does not know who asks"}},
 		"a certificate of another CA":          {query: aPod, cert: strangers.client("jane"), code: 401, want: []string{"does not know who asks"}},
 		"a certificate of the server's own CA": {query: aPod, cert: servers.client("jane"), code: 401, want: []string{"does not know who asks"}},
 		"a wrong token":                        {query: aPod, token: "guess", code: 401, want: []string{"does not know who asks"}},

@@ -115,7 +115,7 @@ func (s Store) Load(ctx context.Context, b policy.AnyPolicyBundle, a *policy.Pol
 		return nil, lost("is gone")
 	case err != nil:
 		return nil, fmt.Errorf("reading revision %s: %w", a.Revision, err)
-	case !metav1.IsControlledBy(rev, b): // the label is anybody's; the owner is not
+	case !metav1.IsControlledBy(rev, b): // other objects may have the label; only revisions of this bundle have the owner
 		return nil, lost("belongs to another")
 	}
 	c, err := Read(rev.Data.Raw, a.Digest)

@@ -121,16 +121,16 @@ func TestConfigMapsThatAreNoBundle(t *testing.T) {
 		binary map[string][]byte
 		says   string
 	}{
-		"nothing in it":                     {nil, nil, "has no bundle"},
-		"nothing that counts":               {map[string]string{"README.md": "x"}, nil, "has no bundle"},
-		"an archive and files":              {map[string]string{"a.rego": policy}, map[string][]byte{"bundle.tar.gz": text}, "either an archive or files"},
-		"an archive as text":                {map[string]string{"bundle.tar.gz": "H4sI"}, nil, "belongs into binaryData"},
-		"no archive under its name":         {nil, map[string][]byte{"bundle.tar.gz": []byte("PK")}, "is no archive"},
-		"data under a name nobody reads":    {map[string]string{"a.rego": policy, "windows.json": "{}"}, nil, `"windows.json", which is neither a policy nor data`},
-		"a policy that is no text":          {nil, map[string][]byte{"a.rego": {0xff}}, "not UTF-8"},
-		"a folder above":                    {map[string]string{"a.rego": policy, "..__data.json": "{}"}, nil, "outside of the bundle"},
-		"a folder of no name":               {map[string]string{"a.rego": policy, "a____data.json": "{}"}, nil, "outside of the bundle"},
-		"a manifest where there is not one": {map[string]string{"a.rego": policy, "a.manifest": "{}"}, nil, "neither a policy nor data"},
+		"nothing in it":                      {nil, nil, "has no bundle"},
+		"nothing that counts":                {map[string]string{"README.md": "x"}, nil, "has no bundle"},
+		"an archive and files":               {map[string]string{"a.rego": policy}, map[string][]byte{"bundle.tar.gz": text}, "either an archive or files"},
+		"an archive as text":                 {map[string]string{"bundle.tar.gz": "H4sI"}, nil, "belongs into binaryData"},
+		"no archive under its name":          {nil, map[string][]byte{"bundle.tar.gz": []byte("PK")}, "is no archive"},
+		"data under a name that is not read": {map[string]string{"a.rego": policy, "windows.json": "{}"}, nil, `"windows.json", which is neither a policy nor data`},
+		"a policy that is no text":           {nil, map[string][]byte{"a.rego": {0xff}}, "not UTF-8"},
+		"a folder above":                     {map[string]string{"a.rego": policy, "..__data.json": "{}"}, nil, "outside of the bundle"},
+		"a folder of no name":                {map[string]string{"a.rego": policy, "a____data.json": "{}"}, nil, "outside of the bundle"},
+		"a manifest where there is not one":  {map[string]string{"a.rego": policy, "a.manifest": "{}"}, nil, "neither a policy nor data"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := fetch.New(holding(t, configMap(tc.data, tc.binary))).Fetch(t.Context(), here, nil)

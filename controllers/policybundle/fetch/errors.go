@@ -26,7 +26,7 @@ func (e NotFoundError) Error() string { return sentence(e.What+" is not there", 
 type UnauthorizedError struct{ What, Do string }
 
 func (e UnauthorizedError) Error() string {
-	return sentence(e.What+" is not for whoever asks with these credentials (401)", e.Do)
+	return sentence(e.What+" cannot be read with these credentials (401)", e.Do)
 }
 
 // ForbiddenError is what may not be read with the credentials there are.
@@ -65,9 +65,8 @@ type UnavailableError struct {
 func (e UnavailableError) Error() string { return e.What + " cannot be read now: " + e.Err.Error() }
 func (e UnavailableError) Unwrap() error { return e.Err }
 
-// Permanent says whether an error stays as it is until somebody changes
-// something: the source, what is there, a secret or a role. Others are worth
-// trying again soon.
+// Permanent says whether an error stays until a user changes the source, its
+// contents, a secret or a role. A fetch with another error is worth a retry soon.
 func Permanent(err error) bool {
 	return errors.As(err, &SourceError{}) || errors.As(err, &NotFoundError{}) || errors.As(err, &UnauthorizedError{}) ||
 		errors.As(err, &ForbiddenError{}) || errors.As(err, &TooLargeError{}) || errors.As(err, &ContentError{}) || errors.As(err, &HostError{})
@@ -81,8 +80,8 @@ func sentence(what, do string) string {
 }
 
 // answered is the error of a server's answer. It has nothing of the answer but
-// its number: what else is in it may be for other eyes than those of whoever
-// reads errors of bundles.
+// its status code: users who may read errors of bundles need not be allowed to
+// read the rest.
 func answered(what string, status int) error {
 	switch {
 	case status == http.StatusUnauthorized:

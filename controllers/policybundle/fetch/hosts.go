@@ -96,7 +96,7 @@ func public(host string) func(network, address string, _ syscall.RawConn) error 
 	return func(_, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)
 		if err != nil || !isPublic(at.Addr()) {
-			return HostError{host, "has an address inside of the network, and only a host that is listed by its own name may: ask whoever runs Regatta"}
+			return HostError{host, "has an address inside of the network, and only a host that is listed by its own name may: ask an administrator of Regatta"}
 		}
 		return nil
 	}

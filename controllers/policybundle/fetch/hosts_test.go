@@ -39,7 +39,7 @@ func TestHostsThatMayBeAsked(t *testing.T) {
 		patterns []string
 		refused  string // "" if the server is reached
 	}{
-		"nobody, by default":                   {"http://127.0.0.1:" + port, nil, unlisted},
+		"no host, by default":                  {"http://127.0.0.1:" + port, nil, unlisted},
 		"an address with its port":             {"http://127.0.0.1:" + port, []string{"127.0.0.1:" + port}, ""},
 		"an address at another port":           {"http://127.0.0.1:" + port, []string{"127.0.0.1"}, unlisted},
 		"an address in other clothes":          {"http://[::ffff:127.0.0.1]:" + port, []string{"127.0.0.1:" + port}, ""},

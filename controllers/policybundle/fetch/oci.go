@@ -15,7 +15,7 @@ import (
 func (f *Fetcher) oci(ctx context.Context, from OCI, before *Fetched) (*Fetched, error) {
 	what := "artifact " + from.Reference
 	if strings.Contains(from.Reference, "@") && before != nil && before.Reference != "" {
-		pinned, err := artifact.New().Resolve(ctx, from.Reference) // asks nobody
+		pinned, err := artifact.New().Resolve(ctx, from.Reference) // sends no request: the reference has a digest
 		if err == nil && pinned == before.Reference {
 			return before, nil
 		}

@@ -63,7 +63,7 @@ func TestWhatOPABuiltAndSignedPassesUnchanged(t *testing.T) {
 	}
 	files := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(text) })
 	f := fetch.New(holding(t, configMap(nil, map[string][]byte{"bundle.tar.gz": text})))
-	// It calls the key default, unless it is told otherwise.
+	// opa names the key default, unless a flag sets another name.
 	by := &bundle.Verification{Required: true, Keys: map[string]*opabundle.KeyConfig{"default": {Key: ours, Algorithm: "HS256"}}}
 	for name, source := range map[string]fetch.Source{
 		"a configmap": here,

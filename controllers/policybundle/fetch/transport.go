@@ -72,7 +72,7 @@ func (g *gate) refusal(req *http.Request) error {
 	if allowed, _ := g.hosts.allow(req.URL.Hostname(), req.URL.Port(), req.URL.Scheme); allowed {
 		return nil
 	}
-	return HostError{req.URL.Host, "is not one that bundles of namespaces may come from; if it is where a source redirects to, or where a registry has its tokens or blobs, it must be listed beside that: ask whoever runs Regatta"}
+	return HostError{req.URL.Host, "is not one that bundles of namespaces may come from; if it is where a source redirects to, or where a registry has its tokens or blobs, it must be listed beside that: ask an administrator of Regatta"}
 }
 
 // transport connects. Who is limited to some hosts does not go through a proxy:

@@ -27,11 +27,11 @@ func TestCreate(t *testing.T) {
 		{name: "a selector selects the pods", change: `{spec: {template: {metadata: {labels: {app: other}}}}}`, want: []string{"spec.template.metadata.labels: Invalid value: \"app=other\": `selector` does not match template `labels`"}},
 		{name: "a template is well formed", change: `{spec: {template: {spec: {containers: [{name: main}]}}}}`, want: []string{`spec.template.spec.containers[0].image: Required value`}},
 		{name: "a claim template can be mounted", change: `{spec: {volumeClaimTemplates: [{metadata: {name: data}}], template: {spec: {containers: [{name: main, image: x, volumeMounts: [{name: data, mountPath: /x}, {name: gone, mountPath: /z}]}]}}}}`, want: []string{`spec.template.spec.containers[0].volumeMounts[1].name: Not found: "gone"`}},
-		{name: "a misspelt field of a template is told", change: `{spec: {template: {spec: {dnsPolice: Default, containers: [{name: main, image: x, imagee: z}]}}}}`, warnings: []string{`unknown field "spec.template.spec.containers[0].imagee"`, `unknown field "spec.template.spec.dnsPolice"`}},
+		{name: "a misspelt field of a template is a warning", change: `{spec: {template: {spec: {dnsPolice: Default, containers: [{name: main, image: x, imagee: z}]}}}}`, warnings: []string{`unknown field "spec.template.spec.containers[0].imagee"`, `unknown field "spec.template.spec.dnsPolice"`}},
 		{name: "pods run for ever", change: `{spec: {template: {spec: {restartPolicy: OnFailure, activeDeadlineSeconds: 5}}}}`, want: []string{
 			`spec.template.spec.restartPolicy: Unsupported value: "OnFailure": supported values: "Always"`,
 			`spec.template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in cloneset is not Supported`}},
-		{name: "an unknown restart policy is told once", change: `{spec: {template: {spec: {restartPolicy: Sometimes}}}}`, want: []string{`spec.template.spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "Never", "OnFailure"`}},
+		{name: "an unknown restart policy is reported once", change: `{spec: {template: {spec: {restartPolicy: Sometimes}}}}`, want: []string{`spec.template.spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "Never", "OnFailure"`}},
 		{name: "a pod is deleted once", change: `{spec: {scaleStrategy: {podsToDelete: [web-mine, web-other, web-mine]}}}`, want: []string{`spec.scaleStrategy.podsToDelete[2]: Duplicate value: "web-mine"`}},
 		{name: "a limit of creation is a number or a percentage", change: `{spec: {scaleStrategy: {maxUnavailable: "5"}}}`, want: []string{`spec.scaleStrategy.maxUnavailable: Invalid value: "5": invalid type: string is not a percentage`}},
 
@@ -136,7 +136,7 @@ func TestUpdate(t *testing.T) {
 		{name: "the selector may not", changed: `{spec: {selector: {matchLabels: {app: web, tier: "1"}}, template: {metadata: {labels: {tier: "1"}}}}}`, want: []string{selector}},
 		{name: "a mistake that was there is left alone", old: broken, changed: `{metadata: {annotations: {a: b}}}`},
 		{name: "a template that stays is not looked at", old: broken, changed: `{spec: {replicas: 3}}`},
-		{name: "a mistake that is new is told", changed: broken, want: []string{`spec.template.spec.containers[0].image: Required value`}},
+		{name: "a new mistake is reported", changed: broken, want: []string{`spec.template.spec.containers[0].image: Required value`}},
 		{name: "a claim that goes takes its mounts along", old: `{spec: {volumeClaimTemplates: [{metadata: {name: data}}], template: {spec: {containers: [{name: main, image: x, volumeMounts: [{name: data, mountPath: /x}]}]}}}}`,
 			changed: `{spec: {volumeClaimTemplates: null}}`, want: []string{`spec.template.spec.containers[0].volumeMounts[0].name: Not found: "data"`}},
 		{name: "a pod to delete that is gone meanwhile may stay", only: alpha, old: `{spec: {scaleStrategy: {podsToDelete: [web-gone]}}}`, changed: `{spec: {scaleStrategy: {podsToDelete: [web-gone, web-mine, web-away]}}}`, want: []string{`spec.scaleStrategy.podsToDelete[2]: Not found: "web-away"`}},

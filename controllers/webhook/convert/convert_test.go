@@ -62,9 +62,9 @@ func TestConvert(t *testing.T) {
 		{name: "another kind is not made", in: stored, to: "apps/v1", fails: "converting CloneSet ns/web from apps.kruise.io/v1beta1 to apps/v1: CloneSet.apps is another kind"},
 		{name: "an unknown version is not made", in: stored, to: "apps.kruise.io/v2", fails: `no kind "CloneSet" is registered for version "apps.kruise.io/v2"`},
 		{name: "a kind without a hub is not made", in: `{apiVersion: v1, kind: Pod}`, to: "v2", fails: `no kind "Pod" is registered for version "v2"`},
-		{name: "a spec of another form is told", in: `{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, spec: []}`, to: "apps.kruise.io/v1alpha1", fails: "reading the spec: "},
-		{name: "a field of another form is told", in: `{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, spec: {replicas: x}}`, to: "apps.kruise.io/v1alpha1", fails: "reading the object: "},
-		{name: "what is no object is told", in: `[]`, to: "apps.kruise.io/v1alpha1", fails: "reading the object to convert: "},
+		{name: "a spec of another form is an error", in: `{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, spec: []}`, to: "apps.kruise.io/v1alpha1", fails: "reading the spec: "},
+		{name: "a field of another form is an error", in: `{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, spec: {replicas: x}}`, to: "apps.kruise.io/v1alpha1", fails: "reading the object: "},
+		{name: "a value that is no object is an error", in: `[]`, to: "apps.kruise.io/v1alpha1", fails: "reading the object to convert: "},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			raw, err := yaml.YAMLToJSON([]byte(tc.in))

@@ -67,14 +67,14 @@ func TestHandle(t *testing.T) {
 		code    int32
 		want    string
 	}{
-		"a delete is decided about, with the replicas":    {deletes(stored), 403, "3 of DELETE\nWhy: regatta why --request r"},
-		"so is an update, which only users' rules see":    {update, 403, "3 of UPDATE\nWhy: regatta why --request r"},
-		"one of a sub-resource passes":                    {scale, 0, ""},
-		"one without what is stored passes":               {deletes(""), 0, ""},
-		"one of what is going passes":                     {deletes(`{"metadata":{"uid":"u","deletionTimestamp":"2026-01-02T03:04:05Z"}}`), 0, ""},
-		"one that cannot be read is bad":                  {deletes(`[]`), 400, "reading the stored object of the request: json: cannot unmarshal array into Go value of type v1.PartialObjectMetadata"},
-		"so is an operation that nobody is asked about":   {create, 400, "reading the request: CREATE of deployments is nothing that protection is asked about"},
-		"replicas of another form are no replicas at all": {deletes(`{"metadata":{"uid":"u"},"spec":{"replicas":"x"}}`), 403, "No policy could decide"},
+		"a delete is decided about, with the replicas":     {deletes(stored), 403, "3 of DELETE\nWhy: regatta why --request r"},
+		"so is an update, which only users' rules see":     {update, 403, "3 of UPDATE\nWhy: regatta why --request r"},
+		"one of a sub-resource passes":                     {scale, 0, ""},
+		"one without what is stored passes":                {deletes(""), 0, ""},
+		"one of what is going passes":                      {deletes(`{"metadata":{"uid":"u","deletionTimestamp":"2026-01-02T03:04:05Z"}}`), 0, ""},
+		"one that cannot be read is bad":                   {deletes(`[]`), 400, "reading the stored object of the request: json: cannot unmarshal array into Go value of type v1.PartialObjectMetadata"},
+		"so is an operation that no policy is asked about": {create, 400, "reading the request: CREATE of deployments is nothing that protection is asked about"},
+		"replicas of another form are no replicas at all":  {deletes(`{"metadata":{"uid":"u"},"spec":{"replicas":"x"}}`), 403, "No policy could decide"},
 	} {
 		got := h.Handle(t.Context(), tc.request)
 		if got.Allowed != (tc.code == 0) || !got.Allowed && (got.Result.Code != tc.code || len(got.Result.Message) < len(tc.want) || got.Result.Message[:len(tc.want)] != tc.want) {
@@ -114,7 +114,7 @@ func TestWithoutADecisionItStays(t *testing.T) {
 	}
 }
 
-// While nobody knows how the label protects, what has it stays.
+// While no policy says how the label protects, objects with the label stay.
 func TestWithoutKnownKindsWhatIsLabelledStays(t *testing.T) {
 	h := newHandler(t, `deletion := {"allow": true, "reasons": [{"rule": "r", "reason": "Free", "message": "m"}]}`)
 	h.Kinds = protected{err: errors.New("asking which kinds are protected: Undefined")}

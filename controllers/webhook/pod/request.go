@@ -22,7 +22,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// Request is one that a pod may have to stay for.
+// Request is an admission request that would make a pod unavailable, and that a policy or a budget may refuse.
 type Request struct {
 	*protection.Asked
 	// Stored is the pod as it is, and New as it is to be, if it is not to go.

@@ -68,10 +68,10 @@ func TestMutatingStepsRunInOrderIfTheirGatesAreOn(t *testing.T) {
 		dryRun bool
 		want   string
 	}{
-		"all gates are off":                        {want: "readiness priority"},
-		"one of two gates is on":                   {gates: []featuregate.Feature{or}, want: "readiness priority budget"},
-		"all gates are on":                         {gates: []featuregate.Feature{either, or, other}, want: "readiness spread priority budget"},
-		"a step is told that it must not store it": {dryRun: true, want: "readiness (dry run) priority (dry run)"},
+		"all gates are off":      {want: "readiness priority"},
+		"one of two gates is on": {gates: []featuregate.Feature{or}, want: "readiness priority budget"},
+		"all gates are on":       {gates: []featuregate.Feature{either, or, other}, want: "readiness spread priority budget"},
+		"a step learns of a dry run, in which it must not store anything": {dryRun: true, want: "readiness (dry run) priority (dry run)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &tiny{}

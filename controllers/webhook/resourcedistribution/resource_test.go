@@ -47,7 +47,7 @@ func TestDryRuns(t *testing.T) {
 		{"it is there", apierrors.NewAlreadyExists(secrets, "a"), "", 0},
 		{"the manager may not", apierrors.NewForbidden(secrets, "a", errors.New("not you")), "", 1},
 		{"it is wrong", apierrors.NewBadRequest("no such thing"), "spec.resource: Invalid value: no such thing", 0},
-		{"nobody answers", errors.New("no answer"), "spec.resource: Internal error: trying to create it: no answer", 0},
+		{"the API server does not answer", errors.New("no answer"), "spec.resource: Internal error: trying to create it: no answer", 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			distribution, found, calls := &v1beta1.ResourceDistribution{}, &rules.Findings{}, 0

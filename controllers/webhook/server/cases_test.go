@@ -44,7 +44,7 @@ type suite struct {
 	// Base is an object that is fine. Older is one of v1alpha1, where it is no
 	// Base with another apiVersion.
 	Base, Older map[string]any
-	// Objects are there before, with the status that they have here: nobody else writes one.
+	// Objects are there before, with the status that they have here: no controller writes one.
 	Objects []map[string]any
 	Cases   []manifest
 }
@@ -56,7 +56,7 @@ type manifest struct {
 	Version string
 	// Change and Update are JSON merge patches.
 	Change, Update map[string]any
-	// Want are the mistakes that are told, each as "field: words of the message";
+	// Want are the expected errors, each as "field: words of the message";
 	// none if it is taken.
 	Want []string
 	// Get is a part of the object that the API server has afterwards.

@@ -57,7 +57,7 @@ func TestOverlap(t *testing.T) {
 		{"any value but one, where the quirk takes NotIn for no mention", is("a", metav1.LabelSelectorOpExists), is("a", metav1.LabelSelectorOpNotIn, "1"), false},
 		{"any value and one", is("a", metav1.LabelSelectorOpExists), labels("a", "1"), true},
 		{"a key that must not be there", labels("a", "1"), is("a", metav1.LabelSelectorOpDoesNotExist), false},
-		{"a key that nobody mentions", labels("b", "1"), is("a", metav1.LabelSelectorOpDoesNotExist), true},
+		{"a key that no label has", labels("b", "1"), is("a", metav1.LabelSelectorOpDoesNotExist), true},
 		{"a key that the other does not mention", labels("b", "1"), is("a", metav1.LabelSelectorOpExists), false},
 	} {
 		if got := overlap(tc.a, tc.b); got != tc.want || overlap(tc.b, tc.a) != tc.want {

@@ -72,7 +72,7 @@ func TestWhichStorageClassLetsAClaimGrow(t *testing.T) {
 		{"without a default there is none to ask", none, nil, "2Gi", false, "Not found"},
 		{"no answer is no permission", down{}, nil, "2Gi", false, "no answer"},
 		{"nor is it for a class by name", down{}, ptr.To("old"), "2Gi", false, "no answer"},
-		{"a claim that shrinks asks nobody, as nothing is done about it", down{}, nil, "1Mi", false, ""},
+		{"a claim that shrinks causes no request, as the controller leaves it unchanged", down{}, nil, "1Mi", false, ""},
 		{"nor does one that stays", down{}, nil, "1Gi", false, ""},
 		{"nor does one that follows nothing", down{}, nil, "2Gi", true, ""},
 	} {

@@ -62,23 +62,23 @@ func TestAvailable(t *testing.T) {
 		now       time.Time
 		ready, ok bool
 	}{
-		"a ready pod":                                       {with(), 0, at(0), true, true},
-		"a pod in state Normal":                             {with(state("Normal")), 0, at(0), true, true},
-		"a pod in any other state":                          {with(state("Updated")), 0, at(0), true, false},
-		"a pod in a state that nobody knows":                {with(state("Sleeping")), 0, at(0), true, false},
-		"a pod that is not ready":                           {with(func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }), 0, at(0), false, false},
-		"a pod that does not say whether it is ready":       {with(func(p *corev1.Pod) { p.Status.Conditions = nil }), 0, at(0), false, false},
-		"a pod that does not run":                           {with(func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }), 0, at(0), false, false},
-		"a pod whose gate is open":                          {with(gate(corev1.ConditionTrue)), 0, at(0), true, true},
-		"a pod whose gate is closed":                        {with(gate(corev1.ConditionFalse)), 0, at(0), false, false},
-		"a pod whose gate is unknown":                       {with(gate(corev1.ConditionUnknown)), 0, at(0), false, false},
-		"ready for too short a time":                        {with(), 10 * time.Second, at(9), true, false},
-		"ready for just that time":                          {with(), 10 * time.Second, at(10), true, true},
-		"ready since a time in the future":                  {with(), 0, at(-5), true, true},
-		"ready since nobody knows when, where that matters": {with(since(metav1.Time{})), time.Second, at(99), true, false},
-		"ready since nobody knows when, where it does not":  {with(since(metav1.Time{})), 0, at(99), true, true},
-		"an in-place update that is not complete":           {with(func(p *corev1.Pod) { p.Annotations = map[string]string{kruise.InPlaceUpdateGraceKey: "{}"} }), 0, at(0), true, false},
-		"an in-place update whose record cannot be read":    {with(func(p *corev1.Pod) { p.Annotations = map[string]string{kruise.InPlaceUpdateStateKey: "{"} }), 0, at(0), true, false},
+		"a ready pod":                                           {with(), 0, at(0), true, true},
+		"a pod in state Normal":                                 {with(state("Normal")), 0, at(0), true, true},
+		"a pod in any other state":                              {with(state("Updated")), 0, at(0), true, false},
+		"a pod in an unknown state":                             {with(state("Sleeping")), 0, at(0), true, false},
+		"a pod that is not ready":                               {with(func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }), 0, at(0), false, false},
+		"a pod that does not say whether it is ready":           {with(func(p *corev1.Pod) { p.Status.Conditions = nil }), 0, at(0), false, false},
+		"a pod that does not run":                               {with(func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }), 0, at(0), false, false},
+		"a pod whose gate is open":                              {with(gate(corev1.ConditionTrue)), 0, at(0), true, true},
+		"a pod whose gate is closed":                            {with(gate(corev1.ConditionFalse)), 0, at(0), false, false},
+		"a pod whose gate is unknown":                           {with(gate(corev1.ConditionUnknown)), 0, at(0), false, false},
+		"ready for too short a time":                            {with(), 10 * time.Second, at(9), true, false},
+		"ready for just that time":                              {with(), 10 * time.Second, at(10), true, true},
+		"ready since a time in the future":                      {with(), 0, at(-5), true, true},
+		"ready since an unknown time, where that matters":       {with(since(metav1.Time{})), time.Second, at(99), true, false},
+		"ready since an unknown time, where it does not matter": {with(since(metav1.Time{})), 0, at(99), true, true},
+		"an in-place update that is not complete":               {with(func(p *corev1.Pod) { p.Annotations = map[string]string{kruise.InPlaceUpdateGraceKey: "{}"} }), 0, at(0), true, false},
+		"an in-place update whose record cannot be read":        {with(func(p *corev1.Pod) { p.Annotations = map[string]string{kruise.InPlaceUpdateStateKey: "{"} }), 0, at(0), true, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestFactsOfAPod(t *testing.T) {
 	}
 	unknown := with(func(p *corev1.Pod) { p.Status.Conditions[0].LastTransitionTime = metav1.Time{} })
 	if got := build(unknown, false, Terms{}, Place{}).Facts.ReadySince; got != decision.MaxTime {
-		t.Errorf("ready since nobody knows when is %d", got)
+		t.Errorf("ready since an unknown time is %d", got)
 	}
 	for phase, want := range map[corev1.PodPhase]int{corev1.PodPending: 0, corev1.PodUnknown: 1, corev1.PodRunning: 2, "": 0, "Odd": 0} {
 		if got := build(with(func(p *corev1.Pod) { p.Status.Phase = phase }), false, Terms{}, Place{}).Facts.Phase; got != want {
@@ -269,7 +269,7 @@ func TestTopology(t *testing.T) {
 	}
 }
 
-// Pods come from whoever may write pods: whatever they are, there are facts.
+// Any client with permission may write pods. Facts exist for every pod, whatever its contents.
 func FuzzFacts(f *testing.F) {
 	seed, err := json.Marshal(with(state("Updating"), func(p *corev1.Pod) {
 		p.Annotations = map[string]string{corev1.PodDeletionCost: "-7", kruise.InPlaceUpdateStateKey: `{"lastContainerStatuses":{"a":{"imageID":"x"}}}`}

@@ -86,7 +86,7 @@ func TestIncomplete(t *testing.T) {
 		"two tags of one digest, and the container is still the old one":   {updating(status("web:1", "i1", "c1"), nil), false},
 		"two tags of one digest, and the new container does not run":       {updating(both(status("web:1", "i1", "c2"), waiting), nil), false},
 		"two tags of one digest, and the runtime tells the new name":       {updating(status("docker.io/library/web:2", "i1", "c1"), nil), true},
-		"an image by digest is told by its imageID": {updating(both(spec("web@sha256:aa"), status("web:1", "docker.io/library/web@sha256:aa", "c1")), func(s *kruise.InPlaceUpdateState) {
+		"an image by digest is recognized by its imageID": {updating(both(spec("web@sha256:aa"), status("web:1", "docker.io/library/web@sha256:aa", "c1")), func(s *kruise.InPlaceUpdateState) {
 			s.LastContainerStatuses["main"] = kruise.InPlaceUpdateContainerStatus{ImageID: "docker.io/library/web@sha256:aa", ContainerID: "c1"}
 		}), true},
 		"the container has no status yet":                                      {updating(func(p *corev1.Pod) { p.Status.ContainerStatuses = nil }, nil), false},
@@ -138,8 +138,8 @@ func TestResourcesAreCompleteWhenTheStatusHasThem(t *testing.T) {
 		"the old ones":                {updating(has(&one), state), false},
 		"the new ones":                {updating(has(&two), state), true},
 		"the new ones in other words": {updating(has(&same), state), true},
-		"none are told":               {updating(has(nil), state), false},
-		"a container without any is told without any": {updating(nil, state), true},
+		"the status has no resources": {updating(has(nil), state), false},
+		"a container without resources needs none in the status": {updating(nil, state), true},
 		"more statuses than containers": {updating(func(p *corev1.Pod) {
 			has(&two)(p)
 			p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: "x"})

@@ -37,7 +37,7 @@ func (u Updater) Step(pod *corev1.Pod) (Next, time.Duration, error) {
 		return Nothing, 0, err
 	}
 	if s == nil && spec != nil {
-		return Grace, 0, nil // somebody took the record off; without it no time is known to wait for
+		return Grace, 0, nil // another client removed the record; without it the end of the wait is unknown
 	}
 	if s == nil {
 		return Nothing, 0, nil

@@ -97,7 +97,7 @@ func TestPodsThatOpenKruiseUpdated(t *testing.T) {
 		"same digest, under way: the kubelet has not seen the update":         {"web-wx7nd", edits{oneDigest, inFlight, unseen}, false},
 
 		"only env: OpenKruise saw it complete":                              {"web-wx7nd", edits{onlyEnv, oldContainer, noAgent}, true},
-		"only env: somebody wrote the annotation since":                     {"web-wx7nd", edits{onlyEnv, oldContainer, otherColor}, true},
+		"only env: another client wrote the annotation since":               {"web-wx7nd", edits{onlyEnv, oldContainer, otherColor}, true},
 		"only env, under way: the agent saw the new value":                  {"web-wx7nd", edits{onlyEnv, inFlight, oldContainer}, true},
 		"only env, under way: the container started after the update":       {"web-wx7nd", edits{onlyEnv, inFlight, noAgent}, true},
 		"only env, under way: the agent saw the old value":                  {"web-wx7nd", edits{onlyEnv, inFlight, oldContainer, otherColor}, false},

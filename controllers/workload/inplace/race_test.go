@@ -14,11 +14,11 @@ import (
 )
 
 func conflict() error {
-	return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "web-a", errors.New("somebody was first"))
+	return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "web-a", errors.New("another client was first"))
 }
 
-// What is written before a failure is told, so that nobody takes the pod for
-// ready who just took it out of its services.
+// After a failure the caller gets what was written before it, so that it does not
+// take a pod for ready that was just taken out of its services.
 func TestAFailureHalfWayTellsWhatWasWritten(t *testing.T) {
 	from, to := twoContainers(), twoContainers()
 	to.Spec.Containers[0].Image = "main:2"
@@ -44,7 +44,7 @@ func TestAFailureHalfWayTellsWhatWasWritten(t *testing.T) {
 			t.Fatalf("write %d fails: told %v", write, got != nil)
 		}
 		if got != nil && (got.ResourceVersion != w.pod().ResourceVersion || cmp.Diff(got.Labels, w.pod().Labels) != "") {
-			t.Errorf("write %d fails: what is told is not what was written", write)
+			t.Errorf("write %d fails: the returned pod is not the one written", write)
 		}
 	}
 }
@@ -64,7 +64,7 @@ func TestAKubeletThatIsFasterCostsNoWriteMore(t *testing.T) {
 		{name: "once", races: 1, writes: 3},
 		{name: "as often as may be", races: 3, writes: 5},
 		{name: "too often", races: 4, writes: 5, lost: true},
-		{name: "somebody else wrote the pod", races: 1, other: func(p *corev1.Pod) { p.Labels["theirs"] = "x" }, writes: 2, lost: true},
+		{name: "another client wrote the pod", races: 1, other: func(p *corev1.Pod) { p.Labels["theirs"] = "x" }, writes: 2, lost: true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(t, podOf(from, true))

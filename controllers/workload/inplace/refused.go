@@ -37,8 +37,8 @@ type rollout struct {
 	refused  bool
 }
 
-// mostRollouts bounds what is remembered. Whoever is forgotten is asked about once
-// more.
+// mostRollouts bounds what is remembered. For a workload that is forgotten, the API
+// server is asked once more.
 const mostRollouts = 10_000
 
 // taken says whether a change of a pod may be taken to be allowed, without asking.
@@ -67,7 +67,7 @@ func (r *Refusals) set(pod *corev1.Pod, revision string, refused bool) {
 	r.of[uid] = rollout{revision, refused || last == rollout{revision, true}}
 }
 
-// workload is who controls a pod; the pod itself where nobody does.
+// workload is the UID of the controller of a pod, or that of a pod without a controller.
 func workload(pod *corev1.Pod) types.UID {
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		return owner.UID

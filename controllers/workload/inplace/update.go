@@ -275,7 +275,7 @@ func (u Updater) patchResized(ctx context.Context, pod, before *corev1.Pod) (*co
 	return written, nil
 }
 
-// patch writes the difference, provided nobody wrote the pod since.
+// patch writes the difference. It fails if another client wrote the pod since.
 func (u Updater) patch(ctx context.Context, pod, before *corev1.Pod) (*corev1.Pod, error) {
 	p := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
 	if err := u.Client.Patch(ctx, pod, p); err != nil {

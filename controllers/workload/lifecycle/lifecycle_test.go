@@ -97,7 +97,7 @@ func TestRefresh(t *testing.T) {
 		"an updated pod without that hook is normal":                          {pod(updated), &kruise.Lifecycle{}, Facts{true, true}, normal},
 		"an updated pod without any hooks is normal":                          {pod(updated), nil, Facts{true, true}, normal},
 		"a pod that prepares its deletion stays so":                           {pod(preparingDelete, "l", "f"), hooks, Facts{true, true}, preparingDelete},
-		"a state that nobody knows stays":                                     {pod("Sleeping", "l", "f"), hooks, Facts{true, true}, "Sleeping"},
+		"an unknown state stays":                                              {pod("Sleeping", "l", "f"), hooks, Facts{true, true}, "Sleeping"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestBeforeUpdate(t *testing.T) {
 		"a pod that was updated gets its marks back":     {pod(kruise.LifecycleStateUpdated), hooks, Rehook},
 		"unless there is no hook":                        {pod(kruise.LifecycleStateUpdated), nil, Go},
 		"a pod that prepares its deletion is refused":    {pod(kruise.LifecycleStatePreparingDelete), hooks, Refuse},
-		"a state that nobody knows is refused":           {pod("Sleeping"), hooks, Refuse},
+		"an unknown state is refused":                    {pod("Sleeping"), hooks, Refuse},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

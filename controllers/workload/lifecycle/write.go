@@ -131,7 +131,7 @@ func (w Writer) setKey(ctx context.Context, pod *corev1.Pod, key string, hold bo
 	var keys []kruise.PodReadinessMessage
 	if i >= 0 && pod.Status.Conditions[i].Message != "" {
 		if err := json.Unmarshal([]byte(pod.Status.Conditions[i].Message), &keys); err != nil {
-			if !hold { // whoever wrote that, it is not ours to take back
+			if !hold { // another client wrote that message; it has no key of ours to remove
 				return false, nil
 			}
 			return false, fmt.Errorf("reading condition %s of pod %s: %w", kruise.KruisePodReady, pod.Name, err)

@@ -98,19 +98,19 @@ func TestMove(t *testing.T) {
 		writes int
 		ready  string
 	}{
-		"a state is one write":                                 {gated(pod("Normal"), ""), kruise.LifecycleStatePreparingDelete, plain, 1, "True "},
-		"the same state is none":                               {gated(pod("Normal"), ""), kruise.LifecycleStateNormal, plain, 0, "True "},
-		"a hook that marks makes the pod not ready first":      {gated(pod("Normal"), ""), kruise.LifecycleStatePreparingUpdate, marking, 2, "False [" + update + "]"},
-		"so does that of a deletion":                           {gated(pod("Normal"), ""), kruise.LifecycleStatePreparingDelete, marking, 2, "False [" + remove + "]"},
-		"beside other keys, in order":                          {gated(pod("Normal"), "["+other+"]"), kruise.LifecycleStatePreparingDelete, marking, 2, "False [" + other + "," + remove + "]"},
-		"once":                                                 {gated(pod("Normal"), "["+remove+"]"), kruise.LifecycleStatePreparingDelete, marking, 1, "False [" + remove + "]"},
-		"even if the state is there already":                   {gated(pod("PreparingDelete"), ""), kruise.LifecycleStatePreparingDelete, marking, 1, "False [" + remove + "]"},
-		"a pod without the gate is left alone":                 {pod("Normal"), kruise.LifecycleStatePreparingDelete, marking, 1, ""},
-		"an updated pod loses the mark of the update":          {gated(pod("Updating"), "["+update+"]"), kruise.LifecycleStateUpdated, plain, 2, "True "},
-		"so does one that goes straight to normal":             {gated(pod("Updating"), "["+update+"]"), kruise.LifecycleStateNormal, nil, 2, "True "},
-		"and only that mark":                                   {gated(pod("Updating"), "["+other+","+remove+","+update+"]"), kruise.LifecycleStateNormal, marking, 2, "False [" + other + "," + remove + "]"},
-		"a pod that is updating keeps it":                      {gated(pod("PreparingUpdate"), "["+update+"]"), kruise.LifecycleStateUpdating, marking, 1, "False [" + update + "]"},
-		"what nobody can read does not keep a pod from normal": {gated(pod("Updating"), "busy"), kruise.LifecycleStateNormal, nil, 1, "False busy"},
+		"a state is one write":                                  {gated(pod("Normal"), ""), kruise.LifecycleStatePreparingDelete, plain, 1, "True "},
+		"the same state is none":                                {gated(pod("Normal"), ""), kruise.LifecycleStateNormal, plain, 0, "True "},
+		"a hook that marks makes the pod not ready first":       {gated(pod("Normal"), ""), kruise.LifecycleStatePreparingUpdate, marking, 2, "False [" + update + "]"},
+		"so does that of a deletion":                            {gated(pod("Normal"), ""), kruise.LifecycleStatePreparingDelete, marking, 2, "False [" + remove + "]"},
+		"beside other keys, in order":                           {gated(pod("Normal"), "["+other+"]"), kruise.LifecycleStatePreparingDelete, marking, 2, "False [" + other + "," + remove + "]"},
+		"once":                                                  {gated(pod("Normal"), "["+remove+"]"), kruise.LifecycleStatePreparingDelete, marking, 1, "False [" + remove + "]"},
+		"even if the state is there already":                    {gated(pod("PreparingDelete"), ""), kruise.LifecycleStatePreparingDelete, marking, 1, "False [" + remove + "]"},
+		"a pod without the gate is left alone":                  {pod("Normal"), kruise.LifecycleStatePreparingDelete, marking, 1, ""},
+		"an updated pod loses the mark of the update":           {gated(pod("Updating"), "["+update+"]"), kruise.LifecycleStateUpdated, plain, 2, "True "},
+		"so does one that goes straight to normal":              {gated(pod("Updating"), "["+update+"]"), kruise.LifecycleStateNormal, nil, 2, "True "},
+		"and only that mark":                                    {gated(pod("Updating"), "["+other+","+remove+","+update+"]"), kruise.LifecycleStateNormal, marking, 2, "False [" + other + "," + remove + "]"},
+		"a pod that is updating keeps it":                       {gated(pod("PreparingUpdate"), "["+update+"]"), kruise.LifecycleStateUpdating, marking, 1, "False [" + update + "]"},
+		"an unreadable message does not keep a pod from Normal": {gated(pod("Updating"), "busy"), kruise.LifecycleStateNormal, nil, 1, "False busy"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestMove(t *testing.T) {
 				t.Errorf("state %s, %d writes, %q; want %d writes, %q", State(got), writes, kruiseReady(got), tc.writes, tc.ready)
 			}
 			if (told != nil) != (writes > 0) || (told != nil && told.ResourceVersion != got.ResourceVersion) {
-				t.Error("what is told is not what was written")
+				t.Error("the returned pod is not the one written")
 			}
 		})
 	}
@@ -154,8 +154,8 @@ func TestRehookPutsAllMarksBack(t *testing.T) {
 	}
 }
 
-// A pod that was taken out of its services is told of, though its state was not
-// written: nobody may count on it.
+// The caller gets a pod that was taken out of its services, though its state was not
+// written: it must not count the pod as available.
 func TestAFailureHalfWayTellsWhatWasWritten(t *testing.T) {
 	l := &kruise.Lifecycle{PreDelete: &kruise.LifecycleHook{MarkPodNotReady: true}}
 	for failing, told := range map[int]bool{1: false, 2: true} {

@@ -61,7 +61,7 @@ func TestOverlay(t *testing.T) {
 		cached []*corev1.Pod
 		want   []string
 	}{
-		"what nobody wrote is as the cache has it": {
+		"a pod without a write is as the cache has it": {
 			func(*Overlay) {}, []*corev1.Pod{pod("a", 1)}, []string{"a@1"},
 		},
 		"a created pod is there before the cache shows it": {
@@ -94,7 +94,7 @@ func TestOverlay(t *testing.T) {
 		"a deleted pod is on its way out": {
 			func(o *Overlay) { o.Deleted(owner, pod("a", 4)) }, []*corev1.Pod{pod("a", 4)}, []string{"a@4 deleted"},
 		},
-		"a deleted pod that somebody wrote is still on its way out": {
+		"a deleted pod that another client wrote is still terminating": {
 			func(o *Overlay) { o.Deleted(owner, pod("a", 4)) }, []*corev1.Pod{pod("a", 6)}, []string{"a@4 deleted"},
 		},
 		"a write that came in late does not undo a delete": {
@@ -217,7 +217,7 @@ func (s *server) next(p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// Whatever the cache lags by and whoever writes besides us, the overlay shows no
+// However far the cache lags, and whichever other clients write, the overlay shows no
 // pod older than we wrote it, shows none of ours as alive that we deleted, misses
 // none that we created, and brings none back that has gone from the cache.
 func TestTheOverlayIsNeverOlderThanOurWrites(t *testing.T) {
@@ -265,7 +265,7 @@ func TestTheOverlayIsNeverOlderThanOurWrites(t *testing.T) {
 				answer(func() {
 					o.Patched(owner, p)
 					if !created[name] && s.cache[name] == nil && !finished[name] {
-						return // nobody patches a pod that the cache never showed, but its maker
+						return // only the creator of a pod patches it before the cache shows it
 					}
 					written[name] = max(written[name], number(p))
 				})
@@ -282,7 +282,7 @@ func TestTheOverlayIsNeverOlderThanOurWrites(t *testing.T) {
 				o.Deleted(owner, before)
 				deleted[name] = true
 			},
-			"somebody writes": func(*rapid.T) {
+			"another client writes": func(*rapid.T) {
 				if name, ok := pick("written"); ok {
 					s.set(o, s.next(s.pods[name]))
 				}

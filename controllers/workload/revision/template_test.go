@@ -134,7 +134,7 @@ func TestClaimsHash(t *testing.T) {
 	}
 }
 
-// Revisions are objects like any other; whoever may write them may write anything.
+// A client that may write revisions may write any contents.
 func FuzzRevisions(f *testing.F) {
 	f.Add(`{"spec":{"template":{"$patch":"replace","spec":{"containers":[{"name":"a"}]}}}}`)
 	f.Add(`{"spec":{"template":null}}`)

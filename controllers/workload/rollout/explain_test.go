@@ -133,7 +133,7 @@ func TestARoundExplainsItself(t *testing.T) {
 			looked: []explain.Fact{{Name: "groups.zone.a", Value: `{"total":3,"unavailable":0,"updated":0}`}},
 		},
 		{
-			name: "a single pod that is held is told with the place of its rule", pods: 2, updated: 1,
+			name: "the answer about a single held pod has the place of its rule", pods: 2, updated: 1,
 			change:   func(f *Facts, pods []*corev1.Pod) { pods[1].Labels["tier"] = "gold"; pods[1].Spec.NodeName = "node-a" },
 			workload: explain.Held, reason: "Gold", why: []string{"1 Held Gold demo.gold"},
 			pod: "web-1", verdict: "Held Gold Gold stays", place: "demo.rego:13:1",

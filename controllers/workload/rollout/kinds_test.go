@@ -177,8 +177,8 @@ func (k *sidecarKind) UpdateInPlace(ctx context.Context, r *Round, f *Facts, m M
 	return err
 }
 
-// kindCluster is a cluster with one workload, whose pods become ready when they are told
-// to, and a cache that shows everything at once.
+// kindCluster is a cluster with one workload, whose pods become ready when the test
+// makes them ready, and a cache that shows everything at once.
 type kindCluster struct {
 	t   *testing.T
 	api client.Client

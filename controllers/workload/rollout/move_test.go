@@ -20,7 +20,7 @@ import (
 	"github.com/regatta-sh/regatta/policies"
 )
 
-// A budget that refuses one pod ends the round, and is told as what holds it.
+// A budget that refuses one pod ends the round, and is reported as what holds it.
 func TestABudgetHoldsTheRound(t *testing.T) {
 	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
 	if err != nil {
@@ -49,7 +49,7 @@ func TestABudgetHoldsTheRound(t *testing.T) {
 			may = append(may, f.Pods[i].Name)
 		}
 	}
-	// What restarts nothing takes nobody a pod, nor does one that is not ready.
+	// A change without a restart makes no pod unavailable, nor does a pod that is not ready.
 	if ok, err := r.mayUpdate(t.Context(), f.Pods[3], false, k); !ok || err != nil {
 		t.Errorf("%t, %v", ok, err)
 	}
@@ -80,7 +80,7 @@ func TestABudgetHoldsTheRound(t *testing.T) {
 	}
 }
 
-// A pod that the API server refused is told with what refused it, and not as one
+// A pod that the API server refused is reported with what refused it, and not as one
 // whose update has begun; any other error says nothing of policies.
 func TestARefusedWriteIsToldAsWhatRefusedIt(t *testing.T) {
 	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy

@@ -56,8 +56,8 @@ type Workload struct {
 	Selector string
 }
 
-// ErrNoScale is of kinds that have no subresource scale: nobody knows how many pods
-// their objects are meant to have.
+// ErrNoScale is of kinds that have no subresource scale: the number of pods that
+// their objects are meant to have is unknown.
 var ErrNoScale = fmt.Errorf("the kind has no subresource scale")
 
 // Finder reads workloads: the usual ones from the client's cache, any other by

@@ -119,7 +119,7 @@ func TestWalk(t *testing.T) {
 		"after the walk stopped a pod is still told of its own hold": {
 			held(candidates("ABC"), "C"), nil, Limits{1, 3}, Unavailable{}, []string{"A"}, map[string]string{"B": ReasonLimit, "C": "NotYet"},
 		},
-		"nobody waits": {nil, []decision.Hold{closed}, Limits{2, 2}, Unavailable{}, nil, nil},
+		"no pod waits": {nil, []decision.Hold{closed}, Limits{2, 2}, Unavailable{}, nil, nil},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

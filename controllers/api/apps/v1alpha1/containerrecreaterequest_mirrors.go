@@ -39,7 +39,7 @@ func acquiredMirror() conversiondata.Mirror[*metav1.Time] {
 			if err != nil {
 				return nil, false
 			}
-			// UTC moves the last hours of 9999 into a year that nobody can read.
+			// UTC moves the last hours of 9999 into the year 10000, which time.Parse rejects.
 			utc, err := time.Parse(time.RFC3339, read.UTC().Format(time.RFC3339))
 			return &metav1.Time{Time: utc}, err == nil
 		},

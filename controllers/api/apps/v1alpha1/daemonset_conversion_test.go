@@ -93,7 +93,7 @@ func TestDaemonSetFromHub(t *testing.T) {
 		want DaemonSet
 	}{
 		{
-			name: "a surge that nobody called Surging is Standard",
+			name: "a surge without the type Surging is Standard",
 			in:   newDaemonSet(bare, rolling("Standard", none, one)),
 			want: oldDaemonSet(bare, rolling("Standard", none, one)),
 		},

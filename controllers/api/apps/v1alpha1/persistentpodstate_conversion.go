@@ -11,7 +11,7 @@ import (
 )
 
 // ConvertTo fills the hub. Retention policies and weights that v1beta1 would refuse go through as they are: the API server
-// lets a value stand that nobody changes, and an error about it should name it.
+// accepts a stored value that an update does not change, and an error about it should name it.
 func (in *PersistentPodState) ConvertTo(hub conversion.Hub) error {
 	out, ok := hub.(*v1beta1.PersistentPodState)
 	if !ok {

@@ -5,7 +5,7 @@ package v1alpha1
 // PodProbeComponent is the source of the events of the program that probes pods on a node.
 const PodProbeComponent = "kruise-daemon-podprobe"
 
-// Reasons of events on a pod, both of type Normal. A result that is unknown is told as a failure.
+// Reasons of events on a pod, both of type Normal. An unknown result is reported as a failure.
 const (
 	ProbeSucceededReason = "KruiseProbeSucceeded"
 	ProbeFailedReason    = "KruiseProbeFailed"

@@ -90,7 +90,7 @@ func TestSidecarSetNamespacesFromHub(t *testing.T) {
 		},
 		{name: "all namespaces that were written since win", kept: kept},
 		{
-			name: "what nobody can read says nothing", selector: matching("a", "b"), kept: `{"namespace":1}`,
+			name: "an unreadable annotation has no effect", selector: matching("a", "b"), kept: `{"namespace":1}`,
 			want: SidecarSetSpec{NamespaceSelector: matching("a", "b")},
 		},
 	} {

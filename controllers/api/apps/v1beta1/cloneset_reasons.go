@@ -71,6 +71,6 @@ const InPlaceOnlyImpossibleMessage = "find Pod %s update strategy is InPlaceOnly
 const (
 	// CloneSetNotHeldReason is the reason of UpdateHeld=False.
 	CloneSetNotHeldReason = "NotHeld"
-	// CloneSetUpdateHeldReason is the reason of the event that a new hold is told by.
+	// CloneSetUpdateHeldReason is the reason of the event that reports a new hold.
 	CloneSetUpdateHeldReason = "UpdateHeld"
 )

@@ -13,7 +13,7 @@ type CloneSetUpdateStrategyType string
 const (
 	// RollingUpdateCloneSetUpdateStrategyType lets the controller update pods by and by.
 	RollingUpdateCloneSetUpdateStrategyType CloneSetUpdateStrategyType = "RollingUpdate"
-	// OnDeleteCloneSetUpdateStrategyType updates a pod when somebody deletes it.
+	// OnDeleteCloneSetUpdateStrategyType updates a pod when a client deletes it.
 	OnDeleteCloneSetUpdateStrategyType CloneSetUpdateStrategyType = "OnDelete"
 )
 

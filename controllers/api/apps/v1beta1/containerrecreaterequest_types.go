@@ -124,8 +124,8 @@ type ContainerRecreateRequestStrategy struct {
 
 // ContainerRecreateRequest restarts containers of one pod, without the pod being recreated.
 //
-// Its status is left out as long as nobody has written it: a phase is required and may not be empty, so an object that
-// carries an empty one could not be written in this version.
+// The status is omitted until a client writes it. A phase is required and must not be empty, so the API server would
+// reject an object with an empty status in this version.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion

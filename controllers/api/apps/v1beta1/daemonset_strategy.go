@@ -20,7 +20,7 @@ const (
 
 // DaemonSetUpdateStrategy says how pods are brought to a new template.
 type DaemonSetUpdateStrategy struct {
-	// Type is RollingUpdate or OnDelete; RollingUpdate if unset. OnDelete updates a pod when somebody deletes it.
+	// Type is RollingUpdate or OnDelete; RollingUpdate if unset. OnDelete updates a pod when a client deletes it.
 	// +kubebuilder:validation:Enum=RollingUpdate;OnDelete
 	// +optional
 	Type appsv1.DaemonSetUpdateStrategyType `json:"type,omitempty"`

@@ -85,7 +85,7 @@ type PullPolicy struct {
 	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
 }
 
-// SandboxConfig is what a container runtime is told of the pod that an image is pulled for.
+// SandboxConfig describes to the container runtime the pod that an image is pulled for.
 type SandboxConfig struct {
 	// Labels of that pod.
 	// +optional

@@ -5,7 +5,7 @@ package v1beta1
 // ImagePullerComponent is the source of the events of the program that pulls images on a node.
 const ImagePullerComponent = "kruise-daemon-imagepuller"
 
-// Reasons of events on a NodeImage. PullImageFailedReason is a Warning, and is told to the owners of the tag too.
+// Reasons of events on a NodeImage. PullImageFailedReason is a Warning; the owners of the tag get the event too.
 const (
 	PullImageSucceedReason = "PullImageSucceed"
 	PullImageFailedReason  = "PullImageFailed"

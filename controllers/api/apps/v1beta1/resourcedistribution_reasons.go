@@ -15,7 +15,7 @@ const (
 	ResourceDistributionUpdateResourceFailed ResourceDistributionConditionType = "UpdateResourceFailed"
 	// ResourceDistributionDeleteResourceFailed is of copies that could not be deleted.
 	ResourceDistributionDeleteResourceFailed ResourceDistributionConditionType = "DeleteResourceFailed"
-	// ResourceDistributionConflictOccurred is of objects of the same name that somebody else made; they are left alone.
+	// ResourceDistributionConflictOccurred is True if objects of the same name exist that another client made. The controller does not change them.
 	ResourceDistributionConflictOccurred ResourceDistributionConditionType = "ConflictOccurred"
 	// ResourceDistributionNamespaceNotExists is of namespaces that are missing or terminating.
 	ResourceDistributionNamespaceNotExists ResourceDistributionConditionType = "NamespaceNotExists"

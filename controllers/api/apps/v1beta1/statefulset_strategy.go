@@ -17,7 +17,7 @@ const MaxStatefulSetMinReadySeconds = 300
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || !has(self.type) || self.type != 'OnDelete'",message="only allowed for updateStrategy RollingUpdate",fieldPath=".rollingUpdate"
 type StatefulSetUpdateStrategy struct {
-	// Type is RollingUpdate or OnDelete; RollingUpdate if unset. OnDelete updates a pod when somebody deletes it.
+	// Type is RollingUpdate or OnDelete; RollingUpdate if unset. OnDelete updates a pod when a client deletes it.
 	// +kubebuilder:validation:Enum=RollingUpdate;OnDelete
 	// +optional
 	Type appsv1.StatefulSetUpdateStrategyType `json:"type,omitempty"`
@@ -86,7 +86,7 @@ type VolumeClaimUpdateStrategyType string
 const (
 	// OnPodRollingUpdateVolumeClaimUpdateStrategyType lets a claim grow when its pod is updated. Only the size may change.
 	OnPodRollingUpdateVolumeClaimUpdateStrategyType VolumeClaimUpdateStrategyType = "OnPodRollingUpdate"
-	// OnDeleteVolumeClaimUpdateStrategyType leaves a claim as it is until somebody deletes it.
+	// OnDeleteVolumeClaimUpdateStrategyType leaves a claim unchanged until a client deletes it.
 	OnDeleteVolumeClaimUpdateStrategyType VolumeClaimUpdateStrategyType = "OnDelete"
 )
 

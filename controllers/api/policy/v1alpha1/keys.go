@@ -2,7 +2,7 @@
 
 package v1alpha1
 
-// Deletion protection. The label counts on the stored object, so whoever wants to delete must first take it off.
+// Deletion protection. The label of the stored object counts, so a client must remove the label before it can delete the object.
 const (
 	DeletionProtectionKey = "policy.kruise.io/delete-protection"
 	// DeletionProtectionAlways refuses every delete.

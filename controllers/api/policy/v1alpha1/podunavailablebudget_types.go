@@ -41,8 +41,8 @@ type PodUnavailableBudgetSpec struct {
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
 }
 
-// PodUnavailableBudget refuses what would make too many pods of an application unavailable at once: deletions, evictions
-// and updates in place, whoever asks for them.
+// PodUnavailableBudget limits how many pods of an application are unavailable at once. It refuses deletions, evictions
+// and in-place updates that would exceed that limit, regardless of the client that requests them.
 //
 // The annotations kruise.io/pub-protect-operations and pub.kruise.io/protect-total-replicas are what
 // spec.protectOperations and spec.protectTotalReplicas are in v1beta1.

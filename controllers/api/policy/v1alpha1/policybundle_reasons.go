@@ -44,9 +44,9 @@ const (
 
 	// PolicyBundleFetchFailedReason is of a source that could not be read, and may be the next time.
 	PolicyBundleFetchFailedReason = "FetchFailed"
-	// PolicyBundleSourceInvalidReason is of a source that cannot be read until somebody changes something.
+	// PolicyBundleSourceInvalidReason is of a source that cannot be read until a user changes the source, its contents, a secret or a role.
 	PolicyBundleSourceInvalidReason = "SourceInvalid"
-	// PolicyBundleSignatureInvalidReason is of bundles that nobody signed whose keys are in spec.verification.
+	// PolicyBundleSignatureInvalidReason is of bundles without a valid signature by a key of spec.verification.
 	PolicyBundleSignatureInvalidReason = "SignatureInvalid"
 	// PolicyBundleOlderReason is of bundles with a lower sequence than the active one.
 	PolicyBundleOlderReason = "OlderSequence"

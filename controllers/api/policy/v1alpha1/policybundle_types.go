@@ -87,7 +87,7 @@ type PolicyBundleList struct {
 type AnyPolicyBundle interface {
 	metav1.Object
 	runtime.Object
-	// Wanted is what the spec says. Nobody may change it.
+	// Wanted is what the spec says. Callers must not change it.
 	Wanted() Wanted
 	// Standing is the status.
 	Standing() *PolicyBundleStatus

@@ -123,8 +123,8 @@ type PodUnavailableBudgetStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// PodUnavailableBudget refuses what would make too many pods of an application unavailable at once: deletions, evictions
-// and updates in place, whoever asks for them.
+// PodUnavailableBudget limits how many pods of an application are unavailable at once. It refuses deletions, evictions
+// and in-place updates that would exceed that limit, regardless of the client that requests them.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package output is how the commands are told in which form to print, and the
-// forms that several of them print.
+// Package output has the flag that selects the format of a command's output, and
+// the formats that several commands share.
 package output
 
 import (

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Terminal says whether somebody sees what is written to out at once.
+// Terminal says whether out is a terminal, so that a user sees at once what is written to it.
 func Terminal(out io.Writer) bool {
 	f, ok := out.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

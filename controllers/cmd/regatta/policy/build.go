@@ -16,7 +16,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 )
 
-// archiveName is where archives go unless somebody says otherwise, as with opa.
+// archiveName is the default path of an archive, as with opa.
 const archiveName = "bundle.tar.gz"
 
 func (c *commands) build() *cobra.Command {
@@ -27,7 +27,7 @@ func (c *commands) build() *cobra.Command {
 		Use:   "build PATH",
 		Short: "Pack a bundle as OPA does",
 		Long: `Build packs policies and data of a folder as an archive in OPA's bundle format,
-with a manifest. The same files make the same bytes, whoever packs them and when.
+with a manifest. The same files make the same bytes, on every machine and at any time.
 
 Tests are left out, unless --with-tests is given: a cluster then runs them before
 the bundle becomes active. A file .manifest in the folder is taken as it is but

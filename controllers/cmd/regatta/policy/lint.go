@@ -22,7 +22,7 @@ const invalid = "invalid"
 
 func (c *commands) lint() *cobra.Command {
 	form := output.New(output.Text, output.JSON, output.SARIF, output.GitHub)
-	long := "Lint finds what compiles and works, and would be slow with many pods, fail open\nin other tools, or tell nobody why. Its rules are\n\n"
+	long := "Lint finds what compiles and works, and would be slow with many pods, fail open\nin other tools, or give no reason. Its rules are\n\n"
 	for _, r := range lintRules() {
 		long += fmt.Sprintf("  %-20s %s\n", r.id, r.text)
 	}

@@ -83,8 +83,8 @@ func nameOf(path string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(filepath.Base(filepath.Clean(path)), ".tar.gz"), ".tgz")
 }
 
-// refused is why what is at a path makes no bundle, or one that nobody trusted
-// signed: policy says no. It is nil if the error is another one.
+// refused says why the files at a path make no bundle, or a bundle without a
+// signature of a trusted key. It is nil if the error has another cause.
 func refused(path string, err error) module.Problems {
 	var signature bundle.SignatureError
 	var large bundle.TooLargeError

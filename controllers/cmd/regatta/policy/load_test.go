@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// packs makes an archive of one file, as somebody makes it who has not read what
-// a bundle may have.
+// packs makes an archive of one file, which need not be one that a bundle may
+// have.
 func (a author) packs(archive string, h tar.Header, text string) {
 	a.t.Helper()
 	var out bytes.Buffer

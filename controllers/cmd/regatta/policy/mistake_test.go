@@ -55,7 +55,7 @@ func TestMistakes(t *testing.T) {
 		"a signature by a key that is absent": {"inspect signed.tar.gz --verification-key a=key.pub --verification-key b=other.pub", 1, ".signatures.json: there is no key \"prod\"; there is a, b\n"},
 		"a signature for something else":      {"inspect signed.tar.gz --verification-key prod=key.pub --scope read", 1, "it was made for the scope \"write\", and must be for \"read\"\n"},
 		"a record of another type":            {"replay --from wrong.jsonl --bundle half", 3, "Error: reading records of wrong.jsonl: reading line 1: the input: update is a string, and must be an integer\n"},
-		"records of somebody else":            {"replay --from others.jsonl --bundle half", 0, "warning: no decision of a point that is asked about was found, so nothing is compared\n"},
+		"records of another program":          {"replay --from others.jsonl --bundle half", 0, "warning: no decision of a point that is asked about was found, so nothing is compared\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, code := a.types(tc.types)

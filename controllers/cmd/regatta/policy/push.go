@@ -85,7 +85,7 @@ func registry(insecure bool) *artifact.Registry {
 	return artifact.New()
 }
 
-// misnamed makes a mistake of whoever typed it of a reference that is none.
+// misnamed turns the error of an invalid reference into a usage error.
 func misnamed(err error) error {
 	var reference artifact.ReferenceError
 	if errors.As(err, &reference) {

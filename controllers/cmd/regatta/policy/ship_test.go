@@ -32,7 +32,7 @@ import (
 	"github.com/regatta-sh/regatta/policies"
 )
 
-// author is somebody at a prompt, in a folder, with the built-in policies.
+// author is a user at a prompt, in a folder, with the built-in policies.
 type author struct {
 	t    *testing.T
 	vary *strings.Replacer // what differs from run to run, by what stands for it

@@ -55,8 +55,8 @@ algorithm follows from a private key; a secret needs --signing-alg HS256.`,
 	return cmd
 }
 
-// unsuited makes a mistake of whoever typed it of an algorithm that is not for the
-// key.
+// unsuited turns the error of an algorithm that does not suit the key into a usage
+// error.
 func unsuited(err error) error {
 	var algorithm bundle.AlgorithmError
 	if errors.As(err, &algorithm) {

@@ -213,7 +213,7 @@ func (s simulating) options(at time.Time) ([]simulation.Option, error) {
 }
 
 // gates reads the flag of that name, and names those that there are where one is
-// mistyped: here nobody has the README of the chart at hand.
+// mistyped: a user of this command may not have the chart's README at hand.
 type gates struct{ features.Gates }
 
 // Set implements pflag.Value.

@@ -231,7 +231,7 @@ func TestSimulateBudgets(t *testing.T) {
 		{"one of no pods", "--workload neither.yaml", 3, "it needs one of spec.selector and spec.targetRef"},
 		{"one of no amount", "--workload amount.yaml", 3, `spec.maxUnavailable is "some", want a number`},
 		{"pods of others count", "--fleet fleet.yaml,pods.yaml,set.yaml --workload wide.yaml", 0, "in 6 waves"},
-		{"what nobody knows of others is told", "--fleet fleet.yaml,pods.yaml --workload wide.yaml", 0, "warning: PodUnavailableBudget other has pods of StatefulSet db"},
+		{"unknown replicas of other workloads are a warning", "--fleet fleet.yaml,pods.yaml --workload wide.yaml", 0, "warning: PodUnavailableBudget other has pods of StatefulSet db"},
 		{"a workload of another group does not count for that of the name", "--fleet fleet.yaml,kruise.yaml,set.yaml --workload wide.yaml", 0, "warning: PodUnavailableBudget other has pods of StatefulSet db"},
 		{"a namespace that is switched off", "--fleet " + shop + ",off.yaml", 0, "in 3 waves"},
 	} {

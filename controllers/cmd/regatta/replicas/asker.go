@@ -74,7 +74,7 @@ const relist = 10 * time.Second
 func New(config *rest.Config, flags Flags) (*Asker, error) {
 	if config.Impersonate.UserName != "" || config.Impersonate.UID != "" || len(config.Impersonate.Groups) > 0 {
 		// A manager would answer the one who impersonates, and so mislead.
-		return nil, errors.New("asking as somebody else (--as) is not possible: a manager knows only whose credentials it is shown")
+		return nil, errors.New("--as is not supported: a manager authenticates a caller by the caller's own credentials")
 	}
 	for _, e := range flags.Endpoints {
 		if _, err := parseEndpoint(e); err != nil {

@@ -278,7 +278,7 @@ func TestWhatCannotBeAsked(t *testing.T) {
 		change func(*rest.Config, *Flags)
 		err    string
 	}{
-		{"as somebody else", func(c *rest.Config, _ *Flags) { c.Impersonate.UserName = "bob" }, "--as"},
+		{"as another user", func(c *rest.Config, _ *Flags) { c.Impersonate.UserName = "bob" }, "--as"},
 		{"an endpoint without TLS", func(_ *rest.Config, f *Flags) { f.Endpoints = []string{"http://localhost:8443"} }, "want https://HOST:PORT"},
 		{"an endpoint that is no URL", func(_ *rest.Config, f *Flags) { f.Endpoints = []string{"localhost:8443"} }, "want https://HOST:PORT"},
 		{"managers where there are none", func(*rest.Config, *Flags) {}, "none is running in namespace kruise-system"},

@@ -89,7 +89,7 @@ type fakeCluster struct {
 	managers  map[string]*fakeManager
 	webhook   *admissionv1.WebhookClientConfig
 	noSockets bool // it is older than WebSockets
-	forbidden bool // nobody may forward
+	forbidden bool // no user may forward
 	sockets   atomic.Int32
 	spdy      atomic.Int32
 }

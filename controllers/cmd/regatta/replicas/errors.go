@@ -30,7 +30,7 @@ func (e *UndecidedError) Error() string {
 	return fmt.Sprintf("no manager has decided anything about %s (%d asked); one that has just begun to lead comes to it in a moment", e.Question, e.Replicas)
 }
 
-// RefusedError says that whoever asks may not, and what they need.
+// RefusedError says that the caller lacks a permission, and which one.
 type RefusedError struct {
 	Replica string
 	Path    string // what was asked for
@@ -58,7 +58,7 @@ type ForbiddenError struct {
 
 func (e *ForbiddenError) Error() string {
 	return fmt.Sprintf(`%v
-The Role kruise-decision-reader in namespace %s allows it. Somebody who administers the cluster may give it to you:
+The Role kruise-decision-reader in namespace %s allows it. A cluster administrator can grant it to you:
   kubectl -n %[2]s create rolebinding decision-readers --role=kruise-decision-reader --user=YOU`, e.Err, e.Namespace)
 }
 

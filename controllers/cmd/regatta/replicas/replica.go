@@ -129,7 +129,7 @@ func (r *replica) get(ctx context.Context, path string, query url.Values, read f
 	res, err := r.http.Do(req)
 	if err != nil {
 		var in *url.Error
-		if errors.As(err, &in) { // its URL names the pod as a host, which helps nobody
+		if errors.As(err, &in) { // its URL has the name of the pod as the host, which does not help the user
 			err = in.Err
 		}
 		return err

@@ -59,8 +59,8 @@ type check func(tls.ConnectionState) error
 // tunnel checks the certificate of a manager behind a port-forward. Where the
 // CA is not known the tunnel is trusted: the API server, whose certificate has
 // been checked, leads it to the kubelet of the node, whose certificate the API
-// server checks, and that into the network of this very pod. Whoever could
-// answer in its place is in the pod, or is the cluster.
+// server checks, and that into the network of this very pod. Only a
+// process in the pod, or the cluster itself, could answer in its place.
 func (a authority) tunnel() check {
 	return func(s tls.ConnectionState) error {
 		if a.pool == nil {

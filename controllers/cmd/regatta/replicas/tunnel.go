@@ -23,8 +23,8 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// tunnel is a port-forward to a pod. It opens no port on this machine, as
-// kubectl's does, where anybody could use it. It takes the streams of
+// tunnel is a port-forward to a pod. Unlike kubectl's, it opens no port on this
+// machine, which every local process could use. It takes the streams of
 // k8s.io/streaming: client-go 0.37 does not recognize the failure to fall back
 // on through those of apimachinery.
 type tunnel struct {

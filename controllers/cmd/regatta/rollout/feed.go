@@ -103,8 +103,8 @@ func listWatch(field string, selector labels.Selector, source any,
 	}, source)
 }
 
-// informer keeps objects in memory, without what nobody looks at. What cannot
-// be watched is said in the view, which goes on without it.
+// informer keeps objects in memory, without the fields that the view does not
+// use. If a kind cannot be watched, the view says so and goes on without it.
 func (f *feed) informer(what string, example runtime.Object, lw cache.ListerWatcher) cache.SharedIndexInformer {
 	i := cache.NewSharedIndexInformer(lw, example, 0, cache.Indexers{})
 	_ = i.SetTransform(slim) // neither fails before the informer runs

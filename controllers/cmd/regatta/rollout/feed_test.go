@@ -33,7 +33,7 @@ type answers struct{ silent atomic.Bool }
 
 func (a *answers) Ask(_ context.Context, q replicas.Question) (explain.Reply, []error, error) {
 	if a.silent.Load() || q.Kind != "CloneSet" || q.Name != "web" {
-		return explain.Reply{}, nil, errors.New("nobody is there")
+		return explain.Reply{}, nil, errors.New("no manager is there")
 	}
 	return explain.Reply{Answer: explain.Answer{Verdict: explain.Held}}, nil, nil
 }

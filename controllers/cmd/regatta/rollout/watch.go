@@ -87,7 +87,7 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
-	// What client-go logs would be written across the view. It is told there.
+	// Logs of client-go would be written across the view, which reports errors itself.
 	klog.SetLogger(logr.Discard())
 	f, err := newFeed(cmd.Context(), client, objects, asker, about)
 	switch {
@@ -147,8 +147,8 @@ func (r *rollout) look() (s snapshot, last bool, err error) {
 	return s, false, nil
 }
 
-// errInterrupted is for whoever waits for this command, which has not waited
-// for the rollout.
+// errInterrupted tells the caller of this command that it ended before the
+// rollout did.
 var errInterrupted = errors.New("interrupted; the rollout goes on")
 
 func live(ctx context.Context, r *rollout, out io.Writer) error {

@@ -23,7 +23,7 @@ type Cluster struct {
 func NewCluster() *Cluster {
 	f := genericclioptions.NewConfigFlags(true)
 	f.CacheDir = nil // hardly anything is discovered
-	// A password is nothing to show to a manager, and nobody can be played to one.
+	// The command must not send a password to a manager, and managers do not support impersonation.
 	f.Username, f.Password = nil, nil
 	f.Impersonate, f.ImpersonateUID, f.ImpersonateGroup, f.ImpersonateUserExtra = nil, nil, nil, nil
 	f.Insecure = nil // kubeconfig says it, and replicas.Flags has one of the name

@@ -50,7 +50,7 @@ func (l lookup) pod(ctx context.Context, t target.Target) error {
 		return fmt.Errorf("there is no pod %s in namespace %s", t.Name, t.Namespace)
 	}
 	if err != nil {
-		return nil //nolint:nilerr // who may not look is told why managers did not answer
+		return nil //nolint:nilerr // a user who may not get the pod sees why the managers did not answer
 	}
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {

@@ -38,7 +38,7 @@ func TestWhyThereIsNoAnswer(t *testing.T) {
 		want string
 	}{
 		{"the pod does not exist", nil, "there is no pod web-1 in namespace shop"},
-		{"nobody owns it", of("", "", none), "pod shop/web-1 belongs to no workload"},
+		{"it has no owner", of("", "", none), "pod shop/web-1 belongs to no workload"},
 		{"something else owns it", of("ReplicaSet", "apps/v1", none), "belongs to ReplicaSet web, and policies decide only when pods of CloneSets are updated"},
 		{"a CloneSet of another group owns it", of("CloneSet", "example.com/v1", none), "belongs to CloneSet web, and policies decide only"},
 		{"it is being deleted", of("CloneSet", "apps.kruise.io/v1alpha1", func(p *corev1.Pod) {
@@ -93,7 +93,7 @@ func TestWrongUse(t *testing.T) {
 		{"a form of words that names nothing", "web-1", `"web-1" is not enough; want pod/NAME or clone/NAME`},
 		{"a form that is not there", "pod/web-1 -o xml", `it is one of text, json, yaml`},
 		{"an endpoint that would be shown credentials in clear", "pod/web-1 --endpoint http://x:1 --server https://127.0.0.1:1", "want https://HOST:PORT"},
-		{"somebody else", "pod/web-1 --as bob", "unknown flag: --as"},
+		{"as another user", "pod/web-1 --as bob", "unknown flag: --as"},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/nearest"
 )
 
-// conditionsTold is how many conditions of a rule are told, the nearest first.
+// conditionsTold is how many conditions of a rule are printed, the nearest first.
 const conditionsTold = 3
 
 // nearest tells what would have changed the answer.
@@ -49,8 +49,8 @@ func ruleText(n nearest.Rule) string {
 	return n.Rule + " - " + n.Title
 }
 
-// condition is told as facts are, without the word input, and what decides about
-// its helpers below it.
+// condition prints a condition as facts are printed, without the word input. The
+// conditions of its helpers follow below it.
 func (t *text) condition(c nearest.Condition) { t.below(c, 1) }
 
 // below tells a condition so many steps to the right.

@@ -50,7 +50,7 @@ func WithPace(p compare.Pace) Option { return func(r *Replay) { r.pace = p } }
 // WithSamples sets how many differences are shown whole.
 func WithSamples(n int) Option { return func(r *Replay) { r.samples = n } }
 
-// WithGroups sets how many groups of differences are told apart.
+// WithGroups sets how many groups of differences the report lists one by one.
 func WithGroups(n int) Option { return func(r *Replay) { r.groups = n } }
 
 // New replays on a candidate. The bundle is the one among its policies that is

@@ -51,7 +51,7 @@ type Report struct {
 	Samples []Sample        `json:"samples"`
 	// Unused are rules of the bundle with an id that no decision was made by.
 	Unused []engine.Rule `json:"unused"`
-	// Latency is nil where nobody wants to know.
+	// Latency is nil if the user did not ask for it.
 	Latency *Latency `json:"latency,omitempty"`
 }
 

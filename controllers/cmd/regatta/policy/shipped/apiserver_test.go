@@ -24,7 +24,7 @@ import (
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
 
-// shop is an API server, and somebody who types commands.
+// shop is an API server, and a user who types commands.
 type shop struct {
 	*testing.T
 	client.Client

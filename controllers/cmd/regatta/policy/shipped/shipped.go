@@ -195,7 +195,7 @@ func (b *Bundles) Enforced(ctx context.Context) (bundle.Set, error) {
 	return out, nil
 }
 
-// edit changes the spec, and nothing that somebody else has changed meanwhile.
+// edit changes the spec, and no field that another client has changed meanwhile.
 func (b *Bundles) edit(ctx context.Context, name, patch string) error {
 	_, err := b.resource().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "regatta", FieldValidation: metav1.FieldValidationStrict})
 	if apierrors.IsInvalid(err) {

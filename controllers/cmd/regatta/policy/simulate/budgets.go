@@ -179,7 +179,7 @@ func beside(f *simulation.Fleet, d *dump) (notes []string) {
 		owner := workload{schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), ref.Name}
 		if !owners[owner] {
 			owners[owner] = true
-			notes = append(notes, fmt.Sprintf("PodUnavailableBudget %s has pods of %s %s, of which nobody knows how many there are to be: dump deployments,replicasets,statefulsets too", f.Budgets[i].Name, ref.Kind, ref.Name))
+			notes = append(notes, fmt.Sprintf("PodUnavailableBudget %s has pods of %s %s, whose number of replicas is unknown: dump deployments,replicasets,statefulsets too", f.Budgets[i].Name, ref.Kind, ref.Name))
 		}
 	}
 	if len(f.Others) > 0 {

@@ -46,7 +46,7 @@ type Source struct {
 	Budget string
 	// Gates are the feature gates that a fleet is made up with.
 	Gates features.Gates
-	// Progress is told of a fleet that is made up.
+	// Progress reports on a generated fleet.
 	Progress *Progress
 }
 

@@ -107,8 +107,8 @@ func (d *dump) add(o *unstructured.Unstructured) error {
 	return nil // what else a dump has, no rollout looks at
 }
 
-// explained says what is wrong with a field in words of whoever wrote it; other
-// errors stay as they are.
+// explained describes an error about a field in the terms of the input file. It
+// returns other errors unchanged.
 func explained(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {

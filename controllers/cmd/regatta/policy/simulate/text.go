@@ -38,7 +38,7 @@ func (t Text) Print(w io.Writer) error {
 	last := ""
 	for _, s := range t.Steps {
 		head, waits := t.head(s), t.waits(s)
-		// A round in between is told of only if it tells anything new.
+		// A round in between is printed only if it differs from the one before.
 		now := fmt.Sprint(s.Verdict, s.Reason, s.Error, s.Undecided)
 		surges := s.Created > 0 && s.Pods > t.Replicas
 		if s.Wave == 0 && !surges && (now == last || (s.Verdict != explain.Held && s.Error+s.Undecided == "" && len(s.Refused) == 0)) {

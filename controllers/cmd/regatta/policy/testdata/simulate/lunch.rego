@@ -1,6 +1,6 @@
 # METADATA
 # title: No pod goes at lunch
-# description: Pods of the shop stay from 12:00 to 13:00 UTC, whoever deletes or changes them.
+# description: Pods of the shop stay from 12:00 to 13:00 UTC, regardless of which user deletes or changes them.
 package extend.protection.lunch
 
 guard contains {"group": "", "resource": "pods", "operations": ["DELETE", "UPDATE"], "namespaces": ["shop"]}
