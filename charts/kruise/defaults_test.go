@@ -50,7 +50,7 @@ func values(t *testing.T) map[string]string {
 
 // The tables of OpenKruise's installation page, but for manager.image.tag, which
 // is the version of the chart, and for the timeout, which is 30 seconds there:
-// whoever waits for a manager that is down waits for so long.
+// while the manager is down, a request waits for that long.
 func TestDocumentedDefaults(t *testing.T) {
 	got := values(t)
 	for name, want := range map[string]string{

@@ -39,7 +39,7 @@ func helm(t *testing.T, command string, args ...string) (string, error) {
 		}
 	}
 	run := exec.CommandContext(t.Context(), path, append([]string{command}, args...)...)
-	// Nothing of whoever runs the tests: no plugins, no cluster.
+	// Nothing of the user who runs the tests: no plugins, no cluster.
 	run.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "KUBECONFIG=/dev/null"}
 	stdout, stderr := &bytes.Buffer{}, &bytes.Buffer{}
 	run.Stdout, run.Stderr = stdout, stderr

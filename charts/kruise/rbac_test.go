@@ -71,7 +71,7 @@ func TestOwnersOfANamespaceShipPoliciesThroughTheGate(t *testing.T) {
 		}
 	}
 	if !allowed(cluster["aggregate-kruise-edit"], "policy.kruise.io", "policybundles", "create") || !allowed(cluster["aggregate-kruise-view"], "policy.kruise.io", "policybundles", "get") {
-		t.Error("nobody may ship policies for a namespace")
+		t.Error("no role may write policies of a namespace")
 	}
 	for _, verb := range []string{"create", "update", "patch", "delete"} {
 		for _, name := range []string{"aggregate-kruise-edit", "aggregate-kruise-admin"} {
@@ -82,8 +82,8 @@ func TestOwnersOfANamespaceShipPoliciesThroughTheGate(t *testing.T) {
 	}
 }
 
-// The role for credentials of bundles gets secrets and does no more, and holds in
-// the manager's own namespace until somebody binds it elsewhere.
+// The role for credentials of bundles gets secrets and does no more, and is bound
+// in the manager's own namespace only, until a user binds it elsewhere.
 func TestCredentialsAreReadWhereTheirOwnersSaySo(t *testing.T) {
 	const role = "kruise-bundle-credentials"
 	r := render(t, "--set", "installation.namespace=other")
@@ -115,8 +115,8 @@ func readsScales(rule rbacv1.PolicyRule) bool {
 	return slices.Equal(rule.APIGroups, []string{"*"}) && slices.Equal(rule.Resources, []string{"*/scale"}) && slices.Equal(rule.Verbs, []string{"get"})
 }
 
-// Listing a group that somebody names is all there is with a star but for reading scales, and no star
-// brings the group of the secrets.
+// Besides the rule that reads scales, the only rules with a star let the manager list the resources of a
+// group that installation.roleListGroups names. A star there does not add the group of the secrets.
 func TestGroupsThatMayBeListed(t *testing.T) {
 	if has[*rbacv1.ClusterRole](render(t, "--set-json", `installation.roleListGroups=["*",""]`), "kruise-list-role") {
 		t.Error("the manager may list everything")
@@ -127,8 +127,8 @@ func TestGroupsThatMayBeListed(t *testing.T) {
 	}
 }
 
-// What is written of admission is written by its name, but that nobody can create
-// by a name.
+// The manager may write only named objects of admission. The exception is create,
+// since RBAC cannot restrict create by name.
 func TestAdmissionIsWrittenByName(t *testing.T) {
 	for _, rule := range get[*rbacv1.ClusterRole](t, render(t), "kruise-manager-role").Rules {
 		if !slices.Contains(rule.APIGroups, "admissionregistration.k8s.io") {

@@ -13,7 +13,7 @@ import (
 // budgeted shows that a budget refuses what would take too many pods away, and
 // that a label keeps the CloneSet itself.
 func (s *show) budgeted() error {
-	title("A budget: one pod may be away, whoever takes it")
+	title("A budget: one pod may be unavailable, whichever client causes it")
 	if err := s.kubectl("apply", "-f", "test/demo/manifests/pub-demo.yaml"); err != nil {
 		return err
 	}

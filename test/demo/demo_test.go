@@ -44,7 +44,7 @@ func TestQuoted(t *testing.T) {
 		t.Errorf("%s prints\n%s%v", shown, out, err)
 	}
 	if got := quoted("kubectl", []string{"get", "pods", "-l", "app=cs"}); got != "kubectl get pods -l app=cs" {
-		t.Errorf("quotes that nobody needs: %s", got)
+		t.Errorf("unnecessary quotes: %s", got)
 	}
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command demo shows Regatta at work on a cluster that it brings up itself, or
-// on the one it is told. It types what a user would type.
+// on the one that a flag names. It types what a user would type.
 package main
 
 import (

@@ -75,7 +75,7 @@ func (u *user) denied(args ...string) string {
 	return out
 }
 
-// show reports what somebody sees, for who wants to know how it looks.
+// show adds what a user sees to the report.
 func show(command, out string) {
 	AddReportEntry(command, out, ReportEntryVisibilityAlways)
 }

@@ -35,7 +35,7 @@ const (
 	byUs     = "refused by the manager"
 	byPolicy = "refused by the API server's own policy"
 	undone   = "refused without a decision"
-	noAnswer = "refused, nobody answers"
+	noAnswer = "refused, no manager answers"
 	letGo    = "let go"
 	noServer = "no API server"
 	other    = "another error"
@@ -231,8 +231,8 @@ var _ = Describe("without the manager", Serial, func() {
 			w.Flush()
 			show("outages, with failurePolicy "+failure+" for pods", table.String())
 		},
-		Entry("and pods that nobody can decide about go, as by default", "Ignore", SpecTimeout(15*time.Minute)),
-		Entry("and pods that nobody can decide about stay, if that is asked for", "Fail", SpecTimeout(15*time.Minute)),
+		Entry("and pods that no manager can decide about go, as by default", "Ignore", SpecTimeout(15*time.Minute)),
+		Entry("and pods that no manager can decide about stay, if that is asked for", "Fail", SpecTimeout(15*time.Minute)),
 	)
 })
 
@@ -337,7 +337,7 @@ func certificate(template, ca *x509.Certificate, caKey any) (cert, key []byte) {
 	return certs.Bytes(), keys.Bytes()
 }
 
-// dawdle makes every decision about this namespace take longer than anybody waits,
+// dawdle makes every decision about this namespace take longer than the webhook's timeout,
 // some seconds from now: the gate tries a new policy on recent decisions, and would
 // not let one in that is slow at once.
 func (u *user) dawdle() {

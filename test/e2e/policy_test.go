@@ -205,8 +205,8 @@ hold contains {"reason": "Loop", "message": "This is never reached."} if {
 	}, SpecTimeout(5*time.Minute))
 })
 
-// endless is the rest of a rule that is never true, and takes longer to find that
-// out than anybody waits.
+// endless is the rest of a rule that is never true, and takes longer to evaluate
+// than any caller waits.
 const endless = `
 	some a in numbers_to
 	some b in numbers_to

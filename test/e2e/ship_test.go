@@ -209,7 +209,7 @@ var _ = Describe("policies as people ship them", func() {
 			break
 		}
 
-		By("refusing what nobody signed, or what is older")
+		By("refusing an unsigned bundle, or an older one")
 		a.types("regatta", "policy", "build", dir, "-o", archive, "--sequence", "3")
 		a.types("regatta", "policy", "push", "--insecure", archive, tag)
 		Eventually(a.condition).WithArguments(name, policy.PolicyBundleVerified).Should(Equal("False SignatureInvalid"))
@@ -255,7 +255,7 @@ var _ = Describe("policies as people ship them", func() {
 			"  verification:\n    keys:\n    - id: release\n      publicKey: |\n        "+indent(public, 8)+"\n")
 		Eventually(a.condition).WithArguments(name, policy.PolicyBundleReady).Should(Equal("True Activated"))
 
-		By("signing it with a key that nobody knows")
+		By("signing it with an unknown key")
 		other, _ := a.key("other")
 		a.freezes("Forged")
 		a.types("opa", "build", "--bundle", dir, "-o", archive, "--signing-alg", "ES256", "--signing-key", other)

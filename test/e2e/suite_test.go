@@ -35,7 +35,7 @@ func TestE2E(t *testing.T) {
 	}
 }
 
-// failures are told once more at the very end, which is what somebody sees first.
+// failures are printed once more at the very end, which a user sees first.
 var failures []string
 
 var _ = ReportAfterSuite("failures", func(r Report) {

@@ -68,7 +68,7 @@ var _ = Describe("what the tutorial shows", Ordered, ContinueOnFailure, func() {
 			}
 			Eventually(func() string {
 				return u.kubectl("get", "-n", "default", plural+"."+kind.Group, object.GetName(), "-o", `jsonpath={.status.conditions[?(@.type=="Stalled")].status}`)
-			}).Should(Equal("True"), "nobody says that nothing acts on it")
+			}).Should(Equal("True"), "no condition says that no controller acts on it")
 		}, SpecTimeout(3*time.Minute))
 	}
 })

@@ -23,7 +23,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ctrl.SetLogger(logr.Discard()) // or it complains that nobody set one
+	ctrl.SetLogger(logr.Discard()) // without a logger it prints a warning
 	command := &cobra.Command{Use: "faults", Short: "Break things, and check what was promised", SilenceUsage: true, SilenceErrors: true}
 	command.AddCommand(budgetsCommand())
 	if err := command.ExecuteContext(ctx); err != nil {

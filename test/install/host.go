@@ -43,7 +43,7 @@ func newHost(o Options) (*host, error) {
 	return h, nil
 }
 
-// FreePort is a port of this machine that nobody listens on.
+// FreePort returns a port of this machine that no process listens on.
 func FreePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -47,7 +47,7 @@ imagePullSecrets:
 
 {{- /* The gates for the manager. AllAlpha=true, which the installation page
        tells people to set, would also turn on EnableExternalCerts, and the
-       manager would wait for certificates that nobody makes. */ -}}
+       manager would wait for certificates that no tool makes. */ -}}
 {{- define "kruise.featureGates" -}}
 {{- $gates := .Values.featureGates | default "" | replace " " "" }}
 {{- if and (has "AllAlpha=true" (splitList "," $gates)) (not (contains "EnableExternalCerts=" $gates)) }}

@@ -16,7 +16,7 @@ import (
 )
 
 // Ensure returns the path of each named program, building those that neither
-// the machine nor the cache has. What it does is told on progress.
+// the machine nor the cache has. It reports what it does on progress.
 func Ensure(ctx context.Context, cache string, progress io.Writer, names ...string) (map[string]string, error) {
 	paths, missing, err := look(ctx, cache, names...)
 	if err != nil {
@@ -26,7 +26,7 @@ func Ensure(ctx context.Context, cache string, progress io.Writer, names ...stri
 		return paths, nil
 	}
 	// One builder at a time: two would compile the same packages twice and
-	// fight for memory. Whoever waited finds the work done.
+	// fight for memory. A builder that waited finds the work done.
 	unlock, err := Lock(ctx, filepath.Join(cache, "build.lock"), func() {
 		fmt.Fprintln(progress, "another start is building the programs; waiting for it")
 	})

@@ -61,7 +61,7 @@ func etcdArgs(s *state.State) []string {
 		"--listen-peer-urls=" + peer,
 		"--initial-advertise-peer-urls=" + peer,
 		"--initial-cluster=default=" + peer,
-		// Nobody needs the data after a power cut.
+		// The data need not survive a power cut.
 		"--unsafe-no-fsync",
 		"--quota-backend-bytes=8589934592",
 		"--log-level=warn",
@@ -73,7 +73,7 @@ func apiServerArgs(s *state.State) []string {
 		fmt.Sprintf("--etcd-servers=http://127.0.0.1:%d", s.Ports.Etcd),
 		"--bind-address=" + s.APIServerHost(),
 		fmt.Sprintf("--secure-port=%d", s.Ports.APIServer),
-		// Loopback is refused here, even where nobody else is to connect.
+		// Loopback is refused here, even if no remote client is to connect.
 		"--advertise-address=" + s.Plan.Host().String(),
 		"--service-cluster-ip-range=" + s.Plan.Services().String(),
 		"--tls-cert-file=" + pki(s, credentials.ServerFile),

@@ -41,7 +41,7 @@ type Options struct {
 	Kubeconfig string
 	// Keep leaves a cluster that failed to come up as it is, to look at.
 	Keep bool
-	// Out is told what happens. Nothing is told if it is nil.
+	// Out receives progress messages. There are none if it is nil.
 	Out io.Writer
 }
 

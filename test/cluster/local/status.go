@@ -40,8 +40,8 @@ type NodeStatus struct {
 	Ready   bool   `json:"ready"`
 }
 
-// Status asks the cluster how it is. It always returns what is recorded; what
-// could not be found out is told in Problem.
+// Status asks the cluster how it is. It always returns what is recorded.
+// Problem says what could not be found out.
 func (c *Cluster) Status(ctx context.Context) Status {
 	s := c.State
 	status := Status{

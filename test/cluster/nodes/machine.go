@@ -76,7 +76,7 @@ func RunMachine(s *state.State, number int, logger *log.Logger) error {
 	}
 }
 
-// launch starts a program without waiting for it: whoever waits for one child
+// launch starts a program without waiting for it: a process that waits for one child
 // must wait for all, or the orphans of containers are never buried.
 func launch(dir string, spec process.Spec) (int, error) {
 	path, err := exec.LookPath(spec.Path)

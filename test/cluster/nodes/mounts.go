@@ -57,8 +57,8 @@ func (n node) mount() error {
 }
 
 // fixSysctls hides the kernel settings that the kubelet insists on behind files
-// that say what it wants to read. They belong to the whole machine, which is
-// nobody's to change for the sake of a test.
+// that say what it wants to read. They belong to the whole machine, which a
+// test must not change.
 func (n node) fixSysctls() error {
 	wanted := map[string]string{
 		"vm/overcommit_memory": "1", "vm/panic_on_oom": "0",

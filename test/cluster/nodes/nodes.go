@@ -39,7 +39,7 @@ func (n node) path(elements ...string) string {
 	return n.Path(append([]string{"nodes", n.name}, elements...)...)
 }
 
-// network is the name of the network namespace: recognizable by whoever lists
+// network is the name of the network namespace: recognizable to a user who lists
 // them, and not that of another cluster's node.
 func (n node) network() string { return networkPrefix(n.ID()) + n.name }
 

@@ -63,8 +63,8 @@ func pids(processes []Running) []int {
 
 // killUntilGone looks again after every round, because a process may have
 // forked between being listed and being killed. One that dies loses its
-// environment, by which it is listed, before its sockets: whoever takes its place
-// would find its port taken. So it returns when they are dead.
+// environment, by which it is listed, before its sockets: a process that replaces
+// it would find its port taken. So it returns when they are dead.
 func killUntilGone(ctx context.Context, list func() ([]int, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()

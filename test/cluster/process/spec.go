@@ -3,8 +3,8 @@
 // Package process starts the programs of a cluster so that they outlive the
 // command that started them, and finds them again whatever happened since.
 //
-// A process is not known by its number: numbers are reused, and whoever kept
-// the list may have been killed before writing it. Every process carries two
+// A process is not known by its number: numbers are reused, and the command that
+// kept the list may have been killed before writing it. Every process carries two
 // environment variables instead, which its children inherit, so that all that
 // belongs to a cluster can be read from /proc.
 package process

@@ -48,7 +48,7 @@ func openJournal(path string, replay func(entry) error) (*journal, error) {
 		}
 		if err != nil {
 			// A crash in the midst of a write: what follows was never
-			// confirmed to whoever pushed it.
+			// confirmed to the client that pushed it.
 			if err := file.Truncate(end); err != nil {
 				return nil, fmt.Errorf("cutting off a half-written manifest: %w", err)
 			}

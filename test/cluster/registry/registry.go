@@ -20,7 +20,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// A StandIn makes an image for a name that nobody pushed.
+// A StandIn makes an image for a name that no client pushed.
 type StandIn interface {
 	Image(repository, tag string) (v1.Image, error)
 }

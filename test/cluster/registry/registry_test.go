@@ -88,7 +88,7 @@ func TestWhatHasNoStandIn(t *testing.T) {
 		t.Error("a tag that is to be missing is there")
 	}
 	if _, err := pull(t, with, "nginx@sha256:"+strings.Repeat("0", 64)); err == nil {
-		t.Error("a digest that nobody pushed is there")
+		t.Error("a digest that no client pushed is there")
 	}
 	if _, err := pull(t, without, "nginx:1.7.9"); err == nil {
 		t.Error("there is a stand-in made of nothing")

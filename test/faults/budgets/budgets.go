@@ -44,7 +44,7 @@ type Options struct {
 }
 
 // arguments let budgets refuse what they cannot be asked about: with Ignore, the
-// default, nobody could promise anything while managers are killed. The lease is
+// default, budgets would not hold while managers are killed. The lease is
 // short, so that another one leads soon.
 func arguments() []string {
 	return []string{
@@ -152,7 +152,7 @@ func (o Options) kill(ctx context.Context, replicas []*managers.Replica) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		// Often all at once, so that nobody is left who knows anything.
+		// Often all at once, so that no manager is left with its memory.
 		victims := replicas[random.IntN(len(replicas)):][:1]
 		if random.IntN(4) == 0 {
 			victims = replicas

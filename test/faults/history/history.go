@@ -3,7 +3,7 @@
 // Package history checks what happened to pods and to their budgets against what
 // budgets promise. Events of both come from the API server, whose revisions put
 // them into one order: what is checked is the order in which things were stored,
-// not the one in which somebody heard of them.
+// not the one in which a client received them.
 package history
 
 import (
@@ -60,7 +60,7 @@ func (v Violation) String() string {
 	return fmt.Sprintf("revision %d, budget %s: %s, after\n  %s", v.Revision, v.Budget, v.What, strings.Join(v.Before, "\n  "))
 }
 
-// told is how many versions are told of before a violation.
+// told is how many versions before a violation the report lists.
 const told = 40
 
 func (e Event) String() string {

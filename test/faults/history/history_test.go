@@ -57,7 +57,7 @@ func TestCheck(t *testing.T) {
 		{"one goes without", started().pod("a", gone), []string{"pod a was disrupted without leave"}, 0},
 		{"one is changed with leave", started().budget(0, "a").pod("a", func(p *Pod) { p.Spec = "new" }).budget(0, "a"), nil, 0},
 		{"one is changed without", started().pod("a", func(p *Pod) { p.Spec = "new" }), []string{"pod a was disrupted without leave"}, 1},
-		{"two have leave, and nobody went yet", started().budget(0, "a", "b"), []string{"1 pods are available and 2 have leave to go, want 2"}, 0},
+		{"two have leave, and no pod went yet", started().budget(0, "a", "b"), []string{"1 pods are available and 2 have leave to go, want 2"}, 0},
 		{"two go with leave", started().budget(0, "a").pod("a", gone).budget(0, "b").pod("b", gone),
 			[]string{"1 pods are available and 1 have leave to go, want 2"}, 0},
 		{"a status allows less than nothing", started().budget(-1, "a"), []string{"its status allows -1"}, 0},

@@ -44,7 +44,7 @@ type Clients struct {
 	// Count is how many ask at a time, and Requests how many all of them ask for.
 	Count, Requests int
 	Seed            uint64
-	// Progress is told how many requests were sent.
+	// Progress is called with the number of requests that were sent.
 	Progress func(sent int64)
 }
 

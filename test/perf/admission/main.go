@@ -40,7 +40,7 @@ type options struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ctrl.SetLogger(logr.Discard()) // or it complains that nobody set one
+	ctrl.SetLogger(logr.Discard()) // without a logger it prints a warning
 	o := &options{out: os.Stderr}
 	command := &cobra.Command{
 		Use: "admission", Short: "Measure what protection adds to requests for pods", Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,

@@ -136,7 +136,7 @@ func resident(pids []int) (sum int64, err error) {
 func (r *reading) sample() {
 	most := int64(0)
 	for {
-		// That the process ended is told at the end.
+		// The caller reports at the end that the process has ended.
 		if n, err := resident(r.target.PIDs(r.kind)); err == nil {
 			most = max(most, n)
 		}
