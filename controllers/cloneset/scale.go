@@ -86,8 +86,12 @@ func (s *scaler) scale(ctx context.Context) (acted bool, err error) {
 	if acted, err := s.cancelDeletion(ctx, d); acted || err != nil {
 		return acted, err
 	}
-	in := s.scaleInput(ctx, d)
-	plan := s.decideScale(ctx, in, d)
+	var in decision.ScaleInput
+	var plan decision.ScaleOutput
+	if d.Up > 0 || d.Down > 0 { // most rounds scale nothing, and need no facts for it
+		in = s.scaleInput(ctx, d)
+		plan = s.decideScale(ctx, in, d)
+	}
 	if d.Up > 0 {
 		s.reportLimit(plan.Holds)
 		missing := d.Up
@@ -161,9 +165,6 @@ func (s *scaler) scaleInput(ctx context.Context, d budget.Diff) decision.ScaleIn
 
 // decideScale asks rollout/scale and holds the answer to the differences.
 func (s *scaler) decideScale(ctx context.Context, in decision.ScaleInput, d budget.Diff) decision.ScaleOutput {
-	if d.Up == 0 && d.Down == 0 {
-		return decision.ScaleOutput{}
-	}
 	out, _ := rollout.Ask(ctx, s.r, s.f, decision.RolloutScale(), in)
 	return clampScale(out, d, s.f.Strategy.ScaleMaxUnavailable)
 }

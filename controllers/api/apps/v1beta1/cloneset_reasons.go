@@ -60,8 +60,6 @@ const (
 	SuccessfulDeleteMessage = "succeed to delete pod %s"
 	// SuccessfulUpdatePodInPlaceMessage takes the name of the pod and the revision.
 	SuccessfulUpdatePodInPlaceMessage = "successfully update pod %s in-place(revision %v)"
-	// ScaleUpLimitedMessage takes how many pods may be created now.
-	ScaleUpLimitedMessage = "scaleUp is limited because of scaleStrategy.maxUnavailable, limit: %d"
 )
 
 // InPlaceOnlyImpossibleMessage is the error of an update that InPlaceOnly forbids (CS-12); it takes the name of the pod.
