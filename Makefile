@@ -27,11 +27,14 @@ demo-down: ## Remove what demo started
 LDFLAGS ?= -s -w
 BIN ?= bin
 
-.PHONY: build kruise-manager regatta
-build: kruise-manager regatta ## Build the manager and the command line into bin/
+.PHONY: build kruise-manager kruise-daemon regatta
+build: kruise-manager kruise-daemon regatta ## Build the manager, the node agent and the command line into bin/
 
 kruise-manager:
 	$(GO) build -ldflags "$(LDFLAGS)" -o "$(BIN)/$@" ./controllers/cmd/manager
+
+kruise-daemon:
+	$(GO) build -ldflags "$(LDFLAGS)" -o "$(BIN)/$@" ./nodeagent/cmd/daemon
 
 regatta:
 	$(GO) build -ldflags "$(LDFLAGS)" -o "$(BIN)/$@" ./controllers/cmd/regatta
@@ -46,13 +49,16 @@ test-unit: tools ## Unit, property and API-server tests, with the race detector 
 	KUBEBUILDER_ASSETS="$$($(GO) run ./test/cluster bin etcd kube-apiserver kubectl)" HELM="$$($(GO) run ./test/cluster bin)/helm" \
 	  CGO_ENABLED=1 $(GO) test -race -timeout 20m -coverprofile=cover.out $$($(GO) list ./... | grep -v '/test/e2e$$') | tee units.out
 	@$(GO) tool cover -func=cover.out | tail -1
-	@echo "The slowest packages, in seconds:"; awk '$$1 == "ok" && $$3 ~ /s$$/ { sub("s", "", $$3); print $$3, $$2 }' units.out | sort -rn | head -10
+	@echo "The slowest packages, in seconds:"; awk '$$1 == "ok" && $$3 ~ /s$$/ { sub("s", "", $$3); print $$3, $$2 }' units.out | sort -rn | sed -n 1,10p
 	@echo "Property tests in full, without the race detector"
 	$(GO) test -skip '^TestManifests$$' $$(git grep -lE '/(test/proptest|api/apitest)"' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's,^,./,')
 
+# The specs wait most of their time, so that more processes than cores pay.
+E2E_PROCS ?= 3
+
 .PHONY: test-e2e
-test-e2e: ## End-to-end tests on a local Kubernetes (or that of KUBECONFIG with E2E_ARGS)
-	$(GO) test -v -timeout 40m -count=1 ./test/e2e -ginkgo.v $(E2E_ARGS)
+test-e2e: tools ## End-to-end tests on a local Kubernetes (E2E_ARGS="--focus SidecarSet", E2E_PROCS=1)
+	$(GO) tool ginkgo run --procs=$(E2E_PROCS) --timeout=45m -v $(E2E_ARGS) ./test/e2e
 
 .PHONY: simulate
 simulate: ## Search for lives of a CloneSet that break a promise (SIMULATE_ARGS="-rapid.seed=7 -rapid.checks=500")

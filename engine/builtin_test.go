@@ -13,24 +13,25 @@ import (
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/term"
 )
 
-func planInput() decision.PlanInput {
-	return decision.PlanInput{
+func planInput() rollout.PlanInput {
+	return rollout.PlanInput{
 		Now:      1_700_000_000_000_000_000,
-		Workload: decision.Workload{Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u", Replicas: 1000, Labels: map[string]string{"app": "web"}},
-		Strategy: decision.Strategy{Type: "RollingUpdate", Policy: "InPlaceIfPossible", MaxUnavailable: 200, ScaleMaxUnavailable: 1 << 30},
-		Counts:   decision.Counts{Total: 1000, Ready: 1000, Available: 1000}, Revisions: decision.Revisions{Current: "a", Update: "b"},
+		Workload: rollout.Workload{Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u", Replicas: 1000, Labels: map[string]string{"app": "web"}},
+		Strategy: rollout.Strategy{Type: "RollingUpdate", Policy: "InPlaceIfPossible", MaxUnavailable: 200, ScaleMaxUnavailable: 1 << 30},
+		Counts:   rollout.Counts{Total: 1000, Ready: 1000, Available: 1000}, Revisions: rollout.Revisions{Current: "a", Update: "b"},
 		Update: 10, MaxUnavailable: 200,
-		Groups: map[string]map[string]decision.Group{"zone": {"a": {Total: 500}, "b": {Total: 500}}},
+		Groups: map[string]map[string]rollout.Group{"zone": {"a": {Total: 500}, "b": {Total: 500}}},
 	}
 }
 
-func rankInput(n int) decision.RankInput {
-	in := decision.RankInput{Workload: planInput().Workload, Strategy: planInput().Strategy}
+func rankInput(n int) rollout.RankInput {
+	in := rollout.RankInput{Workload: planInput().Workload, Strategy: planInput().Strategy}
 	for i := range n {
-		in.Pods = append(in.Pods, decision.PodFacts{
+		in.Pods = append(in.Pods, rollout.PodFacts{
 			Name: fmt.Sprintf("web-%05d", i), Node: fmt.Sprintf("node-%d", i%40), Zone: "a",
 			Labels:   map[string]string{"app": "web", "tier": []string{"gold", "tin"}[i%2]},
 			Assigned: 1, Phase: 2, Ready: i % 2, ReadySince: int64(i), Created: int64(i), Matches: []int{i % 2},
@@ -53,7 +54,7 @@ func BenchmarkBuiltin(b *testing.B) {
 	b.Run("plan", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			_, rec := engine.Decide(context.Background(), e, decision.RolloutPlan(), subject(), planInput())
+			_, rec := engine.Decide(context.Background(), e, rollout.PlanPoint(), subject(), planInput())
 			must(b, rec)
 		}
 	})
@@ -62,7 +63,7 @@ func BenchmarkBuiltin(b *testing.B) {
 		b.Run(fmt.Sprint("rank/", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				_, rec := engine.Decide(context.Background(), e, decision.RolloutRank(), subject(), in)
+				_, rec := engine.Decide(context.Background(), e, rollout.RankPoint(), subject(), in)
 				must(b, rec)
 			}
 		})

@@ -4,7 +4,7 @@
 // it knows nothing of Kubernetes, and nothing of what the decisions are about.
 //
 //	e, err := engine.New(policies.FS)
-//	plan, record := engine.Decide(ctx, e, decision.RolloutPlan(), subject, facts)
+//	plan, record := engine.Decide(ctx, e, rollout.PlanPoint(), subject, facts)
 //
 // A decision always comes, and in time: when no policy could make it, it is the
 // fallback of the point, and the record says why.

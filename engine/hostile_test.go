@@ -305,7 +305,7 @@ func TestACallerThatLeavesGetsTheFallback(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
 	got, rec := engine.Decide(ctx, e, point(), subject(), facts{})
-	if rec.Outcome != decision.TimedOut || got.Total != -1 || !strings.Contains(rec.Error, "nobody waited") {
+	if rec.Outcome != decision.TimedOut || got.Total != -1 || !strings.Contains(rec.Error, "the caller did not wait") {
 		t.Errorf("got %+v, %+v", got, rec)
 	}
 }

@@ -35,7 +35,7 @@ func (s *Snapshot) Rule(subject decision.Subject, id string) (Rule, bool) {
 }
 
 // Labelled are the rules of a bundle that have an id of their own, by id. Those
-// without one go by their package and cannot be told apart.
+// without one go by their package and cannot be distinguished.
 func Labelled(b *bundle.Bundle) []Rule {
 	byID := map[string]Rule{}
 	for _, file := range slices.Sorted(maps.Keys(b.Modules)) {

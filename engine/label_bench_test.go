@@ -11,7 +11,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/rego"
 	"github.com/open-policy-agent/opa/v1/topdown"
 
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 // BenchmarkLabels is what it costs to record which rules took part.
@@ -21,9 +21,9 @@ func BenchmarkLabels(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer e.Close()
-	input, err := e.codec.Encode(decision.PlanInput{
-		Workload: decision.Workload{Kind: "CloneSet", Namespace: "shop", Name: "web"},
-		Strategy: decision.Strategy{Type: "RollingUpdate", Policy: "InPlaceIfPossible"}, Update: 3, MaxUnavailable: 1,
+	input, err := e.codec.Encode(rollout.PlanInput{
+		Workload: rollout.Workload{Kind: "CloneSet", Namespace: "shop", Name: "web"},
+		Strategy: rollout.Strategy{Type: "RollingUpdate", Policy: "InPlaceIfPossible"}, Update: 3, MaxUnavailable: 1,
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/catalog"
 )
 
 // Option changes how an engine works.
@@ -35,7 +36,7 @@ func defaults() options {
 		memory:   512 << 20,
 	}
 	WithShare(0.25)(&o)
-	for _, p := range decision.All() {
+	for _, p := range catalog.All() {
 		o.points = append(o.points, p.Name)
 	}
 	return o
@@ -55,8 +56,8 @@ type Sink interface{ Record(decision.Record) }
 type Observer interface {
 	// Activated is called when another revision decides.
 	Activated(revision string)
-	// Stuck is called with 1 when an evaluation does not end after it was told
-	// to, and with -1 when it ends after all.
+	// Stuck is called with 1 when an evaluation does not end after it was cancelled, and
+	// with -1 when it ends after all.
 	Stuck(point decision.Name, delta int)
 	// Throttled is called for each decision that is a fallback because the
 	// policies of the namespace's own people took too much of the processors.
@@ -99,9 +100,11 @@ func WithPatience(times int) Option {
 	return func(o *options) { o.patience = time.Duration(max(times, 1)) }
 }
 
-// WithMemory sets by how many bytes the heap may grow during an evaluation. It
-// is a guard against policies that explode, looked at every 20 ms. Where a
-// namespace's own bundles take part a quarter of it holds.
+// WithMemory sets by how many bytes the heap may grow during an evaluation in which
+// rules of users take part. It is a guard against policies that explode, looked at
+// every 20 ms. Where a namespace's own bundles take part a quarter of it holds. The
+// heap is that of the process: an evaluation of the built-in rules alone is never given
+// up for what another one takes.
 func WithMemory(bytes uint64) Option { return func(o *options) { o.memory = bytes } }
 
 // WithShare sets which part of the processors, from 0 to 1, the policies of one

@@ -5,6 +5,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -110,5 +111,56 @@ hold contains {"reason": "X", "message": "m"} if count([s | some i in numbers.ra
 	}
 	if grown < 100 || grown >= 400 {
 		t.Errorf("it was given up when memory had grown by %d MiB, want a little more than a quarter of 400", grown)
+	}
+}
+
+func TestTheBuiltinRulesAloneAreNotGivenUpForWhatAnotherTakes(t *testing.T) {
+	slow := builtin + `
+holds contains {"reason": "Slow", "message": "m"} if {
+	some i in numbers.range(1, 3000)
+	some j in numbers.range(1, 3000)
+	i * j == input.n - 100
+}`
+	for name, bundles := range map[string]bundle.Set{
+		"built-in rules": nil,
+		"rules of users": {platform(t, "freeze", freeze)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEngine(t, slow, engine.WithMemory(32<<20))
+			if err := e.Activate(t.Context(), bundles); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			records := make(chan decision.Record)
+			go func() {
+				p := point()
+				p.Budget = time.Minute
+				_, rec := engine.Decide(ctx, e, p, in("shop"), facts{N: 1})
+				records <- rec
+			}()
+			var ballast [][]byte
+			var rec *decision.Record
+			for range 60 { // whenever the evaluation begins, the heap grows by more than it may between two looks
+				ballast = append(ballast, make([]byte, 40<<20))
+				select {
+				case got := <-records:
+					rec = &got
+				case <-time.After(30 * time.Millisecond):
+				}
+				if rec != nil {
+					break
+				}
+			}
+			if rec == nil {
+				cancel()
+				got := <-records
+				rec = &got
+			}
+			runtime.KeepAlive(ballast)
+			if given := strings.Contains(rec.Error, "memory grew"); given != (bundles != nil) {
+				t.Errorf("it ended %s %s", rec.Outcome, rec.Error)
+			}
+		})
 	}
 }

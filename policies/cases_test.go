@@ -13,6 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/cases"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/catalog"
 	"github.com/regatta-sh/regatta/engine/module"
 	"github.com/regatta-sh/regatta/policies"
 )
@@ -34,7 +35,7 @@ func TestCases(t *testing.T) {
 			}
 		}
 	}
-	for _, point := range decision.All() {
+	for _, point := range catalog.All() {
 		if n := asked[point.Name]; n < 10 && point.Name != "rollout/rows" { // no built-in policy answers it
 			t.Errorf("%s has %d cases, want at least 10", point.Name, n)
 		}

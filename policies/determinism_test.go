@@ -21,6 +21,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/cases"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/catalog"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/proptest"
 )
@@ -72,7 +74,7 @@ func TestDecisionsDoNotDependOnAnyOrder(t *testing.T) {
 
 // again makes a decision of a case many times.
 func again(t *testing.T, engines []*engine.Engine, c cases.Case, rec decision.Record, times int) (made int) {
-	p, ok := decision.Find(rec.Point)
+	p, ok := catalog.Find(rec.Point)
 	if !ok {
 		t.Fatalf("there is no point %s", rec.Point)
 	}
@@ -231,10 +233,10 @@ func (s *shuffled) back(t *testing.T, answer any) any {
 		return out
 	}
 	switch out := answer.(type) {
-	case decision.RankOutput:
+	case rollout.RankOutput:
 		out.Keys, out.Lead = restore(out.Keys), restore(out.Lead)
 		return out
-	case decision.ScaleOutput:
+	case rollout.ScaleOutput:
 		out.Keys, out.Then = restore(out.Keys), restore(out.Then)
 		return out
 	}

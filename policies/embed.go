@@ -18,8 +18,11 @@ import (
 // Builtin is the built-in bundle as it is active in every binary. Its paths are
 // those of the packages: rollout/plan.rego has data.rollout. Tests are not in it.
 //
+//go:embed injection/liveness.rego injection/resources.rego injection/sidecars.rego injection/users.rego launchpriority/order.rego
+//go:embed lib/wishes.rego placement/allocation.rego placement/broadcast.rego placement/distribution.rego placement/ephemeral.rego placement/persistent.rego placement/subset.rego placement/users.rego
+//go:embed node/images.rego node/markers.rego node/rank.rego node/restarts.rego node/termination.rego node/users.rego
 //go:embed protection/budget.rego protection/deletion.rego protection/guards.rego protection/invalid.rego protection/users.rego
-//go:embed rollout/change.rego rollout/holds.rego rollout/plan.rego rollout/rank.rego rollout/scale.rego
+//go:embed rollout/change.rego rollout/holds.rego rollout/plan.rego rollout/predownload.rego rollout/rank.rego rollout/run.rego rollout/scale.rego
 var Builtin embed.FS
 
 // Examples are what users may start from: a folder each, with the policy, its

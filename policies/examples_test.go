@@ -15,6 +15,8 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/policies"
 )
 
@@ -59,15 +61,15 @@ func TestExamplesDecideTogether(t *testing.T) {
 	e := withExamples(t)
 	tests := []struct {
 		name, now string
-		change    func(*decision.PlanInput)
+		change    func(*rollout.PlanInput)
 		want      []string
 	}{
-		{"on a working day the first zone goes", "2026-03-10T12:00:00Z", func(*decision.PlanInput) {}, []string{"OtherZoneFirst"}},
-		{"at the weekend nothing goes", "2026-03-14T12:00:00Z", func(*decision.PlanInput) {}, []string{"ChangeFreeze", "FreezeWindow", "OtherZoneFirst"}},
-		{"canaries wait for approval", "2026-03-10T12:00:00Z", func(in *decision.PlanInput) {
-			in.Counts = decision.Counts{Total: 10, Updated: 1, UpdatedAvail: 1}
+		{"on a working day the first zone goes", "2026-03-10T12:00:00Z", func(*rollout.PlanInput) {}, []string{"OtherZoneFirst"}},
+		{"at the weekend nothing goes", "2026-03-14T12:00:00Z", func(*rollout.PlanInput) {}, []string{"ChangeFreeze", "FreezeWindow", "OtherZoneFirst"}},
+		{"canaries wait for approval", "2026-03-10T12:00:00Z", func(in *rollout.PlanInput) {
+			in.Counts = rollout.Counts{Total: 10, Updated: 1, UpdatedAvail: 1}
 		}, []string{"CanaryApproval", "OtherZoneFirst"}},
-		{"a paused workload says so as well", "2026-03-10T12:00:00Z", func(in *decision.PlanInput) { in.Strategy.Paused = true }, []string{"OtherZoneFirst", "RolloutPaused"}},
+		{"a paused workload says so as well", "2026-03-10T12:00:00Z", func(in *rollout.PlanInput) { in.Strategy.Paused = true }, []string{"OtherZoneFirst", "RolloutPaused"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -75,14 +77,14 @@ func TestExamplesDecideTogether(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			in := decision.PlanInput{
-				Now: now.UnixNano(), Workload: decision.Workload{Kind: web.Kind, Namespace: web.Namespace, Name: web.Name, Replicas: 10},
-				Strategy: decision.Strategy{Type: "RollingUpdate", Policy: "InPlaceIfPossible"}, Revisions: decision.Revisions{Current: "web-1", Update: "web-2"},
-				Counts: decision.Counts{Total: 10}, Update: 9, MaxUnavailable: 2,
-				Groups: map[string]map[string]decision.Group{"zone": {"a": {Total: 5}, "b": {Total: 5}}},
+			in := rollout.PlanInput{
+				Now: now.UnixNano(), Workload: rollout.Workload{Kind: web.Kind, Namespace: web.Namespace, Name: web.Name, Replicas: 10},
+				Strategy: rollout.Strategy{Type: "RollingUpdate", Policy: "InPlaceIfPossible"}, Revisions: rollout.Revisions{Current: "web-1", Update: "web-2"},
+				Counts: rollout.Counts{Total: 10}, Update: 9, MaxUnavailable: 2,
+				Groups: map[string]map[string]rollout.Group{"zone": {"a": {Total: 5}, "b": {Total: 5}}},
 			}
 			test.change(&in)
-			out, record := engine.Decide(t.Context(), e, decision.RolloutPlan(), web, in)
+			out, record := engine.Decide(t.Context(), e, rollout.PlanPoint(), web, in)
 			if record.Outcome != decision.Decided {
 				t.Fatalf("the outcome is %s: %s", record.Outcome, record.Error)
 			}
@@ -97,12 +99,12 @@ func TestExamplesDecideTogether(t *testing.T) {
 		})
 	}
 	t.Run("gold is ranked last and, by rows, waits", func(t *testing.T) {
-		pods := []decision.PodFacts{{Name: "web-a", Labels: map[string]string{"tier": "gold"}}, {Name: "web-b"}}
-		ranked, record := engine.Decide(t.Context(), e, decision.RolloutRank(), web, decision.RankInput{Pods: pods})
-		if diff := cmp.Diff([][]float64{{0, 1}, {0, 0}}, ranked.Lead); diff != "" {
+		pods := []rollout.PodFacts{{Name: "web-a", Labels: map[string]string{"tier": "gold"}}, {Name: "web-b"}}
+		ranked, record := engine.Decide(t.Context(), e, rollout.RankPoint(), web, rollout.RankInput{Pods: pods})
+		if diff := cmp.Diff([][]float64{{0, 0, 0, 1}, {0, 0, 0, 0}}, ranked.Lead); diff != "" {
 			t.Errorf("lead is %s: want (-), got (+):\n%s", record.Error, diff)
 		}
-		rows, record := engine.Decide(t.Context(), e, decision.RolloutRows(), web, decision.RowsInput{Plan: decision.PlanInput{Update: 2}, Rows: pods})
+		rows, record := engine.Decide(t.Context(), e, rollout.RowsPoint(), web, rollout.RowsInput{Plan: rollout.PlanInput{Update: 2}, Rows: pods})
 		if diff := cmp.Diff([]string{"web-b"}, rows.Order); diff != "" {
 			t.Errorf("order is %s: want (-), got (+):\n%s", record.Error, diff)
 		}
@@ -114,28 +116,28 @@ func TestExamplesProtectTogether(t *testing.T) {
 	e := withExamples(t)
 	tests := []struct {
 		name   string
-		change func(*decision.BudgetInput)
+		change func(*protection.BudgetInput)
 		want   []string
 	}{
-		{"a gold pod stays on Friday", func(*decision.BudgetInput) {}, []string{"GoldStaysToday"}},
-		{"other pods go", func(in *decision.BudgetInput) { in.Object.Labels = nil }, []string{"NoBudget"}},
-		{"too many at a time stay for that as well", func(in *decision.BudgetInput) { in.Recent.Deletes = 20 }, []string{"TooManyDeletes", "GoldStaysToday"}},
-		{"whoever is on call breaks the glass", func(in *decision.BudgetInput) {
+		{"a gold pod stays on Friday", func(*protection.BudgetInput) {}, []string{"GoldStaysToday"}},
+		{"other pods go", func(in *protection.BudgetInput) { in.Object.Labels = nil }, []string{"NoBudget"}},
+		{"too many at a time stay for that as well", func(in *protection.BudgetInput) { in.Recent.Deletes = 20 }, []string{"TooManyDeletes", "GoldStaysToday"}},
+		{"whoever is on call breaks the glass", func(in *protection.BudgetInput) {
 			in.Request.User.Groups = []string{"shop:on-call"}
 			in.Object.Annotations = map[string]string{"policy.kruise.io/break-glass": "INC-7"}
 		}, []string{"BreakGlass", "GoldStaysToday"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			in := decision.BudgetInput{
+			in := protection.BudgetInput{
 				Now:     time.Date(2026, 3, 13, 12, 0, 0, 0, time.UTC).UnixNano(),
-				Request: decision.Request{Operation: decision.Delete, User: decision.User{Name: "ann"}},
-				Object: decision.Object{Resource: "pods", Kind: "Pod", Namespace: "shop", Name: "web-1",
+				Request: protection.Request{Operation: protection.Delete, User: protection.User{Name: "ann"}},
+				Object: protection.Object{Resource: "pods", Kind: "Pod", Namespace: "shop", Name: "web-1",
 					Labels: map[string]string{"shop.example/tier": "gold"}},
-				Pod: decision.PodState{Ready: true, Consistent: true},
+				Pod: protection.PodState{Ready: true, Consistent: true},
 			}
 			test.change(&in)
-			out, record := engine.Decide(t.Context(), e, decision.ProtectionBudget(), web, in)
+			out, record := engine.Decide(t.Context(), e, protection.BudgetPoint(), web, in)
 			if record.Outcome != decision.Decided {
 				t.Fatalf("the outcome is %s: %s", record.Outcome, record.Error)
 			}

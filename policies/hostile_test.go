@@ -9,7 +9,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/rego"
 	"pgregory.net/rapid"
 
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/module"
 	_ "github.com/regatta-sh/regatta/test/proptest"
 )
@@ -47,8 +47,8 @@ func harnessed(t *testing.T, text, query string) rego.PreparedEvalQuery {
 // the hold is empty something must be held.
 func TestNothingThatAUserWritesOpensADecision(t *testing.T) {
 	query := harnessed(t, harness, "data.harness.both")
-	rank := decision.RankInput{Pods: []decision.PodFacts{{Name: "web-a", Zone: "a"}, {Name: "web-b"}}}
-	plan := decision.PlanInput{Strategy: decision.Strategy{Type: "RollingUpdate"}, Update: 2, MaxUnavailable: 1}
+	rank := rollout.RankInput{Pods: []rollout.PodFacts{{Name: "web-a", Zone: "a"}, {Name: "web-b"}}}
+	plan := rollout.PlanInput{Strategy: rollout.Strategy{Type: "RollingUpdate"}, Update: 2, MaxUnavailable: 1}
 	rapid.Check(t, func(rt *rapid.T) {
 		hold := drawDocument(rt, 3)
 		users := map[string]any{"x": map[string]any{"hold": hold, "rank": drawDocument(rt, 2)}}
@@ -57,9 +57,9 @@ func TestNothingThatAUserWritesOpensADecision(t *testing.T) {
 			rt.Fatalf("no answer to %v: %v", users, err)
 		}
 		answers := set[0].Expressions[0].Value.([]any)
-		planned := typed(t, reflect.TypeFor[decision.PlanOutput](), answers[0]).(decision.PlanOutput)
-		ranked := typed(t, reflect.TypeFor[decision.RankOutput](), answers[1]).(decision.RankOutput)
-		if err := decision.RolloutRank().Check(rank, ranked); err != nil {
+		planned := typed(t, reflect.TypeFor[rollout.PlanOutput](), answers[0]).(rollout.PlanOutput)
+		ranked := typed(t, reflect.TypeFor[rollout.RankOutput](), answers[1]).(rollout.RankOutput)
+		if err := rollout.RankPoint().Check(rank, ranked); err != nil {
 			rt.Fatal(err)
 		}
 		if wants := !empty(hold); wants != (len(planned.Holds) > 0 || ofPods(hold)) {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/nearest"
 )
 
@@ -22,12 +24,12 @@ func TestTheNearestRuleOfEachPointIsFound(t *testing.T) {
 		in    any
 		want  string // a rule that the explanation lists
 	}{
-		{"a plan at the weekend", decision.RolloutPlan().Any(), weekend(), "change-freeze.closed"},
-		{"a plan without facts", decision.RolloutPlan().Any(), decision.PlanInput{}, "rollout.plan.unknown-strategy"},
-		{"the rank of many pods", decision.RolloutRank().Any(), decision.RankInput{Pods: make([]decision.PodFacts, 5000)}, "canary-by-label.others"},
-		{"a scale-up that is limited", decision.RolloutScale().Any(), decision.ScaleInput{Up: 3}, "rollout.scale.up-limited"},
-		{"a pod without facts", decision.ProtectionBudget().Any(), decision.BudgetInput{}, "protection.budget.not-ready"},
-		{"an object without facts", decision.ProtectionDeletion().Any(), decision.DeletionInput{}, "protection.deletion.operation"},
+		{"a plan at the weekend", rollout.PlanPoint().Any(), weekend(), "change-freeze.closed"},
+		{"a plan without facts", rollout.PlanPoint().Any(), rollout.PlanInput{}, "rollout.plan.unknown-strategy"},
+		{"the rank of many pods", rollout.RankPoint().Any(), rollout.RankInput{Pods: make([]rollout.PodFacts, 5000)}, "canary-by-label.others"},
+		{"a scale-up that is limited", rollout.ScalePoint().Any(), rollout.ScaleInput{Up: 3}, "rollout.scale.up-limited"},
+		{"a pod without facts", protection.BudgetPoint().Any(), protection.BudgetInput{}, "protection.budget.not-ready"},
+		{"an object without facts", protection.DeletionPoint().Any(), protection.DeletionInput{}, "protection.deletion.operation"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, r := engine.DecideOn(t.Context(), e, e.Snapshot(), test.point, web, test.in)
@@ -55,8 +57,8 @@ func TestNoHoldIsToldOfAPointThatReadsNone(t *testing.T) {
 		point decision.Any
 		in    any
 	}{
-		{"scaling at the weekend", decision.RolloutScale().Any(), decision.ScaleInput{Now: weekend().Now, Up: 3}},
-		{"a change by a policy that nobody knows", decision.RolloutChange().Any(), decision.ChangeInput{}},
+		{"scaling at the weekend", rollout.ScalePoint().Any(), rollout.ScaleInput{Now: weekend().Now, Up: 3}},
+		{"a change by a policy that nobody knows", rollout.ChangePoint().Any(), rollout.ChangeInput{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, r := engine.DecideOn(t.Context(), e, e.Snapshot(), test.point, web, test.in)
@@ -76,7 +78,7 @@ func TestNoHoldIsToldOfAPointThatReadsNone(t *testing.T) {
 // BenchmarkFindNearest is about an answer at the weekend, with all examples active.
 func BenchmarkFindNearest(b *testing.B) {
 	e := withExamples(b)
-	_, r := engine.DecideOn(b.Context(), e, e.Snapshot(), decision.RolloutPlan().Any(), web, weekend())
+	_, r := engine.DecideOn(b.Context(), e, e.Snapshot(), rollout.PlanPoint().Any(), web, weekend())
 	b.ReportAllocs()
 	for b.Loop() {
 		if n, err := nearest.Find(b.Context(), e, r); err != nil || n.Partial {
@@ -86,9 +88,9 @@ func BenchmarkFindNearest(b *testing.B) {
 }
 
 // weekend is a rollout on a Saturday.
-func weekend() decision.PlanInput {
-	return decision.PlanInput{
+func weekend() rollout.PlanInput {
+	return rollout.PlanInput{
 		Now: time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC).UnixNano(), Update: 9,
-		Groups: map[string]map[string]decision.Group{"zone": {"a": {Total: 5}, "b": {Total: 5}}},
+		Groups: map[string]map[string]rollout.Group{"zone": {"a": {Total: 5}, "b": {Total: 5}}},
 	}
 }

@@ -9,13 +9,13 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 // drawPods draws pods that differ from the first in few facts, so that each fact
 // gets to decide between some of them.
-func drawPods(t *rapid.T, strategy decision.Strategy) []decision.PodFacts {
-	pods := []decision.PodFacts{drawPod(t, strategy)}
+func drawPods(t *rapid.T, strategy rollout.Strategy) []rollout.PodFacts {
+	pods := []rollout.PodFacts{drawPod(t, strategy)}
 	for range rapid.IntRange(0, 5).Draw(t, "more") {
 		pod, other := pods[0], drawPod(t, strategy)
 		for _, take := range []func(){
@@ -42,10 +42,10 @@ func drawPods(t *rapid.T, strategy decision.Strategy) []decision.PodFacts {
 
 // drawPod draws facts as gather makes them: a pod that is not ready is ready
 // since no time.
-func drawPod(t *rapid.T, strategy decision.Strategy) decision.PodFacts {
-	times := rapid.SampledFrom([]int64{1, 2, 1_700_000_000, decision.MaxTime})
+func drawPod(t *rapid.T, strategy rollout.Strategy) rollout.PodFacts {
+	times := rapid.SampledFrom([]int64{1, 2, 1_700_000_000, rollout.MaxTime})
 	few := rapid.IntRange(0, 2)
-	pod := decision.PodFacts{
+	pod := rollout.PodFacts{
 		Assigned: rapid.IntRange(0, 1).Draw(t, "assigned"), Phase: few.Draw(t, "phase"),
 		Restarts: few.Draw(t, "restarts"), Created: times.Draw(t, "created"), DeletionCost: rapid.IntRange(-1, 1).Draw(t, "deletionCost"),
 		State:      rapid.SampledFrom([]string{"", "Normal", "PreparingUpdate", "Updated"}).Draw(t, "state"),
@@ -67,7 +67,7 @@ func drawPod(t *rapid.T, strategy decision.Strategy) decision.PodFacts {
 
 // comparePriority is A-14: the sum of weights, the highest first; else the level,
 // those of no level (-1) first, and in a level the highest number first.
-func comparePriority(strategy decision.Strategy, a, b decision.PodFacts) int {
+func comparePriority(strategy rollout.Strategy, a, b rollout.PodFacts) int {
 	switch {
 	case len(strategy.Weights) > 0:
 		return cmp.Compare(weigh(strategy, b), weigh(strategy, a))
@@ -77,7 +77,7 @@ func comparePriority(strategy decision.Strategy, a, b decision.PodFacts) int {
 	return 0
 }
 
-func weigh(strategy decision.Strategy, pod decision.PodFacts) (sum int) {
+func weigh(strategy rollout.Strategy, pod rollout.PodFacts) (sum int) {
 	for _, term := range pod.Matches {
 		sum += strategy.Weights[term]
 	}
@@ -85,7 +85,7 @@ func weigh(strategy decision.Strategy, pod decision.PodFacts) (sum int) {
 }
 
 // compareActive is A-13 without the cost of deletion.
-func compareActive(a, b decision.PodFacts) int {
+func compareActive(a, b rollout.PodFacts) int {
 	return cmp.Or(
 		cmp.Compare(a.Assigned, b.Assigned),
 		cmp.Compare(a.Phase, b.Phase),
@@ -95,7 +95,7 @@ func compareActive(a, b decision.PodFacts) int {
 }
 
 // compareYouth is the end of A-13; times that are not known are the latest.
-func compareYouth(a, b decision.PodFacts) int {
+func compareYouth(a, b rollout.PodFacts) int {
 	if a.Ready == 1 && b.Ready == 1 && a.ReadySince != b.ReadySince {
 		return cmp.Compare(b.ReadySince, a.ReadySince)
 	}
@@ -103,7 +103,7 @@ func compareYouth(a, b decision.PodFacts) int {
 }
 
 // compareVictims is CS-07 without what Go compares between keys and then.
-func compareVictims(a, b decision.VictimFacts) int {
+func compareVictims(a, b rollout.VictimFacts) int {
 	return cmp.Or(
 		cmp.Compare(a.Assigned, b.Assigned),
 		cmp.Compare(a.Phase, b.Phase),

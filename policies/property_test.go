@@ -11,15 +11,16 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 // TestRankIsTheOrderOfTheSpecification compares what the policy says of each two
 // pods with a comparator written from.
 func TestRankIsTheOrderOfTheSpecification(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		in := decision.RankInput{Strategy: drawStrategy(t)}
+		in := rollout.RankInput{Strategy: drawStrategy(t)}
 		in.Pods = drawPods(t, in.Strategy)
-		out := ask(t, decision.RolloutRank(), in)
+		out := ask(t, rollout.RankPoint(), in)
 		for i, a := range in.Pods {
 			for j, b := range in.Pods {
 				want := cmp.Or(comparePriority(in.Strategy, a, b), compareActive(a, b))
@@ -38,11 +39,11 @@ func TestRankIsTheOrderOfTheSpecification(t *testing.T) {
 // TestPlanStaysWithinItsQuestion asks for no more than the facts allow.
 func TestPlanStaysWithinItsQuestion(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		in := decision.PlanInput{
+		in := rollout.PlanInput{
 			Strategy: drawStrategy(t),
 			Update:   rapid.IntRange(-50, 50).Draw(t, "update"), MaxUnavailable: rapid.IntRange(-50, 50).Draw(t, "maxUnavailable"),
 		}
-		out := ask(t, decision.RolloutPlan(), in)
+		out := ask(t, rollout.PlanPoint(), in)
 		if out.Limit > max(in.Update, -in.Update) || out.MaxUnavailable > in.MaxUnavailable {
 			t.Fatalf("asked for %d pods with %d unavailable, answered %+v", in.Update, in.MaxUnavailable, out)
 		}
@@ -58,15 +59,15 @@ func TestPlanStaysWithinItsQuestion(t *testing.T) {
 func TestScaleStaysWithinItsQuestion(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.IntRange(0, 20)
-		in := decision.ScaleInput{
+		in := rollout.ScaleInput{
 			Strategy: drawStrategy(t), Up: rapid.SampledFrom([]int{0, 0, 0, 1, 9}).Draw(t, "up"), UpCurrent: number.Draw(t, "upCurrent"),
 			TotalUnavailable: number.Draw(t, "totalUnavailable"), Down: number.Draw(t, "down"), DownCurrent: number.Draw(t, "downCurrent"),
 			PlannedDeletes: rapid.SampledFrom([]int{0, 0, 1}).Draw(t, "plannedDeletes"),
 		}
 		for _, pod := range drawPods(t, in.Strategy) {
-			in.Pods = append(in.Pods, decision.VictimFacts{PodFacts: pod, Available: min(pod.Ready, rapid.IntRange(0, 1).Draw(t, "available"))})
+			in.Pods = append(in.Pods, rollout.VictimFacts{PodFacts: pod, Available: min(pod.Ready, rapid.IntRange(0, 1).Draw(t, "available"))})
 		}
-		out := ask(t, decision.RolloutScale(), in)
+		out := ask(t, rollout.ScalePoint(), in)
 		allowed := max(in.Strategy.ScaleMaxUnavailable-in.TotalUnavailable, 0)
 		switch {
 		case out.Create > min(in.Up, allowed) || out.CreateCurrent > min(out.Create, in.UpCurrent):
@@ -94,23 +95,23 @@ func TestScaleStaysWithinItsQuestion(t *testing.T) {
 func TestChangeNeverDoesWhatThePolicyForbids(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		coin := rapid.Bool()
-		in := decision.ChangeInput{
+		in := rollout.ChangeInput{
 			Policy: rapid.SampledFrom([]string{"ReCreate", "InPlaceIfPossible", "InPlaceOnly", ""}).Draw(t, "policy"),
 			Known:  coin.Draw(t, "known"), QoSChanged: coin.Draw(t, "qosChanged"), ClaimsChanged: coin.Draw(t, "claimsChanged"),
-			Gates: decision.ChangeGates{VerticalScaling: coin.Draw(t, "verticalScaling"), RecreateOnNewClaims: coin.Draw(t, "recreateOnNewClaims")},
+			Gates: rollout.ChangeGates{VerticalScaling: coin.Draw(t, "verticalScaling"), RecreateOnNewClaims: coin.Draw(t, "recreateOnNewClaims")},
 		}
 		in.Workload.Kind = rapid.SampledFrom([]string{"CloneSet", "StatefulSet"}).Draw(t, "kind")
-		classes := rapid.SampledFrom([]string{decision.ChangeImage, decision.ChangeMetadata, decision.ChangeResources, decision.ChangeOther})
+		classes := rapid.SampledFrom([]string{rollout.ChangeImage, rollout.ChangeMetadata, rollout.ChangeResources, rollout.ChangeOther})
 		possible := in.Known && !(in.Gates.RecreateOnNewClaims && in.ClaimsChanged && !(in.Workload.Kind == "CloneSet" && in.Policy == "InPlaceOnly"))
 		for _, class := range rapid.SliceOfN(classes, 0, 3).Draw(t, "classes") {
-			in.Changes = append(in.Changes, decision.TemplateChange{Class: class, Op: "replace", Path: "/" + class})
-			possible = possible && class != decision.ChangeOther && (class != decision.ChangeResources || in.Gates.VerticalScaling && !in.QoSChanged)
+			in.Changes = append(in.Changes, rollout.TemplateChange{Class: class, Op: "replace", Path: "/" + class})
+			possible = possible && class != rollout.ChangeOther && (class != rollout.ChangeResources || in.Gates.VerticalScaling && !in.QoSChanged)
 		}
-		want := map[string]string{"ReCreate": decision.Recreate, "InPlaceIfPossible": decision.Recreate, "InPlaceOnly": decision.Reject, "": decision.Reject}[in.Policy]
+		want := map[string]string{"ReCreate": rollout.Recreate, "InPlaceIfPossible": rollout.Recreate, "InPlaceOnly": rollout.Reject, "": rollout.Reject}[in.Policy]
 		if possible && (in.Policy == "InPlaceIfPossible" || in.Policy == "InPlaceOnly") {
-			want = decision.InPlace
+			want = rollout.InPlace
 		}
-		if out := ask(t, decision.RolloutChange(), in); out.Action != want || out.Reason == "" || out.Message == "" {
+		if out := ask(t, rollout.ChangePoint(), in); out.Action != want || out.Reason == "" || out.Message == "" {
 			t.Fatalf("answered %+v, want %s", out, want)
 		}
 	})
@@ -134,8 +135,8 @@ func ask[In, Out any](t *rapid.T, point decision.Point[In, Out], in In) Out {
 	return out
 }
 
-func drawStrategy(t *rapid.T) decision.Strategy {
-	return decision.Strategy{
+func drawStrategy(t *rapid.T) rollout.Strategy {
+	return rollout.Strategy{
 		Type:                rapid.SampledFrom([]string{"RollingUpdate", "RollingUpdate", "OnDelete", ""}).Draw(t, "type"),
 		Paused:              rapid.IntRange(0, 3).Draw(t, "paused") == 0,
 		ScaleMaxUnavailable: rapid.SampledFrom([]int{0, 5, 10, math.MaxInt32}).Draw(t, "scaleMaxUnavailable"),

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 // TestBudgetIsThatOfTheSpecification compares the policy with PUB-03, written
@@ -18,7 +19,7 @@ import (
 func TestBudgetIsThatOfTheSpecification(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawBudget(t)
-		out := ask(t, decision.ProtectionBudget(), in)
+		out := ask(t, protection.BudgetPoint(), in)
 		want := admit(in)
 		if out.Allow != want.Allow || out.Record != want.Record || out.Take != want.Take || out.Exempt {
 			t.Fatalf("answered %+v, want %+v, to %+v of %+v", out, want, in, in.Budget)
@@ -29,36 +30,36 @@ func TestBudgetIsThatOfTheSpecification(t *testing.T) {
 	})
 }
 
-func drawBudget(t *rapid.T) decision.BudgetInput {
+func drawBudget(t *rapid.T) protection.BudgetInput {
 	rarely := func(name string) bool { return rapid.IntRange(0, 5).Draw(t, name) == 0 }
 	few := rapid.IntRange(0, 3)
-	operations := rapid.SampledFrom([]string{decision.Delete, decision.Evict, decision.Update, decision.Resize})
-	in := decision.BudgetInput{
-		Request:        decision.Request{Operation: operations.Draw(t, "operation"), DryRun: rarely("dryRun")},
-		Object:         decision.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", Terminating: rarely("terminating")},
-		Pod:            decision.PodState{Ready: !rarely("notReady"), Consistent: !rarely("notConsistent"), NoProtect: rarely("noProtect")},
+	operations := rapid.SampledFrom([]string{protection.Delete, protection.Evict, protection.Update, protection.Resize})
+	in := protection.BudgetInput{
+		Request:        protection.Request{Operation: operations.Draw(t, "operation"), DryRun: rarely("dryRun")},
+		Object:         protection.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", Terminating: rarely("terminating")},
+		Pod:            protection.PodState{Ready: !rarely("notReady"), Consistent: !rarely("notConsistent"), NoProtect: rarely("noProtect")},
 		ResizeIsUpdate: rapid.Bool().Draw(t, "resizeIsUpdate"),
 	}
 	if rarely("none") {
 		return in
 	}
-	in.Budget = &decision.Budget{
+	in.Budget = &protection.Budget{
 		Name: "web", Ignored: rarely("ignored"), Operations: rapid.SliceOfN(operations, 0, 2).Draw(t, "operations"),
 		Desired: few.Draw(t, "desired"), Current: few.Draw(t, "current"), Total: few.Draw(t, "total"), Allowed: rapid.IntRange(-1, 2).Draw(t, "allowed"),
 		Records:  rapid.SampledFrom([]int{0, 1, 2000, 2001}).Draw(t, "records"),
-		Recorded: rapid.SampledFrom([]string{"", "", decision.RecordDisrupted, decision.RecordUnavailable}).Draw(t, "recorded"),
+		Recorded: rapid.SampledFrom([]string{"", "", protection.RecordDisrupted, protection.RecordUnavailable}).Draw(t, "recorded"),
 	}
 	return in
 }
 
 // admit is PUB-03.
-func admit(in decision.BudgetInput) decision.BudgetOutput {
-	list := decision.RecordDisrupted
-	if b := in.Budget; in.Request.Operation == decision.Update && (b == nil || b.Recorded != decision.RecordDisrupted) {
-		list = decision.RecordUnavailable
+func admit(in protection.BudgetInput) protection.BudgetOutput {
+	list := protection.RecordDisrupted
+	if b := in.Budget; in.Request.Operation == protection.Update && (b == nil || b.Recorded != protection.RecordDisrupted) {
+		list = protection.RecordUnavailable
 	}
-	because := func(allow bool, record string, take bool, reason string) decision.BudgetOutput {
-		return decision.BudgetOutput{Allow: allow, Record: record, Take: take, Reasons: []decision.Hold{{Reason: reason}}}
+	because := func(allow bool, record string, take bool, reason string) protection.BudgetOutput {
+		return protection.BudgetOutput{Allow: allow, Record: record, Take: take, Reasons: []decision.Hold{{Reason: reason}}}
 	}
 	b := in.Budget
 	switch {
@@ -79,10 +80,10 @@ func admit(in decision.BudgetInput) decision.BudgetOutput {
 	}
 	protected := b.Operations
 	if len(protected) == 0 {
-		protected = []string{decision.Delete, decision.Update, decision.Evict}
+		protected = []string{protection.Delete, protection.Update, protection.Evict}
 	}
-	if in.ResizeIsUpdate && slices.Contains(protected, decision.Update) {
-		protected = append(slices.Clone(protected), decision.Resize)
+	if in.ResizeIsUpdate && slices.Contains(protected, protection.Update) {
+		protected = append(slices.Clone(protected), protection.Resize)
 	}
 	switch {
 	case !slices.Contains(protected, in.Request.Operation):
@@ -111,13 +112,13 @@ all := [budget, deletion, guards] if {
 // within their types; whatever denies must deny, and only what is sound exempts.
 func TestNothingThatAUserWritesOpensProtection(t *testing.T) {
 	query := harnessed(t, protectionHarness, "data.harness.all")
-	request := decision.Request{Operation: decision.Delete, User: decision.User{Name: "web-a", Groups: []string{"zone"}}}
-	budget := decision.BudgetInput{
-		Request: request, Object: decision.Object{Kind: "Pod", Annotations: map[string]string{"policy.kruise.io/break-glass": "A reason."}},
-		Pod: decision.PodState{Ready: true, Consistent: true},
+	request := protection.Request{Operation: protection.Delete, User: protection.User{Name: "web-a", Groups: []string{"zone"}}}
+	budget := protection.BudgetInput{
+		Request: request, Object: protection.Object{Kind: "Pod", Annotations: map[string]string{"policy.kruise.io/break-glass": "A reason."}},
+		Pod: protection.PodState{Ready: true, Consistent: true},
 	}
-	deletion := decision.DeletionInput{Request: request, Object: decision.Object{Kind: "Secret", Name: "keys"}}
-	on := decision.GuardsInput{Gates: decision.ProtectionGates{Deletion: true}}
+	deletion := protection.DeletionInput{Request: request, Object: protection.Object{Kind: "Secret", Name: "keys"}}
+	on := protection.GuardsInput{Gates: protection.Gates{Deletion: true}}
 	rapid.Check(t, func(rt *rapid.T) {
 		deny, exempt := drawDocument(rt, 3), drawDocument(rt, 3)
 		settings := map[string]any{"kinds": drawDocument(rt, 2), "breakGlass": drawDocument(rt, 2)}
@@ -127,11 +128,11 @@ func TestNothingThatAUserWritesOpensProtection(t *testing.T) {
 			rt.Fatalf("no answer to %v: %v", users, err)
 		}
 		answers := set[0].Expressions[0].Value.([]any)
-		pod := typed(t, reflect.TypeFor[decision.BudgetOutput](), answers[0]).(decision.BudgetOutput)
-		object := typed(t, reflect.TypeFor[decision.DeletionOutput](), answers[1]).(decision.DeletionOutput)
-		guards := typed(t, reflect.TypeFor[decision.GuardsOutput](), answers[2]).(decision.GuardsOutput)
+		pod := typed(t, reflect.TypeFor[protection.BudgetOutput](), answers[0]).(protection.BudgetOutput)
+		object := typed(t, reflect.TypeFor[protection.DeletionOutput](), answers[1]).(protection.DeletionOutput)
+		guards := typed(t, reflect.TypeFor[protection.GuardsOutput](), answers[2]).(protection.GuardsOutput)
 		for _, err := range []error{
-			decision.ProtectionBudget().Check(budget, pod), decision.ProtectionDeletion().Check(deletion, object), decision.ProtectionGuards().Check(on, guards),
+			protection.BudgetPoint().Check(budget, pod), protection.DeletionPoint().Check(deletion, object), protection.GuardsPoint().Check(on, guards),
 		} {
 			if err != nil {
 				rt.Fatal(err)
@@ -144,7 +145,7 @@ func TestNothingThatAUserWritesOpensProtection(t *testing.T) {
 		if object.Allow != (empty(deny) || excused) || object.Exempt != excused {
 			rt.Fatalf("%v and %v gave %+v", deny, exempt, object)
 		}
-		if len(guards.Kinds) < 10 || guards.Kinds[2] != (decision.ProtectedKind{Group: "apps", Resource: "deployments", Cascading: decision.CascadeReplicas}) {
+		if len(guards.Kinds) < 10 || guards.Kinds[2] != (protection.ProtectedKind{Group: "apps", Resource: "deployments", Cascading: protection.CascadeReplicas}) {
 			rt.Fatalf("%v gave the kinds %v", settings, guards.Kinds)
 		}
 	})

@@ -27,6 +27,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle/lint"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/record"
 	"github.com/regatta-sh/regatta/policies"
 )
@@ -121,12 +122,12 @@ func lastHour(t *testing.T) {
 	defer e.Close()
 	var records []decision.Record
 	for i, why := range []string{"", "", "audit", "", "audit", ""} {
-		w := decision.Workload{Kind: "CloneSet", Namespace: "shop", Name: fmt.Sprint("web-", i), Replicas: 3}
+		w := rollout.Workload{Kind: "CloneSet", Namespace: "shop", Name: fmt.Sprint("web-", i), Replicas: 3}
 		if why != "" {
 			w.Annotations = map[string]string{"example.com/change-freeze": why}
 		}
-		_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), decision.Subject{Kind: w.Kind, Namespace: w.Namespace, Name: w.Name},
-			decision.PlanInput{Workload: w, Update: 3, MaxUnavailable: 1, Strategy: decision.Strategy{Type: "RollingUpdate"}})
+		_, r := engine.Decide(t.Context(), e, rollout.PlanPoint(), decision.Subject{Kind: w.Kind, Namespace: w.Namespace, Name: w.Name},
+			rollout.PlanInput{Workload: w, Update: 3, MaxUnavailable: 1, Strategy: rollout.Strategy{Type: "RollingUpdate"}})
 		records = append(records, r)
 	}
 	var lines bytes.Buffer

@@ -14,6 +14,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/proptest"
 )
@@ -29,9 +30,9 @@ func TestSwappingUnderLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	p := decision.RolloutPlan()
+	p := rollout.PlanPoint()
 	p.Budget = 30 * time.Second // what is asked is whether it is made; the machine is busy
-	in := decision.PlanInput{Update: 1, MaxUnavailable: 1, Strategy: decision.Strategy{Type: "RollingUpdate"}}
+	in := rollout.PlanInput{Update: 1, MaxUnavailable: 1, Strategy: rollout.Strategy{Type: "RollingUpdate"}}
 	var active sync.Map // revisions that are or were active, or will be at once
 	active.Store(e.Snapshot().Revision(), true)
 	var made, slowest atomic.Int64

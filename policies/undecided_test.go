@@ -14,6 +14,13 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/cases"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/catalog"
+	"github.com/regatta-sh/regatta/engine/decision/injection"
+	"github.com/regatta-sh/regatta/engine/decision/launchpriority"
+	"github.com/regatta-sh/regatta/engine/decision/node"
+	"github.com/regatta-sh/regatta/engine/decision/placement"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/policies"
 )
 
@@ -21,7 +28,7 @@ import (
 // point is listed: a new one is a missing entry.
 func strictest(in any) map[decision.Name]any {
 	hold := decision.Hold{Rule: "r", Reason: "R", Message: "m"}
-	each := func(pods []decision.PodFacts) (out decision.RankOutput) {
+	each := func(pods []rollout.PodFacts) (out rollout.RankOutput) {
 		for _, p := range pods {
 			h := hold
 			h.Pod = p.Name
@@ -30,18 +37,45 @@ func strictest(in any) map[decision.Name]any {
 		}
 		return out
 	}
-	rank, _ := in.(decision.RankInput)
+	rank, _ := in.(rollout.RankInput)
+	persistent, _ := in.(placement.PersistentInput)
 	return map[decision.Name]any{
-		"rollout/change":      decision.ChangeOutput{Action: decision.Reject, Reason: "R", Message: "m"},
-		"rollout/plan":        decision.PlanOutput{Holds: []decision.Hold{hold}},
-		"rollout/rank":        each(rank.Pods),
-		"rollout/rows":        decision.RowsOutput{},
-		"rollout/scale":       decision.ScaleOutput{},
-		"protection/budget":   decision.BudgetOutput{Reasons: []decision.Hold{hold}},
-		"protection/deletion": decision.DeletionOutput{Reasons: []decision.Hold{hold}},
+		"rollout/change":         rollout.ChangeOutput{Action: rollout.Reject, Reason: "R", Message: "m"},
+		"rollout/plan":           rollout.PlanOutput{Holds: []decision.Hold{hold}},
+		"rollout/rank":           each(rank.Pods),
+		"rollout/rows":           rollout.RowsOutput{},
+		"rollout/predownload":    rollout.PredownloadOutput{Action: rollout.Wait},
+		"rollout/scale":          rollout.ScaleOutput{Planned: rollout.PlannedNone},
+		"protection/budget":      protection.BudgetOutput{Reasons: []decision.Hold{hold}},
+		"protection/deletion":    protection.DeletionOutput{Reasons: []decision.Hold{hold}},
+		"node/images":            node.ImagesOutput{Holds: []node.Hold{{Rule: "r", Reason: "R", Message: "m"}}},
+		"node/markers":           node.MarkersOutput{Labels: map[string]string{}, Annotations: map[string]string{}, Holds: []decision.Hold{hold}},
+		"node/termination":       node.TerminationOutput{Images: map[string]string{}, Holds: []decision.Hold{hold}},
+		"node/rank":              heldNodes(in),
+		"node/restarts":          node.RestartsOutput{Holds: []decision.Hold{hold}},
+		"placement/distribution": placement.DistributionOutput{Holds: []decision.Hold{hold}},
+		"rollout/run":            rollout.RunOutput{Action: rollout.WaitRun, Holds: []decision.Hold{hold}},
+		"placement/allocation":   placement.AllocationOutput{Holds: []placement.Hold{{Rule: "r", Reason: "R", Message: "m"}}},
+		"placement/persistent":   placement.PersistentPoint().Fallback(persistent),
+		"placement/ephemeral":    placement.EphemeralOutput{Holds: []placement.Hold{{Rule: "r", Reason: "R", Message: "m"}}},
+		"placement/subset":       placement.SubsetOutput{Holds: []placement.Hold{{Rule: "r", Reason: "R", Message: "m"}}},
+		"placement/broadcast":    placement.BroadcastOutput{Holds: []placement.Hold{{Rule: "r", Reason: "R", Message: "m"}}},
 		// Who configures the webhooks keeps the last answer: see guards.Rules.
-		"protection/guards": decision.GuardsOutput{},
+		"protection/guards":    protection.GuardsOutput{},
+		"injection/sidecars":   injection.SidecarsOutput{Refuse: []decision.Hold{hold}},
+		"injection/resources":  injection.ResourcesOutput{Refuse: []decision.Hold{hold}},
+		"injection/liveness":   injection.LivenessOutput{},
+		"launchpriority/order": launchpriority.OrderOutput{Refuse: []decision.Hold{hold}},
 	}
+}
+
+func heldNodes(in any) (out node.RankOutput) {
+	rank, _ := in.(node.RankInput)
+	for _, n := range rank.Nodes {
+		out.Keys = append(out.Keys, []float64{})
+		out.Holds = append(out.Holds, node.Hold{Rule: "r", Reason: "R", Message: "m", Node: n.Name})
+	}
+	return out
 }
 
 // No answer that takes the place of a policy's is looser than the policy's could have
@@ -73,7 +107,7 @@ func TestNoFailureIsLooserThanThePolicy(t *testing.T) {
 			asked := map[decision.Name]int{}
 			for _, f := range files {
 				for _, c := range f.Cases {
-					p, ok := decision.Find(c.Point)
+					p, ok := catalog.Find(c.Point)
 					if !ok || asked[c.Point] >= 12 {
 						continue
 					}
@@ -85,7 +119,7 @@ func TestNoFailureIsLooserThanThePolicy(t *testing.T) {
 					notLooser(t, e, how, p, in, c.Name)
 				}
 			}
-			for _, p := range decision.All() {
+			for _, p := range catalog.All() {
 				if p.Name != "rollout/rows" && asked[p.Name] == 0 {
 					t.Errorf("no case asks %s", p.Name)
 				}
@@ -119,7 +153,7 @@ func notLooser(t *testing.T, e *engine.Engine, how string, p decision.Any, in an
 func breaking(t *testing.T, body string) bundle.Set {
 	t.Helper()
 	files := map[string]string{}
-	for _, p := range decision.All() {
+	for _, p := range catalog.All() {
 		domain, point, _ := strings.Cut(string(p.Name), "/")
 		files[domain+".rego"] += fmt.Sprintf(body, point) + "\n"
 	}
@@ -151,12 +185,12 @@ func TestAThrottledTenantHoldsAndDenies(t *testing.T) {
 	if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
 		t.Fatal(err)
 	}
-	pods := []decision.PodFacts{{Name: "a"}, {Name: "b"}}
-	throttled(t, e, decision.RolloutChange(), decision.ChangeInput{Policy: "InPlaceIfPossible", Known: true})
-	throttled(t, e, decision.RolloutPlan(), decision.PlanInput{Update: 2, MaxUnavailable: 2, Strategy: decision.Strategy{Type: "RollingUpdate"}})
-	throttled(t, e, decision.RolloutRank(), decision.RankInput{Pods: pods})
-	throttled(t, e, decision.ProtectionBudget(), decision.BudgetInput{})
-	throttled(t, e, decision.ProtectionDeletion(), decision.DeletionInput{})
+	pods := []rollout.PodFacts{{Name: "a"}, {Name: "b"}}
+	throttled(t, e, rollout.ChangePoint(), rollout.ChangeInput{Policy: "InPlaceIfPossible", Known: true})
+	throttled(t, e, rollout.PlanPoint(), rollout.PlanInput{Update: 2, MaxUnavailable: 2, Strategy: rollout.Strategy{Type: "RollingUpdate"}})
+	throttled(t, e, rollout.RankPoint(), rollout.RankInput{Pods: pods})
+	throttled(t, e, protection.BudgetPoint(), protection.BudgetInput{})
+	throttled(t, e, protection.DeletionPoint(), protection.DeletionInput{})
 }
 
 func throttled[In, Out any](t *testing.T, e *engine.Engine, p decision.Point[In, Out], in In) {

@@ -147,7 +147,7 @@ func TestTheReadmeHasAllFeatureGates(t *testing.T) {
 	for _, row := range rows(t) {
 		name := featuregate.Feature(row[0])
 		spec, ok := specs[name]
-		if len(row) != 5 {
+		if len(row) != 4 {
 			continue
 		}
 		if !ok {
@@ -161,26 +161,10 @@ func TestTheReadmeHasAllFeatureGates(t *testing.T) {
 		if want := strings.ToLower(string(spec.PreRelease)); row[2] != want {
 			t.Errorf("%s is %s, not %s", name, want, row[2])
 		}
-		if works := !idle(t, name); !spec.Default && works != (row[3] == "yes") {
-			t.Errorf("%s works: %t", name, works)
-		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(specs)) {
 		if !told[name] {
 			t.Errorf("%s is missing", name)
 		}
 	}
-}
-
-// idle says whether the manager says that a gate has no effect when it is on.
-func idle(t *testing.T, name featuregate.Feature) bool {
-	t.Helper()
-	gates, err := features.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := gates.Set(string(name) + "=true"); err != nil {
-		t.Fatal(err)
-	}
-	return slices.Contains(gates.Idle(), string(name))
 }

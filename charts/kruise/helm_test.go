@@ -3,10 +3,7 @@
 package chart_test
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -20,34 +17,17 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/regatta-sh/regatta/test/cluster/binaries"
+	"github.com/regatta-sh/regatta/test/install"
 )
 
 // The release of Kubernetes to render for. Helm has one of its own only if its
 // build says so.
 const kubeVersion = "1.36.0"
 
-// helm runs Helm with this chart: $HELM, or the pinned one, which is built once
-// into the cache of the local cluster if the machine has none.
+// helm runs Helm with this chart.
 func helm(t *testing.T, command string, args ...string) (string, error) {
 	t.Helper()
-	path := os.Getenv("HELM")
-	if path == "" {
-		var err error
-		if path, err = binaries.Path(t.Context(), os.Stderr, "helm"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	run := exec.CommandContext(t.Context(), path, append([]string{command}, args...)...)
-	// Nothing of the user who runs the tests: no plugins, no cluster.
-	run.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "KUBECONFIG=/dev/null"}
-	stdout, stderr := &bytes.Buffer{}, &bytes.Buffer{}
-	run.Stdout, run.Stderr = stdout, stderr
-	err := run.Run()
-	if err != nil {
-		return stderr.String(), err
-	}
-	return stdout.String(), nil
+	return install.Helm(t, "", command, args...)
 }
 
 // A release is what the chart renders, decoded by the types of the API: a field

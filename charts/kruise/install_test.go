@@ -93,8 +93,9 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	for _, object := range []client.Object{&admissionv1.ValidatingWebhookConfiguration{}, &admissionv1.MutatingWebhookConfiguration{}} {
 		awaitGone(t, api, object, webhookconfig.ConfigurationName)
 	}
-	// Nothing here ends the namespace of the first.
-	run("install", "kruise", ".", "--set", "crds.keep=false,installation.namespace=kruise-next")
+	// Nothing here ends the namespaces of the first: that of the manager has another name,
+	// and that of the node agent's secrets is left out.
+	run("install", "kruise", ".", "--set", "crds.keep=false,installation.namespace=kruise-next,featureGates=KruiseDaemon=false")
 	run("uninstall", "kruise", "--no-hooks")
 	awaitGone(t, api, &apiextensionsv1.CustomResourceDefinition{}, cloneSets)
 }

@@ -15,6 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/controllers/manager"
 	"github.com/regatta-sh/regatta/controllers/webhook/server"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig"
@@ -33,10 +34,12 @@ func TestObjects(t *testing.T) {
 		"ClusterRole /aggregate-kruise-view",
 		"ClusterRole /kruise-bundle-credentials",
 		"ClusterRole /kruise-certs-role",
+		"ClusterRole /kruise-daemon-role",
 		"ClusterRole /kruise-decisions-reader",
 		"ClusterRole /kruise-helm-hook",
 		"ClusterRole /kruise-manager-role",
 		"ClusterRoleBinding /kruise-certs-rolebinding",
+		"ClusterRoleBinding /kruise-daemon-rolebinding",
 		"ClusterRoleBinding /kruise-helm-hook",
 		"ClusterRoleBinding /kruise-manager-rolebinding",
 		"CustomResourceDefinition /advancedcronjobs.apps.kruise.io",
@@ -59,16 +62,20 @@ func TestObjects(t *testing.T) {
 		"CustomResourceDefinition /statefulsets.apps.kruise.io",
 		"CustomResourceDefinition /uniteddeployments.apps.kruise.io",
 		"CustomResourceDefinition /workloadspreads.apps.kruise.io",
+		"DaemonSet kruise-system/kruise-daemon",
 		"Deployment kruise-system/kruise-controller-manager",
 		"Job kruise-system/kruise-finalizer",
 		"MutatingWebhookConfiguration /kruise-mutating-webhook-configuration",
 		"MutatingWebhookConfiguration /kruise-protection-webhook-configuration",
+		"Namespace /kruise-daemon-config",
 		"Namespace /kruise-system",
 		"PodDisruptionBudget kruise-system/kruise-controller-manager",
+		"Role kruise-daemon-config/kruise-daemon-secret-role",
 		"Role kruise-system/kruise-configuration-role",
 		"Role kruise-system/kruise-decision-reader",
 		"Role kruise-system/kruise-leader-election-role",
 		"Role kruise-system/kruise-webhook-role",
+		"RoleBinding kruise-daemon-config/kruise-daemon-secret-rolebinding",
 		"RoleBinding kruise-system/kruise-bundle-credentials",
 		"RoleBinding kruise-system/kruise-configuration-rolebinding",
 		"RoleBinding kruise-system/kruise-leader-election-rolebinding",
@@ -77,8 +84,15 @@ func TestObjects(t *testing.T) {
 		"Secret kruise-system/kruise-webhook-certs",
 		"Service kruise-system/kruise-controller-manager",
 		"Service kruise-system/kruise-webhook-service",
+		"ServiceAccount kruise-system/kruise-daemon",
 		"ServiceAccount kruise-system/kruise-helm-hook",
 		"ServiceAccount kruise-system/kruise-manager",
+		"ValidatingAdmissionPolicy /kruise-daemon-node",
+		"ValidatingAdmissionPolicy /kruise-daemon-pods",
+		"ValidatingAdmissionPolicy /kruise-restart-permits",
+		"ValidatingAdmissionPolicyBinding /kruise-daemon-node",
+		"ValidatingAdmissionPolicyBinding /kruise-daemon-pods",
+		"ValidatingAdmissionPolicyBinding /kruise-restart-permits",
 		"ValidatingWebhookConfiguration /kruise-protection-webhook-configuration",
 		"ValidatingWebhookConfiguration /kruise-validating-webhook-configuration",
 	}
@@ -308,5 +322,13 @@ func TestUninstallCheck(t *testing.T) {
 	job := get[*batchv1.Job](t, r, "kruise-finalizer")
 	if pod := job.Spec.Template.Spec; *job.Spec.BackoffLimit != 0 || pod.RestartPolicy != corev1.RestartPolicyNever || !slices.Equal(pod.Containers[0].Args, []string{"uninstall-check"}) {
 		t.Errorf("the job is %v", job.Spec)
+	}
+	var looks []string
+	for _, r := range kinds.Keepers() {
+		looks = append(looks, r.Resource)
+	}
+	rules := get[*rbacv1.ClusterRole](t, r, "kruise-helm-hook").Rules
+	if diff := cmp.Diff([]rbacv1.PolicyRule{{APIGroups: []string{"apps.kruise.io"}, Resources: looks, Verbs: []string{"list"}}}, rules); diff != "" {
+		t.Errorf("what it looks for (-) and may list (+):\n%s", diff)
 	}
 }

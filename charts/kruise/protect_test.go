@@ -17,13 +17,14 @@ import (
 	"k8s.io/component-base/featuregate"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/certs"
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/steps"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig"
 	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 	"github.com/regatta-sh/regatta/policies"
 )
 
@@ -32,7 +33,7 @@ import (
 func protects(t *testing.T, admin client.Client, config *rest.Config) {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, policyv1beta1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, policyv1beta1.AddToScheme, kruise.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +52,7 @@ func protects(t *testing.T, admin client.Client, config *rest.Config) {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	writer := func(gates decision.ProtectionGates) *webhookconfig.Writer {
+	writer := func(gates protection.Gates) *webhookconfig.Writer {
 		enabled, err := steps.Of(func(f featuregate.Feature) bool {
 			return f == features.PodUnavailableBudgetDeleteGate && gates.BudgetDelete || f == features.PodUnavailableBudgetUpdateGate && gates.BudgetUpdate
 		}, steps.Needs{})
@@ -66,12 +67,12 @@ func protects(t *testing.T, admin client.Client, config *rest.Config) {
 			},
 		}
 	}
-	for name, gates := range map[string]decision.ProtectionGates{"with nothing to protect": {}, "with everything": {Deletion: true, BudgetDelete: true, BudgetUpdate: true}} {
+	for name, gates := range map[string]protection.Gates{"with nothing to protect": {}, "with everything": {Deletion: true, BudgetDelete: true, BudgetUpdate: true}} {
 		if err := writer(gates).Sync(t.Context()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	w := writer(decision.ProtectionGates{Deletion: true, BudgetDelete: true})
+	w := writer(protection.Gates{Deletion: true, BudgetDelete: true})
 	if err := w.Cover(t.Context(), "shop"); err != nil {
 		t.Error(err)
 	}
@@ -92,7 +93,7 @@ func protects(t *testing.T, admin client.Client, config *rest.Config) {
 	if len(twin.OwnerReferences) != 1 || twin.OwnerReferences[0].UID != hooks.UID {
 		t.Errorf("the policy does not go with the release: %v", twin.OwnerReferences)
 	}
-	if err := writer(decision.ProtectionGates{}).Sync(t.Context()); err != nil { // it may take the policy out
+	if err := writer(protection.Gates{}).Sync(t.Context()); err != nil { // it may take the policy out
 		t.Error(err)
 	}
 	if err := w.Sync(t.Context()); err != nil {

@@ -42,13 +42,19 @@ func TestNobodyMayDoEverything(t *testing.T) {
 			}
 		}
 		for name, rules := range cluster {
-			if name == "kruise-bundle-credentials" { // TestCredentialsAreReadWhereTheirOwnersSaySo
+			if name == "kruise-bundle-credentials" || name == "kruise-pull-secrets" { // Test...AreReadWhereTheirOwnersSaySo
+				continue
+			}
+			if name == "kruise-distribution-role" { // TestTheManagerWritesCopiesOnly
 				continue
 			}
 			for _, rule := range rules {
 				for _, bad := range []string{"secrets", "configmaps", "serviceaccounts/token", "pods/exec", "roles", "clusterroles"} {
 					if bad == "configmaps" && slices.Equal(rule.Resources, []string{bad}) && slices.Equal(rule.Verbs, []string{"get"}) {
 						continue // a bundle names the one it is in
+					}
+					if bad == "configmaps" && slices.Equal(rule.Resources, []string{bad}) && slices.Equal(rule.Verbs, []string{"create", "update"}) {
+						continue // each pod whose containers start in an order has one beside it; none is listed
 					}
 					if slices.Contains(rule.Resources, bad) {
 						t.Errorf("%s may touch %s in every namespace", name, bad)
@@ -110,6 +116,39 @@ func TestCredentialsAreReadWhereTheirOwnersSaySo(t *testing.T) {
 	}
 }
 
+// The secrets of namespaces are opened for ImagePullJobs one namespace at a time, and only
+// where the gate is on.
+func TestPullSecretsAreReadWhereTheirOwnersSaySo(t *testing.T) {
+	const role = "kruise-pull-secrets"
+	if r := render(t, "--set", "imagePullJobs.secretNamespaces={shop}"); has[*rbacv1.ClusterRole](r, role) || has[*rbacv1.Role](r, "kruise-pull-secret-copies") {
+		t.Error("secrets are opened without the gate")
+	}
+	for _, gates := range []string{"ImagePullJobGate=true", "PreDownloadImageForInPlaceUpdate=true", "AllAlpha=true"} {
+		r := render(t, "--set", "imagePullJobs.secretNamespaces={shop,lab}", "--set", "featureGates="+gates)
+		rules := get[*rbacv1.ClusterRole](t, r, role).Rules
+		if len(rules) != 1 || !slices.Equal(rules[0].Resources, []string{"secrets"}) || !slices.Equal(rules[0].Verbs, []string{"get"}) {
+			t.Errorf("%s: the rules are %v", gates, rules)
+		}
+		var bound []string
+		for _, binding := range all[*rbacv1.RoleBinding](r) {
+			if binding.RoleRef.Name == role {
+				bound = append(bound, binding.Namespace)
+			}
+		}
+		if slices.Sort(bound); !slices.Equal(bound, []string{"lab", "shop"}) {
+			t.Errorf("%s: bound in %v", gates, bound)
+		}
+		if copies := get[*rbacv1.Role](t, r, "kruise-pull-secret-copies"); copies.Namespace != "kruise-daemon-config" || slices.Contains(copies.Rules[0].Verbs, "list") {
+			t.Errorf("%s: copies by %+v", gates, copies)
+		}
+	}
+	for _, binding := range all[*rbacv1.ClusterRoleBinding](render(t, "--set", "featureGates=ImagePullJobGate=true")) {
+		if binding.RoleRef.Name == role {
+			t.Errorf("%s binds it in every namespace", binding.Name)
+		}
+	}
+}
+
 // readsScales is the other one: how many pods a workload of whatever kind is to have.
 func readsScales(rule rbacv1.PolicyRule) bool {
 	return slices.Equal(rule.APIGroups, []string{"*"}) && slices.Equal(rule.Resources, []string{"*/scale"}) && slices.Equal(rule.Verbs, []string{"get"})
@@ -159,8 +198,8 @@ var marker = regexp.MustCompile(`(?m)^// \+kubebuilder:rbac:groups=(\S*),resourc
 
 // The code says what it needs beside what needs it; this compares.
 func TestTheManagerMayDoWhatTheCodeAsksFor(t *testing.T) {
-	r := render(t)
-	granted := []rbacv1.PolicyRule{}
+	r := render(t, "--set", `featureGates=ResourceDistributionGate=true\,ImagePullJobGate=true`)
+	granted := get[*rbacv1.ClusterRole](t, r, "kruise-distribution-role").Rules
 	for _, role := range []string{"kruise-manager-role", "kruise-certs-role", "kruise-bundle-credentials"} {
 		granted = slices.Concat(granted, get[*rbacv1.ClusterRole](t, r, role).Rules)
 	}

@@ -75,6 +75,8 @@ func (f *files) sync(ctx context.Context) error {
 		if err := f.config.trusted(ctx, f.reader, secret.Data[corev1.TLSCertKey]); err != nil {
 			return err
 		}
+	} else if err := f.config.own(secret); err != nil {
+		return err
 	}
 	if err := os.MkdirAll(f.config.Dir, 0o700); err != nil {
 		return fmt.Errorf("making the certificate directory: %w", err)

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -47,6 +48,20 @@ func (c Config) trusted(ctx context.Context, live client.Reader, chain []byte) e
 		}
 	}
 	return errors.Join(wrong...)
+}
+
+// own finds out whether a certificate is of the CA beside it and for the name that the
+// webhooks are called by. One that is not is of an installation before, such as one of
+// OpenKruise, and is about to be made anew: served until then, no request would trust it.
+func (c Config) own(secret *corev1.Secret) error {
+	leaf, between, err := read(secret.Data[corev1.TLSCertKey])
+	if err == nil {
+		err = verify(leaf, between, secret.Data["ca.crt"], c.names()[0])
+	}
+	if err != nil {
+		return fmt.Errorf("waiting for a new certificate in secret %s, since the one there is of another installation: %w", c.Secret, err)
+	}
+	return nil
 }
 
 // carrier is an object that says which CA the API server trusts.

@@ -38,26 +38,6 @@ func claimName(set *kruise.CloneSet, template, id string) string {
 	return template + "-" + set.Name + "-" + id
 }
 
-// withClaims points the pod's volumes at its own claims; a volume of the
-// template with the name of a claim gives way.
-func withClaims(volumes []corev1.Volume, set *kruise.CloneSet, id string) []corev1.Volume {
-	var out []corev1.Volume
-	own := map[string]bool{}
-	for i := range set.Spec.VolumeClaimTemplates {
-		name := set.Spec.VolumeClaimTemplates[i].Name
-		own[name] = true
-		out = append(out, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claimName(set, name, id)},
-		}})
-	}
-	for _, v := range volumes {
-		if !own[v.Name] {
-			out = append(out, v)
-		}
-	}
-	return out
-}
-
 // createClaims makes the claims of a pod that do not exist yet. Whether they do is
 // for the API server to say: the cache may show one that we have deleted.
 func (s *scaler) createClaims(ctx context.Context, pod *corev1.Pod, id string) error {

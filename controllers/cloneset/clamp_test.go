@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/regatta-sh/regatta/controllers/workload/budget"
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	_ "github.com/regatta-sh/regatta/test/proptest"
 )
 
@@ -33,7 +33,7 @@ func TestNoAnswerScalesTooFar(t *testing.T) {
 		q.Partition = rapid.IntRange(0, q.Replicas).Draw(t, "partition")
 		d := budget.Compute(q)
 		limit := rapid.SampledFrom([]int{0, 1, 5, math.MaxInt32}).Draw(t, "scaleStrategy.maxUnavailable")
-		answer := decision.ScaleOutput{Create: any.Draw(t, "create"), CreateCurrent: any.Draw(t, "current"), Delete: any.Draw(t, "delete"), DeleteCurrent: any.Draw(t, "of current")}
+		answer := rollout.ScaleOutput{Create: any.Draw(t, "create"), CreateCurrent: any.Draw(t, "current"), Delete: any.Draw(t, "delete"), DeleteCurrent: any.Draw(t, "of current")}
 		out := clampScale(answer, d, limit)
 		if out.Create < 0 || out.Create > d.Up || (out.Create > 0 && d.TotalUnavailable+out.Create > limit) {
 			t.Fatalf("%d are created of %+v", out.Create, d)
@@ -48,7 +48,7 @@ func TestNoAnswerScalesTooFar(t *testing.T) {
 			t.Fatalf("%d of %d are deleted of the current revision of %+v", out.DeleteCurrent, out.Delete, d)
 		}
 		// The answer of the built-in policy is not changed at all.
-		builtin := decision.ScaleOutput{
+		builtin := rollout.ScaleOutput{
 			Create:        max(min(d.Up, limit-d.TotalUnavailable), 0),
 			Delete:        d.Down,
 			DeleteCurrent: min(d.Down, d.DownOld),

@@ -13,12 +13,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/claims"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
@@ -107,10 +106,15 @@ func (s *scaler) createPod(ctx context.Context, rev *appsv1.ControllerRevision, 
 		err = s.createClaims(ctx, pod, id)
 	}
 	if err == nil {
-		err = s.createObject(ctx, pod, id)
+		err = s.r.CreatePod(ctx, pod)
+	}
+	var taken *rollout.TakenError
+	ours := errors.As(err, &taken) && metav1.IsControlledBy(taken.By, s.set)
+	if taken != nil && !ours { // a released pod, for instance: its id is not used again
+		s.memory.take(id)
 	}
 	s.memory.try(id, err == nil || s.memory.taken(id))
-	if errors.Is(err, errTerminating) {
+	if ours { // it terminates; the name is tried again after its end
 		s.r.Again(time.Second)
 		return nil
 	}
@@ -118,37 +122,8 @@ func (s *scaler) createPod(ctx context.Context, rev *appsv1.ControllerRevision, 
 		s.r.Warn(kruise.FailedCreateReason, fmt.Sprintf("failed to create pod: %v", err))
 		return &rollout.CreateError{Err: err}
 	}
-	s.r.Created(ctx, pod)
+	s.r.Created(pod)
 	return nil
-}
-
-// errTerminating is returned while a terminating pod of the CloneSet still has the
-// name of the pod to create. The same name is tried again after its end.
-var errTerminating = errors.New("a pod of this name is terminating")
-
-// createObject creates a pod. A pod that exists already may belong to this CloneSet,
-// if the answer to an earlier attempt was lost or the cache does not show it yet. Or
-// it has another owner, such as a released pod; its id is then not used again.
-func (s *scaler) createObject(ctx context.Context, pod *corev1.Pod, id string) error {
-	err := s.r.Client().Create(ctx, pod)
-	if err == nil {
-		return nil
-	}
-	if apierrors.IsAlreadyExists(err) || rollout.Indeterminate(err) {
-		found := &corev1.Pod{}
-		read := s.r.Live().Get(ctx, client.ObjectKeyFromObject(pod), found)
-		if read == nil && metav1.IsControlledBy(found, s.set) {
-			if found.DeletionTimestamp != nil {
-				return errTerminating
-			}
-			found.DeepCopyInto(pod)
-			return nil
-		}
-		if read == nil {
-			s.memory.take(id)
-		}
-	}
-	return fmt.Errorf("creating pod %s: %w", pod.Name, err)
 }
 
 func podName(set *kruise.CloneSet, id string) string { return set.Name + "-" + id }
@@ -177,12 +152,10 @@ func (s *scaler) newPod(rev *appsv1.ControllerRevision, id string) (*corev1.Pod,
 	for _, gate := range []corev1.PodConditionType{kruise.InPlaceUpdateReady, kruise.KruisePodReady} {
 		inplace.AddGate(pod, gate)
 	}
-	state := kruise.LifecycleStatePreparingNormal
-	if s.set.Spec.Lifecycle == nil {
-		state = kruise.LifecycleStateNormal // no hook can hold it: one write less for each pod
-	}
-	lifecycle.Set(pod, state, s.f.Now)
-	pod.Spec.Volumes = withClaims(pod.Spec.Volumes, s.set, id)
+	lifecycle.Set(pod, kruise.LifecycleStatePreparingNormal, s.f.Now)
+	pod.Spec.Volumes = claims.Volumes(pod.Spec.Volumes, s.set.Spec.VolumeClaimTemplates, func(template string) string {
+		return claimName(s.set, template, id)
+	})
 	return pod, nil
 }
 

@@ -25,7 +25,7 @@ func TestAFailureIsReportedWhileItLasts(t *testing.T) {
 			return nil
 		}
 	}
-	has := func(t *testing.T, s *sim, want ...kruise.CloneSetConditionType) {
+	has := func(t *testing.T, s *life, want ...kruise.CloneSetConditionType) {
 		t.Helper()
 		got := s.set().Status.Conditions
 		if len(got) != len(want) {
@@ -37,45 +37,45 @@ func TestAFailureIsReportedWhileItLasts(t *testing.T) {
 			}
 		}
 	}
-	server, e := simServer(), simEngine(t)
+	e := simEngine(t)
 	left := kruise.CloneSetCondition{ // as OpenKruise left it in a cluster
 		Type: kruise.CloneSetConditionFailedUpdate, Status: corev1.ConditionTrue,
 		Message: `Operation cannot be fulfilled on pods "cart-tpj2h": the object has been modified; please apply your changes to the latest version and try again`,
 	}
 
 	t.Run("left by OpenKruise", func(t *testing.T) {
-		s := newSim(t, server, e, "left", gates{}, simSet(2, func(set *kruise.CloneSet) { set.Status.Conditions = []kruise.CloneSetCondition{left} }))
-		s.reconcile() // it creates pods and updates none
+		s := newLife(t, e, gates{}, simSet(2, func(set *kruise.CloneSet) { set.Status.Conditions = []kruise.CloneSetCondition{left} }))
+		s.Reconcile() // it creates pods and updates none
 		has(t, s, kruise.CloneSetConditionFailedUpdate)
-		s.settle()
+		s.Settle()
 		has(t, s)
 	})
 	t.Run("of creating pods", func(t *testing.T) {
-		s := newSim(t, server, e, "creating", gates{}, simSet(2, nil))
-		s.deny = refused("create")
-		s.reconcile()
+		s := newLife(t, e, gates{}, simSet(2, nil))
+		s.Deny = refused("create")
+		s.Reconcile()
 		has(t, s, kruise.CloneSetConditionFailedScale)
-		s.deny = nil
-		s.settle()
+		s.Deny = nil
+		s.Settle()
 		has(t, s)
 	})
 	t.Run("of updating pods", func(t *testing.T) {
-		s := newSim(t, server, e, "updating", gates{}, simSet(2, nil))
-		s.settle()
-		s.deny = refused("patch")
+		s := newLife(t, e, gates{}, simSet(2, nil))
+		s.Settle()
+		s.Deny = refused("patch")
 		s.change(func(set *kruise.CloneSet) { set.Spec.Template = simTemplate("web:2", "1") })
-		s.reconcile()
+		s.Reconcile()
 		has(t, s, kruise.CloneSetConditionFailedUpdate)
-		s.deny = func(o client.Object, verb string) error { // a race says nothing of what failed before
+		s.Deny = func(o client.Object, verb string) error { // a race says nothing of what failed before
 			if _, ok := o.(*corev1.Pod); ok && verb == "patch" {
 				return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, o.GetName(), errors.New("another version"))
 			}
 			return nil
 		}
-		s.reconcile()
+		s.Reconcile()
 		has(t, s, kruise.CloneSetConditionFailedUpdate)
-		s.deny = nil
-		s.settle()
+		s.Deny = nil
+		s.Settle()
 		has(t, s)
 	})
 }

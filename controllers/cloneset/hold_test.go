@@ -10,6 +10,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
@@ -26,20 +27,20 @@ func (r *recorded) Warn(reason, message string) {
 func TestAnEventOfAHoldWarnsUnlessTheUserAskedForIt(t *testing.T) {
 	e := simEngine(t)
 	for name, tc := range map[string]struct {
-		strategy decision.Strategy
+		strategy points.Strategy
 		first    []decision.Hold // ahead of those of the strategy
 		want     string
 	}{
-		"a paused rollout is normal":                 {decision.Strategy{Type: "RollingUpdate", Paused: true}, nil, "Normal UpdateHeld RolloutPaused: "},
-		"OnDelete is normal":                         {decision.Strategy{Type: "OnDelete"}, nil, "Normal UpdateHeld OnDelete: "},
-		"a strategy that no rule knows is a warning": {decision.Strategy{Type: "Other"}, nil, "Warning UpdateHeld UnknownStrategy: "},
+		"a paused rollout is normal":                 {points.Strategy{Type: "RollingUpdate", Paused: true}, nil, "Normal UpdateHeld RolloutPaused: "},
+		"OnDelete is normal":                         {points.Strategy{Type: "OnDelete"}, nil, "Normal UpdateHeld OnDelete: "},
+		"a strategy that no rule knows is a warning": {points.Strategy{Type: "Other"}, nil, "Warning UpdateHeld UnknownStrategy: "},
 		"a policy that holds is a warning, paused or not": {
-			decision.Strategy{Type: "RollingUpdate", Paused: true},
+			points.Strategy{Type: "RollingUpdate", Paused: true},
 			[]decision.Hold{{Rule: "demo", Reason: "Frozen", Message: "Frozen."}}, "Warning UpdateHeld Frozen: ",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan, _ := engine.Decide(t.Context(), e, decision.RolloutPlan(), decision.Subject{Kind: "CloneSet", Name: "web"}, decision.PlanInput{Update: 3, Strategy: tc.strategy})
+			plan, _ := engine.Decide(t.Context(), e, points.PlanPoint(), decision.Subject{Kind: "CloneSet", Name: "web"}, points.PlanInput{Update: 3, Strategy: tc.strategy})
 			res := rollout.Result{Decisions: rollout.Decisions{Looked: true, Holds: append(tc.first, plan.Holds...)}}
 			events, status := &recorded{}, &kruise.CloneSetStatus{}
 			reportHold(events, &rollout.Facts{}, res, status)

@@ -3,7 +3,7 @@
 package cloneset
 
 import (
-	"fmt"
+	"context"
 	"testing"
 	"time"
 
@@ -12,7 +12,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/decision"
 )
 
 // greedy replaces every point of rollouts by an answer that wants all at once.
@@ -33,6 +36,7 @@ rows := {"order": array.concat([pod.name | some pod in input.rows], [pod.name | 
 
 scale := {
 	"create": 1000, "createCurrent": 0, "delete": 1000, "deleteCurrent": 0,
+	"keep": [pod.name | some pod in input.preparing], "planned": "All",
 	"keys": [[0] | some _ in input.pods],
 	"then": [[0] | some _ in input.pods],
 	"descending": [], "holds": [],
@@ -43,15 +47,7 @@ scale := {
 // cluster judges each write: never more pods unavailable than maxUnavailable, never more
 // pods than maxSurge allows, never more updated than the partition lets go.
 func TestAnOverrideThatWantsEverythingIsClamped(t *testing.T) {
-	e := simEngine(t)
-	b, err := bundle.FromFiles("greedy", map[string]string{"greedy.rego": greedy})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
-		t.Fatal(err)
-	}
-	server := simServer()
+	e := greedyEngine(t)
 	for name, edit := range map[string]func(*kruise.CloneSet){
 		"in place, with a partition": func(set *kruise.CloneSet) {
 			set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To(intstr.FromInt32(2))
@@ -67,33 +63,33 @@ func TestAnOverrideThatWantsEverythingIsClamped(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSim(t, server, e, "greedy"+fmt.Sprint(len(name)), gates{}, simSet(6, func(set *kruise.CloneSet) {
+			s := newLife(t, e, gates{}, simSet(6, func(set *kruise.CloneSet) {
 				set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromInt32(1))
 				edit(set)
 			}))
-			s.settle()
+			s.Settle()
 			s.change(func(set *kruise.CloneSet) { set.Spec.Template = simTemplate("web:2", "1") })
 			if name == "with surge" { // it deletes the pods that it creates, and never comes to rest
 				for range 100 {
-					for _, p := range s.all() {
-						s.kubelet(p.Name)
+					for _, p := range s.Pods() {
+						s.Step(p.Name)
 					}
-					s.showAll("")
-					s.work()
-					s.now = s.now.Add(time.Second)
+					s.ShowAll(nil)
+					s.Work()
+					s.Now = s.Now.Add(time.Second)
 				}
 				return
 			}
-			s.settle()
+			s.Settle()
 			want := 6 - int(rolloutPartition(s.set()))
-			if got := s.look().Updated; got != want {
+			if got := s.Look().Updated; got != want {
 				t.Errorf("%d pods are updated, want %d", got, want)
 			}
 			s.change(func(set *kruise.CloneSet) { set.Spec.Replicas = ptr.To[int32](3) })
-			s.settle()
+			s.Settle()
 			s.change(func(set *kruise.CloneSet) { set.Spec.Replicas = ptr.To[int32](7) })
-			s.settle()
-			if got := s.look(); got.Active != 7 || got.Available != 7 {
+			s.Settle()
+			if got := s.Look(); got.Active != 7 || got.Available != 7 {
 				t.Errorf("in the end there are %+v, want 7", got)
 			}
 		})
@@ -107,9 +103,9 @@ func rolloutPartition(set *kruise.CloneSet) int32 {
 	return 0
 }
 
-// A pod whose revision is gone from history stays as it is, though an override wants it
-// changed in place: there is nothing to change it by.
-func TestAnOverrideCannotChangeAPodOfAnUnknownRevision(t *testing.T) {
+// greedyEngine is an engine with the greedy bundle.
+func greedyEngine(t *testing.T) *engine.Engine {
+	t.Helper()
 	e := simEngine(t)
 	b, err := bundle.FromFiles("greedy", map[string]string{"greedy.rego": greedy})
 	if err != nil {
@@ -118,13 +114,104 @@ func TestAnOverrideCannotChangeAPodOfAnUnknownRevision(t *testing.T) {
 	if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
 		t.Fatal(err)
 	}
-	s := newSim(t, simServer(), e, "unknown", gates{}, simSet(2, nil))
-	s.settle()
-	p := s.all()[0].DeepCopy()
+	return e
+}
+
+// held lets everything happen but what hooks wait for.
+func (s *life) held() {
+	for range 20 {
+		for _, p := range s.Pods() {
+			s.Step(p.Name)
+		}
+		s.ShowAll(nil)
+		s.Work()
+		s.Now = s.Now.Add(time.Second)
+	}
+}
+
+// states counts the pods by lifecycle state.
+func (s *life) states() map[kruise.LifecycleStateType]int {
+	out := map[kruise.LifecycleStateType]int{}
+	for _, p := range s.Pods() {
+		out[kruise.LifecycleStateType(p.Labels[kruise.LifecycleStateKey])]++
+	}
+	return out
+}
+
+// hookedSet has pods that hooks hold before updates and deletions.
+func hookedSet(n int32) *kruise.CloneSet {
+	return simSet(n, func(set *kruise.CloneSet) {
+		hook := &kruise.LifecycleHook{LabelsHandler: map[string]string{simHook: "on"}}
+		set.Spec.Lifecycle = &kruise.Lifecycle{PreDelete: hook, InPlaceUpdate: hook}
+	})
+}
+
+// Pods that hooks hold are neither deleted nor updated, though an override wants both at
+// once.
+func TestAnOverrideDoesNotPassAHook(t *testing.T) {
+	s := newLife(t, greedyEngine(t), gates{}, hookedSet(6))
+	s.Settle()
+	s.change(func(set *kruise.CloneSet) { set.Spec.Replicas = ptr.To[int32](4) })
+	s.held()
+	if got := s.states(); got[kruise.LifecycleStatePreparingDelete] != 2 || got[kruise.LifecycleStateNormal] != 4 {
+		t.Fatalf("the pods are %v, want 2 that prepare their deletion of 6", got)
+	}
+	s.change(func(set *kruise.CloneSet) { set.Spec.Template = simTemplate("web:2", "1") })
+	s.held()
+	if got := s.states(); got[kruise.LifecycleStatePreparingUpdate] == 0 || len(s.Pods()) != 6 {
+		t.Errorf("the pods are %v, want some that prepare their update", got)
+	}
+	for _, p := range s.Pods() {
+		if image := p.Spec.Containers[0].Image; image != "web:1" {
+			t.Errorf("pod %s in state %s has the image %s", p.Name, p.Labels[kruise.LifecycleStateKey], image)
+		}
+	}
+}
+
+// Of the pods that prepare their deletion only as many come back as are needed, though an
+// override names them all.
+func TestAnOverrideKeepsOnlyPodsThatAreNeeded(t *testing.T) {
+	s := newLife(t, greedyEngine(t), gates{}, hookedSet(6))
+	s.Settle()
+	s.change(func(set *kruise.CloneSet) { set.Spec.Replicas = ptr.To[int32](3) })
+	s.held()
+	if got := s.states()[kruise.LifecycleStatePreparingDelete]; got != 3 {
+		t.Fatalf("%d pods prepare their deletion, want 3", got)
+	}
+	s.change(func(set *kruise.CloneSet) { set.Spec.Replicas = ptr.To[int32](4) })
+	s.held()
+	if got := s.states()[kruise.LifecycleStatePreparingDelete]; got != 2 {
+		t.Errorf("%d pods prepare their deletion, want 2: one more is needed%s", got, s.Story())
+	}
+}
+
+// A pod whose budget is used up is not restarted, though an override wants it.
+func TestAnOverrideDoesNotPassABudget(t *testing.T) {
+	s := newLife(t, greedyEngine(t), gates{}, simSet(3, nil))
+	s.Settle()
+	s.Options = append(s.Options, rollout.WithBudget(func(context.Context, *corev1.Pod) (*decision.Hold, error) {
+		return &decision.Hold{Reason: "BudgetExceeded", Message: "The budget is used up."}, nil
+	}))
+	s.Restart()
+	s.change(func(set *kruise.CloneSet) { set.Spec.Template = simTemplate("web:2", "1") })
+	s.held()
+	for _, p := range s.Pods() {
+		if image := p.Spec.Containers[0].Image; image != "web:1" {
+			t.Errorf("pod %s has the image %s", p.Name, image)
+		}
+	}
+}
+
+// A pod whose revision is gone from history stays as it is, though an override wants it
+// changed in place: there is nothing to change it by.
+func TestAnOverrideCannotChangeAPodOfAnUnknownRevision(t *testing.T) {
+	s := newLife(t, greedyEngine(t), gates{}, simSet(2, nil))
+	s.Settle()
+	p := s.Pods()[0].DeepCopy()
 	p.Labels["controller-revision-hash"], p.Labels["pod-template-hash"] = "web-gone", "gone"
-	s.update(p)
-	s.settle()
-	got := s.last["Pod/"+p.Name].(*corev1.Pod)
+	s.Update(p)
+	s.Settle()
+	got := s.Pod(p.Name)
 	if got.UID != p.UID || got.Labels["controller-revision-hash"] != "web-gone" {
 		t.Errorf("the pod has labels %v", got.Labels)
 	}

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
@@ -22,7 +21,6 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
-	"github.com/regatta-sh/regatta/engine"
 )
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=clonesets,verbs=get;list;watch;update;patch
@@ -45,15 +43,9 @@ type Kind struct {
 	classifier *inplace.Classifier
 }
 
-// New makes a Controller of CloneSets.
-func New(k Kind, c rollout.Clients, e *engine.Engine, opts ...rollout.Option) *rollout.Controller {
-	k.classifier = inplace.NewClassifier()
-	return rollout.New(&k, c, e, opts...)
-}
-
-// SetupWithManager starts a Controller of CloneSets with a manager.
-func SetupWithManager(c *rollout.Controller, mgr ctrl.Manager) error {
-	return c.SetupWithManager(mgr, "cloneset-controller", &corev1.PersistentVolumeClaim{})
+// New makes the adapter.
+func New(gates Gates, excludePreparingDelete bool) *Kind {
+	return &Kind{Gates: gates, ExcludePreparingDelete: excludePreparingDelete, classifier: inplace.NewClassifier()}
 }
 
 // OwnerKind is the kind in the owner reference of pods, claims and revisions. It is the
@@ -67,7 +59,9 @@ func (k *Kind) Type() rollout.Type {
 		New:              func() client.Object { return &kruise.CloneSet{} },
 		NewList:          func() client.ObjectList { return &kruise.CloneSetList{} },
 		Status:           func(o client.Object) any { return &o.(*kruise.CloneSet).Status },
+		CurrentRevision:  func(o client.Object) *string { return &o.(*kruise.CloneSet).Status.CurrentRevision },
 		Memory:           func() any { return newMemory() },
+		Owned:            []client.Object{&corev1.PersistentVolumeClaim{}},
 	}
 }
 

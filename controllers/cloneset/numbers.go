@@ -13,7 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/budget"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
-	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 func replicas(set *kruise.CloneSet) int {
@@ -39,9 +39,9 @@ func rolling(set *kruise.CloneSet) *kruise.RollingUpdateCloneSetStrategy {
 // without surge, but down where there is no rolling update to name it. A value that does not
 // parse cannot get past admission; should one be there all the same, it counts
 // as nothing allowed, except a partition, which CS-01 reads as 0.
-func resolve(set *kruise.CloneSet) (decision.Strategy, error) {
+func resolve(set *kruise.CloneSet) (points.Strategy, error) {
 	n := replicas(set)
-	s := decision.Strategy{Type: string(kruise.RollingUpdateCloneSetUpdateStrategyType), Policy: string(kruise.RecreatePodUpdatePolicyType)}
+	s := points.Strategy{Type: string(kruise.RollingUpdateCloneSetUpdateStrategyType), Policy: string(kruise.RecreatePodUpdatePolicyType)}
 	var errs firstError
 	ru := rolling(set)
 	if ru == nil {
@@ -62,16 +62,9 @@ func resolve(set *kruise.CloneSet) (decision.Strategy, error) {
 		}
 		up := s.MaxSurge == 0 && set.Spec.UpdateStrategy.RollingUpdate != nil
 		s.MaxUnavailable = errs.of(budget.Percent(unavailable, n, up))
-		if p := ru.PriorityStrategy; p != nil {
-			for _, t := range p.WeightPriority {
-				s.Weights = append(s.Weights, int(t.Weight))
-			}
-			for _, t := range p.OrderPriority {
-				s.OrderKeys = append(s.OrderKeys, t.OrderedKey)
-			}
-		}
+		facts.SetPriority(&s, ru.PriorityStrategy)
 		for _, t := range ru.ScatterStrategy {
-			s.Scatter = append(s.Scatter, decision.ScatterTerm{Key: t.Key, Value: t.Value})
+			s.Scatter = append(s.Scatter, points.ScatterTerm{Key: t.Key, Value: t.Value})
 		}
 	}
 	s.ScaleMaxUnavailable = math.MaxInt32
@@ -97,7 +90,7 @@ func (k *Kind) diff(f *rollout.Facts, maxSurge int, scalePhase bool) budget.Diff
 		Replicas: f.Replicas, Partition: f.Strategy.Partition,
 		MaxSurge: maxSurge, MaxUnavailable: f.Strategy.MaxUnavailable,
 		Rollback:               k.Gates.PartitionRollback && f.Templates.Current() != f.Templates.Update(),
-		ExcludePreparingDelete: k.excludes(f),
+		ExcludePreparingDelete: k.excludes(f.Workload.(*kruise.CloneSet)),
 	}
 	for _, p := range f.Pods {
 		side := &q.Old
@@ -118,8 +111,8 @@ func (k *Kind) diff(f *rollout.Facts, maxSurge int, scalePhase bool) budget.Diff
 }
 
 // excludes says whether pods that prepare their deletion are left out of the replicas.
-func (k *Kind) excludes(f *rollout.Facts) bool {
-	return k.ExcludePreparingDelete || f.Workload.(*kruise.CloneSet).Spec.ScaleStrategy.ExcludePreparingDelete
+func (k *Kind) excludes(set *kruise.CloneSet) bool {
+	return k.ExcludePreparingDelete || set.Spec.ScaleStrategy.ExcludePreparingDelete
 }
 
 // soonUpdated says whether a pod counts as updated when pods are created and deleted, by

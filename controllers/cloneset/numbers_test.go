@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 func TestTheNumbersOfAStrategy(t *testing.T) {
@@ -27,24 +27,24 @@ func TestTheNumbersOfAStrategy(t *testing.T) {
 		ru       *rollingUpdate
 		onDelete bool
 		scale    *intstr.IntOrString
-		want     decision.Strategy // beside Type, Policy and ScaleMaxUnavailable, where they are as usual
+		want     rollout.Strategy // beside Type, Policy and ScaleMaxUnavailable, where they are as usual
 		fails    bool
 	}{
-		"an empty rolling update is 20 %, rounded up":       {11, &rollingUpdate{}, false, nil, decision.Strategy{MaxUnavailable: 3}, false},
-		"no rolling update is 20 %, rounded down":           {11, nil, false, nil, decision.Strategy{MaxUnavailable: 2}, false},
-		"OnDelete is 20 %, rounded down, and nothing else":  {11, &rollingUpdate{Partition: value(3), MaxSurge: value(2), MaxUnavailable: value(7), Paused: true}, true, nil, decision.Strategy{Type: "OnDelete", MaxUnavailable: 2}, false},
-		"a percentage rounds up without surge":              {11, &rollingUpdate{MaxUnavailable: value("25%")}, false, nil, decision.Strategy{MaxUnavailable: 3}, false},
-		"and down with surge":                               {11, &rollingUpdate{MaxUnavailable: value("25%"), MaxSurge: value(1)}, false, nil, decision.Strategy{MaxUnavailable: 2, MaxSurge: 1}, false},
-		"and may be none then":                              {4, &rollingUpdate{MaxSurge: value(1)}, false, nil, decision.Strategy{MaxSurge: 1}, false},
-		"a surge that resolves to nothing is no surge":      {11, &rollingUpdate{MaxUnavailable: value("25%"), MaxSurge: value("0%")}, false, nil, decision.Strategy{MaxUnavailable: 3}, false},
-		"surge rounds up":                                   {11, &rollingUpdate{MaxUnavailable: value(1), MaxSurge: value("10%")}, false, nil, decision.Strategy{MaxUnavailable: 1, MaxSurge: 2}, false},
-		"paused there is no surge, so it rounds up":         {11, &rollingUpdate{MaxUnavailable: value("25%"), MaxSurge: value(1), Paused: true}, false, nil, decision.Strategy{MaxUnavailable: 3, Paused: true}, false},
-		"the partition is a float and rounds up":            {10, &rollingUpdate{Partition: value("12.5%")}, false, nil, decision.Strategy{MaxUnavailable: 2, Partition: 2}, false},
-		"a partition that cannot be read is none":           {10, &rollingUpdate{Partition: value("most")}, false, nil, decision.Strategy{MaxUnavailable: 2}, true},
-		"maxUnavailable that cannot be read allows nothing": {10, &rollingUpdate{MaxUnavailable: value("5")}, false, nil, decision.Strategy{}, true},
-		"scaleStrategy.maxUnavailable rounds up":            {11, &rollingUpdate{}, false, value("10%"), decision.Strategy{MaxUnavailable: 3, ScaleMaxUnavailable: 2}, false},
-		"scaleStrategy.maxUnavailable that cannot be read":  {11, &rollingUpdate{}, false, value("x"), decision.Strategy{MaxUnavailable: 3, ScaleMaxUnavailable: -1}, true},
-		"of no replicas everything is none":                 {0, &rollingUpdate{Partition: value("50%"), MaxSurge: value("50%")}, false, nil, decision.Strategy{}, false},
+		"an empty rolling update is 20 %, rounded up":       {11, &rollingUpdate{}, false, nil, rollout.Strategy{MaxUnavailable: 3}, false},
+		"no rolling update is 20 %, rounded down":           {11, nil, false, nil, rollout.Strategy{MaxUnavailable: 2}, false},
+		"OnDelete is 20 %, rounded down, and nothing else":  {11, &rollingUpdate{Partition: value(3), MaxSurge: value(2), MaxUnavailable: value(7), Paused: true}, true, nil, rollout.Strategy{Type: "OnDelete", MaxUnavailable: 2}, false},
+		"a percentage rounds up without surge":              {11, &rollingUpdate{MaxUnavailable: value("25%")}, false, nil, rollout.Strategy{MaxUnavailable: 3}, false},
+		"and down with surge":                               {11, &rollingUpdate{MaxUnavailable: value("25%"), MaxSurge: value(1)}, false, nil, rollout.Strategy{MaxUnavailable: 2, MaxSurge: 1}, false},
+		"and may be none then":                              {4, &rollingUpdate{MaxSurge: value(1)}, false, nil, rollout.Strategy{MaxSurge: 1}, false},
+		"a surge that resolves to nothing is no surge":      {11, &rollingUpdate{MaxUnavailable: value("25%"), MaxSurge: value("0%")}, false, nil, rollout.Strategy{MaxUnavailable: 3}, false},
+		"surge rounds up":                                   {11, &rollingUpdate{MaxUnavailable: value(1), MaxSurge: value("10%")}, false, nil, rollout.Strategy{MaxUnavailable: 1, MaxSurge: 2}, false},
+		"paused there is no surge, so it rounds up":         {11, &rollingUpdate{MaxUnavailable: value("25%"), MaxSurge: value(1), Paused: true}, false, nil, rollout.Strategy{MaxUnavailable: 3, Paused: true}, false},
+		"the partition is a float and rounds up":            {10, &rollingUpdate{Partition: value("12.5%")}, false, nil, rollout.Strategy{MaxUnavailable: 2, Partition: 2}, false},
+		"a partition that cannot be read is none":           {10, &rollingUpdate{Partition: value("most")}, false, nil, rollout.Strategy{MaxUnavailable: 2}, true},
+		"maxUnavailable that cannot be read allows nothing": {10, &rollingUpdate{MaxUnavailable: value("5")}, false, nil, rollout.Strategy{}, true},
+		"scaleStrategy.maxUnavailable rounds up":            {11, &rollingUpdate{}, false, value("10%"), rollout.Strategy{MaxUnavailable: 3, ScaleMaxUnavailable: 2}, false},
+		"scaleStrategy.maxUnavailable that cannot be read":  {11, &rollingUpdate{}, false, value("x"), rollout.Strategy{MaxUnavailable: 3, ScaleMaxUnavailable: -1}, true},
+		"of no replicas everything is none":                 {0, &rollingUpdate{Partition: value("50%"), MaxSurge: value("50%")}, false, nil, rollout.Strategy{}, false},
 		"priorities and scatter terms are passed on": {
 			1, &rollingUpdate{
 				PriorityStrategy: &kruise.UpdatePriorityStrategy{
@@ -53,7 +53,7 @@ func TestTheNumbersOfAStrategy(t *testing.T) {
 				ScatterStrategy: kruise.CloneSetUpdateScatterStrategy{{Key: "a", Value: "b"}},
 				PodUpdatePolicy: "InPlaceOnly",
 			}, false, nil,
-			decision.Strategy{Policy: "InPlaceOnly", MaxUnavailable: 1, Weights: []int{7}, OrderKeys: []string{"k"}, Scatter: []decision.ScatterTerm{{Key: "a", Value: "b"}}}, false,
+			rollout.Strategy{Policy: "InPlaceOnly", MaxUnavailable: 1, Weights: []int{7}, OrderKeys: []string{"k"}, Scatter: []rollout.ScatterTerm{{Key: "a", Value: "b"}}}, false,
 		},
 	}
 	for name, tc := range tests {

@@ -3,19 +3,13 @@
 package cloneset
 
 import (
-	"bufio"
-	"errors"
-	"io"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -23,44 +17,23 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/test/openkruise"
 )
 
 // openKruiseCluster has what OpenKruise left in a cluster.
 func openKruiseCluster(t *testing.T, file string) client.Client {
 	t.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, kruise.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
 	}
-	t.Cleanup(func() { _ = f.Close() })
-	s := simScheme()
 	b := fake.NewClientBuilder().WithScheme(s).WithStatusSubresource(&corev1.Pod{}, &kruise.CloneSet{})
 	for _, o := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &appsv1.ControllerRevision{}} {
 		b = b.WithIndex(o, rollout.OwnerIndex, rollout.OwnerUID)
 	}
-	decoder := utilyaml.NewYAMLReader(bufio.NewReader(f))
-	decode, objects := serializer.NewCodecFactory(s).UniversalDeserializer().Decode, 0
-	for {
-		raw, err := decoder.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(string(raw), "kind:") {
-			continue
-		}
-		o, _, err := decode(raw, nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b = b.WithObjects(o.(client.Object))
-		objects++
-	}
-	if objects < 10 {
-		t.Fatalf("there are %d objects", objects)
-	}
+	b = b.WithObjects(openkruise.Objects(t, s, file)...)
 	return b.Build()
 }
 
@@ -72,7 +45,7 @@ func TestTakingOverFromOpenKruiseChangesNothing(t *testing.T) {
 	for _, stage := range []string{"before", "during", "after"} {
 		t.Run(stage, func(t *testing.T) {
 			c, events := openKruiseCluster(t, "testdata/openkruise/"+stage+".yaml"), record.NewFakeRecorder(100)
-			r := New(Kind{}, rollout.Clients{Client: c, Live: c, Events: events}, e, rollout.WithGates(rollout.Gates{EnvFromMetadata: true}),
+			r := rollout.New(New(Gates{}, false), rollout.Clients{Client: c, Live: c, Events: events}, e, rollout.WithGates(rollout.Gates{EnvFromMetadata: true}),
 				rollout.WithClock(func() time.Time { return time.Date(2026, 11, 22, 10, 52, 0, 0, time.UTC) }))
 			all := func() (sets kruise.CloneSetList, pods corev1.PodList, revisions appsv1.ControllerRevisionList, claims corev1.PersistentVolumeClaimList) {
 				for _, list := range []client.ObjectList{&sets, &pods, &revisions, &claims} {

@@ -20,9 +20,9 @@ import (
 // A webhook that answers 409 to each write is not a race: after a few rounds, each
 // after a longer time, it is reported as the failure that it is.
 func TestConflictsThatDoNotEndAreFailures(t *testing.T) {
-	s := newSim(t, simServer(), simEngine(t), "conflicts", gates{}, simSet(2, nil))
-	s.settle()
-	s.deny = func(o client.Object, verb string) error {
+	s := newLife(t, simEngine(t), gates{}, simSet(2, nil))
+	s.Settle()
+	s.Deny = func(o client.Object, verb string) error {
 		if _, ok := o.(*corev1.Pod); ok && verb == "patch" {
 			return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, o.GetName(), errors.New("admission webhook says so"))
 		}
@@ -31,11 +31,11 @@ func TestConflictsThatDoNotEndAreFailures(t *testing.T) {
 	s.change(func(set *kruise.CloneSet) { set.Spec.Template.Spec.Containers[0].Image = "web:2" })
 	var delays []time.Duration
 	for range 8 {
-		if s.queue.dirty || !s.timer.IsZero() {
-			s.reconcile()
-			delays = append(delays, s.timer.Sub(s.now))
-			s.now = s.timer
-			s.showAll("")
+		if s.Due() || !s.Timer.IsZero() {
+			s.Reconcile()
+			delays = append(delays, s.Timer.Sub(s.Now))
+			s.Now = s.Timer
+			s.ShowAll(nil)
 		}
 	}
 	for i := range 5 {
@@ -47,16 +47,16 @@ func TestConflictsThatDoNotEndAreFailures(t *testing.T) {
 	if failed == nil || failed.Status != corev1.ConditionTrue || !strings.Contains(failed.Message, "webhook says so") {
 		t.Errorf("the condition is %+v", failed)
 	}
-	if !s.told("Warning FailedUpdate") {
+	if !s.Told("Warning FailedUpdate") {
 		t.Error("no event tells that the update fails")
 	}
 }
 
 // The same of the status alone: there is no loop without back-off.
 func TestAStatusThatAlwaysConflictsIsAFailure(t *testing.T) {
-	s := newSim(t, simServer(), simEngine(t), "statusconflicts", gates{}, simSet(1, nil))
-	s.settle()
-	s.deny = func(o client.Object, verb string) error {
+	s := newLife(t, simEngine(t), gates{}, simSet(1, nil))
+	s.Settle()
+	s.Deny = func(o client.Object, verb string) error {
 		if _, ok := o.(*kruise.CloneSet); ok {
 			return apierrors.NewConflict(schema.GroupResource{Resource: "clonesets"}, o.GetName(), errors.New("admission webhook says so"))
 		}
@@ -64,10 +64,10 @@ func TestAStatusThatAlwaysConflictsIsAFailure(t *testing.T) {
 	}
 	s.change(func(set *kruise.CloneSet) { set.Spec.MinReadySeconds = 1 })
 	for range 6 {
-		s.reconcile()
-		s.now = s.timer
+		s.Reconcile()
+		s.Now = s.Timer
 	}
-	if s.failures == 0 {
+	if s.Failures == 0 {
 		t.Error("six conflicts in a row are no failure")
 	}
 }
@@ -75,9 +75,9 @@ func TestAStatusThatAlwaysConflictsIsAFailure(t *testing.T) {
 // A quota that has no room for another pod keeps none of the others from being updated,
 // as far as maxUnavailable has room beside those that are missing.
 func TestUpdatesGoOnWhileCreationFails(t *testing.T) {
-	s := newSim(t, simServer(), simEngine(t), "quota", gates{}, simSet(4, nil))
-	s.settle()
-	s.deny = func(o client.Object, verb string) error {
+	s := newLife(t, simEngine(t), gates{}, simSet(4, nil))
+	s.Settle()
+	s.Deny = func(o client.Object, verb string) error {
 		if _, ok := o.(*corev1.Pod); ok && verb == "create" {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, o.GetName(), errors.New("exceeded quota"))
 		}
@@ -88,14 +88,14 @@ func TestUpdatesGoOnWhileCreationFails(t *testing.T) {
 		set.Spec.Template.Spec.Containers[0].Image = "web:2"
 	})
 	for range 30 {
-		for _, p := range s.all() {
-			s.kubelet(p.Name)
+		for _, p := range s.Pods() {
+			s.Step(p.Name)
 		}
-		s.showAll("")
-		s.work()
-		s.now = s.now.Add(time.Second)
+		s.ShowAll(nil)
+		s.Work()
+		s.Now = s.Now.Add(time.Second)
 	}
-	if got := s.look(); got.Updated != 4 {
+	if got := s.Look(); got.Updated != 4 {
 		t.Errorf("%d of 4 pods are updated while the fifth cannot be created", got.Updated)
 	}
 	if failed := condition(&s.set().Status, kruise.CloneSetConditionFailedScale); failed == nil || failed.Status != corev1.ConditionTrue {
@@ -106,18 +106,12 @@ func TestUpdatesGoOnWhileCreationFails(t *testing.T) {
 // A pod that becomes unready and ready again while the cache shows the status of
 // before: what is written last is what holds.
 func TestAStatusThatTheCacheDoesNotShowYetIsCorrected(t *testing.T) {
-	s := newSim(t, simServer(), simEngine(t), "flap", gates{}, simSet(2, nil))
-	s.settle()
+	s := newLife(t, simEngine(t), gates{}, simSet(2, nil))
+	s.Settle()
 	flap := func(ready bool) {
-		p := s.all()[0].DeepCopy()
-		p.Status.ContainerStatuses[0].Ready = ready
-		s.ready(p)
-		if err := s.truth.Status().Update(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
-		s.commit(p)
-		s.showAll("Pod")
-		s.reconcile()
+		s.SetReady(s.Pods()[0], ready)
+		s.ShowAll(&corev1.Pod{})
+		s.Reconcile()
 	}
 	flap(false)
 	if n := s.set().Status.ReadyReplicas; n != 1 {
@@ -133,24 +127,24 @@ func TestAStatusThatTheCacheDoesNotShowYetIsCorrected(t *testing.T) {
 // goes back: it returns to its services.
 func TestAPodThatNeverBeganToPrepareReturnsToItsServices(t *testing.T) {
 	hook := &kruise.LifecycleHook{LabelsHandler: map[string]string{simHook: "on"}, MarkPodNotReady: true}
-	s := newSim(t, simServer(), simEngine(t), "stale", gates{}, simSet(2, func(set *kruise.CloneSet) {
+	s := newLife(t, simEngine(t), gates{}, simSet(2, func(set *kruise.CloneSet) {
 		set.Spec.Lifecycle = &kruise.Lifecycle{InPlaceUpdate: hook}
 	}))
-	s.settle()
-	s.deny = func(o client.Object, verb string) error {
+	s.Settle()
+	s.Deny = func(o client.Object, verb string) error {
 		if _, ok := o.(*corev1.Pod); ok && verb == "patch" {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, o.GetName(), errors.New("not now"))
 		}
 		return nil
 	}
 	s.change(func(set *kruise.CloneSet) { set.Spec.Template.Spec.Containers[0].Image = "web:2" })
-	s.reconcile()
-	s.showAll("")
-	if got := s.look(); got.Active != 2 {
+	s.Reconcile()
+	s.ShowAll(nil)
+	if got := s.Look(); got.Active != 2 {
 		t.Fatalf("there are %+v", got)
 	}
-	s.deny = nil
+	s.Deny = nil
 	s.change(func(set *kruise.CloneSet) { set.Spec.Template.Spec.Containers[0].Image = "web:1" })
-	s.settle()
+	s.Settle()
 	s.finished()
 }

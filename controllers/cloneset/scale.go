@@ -17,6 +17,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/victims"
 	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 // scaler scales one CloneSet in one round.
@@ -83,38 +84,38 @@ func (k *Kind) Recreate(ctx context.Context, r *rollout.Round, f *rollout.Facts,
 
 func (s *scaler) scale(ctx context.Context) (acted bool, err error) {
 	d := s.k.diff(s.f, s.f.Strategy.MaxSurge, true)
-	if acted, err := s.cancelDeletion(ctx, d); acted || err != nil {
-		return acted, err
-	}
-	var in decision.ScaleInput
-	var plan decision.ScaleOutput
-	if d.Up > 0 || d.Down > 0 { // most rounds scale nothing, and need no facts for it
-		in = s.scaleInput(ctx, d)
+	leaving := slices.ContainsFunc(s.f.Pods, s.f.Leaves)
+	var plan points.ScaleOutput
+	if d.Up > 0 || d.Down > 0 || leaving { // most rounds scale nothing, and need no facts for it
+		in := s.scaleInput(ctx, d)
 		plan = s.decideScale(ctx, in, d)
-	}
-	if d.Up > 0 {
-		s.reportLimit(plan.Holds)
-		missing := d.Up
-		if in.UpdateHeld {
-			missing = in.UpWithoutSurge
+		if acted, err := s.keep(ctx, in, plan); acted || err != nil {
+			return acted, err
 		}
-		if ids := s.freeIDs(missing, plan.Create); len(ids) > 0 {
+		if ids := s.idsFor(in, plan); len(ids) > 0 {
+			s.reportLimit(plan.Holds)
 			return true, s.create(ctx, ids, plan.CreateCurrent)
 		}
-		if plan.Create > 0 { // all wait for terminating pods, which may take long
-			return s.remove(ctx, d, plan)
-		}
-		// Pods that prepared their deletion count as unavailable. Those that may
-		// go have to, or with excludePreparingDelete and a scaleStrategy they
-		// would keep the pods that replace them from being created, for ever.
-		return s.deletePods(ctx, s.preparingDelete())
 	}
-	s.memory.limited = ""
-	for _, id := range s.memory.toTry() { // no pod needs them any more; the next round cleans up
-		s.memory.try(id, true)
-		s.r.Again(time.Second)
+	s.reportLimit(plan.Holds)
+	if d.Up <= 0 {
+		for _, id := range s.memory.toTry() { // no pod needs them any more; the next round cleans up
+			s.memory.try(id, true)
+			s.r.Again(time.Second)
+		}
 	}
 	return s.remove(ctx, d, plan)
+}
+
+// idsFor are the ids of the pods to create, none where no pod is missing.
+func (s *scaler) idsFor(in points.ScaleInput, plan points.ScaleOutput) []string {
+	switch {
+	case in.Up <= 0:
+		return nil
+	case in.UpdateHeld:
+		return s.freeIDs(in.UpWithoutSurge, plan.Create)
+	}
+	return s.freeIDs(in.Up, plan.Create)
 }
 
 // reportLimit records an event that creation is limited, once for each limit: there may be
@@ -135,11 +136,13 @@ func (s *scaler) reportLimit(holds []decision.Hold) {
 // scaleInput is the question of rollout/scale. Whether the update is held matters, and is
 // asked, only where it wants pods beyond the replicas now: surge that replaces pods which are
 // to be deleted is no part of it.
-func (s *scaler) scaleInput(ctx context.Context, d budget.Diff) decision.ScaleInput {
-	in := decision.ScaleInput{
-		Now: s.f.Now.UnixNano(), Workload: s.f.WorkloadFacts(), Strategy: s.f.Strategy, Revisions: s.f.Revisions(), Counts: s.f.Counts(),
-		Up: d.Up, UpCurrent: d.UpOld, UpWithoutSurge: d.Up, UpCurrentWithoutSurge: d.UpOld, TotalUnavailable: d.TotalUnavailable,
-		Down: d.Down, DownCurrent: d.DownOld, ReadyLimit: d.ReadyLimit,
+func (s *scaler) scaleInput(ctx context.Context, d budget.Diff) points.ScaleInput {
+	in := s.f.ScaleInput()
+	in.Up, in.UpCurrent, in.UpWithoutSurge, in.UpCurrentWithoutSurge = d.Up, d.UpOld, d.Up, d.UpOld
+	in.TotalUnavailable, in.Awaited = d.TotalUnavailable, len(s.awaitedIDs())
+	in.Down, in.DownCurrent, in.ReadyLimit = d.Down, d.DownOld, d.ReadyLimit
+	if in.Needed, in.NeededUpdated = s.needed(d); in.Needed > 0 {
+		in.Preparing = s.preparing()
 	}
 	if d.UseSurge > 0 && d.Up > 0 && s.f.Difference.Update != 0 && !slices.ContainsFunc(s.f.Pods, s.f.DeletionAsked) {
 		if without := s.k.diff(s.f, 0, true); without.Up < d.Up {
@@ -153,26 +156,22 @@ func (s *scaler) scaleInput(ctx context.Context, d budget.Diff) decision.ScaleIn
 			in.PlannedDeletes++
 		}
 		if d.Down > 0 && !planned {
-			v := decision.VictimFacts{PodFacts: p.Facts}
-			if s.f.Available(p) {
-				v.Available = 1
-			}
-			in.Pods = append(in.Pods, v)
+			in.Pods = append(in.Pods, s.f.Victim(p))
 		}
 	}
 	return in
 }
 
 // decideScale asks rollout/scale and holds the answer to the differences.
-func (s *scaler) decideScale(ctx context.Context, in decision.ScaleInput, d budget.Diff) decision.ScaleOutput {
-	out, _ := rollout.Ask(ctx, s.r, s.f, decision.RolloutScale(), in)
+func (s *scaler) decideScale(ctx context.Context, in points.ScaleInput, d budget.Diff) points.ScaleOutput {
+	out, _ := rollout.Ask(ctx, s.r, s.f, points.ScalePoint(), in)
 	return clampScale(out, d, s.f.Strategy.ScaleMaxUnavailable)
 }
 
 // clampScale holds an answer to the differences: never more pods than are missing
 // or too many, and, whatever the answer says of revisions, never more updated
 // ones than replicas - partition.
-func clampScale(out decision.ScaleOutput, d budget.Diff, maxUnavailable int) decision.ScaleOutput {
+func clampScale(out points.ScaleOutput, d budget.Diff, maxUnavailable int) points.ScaleOutput {
 	out.Create = max(min(out.Create, d.Up, maxUnavailable-d.TotalUnavailable), 0)
 	out.CreateCurrent = min(max(out.CreateCurrent, out.Create-max(d.Up-d.UpOld, 0), 0), out.Create)
 	out.Delete = max(min(out.Delete, d.Down), 0)
@@ -180,19 +179,10 @@ func clampScale(out decision.ScaleOutput, d budget.Diff, maxUnavailable int) dec
 	return out
 }
 
-// cancelDeletion brings pods back that prepared their deletion and are needed again
-// (CS-03). A pod that was made not ready for it is not brought back: its mark
-// would never be taken off. Nor is an updated one that the partition has no place
-// for, where CS-03 takes no notice: one of the current revision is made instead.
-func (s *scaler) cancelDeletion(ctx context.Context, d budget.Diff) (bool, error) {
-	if l := s.set.Spec.Lifecycle; l != nil {
-		for _, hook := range []*kruise.LifecycleHook{l.PreDelete, l.InPlaceUpdate} {
-			if hook != nil && hook.MarkPodNotReady {
-				return false, nil
-			}
-		}
-	}
-	staying, updated := 0, 0
+// needed is how many pods that prepare their deletion are needed after all, and how many
+// of them may be of the update revision: those that the partition has a place for (CS-03).
+func (s *scaler) needed(d budget.Diff) (need, updated int) {
+	staying := 0
 	for _, p := range s.f.Pods {
 		if !s.f.Leaves(p) {
 			staying++
@@ -203,25 +193,54 @@ func (s *scaler) cancelDeletion(ctx context.Context, d budget.Diff) (bool, error
 	if s.t.History.Current.Name == s.t.History.Update.Name { // there is nothing to keep pods at
 		room = need
 	}
-	if s.k.excludes(s.f) { // it counts again from then on, beside those that wait to be deleted
+	if s.k.excludes(s.f.Workload.(*kruise.CloneSet)) { // it counts again from then on, beside those that wait to be deleted
 		need = min(need, d.Up)
 	}
-	acted := false
-	for _, p := range s.f.Pods {
-		if need <= 0 {
-			break
+	return max(need, 0), max(min(room, need), 0)
+}
+
+// preparing are the pods that prepare their deletion and were not asked to go.
+func (s *scaler) preparing() (out []points.PreparingFacts) {
+	marked := false
+	if l := s.set.Spec.Lifecycle; l != nil {
+		for _, hook := range []*kruise.LifecycleHook{l.PreDelete, l.InPlaceUpdate} {
+			marked = marked || hook != nil && hook.MarkPodNotReady
 		}
-		if p.State != kruise.LifecycleStatePreparingDelete || s.f.DeletionAsked(p) || (p.Facts.Updated && room <= 0) {
+	}
+	for _, p := range s.preparingDelete() {
+		if !s.f.DeletionAsked(p) {
+			out = append(out, points.PreparingFacts{PodFacts: p.Facts, MarkedNotReady: marked})
+		}
+	}
+	return out
+}
+
+// keep brings pods back that prepared their deletion: of those that the answer names as
+// many as are needed.
+func (s *scaler) keep(ctx context.Context, in points.ScaleInput, plan points.ScaleOutput) (acted bool, err error) {
+	known := map[string]bool{}
+	for _, p := range in.Preparing {
+		known[p.Name] = true
+	}
+	byName := map[string]*facts.Pod{}
+	for _, p := range s.f.Pods {
+		if known[p.Name] {
+			byName[p.Name] = p
+		}
+	}
+	for _, name := range plan.Keep {
+		p := byName[name]
+		if p == nil || in.Needed <= 0 || (p.Facts.Updated && in.NeededUpdated <= 0) {
 			continue
 		}
-		if p.Facts.Updated {
-			room--
-		}
-		err := s.r.SetState(ctx, s.f, p, kruise.LifecycleStatePreparingNormal, false)
-		if err != nil {
+		delete(byName, name)
+		if err := s.r.SetState(ctx, s.f, p, kruise.LifecycleStatePreparingNormal, false); err != nil {
 			return acted, err
 		}
-		need--
+		in.Needed--
+		if p.Facts.Updated {
+			in.NeededUpdated--
+		}
 		acted = true
 	}
 	return acted, nil
@@ -229,8 +248,14 @@ func (s *scaler) cancelDeletion(ctx context.Context, d budget.Diff) (bool, error
 
 // remove deletes pods: those whose hook let go, those that were asked for, and
 // then, when none of these is left, the ones a scale-in chose.
-func (s *scaler) remove(ctx context.Context, d budget.Diff, plan decision.ScaleOutput) (bool, error) {
+func (s *scaler) remove(ctx context.Context, d budget.Diff, plan points.ScaleOutput) (bool, error) {
+	if plan.Planned != points.PlannedPrepared && plan.Planned != points.PlannedAll {
+		return false, nil
+	}
 	victims := s.preparingDelete()
+	if plan.Planned == points.PlannedPrepared {
+		return s.deletePods(ctx, victims)
+	}
 	planned := len(victims)
 	ready := min(d.ReadyLimit, s.spare())
 	pass := func(p *facts.Pod) bool { // CS-06
@@ -280,7 +305,7 @@ func (s *scaler) preparingDelete() (out []*facts.Pod) {
 }
 
 // chooseVictims takes the pods of the old revision first (CS-07).
-func (s *scaler) chooseVictims(plan decision.ScaleOutput) []*facts.Pod {
+func (s *scaler) chooseVictims(plan points.ScaleOutput) []*facts.Pod {
 	var cands []*facts.Pod
 	for _, p := range s.f.Pods {
 		if !s.f.Leaves(p) {
@@ -312,18 +337,7 @@ func (s *scaler) chooseVictims(plan decision.ScaleOutput) []*facts.Pod {
 
 // deletePods deletes pods and their claims, or tells the hook that holds them.
 func (s *scaler) deletePods(ctx context.Context, pods []*facts.Pod) (bool, error) {
-	var acts []func() error
-	for _, p := range pods {
-		switch lifecycle.BeforeDelete(p.Pod, s.set.Spec.Lifecycle) {
-		case lifecycle.Prepare:
-			acts = append(acts, func() error {
-				return s.r.SetState(ctx, s.f, p, kruise.LifecycleStatePreparingDelete, false)
-			})
-		case lifecycle.Go:
-			acts = append(acts, func() error { return s.deletePod(ctx, p) })
-		}
-	}
-	return len(acts) > 0, s.r.Parallel(acts)
+	return s.r.LetGo(ctx, s.f, pods, func(p *facts.Pod) error { return s.deletePod(ctx, p) })
 }
 
 func (s *scaler) deletePod(ctx context.Context, p *facts.Pod) error {

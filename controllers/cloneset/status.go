@@ -16,7 +16,6 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
-	"github.com/regatta-sh/regatta/engine/decision"
 )
 
 // Report implements rollout.Kind: it writes the status if it changed, and the events of
@@ -138,48 +137,16 @@ func overdue(c *kruise.CloneSetCondition, limit time.Duration, now time.Time) bo
 	return c.Reason == kruise.CloneSetProgressUpdatedReason && c.LastUpdateTime.Add(limit).Before(now)
 }
 
-// events records events of a CloneSet.
-type events interface {
-	Normal(reason, message string)
-	Warn(reason, message string)
-}
-
-// reportHold keeps the condition UpdateHeld with the first reason that pods are held by a
-// policy, and records each new reason as one event. A round that did not come to ask knows
-// nothing of holds.
-func reportHold(r events, f *rollout.Facts, res rollout.Result, s *kruise.CloneSetStatus) {
-	if !res.Looked {
-		return
-	}
-	top := res.TopHold()
+// reportHold keeps the condition UpdateHeld, and records each new reason as one event.
+func reportHold(r rollout.Events, f *rollout.Facts, res rollout.Result, s *kruise.CloneSetStatus) {
 	old := condition(s, kruise.CloneSetConditionUpdateHeld)
-	if top == nil {
-		if old != nil && old.Status == corev1.ConditionTrue {
-			setCondition(s, kruise.CloneSetCondition{
-				Type: kruise.CloneSetConditionUpdateHeld, Status: corev1.ConditionFalse,
-				Reason: kruise.CloneSetNotHeldReason, Message: "No policy holds the update.",
-			}, f.Now)
-			r.Normal(kruise.CloneSetNotHeldReason, "No policy holds the update any more.")
-		}
+	c := res.Hold(old != nil && old.Status == corev1.ConditionTrue)
+	if c == nil {
 		return
 	}
-	message := fmt.Sprintf("%s (rule %s)", top.Message, top.Rule)
-	changed := setCondition(s, kruise.CloneSetCondition{
-		Type: kruise.CloneSetConditionUpdateHeld, Status: corev1.ConditionTrue, Reason: top.Reason, Message: message,
-	}, f.Now)
-	if !changed {
-		return
+	if setCondition(s, kruise.CloneSetCondition{Type: kruise.CloneSetConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message}, f.Now) {
+		res.ReportHold(r, *c)
 	}
-	record := r.Warn
-	if byStrategy(*top) {
-		record = r.Normal
-	}
-	record(kruise.CloneSetUpdateHeldReason, fmt.Sprintf("%s: %s", top.Reason, message))
-}
-
-// byStrategy says whether a hold is what the user asked for in the update strategy.
-func byStrategy(h decision.Hold) bool {
-	return h.Rule == "rollout.plan.paused" || h.Rule == "rollout.plan.on-delete"
 }
 
 // tidy takes names off podsToDelete whose pods are gone (CS-17) and truncates the history.

@@ -14,7 +14,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
-	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 func TestProgress(t *testing.T) {
@@ -62,7 +62,7 @@ func TestProgress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := &rollout.Facts{
 				Now: start, Workload: &kruise.CloneSet{Spec: kruise.CloneSetSpec{ProgressDeadlineSeconds: ptr.To(int32(60))}},
-				Spec: rollout.Spec{Replicas: 10, Strategy: decision.Strategy{Paused: tc.paused}},
+				Spec: rollout.Spec{Replicas: 10, Strategy: points.Strategy{Paused: tc.paused}},
 			}
 			s := tc.status
 			if tc.old != nil {

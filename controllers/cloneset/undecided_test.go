@@ -51,14 +51,14 @@ hold contains {"rule": "waves", "reason": "LaterWave", "message": "later", "pod"
 	if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
 		t.Fatal(err)
 	}
-	s := newSim(t, simServer(), e, "waves", gates{}, simSet(4, func(set *kruise.CloneSet) { set.Spec.Template.Labels["wave"] = "2" }))
-	s.settle()
+	s := newLife(t, e, gates{}, simSet(4, func(set *kruise.CloneSet) { set.Spec.Template.Labels["wave"] = "2" }))
+	s.Settle()
 	change := func(image string) {
 		s.change(func(set *kruise.CloneSet) { set.Spec.Template.Spec.Containers[0].Image = image })
-		s.settle()
+		s.Settle()
 	}
 	updated := func() (n int) {
-		for _, p := range s.all() {
+		for _, p := range s.Pods() {
 			if p.Spec.Containers[0].Image == "web:2" {
 				n++
 			}
@@ -69,10 +69,10 @@ hold contains {"rule": "waves", "reason": "LaterWave", "message": "later", "pod"
 	if n := updated(); n != 0 {
 		t.Fatalf("the rule holds all, and %d are updated", n)
 	}
-	p := s.all()[1].DeepCopy()
+	p := s.Pods()[1].DeepCopy()
 	p.Labels["wave"] = "two"
-	s.update(p)
-	s.settle()
+	s.Update(p)
+	s.Settle()
 	if n := updated(); n != 0 {
 		t.Errorf("one label that the rule cannot read let %d pods go", n)
 	}
@@ -99,10 +99,10 @@ change := {"action": "InPlace", "reason": "X", "message": "x"} if to_number(inpu
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newSim(t, simServer(), e, "change", gates{}, simSet(3, nil))
-	s.settle()
+	s := newLife(t, e, gates{}, simSet(3, nil))
+	s.Settle()
 	uids := map[string]bool{}
-	for _, p := range s.all() {
+	for _, p := range s.Pods() {
 		uids[string(p.UID)] = true
 	}
 	if err := e.Activate(context.Background(), bundle.Set{b}); err != nil {
@@ -113,15 +113,15 @@ change := {"action": "InPlace", "reason": "X", "message": "x"} if to_number(inpu
 		set.Annotations = map[string]string{"ticket": "none"}
 	})
 	for range 5 {
-		s.work()
-		s.showAll("")
+		s.Work()
+		s.ShowAll(nil)
 	}
-	for _, p := range s.all() {
+	for _, p := range s.Pods() {
 		if !uids[string(p.UID)] || p.DeletionTimestamp != nil || p.Spec.Containers[0].Image != "web:1" {
 			t.Errorf("pod %s was changed by no decision", p.Name)
 		}
 	}
-	if s.timer.IsZero() {
+	if s.Timer.IsZero() {
 		t.Error("it is not asked for again")
 	}
 	held := condition(&s.set().Status, kruise.CloneSetConditionUpdateHeld)
@@ -131,8 +131,8 @@ change := {"action": "InPlace", "reason": "X", "message": "x"} if to_number(inpu
 	if err := e.Activate(context.Background(), nil); err != nil {
 		t.Fatal(err)
 	}
-	s.settle()
-	for _, p := range s.all() {
+	s.Settle()
+	for _, p := range s.Pods() {
 		if !uids[string(p.UID)] || p.Spec.Containers[0].Image != "web:2" {
 			t.Errorf("pod %s is not updated in place after the policy is mended", p.Name)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/nearest"
 )
 
@@ -34,6 +35,8 @@ const (
 	Hooked Verdict = "Hooked"
 	// Deleting: it is to be deleted.
 	Deleting Verdict = "Deleting"
+	// Placed: it is in a subset, or its subsets have their pods.
+	Placed Verdict = "Placed"
 
 	// Refused: a request was refused.
 	Refused Verdict = "Refused"
@@ -96,9 +99,11 @@ type Answer struct {
 	Decided time.Time `json:"decided"`
 	// Pods counts the workload's pods by verdict, Why by what keeps them where
 	// they are, and Groups by where they run: dimension ("zone"), value.
-	Pods   map[Verdict]int                      `json:"pods,omitempty"`
-	Why    []Tally                              `json:"why,omitempty"`
-	Groups map[string]map[string]decision.Group `json:"groups,omitempty"`
+	Pods   map[Verdict]int                     `json:"pods,omitempty"`
+	Why    []Tally                             `json:"why,omitempty"`
+	Groups map[string]map[string]rollout.Group `json:"groups,omitempty"`
+	// Subsets are those of a UnitedDeployment, and what each gets.
+	Subsets []Subset `json:"subsets,omitempty"`
 	// Request is what was refused, or let through by way of exception.
 	Request *Request `json:"request,omitempty"`
 	// Nearest is what would have changed the answer; nil if the caller did not ask for it.
@@ -108,6 +113,15 @@ type Answer struct {
 	Near func(context.Context) *nearest.Result `json:"-"`
 	// Replica is the manager that answered.
 	Replica string `json:"replica,omitempty"`
+}
+
+// Subset is what a subset gets, and why.
+type Subset struct {
+	Name     string `json:"name"`
+	Replicas int    `json:"replicas"`
+	Ready    int    `json:"ready"`
+	Rule     string `json:"rule,omitempty"`
+	Message  string `json:"message"`
 }
 
 // NearestQuery is the parameter of a question that asks for Nearest too.
@@ -161,6 +175,8 @@ const OmittedHeader = "Regatta-Omitted"
 type Reply struct {
 	Answer Answer   `json:"answer"`
 	Pods   []Answer `json:"pods,omitempty"`
+	// Placed says why a pod is in its subset, besides the answer.
+	Placed *Answer `json:"placed,omitempty"`
 	// Refusals are requests about the subject that were refused lately, the latest
 	// first, besides the answer.
 	Refusals []Answer `json:"refusals,omitempty"`
@@ -176,4 +192,10 @@ type Round interface {
 	// Pods explains all of them in short, in the order they are taken: without
 	// facts, and without what is the same for all.
 	Pods() []Answer
+}
+
+// Placer is a Round that knows why pods are in their subsets.
+type Placer interface {
+	// Placed explains the place of a pod, false if it is in no subset.
+	Placed(pod string) (Answer, bool)
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -20,7 +22,7 @@ type Store struct {
 }
 
 // place is what people ask by. One that was deleted and made anew is there once.
-type place struct{ kind, namespace, name string }
+type place struct{ group, kind, namespace, name string }
 
 type stored struct {
 	subject decision.Subject
@@ -36,7 +38,7 @@ func NewStore() *Store {
 func (s *Store) Put(subject decision.Subject, r Round) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := place{subject.Kind, subject.Namespace, subject.Name}
+	at := place{subject.Group, subject.Kind, subject.Namespace, subject.Name}
 	if old := s.rounds[at].subject.UID; old != subject.UID {
 		delete(s.places, old)
 	}
@@ -55,7 +57,7 @@ func (s *Store) Forget(uid string) {
 }
 
 // Workload explains a workload.
-func (s *Store) Workload(kind, namespace, name string) (Answer, bool) {
+func (s *Store) Workload(kind schema.GroupKind, namespace, name string) (Answer, bool) {
 	r, ok := s.find(kind, namespace, name)
 	if !ok {
 		return Answer{}, false
@@ -64,7 +66,7 @@ func (s *Store) Workload(kind, namespace, name string) (Answer, bool) {
 }
 
 // PodsOf explains all pods of a workload.
-func (s *Store) PodsOf(kind, namespace, name string) ([]Answer, bool) {
+func (s *Store) PodsOf(kind schema.GroupKind, namespace, name string) ([]Answer, bool) {
 	r, ok := s.find(kind, namespace, name)
 	if !ok {
 		return nil, false
@@ -72,30 +74,52 @@ func (s *Store) PodsOf(kind, namespace, name string) ([]Answer, bool) {
 	return r.Pods(), true
 }
 
-func (s *Store) find(kind, namespace, name string) (Round, bool) {
+func (s *Store) find(kind schema.GroupKind, namespace, name string) (Round, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	r, ok := s.rounds[place{kind, namespace, name}]
+	r, ok := s.rounds[place{kind.Group, kind.Kind, namespace, name}]
 	return r.round, ok
 }
 
 // Pod explains a pod of whichever workload has it.
 func (s *Store) Pod(namespace, name string) (Answer, bool) {
-	s.mu.RLock()
-	var rounds []Round
-	for _, r := range s.rounds {
-		// Pods are named after their workload, so most need not be asked.
-		if r.subject.Namespace == namespace && strings.HasPrefix(name, r.subject.Name) {
-			rounds = append(rounds, r.round)
-		}
-	}
-	s.mu.RUnlock()
-	for _, r := range rounds {
+	for _, r := range s.near(namespace, name) {
 		if a, ok := r.Pod(name); ok {
 			return a, true
 		}
 	}
 	return Answer{}, false
+}
+
+// Placed explains why a pod is in its subset.
+func (s *Store) Placed(namespace, name string) (Answer, bool) {
+	s.mu.RLock()
+	var placers []Placer
+	for _, r := range s.rounds {
+		if p, ok := r.round.(Placer); ok && r.subject.Namespace == namespace {
+			placers = append(placers, p)
+		}
+	}
+	s.mu.RUnlock()
+	for _, p := range placers {
+		if a, ok := p.Placed(name); ok {
+			return a, true
+		}
+	}
+	return Answer{}, false
+}
+
+// near are the rounds that may know a pod.
+func (s *Store) near(namespace, pod string) (rounds []Round) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, r := range s.rounds {
+		// Pods are named after their workload, so most need not be asked.
+		if r.subject.Namespace == namespace && strings.HasPrefix(pod, r.subject.Name) {
+			rounds = append(rounds, r.round)
+		}
+	}
+	return rounds
 }
 
 // Workloads lists what there are answers about, sorted.

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -25,10 +27,11 @@ func (p pods) Pod(name string) (Answer, bool) {
 }
 
 func workload(namespace, name, uid string) decision.Subject {
-	return decision.Subject{Kind: "CloneSet", Namespace: namespace, Name: name, UID: uid}
+	return decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: namespace, Name: name, UID: uid}
 }
 
 func TestStore(t *testing.T) {
+	set := schema.GroupKind{Group: "apps.kruise.io", Kind: "CloneSet"}
 	s := NewStore()
 	s.Put(workload("shop", "web", "1"), pods{"web-a", "web-b-c"})
 	s.Put(workload("shop", "web-b", "2"), pods{"web-b-d"})
@@ -42,20 +45,23 @@ func TestStore(t *testing.T) {
 	if _, ok := s.Pod("bank", "web-b-d"); ok {
 		t.Error("a pod of another namespace is found")
 	}
-	for _, subject := range []decision.Subject{{Kind: "CloneSet", Namespace: "bank", Name: "web-b"}, {Kind: "StatefulSet", Namespace: "shop", Name: "web"}} {
-		if _, ok := s.Workload(subject.Kind, subject.Namespace, subject.Name); ok {
+	for _, subject := range []decision.Subject{
+		{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "bank", Name: "web-b"}, {Group: "apps.kruise.io", Kind: "StatefulSet", Namespace: "shop", Name: "web"},
+		{Group: "apps", Kind: "CloneSet", Namespace: "shop", Name: "web"}, {Kind: "CloneSet", Namespace: "shop", Name: "web"},
+	} {
+		if _, ok := s.Workload(schema.GroupKind{Group: subject.Group, Kind: subject.Kind}, subject.Namespace, subject.Name); ok {
 			t.Errorf("%v is found", subject)
 		}
-		if _, ok := s.PodsOf(subject.Kind, subject.Namespace, subject.Name); ok {
+		if _, ok := s.PodsOf(schema.GroupKind{Group: subject.Group, Kind: subject.Kind}, subject.Namespace, subject.Name); ok {
 			t.Errorf("pods of %v are found", subject)
 		}
 	}
 
 	s.Put(workload("shop", "web", "1"), pods{"web-e"})
-	if a, ok := s.Workload("CloneSet", "shop", "web"); !ok || a.Message != "1" {
+	if a, ok := s.Workload(set, "shop", "web"); !ok || a.Message != "1" {
 		t.Errorf("the newest round is not told: %v", a.Message)
 	}
-	if got, ok := s.PodsOf("CloneSet", "shop", "web"); !ok || len(got) != 1 {
+	if got, ok := s.PodsOf(set, "shop", "web"); !ok || len(got) != 1 {
 		t.Errorf("%d pods", len(got))
 	}
 	if got := fmt.Sprint(names(s)); got != "[bank/web shop/web shop/web-b]" {
@@ -64,15 +70,15 @@ func TestStore(t *testing.T) {
 
 	// Deleted and made anew: the last to go is the first of its name.
 	s.Put(workload("shop", "web", "4"), pods{"web-f", "web-g"})
-	if a, _ := s.Workload("CloneSet", "shop", "web"); a.Message != "2" {
+	if a, _ := s.Workload(set, "shop", "web"); a.Message != "2" {
 		t.Errorf("the answer is about the one before it: %s pods", a.Message)
 	}
 	s.Forget("1")
-	if a, ok := s.Workload("CloneSet", "shop", "web"); !ok || a.Message != "2" {
+	if a, ok := s.Workload(set, "shop", "web"); !ok || a.Message != "2" {
 		t.Errorf("with the first, the second is forgotten: %v", a.Message)
 	}
 	s.Forget("4")
-	if _, ok := s.Workload("CloneSet", "shop", "web"); ok {
+	if _, ok := s.Workload(set, "shop", "web"); ok {
 		t.Error("it is not forgotten")
 	}
 }
@@ -86,6 +92,7 @@ func names(s *Store) []string {
 }
 
 func TestStoreIsForMany(t *testing.T) {
+	set := schema.GroupKind{Group: "apps.kruise.io", Kind: "CloneSet"}
 	s := NewStore()
 	var all sync.WaitGroup
 	for i := range 8 {
@@ -94,7 +101,7 @@ func TestStoreIsForMany(t *testing.T) {
 				uid := fmt.Sprint(j % 5)
 				s.Put(workload("shop", "web"+uid, uid), pods{"web" + uid + "-a"})
 				s.Pod("shop", "web0-a")
-				s.Workload("CloneSet", "shop", "web1")
+				s.Workload(set, "shop", "web1")
 				s.Workloads()
 				if i == 0 {
 					s.Forget(uid)

@@ -75,19 +75,6 @@ func table() map[featuregate.Feature]featuregate.FeatureSpec {
 	return t
 }
 
-// implemented are the gates that something reads. A gate that is turned on
-// without being among them does nothing yet, and the manager says so.
-func implemented() []featuregate.Feature {
-	return []featuregate.Feature{
-		CloneSetShortHash, CloneSetPartitionRollback, PreparingUpdateAsUpdate, InPlaceWorkloadVerticalScaling,
-		InPlaceUpdateEnvFromMetadata, RecreatePodWhenChangeVCTInCloneSetGate, CloneSetEventHandlerOptimization,
-		ForceDeleteTimeoutExpectationGate, ResourcesDeletionProtection, TemplateNoDefaults, EnableExternalCerts,
-		DefaultHostNetworkHostPortsInPodTemplates, SidecarSetPatchPodMetadataDefaultsAllowed,
-		DeletionProtectionForCRDCascadingGate, PodWebhook, KruisePodReadinessGate,
-		PodUnavailableBudgetDeleteGate, PodUnavailableBudgetUpdateGate, InPlacePodVerticalScaling,
-	}
-}
-
 // closures are gates that go off with another one (PL-01).
 func closures() map[featuregate.Feature][]featuregate.Feature {
 	return map[featuregate.Feature][]featuregate.Feature{

@@ -42,7 +42,7 @@ func New() (Gates, error) {
 
 // Set reads a flag value such as "A=true,B=false". Names that do not exist are
 // refused. An alias is the gate it stands for: as a gate of its own it would
-// follow AllAlpha where the gate was told otherwise.
+// follow AllAlpha where the flag names the gate itself.
 func (g Gates) Set(value string) error {
 	set := map[string]bool{}
 	var wrong []error
@@ -134,17 +134,4 @@ func (g Gates) Resolve(webhookResources string) error {
 		return fmt.Errorf("resolving feature gates: %w", err)
 	}
 	return nil
-}
-
-// Idle returns the sorted names of the gates that are turned on but have no effect yet.
-func (g Gates) Idle() []string {
-	var out []string
-	for f, spec := range table() {
-		asked := !spec.Default || g.ExplicitlySet(f)
-		if asked && g.Enabled(f) && !slices.Contains(implemented(), f) {
-			out = append(out, string(f))
-		}
-	}
-	slices.Sort(out)
-	return out
 }

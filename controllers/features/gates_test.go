@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/component-base/featuregate"
 )
 
@@ -27,26 +26,22 @@ func TestResolve(t *testing.T) {
 	for name, tc := range map[string]struct {
 		flag, resources string
 		on, off         names
-		idle            []string
 	}{
 		"nothing is set":                                {on: names{PodWebhook, KruiseDaemon, WorkloadSpread}, off: names{EnableExternalCerts}},
-		"a gate that works is not idle":                 {flag: "CloneSetShortHash=true", on: names{CloneSetShortHash}},
-		"a gate that does nothing is idle":              {flag: "ImagePullJobGate=true", on: names{ImagePullJobGate}, idle: []string{"ImagePullJobGate"}},
-		"a default is idle only if it was asked for":    {flag: "WorkloadSpread=true", on: names{WorkloadSpread}, idle: []string{"WorkloadSpread"}},
 		"without webhooks for pods":                     {flag: "PodWebhook=false,PodUnavailableBudgetUpdateGate=true", off: pods},
 		"without the node agent":                        {flag: "KruiseDaemon=false,SidecarTerminator=true", off: node},
 		"without deletion protection":                   {flag: "ResourcesDeletionProtection=false,DeletionProtectionForCRDCascadingGate=true", off: names{DeletionProtectionForCRDCascadingGate}},
-		"pre-download needs pull jobs":                  {flag: "PreDownloadImageForInPlaceUpdate=true,ImagePullJobGate=false", on: names{ImagePullJobGate}, idle: []string{"ImagePullJobGate", "PreDownloadImageForInPlaceUpdate"}},
-		"pre-download of daemons needs pull jobs":       {flag: "PreDownloadImageForDaemonSetUpdate=true", on: names{ImagePullJobGate}, idle: []string{"ImagePullJobGate", "PreDownloadImageForDaemonSetUpdate"}},
+		"pre-download needs pull jobs":                  {flag: "PreDownloadImageForInPlaceUpdate=true,ImagePullJobGate=false", on: names{ImagePullJobGate}},
+		"pre-download of daemons needs pull jobs":       {flag: "PreDownloadImageForDaemonSetUpdate=true", on: names{ImagePullJobGate}},
 		"pre-download without the node agent":           {flag: "KruiseDaemon=false,PreDownloadImageForInPlaceUpdate=true", off: names{ImagePullJobGate, PreDownloadImageForInPlaceUpdate}},
 		"resources with SidecarSet":                     {resources: "CloneSet,SidecarSet", on: names{PodWebhook}},
 		"resources with SidecarSet after a space":       {resources: "CloneSet, SidecarSet", on: names{PodWebhook}},
 		"resources without SidecarSet":                  {resources: "CloneSet", off: append(slices.Clone(pods), PodWebhook)},
 		"resources without, but the gate was asked for": {resources: "CloneSet", flag: "PodWebhook=true", on: names{PodWebhook, WorkloadSpread}},
-		"resources without, but all beta was asked for": {resources: "CloneSet", flag: "AllBeta=true", on: names{PodWebhook, ResourceDistributionGate}, idle: []string{"ResourceDistributionGate"}},
+		"resources without, but all beta was asked for": {resources: "CloneSet", flag: "AllBeta=true", on: names{PodWebhook, ResourceDistributionGate}},
 		"no beta":                            {flag: "AllBeta=false", off: append(slices.Clone(node), PodWebhook, KruiseDaemon, PodIndexLabel)},
-		"one beta":                           {flag: "AllBeta=false,KruiseDaemon=true", on: names{KruiseDaemon}, off: names{PodWebhook, DaemonWatchingPod}, idle: []string{"KruiseDaemon"}},
-		"an alias":                           {flag: "EnhancedLivenessProbeGate=true", on: names{EnhancedLivenessProbe}, idle: []string{"EnhancedLivenessProbe"}},
+		"one beta":                           {flag: "AllBeta=false,KruiseDaemon=true", on: names{KruiseDaemon}, off: names{PodWebhook, DaemonWatchingPod}},
+		"an alias":                           {flag: "EnhancedLivenessProbeGate=true", on: names{EnhancedLivenessProbe}},
 		"the other alias":                    {flag: "ForceDeleteTimeoutExpectationFeatureGate=true", on: names{ForceDeleteTimeoutExpectationGate}},
 		"an alias without webhooks for pods": {flag: "EnhancedLivenessProbeGate=true,PodWebhook=false", off: names{EnhancedLivenessProbe}},
 		"spaces":                             {flag: " CloneSetShortHash = true , PodWebhook=false,", on: names{CloneSetShortHash}, off: names{PodWebhook}},
@@ -61,9 +56,6 @@ func TestResolve(t *testing.T) {
 				t.Fatal(err)
 			}
 			check(t, g, tc.on, tc.off)
-			if diff := cmp.Diff(tc.idle, g.Idle()); diff != "" {
-				t.Errorf("idle: %s", diff)
-			}
 		})
 	}
 }

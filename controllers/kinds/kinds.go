@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package kinds is the table of the kinds of workloads that own pods. The manager,
-// explanations, the command line, budgets and the check before an uninstall go by it: a new
-// kind is one more entry.
+// explanations, the command line, budgets, simulations and the check before an uninstall go
+// by it: a new kind is one more entry, and one in package adapters once a controller acts on
+// it.
 package kinds
 
 import (
@@ -27,38 +28,68 @@ type Workload struct {
 	schema.GroupVersionKind
 	// Resource is the plural that the API server knows it by.
 	Resource string
-	// Acting is true for kinds that a controller of this release acts on. The others have
-	// only the fields above.
-	Acting bool
 	// Short are the names that the command line takes besides those of the resource, the
 	// first of them in messages.
 	Short []string
+	// Counted is true for kinds whose objects say how many pods they are to have, so that a
+	// WorkloadSpread can spread these.
+	Counted bool
+	// Acting is true for kinds that a controller of this release acts on. The others have
+	// only the fields above.
+	Acting bool
 	// Component is the name of its controller in events, HeldReason the reason of the
 	// event that reports a new hold.
 	Component, HeldReason string
 	New                   func() client.Object
 	NewList               func() client.ObjectList
 	// Replicas is how many pods an object asks for, nil where it leaves that to the
-	// default of 1.
+	// default of 1. Of a kind that has a pod on each node its status says so.
 	Replicas func(client.Object) *int32
 	// View reads what the spec and the status say of a rollout.
 	View func(client.Object) View
 }
 
+// owners is the table. Nothing changes it: it is made once, since events of pods look it up.
+var owners = [...]Workload{{
+	GroupVersionKind: kruise.GroupVersion.WithKind("CloneSet"), Resource: "clonesets", Short: []string{"clone"},
+	Counted: true, Acting: true,
+	Component: kruise.CloneSetComponent, HeldReason: kruise.UpdateHeld,
+	New:      func() client.Object { return &kruise.CloneSet{} },
+	NewList:  func() client.ObjectList { return &kruise.CloneSetList{} },
+	Replicas: func(o client.Object) *int32 { return o.(*kruise.CloneSet).Spec.Replicas },
+	View:     func(o client.Object) View { return cloneSet(o.(*kruise.CloneSet)) },
+}, {
+	GroupVersionKind: kruise.GroupVersion.WithKind("StatefulSet"), Resource: "statefulsets", Short: []string{"asts"},
+	Counted: true, Acting: true,
+	Component: kruise.StatefulSetComponent, HeldReason: kruise.UpdateHeld,
+	New:      func() client.Object { return &kruise.StatefulSet{} },
+	NewList:  func() client.ObjectList { return &kruise.StatefulSetList{} },
+	Replicas: func(o client.Object) *int32 { return o.(*kruise.StatefulSet).Spec.Replicas },
+	View:     func(o client.Object) View { return statefulSet(o.(*kruise.StatefulSet)) },
+}, {
+	GroupVersionKind: kruise.GroupVersion.WithKind("DaemonSet"), Resource: "daemonsets", Short: []string{"ads", "daemon"},
+	Acting:    true,
+	Component: kruise.DaemonSetComponent, HeldReason: kruise.UpdateHeld,
+	New:      func() client.Object { return &kruise.DaemonSet{} },
+	NewList:  func() client.ObjectList { return &kruise.DaemonSetList{} },
+	Replicas: func(o client.Object) *int32 { return &o.(*kruise.DaemonSet).Status.DesiredNumberScheduled },
+	View:     func(o client.Object) View { return daemonSet(o.(*kruise.DaemonSet)) },
+}}
+
 // Owners are all kinds whose objects own pods.
-func Owners() []Workload {
-	return []Workload{{
-		GroupVersionKind: kruise.GroupVersion.WithKind("CloneSet"), Resource: "clonesets", Acting: true,
-		Short: []string{"clone"}, Component: kruise.CloneSetComponent, HeldReason: kruise.CloneSetUpdateHeldReason,
-		New:      func() client.Object { return &kruise.CloneSet{} },
-		NewList:  func() client.ObjectList { return &kruise.CloneSetList{} },
-		Replicas: func(o client.Object) *int32 { return o.(*kruise.CloneSet).Spec.Replicas },
-		View:     func(o client.Object) View { return cloneSet(o.(*kruise.CloneSet)) },
-	}, {
-		GroupVersionKind: kruise.GroupVersion.WithKind("StatefulSet"), Resource: "statefulsets",
-	}, {
-		GroupVersionKind: kruise.GroupVersion.WithKind("DaemonSet"), Resource: "daemonsets",
-	}}
+func Owners() []Workload { return slices.Clone(owners[:]) }
+
+// Keepers are the resources whose objects keep pods: those of Owners, jobs whose pods go with
+// them, and what owns workloads or jobs in turn.
+func Keepers() []schema.GroupVersionResource {
+	var out []schema.GroupVersionResource
+	for _, w := range owners {
+		out = append(out, w.GroupVersionResource())
+	}
+	for _, resource := range []string{"broadcastjobs", "advancedcronjobs", "uniteddeployments"} {
+		out = append(out, kruise.GroupVersion.WithResource(resource))
+	}
+	return out
 }
 
 // Workloads are the kinds that a controller of this release acts on.
@@ -68,17 +99,13 @@ func Workloads() []Workload {
 
 // Find is the entry of a group and kind that a controller acts on.
 func Find(kind schema.GroupKind) (Workload, bool) {
-	return first(func(w Workload) bool { return w.GroupKind() == kind })
-}
-
-// Named is the entry of a kind that a controller acts on, by its name.
-func Named(kind string) (Workload, bool) {
-	return first(func(w Workload) bool { return w.Kind == kind })
+	return first(func(w *Workload) bool { return w.Kind == kind.Kind && w.Group == kind.Group })
 }
 
 // Of is the entry of an object that a controller acts on, by the type of the object.
 func Of(o client.Object) (Workload, bool) {
-	return first(func(w Workload) bool { return reflect.TypeOf(w.New()) == reflect.TypeOf(o) })
+	of := reflect.TypeOf(o)
+	return first(func(w *Workload) bool { return reflect.TypeOf(w.New()) == of })
 }
 
 // Owner is the entry of what an owner reference names, if a controller acts on it.
@@ -86,12 +113,29 @@ func Owner(ref metav1.OwnerReference) (Workload, bool) {
 	return Find(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind())
 }
 
-func first(is func(Workload) bool) (Workload, bool) {
-	all := Workloads()
-	if i := slices.IndexFunc(all, is); i >= 0 {
-		return all[i], true
+// Asked is the entry of a group and kind that a question names. A question of an older
+// release, or of a person, may leave the group out.
+func Asked(kind schema.GroupKind) (Workload, bool) {
+	return first(func(w *Workload) bool { return w.Kind == kind.Kind && (kind.Group == "" || w.Group == kind.Group) })
+}
+
+func first(is func(*Workload) bool) (Workload, bool) {
+	for i := range owners {
+		if w := &owners[i]; w.Acting && is(w) {
+			return *w, true
+		}
 	}
 	return Workload{}, false
+}
+
+// Placing is the kind of a resource whose objects own no pods, but say in which subset of the
+// nodes pods are.
+func Placing(resource schema.GroupResource) (schema.GroupKind, bool) {
+	kind, ok := map[string]string{"uniteddeployments": "UnitedDeployment", "workloadspreads": "WorkloadSpread"}[resource.Resource]
+	if !ok || resource.Group != kruise.GroupVersion.Group {
+		return schema.GroupKind{}, false
+	}
+	return schema.GroupKind{Group: resource.Group, Kind: kind}, true
 }
 
 // GroupResource is what RBAC and discovery know the kind by.

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/kinds"
@@ -52,12 +54,45 @@ func TestEveryEntryIsWhole(t *testing.T) {
 		if list, err := scheme.New(w.GroupVersion().WithKind(w.Kind + "List")); err != nil || reflect.TypeOf(list) != reflect.TypeOf(w.NewList()) {
 			t.Errorf("NewList of %s makes a %T: %v", w.Kind, w.NewList(), err)
 		}
+		if found, ok := kinds.Asked(schema.GroupKind{Kind: w.Kind}); !ok || found.GroupVersionKind != w.GroupVersionKind {
+			t.Errorf("a question about %s without its group finds %s", w.Kind, found.GroupVersionKind)
+		}
+		if found, ok := kinds.Asked(schema.GroupKind{Group: "apps", Kind: w.Kind}); ok {
+			t.Errorf("a question about %s of apps finds %s", w.Kind, found.GroupVersionKind)
+		}
 		if w.Component == "" || w.HeldReason == "" || w.Resource == "" || !slices.Contains(w.Words(), w.Resource+"."+w.Group) {
 			t.Errorf("%s is not whole: %+v", w.Kind, w)
 		}
 		w.Replicas(w.New())
 		if v := w.View(w.New()); v.Complete() && v.Wanted > 0 {
 			t.Errorf("a %s without status is complete: %+v", w.Kind, v)
+		}
+	}
+}
+
+// The short names of the resources are those of the CRDs, but for what Kubernetes has itself.
+func TestTheShortNameOfTheCRDFindsTheKind(t *testing.T) {
+	for word, want := range map[string]string{"clone": "CloneSet", "asts": "StatefulSet", "ads": "DaemonSet", "daemon": "DaemonSet"} {
+		i := slices.IndexFunc(kinds.Owners(), func(w kinds.Workload) bool { return slices.Contains(w.Words(), word) })
+		if i < 0 || kinds.Owners()[i].Kind != want {
+			t.Errorf("%s finds entry %d, want %s", word, i, want)
+		}
+	}
+}
+
+func TestWhoeverChangesTheListLeavesTheTable(t *testing.T) {
+	kinds.Owners()[0].Kind = "Other"
+	if got := kinds.Owners()[0].Kind; got != "CloneSet" {
+		t.Errorf("the table has a %s now", got)
+	}
+}
+
+func BenchmarkOwner(b *testing.B) {
+	ref := metav1.OwnerReference{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Name: "web"}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, ok := kinds.Owner(ref); !ok {
+			b.Fatal("it is not found")
 		}
 	}
 }

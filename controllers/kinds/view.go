@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/budget"
 )
 
 // View is what an object says of its rollout, the same for all kinds.
@@ -70,10 +72,93 @@ func cloneSet(set *kruise.CloneSet) View {
 	return v
 }
 
+func statefulSet(set *kruise.StatefulSet) View {
+	s, wanted, partition := &set.Status, int(ptr.Deref(set.Spec.Replicas, 1)), 0
+	bounds := []string{"RollingUpdate"}
+	switch u := set.Spec.UpdateStrategy; {
+	case u.Type == appsv1.OnDeleteStatefulSetStrategyType:
+		bounds = []string{onDelete}
+	case u.RollingUpdate != nil:
+		partition = int(ptr.Deref(u.RollingUpdate.Partition, 0))
+		if u.RollingUpdate.MaxUnavailable != nil {
+			bounds = append(bounds, "maxUnavailable "+u.RollingUpdate.MaxUnavailable.String())
+		}
+		if partition > 0 {
+			bounds = append(bounds, fmt.Sprintf("partition %d", partition))
+		}
+		if u.RollingUpdate.Paused {
+			bounds = append(bounds, "paused")
+		}
+	}
+	v := View{
+		Selector: set.Spec.Selector, Wanted: wanted, Target: max(wanted-partition, 0),
+		Observed: s.ObservedGeneration >= set.Generation,
+		Pods:     int(s.Replicas), Available: int(s.AvailableReplicas),
+		Updated: int(s.UpdatedReplicas), Done: int(s.UpdatedAvailableReplicas),
+		UpdateRevision: s.UpdateRevision, Strategy: strings.Join(bounds, ", "),
+	}
+	for _, c := range s.Conditions {
+		v.Conditions = append(v.Conditions, Condition{string(c.Type), c.Status, c.Reason, c.Message, c.LastTransitionTime})
+	}
+	return v
+}
+
+func daemonSet(set *kruise.DaemonSet) View {
+	s := &set.Status
+	wanted, partition := int(s.DesiredNumberScheduled), 0
+	bounds := []string{"RollingUpdate"}
+	switch u := set.Spec.UpdateStrategy; {
+	case u.Type == appsv1.OnDeleteDaemonSetStrategyType:
+		bounds = []string{onDelete}
+	case u.RollingUpdate != nil:
+		bounds = daemonSetBounds(u.RollingUpdate)
+		if u.RollingUpdate.Partition != nil {
+			partition, _ = budget.Share(*u.RollingUpdate.Partition, wanted) // admission has read it
+		}
+	}
+	v := View{
+		Selector: set.Spec.Selector, Wanted: wanted, Target: max(wanted-partition, 0),
+		Observed: s.ObservedGeneration >= set.Generation,
+		Pods:     int(s.CurrentNumberScheduled), Available: int(s.NumberAvailable),
+		Updated: int(s.UpdatedNumberScheduled), Done: min(int(s.UpdatedNumberScheduled), int(s.NumberAvailable)),
+		UpdateRevision: s.UpdateRevision, Strategy: strings.Join(bounds, ", "),
+	}
+	for _, c := range s.Conditions {
+		v.Conditions = append(v.Conditions, Condition{string(c.Type), c.Status, c.Reason, c.Message, c.LastTransitionTime})
+	}
+	return v
+}
+
+func daemonSetBounds(r *kruise.RollingUpdateDaemonSet) []string {
+	out := []string{"RollingUpdate"}
+	if r.Type != "" {
+		out = append(out, string(r.Type))
+	}
+	if r.MaxUnavailable != nil && r.MaxUnavailable.String() != "0" {
+		out = append(out, "maxUnavailable "+r.MaxUnavailable.String())
+	}
+	if r.MaxSurge != nil && r.MaxSurge.String() != "0" {
+		out = append(out, "maxSurge "+r.MaxSurge.String())
+	}
+	if r.Partition != nil && r.Partition.String() != "0" {
+		out = append(out, "partition "+r.Partition.String())
+	}
+	if r.Selector != nil {
+		out = append(out, "on nodes with "+metav1.FormatLabelSelector(r.Selector))
+	}
+	if ptr.Deref(r.Paused, false) {
+		out = append(out, "paused")
+	}
+	return out
+}
+
+// onDelete is the strategy OnDelete in a line.
+const onDelete = "OnDelete: a pod is updated when a client deletes it"
+
 // strategy is what bounds a rollout, in a line.
 func strategy(u kruise.CloneSetUpdateStrategy) string {
 	if u.Type == kruise.OnDeleteCloneSetUpdateStrategyType {
-		return "OnDelete: a pod is updated when somebody deletes it"
+		return onDelete
 	}
 	out := []string{"RollingUpdate"}
 	r := u.RollingUpdate

@@ -19,10 +19,10 @@ func TestStrategyOfACloneSet(t *testing.T) {
 		want   string
 	}{
 		{"as it is by default", func(s *kruise.CloneSet) { s.Spec.UpdateStrategy = kruise.CloneSetUpdateStrategy{} }, "RollingUpdate"},
-		{"on delete", func(s *kruise.CloneSet) { s.Spec.UpdateStrategy.Type = "OnDelete" }, "OnDelete: a pod is updated when somebody deletes it"},
+		{"on delete", func(s *kruise.CloneSet) { s.Spec.UpdateStrategy.Type = "OnDelete" }, "OnDelete: a pod is updated when a client deletes it"},
 		{"paused", func(s *kruise.CloneSet) { s.Spec.UpdateStrategy.RollingUpdate.Paused = true }, "RollingUpdate, InPlaceIfPossible, maxUnavailable 20%, paused"},
 	}
-	workload, _ := kinds.Named("CloneSet")
+	workload, _ := kinds.Find(kruise.Kind("CloneSet"))
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			set := &kruise.CloneSet{}

@@ -13,11 +13,11 @@ import (
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
-func (l *Ledger) input(q Question, budget *policy.PodUnavailableBudget) decision.BudgetInput {
-	in := decision.BudgetInput{
+func (l *Ledger) input(q Question, budget *policy.PodUnavailableBudget) protection.BudgetInput {
+	in := protection.BudgetInput{
 		Now: l.now().UnixNano(), Request: q.Asked.Request, Object: q.Asked.Object, Recent: q.Recent,
 		Pod: availability.State(q.Pod), ResizeIsUpdate: l.resizeIsUpdate,
 	}
@@ -27,9 +27,9 @@ func (l *Ledger) input(q Question, budget *policy.PodUnavailableBudget) decision
 	return in
 }
 
-func facts(b *policy.PodUnavailableBudget, pod *corev1.Pod) *decision.Budget {
+func facts(b *policy.PodUnavailableBudget, pod *corev1.Pod) *protection.Budget {
 	s := &b.Status
-	out := &decision.Budget{
+	out := &protection.Budget{
 		Name: b.Name, Operations: operations(b), Ignored: ignores(b, pod),
 		Desired: int(s.DesiredAvailable), Current: int(s.CurrentAvailable), Allowed: int(s.UnavailableAllowed), Total: int(s.TotalReplicas),
 		Recorded: recorded(s, pod), Records: len(s.DisruptedPods) + len(s.UnavailablePods),
@@ -90,5 +90,5 @@ type list struct {
 }
 
 func lists(s *policy.PodUnavailableBudgetStatus) [2]list {
-	return [2]list{{decision.RecordDisrupted, &s.DisruptedPods}, {decision.RecordUnavailable, &s.UnavailablePods}}
+	return [2]list{{protection.RecordDisrupted, &s.DisruptedPods}, {protection.RecordUnavailable, &s.UnavailablePods}}
 }

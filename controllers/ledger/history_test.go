@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
 
@@ -142,7 +142,7 @@ func TestHistory(t *testing.T) {
 		clients.Go(func() {
 			for range *questions / 16 {
 				name := names[random.IntN(len(names))]
-				op := []string{decision.Delete, decision.Evict, decision.Update, decision.Resize}[random.IntN(4)]
+				op := []string{protection.Delete, protection.Evict, protection.Update, protection.Resize}[random.IntN(4)]
 				p := pod(fmt.Sprintf("%s-%d", name, random.IntN(pods)), func(p *corev1.Pod) { p.Annotations["pub.kruise.io/related-pub"] = name })
 				e := event{budget: name, pod: p.Name, from: time.Now()}
 				got, err := ledgers[random.IntN(2)].Ask(t.Context(), asks(op, p))

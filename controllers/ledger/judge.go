@@ -11,6 +11,7 @@ import (
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 // draft is a budget as it is to be written.
@@ -47,7 +48,7 @@ func (l *Ledger) judge(t *ticket, d *draft) (sure bool) {
 
 // note records a pod, in one list only. A record of the same second is not written
 // again.
-func (d *draft) note(pod string, out decision.BudgetOutput, now time.Time) {
+func (d *draft) note(pod string, out protection.BudgetOutput, now time.Time) {
 	s := &d.budget.Status
 	at := metav1.NewTime(now.Truncate(time.Second))
 	for _, l := range lists(s) {
@@ -74,7 +75,7 @@ func (d *draft) note(pod string, out decision.BudgetOutput, now time.Time) {
 
 // clamp holds an answer to what a budget is, whatever a policy says: what counts
 // takes one of those that are allowed, and is recorded.
-func clamp(in decision.BudgetInput, out decision.BudgetOutput) decision.BudgetOutput {
+func clamp(in protection.BudgetInput, out protection.BudgetOutput) protection.BudgetOutput {
 	out.Record, out.Take = "", false
 	if !out.Allow || !covered(in) {
 		return out
@@ -83,8 +84,8 @@ func clamp(in decision.BudgetInput, out decision.BudgetOutput) decision.BudgetOu
 		// It counts for nothing now. The API server asks again about a delete or an
 		// update if the pod changed in between, and so about one that became ready;
 		// but not about an eviction, so the pod is kept from counting until it is gone.
-		if in.Request.Operation == decision.Evict && !in.Object.Terminating {
-			out.Record = decision.RecordDisrupted
+		if in.Request.Operation == protection.Evict && !in.Object.Terminating {
+			out.Record = protection.RecordDisrupted
 		}
 		return out
 	}
@@ -93,7 +94,7 @@ func clamp(in decision.BudgetInput, out decision.BudgetOutput) decision.BudgetOu
 		return out
 	}
 	if in.Budget.Allowed <= 0 && !out.Exempt {
-		return decision.BudgetOutput{Reasons: []decision.Hold{{
+		return protection.BudgetOutput{Reasons: []decision.Hold{{
 			Rule: "clamp", Reason: "BudgetExceeded",
 			Message: fmt.Sprintf("podunavailablebudget.policy.kruise.io %q is forbidden: %s. A policy would let the pod go, but %d pods are available of the %d that have to be.",
 				in.Budget.Name, policy.BudgetUnavailableAllowedMessage, in.Budget.Current, in.Budget.Desired),
@@ -105,28 +106,28 @@ func clamp(in decision.BudgetInput, out decision.BudgetOutput) decision.BudgetOu
 
 // guarded says whether the pod counts, and the budget protects it from the
 // operation.
-func guarded(in decision.BudgetInput) bool { return in.Pod.Ready && in.Pod.Consistent && covered(in) }
+func guarded(in protection.BudgetInput) bool { return in.Pod.Ready && in.Pod.Consistent && covered(in) }
 
 // covered says whether the budget protects the pod from the operation while the pod
 // is available.
-func covered(in decision.BudgetInput) bool {
+func covered(in protection.BudgetInput) bool {
 	b := in.Budget
 	if b == nil || in.Pod.NoProtect || b.Ignored || b.Desired <= 0 {
 		return false
 	}
 	named := b.Operations
 	if len(named) == 0 {
-		named = []string{decision.Delete, decision.Update, decision.Evict}
+		named = []string{protection.Delete, protection.Update, protection.Evict}
 	}
 	op := in.Request.Operation
-	return slices.Contains(named, op) || op == decision.Resize && in.ResizeIsUpdate && slices.Contains(named, decision.Update)
+	return slices.Contains(named, op) || op == protection.Resize && in.ResizeIsUpdate && slices.Contains(named, protection.Update)
 }
 
 // listOf is where a pod is recorded. One that was let go stays where records last
 // longer.
-func listOf(in decision.BudgetInput) string {
-	if in.Request.Operation == decision.Update && in.Budget.Recorded != decision.RecordDisrupted {
-		return decision.RecordUnavailable
+func listOf(in protection.BudgetInput) string {
+	if in.Request.Operation == protection.Update && in.Budget.Recorded != protection.RecordDisrupted {
+		return protection.RecordUnavailable
 	}
-	return decision.RecordDisrupted
+	return protection.RecordDisrupted
 }

@@ -24,14 +24,16 @@ import (
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/protection"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
+	"github.com/regatta-sh/regatta/controllers/workload/crowd"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 // Question is whether a pod may become unavailable.
 type Question struct {
 	Asked  *protection.Asked
-	Recent decision.Recent
+	Recent points.Recent
 	// Pod is as it is stored now.
 	Pod *corev1.Pod
 	// Aside is true where no budget is concerned, but rules of users may be.
@@ -40,7 +42,7 @@ type Question struct {
 
 // Answer is what was decided.
 type Answer struct {
-	Output decision.BudgetOutput
+	Output points.BudgetOutput
 	Record decision.Record
 	// Version is the resource version of the budget that it was decided by, or that
 	// it was recorded as. It is empty without a budget.
@@ -48,12 +50,12 @@ type Answer struct {
 }
 
 // Decide makes the decision protection/budget.
-type Decide func(context.Context, decision.Subject, decision.BudgetInput) (decision.BudgetOutput, decision.Record)
+type Decide func(context.Context, decision.Subject, points.BudgetInput) (points.BudgetOutput, decision.Record)
 
 // By decides by the active policies of an engine.
 func By(e *engine.Engine) Decide {
-	return func(ctx context.Context, subject decision.Subject, in decision.BudgetInput) (decision.BudgetOutput, decision.Record) {
-		return engine.Decide(ctx, e, decision.ProtectionBudget(), subject, in)
+	return func(ctx context.Context, subject decision.Subject, in points.BudgetInput) (points.BudgetOutput, decision.Record) {
+		return engine.Decide(ctx, e, points.BudgetPoint(), subject, in)
 	}
 }
 
@@ -65,10 +67,11 @@ type Ledger struct {
 	now            func() time.Time
 	resizeIsUpdate bool
 
-	mu     sync.Mutex
-	queues map[types.NamespacedName]*queue
-	own    map[types.NamespacedName]written
-	swept  time.Time
+	callers crowd.Crowd[types.NamespacedName, *ticket]
+
+	mu    sync.Mutex
+	own   map[types.NamespacedName]written
+	swept time.Time
 }
 
 // written is a budget as this ledger wrote it last.
@@ -91,8 +94,9 @@ func WithResizes(can bool) Option { return func(l *Ledger) { l.resizeIsUpdate = 
 func New(c client.Client, live client.Reader, decide Decide, opts ...Option) *Ledger {
 	l := &Ledger{
 		client: c, live: live, decide: decide, now: time.Now, resizeIsUpdate: true,
-		queues: map[types.NamespacedName]*queue{}, own: map[types.NamespacedName]written{},
+		own: map[types.NamespacedName]written{},
 	}
+	l.callers = crowd.Crowd[types.NamespacedName, *ticket]{Most: most, Patience: patience, Answer: l.answer}
 	for _, o := range opts {
 		o(l)
 	}
@@ -108,7 +112,7 @@ func (l *Ledger) Ask(ctx context.Context, q Question) (Answer, error) {
 	}
 	key := types.NamespacedName{Namespace: q.Pod.Namespace, Name: name}
 	t := &ticket{ctx: ctx, question: q, done: make(chan struct{})}
-	l.enter(key, t)
+	l.callers.Enter(key, t)
 	select {
 	case <-t.done:
 		return t.answer, t.err

@@ -24,24 +24,25 @@ import (
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/protection"
 	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 500, time.UTC)
 
 // plain decides as the built-in policy does of pods that budgets guard; anything
 // else goes.
-func plain(_ context.Context, _ decision.Subject, in decision.BudgetInput) (decision.BudgetOutput, decision.Record) {
-	rec := decision.Record{Outcome: decision.Decided, Point: decision.ProtectionBudget().Name}
+func plain(_ context.Context, _ decision.Subject, in points.BudgetInput) (points.BudgetOutput, decision.Record) {
+	rec := decision.Record{Outcome: decision.Decided, Point: points.BudgetPoint().Name}
 	why := []decision.Hold{{Reason: "Test", Message: "test"}}
-	return decision.BudgetOutput{Allow: !guarded(in) || in.Budget.Recorded != "" || in.Budget.Allowed > 0, Reasons: why}, rec
+	return points.BudgetOutput{Allow: !guarded(in) || in.Budget.Recorded != "" || in.Budget.Allowed > 0, Reasons: why}, rec
 }
 
-func careless(context.Context, decision.Subject, decision.BudgetInput) (decision.BudgetOutput, decision.Record) {
-	return decision.BudgetOutput{Allow: true, Reasons: []decision.Hold{{Reason: "Test", Message: "test"}}}, decision.Record{Outcome: decision.Decided}
+func careless(context.Context, decision.Subject, points.BudgetInput) (points.BudgetOutput, decision.Record) {
+	return points.BudgetOutput{Allow: true, Reasons: []decision.Hold{{Reason: "Test", Message: "test"}}}, decision.Record{Outcome: decision.Decided}
 }
 
-func exempting(context.Context, decision.Subject, decision.BudgetInput) (decision.BudgetOutput, decision.Record) {
-	return decision.BudgetOutput{Allow: true, Exempt: true}, decision.Record{Outcome: decision.Decided}
+func exempting(context.Context, decision.Subject, points.BudgetInput) (points.BudgetOutput, decision.Record) {
+	return points.BudgetOutput{Allow: true, Exempt: true}, decision.Record{Outcome: decision.Decided}
 }
 
 func pod(name string, edits ...func(*corev1.Pod)) *corev1.Pod {
@@ -60,7 +61,7 @@ func pod(name string, edits ...func(*corev1.Pod)) *corev1.Pod {
 }
 
 func asks(op string, pod *corev1.Pod) Question {
-	a := &protection.Asked{Request: decision.Request{UID: "r", Operation: op}}
+	a := &protection.Asked{Request: points.Request{UID: "r", Operation: op}}
 	a.Object.Resource = "pods"
 	a.About(pod, corev1.SchemeGroupVersion.WithKind("Pod"))
 	return Question{Asked: a, Pod: pod}
@@ -109,7 +110,7 @@ func TestAsk(t *testing.T) {
 	record := func(list string, at time.Time) func(*policy.PodUnavailableBudget) {
 		return func(b *policy.PodUnavailableBudget) {
 			records := map[string]metav1.Time{"a": metav1.NewTime(at)}
-			if list == decision.RecordDisrupted {
+			if list == points.RecordDisrupted {
 				b.Status.DisruptedPods = records
 			} else {
 				b.Status.UnavailablePods = records
@@ -126,45 +127,45 @@ func TestAsk(t *testing.T) {
 		allow  bool
 		after  string
 	}{
-		"a deletion that the budget allows": {op: decision.Delete, budget: budget(1, 3, 2), allow: true, after: "0/2 disrupted:a@00"},
-		"an eviction":                       {op: decision.Evict, budget: budget(2, 3, 1), allow: true, after: "1/2 disrupted:a@00"},
-		"an update":                         {op: decision.Update, budget: budget(1, 3, 2), allow: true, after: "0/2 unavailable:a@00"},
-		"a resize where it may restart":     {op: decision.Resize, budget: budget(1, 3, 2), allow: true, after: "0/2 disrupted:a@00"},
-		"a resize where it never does":      {op: decision.Resize, budget: budget(1, 3, 2), ledger: []Option{WithResizes(true)}, allow: true, after: "1/3"},
-		"a resize that the budget names":    {op: decision.Resize, budget: budget(1, 3, 2, names(policy.PubResizeOperation)), ledger: []Option{WithResizes(true)}, allow: true, after: "0/2 disrupted:a@00"},
+		"a deletion that the budget allows": {op: points.Delete, budget: budget(1, 3, 2), allow: true, after: "0/2 disrupted:a@00"},
+		"an eviction":                       {op: points.Evict, budget: budget(2, 3, 1), allow: true, after: "1/2 disrupted:a@00"},
+		"an update":                         {op: points.Update, budget: budget(1, 3, 2), allow: true, after: "0/2 unavailable:a@00"},
+		"a resize where it may restart":     {op: points.Resize, budget: budget(1, 3, 2), allow: true, after: "0/2 disrupted:a@00"},
+		"a resize where it never does":      {op: points.Resize, budget: budget(1, 3, 2), ledger: []Option{WithResizes(true)}, allow: true, after: "1/3"},
+		"a resize that the budget names":    {op: points.Resize, budget: budget(1, 3, 2, names(policy.PubResizeOperation)), ledger: []Option{WithResizes(true)}, allow: true, after: "0/2 disrupted:a@00"},
 		"an eviction of a pod that is not ready, which may be by then": {
-			op: decision.Evict, budget: budget(0, 2, 2), allow: true, after: "0/2 disrupted:a@00",
+			op: points.Evict, budget: budget(0, 2, 2), allow: true, after: "0/2 disrupted:a@00",
 			pod: func(p *corev1.Pod) { p.Status.Conditions = nil },
 		},
-		"more than the budget allows":        {op: decision.Delete, budget: budget(0, 2, 2), after: "0/2"},
-		"less than nothing":                  {op: decision.Delete, budget: budget(-1, 2, 2), after: "-1/2"},
-		"a policy that lets everything go":   {op: decision.Delete, budget: budget(0, 2, 2), decide: careless, after: "0/2"},
-		"a policy that forgets to record":    {op: decision.Delete, budget: budget(1, 3, 2), decide: careless, allow: true, after: "0/2 disrupted:a@00"},
-		"an exemption":                       {op: decision.Delete, budget: budget(0, 2, 2), decide: exempting, allow: true, after: "0/1 disrupted:a@00"},
-		"nothing has to be available":        {op: decision.Delete, budget: budget(0, 2, 0), allow: true, after: "0/2"},
-		"an operation that it does not name": {op: decision.Delete, budget: budget(0, 2, 2, names(policy.PubUpdateOperation)), allow: true, after: "0/2"},
-		"one that its annotation names": {op: decision.Delete, budget: budget(0, 2, 2, func(b *policy.PodUnavailableBudget) {
+		"more than the budget allows":        {op: points.Delete, budget: budget(0, 2, 2), after: "0/2"},
+		"less than nothing":                  {op: points.Delete, budget: budget(-1, 2, 2), after: "-1/2"},
+		"a policy that lets everything go":   {op: points.Delete, budget: budget(0, 2, 2), decide: careless, after: "0/2"},
+		"a policy that forgets to record":    {op: points.Delete, budget: budget(1, 3, 2), decide: careless, allow: true, after: "0/2 disrupted:a@00"},
+		"an exemption":                       {op: points.Delete, budget: budget(0, 2, 2), decide: exempting, allow: true, after: "0/1 disrupted:a@00"},
+		"nothing has to be available":        {op: points.Delete, budget: budget(0, 2, 0), allow: true, after: "0/2"},
+		"an operation that it does not name": {op: points.Delete, budget: budget(0, 2, 2, names(policy.PubUpdateOperation)), allow: true, after: "0/2"},
+		"one that its annotation names": {op: points.Delete, budget: budget(0, 2, 2, func(b *policy.PodUnavailableBudget) {
 			b.Annotations = map[string]string{"kruise.io/pub-protect-operations": "EVICT, DELETE"}
 		}), after: "0/2"},
-		"one that its annotation does not": {op: decision.Delete, budget: budget(0, 2, 2, func(b *policy.PodUnavailableBudget) {
+		"one that its annotation does not": {op: points.Delete, budget: budget(0, 2, 2, func(b *policy.PodUnavailableBudget) {
 			b.Annotations = map[string]string{"kruise.io/pub-protect-operations": "UPDATE"}
 		}), allow: true, after: "0/2"},
-		"a pod that it ignores": {op: decision.Delete, budget: budget(0, 2, 2, func(b *policy.PodUnavailableBudget) {
+		"a pod that it ignores": {op: points.Delete, budget: budget(0, 2, 2, func(b *policy.PodUnavailableBudget) {
 			b.Spec.IgnoredPodSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 		}), allow: true, after: "0/2"},
-		"a pod that is not ready":                        {op: decision.Delete, budget: budget(0, 2, 2), pod: func(p *corev1.Pod) { p.Status.Conditions = nil }, allow: true, after: "0/2"},
-		"a pod in an update":                             {op: decision.Delete, budget: budget(0, 2, 2), pod: func(p *corev1.Pod) { p.Annotations["apps.kruise.io/inplace-update-grace"] = "{}" }, allow: true, after: "0/2"},
-		"a pod that asks for no protection":              {op: decision.Delete, budget: budget(0, 2, 2), pod: func(p *corev1.Pod) { p.Annotations["pub.kruise.io/no-protect"] = "true" }, allow: true, after: "0/2"},
-		"a pod without a budget":                         {op: decision.Delete, budget: budget(0, 2, 2), pod: func(p *corev1.Pod) { p.Annotations = nil }, allow: true, after: "0/2"},
-		"a pod whose budget is gone":                     {op: decision.Delete, budget: nil, allow: true, after: "none"},
-		"a pod with the old annotation":                  {op: decision.Delete, budget: budget(0, 2, 2), pod: func(p *corev1.Pod) { p.Annotations = map[string]string{"kruise.io/related-pub": "web"} }, after: "0/2"},
-		"a pod that is recorded, anew":                   {op: decision.Delete, budget: budget(0, 2, 2, record(decision.RecordDisrupted, before)), allow: true, after: "0/2 disrupted:a@00"},
-		"an update of a pod that is to go":               {op: decision.Update, budget: budget(0, 2, 2, record(decision.RecordDisrupted, before)), allow: true, after: "0/2 disrupted:a@00"},
-		"a deletion of a pod that is updated":            {op: decision.Delete, budget: budget(0, 2, 2, record(decision.RecordUnavailable, before)), allow: true, after: "0/2 disrupted:a@00"},
-		"a pod that came after the record of its name":   {op: decision.Delete, budget: budget(0, 2, 2, record(decision.RecordDisrupted, before)), pod: born(before.Add(time.Second)), after: "0/2 disrupted:a@55"},
-		"a pod that came in the second of the record":    {op: decision.Delete, budget: budget(0, 2, 2, record(decision.RecordDisrupted, before)), pod: born(before), after: "0/2 disrupted:a@55"},
-		"the same, and one more is allowed":              {op: decision.Delete, budget: budget(1, 3, 2, record(decision.RecordDisrupted, before)), pod: born(before), allow: true, after: "0/2 disrupted:a@00"},
-		"a pod that came some seconds before its record": {op: decision.Delete, budget: budget(0, 2, 2, record(decision.RecordDisrupted, before)), pod: born(before.Add(-4 * time.Second)), allow: true, after: "0/2 disrupted:a@00"},
+		"a pod that is not ready":                        {op: points.Delete, budget: budget(0, 2, 2), pod: func(p *corev1.Pod) { p.Status.Conditions = nil }, allow: true, after: "0/2"},
+		"a pod in an update":                             {op: points.Delete, budget: budget(0, 2, 2), pod: func(p *corev1.Pod) { p.Annotations["apps.kruise.io/inplace-update-grace"] = "{}" }, allow: true, after: "0/2"},
+		"a pod that asks for no protection":              {op: points.Delete, budget: budget(0, 2, 2), pod: func(p *corev1.Pod) { p.Annotations["pub.kruise.io/no-protect"] = "true" }, allow: true, after: "0/2"},
+		"a pod without a budget":                         {op: points.Delete, budget: budget(0, 2, 2), pod: func(p *corev1.Pod) { p.Annotations = nil }, allow: true, after: "0/2"},
+		"a pod whose budget is gone":                     {op: points.Delete, budget: nil, allow: true, after: "none"},
+		"a pod with the old annotation":                  {op: points.Delete, budget: budget(0, 2, 2), pod: func(p *corev1.Pod) { p.Annotations = map[string]string{"kruise.io/related-pub": "web"} }, after: "0/2"},
+		"a pod that is recorded, anew":                   {op: points.Delete, budget: budget(0, 2, 2, record(points.RecordDisrupted, before)), allow: true, after: "0/2 disrupted:a@00"},
+		"an update of a pod that is to go":               {op: points.Update, budget: budget(0, 2, 2, record(points.RecordDisrupted, before)), allow: true, after: "0/2 disrupted:a@00"},
+		"a deletion of a pod that is updated":            {op: points.Delete, budget: budget(0, 2, 2, record(points.RecordUnavailable, before)), allow: true, after: "0/2 disrupted:a@00"},
+		"a pod that came after the record of its name":   {op: points.Delete, budget: budget(0, 2, 2, record(points.RecordDisrupted, before)), pod: born(before.Add(time.Second)), after: "0/2 disrupted:a@55"},
+		"a pod that came in the second of the record":    {op: points.Delete, budget: budget(0, 2, 2, record(points.RecordDisrupted, before)), pod: born(before), after: "0/2 disrupted:a@55"},
+		"the same, and one more is allowed":              {op: points.Delete, budget: budget(1, 3, 2, record(points.RecordDisrupted, before)), pod: born(before), allow: true, after: "0/2 disrupted:a@00"},
+		"a pod that came some seconds before its record": {op: points.Delete, budget: budget(0, 2, 2, record(points.RecordDisrupted, before)), pod: born(before.Add(-4 * time.Second)), allow: true, after: "0/2 disrupted:a@00"},
 	} {
 		c := world(t, tc.budget, interceptor.Funcs{})
 		decide := tc.decide
@@ -189,10 +190,7 @@ func TestAsk(t *testing.T) {
 		if diff := cmp.Diff(tc.after, summary(t, c)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
-		l.mu.Lock()
-		queues := len(l.queues)
-		l.mu.Unlock()
-		if queues > 1 {
+		if queues := l.callers.Queues(); queues > 1 {
 			t.Errorf("%s: %d queues", name, queues)
 		}
 	}
@@ -232,7 +230,7 @@ func TestAskPastTheCache(t *testing.T) {
 			},
 		})
 		l := New(cached, stored, plain)
-		got, err := l.Ask(t.Context(), asks(decision.Delete, pod("a")))
+		got, err := l.Ask(t.Context(), asks(points.Delete, pod("a")))
 		if err != nil || got.Output.Allow != tc.allow {
 			t.Errorf("%s: %+v, %v", name, got.Output, err)
 		}
@@ -264,7 +262,7 @@ func TestAskInVain(t *testing.T) {
 				return errors.Join(tc.reads, c.Get(ctx, key, o, opts...))
 			},
 		})
-		got, err := New(c, live, plain).Ask(t.Context(), asks(decision.Delete, pod("a")))
+		got, err := New(c, live, plain).Ask(t.Context(), asks(points.Delete, pod("a")))
 		said := fmt.Sprint(err)
 		if err == nil {
 			said = got.Output.Reasons[0].Message
@@ -275,7 +273,7 @@ func TestAskInVain(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got, err := New(world(t, budget(1, 3, 2), interceptor.Funcs{}), world(t, nil, interceptor.Funcs{}), plain).Ask(ctx, asks(decision.Delete, pod("a"))); got.Output.Allow || err == nil && len(got.Output.Reasons) == 0 {
+	if got, err := New(world(t, budget(1, 3, 2), interceptor.Funcs{}), world(t, nil, interceptor.Funcs{}), plain).Ask(ctx, asks(points.Delete, pod("a"))); got.Output.Allow || err == nil && len(got.Output.Reasons) == 0 {
 		t.Errorf("who has gone was told %+v, %v", got, err)
 	}
 }

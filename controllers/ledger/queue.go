@@ -5,7 +5,6 @@ package ledger
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -13,7 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/crowd"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 const (
@@ -22,14 +23,9 @@ const (
 	// patience is for one round of reads and writes. Who asked has a deadline of
 	// their own, which is shorter.
 	patience = 5 * time.Second
-	// crowd is how many questions are answered by one write.
-	crowd = 64
+	// most is how many questions are answered by one write.
+	most = 64
 )
-
-// queue is where questions about one budget wait. One goroutine answers all that
-// wait at once, by one read and one write: concurrent callers would otherwise
-// conflict with each other. The goroutine ends when no question waits.
-type queue struct{ waiting []*ticket }
 
 type ticket struct {
 	ctx      context.Context
@@ -38,36 +34,6 @@ type ticket struct {
 
 	answer Answer
 	err    error
-}
-
-func (l *Ledger) enter(key types.NamespacedName, t *ticket) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	d := l.queues[key]
-	if d == nil {
-		d = &queue{}
-		l.queues[key] = d
-		go l.serve(key, d)
-	}
-	d.waiting = append(d.waiting, t)
-}
-
-func (l *Ledger) serve(key types.NamespacedName, d *queue) {
-	for {
-		l.mu.Lock()
-		n := min(len(d.waiting), crowd)
-		batch := d.waiting[:n:n]
-		d.waiting = d.waiting[n:]
-		if n == 0 {
-			delete(l.queues, key)
-			l.mu.Unlock()
-			return
-		}
-		l.mu.Unlock()
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		l.answer(ctx, key, batch)
-		cancel()
-	}
 }
 
 // answer answers a batch: decided by one state of the budget, one after the other,
@@ -105,7 +71,7 @@ func (l *Ledger) answer(ctx context.Context, key types.NamespacedName, batch []*
 				giveUp(key, batch)
 				return
 			}
-			pause(ctx, try)
+			crowd.Pause(ctx, try)
 		case live || sure:
 			finish(batch, nil)
 			return
@@ -122,16 +88,6 @@ func same(a, b *policy.PodUnavailableBudget) bool {
 	return a != nil && b != nil && a.UID == b.UID && a.ResourceVersion == b.ResourceVersion
 }
 
-// pause lets ledgers that were in each other's way fall out of step.
-func pause(ctx context.Context, try int) {
-	timer := time.NewTimer(rand.N(time.Duration(try) * 4 * time.Millisecond))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
 func finish(batch []*ticket, err error) {
 	for _, t := range batch {
 		if t.err = err; err != nil {
@@ -145,7 +101,7 @@ func finish(batch []*ticket, err error) {
 func giveUp(key types.NamespacedName, batch []*ticket) {
 	for _, t := range batch {
 		if !t.answer.Output.Allow || t.answer.Output.Record != "" {
-			t.answer.Output = decision.BudgetOutput{Reasons: []decision.Hold{{
+			t.answer.Output = protection.BudgetOutput{Reasons: []decision.Hold{{
 				Rule: "ledger", Reason: "BudgetContended",
 				Message: fmt.Sprintf("podunavailablebudget.policy.kruise.io %q is forbidden: time out, the budget changed %d times while the pod was to be recorded in it, so the pod stays. Try again.", key.Name, tries),
 			}}}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/protection"
 	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 // Account is the user that requests of a manager in a namespace come from.
@@ -23,8 +24,8 @@ func Account(namespace string) string {
 func (l *Ledger) Updates(account string, recent *protection.Recent, patience time.Duration) func(context.Context, *corev1.Pod) (*decision.Hold, error) {
 	return func(ctx context.Context, pod *corev1.Pod) (*decision.Hold, error) {
 		asked := &protection.Asked{
-			Request: decision.Request{UID: "in-place-update-" + string(pod.UID), Operation: decision.Update, User: decision.User{Name: account}},
-			Object:  decision.Object{Version: "v1", Resource: "pods"},
+			Request: points.Request{UID: "in-place-update-" + string(pod.UID), Operation: points.Update, User: points.User{Name: account}},
+			Object:  points.Object{Version: "v1", Resource: "pods"},
 		}
 		asked.About(pod, corev1.SchemeGroupVersion.WithKind("Pod"))
 		ctx, cancel := context.WithTimeout(ctx, patience)

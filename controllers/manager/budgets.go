@@ -14,6 +14,7 @@ import (
 
 	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/controllers/launchpriority"
 	"github.com/regatta-sh/regatta/controllers/ledger"
 	"github.com/regatta-sh/regatta/controllers/podreadiness"
 	"github.com/regatta-sh/regatta/controllers/podunavailablebudget"
@@ -70,13 +71,15 @@ func (p parts) podsTo(server webhook.Server, decided <-chan struct{}) {
 func (p parts) podSteps() (webhookpod.Steps, error) {
 	return steps.Of(p.Gates.Enabled, steps.Needs{
 		Finder: p.budgeting.finder, Ledger: p.budgeting.ledger, Recent: p.guarding.recent, Reporter: p.guarding.reporter,
+		Cached: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Engine: p.host.Engine(), Namespace: p.webhooks.namespace,
+		Targets: p.spreading.targets, Book: p.spreading.book,
 	})
 }
 
 func (p parts) podHandlers(decided <-chan struct{}) map[string]http.Handler {
 	mutator, validator := webhookpod.New(p.mgr.GetAPIReader(), p.steps, p.webhookPatience())
 	return map[string]http.Handler{
-		webhookconfig.MutatePodPath:   &webhook.Admission{Handler: mutator},
+		webhookconfig.MutatePodPath:   protection.Until(decided, &webhook.Admission{Handler: mutator}),
 		webhookconfig.ValidatePodPath: protection.Until(decided, &webhook.Admission{Handler: validator}),
 	}
 }
@@ -109,11 +112,14 @@ func (p parts) budgetsTo(ctx context.Context) error {
 	return nil
 }
 
-// readinessTo adds the controller that opens the readiness gates which the webhook
-// of pods adds.
+// readinessTo adds the controllers that open the readiness gates and the barriers which the
+// webhook of pods adds.
 func (p parts) readinessTo() error {
 	if !p.Gates.Enabled(features.PodWebhook) {
 		return nil
+	}
+	if err := (&launchpriority.Reconciler{Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader()}).SetupWithManager(p.mgr); err != nil {
+		return fmt.Errorf("adding the container launch priority controller: %w", err)
 	}
 	if err := (&podreadiness.Reconciler{Client: p.mgr.GetClient(), Now: time.Now}).SetupWithManager(p.mgr); err != nil {
 		return fmt.Errorf("adding the pod readiness controller: %w", err)

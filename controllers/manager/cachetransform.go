@@ -4,16 +4,24 @@ package manager
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
+	"github.com/regatta-sh/regatta/controllers/advancedcronjob"
+	"github.com/regatta-sh/regatta/controllers/persistentpodstate"
 	"github.com/regatta-sh/regatta/controllers/policybundle/bundlerevision"
+	"github.com/regatta-sh/regatta/controllers/uniteddeployment"
+	"github.com/regatta-sh/regatta/controllers/workloadspread"
 )
 
 // cacheTransform drops what the caches need not keep. Of a workload of another
-// controller it keeps the owners and the number of pods, since there are many; of a
+// controller it keeps the owners and the number of pods, since there are many, unless it
+// is of a UnitedDeployment; of a
 // ControllerRevision with a policy bundle all but the bundle.
 func cacheTransform(o any) (any, error) {
 	o, err := cache.TransformStripManagedFields()(o)
@@ -26,12 +34,41 @@ func cacheTransform(o any) (any, error) {
 			w.Data = runtime.RawExtension{}
 		}
 		return w, nil
+	case *corev1.Node: // the images that it has are most of what there is of it
+		w.Status.Images = nil
+		return w, nil
+	case *batchv1.Job: // how it goes is known of those of AdvancedCronJobs
+		w.Spec = batchv1.JobSpec{Parallelism: w.Spec.Parallelism}
+		if advancedcronjob.Owns(w) {
+			return w, nil
+		}
+		w.Status = batchv1.JobStatus{}
 	case *appsv1.Deployment:
+		if uniteddeployment.Owns(w) {
+			return w, nil
+		}
 		w.Spec, w.Status = appsv1.DeploymentSpec{Replicas: w.Spec.Replicas}, appsv1.DeploymentStatus{}
-	case *appsv1.ReplicaSet:
+	case *appsv1.ReplicaSet: // its place among the revisions of a Deployment is kept
 		w.Spec, w.Status = appsv1.ReplicaSetSpec{Replicas: w.Spec.Replicas}, appsv1.ReplicaSetStatus{}
+		hash, number := w.Labels[appsv1.DefaultDeploymentUniqueLabelKey], w.Annotations[workloadspread.DeploymentRevisionKey]
+		w.Labels, w.Annotations = nil, nil
+		if hash != "" && number != "" {
+			w.Labels = map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: hash}
+			w.Annotations = map[string]string{workloadspread.DeploymentRevisionKey: number}
+		}
+		return w, nil
 	case *appsv1.StatefulSet:
-		w.Spec, w.Status = appsv1.StatefulSetSpec{Replicas: w.Spec.Replicas}, appsv1.StatefulSetStatus{}
+		if uniteddeployment.Owns(w) {
+			return w, nil
+		}
+		w.Spec, w.Status = appsv1.StatefulSetSpec{Replicas: w.Spec.Replicas, Ordinals: w.Spec.Ordinals}, appsv1.StatefulSetStatus{}
+		w.SetLabels(nil)
+		w.SetAnnotations(persistentpodstate.Asks(w.Annotations))
+		return w, nil
+	case *metav1.PartialObjectMetadata:
+		if w.Kind != "ConfigMap" { // whose they are is all that is asked of these
+			return w, nil
+		}
 	default:
 		return o, nil
 	}

@@ -11,21 +11,25 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/protection"
 	"github.com/regatta-sh/regatta/controllers/webhook/deletion"
 	webhookpod "github.com/regatta-sh/regatta/controllers/webhook/pod"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig"
-	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 // guarding is what the webhooks of protection share.
@@ -36,7 +40,7 @@ type guarding struct {
 	deletion *deletion.Handler
 }
 
-func (o *Options) protectionGates() decision.ProtectionGates {
+func (o *Options) protectionGates() points.Gates {
 	return webhookconfig.GatesOf(o.Gates.Enabled)
 }
 
@@ -106,6 +110,48 @@ func (s *startup) guard(ctx context.Context) error {
 			klog.ErrorS(err, "Namespaces with budgets are found once a minute only")
 		}
 	}()
+	if !s.p.Gates.Enabled(features.PodWebhook) {
+		return nil
+	}
+	if err := s.p.warmSidecars(ctx); err != nil {
+		return err
+	}
+	follows := []struct {
+		kind, without string
+		watch         func() error
+	}{
+		{"SidecarSet", "no pod gets the containers of SidecarSets", s.p.guards.WatchSidecarSets},
+		{"PersistentPodState", "no pod comes back to where it was", s.p.guards.WatchPersistentPodStates},
+	}
+	if s.p.Gates.Enabled(features.WorkloadSpread) {
+		follows = append(follows, struct {
+			kind, without string
+			watch         func() error
+		}{"WorkloadSpread", "no pod is put into subsets", s.p.guards.WatchSpreads})
+	}
+	for _, follow := range follows {
+		go func() {
+			s.await(ctx, kruise.GroupVersion.WithKind(follow.kind), follow.without)
+			if ctx.Err() != nil {
+				return
+			}
+			if err := follow.watch(); err != nil {
+				klog.ErrorS(err, "Which namespaces have objects of a kind is found once a minute only", "kind", follow.kind)
+			}
+		}()
+	}
+	return nil
+}
+
+// warmSidecars has every replica read what the webhook of pods goes by before a pod waits for it.
+func (p parts) warmSidecars(ctx context.Context) error {
+	namespaces := &metav1.PartialObjectMetadata{}
+	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	for _, o := range []client.Object{namespaces, &appsv1.ControllerRevision{}} {
+		if _, err := p.mgr.GetCache().GetInformer(ctx, o, cache.BlockUntilSynced(false)); err != nil {
+			return fmt.Errorf("watching %T: %w", o, err)
+		}
+	}
 	return nil
 }
 

@@ -224,8 +224,20 @@ func TestManager(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+	t.Run("a SidecarSet has a revision, and its status names it", func(t *testing.T) {
+		set := manifest(t, "SidecarSet")
+		create(set)
+		eventually(t, "a revision of the SidecarSet", func() bool {
+			if err := api.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
+				t.Fatal(err)
+			}
+			name, _, _ := unstructured.NestedString(set.Object, "status", "latestRevision")
+			found := &appsv1.ControllerRevision{}
+			return name != "" && api.Get(t.Context(), client.ObjectKey{Namespace: "kruise-system", Name: name}, found) == nil
+		})
+	})
 	t.Run("objects of a kind without a controller say so", func(t *testing.T) {
-		for _, kind := range notimplemented.Kinds(scheme, "CloneSet", "ClusterPolicyBundle", "PolicyBundle", "PodUnavailableBudget") {
+		for _, kind := range notimplemented.Kinds(scheme, "AdvancedCronJob", "BroadcastJob", "EphemeralJob", "PersistentPodState", "CloneSet", "StatefulSet", "DaemonSet", "ContainerRecreateRequest", "NodeImage", "ClusterPolicyBundle", "PolicyBundle", "PodUnavailableBudget", "SidecarSet", "ResourceDistribution", "NodePodProbe", "PodProbeMarker", "UnitedDeployment", "WorkloadSpread") {
 			object := manifest(t, kind.Kind)
 			create(object)
 			eventually(t, "a "+kind.Kind+" that says that nothing acts on it", func() bool {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -15,6 +16,7 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 
 	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/controllers/policyhost"
 )
 
@@ -44,11 +46,35 @@ type Options struct {
 	CacheSyncTimeout   time.Duration
 	WebhookTimeout     time.Duration
 	ExpectationTimeout time.Duration
-	CloneSetWorkers    int
+	// Workers are those of the controllers of workloads, by kind.
+	Workers map[string]*int
 
 	PodUnavailableBudgetWorkers int
+	SidecarSetWorkers           int
+	BroadcastJobWorkers         int
+	BroadcastJobAffinity        bool
+	AdvancedCronJobWorkers      int
+	PersistentPodStateWorkers   int
+	UnitedDeploymentWorkers     int
+	WorkloadSpreadWorkers       int
+	// VersionedSpreads are the kinds of workloads whose versions a WorkloadSpread counts by themselves.
+	VersionedSpreads            string
+	CRRWorkers                  int
+	NodeImageWorkers            int
+	ResourceDistributionWorkers int
+	PodProbeMarkerWorkers       int
+	NodePodProbeWorkers         int
+	SidecarTerminatorWorkers    int
+	NodeImageCreationDelay      time.Duration
+	ImagePullJobWorkers         int
+	AlwaysNodeImageTTL          int
 
 	ExcludePreparingDelete bool
+	PodsByScheduler        bool
+	// AllowPrivileged takes templates with privileged containers.
+	AllowPrivileged bool
+	// CopyCached has all lists copied that come from the caches.
+	CopyCached bool
 
 	ProtectionLogPath     string
 	PolicyDir             string
@@ -109,9 +135,30 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.RateMaxDelay, "rate-limiter-max-delay", 1000*time.Second, "Longest delay of an object that fails.")
 	fs.IntVar(&o.RateQPS, "rate-limiter-qps", 10, "Retries a second of all failing objects of a controller.")
 	fs.IntVar(&o.RateBucket, "rate-limiter-bucket-size", 100, "Retries beyond that for a moment.")
-	fs.IntVar(&o.CloneSetWorkers, "cloneset-workers", 3, "How many CloneSets are reconciled at once.")
+	o.Workers = map[string]*int{}
+	for _, w := range kinds.Workloads() {
+		o.Workers[w.Kind] = fs.Int(workersFlag(w), 3, fmt.Sprintf("How many %ss are reconciled at once.", w.Kind))
+	}
+	fs.IntVar(&o.SidecarSetWorkers, "sidecarset-workers", 3, "How many SidecarSets are reconciled at once.")
+	fs.IntVar(&o.BroadcastJobWorkers, "broadcastjob-workers", 3, "How many BroadcastJobs are reconciled at once.")
+	fs.IntVar(&o.AdvancedCronJobWorkers, "advancedcronjob-workers", 3, "How many AdvancedCronJobs are reconciled at once.")
+	fs.IntVar(&o.PersistentPodStateWorkers, "persistentpodstate-workers", 3, "How many PersistentPodStates are reconciled at once.")
+	fs.IntVar(&o.UnitedDeploymentWorkers, "uniteddeployment-workers", 3, "How many UnitedDeployments are reconciled at once.")
+	fs.IntVar(&o.WorkloadSpreadWorkers, "workloadspread-workers", 3, "How many WorkloadSpreads are reconciled at once.")
+	fs.StringVar(&o.VersionedSpreads, "ws-enabled-versioned-status", "deployment,replicaset", "Kinds of workloads, in lower case, whose versions a WorkloadSpread counts by themselves.")
+	fs.BoolVar(&o.BroadcastJobAffinity, "assign-bcj-pods-by-scheduler", true, "Let the scheduler put the pods of BroadcastJobs on their nodes, by node affinity, rather than the manager.")
 	fs.IntVar(&o.PodUnavailableBudgetWorkers, "podunavailablebudget-workers", 3, "How many PodUnavailableBudgets are reconciled at once.")
+	fs.IntVar(&o.NodeImageWorkers, "nodeimage-workers", 3, "How many NodeImages are reconciled at once.")
+	fs.DurationVar(&o.NodeImageCreationDelay, "nodeimage-creation-delay", 30*time.Second, "How long a node must be ready before it has a NodeImage.")
+	fs.IntVar(&o.ImagePullJobWorkers, "imagepulljob-workers", 3, "How many ImagePullJobs are reconciled at once.")
+	fs.IntVar(&o.AlwaysNodeImageTTL, "default-ttlseconds-for-always-nodeimage", 300, "How many seconds the tags of ImagePullJobs that end stay in NodeImages beyond the time that their jobs say.")
+	fs.IntVar(&o.CRRWorkers, "crr-workers", 3, "How many ContainerRecreateRequests are reconciled at once.")
+	fs.IntVar(&o.ResourceDistributionWorkers, "resourcedistribution-workers", 3, "How many ResourceDistributions are reconciled at once.")
+	fs.IntVar(&o.PodProbeMarkerWorkers, "podprobemarker-workers", 3, "How many PodProbeMarkers are reconciled at once.")
+	fs.IntVar(&o.NodePodProbeWorkers, "nodepodprobe-workers", 3, "How many NodePodProbes are reconciled at once.")
+	fs.IntVar(&o.SidecarTerminatorWorkers, "sidecarterminator-workers", 3, "How many pods whose sidecars may end are reconciled at once.")
 	fs.BoolVar(&o.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false, "Leave pods in PreparingDelete out of the replicas of every CloneSet.")
+	fs.BoolVar(&o.PodsByScheduler, "assign-pods-by-scheduler", true, "Let the scheduler put the pods of DaemonSets onto their nodes; otherwise the pods name their node themselves.")
 	fs.StringVar(&o.ProtectionLogPath, "protection-log-path", "/log", "Directory of protection.log, where refused deletions are written, a JSON object a line.")
 	fs.StringVar(&o.PolicyDir, "policy-dir", "", "Directory that keeps the active policy bundles for a start while the API server cannot be asked; none if empty.")
 	fs.StringSliceVar(&o.TenantBundleHosts, "tenant-bundle-hosts", nil, "Hosts that PolicyBundles may be fetched from, such as registry.example.com:5000 or *.example.com; none if empty. ClusterPolicyBundles may be fetched from anywhere.")
@@ -120,23 +167,14 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.WebhookClientCAFile, "webhook-client-ca-file", "", "File with certificates of CAs in PEM. If set, admission webhooks take requests only of clients with a certificate of one of them; the API server presents the one in the kubeConfigFile of its AdmissionConfiguration. Changes of the file are followed.")
 	fs.StringSliceVar(&o.WebhookClientNames, "webhook-client-names", nil, "Common names that the certificate of a client of --webhook-client-ca-file may have; any if empty.")
 	o.decisionLogs.AddFlags(fs)
-	// Flags of parts that are not here yet are taken, so that a deployment that
-	// sets them starts; they have no effect, and help says so.
-	for _, w := range []string{
-		"statefulset", "daemonset", "broadcastjob", "advancedcronjob", "sidecarset", "uniteddeployment", "workloadspread",
-		"persistentpodstate", "podprobemarker", "nodepodprobe", "resourcedistribution", "imagepulljob", "nodeimage", "crr",
-		"sidecarterminator",
-	} {
-		fs.Int(w+"-workers", 3, "No effect yet.")
-	}
-	fs.Bool("allow-privileged", true, "No effect: privileged containers are for the API server to refuse.")
-	fs.Bool("disable-no-deepcopy", false, "No effect.")
-	fs.Int("default-ttlseconds-for-always-nodeimage", 300, "No effect yet.")
-	fs.String("ws-enabled-versioned-status", "deployment,replicaset", "No effect yet.")
-	fs.Bool("assign-pods-by-scheduler", true, "No effect yet.")
-	fs.Bool("assign-bcj-pods-by-scheduler", true, "No effect yet.")
-	fs.Duration("nodeimage-creation-delay", 30*time.Second, "No effect yet.")
+	fs.BoolVar(&o.AllowPrivileged, "allow-privileged", true, "Take templates of pods with privileged containers. The API server has a flag of that name, too.")
+	fs.BoolVar(&o.CopyCached, "disable-no-deepcopy", false, "Copy all objects that are listed from the caches, which costs memory and time. For debugging: a controller that changes cached objects then behaves otherwise.")
+	fs.IntVar(o.Workers["CloneSet"], "concurrent-cloneset-syncs", 3, "The same as --cloneset-workers.")
+	older := fs.Lookup("concurrent-cloneset-syncs")
+	older.Deprecated, older.Hidden = "use --cloneset-workers", true
 }
+
+func workersFlag(w kinds.Workload) string { return strings.ToLower(w.Kind) + "-workers" }
 
 // Complete checks the flags, reads the environment, and resolves the gates.
 func (o *Options) Complete() error {

@@ -54,6 +54,7 @@ func TestFlagsAndTheirDefaults(t *testing.T) {
 	} {
 		want[kind+"-workers"] = "3"
 	}
+	want["concurrent-cloneset-syncs"] = "3" // of old releases
 	o, fs := newOptions(t)
 	got := map[string]string{}
 	fs.VisitAll(func(f *pflag.Flag) {
@@ -85,7 +86,7 @@ func TestFlagsThatAreTaken(t *testing.T) {
 		"no resync, as the chart has it":            {"--sync-period=0"},
 		"times of the election, if there is none":   {"--enable-leader-election=false", "--leader-election-lease-duration=1ms", "--leader-election-namespace="},
 		"an election that is quick":                 {"--leader-election-lease-duration=3s", "--leader-election-renew-deadline=2s", "--leader-election-retry-period=1s"},
-		"workers of kinds that are not here yet":    {"--crr-workers=0", "--statefulset-workers=50"},
+		"more workers":                              {"--daemonset-workers=50"},
 		"a rate that is a fraction":                 {"--rest-config-qps=0.5"},
 		"decisions to everywhere":                   {"--decision-log-stdout", "--decision-log-file=/log/decisions.log", "--decision-log-url=https://logs.example.com/logs", "--decision-log-token-file=/t", "--decision-log-ca-file=/ca.crt", "--decision-log-header=A=b,C=d", "--decision-log-mask=/input/**/owner", "--decision-log-points=rollout/plan,protection/budget"},
 		"a maximal delay that is the first already": {"--rate-limiter-base-delay=1s", "--rate-limiter-max-delay=1s"},
@@ -99,6 +100,13 @@ func TestFlagsThatAreTaken(t *testing.T) {
 	}
 }
 
+func TestWorkersByTheNameOfOldReleases(t *testing.T) {
+	o, _ := newOptions(t, "--concurrent-cloneset-syncs=10")
+	if got := *o.Workers["CloneSet"]; got != 10 {
+		t.Errorf("%d CloneSets are reconciled at once", got)
+	}
+}
+
 func TestFlagsThatAreRefused(t *testing.T) {
 	for _, tc := range []struct{ arg, want string }{
 		{"--rest-config-qps=-1", "--rest-config-qps is -1, want more than 0"},
@@ -106,6 +114,8 @@ func TestFlagsThatAreRefused(t *testing.T) {
 		{"--rest-config-qps=NaN", "--rest-config-qps is NaN, want more than 0"},
 		{"--rest-config-burst=0", "--rest-config-burst is 0, want 1 or more"},
 		{"--cloneset-workers=0", "--cloneset-workers is 0, want 1 or more"},
+		{"--imagepulljob-workers=0", "--imagepulljob-workers is 0, want 1 or more"},
+		{"--default-ttlseconds-for-always-nodeimage=-1", "--default-ttlseconds-for-always-nodeimage is -1, want 0 to 1073741824"},
 		{"--metrics-addr=", `--metrics-addr is "", want an address such as :8080 or localhost:8080, or 0 for none`},
 		{"--health-probe-addr=8000", `--health-probe-addr is "8000", want an address`},
 		{"--decisions-addr=:x", `--decisions-addr is ":x", want an address`},

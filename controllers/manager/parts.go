@@ -4,28 +4,35 @@ package manager
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/regatta-sh/regatta/controllers/certs"
-	"github.com/regatta-sh/regatta/controllers/cloneset"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/explain/serve"
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/kinds"
+	"github.com/regatta-sh/regatta/controllers/kinds/adapters"
 	"github.com/regatta-sh/regatta/controllers/ledger"
 	"github.com/regatta-sh/regatta/controllers/policyhost"
+	"github.com/regatta-sh/regatta/controllers/sidecarset"
 	"github.com/regatta-sh/regatta/controllers/webhook/convert"
 	webhookpod "github.com/regatta-sh/regatta/controllers/webhook/pod"
 	"github.com/regatta-sh/regatta/controllers/webhook/server"
+	"github.com/regatta-sh/regatta/controllers/webhook/statefulset"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig"
+	"github.com/regatta-sh/regatta/controllers/workload/agents"
+	"github.com/regatta-sh/regatta/controllers/workload/inflight"
+	"github.com/regatta-sh/regatta/controllers/workload/nodes"
+	"github.com/regatta-sh/regatta/controllers/workload/predownload"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
@@ -35,12 +42,15 @@ type parts struct {
 	mgr    ctrl.Manager
 	host   *policyhost.Host
 	rounds *explain.Store
+	writes *inflight.Window // of pods, by all workloads
 
 	events    *policyEvents
 	guarding  *guarding
 	budgeting *budgeting
+	spreading *spreading
 	steps     webhookpod.Steps
 	guards    *webhookconfig.Controller
+	agents    *agents.Deployed // nil without node agents
 }
 
 // add adds everything to the manager. Certificates come first: what writes
@@ -58,11 +68,17 @@ func (p parts) add(ctx context.Context) error {
 	if p.budgeting, err = p.budgeted(); err != nil {
 		return err
 	}
+	if p.spreading, err = p.spread(); err != nil {
+		return err
+	}
 	if p.steps, err = p.podSteps(); err != nil {
 		return err
 	}
 	if p.guards, err = p.configured(p.steps); err != nil {
 		return err
+	}
+	if p.Gates.Enabled(features.KruiseDaemon) {
+		p.agents = agents.NewDeployed(p.mgr.GetClient(), p.webhooks.namespace, time.Now)
 	}
 	s := &startup{p: p, certificates: certificates, serving: make(chan struct{})}
 	if err := p.health(s); err != nil {
@@ -73,6 +89,14 @@ func (p parts) add(ctx context.Context) error {
 	}
 	if err := rollout.Index(ctx, p.mgr.GetFieldIndexer()); err != nil {
 		return err
+	}
+	if err := sidecarset.Index(ctx, p.mgr.GetFieldIndexer()); err != nil {
+		return fmt.Errorf("indexing pods by their SidecarSets: %w", err)
+	}
+	if p.runsProbes() || p.agents != nil {
+		if err := nodes.AddIndex(ctx, p.mgr.GetFieldIndexer()); err != nil {
+			return err
+		}
 	}
 	if err := p.explainTo(ctx, certificates.Ready()); err != nil {
 		return err
@@ -105,35 +129,54 @@ func (p parts) explainTo(ctx context.Context, ready <-chan struct{}) error {
 }
 
 func (p parts) controllersTo(mgr ctrl.Manager) error {
-	on := p.Gates.Enabled
-	var budget rollout.Budget
-	if on(features.PodUnavailableBudgetUpdateGate) {
-		budget = p.budgeting.ledger.Updates(ledger.Account(p.webhooks.namespace), p.budgeting.recent, p.webhookPatience())
-	}
 	for _, w := range kinds.Workloads() {
-		c := rollout.Clients{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorderFor(w.Component)}
-		err := p.start(mgr, w, c,
-			rollout.WithRounds(p.rounds),
-			rollout.WithKicks(p.events.workloads),
-			rollout.WithRateLimiter(p.rateLimiter()),
-			rollout.WithBudget(budget),
-			rollout.WithExpectationTimeout(p.ExpectationTimeout),
-			rollout.WithGates(rollout.GatesOf(on)))
+		kind, err := adapters.New(w, adapters.Settings{On: p.Gates.Enabled, ExcludePreparingDelete: p.ExcludePreparingDelete, PodsByScheduler: p.PodsByScheduler})
 		if err != nil {
-			return fmt.Errorf("adding the %s controller: %w", w.Kind, err)
+			return fmt.Errorf("making the %s controller: %w", w.Kind, err)
+		}
+		if err := p.controller(mgr, kind, mgr.GetEventRecorderFor(w.Component), *p.Workers[w.Kind]); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// start starts the controller of a kind, with the options that all kinds have.
-func (p parts) start(mgr ctrl.Manager, w kinds.Workload, c rollout.Clients, opts ...rollout.Option) error {
-	switch w.Kind {
-	case "CloneSet":
-		kind := cloneset.Kind{Gates: cloneset.GatesOf(p.Gates.Enabled), ExcludePreparingDelete: p.ExcludePreparingDelete}
-		return cloneset.SetupWithManager(cloneset.New(kind, c, p.host.Engine(), append(opts, rollout.WithWorkers(p.CloneSetWorkers))...), mgr)
+// statusEvery is what is between two writes of a workload's status while its pods move.
+const statusEvery = 500 * time.Millisecond
+
+// controller adds a controller of the rollout loop, which records events by recorder.
+func (p parts) controller(mgr ctrl.Manager, kind rollout.Kind, recorder record.EventRecorder, workers int) error {
+	on, name := p.Gates.Enabled, kind.Type().Kind
+	var budget rollout.Budget
+	if on(features.PodUnavailableBudgetUpdateGate) {
+		budget = p.budgeting.ledger.Updates(ledger.Account(p.webhooks.namespace), p.budgeting.recent, p.webhookPatience())
 	}
-	return errors.New("there is none")
+	clients := rollout.Clients{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: recorder}
+	opts := []rollout.Option{}
+	ahead := on(features.PreDownloadImageForInPlaceUpdate)
+	if name == "DaemonSet" {
+		ahead = on(features.PreDownloadImageForDaemonSetUpdate)
+	}
+	if k, ok := kind.(predownload.Kind); ok && ahead {
+		opts = append(opts, rollout.WithAhead(predownload.For(k)))
+	}
+	if p.agents != nil {
+		opts = append(opts, rollout.WithAgents(p.agents.On))
+	}
+	err := rollout.New(kind, clients, p.host.Engine(), append(opts,
+		rollout.WithWorkers(workers),
+		rollout.WithWindow(p.writes),
+		rollout.WithStatusEvery(statusEvery),
+		rollout.WithRounds(p.rounds),
+		rollout.WithKicks(p.events.workloads[name]),
+		rollout.WithRateLimiter(p.rateLimiter()),
+		rollout.WithBudget(budget),
+		rollout.WithExpectationTimeout(p.ExpectationTimeout),
+		rollout.WithGates(rollout.GatesOf(on)))...).SetupWithManager(mgr)
+	if err != nil {
+		return fmt.Errorf("adding the %s controller: %w", name, err)
+	}
+	return nil
 }
 
 // rateLimiter is how fast what failed is tried again: each object slower and
@@ -150,8 +193,10 @@ func (p parts) webhooksTo(mgr ctrl.Manager) error {
 	err := server.Register(mgr, server.Options{
 		KeepTemplates:        on(features.TemplateNoDefaults),
 		HostNetworkHostPorts: on(features.DefaultHostNetworkHostPortsInPodTemplates),
+		NoPrivileged:         !p.AllowPrivileged,
 		PatchAnyMetadata:     on(features.SidecarSetPatchPodMetadataDefaultsAllowed),
 		NoBudgets:            !p.countsBudgets(),
+		StatefulSets:         statefulset.Gates{AutoDeletePVC: on(features.StatefulSetAutoDeletePVC), AutoResizePVC: on(features.StatefulSetAutoResizePVCGate)},
 		Namespace:            p.webhooks.namespace,
 	})
 	if err != nil {

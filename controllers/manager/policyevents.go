@@ -3,25 +3,45 @@
 package manager
 
 import (
+	"slices"
+
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/kinds"
 )
 
 // policyEvents passes on that other policies decide: all workloads are reconciled,
 // and the API server is configured for what is protected by then.
 type policyEvents struct {
-	workloads, guards chan event.GenericEvent
+	// workloads has a channel for each kind that policies decide about, by its name: an event
+	// of a channel reaches one controller alone.
+	workloads map[string]chan event.GenericEvent
+	guards    chan event.GenericEvent
 }
 
 func newPolicyEvents() *policyEvents {
-	return &policyEvents{workloads: make(chan event.GenericEvent, 1), guards: make(chan event.GenericEvent, 1)}
+	p := &policyEvents{
+		workloads: map[string]chan event.GenericEvent{},
+		guards:    make(chan event.GenericEvent, 1),
+	}
+	for _, kind := range slices.Concat([]string{"SidecarSet", "NodePodProbe"}, jobKinds(), []string{"UnitedDeployment"}) { // not in the table
+		p.workloads[kind] = make(chan event.GenericEvent, 1)
+	}
+	for _, w := range kinds.Workloads() {
+		p.workloads[w.Kind] = make(chan event.GenericEvent, 1)
+	}
+	return p
 }
 
 // activated is called for each revision that becomes active. One event that was not
 // received yet stands for any number.
 func (p *policyEvents) activated(string) {
-	for _, to := range []chan event.GenericEvent{p.workloads, p.guards} {
+	all := []chan event.GenericEvent{p.guards}
+	for _, to := range p.workloads {
+		all = append(all, to)
+	}
+	for _, to := range all {
 		select {
 		case to <- event.GenericEvent{Object: &policyv1alpha1.ClusterPolicyBundle{}}:
 		default:

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +28,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/policyhost"
 	webhookserver "github.com/regatta-sh/regatta/controllers/webhook/server"
+	"github.com/regatta-sh/regatta/controllers/workload/inflight"
 )
 
 // Scheme knows every kind that the manager reads or writes.
@@ -46,9 +46,6 @@ func Scheme() (*runtime.Scheme, error) {
 func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	ctrl.SetLogger(klog.Background())
 	log := klog.FromContext(ctx)
-	if idle := o.Gates.Idle(); len(idle) > 0 {
-		log.Info("These feature gates are on, but nothing reads them yet", "gates", strings.Join(idle, ","))
-	}
 	scheme, err := Scheme()
 	if err != nil {
 		return err
@@ -56,6 +53,8 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	restConfig = rest.CopyConfig(restConfig)
 	restConfig.QPS, restConfig.Burst = o.QPS, o.Burst
 	restConfig.UserAgent = "kruise-manager"
+	writes := inflight.New(time.Now)
+	restConfig.Wrap(writes.Transport)
 	events := newPolicyEvents()
 	host, err := o.policyHost(restConfig, events)
 	if err != nil {
@@ -73,7 +72,7 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("making the manager: %w", err)
 	}
-	p := parts{Options: o, mgr: mgr, host: host, rounds: explain.NewStore(), events: events}
+	p := parts{Options: o, mgr: mgr, host: host, rounds: explain.NewStore(), events: events, writes: writes}
 	if p.guarding, err = p.guarded(); err != nil {
 		return err
 	}
@@ -125,6 +124,9 @@ func (o *Options) managerOptions(scheme *runtime.Scheme, clients *webhookserver.
 			DefaultTransform: cacheTransform,
 		},
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+	}
+	if o.CopyCached {
+		opts.NewClient = newCopying
 	}
 	if o.Pprof {
 		opts.PprofBindAddress = o.PprofAddr

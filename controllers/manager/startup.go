@@ -83,6 +83,13 @@ func (s *startup) Start(ctx context.Context) error {
 	if err := s.p.controllersTo(s.p.mgr); err != nil {
 		return err
 	}
+	go s.nodes(ctx)
+	go s.jobs(ctx)
+	go s.subsets(ctx)
+	go s.sidecarSets(ctx)
+	go s.distributions(ctx)
+	go s.probes(ctx)
+	go s.terminator(ctx)
 	go s.follow(ctx, notimplemented.Kinds(s.p.mgr.GetScheme(), s.p.served()...))
 	if !loaded { // a controller whose CRD is missing is left out (PL-04)
 		for _, kind := range []string{"ClusterPolicyBundle", "PolicyBundle"} {
@@ -98,14 +105,14 @@ func (s *startup) Start(ctx context.Context) error {
 
 // served are the kinds that have a controller.
 func (p parts) served() []string {
-	out := []string{"ClusterPolicyBundle", "PolicyBundle"}
+	out := []string{"ClusterPolicyBundle", "PolicyBundle", "SidecarSet", "ResourceDistribution"}
 	for _, w := range kinds.Workloads() {
 		out = append(out, w.Kind)
 	}
 	if p.countsBudgets() {
 		out = append(out, "PodUnavailableBudget")
 	}
-	return out
+	return slices.Concat(out, p.nodeKinds(), p.probeKinds(), jobKinds(), p.subsetKinds())
 }
 
 func (s *startup) tooLate() error {

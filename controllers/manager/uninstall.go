@@ -9,32 +9,29 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/controllers/kinds"
 )
 
-// CheckUninstall fails while there are workloads whose pods would go with the
+// CheckUninstall fails while there are objects whose pods would go with the
 // CRDs (PL-05). The chart runs it before an uninstall.
 func CheckUninstall(ctx context.Context, config *rest.Config) error {
-	c, err := client.New(config, client.Options{})
+	c, err := metadata.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
 	var left []string
-	for _, w := range kinds.Owners() {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(w.GroupVersion().WithKind(w.Kind + "List"))
-		err := c.List(ctx, list, client.Limit(1))
+	for _, r := range kinds.Keepers() {
+		list, err := c.Resource(r).List(ctx, metav1.ListOptions{Limit: 1})
 		switch {
-		case meta.IsNoMatchError(err), apierrors.IsNotFound(err): // that CRD is not installed
+		case apierrors.IsNotFound(err): // that CRD is not installed
 		case err != nil:
-			return fmt.Errorf("listing %ss: %w", w.Kind, err)
+			return fmt.Errorf("listing %s: %w", r.Resource, err)
 		case len(list.Items) > 0:
-			left = append(left, fmt.Sprintf("there still exists some %ss in the cluster", strings.ToLower(w.Kind)))
+			left = append(left, fmt.Sprintf("there still exists some %s in the cluster", r.Resource))
 		}
 	}
 	if len(left) > 0 {

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/regatta-sh/regatta/controllers/kinds"
 )
 
 // refusals are what is wrong with flags.
@@ -25,7 +27,20 @@ func (o *Options) validate() error {
 	var r refusals
 	r.unless(o.QPS > 0, "rest-config-qps", o.QPS, "more than 0")
 	r.unless(o.Burst >= 1, "rest-config-burst", o.Burst, "1 or more")
-	r.unless(o.CloneSetWorkers >= 1, "cloneset-workers", o.CloneSetWorkers, "1 or more")
+	for _, w := range kinds.Workloads() {
+		r.unless(*o.Workers[w.Kind] >= 1, workersFlag(w), *o.Workers[w.Kind], "1 or more")
+	}
+	r.unless(o.NodeImageWorkers >= 1, "nodeimage-workers", o.NodeImageWorkers, "1 or more")
+	r.unless(o.NodeImageCreationDelay >= 0, "nodeimage-creation-delay", o.NodeImageCreationDelay, "0 or more")
+	r.unless(o.ImagePullJobWorkers >= 1, "imagepulljob-workers", o.ImagePullJobWorkers, "1 or more")
+	r.unless(o.AlwaysNodeImageTTL >= 0 && o.AlwaysNodeImageTTL <= 1<<30, "default-ttlseconds-for-always-nodeimage", o.AlwaysNodeImageTTL, "0 to 1073741824")
+	r.unless(o.ResourceDistributionWorkers >= 1, "resourcedistribution-workers", o.ResourceDistributionWorkers, "1 or more")
+	r.unless(o.PodProbeMarkerWorkers >= 1, "podprobemarker-workers", o.PodProbeMarkerWorkers, "1 or more")
+	r.unless(o.SidecarTerminatorWorkers >= 1, "sidecarterminator-workers", o.SidecarTerminatorWorkers, "1 or more")
+	r.unless(o.NodePodProbeWorkers >= 1, "nodepodprobe-workers", o.NodePodProbeWorkers, "1 or more")
+	r.unless(o.PersistentPodStateWorkers >= 1, "persistentpodstate-workers", o.PersistentPodStateWorkers, "1 or more")
+	r.unless(o.CRRWorkers >= 1, "crr-workers", o.CRRWorkers, "1 or more")
+	r.unless(o.SidecarSetWorkers >= 1, "sidecarset-workers", o.SidecarSetWorkers, "1 or more")
 	r.unless(o.PodUnavailableBudgetWorkers >= 1, "podunavailablebudget-workers", o.PodUnavailableBudgetWorkers, "1 or more")
 	r.unless(o.RateBaseDelay > 0, "rate-limiter-base-delay", o.RateBaseDelay, "more than 0")
 	r.unless(o.RateMaxDelay >= o.RateBaseDelay, "rate-limiter-max-delay", o.RateMaxDelay, fmt.Sprintf("%s, which is --rate-limiter-base-delay, or more", o.RateBaseDelay))

@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// +kubebuilder:rbac:groups=apps.kruise.io,resources=advancedcronjobs;broadcastjobs;containerrecreaterequests;daemonsets;ephemeraljobs;imagelistpulljobs;imagepulljobs;nodeimages;nodepodprobes;persistentpodstates;podprobemarkers;resourcedistributions;sidecarsets;statefulsets;uniteddeployments;workloadspreads,verbs=get;list;watch
-// +kubebuilder:rbac:groups=apps.kruise.io,resources=advancedcronjobs/status;broadcastjobs/status;containerrecreaterequests/status;daemonsets/status;ephemeraljobs/status;imagelistpulljobs/status;imagepulljobs/status;nodeimages/status;nodepodprobes/status;persistentpodstates/status;podprobemarkers/status;resourcedistributions/status;sidecarsets/status;statefulsets/status;uniteddeployments/status;workloadspreads/status,verbs=get;patch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=advancedcronjobs;broadcastjobs;containerrecreaterequests;ephemeraljobs;imagelistpulljobs;imagepulljobs;nodeimages;nodepodprobes;persistentpodstates;podprobemarkers;resourcedistributions;uniteddeployments;workloadspreads,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=advancedcronjobs/status;broadcastjobs/status;containerrecreaterequests/status;ephemeraljobs/status;imagelistpulljobs/status;imagepulljobs/status;nodeimages/status;nodepodprobes/status;persistentpodstates/status;podprobemarkers/status;resourcedistributions/status;uniteddeployments/status;workloadspreads/status,verbs=get;patch
 // +kubebuilder:rbac:groups=policy.kruise.io,resources=podunavailablebudgets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=policy.kruise.io,resources=podunavailablebudgets/status,verbs=get;patch
 

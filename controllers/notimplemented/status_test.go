@@ -59,7 +59,7 @@ func TestTheStatusHasWhatItsSchemaWants(t *testing.T) {
 		{
 			name: "what is there stays, and conditions have the fields of their kind", kind: "BroadcastJob",
 			status: map[string]any{"active": int64(2), "conditions": []any{map[string]any{"type": "Failed", "status": "False"}}},
-			want: map[string]any{"active": int64(2), "conditions": []any{
+			want: map[string]any{"active": int64(2), "succeeded": int64(0), "failed": int64(0), "desired": int64(0), "conditions": []any{
 				map[string]any{"type": "Failed", "status": "False"}, told("BroadcastJob"),
 			}},
 		},

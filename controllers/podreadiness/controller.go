@@ -11,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -25,6 +24,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/step"
 )
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
@@ -86,11 +86,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, fmt.Errorf("encoding the condition of pod %s: %w", pod.Name, err)
 	}
 	err = r.Client.Status().Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, raw))
-	if apierrors.IsConflict(err) { // a new pod is written to by many
-		return reconcile.Result{RequeueAfter: 50 * time.Millisecond}, nil
-	}
 	if err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(fmt.Errorf("opening %s of pod %s: %w", kruise.KruisePodReady, req, err))
+		err = fmt.Errorf("opening %s of pod %s: %w", kruise.KruisePodReady, req, err)
 	}
-	return reconcile.Result{}, nil
+	return step.Result(0, err) // many clients write to a new pod, so that conflicts are common
 }

@@ -42,7 +42,8 @@ func TestReconcile(t *testing.T) {
 		"a pod without":                       {nil, ""},
 		"one that another client closed":      {[]func(*corev1.Pod){gate, closed}, corev1.ConditionFalse},
 		"one of a CloneSet":                   {[]func(*corev1.Pod){gate, owned("apps.kruise.io/v1alpha1", "CloneSet")}, ""},
-		"one of an Advanced StatefulSet":      {[]func(*corev1.Pod){gate, owned("apps.kruise.io/v1beta1", "StatefulSet")}, corev1.ConditionTrue},
+		"one of an Advanced StatefulSet":      {[]func(*corev1.Pod){gate, owned("apps.kruise.io/v1beta1", "StatefulSet")}, ""},
+		"one of a StatefulSet":                {[]func(*corev1.Pod){gate, owned("apps/v1", "StatefulSet")}, corev1.ConditionTrue},
 		"one of another API group's CloneSet": {[]func(*corev1.Pod){gate, owned("example.com/v1", "CloneSet")}, corev1.ConditionTrue},
 		"one that has ended":                  {[]func(*corev1.Pod){gate, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }}, ""},
 		"one with other conditions, in line": {[]func(*corev1.Pod){gate, func(p *corev1.Pod) {

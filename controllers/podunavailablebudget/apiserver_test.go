@@ -52,11 +52,7 @@ func newStage(t *testing.T) *stage {
 	if err := r.SetupWithManager(t.Context(), mgr); err != nil {
 		t.Fatal(err)
 	}
-	go func() {
-		if err := mgr.Start(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}()
+	apiserver.Run(t, mgr)
 	st := &stage{T: t, Client: direct}
 	st.make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
 	return st

@@ -27,7 +27,7 @@ import (
 
 // Namespaces are those that the API server sends requests about pods from.
 type Namespaces interface {
-	// Cover returns when the API server has been told of a namespace.
+	// Cover returns when the API server calls the webhooks for a namespace.
 	Cover(ctx context.Context, namespace string) error
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 // waiting tells which kinds a canary would protect that are not protected as it
@@ -38,8 +39,8 @@ func (p *Publisher) waiting(ctx context.Context, key Key, canary *bundle.Bundle)
 
 // kinds are those that the policies of the whole cluster protect where all
 // features are on; none where they have no answer.
-func (p *Publisher) kinds(ctx context.Context, s *engine.Snapshot) []decision.ProtectedKind {
-	in := decision.GuardsInput{Gates: decision.ProtectionGates{Deletion: true, CRDCascading: true, BudgetDelete: true, BudgetUpdate: true}}
-	out, _ := engine.DecideOn(ctx, p.Host.Engine(), s, decision.ProtectionGuards().Any(), decision.Subject{}, in)
-	return out.(decision.GuardsOutput).Kinds
+func (p *Publisher) kinds(ctx context.Context, s *engine.Snapshot) []protection.ProtectedKind {
+	in := protection.GuardsInput{Gates: protection.Gates{Deletion: true, CRDCascading: true, BudgetDelete: true, BudgetUpdate: true}}
+	out, _ := engine.DecideOn(ctx, p.Host.Engine(), s, protection.GuardsPoint().Any(), decision.Subject{}, in)
+	return out.(protection.GuardsOutput).Kinds
 }

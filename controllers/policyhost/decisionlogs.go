@@ -17,6 +17,7 @@ import (
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/catalog"
 	"github.com/regatta-sh/regatta/engine/record"
 	"github.com/regatta-sh/regatta/engine/record/mask"
 	"github.com/regatta-sh/regatta/engine/record/sink"
@@ -78,7 +79,7 @@ func (d *DecisionLogs) Validate() error {
 		}
 	}
 	for _, p := range d.points {
-		_, ok := decision.Find(decision.Name(p))
+		_, ok := catalog.Find(decision.Name(p))
 		unless(ok, "decision-log-points", strconv.Quote(p), "decision points such as rollout/plan")
 	}
 	unless(!d.unmasked || len(d.masks) == 0, "decision-log-unmasked", d.unmasked, "no --decision-log-mask with it")

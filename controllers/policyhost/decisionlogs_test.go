@@ -19,6 +19,7 @@ import (
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/policies"
 )
 
@@ -87,9 +88,9 @@ func TestDecisionsAreLoggedEverywhere(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer eng.Close()
-			in := decision.PlanInput{Workload: decision.Workload{Annotations: map[string]string{"password": "hunter2"}, Labels: map[string]string{"team": "a"}}}
-			_, rec := engine.Decide(t.Context(), eng, decision.RolloutPlan(), decision.Subject{Name: "web"}, in)
-			engine.Decide(t.Context(), eng, decision.RolloutChange(), decision.Subject{Name: "web"}, decision.ChangeInput{})
+			in := rollout.PlanInput{Workload: rollout.Workload{Annotations: map[string]string{"password": "hunter2"}, Labels: map[string]string{"team": "a"}}}
+			_, rec := engine.Decide(t.Context(), eng, rollout.PlanPoint(), decision.Subject{Name: "web"}, in)
+			engine.Decide(t.Context(), eng, rollout.ChangePoint(), decision.Subject{Name: "web"}, rollout.ChangeInput{})
 			if err := logs.close(); err != nil {
 				t.Fatal(err)
 			}
@@ -97,7 +98,7 @@ func TestDecisionsAreLoggedEverywhere(t *testing.T) {
 				t.Helper()
 				var event struct {
 					Labels map[string]string
-					Input  decision.PlanInput
+					Input  rollout.PlanInput
 				}
 				if err := json.Unmarshal([]byte(text), &event); err != nil {
 					t.Fatalf("%s has %q: %v", where, text, err)

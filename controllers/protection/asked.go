@@ -18,34 +18,35 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 // Asked is a request for admission, in facts. There is nothing of what it wants
 // to write: only what is stored says whether an object is protected.
 type Asked struct {
-	Request decision.Request
-	Object  decision.Object
+	Request points.Request
+	Object  points.Object
 }
 
 // Read reads a request. An eviction says nothing of its pod but the name, which
 // About mends; so does a delete whose old object is missing, see Stored. The
 // error is of a request that no API server sends.
 func Read(req *admission.Request) (*Asked, error) {
-	a := &Asked{Request: decision.Request{
+	a := &Asked{Request: points.Request{
 		UID: string(req.UID), DryRun: req.DryRun != nil && *req.DryRun,
-		User: decision.User{Name: req.UserInfo.Username, Groups: req.UserInfo.Groups},
+		User: points.User{Name: req.UserInfo.Username, Groups: req.UserInfo.Groups},
 	}}
-	a.Object = decision.Object{
+	a.Object = points.Object{
 		Group: req.Resource.Group, Version: req.Resource.Version, Resource: req.Resource.Resource,
 		Kind: req.Kind.Kind, Namespace: req.Namespace, Name: req.Name,
 	}
 	switch {
 	case req.Operation == admissionv1.Delete:
-		a.Request.Operation = decision.Delete
+		a.Request.Operation = points.Delete
 	case req.Operation == admissionv1.Update && req.SubResource == "resize":
-		a.Request.Operation = decision.Resize
+		a.Request.Operation = points.Resize
 	case req.Operation == admissionv1.Update:
-		a.Request.Operation = decision.Update
+		a.Request.Operation = points.Update
 	case req.Operation == admissionv1.Create && req.SubResource == "eviction":
 		return a, a.evicts(req)
 	default:
@@ -65,7 +66,7 @@ func Read(req *admission.Request) (*Asked, error) {
 // evicts reads the body of an eviction, which may be a dry run though the
 // request is none.
 func (a *Asked) evicts(req *admission.Request) error {
-	a.Request.Operation, a.Object.Kind = decision.Evict, "Pod"
+	a.Request.Operation, a.Object.Kind = points.Evict, "Pod"
 	if len(req.Object.Raw) == 0 {
 		return nil
 	}
@@ -106,12 +107,12 @@ func (a *Asked) About(stored metav1.Object, kind schema.GroupVersionKind) {
 	o.Owner = nil
 	if ref := metav1.GetControllerOfNoCopy(stored); ref != nil {
 		group, _ := schema.ParseGroupVersion(ref.APIVersion) // the API server has checked it
-		o.Owner = &decision.Owner{Group: group.Group, Kind: ref.Kind, Name: ref.Name}
+		o.Owner = &points.Owner{Group: group.Group, Kind: ref.Kind, Name: ref.Name}
 	}
 }
 
 // Subject is the object, as records name it.
 func (a *Asked) Subject() decision.Subject {
 	o := a.Object
-	return decision.Subject{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID}
+	return decision.Subject{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID}
 }

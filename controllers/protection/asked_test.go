@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 const storedPod = `{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"shop","name":"web-0","uid":"u1","creationTimestamp":"2026-01-02T03:04:05Z",
@@ -33,16 +33,16 @@ func request(operation admissionv1.Operation, sub string) admission.Request {
 }
 
 func TestRead(t *testing.T) {
-	user := decision.User{Name: "ann", Groups: []string{"ops"}}
-	whole := decision.Object{
+	user := points.User{Name: "ann", Groups: []string{"ops"}}
+	whole := points.Object{
 		Version: "v1", Resource: "pods", Kind: "Pod", Namespace: "shop", Name: "web-0", UID: "u1",
 		Created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixNano(),
 		Labels:  map[string]string{"app": "web"}, Annotations: map[string]string{"a": "b"},
-		Owner: &decision.Owner{Group: "apps.kruise.io", Kind: "CloneSet", Name: "web"},
+		Owner: &points.Owner{Group: "apps.kruise.io", Kind: "CloneSet", Name: "web"},
 	}
 	going := whole
 	going.Terminating = true
-	bare := decision.Object{Version: "v1", Resource: "pods", Kind: "Pod", Namespace: "shop", Name: "web-0"}
+	bare := points.Object{Version: "v1", Resource: "pods", Kind: "Pod", Namespace: "shop", Name: "web-0"}
 	evict := func(body string) admission.Request {
 		r := request(admissionv1.Create, "eviction")
 		r.Kind = metav1.GroupVersionKind{Group: "policy", Version: "v1", Kind: "Eviction"}
@@ -62,21 +62,21 @@ func TestRead(t *testing.T) {
 		err  string
 	}{
 		{"a delete is of the stored object, and without what was applied", with(request(admissionv1.Delete, ""), storedPod, false),
-			Asked{decision.Request{UID: "r1", Operation: "DELETE", User: user}, whole}, ""},
+			Asked{points.Request{UID: "r1", Operation: "DELETE", User: user}, whole}, ""},
 		{"a delete of a collection names no object, so the stored object names it", collection,
-			Asked{decision.Request{UID: "r1", Operation: "DELETE", User: user}, whole}, ""},
+			Asked{points.Request{UID: "r1", Operation: "DELETE", User: user}, whole}, ""},
 		{"one that is going is known as such", with(request(admissionv1.Delete, ""), strings.Replace(storedPod, `"uid":"u1"`, `"uid":"u1","deletionTimestamp":"2026-01-02T03:04:06Z"`, 1), false),
-			Asked{decision.Request{UID: "r1", Operation: "DELETE", User: user}, going}, ""},
+			Asked{points.Request{UID: "r1", Operation: "DELETE", User: user}, going}, ""},
 		{"a dry run is one", with(request(admissionv1.Update, ""), storedPod, true),
-			Asked{decision.Request{UID: "r1", Operation: "UPDATE", DryRun: true, User: user}, whole}, ""},
+			Asked{points.Request{UID: "r1", Operation: "UPDATE", DryRun: true, User: user}, whole}, ""},
 		{"a resize is an operation of its own", with(request(admissionv1.Update, "resize"), storedPod, false),
-			Asked{decision.Request{UID: "r1", Operation: "RESIZE", User: user}, whole}, ""},
+			Asked{points.Request{UID: "r1", Operation: "RESIZE", User: user}, whole}, ""},
 		{"a delete may come without what is stored", request(admissionv1.Delete, ""),
-			Asked{decision.Request{UID: "r1", Operation: "DELETE", User: user}, bare}, ""},
+			Asked{points.Request{UID: "r1", Operation: "DELETE", User: user}, bare}, ""},
 		{"an eviction knows the pod by name", evict(`{"metadata":{"name":"web-0"}}`),
-			Asked{decision.Request{UID: "r1", Operation: "EVICT", User: user}, bare}, ""},
+			Asked{points.Request{UID: "r1", Operation: "EVICT", User: user}, bare}, ""},
 		{"an eviction may be a dry run by its body alone", evict(`{"metadata":{"name":"web-0"},"deleteOptions":{"dryRun":["All"]}}`),
-			Asked{decision.Request{UID: "r1", Operation: "EVICT", DryRun: true, User: user}, bare}, ""},
+			Asked{points.Request{UID: "r1", Operation: "EVICT", DryRun: true, User: user}, bare}, ""},
 		{"a create is nothing that protection is about", request(admissionv1.Create, ""), Asked{}, "CREATE of pods is nothing that protection is asked about"},
 		{"nor is a connect", request(admissionv1.Connect, "exec"), Asked{}, "CONNECT of pods/exec is nothing"},
 		{"an object that cannot be read", with(request(admissionv1.Delete, ""), `[]`, false), Asked{}, "reading the stored object of the request"},

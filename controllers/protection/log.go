@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 // Log is the protection log: a line of JSON for each refusal and each exception
@@ -39,7 +40,7 @@ func (l *Log) write(a *Asked, event, reason string) {
 
 // event names what refused.
 func event(point decision.Name) string {
-	if point == decision.ProtectionBudget().Name {
+	if point == points.BudgetPoint().Name {
 		return "PodUnavailableBudget"
 	}
 	return "DeletionProtection"

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 // Metrics count refusals, by the names that OpenKruise gave them (DP-02,
@@ -42,8 +43,8 @@ func (m *Metrics) refused(a *Asked, point decision.Name) {
 	}
 	o, user := a.Object, a.Request.User.Name
 	switch {
-	case point == decision.ProtectionBudget().Name:
-		owner := decision.Owner{Kind: "unknown"}
+	case point == points.BudgetPoint().Name:
+		owner := points.Owner{Kind: "unknown"}
 		if o.Owner != nil {
 			owner = *o.Owner
 		}

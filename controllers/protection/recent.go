@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 // Window is how long what went is counted.
@@ -52,10 +52,10 @@ func NewRecent(now func() time.Time) *Recent {
 }
 
 // Before counts what went before the request.
-func (r *Recent) Before(a *Asked) decision.Recent {
+func (r *Recent) Before(a *Asked) points.Recent {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := decision.Recent{Seconds: int(Window.Seconds())}
+	out := points.Recent{Seconds: int(Window.Seconds())}
 	l := r.went[lotOf(a.Object)]
 	if l == nil {
 		return out
@@ -73,10 +73,15 @@ func (r *Recent) Before(a *Asked) decision.Recent {
 	return out
 }
 
-// Went notes that a request was let through. Dry runs and changes take nothing
-// away.
+// Takes says whether the request takes the object away. Dry runs and changes do not.
+func (a *Asked) Takes() bool {
+	op := a.Request.Operation
+	return !a.Request.DryRun && (op == points.Delete || op == points.Evict)
+}
+
+// Went notes that a request was let through. The caller has seen that the object is there.
 func (r *Recent) Went(a *Asked) {
-	if op := a.Request.Operation; a.Request.DryRun || op != decision.Delete && op != decision.Evict {
+	if !a.Takes() {
 		return
 	}
 	r.add(lotOf(a.Object), a.Object.UID, a.Request.User.Name)
@@ -156,4 +161,4 @@ func (l *list) forget(before time.Time) {
 	l.entries = slices.Delete(l.entries, 0, n)
 }
 
-func lotOf(o decision.Object) lot { return lot{o.Group, o.Resource, o.Namespace} }
+func lotOf(o points.Object) lot { return lot{o.Group, o.Resource, o.Namespace} }

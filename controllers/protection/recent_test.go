@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 func asks(operation, user, namespace, uid string) *Asked {
 	return &Asked{
-		Request: decision.Request{Operation: operation, User: decision.User{Name: user}},
-		Object:  decision.Object{Version: "v1", Resource: "pods", Kind: "Pod", Namespace: namespace, UID: uid},
+		Request: points.Request{Operation: operation, User: points.User{Name: user}},
+		Object:  points.Object{Version: "v1", Resource: "pods", Kind: "Pod", Namespace: namespace, UID: uid},
 	}
 }
 
@@ -68,7 +68,7 @@ func TestRecent(t *testing.T) {
 	r := NewRecent(func() time.Time { return now })
 	check := func(what string, a *Asked, deletes, byUser int) {
 		t.Helper()
-		if got := r.Before(a); got != (decision.Recent{Seconds: 60, Deletes: deletes, UserDeletes: byUser}) {
+		if got := r.Before(a); got != (points.Recent{Seconds: 60, Deletes: deletes, UserDeletes: byUser}) {
 			t.Errorf("%s: %+v, want %d and %d", what, got, deletes, byUser)
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/protection"
 	"github.com/regatta-sh/regatta/engine/nearest"
 	records "github.com/regatta-sh/regatta/engine/record"
 )
@@ -98,7 +99,7 @@ func (r *Reporter) Refuse(a *Asked, rec decision.Record, reasons []decision.Hold
 	if !a.Request.DryRun {
 		r.metrics.refused(a, rec.Point)
 		r.log.write(a, event(rec.Point), "")
-		if r.events != nil && rec.Point == decision.ProtectionBudget().Name {
+		if r.events != nil && rec.Point == points.BudgetPoint().Name {
 			r.events.Event(reference(a.Object), corev1.EventTypeWarning, PreventedReason, "openkruise pub prevents pod deletion")
 		}
 	}
@@ -107,7 +108,7 @@ func (r *Reporter) Refuse(a *Asked, rec decision.Record, reasons []decision.Hold
 		Message: message + "\nWhy: regatta why --request " + a.Request.UID,
 		Details: &metav1.StatusDetails{Group: a.Object.Group, Kind: a.Object.Resource, Name: a.Object.Name, Causes: causes(reasons)},
 	}
-	if a.Request.Operation == decision.Evict {
+	if a.Request.Operation == points.Evict {
 		status.Code, status.Reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
 	}
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: status, AuditAnnotations: audited(rec, reasons)}}
@@ -127,7 +128,7 @@ func (r *Reporter) tell(a *Asked, rec decision.Record, reasons []decision.Hold, 
 	}
 	answer.Near = func(ctx context.Context) *nearest.Result { return explain.NearestOf(ctx, r.engine, rec) }
 	if a.Object.Owner != nil {
-		answer.Workload = decision.Subject{Kind: a.Object.Owner.Kind, Namespace: subject.Namespace, Name: a.Object.Owner.Name}
+		answer.Workload = decision.Subject{Group: a.Object.Owner.Group, Kind: a.Object.Owner.Kind, Namespace: subject.Namespace, Name: a.Object.Owner.Name}
 	}
 	for i, h := range reasons {
 		if i > 0 {
@@ -192,7 +193,7 @@ func audited(rec decision.Record, reasons []decision.Hold) map[string]string {
 	return map[string]string{"rules": strings.Join(rules, ", "), "policies": rec.Revision}
 }
 
-func reference(o decision.Object) *corev1.ObjectReference {
+func reference(o points.Object) *corev1.ObjectReference {
 	return &corev1.ObjectReference{
 		APIVersion: schema.GroupVersion{Group: o.Group, Version: o.Version}.String(), Kind: o.Kind,
 		Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID),

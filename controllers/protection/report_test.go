@@ -22,6 +22,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 // policy denies what is named so.
@@ -98,41 +99,41 @@ func TestRefusalsAreTold(t *testing.T) {
 	for _, tc := range []struct {
 		name, operation   string
 		point             decision.Name
-		object            decision.Object
+		object            points.Object
 		dry               bool
 		code              int32
 		counted, log, evt string
 	}{
 		{"a pod that a budget keeps", "DELETE", "protection/budget",
-			decision.Object{Version: "v1", Resource: "pods", Kind: "Pod", Namespace: "shop", Name: "web-0", Owner: &decision.Owner{Kind: "CloneSet", Name: "web"}}, false, 403,
+			points.Object{Version: "v1", Resource: "pods", Kind: "Pod", Namespace: "shop", Name: "web-0", Owner: &points.Owner{Kind: "CloneSet", Name: "web"}}, false, 403,
 			"pod_unavailable_budget CloneSet_shop_web ann", `{"Event":"PodUnavailableBudget","Kind":"Pod","Namespace":"shop","Name":"web-0","UserAgent":"ann"}`,
 			"Warning PubPreventPodDeletion openkruise pub prevents pod deletion"},
 		{"an eviction of one without an owner is to be tried again", "EVICT", "protection/budget",
-			decision.Object{Version: "v1", Resource: "pods", Kind: "Pod", Namespace: "shop", Name: "web-0"}, false, 429,
+			points.Object{Version: "v1", Resource: "pods", Kind: "Pod", Namespace: "shop", Name: "web-0"}, false, 429,
 			"pod_unavailable_budget unknown_shop_ ann", `{"Event":"PodUnavailableBudget","Kind":"Pod","Namespace":"shop","Name":"web-0","UserAgent":"ann"}`,
 			"Warning PubPreventPodDeletion openkruise pub prevents pod deletion"},
-		{"a namespace", "DELETE", "protection/deletion", decision.Object{Version: "v1", Resource: "namespaces", Kind: "Namespace", Name: "shop"}, false, 403,
+		{"a namespace", "DELETE", "protection/deletion", points.Object{Version: "v1", Resource: "namespaces", Kind: "Namespace", Name: "shop"}, false, 403,
 			"namespace_deletion_protection shop ann", `{"Event":"DeletionProtection","Kind":"Namespace","Namespace":"","Name":"shop","UserAgent":"ann"}`, ""},
-		{"a CRD", "DELETE", "protection/deletion", decision.Object{Resource: "customresourcedefinitions", Kind: "CustomResourceDefinition", Name: "x.y"}, false, 403,
+		{"a CRD", "DELETE", "protection/deletion", points.Object{Resource: "customresourcedefinitions", Kind: "CustomResourceDefinition", Name: "x.y"}, false, 403,
 			"crd_deletion_protection x.y ann", `{"Event":"DeletionProtection","Kind":"CustomResourceDefinition","Namespace":"","Name":"x.y","UserAgent":"ann"}`, ""},
-		{"a workload", "DELETE", "protection/deletion", decision.Object{Group: "apps", Resource: "deployments", Kind: "Deployment", Namespace: "shop", Name: "web"}, false, 403,
+		{"a workload", "DELETE", "protection/deletion", points.Object{Group: "apps", Resource: "deployments", Kind: "Deployment", Namespace: "shop", Name: "web"}, false, 403,
 			"workload_deletion_protection Deployment_shop_web ann", `{"Event":"DeletionProtection","Kind":"Deployment","Namespace":"shop","Name":"web","UserAgent":"ann"}`, ""},
-		{"a service is not counted", "DELETE", "protection/deletion", decision.Object{Resource: "services", Kind: "Service", Namespace: "shop", Name: "web"}, false, 403,
+		{"a service is not counted", "DELETE", "protection/deletion", points.Object{Resource: "services", Kind: "Service", Namespace: "shop", Name: "web"}, false, 403,
 			"", `{"Event":"DeletionProtection","Kind":"Service","Namespace":"shop","Name":"web","UserAgent":"ann"}`, ""},
-		{"a dry run is only answered", "DELETE", "protection/deletion", decision.Object{Group: "apps", Resource: "deployments", Kind: "Deployment", Namespace: "shop", Name: "web"}, true, 403, "", "", ""},
+		{"a dry run is only answered", "DELETE", "protection/deletion", points.Object{Group: "apps", Resource: "deployments", Kind: "Deployment", Namespace: "shop", Name: "web"}, true, 403, "", "", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newTold(t)
-			a := &Asked{decision.Request{UID: "r1", Operation: tc.operation, DryRun: tc.dry, User: decision.User{Name: "ann"}}, tc.object}
+			a := &Asked{points.Request{UID: "r1", Operation: tc.operation, DryRun: tc.dry, User: points.User{Name: "ann"}}, tc.object}
 			var reasons []decision.Hold
 			var rec decision.Record
-			if tc.point == decision.ProtectionBudget().Name {
-				var out decision.BudgetOutput
-				out, rec = engine.Decide(t.Context(), w.engine, decision.ProtectionBudget(), a.Subject(), decision.BudgetInput{Object: a.Object})
+			if tc.point == points.BudgetPoint().Name {
+				var out points.BudgetOutput
+				out, rec = engine.Decide(t.Context(), w.engine, points.BudgetPoint(), a.Subject(), points.BudgetInput{Object: a.Object})
 				reasons = out.Reasons
 			} else {
-				var out decision.DeletionOutput
-				out, rec = engine.Decide(t.Context(), w.engine, decision.ProtectionDeletion(), a.Subject(), decision.DeletionInput{Object: a.Object})
+				var out points.DeletionOutput
+				out, rec = engine.Decide(t.Context(), w.engine, points.DeletionPoint(), a.Subject(), points.DeletionInput{Object: a.Object})
 				reasons = out.Reasons
 			}
 			got := w.Refuse(a, rec, reasons)
@@ -174,8 +175,8 @@ func TestRefusalsAreTold(t *testing.T) {
 func TestExceptionsAreTold(t *testing.T) {
 	w := newTold(t)
 	a := &Asked{
-		decision.Request{UID: "r1", Operation: "DELETE", User: decision.User{Name: "ann"}},
-		decision.Object{Group: "apps", Resource: "deployments", Kind: "Deployment", Namespace: "shop", Name: "web"},
+		points.Request{UID: "r1", Operation: "DELETE", User: points.User{Name: "ann"}},
+		points.Object{Group: "apps", Resource: "deployments", Kind: "Deployment", Namespace: "shop", Name: "web"},
 	}
 	reasons := []decision.Hold{{Rule: "glass", Reason: "BreakGlass", Message: "ann breaks the glass: fire."}}
 	rec := decision.Record{Point: "protection/deletion", Outcome: decision.Decided, Revision: "p1", Time: time.Unix(1, 0)}

@@ -108,8 +108,8 @@ func (b *counters) client(c *cluster) client.Client {
 			if err := server.Patch(ctx, o, p, opts...); err != nil {
 				return err
 			}
-			if pod, ok := o.(*corev1.Pod); ok && c.pods[pod.Name] != nil {
-				c.show(ctx, pod.Name, pod.DeepCopy())
+			if pod, ok := o.(*corev1.Pod); ok && c.pod(pod.Name) != nil {
+				return c.commit(ctx, pod.DeepCopy(), false)
 			}
 			return nil
 		},

@@ -19,7 +19,7 @@ import (
 // budgeted has a budget of all its pods.
 func budgeted(f simulation.Fleet, unavailable intstr.IntOrString) simulation.Fleet {
 	b := &policy.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Generation: 1}}
-	b.Spec = policy.PodUnavailableBudgetSpec{Selector: f.Set.Spec.Selector, MaxUnavailable: &unavailable}
+	b.Spec = policy.PodUnavailableBudgetSpec{Selector: f.Workload.(*kruise.CloneSet).Spec.Selector, MaxUnavailable: &unavailable}
 	f.Budgets = []*policy.PodUnavailableBudget{b}
 	return f
 }

@@ -5,16 +5,11 @@ package simulation
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
+	"reflect"
 	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,34 +17,44 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/cloneset"
-	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/controllers/podunavailablebudget"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/controllers/workload/witness"
 )
 
 // cluster is an API server in memory with one workload, and what the controller's
-// cache shows of it, which never lags behind.
+// cache shows of it.
 type cluster struct {
 	server client.WithWatch
 	now    func() time.Time
 	prefix string // of the UIDs that are given out
 	uids   int
+	// slow is true if the cache lags behind, and pods and claims stay while they
+	// terminate. Otherwise the cache shows each write at once, and what is deleted is
+	// gone at once.
+	slow bool
 
-	kind      kinds.Workload
-	set       *kruise.CloneSet
-	pods      map[string]*corev1.Pod
-	revisions map[string]*appsv1.ControllerRevision
-	nodes     []*corev1.Node
+	kind     rollout.Kind
+	typ      rollout.Type
+	workload client.Object
+	wanted   rollout.Spec // what asker wants, which is the workload as it was last
+	asker    client.Object
 
-	watchers []watcher // of pods
+	objects objects // as the API server has them
+	cache   objects // as the cache shows them; objects itself unless slow
+	shown   objects // what cache has copies of, if slow
+	pending []change
+	lists   map[reflect.Type]reflect.Type // of list types to types
+	indexes map[index]client.IndexerFunc
+	nodes   []*corev1.Node
+
+	watchers []watcher            // of pods
+	nodesTo  handler.EventHandler // of a kind that reads nodes; nil for others
 	queue    queue
 	// admits is the webhook that is called before a write to a pod; nil for none.
 	admits *admitter
@@ -57,11 +62,13 @@ type cluster struct {
 	refused func(Refusal)
 	// asked is called for each write of the controller to a pod. now is nil for a
 	// delete, was for a create.
-	asked func(before cloneset.Sight, was, now *corev1.Pod)
+	asked func(before witness.Sight, was, now *corev1.Pod)
+	// faults is asked before each write of the controller; nil for none.
+	faults *faults
 
-	witness *cloneset.Witness
+	witness *witness.Witness
 	// sight is what there was at a time; nil when there may be something else since.
-	sight  *cloneset.Sight
+	sight  *witness.Sight
 	seenAt time.Time
 }
 
@@ -79,73 +86,120 @@ type queue struct {
 
 func (q *queue) Add(reconcile.Request) { q.dirty = true }
 
-// indexer adds indexes to a server that is not built yet.
-type indexer struct{ *fake.ClientBuilder }
+// index is what objects of a type are found by.
+type index struct {
+	of    reflect.Type
+	field string
+}
+
+// indexer adds indexes to a cache, and to a server that is not built yet.
+type indexer struct {
+	*fake.ClientBuilder
+	indexes map[index]client.IndexerFunc
+}
 
 func (i indexer) IndexField(_ context.Context, o client.Object, field string, extract client.IndexerFunc) error {
 	i.WithIndex(o, field, extract)
+	i.indexes[index{reflect.TypeOf(o), field}] = extract
 	return nil
 }
 
-func newCluster(ctx context.Context, f Fleet, now func() time.Time) (*cluster, error) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, kruise.AddToScheme, policy.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("making a scheme: %w", err)
-		}
-	}
-	kind, ok := kinds.Of(f.Set)
-	if !ok {
-		return nil, fmt.Errorf("no controller acts on a %T", f.Set)
-	}
-	c := &cluster{
-		now: now, kind: kind, set: f.Set.DeepCopy(), prefix: fmt.Sprint(now().Unix(), "-"), nodes: f.Nodes,
-		pods: map[string]*corev1.Pod{}, revisions: map[string]*appsv1.ControllerRevision{}, witness: cloneset.NewWitness(),
-	}
-	// No client of the simulation uses server-side apply. Tracking field managers
-	// would take longer than all the rest of a write.
-	store := clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
-	b := fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(store).WithStatusSubresource(&corev1.Pod{}, kind.New(), &policy.PodUnavailableBudget{})
-	if err := rollout.Index(ctx, indexer{b}); err != nil {
+func newCluster(ctx context.Context, f Fleet, kind rollout.Kind, now func() time.Time) (*cluster, error) {
+	c, err := emptyCluster(ctx, kind, now)
+	if err != nil {
 		return nil, err
 	}
-	if err := podunavailablebudget.Index(ctx, indexer{b}); err != nil {
-		return nil, err
-	}
-	c.server = b.Build()
-	objects := []client.Object{c.set}
+	c.prefix, c.nodes = fmt.Sprint(now().Unix(), "-"), f.Nodes
+	c.workload = f.Workload.DeepCopyObject().(client.Object)
+	tracked := []client.Object{c.workload}
 	for _, p := range f.Pods {
 		if p.DeletionTimestamp == nil { // the others are as good as gone
-			p = p.DeepCopy()
-			c.pods[p.Name] = p
-			objects = append(objects, p)
+			tracked = append(tracked, p.DeepCopy())
 		}
 	}
 	for _, r := range f.Revisions {
-		r = r.DeepCopy()
-		c.revisions[r.Name] = r
-		objects = append(objects, r)
+		tracked = append(tracked, r.DeepCopy())
+	}
+	if c.typ.NodeOf != nil {
+		for _, n := range f.Nodes {
+			tracked = append(tracked, n.DeepCopy())
+		}
 	}
 	for _, claim := range f.Claims {
-		objects = append(objects, claim.DeepCopy())
+		tracked = append(tracked, claim.DeepCopy())
+	}
+	for _, o := range tracked {
+		if err := c.put(ctx, o); err != nil {
+			return nil, err
+		}
+		c.objects.set(o, o)
 	}
 	for _, budget := range f.Budgets {
-		objects = append(objects, budget.DeepCopy())
+		if err := c.put(ctx, budget.DeepCopy()); err != nil {
+			return nil, err
+		}
+	}
+	if f.Workload.GetNamespace() != "" {
+		if err := c.put(ctx, namespaceOf(f)); err != nil {
+			return nil, err
+		}
 	}
 	for _, o := range f.Others {
-		objects = append(objects, o.DeepCopyObject().(client.Object))
-	}
-	for _, o := range objects {
-		if err := c.put(ctx, o); err != nil {
+		if err := c.put(ctx, o.DeepCopyObject().(client.Object)); err != nil {
 			return nil, err
 		}
 	}
 	return c, nil
 }
 
+// namespaceOf is that of the workload.
+func namespaceOf(f Fleet) *corev1.Namespace {
+	ns := &corev1.Namespace{}
+	if f.Namespace != nil {
+		ns = f.Namespace.DeepCopy()
+	}
+	ns.Name, ns.UID = f.Workload.GetNamespace(), "namespace"
+	return ns
+}
+
+// emptyCluster has nothing yet.
+func emptyCluster(ctx context.Context, kind rollout.Kind, now func() time.Time) (*cluster, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, kruise.AddToScheme, policy.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("making a scheme: %w", err)
+		}
+	}
+	c := &cluster{now: now, kind: kind, typ: kind.Type(), objects: objects{}, lists: map[reflect.Type]reflect.Type{}, indexes: map[index]client.IndexerFunc{}, witness: witness.New(kind)}
+	c.cache = c.objects
+	for of, o := range map[client.ObjectList]client.Object{
+		&corev1.PodList{}: &corev1.Pod{}, &corev1.PersistentVolumeClaimList{}: &corev1.PersistentVolumeClaim{},
+		&appsv1.ControllerRevisionList{}: &appsv1.ControllerRevision{}, c.typ.NewList(): c.typ.New(),
+	} {
+		c.objects[reflect.TypeOf(o)] = map[string]client.Object{}
+		c.lists[reflect.TypeOf(of)] = reflect.TypeOf(o)
+	}
+	if c.typ.NodeOf != nil { // the kind reads nodes
+		c.objects[reflect.TypeFor[*corev1.Node]()] = map[string]client.Object{}
+		c.lists[reflect.TypeFor[*corev1.NodeList]()] = reflect.TypeFor[*corev1.Node]()
+	}
+	// No client of the simulation uses server-side apply. Tracking field managers
+	// would take longer than all the rest of a write.
+	store := clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
+	b := fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(store).WithStatusSubresource(&corev1.Pod{}, c.typ.New(), &policy.PodUnavailableBudget{})
+	if err := rollout.Index(ctx, indexer{b, c.indexes}); err != nil {
+		return nil, err
+	}
+	if err := podunavailablebudget.Index(ctx, indexer{b, c.indexes}); err != nil {
+		return nil, err
+	}
+	c.server = b.Build()
+	return c, nil
+}
+
 // put writes an object as it is, with its status.
 func (c *cluster) put(ctx context.Context, o client.Object) error {
-	status := o.DeepCopyObject().(client.Object)
+	whole := o.DeepCopyObject().(client.Object)
 	o.SetResourceVersion("")
 	if o.GetUID() == "" {
 		o.SetUID(c.uid())
@@ -155,16 +209,16 @@ func (c *cluster) put(ctx context.Context, o client.Object) error {
 	}
 	switch o := o.(type) {
 	case *corev1.Pod:
-		o.Status = status.(*corev1.Pod).Status
-		return c.server.Status().Update(ctx, o)
-	case *kruise.CloneSet:
-		o.Status = status.(*kruise.CloneSet).Status
-		return c.server.Status().Update(ctx, o)
+		o.Status = whole.(*corev1.Pod).Status
 	case *policy.PodUnavailableBudget:
-		o.Status = status.(*policy.PodUnavailableBudget).Status
-		return c.server.Status().Update(ctx, o)
+		o.Status = whole.(*policy.PodUnavailableBudget).Status
+	default:
+		if reflect.TypeOf(o) != reflect.TypeOf(c.workload) {
+			return nil
+		}
+		reflect.ValueOf(c.typ.Status(o)).Elem().Set(reflect.ValueOf(c.typ.Status(whole)).Elem())
 	}
-	return nil
+	return c.server.Status().Update(ctx, o)
 }
 
 func (c *cluster) uid() types.UID {
@@ -172,195 +226,33 @@ func (c *cluster) uid() types.UID {
 	return types.UID(fmt.Sprintf("%s%06d", c.prefix, c.uids))
 }
 
-// all are the pods by name.
-func (c *cluster) all() []*corev1.Pod {
-	out := make([]*corev1.Pod, 0, len(c.pods))
-	for _, name := range slices.Sorted(maps.Keys(c.pods)) {
-		out = append(out, c.pods[name])
+// pods are all that there are, by name.
+func (c *cluster) pods() map[string]client.Object { return c.objects[reflect.TypeFor[*corev1.Pod]()] }
+
+// pod is one of them, nil if there is none.
+func (c *cluster) pod(name string) *corev1.Pod {
+	p, _ := c.pods()[name].(*corev1.Pod)
+	return p
+}
+
+// all are the pods, sorted by name.
+func (c *cluster) all() []*corev1.Pod { return sorted[*corev1.Pod](c.objects) }
+
+// spec is what the workload asks for; nothing if that cannot be read, since each round fails
+// then.
+func (c *cluster) spec() rollout.Spec {
+	if c.asker != c.workload {
+		c.wanted, _ = c.kind.Spec(c.workload)
+		c.asker = c.workload
 	}
-	return out
+	return c.wanted
 }
 
 // look counts what there is now, once for as long as that is the same.
-func (c *cluster) look() cloneset.Sight {
+func (c *cluster) look() witness.Sight {
 	if now := c.now(); c.sight == nil || !c.seenAt.Equal(now) {
-		sight := c.witness.Look(c.set, slices.Collect(maps.Values(c.pods)), slices.Collect(maps.Values(c.revisions)), now)
+		sight := c.witness.Look(c.workload, unsorted[*corev1.Pod](c.objects), unsorted[*appsv1.ControllerRevision](c.objects), now)
 		c.sight, c.seenAt = &sight, now
 	}
 	return *c.sight
-}
-
-// show lets the cache show a pod as it is now, nil for its end.
-func (c *cluster) show(ctx context.Context, name string, now *corev1.Pod) {
-	was := c.pods[name]
-	c.sight = nil
-	if now == nil {
-		delete(c.pods, name)
-	} else {
-		c.pods[name] = now
-	}
-	for _, w := range c.watchers {
-		switch {
-		case now == nil:
-			w.Delete(ctx, event.DeleteEvent{Object: was}, w.queue)
-		case was == nil:
-			w.Create(ctx, event.CreateEvent{Object: now}, w.queue)
-		default:
-			w.Update(ctx, event.UpdateEvent{ObjectOld: was, ObjectNew: now}, w.queue)
-		}
-	}
-}
-
-// client is the API server for the controller.
-func (c *cluster) client() client.Client {
-	return interceptor.NewClient(c.server, interceptor.Funcs{
-		List: c.list,
-		Create: func(ctx context.Context, server client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			o.SetUID(c.uid())
-			o.SetCreationTimestamp(metav1.NewTime(c.now()))
-			if pod, ok := o.(*corev1.Pod); ok && c.admits != nil {
-				if err := c.admits.creates(ctx, pod); err != nil {
-					return err
-				}
-			}
-			return c.write(ctx, o, func() error { return server.Create(ctx, o, opts...) })
-		},
-		Patch: func(ctx context.Context, server client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			var d client.PatchOptions
-			d.ApplyOptions(opts)
-			if err := c.asks(ctx, "", o, p, d.DryRun); err != nil {
-				return err
-			}
-			write := func() error { return server.Patch(ctx, o, p, opts...) }
-			if len(d.DryRun) > 0 {
-				return write()
-			}
-			return c.write(ctx, o, write)
-		},
-		SubResourcePatch: func(ctx context.Context, server client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			var d client.SubResourcePatchOptions
-			d.ApplyOptions(opts)
-			if err := c.asks(ctx, sub, o, p, d.DryRun); err != nil {
-				return err
-			}
-			write := func() error { return server.SubResource(sub).Patch(ctx, o, p, opts...) }
-			if len(d.DryRun) > 0 {
-				return write()
-			}
-			return c.write(ctx, o, write)
-		},
-		Delete: c.delete,
-	})
-}
-
-// asks asks whether a pod may be patched.
-func (c *cluster) asks(ctx context.Context, sub string, o client.Object, p client.Patch, dryRun []string) error {
-	was := c.pods[o.GetName()]
-	if _, ok := o.(*corev1.Pod); !ok || was == nil || c.admits == nil || !c.admits.asked(admissionv1.Update, sub) {
-		return nil
-	}
-	now, err := patched(was, o, p)
-	if err != nil {
-		return err
-	}
-	return c.admitted(c.admits.ask(ctx, sub, was, now, dryRun...))
-}
-
-// admitted tells of a write that was refused.
-func (c *cluster) admitted(r *Refusal, err error) error {
-	if r != nil {
-		c.refused(*r)
-	}
-	return err
-}
-
-// list gives the pods of the cache, as they stand in it.
-func (c *cluster) list(ctx context.Context, server client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-	pods, ok := list.(*corev1.PodList)
-	if !ok {
-		return server.List(ctx, list, opts...)
-	}
-	for _, p := range c.all() {
-		if metav1.IsControlledBy(p, c.set) {
-			pods.Items = append(pods.Items, *p)
-		}
-	}
-	return nil
-}
-
-// write does a write of the controller, shows it and has it judged.
-func (c *cluster) write(ctx context.Context, o client.Object, do func() error) error {
-	before := c.look()
-	if err := do(); err != nil {
-		return err
-	}
-	switch o := o.DeepCopyObject().(type) {
-	case *corev1.Pod:
-		was := c.pods[o.Name]
-		c.show(ctx, o.Name, o)
-		c.asked(before, was, o)
-	case *appsv1.ControllerRevision:
-		c.revisions[o.Name], c.sight = o, nil
-	case *kruise.CloneSet:
-		c.set, c.sight = o, nil
-	}
-	return nil
-}
-
-// delete removes an object at once: it clears the finalizers, whose owners do not run here.
-func (c *cluster) delete(ctx context.Context, server client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-	found := o.DeepCopyObject().(client.Object)
-	if err := server.Get(ctx, client.ObjectKeyFromObject(o), found); err != nil {
-		return err
-	}
-	var d client.DeleteOptions
-	d.ApplyOptions(opts)
-	if p := d.Preconditions; p != nil && p.UID != nil && *p.UID != found.GetUID() {
-		return apierrors.NewConflict(corev1.Resource("objects"), o.GetName(), fmt.Errorf("it has another UID, %s", found.GetUID()))
-	}
-	if pod, ok := found.(*corev1.Pod); ok && c.admits != nil {
-		if err := c.admitted(c.admits.ask(ctx, "", pod, nil)); err != nil {
-			return err
-		}
-	}
-	before := c.look()
-	if len(found.GetFinalizers()) > 0 {
-		version := found.GetResourceVersion()
-		found.SetFinalizers(nil)
-		if err := server.Update(ctx, found); err != nil {
-			return err
-		}
-		if p := d.Preconditions; p != nil && p.ResourceVersion != nil && *p.ResourceVersion == version {
-			p.ResourceVersion = nil // it was the one asked for
-		}
-	}
-	if err := server.Delete(ctx, found, &d); err != nil {
-		return err
-	}
-	switch found.(type) {
-	case *corev1.Pod:
-		was := c.pods[found.GetName()]
-		c.show(ctx, found.GetName(), nil)
-		c.asked(before, was, nil)
-	case *appsv1.ControllerRevision:
-		delete(c.revisions, found.GetName())
-		c.sight = nil
-	}
-	return nil
-}
-
-// update writes what others than the controller change of a pod.
-func (c *cluster) update(ctx context.Context, was, now *corev1.Pod) error {
-	if !equality.Semantic.DeepEqual(was.ObjectMeta, now.ObjectMeta) || !equality.Semantic.DeepEqual(was.Spec, now.Spec) {
-		status := now.Status.DeepCopy()
-		if err := c.server.Update(ctx, now); err != nil {
-			return fmt.Errorf("updating pod %s: %w", now.Name, err)
-		}
-		now.Status = *status
-	}
-	if err := c.server.Status().Update(ctx, now); err != nil {
-		return fmt.Errorf("updating the status of pod %s: %w", now.Name, err)
-	}
-	c.show(ctx, was.Name, now)
-	return nil
 }

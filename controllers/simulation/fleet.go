@@ -6,27 +6,27 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-base/featuregate"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
 // Fleet is what there is when a simulation begins.
 type Fleet struct {
-	Set       *kruise.CloneSet
+	// Workload is what rolls out, and Kind makes its adapter.
+	Workload  client.Object
+	Kind      Maker
 	Pods      []*corev1.Pod
 	Nodes     []*corev1.Node
 	Revisions []*appsv1.ControllerRevision
 	Claims    []*corev1.PersistentVolumeClaim
-	// Budgets are those of the namespace of the CloneSet, and Namespace is that
+	// Budgets are those of the namespace of the workload, and Namespace is that
 	// itself, for its labels; nil if it has none.
 	Budgets   []*policy.PodUnavailableBudget
 	Namespace *corev1.Namespace
@@ -38,7 +38,10 @@ type Fleet struct {
 	Room map[string]int
 }
 
-// Grow lets the pods of a CloneSet come up on nodes that have none, by the
+// Maker makes the adapter of a kind, with the feature gates that are on.
+type Maker func(on func(featuregate.Feature) bool) (rollout.Kind, error)
+
+// Grow lets the pods of a workload come up on nodes that have none, by the
 // built-in policies alone and the day before, so that all are available at a time.
 // Budgets come after them.
 func Grow(ctx context.Context, builtin fs.FS, f Fleet, at time.Time, seed int64, opts ...Option) (Fleet, error) {
@@ -57,16 +60,7 @@ func Grow(ctx context.Context, builtin fs.FS, f Fleet, at time.Time, seed int64,
 		last := report.Steps[len(report.Steps)-1]
 		return f, fmt.Errorf("growing a fleet: its pods do not become available: %s%s", last.Message, last.Error)
 	}
-	claims := &corev1.PersistentVolumeClaimList{}
-	if err := s.cluster.server.List(ctx, claims); err != nil {
-		return f, fmt.Errorf("listing claims: %w", err)
-	}
-	f.Set, f.Pods = s.cluster.set, s.cluster.all()
-	f.Revisions = slices.SortedFunc(maps.Values(s.cluster.revisions), func(a, b *appsv1.ControllerRevision) int {
-		return strings.Compare(a.Name, b.Name)
-	})
-	for i := range claims.Items {
-		f.Claims = append(f.Claims, &claims.Items[i])
-	}
+	f.Workload, f.Pods = s.cluster.workload, s.cluster.all()
+	f.Revisions, f.Claims = sorted[*appsv1.ControllerRevision](s.cluster.objects), sorted[*corev1.PersistentVolumeClaim](s.cluster.objects)
 	return f, nil
 }

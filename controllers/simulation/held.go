@@ -9,8 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/cloneset"
+	"github.com/regatta-sh/regatta/controllers/workload/witness"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 // judge knows what policies have answered, from their decisions alone, and what
@@ -35,16 +37,16 @@ func (j *judge) begin() {
 // Record implements engine.Sink.
 func (j *judge) Record(r decision.Record) {
 	switch out := r.Output.(type) {
-	case decision.PlanOutput:
+	case rollout.PlanOutput:
 		j.planned, j.holds = true, out.Holds
-	case decision.RowsOutput:
+	case rollout.RowsOutput:
 		j.rows, j.order = true, out.Order
-	case decision.BudgetOutput:
-		if in, ok := r.Input.(decision.BudgetInput); ok && out.Exempt {
+	case protection.BudgetOutput:
+		if in, ok := r.Input.(protection.BudgetInput); ok && out.Exempt {
 			j.exempt[in.Object.Name] = true
 		}
-	case decision.RankOutput:
-		in, ok := r.Input.(decision.RankInput)
+	case rollout.RankOutput:
+		in, ok := r.Input.(rollout.RankInput)
 		if !ok {
 			return
 		}
@@ -60,9 +62,9 @@ func (j *judge) Record(r decision.Record) {
 }
 
 // asked judges a write to a pod.
-func (j *judge) asked(before cloneset.Sight, was, now *corev1.Pod) {
+func (j *judge) asked(before witness.Sight, was, now *corev1.Pod) {
 	after := j.s.cluster.look()
-	if why := cloneset.Broken(j.s.cluster.set, before, after); why != "" {
+	if why := j.s.cluster.witness.Broken(j.s.cluster.workload, before, after); why != "" {
 		j.find("Promise", was, now, why)
 	}
 	if why := j.overdraws(was, now); why != "" {
@@ -77,13 +79,12 @@ func (j *judge) asked(before cloneset.Sight, was, now *corev1.Pod) {
 }
 
 // begins says whether a write starts the update of a pod to another revision.
-func (j *judge) begins(before cloneset.Sight, was, now *corev1.Pod) bool {
-	set := j.s.cluster.set
+func (j *judge) begins(before witness.Sight, was, now *corev1.Pod) bool {
 	_, marked := was.Labels[kruise.SpecifiedDeleteKey]
 	state := func(p *corev1.Pod) kruise.LifecycleStateType {
 		return kruise.LifecycleStateType(p.Labels[kruise.LifecycleStateKey])
 	}
-	going := marked || slices.Contains(set.Spec.ScaleStrategy.PodsToDelete, was.Name) || state(was) == kruise.LifecycleStatePreparingDelete
+	going := j.s.cluster.kind.DeletionAsked(j.s.cluster.workload, was) || state(was) == kruise.LifecycleStatePreparingDelete
 	if now == nil { // one too many goes by scaling in, which no rollout holds
 		return !going && before.Active <= j.s.replicas()
 	}

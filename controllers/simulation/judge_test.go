@@ -13,7 +13,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/kinds/adapters"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/policies"
 )
 
@@ -29,7 +31,7 @@ func threePods(t *testing.T, unavailable int32) (time.Time, Fleet) {
 	}
 	set.Spec.UpdateStrategy.RollingUpdate = &kruise.RollingUpdateCloneSetStrategy{MaxUnavailable: ptr.To(intstr.FromInt32(unavailable))}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{corev1.LabelTopologyZone: "a"}}}
-	grown, err := Grow(t.Context(), policies.Builtin, Fleet{Set: set, Nodes: []*corev1.Node{node}, Room: map[string]int{"n": 3}}, at, 1)
+	grown, err := Grow(t.Context(), policies.Builtin, Fleet{Workload: set, Kind: adapters.Under(set), Nodes: []*corev1.Node{node}, Room: map[string]int{"n": 3}}, at, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +43,7 @@ func threePods(t *testing.T, unavailable int32) (time.Time, Fleet) {
 func TestTheJudgeFindsWhatIsWrong(t *testing.T) {
 	at, grown := threePods(t, 1)
 	plan := func(holds ...decision.Hold) decision.Record {
-		return decision.Record{Output: decision.PlanOutput{Holds: holds}}
+		return decision.Record{Output: rollout.PlanOutput{Holds: holds}}
 	}
 	for _, tc := range []struct {
 		name    string
@@ -56,10 +58,10 @@ func TestTheJudgeFindsWhatIsWrong(t *testing.T) {
 		{"a pod goes while its zone is held", []decision.Record{plan(decision.Hold{Rule: "x", Reason: "No", Where: map[string]string{"zone": "a"}})}, 1, []string{"Held: is moved, though x (No)"}},
 		{"a pod goes while another zone is held", []decision.Record{plan(decision.Hold{Rule: "x", Reason: "No", Where: map[string]string{"zone": "b"}})}, 1, nil},
 		{"a pod goes that is held by itself", []decision.Record{plan(), {
-			Input:  decision.RankInput{Pods: []decision.PodFacts{{Name: grown.Pods[0].Name}}},
-			Output: decision.RankOutput{Holds: []decision.Hold{{Rule: "x", Reason: "No", Pod: grown.Pods[0].Name}}},
+			Input:  rollout.RankInput{Pods: []rollout.PodFacts{{Name: grown.Pods[0].Name}}},
+			Output: rollout.RankOutput{Holds: []decision.Hold{{Rule: "x", Reason: "No", Pod: grown.Pods[0].Name}}},
 		}}, 1, []string{"Held: is moved, though x (No)"}},
-		{"a pod goes that is not in the order", []decision.Record{plan(), {Output: decision.RowsOutput{Order: []string{"web-x"}}}}, 1, []string{"Held: is moved, though rollout/rows (NotInOrder)"}},
+		{"a pod goes that is not in the order", []decision.Record{plan(), {Output: rollout.RowsOutput{Order: []string{"web-x"}}}}, 1, []string{"Held: is moved, though rollout/rows (NotInOrder)"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s, err := New(policies.Builtin, nil, grown, at)

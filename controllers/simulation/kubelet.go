@@ -17,6 +17,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
+	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
 )
 
 // machines stand for the scheduler, the kubelets and those who answer hooks.
@@ -31,6 +32,8 @@ type machines struct {
 	broken map[string]bool
 	fails  int
 	heirs  int
+	// gradual has what starts become ready at the next look, and not at once.
+	gradual bool
 }
 
 // running is what a kubelet knows of a pod.
@@ -52,11 +55,11 @@ func newMachines(c *cluster, f Fleet, o options) *machines {
 	}
 	if m.room == nil {
 		m.room = map[string]int{}
-		for _, p := range c.pods {
+		for _, p := range c.all() {
 			m.room[p.Spec.NodeName]++
 		}
 	}
-	for _, p := range c.pods { // what runs goes on; what is not ready yet will be
+	for _, p := range c.all() { // what runs goes on; what is not ready yet will be
 		if len(p.Status.ContainerStatuses) == 0 || inplace.Incomplete(p) != "" {
 			continue
 		}
@@ -112,14 +115,21 @@ func (m *machines) work(ctx context.Context) (did bool, next time.Time, err erro
 	return did, next, nil
 }
 
-// schedule puts a pod onto the node with the most room left.
+// schedule puts a pod onto the node that it asks for, or else onto that with the most room
+// left.
 func (m *machines) schedule(p *corev1.Pod) {
 	if p.Spec.NodeName != "" {
 		return
 	}
+	if name := nodefit.NodeOf(p); name != "" {
+		if slices.ContainsFunc(m.c.nodes, func(n *corev1.Node) bool { return n.Name == name }) {
+			p.Spec.NodeName = name
+		}
+		return
+	}
 	have := map[string]int{}
-	for _, o := range m.c.pods {
-		have[o.Spec.NodeName]++
+	for _, o := range m.c.pods() {
+		have[o.(*corev1.Pod).Spec.NodeName]++
 	}
 	best, most := "node", 0
 	for i, n := range m.c.nodes {
@@ -137,14 +147,19 @@ func (m *machines) run(p *corev1.Pod) {
 		r = &running{images: map[string]string{}}
 		m.runs[p.UID] = r
 	}
+	started := false
 	for i := range p.Spec.Containers {
 		spec := &p.Spec.Containers[i]
 		if r.images[spec.Name] != spec.Image {
 			m.start(p, r, spec)
+			started = true
 		}
 		st := statusOf(p, spec.Name)
 		if st == nil { // it is known to run, but its status was not told
 			st = newStatus(p, r, spec)
+		}
+		if started && m.gradual {
+			continue
 		}
 		if p.Status.Phase == corev1.PodRunning && !r.ready.IsZero() && !m.c.now().Before(r.ready) {
 			st.Ready = true
@@ -233,7 +248,7 @@ func (m *machines) ready(p *corev1.Pod) {
 
 // answer lets a pod go on where a lifecycle hook holds it, at once.
 func (m *machines) answer(p *corev1.Pod) {
-	l := m.c.set.Spec.Lifecycle
+	l := m.c.spec().Lifecycle
 	if l == nil {
 		return
 	}
@@ -246,6 +261,11 @@ func (m *machines) answer(p *corev1.Pod) {
 		hook(l.InPlaceUpdate, p)
 	case kruise.LifecycleStatePreparingNormal:
 		hook(l.PreNormal, p)
+	case kruise.LifecycleStateNormal:
+		if m.gradual { // an update or a deletion was given up
+			hook(l.InPlaceUpdate, p)
+			hook(l.PreDelete, p)
+		}
 	}
 }
 

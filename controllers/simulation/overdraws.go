@@ -18,7 +18,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/budget"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 // overdraws is what a write that takes an available pod from its budget breaks of
@@ -31,7 +31,7 @@ func (j *judge) overdraws(was, now *corev1.Pod) string {
 	operation := policy.PubDeleteOperation
 	if now != nil {
 		operation = policy.PubUpdateOperation // by its status too: it is the first write of an update in place
-		if availability.Operation(was, now) == decision.Resize {
+		if availability.Operation(was, now) == protection.Resize {
 			operation = policy.PubResizeOperation
 		}
 	}
@@ -77,7 +77,7 @@ func wantedBy(b *policy.PodUnavailableBudget) (wanted, total int, err error) {
 
 // guarded says whether the installation has budgets hold back an operation at all.
 func (j *judge) guarded(operation policy.PubOperation) bool {
-	on, namespace := j.s.gates.Enabled, j.s.cluster.set.Namespace
+	on, namespace := j.s.gates.Enabled, j.s.cluster.workload.GetNamespace()
 	if !on(features.PodWebhook) || slices.Contains([]string{metav1.NamespaceSystem, home}, namespace) || j.s.namespace[webhookconfig.SwitchKey] == webhookconfig.SwitchOff {
 		return false
 	}

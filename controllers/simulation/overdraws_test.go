@@ -14,6 +14,7 @@ import (
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 	"github.com/regatta-sh/regatta/policies"
 )
 
@@ -79,11 +80,12 @@ func TestTheJudgeFindsABudgetThatIsOverdrawn(t *testing.T) {
 			defer s.Close()
 			was := f.Pods[0]
 			s.judge.Record(decision.Record{
-				Input: decision.BudgetInput{Object: decision.Object{Name: was.Name}}, Output: decision.BudgetOutput{Allow: true, Exempt: tc.exempt},
+				Input: protection.BudgetInput{Object: protection.Object{Name: was.Name}}, Output: protection.BudgetOutput{Allow: true, Exempt: tc.exempt},
 			})
 			now := tc.write(was.DeepCopy())
-			if s.cluster.pods[was.Name] = now; now == nil {
-				delete(s.cluster.pods, was.Name)
+			s.cluster.objects.set(was, nil)
+			if now != nil {
+				s.cluster.objects.set(was, now)
 			}
 			if got := s.judge.overdraws(was, now); got != tc.want && (tc.want == "" || !strings.Contains(got, tc.want)) {
 				t.Errorf("got %q, want %q", got, tc.want)

@@ -53,7 +53,10 @@ func (s *Simulation) protect(ctx context.Context, f Fleet, clock func() time.Tim
 	finder := podunavailablebudget.NewFinder(c, scale.NewFinder(c, unscaled{}))
 	book := ledger.New(c, s.cluster.server, ledger.By(s.engine), ledger.WithClock(clock), ledger.WithResizes(on(features.InPlacePodVerticalScaling)))
 	recent, answers := protection.NewRecent(clock), explain.NewStore()
-	enabled, err := steps.Of(on, steps.Needs{Finder: finder, Ledger: book, Recent: recent, Reporter: protection.NewReporter(s.engine, answers)})
+	enabled, err := steps.Of(on, steps.Needs{
+		Finder: finder, Ledger: book, Recent: recent, Reporter: protection.NewReporter(s.engine, answers),
+		Cached: s.cluster.server, Live: s.cluster.server, Engine: s.engine, Namespace: home,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -64,13 +67,13 @@ func (s *Simulation) protect(ctx context.Context, f Fleet, clock func() time.Tim
 		}
 		var budgeted []string
 		if len(f.Budgets) > 0 {
-			budgeted = []string{f.Set.Namespace}
+			budgeted = []string{f.Workload.GetNamespace()}
 		}
 		sent, err := webhookconfig.NewRules(s.engine, gates).Webhooks(ctx, config, budgeted)
 		if err != nil {
 			return nil, fmt.Errorf("asking what is protected: %w", err)
 		}
-		a := &admitter{namespace: f.Set.Namespace, answers: answers, handlers: map[string]admission.Handler{webhookconfig.MutatePodPath: mutator, webhookconfig.ValidatePodPath: validator}}
+		a := &admitter{namespace: f.Workload.GetNamespace(), answers: answers, handlers: map[string]admission.Handler{webhookconfig.MutatePodPath: mutator, webhookconfig.ValidatePodPath: validator}}
 		if a.change, a.check, err = hooks(s.namespace, sent.Mutating, sent.Validating); err != nil {
 			return nil, err
 		}
@@ -111,7 +114,7 @@ func labelsOf(f Fleet) labels.Set {
 	if f.Namespace != nil {
 		out = labels.Merge(out, f.Namespace.Labels)
 	}
-	out[corev1.LabelMetadataName] = f.Set.Namespace
+	out[corev1.LabelMetadataName] = f.Workload.GetNamespace()
 	return out
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package simulation lives through a rollout of a CloneSet without a cluster and
+// Package simulation lives through a rollout of a workload without a cluster and
 // without waiting: the controller, its engine and its policies are the real ones,
-// the API server, the kubelets and the clock are not.
+// the API server, the kubelets and the clock are not. A Simulation is a whole rollout;
+// a Life is one that a test turns by hand, with all that goes wrong in a cluster.
 package simulation
 
 import (
@@ -16,15 +17,15 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/regatta-sh/regatta/controllers/cloneset"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/controllers/workload/inflight"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/controllers/workload/witness"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -83,7 +84,11 @@ func New(builtin fs.FS, set bundle.Set, f Fleet, at time.Time, opts ...Option) (
 	if err := s.gates.Resolve(""); err != nil {
 		return nil, err
 	}
-	if s.cluster, err = newCluster(ctx, f, clock); err != nil {
+	kind, err := f.Kind(s.gates.Enabled)
+	if err != nil {
+		return nil, err
+	}
+	if s.cluster, err = newCluster(ctx, f, kind, clock); err != nil {
 		return nil, err
 	}
 	s.machines = newMachines(s.cluster, f, s.options)
@@ -101,10 +106,10 @@ func New(builtin fs.FS, set bundle.Set, f Fleet, at time.Time, opts ...Option) (
 		return nil, err
 	}
 	c := s.cluster.client()
-	s.reconciler = cloneset.New(cloneset.Kind{Gates: cloneset.GatesOf(s.gates.Enabled)}, rollout.Clients{Client: c, Live: c, Events: &record.FakeRecorder{}}, s.engine,
-		rollout.WithClock(clock), rollout.WithParallelWrites(1), rollout.WithRounds(s.rounds), rollout.WithGates(rollout.GatesOf(s.gates.Enabled)), rollout.WithBudget(budget))
+	s.reconciler = rollout.New(kind, rollout.Clients{Client: c, Live: c, Events: &record.FakeRecorder{}}, s.engine,
+		rollout.WithClock(clock), rollout.WithWindow(inflight.Fixed(1)), rollout.WithRounds(s.rounds), rollout.WithGates(rollout.GatesOf(s.gates.Enabled)), rollout.WithBudget(budget))
 	s.cluster.watchers = append(s.cluster.watchers, watcher{s.reconciler.PodEvents(), &s.cluster.queue})
-	s.cluster.asked = func(before cloneset.Sight, was, now *corev1.Pod) {
+	s.cluster.asked = func(before witness.Sight, was, now *corev1.Pod) {
 		if now == nil {
 			s.machines.gone(was)
 		}
@@ -198,16 +203,17 @@ func (s *Simulation) pass(r Report, next, due time.Time) string {
 
 // round has the controller decide and act once.
 func (s *Simulation) round(ctx context.Context, r *Report) Step {
-	set := s.cluster.set
-	before := make(map[string]Moved, len(s.cluster.pods))
-	for name, p := range s.cluster.pods {
+	workload := s.cluster.workload
+	before := make(map[string]Moved, len(s.cluster.pods()))
+	for _, p := range s.cluster.all() {
+		name := p.Name
 		before[name] = Moved{Name: name, Zone: s.nodeLabels(p.Spec.NodeName)[corev1.LabelTopologyZone], Labels: p.Labels}
 	}
 	was := s.cluster.look()
 	s.cluster.queue.dirty, s.timer = false, time.Time{}
 	s.judge.begin()
 	s.refusals = nil
-	result, err := s.reconciler.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(set)})
+	result, err := s.reconciler.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(workload)})
 	step := Step{At: s.now, Refused: s.refusals}
 	switch {
 	case err != nil && onlyRefused(err): // and asked again below
@@ -221,14 +227,14 @@ func (s *Simulation) round(ctx context.Context, r *Report) Step {
 	default:
 		s.failures = 0
 	}
-	for name := range s.cluster.pods {
+	for name := range s.cluster.pods() {
 		if _, was := before[name]; !was {
 			step.Created++
 		}
 	}
 	sight := s.cluster.look()
 	step.Available, step.Pods, step.Updated = sight.Available, sight.Active, sight.Updated
-	a, _ := s.rounds.Workload(s.cluster.kind.Kind, set.Namespace, set.Name)
+	a, _ := s.rounds.Workload(s.cluster.typ.GroupKind(), workload.GetNamespace(), workload.GetName())
 	if r.To == "" {
 		r.Workload, r.From, r.To = a.Subject, a.From, a.To
 	}
@@ -236,7 +242,7 @@ func (s *Simulation) round(ctx context.Context, r *Report) Step {
 	if a.Error != "" {
 		step.Undecided = fmt.Sprintf("%s: %s", a.Outcome, a.Error)
 	}
-	pods, _ := s.rounds.PodsOf(s.cluster.kind.Kind, set.Namespace, set.Name)
+	pods, _ := s.rounds.PodsOf(s.cluster.typ.GroupKind(), workload.GetNamespace(), workload.GetName())
 	for _, p := range pods {
 		if p.Verdict == explain.Moved {
 			step.Moved = append(step.Moved, before[p.Subject.Name])
@@ -275,7 +281,7 @@ func (s *Simulation) tell() {
 }
 
 func (s *Simulation) replicas() int {
-	return int(ptr.Deref(s.cluster.kind.Replicas(s.cluster.set), 1))
+	return s.cluster.spec().Replicas
 }
 
 func (s *Simulation) nodeLabels(name string) map[string]string {

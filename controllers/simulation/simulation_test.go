@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/kinds/adapters"
 	"github.com/regatta-sh/regatta/controllers/simulation"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/policies"
@@ -42,7 +43,7 @@ func fleet(t testing.TB, edit func(*kruise.CloneSetSpec)) simulation.Fleet {
 	if edit != nil {
 		edit(&set.Spec)
 	}
-	f := simulation.Fleet{Set: set, Room: map[string]int{}}
+	f := simulation.Fleet{Workload: set, Kind: adapters.Under(set), Room: map[string]int{}}
 	for _, zone := range []string{"a", "b"} {
 		f.Room["node-"+zone] = 3
 		f.Nodes = append(f.Nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + zone, Labels: map[string]string{corev1.LabelTopologyZone: zone}}})
@@ -51,8 +52,9 @@ func fleet(t testing.TB, edit func(*kruise.CloneSetSpec)) simulation.Fleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Set.Spec.Template.Spec.Containers[0].Image = "web:2"
-	f.Set.Generation++
+	grown := f.Workload.(*kruise.CloneSet)
+	grown.Spec.Template.Spec.Containers[0].Image = "web:2"
+	grown.Generation++
 	return f
 }
 

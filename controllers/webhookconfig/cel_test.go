@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/cel-go/cel"
 
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 func environment(t testing.TB) *cel.Env {
@@ -54,9 +54,9 @@ func FuzzConditions(f *testing.F) {
 		if !utf8.ValidString(key + value + ns) {
 			t.Skip("JSON has no such text")
 		}
-		g := decision.Guard{Group: group, Resource: resource, Operations: []string{decision.Delete}, Namespaces: []string{ns}, Labels: map[string]string{key: value}}
+		g := protection.Guard{Group: group, Resource: resource, Operations: []string{protection.Delete}, Namespaces: []string{ns}, Labels: map[string]string{key: value}}
 		fs := facts{Config: installation(), gates: allGates(), call: service()}
-		if fs.kinds, fs.users, _ = sift(decision.GuardsOutput{Kinds: someKinds(), Guards: []decision.Guard{g}}, fs.gates, true); len(fs.users) == 0 {
+		if fs.kinds, fs.users, _ = sift(protection.GuardsOutput{Kinds: someKinds(), Guards: []protection.Guard{g}}, fs.gates, true); len(fs.users) == 0 {
 			return
 		}
 		r, err := render(fs)

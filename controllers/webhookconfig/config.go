@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/match"
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 // Names of the objects that are written.
@@ -59,12 +59,16 @@ type Config struct {
 // facts are all that is rendered from.
 type facts struct {
 	Config
-	gates decision.ProtectionGates
-	kinds []decision.ProtectedKind
-	users []decision.Guard
+	gates protection.Gates
+	kinds []protection.ProtectedKind
+	users []protection.Guard
 	// budgets are the namespaces that have budgets, sorted.
 	budgets []string
-	call    call
+	// sidecars is true where there is a SidecarSet.
+	sidecars bool
+	// having are the namespaces, sorted, that have objects of other kinds which steps go by.
+	having map[match.Namespaces][]string
+	call   call
 	// configs is how each path is called; render fills it in.
 	configs map[string]admissionv1.WebhookClientConfig
 }
@@ -119,7 +123,7 @@ func refused(group, resource string) string {
 }
 
 // sift leaves out what is never guarded, and says so.
-func sift(a decision.GuardsOutput, gates decision.ProtectionGates, pods bool) (kinds []decision.ProtectedKind, users []decision.Guard, left []string) {
+func sift(a protection.GuardsOutput, gates protection.Gates, pods bool) (kinds []protection.ProtectedKind, users []protection.Guard, left []string) {
 	for _, k := range a.Kinds {
 		if why := refused(k.Group, k.Resource); why != "" {
 			left = append(left, fmt.Sprintf("the protected kind %s is left out: %s", name(k.Group, k.Resource), why))
@@ -131,7 +135,7 @@ func sift(a decision.GuardsOutput, gates decision.ProtectionGates, pods bool) (k
 		onPods := isPods(g)
 		why := refused(g.Group, g.Resource)
 		if !onPods {
-			g.Operations = slices.DeleteFunc(slices.Clone(g.Operations), func(op string) bool { return op == decision.Evict || op == decision.Resize })
+			g.Operations = slices.DeleteFunc(slices.Clone(g.Operations), func(op string) bool { return op == protection.Evict || op == protection.Resize })
 		}
 		switch {
 		case why != "":
@@ -147,7 +151,7 @@ func sift(a decision.GuardsOutput, gates decision.ProtectionGates, pods bool) (k
 		g.Rule = ""
 		users = append(users, g)
 	}
-	slices.SortFunc(kinds, func(a, b decision.ProtectedKind) int {
+	slices.SortFunc(kinds, func(a, b protection.ProtectedKind) int {
 		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource))
 	})
 	slices.Sort(left)

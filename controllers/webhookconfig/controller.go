@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/certs"
 )
@@ -109,6 +110,44 @@ func (c *Controller) WatchBudgets() error {
 	}
 	if err := c.controller.Watch(source.Kind(c.cache, client.Object(&policyv1beta1.PodUnavailableBudget{}), comings)); err != nil {
 		return fmt.Errorf("watching budgets: %w", err)
+	}
+	return nil
+}
+
+// WatchSidecarSets follows whether there are SidecarSets, once there is their CRD.
+func (c *Controller) WatchSidecarSets() error { return c.watch(&kruise.SidecarSet{}) }
+
+// WatchPersistentPodStates follows which namespaces have PersistentPodStates, once there is their CRD.
+func (c *Controller) WatchPersistentPodStates() error { return c.watch(&kruise.PersistentPodState{}) }
+
+// watch looks at what is there of a kind whenever an object of it comes or goes.
+func (c *Controller) watch(kind client.Object) error {
+	comings := handler.Funcs{
+		CreateFunc: func(_ context.Context, _ event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			q.Add(request()) // pods may be created right after it
+		},
+		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			q.AddAfter(request(), settle)
+		},
+	}
+	if err := c.controller.Watch(source.Kind(c.cache, kind, comings)); err != nil {
+		return fmt.Errorf("watching %T: %w", kind, err)
+	}
+	return nil
+}
+
+// WatchSpreads follows which namespaces have WorkloadSpreads, once there is their CRD.
+func (c *Controller) WatchSpreads() error {
+	comings := handler.Funcs{
+		CreateFunc: func(_ context.Context, _ event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			q.Add(request()) // pods may be created right after it
+		},
+		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			q.AddAfter(request(), settle)
+		},
+	}
+	if err := c.controller.Watch(source.Kind(c.cache, client.Object(&kruise.WorkloadSpread{}), comings)); err != nil {
+		return fmt.Errorf("watching WorkloadSpreads: %w", err)
 	}
 	return nil
 }

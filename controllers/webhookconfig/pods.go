@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/match"
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 // stored are the matches of steps that concern pods of any namespace.
@@ -19,11 +19,29 @@ func (f facts) stored() (out []match.Stored) {
 		return nil
 	}
 	for _, m := range f.Stored {
+		if _, follows := followed[m.Namespaces]; follows {
+			if there := f.having[m.Namespaces]; len(there) > 0 {
+				m.Conditions = append([]string{among(there)}, m.Conditions...)
+				out = append(out, m)
+			}
+			continue
+		}
 		if m.Namespaces != match.WithBudgets || len(f.budgets) > 0 {
 			out = append(out, m)
 		}
 	}
 	return out
+}
+
+// mostListed is how many namespaces a condition lists: it is part of the expression for all steps.
+const mostListed = 100
+
+// among is true for requests in some namespaces, and for all where they are too many to be listed.
+func among(namespaces []string) string {
+	if len(namespaces) > mostListed {
+		return "true"
+	}
+	return "request.namespace in " + literals(namespaces)
 }
 
 // about are those of steps that an operation concerns.
@@ -33,15 +51,15 @@ func (f facts) about(op string) []match.Stored {
 
 // asked are the operations on pods that steps or users' rules are about.
 func (f facts) asked(op string) bool {
-	return len(f.about(op)) > 0 || slices.ContainsFunc(f.users, func(g decision.Guard) bool { return isPods(g) && slices.Contains(g.Operations, op) })
+	return len(f.about(op)) > 0 || slices.ContainsFunc(f.users, func(g protection.Guard) bool { return isPods(g) && slices.Contains(g.Operations, op) })
 }
 
-func isPods(g decision.Guard) bool { return g.Group == "" && g.Resource == "pods" }
+func isPods(g protection.Guard) bool { return g.Group == "" && g.Resource == "pods" }
 
 func (f facts) pods() []admissionv1.ValidatingWebhook {
 	var rules []admissionv1.RuleWithOperations
 	var operations []admissionv1.OperationType
-	for _, op := range []string{decision.Delete, decision.Update} {
+	for _, op := range []string{protection.Delete, protection.Update} {
 		if f.asked(op) {
 			operations = append(operations, admissionv1.OperationType(op))
 		}
@@ -49,7 +67,7 @@ func (f facts) pods() []admissionv1.ValidatingWebhook {
 	if len(operations) > 0 {
 		rules = append(rules, rule("", "pods", operations...))
 	}
-	if f.asked(decision.Resize) {
+	if f.asked(protection.Resize) {
 		rules = append(rules, rule("", "pods/resize", admissionv1.Update))
 	}
 	var entries []admissionv1.ValidatingWebhook
@@ -61,7 +79,7 @@ func (f facts) pods() []admissionv1.ValidatingWebhook {
 		}
 		entries = append(entries, w)
 	}
-	if f.asked(decision.Evict) {
+	if f.asked(protection.Evict) {
 		entries = append(entries, f.validating("vpodeviction.kb.io", ValidatePodPath,
 			[]admissionv1.RuleWithOperations{rule("", "pods/eviction", admissionv1.Create)}, f.PodFailurePolicy, f.evictions()))
 	}
@@ -73,10 +91,10 @@ func (f facts) podCondition() string {
 	var parts []string
 	for _, m := range f.stored() {
 		var operations []string
-		if slices.Contains(m.Operations, decision.Delete) {
+		if slices.Contains(m.Operations, protection.Delete) {
 			operations = append(operations, "DELETE")
 		}
-		if slices.Contains(m.Operations, decision.Update) || slices.Contains(m.Operations, decision.Resize) {
+		if slices.Contains(m.Operations, protection.Update) || slices.Contains(m.Operations, protection.Resize) {
 			operations = append(operations, "UPDATE")
 		}
 		if len(operations) > 0 {
@@ -109,11 +127,11 @@ func does(operations []string) string {
 	var parts []string
 	for _, op := range operations {
 		switch op {
-		case decision.Delete:
+		case protection.Delete:
 			parts = append(parts, "request.operation == 'DELETE'")
-		case decision.Update:
+		case protection.Update:
 			parts = append(parts, fmt.Sprintf("(request.operation == 'UPDATE' && %s == '')", subresource))
-		case decision.Resize:
+		case protection.Resize:
 			parts = append(parts, fmt.Sprintf("%s == 'resize'", subresource))
 		}
 	}
@@ -127,14 +145,18 @@ func does(operations []string) string {
 // has no labels of its pod, so the namespace is all there is to go by.
 func (f facts) evictions() *metav1.LabelSelector {
 	var namespaces []string
-	for _, m := range f.about(decision.Evict) {
+	for _, m := range f.about(protection.Evict) {
 		if m.Namespaces == match.All {
 			return f.everywhere()
+		}
+		if _, follows := followed[m.Namespaces]; follows {
+			namespaces = slices.Concat(namespaces, f.having[m.Namespaces])
+			continue
 		}
 		namespaces = slices.Concat(namespaces, f.budgets)
 	}
 	for _, g := range f.users {
-		if !isPods(g) || !slices.Contains(g.Operations, decision.Evict) {
+		if !isPods(g) || !slices.Contains(g.Operations, protection.Evict) {
 			continue
 		}
 		valid := slices.DeleteFunc(slices.Clone(g.Namespaces), func(ns string) bool { return !resourceName.MatchString(ns) || len(ns) > 63 })
@@ -156,11 +178,18 @@ func (f facts) newPods() []admissionv1.MutatingWebhook {
 	budgeted := false
 	var some []match.Created
 	for _, m := range f.Created {
+		if _, follows := followed[m.Namespaces]; follows {
+			if there := f.having[m.Namespaces]; len(there) > 0 {
+				m.Conditions = append([]admissionv1.MatchCondition{{Name: "in-a-namespace-that-has-one", Expression: among(there)}}, m.Conditions...)
+				some = append(some, m)
+			}
+			continue
+		}
 		switch {
-		case m.Namespaces == match.WithBudgets && len(f.budgets) == 0:
+		case m.Namespaces == match.WithBudgets && len(f.budgets) == 0, m.Namespaces == match.WithSidecars && !f.sidecars:
 		case len(m.Conditions) > 0:
 			some = append(some, m)
-		case m.Namespaces == match.All:
+		case m.Namespaces == match.All, m.Namespaces == match.WithSidecars:
 			return []admissionv1.MutatingWebhook{f.mutating("mpod.kb.io", f.everywhere())}
 		default:
 			budgeted = true

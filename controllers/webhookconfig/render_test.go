@@ -19,7 +19,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/match"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/steps"
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 var update = flag.Bool("update", false, "write testdata anew")
@@ -34,7 +34,7 @@ func service() call {
 func installation() Config { return installed(allGates(), false) }
 
 // installed is an installation with these gates. KruisePodReadinessGate is on if readiness is for all.
-func installed(gates decision.ProtectionGates, readinessForAll bool) Config {
+func installed(gates protection.Gates, readinessForAll bool) Config {
 	enabled, err := steps.Of(func(f featuregate.Feature) bool {
 		return f == features.PodUnavailableBudgetDeleteGate && gates.BudgetDelete || f == features.PodUnavailableBudgetUpdateGate && gates.BudgetUpdate ||
 			f == features.KruisePodReadinessGate && readinessForAll
@@ -47,59 +47,66 @@ func installed(gates decision.ProtectionGates, readinessForAll bool) Config {
 	}
 }
 
-func allGates() decision.ProtectionGates {
-	return decision.ProtectionGates{Deletion: true, CRDCascading: true, BudgetDelete: true, BudgetUpdate: true}
+func allGates() protection.Gates {
+	return protection.Gates{Deletion: true, CRDCascading: true, BudgetDelete: true, BudgetUpdate: true}
 }
 
-func someKinds() []decision.ProtectedKind {
-	return []decision.ProtectedKind{
-		{Group: "apps.kruise.io", Resource: "clonesets", Cascading: decision.CascadeReplicas},
+func someKinds() []protection.ProtectedKind {
+	return []protection.ProtectedKind{
+		{Group: "apps.kruise.io", Resource: "clonesets", Cascading: protection.CascadeReplicas},
 		{Resource: "services"},
-		{Resource: "namespaces", Cascading: decision.CascadeNamespace},
+		{Resource: "namespaces", Cascading: protection.CascadeNamespace},
 	}
 }
 
-func guard(group, resource string, operations ...string) decision.Guard {
-	return decision.Guard{Rule: "r", Group: group, Resource: resource, Operations: operations}
+func guard(group, resource string, operations ...string) protection.Guard {
+	return protection.Guard{Rule: "r", Group: group, Resource: resource, Operations: operations}
 }
 
 // Each case is one file of testdata: the webhook configuration.
 func TestRender(t *testing.T) {
-	gold := guard("", "pods", decision.Delete, decision.Evict)
+	gold := guard("", "pods", protection.Delete, protection.Evict)
 	gold.Namespaces, gold.Labels = []string{"shop", "bank"}, map[string]string{"tier": "gold"}
 	for name, tc := range map[string]struct {
 		config  func(*Config)
-		gates   decision.ProtectionGates
-		answer  decision.GuardsOutput
+		gates   protection.Gates
+		answer  protection.GuardsOutput
 		budgets []string
-		url     string
-		left    []string
+		// sidecars is true where there is a SidecarSet.
+		sidecars bool
+		// states are the namespaces that have PersistentPodStates.
+		states []string
+		url    string
+		left   []string
 	}{
 		"nothing but the readiness gate of our pods": {gates: allGates()},
-		"protected kinds":                       {gates: allGates(), answer: decision.GuardsOutput{Kinds: someKinds()}},
-		"protected kinds while the gate is off": {answer: decision.GuardsOutput{Kinds: someKinds()}},
+		"protected kinds":                       {gates: allGates(), answer: protection.GuardsOutput{Kinds: someKinds()}},
+		"protected kinds while the gate is off": {answer: protection.GuardsOutput{Kinds: someKinds()}},
 		"a manager outside of the cluster has no twin": {
-			gates: allGates(), url: "https://localhost:9443/base/validate-apps-kruise-io-cloneset", answer: decision.GuardsOutput{Kinds: someKinds()[:1]},
+			gates: allGates(), url: "https://localhost:9443/base/validate-apps-kruise-io-cloneset", answer: protection.GuardsOutput{Kinds: someKinds()[:1]},
 		},
-		"budgets": {gates: decision.ProtectionGates{BudgetDelete: true}, budgets: []string{"bank", "shop"}, config: func(c *Config) {
+		"budgets": {gates: protection.Gates{BudgetDelete: true}, budgets: []string{"bank", "shop"}, config: func(c *Config) {
 			c.PodFailurePolicy, c.TimeoutSeconds = admissionv1.Fail, 2
 		}},
 		"budgets that hold back updates too": {gates: allGates(), budgets: []string{"shop"}},
+		"a SidecarSet":                       {gates: allGates(), sidecars: true},
+		"PersistentPodStates":                {gates: allGates(), states: []string{"games", "it's"}},
+		"PersistentPodStates and budgets":    {gates: allGates(), states: []string{"games"}, budgets: []string{"shop"}},
 		"budgets while the gates are off":    {budgets: []string{"shop"}},
 		"no webhooks for pods": {gates: allGates(), budgets: []string{"shop"}, config: func(c *Config) { c.Pods = false },
-			answer: decision.GuardsOutput{Guards: []decision.Guard{gold}},
+			answer: protection.GuardsOutput{Guards: []protection.Guard{gold}},
 			left:   []string{`a guard of rule "r" about pods is left out: there are no webhooks for pods while the feature gate PodWebhook is off`}},
 		"a readiness gate for all pods": {gates: allGates(), budgets: []string{"shop"}, config: func(c *Config) { *c = installed(allGates(), true) }},
-		"users' rules": {gates: allGates(), answer: decision.GuardsOutput{Kinds: someKinds(), Guards: []decision.Guard{
-			gold, gold, guard("", "pods", decision.Resize, decision.Update),
-			guard("apps.kruise.io", "clonesets", decision.Update, decision.Delete), guard("batch", "cronjobs", decision.Delete, decision.Evict),
-			{Rule: "r", Resource: "configmaps", Operations: []string{decision.Update}, Namespaces: []string{"it's"}, Labels: map[string]string{"a": "", `b'] == '\`: "ü\n😀"}},
+		"users' rules": {gates: allGates(), answer: protection.GuardsOutput{Kinds: someKinds(), Guards: []protection.Guard{
+			gold, gold, guard("", "pods", protection.Resize, protection.Update),
+			guard("apps.kruise.io", "clonesets", protection.Update, protection.Delete), guard("batch", "cronjobs", protection.Delete, protection.Evict),
+			{Rule: "r", Resource: "configmaps", Operations: []string{protection.Update}, Namespaces: []string{"it's"}, Labels: map[string]string{"a": "", `b'] == '\`: "ü\n😀"}},
 		}}},
-		"what is never guarded": {gates: allGates(), answer: decision.GuardsOutput{
-			Kinds: []decision.ProtectedKind{{Resource: "nodes"}, {Group: "coordination.k8s.io", Resource: "leases"}, {Group: "*", Resource: "x"}},
-			Guards: []decision.Guard{
-				guard("", "*", decision.Delete), guard("", "pods/status", decision.Update), guard("", "Pods", decision.Update), guard("apps", "deployments", decision.Evict),
-				guard("admissionregistration.k8s.io", "validatingwebhookconfigurations", decision.Delete),
+		"what is never guarded": {gates: allGates(), answer: protection.GuardsOutput{
+			Kinds: []protection.ProtectedKind{{Resource: "nodes"}, {Group: "coordination.k8s.io", Resource: "leases"}, {Group: "*", Resource: "x"}},
+			Guards: []protection.Guard{
+				guard("", "*", protection.Delete), guard("", "pods/status", protection.Update), guard("", "Pods", protection.Update), guard("apps", "deployments", protection.Evict),
+				guard("admissionregistration.k8s.io", "validatingwebhookconfigurations", protection.Delete),
 			},
 		}, left: []string{
 			`a guard of rule "r" about * is left out: "*" is no resource: name one in the plural and in lower case, such as deployments`,
@@ -113,7 +120,7 @@ func TestRender(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := facts{Config: installed(tc.gates, false), gates: tc.gates, budgets: tc.budgets, call: service()}
+			f := facts{Config: installed(tc.gates, false), gates: tc.gates, budgets: tc.budgets, sidecars: tc.sidecars, having: map[match.Namespaces][]string{match.WithPersistentPodStates: tc.states}, call: service()}
 			if tc.config != nil {
 				tc.config(&f.Config)
 			}
@@ -188,6 +195,39 @@ func TestManyNamespacesAreNotListed(t *testing.T) {
 	}
 }
 
+// Pods are sent for a WorkloadSpread only from namespaces that have one.
+func TestSpreadsConcernTheirNamespacesAlone(t *testing.T) {
+	f := facts{Config: Config{
+		Pods: true, Namespace: "kruise-system",
+		Created: []match.Created{{Name: "spread", Namespaces: match.WithSpreads, Conditions: []admissionv1.MatchCondition{{Name: "owned", Expression: "x"}}}},
+		Stored:  []match.Stored{{Operations: []string{protection.Delete, protection.Evict}, Namespaces: match.WithSpreads, Conditions: []string{"y"}}},
+	}, call: service()}
+	r, err := render(f)
+	if err != nil || len(r.mutating)+len(r.validating) != 0 {
+		t.Errorf("without a spread there are %d and %d entries, %v", len(r.mutating), len(r.validating), err)
+	}
+	f.having = map[match.Namespaces][]string{match.WithSpreads: {"bank", "shop"}}
+	if r, err = render(f); err != nil || len(r.mutating) != 1 || len(r.validating) != 2 {
+		t.Fatalf("there are %d and %d entries, %v", len(r.mutating), len(r.validating), err)
+	}
+	const in = "request.namespace in ['bank', 'shop']"
+	if c := r.mutating[0].MatchConditions; len(c) != 2 || strings.ReplaceAll(c[0].Expression, `"`, "'") != in || c[1].Expression != "x" {
+		t.Errorf("pods that are created: %+v", c)
+	}
+	if c := r.validating[0].MatchConditions; !strings.Contains(strings.ReplaceAll(c[1].Expression, `"`, "'"), in) || !strings.Contains(c[1].Expression, "y") {
+		t.Errorf("pods that are deleted: %+v", c)
+	}
+	if s := r.validating[1].NamespaceSelector.MatchExpressions; len(s) != 3 || len(s[2].Values) != 2 {
+		t.Errorf("evictions are asked about in %+v", s)
+	}
+	for range mostNamespaces {
+		f.having[match.WithSpreads] = append(f.having[match.WithSpreads], "x")
+	}
+	if r, err = render(f); err != nil || r.mutating[0].MatchConditions[0].Expression != "true" {
+		t.Errorf("with many namespaces: %+v, %v", r.mutating[0].MatchConditions, err)
+	}
+}
+
 // Steps bring what concerns them; a pod that concerns two of them is sent once.
 func TestStepsSayWhatConcernsThem(t *testing.T) {
 	when := func(name, expression string) match.Created {
@@ -232,8 +272,8 @@ func TestStepsSayWhatConcernsThem(t *testing.T) {
 }
 
 func TestStepsSayWhichRequestsConcernThem(t *testing.T) {
-	everywhere := match.Stored{Operations: []string{decision.Delete, decision.Evict}, Conditions: []string{"x"}}
-	budgets := match.Stored{Operations: []string{decision.Resize}, Namespaces: match.WithBudgets, Conditions: []string{"y", "z"}}
+	everywhere := match.Stored{Operations: []string{protection.Delete, protection.Evict}, Conditions: []string{"x"}}
+	budgets := match.Stored{Operations: []string{protection.Resize}, Namespaces: match.WithBudgets, Conditions: []string{"y", "z"}}
 	for name, tc := range map[string]struct {
 		stored    []match.Stored
 		budgets   []string
@@ -274,13 +314,13 @@ func TestStepsSayWhichRequestsConcernThem(t *testing.T) {
 // However much users guard, no condition is longer than the API server reads.
 func TestConditionsStayShort(t *testing.T) {
 	f := facts{Config: installation(), gates: allGates(), call: service()}
-	long := guard("", "pods", decision.Delete)
+	long := guard("", "pods", protection.Delete)
 	for i := range 5000 {
 		long.Namespaces = append(long.Namespaces, fmt.Sprintf("ns-%05d", i))
 	}
 	f.users = append(f.users, long)
 	for i := range 400 {
-		g := guard("", "pods", decision.Delete)
+		g := guard("", "pods", protection.Delete)
 		g.Labels = map[string]string{"team": fmt.Sprintf("team-%03d-%s", i, strings.Repeat("x", 200))}
 		f.users = append(f.users, g)
 		g.Group, g.Resource = "batch", "cronjobs"

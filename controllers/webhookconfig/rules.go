@@ -15,17 +15,18 @@ import (
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 // Rules are the last answer to protection/guards.
 type Rules struct {
 	engine *engine.Engine
-	gates  decision.ProtectionGates
+	gates  protection.Gates
 
 	mu       sync.Mutex
 	asked    string // the revision of the policies that were asked last
 	answered bool
-	last     decision.GuardsOutput
+	last     protection.GuardsOutput
 	failure  string
 
 	owners sync.Mutex // apart, since Kind must not wait for policies of namespaces
@@ -33,13 +34,13 @@ type Rules struct {
 }
 
 // NewRules asks the policies of an engine.
-func NewRules(e *engine.Engine, gates decision.ProtectionGates) *Rules {
+func NewRules(e *engine.Engine, gates protection.Gates) *Rules {
 	return &Rules{engine: e, gates: gates}
 }
 
 // Answer is what the policies say, and how far it can be relied on.
 type Answer struct {
-	decision.GuardsOutput
+	protection.GuardsOutput
 	// Known is false if the policies have never said anything.
 	Known bool
 	// Failure says why the newest policies say nothing, so that this is what those
@@ -69,7 +70,7 @@ func (r *Rules) answer(ctx context.Context, again bool) Answer {
 	if now := r.engine.Snapshot().Revision(); now != r.asked || again && r.failure != "" {
 		subject := decision.Subject{Kind: "ValidatingWebhookConfiguration", Name: ConfigurationName}
 		// The request that asks first may end before the answer comes, and others wait for it.
-		out, rec := engine.Decide(context.WithoutCancel(ctx), r.engine, decision.ProtectionGuards(), subject, decision.GuardsInput{Gates: r.gates})
+		out, rec := engine.Decide(context.WithoutCancel(ctx), r.engine, protection.GuardsPoint(), subject, protection.GuardsInput{Gates: r.gates})
 		r.asked, r.failure = now, ""
 		if rec.Outcome == decision.Decided {
 			r.last, r.answered = out, true
@@ -82,7 +83,7 @@ func (r *Rules) answer(ctx context.Context, again bool) Answer {
 
 // Kind says how objects of a resource are protected by their label; nil if they
 // are not. It is an error if no policy has ever said so.
-func (r *Rules) Kind(ctx context.Context, group, resource string) (*decision.ProtectedKind, error) {
+func (r *Rules) Kind(ctx context.Context, group, resource string) (*protection.ProtectedKind, error) {
 	if !r.gates.Deletion {
 		return nil, nil
 	}
@@ -99,4 +100,4 @@ func (r *Rules) Kind(ctx context.Context, group, resource string) (*decision.Pro
 }
 
 // Gates are the feature gates that the policies get as input.
-func (r *Rules) Gates() decision.ProtectionGates { return r.gates }
+func (r *Rules) Gates() protection.Gates { return r.gates }

@@ -30,7 +30,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api"
 	"github.com/regatta-sh/regatta/controllers/certs"
 	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
 
@@ -80,7 +80,7 @@ func (s *sent) ca() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 }
 
-func policies(t *testing.T, gates decision.ProtectionGates, answer string) *Rules {
+func policies(t *testing.T, gates protection.Gates, answer string) *Rules {
 	t.Helper()
 	e, err := engine.New(fstest.MapFS{"protection/guards.rego": {Data: []byte("package protection\n\nguards := " + answer)}}, engine.WithPatience(20)) // the machine may be busy
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 // Bounds on what the policies of namespaces add to the configuration, which is one
@@ -28,14 +29,14 @@ const (
 // said is what the policies of a namespace said last.
 type said struct {
 	revision string // of the policies that were asked
-	guards   []decision.Guard
+	guards   []protection.Guard
 	failure  string
 }
 
 // owned are the guards that the policies of some namespaces have and those of the
 // cluster do not, each for its namespace only, whatever it says. left is why some
 // are not as they were meant.
-func (r *Rules) owned(ctx context.Context, cluster []decision.Guard) (guards []decision.Guard, left []string) {
+func (r *Rules) owned(ctx context.Context, cluster []protection.Guard) (guards []protection.Guard, left []string) {
 	r.owners.Lock()
 	defer r.owners.Unlock()
 	snapshot := r.engine.Snapshot()
@@ -62,7 +63,7 @@ func (r *Rules) ask(ctx context.Context, snapshot *engine.Snapshot, namespace st
 	subject := decision.Subject{Kind: "ValidatingWebhookConfiguration", Namespace: namespace, Name: ConfigurationName}
 	last := r.said[namespace]
 	if now := snapshot.RevisionFor(subject); now != last.revision || last.failure != "" {
-		out, rec := engine.Decide(context.WithoutCancel(ctx), r.engine, decision.ProtectionGuards(), subject, decision.GuardsInput{Gates: r.gates})
+		out, rec := engine.Decide(context.WithoutCancel(ctx), r.engine, protection.GuardsPoint(), subject, protection.GuardsInput{Gates: r.gates})
 		last.revision, last.failure = now, ""
 		if rec.Outcome == decision.Decided {
 			last.guards = out.Guards
@@ -78,13 +79,13 @@ func (r *Rules) ask(ctx context.Context, snapshot *engine.Snapshot, namespace st
 }
 
 // bounded are the guards that are a namespace's own, as far as it may have them.
-func bounded(namespace string, s said, cluster []decision.Guard) (own []decision.Guard, left []string) {
+func bounded(namespace string, s said, cluster []protection.Guard) (own []protection.Guard, left []string) {
 	if s.failure != "" {
 		left = append(left, fmt.Sprintf("the policies of namespace %s could not decide what they are asked about, so it stays as it was: %s", namespace, s.failure))
 	}
 	size, unlabelled := 0, false
 	for _, g := range s.guards {
-		if slices.ContainsFunc(cluster, func(c decision.Guard) bool { return reflect.DeepEqual(c, g) }) {
+		if slices.ContainsFunc(cluster, func(c protection.Guard) bool { return reflect.DeepEqual(c, g) }) {
 			continue
 		}
 		if len(own) == mostOwn {

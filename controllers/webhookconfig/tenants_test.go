@@ -18,7 +18,7 @@ import (
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 	builtin "github.com/regatta-sh/regatta/policies"
 )
 
@@ -129,7 +129,7 @@ guards := {"kinds": [], "guards": [g | some name; some g in data.extend.protecti
 	if err := e.Activate(t.Context(), bundle.Set{own}); err != nil {
 		t.Fatal(err)
 	}
-	w, _ := newWriter(api, NewRules(e, decision.ProtectionGates{Deletion: true}))
+	w, _ := newWriter(api, NewRules(e, protection.Gates{Deletion: true}))
 	if err := w.Sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 // The twin lets go while a replica of the manager is ready, and no longer.
@@ -107,7 +107,7 @@ func TestTwin(t *testing.T) {
 	eventually(t, "the kinds are others", func() bool {
 		return denied(try(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default"}}, "Always"), absent) && try(serviceIn("default"), "Always") == nil
 	})
-	w.Rules = policies(t, decision.ProtectionGates{}, `{"kinds": [{"group": "", "resource": "configmaps"}], "guards": []}`)
+	w.Rules = policies(t, protection.Gates{}, `{"kinds": [{"group": "", "resource": "configmaps"}], "guards": []}`)
 	sync()
 	if err := api.Get(t.Context(), client.ObjectKey{Name: PolicyName}, policy); !apierrors.IsNotFound(err) {
 		t.Errorf("the policy outlives its gate: %v", err)

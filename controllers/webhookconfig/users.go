@@ -10,7 +10,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 // longestCondition bounds what one guard of a user adds to a condition, and
@@ -22,16 +22,16 @@ const (
 )
 
 // distinct sorts guards and leaves out what is there twice.
-func distinct(users []decision.Guard) []decision.Guard {
-	key := func(g decision.Guard) string { return condition(g) + strings.Join(g.Operations, " ") }
+func distinct(users []protection.Guard) []protection.Guard {
+	key := func(g protection.Guard) string { return condition(g) + strings.Join(g.Operations, " ") }
 	for i, g := range users {
 		users[i].Operations = slices.Compact(slices.Sorted(slices.Values(g.Operations)))
 		users[i].Namespaces = slices.Compact(slices.Sorted(slices.Values(g.Namespaces)))
 	}
-	slices.SortFunc(users, func(a, b decision.Guard) int {
+	slices.SortFunc(users, func(a, b protection.Guard) int {
 		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource), strings.Compare(key(a), key(b)))
 	})
-	return slices.CompactFunc(users, func(a, b decision.Guard) bool {
+	return slices.CompactFunc(users, func(a, b protection.Guard) bool {
 		return a.Group == b.Group && a.Resource == b.Resource && key(a) == key(b)
 	})
 }
@@ -39,7 +39,7 @@ func distinct(users []decision.Guard) []decision.Guard {
 // condition is true for requests that a guard is about, of those of its resource
 // and its operations. Where it would be too long it says less: the rule is asked
 // about more, and decides as it would have.
-func condition(g decision.Guard) string {
+func condition(g protection.Guard) string {
 	var parts []string
 	if len(g.Namespaces) > 0 {
 		parts = append(parts, fmt.Sprintf("%s in %s", namespace, literals(g.Namespaces)))
@@ -56,7 +56,7 @@ func condition(g decision.Guard) string {
 // condition would be too long.
 func (f facts) others() []admissionv1.ValidatingWebhook {
 	var entries []admissionv1.ValidatingWebhook
-	var guards []decision.Guard
+	var guards []protection.Guard
 	size := 0
 	flush := func() {
 		if len(guards) == 0 {
@@ -100,10 +100,10 @@ func (f facts) others() []admissionv1.ValidatingWebhook {
 
 // once is false for deletions that are asked about for their label anyway: asked
 // twice, they would count twice.
-func (f facts) once(guards []decision.Guard) string {
+func (f facts) once(guards []protection.Guard) string {
 	var always, cascading []string
 	for _, k := range f.kinds {
-		if !slices.ContainsFunc(guards, func(g decision.Guard) bool { return g.Group == k.Group && g.Resource == k.Resource }) {
+		if !slices.ContainsFunc(guards, func(g protection.Guard) bool { return g.Group == k.Group && g.Resource == k.Resource }) {
 			continue
 		}
 		always = append(always, name(k.Group, k.Resource))
@@ -127,7 +127,7 @@ func (f facts) once(guards []decision.Guard) string {
 
 // rulesOf are the operations on resources that guards are about, a rule for each
 // resource.
-func rulesOf(guards []decision.Guard) []admissionv1.RuleWithOperations {
+func rulesOf(guards []protection.Guard) []admissionv1.RuleWithOperations {
 	var out []admissionv1.RuleWithOperations
 	for _, g := range guards {
 		var operations []admissionv1.OperationType

@@ -14,12 +14,15 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/certs"
+	"github.com/regatta-sh/regatta/controllers/webhook/pod/match"
 )
 
 // Owner is the field manager of what is written.
@@ -36,6 +39,7 @@ const (
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,verbs=get;create;patch;delete
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get
 // +kubebuilder:rbac:groups=policy.kruise.io,resources=podunavailablebudgets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=sidecarsets,verbs=get;list;watch
 
 // Writer keeps the configurations of the API server as the policies and the budgets require.
 // Only the leader may use it.
@@ -129,6 +133,12 @@ func (w *Writer) sync(ctx context.Context) error {
 		return err
 	}
 	f, left := w.Rules.facts(answer, w.Config, budgets, at.call)
+	if f.sidecars, err = w.sidecars(ctx); err != nil {
+		return err
+	}
+	if f.having, err = w.having(ctx); err != nil {
+		return err
+	}
 	w.report(at.validating, LeftOutReason, first(append(left, answer.Left...)), "")
 	want, err := render(f)
 	if err != nil {
@@ -199,6 +209,44 @@ func (w *Writer) budgets(ctx context.Context) ([]string, error) {
 		namespaces[ns] = true
 	}
 	return slices.Sorted(maps.Keys(namespaces)), nil
+}
+
+// followed are the kinds, with objects in namespaces, that steps go by: their namespaces are those in
+// which pods are sent.
+var followed = map[match.Namespaces]func() client.ObjectList{
+	match.WithSpreads:             func() client.ObjectList { return &kruise.WorkloadSpreadList{} },
+	match.WithPersistentPodStates: func() client.ObjectList { return &kruise.PersistentPodStateList{} },
+}
+
+// having are the namespaces that have objects of these kinds.
+func (w *Writer) having(ctx context.Context) (map[match.Namespaces][]string, error) {
+	out := map[match.Namespaces][]string{}
+	for at, newList := range followed {
+		list := newList()
+		if err := w.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) {
+			return nil, fmt.Errorf("listing %T: %w", list, err)
+		}
+		namespaces := map[string]bool{}
+		if err := meta.EachListItem(list, func(o runtime.Object) error {
+			if o, ok := o.(client.Object); ok {
+				namespaces[o.GetNamespace()] = true
+			}
+			return nil
+		}); err != nil {
+			return nil, fmt.Errorf("reading %T: %w", list, err)
+		}
+		out[at] = slices.Sorted(maps.Keys(namespaces))
+	}
+	return out, nil
+}
+
+// sidecars says whether there is a SidecarSet.
+func (w *Writer) sidecars(ctx context.Context) (bool, error) {
+	list := &kruise.SidecarSetList{}
+	if err := w.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) {
+		return false, fmt.Errorf("listing SidecarSets: %w", err)
+	}
+	return len(list.Items) > 0, nil
 }
 
 // present is what there is.

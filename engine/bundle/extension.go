@@ -11,6 +11,11 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/catalog"
+	"github.com/regatta-sh/regatta/engine/decision/injection"
+	"github.com/regatta-sh/regatta/engine/decision/node"
+	"github.com/regatta-sh/regatta/engine/decision/placement"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
@@ -33,20 +38,30 @@ type Extension struct {
 // Extensions lists them.
 func Extensions() []Extension {
 	hold, deny := reflect.TypeFor[decision.Hold](), reflect.TypeFor[decision.Deny]()
-	exempt, guard := reflect.TypeFor[decision.Exemption](), reflect.TypeFor[decision.Guard]()
+	exempt, guard := reflect.TypeFor[decision.Exemption](), reflect.TypeFor[protection.Guard]()
+	wish := reflect.TypeFor[injection.Wish]()
 	list := []Extension{
 		{Domain: "rollout", Rule: "hold", Stricter: true, Set: true, Meaning: "stop new disruption", Answer: hold},
 		{Domain: "rollout", Rule: "rank", Stricter: true, Meaning: "put pods first or last", Answer: reflect.TypeFor[map[string]float64]()},
 		{Domain: "protection", Rule: "deny", Stricter: true, Set: true, Meaning: "refuse", Answer: deny},
 		{Domain: "protection", Rule: "guard", Stricter: true, Set: true, Meaning: "be asked about more", Answer: guard},
 		{Domain: "protection", Rule: "exempt", Set: true, Meaning: "break glass", Answer: exempt},
-		{Domain: "injection", Rule: "skip", Meaning: "leave a sidecar out"},
-		{Domain: "injection", Rule: "add", Meaning: "add a sidecar"},
+		{Domain: "injection", Rule: "skip", Set: true, Meaning: "leave a sidecar out", Answer: wish},
+		{Domain: "injection", Rule: "add", Set: true, Meaning: "add a sidecar", Answer: wish},
+		{Domain: "node", Rule: "hold", Stricter: true, Set: true, Meaning: "restart or pull nothing now", Answer: reflect.TypeFor[node.Hold]()},
+		{Domain: "node", Rule: "deny", Stricter: true, Set: true, Meaning: "not this restart, container or image", Answer: reflect.TypeFor[node.Denial]()},
+		{Domain: "node", Rule: "rank", Stricter: true, Meaning: "put nodes first or last", Answer: reflect.TypeFor[map[string]float64]()},
+		{Domain: "placement", Rule: "hold", Stricter: true, Set: true, Meaning: "move nothing now", Answer: reflect.TypeFor[placement.Hold]()},
+		{Domain: "placement", Rule: "deny", Stricter: true, Set: true, Meaning: "never there", Answer: reflect.TypeFor[placement.Denial]()},
+		{Domain: "placement", Rule: "rank", Stricter: true, Meaning: "put nodes or pods first or last", Answer: reflect.TypeFor[map[string]float64]()},
 	}
 	for _, d := range Domains() {
 		settings := Extension{Domain: d, Rule: "settings", Meaning: "change a documented knob"}
-		if d == "protection" {
-			settings.Answer = reflect.TypeFor[decision.ProtectionSettings]()
+		switch d {
+		case "protection":
+			settings.Answer = reflect.TypeFor[protection.Settings]()
+		case "injection":
+			settings.Answer = reflect.TypeFor[injection.Settings]()
 		}
 		list = append(list, settings)
 	}
@@ -55,8 +70,8 @@ func Extensions() []Extension {
 
 // Domains lists those that decision points are in.
 func Domains() []string {
-	out := []string{"injection", "launchpriority", "node", "placement", "protection", "rollout"}
-	for _, p := range decision.All() {
+	var out []string
+	for _, p := range catalog.All() {
 		if d := p.Name.Domain(); !slices.Contains(out, d) {
 			out = append(out, d)
 		}
@@ -108,7 +123,7 @@ func (c *checker) report(loc *ast.Location, format string, args ...any) {
 // allowed says which packages a bundle may have, for messages.
 func (c *checker) allowed() string {
 	if c.bundle.Kind == Tenant {
-		return "a bundle of a namespace may have extend.rollout.<name> and extend.protection.<name>"
+		return "a bundle of a namespace may have extend.rollout.<name>, extend.protection.<name>, extend.node.<name> and extend.placement.<name>"
 	}
 	return "allowed are extend.<domain>.<name> and override.<domain>, where the domain is one of " + strings.Join(Domains(), ", ")
 }
@@ -154,7 +169,7 @@ func (c *checker) module(m *ast.Module) {
 	for _, r := range m.Rules {
 		if kind == "extend" {
 			c.extends(path, domain, r)
-		} else if slices.ContainsFunc(decision.All(), func(p decision.Any) bool { return string(p.Name) == domain+"/"+ruleName(r) }) {
+		} else if slices.ContainsFunc(catalog.All(), func(p decision.Any) bool { return string(p.Name) == domain+"/"+ruleName(r) }) {
 			c.heard[path] = true
 		}
 	}
@@ -269,10 +284,6 @@ func (c *checker) unheard() {
 		c.heard[path] = true // once
 		kind, domain, _ := strings.Cut(path, ".")
 		domain, _, _ = strings.Cut(domain, ".")
-		if kind == "override" && len(points(domain)) == 0 {
-			c.report(m.Package.Location, "package %s replaces nothing: this release has no decision points in %s", path, domain)
-			continue
-		}
 		if kind == "override" {
 			c.report(m.Package.Location, "package %s replaces nothing: it needs a rule named like a point of %s: %s", path, domain, strings.Join(points(domain), ", "))
 			continue
@@ -282,7 +293,7 @@ func (c *checker) unheard() {
 }
 
 func points(domain string) (out []string) {
-	for _, p := range decision.All() {
+	for _, p := range catalog.All() {
 		if p.Name.Domain() == domain {
 			out = append(out, strings.TrimPrefix(string(p.Name), domain+"/"))
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/catalog"
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
@@ -85,7 +86,7 @@ func (b *Bundle) packages() (out []PackageSummary) {
 			case kind == "extend" && x >= 0:
 				p.Extends = append(p.Extends, name)
 				p.PlatformOnly = p.PlatformOnly || !Extensions()[x].Stricter
-			case kind == "override" && slices.ContainsFunc(decision.All(), func(p decision.Any) bool { return string(p.Name) == domain+"/"+name }):
+			case kind == "override" && slices.ContainsFunc(catalog.All(), func(p decision.Any) bool { return string(p.Name) == domain+"/"+name }):
 				p.Overrides = append(p.Overrides, domain+"/"+name)
 				p.PlatformOnly = true
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/catalog"
 )
 
 // Result is how a case ended; it passed when there are no problems.
@@ -59,7 +60,7 @@ func Run(ctx context.Context, e *engine.Engine, set bundle.Set, f File, opts ...
 }
 
 func run(ctx context.Context, e *engine.Engine, set bundle.Set, f File, c Case, about decision.Subject, r *Result) error {
-	p, ok := decision.Find(c.Point)
+	p, ok := catalog.Find(c.Point)
 	if !ok {
 		return fmt.Errorf("there is no decision point %s", c.Point)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/catalog"
 )
 
 // Kind says in which way a decision differs.
@@ -34,7 +35,7 @@ func Kinds() []Kind { return []Kind{Lost, Looser, Stricter, Changed} }
 // long it took do not count. Its error is an UnknownPointError, or
 // says that the answers are not of the point.
 func Records(e *engine.Engine, then, now decision.Record) (*Difference, error) {
-	p, ok := decision.Find(then.Point)
+	p, ok := catalog.Find(then.Point)
 	if !ok {
 		return nil, fmt.Errorf("comparing with record %d: %w", then.ID, UnknownPointError{then.Point})
 	}

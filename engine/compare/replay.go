@@ -13,6 +13,7 @@ import (
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/catalog"
 )
 
 // Difference is a decision that another revision would make differently.
@@ -82,7 +83,7 @@ func Retry(ctx context.Context, e *engine.Engine, s *engine.Snapshot, r decision
 // Again makes a decision again with the policies of a snapshot, aside. Its error
 // is an UnknownPointError.
 func Again(ctx context.Context, e *engine.Engine, s *engine.Snapshot, r decision.Record) (decision.Record, error) {
-	p, ok := decision.Find(r.Point)
+	p, ok := catalog.Find(r.Point)
 	if !ok {
 		return decision.Record{}, fmt.Errorf("replaying record %d: %w", r.ID, UnknownPointError{r.Point})
 	}

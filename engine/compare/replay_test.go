@@ -15,6 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/compare"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/enginetest"
 	"github.com/regatta-sh/regatta/engine/record"
 )
@@ -23,7 +24,7 @@ func TestReplay(t *testing.T) {
 	b := record.NewBuffer()
 	e := enginetest.New(t, b)
 	for _, n := range []int{1, 2} {
-		engine.Decide(context.Background(), e, decision.RolloutPlan(), enginetest.Web(), enginetest.Plan(n))
+		engine.Decide(context.Background(), e, rollout.PlanPoint(), enginetest.Web(), enginetest.Plan(n))
 	}
 	// Records survive being written and read.
 	var file bytes.Buffer
@@ -95,9 +96,9 @@ func TestADecisionThatComesTooLateIsAskedForOnceMore(t *testing.T) {
 	asked.Store(-1) // the evaluation in the way begins
 	go func() {
 		defer close(over)
-		p := decision.RolloutPlan()
+		p := rollout.PlanPoint()
 		p.Budget = time.Hour
-		p.Check = func(decision.PlanInput, decision.PlanOutput) error {
+		p.Check = func(rollout.PlanInput, rollout.PlanOutput) error {
 			close(begun)
 			<-let
 			return nil
@@ -105,7 +106,7 @@ func TestADecisionThatComesTooLateIsAskedForOnceMore(t *testing.T) {
 		engine.Decide(context.Background(), e, p, enginetest.Web(), enginetest.Plan(1))
 	}()
 	<-begun
-	now, err := compare.Retry(t.Context(), e, e.Snapshot(), decision.Record{Point: decision.RolloutPlan().Name, Subject: enginetest.Web(), Input: enginetest.Plan(1)}, engine.Strikes)
+	now, err := compare.Retry(t.Context(), e, e.Snapshot(), decision.Record{Point: rollout.PlanPoint().Name, Subject: enginetest.Web(), Input: enginetest.Plan(1)}, engine.Strikes)
 	if err != nil || now.Outcome != decision.Decided {
 		t.Errorf("got %s %s, %v", now.Outcome, now.Error, err)
 	}
@@ -133,7 +134,7 @@ func TestADecisionIsTriedAsOftenAsItMayBeLate(t *testing.T) {
 		{"one that was late when it was recorded", decision.TimedOut, 3, 1},
 	} {
 		asked.Store(0)
-		now, err := compare.Retry(t.Context(), e, s, decision.Record{Point: decision.RolloutPlan().Name, Subject: enginetest.Web(), Input: enginetest.Plan(1), Outcome: tc.then}, tc.tries)
+		now, err := compare.Retry(t.Context(), e, s, decision.Record{Point: rollout.PlanPoint().Name, Subject: enginetest.Web(), Input: enginetest.Plan(1), Outcome: tc.then}, tc.tries)
 		if once == 0 {
 			once = asked.Load()
 		}

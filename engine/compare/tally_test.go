@@ -12,13 +12,14 @@ import (
 
 	"github.com/regatta-sh/regatta/engine/compare"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/enginetest"
 )
 
 // planned is a decision of rollout/plan with some holds.
 func planned(reasons ...string) decision.Record {
-	r := decision.Record{Point: "rollout/plan", Outcome: decision.Decided, Input: decision.PlanInput{Update: 9, MaxUnavailable: 9}, Duration: time.Millisecond}
-	out := decision.PlanOutput{Limit: 5, MaxUnavailable: 1}
+	r := decision.Record{Point: "rollout/plan", Outcome: decision.Decided, Input: rollout.PlanInput{Update: 9, MaxUnavailable: 9}, Duration: time.Millisecond}
+	out := rollout.PlanOutput{Limit: 5, MaxUnavailable: 1}
 	for _, reason := range reasons {
 		out.Holds = append(out.Holds, decision.Hold{Rule: "r", Reason: reason, Message: "m"})
 	}
@@ -27,14 +28,14 @@ func planned(reasons ...string) decision.Record {
 }
 
 func limited(r decision.Record, limit int) decision.Record {
-	out := r.Output.(decision.PlanOutput)
+	out := r.Output.(rollout.PlanOutput)
 	out.Limit = limit
 	r.Output = out
 	return r
 }
 
 func undecided(r decision.Record, how decision.Outcome) decision.Record {
-	r.Outcome, r.Output, r.Error = how, decision.PlanOutput{Holds: []decision.Hold{{Rule: "engine", Reason: "NoDecision"}}}, "why"
+	r.Outcome, r.Output, r.Error = how, rollout.PlanOutput{Holds: []decision.Hold{{Rule: "engine", Reason: "NoDecision"}}}, "why"
 	return r
 }
 
@@ -42,7 +43,7 @@ func TestDifferencesAreOfAKindAndAGroup(t *testing.T) {
 	e := enginetest.New(t)
 	many := planned()
 	for i := range 5 {
-		many.Output = decision.PlanOutput{Holds: append(many.Output.(decision.PlanOutput).Holds, decision.Hold{Rule: "r", Reason: fmt.Sprint("R", i)})}
+		many.Output = rollout.PlanOutput{Holds: append(many.Output.(rollout.PlanOutput).Holds, decision.Hold{Rule: "r", Reason: fmt.Sprint("R", i)})}
 	}
 	for _, tc := range []struct {
 		name      string

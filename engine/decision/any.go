@@ -57,30 +57,6 @@ func (p Point[In, Out]) Any() Any {
 	}
 }
 
-// All lists every decision point there is.
-func All() []Any {
-	return []Any{
-		RolloutChange().Any(),
-		RolloutPlan().Any(),
-		RolloutRank().Any(),
-		RolloutRows().Any(),
-		RolloutScale().Any(),
-		ProtectionBudget().Any(),
-		ProtectionDeletion().Any(),
-		ProtectionGuards().Any(),
-	}
-}
-
-// Find is the point of a name.
-func Find(name Name) (Any, bool) {
-	for _, p := range All() {
-		if p.Name == name {
-			return p, true
-		}
-	}
-	return Any{}, false
-}
-
 // Domain is the part of a name before the slash.
 func (n Name) Domain() string {
 	domain, _, _ := strings.Cut(string(n), "/")
@@ -91,7 +67,8 @@ func (n Name) Domain() string {
 // tells it the package to name where a policy named no rule.
 type Originated interface{ From(pkg string) }
 
-func from(holds []Hold, pkg string) {
+// Attribute names the package as the rule of those holds that name none.
+func Attribute(holds []Hold, pkg string) {
 	for i := range holds {
 		if holds[i].Rule == "" {
 			holds[i].Rule = pkg
@@ -99,11 +76,12 @@ func from(holds []Hold, pkg string) {
 	}
 }
 
-// From implements Originated.
-func (o *PlanOutput) From(pkg string) { from(o.Holds, pkg) }
-
-// From implements Originated.
-func (o *RankOutput) From(pkg string) { from(o.Holds, pkg) }
-
-// From implements Originated.
-func (o *ScaleOutput) From(pkg string) { from(o.Holds, pkg) }
+// CheckReasons refuses elements of a field of an answer that do not say why.
+func CheckReasons(field string, holds []Hold) error {
+	for i, h := range holds {
+		if h.Reason == "" || h.Message == "" {
+			return fmt.Errorf("%s[%d] of rule %s has no reason or no message", field, i, h.Rule)
+		}
+	}
+	return nil
+}

@@ -108,6 +108,9 @@ const (
 
 // Subject is what a decision is about.
 type Subject struct {
+	// Group is the API group of the kind. It is empty for kinds of the core group, for what
+	// is no object, and in records of before there was this field.
+	Group     string `json:"group,omitempty"`
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
@@ -159,6 +162,9 @@ type Hold struct {
 	// Until is when the hold may change by the passing of time alone, as RFC
 	// 3339. The workload is decided again then.
 	Until string `json:"until,omitempty"`
+	// Run says what the hold does to runs of schedules: Wait, or Skip to leave
+	// them out. Empty means that it is not about runs.
+	Run string `json:"run,omitempty"`
 }
 
 // RuleWalk is the rule of a hold that comes from walking the candidates, not

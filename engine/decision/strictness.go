@@ -18,8 +18,8 @@ const (
 	Changed Strictness = "changed"
 )
 
-// weigh joins what is known of the parts of an answer.
-func weigh(stricter, looser bool) Strictness {
+// Weigh joins what is known of the parts of an answer.
+func Weigh(stricter, looser bool) Strictness {
 	switch {
 	case looser:
 		return Looser
@@ -29,19 +29,19 @@ func weigh(stricter, looser bool) Strictness {
 	return Changed
 }
 
-// both joins two of them.
-func both(a, b Strictness) Strictness {
-	return weigh(a == Stricter || b == Stricter, a == Looser || b == Looser)
+// Both joins two of them.
+func Both(a, b Strictness) Strictness {
+	return Weigh(a == Stricter || b == Stricter, a == Looser || b == Looser)
 }
 
-// fewer leans towards the lower of two numbers.
-func fewer(then, now int) Strictness { return weigh(now < then, now > then) }
+// Fewer leans towards the lower of two numbers.
+func Fewer(then, now int) Strictness { return Weigh(now < then, now > then) }
 
-// fewerHeld compares what holds reach. A hold reaches less than another one if
+// FewerHeld compares what holds reach. A hold reaches less than another one if
 // that names no pod or the same, and if the groups it names are named here too.
 // Who holds, and why, does not count.
-func fewerHeld(then, now []Hold) Strictness {
-	return weigh(!reach(then, now), !reach(now, then))
+func FewerHeld(then, now []Hold) Strictness {
+	return Weigh(!reach(then, now), !reach(now, then))
 }
 
 // reach says whether some holds reach all that others do. Holds of single pods
@@ -52,7 +52,7 @@ func reach(holds, others []Hold) bool {
 		byPod[h.Pod] = append(byPod[h.Pod], h)
 	}
 	for _, o := range others {
-		within := func(h Hold) bool { return subset(h.Where, o.Where) }
+		within := func(h Hold) bool { return Subset(h.Where, o.Where) }
 		if !slices.ContainsFunc(byPod[""], within) && !slices.ContainsFunc(byPod[o.Pod], within) {
 			return false
 		}
@@ -60,8 +60,8 @@ func reach(holds, others []Hold) bool {
 	return true
 }
 
-// subset says whether a map has all of another one's entries.
-func subset(part, of map[string]string) bool {
+// Subset says whether a map has all of another one's entries.
+func Subset(part, of map[string]string) bool {
 	for k, v := range part {
 		if got, ok := of[k]; !ok || got != v {
 			return false
@@ -70,17 +70,8 @@ func subset(part, of map[string]string) bool {
 	return true
 }
 
-// named says whether some names have all of others.
-func named(names, others []string) bool {
-	known := map[string]bool{}
-	for _, n := range names {
-		known[n] = true
-	}
-	return !slices.ContainsFunc(others, func(o string) bool { return !known[o] })
-}
-
-// covers says whether for each of some others there is one that covers it.
-func covers[T any](all, others []T, one func(a, other T) bool) bool {
+// Covers says whether for each of some others there is one that covers it.
+func Covers[T any](all, others []T, one func(a, other T) bool) bool {
 	return !slices.ContainsFunc(others, func(o T) bool {
 		return !slices.ContainsFunc(all, func(a T) bool { return one(a, o) })
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 const builtin = `package rollout
@@ -65,10 +66,10 @@ hold contains {"reason": "R", "message": "m"} if {
 `
 
 // Plan is the facts of a rollout of so many pods.
-func Plan(update int) decision.PlanInput {
-	return decision.PlanInput{
-		Now: 5, Update: update, Workload: decision.Workload{Name: "web", Labels: map[string]string{"freeze": "friday"}},
-		Groups: map[string]map[string]decision.Group{"zone": {"a": {Total: 1}}},
+func Plan(update int) rollout.PlanInput {
+	return rollout.PlanInput{
+		Now: 5, Update: update, Workload: rollout.Workload{Name: "web", Labels: map[string]string{"freeze": "friday"}},
+		Groups: map[string]map[string]rollout.Group{"zone": {"a": {Total: 1}}},
 	}
 }
 

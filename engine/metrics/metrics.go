@@ -33,7 +33,7 @@ func New() *Collector {
 			Buckets: prometheus.ExponentialBuckets(0.00005, 4, 9), // 50 us to 3 s
 		}, []string{"point"}),
 		stuck: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "regatta_evaluations_stuck", Help: "Evaluations that were told to stop and go on.",
+			Name: "regatta_evaluations_stuck", Help: "Evaluations that go on after they were cancelled.",
 		}, []string{"point"}),
 		rollbacks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "regatta_rollbacks_total", Help: "Times that bundles were given up because decisions did not end in time; namespace is empty for the platform's.",

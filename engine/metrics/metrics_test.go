@@ -13,6 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/metrics"
 )
 
@@ -29,7 +30,7 @@ func TestWhatIsCounted(t *testing.T) {
 	}
 	defer e.Close()
 	for _, n := range []int{0, 1, 2} {
-		engine.Decide(context.Background(), e, decision.RolloutPlan(), decision.Subject{}, decision.PlanInput{Update: n})
+		engine.Decide(context.Background(), e, rollout.PlanPoint(), decision.Subject{}, rollout.PlanInput{Update: n})
 	}
 	b, err := bundle.FromFiles("a", map[string]string{"a.rego": "package extend.rollout.a\nrank := {}"})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/enginetest"
 	"github.com/regatta-sh/regatta/engine/nearest"
 )
@@ -53,7 +54,7 @@ func decided(t *testing.T, condition, helpers string) (*engine.Engine, decision.
 	if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
 		t.Fatal(err)
 	}
-	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), enginetest.Web(), enginetest.Plan(7))
+	_, r := engine.Decide(t.Context(), e, rollout.PlanPoint(), enginetest.Web(), enginetest.Plan(7))
 	return e, r
 }
 
@@ -256,7 +257,7 @@ func TestNearestOfANameThatOnlyTheHeadNeeds(t *testing.T) {
 	if err := e.Activate(t.Context(), enginetest.Bundle(t, opening)); err != nil {
 		t.Fatal(err)
 	}
-	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), enginetest.Web(), enginetest.Plan(7))
+	_, r := engine.Decide(t.Context(), e, rollout.PlanPoint(), enginetest.Web(), enginetest.Plan(7))
 	got, err := nearest.Find(t.Context(), e, r)
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/enginetest"
 	"github.com/regatta-sh/regatta/engine/nearest"
 	"github.com/regatta-sh/regatta/engine/record"
@@ -75,7 +77,7 @@ func TestNearest(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name string
-		in   decision.PlanInput
+		in   rollout.PlanInput
 		want string
 	}{
 		{
@@ -97,11 +99,11 @@ almost hold near.note p.rego:33:1
 `,
 		},
 		{
-			"a rule that holds in a zone, and one that two conditions keep from it", func() decision.PlanInput {
+			"a rule that holds in a zone, and one that two conditions keep from it", func() rollout.PlanInput {
 				q := enginetest.Plan(2)
 				q.Workload.Labels = nil
 				q.Workload.Annotations = map[string]string{"note": "x"}
-				q.Groups["zone"]["b"] = decision.Group{Total: 1, Unavailable: 1}
+				q.Groups["zone"]["b"] = rollout.Group{Total: 1, Unavailable: 1}
 				return q
 			}(), `
 hold near.zone p.rego:24:1
@@ -119,7 +121,7 @@ almost hold rollout.paused Paused rollout/plan.rego:19:1
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), enginetest.Web(), tc.in)
+			_, r := engine.Decide(t.Context(), e, rollout.PlanPoint(), enginetest.Web(), tc.in)
 			got, err := nearest.Find(t.Context(), e, r)
 			if err != nil {
 				t.Fatal(err)
@@ -139,12 +141,12 @@ func TestNearestIsAboutTheGroupThatIsHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := enginetest.Plan(2)
-	q.Groups = map[string]map[string]decision.Group{"zone": {}}
+	q.Groups = map[string]map[string]rollout.Group{"zone": {}}
 	for zone, unavailable := range map[string]int{"a": 0, "b": 1, "c": 2, "d": 3} {
-		q.Groups["zone"][zone] = decision.Group{Total: 3, Unavailable: unavailable}
+		q.Groups["zone"][zone] = rollout.Group{Total: 3, Unavailable: unavailable}
 	}
-	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), enginetest.Web(), q)
-	all := r.Output.(decision.PlanOutput)
+	_, r := engine.Decide(t.Context(), e, rollout.PlanPoint(), enginetest.Web(), q)
+	all := r.Output.(rollout.PlanOutput)
 	for zone, want := range map[string]string{
 		"b": "group.unavailable is 1,", "c": "group.unavailable is 2,", "d": "group.unavailable is 3,",
 		"x": "group.unavailable is 1,", // which the rule does not hold
@@ -192,7 +194,7 @@ func tellConditions(out *strings.Builder, all []nearest.Condition, indent string
 
 func TestNearestIsOfThePoliciesThatDecided(t *testing.T) {
 	e := enginetest.New(t)
-	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), enginetest.Web(), enginetest.Plan(7))
+	_, r := engine.Decide(t.Context(), e, rollout.PlanPoint(), enginetest.Web(), enginetest.Plan(7))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if got, err := nearest.Find(ctx, e, r); err != nil || !got.Partial {
@@ -245,11 +247,11 @@ func TestNearestOfARefusal(t *testing.T) {
 	if err := e.Activate(t.Context(), enginetest.Bundle(t, breaker)); err != nil {
 		t.Fatal(err)
 	}
-	question := decision.DeletionInput{
-		Object: decision.Object{Labels: map[string]string{"keep": "Always"}}, Recent: decision.Recent{Deletes: 12},
-		Request: decision.Request{User: decision.User{Groups: []string{"admins"}}},
+	question := protection.DeletionInput{
+		Object: protection.Object{Labels: map[string]string{"keep": "Always"}}, Recent: protection.Recent{Deletes: 12},
+		Request: protection.Request{User: protection.User{Groups: []string{"admins"}}},
 	}
-	_, r := engine.Decide(t.Context(), e, decision.ProtectionDeletion(), decision.Subject{}, question)
+	_, r := engine.Decide(t.Context(), e, protection.DeletionPoint(), decision.Subject{}, question)
 	got, err := nearest.Find(t.Context(), e, r)
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/rank"
 )
 
@@ -58,7 +59,7 @@ func BenchmarkRollout(b *testing.B) {
 func rollout(seed maphash.Seed, n int) *pods {
 	p := somePods(seed, n)
 	for i := range p.facts {
-		p.change(seed, i, func(f *decision.PodFacts) {
+		p.change(seed, i, func(f *points.PodFacts) {
 			f.Updated = i%10 == 0
 			f.ReadySince = int64(f.Ready) * f.ReadySince
 			f.Ready, f.ReadySince = 1, 1_700_000_000+int64(i*7919%100_000)
@@ -71,11 +72,11 @@ func rollout(seed maphash.Seed, n int) *pods {
 func (p *pods) touch(seed maphash.Seed, round, n int) {
 	for k := range n {
 		i := (round*n + k*997) % len(p.facts)
-		p.change(seed, i, func(f *decision.PodFacts) { f.ReadySince++ })
+		p.change(seed, i, func(f *points.PodFacts) { f.ReadySince++ })
 	}
 }
 
-func count(p *pods) (c decision.Counts) {
+func count(p *pods) (c points.Counts) {
 	for i := range p.facts {
 		f := &p.facts[i]
 		c.Total++
@@ -102,7 +103,7 @@ func candidates(p *pods) []int {
 }
 
 // walk is CS-10.
-func walk(p *pods, order []int, c decision.Counts, limit, maxUnavailable int) []int {
+func walk(p *pods, order []int, c points.Counts, limit, maxUnavailable int) []int {
 	picked := make([]int, 0, limit)
 	unavailable, target := c.Unavailable, c.Updated-c.UpdatedAvail
 	for _, i := range order {
@@ -135,13 +136,13 @@ func byHand(p *pods, update, maxUnavailable int) []int {
 
 func byPolicy(e *engine.Engine, r *rank.Ranker, p *pods, update, maxUnavailable int) ([]int, error) {
 	ctx, subject := context.Background(), decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u1"}
-	w := decision.Workload{Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u1", Replicas: len(p.facts)}
-	s := decision.Strategy{Type: "RollingUpdate", Policy: "InPlaceIfPossible", MaxUnavailable: maxUnavailable, ScaleMaxUnavailable: 1 << 30}
+	w := points.Workload{Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u1", Replicas: len(p.facts)}
+	s := points.Strategy{Type: "RollingUpdate", Policy: "InPlaceIfPossible", MaxUnavailable: maxUnavailable, ScaleMaxUnavailable: 1 << 30}
 	c := count(p)
-	plan, rec := engine.Decide(ctx, e, decision.RolloutPlan(), subject, decision.PlanInput{
-		Now: 1_700_000_000_000_000_000, Workload: w, Strategy: s, Revisions: decision.Revisions{Current: "a", Update: "b"},
+	plan, rec := engine.Decide(ctx, e, points.PlanPoint(), subject, points.PlanInput{
+		Now: 1_700_000_000_000_000_000, Workload: w, Strategy: s, Revisions: points.Revisions{Current: "a", Update: "b"},
 		Counts: c, Update: update, MaxUnavailable: maxUnavailable,
-		Groups: map[string]map[string]decision.Group{"zone": {"a": {Total: c.Total, Updated: c.Updated}}},
+		Groups: map[string]map[string]points.Group{"zone": {"a": {Total: c.Total, Updated: c.Updated}}},
 	})
 	if rec.Outcome != decision.Decided || len(plan.Holds) > 0 {
 		return nil, fmt.Errorf("%s: %s %v", rec.Outcome, rec.Error, plan.Holds)

@@ -5,32 +5,52 @@ package rank
 import (
 	"hash/maphash"
 
-	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 // Hash tells facts apart, without allocating. The seed is one of the process,
 // so that a user cannot make labels that collide.
-func Hash(seed maphash.Seed, f *decision.PodFacts) uint64 {
-	// Labels have no order, so their hashes are added.
-	var labels uint64
-	for k, v := range f.Labels {
-		labels += maphash.Comparable(seed, [2]string{k, v})
-	}
+func Hash(seed maphash.Seed, f *points.PodFacts) uint64 {
+	labels := unordered(seed, f.Labels)
 	var lists maphash.Hash
 	lists.SetSeed(seed)
+	if n := f.OnNode; n != nil {
+		maphash.WriteComparable(&lists, node{unordered(seed, n.Labels), n.Unschedulable, len(n.Conditions)})
+		for _, c := range n.Conditions {
+			maphash.WriteComparable(&lists, c)
+		}
+	}
 	for _, m := range f.Matches {
 		maphash.WriteComparable(&lists, m)
 	}
+	ordinal := -1
+	if f.Ordinal != nil {
+		ordinal = *f.Ordinal
+	}
 	return maphash.Comparable(seed, scalars{
 		f.Name, f.Node, f.Zone, f.Region, f.State, f.Updated,
-		[8]int{f.Assigned, f.Phase, f.Ready, f.Restarts, f.OrderLevel, f.OrderValue, f.DeletionCost, len(f.Matches)},
+		[9]int{ordinal, f.Assigned, f.Phase, f.Ready, f.Restarts, f.OrderLevel, f.OrderValue, f.DeletionCost, len(f.Matches)},
 		[4]int64{f.ReadySince, f.Created, int64(labels), int64(lists.Sum64())},
 	})
+}
+
+// unordered adds up the hashes of labels, which have no order.
+func unordered(seed maphash.Seed, labels map[string]string) (sum uint64) {
+	for k, v := range labels {
+		sum += maphash.Comparable(seed, [2]string{k, v})
+	}
+	return sum
+}
+
+type node struct {
+	labels        uint64
+	unschedulable bool
+	conditions    int
 }
 
 type scalars struct {
 	name, node, zone, region, state string
 	updated                         bool
-	ints                            [8]int
+	ints                            [9]int
 	rest                            [4]int64
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 // memo is what is remembered of one workload.
@@ -76,7 +77,7 @@ func (m *memo) recall(pods Pods, rows []*row) (changed []int) {
 }
 
 // comparable says whether new places can be compared with remembered ones.
-func (m *memo) comparable(out decision.RankOutput) bool {
+func (m *memo) comparable(out points.RankOutput) bool {
 	if len(m.pods) == 0 || len(out.Keys) == 0 {
 		return true
 	}
@@ -84,7 +85,7 @@ func (m *memo) comparable(out decision.RankOutput) bool {
 }
 
 // learn remembers the places of some pods and fills them in.
-func (m *memo) learn(out decision.RankOutput, which []int, pods Pods, rows []*row) {
+func (m *memo) learn(out points.RankOutput, which []int, pods Pods, rows []*row) {
 	m.descending = out.Descending
 	if len(out.Keys) > 0 {
 		m.key, m.lead = len(out.Keys[0]), len(out.Lead[0])
@@ -131,7 +132,7 @@ func (m *memo) sweep(present int) {
 // places makes rows of an answer. They are copies, because a record keeps the
 // answer as it was; positions that descend are negated in them, once, instead of
 // at every comparison.
-func places(out decision.RankOutput, which []int, pods Pods, at func(n int) *row) {
+func places(out points.RankOutput, which []int, pods Pods, at func(n int) *row) {
 	holds := make(map[string][]decision.Hold, len(out.Holds))
 	for _, h := range out.Holds {
 		holds[h.Pod] = append(holds[h.Pod], h)

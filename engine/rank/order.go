@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 // Order is the place of each pod of a workload. It does not change.
@@ -112,7 +113,7 @@ func (o *Order) Lead(pods []int) {
 
 // Arrange puts pods that wait in the order they are to be taken: by keys,
 // scattered, then what leads.
-func (o *Order) Arrange(waiting []int, terms []decision.ScatterTerm, labels Labels) []int {
+func (o *Order) Arrange(waiting []int, terms []points.ScatterTerm, labels Labels) []int {
 	o.Sort(waiting)
 	out := Scatter(waiting, terms, o.Len(), labels)
 	o.Lead(out)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/term"
 )
 
@@ -25,7 +26,7 @@ type Pods interface {
 	UID(i int) string
 	// Hash changes whenever Facts does; see Hash.
 	Hash(i int) uint64
-	Facts(i int) decision.PodFacts
+	Facts(i int) points.PodFacts
 }
 
 // Ranker asks rollout/rank and remembers the answers: by the revision of the
@@ -33,7 +34,7 @@ type Pods interface {
 // used by many goroutines.
 type Ranker struct {
 	engine *engine.Engine
-	point  decision.Point[decision.RankInput, decision.RankOutput]
+	point  decision.Point[points.RankInput, points.RankOutput]
 	max    int
 
 	mu        sync.Mutex
@@ -49,7 +50,7 @@ func WithMaxPods(n int) Option { return func(r *Ranker) { r.max = n } }
 
 // New makes a ranker that remembers nothing yet.
 func New(e *engine.Engine, opts ...Option) *Ranker {
-	r := &Ranker{engine: e, point: decision.RolloutRank(), max: 500_000, workloads: map[string]*memo{}}
+	r := &Ranker{engine: e, point: points.RankPoint(), max: 500_000, workloads: map[string]*memo{}}
 	for _, o := range opts {
 		o(r)
 	}
@@ -58,11 +59,11 @@ func New(e *engine.Engine, opts ...Option) *Ranker {
 
 // Rank gives each pod its place. What is not remembered is asked in one batch;
 // nothing is asked or allocated for a pod that did not change.
-func (r *Ranker) Rank(ctx context.Context, subject decision.Subject, w decision.Workload, s decision.Strategy, pods Pods) Order {
+func (r *Ranker) Rank(ctx context.Context, subject decision.Subject, w points.Workload, s points.Strategy, pods Pods) Order {
 	m := r.memo(w.UID)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	q := &question{ctx: ctx, subject: subject, in: decision.RankInput{Workload: w, Strategy: s}, pods: pods}
+	q := &question{ctx: ctx, subject: subject, in: points.RankInput{Workload: w, Strategy: s}, pods: pods}
 	if err := r.encode(q); err == nil { // else deciding fails, and says so
 		m.keep(r.engine.Snapshot().RevisionFor(subject), q.workload, q.strategy)
 	}
@@ -80,7 +81,7 @@ func (r *Ranker) Rank(ctx context.Context, subject decision.Subject, w decision.
 type question struct {
 	ctx                context.Context
 	subject            decision.Subject
-	in                 decision.RankInput
+	in                 points.RankInput
 	workload, strategy ast.Value
 	pods               Pods
 }
@@ -122,16 +123,16 @@ func (r *Ranker) ask(q *question, m *memo, o *Order, changed []int) {
 	m.learn(out, changed, q.pods, o.rows)
 }
 
-func (q *question) with(which []int) decision.RankInput {
+func (q *question) with(which []int) points.RankInput {
 	in := q.in
-	in.Pods = make([]decision.PodFacts, len(which))
+	in.Pods = make([]points.PodFacts, len(which))
 	for n, i := range which {
 		in.Pods[n] = q.pods.Facts(i)
 	}
 	return in
 }
 
-func (r *Ranker) decide(q *question, which []int) (decision.RankOutput, decision.Record) {
+func (r *Ranker) decide(q *question, which []int) (points.RankOutput, decision.Record) {
 	var given []term.Given
 	if q.strategy != nil {
 		given = []term.Given{{Field: "workload", Value: q.workload}, {Field: "strategy", Value: q.strategy}}

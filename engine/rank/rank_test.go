@@ -14,6 +14,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/rank"
 )
 
@@ -36,7 +37,7 @@ rank := {p.name: 1 | some p in input.pods; p.labels.tier == "gold"}
 `
 
 type pods struct {
-	facts  []decision.PodFacts
+	facts  []points.PodFacts
 	hashes []uint64
 	asked  int
 }
@@ -47,12 +48,12 @@ func (p *pods) Hash(i int) uint64 {
 	return p.hashes[i]
 }
 
-func (p *pods) Facts(i int) decision.PodFacts {
+func (p *pods) Facts(i int) points.PodFacts {
 	p.asked++
 	return p.facts[i]
 }
 
-func (p *pods) change(seed maphash.Seed, i int, f func(*decision.PodFacts)) {
+func (p *pods) change(seed maphash.Seed, i int, f func(*points.PodFacts)) {
 	f(&p.facts[i])
 	p.hashes[i] = rank.Hash(seed, &p.facts[i])
 }
@@ -60,7 +61,7 @@ func (p *pods) change(seed maphash.Seed, i int, f func(*decision.PodFacts)) {
 func somePods(seed maphash.Seed, n int) *pods {
 	p := &pods{}
 	for i := range n {
-		p.facts = append(p.facts, decision.PodFacts{
+		p.facts = append(p.facts, points.PodFacts{
 			Name: fmt.Sprintf("web-%05d", i), Node: fmt.Sprintf("node-%d", i%40), Labels: map[string]string{"app": "web"},
 			Assigned: 1, Phase: 2, Ready: i % 2, ReadySince: int64(i * 7919 % 1000), Created: int64(i * 104729 % 1000),
 		})
@@ -94,15 +95,15 @@ func activate(t testing.TB, e *engine.Engine, source string) {
 	}
 }
 
-func workload() decision.Workload {
-	return decision.Workload{Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u1"}
+func workload() points.Workload {
+	return points.Workload{Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u1"}
 }
 
 // asked counts the pods that each evaluation was about.
 type asked struct{ batches []int }
 
 func (a *asked) Record(r decision.Record) {
-	a.batches = append(a.batches, len(r.Input.(decision.RankInput).Pods))
+	a.batches = append(a.batches, len(r.Input.(points.RankInput).Pods))
 }
 
 func names(o *rank.Order, p *pods) (out []int) {
@@ -120,7 +121,7 @@ func TestRankAsksOnlyAboutWhatChanged(t *testing.T) {
 	e := newEngine(t, policy, log)
 	r := rank.New(e)
 	p := somePods(seed, 100)
-	w, s := workload(), decision.Strategy{Type: "RollingUpdate"}
+	w, s := workload(), points.Strategy{Type: "RollingUpdate"}
 	step := func(name string, want ...int) *rank.Order {
 		t.Helper()
 		log.batches = nil
@@ -143,8 +144,8 @@ func TestRankAsksOnlyAboutWhatChanged(t *testing.T) {
 	}
 	step("at first", 100)
 	step("nothing changed")
-	p.change(seed, 3, func(f *decision.PodFacts) { f.Restarts = 5 })
-	p.change(seed, 9, func(f *decision.PodFacts) { f.Labels = map[string]string{"frozen": "yes"} })
+	p.change(seed, 3, func(f *points.PodFacts) { f.Restarts = 5 })
+	p.change(seed, 9, func(f *points.PodFacts) { f.Labels = map[string]string{"frozen": "yes"} })
 	if o := step("two changed", 2); len(o.Holds(9)) != 1 || o.Holds(9)[0].Reason != "Frozen" {
 		t.Errorf("the hold of pod 9 is %v", o.Holds(9))
 	}
@@ -160,7 +161,7 @@ func TestRankAsksOnlyAboutWhatChanged(t *testing.T) {
 	activate(t, e, goldLast)
 	step("a bundle became active", 90)
 	step("nothing changed with a bundle")
-	p.change(seed, 5, func(f *decision.PodFacts) { f.Labels = map[string]string{"tier": "gold"} })
+	p.change(seed, 5, func(f *points.PodFacts) { f.Labels = map[string]string{"tier": "gold"} })
 	o := step("one became gold", 1)
 	if got := names(o, p); got[len(got)-1] != 5 {
 		t.Errorf("gold is not last: %v", got)
@@ -181,10 +182,10 @@ func TestPlacesThatCannotBeComparedAreAskedTogether(t *testing.T) {
 	p := somePods(seed, 50)
 	ask := func() rank.Order {
 		log.batches = nil
-		return r.Rank(context.Background(), decision.Subject{}, workload(), decision.Strategy{}, p)
+		return r.Rank(context.Background(), decision.Subject{}, workload(), points.Strategy{}, p)
 	}
 	ask()
-	p.change(seed, 5, func(f *decision.PodFacts) { f.Labels = map[string]string{"tier": "gold"} })
+	p.change(seed, 5, func(f *points.PodFacts) { f.Labels = map[string]string{"tier": "gold"} })
 	o := ask()
 	if !slices.Equal(log.batches, []int{1, 50}) {
 		t.Errorf("asked about %v pods, want 1 and then all 50", log.batches)
@@ -203,10 +204,10 @@ func TestWithoutADecisionTheDefaultOrderIsUsedAndNotRemembered(t *testing.T) {
 	p := somePods(seed, 20)
 	ask := func() rank.Order {
 		log.batches = nil
-		return r.Rank(context.Background(), decision.Subject{}, workload(), decision.Strategy{}, p)
+		return r.Rank(context.Background(), decision.Subject{}, workload(), points.Strategy{}, p)
 	}
 	good := ask()
-	p.change(seed, 5, func(f *decision.PodFacts) { f.Labels = map[string]string{"broken": "yes"} })
+	p.change(seed, 5, func(f *points.PodFacts) { f.Labels = map[string]string{"broken": "yes"} })
 	bad := ask()
 	if bad.Outcome != decision.Failed || !slices.Equal(log.batches, []int{1}) || bad.Record == nil {
 		t.Errorf("outcome %s after %v", bad.Outcome, log.batches)
@@ -217,7 +218,7 @@ func TestWithoutADecisionTheDefaultOrderIsUsedAndNotRemembered(t *testing.T) {
 	if again := ask(); again.Outcome != decision.Failed || !slices.Equal(log.batches, []int{20}) {
 		t.Errorf("outcome %s after %v", again.Outcome, log.batches)
 	}
-	p.change(seed, 5, func(f *decision.PodFacts) { f.Labels = nil })
+	p.change(seed, 5, func(f *points.PodFacts) { f.Labels = nil })
 	if o := ask(); o.Outcome != decision.Decided || !slices.Equal(log.batches, []int{20}) {
 		t.Errorf("outcome %s after %v", o.Outcome, log.batches)
 	}
@@ -232,13 +233,13 @@ func TestMemoryIsBounded(t *testing.T) {
 	for n := range 5 {
 		w := workload()
 		w.UID = fmt.Sprint(n)
-		r.Rank(context.Background(), decision.Subject{}, w, decision.Strategy{}, p)
+		r.Rank(context.Background(), decision.Subject{}, w, points.Strategy{}, p)
 	}
 	log.batches = nil
 	for _, n := range []int{4, 3, 0} {
 		w := workload()
 		w.UID = fmt.Sprint(n)
-		r.Rank(context.Background(), decision.Subject{}, w, decision.Strategy{}, p)
+		r.Rank(context.Background(), decision.Subject{}, w, points.Strategy{}, p)
 	}
 	if !slices.Equal(log.batches, []int{10}) {
 		t.Errorf("asked about %v, want the workload that was used longest ago", log.batches)
@@ -247,10 +248,10 @@ func TestMemoryIsBounded(t *testing.T) {
 
 func TestEveryFactIsInTheHash(t *testing.T) {
 	seed := maphash.MakeSeed()
-	typ := reflect.TypeFor[decision.PodFacts]()
-	before := rank.Hash(seed, &decision.PodFacts{})
+	typ := reflect.TypeFor[points.PodFacts]()
+	before := rank.Hash(seed, &points.PodFacts{})
 	for i := range typ.NumField() {
-		f := decision.PodFacts{}
+		f := points.PodFacts{}
 		v := reflect.ValueOf(&f).Elem().Field(i)
 		switch v.Kind() {
 		case reflect.String:
@@ -259,6 +260,8 @@ func TestEveryFactIsInTheHash(t *testing.T) {
 			v.SetBool(true)
 		case reflect.Int, reflect.Int64:
 			v.SetInt(7)
+		case reflect.Pointer:
+			v.Set(reflect.New(v.Type().Elem()))
 		case reflect.Slice:
 			v.Set(reflect.ValueOf([]int{0}))
 		case reflect.Map:
@@ -270,8 +273,16 @@ func TestEveryFactIsInTheHash(t *testing.T) {
 			t.Errorf("%s is not in the hash", typ.Field(i).Name)
 		}
 	}
-	a := decision.PodFacts{Labels: map[string]string{"a": "1", "b": "2", "c": "3"}, Matches: []int{1, 2}}
-	b := decision.PodFacts{Labels: map[string]string{"c": "3", "b": "2", "a": "1"}, Matches: []int{1, 2}}
+	on := &points.PodFacts{OnNode: &points.NodeFacts{}}
+	for name, n := range map[string]points.NodeFacts{
+		"labels": {Labels: map[string]string{"": ""}}, "unschedulable": {Unschedulable: true}, "conditions": {Conditions: []string{"Ready"}},
+	} {
+		if rank.Hash(seed, &points.PodFacts{OnNode: &n}) == rank.Hash(seed, on) {
+			t.Errorf("the %s of a node are not in the hash", name)
+		}
+	}
+	a := points.PodFacts{Labels: map[string]string{"a": "1", "b": "2", "c": "3"}, Matches: []int{1, 2}}
+	b := points.PodFacts{Labels: map[string]string{"c": "3", "b": "2", "a": "1"}, Matches: []int{1, 2}}
 	if rank.Hash(seed, &a) != rank.Hash(seed, &b) {
 		t.Error("equal facts have different hashes")
 	}
@@ -292,7 +303,7 @@ func TestNothingIsAllocatedForAnUnchangedPod(t *testing.T) {
 		p := somePods(seed, n)
 		waiting := make([]int, n)
 		return testing.AllocsPerRun(20, func() {
-			o := r.Rank(context.Background(), decision.Subject{}, workload(), decision.Strategy{}, p)
+			o := r.Rank(context.Background(), decision.Subject{}, workload(), points.Strategy{}, p)
 			for i := range waiting {
 				waiting[i] = i
 			}

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 // Labels gives the value of a label of the pod at a position, "" without one.
@@ -19,7 +19,7 @@ type Labels func(pod int, key string) string
 // down for one group.
 //
 // The result may share memory with waiting, which is not to be used again.
-func Scatter(waiting []int, terms []decision.ScatterTerm, total int, labels Labels) []int {
+func Scatter(waiting []int, terms []points.ScatterTerm, total int, labels Labels) []int {
 	if len(waiting) <= 1 || len(terms) == 0 {
 		return waiting
 	}
@@ -31,9 +31,9 @@ func Scatter(waiting []int, terms []decision.ScatterTerm, total int, labels Labe
 
 // matching lists the distinct terms that select a waiting pod, those that select
 // most first.
-func matching(waiting []int, terms []decision.ScatterTerm, labels Labels) []decision.ScatterTerm {
+func matching(waiting []int, terms []points.ScatterTerm, labels Labels) []points.ScatterTerm {
 	type counted struct {
-		decision.ScatterTerm
+		points.ScatterTerm
 		n int
 	}
 	var list []counted
@@ -52,14 +52,14 @@ func matching(waiting []int, terms []decision.ScatterTerm, labels Labels) []deci
 		}
 	}
 	slices.SortStableFunc(list, func(a, b counted) int { return b.n - a.n })
-	out := make([]decision.ScatterTerm, len(list))
+	out := make([]points.ScatterTerm, len(list))
 	for i, c := range list {
 		out[i] = c.ScatterTerm
 	}
 	return out
 }
 
-func scatter(waiting []int, t decision.ScatterTerm, total int, labels Labels) []int {
+func scatter(waiting []int, t points.ScatterTerm, total int, labels Labels) []int {
 	matched, rest := make([]int, 0, len(waiting)), make([]int, 0, len(waiting))
 	for _, i := range waiting {
 		if labels(i, t.Key) == t.Value {

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/rank"
 	_ "github.com/regatta-sh/regatta/test/proptest"
 )
@@ -50,9 +50,9 @@ func TestScatter(t *testing.T) {
 				}
 				return all[i : i+1]
 			}
-			var terms []decision.ScatterTerm
+			var terms []points.ScatterTerm
 			for _, v := range tc.terms {
-				terms = append(terms, decision.ScatterTerm{Key: "k", Value: strings.TrimSpace(string(v))})
+				terms = append(terms, points.ScatterTerm{Key: "k", Value: strings.TrimSpace(string(v))})
 			}
 			var waiting []int
 			for i := range tc.waiting {
@@ -75,9 +75,9 @@ func TestScatterLosesAndReordersNobody(t *testing.T) {
 		waiting := rapid.Permutation(everyone(len(all))).Draw(t, "waiting")
 		waiting = waiting[:rapid.IntRange(0, len(all)).Draw(t, "n")]
 		values := rapid.SliceOfN(rapid.SampledFrom([]string{"", "a", "b", "x"}), 0, 4).Draw(t, "terms")
-		var terms []decision.ScatterTerm
+		var terms []points.ScatterTerm
 		for _, v := range values {
-			terms = append(terms, decision.ScatterTerm{Key: "k", Value: v})
+			terms = append(terms, points.ScatterTerm{Key: "k", Value: v})
 		}
 		before := slices.Clone(waiting)
 		got := rank.Scatter(waiting, terms, len(all), func(i int, _ string) string { return all[i] })

@@ -31,8 +31,8 @@ type kept struct {
 
 // key is what one reason is kept for.
 type key struct {
-	point                 decision.Name
-	kind, namespace, name string
+	point                        decision.Name
+	group, kind, namespace, name string
 }
 
 // state is what the latest decision about something was.
@@ -146,7 +146,7 @@ type Query struct {
 func (q Query) matches(r *decision.Record) bool {
 	one := func(want, got string) bool { return want == "" || want == got }
 	return !r.Time.Before(q.Since) && one(string(q.Point), string(r.Point)) && one(string(q.Outcome), string(r.Outcome)) &&
-		one(q.Subject.Kind, r.Subject.Kind) && one(q.Subject.Namespace, r.Subject.Namespace) &&
+		one(q.Subject.Group, r.Subject.Group) && one(q.Subject.Kind, r.Subject.Kind) && one(q.Subject.Namespace, r.Subject.Namespace) &&
 		one(q.Subject.Name, r.Subject.Name) && one(q.Subject.UID, r.Subject.UID)
 }
 
@@ -171,7 +171,7 @@ func (b *Buffer) Find(q Query) []decision.Record {
 func (b *Buffer) Last(point decision.Name, s decision.Subject) (decision.Record, bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	if st := b.latest[key{point, s.Kind, s.Namespace, s.Name}]; st != nil && (s.UID == "" || st.record.Subject.UID == s.UID) {
+	if st := b.latest[key{point, s.Group, s.Kind, s.Namespace, s.Name}]; st != nil && (s.UID == "" || st.record.Subject.UID == s.UID) {
 		return st.record, true
 	}
 	return decision.Record{}, false
@@ -185,7 +185,7 @@ func (b *Buffer) Len() (records, bytes int) {
 }
 
 func keyOf(r decision.Record) key {
-	return key{r.Point, r.Subject.Kind, r.Subject.Namespace, r.Subject.Name}
+	return key{r.Point, r.Subject.Group, r.Subject.Kind, r.Subject.Namespace, r.Subject.Name}
 }
 
 // digest is the part of a decision whose change is news. Messages have numbers

@@ -5,6 +5,7 @@ package record_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -13,6 +14,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/catalog"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/enginetest"
 	"github.com/regatta-sh/regatta/engine/record"
 	"github.com/regatta-sh/regatta/engine/record/mask"
@@ -21,7 +24,7 @@ import (
 func TestTheNamesAreThoseOfOPA(t *testing.T) {
 	r := decision.Record{
 		ID: 7, Time: time.Unix(1, 5), Point: "rollout/plan", Subject: enginetest.Web(), Outcome: decision.Decided, Revision: "r",
-		Bundles: []string{"freeze@1", "shop/own@2"}, Rules: []string{"rollout.plan"}, Input: enginetest.Plan(1), Output: decision.PlanOutput{Limit: 1}, Duration: 3,
+		Bundles: []string{"freeze@1", "shop/own@2"}, Rules: []string{"rollout.plan"}, Input: enginetest.Plan(1), Output: rollout.PlanOutput{Limit: 1}, Duration: 3,
 	}
 	e := record.NewEncoder(record.WithOrigin("me"), record.WithLabels(map[string]string{"replica": "manager-x"}))
 	text, err := e.Append(nil, r)
@@ -85,11 +88,11 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 			if r.Outcome != decision.Decided {
 				r.Error = word.Draw(t, "error")
 			}
-			p := rapid.SampledFrom(decision.All()).Draw(t, "point")
+			p := rapid.SampledFrom(catalog.All()).Draw(t, "point")
 			r.Point, r.Input, r.Output = p.Name, reflect.Zero(p.In).Interface(), reflect.Zero(p.Out).Interface()
 			if p.Name == "rollout/plan" {
-				r.Input = decision.PlanInput{Update: rapid.Int().Draw(t, "update"), Workload: decision.Workload{Labels: map[string]string{"a<&": "\u2028"}}}
-				r.Output = decision.PlanOutput{Limit: 1, Holds: []decision.Hold{{Reason: "Full", Where: map[string]string{"zone": "a"}}}}
+				r.Input = rollout.PlanInput{Update: rapid.Int().Draw(t, "update"), Workload: rollout.Workload{Labels: map[string]string{"a<&": "\u2028"}}}
+				r.Output = rollout.PlanOutput{Limit: 1, Holds: []decision.Hold{{Reason: "Full", Where: map[string]string{"zone": "a"}}}}
 			}
 			records = append(records, r)
 		}
@@ -111,6 +114,28 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 	})
 }
 
+// Records of before there was a group have none, and nothing else changes.
+func TestReadTakesASubjectWithAndWithoutItsGroup(t *testing.T) {
+	const line = `{"decision_id":"me-1","timestamp":"2026-01-04T22:10:00Z","path":"rollout/plan","subject":{%s"kind":"CloneSet","namespace":"shop","name":"web"},"outcome":"Decided","revision":"r","input":{},"result":{}}` + "\n"
+	for field, group := range map[string]string{"": "", `"group":"apps.kruise.io",`: "apps.kruise.io"} {
+		records, err := record.Read(strings.NewReader(fmt.Sprintf(line, field)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := decision.Subject{Group: group, Kind: "CloneSet", Namespace: "shop", Name: "web"}
+		if len(records) != 1 || records[0].Subject != want {
+			t.Fatalf("got %+v, want %+v", records, want)
+		}
+		text, err := record.NewEncoder(record.WithOrigin("me")).Append(nil, records[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if has := bytes.Contains(text, []byte(`"group"`)); has != (group != "") {
+			t.Errorf("it is written as %s", text)
+		}
+	}
+}
+
 func TestReadTakesWhatOthersWrite(t *testing.T) {
 	lines := `{"decision_id": "4ca636c1-55e4-417a-b1d8-4aceb67960d1", "labels": {"id": "x"}, "path": "rollout/plan", "input": {"update": 2, "new": {"a": 1}},
  "result": {"limit": 1}, "timestamp": "2026-01-01T00:00:00.000000001Z", "metrics": {"timer_x_ns": "odd"}, "req_id": 4, "nd_builtin_cache": {}, "erased": ["/input/b"], "masked": ["/input/a"]}`
@@ -122,7 +147,7 @@ func TestReadTakesWhatOthersWrite(t *testing.T) {
 		t.Fatalf("got %v, %v", got, err)
 	}
 	if r := got[0]; r.Origin != "4ca636c1-55e4-417a-b1d8-4aceb67960d1" || r.ID != 0 || r.Outcome != decision.Decided ||
-		r.Input.(decision.PlanInput).Update != 2 || r.Output.(decision.PlanOutput).Limit != 1 || len(r.Masked) != 2 {
+		r.Input.(rollout.PlanInput).Update != 2 || r.Output.(rollout.PlanOutput).Limit != 1 || len(r.Masked) != 2 {
 		t.Errorf("got %+v", r)
 	}
 	if r := got[1]; r.ID != 9 || r.Origin != "" || r.Error != "late" || r.Outcome != decision.Failed || r.Point != "rollout/plan" {
@@ -174,13 +199,13 @@ func TestMaskedLinesSaySo(t *testing.T) {
 	question.Workload.Labels["team"] = "a"
 	r := decision.Record{
 		ID: 1, Point: "rollout/plan", Outcome: decision.Failed, Input: question, Error: "cannot read hunter2",
-		Output: decision.PlanOutput{Holds: []decision.Hold{{Reason: "R", Message: "It is hunter2."}}},
+		Output: rollout.PlanOutput{Holds: []decision.Hold{{Reason: "R", Message: "It is hunter2."}}},
 	}
 	text, err := record.NewEncoder(record.WithMask(m)).Append(nil, r)
 	if err != nil || strings.Contains(string(text), "hunter2") {
 		t.Errorf("%s, %v", text, err)
 	}
-	if question.Workload.Annotations["db-password"] != "hunter2" || r.Input.(decision.PlanInput).Workload.Annotations["db-password"] != "hunter2" {
+	if question.Workload.Annotations["db-password"] != "hunter2" || r.Input.(rollout.PlanInput).Workload.Annotations["db-password"] != "hunter2" {
 		t.Error("the record was changed")
 	}
 	got, err := record.Read(bytes.NewReader(text))
@@ -188,7 +213,7 @@ func TestMaskedLinesSaySo(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"/error/message", "/input/workload/annotations/db-password", "/input/workload/labels/team", "/result/holds/0/message"}
-	read := got[0].Input.(decision.PlanInput)
+	read := got[0].Input.(rollout.PlanInput)
 	if !reflect.DeepEqual(got[0].Masked, want) || read.Workload.Annotations["db-password"] != mask.Text || read.Workload.Annotations["app"] != "web" || read.Update != 1 {
 		t.Errorf("read %+v", got[0])
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/catalog"
 	"github.com/regatta-sh/regatta/engine/document"
 )
 
@@ -76,7 +77,7 @@ func parse(text []byte) (r decision.Record, ok bool, err error) {
 	if l.Path == "" {
 		return r, false, errors.New("it has no path, so it is no line of a decision log")
 	}
-	p, ok := decision.Find(decision.Name(strings.TrimPrefix(l.Path, "/")))
+	p, ok := catalog.Find(decision.Name(strings.TrimPrefix(l.Path, "/")))
 	if !ok {
 		return r, false, nil
 	}

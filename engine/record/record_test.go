@@ -12,18 +12,35 @@ import (
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/enginetest"
 	"github.com/regatta-sh/regatta/engine/record"
 )
 
 func rec(id uint64, name, reason string) decision.Record {
 	r := decision.Record{ID: id, Point: "rollout/plan", Outcome: decision.Decided, Subject: decision.Subject{Kind: "CloneSet", Name: name}}
-	out := decision.PlanOutput{}
+	out := rollout.PlanOutput{}
 	if reason != "" {
 		out.Holds = []decision.Hold{{Rule: "r", Reason: reason, Message: fmt.Sprint("at ", id)}}
 	}
 	r.Output = out
 	return r
+}
+
+func TestAKindOfTwoGroupsIsToldApart(t *testing.T) {
+	b := record.NewBuffer()
+	other := decision.Record{ID: 99, Point: "rollout/plan", Subject: decision.Subject{Group: "apps", Kind: "StatefulSet", Name: "w1"}}
+	ours := decision.Record{ID: 100, Point: "rollout/plan", Subject: decision.Subject{Group: "apps.kruise.io", Kind: "StatefulSet", Name: "w1"}}
+	b.Record(other)
+	b.Record(ours)
+	for _, want := range []decision.Record{other, ours} {
+		if r := b.Find(record.Query{Subject: want.Subject}); len(r) != 1 || r[0].ID != want.ID {
+			t.Errorf("a kind of two groups: %v are found, want %d", r, want.ID)
+		}
+		if r, ok := b.Last("rollout/plan", want.Subject); !ok || r.ID != want.ID {
+			t.Errorf("a kind of two groups: %d is the last, want %d", r.ID, want.ID)
+		}
+	}
 }
 
 func TestBufferKeepsTheLatest(t *testing.T) {
@@ -62,7 +79,7 @@ func TestBufferIsBoundedByBytes(t *testing.T) {
 	b := record.NewBuffer(record.WithBytes(100_000))
 	for i := range uint64(500) {
 		r := rec(i, "w", "")
-		r.Input = decision.RankInput{Pods: make([]decision.PodFacts, 10)}
+		r.Input = rollout.RankInput{Pods: make([]rollout.PodFacts, 10)}
 		b.Record(r)
 		if _, bytes := b.Len(); bytes > 100_000 {
 			t.Fatalf("it takes %d bytes", bytes)
@@ -113,7 +130,7 @@ func TestExplain(t *testing.T) {
 	}
 	question := enginetest.Plan(3)
 	question.Strategy.Paused = true
-	engine.Decide(context.Background(), e, decision.RolloutPlan(), enginetest.Web(), question)
+	engine.Decide(context.Background(), e, rollout.PlanPoint(), enginetest.Web(), question)
 	r, ok := b.Last("rollout/plan", enginetest.Web())
 	if !ok {
 		t.Fatal("nothing was recorded")
@@ -160,12 +177,12 @@ func BenchmarkRecord(b *testing.B) {
 	for _, n := range []int{10, 10000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			buf := record.NewBuffer()
-			pods := make([]decision.PodFacts, n)
+			pods := make([]rollout.PodFacts, n)
 			for i := range pods {
-				pods[i] = decision.PodFacts{Name: "web", Labels: map[string]string{"app": "web"}}
+				pods[i] = rollout.PodFacts{Name: "web", Labels: map[string]string{"app": "web"}}
 			}
 			r := rec(1, "a", "X")
-			r.Input = decision.RankInput{Pods: pods}
+			r.Input = rollout.RankInput{Pods: pods}
 			b.ReportAllocs()
 			for b.Loop() {
 				buf.Record(r)

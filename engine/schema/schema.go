@@ -13,7 +13,7 @@ import (
 
 	"github.com/invopop/jsonschema"
 
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/catalog"
 )
 
 // Of makes the schema of a type. Everything is written out in place, because
@@ -50,7 +50,7 @@ func WithComments(module, folder string) Option {
 // has; a reference that none has can only be a mistake.
 func Domain(domain string) (any, error) {
 	var all []any
-	for _, p := range decision.All() {
+	for _, p := range catalog.All() {
 		if p.Name.Domain() != domain {
 			continue
 		}
@@ -86,7 +86,7 @@ func plain(t reflect.Type) (any, error) {
 // Files are the schemas of all points, by path below policies/schemas.
 func Files(opts ...Option) (map[string][]byte, error) {
 	out := map[string][]byte{}
-	for _, p := range decision.All() {
+	for _, p := range catalog.All() {
 		for side, t := range map[string]reflect.Type{"input": p.In, "output": p.Out} {
 			s, err := Of(t, opts...)
 			if err != nil {

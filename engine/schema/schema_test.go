@@ -14,7 +14,7 @@ import (
 	"github.com/invopop/jsonschema"
 	validate "github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/catalog"
 	"github.com/regatta-sh/regatta/engine/schema"
 )
 
@@ -24,7 +24,7 @@ func TestEveryPointHasSchemasThatItsFallbackMeets(t *testing.T) {
 	if err := schema.Write(folder, schema.WithComments("github.com/regatta-sh/regatta", "./engine/decision")); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range decision.All() {
+	for _, p := range catalog.All() {
 		t.Run(string(p.Name), func(t *testing.T) {
 			in := reflect.New(p.In).Elem().Interface()
 			for side, v := range map[string]any{"input": full(p.In), "output": p.Undecided(in, true)} {
@@ -79,7 +79,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		look(path+"[]", s.Items)
 		look(path+".*", s.AdditionalProperties)
 	}
-	for _, p := range decision.All() {
+	for _, p := range catalog.All() {
 		for side, kind := range map[string]reflect.Type{"input": p.In, "output": p.Out} {
 			s, err := schema.Of(kind, comments)
 			if err != nil {

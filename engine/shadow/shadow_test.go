@@ -15,6 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/compare"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/enginetest"
 	"github.com/regatta-sh/regatta/engine/record"
 	"github.com/regatta-sh/regatta/engine/shadow"
@@ -83,7 +84,7 @@ func TestShadowsCountAndChangeNothing(t *testing.T) {
 
 	before := e.Snapshot()
 	for range 3 {
-		out, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), enginetest.Web(), enginetest.Plan(1))
+		out, r := engine.Decide(t.Context(), e, rollout.PlanPoint(), enginetest.Web(), enginetest.Plan(1))
 		if len(out.Holds) > 0 {
 			t.Fatalf("a shadow was acted on: %v", out.Holds)
 		}
@@ -107,7 +108,7 @@ func TestShadowsCountAndChangeNothing(t *testing.T) {
 	if n, _ := buffer.Len(); n != 3 || e.Snapshot() != before {
 		t.Errorf("there are %d records, want the 3 that were live", n)
 	}
-	if x := <-samples; x.Name != "freeze" || x.Difference.Now.Verdict.Word != decision.Held || x.Now.Input == nil || x.Now.Revision != freeze.Revision {
+	if x := <-samples; x.Name != "freeze" || x.Difference.Now.Verdict.Word != rollout.Held || x.Now.Input == nil || x.Now.Revision != freeze.Revision {
 		t.Errorf("sampled %+v", x)
 	}
 	o.wait(6)
@@ -124,7 +125,7 @@ func TestShadowsGoOnOrBeginAnew(t *testing.T) {
 	at := time.Unix(100, 0)
 	s := shadow.New(e, shadow.WithObserver(o), shadow.WithClock(func() time.Time { return at }, func(context.Context, time.Duration) {}))
 	defer s.Close()
-	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), enginetest.Web(), enginetest.Plan(1))
+	_, r := engine.Decide(t.Context(), e, rollout.PlanPoint(), enginetest.Web(), enginetest.Plan(1))
 	s.Watch("a", enginetest.Compiled(t, e, enginetest.Friday))
 	s.Record(r)
 	first := settled(t, s, "a", 1)
@@ -171,7 +172,7 @@ func TestShadowsYieldAndSkip(t *testing.T) {
 		shadow.WithBusy(func() bool { mu.Lock(); defer mu.Unlock(); return busy }))
 	defer s.Close()
 	s.Watch("a", enginetest.Compiled(t, e, enginetest.Friday))
-	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), enginetest.Web(), enginetest.Plan(1))
+	_, r := engine.Decide(t.Context(), e, rollout.PlanPoint(), enginetest.Web(), enginetest.Plan(1))
 	s.Record(r)
 	<-waiting // it has the first one, and waits
 	for range 5 {
@@ -205,7 +206,7 @@ func TestAShadowThatIsTooSlowStopsItself(t *testing.T) {
 	defer s.Close()
 	s.Watch("slow", enginetest.Compiled(t, e, enginetest.Endless))
 	s.Watch("good", enginetest.Compiled(t, e, enginetest.Friday))
-	p := decision.RolloutPlan()
+	p := rollout.PlanPoint()
 	p.Budget = time.Minute
 	_, r := engine.Decide(t.Context(), e, p, enginetest.Web(), enginetest.Plan(1))
 	for range 4 {
@@ -240,7 +241,7 @@ func TestShadowsUnderLoad(t *testing.T) {
 	o := newObserved()
 	s := shadow.New(e, shadow.WithShare(1), shadow.WithBacklog(8), shadow.WithObserver(o))
 	s.Watch("a", enginetest.Compiled(t, e, enginetest.Friday))
-	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), enginetest.Web(), enginetest.Plan(1))
+	_, r := engine.Decide(t.Context(), e, rollout.PlanPoint(), enginetest.Web(), enginetest.Plan(1))
 	snapshot := e.Snapshot()
 	const each, askers = 100, 4
 	var wg sync.WaitGroup
@@ -286,7 +287,7 @@ func TestShadowsGoOnWithWhatIsAboutTheSame(t *testing.T) {
 	s := shadow.New(e, shadow.WithObserver(o), shadow.WithClock(clock, func(context.Context, time.Duration) {}))
 	defer s.Close()
 	base := e.Snapshot()
-	_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), enginetest.Web(), enginetest.Plan(1))
+	_, r := engine.Decide(t.Context(), e, rollout.PlanPoint(), enginetest.Web(), enginetest.Plan(1))
 	s.Watch("a", enginetest.Compiled(t, e, enginetest.Friday), shadow.About("freeze"), shadow.Beside(base))
 	s.Record(r)
 	first := settled(t, s, "a", 1)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/term"
 )
 
@@ -79,8 +79,8 @@ func TestEncodeIsWhatJSONWouldBe(t *testing.T) {
 		"a float that is a whole number":   float64(3),
 		"a float that is larger than int":  1e300,
 		"a small float":                    float32(0.1),
-		"the question of a decision point": decision.PlanInput{Groups: map[string]map[string]decision.Group{"zone": {"a": {Total: 1}}}},
-		"facts with embedded facts":        decision.VictimFacts{PodFacts: decision.PodFacts{Name: "p", Labels: map[string]string{"a": "b"}}, Available: 1},
+		"the question of a decision point": rollout.PlanInput{Groups: map[string]map[string]rollout.Group{"zone": {"a": {Total: 1}}}},
+		"facts with embedded facts":        rollout.VictimFacts{PodFacts: rollout.PodFacts{Name: "p", Labels: map[string]string{"a": "b"}}, Available: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := (&term.Codec{}).Encode(v)
@@ -143,7 +143,7 @@ func TestEncodeRefuses(t *testing.T) {
 
 func TestGivenTermsAreTaken(t *testing.T) {
 	c := &term.Codec{}
-	in := decision.RankInput{Pods: []decision.PodFacts{{Name: "a"}, {Name: "b"}}}
+	in := rollout.RankInput{Pods: []rollout.PodFacts{{Name: "a"}, {Name: "b"}}}
 	pods, err := c.Encode(in.Pods)
 	if err != nil {
 		t.Fatal(err)
@@ -291,7 +291,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil || !parsed.IsGround() {
 			return
 		}
-		var out decision.RankOutput
+		var out rollout.RankOutput
 		_ = (&term.Codec{}).Decode(parsed.Value, &out, term.Limits{Nodes: 1000, Bytes: 1000, Text: 100}) // must not panic
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/protection"
 	"github.com/regatta-sh/regatta/policies"
 )
 
@@ -20,39 +21,39 @@ var denials = []int{0, 10, 1000}
 // BenchmarkBudget measures one decision about a pod as a webhook waits for it:
 // with facts, the evaluation and the answer.
 func BenchmarkBudget(b *testing.B) {
-	within := decision.BudgetInput{
-		Request: decision.Request{UID: "r1", Operation: decision.Delete, User: decision.User{Name: "ann", Groups: []string{"dev", "system:authenticated"}}},
-		Object: decision.Object{
+	within := points.BudgetInput{
+		Request: points.Request{UID: "r1", Operation: points.Delete, User: points.User{Name: "ann", Groups: []string{"dev", "system:authenticated"}}},
+		Object: points.Object{
 			Version: "v1", Resource: "pods", Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "p1",
-			Labels: map[string]string{"app": "web", "tier": "gold"}, Owner: &decision.Owner{Group: "apps.kruise.io", Kind: "CloneSet", Name: "web"},
+			Labels: map[string]string{"app": "web", "tier": "gold"}, Owner: &points.Owner{Group: "apps.kruise.io", Kind: "CloneSet", Name: "web"},
 		},
-		Pod:    decision.PodState{Ready: true, Consistent: true},
-		Budget: &decision.Budget{Name: "web", MaxUnavailable: "20%", Desired: 8, Current: 10, Allowed: 2, Total: 10},
+		Pod:    points.PodState{Ready: true, Consistent: true},
+		Budget: &points.Budget{Name: "web", MaxUnavailable: "20%", Desired: 8, Current: 10, Allowed: 2, Total: 10},
 	}
 	exceeded := within
-	exceeded.Budget = &decision.Budget{Name: "web", MaxUnavailable: "20%", Desired: 8, Current: 8, Total: 10}
+	exceeded.Budget = &points.Budget{Name: "web", MaxUnavailable: "20%", Desired: 8, Current: 8, Total: 10}
 	for _, n := range denials {
-		b.Run(fmt.Sprintf("allowed/denials=%d", n), func(b *testing.B) { measure(b, n, decision.ProtectionBudget(), within, true) })
-		b.Run(fmt.Sprintf("denied/denials=%d", n), func(b *testing.B) { measure(b, n, decision.ProtectionBudget(), exceeded, false) })
+		b.Run(fmt.Sprintf("allowed/denials=%d", n), func(b *testing.B) { measure(b, n, points.BudgetPoint(), within, true) })
+		b.Run(fmt.Sprintf("denied/denials=%d", n), func(b *testing.B) { measure(b, n, points.BudgetPoint(), exceeded, false) })
 	}
 }
 
 // BenchmarkDeletion measures one decision about a workload.
 func BenchmarkDeletion(b *testing.B) {
 	replicas := 3
-	kept := decision.DeletionInput{
-		Request:  decision.Request{UID: "r1", Operation: decision.Delete, User: decision.User{Name: "ann", Groups: []string{"dev", "system:authenticated"}}},
-		Object:   decision.Object{Group: "apps", Version: "v1", Resource: "deployments", Kind: "Deployment", Namespace: "shop", Name: "web", UID: "d1", Labels: map[string]string{"policy.kruise.io/delete-protection": decision.ProtectCascading}},
-		Kind:     &decision.ProtectedKind{Group: "apps", Resource: "deployments", Cascading: decision.CascadeReplicas},
+	kept := points.DeletionInput{
+		Request:  points.Request{UID: "r1", Operation: points.Delete, User: points.User{Name: "ann", Groups: []string{"dev", "system:authenticated"}}},
+		Object:   points.Object{Group: "apps", Version: "v1", Resource: "deployments", Kind: "Deployment", Namespace: "shop", Name: "web", UID: "d1", Labels: map[string]string{"policy.kruise.io/delete-protection": points.ProtectCascading}},
+		Kind:     &points.ProtectedKind{Group: "apps", Resource: "deployments", Cascading: points.CascadeReplicas},
 		Replicas: &replicas,
-		Gates:    decision.ProtectionGates{Deletion: true},
+		Gates:    points.Gates{Deletion: true},
 	}
 	none := 0
 	empty := kept
 	empty.Replicas = &none
 	for _, n := range denials {
-		b.Run(fmt.Sprintf("allowed/denials=%d", n), func(b *testing.B) { measure(b, n, decision.ProtectionDeletion(), empty, true) })
-		b.Run(fmt.Sprintf("denied/denials=%d", n), func(b *testing.B) { measure(b, n, decision.ProtectionDeletion(), kept, false) })
+		b.Run(fmt.Sprintf("allowed/denials=%d", n), func(b *testing.B) { measure(b, n, points.DeletionPoint(), empty, true) })
+		b.Run(fmt.Sprintf("denied/denials=%d", n), func(b *testing.B) { measure(b, n, points.DeletionPoint(), kept, false) })
 	}
 }
 
@@ -72,7 +73,7 @@ func measure[In any, Out judged](b *testing.B, denials int, point decision.Point
 	b.ReportAllocs()
 	for b.Loop() {
 		out, record := engine.Decide(context.Background(), e, point, decision.Subject{Kind: "Object", Namespace: "shop", Name: "web"}, in)
-		if record.Outcome != decision.Decided || (out.Verdict().Word == decision.Allowed) != allowed {
+		if record.Outcome != decision.Decided || (out.Verdict().Word == points.Allowed) != allowed {
 			b.Fatalf("%s %s: %+v", record.Outcome, record.Error, out)
 		}
 	}

@@ -12,13 +12,13 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/rego"
 
-	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 // BenchmarkRank measures rollout/rank alone: input is made of terms beforehand,
 // as the engine does with the facts of a pod that it has seen.
 func BenchmarkRank(b *testing.B) {
-	strategies := map[string]decision.Strategy{
+	strategies := map[string]points.Strategy{
 		"default": {},
 		"weight":  {Weights: []int{10, 20}},
 		"order":   {OrderKeys: []string{"tier"}},
@@ -26,7 +26,7 @@ func BenchmarkRank(b *testing.B) {
 	for _, by := range []string{"default", "weight", "order"} {
 		for _, pods := range []int{10, 1000, 10000} {
 			b.Run(fmt.Sprintf("%s/%d", by, pods), func(b *testing.B) {
-				measure(b, decision.RankInput{Strategy: strategies[by], Pods: somePods(pods)}, pods)
+				measure(b, points.RankInput{Strategy: strategies[by], Pods: somePods(pods)}, pods)
 			})
 		}
 	}
@@ -39,7 +39,7 @@ func BenchmarkRankUsers(b *testing.B) {
 rank := {pod.name: 1 | some pod in input.pods; pod.labels.tier == "gold"}`)
 	for _, pods := range []int{10, 1000, 10000} {
 		b.Run(fmt.Sprint(pods), func(b *testing.B) {
-			measure(b, decision.RankInput{Pods: somePods(pods)}, pods, module)
+			measure(b, points.RankInput{Pods: somePods(pods)}, pods, module)
 		})
 	}
 }
@@ -47,24 +47,27 @@ rank := {pod.name: 1 | some pod in input.pods; pod.labels.tier == "gold"}`)
 // BenchmarkOthers measures the points that do not depend on the number of pods,
 // and a scale-in of a thousand.
 func BenchmarkOthers(b *testing.B) {
-	rolling := decision.Strategy{Type: "RollingUpdate", Policy: "InPlaceIfPossible", ScaleMaxUnavailable: 1 << 30}
+	rolling := points.Strategy{Type: "RollingUpdate", Policy: "InPlaceIfPossible", ScaleMaxUnavailable: 1 << 30}
 	b.Run("change", func(b *testing.B) {
-		run(b, "change", decision.ChangeInput{Policy: rolling.Policy, Known: true, Changes: []decision.TemplateChange{{Class: decision.ChangeImage}}})
+		run(b, "change", points.ChangeInput{Policy: rolling.Policy, Known: true, Changes: []points.TemplateChange{{Class: points.ChangeImage}}})
 	})
 	b.Run("plan", func(b *testing.B) {
-		run(b, "plan", decision.PlanInput{Strategy: rolling, Update: 100, MaxUnavailable: 20})
+		run(b, "plan", points.PlanInput{Strategy: rolling, Update: 100, MaxUnavailable: 20})
 	})
-	b.Run("scale-up", func(b *testing.B) { run(b, "scale", decision.ScaleInput{Strategy: rolling, Up: 100}) })
+	b.Run("run", func(b *testing.B) {
+		run(b, "run", points.RunInput{Run: points.Run{Kind: "Job", Scheduled: 1, Concurrency: points.Forbid, Active: []string{"a"}}})
+	})
+	b.Run("scale-up", func(b *testing.B) { run(b, "scale", points.ScaleInput{Strategy: rolling, Up: 100}) })
 	b.Run("scale-in", func(b *testing.B) {
-		in := decision.ScaleInput{Strategy: rolling, Down: 100}
+		in := points.ScaleInput{Strategy: rolling, Down: 100}
 		for _, pod := range somePods(1000) {
-			in.Pods = append(in.Pods, decision.VictimFacts{PodFacts: pod})
+			in.Pods = append(in.Pods, points.VictimFacts{PodFacts: pod})
 		}
 		run(b, "scale", in)
 	})
 }
 
-func measure(b *testing.B, in decision.RankInput, pods int, modules ...func(*rego.Rego)) {
+func measure(b *testing.B, in points.RankInput, pods int, modules ...func(*rego.Rego)) {
 	b.Helper()
 	run(b, "rank", in, modules...)
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(pods)/1000, "us/pod")
@@ -86,10 +89,10 @@ func run(b *testing.B, point string, in any, modules ...func(*rego.Rego)) {
 	}
 }
 
-func somePods(n int) []decision.PodFacts {
-	pods := make([]decision.PodFacts, n)
+func somePods(n int) []points.PodFacts {
+	pods := make([]points.PodFacts, n)
 	for i := range pods {
-		pods[i] = decision.PodFacts{
+		pods[i] = points.PodFacts{
 			Name: fmt.Sprintf("web-%05d", i), Node: fmt.Sprintf("node-%d", i%40), Zone: "a",
 			Labels:   map[string]string{"app": "web", "tier": []string{"gold", "tin"}[i%2]},
 			Assigned: 1, Phase: 2, Ready: i % 2, ReadySince: int64(i), Created: int64(i), Matches: []int{i % 2},

@@ -25,6 +25,44 @@ default change := {
 }
 
 # METADATA
+# title: A claim that cannot become what its template asks for
+# description: |
+#   Claims follow their templates by growing, which only the size of a claim can and only in a
+#   storage class that allows it (ASTS-14). The pod keeps its claims and its revision until the
+#   template or the strategy changes: a claim has data, and is never replaced.
+# labels:
+#   id: rollout.change.claims-differ
+change := {
+	"action": "Wait",
+	"reason": "VolumeClaimsDiffer",
+	"message": concat(" ", [
+		change_claim_message(change_stuck_claims[0]),
+		"Give the template what the claims have, or volumeClaimUpdateStrategy OnDelete, which leaves claims as they are.",
+	]),
+} if {
+	change_stuck_claims[0]
+}
+
+change_stuck_claims := [claim |
+	some claim in input.claims
+	claim.obstacle
+]
+
+change_claim_message(claim) := sprintf("Claim %s has %s %s and template %s asks for %s; Kubernetes never changes that on a claim.", [claim.claim, change_claim_words[claim.what], claim.from, claim.template, claim.to]) if {
+	claim.obstacle == "Immutable"
+}
+
+change_claim_message(claim) := sprintf("Claim %s cannot grow from %s to %s, as template %s asks: storage class %s does not allow volumes to grow.", [claim.claim, claim.from, claim.to, claim.template, claim.class]) if {
+	claim.obstacle == "NotExpandable"
+}
+
+change_claim_message(claim) := sprintf("Claim %s cannot grow from %s to %s, as template %s asks: its storage class %q is not there to say whether volumes may grow.", [claim.claim, claim.from, claim.to, claim.template, claim.class]) if {
+	claim.obstacle == "ClassNotFound"
+}
+
+change_claim_words := {"storageClass": "storage class", "accessModes": "access modes", "size": "size"}
+
+# METADATA
 # title: Recreate was asked for
 # description: The strategy wants pods recreated even where a change in place is possible.
 # labels:
@@ -34,6 +72,7 @@ change := {
 	"reason": "PolicyReCreate",
 	"message": "The update strategy is ReCreate, so each pod is recreated.",
 } if {
+	not change_stuck_claims[0]
 	input.policy == "ReCreate"
 }
 
@@ -47,6 +86,7 @@ change := {
 	"reason": "NothingChanged",
 	"message": sprintf("The templates of revisions %s and %s are equal, so only the revision label changes.", [input.from, input.to]),
 } if {
+	not change_stuck_claims[0]
 	input.policy in {"InPlaceIfPossible", "InPlaceOnly"}
 	count(change_obstacle) == 0
 	not input.changes[0]
@@ -62,6 +102,7 @@ change := {
 	"reason": "InPlacePossible",
 	"message": sprintf("Each difference of revisions %s and %s can be made in place.", [input.from, input.to]),
 } if {
+	not change_stuck_claims[0]
 	input.policy in {"InPlaceIfPossible", "InPlaceOnly"}
 	count(change_obstacle) == 0
 	input.changes[0]
@@ -73,6 +114,7 @@ change := {
 # labels:
 #   id: rollout.change.fall-back
 change := object.union(change_first_obstacle, {"action": "Recreate"}) if {
+	not change_stuck_claims[0]
 	input.policy == "InPlaceIfPossible"
 }
 
@@ -85,10 +127,26 @@ change := object.union(change_first_obstacle, {"action": "Recreate"}) if {
 # labels:
 #   id: rollout.change.in-place-only
 change := object.union(change_first_obstacle, {"action": "Reject"}) if {
+	not change_stuck_claims[0]
 	input.policy == "InPlaceOnly"
 }
 
 change_first_obstacle := change_obstacle[min(object.keys(change_obstacle))]
+
+# METADATA
+# title: A pod that would stay in its services
+# description: |
+#   A DaemonSet changes only pods in place that have the readiness gate, which they get if
+#   they are created while it updates in place (ADS-11).
+# labels:
+#   id: rollout.change.ungated
+change_obstacle[0] := {
+	"reason": "NoReadinessGate",
+	"message": "The pod does not have the readiness gate InPlaceUpdateReady, which only pods have that were created while the update was to be in place.",
+} if {
+	input.ungated
+	input.workload.kind == "DaemonSet"
+}
 
 # METADATA
 # title: A template is gone
@@ -176,6 +234,22 @@ change_obstacle[5] := {
 	input.gates.envFromMetadata
 	input.envRefresh[0]
 	not input.gates.nodeAgent
+}
+
+# METADATA
+# title: No readiness gate to restart behind
+# description: |
+#   The node agent restarts a container for its env only while the pod is out of its
+#   services, which takes the readiness gate InPlaceUpdateReady (PL-06).
+# labels:
+#   id: rollout.change.env-ungated
+change_obstacle[6] := {
+	"reason": "NoReadinessGate",
+	"message": sprintf("The node agent restarts %s, whose env reads labels or annotations that change, only in a pod that has the readiness gate InPlaceUpdateReady.", [concat(", ", input.envRefresh)]),
+} if {
+	input.gates.envFromMetadata
+	input.envRefresh[0]
+	input.ungated
 }
 
 change_blocked := [difference |

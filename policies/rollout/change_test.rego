@@ -64,6 +64,20 @@ test_obstacles_recreate_or_reject if {
 	}
 }
 
+test_a_pod_of_a_daemonset_needs_the_readiness_gate if {
+	reason({"ungated": true, "known": false, "workload": {"kind": "DaemonSet"}}) == "NoReadinessGate"
+	ways({"ungated": true}) == ["InPlace", "InPlace"]
+	ways({"workload": {"kind": "DaemonSet"}}) == ["InPlace", "InPlace"]
+}
+
+test_an_env_is_refreshed_behind_the_readiness_gate if {
+	reason({"ungated": true, "envRefresh": ["main"]}) == "NoReadinessGate"
+	ways({"ungated": true, "envRefresh": ["main"]}) == ["Recreate", "Reject"]
+	ways({"envRefresh": ["main"]}) == ["InPlace", "InPlace"]
+	ways({"ungated": true, "envRefresh": ["main"], "gates": {"envFromMetadata": false}}) == ["InPlace", "InPlace"]
+	reason({"ungated": true, "envRefresh": ["main"], "gates": {"nodeAgent": false}}) == "NodeAgentNeeded"
+}
+
 test_the_first_obstacle_gives_the_reason if {
 	reason({"known": false, "changes": [command]}) == "RevisionUnknown"
 	reason({"changes": [resources, command]}) == "VerticalScalingDisabled"
@@ -73,4 +87,23 @@ test_the_first_obstacle_gives_the_reason if {
 test_a_cloneset_in_place_only_ignores_claims if {
 	ways({"claimsChanged": true, "gates": {"recreateOnNewClaims": true}}) == ["Recreate", "InPlace"]
 	ways({"claimsChanged": true}) == ["InPlace", "InPlace"]
+}
+
+claim := {"claim": "data-db-0", "template": "data", "what": "size", "from": "1Gi", "to": "2Gi", "class": "fast"}
+
+stuck(facts) := object.union(template, {"workload": {"kind": "StatefulSet", "namespace": "shop", "name": "db"}, "claims": [claim, object.union(claim, facts)]})
+
+test_a_claim_that_can_grow_is_no_obstacle if {
+	rollout.change.action == "Recreate" with input as object.union(stuck({}), {"policy": "ReCreate"})
+	rollout.change.action == "InPlace" with input as stuck({})
+}
+
+test_a_pod_waits_for_a_claim_that_cannot_grow_whatever_its_policy if {
+	every policy in ["ReCreate", "InPlaceIfPossible", "InPlaceOnly", "Blue"] {
+		every obstacle in ["Immutable", "NotExpandable", "ClassNotFound"] {
+			answer := rollout.change with input as object.union(stuck({"obstacle": obstacle}), {"policy": policy})
+			answer.action == "Wait"
+			answer.reason == "VolumeClaimsDiffer"
+		}
+	}
 }

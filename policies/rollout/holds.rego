@@ -14,7 +14,7 @@ user_hold := (sound | malformed) | unreadable if {
 		some [pkg, wish] in user_sound_wish
 		hold := {key: value |
 			some key, value in wish
-			key in {"rule", "reason", "message", "where", "pod", "until"}
+			key in {"rule", "reason", "message", "where", "pod", "until", "run"}
 			value != ""
 		}
 	}
@@ -41,6 +41,7 @@ user_sound_wish := {[pkg, wish] |
 	every field in ["rule", "pod", "until"] {
 		is_string(object.get(wish, field, ""))
 	}
+	object.get(wish, "run", "") in {"", "Wait", "Skip"}
 	where := object.get(wish, "where", {})
 	is_object(where)
 	every dimension, group in where {

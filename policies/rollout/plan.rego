@@ -33,7 +33,19 @@ plan := {
 	"maxUnavailable": input.maxUnavailable,
 	"holds": array.concat([hold | some hold in plan_strategy_hold], plan_user_holds),
 	"scatter": object.get(input.strategy, "scatter", []),
+	"unavailable": plan_unavailable,
 }
+
+# METADATA
+# title: Pods that are unavailable already
+# description: |
+#   Those of a DaemonSet are replaced at once, as far as the partition lets them: nothing
+#   becomes unavailable by it (ADS-09). Those of other kinds wait for their turn.
+# labels:
+#   id: rollout.plan.unavailable
+plan_unavailable := "Always" if {
+	input.workload.kind == "DaemonSet"
+} else := ""
 
 plan_limit := abs(input.update) if count(plan_strategy_hold) == 0
 
@@ -56,7 +68,9 @@ plan_strategy_hold contains {
 
 # METADATA
 # title: On delete
-# description: A pod gets the new template when it is deleted, and only then.
+# description: |
+#   A pod gets the new template when it is deleted, and only then. Containers restart in place
+#   where a user asks for that.
 # labels:
 #   id: rollout.plan.on-delete
 plan_strategy_hold contains {
@@ -65,6 +79,7 @@ plan_strategy_hold contains {
 	"message": sprintf("%s %s/%s has the update strategy OnDelete, so a pod is updated only when it is deleted.", [input.workload.kind, input.workload.namespace, input.workload.name]),
 } if {
 	input.strategy.type == "OnDelete"
+	not input.restart
 }
 
 # METADATA

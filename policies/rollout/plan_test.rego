@@ -17,7 +17,11 @@ asked(change) := object.union(question, change)
 
 test_a_rollout_that_nobody_holds_goes_on if {
 	answer := rollout.plan with input as question
-	answer == {"limit": 7, "maxUnavailable": 2, "holds": [], "scatter": []}
+	answer == {"limit": 7, "maxUnavailable": 2, "holds": [], "scatter": [], "unavailable": ""}
+}
+
+test_what_is_unavailable_of_a_daemonset_needs_no_room if {
+	rollout.plan.unavailable == "Always" with input as asked({"workload": {"kind": "DaemonSet"}})
 }
 
 test_a_rollout_back_is_limited_by_as_many_pods if {

@@ -28,11 +28,23 @@ rank := {
 	is_object(input.strategy)
 }
 
-rank_by := "weight" if {
+rank_by := "ordinal" if {
+	input.strategy.ordered
+} else := "node" if {
+	rank_kind == "node"
+} else := concat("-", ["weight", rank_kind]) if {
 	is_number(input.strategy.weights[0])
-} else := "order" if {
+} else := concat("-", ["order", rank_kind]) if {
 	is_string(input.strategy.orderKeys[0])
-} else := "default"
+} else := "default" if {
+	rank_kind == "state"
+} else := rank_kind
+
+rank_kind := "ordinal" if {
+	is_number(input.pods[0].ordinal)
+} else := "node" if {
+	is_object(input.pods[0].onNode)
+} else := "state"
 
 # METADATA
 # title: Default order
@@ -48,6 +60,26 @@ rank_keys := [[pod.assigned, pod.phase, pod.ready, pod.readySince, pod.restarts,
 }
 
 # METADATA
+# title: By ordinal
+# description: The highest first, of kinds that number their pods (ASTS-11).
+# labels:
+#   id: rollout.rank.ordinal
+rank_keys := [[object.get(pod, "ordinal", 0)] | some pod in input.pods] if {
+	rank_by == "ordinal"
+}
+
+# METADATA
+# title: By node
+# description: |
+#   Of kinds that have a pod on each node, as the pods are given: by the names of the
+#   nodes, descending (ADS-08).
+# labels:
+#   id: rollout.rank.node
+rank_keys := [[0] | some _ in input.pods] if {
+	rank_by == "node"
+}
+
+# METADATA
 # title: By weight
 # description: The sum of the weights of the terms that select the pod, the highest first (A-14).
 # labels:
@@ -56,7 +88,19 @@ rank_keys := [[weight, pod.assigned, pod.phase, pod.ready, pod.readySince, pod.r
 	some pod in input.pods
 	weight := sum([input.strategy.weights[term] | some term in pod.matches])
 ] if {
-	rank_by == "weight"
+	rank_by == "weight-state"
+}
+
+# METADATA
+# title: By weight, then by ordinal
+# description: The sum of the weights of the terms that select the pod, the highest first (A-14).
+# labels:
+#   id: rollout.rank.weight-ordinal
+rank_keys := [[weight, pod.ordinal] |
+	some pod in input.pods
+	weight := sum([input.strategy.weights[term] | some term in pod.matches])
+] if {
+	rank_by == "weight-ordinal"
 }
 
 # METADATA
@@ -69,10 +113,24 @@ rank_keys := [[weight, pod.assigned, pod.phase, pod.ready, pod.readySince, pod.r
 rank_keys := [[pod.orderLevel, pod.orderValue, pod.assigned, pod.phase, pod.ready, pod.readySince, pod.restarts, pod.created] |
 	some pod in input.pods
 ] if {
-	rank_by == "order"
+	rank_by == "order-state"
 }
 
-rank_descending := {"default": [3, 4, 5], "weight": [0, 4, 5, 6], "order": [1, 5, 6, 7]}[rank_by]
+# METADATA
+# title: By order, then by ordinal
+# description: |
+#   The first key that the pod has, pods without any before all others; then the
+#   number its value ends with, the highest first (A-14).
+# labels:
+#   id: rollout.rank.order-ordinal
+rank_keys := [[pod.orderLevel, pod.orderValue, pod.ordinal] | some pod in input.pods] if {
+	rank_by == "order-ordinal"
+}
+
+rank_descending := {
+	"default": [3, 4, 5], "weight-state": [0, 4, 5, 6], "order-state": [1, 5, 6, 7],
+	"ordinal": [0], "node": [], "weight-ordinal": [0, 1], "order-ordinal": [1, 2],
+}[rank_by]
 
 # METADATA
 # title: First and last

@@ -58,3 +58,37 @@ test_a_hold_that_is_malformed_holds_every_pod if {
 test_without_facts_no_pod_has_a_key if {
 	rollout.rank == {"keys": [], "descending": [], "lead": [], "holds": []} with input as {}
 }
+
+test_pods_of_nodes_stay_as_they_are_given if {
+	every strategy in [{}, {"weights": [3, 4]}, {"orderKeys": ["tier"]}] {
+		answer := rollout.rank with input as {"strategy": strategy, "pods": [
+			object.union(calm, {"onNode": {"labels": {"pool": "edge"}}}),
+			object.union(busy, {"onNode": {}}),
+		]}
+		[answer.keys, answer.descending] == [[[0], [0]], []]
+	}
+}
+
+numbered(strategy) := answer if {
+	answer := rollout.rank with input as {"strategy": strategy, "pods": [
+		object.union(calm, {"name": "db-0", "ordinal": 0, "matches": [0]}),
+		object.union(busy, {"name": "db-1", "ordinal": 1}),
+	]}
+}
+
+test_an_ordered_strategy_goes_by_ordinals_whatever_the_priority if {
+	answer := numbered({"ordered": true, "weights": [3, 4]})
+	[answer.keys, answer.descending] == [[[0], [1]], [0]]
+}
+
+test_numbered_pods_without_a_priority_go_by_ordinals if {
+	answer := numbered({})
+	[answer.keys, answer.descending] == [[[0], [1]], [0]]
+}
+
+test_ordinals_decide_between_pods_of_one_priority if {
+	weighed := numbered({"weights": [3, 4]})
+	[weighed.keys, weighed.descending] == [[[3, 0], [7, 1]], [0, 1]]
+	ordered := numbered({"orderKeys": ["tier"]})
+	[ordered.keys, ordered.descending] == [[[-1, 0, 0], [1, 7, 1]], [1, 2]]
+}

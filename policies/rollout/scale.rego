@@ -18,6 +18,8 @@ default scale := {
 	"createCurrent": 0,
 	"delete": 0,
 	"deleteCurrent": 0,
+	"keep": [],
+	"planned": "None",
 	"keys": [],
 	"then": [],
 	"descending": [],
@@ -38,6 +40,8 @@ scale := {
 	"createCurrent": max([0, min([scale_create, scale_up_current])]),
 	"delete": 0,
 	"deleteCurrent": 0,
+	"keep": scale_keep,
+	"planned": scale_planned,
 	"keys": [],
 	"then": [],
 	"descending": [],
@@ -56,6 +60,8 @@ scale := {
 	"createCurrent": 0,
 	"delete": scale_delete,
 	"deleteCurrent": max([0, min([scale_delete, input.downCurrent])]),
+	"keep": scale_keep,
+	"planned": scale_planned,
 	"keys": scale_keys,
 	"then": scale_then,
 	"descending": [5, 6, 7],
@@ -81,6 +87,35 @@ scale_delete := max([0, input.down]) if input.plannedDeletes == 0
 scale_delete := 0 if input.plannedDeletes > 0
 
 # METADATA
+# title: Pods that come back
+# description: |
+#   Pods that prepare their deletion and are needed after all, in their order. One that
+#   a hook had marked not ready does not come back: its mark would stay on it (CS-03).
+# labels:
+#   id: rollout.scale.keep
+scale_keep := [pod.name | some pod in input.preparing; not pod.markedNotReady] if {
+	input.needed > 0
+} else := []
+
+# METADATA
+# title: Planned deletions
+# description: |
+#   While pods are created none is deleted. Where creation is limited, pods that prepared
+#   their deletion go all the same: they count as unavailable, so those that replace them
+#   could wait for them for ever. Missing pods that wait for the end of a terminating pod
+#   are no reason to wait (CS-04).
+# labels:
+#   id: rollout.scale.planned
+scale_planned := "All" if {
+	input.up <= 0
+} else := "All" if {
+	scale_create > 0
+	scale_up <= input.awaited
+} else := "None" if {
+	scale_create > 0
+} else := "Prepared"
+
+# METADATA
 # title: The order of victims
 # description: |
 #   Unassigned, pending, not available, not ready, of lower deletion cost. Go then
@@ -90,7 +125,22 @@ scale_delete := 0 if input.plannedDeletes > 0
 #   id: rollout.scale.victims
 scale_keys := [[pod.assigned, pod.phase, pod.available, pod.ready, pod.deletionCost] | some pod in input.pods] if {
 	scale_delete > 0
-} else := []
+	not scale_numbered
+}
+
+# METADATA
+# title: The highest ordinal first
+# description: Of kinds that number their pods (ASTS-07).
+# labels:
+#   id: rollout.scale.highest-ordinal
+scale_keys := [[-pod.ordinal, 0, 0, 0, 0] | some pod in input.pods] if {
+	scale_delete > 0
+	scale_numbered
+}
+
+scale_keys := [] if not scale_delete > 0
+
+scale_numbered if is_number(input.pods[0].ordinal)
 
 scale_then := [[pod.readySince, pod.restarts, pod.created] | some pod in input.pods] if {
 	scale_delete > 0

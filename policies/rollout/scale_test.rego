@@ -46,3 +46,33 @@ test_without_facts_nothing_is_scaled if {
 	answer := rollout.scale with input as {}
 	[answer.create, answer.delete, answer.holds[0].reason] == [0, 0, "FactsMissing"]
 }
+
+test_pods_that_are_needed_come_back_but_for_those_marked_not_ready if {
+	scaled({"needed": 2, "preparing": [{"name": "b", "markedNotReady": true}, {"name": "a", "markedNotReady": false}]}).keep == ["a"]
+	scaled({"needed": 0, "preparing": [{"name": "a", "markedNotReady": false}]}).keep == []
+}
+
+test_planned_deletions_wait_while_pods_are_created if {
+	scaled({"up": 2, "awaited": 0}).planned == "None"
+	scaled({"up": 3, "awaited": 2}).planned == "None"
+}
+
+test_planned_deletions_go_on if {
+	scaled({}).planned == "All"
+	scaled({"up": 2, "awaited": 2}).planned == "All"
+}
+
+test_prepared_deletions_go_on_where_nothing_may_be_created if {
+	scaled({"up": 2, "awaited": 2, "totalUnavailable": 3}).planned == "Prepared"
+}
+
+test_an_update_that_is_held_has_no_surge if {
+	answer := scaled({"up": 3, "upCurrent": 2, "upWithoutSurge": 1, "upCurrentWithoutSurge": 0, "updateHeld": true})
+	[answer.create, answer.createCurrent] == [1, 0]
+	[hold.reason | some hold in answer.holds] == ["SurgeHeld"]
+}
+
+test_of_numbered_pods_the_highest_is_deleted_first if {
+	answer := scaled({"down": 1, "pods": [object.union(size.pods[0], {"name": "web-3", "ordinal": 3}), object.union(size.pods[0], {"name": "web-4", "ordinal": 4})]})
+	answer.keys == [[-3, 0, 0, 0, 0], [-4, 0, 0, 0, 0]]
+}

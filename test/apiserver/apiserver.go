@@ -5,6 +5,7 @@
 package apiserver
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/yaml"
 
 	"github.com/regatta-sh/regatta/controllers/api"
@@ -73,6 +75,33 @@ func Serve(t testing.TB) (*envtest.Environment, client.Client) {
 		t.Fatal(err)
 	}
 	return env, c
+}
+
+// Run runs a manager until the test ends.
+func Run(t testing.TB, mgr manager.Manager) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := mgr.Start(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+}
+
+// Eventually waits for f to return nothing, and fails the test with the last thing that it
+// returned.
+func Eventually(t testing.TB, what string, f func() string) {
+	t.Helper()
+	got := ""
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if got = f(); got == "" {
+			return
+		}
+	}
+	t.Fatalf("%s: %s", what, got)
 }
 
 // Install makes CRDs and waits until the API server serves them.

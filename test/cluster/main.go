@@ -34,8 +34,8 @@ func command() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.PersistentFlags().String("name", local.DefaultName, "name of the cluster; several can run at once")
-	root.AddCommand(upCommand(), downCommand(), statusCommand(), kubeconfigCommand(), binCommand(), loadCommand(), processCommand(), writesCommand())
-	root.AddCommand(serveCommand(), machineCommand())
+	root.AddCommand(upCommand(), downCommand(), statusCommand(), kubeconfigCommand(), binCommand(), loadCommand(), tagCommand(), processCommand(), writesCommand())
+	root.AddCommand(serveCommand(), delayCommand(), machineCommand())
 	return root
 }
 

@@ -172,7 +172,7 @@ var _ = Describe("a PodUnavailableBudget", func() {
 		}).Should(ContainSubstring("denied the request"))
 	}, SpecTimeout(5*time.Minute))
 
-	It("gives way to who may break the glass, with a reason, and everybody can see it", func(ctx SpecContext) {
+	It("gives way to who may break the glass, with a reason, and everybody can see it", Serial, func(ctx SpecContext) {
 		u := newUser(ctx)
 		u.apply(deployment("web", 2))
 		u.apply(budget("v1beta1", "web", "selector: {matchLabels: {app: web}}", "maxUnavailable: 0"))
@@ -197,7 +197,7 @@ settings := {"breakGlass": {"users": ["firefighter"]}}
 	}, SpecTimeout(5*time.Minute))
 })
 
-var _ = Describe("rules of users about deletions", func() {
+var _ = Describe("rules of users about deletions", Serial, func() {
 	pods := func(u *user, n int, labels string) {
 		for i := range n {
 			u.apply(fmt.Sprintf(`

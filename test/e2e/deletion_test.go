@@ -140,7 +140,7 @@ spec:
 		u.kubectl("delete", "crd", crd)
 	}, SpecTimeout(2*time.Minute))
 
-	It("survives the manager: a policy of the API server takes over while none is there", func(ctx SpecContext) {
+	It("survives the manager: a policy of the API server takes over while none is there", Serial, func(ctx SpecContext) {
 		if !shared.real {
 			Skip("the manager runs on this machine, and its Deployment never has replicas")
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 // The whole of it is "go run ./test/faults budgets", with 100,000 requests.
-var _ = Describe("budgets", func() {
+var _ = Describe("budgets", Serial, func() {
 	It("are kept while managers are killed and everything is asked for at once", func(ctx SpecContext) {
 		report, err := budgets.Run(ctx, budgets.Options{
 			Name: "e2e-faults", Nodes: 10, Programs: shared.programs, Replicas: 2, Budgets: 15, Pods: 8,

@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("the installation", func() {
+var _ = Describe("the installation", Serial, func() {
 	It("shows what the introduction shows", func(ctx SpecContext) {
 		u := newUser(ctx)
 		Expect(u.kubectl("get", "crd")).To(ContainSubstring("clonesets.apps.kruise.io"))

@@ -84,7 +84,7 @@ spec:
 %[4]s`, name, replicas, image, strings.Join(more, "\n"))
 }
 
-var _ = Describe("policies of users", func() {
+var _ = Describe("policies of users", Serial, func() {
 	It("freeze a running rollout, say so, and let it go on", func(ctx SpecContext) {
 		u := newUser(ctx)
 		u.apply(web("shop", 6, "nginx:1.20"))

@@ -19,7 +19,7 @@ import (
 
 // Every command of the README is typed here, in its order. Of make only the
 // target is looked up: demo has a spec of its own, and test is running.
-var _ = Describe("the README", Ordered, func() {
+var _ = Describe("the README", Serial, Ordered, func() {
 	It("has only commands that work", func(ctx SpecContext) {
 		raw, err := os.ReadFile(filepath.Join(shared.root, "README.md"))
 		Expect(err).NotTo(HaveOccurred())

@@ -147,7 +147,7 @@ func (a *author) active(name string) string {
 	return b.Status.ActiveRevision
 }
 
-var _ = Describe("policies as people ship them", func() {
+var _ = Describe("policies as people ship them", Serial, func() {
 	It("are written, signed, pushed, shadowed, replayed, promoted, explained and taken back", func(ctx SpecContext) {
 		if shared.installed.Registry == "" {
 			Skip("the cluster is not ours and has no registry that we know of")

@@ -6,7 +6,7 @@ package e2e
 
 import (
 	"cmp"
-	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -76,31 +76,61 @@ type world struct {
 
 var shared world
 
+// handedOver is what the first process of a run tells the others.
+type handedOver struct {
+	Root      string
+	Programs  map[string]string
+	Installed install.Installed
+	Real      bool
+	// Cluster is the name of the local one, "" for one that is not ours.
+	Cluster string
+}
+
+const localCluster = "e2e"
+
+// gates are those that the specs need beside the ones that are on by default.
+func gates() []string {
+	return []string{"--set", "featureGates=" + strings.Join([]string{"ImagePullJobGate=true", "ResourceDistributionGate=true", "SidecarTerminator=true", "EnhancedLivenessProbe=true",
+		"PreDownloadImageForInPlaceUpdate=true", "PreDownloadImageForDaemonSetUpdate=true", "InPlaceWorkloadVerticalScaling=true", "StatefulSetAutoResizePVCGate=true"}, `\,`)}
+}
+
+// Specs run in several processes, in namespaces of their own. A spec that changes what
+// others see is Serial: a bundle or a SidecarSet for the whole cluster, the installation,
+// a manager or a node that stops. The first process runs these when all others have ended.
+//
 // E2E_KUBECONFIG runs the tests on another cluster, with E2E_IMAGE as the image
 // of the manager; E2E_KEEP leaves the local cluster for a look.
-var _ = BeforeSuite(func(ctx SpecContext) {
+var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
 	root, err := install.Root()
 	Expect(err).NotTo(HaveOccurred())
 	programs, err := install.Build(ctx, root, filepath.Join(root, "bin"), GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
-	in := install.Options{Root: root, Programs: programs, Kubeconfig: os.Getenv("E2E_KUBECONFIG"), Image: os.Getenv("E2E_IMAGE"), Out: GinkgoWriter}
-	shared = world{root: root, programs: programs, real: true}
+	in := install.Options{Root: root, Programs: programs, Kubeconfig: os.Getenv("E2E_KUBECONFIG"), Image: os.Getenv("E2E_IMAGE"), Values: gates(), Out: GinkgoWriter}
+	out := handedOver{Root: root, Programs: programs, Real: true}
 	if in.Kubeconfig == "" {
-		o := local.Options{Name: "e2e", Out: GinkgoWriter, Real: 3}
+		o := local.Options{Name: localCluster, Out: GinkgoWriter, Real: 3}
 		if os.Geteuid() != 0 {
-			o.Real, o.Simulated, shared.real = 0, 6, false
+			o.Real, o.Simulated, out.Real = 0, 6, false
 		}
 		in.Cluster, err = local.Up(ctx, o)
 		Expect(err).NotTo(HaveOccurred())
-		shared.auditLog, shared.cluster = in.Cluster.State.AuditLog(), in.Cluster
-		DeferCleanup(func(ctx context.Context) {
-			if os.Getenv("E2E_KEEP") == "" {
-				Expect(local.Down(ctx, "e2e", GinkgoWriter)).To(Succeed())
-			}
-		})
+		out.Cluster = localCluster
 	}
-	shared.installed, err = install.Install(ctx, in)
+	out.Installed, err = install.Install(ctx, in)
 	Expect(err).NotTo(HaveOccurred())
+	text, err := json.Marshal(out)
+	Expect(err).NotTo(HaveOccurred())
+	return text
+}, func(text []byte) {
+	var in handedOver
+	Expect(json.Unmarshal(text, &in)).To(Succeed())
+	shared = world{root: in.Root, programs: in.Programs, installed: in.Installed, real: in.Real}
+	var err error
+	if in.Cluster != "" {
+		shared.cluster, err = local.Open(in.Cluster)
+		Expect(err).NotTo(HaveOccurred())
+		shared.auditLog = shared.cluster.State.AuditLog()
+	}
 	config, err := clientcmd.BuildConfigFromFlags("", shared.installed.Kubeconfig)
 	Expect(err).NotTo(HaveOccurred())
 	scheme, err := manager.Scheme()
@@ -108,3 +138,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	shared.k8s, err = client.New(config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 }, NodeTimeout(40*time.Minute))
+
+var _ = SynchronizedAfterSuite(func() {}, func(ctx SpecContext) {
+	if os.Getenv("E2E_KUBECONFIG") == "" && os.Getenv("E2E_KEEP") == "" {
+		Expect(local.Down(ctx, localCluster, GinkgoWriter)).To(Succeed())
+	}
+}, NodeTimeout(5*time.Minute))

@@ -26,7 +26,7 @@ func Build(ctx context.Context, root, dir string, out io.Writer) (map[string]str
 		return nil, fmt.Errorf("making %s: %w", dir, err)
 	}
 	paths := map[string]string{}
-	for _, name := range []string{"kruise-manager", "regatta"} {
+	for _, name := range []string{"kruise-manager", "kruise-daemon", "regatta"} {
 		started := time.Now()
 		paths[name] = filepath.Join(dir, name)
 		command := exec.CommandContext(ctx, "make", "--no-print-directory", "-C", root, name, "BIN="+dir)

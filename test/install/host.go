@@ -61,7 +61,10 @@ func (h *host) values() []string {
 
 // webhooksAt are arguments for helm where the manager runs beside the cluster.
 func webhooksAt(url string) []string {
-	return []string{"--set", "manager.replicas=0", "--set", "webhookConfiguration.url=" + url}
+	return []string{
+		"--set", "manager.replicas=0", "--set", "webhookConfiguration.url=" + url,
+		"--set-string", "daemon.nodeSelector.regatta\\.sh/real=true", // a simulated node has no container runtime
+	}
 }
 
 // start starts the manager for as long as the cluster lives: taking the cluster

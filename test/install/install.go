@@ -91,15 +91,16 @@ func Install(ctx context.Context, o Options) (Installed, error) {
 			return i, err
 		}
 	case o.Cluster != nil:
-		tag, err := tagOf(o.Root, o.Programs["kruise-manager"])
+		programs := []string{o.Programs["kruise-manager"], o.Programs["kruise-daemon"]}
+		tag, err := tagOf(o.Root, programs...)
 		if err != nil {
 			return i, err
 		}
-		if _, err := o.Cluster.Load(ctx, Image+":"+tag, []string{o.Programs["kruise-manager"]}, images.Options{User: "65534"}); err != nil {
+		if _, err := o.Cluster.Load(ctx, Image+":"+tag, programs, images.Options{User: "65534"}); err != nil {
 			return i, err
 		}
 		// 200m, the documented limit, is for production; here people wait.
-		values = append(values, "--set", "manager.image.tag="+tag, "--set", "manager.resources.limits.cpu=2")
+		values = append(values, "--set", "manager.image.tag="+tag, "--set", "manager.resources.limits.cpu=2", "--set", "daemon.resources.limits.cpu=1")
 	case o.Image != "":
 		repository, tag, err := reference(o.Image)
 		if err != nil {
@@ -159,19 +160,16 @@ func reference(image string) (repository, tag string, err error) {
 
 // tagOf is the version of the chart and what the program is: nodes that have an
 // image of a tag do not pull it again.
-func tagOf(root, program string) (string, error) {
+func tagOf(root string, programs ...string) (string, error) {
 	raw, err := os.ReadFile(filepath.Join(root, "charts", "kruise", "Chart.yaml"))
 	if err != nil {
 		return "", fmt.Errorf("reading the chart: %w", err)
 	}
-	f, err := os.Open(program)
-	if err != nil {
-		return "", fmt.Errorf("reading the manager: %w", err)
-	}
-	defer f.Close()
 	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", fmt.Errorf("reading the manager: %w", err)
+	for _, program := range programs {
+		if err := hash(h, program); err != nil {
+			return "", err
+		}
 	}
 	for _, line := range strings.Split(string(raw), "\n") {
 		if v, ok := strings.CutPrefix(line, "appVersion:"); ok {
@@ -179,4 +177,16 @@ func tagOf(root, program string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("reading the chart: it has no appVersion")
+}
+
+func hash(into io.Writer, program string) error {
+	f, err := os.Open(program)
+	if err != nil {
+		return fmt.Errorf("reading the program: %w", err)
+	}
+	defer f.Close()
+	if _, err := io.Copy(into, f); err != nil {
+		return fmt.Errorf("reading the program: %w", err)
+	}
+	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +31,10 @@ type options struct {
 	// of a cluster of its own
 	name         string
 	nodes        int
+	real         int
+	delays       []time.Duration
+	source       string
+	values       []string
 	schedulerQPS int
 	keep         bool
 
@@ -57,6 +63,10 @@ func (o *options) add(f *pflag.FlagSet) {
 
 	f.StringVar(&o.name, "name", "perf", "name of the local cluster that is brought up, and taken down afterwards")
 	f.IntVar(&o.nodes, "nodes", 40, "its simulated nodes")
+	f.IntVar(&o.real, "real", realNodes(), "its real nodes, which run the managers as a user's do (needs root); with 0 one manager runs beside it")
+	f.DurationSliceVar(&o.delays, "delay", defaultDelays(), "what each request of the managers and of the controller manager takes longer: one cluster after the other for each")
+	f.StringVar(&o.source, "source", "", "measure the checkout in this folder, instead of this one")
+	f.StringArrayVar(&o.values, "set", nil, "a value for helm, such as manager.resources.limits.cpu=200m; without any, the managers have no CPU limit")
 	f.IntVar(&o.schedulerQPS, "scheduler-qps", 0, "its scheduler's request rate; the stock 50 if 0, 2000 with --scale")
 	f.BoolVar(&o.keep, "keep", false, "leave it up")
 
@@ -70,12 +80,35 @@ func (o *options) add(f *pflag.FlagSet) {
 	f.StringVar(&o.metrics, "metrics", "", "URL of its metrics, for the number of reconciles")
 }
 
+// realNodes are two where this user may make them, so that the replicas of the chart
+// are apart.
+func realNodes() int {
+	if os.Geteuid() == 0 {
+		return 2
+	}
+	return 0
+}
+
+// defaultDelays are none, and what a distant or busy API server takes.
+func defaultDelays() []time.Duration {
+	if realNodes() == 0 {
+		return []time.Duration{0}
+	}
+	return []time.Duration{0, 100 * time.Millisecond}
+}
+
 func (o *options) check() error {
 	switch {
 	case o.pods < 1 || o.runs < 1:
 		return errors.New("--pods and --runs have to be at least 1")
-	case o.kubeconfig != "" && (o.schedulerQPS > 0 || o.keep):
-		return errors.New("--scheduler-qps and --keep are for a cluster of its own, not for that of --kubeconfig")
+	case len(o.delays) == 0 || slices.Min(o.delays) < 0:
+		return errors.New("--delay needs one or more durations that are not negative")
+	case o.real == 0 && slices.Max(o.delays) > 0:
+		return errors.New("--delay is for managers in pods: it needs --real, and that needs root")
+	case o.keep && len(o.delays) > 1:
+		return errors.New("--keep needs a single --delay: each has a cluster of that name")
+	case o.kubeconfig != "" && (o.schedulerQPS > 0 || o.keep || o.source != "" || len(o.values) > 0):
+		return errors.New("--scheduler-qps, --keep, --source and --set are for a cluster of its own, not for that of --kubeconfig")
 	case o.kubeconfig == "" && (o.auditLog != "" || len(o.pids) > 0 || o.process != "" || o.metrics != ""):
 		return errors.New("--audit-log, --pid, --process and --metrics tell of the cluster of --kubeconfig, which is not given")
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/regatta-sh/regatta/test/cluster/local"
+	"github.com/regatta-sh/regatta/test/cluster/simulated"
 	"github.com/regatta-sh/regatta/test/perf/measure"
 	"github.com/regatta-sh/regatta/test/perf/procfs"
 	"github.com/regatta-sh/regatta/test/perf/report"
@@ -21,26 +22,39 @@ import (
 
 // run measures and writes the report.
 func run(ctx context.Context, o *options, out io.Writer) (err error) {
-	t, down, err := o.target(ctx)
-	defer func() { err = errors.Join(err, down()) }()
-	if err != nil {
-		return err
-	}
-	d := report.Document{Schema: report.Schema, Started: time.Now()}
+	d := &report.Document{Schema: report.Schema, Started: time.Now()}
 	d.Settings = report.Settings{Pods: o.pods, MaxUnavailable: workload.MaxUnavailable, SettleSeconds: o.settle.Seconds()}
 	if d.Machine, err = report.ThisMachine(); err != nil {
 		return err
 	}
-	err = o.measure(ctx, t, &d)
+	delays := o.delays
+	if o.kubeconfig != "" || o.scale != "" {
+		delays = delays[:1]
+	}
+	for _, delay := range delays {
+		if err = o.once(ctx, delay, d); err != nil {
+			break
+		}
+	}
 	if len(d.Runs) == 0 && d.Scale == nil {
 		return err
 	}
 	// What was measured before an error is of use, too.
-	return errors.Join(err, o.write(t, &d, out), d.Table(o.out))
+	return errors.Join(err, o.write(d, out), d.Table(o.out))
+}
+
+// once measures on one cluster.
+func (o *options) once(ctx context.Context, delay time.Duration, d *report.Document) (err error) {
+	t, down, err := o.target(ctx, delay)
+	defer func() { err = errors.Join(err, down()) }()
+	if err != nil {
+		return err
+	}
+	return o.measure(ctx, t, d)
 }
 
 // target is the cluster to measure on, and how to leave it.
-func (o *options) target(ctx context.Context) (*target.Target, func() error, error) {
+func (o *options) target(ctx context.Context, delay time.Duration) (*target.Target, func() error, error) {
 	nothing := func() error { return nil }
 	if o.kubeconfig != "" {
 		t, err := target.Given(target.GivenOptions{
@@ -63,8 +77,18 @@ func (o *options) target(ctx context.Context) (*target.Target, func() error, err
 	if qps == 0 && o.scale != "" {
 		qps = 2000
 	}
-	t, err := target.Own(ctx, target.OwnOptions{Name: o.name, Nodes: o.nodes, SchedulerQPS: qps, Bin: bin, Out: o.out})
+	t, err := target.Own(ctx, target.OwnOptions{
+		Name: o.name, Real: o.real, Simulated: o.nodes, Delay: delay, SchedulerQPS: qps, Source: o.source, Values: values(o.values), Bin: bin, Out: o.out,
+	})
 	return t, down, err
+}
+
+// values are arguments for helm.
+func values(all []string) (out []string) {
+	for _, v := range all {
+		out = append(out, "--set", v)
+	}
+	return out
 }
 
 func (o *options) measure(ctx context.Context, t *target.Target, d *report.Document) error {
@@ -80,6 +104,9 @@ func (o *options) measure(ctx context.Context, t *target.Target, d *report.Docum
 	if workloads > 0 {
 		kinds, settings.Pods, d.Settings.Pods = []workload.Kind{workload.CloneSet()}, pods, pods
 	}
+	if o.real > 0 && o.kubeconfig == "" && len(settings.NodeSelector) == 0 {
+		settings.NodeSelector = map[string]string{simulated.NodeLabel: simulated.KindSimulated}
+	}
 	session, err := measure.New(ctx, t, settings, kinds...)
 	if err != nil {
 		return err
@@ -89,6 +116,7 @@ func (o *options) measure(ctx context.Context, t *target.Target, d *report.Docum
 			fmt.Fprintln(o.out, err)
 		}
 	}()
+	d.Cluster, d.Subject = t.Cluster, t.Subject // with the nodes that are known by now
 	if workloads > 0 {
 		d.Scale, err = session.Scale(ctx, kinds[0], workloads)
 		return err
@@ -96,11 +124,11 @@ func (o *options) measure(ctx context.Context, t *target.Target, d *report.Docum
 	for n := 1; n <= o.runs; n++ {
 		for _, kind := range kinds {
 			phases, err := session.Run(ctx, kind)
-			d.Runs = append(d.Runs, report.Run{Number: n, Workload: kind.Name, Phases: phases})
+			d.Runs = append(d.Runs, report.Run{Number: n, Workload: kind.Name, DelaySeconds: t.Cluster.DelaySeconds, Phases: phases})
 			if err != nil {
 				return err
 			}
-			if err := o.write(t, d, io.Discard); err != nil {
+			if err := o.write(d, io.Discard); err != nil {
 				return err
 			}
 		}
@@ -109,8 +137,8 @@ func (o *options) measure(ctx context.Context, t *target.Target, d *report.Docum
 }
 
 // write writes the report to out, and to its file if there is to be one.
-func (o *options) write(t *target.Target, d *report.Document, out io.Writer) error {
-	d.Cluster, d.Subject, d.Medians = t.Cluster, t.Subject, measure.Medians(d.Runs)
+func (o *options) write(d *report.Document, out io.Writer) error {
+	d.Medians = measure.Medians(d.Runs)
 	var err error
 	if d.Machine.LoadAfter, err = procfs.Load(); err != nil {
 		return err

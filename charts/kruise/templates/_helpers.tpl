@@ -27,6 +27,37 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- include "kruise.image" (list .Values.manager.image (dict "repository" "openkruise/kruise-manager" "tag" .Chart.AppVersion)) }}
 {{- end }}
 
+{{- /* "true" if node agents run: the gate is on unless it, or all of its stage,
+       is turned off. */ -}}
+{{- define "kruise.daemon" -}}
+{{- $gates := splitList "," (include "kruise.featureGates" .) }}
+{{- $named := contains "KruiseDaemon=" (include "kruise.featureGates" .) }}
+{{- if or (has "KruiseDaemon=true" $gates) (and (not $named) (not (has "AllBeta=false" $gates))) }}true{{ end }}
+{{- end }}
+
+{{- /* "true" if node agents follow pods: the gate is on unless it, all of its stage or
+       the node agent is turned off. */ -}}
+{{- define "kruise.daemonWatchesPods" -}}
+{{- $gates := splitList "," (include "kruise.featureGates" .) }}
+{{- $named := contains "DaemonWatchingPod=" (include "kruise.featureGates" .) }}
+{{- if and (include "kruise.daemon" .) (or (has "DaemonWatchingPod=true" $gates) (and (not $named) (not (has "AllBeta=false" $gates)))) }}true{{ end }}
+{{- end }}
+
+{{- /* "true" if ResourceDistributions are carried out: the gate is off unless it, or
+       all of its stage, is turned on. */ -}}
+{{- define "kruise.distributes" -}}
+{{- $gates := splitList "," (include "kruise.featureGates" .) }}
+{{- $named := contains "ResourceDistributionGate=" (include "kruise.featureGates" .) }}
+{{- if or (has "ResourceDistributionGate=true" $gates) (and (not $named) (has "AllBeta=true" $gates)) }}true{{ end }}
+{{- end }}
+
+{{- /* "true" if images are pulled ahead. */ -}}
+{{- define "kruise.imagePullJobs" -}}
+{{- $gates := splitList "," (include "kruise.featureGates" .) }}
+{{- $asked := or (has "ImagePullJobGate=true" $gates) (has "PreDownloadImageForInPlaceUpdate=true" $gates) (has "PreDownloadImageForDaemonSetUpdate=true" $gates) }}
+{{- if and (include "kruise.daemon" .) (or $asked (and (has "AllAlpha=true" $gates) (not (has "ImagePullJobGate=false" $gates)))) }}true{{ end }}
+{{- end }}
+
 {{- define "kruise.imagePullSecrets" -}}
 {{- with .Values.imagePullSecrets }}
 imagePullSecrets:

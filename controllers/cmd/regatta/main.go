@@ -13,7 +13,9 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/policy"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/preflight"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/rollout"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/sidecar"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/version"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/why"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
@@ -36,6 +38,7 @@ func run() int {
 		// An error is printed once, and usage only when it was asked for.
 		SilenceUsage: true,
 	}
-	root.AddCommand(policy.New(policies.Builtin, policy.WithRunner(gate.Child{})), why.Command(), rollout.Command(), version.Command(policies.Builtin))
+	root.AddCommand(policy.New(policies.Builtin, policy.WithRunner(gate.Child{})), why.Command(), rollout.Command(), preflight.Command(), sidecar.Command(policies.Builtin), version.Command(policies.Builtin))
+
 	return exit.Code(exit.Tree(root).ExecuteContext(ctx))
 }

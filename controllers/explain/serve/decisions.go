@@ -19,6 +19,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/catalog"
 	"github.com/regatta-sh/regatta/engine/record"
 )
 
@@ -125,18 +126,20 @@ func (s *Server) query(values url.Values) (record.Query, error) {
 			}
 			q.Limit = n
 		case "point":
-			if _, ok := decision.Find(decision.Name(value)); !ok {
+			if _, ok := catalog.Find(decision.Name(value)); !ok {
 				return q, fmt.Errorf("parameter point is %q, want a decision point such as rollout/plan", value)
 			}
 			q.Point = decision.Name(value)
 		case "namespace":
 			q.Subject.Namespace = value
+		case "group":
+			q.Subject.Group = value
 		case "kind":
 			q.Subject.Kind = value
 		case "name":
 			q.Subject.Name = value
 		default:
-			return q, fmt.Errorf("parameter %s is not known, want since, point, namespace, kind, name or limit", name)
+			return q, fmt.Errorf("parameter %s is not known, want since, point, namespace, group, kind, name or limit", name)
 		}
 	}
 	return q, nil

@@ -16,6 +16,8 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/record"
 	"github.com/regatta-sh/regatta/engine/record/mask"
 )
@@ -26,10 +28,10 @@ func recorded(t *testing.T, size int) (*httptest.Server, *string) {
 	now := time.Unix(1_000_000, 0)
 	buffer := record.NewBuffer()
 	for i := range 10 {
-		point, kind := decision.RolloutPlan().Name, "CloneSet"
-		in := any(decision.PlanInput{Workload: decision.Workload{Annotations: map[string]string{"password": "hunter2", "x": strings.Repeat("x", size)}}})
+		point, kind := rollout.PlanPoint().Name, "CloneSet"
+		in := any(rollout.PlanInput{Workload: rollout.Workload{Annotations: map[string]string{"password": "hunter2", "x": strings.Repeat("x", size)}}})
 		if i%2 == 1 {
-			point, kind, in = decision.ProtectionBudget().Name, "Pod", decision.BudgetInput{}
+			point, kind, in = protection.BudgetPoint().Name, "Pod", protection.BudgetInput{}
 		}
 		buffer.Record(decision.Record{
 			ID: uint64(i + 1), Time: now.Add(time.Duration(i-9) * time.Minute), Point: point, Outcome: decision.Decided, Input: in,
@@ -109,7 +111,7 @@ func TestRecordsAreServed(t *testing.T) {
 				if r.Origin != "me" {
 					t.Errorf("a record is of %q", r.Origin)
 				}
-				if in, ok := r.Input.(decision.PlanInput); ok && in.Workload.Annotations["password"] != mask.Text {
+				if in, ok := r.Input.(rollout.PlanInput); ok && in.Workload.Annotations["password"] != mask.Text {
 					t.Errorf("a secret comes out: %+v", in)
 				}
 			}

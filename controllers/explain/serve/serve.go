@@ -105,19 +105,22 @@ const refusalsTold = 20
 
 func (s *Server) why(w http.ResponseWriter, req *http.Request) {
 	q := req.URL.Query()
-	kind, namespace, name := q.Get("kind"), q.Get("namespace"), q.Get("name")
+	kind, namespace, name := schema.GroupKind{Group: q.Get("group"), Kind: q.Get("kind")}, q.Get("namespace"), q.Get("name")
 	if uid, by := q.Get("request"), q.Get("user"); uid != "" || by != "" {
 		s.refused(w, req, explain.Sought{UID: uid, User: by})
 		return
 	}
 	about := schema.ParseGroupResource(q.Get("resource"))
-	if kind == "Pod" {
+	pod := kind == schema.GroupKind{Kind: "Pod"}
+	if pod {
 		about = schema.GroupResource{Resource: "pods"}
-	} else if w, ok := kinds.Named(kind); ok {
-		about = w.GroupResource()
+	} else if w, ok := kinds.Asked(kind); ok {
+		kind, about = w.GroupKind(), w.GroupResource()
+	} else if k, ok := kinds.Placing(about); ok {
+		kind = k
 	}
-	if about.Resource == "" || name == "" || namespace == "" && kind != "" {
-		fail(w, http.StatusBadRequest, "want kind (Pod, "+kinds.List("or")+") or resource, namespace and name; or request or user")
+	if about.Resource == "" || name == "" || namespace == "" && kind.Kind != "" {
+		fail(w, http.StatusBadRequest, "want kind (Pod, "+kinds.List("or")+") with its group, or resource, namespace and name; or request or user")
 		return
 	}
 	who, ok := s.caller(w, req)
@@ -129,12 +132,17 @@ func (s *Server) why(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	reply := explain.Reply{Refusals: s.Store.Refusals(explain.Sought{Resource: about.String(), Namespace: namespace, Name: name}, refusalsTold)}
-	if kind == "Pod" {
+	if pod {
 		reply.Answer, ok = s.Store.Pod(namespace, name)
+		if placed, found := s.Store.Placed(namespace, name); found && ok {
+			reply.Placed = &placed
+		} else if found {
+			reply.Answer, ok = placed, true
+		}
 	} else if reply.Answer, ok = s.Store.Workload(kind, namespace, name); ok && q.Get("pods") == "true" {
 		reply.Pods, _ = s.Store.PodsOf(kind, namespace, name)
 	}
-	s.answer(w, req, reply, ok, fmt.Sprintf("about %s %s/%s", cmp.Or(kind, about.String()), namespace, name))
+	s.answer(w, req, reply, ok, fmt.Sprintf("about %s %s/%s", cmp.Or(kind.Kind, about.String()), namespace, name))
 }
 
 // refused tells of requests whose objects the caller may get. Of others it does

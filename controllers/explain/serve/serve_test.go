@@ -39,7 +39,7 @@ func named() authenticator.Request {
 
 func TestWhoIsToldWhat(t *testing.T) {
 	store := explain.NewStore()
-	store.Put(decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"}, one{})
+	store.Put(decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"}, one{})
 	for _, r := range []struct{ uid, user, resource, namespace, name string }{
 		{"r1", "bob", "pods", "shop", "web-1"}, {"r2", "bob", "pods", "shop", "db-0"}, {"r3", "bob", "namespaces", "", "shop"}, {"r4", "bob", "pods", "hidden", "x"},
 	} {
@@ -56,6 +56,8 @@ func TestWhoIsToldWhat(t *testing.T) {
 	}{
 		{"a pod, to who may get it", "kind=Pod&namespace=shop&name=web-1", "jane", 200, "get pods shop/web-1", `"verdict":"Held"`},
 		{"a CloneSet without its pods", "kind=CloneSet&namespace=shop&name=web", "jane", 200, "get clonesets.apps.kruise.io shop/web", `"verdict":"Updating"`},
+		{"a CloneSet with its group", "group=apps.kruise.io&kind=CloneSet&namespace=shop&name=web", "jane", 200, "get clonesets.apps.kruise.io shop/web", `"verdict":"Updating"`},
+		{"nothing about the kind of another group", "group=apps&kind=CloneSet&namespace=shop&name=web", "jane", 400, "", "with its group"},
 		{"a CloneSet with its pods", "kind=CloneSet&namespace=shop&name=web&pods=true", "jane", 200, "get clonesets.apps.kruise.io shop/web", `"pods":[`},
 		{"nothing to who may not", "kind=Pod&namespace=shop&name=web-1", "eve", 403, "get pods shop/web-1", "eve may not get pods shop/web-1"},
 		{"nothing where the API server cannot be asked", "kind=Pod&namespace=shop&name=web-1", "lost", 403, "get pods shop/web-1", "may not"},
@@ -132,7 +134,7 @@ func (n near) Pod(string) (explain.Answer, bool) {
 func TestTheNearestRuleIsFoundForWhoAsks(t *testing.T) {
 	found := 0
 	store := explain.NewStore()
-	store.Put(decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"}, near{found: &found})
+	store.Put(decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"}, near{found: &found})
 	s := &Server{Store: store, Who: named(), May: authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
 		return authorizer.DecisionAllow, "", nil
 	})}

@@ -141,7 +141,7 @@ func start(t *testing.T, clients, servers *authority) (string, *asked) {
 	options.Roots = roots
 	may := &asked{}
 	store := explain.NewStore()
-	store.Put(decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "1"}, round{})
+	store.Put(decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "1"}, round{})
 	ready := make(chan struct{})
 	s := &Server{
 		Addr: addr, CertDir: dir, Ready: ready, Store: store, Replica: "replica-1", May: authorizer.AuthorizerFunc(may.authorize),

@@ -14,6 +14,7 @@ import (
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/policies"
 )
 
@@ -66,7 +67,7 @@ func Slow() map[string]string {
 // Holds returns the reasons for which the policies of an engine hold a CloneSet in
 // a namespace.
 func Holds(e *engine.Engine, namespace string) string {
-	plan, rec := engine.Decide(context.Background(), e, decision.RolloutPlan(), decision.Subject{Kind: "CloneSet", Namespace: namespace, Name: "web"}, decision.PlanInput{Update: 3})
+	plan, rec := engine.Decide(context.Background(), e, rollout.PlanPoint(), decision.Subject{Kind: "CloneSet", Namespace: namespace, Name: "web"}, rollout.PlanInput{Update: 3})
 	if rec.Outcome != decision.Decided {
 		return string(rec.Outcome) + " " + rec.Error
 	}
@@ -103,10 +104,10 @@ func (w Watcher) RolledBack(r engine.Rollback) { w.rolledBack <- r }
 // Exhaust makes decisions until the watchdog rolls back what Slow has.
 func (w Watcher) Exhaust(t testing.TB, e *engine.Engine) {
 	t.Helper()
-	p := decision.RolloutPlan()
+	p := rollout.PlanPoint()
 	p.Budget = 20 * time.Millisecond
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
-		engine.Decide(t.Context(), e, p, decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web"}, decision.PlanInput{Update: -1})
+		engine.Decide(t.Context(), e, p, decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web"}, rollout.PlanInput{Update: -1})
 		select {
 		case <-w.rolledBack:
 			return

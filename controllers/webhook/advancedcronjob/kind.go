@@ -19,7 +19,7 @@ import (
 
 // New is the kind. The defaults of templates are filled in to check a template, never to keep it: the jobs that are
 // created get them.
-func New(templates podtemplate.Defaults) *admit.Kind[*v1beta1.AdvancedCronJob] {
+func New(templates podtemplate.Settings) *admit.Kind[*v1beta1.AdvancedCronJob] {
 	v := validator{templates: templates}
 	return &admit.Kind[*v1beta1.AdvancedCronJob]{
 		New:          func() *v1beta1.AdvancedCronJob { return &v1beta1.AdvancedCronJob{} },

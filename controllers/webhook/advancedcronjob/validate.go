@@ -20,7 +20,7 @@ import (
 const maxDeadlineSeconds = 24 * 60 * 60
 
 type validator struct {
-	templates podtemplate.Defaults
+	templates podtemplate.Settings
 }
 
 func (v validator) validate(job, old *v1beta1.AdvancedCronJob, found *rules.Findings) {

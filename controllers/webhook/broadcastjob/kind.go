@@ -18,7 +18,7 @@ import (
 )
 
 // New is the kind. Its versions look the same.
-func New(templates podtemplate.Defaults, keepTemplates bool) *admit.Kind[*v1beta1.BroadcastJob] {
+func New(templates podtemplate.Settings, keepTemplates bool) *admit.Kind[*v1beta1.BroadcastJob] {
 	d := defaulter{templates: templates, keepTemplates: keepTemplates}
 	return &admit.Kind[*v1beta1.BroadcastJob]{
 		New:     func() *v1beta1.BroadcastJob { return &v1beta1.BroadcastJob{} },

@@ -13,7 +13,7 @@ import (
 
 // Validate finds mistakes in the spec of a job, which is in a job or in the template of one. The template of the pods is
 // looked at if it is not the old one.
-func Validate(spec, old *v1beta1.BroadcastJobSpec, templates podtemplate.Defaults, path *field.Path, found *rules.Findings) {
+func Validate(spec, old *v1beta1.BroadcastJobSpec, templates podtemplate.Settings, path *field.Path, found *rules.Findings) {
 	if spec.Parallelism != nil {
 		found.Amount(spec.Parallelism, 100, path.Child("parallelism"))
 	}

@@ -26,7 +26,7 @@ import (
 // Defaulter and Validator are the webhooks, by what they need of the options.
 type (
 	Defaulter struct {
-		Templates     podtemplate.Defaults
+		Templates     podtemplate.Settings
 		KeepTemplates bool
 	}
 	Validator struct {

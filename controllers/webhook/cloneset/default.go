@@ -15,7 +15,7 @@ import (
 
 // defaulter fills in what a request leaves out.
 type defaulter struct {
-	templates     podtemplate.Defaults
+	templates     podtemplate.Settings
 	keepTemplates bool
 }
 

@@ -34,7 +34,7 @@ func TestDefaults(t *testing.T) {
 		{name: "templates may be kept as they are", defaulter: Defaulter{KeepTemplates: true}, change: `{spec: {volumeClaimTemplates: [{metadata: {name: a}}]}}`, want: `{spec: {replicas: 1, revisionHistoryLimit: 10, volumeClaimTemplates: [{metadata: {name: a}}]}, ROLLING: {POLICY: ReCreate, partition: 0, maxUnavailable: 20%, maxSurge: 0}}`},
 		{name: "claims get their defaults", change: `{spec: {volumeClaimTemplates: [{metadata: {name: a}, spec: {resources: {requests: {storage: 1Gi}}}}]}}`,
 			want: all[:len(`{spec: {`)] + `volumeClaimTemplates: [{metadata: {name: a}, spec: {volumeMode: Filesystem, resources: {requests: {storage: 1Gi}}}, status: {phase: Pending}}], ` + all[len(`{spec: {`):]},
-		{name: "ports go to the host if the gate is on", defaulter: Defaulter{Templates: podtemplate.Defaults{HostNetworkHostPorts: true}, KeepTemplates: false}, change: `{spec: {template: {spec: {hostNetwork: true}}}}`,
+		{name: "ports go to the host if the gate is on", defaulter: Defaulter{Templates: podtemplate.Settings{HostNetworkHostPorts: true}, KeepTemplates: false}, change: `{spec: {template: {spec: {hostNetwork: true}}}}`,
 			want: all[:len(`{spec: {replicas: 1, revisionHistoryLimit: 10, template: {spec: {`)] + `hostNetwork: true, ` + all[len(`{spec: {replicas: 1, revisionHistoryLimit: 10, template: {spec: {`):]},
 	} {
 		for _, version := range versions() {

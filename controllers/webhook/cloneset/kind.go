@@ -19,7 +19,7 @@ type Options struct {
 	Pods client.Reader
 	// Templates are the defaults of templates. The validating webhook fills them in as well, into a copy, for templates that
 	// KeepTemplates leaves without.
-	Templates podtemplate.Defaults
+	Templates podtemplate.Settings
 	// KeepTemplates leaves pod and claim templates as they are (gate TemplateNoDefaults).
 	KeepTemplates bool
 	// Checker is asked about templates that are created or changed, if there is one.

@@ -18,7 +18,7 @@ import (
 // validator finds mistakes.
 type validator struct {
 	pods      client.Reader
-	templates podtemplate.Defaults
+	templates podtemplate.Settings
 	checker   podtemplate.Checker
 }
 
@@ -55,7 +55,7 @@ func (v validator) validateTemplate(ctx context.Context, set object, old *object
 	template, claims := spec.Template.DeepCopy(), podtemplate.ClaimNames(spec.VolumeClaimTemplates)
 	v.templates.Apply(template)
 	before := len(found.Errs)
-	found.Add(podtemplate.Validate(template, claims, path)...)
+	found.Add(v.templates.Validate(template, claims, path)...)
 	found.RunsForever(&template.Spec, path.Child("spec"), "cloneset")
 	found.Unknown(set.Raw, &v1beta1.CloneSet{}, "spec.template", "spec.volumeClaimTemplates")
 	if v.checker != nil && len(found.Errs) == before {

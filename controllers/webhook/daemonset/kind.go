@@ -17,7 +17,7 @@ import (
 )
 
 // New is the kind. The defaults of templates are filled in to check a template, never to keep it.
-func New(templates podtemplate.Defaults) *admit.Kind[*v1beta1.DaemonSet] {
+func New(templates podtemplate.Settings) *admit.Kind[*v1beta1.DaemonSet] {
 	v := validator{templates: templates}
 	return &admit.Kind[*v1beta1.DaemonSet]{
 		New:          func() *v1beta1.DaemonSet { return &v1beta1.DaemonSet{} },

@@ -14,7 +14,7 @@ import (
 )
 
 type validator struct {
-	templates podtemplate.Defaults
+	templates podtemplate.Settings
 }
 
 func (v validator) validate(set, old *v1beta1.DaemonSet, found *rules.Findings) {
@@ -28,7 +28,7 @@ func (v validator) validate(set, old *v1beta1.DaemonSet, found *rules.Findings) 
 	if old == nil || !equality.Semantic.DeepEqual(spec.Template, old.Spec.Template) {
 		template := spec.Template.DeepCopy()
 		v.templates.Apply(template)
-		found.Add(podtemplate.Validate(template, nil, path.Child("template"))...)
+		found.Add(v.templates.Validate(template, nil, path.Child("template"))...)
 		found.RunsForever(&template.Spec, path.Child("template", "spec"), "daemonset")
 	}
 	if spec.BurstReplicas != nil {

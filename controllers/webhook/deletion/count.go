@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 const (
@@ -34,14 +34,14 @@ const (
 var errTooMany = fmt.Errorf("the first %d do not count, and there are more", page*pages)
 
 // count fills in what a deletion of an object would take along.
-func (h *Handler) count(ctx context.Context, in *decision.DeletionInput, raw []byte) {
+func (h *Handler) count(ctx context.Context, in *protection.DeletionInput, raw []byte) {
 	ctx, cancel := context.WithTimeout(ctx, countFor)
 	defer cancel()
 	var err error
 	switch in.Kind.Cascading {
-	case decision.CascadeNamespace:
+	case protection.CascadeNamespace:
 		err = h.namespace(ctx, in)
-	case decision.CascadeCustomResources:
+	case protection.CascadeCustomResources:
 		if !in.Gates.CRDCascading {
 			return // a policy refuses without looking
 		}
@@ -55,7 +55,7 @@ func (h *Handler) count(ctx context.Context, in *decision.DeletionInput, raw []b
 	}
 }
 
-func (h *Handler) namespace(ctx context.Context, in *decision.DeletionInput) error {
+func (h *Handler) namespace(ctx context.Context, in *protection.DeletionInput) error {
 	// Whether a pod is active, but for whether it is going, the API server selects.
 	active := metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed"}
 	pods, err := living(ctx, h.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(in.Object.Name), active)

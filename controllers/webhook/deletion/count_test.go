@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 func eventually(t *testing.T, what string, so func() bool) {
@@ -101,9 +101,9 @@ func (c *cluster) definitions(t *testing.T) {
 	c.handler.Metadata = all
 
 	kinds := c.handler.Kinds
-	c.handler.Kinds = without{kinds, decision.ProtectionGates{Deletion: true}}
+	c.handler.Kinds = without{kinds, protection.Gates{Deletion: true}}
 	c.says(t, o, "feature-gate DeletionProtectionForCRDCascadingGate is not enabled")
-	c.handler.Kinds = without{kinds, decision.ProtectionGates{}}
+	c.handler.Kinds = without{kinds, protection.Gates{}}
 	c.says(t, o, "")
 	c.handler.Kinds = kinds
 }
@@ -111,7 +111,7 @@ func (c *cluster) definitions(t *testing.T) {
 // without has other gates.
 type without struct {
 	Kinds
-	gates decision.ProtectionGates
+	gates protection.Gates
 }
 
-func (w without) Gates() decision.ProtectionGates { return w.gates }
+func (w without) Gates() protection.Gates { return w.gates }

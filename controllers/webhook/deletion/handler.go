@@ -18,17 +18,22 @@ import (
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/protection"
 	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 // +kubebuilder:rbac:groups="",resources=pods;persistentvolumeclaims,verbs=list
+// +kubebuilder:rbac:groups="",resources=namespaces;services;pods,verbs=get
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get
+// +kubebuilder:rbac:groups=apps,resources=deployments;replicasets;statefulsets,verbs=get
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=clonesets;statefulsets;uniteddeployments,verbs=get
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses,verbs=get
 
 // Kinds says how kinds are protected.
 type Kinds interface {
 	// Kind is nil for a kind whose objects the label does not protect, and an error
 	// if no policy has answered yet.
-	Kind(ctx context.Context, group, resource string) (*decision.ProtectedKind, error)
-	Gates() decision.ProtectionGates
+	Kind(ctx context.Context, group, resource string) (*points.ProtectedKind, error)
+	Gates() points.Gates
 }
 
 // Handler answers for all kinds alike.
@@ -38,7 +43,7 @@ type Handler struct {
 	Reporter *protection.Reporter
 	Recent   *protection.Recent
 	// Live and Metadata list what a deletion would take along, past any cache: an
-	// object that was just made counts.
+	// object that was just made counts. Metadata also confirms what goes.
 	Live     client.Reader
 	Metadata metadata.Interface
 	Now      func() time.Time
@@ -58,12 +63,12 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	if !asked.Stored() || asked.Object.Terminating {
 		return admission.Allowed("")
 	}
-	in := decision.DeletionInput{
+	in := points.DeletionInput{
 		Now: h.Now().UnixNano(), Request: asked.Request, Object: asked.Object,
 		Recent: h.Recent.Before(asked), Gates: h.Kinds.Gates(), Replicas: replicas(request.OldObject.Raw),
 	}
 	value := asked.Object.Labels[policyv1alpha1.DeletionProtectionKey]
-	if asked.Request.Operation == decision.Delete {
+	if asked.Request.Operation == points.Delete {
 		// Without the label it does not matter how the label protects.
 		if in.Kind, err = h.Kinds.Kind(ctx, asked.Object.Group, asked.Object.Resource); err != nil && value != "" {
 			return admission.Errored(http.StatusInternalServerError, err)
@@ -72,11 +77,13 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	if in.Kind != nil && value == policyv1alpha1.DeletionProtectionCascading {
 		h.count(ctx, &in, request.OldObject.Raw)
 	}
-	out, record := engine.Decide(ctx, h.Engine, decision.ProtectionDeletion(), asked.Subject(), in)
+	out, record := engine.Decide(ctx, h.Engine, points.DeletionPoint(), asked.Subject(), in)
 	if !out.Allow {
 		return h.Reporter.Refuse(asked, record, out.Reasons)
 	}
-	h.Recent.Went(asked)
+	if h.confirms(ctx, asked) {
+		h.Recent.Went(asked)
+	}
 	if out.Exempt {
 		return h.Reporter.Exempt(asked, record, out.Reasons)
 	}

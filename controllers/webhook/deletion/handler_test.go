@@ -5,30 +5,36 @@ package deletion
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/protection"
 	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 type protected struct {
-	kind *decision.ProtectedKind
+	kind *points.ProtectedKind
 	err  error
 }
 
-func (p protected) Kind(context.Context, string, string) (*decision.ProtectedKind, error) {
+func (p protected) Kind(context.Context, string, string) (*points.ProtectedKind, error) {
 	return p.kind, p.err
 }
-func (p protected) Gates() decision.ProtectionGates { return decision.ProtectionGates{Deletion: true} }
+func (p protected) Gates() points.Gates { return points.Gates{Deletion: true} }
 
 func newHandler(t testing.TB, text string) *Handler {
 	t.Helper()
@@ -38,9 +44,28 @@ func newHandler(t testing.TB, text string) *Handler {
 	}
 	t.Cleanup(e.Close)
 	return &Handler{
-		Engine: e, Kinds: protected{kind: &decision.ProtectedKind{Group: "apps", Resource: "deployments", Cascading: decision.CascadeReplicas}},
+		Engine: e, Kinds: protected{kind: &points.ProtectedKind{Group: "apps", Resource: "deployments", Cascading: points.CascadeReplicas}},
 		Reporter: protection.NewReporter(e, explain.NewStore()), Recent: protection.NewRecent(time.Now), Now: time.Now,
+		Metadata: live(t),
 	}
+}
+
+// live has what the API server has of the objects that tests delete.
+func live(t testing.TB) *metadatafake.FakeMetadataClient {
+	t.Helper()
+	scheme := metadatafake.NewTestScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	object := func(uid types.UID, name string) *metav1.PartialObjectMetadata {
+		return &metav1.PartialObjectMetadata{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", UID: uid, Name: name},
+		}
+	}
+	going := object("w", "going")
+	going.DeletionTimestamp, going.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{"x"}
+	return metadatafake.NewSimpleMetadataClient(scheme, object("u", "web"), object("v", "other"), going)
 }
 
 func deletes(old string) admission.Request {
@@ -51,7 +76,7 @@ func deletes(old string) admission.Request {
 }
 
 const (
-	stored = `{"metadata":{"uid":"u","name":"web","labels":{"policy.kruise.io/delete-protection":"Cascading"}},"spec":{"replicas":3}}`
+	stored = `{"metadata":{"uid":"u","namespace":"shop","name":"web","labels":{"policy.kruise.io/delete-protection":"Cascading"}},"spec":{"replicas":3}}`
 	refuse = `deletion := {"allow": false, "reasons": [{"rule": "r", "reason": "No", "message": sprintf("%v of %v", [input.replicas, input.request.operation])}]}`
 )
 
@@ -89,7 +114,7 @@ func TestWhatWentIsRemembered(t *testing.T) {
 	dry := deletes(stored)
 	dry.DryRun = new(bool)
 	*dry.DryRun = true
-	other := deletes(`{"metadata":{"uid":"v","name":"other"}}`)
+	other := deletes(`{"metadata":{"uid":"v","namespace":"shop","name":"other"}}`)
 	for i, tc := range []struct {
 		request admission.Request
 		want    bool
@@ -97,6 +122,45 @@ func TestWhatWentIsRemembered(t *testing.T) {
 		if got := h.Handle(t.Context(), tc.request); got.Allowed != tc.want {
 			t.Errorf("request %d: %t", i, got.Allowed)
 		}
+	}
+}
+
+// Reviews that no API server sent must not use up what a rule lets go.
+func TestOnlyWhatTheAPIServerHasIsRemembered(t *testing.T) {
+	for name, tc := range map[string]struct {
+		old   string
+		fails error
+		want  int
+	}{
+		"an object that is there":                 {stored, nil, 1},
+		"one of another UID":                      {`{"metadata":{"uid":"x","namespace":"shop","name":"web"}}`, nil, 0},
+		"one of another name":                     {`{"metadata":{"uid":"u","namespace":"shop","name":"none"}}`, nil, 0},
+		"one of another namespace":                {`{"metadata":{"uid":"u","namespace":"bank","name":"web"}}`, nil, 0},
+		"one that is deleted already":             {`{"metadata":{"uid":"w","namespace":"shop","name":"going"}}`, nil, 0},
+		"one of a kind that cannot be read":       {stored, apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "web", errors.New("no")), 1},
+		"one while the API server does not reply": {stored, context.DeadlineExceeded, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHandler(t, `deletion := {"allow": true, "reasons": [{"rule": "r", "reason": "Free", "message": "m"}]}`)
+			objects := live(t)
+			if tc.fails != nil {
+				objects.PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, tc.fails })
+			}
+			h.Metadata = objects
+			for range 3 { // of one object
+				if got := h.Handle(t.Context(), deletes(tc.old)); !got.Allowed {
+					t.Fatal(got.Result)
+				}
+			}
+			namespace := "shop"
+			if strings.Contains(tc.old, "bank") {
+				namespace = "bank"
+			}
+			asked := &protection.Asked{Object: points.Object{Group: "apps", Version: "v1", Resource: "deployments", Namespace: namespace, UID: "new"}}
+			if got := h.Recent.Before(asked).Deletes; got != tc.want {
+				t.Errorf("%d deletions count, want %d", got, tc.want)
+			}
+		})
 	}
 }
 

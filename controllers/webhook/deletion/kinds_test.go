@@ -36,7 +36,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/protection"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig"
 	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/protection"
 	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
@@ -54,7 +54,7 @@ type cluster struct {
 	n       int
 }
 
-func start(t *testing.T, gates decision.ProtectionGates) *cluster {
+func start(t *testing.T, gates points.Gates) *cluster {
 	t.Helper()
 	env := apiserver.Start(t)
 	env.Config.QPS, env.Config.Burst = 1000, 1000
@@ -193,7 +193,7 @@ const (
 
 // Every kind of DP-01: what is denied, and what is not.
 func TestKinds(t *testing.T) {
-	c := start(t, decision.ProtectionGates{Deletion: true, CRDCascading: true})
+	c := start(t, points.Gates{Deletion: true, CRDCascading: true})
 	workload := func(apiVersion, kind string) string {
 		return "{apiVersion: " + apiVersion + ", kind: " + kind + ", " + scaled + "}"
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-func defaults(spec *v1beta1.ImagePullJobSpec) {
+// Fill fills in what an ImagePullJob leaves out.
+func Fill(spec *v1beta1.ImagePullJobSpec) {
 	FillTemplate(&spec.ImagePullJobTemplate)
 	defaulting.Unset(&spec.Parallelism, intstr.FromInt32(1))
 	defaulting.Empty(&spec.ImagePullPolicy, v1beta1.PullIfNotPresent)

@@ -56,7 +56,7 @@ func (v validator) validateTarget(ctx context.Context, state *v1beta1.Persistent
 		return
 	}
 	kind := version.WithKind(target.Kind).GroupKind()
-	known := kind.Kind == "StatefulSet" && (kind.Group == "apps" || kind.Group == "apps.kruise.io")
+	known := v1beta1.RemembersPods(kind)
 	if !known {
 		if known, err = v.configuration.Lists(ctx, v1beta1.PersistentPodStateWhiteListKey, kind); err != nil {
 			found.Add(field.InternalError(path, err))

@@ -31,6 +31,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/readinessgate"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/protection"
 	"github.com/regatta-sh/regatta/policies"
 )
 
@@ -238,8 +239,8 @@ func FuzzHandle(f *testing.F) {
 			t.Fatal(err)
 		}
 		c := fake.NewClientBuilder().WithObjects(p).Build()
-		allow := func(context.Context, decision.Subject, decision.BudgetInput) (decision.BudgetOutput, decision.Record) {
-			return decision.BudgetOutput{Allow: true, Reasons: []decision.Hold{{Reason: "Test", Message: "test"}}}, decision.Record{Outcome: decision.Decided}
+		allow := func(context.Context, decision.Subject, points.BudgetInput) (points.BudgetOutput, decision.Record) {
+			return points.BudgetOutput{Allow: true, Reasons: []decision.Hold{{Reason: "Test", Message: "test"}}}, decision.Record{Outcome: decision.Decided}
 		}
 		v := &pod.Validator{Pods: c, Steps: []pod.ValidatingStep{budget.New(budget.Options{
 			Ledger: ledger.New(c, c, allow), Recent: protection.NewRecent(time.Now), Reporter: protection.NewReporter(nil, explain.NewStore()),

@@ -19,7 +19,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/protection"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
-	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 // Request is an admission request that would make a pod unavailable, and that a policy or a budget may refuse.
@@ -107,5 +107,5 @@ func eviction(ctx context.Context, pods client.Reader, req *admission.Request) (
 // Changes says whether the pod is to be another, and not to go.
 func (r *Request) Changes() bool {
 	op := r.Asked.Request.Operation
-	return op == decision.Update || op == decision.Resize
+	return op == points.Update || op == points.Resize
 }

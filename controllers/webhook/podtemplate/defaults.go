@@ -11,16 +11,18 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/defaulting"
 )
 
-// Defaults is what may differ between installations.
-type Defaults struct {
+// Settings are what may differ between installations.
+type Settings struct {
 	// HostNetworkHostPorts copies container ports to host ports of templates on the host's network, as API servers before
 	// 1.28 did (gate DefaultHostNetworkHostPortsInPodTemplates). Since then only pods get them.
 	HostNetworkHostPorts bool
+	// NoPrivileged refuses privileged containers (--allow-privileged=false).
+	NoPrivileged bool
 }
 
 // Apply fills in what the API server fills in for a template. What it fills in for pods alone (requests from limits,
 // enableServiceLinks) is left to it.
-func (d Defaults) Apply(template *corev1.PodTemplateSpec) {
+func (d Settings) Apply(template *corev1.PodTemplateSpec) {
 	spec := &template.Spec
 	defaulting.Empty(&spec.DNSPolicy, corev1.DNSClusterFirst)
 	defaulting.Empty(&spec.RestartPolicy, corev1.RestartPolicyAlways)
@@ -43,7 +45,7 @@ func (d Defaults) Apply(template *corev1.PodTemplateSpec) {
 }
 
 // ApplyToClaim fills in what the API server fills in for a claim template.
-func (Defaults) ApplyToClaim(claim *corev1.PersistentVolumeClaim) {
+func (Settings) ApplyToClaim(claim *corev1.PersistentVolumeClaim) {
 	defaulting.Empty(&claim.Status.Phase, corev1.ClaimPending)
 	roundUp(claim.Status.Capacity)
 	roundUp(claim.Status.AllocatedResources)
@@ -56,7 +58,7 @@ func defaultClaimSpec(spec *corev1.PersistentVolumeClaimSpec) {
 	roundUp(spec.Resources.Requests)
 }
 
-func (d Defaults) defaultContainer(container *corev1.Container, hostNetwork bool) {
+func (d Settings) defaultContainer(container *corev1.Container, hostNetwork bool) {
 	defaulting.Empty(&container.ImagePullPolicy, pullPolicy(container.Image))
 	defaulting.Empty(&container.TerminationMessagePath, corev1.TerminationMessagePathDefault)
 	defaulting.Empty(&container.TerminationMessagePolicy, corev1.TerminationMessageReadFile)

@@ -27,7 +27,7 @@ const bareDefaults = "dnsPolicy: ClusterFirst, restartPolicy: Always, schedulerN
 func TestDefaults(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
-		defaults Defaults
+		defaults Settings
 		in, want string
 	}{
 		{name: "an empty pod gets what every pod has", in: `{}`, want: `{` + bareDefaults + `}`},
@@ -49,7 +49,7 @@ func TestDefaults(t *testing.T) {
 		},
 		{
 			name:     "ports are the host's too if the gate is on",
-			defaults: Defaults{HostNetworkHostPorts: true},
+			defaults: Settings{HostNetworkHostPorts: true},
 			in:       `{hostNetwork: true, containers: [` + done + `, ports: [{containerPort: 80}]}]}`,
 			want:     `{hostNetwork: true, ` + bareDefaults + `, containers: [` + done + `, ports: [{containerPort: 80, hostPort: 80, protocol: TCP}]}]}`,
 		},
@@ -109,7 +109,7 @@ const done = `{name: a, image: x, imagePullPolicy: Never, terminationMessagePath
 
 func TestClaimDefaults(t *testing.T) {
 	claim := parse[corev1.PersistentVolumeClaim](t, `{spec: {resources: {requests: {storage: 1m}, limits: {storage: 1u}}}}`)
-	Defaults{}.ApplyToClaim(claim)
+	Settings{}.ApplyToClaim(claim)
 	want := parse[corev1.PersistentVolumeClaim](t, `{spec: {volumeMode: Filesystem, resources: {requests: {storage: 1m}, limits: {storage: 1m}}}, status: {phase: Pending}}`)
 	if diff := cmp.Diff(want, claim); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -131,7 +131,7 @@ func TestPullPolicy(t *testing.T) {
 func TestDefaultsOfDefaultsChangeNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		once := drawTemplate(rt)
-		defaults := Defaults{HostNetworkHostPorts: rapid.Bool().Draw(rt, "host ports")}
+		defaults := Settings{HostNetworkHostPorts: rapid.Bool().Draw(rt, "host ports")}
 		defaults.Apply(once)
 		again := once.DeepCopy()
 		defaults.Apply(again)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	netutils "k8s.io/utils/net"
+	"k8s.io/utils/ptr"
 )
 
 // Validate finds mistakes in a template whose defaults are filled in. Containers may mount the claims too: each pod gets
@@ -23,6 +24,26 @@ func Validate(template *corev1.PodTemplateSpec, claims []string, path *field.Pat
 	errs = append(errs, validateContainers(&template.Spec, volumesOf(template.Spec.Volumes, claims), spec)...)
 	errs = append(errs, validatePod(&template.Spec, spec)...)
 	return append(errs, validateScheduling(&template.Spec, spec)...)
+}
+
+// Validate is the function Validate, with what these settings refuse beside it.
+func (d Settings) Validate(template *corev1.PodTemplateSpec, claims []string, path *field.Path) field.ErrorList {
+	errs := Validate(template, claims, path)
+	if !d.NoPrivileged {
+		return errs
+	}
+	spec := path.Child("spec")
+	for _, all := range []struct {
+		containers []corev1.Container
+		at         *field.Path
+	}{{template.Spec.InitContainers, spec.Child("initContainers")}, {template.Spec.Containers, spec.Child("containers")}} {
+		for i := range all.containers {
+			if c := all.containers[i].SecurityContext; c != nil && ptr.Deref(c.Privileged, false) {
+				errs = append(errs, field.Forbidden(all.at.Index(i).Child("securityContext", "privileged"), "disallowed by cluster policy"))
+			}
+		}
+	}
+	return errs
 }
 
 // ClaimNames are the names of claim templates, for Validate.

@@ -133,7 +133,7 @@ func TestValidate(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			template := &corev1.PodTemplateSpec{Spec: *parse[corev1.PodSpec](t, tc.spec)}
 			template.Labels = tc.labels
-			Defaults{}.Apply(template)
+			Settings{}.Apply(template)
 			var got []string
 			for _, err := range Validate(template, tc.claims, nil) {
 				got = append(got, err.Error())

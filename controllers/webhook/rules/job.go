@@ -10,10 +10,10 @@ import (
 )
 
 // PodsOfJob wants a template of pods that end. The user says how, since the default is that they never do.
-func (f *Findings) PodsOfJob(template *corev1.PodTemplateSpec, defaults podtemplate.Defaults, path *field.Path) {
+func (f *Findings) PodsOfJob(template *corev1.PodTemplateSpec, settings podtemplate.Settings, path *field.Path) {
 	policy := template.Spec.RestartPolicy
 	template = template.DeepCopy()
-	defaults.Apply(template)
+	settings.Apply(template)
 	at := path.Child("spec", "restartPolicy")
 	switch policy {
 	case "":
@@ -21,5 +21,5 @@ func (f *Findings) PodsOfJob(template *corev1.PodTemplateSpec, defaults podtempl
 	case corev1.RestartPolicyAlways:
 		f.Add(field.NotSupported(at, policy, []corev1.RestartPolicy{corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure}))
 	}
-	f.Add(podtemplate.Validate(template, nil, path)...)
+	f.Add(settings.Validate(template, nil, path)...)
 }

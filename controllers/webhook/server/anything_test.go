@@ -25,7 +25,7 @@ import (
 func TestWebhooksAnswerWhateverTheyAreAsked(t *testing.T) {
 	scheme := everything(t)
 	reader := fake.NewClientBuilder().WithScheme(scheme).Build()
-	all := kinds(reader, podtemplate.Defaults{}, Options{})
+	all := kinds(reader, podtemplate.Settings{}, Options{})
 	tried := 0
 	for kind := range scheme.AllKnownTypes() {
 		webhooks := all[strings.ReplaceAll(kind.Group, ".", "-")+"-"+strings.ToLower(kind.Kind)]
@@ -67,7 +67,7 @@ func TestWebhooksAnswerWhateverTheyAreAsked(t *testing.T) {
 // What is right but for one field is looked into further than what is wrong all over.
 func TestWebhooksAnswerWhateverOneFieldHolds(t *testing.T) {
 	scheme := everything(t)
-	all := kinds(fake.NewClientBuilder().WithScheme(scheme).Build(), podtemplate.Defaults{}, Options{})
+	all := kinds(fake.NewClientBuilder().WithScheme(scheme).Build(), podtemplate.Settings{}, Options{})
 	for file, s := range suites(t) {
 		gvk := schema.FromAPIVersionAndKind(s.Base["apiVersion"].(string), s.Base["kind"].(string))
 		webhooks := all[strings.ReplaceAll(gvk.Group, ".", "-")+"-"+strings.ToLower(gvk.Kind)]

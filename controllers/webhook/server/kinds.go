@@ -32,7 +32,7 @@ import (
 
 // kinds are the webhooks of all kinds, by group and kind as their paths have them. What they look up is
 // read from the client, which writes nothing but dry runs.
-func kinds(reader client.Client, templates podtemplate.Defaults, options Options) map[string]admit.Webhooks {
+func kinds(reader client.Client, templates podtemplate.Settings, options Options) map[string]admit.Webhooks {
 	configuration := rules.Configuration{Reader: reader, Namespace: options.Namespace}
 	var checker podtemplate.Checker
 	if options.CheckTemplates {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	workloads "github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/controllers/webhook/convert"
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
 	"github.com/regatta-sh/regatta/controllers/webhook/statefulset"
@@ -22,10 +23,8 @@ import (
 
 // Paths that the webhook configurations and CRDs of the chart name (PL-11).
 const (
-	ConvertPath          = "/convert"
-	HealthPath           = "/healthz"
-	MutateCloneSetPath   = "/mutate-apps-kruise-io-cloneset"
-	ValidateCloneSetPath = "/validate-apps-kruise-io-cloneset"
+	ConvertPath = "/convert"
+	HealthPath  = "/healthz"
 )
 
 // Manager is what is needed of a controller-runtime manager.
@@ -41,10 +40,11 @@ type Options struct {
 	KeepTemplates bool
 	// HostNetworkHostPorts is gate DefaultHostNetworkHostPortsInPodTemplates.
 	HostNetworkHostPorts bool
+	// NoPrivileged refuses templates with privileged containers (--allow-privileged=false).
+	NoPrivileged bool
 	// CheckTemplates asks the API server about every template that is created or changed, by a dry run.
 	CheckTemplates bool
-	// StatefulSets are the gates of StatefulSets. The manager sets them when it has the controller of StatefulSets:
-	// until then the webhook warns that they have no effect.
+	// StatefulSets are the gates that decide about the claims of StatefulSets.
 	StatefulSets statefulset.Gates
 	// PatchAnyMetadata is gate SidecarSetPatchPodMetadataDefaultsAllowed.
 	PatchAnyMetadata bool
@@ -71,14 +71,16 @@ func Register(manager Manager, options Options) error {
 // and accepted a moment later.
 func Handlers(scheme *runtime.Scheme, pods client.Client, options Options) (map[string]http.Handler, error) {
 	for _, version := range []schema.GroupVersion{v1alpha1.GroupVersion, v1beta1.GroupVersion} {
-		if kind := version.WithKind("CloneSet"); !scheme.Recognizes(kind) {
-			return nil, fmt.Errorf("registering webhooks: the scheme does not know %s", kind)
+		for _, w := range workloads.Owners() {
+			if kind := version.WithKind(w.Kind); !scheme.Recognizes(kind) {
+				return nil, fmt.Errorf("registering webhooks: the scheme does not know %s", kind)
+			}
 		}
 	}
 	if options.Namespace == "" {
 		options.Namespace = "kruise-system"
 	}
-	templates := podtemplate.Defaults{HostNetworkHostPorts: options.HostNetworkHostPorts}
+	templates := podtemplate.Settings{HostNetworkHostPorts: options.HostNetworkHostPorts, NoPrivileged: options.NoPrivileged}
 	handlers := map[string]http.Handler{
 		ConvertPath: &convert.Handler{Scheme: scheme, Opaque: map[schema.GroupKind][]string{
 			v1beta1.Kind("CloneSet"):                 {"template", "volumeClaimTemplates"},

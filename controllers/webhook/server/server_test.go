@@ -67,13 +67,13 @@ func TestRegister(t *testing.T) {
 		}
 		return review.Response
 	}
-	if got := admit(MutateCloneSetPath, "CREATE", `"object":`+object); !got.Allowed || !strings.Contains(string(got.Patch), `"/spec/replicas"`) {
+	if got := admit("/mutate-apps-kruise-io-cloneset", "CREATE", `"object":`+object); !got.Allowed || !strings.Contains(string(got.Patch), `"/spec/replicas"`) {
 		t.Errorf("got %t, %s", got.Allowed, got.Patch)
 	}
-	if got := admit(ValidateCloneSetPath, "CREATE", `"object":`+object); got.Allowed || !strings.Contains(got.Result.Message, "empty selector is invalid for cloneset") {
+	if got := admit("/validate-apps-kruise-io-cloneset", "CREATE", `"object":`+object); got.Allowed || !strings.Contains(got.Result.Message, "empty selector is invalid for cloneset") {
 		t.Errorf("got %t, %v", got.Allowed, got.Result)
 	}
-	if got := admit(ValidateCloneSetPath, "DELETE", `"oldObject":`+object); !got.Allowed {
+	if got := admit("/validate-apps-kruise-io-cloneset", "DELETE", `"oldObject":`+object); !got.Allowed {
 		t.Errorf("deletion is guarded elsewhere; got %v", got.Result)
 	}
 	if got := post(t, m, ConvertPath, `{"request":{"uid":"r","desiredAPIVersion":"apps.kruise.io/v1alpha1","objects":[`+object+`]}}`); !strings.Contains(got, `"disablePVCReuse":true`) {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/expression"
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
@@ -46,7 +46,7 @@ func (o Options) validateContainers(set, old *v1beta1.SidecarSet, found *rules.F
 func (o Options) validatePod(set *v1beta1.SidecarSet, found *rules.Findings) {
 	pod := podOf(set)
 	o.Templates.Apply(pod)
-	found.Add(slices.DeleteFunc(podtemplate.Validate(pod, nil, nil), func(err *field.Error) bool {
+	found.Add(slices.DeleteFunc(o.Templates.Validate(pod, nil, nil), func(err *field.Error) bool {
 		return err.Field == "spec.containers" // there is none: the pod brings one
 	})...)
 }
@@ -103,7 +103,10 @@ func validateResources(container *v1beta1.SidecarContainer, path *field.Path, fo
 		found.Add(field.Invalid(name, policy.TargetContainersNameRegex, err.Error()))
 	}
 	check := func(text, variable string, at *field.Path) {
-		if err := parseExpression(text, variable); text != "" && err != nil {
+		if text == "" {
+			return
+		}
+		if _, err := expression.Parse(text, variable); err != nil {
 			found.Add(field.Invalid(at, text, err.Error()))
 		}
 	}

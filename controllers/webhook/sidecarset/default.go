@@ -9,7 +9,11 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
 )
+
+// Default sets the defaults of a SidecarSet that is created, with the default feature gates.
+func Default(set *v1beta1.SidecarSet) { Options{}.setDefaults(set, nil) }
 
 func (o Options) setDefaults(set, old *v1beta1.SidecarSet) {
 	spec := &set.Spec
@@ -38,6 +42,10 @@ func (o Options) setDefaults(set, old *v1beta1.SidecarSet) {
 	}
 	for i := range spec.Containers {
 		defaultContainer(&spec.Containers[i], v1beta1.BeforeAppContainerType)
+	}
+	// What decides goes by the spec: the annotations are for those who read them, and for a manager of OpenKruise.
+	if hashes, err := marks.HashesOf(spec); err == nil {
+		hashes.Set(set)
 	}
 }
 

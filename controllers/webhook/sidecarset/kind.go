@@ -24,7 +24,7 @@ type Options struct {
 	// Configuration has the whitelist of annotations. Revisions are in its namespace.
 	Configuration rules.Configuration
 	// Templates are the defaults of containers.
-	Templates podtemplate.Defaults
+	Templates podtemplate.Settings
 	// KeepTemplates leaves containers as they are (gate TemplateNoDefaults).
 	KeepTemplates bool
 	// PatchAnyMetadata allows all annotations where there is no whitelist (gate SidecarSetPatchPodMetadataDefaultsAllowed).

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/expression"
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
@@ -24,7 +25,7 @@ func TestExpressions(t *testing.T) {
 		{"cpu*cpu", "multiplied by a quantity"}, {"1/cpu", "divided by a quantity"}, {"cpu/100m", "divided by a quantity"}, {"cpu+", "it ends where a value"},
 		{"cpu & 1", `"&" is not expected`}, {"NaN", `"NaN" is no number`}, {"1.2.3", `"1.2.3" is no number`}, {"(cpu*)", `")" is no number`},
 	} {
-		if err := parseExpression(tc.text, "cpu"); (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+		if _, err := expression.Parse(tc.text, "cpu"); (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v, want %q", tc.text, err, tc.want)
 		}
 	}

@@ -88,7 +88,7 @@ func TestWhichStorageClassLetsAClaimGrow(t *testing.T) {
 }
 
 func TestWithoutTheirGatesNothingIsSaidOfClaims(t *testing.T) {
-	d, set := defaulter{templates: podtemplate.Defaults{}, keepTemplates: true}, &v1beta1.StatefulSet{}
+	d, set := defaulter{templates: podtemplate.Settings{}, keepTemplates: true}, &v1beta1.StatefulSet{}
 	d.fill(set, nil)
 	d.fillNewer(set)
 	if set.Spec.PersistentVolumeClaimRetentionPolicy != nil || set.Spec.VolumeClaimUpdateStrategy.Type != "" || set.Spec.Template.Spec.RestartPolicy != "" {

@@ -14,7 +14,7 @@ import (
 )
 
 type defaulter struct {
-	templates     podtemplate.Defaults
+	templates     podtemplate.Settings
 	keepTemplates bool
 	gates         Gates
 }

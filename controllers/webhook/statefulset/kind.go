@@ -26,7 +26,7 @@ type Gates struct {
 }
 
 // New is the kind. Storage classes are read from the reader.
-func New(reader client.Reader, templates podtemplate.Defaults, keepTemplates bool, gates Gates) *admit.Kind[*v1beta1.StatefulSet] {
+func New(reader client.Reader, templates podtemplate.Settings, keepTemplates bool, gates Gates) *admit.Kind[*v1beta1.StatefulSet] {
 	d := defaulter{templates: templates, keepTemplates: keepTemplates, gates: gates}
 	v := validator{reader: reader, templates: templates, gates: gates}
 	return &admit.Kind[*v1beta1.StatefulSet]{

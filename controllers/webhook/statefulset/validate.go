@@ -23,7 +23,7 @@ import (
 
 type validator struct {
 	reader    client.Reader
-	templates podtemplate.Defaults
+	templates podtemplate.Settings
 	gates     Gates
 }
 
@@ -65,7 +65,7 @@ func (v validator) validateTemplate(set, old *v1beta1.StatefulSet, path *field.P
 	}
 	template := spec.Template.DeepCopy()
 	v.templates.Apply(template)
-	found.Add(podtemplate.Validate(template, podtemplate.ClaimNames(spec.VolumeClaimTemplates), path)...)
+	found.Add(v.templates.Validate(template, podtemplate.ClaimNames(spec.VolumeClaimTemplates), path)...)
 	found.RunsForever(&template.Spec, path.Child("spec"), "statefulset")
 }
 

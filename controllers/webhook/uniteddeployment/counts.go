@@ -4,8 +4,6 @@ package uniteddeployment
 
 import (
 	"fmt"
-	"math"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+	"github.com/regatta-sh/regatta/controllers/workload/budget"
 )
 
 // unlimited is what a maxReplicas that is not set counts as.
@@ -82,15 +81,16 @@ func (c counts) number(value *intstr.IntOrString, none int, path *field.Path) in
 		rules.NotNegative(c.found, &value.IntVal, path)
 		return int(value.IntVal)
 	}
-	text, isPercentage := strings.CutSuffix(value.StrVal, "%")
-	percent, err := strconv.ParseUint(text, 10, 31)
-	switch {
-	case !isPercentage || err != nil || percent > 100:
-		c.found.Add(field.Invalid(path, value.StrVal, "must be a number, or a whole percentage from 0% to 100%"))
-	case c.replicas == nil:
-		c.found.Add(field.Invalid(path, value.StrVal, "is a percentage of spec.replicas, which must be set"))
-	default:
-		return int(math.Floor(float64(*c.replicas)*float64(percent)/100 + 0.5))
+	n, err := budget.Rounded(*value, c.replicas)
+	if err == nil {
+		return n
 	}
+	if _, isPercentage := strings.CutSuffix(value.StrVal, "%"); isPercentage && c.replicas == nil {
+		if _, err := budget.Rounded(*value, new(int32)); err == nil {
+			c.found.Add(field.Invalid(path, value.StrVal, "is a percentage of spec.replicas, which must be set"))
+			return 0
+		}
+	}
+	c.found.Add(field.Invalid(path, value.StrVal, "must be a number, or a whole percentage from 0% to 100%"))
 	return 0
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // New says how UnitedDeployments are admitted. The defaults are those that pod templates are checked with.
-func New(templates podtemplate.Defaults) *admit.Kind[*v1beta1.UnitedDeployment] {
+func New(templates podtemplate.Settings) *admit.Kind[*v1beta1.UnitedDeployment] {
 	v := validator{templates}
 	return &admit.Kind[*v1beta1.UnitedDeployment]{
 		New: func() *v1beta1.UnitedDeployment { return &v1beta1.UnitedDeployment{} },

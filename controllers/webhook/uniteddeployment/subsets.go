@@ -5,13 +5,12 @@ package uniteddeployment
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+	"github.com/regatta-sh/regatta/controllers/workload/subset"
 )
 
 // validateSubsets: a subset is its nodes. Others would be another subset, so they need another name.
@@ -24,24 +23,24 @@ func validateSubsets(deployment, old *v1beta1.UnitedDeployment, path *field.Path
 	}
 	seen, pod := map[string]bool{}, podOf(&deployment.Spec.Template)
 	for i := range deployment.Spec.Topology.Subsets {
-		subset, at := &deployment.Spec.Topology.Subsets[i], path.Index(i)
-		if seen[subset.Name] {
-			found.Add(field.Duplicate(at.Child("name"), subset.Name))
+		part, at := &deployment.Spec.Topology.Subsets[i], path.Index(i)
+		if seen[part.Name] {
+			found.Add(field.Duplicate(at.Child("name"), part.Name))
 		}
-		seen[subset.Name] = true
-		was := before[subset.Name]
-		if was != nil && !equality.Semantic.DeepEqual(was.NodeSelectorTerm, subset.NodeSelectorTerm) {
+		seen[part.Name] = true
+		was := before[part.Name]
+		if was != nil && !equality.Semantic.DeepEqual(was.NodeSelectorTerm, part.NodeSelectorTerm) {
 			found.Add(field.Forbidden(at.Child("nodeSelectorTerm"), "may not be changed in an update"))
 		} else if was == nil {
-			found.Add(podtemplate.NodeTerm(&subset.NodeSelectorTerm, at.Child("nodeSelectorTerm"))...)
+			found.Add(podtemplate.NodeTerm(&part.NodeSelectorTerm, at.Child("nodeSelectorTerm"))...)
 		}
-		if was != nil && !equality.Semantic.DeepEqual(was.Tolerations, subset.Tolerations) {
+		if was != nil && !equality.Semantic.DeepEqual(was.Tolerations, part.Tolerations) {
 			found.Add(field.Forbidden(at.Child("tolerations"), "may not be changed in an update"))
 		} else if was == nil {
-			found.Add(podtemplate.Tolerations(subset.Tolerations, at.Child("tolerations"))...)
+			found.Add(podtemplate.Tolerations(part.Tolerations, at.Child("tolerations"))...)
 		}
-		if was == nil || !equality.Semantic.DeepEqual(was.Patch, subset.Patch) {
-			validatePatch(pod, subset.Patch.Raw, at.Child("patch"), found)
+		if was == nil || !equality.Semantic.DeepEqual(was.Patch, part.Patch) {
+			validatePatch(pod, part.Patch.Raw, at.Child("patch"), found)
 		}
 	}
 }
@@ -51,15 +50,7 @@ func validatePatch(pod *corev1.PodTemplateSpec, patch []byte, path *field.Path, 
 	if len(patch) == 0 {
 		return
 	}
-	original, err := json.Marshal(pod)
-	if err != nil {
-		found.Add(field.InternalError(path, err))
-		return
-	}
-	patched, err := strategicpatch.StrategicMergePatch(original, patch, &corev1.PodTemplateSpec{})
-	if err == nil {
-		err = json.Unmarshal(patched, &corev1.PodTemplateSpec{})
-	}
+	_, err := subset.Patched(pod, patch)
 	if err != nil {
 		found.Add(field.Invalid(path, string(patch), "must be a strategic merge patch of a pod template: "+err.Error()))
 	}

@@ -77,7 +77,7 @@ func (v validator) validateWorkload(w workload, selector *metav1.LabelSelector, 
 	}
 	pod, at := w.pod.DeepCopy(), path.Child("template")
 	v.templates.Apply(pod)
-	found.Add(podtemplate.Validate(pod, podtemplate.ClaimNames(w.claims), at)...)
+	found.Add(v.templates.Validate(pod, podtemplate.ClaimNames(w.claims), at)...)
 	found.RunsForever(&pod.Spec, at.Child("spec"), "uniteddeployment")
 	if selector != nil {
 		found.Selects(selector, field.NewPath("spec", "selector"), pod.Labels, at)

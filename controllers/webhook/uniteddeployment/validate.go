@@ -16,7 +16,7 @@ import (
 )
 
 type validator struct {
-	templates podtemplate.Defaults
+	templates podtemplate.Settings
 }
 
 func (v validator) validate(_ context.Context, deployment, old *v1beta1.UnitedDeployment, found *rules.Findings) {

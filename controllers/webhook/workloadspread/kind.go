@@ -19,7 +19,7 @@ import (
 
 // New says how WorkloadSpreads are admitted. The reader is asked about others and about workloads, the configuration about
 // more kinds of workloads; the defaults are those that patched pods are checked with.
-func New(reader client.Reader, configuration rules.Configuration, templates podtemplate.Defaults) *admit.Kind[*v1beta1.WorkloadSpread] {
+func New(reader client.Reader, configuration rules.Configuration, templates podtemplate.Settings) *admit.Kind[*v1beta1.WorkloadSpread] {
 	v := validator{reader, configuration, templates}
 	return &admit.Kind[*v1beta1.WorkloadSpread]{
 		New:   func() *v1beta1.WorkloadSpread { return &v1beta1.WorkloadSpread{} },

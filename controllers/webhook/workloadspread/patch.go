@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+	"github.com/regatta-sh/regatta/controllers/workload/subset"
 )
 
 // Workloads are read for the templates that patches are tried on.
@@ -30,9 +30,9 @@ import (
 func (v validator) validatePatches(ctx context.Context, spread, old *v1beta1.WorkloadSpread, found *rules.Findings) {
 	var pod *corev1.PodTemplateSpec
 	for i := range spread.Spec.Subsets {
-		subset := &spread.Spec.Subsets[i]
+		part := &spread.Spec.Subsets[i]
 		path := field.NewPath("spec", "subsets").Index(i).Child("patch")
-		if was := subsetOf(old, subset.Name); len(subset.Patch.Raw) == 0 || was != nil && equality.Semantic.DeepEqual(was.Patch, subset.Patch) {
+		if was := subsetOf(old, part.Name); len(part.Patch.Raw) == 0 || was != nil && equality.Semantic.DeepEqual(was.Patch, part.Patch) {
 			continue
 		}
 		if pod == nil {
@@ -41,13 +41,13 @@ func (v validator) validatePatches(ctx context.Context, spread, old *v1beta1.Wor
 				return
 			}
 		}
-		v.validatePatch(pod, subset.Patch.Raw, path, found)
+		v.validatePatch(pod, part.Patch.Raw, path, found)
 	}
 }
 
 func (v validator) validatePatch(pod *corev1.PodTemplateSpec, patch []byte, path *field.Path, found *rules.Findings) {
-	patched := &corev1.PodTemplateSpec{}
-	if err := apply(pod, patch, patched); err != nil {
+	patched, err := subset.Patched(pod, patch)
+	if err != nil {
 		found.Add(field.Invalid(path, string(patch), "must be a strategic merge patch of a pod: "+err.Error()))
 		return
 	}
@@ -55,20 +55,9 @@ func (v validator) validatePatch(pod *corev1.PodTemplateSpec, patch []byte, path
 		return
 	}
 	v.templates.Apply(patched)
-	if errs := podtemplate.Validate(patched, nil, nil); len(errs) > 0 {
+	if errs := v.templates.Validate(patched, nil, nil); len(errs) > 0 {
 		found.Add(field.Invalid(path, string(patch), "makes a pod that is not valid: "+errs.ToAggregate().Error()))
 	}
-}
-
-func apply(pod *corev1.PodTemplateSpec, patch []byte, patched *corev1.PodTemplateSpec) error {
-	raw, err := json.Marshal(pod)
-	if err != nil {
-		return fmt.Errorf("encoding the pod: %w", err)
-	}
-	if raw, err = strategicpatch.StrategicMergePatch(raw, patch, &corev1.PodTemplateSpec{}); err != nil {
-		return err
-	}
-	return json.Unmarshal(raw, patched)
 }
 
 // template is that of the workload; an empty one if there is none, or none that can be read. What claims it has, which pods

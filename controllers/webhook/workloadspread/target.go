@@ -13,17 +13,18 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
 )
 
-func (v validator) validateTarget(ctx context.Context, spread *v1beta1.WorkloadSpread, found *rules.Findings) {
-	path, target := field.NewPath("spec", "targetRef"), spread.Spec.TargetReference
+func (v validator) validateTarget(ctx context.Context, ws *v1beta1.WorkloadSpread, found *rules.Findings) {
+	path, target := field.NewPath("spec", "targetRef"), ws.Spec.TargetReference
 	version, err := schema.ParseGroupVersion(target.APIVersion)
 	if err != nil {
 		found.Add(field.Invalid(path.Child("apiVersion"), target.APIVersion, err.Error()))
 		return
 	}
 	kind := version.WithKind(target.Kind).GroupKind()
-	known := slices.Contains(workloads(), kind)
+	known := slices.Contains(spread.Kinds(), kind)
 	if !known {
 		if known, err = v.configuration.Lists(ctx, v1beta1.WorkloadSpreadWhiteListKey, kind); err != nil {
 			found.Add(field.InternalError(path, err))
@@ -34,16 +35,7 @@ func (v validator) validateTarget(ctx context.Context, spread *v1beta1.WorkloadS
 		found.Add(field.Invalid(path, kind.String(), "TargetReference's GroupKind is not permitted."))
 		return
 	}
-	v.validateAlone(ctx, spread, path, found)
-}
-
-// workloads are the kinds that can be spread without being on the white list.
-func workloads() []schema.GroupKind {
-	return []schema.GroupKind{
-		{Group: "apps.kruise.io", Kind: "CloneSet"}, {Group: "apps.kruise.io", Kind: "StatefulSet"},
-		{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "ReplicaSet"}, {Group: "apps", Kind: "StatefulSet"},
-		{Group: "batch", Kind: "Job"},
-	}
+	v.validateAlone(ctx, ws, path, found)
 }
 
 // validateAlone wants no other WorkloadSpread of the same workload: of two, a pod would get one, whichever is listed first.

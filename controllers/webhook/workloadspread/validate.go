@@ -18,7 +18,7 @@ import (
 type validator struct {
 	reader        client.Reader
 	configuration rules.Configuration
-	templates     podtemplate.Defaults
+	templates     podtemplate.Settings
 }
 
 func (v validator) validate(ctx context.Context, spread, old *v1beta1.WorkloadSpread, found *rules.Findings) {

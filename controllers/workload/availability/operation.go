@@ -10,21 +10,21 @@ import (
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/workload/qos"
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
-// Operation is what a change of a pod does to it, decision.Update or
-// decision.Resize, or "" if it stays as available as it was (PUB-02).
+// Operation is what a change of a pod does to it, protection.Update or
+// protection.Resize, or "" if it stays as available as it was (PUB-02).
 func Operation(before, after *corev1.Pod) string {
 	switch {
 	case labelled(before, after):
-		return decision.Update
+		return protection.Update
 	case equality.Semantic.DeepEqual(before.Spec, after.Spec):
 		return ""
 	case resized(before, after):
-		return decision.Resize
+		return protection.Resize
 	}
-	return decision.Update
+	return protection.Update
 }
 
 // labelled says whether a label that calls the pod unavailable is new.

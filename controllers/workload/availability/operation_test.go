@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 func TestOperation(t *testing.T) {
@@ -56,31 +56,31 @@ func TestOperation(t *testing.T) {
 		"the same amount in other words":  {sized, both(sized, request("cpu", "1000m")), ""},
 		"another label":                   {sized, both(sized, label("tier")), ""},
 		"a status":                        {sized, both(sized, func(p *corev1.Pod) { p.Status.Message = "x" }), ""},
-		"a label of unavailability":       {sized, both(sized, label(drain)), decision.Update},
+		"a label of unavailability":       {sized, both(sized, label(drain)), protection.Update},
 		"one that was there":              {both(sized, label(drain)), both(sized, label(drain)), ""},
-		"one more of them":                {both(sized, label(drain)), both(sized, label(drain), label(drain+"2")), decision.Update},
+		"one more of them":                {both(sized, label(drain)), both(sized, label(drain), label(drain+"2")), protection.Update},
 		"one less of them":                {both(sized, label(drain)), sized, ""},
-		"an image":                        {sized, both(sized, func(p *corev1.Pod) { p.Spec.Containers[0].Image = "web:2" }), decision.Update},
-		"something else of the spec":      {sized, both(sized, func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To(int64(1)) }), decision.Update},
-		"cpu":                             {sized, both(sized, request("cpu", "1500m")), decision.Resize},
-		"memory":                          {sized, both(sized, request("memory", "1500Mi")), decision.Resize},
-		"cpu and the label":               {sized, both(sized, request("cpu", "1500m"), label(drain)), decision.Update},
-		"cpu and an image":                {sized, both(sized, request("cpu", "1500m"), func(p *corev1.Pod) { p.Spec.Containers[0].Image = "web:2" }), decision.Update},
-		"cpu that wants no restart":       {both(sized, policy("cpu", "NotRequired")), both(sized, policy("cpu", "NotRequired"), request("cpu", "1500m")), decision.Resize},
-		"cpu that does not say":           {both(sized, policy("cpu", "")), both(sized, policy("cpu", ""), request("cpu", "1500m")), decision.Resize},
-		"cpu that wants a restart":        {both(sized, policy("cpu", "RestartContainer")), both(sized, policy("cpu", "RestartContainer"), request("cpu", "1500m")), decision.Update},
-		"cpu, and memory wants a restart": {both(sized, policy("memory", "RestartContainer")), both(sized, policy("memory", "RestartContainer"), request("cpu", "1500m")), decision.Resize},
-		"another resource":                {both(sized, request("example.com/gpu", "1")), both(sized, request("example.com/gpu", "2")), decision.Update},
-		"a resource that is new":          {sized, both(sized, request("ephemeral-storage", "1Gi")), decision.Update},
-		"a limit that goes":               {sized, both(sized, func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Limits = list("memory", "2Gi") }), decision.Resize},
+		"an image":                        {sized, both(sized, func(p *corev1.Pod) { p.Spec.Containers[0].Image = "web:2" }), protection.Update},
+		"something else of the spec":      {sized, both(sized, func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To(int64(1)) }), protection.Update},
+		"cpu":                             {sized, both(sized, request("cpu", "1500m")), protection.Resize},
+		"memory":                          {sized, both(sized, request("memory", "1500Mi")), protection.Resize},
+		"cpu and the label":               {sized, both(sized, request("cpu", "1500m"), label(drain)), protection.Update},
+		"cpu and an image":                {sized, both(sized, request("cpu", "1500m"), func(p *corev1.Pod) { p.Spec.Containers[0].Image = "web:2" }), protection.Update},
+		"cpu that wants no restart":       {both(sized, policy("cpu", "NotRequired")), both(sized, policy("cpu", "NotRequired"), request("cpu", "1500m")), protection.Resize},
+		"cpu that does not say":           {both(sized, policy("cpu", "")), both(sized, policy("cpu", ""), request("cpu", "1500m")), protection.Resize},
+		"cpu that wants a restart":        {both(sized, policy("cpu", "RestartContainer")), both(sized, policy("cpu", "RestartContainer"), request("cpu", "1500m")), protection.Update},
+		"cpu, and memory wants a restart": {both(sized, policy("memory", "RestartContainer")), both(sized, policy("memory", "RestartContainer"), request("cpu", "1500m")), protection.Resize},
+		"another resource":                {both(sized, request("example.com/gpu", "1")), both(sized, request("example.com/gpu", "2")), protection.Update},
+		"a resource that is new":          {sized, both(sized, request("ephemeral-storage", "1Gi")), protection.Update},
+		"a limit that goes":               {sized, both(sized, func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Limits = list("memory", "2Gi") }), protection.Resize},
 		"a class of service": {sized, both(sized, func(p *corev1.Pod) {
 			p.Spec.Containers[0].Resources.Requests = p.Spec.Containers[0].Resources.Limits
-		}), decision.Update},
-		"cpu of a static pod":   {both(sized, annotated("kubernetes.io/config.source", "file")), both(sized, request("cpu", "1500m")), decision.Update},
-		"cpu of a pod of api":   {both(sized, annotated("kubernetes.io/config.source", "api")), both(sized, request("cpu", "1500m")), decision.Resize},
-		"cpu of a mirror":       {both(sized, annotated("kubernetes.io/config.mirror", "x")), both(sized, request("cpu", "1500m")), decision.Update},
-		"a container goes":      {both(sized, func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "b"}) }), sized, decision.Update},
-		"a claim of a resource": {sized, both(sized, func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "gpu"}} }), decision.Update},
+		}), protection.Update},
+		"cpu of a static pod":   {both(sized, annotated("kubernetes.io/config.source", "file")), both(sized, request("cpu", "1500m")), protection.Update},
+		"cpu of a pod of api":   {both(sized, annotated("kubernetes.io/config.source", "api")), both(sized, request("cpu", "1500m")), protection.Resize},
+		"cpu of a mirror":       {both(sized, annotated("kubernetes.io/config.mirror", "x")), both(sized, request("cpu", "1500m")), protection.Update},
+		"a container goes":      {both(sized, func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "b"}) }), sized, protection.Update},
+		"a claim of a resource": {sized, both(sized, func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "gpu"}} }), protection.Update},
 	} {
 		before, after := serving(tc.before), serving(tc.after)
 		if got := Operation(before, after); got != tc.want {

@@ -12,12 +12,12 @@ import (
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 // State is all of a pod that decisions about budgets depend on.
-func State(pod *corev1.Pod) decision.PodState {
-	return decision.PodState{Ready: Ready(pod), Consistent: Inconsistent(pod) == "", NoProtect: NoProtect(pod)}
+func State(pod *corev1.Pod) protection.PodState {
+	return protection.PodState{Ready: Ready(pod), Consistent: Inconsistent(pod) == "", NoProtect: NoProtect(pod)}
 }
 
 // Available says whether a pod counts as available, as far as the pod says.

@@ -33,6 +33,31 @@ func Percent(v intstr.IntOrString, total int, roundUp bool) (int, error) {
 	return scaled(float64(p), total, roundUp), nil
 }
 
+// Share resolves v against total with a percentage that is a float, and rounds down (A-11,
+// "float"). A string without "%" is an error.
+func Share(v intstr.IntOrString, total int) (int, error) {
+	if v.Type == intstr.Int {
+		return v.IntValue(), nil
+	}
+	p, err := float(v.StrVal)
+	if err != nil {
+		return 0, err
+	}
+	return scaled(p, total, false), nil
+}
+
+func float(percentage string) (float64, error) {
+	digits, ok := strings.CutSuffix(percentage, "%")
+	if !ok {
+		return 0, fmt.Errorf("%q is neither an integer nor a percentage such as \"20%%\"", percentage)
+	}
+	p, err := strconv.ParseFloat(digits, 64)
+	if err != nil || math.IsNaN(p) || math.IsInf(p, 0) {
+		return 0, fmt.Errorf("%q is not a percentage such as \"12.5%%\"", percentage)
+	}
+	return p, nil
+}
+
 // Partition is the number of pods kept at the old revision (A-11, first row):
 // the percentage is a float and rounds up, but only "100%" keeps all pods of
 // more than one. A nil partition keeps none.
@@ -42,13 +67,9 @@ func Partition(v *intstr.IntOrString, replicas int) (int, error) {
 	}
 	n := v.IntValue()
 	if v.Type == intstr.String {
-		digits, ok := strings.CutSuffix(v.StrVal, "%")
-		if !ok {
-			return 0, fmt.Errorf("%q is neither an integer nor a percentage such as \"20%%\"", v.StrVal)
-		}
-		p, err := strconv.ParseFloat(digits, 64)
-		if err != nil || math.IsNaN(p) || math.IsInf(p, 0) {
-			return 0, fmt.Errorf("%q is not a percentage such as \"12.5%%\"", v.StrVal)
+		p, err := float(v.StrVal)
+		if err != nil {
+			return 0, err
 		}
 		n = scaled(p, replicas, true)
 		if replicas > 1 && n == replicas && v.StrVal != allPods {

@@ -8,6 +8,7 @@ package facts
 import (
 	"hash/maphash"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +17,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/rank"
 )
 
@@ -30,7 +31,7 @@ type Pod struct {
 	// InPlaceDone is false while an in-place update of the pod runs.
 	InPlaceDone bool
 	// Facts and Hash are of the pod as the current revisions see it.
-	Facts decision.PodFacts
+	Facts rollout.PodFacts
 	Hash  uint64
 
 	updated bool
@@ -72,7 +73,7 @@ func phase(p corev1.PodPhase) int {
 
 func seconds(t time.Time) int64 {
 	if t.IsZero() {
-		return decision.MaxTime
+		return rollout.MaxTime
 	}
 	return t.Unix()
 }
@@ -106,21 +107,29 @@ func deletionCost(pod *corev1.Pod) int {
 	return int(n)
 }
 
-func build(pod *corev1.Pod, updated bool, terms Terms, place Place) *Pod {
+func (s *Set) build(pod *corev1.Pod, updated bool, terms Terms, topology *Topology) *Pod {
 	// A pod of a list stands in one array with all others, which would stay in
 	// memory for as long as any pod of it is kept: a megabyte for each round.
 	own := *pod
 	pod = &own
 	p := &Pod{Pod: pod, State: lifecycle.State(pod), InPlaceDone: inplace.Incomplete(pod) == "", updated: updated}
 	p.Ready, p.ReadySince = ready(pod)
-	p.Facts = decision.PodFacts{
-		Name: pod.Name, Labels: policyLabels(pod.Labels), Node: pod.Spec.NodeName, Zone: place.Zone, Region: place.Region,
+	node := s.node(pod)
+	place := topology.Of(node)
+	p.Facts = rollout.PodFacts{
+		Name: pod.Name, Labels: policyLabels(pod.Labels), Node: node, Zone: place.Zone, Region: place.Region,
 		Updated: updated, State: string(p.State),
 		Assigned: flag(pod.Spec.NodeName != ""), Phase: phase(pod.Status.Phase), Ready: flag(p.Ready),
 		Created: seconds(pod.CreationTimestamp.Time), Restarts: restarts(pod), DeletionCost: deletionCost(pod),
 	}
 	if p.Ready {
 		p.Facts.ReadySince = seconds(p.ReadySince)
+	}
+	if n, ok := Ordinal(pod.Name); ok && s.ordinals {
+		p.Facts.Ordinal = &n
+	}
+	if s.nodeOf != nil {
+		p.Facts.OnNode = topology.Node(node)
 	}
 	p.Facts.Matches = terms.matches(pod.Labels)
 	p.Facts.OrderLevel, p.Facts.OrderValue = terms.order(pod.Labels)
@@ -143,8 +152,10 @@ func policyLabels(all map[string]string) map[string]string {
 
 // Set keeps the pods of one workload between reconciles.
 type Set struct {
-	seed maphash.Seed
-	pods map[types.UID]*entry
+	seed     maphash.Seed
+	ordinals bool
+	nodeOf   func(*corev1.Pod) string
+	pods     map[types.UID]*entry
 	// what the facts were built with
 	terms    Terms
 	topology uint64
@@ -156,7 +167,40 @@ type entry struct {
 }
 
 // NewSet makes an empty Set.
-func NewSet() *Set { return &Set{seed: maphash.MakeSeed(), pods: map[types.UID]*entry{}} }
+func NewSet(opts ...Option) *Set {
+	s := &Set{seed: maphash.MakeSeed(), pods: map[types.UID]*entry{}}
+	for _, o := range opts {
+		o(s)
+	}
+	return s
+}
+
+// Option changes a Set.
+type Option func(*Set)
+
+// WithOrdinals has pods of a kind that numbers them show their ordinals.
+func WithOrdinals(yes bool) Option { return func(s *Set) { s.ordinals = yes } }
+
+// WithNodes has pods of a kind that puts one on each node show what is known of the node,
+// which a function names: it may be that of a pod which is not scheduled yet. It may be nil.
+func WithNodes(of func(*corev1.Pod) string) Option { return func(s *Set) { s.nodeOf = of } }
+
+func (s *Set) node(pod *corev1.Pod) string {
+	if s.nodeOf == nil {
+		return pod.Spec.NodeName
+	}
+	return s.nodeOf(pod)
+}
+
+// Ordinal is the number at the end of a pod's name, after a dash (ASTS-02).
+func Ordinal(name string) (int, bool) {
+	i := strings.LastIndexByte(name, '-')
+	if i < 0 || i+1 == len(name) || strings.TrimLeft(name[i+1:], "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(name[i+1:], 10, 32)
+	return int(n), err == nil
+}
 
 // Update makes the facts of pods, reusing those of pods whose resource version
 // is that of last time. updated says whether a pod is at the
@@ -169,8 +213,8 @@ func (s *Set) Update(pods []*corev1.Pod, terms Terms, topology *Topology, update
 	for i, pod := range pods {
 		isUpdated := updated(pod)
 		e := s.pods[pod.UID]
-		if e == nil || e.pod.ResourceVersion != pod.ResourceVersion || e.pod.updated != isUpdated {
-			p := build(pod, isUpdated, terms, topology.Of(pod.Spec.NodeName))
+		if e == nil || e.pod.ResourceVersion != pod.ResourceVersion || e.pod.updated != isUpdated || s.nodeOf != nil && e.pod.Facts.OnNode != topology.Node(e.pod.Facts.Node) {
+			p := s.build(pod, isUpdated, terms, topology)
 			p.Hash = rank.Hash(s.seed, &p.Facts)
 			e = &entry{pod: p}
 			s.pods[pod.UID] = e

@@ -18,7 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	_ "github.com/regatta-sh/regatta/test/proptest"
 )
 
@@ -82,7 +82,7 @@ func TestAvailable(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			p := build(tc.pod, false, Terms{}, Place{})
+			p := NewSet().build(tc.pod, false, Terms{}, NewTopology())
 			if p.Ready != tc.ready || p.Available(tc.minReady, tc.now) != tc.ok {
 				t.Errorf("ready %v, available %v; want %v, %v", p.Ready, p.Available(tc.minReady, tc.now), tc.ready, tc.ok)
 			}
@@ -96,23 +96,25 @@ func TestFactsOfAPod(t *testing.T) {
 		p.Annotations = map[string]string{corev1.PodDeletionCost: "-7"}
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{RestartCount: 2}, {RestartCount: 5}}
 	})
-	want := decision.PodFacts{
+	topology := NewTopology()
+	topology.Observe("n1", map[string]string{corev1.LabelTopologyZone: "z", corev1.LabelTopologyRegion: "r"})
+	want := rollout.PodFacts{
 		Name: "web-a", Labels: map[string]string{"app": "web"}, Node: "n1", Zone: "z", Region: "r", Updated: true, State: "Normal",
 		Assigned: 1, Phase: 2, Ready: 1, ReadySince: 1000, Created: 900, Restarts: 5, OrderLevel: -1, DeletionCost: -7,
 	}
-	if diff := cmp.Diff(want, build(pod, true, Terms{}, Place{"z", "r"}).Facts); diff != "" {
+	if diff := cmp.Diff(want, NewSet().build(pod, true, Terms{}, topology).Facts); diff != "" {
 		t.Error(diff)
 	}
-	want = decision.PodFacts{Labels: map[string]string{}, Created: decision.MaxTime, OrderLevel: -1}
-	if diff := cmp.Diff(want, build(&corev1.Pod{}, false, Terms{}, Place{}).Facts); diff != "" {
+	want = rollout.PodFacts{Labels: map[string]string{}, Created: rollout.MaxTime, OrderLevel: -1}
+	if diff := cmp.Diff(want, NewSet().build(&corev1.Pod{}, false, Terms{}, NewTopology()).Facts); diff != "" {
 		t.Error("an empty pod: ", diff)
 	}
 	unknown := with(func(p *corev1.Pod) { p.Status.Conditions[0].LastTransitionTime = metav1.Time{} })
-	if got := build(unknown, false, Terms{}, Place{}).Facts.ReadySince; got != decision.MaxTime {
+	if got := NewSet().build(unknown, false, Terms{}, NewTopology()).Facts.ReadySince; got != rollout.MaxTime {
 		t.Errorf("ready since an unknown time is %d", got)
 	}
 	for phase, want := range map[corev1.PodPhase]int{corev1.PodPending: 0, corev1.PodUnknown: 1, corev1.PodRunning: 2, "": 0, "Odd": 0} {
-		if got := build(with(func(p *corev1.Pod) { p.Status.Phase = phase }), false, Terms{}, Place{}).Facts.Phase; got != want {
+		if got := NewSet().build(with(func(p *corev1.Pod) { p.Status.Phase = phase }), false, Terms{}, NewTopology()).Facts.Phase; got != want {
 			t.Errorf("phase %q is %d, want %d", phase, got, want)
 		}
 	}
@@ -245,6 +247,42 @@ func TestASetRemembersWhatDidNotChange(t *testing.T) {
 	topology.Observe("n1", map[string]string{corev1.LabelTopologyZone: "z2"})
 	if got := s.Update([]*corev1.Pod{moved}, terms(t, orderBy("app")), topology, all); got[0].Facts.Zone != "z2" {
 		t.Error("another place of the node was not seen")
+	}
+}
+
+// A kind that puts a pod on each node sees the node, and the pod anew when that changes, but
+// not at each heartbeat.
+func TestFactsOfTheNode(t *testing.T) {
+	topology := NewTopology()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"pool": "edge"}}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+		{Type: "Ready", Status: corev1.ConditionTrue}, {Type: "MemoryPressure", Status: corev1.ConditionFalse}, {Type: "DiskPressure", Status: corev1.ConditionTrue},
+	}}}
+	topology.ObserveNode(node)
+	s := NewSet(WithNodes(func(*corev1.Pod) string { return "n1" }))
+	pod := with(func(p *corev1.Pod) { p.Spec.NodeName = "" })
+	at := func() *Pod {
+		return s.Update([]*corev1.Pod{pod}, Terms{}, topology, func(*corev1.Pod) bool { return false })[0]
+	}
+	first := at()
+	want := &rollout.NodeFacts{Labels: map[string]string{"pool": "edge"}, Conditions: []string{"DiskPressure", "Ready"}}
+	if diff := cmp.Diff(want, first.Facts.OnNode); diff != "" || first.Facts.Node != "n1" {
+		t.Error(first.Facts.Node, diff)
+	}
+	node = node.DeepCopy()
+	node.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(time.Unix(9, 0))
+	topology.ObserveNode(node)
+	if at() != first {
+		t.Error("a heartbeat builds the pod anew")
+	}
+	node = node.DeepCopy()
+	node.Spec.Unschedulable = true
+	topology.ObserveNode(node)
+	if now := at(); !now.Facts.OnNode.Unschedulable || now.Hash == first.Hash {
+		t.Error("the pod does not show it")
+	}
+	topology.Forget("n1")
+	if now := at(); now.Facts.OnNode == nil || now.Facts.OnNode.Labels != nil {
+		t.Error("a node that is gone is still there")
 	}
 }
 

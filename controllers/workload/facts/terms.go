@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 // Terms are the parts of a priority strategy that look at a pod's labels.
@@ -39,6 +40,20 @@ func NewTerms(s *kruise.UpdatePriorityStrategy) (Terms, error) {
 		t.text += "o" + o.OrderedKey + "\n"
 	}
 	return t, nil
+}
+
+// SetPriority copies the numbers and the keys of a priority strategy, which may be nil, into
+// what policies see of the strategy.
+func SetPriority(s *rollout.Strategy, p *kruise.UpdatePriorityStrategy) {
+	if p == nil {
+		return
+	}
+	for _, t := range p.WeightPriority {
+		s.Weights = append(s.Weights, int(t.Weight))
+	}
+	for _, t := range p.OrderPriority {
+		s.OrderKeys = append(s.OrderKeys, t.OrderedKey)
+	}
 }
 
 func (t Terms) equal(o Terms) bool { return t.text == o.text }

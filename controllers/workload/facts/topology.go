@@ -3,9 +3,13 @@
 package facts
 
 import (
+	"reflect"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 // Place is where a node is.
@@ -16,12 +20,13 @@ type Topology struct {
 	mu      sync.RWMutex
 	places  map[string]Place
 	labels  map[string]map[string]string
+	nodes   map[string]*rollout.NodeFacts
 	version uint64
 }
 
 // NewTopology makes a Topology without nodes.
 func NewTopology() *Topology {
-	return &Topology{places: map[string]Place{}, labels: map[string]map[string]string{}}
+	return &Topology{places: map[string]Place{}, labels: map[string]map[string]string{}, nodes: map[string]*rollout.NodeFacts{}}
 }
 
 // Of is the place of a node, empty if it is not known.
@@ -57,10 +62,46 @@ func (t *Topology) Observe(node string, labels map[string]string) {
 	}
 }
 
-// Forget drops a node. Pods that were on it keep what they knew until they go.
+// ObserveNode records all that policies see of a node.
+func (t *Topology) ObserveNode(n *corev1.Node) {
+	t.Observe(n.Name, n.Labels)
+	now := nodeFacts(n)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if old := t.nodes[n.Name]; old == nil || !reflect.DeepEqual(old, now) {
+		t.nodes[n.Name] = now
+	}
+}
+
+func nodeFacts(n *corev1.Node) *rollout.NodeFacts {
+	out := &rollout.NodeFacts{Labels: n.Labels, Unschedulable: n.Spec.Unschedulable}
+	for i := range n.Status.Conditions {
+		if c := &n.Status.Conditions[i]; c.Status == corev1.ConditionTrue {
+			out.Conditions = append(out.Conditions, string(c.Type))
+		}
+	}
+	slices.Sort(out.Conditions)
+	return out
+}
+
+// unknown is what is known of a node that is gone.
+var unknown = &rollout.NodeFacts{}
+
+// Node is what policies see of a node. It is the same for as long as nothing of it changes.
+func (t *Topology) Node(name string) *rollout.NodeFacts {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if n := t.nodes[name]; n != nil {
+		return n
+	}
+	return unknown
+}
+
+// Forget drops a node. Pods that were on it keep their place until they go.
 func (t *Topology) Forget(node string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.places, node)
 	delete(t.labels, node)
+	delete(t.nodes, node)
 }

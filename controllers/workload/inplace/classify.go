@@ -18,13 +18,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/controllers/workload/runtimemeta"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 // Difference is what differs between two templates: its classes for the
 // policy, and the values for the update.
 type Difference struct {
-	Changes  []decision.TemplateChange
+	Changes  []points.TemplateChange
 	Old, New *corev1.PodTemplateSpec
 
 	images    map[string]string
@@ -75,10 +76,10 @@ func (c *Classifier) Between(from, to *appsv1.ControllerRevision) (Difference, e
 	return d, nil
 }
 
-func (c *Classifier) classify(d *Difference, op jsonpatch.Operation) decision.TemplateChange {
-	change := decision.TemplateChange{Class: decision.ChangeOther, Op: op.Operation, Path: op.Path}
+func (c *Classifier) classify(d *Difference, op jsonpatch.Operation) points.TemplateChange {
+	change := points.TemplateChange{Class: points.ChangeOther, Op: op.Operation, Path: op.Path}
 	if strings.HasPrefix(op.Path, "/metadata/") {
-		change.Class = decision.ChangeMetadata
+		change.Class = points.ChangeMetadata
 		d.metadata = append(d.metadata, op)
 		return change
 	}
@@ -88,7 +89,7 @@ func (c *Classifier) classify(d *Difference, op jsonpatch.Operation) decision.Te
 	}
 	if m := c.paths.image.FindStringSubmatch(op.Path); m != nil {
 		if name := containerAt(d.Old, m[1]); name != "" {
-			change.Class, change.Container = decision.ChangeImage, name
+			change.Class, change.Container = points.ChangeImage, name
 			d.images[name] = value
 		}
 		return change
@@ -99,17 +100,8 @@ func (c *Classifier) classify(d *Difference, op jsonpatch.Operation) decision.Te
 		if name == "" || err != nil {
 			return change
 		}
-		change.Class, change.Container = decision.ChangeResources, name
-		r := d.resources[name]
-		list := &r.Limits
-		if m[2] == "requests" {
-			list = &r.Requests
-		}
-		if *list == nil {
-			*list = corev1.ResourceList{}
-		}
-		(*list)[corev1.ResourceName(m[3])] = quantity
-		d.resources[name] = r
+		change.Class, change.Container = points.ChangeResources, name
+		d.resources[name] = withResource(d.resources[name], named(d.New.Spec.Containers, name), m[2], corev1.ResourceName(m[3]), quantity)
 	}
 	return change
 }
@@ -133,7 +125,7 @@ func (d Difference) EnvRefresh() map[string]Metadata {
 			if e.ValueFrom == nil || e.ValueFrom.FieldRef == nil {
 				continue
 			}
-			kind, key, ok := fieldRef(e.ValueFrom.FieldRef.FieldPath)
+			kind, key, ok := runtimemeta.FieldRef(e.ValueFrom.FieldRef.FieldPath)
 			if !ok {
 				continue
 			}
@@ -164,14 +156,4 @@ func (d Difference) changedMetadata() Metadata {
 		}
 	}
 	return out
-}
-
-// fieldRef reads metadata.labels['key'] or metadata.annotations['key'].
-func fieldRef(path string) (kind, key string, ok bool) {
-	for _, kind := range []string{labels, annotations} {
-		if rest, ok := strings.CutPrefix(path, "metadata."+kind+"['"); ok {
-			return kind, strings.TrimSuffix(rest, "']"), strings.HasSuffix(rest, "']")
-		}
-	}
-	return "", "", false
 }

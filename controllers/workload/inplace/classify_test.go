@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
-	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 func revisionOf(name string, template *corev1.PodTemplateSpec) (*appsv1.ControllerRevision, error) {
@@ -63,50 +63,50 @@ func between(t testing.TB, from, to *corev1.PodTemplateSpec) Difference {
 }
 
 func TestClassesOfDifferences(t *testing.T) {
-	image := func(op, path, container string) decision.TemplateChange {
-		return decision.TemplateChange{Class: decision.ChangeImage, Op: op, Path: path, Container: container}
+	image := func(op, path, container string) points.TemplateChange {
+		return points.TemplateChange{Class: points.ChangeImage, Op: op, Path: path, Container: container}
 	}
-	meta := func(op, path string) decision.TemplateChange {
-		return decision.TemplateChange{Class: decision.ChangeMetadata, Op: op, Path: path}
+	meta := func(op, path string) points.TemplateChange {
+		return points.TemplateChange{Class: points.ChangeMetadata, Op: op, Path: path}
 	}
-	other := func(op, path string) decision.TemplateChange {
-		return decision.TemplateChange{Class: decision.ChangeOther, Op: op, Path: path}
+	other := func(op, path string) points.TemplateChange {
+		return points.TemplateChange{Class: points.ChangeOther, Op: op, Path: path}
 	}
-	resources := func(path, container string) decision.TemplateChange {
-		return decision.TemplateChange{Class: decision.ChangeResources, Op: "replace", Path: path, Container: container}
+	resources := func(path, container string) points.TemplateChange {
+		return points.TemplateChange{Class: points.ChangeResources, Op: "replace", Path: path, Container: container}
 	}
 	tests := map[string]struct {
 		edit func(*corev1.PodTemplateSpec)
-		want []decision.TemplateChange
+		want []points.TemplateChange
 	}{
 		"nothing differs": {func(*corev1.PodTemplateSpec) {}, nil},
 		"an image": {
 			func(p *corev1.PodTemplateSpec) { p.Spec.Containers[1].Image = "side:2" },
-			[]decision.TemplateChange{image("replace", "/spec/containers/1/image", "side")},
+			[]points.TemplateChange{image("replace", "/spec/containers/1/image", "side")},
 		},
 		"an image of an init container is no image that can be changed": {
 			func(p *corev1.PodTemplateSpec) { p.Spec.InitContainers[0].Image = "init:2" },
-			[]decision.TemplateChange{other("replace", "/spec/initContainers/0/image")},
+			[]points.TemplateChange{other("replace", "/spec/initContainers/0/image")},
 		},
 		"an image that goes away is no image": {
 			func(p *corev1.PodTemplateSpec) { p.Spec.Containers[1].Image = "" },
-			[]decision.TemplateChange{other("remove", "/spec/containers/1/image")},
+			[]points.TemplateChange{other("remove", "/spec/containers/1/image")},
 		},
 		"a label that is added": {
 			func(p *corev1.PodTemplateSpec) { p.Labels["tier"] = "gold" },
-			[]decision.TemplateChange{meta("add", "/metadata/labels/tier")},
+			[]points.TemplateChange{meta("add", "/metadata/labels/tier")},
 		},
 		"a label that is replaced": {
 			func(p *corev1.PodTemplateSpec) { p.Labels["app"] = "store" },
-			[]decision.TemplateChange{meta("replace", "/metadata/labels/app")},
+			[]points.TemplateChange{meta("replace", "/metadata/labels/app")},
 		},
 		"the last label that is removed": {
 			func(p *corev1.PodTemplateSpec) { p.Labels = nil },
-			[]decision.TemplateChange{meta("remove", "/metadata/labels")},
+			[]points.TemplateChange{meta("remove", "/metadata/labels")},
 		},
 		"the first annotation changes the whole map, and is metadata": {
 			func(p *corev1.PodTemplateSpec) { p.Annotations = map[string]string{"a/b": "c"} },
-			[]decision.TemplateChange{meta("add", "/metadata/annotations")},
+			[]points.TemplateChange{meta("add", "/metadata/annotations")},
 		},
 		"cpu and memory": {
 			func(p *corev1.PodTemplateSpec) {
@@ -114,7 +114,7 @@ func TestClassesOfDifferences(t *testing.T) {
 				p.Spec.Containers[0].Resources.Limits["memory"] = resource.MustParse("2Gi")
 				p.Spec.Containers[1].Resources.Requests["cpu"] = resource.MustParse("600m")
 			},
-			[]decision.TemplateChange{
+			[]points.TemplateChange{
 				resources("/spec/containers/0/resources/limits/cpu", "main"), resources("/spec/containers/0/resources/limits/memory", "main"),
 				resources("/spec/containers/1/resources/requests/cpu", "side"),
 			},
@@ -128,25 +128,25 @@ func TestClassesOfDifferences(t *testing.T) {
 			func(p *corev1.PodTemplateSpec) {
 				p.Spec.Containers[0].Resources.Requests["ephemeral-storage"] = resource.MustParse("2Gi")
 			},
-			[]decision.TemplateChange{other("replace", "/spec/containers/0/resources/requests/ephemeral-storage")},
+			[]points.TemplateChange{other("replace", "/spec/containers/0/resources/requests/ephemeral-storage")},
 		},
 		"a limit that is added cannot be": {
 			func(p *corev1.PodTemplateSpec) {
 				p.Spec.Containers[0].Resources.Requests["memory"] = resource.MustParse("1Gi")
 			},
-			[]decision.TemplateChange{other("add", "/spec/containers/0/resources/requests/memory")},
+			[]points.TemplateChange{other("add", "/spec/containers/0/resources/requests/memory")},
 		},
 		"a limit that is removed cannot be": {
 			func(p *corev1.PodTemplateSpec) { delete(p.Spec.Containers[0].Resources.Limits, "cpu") },
-			[]decision.TemplateChange{other("remove", "/spec/containers/0/resources/limits/cpu")},
+			[]points.TemplateChange{other("remove", "/spec/containers/0/resources/limits/cpu")},
 		},
 		"an environment variable": {
 			func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A"}} },
-			[]decision.TemplateChange{other("add", "/spec/containers/0/env")},
+			[]points.TemplateChange{other("add", "/spec/containers/0/env")},
 		},
 		"the node selector": {
 			func(p *corev1.PodTemplateSpec) { p.Spec.NodeSelector = map[string]string{"a": "b"} },
-			[]decision.TemplateChange{other("add", "/spec/nodeSelector")},
+			[]points.TemplateChange{other("add", "/spec/nodeSelector")},
 		},
 	}
 	for name, tc := range tests {
@@ -185,7 +185,7 @@ func TestOtherContainersAreNeverAChangeInPlace(t *testing.T) {
 			to := twoContainers()
 			edit(to)
 			for _, c := range between(t, twoContainers(), to).Changes {
-				if c.Class == decision.ChangeOther {
+				if c.Class == points.ChangeOther {
 					return
 				}
 			}
@@ -282,8 +282,8 @@ func TestEnvRefresh(t *testing.T) {
 	}
 }
 
-func sorted(changes []decision.TemplateChange) []decision.TemplateChange {
+func sorted(changes []points.TemplateChange) []points.TemplateChange {
 	out := slices.Clone(changes)
-	slices.SortFunc(out, func(a, b decision.TemplateChange) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(out, func(a, b points.TemplateChange) int { return strings.Compare(a.Path, b.Path) })
 	return out
 }

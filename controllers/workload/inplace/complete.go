@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
@@ -34,7 +33,7 @@ func Incomplete(pod *corev1.Pod) string {
 // batchIncomplete looks only at the containers of the batch that runs.
 func batchIncomplete(pod *corev1.Pod, s *kruise.InPlaceUpdateState) string {
 	if s.UpdateResources {
-		if why := resourcesIncomplete(pod); why != "" {
+		if why := sizing(pod); why != "" {
 			return why
 		}
 	}
@@ -47,11 +46,11 @@ func batchIncomplete(pod *corev1.Pod, s *kruise.InPlaceUpdateState) string {
 			return fmt.Sprintf("not found statuses of containers: %s has none", name)
 		}
 		if !replaced(pod, st, before, changedAt(s, name)) {
-			return fmt.Sprintf("container %s still runs image %s", name, st.Image)
+			return waitsFor(st, before)
 		}
 	}
 	if names := envPending(pod, s); len(names) > 0 {
-		return fmt.Sprintf("container %s has not restarted for the labels and annotations that its env reads", names[0])
+		return envWaits(names[0])
 	}
 	return ""
 }
@@ -84,36 +83,18 @@ func replaced(pod *corev1.Pod, st *corev1.ContainerStatus, before kruise.InPlace
 		return true
 	}
 	restarted := before.ContainerID != "" && st.ContainerID != "" && st.ContainerID != before.ContainerID && st.State.Running != nil
-	if before.ImageID == "" && before.ContainerID != "" { // its image stays
-		return restarted
+	if onlyEnv(before) {
+		return envReplaced(pod, st, restarted)
 	}
 	image := imageOf(pod, st.Name)
 	undone := before.Image != "" && image == before.Image && st.ContainerID == before.ContainerID
-	return restarted || undone || (st.ImageID != "" && st.ImageID != before.ImageID) || sameImage(image, st)
+	return restarted || undone || (st.ImageID != "" && st.ImageID != before.ImageID) || sameImage(image, st) || toldBySpec(pod, st)
 }
 
 // stale says whether the status is of the pod before its last change.
 func stale(pod *corev1.Pod) bool {
 	g := pod.Status.ObservedGeneration
 	return g != 0 && g < pod.Generation
-}
-
-func resourcesIncomplete(pod *corev1.Pod) string {
-	if len(pod.Status.ContainerStatuses) != len(pod.Spec.Containers) {
-		return "not all containers have a status"
-	}
-	for i := range pod.Spec.Containers {
-		c := &pod.Spec.Containers[i]
-		st := statusOf(pod, c.Name)
-		has := corev1.ResourceRequirements{} // a container without any need not say so
-		if st != nil && st.Resources != nil {
-			has = *st.Resources
-		}
-		if st == nil || !equality.Semantic.DeepEqual(has.Limits, c.Resources.Limits) || !equality.Semantic.DeepEqual(has.Requests, c.Resources.Requests) {
-			return fmt.Sprintf("container %s does not have its new resources yet", c.Name)
-		}
-	}
-	return ""
 }
 
 func statusOf(pod *corev1.Pod, name string) *corev1.ContainerStatus {

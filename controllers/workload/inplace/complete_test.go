@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
@@ -109,45 +108,6 @@ func TestIncomplete(t *testing.T) {
 		"the grace period of an old release runs": {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{kruise.InPlaceUpdateGraceLegacyKey: "{}"}}}, false},
 		"the record cannot be read":               {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{kruise.InPlaceUpdateStateKey: "{"}}}, false},
 		"the record of an old release is read":    {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{kruise.InPlaceUpdateStateLegacyKey: `{"lastContainerStatuses":{"main":{"imageID":"i1"}}}`}}}, false},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			if why := Incomplete(tc.pod); (why == "") != tc.done {
-				t.Errorf("Incomplete says %q, want done %v", why, tc.done)
-			}
-		})
-	}
-}
-
-func TestResourcesAreCompleteWhenTheStatusHasThem(t *testing.T) {
-	of := func(cpu string) corev1.ResourceRequirements {
-		return corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}
-	}
-	has := func(r *corev1.ResourceRequirements) func(*corev1.Pod) {
-		return func(p *corev1.Pod) {
-			p.Spec.Containers[0].Resources = of("2")
-			p.Status.ContainerStatuses[0].Resources = r
-		}
-	}
-	state := func(s *kruise.InPlaceUpdateState) { s.UpdateResources, s.LastContainerStatuses = true, nil }
-	one, two, same := of("1"), of("2"), of("2000m")
-	tests := map[string]struct {
-		pod  *corev1.Pod
-		done bool
-	}{
-		"the old ones":                {updating(has(&one), state), false},
-		"the new ones":                {updating(has(&two), state), true},
-		"the new ones in other words": {updating(has(&same), state), true},
-		"the status has no resources": {updating(has(nil), state), false},
-		"a container without resources needs none in the status": {updating(nil, state), true},
-		"more statuses than containers": {updating(func(p *corev1.Pod) {
-			has(&two)(p)
-			p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: "x"})
-		}, state), false},
-		"a container has no status": {updating(func(p *corev1.Pod) {
-			has(&two)(p)
-			p.Status.ContainerStatuses[0].Name = "x"
-		}, state), false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -2,11 +2,14 @@
 
 package inplace
 
-import kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+import (
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/runtimemeta"
+)
 
 const (
-	labels      = "labels"
-	annotations = "annotations"
+	labels      = runtimemeta.Labels
+	annotations = runtimemeta.Annotations
 )
 
 // Metadata is labels and annotations that the env of a container reads.

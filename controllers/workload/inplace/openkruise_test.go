@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/runtimemeta"
 )
 
 // openKruiseImage is the imageID that the pods had before their updates.
@@ -125,12 +126,15 @@ func TestHashesOfTheNodeAgent(t *testing.T) {
 	for name, p := range openKruisePods(t) {
 		for i := range p.Spec.Containers {
 			c := &p.Spec.Containers[i]
-			saw := hashOf(p, statusOf(p, c.Name))
-			if want := name != "stuck-cgwbc"; slices.Contains(kubeletHashes(c), saw.PlainHash) != want {
+			saw, told := runtimemeta.Told(p, statusOf(p, c.Name))
+			if !told {
+				t.Errorf("the annotation has no container %s of pod %s", c.Name, name)
+			}
+			if want := name != "stuck-cgwbc"; slices.Contains(runtimemeta.PlainHashes(c), saw.Hashes.PlainHash) != want {
 				t.Errorf("container %s of pod %s was started by its spec: %v, want %v", c.Name, name, !want, want)
 			}
-			if got := agentHash(metadataEnv(p, c)); got != saw.ExtractedEnvFromMetadataHash {
-				t.Errorf("the env of container %s of pod %s has hash %d, want %d", c.Name, name, got, saw.ExtractedEnvFromMetadataHash)
+			if got := runtimemeta.Expected(p, c); got != saw.Hashes.ExtractedEnvFromMetadataHash {
+				t.Errorf("the env of container %s of pod %s has hash %d, want %d", c.Name, name, got, saw.Hashes.ExtractedEnvFromMetadataHash)
 			}
 		}
 	}

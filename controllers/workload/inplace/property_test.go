@@ -105,6 +105,7 @@ func TestAPodBecomesWhatItsLastTemplateSays(t *testing.T) {
 		got := w.pod()
 		for i := range at.Spec.Containers {
 			want, has := at.Spec.Containers[i], got.Spec.Containers[i]
+			want.Resources.Requests = requests(&want)
 			if has.Image != want.Image {
 				t.Fatalf("container %s has image %s, want %s", want.Name, has.Image, want.Image)
 			}

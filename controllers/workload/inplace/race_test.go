@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
 func conflict() error {
@@ -102,19 +104,37 @@ func TestReadyIsSetOnlyOnThePodAsItWasSeen(t *testing.T) {
 	w := newWorld(t, podOf(twoContainers(), true))
 	stale := w.pod()
 	w.kubelet()
-	if _, err := w.u.MarkReady(context.Background(), stale); !apierrors.IsConflict(err) {
+	if _, err := w.u.MarkReady(context.Background(), stale, nil); !apierrors.IsConflict(err) {
 		t.Errorf("the error is %v, want a conflict", err)
 	}
 }
 
 func TestANewPodIsOpenedWhoeverWroteItMeanwhile(t *testing.T) {
-	w := newWorld(t, podOf(twoContainers(), true))
+	pod := podOf(twoContainers(), true)
+	pod.Status.Conditions = nil
+	w := newWorld(t, pod)
 	created := w.pod()
 	w.kubelet()
-	if _, err := w.u.MarkCreated(context.Background(), created); err != nil {
+	if _, err := w.u.MarkReady(context.Background(), created, nil); err != nil {
 		t.Fatal(err)
 	}
 	if WantsReady(w.pod()) {
 		t.Error("its gates are not open")
+	}
+}
+
+func TestAPodWithoutTheGateHasOnlyTheOtherOpened(t *testing.T) {
+	pod := podOf(twoContainers(), false)
+	pod.Spec.ReadinessGates = nil
+	AddGate(pod, kruise.KruisePodReady)
+	w := newWorld(t, pod)
+	if _, err := w.u.MarkReady(context.Background(), w.pod(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := Condition(w.pod(), kruise.InPlaceUpdateReady); got != nil {
+		t.Errorf("it has the condition %+v", got)
+	}
+	if got := Condition(w.pod(), kruise.KruisePodReady); got == nil || got.Status != corev1.ConditionTrue {
+		t.Errorf("its gate is %+v", got)
 	}
 }

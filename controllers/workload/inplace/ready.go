@@ -62,20 +62,24 @@ func WantsKruiseReady(pod *corev1.Pod) bool {
 	return gated(pod, kruise.KruisePodReady) && Condition(pod, kruise.KruisePodReady) == nil
 }
 
-// MarkReady opens the gates, both in one write, of the pod as it was seen.
-func (u Updater) MarkReady(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
-	return u.open(ctx, pod, pod.ResourceVersion)
+// Opened says whether the gate of a pod was ever opened or shut.
+func Opened(pod *corev1.Pod) bool { return Condition(pod, kruise.InPlaceUpdateReady) != nil }
+
+// MarkReady opens the gates, both in one write. edit, which may be nil, changes labels and
+// annotations in that write: the API server takes them with the status. A pod whose gates
+// were opened before is only written as it was seen. The first time the scheduler and the
+// kubelet write to it at that very moment, which is no reason not to.
+func (u Updater) MarkReady(ctx context.Context, pod *corev1.Pod, edit func(*corev1.Pod)) (*corev1.Pod, error) {
+	version := ""
+	if Opened(pod) {
+		version = pod.ResourceVersion
+	}
+	return u.open(ctx, pod, version, edit)
 }
 
-// MarkCreated opens the gates of a pod that was created just now. The scheduler
-// and the kubelet write to it at that very moment, which is no reason not to.
-func (u Updater) MarkCreated(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
-	return u.open(ctx, pod, "")
-}
-
-func (u Updater) open(ctx context.Context, pod *corev1.Pod, version string) (*corev1.Pod, error) {
+func (u Updater) open(ctx context.Context, pod *corev1.Pod, version string, edit func(*corev1.Pod)) (*corev1.Pod, error) {
 	pod = pod.DeepCopy()
-	if err := u.setReady(ctx, pod, metav1.ConditionTrue, version); err != nil {
+	if err := u.setReady(ctx, pod, metav1.ConditionTrue, version, edit); err != nil {
 		return nil, err
 	}
 	return pod, nil
@@ -84,10 +88,14 @@ func (u Updater) open(ctx context.Context, pod *corev1.Pod, version string) (*co
 // setReady writes InPlaceUpdateReady. False takes Ready with it at once, so that
 // the pod leaves its services before its containers stop; Ready comes back by
 // the kubelet. The merge keys on the type, so no other condition is touched.
-// With a version, it is only written if the pod still has that.
-func (u Updater) setReady(ctx context.Context, pod *corev1.Pod, status metav1.ConditionStatus, version string) error {
+// A pod without that gate has only the other one opened. With a version, it is only
+// written if the pod still has that. edit is as for MarkReady.
+func (u Updater) setReady(ctx context.Context, pod *corev1.Pod, status metav1.ConditionStatus, version string, edit func(*corev1.Pod)) error {
 	now := metav1.NewTime(u.Now())
 	conditions := []corev1.PodCondition{{Type: kruise.InPlaceUpdateReady, Status: corev1.ConditionStatus(status), LastTransitionTime: now}}
+	if status == metav1.ConditionTrue && !HasGate(pod) {
+		conditions = nil
+	}
 	if status == metav1.ConditionTrue && WantsKruiseReady(pod) {
 		conditions = append(conditions, corev1.PodCondition{Type: kruise.KruisePodReady, Status: corev1.ConditionTrue, LastTransitionTime: now})
 	}
@@ -107,12 +115,17 @@ func (u Updater) setReady(ctx context.Context, pod *corev1.Pod, status metav1.Co
 			"reason": c.Reason, "message": c.Message,
 		}
 	}
-	precondition := map[string]any{"uid": pod.UID}
+	metadata := map[string]any{"uid": pod.UID}
 	if version != "" {
-		precondition["resourceVersion"] = version
+		metadata["resourceVersion"] = version
+	}
+	if edit != nil {
+		edited := pod.DeepCopy()
+		edit(edited)
+		metadata["labels"], metadata["annotations"] = added(pod.Labels, edited.Labels), added(pod.Annotations, edited.Annotations)
 	}
 	raw, err := json.Marshal(map[string]any{
-		"metadata": precondition,
+		"metadata": metadata,
 		"status":   map[string]any{"conditions": patches},
 	})
 	if err != nil {
@@ -122,4 +135,15 @@ func (u Updater) setReady(ctx context.Context, pod *corev1.Pod, status metav1.Co
 		return fmt.Errorf("setting %s=%s on pod %s: %w", kruise.InPlaceUpdateReady, status, pod.Name, err)
 	}
 	return nil
+}
+
+// added are the entries of after that before has not, or has otherwise.
+func added(before, after map[string]string) map[string]string {
+	out := map[string]string{}
+	for k, v := range after {
+		if was, ok := before[k]; !ok || was != v {
+			out[k] = v
+		}
+	}
+	return out
 }

@@ -110,7 +110,7 @@ func noDryRun(err error) bool {
 // putBack returns a pod to its services whose change was refused, as err says.
 // It is the one that was taken out, as it is stored now.
 func (u Updater) putBack(ctx context.Context, pod *corev1.Pod, err error) (*corev1.Pod, error) {
-	back, failed := u.open(ctx, pod, "") // the kubelet has written since, more likely than not
+	back, failed := u.open(ctx, pod, "", nil) // the kubelet has written since, more likely than not
 	if failed != nil {
 		return pod, errors.Join(err, fmt.Errorf("returning the pod to its services: %w", failed))
 	}

@@ -42,7 +42,7 @@ func TestAPodWhoseUpdateIsRefusedStaysInItsServices(t *testing.T) {
 			w := newWorld(t, podOf(from, true))
 			w.u.Refused = &Refusals{}
 			w.kubelet()
-			if _, err := w.u.MarkReady(context.Background(), w.pod()); err != nil {
+			if _, err := w.u.MarkReady(context.Background(), w.pod(), nil); err != nil {
 				t.Fatal(err)
 			}
 			spec, err := between(t, from, to).Spec("web-2", 0, true)

@@ -69,7 +69,7 @@ func (d Difference) Resume(spec *kruise.UpdateSpec, pod *corev1.Pod) {
 		if pending, ok := s.NextContainerResources[c.Name]; ok {
 			r := spec.ContainerResources[c.Name]
 			r.Limits = resume(r.Limits, pending.Limits, c.Resources.Limits)
-			r.Requests = resume(r.Requests, pending.Requests, c.Resources.Requests)
+			r.Requests = resume(r.Requests, pending.Requests, requests(c))
 			if len(r.Limits)+len(r.Requests) > 0 {
 				spec.ContainerResources = with(spec.ContainerResources, c.Name, r)
 			}
@@ -152,27 +152,4 @@ func patchMetadata(pod *corev1.Pod, patch []byte) error {
 	}
 	pod.Labels, pod.Annotations, pod.Finalizers = out.Labels, out.Annotations, out.Finalizers
 	return nil
-}
-
-// RestartsContainers says whether the update restarts any container; metadata
-// alone, and resources as long as no resize policy asks for it, do not.
-func RestartsContainers(pod *corev1.Pod, spec *kruise.UpdateSpec) bool {
-	if len(spec.ContainerImages) > 0 || len(spec.ContainerRefMetadata) > 0 {
-		return true
-	}
-	for i := range pod.Spec.Containers {
-		c := &pod.Spec.Containers[i]
-		change, ok := spec.ContainerResources[c.Name]
-		if !ok {
-			continue
-		}
-		for _, p := range c.ResizePolicy {
-			_, limit := change.Limits[p.ResourceName]
-			_, request := change.Requests[p.ResourceName]
-			if p.RestartPolicy == corev1.RestartContainer && (limit || request) {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -50,25 +50,45 @@ const races = 3
 func (u Updater) Start(ctx context.Context, pod *corev1.Pod, spec *kruise.UpdateSpec, edit func(*corev1.Pod)) (*corev1.Pod, time.Duration, error) {
 	pod = pod.DeepCopy()
 	var written *corev1.Pod
-	earlier, served := unfinished(pod), false
-	if RestartsContainers(pod, spec) && HasGate(pod) {
+	earlier, served, resizes := unfinished(pod), false, len(spec.ContainerResources) > 0
+	leaves := RestartsContainers(pod, spec) && HasGate(pod)
+	if leaves {
 		c := Condition(pod, kruise.InPlaceUpdateReady)
 		served = c != nil && c.Status == corev1.ConditionTrue
-		if served && !u.Refused.taken(pod, spec.Revision) {
-			if err := u.try(ctx, pod, earlier, spec, edit); err != nil {
-				return nil, 0, err
-			}
+	}
+	// A resize is a write of its own: no pod is to get half of an update.
+	if (served || resizes) && !u.Refused.taken(pod, spec.Revision) {
+		if err := u.try(ctx, pod, earlier, spec, edit); err != nil {
+			return nil, 0, err
 		}
+	}
+	if leaves {
 		// Only as it was seen: a pod that is chosen because it is not available
 		// costs nothing, but it may have become so since.
-		if err := u.setReady(ctx, pod, metav1.ConditionFalse, pod.ResourceVersion); err != nil {
+		if err := u.setReady(ctx, pod, metav1.ConditionFalse, pod.ResourceVersion, nil); err != nil {
 			return nil, 0, err
 		}
 		written = pod.DeepCopy()
 	}
+	changed, grace, err := u.race(ctx, pod, written, earlier, spec, edit)
+	if (leaves || resizes) && (err == nil || refused(err)) {
+		u.Refused.set(pod, spec.Revision, err != nil)
+	}
+	if served && refused(err) {
+		changed, err = u.putBack(ctx, changed, err)
+	}
+	return changed, grace, err
+}
+
+// race makes the change of a pod. The kubelet answers a write of the status or of resources
+// with one of its own, often before we are back; then it is made once more on the pod as it
+// is now. written is the pod if it was written before, else nil. It returns what change does.
+func (u Updater) race(ctx context.Context, pod, written *corev1.Pod, earlier containers, spec *kruise.UpdateSpec, edit func(*corev1.Pod)) (*corev1.Pod, time.Duration, error) {
 	changed, grace, err := u.change(ctx, pod, earlier, spec, edit)
 	for range races {
-		// The kubelet answers the status with one of its own, often before we are back.
+		if changed != nil {
+			written = changed
+		}
 		if !apierrors.IsConflict(err) || written == nil {
 			break
 		}
@@ -78,12 +98,6 @@ func (u Updater) Start(ctx context.Context, pod *corev1.Pod, spec *kruise.Update
 		}
 		written = now
 		changed, grace, err = u.change(ctx, now, earlier, spec, edit)
-	}
-	if written != nil && (err == nil || refused(err)) {
-		u.Refused.set(pod, spec.Revision, err != nil)
-	}
-	if changed == nil && served && refused(err) {
-		changed, err = u.putBack(ctx, written, err)
 	}
 	if changed == nil {
 		changed = written
@@ -115,6 +129,7 @@ func (u Updater) change(ctx context.Context, before *corev1.Pod, earlier contain
 	}
 	state := newState(spec.Revision, u.Now())
 	maps.Copy(state.LastContainerStatuses, earlier)
+	state.UpdateResources = unsized(before)
 	if spec.GraceSeconds > 0 {
 		written, err := u.wait(ctx, pod, before, state, spec)
 		return written, time.Duration(spec.GraceSeconds) * time.Second, err
@@ -181,7 +196,7 @@ func (u Updater) apply(ctx context.Context, pod, before *corev1.Pod, state *krui
 	}
 	state.UpdateEnvFromMetadata = spec.UpdateEnvFromMetadata
 	state.UpdateImages = len(spec.ContainerImages) > 0
-	state.UpdateResources = len(spec.ContainerResources) > 0
+	state.UpdateResources = state.UpdateResources || len(spec.ContainerResources) > 0
 	w := work{maps.Clone(spec.ContainerImages), maps.Clone(spec.ContainerRefMetadata), maps.Clone(spec.ContainerResources)}
 	return u.applyBatch(ctx, pod, before, state, w)
 }
@@ -205,8 +220,9 @@ func (u Updater) applyBatch(ctx context.Context, pod, before *corev1.Pod, state 
 			writeMetadata(pod, w.metadata[name])
 		}
 		if r, ok := w.resources[name]; ok {
+			was := c.Resources.DeepCopy()
 			resize(c, r)
-			resized = true
+			resized = resized || !equality.Semantic.DeepEqual(*was, c.Resources)
 		}
 	}
 	w.keep(later)
@@ -248,33 +264,6 @@ func remember(pod *corev1.Pod, name string, image bool) kruise.InPlaceUpdateCont
 	return last
 }
 
-// patchResized writes resources by the sub-resource that Kubernetes 1.33 and
-// newer want them by, ahead of everything else: the revision label must not say
-// that they are written before they are. Should it end between the two writes,
-// the next round writes the same resources again.
-func (u Updater) patchResized(ctx context.Context, pod, before *corev1.Pod) (*corev1.Pod, error) {
-	sized := before.DeepCopy()
-	for i := range sized.Spec.Containers {
-		sized.Spec.Containers[i].Resources = *pod.Spec.Containers[i].Resources.DeepCopy()
-	}
-	err := u.Client.SubResource("resize").Patch(ctx, sized, client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{}))
-	switch {
-	case apierrors.IsNotFound(err): // older API servers take resources with the rest
-		return u.patch(ctx, pod, before)
-	case err != nil:
-		return nil, fmt.Errorf("resizing pod %s: %w", pod.Name, err)
-	}
-	pod.ResourceVersion = sized.ResourceVersion
-	for i := range pod.Spec.Containers {
-		pod.Spec.Containers[i].Resources = *sized.Spec.Containers[i].Resources.DeepCopy()
-	}
-	written, err := u.patch(ctx, pod, sized)
-	if err != nil {
-		return sized, err
-	}
-	return written, nil
-}
-
 // patch writes the difference. It fails if another client wrote the pod since.
 func (u Updater) patch(ctx context.Context, pod, before *corev1.Pod) (*corev1.Pod, error) {
 	p := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
@@ -284,28 +273,18 @@ func (u Updater) patch(ctx context.Context, pod, before *corev1.Pod) (*corev1.Po
 	return pod, nil
 }
 
+// container is that of a name; an empty one if the pod has none.
 func container(pod *corev1.Pod, name string) *corev1.Container {
-	for i := range pod.Spec.Containers {
-		if pod.Spec.Containers[i].Name == name {
-			return &pod.Spec.Containers[i]
-		}
-	}
-	return &corev1.Container{} // batch only names containers of the pod
+	return named(pod.Spec.Containers, name)
 }
 
-func resize(c *corev1.Container, r corev1.ResourceRequirements) {
-	for name, q := range r.Limits {
-		if c.Resources.Limits == nil {
-			c.Resources.Limits = corev1.ResourceList{}
+func named(all []corev1.Container, name string) *corev1.Container {
+	for i := range all {
+		if all[i].Name == name {
+			return &all[i]
 		}
-		c.Resources.Limits[name] = q
 	}
-	for name, q := range r.Requests {
-		if c.Resources.Requests == nil {
-			c.Resources.Requests = corev1.ResourceList{}
-		}
-		c.Resources.Requests[name] = q
-	}
+	return &corev1.Container{}
 }
 
 func writeMetadata(pod *corev1.Pod, m kruise.ContainerRefMetadata) {

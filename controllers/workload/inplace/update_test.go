@@ -58,7 +58,7 @@ func TestAnImageIsChangedInTwoWrites(t *testing.T) {
 	if !WantsReady(w.pod()) {
 		t.Error("the gate is not to be opened")
 	}
-	if _, err := w.u.MarkReady(context.Background(), w.pod()); err != nil {
+	if _, err := w.u.MarkReady(context.Background(), w.pod(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if WantsReady(w.pod()) {
@@ -190,7 +190,7 @@ func TestBothGatesAreOpenedInOneWrite(t *testing.T) {
 	if !WantsReady(w.pod()) {
 		t.Fatal("the gates are not to be opened")
 	}
-	if _, err := w.u.MarkReady(context.Background(), w.pod()); err != nil {
+	if _, err := w.u.MarkReady(context.Background(), w.pod(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"InPlaceUpdateReady=True ", "KruisePodReady=True "}, conditions(w.pod())); diff != "" || w.writes != 1 || WantsReady(w.pod()) {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/runtimemeta"
 )
 
 // world is an API server with one pod, and a kubelet for it.
@@ -32,6 +33,8 @@ type world struct {
 	// running is what each container runs, as far as the kubelet got.
 	running map[string]string
 	started int
+	// cannot is why the node cannot give resources: Infeasible or Deferred; "" if it can.
+	cannot string
 }
 
 func newWorld(t interface {
@@ -59,7 +62,11 @@ func newWorld(t interface {
 				return err
 			}
 			if sub == "resize" { // the fake client knows none; it takes resources with the rest
-				return c.Patch(ctx, o, p)
+				all := client.SubResourcePatchOptions{}
+				for _, opt := range opts {
+					opt.ApplyToSubResourcePatch(&all)
+				}
+				return c.Patch(ctx, o, p, &all.PatchOptions)
 			}
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
@@ -102,11 +109,36 @@ func (w *world) kubelet() {
 			}
 		}
 		st.Ready, st.State = true, corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
-		resources := c.Resources.DeepCopy()
-		st.Resources = resources
 	}
+	w.size(pod)
 	if err := w.client.Status().Update(context.Background(), pod); err != nil {
 		w.t.Fatal("updating the status:", err)
+	}
+}
+
+// size gives the containers of a pod the resources of its spec, by new containers where
+// their policy says so, or says that the node cannot.
+func (w *world) size(pod *corev1.Pod) {
+	late := false
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		st := statusOf(pod, c.Name)
+		changed := differing(c, st)
+		switch {
+		case st.Resources != nil && len(changed) > 0 && w.cannot != "":
+			late = true
+			continue
+		case st.Resources != nil && slices.ContainsFunc(changed, func(name corev1.ResourceName) bool { return restartsFor(c, name) }):
+			w.started++
+			st.ContainerID = fmt.Sprint("c", w.started)
+		}
+		st.Resources = c.Resources.DeepCopy()
+	}
+	pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodResizePending })
+	if late {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+			Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: w.cannot, Message: "Node didn't have enough capacity: cpu",
+		})
 	}
 }
 
@@ -130,7 +162,7 @@ func (w *world) wants(pod *corev1.Pod, c *corev1.Container) string {
 		if e.ValueFrom == nil || e.ValueFrom.FieldRef == nil {
 			continue
 		}
-		if kind, key, ok := fieldRef(e.ValueFrom.FieldRef.FieldPath); ok {
+		if kind, key, ok := runtimemeta.FieldRef(e.ValueFrom.FieldRef.FieldPath); ok {
 			m := Metadata{Labels: pod.Labels, Annotations: pod.Annotations}
 			value, _ := m.get(kind, key)
 			text += fmt.Sprintf(" %s=%s", key, value)
@@ -182,6 +214,10 @@ func podOf(template *corev1.PodTemplateSpec, gated bool) *corev1.Pod {
 		pod.Labels = map[string]string{}
 	}
 	pod.Labels[revisionLabel], pod.Labels["instance"] = "web-1", "a"
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		c.Resources.Requests = requests(c) // by the API server
+	}
 	if gated {
 		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: kruise.InPlaceUpdateReady}}
 		pod.Status.Conditions = []corev1.PodCondition{

@@ -96,6 +96,11 @@ func Stale(pod *corev1.Pod) bool {
 	if s := State(pod); s != "" && s != kruise.LifecycleStateNormal {
 		return false
 	}
+	return Held(pod)
+}
+
+// Held says whether a pod is kept out of its services by a key of a lifecycle hook.
+func Held(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == kruise.KruisePodReady && c.Status != corev1.ConditionTrue {
 			return strings.Contains(c.Message, `"`+kruise.LifecycleUserAgent+`"`)
@@ -121,9 +126,14 @@ func (w Writer) Release(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, erro
 	return written, nil
 }
 
-// setKey adds or takes back our key of the condition KruisePodReady (PA-03). A
-// pod without that gate is left alone.
+// setKey adds or takes back a key of ours.
 func (w Writer) setKey(ctx context.Context, pod *corev1.Pod, key string, hold bool) (wrote bool, err error) {
+	return w.SetKey(ctx, pod, kruise.PodReadinessMessage{UserAgent: kruise.LifecycleUserAgent, Key: key}, hold)
+}
+
+// SetKey adds or takes back one key of the condition KruisePodReady (PA-03), in the
+// API and in pod. A pod without that gate is left alone.
+func (w Writer) SetKey(ctx context.Context, pod *corev1.Pod, mine kruise.PodReadinessMessage, hold bool) (wrote bool, err error) {
 	if !slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == kruise.KruisePodReady }) {
 		return false, nil
 	}
@@ -137,7 +147,6 @@ func (w Writer) setKey(ctx context.Context, pod *corev1.Pod, key string, hold bo
 			return false, fmt.Errorf("reading condition %s of pod %s: %w", kruise.KruisePodReady, pod.Name, err)
 		}
 	}
-	mine := kruise.PodReadinessMessage{UserAgent: kruise.LifecycleUserAgent, Key: key}
 	at := slices.Index(keys, mine)
 	if (at >= 0) == hold {
 		return false, nil

@@ -3,6 +3,7 @@
 package revision
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -24,16 +25,46 @@ const ClaimsHashKey = "kruise.io/cloneset-volumeclaimtemplate-hash"
 type Owner struct {
 	Object client.Object
 	// Kind as pods and revisions name it in their owner reference.
-	Kind       schema.GroupVersionKind
-	Selector   *metav1.LabelSelector
-	Template   *corev1.PodTemplateSpec
-	Claims     []corev1.PersistentVolumeClaim
-	Collisions int32
+	Kind     schema.GroupVersionKind
+	Selector *metav1.LabelSelector
+	Template *corev1.PodTemplateSpec
+	Claims   []corev1.PersistentVolumeClaim
+	// WithoutClaims is true for kinds whose revisions do not record the claim templates.
+	WithoutClaims bool
+	Collisions    int32
+	// Document is what the revisions have, for workloads whose revisions are no pod templates.
+	Document *Document
 	// Current is the revision the status names, "" at first.
 	Current string
 	// Live reads past the cache: a name that is taken is often taken by a
 	// revision of our own that the cache does not show yet.
 	Live client.Reader
+}
+
+// Document is what revisions have that are no pod templates.
+type Document struct {
+	Data []byte
+	// Namespace that the revisions are in.
+	Namespace string
+	Labels    map[string]string
+	// HashLabel is the label with the hash of a revision.
+	HashLabel string
+	// Bare revisions have no annotations of the workload.
+	Bare bool
+	// Same says whether the data of two revisions mean the same; nil compares them as JSON.
+	Same func(a, b []byte) bool
+}
+
+// hashLabel is the label with the hash of a revision.
+func (o *Owner) hashLabel() string {
+	if o.Document != nil {
+		return o.Document.HashLabel
+	}
+	return appsv1.ControllerRevisionHashLabelKey
+}
+
+func (o *Owner) equal(a, b *appsv1.ControllerRevision) bool {
+	return Equal(a, b) || o.Document != nil && o.Document.Same != nil && o.Document.Same(a.Data.Raw, b.Data.Raw)
 }
 
 // History is a workload's revisions, oldest first.
@@ -57,7 +88,10 @@ func (h History) ByLabel(label string) *appsv1.ControllerRevision {
 // existing are the owner's revisions, from a cache.
 func Resolve(ctx context.Context, c client.Client, o Owner, existing []*appsv1.ControllerRevision) (History, error) {
 	all := slices.Clone(existing)
-	slices.SortStableFunc(all, func(a, b *appsv1.ControllerRevision) int { return int(a.Revision - b.Revision) })
+	slices.SortStableFunc(all, func(a, b *appsv1.ControllerRevision) int {
+		// OpenKruise gives the revisions of some kinds one number.
+		return cmp.Or(cmp.Compare(a.Revision, b.Revision), a.CreationTimestamp.Compare(b.CreationTimestamp.Time))
+	})
 	h := History{All: all, Collisions: o.Collisions}
 	want, err := build(o, nextNumber(all))
 	if err != nil {
@@ -66,7 +100,7 @@ func Resolve(ctx context.Context, c client.Client, o Owner, existing []*appsv1.C
 
 	same := -1
 	for i, r := range all {
-		if Equal(r, want) {
+		if o.equal(r, want) {
 			same = i
 		}
 	}
@@ -76,7 +110,9 @@ func Resolve(ctx context.Context, c client.Client, o Owner, existing []*appsv1.C
 	case same >= 0: // a rollback: the old revision becomes the newest
 		bumped := all[same].DeepCopy()
 		bumped.Revision = want.Revision
-		metav1.SetMetaDataAnnotation(&bumped.ObjectMeta, ClaimsHashKey, want.Annotations[ClaimsHashKey])
+		if o.Document == nil && !o.WithoutClaims {
+			metav1.SetMetaDataAnnotation(&bumped.ObjectMeta, ClaimsHashKey, want.Annotations[ClaimsHashKey])
+		}
 		patch := client.MergeFrom(all[same])
 		if err := c.Patch(ctx, bumped, patch); err != nil {
 			found := &appsv1.ControllerRevision{}
@@ -111,11 +147,10 @@ func nextNumber(sorted []*appsv1.ControllerRevision) int64 {
 }
 
 func build(o Owner, number int64) (*appsv1.ControllerRevision, error) {
-	data, err := Encode(o.Template)
-	if err != nil {
-		return nil, err
+	if o.Document != nil {
+		return o.written(number), nil
 	}
-	claims, err := ClaimsHash(o.Claims)
+	data, err := Encode(o.Template)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +159,11 @@ func build(o Owner, number int64) (*appsv1.ControllerRevision, error) {
 		annotations = map[string]string{}
 	}
 	delete(annotations, corev1.LastAppliedConfigAnnotation)
-	annotations[ClaimsHashKey] = claims
+	if !o.WithoutClaims {
+		if annotations[ClaimsHashKey], err = ClaimsHash(o.Claims); err != nil {
+			return nil, err
+		}
+	}
 	labels := map[string]string{}
 	maps.Copy(labels, o.Template.Labels)
 	if o.Selector != nil {
@@ -144,6 +183,26 @@ func build(o Owner, number int64) (*appsv1.ControllerRevision, error) {
 	}, nil
 }
 
+// written is the revision of a document. It has all annotations of the workload.
+func (o *Owner) written(number int64) *appsv1.ControllerRevision {
+	hash := Hash(o.Document.Data, o.Collisions)
+	labels := map[string]string{o.Document.HashLabel: hash}
+	maps.Copy(labels, o.Document.Labels)
+	annotations := maps.Clone(o.Object.GetAnnotations())
+	if o.Document.Bare {
+		annotations = nil
+	}
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: o.Object.GetName() + "-" + hash, Namespace: o.Document.Namespace,
+			Labels: labels, Annotations: annotations,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(o.Object, o.Kind)},
+		},
+		Data:     runtime.RawExtension{Raw: o.Document.Data},
+		Revision: number,
+	}
+}
+
 // create writes a revision. Another one of the same name with other data is a
 // hash collision: the count goes up and another name is tried.
 func create(ctx context.Context, c client.Client, o Owner, want *appsv1.ControllerRevision) (*appsv1.ControllerRevision, int32, error) {
@@ -157,7 +216,7 @@ func create(ctx context.Context, c client.Client, o Owner, want *appsv1.Controll
 		// the next revision would get the number of this one.
 		found := &appsv1.ControllerRevision{}
 		read := o.Live.Get(ctx, client.ObjectKeyFromObject(want), found)
-		if read == nil && metav1.IsControlledBy(found, o.Object) && Equal(found, want) {
+		if read == nil && metav1.IsControlledBy(found, o.Object) && o.equal(found, want) {
 			return found, collisions, nil
 		}
 		if !apierrors.IsAlreadyExists(err) {
@@ -168,7 +227,7 @@ func create(ctx context.Context, c client.Client, o Owner, want *appsv1.Controll
 		}
 		collisions++
 		want.Name = o.Object.GetName() + "-" + Hash(want.Data.Raw, collisions)
-		want.Labels[appsv1.ControllerRevisionHashLabelKey] = Hash(want.Data.Raw, collisions)
+		want.Labels[o.hashLabel()] = Hash(want.Data.Raw, collisions)
 		want.ResourceVersion = ""
 	}
 	return nil, collisions, fmt.Errorf("creating revision %s: too many names are taken", want.Name)

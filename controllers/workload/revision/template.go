@@ -152,7 +152,7 @@ type claim struct {
 }
 
 // ClaimsHash is the fingerprint of the volume claim templates, "" if none. It
-// is recorded on a revision so that a change of claims can be told from none.
+// is recorded on a revision so that a change of claims is seen.
 // OpenKruise records the same.
 func ClaimsHash(claims []corev1.PersistentVolumeClaim) (string, error) {
 	if len(claims) == 0 {

@@ -6,55 +6,113 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/regatta-sh/regatta/controllers/workload/agents"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
+
+// AgentMissingReason is of a pod that waits because its node has no node agent at the moment.
+const AgentMissingReason = "NodeAgentMissing"
 
 // Change is how a pod gets from its revision to its target, and what differs.
 type Change struct {
-	decision.ChangeOutput
+	points.ChangeOutput
 	Diff inplace.Difference
+	// needsAgent is true if the answer depends on whether the node has a node agent.
+	needsAgent bool
 }
 
 // hold is why a pod waits for another answer.
 func (c Change) hold(pod string) decision.Hold {
-	return decision.Hold{Rule: string(decision.RolloutChange().Name), Reason: c.Reason, Message: c.Message, Pod: pod}
+	return decision.Hold{Rule: string(points.ChangePoint().Name), Reason: c.Reason, Message: c.Message, Pod: pod}
 }
 
 // changes asks rollout/change once a round for each old revision: the answer is the same
-// for all pods of it.
+// for all pods of it that have the readiness gate, and for all that do not; and where only a
+// node agent can restart what is to restart, for all on nodes that have one. Pods whose claims
+// differ from their templates are asked about one by one.
 type changes struct {
 	r     *Round
 	f     *Facts
-	known map[string]Change
+	known map[changeOf]Change
+}
+
+// changeOf is what an answer is the same for.
+type changeOf struct {
+	from      string
+	ungated   bool
+	agentless bool
+	// claims is how the claims of the pod differ from their templates.
+	claims string
 }
 
 func (c changes) of(ctx context.Context, p *facts.Pod) (Change, error) {
-	from, to := c.f.Templates.At(p.Pod), c.f.Target()
-	if got, ok := c.known[from]; ok {
+	claims := c.f.growth(p.Pod).Differ
+	key := changeOf{from: c.f.Templates.At(p.Pod), ungated: !inplace.HasGate(p.Pod)}
+	if len(claims) > 0 {
+		key.claims = fmt.Sprint(claims)
+	}
+	got, err := c.once(ctx, key, claims)
+	if err != nil || !got.needsAgent || c.r.c.agents == nil {
+		return got, err
+	}
+	node := p.Spec.NodeName
+	there, left, err := c.r.c.agents(ctx, node)
+	switch {
+	case err != nil:
+		return Change{}, err
+	case there:
+		return got, nil
+	case left > 0: // nothing is recreated because an agent is late
+		return Change{ChangeOutput: points.ChangeOutput{
+			Action: points.Wait, Reason: AgentMissingReason,
+			Message: fmt.Sprintf("No node agent runs on node %s at the moment, and only one can restart containers for their env; the pod waits up to %s for it.", node, agents.Grace),
+		}}, nil
+	}
+	key.agentless = true
+	return c.once(ctx, key, claims)
+}
+
+// once asks once for all pods that the answer is the same for.
+func (c changes) once(ctx context.Context, key changeOf, claims []points.ClaimChange) (Change, error) {
+	if got, ok := c.known[key]; ok {
 		return got, nil
 	}
-	between, err := c.f.Templates.Compare(from, to)
+	got, err := c.ask(ctx, key, c.f.Target(), claims)
+	if err == nil {
+		c.known[key] = got
+	}
+	return got, err
+}
+
+// Change asks rollout/change how pods with the readiness gate get from one revision to
+// another.
+func (r *Round) Change(ctx context.Context, f *Facts, from, to string) (Change, error) {
+	return changes{r: r, f: f}.ask(ctx, changeOf{from: from}, to, nil)
+}
+
+func (c changes) ask(ctx context.Context, key changeOf, to string, claims []points.ClaimChange) (Change, error) {
+	between, err := c.f.Templates.Compare(key.from, to)
 	if err != nil {
 		return Change{}, fmt.Errorf("comparing revisions: %w", err)
 	}
 	g := c.r.c.gates
-	in := decision.ChangeInput{
-		Workload: c.f.WorkloadFacts(), Policy: c.f.Strategy.Policy, From: from, To: to, Known: between.Known,
-		Changes:    append([]decision.TemplateChange{}, between.Diff.Changes...),
-		QoSChanged: between.QoSChanged, ClaimsChanged: between.ClaimsChanged,
-		EnvRefresh: between.EnvRefresh,
-		Gates: decision.ChangeGates{
+	in := points.ChangeInput{
+		Workload: c.f.WorkloadFacts(), Policy: c.f.Strategy.Policy, From: key.from, To: to, Known: between.Known,
+		Changes:    append([]points.TemplateChange{}, between.Diff.Changes...),
+		QoSChanged: between.QoSChanged, ClaimsChanged: between.ClaimsChanged, Claims: claims,
+		EnvRefresh: between.EnvRefresh, Ungated: key.ungated,
+		Gates: points.ChangeGates{
 			VerticalScaling: g.VerticalScaling, RecreateOnNewClaims: g.RecreateOnNewClaims,
-			EnvFromMetadata: g.EnvFromMetadata, NodeAgent: g.NodeAgent,
+			EnvFromMetadata: g.EnvFromMetadata, NodeAgent: g.NodeAgent && !key.agentless,
 		},
 	}
-	out, _ := Ask(ctx, c.r, c.f, decision.RolloutChange(), in)
-	if out.Action == decision.InPlace && !between.Known {
+	out, _ := Ask(ctx, c.r, c.f, points.ChangePoint(), in)
+	if out.Action == points.InPlace && !between.Known {
 		// The clamp: without both templates there is nothing to change a pod by.
-		out = decision.RolloutChange().Undecided(in, true)
+		out = points.ChangePoint().Undecided(in, true)
 	}
-	c.known[from] = Change{out, between.Diff}
-	return c.known[from], nil
+	return Change{out, between.Diff, g.EnvFromMetadata && g.NodeAgent && len(between.EnvRefresh) > 0}, nil
 }

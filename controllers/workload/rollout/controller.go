@@ -19,6 +19,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/inflight"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
 	"github.com/regatta-sh/regatta/controllers/workload/overlay"
@@ -40,6 +41,8 @@ type Controller struct {
 	workers  int
 	writes   int
 	turn     time.Duration
+	window   *inflight.Window
+	every    time.Duration // status
 	timeout  time.Duration
 	topology *facts.Topology
 	overlay  *overlay.Overlay
@@ -47,6 +50,8 @@ type Controller struct {
 	states   lifecycle.Writer
 	leaks    func(namespace, name string)
 	budget   Budget
+	agents   func(ctx context.Context, node string) (bool, time.Duration, error)
+	ahead    func(context.Context, *Round, *Facts)
 	rounds   *explain.Store
 	kicks    <-chan event.GenericEvent
 	limiter  workqueue.TypedRateLimiter[reconcile.Request]
@@ -72,6 +77,9 @@ func New(kind Kind, c Clients, e *engine.Engine, opts ...Option) *Controller {
 		topology: facts.NewTopology(),
 		leaks:    func(string, string) {}, memories: map[types.NamespacedName]*Memory{},
 		rounds: explain.NewStore(),
+	}
+	if r.typ.Events.Created == nil {
+		r.typ.Events = cloneSetTexts()
 	}
 	for _, o := range opts {
 		o(r)
@@ -106,6 +114,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{RequeueAfter: r.again.after}, nil
 	}
 	f, res := r.act(ctx, f)
+	res.Stuck = r.stuck(f, res)
 	lostRace := Conflict(res.Err)
 	if lostRace && m.racing() {
 		res.Err = r.giveUpRacing(res.Err)
@@ -136,6 +145,9 @@ func (r *Round) act(ctx context.Context, f *Facts) (*Facts, Result) {
 	if len(written) > 0 {
 		f = r.facts(f, written)
 	}
+	if r.c.ahead != nil {
+		r.c.ahead(ctx, r, f)
+	}
 	acted, failed := r.c.kind.Scale(ctx, r, f)
 	if failed != nil {
 		// Pods that cannot be created keep no others from being moved: each counts as
@@ -145,6 +157,10 @@ func (r *Round) act(ctx context.Context, f *Facts) (*Facts, Result) {
 	}
 	if acted {
 		return f, Result{Err: err}
+	}
+	if r.restarting(f) {
+		d, o, failed := r.restart(ctx, f)
+		return f, Result{Decisions: d, Outcome: o, Err: errors.Join(err, phase(PhaseUpdate, failed))}
 	}
 	d, undecided := r.decide(ctx, f)
 	o, failed := r.move(ctx, f, d)

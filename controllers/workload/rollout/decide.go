@@ -11,6 +11,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/selection"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 // Decisions are what was decided about the pods of a workload that are to be moved.
@@ -40,7 +41,7 @@ func (r *Round) decide(ctx context.Context, f *Facts) (Decisions, error) {
 		return d, nil
 	}
 	in := f.PlanInput()
-	plan, rec := Ask(ctx, r, f, decision.RolloutPlan(), in)
+	plan, rec := Ask(ctx, r, f, points.PlanPoint(), in)
 	d.Plan, d.Holds = &rec, wholeFirst(plan.Holds)
 	for _, h := range d.Holds {
 		r.until(h)
@@ -52,10 +53,13 @@ func (r *Round) decide(ctx context.Context, f *Facts) (Decisions, error) {
 		d.Skipped = skipAll(f.candidates(), d.Holds)
 		return d, nil
 	}
-	order := r.order(ctx, f, plan, in)
+	order := r.order(ctx, f, plan, in, f.Candidate)
+	changes := changes{r: r, f: f, known: map[changeOf]Change{}}
+	if err := changes.stand(ctx, &order); err != nil {
+		return d, err
+	}
 	taken, skipped := selection.Walk(order.candidates, d.Holds, limits, walkFrom)
 	d.Skipped = skipped
-	changes := changes{r: r, f: f, known: map[string]Change{}}
 	var errs []error
 	for _, name := range taken {
 		p := order.byName[name]
@@ -63,7 +67,7 @@ func (r *Round) decide(ctx context.Context, f *Facts) (Decisions, error) {
 		switch {
 		case err != nil:
 			errs = append(errs, err)
-		case change.Action == decision.Wait:
+		case change.Action == points.Wait:
 			r.Again(undecidedAgain)
 			d.Skipped = append(d.Skipped, selection.Skip{Name: name, Hold: change.hold(name)})
 		default:
@@ -76,7 +80,7 @@ func (r *Round) decide(ctx context.Context, f *Facts) (Decisions, error) {
 // Held says whether a policy holds the whole of what is to be moved. The decision is not
 // noted: deciding what to move notes it.
 func (r *Round) Held(ctx context.Context, f *Facts) bool {
-	plan, _ := engine.Decide(ctx, r.c.engine, decision.RolloutPlan(), f.Subject, f.PlanInput())
+	plan, _ := engine.Decide(ctx, r.c.engine, points.PlanPoint(), f.Subject, f.PlanInput())
 	return slices.ContainsFunc(plan.Holds, decision.Hold.Whole)
 }
 

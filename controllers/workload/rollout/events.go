@@ -15,13 +15,15 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
 )
 
 // PodEvents handles events of pods: it enqueues their workloads. A manager's cache calls
 // it, and so does any other source of events.
 func (c *Controller) PodEvents() handler.EventHandler { return &podEvents{c} }
 
-// NodeEvents handles events of nodes: it learns where they are; see PodEvents.
+// NodeEvents handles events of nodes: it learns where they are, and what else is
+// to be known of them; see PodEvents.
 func (c *Controller) NodeEvents() handler.EventHandler { return &nodeEvents{c} }
 
 // podEvents enqueues the workloads of a pod and tells the overlay what the cache has
@@ -96,19 +98,41 @@ func relevant(before, after *corev1.Pod, resizes bool) bool {
 	return inplace.Incomplete(before) != "" // what it waits for may have come
 }
 
-// nodeEvents keeps the topology; it enqueues nothing.
+// nodeEvents keeps the topology. It enqueues the workloads of kinds that put a pod on each
+// node if more than the heartbeat of a node changed, and nothing of other kinds.
 type nodeEvents struct{ c *Controller }
 
-func (h *nodeEvents) Create(_ context.Context, e event.CreateEvent, _ queue) {
-	h.c.topology.Observe(e.Object.GetName(), e.Object.GetLabels())
+func (h *nodeEvents) Create(ctx context.Context, e event.CreateEvent, q queue) {
+	h.observe(ctx, nil, e.Object, q)
 }
 
-func (h *nodeEvents) Update(_ context.Context, e event.UpdateEvent, _ queue) {
-	h.c.topology.Observe(e.ObjectNew.GetName(), e.ObjectNew.GetLabels())
+func (h *nodeEvents) Update(ctx context.Context, e event.UpdateEvent, q queue) {
+	h.observe(ctx, e.ObjectOld, e.ObjectNew, q)
 }
 
-func (h *nodeEvents) Delete(_ context.Context, e event.DeleteEvent, _ queue) {
+func (h *nodeEvents) Delete(ctx context.Context, e event.DeleteEvent, q queue) {
 	h.c.topology.Forget(e.Object.GetName())
+	if h.c.typ.NodeOf != nil {
+		h.enqueue(ctx, q)
+	}
+}
+
+func (h *nodeEvents) observe(ctx context.Context, before, after client.Object, q queue) {
+	now, whole := after.(*corev1.Node)
+	if h.c.typ.NodeOf == nil || !whole {
+		h.c.topology.Observe(after.GetName(), after.GetLabels())
+		return
+	}
+	h.c.topology.ObserveNode(now)
+	if was, ok := before.(*corev1.Node); !ok || nodefit.Changed(was, now) {
+		h.enqueue(ctx, q)
+	}
+}
+
+func (h *nodeEvents) enqueue(ctx context.Context, q queue) {
+	for _, request := range h.c.all(ctx, nil) {
+		q.Add(request)
+	}
 }
 
 func (h *nodeEvents) Generic(context.Context, event.GenericEvent, queue) {}

@@ -10,12 +10,13 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/record"
 )
 
 // evidence is what the answers of a round have in common.
 type evidence struct {
-	counts decision.Counts
+	counts points.Counts
 	bounds []explain.Fact           // those of the numbers that bound any rollout
 	rules  []string                 // that took part
 	blamed map[string]record.Reason // what is known of the rules that hold
@@ -30,7 +31,7 @@ func (r *account) gather() evidence {
 	}
 	slices.Sort(ev.rules)
 	ev.rules = slices.Compact(ev.rules)
-	// Policies that changed since would be told of with the wrong place.
+	// Policies that changed since would be reported with the wrong place.
 	if e.Snapshot().Revision() != f.Policies {
 		return ev
 	}
@@ -56,9 +57,9 @@ func (r *account) gather() evidence {
 	}
 	if len(single) > 0 {
 		note(decision.Record{
-			Point: decision.RolloutRank().Name, Subject: f.Subject, Outcome: decision.Decided,
-			Input:  decision.RankInput{Workload: f.WorkloadFacts(), Strategy: f.Strategy},
-			Output: decision.RankOutput{Holds: single},
+			Point: points.RankPoint().Name, Subject: f.Subject, Outcome: decision.Decided,
+			Input:  points.RankInput{Workload: f.WorkloadFacts(), Strategy: f.Strategy},
+			Output: points.RankOutput{Holds: single},
 		})
 	}
 	return ev
@@ -105,7 +106,7 @@ func concerns(h decision.Hold, p *facts.Pod) bool {
 	return h.Pod == "" || h.Pod == p.Name
 }
 
-func (f *Facts) planFacts(c decision.Counts) []explain.Fact {
+func (f *Facts) planFacts(c points.Counts) []explain.Fact {
 	n := func(name string, v int) explain.Fact { return explain.Fact{Name: name, Value: strconv.Itoa(v)} }
 	return []explain.Fact{
 		n("workload.replicas", f.Replicas), n("strategy.partition", f.Strategy.Partition),

@@ -11,6 +11,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/selection"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -80,6 +81,9 @@ func (r *account) Workload() explain.Answer {
 		a.Message = fmt.Sprintf("All %d pods that are to be updated are.", want)
 	}
 	r.tell(&a, r.evidence().bounds...)
+	if teller, ok := f.kind.(Teller); ok {
+		r.tell(&a, teller.Tell(f)...)
+	}
 	a.Near = r.near(a.Verdict, nil)
 	return a
 }
@@ -89,7 +93,7 @@ func (r *account) Pod(name string) (explain.Answer, bool) {
 	for _, p := range r.f.Pods {
 		if p.Name == name {
 			a := r.pod(p, r.base())
-			more := podFacts(p, p.Available(r.f.MinReady, r.f.Now))
+			more := podFacts(p, r.f.Available(p))
 			if a.Verdict == explain.Held || a.Verdict == explain.Waiting {
 				a.Others = r.others(decision.Hold{Rule: a.Rule, Reason: a.Reason}, p)
 				more = append(more, r.evidence().bounds...)
@@ -127,14 +131,17 @@ func (r *account) pod(p *facts.Pod, a explain.Answer) explain.Answer {
 	a.Subject = decision.Subject{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)}
 	a.From, a.To = f.Templates.At(p.Pod), f.Target()
 	i, skipped := r.skips[p.Name]
+	growing := f.growth(p.Pod).Growing
 	switch {
+	case growing != "" && !skipped:
+		a.Verdict, a.Reason, a.Message = explain.Updating, "VolumeClaimGrowing", growing+"."
 	case r.moved[p.Name]:
 		a.Verdict, a.Reason, a.Message = explain.Moved, "Selected", fmt.Sprintf("Its update to %s was started in the last round.", a.To)
 	case f.Leaves(p):
 		a.Verdict, a.Reason, a.Message = explain.Deleting, "DeleteWanted", "It is to be deleted, as soon as the budget and its hooks allow."
 	case p.State == kruise.LifecycleStatePreparingUpdate, p.State == kruise.LifecycleStateUpdated, p.State == kruise.LifecycleStatePreparingNormal:
 		a.Verdict, a.Reason = explain.Hooked, string(p.State)
-		a.Message = fmt.Sprintf("A lifecycle hook of the CloneSet keeps it in state %s.", p.State)
+		a.Message = fmt.Sprintf("A lifecycle hook of the %s keeps it in state %s.", f.Subject.Kind, p.State)
 	case skipped:
 		h := r.skipped[i].Hold
 		a.Verdict = explain.Held
@@ -170,9 +177,15 @@ func (r *account) passedOver() (reason, message string) {
 func notAvailable(p *facts.Pod) string {
 	switch {
 	case !p.InPlaceDone:
-		return "It has its revision; its in-place update has not been seen to complete."
+		return fmt.Sprintf("It has its revision; its in-place update has not been seen to complete: %s.", inplace.Incomplete(p.Pod))
 	case !p.Ready:
 		return "It has its revision, but it is not ready."
 	}
 	return "It has its revision and is ready, but not yet for minReadySeconds."
+}
+
+// Teller is a Kind that has more to tell of a workload.
+type Teller interface {
+	// Tell says what else is to be known.
+	Tell(f *Facts) []explain.Fact
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/policies"
 )
 
@@ -59,7 +60,7 @@ func testRound(e *engine.Engine, pods, updated int, change func(*Facts, []*corev
 	c.topology = topology
 	workload := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u", Labels: map[string]string{"gold": "stays"}}}
 	f := &Facts{
-		Spec:     Spec{Replicas: pods, Strategy: decision.Strategy{Type: "RollingUpdate", Policy: "ReCreate", MaxUnavailable: 1}},
+		Spec:     Spec{Replicas: pods, Strategy: points.Strategy{Type: "RollingUpdate", Policy: "ReCreate", MaxUnavailable: 1}},
 		Workload: workload, Now: now, Policies: e.Snapshot().Revision(), kind: kind,
 		Subject:   decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"},
 		Templates: &PodTemplates{History: revision.History{Current: revisionOf("web-old"), Update: revisionOf("web-new")}},

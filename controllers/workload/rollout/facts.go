@@ -15,6 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/selection"
 	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 // Facts are what a round knows before anything is decided. They do not change; once
@@ -30,7 +31,8 @@ type Facts struct {
 	Bundles  []string
 
 	Templates Templates
-	// Pods are the active ones, by name. Gone are finished or terminating.
+	// Pods are the active ones, by name, or by node as Type.NodeOf says. Gone are finished or
+	// terminating.
 	Pods []*facts.Pod
 	Gone []*corev1.Pod
 	// Difference is that of these pods.
@@ -38,6 +40,8 @@ type Facts struct {
 
 	kind  Kind
 	asked map[*facts.Pod]bool
+	// bound is that of a Bounder, nil of other kinds.
+	bound func(*facts.Pod) bool
 }
 
 // dimensions that pods are grouped by.
@@ -59,7 +63,12 @@ func (f *Facts) Target() string {
 }
 
 // Available says whether a pod is available (CS-02).
-func (f *Facts) Available(p *facts.Pod) bool { return p.Available(f.MinReady, f.Now) }
+func (f *Facts) Available(p *facts.Pod) bool {
+	if guest, ok := f.kind.(Guest); ok {
+		return guest.Available(f.Workload, p)
+	}
+	return p.Available(f.MinReady, f.Now)
+}
 
 // DeletionAsked says whether a user asked for the deletion of a pod.
 func (f *Facts) DeletionAsked(p *facts.Pod) bool { return f.asked[p] }
@@ -77,11 +86,20 @@ func (f *Facts) AtTarget(p *facts.Pod) bool {
 	return f.Templates.Is(p.Pod, f.Target()) || (f.Difference.Settled && !p.Facts.Updated)
 }
 
+// Bound says whether a pod may be moved at all; see Bounder.
+func (f *Facts) Bound(p *facts.Pod) bool { return f.bound == nil || f.bound(p) }
+
 // Candidate says whether a pod is not at its target and may be moved (CS-08). One that
 // waits for its recreation has been taken already.
 func (f *Facts) Candidate(p *facts.Pod) bool {
 	if p.Facts.Updated != f.Backwards() || f.Leaves(p) {
 		return false
+	}
+	if !f.Bound(p) {
+		return false
+	}
+	if _, ok := f.kind.(Guest); ok {
+		return true // what its owner has begun is no concern of a guest's
 	}
 	return p.State == kruise.LifecycleStateUpdated || !inplace.InGrace(p.Pod)
 }
@@ -95,11 +113,14 @@ func (f *Facts) recreating(p *facts.Pod) bool {
 // taken already, though it is still there: no other available one may follow it. One that
 // is unavailable anyway may, or each could wait for the other.
 func (f *Facts) unavailable() (u selection.Unavailable, recreating int) {
+	if f.Difference.Unavailable != nil {
+		return *f.Difference.Unavailable, 0
+	}
 	for _, p := range f.Pods {
 		atTarget, going := p.Facts.Updated != f.Backwards(), f.recreating(p)
 		add(&recreating, going)
 		switch {
-		case !f.Available(p):
+		case !f.Steady(p):
 			u.Total++
 			add(&u.AtTarget, atTarget || going)
 		case going:
@@ -110,17 +131,29 @@ func (f *Facts) unavailable() (u selection.Unavailable, recreating int) {
 }
 
 // PlanInput is the question of rollout/plan.
-func (f *Facts) PlanInput() decision.PlanInput {
-	return decision.PlanInput{
+func (f *Facts) PlanInput() points.PlanInput {
+	return points.PlanInput{
 		Now: f.Now.UnixNano(), Workload: f.WorkloadFacts(), Strategy: f.Strategy, Revisions: f.Revisions(), Counts: f.Counts(),
 		Update: f.Difference.Update, MaxUnavailable: f.Difference.MaxUnavailable,
 		Groups: f.Groups(),
 	}
 }
 
+// ScaleInput is what every question of rollout/scale has; the kind completes it.
+func (f *Facts) ScaleInput() points.ScaleInput {
+	return points.ScaleInput{Now: f.Now.UnixNano(), Workload: f.WorkloadFacts(), Strategy: f.Strategy, Revisions: f.Revisions(), Counts: f.Counts()}
+}
+
+// Victim is what rollout/scale sees of a pod that may be deleted.
+func (f *Facts) Victim(p *facts.Pod) points.VictimFacts {
+	v := points.VictimFacts{PodFacts: p.Facts}
+	add(&v.Available, f.Available(p))
+	return v
+}
+
 // Groups count the pods by where they run.
-func (f *Facts) Groups() map[string]map[string]decision.Group {
-	out := map[string]map[string]decision.Group{zone: {}, region: {}}
+func (f *Facts) Groups() map[string]map[string]points.Group {
+	out := map[string]map[string]points.Group{zone: {}, region: {}}
 	for _, p := range f.Pods {
 		for dimension, value := range groupsOf(p) {
 			g := out[dimension][value]
@@ -138,13 +171,13 @@ func groupsOf(p *facts.Pod) map[string]string {
 }
 
 // Revisions are the two that the rollout goes between.
-func (f *Facts) Revisions() decision.Revisions {
-	return decision.Revisions{Current: f.Templates.Current(), Update: f.Templates.Update()}
+func (f *Facts) Revisions() points.Revisions {
+	return points.Revisions{Current: f.Templates.Current(), Update: f.Templates.Update()}
 }
 
 // Counts are the pods, by what they are.
-func (f *Facts) Counts() decision.Counts {
-	c := decision.Counts{Total: len(f.Pods)}
+func (f *Facts) Counts() points.Counts {
+	c := points.Counts{Total: len(f.Pods)}
 	for _, p := range f.Gone {
 		add(&c.Terminating, p.DeletionTimestamp != nil)
 	}
@@ -170,8 +203,8 @@ func add(n *int, yes bool) {
 }
 
 // WorkloadFacts are what policies see of the object.
-func (f *Facts) WorkloadFacts() decision.Workload {
-	return decision.Workload{
+func (f *Facts) WorkloadFacts() points.Workload {
+	return points.Workload{
 		Kind: f.Subject.Kind, Namespace: f.Subject.Namespace, Name: f.Subject.Name, UID: f.Subject.UID,
 		Replicas: f.Replicas, Labels: f.Workload.GetLabels(), Annotations: policyAnnotations(f.Workload.GetAnnotations()),
 	}

@@ -15,7 +15,7 @@ type Gates struct {
 	RecreateOnNewClaims  bool // RecreatePodWhenChangeVCTInCloneSetGate
 	EventOptimization    bool // CloneSetEventHandlerOptimization
 	DropLateExpectations bool // ForceDeleteTimeoutExpectationGate
-	NodeAgent            bool // KruiseDaemon, and the agent is deployed
+	NodeAgent            bool // KruiseDaemon, with which the chart deploys node agents, and DaemonWatchingPod
 }
 
 // GatesOf reads the gates from a function that says which ones are on.
@@ -26,5 +26,6 @@ func GatesOf(on func(featuregate.Feature) bool) Gates {
 		RecreateOnNewClaims:  on(features.RecreatePodWhenChangeVCTInCloneSetGate),
 		EventOptimization:    on(features.CloneSetEventHandlerOptimization),
 		DropLateExpectations: on(features.ForceDeleteTimeoutExpectationGate),
+		NodeAgent:            on(features.KruiseDaemon) && on(features.DaemonWatchingPod),
 	}
 }

@@ -3,6 +3,7 @@
 package rollout
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -29,6 +30,9 @@ func (c *Controller) begin(ctx context.Context, workload client.Object, m *Memor
 	workload = workload.DeepCopyObject().(client.Object)
 	m.status.overlay(workload, c.typ.Status)
 	r := &Round{c: c, Workload: workload, Now: c.now(), memory: m}
+	if c.window != nil {
+		r.writers = c.window.Holder()
+	}
 	var err error
 	if r.Spec, err = c.kind.Spec(workload); err != nil {
 		return r, nil, err
@@ -44,6 +48,18 @@ func (c *Controller) begin(ctx context.Context, workload client.Object, m *Memor
 	if err != nil {
 		return r, nil, err
 	}
+	guest, _ := c.kind.(Guest)
+	if guest != nil {
+		if active, err = guest.Sift(ctx, r, active); err != nil {
+			return r, nil, err
+		}
+		guest.Count(workload, &r.Spec, active)
+	}
+	if own, ok := c.kind.(Resolver); ok {
+		if err := own.Resolve(ctx, r, &r.Spec); err != nil {
+			return r, nil, err
+		}
+	}
 	templates, err := c.kind.Templates(ctx, r)
 	if err != nil {
 		return r, nil, err
@@ -51,7 +67,7 @@ func (c *Controller) begin(ctx context.Context, workload client.Object, m *Memor
 	snapshot := c.engine.Snapshot()
 	f := &Facts{
 		Spec: r.Spec, Workload: workload, Now: r.Now, Templates: templates, Gone: gone, kind: c.kind,
-		Subject:  decision.Subject{Kind: c.typ.Kind, Namespace: workload.GetNamespace(), Name: workload.GetName(), UID: string(workload.GetUID())},
+		Subject:  decision.Subject{Group: c.typ.Group, Kind: c.typ.Kind, Namespace: workload.GetNamespace(), Name: workload.GetName(), UID: string(workload.GetUID())},
 		Policies: snapshot.Revision(), Bundles: snapshot.Bundles().IDs(),
 	}
 	return r, r.of(f, active), nil
@@ -61,13 +77,16 @@ func (c *Controller) begin(ctx context.Context, workload client.Object, m *Memor
 func (r *Round) of(f *Facts, active []*corev1.Pod) *Facts {
 	next := *f
 	next.Pods = r.memory.facts.Update(active, f.Terms, r.c.topology, func(p *corev1.Pod) bool {
-		return f.Templates.Is(p, f.Templates.Update())
+		return f.Templates.Is(p, f.Templates.Update()) && len(f.growth(p).Differ) == 0
 	})
 	next.asked = map[*facts.Pod]bool{}
 	for _, p := range next.Pods {
 		if r.c.kind.DeletionAsked(f.Workload, p.Pod) {
 			next.asked[p] = true
 		}
+	}
+	if b, ok := r.c.kind.(Bounder); ok {
+		next.bound = b.Bound(r, &next)
 	}
 	next.Difference = r.c.kind.Difference(&next)
 	return &next
@@ -92,9 +111,12 @@ func (r *Round) pods(ctx context.Context) (pods []*corev1.Pod, current bool, err
 	mark := c.overlay.Mark()
 	list := &corev1.PodList{}
 	in := []client.ListOption{client.InNamespace(r.Workload.GetNamespace()), client.UnsafeDisableDeepCopy}
-	if c.owns() {
+	switch {
+	case c.owns():
 		in = append(in, client.MatchingFields{OwnerIndex: string(uid)})
-	} else {
+	case c.typ.Lists != nil:
+		in = append(in, c.typ.Lists(r.Workload))
+	default:
 		in = append(in, client.MatchingLabelsSelector{Selector: r.Spec.Selector})
 	}
 	if err := c.client.List(ctx, list, in...); err != nil {
@@ -149,8 +171,18 @@ func (r *Round) sort(ctx context.Context, pods []*corev1.Pod) (active, gone []*c
 			active = append(active, pod)
 		}
 	}
-	slices.SortFunc(active, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(active, r.c.before)
 	return active, gone, nil
+}
+
+// before is the order of pods that policies do not tell apart: by name, or by node, the last
+// name first.
+func (c *Controller) before(a, b *corev1.Pod) int {
+	node := 0
+	if c.typ.NodeOf != nil {
+		node = strings.Compare(c.typ.NodeOf(b), c.typ.NodeOf(a))
+	}
+	return cmp.Or(node, strings.Compare(a.Name, b.Name))
 }
 
 // Inactive says whether a pod is finished or terminating.

@@ -10,6 +10,7 @@ package rollout
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +22,8 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/controllers/workload/selection"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 // Kind adapts a kind of workload to the Controller.
@@ -57,12 +59,86 @@ type Type struct {
 	NewList func() client.ObjectList
 	// Status points to the status of an object.
 	Status func(client.Object) any
+	// CurrentRevision points to the revision that the status names as the one before the
+	// rollout. It is nil for kinds whose status names none.
+	CurrentRevision func(client.Object) *string
 	// Workloads are those that a pod belongs to. It is nil for kinds that own their
 	// pods: these are found by their owner reference.
 	Workloads func(context.Context, *corev1.Pod) []Reference
+	// Lists narrows the pods that are listed for a workload, for kinds that do not own their
+	// pods; by Spec.Selector if it is nil.
+	Lists func(client.Object) client.ListOption
+	// NodeOf is the node that a pod is on or is to be on, for kinds that put a pod on each
+	// node: the node is facts, the pods are by node, the last name first, and what changes a
+	// node has all workloads of the kind reconciled. It is nil for other kinds.
+	NodeOf func(*corev1.Pod) string
+	// PlainUpdates is true for kinds whose updates in place change no lifecycle state and ask
+	// no budget.
+	PlainUpdates bool
+	// Ordinals is true for kinds that number their pods: the numbers are facts.
+	Ordinals bool
+	// Events are the texts of the events that tell what was done to a pod; the zero value
+	// has those of CloneSets.
+	Events EventTexts
 	// Memory makes what the kind itself keeps of a workload between rounds; it may be
 	// nil. Losing it must change no decision.
 	Memory func() any
+	// Owned are the further kinds of which its workloads own objects: their events have the
+	// workload reconciled.
+	Owned []client.Object
+	// Related are further objects that its workloads do not own.
+	Related []Related
+}
+
+// Related are objects whose events have workloads reconciled.
+type Related struct {
+	Object client.Object
+	// Workloads names those that an object concerns.
+	Workloads func(client.Object) []types.NamespacedName
+}
+
+// Guest is a Kind whose pods belong to others: it does not own them, and changes a part of
+// them only. It leaves their lifecycle and their other in-place updates to their owners.
+type Guest interface {
+	Kind
+	// Sift leaves of pods that were listed those that belong to the workload.
+	Sift(ctx context.Context, r *Round, pods []*corev1.Pod) ([]*corev1.Pod, error)
+	// Count completes the spec with what depends on the pods, such as percentages.
+	Count(workload client.Object, spec *Spec, pods []*corev1.Pod)
+	Bounder
+	// Available says whether the workload's part of a pod is available.
+	Available(workload client.Object, p *facts.Pod) bool
+}
+
+// Resolver is a Kind whose numbers depend on more than the workload, such as on nodes.
+type Resolver interface {
+	// Resolve completes the spec. An error ends the round.
+	Resolve(ctx context.Context, r *Round, spec *Spec) error
+}
+
+// EventTexts are the messages of events about a pod of a workload, both by name.
+type EventTexts struct {
+	Created, Deleted func(workload, pod string) string
+	// DeleteFailed has the error in the end.
+	DeleteFailed func(workload, pod string, err error) string
+}
+
+// cloneSetTexts are the messages of CloneSets.
+func cloneSetTexts() EventTexts {
+	return EventTexts{
+		Created: func(_, pod string) string { return fmt.Sprintf(kruise.SuccessfulCreateMessage, pod) },
+		Deleted: func(_, pod string) string { return fmt.Sprintf(kruise.SuccessfulDeleteMessage, pod) },
+		DeleteFailed: func(_, pod string, err error) string {
+			return fmt.Sprintf("failed to delete pod %s: %v", pod, err)
+		},
+	}
+}
+
+// Bounder is a Kind that lets only some of its pods be moved, whatever a policy says.
+type Bounder interface {
+	// Bound says which pods may be moved: the others are no candidates. The Difference of f
+	// is not known yet.
+	Bound(r *Round, f *Facts) func(*facts.Pod) bool
 }
 
 // Reference names a workload.
@@ -75,7 +151,7 @@ type Reference struct {
 type Spec struct {
 	Replicas int
 	Selector labels.Selector
-	Strategy decision.Strategy
+	Strategy points.Strategy
 	// Terms are those of the priority strategy.
 	Terms facts.Terms
 	// MinReady is for how long a pod has to be ready until it is available.
@@ -85,6 +161,8 @@ type Spec struct {
 	// GracePeriodSeconds is how long a pod is out of its services before its images
 	// change.
 	GracePeriodSeconds int32
+	// Found is what Resolve found out besides, for the kind itself.
+	Found any
 	// Invalid says which number cannot be read and counts as 0; nil in general, since
 	// admission refuses such a workload.
 	Invalid error
@@ -125,6 +203,9 @@ type Difference struct {
 	MaxUnavailable int
 	// Settled is true when no pod of the current revision has to be moved.
 	Settled bool
+	// Unavailable is what MaxUnavailable is used up by before any pod is moved, for kinds
+	// that do not count by pod; nil for all others.
+	Unavailable *selection.Unavailable
 }
 
 // OnDelete is the type of a strategy by which pods are updated only when they are deleted.

@@ -21,6 +21,13 @@ type Memory struct {
 	// lostRaces counts the rounds in a row that ended because of conflicts.
 	lostRaces int
 	revisions Revisions
+	// stuck has the messages about pods that are stuck.
+	stuck map[types.UID]string
+	// requested are the requests of restarts that we made and that the cache may not show yet,
+	// by name, and since when. restarted is the restart that is complete, which the cache may
+	// still show as asked for.
+	requested map[string]time.Time
+	restarted string
 	own       any
 }
 
@@ -70,7 +77,7 @@ func (c *Controller) memoryOf(workload client.Object) *Memory {
 		m = nil
 	}
 	if m == nil {
-		m = &Memory{uid: workload.GetUID(), facts: facts.NewSet(), revisions: Revisions{}}
+		m = &Memory{uid: workload.GetUID(), facts: facts.NewSet(facts.WithOrdinals(c.typ.Ordinals), facts.WithNodes(c.typ.NodeOf)), revisions: Revisions{}, requested: map[string]time.Time{}}
 		if c.typ.Memory != nil {
 			m.own = c.typ.Memory()
 		}

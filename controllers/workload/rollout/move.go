@@ -18,6 +18,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
 	"github.com/regatta-sh/regatta/controllers/workload/selection"
 	"github.com/regatta-sh/regatta/engine/decision"
+	rolloutpoints "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 // Outcome is what came of carrying decisions out.
@@ -56,10 +57,13 @@ func (r *Round) move(ctx context.Context, f *Facts, d Decisions) (Outcome, error
 
 // movePod moves one pod as it was decided for its revision.
 func (r *Round) movePod(ctx context.Context, f *Facts, m Move, k *kept) error {
+	if now, err := r.grow(ctx, f, m.Pod); err != nil || !now {
+		return err
+	}
 	switch m.Change.Action {
-	case decision.InPlace:
+	case rolloutpoints.InPlace:
 		return r.updateInPlace(ctx, f, m, k)
-	case decision.Recreate:
+	case rolloutpoints.Recreate:
 		return r.c.kind.Recreate(ctx, r, f, m.Pod)
 	}
 	return fmt.Errorf(kruise.InPlaceOnlyImpossibleMessage+": %s", m.Pod.Name, m.Change.Message)
@@ -67,6 +71,15 @@ func (r *Round) movePod(ctx context.Context, f *Facts, m Move, k *kept) error {
 
 func (r *Round) updateInPlace(ctx context.Context, f *Facts, m Move, k *kept) error {
 	p := m.Pod
+	if guest, ok := r.c.kind.(interface {
+		Guest
+		InPlaceUpdater
+	}); ok {
+		if may, err := r.mayUpdate(ctx, p, true, k); err != nil || !may {
+			return err
+		}
+		return guest.UpdateInPlace(ctx, r, f, m)
+	}
 	switch step := lifecycle.BeforeUpdate(p.Pod, f.Lifecycle); step {
 	case lifecycle.Wait:
 		return nil
@@ -91,7 +104,8 @@ func (r *Round) updateInPlace(ctx context.Context, f *Facts, m Move, k *kept) er
 		return err
 	}
 	pod, grace, err := r.c.updater.Start(ctx, p.Pod, spec, func(pod *corev1.Pod) {
-		if f.Lifecycle != nil { // no hook looks at the state otherwise, and leaving it costs a write
+		// Where no container restarts and no hook looks at the state, it would cost a write to leave it.
+		if !r.c.typ.PlainUpdates && (f.Lifecycle != nil || restarts && p.State != "") {
 			lifecycle.Set(pod, kruise.LifecycleStateUpdating, f.Now)
 		}
 	})
@@ -123,7 +137,7 @@ const refusedAgain = time.Second
 // mayUpdate asks the budget of a pod of which containers restart. Once one was refused no other is asked about: the
 // pods of a workload have the same budget, more likely than not.
 func (r *Round) mayUpdate(ctx context.Context, p *facts.Pod, restarts bool, k *kept) (bool, error) {
-	if r.c.budget == nil || !restarts || !p.Ready {
+	if r.c.budget == nil || r.c.typ.PlainUpdates || !restarts || !p.Ready {
 		return true, nil
 	}
 	if k.exhausted() {
@@ -195,6 +209,8 @@ func (k *kept) outcome(d Decisions) Outcome {
 type Result struct {
 	Decisions
 	Outcome
+	// Stuck are pods whose update has begun and does not end by itself.
+	Stuck []Stuck
 	// Err joins PhaseErrors; nil if nothing failed.
 	Err error
 }
@@ -225,15 +241,20 @@ func (res Result) holds() []decision.Hold {
 // skipped are the candidates that stay as they are.
 func (res Result) skipped() []selection.Skip { return slices.Concat(res.Skipped, res.Kept) }
 
-// Failures are the phases that failed, but not those that only lost a race.
+// Failures are the phases that failed, but not those that only lost a race. Updating pods
+// fails too while one of them is stuck.
 func (res Result) Failures() []*PhaseError {
-	return slices.DeleteFunc(phases(res.Err), func(e *PhaseError) bool { return Conflict(e) })
+	out := slices.DeleteFunc(phases(res.Err), func(e *PhaseError) bool { return Conflict(e) })
+	if len(res.Stuck) > 0 && !slices.ContainsFunc(out, func(e *PhaseError) bool { return e.Phase == PhaseUpdate }) {
+		out = append(out, &PhaseError{PhaseUpdate, stuckError(res.Stuck)})
+	}
+	return out
 }
 
 // Succeeded says whether a phase ran without an error. A round that scales does not
 // update, and a phase that only lost a race has neither failed nor succeeded.
 func (res Result) Succeeded(phase string) bool {
-	ran := phase == PhaseScale || (phase == PhaseUpdate && res.Looked)
+	ran := phase == PhaseScale || (phase == PhaseUpdate && res.Looked && len(res.Stuck) == 0)
 	return ran && !slices.ContainsFunc(phases(res.Err), func(e *PhaseError) bool { return e.Phase == phase })
 }
 

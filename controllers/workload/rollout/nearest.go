@@ -9,6 +9,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/nearest"
 )
 
@@ -39,7 +40,7 @@ func (r *account) asked(p *facts.Pod) (decision.Record, bool) {
 		return decision.Record{}, false
 	}
 	asked := *r.res.Plan
-	if out, ok := asked.Output.(decision.PlanOutput); ok && p != nil {
+	if out, ok := asked.Output.(points.PlanOutput); ok && p != nil {
 		out.Holds = slices.DeleteFunc(slices.Clone(out.Holds), func(h decision.Hold) bool { return !concerns(h, p) })
 		asked.Output = out
 	}
@@ -54,8 +55,8 @@ func (r *account) ranked(p *facts.Pod, h decision.Hold) (decision.Record, bool) 
 		return decision.Record{}, false
 	}
 	return decision.Record{
-		Point: decision.RolloutRank().Name, Subject: subject, Outcome: decision.Decided, Revision: s.RevisionFor(subject),
-		Input:  decision.RankInput{Workload: r.f.WorkloadFacts(), Strategy: r.f.Strategy, Pods: []decision.PodFacts{p.Facts}},
-		Output: decision.RankOutput{Holds: []decision.Hold{h}},
+		Point: points.RankPoint().Name, Subject: subject, Outcome: decision.Decided, Revision: s.RevisionFor(subject),
+		Input:  points.RankInput{Workload: r.f.WorkloadFacts(), Strategy: r.f.Strategy, Pods: []points.PodFacts{p.Facts}},
+		Output: points.RankOutput{Holds: []decision.Hold{h}},
 	}, true
 }

@@ -3,6 +3,7 @@
 package rollout
 
 import (
+	"context"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/workload/inflight"
 )
 
 // Option changes a Controller.
@@ -23,6 +25,14 @@ func WithWorkers(n int) Option { return func(c *Controller) { c.workers = n } }
 
 // WithParallelWrites bounds the API writes that one round has under way; 32 if unset.
 func WithParallelWrites(n int) Option { return func(c *Controller) { c.writes = n } }
+
+// WithWindow bounds the API writes of all rounds that share the window, instead of each
+// round's.
+func WithWindow(w *inflight.Window) Option { return func(c *Controller) { c.window = w } }
+
+// WithStatusEvery sets how much time is between two writes of a status of which only counts
+// change; none if unset. The last counts are always written.
+func WithStatusEvery(d time.Duration) Option { return func(c *Controller) { c.every = d } }
 
 // WithTurn sets for how long one round goes on beginning writes before other workloads
 // have their turn; 500 ms if unset.
@@ -48,6 +58,18 @@ func WithKicks(k <-chan event.GenericEvent) Option { return func(c *Controller) 
 // WithRateLimiter sets how fast workloads whose round failed are tried again.
 func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
 	return func(c *Controller) { c.limiter = l }
+}
+
+// WithAhead sets what is done ahead of scaling and updates in each round, such as pulling
+// images. They do not wait for it.
+func WithAhead(f func(context.Context, *Round, *Facts)) Option {
+	return func(c *Controller) { c.ahead = f }
+}
+
+// WithAgents sets how to find out whether a node has a node agent, and if it does not, for how
+// long one may still come back. All nodes have one if unset.
+func WithAgents(f func(ctx context.Context, node string) (there bool, left time.Duration, err error)) Option {
+	return func(c *Controller) { c.agents = f }
 }
 
 // WithBudget has budgets asked before each update in place (gate

@@ -10,10 +10,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
 )
 
 // Wrote notes a pod as it was written, so that the next round sees it so whatever the
@@ -63,26 +65,88 @@ func (r *Round) SetState(ctx context.Context, f *Facts, p *facts.Pod, state krui
 	return err
 }
 
-// Created notes a pod that was created and opens its readiness gate at once, so that it
-// is ready as soon as its containers are. Should that fail, the next round does it.
-func (r *Round) Created(ctx context.Context, pod *corev1.Pod) {
-	r.c.overlay.Created(r.Workload.GetUID(), pod)
-	r.Normal(kruise.SuccessfulCreateReason, fmt.Sprintf(kruise.SuccessfulCreateMessage, pod.Name))
-	if ready, err := r.c.updater.MarkCreated(ctx, pod); err == nil {
-		r.Wrote(ctx, pod, ready, nil)
+// TakenError is of a pod that cannot be created because there is one of its name, which is
+// another's or terminates.
+type TakenError struct {
+	// By is the pod that has the name.
+	By  *corev1.Pod
+	Err error
+}
+
+func (e *TakenError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *TakenError) Unwrap() error { return e.Err }
+
+// CreatePod creates a pod. One of the name that is there already is ours if the answer to an
+// earlier attempt was lost, or if the cache does not show it yet.
+func (r *Round) CreatePod(ctx context.Context, pod *corev1.Pod) error {
+	err := r.c.client.Create(ctx, pod)
+	if err == nil {
+		return nil
 	}
+	if apierrors.IsAlreadyExists(err) || Indeterminate(err) {
+		found := &corev1.Pod{}
+		if r.c.live.Get(ctx, client.ObjectKeyFromObject(pod), found) == nil {
+			if !metav1.IsControlledBy(found, r.Workload) || found.DeletionTimestamp != nil {
+				return &TakenError{By: found, Err: fmt.Errorf("creating pod %s: %w", pod.Name, err)}
+			}
+			found.DeepCopyInto(pod)
+			return nil
+		}
+	}
+	return fmt.Errorf("creating pod %s: %w", pod.Name, err)
+}
+
+// Created notes a pod that was created. Its readiness gate is opened by a later round, once
+// the pod has a node.
+func (r *Round) Created(pod *corev1.Pod) {
+	r.c.overlay.Created(r.Workload.GetUID(), pod)
+	r.Normal(kruise.SuccessfulCreateReason, r.c.typ.Events.Created(r.Workload.GetName(), pod.Name))
 }
 
 // DeletePod deletes a pod and tells it by an event.
 func (r *Round) DeletePod(ctx context.Context, f *Facts, p *facts.Pod) error {
 	if err := r.deleteObject(ctx, f, p); err != nil {
 		if !Conflict(err) {
-			r.Warn(kruise.FailedDeleteReason, fmt.Sprintf("failed to delete pod %s: %v", p.Name, err))
+			r.Warn(kruise.FailedDeleteReason, r.c.typ.Events.DeleteFailed(r.Workload.GetName(), p.Name, err))
 		}
 		return fmt.Errorf("deleting pod %s: %w", p.Name, err)
 	}
 	r.c.overlay.Deleted(r.Workload.GetUID(), p.Pod)
-	r.Normal(kruise.SuccessfulDeleteReason, fmt.Sprintf(kruise.SuccessfulDeleteMessage, p.Name))
+	r.Normal(kruise.SuccessfulDeleteReason, r.c.typ.Events.Deleted(r.Workload.GetName(), p.Name))
+	return nil
+}
+
+// LetGo deletes pods by a function of the kind, but for those that a hook holds: the hook is
+// told, and waited for. It says whether it wrote.
+func (r *Round) LetGo(ctx context.Context, f *Facts, pods []*facts.Pod, remove func(*facts.Pod) error) (acted bool, err error) {
+	var acts []func() error
+	for _, p := range pods {
+		if act := r.letGo(ctx, f, p, remove); act != nil {
+			acts = append(acts, act)
+		}
+	}
+	return len(acts) > 0, r.Parallel(acts)
+}
+
+// LetOneGo is LetGo of one pod, for moves, which are under way beside each other already: an
+// act of Parallel may not wait for another one.
+func (r *Round) LetOneGo(ctx context.Context, f *Facts, p *facts.Pod, remove func(*facts.Pod) error) error {
+	if act := r.letGo(ctx, f, p, remove); act != nil {
+		return act()
+	}
+	return nil
+}
+
+// letGo is what a pod needs on its way out, nil while a hook holds it.
+func (r *Round) letGo(ctx context.Context, f *Facts, p *facts.Pod, remove func(*facts.Pod) error) func() error {
+	switch lifecycle.BeforeDelete(p.Pod, f.Lifecycle) {
+	case lifecycle.Prepare:
+		return func() error { return r.SetState(ctx, f, p, kruise.LifecycleStatePreparingDelete, false) }
+	case lifecycle.Go:
+		return func() error { return remove(p) }
+	}
 	return nil
 }
 

@@ -47,6 +47,9 @@ func (r *Round) refresh(ctx context.Context, f *Facts) (map[string]*corev1.Pod, 
 
 // next finds the one thing that a pod needs next, nil if nothing.
 func (r *Round) next(f *Facts, p *facts.Pod) (write, error) {
+	if _, ok := r.c.kind.(Guest); ok {
+		return r.more(p), nil
+	}
 	if !p.InPlaceDone { // most have no update under way, and are not to be looked into each round
 		step, left, err := r.c.updater.Step(p.Pod)
 		if err != nil {
@@ -57,10 +60,14 @@ func (r *Round) next(f *Facts, p *facts.Pod) (write, error) {
 			return func(ctx context.Context) (*corev1.Pod, error) { return r.c.updater.Continue(ctx, p.Pod, step) }, nil
 		}
 	}
-	if p.InPlaceDone && inplace.WantsReady(p.Pod) {
-		return func(ctx context.Context) (*corev1.Pod, error) { return r.c.updater.MarkReady(ctx, p.Pod) }, nil
-	}
 	state := lifecycle.Refresh(p.Pod, f.Lifecycle, lifecycle.Facts{AtTarget: f.AtTarget(p), Complete: p.InPlaceDone})
+	if p.InPlaceDone && r.opens(p) {
+		var edit func(*corev1.Pod)
+		if state != p.State && !lifecycle.Held(p.Pod) { // it costs no write of its own
+			edit = func(pod *corev1.Pod) { lifecycle.Set(pod, state, f.Now) }
+		}
+		return func(ctx context.Context) (*corev1.Pod, error) { return r.c.updater.MarkReady(ctx, p.Pod, edit) }, nil
+	}
 	if state != p.State {
 		return func(ctx context.Context) (*corev1.Pod, error) {
 			return r.c.states.Move(ctx, p.Pod, state, f.Lifecycle, false)
@@ -69,15 +76,30 @@ func (r *Round) next(f *Facts, p *facts.Pod) (write, error) {
 	if f.AtTarget(p) && !f.Leaves(p) && lifecycle.Stale(p.Pod) { // what is to be moved or deleted prepares again
 		return func(ctx context.Context) (*corev1.Pod, error) { return r.c.states.Release(ctx, p.Pod) }, nil
 	}
-	if more, ok := r.c.kind.(Refresher); ok {
-		if act := more.Refresh(r, p); act != nil {
-			return act, nil
-		}
+	if act := r.more(p); act != nil {
+		return act, nil
 	}
 	if p.Ready && p.State != kruise.LifecycleStatePreparingDelete && !f.Available(p) {
 		r.Again(p.ReadySince.Add(f.MinReady).Sub(f.Now)) // it becomes available by waiting
 	}
 	return nil, nil
+}
+
+// opens says whether the readiness gates of a pod without an update under way are to be
+// opened now. Those of a new pod are once it has a node, long before its containers run: by
+// then its lifecycle state changes too, which takes no write of its own so.
+func (r *Round) opens(p *facts.Pod) bool {
+	return inplace.WantsReady(p.Pod) && (p.Spec.NodeName != "" || inplace.Opened(p.Pod))
+}
+
+// more is what the kind itself keeps in order.
+func (r *Round) more(p *facts.Pod) write {
+	if kind, ok := r.c.kind.(Refresher); ok {
+		if act := kind.Refresh(r, p); act != nil {
+			return act
+		}
+	}
+	return nil
 }
 
 // Refresher is a Kind that has more to keep in order on its pods.

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/inflight"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
@@ -25,6 +26,7 @@ type Round struct {
 	Now      time.Time
 
 	memory  *Memory
+	writers *inflight.Holder // nil without a Window
 	again   again
 	journal []decision.Record
 }

@@ -42,20 +42,31 @@ func OwnerUID(o client.Object) []string {
 	return nil
 }
 
-// SetupWithManager starts the Controller with a manager. owned are further kinds that
-// workloads own, whose events have them reconciled.
-func (c *Controller) SetupWithManager(mgr ctrl.Manager, name string, owned ...client.Object) error {
+// SetupWithManager starts the Controller with a manager.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr)
 	if c.kicks != nil {
 		b = b.WatchesRawSource(source.Channel(c.kicks, handler.EnqueueRequestsFromMapFunc(c.all)))
 	}
-	b = b.Named(name).
+	b = b.Named(strings.ToLower(c.typ.Kind)+"-controller").
 		For(c.typ.New(), builder.WithPredicates(UserChanges())).
 		Watches(&corev1.Pod{}, c.PodEvents()).
-		WatchesMetadata(&corev1.Node{}, c.NodeEvents()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: c.workers, RateLimiter: c.limiter})
-	for _, o := range owned {
+	if c.typ.NodeOf != nil {
+		b = b.Watches(&corev1.Node{}, c.NodeEvents())
+	} else {
+		b = b.WatchesMetadata(&corev1.Node{}, c.NodeEvents())
+	}
+	for _, o := range c.typ.Owned {
 		b = b.Watches(o, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), c.typ.New(), handler.OnlyControllerOwner()))
+	}
+	for _, related := range c.typ.Related {
+		b = b.Watches(related.Object, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) (out []reconcile.Request) {
+			for _, name := range related.Workloads(o) {
+				out = append(out, reconcile.Request{NamespacedName: name})
+			}
+			return out
+		}))
 	}
 	return b.Complete(c)
 }
@@ -67,7 +78,8 @@ func UserChanges() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 }
 
-// all lists every workload of the kind: other policies may decide otherwise about any.
+// all lists every workload of the kind: other policies, or another node, may change what is
+// to be done about any.
 func (c *Controller) all(ctx context.Context, _ client.Object) []reconcile.Request {
 	list := c.typ.NewList()
 	var out []reconcile.Request
@@ -81,7 +93,7 @@ func (c *Controller) all(ctx context.Context, _ client.Object) []reconcile.Reque
 		})
 	}
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing workloads after a change of policies", "kind", c.typ.Kind)
+		ctrl.LoggerFrom(ctx).Error(err, "listing the workloads of the kind", "kind", c.typ.Kind)
 	}
 	return out
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,6 +23,8 @@ type ownStatus struct {
 	// unknown is true when the answer to a write was lost: what is stored may be the old
 	// status or the new one.
 	unknown bool
+	// written is when that was.
+	written time.Time
 }
 
 // overlay replaces the status of a workload that the cache shows as it was before our
@@ -42,10 +45,16 @@ func copyStatus(of func(client.Object) any, to, from client.Object) {
 }
 
 // WriteStatus writes a status, which is a pointer like that of Type.Status, unless it is
-// that of the workload already.
+// that of the workload already. Where only counts change it is not written more often than
+// WithStatusEvery says, so that a user's update of what was read just now does not meet a
+// conflict each time; the round after that writes it.
 func (r *Round) WriteStatus(ctx context.Context, next any) error {
 	now := r.c.typ.Status(r.Workload)
 	if !r.memory.status.unknown && equality.Semantic.DeepEqual(next, now) {
+		return nil
+	}
+	if wait := r.c.every - r.c.now().Sub(r.memory.status.written); wait > 0 && !r.memory.status.unknown && onlyCounts(now, next) {
+		r.Again(wait)
 		return nil
 	}
 	patch, err := statusPatch(r.Workload.GetUID(), now, next)
@@ -60,8 +69,36 @@ func (r *Round) WriteStatus(ctx context.Context, next any) error {
 	stored := r.c.typ.New()
 	stored.SetResourceVersion(r.Workload.GetResourceVersion())
 	copyStatus(r.c.typ.Status, stored, r.Workload)
-	r.memory.status = ownStatus{stored: stored}
+	r.memory.status = ownStatus{stored: stored, written: r.c.now()}
 	return nil
+}
+
+// onlyCounts says whether two statuses, pointers to structs, differ in nothing but numbers of
+// pods and in the times and messages of conditions.
+func onlyCounts(a, b any) bool {
+	x, errX := withoutCounts(a)
+	y, errY := withoutCounts(b)
+	return errX == nil && errY == nil && equality.Semantic.DeepEqual(x, y)
+}
+
+func withoutCounts(status any) (map[string]any, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
+	if err != nil {
+		return nil, fmt.Errorf("encoding status: %w", err)
+	}
+	for name, value := range fields {
+		if _, number := value.(int64); number && name != "observedGeneration" {
+			delete(fields, name)
+		}
+	}
+	conditions, _ := fields["conditions"].([]any)
+	for _, c := range conditions {
+		if c, ok := c.(map[string]any); ok {
+			delete(c, "lastUpdateTime")
+			delete(c, "message")
+		}
+	}
+	return fields, nil
 }
 
 // statusPatch writes the whole status and takes off what it has no more. A difference

@@ -15,7 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/qos"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
-	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 // RevisionLabel is the label of pods with the name or the hash of their revision.
@@ -29,6 +29,9 @@ type PodTemplates struct {
 	ShortHash  bool
 	classifier *inplace.Classifier
 }
+
+// Pods are the templates themselves, also of a kind that embeds them.
+func (t *PodTemplates) Pods() *PodTemplates { return t }
 
 // History resolves the revisions of a workload. owner's Object and Live need not be set.
 func (r *Round) History(ctx context.Context, owner revision.Owner, classifier *inplace.Classifier) (*PodTemplates, error) {
@@ -114,8 +117,8 @@ func claimsChanged(from, to *appsv1.ControllerRevision) bool {
 func envRefresh(diff inplace.Difference) []string {
 	var out []string
 	for name := range diff.EnvRefresh() {
-		if !slices.ContainsFunc(diff.Changes, func(c decision.TemplateChange) bool {
-			return c.Class == decision.ChangeImage && c.Container == name
+		if !slices.ContainsFunc(diff.Changes, func(c points.TemplateChange) bool {
+			return c.Class == points.ChangeImage && c.Container == name
 		}) {
 			out = append(out, name)
 		}

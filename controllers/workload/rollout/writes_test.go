@@ -5,14 +5,13 @@ package rollout
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/regatta-sh/regatta/controllers/workload/batch"
 )
 
 func TestConflict(t *testing.T) {
@@ -45,61 +44,6 @@ func TestConflict(t *testing.T) {
 	}
 }
 
-func TestSlowStart(t *testing.T) {
-	tests := map[string]struct {
-		limit, size int
-		failing     int32
-		started     int32
-	}{
-		"without an error all are done":                  {4, 1, 0, 20},
-		"the first is alone":                             {4, 1, 1, 1},
-		"the second has one beside it":                   {4, 1, 2, 3},
-		"what has worked before begins with more":        {8, 4, 1, 4},
-		"at the limit nothing is begun after an error":   {1, 1, 8, 8},
-		"what begins at the limit stops there, too":      {1, 1, 1, 1},
-		"the last one has kept nothing from being begun": {1, 1, 20, 20},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			var started atomic.Int32
-			var acts []func() error
-			for i := int32(1); i <= 20; i++ {
-				acts = append(acts, func() error {
-					started.Add(1)
-					if i == tc.failing {
-						return errors.New("failed")
-					}
-					return nil
-				})
-			}
-			if err := slowStart(tc.limit, tc.size, acts); (err != nil) != (tc.failing > 0) || started.Load() != tc.started {
-				t.Errorf("%v, %d were started, want %d", err, started.Load(), tc.started)
-			}
-		})
-	}
-}
-
-func TestParallelDoesAllWhateverFails(t *testing.T) {
-	var mu sync.Mutex
-	var done []int
-	var acts []func() error
-	for i := range 10 {
-		acts = append(acts, func() error {
-			mu.Lock()
-			defer mu.Unlock()
-			done = append(done, i)
-			return fmt.Errorf("act %d", i)
-		})
-	}
-	err := parallel(0, acts) // at least one at a time
-	if slices.Sort(done); len(done) != 10 {
-		t.Errorf("done are %v", done)
-	}
-	if joined, ok := err.(interface{ Unwrap() []error }); !ok || len(joined.Unwrap()) != 10 {
-		t.Errorf("the errors are %v", err)
-	}
-}
-
 // Each write takes 200 ms here, and a turn 500.
 func TestATurnEnds(t *testing.T) {
 	now := time.Unix(0, 0)
@@ -110,7 +54,7 @@ func TestATurnEnds(t *testing.T) {
 		for i := range acts {
 			acts[i] = func() error { done++; now = now.Add(200 * time.Millisecond); return nil }
 		}
-		if err := parallel(1, r.inTurn(acts)); err != nil {
+		if err := batch.Parallel(1, r.inTurn(acts)); err != nil {
 			t.Fatal(err)
 		}
 		if done != want {

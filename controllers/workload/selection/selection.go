@@ -4,7 +4,12 @@
 // gave them and takes as many as the plan and the clamp allow.
 package selection
 
-import "github.com/regatta-sh/regatta/engine/decision"
+import (
+	"slices"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
+)
 
 // Candidate is a pod that could be moved, in the order of the policy.
 type Candidate struct {
@@ -19,11 +24,14 @@ type Candidate struct {
 type Limits struct {
 	Limit          int // pods to move
 	MaxUnavailable int // pods that may be unavailable
+	// Unavailable says what becomes of candidates that are unavailable already, as
+	// rollout.PlanOutput has it.
+	Unavailable string
 }
 
 // Clamp holds a plan to the facts it was asked with, whatever it answered:
 // never more pods than the difference, never more unavailable.
-func Clamp(in decision.PlanInput, out decision.PlanOutput) Limits {
+func Clamp(in rollout.PlanInput, out rollout.PlanOutput) Limits {
 	wanted := in.Update
 	if wanted < 0 {
 		wanted = -wanted
@@ -31,6 +39,7 @@ func Clamp(in decision.PlanInput, out decision.PlanOutput) Limits {
 	return Limits{
 		Limit:          min(max(out.Limit, 0), wanted),
 		MaxUnavailable: min(out.MaxUnavailable, in.MaxUnavailable),
+		Unavailable:    out.Unavailable,
 	}
 }
 
@@ -55,7 +64,8 @@ const (
 // Walk takes candidates in order (CS-10). A held candidate is passed over and
 // uses up nothing. The walk stops where the target revision has as many pods
 // unavailable as are allowed; an available candidate needs room of its own,
-// one that is unavailable already does not.
+// one that is unavailable already does not. lim.Unavailable may have these go first, or
+// whatever room there is.
 func Walk(cands []Candidate, holds []decision.Hold, lim Limits, un Unavailable) (taken []string, skipped []Skip) {
 	stop := func(from int, reason, message string) ([]string, []Skip) {
 		for _, c := range cands[from:] {
@@ -67,6 +77,10 @@ func Walk(cands []Candidate, holds []decision.Hold, lim Limits, un Unavailable) 
 		}
 		return taken, skipped
 	}
+	if lim.Unavailable != "" {
+		cands = unavailableFirst(cands, holds, lim.Limit)
+	}
+	moved := 0 // that need room
 	for i, c := range cands {
 		if hold := holdOf(c, holds); hold != nil {
 			skipped = append(skipped, Skip{c.Name, *hold})
@@ -75,15 +89,38 @@ func Walk(cands []Candidate, holds []decision.Hold, lim Limits, un Unavailable) 
 		if len(taken) >= lim.Limit {
 			return stop(i, ReasonLimit, "The partition keeps this pod at its revision, or others are moved first.")
 		}
-		if un.AtTarget+len(taken) >= lim.MaxUnavailable || (c.Available && un.Total >= lim.MaxUnavailable) {
+		free := !c.Available && lim.Unavailable == rollout.UnavailableAlways
+		if !free && un.AtTarget+moved >= lim.MaxUnavailable || c.Available && un.Total >= lim.MaxUnavailable {
 			return stop(i, ReasonMaxUnavailable, "As many pods are unavailable as maxUnavailable allows; this one waits for them.")
 		}
 		if c.Available {
 			un.Total++
 		}
+		if !free {
+			moved++
+		}
 		taken = append(taken, c.Name)
 	}
 	return taken, skipped
+}
+
+// unavailableFirst has those go first that are unavailable already, among as many as may be
+// moved. The others keep their order, so that the same ones are moved in the end.
+func unavailableFirst(cands []Candidate, holds []decision.Hold, limit int) []Candidate {
+	var held, first, then, rest []Candidate
+	for _, c := range cands {
+		switch {
+		case holdOf(c, holds) != nil:
+			held = append(held, c)
+		case len(first)+len(then) >= limit:
+			rest = append(rest, c)
+		case c.Available:
+			then = append(then, c)
+		default:
+			first = append(first, c)
+		}
+	}
+	return slices.Concat(held, first, then, rest)
 }
 
 func holdOf(c Candidate, holds []decision.Hold) *decision.Hold {

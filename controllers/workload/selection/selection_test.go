@@ -12,23 +12,24 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	_ "github.com/regatta-sh/regatta/test/proptest"
 )
 
 func TestClamp(t *testing.T) {
 	tests := map[string]struct {
-		in   decision.PlanInput
-		out  decision.PlanOutput
+		in   rollout.PlanInput
+		out  rollout.PlanOutput
 		want Limits
 	}{
-		"a plan that asks for what there is":           {decision.PlanInput{Update: 5, MaxUnavailable: 2}, decision.PlanOutput{Limit: 5, MaxUnavailable: 2}, Limits{5, 2}},
-		"a plan that asks for less":                    {decision.PlanInput{Update: 5, MaxUnavailable: 2}, decision.PlanOutput{Limit: 3, MaxUnavailable: 1}, Limits{3, 1}},
-		"a plan that asks for more":                    {decision.PlanInput{Update: 5, MaxUnavailable: 2}, decision.PlanOutput{Limit: 9, MaxUnavailable: 9}, Limits{5, 2}},
-		"a plan that asks for less than nothing":       {decision.PlanInput{Update: 5, MaxUnavailable: 2}, decision.PlanOutput{Limit: -1, MaxUnavailable: -1}, Limits{0, -1}},
-		"pods that go back":                            {decision.PlanInput{Update: -5, MaxUnavailable: 2}, decision.PlanOutput{Limit: 9, MaxUnavailable: 2}, Limits{5, 2}},
-		"nothing may be unavailable":                   {decision.PlanInput{Update: 5, MaxUnavailable: 0}, decision.PlanOutput{Limit: 5, MaxUnavailable: 2}, Limits{5, 0}},
-		"less than nothing may be, as while it scales": {decision.PlanInput{Update: 5, MaxUnavailable: -3}, decision.PlanOutput{Limit: 5, MaxUnavailable: 2}, Limits{5, -3}},
-		"no answer": {decision.PlanInput{Update: 5, MaxUnavailable: 2}, decision.PlanOutput{}, Limits{0, 0}},
+		"a plan that asks for what there is":           {rollout.PlanInput{Update: 5, MaxUnavailable: 2}, rollout.PlanOutput{Limit: 5, MaxUnavailable: 2}, Limits{Limit: 5, MaxUnavailable: 2}},
+		"a plan that asks for less":                    {rollout.PlanInput{Update: 5, MaxUnavailable: 2}, rollout.PlanOutput{Limit: 3, MaxUnavailable: 1}, Limits{Limit: 3, MaxUnavailable: 1}},
+		"a plan that asks for more":                    {rollout.PlanInput{Update: 5, MaxUnavailable: 2}, rollout.PlanOutput{Limit: 9, MaxUnavailable: 9}, Limits{Limit: 5, MaxUnavailable: 2}},
+		"a plan that asks for less than nothing":       {rollout.PlanInput{Update: 5, MaxUnavailable: 2}, rollout.PlanOutput{Limit: -1, MaxUnavailable: -1}, Limits{Limit: 0, MaxUnavailable: -1}},
+		"pods that go back":                            {rollout.PlanInput{Update: -5, MaxUnavailable: 2}, rollout.PlanOutput{Limit: 9, MaxUnavailable: 2}, Limits{Limit: 5, MaxUnavailable: 2}},
+		"nothing may be unavailable":                   {rollout.PlanInput{Update: 5, MaxUnavailable: 0}, rollout.PlanOutput{Limit: 5, MaxUnavailable: 2}, Limits{Limit: 5, MaxUnavailable: 0}},
+		"less than nothing may be, as while it scales": {rollout.PlanInput{Update: 5, MaxUnavailable: -3}, rollout.PlanOutput{Limit: 5, MaxUnavailable: 2}, Limits{Limit: 5, MaxUnavailable: -3}},
+		"no answer": {rollout.PlanInput{Update: 5, MaxUnavailable: 2}, rollout.PlanOutput{}, Limits{Limit: 0, MaxUnavailable: 0}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -75,51 +76,69 @@ func TestWalk(t *testing.T) {
 		skipped map[string]string
 	}{
 		"as many as may be unavailable": {
-			candidates("ABC"), nil, Limits{3, 2}, Unavailable{}, []string{"A", "B"}, map[string]string{"C": ReasonMaxUnavailable},
+			candidates("ABC"), nil, Limits{Limit: 3, MaxUnavailable: 2}, Unavailable{}, []string{"A", "B"}, map[string]string{"C": ReasonMaxUnavailable},
 		},
 		"as many as are to be moved": {
-			candidates("ABC"), nil, Limits{1, 3}, Unavailable{}, []string{"A"}, map[string]string{"B": ReasonLimit, "C": ReasonLimit},
+			candidates("ABC"), nil, Limits{Limit: 1, MaxUnavailable: 3}, Unavailable{}, []string{"A"}, map[string]string{"B": ReasonLimit, "C": ReasonLimit},
 		},
 		"pods that are unavailable use up the room of those that are not": {
-			candidates("ABC"), nil, Limits{3, 2}, Unavailable{Total: 1}, []string{"A"}, map[string]string{"B": ReasonMaxUnavailable, "C": ReasonMaxUnavailable},
+			candidates("ABC"), nil, Limits{Limit: 3, MaxUnavailable: 2}, Unavailable{Total: 1}, []string{"A"}, map[string]string{"B": ReasonMaxUnavailable, "C": ReasonMaxUnavailable},
 		},
 		"but need none of their own": {
-			candidates("abC"), nil, Limits{3, 2}, Unavailable{Total: 2}, []string{"a", "b"}, map[string]string{"C": ReasonMaxUnavailable},
+			candidates("abC"), nil, Limits{Limit: 3, MaxUnavailable: 2}, Unavailable{Total: 2}, []string{"a", "b"}, map[string]string{"C": ReasonMaxUnavailable},
 		},
 		"at the target revision no more than that are unavailable at once": {
-			candidates("abc"), nil, Limits{3, 2}, Unavailable{Total: 3}, []string{"a", "b"}, map[string]string{"c": ReasonMaxUnavailable},
+			candidates("abc"), nil, Limits{Limit: 3, MaxUnavailable: 2}, Unavailable{Total: 3}, []string{"a", "b"}, map[string]string{"c": ReasonMaxUnavailable},
 		},
 		"those that are count": {
-			candidates("abc"), nil, Limits{3, 2}, Unavailable{Total: 4, AtTarget: 1}, []string{"a"}, map[string]string{"b": ReasonMaxUnavailable, "c": ReasonMaxUnavailable},
+			candidates("abc"), nil, Limits{Limit: 3, MaxUnavailable: 2}, Unavailable{Total: 4, AtTarget: 1}, []string{"a"}, map[string]string{"b": ReasonMaxUnavailable, "c": ReasonMaxUnavailable},
 		},
 		"the walk stops at the first without room, and takes none after it": {
-			candidates("Ab"), nil, Limits{2, 2}, Unavailable{Total: 2}, nil, map[string]string{"A": ReasonMaxUnavailable, "b": ReasonMaxUnavailable},
+			candidates("Ab"), nil, Limits{Limit: 2, MaxUnavailable: 2}, Unavailable{Total: 2}, nil, map[string]string{"A": ReasonMaxUnavailable, "b": ReasonMaxUnavailable},
 		},
 		"nothing may be unavailable": {
-			candidates("Aa"), nil, Limits{2, 0}, Unavailable{}, nil, map[string]string{"A": ReasonMaxUnavailable, "a": ReasonMaxUnavailable},
+			candidates("Aa"), nil, Limits{Limit: 2, MaxUnavailable: 0}, Unavailable{}, nil, map[string]string{"A": ReasonMaxUnavailable, "a": ReasonMaxUnavailable},
 		},
 		"less than nothing may be": {
-			candidates("A"), nil, Limits{2, -3}, Unavailable{}, nil, map[string]string{"A": ReasonMaxUnavailable},
+			candidates("A"), nil, Limits{Limit: 2, MaxUnavailable: -3}, Unavailable{}, nil, map[string]string{"A": ReasonMaxUnavailable},
 		},
 		"a pod that is held is passed over and uses up nothing": {
-			held(candidates("ABC"), "A"), nil, Limits{1, 1}, Unavailable{}, []string{"B"}, map[string]string{"A": "NotYet", "C": ReasonLimit},
+			held(candidates("ABC"), "A"), nil, Limits{Limit: 1, MaxUnavailable: 1}, Unavailable{}, []string{"B"}, map[string]string{"A": "NotYet", "C": ReasonLimit},
 		},
 		"pods of a group that is held are passed over": {
-			inZone(candidates("ABC"), "b", "A", "B"), []decision.Hold{closed}, Limits{3, 3}, Unavailable{}, []string{"C"}, map[string]string{"A": "Closed", "B": "Closed"},
+			inZone(candidates("ABC"), "b", "A", "B"), []decision.Hold{closed}, Limits{Limit: 3, MaxUnavailable: 3}, Unavailable{}, []string{"C"}, map[string]string{"A": "Closed", "B": "Closed"},
 		},
 		"a hold of two dimensions needs both": {
-			inZone(candidates("A"), "b", "A"), []decision.Hold{{Reason: "Closed", Where: map[string]string{"zone": "b", "region": "r"}}}, Limits{1, 1}, Unavailable{}, []string{"A"}, nil,
+			inZone(candidates("A"), "b", "A"), []decision.Hold{{Reason: "Closed", Where: map[string]string{"zone": "b", "region": "r"}}}, Limits{Limit: 1, MaxUnavailable: 1}, Unavailable{}, []string{"A"}, nil,
 		},
 		"a hold of a plan may name a pod": {
-			candidates("AB"), []decision.Hold{{Reason: "Closed", Pod: "B"}}, Limits{2, 2}, Unavailable{}, []string{"A"}, map[string]string{"B": "Closed"},
+			candidates("AB"), []decision.Hold{{Reason: "Closed", Pod: "B"}}, Limits{Limit: 2, MaxUnavailable: 2}, Unavailable{}, []string{"A"}, map[string]string{"B": "Closed"},
 		},
 		"a hold of all holds all": {
-			candidates("AB"), []decision.Hold{{Reason: "Closed"}}, Limits{2, 2}, Unavailable{}, nil, map[string]string{"A": "Closed", "B": "Closed"},
+			candidates("AB"), []decision.Hold{{Reason: "Closed"}}, Limits{Limit: 2, MaxUnavailable: 2}, Unavailable{}, nil, map[string]string{"A": "Closed", "B": "Closed"},
 		},
 		"after the walk stopped a pod is still told of its own hold": {
-			held(candidates("ABC"), "C"), nil, Limits{1, 3}, Unavailable{}, []string{"A"}, map[string]string{"B": ReasonLimit, "C": "NotYet"},
+			held(candidates("ABC"), "C"), nil, Limits{Limit: 1, MaxUnavailable: 3}, Unavailable{}, []string{"A"}, map[string]string{"B": ReasonLimit, "C": "NotYet"},
 		},
-		"no pod waits": {nil, []decision.Hold{closed}, Limits{2, 2}, Unavailable{}, nil, nil},
+		"those unavailable already may go first, among as many as are to be moved": {
+			candidates("AbcD"), nil, Limits{Limit: 3, MaxUnavailable: 2, Unavailable: rollout.UnavailableFirst}, Unavailable{Total: 2}, []string{"b", "c"}, map[string]string{"A": ReasonMaxUnavailable, "D": ReasonMaxUnavailable},
+		},
+		"going first needs room at the target": {
+			candidates("Abc"), nil, Limits{Limit: 3, MaxUnavailable: 1, Unavailable: rollout.UnavailableFirst}, Unavailable{Total: 2}, []string{"b"}, map[string]string{"A": ReasonMaxUnavailable, "c": ReasonMaxUnavailable},
+		},
+		"or all of them go, and only the others need room": {
+			candidates("AbcD"), nil, Limits{Limit: 4, MaxUnavailable: 3, Unavailable: rollout.UnavailableAlways}, Unavailable{Total: 2}, []string{"b", "c", "A"}, map[string]string{"D": ReasonMaxUnavailable},
+		},
+		"even where too many are unavailable": {
+			candidates("Abc"), nil, Limits{Limit: 3, MaxUnavailable: 1, Unavailable: rollout.UnavailableAlways}, Unavailable{Total: 4, AtTarget: 2}, []string{"b", "c"}, map[string]string{"A": ReasonMaxUnavailable},
+		},
+		"the limit keeps those of them that come late in the order": {
+			candidates("Abc"), nil, Limits{Limit: 2, MaxUnavailable: 5, Unavailable: rollout.UnavailableAlways}, Unavailable{Total: 2}, []string{"b", "A"}, map[string]string{"c": ReasonLimit},
+		},
+		"one that is held uses up nothing of the limit": {
+			held(candidates("bcA"), "b"), nil, Limits{Limit: 1, MaxUnavailable: 5, Unavailable: rollout.UnavailableAlways}, Unavailable{Total: 2}, []string{"c"}, map[string]string{"b": "NotYet", "A": ReasonLimit},
+		},
+		"no pod waits": {nil, []decision.Hold{closed}, Limits{Limit: 2, MaxUnavailable: 2}, Unavailable{}, nil, nil},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -146,11 +165,11 @@ func TestWalk(t *testing.T) {
 func TestNoPlanMakesAWalkGoTooFar(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits := rapid.OneOf(rapid.IntRange(-3, 12), rapid.SampledFrom([]int{math.MinInt, math.MaxInt}))
-		in := decision.PlanInput{
+		in := rollout.PlanInput{
 			Update:         rapid.IntRange(-12, 12).Draw(t, "update"),
 			MaxUnavailable: rapid.IntRange(-5, 12).Draw(t, "maxUnavailable"),
 		}
-		out := decision.PlanOutput{Limit: limits.Draw(t, "planned limit"), MaxUnavailable: limits.Draw(t, "planned maxUnavailable")}
+		out := rollout.PlanOutput{Limit: limits.Draw(t, "planned limit"), MaxUnavailable: limits.Draw(t, "planned maxUnavailable")}
 		for range rapid.IntRange(0, 3).Draw(t, "holds") {
 			h := decision.Hold{Rule: "r", Reason: "Held"}
 			if rapid.Bool().Draw(t, "by zone") {

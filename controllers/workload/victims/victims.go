@@ -13,12 +13,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 // Order gives the indices in group, the first to be deleted first. Pods of other
 // groups do not count for the spread. out has the keys by position in pods.
-func Order(pods []*facts.Pod, group []int, out decision.ScaleOutput, constraints []corev1.TopologySpreadConstraint, topology *facts.Topology) []int {
+func Order(pods []*facts.Pod, group []int, out rollout.ScaleOutput, constraints []corev1.TopologySpreadConstraint, topology *facts.Topology) []int {
 	o := ordering{pods: pods, out: out, descending: map[int]bool{}}
 	for _, i := range out.Descending {
 		o.descending[i] = true
@@ -35,7 +35,7 @@ func Order(pods []*facts.Pod, group []int, out decision.ScaleOutput, constraints
 
 type ordering struct {
 	pods       []*facts.Pod
-	out        decision.ScaleOutput
+	out        rollout.ScaleOutput
 	descending map[int]bool
 }
 

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	_ "github.com/regatta-sh/regatta/test/proptest"
 )
 
@@ -39,7 +39,7 @@ func cluster() *facts.Topology {
 
 func order(vs []victim, constraints []string, descending ...int) []int {
 	var pods []*facts.Pod
-	out := decision.ScaleOutput{Descending: descending}
+	out := rollout.ScaleOutput{Descending: descending}
 	var group []int
 	for i, v := range vs {
 		pods = append(pods, &facts.Pod{Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("p", i)}, Spec: corev1.PodSpec{NodeName: v.node}}})
@@ -236,7 +236,7 @@ func TestWhatStaysIsSpread(t *testing.T) {
 
 func TestOtherGroupsDoNotCount(t *testing.T) {
 	pods := []*facts.Pod{}
-	out := decision.ScaleOutput{}
+	out := rollout.ScaleOutput{}
 	for i, node := range []string{"n0", "n0", "n1", "n0"} {
 		pods = append(pods, &facts.Pod{Pod: &corev1.Pod{Spec: corev1.PodSpec{NodeName: node}}})
 		out.Keys, out.Then = append(out.Keys, []float64{0}), append(out.Then, []float64{float64(-i)})

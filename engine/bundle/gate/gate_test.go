@@ -15,6 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 // TestMain lets this test binary be the child that it starts.
@@ -157,7 +158,7 @@ func TestACanaryIsCheckedWhereItHolds(t *testing.T) {
 	defer e.Close()
 	var records []decision.Record
 	for _, ns := range []string{"shop", "bank"} {
-		_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), decision.Subject{Kind: "CloneSet", Namespace: ns, Name: "web"}, decision.PlanInput{Update: 1})
+		_, r := engine.Decide(t.Context(), e, points.PlanPoint(), decision.Subject{Kind: "CloneSet", Namespace: ns, Name: "web"}, points.PlanInput{Update: 1})
 		records = append(records, r)
 	}
 	stable := user(t, "own", map[string]string{"a.rego": hold + "false"})
@@ -220,7 +221,7 @@ func TestReplay(t *testing.T) {
 	defer e.Close()
 	var records []decision.Record
 	for n := range 5 {
-		_, r := engine.Decide(context.Background(), e, decision.RolloutPlan(), decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web"}, decision.PlanInput{Update: n})
+		_, r := engine.Decide(context.Background(), e, points.PlanPoint(), decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web"}, points.PlanInput{Update: n})
 		records = append(records, r)
 	}
 	for name, tc := range map[string]struct {

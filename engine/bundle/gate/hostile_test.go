@@ -21,6 +21,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/test/proptest"
 )
 
@@ -114,8 +115,8 @@ func newArena(t *testing.T) *arena {
 
 // patient is a point for where it is asked whether there is an answer: the machine
 // has other things to do.
-func patient() decision.Point[decision.PlanInput, decision.PlanOutput] {
-	p := decision.RolloutPlan()
+func patient() decision.Point[rollout.PlanInput, rollout.PlanOutput] {
+	p := rollout.PlanPoint()
 	p.Budget = 10 * time.Second
 	return p
 }
@@ -124,8 +125,8 @@ func evil() decision.Subject {
 	return decision.Subject{Kind: "CloneSet", Namespace: "evil", Name: "web"}
 }
 
-func question(n int) decision.PlanInput {
-	return decision.PlanInput{Update: n, MaxUnavailable: 1, Strategy: decision.Strategy{Type: "RollingUpdate"}}
+func question(n int) rollout.PlanInput {
+	return rollout.PlanInput{Update: n, MaxUnavailable: 1, Strategy: rollout.Strategy{Type: "RollingUpdate"}}
 }
 
 // keepDeciding asks about another namespace until stop is called, which reports
@@ -211,7 +212,7 @@ func (a *arena) bound(t *testing.T, b *bundle.Bundle, h hostile) (where, says st
 			t.Error(err)
 		}
 	}()
-	p := decision.RolloutPlan()
+	p := rollout.PlanPoint()
 	if !h.RolledBack {
 		p.Budget = time.Minute // it is bounded by something else
 	}

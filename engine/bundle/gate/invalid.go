@@ -13,6 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
@@ -27,9 +28,9 @@ type complaint struct {
 // complaints are an element of the built-in rule protection/invalid each. It is
 // no decision point: nothing is ever done by it.
 func complaints() decision.Any {
-	return decision.Point[decision.GuardsInput, []complaint]{
+	return decision.Point[protection.GuardsInput, []complaint]{
 		Name: "protection/invalid", Budget: testTime,
-		Fallback: func(decision.GuardsInput) []complaint { return nil },
+		Fallback: func(protection.GuardsInput) []complaint { return nil },
 	}.Any()
 }
 
@@ -44,7 +45,7 @@ func (c *checking) invalid(ctx context.Context) module.Problems {
 	if c.bundle.Kind == bundle.Builtin || len(rules) == 0 || !c.snapshot.Defines(complaints().Name, subject) {
 		return nil
 	}
-	on := decision.GuardsInput{Gates: decision.ProtectionGates{Deletion: true, CRDCascading: true, BudgetDelete: true, BudgetUpdate: true}}
+	on := protection.GuardsInput{Gates: protection.Gates{Deletion: true, CRDCascading: true, BudgetDelete: true, BudgetUpdate: true}}
 	answer, rec := engine.DecideOn(ctx, c.engine, c.snapshot, complaints(), subject, on)
 	if rec.Outcome != decision.Decided {
 		first := slices.Min(slices.Collect(maps.Keys(rules)))

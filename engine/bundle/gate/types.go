@@ -12,7 +12,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/types"
 
 	"github.com/regatta-sh/regatta/engine/bundle"
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/catalog"
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
@@ -44,7 +44,7 @@ func answers(c *ast.Compiler, b *bundle.Bundle, domain string) module.Problems {
 			}
 		}
 	}
-	for _, p := range decision.All() {
+	for _, p := range catalog.All() {
 		point := strings.TrimPrefix(string(p.Name), domain+"/")
 		switch {
 		case p.Name.Domain() != domain:

@@ -9,7 +9,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/regatta-sh/regatta/engine/bundle"
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/catalog"
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
@@ -94,7 +94,7 @@ func calls(m *ast.Module, tell func(name string, at *ast.Location)) {
 }
 
 func points(domain string) (out []string) {
-	for _, p := range decision.All() {
+	for _, p := range catalog.All() {
 		if d, name, _ := strings.Cut(string(p.Name), "/"); d == domain {
 			out = append(out, name)
 		}

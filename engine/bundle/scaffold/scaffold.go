@@ -24,7 +24,11 @@ type Kind struct{ Domain, Rule string }
 
 // Kinds lists them, the usual one of each domain first.
 func Kinds() []Kind {
-	return []Kind{{"rollout", "hold"}, {"rollout", "rank"}, {"protection", "deny"}, {"protection", "guard"}, {"protection", "exempt"}}
+	return []Kind{
+		{"rollout", "hold"}, {"rollout", "rank"}, {"protection", "deny"}, {"protection", "guard"}, {"protection", "exempt"},
+		{"injection", "skip"}, {"injection", "add"}, {"node", "hold"}, {"node", "deny"}, {"node", "rank"},
+		{"placement", "hold"}, {"placement", "deny"}, {"placement", "rank"},
+	}
 }
 
 // Find completes a kind of which a part may be empty.
@@ -63,11 +67,15 @@ func New(name string, k Kind) (map[string]string, error) {
 		Name: name, Title: strings.ToUpper(name[:1]) + strings.Join(words, " ")[1:],
 		Package: "extend." + k.Domain + "." + last, Last: last, Reason: reason,
 	}
+	folder := k.Rule
+	if k.Domain == "node" || k.Domain == "placement" { // their rules have names of others
+		folder = k.Domain + "-" + k.Rule
+	}
 	out := map[string]string{}
 	for file, from := range map[string]string{
-		name + ".rego":            k.Rule + "/policy.rego.tmpl",
-		name + "_test.rego":       k.Rule + "/policy_test.rego.tmpl",
-		"cases/" + name + ".yaml": k.Rule + "/cases.yaml.tmpl",
+		name + ".rego":            folder + "/policy.rego.tmpl",
+		name + "_test.rego":       folder + "/policy_test.rego.tmpl",
+		"cases/" + name + ".yaml": folder + "/cases.yaml.tmpl",
 		"README.md":               "README.md.tmpl",
 	} {
 		t, err := template.New(path.Base(from)).Delims("<<", ">>").ParseFS(files, "files/"+from)

@@ -13,7 +13,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/catalog"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/record/mask"
 )
 
@@ -128,7 +129,7 @@ func TestTheContractHasNoSecrets(t *testing.T) {
 			}
 		}
 	}
-	for _, p := range decision.All() {
+	for _, p := range catalog.All() {
 		look(p.In, string(p.Name)+" input")
 		look(p.Out, string(p.Name)+" result")
 	}
@@ -252,9 +253,9 @@ func BenchmarkMask(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	in := decision.RankInput{}
+	in := rollout.RankInput{}
 	for i := range 1000 {
-		in.Pods = append(in.Pods, decision.PodFacts{Name: fmt.Sprint("web-", i), Labels: map[string]string{"app": "web", "zone": "a"}, Node: "node-1"})
+		in.Pods = append(in.Pods, rollout.PodFacts{Name: fmt.Sprint("web-", i), Labels: map[string]string{"app": "web", "zone": "a"}, Node: "node-1"})
 	}
 	doc, err := json.Marshal(in)
 	if err != nil {

@@ -17,12 +17,13 @@ import (
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/record"
 	"github.com/regatta-sh/regatta/engine/record/sink"
 )
 
 func rec(id uint64) decision.Record {
-	return decision.Record{ID: id, Point: decision.RolloutPlan().Name, Outcome: decision.Decided, Input: decision.PlanInput{}, Output: decision.PlanOutput{}}
+	return decision.Record{ID: id, Point: rollout.PlanPoint().Name, Outcome: decision.Decided, Input: rollout.PlanInput{}, Output: rollout.PlanOutput{}}
 }
 
 // ids are the records in what was written.
@@ -73,7 +74,7 @@ func TestASinkThatBlocksForEverHoldsNoDecisionUp(t *testing.T) {
 	defer e.Close()
 	const made = 200
 	for range made { // it would hang here
-		if _, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), decision.Subject{}, decision.PlanInput{}); r.Outcome != decision.Decided {
+		if _, r := engine.Decide(t.Context(), e, rollout.PlanPoint(), decision.Subject{}, rollout.PlanInput{}); r.Outcome != decision.Decided {
 			t.Fatalf("%+v", r)
 		}
 	}
@@ -122,11 +123,11 @@ func TestASinkIsBounded(t *testing.T) {
 func TestLinesAreWrittenInOrder(t *testing.T) {
 	var out bytes.Buffer
 	var failed []error
-	s := sink.New("stdout", record.NewEncoder(), sink.NewStream(&out), sink.WithPoints(decision.RolloutPlan().Name), sink.WithErrors(func(err error) { failed = append(failed, err) }))
+	s := sink.New("stdout", record.NewEncoder(), sink.NewStream(&out), sink.WithPoints(rollout.PlanPoint().Name), sink.WithErrors(func(err error) { failed = append(failed, err) }))
 	for i := range uint64(100) {
 		s.Record(rec(i + 1))
 		other := rec(1000 + i)
-		other.Point = decision.RolloutScale().Name
+		other.Point = rollout.ScalePoint().Name
 		s.Record(other)
 	}
 	odd := rec(999)

@@ -18,6 +18,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/catalog"
 	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/policies/spec"
 )
@@ -56,7 +57,7 @@ func TestThePagesAreWhatTheContractSays(t *testing.T) {
 
 func TestEveryPointHasAWholePage(t *testing.T) {
 	all := pages(t)
-	for _, p := range decision.All() {
+	for _, p := range catalog.All() {
 		page := all[file(p.Name)]
 		for _, heading := range []string{"## Input", "### An example", "## Answer", "## Default", "## Limits and fallback", "## Extend it", "## Replace it"} {
 			if strings.Count(page, heading+"\n") != 1 {
@@ -112,7 +113,7 @@ func TestPoliciesOfThePagesPassTheGate(t *testing.T) {
 		t.Fatal(err)
 	}
 	doors := gate.New(builtin)
-	for _, p := range decision.All() {
+	for _, p := range catalog.All() {
 		blocks := regexp.MustCompile("(?s)```rego\n(.*?)```").FindAllStringSubmatch(all[file(p.Name)], -1)
 		if len(blocks) == 0 {
 			t.Errorf("%s shows no policy", p.Name)

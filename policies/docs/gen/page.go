@@ -13,6 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/catalog"
 	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/policies/spec"
 )
@@ -45,7 +46,7 @@ func generate(root string) (map[string]string, error) {
 		return nil, err
 	}
 	pages := map[string]string{}
-	for _, p := range decision.All() {
+	for _, p := range catalog.All() {
 		if pages[file(p.Name)], err = w.page(p); err != nil {
 			return nil, fmt.Errorf("describing %s: %w", p.Name, err)
 		}
@@ -216,7 +217,7 @@ func (w *writer) index() string {
 	out.WriteString("# Decision points\n\n" + made)
 	out.WriteString("Every decision is asked at one of these points. Each page has the input that a policy gets there, what it may answer, what is\nbuilt in, what happens without an answer, and how to change it. [How to write, test and ship policies](../README.md).\n\n")
 	out.WriteString("| point | it | extended by | answers within |\n|---|---|---|---|\n")
-	for _, p := range decision.All() {
+	for _, p := range catalog.All() {
 		var rules []string
 		for _, x := range w.builtin.reach(p.Name) {
 			rules = append(rules, "`"+x.Rule+"`")
@@ -224,6 +225,5 @@ func (w *writer) index() string {
 		first, _, _ := strings.Cut(w.asked[function(p.Name)], ". ")
 		fmt.Fprintf(&out, "| [%s](%s) | %s | %s | %s |\n", p.Name, file(p.Name), strings.TrimSuffix(first, "."), strings.Join(rules, ", "), p.Budget)
 	}
-	out.WriteString("\nThe domains injection, placement, launchpriority and node have no decision points in this release.\n")
 	return out.String()
 }

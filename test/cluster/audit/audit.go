@@ -63,7 +63,7 @@ type Count struct {
 	Resource string `json:"resource"` // with its subresource: pods/status
 	Writes   int    `json:"writes"`
 	// Failed are those, among Writes, that the server refused: a conflict is
-	// work for it, too.
+	// work for it, too. Dry runs are none of them, whatever became of them.
 	Failed int `json:"failed"`
 	// DryRuns are those, among Writes, that were asked about and not stored.
 	DryRuns int `json:"dryRuns,omitempty"`
@@ -128,11 +128,11 @@ func count(log io.Reader, filter Filter) ([]Count, error) {
 			totals[key] = &Count{User: key.User, Verb: key.Verb, Resource: key.Resource}
 		}
 		totals[key].Writes++
-		if event.Response.Code >= 400 {
-			totals[key].Failed++
-		}
-		if strings.Contains(event.URI, "dryRun=All") {
+		switch {
+		case strings.Contains(event.URI, "dryRun=All"):
 			totals[key].DryRuns++
+		case event.Response.Code >= 400:
+			totals[key].Failed++
 		}
 	})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 const log = `{"verb":"patch","user":{"username":"manager"},"objectRef":{"resource":"pods","subresource":"status","namespace":"a"},"responseStatus":{"code":200},"requestReceivedTimestamp":"2026-01-01T00:00:01Z"}
 {"verb":"patch","user":{"username":"manager"},"objectRef":{"resource":"pods","subresource":"status","namespace":"b"},"responseStatus":{"code":409},"requestReceivedTimestamp":"2026-01-01T00:00:02Z"}
-{"verb":"create","requestURI":"/api/v1/namespaces/a/pods?dryRun=All","user":{"username":"manager"},"objectRef":{"resource":"pods","namespace":"a"},"responseStatus":{"code":201},"requestReceivedTimestamp":"2026-01-01T00:00:03Z"}
+{"verb":"create","requestURI":"/api/v1/namespaces/a/pods?dryRun=All","user":{"username":"manager"},"objectRef":{"resource":"pods","namespace":"a"},"responseStatus":{"code":409},"requestReceivedTimestamp":"2026-01-01T00:00:03Z"}
 {"verb":"create","user":{"username":"kwok"},"objectRef":{"resource":"leases","namespace":"a"},"responseStatus":{"code":201},"requestReceivedTimestamp":"2026-01-01T00:00:04Z"}
 {"verb":"create","user":{"usern`
 

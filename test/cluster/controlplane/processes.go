@@ -6,6 +6,7 @@ package controlplane
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/regatta-sh/regatta/test/cluster/credentials"
 	"github.com/regatta-sh/regatta/test/cluster/process"
@@ -18,6 +19,7 @@ const (
 	APIServer         = "kube-apiserver"
 	ControllerManager = "kube-controller-manager"
 	Scheduler         = "kube-scheduler"
+	Delay             = "delay"
 )
 
 // Options tune the control plane.
@@ -29,6 +31,8 @@ type Options struct {
 	StockQPS bool
 	// SchedulerQPS, where not 0, replaces that.
 	SchedulerQPS int
+	// Self is the cluster command, which delays requests where they are to be.
+	Self string
 }
 
 // unlimited is a rate that no controller reaches.
@@ -43,12 +47,16 @@ func Processes(s *state.State, programs map[string]string, options Options) []pr
 	if options.StockQPS {
 		managerQPS = 0
 	}
-	return []process.Spec{
+	processes := []process.Spec{
 		spec(Etcd, etcdArgs(s)...),
 		spec(APIServer, apiServerArgs(s)...),
 		spec(ControllerManager, append(controllerManagerArgs(s), qpsArgs(managerQPS)...)...),
 		spec(Scheduler, append(schedulerArgs(s), qpsArgs(options.SchedulerQPS)...)...),
 	}
+	if s.Delay > 0 { // once the API server runs, before the first that goes that way
+		processes = slices.Insert(processes, 2, process.Spec{Name: Delay, Path: options.Self, Args: []string{"delay", "--dir=" + s.Dir}, Log: s.Log(Delay)})
+	}
+	return processes
 }
 
 func etcdArgs(s *state.State) []string {
@@ -69,7 +77,7 @@ func etcdArgs(s *state.State) []string {
 }
 
 func apiServerArgs(s *state.State) []string {
-	return []string{
+	args := []string{
 		fmt.Sprintf("--etcd-servers=http://127.0.0.1:%d", s.Ports.Etcd),
 		"--bind-address=" + s.APIServerHost(),
 		fmt.Sprintf("--secure-port=%d", s.Ports.APIServer),
@@ -97,10 +105,14 @@ func apiServerArgs(s *state.State) []string {
 		"--audit-log-maxsize=4096",
 		"--profiling=false",
 	}
+	if s.Delay > 0 { // the Service kubernetes is to lead to the longer way, see Endpoints
+		args = append(args, "--endpoint-reconciler-type=none")
+	}
+	return args
 }
 
 func controllerManagerArgs(s *state.State) []string {
-	return []string{
+	args := []string{
 		"--kubeconfig=" + s.Users["system:kube-controller-manager"],
 		"--leader-elect=false",
 		"--bind-address=127.0.0.1",
@@ -114,6 +126,10 @@ func controllerManagerArgs(s *state.State) []string {
 		"--cluster-signing-key-file=" + pki(s, credentials.AuthorityKeyFile),
 		"--profiling=false",
 	}
+	if s.Delay > 0 {
+		args = append(args, "--master=https://"+s.DelayedAddress())
+	}
+	return args
 }
 
 func schedulerArgs(s *state.State) []string {

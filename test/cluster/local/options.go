@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/regatta-sh/regatta/test/cluster/addresses"
 	"github.com/regatta-sh/regatta/test/cluster/state"
@@ -34,6 +35,9 @@ type Options struct {
 	// StockQPS and SchedulerQPS are as in controlplane.Options.
 	StockQPS     bool
 	SchedulerQPS int
+	// Delay is added to each request of pods and of the controller manager to the
+	// API server, as a distant one would.
+	Delay time.Duration
 	// Self is the path of the cluster command, of which every cluster keeps a
 	// copy for its own processes. It is built where it is empty.
 	Self string
@@ -71,6 +75,10 @@ func (o Options) validate() error {
 		return fmt.Errorf("%d simulated nodes are more than the %d that there are addresses for", o.Simulated, addresses.MaxSimulatedNodes)
 	case o.Zones < 1 || o.Zones > 26:
 		return fmt.Errorf("the number of zones is %d, and must be between 1 and 26", o.Zones)
+	case o.Delay < 0:
+		return errors.New("the delay of requests cannot be negative")
+	case o.Delay > 0 && o.Real == 0:
+		return errors.New("a delay of requests is for pods, and needs real nodes, which run them")
 	case o.SchedulerQPS < 0:
 		return errors.New("the scheduler's request rate cannot be negative")
 	case o.Real > 0 && os.Geteuid() != 0:

@@ -30,7 +30,7 @@ func (c *Cluster) start(ctx context.Context, programs map[string]string, options
 		// The API server listens on the bridge, so the network comes first.
 		{"network", c.State.Real > 0, func() error { return c.createNetwork(ctx) }},
 		{"control plane", true, func() error { return c.startControlPlane(ctx, programs, options) }},
-		{"registry and volumes", true, func() error { return c.startServing(ctx, options) }},
+		{"registry and volumes", true, func() error { return c.startServing(ctx) }},
 		{"placement of system pods", c.State.Real > 0 && c.State.Simulated > 0, func() error { return c.keepSystemReal(ctx) }},
 		{"simulated nodes", c.State.Simulated > 0, func() error { return c.startSimulated(ctx, programs, options) }},
 		{"real nodes", c.State.Real > 0, func() error { return c.startNodes(programs) }},
@@ -50,7 +50,10 @@ func (c *Cluster) start(ctx context.Context, programs map[string]string, options
 }
 
 func (c *Cluster) startControlPlane(ctx context.Context, programs map[string]string, options Options) error {
-	tuning := controlplane.Options{StockQPS: options.StockQPS, SchedulerQPS: options.SchedulerQPS}
+	if err := c.installSelf(options.Self); err != nil {
+		return err
+	}
+	tuning := controlplane.Options{StockQPS: options.StockQPS, SchedulerQPS: options.SchedulerQPS, Self: c.self()}
 	for _, spec := range controlplane.Processes(c.State, programs, tuning) {
 		if err := c.run(spec); err != nil {
 			return err
@@ -61,6 +64,8 @@ func (c *Cluster) startControlPlane(ctx context.Context, programs map[string]str
 			err = controlplane.WaitForEtcd(ctx, c.State)
 		case controlplane.APIServer:
 			err = controlplane.WaitForAPIServer(ctx, c.State)
+		case controlplane.Delay:
+			err = controlplane.Endpoints(ctx, c.State)
 		}
 		if err != nil {
 			return fmt.Errorf("%w\n%s", err, tail(spec.Log))
@@ -94,10 +99,7 @@ func (c *Cluster) startSimulated(ctx context.Context, programs map[string]string
 }
 
 // startServing starts the registry and the provisioner of volumes.
-func (c *Cluster) startServing(ctx context.Context, options Options) error {
-	if err := c.installSelf(options.Self); err != nil {
-		return err
-	}
+func (c *Cluster) startServing(ctx context.Context) error {
 	spec := process.Spec{Name: serving, Path: c.self(), Args: []string{"serve", "--dir=" + c.State.Dir}, Log: c.State.Log(serving)}
 	if err := c.run(spec); err != nil {
 		return err

@@ -107,6 +107,9 @@ func reuse(ctx context.Context, options Options) (*Cluster, error) {
 		return nil, fmt.Errorf("cluster %q runs with %d real and %d simulated nodes, not %d and %d: take it down first, or choose another name",
 			options.Name, has.Real, has.Simulated, options.Real, options.Simulated)
 	}
+	if !options.unspecified() && has.Delay != options.Delay {
+		return nil, fmt.Errorf("cluster %q runs with requests delayed by %v, not %v: take it down first, or choose another name", options.Name, has.Delay, options.Delay)
+	}
 	if err := existing.merge(options.Kubeconfig); err != nil {
 		return nil, err
 	}

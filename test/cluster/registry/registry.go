@@ -79,6 +79,8 @@ func (r *Registry) ServeHTTP(response http.ResponseWriter, request *http.Request
 	request.URL.Path = strings.Replace(request.URL.Path, "/v2/library/", "/v2/", 1)
 	repository, reference, ok := manifestPath(request.URL.Path)
 	switch {
+	case absent(request):
+		notFound(response)
 	case !ok:
 		r.inner.ServeHTTP(response, request)
 	case request.Method == http.MethodGet || request.Method == http.MethodHead:

@@ -3,8 +3,10 @@
 package registry
 
 import (
+	"errors"
 	"io"
 	"log"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
 // labelled makes images that only differ by a label.
@@ -92,6 +95,41 @@ func TestWhatHasNoStandIn(t *testing.T) {
 	}
 	if _, err := pull(t, without, "nginx:1.7.9"); err == nil {
 		t.Error("there is a stand-in made of nothing")
+	}
+}
+
+func TestNoImageOfTheAbsentHostExists(t *testing.T) {
+	address := serve(t, t.TempDir(), labelled{})
+	if _, err := pull(t, address, "web:v1"); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]int{
+		"/v2/web/manifests/v1":                               http.StatusOK,
+		"/v2/web/manifests/v1?ns=docker.io":                  http.StatusOK,
+		"/v2/web/manifests/v1?ns=" + AbsentHost:              http.StatusNotFound,
+		"/v2/" + AbsentHost + "/web/manifests/v1":            http.StatusNotFound,
+		"/v2/web/absent.invalid/manifests/v1":                http.StatusOK,
+		"/v2/library/web/manifests/v1?ns=" + AbsentHost:      http.StatusNotFound,
+		"/v2/web/blobs/sha256:0?ns=" + AbsentHost:            http.StatusNotFound,
+		"/v2/absent.invalid.example.com/web/manifests/v1":    http.StatusOK,
+		"/v2/web/manifests/v1?ns=" + AbsentHost + ".example": http.StatusOK,
+	} {
+		response, err := http.Get("http://" + address + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		if err := errors.Join(err, response.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if response.StatusCode != want {
+			t.Errorf("%s answers %d %s, want %d", path, response.StatusCode, body, want)
+		}
+	}
+	_, err := pull(t, address, AbsentHost+"/web:v1")
+	var status *transport.Error
+	if !errors.As(err, &status) || len(status.Errors) != 1 || status.Errors[0].Code != "NAME_UNKNOWN" {
+		t.Errorf("a client reads %v", err)
 	}
 }
 

@@ -25,11 +25,13 @@ type Ports struct {
 	ControllerManager int `json:"controllerManager"`
 	Scheduler         int `json:"scheduler"`
 	Registry          int `json:"registry"`
+	// Delayed leads to the API server by a longer way.
+	Delayed int `json:"delayed"`
 }
 
 // fields lists the ports in a fixed order.
 func (p *Ports) fields() []*int {
-	return []*int{&p.Etcd, &p.EtcdPeer, &p.APIServer, &p.ControllerManager, &p.Scheduler, &p.Registry}
+	return []*int{&p.Etcd, &p.EtcdPeer, &p.APIServer, &p.ControllerManager, &p.Scheduler, &p.Registry, &p.Delayed}
 }
 
 // All returns the ports.
@@ -50,14 +52,17 @@ func (p *Ports) Set(ports []int) {
 
 // A State describes one cluster.
 type State struct {
-	Name      string         `json:"name"`
-	Dir       string         `json:"dir"`
-	Created   time.Time      `json:"created"`
-	Real      int            `json:"real"`
-	Simulated int            `json:"simulated"`
-	Zones     int            `json:"zones"`
-	Ports     Ports          `json:"ports"`
-	Plan      addresses.Plan `json:"addresses"`
+	Name      string    `json:"name"`
+	Dir       string    `json:"dir"`
+	Created   time.Time `json:"created"`
+	Real      int       `json:"real"`
+	Simulated int       `json:"simulated"`
+	Zones     int       `json:"zones"`
+	// Delay is what each request of pods and of the controller manager takes
+	// longer.
+	Delay time.Duration  `json:"delay,omitempty"`
+	Ports Ports          `json:"ports"`
+	Plan  addresses.Plan `json:"addresses"`
 	// Programs is the directory for PATH with kubectl, helm and the others.
 	Programs string `json:"programs"`
 	// Users maps a user to its kubeconfig file.
@@ -100,6 +105,11 @@ func (s *State) APIServerHost() string {
 		return s.Plan.Host().String()
 	}
 	return "127.0.0.1"
+}
+
+// DelayedAddress is where the API server answers after Delay.
+func (s *State) DelayedAddress() string {
+	return fmt.Sprintf("%s:%d", s.APIServerHost(), s.Ports.Delayed)
 }
 
 // RegistryAddress is where the cluster's registry answers.

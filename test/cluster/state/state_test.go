@@ -43,7 +43,7 @@ func TestSavedStateIsLoaded(t *testing.T) {
 		Name: "h1", Dir: dir, Real: 2, Zones: 3, Plan: addresses.Plan{Octet: 90},
 		Users: map[string]string{"admin": "x"}, Processes: []process.Spec{{Name: "etcd", Args: []string{"--a"}}},
 	}
-	saved.Ports.Set([]int{1, 2, 3, 4, 5, 6})
+	saved.Ports.Set([]int{1, 2, 3, 4, 5, 6, 7})
 	if err := saved.Save(); err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,8 @@ const User = "local-volumes"
 const (
 	ClassName   = "standard"
 	provisioner = "regatta.sh/local"
+	// limitParameter of a storage class is the size that no volume of it grows beyond.
+	limitParameter = "limit"
 )
 
 // What the volume controller and a provisioner tell each other: whose a claim

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -61,6 +62,9 @@ func (p *Provisioner) resize(ctx context.Context, claim *corev1.PersistentVolume
 	if had := claim.Status.Capacity[corev1.ResourceStorage]; wanted.Cmp(had) <= 0 {
 		return nil
 	}
+	if refused, err := p.refuse(ctx, claim, wanted); err != nil || refused {
+		return err
+	}
 	capacity := map[string]string{"storage": wanted.String()}
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"capacity": capacity}})
 	if err != nil {
@@ -70,9 +74,38 @@ func (p *Provisioner) resize(ctx context.Context, claim *corev1.PersistentVolume
 	if err != nil {
 		return fmt.Errorf("growing the volume of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
-	patch, err = json.Marshal(map[string]any{"status": map[string]any{"capacity": capacity, "conditions": nil}})
+	return p.say(ctx, claim, map[string]any{"capacity": capacity, "conditions": nil})
+}
+
+// refuse tells of a claim that asks for more than its class has, in the way of the
+// external-resizer. A class has no limit unless its parameters name one.
+func (p *Provisioner) refuse(ctx context.Context, claim *corev1.PersistentVolumeClaim, wanted resource.Quantity) (bool, error) {
+	class, err := p.classes.Get(*claim.Spec.StorageClassName)
 	if err != nil {
-		return fmt.Errorf("encoding a capacity: %w", err)
+		return false, fmt.Errorf("reading the class of claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	text := class.Parameters[limitParameter]
+	if text == "" {
+		return false, nil
+	}
+	limit, err := resource.ParseQuantity(text)
+	if err != nil {
+		return false, fmt.Errorf("reading parameter %s of storage class %s: %w", limitParameter, class.Name, err)
+	}
+	if wanted.Cmp(limit) <= 0 {
+		return false, nil
+	}
+	return true, p.say(ctx, claim, map[string]any{"conditions": []any{map[string]any{
+		"type": corev1.PersistentVolumeClaimControllerResizeError, "status": corev1.ConditionTrue,
+		"message": fmt.Sprintf("%s is more than the %s that a volume of class %s may have", wanted.String(), text, class.Name),
+	}}})
+}
+
+// say writes a part of a claim's status.
+func (p *Provisioner) say(ctx context.Context, claim *corev1.PersistentVolumeClaim, status map[string]any) error {
+	patch, err := json.Marshal(map[string]any{"status": status})
+	if err != nil {
+		return fmt.Errorf("encoding a status: %w", err)
 	}
 	_, err = p.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Patch(ctx, claim.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 	if err != nil {

@@ -106,6 +106,58 @@ func TestLifeOfAVolume(t *testing.T) {
 	}
 }
 
+// A claim that asks for more than its class allows is told so, and grows as soon as it asks for less.
+func TestAVolumeDoesNotGrowBeyondTheLimitOfItsClass(t *testing.T) {
+	ctx := t.Context()
+	client := run(t, t.TempDir())
+	class, err := client.StorageV1().StorageClasses().Get(ctx, ClassName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	class.Parameters = map[string]string{limitParameter: "3Gi"}
+	if _, err := client.StorageV1().StorageClasses().Update(ctx, class, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	claims := client.CoreV1().PersistentVolumeClaims("default")
+	if _, err := claims.Create(ctx, claim("data", "1Gi", map[string]string{forProvisioner: provisioner}), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a volume is made", func() bool {
+		_, err := client.CoreV1().PersistentVolumes().Get(ctx, "pvc-uid-1", metav1.GetOptions{})
+		return err == nil
+	})
+	ask := func(size string) {
+		t.Helper()
+		ours, err := claims.Get(ctx, "data", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours.Spec.VolumeName, ours.Status.Phase = "pvc-uid-1", corev1.ClaimBound
+		ours.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse(size)
+		if _, err := claims.Update(ctx, ours, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status := func() corev1.PersistentVolumeClaimStatus {
+		t.Helper()
+		ours, err := claims.Get(ctx, "data", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ours.Status
+	}
+	ask("4Gi")
+	eventually(t, "it is told", func() bool {
+		c := status().Conditions
+		return len(c) == 1 && c[0].Type == corev1.PersistentVolumeClaimControllerResizeError && c[0].Message == "4Gi is more than the 3Gi that a volume of class standard may have"
+	})
+	ask("2Gi")
+	eventually(t, "it grows", func() bool {
+		s := status()
+		return s.Capacity.Storage().String() == "2Gi" && len(s.Conditions) == 0
+	})
+}
+
 func TestClaimsOfOthersAreLeftAlone(t *testing.T) {
 	ctx := t.Context()
 	client := run(t, t.TempDir())

@@ -6,12 +6,15 @@ import "github.com/regatta-sh/regatta/test/perf/report"
 
 // Medians sums up runs, phase by phase in the order in which they came.
 func Medians(runs []report.Run) []report.Median {
-	type key struct{ workload, phase string }
+	type key struct {
+		workload, phase string
+		delay           float64
+	}
 	var order []key
 	phases := map[key][]report.Phase{}
 	for _, run := range runs {
 		for _, p := range run.Phases {
-			k := key{run.Workload, p.Name}
+			k := key{run.Workload, p.Name, run.DelaySeconds}
 			if phases[k] == nil {
 				order = append(order, k)
 			}
@@ -31,7 +34,7 @@ func Medians(runs []report.Run) []report.Median {
 			}
 		}
 		out[i] = report.Median{
-			Workload: k.workload, Phase: k.phase, Runs: len(seconds), Seconds: Spread(seconds),
+			Workload: k.workload, DelaySeconds: k.delay, Phase: k.phase, Runs: len(seconds), Seconds: Spread(seconds),
 			PerPod: median(perPod), CPUSeconds: median(cpu),
 		}
 	}

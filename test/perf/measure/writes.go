@@ -24,7 +24,29 @@ func writes(t *target.Target, kind workload.Kind, since, until time.Time, pods i
 		return nil, err
 	}
 	users := t.Users(kind)
-	return summary(slices.DeleteFunc(counts, func(c audit.Count) bool { return !slices.Contains(users, c.User) }), pods), nil
+	w := summary(slices.DeleteFunc(counts, func(c audit.Count) bool { return !slices.Contains(users, c.User) }), pods)
+	w.Rates, err = rates(t.AuditLog, users, since, until)
+	return w, err
+}
+
+// rates counts the requests of users in each second, by their sort.
+func rates(log string, users []string, since, until time.Time) (map[string][]int, error) {
+	out := map[string][]int{}
+	seconds := int(until.Sub(since)/time.Second) + 1
+	err := audit.Each(log, audit.Filter{Since: since, Until: until}, func(e audit.Event) {
+		if !slices.Contains(users, e.User.Username) {
+			return
+		}
+		sort := e.Verb + " " + e.Object.Resource
+		if e.Object.Subresource != "" {
+			sort += "/" + e.Object.Subresource
+		}
+		if out[sort] == nil {
+			out[sort] = make([]int, seconds)
+		}
+		out[sort][int(e.Time.Sub(since)/time.Second)]++
+	})
+	return out, err
 }
 
 func summary(counts []audit.Count, pods int) *report.Writes {

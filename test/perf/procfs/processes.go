@@ -62,6 +62,19 @@ func Named(program string) ([]int, error) {
 	})
 }
 
+// InPod finds the processes of a pod that run a program of this name.
+func InPod(program, uid string) ([]int, error) {
+	return find(func(dir string) bool {
+		exe, err := os.Readlink(filepath.Join(dir, "exe"))
+		if err != nil || filepath.Base(exe) != program {
+			return false
+		}
+		groups, err := os.ReadFile(filepath.Join(dir, "cgroup"))
+		text := string(groups) // systemd's names of control groups have no dashes
+		return err == nil && (strings.Contains(text, uid) || strings.Contains(text, strings.ReplaceAll(uid, "-", "_")))
+	})
+}
+
 func find(match func(dir string) bool) ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

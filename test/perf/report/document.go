@@ -34,10 +34,15 @@ type Machine struct {
 
 // A Cluster is where it was measured.
 type Cluster struct {
-	Name         string `json:"name,omitempty"`
-	Kubernetes   string `json:"kubernetes"`
-	Nodes        int    `json:"nodes"`
-	SchedulerQPS string `json:"schedulerQPS,omitempty"`
+	Name       string `json:"name,omitempty"`
+	Kubernetes string `json:"kubernetes"`
+	Nodes      int    `json:"nodes"`
+	// Real are those among them that run pods, and the managers with them.
+	Real int `json:"realNodes"`
+	// DelaySeconds is what each request of the managers and of the controller manager
+	// takes longer.
+	DelaySeconds float64 `json:"delaySeconds"`
+	SchedulerQPS string  `json:"schedulerQPS,omitempty"`
 }
 
 // A Subject is what was measured.
@@ -57,9 +62,10 @@ type Settings struct {
 
 // A Run measures one workload from its creation to its deletion.
 type Run struct {
-	Number   int     `json:"number"`
-	Workload string  `json:"workload"`
-	Phases   []Phase `json:"phases"`
+	Number       int     `json:"number"`
+	Workload     string  `json:"workload"`
+	DelaySeconds float64 `json:"delaySeconds"` // see Cluster
+	Phases       []Phase `json:"phases"`
 }
 
 // A Phase is one change, until all pods have it and are available.
@@ -96,6 +102,9 @@ type Writes struct {
 	OnPodsEach float64   `json:"onPodsPerPod"`
 	Failed     int       `json:"failed"`
 	Requests   []Request `json:"requests"`
+	// Rates are the requests of each second of the phase by their sort, such as
+	// "create pods".
+	Rates map[string][]int `json:"rates,omitempty"`
 }
 
 // A Request counts requests of one sort.
@@ -117,12 +126,13 @@ type Process struct {
 
 // A Median sums up the runs of one phase.
 type Median struct {
-	Workload   string   `json:"workload"`
-	Phase      string   `json:"phase"`
-	Runs       int      `json:"runs"`
-	Seconds    Spread   `json:"seconds"`
-	PerPod     *float64 `json:"writesPerPod,omitempty"`
-	CPUSeconds *float64 `json:"cpuSeconds,omitempty"`
+	Workload     string   `json:"workload"`
+	DelaySeconds float64  `json:"delaySeconds"`
+	Phase        string   `json:"phase"`
+	Runs         int      `json:"runs"`
+	Seconds      Spread   `json:"seconds"`
+	PerPod       *float64 `json:"writesPerPod,omitempty"`
+	CPUSeconds   *float64 `json:"cpuSeconds,omitempty"`
 }
 
 // A Spread is how far numbers are from each other.

@@ -27,11 +27,11 @@ func (d Document) Table(out io.Writer) error {
 		d.Subject.Name, d.Subject.Version, d.Subject.User, d.Cluster.Kubernetes, d.Cluster.Nodes,
 		d.Machine.CPUs, d.Machine.LoadBefore, d.Machine.LoadAfter, d.Started.UTC().Format("2006-01-02 15:04"))
 	if len(d.Runs) > 0 {
-		fmt.Fprintln(table, "run\tworkload\tphase\tseconds\tmissing, mean/most\twrites a pod\ton pods\tfailed\tCPU s\tMiB\treconciles\tload\tforeign CPU s\t")
+		fmt.Fprintln(table, "run\tdelay\tworkload\tphase\tseconds\tmissing, mean/most\twrites a pod\ton pods\tfailed\tCPU s\tMiB\treconciles\tload\tforeign CPU s\t")
 	}
 	for _, run := range d.Runs {
 		for _, p := range run.Phases {
-			fmt.Fprintf(table, "%d\t%s\t%s\t%.1f\t%.0f/%d\t%s\t\n", run.Number, run.Workload, p.Name, p.Seconds, p.MeanMissing, p.MostMissing, p.Usage.row())
+			fmt.Fprintf(table, "%d\t%.1f\t%s\t%s\t%.1f\t%.0f/%d\t%s\t\n", run.Number, run.DelaySeconds, run.Workload, p.Name, p.Seconds, p.MeanMissing, p.MostMissing, p.Usage.row())
 		}
 	}
 	if d.Scale != nil {

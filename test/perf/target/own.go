@@ -8,8 +8,10 @@ import (
 	"io"
 	"os/exec"
 	"strings"
+	"time"
 
-	"github.com/regatta-sh/regatta/test/cluster/credentials"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/regatta-sh/regatta/test/cluster/local"
 	"github.com/regatta-sh/regatta/test/install"
 	"github.com/regatta-sh/regatta/test/perf/procfs"
@@ -20,9 +22,18 @@ const manager = "kruise-manager"
 
 // OwnOptions say what Own is to make.
 type OwnOptions struct {
-	Name         string
-	Nodes        int
+	Name string
+	// Real are the nodes that run the managers, as a user's do; 0 has one manager run
+	// beside the cluster. Simulated are those of the pods that are measured.
+	Real, Simulated int
+	// Delay is what each request of the managers and of the controller manager
+	// takes longer.
+	Delay        time.Duration
 	SchedulerQPS int
+	// Source is the checkout that is measured, this one if empty, and Values are more
+	// arguments for helm.
+	Source string
+	Values []string
 	// Bin is a folder for our programs, which run from there.
 	Bin string
 	Out io.Writer
@@ -32,35 +43,81 @@ type OwnOptions struct {
 // name that is there already is removed first: it may not be quiet. The caller
 // takes it down, after an error too.
 func Own(ctx context.Context, o OwnOptions) (*Target, error) {
-	root, err := install.Root()
-	if err != nil {
-		return nil, err
+	root := o.Source
+	if root == "" {
+		var err error
+		if root, err = install.Root(); err != nil {
+			return nil, err
+		}
 	}
 	programs, err := install.Build(ctx, root, o.Bin, o.Out)
 	if err != nil {
 		return nil, err
 	}
 	t := &Target{}
-	t.Subject.Name, t.Subject.User, t.Subject.Version = "regatta", credentials.Manager, version(ctx, root)
+	t.Subject.Name, t.Subject.Version = "regatta", version(ctx, root)
 	if err := local.Down(ctx, o.Name, io.Discard); err != nil {
 		return nil, err
 	}
-	cluster, err := local.Up(ctx, local.Options{Name: o.Name, Simulated: o.Nodes, SchedulerQPS: o.SchedulerQPS, Out: o.Out})
+	cluster, err := local.Up(ctx, local.Options{
+		Name: o.Name, Real: o.Real, Simulated: o.Simulated, Delay: o.Delay, SchedulerQPS: o.SchedulerQPS, Out: o.Out,
+	})
 	if err != nil {
 		return nil, err
 	}
-	if _, err := install.Install(ctx, install.Options{Root: root, Programs: programs, Cluster: cluster, Out: o.Out}); err != nil {
+	installed, err := install.Install(ctx, install.Options{Root: root, Programs: programs, Cluster: cluster, Values: o.values(), Out: o.Out})
+	if err != nil {
 		return nil, err
 	}
+	t.Subject.User, t.Cluster.Real, t.Cluster.DelaySeconds = installed.User, o.Real, o.Delay.Seconds()
 	if err := t.know(cluster.State); err != nil {
 		return nil, err
 	}
-	t.Subject.PIDs = t.Peers[manager]
-	delete(t.Peers, manager)
-	if t.Metrics, err = metricsOf(t.Subject.PIDs); err != nil {
+	if err := t.connect(cluster.State.Kubeconfig()); err != nil {
 		return nil, err
 	}
-	return t, t.connect(cluster.State.Kubeconfig())
+	if o.Real > 0 {
+		t.Subject.PIDs, err = managersInPods(ctx, cluster)
+		return t, err
+	}
+	t.Subject.PIDs = t.Peers[manager]
+	delete(t.Peers, manager)
+	t.Metrics, err = metricsOf(t.Subject.PIDs)
+	return t, err
+}
+
+// values are arguments for helm. The limits of the chart hold for production; what is
+// measured is the program, unless the caller says otherwise.
+func (o OwnOptions) values() []string {
+	if len(o.Values) > 0 || o.Real == 0 {
+		return o.Values
+	}
+	return []string{"--set", "manager.resources.limits.cpu=null"}
+}
+
+// managersInPods finds the processes of the managers of a cluster, among those of all
+// clusters on this machine.
+func managersInPods(ctx context.Context, cluster *local.Cluster) ([]int, error) {
+	client, err := cluster.Client()
+	if err != nil {
+		return nil, err
+	}
+	pods, err := client.CoreV1().Pods("kruise-system").List(ctx, metav1.ListOptions{LabelSelector: "control-plane=controller-manager"})
+	if err != nil {
+		return nil, fmt.Errorf("listing the managers: %w", err)
+	}
+	var pids []int
+	for _, pod := range pods.Items {
+		in, err := procfs.InPod(manager, string(pod.UID))
+		if err != nil {
+			return nil, err
+		}
+		pids = append(pids, in...)
+	}
+	if len(pids) == 0 {
+		return nil, fmt.Errorf("finding the managers: none of %d pods runs %s", len(pods.Items), manager)
+	}
+	return pids, nil
 }
 
 // metricsOf finds the URL of the metrics of a manager on this machine.

@@ -18,8 +18,27 @@ const (
 	EphemeralJobConditionError v1beta1.JobConditionType = "JobError"
 )
 
+// Types of conditions of an EphemeralJob that are ours. Each is the reason of the event that reports it, too.
+const (
+	// EphemeralJobHeld is True while a policy keeps containers from being added.
+	EphemeralJobHeld v1beta1.JobConditionType = "EphemeralJobHeld"
+	// EphemeralJobDenied is True while a policy takes pods out of the job that the selector matches.
+	EphemeralJobDenied v1beta1.JobConditionType = "EphemeralJobDenied"
+)
+
+// EphemeralJobComponent is the source of the events of an EphemeralJob.
+const EphemeralJobComponent = "ephemeraljob-controller"
+
+// EphemeralJobIDEnv is in each container that an EphemeralJob adds, with the UID of the job.
+const EphemeralJobIDEnv = "KRUISE_EJOB_ID"
+
+// EphemeralContainersFinalizer is what OpenKruise sets on EphemeralJobs. Containers cannot be taken out of pods again, so
+// nothing is to be done before a job goes.
+const EphemeralContainersFinalizer = "apps.kruise.io/ephemeralcontainers-cleanup"
+
 // Reasons of the conditions.
 const (
+	EphemeralJobInitializedReason      = "Initialized"
 	EphemeralJobMatchEmptyReason       = "MatchEmpty"
 	EphemeralJobSucceededReason        = "JobSucceeded"
 	EphemeralJobFailedReason           = "JobFailed"
@@ -27,11 +46,17 @@ const (
 	EphemeralJobErrorReason            = "Error"
 )
 
-// EphemeralJobMatchEmptyMessage is the message of MatchedEmpty.
-const EphemeralJobMatchEmptyMessage = "job match no pods"
+// Messages of the conditions.
+const (
+	EphemeralJobMatchEmptyMessage = "job match no pods"
+	EphemeralJobSucceededMessage  = "job success to run all tasks"
+)
 
 // Reasons of events on an EphemeralJob; both are Warnings. The first is a reason of JobFailed too.
 const (
 	EphemeralJobCreateFailedReason = "CreateFailed"
 	EphemeralJobRemoveFailedReason = "RemoveFailed"
 )
+
+// EphemeralJobNotHeldReason is the reason of the event that ends EphemeralJobHeld.
+const EphemeralJobNotHeldReason = "NotHeld"

@@ -98,23 +98,23 @@ type EphemeralJobStatus struct {
 
 	// Match is how many pods the job is for.
 	// +optional
-	Match int32 `json:"match,omitempty"`
+	Match int32 `json:"match"`
 
 	// Running is in how many of them a container runs.
 	// +optional
-	Running int32 `json:"running,omitempty"`
+	Running int32 `json:"running"`
 
 	// Succeeded is in how many of them all containers have succeeded.
 	// +optional
-	Succeeded int32 `json:"succeeded,omitempty"`
+	Succeeded int32 `json:"succeeded"`
 
 	// Waiting is in how many of them a container waits and none runs.
 	// +optional
-	Waiting int32 `json:"waiting,omitempty"`
+	Waiting int32 `json:"waiting"`
 
 	// Failed is in how many of them a container has failed.
 	// +optional
-	Failed int32 `json:"failed,omitempty"`
+	Failed int32 `json:"failed"`
 }
 
 // EphemeralJob runs ephemeral containers in pods that run already, as to look into them.

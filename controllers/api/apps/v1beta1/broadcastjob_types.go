@@ -86,19 +86,19 @@ type BroadcastJobStatus struct {
 
 	// Active is how many pods run or wait to.
 	// +optional
-	Active int32 `json:"active,omitempty"`
+	Active int32 `json:"active"`
 
 	// Succeeded is how many pods have succeeded.
 	// +optional
-	Succeeded int32 `json:"succeeded,omitempty"`
+	Succeeded int32 `json:"succeeded"`
 
 	// Failed is how many pods have failed.
 	// +optional
-	Failed int32 `json:"failed,omitempty"`
+	Failed int32 `json:"failed"`
 
 	// Desired is how many nodes should have a pod.
 	// +optional
-	Desired int32 `json:"desired,omitempty"`
+	Desired int32 `json:"desired"`
 
 	// Phase is running, paused, failed or completed.
 	// +optional

@@ -55,6 +55,8 @@ const (
 
 // Messages of events, word for word those of OpenKruise: dashboards and alerts match on them.
 const (
+	// CreatedImagePullJobMessage takes the name of the job and the image.
+	CreatedImagePullJobMessage = "created ImagePullJob %s for image: %s"
 	// SuccessfulCreateMessage and SuccessfulDeleteMessage take the name of the pod.
 	SuccessfulCreateMessage = "succeed to create pod %s"
 	SuccessfulDeleteMessage = "succeed to delete pod %s"
@@ -64,11 +66,3 @@ const (
 
 // InPlaceOnlyImpossibleMessage is the error of an update that InPlaceOnly forbids (CS-12); it takes the name of the pod.
 const InPlaceOnlyImpossibleMessage = "find Pod %s update strategy is InPlaceOnly but can not update in-place"
-
-// Reasons of UpdateHeld and its events that come from no policy.
-const (
-	// CloneSetNotHeldReason is the reason of UpdateHeld=False.
-	CloneSetNotHeldReason = "NotHeld"
-	// CloneSetUpdateHeldReason is the reason of the event that reports a new hold.
-	CloneSetUpdateHeldReason = "UpdateHeld"
-)

@@ -10,6 +10,14 @@ import (
 // WorkloadConditionType is the type of a condition of a StatefulSet or a DaemonSet.
 type WorkloadConditionType string
 
+// The condition of workloads whose update a policy holds, and its reasons that come from no policy.
+const (
+	// UpdateHeld is the type of the condition, and the reason of the event that reports a new hold. It is ours.
+	UpdateHeld = "UpdateHeld"
+	// NotHeldReason is the reason of the condition while it is False.
+	NotHeldReason = "NotHeld"
+)
+
 // WorkloadCondition is one thing that the controller of a StatefulSet or a DaemonSet met. It is the condition of the
 // native kinds, but type and status must be there.
 type WorkloadCondition struct {

@@ -35,3 +35,7 @@ const (
 	ContainerRecreateRequestKillErrorMessage = "kill container error: %v"
 	ContainerRecreateRequestRuntimeMessage   = "failed to find runtime service: %v"
 )
+
+// ContainerRecreateRequestHeld is the condition that is True while a policy holds the restarts of a request. It is
+// removed when none does. Its reason is that of the policy.
+const ContainerRecreateRequestHeld = "RestartHeld"

@@ -17,5 +17,27 @@ const (
 	SuccessfulDeleteImagePullJobReason = "Successful delete ImagePullJob"
 )
 
-// SuccessfulCreateImagePullJobMessage takes how many jobs were created.
-const SuccessfulCreateImagePullJobMessage = "Create %d ImagePullJob"
+// Messages of events on an ImageListPullJob.
+const (
+	// SuccessfulCreateImagePullJobMessage takes how many jobs were created.
+	SuccessfulCreateImagePullJobMessage = "Create %d ImagePullJob"
+	// SuccessfulDeleteImagePullJobMessage takes the name of the job.
+	SuccessfulDeleteImagePullJobMessage = "Delete ImagePullJob %s"
+)
+
+// Conditions of an ImagePullJob.
+const (
+	// ImagePullJobHeld is true while a policy keeps nodes from beginning.
+	ImagePullJobHeld = "PullHeld"
+	// ImagePullJobDenied is true where a policy denies nodes the image. They have failed.
+	ImagePullJobDenied = "PullDenied"
+	// ImagePullJobSecretMissing is true while a pull secret cannot be read.
+	ImagePullJobSecretMissing = "PullSecretMissing"
+)
+
+// PullSecretMissingReason is of a job with pull secrets that are not there, or that the
+// manager may not read.
+const PullSecretMissingReason = "NotReadable"
+
+// InvalidImageReason is of a job whose image has no name that nodes can pull.
+const InvalidImageReason = "InvalidImage"

@@ -80,13 +80,22 @@ const (
 	TerminateSidecarWhenJobExitWithImageEnv = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT_WITH_IMAGE"
 	TerminateSidecarIgnoreExitCodeEnv       = "KRUISE_TERMINATE_SIDECAR_IGNORE_EXIT_CODE"
 	SidecarTerminatedConditionType          = "SidecarTerminated"
-	UsingEnhancedLivenessKey                = "apps.kruise.io/using-enhanced-liveness"
-	ContainerProbeContextKey                = "apps.kruise.io/container-probe-context"
-	PodProbeKey                             = "kruise.io/podprobe"
-	PodProbeMarkerListKey                   = "kruise.io/podprobemarker-list"
-	NodePodProbeCleanupFinalizer            = "kruise.io/node-pod-probe-cleanup"
-	EphemeralContainersCleanupFinalizer     = "apps.kruise.io/ephemeralcontainers-cleanup"
-	EphemeralJobIDEnv                       = "KRUISE_EJOB_ID"
+	// SidecarTerminationRequestPrefix begins the names of ContainerRecreateRequests that end sidecars.
+	SidecarTerminationRequestPrefix = "sidecar-termination-"
+	// RestartInPlaceKey is an annotation of a CloneSet, StatefulSet or DaemonSet: the time, as in RFC 3339, at which
+	// a user asked for a restart of all its containers in place. It is removed when they have restarted.
+	RestartInPlaceKey = "rollout.regatta.sh/restart-in-place"
+	// RestartOfKey is a label of ContainerRecreateRequests of such a restart, with the UID of the workload.
+	RestartOfKey = "rollout.regatta.sh/restart-of"
+	// LivenessRequestKey is a label of ContainerRecreateRequests for liveness probes that failed, with the container.
+	LivenessRequestKey                  = "crr.regatta.sh/liveness"
+	UsingEnhancedLivenessKey            = "apps.kruise.io/using-enhanced-liveness"
+	ContainerProbeContextKey            = "apps.kruise.io/container-probe-context"
+	PodProbeKey                         = "kruise.io/podprobe"
+	PodProbeMarkerListKey               = "kruise.io/podprobemarker-list"
+	NodePodProbeCleanupFinalizer        = "kruise.io/node-pod-probe-cleanup"
+	EphemeralContainersCleanupFinalizer = "apps.kruise.io/ephemeralcontainers-cleanup"
+	EphemeralJobIDEnv                   = "KRUISE_EJOB_ID"
 )
 
 // Persistent pod state.

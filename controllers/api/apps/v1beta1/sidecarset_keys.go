@@ -23,6 +23,10 @@ const (
 	// that both match.
 	SidecarSetCanaryKey = "apps.kruise.io/sidecarset-canary"
 	SidecarSetBaseKey   = "apps.kruise.io/sidecarset-base"
+
+	// SidecarSetInjectionFailurePolicyKey annotates a SidecarSet, with the value "Ignore", without which pods may start while
+	// no policy decides what they are given. Otherwise they are refused.
+	SidecarSetInjectionFailurePolicyKey = "policy.kruise.io/injection-failure-policy"
 )
 
 // Marks of pods that have containers of a SidecarSet.

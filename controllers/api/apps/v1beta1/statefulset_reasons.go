@@ -2,22 +2,35 @@
 
 package v1beta1
 
-// Types of conditions of a StatefulSet. They are there only while what they say is true.
-const (
-	// StatefulSetConditionFailedCreatePod is True when the last try to create a pod has failed.
-	StatefulSetConditionFailedCreatePod WorkloadConditionType = "FailedCreatePod"
-	// StatefulSetConditionFailedUpdatePod is True when the last try to update a pod has failed.
-	StatefulSetConditionFailedUpdatePod WorkloadConditionType = "FailedUpdatePod"
-)
-
 // StatefulSetComponent is the source of the events of a StatefulSet.
 const StatefulSetComponent = "statefulset-controller"
 
-// Reasons of events on a StatefulSet, beside those that it shares with CloneSet. The failures are Warnings.
+// Types of the conditions of a StatefulSet, made anew each time that the status is written.
 const (
-	SuccessfulUpdateReason = "SuccessfulUpdate"
-	SuccessfulResizeReason = "SuccessfulResize"
+	StatefulSetFailedCreatePod WorkloadConditionType = "FailedCreatePod"
+	StatefulSetFailedUpdatePod WorkloadConditionType = "FailedUpdatePod"
+	// StatefulSetVolumeClaimsDiffer is True while claims differ from their templates and are not brought there. It is
+	// ours, and absent otherwise.
+	StatefulSetVolumeClaimsDiffer WorkloadConditionType = "VolumeClaimsDiffer"
+)
 
-	FailedResizeReason    = "FailedResize"
+// Reasons of the condition VolumeClaimsDiffer, the first that applies.
+const (
+	// VolumeClaimsCannotGrowReason tells of claims that growing does not bring to their templates, so that their pods are
+	// not updated: another storage class or other access modes, or a storage class that does not let volumes grow.
+	VolumeClaimsCannotGrowReason = "CannotGrow"
+	// VolumeClaimsOnDeleteReason tells of claims that follow their templates only when a client deletes them.
+	VolumeClaimsOnDeleteReason = "OnDelete"
+	// VolumeClaimsLargerReason tells of claims that are larger than their templates: a claim does not shrink.
+	VolumeClaimsLargerReason = "Larger"
+)
+
+// Reasons of events about the claims of a StatefulSet. All but SuccessfulResizeReason are Warnings.
+const (
+	// SuccessfulResizeReason tells of a claim that was made to ask for more.
+	SuccessfulResizeReason = "SuccessfulResize"
+	// FailedResizeReason tells of a claim that could not be made to, or whose volume does not grow.
+	FailedResizeReason = "FailedResize"
+	// FailedUpdatePVCReason tells of claims that growing does not bring to their templates.
 	FailedUpdatePVCReason = "FailedUpdatePVC"
 )

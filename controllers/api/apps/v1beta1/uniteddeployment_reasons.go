@@ -14,7 +14,12 @@ const (
 	UnitedDeploymentSubsetFailure UnitedDeploymentConditionType = "SubsetFailure"
 	// UnitedDeploymentUpdated is True once all pods are of the updated revision.
 	UnitedDeploymentUpdated UnitedDeploymentConditionType = "UnitedDeploymentUpdated"
+	// UnitedDeploymentAllocationHeld is True while a policy leaves subsets as they are.
+	UnitedDeploymentAllocationHeld UnitedDeploymentConditionType = "AllocationHeld"
 )
+
+// UnitedDeploymentComponent is the source of the events of a UnitedDeployment.
+const UnitedDeploymentComponent = "uniteddeployment-controller"
 
 // Reasons of conditions of a UnitedDeployment.
 const (

@@ -2,6 +2,25 @@
 
 package v1beta1
 
+// WorkloadSpreadComponent is the source of the events of a WorkloadSpread.
+const WorkloadSpreadComponent = "workloadspread-controller"
+
+// WorkloadSpreadPlacing is the type of the condition of a WorkloadSpread that is False while new pods may go to no subset, or
+// pods are of one that the spec does not have.
+const WorkloadSpreadPlacing = "Placing"
+
+// Reasons of WorkloadSpreadPlacing.
+const (
+	// WorkloadSpreadPlacingReason is of True.
+	WorkloadSpreadPlacingReason = "Placing"
+	// WorkloadSpreadTargetNotFoundReason is of False: there is no such workload.
+	WorkloadSpreadTargetNotFoundReason = "TargetNotFound"
+	// WorkloadSpreadSubsetsFullReason is of False: no subset takes another pod.
+	WorkloadSpreadSubsetsFullReason = "SubsetsFull"
+	// WorkloadSpreadUnknownSubsetReason is of False: pods name a subset that the spec does not have.
+	WorkloadSpreadUnknownSubsetReason = "UnknownSubset"
+)
+
 // WorkloadSpreadSubsetSchedulable is the type of the condition of a subset that is False while it has no room.
 const WorkloadSpreadSubsetSchedulable = "Schedulable"
 

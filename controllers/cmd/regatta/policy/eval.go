@@ -16,6 +16,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/cases"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/catalog"
 	"github.com/regatta-sh/regatta/engine/document"
 	"github.com/regatta-sh/regatta/engine/record"
 )
@@ -34,7 +35,7 @@ Points are: ` + pointNames(),
   echo '{update: 3, strategy: {type: RollingUpdate}}' | regatta policy eval rollout/plan`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, ok := decision.Find(decision.Name(args[0]))
+			p, ok := catalog.Find(decision.Name(args[0]))
 			if !ok {
 				return exit.Misused(fmt.Errorf("there is no decision point %s; there are %s", args[0], pointNames()))
 			}
@@ -71,7 +72,7 @@ Points are: ` + pointNames(),
 
 func pointNames() string {
 	var out []string
-	for _, p := range decision.All() {
+	for _, p := range catalog.All() {
 		out = append(out, string(p.Name))
 	}
 	return strings.Join(out, ", ")

@@ -86,6 +86,9 @@ func (c *commands) load(path string, k *kind) (b, builtin *bundle.Bundle, err er
 }
 
 // loadAll reads platform bundles.
+// Load reads platform bundles: folders, archives or single files.
+func Load(paths []string) (bundle.Set, error) { return loadAll(paths) }
+
 func loadAll(paths []string) (bundle.Set, error) {
 	var set bundle.Set
 	for _, path := range paths {

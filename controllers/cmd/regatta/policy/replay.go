@@ -22,6 +22,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/compare"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/catalog"
 )
 
 // replaying is one run of the command replay.
@@ -111,7 +112,7 @@ func (r *replaying) check(flags *pflag.FlagSet) error {
 		}
 	}
 	for _, p := range r.points {
-		if _, ok := decision.Find(decision.Name(p)); !ok {
+		if _, ok := catalog.Find(decision.Name(p)); !ok {
 			return exit.Misused(fmt.Errorf("--point has %q, which is no decision point; there are %s", p, pointNames()))
 		}
 	}

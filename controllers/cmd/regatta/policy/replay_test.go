@@ -16,6 +16,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/record"
 	"github.com/regatta-sh/regatta/policies"
 )
@@ -57,7 +58,7 @@ func (a author) record(file, source string) {
 	var records []decision.Record
 	for n := range 6 {
 		subject := decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: fmt.Sprint("web-", n)}
-		_, r := engine.Decide(a.t.Context(), e, decision.RolloutPlan(), subject, decision.PlanInput{Update: n, MaxUnavailable: 1, Strategy: decision.Strategy{Type: "RollingUpdate"}})
+		_, r := engine.Decide(a.t.Context(), e, rollout.PlanPoint(), subject, rollout.PlanInput{Update: n, MaxUnavailable: 1, Strategy: rollout.Strategy{Type: "RollingUpdate"}})
 		records = append(records, r)
 	}
 	var lines bytes.Buffer

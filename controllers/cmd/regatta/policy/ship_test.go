@@ -28,6 +28,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle/scaffold"
 	"github.com/regatta-sh/regatta/engine/decision"
+	rolloutpoints "github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/record"
 	"github.com/regatta-sh/regatta/policies"
 )
@@ -165,7 +166,7 @@ Error: the policies are refused
 		{"inspect change-freeze -o xml", 2, ""},
 		{"inspect change-freeze --scope prod", 2, "Error: name a key with --verification-key; without one nothing is verified\n"},
 		{"new Change_Freeze", 2, "Error: the name \"Change_Freeze\" is none: small letters, digits and dashes, such as change-freeze\n"},
-		{"new x --domain rollout --rule deny", 2, "Error: there is nothing to start rollout deny from; there is rollout hold, rollout rank, protection deny, protection guard, protection exempt\n"},
+		{"new x --domain rollout --rule deny", 2, "Error: there is nothing to start rollout deny from; there is rollout hold, rollout rank, protection deny, protection guard, protection exempt, injection skip, injection add, node hold, node deny, node rank, placement hold, placement deny, placement rank\n"},
 		{"frobnicate", 2, ""},
 	} {
 		got, code := a.types(step.types)
@@ -317,7 +318,7 @@ func TestVerifyMakesDecisionsAgain(t *testing.T) {
 	defer e.Close()
 	var records []decision.Record
 	for n := range 3 {
-		_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web"}, decision.PlanInput{Update: n, MaxUnavailable: 1})
+		_, r := engine.Decide(t.Context(), e, rolloutpoints.PlanPoint(), decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web"}, rolloutpoints.PlanInput{Update: n, MaxUnavailable: 1})
 		records = append(records, r)
 	}
 	var lines bytes.Buffer

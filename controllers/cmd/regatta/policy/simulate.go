@@ -113,9 +113,6 @@ func (c *commands) runSimulate(cmd *cobra.Command, s simulating) error {
 	if cmd.Flags().Changed("replicas") && s.source.Replicas < 0 {
 		return exit.Misused(errors.New("--replicas is a number of at least 0"))
 	}
-	for _, idle := range s.gates.Idle() {
-		fmt.Fprintf(cmd.ErrOrStderr(), "warning: feature gate %s does nothing yet\n", idle)
-	}
 	opts, err := s.options(begin)
 	if err != nil {
 		return err

@@ -20,6 +20,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/policy"
+	"github.com/regatta-sh/regatta/controllers/kinds/adapters"
 	"github.com/regatta-sh/regatta/controllers/simulation"
 	"github.com/regatta-sh/regatta/policies"
 )
@@ -113,7 +114,7 @@ func dumped(t *testing.T) {
 	set.Spec.UpdateStrategy.RollingUpdate = &kruise.RollingUpdateCloneSetStrategy{
 		PodUpdatePolicy: kruise.InPlaceIfPossiblePodUpdatePolicyType, MaxUnavailable: ptr.To(intstr.FromInt32(2)), Partition: ptr.To(intstr.FromInt32(0)),
 	}
-	f := simulation.Fleet{Set: set, Room: map[string]int{}}
+	f := simulation.Fleet{Workload: set, Kind: adapters.Under(set), Room: map[string]int{}}
 	for _, z := range []string{"a", "b"} {
 		f.Room["node-"+z] = 3
 		f.Nodes = append(f.Nodes, &corev1.Node{TypeMeta: kind("v1", "Node"), ObjectMeta: metav1.ObjectMeta{Name: "node-" + z, Labels: map[string]string{corev1.LabelTopologyZone: z}}})
@@ -122,8 +123,8 @@ func dumped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Set.TypeMeta = set.TypeMeta
-	all := []any{f.Set}
+	f.Workload.GetObjectKind().SetGroupVersionKind(set.GroupVersionKind())
+	all := []any{f.Workload}
 	for _, n := range f.Nodes {
 		all = append(all, n)
 	}

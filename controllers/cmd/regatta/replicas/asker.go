@@ -27,9 +27,9 @@ import (
 // Question is what is asked: about an object, about a request, or about what a
 // user was refused.
 type Question struct {
-	// Kind is Pod or one of kinds.Workloads; of other objects it is empty, and Resource is what
-	// kubectl calls them, such as deployments.apps.
-	Kind, Resource, Namespace, Name string
+	// Kind is Pod or one of kinds.Workloads with its Group; of other objects both are empty, and
+	// Resource is what kubectl calls them, such as deployments.apps.
+	Group, Kind, Resource, Namespace, Name string
 	// Pods asks for the answers of all pods of a workload as well.
 	Pods bool
 	// Nearest asks for what would have changed the answer.

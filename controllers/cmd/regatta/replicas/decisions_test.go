@@ -10,10 +10,11 @@ import (
 	"time"
 
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 func made(origin string, second int64, id uint64) decision.Record {
-	return decision.Record{Origin: origin, ID: id, Time: time.Unix(second, 0), Point: decision.RolloutPlan().Name, Outcome: decision.Decided, Output: decision.PlanOutput{}}
+	return decision.Record{Origin: origin, ID: id, Time: time.Unix(second, 0), Point: rollout.PlanPoint().Name, Outcome: decision.Decided, Output: rollout.PlanOutput{}}
 }
 
 func TestDecisionsOfAllReplicasAreMerged(t *testing.T) {

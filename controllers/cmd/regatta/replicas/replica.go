@@ -96,7 +96,7 @@ func (a *Asker) replica(name string, u *url.URL, t *http.Transport, checked chec
 func (r *replica) ask(ctx context.Context, q Question) (explain.Reply, error) {
 	query := url.Values{}
 	for key, value := range map[string]string{
-		"kind": q.Kind, "resource": q.Resource, "namespace": q.Namespace, "name": q.Name, "request": q.Request, "user": q.User,
+		"group": q.Group, "kind": q.Kind, "resource": q.Resource, "namespace": q.Namespace, "name": q.Name, "request": q.Request, "user": q.User,
 	} {
 		if value != "" {
 			query.Set(key, value)

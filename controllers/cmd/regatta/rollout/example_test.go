@@ -15,6 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 // noon is when the examples are looked at.
@@ -44,12 +45,14 @@ func webSet(updated, done int, change func(*kruise.CloneSet)) *kruise.CloneSet {
 
 // snapshotOf is what is known of a CloneSet alone.
 func snapshotOf(set *kruise.CloneSet) snapshot {
-	kind, _ := kinds.Named("CloneSet")
+	kind, _ := kinds.Find(kruise.Kind("CloneSet"))
 	return snapshot{about: web(), kind: kind, state: ptr.To(kind.View(set))}
 }
 
 // web is the name of the CloneSet of the examples.
-func web() target.Target { return target.Target{Kind: "CloneSet", Namespace: "shop", Name: "web"} }
+func web() target.Target {
+	return target.Target{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web"}
+}
 
 // halfway is a rollout that goes zone by zone.
 func halfway() snapshot {
@@ -62,7 +65,7 @@ func halfway() snapshot {
 	s.answer = &explain.Answer{
 		Verdict: explain.Updating, Reason: "RolloutInProgress", Decided: noon().Add(-time.Second), Replica: "manager-x",
 		Facts:  []explain.Fact{{Name: "strategy.maxUnavailable", Value: "2"}},
-		Groups: map[string]map[string]decision.Group{"zone": {"a": {Total: 5, Updated: 4, Unavailable: 2}, "b": {Total: 5}}},
+		Groups: map[string]map[string]points.Group{"zone": {"a": {Total: 5, Updated: 4, Unavailable: 2}, "b": {Total: 5}}},
 		Why: []explain.Tally{
 			{Verdict: explain.Held, Reason: "OtherZoneFirst", Rule: "one-zone.other", Message: "CloneSet shop/web updates one zone at a time, so pods in zone b wait.", Pod: "web-6", Pods: 5},
 			{Verdict: explain.Updating, Reason: "NotAvailable", Message: "It has its revision, but it is not ready.", Pod: "web-3", Pods: 2},

@@ -55,7 +55,7 @@ type feed struct {
 
 // newFeed reads the workload once, so that a wrong name fails at once.
 func newFeed(ctx context.Context, core kubernetes.Interface, objects dynamic.Interface, a asker, about target.Target) (*feed, error) {
-	kind, ok := kinds.Named(about.Kind)
+	kind, ok := kinds.Find(about.GroupKind())
 	if !ok {
 		return nil, fmt.Errorf("a %s has no rollout to follow; want a %s", about.Kind, kinds.List("or"))
 	}
@@ -157,7 +157,7 @@ func (f *feed) run(ctx context.Context) {
 }
 
 func (f *feed) ask(ctx context.Context) {
-	reply, _, err := f.asker.Ask(ctx, replicas.Question{Kind: f.about.Kind, Namespace: f.about.Namespace, Name: f.about.Name})
+	reply, _, err := f.asker.Ask(ctx, replicas.Question{Group: f.about.Group, Kind: f.about.Kind, Namespace: f.about.Namespace, Name: f.about.Name})
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.silence = err
@@ -189,7 +189,7 @@ func (f *feed) snapshot() (snapshot, error) {
 	s.state = ptr.To(f.kind.View(f.last))
 	s.gone = f.objects.HasSynced() && len(f.objects.GetStore().List()) == 0
 	s.revisions = revisionsOf(listed[*corev1.Pod](f.pods), f.last.GetUID(), s.state.UpdateRevision)
-	s.events = eventsOf(listed[*corev1.Event](f.events))
+	s.events = eventsOf(listed[*corev1.Event](f.events), f.kind.Group)
 	return s, nil
 }
 

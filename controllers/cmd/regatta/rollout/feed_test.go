@@ -91,7 +91,7 @@ func TestTheFeedFollowsWhatChanges(t *testing.T) {
 	eventually(t, f, "the last answer stays when the manager falls silent", func(s snapshot) bool { return s.silence != nil && s.answer != nil })
 	if _, err := client.CoreV1().Events("shop").Create(ctx, &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "e"}, Reason: "FailedCreate",
-		InvolvedObject: corev1.ObjectReference{Kind: "CloneSet", Name: "web"},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: "web"},
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestWhatCannotBeWatchedIsTold(t *testing.T) {
 
 func TestACloneSetThatIsNotThere(t *testing.T) {
 	objects, client := fakes(t)
-	_, err := newFeed(t.Context(), client, objects, &answers{}, target.Target{Kind: "CloneSet", Namespace: "shop", Name: "gone"})
+	_, err := newFeed(t.Context(), client, objects, &answers{}, target.Target{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "gone"})
 	if err == nil || err.Error() != "there is no CloneSet gone in namespace shop" {
 		t.Errorf("got %v", err)
 	}

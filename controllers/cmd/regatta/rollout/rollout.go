@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rollout is the commands about rollouts that go on.
+// Package rollout is the commands about rollouts: to follow one, and to restart pods in place.
 package rollout
 
 import "github.com/spf13/cobra"
 
 // Command makes the command with all that are below it.
 func Command() *cobra.Command {
-	cmd := &cobra.Command{Use: "rollout", Short: "Follow rollouts"}
-	cmd.AddCommand(watchCommand())
+	cmd := &cobra.Command{Use: "rollout", Short: "Follow and start rollouts"}
+	cmd.AddCommand(watchCommand(), restartCommand())
 	return cmd
 }

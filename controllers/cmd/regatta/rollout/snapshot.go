@@ -96,10 +96,14 @@ type event struct {
 }
 
 // eventsOf groups events by their reasons: a rollout of a thousand pods has a
-// thousand of some. The latest come first.
-func eventsOf(all []*corev1.Event) []event {
+// thousand of some. The latest come first. An object of another group may have the
+// same kind and name, and no selector tells the two apart.
+func eventsOf(all []*corev1.Event, group string) []event {
 	byReason := map[string]*event{}
 	for _, e := range all {
+		if e.InvolvedObject.GroupVersionKind().Group != group {
+			continue
+		}
 		at := e.LastTimestamp.Time
 		if at.IsZero() {
 			at = e.EventTime.Time

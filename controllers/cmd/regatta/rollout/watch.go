@@ -14,9 +14,6 @@ import (
 	"github.com/charmbracelet/lipgloss"
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/output"
@@ -33,7 +30,7 @@ type options struct {
 }
 
 func watchCommand() *cobra.Command {
-	o := &options{cluster: target.NewCluster()}
+	o := &options{cluster: target.NewCluster().Watching()}
 	form := strings.Join(target.Forms(target.Workloads()...), " | ")
 	if strings.Contains(form, "|") {
 		form = "(" + form + ")"
@@ -67,29 +64,14 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	if about, err = o.cluster.In(about); err != nil {
 		return err
 	}
-	config, err := o.cluster.Config()
+	cluster, err := o.cluster.Open(o.asked)
 	if err != nil {
 		return err
 	}
-	asker, err := replicas.New(config, o.asked)
-	if err != nil {
-		return err
-	}
-	defer asker.Close()
-	// What watches goes on for longer than a request may take.
-	config = rest.CopyConfig(config)
-	config.Timeout = 0
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
-	}
-	objects, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
-	}
+	defer cluster.Asker.Close()
 	// Logs of client-go would be written across the view, which reports errors itself.
 	klog.SetLogger(logr.Discard())
-	f, err := newFeed(cmd.Context(), client, objects, asker, about)
+	f, err := newFeed(cmd.Context(), cluster.Core, cluster.Objects, cluster.Asker, about)
 	switch {
 	case cmd.Context().Err() != nil:
 		return errInterrupted

@@ -177,11 +177,13 @@ func TestRevisionsAreCounted(t *testing.T) {
 
 func TestEventsAreGrouped(t *testing.T) {
 	at := func(s int64) metav1.Time { return metav1.Unix(s, 0) }
+	ours := corev1.ObjectReference{APIVersion: "apps.kruise.io/v1alpha1", Kind: "StatefulSet", Name: "web"}
 	got := eventsOf([]*corev1.Event{
-		{Reason: "A", Type: "Normal", Message: "first", LastTimestamp: at(1), Count: 3},
-		{Reason: "B", Type: "Warning", Message: "(combined from similar events): b", EventTime: metav1.NewMicroTime(time.Unix(5, 0))},
-		{Reason: "A", Type: "Normal", Message: "last", ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at(2)}},
-	})
+		{InvolvedObject: corev1.ObjectReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web"}, Reason: "C", LastTimestamp: at(9)},
+		{InvolvedObject: ours, Reason: "A", Type: "Normal", Message: "first", LastTimestamp: at(1), Count: 3},
+		{InvolvedObject: ours, Reason: "B", Type: "Warning", Message: "(combined from similar events): b", EventTime: metav1.NewMicroTime(time.Unix(5, 0))},
+		{InvolvedObject: ours, Reason: "A", Type: "Normal", Message: "last", ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at(2)}},
+	}, "apps.kruise.io")
 	want := []event{{time.Unix(5, 0), true, "B", "b", 1}, {time.Unix(2, 0), false, "A", "last", 4}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(event{})); diff != "" {
 		t.Error(diff)

@@ -16,7 +16,8 @@ import (
 
 // Cluster finds the cluster as kubectl does.
 type Cluster struct {
-	flags *genericclioptions.ConfigFlags
+	flags    *genericclioptions.ConfigFlags
+	watching bool
 }
 
 // NewCluster makes a Cluster of what the environment says.
@@ -34,6 +35,13 @@ func NewCluster() *Cluster {
 // cluster as a whole.
 func (c *Cluster) Whole() *Cluster {
 	c.flags.Namespace = nil
+	return c
+}
+
+// Watching has the clients of Open wait for as long as it takes, for commands that
+// watch: a watch goes on for longer than a request may take.
+func (c *Cluster) Watching() *Cluster {
+	c.watching = true
 	return c
 }
 

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/regatta-sh/regatta/controllers/kinds"
 )
 
@@ -18,20 +20,23 @@ import (
 const Pod = "Pod"
 
 // Workloads are the kinds of kinds.Workloads, in the order of that table.
-func Workloads() []string {
-	var out []string
+func Workloads() []schema.GroupKind {
+	var out []schema.GroupKind
 	for _, w := range kinds.Workloads() {
-		out = append(out, w.Kind)
+		out = append(out, w.GroupKind())
 	}
 	return out
 }
 
 // Kinds are the kinds that Parse knows: pods first, then workloads.
-func Kinds() []string { return append([]string{Pod}, Workloads()...) }
+func Kinds() []schema.GroupKind { return append([]schema.GroupKind{{Kind: Pod}}, Workloads()...) }
 
 // Target is an object. Of one that is neither a pod nor a workload the Kind is
 // empty, and Resource is what kubectl calls it, such as deployments.apps.
-type Target struct{ Kind, Resource, Namespace, Name string }
+type Target struct{ Group, Kind, Resource, Namespace, Name string }
+
+// GroupKind is the kind with its group.
+func (t Target) GroupKind() schema.GroupKind { return schema.GroupKind{Group: t.Group, Kind: t.Kind} }
 
 func (t Target) String() string { return fmt.Sprintf("%s %s/%s", t.Kind, t.Namespace, t.Name) }
 
@@ -43,19 +48,16 @@ func (e *UnknownKindError) Error() string {
 }
 
 // words are what a kind goes by, the first of them in messages.
-func words(kind string) []string {
-	if kind == Pod {
-		return []string{"pod", "po", "pods"}
-	}
-	if w, ok := kinds.Named(kind); ok {
+func words(kind schema.GroupKind) []string {
+	if w, ok := kinds.Find(kind); ok {
 		return w.Words()
 	}
-	return []string{strings.ToLower(kind)}
+	return []string{"pod", "po", "pods"}
 }
 
 // Forms are how objects of some kinds are named on the command line, such as
 // pod/NAME.
-func Forms(allowed ...string) []string {
+func Forms(allowed ...schema.GroupKind) []string {
 	var out []string
 	for _, kind := range allowed {
 		out = append(out, words(kind)[0]+"/NAME")
@@ -64,7 +66,7 @@ func Forms(allowed ...string) []string {
 }
 
 // Parse reads KIND/NAME or KIND NAME. Only objects of some kinds are taken.
-func Parse(args []string, allowed ...string) (Target, error) {
+func Parse(args []string, allowed ...schema.GroupKind) (Target, error) {
 	want := strings.Join(Forms(allowed...), " or ")
 	word, name := "", ""
 	switch len(args) {
@@ -88,9 +90,9 @@ func Parse(args []string, allowed ...string) (Target, error) {
 			continue
 		}
 		if !slices.Contains(allowed, kind) {
-			return Target{}, fmt.Errorf("it cannot be a %s here; want %s", kind, want)
+			return Target{}, fmt.Errorf("it cannot be a %s here; want %s", kind.Kind, want)
 		}
-		return Target{Kind: kind, Name: name}, nil
+		return Target{Group: kind.Group, Kind: kind.Kind, Name: name}, nil
 	}
 	if word == "" {
 		return Target{}, errors.New("want " + want)

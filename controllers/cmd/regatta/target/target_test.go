@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func TestWithoutKubeconfig(t *testing.T) {
@@ -33,7 +34,7 @@ func TestParse(t *testing.T) {
 	tests := []struct {
 		name    string
 		args    string
-		allowed []string
+		allowed []schema.GroupKind
 		want    string
 		err     string
 	}{
@@ -42,10 +43,10 @@ func TestParse(t *testing.T) {
 		{"the short name", "po/web-1", both, "Pod web-1", ""},
 		{"the kind", "Pod/web-1", both, "Pod web-1", ""},
 		{"two words", "pod web-1", both, "Pod web-1", ""},
-		{"a CloneSet by its short name", "clone/web", both, "CloneSet web", ""},
-		{"a CloneSet", "cloneset/web", both, "CloneSet web", ""},
-		{"a CloneSet with its group", "clonesets.apps.kruise.io/web", both, "CloneSet web", ""},
-		{"a CloneSet with version and group", "clonesets.v1beta1.apps.kruise.io web", both, "CloneSet web", ""},
+		{"a CloneSet by its short name", "clone/web", both, "CloneSet.apps.kruise.io web", ""},
+		{"a CloneSet", "cloneset/web", both, "CloneSet.apps.kruise.io web", ""},
+		{"a CloneSet with its group", "clonesets.apps.kruise.io/web", both, "CloneSet.apps.kruise.io web", ""},
+		{"a CloneSet with version and group", "clonesets.v1beta1.apps.kruise.io web", both, "CloneSet.apps.kruise.io web", ""},
 		{"nothing", "", both, "", "tell what it is about: pod/NAME or clone/NAME"},
 		{"a name without a kind", "web", both, "", `"web" is not enough; want pod/NAME or clone/NAME`},
 		{"a kind without a name", "pod/", both, "", "no name"},
@@ -61,7 +62,7 @@ func TestParse(t *testing.T) {
 			if (err == nil) != (tc.err == "") || (err != nil && !strings.Contains(err.Error(), tc.err)) {
 				t.Fatalf("got %v, want %q", err, tc.err)
 			}
-			if err == nil && got.Kind+" "+got.Name != tc.want {
+			if err == nil && got.GroupKind().String()+" "+got.Name != tc.want {
 				t.Errorf("got %v", got)
 			}
 		})

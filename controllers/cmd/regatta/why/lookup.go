@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	typedv1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
@@ -30,7 +31,7 @@ func (l lookup) reason(ctx context.Context, t target.Target) error {
 	if t.Kind == target.Pod {
 		return l.pod(ctx, t)
 	}
-	w, ok := kinds.Named(t.Kind)
+	w, ok := kinds.Find(t.GroupKind())
 	if !ok { // of other kinds only refusals are known, and most often there was none
 		return nil
 	}
@@ -86,7 +87,7 @@ func (l lookup) view(ctx context.Context, w kinds.Workload, namespace, name stri
 // conditions are those of a workload, none if it cannot be read: they are
 // printed besides the answer.
 func (l lookup) conditions(ctx context.Context, s decision.Subject) []kinds.Condition {
-	w, ok := kinds.Named(s.Kind)
+	w, ok := kinds.Asked(schema.GroupKind{Group: s.Group, Kind: s.Kind})
 	if !ok {
 		return nil
 	}

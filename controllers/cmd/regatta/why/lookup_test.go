@@ -39,7 +39,7 @@ func TestWhyThereIsNoAnswer(t *testing.T) {
 	}{
 		{"the pod does not exist", nil, "there is no pod web-1 in namespace shop"},
 		{"it has no owner", of("", "", none), "pod shop/web-1 belongs to no workload"},
-		{"something else owns it", of("ReplicaSet", "apps/v1", none), "belongs to ReplicaSet web, and policies decide only when pods of CloneSets are updated"},
+		{"something else owns it", of("ReplicaSet", "apps/v1", none), "belongs to ReplicaSet web, and policies decide only when pods of CloneSets, StatefulSets or DaemonSets are updated"},
 		{"a CloneSet of another group owns it", of("CloneSet", "example.com/v1", none), "belongs to CloneSet web, and policies decide only"},
 		{"it is being deleted", of("CloneSet", "apps.kruise.io/v1alpha1", func(p *corev1.Pod) {
 			p.DeletionTimestamp, p.Finalizers = ptr.To(metav1.NewTime(time.Unix(0, 0))), []string{"x"}
@@ -69,10 +69,16 @@ func TestWhyThereIsNoAnswerOfACloneSet(t *testing.T) {
 		Status:     kruise.CloneSetStatus{Conditions: []kruise.CloneSetCondition{{Type: "FailedScale"}}},
 	}
 	l := lookup{objects: dynamicfake.NewSimpleDynamicClient(scheme, set)}
-	check(t, l.reason(t.Context(), target.Target{Kind: "CloneSet", Namespace: "shop", Name: "web"}), "")
-	check(t, l.reason(t.Context(), target.Target{Kind: "CloneSet", Namespace: "shop", Name: "gone"}), "there is no CloneSet gone in namespace shop")
+	check(t, l.reason(t.Context(), target.Target{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web"}), "")
+	check(t, l.reason(t.Context(), target.Target{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "gone"}), "there is no CloneSet gone in namespace shop")
 	if c := l.conditions(t.Context(), decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web"}); len(c) != 1 || c[0].Type != "FailedScale" {
 		t.Errorf("conditions %v", c)
+	}
+	if c := l.conditions(t.Context(), decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web"}); len(c) != 1 {
+		t.Errorf("with the group it has the conditions %v", c)
+	}
+	if c := l.conditions(t.Context(), decision.Subject{Group: "apps", Kind: "CloneSet", Namespace: "shop", Name: "web"}); c != nil {
+		t.Errorf("one of another group has the conditions %v", c)
 	}
 	if c := l.conditions(t.Context(), decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "gone"}); c != nil {
 		t.Errorf("conditions %v", c)

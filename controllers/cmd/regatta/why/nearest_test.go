@@ -14,6 +14,8 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/nearest"
 	"github.com/regatta-sh/regatta/policies"
 )
@@ -21,27 +23,27 @@ import (
 // TestNearestOfExamples asks the policies of the cookbook beside the built-in ones.
 func TestNearestOfExamples(t *testing.T) {
 	saturday := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
-	rollout := decision.PlanInput{
-		Workload: decision.Workload{Kind: "CloneSet", Namespace: "shop", Name: "web", Replicas: 10},
-		Strategy: decision.Strategy{Type: "RollingUpdate", Policy: "InPlaceIfPossible"}, Revisions: decision.Revisions{Current: "web-1", Update: "web-2"},
-		Counts: decision.Counts{Total: 10}, Update: 9, MaxUnavailable: 2,
-		Groups: map[string]map[string]decision.Group{"zone": {"a": {Total: 5, Updated: 3}, "b": {Total: 5}}},
+	rollout := points.PlanInput{
+		Workload: points.Workload{Kind: "CloneSet", Namespace: "shop", Name: "web", Replicas: 10},
+		Strategy: points.Strategy{Type: "RollingUpdate", Policy: "InPlaceIfPossible"}, Revisions: points.Revisions{Current: "web-1", Update: "web-2"},
+		Counts: points.Counts{Total: 10}, Update: 9, MaxUnavailable: 2,
+		Groups: map[string]map[string]points.Group{"zone": {"a": {Total: 5, Updated: 3}, "b": {Total: 5}}},
 	}
-	at := func(now time.Time) decision.PlanInput {
+	at := func(now time.Time) points.PlanInput {
 		in := rollout
 		in.Now = now.UnixNano()
 		return in
 	}
-	eviction := decision.BudgetInput{
+	eviction := protection.BudgetInput{
 		Now:     saturday.UnixNano(),
-		Request: decision.Request{Operation: decision.Evict, User: decision.User{Name: "ann", Groups: []string{"dev"}}},
-		Object: decision.Object{Resource: "pods", Kind: "Pod", Namespace: "shop", Name: "web-1",
+		Request: protection.Request{Operation: protection.Evict, User: protection.User{Name: "ann", Groups: []string{"dev"}}},
+		Object: protection.Object{Resource: "pods", Kind: "Pod", Namespace: "shop", Name: "web-1",
 			Labels: map[string]string{"shop.example/surge-first": "true"}},
-		Pod:    decision.PodState{Ready: true, Consistent: true},
-		Budget: &decision.Budget{Name: "web", Desired: 8, Allowed: 2, Total: 10, Current: 10},
+		Pod:    protection.PodState{Ready: true, Consistent: true},
+		Budget: &protection.Budget{Name: "web", Desired: 8, Allowed: 2, Total: 10, Current: 10},
 	}
 	used := eviction
-	used.Budget = &decision.Budget{Name: "web", Desired: 8, Total: 10, Current: 8}
+	used.Budget = &protection.Budget{Name: "web", Desired: 8, Total: 10, Current: 8}
 	used.Object.Annotations = map[string]string{"policy.kruise.io/break-glass": "INC-7"}
 	for _, tc := range []struct {
 		name, example string
@@ -49,7 +51,7 @@ func TestNearestOfExamples(t *testing.T) {
 		in            any
 		want          string
 	}{
-		{"a Saturday of the change freeze", "change-freeze", decision.RolloutPlan().Any(), at(saturday), `
+		{"a Saturday of the change freeze", "change-freeze", points.PlanPoint().Any(), at(saturday), `
   nearest       change-freeze.closed - Closed now holds while all of this is so:
                   not workload.namespace in calendar.except: workload.namespace is "shop", and
                     this ends when it is one of ["playground"]
@@ -61,7 +63,7 @@ func TestNearestOfExamples(t *testing.T) {
                           (change-freeze.rego:43:1): now is 2026-03-14T12:00:00Z, calendar.timezone
                           is "Europe/Berlin"
 `},
-		{"working hours of the change freeze", "change-freeze", decision.RolloutPlan().Any(), at(saturday.AddDate(0, 0, -4)), `
+		{"working hours of the change freeze", "change-freeze", points.PlanPoint().Any(), at(saturday.AddDate(0, 0, -4)), `
   nearest       change-freeze.closed - Closed now would hold if this were so too:
                   cause: cause is not there
                     cause (change-freeze.rego:27:1) if this were so too:
@@ -83,7 +85,7 @@ func TestNearestOfExamples(t *testing.T) {
                           clock < calendar.hours.to: clock is "13:00", and this ends when it is at
                             least "17:00"
 `},
-		{"a zone that comes first", "one-zone-at-a-time", decision.RolloutPlan().Any(), at(saturday), `
+		{"a zone that comes first", "one-zone-at-a-time", points.PlanPoint().Any(), at(saturday), `
   nearest       one-zone-at-a-time.other-zone - Another zone first holds while all of this is so:
                   first := min(unfinished): first is "a", unfinished is ["a","b"]
                     unfinished contains "a" (one-zone-at-a-time.rego:32:1) while all of this is
@@ -95,7 +97,7 @@ func TestNearestOfExamples(t *testing.T) {
                   zone != first: zone is "b", and this ends when it is equal to "a"
                   and 2 more
 `},
-		{"an eviction without a spare replica", "surge-before-evict", decision.ProtectionBudget().Any(), eviction, `
+		{"an eviction without a spare replica", "surge-before-evict", protection.BudgetPoint().Any(), eviction, `
   nearest       surge-before-evict.no-spare - No spare replica refuses while all of this is so:
                   not spare
                     spare (surge-before-evict.rego:58:1) if this were so too:
@@ -116,7 +118,7 @@ func TestNearestOfExamples(t *testing.T) {
                   not budget: budget is
                     {"allowed":2,"current":10,"desired":8,"ignored":false,"name":"web","records":0,"total":10}
 `},
-		{"a budget that is used up, and a glass that is not for everybody", "break-glass", decision.ProtectionBudget().Any(), used, `
+		{"a budget that is used up, and a glass that is not for everybody", "break-glass", protection.BudgetPoint().Any(), used, `
   nearest       protection.budget.exceeded - The budget is used up decides while all of this is so:
                   budget.allowed <= 0: budget.allowed is 0, and this ends when it is more than 0
                   budget_list: budget_list is "disruptedPods"

@@ -39,7 +39,7 @@ func painter(out io.Writer) func(explain.Verdict, string) string {
 	r := lipgloss.NewRenderer(out)
 	return func(v explain.Verdict, s string) string {
 		color := map[explain.Verdict]lipgloss.Color{
-			explain.UpToDate: "2", explain.Updating: "4", explain.Moved: "4", explain.Waiting: "3",
+			explain.UpToDate: "2", explain.Placed: "2", explain.Updating: "4", explain.Moved: "4", explain.Waiting: "3",
 			explain.Held: "1", explain.Hooked: "3", explain.Deleting: "5",
 			explain.Refused: "1", explain.Exempted: "3",
 		}[v]

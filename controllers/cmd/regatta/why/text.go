@@ -14,6 +14,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 // text writes answers for people.
@@ -43,6 +44,12 @@ func (t text) render(reply explain.Reply) string {
 	t.lines = append(t.lines, "")
 	t.pods(a)
 	t.rule(a)
+	if p := reply.Placed; p != nil {
+		t.row("subset", p.Message)
+		if p.Rule != "" {
+			t.row("", "rule "+p.Rule)
+		}
+	}
 	t.asked(a.Request)
 	t.row("revision", revisions(a))
 	if a.Workload != a.Subject {
@@ -60,6 +67,9 @@ func (t text) render(reply explain.Reply) string {
 		t.row("no decision", fmt.Sprintf("%s: %s. What holds is the fallback.", a.Outcome, strings.TrimSuffix(a.Error, ".")))
 	}
 	t.row("decided", t.decided(a))
+	if len(a.Subsets) > 0 {
+		t.subsets(a.Subsets)
+	}
 	if len(reply.Pods) > 0 {
 		t.list(reply.Pods)
 	}
@@ -140,7 +150,7 @@ func (t *text) pods(a explain.Answer) {
 		name = ""
 	}
 	zones := a.Groups["zone"]
-	if len(zones) < 2 && zones[""] != (decision.Group{}) {
+	if len(zones) < 2 && zones[""] != (rollout.Group{}) {
 		return // nodes are in no zones
 	}
 	var out []string
@@ -209,6 +219,15 @@ func (t *text) list(pods []explain.Answer) {
 	t.table(rows)
 }
 
+// subsets are those of a UnitedDeployment, a line each.
+func (t *text) subsets(all []explain.Subset) {
+	rows := [][]string{{"SUBSET", "PODS", "READY", "RULE", "BECAUSE"}}
+	for _, s := range all {
+		rows = append(rows, []string{s.Name, strconv.Itoa(s.Replicas), strconv.Itoa(s.Ready), s.Rule, s.Message})
+	}
+	t.table(rows)
+}
+
 // refusals are requests that were refused besides, a line each.
 func (t *text) refusals(all []explain.Answer) {
 	rows := [][]string{{"REFUSED", "OPERATION", "OBJECT", "USER", "REASON", "REQUEST"}}
@@ -264,7 +283,7 @@ func subject(s decision.Subject) string {
 	return fmt.Sprintf("%s %s/%s", s.Kind, s.Namespace, s.Name)
 }
 
-func sortedKeys(m map[string]decision.Group) []string {
+func sortedKeys(m map[string]rollout.Group) []string {
 	out := make([]string, 0, len(m))
 	for k := range m {
 		out = append(out, k)

@@ -13,6 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/nearest"
 )
 
@@ -164,7 +165,7 @@ Pod shop/web-1 is HELD (NoDecision)
 					{Verdict: explain.Held, Reason: "OtherZoneFirst", Rule: "one-zone.other", Message: "Zone a first.", Pod: "web-2", Pods: 2},
 					{Verdict: explain.Waiting, Reason: "MaxUnavailableReached", Rule: decision.RuleWalk, Message: "It waits.", Pod: "web-1", Pods: 1},
 				}
-				a.Groups = map[string]map[string]decision.Group{"zone": {"b": {Total: 2}, "a": {Total: 1, Updated: 1, Unavailable: 1}, "": {Total: 1}}}
+				a.Groups = map[string]map[string]rollout.Group{"zone": {"b": {Total: 2}, "a": {Total: 1, Updated: 1, Unavailable: 1}, "": {Total: 1}}}
 				a.Others = []decision.Hold{{Rule: "one-zone.other", Reason: "OtherZoneFirst", Message: "Zone a first."}, {Rule: "x", Reason: "X", Message: "Something else."}}
 			}), Pods: []explain.Answer{
 				{Subject: pod, Verdict: explain.Waiting, Reason: "MaxUnavailableReached", From: "web-a", Rule: decision.RuleWalk},

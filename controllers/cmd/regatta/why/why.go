@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/output"
@@ -86,28 +84,16 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
-	config, err := o.cluster.Config()
+	cluster, err := o.cluster.Open(o.asked)
 	if err != nil {
 		return err
 	}
-	asker, err := replicas.New(config, o.asked)
-	if err != nil {
-		return err
-	}
-	defer asker.Close()
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
-	}
-	objects, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
-	}
-	look := lookup{pods: client.CoreV1(), objects: objects}
-	reply, warnings, err := asker.Ask(cmd.Context(), replicas.Question{
-		Kind: about.Kind, Resource: about.Resource, Namespace: about.Namespace, Name: about.Name,
+	defer cluster.Asker.Close()
+	look := lookup{pods: cluster.Core.CoreV1(), objects: cluster.Objects}
+	reply, warnings, err := cluster.Asker.Ask(cmd.Context(), replicas.Question{
+		Group: about.Group, Kind: about.Kind, Resource: about.Resource, Namespace: about.Namespace, Name: about.Name,
 		Nearest: o.nearest && o.user == "" && !o.all,
-		Pods:    o.all && slices.Contains(target.Workloads(), about.Kind), Request: o.request, User: o.user,
+		Pods:    o.all && slices.Contains(target.Workloads(), about.GroupKind()), Request: o.request, User: o.user,
 	})
 	for _, w := range warnings {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", w)

@@ -15,6 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/pod"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 // Options are what the step needs.
@@ -65,10 +66,10 @@ func (b *step) aside(r *pod.Request) bool {
 // failed refuses a request that could not be recorded. It refuses an eviction with a status that clients retry, since a drain
 // ends at any other.
 func (b *step) failed(r *pod.Request, err error) admission.Response {
-	if r.Asked.Request.Operation != decision.Evict {
+	if r.Asked.Request.Operation != points.Evict {
 		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("asking whether the pod may go: %w", err))
 	}
-	rec := decision.Record{Point: decision.ProtectionBudget().Name, Subject: r.Asked.Subject(), Outcome: decision.Failed, Error: err.Error()}
+	rec := decision.Record{Point: points.BudgetPoint().Name, Subject: r.Asked.Subject(), Outcome: decision.Failed, Error: err.Error()}
 	return b.Reporter.Refuse(r.Asked, rec, []decision.Hold{{
 		Rule: "ledger", Reason: "BudgetUnavailable",
 		Message: fmt.Sprintf("podunavailablebudget.policy.kruise.io %q is forbidden: time out, the budget could not be asked, so the pod stays (%v). Try again.", availability.Budget(r.Stored), err),

@@ -4,7 +4,7 @@ package budget
 
 import (
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/match"
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 // Conditions of pods that their budget may keep: those that are ready, since a budget does not count others. The API server
@@ -22,10 +22,10 @@ const (
 func matches(deletes, updates bool) []match.Stored {
 	var operations []string
 	if deletes {
-		operations = append(operations, decision.Delete, decision.Evict)
+		operations = append(operations, protection.Delete, protection.Evict)
 	}
 	if updates {
-		operations = append(operations, decision.Update, decision.Resize)
+		operations = append(operations, protection.Update, protection.Resize)
 	}
 	if len(operations) == 0 {
 		return nil

@@ -14,6 +14,12 @@ const (
 	All Namespaces = iota
 	// WithBudgets are the namespaces that have PodUnavailableBudgets.
 	WithBudgets
+	// WithSidecars are all of them as soon as there is a SidecarSet, and none before.
+	WithSidecars
+	// WithSpreads are the namespaces that have WorkloadSpreads.
+	WithSpreads
+	// WithPersistentPodStates are the namespaces that have PersistentPodStates.
+	WithPersistentPodStates
 )
 
 // Created describes pods that are created, which concern a mutating step.

@@ -5,15 +5,25 @@ package steps
 
 import (
 	"k8s.io/component-base/featuregate"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/ledger"
 	"github.com/regatta-sh/regatta/controllers/podunavailablebudget"
 	"github.com/regatta-sh/regatta/controllers/protection"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod"
+	"github.com/regatta-sh/regatta/controllers/webhook/pod/barriers"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/budget"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/budgetannotation"
+	"github.com/regatta-sh/regatta/controllers/webhook/pod/liveness"
+	"github.com/regatta-sh/regatta/controllers/webhook/pod/persistence"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/readinessgate"
+	"github.com/regatta-sh/regatta/controllers/webhook/pod/serverlessprobe"
+	"github.com/regatta-sh/regatta/controllers/webhook/pod/sidecars"
+	"github.com/regatta-sh/regatta/controllers/webhook/pod/spreads"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
+	"github.com/regatta-sh/regatta/engine"
 )
 
 // Needs are what steps need.
@@ -22,14 +32,33 @@ type Needs struct {
 	Ledger   *ledger.Ledger
 	Recent   *protection.Recent
 	Reporter *protection.Reporter
+	// Cached and Live read what steps go by, and Engine decides.
+	Cached, Live client.Reader
+	Engine       *engine.Engine
+	// Namespace is that of the manager.
+	Namespace string
+	// Targets and Book are those of WorkloadSpreads; nil where there are none, as in a simulation.
+	Targets *spread.Targets
+	Book    *spread.Book
 }
 
 // Of are the steps that the feature gates enable, in order.
 func Of(on func(featuregate.Feature) bool, needs Needs) (pod.Steps, error) {
-	return pod.Steps{
+	out := pod.Steps{
 		Mutating: []pod.MutatingStep{
 			readinessgate.New(on(features.KruisePodReadinessGate)),
+			sidecars.New(sidecars.Options{
+				Cached: needs.Cached, Live: needs.Live, Engine: needs.Engine, Namespace: needs.Namespace,
+				SortByName: on(features.EnableSortSidecarContainerByName),
+			}),
+			barriers.New(needs.Engine),
 			budgetannotation.New(needs.Finder),
+			liveness.New(needs.Engine),
+			persistence.New(persistence.Options{
+				Cached: needs.Cached, Live: needs.Live, Engine: needs.Engine,
+				Configuration: rules.Configuration{Reader: needs.Live, Namespace: needs.Namespace},
+			}),
+			serverlessprobe.New(needs.Cached),
 		},
 		Validating: []pod.ValidatingStep{
 			budget.New(budget.Options{
@@ -37,5 +66,10 @@ func Of(on func(featuregate.Feature) bool, needs Needs) (pod.Steps, error) {
 				Deletes: on(features.PodUnavailableBudgetDeleteGate), Updates: on(features.PodUnavailableBudgetUpdateGate),
 			}),
 		},
-	}.Enabled(on)
+	}
+	if needs.Targets != nil {
+		out.Mutating = append(out.Mutating, spreads.New(needs.Targets, needs.Book))
+		out.Validating = append(out.Validating, spreads.NewRecords(needs.Targets, needs.Book))
+	}
+	return out.Enabled(on)
 }

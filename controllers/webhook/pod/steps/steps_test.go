@@ -10,24 +10,27 @@ import (
 	"k8s.io/component-base/featuregate"
 
 	"github.com/regatta-sh/regatta/controllers/features"
-	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 // What is built, and what of it each gate has the API server send.
 func TestTheStepsThatAreBuilt(t *testing.T) {
 	const deletes, updates, all = features.PodUnavailableBudgetDeleteGate, features.PodUnavailableBudgetUpdateGate, features.KruisePodReadinessGate
-	readiness, annotation, ask := "adding the readiness gate", "finding the PodUnavailableBudget", "asking the PodUnavailableBudget"
+	readiness, sidecars, barriers, annotation, ask, probes, liveness := "adding the readiness gate", "adding the containers of SidecarSets", "ordering the start of containers", "finding the PodUnavailableBudget", "asking the PodUnavailableBudget", "telling the pod of its PodProbeMarkers", "taking liveness probes out of the pod"
+	const back = "finding out where the pod comes back"
 	for name, tc := range map[string]struct {
 		gates      []featuregate.Feature
 		want       []string
 		operations []string
 		conditions int // of the readiness gate
 	}{
-		"no gate":                  {nil, []string{readiness, ask}, nil, 2},
-		"budgets of deletions":     {[]featuregate.Feature{deletes}, []string{readiness, annotation, ask}, []string{decision.Delete, decision.Evict}, 2},
-		"budgets of updates":       {[]featuregate.Feature{updates}, []string{readiness, annotation, ask}, []string{decision.Update, decision.Resize}, 2},
-		"a readiness gate for all": {[]featuregate.Feature{all}, []string{readiness, ask}, nil, 0},
-		"all":                      {[]featuregate.Feature{deletes, updates, all}, []string{readiness, annotation, ask}, []string{decision.Delete, decision.Evict, decision.Update, decision.Resize}, 0},
+		"no gate":                   {nil, []string{readiness, sidecars, barriers, back, ask}, nil, 2},
+		"budgets of deletions":      {[]featuregate.Feature{deletes}, []string{readiness, sidecars, barriers, annotation, back, ask}, []string{protection.Delete, protection.Evict}, 2},
+		"budgets of updates":        {[]featuregate.Feature{updates}, []string{readiness, sidecars, barriers, annotation, back, ask}, []string{protection.Update, protection.Resize}, 2},
+		"a readiness gate for all":  {[]featuregate.Feature{all}, []string{readiness, sidecars, barriers, back, ask}, nil, 0},
+		"liveness probes":           {[]featuregate.Feature{features.EnhancedLivenessProbe}, []string{readiness, sidecars, barriers, back, liveness, ask}, nil, 2},
+		"probes of serverless pods": {[]featuregate.Feature{features.EnablePodProbeMarkerOnServerless}, []string{readiness, sidecars, barriers, back, probes, ask}, nil, 2},
+		"all":                       {[]featuregate.Feature{deletes, updates, all}, []string{readiness, sidecars, barriers, annotation, back, ask}, []string{protection.Delete, protection.Evict, protection.Update, protection.Resize}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			steps, err := Of(func(f featuregate.Feature) bool { return slices.Contains(tc.gates, f) }, Needs{})

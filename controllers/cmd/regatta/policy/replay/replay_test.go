@@ -16,6 +16,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/policies"
 )
 
@@ -72,7 +73,7 @@ func recorded(t *testing.T, b *bundle.Bundle) []decision.Record {
 	var out []decision.Record
 	for n := range 10 {
 		subject := decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: fmt.Sprint("web-", n)}
-		_, r := engine.Decide(t.Context(), e, decision.RolloutPlan(), subject, decision.PlanInput{Update: n, MaxUnavailable: 1, Strategy: decision.Strategy{Type: "RollingUpdate"}})
+		_, r := engine.Decide(t.Context(), e, rollout.PlanPoint(), subject, rollout.PlanInput{Update: n, MaxUnavailable: 1, Strategy: rollout.Strategy{Type: "RollingUpdate"}})
 		out = append(out, r)
 	}
 	return out

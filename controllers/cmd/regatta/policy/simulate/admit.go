@@ -11,65 +11,64 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/conversion"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
-	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/webhook/cloneset"
 	"github.com/regatta-sh/regatta/controllers/webhook/review"
 )
 
-// admit does what a cluster does with a CloneSet that is applied: it fills in
+// admit does what a cluster does with a workload that is applied: it fills in
 // what was left out, refuses what is wrong, and reads either version.
-func admit(raw []byte, version string) (*kruise.CloneSet, error) {
-	response := cloneset.New(cloneset.Options{}).Defaulter().Handle(context.Background(), request(version, "", raw))
+func admit(k kind, raw []byte, version string) (workload, error) {
+	response := k.webhooks.Defaulter().Handle(context.Background(), k.request(version, "", raw))
 	raw, err := review.Applied(raw, response)
 	if err != nil {
-		return nil, fmt.Errorf("filling in defaults: %w", err)
+		return workload{}, fmt.Errorf("filling in defaults: %w", err)
 	}
-	set, err := decode(raw, version)
+	w, err := decode(k, raw, version)
 	if err != nil {
-		return nil, err
+		return workload{}, err
 	}
-	return set, validate(set)
+	return w, w.validate()
 }
 
 // decode reads either version as it is.
-func decode(raw []byte, version string) (*kruise.CloneSet, error) {
-	set := &kruise.CloneSet{}
+func decode(k kind, raw []byte, version string) (workload, error) {
+	object := k.New()
 	if version == v1alpha1.GroupVersion.Version {
-		old := &v1alpha1.CloneSet{}
+		old := k.older()
 		if err := json.Unmarshal(raw, old); err != nil {
-			return nil, err
+			return workload{}, err
 		}
-		if err := old.ConvertTo(set); err != nil {
-			return nil, err
+		if err := old.ConvertTo(object.(conversion.Hub)); err != nil {
+			return workload{}, err
 		}
-	} else if err := json.Unmarshal(raw, set); err != nil {
-		return nil, err
+	} else if err := json.Unmarshal(raw, object); err != nil {
+		return workload{}, err
 	}
-	if set.Namespace == "" {
-		set.Namespace = metav1.NamespaceDefault
+	if object.GetNamespace() == "" {
+		object.SetNamespace(metav1.NamespaceDefault)
 	}
-	return set, nil
+	return workload{k, object}, nil
 }
 
 // validate refuses what the webhook refuses.
-func validate(set *kruise.CloneSet) error {
-	raw, err := json.Marshal(set)
+func (w workload) validate() error {
+	raw, err := json.Marshal(w.Object)
 	if err != nil {
 		return err
 	}
-	response := cloneset.New(cloneset.Options{}).Validator().Handle(context.Background(), request(kruise.GroupVersion.Version, set.Name, raw))
+	response := w.webhooks.Validator().Handle(context.Background(), w.request(w.Version, w.GetName(), raw))
 	if response.Allowed {
 		return nil
 	}
 	return errors.New(response.Result.Message)
 }
 
-func request(version, name string, raw []byte) admission.Request {
+func (k kind) request(version, name string, raw []byte) admission.Request {
 	return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-		Operation: admissionv1.Create, Name: name, Kind: metav1.GroupVersionKind{Group: kruise.GroupName, Version: version, Kind: "CloneSet"},
+		Operation: admissionv1.Create, Name: name, Kind: metav1.GroupVersionKind{Group: k.Group, Version: version, Kind: k.Kind},
 		Object: runtime.RawExtension{Raw: raw},
 	}}
 }

@@ -22,10 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/cloneset"
 	"github.com/regatta-sh/regatta/controllers/simulation"
 	"github.com/regatta-sh/regatta/controllers/webhook/podunavailablebudget"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
@@ -97,10 +95,10 @@ func admitBudget(ctx context.Context, b *policy.PodUnavailableBudget, others []*
 	return errors.New(answer.Result.Message)
 }
 
-// budgets are those of the CloneSet's namespace: the ones that there are, those that
+// budgets are those of the workload's namespace: the ones that there are, those that
 // are applied with it, and the one that --budget makes up.
-func (s Source) budgets(ctx context.Context, set *kruise.CloneSet, d *dump) ([]*policy.PodUnavailableBudget, error) {
-	elsewhere := func(b *policy.PodUnavailableBudget) bool { return b.Namespace != set.Namespace }
+func (s Source) budgets(ctx context.Context, w workload, d *dump) ([]*policy.PodUnavailableBudget, error) {
+	elsewhere := func(b *policy.PodUnavailableBudget) bool { return b.Namespace != w.GetNamespace() }
 	out := slices.DeleteFunc(slices.Clone(d.budgets), elsewhere)
 	for _, b := range slices.DeleteFunc(slices.Clone(d.applied), elsewhere) {
 		i := slices.IndexFunc(out, func(o *policy.PodUnavailableBudget) bool { return o.Name == b.Name })
@@ -119,12 +117,12 @@ func (s Source) budgets(ctx context.Context, set *kruise.CloneSet, d *dump) ([]*
 	if len(out) > 0 {
 		return nil, misuse("--budget makes up a PodUnavailableBudget, and the files have %s", out[0].Name)
 	}
-	b, err := s.budget(set)
+	b, err := s.budget(w)
 	return []*policy.PodUnavailableBudget{b}, err
 }
 
-// budget is what --budget says, of the pods of a CloneSet.
-func (s Source) budget(set *kruise.CloneSet) (*policy.PodUnavailableBudget, error) {
+// budget is what --budget says, of the pods of a workload.
+func (s Source) budget(w workload) (*policy.PodUnavailableBudget, error) {
 	kind, text, named := strings.Cut(s.Budget, "=")
 	if !named {
 		kind, text = "max", s.Budget
@@ -133,38 +131,37 @@ func (s Source) budget(set *kruise.CloneSet) (*policy.PodUnavailableBudget, erro
 	if !isAmount(*amount) || kind != "max" && kind != "min" {
 		return nil, misuse("--budget has %q, want how many pods may be unavailable, such as 25%% or max=2, or how many must be available, such as min=3", s.Budget)
 	}
-	b := &policy.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Name: set.Name, Namespace: set.Namespace, Generation: 1}}
-	owner := cloneset.OwnerKind()
-	b.Spec.TargetReference = &policy.TargetReference{APIVersion: owner.GroupVersion().String(), Kind: owner.Kind, Name: set.Name}
+	b := &policy.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Name: w.GetName(), Namespace: w.GetNamespace(), Generation: 1}}
+	b.Spec.TargetReference = &policy.TargetReference{APIVersion: w.GroupVersion().String(), Kind: w.Kind, Name: w.GetName()}
 	if b.Spec.MaxUnavailable = amount; kind == "min" {
 		b.Spec.MaxUnavailable, b.Spec.MinAvailable = nil, amount
 	}
 	return b, nil
 }
 
-// beside adds to a fleet what its budgets have besides the CloneSet's pods, and tells
+// beside adds to a fleet what its budgets have besides the workload's pods, and tells
 // what is missing of it.
-func beside(f *simulation.Fleet, d *dump) (notes []string) {
-	type workload struct {
+func beside(f *simulation.Fleet, w workload, d *dump) (notes []string) {
+	type named struct {
 		schema.GroupKind
 		name string
 	}
-	owners := map[workload]bool{}
+	owners := map[named]bool{}
 	var workloads []client.Object
-	for _, o := range d.workloads {
-		if o.GetNamespace() == f.Set.Namespace {
+	for _, o := range d.others {
+		if o.GetNamespace() == w.GetNamespace() {
 			workloads = append(workloads, o)
-			owners[workload{o.GetObjectKind().GroupVersionKind().GroupKind(), o.GetName()}] = true
+			owners[named{o.GetObjectKind().GroupVersionKind().GroupKind(), o.GetName()}] = true
 		}
 	}
-	for _, c := range d.sets {
-		if c.Namespace == f.Set.Namespace && c.Name != f.Set.Name {
-			workloads = append(workloads, c)
-			owners[workload{cloneset.OwnerKind().GroupKind(), c.Name}] = true
+	for _, o := range d.simulated {
+		if o.GetNamespace() == w.GetNamespace() && !o.is(w) {
+			workloads = append(workloads, o.Object)
+			owners[named{o.GroupKind(), o.GetName()}] = true
 		}
 	}
 	for _, p := range d.pods {
-		if p.Namespace != f.Set.Namespace || slices.Contains(f.Pods, p) || p.DeletionTimestamp != nil {
+		if p.Namespace != w.GetNamespace() || slices.Contains(f.Pods, p) || p.DeletionTimestamp != nil {
 			continue
 		}
 		i := slices.IndexFunc(f.Budgets, func(b *policy.PodUnavailableBudget) bool { return simulation.Covers(b, p) })
@@ -176,7 +173,7 @@ func beside(f *simulation.Fleet, d *dump) (notes []string) {
 		if ref == nil {
 			continue
 		}
-		owner := workload{schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), ref.Name}
+		owner := named{schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), ref.Name}
 		if !owners[owner] {
 			owners[owner] = true
 			notes = append(notes, fmt.Sprintf("PodUnavailableBudget %s has pods of %s %s, whose number of replicas is unknown: dump deployments,replicasets,statefulsets too", f.Budgets[i].Name, ref.Kind, ref.Name))
@@ -197,16 +194,16 @@ func missing(f *simulation.Fleet) (notes []string) {
 	for _, p := range f.Pods {
 		if name := availability.Budget(p); !names[name] {
 			names[name] = true
-			notes = append(notes, fmt.Sprintf("pods of %s belong to PodUnavailableBudget %s, which the fleet does not have, so it holds nothing back: dump podunavailablebudgets too", f.Set.Name, name))
+			notes = append(notes, fmt.Sprintf("pods of %s belong to PodUnavailableBudget %s, which the fleet does not have, so it holds nothing back: dump podunavailablebudgets too", f.Workload.GetName(), name))
 		}
 	}
 	return notes
 }
 
-// namespaceOf is the namespace of a CloneSet, if the dump has it.
-func (d *dump) namespaceOf(set *kruise.CloneSet) *corev1.Namespace {
+// namespaceOf is the namespace of a workload, if the dump has it.
+func (d *dump) namespaceOf(w workload) *corev1.Namespace {
 	for _, ns := range d.namespaces {
-		if ns.Name == set.Namespace {
+		if ns.Name == w.GetNamespace() {
 			return ns
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,14 +24,15 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/kinds"
+	"github.com/regatta-sh/regatta/controllers/kinds/adapters"
 	"github.com/regatta-sh/regatta/controllers/simulation"
 )
 
 // Source says where a fleet comes from, and what changes in it.
 type Source struct {
-	Workload string   // a file with a CloneSet as it is applied
+	Workload string   // a file with a workload as it is applied
 	Fleet    []string // files with what there is
-	// Name and Namespace are those of a CloneSet that is made up, and find the
+	// Name and Namespace are those of a workload that is made up, and find the
 	// one that is meant where a fleet has several.
 	Name, Namespace string
 	// What is made up where there is no fleet.
@@ -68,58 +70,60 @@ func (s Source) Load(ctx context.Context, builtin fs.FS, at time.Time) (simulati
 			return none, nil, err
 		}
 	}
-	set, err := s.workload(&d)
+	w, err := s.workload(&d)
 	if err != nil {
 		return none, nil, err
 	}
-	if err := s.edit(set); err != nil {
+	if err := s.edit(w); err != nil {
 		return none, nil, err
 	}
-	budgets, err := s.budgets(ctx, set, &d)
+	budgets, err := s.budgets(ctx, w, &d)
 	if err != nil {
 		return none, nil, err
 	}
 	if len(s.Fleet) > 0 {
-		f, notes, err := s.found(set, d)
-		f.Budgets, f.Namespace = budgets, d.namespaceOf(set)
-		return f, append(notes, beside(&f, &d)...), err
+		f, notes, err := s.found(w, d)
+		f.Budgets, f.Namespace = budgets, d.namespaceOf(w)
+		return f, append(notes, beside(&f, w, &d)...), err
 	}
-	f, err := s.grow(ctx, builtin, set, at)
-	f.Budgets, f.Namespace = budgets, d.namespaceOf(set)
+	f, err := s.grow(ctx, builtin, w, at)
+	f.Budgets, f.Namespace = budgets, d.namespaceOf(w)
 	return f, nil, err
 }
 
-// workload is the CloneSet that is meant.
-func (s Source) workload(d *dump) (*kruise.CloneSet, error) {
+// workload is the one that is meant.
+func (s Source) workload(d *dump) (workload, error) {
 	if s.Workload == "" && len(s.Fleet) == 0 {
 		return s.made()
 	}
-	is := slices.DeleteFunc(slices.Clone(d.sets), func(c *kruise.CloneSet) bool { return s.Name != "" && c.Name != s.Name })
 	if s.Workload == "" {
-		if len(is) != 1 {
-			return nil, misuse("--fleet has %d CloneSets: name one with --workload or --name", len(is))
+		found := slices.DeleteFunc(slices.Clone(d.simulated), func(w workload) bool { return s.Name != "" && w.GetName() != s.Name })
+		if len(found) != 1 {
+			return workload{}, misuse("--fleet has %d %s: name one with --workload or --name", len(found), kinds.Plurals("and"))
 		}
-		return is[0], nil
+		return found[0], nil
 	}
 	applied := dump{decode: admit}
 	if err := applied.read(s.Workload); err != nil {
-		return nil, err
+		return workload{}, err
 	}
-	if len(applied.sets) != 1 {
-		return nil, misuse("--workload %s has %d CloneSets, want one", s.Workload, len(applied.sets))
+	if len(applied.simulated) != 1 {
+		return workload{}, misuse("--workload %s has %d %s, want one", s.Workload, len(applied.simulated), kinds.Plurals("and"))
 	}
-	set := applied.sets[0]
+	w := applied.simulated[0]
 	d.applied, d.namespaces = applied.budgets, append(applied.namespaces, d.namespaces...)
-	for _, c := range d.sets { // what the cluster knows of it
-		if c.Name == set.Name && c.Namespace == set.Namespace {
-			set.UID, set.Status, set.Generation = c.UID, c.Status, c.Generation+1
+	for _, there := range d.simulated { // what the cluster knows of it
+		if there.is(w) {
+			w.SetUID(there.GetUID())
+			w.SetGeneration(there.GetGeneration() + 1)
+			take(w.of().status, there.of().status)
 		}
 	}
-	return set, nil
+	return w, nil
 }
 
 // made is a CloneSet like most.
-func (s Source) made() (*kruise.CloneSet, error) {
+func (s Source) made() (workload, error) {
 	name := cmp.Or(s.Name, "web")
 	labels := map[string]string{"app": name}
 	set := &kruise.CloneSet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: cmp.Or(s.Namespace, metav1.NamespaceDefault), Generation: 1}}
@@ -133,61 +137,71 @@ func (s Source) made() (*kruise.CloneSet, error) {
 	set.Spec.UpdateStrategy.RollingUpdate = &kruise.RollingUpdateCloneSetStrategy{PodUpdatePolicy: kruise.InPlaceIfPossiblePodUpdatePolicyType}
 	raw, err := json.Marshal(set)
 	if err != nil {
-		return nil, fmt.Errorf("making a CloneSet: %w", err)
+		return workload{}, fmt.Errorf("making a CloneSet: %w", err)
 	}
-	return admit(raw, kruise.GroupVersion.Version)
+	k, _ := kindOf(kruise.Kind("CloneSet"))
+	return admit(k, raw, k.Version)
 }
 
 // edit changes the workload as the flags say.
-func (s Source) edit(set *kruise.CloneSet) error {
+func (s Source) edit(w workload) error {
 	zones, err := counts("--zones", s.Zones, "=")
 	if err != nil {
 		return err
 	}
+	f := w.of()
 	switch {
+	case f.replicas == nil:
+		if s.Replicas >= 0 {
+			return misuse("--replicas says nothing of a %s", w.Kind)
+		}
 	case s.Replicas >= 0:
-		set.Spec.Replicas = ptr.To(int32(s.Replicas))
+		*f.replicas = ptr.To(int32(s.Replicas))
 	case len(zones) > 0:
-		set.Spec.Replicas = ptr.To(int32(0))
+		*f.replicas = ptr.To(int32(0))
 		for _, z := range zones {
-			*set.Spec.Replicas += int32(z.pods)
+			**f.replicas += int32(z.pods)
 		}
 	}
 	if s.MaxUnavailable+s.MaxSurge+s.Partition+s.Policy == "" {
 		return nil
 	}
-	if set.Spec.UpdateStrategy.Type == kruise.OnDeleteCloneSetUpdateStrategyType {
-		return misuse("the strategy of %s is OnDelete: --max-unavailable, --max-surge, --partition and --pod-update-policy say nothing of it", set.Name)
+	if f.rolling == nil {
+		return misuse("the strategy of %s is OnDelete: --max-unavailable, --max-surge, --partition and --pod-update-policy say nothing of it", w.GetName())
 	}
-	if set.Spec.UpdateStrategy.RollingUpdate == nil {
-		set.Spec.UpdateStrategy.RollingUpdate = &kruise.RollingUpdateCloneSetStrategy{}
-	}
-	ru := set.Spec.UpdateStrategy.RollingUpdate
-	amount := func(value string, to **intstr.IntOrString) {
-		if value != "" {
-			*to = ptr.To(intstr.Parse(value))
+	r := f.rolling()
+	for _, a := range []struct {
+		flag, value string
+		to          **intstr.IntOrString
+	}{{"--max-unavailable", s.MaxUnavailable, r.maxUnavailable}, {"--max-surge", s.MaxSurge, r.maxSurge}, {"--partition", s.Partition, r.partition}} {
+		if a.value == "" {
+			continue
 		}
+		if a.to == nil {
+			return misuse("%s says nothing of a %s", a.flag, w.Kind)
+		}
+		*a.to = ptr.To(intstr.Parse(a.value))
 	}
-	amount(s.MaxUnavailable, &ru.MaxUnavailable)
-	amount(s.MaxSurge, &ru.MaxSurge)
-	amount(s.Partition, &ru.Partition)
 	if s.Policy != "" {
-		ru.PodUpdatePolicy = kruise.PodUpdatePolicyType(s.Policy)
+		if r.policy == nil {
+			return misuse("--pod-update-policy says nothing of a %s", w.Kind)
+		}
+		r.policy(s.Policy)
 	}
-	if err := validate(set); err != nil {
+	if err := w.validate(); err != nil {
 		return Misuse{err}
 	}
 	return nil
 }
 
 // images changes the images that --update names.
-func (s Source) images(set *kruise.CloneSet) error {
-	containers := set.Spec.Template.Spec.Containers
+func (s Source) images(w workload) error {
+	containers := w.of().template.Spec.Containers
 	for _, u := range s.Update {
 		name, image, ok := strings.Cut(u, "=")
 		i := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == name })
 		if !ok || image == "" || i < 0 {
-			return misuse("--update has %q, want CONTAINER=IMAGE of a container of %s", u, set.Name)
+			return misuse("--update has %q, want CONTAINER=IMAGE of a container of %s", u, w.GetName())
 		}
 		containers[i].Image = image
 	}
@@ -195,60 +209,62 @@ func (s Source) images(set *kruise.CloneSet) error {
 }
 
 // found takes from a dump what is the workload's.
-func (s Source) found(set *kruise.CloneSet, d dump) (simulation.Fleet, []string, error) {
-	f := simulation.Fleet{Set: set, Nodes: d.nodes}
+func (s Source) found(w workload, d dump) (simulation.Fleet, []string, error) {
+	f := simulation.Fleet{Workload: w.Object, Kind: adapters.Under(w.Object), Nodes: d.nodes}
 	if len(s.Zones)+len(s.Labels) > 0 {
 		return f, nil, misuse("--zones and --label make up a fleet, and --fleet has one")
 	}
-	kind, _ := kinds.Of(set)
 	hash := map[string]int{}
 	for _, p := range d.pods {
 		ref := metav1.GetControllerOf(p)
-		if ref == nil || ref.Name != set.Name || p.Namespace != set.Namespace {
+		if ref == nil || ref.Name != w.GetName() || p.Namespace != w.GetNamespace() {
 			continue
 		}
-		if owner, ok := kinds.Owner(*ref); !ok || owner.Kind != kind.Kind {
+		if owner, ok := kinds.Owner(*ref); !ok || owner.GroupKind() != w.GroupKind() {
 			continue
 		}
-		if set.UID == "" {
-			set.UID = ref.UID
+		if w.GetUID() == "" {
+			w.SetUID(ref.UID)
 		}
-		if ref.UID == set.UID {
+		if ref.UID == w.GetUID() {
 			f.Pods = append(f.Pods, p)
 			hash[p.Labels[appsv1.ControllerRevisionHashLabelKey]]++
 		}
 	}
 	if len(f.Pods) == 0 {
-		return f, nil, fmt.Errorf("the fleet has no pods of %s %s/%s", kind.Kind, set.Namespace, set.Name)
+		return f, nil, fmt.Errorf("the fleet has no pods of %s %s/%s", w.Kind, w.GetNamespace(), w.GetName())
 	}
 	for _, r := range d.revisions {
-		if metav1.IsControlledBy(r, set) {
+		if metav1.IsControlledBy(r, w) {
 			f.Revisions = append(f.Revisions, r)
 		}
 	}
 	for _, c := range d.claims {
-		if metav1.IsControlledBy(c, set) {
+		if metav1.IsControlledBy(c, w) {
 			f.Claims = append(f.Claims, c)
 		}
 	}
-	if set.Status.CurrentRevision == "" { // as most pods are
+	if current := w.of().current; current != nil && *current == "" { // as most pods are
 		names := slices.Sorted(maps.Keys(hash))
-		set.Status.CurrentRevision = slices.MaxFunc(names, func(a, b string) int { return hash[a] - hash[b] })
+		*current = slices.MaxFunc(names, func(a, b string) int { return hash[a] - hash[b] })
 	}
 	var notes []string
 	if len(f.Revisions) == 0 {
-		notes = append(notes, "the fleet has no ControllerRevisions of "+set.Name+", so nothing is known of what its pods were made from, and none can be updated in place: dump pods,nodes,controllerrevisions")
+		notes = append(notes, "the fleet has no ControllerRevisions of "+w.GetName()+", so nothing is known of what its pods were made from, and none can be updated in place: dump pods,nodes,controllerrevisions")
 	}
 	if len(f.Nodes) == 0 {
 		notes = append(notes, "the fleet has no nodes, so no pod is in any zone: dump pods,nodes,controllerrevisions")
 	}
-	return f, notes, s.images(set)
+	return f, notes, s.images(w)
 }
 
 // grow makes up the pods of a workload, as they are before it is changed.
-func (s Source) grow(ctx context.Context, builtin fs.FS, set *kruise.CloneSet, at time.Time) (simulation.Fleet, error) {
-	f := simulation.Fleet{Set: set.DeepCopy(), Room: map[string]int{}}
-	f.Set.UID, f.Set.Status = "", kruise.CloneSetStatus{}
+func (s Source) grow(ctx context.Context, builtin fs.FS, w workload, at time.Time) (simulation.Fleet, error) {
+	before := w.copy()
+	f := simulation.Fleet{Workload: before.Object, Kind: adapters.Under(w.Object), Room: map[string]int{}}
+	was := before.of()
+	before.SetUID("")
+	reflect.ValueOf(was.status).Elem().SetZero()
 	zones, err := counts("--zones", s.Zones, "=")
 	if err != nil {
 		return f, err
@@ -258,23 +274,25 @@ func (s Source) grow(ctx context.Context, builtin fs.FS, set *kruise.CloneSet, a
 		f.Nodes = append(f.Nodes, node)
 		f.Room[node.Name] = z.pods
 	}
-	after := f.Set.Spec.Template.DeepCopy()
-	if err := s.images(set); err != nil {
+	after := was.template.DeepCopy()
+	if err := s.images(w); err != nil {
 		return f, err
 	}
 	if len(s.Update) > 0 {
-		after = &set.Spec.Template
+		after = w.of().template
 	} else if len(after.Spec.Containers) > 0 {
-		f.Set.Spec.Template.Spec.Containers[0].Image += "-before"
+		was.template.Spec.Containers[0].Image += "-before"
 	}
-	if u := f.Set.Spec.UpdateStrategy.RollingUpdate; u != nil { // it is in the way of nothing yet
-		u.Paused = false
+	if was.paused != nil { // it is in the way of nothing yet
+		*was.paused = false
 	}
 	if f, err = simulation.Grow(ctx, builtin, f, at, s.Seed, simulation.WithGates(s.Gates), simulation.WithProgress(s.Progress.Growing)); err != nil {
 		return f, err
 	}
-	f.Set.Spec.Template, f.Set.Spec.UpdateStrategy = *after, set.Spec.UpdateStrategy
-	f.Set.Generation++
+	now := workload{w.kind, f.Workload}
+	take(now.of().template, after)
+	take(now.of().strategy, w.of().strategy)
+	now.SetGeneration(now.GetGeneration() + 1)
 	return f, s.label(f.Pods)
 }
 

@@ -3,81 +3,53 @@
 package simulate
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/manifest"
 	"github.com/regatta-sh/regatta/engine/document"
 )
 
 // dump is what kubectl get prints.
 type dump struct {
-	// decode reads CloneSets: those that there are as they are.
-	decode func(raw []byte, version string) (*kruise.CloneSet, error)
+	// decode reads workloads that can be simulated: those that there are as they are.
+	decode func(k kind, raw []byte, version string) (workload, error)
 
-	sets      []*kruise.CloneSet
+	simulated []workload
 	pods      []*corev1.Pod
 	nodes     []*corev1.Node
 	revisions []*appsv1.ControllerRevision
 	claims    []*corev1.PersistentVolumeClaim
-	// budgets are those that there are, applied those that are applied with a CloneSet.
+	// budgets are those that there are, applied those that are applied with a workload.
 	budgets, applied []*policy.PodUnavailableBudget
 	namespaces       []*corev1.Namespace
-	workloads        []client.Object // of kinds other than CloneSet
+	others           []client.Object // workloads of kinds that are not simulated
 }
 
-// read adds the objects of a file: YAML or JSON, documents or lists of them.
-func (d *dump) read(path string) error {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("reading the fleet: %w", err)
-	}
-	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
-	for {
-		o := map[string]any{}
-		err := documents.Decode(&o)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil && len(o) > 0 {
-			err = d.add(&unstructured.Unstructured{Object: o})
-		}
-		if err != nil {
-			return fmt.Errorf("reading %s: %w", path, err)
-		}
-	}
-}
+// read adds the objects of a file.
+func (d *dump) read(path string) error { return manifest.Each(path, d.add) }
 
 func (d *dump) add(o *unstructured.Unstructured) error {
-	if o.GetKind() == "" {
-		return errors.New("an object has no kind")
-	}
-	if o.IsList() {
-		return o.EachListItem(func(item runtime.Object) error { return d.add(item.(*unstructured.Unstructured)) })
-	}
 	raw, err := json.Marshal(o.Object)
 	if err != nil {
 		return fmt.Errorf("reading %s %s: %w", o.GetKind(), o.GetName(), err)
 	}
-	switch o.GroupVersionKind().GroupKind() {
-	case kruise.Kind("CloneSet"):
-		set, err := d.decode(raw, o.GroupVersionKind().Version)
+	if k, ok := kindOf(o.GroupVersionKind().GroupKind()); ok {
+		w, err := d.decode(k, raw, o.GroupVersionKind().Version)
 		if err != nil {
-			return fmt.Errorf("reading CloneSet %s: %w", o.GetName(), explained(err))
+			return fmt.Errorf("reading %s %s: %w", k.Kind, o.GetName(), explained(err))
 		}
-		d.sets = append(d.sets, set)
+		d.simulated = append(d.simulated, w)
+		return nil
+	}
+	switch o.GroupVersionKind().GroupKind() {
 	case policy.GroupVersion.WithKind("PodUnavailableBudget").GroupKind():
 		b, err := readBudget(raw, o.GroupVersionKind().Version)
 		if err != nil {
@@ -87,11 +59,11 @@ func (d *dump) add(o *unstructured.Unstructured) error {
 	case corev1.SchemeGroupVersion.WithKind("Namespace").GroupKind():
 		err = put(raw, &d.namespaces)
 	case appsv1.SchemeGroupVersion.WithKind("Deployment").GroupKind():
-		err = workload(raw, &appsv1.Deployment{}, d)
+		err = other(raw, &appsv1.Deployment{}, d)
 	case appsv1.SchemeGroupVersion.WithKind("ReplicaSet").GroupKind():
-		err = workload(raw, &appsv1.ReplicaSet{}, d)
+		err = other(raw, &appsv1.ReplicaSet{}, d)
 	case appsv1.SchemeGroupVersion.WithKind("StatefulSet").GroupKind():
-		err = workload(raw, &appsv1.StatefulSet{}, d)
+		err = other(raw, &appsv1.StatefulSet{}, d)
 	case corev1.SchemeGroupVersion.WithKind("Pod").GroupKind():
 		err = put(raw, &d.pods)
 	case corev1.SchemeGroupVersion.WithKind("Node").GroupKind():
@@ -117,11 +89,11 @@ func explained(err error) error {
 	return err
 }
 
-func workload(raw []byte, o client.Object, d *dump) error {
+func other(raw []byte, o client.Object, d *dump) error {
 	if err := json.Unmarshal(raw, o); err != nil {
 		return err
 	}
-	d.workloads = append(d.workloads, o)
+	d.others = append(d.others, o)
 	return nil
 }
 

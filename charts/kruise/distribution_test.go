@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/test/apiserver"
+)
+
+func TestDistributionIsOffUnlessItsGateIsOn(t *testing.T) {
+	for _, tc := range []struct {
+		gates string
+		want  bool
+	}{
+		{"", false},
+		{"ResourceDistributionGate=true", true},
+		{"AllBeta=true", true},
+		{`AllBeta=true\,ResourceDistributionGate=false`, false},
+		{`AllBeta=false\,ResourceDistributionGate=true`, true},
+	} {
+		if got := has[*rbacv1.ClusterRole](render(t, "--set", "featureGates="+tc.gates), "kruise-distribution-role"); got != tc.want {
+			t.Errorf("with %q: %t", tc.gates, got)
+		}
+	}
+}
+
+// With the permissions of the manager, objects of users are tried on an API server with
+// what the chart makes.
+func TestTheManagerWritesCopiesOnly(t *testing.T) {
+	env, admin := apiserver.Serve(t)
+	r := render(t, "--set", "featureGates=ResourceDistributionGate=true")
+	create := func(o client.Object) {
+		t.Helper()
+		if err := admin.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, rule := range get[*rbacv1.ClusterRole](t, r, "kruise-distribution-role").Rules {
+		for _, verb := range rule.Verbs {
+			if rule.Resources[0] == "secrets" && (verb == "get" || verb == "list" || verb == "watch") {
+				t.Errorf("it may %s secrets", verb)
+			}
+		}
+	}
+	create(get[*rbacv1.ClusterRole](t, r, "kruise-distribution-role"))
+	create(get[*rbacv1.ClusterRoleBinding](t, r, "kruise-distribution-rolebinding"))
+	create(get[*admissionv1.ValidatingAdmissionPolicy](t, r, "kruise-distribution"))
+	create(get[*admissionv1.ValidatingAdmissionPolicyBinding](t, r, "kruise-distribution"))
+	secret := func(name string, owners ...metav1.OwnerReference) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, OwnerReferences: owners}, StringData: map[string]string{"key": "x"}}
+	}
+	owner := func(uid types.UID) metav1.OwnerReference {
+		return metav1.OwnerReference{APIVersion: "apps.kruise.io/v1beta1", Kind: "ResourceDistribution", Name: "d", UID: uid, Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true)}
+	}
+	theirs, copied := secret("theirs"), secret("copied", owner("1"))
+	create(theirs)
+	create(copied)
+	config := rest.CopyConfig(env.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:kruise-system:kruise-manager", Groups: []string{"system:authenticated"}}
+	manager, err := client.New(config, client.Options{Scheme: admin.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := func(what string, try func() error) {
+		t.Helper()
+		var err error
+		for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+			if err = try(); err != nil { // admission policies are read a moment after they are written
+				break
+			}
+		}
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "the manager may write what a ResourceDistribution owns, and nothing else") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	nothing := client.RawPatch(types.MergePatchType, []byte(`{}`))
+	refused("reading another's Secret by a patch that changes nothing", func() error { return manager.Patch(t.Context(), theirs.DeepCopy(), nothing) })
+	refused("creating a Secret that nothing owns", func() error { return manager.Create(t.Context(), secret("new"), client.DryRunAll) })
+	refused("deleting another's Secret", func() error { return manager.Delete(t.Context(), theirs.DeepCopy(), client.DryRunAll) })
+	refused("taking a Secret for its own", func() error {
+		o := theirs.DeepCopy()
+		o.OwnerReferences = []metav1.OwnerReference{owner("1")}
+		return manager.Update(t.Context(), o)
+	})
+	refused("giving a copy to another distribution", func() error {
+		o := copied.DeepCopy()
+		o.OwnerReferences = []metav1.OwnerReference{owner("2")}
+		return manager.Update(t.Context(), o)
+	})
+	refused("a ConfigMap that nothing owns", func() error {
+		return manager.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "new"}}, client.DryRunAll)
+	})
+	for what, try := range map[string]func() error{
+		"reading a copy":  func() error { return manager.Patch(t.Context(), copied.DeepCopy(), nothing) },
+		"creating a copy": func() error { return manager.Create(t.Context(), secret("another", owner("1"))) },
+		"deleting a copy": func() error { return manager.Delete(t.Context(), copied.DeepCopy(), client.DryRunAll) },
+		"the barrier of a pod": func() error {
+			return manager.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-barrier", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "web", UID: "1"}}}})
+		},
+	} {
+		if err := try(); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

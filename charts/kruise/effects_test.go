@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart_test
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// An effect is what a value does to an object of the release, by its kind and name.
+type effect struct {
+	value string // as JSON
+	on    string
+	// has is a text that the object has with the value, and not without. If it begins with
+	// "no ", the object itself is there without the value alone.
+	has string
+}
+
+const (
+	managerOf = "Deployment kruise-controller-manager"
+	agentOf   = "DaemonSet kruise-daemon"
+	hookOf    = "Job kruise-finalizer"
+	absent    = "no "
+)
+
+// together are values that can be set at once; the keys are those of values.yaml.
+func together() map[string]effect {
+	return map[string]effect{
+		"featureGates":                                {`"ImagePullJobGate=true,EnableExternalCerts=true"`, managerOf, "--feature-gates=ImagePullJobGate=true,EnableExternalCerts=true"},
+		"installation.namespace":                      {`"platform"`, managerOf, "namespace: platform"},
+		"installation.createNamespace":                {`false`, "Namespace kruise-system", absent},
+		"installation.roleListGroups":                 {`["stable.example.com"]`, "ClusterRole kruise-list-role", "stable.example.com"},
+		"crds.keep":                                   {`false`, "CustomResourceDefinition clonesets.apps.kruise.io", "annotations:\n    cert-manager.io/inject-ca-from"},
+		"imagePullSecrets":                            {`[{"name":"registry"}]`, managerOf, "- name: registry"},
+		"manager.log.level":                           {`"5"`, managerOf, "--v=5"},
+		"manager.loggingFormat":                       {`"json"`, managerOf, "--logging-format=json"},
+		"manager.replicas":                            {`3`, managerOf, "replicas: 3"},
+		"manager.image.repository":                    {`"mirror/manager"`, managerOf, "mirror/manager:"},
+		"manager.image.tag":                           {`"9.9"`, managerOf, ":9.9"},
+		"manager.resources.limits.cpu":                {`"900m"`, managerOf, "cpu: 900m"},
+		"manager.resources.limits.memory":             {`"901Mi"`, managerOf, "memory: 901Mi"},
+		"manager.resources.requests.cpu":              {`"102m"`, managerOf, "cpu: 102m"},
+		"manager.resources.requests.memory":           {`"103Mi"`, managerOf, "memory: 103Mi"},
+		"manager.metrics.port":                        {`18080`, "Service kruise-controller-manager", "port: 18080"},
+		"manager.webhook.port":                        {`19443`, managerOf, "containerPort: 19443"},
+		"manager.healthProbe.port":                    {`18000`, managerOf, "--health-probe-addr=:18000"},
+		"manager.decisions.port":                      {`18443`, managerOf, "--decisions-addr=:18443"},
+		"manager.pprofAddr":                           {`"localhost:18090"`, managerOf, "--pprof-addr=localhost:18090"},
+		"manager.resyncPeriod":                        {`"10h"`, managerOf, "--sync-period=10h"},
+		"manager.nodeAffinity":                        {`{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"infra","operator":"Exists"}]}]}}`, managerOf, "key: infra"},
+		"manager.nodeSelector":                        {`{"pool":"infra"}`, managerOf, "nodeSelector:\n        pool: infra"},
+		"manager.tolerations":                         {`[{"key":"infra","operator":"Exists"}]`, hookOf, "key: infra"},
+		"manager.podAntiAffinity":                     {`{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"rack"}]}`, managerOf, "topologyKey: rack"},
+		"policies.tenantHosts":                        {`["*.example.com"]`, managerOf, "--tenant-bundle-hosts=*.example.com"},
+		"imagePullJobs.secretNamespaces":              {`["shop"]`, "RoleBinding kruise-pull-secrets", "namespace: shop"},
+		"decisionLogs.stdout":                         {`true`, managerOf, "--decision-log-stdout"},
+		"decisionLogs.file.path":                      {`"/log/d.log"`, managerOf, "--decision-log-file=/log/d.log"},
+		"decisionLogs.file.maxSizeMiB":                {`7`, managerOf, "--decision-log-file-max-size=7"},
+		"decisionLogs.file.keep":                      {`2`, managerOf, "--decision-log-file-keep=2"},
+		"decisionLogs.http.url":                       {`"https://logs.example.com"`, managerOf, "--decision-log-url=https://logs.example.com"},
+		"decisionLogs.http.tokenSecret":               {`"token"`, managerOf, "secretName: \"token\""},
+		"decisionLogs.http.ca.configMap":              {`"logs-ca"`, managerOf, "name: \"logs-ca\""},
+		"decisionLogs.http.ca.key":                    {`"root.pem"`, managerOf, "key: \"root.pem\""},
+		"decisionLogs.http.headers":                   {`{"X-Tenant":"a"}`, managerOf, `X-Tenant=a`},
+		"decisionLogs.http.interval":                  {`"1m"`, managerOf, "--decision-log-interval=1m"},
+		"decisionLogs.mask":                           {`["/input/owner"]`, managerOf, "--decision-log-mask=/input/owner"},
+		"decisionLogs.points":                         {`["rollout/plan"]`, managerOf, "--decision-log-points=rollout/plan"},
+		"serviceAccount.annotations":                  {`{"cloud":"identity"}`, "ServiceAccount kruise-manager", "cloud: identity"},
+		"webhookConfiguration.timeoutSeconds":         {`7`, "ValidatingWebhookConfiguration kruise-validating-webhook-configuration", "timeoutSeconds: 7"},
+		"webhookConfiguration.failurePolicy.pods":     {`"Fail"`, managerOf, "--pod-failure-policy=Fail"},
+		"webhookConfiguration.clientCA.configMap":     {`"front-proxy"`, managerOf, "name: \"front-proxy\""},
+		"webhookConfiguration.clientCA.key":           {`"front.pem"`, managerOf, "key: \"front.pem\""},
+		"webhookConfiguration.clientNames":            {`["front-proxy-client"]`, managerOf, "--webhook-client-names=front-proxy-client"},
+		"networkPolicy.enabled":                       {`true`, "NetworkPolicy kruise-controller-manager", "kind: NetworkPolicy"},
+		"networkPolicy.apiServers":                    {`[{"ipBlock":{"cidr":"10.0.0.10/32"}}]`, "NetworkPolicy kruise-controller-manager", "10.0.0.10/32"},
+		"externalCerts.annotations":                   {`{"cert-manager.io/inject-ca-from":"platform/certs"}`, "MutatingWebhookConfiguration kruise-mutating-webhook-configuration", "platform/certs"},
+		"enableKubeCacheMutationDetector":             {`true`, managerOf, "KUBE_CACHE_MUTATION_DETECTOR"},
+		"helmHooks.image.repository":                  {`"mirror/hook"`, hookOf, "mirror/hook:"},
+		"helmHooks.image.tag":                         {`"7.7"`, hookOf, ":7.7"},
+		"daemon.log.level":                            {`"6"`, agentOf, "--v=6"},
+		"daemon.port":                                 {`20221`, agentOf, "--addr=:20221"},
+		"daemon.enablePprof":                          {`false`, agentOf, "--enable-pprof=false"},
+		"daemon.pprofAddr":                            {`"localhost:20222"`, agentOf, "--pprof-addr=localhost:20222"},
+		"daemon.image.repository":                     {`"mirror/agent"`, agentOf, "mirror/agent:"},
+		"daemon.image.tag":                            {`"8.8"`, agentOf, ":8.8"},
+		"daemon.socketLocation":                       {`"/run/k3s"`, agentOf, "/run/k3s"},
+		"daemon.socketFile":                           {`"containerd/k3s.sock"`, agentOf, "--socket-file=containerd/k3s.sock"},
+		"daemon.nodeSelector":                         {`{"pool":"apps"}`, agentOf, "pool: apps"},
+		"daemon.affinity":                             {`{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"apps","operator":"Exists"}]}]}}}`, agentOf, "key: apps"},
+		"daemon.resources.limits.cpu":                 {`"51m"`, agentOf, "cpu: 51m"},
+		"daemon.resources.limits.memory":              {`"129Mi"`, agentOf, "memory: 129Mi"},
+		"daemon.resources.requests.cpu":               {`"11m"`, agentOf, "cpu: 11m"},
+		"daemon.resources.requests.memory":            {`"12Mi"`, agentOf, "memory: 12Mi"},
+		"daemon.extraEnvs":                            {`[{"name":"HTTPS_PROXY","value":"http://proxy:3128"}]`, agentOf, "HTTPS_PROXY"},
+		"daemon.credentialProvider.enable":            {`true`, agentOf, "CredentialProviderPlugin.yaml"},
+		"daemon.credentialProvider.hostPath":          {`"plugins"`, agentOf, "path: \"/plugins\""},
+		"daemon.credentialProvider.configmap":         {`"providers"`, agentOf, "name: \"providers\""},
+		"daemon.credentialProvider.awsCredentialsDir": {`"/root/.aws"`, agentOf, "path: \"/root/.aws\""},
+	}
+}
+
+// apart are values that exclude others.
+func apart() map[string]effect {
+	return map[string]effect{
+		"crds.managed":                         {`false`, "CustomResourceDefinition clonesets.apps.kruise.io", absent},
+		"manager.hostNetwork":                  {`true`, managerOf, "hostNetwork: true"},
+		"decisionLogs.unmasked":                {`true`, managerOf, "--decision-log-unmasked"},
+		"webhookConfiguration.clientCA.secret": {`"front-tls"`, managerOf, "secretName: \"front-tls\""},
+		"webhookConfiguration.url":             {`"https://localhost:9443"`, "ValidatingWebhookConfiguration kruise-validating-webhook-configuration", "https://localhost:9443/validate"},
+		"decisionLogs.http.url":                {`"https://logs.example.com"`, managerOf, "--decision-log-url=https://logs.example.com"},
+		"decisionLogs.http.ca.secret":          {`"logs-tls"`, managerOf, "secretName: \"logs-tls\""},
+	}
+}
+
+// ineffective are values that have no effect. The README marks each with a dash and says why.
+func ineffective() []string {
+	return []string{"daemon.windowsImage.repository", "daemon.windowsImage.tag"}
+}
+
+// Each value of values.yaml, and so each of the tables of OpenKruise's installation page,
+// does something to an object of the release; or the README says that it does not.
+func TestEveryValueHasAnEffect(t *testing.T) {
+	rows := maps.Clone(together())
+	maps.Copy(rows, apart())
+	for name := range values(t) {
+		if _, ok := rows[name]; !ok && !slices.Contains(ineffective(), name) {
+			t.Errorf("no row says what %s does", name)
+		}
+	}
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range ineffective() {
+		if !strings.Contains(string(readme), "| `"+name+"` | `\"\"` | – |") {
+			t.Errorf("the README does not say that %s has no effect", name)
+		}
+	}
+	without := documents(t, nil)
+	for _, group := range []map[string]effect{together(), apart()} {
+		with := documents(t, group)
+		for name, e := range group {
+			if e.has == absent {
+				if without[e.on] == "" || with[e.on] != "" {
+					t.Errorf("%s: there is %s with it: %t, without: %t", name, e.on, with[e.on] != "", without[e.on] != "")
+				}
+				continue
+			}
+			if strings.Contains(without[e.on], e.has) {
+				t.Errorf("%s: %s has %q without it", name, e.on, e.has)
+			}
+			if !strings.Contains(with[e.on], e.has) {
+				t.Errorf("%s: %s has no %q", name, e.on, e.has)
+			}
+		}
+	}
+}
+
+// documents are the objects of the chart as text, by kind and name.
+func documents(t *testing.T, set map[string]effect) map[string]string {
+	t.Helper()
+	args := []string{"kruise", ".", "--kube-version", kubeVersion}
+	for name, e := range set {
+		args = append(args, "--set-json", name+"="+e.value)
+	}
+	text, err := helm(t, "template", args...)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	out := map[string]string{}
+	for document := range strings.SplitSeq(text, "\n---\n") {
+		if strings.TrimSpace(document) == "" {
+			continue
+		}
+		o, err := decode(document)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, document)
+		}
+		out[o.GetObjectKind().GroupVersionKind().Kind+" "+o.GetName()] = document
+	}
+	return out
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package chart has what Helm checks values of the chart by, for commands that say ahead
+// what it would refuse. Helm packs the chart without it.
+package chart
+
+import _ "embed"
+
+// Schema is the JSON schema of the chart's values.
+//
+//go:embed values.schema.json
+var Schema string
+
+// Values are the defaults that values of users are merged into.
+//
+//go:embed values.yaml
+var Values []byte

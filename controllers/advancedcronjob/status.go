@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package advancedcronjob
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/notimplemented"
+)
+
+// change is the status of an object as it is to be.
+type change struct {
+	job    *kruise.AdvancedCronJob
+	now    metav1.Time
+	status *kruise.AdvancedCronJobStatus
+}
+
+// begin is the status by what is there now. lastScheduleTime never goes back, whatever
+// becomes of the job of that run.
+func (r *Reconciler) begin(job *kruise.AdvancedCronJob, children []child, now time.Time) *change {
+	c := &change{job: job, now: metav1.NewTime(now).Rfc3339Copy(), status: job.Status.DeepCopy()}
+	c.drop(notimplemented.Stalled)
+	ours := job.Status.Type == "" || meta.FindStatusCondition(job.Status.Conditions, kruise.AdvancedCronJobScheduleValid) != nil
+	c.status.Type = kindOf(job)
+	c.status.Active = nil
+	for _, child := range children {
+		if at := child.scheduled(); !at.IsZero() && (c.status.LastScheduleTime == nil || at.After(c.status.LastScheduleTime.Time)) {
+			c.status.LastScheduleTime = &metav1.Time{Time: at}
+		}
+		if child.outcome == active {
+			c.status.Active = append(c.status.Active, reference(child))
+		}
+	}
+	// OpenKruise forgets the last run with its job. What it may have started is not started
+	// again.
+	if !ours && c.status.LastScheduleTime == nil {
+		c.leftOut(c.now.Time, kruise.TakenOverReason, "Runs that were due before this time are the business of the controller that was here before.")
+	}
+	return c
+}
+
+func reference(c child) corev1.ObjectReference {
+	apiVersion, kind := c.gvk.ToAPIVersionAndKind()
+	return corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: c.GetNamespace(), Name: c.GetName(), UID: c.GetUID()}
+}
+
+// set sets a condition, and says whether its reason is new.
+func (c *change) set(kind string, status metav1.ConditionStatus, reason, message string) bool {
+	was := meta.FindStatusCondition(c.status.Conditions, kind)
+	fresh := was == nil || was.Reason != reason
+	meta.SetStatusCondition(&c.status.Conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: c.job.Generation, LastTransitionTime: c.now,
+	})
+	return fresh
+}
+
+// leftOut notes the latest run that was left out: its time is that of the condition.
+func (c *change) leftOut(due time.Time, reason, message string) {
+	meta.RemoveStatusCondition(&c.status.Conditions, kruise.AdvancedCronJobRunLeftOut)
+	c.status.Conditions = append(c.status.Conditions, metav1.Condition{
+		Type: kruise.AdvancedCronJobRunLeftOut, Status: metav1.ConditionTrue, Reason: reason, Message: message,
+		ObservedGeneration: c.job.Generation, LastTransitionTime: metav1.NewTime(due),
+	})
+}
+
+// drop removes a condition, and says whether it was there.
+func (c *change) drop(kind string) bool {
+	return meta.RemoveStatusCondition(&c.status.Conditions, kind)
+}
+
+// write writes the status if it is another one than the object was read with, and goes on
+// from the object as it was written.
+func (r *Reconciler) write(ctx context.Context, c *change) error {
+	if equality.Semantic.DeepEqual(&c.job.Status, c.status) {
+		return nil
+	}
+	changed := c.job.DeepCopy()
+	changed.Status = *c.status.DeepCopy()
+	if err := r.client.Status().Update(ctx, changed); err != nil {
+		return fmt.Errorf("writing the status of AdvancedCronJob %s: %w", client.ObjectKeyFromObject(c.job), err)
+	}
+	c.job = changed
+	return nil
+}
+
+// names are those of active jobs.
+func names(refs []corev1.ObjectReference) []string {
+	out := make([]string, 0, len(refs))
+	for _, ref := range refs {
+		out = append(out, ref.Name)
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package advancedcronjob
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/robfig/cron/v3"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
+)
+
+// step is one reconcile. The status is written before the history is cleaned, so that it is
+// never forgotten which runs were started. It says when to look again.
+func (r *Reconciler) step(ctx context.Context, job *kruise.AdvancedCronJob) (time.Duration, error) {
+	now := r.now()
+	children, err := r.children(ctx, job)
+	if err != nil {
+		return 0, err
+	}
+	next := r.begin(job, children, now)
+	s, err := schedule(job)
+	if bad := (*invalid)(nil); errors.As(err, &bad) {
+		next.set(kruise.AdvancedCronJobScheduleValid, metav1.ConditionFalse, bad.reason, bad.message)
+		r.once(job, corev1.EventTypeWarning, bad.reason, bad.message)
+		return 0, r.write(ctx, next)
+	}
+	next.set(kruise.AdvancedCronJobScheduleValid, metav1.ConditionTrue, kruise.ValidScheduleReason, "Runs start as they are due.")
+	if err := r.write(ctx, next); err != nil {
+		return 0, err
+	}
+	r.tell(job, children)
+	if err := r.clean(ctx, job, children); err != nil {
+		return 0, err
+	}
+	if job.Spec.Paused != nil && *job.Spec.Paused {
+		if next.drop(kruise.AdvancedCronJobRunHeld) {
+			return 0, r.write(ctx, next)
+		}
+		return 0, nil
+	}
+	again, err := r.run(ctx, s, next, children, now)
+	if err != nil {
+		return 0, err
+	}
+	return requeue.Sooner(again, untilNext(s, job, next, now)), nil
+}
+
+// untilNext is how long it is to the next time of a schedule; 0 if there is none.
+func untilNext(s cron.Schedule, job *kruise.AdvancedCronJob, next *change, now time.Time) time.Duration {
+	from := now
+	if every, ok := s.(cron.ConstantDelaySchedule); ok { // its times count from the last one
+		from = since(job, next.status)
+		if last, _ := due(s, from, now); !last.IsZero() {
+			from = last
+		}
+		return max(every.Next(from).Sub(now), time.Millisecond)
+	}
+	at := s.Next(from)
+	if at.IsZero() {
+		return 0
+	}
+	return max(at.Sub(now), time.Millisecond)
+}
+
+// since is the time after which runs are due: no run that was due up to then starts any
+// more.
+func since(job *kruise.AdvancedCronJob, status *kruise.AdvancedCronJobStatus) time.Time {
+	out := job.CreationTimestamp.Time
+	if t := status.LastScheduleTime; t != nil && t.After(out) {
+		out = t.Time
+	}
+	if c := meta.FindStatusCondition(status.Conditions, kruise.AdvancedCronJobRunLeftOut); c != nil && c.LastTransitionTime.After(out) {
+		out = c.LastTransitionTime.Time
+	}
+	return out
+}
+
+// tell records the end of each job that was started.
+func (r *Reconciler) tell(job *kruise.AdvancedCronJob, children []child) {
+	m := r.memory.Of(job)
+	was := map[string]bool{}
+	for _, ref := range job.Status.Active {
+		was[string(ref.UID)] = true
+	}
+	for _, c := range children {
+		if c.outcome != active && was[string(c.GetUID())] && !m.ended[c.GetUID()] {
+			m.ended[c.GetUID()] = true
+			r.events.Eventf(job, corev1.EventTypeNormal, kruise.SawCompletedJobReason, "Saw completed job: %s, condition: %s", c.GetName(), c.outcome)
+		}
+	}
+	if len(m.ended) > 2*len(children)+100 {
+		clear(m.ended)
+	}
+}
+
+// clean is ACJ-03: it deletes the oldest jobs beyond the limits.
+func (r *Reconciler) clean(ctx context.Context, job *kruise.AdvancedCronJob, children []child) error {
+	for outcome, limit := range map[string]*int32{succeeded: job.Spec.SuccessfulJobsHistoryLimit, failed: job.Spec.FailedJobsHistoryLimit} {
+		if limit == nil {
+			continue
+		}
+		var ended []child
+		for _, c := range children {
+			if c.outcome == outcome && c.GetDeletionTimestamp() == nil {
+				ended = append(ended, c)
+			}
+		}
+		slices.SortStableFunc(ended, func(a, b child) int {
+			if a.started == nil || b.started == nil {
+				return cmp.Compare(b2i(a.started != nil), b2i(b.started != nil))
+			}
+			return a.started.Compare(b.started.Time)
+		})
+		for _, c := range ended[:max(len(ended)-int(*limit), 0)] {
+			if err := r.delete(ctx, job, c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// delete deletes a job in the background, if it is the one that was seen.
+func (r *Reconciler) delete(ctx context.Context, job *kruise.AdvancedCronJob, c child) error {
+	uid := c.GetUID()
+	err := r.client.Delete(ctx, c.Object, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if err == nil {
+		r.events.Eventf(job, corev1.EventTypeNormal, kruise.SuccessfulDeleteReason, "Deleted job %s", c.GetName())
+	}
+	if err := client.IgnoreNotFound(err); err != nil {
+		return fmt.Errorf("deleting %s %s: %w", c.gvk.Kind, c.GetName(), err)
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broadcastjob
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/batch"
+	"github.com/regatta-sh/regatta/controllers/workload/jobcondition"
+)
+
+// Reasons of the condition PausedByFailure.
+const (
+	reasonFailedPod = "FailedPod"
+	reasonSeen      = "Seen"
+)
+
+// pause sets the phase by spec.paused and by failurePolicy Pause. A failed pod pauses the
+// job once: a user who sets spec.paused has seen it, and it is gone on from when spec.paused
+// is taken back. The spec stays the user's.
+func (r *Reconciler) pause(ctx context.Context, s *state, next *change) error {
+	byFailure := jobcondition.Find(next.status.Conditions, kruise.BroadcastJobPausedByFailure)
+	was := next.status.Phase == kruise.BroadcastJobPhasePaused
+	if s.job.Spec.Paused {
+		next.status.Phase = kruise.BroadcastJobPhasePaused
+		if byFailure == nil || byFailure.Reason != reasonFailedPod {
+			return nil
+		}
+		if err := r.see(ctx, s); err != nil {
+			return err
+		}
+		next.set(kruise.BroadcastJobPausedByFailure, reasonSeen, "The job goes on when spec.paused is false.")
+		return nil
+	}
+	fresh := unseen(s)
+	if s.job.Spec.FailurePolicy.Type == kruise.FailurePolicyTypePause && len(fresh) > 0 {
+		next.status.Phase = kruise.BroadcastJobPhasePaused
+		message := fmt.Sprintf("Pod %s has failed, one of %d. To go on, delete the failed pods, and their nodes get new ones; or set spec.paused to true, and then to false; or set spec.failurePolicy.type to Continue.", fresh[0].Name, len(fresh))
+		if next.set(kruise.BroadcastJobPausedByFailure, reasonFailedPod, message) {
+			next.event(corev1.EventTypeWarning, kruise.BroadcastJobPausedReason, "job is paused, due to failed pod")
+		}
+		return nil
+	}
+	next.drop(kruise.BroadcastJobPausedByFailure)
+	if was {
+		next.status.Phase = kruise.BroadcastJobPhaseRunning
+		next.event(corev1.EventTypeNormal, kruise.BroadcastJobContinueReason, "continue to process job")
+	}
+	return nil
+}
+
+// unseen are the failed pods that pause a job.
+func unseen(s *state) []*corev1.Pod {
+	return slices.DeleteFunc(slices.Clone(s.failed), func(p *corev1.Pod) bool { return p.Annotations[kruise.FailureSeenKey] != "" })
+}
+
+// see marks the pods that have failed so far.
+func (r *Reconciler) see(ctx context.Context, s *state) error {
+	var acts []func() error
+	for _, pod := range unseen(s) {
+		acts = append(acts, func() error {
+			marked := pod.DeepCopy()
+			if marked.Annotations == nil {
+				marked.Annotations = map[string]string{}
+			}
+			marked.Annotations[kruise.FailureSeenKey] = "true"
+			err := r.client.Patch(ctx, marked, client.MergeFrom(pod))
+			if client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("marking failed pod %s as seen: %w", pod.Name, err)
+			}
+			if err == nil {
+				r.overlay.Patched(s.job.UID, marked)
+			}
+			return nil
+		})
+	}
+	return batch.Parallel(r.writes, acts)
+}

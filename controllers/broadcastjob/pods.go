@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broadcastjob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/batch"
+	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/controllers/workload/step"
+)
+
+// OwnerKind is the kind in the owner reference of pods. It is the older version, which is
+// what users see on their pods.
+func OwnerKind() schema.GroupVersionKind { return v1alpha1.GroupVersion.WithKind("BroadcastJob") }
+
+// The end of a pod's name looks like those that the API server makes up, which spell no words.
+const (
+	idLength = 5
+	letters  = "bcdfghjklmnpqrstvwxz2456789"
+)
+
+// id is the end of the name of a node's pod. It is made of the job and the node, so that
+// another attempt to create the pod finds it; of several attempts, since two nodes may meet.
+func id(job *kruise.BroadcastJob, node string, attempt int) string {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%s/%s/%d", job.UID, node, attempt) // a hash takes all that is written
+	sum := h.Sum64()
+	out := make([]byte, idLength)
+	for i := range out {
+		out[i] = letters[sum%uint64(len(letters))]
+		sum /= uint64(len(letters))
+	}
+	return string(out)
+}
+
+// podFor is the pod of a node.
+func (r *Reconciler) podFor(job *kruise.BroadcastJob, node string) *corev1.Pod {
+	t := job.Spec.Template.DeepCopy()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: job.Namespace, GenerateName: job.Name + "-", Labels: maps.Clone(t.Labels), Annotations: t.Annotations, Finalizers: t.Finalizers,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, OwnerKind())},
+		},
+		Spec: t.Spec,
+	}
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	pod.Labels[kruise.BroadcastJobNameKey], pod.Labels[kruise.BroadcastJobControllerUIDKey] = job.Name, string(job.UID)
+	if r.affinity {
+		nodefit.Bind(&pod.Spec, node)
+	} else {
+		pod.Spec.NodeName = node
+	}
+	return pod
+}
+
+// create creates the pods of nodes, few at first.
+func (r *Reconciler) create(ctx context.Context, job *kruise.BroadcastJob, nodes []string) (created int, err error) {
+	var done atomic.Int32
+	acts := make([]func() error, len(nodes))
+	for i, node := range nodes {
+		acts[i] = func() error {
+			err := r.createOn(ctx, job, node)
+			if err == nil {
+				done.Add(1)
+			}
+			return err
+		}
+	}
+	err = batch.SlowStart(r.writes, 1, acts)
+	return int(done.Load()), err
+}
+
+// createOn creates the pod of one node, unless it is there: the answer to an earlier attempt
+// may have been lost.
+func (r *Reconciler) createOn(ctx context.Context, job *kruise.BroadcastJob, node string) error {
+	const attempts = 8
+	for attempt := range attempts {
+		pod := r.podFor(job, node)
+		pod.Name = pod.GenerateName + id(job, node, attempt)
+		err := r.client.Create(ctx, pod)
+		if err == nil {
+			r.overlay.Created(job.UID, pod)
+			r.events.Eventf(job, corev1.EventTypeNormal, kruise.SuccessfulCreateReason, kruise.BroadcastJobSuccessfulCreateMessage, pod.Name)
+			return nil
+		}
+		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			return nil // the job goes with its namespace
+		}
+		if !apierrors.IsAlreadyExists(err) && !rollout.Indeterminate(err) {
+			r.events.Eventf(job, corev1.EventTypeWarning, kruise.FailedCreateReason, kruise.BroadcastJobFailedCreateMessage, err)
+			return fmt.Errorf("creating the pod of node %s: %w", node, err)
+		}
+		found := &corev1.Pod{}
+		read := r.live.Get(ctx, client.ObjectKeyFromObject(pod), found)
+		switch {
+		case read == nil && metav1.IsControlledBy(found, job) && nodefit.NodeOf(found) == node:
+			r.overlay.Created(job.UID, found)
+			return nil
+		case read == nil: // another pod has the name
+			continue
+		case !apierrors.IsAlreadyExists(err):
+			return fmt.Errorf("creating the pod of node %s: %w", node, err)
+		case !apierrors.IsNotFound(read):
+			return fmt.Errorf("reading pod %s: %w", pod.Name, read)
+		}
+		return &goneError{pod.Name} // it ended in between; tried again in a moment
+	}
+	return fmt.Errorf("creating the pod of node %s: %d names are taken by other pods", node, attempts)
+}
+
+// goneError is of a name that was taken a moment ago, and is free now.
+type goneError struct{ pod string }
+
+func (e *goneError) Error() string { return "pod " + e.pod + " has just ended" }
+
+// stop deletes the pods that have not ended, and says how many active ones these were.
+// Those beyond their restart limit have failed, but would run on.
+func (r *Reconciler) stop(ctx context.Context, s *state) (active int32, err error) {
+	over := slices.DeleteFunc(slices.Clone(s.failed), func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodFailed })
+	if err := r.delete(ctx, s.job, append(over, s.active...)); err != nil {
+		return 0, err
+	}
+	return int32(len(s.active)), nil //nolint:gosec // as many as there are nodes
+}
+
+// delete deletes pods, each if it is the one that was seen.
+func (r *Reconciler) delete(ctx context.Context, job *kruise.BroadcastJob, pods []*corev1.Pod) error {
+	acts := make([]func() error, len(pods))
+	for i, pod := range pods {
+		acts[i] = func() error {
+			err := r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
+			if err == nil {
+				r.events.Eventf(job, corev1.EventTypeNormal, kruise.SuccessfulDeleteReason, kruise.BroadcastJobSuccessfulDeleteMessage, pod.Name)
+			}
+			if err := client.IgnoreNotFound(err); err != nil {
+				return fmt.Errorf("deleting pod %s: %w", pod.Name, err)
+			}
+			r.overlay.Deleted(job.UID, pod)
+			return nil
+		}
+	}
+	return batch.Parallel(r.writes, acts)
+}
+
+// move deletes pods that have no place any more, and creates those of the next nodes.
+func (r *Reconciler) move(ctx context.Context, s *state, next *change, m *memory, d decided) (time.Duration, error) {
+	for _, node := range s.duplicated {
+		m.recorded.Once(r.events, s.job, corev1.EventTypeWarning, kruise.DuplicatePodCreatedReason, fmt.Sprintf("Node %s has more than one pod of the job; the older one is kept.", node))
+	}
+	if err := r.delete(ctx, s.job, s.unfit); err != nil {
+		return 0, err
+	}
+	next.status.Active -= int32(len(s.unfit)) //nolint:gosec // as many as there are pods
+	active := len(s.active) - len(s.unfit)
+	if active > s.parallelism {
+		m.recorded.Once(r.events, s.job, corev1.EventTypeWarning, kruise.TooManyActivePodsReason, fmt.Sprintf("Number of active pods (%d) exceeds parallelism limit (%d)", active, s.parallelism))
+	}
+	created, err := r.create(ctx, s.job, d.next)
+	next.status.Active += int32(created) //nolint:gosec // as many as there are nodes
+	if gone := (*goneError)(nil); errors.As(err, &gone) {
+		return step.Soon, nil
+	}
+	return d.again, err
+}

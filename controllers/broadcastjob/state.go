@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broadcastjob
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/budget"
+	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/engine/decision/placement"
+)
+
+// state is what one reconcile knows of a job.
+type state struct {
+	job *kruise.BroadcastJob
+	now time.Time
+	// active, succeeded and failed are the pods, by what they count as (BJ-02).
+	active, succeeded, failed []*corev1.Pod
+	// nodes are those that the job is for, by name, with their states (BJ-03).
+	nodes  []placement.Node
+	counts placement.Counts
+	// unfit are active pods to be deleted: their node does not fit any more, is gone, or has
+	// an older pod of the job.
+	unfit []*corev1.Pod
+	// duplicated are the nodes with more than one active pod.
+	duplicated []string
+	// parallelism is how many pods may be active.
+	parallelism int
+}
+
+// restarts are those of all containers of a pod.
+func restarts(pod *corev1.Pod) (sum int32) {
+	for _, s := range pod.Status.InitContainerStatuses {
+		sum += s.RestartCount
+	}
+	for _, s := range pod.Status.ContainerStatuses {
+		sum += s.RestartCount
+	}
+	return sum
+}
+
+// counts is BJ-02: what a pod counts as, empty for one that counts for nothing.
+func countsAs(pod *corev1.Pod, job *kruise.BroadcastJob) string {
+	switch {
+	case pod.Status.Phase == corev1.PodSucceeded:
+		return placement.Succeeded
+	case pod.Status.Phase == corev1.PodFailed:
+		return placement.Failed
+	case pod.DeletionTimestamp != nil:
+		return ""
+	case pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure && restarts(pod) > job.Spec.FailurePolicy.RestartLimit:
+		return placement.Failed
+	}
+	return placement.Active
+}
+
+// look makes the state of a job. current is false while the cache does not show our own
+// writes in time.
+func (r *Reconciler) look(ctx context.Context, job *kruise.BroadcastJob, m *memory) (s *state, current bool, err error) {
+	pods, current, err := r.pods(ctx, job, m)
+	if err != nil || !current {
+		return nil, false, err
+	}
+	nodes := &corev1.NodeList{}
+	if err := r.client.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, false, fmt.Errorf("listing nodes: %w", err)
+	}
+	slices.SortFunc(nodes.Items, func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
+	fit, err := nodefit.Of(&job.Spec.Template.Spec, nodefit.WithRequests())
+	if err != nil {
+		return nil, false, err
+	}
+	s = &state{job: job, now: r.now()}
+	on := map[string][]*corev1.Pod{}
+	for _, pod := range pods {
+		switch countsAs(pod, job) {
+		case placement.Active:
+			s.active = append(s.active, pod)
+		case placement.Succeeded:
+			s.succeeded = append(s.succeeded, pod)
+		case placement.Failed:
+			s.failed = append(s.failed, pod)
+		}
+		node := nodefit.NodeOf(pod)
+		on[node] = append(on[node], pod)
+	}
+	for i := range nodes.Items {
+		node := &nodes.Items[i]
+		s.add(node, on[node.Name], fit.Judge(node).Start && node.DeletionTimestamp == nil)
+		delete(on, node.Name)
+	}
+	if err := r.orphans(ctx, s, on); err != nil {
+		return nil, false, err
+	}
+	s.parallelism = math.MaxInt32
+	if p := job.Spec.Parallelism; p != nil {
+		if s.parallelism, err = budget.Percent(*p, len(s.nodes), true); err != nil {
+			return nil, false, fmt.Errorf("reading spec.parallelism: %w", err)
+		}
+	}
+	return s, true, nil
+}
+
+// add is BJ-03 for one node. A node whose pod has ended stays one that the job is for: a
+// taint that comes later does not have it run again.
+func (s *state) add(node *corev1.Node, pods []*corev1.Pod, fits bool) {
+	state, running := placement.Waiting, []*corev1.Pod(nil)
+	for _, pod := range pods {
+		switch counts := countsAs(pod, s.job); counts {
+		case placement.Active:
+			running = append(running, pod)
+		case placement.Succeeded, placement.Failed:
+			if state != placement.Succeeded {
+				state = counts
+			}
+		case "": // it comes again when it is gone
+			if state == placement.Waiting {
+				state = placement.Active
+			}
+		}
+	}
+	slices.SortFunc(running, older)
+	switch {
+	case len(running) > 0 && !fits:
+		s.unfit = append(s.unfit, running...)
+		return
+	case len(running) > 1:
+		s.duplicated = append(s.duplicated, node.Name)
+		s.unfit = append(s.unfit, running[1:]...)
+	}
+	if len(running) > 0 {
+		state = placement.Active
+	}
+	ended := state == placement.Succeeded || state == placement.Failed
+	if !fits && !ended {
+		return
+	}
+	s.nodes = append(s.nodes, placement.Node{Name: node.Name, State: state, Labels: node.Labels, Conditions: nodefit.Conditions(node)})
+	s.counts.Desired++
+	switch state {
+	case placement.Waiting:
+		s.counts.Waiting++
+	case placement.Active:
+		s.counts.Active++
+	case placement.Succeeded:
+		s.counts.Succeeded++
+	case placement.Failed:
+		s.counts.Failed++
+	}
+}
+
+// older is the order of pods of one node: the first is kept.
+func older(a, b *corev1.Pod) int {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+}
+
+// orphans adds the active pods that wait for a node that is gone. Those that ran there are
+// the control plane's to collect.
+func (r *Reconciler) orphans(ctx context.Context, s *state, on map[string][]*corev1.Pod) error {
+	for name, pods := range on {
+		var waiting []*corev1.Pod
+		for _, pod := range pods {
+			if pod.Spec.NodeName == "" && countsAs(pod, s.job) == placement.Active {
+				waiting = append(waiting, pod)
+			}
+		}
+		if name == "" || len(waiting) == 0 {
+			continue
+		}
+		// A cache that does not have the node yet is no proof.
+		node := &metav1.PartialObjectMetadata{}
+		node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+		switch err := r.live.Get(ctx, client.ObjectKey{Name: name}, node); {
+		case apierrors.IsNotFound(err):
+			s.unfit = append(s.unfit, waiting...)
+		case err != nil:
+			return fmt.Errorf("reading node %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// pods are those of the job, as the cache shows them and as we have written them since. The
+// first time they are read from the API server too: an earlier process may have written
+// what the cache does not show yet.
+func (r *Reconciler) pods(ctx context.Context, job *kruise.BroadcastJob, m *memory) ([]*corev1.Pod, bool, error) {
+	if !m.listed && job.Status.StartTime != nil {
+		list := &corev1.PodList{}
+		if err := r.live.List(ctx, list, client.InNamespace(job.Namespace), client.MatchingLabels{kruise.BroadcastJobControllerUIDKey: string(job.UID)}); err != nil {
+			return nil, false, fmt.Errorf("listing pods past the cache: %w", err)
+		}
+		for i := range list.Items {
+			if metav1.IsControlledBy(&list.Items[i], job) {
+				r.overlay.Created(job.UID, &list.Items[i])
+			}
+		}
+	}
+	m.listed = true
+	mark := r.overlay.Mark()
+	list := &corev1.PodList{}
+	if err := r.client.List(ctx, list, client.InNamespace(job.Namespace), client.MatchingFields{rollout.OwnerIndex: string(job.UID)}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, false, fmt.Errorf("listing pods: %w", err)
+	}
+	pods := make([]*corev1.Pod, len(list.Items))
+	for i := range list.Items {
+		pods[i] = &list.Items[i]
+	}
+	pods, late := r.overlay.Apply(job.UID, mark, pods, r.timeout)
+	for _, pod := range late {
+		found := &corev1.Pod{}
+		err := r.live.Get(ctx, client.ObjectKeyFromObject(pod), found)
+		switch {
+		case apierrors.IsNotFound(err), err == nil && found.UID != pod.UID:
+			r.overlay.Drop(job.UID, pod.UID)
+		case err != nil:
+			return nil, false, fmt.Errorf("reading pod %s past the cache: %w", pod.Name, err)
+		}
+	}
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return pods, len(late) == 0, nil
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broadcastjob
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/notimplemented"
+	"github.com/regatta-sh/regatta/controllers/workload/jobcondition"
+)
+
+// change is the status of a job as it is to be, and the events that go with it: they are
+// recorded once it is written, so that each is recorded once.
+type change struct {
+	job    *kruise.BroadcastJob
+	now    metav1.Time
+	status kruise.BroadcastJobStatus
+	events []recorded
+}
+
+type recorded struct{ kind, reason, message string }
+
+func (c *change) event(kind, reason, message string) {
+	c.events = append(c.events, recorded{kind, reason, message})
+}
+
+// begin is the status by what is there now. That of a job that has failed stays as it was.
+func (r *Reconciler) begin(s *state) *change {
+	c := &change{job: s.job, now: metav1.NewTime(s.now).Rfc3339Copy(), status: *s.job.Status.DeepCopy()}
+	c.drop(notimplemented.Stalled)
+	if c.status.Phase == kruise.BroadcastJobPhaseFailed {
+		return c
+	}
+	if c.status.StartTime == nil {
+		c.status.StartTime = &c.now
+	}
+	if c.status.Phase == "" || c.status.Phase == kruise.BroadcastJobPhaseCompleted { // the policy may have become Never
+		c.status.Phase = kruise.BroadcastJobPhaseRunning
+	}
+	count := func(pods []*corev1.Pod) int32 { return int32(len(pods)) } //nolint:gosec // as many as there are pods
+	c.status.Active, c.status.Succeeded, c.status.Failed = count(s.active), count(s.succeeded), count(s.failed)
+	c.status.Desired = int32(s.counts.Desired) //nolint:gosec // as many as there are nodes
+	return c
+}
+
+// set sets a condition to True, and says whether its reason is new.
+func (c *change) set(t kruise.JobConditionType, reason, message string) bool {
+	return jobcondition.Set(&c.status.Conditions, t, reason, message, c.now)
+}
+
+// drop removes a condition, and says whether it was there.
+func (c *change) drop(t kruise.JobConditionType) bool {
+	return jobcondition.Drop(&c.status.Conditions, t)
+}
+
+// end sets a condition that ends the job.
+func (c *change) end(t kruise.JobConditionType, message string) {
+	c.set(t, string(t), message)
+	if c.status.CompletionTime == nil && !never(c.job) {
+		c.status.CompletionTime = &c.now
+	}
+}
+
+// write writes the status if it is another one than the job was read with, and records the
+// events. Where another client, or this one, has written since, it is worked out again.
+func (r *Reconciler) write(ctx context.Context, c *change) error {
+	if !equality.Semantic.DeepEqual(c.job.Status, c.status) {
+		changed := c.job.DeepCopy()
+		changed.Status = c.status
+		// A patch would leave out the zeros of a status that has none yet.
+		if err := r.client.Status().Update(ctx, changed); err != nil {
+			return fmt.Errorf("writing the status of BroadcastJob %s: %w", client.ObjectKeyFromObject(c.job), err)
+		}
+	}
+	for _, e := range c.events {
+		r.events.Event(c.job, e.kind, e.reason, e.message)
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broadcastjob
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/jobcondition"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
+	"github.com/regatta-sh/regatta/controllers/workload/step"
+)
+
+// finished says whether a job has ended. One that never completes never does.
+func finished(job *kruise.BroadcastJob) bool {
+	return !never(job) && (jobcondition.IsTrue(job.Status.Conditions, kruise.BroadcastJobComplete) || jobcondition.IsTrue(job.Status.Conditions, kruise.BroadcastJobFailed))
+}
+
+func never(job *kruise.BroadcastJob) bool {
+	return job.Spec.CompletionPolicy.Type == kruise.NeverCompletionPolicyType
+}
+
+// step is BJ-04. It says when to look again; 0 for when something changes.
+func (r *Reconciler) step(ctx context.Context, job *kruise.BroadcastJob) (time.Duration, error) {
+	if finished(job) {
+		return r.expire(ctx, job)
+	}
+	m := r.memory.Of(job)
+	s, current, err := r.look(ctx, job, m)
+	if err != nil {
+		return 0, err
+	}
+	if !current {
+		return 10 * time.Second, nil
+	}
+	next := r.begin(s)
+	if job.Status.Phase == kruise.BroadcastJobPhaseFailed {
+		return 0, r.write(ctx, next)
+	}
+	if err := r.pause(ctx, s, next); err != nil {
+		return 0, err
+	}
+	if next.status.Phase == kruise.BroadcastJobPhasePaused {
+		return 0, r.write(ctx, next)
+	}
+	left, over := deadline(s, next)
+	switch {
+	case len(s.failed) > 0 && failFast(job):
+		return r.fail(ctx, s, next, kruise.BroadcastJobFailedPodReason, kruise.BroadcastJobFailedPodReason)
+	case over:
+		return r.fail(ctx, s, next, kruise.BroadcastJobDeadlineExceededReason,
+			fmt.Sprintf(kruise.BroadcastJobDeadlineExceededMessage, job.Namespace, job.Name))
+	}
+	d := r.decide(ctx, s, next)
+	if complete(s) {
+		return r.complete(ctx, s, next)
+	}
+	again, err := r.move(ctx, s, next, m, d)
+	if written := r.write(ctx, next); err == nil {
+		err = written
+	}
+	return requeue.Sooner(left, again), err
+}
+
+func failFast(job *kruise.BroadcastJob) bool {
+	t := job.Spec.FailurePolicy.Type
+	return t == "" || t == kruise.FailurePolicyTypeFailFast
+}
+
+// deadline is how long a job may go on, 0 if for ever, and whether that time is over.
+func deadline(s *state, next *change) (left time.Duration, over bool) {
+	seconds := s.job.Spec.CompletionPolicy.ActiveDeadlineSeconds
+	if never(s.job) || seconds == nil {
+		return 0, false
+	}
+	left = next.status.StartTime.Add(time.Duration(*seconds) * time.Second).Sub(s.now)
+	return max(left, 0), left <= 0
+}
+
+// complete is BJ-06. A pod that terminates before it has ended is not the end of its node:
+// it comes again.
+func complete(s *state) bool {
+	return !never(s.job) && s.counts.Desired > 0 && s.counts.Waiting == 0 && s.counts.Active == 0 && len(s.unfit) == 0
+}
+
+func (r *Reconciler) complete(ctx context.Context, s *state, next *change) (time.Duration, error) {
+	if _, err := r.stop(ctx, s); err != nil {
+		return 0, err
+	}
+	next.end(kruise.BroadcastJobComplete, fmt.Sprintf(kruise.BroadcastJobCompletedMessage, next.status.Succeeded, next.status.Failed))
+	next.status.Phase = kruise.BroadcastJobPhaseCompleted
+	next.event(corev1.EventTypeNormal, kruise.BroadcastJobCompleteReason, fmt.Sprintf("Job %s/%s is completed, %d pods succeeded, %d pods failed", s.job.Namespace, s.job.Name, next.status.Succeeded, next.status.Failed))
+	return r.ended(ctx, next)
+}
+
+// fail ends a job that cannot succeed. Its active pods are deleted, and have failed.
+func (r *Reconciler) fail(ctx context.Context, s *state, next *change, reason, message string) (time.Duration, error) {
+	stopped, err := r.stop(ctx, s)
+	if err != nil {
+		return 0, err
+	}
+	next.status.Failed += stopped
+	next.status.Active -= stopped
+	next.end(kruise.BroadcastJobFailed, message)
+	next.status.Phase = kruise.BroadcastJobPhaseFailed
+	next.event(corev1.EventTypeWarning, reason, fmt.Sprintf("%s: %d pods succeeded, %d pods failed", message, next.status.Succeeded, next.status.Failed))
+	return r.ended(ctx, next)
+}
+
+// ended writes the end of a job, and says when it is deleted.
+func (r *Reconciler) ended(ctx context.Context, next *change) (time.Duration, error) {
+	next.drop(kruise.BroadcastJobHeld)
+	next.drop(kruise.BroadcastJobPausedByFailure)
+	if err := r.write(ctx, next); err != nil {
+		return 0, err
+	}
+	if ttl := next.job.Spec.CompletionPolicy.TTLSecondsAfterFinished; ttl != nil && !never(next.job) {
+		return max(time.Duration(*ttl)*time.Second, step.Soon), nil
+	}
+	return 0, nil
+}
+
+// expire deletes a job that ended ttlSecondsAfterFinished ago.
+func (r *Reconciler) expire(ctx context.Context, job *kruise.BroadcastJob) (time.Duration, error) {
+	ttl := job.Spec.CompletionPolicy.TTLSecondsAfterFinished
+	if ttl == nil || job.Status.CompletionTime == nil {
+		return 0, nil
+	}
+	if left := job.Status.CompletionTime.Add(time.Duration(*ttl) * time.Second).Sub(r.now()); left > 0 {
+		return left, nil
+	}
+	err := r.client.Delete(ctx, job, client.Preconditions{UID: &job.UID, ResourceVersion: &job.ResourceVersion}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if err != nil {
+		return 0, fmt.Errorf("deleting BroadcastJob %s after its time: %w", client.ObjectKeyFromObject(job), err)
+	}
+	return 0, nil
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cloneset
+
+import (
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/budget"
+	"github.com/regatta-sh/regatta/controllers/workload/predownload"
+)
+
+// Wish implements predownload.Kind.
+func (k *Kind) Wish(o client.Object) predownload.Wish {
+	set := o.(*kruise.CloneSet)
+	out := predownload.Wish{Selector: set.Spec.Selector}
+	ru := rolling(set)
+	if ru == nil {
+		return out
+	}
+	unavailable := intstr.FromString(kruise.DefaultCloneSetMaxUnavailable)
+	if ru.MaxUnavailable != nil {
+		unavailable = *ru.MaxUnavailable
+	}
+	out.MaxUnavailable, _ = budget.Percent(unavailable, replicas(set), false) // Spec tells of one that cannot be read
+	if s := ru.InPlaceUpdateStrategy; s != nil {
+		out.Parallelism, out.TimeoutSeconds = s.ImagePreDownloadParallelism, s.ImagePreDownloadTimeoutSeconds
+		if s.ImagePreDownloadMinUpdatedReadyPods != nil {
+			out.MinUpdatedReady = int(*s.ImagePreDownloadMinUpdatedReadyPods)
+		}
+	}
+	return out
+}

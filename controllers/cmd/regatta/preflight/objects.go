@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preflight
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/regatta-sh/regatta/controllers/api"
+	"github.com/regatta-sh/regatta/controllers/kinds"
+)
+
+// served are the versions of each kind, the oldest first, by group/kind.
+func served() map[string][]string {
+	out := map[string][]string{}
+	for gvk := range persisted() {
+		key := gvk.Group + "/" + gvk.Kind
+		out[key] = append(out[key], gvk.Version)
+	}
+	for key := range out {
+		slices.Sort(out[key])
+	}
+	return out
+}
+
+// persisted are the kinds that have objects.
+func persisted() map[schema.GroupVersionKind]bool {
+	s, out := runtime.NewScheme(), map[schema.GroupVersionKind]bool{}
+	if api.AddToScheme(s) != nil {
+		return out
+	}
+	for gvk := range s.AllKnownTypes() {
+		if _, is := s.AllKnownTypes()[gvk.GroupVersion().WithKind(gvk.Kind+"List")]; is && strings.HasSuffix(gvk.Group, ".kruise.io") {
+			out[gvk] = true
+		}
+	}
+	return out
+}
+
+// objects says what of the objects is unknown here, and which rollouts go on.
+func (l *look) objects(ctx context.Context) error {
+	s, err := scheme()
+	if err != nil {
+		return err
+	}
+	known := served()
+	for _, key := range slices.Sorted(maps.Keys(known)) {
+		group, kind, _ := strings.Cut(key, "/")
+		list := &unstructured.UnstructuredList{}
+		gv := schema.GroupVersion{Group: group, Version: known[key][len(known[key])-1]}
+		list.SetGroupVersionKind(gv.WithKind(kind + "List"))
+		err := l.List(ctx, list, client.Limit(0))
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			continue // not installed, or not in this version
+		}
+		if err != nil {
+			return fmt.Errorf("listing objects of kind %s: %w", kind, err)
+		}
+		for i := range list.Items {
+			o := &list.Items[i]
+			l.fields(s, gv.WithKind(kind), o)
+			if err := l.rollout(o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// name is an object as people write it.
+func name(o client.Object) string {
+	kind := o.GetObjectKind().GroupVersionKind().Kind
+	if ns := o.GetNamespace(); ns != "" {
+		return kind + " " + ns + "/" + o.GetName()
+	}
+	return kind + " " + o.GetName()
+}
+
+// fields says which fields of the spec would be dropped at the next write.
+func (l *look) fields(s *runtime.Scheme, gvk schema.GroupVersionKind, o *unstructured.Unstructured) {
+	typed, err := s.New(gvk)
+	if err != nil {
+		return
+	}
+	spec, err := yaml.Marshal(map[string]any{"spec": o.Object["spec"]})
+	if err != nil {
+		return
+	}
+	if err := yaml.UnmarshalStrict(spec, typed); err != nil {
+		text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error unmarshaling JSON: "), "while decoding JSON: ")
+		l.add(Row{Effect: Differs, Object: name(o), Field: "spec", There: text, Here: "no such field: dropped at the next write", Do: "take it out"})
+	}
+}
+
+// rollout notes a rollout that is under way.
+func (l *look) rollout(o *unstructured.Unstructured) error {
+	w, ok := kinds.Find(o.GroupVersionKind().GroupKind())
+	if !ok {
+		return nil
+	}
+	typed, err := w.Read(o)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", name(o), err)
+	}
+	v := w.View(typed)
+	if v.Wanted > 0 && v.Updated < v.Wanted {
+		l.add(Row{Effect: Note, Object: name(o), Field: "status", There: fmt.Sprintf("%d of %d pods updated", v.Updated, v.Wanted), Here: "goes on from there"})
+	}
+	return nil
+}

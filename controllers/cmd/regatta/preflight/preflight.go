@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package preflight is the command that tells what a change over from OpenKruise would make
+// different in a cluster. It reads, and writes nothing.
+package preflight
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/output"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/target"
+)
+
+// Effect says how much a difference matters.
+type Effect string
+
+// The effects, the worst first.
+const (
+	// Blocks is what helm or the API server would refuse, or what would lose pods.
+	Blocks Effect = "Blocks"
+	// Differs is what behaves otherwise afterwards, unless the last column is done.
+	Differs Effect = "Differs"
+	// Note is what goes on as it was, and what could not be read.
+	Note Effect = "Note"
+)
+
+// Row is one difference.
+type Row struct {
+	Effect Effect `json:"effect"`
+	// Object is its kind and name, Field what of it differs.
+	Object string `json:"object"`
+	Field  string `json:"field"`
+	There  string `json:"there"`
+	Here   string `json:"here"`
+	// Do is what the user can do about it, empty for nothing.
+	Do string `json:"do,omitempty"`
+}
+
+// Report is what is printed.
+type Report struct {
+	// Command is what changes the release over, empty where none was found.
+	Command string `json:"command,omitempty"`
+	Rows    []Row  `json:"rows"`
+}
+
+type options struct {
+	cluster   *target.Cluster
+	form      *output.Form
+	failOn    *output.Form
+	namespace string
+}
+
+// Command makes the command.
+func Command() *cobra.Command {
+	o := &options{
+		cluster: target.NewCluster().Whole(), form: output.New(output.Text, output.JSON),
+		failOn: output.New("blocks", "differs"),
+	}
+	cmd := &cobra.Command{
+		Use:   "preflight",
+		Short: "Tell what a change over from OpenKruise would make different",
+		Long: `Preflight reads a cluster that OpenKruise is installed in: its release, the flags and
+feature gates of its manager, its webhook configurations, its CRDs, and all objects
+of its kinds. It prints what would be refused (Blocks), what would behave otherwise
+(Differs) and what goes on (Note), and the command that changes the release over. It
+writes nothing.
+
+It ends with
+
+  0  nothing is in the way
+  1  something is: of the effect that --fail-on names, or a worse one
+  2  the command was mistyped
+  3  it could not run
+
+It needs to get and list objects of OpenKruise's kinds, CRDs, webhook configurations
+and the Deployment of the manager; and to list secrets in the namespace of the release,
+where it reads the values that users set. Without that permission a row says so.`,
+		Example: `  regatta preflight
+  regatta preflight --fail-on differs
+  regatta preflight -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+	}
+	o.cluster.AddFlags(cmd.Flags())
+	o.form.AddTo(cmd)
+	cmd.Flags().Var(o.failOn, "fail-on", "the least effect that ends it with 1: blocks or differs")
+	cmd.Flags().StringVar(&o.namespace, "manager-namespace", "kruise-system", "namespace of the manager")
+	return exit.Printed(cmd)
+}
+
+func (o *options) run(cmd *cobra.Command) error {
+	config, err := o.cluster.Config()
+	if err != nil {
+		return err
+	}
+	s, err := scheme()
+	if err != nil {
+		return err
+	}
+	reader, err := client.New(config, client.Options{Scheme: s})
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	asked, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	version, err := asked.ServerVersion()
+	if err != nil {
+		return fmt.Errorf("asking the API server for its version: %w", err)
+	}
+	l := &look{Reader: reader, namespace: o.namespace, version: version}
+	report, err := l.report(cmd.Context())
+	if err != nil {
+		return err
+	}
+	if o.form.String() == output.JSON {
+		err = output.PrintJSON(cmd.OutOrStdout(), report)
+	} else {
+		err = report.print(cmd.OutOrStdout())
+	}
+	if err != nil {
+		return err
+	}
+	return report.verdict(o.failOn.String())
+}
+
+// verdict is an error if a row has the effect or a worse one.
+func (r Report) verdict(effect string) error {
+	count := func(e Effect) int {
+		return len(slices.DeleteFunc(slices.Clone(r.Rows), func(row Row) bool { return row.Effect != e }))
+	}
+	blocks, differs := count(Blocks), count(Differs)
+	if blocks > 0 || effect == "differs" && differs > 0 {
+		return exit.No(fmt.Errorf("%d blocks the change over, and %d would be different", blocks, differs))
+	}
+	return nil
+}
+
+func (r Report) print(out io.Writer) error {
+	t := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	if len(r.Rows) > 0 {
+		fmt.Fprintln(t, "EFFECT\tOBJECT\tFIELD\tTHERE\tHERE\tDO")
+	}
+	for _, row := range r.Rows {
+		cells := []string{string(row.Effect), row.Object, row.Field, row.There, row.Here, row.Do}
+		for i, cell := range cells {
+			if cell == "" {
+				cells[i] = "-"
+			}
+		}
+		fmt.Fprintln(t, strings.Join(cells, "\t"))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if r.Command == "" {
+		_, err := fmt.Fprintln(out, "There is no release of OpenKruise here.")
+		return err
+	}
+	_, err := fmt.Fprintf(out, "Change over with: %s\n", r.Command)
+	return err
+}
+
+// errNoManager is returned where nothing is installed.
+var errNoManager = errors.New("there is no Deployment kruise-controller-manager; name its namespace with --manager-namespace")

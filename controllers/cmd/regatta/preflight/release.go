@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preflight
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	chart "github.com/regatta-sh/regatta/charts/kruise"
+)
+
+// release is what Helm keeps of the installation.
+type release struct {
+	name, namespace string
+	// values are those that users set; an upgrade without values keeps them.
+	values map[string]any
+}
+
+// command changes the release over.
+func (r release) command() string {
+	if r.name == "" {
+		return ""
+	}
+	return fmt.Sprintf("helm upgrade %s charts/kruise --namespace %s", r.name, r.namespace)
+}
+
+func (r release) owns(o client.Object) bool {
+	return r.name != "" && o.GetAnnotations()[releaseName] == r.name && o.GetAnnotations()[releaseNamespace] == r.namespace
+}
+
+// text is a value that a user set, or its default.
+func (r release) text(path, otherwise string) string {
+	v, found, err := unstructured.NestedFieldNoCopy(r.values, strings.Split(path, ".")...)
+	if !found || err != nil {
+		return otherwise
+	}
+	return fmt.Sprint(v)
+}
+
+func (r release) number(path string, otherwise int64) int64 {
+	n, err := strconv.ParseInt(r.text(path, ""), 10, 64)
+	if err != nil {
+		return otherwise
+	}
+	return n
+}
+
+// released reads the release and says what of its values the chart refuses.
+func (l *look) released(ctx context.Context) error {
+	l.release = release{name: l.manager.Annotations[releaseName], namespace: l.manager.Annotations[releaseNamespace]}
+	if l.release.name == "" {
+		l.add(Row{Effect: Blocks, Object: "Deployment kruise-controller-manager", Field: "metadata.annotations", There: "of no release of Helm", Here: "of release kruise",
+			Do: "helm install kruise charts/kruise --take-ownership, with Helm 3.17 or newer; what only OpenKruise has stays"})
+		return nil
+	}
+	secrets := &corev1.SecretList{}
+	err := l.List(ctx, secrets, client.InNamespace(l.release.namespace), client.MatchingLabels{"owner": "helm", "name": l.release.name, "status": "deployed"})
+	object := "Release " + l.release.namespace + "/" + l.release.name
+	if apierrors.IsForbidden(err) || err == nil && len(secrets.Items) == 0 {
+		l.add(Row{Effect: Note, Object: object, Field: "values", There: "cannot be read", Here: "kept by the upgrade", Do: "look at helm get values " + l.release.name + " -n " + l.release.namespace})
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the release: %w", err)
+	}
+	if l.release.values, err = decode(secrets.Items[len(secrets.Items)-1].Data["release"]); err != nil {
+		return fmt.Errorf("reading release %s: %w", l.release.name, err)
+	}
+	return l.values(object)
+}
+
+// decode reads the values of a release from the secret that Helm keeps it in: JSON, with
+// gzip, in base64.
+func decode(data []byte) (map[string]any, error) {
+	zipped, err := base64.StdEncoding.DecodeString(string(data))
+	if err != nil {
+		return nil, fmt.Errorf("decoding it: %w", err)
+	}
+	r, err := gzip.NewReader(bytes.NewReader(zipped))
+	if err != nil {
+		return nil, fmt.Errorf("unpacking it: %w", err)
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("unpacking it: %w", err)
+	}
+	var kept struct {
+		Config map[string]any `json:"config"`
+	}
+	if err := json.Unmarshal(text, &kept); err != nil {
+		return nil, fmt.Errorf("parsing it: %w", err)
+	}
+	return kept.Config, nil
+}
+
+// values says what Helm would refuse before it does anything.
+func (l *look) values(object string) error {
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(chart.Schema))
+	if err != nil {
+		return fmt.Errorf("parsing the schema of the values: %w", err)
+	}
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource("values.schema.json", doc); err != nil {
+		return fmt.Errorf("reading the schema of the values: %w", err)
+	}
+	schema, err := compiler.Compile("values.schema.json")
+	if err != nil {
+		return fmt.Errorf("compiling the schema of the values: %w", err)
+	}
+	values := map[string]any{}
+	if err := yaml.Unmarshal(chart.Values, &values); err != nil {
+		return fmt.Errorf("reading the defaults of the values: %w", err)
+	}
+	merge(values, l.release.values)
+	var wrong *jsonschema.ValidationError
+	if err := schema.Validate(values); errors.As(err, &wrong) {
+		l.refused(object, wrong)
+	}
+	if groups, _, _ := unstructured.NestedSlice(values, "installation", "roleListGroups"); len(groups) > 0 {
+		for _, g := range groups {
+			if g == "*" || g == "" {
+				l.add(Row{Effect: Differs, Object: object, Field: "installation.roleListGroups", There: strconv.Quote(fmt.Sprint(g)), Here: "no effect: it would let the manager list every secret", Do: "name the groups of the CRDs that are protected by Cascading"})
+			}
+		}
+	}
+	if managed, found, _ := unstructured.NestedBool(values, "crds", "managed"); found && !managed {
+		l.add(Row{Effect: Note, Object: object, Field: "crds.managed", There: "false", Here: "kept", Do: "apply the CRDs of charts/kruise yourself before the upgrade"})
+	}
+	return nil
+}
+
+// merge does what Helm does with values of users: those of a map replace defaults one by
+// one, and null takes one away.
+func merge(into, from map[string]any) {
+	for key, v := range from {
+		below, isMap := v.(map[string]any)
+		defaults, wasMap := into[key].(map[string]any)
+		switch {
+		case v == nil:
+			delete(into, key)
+		case isMap && wasMap:
+			merge(defaults, below)
+		default:
+			into[key] = v
+		}
+	}
+}
+
+// refused tells each value that is wrong by itself.
+func (l *look) refused(object string, wrong *jsonschema.ValidationError) {
+	if len(wrong.Causes) > 0 {
+		for _, cause := range wrong.Causes {
+			l.refused(object, cause)
+		}
+		return
+	}
+	text := strings.TrimSpace(wrong.Error())
+	if _, after, ok := strings.Cut(text, ": "); ok {
+		text = after
+	}
+	l.add(Row{Effect: Blocks, Object: object, Field: cmp.Or(strings.Join(wrong.InstanceLocation, "."), "values"), There: "set", Here: "refused: " + strings.ReplaceAll(text, "\n", " "),
+		Do: "give the upgrade --reset-values and the values that the chart has"})
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package target
+
+import (
+	"fmt"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/replicas"
+)
+
+// Access is what a command reads a cluster by.
+type Access struct {
+	Core    kubernetes.Interface
+	Objects dynamic.Interface
+	// Asker asks the replicas of the manager. The caller closes it.
+	Asker *replicas.Asker
+}
+
+// Open makes the clients of a cluster, and a way to the replicas of its manager.
+func (c *Cluster) Open(asked replicas.Flags) (*Access, error) {
+	config, err := c.Config()
+	if err != nil {
+		return nil, err
+	}
+	a := &Access{}
+	if a.Asker, err = replicas.New(config, asked); err != nil {
+		return nil, err
+	}
+	if c.watching {
+		config = rest.CopyConfig(config)
+		config.Timeout = 0
+	}
+	if a.Core, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	if a.Objects, err = dynamic.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	return a, nil
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package containerrecreaterequest is the manager's part of ContainerRecreateRequests:
+// deadlines, taking the pod out of its services, what the pod reports of new runs, and
+// by the policies which containers the node may stop now (CRR-02 to CRR-05). The
+// node agent does the rest.
+package containerrecreaterequest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/step"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/node"
+)
+
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=containerrecreaterequests,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=containerrecreaterequests/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
+// component is the name of the controller in events.
+const component = "containerrecreaterequest-controller"
+
+// podIndex finds the requests of a pod.
+const podIndex = "spec.podName"
+
+// Reconciler works on one request at a time.
+type Reconciler struct {
+	client client.Client
+	live   client.Reader
+	engine *engine.Engine
+	events record.EventRecorder
+	frame  step.Frame[*kruise.ContainerRecreateRequest]
+
+	budgets func(context.Context, *corev1.Pod) ([]points.Budget, error)
+	charge  func(context.Context, *corev1.Pod) (*decision.Hold, error)
+	now     func() time.Time
+	workers int
+	limiter workqueue.TypedRateLimiter[reconcile.Request]
+}
+
+// Option changes a Reconciler.
+type Option func(*Reconciler)
+
+// WithClock replaces time.Now.
+func WithClock(now func() time.Time) Option { return func(r *Reconciler) { r.now = now } }
+
+// WithWorkers sets how many requests are reconciled at once; 3 if unset.
+func WithWorkers(n int) Option { return func(r *Reconciler) { r.workers = n } }
+
+// WithBudgets tells policies of the budgets of a pod; they hear of none if unset.
+func WithBudgets(of func(context.Context, *corev1.Pod) ([]points.Budget, error)) Option {
+	return func(r *Reconciler) { r.budgets = of }
+}
+
+// WithCharge has restarts that policies charge to the budget of a pod ask it; the hold is why
+// they wait. None of them waits for a budget if unset.
+func WithCharge(charge func(context.Context, *corev1.Pod) (*decision.Hold, error)) Option {
+	return func(r *Reconciler) { r.charge = charge }
+}
+
+// WithRateLimiter sets how fast requests that failed are tried again.
+func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
+	return func(r *Reconciler) { r.limiter = l }
+}
+
+// New makes a Reconciler. live reads past the cache.
+func New(c client.Client, live client.Reader, e *engine.Engine, events record.EventRecorder, opts ...Option) *Reconciler {
+	r := &Reconciler{client: c, live: live, engine: e, events: events, now: time.Now, workers: 3}
+	for _, opt := range opts {
+		opt(r)
+	}
+	r.frame = step.Frame[*kruise.ContainerRecreateRequest]{
+		Kind: "ContainerRecreateRequest", New: func() *kruise.ContainerRecreateRequest { return &kruise.ContainerRecreateRequest{} }, Take: r.step, Ending: r.step,
+	}
+	return r
+}
+
+// SetupWithManager starts the Reconciler with a manager.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	err := mgr.GetFieldIndexer().IndexField(ctx, &kruise.ContainerRecreateRequest{}, podIndex, func(o client.Object) []string {
+		request, ok := o.(*kruise.ContainerRecreateRequest)
+		if !ok || done(request) {
+			return nil
+		}
+		return []string{request.Spec.PodName}
+	})
+	if err != nil {
+		return fmt.Errorf("indexing ContainerRecreateRequests: %w", err)
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(component).
+		For(&kruise.ContainerRecreateRequest{}).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}).
+		Complete(r)
+}
+
+// ofPod are the requests of a pod that have not ended.
+func (r *Reconciler) ofPod(ctx context.Context, pod client.Object) []reconcile.Request {
+	list := &kruise.ContainerRecreateRequestList{}
+	err := r.client.List(ctx, list, client.InNamespace(pod.GetNamespace()), client.MatchingFields{podIndex: pod.GetName()}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Finding the requests of a pod; they are looked at again within seconds", "pod", client.ObjectKeyFromObject(pod))
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return out
+}
+
+// Reconcile takes one request a step further.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	return r.frame.Reconcile(ctx, r.client, req)
+}

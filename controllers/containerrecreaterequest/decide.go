@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package containerrecreaterequest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/node"
+	"github.com/regatta-sh/regatta/nodeagent/restarts/permit"
+)
+
+// decide asks which containers are stopped now, and lets the node do so.
+func (r *Reconciler) decide(ctx context.Context, request *kruise.ContainerRecreateRequest, pod *corev1.Pod) error {
+	if !slices.ContainsFunc(request.Status.ContainerRecreateStates, func(s kruise.ContainerRecreateRequestContainerRecreateState) bool {
+		return s.Phase == kruise.ContainerRecreateRequestPending
+	}) {
+		return r.hold(ctx, request, nil) // the node has not told yet, or nothing waits
+	}
+	permits, err := permit.Of(request)
+	if err != nil {
+		return r.hold(ctx, request, []decision.Hold{{Reason: "InvalidAnnotation", Message: fmt.Sprintf("No container is stopped: %v. Remove the annotation.", err)}})
+	}
+	in, err := r.facts(ctx, request, pod, permits)
+	if err != nil {
+		return err
+	}
+	subject := decision.Subject{Kind: "ContainerRecreateRequest", Namespace: request.Namespace, Name: request.Name, UID: string(request.UID)}
+	out, _ := engine.Decide(ctx, r.engine, points.RestartsPoint(), subject, in)
+	if denied := out.Denied(in); len(denied) > 0 {
+		return r.deny(ctx, request, denied)
+	}
+	permitted := out.Permit(in)
+	if out.Charge && len(permitted) > 0 && r.charge != nil {
+		hold, err := r.charge(ctx, pod)
+		if err != nil {
+			hold = &decision.Hold{Rule: decision.RuleEngine, Reason: decision.ReasonNoDecision, Message: fmt.Sprintf("No container is stopped, since the budget did not answer: %v", err)}
+		}
+		if hold != nil {
+			return r.hold(ctx, request, []decision.Hold{*hold})
+		}
+	}
+	if err := r.hold(ctx, request, out.Holds); err != nil {
+		return err
+	}
+	before := request.DeepCopy()
+	added, err := permits.With(request, permitted, func(name string) string { return run(request, pod, name) })
+	if err != nil || !added {
+		return err
+	}
+	if err := r.client.Patch(ctx, request, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("permitting the restarts of ContainerRecreateRequest %s: %w", client.ObjectKeyFromObject(request), err)
+	}
+	return nil
+}
+
+// run is the ID of the run to end: that of the request, or by force the current one.
+func run(request *kruise.ContainerRecreateRequest, pod *corev1.Pod, name string) string {
+	if status := statusOf(pod, name); status != nil && status.ContainerID != "" && request.Spec.Strategy != nil && request.Spec.Strategy.ForceRecreate {
+		return status.ContainerID
+	}
+	for i := range request.Spec.Containers {
+		if c := &request.Spec.Containers[i]; c.Name == name && c.StatusContext != nil {
+			return c.StatusContext.ContainerID
+		}
+	}
+	return ""
+}
+
+// facts are what the decision is made from.
+func (r *Reconciler) facts(ctx context.Context, request *kruise.ContainerRecreateRequest, pod *corev1.Pod, permits permit.Permits) (points.RestartsInput, error) {
+	s := request.Spec.Strategy
+	if s == nil {
+		s = &kruise.ContainerRecreateRequestStrategy{}
+	}
+	annotations := map[string]string{}
+	for key, value := range request.Annotations {
+		if key != permit.Key {
+			annotations[key] = value
+		}
+	}
+	in := points.RestartsInput{
+		Now: r.now().UnixNano(),
+		Request: points.Request{
+			Name: request.Name, Namespace: request.Namespace, Created: request.CreationTimestamp.UnixNano(), Labels: request.Labels, Annotations: annotations,
+			Ordered: s.OrderedRecreate, Force: s.ForceRecreate, FailFast: s.FailurePolicy != kruise.ContainerRecreateRequestFailurePolicyIgnore,
+		},
+		Pod:     points.Pod{Name: pod.Name, Node: pod.Spec.NodeName, Labels: pod.Labels, Annotations: pod.Annotations},
+		Budgets: []points.Budget{},
+	}
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		in.Pod.Owner = &points.Owner{Kind: owner.Kind, Name: owner.Name}
+	}
+	for _, c := range pod.Status.Conditions {
+		in.Pod.Ready = in.Pod.Ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	}
+	for _, state := range request.Status.ContainerRecreateStates {
+		c := points.Container{
+			Name: state.Name, Phase: string(state.Phase), Permitted: permits[state.Name] != "",
+			Found: state.Message != kruise.ContainerRecreateRequestNotFoundMessage,
+		}
+		if status := statusOf(pod, state.Name); status != nil {
+			c.Restarts = int(status.RestartCount)
+		}
+		in.Containers = append(in.Containers, c)
+	}
+	if r.budgets != nil {
+		budgets, err := r.budgets(ctx, pod)
+		if err != nil {
+			return in, fmt.Errorf("finding the budgets of pod %s: %w", client.ObjectKeyFromObject(pod), err)
+		}
+		in.Budgets = append(in.Budgets, budgets...)
+	}
+	return in, nil
+}
+
+// hold tells why nothing is stopped, and that it goes on.
+func (r *Reconciler) hold(ctx context.Context, request *kruise.ContainerRecreateRequest, holds []decision.Hold) error {
+	was := meta.FindStatusCondition(request.Status.Conditions, kruise.ContainerRecreateRequestHeld)
+	if len(holds) == 0 {
+		if was == nil {
+			return nil
+		}
+		return r.status(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) {
+			meta.RemoveStatusCondition(&s.Conditions, kruise.ContainerRecreateRequestHeld)
+		})
+	}
+	first := slices.MinFunc(holds, func(a, b decision.Hold) int {
+		return slices.Compare([]string{a.Rule, a.Message}, []string{b.Rule, b.Message})
+	})
+	message := first.Message
+	if first.Rule != "" {
+		message += " (rule " + first.Rule + ")"
+	}
+	if was != nil && was.Reason == first.Reason && was.Message == message {
+		return nil
+	}
+	told := was != nil && was.Reason == first.Reason
+	err := r.status(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) {
+		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+			Type: kruise.ContainerRecreateRequestHeld, Status: metav1.ConditionTrue, Reason: first.Reason, Message: message,
+			LastTransitionTime: metav1.NewTime(r.now()),
+		})
+	})
+	if err == nil && !told {
+		r.events.Event(request, corev1.EventTypeWarning, kruise.ContainerRecreateRequestHeld, message)
+	}
+	return err
+}
+
+// deny fails the containers that are not restarted. The node ends the request if the
+// others are to be left alone then.
+func (r *Reconciler) deny(ctx context.Context, request *kruise.ContainerRecreateRequest, denied map[string]points.Denial) error {
+	return r.status(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) {
+		for i := range s.ContainerRecreateStates {
+			if d, ok := denied[s.ContainerRecreateStates[i].Name]; ok {
+				s.ContainerRecreateStates[i].Phase = kruise.ContainerRecreateRequestFailed
+				s.ContainerRecreateStates[i].Message = fmt.Sprintf("%s (rule %s)", d.Message, d.Rule)
+			}
+		}
+	})
+}

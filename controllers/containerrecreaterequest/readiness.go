@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package containerrecreaterequest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/notimplemented"
+	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
+)
+
+// finalizer keeps a request until its pod is back in its services.
+const finalizer = kruise.ContainerRecreateRequestUnreadyAcquiredKey
+
+// key is what holds the pod of a request not ready.
+func key(request *kruise.ContainerRecreateRequest) kruise.PodReadinessMessage {
+	return kruise.PodReadinessMessage{
+		UserAgent: kruise.ContainerRecreateRequestReadinessUserAgent, Key: request.Namespace + "/" + request.Name,
+	}
+}
+
+// acquire is CRR-03: it takes the pod out of its services, and returns the condition to
+// write once it has.
+func (r *Reconciler) acquire(ctx context.Context, request *kruise.ContainerRecreateRequest, pod *corev1.Pod) (*metav1.Condition, error) {
+	if s := request.Spec.Strategy; s == nil || s.UnreadyGracePeriodSeconds == nil ||
+		meta.FindStatusCondition(request.Status.Conditions, kruise.ContainerRecreateRequestPreRecreateGrace) != nil {
+		return nil, nil
+	}
+	for _, gate := range pod.Spec.ReadinessGates {
+		if gate.ConditionType != kruise.KruisePodReady {
+			continue
+		}
+		if !controllerutil.ContainsFinalizer(request, finalizer) {
+			before := request.DeepCopy()
+			controllerutil.AddFinalizer(request, finalizer)
+			if err := r.client.Patch(ctx, request, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+				return nil, fmt.Errorf("adding finalizer %s: %w", finalizer, err)
+			}
+		}
+		if _, err := (lifecycle.Writer{Client: r.client, Now: r.now}).SetKey(ctx, pod.DeepCopy(), key(request), true); err != nil {
+			return nil, err
+		}
+	}
+	return &metav1.Condition{
+		Type: kruise.ContainerRecreateRequestPreRecreateGrace, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(r.now()),
+		Reason: kruise.ContainerRecreateRequestPreRecreateGraceReason, Message: kruise.ContainerRecreateRequestPreRecreateGraceMessage,
+	}, nil
+}
+
+// release is CRR-05: the pod comes back to its services, the agent no longer sees the
+// request, and a request that is not kept goes when its time has come.
+func (r *Reconciler) release(ctx context.Context, request *kruise.ContainerRecreateRequest, pod *corev1.Pod) (time.Duration, error) {
+	if pod != nil && inplace.Condition(pod, kruise.KruisePodReady) != nil {
+		if _, err := (lifecycle.Writer{Client: r.client, Now: r.now}).SetKey(ctx, pod.DeepCopy(), key(request), false); client.IgnoreNotFound(err) != nil {
+			return 0, err
+		}
+	}
+	_, active := request.Labels[kruise.ContainerRecreateRequestActiveKey]
+	if active || controllerutil.ContainsFinalizer(request, finalizer) {
+		before := request.DeepCopy()
+		delete(request.Labels, kruise.ContainerRecreateRequestActiveKey)
+		controllerutil.RemoveFinalizer(request, finalizer)
+		if err := r.client.Patch(ctx, request, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			return 0, fmt.Errorf("releasing ContainerRecreateRequest %s: %w", client.ObjectKeyFromObject(request), err)
+		}
+	}
+	ttl := request.Spec.TTLSecondsAfterFinished
+	if request.DeletionTimestamp != nil || ttl == nil || request.Status.CompletionTime == nil {
+		return 0, nil
+	}
+	if left := request.Status.CompletionTime.Add(time.Duration(*ttl) * time.Second).Sub(r.now()); left > 0 {
+		return left, nil
+	}
+	err := r.client.Delete(ctx, request, client.Preconditions{UID: &request.UID, ResourceVersion: &request.ResourceVersion})
+	if err != nil {
+		return 0, fmt.Errorf("deleting ContainerRecreateRequest %s, whose time is over: %w", client.ObjectKeyFromObject(request), err)
+	}
+	return 0, nil
+}
+
+// forget removes what a release wrote that did not act on requests yet.
+func forget(s *kruise.ContainerRecreateRequestStatus) {
+	meta.RemoveStatusCondition(&s.Conditions, notimplemented.Stalled)
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package containerrecreaterequest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
+)
+
+const (
+	// responseTime is how long the agent has to say something of a new request.
+	responseTime = 60 * time.Second
+	// lookAgain is how soon a request that is worked on is looked at again.
+	lookAgain = 3 * time.Second
+)
+
+// done says whether nothing more is done for a request.
+func done(r *kruise.ContainerRecreateRequest) bool {
+	switch r.Status.Phase {
+	case "", kruise.ContainerRecreateRequestPending, kruise.ContainerRecreateRequestRecreating:
+		return r.Status.CompletionTime != nil
+	}
+	return true
+}
+
+// step is CRR-02. It says when to look again; 0 for when something changes.
+func (r *Reconciler) step(ctx context.Context, request *kruise.ContainerRecreateRequest) (time.Duration, error) {
+	pod, err := r.pod(ctx, request)
+	if err != nil {
+		return 0, err
+	}
+	if done(request) || request.DeletionTimestamp != nil {
+		return r.release(ctx, request, pod)
+	}
+	if pod == nil || pod.DeletionTimestamp != nil || string(pod.UID) != request.Labels[kruise.ContainerRecreateRequestPodUIDKey] {
+		return 0, r.complete(ctx, request, kruise.ContainerRecreateRequestPodGoneMessage)
+	}
+	if sidecarsEnded(request, pod) {
+		return 0, r.succeed(ctx, request)
+	}
+	age := r.now().Sub(request.CreationTimestamp.Time)
+	if request.Status.Phase == "" && age >= responseTime {
+		return 0, r.complete(ctx, request, kruise.ContainerRecreateRequestNoResponseMessage)
+	}
+	after := time.Duration(0)
+	if s := request.Spec.ActiveDeadlineSeconds; s != nil {
+		if after = time.Duration(*s)*time.Second - age; after <= 0 {
+			return 0, r.complete(ctx, request, kruise.ContainerRecreateRequestDeadlineExceededMessage)
+		}
+	}
+	switch request.Status.Phase {
+	case kruise.ContainerRecreateRequestRecreating:
+		if err := r.recreating(ctx, request, pod); err != nil {
+			return 0, err
+		}
+		return requeue.Sooner(after, lookAgain), nil
+	case "":
+		return requeue.Sooner(after, responseTime-age), nil
+	}
+	return after, nil
+}
+
+// recreating is one round for a request that its node works on.
+func (r *Reconciler) recreating(ctx context.Context, request *kruise.ContainerRecreateRequest, pod *corev1.Pod) error {
+	graced, err := r.acquire(ctx, request, pod)
+	if err != nil {
+		return err
+	}
+	now := snapshot(request, pod)
+	snapped := !slices.Equal(now, request.Status.ContainerStatusSnapshot) && (len(now) > 0 || len(request.Status.ContainerStatusSnapshot) == 0)
+	if graced != nil || snapped {
+		err := r.status(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) {
+			if graced != nil {
+				s.Conditions = append(s.Conditions, *graced)
+			}
+			if snapped {
+				s.ContainerStatusSnapshot = now
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return r.decide(ctx, request, pod)
+}
+
+// snapshot is CRR-04: what the pod reports of containers that have started since the
+// request.
+func snapshot(request *kruise.ContainerRecreateRequest, pod *corev1.Pod) []kruise.ContainerStatusSnapshot {
+	var out []kruise.ContainerStatusSnapshot
+	for i := range request.Spec.Containers {
+		status := statusOf(pod, request.Spec.Containers[i].Name)
+		if status == nil || status.State.Running == nil || status.State.Running.StartedAt.Time.Before(request.CreationTimestamp.Time) {
+			continue
+		}
+		out = append(out, kruise.ContainerStatusSnapshot{
+			Name: status.Name, Ready: status.Ready, RestartCount: status.RestartCount, ContainerID: status.ContainerID,
+		})
+	}
+	return out
+}
+
+func statusOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
+	i := slices.IndexFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == container })
+	if i < 0 {
+		return nil
+	}
+	return &pod.Status.ContainerStatuses[i]
+}
+
+// pod reads the pod of a request, nil if it is gone. A cache that does not have it yet
+// is no proof.
+func (r *Reconciler) pod(ctx context.Context, request *kruise.ContainerRecreateRequest) (*corev1.Pod, error) {
+	key := types.NamespacedName{Namespace: request.Namespace, Name: request.Spec.PodName}
+	pod := &corev1.Pod{}
+	err := r.client.Get(ctx, key, pod)
+	if apierrors.IsNotFound(err) {
+		err = r.live.Get(ctx, key, pod)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading pod %s: %w", key, err)
+	}
+	return pod, nil
+}
+
+// complete ends a request that its node did not end. What has not finished has failed.
+func (r *Reconciler) complete(ctx context.Context, request *kruise.ContainerRecreateRequest, why string) error {
+	return r.status(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) {
+		now := metav1.NewTime(r.now())
+		s.Phase, s.CompletionTime, s.Message = kruise.ContainerRecreateRequestCompleted, &now, why
+		for i := range request.Spec.Containers {
+			name := request.Spec.Containers[i].Name
+			at := slices.IndexFunc(s.ContainerRecreateStates, func(c kruise.ContainerRecreateRequestContainerRecreateState) bool { return c.Name == name })
+			if at < 0 {
+				s.ContainerRecreateStates = append(s.ContainerRecreateStates, kruise.ContainerRecreateRequestContainerRecreateState{Name: name})
+				at = len(s.ContainerRecreateStates) - 1
+			}
+			if c := &s.ContainerRecreateStates[at]; c.Phase != kruise.ContainerRecreateRequestSucceeded && c.Phase != kruise.ContainerRecreateRequestFailed {
+				c.Phase, c.Message = kruise.ContainerRecreateRequestFailed, why
+			}
+		}
+	})
+}
+
+// sidecarsEnded says whether a request to end sidecars is fulfilled: no other request is for
+// containers that do not come again.
+func sidecarsEnded(request *kruise.ContainerRecreateRequest, pod *corev1.Pod) bool {
+	if !strings.HasPrefix(request.Name, kruise.SidecarTerminationRequestPrefix) || pod.Spec.RestartPolicy == corev1.RestartPolicyAlways {
+		return false
+	}
+	final := pod.Spec.RestartPolicy == corev1.RestartPolicyNever || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	for i := range request.Spec.Containers {
+		status := statusOf(pod, request.Spec.Containers[i].Name)
+		if status == nil || status.State.Terminated == nil || !final && status.State.Terminated.ExitCode != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// succeed ends a request whose containers have ended for good.
+func (r *Reconciler) succeed(ctx context.Context, request *kruise.ContainerRecreateRequest) error {
+	return r.status(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) {
+		now := metav1.NewTime(r.now())
+		s.Phase, s.CompletionTime = kruise.ContainerRecreateRequestCompleted, &now
+		killed := map[string]bool{}
+		for _, c := range s.ContainerRecreateStates {
+			killed[c.Name] = c.IsKilled
+		}
+		s.ContainerRecreateStates = nil
+		for i := range request.Spec.Containers {
+			name := request.Spec.Containers[i].Name
+			s.ContainerRecreateStates = append(s.ContainerRecreateStates, kruise.ContainerRecreateRequestContainerRecreateState{
+				Name: name, Phase: kruise.ContainerRecreateRequestSucceeded, IsKilled: killed[name],
+			})
+		}
+	})
+}
+
+// status changes the status of a request as it was read, and takes what the API server
+// made of it. The agent writes it too.
+func (r *Reconciler) status(ctx context.Context, request *kruise.ContainerRecreateRequest, change func(*kruise.ContainerRecreateRequestStatus)) error {
+	before := request.DeepCopy()
+	change(&request.Status)
+	forget(&request.Status)
+	if err := r.client.Status().Patch(ctx, request, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("writing the status of ContainerRecreateRequest %s: %w", client.ObjectKeyFromObject(request), err)
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package daemonset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
+	"github.com/regatta-sh/regatta/controllers/workload/revision"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+)
+
+// create makes the pods of some nodes. It starts slowly, so that a template that cannot work
+// costs one failed write; one that has worked the last time need not.
+func (s *scaler) create(ctx context.Context, nodes []string) error {
+	acts := make([]func() error, len(nodes))
+	for i, n := range nodes {
+		acts[i] = func() error { return s.createPod(ctx, n) }
+	}
+	name := s.t.Update()
+	err := s.r.SlowStart(s.memory.proven == name, acts)
+	s.memory.proven = ""
+	if err == nil {
+		s.memory.proven = name
+	}
+	return err
+}
+
+// createPod makes the pod of a node.
+func (s *scaler) createPod(ctx context.Context, node string) error {
+	var (
+		pod   *corev1.Pod
+		err   error
+		taken = true
+	)
+	for try := 0; taken && try < mostNames; try++ {
+		if pod, err = s.newPod(node); err != nil {
+			break
+		}
+		taken, err = s.createNamed(ctx, pod, node)
+	}
+	if err != nil {
+		s.r.Warn(kruise.FailedCreateReason, fmt.Sprintf("Error creating: %v", err))
+		return &rollout.CreateError{Err: err}
+	}
+	s.r.Created(pod)
+	return nil
+}
+
+// createNamed creates a pod under its name, and says whether another one has it, so that
+// another name has to be tried. Where the answer is lost the next attempt has the same name,
+// so that there are no two.
+func (s *scaler) createNamed(ctx context.Context, pod *corev1.Pod, node string) (taken bool, err error) {
+	name := pod.Name
+	err = s.r.CreatePod(ctx, pod)
+	var by *rollout.TakenError
+	switch {
+	case errors.As(err, &by):
+		s.memory.try(node, "")
+		return true, err
+	case err == nil && nodefit.NodeOf(pod) != node:
+		s.memory.try(node, "")
+		return true, fmt.Errorf("creating pod %s: the pod of node %s has the name", name, nodefit.NodeOf(pod))
+	case rollout.Indeterminate(err):
+		s.memory.try(node, name)
+	default:
+		s.memory.try(node, "")
+	}
+	return false, err
+}
+
+// Pods are named as those of generateName are.
+const (
+	idLength      = 5
+	longestPrefix = 63 - idLength
+	mostNames     = 5 // that are tried in a round
+)
+
+func (s *scaler) podName(node string) string {
+	if name := s.memory.tried(node); name != "" {
+		return name
+	}
+	prefix := s.set.Name + "-"
+	return prefix[:min(len(prefix), longestPrefix)] + rand.String(idLength)
+}
+
+// newPod makes the pod of a node from the template.
+func (s *scaler) newPod(node string) (*corev1.Pod, error) {
+	template, err := revision.Template(s.t.History.Update)
+	if err != nil {
+		return nil, err
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: s.podName(node), GenerateName: s.set.Name + "-", Namespace: s.set.Namespace,
+			Labels: maps.Clone(template.Labels), Annotations: maps.Clone(template.Annotations),
+			Finalizers:      slices.Clone(template.Finalizers),
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s.set, OwnerKind())},
+		},
+		Spec: template.Spec,
+	}
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	pod.Labels[appsv1.ControllerRevisionHashLabelKey] = s.t.Label(s.t.Update())
+	if s.t.generation != "" {
+		pod.Labels[templateGenerationLabel] = s.t.generation
+	}
+	tolerate(&pod.Spec, nodefit.DaemonTolerations(pod.Spec.HostNetwork))
+	if s.k.ByScheduler {
+		nodefit.Bind(&pod.Spec, node)
+	} else {
+		pod.Spec.NodeName = node
+	}
+	if s.f.Strategy.Policy == string(kruise.InPlaceIfPossiblePodUpdatePolicyType) {
+		inplace.AddGate(pod, kruise.InPlaceUpdateReady)
+	}
+	inplace.AddGate(pod, kruise.KruisePodReady)
+	return pod, nil
+}
+
+// tolerate adds tolerations, each in place of one that is the same but for how long it lasts.
+func tolerate(spec *corev1.PodSpec, more []corev1.Toleration) {
+	for _, t := range more {
+		at := slices.IndexFunc(spec.Tolerations, func(have corev1.Toleration) bool { return have.MatchToleration(&t) })
+		if at < 0 {
+			spec.Tolerations = append(spec.Tolerations, t)
+			continue
+		}
+		spec.Tolerations[at] = t
+	}
+}

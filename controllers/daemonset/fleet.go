@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package daemonset
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+)
+
+// fleet are the nodes of a cluster as one DaemonSet sees them.
+type fleet struct {
+	nodes map[string]*node
+	// wanted is how many of them should run a pod.
+	wanted int
+}
+
+// node is a node, and whether it should run a pod and may go on running one (ADS-01).
+type node struct {
+	*corev1.Node
+	run, stay bool
+}
+
+func newFleet(template *corev1.PodSpec, nodes []corev1.Node) (*fleet, error) {
+	fit, err := nodefit.Of(template, nodefit.WithTolerations(nodefit.DaemonTolerations(template.HostNetwork)...))
+	if err != nil {
+		return nil, err
+	}
+	f := &fleet{nodes: make(map[string]*node, len(nodes))}
+	for i := range nodes {
+		verdict := fit.Judge(&nodes[i])
+		f.nodes[nodes[i].Name] = &node{&nodes[i], verdict.Start, verdict.Stay}
+		add(&f.wanted, verdict.Start)
+	}
+	return f, nil
+}
+
+// site is a node with the pods there, by their age.
+type site struct {
+	name string
+	node *node // nil if there is none of the name
+	// pods are active, gone are finished or terminating.
+	pods []*facts.Pod
+	gone []*corev1.Pod
+}
+
+// sites are all nodes, and what pods name as one, by name. Pods that name none are at none.
+func sites(f *rollout.Facts) []*site {
+	found := f.Found.(*fleet)
+	at := make(map[string]*site, len(found.nodes))
+	for name, n := range found.nodes {
+		at[name] = &site{name: name, node: n}
+	}
+	of := func(pod *corev1.Pod) *site {
+		name := nodefit.NodeOf(pod)
+		s := at[name]
+		if s == nil {
+			s = &site{name: name}
+			if name != "" {
+				at[name] = s
+			}
+		}
+		return s
+	}
+	for _, p := range f.Pods {
+		s := of(p.Pod)
+		s.pods = append(s.pods, p)
+	}
+	for _, p := range f.Gone {
+		s := of(p)
+		s.gone = append(s.gone, p)
+	}
+	out := make([]*site, 0, len(at))
+	for _, s := range at {
+		slices.SortFunc(s.pods, func(a, b *facts.Pod) int { return older(a.Pod, b.Pod) })
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b *site) int { return strings.Compare(a.name, b.name) })
+	return out
+}
+
+// older has the pod first that was created first, then goes by name.
+func older(a, b *corev1.Pod) int {
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	}
+	return strings.Compare(a.Name, b.Name)
+}
+
+func (s *site) run() bool  { return s.node != nil && s.node.run }
+func (s *site) stay() bool { return s.node != nil && s.node.stay }
+
+// running are the active pods that do not prepare their deletion, of a revision.
+func (s *site) running(updated bool) (out []*facts.Pod) {
+	for _, p := range s.pods {
+		if p.State != kruise.LifecycleStatePreparingDelete && p.Facts.Updated == updated {
+			out = append(out, p)
+		}
+	}
+	return out
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package daemonset adapts Advanced DaemonSets to the rollout loop: which nodes want a pod,
+// how many nodes may be without one, how the pod of a node is made, and the status (ADS-01
+// to ADS-16).
+package daemonset
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
+	"github.com/regatta-sh/regatta/controllers/workload/revision"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+)
+
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=daemonsets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=daemonsets/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=daemonsets/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods/status;pods/resize,verbs=patch
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;update;patch;delete
+
+// Kind implements rollout.Kind.
+type Kind struct {
+	Gates Gates
+	// ByScheduler has the scheduler put new pods onto their nodes, by a node affinity
+	// (--assign-pods-by-scheduler).
+	ByScheduler bool
+
+	classifier *inplace.Classifier
+}
+
+// New makes a Kind.
+func New(g Gates, byScheduler bool) *Kind {
+	return &Kind{Gates: g, ByScheduler: byScheduler, classifier: inplace.NewClassifier()}
+}
+
+// OwnerKind is the kind in the owner reference of pods and revisions.
+func OwnerKind() schema.GroupVersionKind { return kruise.GroupVersion.WithKind("DaemonSet") }
+
+// Type implements rollout.Kind.
+func (k *Kind) Type() rollout.Type {
+	return rollout.Type{
+		GroupVersionKind: OwnerKind(),
+		New:              func() client.Object { return &kruise.DaemonSet{} },
+		NewList:          func() client.ObjectList { return &kruise.DaemonSetList{} },
+		Status:           func(o client.Object) any { return &o.(*kruise.DaemonSet).Status },
+		NodeOf:           nodefit.NodeOf,
+		PlainUpdates:     true,
+		Events: rollout.EventTexts{
+			Created:      func(_, pod string) string { return fmt.Sprintf(kruise.DaemonSetSuccessfulCreateMessage, pod) },
+			Deleted:      func(_, pod string) string { return fmt.Sprintf(kruise.DaemonSetSuccessfulDeleteMessage, pod) },
+			DeleteFailed: func(_, _ string, err error) string { return fmt.Sprintf("Error deleting: %v", err) },
+		},
+		Memory: func() any { return newMemory() },
+	}
+}
+
+// Spec implements rollout.Kind. What depends on nodes goes by those of the status; Resolve
+// goes by those there are.
+func (k *Kind) Spec(o client.Object) (rollout.Spec, error) {
+	set := o.(*kruise.DaemonSet)
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	if err != nil {
+		return rollout.Spec{}, fmt.Errorf("reading spec.selector: %w", err)
+	}
+	out := rollout.Spec{
+		Replicas: int(set.Status.DesiredNumberScheduled), Selector: selector, Lifecycle: set.Spec.Lifecycle,
+		MinReady: time.Duration(set.Spec.MinReadySeconds) * time.Second,
+	}
+	out.Strategy, out.Invalid = strategy(set, out.Replicas)
+	return out, nil
+}
+
+// Resolve implements rollout.Resolver: it finds the nodes (ADS-01).
+func (k *Kind) Resolve(ctx context.Context, r *rollout.Round, spec *rollout.Spec) error {
+	set := r.Workload.(*kruise.DaemonSet)
+	if spec.Selector.Empty() {
+		r.Warn(kruise.SelectingAllReason, "This daemon set is selecting all pods. A non-empty selector is required.")
+		return fmt.Errorf("reading spec.selector: it is empty, which would select every pod; give it the labels of the template")
+	}
+	list := &corev1.NodeList{}
+	if err := r.Client().List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing nodes: %w", err)
+	}
+	found, err := newFleet(&set.Spec.Template.Spec, list.Items)
+	if err != nil {
+		return err
+	}
+	spec.Found, spec.Replicas = found, found.wanted
+	spec.Strategy, spec.Invalid = strategy(set, found.wanted)
+	return nil
+}
+
+// Templates implements rollout.Kind.
+func (k *Kind) Templates(ctx context.Context, r *rollout.Round) (rollout.Templates, error) {
+	set := r.Workload.(*kruise.DaemonSet)
+	owner := revision.Owner{Kind: OwnerKind(), Selector: set.Spec.Selector, Template: &set.Spec.Template, WithoutClaims: true}
+	if set.Status.CollisionCount != nil {
+		owner.Collisions = *set.Status.CollisionCount
+	}
+	t, err := r.History(ctx, owner, k.classifier)
+	if err != nil {
+		return nil, err
+	}
+	t.ShortHash = true
+	return templates{t, set.Annotations[templateGeneration]}, nil
+}
+
+// Keys by which objects of old releases name the generation of a template.
+const (
+	templateGeneration      = "deprecated.daemonset.template.generation"
+	templateGenerationLabel = "pod-template-generation"
+)
+
+// templates are those of pods with a hash, or with a generation (ADS-12).
+type templates struct {
+	*rollout.PodTemplates
+	generation string
+}
+
+// Is implements rollout.Templates.
+func (t templates) Is(pod *corev1.Pod, name string) bool {
+	if t.generation != "" && name == t.Update() && pod.Labels[templateGenerationLabel] == t.generation {
+		return true
+	}
+	return t.PodTemplates.Is(pod, name)
+}
+
+// DeletionAsked implements rollout.Kind. No label asks for the deletion of a pod:
+// deleting the pod is as good.
+func (k *Kind) DeletionAsked(client.Object, *corev1.Pod) bool { return false }
+
+// Recreate implements rollout.Kind: with surge it creates the next pod of the node, and the
+// one before goes when that is available (ADS-10). Otherwise it deletes the pod, or tells the
+// hook that holds it, and the next scale makes another.
+func (k *Kind) Recreate(ctx context.Context, r *rollout.Round, f *rollout.Facts, p *facts.Pod) error {
+	s := k.scaler(r, f)
+	if f.Strategy.MaxSurge > 0 {
+		return s.createPod(ctx, nodefit.NodeOf(p.Pod))
+	}
+	return r.LetOneGo(ctx, f, p, func(p *facts.Pod) error { return r.DeletePod(ctx, f, p) })
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package daemonset
+
+import (
+	"sync"
+	"time"
+)
+
+// A node whose pods fail gets the next one later and later (ADS-03).
+const (
+	firstBackOff   = time.Second
+	longestBackOff = 15 * time.Minute
+)
+
+// failure is when a pod of a node was last deleted because it failed.
+type failure struct {
+	at         time.Time
+	delay      time.Duration
+	generation int64
+}
+
+// backOff is how long a failed pod of a node is left.
+func (m *memory) backOff(node string, generation int64, now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f, ok := m.failures[node]
+	if !ok || f.generation != generation {
+		return 0
+	}
+	return max(f.at.Add(f.delay).Sub(now), 0)
+}
+
+// fail notes that a failed pod was deleted. What went well for long is forgotten.
+func (m *memory) fail(node string, generation int64, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f, ok := m.failures[node]
+	next := failure{at: now, delay: firstBackOff, generation: generation}
+	if ok && f.generation == generation && now.Sub(f.at) < 2*longestBackOff {
+		next.delay = min(2*f.delay, longestBackOff)
+	}
+	m.failures[node] = next
+}
+
+// try notes the name of a pod whose creation may have been done though it failed, "" once it
+// is known.
+func (m *memory) try(node, name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if name == "" {
+		delete(m.names, node)
+		return
+	}
+	m.names[node] = name
+}
+
+func (m *memory) tried(node string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.names[node]
+}
+
+// clean forgets nodes that are gone.
+func (m *memory) clean(sites []*site) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.failures)+len(m.names) == 0 {
+		return
+	}
+	names, failures := map[string]string{}, map[string]failure{}
+	for _, s := range sites {
+		if s.node == nil {
+			continue
+		}
+		if f, ok := m.failures[s.name]; ok {
+			failures[s.name] = f
+		}
+		if name, ok := m.names[s.name]; ok {
+			names[s.name] = name
+		}
+	}
+	m.names, m.failures = names, failures
+}
+
+// memory only saves work: losing it changes no decision.
+type memory struct {
+	mu sync.Mutex // pods are created and deleted in parallel
+	// names are those of pods whose creation may have been done though it failed, by node.
+	names map[string]string
+	// failures are those of the pods of nodes.
+	failures map[string]failure
+	// proven is the revision whose pods could all be made the last time.
+	proven string
+	// told are the messages that events have reported of a revision.
+	told    map[string]bool
+	toldFor string
+}
+
+func newMemory() *memory {
+	return &memory{names: map[string]string{}, failures: map[string]failure{}, told: map[string]bool{}}
+}

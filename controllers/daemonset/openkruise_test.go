@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package daemonset
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/test/openkruise"
+)
+
+// Taking over what OpenKruise left, before an update in place, held by its partition and
+// after it, changes no pod, no revision and no status.
+func TestTakingOverFromOpenKruiseChangesNothing(t *testing.T) {
+	e := testEngine(t)
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, kruise.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, stage := range []string{"before", "during", "after"} {
+		t.Run(stage, func(t *testing.T) {
+			b := fake.NewClientBuilder().WithScheme(s).WithStatusSubresource(&corev1.Pod{}, &kruise.DaemonSet{})
+			for _, o := range []client.Object{&corev1.Pod{}, &appsv1.ControllerRevision{}} {
+				b = b.WithIndex(o, rollout.OwnerIndex, rollout.OwnerUID)
+			}
+			for i := range 4 {
+				b = b.WithObjects(testNode(fmt.Sprint("node-", i+1)))
+			}
+			c, events := b.WithObjects(openkruise.Objects(t, s, "testdata/openkruise/"+stage+".yaml")...).Build(), record.NewFakeRecorder(100)
+			r := rollout.New(standard(), rollout.Clients{Client: c, Live: c, Events: events}, e, rollout.WithGates(rollout.Gates{EnvFromMetadata: true}),
+				rollout.WithClock(func() time.Time { return time.Date(2026, 11, 22, 11, 0, 0, 0, time.UTC) }))
+			all := func() (sets kruise.DaemonSetList, pods corev1.PodList, revisions appsv1.ControllerRevisionList) {
+				for _, list := range []client.ObjectList{&sets, &pods, &revisions} {
+					if err := c.List(t.Context(), list); err != nil {
+						t.Fatal(err)
+					}
+				}
+				return sets, pods, revisions
+			}
+			sets, pods, revisions := all()
+			if len(pods.Items) != 4 {
+				t.Fatalf("there are %d pods", len(pods.Items))
+			}
+			for range 3 {
+				if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets.Items[0])}); err != nil {
+					t.Error(err)
+				}
+			}
+			sets2, pods2, revisions2 := all()
+			for what, diff := range map[string]string{
+				"sets": cmp.Diff(sets, sets2), "pods": cmp.Diff(pods, pods2), "revisions": cmp.Diff(revisions, revisions2),
+			} {
+				if diff != "" {
+					t.Error(what, diff)
+				}
+			}
+			if len(events.Events) > 0 {
+				t.Error(<-events.Events)
+			}
+		})
+	}
+}

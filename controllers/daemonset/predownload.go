@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package daemonset
+
+import (
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/predownload"
+)
+
+// Wish implements predownload.Kind, by annotations alone. The numbers are of the nodes of the
+// status. OpenKruise reads the annotation of how many updated pods have to be ready, and does
+// not wait for them.
+func (k *Kind) Wish(o client.Object) predownload.Wish {
+	set := o.(*kruise.DaemonSet)
+	nodes := int(set.Status.DesiredNumberScheduled)
+	s, _ := strategy(set, nodes) // Resolve reports a number that cannot be read
+	out := predownload.Annotated(set, nodes)
+	out.Selector, out.MaxUnavailable, out.SameNode = set.Spec.Selector, s.MaxUnavailable, true
+	return out
+}

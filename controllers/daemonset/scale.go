@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package daemonset
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
+)
+
+// scaler scales one DaemonSet in one round.
+type scaler struct {
+	k      *Kind
+	r      *rollout.Round
+	f      *rollout.Facts
+	t      templates
+	set    *kruise.DaemonSet
+	memory *memory
+	sites  []*site
+}
+
+func (k *Kind) scaler(r *rollout.Round, f *rollout.Facts) *scaler {
+	return &scaler{
+		k: k, r: r, f: f, t: f.Templates.(templates), set: f.Workload.(*kruise.DaemonSet),
+		memory: r.Memory().(*memory), sites: sites(f),
+	}
+}
+
+// need is what the nodes ask for.
+type need struct {
+	// create are nodes, by name.
+	create []string
+	// remove are pods; finished are those of them that have ended.
+	remove   []*facts.Pod
+	finished []*corev1.Pod
+}
+
+// Scale implements rollout.Kind (ADS-03 to ADS-06): nodes that should run a pod and have none
+// get one, and pods that are too many, failed or not wanted where they are go.
+func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (acted bool, err error) {
+	s := k.scaler(r, f)
+	n := s.need()
+	s.memory.clean(s.sites)
+	most := burst(s.set, f.Replicas)
+	create := n.create[:min(len(n.create), most, s.decide(ctx, n))]
+	if len(create) > 0 {
+		err = s.create(ctx, create)
+	}
+	removed, failed := s.remove(ctx, n, most)
+	if removed && err != nil { // which is no reason to go on with what is not so any more
+		err = errors.New(err.Error())
+	}
+	return len(create) > 0 || removed, errors.Join(err, failed)
+}
+
+// need looks at each node.
+func (s *scaler) need() (n need) {
+	for _, at := range s.sites {
+		switch {
+		case at.name == "": // ignored
+		case at.node == nil:
+			n.remove = append(n.remove, at.unscheduled()...)
+		case !at.stay():
+			n.remove, n.finished = append(n.remove, at.pods...), append(n.finished, at.finished()...)
+		default:
+			s.look(at, &n)
+		}
+	}
+	if kept := s.progressive(); len(n.create) > kept {
+		n.create = n.create[:kept]
+	}
+	return n
+}
+
+// look is ADS-03 for a node whose pod may go on.
+func (s *scaler) look(at *site, n *need) {
+	waiting := false
+	for _, p := range at.finished() {
+		if left := s.memory.backOff(at.name, s.set.Generation, s.r.Now); left > 0 {
+			s.r.Again(left)
+			waiting = true
+			continue
+		}
+		n.finished = append(n.finished, p)
+	}
+	for _, p := range at.pods {
+		if p.State == kruise.LifecycleStatePreparingDelete {
+			n.remove = append(n.remove, p)
+		}
+	}
+	before, next := at.running(false), at.running(true)
+	if s.f.Strategy.MaxSurge == 0 {
+		n.remove = append(n.remove, surplus(slices.Concat(before, next))...)
+		if at.run() && len(at.pods)+len(at.gone) == 0 {
+			n.create = append(n.create, at.name)
+		}
+		return
+	}
+	if at.run() && len(before)+len(next) == 0 && !waiting {
+		n.create = append(n.create, at.name)
+	}
+	if len(before) > 1 {
+		n.remove, before = append(n.remove, before[1:]...), before[:1]
+	}
+	if len(next) > 1 {
+		n.remove, next = append(n.remove, next[1:]...), next[:1]
+	}
+	if len(before) == 1 && len(next) == 1 && (!before[0].Ready || s.f.Available(next[0])) {
+		n.remove = append(n.remove, before[0])
+	}
+}
+
+// surplus are all but the pod that stays: one that is scheduled, of these the oldest.
+func surplus(pods []*facts.Pod) []*facts.Pod {
+	if len(pods) < 2 {
+		return nil
+	}
+	slices.SortFunc(pods, func(a, b *facts.Pod) int {
+		return cmp.Or(cmp.Compare(b.Facts.Assigned, a.Facts.Assigned), older(a.Pod, b.Pod))
+	})
+	return pods[1:]
+}
+
+// unscheduled are pods that wait for a node that is gone (ADS-04). Pods that ran there are
+// the garbage collector's.
+func (s *site) unscheduled() (out []*facts.Pod) {
+	for _, p := range s.pods {
+		if p.Spec.NodeName == "" {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// finished are the pods that have ended and do not terminate.
+func (s *site) finished() (out []*corev1.Pod) {
+	for _, p := range s.gone {
+		if p.DeletionTimestamp == nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// progressive is how many pods may be created, where the partition bounds that too (ADS-05).
+func (s *scaler) progressive() int {
+	strategy := s.f.Strategy
+	if !s.set.Spec.ScaleStrategy.PartitionedScaling || strategy.Partition == 0 || strategy.Type != string(appsv1.RollingUpdateDaemonSetStrategyType) {
+		return len(s.sites)
+	}
+	have := 0
+	for _, at := range s.sites {
+		add(&have, at.run() && len(at.running(true)) > 0)
+	}
+	return max(s.f.Replicas-have-strategy.Partition, 0)
+}
+
+// decide asks rollout/scale how many pods may be created.
+func (s *scaler) decide(ctx context.Context, n need) int {
+	if len(n.create) == 0 {
+		return 0
+	}
+	in := s.f.ScaleInput()
+	in.Up, in.UpWithoutSurge = len(n.create), len(n.create)
+	out, _ := rollout.Ask(ctx, s.r, s.f, points.ScalePoint(), in)
+	return max(out.Create, 0)
+}
+
+// remove deletes at most so many pods, those that have ended first.
+func (s *scaler) remove(ctx context.Context, n need, most int) (acted bool, err error) {
+	finished := n.finished[:min(len(n.finished), most)]
+	acts := make([]func() error, len(finished))
+	for i, p := range finished {
+		acts[i] = func() error { return s.deleteFinished(ctx, p) }
+	}
+	err = s.r.Parallel(acts)
+	let, failed := s.deletePods(ctx, n.remove[:min(len(n.remove), most-len(finished))])
+	return len(finished) > 0 || let, errors.Join(err, failed)
+}
+
+// deleteFinished deletes a pod that failed, and remembers that the node had one. A Succeeded
+// one goes as well: in OpenKruise it keeps its node without a daemon for ever.
+func (s *scaler) deleteFinished(ctx context.Context, p *corev1.Pod) error {
+	node := nodefit.NodeOf(p)
+	message := fmt.Sprintf("Found failed daemon pod %s/%s on node %s, will try to kill it", p.Namespace, p.Name, node)
+	if err := s.r.DeletePod(ctx, s.f, &facts.Pod{Pod: p}); err != nil {
+		return err
+	}
+	s.r.Warn(kruise.FailedDaemonPodReason, message)
+	s.memory.fail(node, s.set.Generation, s.r.Now)
+	return nil
+}
+
+// deletePods deletes pods, or tells the hook that holds them.
+func (s *scaler) deletePods(ctx context.Context, pods []*facts.Pod) (bool, error) {
+	return s.r.LetGo(ctx, s.f, pods, func(p *facts.Pod) error { return s.r.DeletePod(ctx, s.f, p) })
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package daemonset
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/revision"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/controllers/workload/selection"
+)
+
+// Report implements rollout.Kind: it writes the status if it changed, and the events of what
+// changed, and truncates the history.
+func (k *Kind) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, res rollout.Result) error {
+	s := k.scaler(r, f)
+	status := s.status(res.Err == nil)
+	status.Conditions = r.Conditions(f, res, s.set.Status.Conditions, func(phase string) kruise.WorkloadConditionType {
+		return kruise.WorkloadConditionType(phase)
+	})
+	s.tellWaiting(res)
+	if err := r.WriteStatus(ctx, &status); err != nil {
+		return err
+	}
+	if res.Err != nil {
+		return nil
+	}
+	limit := 10
+	if l := s.set.Spec.RevisionHistoryLimit; l != nil {
+		limit = int(*l)
+	}
+	return r.TruncateHistory(ctx, f, s.t.PodTemplates, limit)
+}
+
+// status counts the nodes (ADS-13): of each that should run a pod, by its oldest one.
+func (s *scaler) status(whole bool) kruise.DaemonSetStatus {
+	out := kruise.DaemonSetStatus{
+		ObservedGeneration: s.set.Status.ObservedGeneration, DesiredNumberScheduled: int32(s.f.Replicas),
+		UpdateRevision: revision.Short(s.t.Update()), CollisionCount: s.set.Status.CollisionCount,
+	}
+	if whole {
+		out.ObservedGeneration = s.set.Generation
+	}
+	if n := s.t.History.Collisions; n != 0 || out.CollisionCount != nil {
+		out.CollisionCount = &n
+	}
+	for _, at := range s.sites {
+		pods := slices.Clone(at.gone)
+		for _, p := range at.pods {
+			pods = append(pods, p.Pod)
+		}
+		switch {
+		case len(pods) == 0 || at.node == nil:
+		case !at.run():
+			out.NumberMisscheduled++
+		default:
+			out.CurrentNumberScheduled++
+			oldest := slices.MinFunc(pods, older)
+			ready, available := s.ready(at, oldest)
+			count(&out.NumberReady, ready)
+			count(&out.NumberAvailable, available)
+			count(&out.UpdatedNumberScheduled, s.t.Is(oldest, s.t.Update()))
+		}
+	}
+	out.NumberUnavailable = out.DesiredNumberScheduled - out.NumberAvailable
+	return out
+}
+
+// ready says whether a pod of a node is ready and available; one that terminates may be.
+func (s *scaler) ready(at *site, pod *corev1.Pod) (ready, available bool) {
+	for _, p := range at.pods {
+		if p.Pod == pod {
+			return p.Ready, s.f.Available(p)
+		}
+	}
+	c := inplace.Condition(pod, corev1.PodReady)
+	ready = c != nil && c.Status == corev1.ConditionTrue
+	return ready, ready && c.LastTransitionTime.Add(s.f.MinReady).Before(s.f.Now.Add(time.Nanosecond))
+}
+
+func count(n *int32, yes bool) {
+	if yes {
+		*n++
+	}
+}
+
+// tellWaiting records an event that pods wait because of maxUnavailable. OpenKruise repeats
+// it in each reconcile; here an event reports it once for each pair of numbers of a revision.
+func (s *scaler) tellWaiting(res rollout.Result) {
+	waits := func(skip selection.Skip) bool { return skip.Hold.Reason == selection.ReasonMaxUnavailable }
+	if s.f.Strategy.MaxSurge > 0 || !slices.ContainsFunc(res.Skipped, waits) {
+		return
+	}
+	if now := s.t.Update(); s.memory.toldFor != now {
+		s.memory.toldFor, s.memory.told = now, map[string]bool{}
+	}
+	message := fmt.Sprintf("%s/%s number of unavailable DaemonSet pods: %d, is equal to or exceeds allowed maximum: %d",
+		s.set.Namespace, s.set.Name, max(s.f.Difference.Unavailable.Total, s.f.Strategy.MaxUnavailable), s.f.Strategy.MaxUnavailable)
+	if !s.memory.told[message] {
+		s.memory.told[message] = true
+		s.r.Warn(kruise.MaxUnavailableReachedReason, message)
+	}
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ephemeraljob
+
+import (
+	"context"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/workload/step"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// podEvents enqueues the jobs whose selector matches a pod.
+type podEvents struct{ r *Reconciler }
+
+func (h *podEvents) Create(ctx context.Context, e event.CreateEvent, q queue) {
+	h.r.matching(ctx, q, e.Object)
+}
+
+func (h *podEvents) Delete(ctx context.Context, e event.DeleteEvent, q queue) {
+	h.r.matching(ctx, q, e.Object)
+}
+
+func (h *podEvents) Generic(ctx context.Context, e event.GenericEvent, q queue) {
+	h.r.matching(ctx, q, e.Object)
+}
+
+func (h *podEvents) Update(ctx context.Context, e event.UpdateEvent, q queue) {
+	before, okA := e.ObjectOld.(*corev1.Pod)
+	after, okB := e.ObjectNew.(*corev1.Pod)
+	if okA && okB && relevant(before, after) {
+		h.r.matching(ctx, q, before, after)
+	}
+}
+
+// relevant says whether a change of a pod can change what a job does.
+func relevant(before, after *corev1.Pod) bool {
+	return !maps.Equal(before.Labels, after.Labels) || !maps.Equal(before.Annotations, after.Annotations) ||
+		active(before) != active(after) || len(before.Spec.EphemeralContainers) != len(after.Spec.EphemeralContainers) ||
+		!equality.Semantic.DeepEqual(before.Status.EphemeralContainerStatuses, after.Status.EphemeralContainerStatuses)
+}
+
+// matching enqueues the jobs that go on and match one state of a pod.
+func (r *Reconciler) matching(ctx context.Context, q queue, states ...client.Object) {
+	list := &kruise.EphemeralJobList{}
+	if err := r.client.List(ctx, list, client.InNamespace(states[0].GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing EphemeralJobs after a change of a pod")
+		return
+	}
+	for i := range list.Items {
+		job := &list.Items[i]
+		selector, err := metav1.LabelSelectorAsSelector(job.Spec.Selector)
+		if err != nil || finished(job) {
+			continue
+		}
+		for _, pod := range states {
+			if selector.Matches(labels.Set(pod.GetLabels())) {
+				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(job)})
+			}
+		}
+	}
+}
+
+// unfinished are the jobs that other policies may concern.
+func (r *Reconciler) unfinished(ctx context.Context, _ client.Object) []reconcile.Request {
+	return step.Requests(ctx, r.client, &kruise.EphemeralJobList{}, func(job *kruise.EphemeralJob) bool { return !finished(job) })
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ephemeraljob
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/workload/batch"
+)
+
+// runContainerError is why a container waits that its runtime cannot start: it never will.
+const runContainerError = "RunContainerError"
+
+// podState is EJ-02.
+type podState string
+
+const (
+	// untouched: the pod does not have the containers.
+	untouched podState = "Untouched"
+	// added: it has them, and no status says anything of them yet.
+	added     podState = "Added"
+	waiting   podState = "Waiting"
+	running   podState = "Running"
+	succeeded podState = "Succeeded"
+	failed    podState = "Failed"
+)
+
+func active(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+}
+
+// owner is the UID of the job that added an ephemeral container; empty if none did.
+func owner(c *corev1.EphemeralContainer) string {
+	for _, env := range c.Env {
+		if env.Name == kruise.EphemeralJobIDEnv {
+			return env.Value
+		}
+	}
+	return ""
+}
+
+// stateOf is EJ-02: the state of a pod in a job. foreign is true where another job, or a user, has
+// added a container of one of the names.
+func stateOf(pod *corev1.Pod, job *kruise.EphemeralJob) (state podState, foreign bool) {
+	names := map[string]bool{}
+	for i := range job.Spec.Template.EphemeralContainers {
+		names[job.Spec.Template.EphemeralContainers[i].Name] = true
+	}
+	state = untouched
+	for i := range pod.Spec.EphemeralContainers {
+		if c := &pod.Spec.EphemeralContainers[i]; names[c.Name] {
+			if owner(c) != string(job.UID) {
+				return untouched, true
+			}
+			state = added
+		}
+	}
+	if state == untouched {
+		return state, false
+	}
+	counts := map[podState]int{}
+	for i := range pod.Status.EphemeralContainerStatuses {
+		if s := &pod.Status.EphemeralContainerStatuses[i]; names[s.Name] {
+			counts[containerState(s.State)]++
+		}
+	}
+	switch {
+	case counts[failed] > 0:
+		return failed, false
+	case counts[succeeded] == len(names):
+		return succeeded, false
+	case counts[running] > 0:
+		return running, false
+	case counts[waiting] > 0:
+		return waiting, false
+	}
+	return added, false
+}
+
+func containerState(s corev1.ContainerState) podState {
+	switch {
+	case s.Terminated != nil && s.Terminated.ExitCode != 0, s.Waiting != nil && s.Waiting.Reason == runContainerError:
+		return failed
+	case s.Terminated != nil && !s.Terminated.FinishedAt.IsZero():
+		return succeeded
+	case s.Running != nil:
+		return running
+	case s.Waiting != nil:
+		return waiting
+	}
+	return added
+}
+
+// pods is EJ-01 without the cut to spec.replicas: those that have the containers, then the others,
+// each the oldest first; pods that cannot have them come last. What was written is laid over the cache until the cache shows it. The
+// first time the pods are read past the cache: an earlier process may have written what it does not
+// show yet.
+func (r *Reconciler) pods(ctx context.Context, job *kruise.EphemeralJob, m *memory) ([]*corev1.Pod, error) {
+	selector, err := metav1.LabelSelectorAsSelector(job.Spec.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("reading spec.selector: %w", err)
+	}
+	var from client.Reader = r.client
+	if !m.listed {
+		from = r.live
+	}
+	list := &corev1.PodList{}
+	if err := from.List(ctx, list, client.InNamespace(job.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("listing pods: %w", err)
+	}
+	var out []*corev1.Pod
+	seen := map[types.UID]bool{}
+	for i := range list.Items {
+		pod := &list.Items[i]
+		seen[pod.UID] = true
+		state, foreign := stateOf(pod, job)
+		switch written := m.patched[pod.UID]; {
+		case !m.listed && state != untouched: // the cache may not show it yet
+			m.patched[pod.UID] = pod
+		case state != untouched:
+			delete(m.patched, pod.UID)
+		case written != nil && !foreign:
+			pod = written
+		}
+		if active(pod) && !foreign {
+			out = append(out, pod)
+		}
+	}
+	maps.DeleteFunc(m.patched, func(uid types.UID, _ *corev1.Pod) bool { return !seen[uid] })
+	maps.DeleteFunc(m.refused, func(uid types.UID, _ bool) bool { return !seen[uid] })
+	m.listed = true
+	slices.SortFunc(out, func(a, b *corev1.Pod) int {
+		class := func(pod *corev1.Pod) int {
+			switch state, _ := stateOf(pod, job); {
+			case state != untouched:
+				return 0
+			case m.refused[pod.UID]:
+				return 2
+			}
+			return 1
+		}
+		return cmp.Or(class(a)-class(b), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return out, nil
+}
+
+// add adds the containers to pods, in slow start batches. A pod that cannot have them does not
+// keep the others from getting them.
+func (r *Reconciler) add(ctx context.Context, job *kruise.EphemeralJob, m *memory, pods []*corev1.Pod) error {
+	containers := make([]corev1.EphemeralContainer, len(job.Spec.Template.EphemeralContainers))
+	for i := range containers {
+		job.Spec.Template.EphemeralContainers[i].DeepCopyInto(&containers[i])
+		containers[i].Env = append(slices.DeleteFunc(containers[i].Env, func(e corev1.EnvVar) bool { return e.Name == kruise.EphemeralJobIDEnv }),
+			corev1.EnvVar{Name: kruise.EphemeralJobIDEnv, Value: string(job.UID)})
+	}
+	results, invalid := make([]*corev1.Pod, len(pods)), make([]error, len(pods))
+	acts := make([]func() error, len(pods))
+	for i, pod := range pods {
+		acts[i] = func() error {
+			body, err := json.Marshal(map[string]any{
+				"metadata": map[string]any{"uid": pod.UID}, // not another one of this name
+				"spec":     map[string]any{"ephemeralContainers": containers},
+			})
+			if err != nil {
+				return fmt.Errorf("adding containers to pod %s: %w", pod.Name, err)
+			}
+			changed := pod.DeepCopy()
+			err = r.client.SubResource("ephemeralcontainers").Patch(ctx, changed, client.RawPatch(types.StrategicMergePatchType, body))
+			if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+				return nil // it is gone, and so is its part of the job
+			}
+			if err != nil {
+				err = fmt.Errorf("adding containers to pod %s: %w", pod.Name, err)
+			}
+			if apierrors.IsInvalid(err) {
+				invalid[i] = err
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			results[i] = changed
+			return nil
+		}
+	}
+	err := batch.SlowStart(r.writes, 1, acts)
+	for i, pod := range results {
+		if pod != nil {
+			m.patched[pod.UID] = pod
+		}
+		if invalid[i] != nil {
+			m.refused[pods[i].UID] = true
+		}
+	}
+	return errors.Join(errors.Join(invalid...), err)
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ephemeraljob
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/notimplemented"
+	"github.com/regatta-sh/regatta/controllers/workload/jobcondition"
+	"github.com/regatta-sh/regatta/engine/decision/placement"
+)
+
+// change is the status of a job as it is to be, and the events that go with it: they are
+// recorded once it is written, so that each is recorded once.
+type change struct {
+	job    *kruise.EphemeralJob
+	now    metav1.Time
+	status kruise.EphemeralJobStatus
+	events []func()
+}
+
+func (r *Reconciler) begin(s *state) *change {
+	c := &change{job: s.job, now: metav1.NewTime(s.now).Rfc3339Copy(), status: *s.job.Status.DeepCopy()}
+	c.drop(notimplemented.Stalled)
+	if c.status.StartTime == nil {
+		c.status.StartTime = &c.now
+		c.set(kruise.EphemeralJobConditionInitialized, kruise.EphemeralJobInitializedReason, "")
+	}
+	return c
+}
+
+// set sets a condition to True, and says whether its reason is new.
+func (c *change) set(t v1beta1.JobConditionType, reason, message string) bool {
+	return jobcondition.Set(&c.status.Conditions, t, reason, message, c.now)
+}
+
+// drop removes a condition, and says whether it was there.
+func (c *change) drop(t v1beta1.JobConditionType) bool {
+	return jobcondition.Drop(&c.status.Conditions, t)
+}
+
+func (r *Reconciler) event(c *change, kind, reason, message string) {
+	c.events = append(c.events, func() { r.events.Event(c.job, kind, reason, message) })
+}
+
+// report sets the conditions by which users see what policies keep from the job.
+func (r *Reconciler) report(c *change, h *placement.Hold, denied map[string]placement.Denial) {
+	if h == nil {
+		if c.drop(kruise.EphemeralJobHeld) {
+			r.event(c, corev1.EventTypeNormal, kruise.EphemeralJobNotHeldReason, "No policy keeps containers from being added any more.")
+		}
+	} else if message := by(h.Message, h.Rule); c.set(kruise.EphemeralJobHeld, h.Reason, message) {
+		r.event(c, corev1.EventTypeWarning, string(kruise.EphemeralJobHeld), h.Reason+": "+message)
+	}
+	if len(denied) == 0 {
+		c.drop(kruise.EphemeralJobDenied)
+		return
+	}
+	names := make([]string, 0, len(denied))
+	for name := range denied {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	first := denied[names[0]]
+	message := by(first.Message, first.Rule)
+	if n := len(names); n > 1 {
+		message += fmt.Sprintf("; %d pods are denied: %s", n, strings.Join(names[:min(n, 5)], ", "))
+		if n > 5 {
+			message += ", …"
+		}
+	}
+	if c.set(kruise.EphemeralJobDenied, first.Reason, message) {
+		r.event(c, corev1.EventTypeWarning, string(kruise.EphemeralJobDenied), first.Reason+": "+message)
+	}
+}
+
+func by(message, rule string) string {
+	if rule == "" {
+		return message
+	}
+	return message + " (rule " + rule + ")"
+}
+
+// created reports containers that could not be added, or that they could. The phase stays: it is
+// tried again.
+func (r *Reconciler) created(m *memory, c *change, err error) {
+	if err == nil {
+		m.failed = ""
+		if is := jobcondition.Find(c.status.Conditions, kruise.EphemeralJobConditionFailed); is != nil && is.Reason == kruise.EphemeralJobCreateFailedReason && len(m.refused) == 0 {
+			c.drop(kruise.EphemeralJobConditionFailed)
+		}
+		return
+	}
+	c.set(kruise.EphemeralJobConditionFailed, kruise.EphemeralJobCreateFailedReason, err.Error())
+	if m.failed != err.Error() {
+		m.failed = err.Error()
+		r.event(c, corev1.EventTypeWarning, kruise.EphemeralJobCreateFailedReason, err.Error())
+	}
+}
+
+// write writes the status if it is another one than the job was read with, and records the
+// events.
+func (r *Reconciler) write(ctx context.Context, c *change) error {
+	if !equality.Semantic.DeepEqual(c.job.Status, c.status) {
+		changed := c.job.DeepCopy()
+		changed.Status = c.status
+		if err := r.client.Status().Update(ctx, changed); err != nil {
+			return fmt.Errorf("writing the status of EphemeralJob %s: %w", client.ObjectKeyFromObject(c.job), err)
+		}
+	}
+	for _, record := range c.events {
+		record()
+	}
+	return nil
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ephemeraljob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	workload "github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
+	"github.com/regatta-sh/regatta/controllers/workload/step"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/placement"
+)
+
+// state is what one reconcile knows of a job.
+type state struct {
+	job *kruise.EphemeralJob
+	now time.Time
+	// candidates are pods that the job may be for, in its order.
+	candidates []*corev1.Pod
+	in         placement.EphemeralInput
+	// targets are the pods that the job is for, with their states (EJ-01).
+	targets map[string]podState
+	counts  map[podState]int
+	// goal is n of EJ-03.
+	goal int
+}
+
+// finished says whether a job has ended.
+func finished(job *kruise.EphemeralJob) bool { return job.Status.CompletionTime != nil }
+
+// step says when to look again; 0 for when something changes.
+func (r *Reconciler) step(ctx context.Context, job *kruise.EphemeralJob) (time.Duration, error) {
+	if finished(job) {
+		return r.expire(ctx, job)
+	}
+	m := r.memory.Of(job)
+	pods, err := r.pods(ctx, job, m)
+	if err != nil {
+		return 0, err
+	}
+	s := &state{job: job, now: r.now(), candidates: pods}
+	next := r.begin(s)
+	out, again := r.decide(ctx, s, m, next)
+	s.choose(out)
+	s.sum(next)
+	if s.deadline(next); next.status.CompletionTime != nil {
+		again = requeue.Sooner(again, s.ttl())
+		return again, r.write(ctx, next)
+	}
+	again = requeue.Sooner(again, s.left(next))
+	chosen := s.start(out)
+	if job.Spec.Paused || len(chosen) == 0 {
+		return again, r.write(ctx, next)
+	}
+	err = r.add(ctx, job, m, chosen)
+	r.created(m, next, err)
+	return again, errors.Join(err, r.write(ctx, next))
+}
+
+// decide asks which pods get the containers now.
+func (r *Reconciler) decide(ctx context.Context, s *state, m *memory, next *change) (placement.EphemeralOutput, time.Duration) {
+	s.in = facts(s, m)
+	if s.in.Counts.Waiting == 0 {
+		r.report(next, nil, nil)
+		return placement.EphemeralOutput{}, 0
+	}
+	subject := decision.Subject{Group: kruise.GroupVersion.Group, Kind: "EphemeralJob", Namespace: s.job.Namespace, Name: s.job.Name, UID: string(s.job.UID)}
+	out, record := engine.Decide(ctx, r.engine, placement.EphemeralPoint(), subject, s.in)
+	r.report(next, out.Keeps(s.in), out.Denied(s.in))
+	return out, requeue.Decided(record, s.now, out.Untils()...)
+}
+
+// facts are what the decision is made from.
+func facts(s *state, m *memory) placement.EphemeralInput {
+	job := s.job
+	in := placement.EphemeralInput{
+		Now: s.now.UnixNano(),
+		Job: placement.Job{
+			Name: job.Name, Namespace: job.Namespace, Created: job.CreationTimestamp.UnixNano(), Labels: job.Labels, Annotations: workload.Annotations(job.Annotations),
+		},
+	}
+	for i := range job.Spec.Template.EphemeralContainers {
+		c := &job.Spec.Template.EphemeralContainers[i]
+		in.Containers = append(in.Containers, placement.Container{
+			Name: c.Name, Image: c.Image, TargetContainerName: c.TargetContainerName,
+			Privileged: c.SecurityContext != nil && ptr.Deref(c.SecurityContext.Privileged, false),
+		})
+	}
+	busy := 0
+	for _, pod := range s.candidates {
+		p := placement.Pod{
+			Name: pod.Name, Node: pod.Spec.NodeName, Refused: m.refused[pod.UID], Created: pod.CreationTimestamp.UnixNano(), Labels: pod.Labels, Annotations: workload.Annotations(pod.Annotations),
+		}
+		switch state, _ := stateOf(pod, job); state {
+		case untouched:
+			p.State = placement.Waiting
+			in.Counts.Waiting++
+		case succeeded:
+			p.State = placement.Succeeded
+			in.Counts.Succeeded++
+		case failed:
+			p.State = placement.Failed
+			in.Counts.Failed++
+		default:
+			p.State = placement.Active
+			in.Counts.Active++
+			busy++
+		}
+		in.Counts.Desired++
+		in.Pods = append(in.Pods, p)
+	}
+	in.Room = max(int(ptr.Deref(job.Spec.Parallelism, kruise.DefaultEphemeralJobParallelism))-busy, 0)
+	return in
+}
+
+// choose is the cut of EJ-01: of the pods that are not denied, the first spec.replicas.
+func (s *state) choose(out placement.EphemeralOutput) {
+	denied := out.Denied(s.in)
+	s.targets, s.counts = map[string]podState{}, map[podState]int{}
+	for _, pod := range s.candidates {
+		if _, no := denied[pod.Name]; no {
+			continue
+		}
+		if limit := s.job.Spec.Replicas; limit != nil && len(s.targets) >= int(*limit) {
+			break
+		}
+		state, _ := stateOf(pod, s.job)
+		s.targets[pod.Name] = state
+		s.counts[state]++
+	}
+	s.goal = len(s.targets)
+	if s.job.Spec.Replicas != nil {
+		s.goal = int(*s.job.Spec.Replicas)
+	}
+}
+
+// start is EJ-04: the pods that get the containers now.
+func (s *state) start(out placement.EphemeralOutput) []*corev1.Pod {
+	pods := map[string]*corev1.Pod{}
+	for _, pod := range s.candidates {
+		if s.targets[pod.Name] == untouched {
+			pods[pod.Name] = pod
+		}
+	}
+	in, all := s.in, s.in.Pods
+	in.Pods = nil
+	for _, p := range all { // room is for targets only
+		if _, target := s.targets[p.Name]; target {
+			in.Pods = append(in.Pods, p)
+		}
+	}
+	var chosen []*corev1.Pod
+	for _, name := range out.Next(in) {
+		chosen = append(chosen, pods[name])
+	}
+	return chosen
+}
+
+// sum is EJ-03: the numbers, the phase and the conditions. A job of which some pods have succeeded
+// and the others have failed has failed.
+func (s *state) sum(next *change) {
+	count := func(states ...podState) (sum int32) {
+		for _, state := range states {
+			sum += int32(s.counts[state]) //nolint:gosec // as many as there are pods
+		}
+		return sum
+	}
+	st := &next.status
+	st.Match = int32(len(s.targets)) //nolint:gosec // as many as there are pods
+	st.Running, st.Waiting, st.Succeeded, st.Failed = count(running), count(waiting), count(succeeded), count(failed)
+	ended := s.counts[succeeded] + s.counts[failed]
+	switch {
+	case len(s.job.Spec.Template.EphemeralContainers) == 0:
+		st.Phase = kruise.EphemeralJobError
+		next.set(kruise.EphemeralJobConditionError, kruise.EphemeralJobErrorReason, "the template has no ephemeral containers")
+		return
+	case len(s.targets) == 0:
+		st.Phase = kruise.EphemeralJobWaiting
+		next.set(kruise.EphemeralJobConditionMatchedEmpty, kruise.EphemeralJobMatchEmptyReason, kruise.EphemeralJobMatchEmptyMessage)
+	case s.counts[succeeded] == s.goal:
+		st.Phase = kruise.EphemeralJobSucceeded
+		next.set(kruise.EphemeralJobConditionSucceeded, kruise.EphemeralJobSucceededReason, kruise.EphemeralJobSucceededMessage)
+		st.CompletionTime = &next.now
+		return
+	case ended == s.goal:
+		st.Phase = kruise.EphemeralJobFailed
+		st.CompletionTime = &next.now
+	case s.counts[running] > 0:
+		st.Phase = kruise.EphemeralJobRunning
+	case s.counts[waiting] == s.goal:
+		st.Phase = kruise.EphemeralJobWaiting
+	default:
+		st.Phase = kruise.EphemeralJobUnknown
+	}
+	if len(s.targets) > 0 {
+		next.drop(kruise.EphemeralJobConditionMatchedEmpty)
+	}
+	if st.Failed > 0 {
+		next.set(kruise.EphemeralJobConditionFailed, kruise.EphemeralJobFailedReason, fmt.Sprintf("the containers of %d of %d pods failed", st.Failed, s.goal))
+	}
+	if s.job.Spec.Paused && st.CompletionTime == nil {
+		st.Phase = kruise.EphemeralJobPaused
+	}
+}
+
+// left is how long the job may go on; 0 if for ever.
+func (s *state) left(next *change) time.Duration {
+	seconds := s.job.Spec.ActiveDeadlineSeconds
+	if seconds == nil || next.status.StartTime == nil {
+		return 0
+	}
+	return max(next.status.StartTime.Add(time.Duration(*seconds)*time.Second).Sub(s.now), step.Soon)
+}
+
+// deadline fails a job whose time is over. One that is paused is not.
+func (s *state) deadline(next *change) {
+	seconds := s.job.Spec.ActiveDeadlineSeconds
+	if seconds == nil || next.status.CompletionTime != nil || next.status.Phase == kruise.EphemeralJobPaused || next.status.Phase == kruise.EphemeralJobError ||
+		s.now.Before(next.status.StartTime.Add(time.Duration(*seconds)*time.Second)) {
+		return
+	}
+	next.status.Phase = kruise.EphemeralJobFailed
+	next.status.CompletionTime = &next.now
+	next.set(kruise.EphemeralJobConditionFailed, kruise.EphemeralJobDeadlineExceededReason,
+		fmt.Sprintf("the job was active for longer than its deadline of %d seconds", *seconds))
+}
+
+func (s *state) ttl() time.Duration {
+	return max(ttl(s.job), step.Soon)
+}
+
+func ttl(job *kruise.EphemeralJob) time.Duration {
+	return time.Duration(ptr.Deref(job.Spec.TTLSecondsAfterFinished, kruise.DefaultEphemeralJobTTLSecondsAfterFinished)) * time.Second
+}
+
+// expire is EJ-05: it deletes a job that ended ttlSecondsAfterFinished ago.
+func (r *Reconciler) expire(ctx context.Context, job *kruise.EphemeralJob) (time.Duration, error) {
+	if left := job.Status.CompletionTime.Add(ttl(job)).Sub(r.now()); left > 0 {
+		return left, nil
+	}
+	err := r.client.Delete(ctx, job, client.Preconditions{UID: &job.UID, ResourceVersion: &job.ResourceVersion}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if err != nil {
+		return 0, fmt.Errorf("deleting EphemeralJob %s after its time: %w", client.ObjectKeyFromObject(job), err)
+	}
+	return 0, nil
+}

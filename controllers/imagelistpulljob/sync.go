@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package imagelistpulljob
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/imagepulljob"
+)
+
+// hashLabel is on a list and on its jobs: the hash of the template that they were made by.
+const hashLabel = appsv1.ControllerRevisionHashLabelKey
+
+// sync is IMG-11: a job for each image, by the template as it is. It returns the jobs that
+// there are then.
+func (r *Reconciler) sync(ctx context.Context, list *kruise.ImageListPullJob, jobs []*kruise.ImagePullJob) ([]*kruise.ImagePullJob, error) {
+	want, err := hash(&list.Spec.ImagePullJobTemplate)
+	if err != nil {
+		return nil, err
+	}
+	keep, remove, create := plan(list, want, jobs)
+	if len(create) > 0 {
+		// Names are random, so a job that the cache does not show yet would be made twice.
+		if jobs, err = children(ctx, r.live, list); err != nil {
+			return nil, err
+		}
+		keep, remove, create = plan(list, want, jobs)
+	}
+	if len(remove)+len(create) == 0 {
+		return keep, nil
+	}
+	if err := r.label(ctx, list, want); err != nil {
+		return nil, err
+	}
+	for _, job := range remove {
+		err := r.client.Delete(ctx, job, client.Preconditions{UID: &job.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("deleting ImagePullJob %s: %w", client.ObjectKeyFromObject(job), err)
+		}
+		r.events.Eventf(list, corev1.EventTypeNormal, kruise.SuccessfulDeleteImagePullJobReason, kruise.SuccessfulDeleteImagePullJobMessage, job.Name)
+	}
+	made := 0
+	defer func() {
+		if made > 0 {
+			r.events.Eventf(list, corev1.EventTypeNormal, kruise.SuccessfulCreateImagePullJobReason, kruise.SuccessfulCreateImagePullJobMessage, made)
+		}
+	}()
+	for _, image := range create {
+		job := jobOf(list, image, want)
+		if err := r.client.Create(ctx, job); err != nil {
+			return nil, fmt.Errorf("creating an ImagePullJob for image %s: %w", image, err)
+		}
+		made++
+		keep = append(keep, job)
+	}
+	return keep, nil
+}
+
+// plan is which jobs stay, which go and for which images there are none. Of two jobs for
+// an image the older one stays.
+func plan(list *kruise.ImageListPullJob, want string, jobs []*kruise.ImagePullJob) (keep, remove []*kruise.ImagePullJob, create []string) {
+	slices.SortFunc(jobs, func(a, b *kruise.ImagePullJob) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	by := map[string]bool{}
+	for _, job := range jobs {
+		if by[job.Spec.Image] || !slices.Contains(list.Spec.Images, job.Spec.Image) || !current(list, want, job) {
+			remove = append(remove, job)
+			continue
+		}
+		by[job.Spec.Image] = true
+		keep = append(keep, job)
+	}
+	for _, image := range list.Spec.Images {
+		if !by[image] {
+			by[image] = true
+			create = append(create, image)
+		}
+	}
+	return keep, remove, create
+}
+
+// current says whether a job was made by the template. OpenKruise hashes the memory of its
+// programs, so a job of another hash is looked at.
+func current(list *kruise.ImageListPullJob, want string, job *kruise.ImagePullJob) bool {
+	if job.Labels[hashLabel] == want {
+		return true
+	}
+	a, b := jobOf(list, job.Spec.Image, want).Spec, *job.Spec.DeepCopy()
+	imagepulljob.Fill(&a)
+	imagepulljob.Fill(&b)
+	b.CompletionPolicy.TTLSecondsAfterFinished = nil
+	return equality.Semantic.DeepEqual(a, b)
+}
+
+// jobOf is the job for one image of a list. The time after its end is that of the list:
+// a job that were gone before would be made again.
+func jobOf(list *kruise.ImageListPullJob, image, hash string) *kruise.ImagePullJob {
+	job := &kruise.ImagePullJob{ObjectMeta: metav1.ObjectMeta{
+		Namespace: list.Namespace, GenerateName: list.Name + "-", Labels: map[string]string{hashLabel: hash},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(list, kruise.GroupVersion.WithKind("ImageListPullJob"))},
+	}}
+	job.Spec = kruise.ImagePullJobSpec{Image: image, ImagePullJobTemplate: *list.Spec.ImagePullJobTemplate.DeepCopy()}
+	job.Spec.CompletionPolicy.TTLSecondsAfterFinished = nil
+	return job
+}
+
+// label writes the hash of the template onto a list.
+func (r *Reconciler) label(ctx context.Context, list *kruise.ImageListPullJob, want string) error {
+	if list.Labels[hashLabel] == want {
+		return nil
+	}
+	before := list.DeepCopy()
+	list.Labels = maps.Clone(list.Labels)
+	metav1.SetMetaDataLabel(&list.ObjectMeta, hashLabel, want)
+	if err := r.client.Patch(ctx, list, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("labelling ImageListPullJob %s: %w", client.ObjectKeyFromObject(list), err)
+	}
+	return nil
+}
+
+// hash is the hash of a template.
+func hash(template *kruise.ImagePullJobTemplate) (string, error) {
+	raw, err := json.Marshal(template)
+	if err != nil {
+		return "", fmt.Errorf("encoding the template: %w", err)
+	}
+	h := fnv.New32a()
+	h.Write(raw) // a hash never fails
+	return rand.SafeEncodeString(fmt.Sprint(h.Sum32())), nil
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package imagepulljob has nodes pull the images of ImagePullJobs: it writes tags into
+// their NodeImages, as many at once as the job and the policies let it, and sums up what
+// became of them (IMG-01 to IMG-05).
+package imagepulljob
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/step"
+	"github.com/regatta-sh/regatta/engine"
+)
+
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=imagepulljobs,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=imagepulljobs/status,verbs=patch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=nodeimages,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
+// component is the name of the controller in events.
+const component = "imagepulljob-controller"
+
+// Reconciler works on one job at a time.
+type Reconciler struct {
+	client client.Client
+	live   client.Reader
+	engine *engine.Engine
+	events record.EventRecorder
+	frame  step.Frame[*kruise.ImagePullJob]
+
+	now       func() time.Time
+	random    func(int) int
+	alwaysTTL int
+	workers   int
+	limiter   workqueue.TypedRateLimiter[reconcile.Request]
+
+	beginning sync.Mutex
+	written   *written
+	places    *places
+	copies    copies
+}
+
+// Option changes a Reconciler.
+type Option func(*Reconciler)
+
+// WithClock replaces time.Now.
+func WithClock(now func() time.Time) Option { return func(r *Reconciler) { r.now = now } }
+
+// WithRandom replaces the random numbers below n by which the ends of tags are spread.
+func WithRandom(below func(n int) int) Option { return func(r *Reconciler) { r.random = below } }
+
+// WithWorkers sets how many jobs are reconciled at once; 3 if unset.
+func WithWorkers(n int) Option { return func(r *Reconciler) { r.workers = n } }
+
+// WithAlwaysTTL sets how many seconds tags of jobs that end stay longer than these; 300 if
+// unset.
+func WithAlwaysTTL(seconds int) Option { return func(r *Reconciler) { r.alwaysTTL = seconds } }
+
+// WithRateLimiter sets how fast jobs that failed are tried again.
+func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
+	return func(r *Reconciler) { r.limiter = l }
+}
+
+// New makes a Reconciler. live reads past the cache.
+func New(c client.Client, live client.Reader, e *engine.Engine, events record.EventRecorder, opts ...Option) *Reconciler {
+	r := &Reconciler{
+		client: c, live: live, engine: e, events: events, now: time.Now, random: rand.IntN, alwaysTTL: defaultTTLAlways, workers: 3,
+		written: &written{nodes: map[string]*kruise.NodeImage{}}, places: &places{engine: e, jobs: map[types.UID]*known{}},
+		copies: copies{seen: map[string]compared{}},
+	}
+	for _, opt := range opts {
+		opt(r)
+	}
+	r.frame = step.Frame[*kruise.ImagePullJob]{
+		Kind: "ImagePullJob", New: func() *kruise.ImagePullJob { return &kruise.ImagePullJob{} }, Take: r.step, Ending: r.step,
+	}
+	return r
+}
+
+// SetupWithManager starts the Reconciler with a manager.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &kruise.ImagePullJob{}, activeIndex, isActive); err != nil {
+		return fmt.Errorf("indexing ImagePullJobs: %w", err)
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(component).
+		For(&kruise.ImagePullJob{}).
+		Watches(&kruise.NodeImage{}, r.onNodes()).
+		Watches(&corev1.Pod{}, r.onPods()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}).
+		Complete(r)
+}

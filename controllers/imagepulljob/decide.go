@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package imagepulljob
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/node"
+)
+
+// decide asks which nodes begin now, and what keeps others from it. Those that are denied
+// the image have failed in the tally.
+func (r *Reconciler) decide(ctx context.Context, job *kruise.ImagePullJob, i image, t *tally) (begin []*candidate, holds []points.Hold) {
+	if len(t.candidates) == 0 {
+		return nil, nil
+	}
+	subject := decision.Subject{Group: kruise.GroupVersion.Group, Kind: "ImagePullJob", Namespace: job.Namespace, Name: job.Name, UID: string(job.UID)}
+	facts := jobFacts(job, i)
+	r.places.rank(ctx, subject, facts, t.candidates)
+	var free []points.Candidate
+	byName := map[string]*candidate{}
+	for n := range t.candidates {
+		c := &t.candidates[n]
+		byName[c.Name] = c
+		switch {
+		case c.denied != nil:
+			t.fail(c, c.denied)
+		case c.held != nil:
+			holds = append(holds, *c.held)
+		default:
+			free = append(free, c.Candidate)
+		}
+	}
+	if t.Waiting == 0 {
+		return nil, nil
+	}
+	parallelism := parallelismOf(job)
+	in := points.ImagesInput{
+		Now: r.now().UnixNano(), Job: facts, Parallelism: parallelism, Free: max(min(parallelism-t.Pulling, t.Waiting), 0),
+		Counts: t.Nodes, Groups: t.groups, Registry: t.registry,
+	}
+	out, _ := engine.Decide(ctx, r.engine, points.ImagesPoint(), subject, in)
+	if len(out.Denials) > 0 {
+		for n := range t.candidates {
+			if c := &t.candidates[n]; c.denied == nil {
+				t.fail(c, &out.Denials[0])
+			}
+		}
+		return nil, nil
+	}
+	names, held := out.Begins(in, free)
+	for _, name := range names {
+		begin = append(begin, byName[name])
+	}
+	if held != nil {
+		holds = append(out.Holds, holds...) //nolint:gocritic // those of all nodes come first
+	}
+	return begin, holds
+}
+
+func jobFacts(job *kruise.ImagePullJob, i image) points.Job {
+	out := points.Job{
+		Name: job.Name, Namespace: job.Namespace, Created: job.CreationTimestamp.UnixNano(), Labels: job.Labels, Annotations: job.Annotations,
+		Image: i.name, Tag: i.tag, Always: job.Spec.ImagePullPolicy == kruise.PullAlways, Never: never(job),
+	}
+	if owner := metav1.GetControllerOf(job); owner != nil {
+		out.Owner = &points.Owner{Kind: owner.Kind, Name: owner.Name}
+	}
+	return out
+}
+
+func never(job *kruise.ImagePullJob) bool {
+	return job.Spec.CompletionPolicy.Type == kruise.NeverCompletionPolicyType
+}
+
+// parallelismOf is on how many nodes a job pulls at once. Admission refuses percentages.
+func parallelismOf(job *kruise.ImagePullJob) int {
+	if job.Spec.Parallelism == nil {
+		return 1
+	}
+	return job.Spec.Parallelism.IntValue()
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package imagepulljob
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// written are the NodeImages that were written and that the cache does not show yet, so
+// that no more nodes begin than may.
+type written struct {
+	mu    sync.Mutex
+	nodes map[string]*kruise.NodeImage
+}
+
+func (w *written) put(image *kruise.NodeImage) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.nodes[image.Name] = image
+}
+
+// over lays the writes over what a cache shows. One that the cache has caught up with, or
+// whose NodeImage is gone, is forgotten.
+func (w *written) over(cached []*kruise.NodeImage) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.nodes) == 0 {
+		return
+	}
+	still := make(map[string]*kruise.NodeImage, len(w.nodes))
+	for i, image := range cached {
+		mine := w.nodes[image.Name]
+		if mine == nil || mine.UID != image.UID {
+			continue
+		}
+		if c, err := resourceversion.CompareResourceVersion(mine.ResourceVersion, image.ResourceVersion); err == nil && c > 0 {
+			cached[i] = mine
+			still[image.Name] = mine
+		}
+	}
+	w.nodes = still
+}
+
+// fleet are all NodeImages, by name. None of them may be changed.
+func (r *Reconciler) fleet(ctx context.Context) ([]*kruise.NodeImage, error) {
+	list := &kruise.NodeImageList{}
+	if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing NodeImages: %w", err)
+	}
+	out := make([]*kruise.NodeImage, 0, len(list.Items))
+	for i := range list.Items {
+		if list.Items[i].DeletionTimestamp == nil {
+			out = append(out, &list.Items[i])
+		}
+	}
+	r.written.over(out)
+	slices.SortFunc(out, func(a, b *kruise.NodeImage) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// about is IMG-01: which of the fleet a job is about.
+func (r *Reconciler) about(ctx context.Context, job *kruise.ImagePullJob, fleet []*kruise.NodeImage) ([]*kruise.NodeImage, error) {
+	var names sets.Set[string]
+	var selector labels.Selector
+	switch s := job.Spec.Selector; {
+	case job.Spec.PodSelector != nil:
+		var err error
+		if names, err = r.nodesOfPods(ctx, job); err != nil {
+			return nil, err
+		}
+	case s == nil:
+		return fleet, nil
+	case len(s.Names) > 0:
+		names = sets.New(s.Names...)
+	default:
+		var err error
+		if selector, err = metav1.LabelSelectorAsSelector(&s.LabelSelector); err != nil {
+			return nil, fmt.Errorf("reading spec.selector: %w", err)
+		}
+	}
+	var out []*kruise.NodeImage
+	for _, image := range fleet {
+		if names.Has(image.Name) || selector != nil && selector.Matches(labels.Set(image.Labels)) {
+			out = append(out, image)
+		}
+	}
+	return out, nil
+}
+
+// nodesOfPods are the nodes of the active pods that a job selects.
+func (r *Reconciler) nodesOfPods(ctx context.Context, job *kruise.ImagePullJob) (sets.Set[string], error) {
+	selector, err := metav1.LabelSelectorAsSelector(job.Spec.PodSelector)
+	if err != nil {
+		return nil, fmt.Errorf("reading spec.podSelector: %w", err)
+	}
+	pods := &corev1.PodList{}
+	if err := r.client.List(ctx, pods, client.InNamespace(job.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the pods of spec.podSelector: %w", err)
+	}
+	out := sets.New[string]()
+	for i := range pods.Items {
+		if node := nodeOf(&pods.Items[i]); node != "" {
+			out.Insert(node)
+		}
+	}
+	return out, nil
+}
+
+// nodeOf is the node of an active pod.
+func nodeOf(pod *corev1.Pod) string {
+	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return ""
+	}
+	return pod.Spec.NodeName
+}

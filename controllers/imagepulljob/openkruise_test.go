@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package imagepulljob
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/policies"
+)
+
+// A job that OpenKruise ended, and one that it has begun with, are taken over without a
+// pull and without a write.
+func TestTakingOverFromOpenKruisePullsNothingAgain(t *testing.T) {
+	raw, err := os.ReadFile("testdata/openkruise.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, edit := range map[string]func(*kruise.ImagePullJob){
+		"a job that has ended": func(*kruise.ImagePullJob) {},
+		"a job that never ends": func(job *kruise.ImagePullJob) {
+			job.Finalizers = []string{kruise.ImagePullJobFinalizer}
+			job.Spec.CompletionPolicy = kruise.CompletionPolicy{Type: kruise.NeverCompletionPolicyType}
+			job.Status.CompletionTime, job.Status.Message = nil, "job is running, progress 100.0%"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			if err := kruise.AddToScheme(scheme); err != nil {
+				t.Fatal(err)
+			}
+			b := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&kruise.ImagePullJob{})
+			job := &kruise.ImagePullJob{}
+			nodes := 0
+			for reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(raw))); ; {
+				document, err := reader.Read()
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				var o client.Object = &kruise.NodeImage{}
+				if bytes.Contains(document, []byte("kind: ImagePullJob\nmetadata")) {
+					o = job
+				} else {
+					nodes++
+				}
+				if err := yaml.UnmarshalStrict(document, o); err != nil {
+					t.Fatal(err)
+				}
+				if o != job {
+					b = b.WithObjects(o)
+				}
+			}
+			edit(job)
+			if job.Name != "warm" || nodes != 4 {
+				t.Fatalf("read were job %q and %d nodes", job.Name, nodes)
+			}
+			refuse := func(o client.Object) error {
+				t.Errorf("%T %s was written", o, o.GetName())
+				return nil
+			}
+			c := b.WithObjects(job).WithInterceptorFuncs(interceptor.Funcs{
+				Patch: func(_ context.Context, _ client.WithWatch, o client.Object, _ client.Patch, _ ...client.PatchOption) error {
+					return refuse(o)
+				},
+				SubResourcePatch: func(_ context.Context, _ client.Client, _ string, o client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+					return refuse(o)
+				},
+				Delete: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.DeleteOption) error {
+					return refuse(o)
+				},
+			}).Build()
+			e, err := engine.New(policies.Builtin, engine.WithPatience(20))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(e.Close)
+			r := New(c, c, e, record.NewFakeRecorder(10), WithClock(func() time.Time { return job.CreationTimestamp.Add(time.Minute) }))
+			for range 3 {
+				if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(job)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}

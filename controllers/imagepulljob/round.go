@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package imagepulljob
+
+import (
+	"slices"
+
+	"github.com/distribution/reference"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	points "github.com/regatta-sh/regatta/engine/decision/node"
+)
+
+// image is an image as NodeImages have it.
+type image struct{ name, tag, registry string }
+
+// parse takes an image apart: nginx:1.28 is the tag 1.28 of nginx, a digest is a tag too,
+// and the tag is latest if there is neither.
+func parse(text string) (image, error) {
+	named, err := reference.ParseNormalizedNamed(text)
+	if err != nil {
+		return image{}, err
+	}
+	out := image{name: reference.FamiliarName(named), tag: "latest", registry: reference.Domain(named)}
+	switch r := named.(type) {
+	case reference.Digested:
+		out.tag = r.Digest().String()
+	case reference.Tagged:
+		out.tag = r.Tag()
+	}
+	return out, nil
+}
+
+// registryOf is where an image is that a NodeImage names.
+func registryOf(name string) string {
+	named, err := reference.ParseNormalizedNamed(name)
+	if err != nil {
+		return ""
+	}
+	return reference.Domain(named)
+}
+
+// phase is how far a node is with a job (IMG-02).
+type phase int
+
+const (
+	waiting phase = iota
+	pulling
+	succeeded
+	failed
+)
+
+// phaseOf is IMG-02.
+func phaseOf(node *kruise.NodeImage, job types.UID, i image, secrets []kruise.ReferenceObject) phase {
+	spec := node.Spec.Images[i.name]
+	tag := tagOf(spec, i.tag)
+	if tag == nil || !owns(tag, job) || len(missing(spec.PullSecrets, secrets)) > 0 {
+		return waiting
+	}
+	switch s := statusOf(node, i.name, tag); {
+	case s == nil:
+		return pulling
+	case s.Phase == kruise.ImagePhaseSucceeded:
+		return succeeded
+	case s.Phase == kruise.ImagePhaseFailed:
+		return failed
+	}
+	return pulling
+}
+
+func tagOf(spec kruise.ImageSpec, tag string) *kruise.ImageTagSpec {
+	if i := slices.IndexFunc(spec.Tags, func(t kruise.ImageTagSpec) bool { return t.Tag == tag }); i >= 0 {
+		return &spec.Tags[i]
+	}
+	return nil
+}
+
+// statusOf is what a node says of this version of a tag, nil if nothing.
+func statusOf(node *kruise.NodeImage, name string, tag *kruise.ImageTagSpec) *kruise.ImageTagStatus {
+	tags := node.Status.ImageStatuses[name].Tags
+	for i := range tags {
+		if tags[i].Tag == tag.Tag && tags[i].Version == tag.Version {
+			return &tags[i]
+		}
+	}
+	return nil
+}
+
+func owns(tag *kruise.ImageTagSpec, job types.UID) bool {
+	return slices.ContainsFunc(tag.OwnerReferences, func(o corev1.ObjectReference) bool { return o.UID == job })
+}
+
+// missing are those of some secrets that a list does not have.
+func missing(list, of []kruise.ReferenceObject) (out []kruise.ReferenceObject) {
+	for _, s := range of {
+		if !slices.ContainsFunc(list, func(have kruise.ReferenceObject) bool { return have.Namespace == s.Namespace && have.Name == s.Name }) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// candidate is a node that waits.
+type candidate struct {
+	node *kruise.NodeImage
+	points.Candidate
+	place
+}
+
+// tally is how far the nodes of a job are.
+type tally struct {
+	points.Nodes
+	groups     map[string]map[string]points.Nodes
+	registry   points.Registry
+	candidates []candidate
+	failed     []string // names of the nodes that failed
+	unended    []string // names of the nodes that have not
+	denied     *points.Denial
+	faults     []string // of pull secrets
+}
+
+// groupsOf is where a node is, by the labels that its NodeImage has from it.
+func groupsOf(node *kruise.NodeImage) map[string]string {
+	return map[string]string{"zone": node.Labels[corev1.LabelTopologyZone], "region": node.Labels[corev1.LabelTopologyRegion]}
+}
+
+// count makes the tally of a job: nodes are those that it is about.
+func count(fleet, nodes []*kruise.NodeImage, job types.UID, i image, secrets []kruise.ReferenceObject) *tally {
+	t := &tally{groups: map[string]map[string]points.Nodes{"zone": {}, "region": {}}, registry: points.Registry{Name: i.registry}}
+	for _, node := range nodes {
+		one := points.Nodes{Total: 1}
+		switch phaseOf(node, job, i, secrets) {
+		case waiting:
+			one.Waiting = 1
+			t.unended = append(t.unended, node.Name)
+			t.candidates = append(t.candidates, candidate{node: node, Candidate: points.Candidate{Name: node.Name, Groups: groupsOf(node)}})
+		case pulling:
+			one.Pulling = 1
+			t.unended = append(t.unended, node.Name)
+		case succeeded:
+			one.Succeeded = 1
+		case failed:
+			one.Failed = 1
+			t.failed = append(t.failed, node.Name)
+		}
+		t.add(node, one)
+	}
+	registries := map[string]string{}
+	for _, node := range fleet {
+		busy := 0
+		for name, spec := range node.Spec.Images {
+			for j := range spec.Tags {
+				s := statusOf(node, name, &spec.Tags[j])
+				if s != nil && (s.Phase == kruise.ImagePhaseSucceeded || s.Phase == kruise.ImagePhaseFailed) {
+					continue
+				}
+				busy = 1
+				registry, ok := registries[name]
+				if !ok {
+					registry = registryOf(name)
+					registries[name] = registry
+				}
+				if registry == i.registry {
+					t.registry.Pulling++
+				}
+			}
+		}
+		if busy > 0 {
+			t.add(node, points.Nodes{Busy: 1})
+		}
+	}
+	return t
+}
+
+// add counts a node in the tally and in its groups. A zone without a node of the job has
+// no entry.
+func (t *tally) add(node *kruise.NodeImage, one points.Nodes) {
+	sum(&t.Nodes, one)
+	for dimension, value := range groupsOf(node) {
+		group, ok := t.groups[dimension][value]
+		if !ok && one.Total == 0 {
+			continue
+		}
+		sum(&group, one)
+		t.groups[dimension][value] = group
+	}
+}
+
+// fail moves a node that waited to those that failed.
+func (t *tally) fail(c *candidate, why *points.Denial) {
+	t.add(c.node, points.Nodes{Waiting: -1, Failed: 1, Total: 0})
+	t.failed = append(t.failed, c.Name)
+	if t.denied == nil {
+		t.denied = why
+	}
+}
+
+// begun moves a node that waited to those that pull.
+func (t *tally) begun(c *candidate) { t.add(c.node, points.Nodes{Waiting: -1, Pulling: 1}) }
+
+func sum(a *points.Nodes, b points.Nodes) {
+	a.Total += b.Total
+	a.Waiting += b.Waiting
+	a.Pulling += b.Pulling
+	a.Succeeded += b.Succeeded
+	a.Failed += b.Failed
+	a.Busy += b.Busy
+}

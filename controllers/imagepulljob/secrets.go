@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package imagepulljob
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// The manager gets secrets of a namespace if a RoleBinding there lets it: see the value
+// imagePullJobs.secretNamespaces of the chart. Copies are in kruise-daemon-config alone.
+//
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;create;patch;delete
+
+// configNamespace is where node agents read pull secrets.
+const configNamespace = "kruise-daemon-config"
+
+const (
+	// freshFor is how long a copy counts as equal to its source.
+	freshFor = time.Minute
+	// copyAgain is how soon the secrets of a job that goes on are compared again.
+	copyAgain = 5 * time.Minute
+)
+
+// copies are the copies that were compared with their sources lately, by job and source.
+type copies struct {
+	mu   sync.Mutex
+	seen map[string]compared
+}
+
+type compared struct {
+	at    time.Time
+	ref   *kruise.ReferenceObject // nil if the source cannot be read
+	fault string
+}
+
+// secrets is IMG-09: what nodes log in with for a job. A source that cannot be read is
+// left out, and faults say why.
+func (r *Reconciler) secrets(ctx context.Context, job *kruise.ImagePullJob) (refs []kruise.ReferenceObject, faults []string, err error) {
+	for _, name := range job.Spec.PullSecrets {
+		key := string(job.UID) + "/" + name
+		r.copies.mu.Lock()
+		c, ok := r.copies.seen[key]
+		r.copies.mu.Unlock()
+		if !ok || !r.now().Before(c.at.Add(freshFor)) {
+			if c, err = r.copySecret(ctx, job, name); err != nil {
+				return nil, nil, err
+			}
+			r.copies.mu.Lock()
+			r.copies.seen[key] = c
+			r.copies.mu.Unlock()
+		}
+		if c.ref == nil {
+			faults = append(faults, c.fault)
+		} else if !slices.Contains(refs, *c.ref) {
+			refs = append(refs, *c.ref)
+		}
+	}
+	return refs, faults, nil
+}
+
+// copySecret copies one secret of a job to where node agents read it.
+func (r *Reconciler) copySecret(ctx context.Context, job *kruise.ImagePullJob, name string) (compared, error) {
+	source := &corev1.Secret{}
+	key := types.NamespacedName{Namespace: job.Namespace, Name: name}
+	out := compared{at: r.now()}
+	switch err := r.live.Get(ctx, key, source); {
+	case apierrors.IsNotFound(err):
+		out.fault = fmt.Sprintf("secret %s is not there", key)
+		return out, nil
+	case apierrors.IsForbidden(err):
+		out.fault = fmt.Sprintf("the manager may not read secret %s: bind the ClusterRole kruise-pull-secrets to it in the namespace, or add the namespace to imagePullJobs.secretNamespaces of the chart", key)
+		return out, nil
+	case err != nil:
+		return out, fmt.Errorf("reading pull secret %s: %w", key, err)
+	}
+	if job.Namespace == configNamespace {
+		out.ref = &kruise.ReferenceObject{Namespace: job.Namespace, Name: name}
+		return out, nil
+	}
+	target, err := r.target(ctx, key)
+	if err != nil {
+		return out, err
+	}
+	out.ref = &kruise.ReferenceObject{Namespace: configNamespace, Name: target.Name, Mode: kruise.PullSecretModeBatch}
+	before := target.DeepCopy()
+	target.Data = source.Data
+	target.Annotations = maps.Clone(target.Annotations)
+	for k, v := range map[string]string{
+		kruise.ImagePullJobSourceKey: key.String(), kruise.ImagePullJobSourceUIDKey: string(source.UID),
+		kruise.ImagePullJobModeKey: string(kruise.PullSecretModeBatch), kruise.ImagePullJobReferencesKey: referring(target, job, true),
+	} {
+		metav1.SetMetaDataAnnotation(&target.ObjectMeta, k, v)
+	}
+	switch {
+	case target.UID == "":
+		target.Type = source.Type
+		err = r.client.Create(ctx, target)
+	case !equality.Semantic.DeepEqual(before, target):
+		err = r.client.Patch(ctx, target, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	}
+	if err != nil {
+		return out, fmt.Errorf("copying pull secret %s: %w", key, err)
+	}
+	return out, nil
+}
+
+// target is the copy of a source, with no UID if there is none yet. Its name follows from
+// the source, so that copies need not be listed.
+func (r *Reconciler) target(ctx context.Context, source types.NamespacedName) (*corev1.Secret, error) {
+	digest := sha256.Sum256([]byte(source.String()))
+	for _, bytes := range []int{3, 16} {
+		name := source.Name[:min(len(source.Name), 220)] + "-" + hex.EncodeToString(digest[:bytes])
+		found := &corev1.Secret{}
+		err := r.live.Get(ctx, types.NamespacedName{Namespace: configNamespace, Name: name}, found)
+		switch {
+		case apierrors.IsNotFound(err):
+			return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: configNamespace, Name: name}}, nil
+		case err != nil:
+			return nil, fmt.Errorf("reading the copy of pull secret %s: %w", source, err)
+		case found.Annotations[kruise.ImagePullJobSourceKey] == source.String():
+			return found, nil
+		}
+	}
+	return nil, fmt.Errorf("copying pull secret %s: secrets of other sources in namespace %s have its names", source, configNamespace)
+}
+
+// referring are the jobs that refer to a copy, with one more or one less.
+func referring(target *corev1.Secret, job *kruise.ImagePullJob, more bool) string {
+	me := client.ObjectKeyFromObject(job).String()
+	jobs := slices.DeleteFunc(strings.Split(target.Annotations[kruise.ImagePullJobReferencesKey], ","), func(j string) bool { return j == "" || j == me })
+	if more {
+		jobs = append(jobs, me)
+	}
+	slices.Sort(jobs)
+	return strings.Join(jobs, ",")
+}
+
+// releaseSecrets takes a job off the copies of its secrets. A copy that no job refers to
+// goes. A job without the finalizer has none.
+func (r *Reconciler) releaseSecrets(ctx context.Context, job *kruise.ImagePullJob) error {
+	if job.Namespace == configNamespace {
+		return nil
+	}
+	for _, name := range job.Spec.PullSecrets {
+		r.copies.mu.Lock()
+		delete(r.copies.seen, string(job.UID)+"/"+name)
+		r.copies.mu.Unlock()
+		target, err := r.target(ctx, types.NamespacedName{Namespace: job.Namespace, Name: name})
+		if err != nil {
+			return err
+		}
+		if target.UID == "" {
+			continue
+		}
+		before, left := target.DeepCopy(), referring(target, job, false)
+		switch {
+		case left == "":
+			err = r.client.Delete(ctx, target, client.Preconditions{UID: &target.UID, ResourceVersion: &target.ResourceVersion})
+		case left != target.Annotations[kruise.ImagePullJobReferencesKey]:
+			metav1.SetMetaDataAnnotation(&target.ObjectMeta, kruise.ImagePullJobReferencesKey, left)
+			err = r.client.Patch(ctx, target, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("releasing the copy of pull secret %s/%s: %w", job.Namespace, name, err)
+		}
+	}
+	return nil
+}

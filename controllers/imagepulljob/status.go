@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package imagepulljob
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/notimplemented"
+	points "github.com/regatta-sh/regatta/engine/decision/node"
+)
+
+// statusOfJob is IMG-05: the status of a job that has not ended yet, by its tally.
+func (r *Reconciler) statusOfJob(job *kruise.ImagePullJob, t *tally, holds []points.Hold) kruise.ImagePullJobStatus {
+	s := *job.Status.DeepCopy()
+	now := metav1.NewTime(r.now()).Rfc3339Copy()
+	if s.StartTime == nil {
+		s.StartTime = &now
+	}
+	s.Desired, s.Active, s.Succeeded, s.Failed = int32(t.Total), int32(t.Pulling), int32(t.Succeeded), int32(t.Nodes.Failed) //nolint:gosec // nodes
+	s.FailedNodes = t.failed
+	ended := t.Succeeded + t.Nodes.Failed
+	late := r.left(job, s.StartTime) < 0
+	switch {
+	case !never(job) && ended == t.Total:
+		s.CompletionTime, s.Message = &now, kruise.ImagePullJobCompletedMessage
+	case late:
+		s.CompletionTime, s.Message = &now, kruise.ImagePullJobDeadlineExceededMessage
+		s.Active, s.Failed = 0, int32(t.Total-t.Succeeded) //nolint:gosec // nodes
+		s.FailedNodes = append(slices.Clone(t.failed), t.unended...)
+	case ended == 0:
+		s.Message = kruise.ImagePullJobNoProgressMessage
+	default:
+		s.Message = fmt.Sprintf(kruise.ImagePullJobProgressMessage, float64(ended)*100/float64(t.Total))
+	}
+	if s.CompletionTime != nil {
+		holds = nil
+	}
+	slices.Sort(s.FailedNodes)
+	if s.FailedNodes = slices.Compact(s.FailedNodes); len(s.FailedNodes) == 0 {
+		s.FailedNodes = nil
+	}
+	meta.RemoveStatusCondition(&s.Conditions, notimplemented.Stalled)
+	r.condition(&s, kruise.ImagePullJobHeld, told(holds))
+	r.condition(&s, kruise.ImagePullJobDenied, denied(t.denied))
+	r.condition(&s, kruise.ImagePullJobSecretMissing, faulty(t.faults))
+	if len(s.Conditions) == 0 {
+		s.Conditions = nil
+	}
+	return s
+}
+
+// left is how long a job may go on, 0 if it has no deadline and negative if that is over.
+func (r *Reconciler) left(job *kruise.ImagePullJob, start *metav1.Time) time.Duration {
+	deadline := job.Spec.CompletionPolicy.ActiveDeadlineSeconds
+	if never(job) || deadline == nil || start == nil {
+		return 0
+	}
+	left := start.Add(time.Duration(*deadline) * time.Second).Sub(r.now())
+	if left == 0 {
+		return -1
+	}
+	return left
+}
+
+// why is a reason of a policy.
+type why struct{ reason, message string }
+
+// told is what holds a job: the first hold by rule, of all nodes ahead of those of single
+// ones.
+func told(holds []points.Hold) *why {
+	if len(holds) == 0 {
+		return nil
+	}
+	first := slices.MinFunc(holds, func(a, b points.Hold) int {
+		return slices.Compare([]string{a.Node, a.Rule, a.Message}, []string{b.Node, b.Rule, b.Message})
+	})
+	return ruled(first.Reason, first.Message, first.Rule)
+}
+
+func denied(d *points.Denial) *why {
+	if d == nil {
+		return nil
+	}
+	return ruled(d.Reason, d.Message, d.Rule)
+}
+
+func faulty(faults []string) *why {
+	if len(faults) == 0 {
+		return nil
+	}
+	return &why{kruise.PullSecretMissingReason, "Nodes pull without some of the pull secrets: " + strings.Join(faults, "; ") + "."}
+}
+
+func ruled(reason, message, rule string) *why {
+	if rule != "" {
+		message += " (rule " + rule + ")"
+	}
+	return &why{reason, message}
+}
+
+// condition sets a condition of a status, or takes it off.
+func (r *Reconciler) condition(s *kruise.ImagePullJobStatus, kind string, w *why) {
+	if w == nil {
+		meta.RemoveStatusCondition(&s.Conditions, kind)
+		return
+	}
+	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+		Type: kind, Status: metav1.ConditionTrue, Reason: w.reason, Message: w.message, LastTransitionTime: metav1.NewTime(r.now()),
+	})
+}
+
+// report writes the status of a job if it has changed, and tells what is new of policies.
+func (r *Reconciler) report(ctx context.Context, job *kruise.ImagePullJob, s kruise.ImagePullJobStatus) error {
+	if equality.Semantic.DeepEqual(job.Status, s) {
+		return nil
+	}
+	before := job.DeepCopy()
+	before.Status.Desired = -1 // the schema requires the number, so it is in every patch
+	was := job.Status
+	job.Status = s
+	if err := r.client.Status().Patch(ctx, job, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("writing the status of ImagePullJob %s: %w", client.ObjectKeyFromObject(job), err)
+	}
+	for _, kind := range []string{kruise.ImagePullJobHeld, kruise.ImagePullJobDenied, kruise.ImagePullJobSecretMissing} {
+		now, then := meta.FindStatusCondition(s.Conditions, kind), meta.FindStatusCondition(was.Conditions, kind)
+		if now != nil && (then == nil || then.Reason != now.Reason) {
+			r.events.Event(job, corev1.EventTypeWarning, kind, now.Message)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package imagepulljob
+
+import (
+	"context"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// onNodes has jobs looked at whose NodeImages tell something new, and all that go on when
+// there is another node or one of them has other labels.
+func (r *Reconciler) onNodes() handler.EventHandler {
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, _ event.CreateEvent, q queue) { r.active(ctx, q, everyJob) },
+		DeleteFunc: func(ctx context.Context, _ event.DeleteEvent, q queue) { r.active(ctx, q, everyJob) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			old, ok := e.ObjectOld.(*kruise.NodeImage)
+			fresh, ok2 := e.ObjectNew.(*kruise.NodeImage)
+			if !ok || !ok2 {
+				return
+			}
+			if !maps.Equal(old.Labels, fresh.Labels) || (old.DeletionTimestamp == nil) != (fresh.DeletionTimestamp == nil) {
+				r.active(ctx, q, everyJob)
+				return
+			}
+			if equality.Semantic.DeepEqual(old.Spec, fresh.Spec) && equality.Semantic.DeepEqual(old.Status.ImageStatuses, fresh.Status.ImageStatuses) {
+				return
+			}
+			for _, node := range []*kruise.NodeImage{old, fresh} {
+				for _, image := range node.Spec.Images {
+					for i := range image.Tags {
+						for _, owner := range image.Tags[i].OwnerReferences {
+							q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}})
+						}
+					}
+				}
+			}
+		},
+	}
+}
+
+// onPods has jobs looked at that pull where pods are, when pods come to a node or go.
+func (r *Reconciler) onPods() handler.EventHandler {
+	selects := func(pod client.Object) func(*kruise.ImagePullJob) bool {
+		return func(job *kruise.ImagePullJob) bool {
+			if job.Spec.PodSelector == nil || job.Namespace != pod.GetNamespace() {
+				return false
+			}
+			selector, err := metav1.LabelSelectorAsSelector(job.Spec.PodSelector)
+			return err == nil && selector.Matches(labels.Set(pod.GetLabels()))
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			if pod, ok := e.Object.(*corev1.Pod); ok && nodeOf(pod) != "" {
+				r.active(ctx, q, selects(pod))
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { r.active(ctx, q, selects(e.Object)) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			old, ok := e.ObjectOld.(*corev1.Pod)
+			fresh, ok2 := e.ObjectNew.(*corev1.Pod)
+			if !ok || !ok2 || nodeOf(old) == nodeOf(fresh) && maps.Equal(old.Labels, fresh.Labels) {
+				return
+			}
+			before, after := selects(old), selects(fresh)
+			r.active(ctx, q, func(job *kruise.ImagePullJob) bool { return before(job) || after(job) })
+		},
+	}
+}
+
+func everyJob(*kruise.ImagePullJob) bool { return true }
+
+// active has those jobs looked at that have not ended and are wanted.
+func (r *Reconciler) active(ctx context.Context, q queue, want func(*kruise.ImagePullJob) bool) {
+	list := &kruise.ImagePullJobList{}
+	if err := r.client.List(ctx, list, client.MatchingFields{activeIndex: "true"}, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Finding the ImagePullJobs that go on; they are looked at when one of their nodes changes")
+		return
+	}
+	for i := range list.Items {
+		if job := &list.Items[i]; want(job) {
+			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(job)})
+		}
+	}
+}
+
+// activeIndex finds the jobs that have not ended.
+const activeIndex = "regatta.isActive"
+
+func isActive(o client.Object) []string {
+	if job, ok := o.(*kruise.ImagePullJob); ok && job.Status.CompletionTime == nil {
+		return []string{"true"}
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package imagepulljob
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+const (
+	// inFlight is how many NodeImages are written at once.
+	inFlight = 16
+	// tries is how often a write is tried that meets others of the same NodeImage.
+	tries = 4
+)
+
+// order is what a job asks nodes for.
+type order struct {
+	job     *kruise.ImagePullJob
+	image   image
+	secrets []kruise.ReferenceObject
+}
+
+// place asks nodes for the image of a job. It returns those that were asked.
+func (r *Reconciler) place(ctx context.Context, o order, begin []*candidate) (done []*candidate, err error) {
+	asked := make([]bool, len(begin))
+	var group errgroup.Group
+	group.SetLimit(inFlight)
+	for n, c := range begin {
+		group.Go(func() error {
+			image, err := r.ask(ctx, o, c.node)
+			if err != nil {
+				return fmt.Errorf("asking node %s for %s: %w", c.Name, o.job.Spec.Image, err)
+			}
+			if image != nil {
+				r.written.put(image)
+				asked[n] = true
+			}
+			return nil
+		})
+	}
+	err = group.Wait()
+	for n, c := range begin {
+		if asked[n] {
+			done = append(done, c)
+		}
+	}
+	return done, err
+}
+
+// ask writes what a job wants into one NodeImage, nil if that is gone. Node agents write
+// them too, so a conflict is tried again with what is there now.
+func (r *Reconciler) ask(ctx context.Context, o order, node *kruise.NodeImage) (*kruise.NodeImage, error) {
+	image := node.DeepCopy()
+	for try := 1; ; try++ {
+		before := image.DeepCopy()
+		r.merge(image, o)
+		if equality.Semantic.DeepEqual(before.Spec, image.Spec) {
+			return image, nil
+		}
+		err := r.client.Patch(ctx, image, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		switch {
+		case err == nil:
+			return image, nil
+		case apierrors.IsNotFound(err):
+			return nil, nil
+		case !apierrors.IsConflict(err) || try == tries:
+			return nil, err
+		}
+		fresh := &kruise.NodeImage{}
+		if err := r.live.Get(ctx, types.NamespacedName{Name: node.Name}, fresh); err != nil || fresh.DeletionTimestamp != nil {
+			return nil, client.IgnoreNotFound(err)
+		}
+		image = fresh
+	}
+}
+
+// merge is IMG-04.
+func (r *Reconciler) merge(node *kruise.NodeImage, o order) {
+	if node.Spec.Images == nil {
+		node.Spec.Images = map[string]kruise.ImageSpec{}
+	}
+	spec := node.Spec.Images[o.image.name]
+	spec.SandboxConfig = o.job.Spec.SandboxConfig.DeepCopy()
+	spec.PullSecrets = append(slices.Clone(spec.PullSecrets), missing(spec.PullSecrets, o.secrets)...)
+	spec.Tags = slices.Clone(spec.Tags)
+	tag := tagOf(spec, o.image.tag)
+	owner := corev1.ObjectReference{
+		APIVersion: kruise.GroupVersion.String(), Kind: "ImagePullJob", Namespace: o.job.Namespace, Name: o.job.Name, UID: o.job.UID,
+	}
+	now := metav1.NewTime(r.now()).Rfc3339Copy()
+	switch {
+	case tag == nil:
+		fresh := kruise.ImageTagSpec{
+			Tag: o.image.tag, CreatedAt: &now, OwnerReferences: []corev1.ObjectReference{owner},
+			PullPolicy: r.pullPolicy(o.job), ImagePullPolicy: o.job.Spec.ImagePullPolicy,
+		}
+		for _, s := range node.Status.ImageStatuses[o.image.name].Tags {
+			if s.Tag == o.image.tag {
+				fresh.Version = s.Version + 1
+			}
+		}
+		spec.Tags = append(spec.Tags, fresh)
+	case !owns(tag, o.job.UID):
+		tag.Version++
+		tag.OwnerReferences = append(slices.Clone(tag.OwnerReferences), owner)
+		tag.CreatedAt = &now
+		tag.ImagePullPolicy = o.job.Spec.ImagePullPolicy
+	}
+	slices.SortStableFunc(spec.Tags, func(a, b kruise.ImageTagSpec) int { return cmp.Compare(a.Tag, b.Tag) })
+	node.Spec.Images[o.image.name] = spec
+}
+
+// Times of tags of jobs that never end: they are pulled again about once a day.
+const (
+	neverTTL         = 24 * 60 * 60
+	neverTTLSpread   = 600
+	neverDeadline    = 1800
+	alwaysTTLSpread  = 300
+	defaultTTLAlways = 300
+)
+
+// pullPolicy is what a tag gets of a job (IMG-04).
+func (r *Reconciler) pullPolicy(job *kruise.ImagePullJob) *kruise.ImageTagPullPolicy {
+	p := ptr.Deref(job.Spec.PullPolicy, kruise.PullPolicy{})
+	timeout, limit := ptr.Deref(p.TimeoutSeconds, kruise.DefaultPullTimeoutSeconds), ptr.Deref(p.BackoffLimit, kruise.DefaultPullBackoffLimit)
+	out := &kruise.ImageTagPullPolicy{TimeoutSeconds: &timeout, BackoffLimit: &limit}
+	completion := job.Spec.CompletionPolicy
+	if never(job) {
+		out.TTLSecondsAfterFinished = ptr.To(int32(neverTTL - neverTTLSpread + r.random(2*neverTTLSpread))) //nolint:gosec // small
+		out.ActiveDeadlineSeconds = ptr.To(max(neverDeadline, int64(timeout)))
+		return out
+	}
+	out.ActiveDeadlineSeconds = completion.ActiveDeadlineSeconds
+	ttl := int64(timeout) * int64(limit)
+	switch {
+	case completion.TTLSecondsAfterFinished != nil:
+		ttl = int64(*completion.TTLSecondsAfterFinished)
+	case completion.ActiveDeadlineSeconds != nil:
+		ttl = *completion.ActiveDeadlineSeconds
+	}
+	ttl += int64(r.alwaysTTL) + int64(r.random(alwaysTTLSpread))
+	out.TTLSecondsAfterFinished = ptr.To(int32(min(ttl, 1<<31-1))) //nolint:gosec // bounded
+	return out
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package launchpriority opens the barriers that keep containers of a pod from starting before others (CLP-02). A barrier is a key of
+// a ConfigMap that the env of the containers reads: kubelets start no container whose env they cannot read.
+package launchpriority
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+const (
+	suffix = "-barrier"
+	prefix = "p_"
+)
+
+// Barrier is the env of a container with a priority.
+func Barrier(pod string, priority int64) corev1.EnvVar {
+	return corev1.EnvVar{Name: kruise.ContainerLaunchBarrierEnv, ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+		LocalObjectReference: corev1.LocalObjectReference{Name: pod + suffix}, Key: key(priority),
+	}}}
+}
+
+func key(priority int64) string { return prefix + strconv.FormatInt(priority, 10) }
+
+// priorityOf is the priority that a container's barrier is for.
+func priorityOf(c *corev1.Container) (int64, bool) {
+	for _, env := range c.Env {
+		if env.Name != kruise.ContainerLaunchBarrierEnv || env.ValueFrom == nil || env.ValueFrom.ConfigMapKeyRef == nil {
+			continue
+		}
+		digits, ok := strings.CutPrefix(env.ValueFrom.ConfigMapKeyRef.Key, prefix)
+		priority, err := strconv.ParseInt(digits, 10, 64)
+		return priority, ok && err == nil
+	}
+	return 0, false
+}
+
+// Waits says whether barriers of a pod are still to be opened.
+func Waits(pod *corev1.Pod) bool {
+	if pod.DeletionTimestamp != nil || pod.Annotations[kruise.ContainerLaunchPriorityCompletedKey] == "true" {
+		return false
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.ContainersReady && c.Status == corev1.ConditionTrue {
+			return false
+		}
+	}
+	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { _, ok := priorityOf(&c); return ok })
+}
+
+// step is what is to be done for a pod now.
+type step struct {
+	// open is the key to be added, empty if none.
+	open string
+	// done is true when no barrier will be opened after that.
+	done bool
+}
+
+// next opens the barrier of the highest priority of which a container is not ready, so that a lower one opens only when all
+// containers of the higher ones are. Nothing closes a barrier again.
+func next(pod *corev1.Pod, opened map[string]string) step {
+	ready := map[string]bool{}
+	for i := range pod.Status.ContainerStatuses {
+		ready[pod.Status.ContainerStatuses[i].Name] = pod.Status.ContainerStatuses[i].Ready
+	}
+	var left []int64
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		if priority, ok := priorityOf(c); ok && !ready[c.Name] {
+			left = append(left, priority)
+		}
+	}
+	if len(left) == 0 {
+		return step{done: true}
+	}
+	lowest, highest := slices.Min(left), slices.Max(left)
+	if _, ok := opened[key(lowest)]; ok {
+		return step{done: true}
+	}
+	s := step{done: lowest == highest}
+	if _, ok := opened[key(highest)]; !ok {
+		s.open = key(highest)
+	}
+	return s
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package launchpriority
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;create;update
+
+// Reconciler opens the barriers of pods.
+type Reconciler struct {
+	// Client reads pods, from a cache, and writes. Live reads ConfigMaps, which no cache has.
+	Client client.Client
+	Live   client.Reader
+}
+
+// workers is how many pods are written to at once.
+const workers = 4
+
+// raced is when a pod is looked at again whose ConfigMap another writer has changed.
+const raced = 100 * time.Millisecond
+
+// SetupWithManager starts the Reconciler with a manager.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("container-launch-priority-controller").
+		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
+			pod, ok := o.(*corev1.Pod)
+			return ok && Waits(pod)
+		}))).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(r)
+}
+
+// Reconcile takes one step for a pod. The next one follows when a container becomes ready.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	pod := &corev1.Pod{}
+	if err := r.Client.Get(ctx, req.NamespacedName, pod); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !Waits(pod) {
+		return reconcile.Result{}, nil
+	}
+	barriers := &corev1.ConfigMap{}
+	name := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name + suffix}
+	err := r.Live.Get(ctx, name, barriers)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("reading ConfigMap %s: %w", name, err)
+	}
+	there := err == nil
+	opened := barriers.Data
+	if there && another(barriers, pod) {
+		opened = nil // these were opened for a pod that is gone
+	}
+	s := next(pod, opened)
+	if s.open != "" {
+		if err := r.open(ctx, pod, barriers, there, opened, s.open); err != nil {
+			if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) { // it is read again
+				return reconcile.Result{RequeueAfter: raced}, nil
+			}
+			return reconcile.Result{}, fmt.Errorf("opening %s of ConfigMap %s: %w", s.open, name, err)
+		}
+	}
+	if !s.done {
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{}, r.complete(ctx, pod)
+}
+
+// another says whether the barriers are of another pod, which had the name before and whose ConfigMap is still there.
+func another(barriers *corev1.ConfigMap, pod *corev1.Pod) bool {
+	return slices.ContainsFunc(barriers.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Pod" && o.UID != pod.UID })
+}
+
+func (r *Reconciler) open(ctx context.Context, pod *corev1.Pod, barriers *corev1.ConfigMap, there bool, opened map[string]string, key string) error {
+	data := maps.Clone(opened)
+	if data == nil {
+		data = map[string]string{}
+	}
+	data[key] = "true"
+	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}
+	if !there {
+		return r.Client.Create(ctx, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name + suffix, OwnerReferences: []metav1.OwnerReference{owner}}, Data: data,
+		})
+	}
+	barriers.Data = data
+	if another(barriers, pod) {
+		barriers.OwnerReferences = []metav1.OwnerReference{owner}
+	}
+	return r.Client.Update(ctx, barriers)
+}
+
+// complete says on the pod that all barriers are open.
+func (r *Reconciler) complete(ctx context.Context, pod *corev1.Pod) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": pod.UID, "annotations": map[string]string{kruise.ContainerLaunchPriorityCompletedKey: "true"},
+	}})
+	if err != nil {
+		return fmt.Errorf("completing pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	err = r.Client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))
+	if apierrors.IsConflict(err) { // another pod has the name
+		return nil
+	}
+	if err := client.IgnoreNotFound(err); err != nil {
+		return fmt.Errorf("completing pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return nil
+}

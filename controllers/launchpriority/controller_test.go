@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package launchpriority
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	_ "github.com/regatta-sh/regatta/test/proptest"
+)
+
+// world is a pod whose kubelet starts each container that it can.
+type world struct {
+	api  client.Client
+	r    *Reconciler
+	name types.NamespacedName
+}
+
+func newWorld(priorities map[string]int64, objects ...client.Object) *world {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "new"}}
+	for _, name := range slices.Sorted(maps.Keys(priorities)) {
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: name, Env: []corev1.EnvVar{Barrier("web", priorities[name])}})
+	}
+	c := fake.NewClientBuilder().WithObjects(append(objects, pod)...).WithStatusSubresource(pod).Build()
+	return &world{api: c, r: &Reconciler{Client: c, Live: c}, name: client.ObjectKeyFromObject(pod)}
+}
+
+type tb interface {
+	Helper()
+	Fatal(...any)
+}
+
+func (w *world) pod(t tb) *corev1.Pod {
+	t.Helper()
+	pod := &corev1.Pod{}
+	if err := w.api.Get(context.Background(), w.name, pod); err != nil {
+		t.Fatal(err)
+	}
+	return pod
+}
+
+func (w *world) opened(t tb) map[string]string {
+	t.Helper()
+	barriers := &corev1.ConfigMap{}
+	if err := w.api.Get(context.Background(), types.NamespacedName{Namespace: "shop", Name: "web-barrier"}, barriers); client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	return barriers.Data
+}
+
+func (w *world) reconcile(t tb) {
+	t.Helper()
+	if _, err := w.r.Reconcile(context.Background(), reconcile.Request{NamespacedName: w.name}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start has the kubelet start what it may, and makes those ready that are named.
+func (w *world) start(t tb, ready ...string) {
+	t.Helper()
+	pod := w.pod(t)
+	pod.Status.ContainerStatuses = nil
+	for _, c := range pod.Spec.Containers {
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Ready: slices.Contains(ready, c.Name)})
+	}
+	if err := w.api.Status().Update(context.Background(), pod); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) keys(t tb) string { return strings.Join(slices.Sorted(maps.Keys(w.opened(t))), " ") }
+
+func TestBarriersOpenOneAfterTheOther(t *testing.T) {
+	w := newWorld(map[string]int64{"proxy": 1, "main": 0, "logs": 0, "last": -1})
+	w.reconcile(t)
+	if got := w.keys(t); got != "p_1" {
+		t.Errorf("at first %s are open", got)
+	}
+	w.start(t)
+	w.reconcile(t)
+	if got := w.keys(t); got != "p_1" {
+		t.Errorf("before the proxy is ready %s are open", got)
+	}
+	w.start(t, "proxy")
+	w.reconcile(t)
+	w.start(t, "proxy", "main")
+	w.reconcile(t)
+	if got := w.keys(t); got != "p_0 p_1" || w.pod(t).Annotations[kruise.ContainerLaunchPriorityCompletedKey] != "" {
+		t.Errorf("while one of a group is not ready %s are open", got)
+	}
+	w.start(t, "proxy", "main", "logs")
+	w.reconcile(t)
+	if got := w.keys(t); got != "p_-1 p_0 p_1" || w.pod(t).Annotations[kruise.ContainerLaunchPriorityCompletedKey] != "true" {
+		t.Errorf("at the end %s are open, and the pod has %v", got, w.pod(t).Annotations)
+	}
+	barriers := &corev1.ConfigMap{}
+	if err := w.api.Get(t.Context(), types.NamespacedName{Namespace: "shop", Name: "web-barrier"}, barriers); err != nil {
+		t.Fatal(err)
+	}
+	if o := barriers.OwnerReferences; len(o) != 1 || o[0].UID != "new" || o[0].Controller != nil {
+		t.Errorf("the owners are %+v", o)
+	}
+}
+
+// A pod of a StatefulSet has the name of one before it, whose ConfigMap may still be there.
+func TestBarriersOfThePodBeforeDoNotCount(t *testing.T) {
+	w := newWorld(map[string]int64{"proxy": 1, "main": 0}, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-barrier", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "web", UID: "old"}}},
+		Data:       map[string]string{"p_1": "true", "p_0": "true"},
+	})
+	w.reconcile(t)
+	if got := w.keys(t); got != "p_1" {
+		t.Errorf("%s are open", got)
+	}
+}
+
+func TestPodsWithoutBarriersAreLeftAlone(t *testing.T) {
+	w := newWorld(nil)
+	w.reconcile(t)
+	if w.opened(t) != nil || len(w.pod(t).Annotations) != 0 {
+		t.Error("it was written to")
+	}
+}
+
+// Whatever order the containers become ready in, none may start before all of a higher priority were ready once.
+func TestNoBarrierOpensTooEarly(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		priorities := rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "c", "d"}), rapid.Int64Range(-2, 2), 1, 4).Draw(t, "priorities")
+		w := newWorld(priorities)
+		wasReady := map[string]bool{}
+		for range 12 {
+			w.reconcile(t)
+			open := w.opened(t)
+			var ready []string
+			for name, priority := range priorities {
+				if open[key(priority)] != "true" {
+					continue
+				}
+				for other, higher := range priorities {
+					if higher > priority && !wasReady[other] {
+						t.Fatalf("%s may start before %s was ready", name, other)
+					}
+				}
+				if rapid.Bool().Draw(t, "ready") {
+					ready = append(ready, name)
+					wasReady[name] = true
+				}
+			}
+			w.start(t, ready...)
+		}
+	})
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package livenessprobe
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/agents"
+	"github.com/regatta-sh/regatta/controllers/workload/availability"
+	"github.com/regatta-sh/regatta/controllers/workload/nodes"
+	"github.com/regatta-sh/regatta/controllers/workload/step"
+)
+
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=nodepodprobes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=containerrecreaterequests,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
+// Reconciler works on one pod at a time.
+type Reconciler struct {
+	client client.Client
+	live   client.Reader
+	events record.EventRecorder
+
+	namespace string
+	now       func() time.Time
+	grace     time.Duration
+
+	absences *agents.Absences
+
+	workers int
+	limiter workqueue.TypedRateLimiter[reconcile.Request]
+}
+
+// Option changes a Reconciler.
+type Option func(*Reconciler)
+
+// WithClock replaces time.Now.
+func WithClock(now func() time.Time) Option { return func(r *Reconciler) { r.now = now } }
+
+// WithGrace sets how long a node may be without an agent before its pods say so; 20 s if
+// unset, since agents are updated.
+func WithGrace(d time.Duration) Option { return func(r *Reconciler) { r.grace = d } }
+
+// WithWorkers sets how many pods are reconciled at once; 3 if unset.
+func WithWorkers(n int) Option { return func(r *Reconciler) { r.workers = n } }
+
+// WithRateLimiter sets how fast pods that failed are tried again.
+func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
+	return func(r *Reconciler) { r.limiter = l }
+}
+
+// New makes a Reconciler. The client's cache must have the index nodes.Index; live reads past
+// it. The namespace is that of the node agents.
+func New(c client.Client, live client.Reader, events record.EventRecorder, namespace string, opts ...Option) *Reconciler {
+	r := &Reconciler{client: c, live: live, events: events, namespace: namespace, now: time.Now, grace: agents.Grace, workers: 3}
+	for _, opt := range opts {
+		opt(r)
+	}
+	r.absences = agents.NewAbsences(r.now, r.grace)
+	return r
+}
+
+// SetupWithManager starts the Reconciler with a manager.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("livenessprobe-controller").
+		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
+			return o.GetAnnotations()[kruise.ContainerProbeContextKey] != ""
+		}))).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofAgent), builder.WithPredicates(predicate.NewPredicateFuncs(r.agent))).
+		Watches(&v1alpha1.NodePodProbe{}, handler.Funcs{
+			CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { onResults(nil, e.Object, q) },
+			UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { onResults(e.ObjectOld, e.ObjectNew, q) },
+		}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}).
+		Complete(r)
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// onResults has the pods looked at whose liveness probes have another result.
+func onResults(old, fresh client.Object, q queue) {
+	before, _ := old.(*v1alpha1.NodePodProbe)
+	now, ok := fresh.(*v1alpha1.NodePodProbe)
+	if !ok {
+		return
+	}
+	for i := range now.Status.PodProbeStatuses {
+		status := &now.Status.PodProbeStatuses[i]
+		for j := range status.ProbeStates {
+			s := &status.ProbeStates[j]
+			if _, ok := Of(s.Name); ok && (before == nil || !equality.Semantic.DeepEqual(s, stateOf(before, status.UID, s.Name))) {
+				q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: status.Namespace, Name: status.Name}})
+				break
+			}
+		}
+	}
+}
+
+func stateOf(o *v1alpha1.NodePodProbe, uid, name string) *v1alpha1.ContainerProbeState {
+	for i := range o.Status.PodProbeStatuses {
+		if o.Status.PodProbeStatuses[i].UID != uid {
+			continue
+		}
+		for j := range o.Status.PodProbeStatuses[i].ProbeStates {
+			if s := &o.Status.PodProbeStatuses[i].ProbeStates[j]; s.Name == name {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+// agent says whether a pod is a node agent.
+func (r *Reconciler) agent(o client.Object) bool {
+	return agents.Is(o, r.namespace)
+}
+
+// ofAgent are the pods on the node of an agent whose liveness probes it runs.
+func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) (out []reconcile.Request) {
+	agent, ok := o.(*corev1.Pod)
+	if !ok || agent.Spec.NodeName == "" {
+		return nil
+	}
+	list := &corev1.PodList{}
+	if err := r.client.List(ctx, list, client.MatchingFields{nodes.Index: agent.Spec.NodeName}, client.UnsafeDisableDeepCopy); err != nil {
+		klog.FromContext(ctx).Error(err, "Finding the pods of a node agent; they are late to say whether it runs", "agent", klog.KObj(agent))
+		return nil
+	}
+	for i := range list.Items {
+		if list.Items[i].Annotations[kruise.ContainerProbeContextKey] != "" {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return out
+}
+
+// Reconcile restarts what has failed in one pod, and says whether its probes are run at all.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	pod := &corev1.Pod{}
+	if err := r.client.Get(ctx, req.NamespacedName, pod); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !availability.Active(pod) || pod.Spec.NodeName == "" {
+		return reconcile.Result{}, nil
+	}
+	saved, err := Read(pod)
+	if err != nil {
+		r.events.Event(pod, corev1.EventTypeWarning, "InvalidAnnotation", err.Error()+"; no liveness probe is run")
+		return reconcile.Result{}, nil
+	}
+	if len(saved) == 0 {
+		return reconcile.Result{}, nil
+	}
+	after, err := r.tell(ctx, pod)
+	if err == nil {
+		err = r.restarts(ctx, pod, saved)
+	}
+	if err != nil {
+		err = fmt.Errorf("running the liveness probes of pod %s: %w", req, err)
+	}
+	return step.Result(after, err)
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package livenessprobe
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/agents"
+	"github.com/regatta-sh/regatta/controllers/workload/availability"
+	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/nodeagent/restarts/permit"
+)
+
+const (
+	// UnhealthyReason is of an event of a container that is to restart.
+	UnhealthyReason = "Unhealthy"
+	// ConditionType is the condition of a pod that says whether its liveness probes are run.
+	ConditionType corev1.PodConditionType = "LivenessProbesRun"
+	// AgentMissingReason is its reason while the node has no agent.
+	AgentMissingReason = "NodeAgentMissing"
+	// keep is how long a request is kept when it has ended.
+	keep = 600
+)
+
+// restarts asks for the restart of what has failed, and takes back what is well again before
+// it was restarted.
+func (r *Reconciler) restarts(ctx context.Context, pod *corev1.Pod, saved []Saved) error {
+	o := &v1alpha1.NodePodProbe{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, o); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	for i := range saved {
+		state := stateOf(o, string(pod.UID), ProbeName(saved[i].Name))
+		status := running(pod, saved[i].Name)
+		if state == nil || status == nil {
+			continue
+		}
+		var err error
+		switch state.State {
+		case v1alpha1.ProbeFailed:
+			// A result of the run before says nothing of this one, which is probed after a second at
+			// the earliest. Both times are in whole seconds.
+			if state.LastProbeTime != nil && state.LastProbeTime.After(status.State.Running.StartedAt.Time) {
+				err = r.ask(ctx, pod, &saved[i], status, state)
+			}
+		case v1alpha1.ProbeSucceeded:
+			err = r.takeBack(ctx, pod, status)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// running is the status of a container that runs, nil of one that does not: the kubelet
+// starts it again by itself.
+func running(pod *corev1.Pod, name string) *corev1.ContainerStatus {
+	for i := range pod.Status.ContainerStatuses {
+		if s := &pod.Status.ContainerStatuses[i]; s.Name == name && s.State.Running != nil && s.ContainerID != "" {
+			return s
+		}
+	}
+	return nil
+}
+
+// requestName is of one run of one container: it is restarted once for all its failures.
+func requestName(pod *corev1.Pod, status *corev1.ContainerStatus) string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(string(pod.UID) + "/" + status.Name + "/" + status.ContainerID)) // a hash takes all
+	return fmt.Sprintf("%s-liveness-%x", pod.Name[:min(len(pod.Name), 200)], h.Sum64())
+}
+
+func (r *Reconciler) ask(ctx context.Context, pod *corev1.Pod, saved *Saved, status *corev1.ContainerStatus, state *v1alpha1.ContainerProbeState) error {
+	key := client.ObjectKey{Namespace: pod.Namespace, Name: requestName(pod, status)}
+	o := &kruise.ContainerRecreateRequest{}
+	if err := r.client.Get(ctx, key, o); err == nil || !apierrors.IsNotFound(err) {
+		return err
+	}
+	o = &kruise.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{
+		Namespace: key.Namespace, Name: key.Name, Labels: map[string]string{kruise.LivenessRequestKey: status.Name},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(pod, corev1.SchemeGroupVersion.WithKind("Pod"))},
+	}}
+	o.Spec.PodName = pod.Name
+	o.Spec.TTLSecondsAfterFinished = ptr.To[int32](keep)
+	o.Spec.Containers = []kruise.ContainerRecreateRequestContainer{{Name: status.Name}}
+	o.Spec.Strategy = &kruise.ContainerRecreateRequestStrategy{
+		FailurePolicy: kruise.ContainerRecreateRequestFailurePolicyFail, TerminationGracePeriodSeconds: saved.LivenessProbe.TerminationGracePeriodSeconds,
+	}
+	if err := r.client.Create(ctx, o); err != nil {
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return fmt.Errorf("creating ContainerRecreateRequest %s: %w", key, err)
+	}
+	r.events.Eventf(pod, corev1.EventTypeWarning, UnhealthyReason, "Liveness probe failed: %s; container %s is restarted by ContainerRecreateRequest %s", state.Message, status.Name, key.Name)
+	return nil
+}
+
+// takeBack removes the request of a container that is well again. One that the node may
+// carry out already goes on: it may have begun.
+func (r *Reconciler) takeBack(ctx context.Context, pod *corev1.Pod, status *corev1.ContainerStatus) error {
+	o := &kruise.ContainerRecreateRequest{}
+	key := client.ObjectKey{Namespace: pod.Namespace, Name: requestName(pod, status)}
+	if err := r.client.Get(ctx, key, o); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if permits, err := permit.Of(o); err != nil || len(permits) > 0 || o.Status.CompletionTime != nil || o.DeletionTimestamp != nil {
+		return nil
+	}
+	err := r.client.Delete(ctx, o, client.Preconditions{UID: &o.UID, ResourceVersion: &o.ResourceVersion})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting ContainerRecreateRequest %s, whose container is well again: %w", key, err)
+	}
+	return nil
+}
+
+// tell says on the pod when no agent runs its probes. It says so when agents come back only
+// of pods that had lost theirs.
+func (r *Reconciler) tell(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
+	there, err := r.agentOf(ctx, pod.Spec.NodeName)
+	if err != nil {
+		return 0, err
+	}
+	left := r.absences.Left(pod.Spec.NodeName, there)
+	was := inplace.Condition(pod, ConditionType)
+	next := corev1.PodCondition{Type: ConditionType, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(r.now())}
+	switch {
+	case there && (was == nil || was.Status == corev1.ConditionTrue):
+		return 0, nil
+	case !there && was != nil && was.Status == corev1.ConditionFalse:
+		return 0, nil
+	case !there:
+		if left > 0 {
+			return left, nil
+		}
+		next.Status, next.Reason = corev1.ConditionFalse, AgentMissingReason
+		next.Message = fmt.Sprintf("No node agent is ready on node %s, so the liveness probes of this pod are not run.", pod.Spec.NodeName)
+	}
+	condition := map[string]any{"type": next.Type, "status": next.Status, "lastTransitionTime": next.LastTransitionTime, "reason": nil, "message": nil}
+	if next.Reason != "" {
+		condition["reason"], condition["message"] = next.Reason, next.Message
+	}
+	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": map[string]any{"conditions": []any{condition}}})
+	if err != nil {
+		return 0, fmt.Errorf("writing condition %s: %w", ConditionType, err)
+	}
+	o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+	if err := r.client.Status().Patch(ctx, o, client.RawPatch(types.StrategicMergePatchType, raw)); err != nil {
+		return 0, fmt.Errorf("writing condition %s: %w", ConditionType, err)
+	}
+	if !there {
+		r.events.Event(pod, corev1.EventTypeWarning, AgentMissingReason, next.Message)
+	}
+	return 0, nil
+}
+
+// agentOf says whether a node has an agent that is ready.
+func (r *Reconciler) agentOf(ctx context.Context, node string) (bool, error) {
+	pods, err := agents.On(ctx, r.client, r.namespace, node)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(pods, func(p corev1.Pod) bool { return availability.Ready(&p) }), nil
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package livenessprobe restarts containers whose liveness probe the node agent runs in
+// place of the kubelet (ELP-01). A failure is a ContainerRecreateRequest, so that budgets
+// and rules may hold it: a liveness probe that is wrong does not restart all pods of a
+// service at once.
+package livenessprobe
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// prefix is before the container in names of probes on nodes. No PodProbeMarker has such a name.
+const prefix = "LivenessProbe#"
+
+// Saved is the liveness probe of a container as the annotation of its pod has it.
+type Saved struct {
+	Name          string        `json:"name"`
+	LivenessProbe *corev1.Probe `json:"livenessProbe"`
+}
+
+// Read reads the probes that were taken out of a pod.
+func Read(pod *corev1.Pod) ([]Saved, error) {
+	text := pod.Annotations[kruise.ContainerProbeContextKey]
+	if text == "" {
+		return nil, nil
+	}
+	var all []Saved
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		return nil, fmt.Errorf("reading annotation %s of pod %s/%s: %w", kruise.ContainerProbeContextKey, pod.Namespace, pod.Name, err)
+	}
+	return slices.DeleteFunc(all, func(s Saved) bool { return s.LivenessProbe == nil || Supported(s.LivenessProbe) != nil }), nil
+}
+
+// Write saves probes in the annotation of a pod.
+func Write(pod *corev1.Pod, all []Saved) error {
+	raw, err := json.Marshal(all)
+	if err != nil {
+		return fmt.Errorf("writing annotation %s: %w", kruise.ContainerProbeContextKey, err)
+	}
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[kruise.ContainerProbeContextKey] = string(raw)
+	return nil
+}
+
+// UnsupportedError says why the node agent cannot run a probe.
+type UnsupportedError string
+
+// Error implements error.
+func (e UnsupportedError) Error() string { return string(e) }
+
+// Supported says why the node agent cannot run a probe, nil if it can.
+func Supported(p *corev1.Probe) error {
+	switch {
+	case p.Exec != nil && len(p.Exec.Command) > 0:
+		return nil
+	case p.HTTPGet != nil && p.HTTPGet.Host == "":
+		return nil
+	case p.TCPSocket != nil && p.TCPSocket.Host == "":
+		return nil
+	}
+	return UnsupportedError("the node agent runs a command, or asks the pod itself by HTTP or TCP")
+}
+
+// ProbeName is what the probe of a container is called on nodes.
+func ProbeName(container string) string { return prefix + container }
+
+// Of is the container of a probe on a node, if it is a liveness probe.
+func Of(probe string) (container string, ok bool) { return strings.CutPrefix(probe, prefix) }
+
+// Started says whether the liveness probe of a container may run: its startup probe has
+// succeeded, if it has one.
+func Started(pod *corev1.Pod, container string) bool {
+	for i := range pod.Status.ContainerStatuses {
+		if s := &pod.Status.ContainerStatuses[i]; s.Name == container {
+			return s.Started != nil && *s.Started
+		}
+	}
+	return false
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+func TestListsThatAreCopied(t *testing.T) {
+	var asked client.ListOptions
+	below := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, _ client.ObjectList, opts ...client.ListOption) error {
+			asked = client.ListOptions{}
+			asked.ApplyOptions(opts)
+			return nil
+		},
+	}).Build()
+	for name, c := range map[string]client.Client{"as the caller asks": below, "copied": copying{below}} {
+		if err := c.List(t.Context(), &corev1.PodList{}, client.InNamespace("shop"), client.UnsafeDisableDeepCopy); err != nil {
+			t.Fatal(err)
+		}
+		if want := name != "copied"; ptr.Deref(asked.UnsafeDisableDeepCopy, false) != want || asked.Namespace != "shop" {
+			t.Errorf("%s: got %+v", name, asked)
+		}
+	}
+	for _, on := range []bool{false, true} {
+		o, _ := newOptions(t)
+		o.CopyCached = on
+		if got := o.managerOptions(runtime.NewScheme(), nil).NewClient != nil; got != on {
+			t.Errorf("with --disable-no-deepcopy=%t the manager has a client of its own: %t", on, got)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/klog/v2"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/controllers/livenessprobe"
+	"github.com/regatta-sh/regatta/controllers/nodepodprobe"
+	"github.com/regatta-sh/regatta/controllers/podprobemarker"
+)
+
+// runsProbes says whether node agents run probes.
+func (p parts) runsProbes() bool {
+	return p.Gates.Enabled(features.PodProbeMarkerGate) || p.Gates.Enabled(features.EnhancedLivenessProbe)
+}
+
+// probeKinds are the kinds of probes of pods that have a controller.
+func (p parts) probeKinds() (out []string) {
+	if p.runsProbes() {
+		out = append(out, "NodePodProbe")
+	}
+	if p.Gates.Enabled(features.PodProbeMarkerGate) {
+		out = append(out, "PodProbeMarker")
+	}
+	return out
+}
+
+// probes adds the controllers of probes of pods, once there are their CRDs.
+func (s *startup) probes(ctx context.Context) {
+	if !s.p.runsProbes() {
+		return
+	}
+	for _, kind := range []string{"NodePodProbe", "PodProbeMarker"} {
+		s.await(ctx, v1alpha1.GroupVersion.WithKind(kind), "no pod is probed")
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	if err := s.p.probesTo(); err != nil {
+		klog.ErrorS(err, "Pods are not probed")
+	}
+}
+
+func (p parts) probesTo() error {
+	nodes := nodepodprobe.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.host.Engine(),
+		nodepodprobe.WithWorkers(p.NodePodProbeWorkers), nodepodprobe.WithKicks(p.events.workloads["NodePodProbe"]), nodepodprobe.WithRateLimiter(p.rateLimiter()),
+		nodepodprobe.WithMarkers(p.Gates.Enabled(features.PodProbeMarkerGate)), nodepodprobe.WithLiveness(p.Gates.Enabled(features.EnhancedLivenessProbe)))
+	if err := nodes.SetupWithManager(p.mgr); err != nil {
+		return fmt.Errorf("adding the NodePodProbe controller: %w", err)
+	}
+	if p.Gates.Enabled(features.EnhancedLivenessProbe) {
+		r := livenessprobe.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.mgr.GetEventRecorderFor("livenessprobe-controller"), p.webhooks.namespace,
+			livenessprobe.WithWorkers(p.NodePodProbeWorkers), livenessprobe.WithRateLimiter(p.rateLimiter()))
+		if err := r.SetupWithManager(p.mgr); err != nil {
+			return fmt.Errorf("adding the controller of liveness probes: %w", err)
+		}
+	}
+	if !p.Gates.Enabled(features.PodProbeMarkerGate) {
+		return nil
+	}
+	markers := podprobemarker.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.host.Engine(), p.mgr.GetEventRecorderFor("podprobemarker-controller"),
+		podprobemarker.WithWorkers(p.PodProbeMarkerWorkers), podprobemarker.WithRateLimiter(p.rateLimiter()),
+		podprobemarker.WithServerless(p.Gates.Enabled(features.EnablePodProbeMarkerOnServerless)))
+	if err := markers.SetupWithManager(p.mgr); err != nil {
+		return fmt.Errorf("adding the PodProbeMarker controller: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/discovery"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/controllers/persistentpodstate"
+	"github.com/regatta-sh/regatta/controllers/uniteddeployment"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/controllers/workload/scale"
+	"github.com/regatta-sh/regatta/controllers/workloadspread"
+	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
+)
+
+// subsetKinds are the kinds that say which nodes pods go to and have a controller.
+func (p parts) subsetKinds() []string {
+	if p.Gates.Enabled(features.WorkloadSpread) {
+		return []string{"UnitedDeployment", "PersistentPodState", "WorkloadSpread"}
+	}
+	return []string{"UnitedDeployment", "PersistentPodState"}
+}
+
+// subsets adds the controllers of what says which nodes pods go to, once there are their CRDs.
+func (s *startup) subsets(ctx context.Context) {
+	s.each(ctx, s.p.subsetKinds(), map[string]func(context.Context) error{
+		"UnitedDeployment": s.p.unitedDeploymentsTo, "PersistentPodState": s.p.persistentPodStatesTo, "WorkloadSpread": s.p.workloadSpreadsTo,
+	})
+}
+
+func (p parts) unitedDeploymentsTo(ctx context.Context) error {
+	clients := rollout.Clients{Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Events: p.mgr.GetEventRecorderFor(kruise.UnitedDeploymentComponent)}
+	r := uniteddeployment.New(clients, p.host.Engine(),
+		uniteddeployment.WithWorkers(p.UnitedDeploymentWorkers),
+		uniteddeployment.WithRounds(p.rounds),
+		uniteddeployment.WithKicks(p.events.workloads["UnitedDeployment"]),
+		uniteddeployment.WithRateLimiter(p.rateLimiter()))
+	if err := r.SetupWithManager(ctx, p.mgr); err != nil {
+		return fmt.Errorf("adding the UnitedDeployment controller: %w", err)
+	}
+	return nil
+}
+
+// spreading is what the webhook of pods and the controller of WorkloadSpreads share.
+type spreading struct {
+	targets  *spread.Targets
+	book     *spread.Book
+	versions spread.Versions
+}
+
+func (p parts) spread() (*spreading, error) {
+	d, err := discovery.NewDiscoveryClientForConfigAndClient(p.mgr.GetConfig(), p.mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("making a client for what can be scaled: %w", err)
+	}
+	s := &spreading{versions: spread.ParseVersions(p.VersionedSpreads)}
+	s.targets = spread.NewTargets(p.mgr.GetClient(), p.mgr.GetAPIReader(), scale.NewFinder(p.mgr.GetClient(), d), p.webhooks.namespace, time.Now)
+	s.book = spread.NewBook(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.host.Engine(), s.targets, s.versions, time.Now)
+	return s, nil
+}
+
+func (p parts) workloadSpreadsTo(context.Context) error {
+	r := workloadspread.New(p.mgr.GetClient(), p.mgr.GetEventRecorderFor(kruise.WorkloadSpreadComponent), p.spreading.targets,
+		workloadspread.WithWorkers(p.WorkloadSpreadWorkers),
+		workloadspread.WithVersions(p.spreading.versions),
+		workloadspread.WithRounds(p.rounds),
+		workloadspread.WithRateLimiter(p.rateLimiter()))
+	if err := r.SetupWithManager(p.mgr); err != nil {
+		return fmt.Errorf("adding the WorkloadSpread controller: %w", err)
+	}
+	return nil
+}
+
+func (p parts) persistentPodStatesTo(context.Context) error {
+	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(p.mgr.GetConfig(), p.mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("making a client for what can be scaled: %w", err)
+	}
+	return persistentpodstate.SetupWithManager(p.mgr, persistentpodstate.Options{
+		Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Finder: scale.NewFinder(p.mgr.GetClient(), kinds),
+		StartOrdinal: p.Gates.Enabled(features.StatefulSetStartOrdinal), Workers: p.PersistentPodStateWorkers, Limiter: p.rateLimiter,
+	})
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package nodeimage keeps the NodeImages: one for each node, with its labels, without
+// tags that nothing wants any more, and with an end for pulls that a node never reports
+// (IMG-06 to IMG-08).
+package nodeimage
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/nodes"
+	"github.com/regatta-sh/regatta/controllers/workload/step"
+)
+
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=nodeimages,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=nodeimages/status,verbs=patch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=imagepulljobs,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
+// Reconciler works on the NodeImage of one node at a time.
+type Reconciler struct {
+	client client.Client
+	live   client.Reader
+	events record.EventRecorder
+
+	delay   time.Duration
+	now     func() time.Time
+	workers int
+	limiter workqueue.TypedRateLimiter[reconcile.Request]
+}
+
+// Option changes a Reconciler.
+type Option func(*Reconciler)
+
+// WithClock replaces time.Now.
+func WithClock(now func() time.Time) Option { return func(r *Reconciler) { r.now = now } }
+
+// WithWorkers sets how many NodeImages are reconciled at once; 3 if unset.
+func WithWorkers(n int) Option { return func(r *Reconciler) { r.workers = n } }
+
+// WithCreationDelay sets how long a node must be ready before it has a NodeImage; 30 s
+// if unset.
+func WithCreationDelay(d time.Duration) Option { return func(r *Reconciler) { r.delay = d } }
+
+// WithRateLimiter sets how fast NodeImages that failed are tried again.
+func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
+	return func(r *Reconciler) { r.limiter = l }
+}
+
+// New makes a Reconciler. live reads past the cache.
+func New(c client.Client, live client.Reader, events record.EventRecorder, opts ...Option) *Reconciler {
+	r := &Reconciler{client: c, live: live, events: events, delay: 30 * time.Second, now: time.Now, workers: 3}
+	for _, opt := range opts {
+		opt(r)
+	}
+	return r
+}
+
+// SetupWithManager starts the Reconciler with a manager. A node is written to all the
+// time; only its labels and whether it is ready count.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("nodeimage-controller").
+		For(&kruise.NodeImage{}).
+		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: changes})).
+		Watches(&kruise.ImagePullJob{}, handler.EnqueueRequestsFromMapFunc(r.ofJob), builder.WithPredicates(predicate.Funcs{
+			// What a job wants is written by its own controller. Here it counts that it is gone.
+			CreateFunc: func(event.CreateEvent) bool { return false },
+			UpdateFunc: func(event.UpdateEvent) bool { return false },
+		})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}).
+		Complete(r)
+}
+
+func changes(e event.UpdateEvent) bool {
+	old, ok := e.ObjectOld.(*corev1.Node)
+	fresh, ok2 := e.ObjectNew.(*corev1.Node)
+	return !ok || !ok2 || !equality.Semantic.DeepEqual(old.Labels, fresh.Labels) || !nodes.ReadySince(old).Equal(nodes.ReadySince(fresh))
+}
+
+// Reconcile brings the NodeImage of one node up to date.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	node, err := nodes.Get(ctx, r.client, r.live, req.Name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	image := &kruise.NodeImage{}
+	err = r.client.Get(ctx, req.NamespacedName, image)
+	switch {
+	case apierrors.IsNotFound(err):
+		after, err := r.create(ctx, node)
+		return reconcile.Result{RequeueAfter: after}, err
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("reading NodeImage %s: %w", req.Name, err)
+	case image.DeletionTimestamp != nil:
+		return reconcile.Result{}, nil
+	case node == nil && image.Labels[kruise.FakeNodeImageKey] == "":
+		err := r.client.Delete(ctx, image, client.Preconditions{UID: &image.UID})
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	return step.Result(r.keep(ctx, image, node))
+}
+
+// create makes the NodeImage of a node that has been ready for long enough.
+func (r *Reconciler) create(ctx context.Context, node *corev1.Node) (time.Duration, error) {
+	if node == nil || nodes.Virtual(node) {
+		return 0, nil
+	}
+	since := nodes.ReadySince(node)
+	if since.IsZero() {
+		return 0, nil
+	}
+	if left := since.Add(r.delay).Sub(r.now()); left > 0 {
+		return left, nil
+	}
+	image := &kruise.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: node.Labels}}
+	if err := r.client.Create(ctx, image); err != nil && !apierrors.IsAlreadyExists(err) {
+		return 0, fmt.Errorf("creating NodeImage %s: %w", node.Name, err)
+	}
+	return 0, nil
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeimage
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
+)
+
+// responseTime is how long a node may say nothing of a version, and how long after its
+// deadline.
+const responseTime = 10 * time.Minute
+
+// keep cleans one NodeImage, and says when there is more to do.
+func (r *Reconciler) keep(ctx context.Context, image *kruise.NodeImage, node *corev1.Node) (time.Duration, error) {
+	before := image.DeepCopy()
+	if node != nil && !maps.Equal(image.Labels, node.Labels) {
+		image.Labels = node.Labels
+	}
+	jobs, err := r.ownersOf(ctx, image)
+	if err != nil {
+		return 0, err
+	}
+	after := r.clean(image, jobs)
+	if err := r.dropSecrets(ctx, image); err != nil {
+		return 0, err
+	}
+	if !equality.Semantic.DeepEqual(before.Spec, image.Spec) || !maps.Equal(before.Labels, image.Labels) {
+		if err := r.client.Patch(ctx, image, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			return 0, fmt.Errorf("writing NodeImage %s: %w", image.Name, err)
+		}
+	}
+	before = image.DeepCopy()
+	late, again := r.overdue(image)
+	if len(late) == 0 {
+		return requeue.Sooner(after, again), nil
+	}
+	before.Status.Desired = -1 // the schema requires the number, so it is in every patch
+	if err := r.client.Status().Patch(ctx, image, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return 0, fmt.Errorf("writing the status of NodeImage %s: %w", image.Name, err)
+	}
+	for _, l := range late {
+		message := fmt.Sprintf(kruise.PullImageFailedMessage, l.image+":"+l.tag.Tag, image.Name, l.why)
+		r.events.Event(image, corev1.EventTypeWarning, kruise.PullImageFailedReason, message)
+		for i := range l.tag.OwnerReferences {
+			r.events.Event(&l.tag.OwnerReferences[i], corev1.EventTypeWarning, kruise.PullImageFailedReason, message)
+		}
+	}
+	return requeue.Sooner(after, again), nil
+}
+
+// clean is IMG-06: it drops owners that are gone, tags that nothing wants any more or whose
+// time is over, and images without tags. A tag stays while a job that ends has not: it
+// would be pulled again for it.
+func (r *Reconciler) clean(image *kruise.NodeImage, jobs owners) (after time.Duration) {
+	for name, spec := range image.Spec.Images {
+		spec.Tags = slices.DeleteFunc(slices.Clone(spec.Tags), func(tag kruise.ImageTagSpec) bool {
+			return tag.CreatedAt == nil || len(tag.OwnerReferences) > 0 && !slices.ContainsFunc(tag.OwnerReferences, jobs.present)
+		})
+		for i := range spec.Tags {
+			spec.Tags[i].OwnerReferences = slices.DeleteFunc(slices.Clone(spec.Tags[i].OwnerReferences), func(o corev1.ObjectReference) bool { return !jobs.present(o) })
+		}
+		spec.Tags = slices.DeleteFunc(spec.Tags, func(tag kruise.ImageTagSpec) bool {
+			s := statusOf(image, name, tag.Tag)
+			if s == nil || s.Version != tag.Version || s.CompletionTime == nil || tag.PullPolicy == nil || tag.PullPolicy.TTLSecondsAfterFinished == nil {
+				return false
+			}
+			left := s.CompletionTime.Add(time.Duration(*tag.PullPolicy.TTLSecondsAfterFinished) * time.Second).Sub(r.now())
+			switch {
+			case left > 0:
+				after = requeue.Sooner(after, left)
+			case slices.ContainsFunc(tag.OwnerReferences, jobs.unfinished):
+				after = requeue.Sooner(after, unfinishedAgain)
+				return false
+			}
+			return left <= 0
+		})
+		if len(spec.Tags) == 0 {
+			delete(image.Spec.Images, name)
+			continue
+		}
+		image.Spec.Images[name] = spec
+	}
+	return after
+}
+
+// late is a tag that its node should have told of.
+type late struct {
+	image string
+	tag   kruise.ImageTagSpec
+	why   string
+}
+
+// overdue is IMG-07: it fails what its node does not answer for.
+func (r *Reconciler) overdue(image *kruise.NodeImage) (out []late, after time.Duration) {
+	for _, name := range slices.Sorted(maps.Keys(image.Spec.Images)) {
+		for _, tag := range image.Spec.Images[name].Tags {
+			s := statusOf(image, name, tag.Tag)
+			told := s != nil && s.Version == tag.Version
+			if told && s.CompletionTime != nil {
+				continue
+			}
+			l := late{name, tag, kruise.NodeImageNoResponseMessage}
+			until := tag.CreatedAt.Add(responseTime)
+			if told {
+				if tag.PullPolicy == nil || tag.PullPolicy.ActiveDeadlineSeconds == nil {
+					continue
+				}
+				l.why = kruise.NodeImageDeadlineExceededMessage
+				until = until.Add(time.Duration(*tag.PullPolicy.ActiveDeadlineSeconds) * time.Second)
+			}
+			if left := until.Sub(r.now()); left > 0 {
+				after = requeue.Sooner(after, left)
+				continue
+			}
+			r.fail(image, name, tag, l.why)
+			out = append(out, l)
+		}
+	}
+	return out, after
+}
+
+// fail writes into the status that a tag could not be pulled.
+func (r *Reconciler) fail(image *kruise.NodeImage, name string, tag kruise.ImageTagSpec, why string) {
+	now := metav1.NewTime(r.now()).Rfc3339Copy()
+	status := kruise.ImageTagStatus{Tag: tag.Tag, Version: tag.Version, Phase: kruise.ImagePhaseFailed, CompletionTime: &now, Message: why}
+	if image.Status.ImageStatuses == nil {
+		image.Status.ImageStatuses = map[string]kruise.ImageStatus{}
+	}
+	tags := slices.DeleteFunc(slices.Clone(image.Status.ImageStatuses[name].Tags), func(s kruise.ImageTagStatus) bool {
+		if s.Tag == tag.Tag {
+			status.StartTime = s.StartTime
+			return true
+		}
+		return false
+	})
+	tags = append(tags, status)
+	slices.SortFunc(tags, func(a, b kruise.ImageTagStatus) int { return cmp.Compare(a.Tag, b.Tag) })
+	image.Status.ImageStatuses[name] = kruise.ImageStatus{Tags: tags}
+	image.Status.Failed++
+	image.Status.Desired = 0
+	for _, spec := range image.Spec.Images {
+		image.Status.Desired += int32(len(spec.Tags)) //nolint:gosec // the schema bounds them
+	}
+}
+
+func statusOf(image *kruise.NodeImage, name, tag string) *kruise.ImageTagStatus {
+	tags := image.Status.ImageStatuses[name].Tags
+	if i := slices.IndexFunc(tags, func(s kruise.ImageTagStatus) bool { return s.Tag == tag }); i >= 0 {
+		return &tags[i]
+	}
+	return nil
+}

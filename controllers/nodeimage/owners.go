@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeimage
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// unfinishedAgain is how soon a tag is looked at again that is kept for a job that has not
+// ended.
+const unfinishedAgain = time.Minute
+
+// owners are the ImagePullJobs that tags name, by their UIDs; nil for those that are gone.
+// Nothing is known of owners of other kinds, so they stay.
+type owners map[types.UID]*kruise.ImagePullJob
+
+func (o owners) present(ref corev1.ObjectReference) bool {
+	job, known := o[ref.UID]
+	return !known || job != nil
+}
+
+// unfinished says whether an owner is a job that ends and has not.
+func (o owners) unfinished(ref corev1.ObjectReference) bool {
+	job := o[ref.UID]
+	return job != nil && job.Status.CompletionTime == nil && job.Spec.CompletionPolicy.Type != kruise.NeverCompletionPolicyType
+}
+
+// ownersOf reads the jobs that the tags of a NodeImage name. A cache that does not have
+// one yet is no proof that it is gone.
+func (r *Reconciler) ownersOf(ctx context.Context, image *kruise.NodeImage) (owners, error) {
+	out := owners{}
+	for _, spec := range image.Spec.Images {
+		for i := range spec.Tags {
+			for _, ref := range spec.Tags[i].OwnerReferences {
+				if _, known := out[ref.UID]; known || ref.Kind != "ImagePullJob" {
+					continue
+				}
+				job := &kruise.ImagePullJob{}
+				key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
+				err := r.client.Get(ctx, key, job)
+				if apierrors.IsNotFound(err) || err == nil && job.UID != ref.UID {
+					err = r.live.Get(ctx, key, job)
+				}
+				switch {
+				case apierrors.IsNotFound(err) || err == nil && job.UID != ref.UID:
+					job = nil
+				case err != nil:
+					return nil, fmt.Errorf("reading ImagePullJob %s, an owner in NodeImage %s: %w", key, image.Name, err)
+				}
+				out[ref.UID] = job
+			}
+		}
+	}
+	return out, nil
+}
+
+// ofJob are the NodeImages with tags of a job.
+func (r *Reconciler) ofJob(ctx context.Context, job client.Object) (out []reconcile.Request) {
+	list := &kruise.NodeImageList{}
+	if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // what reads the same cache tells of it
+	}
+	for i := range list.Items {
+		if named(&list.Items[i], job.GetUID()) {
+			out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
+		}
+	}
+	return out
+}
+
+func named(image *kruise.NodeImage, job types.UID) bool {
+	for _, spec := range image.Spec.Images {
+		for i := range spec.Tags {
+			for _, ref := range spec.Tags[i].OwnerReferences {
+				if ref.UID == job {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// dropSecrets takes pull secrets off images that are not there, but for copies, which
+// their jobs care for (IMG-06).
+func (r *Reconciler) dropSecrets(ctx context.Context, image *kruise.NodeImage) error {
+	for name, spec := range image.Spec.Images {
+		kept := make([]kruise.ReferenceObject, 0, len(spec.PullSecrets))
+		for _, ref := range spec.PullSecrets {
+			if ref.Mode != kruise.PullSecretModeBatch {
+				key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
+				switch err := r.live.Get(ctx, key, &corev1.Secret{}); {
+				case apierrors.IsNotFound(err):
+					continue
+				case err != nil && !apierrors.IsForbidden(err): // what may not be read may be there
+					return fmt.Errorf("reading pull secret %s: %w", key, err)
+				}
+			}
+			kept = append(kept, ref)
+		}
+		if len(kept) < len(spec.PullSecrets) {
+			spec.PullSecrets = kept
+			image.Spec.Images[name] = spec
+		}
+	}
+	return nil
+}

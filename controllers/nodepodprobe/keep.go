@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepodprobe
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/livenessprobe"
+	"github.com/regatta-sh/regatta/controllers/podprobemarker/marks"
+	"github.com/regatta-sh/regatta/controllers/workload/batch"
+	"github.com/regatta-sh/regatta/controllers/workload/nodes"
+	points "github.com/regatta-sh/regatta/engine/decision/node"
+)
+
+// probed is a pod of the node, with its markers and the liveness probes that were taken out
+// of it.
+type probed struct {
+	pod      *corev1.Pod
+	markers  []marks.Marker
+	liveness []livenessprobe.Saved
+}
+
+// keep writes what the node is to probe, and then what its results mean.
+func (r *Reconciler) keep(ctx context.Context, o *v1alpha1.NodePodProbe) (time.Duration, error) {
+	pods, err := r.pods(ctx, o.Name)
+	if err != nil {
+		return 0, err
+	}
+	want := make([]v1alpha1.PodProbe, 0, len(pods))
+	for _, p := range pods {
+		if entry := entryOf(p); len(entry.Probes) > 0 {
+			want = append(want, entry)
+		}
+	}
+	if !equality.Semantic.DeepEqual(o.Spec.PodProbes, want) {
+		before := o.DeepCopy()
+		o.Spec.PodProbes = want
+		if err := r.client.Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			return 0, fmt.Errorf("writing NodePodProbe %s: %w", o.Name, err)
+		}
+	}
+	return r.mark(ctx, o, pods)
+}
+
+// pods are those of a node that are probed, by namespace and name.
+func (r *Reconciler) pods(ctx context.Context, node string) ([]probed, error) {
+	list := &corev1.PodList{}
+	if err := r.client.List(ctx, list, client.MatchingFields{nodes.Index: node}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the pods of node %s: %w", node, err)
+	}
+	slices.SortFunc(list.Items, func(a, b corev1.Pod) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	markers := map[string][]marks.Marker{}
+	var out []probed
+	for i := range list.Items {
+		pod := &list.Items[i]
+		if !marks.Probed(pod) {
+			continue
+		}
+		all, ok := markers[pod.Namespace]
+		if !ok && r.markers {
+			var err error
+			if all, err = marks.List(ctx, r.client, pod.Namespace); err != nil {
+				return nil, err
+			}
+			markers[pod.Namespace] = all
+		}
+		p := probed{pod: pod}
+		if r.liveness {
+			p.liveness, _ = livenessprobe.Read(pod) // its own controller tells of what cannot be read
+		}
+		for _, m := range all {
+			if m.Selects(pod, false) {
+				p.markers = append(p.markers, m)
+			}
+		}
+		if len(p.markers) > 0 || len(p.liveness) > 0 {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// entryOf is what the node is to probe in a pod (PPM-02).
+func entryOf(p probed) v1alpha1.PodProbe {
+	out := v1alpha1.PodProbe{Name: p.pod.Name, Namespace: p.pod.Namespace, UID: string(p.pod.UID), IP: p.pod.Status.PodIP}
+	for _, m := range p.markers {
+		for i := range m.Spec.Probes {
+			probe := &m.Spec.Probes[i]
+			c := containerOf(p.pod, probe.ContainerName)
+			if c == nil {
+				continue
+			}
+			spec := *probe.Probe.DeepCopy()
+			if !resolve(c, &spec) {
+				continue
+			}
+			out.Probes = append(out.Probes, v1alpha1.ContainerProbe{Name: marks.Name(m.Name, probe.Name), ContainerName: probe.ContainerName, Probe: spec})
+		}
+	}
+	for _, saved := range p.liveness {
+		c := containerOf(p.pod, saved.Name)
+		if c == nil || c.StartupProbe != nil && !livenessprobe.Started(p.pod, saved.Name) {
+			continue
+		}
+		spec := v1alpha1.ContainerProbeSpec{Probe: *saved.LivenessProbe.DeepCopy()}
+		spec.TerminationGracePeriodSeconds = nil // the request has it
+		if resolve(c, &spec) {
+			out.Probes = append(out.Probes, v1alpha1.ContainerProbe{Name: livenessprobe.ProbeName(saved.Name), ContainerName: saved.Name, Probe: spec})
+		}
+	}
+	return out
+}
+
+// containerOf is a container of a pod that goes on running, native sidecars among them.
+func containerOf(pod *corev1.Pod, name string) *corev1.Container {
+	for i := range pod.Spec.Containers {
+		if c := &pod.Spec.Containers[i]; c.Name == name {
+			return c
+		}
+	}
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		if c.Name == name && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			return c
+		}
+	}
+	return nil
+}
+
+// resolve gives a port its number. A probe of a port that the container does not have is
+// left out.
+func resolve(c *corev1.Container, probe *v1alpha1.ContainerProbeSpec) bool {
+	var port *intstr.IntOrString
+	switch {
+	case probe.HTTPGet != nil:
+		port = &probe.HTTPGet.Port
+	case probe.TCPSocket != nil:
+		port = &probe.TCPSocket.Port
+	}
+	if port == nil || port.Type == intstr.Int {
+		return true
+	}
+	for _, p := range c.Ports {
+		if p.Name == port.StrVal {
+			*port = intstr.FromInt32(p.ContainerPort)
+			return true
+		}
+	}
+	return false
+}
+
+// mark gives the pods what the results of the node mean for them.
+func (r *Reconciler) mark(ctx context.Context, o *v1alpha1.NodePodProbe, pods []probed) (time.Duration, error) {
+	statuses := map[string]*v1alpha1.PodProbeStatus{}
+	for i := range o.Status.PodProbeStatuses {
+		statuses[o.Status.PodProbeStatuses[i].UID] = &o.Status.PodProbeStatuses[i]
+	}
+	var (
+		mu    sync.Mutex
+		after time.Duration
+		acts  []func() error
+	)
+	done := map[string]uint64{}
+	for _, p := range pods {
+		uid := string(p.pod.UID)
+		status := statuses[uid]
+		if status == nil {
+			continue
+		}
+		results := marks.Of(p.markers, status)
+		if len(results) == 0 {
+			continue
+		}
+		in := r.marks.Facts(p.pod, false, results)
+		sum, err := r.sum(in)
+		if err != nil {
+			return 0, err
+		}
+		if r.decided(o.Name, uid) == sum(p.pod.ResourceVersion) {
+			done[uid] = sum(p.pod.ResourceVersion)
+			continue
+		}
+		acts = append(acts, func() error {
+			stored, held, err := r.marks.Mark(ctx, p.pod, in, results)
+			if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+				return nil // the pod is gone, or another one has its name; its own event comes
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case held != nil:
+				klog.FromContext(ctx).Info("A pod keeps its marks", "pod", klog.KObj(p.pod), "rule", held.Rule, "reason", held.Message)
+				after = heldAgain
+			case err == nil:
+				done[uid] = sum(stored)
+			}
+			return err
+		})
+	}
+	err := batch.Parallel(writers, acts)
+	r.remember(o.Name, done)
+	return after, err
+}
+
+// sum is what a decision depends on but for the time, for any version of the pod.
+func (r *Reconciler) sum(in points.MarkersInput) (func(version string) uint64, error) {
+	raw, err := json.Marshal(in.Results)
+	if err != nil {
+		return nil, fmt.Errorf("summing up the results of pod %s: %w", in.Pod.Name, err)
+	}
+	return func(version string) uint64 {
+		h := fnv.New64a()
+		_, _ = h.Write(raw) // a hash takes all
+		_, _ = h.Write([]byte(version + "/" + r.marks.Engine.Snapshot().Revision()))
+		return h.Sum64()
+	}, nil
+}
+
+func (r *Reconciler) decided(node, uid string) uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.done[node][uid]
+}
+
+func (r *Reconciler) remember(node string, done map[string]uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(done) == 0 {
+		delete(r.done, node)
+		return
+	}
+	r.done[node] = done
+}

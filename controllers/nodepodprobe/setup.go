@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepodprobe
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/livenessprobe"
+	"github.com/regatta-sh/regatta/controllers/podprobemarker/marks"
+	"github.com/regatta-sh/regatta/controllers/workload/nodes"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// SetupWithManager starts the Reconciler with a manager. All that is reconciled is named
+// after a node.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	b := ctrl.NewControllerManagedBy(mgr)
+	if r.kicks != nil {
+		b = b.WatchesRawSource(source.Channel(r.kicks, handler.EnqueueRequestsFromMapFunc(r.all)))
+	}
+	return b.Named("nodepodprobe-controller").
+		For(&v1alpha1.NodePodProbe{}).
+		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: changes})).
+		Watches(&corev1.Pod{}, r.onPods()).
+		Watches(&v1alpha1.PodProbeMarker{}, r.onMarkers()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}).
+		Complete(r)
+}
+
+func changes(e event.UpdateEvent) bool {
+	old, ok := e.ObjectOld.(*corev1.Node)
+	fresh, ok2 := e.ObjectNew.(*corev1.Node)
+	return !ok || !ok2 || nodes.Virtual(old) != nodes.Virtual(fresh) || nodes.ReadySince(old).IsZero() != nodes.ReadySince(fresh).IsZero()
+}
+
+func onNode(q queue, name string) {
+	if name != "" {
+		q.Add(reconcile.Request{NamespacedName: client.ObjectKey{Name: name}})
+	}
+}
+
+// onPods has the node looked at whose pods change in what is probed or marked.
+func (r *Reconciler) onPods() handler.EventHandler {
+	look := func(ctx context.Context, o client.Object, q queue) {
+		pod, ok := o.(*corev1.Pod)
+		if !ok || pod.Spec.NodeName == "" {
+			return
+		}
+		if pod.Annotations[kruise.ContainerProbeContextKey] == "" || !r.liveness {
+			if some, err := marks.List(ctx, r.client, pod.Namespace); err == nil && len(some) == 0 {
+				return // what there was of the namespace goes with its markers
+			}
+		}
+		onNode(q, pod.Spec.NodeName)
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { look(ctx, e.Object, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { look(ctx, e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			old, ok := e.ObjectOld.(*corev1.Pod)
+			fresh, ok2 := e.ObjectNew.(*corev1.Pod)
+			if ok && ok2 && old.UID == fresh.UID && old.Status.PodIP == fresh.Status.PodIP && marks.Probed(old) == marks.Probed(fresh) &&
+				maps.Equal(old.Labels, fresh.Labels) && maps.Equal(old.Annotations, fresh.Annotations) &&
+				(fresh.Annotations[kruise.ContainerProbeContextKey] == "" || slices.Equal(started(old), started(fresh))) {
+				return
+			}
+			look(ctx, e.ObjectNew, q)
+		},
+	}
+}
+
+// started are the containers whose liveness probes may run.
+func started(pod *corev1.Pod) (out []string) {
+	for i := range pod.Status.ContainerStatuses {
+		if name := pod.Status.ContainerStatuses[i].Name; livenessprobe.Started(pod, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// onMarkers has the nodes looked at where pods of a marker are or were.
+func (r *Reconciler) onMarkers() handler.EventHandler {
+	look := func(ctx context.Context, o client.Object, q queue) {
+		for _, req := range r.all(ctx, nil) {
+			if r.concerns(ctx, req.Name, o) {
+				q.Add(req)
+			}
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { look(ctx, e.Object, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { look(ctx, e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			old, ok := e.ObjectOld.(*v1alpha1.PodProbeMarker)
+			fresh, ok2 := e.ObjectNew.(*v1alpha1.PodProbeMarker)
+			if ok && ok2 && equality.Semantic.DeepEqual(old.Spec, fresh.Spec) && (old.DeletionTimestamp == nil) == (fresh.DeletionTimestamp == nil) {
+				return
+			}
+			look(ctx, e.ObjectOld, q)
+			look(ctx, e.ObjectNew, q)
+		},
+	}
+}
+
+// concerns says whether a node has pods that a marker selects, or probes of it.
+func (r *Reconciler) concerns(ctx context.Context, node string, o client.Object) bool {
+	marker, ok := o.(*v1alpha1.PodProbeMarker)
+	if !ok {
+		return false
+	}
+	probes := &v1alpha1.NodePodProbe{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: node}, probes); err != nil || Has(probes, marker) {
+		return true
+	}
+	m, err := marks.Read(marker)
+	if err != nil {
+		return false
+	}
+	list := &corev1.PodList{}
+	if err := r.client.List(ctx, list, client.InNamespace(marker.Namespace), client.MatchingFields{nodes.Index: node}, client.UnsafeDisableDeepCopy); err != nil {
+		return true
+	}
+	for i := range list.Items {
+		if m.Selects(&list.Items[i], false) {
+			return true
+		}
+	}
+	return false
+}
+
+// Has says whether a node has probes of a marker.
+func Has(o *v1alpha1.NodePodProbe, marker *v1alpha1.PodProbeMarker) bool {
+	for i := range o.Spec.PodProbes {
+		pod := &o.Spec.PodProbes[i]
+		if pod.Namespace != marker.Namespace {
+			continue
+		}
+		for j := range pod.Probes {
+			if strings.HasPrefix(pod.Probes[j].Name, marks.Name(marker.Name, "")) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// all lists every NodePodProbe.
+func (r *Reconciler) all(ctx context.Context, _ client.Object) (out []reconcile.Request) {
+	list := &v1alpha1.NodePodProbeList{}
+	if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		klog.FromContext(ctx).Error(err, "Listing NodePodProbes; each is looked at when it changes")
+		return nil
+	}
+	for i := range list.Items {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return out
+}

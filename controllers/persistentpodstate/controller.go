@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package persistentpodstate remembers where pods of StatefulSets run (PPS-01 to PPS-03). The
+// webhook of pods has a pod that comes back ask for it.
+package persistentpodstate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/notimplemented"
+	"github.com/regatta-sh/regatta/controllers/workload/availability"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/ordinals"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/controllers/workload/scale"
+	"github.com/regatta-sh/regatta/controllers/workload/step"
+)
+
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=persistentpodstates,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=persistentpodstates/status,verbs=patch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=statefulsets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.kruise.io;apps,resources=statefulsets/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=pods;nodes,verbs=get;list;watch
+
+// Finder reads workloads of any kind.
+type Finder interface {
+	Find(ctx context.Context, namespace string, ref scale.Reference) (*scale.Workload, error)
+}
+
+// Options are what the controllers need.
+type Options struct {
+	// Client reads from the cache, which must have the index rollout.OwnerIndex of pods.
+	Client client.Client
+	// Live reads past the cache.
+	Live   client.Reader
+	Finder Finder
+	// StartOrdinal is whether Advanced StatefulSets may begin at another ordinal than 0.
+	StartOrdinal bool
+	// Workers is how many objects are reconciled at once.
+	Workers int
+	// Limiter makes what says how fast objects that failed are tried again.
+	Limiter func() workqueue.TypedRateLimiter[reconcile.Request]
+}
+
+func (o Options) controller() controller.Options {
+	return controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: o.Limiter()}
+}
+
+// SetupWithManager starts the controllers: one that remembers pods, and one for each kind of
+// workload whose annotations ask for that.
+func SetupWithManager(mgr ctrl.Manager, o Options) error {
+	r := &Reconciler{o}
+	err := ctrl.NewControllerManagedBy(mgr).Named("persistentpodstate-controller").
+		For(&kruise.PersistentPodState{}, builder.WithPredicates(rollout.UserChanges())).
+		Watches(&corev1.Pod{}, r.onPods()).
+		Watches(&appsv1.StatefulSet{}, r.onWorkloads(appsv1.SchemeGroupVersion.WithKind("StatefulSet"))).
+		Watches(&kruise.StatefulSet{}, r.onWorkloads(kruise.GroupVersion.WithKind("StatefulSet"))).
+		WithOptions(o.controller()).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("remembering pods: %w", err)
+	}
+	for _, g := range []*Generator{
+		{Client: o.Client, New: func() client.Object { return &appsv1.StatefulSet{} }, Kind: appsv1.SchemeGroupVersion.WithKind("StatefulSet")},
+		{Client: o.Client, New: func() client.Object { return &kruise.StatefulSet{} }, Kind: kruise.GroupVersion.WithKind("StatefulSet")},
+	} {
+		err := ctrl.NewControllerManagedBy(mgr).Named("persistentpodstate-of-"+g.Kind.GroupKind().String()).
+			For(g.New(), builder.WithPredicates(asks())).
+			Owns(&kruise.PersistentPodState{}, builder.WithPredicates(rollout.UserChanges())).
+			WithOptions(o.controller()).
+			Complete(g)
+		if err != nil {
+			return fmt.Errorf("making PersistentPodStates of %s: %w", g.Kind.GroupKind(), err)
+		}
+	}
+	return nil
+}
+
+// Reconciler remembers the pods of one workload at a time.
+type Reconciler struct{ Options }
+
+// Reconcile brings what is remembered up to date.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	state := &kruise.PersistentPodState{}
+	if err := r.Client.Get(ctx, req.NamespacedName, state); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if state.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	next := state.Status.DeepCopy()
+	next.ObservedGeneration = state.Generation
+	meta.RemoveStatusCondition(&next.Conditions, notimplemented.Stalled)
+	workload, current, err := r.target(ctx, state)
+	switch {
+	case errors.Is(err, scale.ErrNoScale):
+		ctrl.LoggerFrom(ctx).Info("The target has no subresource scale, so its pods are not known", "target", state.Spec.TargetReference)
+	case err != nil:
+		return reconcile.Result{}, err
+	case !current:
+		return reconcile.Result{RequeueAfter: step.Soon}, nil
+	case workload == nil:
+		next.PodStates = nil
+	default:
+		if next.PodStates, err = r.remember(ctx, state, workload); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	if equality.Semantic.DeepEqual(state.Status, *next) {
+		return reconcile.Result{}, nil
+	}
+	changed := state.DeepCopy()
+	changed.Status = *next
+	err = r.Client.Status().Patch(ctx, changed, client.MergeFromWithOptions(state, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
+		err = fmt.Errorf("writing the status of PersistentPodState %s: %w", req, err)
+	}
+	return step.Result(0, err)
+}
+
+// target is the workload; nil if it is gone or on its way out. current is false while the cache
+// does not have it yet: nothing is forgotten for that.
+func (r *Reconciler) target(ctx context.Context, state *kruise.PersistentPodState) (w *scale.Workload, current bool, err error) {
+	ref := state.Spec.TargetReference
+	w, err = r.Finder.Find(ctx, state.Namespace, scale.Reference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name})
+	if err != nil {
+		return nil, false, err
+	}
+	if w != nil && w.Terminating {
+		return nil, true, nil
+	}
+	if w != nil || !kruise.RemembersPods(groupKind(ref)) {
+		return w, true, nil
+	}
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+	err = r.Live.Get(ctx, client.ObjectKey{Namespace: state.Namespace, Name: ref.Name}, live)
+	switch {
+	case err == nil:
+		return nil, live.DeletionTimestamp != nil, nil
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return nil, true, nil
+	}
+	return nil, false, fmt.Errorf("reading %s %s past the cache: %w", ref.Kind, ref.Name, err)
+}
+
+func groupKind(ref kruise.TargetReference) schema.GroupKind {
+	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
+}
+
+// remember is PPS-02 and PPS-03.
+func (r *Reconciler) remember(ctx context.Context, state *kruise.PersistentPodState, w *scale.Workload) (map[string]kruise.PodState, error) {
+	list := &corev1.PodList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(state.Namespace), client.MatchingFields{rollout.OwnerIndex: string(w.UID)}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing pods: %w", err)
+	}
+	out := map[string]kruise.PodState{}
+	maps.Copy(out, state.Status.PodStates)
+	there := map[string]bool{}
+	for i := range list.Items {
+		pod := &list.Items[i]
+		there[pod.Name] = true
+		record, err := r.record(ctx, state, pod)
+		if err != nil {
+			return nil, err
+		}
+		if record != nil {
+			out[pod.Name] = *record
+		}
+	}
+	if state.Spec.PersistentPodStateRetentionPolicy == kruise.PersistentPodStateRetentionPolicyWhenDeleted {
+		return out, nil
+	}
+	wanted, err := r.wanted(ctx, state, w)
+	if err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(out, func(name string, _ kruise.PodState) bool {
+		n, numbered := facts.Ordinal(name)
+		return numbered && !there[name] && !wanted.Has(n)
+	})
+	return out, nil
+}
+
+// record is PPS-02 for one pod; nil while there is nothing to remember.
+func (r *Reconciler) record(ctx context.Context, state *kruise.PersistentPodState, pod *corev1.Pod) (*kruise.PodState, error) {
+	if !availability.Active(pod) || pod.Spec.NodeName == "" || !ready(pod) {
+		return nil, nil
+	}
+	node := &corev1.Node{}
+	err := r.Client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, node)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading node %s: %w", pod.Spec.NodeName, err)
+	}
+	out := &kruise.PodState{NodeName: node.Name}
+	if required := state.Spec.RequiredPersistentTopology; required != nil {
+		out.NodeTopologyLabels = pick(out.NodeTopologyLabels, node.Labels, required.Keys...)
+	}
+	for _, p := range state.Spec.PreferredPersistentTopology {
+		out.NodeTopologyLabels = pick(out.NodeTopologyLabels, node.Labels, p.Preference.Keys...)
+	}
+	for _, a := range state.Spec.PersistentPodAnnotations {
+		out.Annotations = pick(out.Annotations, pod.Annotations, a.Key)
+	}
+	return out, nil
+}
+
+func ready(pod *corev1.Pod) bool {
+	c := inplace.Condition(pod, corev1.PodReady)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// pick adds the values of keys that there are.
+func pick(into, from map[string]string, keys ...string) map[string]string {
+	for _, key := range keys {
+		if value, ok := from[key]; ok {
+			if into == nil {
+				into = map[string]string{}
+			}
+			into[key] = value
+		}
+	}
+	return into
+}
+
+// wanted are the ordinals that the workload wants.
+func (r *Reconciler) wanted(ctx context.Context, state *kruise.PersistentPodState, w *scale.Workload) (ordinals.Range, error) {
+	key := client.ObjectKey{Namespace: state.Namespace, Name: w.Name}
+	switch w.GroupKind() {
+	case appsv1.SchemeGroupVersion.WithKind("StatefulSet").GroupKind():
+		set := &appsv1.StatefulSet{}
+		if err := r.Client.Get(ctx, key, set); err != nil {
+			return ordinals.Range{}, fmt.Errorf("reading StatefulSet %s: %w", w.Name, err)
+		}
+		start := 0
+		if set.Spec.Ordinals != nil {
+			start = int(set.Spec.Ordinals.Start)
+		}
+		return ordinals.Of(start, int(w.Replicas), nil), nil
+	case kruise.GroupVersion.WithKind("StatefulSet").GroupKind():
+		set := &kruise.StatefulSet{}
+		if err := r.Client.Get(ctx, key, set); err != nil {
+			return ordinals.Range{}, fmt.Errorf("reading StatefulSet %s: %w", w.Name, err)
+		}
+		start := 0
+		if r.StartOrdinal && set.Spec.Ordinals != nil {
+			start = int(set.Spec.Ordinals.Start)
+		}
+		return ordinals.Of(start, int(w.Replicas), set.Spec.ReserveOrdinals), nil
+	}
+	return ordinals.Of(0, int(w.Replicas), nil), nil
+}

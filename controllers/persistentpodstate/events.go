@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package persistentpodstate
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// enqueue has the PersistentPodStates of a workload looked at.
+func (r *Reconciler) enqueue(ctx context.Context, q queue, namespace string, kind schema.GroupKind, name string) {
+	list := &kruise.PersistentPodStateList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing PersistentPodStates after a change of a pod or its workload")
+		return
+	}
+	for i := range list.Items {
+		if ref := list.Items[i].Spec.TargetReference; ref.Name == name && groupKind(ref) == kind {
+			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+}
+
+// onPods has a workload looked at when a pod of it becomes ready, is on its way out or is gone.
+func (r *Reconciler) onPods() handler.EventHandler {
+	of := func(ctx context.Context, q queue, pod client.Object) {
+		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.Kind != "ReplicaSet" {
+			r.enqueue(ctx, q, pod.GetNamespace(), schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind(), owner.Name)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			if pod, ok := e.Object.(*corev1.Pod); ok && ready(pod) {
+				of(ctx, q, pod)
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { of(ctx, q, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			before, ok := e.ObjectOld.(*corev1.Pod)
+			after, ok2 := e.ObjectNew.(*corev1.Pod)
+			if ok && ok2 && (ready(before) != ready(after) || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil)) {
+				of(ctx, q, after)
+			}
+		},
+	}
+}
+
+// onWorkloads has a workload looked at when it is changed, or comes or goes.
+func (r *Reconciler) onWorkloads(kind schema.GroupVersionKind) handler.EventHandler {
+	of := func(ctx context.Context, q queue, o client.Object) {
+		r.enqueue(ctx, q, o.GetNamespace(), kind.GroupKind(), o.GetName())
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { of(ctx, q, e.Object) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { of(ctx, q, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) {
+				of(ctx, q, e.ObjectNew)
+			}
+		},
+	}
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package podprobemarker keeps the status of PodProbeMarkers, and gives serverless pods what
+// their own conditions mean for them (PPM-01, PPM-03, PPM-05). What nodes probe is written by
+// package nodepodprobe.
+package podprobemarker
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/nodepodprobe"
+	"github.com/regatta-sh/regatta/controllers/notimplemented"
+	"github.com/regatta-sh/regatta/controllers/podprobemarker/marks"
+	"github.com/regatta-sh/regatta/controllers/workload/batch"
+	"github.com/regatta-sh/regatta/controllers/workload/nodes"
+	"github.com/regatta-sh/regatta/controllers/workload/step"
+	"github.com/regatta-sh/regatta/engine"
+)
+
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=podprobemarkers,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=podprobemarkers/status,verbs=patch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=nodepodprobes,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
+const (
+	// lookAgain is when a marker that goes is looked at again.
+	lookAgain = 500 * time.Millisecond
+	// heldAgain is when pods are looked at again that a rule leaves as they are.
+	heldAgain = 10 * time.Second
+	// writers is how many pods of a marker are written at once.
+	writers = 16
+)
+
+// InvalidSelectorReason is of an event of a marker that selects nothing, since its selector
+// cannot be read.
+const InvalidSelectorReason = "InvalidSelector"
+
+// Reconciler works on one PodProbeMarker at a time.
+type Reconciler struct {
+	client client.Client
+	live   client.Reader
+	events record.EventRecorder
+	frame  step.Frame[*v1alpha1.PodProbeMarker]
+	marks  marks.Writer
+
+	serverless bool
+	workers    int
+	limiter    workqueue.TypedRateLimiter[reconcile.Request]
+}
+
+// Option changes a Reconciler.
+type Option func(*Reconciler)
+
+// WithClock replaces time.Now.
+func WithClock(now func() time.Time) Option { return func(r *Reconciler) { r.marks.Now = now } }
+
+// WithWorkers sets how many PodProbeMarkers are reconciled at once; 3 if unset.
+func WithWorkers(n int) Option { return func(r *Reconciler) { r.workers = n } }
+
+// WithServerless gives serverless pods what their own conditions mean.
+func WithServerless(on bool) Option { return func(r *Reconciler) { r.serverless = on } }
+
+// WithRateLimiter sets how fast PodProbeMarkers that failed are tried again.
+func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
+	return func(r *Reconciler) { r.limiter = l }
+}
+
+// New makes a Reconciler. live reads past the cache.
+func New(c client.Client, live client.Reader, e *engine.Engine, events record.EventRecorder, opts ...Option) *Reconciler {
+	r := &Reconciler{client: c, live: live, events: events, workers: 3, marks: marks.Writer{Client: c, Engine: e, Now: time.Now}}
+	for _, opt := range opts {
+		opt(r)
+	}
+	r.frame = step.Frame[*v1alpha1.PodProbeMarker]{
+		Kind: "PodProbeMarker", New: func() *v1alpha1.PodProbeMarker { return &v1alpha1.PodProbeMarker{} }, Take: r.step, Ending: r.step,
+	}
+	return r
+}
+
+// Reconcile brings one marker up to date.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	return r.frame.Reconcile(ctx, r.client, req)
+}
+
+func (r *Reconciler) step(ctx context.Context, o *v1alpha1.PodProbeMarker) (time.Duration, error) {
+	if o.DeletionTimestamp != nil {
+		return r.release(ctx, o)
+	}
+	if !controllerutil.ContainsFinalizer(o, kruise.NodePodProbeCleanupFinalizer) {
+		if err := r.finalizer(ctx, o, controllerutil.AddFinalizer); err != nil {
+			return 0, err
+		}
+	}
+	m, err := marks.Read(o)
+	if err != nil {
+		r.events.Event(o, corev1.EventTypeWarning, InvalidSelectorReason, err.Error()+"; no pod is probed")
+		return 0, r.status(ctx, o, 0)
+	}
+	matched, after, err := r.pods(ctx, m)
+	if err != nil {
+		return 0, err
+	}
+	return after, r.status(ctx, o, matched)
+}
+
+// release lets a marker go that no node has probes of any more (PPM-03).
+func (r *Reconciler) release(ctx context.Context, o *v1alpha1.PodProbeMarker) (time.Duration, error) {
+	if !controllerutil.ContainsFinalizer(o, kruise.NodePodProbeCleanupFinalizer) {
+		return 0, nil
+	}
+	list := &v1alpha1.NodePodProbeList{}
+	if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return 0, fmt.Errorf("listing NodePodProbes: %w", err)
+	}
+	for i := range list.Items {
+		if nodepodprobe.Has(&list.Items[i], o) {
+			return lookAgain, nil
+		}
+	}
+	return 0, r.finalizer(ctx, o, controllerutil.RemoveFinalizer)
+}
+
+func (r *Reconciler) finalizer(ctx context.Context, o *v1alpha1.PodProbeMarker, change func(client.Object, string) bool) error {
+	before := o.DeepCopy()
+	change(o, kruise.NodePodProbeCleanupFinalizer)
+	if err := r.client.Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("writing the finalizer of PodProbeMarker %s: %w", client.ObjectKeyFromObject(o), err)
+	}
+	return nil
+}
+
+// pods counts the pods of a marker, and gives the serverless ones among them their marks.
+func (r *Reconciler) pods(ctx context.Context, m marks.Marker) (matched int64, after time.Duration, err error) {
+	list := &corev1.PodList{}
+	if err := r.client.List(ctx, list, client.InNamespace(m.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return 0, 0, fmt.Errorf("listing the pods of namespace %s: %w", m.Namespace, err)
+	}
+	known := map[string]*corev1.Node{}
+	var acts []func() error
+	var held atomic.Bool
+	for i := range list.Items {
+		pod := &list.Items[i]
+		if !marks.Probed(pod) || !m.Selects(pod, false) && !(r.serverless && m.Selects(pod, true)) {
+			continue
+		}
+		node, ok := known[pod.Spec.NodeName]
+		if !ok {
+			if node, err = nodes.Get(ctx, r.client, r.live, pod.Spec.NodeName); err != nil {
+				return 0, 0, err
+			}
+			known[pod.Spec.NodeName] = node
+		}
+		if node == nil || !m.Selects(pod, r.serverless && nodes.Virtual(node)) {
+			continue
+		}
+		matched++
+		if r.serverless && nodes.Virtual(node) {
+			acts = append(acts, func() error { return r.mark(ctx, pod, &held) })
+		}
+	}
+	if err := batch.Parallel(writers, acts); err != nil {
+		return 0, 0, err
+	}
+	if held.Load() {
+		after = heldAgain
+	}
+	return matched, after, nil
+}
+
+// mark gives a serverless pod what its conditions mean, by all markers that it has.
+func (r *Reconciler) mark(ctx context.Context, pod *corev1.Pod, held *atomic.Bool) error {
+	all, err := marks.List(ctx, r.client, pod.Namespace)
+	if err != nil {
+		return err
+	}
+	var mine []marks.Marker
+	for _, m := range all {
+		if m.Selects(pod, true) {
+			mine = append(mine, m)
+		}
+	}
+	results := marks.OfConditions(mine, pod)
+	if len(results) == 0 {
+		return nil
+	}
+	_, why, err := r.marks.Mark(ctx, pod, r.marks.Facts(pod, true, results), results)
+	if why != nil {
+		held.Store(true)
+	}
+	if apierrors.IsConflict(err) { // another pod has the name
+		return nil
+	}
+	return client.IgnoreNotFound(err)
+}
+
+// status writes what was found, if it is not there yet.
+func (r *Reconciler) status(ctx context.Context, o *v1alpha1.PodProbeMarker, matched int64) error {
+	before := o.DeepCopy()
+	o.Status.ObservedGeneration, o.Status.MatchedPods = o.Generation, matched
+	removed := meta.RemoveStatusCondition(&o.Status.Conditions, notimplemented.Stalled)
+	if !removed && before.Status.ObservedGeneration == o.Generation && before.Status.MatchedPods == matched {
+		return nil
+	}
+	before.Status.ObservedGeneration = -1 // the schema requires the number, so it is in every patch
+	if err := r.client.Status().Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("writing the status of PodProbeMarker %s: %w", client.ObjectKeyFromObject(o), err)
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podprobemarker
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/podprobemarker/marks"
+)
+
+// together is how long changes of pods are gathered before a marker counts them: each change
+// of a rollout would count all pods again.
+const together = 500 * time.Millisecond
+
+// SetupWithManager starts the Reconciler with a manager.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("podprobemarker-controller").
+		For(&v1alpha1.PodProbeMarker{}).
+		Watches(&corev1.Pod{}, r.onPods()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}).
+		Complete(r)
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// onPods has the markers looked at that select a pod which changes in what they count, or in
+// a condition that it may have from its own prober.
+func (r *Reconciler) onPods() handler.EventHandler {
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { r.of(ctx, q, e.Object) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { r.of(ctx, q, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			old, ok := e.ObjectOld.(*corev1.Pod)
+			fresh, ok2 := e.ObjectNew.(*corev1.Pod)
+			if ok && ok2 && marks.Probed(old) == marks.Probed(fresh) && maps.Equal(old.Labels, fresh.Labels) &&
+				(!r.serverless || equality.Semantic.DeepEqual(old.Status.Conditions, fresh.Status.Conditions)) {
+				return
+			}
+			r.of(ctx, q, e.ObjectOld, e.ObjectNew)
+		},
+	}
+}
+
+func (r *Reconciler) of(ctx context.Context, q queue, pods ...client.Object) {
+	all, err := marks.List(ctx, r.client, pods[0].GetNamespace())
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Finding the PodProbeMarkers of a pod; their counts are late", "pod", klog.KObj(pods[0]))
+		return
+	}
+	for _, m := range all {
+		for _, o := range pods {
+			if pod, ok := o.(*corev1.Pod); ok && (m.Selects(pod, false) || r.serverless && m.Selects(pod, true)) {
+				q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m.PodProbeMarker)}, together)
+				break
+			}
+		}
+	}
+}

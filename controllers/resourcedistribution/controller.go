@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package resourcedistribution keeps the copies of ResourceDistributions: one Secret or
+// ConfigMap in each namespace that the spec asks for and no policy denies (RD-01 to RD-03).
+//
+// The manager has no permission to read Secrets of users. It reads a copy by a JSON patch
+// that only tests whether the distribution owns the object, and changes nothing: the API
+// server answers with the object if it does, and refuses if it does not.
+package resourcedistribution
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/engine"
+)
+
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=resourcedistributions,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=resourcedistributions/status,verbs=patch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=resourcedistributions/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
+const (
+	// recheckAfter is how long the manager relies on what it knows of a copy. A change of
+	// a Secret that another client makes lasts no longer: Secrets are not watched.
+	recheckAfter = 5 * time.Minute
+	// heldAgain is how soon a policy that holds is asked again.
+	heldAgain = 10 * time.Second
+	// mostLeftovers bounds how many namespaces that have no copy are searched for one in a
+	// row, so that those that have one come first.
+	mostLeftovers = 100
+	// writes is how many requests of a distribution are under way at once.
+	writes = 10
+)
+
+// Reconciler works on one ResourceDistribution at a time.
+type Reconciler struct {
+	client client.Client
+	engine *engine.Engine
+	events record.EventRecorder
+
+	now     func() time.Time
+	workers int
+	limiter workqueue.TypedRateLimiter[reconcile.Request]
+
+	known known
+	told  sync.Map // of a distribution's UID: what the last event said
+}
+
+// Option changes a Reconciler.
+type Option func(*Reconciler)
+
+// WithClock replaces time.Now.
+func WithClock(now func() time.Time) Option { return func(r *Reconciler) { r.now = now } }
+
+// WithWorkers sets how many ResourceDistributions are reconciled at once; 3 if unset.
+func WithWorkers(n int) Option { return func(r *Reconciler) { r.workers = n } }
+
+// WithRateLimiter sets how fast ResourceDistributions that failed are tried again.
+func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
+	return func(r *Reconciler) { r.limiter = l }
+}
+
+// New makes a Reconciler.
+func New(c client.Client, e *engine.Engine, events record.EventRecorder, opts ...Option) *Reconciler {
+	r := &Reconciler{client: c, engine: e, events: events, now: time.Now, workers: 3}
+	for _, opt := range opts {
+		opt(r)
+	}
+	return r
+}
+
+// Reconcile brings the copies and the status of one ResourceDistribution up to date.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	d := &kruise.ResourceDistribution{}
+	if err := r.client.Get(ctx, req.NamespacedName, d); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if d.DeletionTimestamp != nil { // the garbage collector deletes the copies
+		r.known.forget(d.UID)
+		r.told.Delete(d.UID)
+		return reconcile.Result{}, nil
+	}
+	want, err := newTemplate(d)
+	if err != nil { // admission refuses it, so it was stored before there was one
+		r.tell(d, "InvalidResource", err.Error())
+		return reconcile.Result{}, reconcile.TerminalError(err)
+	}
+	all := &corev1.NamespaceList{}
+	if err := r.client.List(ctx, all); err != nil {
+		return reconcile.Result{}, fmt.Errorf("listing namespaces: %w", err)
+	}
+	plan, err := r.decide(ctx, d, want, all.Items)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if plan.held {
+		return reconcile.Result{RequeueAfter: heldAgain}, nil
+	}
+	w := &work{r: r, d: d, want: want}
+	found := w.ensure(ctx, plan.matched, plan.there)
+	left := w.clean(ctx, plan, found)
+	if err := r.report(ctx, d, plan, found); err != nil {
+		return reconcile.Result{}, err
+	}
+	return ending(found, left)
+}
+
+// ending is when a distribution is looked at again. A conflict and a missing namespace are
+// no reason to try again: an event comes when they change (RD-03).
+func ending(found *failures, left bool) (reconcile.Result, error) {
+	if err := found.retry(); err != nil {
+		return reconcile.Result{}, err
+	}
+	if left {
+		return reconcile.Result{RequeueAfter: time.Second}, nil
+	}
+	return reconcile.Result{RequeueAfter: recheckAfter}, nil
+}
+
+// tell records an event, once for each change of what it says.
+func (r *Reconciler) tell(d *kruise.ResourceDistribution, reason, message string) {
+	text := reason + ": " + message
+	if was, _ := r.told.Swap(d.UID, text); was == text {
+		return
+	}
+	r.events.Event(d, corev1.EventTypeWarning, reason, message)
+}
+
+// failures are the namespaces where something went wrong, by condition.
+type failures struct {
+	mu   sync.Mutex
+	of   map[kruise.ResourceDistributionConditionType][]string
+	why  map[kruise.ResourceDistributionConditionType]string
+	errs []error
+}
+
+func newFailures() *failures {
+	return &failures{of: map[kruise.ResourceDistributionConditionType][]string{}, why: map[kruise.ResourceDistributionConditionType]string{}}
+}
+
+func (f *failures) add(kind kruise.ResourceDistributionConditionType, namespace string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.of[kind] = append(f.of[kind], namespace)
+	slices.Sort(f.of[kind])
+	f.why[kind] = err.Error()
+	switch kind {
+	case kruise.ResourceDistributionConflictOccurred, kruise.ResourceDistributionNamespaceNotExists:
+	default:
+		f.errs = append(f.errs, fmt.Errorf("namespace %s: %w", namespace, err))
+	}
+}
+
+// retry is what the work queue is to try again, the first errors of many.
+func (f *failures) retry() error { return errors.Join(f.errs[:min(len(f.errs), 3)]...) }

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resourcedistribution
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/batch"
+)
+
+// A ValidatingAdmissionPolicy of the chart confines these to copies.
+// +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=create;patch;update;delete
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=list;watch
+
+// work is one look at the copies of a distribution.
+type work struct {
+	r    *Reconciler
+	d    *kruise.ResourceDistribution
+	want template
+}
+
+var (
+	errConflict  = errors.New("it is not a copy of this ResourceDistribution")
+	errNoneThere = errors.New("there is none")
+)
+
+// ensure creates and updates copies in namespaces.
+func (w *work) ensure(ctx context.Context, matched []string, there map[string]*corev1.Namespace) *failures {
+	found := newFailures()
+	var acts []func() error
+	for _, name := range matched {
+		ns := there[name]
+		if ns == nil {
+			found.add(kruise.ResourceDistributionNamespaceNotExists, name, errors.New(kruise.ResourceDistributionNamespaceNotExistsReason))
+			continue
+		}
+		if s, ok := w.r.known.get(w.d.UID, ns.UID); ok && s.hash == w.want.hash && w.r.now().Sub(s.at) < recheckAfter {
+			continue
+		}
+		acts = append(acts, func() error {
+			kind, err := w.one(ctx, ns.Name)
+			if err != nil {
+				w.r.known.drop(w.d.UID, ns.UID)
+				found.add(kind, ns.Name, err)
+				return nil // the others are tried as well
+			}
+			w.r.known.set(w.d.UID, ns.UID, sight{hash: w.want.hash, at: w.r.now()})
+			return nil
+		})
+	}
+	_ = batch.SlowStart(writes, 1, acts) // each act keeps its own error
+	return found
+}
+
+// one brings the copy of a namespace up to date, and says what failed.
+func (w *work) one(ctx context.Context, namespace string) (kruise.ResourceDistributionConditionType, error) {
+	if w.d.Status.ObservedGeneration == 0 { // there is most likely none
+		err := w.create(ctx, namespace)
+		if !apierrors.IsAlreadyExists(err) {
+			return kruise.ResourceDistributionCreateResourceFailed, err
+		}
+	}
+	copied, err := w.read(ctx, namespace)
+	switch {
+	case errors.Is(err, errNoneThere):
+		err := w.create(ctx, namespace)
+		if apierrors.IsAlreadyExists(err) { // made by another client meanwhile
+			return kruise.ResourceDistributionConflictOccurred, errConflict
+		}
+		return kruise.ResourceDistributionCreateResourceFailed, err
+	case errors.Is(err, errConflict):
+		return kruise.ResourceDistributionConflictOccurred, err
+	case err != nil:
+		return kruise.ResourceDistributionGetResourceFailed, err
+	case !w.want.onto(copied):
+		return "", nil
+	}
+	if err := w.r.client.Update(ctx, copied); err != nil {
+		return kruise.ResourceDistributionUpdateResourceFailed, fmt.Errorf("updating %s %s: %w", w.want.kind, copied.GetName(), err)
+	}
+	return "", nil
+}
+
+func (w *work) create(ctx context.Context, namespace string) error {
+	o := w.want.in(namespace)
+	if err := w.r.client.Create(ctx, o); err != nil {
+		return fmt.Errorf("creating %s %s: %w", w.want.kind, o.GetName(), err)
+	}
+	return nil
+}
+
+// read reads a copy by a patch that tests whose it is and changes nothing.
+func (w *work) read(ctx context.Context, namespace string) (client.Object, error) {
+	o := w.want.empty()
+	o.SetName(w.want.object.GetName())
+	o.SetNamespace(namespace)
+	tests, err := json.Marshal([]map[string]string{
+		{"op": "test", "path": "/metadata/ownerReferences/0/uid", "value": string(w.d.UID)},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("writing a patch: %w", err)
+	}
+	err = w.r.client.Patch(ctx, o, client.RawPatch(types.JSONPatchType, tests))
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, errNoneThere
+	case apierrors.IsInvalid(err): // a test failed
+		return nil, errConflict
+	case err != nil:
+		return nil, fmt.Errorf("reading %s %s: %w", w.want.kind, o.GetName(), err)
+	}
+	return o, nil
+}
+
+// clean deletes copies in namespaces that are to have none, and says whether some were not
+// looked at yet.
+func (w *work) clean(ctx context.Context, p plan, found *failures) (left bool) {
+	var acts []func() error
+	var looked atomic.Int32
+	for _, name := range slices.Sorted(maps.Keys(p.there)) {
+		ns := p.there[name]
+		if _, keep := slices.BinarySearch(p.matched, name); keep {
+			continue
+		}
+		if s, ok := w.r.known.get(w.d.UID, ns.UID); ok && s.hash == "" {
+			continue
+		}
+		acts = append(acts, func() error {
+			if looked.Add(1) > mostLeftovers {
+				return nil
+			}
+			if err := w.remove(ctx, name); err != nil {
+				found.add(kruise.ResourceDistributionDeleteResourceFailed, name, err)
+				return nil
+			}
+			w.r.known.set(w.d.UID, ns.UID, sight{at: w.r.now()})
+			return nil
+		})
+	}
+	_ = batch.Parallel(writes, acts) // each act keeps its own error
+	return len(acts) > mostLeftovers
+}
+
+func (w *work) remove(ctx context.Context, namespace string) error {
+	copied, err := w.read(ctx, namespace)
+	if errors.Is(err, errNoneThere) || errors.Is(err, errConflict) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	err = w.r.client.Delete(ctx, copied, client.Preconditions{UID: ptr.To(copied.GetUID()), ResourceVersion: ptr.To(copied.GetResourceVersion())})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting %s %s: %w", w.want.kind, copied.GetName(), err)
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resourcedistribution
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// known is what the manager knows of copies from its own requests. It saves requests: losing
+// it changes no decision.
+type known struct {
+	mu sync.Mutex
+	of map[types.UID]map[types.UID]sight // by distribution and namespace
+}
+
+// sight is what a namespace had when it was last looked at.
+type sight struct {
+	hash string // of the copy; "" if there is none of the distribution
+	at   time.Time
+}
+
+func (k *known) get(distribution, namespace types.UID) (sight, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s, ok := k.of[distribution][namespace]
+	return s, ok
+}
+
+func (k *known) set(distribution, namespace types.UID, s sight) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.of == nil {
+		k.of = map[types.UID]map[types.UID]sight{}
+	}
+	if k.of[distribution] == nil {
+		k.of[distribution] = map[types.UID]sight{}
+	}
+	k.of[distribution][namespace] = s
+}
+
+// drop has a namespace looked at again.
+func (k *known) drop(distribution, namespace types.UID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.of[distribution], namespace)
+}
+
+// forget is for a distribution that is gone.
+func (k *known) forget(distribution types.UID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.of, distribution)
+}
+
+// vanish is for a namespace that is gone.
+func (k *known) vanish(namespace types.UID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, namespaces := range k.of {
+		delete(namespaces, namespace)
+	}
+}

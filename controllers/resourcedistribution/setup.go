@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resourcedistribution
+
+import (
+	"context"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// SetupWithManager starts the Reconciler with a manager. ConfigMaps are watched by their
+// metadata, so that a copy that is changed or deleted is mended at once. Secrets are not.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	copies := &metav1.PartialObjectMetadata{}
+	copies.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("resourcedistribution-controller").
+		For(&kruise.ResourceDistribution{}, builder.WithPredicates(changed)).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.ofNamespace), builder.WithPredicates(predicate.Funcs{UpdateFunc: changes})).
+		Watches(copies, handler.EnqueueRequestsFromMapFunc(r.ofCopy), builder.OnlyMetadata, builder.WithPredicates(predicate.Funcs{
+			CreateFunc: func(event.CreateEvent) bool { return false },
+		})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}).
+		Complete(r)
+}
+
+func changes(e event.UpdateEvent) bool {
+	return !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) || e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+}
+
+// ofNamespace are all distributions: any of them may ask for the namespace.
+func (r *Reconciler) ofNamespace(ctx context.Context, o client.Object) (out []reconcile.Request) {
+	if o.GetDeletionTimestamp() != nil {
+		r.known.vanish(o.GetUID())
+	}
+	all := &kruise.ResourceDistributionList{}
+	if err := r.client.List(ctx, all); err != nil {
+		klog.FromContext(ctx).Error(err, "Listing ResourceDistributions", "namespace", o.GetName())
+		return nil
+	}
+	for i := range all.Items {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
+	}
+	return out
+}
+
+// ofCopy is the distribution that owns a copy.
+func (r *Reconciler) ofCopy(ctx context.Context, o client.Object) []reconcile.Request {
+	owner := metav1.GetControllerOfNoCopy(o)
+	if owner == nil || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() != kruise.Kind("ResourceDistribution") {
+		return nil
+	}
+	ns := &corev1.Namespace{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: o.GetNamespace()}, ns); err != nil {
+		return nil // it is gone, and its own event comes
+	}
+	r.known.drop(owner.UID, ns.UID)
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: owner.Name}}}
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resourcedistribution
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// template is the object that is copied.
+type template struct {
+	kind   string
+	object client.Object // *corev1.Secret or *corev1.ConfigMap
+	hash   string
+	owner  metav1.OwnerReference
+}
+
+func newTemplate(d *kruise.ResourceDistribution) (template, error) {
+	raw := bytes.TrimSpace(d.Spec.Resource.Raw)
+	var kind metav1.TypeMeta
+	if err := json.Unmarshal(raw, &kind); err != nil {
+		return template{}, fmt.Errorf("reading spec.resource: %w", err)
+	}
+	sum := sha256.Sum256(raw)
+	t := template{kind: kind.Kind, hash: hex.EncodeToString(sum[:])}
+	switch {
+	case kind.APIVersion == "v1" && kind.Kind == "Secret":
+		t.object = &corev1.Secret{}
+	case kind.APIVersion == "v1" && kind.Kind == "ConfigMap":
+		t.object = &corev1.ConfigMap{}
+	default:
+		return t, fmt.Errorf("spec.resource is a %s of %s, and must be a Secret or a ConfigMap of v1", kind.Kind, kind.APIVersion)
+	}
+	if err := json.Unmarshal(raw, t.object); err != nil {
+		return t, fmt.Errorf("reading spec.resource: %w", err)
+	}
+	if t.object.GetName() == "" {
+		return t, fmt.Errorf("spec.resource.metadata.name is empty")
+	}
+	if s, ok := t.object.(*corev1.Secret); ok { // as the API server stores it
+		for key, value := range s.StringData {
+			if s.Data == nil {
+				s.Data = map[string][]byte{}
+			}
+			s.Data[key] = []byte(value)
+		}
+		s.StringData = nil
+		if s.Type == "" {
+			s.Type = corev1.SecretTypeOpaque
+		}
+	}
+	t.owner = metav1.OwnerReference{
+		APIVersion: kruise.GroupVersion.String(), Kind: "ResourceDistribution", Name: d.Name, UID: d.UID,
+		Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+	}
+	o := t.object
+	o.SetOwnerReferences([]metav1.OwnerReference{t.owner})
+	o.SetAnnotations(over(o.GetAnnotations(), map[string]string{kruise.ResourceDistributionHashCodeKey: t.hash, kruise.ResourceDistributionFromKey: d.Name}))
+	o.SetResourceVersion("")
+	o.SetUID("")
+	o.SetManagedFields(nil)
+	return t, nil
+}
+
+// in is the copy for a namespace.
+func (t template) in(namespace string) client.Object {
+	o := t.object.DeepCopyObject().(client.Object)
+	o.SetNamespace(namespace)
+	return o
+}
+
+// empty is an object of the kind.
+func (t template) empty() client.Object {
+	if t.kind == "Secret" {
+		return &corev1.Secret{}
+	}
+	return &corev1.ConfigMap{}
+}
+
+// onto brings a copy up to date and says whether anything of it changed. Labels, annotations
+// and finalizers that others added stay (RD-02).
+func (t template) onto(copied client.Object) (changed bool) {
+	before := copied.DeepCopyObject()
+	switch from := t.object.(type) {
+	case *corev1.Secret:
+		to := copied.(*corev1.Secret)
+		to.Data, to.Type, to.Immutable = from.Data, from.Type, from.Immutable
+	case *corev1.ConfigMap:
+		to := copied.(*corev1.ConfigMap)
+		to.Data, to.BinaryData, to.Immutable = from.Data, from.BinaryData, from.Immutable
+	}
+	copied.SetLabels(over(copied.GetLabels(), t.object.GetLabels()))
+	copied.SetAnnotations(over(copied.GetAnnotations(), t.object.GetAnnotations()))
+	finalizers := copied.GetFinalizers()
+	for _, f := range t.object.GetFinalizers() {
+		if !slices.Contains(finalizers, f) {
+			finalizers = append(finalizers, f)
+		}
+	}
+	copied.SetFinalizers(finalizers)
+	return !equality.Semantic.DeepEqual(before, copied)
+}
+
+// over lays one map over another.
+func over(lower, upper map[string]string) map[string]string {
+	if len(upper) == 0 {
+		return lower
+	}
+	out := maps.Clone(lower)
+	if out == nil {
+		out = map[string]string{}
+	}
+	maps.Copy(out, upper)
+	return out
+}

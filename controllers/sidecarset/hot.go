@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecarset
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+)
+
+// otherOf is the other one of a hot pair.
+func otherOf(name, one string) string {
+	first, second := marks.Pair(name)
+	if one == first {
+		return second
+	}
+	return first
+}
+
+// hotTarget is the container of a hot pair that gets the new image: the idle one, which has the empty image; in the middle of
+// an upgrade the one that does not run yet, else the one that does not work. It is empty where the other one has the new image
+// already.
+func hotTarget(set *kruise.SidecarSet, c *kruise.SidecarContainer, pod *corev1.Pod) string {
+	first, second := marks.Pair(c.Name)
+	working := marks.Working(pod)[c.Name]
+	target := otherOf(c.Name, working)
+	for _, name := range []string{second, first} {
+		if !readyOf(pod, name) || !consistent(set.Name, pod, []string{name}) {
+			target = name
+		}
+	}
+	for _, name := range []string{first, second} {
+		if own := containerOf(pod, name); own != nil && own.Image == c.UpgradeStrategy.HotUpgradeEmptyImage {
+			target = name
+		}
+	}
+	if own := containerOf(pod, otherOf(c.Name, target)); own == nil || own.Image == c.Image {
+		return ""
+	}
+	return target
+}
+
+// reset is the container of a hot pair that has no work any more, and gets the empty image again.
+type reset struct{ name, container, image string }
+
+// resets are those of a pod that an upgrade left.
+func resets(set *kruise.SidecarSet, pod *corev1.Pod) (out []reset) {
+	working := marks.Working(pod)
+	for i := range set.Spec.Containers {
+		c := &set.Spec.Containers[i]
+		if !marks.IsHot(c) || working[c.Name] == "" {
+			continue
+		}
+		idle := otherOf(c.Name, working[c.Name])
+		if own := containerOf(pod, idle); own != nil && own.Image != c.UpgradeStrategy.HotUpgradeEmptyImage {
+			out = append(out, reset{name: c.Name, container: idle, image: c.UpgradeStrategy.HotUpgradeEmptyImage})
+		}
+	}
+	return out
+}
+
+// due says whether the new containers have taken over, so that those that they replace can be reset (SS-13).
+func due(set *kruise.SidecarSet, p *facts.Pod, list []reset) bool {
+	left := map[string]bool{}
+	for _, one := range list {
+		left[one.container] = true
+	}
+	var others []string
+	for _, name := range namesIn(set) {
+		if !left[name] {
+			others = append(others, name)
+		}
+	}
+	if !consistent(set.Name, p.Pod, others) {
+		return false
+	}
+	if p.Ready {
+		return true
+	}
+	empty := map[string]bool{}
+	for i := range set.Spec.Containers {
+		if c := &set.Spec.Containers[i]; marks.IsHot(c) {
+			first, second := marks.Pair(c.Name)
+			for _, name := range []string{first, second} {
+				if own := containerOf(p.Pod, name); own != nil && own.Image == c.UpgradeStrategy.HotUpgradeEmptyImage {
+					empty[name] = true
+				}
+			}
+		}
+	}
+	for i := range p.Status.ContainerStatuses {
+		if st := &p.Status.ContainerStatuses[i]; !st.Ready && !empty[st.Name] {
+			return false
+		}
+	}
+	return true
+}
+
+// Scale implements rollout.Kind: it creates and deletes nothing. Hot resets go before all other updates (SS-12).
+func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (bool, error) {
+	set := r.Workload.(*kruise.SidecarSet)
+	if f.Strategy.Type != string(kruise.RollingUpdateSidecarSetStrategyType) || f.Strategy.Paused {
+		return false, nil
+	}
+	var acts []func() error
+	for _, p := range f.Pods {
+		list := resets(set, p.Pod)
+		if len(list) == 0 || !due(set, p, list) {
+			continue
+		}
+		acts = append(acts, func() error { return k.reset(ctx, r, f, p, list) })
+	}
+	return len(acts) > 0, r.Parallel(acts)
+}
+
+func (k *Kind) reset(ctx context.Context, r *rollout.Round, f *rollout.Facts, p *facts.Pod, list []reset) error {
+	set, pod := r.Workload.(*kruise.SidecarSet), p.DeepCopy()
+	for _, one := range list {
+		if err := setImage(set, pod, one.container, one.image, metav1.NewTime(f.Now)); err != nil {
+			return err
+		}
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, kruise.SidecarSetVersionPrefix+one.container, "0")
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, kruise.SidecarSetVersionAltPrefix+otherOf(one.name, one.container), "0")
+	}
+	err := k.patch(ctx, r, p.Pod, pod)
+	for _, one := range list {
+		switch {
+		case err == nil:
+			k.events.Event(p.Pod, corev1.EventTypeNormal, kruise.SidecarSetResetContainerSucceededReason,
+				fmt.Sprintf("reset sidecar container image empty: %s", one.container))
+		case !rollout.Conflict(err):
+			k.events.Event(p.Pod, corev1.EventTypeWarning, kruise.SidecarSetResetContainerFailedReason,
+				fmt.Sprintf("reset sidecar container %s image empty failed: %v", one.container, err))
+		}
+	}
+	return err
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sidecarset adapts SidecarSets to the rollout loop: which pods have their containers, what the strategy means in
+// numbers of these, how images are changed in place, cold or hot, and the status (SS-09 to SS-17).
+package sidecarset
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/matching"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+)
+
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=sidecarsets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=sidecarsets/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=sidecarsets/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups="";events.k8s.io,resources=events,verbs=create;patch
+
+// InjectedIndex finds pods by the SidecarSets whose containers they have.
+const InjectedIndex = "injectedSidecarSets"
+
+// Index adds the index that Controllers of SidecarSets read by.
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
+	return indexer.IndexField(ctx, &corev1.Pod{}, InjectedIndex, InjectedIn)
+}
+
+// InjectedIn is the value of InjectedIndex for a pod.
+func InjectedIn(o client.Object) []string {
+	if pod, ok := o.(*corev1.Pod); ok {
+		return marks.Injected(pod)
+	}
+	return nil
+}
+
+// Kind implements rollout.Kind, rollout.Guest, rollout.Bounder, rollout.InPlaceUpdater and rollout.Refresher.
+type Kind struct {
+	cached client.Reader
+	// namespace is that of the manager, which the revisions are in.
+	namespace string
+	events    record.EventRecorder
+}
+
+// New makes the adapter. The events are those of pods.
+func New(cached client.Reader, namespace string, events record.EventRecorder) *Kind {
+	return &Kind{cached: cached, namespace: namespace, events: events}
+}
+
+// memory is what is worked out once for each generation of a SidecarSet.
+type memory struct {
+	generation int64
+	hashes     marks.Hashes
+	selector   *matching.Selector
+	// told is the revision that NotUpgradablePods was recorded for.
+	told string
+}
+
+// Type implements rollout.Kind.
+func (k *Kind) Type() rollout.Type {
+	return rollout.Type{
+		GroupVersionKind: kruise.GroupVersion.WithKind("SidecarSet"),
+		New:              func() client.Object { return &kruise.SidecarSet{} },
+		NewList:          func() client.ObjectList { return &kruise.SidecarSetList{} },
+		Status:           func(o client.Object) any { return &o.(*kruise.SidecarSet).Status },
+		Workloads:        k.workloads,
+		Lists:            func(o client.Object) client.ListOption { return client.MatchingFields{InjectedIndex: o.GetName()} },
+		Memory:           func() any { return &memory{generation: -1} },
+	}
+}
+
+// workloads are the SidecarSets whose containers a pod has.
+func (k *Kind) workloads(ctx context.Context, pod *corev1.Pod) (out []rollout.Reference) {
+	for _, name := range marks.Injected(pod) {
+		set := &kruise.SidecarSet{}
+		if err := k.cached.Get(ctx, types.NamespacedName{Name: name}, set); err != nil {
+			if !apierrors.IsNotFound(err) {
+				ctrl.LoggerFrom(ctx).Error(err, "finding the SidecarSet of a pod", "sidecarset", name)
+			}
+			continue
+		}
+		out = append(out, rollout.Reference{NamespacedName: types.NamespacedName{Name: name}, UID: set.UID})
+	}
+	return out
+}
+
+// DeletionAsked implements rollout.Kind: pods belong to others.
+func (k *Kind) DeletionAsked(client.Object, *corev1.Pod) bool { return false }
+
+// Recreate implements rollout.Kind. Pods belong to others, so a policy that wants it fails, and the condition FailedUpdate says so.
+func (k *Kind) Recreate(_ context.Context, _ *rollout.Round, f *rollout.Facts, p *facts.Pod) error {
+	return fmt.Errorf("rollout/change wants pod %s/%s recreated, but SidecarSet %s does not own it: answer InPlace, Reject or Wait", p.Namespace, p.Name, f.Subject.Name)
+}
+
+// known is what is worked out of the SidecarSet of a round.
+func known(r *rollout.Round) (*memory, *kruise.SidecarSet, error) {
+	m, set := r.Memory().(*memory), r.Workload.(*kruise.SidecarSet)
+	if m.generation == set.Generation && m.selector != nil {
+		return m, set, nil
+	}
+	var err error
+	if m.hashes, err = marks.HashesOf(&set.Spec); err != nil {
+		return nil, nil, err
+	}
+	if m.selector, err = matching.Of(set); err != nil {
+		return nil, nil, err
+	}
+	m.generation = set.Generation
+	return m, set, nil
+}

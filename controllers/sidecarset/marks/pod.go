@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package marks
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// Entry is what a pod says of one SidecarSet, in the two annotations of hashes.
+type Entry struct {
+	UpdateTimestamp metav1.Time `json:"updateTimestamp"`
+	Hash            string      `json:"hash"`
+	SidecarSetName  string      `json:"sidecarSetName"`
+	SidecarList     []string    `json:"sidecarList"`
+	// ControllerRevision is in the annotation of the whole hash only.
+	ControllerRevision string `json:"controllerRevision,omitempty"`
+}
+
+// Entries are those of a pod by SidecarSet.
+type Entries map[string]Entry
+
+// Read reads one of the two annotations of hashes. Releases of long ago wrote nothing but the hash of each SidecarSet.
+func Read(pod *corev1.Pod, key string) (Entries, error) {
+	text, ok := pod.Annotations[key]
+	if !ok {
+		return Entries{}, nil
+	}
+	out := Entries{}
+	err := json.Unmarshal([]byte(text), &out)
+	if err == nil {
+		return out, nil
+	}
+	var old map[string]string
+	if json.Unmarshal([]byte(text), &old) != nil {
+		return nil, fmt.Errorf("reading the annotation %s: %w", key, err)
+	}
+	out = Entries{}
+	for name, hash := range old {
+		out[name] = Entry{Hash: hash, SidecarSetName: name}
+	}
+	return out, nil
+}
+
+// Write writes one of the two annotations of hashes.
+func (e Entries) Write(pod *corev1.Pod, key string) error { return WriteJSON(pod, key, e) }
+
+// WriteJSON writes an annotation that is JSON.
+func WriteJSON(pod *corev1.Pod, key string, value any) error {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("writing the annotation %s: %w", key, err)
+	}
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, key, string(raw))
+	return nil
+}
+
+// Stamp is what a pod is marked with when it gets the containers of a SidecarSet, or other images of them.
+type Stamp struct {
+	Set      string
+	Hashes   Hashes
+	Revision string
+	// Containers are the names that the SidecarSet has for what a pod keeps running.
+	Containers []string
+	Now        time.Time
+}
+
+// ContainersOf are the names of the containers of a SidecarSet that a pod keeps running, sorted.
+func ContainersOf(spec *kruise.SidecarSetSpec) []string {
+	out := []string{}
+	for i := range spec.Containers {
+		out = append(out, spec.Containers[i].Name)
+	}
+	for i := range spec.InitContainers {
+		if StaysRunning(&spec.InitContainers[i].Container) {
+			out = append(out, spec.InitContainers[i].Name)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Apply marks a pod. An annotation that does not parse is begun anew.
+func (s Stamp) Apply(pod *corev1.Pod) error {
+	entry := Entry{UpdateTimestamp: metav1.NewTime(s.Now.UTC().Truncate(time.Second)), SidecarSetName: s.Set, SidecarList: s.Containers}
+	bare := entry
+	entry.Hash, entry.ControllerRevision, bare.Hash = s.Hashes.Hash, s.Revision, s.Hashes.WithoutImage
+	if err := put(pod, kruise.SidecarSetHashKey, entry); err != nil {
+		return err
+	}
+	if known, err := Read(pod, kruise.SidecarSetHashWithoutImageKey); err == nil && known[s.Set].Hash == bare.Hash {
+		return nil // it says since when, and that has not changed
+	}
+	return put(pod, kruise.SidecarSetHashWithoutImageKey, bare)
+}
+
+func put(pod *corev1.Pod, key string, entry Entry) error {
+	entries, err := Read(pod, key)
+	if err != nil || entries == nil {
+		entries = Entries{}
+	}
+	entries[entry.SidecarSetName] = entry
+	return entries.Write(pod, key)
+}
+
+// Injected are the names of the SidecarSets whose containers a pod has.
+func Injected(pod *corev1.Pod) []string {
+	return strings.FieldsFunc(pod.Annotations[kruise.SidecarSetInjectedListKey], func(r rune) bool { return r == ',' })
+}
+
+// AddInjected adds names to them.
+func AddInjected(pod *corev1.Pod, names ...string) {
+	all := map[string]bool{}
+	for _, name := range append(Injected(pod), names...) {
+		all[name] = true
+	}
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, kruise.SidecarSetInjectedListKey, strings.Join(slices.Sorted(maps.Keys(all)), ","))
+}
+
+// Working is which container of each hot pair works, by the name that the SidecarSet has for it. One that does not parse is
+// as none.
+func Working(pod *corev1.Pod) map[string]string {
+	out := map[string]string{}
+	if json.Unmarshal([]byte(pod.Annotations[kruise.SidecarSetWorkingHotUpgradeKey]), &out) != nil || out == nil {
+		return map[string]string{}
+	}
+	return out
+}
+
+// SetWorking says which container of a pair works.
+func SetWorking(pod *corev1.Pod, name, container string) error {
+	working := Working(pod)
+	working[name] = container
+	return WriteJSON(pod, kruise.SidecarSetWorkingHotUpgradeKey, working)
+}
+
+// SetVersions annotates with the version of a container of a pair, and with that of the other one.
+func SetVersions(pod *corev1.Pod, container, version, alternate string) {
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, kruise.SidecarSetVersionPrefix+container, version)
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, kruise.SidecarSetVersionAltPrefix+container, alternate)
+}
+
+// IsInjected says whether a container is from a SidecarSet.
+func IsInjected(container *corev1.Container) bool {
+	return slices.ContainsFunc(container.Env, func(env corev1.EnvVar) bool {
+		return env.Name == kruise.SidecarInjectedEnv && env.Value == "true"
+	})
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package matching says which pods a SidecarSet selects (SS-01).
+package matching
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// Selector selects pods.
+type Selector struct {
+	pods, updated labels.Selector
+	// namespaces is nil where the SidecarSet is for all of them.
+	namespaces labels.Selector
+	// names are those that the namespace selector requires; none if it requires none by name.
+	names []string
+}
+
+// Of reads the selectors of a SidecarSet.
+func Of(set *kruise.SidecarSet) (*Selector, error) {
+	out := &Selector{pods: labels.Nothing(), updated: nil}
+	var err error
+	if s := set.Spec.Selector; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) > 0 {
+		if out.pods, err = metav1.LabelSelectorAsSelector(s); err != nil {
+			return nil, fmt.Errorf("spec.selector: %w", err)
+		}
+	}
+	if s := set.Spec.NamespaceSelector; s != nil {
+		if out.namespaces, err = metav1.LabelSelectorAsSelector(s); err != nil {
+			return nil, fmt.Errorf("spec.namespaceSelector: %w", err)
+		}
+		out.names = namesOf(s)
+	}
+	if s := set.Spec.UpdateStrategy.Selector; s != nil {
+		if out.updated, err = metav1.LabelSelectorAsSelector(s); err != nil {
+			return nil, fmt.Errorf("spec.updateStrategy.selector: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// namesOf are the namespaces that a selector requires by their names.
+func namesOf(s *metav1.LabelSelector) []string {
+	if name, ok := s.MatchLabels[corev1.LabelMetadataName]; ok {
+		return []string{name}
+	}
+	for _, r := range s.MatchExpressions {
+		if r.Key == corev1.LabelMetadataName && r.Operator == metav1.LabelSelectorOpIn {
+			return r.Values
+		}
+	}
+	return nil
+}
+
+// Pods selects them by their labels.
+func (s *Selector) Pods() labels.Selector { return s.pods }
+
+// Local says whether the SidecarSet names a namespace.
+func (s *Selector) Local(namespace string) bool { return slices.Contains(s.names, namespace) }
+
+// AnyNamespace says whether it is for all namespaces, so that none has to be looked into.
+func (s *Selector) AnyNamespace() bool { return s.namespaces == nil }
+
+// Labels says whether the labels of a pod are selected.
+func (s *Selector) Labels(pod map[string]string) bool { return s.pods.Matches(labels.Set(pod)) }
+
+// Namespace says whether a namespace is selected, by its name and its labels.
+func (s *Selector) Namespace(name string, of map[string]string) bool {
+	return s.namespaces == nil || (len(s.names) == 0 || slices.Contains(s.names, name)) && s.namespaces.Matches(labels.Set(of))
+}
+
+// Updated says whether updateStrategy.selector selects a pod; nil if there is no such selector.
+func (s *Selector) Updated(pod map[string]string) *bool {
+	if s.updated == nil {
+		return nil
+	}
+	selected := s.updated.Matches(labels.Set(pod))
+	return &selected
+}
+
+// Memory keeps the selectors of SidecarSets: to read one takes longer than to match by it.
+type Memory struct {
+	mu  sync.RWMutex
+	all map[types.UID]remembered
+}
+
+type remembered struct {
+	generation int64
+	selector   *Selector
+	err        error
+}
+
+// NewMemory makes an empty one.
+func NewMemory() *Memory { return &Memory{all: map[types.UID]remembered{}} }
+
+// Of is the selector of a SidecarSet as it is.
+func (m *Memory) Of(set *kruise.SidecarSet) (*Selector, error) {
+	m.mu.RLock()
+	known, ok := m.all[set.UID]
+	m.mu.RUnlock()
+	if ok && known.generation == set.Generation && set.UID != "" {
+		return known.selector, known.err
+	}
+	known = remembered{generation: set.Generation}
+	known.selector, known.err = Of(set)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.all[set.UID] = known
+	return known.selector, known.err
+}
+
+// Keep forgets all SidecarSets but those.
+func (m *Memory) Keep(sets []kruise.SidecarSet) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.all) <= 2*len(sets)+16 {
+		return
+	}
+	there := map[types.UID]bool{}
+	for i := range sets {
+		there[sets[i].UID] = true
+	}
+	for uid := range m.all {
+		if !there[uid] {
+			delete(m.all, uid)
+		}
+	}
+}

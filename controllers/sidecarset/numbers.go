@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecarset
+
+import (
+	"math"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/matching"
+	"github.com/regatta-sh/regatta/controllers/workload/budget"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
+)
+
+// anyValue of a scatter term stands for each value that there is.
+const anyValue = "*"
+
+// Spec implements rollout.Kind. Count completes it.
+func (k *Kind) Spec(o client.Object) (rollout.Spec, error) {
+	set := o.(*kruise.SidecarSet)
+	selector, err := matching.Of(set)
+	if err != nil {
+		return rollout.Spec{}, err
+	}
+	out := rollout.Spec{Selector: selector.Pods()}
+	if out.Terms, err = facts.NewTerms(set.Spec.UpdateStrategy.PriorityStrategy); err != nil {
+		return rollout.Spec{}, err
+	}
+	return out, nil
+}
+
+// Count implements rollout.Guest: percentages are of the matched pods.
+func (k *Kind) Count(o client.Object, spec *rollout.Spec, pods []*corev1.Pod) {
+	set := o.(*kruise.SidecarSet)
+	strategy := &set.Spec.UpdateStrategy
+	spec.Replicas = len(pods)
+	s := points.Strategy{
+		Type: string(kruise.RollingUpdateSidecarSetStrategyType), Policy: string(kruise.InPlaceOnlyPodUpdatePolicyType),
+		Paused: strategy.Paused, ScaleMaxUnavailable: math.MaxInt32,
+	}
+	if strategy.Type != "" {
+		s.Type = string(strategy.Type)
+	}
+	if s.Partition, spec.Invalid = budget.Partition(strategy.Partition, len(pods)); spec.Invalid != nil {
+		s.Partition = len(pods) // none is updated before it can be read
+	}
+	unavailable := ptr.Deref(strategy.MaxUnavailable, intstr.FromInt32(1))
+	n, err := budget.Percent(unavailable, len(pods), true)
+	if err != nil {
+		n, spec.Invalid = 0, err
+	}
+	s.MaxUnavailable = max(n, 0)
+	facts.SetPriority(&s, strategy.PriorityStrategy)
+	s.Scatter = scatter(strategy.ScatterStrategy, pods)
+	spec.Strategy = s
+}
+
+// scatter are the terms with each value that there is in place of *.
+func scatter(terms kruise.CloneSetUpdateScatterStrategy, pods []*corev1.Pod) (out []points.ScatterTerm) {
+	seen := map[points.ScatterTerm]bool{}
+	add := func(term points.ScatterTerm) {
+		if !seen[term] {
+			seen[term], out = true, append(out, term)
+		}
+	}
+	for _, t := range terms {
+		if t.Value != anyValue {
+			add(points.ScatterTerm{Key: t.Key, Value: t.Value})
+			continue
+		}
+		for _, pod := range pods {
+			if value, ok := pod.Labels[t.Key]; ok {
+				add(points.ScatterTerm{Key: t.Key, Value: value})
+			}
+		}
+	}
+	return out
+}
+
+// Difference implements rollout.Kind (SS-15): the partition comes off the pods that wait.
+func (k *Kind) Difference(f *rollout.Facts) rollout.Difference {
+	if f.Strategy.Type != string(kruise.RollingUpdateSidecarSetStrategyType) {
+		return rollout.Difference{Settled: true}
+	}
+	waiting := 0
+	for _, p := range f.Pods {
+		if f.Candidate(p) {
+			waiting++
+		}
+	}
+	update := max(waiting-f.Strategy.Partition, 0)
+	return rollout.Difference{Update: update, MaxUnavailable: f.Strategy.MaxUnavailable, Settled: update == 0}
+}

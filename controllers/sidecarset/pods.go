@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecarset
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+)
+
+// Sift implements rollout.Guest: the matched pods are selected and have all containers (SS-09).
+func (k *Kind) Sift(ctx context.Context, r *rollout.Round, pods []*corev1.Pod) ([]*corev1.Pod, error) {
+	m, set, err := known(r)
+	if err != nil {
+		return nil, err
+	}
+	namespaces := map[string]bool{}
+	selected := func(name string) (bool, error) {
+		if m.selector.AnyNamespace() {
+			return true, nil
+		}
+		if yes, ok := namespaces[name]; ok {
+			return yes, nil
+		}
+		found := &metav1.PartialObjectMetadata{}
+		found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+		err := k.cached.Get(ctx, types.NamespacedName{Name: name}, found)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return false, fmt.Errorf("reading namespace %s: %w", name, err)
+		}
+		namespaces[name] = err == nil && m.selector.Namespace(name, found.Labels)
+		return namespaces[name], nil
+	}
+	var out []*corev1.Pod
+	for _, pod := range pods {
+		if !m.selector.Labels(pod.Labels) || !hasAll(set, pod) {
+			continue
+		}
+		yes, err := selected(pod.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		if yes {
+			out = append(out, pod)
+		}
+	}
+	return out, nil
+}
+
+// hasAll says whether a pod has all containers that a SidecarSet keeps running.
+func hasAll(set *kruise.SidecarSet, pod *corev1.Pod) bool {
+	working := marks.Working(pod)
+	for i := range set.Spec.Containers {
+		c := &set.Spec.Containers[i]
+		if !marks.IsHot(c) {
+			if containerOf(pod, c.Name) == nil {
+				return false
+			}
+			continue
+		}
+		first, second := marks.Pair(c.Name)
+		if containerOf(pod, first) == nil || containerOf(pod, second) == nil || working[c.Name] != first && working[c.Name] != second {
+			return false
+		}
+	}
+	for i := range set.Spec.InitContainers {
+		c := &set.Spec.InitContainers[i]
+		if !slices.ContainsFunc(pod.Spec.InitContainers, func(own corev1.Container) bool {
+			return own.Name == c.Name || marks.IsHot(c) && own.Name == c.Name+"-1"
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+func containerOf(pod *corev1.Pod, name string) *corev1.Container {
+	for i := range pod.Spec.Containers {
+		if pod.Spec.Containers[i].Name == name {
+			return &pod.Spec.Containers[i]
+		}
+	}
+	return nil
+}
+
+// namesIn are the names that the containers of a SidecarSet have in a pod.
+func namesIn(set *kruise.SidecarSet) (out []string) {
+	for i := range set.Spec.Containers {
+		c := &set.Spec.Containers[i]
+		if !marks.IsHot(c) {
+			out = append(out, c.Name)
+			continue
+		}
+		first, second := marks.Pair(c.Name)
+		out = append(out, first, second)
+	}
+	return out
+}
+
+// Available implements rollout.Guest (SS-10, SS-11).
+func (k *Kind) Available(o client.Object, p *facts.Pod) bool {
+	set := o.(*kruise.SidecarSet)
+	return p.Ready && len(resets(set, p.Pod)) == 0 && consistent(set.Name, p.Pod, namesIn(set))
+}
+
+// Bound implements rollout.Bounder (SS-14): the strategy selects the pod, only images differ, and no container that is ready
+// still runs what the spec does not say any more.
+func (k *Kind) Bound(r *rollout.Round, _ *rollout.Facts) func(*facts.Pod) bool {
+	m, set, err := known(r)
+	return func(p *facts.Pod) bool {
+		if err != nil || !upgradable(m, set.Name, p.Pod) {
+			return false
+		}
+		if selected := m.selector.Updated(p.Labels); selected != nil && !*selected {
+			return false
+		}
+		return !slices.ContainsFunc(namesIn(set), func(name string) bool {
+			return readyOf(p.Pod, name) && !consistent(set.Name, p.Pod, []string{name})
+		})
+	}
+}
+
+// upgradable says whether a pod differs from its SidecarSet in images alone.
+func upgradable(m *memory, set string, pod *corev1.Pod) bool {
+	entries, err := marks.Read(pod, kruise.SidecarSetHashWithoutImageKey)
+	return err == nil && entries[set].Hash == m.hashes.WithoutImage
+}
+
+func readyOf(pod *corev1.Pod, container string) bool {
+	for i := range pod.Status.ContainerStatuses {
+		if pod.Status.ContainerStatuses[i].Name == container {
+			return pod.Status.ContainerStatuses[i].Ready
+		}
+	}
+	return false
+}
+
+// consistent says whether containers run the images of the spec, as far as the pod tells (SS-11).
+func consistent(set string, pod *corev1.Pod, names []string) bool {
+	if len(pod.Status.ContainerStatuses) != len(pod.Spec.Containers) {
+		return false
+	}
+	digests := len(names) > 0
+	for _, name := range names {
+		c := containerOf(pod, name)
+		if c == nil {
+			return false
+		}
+		_, digest, ok := strings.Cut(c.Image, "@")
+		if digests = digests && ok; !digests {
+			break
+		}
+		if !strings.HasSuffix(imageID(pod, name), digest) {
+			return false
+		}
+	}
+	if digests {
+		return true
+	}
+	states, err := statesOf(pod)
+	if err != nil {
+		return false
+	}
+	return states[set] == nil || inplace.Replacing(pod, states[set], names) == ""
+}
+
+func imageID(pod *corev1.Pod, container string) string {
+	for i := range pod.Status.ContainerStatuses {
+		if pod.Status.ContainerStatuses[i].Name == container {
+			return pod.Status.ContainerStatuses[i].ImageID
+		}
+	}
+	return ""
+}
+
+// statesOf are the in-place updates that a pod records, by SidecarSet.
+func statesOf(pod *corev1.Pod) (map[string]*kruise.InPlaceUpdateState, error) {
+	out := map[string]*kruise.InPlaceUpdateState{}
+	text, ok := pod.Annotations[kruise.SidecarSetInPlaceUpdateStateKey]
+	if !ok {
+		return out, nil
+	}
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		return nil, fmt.Errorf("reading the annotation %s: %w", kruise.SidecarSetInPlaceUpdateStateKey, err)
+	}
+	return out, nil
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecarset
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/notimplemented"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+)
+
+// Report implements rollout.Kind.
+func (k *Kind) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, res rollout.Result) error {
+	m, set, err := known(r)
+	if err != nil {
+		return err
+	}
+	t, ok := f.Templates.(*templates)
+	if !ok {
+		return fmt.Errorf("reporting: the templates are a %T", f.Templates)
+	}
+	c := f.Counts()
+	status := kruise.SidecarSetStatus{
+		ObservedGeneration: set.Generation, MatchedPods: int32(c.Total), UpdatedPods: int32(c.Updated),
+		ReadyPods: int32(c.Available), UpdatedReadyPods: int32(c.UpdatedAvail),
+		LatestRevision: t.Update(), CollisionCount: ptr.To(t.History.Collisions), Conditions: slices.Clone(set.Status.Conditions),
+	}
+	meta.RemoveStatusCondition(&status.Conditions, notimplemented.Stalled)
+	reportFailures(f, res, &status)
+	reportHold(r, res, &status)
+	k.reportNotUpgradable(r, m, f, t)
+	if err := r.WriteStatus(ctx, &status); err != nil || res.Err != nil {
+		return err
+	}
+	return k.truncate(ctx, r, f, t)
+}
+
+// reportFailures keeps a condition while updates fail.
+func reportFailures(f *rollout.Facts, res rollout.Result, s *kruise.SidecarSetStatus) {
+	if failures := res.Failures(); len(failures) > 0 {
+		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+			Type: rollout.PhaseUpdate, Status: metav1.ConditionTrue, Reason: rollout.PhaseUpdate, ObservedGeneration: s.ObservedGeneration,
+			Message: rollout.OneLine(failures[0].Error()), LastTransitionTime: metav1.NewTime(f.Now),
+		})
+	} else if res.Succeeded(rollout.PhaseUpdate) {
+		meta.RemoveStatusCondition(&s.Conditions, rollout.PhaseUpdate)
+	}
+}
+
+// reportHold keeps the condition UpdateHeld, and records each new reason as one event.
+func reportHold(r *rollout.Round, res rollout.Result, s *kruise.SidecarSetStatus) {
+	old := meta.FindStatusCondition(s.Conditions, kruise.UpdateHeld)
+	c := res.Hold(old != nil && old.Status == metav1.ConditionTrue)
+	if c == nil {
+		return
+	}
+	changed := old == nil || old.Reason != c.Reason // each reason has one status
+	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+		Type: c.Type, Status: metav1.ConditionStatus(c.Status), Reason: c.Reason, ObservedGeneration: s.ObservedGeneration,
+		Message: rollout.OneLine(c.Message), LastTransitionTime: metav1.NewTime(r.Now),
+	})
+	if changed {
+		res.ReportHold(r, *c)
+	}
+}
+
+// reportNotUpgradable records once for each revision that pods stay as they are because more than images changed.
+func (k *Kind) reportNotUpgradable(r *rollout.Round, m *memory, f *rollout.Facts, t *templates) {
+	if m.told == t.Update() || f.Strategy.Type != string(kruise.RollingUpdateSidecarSetStrategyType) {
+		return
+	}
+	n := 0
+	for _, p := range f.Pods {
+		if !p.Facts.Updated && !upgradable(m, f.Subject.Name, p.Pod) {
+			n++
+		}
+	}
+	if n > 0 {
+		m.told = t.Update()
+		r.Normal(kruise.SidecarSetNotUpgradablePodsReason,
+			fmt.Sprintf("SidecarSet in-place update detected %d not upgradable pod(s) in this round, will skip them", n))
+	}
+}
+
+// Refresh implements rollout.Refresher: a pod says whether its SidecarSets can update it in place (SS-14).
+func (k *Kind) Refresh(r *rollout.Round, p *facts.Pod) func(context.Context) (*corev1.Pod, error) {
+	m, set, err := known(r)
+	if err != nil || set.Spec.UpdateStrategy.Type == kruise.NotUpdateSidecarSetStrategyType {
+		return nil
+	}
+	can := upgradable(m, set.Name, p.Pod)
+	said, known := verdicts(p.Pod)[set.Name]
+	if can && (!known || said) || !can && known && !said {
+		return nil
+	}
+	return func(ctx context.Context) (*corev1.Pod, error) { return writeVerdict(ctx, r, p.Pod, set.Name, can) }
+}
+
+// judge says on a pod whether a SidecarSet can update it, unless the pod says so already.
+func (k *Kind) judge(ctx context.Context, r *rollout.Round, pod *corev1.Pod, set string, can bool) error {
+	if said, known := verdicts(pod)[set]; known && said == can {
+		return nil
+	}
+	written, err := writeVerdict(ctx, r, pod, set, can)
+	r.Wrote(ctx, pod, written, err)
+	return err
+}
+
+// verdicts are what a pod says of its SidecarSets.
+func verdicts(pod *corev1.Pod) map[string]bool {
+	c := inplace.Condition(pod, kruise.SidecarSetUpgradableCondition)
+	if c == nil {
+		return nil
+	}
+	out := map[string]bool{}
+	if json.Unmarshal([]byte(c.Message), &out) != nil {
+		return nil
+	}
+	return out
+}
+
+func writeVerdict(ctx context.Context, r *rollout.Round, was *corev1.Pod, set string, can bool) (*corev1.Pod, error) {
+	all := map[string]bool{set: can}
+	for name, said := range verdicts(was) {
+		if name != set {
+			all[name] = said
+		}
+	}
+	message, err := json.Marshal(all)
+	if err != nil {
+		return nil, fmt.Errorf("writing the condition %s: %w", kruise.SidecarSetUpgradableCondition, err)
+	}
+	next := corev1.PodCondition{
+		Type: kruise.SidecarSetUpgradableCondition, Status: corev1.ConditionTrue, Reason: kruise.SidecarSetAllUpgradableReason,
+		Message: string(message), LastTransitionTime: metav1.NewTime(r.Now),
+	}
+	for _, said := range all {
+		if !said {
+			next.Status, next.Reason = corev1.ConditionFalse, kruise.SidecarSetUpdateImmutableFieldReason
+		}
+	}
+	pod := was.DeepCopy()
+	at := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == next.Type })
+	if at < 0 {
+		pod.Status.Conditions = append(pod.Status.Conditions, next)
+	} else {
+		if pod.Status.Conditions[at].Status == next.Status {
+			next.LastTransitionTime = pod.Status.Conditions[at].LastTransitionTime
+		}
+		pod.Status.Conditions[at] = next
+	}
+	if err := r.Client().Status().Patch(ctx, pod, client.StrategicMergeFrom(was, client.MergeFromWithOptimisticLock{})); err != nil {
+		return nil, fmt.Errorf("writing the condition %s of pod %s/%s: %w", kruise.SidecarSetUpgradableCondition, was.Namespace, was.Name, err)
+	}
+	return pod, nil
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecarset
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/injection"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+)
+
+// UpdateInPlace implements rollout.InPlaceUpdater (SS-17): it changes images, and nothing else of the spec.
+func (k *Kind) UpdateInPlace(ctx context.Context, r *rollout.Round, f *rollout.Facts, move rollout.Move) error {
+	m, set, err := known(r)
+	if err != nil {
+		return err
+	}
+	pod := move.Pod.DeepCopy()
+	if err := upgrade(set, m.hashes, f.Templates.Update(), pod, metav1.NewTime(f.Now)); err != nil {
+		return fmt.Errorf("updating pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	if err := k.patch(ctx, r, move.Pod.Pod, pod); err != nil {
+		return err
+	}
+	return k.judge(ctx, r, pod, set.Name, true)
+}
+
+// patch writes a pod as it was seen, and no other: other SidecarSets and its owner may write it too.
+func (k *Kind) patch(ctx context.Context, r *rollout.Round, was, pod *corev1.Pod) error {
+	err := r.Client().Patch(ctx, pod, client.StrategicMergeFrom(was, client.MergeFromWithOptimisticLock{}))
+	written := pod
+	if err != nil {
+		written = nil
+	}
+	r.Wrote(ctx, was, written, err)
+	if err != nil {
+		return fmt.Errorf("updating the containers of pod %s/%s: %w", was.Namespace, was.Name, err)
+	}
+	return nil
+}
+
+// upgrade changes a pod to the latest revision.
+func upgrade(set *kruise.SidecarSet, hashes marks.Hashes, revision string, pod *corev1.Pod, now metav1.Time) error {
+	for i := range set.Spec.Containers {
+		c := &set.Spec.Containers[i]
+		target := c.Name
+		if marks.IsHot(c) {
+			if target = hotTarget(set, c, pod); target == "" {
+				continue
+			}
+		}
+		if err := setImage(set, pod, target, c.Image, now); err != nil {
+			return err
+		}
+		if !marks.IsHot(c) {
+			continue
+		}
+		other := otherOf(c.Name, target)
+		if err := marks.SetWorking(pod, c.Name, target); err != nil {
+			return err
+		}
+		marks.SetVersions(pod, target, set.ResourceVersion, pod.Annotations[kruise.SidecarSetVersionPrefix+other])
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, kruise.SidecarSetVersionAltPrefix+other, set.ResourceVersion)
+	}
+	if err := injection.PatchMetadata(pod, set.Spec.PatchPodMetadata); err != nil {
+		return fmt.Errorf("spec.patchPodMetadata%w", err)
+	}
+	return marks.Stamp{Set: set.Name, Hashes: hashes, Revision: revision, Containers: marks.ContainersOf(&set.Spec), Now: now.Time}.Apply(pod)
+}
+
+// setImage changes an image, and records what runs now: the update is complete once something else does.
+func setImage(set *kruise.SidecarSet, pod *corev1.Pod, container, image string, now metav1.Time) error {
+	c := containerOf(pod, container)
+	if c == nil || c.Image == image {
+		return nil
+	}
+	c.Image = image
+	states, err := statesOf(pod)
+	if err != nil {
+		states = map[string]*kruise.InPlaceUpdateState{} // it is begun anew
+	}
+	state := states[set.Name]
+	if state == nil {
+		state = &kruise.InPlaceUpdateState{Revision: hashOf(set), UpdateTimestamp: metav1.NewTime(now.UTC())}
+		states[set.Name] = state
+	}
+	if state.LastContainerStatuses == nil {
+		state.LastContainerStatuses = map[string]kruise.InPlaceUpdateContainerStatus{}
+	}
+	for i := range pod.Status.ContainerStatuses {
+		if st := &pod.Status.ContainerStatuses[i]; st.Name == container {
+			state.LastContainerStatuses[container] = kruise.InPlaceUpdateContainerStatus{ImageID: st.ImageID, ContainerID: st.ContainerID}
+		}
+	}
+	return marks.WriteJSON(pod, kruise.SidecarSetInPlaceUpdateStateKey, states)
+}
+
+func hashOf(set *kruise.SidecarSet) string {
+	hashes, err := marks.HashesOf(&set.Spec)
+	if err != nil { // it was hashed before
+		return ""
+	}
+	return hashes.Hash
+}

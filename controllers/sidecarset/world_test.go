@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecarset
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/injection"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/apiserver"
+)
+
+// world is a cluster with a SidecarSet, whose cache shows everything at once, and whose kubelets run what the specs say when
+// the test lets them.
+type world struct {
+	t      *testing.T
+	api    client.Client
+	c      *rollout.Controller
+	events *record.FakeRecorder
+	now    time.Time
+}
+
+func newWorld(t *testing.T, rules string, objects ...client.Object) *world {
+	t.Helper()
+	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	if rules != "" {
+		b, err := bundle.FromFiles("rules", map[string]string{"r.rego": rules})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{corev1.LabelMetadataName: "shop"}}})
+	api := fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(objects...).
+		WithStatusSubresource(&corev1.Pod{}, &kruise.SidecarSet{}).
+		WithIndex(&corev1.Pod{}, InjectedIndex, InjectedIn).
+		WithIndex(&appsv1.ControllerRevision{}, rollout.OwnerIndex, rollout.OwnerUID).Build()
+	w := &world{t: t, api: api, events: record.NewFakeRecorder(10_000), now: time.Unix(1_800_000_000, 0)}
+	w.c = rollout.New(New(api, "kruise-system", w.events), rollout.Clients{Client: api, Live: api, Events: w.events}, e,
+		rollout.WithClock(func() time.Time { return w.now }), rollout.WithParallelWrites(1))
+	return w
+}
+
+// round reconciles a SidecarSet once.
+func (w *world) round(name string) {
+	w.t.Helper()
+	if _, err := w.c.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.now = w.now.Add(time.Minute)
+	for _, p := range w.pods() {
+		w.c.PodEvents().Create(w.t.Context(), event.CreateEvent{Object: p}, &nowhere{})
+	}
+}
+
+func (w *world) pods() []*corev1.Pod {
+	w.t.Helper()
+	list := &corev1.PodList{}
+	if err := w.api.List(w.t.Context(), list); err != nil {
+		w.t.Fatal(err)
+	}
+	out := make([]*corev1.Pod, len(list.Items))
+	for i := range list.Items {
+		out[i] = &list.Items[i]
+	}
+	return out
+}
+
+func (w *world) set(name string) *kruise.SidecarSet {
+	w.t.Helper()
+	set := &kruise.SidecarSet{}
+	if err := w.api.Get(w.t.Context(), types.NamespacedName{Name: name}, set); err != nil {
+		w.t.Fatal(err)
+	}
+	return set
+}
+
+// edit changes a SidecarSet as a user does.
+func (w *world) edit(name string, change func(*kruise.SidecarSet)) {
+	w.t.Helper()
+	set := w.set(name)
+	change(set)
+	set.Generation++
+	if err := w.api.Update(w.t.Context(), set); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// run has the kubelets run the containers of the pods' specs, but of those that are named.
+func (w *world) run(but ...string) {
+	w.t.Helper()
+	for _, p := range w.pods() {
+		if slices.Contains(but, p.Name) {
+			continue
+		}
+		p.Status.Phase, p.Status.ContainerStatuses = corev1.PodRunning, nil
+		for _, c := range p.Spec.Containers {
+			p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{
+				Name: c.Name, Image: c.Image, ImageID: "id-of-" + c.Image, ContainerID: "run-of-" + c.Name + c.Image, Ready: true,
+				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(w.now)}},
+			})
+		}
+		ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(w.now)}
+		at := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
+		if at < 0 {
+			p.Status.Conditions = append(p.Status.Conditions, ready)
+		} else {
+			p.Status.Conditions[at] = ready
+		}
+		if err := w.api.Status().Update(w.t.Context(), p); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// images are those of a container in all pods, with how many pods have each.
+func (w *world) images(container string) string {
+	count := map[string]int{}
+	for _, p := range w.pods() {
+		if c := containerOf(p, container); c != nil {
+			count[c.Image]++
+		}
+	}
+	var out []string
+	for _, image := range slices.Sorted(maps.Keys(count)) {
+		out = append(out, fmt.Sprintf("%s×%d", image, count[image]))
+	}
+	return strings.Join(out, " ")
+}
+
+// told are the events since the last call that have a word.
+func (w *world) told(word string) (out []string) {
+	for {
+		select {
+		case text := <-w.events.Events:
+			if strings.Contains(text, word) {
+				out = append(out, text)
+			}
+		default:
+			return out
+		}
+	}
+}
+
+type nowhere struct {
+	queue
+}
+
+type queue = interface {
+	Add(reconcile.Request)
+	AddAfter(reconcile.Request, time.Duration)
+	AddRateLimited(reconcile.Request)
+	Forget(reconcile.Request)
+	NumRequeues(reconcile.Request) int
+	Len() int
+	Get() (reconcile.Request, bool)
+	Done(reconcile.Request)
+	ShutDown()
+	ShutDownWithDrain()
+	ShuttingDown() bool
+}
+
+func (*nowhere) Add(reconcile.Request) {}
+
+// logs is a SidecarSet of one container for pods of the app web.
+func logs(change func(*kruise.SidecarSet)) *kruise.SidecarSet {
+	set := &kruise.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "logs", UID: "logs", Generation: 1}}
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	set.Spec.Containers = []kruise.SidecarContainer{{Container: corev1.Container{Name: "shipper", Image: "logs:1"}, PodInjectPolicy: kruise.BeforeAppContainerType}}
+	if change != nil {
+		change(set)
+	}
+	return set
+}
+
+// webs are pods that a SidecarSet has given its containers.
+func webs(t *testing.T, n int, set *kruise.SidecarSet) (out []client.Object) {
+	t.Helper()
+	for i := range n {
+		p := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint("web-", i), UID: types.UID(fmt.Sprint("u", i)), Labels: map[string]string{"app": "web", "n": fmt.Sprint(i)}},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "web:1"}}},
+		}
+		if err := injection.Apply(p, []injection.Set{{Name: set.Name, Spec: &set.Spec}}, injection.Options{Now: time.Unix(1_700_000_000, 0)}); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, p)
+	}
+	return out
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecarterminator
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	points "github.com/regatta-sh/regatta/engine/decision/node"
+)
+
+// conditionMessage is of the condition of a pod whose sidecars end whatever their exit codes.
+const conditionMessage = "Terminated by Sidecar Terminator"
+
+// act carries an answer out.
+func (r *Reconciler) act(ctx context.Context, pod *corev1.Pod, answer points.TerminationOutput) error {
+	if len(answer.Images) > 0 {
+		return r.replace(ctx, pod, answer.Images)
+	}
+	if answer.Phase != "" {
+		if err := r.phase(ctx, pod, corev1.PodPhase(answer.Phase)); err != nil {
+			return err
+		}
+	}
+	if len(answer.Stop) == 0 {
+		return nil
+	}
+	return r.request(ctx, pod, answer.Stop)
+}
+
+// replace gives containers of a virtual node the images by which they end.
+func (r *Reconciler) replace(ctx context.Context, pod *corev1.Pod, images map[string]string) error {
+	var containers []map[string]string
+	names := slices.Sorted(maps.Keys(images))
+	for _, name := range names {
+		containers = append(containers, map[string]string{"name": name, "image": images[name]})
+	}
+	change := map[string]any{"spec": map[string]any{"containers": containers}}
+	err := r.patch(pod, change, func(o *corev1.Pod, p client.Patch) error { return r.client.Patch(ctx, o, p) })
+	if err == nil {
+		r.events.Eventf(pod, corev1.EventTypeNormal, Reason, byImage, names)
+	}
+	return err
+}
+
+// phase ends a pod as its main containers did. The kubelet keeps a phase at the end of a pod.
+func (r *Reconciler) phase(ctx context.Context, pod *corev1.Pod, phase corev1.PodPhase) error {
+	now := metav1.NewTime(r.now())
+	change := map[string]any{"status": map[string]any{
+		"phase": phase,
+		"conditions": []corev1.PodCondition{{
+			Type: kruise.SidecarTerminatedConditionType, Status: corev1.ConditionTrue, Message: conditionMessage, LastProbeTime: now, LastTransitionTime: now,
+		}},
+	}}
+	return r.patch(pod, change, func(o *corev1.Pod, p client.Patch) error { return r.client.Status().Patch(ctx, o, p) })
+}
+
+// patch changes a pod, but no other one that has its name by now.
+func (r *Reconciler) patch(pod *corev1.Pod, change map[string]any, write func(*corev1.Pod, client.Patch) error) error {
+	change["metadata"] = map[string]any{"uid": pod.UID}
+	raw, err := json.Marshal(change)
+	if err == nil {
+		o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+		err = write(o, client.RawPatch(types.StrategicMergePatchType, raw))
+	}
+	if err != nil {
+		return fmt.Errorf("ending the sidecars of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return nil
+}
+
+// request asks the node to stop containers. The sidecars whose exit code is ignored have a
+// request of their own if there was one before them.
+func (r *Reconciler) request(ctx context.Context, pod *corev1.Pod, names []string) error {
+	name := kruise.SidecarTerminationRequestPrefix + string(pod.UID)
+	for _, again := range []string{"", "-ignored"} {
+		existing := &kruise.ContainerRecreateRequest{}
+		err := r.live.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name + again}, existing)
+		if apierrors.IsNotFound(err) {
+			return r.create(ctx, pod, name+again, names)
+		}
+		if err != nil {
+			return fmt.Errorf("reading ContainerRecreateRequest %s/%s: %w", pod.Namespace, name+again, err)
+		}
+		asked := func(name string) bool {
+			return slices.ContainsFunc(existing.Spec.Containers, func(c kruise.ContainerRecreateRequestContainer) bool { return c.Name == name })
+		}
+		if slices.ContainsFunc(names, asked) {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) create(ctx context.Context, pod *corev1.Pod, name string, containers []string) error {
+	o := &kruise.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{
+		Namespace: pod.Namespace, Name: name,
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(pod, corev1.SchemeGroupVersion.WithKind("Pod"))},
+	}}
+	o.Spec.PodName = pod.Name
+	o.Spec.Strategy = &kruise.ContainerRecreateRequestStrategy{FailurePolicy: kruise.ContainerRecreateRequestFailurePolicyIgnore, ForceRecreate: true}
+	for _, c := range containers {
+		o.Spec.Containers = append(o.Spec.Containers, kruise.ContainerRecreateRequestContainer{Name: c})
+	}
+	if err := r.client.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating ContainerRecreateRequest %s/%s: %w", pod.Namespace, name, err)
+	}
+	r.events.Eventf(pod, corev1.EventTypeNormal, Reason, byRequest, containers)
+	return nil
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecarterminator
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/apiserver"
+)
+
+// world is a pod on an API server.
+type world struct {
+	*testing.T
+	api    client.Client
+	r      *Reconciler
+	events *record.FakeRecorder
+	key    client.ObjectKey
+}
+
+func sidecar(name string, more ...string) corev1.Container {
+	c := corev1.Container{Name: name, Image: "b", Env: []corev1.EnvVar{{Name: kruise.TerminateSidecarWhenJobExitEnv, Value: "True"}}}
+	for i := 0; i+1 < len(more); i += 2 {
+		c.Env = append(c.Env, corev1.EnvVar{Name: more[i], Value: more[i+1]})
+	}
+	return c
+}
+
+func (w *world) pod() *corev1.Pod {
+	w.Helper()
+	o := &corev1.Pod{}
+	if err := w.api.Get(w.Context(), w.key, o); err != nil {
+		w.Fatal(err)
+	}
+	return o
+}
+
+// ends writes the exit codes of containers, as the kubelet does; the others run.
+func (w *world) ends(codes map[string]int32) {
+	w.Helper()
+	o := w.pod()
+	before := o.DeepCopy()
+	o.Status.ContainerStatuses = nil
+	if o.Status.Phase == corev1.PodPending {
+		o.Status.Phase = corev1.PodRunning
+	}
+	for _, c := range o.Spec.Containers {
+		s := corev1.ContainerStatus{Name: c.Name, ContainerID: "containerd://" + c.Name}
+		if code, ok := codes[c.Name]; ok {
+			s.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: code}
+		} else {
+			s.State.Running = &corev1.ContainerStateRunning{}
+		}
+		o.Status.ContainerStatuses = append(o.Status.ContainerStatuses, s)
+	}
+	if err := w.api.Status().Patch(w.Context(), o, client.MergeFrom(before)); err != nil {
+		w.Fatal(err)
+	}
+	for range 2 { // the second time finds what the first did
+		if _, err := w.r.Reconcile(w.Context(), reconcile.Request{NamespacedName: w.key}); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+// asked are the requests of the pod, with their containers, in a line.
+func (w *world) asked() string {
+	w.Helper()
+	list := &kruise.ContainerRecreateRequestList{}
+	if err := w.api.List(w.Context(), list, client.InNamespace(w.key.Namespace)); err != nil {
+		w.Fatal(err)
+	}
+	var out []string
+	for i := range list.Items {
+		o := &list.Items[i]
+		if len(o.OwnerReferences) != 1 || o.OwnerReferences[0].Name != w.key.Name || !o.Spec.Strategy.ForceRecreate || o.Spec.Strategy.FailurePolicy != kruise.ContainerRecreateRequestFailurePolicyIgnore {
+			w.Errorf("got %+v", o)
+		}
+		text := strings.Replace(o.Name, string(w.pod().UID), "UID", 1)
+		for _, c := range o.Spec.Containers {
+			text += " " + c.Name
+		}
+		out = append(out, text)
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
+}
+
+func (w *world) told() (out []string) {
+	for {
+		select {
+		case e := <-w.events.Events:
+			out = append(out, e)
+		default:
+			return out
+		}
+	}
+}
+
+func TestTheSidecarTerminator(t *testing.T) {
+	_, api := apiserver.Serve(t)
+	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	for name, labels := range map[string]map[string]string{"n1": nil, "cloud": {kruise.ServerlessNodeKey: kruise.ServerlessNodeValue}} {
+		if err := api.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := 0
+	start := func(name, node string, policy corev1.RestartPolicy, sidecars []corev1.Container, f func(w *world)) {
+		t.Run(name, func(t *testing.T) {
+			n++
+			w := &world{T: t, api: api, events: record.NewFakeRecorder(20), key: client.ObjectKey{Namespace: fmt.Sprintf("ns-%d", n), Name: "report-1"}}
+			w.r = New(api, api, e, w.events)
+			if err := api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.key.Namespace}}); err != nil {
+				t.Fatal(err)
+			}
+			o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.key.Namespace, Name: w.key.Name}}
+			o.Spec = corev1.PodSpec{NodeName: node, RestartPolicy: policy, Containers: append([]corev1.Container{{Name: "main", Image: "a"}}, sidecars...)}
+			if err := api.Create(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+			f(w)
+		})
+	}
+	const never, onFailure = corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure
+	ignored := sidecar("log", kruise.TerminateSidecarIgnoreExitCodeEnv, "true")
+
+	start("a sidecar ends when the main container has, once", "n1", never, []corev1.Container{sidecar("proxy")}, func(w *world) {
+		w.ends(nil)
+		if got := w.asked(); got != "" {
+			w.Errorf("while all run: %s", got)
+		}
+		w.ends(map[string]int32{"main": 1})
+		if got := w.asked(); got != "sidecar-termination-UID proxy" {
+			w.Errorf("got %q", got)
+		}
+		if got := w.told(); !slices.Equal(got, []string{"Normal SidecarTerminator Kruise SidecarTerminator is trying to terminate sidecar [proxy] using crr"}) {
+			w.Errorf("events: %q", got)
+		}
+	})
+	start("with restartPolicy OnFailure a failure is no end", "n1", onFailure, []corev1.Container{sidecar("proxy")}, func(w *world) {
+		w.ends(map[string]int32{"main": 1})
+		if got := w.asked(); got != "" {
+			w.Errorf("got %q", got)
+		}
+		w.ends(map[string]int32{"main": 0})
+		if got := w.asked(); got != "sidecar-termination-UID proxy" {
+			w.Errorf("got %q", got)
+		}
+	})
+	start("a container without the env is no sidecar", "n1", never, []corev1.Container{{Name: "other", Image: "b"}}, func(w *world) {
+		w.ends(map[string]int32{"main": 0})
+		if got := w.asked(); got != "" {
+			w.Errorf("got %q", got)
+		}
+	})
+	start("those whose exit code is ignored end after the others, and the pod by its main container", "n1", never, []corev1.Container{sidecar("proxy"), ignored}, func(w *world) {
+		w.ends(map[string]int32{"main": 0})
+		if got := w.asked(); got != "sidecar-termination-UID proxy" || w.pod().Status.Phase != corev1.PodRunning {
+			w.Errorf("got %q, %s", got, w.pod().Status.Phase)
+		}
+		w.ends(map[string]int32{"main": 0, "proxy": 0})
+		if got := w.asked(); got != "sidecar-termination-UID proxy, sidecar-termination-UID-ignored log" {
+			w.Errorf("got %q", got)
+		}
+		o := w.pod()
+		i := slices.IndexFunc(o.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == "SidecarTerminated" })
+		if o.Status.Phase != corev1.PodSucceeded || i < 0 || o.Status.Conditions[i].Message != "Terminated by Sidecar Terminator" {
+			w.Errorf("got %s, %v", o.Status.Phase, o.Status.Conditions)
+		}
+	})
+	start("a pod whose main container failed ends as Failed", "n1", never, []corev1.Container{ignored}, func(w *world) {
+		w.ends(map[string]int32{"main": 3})
+		if got := w.asked(); got != "sidecar-termination-UID log" || w.pod().Status.Phase != corev1.PodFailed {
+			w.Errorf("got %q, %s", got, w.pod().Status.Phase)
+		}
+	})
+	start("on a virtual node a sidecar ends by its image", "cloud", never, []corev1.Container{sidecar("proxy", kruise.TerminateSidecarWhenJobExitWithImageEnv, "exit:1"), sidecar("other")}, func(w *world) {
+		w.ends(map[string]int32{"main": 0})
+		o := w.pod()
+		if got := w.asked(); got != "" || o.Spec.Containers[1].Image != "exit:1" || o.Spec.Containers[2].Image != "b" {
+			w.Errorf("got %q, %s, %s", got, o.Spec.Containers[1].Image, o.Spec.Containers[2].Image)
+		}
+		if got := w.told(); !slices.Equal(got, []string{"Normal SidecarTerminator Kruise SidecarTerminator is trying to terminate sidecar [proxy] using in-place update"}) {
+			w.Errorf("events: %q", got)
+		}
+	})
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/regatta-sh/regatta/controllers/workload/inflight"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/controllers/workload/witness"
+	"github.com/regatta-sh/regatta/engine"
+)
+
+// T is the test that a Life is lived in.
+type T interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// Birth is what a Life begins with.
+type Birth struct {
+	Workload client.Object
+	// Nodes are those of the cluster; one if there are none.
+	Nodes []*corev1.Node
+	// Kind makes the adapter, for each controller anew.
+	Kind   func() rollout.Kind
+	Engine *engine.Engine
+	Gates  rollout.Gates
+}
+
+// Life is a cluster with one workload, whose time and events a test turns by hand: its cache
+// lags behind until the life lets it catch up, what is deleted stays until it has stopped, and
+// any write of the controller may fail. At every write the kind is held to what it promises.
+// It is for tests of kinds of workloads.
+type Life struct {
+	T
+	Birth
+	Now    time.Time
+	Events *record.FakeRecorder
+	// Timer is when the controller wants to look again; zero for never.
+	Timer time.Time
+	// Failures counts rounds in a row that failed.
+	Failures int
+	// Turn is for how long a round begins writes; with zero it does as little as it can.
+	// Time passes between rounds only.
+	Turn time.Duration
+	// Options are further ones of the next controller that starts.
+	Options []rollout.Option
+	// Fault says what goes wrong with the next write; nil for nothing.
+	Fault func() Fault
+	// Deny is what the API server refuses of a kind of writes: create, patch, patch status of,
+	// delete; nil for nothing.
+	Deny func(o client.Object, what string) error
+
+	cluster    *cluster
+	machines   *machines
+	controller *rollout.Controller
+	broken     string // the first promise that was broken
+}
+
+// Live puts a workload into a cluster of its own, with a controller that has just started.
+func Live(t T, b Birth) *Life {
+	t.Helper()
+	l := &Life{T: t, Birth: b, Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Turn: 500 * time.Millisecond}
+	rand.Seed(1) // the names of pods
+	ctx := context.Background()
+	var err error
+	if l.cluster, err = emptyCluster(ctx, b.Kind(), func() time.Time { return l.Now }); err != nil {
+		t.Fatalf("making a cluster: %v", err)
+	}
+	c := l.cluster
+	c.slow = true
+	if c.nodes = b.Nodes; len(c.nodes) == 0 {
+		c.nodes = []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}}
+	}
+	c.faults = &faults{next: l.next, deny: l.denies}
+	c.asked = l.judge
+	c.workload = b.Workload.DeepCopyObject().(client.Object)
+	l.machines = newMachines(c, Fleet{}, options{})
+	l.machines.gradual = true
+	begin := []client.Object{c.workload}
+	if c.typ.NodeOf != nil {
+		for _, n := range c.nodes {
+			begin = append(begin, n.DeepCopy())
+		}
+	}
+	for _, o := range begin {
+		l.do(c.put(ctx, o))
+		l.do(c.commit(ctx, o, false))
+	}
+	l.Restart()
+	return l
+}
+
+func (l *Life) do(err error) {
+	if err != nil {
+		l.Helper()
+		l.Fatalf("the simulated cluster fails: %v%s", err, l.Story())
+	}
+}
+
+func (l *Life) next() Fault {
+	if l.Fault == nil {
+		return NoFault
+	}
+	return l.Fault()
+}
+
+func (l *Life) denies(o client.Object, what string) error {
+	if l.Deny == nil {
+		return nil
+	}
+	return l.Deny(o, what)
+}
+
+// judge holds a write of the controller to what it promises at every instant. Writes are
+// made by goroutines, which may not fail a test.
+func (l *Life) judge(before witness.Sight, _, _ *corev1.Pod) {
+	c := l.cluster
+	if why := c.witness.Broken(c.workload, before, c.look()); why != "" && l.broken == "" {
+		l.broken = c.faults.history[len(c.faults.history)-1] + " " + why
+	}
+}
+
+// Restart starts a controller: its cache has all there is, and nothing is remembered.
+func (l *Life) Restart() {
+	c := l.cluster
+	c.faults.ended, l.Timer, l.Failures = false, time.Time{}, 0
+	c.watchers, c.nodesTo = nil, nil
+	c.catchUp()
+	l.Events = record.NewFakeRecorder(100_000)
+	options := append([]rollout.Option{
+		rollout.WithGates(l.Gates), rollout.WithClock(c.now), rollout.WithWindow(inflight.Fixed(1)), rollout.WithTurn(l.Turn),
+	}, l.Options...)
+	l.controller = rollout.New(l.Kind(), rollout.Clients{Client: c.client(), Live: c.live(), Events: l.Events}, l.Engine, options...)
+	c.watchers = []watcher{{l.controller.PodEvents(), &c.queue}}
+	if c.typ.NodeOf != nil {
+		c.nodesTo = l.controller.NodeEvents()
+		for _, n := range sorted[*corev1.Node](c.cache) {
+			watcher{c.nodesTo, &c.queue}.tell(context.Background(), nil, n)
+		}
+	}
+	c.queue.dirty = true
+}
+
+// Reconcile does one round, as a worker of the controller does.
+func (l *Life) Reconcile() {
+	l.Helper()
+	c := l.cluster
+	c.queue.dirty, l.Timer = false, time.Time{}
+	c.faults.note("reconcile")
+	result, err := l.controller.Reconcile(context.Background(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(c.workload)})
+	c.cache.each(func(o client.Object) {
+		if !reflect.DeepEqual(o, c.shown.get(o)) {
+			l.Fatalf("%T %s was changed in the cache by its reader", o, o.GetName())
+		}
+	})
+	if l.broken != "" {
+		l.Fatalf("%s%s", l.broken, l.Story())
+	}
+	switch {
+	case c.faults.ended:
+		c.faults.note("the controller starts again")
+		l.Restart()
+	case err != nil:
+		l.Failures++
+		c.faults.note("error: " + err.Error())
+		l.Timer = l.Now.Add(time.Duration(l.Failures) * time.Second)
+	case result.RequeueAfter > 0:
+		l.Failures = 0
+		l.Timer = l.Now.Add(result.RequeueAfter)
+	default:
+		l.Failures = 0
+	}
+}
+
+// Due says whether the controller has anything to do now.
+func (l *Life) Due() bool {
+	return l.cluster.queue.dirty || !l.Timer.IsZero() && !l.Timer.After(l.Now)
+}
+
+// Work does a round if there is anything to do, and says so.
+func (l *Life) Work() bool {
+	l.Helper()
+	if !l.Due() {
+		return false
+	}
+	l.Reconcile()
+	return true
+}
+
+// Settle lets everything happen until nothing does, for as long as an hour.
+func (l *Life) Settle() {
+	l.Helper()
+	end := l.Now.Add(time.Hour)
+	for range 2000 {
+		did := false
+		for _, p := range l.Pods() {
+			did = l.Step(p.Name) || did
+			did = l.Answer(p.Name) || did
+		}
+		did = l.Claims() || did
+		l.ShowAll(nil)
+		did = l.Work() || did
+		if did {
+			continue
+		}
+		if l.Timer.IsZero() || l.Timer.After(end) {
+			return
+		}
+		l.Now = l.Timer
+	}
+	l.Fatalf("it never comes to rest: %s", l.tail())
+}
+
+// Told says whether an event begins with a text. It takes the events up to that one.
+func (l *Life) Told(text string) bool {
+	for {
+		select {
+		case e := <-l.Events.Events:
+			if strings.HasPrefix(e, text) {
+				return true
+			}
+		default:
+			return false
+		}
+	}
+}
+
+// History has the writes that the controller made or tried, and its rounds.
+func (l *Life) History() []string { return l.cluster.faults.history }
+
+// Story is all there is to know, for people.
+func (l *Life) Story() string {
+	out := []string{""}
+	l.cluster.objects.each(func(o client.Object) {
+		switch p := o.(type) {
+		case *corev1.Pod:
+			out = append(out, fmt.Sprintf("pod %s %v deleted %v, annotations %v, image %s, node %q, conditions %v", p.Name, p.Labels, p.DeletionTimestamp != nil, p.Annotations, p.Spec.Containers[0].Image, p.Spec.NodeName, p.Status.Conditions))
+		default:
+			if reflect.TypeOf(o) == reflect.TypeOf(l.cluster.workload) {
+				spec := l.cluster.spec()
+				out = append(out, fmt.Sprintf("%T %s: replicas %d, %+v, minReady %s, lifecycle %+v, status %+v", o, o.GetName(), spec.Replicas, spec.Strategy, spec.MinReady, spec.Lifecycle, l.cluster.typ.Status(o)))
+				return
+			}
+			out = append(out, fmt.Sprintf("%T %s deleted %v", o, o.GetName(), o.GetDeletionTimestamp() != nil))
+		}
+	})
+	return strings.Join(append(out, l.tail()), "\n")
+}
+
+func (l *Life) tail() string {
+	h := l.History()
+	if len(h) > 200 {
+		h = h[len(h)-200:]
+	}
+	return "  " + strings.Join(h, "\n  ")
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/simulation"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/revision"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/engine"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
+	"github.com/regatta-sh/regatta/policies"
+)
+
+// ordinals is a small kind: it keeps pods 0, 1 and 2, and moves a pod by deleting it. It is
+// none of the kinds that the manager has.
+type ordinals struct {
+	hasty bool // it deletes all that are to be moved at once
+}
+
+const wanted = 3
+
+func (*ordinals) Type() rollout.Type {
+	return rollout.Type{
+		GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("ReplicaSet"),
+		New:              func() client.Object { return &appsv1.ReplicaSet{} },
+		NewList:          func() client.ObjectList { return &appsv1.ReplicaSetList{} },
+		Status:           func(o client.Object) any { return &o.(*appsv1.ReplicaSet).Status },
+	}
+}
+
+func (*ordinals) Spec(o client.Object) (rollout.Spec, error) {
+	selector, err := metav1.LabelSelectorAsSelector(o.(*appsv1.ReplicaSet).Spec.Selector)
+	return rollout.Spec{
+		Replicas: wanted, Selector: selector,
+		Strategy: points.Strategy{Type: "RollingUpdate", Policy: "ReCreate", MaxUnavailable: 1},
+	}, err
+}
+
+func (k *ordinals) Templates(ctx context.Context, r *rollout.Round) (rollout.Templates, error) {
+	set := r.Workload.(*appsv1.ReplicaSet)
+	return r.History(ctx, revision.Owner{Kind: k.Type().GroupVersionKind, Selector: set.Spec.Selector, Template: &set.Spec.Template}, inplace.NewClassifier())
+}
+
+func (*ordinals) DeletionAsked(client.Object, *corev1.Pod) bool { return false }
+
+func (*ordinals) Difference(f *rollout.Facts) rollout.Difference {
+	old := 0
+	for _, p := range f.Pods {
+		if !p.Facts.Updated {
+			old++
+		}
+	}
+	return rollout.Difference{Update: old, MaxUnavailable: 1}
+}
+
+func (k *ordinals) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (bool, error) {
+	var acts []func() error
+	for i := range wanted {
+		name := fmt.Sprint(r.Workload.GetName(), "-", i)
+		there := func(p *facts.Pod) bool { return p.Name == name }
+		if slices.ContainsFunc(f.Pods, there) || slices.ContainsFunc(f.Gone, func(p *corev1.Pod) bool { return p.Name == name }) {
+			continue
+		}
+		acts = append(acts, func() error {
+			set, t := r.Workload.(*appsv1.ReplicaSet), f.Templates.(*rollout.PodTemplates)
+			pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
+			pod.Namespace, pod.Name = set.Namespace, name
+			pod.Labels[rollout.RevisionLabel] = t.Label(t.Update())
+			pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, k.Type().GroupVersionKind)}
+			if err := r.Client().Create(ctx, pod); err != nil {
+				return &rollout.CreateError{Err: err}
+			}
+			r.Created(pod)
+			return nil
+		})
+	}
+	if k.hasty && len(acts) == 0 {
+		for _, p := range f.Pods {
+			if !p.Facts.Updated {
+				acts = append(acts, func() error { return r.DeletePod(ctx, f, p) })
+			}
+		}
+	}
+	return len(acts) > 0, r.SlowStart(false, acts)
+}
+
+func (*ordinals) Recreate(ctx context.Context, r *rollout.Round, f *rollout.Facts, p *facts.Pod) error {
+	return r.DeletePod(ctx, f, p)
+}
+
+func (*ordinals) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, _ rollout.Result) error {
+	c := f.Counts()
+	return r.WriteStatus(ctx, &appsv1.ReplicaSetStatus{Replicas: int32(c.Total), ReadyReplicas: int32(c.Ready)})
+}
+
+func live(t simulation.T, e *engine.Engine, hasty bool) *simulation.Life {
+	labels := map[string]string{"app": "db"}
+	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", Generation: 1}}
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	set.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "db", Image: "db:1"}}}}
+	return simulation.Live(t, simulation.Birth{Workload: set, Engine: e, Kind: func() rollout.Kind { return &ordinals{hasty: hasty} }})
+}
+
+func next(o client.Object) { o.(*appsv1.ReplicaSet).Spec.Template.Spec.Containers[0].Image = "db:2" }
+
+func patient(t *testing.T) *engine.Engine {
+	t.Helper()
+	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+// Whatever goes wrong with one write of a rollout, the end is the same, and the promise of
+// one unavailable pod holds at every write.
+func TestAKindIsLivedThroughItsAdapterAlone(t *testing.T) {
+	e := patient(t)
+	for _, fault := range []simulation.Fault{simulation.LostRace, simulation.LostAnswer, simulation.EndsBefore, simulation.EndsAfter, simulation.Refuses} {
+		t.Run(string(fault), func(t *testing.T) {
+			for at := 1; ; at += 3 {
+				l, writes := live(t, e, false), 0
+				l.Fault = func() simulation.Fault {
+					if writes++; writes == at {
+						return fault
+					}
+					return simulation.NoFault
+				}
+				l.Settle()
+				l.Change(next)
+				l.Settle()
+				if got := l.Look(); got.Active != wanted || got.Available != wanted || got.Updated != wanted {
+					t.Fatalf("at write %d: in the end there are %+v, want %d that are updated%s", at, got, wanted, l.Story())
+				}
+				if ended := fault == simulation.EndsBefore || fault == simulation.EndsAfter; at <= writes && ended != slices.Contains(l.History(), "the controller starts again") {
+					t.Errorf("at write %d the controller has ended: %t", at, !ended)
+				}
+				if at > writes {
+					if at < 12 {
+						t.Errorf("a rollout takes %d writes: it is not what this test is for", writes)
+					}
+					return
+				}
+			}
+		})
+	}
+}
+
+func TestTheCacheOfALifeLagsBehind(t *testing.T) {
+	l := live(t, patient(t), false)
+	l.Reconcile()
+	creates := func() (n int) {
+		for _, h := range l.History() {
+			if strings.HasPrefix(h, "create Pod/") {
+				n++
+			}
+		}
+		return n
+	}
+	if n := len(l.Pods()); n != wanted || creates() != wanted {
+		t.Fatalf("%d pods are made by %d writes, want %d", n, creates(), wanted)
+	}
+	l.Reconcile() // it sees none, and remembers
+	if creates() != wanted {
+		t.Errorf("while the cache lags behind %d pods are made", creates())
+	}
+	if shown := l.Show(&corev1.PersistentVolumeClaim{}); shown {
+		t.Error("the cache shows a claim that is none")
+	}
+	if !l.Show(&corev1.Pod{}) || !l.Due() {
+		t.Error("a pod that the cache shows has nothing to be done")
+	}
+	l.Settle()
+	p := l.Pods()[0]
+	l.Delete(p)
+	if got := l.Pod(p.Name); got == nil || got.DeletionTimestamp == nil {
+		t.Fatalf("a pod that is deleted does not terminate: %v", got)
+	}
+	l.Settle()
+	if got := l.Pod(p.Name); got == nil || got.UID == p.UID {
+		t.Error("the pod is not replaced once its kubelet has stopped it")
+	}
+}
+
+// failing is a test that is to fail.
+type failing struct{ why string }
+
+func (*failing) Helper() {}
+func (f *failing) Fatalf(format string, args ...any) {
+	f.why = fmt.Sprintf(format, args...)
+	panic(f)
+}
+
+func TestABrokenPromiseFailsALife(t *testing.T) {
+	f := &failing{}
+	l := live(f, patient(t), true)
+	l.Settle()
+	l.Change(next)
+	func() {
+		defer func() {
+			if r := recover(); r != nil && r != f {
+				panic(r)
+			}
+		}()
+		l.Settle()
+	}()
+	if !strings.Contains(f.why, "leaves 1 pods available, there must be 2") {
+		t.Errorf("it failed with %q", f.why)
+	}
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulset
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+func claimName(set *kruise.StatefulSet, template string, ordinal int) string {
+	return template + "-" + set.Name + "-" + strconv.Itoa(ordinal)
+}
+
+// claimsOf are the claims of an ordinal that are there.
+func (s *scaler) claimsOf(ordinal int) (out []*corev1.PersistentVolumeClaim) {
+	for i := range s.set.Spec.VolumeClaimTemplates {
+		if c := s.claims.named[claimName(s.set, s.set.Spec.VolumeClaimTemplates[i].Name, ordinal)]; c != nil {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// stale says whether a claim of an ordinal is still owned by a pod that is gone: it goes as
+// well, and a pod that took it would wait for ever (ASTS-13).
+func (s *scaler) stale(ordinal int) bool {
+	if !s.k.Gates.AutoDeletePVC || !deletes(s.retention().WhenScaled) {
+		return false
+	}
+	for _, c := range s.claimsOf(ordinal) {
+		for _, o := range c.OwnerReferences {
+			if o.Kind == "Pod" && o.Name == podName(s.set, ordinal) {
+				return true // there is no pod of the name
+			}
+		}
+	}
+	return false
+}
+
+// createClaims makes the claims of an ordinal that are not there yet.
+func (s *scaler) createClaims(ctx context.Context, ordinal int) error {
+	for i := range s.set.Spec.VolumeClaimTemplates {
+		t := &s.set.Spec.VolumeClaimTemplates[i]
+		name := claimName(s.set, t.Name, ordinal)
+		if c := s.claims.named[name]; c != nil {
+			if c.DeletionTimestamp != nil {
+				return fmt.Errorf("pvc %s is to be deleted", name)
+			}
+			continue
+		}
+		claim := &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.set.Namespace, Labels: map[string]string{}, Annotations: maps.Clone(t.Annotations)},
+			Spec:       *t.Spec.DeepCopy(),
+		}
+		maps.Copy(claim.Labels, t.Labels)
+		maps.Copy(claim.Labels, s.set.Spec.Selector.MatchLabels)
+		claim.OwnerReferences = s.owners(nil, nil, true)
+		err := s.r.Client().Create(ctx, claim)
+		switch {
+		case apierrors.IsAlreadyExists(err): // the cache does not show it yet
+		case err != nil:
+			s.r.Warn(kruise.FailedCreateReason, fmt.Sprintf("create Claim %s Pod %s in StatefulSet %s failed error: %v", name, podName(s.set, ordinal), s.set.Name, err))
+			return fmt.Errorf("creating claim %s: %w", name, err)
+		default:
+			s.r.Normal(kruise.SuccessfulCreateReason, fmt.Sprintf("create Claim %s Pod %s in StatefulSet %s success", name, podName(s.set, ordinal), s.set.Name))
+		}
+	}
+	return nil
+}
+
+// retention is what becomes of claims; both are kept if the set does not say.
+func (s *scaler) retention() kruise.StatefulSetPersistentVolumeClaimRetentionPolicy {
+	if p := s.set.Spec.PersistentVolumeClaimRetentionPolicy; p != nil {
+		return *p
+	}
+	return kruise.StatefulSetPersistentVolumeClaimRetentionPolicy{}
+}
+
+func deletes(p appsv1.PersistentVolumeClaimRetentionPolicyType) bool {
+	return p == appsv1.DeletePersistentVolumeClaimRetentionPolicyType
+}
+
+// owners are the owner references that a claim is to have (ASTS-13): those of others stay.
+// pod is the pod of the claim, nil where there is none yet.
+func (s *scaler) owners(have []metav1.OwnerReference, pod *corev1.Pod, wanted bool) []metav1.OwnerReference {
+	out := slices.DeleteFunc(slices.Clone(have), func(o metav1.OwnerReference) bool {
+		return o.UID == s.set.UID || pod != nil && o.UID == pod.UID
+	})
+	if !s.k.Gates.AutoDeletePVC {
+		return slices.Clone(have)
+	}
+	policy, kind := s.retention(), OwnerKind()
+	byPod := deletes(policy.WhenScaled) && !wanted
+	if deletes(policy.WhenDeleted) && (wanted || !byPod) {
+		out = append(out, metav1.OwnerReference{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: s.set.Name, UID: s.set.UID})
+	}
+	if byPod && pod != nil {
+		out = append(out, metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID})
+	}
+	return out
+}
+
+// ownClaims returns the writes that give the claims of a pod the owners that they are to
+// have.
+func (s *scaler) ownClaims(ctx context.Context, pod *corev1.Pod, ordinal int) (acts []func() error) {
+	if !s.k.Gates.AutoDeletePVC {
+		return nil
+	}
+	for _, c := range s.claimsOf(ordinal) {
+		want := s.owners(c.OwnerReferences, pod, s.ordinals.Spans(ordinal))
+		if sameOwners(c.OwnerReferences, want) {
+			continue
+		}
+		acts = append(acts, func() error {
+			next := c.DeepCopy()
+			next.OwnerReferences = want
+			if err := s.r.Client().Patch(ctx, next, client.MergeFromWithOptions(c, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("updating the owners of claim %s: %w", c.Name, err)
+			}
+			return nil
+		})
+	}
+	return acts
+}
+
+// sameOwners compares by UID, in any order.
+func sameOwners(a, b []metav1.OwnerReference) bool {
+	uids := func(refs []metav1.OwnerReference) []string {
+		out := make([]string, len(refs))
+		for i, r := range refs {
+			out[i] = string(r.UID)
+		}
+		slices.Sort(out)
+		return out
+	}
+	return slices.Equal(uids(a), uids(b))
+}

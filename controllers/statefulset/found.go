@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulset
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+)
+
+// claimSet has the claims of a set, as Resolve found them.
+type claimSet struct {
+	named map[string]*corev1.PersistentVolumeClaim
+	// growth is where the claims of each ordinal are that follow their templates.
+	growth map[int]rollout.Growth
+}
+
+// Resolve implements rollout.Resolver: it finds the claims of the set.
+func (k *Kind) Resolve(ctx context.Context, r *rollout.Round, spec *rollout.Spec) error {
+	set, found := r.Workload.(*kruise.StatefulSet), &claimSet{}
+	spec.Found = found
+	if len(set.Spec.VolumeClaimTemplates) == 0 {
+		return nil
+	}
+	list := &corev1.PersistentVolumeClaimList{}
+	if err := r.Client().List(ctx, list, client.InNamespace(set.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing claims: %w", err)
+	}
+	m := r.Memory().(*memory)
+	found.named, found.growth = map[string]*corev1.PersistentVolumeClaim{}, map[int]rollout.Growth{}
+	ordinals := map[int]bool{}
+	for i := range list.Items {
+		if n, ok := claimOrdinal(set, list.Items[i].Name); ok {
+			own := list.Items[i] // the claims of the whole namespace would stay in memory with it
+			found.named[own.Name] = m.newest(&own)
+			ordinals[n] = true
+		}
+	}
+	maps.DeleteFunc(m.own, func(name string, _ *corev1.PersistentVolumeClaim) bool { return found.named[name] == nil })
+	if !k.grows(set) {
+		return nil
+	}
+	for n := range ordinals {
+		g, err := found.growthOf(ctx, r.Client(), set, n)
+		if err != nil {
+			return err
+		}
+		found.growth[n] = g
+	}
+	return nil
+}
+
+// claimOrdinal is the ordinal of a claim by its name, if it is one of the set's.
+func claimOrdinal(set *kruise.StatefulSet, name string) (int, bool) {
+	n, ok := facts.Ordinal(name)
+	for i := range set.Spec.VolumeClaimTemplates {
+		if t := set.Spec.VolumeClaimTemplates[i].Name; ok && strings.HasPrefix(name, t+"-"+set.Name+"-") && name == claimName(set, t, n) {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+// wrote keeps a claim as it was written: the cache may not show it yet, and the pod would seem
+// not to have been begun with.
+func (m *memory) wrote(c *corev1.PersistentVolumeClaim) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.own == nil {
+		m.own = map[string]*corev1.PersistentVolumeClaim{}
+	}
+	m.own[c.Name] = c
+}
+
+// newest is a claim as it was last written by us, if the cache shows an older one.
+func (m *memory) newest(cached *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
+	own := m.own[cached.Name]
+	if own == nil {
+		return cached
+	}
+	if order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, own.ResourceVersion); err == nil && order < 0 && cached.UID == own.UID {
+		return own
+	}
+	delete(m.own, cached.Name)
+	return cached
+}
+
+// claimed names the set that resizes a claim, which a change of the claim concerns.
+func claimed(o client.Object) []types.NamespacedName {
+	if name := o.GetAnnotations()[kruise.OwnedByAdvancedStatefulSetKey]; name != "" {
+		return []types.NamespacedName{{Namespace: o.GetNamespace(), Name: name}}
+	}
+	return nil
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package statefulset adapts Advanced StatefulSets to the rollout loop: which ordinals are
+// wanted, how pods and claims of an ordinal are made, and the status (ASTS-01 to ASTS-18).
+package statefulset
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/budget"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/revision"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
+)
+
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=statefulsets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=statefulsets/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=statefulsets/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods/status;pods/resize,verbs=patch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create;update;patch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;update;patch;delete
+
+// Kind implements rollout.Kind.
+type Kind struct {
+	Gates Gates
+
+	classifier *inplace.Classifier
+}
+
+// New makes a Kind.
+func New(g Gates) *Kind { return &Kind{Gates: g, classifier: inplace.NewClassifier()} }
+
+// OwnerKind is the kind in the owner reference of pods and revisions.
+func OwnerKind() schema.GroupVersionKind { return kruise.GroupVersion.WithKind("StatefulSet") }
+
+// Type implements rollout.Kind.
+func (k *Kind) Type() rollout.Type {
+	t := rollout.Type{
+		GroupVersionKind: OwnerKind(),
+		New:              func() client.Object { return &kruise.StatefulSet{} },
+		NewList:          func() client.ObjectList { return &kruise.StatefulSetList{} },
+		Status:           func(o client.Object) any { return &o.(*kruise.StatefulSet).Status },
+		CurrentRevision:  func(o client.Object) *string { return &o.(*kruise.StatefulSet).Status.CurrentRevision },
+		Ordinals:         true,
+		Events: rollout.EventTexts{
+			Created: func(set, pod string) string {
+				return fmt.Sprintf("create Pod %s in StatefulSet %s successful", pod, set)
+			},
+			Deleted: func(set, pod string) string {
+				return fmt.Sprintf("delete Pod %s in StatefulSet %s successful", pod, set)
+			},
+			DeleteFailed: func(set, pod string, err error) string {
+				return fmt.Sprintf("delete Pod %s in StatefulSet %s failed error: %v", pod, set, err)
+			},
+		},
+		Memory: func() any { return &memory{} },
+	}
+	if k.Gates.AutoResizePVC {
+		t.Related = []rollout.Related{{Object: &corev1.PersistentVolumeClaim{}, Workloads: claimed}}
+	}
+	return t
+}
+
+// memory only saves work: losing it changes no decision.
+type memory struct {
+	// own are claims as we wrote them and the cache may not show yet, by name.
+	mu  sync.Mutex // claims of several pods are written at once
+	own map[string]*corev1.PersistentVolumeClaim
+	// proven is the revision whose pods could all be made the last time.
+	proven string
+}
+
+// Spec implements rollout.Kind.
+func (k *Kind) Spec(o client.Object) (rollout.Spec, error) {
+	set := o.(*kruise.StatefulSet)
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	if err != nil {
+		return rollout.Spec{}, fmt.Errorf("reading spec.selector: %w", err)
+	}
+	out := rollout.Spec{Replicas: replicas(set), Selector: selector, Lifecycle: set.Spec.Lifecycle}
+	out.Strategy, out.Invalid = resolve(set)
+	if ru := set.Spec.UpdateStrategy.RollingUpdate; ru != nil {
+		if ru.MinReadySeconds != nil {
+			out.MinReady = time.Duration(*ru.MinReadySeconds) * time.Second
+		}
+		if ru.UnorderedUpdate != nil {
+			if out.Terms, err = facts.NewTerms(ru.UnorderedUpdate.PriorityStrategy); err != nil {
+				return rollout.Spec{}, fmt.Errorf("reading spec.updateStrategy.rollingUpdate.unorderedUpdate.priorityStrategy: %w", err)
+			}
+		}
+		if ru.InPlaceUpdateStrategy != nil {
+			out.GracePeriodSeconds = ru.InPlaceUpdateStrategy.GracePeriodSeconds
+		}
+	}
+	return out, nil
+}
+
+// resolve turns the strategy into numbers of pods: both limits round down and are at
+// least 1. A number that cannot be read counts as 1, the least that gets on.
+func resolve(set *kruise.StatefulSet) (s points.Strategy, invalid error) {
+	limit := func(v *intstr.IntOrString, unset int) int {
+		if v == nil {
+			return unset
+		}
+		n, err := budget.Percent(*v, replicas(set), false)
+		if err != nil && invalid == nil {
+			invalid = err
+		}
+		return max(n, 1)
+	}
+	s = points.Strategy{
+		Type: string(set.Spec.UpdateStrategy.Type), Policy: string(kruise.RecreatePodUpdatePolicyType),
+		MaxUnavailable: 1, ScaleMaxUnavailable: math.MaxInt32, Ordered: true,
+	}
+	if s.Type == "" {
+		s.Type = string(appsv1.RollingUpdateStatefulSetStrategyType)
+	}
+	if set.Spec.ScaleStrategy != nil {
+		s.ScaleMaxUnavailable = limit(set.Spec.ScaleStrategy.MaxUnavailable, math.MaxInt32)
+	}
+	ru := set.Spec.UpdateStrategy.RollingUpdate
+	if ru == nil {
+		return s, invalid
+	}
+	if ru.PodUpdatePolicy != "" {
+		s.Policy = string(ru.PodUpdatePolicy)
+	}
+	if ru.Partition != nil {
+		s.Partition = min(max(int(*ru.Partition), 0), replicas(set))
+	}
+	s.Paused, s.Ordered = ru.Paused, ru.UnorderedUpdate == nil
+	s.MaxUnavailable = limit(ru.MaxUnavailable, 1)
+	if ru.UnorderedUpdate != nil {
+		facts.SetPriority(&s, ru.UnorderedUpdate.PriorityStrategy)
+	}
+	return s, invalid
+}
+
+// Templates implements rollout.Kind.
+func (k *Kind) Templates(ctx context.Context, r *rollout.Round) (rollout.Templates, error) {
+	set := r.Workload.(*kruise.StatefulSet)
+	owner := revision.Owner{
+		Kind: OwnerKind(), Selector: set.Spec.Selector, Template: &set.Spec.Template, WithoutClaims: true,
+		Current: set.Status.CurrentRevision,
+	}
+	if set.Status.CollisionCount != nil {
+		owner.Collisions = *set.Status.CollisionCount
+	}
+	return r.History(ctx, owner, k.classifier)
+}
+
+// DeletionAsked implements rollout.Kind.
+func (k *Kind) DeletionAsked(_ client.Object, pod *corev1.Pod) bool {
+	_, ok := pod.Labels[kruise.SpecifiedDeleteKey]
+	return ok
+}
+
+// Bound implements rollout.Bounder (ASTS-11): only members are moved, and if the update
+// is ordered none whose position is below the partition, even where reserved ordinals leave
+// fewer pods than that.
+func (k *Kind) Bound(_ *rollout.Round, f *rollout.Facts) func(*facts.Pod) bool {
+	set := f.Workload.(*kruise.StatefulSet)
+	o := k.wanted(set)
+	lowest := o.Start
+	if f.Strategy.Ordered {
+		lowest += f.Strategy.Partition
+		if all := o.All(); f.Strategy.Partition < len(all) {
+			lowest = max(lowest, all[f.Strategy.Partition])
+		}
+	}
+	return func(p *facts.Pod) bool {
+		n, ok := ordinalOf(set, p.Name)
+		return ok && o.Has(n) && n >= lowest
+	}
+}
+
+// Difference implements rollout.Kind (ASTS-08, ASTS-11). Pods that are missing or on their
+// way out are unavailable as well.
+func (k *Kind) Difference(f *rollout.Facts) rollout.Difference {
+	set := f.Workload.(*kruise.StatefulSet)
+	o := k.wanted(set)
+	old, updated, there := 0, 0, 0
+	for _, p := range f.Pods {
+		if n, ok := ordinalOf(set, p.Name); !ok || !o.Has(n) {
+			continue
+		}
+		there++
+		switch {
+		case p.Facts.Updated:
+			updated++
+		case f.Bound(p):
+			old++
+		}
+	}
+	missing := f.Replicas - there
+	if !f.Strategy.Ordered {
+		old = max(min(old, f.Replicas-f.Strategy.Partition-updated-missing), 0)
+	}
+	return rollout.Difference{
+		Update: old, MaxUnavailable: f.Strategy.MaxUnavailable - missing,
+		Settled: old == 0 || f.Strategy.Type == rollout.OnDelete,
+	}
+}
+
+// Refresh implements rollout.Refresher: it keeps the labels that name a pod and its ordinal
+// (ASTS-06).
+func (k *Kind) Refresh(r *rollout.Round, p *facts.Pod) func(context.Context) (*corev1.Pod, error) {
+	set := r.Workload.(*kruise.StatefulSet)
+	n, ok := ordinalOf(set, p.Name)
+	if !ok || k.identified(p.Pod, n) {
+		return nil
+	}
+	return func(ctx context.Context) (*corev1.Pod, error) {
+		pod := p.Pod.DeepCopy()
+		k.identify(pod, n)
+		if err := r.Client().Patch(ctx, pod, client.StrategicMergeFrom(p.Pod, client.MergeFromWithOptimisticLock{})); err != nil {
+			return nil, fmt.Errorf("labelling pod %s with its ordinal: %w", pod.Name, err)
+		}
+		return pod, nil
+	}
+}
+
+func (k *Kind) identified(pod *corev1.Pod, ordinal int) bool {
+	return pod.Labels[appsv1.StatefulSetPodNameLabel] == pod.Name &&
+		(!k.Gates.PodIndexLabel || pod.Labels[appsv1.PodIndexLabel] == strconv.Itoa(ordinal))
+}
+
+func (k *Kind) identify(pod *corev1.Pod, ordinal int) {
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	pod.Labels[appsv1.StatefulSetPodNameLabel] = pod.Name
+	if k.Gates.PodIndexLabel {
+		pod.Labels[appsv1.PodIndexLabel] = strconv.Itoa(ordinal)
+	}
+}

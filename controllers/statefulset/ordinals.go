@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulset
+
+import (
+	"strconv"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/ordinals"
+)
+
+// wanted are the ordinals of a set (ASTS-01).
+func (k *Kind) wanted(set *kruise.StatefulSet) ordinals.Range {
+	start := 0
+	if k.Gates.StartOrdinal && set.Spec.Ordinals != nil {
+		start = int(set.Spec.Ordinals.Start)
+	}
+	return ordinals.Of(start, replicas(set), set.Spec.ReserveOrdinals)
+}
+
+func podName(set *kruise.StatefulSet, ordinal int) string {
+	return set.Name + "-" + strconv.Itoa(ordinal)
+}
+
+// ordinalOf is the ordinal of a member of a set (ASTS-02); false for pods of other names.
+func ordinalOf(set *kruise.StatefulSet, pod string) (int, bool) {
+	n, ok := facts.Ordinal(pod)
+	return n, ok && podName(set, n) == pod
+}
+
+func replicas(set *kruise.StatefulSet) int {
+	if set.Spec.Replicas == nil {
+		return 1
+	}
+	return int(*set.Spec.Replicas)
+}

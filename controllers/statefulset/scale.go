@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulset
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/ordinals"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/controllers/workload/victims"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
+)
+
+// scaler scales one StatefulSet in one round.
+type scaler struct {
+	k        *Kind
+	r        *rollout.Round
+	f        *rollout.Facts
+	t        *rollout.PodTemplates
+	set      *kruise.StatefulSet
+	memory   *memory
+	claims   *claimSet
+	ordinals ordinals.Range
+	wanted   []int // ordinals, the lowest first
+
+	active map[int]*facts.Pod  // by ordinal
+	gone   map[int]*corev1.Pod // finished or terminating
+}
+
+func (k *Kind) scaler(r *rollout.Round, f *rollout.Facts) *scaler {
+	s := &scaler{
+		k: k, r: r, f: f, t: f.Templates.(*rollout.PodTemplates), set: f.Workload.(*kruise.StatefulSet),
+		memory: r.Memory().(*memory), claims: f.Found.(*claimSet), active: map[int]*facts.Pod{}, gone: map[int]*corev1.Pod{},
+	}
+	s.ordinals = k.wanted(s.set)
+	s.wanted = s.ordinals.All()
+	for _, p := range f.Pods {
+		if n, ok := ordinalOf(s.set, p.Name); ok {
+			s.active[n] = p
+		}
+	}
+	for _, p := range f.Gone {
+		if n, ok := ordinalOf(s.set, p.Name); ok {
+			s.gone[n] = p
+		}
+	}
+	return s
+}
+
+// need is what the ordinals ask for.
+type need struct {
+	// create are the ordinals whose pods may be created now, finished the pods that make
+	// way for them.
+	create   []int
+	finished []*corev1.Pod
+	// unavailable counts the pods that the limit of scaleStrategy was spent on.
+	unavailable int
+	// condemned are the pods that may be deleted now because no ordinal wants them, the
+	// highest first.
+	condemned []*facts.Pod
+}
+
+func (s *scaler) monotonic() bool {
+	return s.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
+}
+
+// Scale implements rollout.Kind (ASTS-06, ASTS-07, ASTS-10): pods that are missing are
+// created in ascending order, those that no ordinal wants are deleted in descending order.
+// OrderedReady does one at a time, and waits for it.
+func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (acted bool, err error) {
+	s := k.scaler(r, f)
+	if err := s.tidyClaims(ctx); err != nil {
+		return false, err
+	}
+	n := s.need()
+	leaving := slices.ContainsFunc(f.Pods, f.Leaves)
+	if len(n.create) == 0 && len(n.finished) == 0 && len(n.condemned) == 0 && !leaving {
+		return false, nil
+	}
+	plan := s.decide(ctx, n)
+	if len(n.finished) > 0 && plan.Create > 0 {
+		return true, s.deleteFinished(ctx, n.finished)
+	}
+	if create := n.create[:min(plan.Create, len(n.create))]; len(create) > 0 {
+		return true, s.create(ctx, create)
+	}
+	return s.remove(ctx, n, plan)
+}
+
+// need walks the ordinals as ASTS-06 says. A pod that is not available, or is on its way,
+// stops OrderedReady; otherwise it spends one of those that scaleStrategy allows.
+func (s *scaler) need() (n need) {
+	limited := s.f.Strategy.ScaleMaxUnavailable
+	bounded := s.monotonic() || s.set.Spec.ScaleStrategy != nil && s.set.Spec.ScaleStrategy.MaxUnavailable != nil
+	spent, blocked := 0, false
+	spend := func() { // it stops OrderedReady
+		spent++
+		blocked = s.monotonic()
+	}
+	for _, i := range s.wanted {
+		if blocked || spent >= limited {
+			break
+		}
+		p, gone := s.active[i], s.gone[i]
+		switch {
+		case gone != nil && gone.DeletionTimestamp == nil:
+			n.finished = append(n.finished, gone)
+			spend()
+		case p == nil && gone != nil:
+			n.unavailable++
+			spend()
+		case p == nil && s.stale(i):
+			blocked = s.monotonic()
+		case p == nil:
+			n.create = append(n.create, i)
+			spend()
+		case bounded && !s.f.Available(p):
+			n.unavailable++
+			spend()
+		}
+	}
+	n.condemned = s.condemned(blocked)
+	return n
+}
+
+// condemned are the pods that may be deleted because no ordinal wants them. OrderedReady
+// deletes the highest alone, once nothing terminates and every pod below is healthy.
+func (s *scaler) condemned(blocked bool) (out []*facts.Pod) {
+	for i, p := range s.active {
+		if !s.ordinals.Has(i) {
+			out = append(out, p)
+		}
+	}
+	slices.SortFunc(out, func(a, b *facts.Pod) int { return *b.Facts.Ordinal - *a.Facts.Ordinal })
+	if !s.monotonic() || len(out) == 0 {
+		return out
+	}
+	for _, p := range s.gone {
+		if p.DeletionTimestamp != nil {
+			return nil
+		}
+	}
+	if blocked || slices.ContainsFunc(out[1:], func(p *facts.Pod) bool { return !s.f.Available(p) }) {
+		return nil
+	}
+	return out[:1]
+}
+
+// decide asks rollout/scale and holds the answer to the need.
+func (s *scaler) decide(ctx context.Context, n need) points.ScaleOutput {
+	in := s.f.ScaleInput()
+	in.Up, in.TotalUnavailable = len(n.create)+len(n.finished), n.unavailable
+	in.Down, in.ReadyLimit = len(n.condemned), len(n.condemned)
+	for _, i := range n.create {
+		if s.revisionOf(i).Name == s.f.Templates.Current() {
+			in.UpCurrent++
+		}
+	}
+	in.UpWithoutSurge, in.UpCurrentWithoutSurge = in.Up, in.UpCurrent
+	for _, p := range n.condemned {
+		in.Pods = append(in.Pods, s.f.Victim(p))
+	}
+	out, _ := rollout.Ask(ctx, s.r, s.f, points.ScalePoint(), in)
+	out.Create = max(min(out.Create, in.Up), 0)
+	out.Delete = max(min(out.Delete, in.Down), 0)
+	return out
+}
+
+// remove deletes the pods whose deletion was asked for or prepared, as far as the answer
+// lets them go, and those that no ordinal wants.
+func (s *scaler) remove(ctx context.Context, n need, plan points.ScaleOutput) (bool, error) {
+	var out []*facts.Pod
+	if plan.Planned == points.PlannedPrepared || plan.Planned == points.PlannedAll {
+		out = append(out, s.prepared()...)
+	}
+	if plan.Planned == points.PlannedAll {
+		out = append(out, s.asked()...)
+	}
+	if plan.Delete > 0 {
+		positions := make([]int, len(n.condemned))
+		for i := range positions {
+			positions[i] = i
+		}
+		for _, i := range victims.Order(n.condemned, positions, plan, nil, s.r.Topology())[:plan.Delete] {
+			out = append(out, n.condemned[i])
+		}
+	}
+	return s.deletePods(ctx, out)
+}
+
+// prepared are wanted pods in PreparingDelete: they were to be recreated.
+func (s *scaler) prepared() (out []*facts.Pod) {
+	for _, i := range s.wanted {
+		if p := s.active[i]; p != nil && p.State == kruise.LifecycleStatePreparingDelete {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// asked are wanted pods that a user asked to delete, the highest first: those that are
+// unavailable, and as many of the others as may become so (ASTS-10).
+func (s *scaler) asked() (out []*facts.Pod) {
+	unavailable := 0
+	for _, i := range s.wanted {
+		if p := s.active[i]; p == nil || !s.f.Steady(p) {
+			unavailable++
+		}
+	}
+	for _, i := range slices.Backward(s.wanted) {
+		p := s.active[i]
+		if p == nil || !s.f.DeletionAsked(p) || p.State == kruise.LifecycleStatePreparingDelete {
+			continue
+		}
+		if s.f.Steady(p) {
+			if unavailable >= s.f.Strategy.MaxUnavailable {
+				continue
+			}
+			unavailable++
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// deletePods deletes pods, or tells the hook that holds them.
+func (s *scaler) deletePods(ctx context.Context, pods []*facts.Pod) (bool, error) {
+	return s.r.LetGo(ctx, s.f, pods, func(p *facts.Pod) error { return s.r.DeletePod(ctx, s.f, p) })
+}
+
+// Recreate implements rollout.Kind: it deletes the pod, or tells the hook that holds it.
+// The next scale makes another (ASTS-12).
+func (k *Kind) Recreate(ctx context.Context, r *rollout.Round, f *rollout.Facts, p *facts.Pod) error {
+	return r.LetOneGo(ctx, f, p, func(p *facts.Pod) error { return r.DeletePod(ctx, f, p) })
+}
+
+// tidyClaims gives claims the owners that they are to have, and makes those that a pending
+// pod waits for (ASTS-06, ASTS-07).
+func (s *scaler) tidyClaims(ctx context.Context) error {
+	if len(s.set.Spec.VolumeClaimTemplates) == 0 {
+		return nil
+	}
+	var acts []func() error
+	for i, p := range s.active {
+		acts = append(acts, s.ownClaims(ctx, p.Pod, i)...)
+		if p.Status.Phase == corev1.PodPending && s.ordinals.Has(i) {
+			acts = append(acts, func() error { return s.createClaims(ctx, i) })
+		}
+	}
+	return s.r.Parallel(acts)
+}
+
+// deleteFinished deletes pods that failed or succeeded, so that others take their names.
+func (s *scaler) deleteFinished(ctx context.Context, pods []*corev1.Pod) error {
+	var errs []error
+	for _, p := range pods {
+		errs = append(errs, s.r.DeletePod(ctx, s.f, &facts.Pod{Pod: p}))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulset
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/revision"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
+)
+
+// Report implements rollout.Kind: it writes the status if it changed, and the events of
+// what changed, and truncates the history.
+func (k *Kind) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, res rollout.Result) error {
+	s := k.scaler(r, f)
+	status := s.status()
+	status.Conditions = r.Conditions(f, res, s.set.Status.Conditions, func(phase string) kruise.WorkloadConditionType {
+		if phase == rollout.PhaseScale {
+			return kruise.StatefulSetFailedCreatePod
+		}
+		return kruise.StatefulSetFailedUpdatePod
+	})
+	status.Conditions = s.tellDiffering(status.Conditions)
+	if err := r.WriteStatus(ctx, &status); err != nil {
+		return err
+	}
+	if res.Err != nil {
+		return nil
+	}
+	limit := 10
+	if l := s.set.Spec.RevisionHistoryLimit; l != nil {
+		limit = int(*l)
+	}
+	return r.TruncateHistory(ctx, f, s.t, limit)
+}
+
+// status counts the pods (ASTS-18). Pods that are on their way out count as replicas, and
+// are of no revision.
+func (s *scaler) status() kruise.StatefulSetStatus {
+	f := s.f
+	out := kruise.StatefulSetStatus{
+		ObservedGeneration: s.set.Generation, CurrentRevision: f.Templates.Current(), UpdateRevision: f.Templates.Update(),
+		CollisionCount: ptr.To(s.t.History.Collisions), LabelSelector: f.Selector.String(), VolumeClaims: s.volumeClaims(),
+	}
+	for _, p := range f.Pods {
+		available := f.Available(p)
+		add(&out.Replicas, true)
+		add(&out.ReadyReplicas, p.Ready)
+		add(&out.AvailableReplicas, available)
+		add(&out.CurrentReplicas, revision.Same(f.Templates.Current(), p.Labels[rollout.RevisionLabel]))
+		updated := f.Templates.Is(p.Pod, f.Templates.Update()) // whatever its claims
+		add(&out.UpdatedReplicas, updated)
+		add(&out.UpdatedReadyReplicas, updated && p.Ready)
+		add(&out.UpdatedAvailableReplicas, updated && available)
+	}
+	for _, p := range f.Gone {
+		add(&out.Replicas, true)
+		ready := inplace.Condition(p, corev1.PodReady)
+		add(&out.ReadyReplicas, p.Status.Phase == corev1.PodRunning && ready != nil && ready.Status == corev1.ConditionTrue)
+	}
+	if f.Strategy.Type != rollout.OnDelete && out.UpdatedReplicas == out.Replicas && out.ReadyReplicas == out.Replicas { // ASTS-15
+		out.CurrentRevision, out.CurrentReplicas = out.UpdateRevision, out.UpdatedReplicas
+	}
+	return out
+}
+
+func add(n *int32, yes bool) {
+	if yes {
+		*n++
+	}
+}
+
+// volumeClaims says of each template how many claims are at least as large (ASTS-14).
+func (s *scaler) volumeClaims() (out []kruise.VolumeClaimStatus) {
+	for i := range s.set.Spec.VolumeClaimTemplates {
+		t := &s.set.Spec.VolumeClaimTemplates[i]
+		v := kruise.VolumeClaimStatus{VolumeClaimName: t.Name}
+		for _, n := range s.wanted {
+			c := s.claims.named[claimName(s.set, t.Name, n)]
+			if s.active[n] == nil || c == nil || !compatible(c, t) {
+				continue
+			}
+			v.CompatibleReplicas++
+			add(&v.CompatibleReadyReplicas, hasRequested(c))
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// compatible says whether a claim is what a template asks for, and at least as large.
+func compatible(c, template *corev1.PersistentVolumeClaim) bool {
+	return immutable(points.ClaimChange{}, c, template) == nil &&
+		c.Spec.Resources.Requests.Storage().Cmp(*template.Spec.Resources.Requests.Storage()) >= 0
+}
+
+// hasRequested says whether a claim has the size that it requests.
+func hasRequested(c *corev1.PersistentVolumeClaim) bool {
+	return c.Status.Capacity.Storage().Cmp(*c.Spec.Resources.Requests.Storage()) >= 0
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uniteddeployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/batch"
+	"github.com/regatta-sh/regatta/controllers/workload/step"
+	"github.com/regatta-sh/regatta/engine/decision/placement"
+)
+
+// Errors that the conditions tell apart.
+type (
+	provisionError struct{ error }
+	updateError    struct{ error }
+)
+
+// act creates, updates and deletes children (UD-09, UD-10). What a policy holds as a whole
+// is neither created nor deleted, but goes on to a new template.
+func (t *round) act(ctx context.Context, a allocated) error {
+	if err := t.deleteDuplicates(ctx); err != nil {
+		return provisionError{err}
+	}
+	if a.held == nil {
+		if err := errors.Join(t.create(ctx), t.deleteSurplus(ctx)); err != nil {
+			t.r.once(t.d, kruise.FailedUpdateSubsetReason, err.Error())
+			return provisionError{err}
+		}
+	}
+	if err := t.update(ctx); err != nil {
+		if !apierrors.IsConflict(err) {
+			t.r.once(t.d, kruise.FailedUpdateSubsetReason, err.Error())
+		}
+		return updateError{err}
+	}
+	if err := t.unstick(ctx); err != nil {
+		return updateError{err}
+	}
+	t.r.settled(t.d, kruise.FailedUpdateSubsetReason)
+	return nil
+}
+
+func (e provisionError) Unwrap() error { return e.error }
+func (e updateError) Unwrap() error    { return e.error }
+
+// create creates the children that are missing. The cache may not show one that was created
+// a moment ago, so the API server is asked first.
+func (t *round) create(ctx context.Context) error {
+	var names []string
+	var acts []func() error
+	for _, p := range t.parts {
+		if p.child != nil {
+			continue
+		}
+		list := t.kind.makeList()
+		subset := client.MatchingLabelsSelector{Selector: labels.SelectorFromSet(labels.Set{kruise.SubsetNameKey: p.Name})}
+		if err := t.r.live.List(ctx, list, client.InNamespace(t.d.Namespace), subset); err != nil {
+			return fmt.Errorf("looking for the %s of subset %s: %w", t.kind.Kind, p.Name, err)
+		}
+		there, err := owned(t.d, t.kind, list)
+		if err != nil {
+			return fmt.Errorf("looking for the %s of subset %s: %w", t.kind.Kind, p.Name, err)
+		}
+		if len(there) > 0 {
+			t.sooner(step.Soon)
+			continue
+		}
+		names = append(names, p.Name)
+		acts = append(acts, func() error {
+			o, err := build(t.d, t.kind, p.Subset, t.history.Update.Name, wanted{replicas: p.replicas, partition: p.partition})
+			if err == nil {
+				err = t.r.client.Create(ctx, o)
+			}
+			if err != nil {
+				return fmt.Errorf("creating the %s of subset %s: %w", t.kind.Kind, p.Name, unnamed(err, o.GetGenerateName()))
+			}
+			c := t.kind.read(o)
+			c.kind = t.kind
+			p.child = &c
+			return nil
+		})
+	}
+	if len(acts) == 0 {
+		return nil
+	}
+	if err := batch.SlowStart(t.r.writes, 1, acts); err != nil {
+		return err
+	}
+	slices.Sort(names)
+	t.r.events.Eventf(t.d, corev1.EventTypeNormal, kruise.SuccessfulUpdateSubsetReason, kruise.CreateSubsetMessage, len(names), strings.Join(names, ", "))
+	return nil
+}
+
+// unnamed is an error without the name that the API server made up: the next attempt has
+// another one, and is recorded only if it says something else.
+func unnamed(err error, prefix string) error {
+	if prefix == "" {
+		return err
+	}
+	text := regexp.MustCompile(regexp.QuoteMeta(prefix)+`[a-z0-9]{5}\b`).ReplaceAllString(err.Error(), prefix+"*")
+	return &namelessError{text, err}
+}
+
+type namelessError struct {
+	text string
+	error
+}
+
+func (e *namelessError) Error() string { return e.text }
+func (e *namelessError) Unwrap() error { return e.error }
+
+func (t *round) deleteDuplicates(ctx context.Context) error {
+	err := t.deleteAll(ctx, t.duplicates)
+	if err != nil {
+		t.r.once(t.d, kruise.FailedDeleteDuplicatedSubsetsReason, err.Error())
+	}
+	return err
+}
+
+// deleteSurplus deletes children of no subset, and those of other kinds.
+func (t *round) deleteSurplus(ctx context.Context) error {
+	if len(t.surplus) == 0 {
+		return nil
+	}
+	var names []string
+	for _, c := range t.surplus {
+		names = append(names, c.name())
+	}
+	if err := t.deleteAll(ctx, t.surplus); err != nil {
+		return err
+	}
+	slices.Sort(names)
+	t.r.events.Eventf(t.d, corev1.EventTypeNormal, kruise.SuccessfulUpdateSubsetReason, kruise.DeleteSubsetMessage, len(names), strings.Join(names, ", "))
+	return nil
+}
+
+// deleteAll deletes children, each if it is the one that was seen.
+func (t *round) deleteAll(ctx context.Context, all []*child) error {
+	acts := make([]func() error, len(all))
+	for i, c := range all {
+		acts[i] = func() error {
+			uid := c.GetUID()
+			err := t.r.client.Delete(ctx, c.Object, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+			if client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("deleting %s %s of subset %s: %w", c.kind.Kind, c.GetName(), c.name(), err)
+			}
+			return nil
+		}
+	}
+	return batch.Parallel(t.r.writes, acts)
+}
+
+// update writes the children that are not as they are to be (UD-09).
+func (t *round) update(ctx context.Context) error {
+	var acts []func() error
+	for _, p := range t.parts {
+		c := p.child
+		if c == nil || c.GetDeletionTimestamp() != nil || c.GetUID() == "" {
+			continue
+		}
+		w := wanted{selector: c.selector, replicas: p.replicas, partition: p.partition, unavailable: t.unavailable(p)}
+		if t.kind.Kind == "Deployment" {
+			w.partition = c.partition
+		}
+		if !t.differs(c, p, w) {
+			continue
+		}
+		acts = append(acts, func() error {
+			o := c.DeepCopyObject().(client.Object)
+			if err := onto(o, t.d, t.kind, p.Subset, t.history.Update.Name, w, true); err != nil {
+				return err
+			}
+			if err := t.r.client.Update(ctx, o); err != nil {
+				return fmt.Errorf("updating the %s of subset %s: %w", t.kind.Kind, p.Name, err)
+			}
+			written := t.kind.read(o)
+			written.kind = t.kind
+			p.child = &written
+			return nil
+		})
+	}
+	return batch.SlowStart(t.r.writes, 1, acts)
+}
+
+func (t *round) differs(c *child, p *part, w wanted) bool {
+	return c.GetLabels()[kruise.ControllerRevisionHashKey] != t.history.Update.Name || c.GetLabels()[kruise.SubsetNameKey] != p.Name ||
+		c.replicas != w.replicas || c.partition != w.partition || w.unavailable > 0 && c.unavailable != w.unavailable ||
+		!samePatch(c.GetAnnotations()[kruise.SubsetPatchKey], string(p.Patch.Raw))
+}
+
+// unavailable is maxUnavailable of a subset with pods that wait for room, so that they do not
+// keep an update from the others (UD-06); 0 leaves what the template says.
+func (t *round) unavailable(p *part) int {
+	if t.strategy != placement.Reserve || p.child == nil || p.reserved == 0 {
+		return 0
+	}
+	n := int(p.replicas) - int(p.child.ready) + p.late
+	if n <= t.templateUnavailable(p) {
+		return 0
+	}
+	return n
+}
+
+// templateUnavailable is maxUnavailable as the template has it.
+func (t *round) templateUnavailable(p *part) int {
+	switch {
+	case t.d.Spec.Template.CloneSetTemplate != nil:
+		if rolling := t.d.Spec.Template.CloneSetTemplate.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
+			return unavailable(rolling.MaxUnavailable, p.replicas)
+		}
+	case t.d.Spec.Template.DeploymentTemplate != nil:
+		if rolling := t.d.Spec.Template.DeploymentTemplate.Spec.Strategy.RollingUpdate; rolling != nil {
+			return unavailable(rolling.MaxUnavailable, p.replicas)
+		}
+	}
+	return 0
+}
+
+// unstick deletes pods of native StatefulSets that an update never reaches: they are not
+// ready, and so their StatefulSet waits for them (UD-11).
+func (t *round) unstick(ctx context.Context) error {
+	if t.d.Spec.Template.StatefulSetTemplate == nil {
+		return nil
+	}
+	var acts []func() error
+	for _, p := range t.parts {
+		if p.child == nil || !p.child.observed {
+			continue
+		}
+		for _, pod := range p.pods {
+			if ordinal(pod.Name) < int(p.partition) || t.updated(pod) || ready(pod) || pod.Labels[kruise.ControllerRevisionHashKey] == "" {
+				continue
+			}
+			acts = append(acts, func() error {
+				err := t.r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
+				if client.IgnoreNotFound(err) != nil {
+					return fmt.Errorf("deleting pod %s, which an update does not reach: %w", pod.Name, err)
+				}
+				return nil
+			})
+		}
+	}
+	return batch.Parallel(t.r.writes, acts)
+}
+
+// ordinal is that of the pod of a StatefulSet, -1 if the name has none.
+func ordinal(name string) int {
+	n := -1
+	if _, err := fmt.Sscanf(name[strings.LastIndexByte(name, '-')+1:], "%d", &n); err != nil {
+		return -1
+	}
+	return n
+}

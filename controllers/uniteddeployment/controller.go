@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package uniteddeployment runs one workload in each subset of a UnitedDeployment (UD-01 to
+// UD-15). How many pods a subset gets is a decision of the policies.
+package uniteddeployment
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/controllers/workload/step"
+	"github.com/regatta-sh/regatta/engine"
+)
+
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=uniteddeployments,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=uniteddeployments/status,verbs=update
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=uniteddeployments/finalizers,verbs=update
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=clonesets;statefulsets,verbs=get;list;watch;create;update;delete
+// +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets,verbs=get;list;watch;create;update;delete
+// +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
+// OwnerKind is the kind in the owner reference of children.
+func OwnerKind() schema.GroupVersionKind { return kruise.GroupVersion.WithKind("UnitedDeployment") }
+
+// Reconciler works on one UnitedDeployment at a time.
+type Reconciler struct {
+	client client.Client
+	live   client.Reader
+	events record.EventRecorder
+	engine *engine.Engine
+	rounds *explain.Store
+
+	// recorded has the warnings of each object.
+	recorded *step.Memory[step.Recorded]
+	frame    step.Frame[*kruise.UnitedDeployment]
+
+	kicks   <-chan event.GenericEvent
+	now     func() time.Time
+	workers int
+	writes  int
+	limiter workqueue.TypedRateLimiter[reconcile.Request]
+}
+
+// Option changes a Reconciler.
+type Option func(*Reconciler)
+
+// WithClock replaces time.Now.
+func WithClock(now func() time.Time) Option { return func(r *Reconciler) { r.now = now } }
+
+// WithWorkers sets how many objects are reconciled at once; 3 if unset.
+func WithWorkers(n int) Option { return func(r *Reconciler) { r.workers = n } }
+
+// WithRounds sets where the explanations of rounds are kept.
+func WithRounds(s *explain.Store) Option { return func(r *Reconciler) { r.rounds = s } }
+
+// WithKicks has all objects reconciled at an event, such as that other policies decide.
+func WithKicks(kicks <-chan event.GenericEvent) Option {
+	return func(r *Reconciler) { r.kicks = kicks }
+}
+
+// WithRateLimiter sets how fast objects that failed are tried again.
+func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
+	return func(r *Reconciler) { r.limiter = l }
+}
+
+// New makes a Reconciler. The client's cache must have the indexes of SetupWithManager and of
+// rollout.Index.
+func New(c rollout.Clients, e *engine.Engine, opts ...Option) *Reconciler {
+	r := &Reconciler{
+		client: c.Client, live: c.Live, events: c.Events, engine: e, rounds: explain.NewStore(),
+		now: time.Now, workers: 3, writes: 32,
+	}
+	for _, opt := range opts {
+		opt(r)
+	}
+	r.recorded = step.NewMemory(func() step.Recorded { return nil }, func(uid types.UID) { r.rounds.Forget(string(uid)) })
+	// The garbage collector deletes the children of an object that is deleted.
+	r.frame = step.Frame[*kruise.UnitedDeployment]{
+		Kind: "UnitedDeployment", New: func() *kruise.UnitedDeployment { return &kruise.UnitedDeployment{} }, Take: r.step, Gone: r.recorded.Forget,
+	}
+	return r
+}
+
+// SetupWithManager starts the Reconciler with a manager.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	b := ctrl.NewControllerManagedBy(mgr)
+	if r.kicks != nil {
+		b = b.WatchesRawSource(source.Channel(r.kicks, handler.EnqueueRequestsFromMapFunc(r.all)))
+	}
+	b = b.Named(kruise.UnitedDeploymentComponent).
+		For(&kruise.UnitedDeployment{}, builder.WithPredicates(rollout.UserChanges())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter})
+	for _, k := range allKinds() {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, k.make(), rollout.OwnerIndex, rollout.OwnerUID); err != nil {
+			return fmt.Errorf("indexing %s by owner: %w", k.Kind, err)
+		}
+		b = b.Watches(k.make(), handler.EnqueueRequestsFromMapFunc(owner))
+	}
+	return b.Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod), builder.WithPredicates(marked())).Complete(r)
+}
+
+// Owns says whether an object is a child of a UnitedDeployment.
+func Owns(o client.Object) bool {
+	ref := metav1.GetControllerOfNoCopy(o)
+	return ref != nil && schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() == OwnerKind().GroupKind()
+}
+
+func owner(_ context.Context, o client.Object) []reconcile.Request {
+	if !Owns(o) {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: metav1.GetControllerOfNoCopy(o).Name}}}
+}
+
+// marked has pods of subsets, as their places and their readiness change.
+func marked() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(e event.CreateEvent) bool { return e.Object.GetLabels()[kruise.SubsetNameKey] != "" },
+		DeleteFunc:  func(e event.DeleteEvent) bool { return e.Object.GetLabels()[kruise.SubsetNameKey] != "" },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			was, is := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
+			return is.Labels[kruise.SubsetNameKey] != "" && (was.Spec.NodeName != is.Spec.NodeName || was.Status.Phase != is.Status.Phase ||
+				ready(was) != ready(is) || was.Labels[kruise.ControllerRevisionHashKey] != is.Labels[kruise.ControllerRevisionHashKey] ||
+				(was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil))
+		},
+	}
+}
+
+// ofPod is the UnitedDeployment of a pod.
+func (r *Reconciler) ofPod(ctx context.Context, o client.Object) []reconcile.Request {
+	ref := metav1.GetControllerOfNoCopy(o)
+	if ref == nil {
+		return nil
+	}
+	key := types.NamespacedName{Namespace: o.GetNamespace(), Name: ref.Name}
+	if schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() == appsv1.SchemeGroupVersion.WithKind("ReplicaSet").GroupKind() {
+		set := &appsv1.ReplicaSet{}
+		if err := r.client.Get(ctx, key, set); err != nil {
+			return nil // it is gone, and the Deployment's own event comes
+		}
+		if ref = metav1.GetControllerOfNoCopy(set); ref == nil {
+			return nil
+		}
+		key.Name = ref.Name
+	}
+	for _, k := range allKinds() {
+		if k.Kind == ref.Kind && k.Group == schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group {
+			above := k.make()
+			if err := r.client.Get(ctx, key, above); err != nil {
+				return nil
+			}
+			return owner(ctx, above)
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
+	return step.Requests(ctx, r.client, &kruise.UnitedDeploymentList{}, step.All[*kruise.UnitedDeployment])
+}
+
+// Reconcile takes one object a step further.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	return r.frame.Reconcile(ctx, r.client, req)
+}
+
+// once records a warning of a reason unless the last one of that reason said the same.
+func (r *Reconciler) once(d *kruise.UnitedDeployment, reason, message string) {
+	r.recorded.Of(d).Once(r.events, d, corev1.EventTypeWarning, reason, message)
+}
+
+// settled has the next warning of a reason recorded, whatever it says.
+func (r *Reconciler) settled(d *kruise.UnitedDeployment, reason string) {
+	r.recorded.Of(d).Settled(reason)
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uniteddeployment
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/placement"
+)
+
+// account explains the last allocation of a UnitedDeployment.
+type account struct {
+	subject decision.Subject
+	now     time.Time
+	a       allocated
+	counts  []int
+	// children are the names of the workloads, by subset.
+	children map[string]string
+}
+
+// explain keeps what was decided for those who ask why.
+func (t *round) explain(a allocated) {
+	e := &account{subject: subject(t.d), now: t.now, a: a, counts: a.out.Permit(a.in), children: map[string]string{}}
+	for _, p := range t.parts {
+		if p.child != nil {
+			e.children[p.Name] = p.child.GetName()
+		}
+	}
+	t.r.rounds.Put(e.subject, e)
+}
+
+// Workload implements explain.Round.
+func (e *account) Workload() explain.Answer {
+	a := explain.Answer{
+		Subject: e.subject, Workload: e.subject, Decided: e.now, Policies: e.a.record.Revision, Bundles: e.a.record.Bundles,
+		Rules: e.a.record.Rules, Outcome: e.a.record.Outcome, Error: e.a.record.Error,
+		Verdict: explain.Placed, Reason: e.a.in.Strategy, Message: e.total(),
+	}
+	for i, s := range e.a.in.Subsets {
+		a.Subsets = append(a.Subsets, e.subset(i, s))
+	}
+	for _, h := range e.a.out.Holds {
+		a.Others = append(a.Others, decision.Hold{Rule: h.Rule, Reason: h.Reason, Message: h.Message, Until: h.Until})
+	}
+	if h := e.a.held; h != nil {
+		a.Verdict, a.Reason, a.Message, a.Rule, a.Until = explain.Held, h.Reason, h.Message, h.Rule, h.Until
+	}
+	return a
+}
+
+func (e *account) total() string {
+	sum := 0
+	for _, n := range e.counts {
+		sum += n
+	}
+	if e.a.in.Replicas == nil {
+		return fmt.Sprintf("Its %d subsets get %d pods.", len(e.counts), sum)
+	}
+	return fmt.Sprintf("Its %d subsets get %d pods for %d replicas.", len(e.counts), sum, *e.a.in.Replicas)
+}
+
+// subset is what one gets, and by which rule.
+func (e *account) subset(i int, s placement.Subset) explain.Subset {
+	out := explain.Subset{Name: s.Name, Replicas: e.counts[i], Ready: s.Ready}
+	for _, share := range e.a.out.Subsets {
+		if share.Name == s.Name {
+			out.Rule = share.Rule
+		}
+	}
+	var why []string
+	if h := e.a.out.HeldAt(s.Name); h != nil {
+		out.Rule = h.Rule
+		why = append(why, h.Message)
+	} else if d := e.a.out.DeniedAt(s.Name); d != nil {
+		out.Rule = d.Rule
+		why = append(why, d.Message)
+	}
+	switch {
+	case s.Given != nil && e.a.in.Strategy == placement.Fixed:
+		why = append(why, fmt.Sprintf("it is to have %d", *s.Given))
+	case e.a.in.Strategy == placement.Fixed:
+		why = append(why, "an even share of what is left")
+	case s.Max != nil:
+		why = append(why, fmt.Sprintf("at least %d, at most %d", s.Min, *s.Max))
+	default:
+		why = append(why, fmt.Sprintf("at least %d", s.Min))
+	}
+	if s.Unschedulable {
+		why = append(why, "its pods find no node")
+	}
+	if s.Reserved > 0 {
+		why = append(why, fmt.Sprintf("others stand in for %d", s.Reserved))
+	}
+	out.Message = strings.Join(why, "; ")
+	return out
+}
+
+// Placed implements explain.Placer.
+func (e *account) Placed(pod string) (explain.Answer, bool) {
+	for i, s := range e.a.in.Subsets {
+		name := e.children[s.Name]
+		if name == "" || !strings.HasPrefix(pod, name+"-") {
+			continue
+		}
+		part := e.subset(i, s)
+		a := e.Workload()
+		a.Subject = decision.Subject{Kind: "Pod", Namespace: e.subject.Namespace, Name: pod}
+		a.Verdict, a.Reason, a.Rule = explain.Placed, "Subset", part.Rule
+		a.Message = fmt.Sprintf("It is in subset %s of UnitedDeployment %s, which gets %d pods: %s.", s.Name, e.subject.Name, part.Replicas, part.Message)
+		a.Subsets = nil
+		return a, true
+	}
+	return explain.Answer{}, false
+}
+
+// Pod implements explain.Round: the workloads of the subsets explain their pods.
+func (e *account) Pod(string) (explain.Answer, bool) { return explain.Answer{}, false }
+
+// Pods implements explain.Round.
+func (e *account) Pods() []explain.Answer { return nil }

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uniteddeployment
+
+import (
+	"maps"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/budget"
+)
+
+// kind is how the workloads of one template are read and written. A workload of a subset is
+// a child.
+type kind struct {
+	schema.GroupVersionKind
+	make     func() client.Object
+	makeList func() client.ObjectList
+	// is says whether a UnitedDeployment has the template.
+	is func(*kruise.SubsetTemplate) bool
+	// metadata and pods are those of the template.
+	metadata func(*kruise.SubsetTemplate) *metav1.ObjectMeta
+	pods     func(*kruise.SubsetTemplate) *corev1.PodTemplateSpec
+	// fill writes a template into a child. What cannot be changed in one that exists stays.
+	fill func(o client.Object, t *kruise.SubsetTemplate, w wanted, exists bool)
+	read func(o client.Object) child
+}
+
+// wanted is what a child is to be.
+type wanted struct {
+	selector            *metav1.LabelSelector
+	template            corev1.PodTemplateSpec
+	replicas, partition int32
+	// unavailable raises maxUnavailable: pods that wait for room use none of it up.
+	unavailable int
+}
+
+// child is what is known of one.
+type child struct {
+	client.Object
+	kind     kind
+	selector *metav1.LabelSelector
+	// replicas and partition are those of the spec.
+	replicas, partition int32
+	// unavailable is maxUnavailable as a number, where it can be raised.
+	unavailable int
+	// observed is true when the status is of this spec.
+	observed bool
+	// pods, ready, updated and updatedReady are those of the status; updatedReady is
+	// counted from pods where it has none.
+	pods, ready, updated, updatedReady int32
+	countReady                         bool
+	failure                            string
+}
+
+// name is that of the subset.
+func (c *child) name() string {
+	if name, ok := c.GetLabels()[kruise.SubsetNameKey]; ok || c.selector == nil {
+		return name
+	}
+	return c.selector.MatchLabels[kruise.SubsetNameKey] // the label is gone, and the selector cannot be changed
+}
+
+// allKinds are those of the four templates.
+func allKinds() []kind {
+	return []kind{cloneSets(), advancedStatefulSets(), statefulSets(), deployments()}
+}
+
+// kindOf is the kind of a template, and false if there is none.
+func kindOf(t *kruise.SubsetTemplate) (kind, bool) {
+	for _, k := range allKinds() {
+		if k.is(t) {
+			return k, true
+		}
+	}
+	return kind{}, false
+}
+
+func cloneSets() kind {
+	return kind{
+		GroupVersionKind: kruise.GroupVersion.WithKind("CloneSet"),
+		make:             func() client.Object { return &kruise.CloneSet{} },
+		makeList:         func() client.ObjectList { return &kruise.CloneSetList{} },
+		is:               func(t *kruise.SubsetTemplate) bool { return t.CloneSetTemplate != nil },
+		metadata:         func(t *kruise.SubsetTemplate) *metav1.ObjectMeta { return &t.CloneSetTemplate.ObjectMeta },
+		pods:             func(t *kruise.SubsetTemplate) *corev1.PodTemplateSpec { return &t.CloneSetTemplate.Spec.Template },
+		fill: func(o client.Object, t *kruise.SubsetTemplate, w wanted, exists bool) {
+			set := o.(*kruise.CloneSet)
+			was := set.Spec
+			set.Spec = *t.CloneSetTemplate.Spec.DeepCopy()
+			set.Spec.Selector, set.Spec.Template, set.Spec.Replicas = w.selector, w.template, &w.replicas
+			if set.Spec.UpdateStrategy.RollingUpdate == nil {
+				set.Spec.UpdateStrategy.RollingUpdate = &kruise.RollingUpdateCloneSetStrategy{}
+			}
+			rolling := set.Spec.UpdateStrategy.RollingUpdate
+			rolling.Partition = ptr.To(intstr.FromInt32(w.partition))
+			if w.unavailable > 0 {
+				rolling.MaxUnavailable = ptr.To(intstr.FromInt(w.unavailable))
+			}
+			if exists { // users say these of one child
+				set.Spec.ScaleStrategy.PodsToDelete, set.Spec.VolumeClaimTemplates = was.ScaleStrategy.PodsToDelete, was.VolumeClaimTemplates
+			}
+		},
+		read: func(o client.Object) child {
+			set := o.(*kruise.CloneSet)
+			c := child{Object: o, selector: set.Spec.Selector, replicas: ptr.Deref(set.Spec.Replicas, 1)}
+			if rolling := set.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
+				if n, err := budget.Partition(rolling.Partition, int(c.replicas)); err == nil {
+					c.partition = int32(n) //nolint:gosec // at most the replicas
+				}
+				c.unavailable = unavailable(rolling.MaxUnavailable, c.replicas)
+			}
+			s := &set.Status
+			c.observed = s.ObservedGeneration >= set.Generation
+			c.pods, c.ready, c.updated, c.updatedReady = s.Replicas, s.ReadyReplicas, s.UpdatedReplicas, s.UpdatedReadyReplicas
+			return c
+		},
+	}
+}
+
+func advancedStatefulSets() kind {
+	return kind{
+		GroupVersionKind: kruise.GroupVersion.WithKind("StatefulSet"),
+		make:             func() client.Object { return &kruise.StatefulSet{} },
+		makeList:         func() client.ObjectList { return &kruise.StatefulSetList{} },
+		is:               func(t *kruise.SubsetTemplate) bool { return t.AdvancedStatefulSetTemplate != nil },
+		metadata:         func(t *kruise.SubsetTemplate) *metav1.ObjectMeta { return &t.AdvancedStatefulSetTemplate.ObjectMeta },
+		pods: func(t *kruise.SubsetTemplate) *corev1.PodTemplateSpec {
+			return &t.AdvancedStatefulSetTemplate.Spec.Template
+		},
+		fill: func(o client.Object, t *kruise.SubsetTemplate, w wanted, exists bool) {
+			set := o.(*kruise.StatefulSet)
+			from := t.AdvancedStatefulSetTemplate.Spec.DeepCopy()
+			if !exists {
+				set.Spec = *from
+				set.Spec.Selector = w.selector
+			}
+			set.Spec.Template, set.Spec.Replicas, set.Spec.UpdateStrategy = w.template, &w.replicas, from.UpdateStrategy
+			if set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
+				return
+			}
+			if set.Spec.UpdateStrategy.RollingUpdate == nil {
+				set.Spec.UpdateStrategy.RollingUpdate = &kruise.RollingUpdateStatefulSetStrategy{}
+			}
+			set.Spec.UpdateStrategy.RollingUpdate.Partition = &w.partition
+		},
+		read: func(o client.Object) child {
+			set := o.(*kruise.StatefulSet)
+			c := child{Object: o, selector: set.Spec.Selector, replicas: ptr.Deref(set.Spec.Replicas, 1)}
+			if rolling := set.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
+				c.partition = ptr.Deref(rolling.Partition, 0)
+			}
+			s := &set.Status
+			c.observed = s.ObservedGeneration >= set.Generation
+			c.pods, c.ready, c.updated, c.updatedReady = s.Replicas, s.ReadyReplicas, s.UpdatedReplicas, s.UpdatedReadyReplicas
+			return c
+		},
+	}
+}
+
+func statefulSets() kind {
+	return kind{
+		GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
+		make:             func() client.Object { return &appsv1.StatefulSet{} },
+		makeList:         func() client.ObjectList { return &appsv1.StatefulSetList{} },
+		is:               func(t *kruise.SubsetTemplate) bool { return t.StatefulSetTemplate != nil },
+		metadata:         func(t *kruise.SubsetTemplate) *metav1.ObjectMeta { return &t.StatefulSetTemplate.ObjectMeta },
+		pods:             func(t *kruise.SubsetTemplate) *corev1.PodTemplateSpec { return &t.StatefulSetTemplate.Spec.Template },
+		fill: func(o client.Object, t *kruise.SubsetTemplate, w wanted, exists bool) {
+			set := o.(*appsv1.StatefulSet)
+			from := t.StatefulSetTemplate.Spec.DeepCopy()
+			if !exists {
+				set.Spec = *from
+				set.Spec.Selector = w.selector
+			}
+			set.Spec.Template, set.Spec.Replicas, set.Spec.UpdateStrategy = w.template, &w.replicas, from.UpdateStrategy
+			set.Spec.MinReadySeconds, set.Spec.Ordinals = from.MinReadySeconds, from.Ordinals
+			set.Spec.PersistentVolumeClaimRetentionPolicy = from.PersistentVolumeClaimRetentionPolicy
+			if set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
+				return
+			}
+			if set.Spec.UpdateStrategy.RollingUpdate == nil {
+				set.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{}
+			}
+			set.Spec.UpdateStrategy.RollingUpdate.Partition = &w.partition
+		},
+		read: func(o client.Object) child {
+			set := o.(*appsv1.StatefulSet)
+			c := child{Object: o, selector: set.Spec.Selector, replicas: ptr.Deref(set.Spec.Replicas, 1), countReady: true}
+			if rolling := set.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
+				c.partition = ptr.Deref(rolling.Partition, 0)
+			}
+			s := &set.Status
+			c.observed = s.ObservedGeneration >= set.Generation
+			c.pods, c.ready, c.updated = s.Replicas, s.ReadyReplicas, s.UpdatedReplicas
+			return c
+		},
+	}
+}
+
+func deployments() kind {
+	return kind{
+		GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("Deployment"),
+		make:             func() client.Object { return &appsv1.Deployment{} },
+		makeList:         func() client.ObjectList { return &appsv1.DeploymentList{} },
+		is:               func(t *kruise.SubsetTemplate) bool { return t.DeploymentTemplate != nil },
+		metadata:         func(t *kruise.SubsetTemplate) *metav1.ObjectMeta { return &t.DeploymentTemplate.ObjectMeta },
+		pods:             func(t *kruise.SubsetTemplate) *corev1.PodTemplateSpec { return &t.DeploymentTemplate.Spec.Template },
+		fill: func(o client.Object, t *kruise.SubsetTemplate, w wanted, _ bool) {
+			d := o.(*appsv1.Deployment)
+			d.Spec = *t.DeploymentTemplate.Spec.DeepCopy()
+			d.Spec.Selector, d.Spec.Template, d.Spec.Replicas = w.selector, w.template, &w.replicas
+			if w.unavailable > 0 && d.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
+				if d.Spec.Strategy.RollingUpdate == nil {
+					d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{}
+				}
+				d.Spec.Strategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromInt(w.unavailable))
+			}
+		},
+		read: func(o client.Object) child {
+			d := o.(*appsv1.Deployment)
+			c := child{Object: o, selector: d.Spec.Selector, replicas: ptr.Deref(d.Spec.Replicas, 1), countReady: true}
+			if rolling := d.Spec.Strategy.RollingUpdate; rolling != nil {
+				c.unavailable = unavailable(rolling.MaxUnavailable, c.replicas)
+			}
+			s := &d.Status
+			c.observed = s.ObservedGeneration >= d.Generation
+			c.pods, c.ready, c.updated = s.Replicas, s.ReadyReplicas, s.UpdatedReplicas
+			for _, condition := range s.Conditions {
+				if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
+					c.failure = condition.Message
+				}
+			}
+			return c
+		},
+	}
+}
+
+func unavailable(v *intstr.IntOrString, replicas int32) int {
+	if v == nil {
+		return 0
+	}
+	n, err := budget.Percent(*v, int(replicas), true)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// over lays one map over another.
+func over(lower, upper map[string]string) map[string]string {
+	out := maps.Clone(lower)
+	if out == nil {
+		out = map[string]string{}
+	}
+	maps.Copy(out, upper)
+	return out
+}

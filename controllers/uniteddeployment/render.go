@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uniteddeployment
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/subset"
+)
+
+// marks are the labels of a child and of its pods.
+func marks(part *kruise.Subset, revision string) map[string]string {
+	return map[string]string{kruise.SubsetNameKey: part.Name, kruise.ControllerRevisionHashKey: revision}
+}
+
+// template is that of the pods of a subset (UD-13). The patch comes last.
+func template(d *kruise.UnitedDeployment, k kind, part *kruise.Subset, revision string) (corev1.PodTemplateSpec, error) {
+	pods := k.pods(&d.Spec.Template).DeepCopy()
+	pods.Labels = over(pods.Labels, marks(part, revision))
+	subset.Require(&pods.Spec, part.NodeSelectorTerm)
+	pods.Spec.Tolerations = append(pods.Spec.Tolerations, part.Tolerations...)
+	if len(part.Patch.Raw) == 0 {
+		return *pods, nil
+	}
+	patched, err := subset.Patched(pods, part.Patch.Raw)
+	if err != nil {
+		return *pods, fmt.Errorf("making the patch of subset %s: %w", part.Name, err)
+	}
+	return *patched, nil
+}
+
+// selector is that of a child: the UnitedDeployment's, and the name of the subset.
+func selector(d *kruise.UnitedDeployment, part string) *metav1.LabelSelector {
+	out := d.Spec.Selector.DeepCopy()
+	if out == nil {
+		out = &metav1.LabelSelector{}
+	}
+	out.MatchLabels = over(out.MatchLabels, map[string]string{kruise.SubsetNameKey: part})
+	return out
+}
+
+// onto writes into a child what it is to be.
+func onto(o client.Object, d *kruise.UnitedDeployment, k kind, part *kruise.Subset, revision string, w wanted, exists bool) error {
+	pods, err := template(d, k, part, revision)
+	if err != nil {
+		return err
+	}
+	w.template = pods
+	metadata := k.metadata(&d.Spec.Template)
+	labels := over(metadata.Labels, nil)
+	if d.Spec.Selector != nil {
+		labels = over(labels, d.Spec.Selector.MatchLabels)
+	}
+	o.SetLabels(over(o.GetLabels(), over(labels, marks(part, revision))))
+	o.SetAnnotations(over(o.GetAnnotations(), over(metadata.Annotations, map[string]string{kruise.SubsetPatchKey: string(part.Patch.Raw)})))
+	k.fill(o, &d.Spec.Template, w, exists)
+	return nil
+}
+
+// build is a child that is to be created.
+func build(d *kruise.UnitedDeployment, k kind, part *kruise.Subset, revision string, w wanted) (client.Object, error) {
+	o := k.make()
+	o.SetNamespace(d.Namespace)
+	prefix := fmt.Sprintf("%s-%s-", d.Name, part.Name)
+	if len(validation.IsDNS1123Subdomain(prefix+"00000")) > 0 { // too long
+		prefix = d.Name + "-"
+	}
+	o.SetGenerateName(prefix)
+	o.SetFinalizers(k.metadata(&d.Spec.Template).Finalizers)
+	o.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(d, OwnerKind())})
+	w.selector = selector(d, part.Name)
+	return o, onto(o, d, k, part, revision, w, false)
+}
+
+// samePatch compares patches by what they mean.
+func samePatch(a, b string) bool {
+	if a == b {
+		return true
+	}
+	var x, y any
+	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && reflect.DeepEqual(x, y)
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uniteddeployment
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/revision"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+)
+
+// hashLabel is the label of a revision with its hash.
+const hashLabel = "controller.kubernetes.io/hash"
+
+// document is the data of a revision. The directive makes a strategic merge patch of it
+// replace a template whole.
+type document struct {
+	Spec struct {
+		Template map[string]json.RawMessage `json:"template"`
+	} `json:"spec"`
+}
+
+// encoded is the data of the revision of a template.
+func encoded(t *kruise.SubsetTemplate) ([]byte, error) {
+	raw, err := json.Marshal(t)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the template: %w", err)
+	}
+	var d document
+	if err := json.Unmarshal(raw, &d.Spec.Template); err != nil {
+		return nil, fmt.Errorf("encoding the template: %w", err)
+	}
+	d.Spec.Template["$patch"] = json.RawMessage(`"replace"`)
+	return json.Marshal(d)
+}
+
+// same compares the data of revisions by what the templates mean: OpenKruise leaves out what
+// is empty in other ways, and a cluster that changes over has no pod updated for it.
+func same(a, b []byte) bool {
+	x, errX := decoded(a)
+	y, errY := decoded(b)
+	return errX == nil && errY == nil && equality.Semantic.DeepEqual(x, y)
+}
+
+func decoded(raw []byte) (*kruise.SubsetTemplate, error) {
+	var d struct {
+		Spec struct {
+			Template kruise.SubsetTemplate `json:"template"`
+		} `json:"spec"`
+	}
+	err := json.Unmarshal(raw, &d)
+	return &d.Spec.Template, err
+}
+
+// revisions finds or makes the revision of the template (A-16).
+func (r *Reconciler) revisions(ctx context.Context, d *kruise.UnitedDeployment) (revision.History, error) {
+	list := &appsv1.ControllerRevisionList{}
+	if err := r.client.List(ctx, list, client.InNamespace(d.Namespace), client.MatchingFields{rollout.OwnerIndex: string(d.UID)}); err != nil {
+		return revision.History{}, fmt.Errorf("listing revisions: %w", err)
+	}
+	existing := make([]*appsv1.ControllerRevision, len(list.Items))
+	for i := range list.Items {
+		existing[i] = &list.Items[i]
+	}
+	data, err := encoded(&d.Spec.Template)
+	if err != nil {
+		return revision.History{}, err
+	}
+	return revision.Resolve(ctx, r.client, revision.Owner{
+		Object: d, Kind: OwnerKind(), Collisions: ptr.Deref(d.Status.CollisionCount, 0), Current: d.Status.CurrentRevision, Live: r.live,
+		Document: &revision.Document{Data: data, Namespace: d.Namespace, HashLabel: hashLabel, Bare: true, Same: same},
+	}, existing)
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uniteddeployment
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/batch"
+	"github.com/regatta-sh/regatta/controllers/workload/step"
+	"github.com/regatta-sh/regatta/controllers/workload/subset"
+	"github.com/regatta-sh/regatta/engine/decision/placement"
+)
+
+// look finds the subsets that have no room.
+func (t *round) look(ctx context.Context) error {
+	for _, p := range t.parts {
+		switch {
+		case p.child == nil && t.strategy == placement.Reserve && p.condition == nil && t.established():
+			t.mark(p, corev1.ConditionFalse, kruise.UnitedDeploymentSubsetCreatedReason, "the subset is new")
+		case p.child == nil:
+		case t.strategy == placement.Adaptive:
+			t.adapt(p)
+		case t.strategy == placement.Reserve:
+			if err := t.reserve(ctx, p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// established says whether there were subsets before.
+func (t *round) established() bool {
+	for _, p := range t.parts {
+		if p.child != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// mark sets the condition of a subset. Its time is that of the last change of its status.
+func (t *round) mark(p *part, status corev1.ConditionStatus, reason, message string) {
+	since := metav1.NewTime(t.now).Rfc3339Copy()
+	if p.condition != nil && p.condition.Status == status {
+		since = p.condition.LastTransitionTime
+		if status == corev1.ConditionTrue {
+			return
+		}
+	}
+	p.condition = &kruise.UnitedDeploymentSubsetCondition{
+		Type: kruise.UnitedDeploymentSubsetSchedulable, Status: status, LastTransitionTime: since, Reason: reason, Message: message,
+	}
+}
+
+// adapt is UD-07: a subset is without room for a while after pods found no node in time.
+func (t *round) adapt(p *part) {
+	if p.marked {
+		if left := p.condition.LastTransitionTime.Add(t.duration()).Sub(t.now); left > 0 {
+			p.unschedulable = true
+			t.sooner(left)
+			return
+		}
+	}
+	stuck := 0
+	for _, pod := range p.pods {
+		is, again := subset.Stuck(pod, t.critical(), t.now)
+		if t.sooner(again); is {
+			stuck++
+		}
+	}
+	switch {
+	case stuck > 0:
+		p.unschedulable = true
+		t.mark(p, corev1.ConditionFalse, kruise.UnitedDeploymentSubsetRescheduleReason, fmt.Sprintf("timeout pods found: %d found no node in %s", stuck, t.critical()))
+		t.sooner(t.duration())
+	case p.marked:
+		t.mark(p, corev1.ConditionTrue, kruise.UnitedDeploymentSubsetRecoverReason, "unschedulable duration expired")
+	}
+}
+
+// reserve is UD-06: it says which pods others stand in for, and labels them.
+func (t *round) reserve(ctx context.Context, p *part) error {
+	old, waits := 0, false
+	for _, pod := range p.pods {
+		if !t.updated(pod) {
+			old++
+			continue
+		}
+		stuck, _ := subset.Stuck(pod, t.critical(), t.now)
+		waits = waits || stuck
+	}
+	var acts []func() error
+	for _, pod := range p.pods {
+		said, labelled := pod.Labels[kruise.UnitedDeploymentReservedPodKey]
+		is := t.reserved(p, pod, said, labelled, waits && old > int(t.partitionOf(p)))
+		if is {
+			p.reserved++
+		}
+		if want := strconv.FormatBool(is); said != want {
+			acts = append(acts, func() error { return t.label(ctx, pod, want) })
+		}
+	}
+	if err := batch.Parallel(t.r.writes, acts); err != nil {
+		return err
+	}
+	switch {
+	case p.reserved > 0:
+		p.unschedulable = true
+		t.mark(p, corev1.ConditionFalse, kruise.UnitedDeploymentSubsetRescheduleReason, "reserved pods found")
+	case p.marked && len(p.pods) < p.current(): // its new pods have not been seen
+		t.sooner(time.Second)
+	case p.marked:
+		t.mark(p, corev1.ConditionTrue, kruise.UnitedDeploymentSubsetRecoverReason, "no reserved pods")
+		t.sooner(step.Soon) // those who stood in go
+	}
+	return nil
+}
+
+func (t *round) updated(pod *corev1.Pod) bool {
+	return pod.Labels[kruise.ControllerRevisionHashKey] == t.history.Update.Name
+}
+
+// reserved says whether others stand in for a pod. An update that waits for room is late.
+func (t *round) reserved(p *part, pod *corev1.Pod, said string, labelled, waits bool) bool {
+	switch {
+	case said == "true":
+		if !ready(pod) || !t.updated(pod) {
+			return true
+		}
+		left := readyAt(pod).Add(t.duration()).Sub(t.now)
+		t.sooner(left)
+		return left > 0
+	case p.marked && !labelled:
+		if ready(pod) && t.updated(pod) { // it was ready before anything was marked
+			return readyAt(pod).After(p.condition.LastTransitionTime.Time)
+		}
+		return true
+	case t.updated(pod):
+		stuck, again := subset.Stuck(pod, t.critical(), t.now)
+		t.sooner(again)
+		return stuck
+	case !waits:
+		return false
+	}
+	left := t.updating().Add(t.critical()).Sub(t.now)
+	if t.sooner(left); left > 0 {
+		return false
+	}
+	p.late++
+	return true
+}
+
+// updating is since when the pods are brought to the updated revision.
+func (t *round) updating() time.Time {
+	for _, c := range t.d.Status.Conditions {
+		if c.Type == kruise.UnitedDeploymentUpdated && c.Status == corev1.ConditionFalse {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return t.now
+}
+
+func (t *round) label(ctx context.Context, pod *corev1.Pod, value string) error {
+	changed := pod.DeepCopy()
+	metav1.SetMetaDataLabel(&changed.ObjectMeta, kruise.UnitedDeploymentReservedPodKey, value)
+	if err := t.r.client.Patch(ctx, changed, client.MergeFrom(pod)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("labelling pod %s: %w", pod.Name, err)
+	}
+	return nil
+}
+
+// grown marks a subset anew that had just recovered and gets more pods (UD-06).
+func (t *round) grown(p *part) {
+	if t.strategy == placement.Reserve && p.child != nil && p.marked && !p.unschedulable && int(p.replicas) > p.current() {
+		since := metav1.NewTime(t.now).Rfc3339Copy()
+		p.condition = &kruise.UnitedDeploymentSubsetCondition{
+			Type: kruise.UnitedDeploymentSubsetSchedulable, Status: corev1.ConditionFalse, LastTransitionTime: since,
+			Reason: kruise.UnitedDeploymentSubsetRescheduleReason, Message: "subset just recovered scaled up",
+		}
+		t.sooner(time.Second)
+	}
+}

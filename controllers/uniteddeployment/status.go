@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uniteddeployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/notimplemented"
+	"github.com/regatta-sh/regatta/engine/decision/placement"
+)
+
+// report writes the status if it changed, and tells what is held (UD-12, UD-15).
+func (t *round) report(ctx context.Context, a allocated, acted error) error {
+	t.count()
+	t.progress()
+	t.conditions(acted)
+	t.hold(a)
+	t.explain(a)
+	if equality.Semantic.DeepEqual(t.d.Status, t.status) {
+		return nil
+	}
+	changed := t.d.DeepCopy()
+	changed.Status = t.status
+	if err := t.r.client.Status().Update(ctx, changed); err != nil {
+		return fmt.Errorf("writing the status of UnitedDeployment %s: %w", client.ObjectKeyFromObject(t.d), err)
+	}
+	return nil
+}
+
+// count sums up the statuses of the children. What a child says of an older spec says
+// nothing of this revision.
+func (t *round) count() {
+	s := &t.status
+	s.ObservedGeneration = t.d.Generation
+	s.Replicas, s.ReadyReplicas, s.UpdatedReplicas, s.UpdatedReadyReplicas, s.ReservedPods, s.SubsetStatuses = 0, 0, 0, 0, 0, nil
+	s.UpdatedRevision = t.history.Update.Name
+	if s.CurrentRevision == "" {
+		s.CurrentRevision = t.history.Current.Name
+	}
+	if t.history.Collisions > 0 || s.CollisionCount != nil {
+		s.CollisionCount = ptr.To(t.history.Collisions)
+	}
+	if selector, err := metav1.LabelSelectorAsSelector(t.d.Spec.Selector); err == nil {
+		s.LabelSelector = selector.String()
+		if t.strategy == placement.Reserve {
+			s.LabelSelector += "," + kruise.UnitedDeploymentReservedPodKey + "=false"
+		}
+	}
+	for _, p := range t.parts {
+		out := kruise.UnitedDeploymentSubsetStatus{Name: p.Name, ReservedPods: int32(p.reserved), Partition: p.partition} //nolint:gosec // pods are fewer
+		if p.condition != nil {
+			out.Conditions = []kruise.UnitedDeploymentSubsetCondition{*p.condition}
+		}
+		if c := p.child; c != nil {
+			out.Replicas, out.ReadyReplicas = c.pods, c.ready
+			s.Replicas += c.pods
+			s.ReadyReplicas += c.ready
+			if c.observed && c.GetLabels()[kruise.ControllerRevisionHashKey] == t.history.Update.Name {
+				s.UpdatedReplicas += c.updated
+				s.UpdatedReadyReplicas += t.updatedReady(p)
+			}
+		}
+		s.ReservedPods += out.ReservedPods
+		s.SubsetStatuses = append(s.SubsetStatuses, out)
+	}
+	s.Replicas -= s.ReservedPods
+}
+
+func (t *round) updatedReady(p *part) (n int32) {
+	if !p.child.countReady {
+		return p.child.updatedReady
+	}
+	for _, pod := range p.pods {
+		if t.updated(pod) && ready(pod) {
+			n++
+		}
+	}
+	return n
+}
+
+// progress says whether all pods are of the updated revision (UD-12).
+func (t *round) progress() {
+	s := &t.status
+	observed := len(t.surplus) == 0
+	for _, p := range t.parts {
+		observed = observed && p.child != nil && p.child.observed && p.child.GetLabels()[kruise.ControllerRevisionHashKey] == s.UpdatedRevision
+	}
+	if observed && s.UpdatedReadyReplicas >= s.Replicas {
+		s.CurrentRevision = s.UpdatedRevision
+	}
+	if s.CurrentRevision == s.UpdatedRevision {
+		t.set(kruise.UnitedDeploymentUpdated, corev1.ConditionTrue, kruise.UnitedDeploymentRevisionUpdatedReason, "updated to revision "+s.UpdatedRevision)
+		return
+	}
+	t.set(kruise.UnitedDeploymentUpdated, corev1.ConditionFalse, kruise.UnitedDeploymentRevisionUpdatingReason, "updating to revision "+s.UpdatedRevision)
+}
+
+func (t *round) conditions(acted error) {
+	t.drop(kruise.UnitedDeploymentConditionType(notimplemented.Stalled))
+	switch {
+	case errors.As(acted, new(provisionError)):
+		t.set(kruise.UnitedDeploymentSubsetProvisioned, corev1.ConditionFalse, kruise.UnitedDeploymentErrorReason, acted.Error())
+	case errors.As(acted, new(updateError)):
+		t.set(kruise.UnitedDeploymentSubsetProvisioned, corev1.ConditionTrue, "", "")
+		t.set(kruise.UnitedDeploymentSubsetUpdated, corev1.ConditionFalse, kruise.UnitedDeploymentErrorReason, acted.Error())
+	default:
+		t.set(kruise.UnitedDeploymentSubsetProvisioned, corev1.ConditionTrue, "", "")
+		t.set(kruise.UnitedDeploymentSubsetUpdated, corev1.ConditionTrue, "", "")
+	}
+	failure := ""
+	for _, p := range t.parts {
+		if p.child != nil && p.child.failure != "" {
+			failure = fmt.Sprintf("subset %s: %s", p.Name, p.child.failure)
+			break
+		}
+	}
+	if failure == "" {
+		t.drop(kruise.UnitedDeploymentSubsetFailure)
+		return
+	}
+	t.set(kruise.UnitedDeploymentSubsetFailure, corev1.ConditionTrue, kruise.UnitedDeploymentErrorReason, failure)
+}
+
+// hold reports what leaves subsets as they are. There is one event for each new reason.
+func (t *round) hold(a allocated) {
+	h := a.held
+	if h != nil && h.Rule == ineffective { // the words of OpenKruise
+		t.r.once(t.d, kruise.FailedSpecifySubsetReplicasReason, fmt.Sprintf(kruise.SpecifySubsetReplicasMessage, h.Message))
+	} else {
+		t.r.settled(t.d, kruise.FailedSpecifySubsetReplicasReason)
+	}
+	for _, p := range t.parts {
+		if h == nil {
+			h = a.out.HeldAt(p.Name)
+		}
+	}
+	if h == nil {
+		t.drop(kruise.UnitedDeploymentAllocationHeld)
+		t.r.settled(t.d, string(kruise.UnitedDeploymentAllocationHeld))
+		return
+	}
+	message := h.Message
+	if h.Target != "" {
+		message = fmt.Sprintf("Subset %s: %s", h.Target, message)
+	}
+	if h.Rule != "" {
+		message += " (rule " + h.Rule + ")"
+	}
+	t.set(kruise.UnitedDeploymentAllocationHeld, corev1.ConditionTrue, h.Reason, message)
+	if h.Rule != ineffective {
+		t.r.once(t.d, string(kruise.UnitedDeploymentAllocationHeld), h.Reason+": "+message)
+	}
+}
+
+// set sets a condition. Its time is that of the last change of its status, or for an update
+// of the revision.
+func (t *round) set(kind kruise.UnitedDeploymentConditionType, status corev1.ConditionStatus, reason, message string) {
+	c := kruise.UnitedDeploymentCondition{
+		Type: kind, Status: status, LastTransitionTime: metav1.NewTime(t.now).Rfc3339Copy(), Reason: reason, Message: message,
+	}
+	i := slices.IndexFunc(t.status.Conditions, func(c kruise.UnitedDeploymentCondition) bool { return c.Type == kind })
+	if i < 0 {
+		t.status.Conditions = append(t.status.Conditions, c)
+		return
+	}
+	if was := t.status.Conditions[i]; was.Status == status && (kind != kruise.UnitedDeploymentUpdated || was.Message == message) {
+		c.LastTransitionTime = was.LastTransitionTime
+	}
+	t.status.Conditions[i] = c
+}
+
+func (t *round) drop(kind kruise.UnitedDeploymentConditionType) {
+	t.status.Conditions = slices.DeleteFunc(t.status.Conditions, func(c kruise.UnitedDeploymentCondition) bool { return c.Type == kind })
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uniteddeployment
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/availability"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
+	"github.com/regatta-sh/regatta/controllers/workload/revision"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/engine/decision/placement"
+)
+
+// round is one reconcile of a UnitedDeployment.
+type round struct {
+	r        *Reconciler
+	d        *kruise.UnitedDeployment
+	now      time.Time
+	kind     kind
+	history  revision.History
+	strategy string
+	// parts are the subsets of the spec, in their order.
+	parts []*part
+	// surplus are children that are to go: of no subset, of another kind, or of a subset that
+	// has another one.
+	surplus, duplicates []*child
+	status              kruise.UnitedDeploymentStatus
+	again               time.Duration
+}
+
+// part is a subset, with its child.
+type part struct {
+	*kruise.Subset
+	child *child // nil if there is none yet
+	pods  []*corev1.Pod
+	// condition is Schedulable, nil if it was never set.
+	condition *kruise.UnitedDeploymentSubsetCondition
+	// marked is whether it was False when the round began.
+	marked, unschedulable bool
+	placed, reserved      int
+	// late are old pods that an update did not reach in time.
+	late int
+	// replicas is what it is to have, and partition how many of them stay old.
+	replicas, partition int32
+}
+
+func (p *part) current() int {
+	if p.child == nil {
+		return 0
+	}
+	return int(p.child.replicas)
+}
+
+// sooner looks again after a while, if that is earlier; 0 is never.
+func (t *round) sooner(after time.Duration) {
+	t.again = requeue.Sooner(t.again, max(after, 0))
+}
+
+// step is one reconcile. It says when to look again.
+func (r *Reconciler) step(ctx context.Context, d *kruise.UnitedDeployment) (time.Duration, error) {
+	k, ok := kindOf(&d.Spec.Template)
+	if !ok { // admission refuses it
+		r.once(d, kruise.FailedUpdateSubsetReason, "spec.template: should provide one of statefulSetTemplate, advancedStatefulSetTemplate, cloneSetTemplate and deploymentTemplate")
+		return 0, nil
+	}
+	t := &round{r: r, d: d, now: r.now(), kind: k, strategy: strategyOf(&d.Spec), status: *d.Status.DeepCopy()}
+	var err error
+	if t.history, err = r.revisions(ctx, d); err != nil {
+		r.once(d, kruise.FailedRevisionProvisionReason, err.Error())
+		return 0, err
+	}
+	if err := t.gather(ctx); err != nil {
+		r.once(d, kruise.FailedFindSubsetsReason, err.Error())
+		return 0, err
+	}
+	if err := t.look(ctx); err != nil {
+		return 0, err
+	}
+	a := t.decide(ctx)
+	acted := t.act(ctx, a)
+	if err := t.report(ctx, a, acted); err != nil {
+		return 0, err
+	}
+	if acted != nil {
+		return 0, acted
+	}
+	return t.again, t.truncate(ctx)
+}
+
+// strategyOf is how replicas are shared out.
+func strategyOf(spec *kruise.UnitedDeploymentSpec) string {
+	schedule := &spec.Topology.ScheduleStrategy
+	switch {
+	case schedule.Type == kruise.AdaptiveUnitedDeploymentScheduleStrategyType && schedule.Adaptive != nil && schedule.Adaptive.ReserveUnschedulablePods:
+		return placement.Reserve
+	case schedule.Type == kruise.AdaptiveUnitedDeploymentScheduleStrategyType:
+		return placement.Adaptive
+	}
+	for i := range spec.Topology.Subsets {
+		if s := &spec.Topology.Subsets[i]; s.MinReplicas != nil || s.MaxReplicas != nil {
+			return placement.Limits
+		}
+	}
+	return placement.Fixed
+}
+
+// critical is how long a pod may find no node, and duration for how long its subset gets no
+// more pods then.
+func (t *round) critical() time.Duration {
+	return seconds(t.d, func(a *kruise.AdaptiveUnitedDeploymentStrategy) *int32 { return a.RescheduleCriticalSeconds }, kruise.DefaultRescheduleCriticalSeconds)
+}
+
+func (t *round) duration() time.Duration {
+	return seconds(t.d, func(a *kruise.AdaptiveUnitedDeploymentStrategy) *int32 { return a.UnschedulableDuration }, kruise.DefaultUnschedulableDuration)
+}
+
+func seconds(d *kruise.UnitedDeployment, of func(*kruise.AdaptiveUnitedDeploymentStrategy) *int32, unset int32) time.Duration {
+	n := unset
+	if a := d.Spec.Topology.ScheduleStrategy.Adaptive; a != nil {
+		n = ptr.Deref(of(a), unset)
+	}
+	return time.Duration(n) * time.Second
+}
+
+// gather finds the children of all kinds, and their pods where they count (UD-10).
+func (t *round) gather(ctx context.Context) error {
+	var all []*child
+	for _, k := range allKinds() {
+		found, err := t.r.children(ctx, t.d, k)
+		if err != nil {
+			return err
+		}
+		all = append(all, found...)
+	}
+	slices.SortStableFunc(all, func(a, b *child) int { // the first of a subset stays
+		return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), strings.Compare(a.GetName(), b.GetName()))
+	})
+	subsets := t.d.Spec.Topology.Subsets
+	for i := range subsets {
+		p := &part{Subset: &subsets[i]}
+		for j := range t.d.Status.SubsetStatuses {
+			if s := &t.d.Status.SubsetStatuses[j]; s.Name == p.Name {
+				p.condition = schedulable(s)
+			}
+		}
+		p.marked = p.condition != nil && p.condition.Status == corev1.ConditionFalse
+		t.parts = append(t.parts, p)
+	}
+	for _, c := range all {
+		i := slices.IndexFunc(t.parts, func(p *part) bool { return p.Name == c.name() })
+		switch {
+		case c.GetDeletionTimestamp() != nil: // its place is free when it is gone
+			if i >= 0 && c.kind.GroupVersionKind == t.kind.GroupVersionKind && t.parts[i].child == nil {
+				t.parts[i].child = c
+			}
+		case i < 0, c.kind.GroupVersionKind != t.kind.GroupVersionKind:
+			t.surplus = append(t.surplus, c)
+		case t.parts[i].child != nil:
+			t.duplicates = append(t.duplicates, c)
+		default:
+			t.parts[i].child = c
+		}
+	}
+	for _, p := range t.parts {
+		if p.child == nil || t.strategy != placement.Adaptive && t.strategy != placement.Reserve && !p.child.countReady {
+			continue
+		}
+		if err := t.podsOf(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// schedulable is a copy of the condition of a subset.
+func schedulable(s *kruise.UnitedDeploymentSubsetStatus) *kruise.UnitedDeploymentSubsetCondition {
+	for _, c := range s.Conditions {
+		if c.Type == kruise.UnitedDeploymentSubsetSchedulable {
+			return &c
+		}
+	}
+	return nil
+}
+
+// children are those of one kind, from the cache.
+func (r *Reconciler) children(ctx context.Context, d *kruise.UnitedDeployment, k kind) ([]*child, error) {
+	list := k.makeList()
+	if err := r.client.List(ctx, list, client.InNamespace(d.Namespace), client.MatchingFields{rollout.OwnerIndex: string(d.UID)}); err != nil {
+		return nil, fmt.Errorf("listing %ss: %w", k.Kind, err)
+	}
+	return owned(d, k, list)
+}
+
+func owned(d *kruise.UnitedDeployment, k kind, list client.ObjectList) (out []*child, err error) {
+	err = meta.EachListItem(list, func(o runtime.Object) error {
+		if object, ok := o.(client.Object); ok && metav1.IsControlledBy(object, d) {
+			c := k.read(object)
+			c.kind = k
+			out = append(out, &c)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// podsOf reads the pods of a child.
+func (t *round) podsOf(ctx context.Context, p *part) error {
+	list := &corev1.PodList{}
+	selector, err := metav1.LabelSelectorAsSelector(p.child.selector)
+	if err != nil {
+		return fmt.Errorf("reading the selector of %s %s: %w", p.child.kind.Kind, p.child.GetName(), err)
+	}
+	in := []client.ListOption{client.InNamespace(t.d.Namespace), client.UnsafeDisableDeepCopy, client.MatchingLabelsSelector{Selector: selector}}
+	deployment := p.child.kind.Kind == "Deployment"
+	if !deployment {
+		in = append(in, client.MatchingFields{rollout.OwnerIndex: string(p.child.GetUID())})
+	}
+	if err := t.r.client.List(ctx, list, in...); err != nil {
+		return fmt.Errorf("listing pods of subset %s: %w", p.Name, err)
+	}
+	sets := map[types.UID]bool{}
+	for i := range list.Items {
+		pod := &list.Items[i]
+		if !availability.Active(pod) || deployment && !t.ofDeployment(ctx, pod, p.child, sets) {
+			continue
+		}
+		p.pods = append(p.pods, pod)
+		if pod.Spec.NodeName != "" {
+			p.placed++
+		}
+	}
+	slices.SortFunc(p.pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// ofDeployment says whether a pod is of a ReplicaSet of a child.
+func (t *round) ofDeployment(ctx context.Context, pod *corev1.Pod, c *child, known map[types.UID]bool) bool {
+	ref := metav1.GetControllerOfNoCopy(pod)
+	if ref == nil || ref.Kind != "ReplicaSet" {
+		return false
+	}
+	if is, ok := known[ref.UID]; ok {
+		return is
+	}
+	set := &appsv1.ReplicaSet{}
+	err := t.r.client.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: ref.Name}, set)
+	known[ref.UID] = err == nil && metav1.IsControlledBy(set, c)
+	return known[ref.UID]
+}
+
+func ready(pod *corev1.Pod) bool { return availability.Ready(pod) }
+
+// readyAt is since when a pod is ready.
+func readyAt(pod *corev1.Pod) time.Time {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
+}
+
+// truncate deletes old revisions that no child runs.
+func (t *round) truncate(ctx context.Context) error {
+	limit := int(ptr.Deref(t.d.Spec.RevisionHistoryLimit, 10))
+	return t.history.Truncate(ctx, t.r.client, limit, func(rev *appsv1.ControllerRevision) bool {
+		return slices.ContainsFunc(t.parts, func(p *part) bool {
+			return p.child != nil && p.child.GetLabels()[kruise.ControllerRevisionHashKey] == rev.Name
+		})
+	})
+}

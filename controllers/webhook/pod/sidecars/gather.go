@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecars
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/history"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/injection"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/matching"
+	"github.com/regatta-sh/regatta/controllers/webhook/pod"
+	"github.com/regatta-sh/regatta/controllers/webhook/pod/facts"
+	points "github.com/regatta-sh/regatta/engine/decision/injection"
+)
+
+// gathered is what is known of a pod and the SidecarSets that concern it.
+type gathered struct {
+	pod points.Pod
+	// sets concern the pod, by name. All are those of the cluster.
+	sets []candidate
+	all  []kruise.SidecarSet
+
+	ctx       context.Context
+	step      *step
+	namespace map[string]string
+}
+
+// candidate is a SidecarSet, and its revision that is named, if there is one.
+type candidate struct {
+	*kruise.SidecarSet
+	facts points.Set
+	named *appsv1.ControllerRevision
+}
+
+func (s *step) gather(ctx context.Context, c *pod.Creation) (*gathered, error) {
+	list := &kruise.SidecarSetList{}
+	if err := s.Cached.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		if meta.IsNoMatchError(err) { // there can be none
+			return &gathered{}, nil
+		}
+		return nil, fmt.Errorf("listing SidecarSets: %w", err)
+	}
+	s.selectors.Keep(list.Items)
+	g := &gathered{all: list.Items, step: s, ctx: ctx}
+	for i := range list.Items {
+		set := &list.Items[i]
+		selector, err := s.selectors.Of(set)
+		if err != nil { // admission refuses such a SidecarSet, so it is of a time before
+			ctrl.LoggerFrom(ctx).Error(err, "a SidecarSet has a selector that cannot be read, and selects no pod", "sidecarset", set.Name)
+			continue
+		}
+		if set.DeletionTimestamp != nil || !selector.Labels(c.Pod.Labels) {
+			continue
+		}
+		if !selector.AnyNamespace() {
+			if err := g.readNamespace(c.Namespace); err != nil {
+				return nil, err
+			}
+			if !selector.Namespace(c.Namespace, g.namespace) {
+				continue
+			}
+		}
+		if err := g.append(set, selector, c, true, s.Draw()); err != nil {
+			return nil, err
+		}
+	}
+	if len(g.sets) > 0 || s.Engine.Snapshot().Extended(points.SidecarsPoint().Name, subjectOf(c)) {
+		if err := g.readNamespace(c.Namespace); err != nil {
+			return nil, err
+		}
+		g.pod = facts.Of(c, g.namespace)
+	}
+	slices.SortFunc(g.sets, func(a, b candidate) int { return strings.Compare(a.Name, b.Name) })
+	return g, nil
+}
+
+// readNamespace reads the labels of a namespace once. The cache may not know one that was created a moment ago.
+func (g *gathered) readNamespace(name string) error {
+	if g.namespace != nil {
+		return nil
+	}
+	found := &metav1.PartialObjectMetadata{}
+	found.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
+	key := types.NamespacedName{Name: name}
+	err := g.step.Cached.Get(g.ctx, key, found)
+	if apierrors.IsNotFound(err) {
+		err = g.step.Live.Get(g.ctx, key, found)
+	}
+	if err != nil {
+		return fmt.Errorf("reading namespace %s: %w", name, err)
+	}
+	g.namespace = found.Labels
+	if g.namespace == nil {
+		g.namespace = map[string]string{}
+	}
+	return nil
+}
+
+// append makes the facts of a SidecarSet.
+func (g *gathered) append(set *kruise.SidecarSet, selector *matching.Selector, c *pod.Creation, selected bool, draw float64) error {
+	one := candidate{SidecarSet: set, facts: points.Set{
+		Name: set.Name, Labels: set.Labels, Annotations: facts.WithoutApplied(set.Annotations),
+		Selected: selected, Local: selector.Local(c.Namespace), Paused: set.Spec.InjectionStrategy.Paused,
+		UpdatePaused: set.Spec.UpdateStrategy.Paused, UpdateSelected: selector.Updated(c.Pod.Labels), Share: share(set.Spec.UpdateStrategy.Partition),
+		Draw: draw, FailurePolicy: failurePolicy(set), Containers: containersOf(&set.Spec),
+	}}
+	if set.Annotations[kruise.SidecarSetCanaryKey] == "true" {
+		one.facts.CanaryOf = set.Annotations[kruise.SidecarSetBaseKey]
+	}
+	if want := set.Spec.InjectionStrategy.Revision; want != nil {
+		all, err := history.List(g.ctx, g.step.Cached, g.step.Namespace, set.Name)
+		if err != nil {
+			return fmt.Errorf("finding the revision of SidecarSet %s: %w", set.Name, err)
+		}
+		one.named = history.Named(all, want)
+		one.facts.Revision = &points.Revision{Policy: string(want.Policy), Found: one.named != nil}
+	}
+	g.sets = append(g.sets, one)
+	return nil
+}
+
+// add adds SidecarSets that rules want, and says whether there are any.
+func (g *gathered) add(names []string, c *pod.Creation) (bool, error) {
+	before := len(g.sets)
+	for i := range g.all {
+		set := &g.all[i]
+		if set.DeletionTimestamp != nil || !slices.Contains(names, set.Name) || slices.ContainsFunc(g.sets, func(one candidate) bool { return one.Name == set.Name }) {
+			continue
+		}
+		selector, err := g.step.selectors.Of(set)
+		if err != nil {
+			return false, fmt.Errorf("SidecarSet %s: %w", set.Name, err)
+		}
+		if err := g.append(set, selector, c, false, g.step.Draw()); err != nil {
+			return false, err
+		}
+	}
+	slices.SortFunc(g.sets, func(a, b candidate) int { return strings.Compare(a.Name, b.Name) })
+	return len(g.sets) > before, nil
+}
+
+func (g *gathered) input() points.SidecarsInput {
+	in := points.SidecarsInput{Pod: g.pod, Sets: []points.Set{}}
+	for _, one := range g.sets {
+		in.Sets = append(in.Sets, one.facts)
+	}
+	return in
+}
+
+// chosen are the SidecarSets that were decided for, at their revisions.
+func (g *gathered) chosen(list []points.Injected) ([]injection.Set, error) {
+	var out []injection.Set
+	for _, one := range list {
+		at := slices.IndexFunc(g.sets, func(c candidate) bool { return c.Name == one.Set })
+		if at < 0 { // the point's check refuses such an answer
+			continue
+		}
+		set := injection.Set{Name: one.Set, Revision: g.sets[at].Status.LatestRevision, Spec: g.sets[at].Spec.DeepCopy()}
+		if one.Revision == points.Named && g.sets[at].named != nil {
+			spec, err := history.Spec(&g.sets[at].Spec, g.sets[at].named)
+			if err != nil {
+				return nil, fmt.Errorf("SidecarSet %s: %w", one.Set, err)
+			}
+			set.Revision, set.Spec = g.sets[at].named.Name, spec
+		}
+		out = append(out, set)
+	}
+	return out, nil
+}
+
+// share is a partition in percent as a part of 1; nil if it is none.
+func share(partition *intstr.IntOrString) *float64 {
+	if partition == nil || partition.Type != intstr.String {
+		return nil
+	}
+	percent, err := strconv.ParseFloat(strings.TrimSuffix(partition.StrVal, "%"), 64)
+	if err != nil {
+		return nil
+	}
+	percent /= 100
+	return &percent
+}
+
+// containersOf are the names that containers of a SidecarSet have in a pod.
+func containersOf(spec *kruise.SidecarSetSpec) []string {
+	out := []string{}
+	for _, list := range [][]kruise.SidecarContainer{spec.InitContainers, spec.Containers} {
+		for i := range list {
+			if !marks.IsHot(&list[i]) {
+				out = append(out, list[i].Name)
+				continue
+			}
+			first, second := marks.Pair(list[i].Name)
+			out = append(out, first, second)
+		}
+	}
+	return out
+}

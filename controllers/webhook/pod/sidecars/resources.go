@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecars
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"regexp"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/expression"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/injection"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/webhook/pod"
+	"github.com/regatta-sh/regatta/controllers/webhook/pod/facts"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/injection"
+)
+
+// computeResources sets the resources of containers that have a resourcesPolicy (SS-08). The SidecarSets are copies.
+func (s *step) computeResources(ctx context.Context, c *pod.Creation, subject decision.Subject, sets []injection.Set) error {
+	brought := map[string]bool{}
+	for i := range sets {
+		for _, name := range containersOf(sets[i].Spec) {
+			brought[name] = true
+		}
+	}
+	for i := range sets {
+		for _, list := range [][]kruise.SidecarContainer{sets[i].Spec.InitContainers, sets[i].Spec.Containers} {
+			for j := range list {
+				if list[j].ResourcesPolicy == nil {
+					continue
+				}
+				in, err := resourcesInput(c, &sets[i], &list[j], brought)
+				if err != nil {
+					return err
+				}
+				out, _ := engine.Decide(ctx, s.Engine, points.ResourcesPoint(), subject, in)
+				if err := refused(out.Refuse); err != nil {
+					return err
+				}
+				list[j].Resources = corev1.ResourceRequirements{Limits: quantities(out.Limits), Requests: quantities(out.Requests)}
+			}
+		}
+	}
+	return nil
+}
+
+func quantities(a points.Amounts) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	if a.CPU != nil {
+		out[corev1.ResourceCPU] = *resource.NewMilliQuantity(*a.CPU, resource.DecimalSI)
+	}
+	if a.Memory != nil {
+		out[corev1.ResourceMemory] = *resource.NewQuantity(*a.Memory, resource.BinarySI)
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+func resourcesInput(c *pod.Creation, set *injection.Set, container *kruise.SidecarContainer, brought map[string]bool) (points.ResourcesInput, error) {
+	policy := container.ResourcesPolicy
+	in := points.ResourcesInput{
+		Pod: facts.Of(c, nil), Set: set.Name, Container: container.Name,
+		Mode: string(policy.TargetContainersMode), Pattern: policy.TargetContainersNameRegex, Targets: []string{},
+	}
+	pattern, err := regexp.Compile(in.Pattern)
+	if err != nil {
+		return in, fmt.Errorf("SidecarSet %s: container %s: resourcesPolicy.targetContainersNameRegex: %w", set.Name, container.Name, err)
+	}
+	var targets []*corev1.Container
+	add := func(own *corev1.Container) {
+		if !brought[own.Name] && pattern.MatchString(own.Name) {
+			targets, in.Targets = append(targets, own), append(in.Targets, own.Name)
+		}
+	}
+	for i := range c.Pod.Spec.InitContainers {
+		if own := &c.Pod.Spec.InitContainers[i]; marks.StaysRunning(own) {
+			add(own)
+		}
+	}
+	for i := range c.Pod.Spec.Containers {
+		add(&c.Pod.Spec.Containers[i])
+	}
+	sum := policy.TargetContainersMode == kruise.ResourcesPolicyModeSum
+	if l := policy.ResourcesExpr.Limits; l != nil {
+		in.Limits.CPU = amount(l.CPU, corev1.ResourceCPU, limit(targets, corev1.ResourceCPU, sum))
+		in.Limits.Memory = amount(l.Memory, corev1.ResourceMemory, limit(targets, corev1.ResourceMemory, sum))
+	}
+	if r := policy.ResourcesExpr.Requests; r != nil {
+		in.Requests.CPU = amount(r.CPU, corev1.ResourceCPU, request(targets, corev1.ResourceCPU, sum))
+		in.Requests.Memory = amount(r.Memory, corev1.ResourceMemory, request(targets, corev1.ResourceMemory, sum))
+	}
+	return in, nil
+}
+
+// limit is that of all targets together; nil if one of them has none.
+func limit(targets []*corev1.Container, name corev1.ResourceName, sum bool) *resource.Quantity {
+	total := resource.Quantity{}
+	for _, own := range targets {
+		q, ok := own.Resources.Limits[name]
+		if !ok {
+			return nil
+		}
+		join(&total, q, sum)
+	}
+	return &total
+}
+
+// request is that of all targets together. One that requests nothing requests 0.
+func request(targets []*corev1.Container, name corev1.ResourceName, sum bool) *resource.Quantity {
+	total := resource.Quantity{}
+	for _, own := range targets {
+		join(&total, own.Resources.Requests[name], sum)
+	}
+	return &total
+}
+
+func join(total *resource.Quantity, q resource.Quantity, sum bool) {
+	switch {
+	case sum:
+		total.Add(q)
+	case q.Cmp(*total) > 0:
+		*total = q.DeepCopy()
+	}
+}
+
+// amount evaluates an expression; nil if there is none. CPU is in thousandths of a core, and memory in bytes.
+func amount(text string, name corev1.ResourceName, of *resource.Quantity) *points.Amount {
+	if text == "" {
+		return nil
+	}
+	out := &points.Amount{Expression: text, Unlimited: of == nil}
+	if of == nil {
+		of = &resource.Quantity{}
+	}
+	parsed, err := expression.Parse(text, string(name))
+	if err != nil {
+		out.Fault = err.Error()
+		return out
+	}
+	if out.Unlimited { // there is nothing to compute from
+		return out
+	}
+	milli, err := parsed.Evaluate(*of)
+	if err != nil {
+		out.Fault = err.Error()
+		return out
+	}
+	if name == corev1.ResourceMemory {
+		milli = new(big.Int).Quo(milli, big.NewInt(1000))
+	}
+	if !milli.IsInt64() {
+		out.Fault = "the result is more than any amount"
+		return out
+	}
+	out.Value = milli.Int64()
+	return out
+}

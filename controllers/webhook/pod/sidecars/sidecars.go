@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sidecars gives pods that are created the containers of SidecarSets (SS-02). Policies decide which, at which revision
+// and in which order.
+package sidecars
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/injection"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/matching"
+	"github.com/regatta-sh/regatta/controllers/webhook/pod"
+	"github.com/regatta-sh/regatta/controllers/webhook/pod/facts"
+	"github.com/regatta-sh/regatta/controllers/webhook/pod/match"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/injection"
+)
+
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=sidecarsets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+
+// Options are what the step needs.
+type Options struct {
+	// Cached reads SidecarSets, their revisions and namespaces. Live reads past the cache.
+	Cached, Live client.Reader
+	Engine       *engine.Engine
+	// Namespace is that of the manager, which the revisions are in.
+	Namespace string
+	// SortByName sorts containers by name (gate EnableSortSidecarContainerByName).
+	SortByName bool
+	// Now is time.Now if unset, and Draw a random number.
+	Now  func() time.Time
+	Draw func() float64
+	// Told, if set, receives each decision.
+	Told func(points.SidecarsOutput)
+}
+
+// New makes the step.
+func New(options Options) pod.MutatingStep {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	if options.Draw == nil {
+		options.Draw = rand.Float64
+	}
+	s := &step{Options: options, selectors: matching.NewMemory()}
+	return pod.MutatingStep{
+		Place: pod.SidecarSet, Name: "adding the containers of SidecarSets",
+		// Any pod may be selected, by a SidecarSet that was created a moment ago.
+		Match: match.Created{Name: "sidecars", Namespaces: match.WithSidecars}, Mutate: s.mutate,
+	}
+}
+
+type step struct {
+	Options
+	selectors *matching.Memory
+}
+
+func (s *step) mutate(ctx context.Context, c *pod.Creation) (bool, error) {
+	g, err := s.gather(ctx, c)
+	if err != nil {
+		return false, err
+	}
+	point, subject := points.SidecarsPoint(), subjectOf(c)
+	if len(g.sets) == 0 && !s.Engine.Snapshot().Extended(point.Name, subject) {
+		return false, nil
+	}
+	out, _ := engine.Decide(ctx, s.Engine, point, subject, g.input())
+	more, err := g.add(out.Wanted, c)
+	if err != nil {
+		return false, err
+	}
+	if more { // the rules that want them are asked again, with what they want
+		out, _ = engine.Decide(ctx, s.Engine, point, subject, g.input())
+	}
+	if s.Told != nil {
+		s.Told(out)
+	}
+	if err := refused(out.Refuse); err != nil {
+		return false, err
+	}
+	sets, err := g.chosen(out.Inject)
+	if err != nil {
+		return false, err
+	}
+	if err := s.computeResources(ctx, c, subject, sets); err != nil {
+		return false, err
+	}
+	if err := injection.Apply(c.Pod, sets, injection.Options{Now: s.Now(), SortByName: s.SortByName}); err != nil {
+		return false, err
+	}
+	return len(sets) > 0, nil
+}
+
+func subjectOf(c *pod.Creation) decision.Subject {
+	return decision.Subject{Kind: "Pod", Namespace: c.Namespace, Name: facts.Name(c)}
+}
+
+// refused is the error that refuses a pod.
+func refused(reasons []decision.Hold) error {
+	if len(reasons) == 0 {
+		return nil
+	}
+	messages := make([]string, len(reasons))
+	for i, r := range reasons {
+		messages[i] = fmt.Sprintf("%s (%s)", r.Message, r.Rule)
+	}
+	return errors.New(strings.Join(messages, "; "))
+}
+
+// failurePolicy is what becomes of pods while no policy decides.
+func failurePolicy(set *kruise.SidecarSet) string {
+	if set.Annotations[kruise.SidecarSetInjectionFailurePolicyKey] == points.FailOpen {
+		return points.FailOpen
+	}
+	return points.FailClosed
+}

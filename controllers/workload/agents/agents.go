@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package agents tells which nodes have a node agent.
+package agents
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/workload/nodes"
+)
+
+// The label of the pods of node agents.
+const (
+	label = "control-plane"
+	value = "daemon"
+)
+
+// Grace is how long a node may be without an agent before it counts as one that has none,
+// since agents are updated.
+const Grace = 20 * time.Second
+
+// Is says whether a pod is a node agent. The namespace is that of the node agents.
+func Is(o client.Object, namespace string) bool {
+	return o.GetNamespace() == namespace && o.GetLabels()[label] == value
+}
+
+// On are the pods of the agents of a node. They are shared with the cache of the reader, which
+// must have the index nodes.Index.
+func On(ctx context.Context, reader client.Reader, namespace, node string) ([]corev1.Pod, error) {
+	list := &corev1.PodList{}
+	err := reader.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{nodes.Index: node}, client.MatchingLabels{label: value}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("finding the agent of node %s: %w", node, err)
+	}
+	return list.Items, nil
+}
+
+// Absences remembers since when nodes are without an agent. It is safe for concurrent use.
+type Absences struct {
+	now   func() time.Time
+	grace time.Duration
+
+	mu    sync.Mutex
+	since map[string]time.Time
+}
+
+// NewAbsences makes Absences. A node counts as one without an agent after grace.
+func NewAbsences(now func() time.Time, grace time.Duration) *Absences {
+	return &Absences{now: now, grace: grace, since: map[string]time.Time{}}
+}
+
+// Left notes whether there is an agent on a node, and returns how long to wait before the
+// node counts as one without; not more than 0 if it does.
+func (a *Absences) Left(node string, there bool) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if there {
+		delete(a.since, node)
+		return 0
+	}
+	since, ok := a.since[node]
+	if !ok {
+		since = a.now()
+		a.since[node] = since
+	}
+	return since.Add(a.grace).Sub(a.now())
+}
+
+// Deployed tells on which nodes agents are deployed, whether they are ready or not: one that
+// restarts goes on with what it has to do.
+type Deployed struct {
+	reader    client.Reader
+	namespace string
+	absences  *Absences
+}
+
+// NewDeployed makes a Deployed. The namespace is that of the node agents.
+func NewDeployed(reader client.Reader, namespace string, now func() time.Time) *Deployed {
+	return &Deployed{reader: reader, namespace: namespace, absences: NewAbsences(now, Grace)}
+}
+
+// On says whether a node has an agent. If it does not, left is how long it may still be that
+// the agent is only being replaced. A pod that is on no node yet has nothing to be restarted.
+func (d *Deployed) On(ctx context.Context, node string) (there bool, left time.Duration, err error) {
+	if node == "" {
+		return true, 0, nil
+	}
+	pods, err := On(ctx, d.reader, d.namespace, node)
+	if err != nil {
+		return false, 0, err
+	}
+	there = len(pods) > 0
+	return there, d.absences.Left(node, there), nil
+}

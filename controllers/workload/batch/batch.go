@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package batch does many requests to the API server, so many at a time.
+package batch
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Parallel does all acts, at most limit at once, and joins their errors.
+func Parallel(limit int, acts []func() error) error {
+	errs := make([]error, len(acts))
+	var g errgroup.Group
+	g.SetLimit(max(limit, 1))
+	for i, act := range acts {
+		g.Go(func() error { errs[i] = act(); return nil })
+	}
+	_ = g.Wait() // each act keeps its own error
+	return errors.Join(errs...)
+}
+
+// SlowStart does acts in batches of size, twice that and so on, and from limit on as
+// Parallel does.
+func SlowStart(limit, size int, acts []func() error) error {
+	for ; size < limit && len(acts) > 0; size *= 2 {
+		n := min(size, len(acts))
+		if err := Parallel(limit, acts[:n]); err != nil {
+			return err
+		}
+		acts = acts[n:]
+	}
+	var failed atomic.Bool
+	careful := make([]func() error, len(acts))
+	for i, act := range acts {
+		careful[i] = func() error {
+			if failed.Load() {
+				return nil
+			}
+			err := act()
+			if err != nil {
+				failed.Store(true)
+			}
+			return err
+		}
+	}
+	return Parallel(limit, careful)
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package crowd answers many callers who want to write one object: by one read and one write
+// for all who wait at once, since they would otherwise conflict with each other. Nothing is
+// locked while a caller waits, and a caller may leave at any time.
+package crowd
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// Crowd has a queue for each key. One goroutine answers all that wait in a queue, and ends
+// when no goroutine does.
+type Crowd[K comparable, T any] struct {
+	// Most is how many callers are answered at once.
+	Most int
+	// Patience is for one round of reads and writes. Callers have deadlines of their own.
+	Patience time.Duration
+	// Answer answers a batch.
+	Answer func(ctx context.Context, key K, batch []T)
+
+	mu     sync.Mutex
+	queues map[K]*queue[T]
+}
+
+type queue[T any] struct{ waiting []T }
+
+// Enter puts a caller at the end of a queue.
+func (c *Crowd[K, T]) Enter(key K, caller T) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.queues == nil {
+		c.queues = map[K]*queue[T]{}
+	}
+	q := c.queues[key]
+	if q == nil {
+		q = &queue[T]{}
+		c.queues[key] = q
+		go c.serve(key, q)
+	}
+	q.waiting = append(q.waiting, caller)
+}
+
+// Queues is how many queues there are: of keys that callers wait for.
+func (c *Crowd[K, T]) Queues() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.queues)
+}
+
+func (c *Crowd[K, T]) serve(key K, q *queue[T]) {
+	for {
+		c.mu.Lock()
+		n := min(len(q.waiting), c.Most)
+		batch := q.waiting[:n:n]
+		q.waiting = q.waiting[n:]
+		if n == 0 {
+			delete(c.queues, key)
+			c.mu.Unlock()
+			return
+		}
+		c.mu.Unlock()
+		ctx, cancel := context.WithTimeout(context.Background(), c.Patience)
+		c.Answer(ctx, key, batch)
+		cancel()
+	}
+}
+
+// Pause lets writers that were in each other's way fall out of step.
+func Pause(ctx context.Context, try int) {
+	timer := time.NewTimer(rand.N(time.Duration(try) * 4 * time.Millisecond))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

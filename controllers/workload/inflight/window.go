@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package inflight bounds the writes that all workloads of a process have under way at the
+// API server. The bound grows while answers come as fast as they do from an idle server, be it
+// near or far, and shrinks when they come late or the server refuses more. Workloads take
+// turns for it.
+package inflight
+
+import (
+	"sync"
+	"time"
+)
+
+// Bounds of a Window, in writes under way.
+const (
+	// least is what late answers leave: enough for a server that is near.
+	least = 16
+	// first is what a process begins with.
+	first = 32
+	// most bounds the goroutines and connections of the process.
+	most = 256
+)
+
+// Window bounds the writes of a process. Its methods may be called at the same time.
+type Window struct {
+	mu       sync.Mutex
+	now      func() time.Time
+	limit    int
+	fixed    bool
+	inFlight int
+	// turns are the holders that wait, each once, the next first.
+	turns []*Holder
+	// short is true where a write had to wait since the bound was last looked at: what is not
+	// used is not raised.
+	short bool
+
+	bases         map[string]*base
+	answers, late int
+	typical       time.Duration
+	refused       time.Time
+}
+
+// New makes a Window. now is time.Now but for tests.
+func New(now func() time.Time) *Window {
+	return &Window{now: now, limit: first, bases: map[string]*base{}}
+}
+
+// Fixed makes a Window whose bound stays as it is.
+func Fixed(limit int) *Window {
+	return &Window{now: time.Now, limit: limit, fixed: true, bases: map[string]*base{}}
+}
+
+// Limit is how many writes may be under way now.
+func (w *Window) Limit() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.limit
+}
+
+// Most is what Limit never exceeds.
+func (w *Window) Most() int {
+	if w.fixed {
+		return w.limit
+	}
+	return most
+}
+
+// Typical is how long answers take of late, 0 before the first.
+func (w *Window) Typical() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.typical
+}
+
+// Holder is one of those that share a Window, such as a round of a workload.
+type Holder struct {
+	w       *Window
+	waiting []chan struct{}
+}
+
+// Holder makes one that has its turn beside the others.
+func (w *Window) Holder() *Holder { return &Holder{w: w} }
+
+// Do does an act when it is the holder's turn and returns its error. The act must not call Do:
+// once as many wait so as may be under way, none ends.
+func (h *Holder) Do(act func() error) error {
+	if turn := h.ask(); turn != nil {
+		<-turn
+	}
+	defer h.w.done()
+	return act()
+}
+
+// ask takes a place, or returns what is closed when there is one.
+func (h *Holder) ask() <-chan struct{} {
+	w := h.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.inFlight < w.limit && len(w.turns) == 0 {
+		w.inFlight++
+		return nil
+	}
+	w.short = true
+	turn := make(chan struct{})
+	if len(h.waiting) == 0 {
+		w.turns = append(w.turns, h)
+	}
+	h.waiting = append(h.waiting, turn)
+	return turn
+}
+
+// done gives a place back.
+func (w *Window) done() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.inFlight--
+	w.admit()
+}
+
+// admit lets those in whose turn it is.
+func (w *Window) admit() {
+	for w.inFlight < w.limit && len(w.turns) > 0 {
+		h := w.turns[0]
+		w.turns = w.turns[1:]
+		turn := h.waiting[0]
+		if h.waiting = h.waiting[1:]; len(h.waiting) > 0 {
+			w.turns = append(w.turns, h)
+		}
+		w.inFlight++
+		close(turn)
+	}
+}
+
+// base is how fast answers of one sort are at best. It is forgotten after a while: the server
+// may be another one by then.
+type base struct {
+	since         time.Time
+	last, current time.Duration
+}
+
+// baseLasts is how long the fastest answer is remembered, at least.
+const baseLasts = 30 * time.Second
+
+func (b *base) fastest(took time.Duration, now time.Time) time.Duration {
+	switch {
+	case b.current == 0:
+		b.since, b.current = now, took
+	case now.Sub(b.since) > baseLasts:
+		b.since, b.last, b.current = now, b.current, took
+	default:
+		b.current = min(b.current, took)
+	}
+	if b.last == 0 {
+		return b.current
+	}
+	return min(b.last, b.current)
+}
+
+// grace is what an answer may take beyond the fastest, however fast that is, and not be late.
+const grace = 50 * time.Millisecond
+
+// Answered notes the answer to a write of a sort, such as "PATCH pods/status". busy says that
+// the API server refused it because it has too much to do.
+func (w *Window) Answered(sort string, took time.Duration, busy bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	defer w.admit()
+	if w.fixed {
+		return
+	}
+	now := w.now()
+	if busy {
+		// All that was under way then is refused at once: it counts once.
+		if now.Sub(w.refused) > time.Second {
+			w.refused, w.limit = now, max(w.limit/2, 1)
+		}
+		w.answers, w.late, w.short = 0, 0, false
+		return
+	}
+	b := w.bases[sort]
+	if b == nil {
+		b = &base{}
+		w.bases[sort] = b
+	}
+	w.typical += (took - w.typical) / 8
+	fastest := b.fastest(took, now)
+	w.answers++
+	if took > max(4*fastest, fastest+grace) {
+		w.late++
+	}
+	if w.answers < w.limit {
+		return
+	}
+	switch {
+	case 2*w.late > w.answers:
+		w.limit = max(w.limit*7/8, min(w.limit, least))
+	case 5*w.late < w.answers && w.short:
+		w.limit = min(w.limit+max(w.limit/4, 1), most)
+	}
+	w.answers, w.late, w.short = 0, 0, len(w.turns) > 0
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inplace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// sizes are the resources that a running container may get in place.
+var sizes = [...]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
+
+// withResource adds a limit or a request that changes to those of a container. A request
+// that the new template leaves to the API server is its limit, and changes with it: else
+// the resize would change the QoS class of the pod.
+func withResource(r corev1.ResourceRequirements, c *corev1.Container, list string, name corev1.ResourceName, q resource.Quantity) corev1.ResourceRequirements {
+	if list == "requests" {
+		r.Requests = with(r.Requests, name, q)
+		return r
+	}
+	r.Limits = with(r.Limits, name, q)
+	if _, own := c.Resources.Requests[name]; !own {
+		r.Requests = with(r.Requests, name, q)
+	}
+	return r
+}
+
+// requests are those of a container as the API server defaults them: a limit stands for
+// both.
+func requests(c *corev1.Container) corev1.ResourceList {
+	out := c.Resources.Requests.DeepCopy()
+	for _, name := range sizes {
+		if q, ok := c.Resources.Limits[name]; ok {
+			if _, own := out[name]; !own {
+				out = with(out, name, q)
+			}
+		}
+	}
+	return out
+}
+
+// resize gives a container of a pod new resources; it keeps those that r does not name.
+func resize(c *corev1.Container, r corev1.ResourceRequirements) {
+	for name, q := range r.Limits {
+		c.Resources.Limits = with(c.Resources.Limits, name, q)
+	}
+	for name, q := range r.Requests {
+		c.Resources.Requests = with(c.Resources.Requests, name, q)
+	}
+}
+
+// RestartsContainers says whether the update restarts any container; metadata
+// alone, and resources as long as no resize policy asks for it, do not.
+func RestartsContainers(pod *corev1.Pod, spec *kruise.UpdateSpec) bool {
+	if len(spec.ContainerImages) > 0 || len(spec.ContainerRefMetadata) > 0 {
+		return true
+	}
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		change := spec.ContainerResources[c.Name]
+		for _, name := range sizes {
+			_, limit := change.Limits[name]
+			_, request := change.Requests[name]
+			if (limit || request) && restartsFor(c, name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// restartsFor says whether the kubelet restarts a container to change a resource of it.
+func restartsFor(c *corev1.Container, name corev1.ResourceName) bool {
+	for _, p := range c.ResizePolicy {
+		if p.ResourceName == name && p.RestartPolicy == corev1.RestartContainer {
+			return true
+		}
+	}
+	return false
+}
+
+// patchResized writes resources by the sub-resource that Kubernetes 1.33 and
+// newer want them by, ahead of everything else: the revision label must not say
+// that they are written before they are. Should it end between the two writes,
+// the next round writes the same resources again. Where the rest is refused, the
+// pod gets its resources back.
+func (u Updater) patchResized(ctx context.Context, pod, before *corev1.Pod) (*corev1.Pod, error) {
+	sized := withResourcesOf(before, pod)
+	err := u.patchResize(ctx, sized, before)
+	switch {
+	case apierrors.IsNotFound(err): // older API servers take resources with the rest
+		return u.patch(ctx, pod, before)
+	case err != nil:
+		return nil, err
+	}
+	pod.ResourceVersion = sized.ResourceVersion
+	for i := range pod.Spec.Containers {
+		pod.Spec.Containers[i].Resources = *sized.Spec.Containers[i].Resources.DeepCopy()
+	}
+	written, err := u.patch(ctx, pod, sized)
+	switch {
+	case err == nil:
+		return written, nil
+	case !refused(err):
+		return sized, err
+	}
+	back := withResourcesOf(sized, before)
+	if failed := u.patchResize(ctx, back, sized); failed != nil {
+		return sized, errors.Join(err, fmt.Errorf("giving the pod its resources back: %w", failed))
+	}
+	return back, err
+}
+
+func (u Updater) patchResize(ctx context.Context, pod, before *corev1.Pod) error {
+	p := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
+	if err := u.Client.SubResource("resize").Patch(ctx, pod, p); err != nil {
+		return fmt.Errorf("resizing pod %s: %w", pod.Name, err)
+	}
+	return nil
+}
+
+// withResourcesOf is a copy of a pod whose containers have the resources of another's.
+func withResourcesOf(pod, other *corev1.Pod) *corev1.Pod {
+	pod = pod.DeepCopy()
+	for i := range pod.Spec.Containers {
+		pod.Spec.Containers[i].Resources = *other.Spec.Containers[i].Resources.DeepCopy()
+	}
+	return pod
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package jobcondition keeps the conditions of jobs: of BroadcastJobs and EphemeralJobs.
+package jobcondition
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// Find is the condition of a type; nil if there is none.
+func Find(conditions []kruise.JobCondition, t kruise.JobConditionType) *kruise.JobCondition {
+	i := slices.IndexFunc(conditions, func(c kruise.JobCondition) bool { return c.Type == t })
+	if i < 0 {
+		return nil
+	}
+	return &conditions[i]
+}
+
+// IsTrue says whether there is a condition of a type and it is True.
+func IsTrue(conditions []kruise.JobCondition, t kruise.JobConditionType) bool {
+	c := Find(conditions, t)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// Set sets a condition to True, and says whether its reason is new.
+func Set(conditions *[]kruise.JobCondition, t kruise.JobConditionType, reason, message string, now metav1.Time) bool {
+	is := Find(*conditions, t)
+	if is == nil {
+		*conditions = append(*conditions, kruise.JobCondition{
+			Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message, LastProbeTime: now, LastTransitionTime: now,
+		})
+		return true
+	}
+	fresh := is.Reason != reason
+	if fresh || is.Message != message {
+		is.Reason, is.Message, is.LastProbeTime = reason, message, now
+	}
+	return fresh
+}
+
+// Drop removes a condition, and says whether it was there.
+func Drop(conditions *[]kruise.JobCondition, t kruise.JobConditionType) bool {
+	had := len(*conditions)
+	*conditions = slices.DeleteFunc(*conditions, func(c kruise.JobCondition) bool { return c.Type == t })
+	return len(*conditions) < had
+}

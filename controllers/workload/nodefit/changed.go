@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodefit
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+)
+
+// Changed is whether a verdict, or a policy's, may be another one for the node as it is
+// now. Heartbeats, images and addresses change none.
+func Changed(before, after *corev1.Node) bool {
+	return before.Spec.Unschedulable != after.Spec.Unschedulable ||
+		!maps.Equal(before.Labels, after.Labels) ||
+		!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) ||
+		!equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) ||
+		!maps.Equal(Conditions(before), Conditions(after)) ||
+		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil)
+}
+
+// Conditions are the states of a node's conditions by their types, without the times of
+// its heartbeats.
+func Conditions(node *corev1.Node) map[string]string {
+	out := make(map[string]string, len(node.Status.Conditions))
+	for _, c := range node.Status.Conditions {
+		out[string(c.Type)] = string(c.Status)
+	}
+	return out
+}
+
+// Predicate lets the events of nodes through that may change a verdict.
+func Predicate() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, was := e.ObjectOld.(*corev1.Node)
+		after, is := e.ObjectNew.(*corev1.Node)
+		return !was || !is || Changed(before, after)
+	}}
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package nodes reads nodes as the controllers of what node agents carry out need them.
+package nodes
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// Get reads a node, nil if it is gone. A cache that does not have it yet is no proof: live
+// reads past it.
+func Get(ctx context.Context, cached, live client.Reader, name string) (*corev1.Node, error) {
+	node := &corev1.Node{}
+	err := cached.Get(ctx, client.ObjectKey{Name: name}, node)
+	if apierrors.IsNotFound(err) {
+		err = live.Get(ctx, client.ObjectKey{Name: name}, node)
+	}
+	if apierrors.IsNotFound(err) || err == nil && node.DeletionTimestamp != nil {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading node %s: %w", name, err)
+	}
+	return node, nil
+}
+
+// ReadySince is when a node became ready, zero if it is not.
+func ReadySince(node *corev1.Node) time.Time {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
+}
+
+// Virtual says whether a node has no kubelet of its own, and so no node agent.
+func Virtual(node *corev1.Node) bool {
+	return node.Labels[kruise.ServerlessNodeKey] == kruise.ServerlessNodeValue
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ordinals says which ordinals a StatefulSet wants pods of (ASTS-01).
+package ordinals
+
+import (
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Range are the ordinals that are wanted: those from Start on that are not reserved.
+type Range struct {
+	// Start is the first, and End is behind the last.
+	Start, End int
+	reserved   []span
+}
+
+// span is a range of ordinals with both ends included.
+type span struct{ from, to int }
+
+// Of are the ordinals of a set: from the start on as many as there are replicas, but for those
+// that are reserved. Entries that cannot be read count for nothing: admission refuses them.
+func Of(start, replicas int, reserve []intstr.IntOrString) Range {
+	r := Range{Start: start, End: start, reserved: reserved(reserve)}
+	for left := replicas; left > 0; r.End++ {
+		if s, ok := r.reservation(r.End); ok {
+			r.End = s.to // the loop goes on behind it
+			continue
+		}
+		left--
+	}
+	return r
+}
+
+func reserved(entries []intstr.IntOrString) (out []span) {
+	for _, e := range entries {
+		if e.Type == intstr.Int {
+			out = append(out, span{e.IntValue(), e.IntValue()})
+			continue
+		}
+		from, to, isRange := strings.Cut(e.StrVal, "-")
+		first, err := strconv.ParseInt(from, 10, 32)
+		last := first
+		if err == nil && isRange {
+			last, err = strconv.ParseInt(to, 10, 32)
+		}
+		if err == nil && first <= last {
+			out = append(out, span{int(first), int(last)})
+		}
+	}
+	return out
+}
+
+func (r Range) reservation(n int) (span, bool) {
+	for _, s := range r.reserved {
+		if s.from <= n && n <= s.to {
+			return s, true
+		}
+	}
+	return span{}, false
+}
+
+// Has says whether a pod of an ordinal is wanted.
+func (r Range) Has(n int) bool {
+	_, reserved := r.reservation(n)
+	return r.Spans(n) && !reserved
+}
+
+// All are the ordinals that are wanted, the lowest first.
+func (r Range) All() []int {
+	var out []int
+	for n := r.Start; n < r.End; n++ {
+		if r.Has(n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// Spans says whether an ordinal lies between the first and the last of those wanted.
+func (r Range) Spans(n int) bool { return n >= r.Start && n < r.End }

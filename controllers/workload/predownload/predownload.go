@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package predownload has the images of a revision pulled on the nodes of old pods ahead
+// of an update, by ImagePullJobs of the workload. No update waits for it.
+package predownload
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/budget"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/revision"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
+)
+
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=imagepulljobs,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=patch
+
+// Wish is what a workload says of pulling ahead.
+type Wish struct {
+	// Selector is that of the workload.
+	Selector *metav1.LabelSelector
+	// Parallelism is on how many nodes an image is pulled at once; 1 if nil.
+	Parallelism *intstr.IntOrString
+	// TimeoutSeconds is how long one pull may take; 300 if nil.
+	TimeoutSeconds *int32
+	// MinUpdatedReady is how many updated pods have to be ready.
+	MinUpdatedReady int
+	// MaxUnavailable is how many pods may be unavailable, percentages rounded down.
+	MaxUnavailable int
+	// SameNode is true if pods are recreated on their nodes.
+	SameNode bool
+}
+
+// Annotated reads the annotations apps.kruise.io/image-predownload-* of a workload. One that
+// is no number counts as none. Percentages are of replicas.
+func Annotated(workload client.Object, replicas int) (out Wish) {
+	annotations := workload.GetAnnotations()
+	number := func(key string) *int32 {
+		n, err := strconv.ParseInt(annotations[key], 10, 32)
+		if err != nil || n < 0 {
+			return nil
+		}
+		return ptr.To(int32(n))
+	}
+	if n := number(kruise.ImagePreDownloadParallelismKey); n != nil {
+		out.Parallelism = ptr.To(intstr.FromInt32(*n))
+	}
+	out.TimeoutSeconds = number(kruise.ImagePreDownloadTimeoutSecondsKey)
+	if text := annotations[kruise.ImagePreDownloadMinUpdatedReadyPodsKey]; text != "" {
+		if n, err := budget.Percent(intstr.Parse(text), replicas, true); err == nil {
+			out.MinUpdatedReady = n
+		}
+	}
+	return out
+}
+
+// Kind is a kind of workload whose images may be pulled ahead.
+type Kind interface {
+	rollout.Kind
+	// Wish reads what a workload says of it.
+	Wish(workload client.Object) Wish
+}
+
+const (
+	timeout = 300
+	backoff = 1
+	ttl     = 600
+	again   = 5 * time.Second
+)
+
+// For is what a controller of a kind does ahead of scaling and updates; see
+// rollout.WithAhead. An event reports what fails, and the next round tries again.
+func For(k Kind) func(context.Context, *rollout.Round, *rollout.Facts) {
+	return func(ctx context.Context, r *rollout.Round, f *rollout.Facts) {
+		if err := prepare(ctx, k, r, f); err != nil {
+			r.Normal(kruise.FailedCreateImagePullJobReason, err.Error())
+			r.Again(again)
+		}
+	}
+}
+
+func prepare(ctx context.Context, k Kind, r *rollout.Round, f *rollout.Facts) error {
+	templates, ok := f.Templates.(interface{ Pods() *rollout.PodTemplates })
+	if !ok || r.Workload.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	t := templates.Pods()
+	current, update := current(k, f, t), t.History.Update
+	if current == nil {
+		return remove(ctx, r)
+	}
+	if update.Labels[kruise.ImagePreDownloadCreatedKey] != "" || update.Labels[kruise.ImagePreDownloadIgnoredKey] != "" {
+		return nil
+	}
+	before, err := revision.Template(current)
+	if err != nil {
+		return fmt.Errorf("reading revision %s: %w", current.Name, err)
+	}
+	after, err := revision.Template(update)
+	if err != nil {
+		return fmt.Errorf("reading revision %s: %w", t.Update(), err)
+	}
+	change, err := r.Change(ctx, f, current.Name, update.Name)
+	if err != nil {
+		return err
+	}
+	wish := k.Wish(r.Workload)
+	in := points.PredownloadInput{
+		Workload: f.WorkloadFacts(), Strategy: f.Strategy, Revisions: points.Revisions{Current: current.Name, Update: update.Name}, Change: change.Action,
+		MaxUnavailable: wish.MaxUnavailable, UpdatedReady: f.Counts().UpdatedReady, MinUpdatedReady: wish.MinUpdatedReady,
+		SameNode: wish.SameNode, Images: images(before, after),
+	}
+	out, _ := rollout.Ask(ctx, r, f, points.PredownloadPoint(), in)
+	switch out.Action {
+	case points.Ignore:
+		return mark(ctx, r, update, kruise.ImagePreDownloadIgnoredKey)
+	case points.Pull:
+		for _, image := range in.Images {
+			job := jobOf(r.Workload, k.Type(), wish, t, after, image)
+			err := r.Client().Create(ctx, job)
+			if err == nil {
+				r.Normal(kruise.CreatedImagePullJobReason, fmt.Sprintf(kruise.CreatedImagePullJobMessage, job.Name, image.Image))
+			} else if !apierrors.IsAlreadyExists(err) {
+				return fmt.Errorf("failed to create ImagePullJob %s: %w", job.Name, err)
+			}
+		}
+		return mark(ctx, r, update, kruise.ImagePreDownloadCreatedKey)
+	}
+	return nil
+}
+
+// current is the revision that pods are updated from: the current one of the status, or, of a
+// kind whose status has none, the newest one that a pod has and that is not the update
+// revision. It is nil if there is no other revision.
+func current(k Kind, f *rollout.Facts, t *rollout.PodTemplates) *appsv1.ControllerRevision {
+	if t.Current() != t.Update() {
+		return t.History.Current
+	}
+	if k.Type().CurrentRevision != nil {
+		return nil
+	}
+	for _, rev := range slices.Backward(t.History.All) {
+		if rev.Name != t.Update() && slices.ContainsFunc(f.Pods, func(p *facts.Pod) bool { return t.Is(p.Pod, rev.Name) }) {
+			return rev
+		}
+	}
+	return nil
+}
+
+// images are those of the containers of a template that another one does not have so.
+func images(before, after *corev1.PodTemplateSpec) []points.ContainerImage {
+	out := []points.ContainerImage{}
+	for i := range after.Spec.Containers {
+		c := points.ContainerImage{Container: after.Spec.Containers[i].Name, Image: after.Spec.Containers[i].Image}
+		if j := slices.IndexFunc(before.Spec.Containers, func(old corev1.Container) bool { return old.Name == c.Container }); j >= 0 {
+			c.Was = before.Spec.Containers[j].Image
+		}
+		if c.Image != c.Was {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// jobOf is the job for an image: where active pods of the workload run that are not at the
+// update revision.
+func jobOf(owner client.Object, kind rollout.Type, wish Wish, t *rollout.PodTemplates, template *corev1.PodTemplateSpec, image points.ContainerImage) *kruise.ImagePullJob {
+	label := t.Label(t.Update())
+	labels := maps.Clone(template.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[rollout.RevisionLabel] = label
+	job := &kruise.ImagePullJob{ObjectMeta: metav1.ObjectMeta{
+		Namespace: owner.GetNamespace(), Name: t.Update() + "-" + image.Container, Labels: labels,
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, kind.GroupVersionKind)},
+	}}
+	selector := wish.Selector.DeepCopy()
+	selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
+		Key: rollout.RevisionLabel, Operator: metav1.LabelSelectorOpNotIn, Values: []string{label},
+	})
+	job.Spec.Image = image.Image
+	job.Spec.PodSelector = selector
+	job.Spec.Parallelism = wish.Parallelism
+	if job.Spec.Parallelism == nil {
+		job.Spec.Parallelism = ptr.To(intstr.FromInt32(1))
+	}
+	job.Spec.PullPolicy = &kruise.PullPolicy{TimeoutSeconds: ptr.To(ptr.Deref(wish.TimeoutSeconds, timeout)), BackoffLimit: ptr.To[int32](backoff)}
+	job.Spec.CompletionPolicy = kruise.CompletionPolicy{Type: kruise.AlwaysCompletionPolicyType, TTLSecondsAfterFinished: ptr.To[int32](ttl)}
+	job.Spec.SandboxConfig = &kruise.SandboxConfig{Labels: template.Labels, Annotations: template.Annotations}
+	for _, s := range template.Spec.ImagePullSecrets {
+		job.Spec.PullSecrets = append(job.Spec.PullSecrets, s.Name)
+	}
+	return job
+}
+
+// mark labels a revision, so that it is not asked about again.
+func mark(ctx context.Context, r *rollout.Round, rev *appsv1.ControllerRevision, key string) error {
+	marked := rev.DeepCopy()
+	metav1.SetMetaDataLabel(&marked.ObjectMeta, key, "true")
+	if err := r.Client().Patch(ctx, marked, client.MergeFrom(rev)); err != nil {
+		return fmt.Errorf("labelling revision %s: %w", rev.Name, err)
+	}
+	return nil
+}
+
+// remove deletes the jobs of a workload whose rollout is over.
+func remove(ctx context.Context, r *rollout.Round) error {
+	jobs := &kruise.ImagePullJobList{}
+	if err := r.Client().List(ctx, jobs, client.InNamespace(r.Workload.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing ImagePullJobs: %w", err)
+	}
+	for i := range jobs.Items {
+		job := &jobs.Items[i]
+		if !metav1.IsControlledBy(job, r.Workload) || job.DeletionTimestamp != nil {
+			continue
+		}
+		err := r.Client().Delete(ctx, job.DeepCopy(), client.Preconditions{UID: &job.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting ImagePullJob %s: %w", job.Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/engine"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
+	"github.com/regatta-sh/regatta/policies"
+)
+
+// refreshing are templates that differ in a label, which the env of a container reads if
+// containers are named.
+type refreshing struct {
+	*PodTemplates
+	containers []string
+}
+
+func (r refreshing) Compare(string, string) (Comparison, error) {
+	out := Comparison{Known: true, EnvRefresh: r.containers}
+	out.Diff.Changes = []points.TemplateChange{{Class: points.ChangeMetadata, Op: "replace", Path: "/metadata/labels/tier"}}
+	return out, nil
+}
+
+// Only where a container has to restart for its env does the answer depend on the node
+// agents, and nothing is recreated because one is late.
+func TestAnEnvIsRefreshedInPlaceWhereThereIsANodeAgent(t *testing.T) {
+	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	on := Gates{EnvFromMetadata: true, NodeAgent: true}
+	broken := errors.New("broken")
+	type answer struct{ action, reason string }
+	inPlace, recreate := answer{points.InPlace, "InPlacePossible"}, answer{points.Recreate, "NodeAgentNeeded"}
+	for name, tc := range map[string]struct {
+		gates      Gates
+		containers []string
+		ungated    bool
+		there      bool
+		left       time.Duration
+		err        error
+		want       answer
+		asked      int
+	}{
+		"there is one":                   {gates: on, containers: []string{"main"}, there: true, want: inPlace, asked: 1},
+		"one may come back":              {gates: on, containers: []string{"main"}, left: time.Second, want: answer{points.Wait, AgentMissingReason}, asked: 1},
+		"there is none":                  {gates: on, containers: []string{"main"}, want: recreate, asked: 1},
+		"that is not known":              {gates: on, containers: []string{"main"}, err: broken, asked: 1},
+		"no env reads the label":         {gates: on, want: inPlace},
+		"the gate of the agents is off":  {gates: Gates{EnvFromMetadata: true}, containers: []string{"main"}, want: recreate},
+		"the gate of the env is off":     {gates: Gates{NodeAgent: true}, containers: []string{"main"}, want: inPlace},
+		"the pod has no readiness gate":  {gates: on, containers: []string{"main"}, ungated: true, there: true, want: answer{points.Recreate, "NoReadinessGate"}, asked: 1},
+		"the pod has none, nor the node": {gates: on, containers: []string{"main"}, ungated: true, want: recreate, asked: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, f := testRound(e, 1, 0, func(f *Facts, pods []*corev1.Pod) {
+				f.Strategy.Policy = "InPlaceIfPossible"
+				f.Templates = refreshing{f.Templates.(*PodTemplates), tc.containers}
+				if !tc.ungated {
+					pods[0].Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: kruise.InPlaceUpdateReady}}
+				}
+			})
+			asked := 0
+			r.c.gates = tc.gates
+			r.c.agents = func(_ context.Context, node string) (bool, time.Duration, error) {
+				if asked++; node != "node-a" {
+					t.Errorf("asked about node %s", node)
+				}
+				return tc.there, tc.left, tc.err
+			}
+			got, err := changes{r: r, f: f, known: map[changeOf]Change{}}.of(t.Context(), f.Pods[0])
+			if !errors.Is(err, tc.err) || (answer{got.Action, got.Reason}) != tc.want || asked != tc.asked {
+				t.Errorf("got %+v, %v, asked %d times", got.ChangeOutput, err, asked)
+			}
+		})
+	}
+}

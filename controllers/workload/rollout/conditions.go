@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// Conditions are those of a status whose kind has WorkloadConditions, after a round: whether
+// a policy holds the update, with an event of each new reason, and what failed. failed names
+// the type of the condition of a phase. was are the ones before; of these all others stay
+// away.
+func (r *Round) Conditions(f *Facts, res Result, was []kruise.WorkloadCondition, failed func(phase string) kruise.WorkloadConditionType) []kruise.WorkloadCondition {
+	var out []kruise.WorkloadCondition
+	old := FindCondition(was, kruise.UpdateHeld)
+	if old != nil {
+		out = append(out, *old)
+	}
+	if c := res.Hold(old != nil && old.Status == corev1.ConditionTrue); c != nil {
+		next := kruise.WorkloadCondition{Type: kruise.WorkloadConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message}
+		changed := false
+		if out, changed = WithCondition(out, next, was, f.Now); changed {
+			res.ReportHold(r, *c)
+		}
+	}
+	for _, e := range res.Failures() {
+		t := failed(e.Phase)
+		next := kruise.WorkloadCondition{Type: t, Status: corev1.ConditionTrue, Reason: string(t), Message: OneLine(e.Error())}
+		out, _ = WithCondition(out, next, was, f.Now)
+	}
+	return out
+}
+
+// FindCondition finds the condition of a type, nil if there is none.
+func FindCondition(all []kruise.WorkloadCondition, t string) *kruise.WorkloadCondition {
+	for i := range all {
+		if string(all[i].Type) == t {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// WithCondition adds or replaces a condition, with the time of its last change if it was so
+// among those before. It says whether its status or its reason changed.
+func WithCondition(all []kruise.WorkloadCondition, c kruise.WorkloadCondition, was []kruise.WorkloadCondition, now time.Time) ([]kruise.WorkloadCondition, bool) {
+	old := FindCondition(was, string(c.Type))
+	changed := old == nil || old.Status != c.Status || old.Reason != c.Reason
+	c.LastTransitionTime = metav1.NewTime(now)
+	if old != nil && old.Status == c.Status {
+		c.LastTransitionTime = old.LastTransitionTime
+	}
+	others := slices.DeleteFunc(slices.Clone(all), func(o kruise.WorkloadCondition) bool { return o.Type == c.Type })
+	return append(others, c), changed
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
+)
+
+// Grower is a Kind whose pods have volume claims that grow with their templates while pods are
+// updated (ASTS-14). A pod whose claims differ from their templates is not updated, whatever its
+// revision. One with a claim that still grows counts as unavailable for the update, though it
+// serves (ASTS-08).
+type Grower interface {
+	// Growth is where the claims of a pod are.
+	Growth(f *Facts, pod *corev1.Pod) Growth
+	// Grow has the claims of a pod ask for what their templates do, as far as they can.
+	Grow(ctx context.Context, r *Round, f *Facts, p *facts.Pod) error
+}
+
+// Growth is where the claims of a pod are on the way to their templates. The zero value is of
+// claims that are there, or that do not follow their templates.
+type Growth struct {
+	// Differ are the differences between the claims and their templates.
+	Differ []points.ClaimChange
+	// Growing says which claim does not have the size that it asks for, "" if each has.
+	Growing string
+	// Pending is true while a volume itself grows: the pod is left alone. Its node grows the file
+	// system, some of them only when the pod starts.
+	Pending bool
+	// Trouble is why a claim does not grow, in the words of what resizes it; "" if none is known.
+	Trouble string
+}
+
+// Possible says whether a difference can be made up for by growing.
+func (g Growth) Possible() bool {
+	return slices.ContainsFunc(g.Differ, func(c points.ClaimChange) bool { return c.Obstacle == "" })
+}
+
+// classAgain is when a pod is asked about again whose claims cannot become what their templates
+// ask for: storage classes are not watched.
+const classAgain = 30 * time.Second
+
+func (f *Facts) growth(pod *corev1.Pod) Growth {
+	if g, ok := f.kind.(Grower); ok {
+		return g.Growth(f, pod)
+	}
+	return Growth{}
+}
+
+// Steady says whether a pod is available and none of its claims grows: else it uses up
+// maxUnavailable (ASTS-08).
+func (f *Facts) Steady(p *facts.Pod) bool {
+	return f.Available(p) && f.growth(p.Pod).Growing == ""
+}
+
+// stand asks ahead of the walk about the pods whose claims differ from their templates: one
+// that is to wait uses up no room, and one of which nothing could change is no candidate.
+func (c changes) stand(ctx context.Context, o *ordered) error {
+	left := o.candidates[:0]
+	for _, one := range o.candidates {
+		p := o.byName[one.Name]
+		g := c.f.growth(p.Pod)
+		if one.Hold != nil || len(g.Differ) == 0 {
+			left = append(left, one)
+			continue
+		}
+		change, err := c.of(ctx, p)
+		switch {
+		case err != nil:
+			return err
+		case change.Action == points.Wait:
+			hold := change.hold(one.Name)
+			one.Hold = &hold
+			c.r.Again(classAgain)
+		case !g.Possible() && c.f.Templates.Is(p.Pod, c.f.Target()):
+			continue
+		}
+		left = append(left, one)
+	}
+	o.candidates = left
+	return nil
+}
+
+// grow has the claims of a pod grow before it is changed. It says whether the pod is to be
+// changed now: not before its volumes have grown, and not at all if it has its revision.
+func (r *Round) grow(ctx context.Context, f *Facts, p *facts.Pod) (bool, error) {
+	kind, ok := r.c.kind.(Grower)
+	if !ok {
+		return true, nil
+	}
+	g := kind.Growth(f, p.Pod)
+	if g.Possible() {
+		return false, kind.Grow(ctx, r, f, p)
+	}
+	return !g.Pending && !f.Templates.Is(p.Pod, f.Target()), nil
+}

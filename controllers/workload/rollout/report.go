@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// Condition is a condition of a workload, of whatever type its API has.
+type Condition struct {
+	Type            string
+	Status          corev1.ConditionStatus
+	Reason, Message string
+}
+
+// Hold is the condition UpdateHeld after a round, with the first reason that pods are held.
+// It is nil where the round knows nothing new: it did not come to ask, or nothing holds the
+// update and nothing did. held says whether the condition was True before.
+func (res Result) Hold(held bool) *Condition {
+	if !res.Looked {
+		return nil
+	}
+	top := res.TopHold()
+	switch {
+	case top != nil:
+		return &Condition{kruise.UpdateHeld, corev1.ConditionTrue, top.Reason, fmt.Sprintf("%s (rule %s)", top.Message, top.Rule)}
+	case held:
+		return &Condition{kruise.UpdateHeld, corev1.ConditionFalse, kruise.NotHeldReason, "No policy holds the update."}
+	}
+	return nil
+}
+
+// Events records events of a workload.
+type Events interface {
+	Normal(reason, message string)
+	Warn(reason, message string)
+}
+
+// ReportHold records an event of a condition that Hold returned and that is new. What the
+// user asked for in the update strategy is no warning.
+func (res Result) ReportHold(to Events, c Condition) {
+	if c.Status != corev1.ConditionTrue {
+		to.Normal(kruise.NotHeldReason, "No policy holds the update any more.")
+		return
+	}
+	record := to.Warn
+	if top := res.TopHold(); top != nil && byStrategy(*top) {
+		record = to.Normal
+	}
+	record(kruise.UpdateHeld, fmt.Sprintf("%s: %s", c.Reason, c.Message))
+}
+
+// byStrategy says whether a hold is what the user asked for in the update strategy.
+func byStrategy(h decision.Hold) bool {
+	return h.Rule == "rollout.plan.paused" || h.Rule == "rollout.plan.on-delete"
+}

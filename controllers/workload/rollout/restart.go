@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/agents"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/selection"
+	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
+)
+
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=clonesets;statefulsets;daemonsets,verbs=patch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=containerrecreaterequests,verbs=get;list;watch;create;deletecollection
+
+// Reasons of events of a restart in place.
+const (
+	RestartedPodReason     = "RestartedPodInPlace"
+	RestartedInPlaceReason = "RestartedInPlace"
+)
+
+// restartAgain is when requests under way are looked at again, should no pod change before.
+const restartAgain = 2 * time.Second
+
+// restart restarts the containers of pods that a user asked to restart, each pod by a
+// ContainerRecreateRequest, as many at once and in the order that plan, rank and clamp allow.
+// Pods that are to be moved to another revision are moved first: that restarts them too. The
+// request of the user is taken off the workload when all pods have restarted.
+func (r *Round) restart(ctx context.Context, f *Facts) (Decisions, Outcome, error) {
+	d := Decisions{Looked: true}
+	asked, err := restartAsked(f)
+	if err != nil || asked.IsZero() {
+		return d, Outcome{}, err
+	}
+	s, err := r.restarts(ctx, f, asked)
+	if err != nil {
+		return d, Outcome{}, err
+	}
+	if len(s.underWay) > 0 {
+		r.Again(restartAgain)
+	}
+	if len(s.waiting) == 0 {
+		if len(s.underWay) == 0 {
+			err = r.restarted(ctx, f)
+		}
+		return d, Outcome{}, errors.Join(err, s.failed)
+	}
+	if f.Strategy.MaxUnavailable <= 0 { // a surge makes no room for a pod that stays where it is
+		return d, Outcome{}, errors.New("no pod can restart in place while the update strategy's maxUnavailable is 0: raise it for the time of the restart")
+	}
+	in := f.PlanInput()
+	in.Update, in.Restart = len(s.waiting), true
+	in.MaxUnavailable = f.Strategy.MaxUnavailable - max(f.Replicas-len(f.Pods), 0)
+	plan, rec := Ask(ctx, r, f, points.PlanPoint(), in)
+	d.Plan, d.Holds = &rec, wholeFirst(plan.Holds)
+	for _, h := range d.Holds {
+		r.until(h)
+	}
+	limits := selection.Clamp(in, plan)
+	if slices.ContainsFunc(d.Holds, decision.Hold.Whole) || limits.Limit == 0 {
+		d.Skipped = skipAll(s.pods(f), d.Holds)
+		return d, Outcome{}, s.failed
+	}
+	order := r.order(ctx, f, plan, in, s.candidate)
+	taken, skipped := selection.Walk(order.candidates, d.Holds, limits, s.unavailable(f))
+	d.Skipped = skipped
+	o, err := r.restartPods(ctx, taken, order.byName, asked)
+	return d, o, errors.Join(err, s.failed)
+}
+
+// restartAsked is when a user asked for a restart, zero for never.
+func restartAsked(f *Facts) (time.Time, error) {
+	text, ok := f.Workload.GetAnnotations()[kruise.RestartInPlaceKey]
+	if !ok {
+		return time.Time{}, nil
+	}
+	asked, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("metadata.annotations[%s] is %q and has to be a time such as %s: set it by `regatta rollout restart`",
+			kruise.RestartInPlaceKey, text, f.Now.UTC().Format(time.RFC3339))
+	}
+	return asked, nil
+}
+
+// restarts are the pods of a workload by how far their restart is.
+type restarts struct {
+	waiting  map[types.UID]bool
+	underWay map[types.UID]bool
+	// failed names the first that failed; nil if none.
+	failed error
+}
+
+// restarts finds how far the restart that was asked for at a time is.
+func (r *Round) restarts(ctx context.Context, f *Facts, asked time.Time) (restarts, error) {
+	s := restarts{waiting: map[types.UID]bool{}, underWay: map[types.UID]bool{}}
+	list := &kruise.ContainerRecreateRequestList{}
+	err := r.c.client.List(ctx, list, client.InNamespace(f.Workload.GetNamespace()), client.MatchingLabels{kruise.RestartOfKey: f.Subject.UID})
+	if err != nil {
+		return s, fmt.Errorf("listing the ContainerRecreateRequests of the restart: %w", err)
+	}
+	requests, active := map[string]*kruise.ContainerRecreateRequest{}, map[string]bool{}
+	for i := range list.Items {
+		o := &list.Items[i]
+		requests[o.Name] = o
+		if o.Status.CompletionTime == nil { // of an earlier restart too
+			active[o.Spec.PodName] = true
+		}
+	}
+	for _, p := range f.Pods {
+		name := restartName(p.Pod, asked)
+		o := requests[name]
+		since, requested := r.memory.requested[name]
+		if o != nil || requested && r.Now.Sub(since) > r.c.timeout {
+			delete(r.memory.requested, name)
+			requested = false
+		}
+		switch {
+		case f.Leaves(p):
+		case active[p.Name] || requested:
+			s.underWay[p.UID] = true
+		case o == nil && !startedSince(p.Pod, asked):
+			s.waiting[p.UID] = true
+		case o != nil && o.Status.Phase == kruise.ContainerRecreateRequestFailed && s.failed == nil:
+			s.failed = fmt.Errorf("restarting pod %s in place: ContainerRecreateRequest %s failed: %s", p.Name, o.Name, o.Status.Message)
+		}
+	}
+	return s, nil
+}
+
+// startedSince says whether all containers of a pod were started after a time. Both are in
+// whole seconds.
+func startedSince(pod *corev1.Pod, asked time.Time) bool {
+	if pod.CreationTimestamp.After(asked) {
+		return true
+	}
+	started := 0
+	for i := range pod.Status.ContainerStatuses {
+		if running := pod.Status.ContainerStatuses[i].State.Running; running != nil && running.StartedAt.After(asked) {
+			started++
+		}
+	}
+	return started >= len(pod.Spec.Containers)
+}
+
+func (s restarts) candidate(p *facts.Pod) bool { return s.waiting[p.UID] }
+
+func (s restarts) pods(f *Facts) []*facts.Pod {
+	return slices.DeleteFunc(slices.Clone(f.Pods), func(p *facts.Pod) bool { return !s.candidate(p) })
+}
+
+// unavailable is what the walk starts from: a pod whose request is under way is about to be
+// unavailable, and one that is back has used its turn.
+func (s restarts) unavailable(f *Facts) selection.Unavailable {
+	u := selection.Unavailable{}
+	if f.Difference.Unavailable != nil {
+		u = *f.Difference.Unavailable
+		for _, p := range f.Pods {
+			going := s.underWay[p.UID] && f.Available(p)
+			add(&u.Total, going)
+			add(&u.AtTarget, going)
+		}
+		return u
+	}
+	for _, p := range f.Pods {
+		out := s.underWay[p.UID] || !f.Available(p)
+		add(&u.Total, out)
+		add(&u.AtTarget, out && !s.waiting[p.UID])
+	}
+	return u
+}
+
+// restartName is of one restart of one pod.
+func restartName(pod *corev1.Pod, asked time.Time) string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(string(pod.UID) + "/" + asked.UTC().Format(time.RFC3339))) // a hash takes all
+	return fmt.Sprintf("%s-restart-%x", pod.Name[:min(len(pod.Name), 200)], h.Sum64())
+}
+
+// restartPods asks for the restarts of the named pods.
+func (r *Round) restartPods(ctx context.Context, names []string, byName map[string]*facts.Pod, asked time.Time) (Outcome, error) {
+	k := &kept{}
+	var mu sync.Mutex
+	var moved []string
+	acts := make([]func() error, len(names))
+	for i, name := range names {
+		acts[i] = func() error {
+			made, err := r.restartPod(ctx, byName[name], asked, k)
+			k.deny(name, err)
+			mu.Lock()
+			defer mu.Unlock()
+			if made != "" {
+				moved = append(moved, name)
+				r.memory.requested[made] = r.Now
+			}
+			return err
+		}
+	}
+	err := r.Parallel(acts)
+	o := k.outcome(Decisions{})
+	slices.Sort(moved)
+	o.Moved = moved
+	return o, err
+}
+
+// restartPod asks for the restart of all containers of a pod, and returns the name of the
+// request, "" if it made none.
+func (r *Round) restartPod(ctx context.Context, p *facts.Pod, asked time.Time, k *kept) (string, error) {
+	if hold, err := r.agentless(ctx, p.Spec.NodeName); hold != nil || err != nil {
+		if hold != nil {
+			r.Again(undecidedAgain)
+			k.stay(p.Name, *hold)
+		}
+		return "", err
+	}
+	o := &kruise.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{
+		Namespace: p.Namespace, Name: restartName(p.Pod, asked), Labels: map[string]string{kruise.RestartOfKey: string(r.Workload.GetUID())},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(p.Pod, corev1.SchemeGroupVersion.WithKind("Pod"))},
+	}}
+	o.Spec.PodName = p.Name
+	for _, c := range p.Spec.Containers {
+		o.Spec.Containers = append(o.Spec.Containers, kruise.ContainerRecreateRequestContainer{Name: c.Name})
+	}
+	// A container that restarted by itself since the user asked is not restarted once more.
+	o.Spec.Strategy = &kruise.ContainerRecreateRequestStrategy{FailurePolicy: kruise.ContainerRecreateRequestFailurePolicyFail}
+	if n := r.Spec.GracePeriodSeconds; n > 0 {
+		o.Spec.Strategy.UnreadyGracePeriodSeconds = ptr.To(int64(n))
+	}
+	if err := r.c.client.Create(ctx, o); err != nil {
+		if apierrors.IsAlreadyExists(err) { // the answer to an earlier attempt was lost
+			return o.Name, nil
+		}
+		return "", fmt.Errorf("restarting pod %s in place: %w", p.Name, err)
+	}
+	r.Again(restartAgain)
+	r.Normal(RestartedPodReason, fmt.Sprintf("restart the containers of pod %s in place by ContainerRecreateRequest %s", p.Name, o.Name))
+	return o.Name, nil
+}
+
+// agentless is the hold of a pod whose node has no node agent, which alone can restart
+// containers; nil if it has one.
+func (r *Round) agentless(ctx context.Context, node string) (*decision.Hold, error) {
+	message := "The feature gate KruiseDaemon is off, and only a node agent can restart containers in place."
+	if r.c.agents != nil {
+		there, left, err := r.c.agents(ctx, node)
+		if err != nil || there {
+			return nil, err
+		}
+		message = fmt.Sprintf("No node agent runs on node %s, and only one can restart containers in place.", node)
+		if left > 0 {
+			message = fmt.Sprintf("No node agent runs on node %s at the moment, and only one can restart containers in place; an update of the agents takes up to %s.", node, agents.Grace)
+		}
+	}
+	return &decision.Hold{Rule: string(points.PlanPoint().Name), Reason: AgentMissingReason, Message: message}, nil
+}
+
+// restarted ends a restart that is complete. The requests go last: without them a pod whose
+// node has a clock that is behind would seem not to have restarted.
+func (r *Round) restarted(ctx context.Context, f *Facts) error {
+	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": f.Subject.UID, "resourceVersion": f.Workload.GetResourceVersion(), // the user may have asked for another one
+		"annotations": map[string]any{kruise.RestartInPlaceKey: nil},
+	}})
+	if err != nil {
+		return fmt.Errorf("encoding a patch: %w", err)
+	}
+	o := f.Workload.DeepCopyObject().(client.Object)
+	if err := r.c.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, raw)); err != nil {
+		return fmt.Errorf("taking the restart off the %s: %w", r.c.typ.Kind, err)
+	}
+	r.memory.restarted = f.Workload.GetAnnotations()[kruise.RestartInPlaceKey]
+	r.Normal(RestartedInPlaceReason, fmt.Sprintf("all %d pods have restarted in place", len(f.Pods)))
+	err = r.c.client.DeleteAllOf(ctx, &kruise.ContainerRecreateRequest{}, client.InNamespace(f.Workload.GetNamespace()), client.MatchingLabels{kruise.RestartOfKey: f.Subject.UID})
+	if err != nil {
+		return fmt.Errorf("deleting the ContainerRecreateRequests of the restart: %w", err)
+	}
+	return nil
+}
+
+// stay notes a pod that stays as it is for a reason of its own.
+func (k *kept) stay(name string, h decision.Hold) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	h.Pod = name
+	k.denied = append(k.denied, selection.Skip{Name: name, Hold: h})
+}
+
+// restarting says whether a restart in place is asked for and nothing is to be moved first.
+func (r *Round) restarting(f *Facts) bool {
+	_, guest := f.kind.(Guest)
+	asked, ok := f.Workload.GetAnnotations()[kruise.RestartInPlaceKey]
+	return ok && asked != r.memory.restarted && !guest && f.Difference.Update == 0
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runtimemeta
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// Followed says whether node agents tell of the containers of a pod: a workload of
+// apps.kruise.io controls it, or a SidecarSet has put containers into it (PL-06).
+func Followed(pod *corev1.Pod) bool {
+	if _, ok := pod.Annotations[kruise.SidecarSetHashKey]; ok {
+		return true
+	}
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil {
+		return false
+	}
+	gv, err := schema.ParseGroupVersion(owner.APIVersion)
+	return err == nil && gv.Group == kruise.GroupVersion.Group
+}
+
+// Of reads what a node agent wrote on a pod. Without the annotation there is nothing.
+func Of(pod *corev1.Pod) (kruise.RuntimeContainerMetaSet, error) {
+	set := kruise.RuntimeContainerMetaSet{}
+	text, ok := pod.Annotations[kruise.RuntimeContainerMetaKey]
+	if !ok {
+		return set, nil
+	}
+	if err := json.Unmarshal([]byte(text), &set); err != nil {
+		return kruise.RuntimeContainerMetaSet{}, fmt.Errorf("reading annotation %s of pod %s: %w", kruise.RuntimeContainerMetaKey, pod.Name, err)
+	}
+	return set, nil
+}
+
+// Told has what a node agent wrote of the very run of a container that its status is of.
+// ok is false if that is nothing, or cannot be read.
+func Told(pod *corev1.Pod, st *corev1.ContainerStatus) (told kruise.RuntimeContainerMeta, ok bool) {
+	set, err := Of(pod)
+	if err != nil || st.ContainerID == "" {
+		return told, false
+	}
+	for _, c := range set.Containers {
+		if c.Name == st.Name && c.ContainerID == st.ContainerID {
+			return c, true
+		}
+	}
+	return told, false
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Memory has what a controller remembers of each object between its steps. An object that was
+// deleted and created anew begins anew. It may be used by several goroutines; what it has of
+// one object is that object's own, as no two steps of an object overlap.
+type Memory[M any] struct {
+	fresh   func() M
+	dropped func(types.UID)
+
+	mu sync.Mutex
+	of map[types.NamespacedName]*remembered[M]
+}
+
+type remembered[M any] struct {
+	uid   types.UID
+	value M
+}
+
+// NewMemory makes a Memory of what fresh returns for each object. dropped hears of the UIDs of
+// objects that are forgotten; it may be nil.
+func NewMemory[M any](fresh func() M, dropped func(types.UID)) *Memory[M] {
+	if dropped == nil {
+		dropped = func(types.UID) {}
+	}
+	return &Memory[M]{fresh: fresh, dropped: dropped, of: map[types.NamespacedName]*remembered[M]{}}
+}
+
+// Of is what is remembered of an object.
+func (m *Memory[M]) Of(o client.Object) *M {
+	key := client.ObjectKeyFromObject(o)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.of[key]
+	if r == nil || r.uid != o.GetUID() {
+		if r != nil {
+			m.dropped(r.uid)
+		}
+		r = &remembered[M]{uid: o.GetUID(), value: m.fresh()}
+		m.of[key] = r
+	}
+	return &r.value
+}
+
+// Forget drops what is remembered of the object of a name.
+func (m *Memory[M]) Forget(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.of[key]; r != nil {
+		m.dropped(r.uid)
+		delete(m.of, key)
+	}
+}

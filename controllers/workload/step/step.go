@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package step is the frame of controllers that read one object at a time and take it a step
+// further.
+package step
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Soon is the delay before a retry after a conflict with another writer.
+const Soon = 50 * time.Millisecond
+
+// Result is the result of a step that is to be repeated after a delay; 0 for when something
+// changes. A conflict is no failure: the object is read again soon. An object that is gone
+// needs nothing more.
+func Result(after time.Duration, err error) (reconcile.Result, error) {
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: Soon}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	return reconcile.Result{RequeueAfter: after}, nil
+}
+
+// Frame reads the objects of one kind.
+type Frame[T client.Object] struct {
+	// Kind names the objects in errors.
+	Kind string
+	// New makes an empty object.
+	New func() T
+	// Take takes an object a step further, and returns when to look at it again; 0 for when
+	// something changes.
+	Take func(context.Context, T) (time.Duration, error)
+	// Ending does the same for an object that is being deleted. Nothing happens to these if it
+	// is nil.
+	Ending func(context.Context, T) (time.Duration, error)
+	// Gone forgets an object that does not exist any more. It may be nil.
+	Gone func(types.NamespacedName)
+}
+
+// Reconcile takes the object of a request a step further, as the reader shows it.
+func (f Frame[T]) Reconcile(ctx context.Context, reader client.Reader, req reconcile.Request) (reconcile.Result, error) {
+	o := f.New()
+	err := reader.Get(ctx, req.NamespacedName, o)
+	switch {
+	case apierrors.IsNotFound(err):
+		if f.Gone != nil {
+			f.Gone(req.NamespacedName)
+		}
+		return reconcile.Result{}, nil
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("reading %s %s: %w", f.Kind, req, err)
+	case o.GetDeletionTimestamp() == nil:
+		return Result(f.Take(ctx, o))
+	case f.Ending != nil:
+		return Result(f.Ending(ctx, o))
+	}
+	return reconcile.Result{}, nil
+}
+
+// All wants every object of a list.
+func All[T client.Object](T) bool { return true }
+
+// Requests has one request for each object of a list that is wanted. It is for events that
+// concern all objects of a kind, such as that other policies decide. An error is logged, since
+// a handler of events cannot return it.
+func Requests[T client.Object](ctx context.Context, reader client.Reader, list client.ObjectList, want func(T) bool) (out []reconcile.Request) {
+	err := reader.List(ctx, list, client.UnsafeDisableDeepCopy)
+	if err == nil {
+		err = meta.EachListItem(list, func(item runtime.Object) error {
+			if o, ok := item.(T); ok && want(o) {
+				out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the objects of a kind after an event that concerns all of them", "list", fmt.Sprintf("%T", list))
+	}
+	return out
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package step_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/regatta-sh/regatta/controllers/workload/step"
+	"github.com/regatta-sh/regatta/test/apiserver"
+)
+
+func pod(name string, edit ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid of " + name)}}
+	for _, f := range edit {
+		f(p)
+	}
+	return p
+}
+
+func deleted(p *corev1.Pod) {
+	p.Finalizers, p.DeletionTimestamp = []string{"a/b"}, &metav1.Time{Time: time.Unix(1_700_000_000, 0)}
+}
+
+func TestReconcile(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	conflict := fmt.Errorf("writing: %w", apierrors.NewConflict(pods, "a", errors.New("newer")))
+	failure := errors.New("broken")
+	for name, tc := range map[string]struct {
+		have    *corev1.Pod
+		unread  error
+		after   time.Duration
+		err     error
+		ending  bool
+		want    string
+		again   time.Duration
+		failure string
+	}{
+		"a step":                        {have: pod("a"), want: "take"},
+		"looked at again":               {have: pod("a"), after: time.Minute, want: "take", again: time.Minute},
+		"a conflict":                    {have: pod("a"), after: time.Minute, err: conflict, want: "take", again: step.Soon},
+		"gone meanwhile":                {have: pod("a"), after: time.Minute, err: apierrors.NewNotFound(pods, "a"), want: "take"},
+		"a failure":                     {have: pod("a"), after: time.Minute, err: failure, want: "take", failure: "broken"},
+		"gone":                          {want: "gone shop/a"},
+		"unreadable":                    {unread: failure, failure: "reading Pod shop/a: broken"},
+		"deleted":                       {have: pod("a", deleted)},
+		"deleted, with work to do":      {have: pod("a", deleted), ending: true, after: time.Second, want: "ending", again: time.Second},
+		"deleted, with a lost race":     {have: pod("a", deleted), ending: true, err: conflict, want: "ending", again: step.Soon},
+		"deleted, with work that fails": {have: pod("a", deleted), ending: true, err: failure, want: "ending", failure: "broken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithInterceptorFuncs(interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+					if tc.unread != nil {
+						return tc.unread
+					}
+					return c.Get(ctx, key, o, opts...)
+				},
+			})
+			if tc.have != nil {
+				b = b.WithObjects(tc.have)
+			}
+			var did []string
+			does := func(what string) func(context.Context, *corev1.Pod) (time.Duration, error) {
+				return func(_ context.Context, p *corev1.Pod) (time.Duration, error) {
+					if p.Name != "a" {
+						t.Errorf("the step is of pod %q", p.Name)
+					}
+					did = append(did, what)
+					return tc.after, tc.err
+				}
+			}
+			f := step.Frame[*corev1.Pod]{
+				Kind: "Pod", New: func() *corev1.Pod { return &corev1.Pod{} }, Take: does("take"),
+				Gone: func(key types.NamespacedName) { did = append(did, "gone "+key.String()) },
+			}
+			if tc.ending {
+				f.Ending = does("ending")
+			}
+			res, err := f.Reconcile(t.Context(), b.Build(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "a"}})
+			if got := strings.Join(did, ", "); got != tc.want || res.RequeueAfter != tc.again {
+				t.Errorf("did %q and looks again after %s; want %q, %s", got, res.RequeueAfter, tc.want, tc.again)
+			}
+			if (err == nil) != (tc.failure == "") || err != nil && err.Error() != tc.failure {
+				t.Errorf("the error is %v, want %q", err, tc.failure)
+			}
+		})
+	}
+}
+
+func TestRequests(t *testing.T) {
+	broken := false
+	c := fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(pod("a"), pod("b"), pod("c")).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if broken {
+				return errors.New("broken")
+			}
+			return c.List(ctx, list, opts...)
+		},
+	}).Build()
+	names := func(want func(*corev1.Pod) bool) (out []string) {
+		for _, req := range step.Requests(t.Context(), c, &corev1.PodList{}, want) {
+			out = append(out, req.String())
+		}
+		return out
+	}
+	if got := names(step.All[*corev1.Pod]); !slices.Equal(got, []string{"shop/a", "shop/b", "shop/c"}) {
+		t.Errorf("of all: %v", got)
+	}
+	if got := names(func(p *corev1.Pod) bool { return p.Name == "b" }); !slices.Equal(got, []string{"shop/b"}) {
+		t.Errorf("of one: %v", got)
+	}
+	if broken = true; len(names(step.All[*corev1.Pod])) > 0 {
+		t.Error("a list that cannot be read has requests")
+	}
+}
+
+func TestMemory(t *testing.T) {
+	var dropped []types.UID
+	m := step.NewMemory(func() int { return 7 }, func(uid types.UID) { dropped = append(dropped, uid) })
+	a, b := pod("a"), pod("b")
+	if *m.Of(a) != 7 {
+		t.Fatal("it does not begin as it should")
+	}
+	*m.Of(a) = 8
+	if *m.Of(a) != 8 || *m.Of(b) != 7 {
+		t.Fatalf("remembered are %d and %d", *m.Of(a), *m.Of(b))
+	}
+	anew := pod("a", func(p *corev1.Pod) { p.UID = "another" })
+	if *m.Of(anew) != 7 || !slices.Equal(dropped, []types.UID{a.UID}) {
+		t.Fatalf("of the same name: %d, dropped %v", *m.Of(anew), dropped)
+	}
+	m.Forget(client.ObjectKeyFromObject(b))
+	m.Forget(client.ObjectKeyFromObject(b))
+	if !slices.Equal(dropped, []types.UID{a.UID, b.UID}) {
+		t.Errorf("dropped are %v", dropped)
+	}
+}
+
+func TestRecorded(t *testing.T) {
+	events := record.NewFakeRecorder(10)
+	var r step.Recorded
+	for _, message := range []string{"one", "one", "two", "one"} {
+		r.Once(events, pod("a"), corev1.EventTypeWarning, "Held", message)
+	}
+	r.Once(events, pod("a"), corev1.EventTypeWarning, "Denied", "one")
+	r.Settled("Held")
+	r.Once(events, pod("a"), corev1.EventTypeWarning, "Held", "one")
+	close(events.Events)
+	var got []string
+	for e := range events.Events {
+		got = append(got, e)
+	}
+	if want := []string{"Warning Held one", "Warning Held two", "Warning Held one", "Warning Denied one", "Warning Held one"}; !slices.Equal(got, want) {
+		t.Errorf("recorded are %q, want %q", got, want)
+	}
+}

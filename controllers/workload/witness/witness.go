@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package witness counts what there is of a workload from outside: from its pods and
+// revisions alone, without the differences, plans and clamps that decide what is written.
+// Simulations and tests hold what was promised against that.
+package witness
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/revision"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+)
+
+// Witness counts the pods of one workload.
+type Witness struct {
+	kind rollout.Kind
+	typ  rollout.Type
+	pods *facts.Set
+}
+
+// New makes a Witness of a workload of a kind.
+func New(kind rollout.Kind) *Witness { return &Witness{kind, kind.Type(), facts.NewSet()} }
+
+// Sight is what there is at an instant.
+type Sight struct {
+	Active, Available int
+	Updated           int  // and not going
+	Going             int  // asked to be deleted, or preparing it
+	Preparing         int  // for their deletion
+	Single            bool // there is no other revision to keep pods at
+}
+
+// Promiser is a Kind that promises more than every kind does.
+type Promiser interface {
+	// Broken is what a write of the controller that led from one sight to another breaks,
+	// "" if nothing.
+	Broken(workload client.Object, before, after Sight) string
+}
+
+// Look counts by the same rules as the controller (CS-02). Pods of others among
+// the given ones do not count.
+func (w *Witness) Look(workload client.Object, pods []*corev1.Pod, revisions []*appsv1.ControllerRevision, now time.Time) Sight {
+	spec, err := w.kind.Spec(workload)
+	if err != nil {
+		return Sight{} // the controller does nothing then either
+	}
+	var own []*corev1.Pod
+	for _, p := range pods {
+		if !rollout.Inactive(p) && spec.Selector.Matches(labels.Set(p.Labels)) && w.Owns(workload, p) {
+			own = append(own, p)
+		}
+	}
+	newest, number := "", int64(0)
+	for _, r := range revisions {
+		if metav1.IsControlledBy(r, workload) && r.Revision > number {
+			newest, number = r.Name, r.Revision
+		}
+	}
+	out := Sight{Active: len(own)}
+	if w.typ.CurrentRevision != nil {
+		current := *w.typ.CurrentRevision(workload)
+		out.Single = current == "" || current == newest
+	}
+	for _, p := range w.pods.Update(own, facts.Terms{}, facts.NewTopology(), func(p *corev1.Pod) bool {
+		return revision.Same(p.Labels[rollout.RevisionLabel], newest)
+	}) {
+		preparing := p.State == kruise.LifecycleStatePreparingDelete
+		going := preparing || w.kind.DeletionAsked(workload, p.Pod)
+		add(&out.Available, p.Available(spec.MinReady, now))
+		add(&out.Going, going)
+		add(&out.Preparing, preparing)
+		add(&out.Updated, p.Facts.Updated && !going)
+	}
+	return out
+}
+
+// Owns says whether a pod belongs to a workload, by its owner or as the kind says.
+func (w *Witness) Owns(workload client.Object, pod *corev1.Pod) bool {
+	if w.typ.Workloads == nil {
+		return metav1.IsControlledBy(pod, workload)
+	}
+	return slices.ContainsFunc(w.typ.Workloads(context.Background(), pod), func(r rollout.Reference) bool { return r.UID == workload.GetUID() })
+}
+
+// Broken is what a write of the controller that led from one sight to another
+// breaks of what is promised at every instant, "" if nothing.
+func (w *Witness) Broken(workload client.Object, before, after Sight) string {
+	spec, err := w.kind.Spec(workload)
+	if err == nil {
+		err = spec.Invalid
+	}
+	if err != nil {
+		return err.Error()
+	}
+	if w.typ.NodeOf != nil {
+		return "" // what it promises is by node, which a Sight is not
+	}
+	n := spec.Replicas
+	if least := n - spec.Strategy.MaxUnavailable; after.Available < before.Available && after.Available < least {
+		return fmt.Sprintf("leaves %d pods available, there must be %d", after.Available, least)
+	}
+	if p, ok := w.kind.(Promiser); ok {
+		if why := p.Broken(workload, before, after); why != "" {
+			return why
+		}
+	}
+	if most := n - spec.Strategy.Partition; !after.Single && after.Updated > before.Updated && after.Updated > most {
+		return fmt.Sprintf("makes %d pods updated, there may be %d", after.Updated, most)
+	}
+	return ""
+}
+
+func add(to *int, yes bool) {
+	if yes {
+		*to++
+	}
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workloadspread
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/availability"
+	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
+	"github.com/regatta-sh/regatta/controllers/workload/subset"
+	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
+)
+
+// none is of pods that are of no subset.
+const none = -1
+
+// classify finds the subset of each pod, and marks those that were there before the spread
+// (WS-05).
+func (t *round) classify(ctx context.Context) error {
+	have := make([]int, len(t.w.Spec.Subsets))
+	var unmarked []*corev1.Pod
+	for _, pod := range t.pods {
+		t.part[pod.UID] = none
+		m := spread.MarkOf(pod)
+		if m == nil || m.Name != t.w.Name {
+			unmarked = append(unmarked, pod)
+			continue
+		}
+		i := t.index(m.Subset)
+		t.part[pod.UID] = i
+		if i == none {
+			t.unknown[m.Subset]++
+		} else if availability.Active(pod) {
+			have[i]++
+		}
+	}
+	for _, pod := range unmarked {
+		if pod.Spec.NodeName == "" || !availability.Active(pod) {
+			continue
+		}
+		node := &corev1.Node{}
+		err := t.r.client.Get(ctx, types.NamespacedName{Name: pod.Spec.NodeName}, node)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading node %s: %w", pod.Spec.NodeName, err)
+		}
+		if err != nil {
+			continue
+		}
+		i := t.best(pod, node, have)
+		if i == none {
+			continue
+		}
+		have[i]++
+		t.part[pod.UID] = i
+		if err := t.mark(ctx, pod, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *round) index(name string) int {
+	for i := range t.w.Spec.Subsets {
+		if t.w.Spec.Subsets[i].Name == name {
+			return i
+		}
+	}
+	return none
+}
+
+// best is the subset that a pod on a node is most likely of.
+func (t *round) best(pod *corev1.Pod, node *corev1.Node, have []int) int {
+	best, most := none, 0
+	for i := range t.w.Spec.Subsets {
+		if score, fits := t.score(pod, node, i, have[i]); fits && (best == none || score > most) {
+			best, most = i, score
+		}
+	}
+	return best
+}
+
+// score is how well a subset suits a pod on a node, if it does.
+func (t *round) score(pod *corev1.Pod, node *corev1.Node, i, have int) (score int, fits bool) {
+	part := &t.w.Spec.Subsets[i]
+	spec := pod.Spec.DeepCopy()
+	spec.NodeName = ""
+	spec.Tolerations = append(spec.Tolerations, part.Tolerations...)
+	if part.RequiredNodeSelector != nil {
+		subset.Require(spec, *part.RequiredNodeSelector)
+	}
+	needs, err := nodefit.Of(spec)
+	if err != nil || !needs.Judge(node).Start && !runs(needs.Judge(node)) {
+		return 0, false
+	}
+	if terms, err := nodeaffinity.NewPreferredSchedulingTerms(part.PreferredNodeSelector); err == nil {
+		score += 100 * int(terms.Score(node))
+	}
+	if patched, err := subset.Patched(pod, part.Patch.Raw); err == nil {
+		patched.Annotations = pod.Annotations
+		if equality.Semantic.DeepEqual(patched, pod) {
+			score += 10
+		}
+	}
+	if t.limits[i] == nil || have < *t.limits[i] {
+		score++
+	}
+	return score, true
+}
+
+// runs is true of a node that takes no new pods, such as one that is cordoned: the pod runs
+// there already.
+func runs(v nodefit.Verdict) bool { return v.Stay && v.Reason == nodefit.Tainted }
+
+// mark writes down the subset of a pod, and what of its patch is metadata.
+func (t *round) mark(ctx context.Context, pod *corev1.Pod, i int) error {
+	part := &t.w.Spec.Subsets[i]
+	changed := pod.DeepCopy()
+	if t.w.Annotations[kruise.WorkloadSpreadIgnoreExistingPodsKey] != "true" {
+		if patched, err := subset.Patched(changed, part.Patch.Raw); err == nil {
+			changed.Labels, changed.Annotations = patched.Labels, patched.Annotations
+		}
+	}
+	text, err := json.Marshal(spread.Mark{Name: t.w.Name, Subset: part.Name})
+	if err != nil {
+		return fmt.Errorf("marking pod %s: %w", pod.Name, err)
+	}
+	metav1.SetMetaDataAnnotation(&changed.ObjectMeta, kruise.MatchedWorkloadSpreadKey, string(text))
+	if err := t.r.client.Patch(ctx, changed, client.MergeFrom(pod)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("marking pod %s: %w", pod.Name, err)
+	}
+	return nil
+}

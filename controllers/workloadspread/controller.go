@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package workloadspread keeps the status of WorkloadSpreads by the pods that there are, says
+// which pods go first at scale in, and takes pods out of subsets that have no room (WS-05 to
+// WS-09). The webhook of pods puts new pods into subsets.
+package workloadspread
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/controllers/workload/step"
+	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
+)
+
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=workloadspreads,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=workloadspreads/status,verbs=update
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=clonesets;statefulsets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps,resources=deployments;replicasets;statefulsets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
+// DeploymentRevisionKey annotates the ReplicaSets of a Deployment with their place.
+const DeploymentRevisionKey = "deployment.kubernetes.io/revision"
+
+// Reconciler works on one WorkloadSpread at a time.
+type Reconciler struct {
+	client  client.Client
+	events  record.EventRecorder
+	targets *spread.Targets
+	version spread.Versions
+	rounds  *explain.Store
+
+	frame step.Frame[*kruise.WorkloadSpread]
+	// warned are the subjects of the warnings of each object, under mu: pods are written in
+	// parallel.
+	warned *step.Memory[map[string]bool]
+	mu     sync.Mutex
+
+	now     func() time.Time
+	workers int
+	writes  int
+	limiter workqueue.TypedRateLimiter[reconcile.Request]
+}
+
+// Option changes a Reconciler.
+type Option func(*Reconciler)
+
+// WithClock replaces time.Now.
+func WithClock(now func() time.Time) Option { return func(r *Reconciler) { r.now = now } }
+
+// WithWorkers sets how many objects are reconciled at once; 3 if unset.
+func WithWorkers(n int) Option { return func(r *Reconciler) { r.workers = n } }
+
+// WithVersions sets which kinds of workloads have versions that count by themselves.
+func WithVersions(v spread.Versions) Option { return func(r *Reconciler) { r.version = v } }
+
+// WithRounds sets where the explanations of rounds are kept.
+func WithRounds(s *explain.Store) Option { return func(r *Reconciler) { r.rounds = s } }
+
+// WithRateLimiter sets how fast objects that failed are tried again.
+func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
+	return func(r *Reconciler) { r.limiter = l }
+}
+
+// New makes a Reconciler. The client's cache must have the index of rollout.Index.
+func New(c client.Client, events record.EventRecorder, targets *spread.Targets, opts ...Option) *Reconciler {
+	r := &Reconciler{
+		client: c, events: events, targets: targets, version: spread.ParseVersions("deployment,replicaset"), rounds: explain.NewStore(),
+		now: time.Now, workers: 3, writes: 32,
+	}
+	for _, opt := range opts {
+		opt(r)
+	}
+	r.warned = step.NewMemory(func() map[string]bool { return map[string]bool{} }, func(uid types.UID) { r.rounds.Forget(string(uid)) })
+	r.frame = step.Frame[*kruise.WorkloadSpread]{
+		Kind: "WorkloadSpread", New: func() *kruise.WorkloadSpread { return &kruise.WorkloadSpread{} }, Take: r.step, Gone: r.warned.Forget,
+	}
+	return r
+}
+
+// SetupWithManager starts the Reconciler with a manager.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	b := ctrl.NewControllerManagedBy(mgr).Named(kruise.WorkloadSpreadComponent).
+		For(&kruise.WorkloadSpread{}, builder.WithPredicates(rollout.UserChanges())).
+		Watches(&corev1.Pod{}, r.late(r.ofPod), builder.WithPredicates(places())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter})
+	for _, o := range []client.Object{&kruise.CloneSet{}, &kruise.StatefulSet{}, &appsv1.Deployment{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &batchv1.Job{}} {
+		b = b.Watches(o, handler.EnqueueRequestsFromMapFunc(r.ofWorkload), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+	}
+	return b.Complete(r)
+}
+
+// settle is how long pods may come and go before the status is written.
+const settle = 100 * time.Millisecond
+
+// late enqueues what an event is about in a moment, so that many events cost one write.
+func (r *Reconciler) late(of func(context.Context, client.Object) []reconcile.Request) handler.EventHandler {
+	add := func(ctx context.Context, o client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		for _, req := range of(ctx, o) {
+			q.AddAfter(req, settle)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			add(ctx, e.Object, q)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			add(ctx, e.ObjectNew, q)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			add(ctx, e.Object, q)
+		},
+	}
+}
+
+// places has changes of where pods are, and of whether they count.
+func places() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
+		return was.Spec.NodeName != is.Spec.NodeName || was.Status.Phase != is.Status.Phase || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
+			was.Annotations[kruise.MatchedWorkloadSpreadKey] != is.Annotations[kruise.MatchedWorkloadSpreadKey] || len(was.Status.Conditions) != len(is.Status.Conditions)
+	}}
+}
+
+// ofPod is the spread of a pod.
+func (r *Reconciler) ofPod(ctx context.Context, o client.Object) []reconcile.Request {
+	pod, ok := o.(*corev1.Pod)
+	if !ok {
+		return nil
+	}
+	if m := spread.MarkOf(pod); m != nil {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: m.Name}}}
+	}
+	w, err := r.targets.Find(ctx, pod.Namespace, pod)
+	if err != nil || w == nil {
+		return nil // an owner that is gone takes its pods along
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(w)}}
+}
+
+// ofWorkload are the spreads of a workload.
+func (r *Reconciler) ofWorkload(ctx context.Context, o client.Object) (out []reconcile.Request) {
+	all, err := r.targets.In(ctx, o.GetNamespace())
+	if err != nil {
+		return nil
+	}
+	for _, w := range all {
+		if w.Spec.TargetReference.Name == o.GetName() { // of another kind as well: nothing happens then
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(w)})
+		}
+	}
+	return out
+}
+
+// Reconcile brings one spread and its pods up to date.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	return r.frame.Reconcile(ctx, r.client, req)
+}
+
+// once records a warning about a subject, once.
+func (r *Reconciler) once(w *kruise.WorkloadSpread, reason, subject, message string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := *r.warned.Of(w)
+	if known[reason+" "+subject] {
+		return
+	}
+	if len(known) > 1000 {
+		clear(known)
+	}
+	known[reason+" "+subject] = true
+	r.events.Event(w, corev1.EventTypeWarning, reason, message)
+}

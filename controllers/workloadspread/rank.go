@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workloadspread
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/availability"
+	"github.com/regatta-sh/regatta/controllers/workload/batch"
+)
+
+// rank is WS-07: pods of later subsets, and those beyond the limit of theirs, go first at
+// scale in.
+func (t *round) rank(ctx context.Context) error {
+	switch t.w.Spec.TargetReference.Kind {
+	case "Deployment", "ReplicaSet", "CloneSet":
+	default:
+		return nil
+	}
+	latest, err := t.latest(ctx)
+	if err != nil {
+		return err
+	}
+	n := len(t.w.Spec.Subsets)
+	groups := map[string]map[int][]*corev1.Pod{}
+	for _, pod := range t.pods {
+		if !availability.Active(pod) {
+			continue
+		}
+		version := t.r.version.Of(t.w, pod)
+		if groups[version] == nil {
+			groups[version] = map[int][]*corev1.Pod{}
+		}
+		groups[version][t.part[pod.UID]] = append(groups[version][t.part[pod.UID]], pod)
+	}
+	var acts []func() error
+	cost := func(pod *corev1.Pod, value int) {
+		text := strconv.Itoa(value)
+		if has := pod.Annotations[kruise.PodDeletionCostKey]; has == text || has == "" && value == 0 {
+			return
+		}
+		acts = append(acts, func() error {
+			changed := pod.DeepCopy()
+			metav1.SetMetaDataAnnotation(&changed.ObjectMeta, kruise.PodDeletionCostKey, text)
+			if err := t.r.client.Patch(ctx, changed, client.MergeFrom(pod)); client.IgnoreNotFound(err) != nil {
+				t.r.once(t.w, kruise.WorkloadSpreadPatchPodDeletionCostFailedReason, string(pod.UID), fmt.Sprintf("Pod %s: %v", pod.Name, err))
+				return fmt.Errorf("writing the deletion cost of pod %s: %w", pod.Name, err)
+			}
+			return nil
+		})
+	}
+	for version, parts := range groups {
+		for i, pods := range parts {
+			if i < 0 {
+				for _, pod := range pods {
+					cost(pod, -100*(n+1))
+				}
+				continue
+			}
+			place := i
+			if version != latest {
+				place = n - 1 - i
+			}
+			over := 0
+			if t.limits[i] != nil {
+				over = max(len(pods)-*t.limits[i], 0)
+			}
+			slices.SortStableFunc(pods, first)
+			for j, pod := range pods {
+				if j < over {
+					cost(pod, -100*(place+1))
+				} else {
+					cost(pod, 100*(n-place))
+				}
+			}
+		}
+	}
+	return batch.Parallel(t.r.writes, acts)
+}
+
+// latest is the version of the newest pods.
+func (t *round) latest(ctx context.Context) (string, error) {
+	if t.w.Spec.TargetReference.Kind != "Deployment" || !t.r.version["deployment"] || t.target == nil {
+		for _, pod := range t.pods { // a ReplicaSet has one
+			return t.r.version.Of(t.w, pod), nil
+		}
+		return kruise.WorkloadSpreadVersionIgnored, nil
+	}
+	sets, err := t.sets(ctx)
+	if err != nil {
+		return "", err
+	}
+	newest, number := "", -1
+	for _, set := range sets {
+		if n, err := strconv.Atoi(set.Annotations[DeploymentRevisionKey]); err == nil && n > number {
+			newest, number = set.Labels[appsv1.DefaultDeploymentUniqueLabelKey], n
+		}
+	}
+	return newest, nil
+}
+
+// first orders the pods of a subset: those that are the least loss come first.
+func first(a, b *corev1.Pod) int {
+	bound := func(p *corev1.Pod) int {
+		if p.Spec.NodeName == "" {
+			return 0
+		}
+		return 1
+	}
+	phase := func(p *corev1.Pod) int {
+		return map[corev1.PodPhase]int{corev1.PodPending: 0, corev1.PodUnknown: 1, corev1.PodRunning: 2}[p.Status.Phase]
+	}
+	ready := func(p *corev1.Pod) int {
+		if availability.Ready(p) {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(
+		cmp.Compare(bound(a), bound(b)), cmp.Compare(phase(a), phase(b)), cmp.Compare(ready(a), ready(b)),
+		b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/crowd"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/placement"
+)
+
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=workloadspreads,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=workloadspreads/status,verbs=update
+
+const (
+	// tries is how often a status is written before the callers have to try again.
+	tries = 8
+	// patience is for one round of reads and writes.
+	patience = 5 * time.Second
+	// most is how many callers are answered by one write.
+	most = 64
+)
+
+var errContended = errors.New("the status of the WorkloadSpread changed too often while the pod was to be recorded; try again")
+
+// Book puts pods into subsets. A pod of a subset with a limit is recorded in the status of
+// the spread before it is let in, by a write that fails if another client wrote since: any
+// number of managers keep the limit. All that wait at once are recorded by one write.
+type Book struct {
+	client  client.Client
+	live    client.Reader
+	engine  *engine.Engine
+	targets *Targets
+	version Versions
+	now     func() time.Time
+	callers crowd.Crowd[types.NamespacedName, *caller]
+}
+
+// caller waits for a record.
+type caller struct {
+	ctx context.Context
+	// write changes the spread as it is now, and says whether it did.
+	write func(context.Context, *kruise.WorkloadSpread) (bool, error)
+	done  chan struct{}
+	err   error
+}
+
+// NewBook makes a Book. The client may read from a cache; live must not.
+func NewBook(c client.Client, live client.Reader, e *engine.Engine, targets *Targets, versions Versions, now func() time.Time) *Book {
+	b := &Book{client: c, live: live, engine: e, targets: targets, version: versions, now: now}
+	b.callers = crowd.Crowd[types.NamespacedName, *caller]{Most: most, Patience: patience, Answer: b.answer}
+	return b
+}
+
+// Place is where a pod goes; nil if it goes to no subset.
+type Place struct {
+	Subset *kruise.WorkloadSpreadSubset
+	// UID is what the pod is recorded under that has no name yet.
+	UID string
+}
+
+// Create decides where a pod goes, and records it unless it is a dry run (WS-02, WS-03).
+func (b *Book) Create(ctx context.Context, cached *kruise.WorkloadSpread, pod *corev1.Pod, dryRun bool) (*Place, error) {
+	version := b.version.Of(cached, pod)
+	limits, err := b.limits(ctx, cached, version)
+	if err != nil {
+		return nil, err
+	}
+	name := b.decide(ctx, cached, version, limits, pod)
+	if dryRun || Ordinal(cached, pod) != nil || name != "" && limits[index(cached, name)] == nil {
+		return place(cached, name, ""), nil
+	}
+	var at *Place
+	err = b.ask(ctx, cached, func(ctx context.Context, w *kruise.WorkloadSpread) (changed bool, err error) {
+		limits, err := b.limits(ctx, w, version)
+		if err != nil {
+			return false, err
+		}
+		at, changed = b.create(ctx, w, version, limits, pod)
+		return changed, nil
+	})
+	if apierrors.IsNotFound(err) { // the spread is gone
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return at, nil
+}
+
+func (b *Book) create(ctx context.Context, w *kruise.WorkloadSpread, version string, limits []*int, pod *corev1.Pod) (*Place, bool) {
+	if pod.Name != "" { // the request may come twice
+		for _, s := range w.Status.VersionedSubsetStatuses[version] {
+			_, creating := s.CreatingPods[pod.Name]
+			if _, deleting := s.DeletingPods[pod.Name]; creating || deleting {
+				return place(w, s.Name, ""), false
+			}
+		}
+	}
+	name := b.decide(ctx, w, version, limits, pod)
+	if name == "" || limits[index(w, name)] == nil {
+		return place(w, name, ""), false
+	}
+	key, uid := pod.Name, ""
+	if key == "" {
+		uid = string(uuid.NewUUID())
+		key = uid
+	}
+	s := *statusOfCopy(w, version, name)
+	if s.CreatingPods == nil {
+		s.CreatingPods = map[string]metav1.Time{}
+	}
+	s.CreatingPods[key] = metav1.NewTime(b.now()).Rfc3339Copy()
+	record(w, version, limits, s)
+	return place(w, name, uid), true
+}
+
+func statusOfCopy(w *kruise.WorkloadSpread, version, name string) *kruise.WorkloadSpreadSubsetStatus {
+	s := statusOf(w, version, name)
+	return s.DeepCopy()
+}
+
+func index(w *kruise.WorkloadSpread, name string) int {
+	return slices.IndexFunc(w.Spec.Subsets, func(s kruise.WorkloadSpreadSubset) bool { return s.Name == name })
+}
+
+func place(w *kruise.WorkloadSpread, name, uid string) *Place {
+	i := index(w, name)
+	if i < 0 {
+		return nil
+	}
+	return &Place{Subset: &w.Spec.Subsets[i], UID: uid}
+}
+
+// decide asks which subset a pod goes to.
+func (b *Book) decide(ctx context.Context, w *kruise.WorkloadSpread, version string, limits []*int, pod *corev1.Pod) string {
+	in := facts(w, version, limits, pod, b.now())
+	subject := decision.Subject{Kind: "Pod", Namespace: w.Namespace, Name: in.Pod.Name}
+	out, _ := engine.Decide(ctx, b.engine, placement.SubsetPoint(), subject, in)
+	return out.Chosen(in)
+}
+
+// limits are those of the subsets by what the workload wants now. The number of replicas is
+// read only where a limit is a percentage.
+func (b *Book) limits(ctx context.Context, w *kruise.WorkloadSpread, version string) ([]*int, error) {
+	replicas := 0
+	for i := range w.Spec.Subsets {
+		if m := w.Spec.Subsets[i].MaxReplicas; m == nil || m.StrVal == "" {
+			continue
+		}
+		t, err := b.targets.Of(ctx, w)
+		if err != nil {
+			return nil, err
+		}
+		if t != nil {
+			replicas = t.Replicas
+		}
+		break
+	}
+	return limitsOf(w, replicas)
+}
+
+// Delete records that a pod goes, so that another takes its place (WS-04).
+func (b *Book) Delete(ctx context.Context, cached *kruise.WorkloadSpread, pod *corev1.Pod, mark *Mark) error {
+	version := b.version.Of(cached, pod)
+	err := b.ask(ctx, cached, func(ctx context.Context, w *kruise.WorkloadSpread) (bool, error) {
+		i := index(w, mark.Subset)
+		if i < 0 {
+			return false, nil
+		}
+		limits, err := b.limits(ctx, w, version)
+		if err != nil {
+			return false, err
+		}
+		s := statusOfCopy(w, version, mark.Subset)
+		if _, known := s.DeletingPods[pod.Name]; known || limits[i] == nil {
+			return false, nil
+		}
+		if s.DeletingPods == nil {
+			s.DeletingPods = map[string]metav1.Time{}
+		}
+		s.DeletingPods[pod.Name] = metav1.NewTime(b.now()).Rfc3339Copy()
+		record(w, version, limits, *s)
+		return true, nil
+	})
+	return client.IgnoreNotFound(err)
+}
+
+// ask has the status written, together with others who wait.
+func (b *Book) ask(ctx context.Context, w *kruise.WorkloadSpread, write func(context.Context, *kruise.WorkloadSpread) (bool, error)) error {
+	c := &caller{ctx: ctx, write: write, done: make(chan struct{})}
+	b.callers.Enter(client.ObjectKeyFromObject(w), c)
+	select {
+	case <-c.done:
+		return c.err
+	case <-ctx.Done():
+		return fmt.Errorf("recording a pod in WorkloadSpread %s: %w", w.Name, ctx.Err())
+	}
+}
+
+// answer answers a batch by one state of the spread, one caller after the other, as if each
+// was recorded before the next came.
+func (b *Book) answer(ctx context.Context, key types.NamespacedName, batch []*caller) {
+	for try := 1; ; try++ {
+		batch = slices.DeleteFunc(batch, func(c *caller) bool { return c.ctx.Err() != nil })
+		w := &kruise.WorkloadSpread{}
+		err := b.live.Get(ctx, key, w)
+		changed := false
+		for _, c := range batch {
+			if err != nil {
+				break
+			}
+			did := false
+			if did, c.err = c.write(ctx, w); c.err == nil {
+				changed = changed || did
+			}
+		}
+		if err == nil && changed {
+			err = b.client.Status().Update(ctx, w)
+		}
+		if apierrors.IsConflict(err) && try < tries {
+			crowd.Pause(ctx, try)
+			continue
+		}
+		if apierrors.IsConflict(err) {
+			err = errContended
+		}
+		for _, c := range batch {
+			if err != nil {
+				c.err = err
+			}
+			close(c.done)
+		}
+		return
+	}
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spread
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// longest is how many owners a chain has at most.
+const longest = 8
+
+// Find is the spread that a pod belongs to; nil if there is none (WS-01).
+func (t *Targets) Find(ctx context.Context, namespace string, pod *corev1.Pod) (*kruise.WorkloadSpread, error) {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil {
+		return nil, nil
+	}
+	spreads, err := t.In(ctx, namespace)
+	if err != nil || len(spreads) == 0 {
+		return nil, err
+	}
+	for ref, n := owner, 0; ref != nil && n < longest; n++ {
+		if custom, err := t.follows(ctx, kindOf(ref)); err != nil || !custom && !slices.Contains(Kinds(), kindOf(ref)) {
+			return nil, err
+		}
+		for _, w := range spreads {
+			if Names(w, ref) && Selects(w, pod) {
+				return w, nil
+			}
+		}
+		if ref, err = t.up(ctx, namespace, ref); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// In are the spreads of a namespace that do not terminate, by name. They are not to be
+// changed.
+func (t *Targets) In(ctx context.Context, namespace string) ([]*kruise.WorkloadSpread, error) {
+	list := &kruise.WorkloadSpreadList{}
+	err := t.cached.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
+	if err != nil && !meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("listing WorkloadSpreads: %w", err)
+	}
+	var out []*kruise.WorkloadSpread
+	for i := range list.Items {
+		if list.Items[i].DeletionTimestamp == nil {
+			out = append(out, &list.Items[i])
+		}
+	}
+	slices.SortFunc(out, func(a, b *kruise.WorkloadSpread) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// Names says whether an owner is the workload of a spread. The version does not count.
+func Names(w *kruise.WorkloadSpread, ref *metav1.OwnerReference) bool {
+	target := w.Spec.TargetReference
+	return target.Name == ref.Name && schema.FromAPIVersionAndKind(target.APIVersion, target.Kind).GroupKind() == kindOf(ref)
+}
+
+func kindOf(ref *metav1.OwnerReference) schema.GroupKind {
+	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
+}
+
+// Selects says whether the filter of a spread selects a pod.
+func Selects(w *kruise.WorkloadSpread, pod *corev1.Pod) bool {
+	if w.Spec.TargetFilter == nil || w.Spec.TargetFilter.Selector == nil {
+		return true
+	}
+	s, err := metav1.LabelSelectorAsSelector(w.Spec.TargetFilter.Selector)
+	return err == nil && s.Matches(labels.Set(pod.Labels))
+}
+
+// up is the controller of an owner; nil if there is none, or the kind leads to no spread.
+func (t *Targets) up(ctx context.Context, namespace string, ref *metav1.OwnerReference) (*metav1.OwnerReference, error) {
+	kind := kindOf(ref)
+	custom, err := t.follows(ctx, kind)
+	switch {
+	case err != nil:
+		return nil, err
+	case kind == schema.GroupKind{Group: appsv1.GroupName, Kind: "ReplicaSet"}:
+		return t.aboveSet(ctx, namespace, ref)
+	case custom || slices.Contains(Kinds(), kind) && t.any(ctx):
+		return t.above(ctx, namespace, ref)
+	}
+	return nil, nil
+}
+
+// any says whether there is a white list, so that any workload may have an owner on it.
+func (t *Targets) any(ctx context.Context) bool {
+	all, err := t.customs(ctx)
+	return err == nil && len(all) > 0
+}
+
+// aboveSet is the controller of a ReplicaSet. The cache may not show one that was created a
+// moment ago.
+func (t *Targets) aboveSet(ctx context.Context, namespace string, ref *metav1.OwnerReference) (*metav1.OwnerReference, error) {
+	set := &appsv1.ReplicaSet{}
+	key := types.NamespacedName{Namespace: namespace, Name: ref.Name}
+	err := t.cached.Get(ctx, key, set)
+	if apierrors.IsNotFound(err) || err == nil && set.UID != ref.UID {
+		err = t.live.Get(ctx, key, set)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading ReplicaSet %s: %w", ref.Name, err)
+	}
+	return metav1.GetControllerOf(set), nil
+}
+
+// above is the controller of an object of any kind.
+func (t *Targets) above(ctx context.Context, namespace string, ref *metav1.OwnerReference) (*metav1.OwnerReference, error) {
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+	err := t.live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: ref.Name}, o)
+	if apierrors.IsForbidden(err) { // a kind that the manager may know by name only
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	return metav1.GetControllerOf(o), nil
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spread
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/budget"
+	"github.com/regatta-sh/regatta/controllers/workload/revision"
+	"github.com/regatta-sh/regatta/engine/decision/placement"
+)
+
+// How long records count (WS-06).
+const (
+	CreatingFor = 30 * time.Second
+	DeletingFor = 15 * time.Second
+)
+
+// Unlimited is missingReplicas of a subset without a limit.
+const Unlimited int32 = -1
+
+// Mark is the annotation of a pod that is spread.
+type Mark struct {
+	Name   string `json:"name"`
+	Subset string `json:"subset"`
+	// UID is what a pod is recorded under that had no name yet.
+	UID string `json:"uid,omitempty"`
+}
+
+// MarkOf reads the annotation of a pod; nil if it has none that can be read.
+func MarkOf(pod *corev1.Pod) *Mark {
+	text := pod.Annotations[kruise.MatchedWorkloadSpreadKey]
+	if text == "" {
+		return nil
+	}
+	m := &Mark{}
+	if err := json.Unmarshal([]byte(text), m); err != nil {
+		return nil
+	}
+	return m
+}
+
+// Versions are the kinds of workloads, in lower case, whose versions count by themselves.
+type Versions map[string]bool
+
+// ParseVersions reads the flag.
+func ParseVersions(flag string) Versions {
+	out := Versions{}
+	for _, kind := range strings.Split(flag, ",") {
+		if kind = strings.ToLower(strings.TrimSpace(kind)); kind != "" {
+			out[kind] = true
+		}
+	}
+	return out
+}
+
+// Of is the version of a pod (WS-09).
+func (v Versions) Of(w *kruise.WorkloadSpread, pod *corev1.Pod) string {
+	if !v[strings.ToLower(w.Spec.TargetReference.Kind)] {
+		return kruise.WorkloadSpreadVersionIgnored
+	}
+	if hash := pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; hash != "" {
+		return hash
+	}
+	if hash := pod.Labels[appsv1.ControllerRevisionHashLabelKey]; hash != "" {
+		return revision.Short(hash)
+	}
+	return kruise.WorkloadSpreadVersionIgnored
+}
+
+// Max is how many pods a subset may have; nil if there is no limit.
+func Max(part *kruise.WorkloadSpreadSubset, replicas int) (*int, error) {
+	if part.MaxReplicas == nil {
+		return nil, nil
+	}
+	n, err := budget.Percent(*part.MaxReplicas, replicas, true)
+	if err != nil {
+		return nil, fmt.Errorf("reading maxReplicas of subset %s: %w", part.Name, err)
+	}
+	if n < 0 {
+		return nil, fmt.Errorf("maxReplicas of subset %s is %d, want 0 or more", part.Name, n)
+	}
+	return &n, nil
+}
+
+// Missing is how many more pods a subset may get by what is recorded.
+func Missing(limit *int, s *kruise.WorkloadSpreadSubsetStatus) int32 {
+	if limit == nil {
+		return Unlimited
+	}
+	return int32(min(max(*limit-Pods(s), 0), *limit)) //nolint:gosec // it is at most the limit
+}
+
+// Pods is how many pods a subset has, with those that are being created and without those
+// that go.
+func Pods(s *kruise.WorkloadSpreadSubsetStatus) int {
+	return max(int(s.Replicas)+len(s.CreatingPods)-len(s.DeletingPods), 0)
+}
+
+// statusOf is what the status says of a subset of a version. One that is new is empty.
+func statusOf(w *kruise.WorkloadSpread, version, name string) kruise.WorkloadSpreadSubsetStatus {
+	for _, s := range w.Status.VersionedSubsetStatuses[version] {
+		if s.Name == name {
+			return s
+		}
+	}
+	return kruise.WorkloadSpreadSubsetStatus{Name: name}
+}
+
+// record changes what the status says of a subset of a version.
+func record(w *kruise.WorkloadSpread, version string, limits []*int, s kruise.WorkloadSpreadSubsetStatus) {
+	all := make([]kruise.WorkloadSpreadSubsetStatus, len(w.Spec.Subsets))
+	for i := range w.Spec.Subsets {
+		all[i] = statusOf(w, version, w.Spec.Subsets[i].Name)
+		if all[i].Name == s.Name {
+			all[i] = s
+		}
+		all[i].MissingReplicas = Missing(limits[i], &all[i])
+	}
+	if w.Status.VersionedSubsetStatuses == nil {
+		w.Status.VersionedSubsetStatuses = map[string][]kruise.WorkloadSpreadSubsetStatus{}
+	}
+	w.Status.VersionedSubsetStatuses[version] = all
+	if version == kruise.WorkloadSpreadVersionIgnored {
+		w.Status.SubsetStatuses = slices.Clone(all)
+	}
+}
+
+// Unschedulable says whether a subset is marked as one whose pods find no node.
+func Unschedulable(w *kruise.WorkloadSpread, name string) bool {
+	for _, s := range w.Status.SubsetStatuses {
+		if s.Name != name {
+			continue
+		}
+		for _, c := range s.Conditions {
+			if c.Type == kruise.WorkloadSpreadSubsetSchedulable && c.Status == metav1.ConditionFalse {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Ordinal is that of the pod of a StatefulSet; nil for others.
+func Ordinal(w *kruise.WorkloadSpread, pod *corev1.Pod) *int {
+	if w.Spec.TargetReference.Kind != "StatefulSet" || pod.Name == "" {
+		return nil
+	}
+	n := -1
+	if _, err := fmt.Sscanf(pod.Name[strings.LastIndexByte(pod.Name, '-')+1:], "%d", &n); err != nil || n < 0 {
+		return nil
+	}
+	return &n
+}
+
+// limitsOf are the limits of the subsets, in their order.
+func limitsOf(w *kruise.WorkloadSpread, replicas int) ([]*int, error) {
+	out := make([]*int, len(w.Spec.Subsets))
+	for i := range w.Spec.Subsets {
+		var err error
+		if out[i], err = Max(&w.Spec.Subsets[i], replicas); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// facts are what the decision is made from.
+func facts(w *kruise.WorkloadSpread, version string, limits []*int, pod *corev1.Pod, now time.Time) placement.SubsetInput {
+	annotations := make(map[string]string, len(w.Annotations))
+	for key, value := range w.Annotations {
+		if key != corev1.LastAppliedConfigAnnotation {
+			annotations[key] = value
+		}
+	}
+	in := placement.SubsetInput{
+		Now: now.UnixNano(),
+		Spread: placement.Spread{
+			Name: w.Name, Namespace: w.Namespace, Labels: w.Labels, Annotations: annotations, Kind: w.Spec.TargetReference.Kind, Workload: w.Spec.TargetReference.Name,
+		},
+		Pod: placement.NewPod{Name: pod.Name, Labels: pod.Labels, Ordinal: Ordinal(w, pod)},
+	}
+	if in.Pod.Name == "" {
+		in.Pod.Name = pod.GenerateName
+	}
+	if version != kruise.WorkloadSpreadVersionIgnored {
+		in.Pod.Version = version
+	}
+	for i := range w.Spec.Subsets {
+		part := &w.Spec.Subsets[i]
+		s := statusOf(w, version, part.Name)
+		in.Subsets = append(in.Subsets, placement.SpreadSubset{
+			Name: part.Name, Nodes: nodesOf(part.RequiredNodeSelector), Max: limits[i], Pods: Pods(&s), Unschedulable: Unschedulable(w, part.Name),
+		})
+	}
+	return in
+}
+
+func nodesOf(term *corev1.NodeSelectorTerm) map[string][]string {
+	out := map[string][]string{}
+	if term == nil {
+		return out
+	}
+	for _, e := range term.MatchExpressions {
+		if e.Operator == corev1.NodeSelectorOpIn {
+			out[e.Key] = e.Values
+		}
+	}
+	return out
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package spread has what the webhook of pods and the controller of WorkloadSpreads share:
+// which spread a pod belongs to, how many pods there are to be, what the status records, and
+// what makes a pod one of a subset (WS-01 to WS-04, WS-09, WS-10).
+package spread
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/kinds"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+	"github.com/regatta-sh/regatta/controllers/workload/scale"
+)
+
+// +kubebuilder:rbac:groups=apps,resources=deployments;replicasets;statefulsets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get
+
+// Custom is a kind of the white list.
+type Custom struct {
+	Group, Version, Kind string
+	// SubResources are the kinds between it and its pods.
+	SubResources []schema.GroupVersionKind
+	ReplicasPath string
+}
+
+// listed is the white list of the ConfigMap.
+type listed struct {
+	Workloads []Custom
+}
+
+// fresh is how long the white list is remembered.
+const fresh = 10 * time.Second
+
+// Targets read the workloads whose pods are spread.
+type Targets struct {
+	cached, live client.Reader
+	finder       *scale.Finder
+	config       rules.Configuration
+	now          func() time.Time
+
+	mu   sync.Mutex
+	list listed
+	at   time.Time
+}
+
+// NewTargets makes Targets. The namespace is that of the manager.
+func NewTargets(cached, live client.Reader, finder *scale.Finder, namespace string, now func() time.Time) *Targets {
+	return &Targets{cached: cached, live: live, finder: finder, config: rules.Configuration{Reader: live, Namespace: namespace}, now: now}
+}
+
+// Kinds are those that can be spread without being on the white list.
+func Kinds() []schema.GroupKind {
+	out := []schema.GroupKind{
+		{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "ReplicaSet"}, {Group: "apps", Kind: "StatefulSet"},
+		{Group: "batch", Kind: "Job"},
+	}
+	for _, w := range kinds.Owners() {
+		if w.Counted {
+			out = append(out, w.GroupKind())
+		}
+	}
+	return out
+}
+
+// customs is the white list as it was a moment ago. One that cannot be read is as it was.
+func (t *Targets) customs(ctx context.Context) ([]Custom, error) {
+	t.mu.Lock()
+	list, at := t.list, t.at
+	t.mu.Unlock()
+	if !at.IsZero() && t.now().Sub(at) < fresh {
+		return list.Workloads, nil
+	}
+	read := listed{}
+	if _, err := t.config.Read(ctx, kruise.WorkloadSpreadWhiteListKey, &read); err != nil {
+		if at.IsZero() {
+			return nil, err
+		}
+		return list.Workloads, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.list, t.at = read, t.now()
+	return read.Workloads, nil
+}
+
+// custom is the entry of a kind on the white list.
+func (t *Targets) custom(ctx context.Context, kind schema.GroupKind) (*Custom, error) {
+	all, err := t.customs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		if (schema.GroupKind{Group: all[i].Group, Kind: all[i].Kind}) == kind {
+			return &all[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// follows says whether the owners of a kind are looked at.
+func (t *Targets) follows(ctx context.Context, kind schema.GroupKind) (bool, error) {
+	all, err := t.customs(ctx)
+	if err != nil {
+		return false, err
+	}
+	for i := range all {
+		if (schema.GroupKind{Group: all[i].Group, Kind: all[i].Kind}) == kind {
+			return true, nil
+		}
+		for _, sub := range all[i].SubResources {
+			if sub.GroupKind() == kind {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// Target is what is known of a workload.
+type Target struct {
+	UID      types.UID
+	Replicas int
+}
+
+// Of reads the workload of a spread; nil if there is none.
+func (t *Targets) Of(ctx context.Context, w *kruise.WorkloadSpread) (*Target, error) {
+	ref := w.Spec.TargetReference
+	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	key := types.NamespacedName{Namespace: w.Namespace, Name: ref.Name}
+	custom, err := t.custom(ctx, kind.GroupKind())
+	if err != nil {
+		return nil, err
+	}
+	filter := w.Spec.TargetFilter
+	switch {
+	case filter != nil && len(filter.ReplicasPathList) > 0:
+		return t.byPaths(ctx, kind, key, filter.ReplicasPathList)
+	case custom != nil:
+		path := custom.ReplicasPath
+		if path == "" {
+			path = "spec.replicas"
+		}
+		return t.byPaths(ctx, kind, key, []string{path})
+	case kind.GroupKind() == schema.GroupKind{Group: "batch", Kind: "Job"}:
+		job := &batchv1.Job{}
+		if err := t.cached.Get(ctx, key, job); err != nil {
+			return nil, client.IgnoreNotFound(err)
+		}
+		return &Target{UID: job.UID, Replicas: int(ptr.Deref(job.Spec.Parallelism, 1))}, nil
+	}
+	found, err := t.finder.Find(ctx, w.Namespace, scale.Reference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name})
+	if err != nil || found == nil {
+		return nil, err
+	}
+	return &Target{UID: found.UID, Replicas: int(found.Replicas)}, nil
+}
+
+// byPaths sums up fields of a workload.
+func (t *Targets) byPaths(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName, paths []string) (*Target, error) {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(kind)
+	err := t.live.Get(ctx, key, o)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", kind.Kind, key.Name, err)
+	}
+	out := &Target{UID: o.GetUID()}
+	for _, path := range paths {
+		n, err := number(o.Object, strings.Split(path, "."))
+		if err != nil {
+			return nil, fmt.Errorf("reading %s of %s %s: %w", path, kind.Kind, key.Name, err)
+		}
+		out.Replicas += n
+	}
+	return out, nil
+}
+
+// number is a field of an object. A part of the path that is a number is a place in a list.
+func number(v any, path []string) (int, error) {
+	for i, step := range path {
+		switch at := v.(type) {
+		case map[string]any:
+			next, ok := at[step]
+			if !ok {
+				return 0, fmt.Errorf("there is no %s", strings.Join(path[:i+1], "."))
+			}
+			v = next
+		case []any:
+			var place int
+			if _, err := fmt.Sscanf(step, "%d", &place); err != nil || place < 0 || place >= len(at) {
+				return 0, fmt.Errorf("%s is no place in a list of %d", strings.Join(path[:i+1], "."), len(at))
+			}
+			v = at[place]
+		default:
+			return 0, fmt.Errorf("%s has no fields", strings.Join(path[:i], "."))
+		}
+	}
+	switch n := v.(type) {
+	case int64:
+		return int(n), nil
+	case float64:
+		return int(n), nil
+	}
+	return 0, fmt.Errorf("it is %v, want a number", v)
+}

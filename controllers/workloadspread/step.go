@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workloadspread
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/availability"
+	"github.com/regatta-sh/regatta/controllers/workload/batch"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
+	"github.com/regatta-sh/regatta/controllers/workload/subset"
+	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
+)
+
+// round is one look at a spread.
+type round struct {
+	r      *Reconciler
+	w      *kruise.WorkloadSpread
+	now    time.Time
+	target *spread.Target
+	limits []*int
+	// pods are those of the workload that the filter selects, and of which subset: -1 for
+	// none.
+	pods  []*corev1.Pod
+	part  map[types.UID]int
+	stuck []*corev1.Pod
+	// unknown counts pods of subsets that the spec does not have, by their names.
+	unknown map[string]int
+	status  kruise.WorkloadSpreadStatus
+	again   time.Duration
+}
+
+// sooner looks again after a while, if that is earlier.
+func (t *round) sooner(after time.Duration) {
+	t.again = requeue.Sooner(t.again, max(after, 0))
+}
+
+// step is one look. The status is written before pods are deleted, so that those that take
+// their places go elsewhere.
+func (r *Reconciler) step(ctx context.Context, w *kruise.WorkloadSpread) (time.Duration, error) {
+	t := &round{r: r, w: w, now: r.now(), part: map[types.UID]int{}, unknown: map[string]int{}, status: *w.Status.DeepCopy()}
+	var err error
+	if t.target, err = r.targets.Of(ctx, w); err != nil {
+		return 0, fmt.Errorf("reading the workload of WorkloadSpread %s: %w", client.ObjectKeyFromObject(w), err)
+	}
+	replicas := 0
+	if t.target != nil {
+		replicas = t.target.Replicas
+		if err := t.gather(ctx); err != nil {
+			return 0, err
+		}
+	}
+	for i := range w.Spec.Subsets {
+		limit, err := spread.Max(&w.Spec.Subsets[i], replicas)
+		if err != nil { // the status stays as it is (WS-06)
+			return 0, err
+		}
+		t.limits = append(t.limits, limit)
+	}
+	if err := t.classify(ctx); err != nil {
+		return 0, err
+	}
+	t.count()
+	t.schedule()
+	t.conditions()
+	if err := t.write(ctx); err != nil {
+		return 0, err
+	}
+	t.explain()
+	if err := t.evict(ctx); err != nil {
+		return 0, err
+	}
+	if err := t.rank(ctx); err != nil {
+		return 0, err
+	}
+	return t.again, nil
+}
+
+// write writes the status if it changed: over the one that it was worked out from.
+func (t *round) write(ctx context.Context) error {
+	if same(&t.w.Status, &t.status) {
+		return nil
+	}
+	changed := t.w.DeepCopy()
+	changed.Status = t.status
+	if err := t.r.client.Status().Update(ctx, changed); err != nil {
+		return fmt.Errorf("writing the status of WorkloadSpread %s: %w", client.ObjectKeyFromObject(t.w), err)
+	}
+	t.w = changed
+	return nil
+}
+
+// critical is how long a pod may find no node; 0 for ever.
+func (t *round) critical() time.Duration {
+	s := &t.w.Spec.ScheduleStrategy
+	if s.Type != kruise.AdaptiveWorkloadSpreadScheduleStrategyType || s.Adaptive == nil {
+		return 0
+	}
+	return time.Duration(ptr.Deref(s.Adaptive.RescheduleCriticalSeconds, 0)) * time.Second
+}
+
+// evict deletes pods that found no node in time (WS-08).
+func (t *round) evict(ctx context.Context) error {
+	acts := make([]func() error, len(t.stuck))
+	for i, pod := range t.stuck {
+		acts[i] = func() error {
+			err := t.r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
+			if client.IgnoreNotFound(err) != nil {
+				t.r.once(t.w, kruise.WorkloadSpreadDeletePodFailedReason, string(pod.UID), fmt.Sprintf("Pod %s: %v", pod.Name, err))
+				return fmt.Errorf("deleting pod %s, which finds no node: %w", pod.Name, err)
+			}
+			return nil
+		}
+	}
+	return batch.Parallel(t.r.writes, acts)
+}
+
+// find finds the pods of a subset that find no node in time.
+func (t *round) find(i int) (stuck []*corev1.Pod) {
+	for _, pod := range t.pods {
+		if t.part[pod.UID] != i || !availability.Active(pod) {
+			continue
+		}
+		is, again := subset.Stuck(pod, t.critical(), t.now)
+		if t.sooner(again); is {
+			stuck = append(stuck, pod)
+		}
+	}
+	return stuck
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package containermeta
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/runtimemeta"
+	"github.com/regatta-sh/regatta/nodeagent/cri"
+)
+
+// lookAgain is when to ask again a container runtime that did not answer.
+const lookAgain = 3 * time.Second
+
+// Reconcile says what the containers of one pod run, and restarts those that are to run
+// with another env.
+func (a *Agent) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	pod := &corev1.Pod{}
+	if err := a.client.Get(ctx, req.NamespacedName, pod); err != nil {
+		if apierrors.IsNotFound(err) {
+			a.forget(req.NamespacedName)
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, fmt.Errorf("reading pod %s: %w", req.NamespacedName, err)
+	}
+	if pod.DeletionTimestamp != nil || !runtimemeta.Followed(pod) {
+		return reconcile.Result{}, nil
+	}
+	told, err := a.tell(ctx, pod)
+	if err == nil && a.restarts {
+		return a.restart(ctx, pod, told)
+	}
+	if cri.Unavailable(err) {
+		ctrl.LoggerFrom(ctx).Error(err, "what containers run is not known while no container runtime answers")
+		return reconcile.Result{RequeueAfter: lookAgain}, nil
+	}
+	return reconcile.Result{}, err
+}
+
+// tell writes what the containers of a pod run if it is not on the pod yet (PL-07).
+func (a *Agent) tell(ctx context.Context, pod *corev1.Pod) (kruise.RuntimeContainerMetaSet, error) {
+	before, err := runtimemeta.Of(pod)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "it is written anew")
+	}
+	if err == nil && known(pod, before) {
+		return before, nil
+	}
+	runtime, runs, err := a.look(ctx, pod)
+	if err != nil || runtime == nil {
+		return before, err
+	}
+	next := kruise.RuntimeContainerMetaSet{}
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		last, ok := entry(before, c.Name)
+		run, found := runs[c.Name]
+		if found && (run.Running || run.Exited) {
+			if last, err = a.entryOf(ctx, c, last, runtime, run); err != nil {
+				return before, err
+			}
+			ok = true
+		}
+		if ok {
+			next.Containers = append(next.Containers, last)
+		}
+	}
+	if equality.Semantic.DeepEqual(before, next) {
+		return before, nil
+	}
+	return next, a.write(ctx, pod, next)
+}
+
+// known says whether all that the statuses of the containers name is written already: then
+// the runtime need not be asked.
+func known(pod *corev1.Pod, set kruise.RuntimeContainerMetaSet) bool {
+	for i := range pod.Status.ContainerStatuses {
+		st := &pod.Status.ContainerStatuses[i]
+		if st.ContainerID == "" {
+			continue
+		}
+		if e, ok := entry(set, st.Name); !ok || e.ContainerID != st.ContainerID || e.Hashes.ExtractedEnvFromMetadataHash == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func entry(set kruise.RuntimeContainerMetaSet, name string) (kruise.RuntimeContainerMeta, bool) {
+	for _, e := range set.Containers {
+		if e.Name == name {
+			return e, true
+		}
+	}
+	return kruise.RuntimeContainerMeta{}, false
+}
+
+// look asks the runtime of a pod for the runs of its containers; without a runtime if no
+// container was started yet.
+func (a *Agent) look(ctx context.Context, pod *corev1.Pod) (*cri.Runtime, map[string]cri.Container, error) {
+	for i := range pod.Status.ContainerStatuses {
+		id := pod.Status.ContainerStatuses[i].ContainerID
+		if id == "" {
+			continue
+		}
+		runtime, err := a.node.Of(ctx, id)
+		if err != nil {
+			return nil, nil, err
+		}
+		runs, err := runtime.Containers(ctx, string(pod.UID))
+		return runtime, runs, err
+	}
+	return nil, nil, nil
+}
+
+// entryOf is what is to be said of a run. An entry of it stays as it is, since a run keeps
+// the env that it was started with. The hash of an env that the runtime does not tell is 0,
+// and it is asked for again at the next change of the pod.
+func (a *Agent) entryOf(ctx context.Context, c *corev1.Container, last kruise.RuntimeContainerMeta, runtime *cri.Runtime, run cri.Container) (kruise.RuntimeContainerMeta, error) {
+	if last.ContainerID == run.ID && last.Hashes.PlainHash == run.PlainHash && last.Hashes.ExtractedEnvFromMetadataHash != 0 {
+		return last, nil
+	}
+	next := kruise.RuntimeContainerMeta{Name: c.Name, ContainerID: run.ID, RestartCount: int32(run.Restarts)} //nolint:gosec // the kubelet counts in int32
+	next.Hashes.PlainHash = run.PlainHash
+	env := map[string]string{}
+	if runtimemeta.ReadsMetadata(c) {
+		var err error
+		env, err = runtime.Env(ctx, run)
+		switch {
+		case cri.Unavailable(err) || ctx.Err() != nil:
+			return last, err
+		case err != nil:
+			ctrl.LoggerFrom(ctx).Error(err, "the env of a container is not known", "container", c.Name)
+			return next, nil
+		}
+	}
+	next.Hashes.ExtractedEnvFromMetadataHash = runtimemeta.Actual(c, env)
+	return next, nil
+}
+
+// write sets the annotation, whatever else was written meanwhile: no other client writes it.
+func (a *Agent) write(ctx context.Context, pod *corev1.Pod, set kruise.RuntimeContainerMetaSet) error {
+	text, err := json.Marshal(set)
+	if err != nil {
+		return fmt.Errorf("encoding what the containers of pod %s run: %w", client.ObjectKeyFromObject(pod), err)
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": pod.UID, "annotations": map[string]string{kruise.RuntimeContainerMetaKey: string(text)},
+	}})
+	if err != nil {
+		return fmt.Errorf("encoding a patch of pod %s: %w", client.ObjectKeyFromObject(pod), err)
+	}
+	err = a.client.Patch(ctx, pod.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
+	if err != nil && !recreated(ctx, a.live, pod) {
+		return fmt.Errorf("writing what the containers of pod %s run: %w", client.ObjectKeyFromObject(pod), err)
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package credentials
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	config "k8s.io/kubelet/config/v1"
+	plugin "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
+
+	"github.com/regatta-sh/regatta/nodeagent/cri"
+)
+
+// timeout is how long a plugin may take, as with the kubelet.
+const timeout = time.Minute
+
+// provider is one plugin. mu is held while it runs, so that many pulls at once ask it once.
+type provider struct {
+	spec    *config.CredentialProvider
+	program string
+	matches []place
+
+	mu    sync.Mutex
+	cache map[string]cached
+}
+
+type cached struct {
+	auth  map[string]plugin.AuthConfig
+	until time.Time
+}
+
+// Logins are those that the plugins have for an image, which has no tag: of the plugins in
+// their order, the narrowest pattern first. Errors are of plugins that failed, beside the
+// logins of the others.
+func (p *Providers) Logins(ctx context.Context, of string) (out []*cri.Login, err error) {
+	if p.wrong != nil {
+		return nil, p.wrong
+	}
+	if len(p.all) == 0 {
+		return nil, nil
+	}
+	full, registry, err := image(of)
+	if err != nil {
+		return nil, err
+	}
+	at, err := parsePlace(full)
+	if err != nil {
+		return nil, fmt.Errorf("reading the name of image %s: %w", of, err)
+	}
+	var wrong []error
+	for _, each := range p.all {
+		if !slices.ContainsFunc(each.matches, func(pattern place) bool { return pattern.matches(at) }) {
+			continue
+		}
+		auth, err := each.ask(ctx, full, registry, p.now)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("asking credential provider %s about %s: %w", each.spec.Name, full, err))
+		}
+		out = append(out, loginsOf(auth, at)...)
+	}
+	return out, errors.Join(wrong...)
+}
+
+// loginsOf are those of an answer that are for a place. Of two patterns the one that is later
+// in the alphabet is first, as with the kubelet: a longer path comes before a shorter one.
+func loginsOf(auth map[string]plugin.AuthConfig, at place) (out []*cri.Login) {
+	for _, text := range slices.Backward(slices.Sorted(maps.Keys(auth))) {
+		if pattern, err := parsePlace(text); err == nil && pattern.matches(at) {
+			out = append(out, &cri.Login{Username: auth[text].Username, Password: auth[text].Password})
+		}
+	}
+	return out
+}
+
+// ask is the answer for an image: one that is kept, or else a new one.
+func (p *provider) ask(ctx context.Context, full, registry string, now func() time.Time) (map[string]plugin.AuthConfig, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.cache, func(_ string, c cached) bool { return !c.until.After(now()) })
+	keys := map[plugin.PluginCacheKeyType]string{
+		plugin.ImagePluginCacheKeyType: "image " + full, plugin.RegistryPluginCacheKeyType: "registry " + registry, plugin.GlobalPluginCacheKeyType: "all",
+	}
+	for _, key := range keys {
+		if c, ok := p.cache[key]; ok {
+			return c.auth, nil
+		}
+	}
+	answer, err := p.run(ctx, full)
+	if err != nil {
+		return nil, err
+	}
+	key, ok := keys[answer.CacheKeyType]
+	if !ok {
+		return nil, fmt.Errorf("cacheKeyType of its answer is %q, want Image, Registry or Global", answer.CacheKeyType)
+	}
+	keep := p.spec.DefaultCacheDuration.Duration
+	if answer.CacheDuration != nil {
+		keep = answer.CacheDuration.Duration
+	}
+	if keep > 0 {
+		p.cache[key] = cached{auth: answer.Auth, until: now().Add(keep)}
+	}
+	return answer.Auth, nil
+}
+
+// run runs the program.
+func (p *provider) run(ctx context.Context, full string) (*plugin.CredentialProviderResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	request := plugin.CredentialProviderRequest{Image: full}
+	request.APIVersion, request.Kind = p.spec.APIVersion, "CredentialProviderRequest"
+	raw, err := json.Marshal(request)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the request: %w", err)
+	}
+	var said, wrote bytes.Buffer
+	command := exec.CommandContext(ctx, p.program, p.spec.Args...) //nolint:gosec // the administrator of the node names it
+	command.Stdin, command.Stdout, command.Stderr, command.WaitDelay = bytes.NewReader(raw), &said, &wrote, time.Second
+	command.Env = os.Environ()
+	for _, e := range p.spec.Env {
+		command.Env = append(command.Env, e.Name+"="+e.Value)
+	}
+	if err := command.Run(); err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("it did not answer: %w", ctx.Err())
+		}
+		return nil, fmt.Errorf("%w: %s", err, firstLine(wrote.String()))
+	}
+	answer := &plugin.CredentialProviderResponse{}
+	if err := json.Unmarshal(said.Bytes(), answer); err != nil {
+		return nil, fmt.Errorf("its answer is no CredentialProviderResponse: %w", err) // without the answer, which may be a password
+	}
+	if answer.Kind != "CredentialProviderResponse" || answer.APIVersion != p.spec.APIVersion {
+		return nil, fmt.Errorf("its answer is a %s %s, want a %s CredentialProviderResponse", answer.APIVersion, answer.Kind, p.spec.APIVersion)
+	}
+	return answer, nil
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	const most = 200
+	if len(line) > most {
+		return line[:most] + "..."
+	}
+	return line
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cri_test
+
+import (
+	"errors"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/regatta-sh/regatta/nodeagent/cri"
+	"github.com/regatta-sh/regatta/nodeagent/cri/critest"
+)
+
+func TestSocketsAreTriedInTheirOrder(t *testing.T) {
+	got := cri.Endpoints("/hostvarrun", "")
+	want := []string{
+		"/hostvarrun/containerd.sock", "/hostvarrun/containerd/containerd.sock", "/hostvarrun/crio.sock", "/hostvarrun/crio/crio.sock",
+		"/hostvarrun/cri-dockerd.sock", "/hostvarrun/cri-dockerd/cri-dockerd.sock", "/hostvarrun/k3s/containerd/containerd.sock",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
+	if got := cri.Endpoints("/hostvarrun", "my/own.sock"); !slices.Equal(got, []string{"/hostvarrun/my/own.sock"}) {
+		t.Errorf("a socket that is named: %v", got)
+	}
+}
+
+func TestTheRuntimesOfANode(t *testing.T) {
+	first, second := critest.Start(t, "containerd"), critest.Start(t, "cri-o")
+	node := cri.NewNode(filepath.Join(t.TempDir(), "none.sock"), first.Socket, second.Socket)
+	t.Cleanup(func() {
+		if err := node.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	all, err := node.Runtimes(t.Context())
+	if err != nil || len(all) != 2 || all[0].Name != "containerd" || all[0].Version != "1.6.20" || all[0].ImagesMissing != "" {
+		t.Fatalf("got %v, %v", all, err)
+	}
+	if r, err := node.Of(t.Context(), "cri-o://x"); err != nil || r != all[1] {
+		t.Errorf("the runtime of a container: %v, %v", r, err)
+	}
+	for id, want := range map[string]string{"docker://x": "no container runtime docker, only containerd, cri-o", "x": "names no runtime"} {
+		if _, err := node.Of(t.Context(), id); err == nil || !strings.Contains(err.Error(), want) || cri.Unavailable(err) {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+}
+
+func TestARuntimeThatComesLateIsFound(t *testing.T) {
+	late := critest.New(t, "containerd")
+	node := cri.NewNode(late.Socket)
+	if _, err := node.Of(t.Context(), "containerd://x"); !cri.Unavailable(err) || !errors.As(err, new(cri.NoRuntimeError)) || !strings.Contains(err.Error(), late.Socket) {
+		t.Fatalf("before it listens: %v", err)
+	}
+	late.Listen(t)
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		r, err := node.Of(t.Context(), "containerd://x")
+		if err == nil && r.Name == "containerd" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after it listens: %v", err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func TestARuntimeWithoutImagesSaysSo(t *testing.T) {
+	r := critest.New(t, "containerd")
+	r.NoImages = true
+	r.Listen(t)
+	got := connect(t, r)
+	if !strings.Contains(got.ImagesMissing, "serves no images by CRI v1") {
+		t.Errorf("got %q", got.ImagesMissing)
+	}
+}
+
+func TestContainersAreTheirLatestRuns(t *testing.T) {
+	server := critest.Start(t, "containerd")
+	server.Run("u1", "app")
+	server.Exit("u1", "app")
+	newest := server.Run("u1", "app")
+	server.Run("u1", "side")
+	server.Exit("u1", "side")
+	server.Run("u2", "app")
+	got, err := connect(t, server).Containers(t.Context(), "u1")
+	if err != nil || len(got) != 2 {
+		t.Fatalf("got %v, %v", got, err)
+	}
+	if app := got["app"]; app.ID != newest || app.Restarts != 1 || !app.Running || app.Exited {
+		t.Errorf("app: %+v", app)
+	}
+	if side := got["side"]; side.Running || !side.Exited {
+		t.Errorf("side: %+v", side)
+	}
+}
+
+func TestAContainerIsStoppedWithItsGrace(t *testing.T) {
+	server := critest.Start(t, "containerd")
+	server.Run("u1", "app")
+	r := connect(t, server)
+	containers, err := r.Containers(t.Context(), "u1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Stop(t.Context(), containers["app"], 2500*time.Millisecond); err != nil {
+		t.Error(err)
+	}
+	server.Forget("u1")
+	if err := r.Stop(t.Context(), containers["app"], time.Second); err != nil {
+		t.Errorf("a container that is gone: %v", err)
+	}
+	if got := server.Calls(); !slices.Equal(got, []string{"stop c1 3", "stop c1 1"}) {
+		t.Errorf("got %q", got)
+	}
+	server.BeforeStop = func(string, int64) error { return status.Error(codes.Internal, "it hangs") }
+	if err := r.Stop(t.Context(), containers["app"], 0); err == nil || !strings.Contains(err.Error(), "stopping container app: ") || cri.Unavailable(err) {
+		t.Errorf("a stop that fails: %v", err)
+	}
+}
+
+func TestACommandInAContainer(t *testing.T) {
+	server := critest.Start(t, "containerd")
+	server.Run("u1", "app")
+	r := connect(t, server)
+	containers, err := r.Containers(t.Context(), "u1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.OnExec = func(string, []string) (*runtimev1.ExecSyncResponse, error) {
+		return &runtimev1.ExecSyncResponse{Stdout: []byte("out"), Stderr: []byte("wrong"), ExitCode: 3}, nil
+	}
+	out, err := r.Exec(t.Context(), containers["app"], []string{"sync"}, time.Second)
+	if string(out) != "out" || err == nil || !strings.Contains(err.Error(), "it exited with 3: wrong") {
+		t.Errorf("got %q, %v", out, err)
+	}
+}
+
+func TestTheHashOfAContainerIsTheKubelets(t *testing.T) {
+	server := critest.Start(t, "containerd")
+	server.RunAs("u1", "app", 3756620215)
+	server.Run("u1", "side")
+	got, err := connect(t, server).Containers(t.Context(), "u1")
+	if err != nil || got["app"].PlainHash != 3756620215 || got["side"].PlainHash != 0 {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+// The env of a container is what the runtime says, else what the command env prints in it.
+func TestTheEnvOfAContainer(t *testing.T) {
+	want := map[string]string{"PATH": "/bin", "COLOR": "blue", "TEXT": "one\ntwo words = 2", "NONE": ""}
+	for name, silent := range map[string]bool{"by the runtime": false, "by the command": true} {
+		t.Run(name, func(t *testing.T) {
+			server := critest.Start(t, "containerd")
+			server.NoInfo = silent
+			server.OnExec = func(string, []string) (*runtimev1.ExecSyncResponse, error) {
+				return &runtimev1.ExecSyncResponse{Stdout: []byte("COLOR=red\nPATH=/bin\nTEXT=one\ntwo words = 2\nNONE=\nCOLOR=blue\n")}, nil
+			}
+			server.RunAs("u1", "app", 0, "COLOR=red", "PATH=/bin", "TEXT=one\ntwo words = 2", "NONE=", "COLOR=blue")
+			r := connect(t, server)
+			containers, err := r.Containers(t.Context(), "u1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := r.Env(t.Context(), containers["app"])
+			if err != nil || !maps.Equal(got, want) {
+				t.Errorf("got %q, %v", got, err)
+			}
+			if ran := len(server.Calls()) > 0; ran != silent {
+				t.Errorf("a command was run: %t", ran)
+			}
+			server.Forget("u1")
+			if _, err := r.Env(t.Context(), containers["app"]); !cri.Gone(err) || !strings.Contains(err.Error(), "asking for the env of container app") {
+				t.Errorf("a container that is gone: %v", err)
+			}
+		})
+	}
+}
+
+// A connection that was lost is made again by the call that needs it.
+func TestARuntimeThatRestarts(t *testing.T) {
+	server := critest.Start(t, "containerd")
+	server.Run("u1", "app")
+	r := connect(t, server)
+	server.Stop()
+	if _, err := r.Containers(t.Context(), "u1"); !cri.Unavailable(err) {
+		t.Fatalf("while it is away: %v", err)
+	}
+	server.Listen(t)
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		got, err := r.Containers(t.Context(), "u1")
+		if err == nil && len(got) == 1 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("when it is back: %v, %v", got, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func connect(t *testing.T, server *critest.Runtime) *cri.Runtime {
+	t.Helper()
+	r, err := cri.Connect(t.Context(), server.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}

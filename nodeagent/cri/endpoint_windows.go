@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cri
+
+import (
+	"context"
+	"net"
+	"strings"
+
+	"github.com/Microsoft/go-winio"
+)
+
+// SocketDirectory is where named pipes are.
+const SocketDirectory = `\\.\pipe\`
+
+func sockets() []string { return []string{"containerd-containerd", "cri-dockerd"} }
+
+// at takes the whole name of a pipe too.
+func at(dir, name string) string {
+	if strings.HasPrefix(name, dir) {
+		return name
+	}
+	return dir + name
+}
+
+func dial(ctx context.Context, address string) (net.Conn, error) {
+	return winio.DialPipeContext(ctx, address)
+}

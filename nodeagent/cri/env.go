@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cri
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// envTimeout is what the command env may take in a container.
+const envTimeout = 3 * time.Second
+
+// Env is what a container was started with, by name. containerd and CRI-O tell it. In
+// containers of a runtime that does not, the command env is run, which a container need not
+// have.
+func (r *Runtime) Env(ctx context.Context, c Container) (map[string]string, error) {
+	env, err := r.processEnv(ctx, c)
+	if err != nil || env != nil {
+		return env, err
+	}
+	printed, err := r.Exec(ctx, c, []string{"env"}, envTimeout)
+	if err != nil {
+		return nil, fmt.Errorf("reading the env of container %s: %w", c.Name, err)
+	}
+	return parseEnv(lines(string(printed))), nil
+}
+
+// processEnv is what the runtime says, nil if it does not.
+func (r *Runtime) processEnv(ctx context.Context, c Container) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	said, err := r.runtimes.ContainerStatus(ctx, &runtimev1.ContainerStatusRequest{ContainerId: c.id, Verbose: true})
+	if err != nil {
+		return nil, fmt.Errorf("asking for the env of container %s: %w", c.Name, err)
+	}
+	info := struct {
+		RuntimeSpec struct {
+			Process *struct {
+				Env []string `json:"env"`
+			} `json:"process"`
+		} `json:"runtimeSpec"`
+	}{}
+	text, ok := said.GetInfo()["info"]
+	if !ok || json.Unmarshal([]byte(text), &info) != nil || info.RuntimeSpec.Process == nil {
+		return nil, nil // each runtime has an info of its own
+	}
+	return parseEnv(info.RuntimeSpec.Process.Env), nil
+}
+
+// parseEnv reads pairs of the form NAME=value; the last one of a name counts.
+func parseEnv(pairs []string) map[string]string {
+	out := map[string]string{}
+	for _, pair := range pairs {
+		if name, value, ok := strings.Cut(pair, "="); ok {
+			out[name] = value
+		}
+	}
+	return out
+}
+
+// lines are the pairs that the command env printed. A line that begins with no name goes on
+// with the value before it.
+func lines(printed string) (pairs []string) {
+	begins := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*=`)
+	for line := range strings.SplitSeq(strings.TrimSuffix(printed, "\n"), "\n") {
+		if len(pairs) == 0 || begins.MatchString(line) {
+			pairs = append(pairs, line)
+			continue
+		}
+		pairs[len(pairs)-1] += "\n" + line
+	}
+	return pairs
+}

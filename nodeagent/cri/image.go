@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Login is what a registry is shown.
+type Login struct{ Username, Password, Auth, IdentityToken, RegistryToken string }
+
+// Sandbox describes to the runtime the pod that an image is pulled for.
+type Sandbox struct{ Labels, Annotations map[string]string }
+
+// Images is the runtime that serves images: the first that answers.
+func (n *Node) Images(ctx context.Context) (*Runtime, error) {
+	all, err := n.Runtimes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if why := all[0].ImagesMissing; why != "" {
+		return nil, errors.New(why)
+	}
+	return all[0], nil
+}
+
+// Image returns the identity of an image that the node has; empty if it has not.
+func (r *Runtime) Image(ctx context.Context, reference string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	said, err := r.images.ImageStatus(ctx, &runtimev1.ImageStatusRequest{Image: &runtimev1.ImageSpec{Image: reference}})
+	if err != nil {
+		return "", fmt.Errorf("looking for image %s: %w", reference, err)
+	}
+	return said.GetImage().GetId(), nil
+}
+
+// Pull pulls an image and returns its identity. It ends with the context.
+func (r *Runtime) Pull(ctx context.Context, reference string, as *Login, sandbox Sandbox) (string, error) {
+	q := &runtimev1.PullImageRequest{
+		Image:         &runtimev1.ImageSpec{Image: reference, Annotations: sandbox.Annotations},
+		SandboxConfig: &runtimev1.PodSandboxConfig{Metadata: &runtimev1.PodSandboxMetadata{}, Labels: sandbox.Labels, Annotations: sandbox.Annotations},
+	}
+	if as != nil {
+		q.Auth = &runtimev1.AuthConfig{
+			Username: as.Username, Password: as.Password, Auth: as.Auth, IdentityToken: as.IdentityToken, RegistryToken: as.RegistryToken,
+		}
+	}
+	said, err := r.images.PullImage(ctx, q)
+	if err != nil {
+		return "", fmt.Errorf("pulling image %s: %w", reference, err)
+	}
+	return said.GetImageRef(), nil
+}

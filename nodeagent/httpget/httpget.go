@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package httpget asks containers by HTTP, for hooks and probes.
+package httpget
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// most is how much of an answer is read.
+const most = 10 << 10
+
+// Answer is what a container answered.
+type Answer struct {
+	// Code is the status code, and Status the text with it.
+	Code   int
+	Status string
+	// Body is the beginning of the body.
+	Body []byte
+	// URL is what was asked for.
+	URL string
+}
+
+// Do asks an address. Certificates of pods are rarely of a known CA, and the kubelet does
+// not look at them either. A redirect to another host is an answer.
+func Do(ctx context.Context, action *corev1.HTTPGetAction, address, agent string) (Answer, error) {
+	path, query, _ := strings.Cut(action.Path, "?")
+	to := url.URL{Scheme: strings.ToLower(string(action.Scheme)), Host: address, Path: path, RawQuery: query}
+	if to.Scheme == "" {
+		to.Scheme = "http"
+	}
+	out := Answer{URL: to.String()}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, out.URL, nil)
+	if err != nil {
+		return out, fmt.Errorf("asking %s: %w", out.URL, err)
+	}
+	if agent != "" {
+		request.Header.Set("User-Agent", agent)
+	}
+	own := map[string]bool{}
+	for _, h := range action.HTTPHeaders {
+		if key := http.CanonicalHeaderKey(h.Name); !own[key] {
+			own[key] = true
+			request.Header.Del(key)
+		}
+		request.Header.Add(h.Name, h.Value)
+		if http.CanonicalHeaderKey(h.Name) == "Host" {
+			request.Host = h.Value
+		}
+	}
+	client := &http.Client{
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}, //nolint:gosec // see above
+		CheckRedirect: func(next *http.Request, via []*http.Request) error {
+			if next.URL.Hostname() != to.Hostname() || len(via) >= 10 {
+				return http.ErrUseLastResponse
+			}
+			return nil
+		},
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return out, fmt.Errorf("asking %s: %w", out.URL, err)
+	}
+	out.Code, out.Status = response.StatusCode, response.Status
+	out.Body, err = io.ReadAll(io.LimitReader(response.Body, most))
+	if err = errors.Join(err, response.Body.Close()); err != nil {
+		return out, fmt.Errorf("reading the answer of %s: %w", out.URL, err)
+	}
+	return out, nil
+}

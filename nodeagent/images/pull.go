@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package images
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/nodeagent/cri"
+)
+
+// mostSleep is the longest wait between two attempts.
+const mostSleep = 30 * time.Second
+
+// pull is one version of a tag that is being pulled, or was by this process.
+type pull struct {
+	key    key
+	node   string
+	spec   kruise.ImageTagSpec
+	image  kruise.ImageSpec
+	cancel context.CancelFunc
+	status kruise.ImageTagStatus // guarded by Agent.mu
+}
+
+// reference is how the runtime is asked for a tag or a digest.
+func (k key) reference() string {
+	if strings.Contains(k.tag, ":") {
+		return k.image + "@" + k.tag
+	}
+	return k.image + ":" + k.tag
+}
+
+// begin starts a pull. The caller holds a.mu.
+func (a *Agent) begin(node *kruise.NodeImage, k key, spec kruise.ImageTagSpec, image kruise.ImageSpec) *pull {
+	ctx, cancel := context.WithCancel(a.ctx)
+	p := &pull{key: k, node: node.Name, spec: spec, image: image, cancel: cancel, status: kruise.ImageTagStatus{
+		Tag: k.tag, Version: spec.Version, Phase: kruise.ImagePhaseWaiting,
+	}}
+	subject := node.DeepCopy() // of events; the caller goes on with its own
+	go func() {
+		defer cancel()
+		a.run(ctx, subject, p)
+	}()
+	return p
+}
+
+// set changes what a pull says of itself.
+func (a *Agent) set(p *pull, change func(*kruise.ImageTagStatus)) {
+	a.mu.Lock()
+	change(&p.status)
+	a.mu.Unlock()
+	a.changed(p.node)
+}
+
+// run pulls, and says how that went. A pull that nothing wants any more says nothing.
+func (a *Agent) run(ctx context.Context, node *kruise.NodeImage, p *pull) {
+	if a.slots != nil {
+		select {
+		case <-ctx.Done():
+			return
+		case a.slots <- struct{}{}:
+			defer func() { <-a.slots }()
+		}
+	}
+	begun := a.now()
+	a.set(p, func(s *kruise.ImageTagStatus) {
+		s.Phase, s.StartTime = kruise.ImagePhasePulling, ptr.To(metav1.NewTime(begun).Rfc3339Copy())
+	})
+	id, err := a.attempts(ctx, p, begun)
+	if ctx.Err() != nil {
+		return
+	}
+	a.set(p, func(s *kruise.ImageTagStatus) {
+		s.CompletionTime = ptr.To(metav1.NewTime(a.now()).Rfc3339Copy())
+		if err != nil {
+			s.Phase, s.Message = kruise.ImagePhaseFailed, err.Error()
+			return
+		}
+		s.Phase, s.Progress, s.Message, s.ImageID = kruise.ImagePhaseSucceeded, 100, "", p.key.image+"@"+id
+	})
+	if err != nil {
+		message := fmt.Sprintf(kruise.PullImageFailedMessage, p.key.reference(), node.Name, err)
+		a.events.Event(node, corev1.EventTypeWarning, kruise.PullImageFailedReason, message)
+		for i := range p.spec.OwnerReferences {
+			a.events.Event(&p.spec.OwnerReferences[i], corev1.EventTypeWarning, kruise.PullImageFailedReason, message)
+		}
+		return
+	}
+	a.events.Eventf(node, corev1.EventTypeNormal, kruise.PullImageSucceedReason, kruise.PullImageSucceedMessage, p.key.image, p.key.tag, a.now().Sub(begun).Round(time.Millisecond))
+}
+
+// attempts is IMG-10: so many attempts, each for so long, within the deadline.
+func (a *Agent) attempts(ctx context.Context, p *pull, begun time.Time) (string, error) {
+	policy := p.spec.PullPolicy
+	if policy == nil {
+		policy = &kruise.ImageTagPullPolicy{}
+	}
+	timeout := time.Duration(ptr.Deref(policy.TimeoutSeconds, kruise.DefaultPullTimeoutSeconds)) * time.Second
+	if s := policy.ActiveDeadlineSeconds; s != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(*s)*time.Second-a.now().Sub(begun), errors.New(kruise.NodeImageDeadlineExceededMessage))
+		defer cancel()
+	}
+	pause := time.Second
+	for left := ptr.Deref(policy.BackoffLimit, kruise.DefaultPullBackoffLimit); ; left-- {
+		id, err := a.attempt(ctx, p, timeout)
+		switch {
+		case err == nil:
+			return id, nil
+		case ended(ctx):
+			return "", fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		case left <= 0:
+			return "", err
+		}
+		a.set(p, func(s *kruise.ImageTagStatus) { s.Message = err.Error() })
+		a.sleep(ctx, pause)
+		pause = min(2*pause, mostSleep)
+	}
+}
+
+// ended says whether a context has ended, or ends right now: the runtime knows its deadline,
+// and may answer a moment ahead of it.
+func ended(ctx context.Context) bool {
+	const ahead = 100 * time.Millisecond
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < ahead {
+		<-ctx.Done()
+	}
+	return ctx.Err() != nil
+}
+
+// attempt tries each login that there is for the image, and at last none.
+func (a *Agent) attempt(ctx context.Context, p *pull, timeout time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	runtime, err := a.node.Images(ctx)
+	if err != nil {
+		return "", err
+	}
+	reference := p.key.reference()
+	if p.spec.ImagePullPolicy == kruise.PullIfNotPresent {
+		if id, err := runtime.Image(ctx, reference); err != nil || id != "" {
+			return id, err
+		}
+	}
+	sandbox := cri.Sandbox{Annotations: map[string]string{kruise.PullingImageByKey: kruise.PullingImageByDaemon}}
+	if c := p.image.SandboxConfig; c != nil {
+		sandbox.Labels = c.Labels
+		maps.Copy(sandbox.Annotations, c.Annotations)
+	}
+	logins, wrong := a.logins(ctx, p)
+	for _, login := range append(logins, nil) {
+		id, err := runtime.Pull(ctx, reference, login, sandbox)
+		if err == nil {
+			return id, nil
+		}
+		wrong = append(wrong, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return "", errors.Join(wrong...)
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package images
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// lookAgain is when to ask again for a runtime that does not answer.
+const lookAgain = 5 * time.Second
+
+// Reconcile starts and ends pulls as the NodeImage says, and writes how far they are.
+func (a *Agent) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	node := &kruise.NodeImage{}
+	err := a.client.Get(ctx, req.NamespacedName, node)
+	if apierrors.IsNotFound(err) || err == nil && node.DeletionTimestamp != nil {
+		a.follow(&kruise.NodeImage{})
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading NodeImage %s: %w", req.Name, err)
+	}
+	a.follow(node)
+	missing := a.missing(ctx, node)
+	changed := node.DeepCopy()
+	a.report(changed, missing)
+	if !equality.Semantic.DeepEqual(node.Status, changed.Status) {
+		node.Status.Desired = -1 // the schema requires the number, so it is in every patch
+		err := a.client.Status().Patch(ctx, changed, client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{}))
+		if apierrors.IsConflict(err) {
+			return reconcile.Result{RequeueAfter: 100 * time.Millisecond}, nil
+		}
+		if err != nil {
+			return reconcile.Result{}, client.IgnoreNotFound(fmt.Errorf("writing the status of NodeImage %s: %w", req.Name, err))
+		}
+	}
+	if missing != "" {
+		return reconcile.Result{RequeueAfter: lookAgain}, nil
+	}
+	return reconcile.Result{}, nil
+}
+
+// missing says why the node can pull no image, and tells it once.
+func (a *Agent) missing(ctx context.Context, node *kruise.NodeImage) string {
+	why := ""
+	if _, err := a.node.Images(ctx); err != nil {
+		why = err.Error()
+	}
+	a.mu.Lock()
+	news := why != "" && why != a.told
+	a.told = why
+	a.mu.Unlock()
+	if news {
+		a.events.Event(node, corev1.EventTypeWarning, "ContainerRuntimeMissing", why)
+	}
+	return why
+}
+
+// follow starts what is wanted and not finished, and ends what is not wanted any more.
+func (a *Agent) follow(node *kruise.NodeImage) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	type wanted struct {
+		key  key
+		spec kruise.ImageTagSpec
+	}
+	var all []wanted
+	versions := map[key]int64{}
+	for name, image := range node.Spec.Images {
+		for _, tag := range image.Tags {
+			all = append(all, wanted{key{name, tag.Tag}, tag})
+			versions[key{name, tag.Tag}] = tag.Version
+		}
+	}
+	maps.DeleteFunc(a.pulls, func(k key, p *pull) bool {
+		version, still := versions[k]
+		if still && version == p.spec.Version {
+			return false
+		}
+		p.cancel()
+		return true
+	})
+	// What was asked for first is pulled first.
+	slices.SortFunc(all, func(a, b wanted) int {
+		return cmp.Or(ptr.Deref(a.spec.CreatedAt, metav1.Time{}).Compare(ptr.Deref(b.spec.CreatedAt, metav1.Time{}).Time),
+			cmp.Compare(a.key.image, b.key.image), cmp.Compare(a.key.tag, b.key.tag))
+	})
+	for _, w := range all {
+		if a.pulls[w.key] != nil || finished(node, w.key, w.spec.Version) {
+			continue
+		}
+		a.pulls[w.key] = a.begin(node, w.key, w.spec, node.Spec.Images[w.key.image])
+	}
+}
+
+// finished says whether the status has the end of a version already.
+func finished(node *kruise.NodeImage, k key, version int64) bool {
+	s := statusOf(node, k)
+	return s != nil && s.Version == version && (s.Phase == kruise.ImagePhaseSucceeded || s.Phase == kruise.ImagePhaseFailed)
+}
+
+func statusOf(node *kruise.NodeImage, k key) *kruise.ImageTagStatus {
+	tags := node.Status.ImageStatuses[k.image].Tags
+	if i := slices.IndexFunc(tags, func(s kruise.ImageTagStatus) bool { return s.Tag == k.tag }); i >= 0 {
+		return &tags[i]
+	}
+	return nil
+}
+
+// report fills in the status: what this process pulls, and what was finished before.
+func (a *Agent) report(node *kruise.NodeImage, missing string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := &node.Status
+	before := node.DeepCopy()
+	s.Desired, s.Succeeded, s.Failed, s.Pulling, s.Waiting = 0, 0, 0, 0, 0
+	s.ImageStatuses = nil
+	for _, image := range slices.Sorted(maps.Keys(node.Spec.Images)) {
+		var tags []kruise.ImageTagStatus
+		for _, tag := range node.Spec.Images[image].Tags {
+			k := key{image, tag.Tag}
+			s.Desired++
+			var t kruise.ImageTagStatus
+			switch old := statusOf(before, k); {
+			case finished(before, k, tag.Version): // by this process, one before, or the manager for it
+				t = *old
+			case a.pulls[k] != nil:
+				t = a.pulls[k].status
+			default:
+				continue
+			}
+			count(s, t.Phase)
+			tags = append(tags, t)
+		}
+		if len(tags) > 0 {
+			slices.SortFunc(tags, func(a, b kruise.ImageTagStatus) int { return cmp.Compare(a.Tag, b.Tag) })
+			if s.ImageStatuses == nil {
+				s.ImageStatuses = map[string]kruise.ImageStatus{}
+			}
+			s.ImageStatuses[image] = kruise.ImageStatus{Tags: tags}
+		}
+	}
+	first := kruise.SyncStatus{Status: kruise.SyncStatusSucceeded}
+	if missing != "" {
+		first = kruise.SyncStatus{Status: kruise.SyncStatusFailed, Message: missing}
+	}
+	if s.FirstSyncStatus == nil || s.FirstSyncStatus.Status != first.Status {
+		first.SyncAt = ptr.To(metav1.NewTime(a.now()).Rfc3339Copy())
+		s.FirstSyncStatus = &first
+	}
+	s.Conditions = slices.DeleteFunc(s.Conditions, func(c metav1.Condition) bool { return c.Type == "Stalled" && c.Reason == "NotImplemented" })
+}
+
+func count(s *kruise.NodeImageStatus, phase kruise.ImagePullPhase) {
+	switch phase {
+	case kruise.ImagePhaseSucceeded:
+		s.Succeeded++
+	case kruise.ImagePhaseFailed:
+		s.Failed++
+	case kruise.ImagePhaseWaiting:
+		s.Waiting++
+	default:
+		s.Pulling++
+	}
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package probes runs the probes that the NodePodProbe of a node names, and writes their
+// results into its status (PPM-08, PPM-09). What a result means for a pod is decided by
+// the manager.
+//
+// The status is all that the agent remembers: one that starts goes on from it.
+package probes
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/nodeagent/cri"
+)
+
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=nodepodprobes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=nodepodprobes/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
+const (
+	// pause is the time between two writes of the status: results that come together are
+	// written together.
+	pause = 300 * time.Millisecond
+	// reportAgain is how old a report may get while the probe goes on with the same result.
+	reportAgain = 10 * time.Minute
+)
+
+// Agent runs the probes of one node.
+type Agent struct {
+	client client.Client
+	node   *cri.Node
+	events record.EventRecorder
+	now    func() time.Time
+	news   chan event.GenericEvent
+	ctx    context.Context // that probes live in
+
+	mu      sync.Mutex
+	workers map[key]*worker
+	begun   bool      // whether a NodePodProbe was seen
+	written time.Time // when the status was written last
+}
+
+// key is a probe of a pod.
+type key struct{ uid, name string }
+
+// Option changes how an Agent works.
+type Option func(*Agent)
+
+// WithClock replaces the clock.
+func WithClock(now func() time.Time) Option { return func(a *Agent) { a.now = now } }
+
+// New makes an Agent whose probes end with ctx.
+func New(ctx context.Context, c client.Client, node *cri.Node, events record.EventRecorder, opts ...Option) *Agent {
+	a := &Agent{client: c, node: node, events: events, now: time.Now, news: make(chan event.GenericEvent, 1), ctx: ctx, workers: map[key]*worker{}}
+	for _, opt := range opts {
+		opt(a)
+	}
+	return a
+}
+
+// SetupWithManager starts the Agent with a manager, whose cache has the NodePodProbe of the
+// node and no other.
+func (a *Agent) SetupWithManager(mgr ctrl.Manager) error {
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("podprobe").
+		For(&v1alpha1.NodePodProbe{}).
+		WatchesRawSource(source.Channel(a.news, &handler.EnqueueRequestForObject{})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
+		Complete(a)
+	if err != nil {
+		return fmt.Errorf("adding the agent of NodePodProbes: %w", err)
+	}
+	return nil
+}
+
+// changed has the status written. One event that waits is enough.
+func (a *Agent) changed(node string) {
+	o := &v1alpha1.NodePodProbe{}
+	o.Name = node
+	select {
+	case a.news <- event.GenericEvent{Object: o}:
+	default:
+	}
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probes
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+)
+
+// Events of pods.
+const (
+	// Component is the name of the agent in events of pods.
+	Component = "kruise-daemon-podprobe"
+	// SucceededReason is of an event of a probe that succeeded.
+	SucceededReason = "KruiseProbeSucceeded"
+	// FailedReason is of an event of a probe that failed.
+	FailedReason = "KruiseProbeFailed"
+)
+
+// Reconcile starts and ends probes as the NodePodProbe says, and writes their results.
+func (a *Agent) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	o := &v1alpha1.NodePodProbe{}
+	err := a.client.Get(ctx, req.NamespacedName, o)
+	if apierrors.IsNotFound(err) || err == nil && o.DeletionTimestamp != nil {
+		a.follow(&v1alpha1.NodePodProbe{})
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading NodePodProbe %s: %w", req.Name, err)
+	}
+	a.follow(o)
+	changed := o.DeepCopy()
+	changed.Status.PodProbeStatuses = a.results(o)
+	changed.Status.Conditions = slices.DeleteFunc(changed.Status.Conditions, func(c metav1.Condition) bool { return c.Type == "Stalled" && c.Reason == "NotImplemented" })
+	if equality.Semantic.DeepEqual(o.Status, changed.Status) {
+		return reconcile.Result{}, nil
+	}
+	if left := a.written.Add(pause).Sub(a.now()); left > 0 {
+		return reconcile.Result{RequeueAfter: left}, nil
+	}
+	before := o.DeepCopy()
+	if err := a.client.Status().Patch(ctx, changed, client.MergeFrom(o)); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(fmt.Errorf("writing the status of NodePodProbe %s: %w", req.Name, err))
+	}
+	a.written = a.now()
+	a.tell(before, changed)
+	return reconcile.Result{}, nil
+}
+
+// follow starts what is wanted, and ends what is not wanted any more. A probe that was
+// reported on goes on from there.
+func (a *Agent) follow(o *v1alpha1.NodePodProbe) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	wanted := map[key]bool{}
+	for i := range o.Spec.PodProbes {
+		pod := &o.Spec.PodProbes[i]
+		for j := range pod.Probes {
+			k := key{pod.UID, pod.Probes[j].Name}
+			wanted[k] = true
+			w := newWorker(a, o.Name, pod, &pod.Probes[j])
+			old := a.workers[k]
+			switch {
+			case old != nil && old.same(w):
+				continue
+			case old != nil:
+				old.cancel()
+				w.record = old.record
+			default:
+				w.record = recorded(o, k)
+				w.resumed = w.record != nil && !a.begun
+			}
+			a.workers[k] = w
+			w.start(a.ctx)
+		}
+	}
+	a.begun = a.begun || o.Name != ""
+	for k, w := range a.workers {
+		if !wanted[k] {
+			w.cancel()
+			delete(a.workers, k)
+		}
+	}
+}
+
+// recorded is what the status says of a probe.
+func recorded(o *v1alpha1.NodePodProbe, k key) *v1alpha1.ContainerProbeState {
+	for i := range o.Status.PodProbeStatuses {
+		if o.Status.PodProbeStatuses[i].UID == k.uid {
+			return stateOf(&o.Status.PodProbeStatuses[i], k.name)
+		}
+	}
+	return nil
+}
+
+func stateOf(pod *v1alpha1.PodProbeStatus, name string) *v1alpha1.ContainerProbeState {
+	for i := range pod.ProbeStates {
+		if s := &pod.ProbeStates[i]; s.Name == name && s.State != "" {
+			return s.DeepCopy()
+		}
+	}
+	return nil
+}
+
+// results are those of the probes that the spec names, in its order.
+func (a *Agent) results(o *v1alpha1.NodePodProbe) []v1alpha1.PodProbeStatus {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var out []v1alpha1.PodProbeStatus
+	for i := range o.Spec.PodProbes {
+		pod := &o.Spec.PodProbes[i]
+		status := v1alpha1.PodProbeStatus{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID}
+		for j := range pod.Probes {
+			if w := a.workers[key{pod.UID, pod.Probes[j].Name}]; w != nil && w.record != nil {
+				status.ProbeStates = append(status.ProbeStates, *w.record.DeepCopy())
+			}
+		}
+		if len(status.ProbeStates) > 0 {
+			out = append(out, status)
+		}
+	}
+	return out
+}
+
+// tell writes an event for each probe whose result is another one now.
+func (a *Agent) tell(before, now *v1alpha1.NodePodProbe) {
+	for i := range now.Status.PodProbeStatuses {
+		status := &now.Status.PodProbeStatuses[i]
+		pod := &corev1.Pod{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: status.Namespace, Name: status.Name, UID: types.UID(status.UID)},
+		}
+		for j := range status.ProbeStates {
+			s := &status.ProbeStates[j]
+			if old := recorded(before, key{status.UID, s.Name}); old != nil && old.State == s.State {
+				continue
+			}
+			switch s.State {
+			case v1alpha1.ProbeSucceeded:
+				a.events.Eventf(pod, corev1.EventTypeNormal, SucceededReason, "Probe %s succeeded: %s", s.Name, s.Message)
+			case v1alpha1.ProbeFailed:
+				a.events.Eventf(pod, corev1.EventTypeNormal, FailedReason, "Probe %s failed: %s", s.Name, s.Message)
+			}
+		}
+	}
+}

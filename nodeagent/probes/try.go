@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/nodeagent/cri"
+	"github.com/regatta-sh/regatta/nodeagent/httpget"
+)
+
+const (
+	// userAgent is what services know probes by.
+	userAgent = "kube-probe/regatta"
+	// slack is what a runtime may take beyond the time of a command before the command
+	// counts as one that took too long.
+	slack = 2 * time.Second
+)
+
+// try runs the probe once. An empty state is of nothing that could be found out, and Unknown
+// of a probe that cannot be run.
+func (w *worker) try(ctx context.Context, c cri.Container, runtime *cri.Runtime) (v1alpha1.ProbeState, string) {
+	timeout := seconds(w.probe.Probe.TimeoutSeconds, 1)
+	switch p := &w.probe.Probe; {
+	case p.Exec != nil:
+		return w.exec(ctx, c, runtime, timeout)
+	case p.HTTPGet != nil:
+		address, why := w.address(p.HTTPGet.Port)
+		if address == "" {
+			return unaddressed(why)
+		}
+		return get(ctx, p.HTTPGet, address, timeout)
+	case p.TCPSocket != nil:
+		address, why := w.address(p.TCPSocket.Port)
+		if address == "" {
+			return unaddressed(why)
+		}
+		return connect(ctx, address, timeout)
+	}
+	return v1alpha1.ProbeUnknown, "the probe has none of exec, httpGet and tcpSocket"
+}
+
+func unaddressed(why string) (v1alpha1.ProbeState, string) {
+	if why == "" { // the pod has no IP yet
+		return "", ""
+	}
+	return v1alpha1.ProbeUnknown, why
+}
+
+// address is where the pod listens. The manager has resolved the names of ports.
+func (w *worker) address(port intstr.IntOrString) (address, why string) {
+	if w.pod.IP == "" {
+		return "", ""
+	}
+	n := port.IntValue()
+	if n < 1 || n > 65535 {
+		return "", fmt.Sprintf("port %s of container %s is none, want 1 to 65535", port.String(), w.probe.ContainerName)
+	}
+	return net.JoinHostPort(w.pod.IP, strconv.Itoa(n)), ""
+}
+
+func (w *worker) exec(ctx context.Context, c cri.Container, runtime *cri.Runtime, timeout time.Duration) (v1alpha1.ProbeState, string) {
+	ctx, cancel := context.WithTimeout(ctx, timeout+slack)
+	defer cancel()
+	ended, err := runtime.Run(ctx, c, w.probe.Probe.Exec.Command, timeout)
+	switch {
+	case err == nil && ended.Code == 0:
+		return v1alpha1.ProbeSucceeded, printed(ended)
+	case err == nil:
+		return v1alpha1.ProbeFailed, printed(ended)
+	case cri.TimedOut(err):
+		return v1alpha1.ProbeFailed, fmt.Sprintf("the command did not end within %s", timeout)
+	case cri.Unavailable(err) || cri.Gone(err) || ctx.Err() != nil:
+		return "", ""
+	}
+	return v1alpha1.ProbeUnknown, err.Error()
+}
+
+func printed(e cri.Ended) string {
+	if len(e.Stdout) > 0 && len(e.Stderr) > 0 {
+		return string(e.Stdout) + "\n" + string(e.Stderr)
+	}
+	return string(e.Stdout) + string(e.Stderr)
+}
+
+func get(ctx context.Context, action *corev1.HTTPGetAction, address string, timeout time.Duration) (v1alpha1.ProbeState, string) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	answer, err := httpget.Do(ctx, action, address, userAgent)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return v1alpha1.ProbeFailed, fmt.Sprintf("%s did not answer within %s", answer.URL, timeout)
+	case err != nil:
+		return v1alpha1.ProbeFailed, err.Error()
+	case answer.Code >= http.StatusOK && answer.Code < http.StatusBadRequest:
+		return v1alpha1.ProbeSucceeded, string(answer.Body)
+	}
+	return v1alpha1.ProbeFailed, fmt.Sprintf("HTTP probe failed with statuscode: %d", answer.Code)
+}
+
+func connect(ctx context.Context, address string, timeout time.Duration) (v1alpha1.ProbeState, string) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return v1alpha1.ProbeFailed, err.Error()
+	}
+	_ = connection.Close() // it was there
+	return v1alpha1.ProbeSucceeded, ""
+}

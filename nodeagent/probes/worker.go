@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probes
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/nodeagent/cri"
+)
+
+const (
+	// lookAgain is when to look again for a container that is not there yet.
+	lookAgain = time.Second
+	// mostMessage is how much of an answer is reported, in bytes.
+	mostMessage = 1024
+	// nonRunning is the message of a container that has ended.
+	nonRunning = "Container(%s) is Non-running"
+)
+
+// worker runs one probe of one pod.
+type worker struct {
+	agent  *Agent
+	node   string
+	pod    v1alpha1.PodProbe // without its probes
+	probe  v1alpha1.ContainerProbe
+	cancel context.CancelFunc
+	// resumed is true for a probe that an agent before this one has reported on.
+	resumed bool
+
+	// record is what is reported; the agent's lock guards it.
+	record *v1alpha1.ContainerProbeState
+	run    progress
+}
+
+// progress is what is known of the run of the container that is probed.
+type progress struct {
+	container string // its ID, "" before the first look
+	started   time.Time
+	last      v1alpha1.ProbeState
+	times     int32 // that last came in a row
+}
+
+func newWorker(a *Agent, node string, pod *v1alpha1.PodProbe, probe *v1alpha1.ContainerProbe) *worker {
+	w := &worker{agent: a, node: node, pod: *pod.DeepCopy(), probe: *probe.DeepCopy()}
+	w.pod.Probes = nil
+	return w
+}
+
+func (w *worker) same(o *worker) bool {
+	return equality.Semantic.DeepEqual(w.pod, o.pod) && equality.Semantic.DeepEqual(w.probe, o.probe)
+}
+
+// start begins to probe. What goes on after the agent restarted begins at any time within a
+// period: all probes of the node at once would be a peak.
+func (w *worker) start(ctx context.Context) {
+	ctx, w.cancel = context.WithCancel(ctx)
+	var delay time.Duration
+	if w.resumed {
+		delay = rand.N(w.period()) //nolint:gosec // a peak is no secret
+	}
+	go func() {
+		for ctx.Err() == nil {
+			t := time.NewTimer(delay)
+			select {
+			case <-ctx.Done():
+				t.Stop()
+				return
+			case <-t.C:
+			}
+			delay = w.round(ctx)
+		}
+	}()
+}
+
+func seconds(n, least int32) time.Duration { return time.Duration(max(n, least)) * time.Second }
+
+func (w *worker) period() time.Duration { return seconds(w.probe.Probe.PeriodSeconds, 1) }
+
+// round probes once, and says when to do so again.
+func (w *worker) round(ctx context.Context) time.Duration {
+	begun := time.Now()
+	c, runtime, err := w.container(ctx)
+	switch {
+	case err != nil: // the runtime is away: what was reported is all that is known
+		return w.period()
+	case runtime == nil || !c.Running && !c.Exited:
+		return min(w.period(), lookAgain)
+	}
+	if err := w.meet(ctx, c, runtime); err != nil {
+		return w.period()
+	}
+	if c.Exited {
+		w.run.last, w.run.times = v1alpha1.ProbeFailed, 0
+		w.report(v1alpha1.ProbeFailed, strings.ReplaceAll(nonRunning, "%s", c.Name))
+		return min(w.period(), lookAgain)
+	}
+	if left := w.run.started.Add(seconds(w.probe.Probe.InitialDelaySeconds, 1)).Sub(w.agent.now()); left > 0 {
+		return left
+	}
+	state, message := w.try(ctx, c, runtime)
+	if ctx.Err() != nil {
+		return 0
+	}
+	w.count(ctx, c, state, message)
+	return max(w.period()-time.Since(begun), 0)
+}
+
+// container is the newest run of the container; without a runtime if there is none.
+func (w *worker) container(ctx context.Context) (cri.Container, *cri.Runtime, error) {
+	runtimes, err := w.agent.node.Runtimes(ctx)
+	if err != nil {
+		return cri.Container{}, nil, err
+	}
+	for _, runtime := range runtimes {
+		containers, err := runtime.Containers(ctx, w.pod.UID)
+		if err != nil {
+			return cri.Container{}, nil, err
+		}
+		if c, ok := containers[w.probe.ContainerName]; ok {
+			return c, runtime, nil
+		}
+	}
+	return cri.Container{}, nil, nil
+}
+
+// meet makes a new start with a run that was not seen before: what was reported is of
+// another one. A worker that has just started tells them apart by their times.
+func (w *worker) meet(ctx context.Context, c cri.Container, runtime *cri.Runtime) error {
+	if w.run.container == c.ID {
+		return nil
+	}
+	seen, err := runtime.Started(ctx, c)
+	if err != nil {
+		return err
+	}
+	record := w.reported()
+	goesOn := w.run.container == "" && record != nil && record.LastProbeTime != nil && !seen.StartedAt.After(record.LastProbeTime.Time)
+	w.run = progress{container: c.ID, started: seen.StartedAt}
+	switch {
+	case goesOn:
+		w.run.last, w.run.times = record.State, max(w.threshold(record.State), 1)
+	case record != nil && record.State != v1alpha1.ProbeUnknown && c.Running:
+		w.report(v1alpha1.ProbeUnknown, "")
+	}
+	return nil
+}
+
+// count takes a result for one if it came as often in a row as it has to. A result of a run
+// that has ended meanwhile is none.
+func (w *worker) count(ctx context.Context, c cri.Container, state v1alpha1.ProbeState, message string) {
+	if state == "" {
+		return
+	}
+	record := w.reported()
+	if state == v1alpha1.ProbeUnknown { // it counts for nothing, but a user must see why there is no result
+		if record == nil || record.State == v1alpha1.ProbeUnknown {
+			w.report(state, message)
+		}
+		return
+	}
+	if state != w.run.last {
+		w.run.last, w.run.times = state, 0
+	}
+	w.run.times = min(w.run.times, 1<<20) + 1
+	if w.run.times < w.threshold(state) {
+		return
+	}
+	if record == nil || record.State != state {
+		now, runtime, err := w.container(ctx)
+		if err != nil || runtime == nil || now.ID != c.ID || !now.Running {
+			w.run.times--
+			return
+		}
+	}
+	w.report(state, message)
+}
+
+func (w *worker) threshold(state v1alpha1.ProbeState) int32 {
+	if state == v1alpha1.ProbeSucceeded {
+		return max(w.probe.Probe.SuccessThreshold, 1)
+	}
+	return max(w.probe.Probe.FailureThreshold, 1)
+}
+
+func (w *worker) reported() *v1alpha1.ContainerProbeState {
+	w.agent.mu.Lock()
+	defer w.agent.mu.Unlock()
+	return w.record
+}
+
+// report is PPM-09: a result that is another one, or old, is reported.
+func (w *worker) report(state v1alpha1.ProbeState, message string) {
+	a := w.agent
+	now := metav1.NewTime(a.now()).Rfc3339Copy()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.workers[key{w.pod.UID, w.probe.Name}] != w {
+		return // another one has its place
+	}
+	next := &v1alpha1.ContainerProbeState{Name: w.probe.Name, State: state, Message: cut(message), LastProbeTime: &now, LastTransitionTime: &now}
+	if old := w.record; old != nil {
+		if old.State == state {
+			if old.Message == next.Message && old.LastProbeTime != nil && now.Sub(old.LastProbeTime.Time) < reportAgain {
+				return
+			}
+			next.LastTransitionTime = ptr.To(*old.LastTransitionTime)
+		}
+	}
+	w.record = next
+	a.changed(w.node)
+}
+
+// cut is a message as it fits into a status.
+func cut(message string) string {
+	message = strings.ToValidUTF8(strings.TrimSpace(message), "")
+	if len(message) > mostMessage {
+		message = strings.ToValidUTF8(message[:mostMessage], "")
+	}
+	return message
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package restarts carries out the ContainerRecreateRequests of a node: it says how
+// far containers have come, and stops those that the manager permits. Which container is
+// stopped when is decided by the manager; see package permit.
+package restarts
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/nodeagent/cri"
+	"github.com/regatta-sh/regatta/nodeagent/stop"
+)
+
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=containerrecreaterequests,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=containerrecreaterequests/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
+// workers is how many pods are worked on at once. Each may wait for a container to
+// stop.
+const workers = 32
+
+// Agent carries requests out. Its cache has those of its node only.
+type Agent struct {
+	client client.Client
+	live   client.Reader
+	node   *cri.Node
+	events record.EventRecorder
+
+	now     func() time.Time
+	stopper stop.Stopper
+}
+
+// Option changes how an Agent works.
+type Option func(*Agent)
+
+// WithClock replaces the clock.
+func WithClock(now func() time.Time) Option { return func(a *Agent) { a.now = now } }
+
+// WithAddress sets the IP of the node, for hooks of pods that use its network.
+func WithAddress(ip string) Option { return func(a *Agent) { a.stopper.Address = ip } }
+
+// New makes an Agent. live reads past the cache.
+func New(c client.Client, live client.Reader, node *cri.Node, events record.EventRecorder, opts ...Option) *Agent {
+	a := &Agent{client: c, live: live, node: node, events: events, now: time.Now, stopper: stop.Stopper{Address: "127.0.0.1"}}
+	for _, opt := range opts {
+		opt(a)
+	}
+	return a
+}
+
+// SetupWithManager starts the Agent with a manager. Requests are worked on pod by pod.
+func (a *Agent) SetupWithManager(mgr ctrl.Manager) error {
+	pod := func(_ context.Context, o client.Object) []reconcile.Request {
+		r, ok := o.(*kruise.ContainerRecreateRequest)
+		if !ok {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Spec.PodName}}}
+	}
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("crr").
+		Watches(&kruise.ContainerRecreateRequest{}, handler.EnqueueRequestsFromMapFunc(pod)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RecoverPanic: new(bool)}).
+		Complete(a)
+	if err != nil {
+		return fmt.Errorf("adding the agent of ContainerRecreateRequests: %w", err)
+	}
+	return nil
+}
+
+// requests are those of a pod.
+func (a *Agent) requests(ctx context.Context, pod types.NamespacedName) ([]*kruise.ContainerRecreateRequest, error) {
+	list := &kruise.ContainerRecreateRequestList{}
+	if err := a.client.List(ctx, list, client.InNamespace(pod.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing the requests of pod %s: %w", pod, err)
+	}
+	var out []*kruise.ContainerRecreateRequest
+	for i := range list.Items {
+		if list.Items[i].Spec.PodName == pod.Name {
+			out = append(out, &list.Items[i])
+		}
+	}
+	return out, nil
+}

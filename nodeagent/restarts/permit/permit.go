@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package permit is how the manager tells a node which containers to stop: an
+// annotation of a ContainerRecreateRequest with the run of each one.
+//
+// A permit names a run, not a container, and it is written before anything is
+// stopped. So whatever is repeated after a crash, of the manager or of the agent,
+// one permit ends one run, and no other.
+package permit
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Key is the annotation. Only the manager may write it.
+const Key = "crr.regatta.sh/restart"
+
+// Permits are the IDs of the runs to end, by name of the container.
+type Permits map[string]string
+
+// Of reads the permits of an object. What cannot be read permits nothing.
+func Of(o client.Object) (Permits, error) {
+	text := o.GetAnnotations()[Key]
+	if text == "" {
+		return nil, nil
+	}
+	var out Permits
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		return nil, fmt.Errorf("reading annotation %s: %w", Key, err)
+	}
+	return out, nil
+}
+
+// With adds permits to an object, beside those that it has, and says whether there
+// were any that it had not.
+func (p Permits) With(o client.Object, names []string, run func(name string) string) (bool, error) {
+	all := maps.Clone(p)
+	if all == nil {
+		all = Permits{}
+	}
+	added := false
+	for _, name := range names {
+		if id := run(name); all[name] == "" && id != "" {
+			all[name], added = id, true
+		}
+	}
+	if !added {
+		return false, nil
+	}
+	raw, err := json.Marshal(all)
+	if err != nil {
+		return false, fmt.Errorf("writing annotation %s: %w", Key, err)
+	}
+	annotations := maps.Clone(o.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[Key] = string(raw)
+	o.SetAnnotations(annotations)
+	return true, nil
+}

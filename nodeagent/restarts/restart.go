@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package restarts
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/nodeagent/cri"
+	"github.com/regatta-sh/regatta/nodeagent/restarts/permit"
+	"github.com/regatta-sh/regatta/nodeagent/stop"
+)
+
+// defaultGrace is that of Kubernetes.
+const defaultGrace = 30 * time.Second
+
+// restart stops one container, and writes how that went. It asks the API server first
+// whether the request still stands: the cache may be late, and a stop cannot be undone.
+func (a *Agent) restart(ctx context.Context, s seen, runtime *cri.Runtime, i int) (failed bool, err error) {
+	c := &s.request.Spec.Containers[i]
+	run := s.containers[c.Name]
+	current, err := a.stands(ctx, s.request, c.Name, run.ID)
+	if err != nil || !current {
+		return false, err
+	}
+	pod := podOf(s.request)
+	a.events.Eventf(pod, corev1.EventTypeNormal, kruise.KillingContainerReason, kruise.KillingContainerMessage, c.Name, s.request.Name)
+	next := state{Name: c.Name, Phase: kruise.ContainerRecreateRequestRecreating, IsKilled: true}
+	if err := a.stop(ctx, s.request, c, runtime, run); err != nil {
+		if cri.Unavailable(err) || ctx.Err() != nil {
+			return false, err // the runtime, or this agent, restarts; the same run is stopped then
+		}
+		next = state{Name: c.Name, Phase: kruise.ContainerRecreateRequestFailed, Message: fmt.Sprintf(kruise.ContainerRecreateRequestKillErrorMessage, err)}
+	}
+	return next.Phase == kruise.ContainerRecreateRequestFailed, a.report(ctx, s.request, next)
+}
+
+// report writes the state of one container over whatever the manager wrote while it was
+// being stopped. It goes on when the agent ends, since the container is
+// stopped in any case.
+func (a *Agent) report(ctx context.Context, r *kruise.ContainerRecreateRequest, next state) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if done(r) {
+			return nil // the manager has ended the request meanwhile, and said how
+		}
+		err := a.write(ctx, r, func(st *kruise.ContainerRecreateRequestStatus) {
+			st.ContainerRecreateStates = written(st.ContainerRecreateStates, next)
+		})
+		if apierrors.IsConflict(err) {
+			if err := a.live.Get(ctx, client.ObjectKeyFromObject(r), r); err != nil {
+				return fmt.Errorf("reading ContainerRecreateRequest %s again: %w", client.ObjectKeyFromObject(r), err)
+			}
+		}
+		return err
+	})
+}
+
+// stands says whether a request is still to be carried out, for that run.
+func (a *Agent) stands(ctx context.Context, r *kruise.ContainerRecreateRequest, container, run string) (bool, error) {
+	now := &kruise.ContainerRecreateRequest{}
+	if err := a.live.Get(ctx, client.ObjectKeyFromObject(r), now); err != nil {
+		return false, fmt.Errorf("reading ContainerRecreateRequest %s before a container is stopped: %w", client.ObjectKeyFromObject(r), err)
+	}
+	permits, err := permit.Of(now)
+	if err != nil {
+		return false, err
+	}
+	return now.UID == r.UID && !done(now) && now.DeletionTimestamp == nil && permits[container] == run, nil
+}
+
+// stop runs the hook, and stops the container with the grace that is left.
+func (a *Agent) stop(ctx context.Context, r *kruise.ContainerRecreateRequest, c *kruise.ContainerRecreateRequestContainer, runtime *cri.Runtime, run cri.Container) error {
+	grace := defaultGrace
+	if s := r.Spec.Strategy; s != nil && s.TerminationGracePeriodSeconds != nil {
+		grace = time.Duration(*s.TerminationGracePeriodSeconds) * time.Second
+	}
+	target := stop.Target{Runtime: runtime, Run: run, Ports: c.Ports}
+	if hook := c.PreStop; hook != nil {
+		target.Hook = &corev1.LifecycleHandler{Exec: hook.Exec, HTTPGet: hook.HTTPGet, TCPSocket: hook.TCPSocket}
+	}
+	return a.stopper.Stop(ctx, target, grace, func(err error) {
+		a.events.Eventf(podOf(r), corev1.EventTypeWarning, kruise.FailedPreStopHookReason, "preStop of container %s failed: %v", c.Name, err)
+	})
+}
+
+// podOf is the pod of a request, as far as events need to know it.
+func podOf(r *kruise.ContainerRecreateRequest) *corev1.Pod {
+	return &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Spec.PodName, UID: types.UID(r.Labels[kruise.ContainerRecreateRequestPodUIDKey])},
+	}
+}

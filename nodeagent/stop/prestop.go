@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stop
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/regatta-sh/regatta/nodeagent/httpget"
+)
+
+// preStop runs the hook of a container, for as long as the container has to stop.
+func (s Stopper) preStop(ctx context.Context, t Target, grace time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	switch hook := t.Hook; {
+	case hook.Exec != nil:
+		_, err := t.Runtime.Exec(ctx, t.Run, hook.Exec.Command, grace)
+		return err
+	case hook.HTTPGet != nil:
+		address, err := s.address(ctx, t, hook.HTTPGet.Host, hook.HTTPGet.Port)
+		if err != nil {
+			return err
+		}
+		return get(ctx, hook.HTTPGet, address)
+	case hook.TCPSocket != nil:
+		address, err := s.address(ctx, t, hook.TCPSocket.Host, hook.TCPSocket.Port)
+		if err != nil {
+			return err
+		}
+		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return fmt.Errorf("connecting to %s: %w", address, err)
+		}
+		return connection.Close()
+	case hook.Sleep != nil:
+		return sleep(ctx, time.Duration(hook.Sleep.Seconds)*time.Second)
+	}
+	return nil
+}
+
+// sleep waits, at most until the grace is over.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("sleeping for %s: %w", d, ctx.Err())
+	}
+}
+
+// address is where a hook goes: the pod, unless it names another host.
+func (s Stopper) address(ctx context.Context, t Target, host string, port intstr.IntOrString) (string, error) {
+	number := port.IntValue()
+	if port.Type == intstr.String && number == 0 {
+		i := slices.IndexFunc(t.Ports, func(p corev1.ContainerPort) bool { return p.Name == port.StrVal })
+		if i < 0 {
+			return "", fmt.Errorf("container %s has no port %q", t.Run.Name, port.StrVal)
+		}
+		number = int(t.Ports[i].ContainerPort)
+	}
+	if number < 1 || number > 65535 {
+		return "", fmt.Errorf("port %s of container %s is none, want 1 to 65535", port.String(), t.Run.Name)
+	}
+	if host == "" {
+		ip, err := t.Runtime.Address(ctx, t.Run.Sandbox)
+		if err != nil {
+			return "", err
+		}
+		if host = ip; host == "" { // it uses the network of the node
+			host = s.Address
+		}
+	}
+	return net.JoinHostPort(host, strconv.Itoa(number)), nil
+}
+
+// get asks by HTTP.
+func get(ctx context.Context, hook *corev1.HTTPGetAction, address string) error {
+	answer, err := httpget.Do(ctx, hook, address, "")
+	if err != nil {
+		return err
+	}
+	if answer.Code >= http.StatusBadRequest {
+		return fmt.Errorf("asking %s: it answered %s", answer.URL, answer.Status)
+	}
+	return nil
+}

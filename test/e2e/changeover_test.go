@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/test/openkruise"
+)
+
+// An installation goes to the chart with OpenKruise's objects and comes back, while
+// workloads are in the middle of rollouts. There is no manager of OpenKruise: while its
+// release is installed, nothing acts. It takes over a minute, as the agents of three nodes are
+// replaced one by one, twice.
+var _ = Describe("a change over between Regatta and OpenKruise", Serial, func() {
+	const workloads = `
+apiVersion: apps.kruise.io/v1beta1
+kind: CloneSet
+metadata: {name: web}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  updateStrategy: {rollingUpdate: {podUpdatePolicy: InPlaceIfPossible, partition: %[2]d, maxUnavailable: 1}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {terminationGracePeriodSeconds: 1, containers: [{name: main, image: "%[1]s"}]}
+---
+apiVersion: apps.kruise.io/v1beta1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  replicas: 2
+  serviceName: db
+  podManagementPolicy: Parallel
+  selector: {matchLabels: {app: db}}
+  updateStrategy: {rollingUpdate: {podUpdatePolicy: InPlaceIfPossible, partition: %[2]d}}
+  template:
+    metadata: {labels: {app: db}}
+    spec: {terminationGracePeriodSeconds: 1, readinessGates: [{conditionType: InPlaceUpdateReady}], containers: [{name: main, image: "%[1]s"}]}
+---
+apiVersion: apps.kruise.io/v1beta1
+kind: DaemonSet
+metadata: {name: agent}
+spec:
+  selector: {matchLabels: {app: agent}}
+  updateStrategy: {type: RollingUpdate, rollingUpdate: {rollingUpdateType: InPlaceIfPossible, partition: %[2]d}}
+  template:
+    metadata: {labels: {app: agent}}
+    spec: {terminationGracePeriodSeconds: 1, containers: [{name: main, image: "%[1]s"}]}
+`
+	// running is each pod with its UID, its image and how often its container was started.
+	running := func(u *user) []string {
+		GinkgoHelper()
+		list := &corev1.PodList{}
+		Expect(shared.k8s.List(u.ctx, list, client.InNamespace(u.namespace))).To(Succeed())
+		var out []string
+		for i := range list.Items {
+			p := &list.Items[i]
+			for _, c := range p.Status.ContainerStatuses {
+				out = append(out, fmt.Sprintf("%s %s %s restarts=%d ready=%t", p.Name, p.UID, p.Spec.Containers[0].Image, c.RestartCount, c.Ready))
+			}
+		}
+		return out
+	}
+	images := func(u *user) map[string]int {
+		out := map[string]int{}
+		for _, line := range running(u) {
+			f := strings.Fields(line)
+			app, _, _ := strings.Cut(f[0], "-")
+			out[app+" "+f[2]+" "+f[4]]++
+		}
+		return out
+	}
+
+	It("restarts nothing, and rollouts go on", func(ctx SpecContext) {
+		if shared.installed.Endpoint != "" || !shared.real {
+			Skip("the manager runs outside of the cluster")
+		}
+		u := newUser(ctx)
+		u.apply(fmt.Sprintf(workloads, "nginx:1.20", 0))
+		Eventually(images).WithArguments(u).Should(Equal(map[string]int{"web nginx:1.20 ready=true": 3, "db nginx:1.20 ready=true": 2, "agent nginx:1.20 ready=true": 3}))
+		u.apply(fmt.Sprintf(workloads, "nginx:1.21", 1))
+		half := map[string]int{
+			"web nginx:1.20 ready=true": 1, "web nginx:1.21 ready=true": 2, "db nginx:1.20 ready=true": 1, "db nginx:1.21 ready=true": 1,
+			"agent nginx:1.20 ready=true": 1, "agent nginx:1.21 ready=true": 2,
+		}
+		Eventually(images).WithArguments(u).Should(Equal(half))
+		Eventually(u.status).WithArguments("web").Should(Equal("observed=true updated=2 available=3 updatedAvailable=2 total=3"))
+		before := running(u)
+
+		values := filepath.Join(GinkgoT().TempDir(), "values.json")
+		text := u.helm("get", "values", "kruise", "-o", "json")
+		Expect(json.Valid([]byte(text))).To(BeTrue(), text)
+		Expect(os.WriteFile(values, []byte(text), 0o600)).To(Succeed())
+		over := func() {
+			u.helm("upgrade", "kruise", "charts/kruise", "-f", values, "--wait", "--timeout", "3m")
+			u.kubectl("rollout", "status", "-n", "kruise-system", "deployment/kruise-controller-manager", "--timeout=3m")
+			u.kubectl("rollout", "status", "-n", "kruise-system", "daemonset/kruise-daemon", "--timeout=3m")
+		}
+		theirs := true                           // until the change over is done
+		DeferCleanup(func(ctx context.Context) { // what comes next needs a manager
+			if u.ctx = ctx; theirs {
+				over()
+			}
+		})
+
+		By("going back to OpenKruise")
+		u.helm("upgrade", "kruise", openkruise.Chart(GinkgoTB()), "--reset-values", "--wait", "--timeout", "3m",
+			"--set", "manager.image.repository=nginx,manager.image.tag=1.20", "--set-string", "manager.command={sh,-c,sleep 1000000}")
+		u.kubectl("rollout", "status", "-n", "kruise-system", "deployment/kruise-controller-manager", "--timeout=3m")
+		Expect(running(u)).To(Equal(before))
+		for _, kind := range []string{"validatingadmissionpolicies", "validatingwebhookconfigurations", "clusterroles"} {
+			Eventually(u.kubectl).WithArguments("get", kind, "-o", "name").ShouldNot(Or(
+				ContainSubstring("kruise-deletion-protection"), ContainSubstring("kruise-protection-webhook"), ContainSubstring("kruise-decisions-reader")))
+		}
+
+		By("looking what will be different")
+		out, err := u.try("regatta", "preflight") // the command of the placeholder is no value of a real chart
+		Expect(err).To(MatchError(ContainSubstring("exit status 1")), out)
+		Expect(out).To(MatchRegexp(`Blocks +Release default/kruise +manager +set +refused: additional properties 'command' not allowed`))
+		Expect(strings.Count(out, "Blocks")).To(Equal(1), out)
+		Expect(out).To(And(ContainSubstring("Change over with: helm upgrade kruise charts/kruise --namespace default"), MatchRegexp(`Note +CloneSet %s/web +status +2 of 3 pods updated +goes on from there`, u.namespace)))
+
+		By("changing over")
+		over()
+		theirs = false
+		Expect(running(u)).To(Equal(before))
+		Consistently(running, "5s").WithArguments(u).Should(Equal(before))
+
+		By("going on")
+		u.apply(fmt.Sprintf(workloads, "nginx:1.21", 0))
+		Eventually(images).WithArguments(u).Should(Equal(map[string]int{"web nginx:1.21 ready=true": 3, "db nginx:1.21 ready=true": 2, "agent nginx:1.21 ready=true": 3}))
+		uid := func(lines []string) (out []string) {
+			for _, line := range lines {
+				out = append(out, strings.Join(strings.Fields(line)[:2], " "))
+			}
+			return out
+		}
+		Expect(uid(running(u))).To(Equal(uid(before)))
+	}, SpecTimeout(10*time.Minute))
+})

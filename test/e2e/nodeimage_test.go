@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("a NodeImage", func() {
+	It("is there for each node, and has an image pulled that the tutorial adds to it", func(ctx SpecContext) {
+		u := newUser(ctx)
+		if !shared.real {
+			Skip("simulated nodes have no container runtime")
+		}
+		nodes := strings.Fields(u.kubectl("get", "nodes", "-o", "jsonpath={.items[*].metadata.name}"))
+		Eventually(func() []string {
+			return strings.Fields(u.kubectl("get", "nodeimages", "-o", "jsonpath={.items[*].metadata.name}"))
+		}).Should(ConsistOf(nodes))
+		node := nodes[0]
+		status := func(path string) func() string {
+			return func() string { return u.kubectl("get", "nodeimage", node, "-o", "jsonpath={"+path+"}") }
+		}
+		Eventually(status(".status.firstSyncStatus.status")).Should(Equal("Succeeded"))
+
+		ask := func(image, tag, policy string) {
+			u.kubectl("patch", "nodeimage", node, "--type=merge", "-p",
+				`{"spec": {"images": {"`+image+`": {"tags": [{"tag": "`+tag+`", "imagePullPolicy": "`+policy+`", "pullPolicy": {"ttlSecondsAfterFinished": 20, "timeoutSeconds": 60, "backoffLimit": 0}}]}}}}`)
+		}
+		By("pulling it from the registry")
+		ask("ubuntu", "latest", "Always")
+		Eventually(status(".status.imageStatuses.ubuntu.tags[0].phase")).Should(Equal("Succeeded"))
+		Expect(status(".status.imageStatuses.ubuntu.tags[0].imageID")()).To(HavePrefix("ubuntu@sha256:"))
+		Expect(u.kubectl("get", "nodeimage", node, "--no-headers")).To(MatchRegexp(`^\S+ +1 +1 +\S+$`))
+		Expect(u.kubectl("get", "events", "-A", "--field-selector", "involvedObject.kind=NodeImage")).To(ContainSubstring("Image ubuntu:latest, ecalpsedTime "))
+
+		By("finding one that is there")
+		since := time.Now()
+		u.kubectl("patch", "nodeimage", node, "--type=json", "-p",
+			`[{"op": "add", "path": "/spec/images/ubuntu/tags/0/version", "value": 1}, {"op": "add", "path": "/spec/images/ubuntu/tags/0/imagePullPolicy", "value": "IfNotPresent"}]`)
+		Eventually(status(".status.imageStatuses.ubuntu.tags[0].version")).WithPolling(50 * time.Millisecond).Should(Equal("1"))
+		Eventually(status(".status.imageStatuses.ubuntu.tags[0].phase")).WithPolling(50 * time.Millisecond).Should(Equal("Succeeded"))
+		AddReportEntry("until an image that is there was reported", time.Since(since))
+
+		By("cleaning up behind itself")
+		Eventually(status(".spec.images")).Should(Or(BeEmpty(), Equal("{}")))
+	}, SpecTimeout(5*time.Minute))
+})

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+var _ = Describe("a ContainerRecreateRequest", func() {
+	pod := func(u *user) *corev1.Pod {
+		GinkgoHelper()
+		p := &corev1.Pod{}
+		Expect(shared.k8s.Get(u.ctx, client.ObjectKey{Namespace: u.namespace, Name: "busybox"}, p)).To(Succeed())
+		return p
+	}
+	runs := func(u *user) map[string]int32 {
+		out := map[string]int32{}
+		for _, c := range pod(u).Status.ContainerStatuses {
+			if c.Ready {
+				out[c.Name] = c.RestartCount
+			}
+		}
+		return out
+	}
+	start := func(u *user) {
+		GinkgoHelper()
+		if !shared.real {
+			Skip("simulated nodes have no container runtime")
+		}
+		u.apply(`{apiVersion: v1, kind: Pod, metadata: {name: busybox}, spec: {terminationGracePeriodSeconds: 2, containers: [
+			{name: busybox, image: "busybox:1.32", command: [sleep, "36000"]},
+			{name: sidecar-1, image: "busybox:1.32", command: [sleep, "36000"]},
+			{name: other, image: "busybox:1.32", command: [sleep, "36000"]}]}}`)
+		Eventually(runs).WithArguments(u).Should(Equal(map[string]int32{"busybox": 0, "sidecar-1": 0, "other": 0}))
+	}
+
+	It("restarts the containers that it names, as the tutorial has it", func(ctx SpecContext) {
+		u := newUser(ctx)
+		start(u)
+		before := pod(u).UID
+		u.apply(`
+apiVersion: apps.kruise.io/v1alpha1
+kind: ContainerRecreateRequest
+metadata:
+  name: busybox
+spec:
+  podName: busybox
+  containers:
+    - name: sidecar-1
+    - name: busybox
+  strategy:
+    failurePolicy: Fail
+    orderedRecreate: false
+    terminationGracePeriodSeconds: 2
+    unreadyGracePeriodSeconds: 3
+    minStartedSeconds: 3
+  activeDeadlineSeconds: 300
+  ttlSecondsAfterFinished: 1800
+`)
+		Eventually(func() string { return u.kubectl("get", "crr", "--no-headers") }).Should(MatchRegexp(`^busybox +Completed +busybox +\S+ +\S+$`))
+		Expect(runs(u)).To(Equal(map[string]int32{"busybox": 1, "sidecar-1": 1, "other": 0}))
+		Expect(pod(u).UID).To(Equal(before))
+		Expect(u.kubectl("get", "crr", "busybox", "-o", "jsonpath={.status.containerRecreateStates[*].phase}")).To(Equal("Succeeded Succeeded"))
+		Expect(u.kubectl("get", "events")).To(ContainSubstring("Stopping container sidecar-1 by ContainerRecreateRequest busybox"))
+	}, SpecTimeout(4*time.Minute))
+
+	It("stops a container soon after the request", Serial, func(ctx SpecContext) {
+		u := newUser(ctx)
+		start(u)
+		var took []time.Duration
+		for i := range int32(3) {
+			since := time.Now()
+			u.apply(fmt.Sprintf(`{apiVersion: apps.kruise.io/v1beta1, kind: ContainerRecreateRequest, metadata: {name: r%d}, spec: {podName: busybox, containers: [{name: other}], strategy: {terminationGracePeriodSeconds: 0}}}`, i))
+			stopped := func() string {
+				return u.kubectl("get", "crr", fmt.Sprintf("r%d", i), "-o", "jsonpath={.status.containerRecreateStates[*].isKilled}")
+			}
+			Eventually(stopped).WithPolling(50 * time.Millisecond).Should(Equal("true"))
+			took = append(took, time.Since(since))
+			Eventually(runs).WithArguments(u).Should(HaveKeyWithValue("other", i+1))
+			Eventually(func() string { return u.kubectl("get", "crr", fmt.Sprintf("r%d", i), "-o", "jsonpath={.status.phase}") }).Should(Equal("Completed"))
+		}
+		slices.Sort(took)
+		AddReportEntry("until a container was stopped", took)
+		// The grace is 2 seconds at least, and sleep does not end by itself.
+		Expect(took[1]).To(BeNumerically("<", 15*time.Second))
+	}, SpecTimeout(4*time.Minute))
+
+	It("restarts a whole CloneSet in place, with no more pods out than may be", func(ctx SpecContext) {
+		if !shared.real {
+			Skip("simulated nodes have no container runtime")
+		}
+		u := newUser(ctx)
+		u.apply(`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: web}, spec: {replicas: 3, selector: {matchLabels: {app: web}},
+			updateStrategy: {maxUnavailable: 1}, template: {metadata: {labels: {app: web}}, spec: {terminationGracePeriodSeconds: 1, containers: [
+			{name: main, image: "busybox:1.32", command: [sleep, "36000"]}, {name: other, image: "busybox:1.32", command: [sleep, "36000"]}]}}}}`)
+		Eventually(u.status).WithArguments("web").Should(Equal(settled(3)))
+		before := u.pods("web")
+		out, err := u.try("regatta", "rollout", "restart", "clone/web", "-n", u.namespace)
+		Expect(err).To(HaveOccurred())
+		Expect(out).To(ContainSubstring("add --in-place"))
+		out, err = u.try("regatta", "rollout", "restart", "clone/web", "-n", u.namespace, "--in-place")
+		Expect(err).NotTo(HaveOccurred(), out)
+		AddReportEntry("regatta rollout restart", out)
+
+		most := 0
+		Eventually(func() []string {
+			restarting := 0
+			for _, p := range u.pods("web") {
+				if !slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue }) {
+					restarting++
+				}
+			}
+			most = max(most, restarting)
+			return u.events("web", "RestartedInPlace")
+		}).WithPolling(100 * time.Millisecond).Should(ConsistOf("all 3 pods have restarted in place"))
+		Expect(most).To(BeNumerically("<=", 1), "pods that were not ready at once")
+		for name, p := range u.pods("web") {
+			Expect(before).To(HaveKey(name))
+			Expect(p.UID).To(Equal(before[name].UID))
+			for _, c := range p.Status.ContainerStatuses {
+				Expect(c.RestartCount).To(Equal(int32(1)), "%s of %s", c.Name, name)
+			}
+		}
+		Expect(u.cloneSet("web").Annotations).NotTo(HaveKey(v1beta1.RestartInPlaceKey))
+		Eventually(func() string { return u.kubectl("get", "crr") }).Should(ContainSubstring("No resources found"))
+	}, SpecTimeout(4*time.Minute))
+})

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// zones are the zones of nodes that pods may run on, each with the names of its nodes.
+func zones(u *user) (names []string, nodes map[string][]string) {
+	GinkgoHelper()
+	list := &corev1.NodeList{}
+	Expect(shared.k8s.List(u.ctx, list)).To(Succeed())
+	nodes = map[string][]string{}
+	for _, node := range list.Items {
+		if zone := node.Labels["topology.kubernetes.io/zone"]; zone != "" && len(node.Spec.Taints) == 0 && !node.Spec.Unschedulable {
+			nodes[zone] = append(nodes[zone], node.Name)
+		}
+	}
+	for zone := range nodes {
+		names = append(names, zone)
+	}
+	slices.Sort(names)
+	Expect(len(names)).To(BeNumerically(">=", 2), "nodes of two zones at least")
+	return names[:2], nodes
+}
+
+// cordon makes a zone unschedulable until the spec ends, or for as long as it says.
+func cordon(u *user, nodes []string) (uncordon func()) {
+	GinkgoHelper()
+	for _, node := range nodes {
+		u.kubectl("cordon", node)
+	}
+	uncordon = func() {
+		for _, node := range nodes {
+			u.kubectl("uncordon", node)
+		}
+	}
+	DeferCleanup(func(ctx context.Context) {
+		u.ctx = ctx
+		uncordon()
+	})
+	return uncordon
+}
+
+var _ = Describe("a UnitedDeployment", func() {
+	manifest := func(name string, replicas int, image, strategy string, zones []string, subset string) string {
+		subsets := make([]string, len(zones))
+		for i, zone := range zones {
+			subsets[i] = fmt.Sprintf(`{name: subset-%c, nodeSelectorTerm: {matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [%s]}]}%s}`, 'a'+i, zone, subset)
+			subset = ""
+		}
+		return fmt.Sprintf(`{apiVersion: apps.kruise.io/v1alpha1, kind: UnitedDeployment, metadata: {name: %[1]s}, spec: {replicas: %[2]d, selector: {matchLabels: {app: %[1]s}},
+			topology: {%[4]s subsets: [%[5]s]},
+			template: {cloneSetTemplate: {metadata: {labels: {app: %[1]s}}, spec: {selector: {matchLabels: {app: %[1]s}}, updateStrategy: {rollingUpdate: {podUpdatePolicy: InPlaceIfPossible}},
+				template: {metadata: {labels: {app: %[1]s}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: "%[3]s"}]}}}}}}}`,
+			name, replicas, image, strategy, strings.Join(subsets, ", "))
+	}
+	spread := func(u *user, app string, nodes map[string][]string) map[string]int {
+		out := map[string]int{}
+		for _, pod := range u.pods(app) {
+			for zone, names := range nodes {
+				if slices.Contains(names, pod.Spec.NodeName) {
+					out[zone]++
+				}
+			}
+		}
+		return out
+	}
+
+	It("runs a workload in each zone, and updates one after the other", func(ctx SpecContext) {
+		u := newUser(ctx)
+		zones, nodes := zones(u)
+		u.apply(manifest("web", 5, "nginx:1.20", "", zones, ", replicas: 40%"))
+		Eventually(func() string { return u.kubectl("get", "ud", "web") }).Should(
+			MatchRegexp(`^NAME +DESIRED +CURRENT +UPDATED +READY +AGE\nweb +5 +5 +5 +5 +\S+`))
+		Expect(spread(u, "web", nodes)).To(Equal(map[string]int{zones[0]: 2, zones[1]: 3}))
+		Expect(u.kubectl("get", "clonesets", "-l", "apps.kruise.io/subset-name=subset-a", "-o", "jsonpath={.items[*].spec.replicas}")).To(Equal("2"))
+		Expect(u.events("web", "SuccessfulUpdateSubset")).To(ConsistOf("Create 2 Subset (subset-a, subset-b)"))
+
+		u.kubectl("scale", "ud", "web", "--replicas=10")
+		Eventually(func() map[string]int { return spread(u, "web", nodes) }).Should(Equal(map[string]int{zones[0]: 4, zones[1]: 6}))
+		why := u.why("ud/web")
+		Expect(why).To(ContainSubstring("UnitedDeployment %s/web is PLACED", u.namespace))
+		Expect(why).To(MatchRegexp(`subset-a +4 +\d+ +placement.allocation.given +it is to have 4`))
+		for name, pod := range u.pods("web") {
+			if slices.Contains(nodes[zones[1]], pod.Spec.NodeName) {
+				Eventually(func() string { return u.why("pod/" + name) }).Should(ContainSubstring("It is in subset subset-b of UnitedDeployment web"))
+				break
+			}
+		}
+		Eventually(func() string { return u.kubectl("get", "ud", "web", "--no-headers") }).Should(MatchRegexp(`^web +10 +10 +10 +10 `))
+
+		u.kubectl("patch", "ud", "web", "--type=merge", "-p",
+			`{"spec": {"updateStrategy": {"manualUpdate": {"partitions": {"subset-b": 6}}}, "template": {"cloneSetTemplate": {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "nginx:1.21"}]}}}}}}}`)
+		Eventually(func() string { return u.kubectl("get", "ud", "web", "--no-headers") }).Should(MatchRegexp(`^web +10 +10 +4 +10 `))
+		u.kubectl("patch", "ud", "web", "--type=merge", "-p", `{"spec": {"updateStrategy": {"manualUpdate": {"partitions": {"subset-b": 0}}}}}`)
+		Eventually(func() string { return u.kubectl("get", "ud", "web", "--no-headers") }).Should(MatchRegexp(`^web +10 +10 +10 +10 `))
+		Eventually(func() string {
+			return u.kubectl("get", "ud", "web", "-o", `jsonpath={.status.conditions[?(@.type=="UnitedDeploymentUpdated")].status}`)
+		}).Should(Equal("True"))
+	}, SpecTimeout(4*time.Minute))
+
+	It("moves pods out of a zone that is cordoned, once", Serial, func(ctx SpecContext) {
+		u := newUser(ctx)
+		zones, nodes := zones(u)
+		adaptive := "scheduleStrategy: {type: Adaptive, adaptive: {rescheduleCriticalSeconds: 5, unschedulableDuration: 20}},"
+		u.apply(manifest("shop", 2, "nginx:1.20", adaptive, zones, ", maxReplicas: 4"))
+		Eventually(func() map[string]int { return spread(u, "shop", nodes) }).Should(Equal(map[string]int{zones[0]: 2}))
+		condition := func() string {
+			return u.kubectl("get", "ud", "shop", "-o", `jsonpath={.status.subsetStatuses[0].conditions[0].status} {.status.subsetStatuses[0].conditions[0].reason}`)
+		}
+
+		uncordon := cordon(u, nodes[zones[0]])
+		u.kubectl("scale", "ud", "shop", "--replicas=4")
+		Eventually(func() map[string]int { return spread(u, "shop", nodes) }).Should(Equal(map[string]int{zones[0]: 2, zones[1]: 2}))
+		Eventually(condition).Should(Equal("False reschedule"))
+		Expect(u.why("ud/shop")).To(MatchRegexp(`subset-a +2 +2 +placement.allocation.unschedulable .*its pods find no node`))
+
+		uncordon()
+		Eventually(condition).Should(Equal("True recover"))
+		Consistently(func() map[string]int { return spread(u, "shop", nodes) }, 3*time.Second).Should(Equal(map[string]int{zones[0]: 2, zones[1]: 2}))
+		u.kubectl("scale", "ud", "shop", "--replicas=6")
+		Eventually(func() map[string]int { return spread(u, "shop", nodes) }).Should(Equal(map[string]int{zones[0]: 4, zones[1]: 2}))
+	}, SpecTimeout(4*time.Minute))
+})
