@@ -13,12 +13,18 @@ import (
 // absent is what the API server says by itself while no manager is there to say
 // why. It starts as the webhook's text does.
 const absent = "forbidden by ResourcesProtectionDeletion for " + policyv1alpha1.DeletionProtectionKey + "=" + policyv1alpha1.DeletionProtectionAlways +
-	". No manager of Regatta is ready, so the API server refuses this by itself. To delete the object, first take the label " + policyv1alpha1.DeletionProtectionKey + " off it."
+	". The API server refuses this by itself, as it sees no manager of Regatta that is ready. To delete the object, first take the label " + policyv1alpha1.DeletionProtectionKey + " off it."
 
 // twin is a policy of the API server's own, by which objects that must never be
 // deleted stay while no replica of the manager is ready. While one is, the
 // webhook answers, knows exceptions, and records. There is none if the manager
 // runs outside of the cluster: its Deployment then says nothing about it.
+//
+// The webhook of these objects fails closed by itself; the twin adds a text that
+// says what to do. So a Deployment that the API server does not find lets the
+// request go on to the webhook. Kubernetes 1.37 stops to watch Deployments for
+// parameters when the last policy that reads them is deleted, and never starts
+// again: from then on it goes by the Deployment as it was, until it is restarted.
 func (f facts) twin() (*admissionv1.ValidatingAdmissionPolicySpec, *admissionv1.ValidatingAdmissionPolicyBindingSpec) {
 	if len(f.kinds) == 0 || !f.call.inside() {
 		return nil, nil
@@ -41,7 +47,7 @@ func (f facts) twin() (*admissionv1.ValidatingAdmissionPolicySpec, *admissionv1.
 		}, &admissionv1.ValidatingAdmissionPolicyBindingSpec{
 			PolicyName: PolicyName,
 			ParamRef: &admissionv1.ParamRef{
-				Name: DeploymentName, Namespace: f.Namespace, ParameterNotFoundAction: ptr.To(admissionv1.DenyAction),
+				Name: DeploymentName, Namespace: f.Namespace, ParameterNotFoundAction: ptr.To(admissionv1.AllowAction),
 			},
 			ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
 		}
