@@ -21,17 +21,26 @@ import (
 // agent begins the user agent of measured requests.
 const agent = "regatta-admission"
 
-// measured is a kind of request.
+// measured is a kind of request. Its scenario is the second word of the user agent: the namespace, where that is what
+// differs.
 type measured struct {
-	operation, namespace string
-	clients              int
+	operation, scenario string
+	clients             int
 }
 
 // tell makes the table from what the API server says of itself.
 func tell(log string, since time.Time, clients []int) (string, error) {
-	took := map[measured][]time.Duration{}
-	failed := 0
-	err := audit.Each(log, audit.Filter{Since: since, Resource: "pods"}, func(e audit.Event) {
+	took, failed, err := durations(log, since)
+	if err != nil {
+		return "", err
+	}
+	return table(took, clients, failed), nil
+}
+
+// durations is how long the measured requests took at the API server, and how many failed.
+func durations(log string, since time.Time) (took map[measured][]time.Duration, failed int, err error) {
+	took = map[measured][]time.Duration{}
+	err = audit.Each(log, audit.Filter{Since: since, Resource: "pods"}, func(e audit.Event) {
 		words := strings.Fields(e.Agent)
 		if len(words) != 3 || words[0] != agent {
 			return
@@ -48,10 +57,7 @@ func tell(log string, since time.Time, clients []int) (string, error) {
 		m := measured{operation, words[1], n}
 		took[m] = append(took[m], e.Done.Sub(e.Time))
 	})
-	if err != nil {
-		return "", err
-	}
-	return table(took, clients, failed), nil
+	return took, failed, err
 }
 
 func table(took map[measured][]time.Duration, clients []int, failed int) string {
@@ -81,9 +87,10 @@ func quantile(all []time.Duration, percent int) time.Duration {
 	return all[min(len(all)-1, len(all)*percent/100)]
 }
 
-// decisions is the time of the engine alone, of all replicas together.
-func decisions(ctx context.Context, replicas []*managers.Replica) (string, error) {
-	const metric, label = "regatta_decision_seconds", `point="protection/budget"`
+// decisions is the time of the engine alone at a point, of all replicas together.
+func decisions(ctx context.Context, replicas []*managers.Replica, point, about string) (string, error) {
+	const metric = "regatta_decision_seconds"
+	label := fmt.Sprintf("point=%q", point)
 	sum, count := 0.0, 0.0
 	buckets := map[float64]float64{}
 	for _, r := range replicas {
@@ -129,7 +136,7 @@ func decisions(ctx context.Context, replicas []*managers.Replica) (string, error
 			break
 		}
 	}
-	return fmt.Sprintf("the engine's own time: %.0f decisions about budgets, %.3f ms on average, 99 %% within %.2f ms\n", count, sum/count*1000, p99*1000), nil
+	return fmt.Sprintf("the engine's own time: %.0f decisions about %s, %.3f ms on average, 99 %% within %.2f ms\n", count, about, sum/count*1000, p99*1000), nil
 }
 
 // lines reads metrics in the text format of Prometheus.
