@@ -40,6 +40,7 @@ func upCommand() *cobra.Command {
 	flags.BoolVar(&options.TaintSimulated, "taint-simulated", false, "keep pods without a toleration off simulated nodes")
 	flags.BoolVar(&options.StockQPS, "stock-qps", false, "leave the controller manager at its own limit of 20 requests a second and controller")
 	flags.IntVar(&options.SchedulerQPS, "scheduler-qps", 0, "pods the scheduler may place in a second (default: its own, 50)")
+	flags.StringSliceVar(&options.FeatureGates, "feature-gates", nil, "gates of the API server and of the controller manager, such as MaxUnavailableStatefulSet=true")
 	flags.DurationVar(&options.Delay, "delay", 0, "what each request of pods and of the controller manager to the API server takes longer, such as 100ms")
 	flags.StringVar(&options.Kubeconfig, "kubeconfig", "", "a kubeconfig file to add the cluster to; down takes it out again")
 	flags.BoolVar(&options.Keep, "keep", false, "do not clean up when the start fails")

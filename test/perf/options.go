@@ -53,7 +53,7 @@ type options struct {
 
 func (o *options) add(f *pflag.FlagSet) {
 	f.IntVar(&o.pods, "pods", 1000, "how many pods the workload has")
-	f.StringVar(&o.workload, "workload", "both", "cloneset, deployment or both: the Deployment is the yardstick")
+	f.StringVar(&o.workload, "workload", "both", "what is measured: "+strings.Join(workload.Groups(), ", "))
 	f.IntVar(&o.runs, "runs", 1, "how often to measure")
 	f.StringVar(&o.scale, "scale", "", "measure many CloneSets at once instead, such as 100x50: 100 with 50 pods each")
 	f.StringToStringVar(&o.nodeSelector, "node-selector", nil, "labels of the nodes for the pods, such as regatta.sh/node=simulated")
@@ -121,15 +121,11 @@ func (o *options) check() error {
 
 // kinds are what is measured, in order.
 func (o *options) kinds() ([]workload.Kind, error) {
-	switch o.workload {
-	case "cloneset":
-		return []workload.Kind{workload.CloneSet()}, nil
-	case "deployment":
-		return []workload.Kind{workload.Deployment()}, nil
-	case "both":
-		return []workload.Kind{workload.Deployment(), workload.CloneSet()}, nil
+	kinds := workload.Group(o.workload)
+	if len(kinds) == 0 {
+		return nil, fmt.Errorf("--workload is %q, want one of %s", o.workload, strings.Join(workload.Groups(), ", "))
 	}
-	return nil, fmt.Errorf("--workload is %q, want cloneset, deployment or both", o.workload)
+	return kinds, nil
 }
 
 // many reads --scale; none are 0.

@@ -48,6 +48,15 @@ func TestRequestRates(t *testing.T) {
 	}
 }
 
+func TestFeatureGatesAreOfTheServerAndTheManager(t *testing.T) {
+	options := Options{FeatureGates: []string{"A=true", "B=false"}}
+	for name, want := range map[string]bool{APIServer: true, ControllerManager: true, Scheduler: false, Etcd: false} {
+		if got := args(t, &state.State{}, options, name); slices.Contains(got, "--feature-gates=A=true,B=false") != want {
+			t.Errorf("%s runs with %v", name, got)
+		}
+	}
+}
+
 func TestAPIServerListensWhereItMust(t *testing.T) {
 	simulated := &state.State{Simulated: 3, Plan: addresses.Plan{Octet: 88}}
 	mixed := &state.State{Simulated: 3, Real: 1, Plan: addresses.Plan{Octet: 88}}

@@ -7,6 +7,7 @@ package controlplane
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/regatta-sh/regatta/test/cluster/credentials"
 	"github.com/regatta-sh/regatta/test/cluster/process"
@@ -31,6 +32,9 @@ type Options struct {
 	StockQPS bool
 	// SchedulerQPS, where not 0, replaces that.
 	SchedulerQPS int
+	// FeatureGates are those of the API server and of the controller manager, such as
+	// MaxUnavailableStatefulSet=true.
+	FeatureGates []string
 	// Self is the cluster command, which delays requests where they are to be.
 	Self string
 }
@@ -49,8 +53,8 @@ func Processes(s *state.State, programs map[string]string, options Options) []pr
 	}
 	processes := []process.Spec{
 		spec(Etcd, etcdArgs(s)...),
-		spec(APIServer, apiServerArgs(s)...),
-		spec(ControllerManager, append(controllerManagerArgs(s), qpsArgs(managerQPS)...)...),
+		spec(APIServer, append(apiServerArgs(s), gateArgs(options.FeatureGates)...)...),
+		spec(ControllerManager, slices.Concat(controllerManagerArgs(s), qpsArgs(managerQPS), gateArgs(options.FeatureGates))...),
 		spec(Scheduler, append(schedulerArgs(s), qpsArgs(options.SchedulerQPS)...)...),
 	}
 	if s.Delay > 0 { // once the API server runs, before the first that goes that way
@@ -148,6 +152,13 @@ func qpsArgs(qps int) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("--kube-api-qps=%d", qps), fmt.Sprintf("--kube-api-burst=%d", 2*qps)}
+}
+
+func gateArgs(gates []string) []string {
+	if len(gates) == 0 {
+		return nil
+	}
+	return []string{"--feature-gates=" + strings.Join(gates, ",")}
 }
 
 func pki(s *state.State, name string) string { return s.Path("pki", name) }

@@ -32,9 +32,10 @@ type Options struct {
 	Zones int
 	// TaintSimulated keeps pods without a toleration off simulated nodes.
 	TaintSimulated bool
-	// StockQPS and SchedulerQPS are as in controlplane.Options.
+	// StockQPS, SchedulerQPS and FeatureGates are as in controlplane.Options.
 	StockQPS     bool
 	SchedulerQPS int
+	FeatureGates []string
 	// Delay is added to each request of pods and of the controller manager to the
 	// API server, as a distant one would.
 	Delay time.Duration

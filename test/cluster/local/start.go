@@ -53,7 +53,7 @@ func (c *Cluster) startControlPlane(ctx context.Context, programs map[string]str
 	if err := c.installSelf(options.Self); err != nil {
 		return err
 	}
-	tuning := controlplane.Options{StockQPS: options.StockQPS, SchedulerQPS: options.SchedulerQPS, Self: c.self()}
+	tuning := controlplane.Options{StockQPS: options.StockQPS, SchedulerQPS: options.SchedulerQPS, FeatureGates: options.FeatureGates, Self: c.self()}
 	for _, spec := range controlplane.Processes(c.State, programs, tuning) {
 		if err := c.run(spec); err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/regatta-sh/regatta/test/cluster/audit"
 	"github.com/regatta-sh/regatta/test/perf/report"
+	"github.com/regatta-sh/regatta/test/perf/workload"
 )
 
 func TestSpread(t *testing.T) {
@@ -43,9 +44,9 @@ func TestWritesArePerPod(t *testing.T) {
 		{User: "m", Verb: "patch", Resource: "pods/status", Writes: 20, Failed: 1},
 		{User: "m", Verb: "create", Resource: "pods", Writes: 10},
 		{User: "m", Verb: "patch", Resource: "clonesets/status", Writes: 5},
-	}, 10)
+	}, workload.CloneSet(), 10)
 	want := &report.Writes{
-		Total: 35, PerPod: 3.5, OnPods: 30, OnPodsEach: 3, Failed: 1,
+		Total: 35, PerPod: 3.5, OnPods: 30, OnPodsEach: 3, OnStatus: 5, Failed: 1,
 		Requests: []report.Request{
 			{User: "m", Verb: "patch", Resource: "pods/status", Writes: 20, Failed: 1, PerPod: 2},
 			{User: "m", Verb: "create", Resource: "pods", Writes: 10, PerPod: 1},
@@ -63,9 +64,18 @@ controller_runtime_reconcile_total{controller="cloneset-controller",result="succ
 controller_runtime_reconcile_total{controller="cloneset-controller",result="requeue_after"} 2
 controller_runtime_reconcile_total{controller="policybundle-controller",result="success"} 7
 `
-	got, err := sum(strings.NewReader(text), "controller_runtime_reconcile_total", "cloneset")
-	if err != nil || *got != 42 {
-		t.Errorf("got %v, %v", *got, err)
+	got := map[string]float64{}
+	for range 2 { // managers
+		if err := sum(strings.NewReader(text), "controller_runtime_reconcile_total", "controller", got); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(map[string]float64{"cloneset-controller": 84, "policybundle-controller": 14}, got); diff != "" {
+		t.Error(diff)
+	}
+	before := map[string]float64{"cloneset-controller": 80, "policybundle-controller": 14}
+	if diff := cmp.Diff(map[string]float64{"cloneset-controller": 4}, growth(before, got)); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -23,7 +23,7 @@ type reading struct {
 	process    float64
 	peers      map[string]float64
 	machine    float64
-	reconciles *float64
+	reconciles map[string]float64
 
 	stop     chan struct{}
 	resident chan int64
@@ -38,7 +38,7 @@ func begin(ctx context.Context, t *target.Target, kind workload.Kind) (*reading,
 	if r.process, r.peers, r.machine, err = r.read(); err != nil {
 		return nil, err
 	}
-	if r.reconciles, err = reconciles(ctx, t, kind); err != nil {
+	if r.reconciles, err = reconciles(ctx, t.Metrics); err != nil {
 		return nil, err
 	}
 	go r.sample()
@@ -65,7 +65,7 @@ func (r *reading) end(ctx context.Context, pods int) (report.Usage, error) {
 	}
 	usage.CPUSeconds = map[string]float64{"all": machine - r.machine}
 	foreign := machine - r.machine
-	if r.kind.Name == workload.CloneSet().Name { // else it is among the peers
+	if !r.kind.Native() { // else it is among the peers
 		foreign -= process - r.process
 	}
 	for name, seconds := range peers {
@@ -76,13 +76,16 @@ func (r *reading) end(ctx context.Context, pods int) (report.Usage, error) {
 	if usage.Load, err = procfs.Load(); err != nil {
 		return usage, err
 	}
-	after, err := reconciles(ctx, r.target, r.kind)
+	after, err := reconciles(ctx, r.target.Metrics)
 	if err != nil {
 		return usage, err
 	}
-	if after != nil && r.reconciles != nil {
-		n := *after - *r.reconciles
-		usage.Reconciles = &n
+	if after != nil {
+		usage.Controllers = growth(r.reconciles, after)
+		if name := r.kind.Reconciler; name != "" {
+			n := usage.Controllers[name]
+			usage.Reconciles = &n
+		}
 	}
 	usage.Writes, err = writes(r.target, r.kind, r.started, until, pods)
 	return usage, err

@@ -5,7 +5,6 @@ package measure
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,13 +25,13 @@ type step struct {
 // Run measures one workload through all its phases.
 func (m *Session) Run(ctx context.Context, kind workload.Kind) ([]report.Phase, error) {
 	var phases []report.Phase
-	name := strings.ToLower(kind.Name)
+	name := kind.ID()
 	for _, s := range m.steps(kind, name) {
 		phase, err := m.phase(ctx, kind, name, s)
 		if err != nil {
 			return phases, fmt.Errorf("measuring %s of a %s: %w", s.name, kind.Name, err)
 		}
-		fmt.Fprintf(m.Out, "  %-10s %-8s %7.2f s\n", kind.Name, phase.Name, phase.Seconds)
+		fmt.Fprintf(m.Out, "  %-20s %-8s %7.2f s\n", kind.Name, phase.Name, phase.Seconds)
 		phases = append(phases, phase)
 	}
 	return phases, nil
@@ -40,7 +39,7 @@ func (m *Session) Run(ctx context.Context, kind workload.Kind) ([]report.Phase, 
 
 func (m *Session) steps(kind workload.Kind, name string) []step {
 	client := m.client(kind)
-	object := kind.Object(workload.Shape{Name: name, Namespace: m.namespace, Pods: m.Pods, NodeSelector: m.NodeSelector})
+	object := kind.Main.Object(workload.Shape{Name: name, Namespace: m.namespace, Pods: m.Pods, NodeSelector: m.NodeSelector})
 	steps := []step{{workload.Create, func(ctx context.Context) error {
 		_, err := client.Create(ctx, object, metav1.CreateOptions{})
 		return err
@@ -64,7 +63,7 @@ func goal(kind workload.Kind, image string, pods int) watch.Goal {
 		Pods:  pods,
 		First: func(v *watch.View) bool { return v.Images[image].Pods > 0 },
 		Complete: func(v *watch.View) bool {
-			return v.Pods == pods && v.Images[image].Available == pods && kind.Reached(v.Object, pods)
+			return v.Pods == pods && v.Images[image].Available == pods && kind.Reached(v.Objects, pods)
 		},
 	}
 }
@@ -72,7 +71,7 @@ func goal(kind workload.Kind, image string, pods int) watch.Goal {
 func gone(pods int) watch.Goal {
 	return watch.Goal{
 		First:    func(v *watch.View) bool { return v.Pods < pods },
-		Complete: func(v *watch.View) bool { return v.Object == nil && v.Pods+v.Terminating == 0 },
+		Complete: func(v *watch.View) bool { return len(v.Objects) == 0 && v.Pods+v.Terminating == 0 },
 	}
 }
 

@@ -31,7 +31,7 @@ func (m *Session) Scale(ctx context.Context, kind workload.Kind, workloads int) 
 		do          func(ctx context.Context, name string) error
 	}{
 		{workload.Create, workload.FirstImage(), func(ctx context.Context, name string) error {
-			object := kind.Object(workload.Shape{Name: name, Namespace: m.namespace, Pods: m.Pods, NodeSelector: m.NodeSelector})
+			object := kind.Main.Object(workload.Shape{Name: name, Namespace: m.namespace, Pods: m.Pods, NodeSelector: m.NodeSelector})
 			_, err := client.Create(ctx, object, metav1.CreateOptions{})
 			return err
 		}},
@@ -45,7 +45,7 @@ func (m *Session) Scale(ctx context.Context, kind workload.Kind, workloads int) 
 			return scale, fmt.Errorf("measuring %s of %d %ss: %w", one.name, workloads, kind.Name, err)
 		}
 		phase.Name = one.name
-		fmt.Fprintf(m.Out, "  %d x %-10s %-8s %7.2f s\n", workloads, kind.Name, phase.Name, phase.Seconds)
+		fmt.Fprintf(m.Out, "  %d x %-20s %-8s %7.2f s\n", workloads, kind.Name, phase.Name, phase.Seconds)
 		scale.Phases = append(scale.Phases, phase)
 	}
 	return scale, nil

@@ -70,7 +70,7 @@ func New(ctx context.Context, t *target.Target, s Settings, kinds ...workload.Ki
 	}
 	resources := make([]schema.GroupVersionResource, len(kinds))
 	for i, kind := range kinds {
-		resources[i] = kind.Resource
+		resources[i] = kind.Main.Resource
 	}
 	watching, stop := context.WithCancel(ctx)
 	m.stop = stop
@@ -115,5 +115,5 @@ func (m *Session) Close(ctx context.Context) error {
 }
 
 func (m *Session) client(kind workload.Kind) dynamic.ResourceInterface {
-	return m.objects.Resource(kind.Resource).Namespace(m.namespace)
+	return m.objects.Resource(kind.Main.Resource).Namespace(m.namespace)
 }

@@ -24,14 +24,16 @@ func writes(t *target.Target, kind workload.Kind, since, until time.Time, pods i
 		return nil, err
 	}
 	users := t.Users(kind)
-	w := summary(slices.DeleteFunc(counts, func(c audit.Count) bool { return !slices.Contains(users, c.User) }), pods)
-	w.Rates, err = rates(t.AuditLog, users, since, until)
+	w := summary(slices.DeleteFunc(counts, func(c audit.Count) bool { return !slices.Contains(users, c.User) }), kind, pods)
+	err = rates(w, t.AuditLog, users, since, until)
 	return w, err
 }
 
-// rates counts the requests of users in each second, by their sort.
-func rates(log string, users []string, since, until time.Time) (map[string][]int, error) {
-	out := map[string][]int{}
+// rates counts the requests of users in each second, by their sort, and takes the
+// times of those that create pods.
+func rates(w *report.Writes, log string, users []string, since, until time.Time) error {
+	w.Rates = map[string][]int{}
+	var creates []float64
 	seconds := int(until.Sub(since)/time.Second) + 1
 	err := audit.Each(log, audit.Filter{Since: since, Until: until}, func(e audit.Event) {
 		if !slices.Contains(users, e.User.Username) {
@@ -41,15 +43,22 @@ func rates(log string, users []string, since, until time.Time) (map[string][]int
 		if e.Object.Subresource != "" {
 			sort += "/" + e.Object.Subresource
 		}
-		if out[sort] == nil {
-			out[sort] = make([]int, seconds)
+		if w.Rates[sort] == nil {
+			w.Rates[sort] = make([]int, seconds)
 		}
-		out[sort][int(e.Time.Sub(since)/time.Second)]++
+		w.Rates[sort][int(e.Time.Sub(since)/time.Second)]++
+		if sort == "create pods" {
+			creates = append(creates, float64(e.Done.Sub(e.Time).Microseconds())/1000)
+		}
 	})
-	return out, err
+	if len(creates) > 0 {
+		spread := Spread(creates)
+		w.CreateMillis = &spread
+	}
+	return err
 }
 
-func summary(counts []audit.Count, pods int) *report.Writes {
+func summary(counts []audit.Count, kind workload.Kind, pods int) *report.Writes {
 	each := func(n int) float64 { return float64(n) / float64(pods) }
 	w := &report.Writes{Requests: []report.Request{}}
 	for _, c := range counts {
@@ -60,6 +69,9 @@ func summary(counts []audit.Count, pods int) *report.Writes {
 		w.Failed += c.Failed
 		if c.Resource == "pods" || strings.HasPrefix(c.Resource, "pods/") {
 			w.OnPods += c.Writes
+		}
+		if c.Resource == kind.StatusResource() {
+			w.OnStatus += c.Writes
 		}
 	}
 	w.PerPod, w.OnPodsEach = each(w.Total), each(w.OnPods)

@@ -65,7 +65,9 @@ type Run struct {
 	Number       int     `json:"number"`
 	Workload     string  `json:"workload"`
 	DelaySeconds float64 `json:"delaySeconds"` // see Cluster
-	Phases       []Phase `json:"phases"`
+	// Yardstick is the workload that it is compared with, if that was measured too.
+	Yardstick string  `json:"yardstick,omitempty"`
+	Phases    []Phase `json:"phases"`
 }
 
 // A Phase is one change, until all pods have it and are available.
@@ -74,6 +76,8 @@ type Phase struct {
 	Started      time.Time `json:"started"`
 	Seconds      float64   `json:"seconds"`
 	FirstSeconds float64   `json:"firstSeconds"`
+	// OfYardstick is Seconds over those of the yardstick in the same phase.
+	OfYardstick *float64 `json:"ofYardstick,omitempty"`
 	// Missing counts pods that were not available.
 	MostMissing int     `json:"mostMissing"`
 	MeanMissing float64 `json:"meanMissing"`
@@ -86,8 +90,10 @@ type Usage struct {
 	WindowSeconds float64  `json:"windowSeconds"`
 	Writes        *Writes  `json:"writes,omitempty"`
 	Process       *Process `json:"process,omitempty"`
-	Reconciles    *float64 `json:"reconciles,omitempty"`
-	Load          float64  `json:"load1"`
+	Reconciles    *float64 `json:"reconciles,omitempty"` // of the controller of the workload
+	// Controllers are the reconciles of all controllers of the managers, by name.
+	Controllers map[string]float64 `json:"controllers,omitempty"`
+	Load        float64            `json:"load1"`
 	// CPUSeconds are those of the other processes of a local cluster by name;
 	// of everything on the machine (all); and of what is neither they, the
 	// process measured nor this tool (foreign): the noise.
@@ -100,11 +106,15 @@ type Writes struct {
 	PerPod     float64   `json:"perPod"`
 	OnPods     int       `json:"onPods"` // and their subresources
 	OnPodsEach float64   `json:"onPodsPerPod"`
+	OnStatus   int       `json:"onStatus"` // of the workload
 	Failed     int       `json:"failed"`
 	Requests   []Request `json:"requests"`
 	// Rates are the requests of each second of the phase by their sort, such as
 	// "create pods".
 	Rates map[string][]int `json:"rates,omitempty"`
+	// CreateMillis is how long requests that create a pod took at the API server,
+	// in milliseconds.
+	CreateMillis *Spread `json:"createMillis,omitempty"`
 }
 
 // A Request counts requests of one sort.
@@ -158,4 +168,28 @@ type ScalePhase struct {
 	First    Spread  `json:"firstSeconds"`    // until the first pod was changed
 	Complete Spread  `json:"completeSeconds"` // until all were, and available
 	Usage
+}
+
+// Add adds a run, compared with that of its yardstick with the same number and delay.
+func (d *Document) Add(r Run) {
+	for _, other := range d.Runs {
+		if other.Number != r.Number || other.DelaySeconds != r.DelaySeconds || other.Workload != r.Yardstick {
+			continue
+		}
+		for i := range r.Phases {
+			r.Phases[i].OfYardstick = ratio(r.Phases[i], other.Phases)
+		}
+	}
+	d.Runs = append(d.Runs, r)
+}
+
+// ratio is the time of a phase over that of the one of the same name, nil without one.
+func ratio(p Phase, others []Phase) *float64 {
+	for _, other := range others {
+		if other.Name == p.Name && other.Seconds > 0 {
+			n := p.Seconds / other.Seconds
+			return &n
+		}
+	}
+	return nil
 }

@@ -27,15 +27,19 @@ func (d Document) Table(out io.Writer) error {
 		d.Subject.Name, d.Subject.Version, d.Subject.User, d.Cluster.Kubernetes, d.Cluster.Nodes,
 		d.Machine.CPUs, d.Machine.LoadBefore, d.Machine.LoadAfter, d.Started.UTC().Format("2006-01-02 15:04"))
 	if len(d.Runs) > 0 {
-		fmt.Fprintln(table, "run\tdelay\tworkload\tphase\tseconds\tmissing, mean/most\twrites a pod\ton pods\tfailed\tCPU s\tMiB\treconciles\tload\tforeign CPU s\t")
+		fmt.Fprintln(table, "run\tdelay\tworkload\tphase\tseconds\tof yardstick\tmissing, mean/most\twrites a pod\ton pods\tof status\tfailed\tcreate p50/p99 ms\tCPU s\tMiB\treconciles\tload\tforeign CPU s\t")
 	}
 	for _, run := range d.Runs {
 		for _, p := range run.Phases {
-			fmt.Fprintf(table, "%d\t%.1f\t%s\t%s\t%.1f\t%.0f/%d\t%s\t\n", run.Number, run.DelaySeconds, run.Workload, p.Name, p.Seconds, p.MeanMissing, p.MostMissing, p.Usage.row())
+			ratio := "-"
+			if p.OfYardstick != nil {
+				ratio = fmt.Sprintf("%.2f", *p.OfYardstick)
+			}
+			fmt.Fprintf(table, "%d\t%.1f\t%s\t%s\t%.1f\t%s\t%.0f/%d\t%s\t\n", run.Number, run.DelaySeconds, run.Workload, p.Name, p.Seconds, ratio, p.MeanMissing, p.MostMissing, p.Usage.row())
 		}
 	}
 	if d.Scale != nil {
-		fmt.Fprintf(table, "%d x %d pods\tseconds\tfirst: min\tmedian\tp99\tmax\tcomplete: min\tmedian\tp99\tmax\twrites a pod\ton pods\tfailed\tCPU s\tMiB\treconciles\tload\tforeign CPU s\t\n", d.Scale.Workloads, d.Scale.Pods)
+		fmt.Fprintf(table, "%d x %d pods\tseconds\tfirst: min\tmedian\tp99\tmax\tcomplete: min\tmedian\tp99\tmax\twrites a pod\ton pods\tof status\tfailed\tcreate p50/p99 ms\tCPU s\tMiB\treconciles\tload\tforeign CPU s\t\n", d.Scale.Workloads, d.Scale.Pods)
 		for _, p := range d.Scale.Phases {
 			fmt.Fprintf(table, "%s\t%.1f\t%s\t%s\t%s\t\n", p.Name, p.Seconds, p.First.row(), p.Complete.row(), p.Usage.row())
 		}
@@ -49,9 +53,13 @@ func (s Spread) row() string {
 
 // row is writes, CPU and the like; - stands for what is not known.
 func (u Usage) row() string {
-	perPod, onPods, failed, cpu, memory, reconciles := "-", "-", "-", "-", "-", "-"
+	perPod, onPods, onStatus, failed, create, cpu, memory, reconciles := "-", "-", "-", "-", "-", "-", "-", "-"
 	if w := u.Writes; w != nil {
-		perPod, onPods, failed = fmt.Sprintf("%.2f", w.PerPod), fmt.Sprintf("%.2f", w.OnPodsEach), strconv.Itoa(w.Failed)
+		perPod, onPods = fmt.Sprintf("%.2f", w.PerPod), fmt.Sprintf("%.2f", w.OnPodsEach)
+		onStatus, failed = strconv.Itoa(w.OnStatus), strconv.Itoa(w.Failed)
+		if c := w.CreateMillis; c != nil {
+			create = fmt.Sprintf("%.0f/%.0f", c.Median, c.P99)
+		}
 	}
 	if p := u.Process; p != nil {
 		cpu, memory = fmt.Sprintf("%.1f", p.CPUSeconds), fmt.Sprintf("%.0f", float64(p.ResidentBytesMax)/(1<<20))
@@ -59,5 +67,5 @@ func (u Usage) row() string {
 	if u.Reconciles != nil {
 		reconciles = fmt.Sprintf("%.0f", *u.Reconciles)
 	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%.1f\t%.1f", perPod, onPods, failed, cpu, memory, reconciles, u.Load, u.CPUSeconds["foreign"])
+	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.1f\t%.1f", perPod, onPods, onStatus, failed, create, cpu, memory, reconciles, u.Load, u.CPUSeconds["foreign"])
 }

@@ -37,7 +37,9 @@ func Given(o GivenOptions) (*Target, error) {
 	if o.AuditLog != "" {
 		t.AuditLog = o.AuditLog
 	}
-	t.Metrics = o.Metrics
+	if o.Metrics != "" {
+		t.Metrics = []string{o.Metrics}
+	}
 	t.Subject.Name, t.Subject.Version, t.Subject.User, t.Subject.PIDs = o.Name, o.Version, o.User, o.PIDs
 	if len(o.PIDs) == 0 && o.Program != "" {
 		if t.Subject.PIDs, err = procfs.Named(o.Program); err != nil {

@@ -6,13 +6,17 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"os/exec"
+	"strconv"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/regatta-sh/regatta/test/cluster/local"
+	"github.com/regatta-sh/regatta/test/cluster/simulated"
 	"github.com/regatta-sh/regatta/test/install"
 	"github.com/regatta-sh/regatta/test/perf/procfs"
 )
@@ -60,7 +64,7 @@ func Own(ctx context.Context, o OwnOptions) (*Target, error) {
 		return nil, err
 	}
 	cluster, err := local.Up(ctx, local.Options{
-		Name: o.Name, Real: o.Real, Simulated: o.Simulated, Delay: o.Delay, SchedulerQPS: o.SchedulerQPS, Out: o.Out,
+		Name: o.Name, Real: o.Real, Simulated: o.Simulated, Delay: o.Delay, SchedulerQPS: o.SchedulerQPS, FeatureGates: gates(), Out: o.Out,
 	})
 	if err != nil {
 		return nil, err
@@ -77,7 +81,7 @@ func Own(ctx context.Context, o OwnOptions) (*Target, error) {
 		return nil, err
 	}
 	if o.Real > 0 {
-		t.Subject.PIDs, err = managersInPods(ctx, cluster)
+		err = t.managersInPods(ctx, cluster)
 		return t, err
 	}
 	t.Subject.PIDs = t.Peers[manager]
@@ -86,55 +90,79 @@ func Own(ctx context.Context, o OwnOptions) (*Target, error) {
 	return t, err
 }
 
+// gates let a native StatefulSet replace several pods at a time, as all others do.
+func gates() []string { return []string{"MaxUnavailableStatefulSet=true"} }
+
 // values are arguments for helm. The limits of the chart hold for production; what is
 // measured is the program, unless the caller says otherwise.
 func (o OwnOptions) values() []string {
-	if len(o.Values) > 0 || o.Real == 0 {
+	if o.Real == 0 {
 		return o.Values
 	}
-	return []string{"--set", "manager.resources.limits.cpu=null"}
+	// A node agent on a simulated node would say that it runs, and no more.
+	agents := []string{"--set", `daemon.nodeSelector.regatta\.sh/node=` + simulated.KindReal}
+	if len(o.Values) > 0 {
+		return append(agents, o.Values...)
+	}
+	return append(agents, "--set", "manager.resources.limits.cpu=null")
 }
 
-// managersInPods finds the processes of the managers of a cluster, among those of all
-// clusters on this machine.
-func managersInPods(ctx context.Context, cluster *local.Cluster) ([]int, error) {
+// managersInPods finds the managers of a cluster: their processes, among those of all
+// clusters on this machine, and their metrics.
+func (t *Target) managersInPods(ctx context.Context, cluster *local.Cluster) error {
 	client, err := cluster.Client()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	pods, err := client.CoreV1().Pods("kruise-system").List(ctx, metav1.ListOptions{LabelSelector: "control-plane=controller-manager"})
 	if err != nil {
-		return nil, fmt.Errorf("listing the managers: %w", err)
+		return fmt.Errorf("listing the managers: %w", err)
 	}
-	var pids []int
 	for _, pod := range pods.Items {
 		in, err := procfs.InPod(manager, string(pod.UID))
 		if err != nil {
-			return nil, err
+			return err
 		}
-		pids = append(pids, in...)
+		t.Subject.PIDs = append(t.Subject.PIDs, in...)
+		if port := metricsPort(pod.Spec); port > 0 && len(in) > 0 {
+			t.Metrics = append(t.Metrics, metricsAt(net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(port))))
+		}
 	}
-	if len(pids) == 0 {
-		return nil, fmt.Errorf("finding the managers: none of %d pods runs %s", len(pods.Items), manager)
+	if len(t.Subject.PIDs) == 0 {
+		return fmt.Errorf("finding the managers: none of %d pods runs %s", len(pods.Items), manager)
 	}
-	return pids, nil
+	return nil
 }
 
+// metricsPort is where a pod serves metrics, 0 if nowhere.
+func metricsPort(spec corev1.PodSpec) int {
+	for _, container := range spec.Containers {
+		for _, port := range container.Ports {
+			if port.Name == "metrics" {
+				return int(port.ContainerPort)
+			}
+		}
+	}
+	return 0
+}
+
+func metricsAt(address string) string { return "http://" + address + "/metrics" }
+
 // metricsOf finds the URL of the metrics of a manager on this machine.
-func metricsOf(pids []int) (string, error) {
+func metricsOf(pids []int) ([]string, error) {
 	if len(pids) != 1 {
-		return "", fmt.Errorf("finding the manager: %d processes run it", len(pids))
+		return nil, fmt.Errorf("finding the manager: %d processes run it", len(pids))
 	}
 	arguments, err := procfs.Arguments(pids[0])
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	for _, a := range arguments {
 		if address, ok := strings.CutPrefix(a, "--metrics-addr="); ok {
-			return "http://" + address + "/metrics", nil
+			return []string{metricsAt(address)}, nil
 		}
 	}
-	return "", nil
+	return nil, nil
 }
 
 // version is the commit that a source stands at.

@@ -25,29 +25,29 @@ type Target struct {
 	Cluster  report.Cluster
 	Subject  report.Subject
 	AuditLog string
-	Metrics  string // URL of the manager's
+	Metrics  []string // URLs of the managers'
 	// Peers are the other processes of a local cluster by name.
 	Peers map[string][]int
 }
 
-// controllerManager runs Deployments.
+// controllerManager runs native workloads.
 const controllerManager = "kube-controller-manager"
 
 // Users are those whose writes make a workload of this kind.
 func (t *Target) Users(kind workload.Kind) []string {
-	if kind.Name == workload.CloneSet().Name {
+	if !kind.Native() {
 		return []string{t.Subject.User}
 	}
-	return []string{
-		"system:serviceaccount:kube-system:deployment-controller",
-		"system:serviceaccount:kube-system:replicaset-controller",
-		"system:kube-controller-manager", // of clusters whose controllers share one user
+	users := []string{"system:kube-controller-manager"} // of clusters whose controllers share one user
+	for _, name := range kind.Controllers {
+		users = append(users, "system:serviceaccount:kube-system:"+name)
 	}
+	return users
 }
 
 // PIDs are the processes that make a workload of this kind.
 func (t *Target) PIDs(kind workload.Kind) []int {
-	if kind.Name == workload.CloneSet().Name {
+	if !kind.Native() {
 		return t.Subject.PIDs
 	}
 	return t.Peers[controllerManager]

@@ -25,12 +25,15 @@ import (
 
 // A View is a workload and its pods as they are now.
 type View struct {
-	Object      *unstructured.Unstructured // nil if there is none
-	Pods        int                        // without those that are terminating
+	Objects     Objects
+	Pods        int // without those that are terminating
 	Available   int
 	Terminating int
 	Images      map[string]Image
 }
+
+// Objects are those of a workload that exist, by their resources.
+type Objects map[schema.GroupVersionResource]*unstructured.Unstructured
 
 // An Image counts the pods whose spec names one image. Those that are available
 // run it, too.
@@ -59,7 +62,7 @@ func New(ctx context.Context, typed kubernetes.Interface, other dynamic.Interfac
 	var synced []cache.InformerSynced
 	for _, kind := range kinds {
 		informer := objects.ForResource(kind).Informer()
-		if _, err := informer.AddEventHandler(handler(w.seeObject, w.loseObject)); err != nil {
+		if _, err := informer.AddEventHandler(w.objects(kind)); err != nil {
 			return nil, fmt.Errorf("watching %s: %w", kind.Resource, err)
 		}
 		synced = append(synced, informer.HasSynced)
@@ -93,7 +96,7 @@ func handler[T any](see, lose func(T)) cache.ResourceEventHandlerFuncs {
 
 func (w *Watcher) view(group string) *View {
 	if w.views[group] == nil {
-		w.views[group] = &View{Images: map[string]Image{}}
+		w.views[group] = &View{Objects: Objects{}, Images: map[string]Image{}}
 	}
 	return w.views[group]
 }
@@ -130,12 +133,14 @@ func (w *Watcher) losePod(p *corev1.Pod) {
 	})
 }
 
-func (w *Watcher) seeObject(o *unstructured.Unstructured) {
-	w.change(o.GetName(), func(v *View) { v.Object = o })
-}
-
-func (w *Watcher) loseObject(o *unstructured.Unstructured) {
-	w.change(o.GetName(), func(v *View) { v.Object = nil })
+// objects takes what is seen of one resource. Workloads are told apart by the names of
+// their objects.
+func (w *Watcher) objects(kind schema.GroupVersionResource) cache.ResourceEventHandlerFuncs {
+	return handler(func(o *unstructured.Unstructured) {
+		w.change(o.GetName(), func(v *View) { v.Objects[kind] = o })
+	}, func(o *unstructured.Unstructured) {
+		w.change(o.GetName(), func(v *View) { delete(v.Objects, kind) })
+	})
 }
 
 // Settle waits until nothing has changed for a while and no pod is terminating.

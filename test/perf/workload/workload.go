@@ -8,9 +8,12 @@ package workload
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/regatta-sh/regatta/test/perf/watch"
 )
 
 // GroupLabel is on every pod, with the name of its workload.
@@ -29,11 +32,26 @@ const (
 
 // A Kind is a kind of workload.
 type Kind struct {
-	Name     string
-	Resource schema.GroupVersionResource
+	// Name is what reports call it.
+	Name string
+	// Main is the object that has pods.
+	Main Part
 	// Updates are the phases between creation and deletion.
 	Updates []Update
+	// Controllers are those of kube-controller-manager that make the workload, by
+	// the names of their accounts; without any it is the program that is measured.
+	Controllers []string
+	// Reconciler is the controller of that program, as its metrics call it.
+	Reconciler string
+	// Yardstick is the name of the kind that it is compared with, if any.
+	Yardstick string
+}
 
+// A Part is an object that a workload consists of.
+type Part struct {
+	Resource schema.GroupVersionResource
+
+	kind    string
 	spec    func(Shape) map[string]any
 	reached func(status, int) bool
 }
@@ -53,20 +71,43 @@ type Shape struct {
 	NodeSelector map[string]string
 }
 
+// Native says whether kube-controller-manager makes the workload.
+func (k Kind) Native() bool { return len(k.Controllers) > 0 }
+
+// ID is the name of an object of this kind that is the only one.
+func (k Kind) ID() string { return strings.ReplaceAll(strings.ToLower(k.Name), " ", "-") }
+
+// StatusResource is the resource whose writes are those of the status.
+func (k Kind) StatusResource() string { return k.Main.Resource.Resource + "/status" }
+
+// Reached says whether the objects of a workload say of themselves that all pods
+// are updated and available.
+func (k Kind) Reached(objects watch.Objects, pods int) bool {
+	return k.Main.done(objects[k.Main.Resource], pods)
+}
+
 // images are real ones, so that nodes that are not simulated can pull them.
 func image(n int) string { return fmt.Sprintf("registry.k8s.io/pause:3.%d", n) }
 
 // FirstImage is what the pods run that are created first.
 func FirstImage() string { return image(8) }
 
-// Object is a workload of this kind.
-func (k Kind) Object(s Shape) *unstructured.Unstructured {
+// Object is the part of a workload of this shape.
+func (p Part) Object(s Shape) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": k.Resource.GroupVersion().String(),
-		"kind":       k.Name,
+		"apiVersion": p.Resource.GroupVersion().String(),
+		"kind":       p.kind,
 		"metadata":   map[string]any{"name": s.Name, "namespace": s.Namespace},
-		"spec":       k.spec(s),
+		"spec":       p.spec(s),
 	}}
+}
+
+func (p Part) done(o *unstructured.Unstructured, pods int) bool {
+	if o == nil {
+		return false
+	}
+	s, ok := o.Object["status"].(map[string]any)
+	return ok && status(s).number("observedGeneration") == o.GetGeneration() && p.reached(s, pods)
 }
 
 func selector(s Shape) map[string]any {
@@ -85,16 +126,6 @@ func template(s Shape) map[string]any {
 		spec["nodeSelector"] = nodes
 	}
 	return map[string]any{"metadata": map[string]any{"labels": map[string]any{GroupLabel: s.Name}}, "spec": spec}
-}
-
-// Reached says whether the object says of itself that all its pods are updated
-// and available.
-func (k Kind) Reached(o *unstructured.Unstructured, pods int) bool {
-	if o == nil {
-		return false
-	}
-	s, ok := o.Object["status"].(map[string]any)
-	return ok && status(s).number("observedGeneration") == o.GetGeneration() && k.reached(s, pods)
 }
 
 type status map[string]any

@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/regatta-sh/regatta/test/perf/watch"
 )
 
 func TestReached(t *testing.T) {
-	for _, kind := range []Kind{CloneSet(), Deployment()} {
+	for _, kind := range []Kind{CloneSet(), Deployment(), StatefulSet(), AdvancedStatefulSet()} {
 		o := func(observed int64, edit func(map[string]any)) *unstructured.Unstructured {
 			s := map[string]any{"observedGeneration": observed}
 			for _, f := range []string{"replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "updatedReadyReplicas"} {
@@ -32,7 +34,11 @@ func TestReached(t *testing.T) {
 			{"there is no object", nil, false},
 		} {
 			t.Run(kind.Name+": "+test.name, func(t *testing.T) {
-				if got := kind.Reached(test.object, 3); got != test.want {
+				objects := watch.Objects{}
+				if test.object != nil {
+					objects[kind.Main.Resource] = test.object
+				}
+				if got := kind.Reached(objects, 3); got != test.want {
 					t.Errorf("got %v", got)
 				}
 			})
