@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command perf times the creation, the in-place update, the recreation and the
-// deletion of pods by a CloneSet, counts what that costs, and does the same with
-// a Deployment for comparison. See README.md.
+// deletion of pods by workloads, counts what that costs, and does the same with
+// native ones for comparison. See README.md.
 package main
 
 import (

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -20,11 +21,13 @@ import (
 // options are the flags of the command.
 type options struct {
 	pods         int
+	subsets      int
 	workload     string
 	runs         int
 	scale        string
 	nodeSelector map[string]string
 	settle       time.Duration
+	idle         time.Duration
 	limit        time.Duration
 	json         string
 
@@ -48,21 +51,24 @@ type options struct {
 	process    string
 	metrics    string
 
-	out io.Writer
+	group workload.Group
+	out   io.Writer
 }
 
 func (o *options) add(f *pflag.FlagSet) {
-	f.IntVar(&o.pods, "pods", 1000, "how many pods the workload has")
-	f.StringVar(&o.workload, "workload", "both", "what is measured: "+strings.Join(workload.Groups(), ", "))
+	f.IntVar(&o.pods, "pods", 0, "how many pods the workload has; 1000 if 0, 5000 for workloadspread; daemonset has one on each node")
+	f.IntVar(&o.subsets, "subsets", 20, "how many subsets a UnitedDeployment has, which share its pods")
+	f.StringVar(&o.workload, "workload", "both", "what is measured: "+groupNames())
 	f.IntVar(&o.runs, "runs", 1, "how often to measure")
-	f.StringVar(&o.scale, "scale", "", "measure many CloneSets at once instead, such as 100x50: 100 with 50 pods each")
+	f.StringVar(&o.scale, "scale", "", "measure many workloads at once instead, such as 100x50: 100 CloneSets with 50 pods each; uniteddeployment is 10x1000 if empty")
 	f.StringToStringVar(&o.nodeSelector, "node-selector", nil, "labels of the nodes for the pods, such as regatta.sh/node=simulated")
 	f.DurationVar(&o.settle, "settle", 2*time.Second, "how long nothing may change before the next phase; writes are counted until then")
+	f.DurationVar(&o.idle, "idle", 5*time.Minute, "how long an Advanced DaemonSet is left alone, to count what heartbeats of nodes cause; 0 for not at all")
 	f.DurationVar(&o.limit, "limit", 15*time.Minute, "how long a phase may take")
 	f.StringVar(&o.json, "json", "", "write the report to this file too, after every run")
 
 	f.StringVar(&o.name, "name", "perf", "name of the local cluster that is brought up, and taken down afterwards")
-	f.IntVar(&o.nodes, "nodes", 40, "its simulated nodes")
+	f.IntVar(&o.nodes, "nodes", 0, "its simulated nodes; if 0 as many as the workload needs: 40, 1000 for daemonset")
 	f.IntVar(&o.real, "real", realNodes(), "its real nodes, which run the managers as a user's do (needs root); with 0 one manager runs beside it")
 	f.DurationSliceVar(&o.delays, "delay", defaultDelays(), "what each request of the managers and of the controller manager takes longer: one cluster after the other for each")
 	f.StringVar(&o.source, "source", "", "measure the checkout in this folder, instead of this one")
@@ -98,11 +104,27 @@ func defaultDelays() []time.Duration {
 }
 
 func (o *options) check() error {
+	if err := o.checkNumbers(); err != nil {
+		return err
+	}
+	if err := o.checkCluster(); err != nil {
+		return err
+	}
+	return o.choose()
+}
+
+func (o *options) checkNumbers() error {
 	switch {
-	case o.pods < 1 || o.runs < 1:
-		return errors.New("--pods and --runs have to be at least 1")
+	case o.pods < 0 || o.nodes < 0 || o.idle < 0 || o.runs < 1 || o.subsets < 1:
+		return errors.New("--pods, --nodes and --idle cannot be negative, and --runs and --subsets have to be at least 1")
 	case len(o.delays) == 0 || slices.Min(o.delays) < 0:
 		return errors.New("--delay needs one or more durations that are not negative")
+	}
+	return nil
+}
+
+func (o *options) checkCluster() error {
+	switch {
 	case o.real == 0 && slices.Max(o.delays) > 0:
 		return errors.New("--delay is for managers in pods: it needs --real, and that needs root")
 	case o.keep && len(o.delays) > 1:
@@ -112,20 +134,37 @@ func (o *options) check() error {
 	case o.kubeconfig == "" && (o.auditLog != "" || len(o.pids) > 0 || o.process != "" || o.metrics != ""):
 		return errors.New("--audit-log, --pid, --process and --metrics tell of the cluster of --kubeconfig, which is not given")
 	}
-	if _, err := o.kinds(); err != nil {
-		return err
+	return nil
+}
+
+// choose finds what is measured, and fills in the numbers that the caller leaves to it.
+func (o *options) choose() error {
+	at := slices.IndexFunc(workload.Groups(), func(g workload.Group) bool { return g.Name == o.workload })
+	if at < 0 {
+		return fmt.Errorf("--workload is %q, want one of %s", o.workload, groupNames())
+	}
+	o.group = workload.Groups()[at]
+	o.pods, o.nodes = cmp.Or(o.pods, o.group.Pods), cmp.Or(o.nodes, o.group.Nodes)
+	if o.scale == "" && o.group.Workloads > 0 {
+		o.scale = fmt.Sprintf("%dx%d", o.group.Workloads, o.pods)
+	}
+	if kind := o.scaled(); o.scale != "" && (kind.PerNode || len(kind.Before) > 0 || len(kind.Updates) == 0) {
+		return fmt.Errorf("--scale is for workloads with a number of pods each, not for %s", kind.Name)
 	}
 	_, _, err := o.many()
 	return err
 }
 
-// kinds are what is measured, in order.
-func (o *options) kinds() ([]workload.Kind, error) {
-	kinds := workload.Group(o.workload)
-	if len(kinds) == 0 {
-		return nil, fmt.Errorf("--workload is %q, want one of %s", o.workload, strings.Join(workload.Groups(), ", "))
+// scaled is the kind of which there are many at once: that which is compared with the
+// others.
+func (o *options) scaled() workload.Kind { return o.group.Kinds[len(o.group.Kinds)-1] }
+
+func groupNames() string {
+	var names []string
+	for _, g := range workload.Groups() {
+		names = append(names, g.Name)
 	}
-	return kinds, nil
+	return strings.Join(names, ", ")
 }
 
 // many reads --scale; none are 0.

@@ -92,17 +92,14 @@ func values(all []string) (out []string) {
 }
 
 func (o *options) measure(ctx context.Context, t *target.Target, d *report.Document) error {
-	kinds, err := o.kinds()
-	if err != nil {
-		return err
-	}
+	kinds := o.group.Kinds
 	workloads, pods, err := o.many()
 	if err != nil {
 		return err
 	}
-	settings := measure.Settings{Pods: o.pods, NodeSelector: o.nodeSelector, Settle: o.settle, Limit: o.limit, Out: o.out}
+	settings := measure.Settings{Pods: o.pods, Subsets: o.subsets, NodeSelector: o.nodeSelector, Settle: o.settle, Limit: o.limit, Idle: o.idle, Out: o.out}
 	if workloads > 0 {
-		kinds, settings.Pods, d.Settings.Pods = []workload.Kind{workload.CloneSet()}, pods, pods
+		kinds, settings.Pods, d.Settings.Pods = []workload.Kind{o.scaled()}, pods, pods
 	}
 	if o.real > 0 && o.kubeconfig == "" && len(settings.NodeSelector) == 0 {
 		settings.NodeSelector = map[string]string{simulated.NodeLabel: simulated.KindSimulated}

@@ -199,7 +199,7 @@ func TestStagesAreYAML(t *testing.T) {
 		t.Error("the status template is not everywhere")
 	}
 	documents := strings.Split(rendered, "\n---\n")
-	if len(documents) != 6 {
+	if len(documents) != 7 {
 		t.Errorf("there are %d stages", len(documents))
 	}
 	for _, document := range documents {

@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/regatta-sh/regatta/test/perf/report"
 	"github.com/regatta-sh/regatta/test/perf/watch"
@@ -25,19 +24,17 @@ func (m *Session) Scale(ctx context.Context, kind workload.Kind, workloads int) 
 	for i := range names {
 		names[i] = fmt.Sprintf("scale-%03d", i)
 	}
-	client, update := m.client(kind), kind.Updates[0]
+	update := kind.Updates[0]
 	for _, one := range []struct {
 		name, image string
 		do          func(ctx context.Context, name string) error
 	}{
-		{workload.Create, workload.FirstImage(), func(ctx context.Context, name string) error {
-			object := kind.Main.Object(workload.Shape{Name: name, Namespace: m.namespace, Pods: m.Pods, NodeSelector: m.NodeSelector})
-			_, err := client.Create(ctx, object, metav1.CreateOptions{})
+		{workload.Create, kind.First, func(ctx context.Context, name string) error {
+			_, err := m.client(kind.Main).Create(ctx, kind.Main.Object(m.shape(kind, name)), metav1.CreateOptions{})
 			return err
 		}},
 		{update.Phase, update.Image, func(ctx context.Context, name string) error {
-			_, err := client.Patch(ctx, name, types.JSONPatchType, update.Patch, metav1.PatchOptions{})
-			return err
+			return m.update(ctx, kind, update, name)
 		}},
 	} {
 		phase, err := m.scalePhase(ctx, kind, names, one.image, one.do)

@@ -8,13 +8,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -27,13 +28,16 @@ import (
 // Settings are what all phases have in common.
 type Settings struct {
 	Pods         int
+	Subsets      int // of each UnitedDeployment
 	NodeSelector map[string]string
 	// Settle is for how long nothing may change before the next phase; until
 	// then writes are counted.
 	Settle time.Duration
 	// Limit is how long a phase may take.
 	Limit time.Duration
-	Out   io.Writer
+	// Idle is how long kinds that are measured so are left alone.
+	Idle time.Duration
+	Out  io.Writer
 }
 
 // A Session is a namespace that things are measured in.
@@ -43,6 +47,8 @@ type Session struct {
 	typed     kubernetes.Interface
 	objects   dynamic.Interface
 	namespace string
+	nodes     int // that pods may be on
+	zones     []string
 	watcher   *watch.Watcher
 	stop      context.CancelFunc
 }
@@ -65,12 +71,26 @@ func New(ctx context.Context, t *target.Target, s Settings, kinds ...workload.Ki
 	}
 	t.Cluster.Nodes = len(nodes.Items)
 	m := &Session{Settings: s, target: t, typed: typed, objects: objects}
+	for _, node := range nodes.Items {
+		if labels.SelectorFromSet(s.NodeSelector).Matches(labels.Set(node.Labels)) {
+			m.nodes++
+			if zone := node.Labels[corev1.LabelTopologyZone]; zone != "" && !slices.Contains(m.zones, zone) {
+				m.zones = append(m.zones, zone)
+			}
+		}
+	}
+	slices.Sort(m.zones)
 	if err := m.makeNamespace(ctx); err != nil {
 		return nil, err
 	}
-	resources := make([]schema.GroupVersionResource, len(kinds))
-	for i, kind := range kinds {
-		resources[i] = kind.Main.Resource
+	var resources []watch.Resource
+	for _, kind := range kinds {
+		for _, part := range kind.Parts() {
+			one := watch.Resource{GroupVersionResource: part.Resource, Cluster: part.Cluster}
+			if !slices.Contains(resources, one) {
+				resources = append(resources, one)
+			}
+		}
 	}
 	watching, stop := context.WithCancel(ctx)
 	m.stop = stop
@@ -114,6 +134,30 @@ func (m *Session) Close(ctx context.Context) error {
 	return nil
 }
 
-func (m *Session) client(kind workload.Kind) dynamic.ResourceInterface {
-	return m.objects.Resource(kind.Main.Resource).Namespace(m.namespace)
+func (m *Session) client(part workload.Part) dynamic.ResourceInterface {
+	if part.Cluster {
+		return m.objects.Resource(part.Resource)
+	}
+	return m.objects.Resource(part.Resource).Namespace(m.namespace)
+}
+
+// name is that of the objects of the only workload of a kind. What is in no namespace
+// may be there from another time.
+func (m *Session) name(kind workload.Kind) string {
+	if slices.ContainsFunc(kind.Parts(), func(p workload.Part) bool { return p.Cluster }) {
+		return kind.ID() + "-" + m.namespace
+	}
+	return kind.ID()
+}
+
+func (m *Session) shape(kind workload.Kind, name string) workload.Shape {
+	return workload.Shape{Name: name, Namespace: m.namespace, Pods: m.pods(kind), NodeSelector: m.NodeSelector, Zones: m.zones, Subsets: m.Subsets}
+}
+
+// pods is how many a workload of this kind has.
+func (m *Session) pods(kind workload.Kind) int {
+	if kind.PerNode {
+		return m.nodes
+	}
+	return m.Pods
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/regatta-sh/regatta/test/cluster/audit"
 	"github.com/regatta-sh/regatta/test/perf/report"
 	"github.com/regatta-sh/regatta/test/perf/target"
@@ -30,32 +32,49 @@ func writes(t *target.Target, kind workload.Kind, since, until time.Time, pods i
 }
 
 // rates counts the requests of users in each second, by their sort, and takes the
-// times of those that create pods.
+// times of those that create pods, whoever sends them.
 func rates(w *report.Writes, log string, users []string, since, until time.Time) error {
 	w.Rates = map[string][]int{}
 	var creates []float64
 	seconds := int(until.Sub(since)/time.Second) + 1
 	err := audit.Each(log, audit.Filter{Since: since, Until: until}, func(e audit.Event) {
-		if !slices.Contains(users, e.User.Username) {
-			return
-		}
 		sort := e.Verb + " " + e.Object.Resource
 		if e.Object.Subresource != "" {
 			sort += "/" + e.Object.Subresource
+		}
+		if sort == "create pods" {
+			creates = append(creates, float64(e.Done.Sub(e.Time).Microseconds())/1000)
+		}
+		if !slices.Contains(users, e.User.Username) {
+			return
 		}
 		if w.Rates[sort] == nil {
 			w.Rates[sort] = make([]int, seconds)
 		}
 		w.Rates[sort][int(e.Time.Sub(since)/time.Second)]++
-		if sort == "create pods" {
-			creates = append(creates, float64(e.Done.Sub(e.Time).Microseconds())/1000)
-		}
 	})
 	if len(creates) > 0 {
 		spread := Spread(creates)
 		w.CreateMillis = &spread
 	}
 	return err
+}
+
+// heartbeats counts those of nodes in a span of time, nil where there is no audit log.
+func heartbeats(t *target.Target, since, until time.Time) (*report.Heartbeats, error) {
+	if t.AuditLog == "" {
+		return nil, nil
+	}
+	h := &report.Heartbeats{}
+	err := audit.Each(t.AuditLog, audit.Filter{Since: since, Until: until}, func(e audit.Event) {
+		switch {
+		case e.Object.Resource == "nodes" && e.Object.Subresource == "status":
+			h.Statuses++
+		case e.Object.Resource == "leases" && e.Object.Namespace == corev1.NamespaceNodeLease:
+			h.Leases++
+		}
+	})
+	return h, err
 }
 
 func summary(counts []audit.Count, kind workload.Kind, pods int) *report.Writes {

@@ -55,7 +55,7 @@ type Subject struct {
 
 // Settings are what was asked for.
 type Settings struct {
-	Pods           int     `json:"pods"`
+	Pods           int     `json:"pods"` // of kinds that do not have one on each node
 	MaxUnavailable string  `json:"maxUnavailable"`
 	SettleSeconds  float64 `json:"settleSeconds"`
 }
@@ -93,11 +93,19 @@ type Usage struct {
 	Reconciles    *float64 `json:"reconciles,omitempty"` // of the controller of the workload
 	// Controllers are the reconciles of all controllers of the managers, by name.
 	Controllers map[string]float64 `json:"controllers,omitempty"`
-	Load        float64            `json:"load1"`
+	// Heartbeats are those of all nodes, in a phase that nothing else happens in.
+	Heartbeats *Heartbeats `json:"heartbeats,omitempty"`
+	Load       float64     `json:"load1"`
 	// CPUSeconds are those of the other processes of a local cluster by name;
 	// of everything on the machine (all); and of what is neither they, the
 	// process measured nor this tool (foreign): the noise.
 	CPUSeconds map[string]float64 `json:"cpuSeconds,omitempty"`
+}
+
+// Heartbeats count what kubelets write of their own accord.
+type Heartbeats struct {
+	Statuses int `json:"statuses"`
+	Leases   int `json:"leases"`
 }
 
 // Writes are requests of the measured user that the API server answered.

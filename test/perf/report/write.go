@@ -3,10 +3,14 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -44,7 +48,37 @@ func (d Document) Table(out io.Writer) error {
 			fmt.Fprintf(table, "%s\t%.1f\t%s\t%s\t%s\t\n", p.Name, p.Seconds, p.First.row(), p.Complete.row(), p.Usage.row())
 		}
 	}
-	return table.Flush()
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	d.idle(out)
+	return nil
+}
+
+// idle tells what was done while nothing had changed.
+func (d Document) idle(out io.Writer) {
+	for _, run := range d.Runs {
+		for _, p := range run.Phases {
+			if h := p.Heartbeats; h != nil {
+				fmt.Fprintf(out, "\n%s, %s for %.0f s on %d nodes: %d heartbeats of nodes and %d of leases. Reconciles: %s\n",
+					run.Workload, p.Name, p.Seconds, d.Cluster.Nodes, h.Statuses, h.Leases, counts(p.Controllers))
+			}
+		}
+	}
+}
+
+// counts are numbers with their names, the largest first.
+func counts(all map[string]float64) string {
+	if len(all) == 0 {
+		return "none, of any controller"
+	}
+	names := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
+		return cmp.Or(cmp.Compare(all[b], all[a]), cmp.Compare(a, b))
+	})
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s %.0f", name, all[name])
+	}
+	return strings.Join(names, ", ")
 }
 
 func (s Spread) row() string {

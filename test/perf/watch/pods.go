@@ -3,6 +3,7 @@
 package watch
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,17 +12,20 @@ import (
 // pod is what matters of a pod.
 type pod struct {
 	group       string
-	image       string
+	images      []string // of its containers, each once
 	available   bool
 	terminating bool
 }
 
 func factsOf(p *corev1.Pod, label string) pod {
 	f := pod{group: p.Labels[label], terminating: p.DeletionTimestamp != nil}
-	if len(p.Spec.Containers) > 0 {
-		f.image = p.Spec.Containers[0].Image
+	f.available = !f.terminating && p.Status.Phase == corev1.PodRunning && ready(p)
+	for _, c := range p.Spec.Containers {
+		if !slices.Contains(f.images, c.Image) {
+			f.images = append(f.images, c.Image)
+		}
+		f.available = f.available && runs(p, c)
 	}
-	f.available = !f.terminating && p.Status.Phase == corev1.PodRunning && ready(p) && runs(p, f.image)
 	return f
 }
 
@@ -34,13 +38,12 @@ func ready(p *corev1.Pod) bool {
 	return false
 }
 
-// runs says whether the status tells of the image that the spec names, by the
-// tag: runtimes write the rest of the name in their own way.
-func runs(p *corev1.Pod, image string) bool {
-	if len(p.Status.ContainerStatuses) == 0 {
-		return false
-	}
-	return strings.HasSuffix(p.Status.ContainerStatuses[0].Image, image[strings.LastIndexByte(image, ':')+1:])
+// runs says whether the status tells of the image that the spec names for a
+// container, by the tag: runtimes write the rest of the name in their own way.
+func runs(p *corev1.Pod, c corev1.Container) bool {
+	return slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+		return s.Name == c.Name && strings.HasSuffix(s.Image, c.Image[strings.LastIndexByte(c.Image, ':')+1:])
+	})
 }
 
 // count adds a pod to the view of its workload, or takes it off.
@@ -50,11 +53,15 @@ func (v *View) count(p pod, n int) {
 		return
 	}
 	v.Pods += n
-	i := v.Images[p.image]
-	i.Pods += n
 	if p.available {
 		v.Available += n
-		i.Available += n
 	}
-	v.Images[p.image] = i
+	for _, image := range p.images {
+		i := v.Images[image]
+		i.Pods += n
+		if p.available {
+			i.Available += n
+		}
+		v.Images[image] = i
+	}
 }

@@ -37,12 +37,12 @@ func TestRaceTakesTimes(t *testing.T) {
 
 func TestViewCountsPods(t *testing.T) {
 	v := &View{Images: map[string]Image{}}
-	a := pod{image: "x:1", available: true}
-	b := pod{image: "x:2"}
+	a := pod{images: []string{"x:1", "side:1"}, available: true}
+	b := pod{images: []string{"x:2"}}
 	v.count(a, 1)
 	v.count(b, 1)
-	v.count(pod{image: "x:1", terminating: true}, 1)
-	if v.Pods != 2 || v.Available != 1 || v.Terminating != 1 || v.Images["x:1"] != (Image{1, 1}) {
+	v.count(pod{images: []string{"x:1"}, terminating: true}, 1)
+	if v.Pods != 2 || v.Available != 1 || v.Terminating != 1 || v.Images["x:1"] != (Image{1, 1}) || v.Images["side:1"] != (Image{1, 1}) {
 		t.Errorf("got %+v", v)
 	}
 	v.count(a, -1)

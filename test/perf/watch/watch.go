@@ -35,8 +35,8 @@ type View struct {
 // Objects are those of a workload that exist, by their resources.
 type Objects map[schema.GroupVersionResource]*unstructured.Unstructured
 
-// An Image counts the pods whose spec names one image. Those that are available
-// run it, too.
+// An Image counts the pods whose spec names one image for a container. Those that are
+// available run it, too.
 type Image struct{ Pods, Available int }
 
 // Watcher follows all workloads of some kinds in one namespace.
@@ -50,19 +50,30 @@ type Watcher struct {
 	changed time.Time
 }
 
+// A Resource is a kind of object to watch. Cluster says that it is in no namespace.
+type Resource struct {
+	schema.GroupVersionResource
+	Cluster bool
+}
+
 // New watches a namespace until ctx ends. label is that of the pods with the
 // name of their workload.
-func New(ctx context.Context, typed kubernetes.Interface, other dynamic.Interface, namespace, label string, kinds ...schema.GroupVersionResource) (*Watcher, error) {
+func New(ctx context.Context, typed kubernetes.Interface, other dynamic.Interface, namespace, label string, kinds ...Resource) (*Watcher, error) {
 	w := &Watcher{label: label, pods: map[types.UID]pod{}, views: map[string]*View{}}
 	pods := informers.NewSharedInformerFactoryWithOptions(typed, 0, informers.WithNamespace(namespace))
 	if _, err := pods.Core().V1().Pods().Informer().AddEventHandler(handler(w.seePod, w.losePod)); err != nil {
 		return nil, fmt.Errorf("watching pods: %w", err)
 	}
 	objects := dynamicinformer.NewFilteredDynamicSharedInformerFactory(other, 0, namespace, nil)
+	everywhere := dynamicinformer.NewDynamicSharedInformerFactory(other, 0)
 	var synced []cache.InformerSynced
 	for _, kind := range kinds {
-		informer := objects.ForResource(kind).Informer()
-		if _, err := informer.AddEventHandler(w.objects(kind)); err != nil {
+		from := objects
+		if kind.Cluster {
+			from = everywhere
+		}
+		informer := from.ForResource(kind.GroupVersionResource).Informer()
+		if _, err := informer.AddEventHandler(w.objects(kind.GroupVersionResource)); err != nil {
 			return nil, fmt.Errorf("watching %s: %w", kind.Resource, err)
 		}
 		synced = append(synced, informer.HasSynced)
@@ -70,6 +81,7 @@ func New(ctx context.Context, typed kubernetes.Interface, other dynamic.Interfac
 	synced = append(synced, pods.Core().V1().Pods().Informer().HasSynced)
 	pods.Start(ctx.Done())
 	objects.Start(ctx.Done())
+	everywhere.Start(ctx.Done())
 	limited, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	if !cache.WaitForCacheSync(limited.Done(), synced...) {

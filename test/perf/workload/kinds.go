@@ -18,6 +18,7 @@ func native(resource string) schema.GroupVersionResource {
 func CloneSet() Kind {
 	return Kind{
 		Name:       "CloneSet",
+		First:      firstImage(),
 		Yardstick:  Deployment().Name,
 		Reconciler: "cloneset-controller",
 		Updates: []Update{
@@ -45,6 +46,7 @@ func CloneSet() Kind {
 func Deployment() Kind {
 	return Kind{
 		Name:        "Deployment",
+		First:       firstImage(),
 		Controllers: []string{"deployment-controller", "replicaset-controller"},
 		Updates:     []Update{update(Recreate, image(10))},
 		Main: Part{

@@ -39,7 +39,7 @@ func AdvancedStatefulSet() Kind {
 
 // statefulSet is what both kinds have in common.
 func statefulSet(rollingUpdate map[string]any) Kind {
-	return Kind{Main: Part{
+	return Kind{First: firstImage(), Main: Part{
 		kind: "StatefulSet",
 		spec: func(s Shape) map[string]any {
 			return map[string]any{

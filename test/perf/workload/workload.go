@@ -8,6 +8,7 @@ package workload
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,8 +26,10 @@ const MaxUnavailable = "20%"
 // Names of phases.
 const (
 	Create   = "create"
+	Idle     = "idle"
 	InPlace  = "inPlace"
 	Recreate = "recreate"
+	Upgrade  = "upgrade"
 	Delete   = "delete"
 )
 
@@ -36,6 +39,11 @@ type Kind struct {
 	Name string
 	// Main is the object that has pods.
 	Main Part
+	// Before are objects that are there before Main is created, and go with it. It is
+	// they that are measured then, by their status.
+	Before []Part
+	// First is the image that the pods run that are created.
+	First string
 	// Updates are the phases between creation and deletion.
 	Updates []Update
 	// Controllers are those of kube-controller-manager that make the workload, by
@@ -43,6 +51,12 @@ type Kind struct {
 	Controllers []string
 	// Reconciler is the controller of that program, as its metrics call it.
 	Reconciler string
+	// PerNode says that there is a pod on each node.
+	PerNode bool
+	// Ends says that pods complete; otherwise they are to become available.
+	Ends bool
+	// Idles says that it is measured without a change, too, once it is created.
+	Idles bool
 	// Yardstick is the name of the kind that it is compared with, if any.
 	Yardstick string
 }
@@ -50,16 +64,20 @@ type Kind struct {
 // A Part is an object that a workload consists of.
 type Part struct {
 	Resource schema.GroupVersionResource
+	Cluster  bool // it is in no namespace
 
-	kind    string
-	spec    func(Shape) map[string]any
-	reached func(status, int) bool
+	kind string
+	// ungenerated says that the status does not tell the generation it is of.
+	ungenerated bool
+	spec        func(Shape) map[string]any
+	reached     func(status, int) bool
 }
 
-// An Update changes the template of a workload: Image is what its pods run then.
+// An Update changes a workload: Image is what its pods run then.
 type Update struct {
 	Phase string
 	Image string
+	Of    Part   // that is patched, Main if empty
 	Patch []byte // JSON patch
 }
 
@@ -69,6 +87,8 @@ type Shape struct {
 	Namespace    string
 	Pods         int
 	NodeSelector map[string]string
+	Zones        []string // of the nodes
+	Subsets      int      // of a UnitedDeployment
 }
 
 // Native says whether kube-controller-manager makes the workload.
@@ -78,28 +98,48 @@ func (k Kind) Native() bool { return len(k.Controllers) > 0 }
 func (k Kind) ID() string { return strings.ReplaceAll(strings.ToLower(k.Name), " ", "-") }
 
 // StatusResource is the resource whose writes are those of the status.
-func (k Kind) StatusResource() string { return k.Main.Resource.Resource + "/status" }
+func (k Kind) StatusResource() string { return k.Parts()[0].Resource.Resource + "/status" }
+
+// Parts are all objects of a workload in the order in which they are created.
+func (k Kind) Parts() []Part { return append(slices.Clone(k.Before), k.Main) }
+
+// Updated is the part that an update changes.
+func (k Kind) Updated(u Update) Part {
+	if u.Of.spec == nil {
+		return k.Main
+	}
+	return u.Of
+}
 
 // Reached says whether the objects of a workload say of themselves that all pods
 // are updated and available.
 func (k Kind) Reached(objects watch.Objects, pods int) bool {
-	return k.Main.done(objects[k.Main.Resource], pods)
+	for _, part := range k.Parts() {
+		if !part.done(objects[part.Resource], pods) {
+			return false
+		}
+	}
+	return true
 }
 
 // images are real ones, so that nodes that are not simulated can pull them.
 func image(n int) string { return fmt.Sprintf("registry.k8s.io/pause:3.%d", n) }
 
-// FirstImage is what the pods run that are created first.
-func FirstImage() string { return image(8) }
+// firstImage is that of the container app.
+func firstImage() string { return image(8) }
 
 // Object is the part of a workload of this shape.
 func (p Part) Object(s Shape) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{
+	o := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": p.Resource.GroupVersion().String(),
 		"kind":       p.kind,
-		"metadata":   map[string]any{"name": s.Name, "namespace": s.Namespace},
+		"metadata":   map[string]any{"name": s.Name},
 		"spec":       p.spec(s),
 	}}
+	if !p.Cluster {
+		o.SetNamespace(s.Namespace)
+	}
+	return o
 }
 
 func (p Part) done(o *unstructured.Unstructured, pods int) bool {
@@ -107,7 +147,10 @@ func (p Part) done(o *unstructured.Unstructured, pods int) bool {
 		return false
 	}
 	s, ok := o.Object["status"].(map[string]any)
-	return ok && status(s).number("observedGeneration") == o.GetGeneration() && p.reached(s, pods)
+	if !ok || !p.ungenerated && status(s).number("observedGeneration") != o.GetGeneration() {
+		return false
+	}
+	return p.reached(s, pods)
 }
 
 func selector(s Shape) map[string]any {
@@ -116,7 +159,7 @@ func selector(s Shape) map[string]any {
 
 func template(s Shape) map[string]any {
 	spec := map[string]any{
-		"containers": []any{map[string]any{"name": "app", "image": FirstImage()}},
+		"containers": []any{map[string]any{"name": "app", "image": firstImage()}},
 	}
 	if len(s.NodeSelector) > 0 {
 		nodes := map[string]any{}
@@ -150,8 +193,14 @@ type operation struct {
 	Value any    `json:"value"`
 }
 
+// update changes the image of the template of a workload.
 func update(phase, image string, more ...operation) Update {
-	ops := append(more, operation{"replace", "/spec/template/spec/containers/0/image", image})
+	return updateAt("/spec/template/spec/containers/0/image", phase, image, more...)
+}
+
+// updateAt changes the image that is at path.
+func updateAt(path, phase, image string, more ...operation) Update {
+	ops := append(more, operation{"replace", path, image})
 	raw, err := json.Marshal(ops)
 	if err != nil {
 		panic(err) // strings always encode

@@ -11,10 +11,11 @@ import (
 )
 
 func TestReached(t *testing.T) {
-	for _, kind := range []Kind{CloneSet(), Deployment(), StatefulSet(), AdvancedStatefulSet()} {
+	for _, kind := range []Kind{CloneSet(), Deployment(), StatefulSet(), AdvancedStatefulSet(), DaemonSet(), AdvancedDaemonSet()} {
 		o := func(observed int64, edit func(map[string]any)) *unstructured.Unstructured {
 			s := map[string]any{"observedGeneration": observed}
-			for _, f := range []string{"replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "updatedReadyReplicas"} {
+			for _, f := range []string{"replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "updatedReadyReplicas",
+				"desiredNumberScheduled", "currentNumberScheduled", "updatedNumberScheduled", "numberReady", "numberAvailable"} {
 				s[f] = int64(3)
 			}
 			edit(s)
@@ -28,8 +29,8 @@ func TestReached(t *testing.T) {
 		}{
 			{"all pods are updated and available", o(2, nothing), true},
 			{"the status is of an older generation", o(1, nothing), false},
-			{"a pod is not available", o(2, func(s map[string]any) { s["availableReplicas"] = int64(2) }), false},
-			{"no pod is updated", o(2, func(s map[string]any) { delete(s, "updatedReplicas") }), false},
+			{"a pod is not available", o(2, func(s map[string]any) { s["availableReplicas"], s["numberAvailable"] = int64(2), int64(2) }), false},
+			{"no pod is updated", o(2, func(s map[string]any) { delete(s, "updatedReplicas"); delete(s, "updatedNumberScheduled") }), false},
 			{"there is no status", &unstructured.Unstructured{Object: map[string]any{}}, false},
 			{"there is no object", nil, false},
 		} {
