@@ -24,6 +24,7 @@ type host struct {
 	program string
 	config  string // kubeconfig
 	ports   map[string]int
+	more    []string // arguments
 }
 
 // managerUser is whose writes the audit log shows as the manager's.
@@ -34,7 +35,7 @@ func newHost(o Options) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &host{cluster: o.Cluster, program: o.Programs["kruise-manager"], config: config, ports: map[string]int{}}
+	h := &host{cluster: o.Cluster, program: o.Programs["kruise-manager"], config: config, ports: map[string]int{}, more: o.Arguments}
 	for _, what := range []string{"webhook", "metrics", "health", "decisions", "pprof"} {
 		if h.ports[what], err = FreePort(); err != nil {
 			return nil, err
@@ -73,12 +74,16 @@ func webhooksAt(url string) []string {
 func (h *host) start() error {
 	dir := h.cluster.State.Dir
 	certs := filepath.Join(dir, "manager-certs")
+	more := os.Getenv("REGATTA_MANAGER_ARGS")
+	for _, argument := range h.more {
+		more += " " + Word(argument)
+	}
 	script := fmt.Sprintf(`
 export KUBECONFIG=%s WEBHOOK_PORT=%d WEBHOOK_CERT_DIR=%s WEBHOOK_HOST=localhost POD_NAMESPACE=kruise-system
 while :; do
   %s --metrics-addr=127.0.0.1:%d --health-probe-addr=127.0.0.1:%d --decisions-addr=127.0.0.1:%d --pprof-addr=127.0.0.1:%d --v=1 %s
   sleep 1
-done`, Word(h.config), h.ports["webhook"], Word(certs), Word(h.program), h.ports["metrics"], h.ports["health"], h.ports["decisions"], h.ports["pprof"], os.Getenv("REGATTA_MANAGER_ARGS"))
+done`, Word(h.config), h.ports["webhook"], Word(certs), Word(h.program), h.ports["metrics"], h.ports["health"], h.ports["decisions"], h.ports["pprof"], more)
 	_, err := process.Start(dir, process.Spec{
 		Name: "kruise-manager", Path: "/bin/sh", Args: []string{"-c", script}, Log: filepath.Join(dir, "logs", "kruise-manager.log"),
 	})

@@ -34,6 +34,8 @@ type Options struct {
 	Image string
 	// Values are more arguments for helm, such as --set.
 	Values []string
+	// Arguments are more of a manager that runs beside the cluster, such as --feature-gates.
+	Arguments []string
 	// Webhooks is where the caller runs managers beside a cluster whose nodes are
 	// all simulated, a URL; empty to have one run.
 	Webhooks string

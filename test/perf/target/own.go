@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,6 +39,8 @@ type OwnOptions struct {
 	// arguments for helm.
 	Source string
 	Values []string
+	// FeatureGates are those of the chart and of the manager, such as ImagePullJobGate=true; the default ones if empty.
+	FeatureGates string
 	// Bin is a folder for our programs, which run from there.
 	Bin string
 	Out io.Writer
@@ -69,7 +72,9 @@ func Own(ctx context.Context, o OwnOptions) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	installed, err := install.Install(ctx, install.Options{Root: root, Programs: programs, Cluster: cluster, Values: o.values(), Out: o.Out})
+	installed, err := install.Install(ctx, install.Options{
+		Root: root, Programs: programs, Cluster: cluster, Values: o.values(), Arguments: o.arguments(), Out: o.Out,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -96,15 +101,26 @@ func gates() []string { return []string{"MaxUnavailableStatefulSet=true"} }
 // values are arguments for helm. The limits of the chart hold for production; what is
 // measured is the program, unless the caller says otherwise.
 func (o OwnOptions) values() []string {
-	if o.Real == 0 {
-		return o.Values
+	values := slices.Clone(o.Values)
+	if o.Real > 0 {
+		// A node agent on a simulated node would say that it runs, and no more.
+		values = append([]string{"--set", `daemon.nodeSelector.regatta\.sh/node=` + simulated.KindReal}, values...)
+		if len(o.Values) == 0 {
+			values = append(values, "--set", "manager.resources.limits.cpu=null")
+		}
 	}
-	// A node agent on a simulated node would say that it runs, and no more.
-	agents := []string{"--set", `daemon.nodeSelector.regatta\.sh/node=` + simulated.KindReal}
-	if len(o.Values) > 0 {
-		return append(agents, o.Values...)
+	if o.FeatureGates != "" {
+		values = append(values, "--set", "featureGates="+strings.ReplaceAll(o.FeatureGates, ",", `\,`))
 	}
-	return append(agents, "--set", "manager.resources.limits.cpu=null")
+	return values
+}
+
+// arguments are those of a manager beside the cluster, which the values of the chart do not reach.
+func (o OwnOptions) arguments() []string {
+	if o.FeatureGates == "" {
+		return nil
+	}
+	return []string{"--feature-gates=" + o.FeatureGates}
 }
 
 // managersInPods finds the managers of a cluster: their processes, among those of all
