@@ -92,6 +92,9 @@ func New(ctx context.Context, t *target.Target, s Settings, kinds ...workload.Ki
 			}
 		}
 	}
+	if err := calm(ctx, t); err != nil {
+		return nil, err
+	}
 	watching, stop := context.WithCancel(ctx)
 	m.stop = stop
 	if m.watcher, err = watch.New(watching, typed, objects, m.namespace, workload.GroupLabel, resources...); err != nil {

@@ -35,11 +35,7 @@ func (d Document) Table(out io.Writer) error {
 	}
 	for _, run := range d.Runs {
 		for _, p := range run.Phases {
-			ratio := "-"
-			if p.OfYardstick != nil {
-				ratio = fmt.Sprintf("%.2f", *p.OfYardstick)
-			}
-			fmt.Fprintf(table, "%d\t%.1f\t%s\t%s\t%.1f\t%s\t%.0f/%d\t%s\t\n", run.Number, run.DelaySeconds, run.Workload, p.Name, p.Seconds, ratio, p.MeanMissing, p.MostMissing, p.Usage.row())
+			fmt.Fprintf(table, "%d\t%.1f\t%s\t%s\t%.1f\t%s\t%.0f/%d\t%s\t\n", run.Number, run.DelaySeconds, run.Workload, p.Name, p.Seconds, p.ratio(), p.MeanMissing, p.MostMissing, p.Usage.row())
 		}
 	}
 	if d.Scale != nil {
@@ -52,7 +48,42 @@ func (d Document) Table(out io.Writer) error {
 		return err
 	}
 	d.idle(out)
+	fmt.Fprintf(out, "\n%s", d.readme())
 	return nil
+}
+
+// readme is what the README shows of it, as Markdown.
+func (d Document) readme() string {
+	usage := []string{"writes a pod", "of them on pods", "of status", "CPU s", "MiB", "reconciles"}
+	if d.Scale != nil {
+		header := []string{fmt.Sprintf("%d x %d pods", d.Scale.Workloads, d.Scale.Pods), "first, median / last, s", "done, first / median / last, s"}
+		var rows [][]string
+		for _, p := range d.Scale.Phases {
+			rows = append(rows, append([]string{
+				p.Name, fmt.Sprintf("%.1f / %.1f", p.First.Median, p.First.Max),
+				fmt.Sprintf("%.1f / %.1f / %.1f", p.Complete.Min, p.Complete.Median, p.Complete.Max),
+			}, p.Usage.readme()...))
+		}
+		return Markdown(append(header, usage...), rows)
+	}
+	header := []string{"delay, s", "workload", "phase", "seconds", "of yardstick"}
+	var rows [][]string
+	for _, run := range d.Runs {
+		for _, p := range run.Phases {
+			rows = append(rows, append([]string{
+				fmt.Sprintf("%.1f", run.DelaySeconds), run.Workload, p.Name, fmt.Sprintf("%.1f", p.Seconds), p.ratio(),
+			}, p.Usage.readme()...))
+		}
+	}
+	return Markdown(append(header, usage...), rows)
+}
+
+// ratio is how long it took, over the yardstick.
+func (p Phase) ratio() string {
+	if p.OfYardstick == nil {
+		return unknown
+	}
+	return fmt.Sprintf("%.2f", *p.OfYardstick)
 }
 
 // idle tells what was done while nothing had changed.
@@ -85,21 +116,47 @@ func (s Spread) row() string {
 	return fmt.Sprintf("%.1f\t%.1f\t%.1f\t%.1f", s.Min, s.Median, s.P99, s.Max)
 }
 
-// row is writes, CPU and the like; - stands for what is not known.
+// unknown stands for what is not known.
+const unknown = "-"
+
+// row is writes, CPU and the like.
 func (u Usage) row() string {
-	perPod, onPods, onStatus, failed, create, cpu, memory, reconciles := "-", "-", "-", "-", "-", "-", "-", "-"
-	if w := u.Writes; w != nil {
-		perPod, onPods = fmt.Sprintf("%.2f", w.PerPod), fmt.Sprintf("%.2f", w.OnPodsEach)
-		onStatus, failed = strconv.Itoa(w.OnStatus), strconv.Itoa(w.Failed)
-		if c := w.CreateMillis; c != nil {
-			create = fmt.Sprintf("%.0f/%.0f", c.Median, c.P99)
-		}
+	perPod, onPods, onStatus, failed, create := u.Writes.row()
+	cpu, memory := u.Process.row()
+	return strings.Join([]string{
+		perPod, onPods, onStatus, failed, create, cpu, memory, u.reconciles(),
+		fmt.Sprintf("%.1f", u.Load), fmt.Sprintf("%.1f", u.CPUSeconds["foreign"]),
+	}, "\t")
+}
+
+// readme is what the README shows of it.
+func (u Usage) readme() []string {
+	perPod, onPods, onStatus, _, _ := u.Writes.row()
+	cpu, memory := u.Process.row()
+	return []string{perPod, onPods, onStatus, cpu, memory, u.reconciles()}
+}
+
+func (u Usage) reconciles() string {
+	if u.Reconciles == nil {
+		return unknown
 	}
-	if p := u.Process; p != nil {
-		cpu, memory = fmt.Sprintf("%.1f", p.CPUSeconds), fmt.Sprintf("%.0f", float64(p.ResidentBytesMax)/(1<<20))
+	return fmt.Sprintf("%.0f", *u.Reconciles)
+}
+
+func (w *Writes) row() (perPod, onPods, onStatus, failed, create string) {
+	if w == nil {
+		return unknown, unknown, unknown, unknown, unknown
 	}
-	if u.Reconciles != nil {
-		reconciles = fmt.Sprintf("%.0f", *u.Reconciles)
+	create = unknown
+	if c := w.CreateMillis; c != nil {
+		create = fmt.Sprintf("%.0f/%.0f", c.Median, c.P99)
 	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.1f\t%.1f", perPod, onPods, onStatus, failed, create, cpu, memory, reconciles, u.Load, u.CPUSeconds["foreign"])
+	return fmt.Sprintf("%.2f", w.PerPod), fmt.Sprintf("%.2f", w.OnPodsEach), strconv.Itoa(w.OnStatus), strconv.Itoa(w.Failed), create
+}
+
+func (p *Process) row() (cpu, memory string) {
+	if p == nil {
+		return unknown, unknown
+	}
+	return fmt.Sprintf("%.1f", p.CPUSeconds), fmt.Sprintf("%.0f", float64(p.ResidentBytesMax)/(1<<20))
 }

@@ -7,7 +7,6 @@ import "fmt"
 // UnitedDeployment is a UnitedDeployment in v1alpha1 of CloneSets, whose subsets are
 // in the zones of the nodes in turn, and share the pods equally.
 func UnitedDeployment() Kind {
-	clones := CloneSet().Main
 	return Kind{
 		Name:       "UnitedDeployment",
 		Reconciler: "uniteddeployment-controller",
@@ -17,8 +16,6 @@ func UnitedDeployment() Kind {
 			Resource: kruise("v1alpha1", "uniteddeployments"),
 			kind:     "UnitedDeployment",
 			spec: func(s Shape) map[string]any {
-				of := clones.spec(s)
-				delete(of, "replicas")
 				subsets := make([]any, s.Subsets)
 				for i := range subsets {
 					subset := map[string]any{"name": fmt.Sprintf("subset-%02d", i)}
@@ -30,7 +27,14 @@ func UnitedDeployment() Kind {
 				return map[string]any{
 					"replicas": int64(s.Pods), "selector": selector(s), "topology": map[string]any{"subsets": subsets},
 					"template": map[string]any{"cloneSetTemplate": map[string]any{
-						"metadata": map[string]any{"labels": map[string]any{GroupLabel: s.Name}}, "spec": of,
+						"metadata": map[string]any{"labels": map[string]any{GroupLabel: s.Name}},
+						"spec": map[string]any{
+							"selector": selector(s), "template": template(s),
+							// Templates are of CloneSets in v1beta1.
+							"updateStrategy": map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{
+								"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": MaxUnavailable,
+							}},
+						},
 					}},
 				}
 			},
