@@ -42,14 +42,14 @@ func upTo(n int) (all []float64) {
 func TestWritesArePerPod(t *testing.T) {
 	got := summary([]audit.Count{
 		{User: "m", Verb: "patch", Resource: "pods/status", Writes: 20, Failed: 1},
-		{User: "m", Verb: "create", Resource: "pods", Writes: 10},
+		{User: "m", Verb: "create", Resource: "pods", Writes: 10, DryRuns: 4},
 		{User: "m", Verb: "patch", Resource: "clonesets/status", Writes: 5},
 	}, workload.CloneSet(), 10)
 	want := &report.Writes{
-		Total: 35, PerPod: 3.5, OnPods: 30, OnPodsEach: 3, OnStatus: 5, Failed: 1,
+		Total: 35, PerPod: 3.5, OnPods: 30, OnPodsEach: 3, OnStatus: 5, Failed: 1, DryRuns: 4,
 		Requests: []report.Request{
 			{User: "m", Verb: "patch", Resource: "pods/status", Writes: 20, Failed: 1, PerPod: 2},
-			{User: "m", Verb: "create", Resource: "pods", Writes: 10, PerPod: 1},
+			{User: "m", Verb: "create", Resource: "pods", Writes: 10, DryRuns: 4, PerPod: 1},
 			{User: "m", Verb: "patch", Resource: "clonesets/status", Writes: 5, PerPod: 0.5},
 		},
 	}

@@ -82,10 +82,11 @@ func summary(counts []audit.Count, kind workload.Kind, pods int) *report.Writes 
 	w := &report.Writes{Requests: []report.Request{}}
 	for _, c := range counts {
 		w.Requests = append(w.Requests, report.Request{
-			User: c.User, Verb: c.Verb, Resource: c.Resource, Writes: c.Writes, Failed: c.Failed, PerPod: each(c.Writes),
+			User: c.User, Verb: c.Verb, Resource: c.Resource, Writes: c.Writes, Failed: c.Failed, DryRuns: c.DryRuns, PerPod: each(c.Writes),
 		})
 		w.Total += c.Writes
 		w.Failed += c.Failed
+		w.DryRuns += c.DryRuns
 		if c.Resource == "pods" || strings.HasPrefix(c.Resource, "pods/") {
 			w.OnPods += c.Writes
 		}

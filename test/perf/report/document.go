@@ -116,6 +116,7 @@ type Writes struct {
 	OnPodsEach float64   `json:"onPodsPerPod"`
 	OnStatus   int       `json:"onStatus"` // of the workload
 	Failed     int       `json:"failed"`
+	DryRuns    int       `json:"dryRuns"` // among them, that were not stored
 	Requests   []Request `json:"requests"`
 	// Rates are the requests of each second of the phase by their sort, such as
 	// "create pods".
@@ -132,6 +133,7 @@ type Request struct {
 	Resource string  `json:"resource"`
 	Writes   int     `json:"writes"`
 	Failed   int     `json:"failed,omitempty"`
+	DryRuns  int     `json:"dryRuns,omitempty"`
 	PerPod   float64 `json:"perPod"`
 }
 

@@ -31,7 +31,7 @@ func (d Document) Table(out io.Writer) error {
 		d.Subject.Name, d.Subject.Version, d.Subject.User, d.Cluster.Kubernetes, d.Cluster.Nodes,
 		d.Machine.CPUs, d.Machine.LoadBefore, d.Machine.LoadAfter, d.Started.UTC().Format("2006-01-02 15:04"))
 	if len(d.Runs) > 0 {
-		fmt.Fprintln(table, "run\tdelay\tworkload\tphase\tseconds\tof yardstick\tmissing, mean/most\twrites a pod\ton pods\tof status\tfailed\tcreate p50/p99 ms\tCPU s\tMiB\treconciles\tload\tforeign CPU s\t")
+		fmt.Fprintln(table, "run\tdelay\tworkload\tphase\tseconds\tof yardstick\tmissing, mean/most\twrites a pod\ton pods\tof status\tdry runs\tfailed\tcreate p50/p99 ms\tCPU s\tMiB\treconciles\tload\tforeign CPU s\t")
 	}
 	for _, run := range d.Runs {
 		for _, p := range run.Phases {
@@ -39,7 +39,7 @@ func (d Document) Table(out io.Writer) error {
 		}
 	}
 	if d.Scale != nil {
-		fmt.Fprintf(table, "%d x %d pods\tseconds\tfirst: min\tmedian\tp99\tmax\tcomplete: min\tmedian\tp99\tmax\twrites a pod\ton pods\tof status\tfailed\tcreate p50/p99 ms\tCPU s\tMiB\treconciles\tload\tforeign CPU s\t\n", d.Scale.Workloads, d.Scale.Pods)
+		fmt.Fprintf(table, "%d x %d pods\tseconds\tfirst: min\tmedian\tp99\tmax\tcomplete: min\tmedian\tp99\tmax\twrites a pod\ton pods\tof status\tdry runs\tfailed\tcreate p50/p99 ms\tCPU s\tMiB\treconciles\tload\tforeign CPU s\t\n", d.Scale.Workloads, d.Scale.Pods)
 		for _, p := range d.Scale.Phases {
 			fmt.Fprintf(table, "%s\t%.1f\t%s\t%s\t%s\t\n", p.Name, p.Seconds, p.First.row(), p.Complete.row(), p.Usage.row())
 		}
@@ -54,7 +54,7 @@ func (d Document) Table(out io.Writer) error {
 
 // readme is what the README shows of it, as Markdown.
 func (d Document) readme() string {
-	usage := []string{"writes a pod", "of them on pods", "of status", "CPU s", "MiB", "reconciles"}
+	usage := []string{"writes a pod", "of them on pods", "of status", "dry runs", "CPU s", "MiB", "reconciles"}
 	if d.Scale != nil {
 		header := []string{fmt.Sprintf("%d x %d pods", d.Scale.Workloads, d.Scale.Pods), "first, median / last, s", "done, first / median / last, s"}
 		var rows [][]string
@@ -121,19 +121,20 @@ const unknown = "-"
 
 // row is writes, CPU and the like.
 func (u Usage) row() string {
-	perPod, onPods, onStatus, failed, create := u.Writes.row()
+	perPod, onPods, onStatus, dryRuns := u.Writes.row()
+	failed, create := u.Writes.requests()
 	cpu, memory := u.Process.row()
 	return strings.Join([]string{
-		perPod, onPods, onStatus, failed, create, cpu, memory, u.reconciles(),
+		perPod, onPods, onStatus, dryRuns, failed, create, cpu, memory, u.reconciles(),
 		fmt.Sprintf("%.1f", u.Load), fmt.Sprintf("%.1f", u.CPUSeconds["foreign"]),
 	}, "\t")
 }
 
 // readme is what the README shows of it.
 func (u Usage) readme() []string {
-	perPod, onPods, onStatus, _, _ := u.Writes.row()
+	perPod, onPods, onStatus, dryRuns := u.Writes.row()
 	cpu, memory := u.Process.row()
-	return []string{perPod, onPods, onStatus, cpu, memory, u.reconciles()}
+	return []string{perPod, onPods, onStatus, dryRuns, cpu, memory, u.reconciles()}
 }
 
 func (u Usage) reconciles() string {
@@ -143,15 +144,23 @@ func (u Usage) reconciles() string {
 	return fmt.Sprintf("%.0f", *u.Reconciles)
 }
 
-func (w *Writes) row() (perPod, onPods, onStatus, failed, create string) {
+func (w *Writes) row() (perPod, onPods, onStatus, dryRuns string) {
 	if w == nil {
-		return unknown, unknown, unknown, unknown, unknown
+		return unknown, unknown, unknown, unknown
+	}
+	return fmt.Sprintf("%.2f", w.PerPod), fmt.Sprintf("%.2f", w.OnPodsEach), strconv.Itoa(w.OnStatus), strconv.Itoa(w.DryRuns)
+}
+
+// requests is how they fared.
+func (w *Writes) requests() (failed, create string) {
+	if w == nil {
+		return unknown, unknown
 	}
 	create = unknown
 	if c := w.CreateMillis; c != nil {
 		create = fmt.Sprintf("%.0f/%.0f", c.Median, c.P99)
 	}
-	return fmt.Sprintf("%.2f", w.PerPod), fmt.Sprintf("%.2f", w.OnPodsEach), strconv.Itoa(w.OnStatus), strconv.Itoa(w.Failed), create
+	return strconv.Itoa(w.Failed), create
 }
 
 func (p *Process) row() (cpu, memory string) {
