@@ -35,7 +35,7 @@ func command() *cobra.Command {
 	}
 	root.PersistentFlags().String("name", local.DefaultName, "name of the cluster; several can run at once")
 	root.AddCommand(upCommand(), downCommand(), statusCommand(), kubeconfigCommand(), binCommand(), loadCommand(), tagCommand(), processCommand(), writesCommand())
-	root.AddCommand(serveCommand(), delayCommand(), machineCommand())
+	root.AddCommand(serveCommand(), delayCommand(), machineCommand(), csiCommand())
 	return root
 }
 

@@ -42,6 +42,7 @@ func upCommand() *cobra.Command {
 	flags.IntVar(&options.SchedulerQPS, "scheduler-qps", 0, "pods the scheduler may place in a second (default: its own, 50)")
 	flags.StringSliceVar(&options.FeatureGates, "feature-gates", nil, "gates of the API server and of the controller manager, such as MaxUnavailableStatefulSet=true")
 	flags.DurationVar(&options.Delay, "delay", 0, "what each request of pods and of the controller manager to the API server takes longer, such as 100ms")
+	flags.BoolVar(&options.CSI, "csi", false, "serve volumes by a CSI driver on the real nodes too, with the storage class csi; compiles two more programs")
 	flags.StringVar(&options.Kubeconfig, "kubeconfig", "", "a kubeconfig file to add the cluster to; down takes it out again")
 	flags.BoolVar(&options.Keep, "keep", false, "do not clean up when the start fails")
 	return command

@@ -20,6 +20,9 @@ const (
 	KwokVersion       = "v0.8.0"
 	HelmVersion       = "v3.22.0"
 	OPAVersion        = "v1.22.0"
+	// Of the programs beside the CSI driver.
+	ProvisionerVersion = "v6.4.0"
+	ResizerVersion     = "v2.3.0"
 )
 
 // A Program is one executable and where it comes from.
@@ -58,6 +61,16 @@ func Programs() []Program {
 			},
 		},
 		{Name: "opa", Module: "opa", Package: "github.com/open-policy-agent/opa", Version: OPAVersion, VersionArgs: []string{"version"}},
+		sidecar("csi-provisioner", "github.com/kubernetes-csi/external-provisioner/v6", ProvisionerVersion),
+		sidecar("csi-resizer", "github.com/kubernetes-csi/external-resizer/v2", ResizerVersion),
+	}
+}
+
+// sidecar is a program of the Kubernetes CSI project.
+func sidecar(name, path, version string) Program {
+	return Program{
+		Name: name, Module: "sidecars", Package: path + "/cmd/" + name, Version: version,
+		VersionArgs: []string{"--version"}, ldflags: []string{"-X main.version=" + version},
 	}
 }
 

@@ -3,6 +3,7 @@
 package binaries
 
 import (
+	"cmp"
 	"os"
 	"regexp"
 	"strings"
@@ -37,13 +38,15 @@ func TestPinsAgreeWithTheModules(t *testing.T) {
 	modules := map[string]string{
 		"kubernetes": "k8s.io/kubernetes", "etcd": "go.etcd.io/etcd/server/v3", "kwok": "sigs.k8s.io/kwok",
 		"helm": "helm.sh/helm/v3", "opa": "github.com/open-policy-agent/opa",
+		// One module of two programs.
+		"csi-provisioner": "github.com/kubernetes-csi/external-provisioner/v6", "csi-resizer": "github.com/kubernetes-csi/external-resizer/v2",
 	}
 	for _, program := range Programs() {
 		data, err := os.ReadFile("../" + program.Module + "/go.mod")
 		if err != nil {
 			t.Fatal(err)
 		}
-		required := regexp.MustCompile(`(?m)^(?:require)?\s+` + regexp.QuoteMeta(modules[program.Module]) + ` (\S+)`).FindSubmatch(data)
+		required := regexp.MustCompile(`(?m)^(?:require)?\s+` + regexp.QuoteMeta(cmp.Or(modules[program.Name], modules[program.Module])) + ` (\S+)`).FindSubmatch(data)
 		if required == nil {
 			t.Errorf("%s/go.mod does not require %s", program.Module, modules[program.Module])
 		} else if string(required[1]) != program.Version {

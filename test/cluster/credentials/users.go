@@ -40,6 +40,8 @@ func Users(realNodes ...string) []User {
 		{Name: Tenant},
 		{Name: "kwok", Groups: []string{masters}},
 		{Name: "local-volumes", Groups: []string{masters}},
+		{Name: "csi-provisioner", Groups: []string{masters}},
+		{Name: "csi-resizer", Groups: []string{masters}},
 		{Name: "system:kube-controller-manager"},
 		{Name: "system:kube-scheduler"},
 		{Name: "system:kube-proxy"},

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/regatta-sh/regatta/test/cluster/binaries"
+	"github.com/regatta-sh/regatta/test/cluster/csi/sidecars"
 	"github.com/regatta-sh/regatta/test/cluster/nodes"
 	"github.com/regatta-sh/regatta/test/cluster/state"
 )
@@ -18,6 +19,9 @@ func needed(options Options) []string {
 	}
 	if options.Real > 0 {
 		names = append(names, "kubelet", "kube-proxy")
+	}
+	if options.CSI {
+		names = append(names, sidecars.Programs()...)
 	}
 	return names
 }

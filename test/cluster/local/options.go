@@ -39,6 +39,9 @@ type Options struct {
 	// Delay is added to each request of pods and of the controller manager to the
 	// API server, as a distant one would.
 	Delay time.Duration
+	// CSI runs a CSI driver beside the other volumes; see package csi. It needs real
+	// nodes.
+	CSI bool
 	// Self is the path of the cluster command, of which every cluster keeps a
 	// copy for its own processes. It is built where it is empty.
 	Self string
@@ -80,6 +83,8 @@ func (o Options) validate() error {
 		return errors.New("the delay of requests cannot be negative")
 	case o.Delay > 0 && o.Real == 0:
 		return errors.New("a delay of requests is for pods, and needs real nodes, which run them")
+	case o.CSI && o.Real == 0:
+		return errors.New("a CSI driver mounts volumes for kubelets, and needs real nodes, which have them")
 	case o.SchedulerQPS < 0:
 		return errors.New("the scheduler's request rate cannot be negative")
 	case o.Real > 0 && os.Geteuid() != 0:

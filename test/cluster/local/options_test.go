@@ -20,6 +20,7 @@ func TestValidate(t *testing.T) {
 		{"real nodes have their limit", Options{Real: 65}, "more than the 64"},
 		{"so have simulated ones", Options{Simulated: 100000}, "more than the 7750"},
 		{"zones have letters", Options{Zones: 27}, "between 1 and 26"},
+		{"a CSI driver needs kubelets", Options{CSI: true, Simulated: 1}, "needs real nodes"},
 		{"the rate cannot be negative", Options{SchedulerQPS: -1}, "request rate"},
 	}
 	for _, test := range tests {

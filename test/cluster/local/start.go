@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/regatta-sh/regatta/test/cluster/controlplane"
+	"github.com/regatta-sh/regatta/test/cluster/csi/sidecars"
 	"github.com/regatta-sh/regatta/test/cluster/nodes"
 	"github.com/regatta-sh/regatta/test/cluster/process"
 	"github.com/regatta-sh/regatta/test/cluster/simulated"
@@ -33,8 +34,10 @@ func (c *Cluster) start(ctx context.Context, programs map[string]string, options
 		{"registry and volumes", true, func() error { return c.startServing(ctx) }},
 		{"placement of system pods", c.State.Real > 0 && c.State.Simulated > 0, func() error { return c.keepSystemReal(ctx) }},
 		{"simulated nodes", c.State.Simulated > 0, func() error { return c.startSimulated(ctx, programs, options) }},
+		{"CSI driver", c.State.CSI, func() error { return c.startCSI(ctx, programs) }},
 		{"real nodes", c.State.Real > 0, func() error { return c.startNodes(programs) }},
 		{"nodes ready for pods", true, func() error { return c.waitUsable(ctx) }},
+		{"CSI driver on the nodes", c.State.CSI, func() error { return c.waitCSI(ctx) }},
 		{"kubeconfig", options.Kubeconfig != "", func() error { return c.merge(options.Kubeconfig) }},
 	}
 	for _, one := range steps {
@@ -115,6 +118,31 @@ func (c *Cluster) startServing(ctx context.Context) error {
 		return err
 	}
 	return volumes.CreateClass(ctx, client)
+}
+
+// startCSI starts the CSI driver's controller service and the programs that call it.
+func (c *Cluster) startCSI(ctx context.Context, programs map[string]string) error {
+	for _, spec := range sidecars.Processes(c.State, c.self(), programs) {
+		if err := c.run(spec); err != nil {
+			return err
+		}
+	}
+	client, err := c.Client()
+	if err != nil {
+		return err
+	}
+	return sidecars.CreateObjects(ctx, client)
+}
+
+// waitCSI returns when every real node mounts volumes of the CSI driver.
+func (c *Cluster) waitCSI(ctx context.Context) error {
+	client, err := c.Client()
+	if err != nil {
+		return err
+	}
+	return controlplane.Wait(ctx, 30*time.Second, "the CSI driver", func(ctx context.Context) error {
+		return sidecars.Registered(ctx, client, c.State)
+	})
 }
 
 func (c *Cluster) createNetwork(ctx context.Context) error {

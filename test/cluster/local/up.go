@@ -110,6 +110,9 @@ func reuse(ctx context.Context, options Options) (*Cluster, error) {
 	if !options.unspecified() && has.Delay != options.Delay {
 		return nil, fmt.Errorf("cluster %q runs with requests delayed by %v, not %v: take it down first, or choose another name", options.Name, has.Delay, options.Delay)
 	}
+	if options.CSI && !has.CSI {
+		return nil, fmt.Errorf("cluster %q runs without a CSI driver: take it down first, or choose another name", options.Name)
+	}
 	if err := existing.merge(options.Kubeconfig); err != nil {
 		return nil, err
 	}

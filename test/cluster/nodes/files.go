@@ -27,7 +27,7 @@ const pauseImage = "registry.k8s.io/pause:regatta"
 
 // writeFiles writes the configuration of the node's programs, and the list of
 // them that the node's first process starts.
-func (n node) writeFiles(programs map[string]string) error {
+func (n node) writeFiles(self string, programs map[string]string) error {
 	for _, dir := range []string{"cni", "lib", "log", "sysctl", "certs.d/_default"} {
 		if err := os.MkdirAll(n.path(dir), 0o755); err != nil {
 			return fmt.Errorf("making the directory of %s: %w", n.name, err)
@@ -48,7 +48,10 @@ func (n node) writeFiles(programs map[string]string) error {
 	values := map[string]string{
 		"Address": n.Plan.Node(n.number).String(), "Cgroup": n.cgroup(), "Resolv": n.path("resolv.conf"), "NameServer": n.NameServer(),
 		"Plugins": plugins, "Networks": n.path("cni"), "Mirrors": n.path("certs.d"),
-		"Pause": pauseImage, "Snapshotter": snapshotter,
+		"Pause": pauseImage, "Snapshotter": snapshotter, "CSI": "",
+	}
+	if n.CSI {
+		values["CSI"] = "true"
 	}
 	containerd, err := render(containerdTemplate, values)
 	if err != nil {
@@ -58,7 +61,7 @@ func (n node) writeFiles(programs map[string]string) error {
 	if err != nil {
 		return err
 	}
-	start, err := json.MarshalIndent(n.programs(programs), "", "  ")
+	start, err := json.MarshalIndent(n.programs(self, programs), "", "  ")
 	if err != nil {
 		return fmt.Errorf("encoding the programs of %s: %w", n.name, err)
 	}

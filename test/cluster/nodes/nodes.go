@@ -21,7 +21,11 @@ const (
 	Containerd = "containerd"
 	Kubelet    = "kubelet"
 	KubeProxy  = "kube-proxy"
+	CSI        = "csi"
 )
+
+// kubeletDir is the kubelet's directory, as the programs of a node see it.
+const kubeletDir = "/var/lib/kubelet"
 
 // A node is what the files and commands of one real node are made from.
 type node struct {
@@ -54,6 +58,9 @@ func Names(s *state.State) []string {
 	for number := 1; number <= s.Real; number++ {
 		name := state.RealNode(number)
 		names = append(names, name, name+"/"+Containerd, name+"/"+Kubelet, name+"/"+KubeProxy)
+		if s.CSI {
+			names = append(names, name+"/"+CSI)
+		}
 	}
 	return names
 }
@@ -62,7 +69,7 @@ func Names(s *state.State) []string {
 // path of this command, which becomes the node's first process.
 func Process(s *state.State, number int, self string, programs map[string]string) (process.Spec, error) {
 	n := newNode(s, number)
-	if err := n.writeFiles(programs); err != nil {
+	if err := n.writeFiles(self, programs); err != nil {
 		return process.Spec{}, err
 	}
 	return process.Spec{

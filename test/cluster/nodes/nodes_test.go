@@ -87,7 +87,7 @@ func TestFilesOfANode(t *testing.T) {
 	n := newNode(testState(t), 2)
 	values := map[string]string{
 		"Address": "10.88.0.12", "Cgroup": n.cgroup(), "Resolv": "/resolv", "NameServer": "10.88.0.1",
-		"Plugins": "/usr/lib/cni", "Networks": "/cni", "Mirrors": "/certs.d", "Pause": pauseImage, "Snapshotter": "overlayfs",
+		"Plugins": "/usr/lib/cni", "Networks": "/cni", "Mirrors": "/certs.d", "Pause": pauseImage, "Snapshotter": "overlayfs", "CSI": "true",
 	}
 	kubelet, err := render(kubeletTemplate, values)
 	if err != nil {
@@ -97,7 +97,7 @@ func TestFilesOfANode(t *testing.T) {
 	if err := yaml.UnmarshalStrict(kubelet, &config); err != nil {
 		t.Fatal(err)
 	}
-	if config["cgroupRoot"] != n.cgroup() || config["failCgroupV1"] != false {
+	if config["cgroupRoot"] != n.cgroup() || config["failCgroupV1"] != false || config["syncFrequency"] != "10s" {
 		t.Errorf("got %v", config)
 	}
 	containerd, err := render(containerdTemplate, values)
@@ -130,7 +130,7 @@ func TestProgramsAreReadAsWritten(t *testing.T) {
 	if err := os.MkdirAll(n.path(), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	written := n.programs(map[string]string{Kubelet: "/bin/kubelet", KubeProxy: "/bin/kube-proxy"})
+	written := n.programs("/bin/cluster", map[string]string{Kubelet: "/bin/kubelet", KubeProxy: "/bin/kube-proxy"})
 	data, err := json.Marshal(written)
 	if err != nil {
 		t.Fatal(err)
@@ -147,5 +147,18 @@ func TestProgramsAreReadAsWritten(t *testing.T) {
 	}
 	if filepath.Dir(read[1].Log) != n.Path("logs") {
 		t.Errorf("the kubelet logs to %s", read[1].Log)
+	}
+}
+
+func TestTheCSIDriverIsAProgramOfTheNode(t *testing.T) {
+	s := testState(t)
+	s.CSI = true
+	all := newNode(s, 2).programs("/bin/cluster", map[string]string{})
+	last := all[len(all)-1]
+	if len(all) != 4 || last.Name != "node-2/csi" || last.Path != "/bin/cluster" || last.Args[0] != "csi" || last.Args[2] != "--node=node-2" {
+		t.Errorf("got %+v", all)
+	}
+	if len(Names(s)) != 5*12 {
+		t.Errorf("the cluster's processes are %v", Names(s))
 	}
 }

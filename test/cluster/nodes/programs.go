@@ -13,13 +13,14 @@ import (
 
 const programsFile = "programs.json"
 
-// programs lists what runs on the node, in the order in which it is started.
-func (n node) programs(paths map[string]string) []process.Spec {
+// programs lists what runs on the node, in the order in which it is started. self is
+// the path of this command, which is the CSI driver too.
+func (n node) programs(self string, paths map[string]string) []process.Spec {
 	spec := func(name, path string, args ...string) process.Spec {
 		full := n.name + "/" + name
 		return process.Spec{Name: full, Path: path, Args: args, Log: n.Log(strings.ReplaceAll(full, "/", "-"))}
 	}
-	return []process.Spec{
+	specs := []process.Spec{
 		spec(Containerd, "containerd", "--config="+n.path("containerd.toml")),
 		spec(Kubelet, paths[Kubelet],
 			"--config="+n.path("kubelet.yaml"),
@@ -28,8 +29,8 @@ func (n node) programs(paths map[string]string) []process.Spec {
 			// A node without an address that others can use is of no use.
 			"--node-ip="+n.Plan.Node(n.number).String(),
 			"--node-labels="+n.labels(),
-			"--root-dir=/var/lib/kubelet",
-			"--cert-dir=/var/lib/kubelet/pki",
+			"--root-dir="+kubeletDir,
+			"--cert-dir="+kubeletDir+"/pki",
 		),
 		spec(KubeProxy, paths[KubeProxy],
 			"--kubeconfig="+n.Users["system:kube-proxy"],
@@ -42,6 +43,10 @@ func (n node) programs(paths map[string]string) []process.Spec {
 			"--conntrack-tcp-timeout-close-wait=0s",
 		),
 	}
+	if n.CSI {
+		specs = append(specs, spec(CSI, self, "csi", "--dir="+n.Dir, "--node="+n.name, "--kubelet="+kubeletDir))
+	}
+	return specs
 }
 
 func (n node) readPrograms() ([]process.Spec, error) {

@@ -58,6 +58,8 @@ type State struct {
 	Real      int       `json:"real"`
 	Simulated int       `json:"simulated"`
 	Zones     int       `json:"zones"`
+	// CSI is true where a CSI driver serves volumes on the real nodes.
+	CSI bool `json:"csi,omitempty"`
 	// Delay is what each request of pods and of the controller manager takes
 	// longer.
 	Delay time.Duration  `json:"delay,omitempty"`
