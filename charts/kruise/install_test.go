@@ -51,7 +51,8 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 		return output
 	}
 
-	if notes := run("install", "kruise", "."); !strings.Contains(notes, "kubectl -n kruise-system rollout status deployment/kruise-controller-manager") {
+	const limited = "The CPU limit of the manager is 200m,"
+	if notes := run("install", "kruise", "."); !strings.Contains(notes, "kubectl -n kruise-system rollout status deployment/kruise-controller-manager") || !strings.Contains(notes, limited) {
 		t.Errorf("the notes are\n%s", notes)
 	}
 	written := certificates{secret: []byte("the key"), ca: cluster.Config.CAData} // a CA has to be one
@@ -65,9 +66,9 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 
 	protects(t, api, cluster.Config)
 
-	notes := run("upgrade", "kruise", ".", "--set", "webhookConfiguration.timeoutSeconds=5", "--set", `externalCerts.annotations.cert-manager\.io/inject-ca-from=a/b`)
-	if !strings.Contains(notes, "WARNING: externalCerts.annotations") {
-		t.Errorf("two set the CA, and the notes are\n%s", notes)
+	notes := run("upgrade", "kruise", ".", "--set", "webhookConfiguration.timeoutSeconds=5", "--set", `externalCerts.annotations.cert-manager\.io/inject-ca-from=a/b`, "--set", "manager.resources.limits.cpu=null")
+	if !strings.Contains(notes, "WARNING: externalCerts.annotations") || strings.Contains(notes, "CPU limit") {
+		t.Errorf("two set the CA, there is no CPU limit, and the notes are\n%s", notes)
 	}
 	written.check(t, api)
 	run("upgrade", "kruise", ".", "--reset-values")
