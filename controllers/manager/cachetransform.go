@@ -37,6 +37,8 @@ func cacheTransform(o any) (any, error) {
 	case *corev1.Node: // the images that it has are most of what there is of it
 		w.Status.Images = nil
 		return w, nil
+	case *corev1.Service: // which pods it selects is all that is asked of it
+		w.Spec, w.Status = corev1.ServiceSpec{Selector: w.Spec.Selector}, corev1.ServiceStatus{}
 	case *batchv1.Job: // how it goes is known of those of AdvancedCronJobs
 		w.Spec = batchv1.JobSpec{Parallelism: w.Spec.Parallelism}
 		if advancedcronjob.Owns(w) {

@@ -170,6 +170,7 @@ func (p parts) controller(mgr ctrl.Manager, kind rollout.Kind, recorder record.E
 		rollout.WithRounds(p.rounds),
 		rollout.WithKicks(p.events.workloads[name]),
 		rollout.WithRateLimiter(p.rateLimiter()),
+		rollout.WithServices(),
 		rollout.WithBudget(budget),
 		rollout.WithExpectationTimeout(p.ExpectationTimeout),
 		rollout.WithGates(rollout.GatesOf(on)))...).SetupWithManager(mgr)

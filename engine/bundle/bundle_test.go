@@ -53,7 +53,7 @@ func TestCheck(t *testing.T) {
 		"data as opa build packs it":     {files: map[string]string{"a.rego": "package extend.rollout.a\nrank := {}", "data.json": `{"extend": {"rollout": {"a": {"limits": 1}}}}`}},
 		"no data, as opa build packs it": {files: map[string]string{"a.rego": "package extend.rollout.a\nrank := {}", "data.json": `{}`}},
 		"a key that poses as a path":     {files: map[string]string{"a.rego": "package extend.rollout.a\nrank := {}", "data.json": `{"extend/rollout/a/x": 1}`}, want: []string{"data.json:1:1: data must be in a folder"}},
-		"settings that no point reads":   {files: map[string]string{"a.rego": "package extend.rollout.a\nsettings := {}"}, want: []string{"a.rego:2:1: settings (change a documented knob) is heard by nobody yet: no decision point of this release reads it in rollout"}},
+		"settings that no point reads":   {files: map[string]string{"a.rego": "package extend.node.a\nsettings := {}"}, want: []string{"a.rego:2:1: settings (change a documented knob) is heard by nobody yet: no decision point of this release reads it in node"}},
 		"a domain without points":        {files: map[string]string{"a.rego": "package extend.placement.a\nsettings := {}"}, want: []string{"a.rego:2:1: settings (change a documented knob) is heard by nobody yet"}},
 		"nothing that can be replaced":   {files: map[string]string{"a.rego": "package override.placement\nbanana := {}"}, want: []string{"a.rego:1:1: package override.placement replaces nothing: it needs a rule named like a point of placement"}},
 		"an object that poses as a rule": {files: map[string]string{"a.rego": "package extend.rollout.a\nrank := {}", "data.json": `{"extend": {"rollout": {"a": {"settings": {}}}}}`}, want: []string{"data.json:1:1: settings must be a rule, not data"}},

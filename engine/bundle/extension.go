@@ -16,6 +16,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/node"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 	"github.com/regatta-sh/regatta/engine/decision/protection"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
@@ -58,6 +59,8 @@ func Extensions() []Extension {
 	for _, d := range Domains() {
 		settings := Extension{Domain: d, Rule: "settings", Meaning: "change a documented knob"}
 		switch d {
+		case "rollout":
+			settings.Answer = reflect.TypeFor[rollout.Settings]()
 		case "protection":
 			settings.Answer = reflect.TypeFor[protection.Settings]()
 		case "injection":

@@ -97,11 +97,11 @@ change := {
 # description: Every difference of the templates can be made on the running pod.
 # labels:
 #   id: rollout.change.in-place
-change := {
+change := object.union(change_gate, {
 	"action": "InPlace",
 	"reason": "InPlacePossible",
 	"message": sprintf("Each difference of revisions %s and %s can be made in place.", [input.from, input.to]),
-} if {
+}) if {
 	not change_stuck_claims[0]
 	input.policy in {"InPlaceIfPossible", "InPlaceOnly"}
 	count(change_obstacle) == 0
@@ -251,6 +251,21 @@ change_obstacle[6] := {
 	input.envRefresh[0]
 	input.ungated
 }
+
+# METADATA
+# title: Pods that no Service selects
+# description: |
+#   A pod is made not ready before its containers restart, so that it leaves its Services first
+#   (A-04). Where the setting readinessGate is WhereServed, a pod that no Service selects is not:
+#   that saves two writes and the grace period. A restart of the node agent needs the gate (PL-06).
+#   Packages that disagree, or say anything else, keep the gate.
+# labels:
+#   id: rollout.change.keep-ready
+change_gate := {"keepReady": true} if {
+	{setting | setting := data.extend.rollout[_].settings.readinessGate} == {"WhereServed"}
+	input.unserved
+	not input.envRefresh[0]
+} else := {}
 
 change_blocked := [difference |
 	some difference in input.changes

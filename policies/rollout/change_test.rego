@@ -107,3 +107,28 @@ test_a_pod_waits_for_a_claim_that_cannot_grow_whatever_its_policy if {
 		}
 	}
 }
+
+keeps_ready(facts, packages) if {
+	rollout.change.keepReady with input as object.union(template, facts)
+		with data.extend.rollout as packages
+}
+
+where_served := {"settings": {"readinessGate": "WhereServed"}}
+
+test_the_gate_stays_open_where_no_service_selects_the_pod if {
+	keeps_ready({"unserved": true}, {"a": where_served, "b": {"settings": {}}, "c": where_served})
+}
+
+test_the_gate_shuts if {
+	every facts in [{}, {"unserved": false}, {"unserved": true, "envRefresh": ["main"]}, {"unserved": true, "changes": []}] {
+		not keeps_ready(facts, {"a": where_served})
+	}
+	every packages in [{}, {"a": {}}, {"a": {"settings": {"readinessGate": "Always"}}}, {"a": where_served, "b": {"settings": {"readinessGate": 7}}}] {
+		not keeps_ready({"unserved": true}, packages)
+	}
+}
+
+test_a_pod_that_is_recreated_has_no_gate_to_keep if {
+	not keeps_ready({"unserved": true, "policy": "ReCreate"}, {"a": where_served})
+	not keeps_ready({"unserved": true, "changes": [command]}, {"a": where_served})
+}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/test/cluster/audit"
 )
 
 // bundle applies a ClusterPolicyBundle that goes with the spec, and waits until
@@ -124,6 +125,33 @@ hold contains {"rule": "freeze.all", "reason": "Frozen", "message": "The shop is
 		Eventually(u.status).WithArguments("shop").Should(Equal(settled(6)))
 		Expect(u.kubectl("get", "clone", "shop", "-o", `jsonpath={.status.conditions[?(@.type=="UpdateHeld")].status}`)).To(Equal("False"))
 	}, SpecTimeout(8*time.Minute))
+
+	It("restart containers of pods that no Service selects by one write", func(ctx SpecContext) {
+		if shared.auditLog == "" {
+			Skip("the audit log of this cluster cannot be read")
+		}
+		u := newUser(ctx)
+		b := u.bundle("ungated-"+u.namespace, map[string]string{"ungated.rego": `package extend.rollout.ungated_` + strings.ReplaceAll(u.namespace, "-", "_") + `
+settings := {"readinessGate": "WhereServed"} if input.workload.namespace == "` + u.namespace + `"
+`})
+		Expect(meta.IsStatusConditionTrue(b.Status.Conditions, policy.PolicyBundleReady)).To(BeTrue(), "%v", b.Status)
+		u.apply(web("served", 2, "nginx:1.20"))
+		u.apply(web("unserved", 2, "nginx:1.20"))
+		u.apply("{apiVersion: v1, kind: Service, metadata: {name: served}, spec: {ports: [{port: 80}], selector: {app: served}}}")
+		for name, want := range map[string]int{"served": 3 * 2, "unserved": 2} {
+			Eventually(u.status).WithArguments(name).Should(Equal(settled(2)))
+			since := time.Now()
+			u.apply(web(name, 2, "nginx:1.21"))
+			Eventually(u.status).WithArguments(name).Should(Equal(settled(2)))
+			counts, err := audit.Counts(shared.auditLog, audit.Filter{User: shared.installed.User, Namespace: u.namespace, Resource: "pods", Since: since})
+			Expect(err).NotTo(HaveOccurred())
+			dry := 0
+			for _, c := range counts {
+				dry += c.DryRuns
+			}
+			Expect(audit.Total(counts)-audit.Failed(counts)-dry).To(Equal(want), "writes of the pods of %s", name)
+		}
+	}, SpecTimeout(3*time.Minute))
 
 	It("take one zone after the other", func(ctx SpecContext) {
 		u := newUser(ctx)

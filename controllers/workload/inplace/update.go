@@ -48,10 +48,19 @@ const races = 3
 // not, even where it fails half-way; and, when a grace period has to pass, how
 // long. A pod whose change is refused goes back to its services.
 func (u Updater) Start(ctx context.Context, pod *corev1.Pod, spec *kruise.UpdateSpec, edit func(*corev1.Pod)) (*corev1.Pod, time.Duration, error) {
+	return u.start(ctx, pod, spec, RestartsContainers(pod, spec) && HasGate(pod), edit)
+}
+
+// StartReady begins an update as Start does, but leaves the readiness gate of the pod open.
+func (u Updater) StartReady(ctx context.Context, pod *corev1.Pod, spec *kruise.UpdateSpec, edit func(*corev1.Pod)) (*corev1.Pod, time.Duration, error) {
+	return u.start(ctx, pod, spec, false, edit)
+}
+
+// start begins an update. leaves is true where the pod is made not ready first.
+func (u Updater) start(ctx context.Context, pod *corev1.Pod, spec *kruise.UpdateSpec, leaves bool, edit func(*corev1.Pod)) (*corev1.Pod, time.Duration, error) {
 	pod = pod.DeepCopy()
 	var written *corev1.Pod
 	earlier, served, resizes := unfinished(pod), false, len(spec.ContainerResources) > 0
-	leaves := RestartsContainers(pod, spec) && HasGate(pod)
 	if leaves {
 		c := Condition(pod, kruise.InPlaceUpdateReady)
 		served = c != nil && c.Status == corev1.ConditionTrue

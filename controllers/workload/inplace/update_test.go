@@ -69,6 +69,33 @@ func TestAnImageIsChangedInTwoWrites(t *testing.T) {
 	}
 }
 
+// A pod that is to stay ready has its image changed by one write, and nothing is to be opened
+// afterwards.
+func TestAPodStaysReady(t *testing.T) {
+	from, to := twoContainers(), twoContainers()
+	to.Spec.Containers[0].Image = "main:2"
+	w := newWorld(t, podOf(from, true))
+	w.kubelet()
+	spec, err := between(t, from, to).Spec("web-2", 0, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := w.u.StartReady(t.Context(), w.pod(), spec, nil); err != nil {
+		t.Fatal(err)
+	}
+	got := w.pod()
+	if c := Condition(got, kruise.InPlaceUpdateReady); w.writes != 1 || got.Spec.Containers[0].Image != "main:2" || c.Status != corev1.ConditionTrue {
+		t.Errorf("after %d writes the image is %s and the gate %+v", w.writes, got.Spec.Containers[0].Image, c)
+	}
+	if Incomplete(got) == "" {
+		t.Error("the update is complete already")
+	}
+	w.finish()
+	if message := Incomplete(w.pod()); message != "" || WantsReady(w.pod()) {
+		t.Errorf("the update is not complete (%s), or the gate is to be opened", message)
+	}
+}
+
 func TestMetadataAloneIsOneWriteAndLeavesThePodReady(t *testing.T) {
 	from, to := twoContainers(), twoContainers()
 	to.Labels = map[string]string{"tier": "gold"}

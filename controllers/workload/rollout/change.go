@@ -5,6 +5,11 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/controllers/workload/agents"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
@@ -37,6 +42,8 @@ type changes struct {
 	r     *Round
 	f     *Facts
 	known map[changeOf]Change
+	// services are those of the namespace; nil until they were listed.
+	services []corev1.Service
 }
 
 // changeOf is what an answer is the same for.
@@ -44,13 +51,18 @@ type changeOf struct {
 	from      string
 	ungated   bool
 	agentless bool
+	unserved  bool
 	// claims is how the claims of the pod differ from their templates.
 	claims string
 }
 
-func (c changes) of(ctx context.Context, p *facts.Pod) (Change, error) {
+func (c *changes) of(ctx context.Context, p *facts.Pod) (Change, error) {
+	unserved, err := c.unserved(ctx, p.Pod)
+	if err != nil {
+		return Change{}, err
+	}
 	claims := c.f.growth(p.Pod).Differ
-	key := changeOf{from: c.f.Templates.At(p.Pod), ungated: !inplace.HasGate(p.Pod)}
+	key := changeOf{from: c.f.Templates.At(p.Pod), ungated: !inplace.HasGate(p.Pod), unserved: unserved}
 	if len(claims) > 0 {
 		key.claims = fmt.Sprint(claims)
 	}
@@ -75,8 +87,25 @@ func (c changes) of(ctx context.Context, p *facts.Pod) (Change, error) {
 	return c.once(ctx, key, claims)
 }
 
+// unserved says whether it is known that no Service selects a pod.
+func (c *changes) unserved(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	if !c.r.c.services {
+		return false, nil
+	}
+	if c.services == nil {
+		list := &corev1.ServiceList{}
+		if err := c.r.c.client.List(ctx, list, client.InNamespace(pod.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+			return false, fmt.Errorf("listing Services: %w", err)
+		}
+		c.services = append([]corev1.Service{}, list.Items...)
+	}
+	return !slices.ContainsFunc(c.services, func(s corev1.Service) bool {
+		return len(s.Spec.Selector) > 0 && labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(pod.Labels))
+	}), nil
+}
+
 // once asks once for all pods that the answer is the same for.
-func (c changes) once(ctx context.Context, key changeOf, claims []points.ClaimChange) (Change, error) {
+func (c *changes) once(ctx context.Context, key changeOf, claims []points.ClaimChange) (Change, error) {
 	if got, ok := c.known[key]; ok {
 		return got, nil
 	}
@@ -90,10 +119,10 @@ func (c changes) once(ctx context.Context, key changeOf, claims []points.ClaimCh
 // Change asks rollout/change how pods with the readiness gate get from one revision to
 // another.
 func (r *Round) Change(ctx context.Context, f *Facts, from, to string) (Change, error) {
-	return changes{r: r, f: f}.ask(ctx, changeOf{from: from}, to, nil)
+	return (&changes{r: r, f: f}).ask(ctx, changeOf{from: from}, to, nil)
 }
 
-func (c changes) ask(ctx context.Context, key changeOf, to string, claims []points.ClaimChange) (Change, error) {
+func (c *changes) ask(ctx context.Context, key changeOf, to string, claims []points.ClaimChange) (Change, error) {
 	between, err := c.f.Templates.Compare(key.from, to)
 	if err != nil {
 		return Change{}, fmt.Errorf("comparing revisions: %w", err)
@@ -103,7 +132,7 @@ func (c changes) ask(ctx context.Context, key changeOf, to string, claims []poin
 		Workload: c.f.WorkloadFacts(), Policy: c.f.Strategy.Policy, From: key.from, To: to, Known: between.Known,
 		Changes:    append([]points.TemplateChange{}, between.Diff.Changes...),
 		QoSChanged: between.QoSChanged, ClaimsChanged: between.ClaimsChanged, Claims: claims,
-		EnvRefresh: between.EnvRefresh, Ungated: key.ungated,
+		EnvRefresh: between.EnvRefresh, Ungated: key.ungated, Unserved: key.unserved,
 		Gates: points.ChangeGates{
 			VerticalScaling: g.VerticalScaling, RecreateOnNewClaims: g.RecreateOnNewClaims,
 			EnvFromMetadata: g.EnvFromMetadata, NodeAgent: g.NodeAgent && !key.agentless,

@@ -9,9 +9,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/policies"
 )
@@ -77,9 +81,67 @@ func TestAnEnvIsRefreshedInPlaceWhereThereIsANodeAgent(t *testing.T) {
 				}
 				return tc.there, tc.left, tc.err
 			}
-			got, err := changes{r: r, f: f, known: map[changeOf]Change{}}.of(t.Context(), f.Pods[0])
+			got, err := (&changes{r: r, f: f, known: map[changeOf]Change{}}).of(t.Context(), f.Pods[0])
 			if !errors.Is(err, tc.err) || (answer{got.Action, got.Reason}) != tc.want || asked != tc.asked {
 				t.Errorf("got %+v, %v, asked %d times", got.ChangeOutput, err, asked)
+			}
+		})
+	}
+}
+
+// replacing are templates that differ in an image.
+type replacing struct{ *PodTemplates }
+
+func (replacing) Compare(string, string) (Comparison, error) {
+	out := Comparison{Known: true}
+	out.Diff.Changes = []points.TemplateChange{{Class: points.ChangeImage, Op: "replace", Path: "/spec/containers/0/image", Container: "main"}}
+	return out, nil
+}
+
+// A setting of the policies keeps pods ready that no Service selects.
+func TestAPodThatNoServiceSelectsStaysReady(t *testing.T) {
+	service := func(namespace, name string, selector map[string]string) client.Object {
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.ServiceSpec{Selector: selector}}
+	}
+	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	const setting = `settings := {"readinessGate": "WhereServed"}`
+	web := map[string]string{"app": "web"}
+	for name, tc := range map[string]struct {
+		rules    string
+		services []client.Object
+		unknown  bool
+		want     bool
+	}{
+		"none":                       {rules: setting, want: true},
+		"one selects it":             {rules: setting, services: []client.Object{service("shop", "web", web)}},
+		"one has another selector":   {rules: setting, services: []client.Object{service("shop", "db", map[string]string{"app": "db"})}, want: true},
+		"one has no selector":        {rules: setting, services: []client.Object{service("shop", "external", nil)}, want: true},
+		"one is elsewhere":           {rules: setting, services: []client.Object{service("other", "web", web)}, want: true},
+		"they are not known":         {rules: setting, unknown: true},
+		"there is no setting":        {rules: "settings := {}"},
+		"it is for other namespaces": {rules: setting + ` if input.workload.namespace == "batch"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			knobs, err := bundle.FromFiles("knobs", map[string]string{"knobs.rego": "package extend.rollout.knobs\n" + tc.rules})
+			if err == nil {
+				err = e.Activate(t.Context(), bundle.Set{knobs})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, f := testRound(e, 1, 0, func(f *Facts, pods []*corev1.Pod) {
+				f.Strategy.Policy = "InPlaceIfPossible"
+				f.Templates = replacing{f.Templates.(*PodTemplates)}
+				pods[0].Labels["app"] = "web"
+			})
+			r.c.services, r.c.client = !tc.unknown, fake.NewClientBuilder().WithObjects(tc.services...).Build()
+			got, err := (&changes{r: r, f: f, known: map[changeOf]Change{}}).of(t.Context(), f.Pods[0])
+			if err != nil || got.Action != points.InPlace || got.KeepReady != tc.want {
+				t.Errorf("got %+v, %v", got.ChangeOutput, err)
 			}
 		})
 	}

@@ -50,6 +50,7 @@ type Controller struct {
 	states   lifecycle.Writer
 	leaks    func(namespace, name string)
 	budget   Budget
+	services bool
 	agents   func(ctx context.Context, node string) (bool, time.Duration, error)
 	ahead    func(context.Context, *Round, *Facts)
 	rounds   *explain.Store

@@ -54,7 +54,7 @@ func (r *Round) decide(ctx context.Context, f *Facts) (Decisions, error) {
 		return d, nil
 	}
 	order := r.order(ctx, f, plan, in, f.Candidate)
-	changes := changes{r: r, f: f, known: map[changeOf]Change{}}
+	changes := &changes{r: r, f: f, known: map[changeOf]Change{}}
 	if err := changes.stand(ctx, &order); err != nil {
 		return d, err
 	}

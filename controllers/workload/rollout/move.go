@@ -94,7 +94,7 @@ func (r *Round) updateInPlace(ctx context.Context, f *Facts, m Move, k *kept) er
 		}
 		return own.UpdateInPlace(ctx, r, f, m)
 	}
-	spec, err := m.Change.Diff.Spec(f.Templates.Label(f.Target()), f.GracePeriodSeconds, r.c.gates.EnvFromMetadata)
+	spec, err := m.Change.Diff.Spec(f.Templates.Label(f.Target()), grace(f, m.Change), r.c.gates.EnvFromMetadata)
 	if err != nil {
 		return err
 	}
@@ -103,9 +103,13 @@ func (r *Round) updateInPlace(ctx context.Context, f *Facts, m Move, k *kept) er
 	if may, err := r.mayUpdate(ctx, p, restarts, k); err != nil || !may {
 		return err
 	}
-	pod, grace, err := r.c.updater.Start(ctx, p.Pod, spec, func(pod *corev1.Pod) {
-		// Where no container restarts and no hook looks at the state, it would cost a write to leave it.
-		if !r.c.typ.PlainUpdates && (f.Lifecycle != nil || restarts && p.State != "") {
+	start := r.c.updater.Start
+	if m.Change.KeepReady {
+		start = r.c.updater.StartReady
+	}
+	pod, left, err := start(ctx, p.Pod, spec, func(pod *corev1.Pod) {
+		// Where no gate shuts and no hook looks at the state, it would cost a write to leave it.
+		if !r.c.typ.PlainUpdates && (f.Lifecycle != nil || restarts && p.State != "" && !m.Change.KeepReady) {
 			lifecycle.Set(pod, kruise.LifecycleStateUpdating, f.Now)
 		}
 	})
@@ -116,9 +120,17 @@ func (r *Round) updateInPlace(ctx context.Context, f *Facts, m Move, k *kept) er
 		}
 		return err
 	}
-	r.Again(grace)
+	r.Again(left)
 	r.Normal(kruise.SuccessfulUpdatePodInPlaceReason, fmt.Sprintf(kruise.SuccessfulUpdatePodInPlaceMessage, p.Name, f.Target()))
 	return nil
+}
+
+// grace is for how many seconds a pod is out of its services before its images change.
+func grace(f *Facts, c Change) int32 {
+	if c.KeepReady {
+		return 0
+	}
+	return f.GracePeriodSeconds
 }
 
 // InPlaceUpdater is a Kind that changes pods in place in its own way, because its templates

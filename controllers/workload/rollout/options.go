@@ -72,6 +72,9 @@ func WithAgents(f func(ctx context.Context, node string) (there bool, left time.
 	return func(c *Controller) { c.agents = f }
 }
 
+// WithServices has policies know which Services select a pod. The Client lists them.
+func WithServices() Option { return func(c *Controller) { c.services = true } }
+
 // WithBudget has budgets asked before each update in place (gate
 // PodUnavailableBudgetUpdateGate).
 func WithBudget(b Budget) Option { return func(c *Controller) { c.budget = b } }

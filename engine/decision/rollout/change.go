@@ -55,6 +55,8 @@ type ChangeInput struct {
 	// Ungated is true for pods without the readiness gate InPlaceUpdateReady: they stay in
 	// their services while they are changed in place.
 	Ungated bool `json:"ungated,omitempty"`
+	// Unserved is true for pods that no Service selects, where that is known.
+	Unserved bool `json:"unserved,omitempty"`
 	// Gates are the feature gates.
 	Gates ChangeGates `json:"gates"`
 }
@@ -122,6 +124,23 @@ type ChangeOutput struct {
 	Reason string `json:"reason"`
 	// Message is a sentence, for people.
 	Message string `json:"message"`
+	// KeepReady leaves the readiness gate of the pod open while its containers restart, which saves
+	// two writes and the grace period. It is only for changes in place, of pods that no Service
+	// selects.
+	KeepReady bool `json:"keepReady,omitempty"`
+}
+
+// Values of Settings.ReadinessGate.
+const (
+	GateAlways      = "Always"
+	GateWhereServed = "WhereServed"
+)
+
+// Settings are the knobs of rollouts: the rule settings.
+type Settings struct {
+	// ReadinessGate says which pods are made not ready before containers restart in place:
+	// Always, or WhereServed for those that a Service selects; Always if unset.
+	ReadinessGate string `json:"readinessGate,omitempty"`
 }
 
 // ChangePoint decides whether a pod is updated in place or recreated.
@@ -137,7 +156,10 @@ func ChangePoint() decision.Point[ChangeInput, ChangeOutput] {
 				Message: "No policy could decide how to change this pod, so it stays as it is; the policies are asked again.",
 			}
 		},
-		Check: func(_ ChangeInput, out ChangeOutput) error {
+		Check: func(in ChangeInput, out ChangeOutput) error {
+			if out.KeepReady && (out.Action != InPlace || !in.Unserved) {
+				return fmt.Errorf("keepReady is only for action %s and pods that no Service selects", InPlace)
+			}
 			switch out.Action {
 			case InPlace, Recreate, Reject, Wait:
 				return nil
@@ -149,8 +171,9 @@ func ChangePoint() decision.Point[ChangeInput, ChangeOutput] {
 }
 
 // leanChange: to reject a change or to wait is stricter than to make it in either way.
-// In place and recreated are two ways of which neither is the stricter.
+// In place and recreated are two ways of which neither is the stricter. To make a pod not
+// ready first is stricter than not to.
 func leanChange(_ ChangeInput, then, now ChangeOutput) decision.Strictness {
 	acts := func(out ChangeOutput) bool { return out.Action == InPlace || out.Action == Recreate }
-	return decision.Weigh(acts(then) && !acts(now), acts(now) && !acts(then))
+	return decision.Weigh(acts(then) && (!acts(now) || then.KeepReady && !now.KeepReady), acts(now) && (!acts(then) || now.KeepReady && !then.KeepReady))
 }

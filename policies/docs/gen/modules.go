@@ -20,6 +20,8 @@ func extending(point decision.Name, x bundle.Extension) (string, error) {
 		return "package extend.protection.my_policy\n\nsettings := {\"kinds\": {\"cronjobs.batch\": {\"cascading\": \"\"}}}\n", nil
 	case rule == "settings" && point.Domain() == "protection":
 		return "package extend.protection.my_policy\n\nsettings := {\"breakGlass\": {\"groups\": [\"example:on-call\"]}}\n", nil
+	case rule == "settings" && x.Domain == "rollout":
+		return "package extend.rollout.my_policy\n\nsettings := {\"readinessGate\": \"WhereServed\"}\n", nil
 	case rule == "settings" && x.Domain == "injection":
 		return "package extend.injection.my_policy\n\nsettings := {\"first\": [\"mesh\"]}\n", nil
 	case rule == "deny" && point == "protection/deletion":
