@@ -107,12 +107,7 @@ func (r *Round) updateInPlace(ctx context.Context, f *Facts, m Move, k *kept) er
 	if m.Change.KeepReady {
 		start = r.c.updater.StartReady
 	}
-	pod, left, err := start(ctx, p.Pod, spec, func(pod *corev1.Pod) {
-		// Where no gate shuts and no hook looks at the state, it would cost a write to leave it.
-		if !r.c.typ.PlainUpdates && (f.Lifecycle != nil || restarts && p.State != "" && !m.Change.KeepReady) {
-			lifecycle.Set(pod, kruise.LifecycleStateUpdating, f.Now)
-		}
-	})
+	pod, left, err := start(ctx, p.Pod, spec, r.updating(f, m, restarts))
 	r.Wrote(ctx, p.Pod, pod, err)
 	if err != nil {
 		if !Conflict(err) {
@@ -123,6 +118,17 @@ func (r *Round) updateInPlace(ctx context.Context, f *Facts, m Move, k *kept) er
 	r.Again(left)
 	r.Normal(kruise.SuccessfulUpdatePodInPlaceReason, fmt.Sprintf(kruise.SuccessfulUpdatePodInPlaceMessage, p.Name, f.Target()))
 	return nil
+}
+
+// updating is the edit that shows the lifecycle state of a pod whose update begins. Where no
+// gate shuts and no hook looks at the state, it would cost a write to leave it.
+func (r *Round) updating(f *Facts, m Move, restarts bool) func(*corev1.Pod) {
+	shown := f.Lifecycle != nil || restarts && m.Pod.State != "" && !m.Change.KeepReady
+	return func(pod *corev1.Pod) {
+		if shown && !r.c.typ.PlainUpdates {
+			lifecycle.Set(pod, kruise.LifecycleStateUpdating, f.Now)
+		}
+	}
 }
 
 // grace is for how many seconds a pod is out of its services before its images change.
