@@ -41,14 +41,19 @@ options:
   cidr: %s
   manageNodesWithLabelSelector: %s=%s
   nodeLeaseDurationSeconds: 40
-  podPlayStageParallelism: 16
-  nodePlayStageParallelism: 4
-  nodeLeaseParallelism: 4
+  podPlayStageParallelism: %d
+  nodePlayStageParallelism: %d
+  nodeLeaseParallelism: %d
   podsOnNodeSyncParallelism: 4
   enableCRDs: []
 ---
-%s`, s.Name, s.Plan.SimulatedPods(), NodeLabel, KindSimulated, renderStages())
+%s`, s.Name, s.Plan.SimulatedPods(), NodeLabel, KindSimulated, atOnce(s, 16, 16), atOnce(s, 4, 25), atOnce(s, 4, 25), renderStages())
 }
+
+// atOnce is how many requests KWOK has under way, one for so many nodes, since as many
+// kubelets do not wait for each other: a thousand leases renewed four at a time would
+// lapse on a busy machine.
+func atOnce(s *state.State, least, nodes int) int { return max(least, s.Simulated/nodes) }
 
 // renderStages puts the status template where the stages ask for it, indented
 // as the YAML block it stands in.

@@ -16,6 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/regatta-sh/regatta/test/cluster/state"
 )
 
 // functions plays those of KWOK and of sprig that the template uses.
@@ -190,6 +192,20 @@ func TestTagsOfTheSameDigest(t *testing.T) {
 	changed.Spec.Containers[1].Image = "a/b@sha256:abc"
 	if got := play(t, changed).Status.ContainerStatuses[1].ImageID; got != "a/b@sha256:abc" {
 		t.Errorf("an image given by digest has the ID %s", got)
+	}
+}
+
+func TestRequestsAtOnceGrowWithTheNodes(t *testing.T) {
+	for nodes, want := range map[int][]string{
+		3:    {"podPlayStageParallelism: 16\n", "nodePlayStageParallelism: 4\n", "nodeLeaseParallelism: 4\n"},
+		1000: {"podPlayStageParallelism: 62\n", "nodePlayStageParallelism: 40\n", "nodeLeaseParallelism: 40\n"},
+	} {
+		got := configuration(&state.State{Simulated: nodes})
+		for _, line := range want {
+			if !strings.Contains(got, line) {
+				t.Errorf("%d nodes: %q is missing", nodes, line)
+			}
+		}
 	}
 }
 
