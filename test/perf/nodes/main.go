@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command nodes measures what the manager does about nodes: an ImagePullJob over all of them, many
-// ContainerRecreateRequests at once, and the probes of PodProbeMarkers. The nodes are simulated, and so are their agents;
+// ContainerRecreateRequests at once, and the probes of PodProbeMarkers. The nodes are simulated, and so are their agents, but for
+// the command agent, which measures a real one;
 // see test/perf/agents and test/perf/README.md.
 package main
 
@@ -29,7 +30,7 @@ func main() {
 	ctrl.SetLogger(logr.Discard()) // without a logger it prints a warning
 	klog.LogToStderr(true)
 	command := &cobra.Command{Use: "nodes", Short: "Measure what the manager does about nodes", SilenceUsage: true, SilenceErrors: true}
-	command.AddCommand(imagesCommand(), restartsCommand(), probesCommand())
+	command.AddCommand(imagesCommand(), restartsCommand(), probesCommand(), agentCommand())
 	if err := command.ExecuteContext(ctx); err != nil {
 		if !errors.Is(err, context.Canceled) {
 			fmt.Fprintln(os.Stderr, "nodes:", err)

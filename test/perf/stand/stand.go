@@ -27,6 +27,8 @@ import (
 type Options struct {
 	Name  string
 	Nodes int
+	// Real are real nodes, which have the managers and real agents in pods; the program sets them.
+	Real  int
 	Keep  bool
 	Limit time.Duration
 	// FeatureGates are those of the manager, and Agents is the user agent of agents of nodes, whose writes are counted too;
@@ -66,7 +68,7 @@ func (o Options) Run(ctx context.Context, f func(context.Context, *Stand) error)
 			err = errors.Join(err, local.Down(context.WithoutCancel(ctx), o.Name, o.Out), os.RemoveAll(bin))
 		}()
 	}
-	t, err := target.Own(ctx, target.OwnOptions{Name: o.Name, Simulated: o.Nodes, FeatureGates: o.FeatureGates, Bin: bin, Out: o.Out})
+	t, err := target.Own(ctx, target.OwnOptions{Name: o.Name, Real: o.Real, Simulated: o.Nodes, FeatureGates: o.FeatureGates, Bin: bin, Out: o.Out})
 	if err != nil {
 		return err
 	}
