@@ -108,9 +108,9 @@ var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
 	in := install.Options{Root: root, Programs: programs, Kubeconfig: os.Getenv("E2E_KUBECONFIG"), Image: os.Getenv("E2E_IMAGE"), Values: gates(), Out: GinkgoWriter}
 	out := handedOver{Root: root, Programs: programs, Real: true}
 	if in.Kubeconfig == "" {
-		o := local.Options{Name: localCluster, Out: GinkgoWriter, Real: 3}
+		o := local.Options{Name: localCluster, Out: GinkgoWriter, Real: 3, CSI: true}
 		if os.Geteuid() != 0 {
-			o.Real, o.Simulated, out.Real = 0, 6, false
+			o.Real, o.CSI, o.Simulated, out.Real = 0, false, 6, false
 		}
 		in.Cluster, err = local.Up(ctx, o)
 		Expect(err).NotTo(HaveOccurred())
