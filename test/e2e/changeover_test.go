@@ -73,12 +73,14 @@ spec:
 		}
 		return out
 	}
+	// images counts the pods by their images. A container has restarted once where its image was
+	// changed: the spec of a pod has the new image before.
 	images := func(u *user) map[string]int {
 		out := map[string]int{}
 		for _, line := range running(u) {
 			f := strings.Fields(line)
 			app, _, _ := strings.Cut(f[0], "-")
-			out[app+" "+f[2]+" "+f[4]]++
+			out[app+" "+f[2]+" "+f[3]+" "+f[4]]++
 		}
 		return out
 	}
@@ -89,11 +91,11 @@ spec:
 		}
 		u := newUser(ctx)
 		u.apply(fmt.Sprintf(workloads, "nginx:1.20", 0))
-		Eventually(images).WithArguments(u).Should(Equal(map[string]int{"web nginx:1.20 ready=true": 3, "db nginx:1.20 ready=true": 2, "agent nginx:1.20 ready=true": 3}))
+		Eventually(images).WithArguments(u).Should(Equal(map[string]int{"web nginx:1.20 restarts=0 ready=true": 3, "db nginx:1.20 restarts=0 ready=true": 2, "agent nginx:1.20 restarts=0 ready=true": 3}))
 		u.apply(fmt.Sprintf(workloads, "nginx:1.21", 1))
 		half := map[string]int{
-			"web nginx:1.20 ready=true": 1, "web nginx:1.21 ready=true": 2, "db nginx:1.20 ready=true": 1, "db nginx:1.21 ready=true": 1,
-			"agent nginx:1.20 ready=true": 1, "agent nginx:1.21 ready=true": 2,
+			"web nginx:1.20 restarts=0 ready=true": 1, "web nginx:1.21 restarts=1 ready=true": 2, "db nginx:1.20 restarts=0 ready=true": 1, "db nginx:1.21 restarts=1 ready=true": 1,
+			"agent nginx:1.20 restarts=0 ready=true": 1, "agent nginx:1.21 restarts=1 ready=true": 2,
 		}
 		Eventually(images).WithArguments(u).Should(Equal(half))
 		Eventually(u.status).WithArguments("web").Should(Equal("observed=true updated=2 available=3 updatedAvailable=2 total=3"))
@@ -140,7 +142,7 @@ spec:
 
 		By("going on")
 		u.apply(fmt.Sprintf(workloads, "nginx:1.21", 0))
-		Eventually(images).WithArguments(u).Should(Equal(map[string]int{"web nginx:1.21 ready=true": 3, "db nginx:1.21 ready=true": 2, "agent nginx:1.21 ready=true": 3}))
+		Eventually(images).WithArguments(u).Should(Equal(map[string]int{"web nginx:1.21 restarts=1 ready=true": 3, "db nginx:1.21 restarts=1 ready=true": 2, "agent nginx:1.21 restarts=1 ready=true": 3}))
 		uid := func(lines []string) (out []string) {
 			for _, line := range lines {
 				out = append(out, strings.Join(strings.Fields(line)[:2], " "))
