@@ -5,6 +5,8 @@
 #   containers of SidecarSets, but for those that must never be missing.
 package extend.injection.no_sidecars_by_label
 
+import future.keywords.not
+
 # Edit these.
 key := "shop.example/no-sidecars"
 

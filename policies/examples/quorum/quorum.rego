@@ -43,9 +43,13 @@ hold contains {
 	votes
 	some pod in input.pods
 	leads(pod)
-	some other in input.pods
-	not leads(other)
-	other.updated == pod.updated
+	pod.updated in followers
+}
+
+# Whether pods that do not lead are still to be moved, forwards (false) or back (true).
+followers contains pod.updated if {
+	some pod in input.pods
+	not leads(pod)
 }
 
 leads(pod) if pod.labels["shop.example/role"] == "leader"
