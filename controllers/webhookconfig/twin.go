@@ -22,7 +22,7 @@ const absent = "forbidden by ResourcesProtectionDeletion for " + policyv1alpha1.
 //
 // The webhook of these objects fails closed by itself; the twin adds a text that
 // says what to do. So a Deployment that the API server does not find lets the
-// request go on to the webhook. Kubernetes 1.37 stops to watch Deployments for
+// request go on to the webhook. Kubernetes 1.37 stops watching Deployments for
 // parameters when the last policy that reads them is deleted, and never starts
 // again: from then on it goes by the Deployment as it was, until it is restarted.
 func (f facts) twin() (*admissionv1.ValidatingAdmissionPolicySpec, *admissionv1.ValidatingAdmissionPolicyBindingSpec) {

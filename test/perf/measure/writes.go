@@ -32,7 +32,7 @@ func writes(t *target.Target, kind workload.Kind, since, until time.Time, pods i
 }
 
 // rates counts the requests of users in each second, by their sort, and takes the
-// times of those that create pods, whoever sends them.
+// times of those that create pods, from any client.
 func rates(w *report.Writes, log string, users []string, since, until time.Time) error {
 	w.Rates = map[string][]int{}
 	var creates []float64
