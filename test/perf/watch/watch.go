@@ -145,8 +145,8 @@ func (w *Watcher) losePod(p *corev1.Pod) {
 	})
 }
 
-// objects takes what is seen of one resource. Workloads are told apart by the names of
-// their objects.
+// objects takes what is seen of one resource. The names of objects distinguish
+// workloads.
 func (w *Watcher) objects(kind schema.GroupVersionResource) cache.ResourceEventHandlerFuncs {
 	return handler(func(o *unstructured.Unstructured) {
 		w.change(o.GetName(), func(v *View) { v.Objects[kind] = o })
