@@ -12,11 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/versions"
 )
 
 // written are the NodeImages that were written and that the cache does not show yet, so
@@ -43,10 +43,7 @@ func (w *written) over(cached []*kruise.NodeImage) {
 	still := make(map[string]*kruise.NodeImage, len(w.nodes))
 	for i, image := range cached {
 		mine := w.nodes[image.Name]
-		if mine == nil || mine.UID != image.UID {
-			continue
-		}
-		if c, err := resourceversion.CompareResourceVersion(mine.ResourceVersion, image.ResourceVersion); err == nil && c > 0 {
+		if mine != nil && versions.Newer(mine, image) {
 			cached[i] = mine
 			still[image.Name] = mine
 		}

@@ -9,9 +9,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/versions"
 )
 
 // +kubebuilder:rbac:groups=policy.kruise.io,resources=podunavailablebudgets,verbs=get;list;watch
@@ -40,17 +40,11 @@ func (l *Ledger) newest(ctx context.Context, key types.NamespacedName) (budget *
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	own, ok := l.own[key]
-	if ok && own.budget.UID == cached.UID && newer(own.budget.ResourceVersion, cached.ResourceVersion) {
+	if ok && versions.Newer(own.budget, cached) {
 		return own.budget, false, nil
 	}
 	delete(l.own, key)
 	return cached, false, nil
-}
-
-// newer is false for versions that cannot be compared: then the cache counts.
-func newer(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order > 0
 }
 
 // read asks the API server; nil if there is no such budget.

@@ -155,7 +155,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.CRRWorkers, "crr-workers", 3, "How many ContainerRecreateRequests are reconciled at once.")
 	fs.IntVar(&o.ResourceDistributionWorkers, "resourcedistribution-workers", 3, "How many ResourceDistributions are reconciled at once.")
 	fs.IntVar(&o.PodProbeMarkerWorkers, "podprobemarker-workers", 3, "How many PodProbeMarkers are reconciled at once.")
-	fs.IntVar(&o.NodePodProbeWorkers, "nodepodprobe-workers", 3, "How many NodePodProbes are reconciled at once.")
+	fs.IntVar(&o.NodePodProbeWorkers, "nodepodprobe-workers", 3, "How many NodePodProbes are worked on at once, without those that wait for their writes.")
 	fs.IntVar(&o.SidecarTerminatorWorkers, "sidecarterminator-workers", 3, "How many pods whose sidecars may end are reconciled at once.")
 	fs.BoolVar(&o.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false, "Leave pods in PreparingDelete out of the replicas of every CloneSet.")
 	fs.BoolVar(&o.PodsByScheduler, "assign-pods-by-scheduler", true, "Let the scheduler put the pods of DaemonSets onto their nodes; otherwise the pods name their node themselves.")

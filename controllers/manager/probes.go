@@ -49,7 +49,7 @@ func (s *startup) probes(ctx context.Context) {
 
 func (p parts) probesTo() error {
 	nodes := nodepodprobe.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.host.Engine(),
-		nodepodprobe.WithWorkers(p.NodePodProbeWorkers), nodepodprobe.WithKicks(p.events.workloads["NodePodProbe"]), nodepodprobe.WithRateLimiter(p.rateLimiter()),
+		nodepodprobe.WithWorkers(p.NodePodProbeWorkers), nodepodprobe.WithWindow(p.writes), nodepodprobe.WithKicks(p.events.workloads["NodePodProbe"]), nodepodprobe.WithRateLimiter(p.rateLimiter()),
 		nodepodprobe.WithMarkers(p.Gates.Enabled(features.PodProbeMarkerGate)), nodepodprobe.WithLiveness(p.Gates.Enabled(features.EnhancedLivenessProbe)))
 	if err := nodes.SetupWithManager(p.mgr); err != nil {
 		return fmt.Errorf("adding the NodePodProbe controller: %w", err)

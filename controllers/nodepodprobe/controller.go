@@ -24,6 +24,8 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/podprobemarker/marks"
+	"github.com/regatta-sh/regatta/controllers/workload/batch"
+	"github.com/regatta-sh/regatta/controllers/workload/inflight"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
 	"github.com/regatta-sh/regatta/controllers/workload/step"
 	"github.com/regatta-sh/regatta/engine"
@@ -38,8 +40,9 @@ import (
 const (
 	// heldAgain is when pods are looked at again that a rule leaves as they are.
 	heldAgain = 10 * time.Second
-	// writers is how many pods of a node are written at once.
-	writers = 16
+	// behindAgain is when pods are looked at again that the cache shows as they were before the
+	// last write.
+	behindAgain = 50 * time.Millisecond
 )
 
 // Reconciler works on the NodePodProbe of one node at a time.
@@ -53,10 +56,30 @@ type Reconciler struct {
 	workers  int
 	kicks    <-chan event.GenericEvent
 	limiter  workqueue.TypedRateLimiter[reconcile.Request]
+	window   *inflight.Window
+	// working bounds the nodes that are worked on. Those that wait for writes do not count: the
+	// window bounds them.
+	working chan struct{}
 
 	mu sync.Mutex
-	// done has, by node and pod, what was decided about and is written.
-	done map[string]map[string]uint64
+	// known has what is remembered of each node.
+	known map[string]memory
+}
+
+// memory is what is remembered of a node.
+type memory struct {
+	// probes is its NodePodProbe as it was written last, until the cache shows it.
+	probes *v1alpha1.NodePodProbe
+	// pods has, by UID, what was decided about and is written.
+	pods map[string]decided
+}
+
+// decided is what was decided about a pod.
+type decided struct {
+	sum uint64
+	// written has the version of the pod that was written then, until the cache shows it; nil
+	// without a write.
+	written metav1.Object
 }
 
 // Option changes a Reconciler.
@@ -65,7 +88,12 @@ type Option func(*Reconciler)
 // WithClock replaces time.Now.
 func WithClock(now func() time.Time) Option { return func(r *Reconciler) { r.marks.Now = now } }
 
-// WithWorkers sets how many NodePodProbes are reconciled at once; 3 if unset.
+// WithWindow has writes share a bound with all others of the process; without it the bound is
+// that of a Window that has just been made.
+func WithWindow(w *inflight.Window) Option { return func(r *Reconciler) { r.window = w } }
+
+// WithWorkers sets how many NodePodProbes are worked on at once, without those that wait for
+// their writes; 3 if unset.
 func WithWorkers(n int) Option { return func(r *Reconciler) { r.workers = n } }
 
 // WithLiveness has nodes run the liveness probes that were taken out of pods.
@@ -88,18 +116,21 @@ func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
 // it.
 func New(c client.Client, live client.Reader, e *engine.Engine, opts ...Option) *Reconciler {
 	r := &Reconciler{
-		client: c, live: live, workers: 3, markers: true, done: map[string]map[string]uint64{},
+		client: c, live: live, workers: 3, markers: true, known: map[string]memory{}, window: inflight.New(time.Now),
 		marks: marks.Writer{Client: c, Engine: e, Now: time.Now},
 	}
 	for _, opt := range opts {
 		opt(r)
 	}
+	r.working = make(chan struct{}, max(r.workers, 1))
 	return r
 }
 
 // Reconcile brings the NodePodProbe of one node up to date, and the pods that it has
 // results of.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	r.working <- struct{}{}
+	defer func() { <-r.working }()
 	node, err := nodes.Get(ctx, r.client, r.live, req.Name)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -114,15 +145,30 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	case probes.DeletionTimestamp != nil:
 		return reconcile.Result{}, nil
 	case node == nil || nodes.Virtual(node):
-		r.remember(req.Name, nil)
+		r.forget(req.Name)
 		return reconcile.Result{}, client.IgnoreNotFound(r.client.Delete(ctx, probes, client.Preconditions{UID: &probes.UID}))
 	}
-	return step.Result(r.keep(ctx, probes))
+	return step.Result(r.keep(ctx, r.newest(probes)))
+}
+
+// write does writes of one node, as many at once as the window lets it, and waits for them.
+// Other nodes are worked on meanwhile.
+func (r *Reconciler) write(acts ...func() error) error {
+	if len(acts) == 0 {
+		return nil
+	}
+	turn := r.window.Holder()
+	for i, act := range acts {
+		acts[i] = func() error { return turn.Do(act) }
+	}
+	<-r.working
+	defer func() { r.working <- struct{}{} }()
+	return batch.Parallel(r.window.Most(), acts)
 }
 
 // create makes the NodePodProbe of a node that is ready.
 func (r *Reconciler) create(ctx context.Context, node *corev1.Node, name string) error {
-	r.remember(name, nil)
+	r.forget(name)
 	if node == nil || nodes.Virtual(node) || nodes.ReadySince(node).IsZero() {
 		return nil
 	}

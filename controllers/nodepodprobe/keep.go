@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,8 +23,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/livenessprobe"
 	"github.com/regatta-sh/regatta/controllers/podprobemarker/marks"
-	"github.com/regatta-sh/regatta/controllers/workload/batch"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
+	"github.com/regatta-sh/regatta/controllers/workload/versions"
 	points "github.com/regatta-sh/regatta/engine/decision/node"
 )
 
@@ -50,9 +51,16 @@ func (r *Reconciler) keep(ctx context.Context, o *v1alpha1.NodePodProbe) (time.D
 	if !equality.Semantic.DeepEqual(o.Spec.PodProbes, want) {
 		before := o.DeepCopy()
 		o.Spec.PodProbes = want
-		if err := r.client.Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		err := r.write(func() error {
+			return r.client.Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		})
+		if apierrors.IsConflict(err) {
+			return 0, nil // the agent has written its status: the cache tells when it knows
+		}
+		if err != nil {
 			return 0, fmt.Errorf("writing NodePodProbe %s: %w", o.Name, err)
 		}
+		r.wrote(o)
 	}
 	return r.mark(ctx, o, pods)
 }
@@ -175,9 +183,10 @@ func (r *Reconciler) mark(ctx context.Context, o *v1alpha1.NodePodProbe, pods []
 	var (
 		mu    sync.Mutex
 		after time.Duration
+		again bool // the cache is behind
 		acts  []func() error
 	)
-	done := map[string]uint64{}
+	done := map[string]decided{}
 	for _, p := range pods {
 		uid := string(p.pod.UID)
 		status := statuses[uid]
@@ -188,34 +197,51 @@ func (r *Reconciler) mark(ctx context.Context, o *v1alpha1.NodePodProbe, pods []
 		if len(results) == 0 {
 			continue
 		}
+		last := r.decided(o.Name, uid)
+		if last.written != nil && versions.Newer(last.written, p.pod) {
+			done[uid], again = last, true
+			continue
+		}
 		in := r.marks.Facts(p.pod, false, results)
 		sum, err := r.sum(in)
 		if err != nil {
 			return 0, err
 		}
-		if r.decided(o.Name, uid) == sum(p.pod.ResourceVersion) {
-			done[uid] = sum(p.pod.ResourceVersion)
+		if last.sum == sum(p.pod.ResourceVersion) {
+			done[uid] = decided{sum: last.sum}
+			continue
+		}
+		patch, held, err := r.marks.Decide(ctx, p.pod, in, results)
+		switch {
+		case err != nil:
+			return 0, err
+		case held != nil:
+			klog.FromContext(ctx).Info("A pod keeps its marks", "pod", klog.KObj(p.pod), "rule", held.Rule, "reason", held.Message)
+			after = heldAgain
+			continue
+		case patch == nil:
+			done[uid] = decided{sum: sum(p.pod.ResourceVersion)}
 			continue
 		}
 		acts = append(acts, func() error {
-			stored, held, err := r.marks.Mark(ctx, p.pod, in, results)
+			now, err := r.marks.Write(ctx, p.pod, patch)
 			if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 				return nil // the pod is gone, or another one has its name; its own event comes
 			}
+			if err != nil {
+				return err
+			}
 			mu.Lock()
 			defer mu.Unlock()
-			switch {
-			case held != nil:
-				klog.FromContext(ctx).Info("A pod keeps its marks", "pod", klog.KObj(p.pod), "rule", held.Rule, "reason", held.Message)
-				after = heldAgain
-			case err == nil:
-				done[uid] = sum(stored)
-			}
-			return err
+			done[uid] = decided{sum(now.ResourceVersion), &metav1.ObjectMeta{UID: now.UID, ResourceVersion: now.ResourceVersion}}
+			return nil
 		})
 	}
-	err := batch.Parallel(writers, acts)
+	err := r.write(acts...)
 	r.remember(o.Name, done)
+	if again {
+		after = behindAgain
+	}
 	return after, err
 }
 
@@ -233,18 +259,49 @@ func (r *Reconciler) sum(in points.MarkersInput) (func(version string) uint64, e
 	}, nil
 }
 
-func (r *Reconciler) decided(node, uid string) uint64 {
+// newest is the NodePodProbe of a node as the cache has it, or as it was written last: what
+// results mean is never decided from those before them.
+func (r *Reconciler) newest(cached *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.done[node][uid]
+	m := r.known[cached.Name]
+	if m.probes == nil {
+		return cached
+	}
+	if versions.Newer(m.probes, cached) {
+		return m.probes.DeepCopy()
+	}
+	m.probes = nil
+	r.known[cached.Name] = m
+	return cached
 }
 
-func (r *Reconciler) remember(node string, done map[string]uint64) {
+// wrote keeps a NodePodProbe as it was written.
+func (r *Reconciler) wrote(o *v1alpha1.NodePodProbe) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(done) == 0 {
-		delete(r.done, node)
-		return
-	}
-	r.done[node] = done
+	m := r.known[o.Name]
+	m.probes = o
+	r.known[o.Name] = m
+}
+
+func (r *Reconciler) decided(node, uid string) decided {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.known[node].pods[uid]
+}
+
+func (r *Reconciler) remember(node string, pods map[string]decided) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.known[node]
+	m.pods = pods
+	r.known[node] = m
+}
+
+// forget drops what is remembered of a node.
+func (r *Reconciler) forget(node string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.known, node)
 }

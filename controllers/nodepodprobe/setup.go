@@ -43,7 +43,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: changes})).
 		Watches(&corev1.Pod{}, r.onPods()).
 		Watches(&v1alpha1.PodProbeMarker{}, r.onMarkers()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.window.Most(), RateLimiter: r.limiter}).
 		Complete(r)
 }
 

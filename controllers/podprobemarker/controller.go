@@ -200,7 +200,7 @@ func (r *Reconciler) mark(ctx context.Context, pod *corev1.Pod, held *atomic.Boo
 	if len(results) == 0 {
 		return nil
 	}
-	_, why, err := r.marks.Mark(ctx, pod, r.marks.Facts(pod, true, results), results)
+	why, err := r.marks.Mark(ctx, pod, r.marks.Facts(pod, true, results), results)
 	if why != nil {
 		held.Store(true)
 	}

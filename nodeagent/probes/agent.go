@@ -48,8 +48,12 @@ type Agent struct {
 
 	mu      sync.Mutex
 	workers map[key]*worker
-	begun   bool      // whether a NodePodProbe was seen
-	written time.Time // when the status was written last
+	begun   bool // whether a NodePodProbe was seen
+
+	// last is the NodePodProbe as it was written last, until the cache shows it, and written
+	// when that was. Reconcile alone uses them.
+	last    *v1alpha1.NodePodProbe
+	written time.Time
 }
 
 // key is a probe of a pod.

@@ -65,6 +65,20 @@ func (w *world) agent() {
 	w.stop = func() { cancel(); <-ended }
 }
 
+// behind is a client whose cache shows an object as it was once.
+type behind struct {
+	client.Client
+	shows atomic.Pointer[v1alpha1.NodePodProbe]
+}
+
+func (b *behind) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	if shown := b.shows.Load(); shown != nil {
+		shown.DeepCopyInto(o.(*v1alpha1.NodePodProbe))
+		return nil
+	}
+	return b.Client.Get(ctx, key, o, opts...)
+}
+
 // want makes the probes of a pod those that the node runs.
 func (w *world) want(uid string, probes ...v1alpha1.ContainerProbe) {
 	w.Helper()
@@ -177,6 +191,35 @@ func TestTheAgent(t *testing.T) {
 		w.reaches("u1 game#idle Failed two players")
 		w.stays(1500 * time.Millisecond)
 		if got := w.told(); !slices.Equal(got, []string{"Normal KruiseProbeSucceeded Probe game#idle succeeded: ", "Normal KruiseProbeFailed Probe game#idle failed: two players"}) {
+			w.Errorf("events: %q", got)
+		}
+	})
+	start("a result is told once while the cache is behind, and the next one too", func(w *world) {
+		cache := &behind{Client: w.api}
+		direct := w.api
+		w.api = cache
+		w.agent()
+		w.api = direct
+		var fails atomic.Bool
+		w.runtime.OnExec = func(string, []string) (*runtimev1.ExecSyncResponse, error) {
+			if fails.Load() {
+				return answers(1, "")
+			}
+			return answers(0, "")
+		}
+		w.runtime.Run("u1", "server")
+		w.want("u1", exec("game#idle", "server"))
+		w.reaches("u1 game#idle Succeeded")
+		cache.shows.Store(w.get())
+		fails.Store(true)
+		w.reaches("u1 game#idle Failed")
+		w.stays(2 * pause)
+		fails.Store(false)
+		w.reaches("u1 game#idle Succeeded")
+		cache.shows.Store(nil)
+		w.stays(2 * pause)
+		want := []string{"Normal KruiseProbeSucceeded Probe game#idle succeeded: ", "Normal KruiseProbeFailed Probe game#idle failed: ", "Normal KruiseProbeSucceeded Probe game#idle succeeded: "}
+		if got := w.told(); !slices.Equal(got, want) {
 			w.Errorf("events: %q", got)
 		}
 	})

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/workload/versions"
 )
 
 // Events of pods.
@@ -39,6 +40,7 @@ func (a *Agent) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading NodePodProbe %s: %w", req.Name, err)
 	}
+	o = a.newest(o)
 	a.follow(o)
 	changed := o.DeepCopy()
 	changed.Status.PodProbeStatuses = a.results(o)
@@ -53,9 +55,19 @@ func (a *Agent) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	if err := a.client.Status().Patch(ctx, changed, client.MergeFrom(o)); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(fmt.Errorf("writing the status of NodePodProbe %s: %w", req.Name, err))
 	}
-	a.written = a.now()
+	a.last, a.written = changed, a.now()
 	a.tell(before, changed)
 	return reconcile.Result{}, nil
+}
+
+// newest is the NodePodProbe as the cache has it, or as it was written last: a result that
+// is reported already is neither written nor told again.
+func (a *Agent) newest(cached *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
+	if a.last != nil && versions.Newer(a.last, cached) {
+		return a.last
+	}
+	a.last = nil
+	return cached
 }
 
 // follow starts what is wanted, and ends what is not wanted any more. A probe that was

@@ -67,26 +67,42 @@ func (w Writer) Facts(pod *corev1.Pod, serverless bool, results []Result) points
 }
 
 // Mark decides what the results mean for a pod, and writes what is not there yet. held is
-// the first reason why the pod stays as it is, and stored the version of it that has all.
-func (w Writer) Mark(ctx context.Context, pod *corev1.Pod, in points.MarkersInput, results []Result) (stored string, held *decision.Hold, err error) {
+// the first reason why the pod stays as it is.
+func (w Writer) Mark(ctx context.Context, pod *corev1.Pod, in points.MarkersInput, results []Result) (held *decision.Hold, err error) {
+	patch, held, err := w.Decide(ctx, pod, in, results)
+	if patch == nil {
+		return held, err
+	}
+	_, err = w.Write(ctx, pod, patch)
+	return nil, err
+}
+
+// Decide decides what the results mean for a pod. The patch is what is not there yet, nil for
+// nothing, and held the first reason why the pod stays as it is.
+func (w Writer) Decide(ctx context.Context, pod *corev1.Pod, in points.MarkersInput, results []Result) (patch client.Patch, held *decision.Hold, err error) {
 	subject := decision.Subject{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}
 	answer, _ := engine.Decide(ctx, w.Engine, points.MarkersPoint(), subject, in)
 	if len(answer.Holds) > 0 {
-		return "", &answer.Holds[0], nil
+		return nil, &answer.Holds[0], nil
 	}
-	patch := w.patch(pod, answer.Permit(in), results)
-	if patch == nil {
-		return pod.ResourceVersion, nil, nil
+	differs := w.patch(pod, answer.Permit(in), results)
+	if differs == nil {
+		return nil, nil, nil
 	}
-	raw, err := json.Marshal(patch)
+	raw, err := json.Marshal(differs)
 	if err != nil {
-		return "", nil, fmt.Errorf("marking pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return nil, nil, fmt.Errorf("marking pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
+	return client.RawPatch(types.StrategicMergePatchType, raw), nil, nil
+}
+
+// Write writes what was decided, and returns the pod as it is then.
+func (w Writer) Write(ctx context.Context, pod *corev1.Pod, patch client.Patch) (*corev1.Pod, error) {
 	now := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
-	if err := w.Client.Status().Patch(ctx, now, client.RawPatch(types.StrategicMergePatchType, raw)); err != nil {
-		return "", nil, fmt.Errorf("marking pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	if err := w.Client.Status().Patch(ctx, now, patch); err != nil {
+		return nil, fmt.Errorf("marking pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	return now.ResourceVersion, nil, nil
+	return now, nil
 }
 
 // patch is what a pod has not yet of an answer, nil for nothing. It names the UID: another
