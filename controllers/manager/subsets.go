@@ -39,6 +39,7 @@ func (p parts) unitedDeploymentsTo(ctx context.Context) error {
 	r := uniteddeployment.New(clients, p.host.Engine(),
 		uniteddeployment.WithWorkers(p.UnitedDeploymentWorkers),
 		uniteddeployment.WithRounds(p.rounds),
+		uniteddeployment.WithStatusEvery(statusEvery),
 		uniteddeployment.WithKicks(p.events.workloads["UnitedDeployment"]),
 		uniteddeployment.WithRateLimiter(p.rateLimiter()))
 	if err := r.SetupWithManager(ctx, p.mgr); err != nil {
@@ -61,15 +62,16 @@ func (p parts) spread() (*spreading, error) {
 	}
 	s := &spreading{versions: spread.ParseVersions(p.VersionedSpreads)}
 	s.targets = spread.NewTargets(p.mgr.GetClient(), p.mgr.GetAPIReader(), scale.NewFinder(p.mgr.GetClient(), d), p.webhooks.namespace, time.Now)
-	s.book = spread.NewBook(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.host.Engine(), s.targets, s.versions, time.Now)
+	s.book = spread.NewBook(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.host.Engine(), s.targets, s.versions)
 	return s, nil
 }
 
 func (p parts) workloadSpreadsTo(context.Context) error {
-	r := workloadspread.New(p.mgr.GetClient(), p.mgr.GetEventRecorderFor(kruise.WorkloadSpreadComponent), p.spreading.targets,
+	r := workloadspread.New(p.mgr.GetClient(), p.mgr.GetEventRecorderFor(kruise.WorkloadSpreadComponent), p.spreading.targets, p.spreading.book,
 		workloadspread.WithWorkers(p.WorkloadSpreadWorkers),
 		workloadspread.WithVersions(p.spreading.versions),
 		workloadspread.WithRounds(p.rounds),
+		workloadspread.WithStatusEvery(statusEvery),
 		workloadspread.WithRateLimiter(p.rateLimiter()))
 	if err := r.SetupWithManager(p.mgr); err != nil {
 		return fmt.Errorf("adding the WorkloadSpread controller: %w", err)

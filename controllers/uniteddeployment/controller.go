@@ -54,15 +54,22 @@ type Reconciler struct {
 	engine *engine.Engine
 	rounds *explain.Store
 
-	// recorded has the warnings of each object.
-	recorded *step.Memory[step.Recorded]
-	frame    step.Frame[*kruise.UnitedDeployment]
+	memory *step.Memory[memory]
+	frame  step.Frame[*kruise.UnitedDeployment]
 
 	kicks   <-chan event.GenericEvent
 	now     func() time.Time
+	every   time.Duration
 	workers int
 	writes  int
 	limiter workqueue.TypedRateLimiter[reconcile.Request]
+}
+
+// memory is what is remembered of an object.
+type memory struct {
+	warnings step.Recorded
+	// written is when the status was.
+	written time.Time
 }
 
 // Option changes a Reconciler.
@@ -73,6 +80,10 @@ func WithClock(now func() time.Time) Option { return func(r *Reconciler) { r.now
 
 // WithWorkers sets how many objects are reconciled at once; 3 if unset.
 func WithWorkers(n int) Option { return func(r *Reconciler) { r.workers = n } }
+
+// WithStatusEvery sets how much time is between two writes of a status of which only counts
+// change; none if unset. The last counts are always written.
+func WithStatusEvery(d time.Duration) Option { return func(r *Reconciler) { r.every = d } }
 
 // WithRounds sets where the explanations of rounds are kept.
 func WithRounds(s *explain.Store) Option { return func(r *Reconciler) { r.rounds = s } }
@@ -97,10 +108,10 @@ func New(c rollout.Clients, e *engine.Engine, opts ...Option) *Reconciler {
 	for _, opt := range opts {
 		opt(r)
 	}
-	r.recorded = step.NewMemory(func() step.Recorded { return nil }, func(uid types.UID) { r.rounds.Forget(string(uid)) })
+	r.memory = step.NewMemory(func() memory { return memory{} }, func(uid types.UID) { r.rounds.Forget(string(uid)) })
 	// The garbage collector deletes the children of an object that is deleted.
 	r.frame = step.Frame[*kruise.UnitedDeployment]{
-		Kind: "UnitedDeployment", New: func() *kruise.UnitedDeployment { return &kruise.UnitedDeployment{} }, Take: r.step, Gone: r.recorded.Forget,
+		Kind: "UnitedDeployment", New: func() *kruise.UnitedDeployment { return &kruise.UnitedDeployment{} }, Take: r.step, Gone: r.memory.Forget,
 	}
 	return r
 }
@@ -191,10 +202,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 // once records a warning of a reason unless the last one of that reason said the same.
 func (r *Reconciler) once(d *kruise.UnitedDeployment, reason, message string) {
-	r.recorded.Of(d).Once(r.events, d, corev1.EventTypeWarning, reason, message)
+	r.memory.Of(d).warnings.Once(r.events, d, corev1.EventTypeWarning, reason, message)
 }
 
 // settled has the next warning of a reason recorded, whatever it says.
 func (r *Reconciler) settled(d *kruise.UnitedDeployment, reason string) {
-	r.recorded.Of(d).Settled(reason)
+	r.memory.Of(d).warnings.Settled(reason)
 }

@@ -5,6 +5,7 @@ package uniteddeployment
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -158,6 +159,24 @@ func reason(s *kruise.UnitedDeploymentStatus, kind kruise.UnitedDeploymentCondit
 	return ""
 }
 
+// While only counts change the status is written now and then, and its last state always.
+func TestManyPodsCostFewWrites(t *testing.T) {
+	w := newWorld(t, nil)
+	w.r.every = 500 * time.Millisecond
+	w.reconcile()
+	w.run()
+	version := w.get().ResourceVersion
+	w.now = w.now.Add(100 * time.Millisecond)
+	if again := w.reconcile(); again != 400*time.Millisecond || w.get().ResourceVersion != version {
+		t.Errorf("it looks again after %s, the status is %+v", again, w.get().Status)
+	}
+	w.now = w.now.Add(400 * time.Millisecond)
+	w.reconcile()
+	if s := w.get().Status; s.ReadyReplicas != 10 {
+		t.Errorf("the status is %+v", s)
+	}
+}
+
 // Of two children of a subset the older one stays, and one of another kind goes.
 func TestDuplicatesAndOtherKindsGo(t *testing.T) {
 	w := newWorld(t, nil)
@@ -289,6 +308,62 @@ func TestAdaptiveMovesPodsOnce(t *testing.T) {
 	w.settle(30 * time.Second)
 	if got := w.counts(); got != "a=5 b=6 c=2" {
 		t.Errorf("while pods of b crash the subsets have %s", got)
+	}
+}
+
+// Whatever room zones get and lose, no subset goes up, down and up again within the time for
+// which one without room gets no pods.
+func TestAdaptiveNeverOscillates(t *testing.T) {
+	const duration = 25
+	for seed := range uint64(2) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(17, seed)) //nolint:gosec // reproducible
+			w := newWorld(t, func(d *kruise.UnitedDeployment) {
+				limits(d, &kruise.AdaptiveUnitedDeploymentStrategy{RescheduleCriticalSeconds: ptr.To[int32](5), UnschedulableDuration: ptr.To[int32](duration)}, 4+r.IntN(8), 4+r.IntN(8))
+			})
+			for range 3 {
+				for _, subset := range []string{"a", "b", "c"} {
+					if delete(w.room, subset); r.IntN(2) == 0 {
+						w.room[subset] = r.IntN(6)
+					}
+				}
+				w.edit(func(d *kruise.UnitedDeployment) { d.Spec.Replicas = ptr.To(int32(5 + r.IntN(10))) }) //nolint:gosec // it is small
+				w.withoutOscillation((duration - 1) * time.Second)
+			}
+		})
+	}
+}
+
+// withoutOscillation runs for some time and fails where the replicas of a subset go up, down and
+// up again.
+func (w *world) withoutOscillation(during time.Duration) {
+	w.Helper()
+	history, turns := map[string][]int32{}, map[string]string{}
+	for range int(during / time.Second) {
+		w.reconcile()
+		w.run()
+		w.now = w.now.Add(time.Second)
+		for _, c := range w.children() {
+			name, now := c.name(), c.replicas
+			if had := history[name]; len(had) > 0 && had[len(had)-1] == now {
+				continue
+			} else if len(had) > 0 {
+				turn := "up "
+				if now < had[len(had)-1] {
+					turn = "down "
+				}
+				if !strings.HasSuffix(" "+turns[name], " "+turn) {
+					turns[name] += turn
+				}
+			}
+			history[name] = append(history[name], now)
+		}
+	}
+	for name, made := range turns {
+		if strings.Contains(made, "up down up") {
+			w.Errorf("subset %s had %v replicas, with room %v", name, history[name], w.room)
+		}
 	}
 }
 

@@ -16,10 +16,11 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/notimplemented"
+	"github.com/regatta-sh/regatta/controllers/workload/cadence"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 )
 
-// report writes the status if it changed, and tells what is held (UD-12, UD-15).
+// report writes the status if it changed, while only counts do twice a second, and tells what is held (UD-12, UD-15).
 func (t *round) report(ctx context.Context, a allocated, acted error) error {
 	t.count()
 	t.progress()
@@ -29,11 +30,17 @@ func (t *round) report(ctx context.Context, a allocated, acted error) error {
 	if equality.Semantic.DeepEqual(t.d.Status, t.status) {
 		return nil
 	}
+	known := t.r.memory.Of(t.d)
+	if wait := cadence.Wait(&t.d.Status, &t.status, t.r.every, t.now.Sub(known.written)); wait > 0 {
+		t.sooner(wait)
+		return nil
+	}
 	changed := t.d.DeepCopy()
 	changed.Status = t.status
 	if err := t.r.client.Status().Update(ctx, changed); err != nil {
 		return fmt.Errorf("writing the status of UnitedDeployment %s: %w", client.ObjectKeyFromObject(t.d), err)
 	}
+	known.written = t.now
 	return nil
 }
 

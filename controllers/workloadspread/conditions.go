@@ -48,8 +48,7 @@ func (t *round) schedule() {
 			c = *was
 			t.sooner(was.LastTransitionTime.Add(recoverAfter).Sub(t.now) + time.Millisecond)
 		case marked:
-			t.r.events.Eventf(t.w, corev1.EventTypeNormal, kruise.WorkloadSpreadRecoverSchedulableReason, "Subset %s of WorkloadSpread %s/%s is recovered from unschedulable to schedulable",
-				t.w.Spec.Subsets[i].Name, t.w.Namespace, t.w.Name)
+			t.recovered = append(t.recovered, t.w.Spec.Subsets[i].Name)
 		}
 		t.condition(i, &c)
 	}

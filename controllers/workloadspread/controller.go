@@ -49,19 +49,27 @@ type Reconciler struct {
 	client  client.Client
 	events  record.EventRecorder
 	targets *spread.Targets
+	book    *spread.Book
 	version spread.Versions
 	rounds  *explain.Store
 
-	frame step.Frame[*kruise.WorkloadSpread]
-	// warned are the subjects of the warnings of each object, under mu: pods are written in
-	// parallel.
-	warned *step.Memory[map[string]bool]
+	frame  step.Frame[*kruise.WorkloadSpread]
+	memory *step.Memory[memory]
 	mu     sync.Mutex
 
 	now     func() time.Time
+	every   time.Duration
 	workers int
 	writes  int
 	limiter workqueue.TypedRateLimiter[reconcile.Request]
+}
+
+// memory is what is remembered of an object.
+type memory struct {
+	// warned are the subjects of warnings, under mu: pods are written in parallel.
+	warned map[string]bool
+	// written is when the status was.
+	written time.Time
 }
 
 // Option changes a Reconciler.
@@ -76,6 +84,10 @@ func WithWorkers(n int) Option { return func(r *Reconciler) { r.workers = n } }
 // WithVersions sets which kinds of workloads have versions that count by themselves.
 func WithVersions(v spread.Versions) Option { return func(r *Reconciler) { r.version = v } }
 
+// WithStatusEvery sets how much time is between two writes of a status of which only counts
+// change; none if unset. The last counts are always written.
+func WithStatusEvery(d time.Duration) Option { return func(r *Reconciler) { r.every = d } }
+
 // WithRounds sets where the explanations of rounds are kept.
 func WithRounds(s *explain.Store) Option { return func(r *Reconciler) { r.rounds = s } }
 
@@ -85,17 +97,17 @@ func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
 }
 
 // New makes a Reconciler. The client's cache must have the index of rollout.Index.
-func New(c client.Client, events record.EventRecorder, targets *spread.Targets, opts ...Option) *Reconciler {
+func New(c client.Client, events record.EventRecorder, targets *spread.Targets, book *spread.Book, opts ...Option) *Reconciler {
 	r := &Reconciler{
-		client: c, events: events, targets: targets, version: spread.ParseVersions("deployment,replicaset"), rounds: explain.NewStore(),
+		client: c, events: events, targets: targets, book: book, version: spread.ParseVersions("deployment,replicaset"), rounds: explain.NewStore(),
 		now: time.Now, workers: 3, writes: 32,
 	}
 	for _, opt := range opts {
 		opt(r)
 	}
-	r.warned = step.NewMemory(func() map[string]bool { return map[string]bool{} }, func(uid types.UID) { r.rounds.Forget(string(uid)) })
+	r.memory = step.NewMemory(func() memory { return memory{warned: map[string]bool{}} }, func(uid types.UID) { r.rounds.Forget(string(uid)) })
 	r.frame = step.Frame[*kruise.WorkloadSpread]{
-		Kind: "WorkloadSpread", New: func() *kruise.WorkloadSpread { return &kruise.WorkloadSpread{} }, Take: r.step, Gone: r.warned.Forget,
+		Kind: "WorkloadSpread", New: func() *kruise.WorkloadSpread { return &kruise.WorkloadSpread{} }, Take: r.step, Gone: r.memory.Forget,
 	}
 	return r
 }
@@ -183,7 +195,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 func (r *Reconciler) once(w *kruise.WorkloadSpread, reason, subject, message string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	known := *r.warned.Of(w)
+	known := r.memory.Of(w).warned
 	if known[reason+" "+subject] {
 		return
 	}

@@ -68,7 +68,7 @@ func (t *round) count() {
 	}
 	t.status.ObservedGeneration = t.w.Generation
 	t.status.VersionedSubsetStatuses = versions
-	t.status.SubsetStatuses = t.sum(versions)
+	t.status.SubsetStatuses = t.total(versions)
 }
 
 // expire drops records that are too old, and of pods that are gone.
@@ -102,8 +102,8 @@ func (t *round) expire(s *kruise.WorkloadSpreadSubsetStatus, active map[string]*
 	}
 }
 
-// sum are the subsets over all versions.
-func (t *round) sum(versions map[string][]kruise.WorkloadSpreadSubsetStatus) []kruise.WorkloadSpreadSubsetStatus {
+// total are the subsets over all versions.
+func (t *round) total(versions map[string][]kruise.WorkloadSpreadSubsetStatus) []kruise.WorkloadSpreadSubsetStatus {
 	out := make([]kruise.WorkloadSpreadSubsetStatus, len(t.w.Spec.Subsets))
 	for i := range out {
 		s := &out[i]

@@ -18,14 +18,13 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/batch"
+	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
 )
 
 // rank is WS-07: pods of later subsets, and those beyond the limit of theirs, go first at
 // scale in.
 func (t *round) rank(ctx context.Context) error {
-	switch t.w.Spec.TargetReference.Kind {
-	case "Deployment", "ReplicaSet", "CloneSet":
-	default:
+	if !spread.Ranked(t.w) {
 		return nil
 	}
 	latest, err := t.latest(ctx)
@@ -81,7 +80,7 @@ func (t *round) rank(ctx context.Context) error {
 				if j < over {
 					cost(pod, -100*(place+1))
 				} else {
-					cost(pod, 100*(n-place))
+					cost(pod, spread.Cost(t.w, place))
 				}
 			}
 		}

@@ -110,13 +110,13 @@ func newWorld(t *testing.T, edit func(*kruise.WorkloadSpread), more ...client.Ob
 	clock := func() time.Time { return w.now }
 	w.targets = spread.NewTargets(w.api, w.api, scale.NewFinder(w.api, nil), "kruise-system", clock)
 	w.book = w.newBook()
-	w.r = New(w.api, w.events, w.targets, WithClock(clock), WithRounds(w.rounds))
+	w.r = New(w.api, w.events, w.targets, w.book, WithClock(clock), WithRounds(w.rounds))
 	return w
 }
 
 // newBook is that of another replica of the manager.
 func (w *world) newBook() *spread.Book {
-	return spread.NewBook(w.api, w.api, w.engine, w.targets, spread.ParseVersions("deployment,replicaset"), func() time.Time { return w.now })
+	return spread.NewBook(w.api, w.api, w.engine, w.targets, spread.ParseVersions("deployment,replicaset"), spread.WithClock(func() time.Time { return w.now }), spread.WithPace(0))
 }
 
 func zone(name string) *corev1.NodeSelectorTerm {
@@ -251,6 +251,41 @@ func TestPodsFillSubsetsInOrder(t *testing.T) {
 	}
 	if a, ok := w.rounds.Placed("shop", "web-00003"); !ok || !strings.Contains(a.Message, "It is in subset b of WorkloadSpread web") {
 		t.Errorf("explained is %+v", a)
+	}
+}
+
+// While only counts change the status is written now and then, and its last state always. A pod
+// has its deletion cost from the beginning.
+func TestManyPodsCostFewWrites(t *testing.T) {
+	w := newWorld(t, nil)
+	w.r.every = 500 * time.Millisecond
+	w.create(1, true)
+	w.reconcile()
+	w.writes = nil
+	for range 4 {
+		w.create(1, true)
+		w.now = w.now.Add(100 * time.Millisecond)
+		w.writes = nil
+		if again := w.reconcile(); again == 0 || again > 500*time.Millisecond || len(w.writes) > 0 {
+			t.Errorf("written was %v, and it looks again after %s", w.writes, again)
+		}
+	}
+	if got := w.counts(); got != "a=1/0+1 b=0/-1" {
+		t.Errorf("before the next write counted is %s", got)
+	}
+	w.now = w.now.Add(100 * time.Millisecond)
+	w.reconcile()
+	if got := w.counts(); got != "a=2/0 b=3/-1" || !slices.Equal(w.writes, []string{"status web"}) {
+		t.Errorf("counted is %s, by %v", got, w.writes)
+	}
+	s := w.get()
+	s.Spec.Subsets[0].MaxReplicas, s.Generation = ptr.To(intstr.FromInt(3)), 2
+	if err := w.api.Update(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile()
+	if got := w.counts(); got != "a=2/1 b=3/-1" {
+		t.Errorf("a new limit counts at once: %s", got)
 	}
 }
 

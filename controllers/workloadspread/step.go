@@ -4,10 +4,12 @@ package workloadspread
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +17,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/batch"
+	"github.com/regatta-sh/regatta/controllers/workload/cadence"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/subset"
 	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
@@ -35,7 +38,9 @@ type round struct {
 	// unknown counts pods of subsets that the spec does not have, by their names.
 	unknown map[string]int
 	status  kruise.WorkloadSpreadStatus
-	again   time.Duration
+	// recovered are subsets that get pods again.
+	recovered []string
+	again     time.Duration
 }
 
 // sooner looks again after a while, if that is earlier.
@@ -46,7 +51,7 @@ func (t *round) sooner(after time.Duration) {
 // step is one look. The status is written before pods are deleted, so that those that take
 // their places go elsewhere.
 func (r *Reconciler) step(ctx context.Context, w *kruise.WorkloadSpread) (time.Duration, error) {
-	t := &round{r: r, w: w, now: r.now(), part: map[types.UID]int{}, unknown: map[string]int{}, status: *w.Status.DeepCopy()}
+	t := &round{r: r, w: w, now: r.now(), part: map[types.UID]int{}, unknown: map[string]int{}}
 	var err error
 	if t.target, err = r.targets.Of(ctx, w); err != nil {
 		return 0, fmt.Errorf("reading the workload of WorkloadSpread %s: %w", client.ObjectKeyFromObject(w), err)
@@ -68,9 +73,7 @@ func (r *Reconciler) step(ctx context.Context, w *kruise.WorkloadSpread) (time.D
 	if err := t.classify(ctx); err != nil {
 		return 0, err
 	}
-	t.count()
-	t.schedule()
-	t.conditions()
+	t.sum()
 	if err := t.write(ctx); err != nil {
 		return 0, err
 	}
@@ -84,17 +87,53 @@ func (r *Reconciler) step(ctx context.Context, w *kruise.WorkloadSpread) (time.D
 	return t.again, nil
 }
 
-// write writes the status if it changed: over the one that it was worked out from.
+var errStale = errors.New("its spec is not the one that was read")
+
+// sum is the status of the spread by its pods and by what is recorded of others.
+func (t *round) sum() {
+	t.status, t.stuck, t.recovered = *t.w.Status.DeepCopy(), nil, nil
+	t.count()
+	t.schedule()
+	t.conditions()
+}
+
+// write writes the status if it changed: over the one that there is now, which may have records
+// of more pods. While only counts change that is twice a second: what is recorded keeps them
+// right meanwhile.
 func (t *round) write(ctx context.Context) error {
 	if same(&t.w.Status, &t.status) {
 		return nil
 	}
-	changed := t.w.DeepCopy()
-	changed.Status = t.status
-	if err := t.r.client.Status().Update(ctx, changed); err != nil {
+	known := t.r.memory.Of(t.w)
+	if wait := cadence.Wait(&t.w.Status, &t.status, t.r.every, t.now.Sub(known.written), "creatingPods", "deletingPods"); wait > 0 {
+		t.sooner(wait)
+		return nil
+	}
+	next, stale := *t, true
+	err := t.r.book.Change(ctx, t.w, func(now *kruise.WorkloadSpread) bool {
+		if stale = now.Generation != t.w.Generation; stale {
+			return false
+		}
+		next.w = now.DeepCopy()
+		next.sum()
+		if same(&now.Status, &next.status) {
+			return false
+		}
+		now.Status = *next.status.DeepCopy()
+		return true
+	})
+	if err == nil && stale { // another spec: it is counted anew
+		err = apierrors.NewConflict(kruise.GroupVersion.WithResource("workloadspreads").GroupResource(), t.w.Name, errStale)
+	}
+	if err != nil {
 		return fmt.Errorf("writing the status of WorkloadSpread %s: %w", client.ObjectKeyFromObject(t.w), err)
 	}
-	t.w = changed
+	*t = next
+	known.written = t.now
+	for _, name := range t.recovered {
+		t.r.events.Eventf(t.w, corev1.EventTypeNormal, kruise.WorkloadSpreadRecoverSchedulableReason, "Subset %s of WorkloadSpread %s/%s is recovered from unschedulable to schedulable",
+			name, t.w.Namespace, t.w.Name)
+	}
 	return nil
 }
 

@@ -13,12 +13,15 @@ import (
 )
 
 // Crowd has a queue for each key. One goroutine answers all that wait in a queue, and ends
-// when no goroutine does.
+// when none does.
 type Crowd[K comparable, T any] struct {
 	// Most is how many callers are answered at once.
 	Most int
 	// Patience is for one round of reads and writes. Callers have deadlines of their own.
 	Patience time.Duration
+	// Every is how much time is at least between the beginnings of two answers in one queue, so
+	// that more callers at a time cost no more answers. Those who come first are answered at once.
+	Every time.Duration
 	// Answer answers a batch.
 	Answer func(ctx context.Context, key K, batch []T)
 
@@ -63,9 +66,13 @@ func (c *Crowd[K, T]) serve(key K, q *queue[T]) {
 			return
 		}
 		c.mu.Unlock()
+		next := time.Now().Add(c.Every)
 		ctx, cancel := context.WithTimeout(context.Background(), c.Patience)
 		c.Answer(ctx, key, batch)
 		cancel()
+		if c.Every > 0 {
+			time.Sleep(time.Until(next))
+		}
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/workload/cadence"
 )
 
 // ownStatus is the status that we last wrote.
@@ -53,9 +55,11 @@ func (r *Round) WriteStatus(ctx context.Context, next any) error {
 	if !r.memory.status.unknown && equality.Semantic.DeepEqual(next, now) {
 		return nil
 	}
-	if wait := r.c.every - r.c.now().Sub(r.memory.status.written); wait > 0 && !r.memory.status.unknown && onlyCounts(now, next) {
-		r.Again(wait)
-		return nil
+	if !r.memory.status.unknown {
+		if wait := cadence.Wait(now, next, r.c.every, r.c.now().Sub(r.memory.status.written)); wait > 0 {
+			r.Again(wait)
+			return nil
+		}
 	}
 	patch, err := statusPatch(r.Workload.GetUID(), now, next)
 	if err != nil {
@@ -71,34 +75,6 @@ func (r *Round) WriteStatus(ctx context.Context, next any) error {
 	copyStatus(r.c.typ.Status, stored, r.Workload)
 	r.memory.status = ownStatus{stored: stored, written: r.c.now()}
 	return nil
-}
-
-// onlyCounts says whether two statuses, pointers to structs, differ in nothing but numbers of
-// pods and in the times and messages of conditions.
-func onlyCounts(a, b any) bool {
-	x, errX := withoutCounts(a)
-	y, errY := withoutCounts(b)
-	return errX == nil && errY == nil && equality.Semantic.DeepEqual(x, y)
-}
-
-func withoutCounts(status any) (map[string]any, error) {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
-	if err != nil {
-		return nil, fmt.Errorf("encoding status: %w", err)
-	}
-	for name, value := range fields {
-		if _, number := value.(int64); number && name != "observedGeneration" {
-			delete(fields, name)
-		}
-	}
-	conditions, _ := fields["conditions"].([]any)
-	for _, c := range conditions {
-		if c, ok := c.(map[string]any); ok {
-			delete(c, "lastUpdateTime")
-			delete(c, "message")
-		}
-	}
-	return fields, nil
 }
 
 // statusPatch writes the whole status and takes off what it has no more. A difference

@@ -7,9 +7,7 @@ import (
 	"errors"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
@@ -65,29 +63,5 @@ func TestAStatusPatchHasTheCountsThatAreNone(t *testing.T) {
 	}
 	if got.Metadata["uid"] != "u" {
 		t.Error("it may be the status of another CloneSet of that name")
-	}
-}
-
-func TestOnlyCounts(t *testing.T) {
-	type status = kruise.CloneSetStatus
-	condition := func(status corev1.ConditionStatus, reason, message string, at int64) []kruise.CloneSetCondition {
-		return []kruise.CloneSetCondition{{Type: "UpdateHeld", Status: status, Reason: reason, Message: message, LastUpdateTime: metav1.Unix(at, 0)}}
-	}
-	for name, tc := range map[string]struct {
-		a, b status
-		want bool
-	}{
-		"nothing differs":                  {status{Replicas: 3}, status{Replicas: 3}, true},
-		"counts":                           {status{Replicas: 3}, status{Replicas: 4, ReadyReplicas: 1}, true},
-		"the generation":                   {status{ObservedGeneration: 1}, status{ObservedGeneration: 2}, false},
-		"a revision":                       {status{UpdateRevision: "a"}, status{UpdateRevision: "b"}, false},
-		"a new condition":                  {status{}, status{Conditions: condition("True", "Freeze", "", 1)}, false},
-		"the status of a condition":        {status{Conditions: condition("True", "Freeze", "", 1)}, status{Conditions: condition("False", "Freeze", "", 1)}, false},
-		"the reason of a condition":        {status{Conditions: condition("True", "Freeze", "", 1)}, status{Conditions: condition("True", "Other", "", 1)}, false},
-		"a number in a message, and times": {status{Conditions: condition("True", "Freeze", "3 pods", 1)}, status{Conditions: condition("True", "Freeze", "2 pods", 2)}, true},
-	} {
-		if got := onlyCounts(&tc.a, &tc.b); got != tc.want {
-			t.Errorf("%s: %t", name, got)
-		}
 	}
 }

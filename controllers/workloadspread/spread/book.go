@@ -33,6 +33,9 @@ const (
 	patience = 5 * time.Second
 	// most is how many callers are answered by one write.
 	most = 64
+	// pace is how much time is between two writes of one spread: what many pods at once cost is
+	// a matter of time, and not of their number.
+	pace = 100 * time.Millisecond
 )
 
 var errContended = errors.New("the status of the WorkloadSpread changed too often while the pod was to be recorded; try again")
@@ -59,10 +62,22 @@ type caller struct {
 	err   error
 }
 
+// Option changes a Book.
+type Option func(*Book)
+
+// WithClock replaces time.Now.
+func WithClock(now func() time.Time) Option { return func(b *Book) { b.now = now } }
+
+// WithPace sets how much time is at least between two writes of one spread; 100 ms if unset.
+func WithPace(every time.Duration) Option { return func(b *Book) { b.callers.Every = every } }
+
 // NewBook makes a Book. The client may read from a cache; live must not.
-func NewBook(c client.Client, live client.Reader, e *engine.Engine, targets *Targets, versions Versions, now func() time.Time) *Book {
-	b := &Book{client: c, live: live, engine: e, targets: targets, version: versions, now: now}
-	b.callers = crowd.Crowd[types.NamespacedName, *caller]{Most: most, Patience: patience, Answer: b.answer}
+func NewBook(c client.Client, live client.Reader, e *engine.Engine, targets *Targets, versions Versions, opts ...Option) *Book {
+	b := &Book{client: c, live: live, engine: e, targets: targets, version: versions, now: time.Now}
+	b.callers = crowd.Crowd[types.NamespacedName, *caller]{Most: most, Patience: patience, Every: pace, Answer: b.answer}
+	for _, opt := range opts {
+		opt(b)
+	}
 	return b
 }
 
@@ -198,6 +213,15 @@ func (b *Book) Delete(ctx context.Context, cached *kruise.WorkloadSpread, pod *c
 		return true, nil
 	})
 	return client.IgnoreNotFound(err)
+}
+
+// Change changes the status of a spread as it is now, together with those who record pods.
+// The function says whether it did; it is called again where another client wrote meanwhile.
+// The error is a 404 if the spread is gone.
+func (b *Book) Change(ctx context.Context, w *kruise.WorkloadSpread, change func(*kruise.WorkloadSpread) bool) error {
+	return b.ask(ctx, w, func(_ context.Context, now *kruise.WorkloadSpread) (bool, error) {
+		return now.UID == w.UID && change(now), nil
+	})
 }
 
 // ask has the status written, together with others who wait.
