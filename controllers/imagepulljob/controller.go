@@ -52,6 +52,7 @@ type Reconciler struct {
 	beginning sync.Mutex
 	written   *written
 	places    *places
+	paced     paced
 	copies    copies
 }
 
@@ -70,6 +71,10 @@ func WithWorkers(n int) Option { return func(r *Reconciler) { r.workers = n } }
 // WithAlwaysTTL sets how many seconds tags of jobs that end stay longer than these; 300 if
 // unset.
 func WithAlwaysTTL(seconds int) Option { return func(r *Reconciler) { r.alwaysTTL = seconds } }
+
+// WithStatusEvery sets how long it is at least between two writes of the status of a job that tell no
+// more than how far it is; 0 if unset.
+func WithStatusEvery(d time.Duration) Option { return func(r *Reconciler) { r.paced.every = d } }
 
 // WithRateLimiter sets how fast jobs that failed are tried again.
 func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {

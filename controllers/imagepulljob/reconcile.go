@@ -46,10 +46,14 @@ func (r *Reconciler) step(ctx context.Context, job *kruise.ImagePullJob) (time.D
 		return 0, err
 	}
 	t.faults = faults
-	if later := r.report(ctx, job, r.statusOfJob(job, t, holds)); err == nil {
-		err = later
+	status := r.statusOfJob(job, t, holds)
+	wait := r.paced.left(job, status, r.now())
+	if wait == 0 {
+		if later := r.report(ctx, job, status); err == nil {
+			err = later
+		}
 	}
-	return r.again(job, holds), err
+	return requeue.Sooner(r.again(job, holds), wait), err
 }
 
 // begin has more nodes pull, and tells how far all are. One job at a time counts nodes and
@@ -105,6 +109,7 @@ func (r *Reconciler) again(job *kruise.ImagePullJob, holds []points.Hold) time.D
 // release lets go of what a job that has ended held, and deletes it when its time is over.
 func (r *Reconciler) release(ctx context.Context, job *kruise.ImagePullJob) (time.Duration, error) {
 	r.places.forget(job.UID)
+	r.paced.forget(job.UID)
 	if controllerutil.ContainsFinalizer(job, kruise.ImagePullJobFinalizer) {
 		if err := r.releaseSecrets(ctx, job); err != nil {
 			return 0, err

@@ -132,6 +132,7 @@ func (r *Reconciler) report(ctx context.Context, job *kruise.ImagePullJob, s kru
 	if err := r.client.Status().Patch(ctx, job, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the status of ImagePullJob %s: %w", client.ObjectKeyFromObject(job), err)
 	}
+	r.paced.wrote(job.UID, r.now())
 	for _, kind := range []string{kruise.ImagePullJobHeld, kruise.ImagePullJobDenied, kruise.ImagePullJobSecretMissing} {
 		now, then := meta.FindStatusCondition(s.Conditions, kind), meta.FindStatusCondition(was.Conditions, kind)
 		if now != nil && (then == nil || then.Reason != now.Reason) {

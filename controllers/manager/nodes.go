@@ -71,7 +71,8 @@ func (p parts) nodeImagesTo(context.Context) error {
 
 func (p parts) imagePullJobsTo(ctx context.Context) error {
 	r := imagepulljob.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.host.Engine(), p.mgr.GetEventRecorderFor("imagepulljob-controller"),
-		imagepulljob.WithWorkers(p.ImagePullJobWorkers), imagepulljob.WithAlwaysTTL(p.AlwaysNodeImageTTL), imagepulljob.WithRateLimiter(p.rateLimiter()))
+		imagepulljob.WithWorkers(p.ImagePullJobWorkers), imagepulljob.WithAlwaysTTL(p.AlwaysNodeImageTTL), imagepulljob.WithRateLimiter(p.rateLimiter()),
+		imagepulljob.WithStatusEvery(statusEvery))
 	if err := r.SetupWithManager(ctx, p.mgr); err != nil {
 		return fmt.Errorf("adding the ImagePullJob controller: %w", err)
 	}

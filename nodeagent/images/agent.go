@@ -45,6 +45,10 @@ type Agent struct {
 	news  chan event.GenericEvent
 	ctx   context.Context // that pulls live in
 
+	// last is the NodeImage as it was written last, until the cache shows it. Reconcile alone
+	// uses it.
+	last *kruise.NodeImage
+
 	credentials func(ctx context.Context, image string) ([]*cri.Login, error)
 }
 

@@ -39,15 +39,43 @@ func (k key) reference() string {
 	return k.image + ":" + k.tag
 }
 
-// begin starts a pull. The caller holds a.mu.
+// start says that the runtime is asked from now on. The caller holds a.mu.
+func (p *pull) start(now time.Time) {
+	p.status.Phase, p.status.StartTime = kruise.ImagePhasePulling, ptr.To(metav1.NewTime(now).Rfc3339Copy())
+}
+
+// begin starts a pull: at once where fewer are pulled than may be, so that the first that is
+// written of it is that it has begun. The caller holds a.mu.
 func (a *Agent) begin(node *kruise.NodeImage, k key, spec kruise.ImageTagSpec, image kruise.ImageSpec) *pull {
 	ctx, cancel := context.WithCancel(a.ctx)
 	p := &pull{key: k, node: node.Name, spec: spec, image: image, cancel: cancel, status: kruise.ImageTagStatus{
 		Tag: k.tag, Version: spec.Version, Phase: kruise.ImagePhaseWaiting,
 	}}
 	subject := node.DeepCopy() // of events; the caller goes on with its own
+	waits := false
+	if a.slots != nil {
+		select {
+		case a.slots <- struct{}{}:
+		default:
+			waits = true
+		}
+	}
+	if !waits {
+		p.start(a.now())
+	}
 	go func() {
 		defer cancel()
+		if waits {
+			select {
+			case <-ctx.Done():
+				return
+			case a.slots <- struct{}{}:
+			}
+			a.set(p, func(*kruise.ImageTagStatus) { p.start(a.now()) })
+		}
+		if a.slots != nil {
+			defer func() { <-a.slots }()
+		}
 		a.run(ctx, subject, p)
 	}()
 	return p
@@ -63,18 +91,7 @@ func (a *Agent) set(p *pull, change func(*kruise.ImageTagStatus)) {
 
 // run pulls, and says how that went. A pull that nothing wants any more says nothing.
 func (a *Agent) run(ctx context.Context, node *kruise.NodeImage, p *pull) {
-	if a.slots != nil {
-		select {
-		case <-ctx.Done():
-			return
-		case a.slots <- struct{}{}:
-			defer func() { <-a.slots }()
-		}
-	}
 	begun := a.now()
-	a.set(p, func(s *kruise.ImageTagStatus) {
-		s.Phase, s.StartTime = kruise.ImagePhasePulling, ptr.To(metav1.NewTime(begun).Rfc3339Copy())
-	})
 	id, err := a.attempts(ctx, p, begun)
 	if ctx.Err() != nil {
 		return

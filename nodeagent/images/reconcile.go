@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/versions"
 )
 
 // lookAgain is when to ask again for a runtime that does not answer.
@@ -35,6 +36,7 @@ func (a *Agent) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading NodeImage %s: %w", req.Name, err)
 	}
+	node = a.newest(node)
 	a.follow(node)
 	missing := a.missing(ctx, node)
 	changed := node.DeepCopy()
@@ -48,11 +50,22 @@ func (a *Agent) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 		if err != nil {
 			return reconcile.Result{}, client.IgnoreNotFound(fmt.Errorf("writing the status of NodeImage %s: %w", req.Name, err))
 		}
+		a.last = changed
 	}
 	if missing != "" {
 		return reconcile.Result{RequeueAfter: lookAgain}, nil
 	}
 	return reconcile.Result{}, nil
+}
+
+// newest is the NodeImage as the cache has it, or as it was written last: what is said already
+// is not written again.
+func (a *Agent) newest(cached *kruise.NodeImage) *kruise.NodeImage {
+	if a.last != nil && versions.Newer(a.last, cached) {
+		return a.last.DeepCopy()
+	}
+	a.last = nil
+	return cached
 }
 
 // missing says why the node can pull no image, and tells it once.

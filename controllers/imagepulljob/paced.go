@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package imagepulljob
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// paced has when the status of each job was written last: a job with many nodes does not write
+// it for each of them.
+type paced struct {
+	every time.Duration
+	mu    sync.Mutex
+	at    map[types.UID]time.Time
+}
+
+// left is how long the status of a job is not written yet, 0 if it is to be written now. All that
+// is no mere progress is written at once.
+func (p *paced) left(job *kruise.ImagePullJob, s kruise.ImagePullJobStatus, now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last, ok := p.at[job.UID]
+	if !ok || equality.Semantic.DeepEqual(job.Status, s) {
+		return 0
+	}
+	was := job.Status
+	was.Active, was.Succeeded, was.Failed, was.FailedNodes, was.Message = s.Active, s.Succeeded, s.Failed, s.FailedNodes, s.Message
+	if !equality.Semantic.DeepEqual(was, s) {
+		return 0
+	}
+	return max(last.Add(p.every).Sub(now), 0)
+}
+
+// wrote notes that the status of a job says all by now.
+func (p *paced) wrote(job types.UID, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.at == nil {
+		p.at = map[types.UID]time.Time{}
+	}
+	p.at[job] = now
+}
+
+func (p *paced) forget(job types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.at, job)
+}
