@@ -33,6 +33,8 @@ import (
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 const (
+	// newFor is how long a namespace counts as new: there is most likely no copy in it.
+	newFor = time.Minute
 	// recheckAfter is how long the manager relies on what it knows of a copy. A change of
 	// a Secret that another client makes lasts no longer: Secrets are not watched.
 	recheckAfter = 5 * time.Minute

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,17 +48,21 @@ func (w *work) ensure(ctx context.Context, matched []string, there map[string]*c
 			found.add(kruise.ResourceDistributionNamespaceNotExists, name, errors.New(kruise.ResourceDistributionNamespaceNotExistsReason))
 			continue
 		}
-		if s, ok := w.r.known.get(w.d.UID, ns.UID); ok && s.hash == w.want.hash && w.r.now().Sub(s.at) < recheckAfter {
+		s, ok := w.r.known.get(w.d.UID, ns.UID)
+		if ok && s.hash == w.want.hash && w.r.now().Sub(s.at) < recheckAfter {
 			continue
 		}
+		none := w.d.Status.ObservedGeneration == 0 || !ok && w.r.now().Sub(ns.CreationTimestamp.Time) < newFor // most likely
 		acts = append(acts, func() error {
-			kind, err := w.one(ctx, ns.Name)
+			copied, kind, err := w.one(ctx, ns.Name, none)
 			if err != nil {
 				w.r.known.drop(w.d.UID, ns.UID)
 				found.add(kind, ns.Name, err)
 				return nil // the others are tried as well
 			}
-			w.r.known.set(w.d.UID, ns.UID, sight{hash: w.want.hash, at: w.r.now()})
+			w.r.known.set(w.d.UID, ns.UID, sight{
+				hash: w.want.hash, at: w.r.now(), copied: &metav1.ObjectMeta{UID: copied.GetUID(), ResourceVersion: copied.GetResourceVersion()},
+			})
 			return nil
 		})
 	}
@@ -65,41 +70,42 @@ func (w *work) ensure(ctx context.Context, matched []string, there map[string]*c
 	return found
 }
 
-// one brings the copy of a namespace up to date, and says what failed.
-func (w *work) one(ctx context.Context, namespace string) (kruise.ResourceDistributionConditionType, error) {
-	if w.d.Status.ObservedGeneration == 0 { // there is most likely none
-		err := w.create(ctx, namespace)
+// one brings the copy of a namespace up to date and returns it, or says what failed. none says
+// that there is no copy yet, as far as is known.
+func (w *work) one(ctx context.Context, namespace string, none bool) (client.Object, kruise.ResourceDistributionConditionType, error) {
+	if none {
+		o, err := w.create(ctx, namespace)
 		if !apierrors.IsAlreadyExists(err) {
-			return kruise.ResourceDistributionCreateResourceFailed, err
+			return o, kruise.ResourceDistributionCreateResourceFailed, err
 		}
 	}
 	copied, err := w.read(ctx, namespace)
 	switch {
 	case errors.Is(err, errNoneThere):
-		err := w.create(ctx, namespace)
+		o, err := w.create(ctx, namespace)
 		if apierrors.IsAlreadyExists(err) { // made by another client meanwhile
-			return kruise.ResourceDistributionConflictOccurred, errConflict
+			return nil, kruise.ResourceDistributionConflictOccurred, errConflict
 		}
-		return kruise.ResourceDistributionCreateResourceFailed, err
+		return o, kruise.ResourceDistributionCreateResourceFailed, err
 	case errors.Is(err, errConflict):
-		return kruise.ResourceDistributionConflictOccurred, err
+		return nil, kruise.ResourceDistributionConflictOccurred, err
 	case err != nil:
-		return kruise.ResourceDistributionGetResourceFailed, err
+		return nil, kruise.ResourceDistributionGetResourceFailed, err
 	case !w.want.onto(copied):
-		return "", nil
+		return copied, "", nil
 	}
 	if err := w.r.client.Update(ctx, copied); err != nil {
-		return kruise.ResourceDistributionUpdateResourceFailed, fmt.Errorf("updating %s %s: %w", w.want.kind, copied.GetName(), err)
+		return nil, kruise.ResourceDistributionUpdateResourceFailed, fmt.Errorf("updating %s %s: %w", w.want.kind, copied.GetName(), err)
 	}
-	return "", nil
+	return copied, "", nil
 }
 
-func (w *work) create(ctx context.Context, namespace string) error {
+func (w *work) create(ctx context.Context, namespace string) (client.Object, error) {
 	o := w.want.in(namespace)
 	if err := w.r.client.Create(ctx, o); err != nil {
-		return fmt.Errorf("creating %s %s: %w", w.want.kind, o.GetName(), err)
+		return nil, fmt.Errorf("creating %s %s: %w", w.want.kind, o.GetName(), err)
 	}
-	return nil
+	return o, nil
 }
 
 // read reads a copy by a patch that tests whose it is and changes nothing.

@@ -6,7 +6,10 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/regatta-sh/regatta/controllers/workload/versions"
 )
 
 // known is what the manager knows of copies from its own requests. It saves requests: losing
@@ -20,6 +23,13 @@ type known struct {
 type sight struct {
 	hash string // of the copy; "" if there is none of the distribution
 	at   time.Time
+	// copied has the version of the copy, nil if there is none.
+	copied metav1.Object
+}
+
+// shows says whether a copy is as it was seen then, or as it was before.
+func (s sight) shows(o metav1.Object) bool {
+	return s.copied != nil && s.copied.GetUID() == o.GetUID() && !versions.Newer(o, s.copied)
 }
 
 func (k *known) get(distribution, namespace types.UID) (sight, bool) {

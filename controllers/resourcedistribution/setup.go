@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -22,6 +23,8 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
 // SetupWithManager starts the Reconciler with a manager. ConfigMaps are watched by their
 // metadata, so that a copy that is changed or deleted is mended at once. Secrets are not.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
@@ -32,9 +35,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("resourcedistribution-controller").
 		For(&kruise.ResourceDistribution{}, builder.WithPredicates(changed)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.ofNamespace), builder.WithPredicates(predicate.Funcs{UpdateFunc: changes})).
-		Watches(copies, handler.EnqueueRequestsFromMapFunc(r.ofCopy), builder.OnlyMetadata, builder.WithPredicates(predicate.Funcs{
-			CreateFunc: func(event.CreateEvent) bool { return false },
-		})).
+		Watches(copies, r.onCopies(), builder.OnlyMetadata).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}).
 		Complete(r)
 }
@@ -59,16 +60,35 @@ func (r *Reconciler) ofNamespace(ctx context.Context, o client.Object) (out []re
 	return out
 }
 
-// ofCopy is the distribution that owns a copy.
-func (r *Reconciler) ofCopy(ctx context.Context, o client.Object) []reconcile.Request {
+// onCopies has a copy looked at that was changed or deleted, but not for our own writes.
+func (r *Reconciler) onCopies() handler.EventHandler {
+	return handler.Funcs{
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			if before := metav1.GetControllerOfNoCopy(e.ObjectOld); before != nil {
+				if now := metav1.GetControllerOfNoCopy(e.ObjectNew); now == nil || now.UID != before.UID {
+					r.look(ctx, e.ObjectOld, q, true)
+				}
+			}
+			r.look(ctx, e.ObjectNew, q, false)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { r.look(ctx, e.Object, q, true) },
+	}
+}
+
+// look has the distribution that owns a copy look at it again, where lost says that the copy is
+// no longer its own, or where it is not as it was seen last.
+func (r *Reconciler) look(ctx context.Context, o client.Object, q queue, lost bool) {
 	owner := metav1.GetControllerOfNoCopy(o)
 	if owner == nil || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() != kruise.Kind("ResourceDistribution") {
-		return nil
+		return
 	}
 	ns := &corev1.Namespace{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: o.GetNamespace()}, ns); err != nil {
-		return nil // it is gone, and its own event comes
+		return // it is gone, and its own event comes
+	}
+	if s, ok := r.known.get(owner.UID, ns.UID); ok && !lost && s.shows(o) {
+		return
 	}
 	r.known.drop(owner.UID, ns.UID)
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: owner.Name}}}
+	q.Add(reconcile.Request{NamespacedName: client.ObjectKey{Name: owner.Name}})
 }
