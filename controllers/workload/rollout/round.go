@@ -27,6 +27,7 @@ type Round struct {
 
 	memory  *Memory
 	writers *inflight.Holder // nil without a Window
+	writing time.Time        // when the first writes were begun
 	again   again
 	journal []decision.Record
 }

@@ -21,12 +21,14 @@ const slowAnswers = 4
 // longestTurn is what answers cannot make longer.
 const longestTurn = 2 * time.Second
 
-// turn is how long the round goes on beginning writes.
+// turn is how long the round goes on beginning writes. What was decided took its time too: where
+// that is long, each round would write little and the next one decide it all again.
 func (r *Round) turn() time.Duration {
-	if r.writers == nil {
-		return r.c.turn
+	least := r.writing.Sub(r.Now)
+	if r.writers != nil {
+		least = max(least, slowAnswers*r.c.window.Typical())
 	}
-	return max(r.c.turn, min(slowAnswers*r.c.window.Typical(), longestTurn))
+	return max(r.c.turn, min(least, longestTurn))
 }
 
 // atOnce is how many writes the round may have under way, and begins whatever its turn.
@@ -42,12 +44,15 @@ func (r *Round) atOnce() (most, always int) {
 func (r *Round) inTurn(acts []func() error) []func() error {
 	out := slices.Clone(acts)
 	_, always := r.atOnce()
+	if r.writing.IsZero() {
+		r.writing = r.c.now()
+	}
 	turn := r.turn()
 	for i, act := range acts {
 		do := act
 		if i >= always {
 			do = func() error {
-				if r.c.now().Sub(r.Now) < turn {
+				if r.c.now().Sub(r.writing) < turn {
 					return act()
 				}
 				r.Again(time.Millisecond)

@@ -44,6 +44,28 @@ func TestConflict(t *testing.T) {
 	}
 }
 
+// A round that decided for long writes for as long, but not for longer than the longest turn.
+func TestATurnIsNoShorterThanWhatWasDecided(t *testing.T) {
+	start := time.Unix(0, 0)
+	for decided, want := range map[time.Duration]time.Duration{
+		0: 500 * time.Millisecond, 100 * time.Millisecond: 500 * time.Millisecond, time.Second: time.Second, time.Minute: longestTurn,
+	} {
+		now := start.Add(decided)
+		r := &Round{Now: start, c: &Controller{writes: 1, turn: 500 * time.Millisecond, now: func() time.Time { return now }}}
+		done := 0
+		acts := make([]func() error, 100)
+		for i := range acts {
+			acts[i] = func() error { done++; now = now.Add(100 * time.Millisecond); return nil }
+		}
+		if err := batch.Parallel(1, r.inTurn(acts)); err != nil {
+			t.Fatal(err)
+		}
+		if got := time.Duration(done) * 100 * time.Millisecond; got != want {
+			t.Errorf("after %s it wrote for %s, want %s", decided, got, want)
+		}
+	}
+}
+
 // Each write takes 200 ms here, and a turn 500.
 func TestATurnEnds(t *testing.T) {
 	now := time.Unix(0, 0)
