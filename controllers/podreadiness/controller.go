@@ -6,13 +6,15 @@ package podreadiness
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,6 +37,9 @@ type Reconciler struct {
 	Client client.Client
 	Now    func() time.Time
 }
+
+// fieldOwner owns the condition in metadata.managedFields until another client writes it.
+const fieldOwner = "kruise-pod-readiness"
 
 // workers is how many pods are written to at once.
 const workers = 8
@@ -75,19 +80,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if !waits(pod) {
 		return reconcile.Result{}, nil
 	}
-	raw, err := json.Marshal(map[string]any{
-		// The patch fails if another client wrote since, which may have closed the gate.
-		"metadata": map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion},
-		"status": map[string]any{"conditions": []corev1.PodCondition{{
-			Type: kruise.KruisePodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(r.Now()),
-		}}},
-	})
-	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("encoding the condition of pod %s: %w", pod.Name, err)
+	// Many clients write to a new pod, which an apply does not mind. It fails if another client has
+	// written the condition since, which may have closed the gate.
+	condition := applycorev1.PodCondition().WithType(kruise.KruisePodReady).WithStatus(corev1.ConditionTrue).WithLastTransitionTime(metav1.NewTime(r.Now()))
+	opened := applycorev1.Pod(pod.Name, pod.Namespace).WithUID(pod.UID).WithStatus(applycorev1.PodStatus().WithConditions(condition))
+	err := r.Client.Status().Apply(ctx, opened, client.FieldOwner(fieldOwner))
+	if another(err) {
+		return reconcile.Result{RequeueAfter: step.Soon}, nil
 	}
-	err = r.Client.Status().Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, raw))
 	if err != nil {
 		err = fmt.Errorf("opening %s of pod %s: %w", kruise.KruisePodReady, req, err)
 	}
-	return step.Result(0, err) // many clients write to a new pod, so that conflicts are common
+	return step.Result(0, err)
+}
+
+// another says whether an apply failed because another pod has the name by now.
+func another(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }

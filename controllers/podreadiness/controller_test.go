@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +21,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/test/apiserver"
 )
 
 func TestReconcile(t *testing.T) {
@@ -61,11 +63,11 @@ func TestReconcile(t *testing.T) {
 		others := len(pod.Status.Conditions)
 		writes := 0
 		c := fake.NewClientBuilder().WithScheme(s).WithObjects(pod).WithStatusSubresource(pod).WithInterceptorFuncs(interceptor.Funcs{
-			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-				if writes++; writes == 1 { // the kubelet was faster
+			SubResourceApply: func(ctx context.Context, c client.Client, sub string, o runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+				if writes++; writes == 1 {
 					return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "a", nil)
 				}
-				return c.SubResource(sub).Patch(ctx, o, patch, opts...)
+				return c.SubResource(sub).Apply(ctx, o, opts...)
 			},
 		}).Build()
 		r := &Reconciler{Client: c, Now: time.Now}
@@ -88,5 +90,70 @@ func TestReconcile(t *testing.T) {
 	}
 	if _, err := (&Reconciler{Client: fake.NewClientBuilder().Build(), Now: time.Now}).Reconcile(t.Context(), ctrl.Request{}); err != nil {
 		t.Errorf("a pod that is gone: %v", err)
+	}
+}
+
+// behind is a client whose cache shows a pod as it was once.
+type behind struct {
+	client.Client
+	pod *corev1.Pod
+}
+
+func (b behind) Get(_ context.Context, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+	b.pod.DeepCopyInto(o.(*corev1.Pod))
+	return nil
+}
+
+func TestWhatOthersWrite(t *testing.T) {
+	_, api := apiserver.Serve(t)
+	status := func(raw string) func(*corev1.Pod) error {
+		return func(p *corev1.Pod) error {
+			return api.Status().Patch(t.Context(), p, client.RawPatch(types.StrategicMergePatchType, []byte(raw)), client.FieldOwner("other"))
+		}
+	}
+	tests := map[string]struct {
+		write     func(*corev1.Pod) error
+		want      corev1.ConditionStatus
+		tryAgain  bool
+		condition corev1.PodConditionType // that must stay as it is
+	}{
+		"a kubelet":                     {status(`{"status":{"phase":"Running","conditions":[{"type":"Initialized","status":"True"}]}}`), corev1.ConditionTrue, false, corev1.PodInitialized},
+		"a client that closed the gate": {status(`{"status":{"conditions":[{"type":"KruisePodReady","status":"False"}]}}`), corev1.ConditionFalse, true, ""},
+		"a pod of the same name": {func(p *corev1.Pod) error {
+			if err := api.Delete(t.Context(), p.DeepCopy(), client.GracePeriodSeconds(0)); err != nil {
+				return err
+			}
+			p.UID, p.ResourceVersion = "", ""
+			return api.Create(t.Context(), p)
+		}, "", true, ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "a-"}}
+			pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "main:1"}}
+			pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: kruise.KruisePodReady}}
+			if err := api.Create(t.Context(), pod); err != nil {
+				t.Fatal(err)
+			}
+			before := pod.DeepCopy()
+			if err := tc.write(pod); err != nil {
+				t.Fatal(err)
+			}
+			r := &Reconciler{Client: behind{api, before}, Now: time.Now}
+			if got, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pod)}); err != nil || (got.RequeueAfter > 0) != tc.tryAgain {
+				t.Errorf("%v, %v", got, err)
+			}
+			now := &corev1.Pod{}
+			if err := api.Get(t.Context(), client.ObjectKeyFromObject(pod), now); err != nil {
+				t.Fatal(err)
+			}
+			var is corev1.ConditionStatus
+			if c := inplace.Condition(now, kruise.KruisePodReady); c != nil {
+				is = c.Status
+			}
+			if is != tc.want || tc.condition != "" && inplace.Condition(now, tc.condition) == nil {
+				t.Errorf("the conditions are %+v, want %q", now.Status.Conditions, tc.want)
+			}
+		})
 	}
 }
