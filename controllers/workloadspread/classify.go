@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -137,6 +138,34 @@ func (t *round) mark(ctx context.Context, pod *corev1.Pod, i int) error {
 	metav1.SetMetaDataAnnotation(&changed.ObjectMeta, kruise.MatchedWorkloadSpreadKey, string(text))
 	if err := t.r.client.Patch(ctx, changed, client.MergeFrom(pod)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("marking pod %s: %w", pod.Name, err)
+	}
+	return nil
+}
+
+// nodes finds the subsets whose pods all wait for a node, and that select none.
+func (t *round) nodes(ctx context.Context) error {
+	waits, runs := make([]bool, len(t.w.Spec.Subsets)), make([]bool, len(t.w.Spec.Subsets))
+	for _, pod := range t.pods {
+		if i := t.part[pod.UID]; i != none && availability.Active(pod) {
+			waits[i], runs[i] = waits[i] || pod.Spec.NodeName == "", runs[i] || pod.Spec.NodeName != ""
+		}
+	}
+	for i := range t.w.Spec.Subsets {
+		term := t.w.Spec.Subsets[i].RequiredNodeSelector
+		if term == nil || !waits[i] || runs[i] {
+			continue
+		}
+		selector, err := nodeaffinity.NewNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{*term}})
+		if err != nil { // admission refuses it
+			continue
+		}
+		list := &corev1.NodeList{}
+		if err := t.r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("listing nodes: %w", err)
+		}
+		if !slices.ContainsFunc(list.Items, func(n corev1.Node) bool { return selector.Match(&n) }) {
+			t.nowhere = append(t.nowhere, t.w.Spec.Subsets[i].Name)
+		}
 	}
 	return nil
 }

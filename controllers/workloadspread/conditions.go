@@ -103,6 +103,9 @@ func (t *round) conditions() {
 			names = append(names, fmt.Sprintf("%d of %s", t.unknown[name], name))
 		}
 		c.Message = fmt.Sprintf("Some pods are of subsets that the spec does not have: %s. They go first at scale in.", strings.Join(names, ", "))
+	case len(t.nowhere) > 0:
+		c.Status, c.Reason = metav1.ConditionFalse, kruise.WorkloadSpreadNoNodesReason
+		c.Message = fmt.Sprintf("No node has the labels that these subsets require, so their pods wait: %s.", strings.Join(t.nowhere, ", "))
 	case t.target != nil && len(t.target.UID) > 0 && t.status.Conditions == nil:
 		return // all is as it should be, and always was
 	}

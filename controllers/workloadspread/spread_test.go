@@ -14,6 +14,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -287,6 +288,45 @@ func TestManyPodsCostFewWrites(t *testing.T) {
 	if got := w.counts(); got != "a=2/1 b=3/-1" {
 		t.Errorf("a new limit counts at once: %s", got)
 	}
+}
+
+// A subset that is full, gone, or selects no node because a zone is misspelt is named by the
+// condition, until it is right again.
+func TestTheConditionNamesTheSubset(t *testing.T) {
+	w := newWorld(t, func(s *kruise.WorkloadSpread) { s.Spec.Subsets[0].RequiredNodeSelector = zone("aa") })
+	tell := func(reason, text string) {
+		t.Helper()
+		w.reconcile()
+		c := meta.FindStatusCondition(w.get().Status.Conditions, kruise.WorkloadSpreadPlacing)
+		if c == nil || c.Reason != reason || !strings.Contains(c.Message, text) {
+			t.Errorf("the condition is %+v, want %s with %q", c, reason, text)
+		}
+	}
+	edit := func(change func(*kruise.WorkloadSpread)) {
+		t.Helper()
+		s := w.get()
+		change(s)
+		s.Generation++
+		if err := w.api.Update(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waits := w.create(1, false)[0]
+	tell(kruise.WorkloadSpreadNoNodesReason, ": a.")
+	edit(func(s *kruise.WorkloadSpread) { s.Spec.Subsets[0].RequiredNodeSelector = zone("a") })
+	tell(kruise.WorkloadSpreadPlacingReason, "")
+	edit(func(s *kruise.WorkloadSpread) { s.Spec.Subsets[1].MaxReplicas = ptr.To(intstr.FromInt(1)) })
+	w.create(3, true)
+	tell(kruise.WorkloadSpreadSubsetsFullReason, "(a, b)")
+	if next := w.create(1, true)[0]; spread.MarkOf(next) != nil {
+		t.Errorf("the next pod is %+v", next.Annotations)
+	}
+	edit(func(s *kruise.WorkloadSpread) { s.Spec.Subsets[0].Name, s.Spec.Subsets[1].MaxReplicas = "new", nil })
+	tell(kruise.WorkloadSpreadUnknownSubsetReason, "2 of a")
+	if err := w.api.Delete(t.Context(), waits); err != nil {
+		t.Fatal(err)
+	}
+	tell(kruise.WorkloadSpreadUnknownSubsetReason, "1 of a")
 }
 
 // A dry run says where a pod would go, and counts nothing.

@@ -35,6 +35,8 @@ type round struct {
 	pods  []*corev1.Pod
 	part  map[types.UID]int
 	stuck []*corev1.Pod
+	// nowhere are the subsets with pods that select no node.
+	nowhere []string
 	// unknown counts pods of subsets that the spec does not have, by their names.
 	unknown map[string]int
 	status  kruise.WorkloadSpreadStatus
@@ -71,6 +73,9 @@ func (r *Reconciler) step(ctx context.Context, w *kruise.WorkloadSpread) (time.D
 		t.limits = append(t.limits, limit)
 	}
 	if err := t.classify(ctx); err != nil {
+		return 0, err
+	}
+	if err := t.nodes(ctx); err != nil {
 		return 0, err
 	}
 	t.sum()

@@ -6,7 +6,7 @@ package v1beta1
 const WorkloadSpreadComponent = "workloadspread-controller"
 
 // WorkloadSpreadPlacing is the type of the condition of a WorkloadSpread that is False while new pods may go to no subset, or
-// pods are of one that the spec does not have.
+// pods are of one that the spec does not have or that selects no node.
 const WorkloadSpreadPlacing = "Placing"
 
 // Reasons of WorkloadSpreadPlacing.
@@ -19,6 +19,8 @@ const (
 	WorkloadSpreadSubsetsFullReason = "SubsetsFull"
 	// WorkloadSpreadUnknownSubsetReason is of False: pods name a subset that the spec does not have.
 	WorkloadSpreadUnknownSubsetReason = "UnknownSubset"
+	// WorkloadSpreadNoNodesReason is of False: a subset has pods and selects no node, as one that names a zone wrongly.
+	WorkloadSpreadNoNodesReason = "NoNodes"
 )
 
 // WorkloadSpreadSubsetSchedulable is the type of the condition of a subset that is False while it has no room.
