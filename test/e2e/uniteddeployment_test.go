@@ -3,15 +3,18 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // zones are the zones of nodes that pods may run on, each with the names of its nodes.
@@ -36,19 +39,113 @@ func zones(u *user) (names []string, nodes map[string][]string) {
 // cordon makes a zone unschedulable until the spec ends, or for as long as it says.
 func cordon(u *user, nodes []string) (uncordon func()) {
 	GinkgoHelper()
-	for _, node := range nodes {
-		u.kubectl("cordon", node)
-	}
-	uncordon = func() {
-		for _, node := range nodes {
-			u.kubectl("uncordon", node)
-		}
-	}
+	u.kubectl(append([]string{"cordon"}, nodes...)...)
+	return undo(u, func() { u.kubectl(append([]string{"uncordon"}, nodes...)...) })
+}
+
+// taint keeps new pods out of a zone until the spec ends, or for as long as it says.
+func taint(u *user, nodes []string) (untaint func()) {
+	GinkgoHelper()
+	const key = "e2e.regatta.sh/lost"
+	set := func(what string) { u.kubectl(append(append([]string{"taint", "nodes"}, nodes...), key+what)...) }
+	set("=zone:NoSchedule")
+	return undo(u, func() { set(":NoSchedule-") })
+}
+
+// undo does something when the spec ends, unless the spec did.
+func undo(u *user, do func()) func() {
+	once := sync.Once{}
 	DeferCleanup(func(ctx context.Context) {
 		u.ctx = ctx
-		uncordon()
+		once.Do(do)
 	})
-	return uncordon
+	return func() { once.Do(do) }
+}
+
+// placed counts the pods of an app by the zones of their nodes.
+func placed(u *user, app string, nodes map[string][]string) map[string]int {
+	GinkgoHelper()
+	out := map[string]int{}
+	for _, pod := range u.pods(app) {
+		for zone, names := range nodes {
+			if slices.Contains(names, pod.Spec.NodeName) {
+				out[zone]++
+			}
+		}
+	}
+	return out
+}
+
+// timeline has what a spec saw, and when.
+type timeline struct {
+	begun time.Time
+	last  string
+	mu    sync.Mutex
+	stop  chan struct{}
+	ended chan struct{}
+}
+
+// watchTimeline prints where pods are and what kubectl says, whenever it changes, until the
+// timeline or the spec ends. It fails nothing.
+func watchTimeline(u *user, zones map[string][]string, args ...string) *timeline {
+	l := &timeline{begun: time.Now(), stop: make(chan struct{}), ended: make(chan struct{})}
+	own := *u // others give theirs another context when the spec ends
+	zone := map[string]string{}
+	for name, nodes := range zones {
+		for _, node := range nodes {
+			zone[node] = name
+		}
+	}
+	look := func() string {
+		list := &corev1.PodList{}
+		if err := shared.k8s.List(own.ctx, list, client.InNamespace(own.namespace)); err != nil {
+			return l.last
+		}
+		on := map[string]int{}
+		for i := range list.Items {
+			if list.Items[i].DeletionTimestamp == nil {
+				on[cmp.Or(zone[list.Items[i].Spec.NodeName], "no node")]++
+			}
+		}
+		said, err := own.try("kubectl", append([]string{"-n", own.namespace}, args...)...)
+		if err != nil {
+			return l.last
+		}
+		return strings.TrimSpace(fmt.Sprintf("pods on %v; %s", on, said))
+	}
+	go func() {
+		defer close(l.ended)
+		for {
+			if text := look(); text != l.last {
+				l.last = text
+				l.mark("  " + text)
+			}
+			select {
+			case <-l.stop:
+				return
+			case <-own.ctx.Done():
+				return
+			case <-time.After(500 * time.Millisecond):
+			}
+		}
+	}()
+	DeferCleanup(l.end)
+	return l
+}
+
+func (l *timeline) mark(text string) {
+	GinkgoWriter.Printf("%6.1fs %s\n", time.Since(l.begun).Seconds(), text)
+}
+
+func (l *timeline) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.stop:
+	default:
+		close(l.stop)
+	}
+	<-l.ended
 }
 
 var _ = Describe("a UnitedDeployment", func() {
@@ -64,30 +161,18 @@ var _ = Describe("a UnitedDeployment", func() {
 				template: {metadata: {labels: {app: %[1]s}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: "%[3]s"}]}}}}}}}`,
 			name, replicas, image, strategy, strings.Join(subsets, ", "))
 	}
-	spread := func(u *user, app string, nodes map[string][]string) map[string]int {
-		out := map[string]int{}
-		for _, pod := range u.pods(app) {
-			for zone, names := range nodes {
-				if slices.Contains(names, pod.Spec.NodeName) {
-					out[zone]++
-				}
-			}
-		}
-		return out
-	}
-
 	It("runs a workload in each zone, and updates one after the other", func(ctx SpecContext) {
 		u := newUser(ctx)
 		zones, nodes := zones(u)
 		u.apply(manifest("web", 5, "nginx:1.20", "", zones, ", replicas: 40%"))
 		Eventually(func() string { return u.kubectl("get", "ud", "web") }).Should(
 			MatchRegexp(`^NAME +DESIRED +CURRENT +UPDATED +READY +AGE\nweb +5 +5 +5 +5 +\S+`))
-		Expect(spread(u, "web", nodes)).To(Equal(map[string]int{zones[0]: 2, zones[1]: 3}))
+		Expect(placed(u, "web", nodes)).To(Equal(map[string]int{zones[0]: 2, zones[1]: 3}))
 		Expect(u.kubectl("get", "clonesets", "-l", "apps.kruise.io/subset-name=subset-a", "-o", "jsonpath={.items[*].spec.replicas}")).To(Equal("2"))
 		Expect(u.events("web", "SuccessfulUpdateSubset")).To(ConsistOf("Create 2 Subset (subset-a, subset-b)"))
 
 		u.kubectl("scale", "ud", "web", "--replicas=10")
-		Eventually(func() map[string]int { return spread(u, "web", nodes) }).Should(Equal(map[string]int{zones[0]: 4, zones[1]: 6}))
+		Eventually(func() map[string]int { return placed(u, "web", nodes) }).Should(Equal(map[string]int{zones[0]: 4, zones[1]: 6}))
 		why := u.why("ud/web")
 		Expect(why).To(ContainSubstring("UnitedDeployment %s/web is PLACED", u.namespace))
 		Expect(why).To(MatchRegexp(`subset-a +4 +\d+ +placement.allocation.given +it is to have 4`))
@@ -114,21 +199,53 @@ var _ = Describe("a UnitedDeployment", func() {
 		zones, nodes := zones(u)
 		adaptive := "scheduleStrategy: {type: Adaptive, adaptive: {rescheduleCriticalSeconds: 5, unschedulableDuration: 20}},"
 		u.apply(manifest("shop", 2, "nginx:1.20", adaptive, zones, ", maxReplicas: 4"))
-		Eventually(func() map[string]int { return spread(u, "shop", nodes) }).Should(Equal(map[string]int{zones[0]: 2}))
+		Eventually(func() map[string]int { return placed(u, "shop", nodes) }).Should(Equal(map[string]int{zones[0]: 2}))
 		condition := func() string {
 			return u.kubectl("get", "ud", "shop", "-o", `jsonpath={.status.subsetStatuses[0].conditions[0].status} {.status.subsetStatuses[0].conditions[0].reason}`)
 		}
 
 		uncordon := cordon(u, nodes[zones[0]])
 		u.kubectl("scale", "ud", "shop", "--replicas=4")
-		Eventually(func() map[string]int { return spread(u, "shop", nodes) }).Should(Equal(map[string]int{zones[0]: 2, zones[1]: 2}))
+		Eventually(func() map[string]int { return placed(u, "shop", nodes) }).Should(Equal(map[string]int{zones[0]: 2, zones[1]: 2}))
 		Eventually(condition).Should(Equal("False reschedule"))
 		Expect(u.why("ud/shop")).To(MatchRegexp(`subset-a +2 +2 +placement.allocation.unschedulable .*its pods find no node`))
 
 		uncordon()
 		Eventually(condition).Should(Equal("True recover"))
-		Consistently(func() map[string]int { return spread(u, "shop", nodes) }, 3*time.Second).Should(Equal(map[string]int{zones[0]: 2, zones[1]: 2}))
+		Consistently(func() map[string]int { return placed(u, "shop", nodes) }, 3*time.Second).Should(Equal(map[string]int{zones[0]: 2, zones[1]: 2}))
 		u.kubectl("scale", "ud", "shop", "--replicas=6")
-		Eventually(func() map[string]int { return spread(u, "shop", nodes) }).Should(Equal(map[string]int{zones[0]: 4, zones[1]: 2}))
+		Eventually(func() map[string]int { return placed(u, "shop", nodes) }).Should(Equal(map[string]int{zones[0]: 4, zones[1]: 2}))
+	}, SpecTimeout(4*time.Minute))
+
+	It("has others stand in for the pods of a zone with a taint, and goes back when it has room", Serial, func(ctx SpecContext) {
+		u := newUser(ctx)
+		zones, nodes := zones(u)
+		line := watchTimeline(u, nodes, "get", "ud", "shop", "--ignore-not-found", "-o",
+			`jsonpath={.status.readyReplicas} of {.spec.replicas} ready, {.status.reservedPods} wait; {range .status.subsetStatuses[*]}{.name}={.replicas} {.conditions[0].status} {.conditions[0].reason}; {end}`)
+		reserve := "scheduleStrategy: {type: Adaptive, adaptive: {rescheduleCriticalSeconds: 5, unschedulableDuration: 10, reserveUnschedulablePods: true}},"
+		u.apply(manifest("shop", 2, "nginx:1.20", reserve, zones, ""))
+		Eventually(func() map[string]int { return placed(u, "shop", nodes) }).Should(Equal(map[string]int{zones[0]: 2}))
+
+		untaint := taint(u, nodes[zones[0]])
+		line.mark("zone " + zones[0] + " has a taint, and two more pods are wanted")
+		u.kubectl("scale", "ud", "shop", "--replicas=4")
+		Eventually(func() map[string]int { return placed(u, "shop", nodes) }).Should(Equal(map[string]int{zones[0]: 2, zones[1]: 2}))
+		status := func() string {
+			return u.kubectl("get", "ud", "shop", "-o", `jsonpath={.status.replicas} {.status.readyReplicas} {.status.reservedPods} {.status.subsetStatuses[0].conditions[0].status}`)
+		}
+		Eventually(status).Should(Equal("4 4 2 False"))
+		Expect(u.pods("shop")).To(HaveLen(6), "the two that wait are there still")
+		for name, pod := range u.pods("shop") {
+			waits := pod.Labels["apps.kruise.io/united-deployment-reserved-pod"] == "true"
+			Expect(waits).To(Equal(pod.Spec.NodeName == ""), name)
+		}
+		Consistently(status, 3*time.Second).Should(Equal("4 4 2 False"))
+
+		untaint()
+		line.mark("the taint is gone")
+		Eventually(func() map[string]int { return placed(u, "shop", nodes) }).Should(Equal(map[string]int{zones[0]: 4, zones[1]: 2}), "those that waited run")
+		Eventually(func() map[string]int { return placed(u, "shop", nodes) }).Should(Equal(map[string]int{zones[0]: 4}), "those that stood in go, once the others have run for a while")
+		Eventually(status).Should(MatchRegexp("^4 4 0? True$"))
+		line.end()
 	}, SpecTimeout(4*time.Minute))
 })

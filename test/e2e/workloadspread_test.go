@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -15,11 +16,15 @@ import (
 var _ = Describe("a WorkloadSpread", func() {
 	manifest := func(u *user, kind, name, strategy string, zones []string) {
 		GinkgoHelper()
-		apiVersion := map[string]string{"Deployment": "apps/v1", "CloneSet": "apps.kruise.io/v1alpha1"}[kind]
-		u.apply(fmt.Sprintf(`{apiVersion: apps.kruise.io/v1alpha1, kind: WorkloadSpread, metadata: {name: %s}, spec: {targetRef: {apiVersion: %s, kind: %s, name: %s}, %s
+		apiVersion := map[string]string{
+			"Deployment": "apps/v1", "CloneSet": "apps.kruise.io/v1alpha1", "Job": "batch/v1", "StatefulSet": "apps/v1", "Advanced StatefulSet": "apps.kruise.io/v1beta1", "Game": "example.com/v1",
+		}[kind]
+		text := fmt.Sprintf(`{apiVersion: apps.kruise.io/v1alpha1, kind: WorkloadSpread, metadata: {name: %s}, spec: {targetRef: {apiVersion: %s, kind: %s, name: %s}, %s
 			subsets: [{name: first, maxReplicas: 2, patch: {metadata: {labels: {subset: first}}}, requiredNodeSelectorTerm: {matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [%s]}]}},
 			{name: second, requiredNodeSelectorTerm: {matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [%s]}]}}]}}`,
-			name, apiVersion, kind, name, strategy, zones[0], zones[1]))
+			name, apiVersion, strings.TrimPrefix(kind, "Advanced "), name, strategy, zones[0], zones[1])
+		// The white list is read every ten seconds.
+		Eventually(func() (string, error) { return u.pipe(text) }).Should(ContainSubstring("workloadspread"))
 		// The API server calls the webhook for the namespace a moment later.
 		Eventually(func() string {
 			return u.kubectl("get", "mutatingwebhookconfiguration", "kruise-protection-webhook-configuration", "-o", "jsonpath={.webhooks[*].matchConditions[*].expression}{.webhooks[*].namespaceSelector}")
@@ -87,15 +92,114 @@ var _ = Describe("a WorkloadSpread", func() {
 		Eventually(func() map[string]int { return subsets(u, "web") }).Should(Equal(map[string]int{"first": 2, "second": 2}))
 	}, SpecTimeout(4*time.Minute))
 
-	It("gives up a zone that is cordoned", Serial, func(ctx SpecContext) {
+	for _, of := range []struct{ kind, spec string }{
+		{"Job", `{apiVersion: batch/v1, kind: Job, metadata: {name: %[1]s}, spec: {parallelism: 4, completions: 4, template: %[2]s}}`},
+		{"StatefulSet", `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: %[1]s}, spec: {replicas: 4, serviceName: none, selector: {matchLabels: {app: %[1]s}}, template: %[2]s}}`},
+		{"Advanced StatefulSet", `{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {name: %[1]s}, spec: {replicas: 4, serviceName: none, selector: {matchLabels: {app: %[1]s}}, template: %[2]s}}`},
+	} {
+		It("spreads the pods of a "+of.kind, func(ctx SpecContext) {
+			u := newUser(ctx)
+			zones, nodes := zones(u)
+			manifest(u, of.kind, "db", "", zones)
+			restart := map[string]string{"Job": "Never"}[of.kind]
+			u.apply(fmt.Sprintf(of.spec, "db", podTemplate("db", restart)))
+			Eventually(func() map[string]int { return subsets(u, "db") }).Should(Equal(map[string]int{"first": 2, "second": 2}))
+			Eventually(func() map[string]int { return placed(u, "db", nodes) }).Should(Equal(map[string]int{zones[0]: 2, zones[1]: 2}))
+			Eventually(func() string { return status(u, "db") }).Should(Equal("first=2/0 second=2/-1"))
+			if of.kind == "Job" {
+				return
+			}
+			By("ordinals, which say where a pod is")
+			for name, pod := range u.pods("db") {
+				Expect(pod.Labels["subset"]).To(Equal(map[string]string{"db-0": "first", "db-1": "first"}[name]), name)
+			}
+			u.kubectl("delete", "pod", "db-0")
+			Eventually(func() map[string]int { return placed(u, "db", nodes) }).Should(Equal(map[string]int{zones[0]: 2, zones[1]: 2}))
+		}, SpecTimeout(4*time.Minute))
+	}
+
+	It("spreads the pods of a kind that the administrator lists, without a restart", Serial, func(ctx SpecContext) {
 		u := newUser(ctx)
 		zones, nodes := zones(u)
-		cordon(u, nodes[zones[0]])
+		u.apply(games)
+		system := &user{ctx: u.ctx, namespace: "kruise-system"}
+		system.apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: kruise-configuration}, data: {
+			WorkloadSpread_Watch_Custom_Workload_WhiteList: '{"workloads": [{"Group": "example.com", "Version": "v1", "Kind": "Game", "replicasPath": "spec.players.servers"}]}'}}`)
+		DeferCleanup(func(ctx context.Context) {
+			u.ctx = ctx
+			u.kubectl("delete", "-n", "kruise-system", "configmap", "kruise-configuration")
+			u.kubectl("delete", "crd", "games.example.com")
+			u.kubectl("delete", "clusterrole,clusterrolebinding", "e2e-games")
+		})
+		u.kubectl("wait", "--for=condition=Established", "crd/games.example.com")
+		Eventually(func() (string, error) {
+			return u.pipe(`{apiVersion: example.com/v1, kind: Game, metadata: {name: chess}, spec: {players: {servers: 5}}}`)
+		}).Should(ContainSubstring("chess"))
+		uid := u.kubectl("get", "game", "chess", "-o", "jsonpath={.metadata.uid}")
+		manifest(u, "Game", "chess", "", zones)
+		for i := range 5 { // what the controller of games would do
+			u.apply(fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: chess-%d, labels: {app: chess}, ownerReferences: [{apiVersion: example.com/v1, kind: Game, name: chess, uid: %s, controller: true}]},
+				spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: "nginx:1.20"}]}}`, i, uid))
+		}
+		Expect(subsets(u, "chess")).To(Equal(map[string]int{"first": 2, "second": 3}))
+		Eventually(func() map[string]int { return placed(u, "chess", nodes) }).Should(Equal(map[string]int{zones[0]: 2, zones[1]: 3}))
+		Eventually(func() string { return status(u, "chess") }).Should(Equal("first=2/0 second=3/-1"))
+	}, SpecTimeout(4*time.Minute))
+
+	It("gives up a zone with a taint, and puts no pod there for a while once it is back", Serial, func(ctx SpecContext) {
+		u := newUser(ctx)
+		zones, nodes := zones(u)
+		line := watchTimeline(u, nodes, "get", "ws", "shop", "--ignore-not-found", "-o",
+			`jsonpath={range .status.subsetStatuses[*]}{.name}={.replicas} {.conditions[0].status} {.conditions[0].reason}; {end}`)
 		manifest(u, "CloneSet", "shop", "scheduleStrategy: {type: Adaptive, adaptive: {rescheduleCriticalSeconds: 5}},", zones)
+		untaint := taint(u, nodes[zones[0]])
+		line.mark("zone " + zones[0] + " has a taint")
 		u.apply(workload("CloneSet", "shop", 3, "nginx:1.20"))
 		Eventually(u.status).WithArguments("shop").Should(Equal(settled(3)))
 		Expect(subsets(u, "shop")).To(Equal(map[string]int{"second": 3}))
 		Expect(u.kubectl("get", "ws", "shop", "-o", `jsonpath={.status.subsetStatuses[0].conditions[0].status} {.status.subsetStatuses[0].conditions[0].reason}`)).To(Equal("False PodUnschedulable"))
+		Expect(u.kubectl("get", "ws", "shop", "-o", `jsonpath={.status.subsetStatuses[0].conditions[0].message}`)).To(ContainSubstring("first"))
 		Expect(strings.Fields(u.kubectl("get", "ws", "shop", "--no-headers"))[:3]).To(Equal([]string{"shop", "shop", "CloneSet"}))
+
+		untaint()
+		line.mark("the taint is gone")
+		u.kubectl("scale", "clone", "shop", "--replicas=5")
+		Eventually(u.status).WithArguments("shop").Should(Equal(settled(5)))
+		Expect(subsets(u, "shop")).To(Equal(map[string]int{"second": 5}), "it may have no room still")
+		line.end()
 	}, SpecTimeout(4*time.Minute))
 })
+
+// games are a kind that Regatta does not know, and what lets it read them.
+const games = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: games.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Game, plural: games, singular: game}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: e2e-games}
+rules: [{apiGroups: [example.com], resources: [games], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: e2e-games}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: e2e-games}
+subjects: [{kind: ServiceAccount, name: kruise-manager, namespace: kruise-system}]
+`
+
+// podTemplate is one of pods that run nginx.
+func podTemplate(app, restart string) string {
+	if restart != "" {
+		restart = "restartPolicy: " + restart + ", "
+	}
+	return fmt.Sprintf(`{metadata: {labels: {app: %s}}, spec: {%sterminationGracePeriodSeconds: 0, containers: [{name: main, image: "nginx:1.20"}]}}`, app, restart)
+}
