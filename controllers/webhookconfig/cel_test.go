@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/cel-go/cel"
 
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/expression"
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
@@ -28,9 +29,9 @@ func FuzzLiteral(f *testing.F) {
 	}
 	env := environment(f)
 	f.Fuzz(func(t *testing.T, text string) {
-		ast, issues := env.Compile(literal(text))
+		ast, issues := env.Compile(expression.Literal(text))
 		if issues.Err() != nil {
-			t.Fatalf("%s: %v", literal(text), issues.Err())
+			t.Fatalf("%s: %v", expression.Literal(text), issues.Err())
 		}
 		program, err := env.Program(ast)
 		if err != nil {
@@ -38,7 +39,7 @@ func FuzzLiteral(f *testing.F) {
 		}
 		got, _, err := program.Eval(map[string]any{})
 		if want := strings.ToValidUTF8(text, string(utf8.RuneError)); err != nil || strings.ToValidUTF8(text, "?") == text && got.Value() != want {
-			t.Errorf("%s is %q, want %q: %v", literal(text), got.Value(), want, err)
+			t.Errorf("%s is %q, want %q: %v", expression.Literal(text), got.Value(), want, err)
 		}
 	})
 }

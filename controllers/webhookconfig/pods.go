@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/match"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/expression"
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
@@ -41,7 +42,7 @@ func among(namespaces []string) string {
 	if len(namespaces) > mostListed {
 		return "true"
 	}
-	return "request.namespace in " + literals(namespaces)
+	return "request.namespace in " + expression.Literals(namespaces)
 }
 
 // about are those of steps that an operation concerns.
@@ -98,7 +99,7 @@ func (f facts) podCondition() string {
 			operations = append(operations, "UPDATE")
 		}
 		if len(operations) > 0 {
-			parts = append(parts, all(append([]string{fmt.Sprintf("request.operation in %s", literals(operations))}, m.Conditions...)...))
+			parts = append(parts, expression.All(append([]string{fmt.Sprintf("request.operation in %s", expression.Literals(operations))}, m.Conditions...)...))
 		}
 	}
 	size := 0
@@ -114,11 +115,11 @@ func (f facts) podCondition() string {
 		if size += len(narrow) + 200; size > widestEntry {
 			narrow = "" // the rest is asked about in full
 		}
-		if part := all(on, narrow); !slices.Contains(parts, part) {
+		if part := expression.All(on, narrow); !slices.Contains(parts, part) {
 			parts = append(parts, part)
 		}
 	}
-	return anyOf(parts...)
+	return expression.AnyOf(parts...)
 }
 
 // does is true for operations on pods, but for evictions, which are about
@@ -138,7 +139,7 @@ func does(operations []string) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return anyOf(parts...)
+	return expression.AnyOf(parts...)
 }
 
 // evictions selects namespaces in which evictions are asked about. An Eviction
@@ -218,9 +219,9 @@ func (f facts) newPods() []admissionv1.MutatingWebhook {
 		for _, c := range m.Conditions {
 			conditions = append(conditions, c.Expression)
 		}
-		parts = append(parts, all(conditions...))
+		parts = append(parts, expression.All(conditions...))
 	}
 	w := f.mutating("mpod-some.kb.io", rest)
-	w.MatchConditions = []admissionv1.MatchCondition{{Name: "a-step-is-about-it", Expression: anyOf(parts...)}}
+	w.MatchConditions = []admissionv1.MatchCondition{{Name: "a-step-is-about-it", Expression: expression.AnyOf(parts...)}}
 	return append(entries, w)
 }

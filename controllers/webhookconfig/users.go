@@ -10,6 +10,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/expression"
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
@@ -42,14 +43,14 @@ func distinct(users []protection.Guard) []protection.Guard {
 func condition(g protection.Guard) string {
 	var parts []string
 	if len(g.Namespaces) > 0 {
-		parts = append(parts, fmt.Sprintf("%s in %s", namespace, literals(g.Namespaces)))
+		parts = append(parts, fmt.Sprintf("%s in %s", namespace, expression.Literals(g.Namespaces)))
 	}
 	parts = append(parts, labelled(g.Labels))
 	parts = slices.DeleteFunc(parts, func(p string) bool { return p == "" || len(p) > longestCondition })
 	if len(parts) == 0 {
 		return ""
 	}
-	return all(parts...)
+	return expression.All(parts...)
 }
 
 // others are the entries for guards of kinds other than pods: one, unless its
@@ -69,15 +70,15 @@ func (f facts) others() []admissionv1.ValidatingWebhook {
 		w := f.validating(name, ValidateDeletionPath, rulesOf(guards), admissionv1.Ignore, f.everywhere())
 		var parts []string
 		for _, g := range guards {
-			parts = append(parts, all(
-				fmt.Sprintf("request.resource.group == %s", literal(g.Group)),
-				fmt.Sprintf("request.resource.resource == %s", literal(g.Resource)),
-				fmt.Sprintf("request.operation in %s", literals(g.Operations)),
+			parts = append(parts, expression.All(
+				fmt.Sprintf("request.resource.group == %s", expression.Literal(g.Group)),
+				fmt.Sprintf("request.resource.resource == %s", expression.Literal(g.Resource)),
+				fmt.Sprintf("request.operation in %s", expression.Literals(g.Operations)),
 				condition(g)))
 		}
 		w.MatchConditions = []admissionv1.MatchCondition{
 			{Name: "not-being-deleted", Expression: alive},
-			{Name: "a-rule-is-about-it", Expression: anyOf(parts...)},
+			{Name: "a-rule-is-about-it", Expression: expression.AnyOf(parts...)},
 		}
 		if once := f.once(guards); once != "" {
 			w.MatchConditions = append(w.MatchConditions, admissionv1.MatchCondition{Name: "not-asked-for-its-label", Expression: once})
@@ -118,11 +119,11 @@ func (f facts) once(guards []protection.Guard) string {
 		label = "oldObject.metadata.?labels['policy.kruise.io/delete-protection'].orValue('')"
 		kind  = "(request.resource.group == '' ? request.resource.resource : request.resource.resource + '.' + request.resource.group)"
 	)
-	parts := []string{fmt.Sprintf("(%s == 'Always' && %s in %s)", label, kind, literals(always))}
+	parts := []string{fmt.Sprintf("(%s == 'Always' && %s in %s)", label, kind, expression.Literals(always))}
 	if len(cascading) > 0 {
-		parts = append(parts, fmt.Sprintf("(%s == 'Cascading' && %s in %s)", label, kind, literals(cascading)))
+		parts = append(parts, fmt.Sprintf("(%s == 'Cascading' && %s in %s)", label, kind, expression.Literals(cascading)))
 	}
-	return fmt.Sprintf("!(request.operation == 'DELETE' && %s)", anyOf(parts...))
+	return fmt.Sprintf("!(request.operation == 'DELETE' && %s)", expression.AnyOf(parts...))
 }
 
 // rulesOf are the operations on resources that guards are about, a rule for each

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package expression writes CEL expressions for match conditions of webhook configurations.
+package expression
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Literal is a text as CEL reads it. Users choose keys and values of labels, so
+// all but what is harmless is escaped: no text ends the literal.
+func Literal(text string) string {
+	var b strings.Builder
+	b.WriteByte('\'')
+	for _, r := range text {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("-_./: =", r):
+			b.WriteRune(r)
+		case r <= 0xffff:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		}
+	}
+	b.WriteByte('\'')
+	return b.String()
+}
+
+// Literals are texts as a list of CEL.
+func Literals(texts []string) string {
+	out := make([]string, len(texts))
+	for i, text := range texts {
+		out[i] = Literal(text)
+	}
+	return "[" + strings.Join(out, ", ") + "]"
+}
+
+// All is true where all the expressions are. The empty ones are left out; those of several parts are in brackets.
+func All(parts ...string) string { return joined(" && ", parts) }
+
+// AnyOf is true where one of the expressions is, likewise.
+func AnyOf(parts ...string) string { return joined(" || ", parts) }
+
+func joined(by string, parts []string) string {
+	parts = slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return p == "" })
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return "(" + strings.Join(parts, by) + ")"
+}
