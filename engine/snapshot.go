@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -200,6 +201,12 @@ func (s *Snapshot) Defines(name decision.Name, subject decision.Subject) bool {
 func (s *Snapshot) Extended(name decision.Name, subject decision.Subject) bool {
 	q, err := s.view(subject).query(context.Background(), name)
 	return err != nil || q.extended
+}
+
+// Replaced says whether a bundle of users answers a point itself for a subject, in place of the built-in policies.
+func (s *Snapshot) Replaced(name decision.Name, subject decision.Subject) bool {
+	path, _, _ := s.view(subject).entry(name)
+	return strings.HasPrefix(path, "override.")
 }
 
 // query prepares an entrypoint once. Those of the contract are prepared before

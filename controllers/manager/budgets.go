@@ -22,6 +22,7 @@ import (
 	webhookpod "github.com/regatta-sh/regatta/controllers/webhook/pod"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/steps"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 )
 
@@ -72,15 +73,17 @@ func (p parts) podSteps() (webhookpod.Steps, error) {
 	return steps.Of(p.Gates.Enabled, steps.Needs{
 		Finder: p.budgeting.finder, Ledger: p.budgeting.ledger, Recent: p.guarding.recent, Reporter: p.guarding.reporter,
 		Cached: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Engine: p.host.Engine(), Namespace: p.webhooks.namespace,
-		Targets: p.spreading.targets, Book: p.spreading.book,
+		Targets: p.spreading.targets, Book: p.spreading.book, Awaited: (&webhookconfig.Awaited{Live: p.mgr.GetAPIReader()}).Claims,
 	})
 }
 
 func (p parts) podHandlers(decided <-chan struct{}) map[string]http.Handler {
 	mutator, validator := webhookpod.New(p.mgr.GetAPIReader(), p.steps, p.webhookPatience())
+	mutate := protection.Until(decided, &webhook.Admission{Handler: mutator, WithContextFunc: reach.WithToken})
 	return map[string]http.Handler{
-		webhookconfig.MutatePodPath:   protection.Until(decided, &webhook.Admission{Handler: mutator}),
-		webhookconfig.ValidatePodPath: protection.Until(decided, &webhook.Admission{Handler: validator}),
+		webhookconfig.MutatePodPath:               mutate,
+		reach.Prefix(webhookconfig.MutatePodPath): mutate,
+		webhookconfig.ValidatePodPath:             protection.Until(decided, &webhook.Admission{Handler: validator}),
 	}
 }
 

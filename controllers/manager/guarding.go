@@ -73,8 +73,15 @@ func (p parts) configured(steps webhookpod.Steps) (*webhookconfig.Controller, er
 	if err := metrics.Registry.Register(undecided); err != nil {
 		return nil, fmt.Errorf("registering regatta_protection_undecided: %w", err)
 	}
+	precision := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "regatta_sidecarset_webhook_precision",
+		Help: "0 while the API server sends the new pods that SidecarSets select by their labels, 1 while it sends those that have a label which a SidecarSet selects by, 2 while it sends all.",
+	})
+	if err := metrics.Registry.Register(precision); err != nil {
+		return nil, fmt.Errorf("registering regatta_sidecarset_webhook_precision: %w", err)
+	}
 	return &webhookconfig.Controller{Activated: p.events.guards, Writer: &webhookconfig.Writer{
-		Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Rules: p.guarding.rules, Events: p.protectionEvents(), Now: time.Now, Undecided: undecided,
+		Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Rules: p.guarding.rules, Events: p.protectionEvents(), Now: time.Now, Undecided: undecided, Precision: precision,
 		Config: webhookconfig.Config{
 			Namespace: p.webhooks.namespace, Pods: p.Gates.Enabled(features.PodWebhook), Created: steps.Created(), Stored: steps.Stored(),
 			PodFailurePolicy: admissionv1.FailurePolicyType(p.PodFailurePolicy), TimeoutSeconds: p.WebhookTimeoutSeconds,

@@ -77,6 +77,7 @@ func (p parts) add(ctx context.Context) error {
 	if p.guards, err = p.configured(p.steps); err != nil {
 		return err
 	}
+	p.events.writer.Store(p.guards.Writer)
 	if p.Gates.Enabled(features.KruiseDaemon) {
 		p.agents = agents.NewDeployed(p.mgr.GetClient(), p.webhooks.namespace, time.Now)
 	}
@@ -199,6 +200,7 @@ func (p parts) webhooksTo(mgr ctrl.Manager) error {
 		NoBudgets:            !p.countsBudgets(),
 		StatefulSets:         statefulset.Gates{AutoDeletePVC: on(features.StatefulSetAutoDeletePVC), AutoResizePVC: on(features.StatefulSetAutoResizePVCGate)},
 		Namespace:            p.webhooks.namespace,
+		AwaitSidecarSet:      p.guards.Await,
 	})
 	if err != nil {
 		return fmt.Errorf("adding the webhooks: %w", err)

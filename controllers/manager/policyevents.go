@@ -3,12 +3,16 @@
 package manager
 
 import (
+	"context"
 	"slices"
+	"sync/atomic"
 
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/kinds"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig"
+	"github.com/regatta-sh/regatta/engine"
 )
 
 // policyEvents passes on that other policies decide: all workloads are reconciled,
@@ -18,6 +22,8 @@ type policyEvents struct {
 	// of a channel reaches one controller alone.
 	workloads map[string]chan event.GenericEvent
 	guards    chan event.GenericEvent
+	// writer writes what must be written before policies decide; nil before it is made.
+	writer atomic.Pointer[webhookconfig.Writer]
 }
 
 func newPolicyEvents() *policyEvents {
@@ -32,6 +38,14 @@ func newPolicyEvents() *policyEvents {
 		p.workloads[w.Kind] = make(chan event.GenericEvent, 1)
 	}
 	return p
+}
+
+// before is called for policies that are about to become active.
+func (p *policyEvents) before(ctx context.Context, next *engine.Snapshot) error {
+	if w := p.writer.Load(); w != nil {
+		return w.Before(ctx, next)
+	}
+	return nil
 }
 
 // activated is called for each revision that becomes active. One event that was not

@@ -91,7 +91,7 @@ func (o *Options) policyHost(config *rest.Config, events *policyEvents) (*policy
 	}
 	opts := []policyhost.Option{
 		policyhost.WithDecisionLogs(&o.decisionLogs), policyhost.WithMetrics(metrics.Registry),
-		policyhost.WithReservedMemory(o.gateMemory), policyhost.WithActivated(events.activated),
+		policyhost.WithReservedMemory(o.gateMemory), policyhost.WithActivated(events.activated), policyhost.WithBefore(events.before),
 	}
 	if o.PolicyDir != "" {
 		opts = append(opts, policyhost.WithDirectory(o.PolicyDir))

@@ -119,6 +119,7 @@ func (h *Host) start(o options) error {
 		return err
 	}
 	h.library = newLibrary(h.engine, h.shadows)
+	h.library.before = o.before
 	return nil
 }
 

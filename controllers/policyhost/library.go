@@ -28,6 +28,8 @@ type Standing struct {
 type library struct {
 	engine  *engine.Engine
 	shadows *shadow.Runner
+	// before, if set, is called before a snapshot with another bundle becomes active.
+	before func(ctx context.Context, next *engine.Snapshot) error
 
 	mu     sync.Mutex
 	stands map[Key]Standing
@@ -55,7 +57,7 @@ func (l *library) Put(ctx context.Context, key Key, s Standing) error {
 	defer l.keep()
 	l.follow()
 	set, out := l.compose(key, s)
-	if err := l.engine.Activate(ctx, set); err != nil {
+	if err := l.activate(ctx, set); err != nil {
 		return errors.Join(fmt.Errorf("enforcing bundle %s: %w", key, err), l.reshade(ctx, key))
 	}
 	for _, k := range out {
@@ -64,6 +66,24 @@ func (l *library) Put(ctx context.Context, key Key, s Standing) error {
 	}
 	l.stands[key] = s
 	return l.shade(ctx, key)
+}
+
+// activate makes a set active that has another bundle.
+func (l *library) activate(ctx context.Context, set bundle.Set) error {
+	if l.before == nil {
+		return l.engine.Activate(ctx, set)
+	}
+	next, err := l.engine.Compile(ctx, set)
+	if err != nil {
+		return fmt.Errorf("activating bundles: %w", err)
+	}
+	if err := l.engine.Banned(set); err != nil {
+		return err
+	}
+	if err := l.before(ctx, next); err != nil {
+		return err
+	}
+	return l.engine.Swap(next)
 }
 
 // compose is the set with one bundle standing as it should. A tenant gives way

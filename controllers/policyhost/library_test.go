@@ -3,6 +3,7 @@
 package policyhost
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -206,4 +207,28 @@ func TestRollback(t *testing.T) {
 	want(t, l, "One Quick")
 	put(t, l, platform("slow"), hold("slow", "Quicker", "true"))
 	want(t, l, "One Quicker")
+}
+
+// What must be done before bundles decide is done before; where it cannot be, those that decide stay.
+func TestBefore(t *testing.T) {
+	l := testLibrary(t)
+	put(t, l, platform("first"), hold("a", "First", "true"))
+	key, cannot := platform("second"), errors.New("not now")
+	second := Standing{Enforced: made(t, key, hold("b", "Second", "true"))}
+	l.before = func(context.Context, *engine.Snapshot) error { return cannot }
+	if err := l.Put(t.Context(), key, second); !errors.Is(err, cannot) {
+		t.Errorf("got %v", err)
+	}
+	want(t, l, "First")
+	l.before = func(_ context.Context, next *engine.Snapshot) error {
+		want(t, l, "First")
+		if len(next.Bundles()) != 2 {
+			t.Errorf("next are %v", next.Bundles())
+		}
+		return nil
+	}
+	if err := l.Put(t.Context(), key, second); err != nil {
+		t.Fatal(err)
+	}
+	want(t, l, "First Second")
 }

@@ -3,6 +3,7 @@
 package policyhost
 
 import (
+	"context"
 	"io/fs"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,6 +23,7 @@ type options struct {
 	metrics   prometheus.Registerer
 	reserved  uint64
 	activated func(revision string)
+	before    func(ctx context.Context, next *engine.Snapshot) error
 	engine    []engine.Option
 	shadows   []shadow.Option
 }
@@ -47,6 +49,12 @@ func WithReservedMemory(bytes uint64) Option { return func(o *options) { o.reser
 // WithActivated has f called when another revision of the policies decides. f must
 // not block.
 func WithActivated(f func(revision string)) Option { return func(o *options) { o.activated = f } }
+
+// WithBefore has f called before bundles that the cluster has become active. They do not where it fails, and what was active stays;
+// it is tried again. It is not called for bundles of the disk, which were active before, nor where bundles are taken out.
+func WithBefore(f func(ctx context.Context, next *engine.Snapshot) error) Option {
+	return func(o *options) { o.before = f }
+}
 
 // WithBuiltin replaces the built-in policies.
 func WithBuiltin(files fs.FS) Option { return func(o *options) { o.builtin = files } }

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
 )
 
 // write applies what differs. The twin comes first: it protects while the rest
@@ -29,14 +31,22 @@ func (w *Writer) write(ctx context.Context, at *present, want rendered) error {
 			return err
 		}
 	}
-	if !equality.Semantic.DeepEqual(at.mutating.Webhooks, want.mutating) {
-		o := &admissionv1.MutatingWebhookConfiguration{Webhooks: want.mutating}
-		o.TypeMeta = typeOf("MutatingWebhookConfiguration")
-		if err := w.apply(ctx, o, at.mutating, "webhooks"); err != nil {
-			return err
-		}
+	if !want.isAt(at) {
+		return w.mutate(ctx, at.mutating, want.mutating, want.claims)
 	}
 	return nil
+}
+
+// mutate applies the entries for new pods and the claims that they are made for. It fails with a conflict where they are not any
+// longer as they were read: another replica may have made a claim.
+func (w *Writer) mutate(ctx context.Context, read *admissionv1.MutatingWebhookConfiguration, webhooks []admissionv1.MutatingWebhook, claims []reach.Claim) error {
+	o := &admissionv1.MutatingWebhookConfiguration{Webhooks: webhooks}
+	o.TypeMeta = typeOf("MutatingWebhookConfiguration")
+	o.ResourceVersion = read.ResourceVersion
+	if len(claims) > 0 {
+		o.Annotations = map[string]string{reach.Annotation: reach.Encode(claims)}
+	}
+	return w.apply(ctx, o, read, "webhooks")
 }
 
 func typeOf(kind string) metav1.TypeMeta {
@@ -65,6 +75,12 @@ func (w *Writer) patch(ctx context.Context, o client.Object, field string) error
 	u.SetName(o.GetName())
 	if uid := o.GetUID(); uid != "" {
 		u.SetUID(uid)
+	}
+	if version := o.GetResourceVersion(); version != "" {
+		u.SetResourceVersion(version)
+	}
+	if annotations := o.GetAnnotations(); len(annotations) > 0 {
+		u.SetAnnotations(annotations)
 	}
 	if owners := o.GetOwnerReferences(); len(owners) > 0 {
 		u.SetOwnerReferences(owners)

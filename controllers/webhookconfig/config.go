@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/match"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
@@ -64,13 +65,22 @@ type facts struct {
 	users []protection.Guard
 	// budgets are the namespaces that have budgets, sorted.
 	budgets []string
-	// sidecars is true where there is a SidecarSet.
-	sidecars bool
+	// sidecars are the pods that SidecarSets may concern.
+	sidecars []reach.Reach
+	// claims are those that are kept, and awaited is their token.
+	claims  []reach.Claim
+	awaited string
 	// having are the namespaces, sorted, that have objects of other kinds which steps go by.
 	having map[match.Namespaces][]string
 	call   call
 	// configs is how each path is called; render fills it in.
 	configs map[string]admissionv1.WebhookClientConfig
+}
+
+// with are the facts with what is known of SidecarSets.
+func (f facts) with(s sidecars) facts {
+	f.sidecars, f.claims, f.awaited = s.pods(), s.claims, reach.Token(s.claims)
+	return f
 }
 
 // mostNamespaces is how many are listed in a selector. Where more have budgets,

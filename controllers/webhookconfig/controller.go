@@ -62,10 +62,11 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 		return err
 	}
 	c.cache = mgr.GetCache()
+	c.watch(own)
 	for _, s := range []source.Source{
 		source.Kind(chart, client.Object(&admissionv1.ValidatingWebhookConfiguration{}), anything()),
 		source.Kind(own, client.Object(&admissionv1.ValidatingWebhookConfiguration{}), anything()),
-		source.Kind(own, client.Object(&admissionv1.MutatingWebhookConfiguration{}), anything()),
+		source.Kind(own, client.Object(&admissionv1.MutatingWebhookConfiguration{}), together()),
 		source.Channel(c.Activated, anything()),
 		source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			queue.Add(request())
@@ -114,14 +115,27 @@ func (c *Controller) WatchBudgets() error {
 	return nil
 }
 
-// WatchSidecarSets follows whether there are SidecarSets, once there is their CRD.
-func (c *Controller) WatchSidecarSets() error { return c.watch(&kruise.SidecarSet{}) }
+// WatchSidecarSets follows which pods SidecarSets select, once there is their CRD.
+func (c *Controller) WatchSidecarSets() error {
+	// Await sees to what is new at once. Here, a thousand may come together.
+	changes := together()
+	update := changes.UpdateFunc
+	changes.UpdateFunc = func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() {
+			update(ctx, e, q)
+		}
+	}
+	if err := c.controller.Watch(source.Kind(c.cache, client.Object(&kruise.SidecarSet{}), changes)); err != nil {
+		return fmt.Errorf("watching SidecarSets: %w", err)
+	}
+	return nil
+}
 
 // WatchPersistentPodStates follows which namespaces have PersistentPodStates, once there is their CRD.
-func (c *Controller) WatchPersistentPodStates() error { return c.watch(&kruise.PersistentPodState{}) }
+func (c *Controller) WatchPersistentPodStates() error { return c.follow(&kruise.PersistentPodState{}) }
 
-// watch looks at what is there of a kind whenever an object of it comes or goes.
-func (c *Controller) watch(kind client.Object) error {
+// follow looks at what is there of a kind whenever an object of it comes or goes.
+func (c *Controller) follow(kind client.Object) error {
 	comings := handler.Funcs{
 		CreateFunc: func(_ context.Context, _ event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			q.Add(request()) // pods may be created right after it
@@ -161,6 +175,22 @@ func anything() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{request()}
 	})
+}
+
+// together waits for what comes at the same time.
+func together() handler.Funcs {
+	later := func(q workqueue.TypedRateLimitingInterface[reconcile.Request]) { q.AddAfter(request(), settle) }
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, _ event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			later(q)
+		},
+		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			later(q)
+		},
+		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			later(q)
+		},
+	}
 }
 
 func (c *Controller) reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {

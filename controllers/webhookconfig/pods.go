@@ -11,6 +11,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/match"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig/expression"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
@@ -186,11 +187,20 @@ func (f facts) newPods() []admissionv1.MutatingWebhook {
 			}
 			continue
 		}
+		if m.Namespaces == match.WithSidecars {
+			condition, precision := reach.Condition(f.sidecars)
+			if condition == "" {
+				continue
+			}
+			if m.Namespaces = match.All; precision != reach.Any {
+				m.Conditions = append(slices.Clone(m.Conditions), admissionv1.MatchCondition{Name: "a-sidecarset-may-select-it", Expression: condition})
+			}
+		}
 		switch {
-		case m.Namespaces == match.WithBudgets && len(f.budgets) == 0, m.Namespaces == match.WithSidecars && !f.sidecars:
+		case m.Namespaces == match.WithBudgets && len(f.budgets) == 0:
 		case len(m.Conditions) > 0:
 			some = append(some, m)
-		case m.Namespaces == match.All, m.Namespaces == match.WithSidecars:
+		case m.Namespaces == match.All:
 			return []admissionv1.MutatingWebhook{f.mutating("mpod.kb.io", f.everywhere())}
 		default:
 			budgeted = true
@@ -221,7 +231,14 @@ func (f facts) newPods() []admissionv1.MutatingWebhook {
 		}
 		parts = append(parts, expression.All(conditions...))
 	}
-	w := f.mutating("mpod-some.kb.io", rest)
-	w.MatchConditions = []admissionv1.MatchCondition{{Name: "a-step-is-about-it", Expression: expression.AnyOf(parts...)}}
+	w := f.mutating(someName, rest)
+	w.MatchConditions = conditions(expression.AnyOf(parts...))
 	return append(entries, w)
+}
+
+// someName is the entry for pods that one of several steps is about.
+const someName = "mpod-some.kb.io"
+
+func conditions(of string) []admissionv1.MatchCondition {
+	return []admissionv1.MatchCondition{{Name: "a-step-is-about-it", Expression: of}}
 }

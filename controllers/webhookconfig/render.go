@@ -9,10 +9,12 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
 )
 
 // What the API server fills in is said here: what is compared with what it has
@@ -128,22 +130,44 @@ func (f facts) deletions() []admissionv1.ValidatingWebhook {
 type rendered struct {
 	mutating   []admissionv1.MutatingWebhook
 	validating []admissionv1.ValidatingWebhook
+	// claims are those that the mutating ones are made for, and precision is how well they select pods for SidecarSets.
+	claims    []reach.Claim
+	precision reach.Precision
 	// policy and binding are nil if there is nothing for them to do.
 	policy  *admissionv1.ValidatingAdmissionPolicySpec
 	binding *admissionv1.ValidatingAdmissionPolicyBindingSpec
 }
 
+// isAt says whether new pods are sent as they should be.
+func (r rendered) isAt(at *present) bool {
+	return equality.Semantic.DeepEqual(at.mutating.Webhooks, r.mutating) && at.mutating.Annotations[reach.Annotation] == reach.Encode(r.claims)
+}
+
+// paths is how each path is called. That of new pods says which SidecarSets are awaited.
+func (f facts) paths() (map[string]admissionv1.WebhookClientConfig, error) {
+	out := map[string]admissionv1.WebhookClientConfig{}
+	for _, path := range []string{MutatePodPath, ValidatePodPath, ValidateDeletionPath} {
+		called := path
+		if path == MutatePodPath {
+			called = reach.Path(path, f.awaited)
+		}
+		config, err := f.call.at(called)
+		if err != nil {
+			return nil, err
+		}
+		out[path] = config
+	}
+	return out, nil
+}
+
 // render is pure.
 func render(f facts) (rendered, error) {
-	f.configs = map[string]admissionv1.WebhookClientConfig{}
-	for _, path := range []string{MutatePodPath, ValidatePodPath, ValidateDeletionPath} {
-		config, err := f.call.at(path)
-		if err != nil {
-			return rendered{}, err
-		}
-		f.configs[path] = config
+	var err error
+	if f.configs, err = f.paths(); err != nil {
+		return rendered{}, err
 	}
-	r := rendered{mutating: f.newPods()}
+	r := rendered{mutating: f.newPods(), claims: f.claims}
+	_, r.precision = reach.Condition(f.sidecars)
 	r.validating = append(r.validating, f.pods()...)
 	r.validating = append(r.validating, f.deletions()...)
 	r.validating = append(r.validating, f.others()...)

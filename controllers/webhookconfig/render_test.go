@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
@@ -19,6 +20,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/match"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/steps"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
@@ -67,13 +69,14 @@ func guard(group, resource string, operations ...string) protection.Guard {
 func TestRender(t *testing.T) {
 	gold := guard("", "pods", protection.Delete, protection.Evict)
 	gold.Namespaces, gold.Labels = []string{"shop", "bank"}, map[string]string{"tier": "gold"}
+	web := reach.Reach{Labels: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"web"}}}}
 	for name, tc := range map[string]struct {
 		config  func(*Config)
 		gates   protection.Gates
 		answer  protection.GuardsOutput
 		budgets []string
-		// sidecars is true where there is a SidecarSet.
-		sidecars bool
+		// sidecars are the pods of SidecarSets.
+		sidecars []reach.Reach
 		// states are the namespaces that have PersistentPodStates.
 		states []string
 		url    string
@@ -89,7 +92,9 @@ func TestRender(t *testing.T) {
 			c.PodFailurePolicy, c.TimeoutSeconds = admissionv1.Fail, 2
 		}},
 		"budgets that hold back updates too": {gates: allGates(), budgets: []string{"shop"}},
-		"a SidecarSet":                       {gates: allGates(), sidecars: true},
+		"a SidecarSet":                       {gates: allGates(), sidecars: []reach.Reach{web}},
+		"SidecarSets and budgets":            {gates: allGates(), sidecars: []reach.Reach{web, {Namespaces: []string{"shop"}, Labels: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpExists}}}}, budgets: []string{"shop"}},
+		"a SidecarSet for all pods":          {gates: allGates(), sidecars: []reach.Reach{web, {}}},
 		"PersistentPodStates":                {gates: allGates(), states: []string{"games", "it's"}},
 		"PersistentPodStates and budgets":    {gates: allGates(), states: []string{"games"}, budgets: []string{"shop"}},
 		"budgets while the gates are off":    {budgets: []string{"shop"}},

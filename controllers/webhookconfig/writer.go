@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,6 +24,7 @@ import (
 	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/certs"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/match"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
 )
 
 // Owner is the field manager of what is written.
@@ -41,8 +43,8 @@ const (
 // +kubebuilder:rbac:groups=policy.kruise.io,resources=podunavailablebudgets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=sidecarsets,verbs=get;list;watch
 
-// Writer keeps the configurations of the API server as the policies and the budgets require.
-// Only the leader may use it.
+// Writer keeps the configurations of the API server as the policies, the budgets and the SidecarSets require. Only the leader may
+// use it, but for Await and Before.
 type Writer struct {
 	// Client reads budgets, from a cache, and writes.
 	Client client.Client
@@ -54,13 +56,23 @@ type Writer struct {
 	Now    func() time.Time
 	// Undecided is 1 while the policies do not say what is protected.
 	Undecided prometheus.Gauge
+	// Precision is 0 while exactly the pods that SidecarSets select are sent for them, as far as the API server knows their
+	// namespaces, 1 while those are sent that have a label which a SidecarSet selects by, and 2 while all are; nil if it is not told.
+	Precision prometheus.Gauge
+
+	claiming sync.Mutex
+	// watched reads the configurations from a watch of them; nil before there is one.
+	watched client.Reader
 
 	mu sync.Mutex
 	// covered are namespaces that were written, as they were asked for: their budgets
 	// may not be in the cache yet.
-	covered map[string]cover
+	covered   map[string]cover
+	precision reach.Precision
 	// waiting is true while some of them have none there.
 	waiting bool
+	// claimed is when this process saw the claims of the configuration first, by their IDs.
+	claimed map[string]time.Time
 	// reported is the last message by reason, so that each is reported once.
 	reported map[string]string
 }
@@ -111,13 +123,18 @@ func (w *Writer) Sync(ctx context.Context) error {
 func (w *Writer) next() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.waiting {
+	if w.waiting || len(w.claimed) > 0 {
 		return unseen
 	}
 	return lookAgain
 }
 
+// sync tries again where another replica has made a claim meanwhile.
 func (w *Writer) sync(ctx context.Context) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error { return w.once(ctx) })
+}
+
+func (w *Writer) once(ctx context.Context) error {
 	at, err := w.read(ctx)
 	if err != nil {
 		return err
@@ -133,26 +150,47 @@ func (w *Writer) sync(ctx context.Context) error {
 		return err
 	}
 	f, left := w.Rules.facts(answer, w.Config, budgets, at.call)
-	if f.sidecars, err = w.sidecars(ctx); err != nil {
+	known, err := w.sidecars(ctx, w.Client, at.mutating)
+	if err != nil {
 		return err
 	}
 	if f.having, err = w.having(ctx); err != nil {
 		return err
 	}
 	w.report(at.validating, LeftOutReason, first(append(left, answer.Left...)), "")
-	want, err := render(f)
+	want, err := render(f.with(known))
 	if err != nil {
 		return err
+	}
+	if !want.isAt(at) { // the cache may be behind what was claimed, so that it does not say which pods need not be sent
+		if known, err = w.sidecars(ctx, w.Live, at.mutating); err != nil {
+			return err
+		}
+		if want, err = render(f.with(known)); err != nil {
+			return err
+		}
 	}
 	if err := w.write(ctx, at, want); err != nil {
 		return err
 	}
+	w.precise(want.precision)
 	for _, ns := range budgets { // who covers one of them next need not write
 		if _, known := w.covered[ns]; !known {
 			w.cover(ns, cover{})
 		}
 	}
 	return nil
+}
+
+// precise says how well the pods that SidecarSets concern are told from others.
+func (w *Writer) precise(p reach.Precision) {
+	if w.Precision != nil {
+		w.Precision.Set(float64(p))
+	}
+	if p != w.precision {
+		ctrl.Log.Info("New pods are sent for SidecarSets by another precision", "precision", p.String(), "before", w.precision.String())
+		w.precision = p
+	}
 }
 
 // first shortens a list for a message.
@@ -238,15 +276,6 @@ func (w *Writer) having(ctx context.Context) (map[match.Namespaces][]string, err
 		out[at] = slices.Sorted(maps.Keys(namespaces))
 	}
 	return out, nil
-}
-
-// sidecars says whether there is a SidecarSet.
-func (w *Writer) sidecars(ctx context.Context) (bool, error) {
-	list := &kruise.SidecarSetList{}
-	if err := w.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) {
-		return false, fmt.Errorf("listing SidecarSets: %w", err)
-	}
-	return len(list.Items) > 0, nil
 }
 
 // present is what there is.

@@ -105,7 +105,8 @@ service:
 {{- /* What webhooks have in common. */ -}}
 {{- define "kruise.webhook" -}}
 admissionReviewVersions: [v1, v1beta1]
-sideEffects: None
+{{- /* Before a SidecarSet is written, the manager has the API server send the pods that it selects. */}}
+sideEffects: {{ if eq .path "/validate-apps-kruise-io-sidecarset" }}NoneOnDryRun{{ else }}None{{ end }}
 timeoutSeconds: {{ .root.Values.webhookConfiguration.timeoutSeconds | int }}
 clientConfig:
   {{- include "kruise.clientConfig" . | nindent 2 }}

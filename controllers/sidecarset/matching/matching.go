@@ -38,7 +38,7 @@ func Of(set *kruise.SidecarSet) (*Selector, error) {
 		if out.namespaces, err = metav1.LabelSelectorAsSelector(s); err != nil {
 			return nil, fmt.Errorf("spec.namespaceSelector: %w", err)
 		}
-		out.names = namesOf(s)
+		out.names = Names(s)
 	}
 	if s := set.Spec.UpdateStrategy.Selector; s != nil {
 		if out.updated, err = metav1.LabelSelectorAsSelector(s); err != nil {
@@ -48,8 +48,11 @@ func Of(set *kruise.SidecarSet) (*Selector, error) {
 	return out, nil
 }
 
-// namesOf are the namespaces that a selector requires by their names.
-func namesOf(s *metav1.LabelSelector) []string {
+// Names are the namespaces that a selector requires by their names; none if it requires none by name.
+func Names(s *metav1.LabelSelector) []string {
+	if s == nil {
+		return nil
+	}
 	if name, ok := s.MatchLabels[corev1.LabelMetadataName]; ok {
 		return []string{name}
 	}

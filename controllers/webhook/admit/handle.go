@@ -96,6 +96,11 @@ func (k *Kind[H]) Validator() admission.Handler {
 		if len(found.Errs) > 0 {
 			return review.Invalid(&request, found.Errs).WithWarnings(found.Warnings...)
 		}
+		if k.Accepted != nil && (request.DryRun == nil || !*request.DryRun) {
+			if err := k.Accepted(ctx, o.Hub, hubOf(old)); err != nil {
+				return admission.Errored(http.StatusInternalServerError, err).WithWarnings(found.Warnings...)
+			}
+		}
 		return admission.Allowed("").WithWarnings(found.Warnings...)
 	})
 }

@@ -71,6 +71,9 @@ type Kind[H client.Object] struct {
 	// ValidateVersion replaces Validate for kinds with rules that only one version
 	// has. The old object is nil when one is created.
 	ValidateVersion func(ctx context.Context, object Object[H], old *Object[H], found *rules.Findings)
+	// Accepted does what must be done before an object is written that has no mistakes; nil if nothing is. The object is refused where
+	// it fails. It is not called for dry runs.
+	Accepted func(ctx context.Context, object, old H) error
 }
 
 // Object is an object as the request has it, and as the hub.

@@ -44,7 +44,7 @@ func kinds(reader client.Client, templates podtemplate.Settings, options Options
 		}),
 		"apps-kruise-io-sidecarset": sidecarset.New(sidecarset.Options{
 			Reader: reader, Configuration: configuration, Templates: templates,
-			KeepTemplates: options.KeepTemplates, PatchAnyMetadata: options.PatchAnyMetadata,
+			KeepTemplates: options.KeepTemplates, PatchAnyMetadata: options.PatchAnyMetadata, Await: options.AwaitSidecarSet,
 		}),
 		"apps-kruise-io-uniteddeployment":         uniteddeployment.New(templates),
 		"apps-kruise-io-workloadspread":           workloadspread.New(reader, configuration, templates),

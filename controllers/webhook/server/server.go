@@ -4,6 +4,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 
@@ -53,6 +54,8 @@ type Options struct {
 	// Namespace is that of the manager, where its configuration and the revisions of SidecarSets are; kruise-system if it
 	// is empty.
 	Namespace string
+	// AwaitSidecarSet is called before a SidecarSet is written that selects other pods than it did; nil if nothing is.
+	AwaitSidecarSet func(ctx context.Context, set *v1beta1.SidecarSet) error
 }
 
 // Register puts all webhooks on the manager's server. Its scheme must know both versions of the kinds.

@@ -7,6 +7,8 @@
 package sidecarset
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,6 +31,8 @@ type Options struct {
 	KeepTemplates bool
 	// PatchAnyMetadata allows all annotations where there is no whitelist (gate SidecarSetPatchPodMetadataDefaultsAllowed).
 	PatchAnyMetadata bool
+	// Await has the API server send the pods that a SidecarSet selects before it is written; nil where none are sent.
+	Await func(ctx context.Context, set *v1beta1.SidecarSet) error
 }
 
 // New says how SidecarSets are admitted.
@@ -37,8 +41,17 @@ func New(options Options) *admit.Kind[*v1beta1.SidecarSet] {
 		New:   func() *v1beta1.SidecarSet { return &v1beta1.SidecarSet{} },
 		Older: func() admit.Spoke { return &v1alpha1.SidecarSet{} }, OlderVersion: v1alpha1.GroupVersion.Version,
 		Loose: []string{"spec.containers", "spec.initContainers", "spec.volumes"},
-		Same:  same, Default: options.setDefaults, Validate: options.validate,
+		Same:  same, Default: options.setDefaults, Validate: options.validate, Accepted: options.accepted,
 	}
+}
+
+// accepted returns when the pods that a SidecarSet selects are sent, if it may select others than it did.
+func (o Options) accepted(ctx context.Context, set, old *v1beta1.SidecarSet) error {
+	if o.Await == nil || old != nil && equality.Semantic.DeepEqual(set.Spec.Selector, old.Spec.Selector) &&
+		equality.Semantic.DeepEqual(set.Spec.NamespaceSelector, old.Spec.NamespaceSelector) {
+		return nil
+	}
+	return o.Await(ctx, set)
 }
 
 // same compares labels too, by which a rule of the whitelist selects.

@@ -21,6 +21,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
 	"github.com/regatta-sh/regatta/test/cluster/local"
 	"github.com/regatta-sh/regatta/test/faults/managers"
 	"github.com/regatta-sh/regatta/test/perf/report"
@@ -33,9 +34,6 @@ const (
 	unmatched = "other-"   // there are SidecarSets, and none selects the pod
 	warming   = "warming"  // requests that are not in the table
 )
-
-// allPods is the webhook that all new pods are sent to while there is a SidecarSet.
-const allPods = "mpod.kb.io"
 
 // sidecarLabel is what SidecarSets select pods by.
 const sidecarLabel = "perf.regatta.sh/sidecar"
@@ -173,7 +171,7 @@ func (o *injections) known(ctx context.Context, count int) error {
 		}
 		if count == 0 {
 			now, err := o.webhooks(ctx)
-			return len(now) > 0 && !slices.Contains(now, allPods), err
+			return now != "" && !strings.Contains(now, sidecarLabel), err
 		}
 		for range 10 { // both replicas
 			p := unscheduled("first", "0")
@@ -185,16 +183,17 @@ func (o *injections) known(ctx context.Context, count int) error {
 	})
 }
 
-// webhooks are the names of those that new pods are sent to.
-func (o *injections) webhooks(ctx context.Context) (names []string, err error) {
+// webhooks are those that new pods are sent to, and for which SidecarSets, as a text.
+func (o *injections) webhooks(ctx context.Context) (string, error) {
 	c := &admissionv1.MutatingWebhookConfiguration{}
 	if err := o.objs.Get(ctx, client.ObjectKey{Name: webhookconfig.ConfigurationName}, c); err != nil {
-		return nil, fmt.Errorf("reading the webhooks: %w", err)
+		return "", fmt.Errorf("reading the webhooks: %w", err)
 	}
+	var out strings.Builder
 	for _, w := range c.Webhooks {
-		names = append(names, w.Name)
+		fmt.Fprintln(&out, w.Name, w.MatchConditions)
 	}
-	return names, nil
+	return out.String() + c.Annotations[reach.Annotation], nil
 }
 
 // sidecarSet is the i-th. All of them are alike but for what they select.

@@ -14,7 +14,7 @@ const (
 	All Namespaces = iota
 	// WithBudgets are the namespaces that have PodUnavailableBudgets.
 	WithBudgets
-	// WithSidecars are all of them as soon as there is a SidecarSet, and none before.
+	// WithSidecars are those of the pods that SidecarSets may select, which conditions of their own select.
 	WithSidecars
 	// WithSpreads are the namespaces that have WorkloadSpreads.
 	WithSpreads

@@ -57,6 +57,9 @@ func (s *step) gather(ctx context.Context, c *pod.Creation) (*gathered, error) {
 		return nil, fmt.Errorf("listing SidecarSets: %w", err)
 	}
 	s.selectors.Keep(list.Items)
+	if err := s.refresh(ctx, list); err != nil {
+		return nil, err
+	}
 	g := &gathered{all: list.Items, step: s, ctx: ctx}
 	for i := range list.Items {
 		set := &list.Items[i]

@@ -20,6 +20,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/pod"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/facts"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/match"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/injection"
@@ -41,6 +42,9 @@ type Options struct {
 	// Now is time.Now if unset, and Draw a random number.
 	Now  func() time.Time
 	Draw func() float64
+	// Awaited are the SidecarSets that the API server sends pods for though the cache may not have them yet, by the token that a pod
+	// was sent with; nil where none are awaited.
+	Awaited func(ctx context.Context, token string) ([]reach.Claim, error)
 	// Told, if set, receives each decision.
 	Told func(points.SidecarsOutput)
 }
@@ -56,7 +60,6 @@ func New(options Options) pod.MutatingStep {
 	s := &step{Options: options, selectors: matching.NewMemory()}
 	return pod.MutatingStep{
 		Place: pod.SidecarSet, Name: "adding the containers of SidecarSets",
-		// Any pod may be selected, by a SidecarSet that was created a moment ago.
 		Match: match.Created{Name: "sidecars", Namespaces: match.WithSidecars}, Mutate: s.mutate,
 	}
 }

@@ -4,6 +4,8 @@
 package steps
 
 import (
+	"context"
+
 	"k8s.io/component-base/featuregate"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,6 +24,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/sidecars"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/spreads"
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
 	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
 	"github.com/regatta-sh/regatta/engine"
 )
@@ -37,6 +40,8 @@ type Needs struct {
 	Engine       *engine.Engine
 	// Namespace is that of the manager.
 	Namespace string
+	// Awaited are the SidecarSets that caches may not have yet; nil where none are awaited.
+	Awaited func(ctx context.Context, token string) ([]reach.Claim, error)
 	// Targets and Book are those of WorkloadSpreads; nil where there are none, as in a simulation.
 	Targets *spread.Targets
 	Book    *spread.Book
@@ -48,7 +53,7 @@ func Of(on func(featuregate.Feature) bool, needs Needs) (pod.Steps, error) {
 		Mutating: []pod.MutatingStep{
 			readinessgate.New(on(features.KruisePodReadinessGate)),
 			sidecars.New(sidecars.Options{
-				Cached: needs.Cached, Live: needs.Live, Engine: needs.Engine, Namespace: needs.Namespace,
+				Cached: needs.Cached, Live: needs.Live, Engine: needs.Engine, Namespace: needs.Namespace, Awaited: needs.Awaited,
 				SortByName: on(features.EnableSortSidecarContainerByName),
 			}),
 			barriers.New(needs.Engine),

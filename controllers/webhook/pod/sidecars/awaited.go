@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecars
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
+)
+
+// mostRead is how many SidecarSets are read one by one.
+const mostRead = 10
+
+// refresh replaces the SidecarSets of a list that the cache does not have as they are awaited by those that the API server has: a
+// pod may be created as soon as its SidecarSet is.
+func (s *step) refresh(ctx context.Context, list *kruise.SidecarSetList) error {
+	token := reach.TokenOf(ctx)
+	if token == "" || s.Awaited == nil {
+		return nil
+	}
+	claims, err := s.Awaited(ctx, token)
+	if err != nil {
+		return err
+	}
+	behind := s.behind(claims, list.Items)
+	if len(behind) == 0 {
+		return nil
+	}
+	if len(behind) > mostRead {
+		live := &kruise.SidecarSetList{}
+		if err := s.Live.List(ctx, live); err != nil {
+			return fmt.Errorf("listing SidecarSets that were written a moment ago: %w", err)
+		}
+		list.Items = live.Items
+		return nil
+	}
+	items := slices.Clone(list.Items)
+	for _, name := range behind {
+		set := &kruise.SidecarSet{}
+		err := s.Live.Get(ctx, client.ObjectKey{Name: name}, set)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading SidecarSet %s, which was written a moment ago: %w", name, err)
+		}
+		items = slices.DeleteFunc(items, func(o kruise.SidecarSet) bool { return o.Name == name })
+		if !apierrors.IsNotFound(err) {
+			items = append(items, *set)
+		}
+	}
+	list.Items = items
+	return nil
+}
+
+// behind are the names of the SidecarSets that are not as the newest claim of each has them.
+func (s *step) behind(claims []reach.Claim, items []kruise.SidecarSet) []string {
+	newest := map[string]reach.Claim{}
+	for _, c := range claims {
+		if c.Set != "" {
+			newest[c.Set] = c // they are in order
+		}
+	}
+	for i := range items {
+		set := &items[i]
+		if c, awaited := newest[set.Name]; awaited && set.DeletionTimestamp == nil && reach.Of(set).Key() == c.Reach.Key() {
+			delete(newest, set.Name)
+		}
+	}
+	var out []string
+	for name := range newest {
+		out = append(out, name)
+	}
+	return out
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhookconfig
+
+import (
+	"slices"
+
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/injection"
+)
+
+// userAdds is the rule of the built-in policies that asks the rules `add` of users.
+const userAdds = decision.Name("injection/user_adds")
+
+// adds are the pods that rules of a snapshot may add SidecarSets to, which none selects: those of some namespaces where only a
+// canary has such a rule.
+func (r *Rules) adds(s *engine.Snapshot) []reach.Reach {
+	adds := func(namespace string) bool {
+		subject := decision.Subject{Kind: "Pod", Namespace: namespace}
+		return s.Replaced(injection.SidecarsPoint().Name, subject) || s.Extended(userAdds, subject)
+	}
+	if adds("") {
+		return []reach.Reach{{}}
+	}
+	namespaces := slices.DeleteFunc(s.Bundles().Namespaces(), func(ns string) bool { return !adds(ns) })
+	if len(namespaces) == 0 {
+		return nil
+	}
+	return []reach.Reach{{Namespaces: slices.Sorted(slices.Values(namespaces))}}
+}

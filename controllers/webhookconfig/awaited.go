@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhookconfig
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
+)
+
+// Awaited looks up the SidecarSets that pods are sent for though caches may not have them yet.
+type Awaited struct {
+	// Live reads the configuration past the cache.
+	Live client.Reader
+
+	mu     sync.Mutex
+	token  string
+	claims []reach.Claim
+}
+
+// Claims are those of the configuration that a pod was sent by, or of a newer one: what is left out there has been in the caches for
+// long. The configuration is read once for each.
+func (a *Awaited) Claims(ctx context.Context, token string) ([]reach.Claim, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if token == "" || token == a.token {
+		return a.claims, nil
+	}
+	m := &admissionv1.MutatingWebhookConfiguration{}
+	if err := a.Live.Get(ctx, client.ObjectKey{Name: ConfigurationName}, m); err != nil {
+		return nil, fmt.Errorf("reading MutatingWebhookConfiguration %s: %w", ConfigurationName, err)
+	}
+	claims, err := reach.Claims(m)
+	if err != nil {
+		return nil, err
+	}
+	a.token, a.claims = reach.Token(claims), claims
+	return claims, nil
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhookconfig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/webhook/pod/match"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/expression"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
+	"github.com/regatta-sh/regatta/engine"
+)
+
+// A claim is kept until the SidecarSet has been as claimed for settled, since caches of other replicas may be behind, and without one
+// for lost: the API server has given up the request by then that the claim was made in.
+const (
+	settled = 30 * time.Second
+	lost    = 2 * time.Minute
+)
+
+// seenWithin is how long the API server may take to show what was written.
+const seenWithin = time.Second
+
+// Await sees to it that the API server sends the pods that a SidecarSet may select, before the SidecarSet itself is written, and that
+// the replica that gets such a pod knows of the SidecarSet. Any replica may call it: what it writes sends more pods than before, never
+// fewer, and the leader keeps it until it has seen the SidecarSet.
+func (w *Writer) Await(ctx context.Context, set *kruise.SidecarSet) error {
+	claims := []reach.Claim{{Set: set.Name, Reach: reach.Of(set), At: w.Now()}}
+	for _, r := range w.Rules.adds(w.Rules.engine.Snapshot()) { // the SidecarSet may be the first
+		claims = append(claims, reach.Claim{Reach: r, At: w.Now()})
+	}
+	if err := w.claim(ctx, claims); err != nil {
+		return fmt.Errorf("having the API server send the pods of SidecarSet %s: %w", set.Name, err)
+	}
+	return nil
+}
+
+// Before sees to it that the API server sends the pods that rules may add SidecarSets to, before the rules are active.
+func (w *Writer) Before(ctx context.Context, next *engine.Snapshot) error {
+	now := w.Rules.adds(w.Rules.engine.Snapshot())
+	var claims []reach.Claim
+	for _, r := range w.Rules.adds(next) {
+		if !slices.ContainsFunc(now, func(o reach.Reach) bool { return o.Key() == r.Key() }) {
+			claims = append(claims, reach.Claim{Reach: r, At: w.Now()})
+		}
+	}
+	if err := w.claim(ctx, claims); err != nil {
+		return fmt.Errorf("having the API server send the pods that rules may add SidecarSets to: %w", err)
+	}
+	return nil
+}
+
+// claim writes claims, and returns when the API server shows them. Nothing is written where the webhook is not installed, or has
+// nothing to do with SidecarSets.
+func (w *Writer) claim(ctx context.Context, claims []reach.Claim) error {
+	claims = slices.DeleteFunc(claims, func(c reach.Claim) bool { return c.Reach.None })
+	if len(claims) == 0 || !w.Config.Pods || !slices.ContainsFunc(w.Config.Created, func(m match.Created) bool { return m.Namespaces == match.WithSidecars }) {
+		return nil
+	}
+	w.claiming.Lock()
+	defer w.claiming.Unlock()
+	err := retry.RetryOnConflict(wait.Backoff{Steps: 20, Duration: 5 * time.Millisecond, Factor: 1.2, Jitter: 0.5}, func() error { return w.add(ctx, claims) })
+	if errors.As(err, &NotInstalledError{}) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	w.shown(ctx, claims)
+	return nil
+}
+
+// add adds claims to the configuration as it is.
+func (w *Writer) add(ctx context.Context, claims []reach.Claim) error {
+	at, err := w.read(ctx)
+	if err != nil {
+		return err
+	}
+	before, err := reach.Claims(at.mutating)
+	if err != nil {
+		ctrl.Log.Error(err, "The claims of a configuration are not understood, and left out")
+	}
+	var more []reach.Reach
+	for _, c := range claims {
+		if !slices.ContainsFunc(before, func(o reach.Claim) bool { return o.Reach.Key() == c.Reach.Key() }) {
+			more = append(more, c.Reach)
+		}
+	}
+	claims = append(before, claims...)
+	f := facts{Config: w.Config, call: at.call, awaited: reach.Token(claims)}
+	if f.configs, err = f.paths(); err != nil {
+		return err
+	}
+	condition, _ := reach.Condition(more)
+	return w.mutate(ctx, at.mutating, f.widened(at.mutating.Webhooks, condition), claims)
+}
+
+// widened are entries that send all pods that others send, and those of a condition.
+func (f facts) widened(now []admissionv1.MutatingWebhook, condition string) []admissionv1.MutatingWebhook {
+	rest := f.everywhere()
+	var all, some []admissionv1.MutatingWebhook
+	for _, w := range now {
+		w.ClientConfig = f.configs[MutatePodPath]
+		if len(w.MatchConditions) > 0 {
+			some = append(some, w)
+			continue
+		}
+		if equality.Semantic.DeepEqual(w.NamespaceSelector, f.everywhere()) {
+			return []admissionv1.MutatingWebhook{w}
+		}
+		all, rest = append(all, w), f.but(w.NamespaceSelector)
+	}
+	switch {
+	case condition == "":
+		return append(all, some...)
+	case condition == "true":
+		return []admissionv1.MutatingWebhook{f.mutating("mpod.kb.io", f.everywhere())}
+	case len(some) == 0:
+		some = []admissionv1.MutatingWebhook{f.mutating(someName, rest)}
+	}
+	w := some[0]
+	var before []string
+	for _, c := range w.MatchConditions {
+		before = append(before, c.Expression)
+	}
+	if len(before) > 0 {
+		condition = expression.AnyOf(expression.All(before...), condition)
+	}
+	if len(some) > 1 || len(condition) > widestEntry {
+		return []admissionv1.MutatingWebhook{f.mutating("mpod.kb.io", f.everywhere())}
+	}
+	w.Name, w.MatchConditions = someName, conditions(condition)
+	return append(all, w)
+}
+
+// but selects the namespaces that a selector by names leaves out.
+func (f facts) but(selector *metav1.LabelSelector) *metav1.LabelSelector {
+	if selector != nil {
+		for _, r := range selector.MatchExpressions {
+			if r.Key == nameKey && r.Operator == metav1.LabelSelectorOpIn {
+				return f.everywhere(metav1.LabelSelectorRequirement{Key: nameKey, Operator: metav1.LabelSelectorOpNotIn, Values: r.Values})
+			}
+		}
+	}
+	return f.everywhere()
+}
+
+// shown waits until the API server shows claims to those that watch the configuration, as its own webhooks do.
+func (w *Writer) shown(ctx context.Context, claims []reach.Claim) {
+	if w.watched == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, seenWithin)
+	defer cancel()
+	m := &admissionv1.MutatingWebhookConfiguration{}
+	if err := wait.PollUntilContextCancel(ctx, 2*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		if err := w.watched.Get(ctx, client.ObjectKey{Name: ConfigurationName}, m); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		now, err := reach.Claims(m)
+		return slices.ContainsFunc(now, func(c reach.Claim) bool { return c.ID() == claims[0].ID() }), err
+	}); err != nil {
+		ctrl.Log.Info("The API server does not show yet that it sends the pods of a SidecarSet", "sidecarset", claims[0].Set, "reason", err.Error())
+	}
+}
+
+// watch has Await look at a watch of the configurations. Webhooks may be calling it already.
+func (w *Writer) watch(configurations client.Reader) {
+	w.claiming.Lock()
+	defer w.claiming.Unlock()
+	w.watched = configurations
+}
+
+// outstanding are the claims of a configuration that still count. Only the leader lets go of any, by its own clock.
+func (w *Writer) outstanding(of *admissionv1.MutatingWebhookConfiguration, sets map[string]reach.Reach) []reach.Claim {
+	claims, err := reach.Claims(of)
+	if err != nil {
+		ctrl.Log.Error(err, "The claims of a configuration are not understood, and left out")
+	}
+	known := map[string]time.Time{}
+	var out []reach.Claim
+	for _, c := range claims {
+		since, was := w.claimed[c.ID()]
+		if !was {
+			since = w.Now()
+		}
+		known[c.ID()] = since
+		age := w.Now().Sub(since)
+		if r, there := sets[c.Set]; age < settled || age < lost && (!there || r.Key() != c.Reach.Key()) {
+			out = append(out, c)
+		}
+	}
+	w.claimed = known
+	return out
+}
+
+// sidecars are what is known of SidecarSets.
+type sidecars struct {
+	// sets are the pods of each SidecarSet, by its name.
+	sets   map[string]reach.Reach
+	claims []reach.Claim
+	// adds are the pods that rules may add SidecarSets to.
+	adds []reach.Reach
+}
+
+func (w *Writer) sidecars(ctx context.Context, from client.Reader, of *admissionv1.MutatingWebhookConfiguration) (sidecars, error) {
+	out := sidecars{sets: map[string]reach.Reach{}}
+	list := &kruise.SidecarSetList{}
+	if err := from.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+		return out, fmt.Errorf("listing SidecarSets: %w", err)
+	}
+	for i := range list.Items {
+		out.sets[list.Items[i].Name] = reach.Of(&list.Items[i])
+	}
+	out.claims = w.outstanding(of, out.sets)
+	if len(list.Items) > 0 {
+		out.adds = w.Rules.adds(w.Rules.engine.Snapshot())
+	}
+	return out, nil
+}
+
+// pods are the descriptions of all pods that any of these may concern.
+func (s sidecars) pods() []reach.Reach {
+	out := slices.Clone(s.adds)
+	for _, r := range s.sets {
+		out = append(out, r)
+	}
+	for _, c := range s.claims {
+		out = append(out, c.Reach)
+	}
+	return reach.Sort(out)
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reach
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Annotation has the claims, on the configuration of the webhook of pods.
+const Annotation = "apps.kruise.io/awaited-sidecarsets"
+
+// Claim is that pods are to be sent for a SidecarSet that is about to be written: the caches of the managers may not have it yet,
+// or not as it is going to be.
+type Claim struct {
+	// Set is the name of the SidecarSet; empty if the claim is that of a rule.
+	Set   string `json:"set,omitempty"`
+	Reach Reach  `json:"reach"`
+	// At sets two claims for the same apart. It is never compared with the time of another machine.
+	At time.Time `json:"at"`
+}
+
+// ID is the same for no two claims.
+func (c Claim) ID() string { return c.Set + "/" + c.Reach.Key() + "/" + c.At.Format(time.RFC3339Nano) }
+
+// Claims reads those of a configuration.
+func Claims(of client.Object) ([]Claim, error) {
+	var out []Claim
+	if raw := of.GetAnnotations()[Annotation]; raw != "" {
+		if err := json.Unmarshal([]byte(raw), &out); err != nil {
+			return nil, fmt.Errorf("reading annotation %s: %w", Annotation, err)
+		}
+	}
+	return out, nil
+}
+
+// Encode is the value of the annotation; empty if there are no claims.
+func Encode(claims []Claim) string {
+	if len(claims) == 0 {
+		return ""
+	}
+	return text(claims)
+}
+
+// Token names a list of claims; empty if there are none.
+func Token(claims []Claim) string {
+	if len(claims) == 0 {
+		return ""
+	}
+	return digest(Encode(claims))
+}
+
+// awaiting is between the path of the webhook of pods and a token.
+const awaiting = "/awaiting/"
+
+// Path is where the API server sends pods while there are claims: a pod says which configuration it was sent by, which the manager
+// that receives it may not have seen yet.
+func Path(path, token string) string {
+	if token == "" {
+		return path
+	}
+	return path + awaiting + token
+}
+
+// Prefix is that of all these paths.
+func Prefix(path string) string { return path + awaiting }
+
+type tokenKey struct{}
+
+// WithToken keeps the token of the path that a pod was sent to.
+func WithToken(ctx context.Context, r *http.Request) context.Context {
+	if _, token, found := strings.Cut(r.URL.Path, awaiting); found {
+		return context.WithValue(ctx, tokenKey{}, token)
+	}
+	return ctx
+}
+
+// TokenOf is the token that a pod was sent with; empty if there are no claims.
+func TokenOf(ctx context.Context) string {
+	token, _ := ctx.Value(tokenKey{}).(string)
+	return token
+}
