@@ -31,13 +31,13 @@ BIN ?= bin
 build: kruise-manager kruise-daemon regatta ## Build the manager, the node agent and the command line into bin/
 
 kruise-manager:
-	$(GO) build -ldflags "$(LDFLAGS)" -o "$(BIN)/$@" ./controllers/cmd/manager
+	$(GO) build $(BUILDFLAGS) -ldflags "$(LDFLAGS)" -o "$(BIN)/$@" ./controllers/cmd/manager
 
 kruise-daemon:
-	$(GO) build -ldflags "$(LDFLAGS)" -o "$(BIN)/$@" ./nodeagent/cmd/daemon
+	$(GO) build $(BUILDFLAGS) -ldflags "$(LDFLAGS)" -o "$(BIN)/$@" ./nodeagent/cmd/daemon
 
 regatta:
-	$(GO) build -ldflags "$(LDFLAGS)" -o "$(BIN)/$@" ./controllers/cmd/regatta
+	$(GO) build $(BUILDFLAGS) -ldflags "$(LDFLAGS)" -o "$(BIN)/$@" ./controllers/cmd/regatta
 
 ##@ Test
 

@@ -105,7 +105,7 @@ var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
 	Expect(err).NotTo(HaveOccurred())
 	programs, err := install.Build(ctx, root, filepath.Join(root, "bin"), GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
-	in := install.Options{Root: root, Programs: programs, Kubeconfig: os.Getenv("E2E_KUBECONFIG"), Image: os.Getenv("E2E_IMAGE"), Values: gates(), Out: GinkgoWriter}
+	in := install.Options{Root: root, Programs: programs, Kubeconfig: os.Getenv("E2E_KUBECONFIG"), Image: os.Getenv("E2E_IMAGE"), Values: gates(), Extra: []string{"opa"}, Out: GinkgoWriter}
 	out := handedOver{Root: root, Programs: programs, Real: true}
 	if in.Kubeconfig == "" {
 		o := local.Options{Name: localCluster, Out: GinkgoWriter, Real: 3, CSI: true}

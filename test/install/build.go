@@ -12,6 +12,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"time"
+
+	"github.com/regatta-sh/regatta/test/cluster/gobuild"
 )
 
 // Build compiles our programs into dir, statically, so that an image needs
@@ -26,12 +28,17 @@ func Build(ctx context.Context, root, dir string, out io.Writer) (map[string]str
 		return nil, fmt.Errorf("making %s: %w", dir, err)
 	}
 	paths := map[string]string{}
-	for _, name := range []string{"kruise-manager", "kruise-daemon", "regatta"} {
-		started := time.Now()
+	for _, program := range []struct{ name, main string }{
+		{"kruise-manager", "./controllers/cmd/manager"},
+		{"kruise-daemon", "./nodeagent/cmd/daemon"},
+		{"regatta", "./controllers/cmd/regatta"},
+	} {
+		name, started := program.name, time.Now()
 		paths[name] = filepath.Join(dir, name)
-		command := exec.CommandContext(ctx, "make", "--no-print-directory", "-C", root, name, "BIN="+dir)
-		if text, err := command.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("building %s: %w\n%s", name, err, text)
+		command := exec.CommandContext(ctx, "make", "--no-print-directory", "-C", root, name, "BIN="+dir, "BUILDFLAGS=-v")
+		build := gobuild.Build{Label: "  building " + name, Dir: root, Package: program.main, Command: command}
+		if err := build.Run(ctx, out, started); err != nil {
+			return nil, err
 		}
 		fmt.Fprintf(out, "  %-28s %6.1fs\n", name, time.Since(started).Seconds())
 	}

@@ -26,10 +26,12 @@ type Options struct {
 	Root     string
 	Programs map[string]string // of Build
 	// Cluster is a local cluster, nil for another one, which Kubeconfig and
-	// Tools (a folder with kubectl, helm and opa) tell then.
+	// Tools (a folder with kubectl and helm) tell then.
 	Cluster    *local.Cluster
 	Kubeconfig string
 	Tools      string
+	// Extra names programs beside kubectl and helm that Tools is to have, such as opa.
+	Extra []string
 	// Image and its tag, for a cluster that is not ours: it has to be there.
 	Image string
 	// Values are more arguments for helm, such as --set.
@@ -73,7 +75,7 @@ func Install(ctx context.Context, o Options) (Installed, error) {
 	}
 	if i.Tools == "" {
 		var err error
-		if i.Tools, err = Tools(ctx, o.Out); err != nil {
+		if i.Tools, err = Tools(ctx, o.Out, o.Extra...); err != nil {
 			return i, err
 		}
 	}
@@ -123,13 +125,13 @@ func Install(ctx context.Context, o Options) (Installed, error) {
 	return i, i.run(ctx, o, "kubectl", "-n", "kruise-system", "rollout", "status", "deployment/kruise-controller-manager", "--timeout=3m")
 }
 
-// Tools is a folder with kubectl, helm and opa, which are built if need be.
-func Tools(ctx context.Context, out io.Writer) (string, error) {
+// Tools is a folder with kubectl, helm and the extra programs, which are built if need be.
+func Tools(ctx context.Context, out io.Writer, extra ...string) (string, error) {
 	cache, err := binaries.CacheDir()
 	if err != nil {
 		return "", err
 	}
-	paths, err := binaries.Ensure(ctx, cache, out, "kubectl", "helm", "opa")
+	paths, err := binaries.Ensure(ctx, cache, out, append([]string{"kubectl", "helm"}, extra...)...)
 	if err != nil {
 		return "", err
 	}

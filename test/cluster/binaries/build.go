@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/regatta-sh/regatta/test/cluster/gobuild"
 )
 
 // Ensure returns the path of each named program, building those that neither
@@ -42,7 +44,8 @@ func Ensure(ctx context.Context, cache string, progress io.Writer, names ...stri
 			continue
 		}
 		label := fmt.Sprintf("building %s %s (%d of %d)", program.Name, program.Version, i+1, len(missing))
-		if err := withTicker(progress, label, started, func() error { return build(ctx, program, path) }); err != nil {
+		fmt.Fprintf(progress, "%s, %s so far\n", label, time.Since(started).Round(time.Second))
+		if err := build(ctx, program, path, progress, label, started); err != nil {
 			return nil, err
 		}
 	}
@@ -94,7 +97,8 @@ func locate(ctx context.Context, cache string, program Program) (string, bool) {
 	return installed(ctx, program)
 }
 
-func build(ctx context.Context, program Program, path string) error {
+// build compiles a program into path, and prints progress under a label.
+func build(ctx context.Context, program Program, path string, out io.Writer, label string, started time.Time) error {
 	source, err := sourceDir(ctx)
 	if err != nil {
 		return err
@@ -105,13 +109,16 @@ func build(ctx context.Context, program Program, path string) error {
 	// A build that is killed half-way must not leave a program that looks done.
 	temporary := fmt.Sprintf("%s.%d", path, os.Getpid())
 	defer os.Remove(temporary)
-	command := exec.CommandContext(ctx, "go", "build", "-mod=readonly", "-trimpath", "-buildvcs=false",
-		"-ldflags", program.linkerFlags(), "-o", temporary, program.Package)
-	command.Dir = filepath.Join(source, program.Module)
-	// Static programs, and no surprises from the caller's settings.
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "PWD="+command.Dir)
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("building %s in %s: %w\n%s", program.Name, command.Dir, err, bytes.TrimSpace(output))
+	directory := filepath.Join(source, program.Module)
+	build := gobuild.Build{
+		Label: label, Dir: directory, Package: program.Package,
+		// No -trimpath: the product is built without it, and one set of flags lets
+		// programs share what is compiled.
+		Command: gobuild.Command(ctx, directory, "build", "-v", "-mod=readonly", "-buildvcs=false",
+			"-ldflags", program.linkerFlags(), "-o", temporary, program.Package),
+	}
+	if err := build.Run(ctx, out, started); err != nil {
+		return err
 	}
 	if err := os.Rename(temporary, path); err != nil {
 		return fmt.Errorf("keeping %s: %w", program.Name, err)

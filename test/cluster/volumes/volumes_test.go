@@ -106,7 +106,7 @@ func TestLifeOfAVolume(t *testing.T) {
 	}
 }
 
-// A claim that asks for more than its class allows is told so, and grows as soon as it asks for less.
+// A claim that asks for more than its class allows reports it, and grows as soon as it asks for less.
 func TestAVolumeDoesNotGrowBeyondTheLimitOfItsClass(t *testing.T) {
 	ctx := t.Context()
 	client := run(t, t.TempDir())
@@ -147,7 +147,7 @@ func TestAVolumeDoesNotGrowBeyondTheLimitOfItsClass(t *testing.T) {
 		return ours.Status
 	}
 	ask("4Gi")
-	eventually(t, "it is told", func() bool {
+	eventually(t, "it is reported", func() bool {
 		c := status().Conditions
 		return len(c) == 1 && c[0].Type == corev1.PersistentVolumeClaimControllerResizeError && c[0].Message == "4Gi is more than the 3Gi that a volume of class standard may have"
 	})
