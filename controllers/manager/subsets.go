@@ -13,6 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/persistentpodstate"
 	"github.com/regatta-sh/regatta/controllers/uniteddeployment"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 	"github.com/regatta-sh/regatta/controllers/workloadspread"
@@ -86,6 +87,7 @@ func (p parts) persistentPodStatesTo(context.Context) error {
 	}
 	return persistentpodstate.SetupWithManager(p.mgr, persistentpodstate.Options{
 		Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Finder: scale.NewFinder(p.mgr.GetClient(), kinds),
-		StartOrdinal: p.Gates.Enabled(features.StatefulSetStartOrdinal), Workers: p.PersistentPodStateWorkers, Limiter: p.rateLimiter,
+		Configuration: rules.Configuration{Reader: p.mgr.GetAPIReader(), Namespace: p.webhooks.namespace},
+		StartOrdinal:  p.Gates.Enabled(features.StatefulSetStartOrdinal), Workers: p.PersistentPodStateWorkers, Limiter: p.rateLimiter,
 	})
 }

@@ -26,6 +26,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/notimplemented"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
@@ -54,6 +55,8 @@ type Options struct {
 	// Live reads past the cache.
 	Live   client.Reader
 	Finder Finder
+	// Configuration has the white list of kinds beside StatefulSets.
+	Configuration rules.Configuration
 	// StartOrdinal is whether Advanced StatefulSets may begin at another ordinal than 0.
 	StartOrdinal bool
 	// Workers is how many objects are reconciled at once.
@@ -67,7 +70,7 @@ func (o Options) controller() controller.Options {
 }
 
 // SetupWithManager starts the controllers: one that remembers pods, and one for each kind of
-// workload whose annotations ask for that.
+// workload whose annotations ask for that, kinds of the white list among them.
 func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{o}
 	err := ctrl.NewControllerManagedBy(mgr).Named("persistentpodstate-controller").
@@ -92,6 +95,9 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		if err != nil {
 			return fmt.Errorf("making PersistentPodStates of %s: %w", g.Kind.GroupKind(), err)
 		}
+	}
+	if err := mgr.Add(&customs{Options: o, mgr: mgr, running: map[schema.GroupVersionKind]context.CancelFunc{}}); err != nil {
+		return fmt.Errorf("making PersistentPodStates of the kinds of the white list: %w", err)
 	}
 	return nil
 }

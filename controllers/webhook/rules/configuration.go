@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -48,18 +49,17 @@ func (c Configuration) Read(ctx context.Context, key string, into any) (bool, er
 	return true, nil
 }
 
-// Lists answers whether the white list at a key has a kind of workload. The version does not count.
-func (c Configuration) Lists(ctx context.Context, key string, kind schema.GroupKind) (bool, error) {
+// Workloads are the kinds of the white list at a key, none without it.
+func (c Configuration) Workloads(ctx context.Context, key string) ([]schema.GroupVersionKind, error) {
 	list := struct {
 		Workloads []schema.GroupVersionKind
 	}{}
-	if _, err := c.Read(ctx, key, &list); err != nil {
-		return false, err
-	}
-	for _, workload := range list.Workloads {
-		if workload.GroupKind() == kind {
-			return true, nil
-		}
-	}
-	return false, nil
+	_, err := c.Read(ctx, key, &list)
+	return list.Workloads, err
+}
+
+// Lists answers whether the white list at a key has a kind of workload. The version does not count.
+func (c Configuration) Lists(ctx context.Context, key string, kind schema.GroupKind) (bool, error) {
+	workloads, err := c.Workloads(ctx, key)
+	return slices.ContainsFunc(workloads, func(w schema.GroupVersionKind) bool { return w.GroupKind() == kind }), err
 }
