@@ -96,7 +96,7 @@ func until(t *testing.T, e *engine.Engine, w *watcher, ask func()) engine.Rollba
 			return told[len(told)-1]
 		}
 	}
-	t.Fatal("nobody was blamed")
+	t.Fatal("no bundle was blamed")
 	return engine.Rollback{}
 }
 

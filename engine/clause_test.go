@@ -132,9 +132,9 @@ func TestClausesAreThoseThatAPointReads(t *testing.T) {
 	}{
 		{"a point that asks users", "package extend.test.x\n\nhold contains {} if often\n\noften if input.n > 2\n\nrank := 1", "test/go", "fit go hold holds often"},
 		{"a point of the same domain that does not", "package extend.test.x\n\nhold contains {} if often\n\noften if input.n > 2", "test/stay", "fit short stay"},
-		{"a point that somebody else answers", "package override.test\n\ngo := {\"go\": other}\n\nother if input.n > 3", "test/go", "go other"},
-		{"a point beside one that somebody else answers", "package override.test\n\ngo := {\"go\": true}", "test/stay", "fit short stay"},
-		{"a point that nobody answers", "package extend.test.x\n\nhold contains {} if input.n > 1", "test/come", ""},
+		{"a point that an override answers", "package override.test\n\ngo := {\"go\": other}\n\nother if input.n > 3", "test/go", "go other"},
+		{"a point beside one that an override answers", "package override.test\n\ngo := {\"go\": true}", "test/stay", "fit short stay"},
+		{"a point that no rule answers", "package extend.test.x\n\nhold contains {} if input.n > 1", "test/come", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b, err := bundle.FromFiles("x", map[string]string{"x.rego": tc.policy})
@@ -208,7 +208,7 @@ limits.x := 2 if input.n > 1
 		{"a function without its argument", "known", 0, ""},
 		{"a rule of a package that is imported", "other.never", 0, "lib.rego:7:1/1"},
 		{"a rule by its whole path", "data.lib.shared.never", 0, "lib.rego:7:1/1"},
-		{"a rule that nobody has", "other.nothing", 0, ""},
+		{"a rule that no bundle has", "other.nothing", 0, ""},
 		{"a set", "seen", 0, "x.rego:13:1/1"},
 		{"an element", `seen["a"]`, 0, "x.rego:13:1/1"},
 		{"a part of an element", `seen["a"].b`, 0, "x.rego:13:1/1W"},

@@ -56,7 +56,7 @@ func hasty() decision.Point[facts, answer] {
 const builtin = `package test
 
 # METADATA
-# title: Go unless somebody holds
+# title: Go unless a rule holds
 # labels:
 #   id: test/go
 go := {"go": count(holds) == 0, "total": input.n + count(input.names), "holds": holds}
@@ -165,7 +165,7 @@ func TestDecide(t *testing.T) {
 			builtin: "package test\ngo := {} if input.n > 5", in: facts{}, outcome: decision.Undefined,
 			want: answer{Total: -1}, err: "no answer",
 		},
-		"a point that nobody defines is undefined": {
+		"a point that no rule defines is undefined": {
 			builtin: "package test\nstop := 1", outcome: decision.Undefined,
 			want: answer{Total: -1}, err: "no policy defines test/go",
 		},

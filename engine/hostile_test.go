@@ -234,7 +234,7 @@ func TestAnEvaluationThatCannotBeStoppedIsCountedAndAnswered(t *testing.T) {
 		select {
 		case <-w.changed:
 		case <-time.After(2 * time.Minute):
-			t.Fatal("nobody was told that it is stuck, or that it ended")
+			t.Fatal("no event says that it is stuck, or that it ended")
 		}
 	}
 	if stuck() != 0 {

@@ -122,7 +122,7 @@ func TestExamplesProtectTogether(t *testing.T) {
 		{"a gold pod stays on Friday", func(*protection.BudgetInput) {}, []string{"GoldStaysToday"}},
 		{"other pods go", func(in *protection.BudgetInput) { in.Object.Labels = nil }, []string{"NoBudget"}},
 		{"too many at a time stay for that as well", func(in *protection.BudgetInput) { in.Recent.Deletes = 20 }, []string{"TooManyDeletes", "GoldStaysToday"}},
-		{"whoever is on call breaks the glass", func(in *protection.BudgetInput) {
+		{"the user on call breaks the glass", func(in *protection.BudgetInput) {
 			in.Request.User.Groups = []string{"shop:on-call"}
 			in.Object.Annotations = map[string]string{"policy.kruise.io/break-glass": "INC-7"}
 		}, []string{"BreakGlass", "GoldStaysToday"}},

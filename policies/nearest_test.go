@@ -58,7 +58,7 @@ func TestNoHoldIsToldOfAPointThatReadsNone(t *testing.T) {
 		in    any
 	}{
 		{"scaling at the weekend", rollout.ScalePoint().Any(), rollout.ScaleInput{Now: weekend().Now, Up: 3}},
-		{"a change by a policy that nobody knows", rollout.ChangePoint().Any(), rollout.ChangeInput{}},
+		{"a change by an unknown policy", rollout.ChangePoint().Any(), rollout.ChangeInput{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, r := engine.DecideOn(t.Context(), e, e.Snapshot(), test.point, web, test.in)

@@ -26,7 +26,7 @@ import (
 
 // write writes the status over the one that it was worked out from, and no other:
 // a record that was made in between is not lost.
-func (r *Reconciler) write(ctx context.Context, w *world, next outcome) error {
+func (r *Reconciler) write(ctx context.Context, w *state, next outcome) error {
 	if !equality.Semantic.DeepEqual(w.budget.Status, next.status) {
 		if w.budget.Status.ObservedGeneration == 0 && r.namespaces != nil {
 			// From its first status on a budget refuses, so nothing may go past it.
@@ -49,7 +49,7 @@ func (r *Reconciler) write(ctx context.Context, w *world, next outcome) error {
 
 // repair gives pods that were made without the webhook, or before the budget, the
 // annotations by which the webhook recognizes requests about them (PUB-08).
-func (r *Reconciler) repair(ctx context.Context, w *world) error {
+func (r *Reconciler) repair(ctx context.Context, w *state) error {
 	var g errgroup.Group
 	g.SetLimit(r.writes)
 	errs := make([]error, len(w.active))

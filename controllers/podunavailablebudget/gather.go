@@ -23,9 +23,9 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 )
 
-// world is what there is to know about a budget. Its pods are shared with the cache,
+// state is what there is to know about a budget. Its pods are shared with the cache,
 // so callers must not change them.
-type world struct {
+type state struct {
 	budget   *policy.PodUnavailableBudget
 	pods     map[string]*corev1.Pod
 	active   []*corev1.Pod
@@ -33,8 +33,8 @@ type world struct {
 }
 
 // gather finds the pods of a budget, and how many there are meant to be (PUB-04).
-func (r *Reconciler) gather(ctx context.Context, b *policy.PodUnavailableBudget) (*world, error) {
-	w := &world{budget: b, pods: map[string]*corev1.Pod{}}
+func (r *Reconciler) gather(ctx context.Context, b *policy.PodUnavailableBudget) (*state, error) {
+	w := &state{budget: b, pods: map[string]*corev1.Pod{}}
 	var err error
 	if b.Spec.TargetReference != nil {
 		err = r.ofTarget(ctx, w, target(b))
@@ -56,7 +56,7 @@ func total(b *policy.PodUnavailableBudget) int32 {
 	return int32(max(n, 0))
 }
 
-func (w *world) take(pods []corev1.Pod) {
+func (w *state) take(pods []corev1.Pod) {
 	for i := range pods {
 		pod := &pods[i]
 		w.pods[pod.Name] = pod
@@ -66,7 +66,7 @@ func (w *world) take(pods []corev1.Pod) {
 	}
 }
 
-func (r *Reconciler) ofSelector(ctx context.Context, w *world) error {
+func (r *Reconciler) ofSelector(ctx context.Context, w *state) error {
 	selector, err := r.finder.selectors.of(w.budget)
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func (r *Reconciler) replicas(ctx context.Context, namespace string, ref scale.R
 	return found.Replicas, nil
 }
 
-func (r *Reconciler) bySelector(ctx context.Context, w *world, selector labels.Selector) error {
+func (r *Reconciler) bySelector(ctx context.Context, w *state, selector labels.Selector) error {
 	list := &corev1.PodList{}
 	if err := r.client.List(ctx, list, client.InNamespace(w.budget.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing pods: %w", err)
@@ -126,7 +126,7 @@ func (r *Reconciler) bySelector(ctx context.Context, w *world, selector labels.S
 	return nil
 }
 
-func (r *Reconciler) ofTarget(ctx context.Context, w *world, ref scale.Reference) error {
+func (r *Reconciler) ofTarget(ctx context.Context, w *state, ref scale.Reference) error {
 	said := total(w.budget)
 	found, err := r.workloads.Find(ctx, w.budget.Namespace, ref)
 	if errors.Is(err, scale.ErrNoScale) && said > 0 {
@@ -184,7 +184,7 @@ func (r *Reconciler) replicaSets(ctx context.Context, namespace string, deployme
 }
 
 // byReference finds the pods of a workload that cannot be read.
-func (r *Reconciler) byReference(ctx context.Context, w *world, ref scale.Reference) error {
+func (r *Reconciler) byReference(ctx context.Context, w *state, ref scale.Reference) error {
 	list := &corev1.PodList{}
 	if err := r.client.List(ctx, list, client.InNamespace(w.budget.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing pods: %w", err)

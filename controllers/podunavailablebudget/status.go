@@ -43,7 +43,7 @@ type outcome struct {
 
 // count is next at work.
 type count struct {
-	*world
+	*state
 	r     *Reconciler
 	now   time.Time
 	out   outcome
@@ -51,8 +51,8 @@ type count struct {
 }
 
 // next works out the status (PUB-06, PUB-07).
-func (r *Reconciler) next(ctx context.Context, w *world) (outcome, error) {
-	c := &count{world: w, r: r, now: r.now()}
+func (r *Reconciler) next(ctx context.Context, w *state) (outcome, error) {
+	c := &count{state: w, r: r, now: r.now()}
 	s := &c.out.status
 	*s = *w.budget.Status.DeepCopy()
 	desired, err := desired(w.budget, int(w.expected))

@@ -23,7 +23,7 @@ func (p *Publisher) letIn(ctx context.Context, b policy.AnyPolicyBundle, found *
 	if err != nil {
 		return err
 	}
-	w, st := b.Wanted(), b.Standing()
+	w, st := b.Wanted(), b.GetStatus()
 	a := &policy.PolicyArtifact{
 		Revision: candidate.Revision, Digest: found.Digest, Reference: found.Reference, KeptIn: kept,
 		Generation: b.GetGeneration(), Time: metav1.NewTime(p.Clock()),
@@ -82,7 +82,7 @@ func (p *Publisher) enforce(st *policy.PolicyBundleStatus, a *policy.PolicyArtif
 
 // goBack enforces a revision that is kept, whatever the source has.
 func (p *Publisher) goBack(b policy.AnyPolicyBundle, a *policy.PolicyArtifact) {
-	st := b.Standing()
+	st := b.GetStatus()
 	st.Candidate = nil
 	if st.Active == nil || st.Active.Digest != a.Digest {
 		again := *a
@@ -102,7 +102,7 @@ func keptNames(st *policy.PolicyBundleStatus) (out []string) {
 
 // rolledBack is what a replica gave up of what the status names.
 func rolledBack(b policy.AnyPolicyBundle) *refusal {
-	st := b.Standing()
+	st := b.GetStatus()
 	for _, r := range st.Replicas {
 		if r.RolledBack == "" {
 			continue
@@ -122,7 +122,7 @@ func rolledBack(b policy.AnyPolicyBundle) *refusal {
 // retreat takes what a replica gave up from all of them: the one before is
 // enforced again, or nothing of the bundle.
 func (p *Publisher) retreat(b policy.AnyPolicyBundle) {
-	st := b.Standing()
+	st := b.GetStatus()
 	given := map[string]bool{}
 	for _, r := range st.Replicas {
 		given[r.RolledBack] = true

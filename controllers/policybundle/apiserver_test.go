@@ -53,7 +53,7 @@ func firstDay(s *stage) {
 		r.holds("One")
 	}
 	leader.look(key)
-	st := s.bundle(key).Standing()
+	st := s.bundle(key).GetStatus()
 	if len(st.Replicas) != 2 || len(st.Revisions) != 1 || st.Revisions[0].Replicas != 2 || st.Revisions[0].Revision != st.ActiveRevision {
 		s.Errorf("the replicas are %+v, %+v", st.Replicas, st.Revisions)
 	}
@@ -63,7 +63,7 @@ func firstDay(s *stage) {
 	other.look(key)
 	s.says(key, "False CompileFailed Compiled, active")
 	b := s.bundle(key)
-	if e := b.Standing().Errors; len(e) == 0 || !strings.HasPrefix(e[0], "a.rego:2:") || !strings.Contains(e[0], " rego_parse_error ") {
+	if e := b.GetStatus().Errors; len(e) == 0 || !strings.HasPrefix(e[0], "a.rego:2:") || !strings.Contains(e[0], " rego_parse_error ") {
 		s.Errorf("the errors are %q", e)
 	}
 	if c := condition(b, policy.PolicyBundleTestsPassed); c.Status != metav1.ConditionUnknown || c.Reason != policy.PolicyBundleNotReachedReason {
@@ -129,8 +129,8 @@ func promotion(s *stage) {
 		}
 	}
 	look()
-	i := slices.IndexFunc(s.bundle(key).Standing().Replicas, func(r policy.PolicyReplica) bool { return r.Name == "other" })
-	if sh := s.bundle(key).Standing().Replicas[i].Shadow; sh == nil || sh.Compared == 0 || len(sh.Differences) != 1 || sh.Differences[0].Point != "rollout/plan" {
+	i := slices.IndexFunc(s.bundle(key).GetStatus().Replicas, func(r policy.PolicyReplica) bool { return r.Name == "other" })
+	if sh := s.bundle(key).GetStatus().Replicas[i].Shadow; sh == nil || sh.Compared == 0 || len(sh.Differences) != 1 || sh.Differences[0].Point != "rollout/plan" {
 		s.Errorf("the shadow is %+v", sh)
 	}
 	s.apply(key, mode(policy.PolicyModeCanary, "shop"))
@@ -210,7 +210,7 @@ func goingBack(s *stage) {
 		s.apply(key, inline(hold("back", fmt.Sprintf("R%d", i), "true")))
 		leader.look(key)
 		if i == 1 {
-			first = s.bundle(key).Standing().ActiveRevision
+			first = s.bundle(key).GetStatus().ActiveRevision
 		}
 	}
 	if kept := s.kept(key); len(kept) != keptRevisions+1 {
@@ -315,7 +315,7 @@ func ofNamespace(s *stage) {
 		s.apply(key, inline(tc.files))
 		leader.look(key)
 		s.says(key, tc.want)
-		if e := s.bundle(key).Standing().Errors; len(e) == 0 || !strings.Contains(e[0], tc.text) {
+		if e := s.bundle(key).GetStatus().Errors; len(e) == 0 || !strings.Contains(e[0], tc.text) {
 			s.Errorf("the errors are %q", e)
 		}
 	}
@@ -329,7 +329,7 @@ func ofNamespace(s *stage) {
 		b.(*policy.PolicyBundle).Spec.PolicySource = policy.PolicySource{ConfigMap: &policy.ConfigMapPolicySource{Name: "policies"}}
 	})
 	leader.look(key)
-	if e := s.bundle(key).Standing().Errors; len(e) != 1 || !strings.Contains(e[0], "shop/policies") {
+	if e := s.bundle(key).GetStatus().Errors; len(e) != 1 || !strings.Contains(e[0], "shop/policies") {
 		s.Errorf("the errors are %q", e)
 	}
 	s.do(s.Create(s.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "policies"}, Data: map[string]string{"own.rego": hold("own", "Mapped", "true")["own/a.rego"]}}))

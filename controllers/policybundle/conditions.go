@@ -41,7 +41,7 @@ func pass(b policy.AnyPolicyBundle, until string) {
 
 // refuse says which stage stopped a bundle. Those behind it are not known.
 func refuse(b policy.AnyPolicyBundle, r *refusal) {
-	st := b.Standing()
+	st := b.GetStatus()
 	st.Errors = nil
 	for _, e := range r.errors {
 		st.Errors = append(st.Errors, decision.Cut(e, longest))
@@ -62,7 +62,7 @@ func refuse(b policy.AnyPolicyBundle, r *refusal) {
 
 // accept says that a bundle does what it should.
 func accept(b policy.AnyPolicyBundle, reason, message string) {
-	b.Standing().Errors = nil
+	b.GetStatus().Errors = nil
 	pass(b, policy.PolicyBundleActive)
 	status := metav1.ConditionTrue
 	if reason == policy.PolicyBundleShadowReason {
@@ -73,7 +73,7 @@ func accept(b policy.AnyPolicyBundle, reason, message string) {
 }
 
 func set(b policy.AnyPolicyBundle, name string, status metav1.ConditionStatus, reason, message string) {
-	meta.SetStatusCondition(&b.Standing().Conditions, metav1.Condition{
+	meta.SetStatusCondition(&b.GetStatus().Conditions, metav1.Condition{
 		Type: name, Status: status, Reason: reason, Message: message, ObservedGeneration: b.GetGeneration(),
 	})
 }

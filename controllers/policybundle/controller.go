@@ -132,7 +132,7 @@ func (r *Reconciler) matters(e event.UpdateEvent) bool {
 // published is what replicas follow.
 func published(b policy.AnyPolicyBundle) string {
 	out := ""
-	for _, a := range []*policy.PolicyArtifact{b.Standing().Active, b.Standing().Candidate} {
+	for _, a := range []*policy.PolicyArtifact{b.GetStatus().Active, b.GetStatus().Candidate} {
 		if a == nil {
 			out += "-;"
 			continue
@@ -145,7 +145,7 @@ func published(b policy.AnyPolicyBundle) string {
 // runs is what replicas say that the leader tells on.
 func runs(b policy.AnyPolicyBundle) string {
 	out := ""
-	for _, p := range b.Standing().Replicas {
+	for _, p := range b.GetStatus().Replicas {
 		out += fmt.Sprintf("%s %s %s;", p.Name, p.Revision, p.RolledBack)
 	}
 	return out

@@ -64,7 +64,7 @@ func (p *Publisher) unfetched(ctx context.Context, b policy.AnyPolicyBundle, err
 	if fetch.Permanent(err) {
 		r.reason = policy.PolicyBundleSourceInvalidReason
 	}
-	st := b.Standing()
+	st := b.GetStatus()
 	if c := condition(b, policy.PolicyBundleReady); st.ObservedGeneration == b.GetGeneration() && c != nil && c.Reason == policy.PolicyBundleRolledBackReason {
 		return nil // that is the greater news
 	}

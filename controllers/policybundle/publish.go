@@ -64,11 +64,11 @@ const keptRevisions = 5
 // what is kept and needed no more. An error is not of the bundle, and is worth
 // trying again.
 func (p *Publisher) Publish(ctx context.Context, b policy.AnyPolicyBundle) error {
-	before := keptNames(b.Standing())
+	before := keptNames(b.GetStatus())
 	if err := p.publish(ctx, b); err != nil {
 		return err
 	}
-	now := keptNames(b.Standing())
+	now := keptNames(b.GetStatus())
 	if slices.Equal(before, now) {
 		return nil
 	}
@@ -77,7 +77,7 @@ func (p *Publisher) Publish(ctx context.Context, b policy.AnyPolicyBundle) error
 
 func (p *Publisher) publish(ctx context.Context, b policy.AnyPolicyBundle) error {
 	key := keyOf(b)
-	w, st := b.Wanted(), b.Standing()
+	w, st := b.Wanted(), b.GetStatus()
 	s := p.remember(key, b.GetGeneration())
 	p.count(st)
 	if r := rolledBack(b); r != nil {
@@ -132,7 +132,7 @@ func (p *Publisher) publish(ctx context.Context, b policy.AnyPolicyBundle) error
 // there is what is to be gone back to, or nil if it is lost, as after the namespace
 // of the manager was deleted: replicas could not run it. It is history no more then.
 func (p *Publisher) there(ctx context.Context, b policy.AnyPolicyBundle, a *policy.PolicyArtifact) (*policy.PolicyArtifact, error) {
-	st := b.Standing()
+	st := b.GetStatus()
 	if a == nil || st.Active != nil && st.Active.Digest == a.Digest {
 		return a, nil
 	}
@@ -149,7 +149,7 @@ func (p *Publisher) there(ctx context.Context, b policy.AnyPolicyBundle, a *poli
 // its packages by now.
 func (p *Publisher) displaced(b policy.AnyPolicyBundle, found *fetch.Fetched, beside bundle.Set) *refusal {
 	key := keyOf(b)
-	if st := b.Standing(); st.Active == nil || st.Active.Digest != found.Digest || key.Namespace == "" || p.Host.Enforced(key) != nil {
+	if st := b.GetStatus(); st.Active == nil || st.Active.Digest != found.Digest || key.Namespace == "" || p.Host.Enforced(key) != nil {
 		return nil
 	}
 	mine, err := policyhost.Read(b, found.Archive, nil)
@@ -170,7 +170,7 @@ func conflicting(b *bundle.Bundle, beside bundle.Set) *refusal {
 // mend keeps once more what a replica has not found, if it is what the source
 // has.
 func (p *Publisher) mend(ctx context.Context, b policy.AnyPolicyBundle, found *fetch.Fetched) error {
-	st := b.Standing()
+	st := b.GetStatus()
 	if !slices.ContainsFunc(st.Replicas, func(r policy.PolicyReplica) bool { return r.Problem != "" && r.RolledBack == "" }) {
 		return nil
 	}
@@ -216,7 +216,7 @@ func (p *Publisher) remember(key Key, generation int64) *seen {
 
 // settled says whether the status is of what the source has, and final.
 func settled(b policy.AnyPolicyBundle, found *fetch.Fetched) bool {
-	st := b.Standing()
+	st := b.GetStatus()
 	if st.ObservedGeneration != b.GetGeneration() || st.Fetched == nil || st.Fetched.Digest != found.Digest {
 		return false
 	}
@@ -233,9 +233,9 @@ func settled(b policy.AnyPolicyBundle, found *fetch.Fetched) bool {
 }
 
 func condition(b policy.AnyPolicyBundle, name string) *metav1.Condition {
-	for i, c := range b.Standing().Conditions {
+	for i, c := range b.GetStatus().Conditions {
 		if c.Type == name {
-			return &b.Standing().Conditions[i]
+			return &b.GetStatus().Conditions[i]
 		}
 	}
 	return nil
@@ -254,7 +254,7 @@ func note(st *policy.PolicyBundleStatus, found *fetch.Fetched, b *bundle.Bundle,
 
 // admit takes what was fetched through the stages of the gate.
 func (p *Publisher) admit(ctx context.Context, b policy.AnyPolicyBundle, found *fetch.Fetched, beside bundle.Set) (*bundle.Bundle, *refusal, error) {
-	w, st := b.Wanted(), b.Standing()
+	w, st := b.Wanted(), b.GetStatus()
 	candidate, err := policyhost.Read(b, found.Archive, policyhost.Verification(w.Verification))
 	if err != nil {
 		return nil, unreadable(err), nil

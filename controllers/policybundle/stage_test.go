@@ -141,7 +141,7 @@ func (s *stage) bundle(key Key) policy.AnyPolicyBundle {
 func (s *stage) says(key Key, want string) {
 	s.Helper()
 	b := s.bundle(key)
-	st, ready := b.Standing(), condition(b, policy.PolicyBundleReady)
+	st, ready := b.GetStatus(), condition(b, policy.PolicyBundleReady)
 	if ready == nil {
 		s.Fatalf("%s has no condition", key)
 	}

@@ -20,7 +20,7 @@ import (
 // write writes what the leader worked out, and an event when the reason is
 // another.
 func (r *Reconciler) write(ctx context.Context, before, b policy.AnyPolicyBundle) error {
-	if equality.Semantic.DeepEqual(before.Standing(), b.Standing()) {
+	if equality.Semantic.DeepEqual(before.GetStatus(), b.GetStatus()) {
 		return nil
 	}
 	old, now := condition(before, policy.PolicyBundleReady), condition(b, policy.PolicyBundleReady)
@@ -39,7 +39,7 @@ func (r *Reconciler) write(ctx context.Context, before, b policy.AnyPolicyBundle
 
 // tell writes the entry of this replica, if it is another than the one there.
 func (r *Reconciler) tell(ctx context.Context, b policy.AnyPolicyBundle, me policy.PolicyReplica) error {
-	for _, there := range b.Standing().Replicas {
+	for _, there := range b.GetStatus().Replicas {
 		if there.Name == me.Name && equality.Semantic.DeepEqual(there, me) {
 			return nil
 		}
@@ -62,16 +62,16 @@ func (r *Reconciler) tell(ctx context.Context, b policy.AnyPolicyBundle, me poli
 // bury takes out the entries of replicas that are gone. All others are theirs
 // to write, so it does so only if none has written meanwhile.
 func (r *Reconciler) bury(ctx context.Context, b policy.AnyPolicyBundle) error {
-	if r.Alive == nil || len(b.Standing().Replicas) == 0 {
+	if r.Alive == nil || len(b.GetStatus().Replicas) == 0 {
 		return nil
 	}
 	alive, err := r.Alive(ctx)
 	if err != nil {
 		return fmt.Errorf("listing the replicas of the manager: %w", err)
 	}
-	before, st := copied(b), b.Standing()
+	before, st := copied(b), b.GetStatus()
 	st.Replicas = slices.DeleteFunc(st.Replicas, func(p policy.PolicyReplica) bool { return !slices.Contains(alive, p.Name) })
-	if len(st.Replicas) == len(before.Standing().Replicas) {
+	if len(st.Replicas) == len(before.GetStatus().Replicas) {
 		return nil
 	}
 	err = r.Client.Status().Patch(ctx, object(b), client.MergeFromWithOptions(object(before), client.MergeFromWithOptimisticLock{}))

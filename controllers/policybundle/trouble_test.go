@@ -88,7 +88,7 @@ func tampered(s *stage) {
 	other.look(key)
 	says := func(want string) {
 		s.Helper()
-		st := s.bundle(key).Standing()
+		st := s.bundle(key).GetStatus()
 		i := slices.IndexFunc(st.Replicas, func(r policy.PolicyReplica) bool { return r.Name == "other" })
 		if i < 0 || !strings.Contains(st.Replicas[i].Problem, want) {
 			s.Errorf("the replicas are %+v, want %q", st.Replicas, want)
@@ -114,7 +114,7 @@ func lost(s *stage) {
 	leader, other := s.replica("leader", true), s.replica("other", false)
 	s.apply(key, inline(hold("lost", "One", "true")))
 	leader.look(key)
-	one := s.bundle(key).Standing().ActiveRevision
+	one := s.bundle(key).GetStatus().ActiveRevision
 	s.apply(key, inline(hold("lost", "Two", "true")))
 	leader.look(key)
 	for _, rev := range s.kept(key) {
@@ -124,7 +124,7 @@ func lost(s *stage) {
 	leader.look(key)
 	s.says(key, "False RevisionUnknown, active")
 	leader.holds("Two")
-	if st := s.bundle(key).Standing(); len(st.History) != 0 {
+	if st := s.bundle(key).GetStatus(); len(st.History) != 0 {
 		s.Errorf("the history has what is lost: %+v", st.History)
 	}
 	other.look(key)
@@ -173,7 +173,7 @@ func buried(s *stage) {
 	other.look(key)
 	leader.Alive = func(context.Context) ([]string, error) { return []string{"leader"}, nil }
 	leader.look(key)
-	if st := s.bundle(key).Standing(); len(st.Replicas) != 1 || st.Replicas[0].Name != "leader" || len(st.Revisions) != 1 || st.Revisions[0].Replicas != 1 {
+	if st := s.bundle(key).GetStatus(); len(st.Replicas) != 1 || st.Replicas[0].Name != "leader" || len(st.Revisions) != 1 || st.Revisions[0].Replicas != 1 {
 		s.Errorf("%+v", st)
 	}
 	s.do(s.Delete(s.Context(), object(s.bundle(key))))

@@ -115,13 +115,13 @@ func (l *library) Restore(ctx context.Context, d *disk) (int, error) {
 	if found == nil {
 		return 0, ErrNothingOnDisk
 	}
-	stands := map[Key]Standing{}
+	stands := map[Key]Stages{}
 	for _, s := range found {
 		b, err := bundle.FromFiles(s.Name, s.Files, s.options()...)
 		key := Key{Namespace: s.Namespace, Name: s.Name}
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "A policy bundle of the disk is not enforced", "bundle", key)
-			stands[key] = Standing{}
+			stands[key] = Stages{}
 			continue
 		}
 		place(stands, b)

@@ -123,7 +123,7 @@ func TestTheDiskKnowsWhereBundlesHold(t *testing.T) {
 	l := testLibrary(t)
 	l.KeepOn(d)
 	key := platform("freeze")
-	if err := l.Put(t.Context(), key, Standing{Canary: made(t, key, hold("a", "Canary", "true"), bundle.AsCanary("shop"))}); err != nil {
+	if err := l.Put(t.Context(), key, Stages{Canary: made(t, key, hold("a", "Canary", "true"), bundle.AsCanary("shop"))}); err != nil {
 		t.Fatal(err)
 	}
 	put(t, l, tenant("bank", "own"), hold("b", "Own", "true"))

@@ -19,21 +19,21 @@ import (
 // Follow makes a bundle stand as its status says, and returns what this process
 // runs of it now. An error is worth trying again.
 func (h *Host) Follow(ctx context.Context, b policy.AnyPolicyBundle) (policy.PolicyReplica, error) {
-	key, st := keyOf(b), b.Standing()
+	key, st := keyOf(b), b.GetStatus()
 	me := policy.PolicyReplica{Name: h.name}
 	want, err := h.want(ctx, b)
-	if err == nil && !stands(h.library.Standing(key), want) {
+	if err == nil && !stands(h.library.Stages(key), want) {
 		err = h.library.Put(ctx, key, want)
 	}
 	var given engine.RolledBackError
 	switch {
 	case errors.As(err, &given):
-		me.RolledBack = blamed(st, h.library.Standing(key))
+		me.RolledBack = blamed(st, h.library.Stages(key))
 		me.Problem = err.Error()
 	case err != nil:
 		me.Problem = err.Error()
 	}
-	now := h.library.Standing(key)
+	now := h.library.Stages(key)
 	if now.Enforced != nil {
 		me.Revision = now.Enforced.Revision
 	}
@@ -58,7 +58,7 @@ func standing(err error) bool {
 
 // blamed is the revision that this replica does not run though the status names
 // it: that which it was told to run last.
-func blamed(st *policy.PolicyBundleStatus, now Standing) string {
+func blamed(st *policy.PolicyBundleStatus, now Stages) string {
 	if c := st.Candidate; c != nil && c.Mode == policy.PolicyModeCanary && (now.Canary == nil || now.Canary.Revision != c.Revision) {
 		return c.Revision
 	}
@@ -69,17 +69,17 @@ func blamed(st *policy.PolicyBundleStatus, now Standing) string {
 }
 
 // stands compares by content, and by where canaries hold.
-func stands(now, want Standing) bool {
+func stands(now, want Stages) bool {
 	return same(now.Enforced, want.Enforced) && same(now.Canary, want.Canary) && same(now.Shadow, want.Shadow)
 }
 
 // want reads what the status names. What stands already is taken as it is.
-func (h *Host) want(ctx context.Context, b policy.AnyPolicyBundle) (Standing, error) {
-	st, now := b.Standing(), h.library.Standing(keyOf(b))
+func (h *Host) want(ctx context.Context, b policy.AnyPolicyBundle) (Stages, error) {
+	st, now := b.GetStatus(), h.library.Stages(keyOf(b))
 	if st.ObservedGeneration == 0 {
 		return now, nil // it is not published yet: what the disk has is all that is known
 	}
-	var want Standing
+	var want Stages
 	var err error
 	if a := st.Active; a != nil {
 		if want.Enforced, err = h.load(ctx, b, a, now.Enforced); err != nil {

@@ -174,7 +174,7 @@ func (h *Host) Check(*http.Request) error {
 func (h *Host) RolledBack() <-chan Key { return h.rolledBack }
 
 // Enforced returns what decides of a bundle, or nil.
-func (h *Host) Enforced(key Key) *bundle.Bundle { return h.library.Standing(key).Enforced }
+func (h *Host) Enforced(key Key) *bundle.Bundle { return h.library.Stages(key).Enforced }
 
 // Beside returns the bundles that a bundle would decide with: all of the platform,
 // and those of its own namespace.

@@ -89,7 +89,7 @@ func (p *publisher) publish(b policy.AnyPolicyBundle, active, candidate *policy.
 	p.Helper()
 	o := b.(client.Object)
 	p.do(p.Get(p.Context(), client.ObjectKeyFromObject(o), o))
-	st := b.Standing()
+	st := b.GetStatus()
 	st.ObservedGeneration, st.Active, st.Candidate = b.GetGeneration(), active, candidate
 	p.do(p.Status().Update(p.Context(), o))
 }

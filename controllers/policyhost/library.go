@@ -16,8 +16,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/shadow"
 )
 
-// Standing is how a bundle takes part in decisions. Each part may be missing.
-type Standing struct {
+// Stages is how a bundle takes part in decisions. Each part may be missing.
+type Stages struct {
 	// Enforced decides; in the namespaces of Canary that one does instead.
 	Enforced, Canary *bundle.Bundle
 	// Shadow is asked beside those that decide.
@@ -32,7 +32,7 @@ type library struct {
 	before func(ctx context.Context, next *engine.Snapshot) error
 
 	mu     sync.Mutex
-	stands map[Key]Standing
+	stands map[Key]Stages
 	// gone are those that were taken out and not told yet.
 	gone []Key
 	// live is what shadows are compared with, candidates what they would be.
@@ -45,13 +45,13 @@ type library struct {
 
 // newLibrary makes an empty library. Without shadows nothing is compared.
 func newLibrary(e *engine.Engine, shadows *shadow.Runner) *library {
-	return &library{engine: e, shadows: shadows, stands: map[Key]Standing{}}
+	return &library{engine: e, shadows: shadows, stands: map[Key]Stages{}}
 }
 
 // Put makes a bundle stand as it should from now on. What stood before stays
 // when there is an error: engine.RolledBackError, or module.Problems where
 // bundles are in each other's way.
-func (l *library) Put(ctx context.Context, key Key, s Standing) error {
+func (l *library) Put(ctx context.Context, key Key, s Stages) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.keep()
@@ -89,7 +89,7 @@ func (l *library) activate(ctx context.Context, set bundle.Set) error {
 // compose is the set with one bundle standing as it should. A tenant gives way
 // to the platform: it must not keep a bundle of the platform out by having a
 // package of the same name. out are the tenants' bundles that are left out.
-func (l *library) compose(key Key, s Standing) (set bundle.Set, out []Key) {
+func (l *library) compose(key Key, s Stages) (set bundle.Set, out []Key) {
 	stands := maps.Clone(l.stands)
 	stands[key] = s
 	var tenants []Key
@@ -117,7 +117,7 @@ func compareKeys(a, b Key) int {
 }
 
 // decide are the parts that decide somewhere.
-func (s Standing) decide() bundle.Set {
+func (s Stages) decide() bundle.Set {
 	var out bundle.Set
 	for _, b := range []*bundle.Bundle{s.Enforced, s.Canary} {
 		if b != nil {
@@ -169,8 +169,8 @@ func (l *library) activateLess(ctx context.Context, set bundle.Set, err error) (
 	return nil, err
 }
 
-// Standing is how a bundle stands now; zero if it does not.
-func (l *library) Standing(key Key) Standing {
+// Stages is how a bundle stands now; zero if it does not.
+func (l *library) Stages(key Key) Stages {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.follow()
@@ -216,7 +216,7 @@ func (l *library) Gone() []Key {
 
 // follow notes that the engine goes on with other bundles than were activated.
 func (l *library) follow() {
-	decides := map[Key]Standing{}
+	decides := map[Key]Stages{}
 	for _, b := range l.engine.Snapshot().Bundles() {
 		place(decides, b)
 	}
@@ -235,7 +235,7 @@ func (l *library) follow() {
 }
 
 // place puts a bundle where it stands.
-func place(stands map[Key]Standing, b *bundle.Bundle) {
+func place(stands map[Key]Stages, b *bundle.Bundle) {
 	k := Key{Namespace: b.Namespace, Name: b.Name}
 	s := stands[k]
 	if len(b.Canary) > 0 {
@@ -251,7 +251,7 @@ func same(a, b *bundle.Bundle) bool {
 }
 
 // allBut is all that decide but the bundle of a key.
-func allBut(stands map[Key]Standing, without Key) bundle.Set {
+func allBut(stands map[Key]Stages, without Key) bundle.Set {
 	out := bundle.Set{}
 	for _, k := range slices.SortedFunc(maps.Keys(stands), compareKeys) {
 		if k != without {

@@ -58,7 +58,7 @@ func made(t *testing.T, key Key, files map[string]string, opts ...bundle.Option)
 
 func put(t *testing.T, l *library, key Key, files map[string]string) {
 	t.Helper()
-	if err := l.Put(t.Context(), key, Standing{Enforced: made(t, key, files)}); err != nil {
+	if err := l.Put(t.Context(), key, Stages{Enforced: made(t, key, files)}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -79,7 +79,7 @@ func wantIn(t *testing.T, l *library, namespace, reasons string) {
 }
 
 func active(l *library, key Key) string {
-	if b := l.Standing(key).Enforced; b != nil {
+	if b := l.Stages(key).Enforced; b != nil {
 		return b.Revision
 	}
 	return ""
@@ -88,7 +88,7 @@ func active(l *library, key Key) string {
 func TestTwoBundlesWithOnePackage(t *testing.T) {
 	l := testLibrary(t)
 	put(t, l, platform("first"), hold("a", "First", "true"))
-	second := Standing{Enforced: made(t, platform("second"), hold("a", "Second", "true"))}
+	second := Stages{Enforced: made(t, platform("second"), hold("a", "Second", "true"))}
 	var problems module.Problems
 	if err := l.Put(t.Context(), platform("second"), second); !errors.As(err, &problems) || !strings.Contains(err.Error(), "package extend.rollout.a of bundle second belongs to bundle first already") {
 		t.Errorf("got %v", err)
@@ -114,7 +114,7 @@ func TestATenantGivesWayToThePlatform(t *testing.T) {
 	if gone := fmt.Sprint(l.Gone()); gone != "[shop/mine]" {
 		t.Errorf("gone are %s", gone)
 	}
-	if err := l.Put(t.Context(), tenant("shop", "mine"), Standing{Enforced: made(t, tenant("shop", "mine"), hold("freeze", "Mine", "true"))}); err == nil {
+	if err := l.Put(t.Context(), tenant("shop", "mine"), Stages{Enforced: made(t, tenant("shop", "mine"), hold("freeze", "Mine", "true"))}); err == nil {
 		t.Error("it has the platform's package")
 	}
 	want(t, l, "Platform")
@@ -124,7 +124,7 @@ func TestAShadowIsComparedAndNeverActedOn(t *testing.T) {
 	l := testLibrary(t)
 	key := platform("freeze")
 	now, next := made(t, key, hold("a", "One", "true")), made(t, key, hold("a", "Two", "true"))
-	if err := l.Put(t.Context(), key, Standing{Enforced: now, Shadow: next}); err != nil {
+	if err := l.Put(t.Context(), key, Stages{Enforced: now, Shadow: next}); err != nil {
 		t.Fatal(err)
 	}
 	var tally compare.Tally
@@ -145,7 +145,7 @@ func TestAShadowIsComparedAndNeverActedOn(t *testing.T) {
 func TestACanaryDecidesWhereItIsToldTo(t *testing.T) {
 	l := testLibrary(t)
 	key := platform("freeze")
-	s := Standing{Enforced: made(t, key, hold("a", "One", "true")), Canary: made(t, key, hold("a", "Two", "true"), bundle.AsCanary("shop"))}
+	s := Stages{Enforced: made(t, key, hold("a", "One", "true")), Canary: made(t, key, hold("a", "Two", "true"), bundle.AsCanary("shop"))}
 	if err := l.Put(t.Context(), key, s); err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestRollback(t *testing.T) {
 		t.Errorf("active are %q and %q, want what was before", active(l, platform("slow")), active(l, platform("a")))
 	}
 	want(t, l, "One Quick")
-	if err := l.Put(t.Context(), platform("slow"), Standing{Enforced: made(t, platform("slow"), slow)}); !errors.As(err, &engine.RolledBackError{}) {
+	if err := l.Put(t.Context(), platform("slow"), Stages{Enforced: made(t, platform("slow"), slow)}); !errors.As(err, &engine.RolledBackError{}) {
 		t.Errorf("got %v", err)
 	}
 	want(t, l, "One Quick")

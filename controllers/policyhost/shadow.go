@@ -26,7 +26,7 @@ func (l *library) shade(ctx context.Context, about Key) error {
 	}
 	// What stands may be behind the engine, which rolls back by itself.
 	live := l.engine.Snapshot()
-	decides := map[Key]Standing{}
+	decides := map[Key]Stages{}
 	for _, b := range live.Bundles() {
 		place(decides, b)
 	}

@@ -41,7 +41,7 @@ func groups(t compare.Tally) string {
 func TestCountsOfAShadowGoOnWhileOtherBundlesChange(t *testing.T) {
 	l := testLibrary(t)
 	key := platform("freeze")
-	s := Standing{Enforced: made(t, key, hold("a", "One", "true")), Shadow: made(t, key, hold("a", "Two", "true"))}
+	s := Stages{Enforced: made(t, key, hold("a", "One", "true")), Shadow: made(t, key, hold("a", "Two", "true"))}
 	if err := l.Put(t.Context(), key, s); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestCountsOfAShadowGoOnWhileOtherBundlesChange(t *testing.T) {
 			}
 		}},
 		{"a tenant's is in shadow too", func() {
-			if err := l.Put(t.Context(), tenant("shop", "mine"), Standing{Shadow: made(t, tenant("shop", "mine"), hold("mine", "Mine", "true"))}); err != nil {
+			if err := l.Put(t.Context(), tenant("shop", "mine"), Stages{Shadow: made(t, tenant("shop", "mine"), hold("mine", "Mine", "true"))}); err != nil {
 				t.Fatal(err)
 			}
 		}},
@@ -104,11 +104,11 @@ func TestAShadowIsComparedWithWhatDecidesAfterARollback(t *testing.T) {
 	w := hosttest.NewWatcher()
 	l := testLibrary(t, w.Options()...)
 	key := tenant("bank", "own")
-	if err := l.Put(t.Context(), key, Standing{Shadow: made(t, key, hold("a", "One", "true"))}); err != nil {
+	if err := l.Put(t.Context(), key, Stages{Shadow: made(t, key, hold("a", "One", "true"))}); err != nil {
 		t.Fatal(err)
 	}
 	first := compared(t, l, key, "bank", 1)
-	bad := Standing{Enforced: made(t, platform("slow"), slow)}
+	bad := Stages{Enforced: made(t, platform("slow"), slow)}
 	if err := l.Put(t.Context(), platform("slow"), bad); err != nil {
 		t.Fatal(err)
 	}
@@ -124,11 +124,11 @@ func TestAShadowIsComparedWithWhatDecidesAfterARollback(t *testing.T) {
 func TestAShadowThatAnotherBundleKeepsOutIsNotCompared(t *testing.T) {
 	l := testLibrary(t)
 	for _, key := range []Key{tenant("shop", "mine"), tenant("bank", "own")} {
-		if err := l.Put(t.Context(), key, Standing{Shadow: made(t, key, hold("mine", "Mine", "true"))}); err != nil {
+		if err := l.Put(t.Context(), key, Stages{Shadow: made(t, key, hold("mine", "Mine", "true"))}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	both := Standing{Enforced: made(t, tenant("dev", "both"), hold("mine", "Now", "true")), Shadow: made(t, tenant("dev", "both"), hold("next", "Next", "true"))}
+	both := Stages{Enforced: made(t, tenant("dev", "both"), hold("mine", "Now", "true")), Shadow: made(t, tenant("dev", "both"), hold("next", "Next", "true"))}
 	if err := l.Put(t.Context(), tenant("dev", "both"), both); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestAShadowThatAnotherBundleKeepsOutIsNotCompared(t *testing.T) {
 			t.Errorf("%s is compared still: %+v", key, tally)
 		}
 	}
-	if err := l.Put(t.Context(), tenant("shop", "mine"), Standing{Shadow: made(t, tenant("shop", "mine"), hold("mine", "Mine", "true"))}); err == nil {
+	if err := l.Put(t.Context(), tenant("shop", "mine"), Stages{Shadow: made(t, tenant("shop", "mine"), hold("mine", "Mine", "true"))}); err == nil {
 		t.Error("no message says that it cannot be compared")
 	}
 }
@@ -150,7 +150,7 @@ func TestAShadowThatAnotherBundleKeepsOutIsNotCompared(t *testing.T) {
 func TestShadowsWhileBundlesChange(t *testing.T) {
 	l := testLibrary(t)
 	key := platform("freeze")
-	if err := l.Put(t.Context(), key, Standing{Shadow: made(t, key, hold("a", "Two", "true"))}); err != nil {
+	if err := l.Put(t.Context(), key, Stages{Shadow: made(t, key, hold("a", "Two", "true"))}); err != nil {
 		t.Fatal(err)
 	}
 	compared(t, l, key, "shop", 1)

@@ -245,7 +245,7 @@ func TestClaimsGrow(t *testing.T) {
 			}},
 			events: []string{"FailedUpdatePVC"}, held: "VolumeClaimsDiffer", differ: "CannotGrow",
 		},
-		"a smaller template changes nothing but what is told": {
+		"a smaller template changes nothing but the condition": {
 			class: "fast", when: onUpdate, changes: []func(*kruise.StatefulSet){func(set *kruise.StatefulSet) { size("512Mi")(set); image("2")(set) }},
 			did: recreated, differ: "Larger", ready: 3,
 		},

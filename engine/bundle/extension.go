@@ -230,7 +230,7 @@ func (c *checker) extends(path, domain string, r *ast.Rule) {
 	case r.Head.Args != nil:
 		c.report(r.Location, "%s must not be a function", name)
 	case mine.Answer == nil:
-		c.report(r.Location, "%s (%s) is heard by nobody yet: no decision point of this release reads it in %s", name, mine.Meaning, domain)
+		c.report(r.Location, "%s (%s) has no effect: no decision point of this release reads it in %s", name, mine.Meaning, domain)
 	default:
 		c.heard[path] = true
 	}

@@ -158,7 +158,7 @@ func TestSignaturesThatDoNotCount(t *testing.T) {
 		"stripped":            {archive: archive(t, file("/a.rego", policy), file("/b.rego", policy)), file: ".signatures.json", err: "must be signed"},
 		"signed by others":    {archive: sign(t, plain, bundle.Signing{Key: theirs.private}), file: ".signatures.json", err: `it was not made with the key "k", or was changed since: failed to verify`},
 		"another kind of key": {archive: sign(t, plain, bundle.Signing{Key: ec.private}), file: ".signatures.json", err: "verify"},
-		"by a key nobody has": {archive: sign(t, plain, bundle.Signing{Key: ours.private, KeyID: "x"}), file: ".signatures.json", err: `there is no key "x"; there is k`},
+		"by an unknown key": {archive: sign(t, plain, bundle.Signing{Key: ours.private, KeyID: "x"}), file: ".signatures.json", err: `there is no key "x"; there is k`},
 		"for another scope":   {archive: sign(t, plain, bundle.Signing{Key: ours.private, Scope: "test"}), file: ".signatures.json", err: `it was made for the scope "test", and must be for `},
 		"for no scope":        {archive: signed, by: &bundle.Verification{Keys: trust(ours.public, "").Keys, Scope: "prod"}, file: ".signatures.json", err: `it was made for the scope "", and must be for "prod"`},
 		"a changed file":      {archive: with(signed, file("/a.rego", policy), file("/b.rego", rogue)), file: "b.rego", err: "not as it was signed"},
@@ -181,7 +181,7 @@ func TestSignaturesThatDoNotCount(t *testing.T) {
 			archive: signed, by: trust("-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", ""), file: ".signatures.json",
 			err: `key "k": reading the public key: the block PUBLIC KEY is damaged or has something else in it; openssl pkey -in PRIVATE -pubout writes a public key`,
 		},
-		"nobody is trusted": {archive: signed, by: &bundle.Verification{Required: true}, file: ".signatures.json", err: "empty"},
+		"no key is trusted": {archive: signed, by: &bundle.Verification{Required: true}, file: ".signatures.json", err: "empty"},
 		"signed, though it need not be, but by others": {
 			archive: sign(t, plain, bundle.Signing{Key: theirs.private}), by: &bundle.Verification{Keys: trust(ours.public, "").Keys}, file: ".signatures.json", err: "verify",
 		},

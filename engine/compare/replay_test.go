@@ -114,7 +114,7 @@ func TestADecisionThatComesTooLateIsAskedForOnceMore(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(gone)
 	if _, err := compare.Retry(ctx, e, e.Snapshot(), now, engine.Strikes); !errors.Is(err, gone) {
-		t.Errorf("for somebody who is gone: %v", err)
+		t.Errorf("for an object that is gone: %v", err)
 	}
 }
 

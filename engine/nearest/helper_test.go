@@ -197,7 +197,7 @@ left > 3: left is not there
 		{"an argument that is worked out and large", "busy(numbers.range(1, 1000))", "busy(all) if count(all) > 2000", `
 busy(numbers.range(1, 1000)):
 `},
-		{"more definitions than are told", "busy", func() string {
+		{"more definitions than are listed", "busy", func() string {
 			out := ""
 			for i := range 40 {
 				out += fmt.Sprintf("busy if input.update > %d\n", 50-i)

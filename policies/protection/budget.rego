@@ -152,7 +152,7 @@ budget_no_protect := budget_because("no-protect", "NoProtect", "The pod has the 
 # description: A pod that is not ready serves no requests, so its loss disrupts nothing.
 # labels:
 #   id: protection.budget.not-ready
-budget_not_ready := budget_because("not-ready", "NotReady", "The pod is not running and ready, so nobody loses it.") if {
+budget_not_ready := budget_because("not-ready", "NotReady", "The pod is not running and ready, so its loss disrupts nothing.") if {
 	input.pod.ready == false
 }
 

@@ -244,7 +244,7 @@ deletion_pods := deletion_because(
 #   id: protection.deletion.claims
 deletion_claims := deletion_because(
 	"claims", "HasVolumeClaims",
-	sprintf("%s and \"Bound\" status pvc %d>0. Delete the volume claims first that nobody needs: kubectl get pvc -n %s. %s", [deletion_forbidden, input.claims, input.object.name, deletion_unlabel]),
+	sprintf("%s and \"Bound\" status pvc %d>0. Delete the volume claims that are not needed first: kubectl get pvc -n %s. %s", [deletion_forbidden, input.claims, input.object.name, deletion_unlabel]),
 ) if {
 	input.kind.cascading == "namespace"
 	input.claims > 0

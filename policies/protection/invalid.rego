@@ -11,7 +11,7 @@ import future.keywords.not
 #   Decisions read the sound part of what is wrong all the same.
 # labels:
 #   id: protection.invalid
-invalid contains invalid_in(pkg, "guard", "it names nothing when it is told the gates alone, which is all that a guard is told") if {
+invalid contains invalid_in(pkg, "guard", "it names nothing when its input has the gates alone, which is all the input that a guard has") if {
 	some pkg
 	count(data.extend.protection[pkg].guard) == 0
 }

@@ -50,7 +50,7 @@ test_a_guard_that_is_wrong_says_where if {
 
 test_a_guard_that_names_nothing_says_so if {
 	problems := protection.invalid with data.extend.protection.shop.guard as []
-	problems == {{"package": "shop", "rule": "guard", "message": "it names nothing when it is told the gates alone, which is all that a guard is told"}}
+	problems == {{"package": "shop", "rule": "guard", "message": "it names nothing when its input has the gates alone, which is all the input that a guard has"}}
 }
 
 test_settings_that_are_wrong_say_where if {

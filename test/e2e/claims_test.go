@@ -225,7 +225,7 @@ spec:
 		Eventually(state).WithArguments(u).Should(Equal("db-0 1.25 20Mi/20Mi, db-1 1.25 20Mi/20Mi"))
 	}, SpecTimeout(3*time.Minute))
 
-	It("keep their pods from the update where their class lets none grow, which is told", func(ctx SpecContext) {
+	It("keep their pods from the update where their class lets none grow, which is reported", func(ctx SpecContext) {
 		u := newUser(ctx)
 		grows(u, "")
 		u.apply(set("nginx:1.24", u.namespace, "10Mi"))

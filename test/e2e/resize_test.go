@@ -152,7 +152,7 @@ var _ = Describe("vertical scaling", func() {
 		Eventually(u.status).WithArguments("sized").Should(Equal(settled(2)))
 	}, SpecTimeout(4*time.Minute))
 
-	It("that a node cannot do is told, waits, and is undone in place", func(ctx SpecContext) {
+	It("that a node cannot do is reported, waits, and is undone in place", func(ctx SpecContext) {
 		if !shared.real {
 			Skip("simulated nodes have room for everything")
 		}

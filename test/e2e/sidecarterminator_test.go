@@ -41,7 +41,7 @@ spec:
 		Expect(u.kubectl("get", "events", "--field-selector", "reason=SidecarTerminator")).To(ContainSubstring("Kruise SidecarTerminator is trying to terminate sidecar [proxy] using crr"))
 		Eventually(func() string { return u.kubectl("get", "crr", "-o", "jsonpath={.items[*].status.phase}") }).Should(Equal("Completed"))
 	},
-		Entry("with a sidecar that ends by itself when it is told to", "", "trap 'exit 0' TERM; while true; do sleep 1; done", SpecTimeout(3*time.Minute)),
+		Entry("with a sidecar that ends by itself when it gets the signal", "", "trap 'exit 0' TERM; while true; do sleep 1; done", SpecTimeout(3*time.Minute)),
 		Entry("whatever a sidecar exits with whose exit code is ignored", `, {name: KRUISE_TERMINATE_SIDECAR_IGNORE_EXIT_CODE, value: "true"}`, "trap 'exit 7' TERM; while true; do sleep 1; done", SpecTimeout(3*time.Minute)),
 	)
 })

@@ -217,7 +217,7 @@ func (s *Server) mayGet(req *http.Request, who user.Info, about schema.GroupReso
 
 func nameOf(u user.Info) string {
 	if u == nil {
-		return "nobody"
+		return "an anonymous user"
 	}
 	return u.GetName()
 }

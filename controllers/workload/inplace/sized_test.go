@@ -97,11 +97,11 @@ func TestTroubleIsToldOfWhatWeHaveResized(t *testing.T) {
 		pod  *corev1.Pod
 		want string // the reason, "" for no trouble
 	}{
-		"a resize that waits":             {sizedPod(&one, full), corev1.PodReasonDeferred},
-		"a resize that failed":            {sizedPod(&one, told(corev1.PodResizeInProgress, corev1.PodReasonError, "busy")), corev1.PodReasonError},
-		"a resize that is under way":      {sizedPod(&one, told(corev1.PodResizeInProgress, "", "")), ""},
-		"a resize that is complete":       {sizedPod(&one), ""},
-		"what is told of an earlier spec": {sizedPod(&one, full, func(p *corev1.Pod) { p.Status.ObservedGeneration = 1 }), ""},
+		"a resize that waits":                 {sizedPod(&one, full), corev1.PodReasonDeferred},
+		"a resize that failed":                {sizedPod(&one, told(corev1.PodResizeInProgress, corev1.PodReasonError, "busy")), corev1.PodReasonError},
+		"a resize that is under way":          {sizedPod(&one, told(corev1.PodResizeInProgress, "", "")), ""},
+		"a resize that is complete":           {sizedPod(&one), ""},
+		"what is reported of an earlier spec": {sizedPod(&one, full, func(p *corev1.Pod) { p.Status.ObservedGeneration = 1 }), ""},
 		"a resize that waits for the grace period": {sizedPod(&one, full, func(p *corev1.Pod) {
 			p.Annotations[kruise.InPlaceUpdateGraceKey] = "{}"
 		}), ""},

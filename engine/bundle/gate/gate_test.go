@@ -281,14 +281,14 @@ func TestAdmitRulesOfProtection(t *testing.T) {
 		"a guard with a misspelt field":          {rules: `guard contains {` + pods + `, "namespace": "shop"}`, want: "a.rego:2:1: data.extend.protection.a.guard cannot be the answer: there is no field namespace"},
 		"a guard of everything":                  {rules: `guard contains {"group": "*", "resource": "*", "operations": ["DELETE"]}`, want: "a.rego:2:1: guard: resource * of group * is never sent"},
 		"a guard of what is never done":          {rules: `guard contains {"group": "apps", "resource": "deployments", "operations": ["EVICT"]}`, want: `a.rego:2:1: guard: operations of deployments are ["EVICT"], want a list of DELETE, UPDATE`},
-		"a guard that waits for a request":       {rules: `guard contains {` + pods + `} if input.request.operation == "DELETE"`, want: "a.rego:2:1: guard: it names nothing when it is told the gates alone"},
+		"a guard that waits for a request":       {rules: `guard contains {` + pods + `} if input.request.operation == "DELETE"`, want: "a.rego:2:1: guard: it names nothing when its input has the gates alone"},
 		"a guard that fails":                     {rules: `guard contains {` + pods + `} if to_number("x") > 1`, want: "a.rego:2:1: guards and settings cannot be read (Error): "},
 		"settings":                               {rules: `settings := {"kinds": {"cronjobs.batch": {"cascading": ""}}, "breakGlass": {"users": ["ann"], "groups": {"sre"}}}`},
 		"settings of a tenant":                   {tenant: true, rules: `settings := {}`, want: "a.rego:2:1: settings (change a documented knob) is for platform engineers; a bundle of a namespace may have deny, guard"},
 		"settings that are not there":            {rules: `settings := {"kind": {}}`, want: "a.rego:2:1: data.extend.protection.a.settings cannot be the answer: there is no field kind; there are breakGlass, kinds"},
 		"a kind that is built in":                {rules: `settings := {"kinds": {"deployments.apps": {"cascading": ""}}}`, want: "a.rego:2:1: settings: kinds has deployments.apps, which is protected already and stays as it is"},
-		"a kind that counts what nobody counts":  {rules: `settings := {"kinds": {"cronjobs.batch": {"cascading": "jobs"}}}`, want: `a.rego:2:1: settings: kinds has {"cascading": "jobs"} for cronjobs.batch`},
-		"a glass for nobody who can be":          {rules: `settings := {"breakGlass": {"users": "ann"}}`, want: "a.rego:2:1: data.extend.protection.a.settings cannot be the answer: breakGlass: users: it is a string, want an array"},
+		"a kind with an unknown count":  {rules: `settings := {"kinds": {"cronjobs.batch": {"cascading": "jobs"}}}`, want: `a.rego:2:1: settings: kinds has {"cascading": "jobs"} for cronjobs.batch`},
+		"a glass for impossible users":          {rules: `settings := {"breakGlass": {"users": "ann"}}`, want: "a.rego:2:1: data.extend.protection.a.settings cannot be the answer: breakGlass: users: it is a string, want an array"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var opts []bundle.Option

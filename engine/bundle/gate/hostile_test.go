@@ -140,7 +140,7 @@ func (a *arena) keepDeciding(t *testing.T) (stop func()) {
 		for ctx.Err() == nil {
 			_, rec := engine.Decide(context.Background(), a.engine, patient(), decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web"}, question(5000))
 			if rec.Outcome != decision.Decided {
-				t.Errorf("a decision about somebody else: %s %s", rec.Outcome, rec.Error)
+				t.Errorf("a decision about another workload: %s %s", rec.Outcome, rec.Error)
 			}
 			a.decided.Add(1)
 			time.Sleep(time.Millisecond)
@@ -268,9 +268,9 @@ func TestHostileBundles(t *testing.T) {
 			t.Errorf("%s: it ends in %s and it says %q; want %s, %q", h.Name, where, says, h.Ends, h.Says)
 		}
 	}
-	t.Logf("meanwhile %d decisions about somebody else were made", a.decided.Load())
+	t.Logf("meanwhile %d decisions about another workload were made", a.decided.Load())
 	if a.decided.Load() < int64(len(all)) {
-		t.Error("there were too few decisions about somebody else to tell")
+		t.Error("there were too few decisions about another workload to tell")
 	}
 }
 

@@ -38,7 +38,7 @@ func TestWhichNodesBegin(t *testing.T) {
 		{"no more than are free, whatever it says", 2, node.ImagesOutput{Begin: 1000}, []string{"a1", "a2"}, ""},
 		{"none where none is free", 0, node.ImagesOutput{Begin: 5}, nil, ""},
 		{"none that is held, whatever it says", 5, node.ImagesOutput{Begin: 5, Holds: []node.Hold{all}}, nil, "all"},
-		{"a hold is told where none is free", 0, node.ImagesOutput{Holds: []node.Hold{all}}, nil, "all"},
+		{"a hold is reported where none is free", 0, node.ImagesOutput{Holds: []node.Hold{all}}, nil, "all"},
 		{"others than those of a zone that is held", 5, node.ImagesOutput{Begin: 5, Holds: []node.Hold{zone("a", nil)}}, []string{"b1", "b2"}, "a"},
 		{"as many of a zone as there is room", 5, node.ImagesOutput{Begin: 5, Holds: []node.Hold{zone("a", ptr.To(1)), zone("b", ptr.To(1))}}, []string{"a1", "b1"}, "a"},
 		{"none where the room is less than none", 5, node.ImagesOutput{Begin: 5, Holds: []node.Hold{zone("a", ptr.To(-2))}}, []string{"b1", "b2"}, "a"},

@@ -298,7 +298,7 @@ func DeletionPoint() decision.Point[DeletionInput, DeletionOutput] {
 func undecided(request Request, object Object) []decision.Hold {
 	return []decision.Hold{{
 		Rule: decision.RuleEngine, Reason: decision.ReasonNoDecision,
-		Message: fmt.Sprintf("No policy could decide about %s of %s %s, so it stays. Try again, and ask whoever runs the policies if that does not help.", request.Operation, object.Kind, object.Name),
+		Message: fmt.Sprintf("No policy could decide about %s of %s %s, so it stays. Try again, and ask the platform team if that does not help.", request.Operation, object.Kind, object.Name),
 	}}
 }
 

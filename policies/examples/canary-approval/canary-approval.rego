@@ -31,7 +31,7 @@ hold contains {
 hold contains {
 	"rule": "canary-approval.approval",
 	"reason": "CanaryApproval",
-	"message": sprintf("%s %s/%s waits for somebody to approve revision %s by the annotation %s=%s.", [input.workload.kind, input.workload.namespace, input.workload.name, input.revisions.update, annotation, input.revisions.update]),
+	"message": sprintf("%s %s/%s waits for a person to approve revision %s by the annotation %s=%s.", [input.workload.kind, input.workload.namespace, input.workload.name, input.revisions.update, annotation, input.revisions.update]),
 } if {
 	waiting
 	input.counts.updatedAvailable >= input.counts.updated

@@ -22,7 +22,7 @@ test_canaries_soak_until_they_are_available if reasons({"counts": {"updatedAvail
 test_available_canaries_wait_for_approval if {
 	reasons({}) == {"CanaryApproval"}
 	some hold in canary_approval.hold with input as question
-	hold.message == "CloneSet shop/web waits for somebody to approve revision web-2 by the annotation regatta.sh/approved-revision=web-2."
+	hold.message == "CloneSet shop/web waits for a person to approve revision web-2 by the annotation regatta.sh/approved-revision=web-2."
 }
 
 test_an_approved_revision_goes_on if {

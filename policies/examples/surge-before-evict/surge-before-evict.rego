@@ -26,7 +26,7 @@ deny contains {
 }
 
 # METADATA
-# title: Nobody counts the replicas
+# title: The replicas are not counted
 # description: Without a budget there are no numbers, so nothing can be said to be spare.
 # labels:
 #   id: surge-before-evict.no-budget

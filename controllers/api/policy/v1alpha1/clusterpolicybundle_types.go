@@ -87,5 +87,5 @@ func (b *ClusterPolicyBundle) Wanted() Wanted {
 	return w
 }
 
-// Standing implements AnyPolicyBundle.
-func (b *ClusterPolicyBundle) Standing() *PolicyBundleStatus { return &b.Status }
+// GetStatus implements AnyPolicyBundle.
+func (b *ClusterPolicyBundle) GetStatus() *PolicyBundleStatus { return &b.Status }

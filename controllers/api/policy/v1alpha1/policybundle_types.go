@@ -89,8 +89,8 @@ type AnyPolicyBundle interface {
 	runtime.Object
 	// Wanted is what the spec says. Callers must not change it.
 	Wanted() Wanted
-	// Standing is the status.
-	Standing() *PolicyBundleStatus
+	// GetStatus returns the status.
+	GetStatus() *PolicyBundleStatus
 }
 
 // KindOf returns the kind of a bundle, also of one that was read without it.
@@ -119,8 +119,8 @@ func (b *PolicyBundle) Wanted() Wanted {
 	return Wanted{PolicySource: s.PolicySource, Verification: s.Verification, Mode: s.Mode, RollbackTo: s.RollbackTo}
 }
 
-// Standing implements AnyPolicyBundle.
-func (b *PolicyBundle) Standing() *PolicyBundleStatus { return &b.Status }
+// GetStatus implements AnyPolicyBundle.
+func (b *PolicyBundle) GetStatus() *PolicyBundleStatus { return &b.Status }
 
 // Artifacts are all revisions that are kept: the active one, the candidate, and
 // those before.

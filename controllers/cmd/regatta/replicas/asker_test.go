@@ -61,7 +61,7 @@ func TestTheNewestAnswerWins(t *testing.T) {
 		{"one that refuses is a warning", map[int64]int{10: 0, 20: http.StatusForbidden}, "at 10", 1, ""},
 		{"none has decided", map[int64]int{10: http.StatusNotFound, 20: http.StatusNotFound}, "", 0, "no manager has decided anything about Pod shop/web-1 (2 asked)"},
 		{"none knows who asks", map[int64]int{10: http.StatusUnauthorized}, "", 0, "log in again"},
-		{"none may tell", map[int64]int{10: http.StatusForbidden, 20: http.StatusForbidden}, "", 0, "jane may not get it. Why something was decided is told to those who may get the object itself"},
+		{"none may tell", map[int64]int{10: http.StatusForbidden, 20: http.StatusForbidden}, "", 0, "jane may not get it. Only users who may get the object itself may ask why something was decided"},
 		{"all fail", map[int64]int{10: http.StatusInternalServerError}, "", 0, "500"},
 		{"it is something else that answers", map[int64]int{10: http.StatusTeapot}, "", 0, "is hardly a manager"},
 		{"it redirects, and gets no credentials a second time", map[int64]int{10: http.StatusFound}, "", 0, "it redirects"},

@@ -52,7 +52,7 @@ func TestDecisionsThatNobodySends(t *testing.T) {
 		code int
 		want string
 	}{
-		"for want of a permission": {http.StatusForbidden, "the ClusterRole kruise-decisions-reader is bound to"},
+		"for want of a permission": {http.StatusForbidden, "Only users who have the ClusterRole kruise-decisions-reader"},
 		"for want of credentials":  {http.StatusUnauthorized, "log in again"},
 		"by an older manager":      {http.StatusTeapot, "has no /v1/decisions yet"},
 		"by something without any": {http.StatusNotFound, "none of 1 managers knows /v1/decisions"},

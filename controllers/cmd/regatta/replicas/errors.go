@@ -42,9 +42,9 @@ func (e *RefusedError) Error() string {
 	if e.Code == http.StatusUnauthorized {
 		return fmt.Sprintf("%s does not know you: %s. It takes the bearer tokens and the client certificates that the API server takes; if yours have expired, log in again", e.Replica, e.Message)
 	}
-	needs := "Why something was decided is told to those who may get the object itself"
+	needs := "Only users who may get the object itself may ask why something was decided"
 	if e.Path == explain.DecisionsPath {
-		needs = "Records of decisions are told to those whom the ClusterRole kruise-decisions-reader is bound to"
+		needs = "Only users who have the ClusterRole kruise-decisions-reader may read records of decisions"
 	}
 	return fmt.Sprintf("%s refuses: %s. %s", e.Replica, strings.TrimSuffix(strings.TrimSpace(e.Message), ":"), needs)
 }

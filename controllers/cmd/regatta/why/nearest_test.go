@@ -113,8 +113,8 @@ func TestNearestOfExamples(t *testing.T) {
                       object.labels["shop.example/surge-first"] is "true", and this ends when it is
                       other than "true"
                     pod.ready: pod.ready is true
-                surge-before-evict.no-budget - Nobody counts the replicas would refuse if this were
-                so too:
+                surge-before-evict.no-budget - The replicas are not counted would refuse if this
+                were so too:
                   not budget: budget is
                     {"allowed":2,"current":10,"desired":8,"ignored":false,"name":"web","records":0,"total":10}
 `},

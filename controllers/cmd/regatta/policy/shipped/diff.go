@@ -38,7 +38,7 @@ out.`,
 			if err != nil {
 				return err
 			}
-			st := of.Standing()
+			st := of.GetStatus()
 			with := st.Candidate
 			if with == nil && len(args) == 1 && to == "" {
 				if from == "" {
@@ -73,8 +73,8 @@ out.`,
 // revision reads the files of a revision, or of what is meant if none is named.
 func (b *Bundles) revision(cmd *cobra.Command, of v1alpha1.AnyPolicyBundle, name string, a *v1alpha1.PolicyArtifact) (map[string]string, string, error) {
 	if name != "" {
-		if a = of.Standing().Artifact(name); a == nil {
-			return nil, "", exit.Misused(fmt.Errorf("revision %s is not kept; kept are %s", name, of.Standing().KeptRevisions()))
+		if a = of.GetStatus().Artifact(name); a == nil {
+			return nil, "", exit.Misused(fmt.Errorf("revision %s is not kept; kept are %s", name, of.GetStatus().KeptRevisions()))
 		}
 	}
 	if a == nil {

@@ -89,7 +89,7 @@ func next(of v1alpha1.AnyPolicyBundle, to string) (v1alpha1.PolicyMode, error) {
 
 // doubts are why what is tried should not be carried out.
 func doubts(of v1alpha1.AnyPolicyBundle) (out []string) {
-	st := of.Standing()
+	st := of.GetStatus()
 	if c := condition(of, v1alpha1.PolicyBundleReady); !ready(of) {
 		out = append(out, fmt.Sprintf("It has not passed the gate: %s %s", c.Reason, c.Message))
 	}
@@ -129,6 +129,6 @@ func (b *Bundles) wait(cmd *cobra.Command, name string, patience time.Duration) 
 }
 
 func told(out io.Writer, of v1alpha1.AnyPolicyBundle) {
-	st := of.Standing()
+	st := of.GetStatus()
 	fmt.Fprintf(out, "%s: %s %d of %d replicas run it.\n", of.GetName(), condition(of, v1alpha1.PolicyBundleReady).Message, len(st.Replicas)-behind(st), len(st.Replicas))
 }

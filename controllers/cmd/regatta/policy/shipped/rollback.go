@@ -30,7 +30,7 @@ away, as promote does.`,
 			if err != nil {
 				return err
 			}
-			st := of.Standing()
+			st := of.GetStatus()
 			if to == "" {
 				if len(st.History) == 0 {
 					return exit.No(fmt.Errorf("nothing was enforced before of %s", args[0]))

@@ -184,7 +184,7 @@ func (b *Bundles) Enforced(ctx context.Context) (bundle.Set, error) {
 	}
 	var out bundle.Set
 	for _, of := range all {
-		if a := of.Standing().Active; a != nil {
+		if a := of.GetStatus().Active; a != nil {
 			found, err := b.load(ctx, of, a)
 			if err != nil {
 				return nil, err
@@ -214,7 +214,7 @@ func (b *Bundles) settled(ctx context.Context, name string, patience time.Durati
 	defer cancel()
 	for {
 		of, err := b.get(ctx, name)
-		if err == nil && looked(of) && behind(of.Standing()) == 0 {
+		if err == nil && looked(of) && behind(of.GetStatus()) == 0 {
 			return of, nil
 		}
 		select {
@@ -230,7 +230,7 @@ func (b *Bundles) settled(ctx context.Context, name string, patience time.Durati
 
 // looked says whether the status is of the spec.
 func looked(of v1alpha1.AnyPolicyBundle) bool {
-	return of.Standing().ObservedGeneration == of.GetGeneration()
+	return of.GetStatus().ObservedGeneration == of.GetGeneration()
 }
 
 // behind is how many replicas do not run what the status says.

@@ -74,7 +74,7 @@ It ends with 1 if a bundle is not what its spec says.`,
 }
 
 func condition(of v1alpha1.AnyPolicyBundle, name string) metav1.Condition {
-	for _, c := range of.Standing().Conditions {
+	for _, c := range of.GetStatus().Conditions {
 		if c.Type == name {
 			return c
 		}
@@ -90,7 +90,7 @@ func table(out io.Writer, all []v1alpha1.AnyPolicyBundle) error {
 	t := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(t, "NAME\tMODE\tREADY\tENFORCED\tTRIED\tREPLICAS\tREASON")
 	for _, of := range all {
-		st := of.Standing()
+		st := of.GetStatus()
 		tried := "-"
 		if st.Candidate != nil {
 			tried = st.Candidate.Revision
@@ -104,7 +104,7 @@ func table(out io.Writer, all []v1alpha1.AnyPolicyBundle) error {
 
 // describe tells all of one bundle.
 func describe(out io.Writer, of v1alpha1.AnyPolicyBundle, now time.Time) {
-	st, w := of.Standing(), of.Wanted()
+	st, w := of.GetStatus(), of.Wanted()
 	name := of.GetName()
 	if ns := of.GetNamespace(); ns != "" {
 		name = ns + "/" + name
