@@ -128,7 +128,8 @@ spec:
     spec: {storageClassName: %s, accessModes: [ReadWriteOnce], resources: {requests: {storage: %s}}}
 `, image, class, size)
 	}
-	// each pod that is ready, with its image, and what its claim asks for and has.
+	// each pod, with its image, and what its claim asks for and has. The kubelet calls a pod ready for
+	// a moment after its image has changed and its gate is shut, so that both count.
 	state := func(u *user) string {
 		var out []string
 		pods := u.pods("db")
@@ -138,9 +139,11 @@ spec:
 				return err.Error()
 			}
 			p := pods[name]
-			if ready := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-				return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-			}); !ready {
+			is := map[corev1.PodConditionType]bool{}
+			for _, c := range p.Status.Conditions {
+				is[c.Type] = c.Status == corev1.ConditionTrue
+			}
+			if !is[corev1.PodReady] || !is["InPlaceUpdateReady"] {
 				name += "(not ready)"
 			}
 			out = append(out, fmt.Sprintf("%s %s %s/%s", name, strings.TrimPrefix(p.Spec.Containers[0].Image, "nginx:"), claim.Status.Capacity.Storage(), claim.Spec.Resources.Requests.Storage()))
