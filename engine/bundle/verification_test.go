@@ -158,7 +158,7 @@ func TestSignaturesThatDoNotCount(t *testing.T) {
 		"stripped":            {archive: archive(t, file("/a.rego", policy), file("/b.rego", policy)), file: ".signatures.json", err: "must be signed"},
 		"signed by others":    {archive: sign(t, plain, bundle.Signing{Key: theirs.private}), file: ".signatures.json", err: `it was not made with the key "k", or was changed since: failed to verify`},
 		"another kind of key": {archive: sign(t, plain, bundle.Signing{Key: ec.private}), file: ".signatures.json", err: "verify"},
-		"by an unknown key": {archive: sign(t, plain, bundle.Signing{Key: ours.private, KeyID: "x"}), file: ".signatures.json", err: `there is no key "x"; there is k`},
+		"by an unknown key":   {archive: sign(t, plain, bundle.Signing{Key: ours.private, KeyID: "x"}), file: ".signatures.json", err: `there is no key "x"; there is k`},
 		"for another scope":   {archive: sign(t, plain, bundle.Signing{Key: ours.private, Scope: "test"}), file: ".signatures.json", err: `it was made for the scope "test", and must be for `},
 		"for no scope":        {archive: signed, by: &bundle.Verification{Keys: trust(ours.public, "").Keys, Scope: "prod"}, file: ".signatures.json", err: `it was made for the scope "", and must be for "prod"`},
 		"a changed file":      {archive: with(signed, file("/a.rego", policy), file("/b.rego", rogue)), file: "b.rego", err: "not as it was signed"},

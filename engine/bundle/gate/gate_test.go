@@ -287,8 +287,8 @@ func TestAdmitRulesOfProtection(t *testing.T) {
 		"settings of a tenant":                   {tenant: true, rules: `settings := {}`, want: "a.rego:2:1: settings (change a documented knob) is for platform engineers; a bundle of a namespace may have deny, guard"},
 		"settings that are not there":            {rules: `settings := {"kind": {}}`, want: "a.rego:2:1: data.extend.protection.a.settings cannot be the answer: there is no field kind; there are breakGlass, kinds"},
 		"a kind that is built in":                {rules: `settings := {"kinds": {"deployments.apps": {"cascading": ""}}}`, want: "a.rego:2:1: settings: kinds has deployments.apps, which is protected already and stays as it is"},
-		"a kind with an unknown count":  {rules: `settings := {"kinds": {"cronjobs.batch": {"cascading": "jobs"}}}`, want: `a.rego:2:1: settings: kinds has {"cascading": "jobs"} for cronjobs.batch`},
-		"a glass for impossible users":          {rules: `settings := {"breakGlass": {"users": "ann"}}`, want: "a.rego:2:1: data.extend.protection.a.settings cannot be the answer: breakGlass: users: it is a string, want an array"},
+		"a kind with an unknown count":           {rules: `settings := {"kinds": {"cronjobs.batch": {"cascading": "jobs"}}}`, want: `a.rego:2:1: settings: kinds has {"cascading": "jobs"} for cronjobs.batch`},
+		"a glass for impossible users":           {rules: `settings := {"breakGlass": {"users": "ann"}}`, want: "a.rego:2:1: data.extend.protection.a.settings cannot be the answer: breakGlass: users: it is a string, want an array"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var opts []bundle.Option
