@@ -214,7 +214,7 @@ func TestBefore(t *testing.T) {
 	l := testLibrary(t)
 	put(t, l, platform("first"), hold("a", "First", "true"))
 	key, cannot := platform("second"), errors.New("not now")
-	second := Standing{Enforced: made(t, key, hold("b", "Second", "true"))}
+	second := Stages{Enforced: made(t, key, hold("b", "Second", "true"))}
 	l.before = func(context.Context, *engine.Snapshot) error { return cannot }
 	if err := l.Put(t.Context(), key, second); !errors.Is(err, cannot) {
 		t.Errorf("got %v", err)
