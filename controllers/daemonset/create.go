@@ -62,16 +62,16 @@ func (s *scaler) createPod(ctx context.Context, node string) error {
 // another name has to be tried. Where the answer is lost the next attempt has the same name,
 // so that there are no two.
 func (s *scaler) createNamed(ctx context.Context, pod *corev1.Pod, node string) (taken bool, err error) {
-	name := pod.Name
+	name, hash := pod.Name, pod.Labels[appsv1.ControllerRevisionHashLabelKey]
 	err = s.r.CreatePod(ctx, pod)
 	var by *rollout.TakenError
 	switch {
 	case errors.As(err, &by):
 		s.memory.try(node, "")
 		return true, err
-	case err == nil && nodefit.NodeOf(pod) != node:
+	case err == nil && (nodefit.NodeOf(pod) != node || pod.Labels[appsv1.ControllerRevisionHashLabelKey] != hash):
 		s.memory.try(node, "")
-		return true, fmt.Errorf("creating pod %s: the pod of node %s has the name", name, nodefit.NodeOf(pod))
+		return true, fmt.Errorf("creating pod %s: another pod of this DaemonSet has the name", name)
 	case rollout.Indeterminate(err):
 		s.memory.try(node, name)
 	default:

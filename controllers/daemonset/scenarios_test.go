@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/utils/ptr"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
@@ -128,5 +129,19 @@ func TestScenarios(t *testing.T) {
 				t.Errorf("%d pods ran on one node at once", w.most)
 			}
 		})
+	}
+}
+
+// The names of pods are random. One that another pod of the set has is not that of a pod that
+// was created when an answer was lost.
+func TestANameThatAPodOfTheSetHasIsNotUsedAgain(t *testing.T) {
+	w := newWorld(t, testEngine(t), standard, testSet(surge(1)), testNode("n1"))
+	rand.Seed(1)
+	w.settle()
+	rand.Seed(1)
+	w.change(image("2"))
+	w.settle()
+	if got, want := w.did(), "+n1=1 +n1=2 -n1=1"; got != want {
+		t.Errorf("it did %s, want %s", got, want)
 	}
 }

@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -73,7 +72,6 @@ type Life struct {
 func Live(t T, b Birth) *Life {
 	t.Helper()
 	l := &Life{T: t, Birth: b, Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Turn: 500 * time.Millisecond}
-	rand.Seed(1) // the names of pods
 	ctx := context.Background()
 	var err error
 	if l.cluster, err = emptyCluster(ctx, b.Kind(), func() time.Time { return l.Now }); err != nil {
