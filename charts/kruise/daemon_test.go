@@ -304,6 +304,13 @@ func TestWhatTheNodeAgentWritesOnPods(t *testing.T) {
 	if err := agent.Status().Patch(t.Context(), mine.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"Failed"}}`))); !apierrors.IsForbidden(err) {
 		t.Errorf("the status: %v", err)
 	}
+	if err := agent.Delete(t.Context(), mine.DeepCopy()); !apierrors.IsForbidden(err) {
+		t.Errorf("a deletion: %v", err)
+	}
+	another := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "another"}, Spec: *mine.Spec.DeepCopy()}
+	if err := agent.Create(t.Context(), another); !apierrors.IsForbidden(err) {
+		t.Errorf("a pod: %v", err)
+	}
 	if err := patch(admin, mine, types.MergePatchType, `{"metadata":{"labels":{"a":"b"}}}`); err != nil {
 		t.Errorf("another user: %v", err)
 	}
