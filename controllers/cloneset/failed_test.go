@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
@@ -45,8 +47,6 @@ func TestAFailureIsReportedWhileItLasts(t *testing.T) {
 
 	t.Run("left by OpenKruise", func(t *testing.T) {
 		s := newLife(t, e, gates{}, simSet(2, func(set *kruise.CloneSet) { set.Status.Conditions = []kruise.CloneSetCondition{left} }))
-		s.Reconcile() // it creates pods and updates none
-		has(t, s, kruise.CloneSetConditionFailedUpdate)
 		s.Settle()
 		has(t, s)
 	})
@@ -78,4 +78,38 @@ func TestAFailureIsReportedWhileItLasts(t *testing.T) {
 		s.Settle()
 		has(t, s)
 	})
+}
+
+// A round that replaces a pod that is missing updates others too, as far as maxUnavailable
+// allows with the missing one.
+func TestARoundUpdatesWhileItCreates(t *testing.T) {
+	e := simEngine(t)
+	for most, moved := range map[int32]int{1: 0, 2: 1, 3: 2} {
+		s := newLife(t, e, gates{}, simSet(4, func(set *kruise.CloneSet) {
+			set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromInt32(most))
+		}))
+		s.Settle()
+		lost := s.Pods()[0]
+		s.Delete(lost)
+		for len(s.Pods()) == 4 {
+			s.Step(lost.Name)
+		}
+		s.change(func(set *kruise.CloneSet) {
+			set.Spec.Template = simTemplate("web:1", "2") // which recreates
+		})
+		s.ShowAll(nil)
+		s.Reconcile()
+		created, deleted := 0, 0
+		for _, p := range s.Pods() {
+			switch {
+			case p.DeletionTimestamp != nil:
+				deleted++
+			case p.Spec.Containers[0].Env[0].Value == "2":
+				created++
+			}
+		}
+		if created != 1 || deleted != moved {
+			t.Errorf("with a maxUnavailable of %d a round created %d and deleted %d, want 1 and %d", most, created, deleted, moved)
+		}
+	}
 }

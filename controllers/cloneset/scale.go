@@ -40,7 +40,7 @@ func (k *Kind) scaler(r *rollout.Round, f *rollout.Facts) *scaler {
 
 // Scale implements rollout.Kind (CS-04). The order is fixed: pods that are still needed
 // come back, then creation, then deletions that were asked for, then scale-in. While pods
-// are created nothing is deleted.
+// are created none of the latter is done.
 func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (acted bool, err error) {
 	s := k.scaler(r, f)
 	if err := s.findClaims(ctx); err != nil {
@@ -94,7 +94,7 @@ func (s *scaler) scale(ctx context.Context) (acted bool, err error) {
 		}
 		if ids := s.idsFor(in, plan); len(ids) > 0 {
 			s.reportLimit(plan.Holds)
-			return true, s.create(ctx, ids, plan.CreateCurrent)
+			return false, s.create(ctx, ids, plan.CreateCurrent)
 		}
 	}
 	s.reportLimit(plan.Holds)

@@ -58,10 +58,7 @@ func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (a
 		err = s.create(ctx, create)
 	}
 	removed, failed := s.remove(ctx, n, most)
-	if removed && err != nil { // which is no reason to go on with what is not so any more
-		err = errors.New(err.Error())
-	}
-	return len(create) > 0 || removed, errors.Join(err, failed)
+	return removed, errors.Join(err, failed)
 }
 
 // need looks at each node.

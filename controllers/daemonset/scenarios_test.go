@@ -100,7 +100,7 @@ func TestScenarios(t *testing.T) {
 		},
 		"a burst of one creates one at a time, and deletes one at a time": {
 			edit: []edit{func(s *kruise.DaemonSet) { s.Spec.BurstReplicas = number(1) }, maxUnavailable(3)},
-			made: madeAll, change: []edit{image("2")}, did: "-n3=1 +n3=2 -n2=1 +n2=2 -n1=1 +n1=2",
+			made: madeAll, change: []edit{image("2")}, did: "-n3=1 -n2=1 +n3=2 -n1=1 +n2=2 +n1=2",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

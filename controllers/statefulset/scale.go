@@ -89,7 +89,8 @@ func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (a
 		return true, s.deleteFinished(ctx, n.finished)
 	}
 	if create := n.create[:min(plan.Create, len(n.create))]; len(create) > 0 {
-		return true, s.create(ctx, create)
+		err := s.create(ctx, create)
+		return err == nil && s.monotonic(), err
 	}
 	return s.remove(ctx, n, plan)
 }

@@ -91,8 +91,8 @@ func New(kind Kind, c Clients, e *engine.Engine, opts ...Option) *Controller {
 	return r
 }
 
-// Reconcile does one round: refresh, then scale, and move pods only where scaling changed
-// nothing (CS-04), then the status.
+// Reconcile does one round: refresh, then scale, and move pods only where scaling did nothing
+// but create pods (CS-04), then the status.
 func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	workload := c.typ.New()
 	err := c.client.Get(ctx, req.NamespacedName, workload)
@@ -153,9 +153,10 @@ func (r *Round) act(ctx context.Context, f *Facts) (*Facts, Result) {
 	if failed != nil {
 		// Pods that cannot be created keep no others from being moved: each counts as
 		// unavailable, so only what maxUnavailable leaves room for is moved.
-		acted = !onlyCreates(failed)
+		acted = acted || !onlyCreates(failed)
 		err = errors.Join(err, phase(PhaseScale, failed))
 	}
+	f = r.withCreated(f)
 	if acted {
 		return f, Result{Err: err}
 	}

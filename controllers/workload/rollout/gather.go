@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -90,6 +91,26 @@ func (r *Round) of(f *Facts, active []*corev1.Pod) *Facts {
 	}
 	next.Difference = r.c.kind.Difference(&next)
 	return &next
+}
+
+// withCreated are the facts with the pods that the round has created, as the next round would
+// find them.
+func (r *Round) withCreated(f *Facts) *Facts {
+	if len(r.created.pods) == 0 {
+		return f
+	}
+	active := make([]*corev1.Pod, len(f.Pods), len(f.Pods)+len(r.created.pods))
+	known := make(map[types.UID]bool, len(f.Pods))
+	for i, p := range f.Pods {
+		active[i], known[p.UID] = p.Pod, true
+	}
+	for _, p := range r.created.pods {
+		if !known[p.UID] { // a create whose first answer was lost may return a known pod
+			active = append(active, p)
+		}
+	}
+	slices.SortFunc(active, r.c.before)
+	return r.of(f, active)
 }
 
 // facts are those with pods as they were written since, by their UID.

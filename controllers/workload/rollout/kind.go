@@ -40,8 +40,9 @@ type Kind interface {
 	DeletionAsked(workload client.Object, pod *corev1.Pod) bool
 	// Difference says how many pods are to be moved now.
 	Difference(f *Facts) Difference
-	// Scale creates and deletes pods, and says whether it did. Pods are moved to another
-	// revision only in a round that neither created nor deleted any (CS-04).
+	// Scale creates and deletes pods. Acted ends the round: pods are moved to another revision
+	// only in a round that deleted none and asked none to go (CS-04). Pods that it created are
+	// facts of what follows; where they are to become available first, acted is true.
 	Scale(ctx context.Context, r *Round, f *Facts) (acted bool, err error)
 	// Recreate has a pod replaced that cannot be, or is not to be, changed in place.
 	Recreate(ctx context.Context, r *Round, f *Facts, pod *facts.Pod) error

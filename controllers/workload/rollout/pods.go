@@ -102,6 +102,7 @@ func (r *Round) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 // the pod has a node.
 func (r *Round) Created(pod *corev1.Pod) {
 	r.c.overlay.Created(r.Workload.GetUID(), pod)
+	r.created.add(pod)
 	r.Normal(kruise.SuccessfulCreateReason, r.c.typ.Events.Created(r.Workload.GetName(), pod.Name))
 }
 

@@ -29,7 +29,20 @@ type Round struct {
 	writers *inflight.Holder // nil without a Window
 	writing time.Time        // when the first writes were begun
 	again   again
+	created created
 	journal []decision.Record
+}
+
+// created keeps the pods that the round created.
+type created struct {
+	mu   sync.Mutex
+	pods []*corev1.Pod
+}
+
+func (c *created) add(pod *corev1.Pod) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pods = append(c.pods, pod)
 }
 
 // again keeps the earliest time to look again.
