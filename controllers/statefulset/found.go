@@ -10,12 +10,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/controllers/workload/versions"
 )
 
 // claimSet has the claims of a set, as Resolve found them.
@@ -88,7 +88,7 @@ func (m *memory) newest(cached *corev1.PersistentVolumeClaim) *corev1.Persistent
 	if own == nil {
 		return cached
 	}
-	if order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, own.ResourceVersion); err == nil && order < 0 && cached.UID == own.UID {
+	if versions.Newer(own, cached) {
 		return own
 	}
 	delete(m.own, cached.Name)

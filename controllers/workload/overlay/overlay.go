@@ -12,7 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/regatta-sh/regatta/controllers/workload/versions"
 )
 
 // Mark is a moment in the life of an Overlay.
@@ -66,7 +67,7 @@ func (o *Overlay) put(owner types.UID, e *entry) {
 		if old.deleted && !e.deleted {
 			return // a delete is not undone by a write that came in late
 		}
-		if !e.deleted && newer(old.pod, e.pod) {
+		if !e.deleted && versions.Newer(old.pod, e.pod) {
 			return
 		}
 		e.known = old.known // a pod of our own may be written again before the cache shows it
@@ -171,12 +172,5 @@ func caughtUp(cached *corev1.Pod, e *entry) bool {
 	if e.deleted {
 		return cached.DeletionTimestamp != nil
 	}
-	return !newer(e.pod, cached)
-}
-
-// newer says whether a is newer than b. Resource versions are ordered numbers
-// since Kubernetes 1.35; one that is not a number counts as older.
-func newer(a, b *corev1.Pod) bool {
-	c, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
-	return err == nil && c > 0
+	return !versions.Newer(e.pod, cached)
 }

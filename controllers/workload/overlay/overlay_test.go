@@ -39,10 +39,10 @@ func fresh() (*Overlay, *clock) {
 // listed applies the overlay to a cache as it is now.
 func listed(o *Overlay, cached ...*corev1.Pod) []string {
 	out, _ := o.Apply(owner, o.Mark(), slices.Clone(cached), deadline)
-	return versions(out)
+	return described(out)
 }
 
-func versions(pods []*corev1.Pod) []string {
+func described(pods []*corev1.Pod) []string {
 	out := []string{}
 	for _, p := range pods {
 		text := p.Name + "@" + p.ResourceVersion
@@ -141,8 +141,8 @@ func TestAPodThatTheCacheShowsWhileItIsListedIsNotGone(t *testing.T) {
 	var list []*corev1.Pod // made before the cache had it
 	o.Observe(owner, "a")
 	got, _ := o.Apply(owner, mark, list, deadline)
-	if !slices.Equal(versions(got), []string{"a@5"}) {
-		t.Errorf("got %v, want a@5", versions(got))
+	if !slices.Equal(described(got), []string{"a@5"}) {
+		t.Errorf("got %v, want a@5", described(got))
 	}
 	if got := listed(o); len(got) != 0 {
 		t.Errorf("the next list does not have it either, so it is gone; got %v", got)
@@ -156,8 +156,8 @@ func TestADeletedPodThatEndsWhileItIsListedIsNotBack(t *testing.T) {
 	list := []*corev1.Pod{pod("a", 4)} // made before the cache knew
 	o.Ended(owner, "a")
 	got, _ := o.Apply(owner, mark, list, deadline)
-	if !slices.Equal(versions(got), []string{"a@5 deleted"}) {
-		t.Errorf("got %v, want it deleted", versions(got))
+	if !slices.Equal(described(got), []string{"a@5 deleted"}) {
+		t.Errorf("got %v, want it deleted", described(got))
 	}
 }
 
@@ -168,12 +168,12 @@ func TestWritesThatTheCacheDoesNotShowInTimeAreLate(t *testing.T) {
 	c.now = c.now.Add(deadline + time.Second)
 	o.Patched(owner, pod("c", 7))
 	_, late := o.Apply(owner, o.Mark(), []*corev1.Pod{pod("b", 1), pod("c", 1)}, deadline)
-	if got := versions(late); !slices.Equal(got, []string{"a@5", "b@6"}) {
+	if got := described(late); !slices.Equal(got, []string{"a@5", "b@6"}) {
 		t.Errorf("late are %v, want a and b", got)
 	}
 	_, late = o.Apply(owner, o.Mark(), []*corev1.Pod{pod("a", 5), pod("b", 6), pod("c", 1)}, deadline)
 	if len(late) != 0 {
-		t.Errorf("what the cache shows by now is still late: %v", versions(late))
+		t.Errorf("what the cache shows by now is still late: %v", described(late))
 	}
 }
 
@@ -329,7 +329,7 @@ func TestTheOverlayIsNeverOlderThanOurWrites(t *testing.T) {
 				}
 				out, late := o.Apply(owner, mark, slices.Clone(list), deadline)
 				if len(late) != 0 {
-					t.Fatalf("%v are late at once", versions(late))
+					t.Fatalf("%v are late at once", described(late))
 				}
 				inList, seen := map[string]bool{}, map[string]bool{}
 				for _, p := range list {
