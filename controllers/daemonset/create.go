@@ -63,13 +63,14 @@ func (s *scaler) createPod(ctx context.Context, node string) error {
 // so that there are no two.
 func (s *scaler) createNamed(ctx context.Context, pod *corev1.Pod, node string) (taken bool, err error) {
 	name, hash := pod.Name, pod.Labels[appsv1.ControllerRevisionHashLabelKey]
+	again := s.memory.tried(node) == name // what was made then may be of an earlier revision
 	err = s.r.CreatePod(ctx, pod)
 	var by *rollout.TakenError
 	switch {
 	case errors.As(err, &by):
 		s.memory.try(node, "")
 		return true, err
-	case err == nil && (nodefit.NodeOf(pod) != node || pod.Labels[appsv1.ControllerRevisionHashLabelKey] != hash):
+	case err == nil && (nodefit.NodeOf(pod) != node || !again && pod.Labels[appsv1.ControllerRevisionHashLabelKey] != hash):
 		s.memory.try(node, "")
 		return true, fmt.Errorf("creating pod %s: another pod of this DaemonSet has the name", name)
 	case rollout.Indeterminate(err):
