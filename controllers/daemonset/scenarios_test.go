@@ -10,8 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/simulation"
 )
 
 const madeAll = "+n1=1 +n2=1 +n3=1"
@@ -142,6 +144,37 @@ func TestANameThatAPodOfTheSetHasIsNotUsedAgain(t *testing.T) {
 	w.change(image("2"))
 	w.settle()
 	if got, want := w.did(), "+n1=1 +n1=2 -n1=1"; got != want {
+		t.Errorf("it did %s, want %s", got, want)
+	}
+}
+
+// A pod whose create was not answered is the pod of its node, also where the template changed
+// before the controller could read it.
+func TestAPodWhoseCreateWasNotAnsweredIsNotCreatedTwice(t *testing.T) {
+	w := newWorld(t, testEngine(t), standard, testSet(), testNode("n1"))
+	w.Unreachable = true
+	creates := false
+	w.Deny = func(o client.Object, what string) error {
+		_, pod := o.(*corev1.Pod)
+		creates = pod && what == "create"
+		return nil
+	}
+	w.Fault = func() simulation.Fault {
+		if creates && len(w.Pods()) == 0 {
+			return simulation.LostAnswer
+		}
+		return simulation.NoFault
+	}
+	w.Reconcile() // creates the pod, which the cache does not show yet
+	w.note()
+	if len(w.Pods()) != 1 {
+		t.Fatalf("there are %d pods, want the one whose create was not answered%s", len(w.Pods()), w.Story())
+	}
+	w.Unreachable = false
+	w.change(image("2"))
+	w.Reconcile()
+	w.settle()
+	if got, want := w.did(), "+n1=1 -n1=1 +n1=2"; got != want {
 		t.Errorf("it did %s, want %s", got, want)
 	}
 }

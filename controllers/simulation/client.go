@@ -33,10 +33,17 @@ func (c *cluster) client() client.Client {
 
 // live is the API server for what reads past the cache.
 func (c *cluster) live() client.Reader {
-	if c.slow {
-		return c.server
+	if !c.slow {
+		return c.client()
 	}
-	return c.client()
+	return interceptor.NewClient(c.server, interceptor.Funcs{
+		Get: func(ctx context.Context, server client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if c.unreachable() {
+				return apierrors.NewTimeoutError("the API server does not answer", 1)
+			}
+			return server.Get(ctx, key, o, opts...)
+		},
+	})
 }
 
 func (c *cluster) create(ctx context.Context, server client.WithWatch, o client.Object, opts ...client.CreateOption) error {

@@ -65,6 +65,8 @@ type cluster struct {
 	asked func(before witness.Sight, was, now *corev1.Pod)
 	// faults is asked before each write of the controller; nil for none.
 	faults *faults
+	// unreachable says whether reads past a slow cache fail.
+	unreachable func() bool
 
 	witness *witness.Witness
 	// sight is what there was at a time; nil when there may be something else since.

@@ -61,6 +61,8 @@ type Life struct {
 	// Deny is what the API server refuses of a kind of writes: create, patch, patch status of,
 	// delete; nil for nothing.
 	Deny func(o client.Object, what string) error
+	// Unreachable makes reads past the cache fail.
+	Unreachable bool
 
 	cluster    *cluster
 	machines   *machines
@@ -83,6 +85,7 @@ func Live(t T, b Birth) *Life {
 		c.nodes = []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}}
 	}
 	c.faults = &faults{next: l.next, deny: l.denies}
+	c.unreachable = func() bool { return l.Unreachable }
 	c.asked = l.judge
 	c.workload = b.Workload.DeepCopyObject().(client.Object)
 	l.machines = newMachines(c, Fleet{}, options{})

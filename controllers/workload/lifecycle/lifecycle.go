@@ -70,6 +70,12 @@ type Facts struct {
 	Complete bool
 }
 
+// WaitsForPreNormal says whether the preNormal hook keeps a new pod from state Normal. Pods
+// without that hook are in PreparingNormal too, until they have a node.
+func WaitsForPreNormal(pod *corev1.Pod, l *kruise.Lifecycle) bool {
+	return State(pod) == kruise.LifecycleStatePreparingNormal && l != nil && l.PreNormal != nil && !AllHooked(l.PreNormal, pod)
+}
+
 // Refresh is the state a pod should be in now, its own when nothing changes
 // . It never starts anything.
 func Refresh(pod *corev1.Pod, l *kruise.Lifecycle, f Facts) kruise.LifecycleStateType {

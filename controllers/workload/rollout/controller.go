@@ -143,9 +143,7 @@ func (r *Round) act(ctx context.Context, f *Facts) (*Facts, Result) {
 	if err != nil {
 		err = phase(PhaseUpdate, fmt.Errorf("refreshing pods: %w", err))
 	}
-	if len(written) > 0 {
-		f = r.facts(f, written)
-	}
+	f = r.with(f, written)
 	if r.c.ahead != nil {
 		r.c.ahead(ctx, r, f)
 	}
@@ -156,7 +154,7 @@ func (r *Round) act(ctx context.Context, f *Facts) (*Facts, Result) {
 		acted = acted || !onlyCreates(failed)
 		err = errors.Join(err, phase(PhaseScale, failed))
 	}
-	f = r.withCreated(f)
+	f = r.with(f, r.created.pods)
 	if acted {
 		return f, Result{Err: err}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
 	"github.com/regatta-sh/regatta/controllers/workload/selection"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -139,7 +140,7 @@ func (r *account) pod(p *facts.Pod, a explain.Answer) explain.Answer {
 		a.Verdict, a.Reason, a.Message = explain.Moved, "Selected", fmt.Sprintf("Its update to %s was started in the last round.", a.To)
 	case f.Leaves(p):
 		a.Verdict, a.Reason, a.Message = explain.Deleting, "DeleteWanted", "It is to be deleted, as soon as the budget and its hooks allow."
-	case p.State == kruise.LifecycleStatePreparingUpdate, p.State == kruise.LifecycleStateUpdated, p.State == kruise.LifecycleStatePreparingNormal:
+	case p.State == kruise.LifecycleStatePreparingUpdate, p.State == kruise.LifecycleStateUpdated, lifecycle.WaitsForPreNormal(p.Pod, f.Lifecycle):
 		a.Verdict, a.Reason = explain.Hooked, string(p.State)
 		a.Message = fmt.Sprintf("A lifecycle hook of the %s keeps it in state %s.", f.Subject.Kind, p.State)
 	case skipped:

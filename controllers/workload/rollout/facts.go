@@ -19,7 +19,7 @@ import (
 )
 
 // Facts are what a round knows before anything is decided. They do not change; once
-// pods were written there are new ones, see Round.facts.
+// pods were written there are new ones, see Round.with.
 type Facts struct {
 	Spec
 	// Workload is the object as it was read.

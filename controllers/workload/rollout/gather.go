@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -93,35 +94,27 @@ func (r *Round) of(f *Facts, active []*corev1.Pod) *Facts {
 	return &next
 }
 
-// withCreated are the facts with the pods that the round has created, as the next round would
-// find them.
-func (r *Round) withCreated(f *Facts) *Facts {
-	if len(r.created.pods) == 0 {
+// with are the facts with pods as they were written since. Those that the facts do not have
+// come as the next round would find them; a create whose first answer was lost may return a
+// pod that they have.
+func (r *Round) with(f *Facts, written []*corev1.Pod) *Facts {
+	if len(written) == 0 {
 		return f
 	}
-	active := make([]*corev1.Pod, len(f.Pods), len(f.Pods)+len(r.created.pods))
-	known := make(map[types.UID]bool, len(f.Pods))
-	for i, p := range f.Pods {
-		active[i], known[p.UID] = p.Pod, true
+	latest := make(map[types.UID]*corev1.Pod, len(written))
+	for _, p := range written {
+		latest[p.UID] = p
 	}
-	for _, p := range r.created.pods {
-		if !known[p.UID] { // a create whose first answer was lost may return a known pod
-			active = append(active, p)
-		}
-	}
-	slices.SortFunc(active, r.c.before)
-	return r.of(f, active)
-}
-
-// facts are those with pods as they were written since, by their UID.
-func (r *Round) facts(f *Facts, written map[string]*corev1.Pod) *Facts {
-	active := make([]*corev1.Pod, len(f.Pods))
+	active := make([]*corev1.Pod, len(f.Pods), len(f.Pods)+len(written))
 	for i, p := range f.Pods {
 		active[i] = p.Pod
-		if now := written[string(p.UID)]; now != nil {
+		if now := latest[p.UID]; now != nil {
 			active[i] = now
+			delete(latest, p.UID)
 		}
 	}
+	active = slices.AppendSeq(active, maps.Values(latest))
+	slices.SortFunc(active, r.c.before)
 	return r.of(f, active)
 }
 

@@ -18,10 +18,9 @@ import (
 type write func(context.Context) (*corev1.Pod, error)
 
 // refresh lets every pod go on with what has begun: its in-place update, its lifecycle
-// state, its gates. It starts nothing. It returns the pods that were written, by UID.
-func (r *Round) refresh(ctx context.Context, f *Facts) (map[string]*corev1.Pod, error) {
+// state, its gates. It starts nothing. It returns the pods that were written.
+func (r *Round) refresh(ctx context.Context, f *Facts) (written []*corev1.Pod, err error) {
 	var mu sync.Mutex
-	written := map[string]*corev1.Pod{}
 	var acts []func() error
 	for _, p := range f.Pods {
 		act, err := r.next(f, p)
@@ -37,12 +36,13 @@ func (r *Round) refresh(ctx context.Context, f *Facts) (map[string]*corev1.Pod, 
 			if pod != nil {
 				mu.Lock()
 				defer mu.Unlock()
-				written[string(pod.UID)] = pod
+				written = append(written, pod)
 			}
 			return err
 		})
 	}
-	return written, r.Parallel(acts)
+	err = r.Parallel(acts)
+	return written, err
 }
 
 // next finds the one thing that a pod needs next, nil if nothing.

@@ -63,7 +63,7 @@ func TestAPodThatItsNodeDoesNotResizeIsTold(t *testing.T) {
 	written := f.Pods[1].DeepCopy()
 	resizing(written, "", "")
 	written.Status.Conditions[1].Message = "Node didn't have enough resource: memory"
-	f = r.facts(f, map[string]*corev1.Pod{string(written.UID): written})
+	f = r.with(f, []*corev1.Pod{written})
 	res.Moved = []string{"web-0"}
 	if got := r.stuck(f, res); len(got) != 1 || got[0].Pod != "web-1" || len(events.Events) != 1 || len(r.memory.stuck) != 1 {
 		t.Errorf("stuck are %v, with %d events", got, len(events.Events))
