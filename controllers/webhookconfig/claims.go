@@ -33,8 +33,12 @@ const (
 	lost    = 2 * time.Minute
 )
 
-// seenWithin is how long the API server may take to show what was written.
-const seenWithin = time.Second
+// seenWithin is how long the API server may take to show what was written. Its own webhooks follow a watch of their own, which may
+// be behind ours by as long as apart.
+const (
+	seenWithin = time.Second
+	apart      = 50 * time.Millisecond
+)
 
 // Await sees to it that the API server sends the pods that a SidecarSet may select, before the SidecarSet itself is written, and that
 // the replica that gets such a pod knows of the SidecarSet. Any replica may call it: what it writes sends more pods than before, never
@@ -176,6 +180,11 @@ func (w *Writer) shown(ctx context.Context, claims []reach.Claim) {
 		return slices.ContainsFunc(now, func(c reach.Claim) bool { return c.ID() == claims[0].ID() }), err
 	}); err != nil {
 		ctrl.Log.Info("The API server does not show yet that it sends the pods of a SidecarSet", "sidecarset", claims[0].Set, "reason", err.Error())
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(apart):
 	}
 }
 

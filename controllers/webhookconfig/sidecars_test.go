@@ -21,8 +21,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
@@ -117,8 +119,11 @@ type pair struct {
 
 func newPair(t *testing.T) *pair {
 	t.Helper()
-	_, api := connect(t)
+	env, api := connect(t)
 	p := &pair{api: api, replicas: []*replica{newReplica(t, api, 0), newReplica(t, api, 500*time.Millisecond)}}
+	for _, r := range p.replicas {
+		r.watch(configurations(t, env.Config, api))
+	}
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, MutatePodPath) {
 			p.mu.Lock()
@@ -156,6 +161,29 @@ func newPair(t *testing.T) *pair {
 		return api.Create(t.Context(), s, client.DryRunAll) != nil
 	})
 	return p
+}
+
+// configurations are those that a watch shows.
+func configurations(t *testing.T, config *rest.Config, api client.Client) client.Reader {
+	t.Helper()
+	c, err := cache.New(config, cache.Options{Scheme: api.Scheme(), Mapper: api.RESTMapper()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.GetInformer(t.Context(), &admissionv1.MutatingWebhookConfiguration{}, cache.BlockUntilSynced(false)); err != nil {
+		t.Fatal(err)
+	}
+	var g sync.WaitGroup
+	t.Cleanup(g.Wait) // after the end of the context
+	g.Go(func() {
+		if err := c.Start(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	if !c.WaitForCacheSync(t.Context()) {
+		t.Fatal("the configurations cannot be watched")
+	}
+	return c
 }
 
 // lead has one replica lead until the test ends, or until it is called.
