@@ -25,12 +25,12 @@ var _ = Describe("an ImagePullJob", func() {
 		}).Should(ContainElements(nodes))
 		return u, nodes
 	}
-	// tags are the nodes that are asked for an image.
-	tags := func(u *user, image string) []string {
-		out := strings.Split(u.kubectl("get", "nodeimages", "-o", `jsonpath={range .items[*]}{.metadata.name}{" "}{.spec.images.`+image+`.tags[*].tag}{"\n"}{end}`), "\n")
+	// asked are the nodes that have a tag of an image to pull.
+	asked := func(u *user, image, tag string) []string {
+		out := strings.Split(u.kubectl("get", "nodeimages", "-o", `jsonpath={range .items[*]}{.metadata.name}{" "}{.spec.images.`+image+`.tags[?(@.tag=="`+tag+`")].tag}{"\n"}{end}`), "\n")
 		var with []string
 		for _, line := range out {
-			if name, tag, _ := strings.Cut(line, " "); strings.TrimSpace(tag) != "" {
+			if name, found, _ := strings.Cut(line, " "); strings.TrimSpace(found) != "" {
 				with = append(with, name)
 			}
 		}
@@ -66,10 +66,10 @@ spec:
 		AddReportEntry("until all nodes had the image", time.Since(since))
 		Expect(status(".status.desired")()).To(Equal(status(".status.succeeded")()))
 		Expect(u.kubectl("get", "imagepulljobs.v1alpha1.apps.kruise.io")).To(MatchRegexp(`NAME +TOTAL +ACTIVE +SUCCEED +FAILED +AGE +MESSAGE\njob-with-always +3 +0? +3 +0? +\S+ +job has completed`))
-		Expect(tags(u, "nginx")).To(ConsistOf(nodes))
+		Expect(asked(u, "nginx", "1.9.1")).To(ConsistOf(nodes))
 		By("leaving nothing behind")
 		u.kubectl("delete", "imagepulljob", "job-with-always")
-		Eventually(func() []string { return tags(u, "nginx") }).Should(BeEmpty())
+		Eventually(func() []string { return asked(u, "nginx", "1.9.1") }).Should(BeEmpty())
 	}, SpecTimeout(4*time.Minute))
 
 	It("goes on past a node that cannot pull, and waits while a rule of its namespace holds it", func(ctx SpecContext) {

@@ -34,7 +34,8 @@ var _ = Describe("a NodeImage", func() {
 		ask("ubuntu", "latest", "Always")
 		Eventually(status(".status.imageStatuses.ubuntu.tags[0].phase")).Should(Equal("Succeeded"))
 		Expect(status(".status.imageStatuses.ubuntu.tags[0].imageID")()).To(HavePrefix("ubuntu@sha256:"))
-		Expect(u.kubectl("get", "nodeimage", node, "--no-headers")).To(MatchRegexp(`^\S+ +1 +1 +\S+$`))
+		// Jobs of other specs have images pulled on this node too, so the counts are at least one.
+		Expect(u.kubectl("get", "nodeimage", node)).To(MatchRegexp(`^NAME +DESIRED +PULLING +SUCCEED +FAILED +AGE\n\S+ +[1-9][0-9]* +.*[1-9]`))
 		Expect(u.kubectl("get", "events", "-A", "--field-selector", "involvedObject.kind=NodeImage")).To(ContainSubstring("Image ubuntu:latest, ecalpsedTime "))
 
 		By("finding one that is there")
@@ -46,6 +47,6 @@ var _ = Describe("a NodeImage", func() {
 		AddReportEntry("until an image that is there was reported", time.Since(since))
 
 		By("cleaning up behind itself")
-		Eventually(status(".spec.images")).Should(Or(BeEmpty(), Equal("{}")))
+		Eventually(status(".spec.images.ubuntu")).Should(BeEmpty())
 	}, SpecTimeout(5*time.Minute))
 })

@@ -34,7 +34,7 @@ func newUser(ctx context.Context) *user {
 		if CurrentSpecReport().Failed() {
 			u.ctx = ctx
 			for _, args := range [][]string{{"get", "clonesets", "-o", "yaml"}, {"get", "pods", "-o", "wide"}, {"get", "events"}} {
-				out, _ := u.try("kubectl", args...)
+				out, _ := u.try("kubectl", append([]string{"-n", ns.Name}, args...)...)
 				AddReportEntry("kubectl "+strings.Join(args, " "), out)
 			}
 			out, _ := u.try("kubectl", "-n", "kruise-system", "logs", "-l", "control-plane=controller-manager", "--tail=100")
