@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/nodeimage/tags"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/node"
@@ -15,7 +16,7 @@ import (
 
 // decide asks which nodes begin now, and what keeps others from it. Those that are denied
 // the image have failed in the tally.
-func (r *Reconciler) decide(ctx context.Context, job *kruise.ImagePullJob, i image, t *tally) (begin []*candidate, holds []points.Hold) {
+func (r *Reconciler) decide(ctx context.Context, job *kruise.ImagePullJob, i tags.Image, t *tally) (begin []*candidate, holds []points.Hold) {
 	if len(t.candidates) == 0 {
 		return nil, nil
 	}
@@ -63,10 +64,10 @@ func (r *Reconciler) decide(ctx context.Context, job *kruise.ImagePullJob, i ima
 	return begin, holds
 }
 
-func jobFacts(job *kruise.ImagePullJob, i image) points.Job {
+func jobFacts(job *kruise.ImagePullJob, i tags.Image) points.Job {
 	out := points.Job{
 		Name: job.Name, Namespace: job.Namespace, Created: job.CreationTimestamp.UnixNano(), Labels: job.Labels, Annotations: job.Annotations,
-		Image: i.name, Tag: i.tag, Always: job.Spec.ImagePullPolicy == kruise.PullAlways, Never: never(job),
+		Image: i.Name, Tag: i.Tag, Always: job.Spec.ImagePullPolicy == kruise.PullAlways, Never: never(job),
 	}
 	if owner := metav1.GetControllerOf(job); owner != nil {
 		out.Owner = &points.Owner{Kind: owner.Kind, Name: owner.Name}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/nodeimage/tags"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/step"
 	points "github.com/regatta-sh/regatta/engine/decision/node"
@@ -33,7 +34,7 @@ func (r *Reconciler) step(ctx context.Context, job *kruise.ImagePullJob) (time.D
 	if err := r.finalizer(ctx, job, controllerutil.AddFinalizer); err != nil {
 		return 0, err
 	}
-	i, err := parse(job.Spec.Image)
+	i, err := tags.Parse(job.Spec.Image)
 	if err != nil {
 		return 0, r.invalid(ctx, job, err)
 	}

@@ -10,28 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/nodeimage/tags"
 	points "github.com/regatta-sh/regatta/engine/decision/node"
 )
-
-// image is an image as NodeImages have it.
-type image struct{ name, tag, registry string }
-
-// parse takes an image apart: nginx:1.28 is the tag 1.28 of nginx, a digest is a tag too,
-// and the tag is latest if there is neither.
-func parse(text string) (image, error) {
-	named, err := reference.ParseNormalizedNamed(text)
-	if err != nil {
-		return image{}, err
-	}
-	out := image{name: reference.FamiliarName(named), tag: "latest", registry: reference.Domain(named)}
-	switch r := named.(type) {
-	case reference.Digested:
-		out.tag = r.Digest().String()
-	case reference.Tagged:
-		out.tag = r.Tag()
-	}
-	return out, nil
-}
 
 // registryOf is where an image is that a NodeImage names.
 func registryOf(name string) string {
@@ -53,13 +34,13 @@ const (
 )
 
 // phaseOf is IMG-02.
-func phaseOf(node *kruise.NodeImage, job types.UID, i image, secrets []kruise.ReferenceObject) phase {
-	spec := node.Spec.Images[i.name]
-	tag := tagOf(spec, i.tag)
+func phaseOf(node *kruise.NodeImage, job types.UID, i tags.Image, secrets []kruise.ReferenceObject) phase {
+	spec := node.Spec.Images[i.Name]
+	tag := tags.Of(spec, i.Tag)
 	if tag == nil || !owns(tag, job) || len(missing(spec.PullSecrets, secrets)) > 0 {
 		return waiting
 	}
-	switch s := statusOf(node, i.name, tag); {
+	switch s := tags.Status(node, i.Name, tag); {
 	case s == nil:
 		return pulling
 	case s.Phase == kruise.ImagePhaseSucceeded:
@@ -68,24 +49,6 @@ func phaseOf(node *kruise.NodeImage, job types.UID, i image, secrets []kruise.Re
 		return failed
 	}
 	return pulling
-}
-
-func tagOf(spec kruise.ImageSpec, tag string) *kruise.ImageTagSpec {
-	if i := slices.IndexFunc(spec.Tags, func(t kruise.ImageTagSpec) bool { return t.Tag == tag }); i >= 0 {
-		return &spec.Tags[i]
-	}
-	return nil
-}
-
-// statusOf is what a node says of this version of a tag, nil if nothing.
-func statusOf(node *kruise.NodeImage, name string, tag *kruise.ImageTagSpec) *kruise.ImageTagStatus {
-	tags := node.Status.ImageStatuses[name].Tags
-	for i := range tags {
-		if tags[i].Tag == tag.Tag && tags[i].Version == tag.Version {
-			return &tags[i]
-		}
-	}
-	return nil
 }
 
 func owns(tag *kruise.ImageTagSpec, job types.UID) bool {
@@ -127,8 +90,8 @@ func groupsOf(node *kruise.NodeImage) map[string]string {
 }
 
 // count makes the tally of a job: nodes are those that it is about.
-func count(fleet, nodes []*kruise.NodeImage, job types.UID, i image, secrets []kruise.ReferenceObject) *tally {
-	t := &tally{groups: map[string]map[string]points.Nodes{"zone": {}, "region": {}}, registry: points.Registry{Name: i.registry}}
+func count(fleet, nodes []*kruise.NodeImage, job types.UID, i tags.Image, secrets []kruise.ReferenceObject) *tally {
+	t := &tally{groups: map[string]map[string]points.Nodes{"zone": {}, "region": {}}, registry: points.Registry{Name: i.Registry}}
 	for _, node := range nodes {
 		one := points.Nodes{Total: 1}
 		switch phaseOf(node, job, i, secrets) {
@@ -152,7 +115,7 @@ func count(fleet, nodes []*kruise.NodeImage, job types.UID, i image, secrets []k
 		busy := 0
 		for name, spec := range node.Spec.Images {
 			for j := range spec.Tags {
-				s := statusOf(node, name, &spec.Tags[j])
+				s := tags.Status(node, name, &spec.Tags[j])
 				if s != nil && (s.Phase == kruise.ImagePhaseSucceeded || s.Phase == kruise.ImagePhaseFailed) {
 					continue
 				}
@@ -162,7 +125,7 @@ func count(fleet, nodes []*kruise.NodeImage, job types.UID, i image, secrets []k
 					registry = registryOf(name)
 					registries[name] = registry
 				}
-				if registry == i.registry {
+				if registry == i.Registry {
 					t.registry.Pulling++
 				}
 			}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/nodeimage/tags"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/policies"
@@ -137,7 +138,7 @@ func (w *world) asked() (out []int) {
 	}
 	slices.SortFunc(list.Items, func(a, b kruise.NodeImage) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range list.Items {
-		if tagOf(list.Items[i].Spec.Images["nginx"], "1.28") != nil {
+		if tags.Of(list.Items[i].Spec.Images["nginx"], "1.28") != nil {
 			out = append(out, i)
 		}
 	}
@@ -149,7 +150,7 @@ func (w *world) tell(phase kruise.ImagePullPhase, nodes ...int) {
 	w.Helper()
 	for _, i := range nodes {
 		o := w.image(i)
-		tag := tagOf(o.Spec.Images["nginx"], "1.28")
+		tag := tags.Of(o.Spec.Images["nginx"], "1.28")
 		o.Status.ImageStatuses = map[string]kruise.ImageStatus{"nginx": {Tags: []kruise.ImageTagStatus{{Tag: "1.28", Version: tag.Version, Phase: phase}}}}
 		if err := w.api.Status().Update(w.Context(), o); err != nil {
 			w.Fatal(err)

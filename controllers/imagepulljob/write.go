@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/nodeimage/tags"
 )
 
 const (
@@ -30,7 +31,7 @@ const (
 // order is what a job asks nodes for.
 type order struct {
 	job     *kruise.ImagePullJob
-	image   image
+	image   tags.Image
 	secrets []kruise.ReferenceObject
 }
 
@@ -93,11 +94,11 @@ func (r *Reconciler) merge(node *kruise.NodeImage, o order) {
 	if node.Spec.Images == nil {
 		node.Spec.Images = map[string]kruise.ImageSpec{}
 	}
-	spec := node.Spec.Images[o.image.name]
+	spec := node.Spec.Images[o.image.Name]
 	spec.SandboxConfig = o.job.Spec.SandboxConfig.DeepCopy()
 	spec.PullSecrets = append(slices.Clone(spec.PullSecrets), missing(spec.PullSecrets, o.secrets)...)
 	spec.Tags = slices.Clone(spec.Tags)
-	tag := tagOf(spec, o.image.tag)
+	tag := tags.Of(spec, o.image.Tag)
 	owner := corev1.ObjectReference{
 		APIVersion: kruise.GroupVersion.String(), Kind: "ImagePullJob", Namespace: o.job.Namespace, Name: o.job.Name, UID: o.job.UID,
 	}
@@ -105,11 +106,11 @@ func (r *Reconciler) merge(node *kruise.NodeImage, o order) {
 	switch {
 	case tag == nil:
 		fresh := kruise.ImageTagSpec{
-			Tag: o.image.tag, CreatedAt: &now, OwnerReferences: []corev1.ObjectReference{owner},
+			Tag: o.image.Tag, CreatedAt: &now, OwnerReferences: []corev1.ObjectReference{owner},
 			PullPolicy: r.pullPolicy(o.job), ImagePullPolicy: o.job.Spec.ImagePullPolicy,
 		}
-		for _, s := range node.Status.ImageStatuses[o.image.name].Tags {
-			if s.Tag == o.image.tag {
+		for _, s := range node.Status.ImageStatuses[o.image.Name].Tags {
+			if s.Tag == o.image.Tag {
 				fresh.Version = s.Version + 1
 			}
 		}
@@ -121,7 +122,7 @@ func (r *Reconciler) merge(node *kruise.NodeImage, o order) {
 		tag.ImagePullPolicy = o.job.Spec.ImagePullPolicy
 	}
 	slices.SortStableFunc(spec.Tags, func(a, b kruise.ImageTagSpec) int { return cmp.Compare(a.Tag, b.Tag) })
-	node.Spec.Images[o.image.name] = spec
+	node.Spec.Images[o.image.Name] = spec
 }
 
 // Times of tags of jobs that never end: they are pulled again about once a day.

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tags finds images in NodeImages, which have them by name and tag.
+package tags
+
+import (
+	"slices"
+
+	"github.com/distribution/reference"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// Image is an image as NodeImages have it.
+type Image struct {
+	// Name as people write it, such as nginx.
+	Name string
+	// Tag of the image, or its digest.
+	Tag string
+	// Registry is the host that has it, such as docker.io.
+	Registry string
+}
+
+// Parse takes an image apart: nginx:1.28 is the tag 1.28 of nginx, a digest is a tag too,
+// and the tag is latest if there is neither. It fails if the text is no image reference.
+func Parse(text string) (Image, error) {
+	named, err := reference.ParseNormalizedNamed(text)
+	if err != nil {
+		return Image{}, err
+	}
+	out := Image{Name: reference.FamiliarName(named), Tag: "latest", Registry: reference.Domain(named)}
+	switch r := named.(type) {
+	case reference.Digested:
+		out.Tag = r.Digest().String()
+	case reference.Tagged:
+		out.Tag = r.Tag()
+	}
+	return out, nil
+}
+
+// Of is what is asked for of a tag, nil if nothing.
+func Of(spec kruise.ImageSpec, tag string) *kruise.ImageTagSpec {
+	if i := slices.IndexFunc(spec.Tags, func(t kruise.ImageTagSpec) bool { return t.Tag == tag }); i >= 0 {
+		return &spec.Tags[i]
+	}
+	return nil
+}
+
+// Status is what a node reports of this version of a tag, nil if nothing.
+func Status(node *kruise.NodeImage, name string, tag *kruise.ImageTagSpec) *kruise.ImageTagStatus {
+	tags := node.Status.ImageStatuses[name].Tags
+	for i := range tags {
+		if tags[i].Tag == tag.Tag && tags[i].Version == tag.Version {
+			return &tags[i]
+		}
+	}
+	return nil
+}
+
+// Phase is how far a node is with an image that was asked for; "" before it has begun.
+func Phase(node *kruise.NodeImage, i Image) kruise.ImagePullPhase {
+	tag := Of(node.Spec.Images[i.Name], i.Tag)
+	if tag == nil {
+		return ""
+	}
+	if s := Status(node, i.Name, tag); s != nil {
+		return s.Phase
+	}
+	return ""
+}
