@@ -20,6 +20,9 @@ func Hash(seed maphash.Seed, f *points.PodFacts) uint64 {
 			maphash.WriteComparable(&lists, c)
 		}
 	}
+	for _, p := range f.Pulls {
+		maphash.WriteComparable(&lists, p)
+	}
 	for _, m := range f.Matches {
 		maphash.WriteComparable(&lists, m)
 	}

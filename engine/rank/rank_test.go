@@ -263,7 +263,7 @@ func TestEveryFactIsInTheHash(t *testing.T) {
 		case reflect.Pointer:
 			v.Set(reflect.New(v.Type().Elem()))
 		case reflect.Slice:
-			v.Set(reflect.ValueOf([]int{0}))
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 		case reflect.Map:
 			v.Set(reflect.ValueOf(map[string]string{"": ""}))
 		default:
@@ -280,6 +280,12 @@ func TestEveryFactIsInTheHash(t *testing.T) {
 		if rank.Hash(seed, &points.PodFacts{OnNode: &n}) == rank.Hash(seed, on) {
 			t.Errorf("the %s of a node are not in the hash", name)
 		}
+	}
+	pulls := func(image, phase string) *points.PodFacts {
+		return &points.PodFacts{Pulls: []points.ImagePull{{Image: image, Phase: phase}}}
+	}
+	if before := rank.Hash(seed, pulls("web:2", "Pulling")); before == rank.Hash(seed, pulls("web:3", "Pulling")) || before == rank.Hash(seed, pulls("web:2", "Failed")) {
+		t.Error("the image or the phase of a pull is not in the hash")
 	}
 	a := points.PodFacts{Labels: map[string]string{"a": "1", "b": "2", "c": "3"}, Matches: []int{1, 2}}
 	b := points.PodFacts{Labels: map[string]string{"c": "3", "b": "2", "a": "1"}, Matches: []int{1, 2}}

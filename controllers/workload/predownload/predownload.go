@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package predownload has the images of a revision pulled on the nodes of old pods ahead
-// of an update, by ImagePullJobs of the workload. No update waits for it.
+// of an update, by ImagePullJobs of the workload. No update waits for it, unless a
+// policy holds pods whose nodes do not have the images yet.
 package predownload
 
 import (
@@ -84,29 +85,40 @@ const (
 	again   = 5 * time.Second
 )
 
-// For is what a controller of a kind does ahead of scaling and updates; see
+// For is what a controller of a kind does ahead of scaling and updates of a workload; see
 // rollout.WithAhead. An event reports what fails, and the next round tries again.
-func For(k Kind) func(context.Context, *rollout.Round, *rollout.Facts) {
-	return func(ctx context.Context, r *rollout.Round, f *rollout.Facts) {
-		if err := prepare(ctx, k, r, f); err != nil {
-			r.Normal(kruise.FailedCreateImagePullJobReason, err.Error())
-			r.Again(again)
+func For(k Kind) func() rollout.Ahead {
+	return func() rollout.Ahead {
+		a := &ahead{kind: k}
+		return func(ctx context.Context, r *rollout.Round, f *rollout.Facts) {
+			if err := a.prepare(ctx, r, f); err != nil {
+				r.Normal(kruise.FailedCreateImagePullJobReason, err.Error())
+				r.Again(again)
+			}
+			if len(a.jobs) > 0 {
+				r.Pulls(a.pulls(ctx, r.Client()))
+			}
 		}
 	}
 }
 
-func prepare(ctx context.Context, k Kind, r *rollout.Round, f *rollout.Facts) error {
+func (a *ahead) prepare(ctx context.Context, r *rollout.Round, f *rollout.Facts) error {
 	templates, ok := f.Templates.(interface{ Pods() *rollout.PodTemplates })
 	if !ok || r.Workload.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	t := templates.Pods()
-	current, update := current(k, f, t), t.History.Update
+	current, update := current(a.kind, f, t), t.History.Update
 	if current == nil {
+		a.jobs = nil
 		return remove(ctx, r)
 	}
-	if update.Labels[kruise.ImagePreDownloadCreatedKey] != "" || update.Labels[kruise.ImagePreDownloadIgnoredKey] != "" {
+	a.of(update.Name)
+	switch {
+	case update.Labels[kruise.ImagePreDownloadIgnoredKey] != "":
 		return nil
+	case update.Labels[kruise.ImagePreDownloadCreatedKey] != "":
+		return a.follow(ctx, r, update)
 	}
 	before, err := revision.Template(current)
 	if err != nil {
@@ -120,7 +132,7 @@ func prepare(ctx context.Context, k Kind, r *rollout.Round, f *rollout.Facts) er
 	if err != nil {
 		return err
 	}
-	wish := k.Wish(r.Workload)
+	wish := a.kind.Wish(r.Workload)
 	in := points.PredownloadInput{
 		Workload: f.WorkloadFacts(), Strategy: f.Strategy, Revisions: points.Revisions{Current: current.Name, Update: update.Name}, Change: change.Action,
 		MaxUnavailable: wish.MaxUnavailable, UpdatedReady: f.Counts().UpdatedReady, MinUpdatedReady: wish.MinUpdatedReady,
@@ -132,7 +144,8 @@ func prepare(ctx context.Context, k Kind, r *rollout.Round, f *rollout.Facts) er
 		return mark(ctx, r, update, kruise.ImagePreDownloadIgnoredKey)
 	case points.Pull:
 		for _, image := range in.Images {
-			job := jobOf(r.Workload, k.Type(), wish, t, after, image)
+			job := jobOf(r.Workload, a.kind.Type(), wish, t, after, image)
+			a.add(job.Name, image.Image)
 			err := r.Client().Create(ctx, job)
 			if err == nil {
 				r.Normal(kruise.CreatedImagePullJobReason, fmt.Sprintf(kruise.CreatedImagePullJobMessage, job.Name, image.Image))
@@ -140,6 +153,7 @@ func prepare(ctx context.Context, k Kind, r *rollout.Round, f *rollout.Facts) er
 				return fmt.Errorf("failed to create ImagePullJob %s: %w", job.Name, err)
 			}
 		}
+		a.complete = true
 		return mark(ctx, r, update, kruise.ImagePreDownloadCreatedKey)
 	}
 	return nil
@@ -178,6 +192,9 @@ func images(before, after *corev1.PodTemplateSpec) []points.ContainerImage {
 	return out
 }
 
+// jobName is that of the job for a container of a revision.
+func jobName(revision, container string) string { return revision + "-" + container }
+
 // jobOf is the job for an image: where active pods of the workload run that are not at the
 // update revision.
 func jobOf(owner client.Object, kind rollout.Type, wish Wish, t *rollout.PodTemplates, template *corev1.PodTemplateSpec, image points.ContainerImage) *kruise.ImagePullJob {
@@ -188,7 +205,7 @@ func jobOf(owner client.Object, kind rollout.Type, wish Wish, t *rollout.PodTemp
 	}
 	labels[rollout.RevisionLabel] = label
 	job := &kruise.ImagePullJob{ObjectMeta: metav1.ObjectMeta{
-		Namespace: owner.GetNamespace(), Name: t.Update() + "-" + image.Container, Labels: labels,
+		Namespace: owner.GetNamespace(), Name: jobName(t.Update(), image.Container), Labels: labels,
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, kind.GroupVersionKind)},
 	}}
 	selector := wish.Selector.DeepCopy()

@@ -40,6 +40,7 @@ type world struct {
 	*testing.T
 	c      client.Client
 	r      *rollout.Controller
+	engine *engine.Engine
 	events *record.FakeRecorder
 	refuse error // of ImagePullJobs
 }
@@ -57,7 +58,7 @@ func begin(t *testing.T, kind predownload.Kind, o client.Object, objects ...clie
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	w := &world{T: t, events: record.NewFakeRecorder(200)}
+	w := &world{T: t, engine: e, events: record.NewFakeRecorder(200)}
 	b := fake.NewClientBuilder().WithScheme(s).WithStatusSubresource(&corev1.Pod{}, &kruise.CloneSet{}, &kruise.StatefulSet{}, &kruise.DaemonSet{}).WithObjects(o).WithObjects(objects...)
 	for _, o := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &appsv1.ControllerRevision{}} {
 		b = b.WithIndex(o, rollout.OwnerIndex, rollout.OwnerUID)

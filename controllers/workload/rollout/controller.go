@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"sync"
 	"time"
 
@@ -35,6 +36,7 @@ type Controller struct {
 	live     client.Reader
 	engine   *engine.Engine
 	ranker   *rank.Ranker
+	seed     maphash.Seed // of hashes of facts
 	events   record.EventRecorder
 	now      func() time.Time
 	gates    Gates
@@ -52,7 +54,7 @@ type Controller struct {
 	budget   Budget
 	services bool
 	agents   func(ctx context.Context, node string) (bool, time.Duration, error)
-	ahead    func(context.Context, *Round, *Facts)
+	ahead    func() Ahead
 	rounds   *explain.Store
 	kicks    <-chan event.GenericEvent
 	limiter  workqueue.TypedRateLimiter[reconcile.Request]
@@ -73,7 +75,7 @@ type Clients struct {
 func New(kind Kind, c Clients, e *engine.Engine, opts ...Option) *Controller {
 	r := &Controller{
 		kind: kind, typ: kind.Type(),
-		client: c.Client, live: c.Live, engine: e, ranker: rank.New(e), events: c.Events, now: time.Now,
+		client: c.Client, live: c.Live, engine: e, ranker: rank.New(e), seed: maphash.MakeSeed(), events: c.Events, now: time.Now,
 		workers: 3, writes: 32, turn: defaultTurn, timeout: 5 * time.Minute,
 		topology: facts.NewTopology(),
 		leaks:    func(string, string) {}, memories: map[types.NamespacedName]*Memory{},
@@ -144,8 +146,8 @@ func (r *Round) act(ctx context.Context, f *Facts) (*Facts, Result) {
 		err = phase(PhaseUpdate, fmt.Errorf("refreshing pods: %w", err))
 	}
 	f = r.with(f, written)
-	if r.c.ahead != nil {
-		r.c.ahead(ctx, r, f)
+	if r.memory.ahead != nil {
+		r.memory.ahead(ctx, r, f)
 	}
 	acted, failed := r.c.kind.Scale(ctx, r, f)
 	if failed != nil {

@@ -29,6 +29,7 @@ type Memory struct {
 	requested map[string]time.Time
 	restarted string
 	own       any
+	ahead     Ahead // nil without one
 }
 
 // Revisions are those that we wrote and that the cache may not show yet, by name:
@@ -80,6 +81,9 @@ func (c *Controller) memoryOf(workload client.Object) *Memory {
 		m = &Memory{uid: workload.GetUID(), facts: facts.NewSet(facts.WithOrdinals(c.typ.Ordinals), facts.WithNodes(c.typ.NodeOf)), revisions: Revisions{}, requested: map[string]time.Time{}}
 		if c.typ.Memory != nil {
 			m.own = c.typ.Memory()
+		}
+		if c.ahead != nil {
+			m.ahead = c.ahead()
 		}
 		c.memories[name] = m
 	}

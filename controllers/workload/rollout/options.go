@@ -60,11 +60,13 @@ func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
 	return func(c *Controller) { c.limiter = l }
 }
 
-// WithAhead sets what is done ahead of scaling and updates in each round, such as pulling
-// images. They do not wait for it.
-func WithAhead(f func(context.Context, *Round, *Facts)) Option {
-	return func(c *Controller) { c.ahead = f }
-}
+// Ahead does for one workload what is done ahead of scaling and updates in each round, such
+// as pulling images. They do not wait for it, unless a policy holds pods for what Round.Pulls
+// was given.
+type Ahead func(context.Context, *Round, *Facts)
+
+// WithAhead sets a function that makes the Ahead of a workload.
+func WithAhead(f func() Ahead) Option { return func(c *Controller) { c.ahead = f } }
 
 // WithAgents sets how to find out whether a node has a node agent, and if it does not, for how
 // long one may still come back. All nodes have one if unset.

@@ -5,32 +5,83 @@ package rollout
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/selection"
 	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
+	"github.com/regatta-sh/regatta/engine/rank"
 )
 
 // ordered are candidates in the order that policies gave them.
 type ordered struct {
 	candidates []selection.Candidate
 	byName     map[string]*facts.Pod
+	facts      []points.PodFacts // of the candidates, by position
 }
 
 // rankable shows the ranker the pods of a round.
-type rankable []*facts.Pod
+type rankable struct {
+	pods []*facts.Pod
+	// awaiting are the facts, with their hashes, of those whose nodes do not have all images
+	// yet, by position. These facts are as good as the round: a pod keeps none of them.
+	awaiting map[int]awaiting
+}
 
-func (p rankable) Len() int                       { return len(p) }
-func (p rankable) UID(i int) string               { return string(p[i].UID) }
-func (p rankable) Hash(i int) uint64              { return p[i].Hash }
-func (p rankable) Facts(i int) points.PodFacts    { return p[i].Facts }
-func (p rankable) label(i int, key string) string { return p[i].Labels[key] }
+type awaiting struct {
+	facts points.PodFacts
+	hash  uint64
+}
+
+// rankable are the pods of some facts, with what is pulled ahead on their nodes.
+func (r *Round) rankable(f *Facts) rankable {
+	out := rankable{pods: f.Pods}
+	if r.pulls == nil {
+		return out
+	}
+	out.awaiting = map[int]awaiting{}
+	for i, p := range f.Pods {
+		if p.Facts.Updated || p.Facts.Node == "" {
+			continue
+		}
+		if pulls := r.pulls(p.Facts.Node); len(pulls) > 0 {
+			a := awaiting{facts: p.Facts}
+			a.facts.Pulls = pulls
+			a.hash = rank.Hash(r.c.seed, &a.facts)
+			out.awaiting[i] = a
+		}
+	}
+	return out
+}
+
+func (p rankable) Len() int         { return len(p.pods) }
+func (p rankable) UID(i int) string { return string(p.pods[i].UID) }
+
+func (p rankable) Hash(i int) uint64 {
+	if a, ok := p.awaiting[i]; ok {
+		return a.hash
+	}
+	return p.pods[i].Hash
+}
+
+func (p rankable) Facts(i int) points.PodFacts {
+	if a, ok := p.awaiting[i]; ok {
+		return a.facts
+	}
+	return p.pods[i].Facts
+}
+
+func (p rankable) label(i int, key string) string { return p.pods[i].Labels[key] }
+
+// pullsAgain is when a pod is looked at again that is held and whose node does not have all
+// images yet. A NodeImage that changes causes no round.
+const pullsAgain = 5 * time.Second
 
 // order ranks the candidates (CS-09), and lets rollout/rows change the order where a
 // bundle defines it.
 func (r *Round) order(ctx context.Context, f *Facts, plan points.PlanOutput, in points.PlanInput, candidate func(*facts.Pod) bool) ordered {
-	pods := rankable(f.Pods)
+	pods := r.rankable(f)
 	places := r.c.ranker.Rank(ctx, f.Subject, in.Workload, in.Strategy, pods)
 	if places.Record != nil {
 		r.Note(*places.Record)
@@ -45,14 +96,18 @@ func (r *Round) order(ctx context.Context, f *Facts, plan points.PlanOutput, in 
 	if plan.Unavailable == "" { // else the walk lets unavailable ones go
 		f.underWayFirst(waiting)
 	}
-	o := ordered{byName: make(map[string]*facts.Pod, len(waiting))}
+	o := ordered{byName: make(map[string]*facts.Pod, len(waiting)), facts: make([]points.PodFacts, 0, len(waiting))}
 	for _, i := range waiting {
 		p := f.Pods[i]
 		c := selection.Candidate{Name: p.Name, Available: f.Steady(p), Groups: groupsOf(p)}
 		if holds := places.Holds(i); len(holds) > 0 {
 			c.Hold = &holds[0]
 			r.until(holds[0])
+			if _, ok := pods.awaiting[i]; ok {
+				r.Again(pullsAgain)
+			}
 		}
+		o.facts = append(o.facts, pods.Facts(i))
 		o.byName[p.Name] = p
 		o.candidates = append(o.candidates, c)
 	}
@@ -79,10 +134,10 @@ func (f *Facts) underWayFirst(waiting []int) {
 // rows asks the opt-in point that sees all candidates. A candidate that it does not name
 // is held; a name that is no candidate is ignored.
 func (r *Round) rows(ctx context.Context, f *Facts, in points.PlanInput, o ordered) []selection.Candidate {
-	question := points.RowsInput{Plan: in, Rows: make([]points.PodFacts, len(o.candidates))}
+	question := points.RowsInput{Plan: in, Rows: o.facts}
 	byName := make(map[string]selection.Candidate, len(o.candidates))
-	for i, c := range o.candidates {
-		question.Rows[i], byName[c.Name] = o.byName[c.Name].Facts, c
+	for _, c := range o.candidates {
+		byName[c.Name] = c
 	}
 	out, _ := Ask(ctx, r, f, points.RowsPoint(), question)
 	next := make([]selection.Candidate, 0, len(o.candidates))

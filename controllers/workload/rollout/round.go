@@ -14,6 +14,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/inflight"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 // Round is one reconcile of a workload: what is needed to act, and a log of what was
@@ -30,6 +31,7 @@ type Round struct {
 	writing time.Time        // when the first writes were begun
 	again   again
 	created created
+	pulls   func(node string) []points.ImagePull // nil if nothing is pulled ahead
 	journal []decision.Record
 }
 
@@ -59,6 +61,10 @@ func (r *Round) Again(d time.Duration) {
 		r.again.after = d
 	}
 }
+
+// Pulls has policies know which images the nodes of old pods do not have yet. A function
+// tells them of a node.
+func (r *Round) Pulls(of func(node string) []points.ImagePull) { r.pulls = of }
 
 // until has the workload decided again when a hold may have changed by time.
 func (r *Round) until(h decision.Hold) {

@@ -33,6 +33,9 @@ type PodFacts struct {
 	Node string `json:"node,omitempty"`
 	// OnNode is what is known of that node, of kinds that have a pod on each node.
 	OnNode *NodeFacts `json:"onNode,omitempty"`
+	// Pulls are the images of the update revision that are pulled ahead on that node and that
+	// it does not have yet; there are none once it has them all, or nothing is pulled ahead.
+	Pulls []ImagePull `json:"pulls,omitempty"`
 	// Zone of the node.
 	Zone string `json:"zone,omitempty"`
 	// Region of the node.
@@ -73,6 +76,15 @@ type NodeFacts struct {
 	Unschedulable bool `json:"unschedulable,omitempty"`
 	// Conditions are the types of those that are True, such as Ready or MemoryPressure.
 	Conditions []string `json:"conditions,omitempty"`
+}
+
+// ImagePull is an image that a node does not have yet, and that is pulled ahead of an update.
+type ImagePull struct {
+	// Image as the template has it.
+	Image string `json:"image"`
+	// Phase of the pull is Waiting, Pulling or Failed, as the NodeImage has it, and "" before
+	// the node has begun, or where that is not known.
+	Phase string `json:"phase"`
 }
 
 // MaxTime stands for a time that is not known, sorted after all that are: the

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package predownload
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/nodeimage/tags"
+	"github.com/regatta-sh/regatta/controllers/workload/revision"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
+)
+
+// ahead is what is known of the jobs of one workload.
+type ahead struct {
+	kind     Kind
+	revision string
+	// jobs pull the images of the revision, by name. One that is gone is not among them: it
+	// has ended, or was deleted.
+	jobs map[string]*job
+	// complete is true once jobs has all that there may be, those of another manager too.
+	complete bool
+}
+
+type job struct {
+	image string
+	// seen is true once the cache has shown the job, so that it is gone when the cache does
+	// not show it any more.
+	seen bool
+}
+
+// of forgets the jobs of other revisions.
+func (a *ahead) of(revision string) {
+	if a.revision != revision {
+		a.revision, a.jobs, a.complete = revision, nil, false
+	}
+}
+
+func (a *ahead) add(name, image string) {
+	if a.jobs == nil {
+		a.jobs = map[string]*job{}
+	}
+	if a.jobs[name] == nil {
+		a.jobs[name] = &job{image: image}
+	}
+}
+
+// follow finds out which jobs there still are.
+func (a *ahead) follow(ctx context.Context, r *rollout.Round, update *appsv1.ControllerRevision) error {
+	if !a.complete {
+		template, err := revision.Template(update)
+		if err != nil {
+			return fmt.Errorf("reading revision %s: %w", update.Name, err)
+		}
+		for i := range template.Spec.Containers {
+			c := &template.Spec.Containers[i]
+			a.add(jobName(update.Name, c.Name), c.Image)
+		}
+		a.complete = true
+	}
+	for name, j := range a.jobs {
+		key := client.ObjectKey{Namespace: r.Workload.GetNamespace(), Name: name}
+		err := r.Client().Get(ctx, key, &kruise.ImagePullJob{}, client.UnsafeDisableDeepCopy)
+		if err == nil {
+			j.seen = true
+			continue
+		}
+		if apierrors.IsNotFound(err) && !j.seen {
+			err = r.Live().Get(ctx, key, &kruise.ImagePullJob{})
+		}
+		switch {
+		case apierrors.IsNotFound(err):
+			delete(a.jobs, name)
+		case err != nil:
+			return fmt.Errorf("reading ImagePullJob %s: %w", key, err)
+		}
+	}
+	return nil
+}
+
+// pulls tell of a node which images of the jobs it does not have. Nothing is pulled on nodes
+// without a NodeImage, so there are none; what cannot be read counts as not begun.
+func (a *ahead) pulls(ctx context.Context, c client.Reader) func(node string) []points.ImagePull {
+	images := map[string]bool{}
+	for _, j := range a.jobs {
+		images[j.image] = true
+	}
+	known := map[string][]points.ImagePull{}
+	return func(name string) []points.ImagePull {
+		out, ok := known[name]
+		if ok {
+			return out
+		}
+		node := &kruise.NodeImage{}
+		err := c.Get(ctx, client.ObjectKey{Name: name}, node, client.UnsafeDisableDeepCopy)
+		if !apierrors.IsNotFound(err) {
+			for _, image := range slices.Sorted(maps.Keys(images)) {
+				if phase := phaseOf(node, image); phase != kruise.ImagePhaseSucceeded {
+					out = append(out, points.ImagePull{Image: image, Phase: string(phase)})
+				}
+			}
+		}
+		known[name] = out
+		return out
+	}
+}
+
+// phaseOf is how far a node is with an image; an invalid one never begins.
+func phaseOf(node *kruise.NodeImage, image string) kruise.ImagePullPhase {
+	i, err := tags.Parse(image)
+	if err != nil {
+		return ""
+	}
+	return tags.Phase(node, i)
+}
