@@ -163,7 +163,7 @@ spec:
 		for name, p := range u.pods("db") {
 			Expect(p.UID).To(Equal(before[name].UID), "%s was recreated", name)
 		}
-		Expect(u.kubectl("get", "asts", "db", "-o", "jsonpath={.status.volumeClaims}")).To(Equal(`[{"compatibleReadyReplicas":2,"compatibleReplicas":2,"volumeClaimName":"data"}]`))
+		Eventually(func() string { return u.kubectl("get", "asts", "db", "-o", "jsonpath={.status.volumeClaims}") }).Should(Equal(`[{"compatibleReadyReplicas":2,"compatibleReplicas":2,"volumeClaimName":"data"}]`))
 
 		By("asking for more than there is")
 		u.apply(set("nginx:1.26", u.namespace, "80Mi"))
