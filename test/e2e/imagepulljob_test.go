@@ -10,6 +10,10 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/policies"
 )
 
 var _ = Describe("an ImagePullJob", func() {
@@ -136,6 +140,46 @@ spec:
 		Expect(copies()).To(ContainSubstring(u.namespace + "/login=" + u.namespace + "/open"))
 		u.kubectl("delete", "imagepulljob", "open")
 		Eventually(copies).ShouldNot(ContainSubstring(u.namespace + "/"))
+	}, SpecTimeout(4*time.Minute))
+
+	It("keeps pods from their update until their nodes have the image, where a recipe says so", func(ctx SpecContext) {
+		u, _ := start(ctx)
+		recipe, err := policies.Examples.ReadFile("examples/image-on-node-first/image-on-node-first.rego")
+		Expect(err).NotTo(HaveOccurred())
+		b := &policy.PolicyBundle{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: "first"}}
+		b.Spec.Files = map[string]policy.FileText{
+			"first.rego": policy.FileText(recipe),
+			"hours.rego": "package extend.node.hours\n\nimport future.keywords.not\n\nhold contains {\"reason\": \"OfficeHours\", \"message\": \"Images are pulled in the evening.\"} if not input.job.labels.evening\n",
+		}
+		Expect(shared.k8s.Create(u.ctx, b)).To(Succeed())
+		Eventually(func() string {
+			return u.kubectl("get", "policybundle", "first", "-o", "jsonpath={.status.conditions[?(@.type==\"Ready\")].status}")
+		}).Should(Equal("True"))
+		u.apply(web("first", 4, "imagefirst:1"))
+		Eventually(u.status).WithArguments("first").Should(Equal(settled(4)))
+		before := u.pods("first")
+
+		By("updating while nothing is pulled")
+		u.apply(web("first", 4, "imagefirst:2"))
+		held := func() string {
+			return u.kubectl("get", "clone", "first", "-o", `jsonpath={.status.conditions[?(@.type=="UpdateHeld")].message}`)
+		}
+		Eventually(held).Should(ContainSubstring("does not have image imagefirst:2 yet"))
+		Consistently(func() (images []string) {
+			for _, p := range u.pods("first") {
+				images = append(images, p.Spec.Containers[0].Image)
+			}
+			return images
+		}).WithTimeout(7 * time.Second).Should(And(HaveLen(4), HaveEach("imagefirst:1"))) // longer than until a held pod is looked at again
+		Expect(u.why("clone/first")).To(And(ContainSubstring("ImageNotOnNode"), ContainSubstring("image-on-node-first.pulling")))
+
+		By("pulling it")
+		u.kubectl("label", "imagepulljobs", "--all", "evening=true")
+		Eventually(u.status).WithArguments("first").Should(Equal(settled(4)))
+		for name, p := range u.pods("first") {
+			Expect(p.UID).To(Equal(before[name].UID), "%s was recreated", name)
+			Expect(p.Spec.Containers[0].Image).To(Equal("imagefirst:2"))
+		}
 	}, SpecTimeout(4*time.Minute))
 
 	// The nodes that have pods of a workload have the image while all pods still run the one

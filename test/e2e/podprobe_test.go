@@ -50,7 +50,9 @@ spec:
 			}
 		}
 		Eventually(players("app=game")).Should(Equal("false false"))
-		Expect(u.kubectl("get", "podprobemarker", "game", "-o", "jsonpath={.status.matchedPods}")).To(Equal("2"))
+		Eventually(func() string {
+			return u.kubectl("get", "podprobemarker", "game", "-o", "jsonpath={.status.matchedPods}")
+		}).Should(Equal("2"))
 		name := u.kubectl("get", "pods", "-l", "app=game", "-o", "jsonpath={.items[0].metadata.name}")
 		condition := func() string {
 			return u.kubectl("get", "pod", name, "-o", `jsonpath={.status.conditions[?(@.type=="game.example/Idle")].status}`)

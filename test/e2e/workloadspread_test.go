@@ -157,7 +157,9 @@ var _ = Describe("a WorkloadSpread", func() {
 		u.apply(workload("CloneSet", "shop", 3, "nginx:1.20"))
 		Eventually(u.status).WithArguments("shop").Should(Equal(settled(3)))
 		Expect(subsets(u, "shop")).To(Equal(map[string]int{"second": 3}))
-		Expect(u.kubectl("get", "ws", "shop", "-o", `jsonpath={.status.subsetStatuses[0].conditions[0].status} {.status.subsetStatuses[0].conditions[0].reason}`)).To(Equal("False PodUnschedulable"))
+		Eventually(func() string {
+			return u.kubectl("get", "ws", "shop", "-o", `jsonpath={.status.subsetStatuses[0].conditions[0].status} {.status.subsetStatuses[0].conditions[0].reason}`)
+		}).Should(Equal("False PodUnschedulable"))
 		Expect(u.kubectl("get", "ws", "shop", "-o", `jsonpath={.status.subsetStatuses[0].conditions[0].message}`)).To(ContainSubstring("first"))
 		Expect(strings.Fields(u.kubectl("get", "ws", "shop", "--no-headers"))[:3]).To(Equal([]string{"shop", "shop", "CloneSet"}))
 
