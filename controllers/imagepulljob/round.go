@@ -5,7 +5,6 @@ package imagepulljob
 import (
 	"slices"
 
-	"github.com/distribution/reference"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -13,15 +12,6 @@ import (
 	"github.com/regatta-sh/regatta/controllers/nodeimage/tags"
 	points "github.com/regatta-sh/regatta/engine/decision/node"
 )
-
-// registryOf is where an image is that a NodeImage names.
-func registryOf(name string) string {
-	named, err := reference.ParseNormalizedNamed(name)
-	if err != nil {
-		return ""
-	}
-	return reference.Domain(named)
-}
 
 // phase is how far a node is with a job (IMG-02).
 type phase int
@@ -122,7 +112,8 @@ func count(fleet, nodes []*kruise.NodeImage, job types.UID, i tags.Image, secret
 				busy = 1
 				registry, ok := registries[name]
 				if !ok {
-					registry = registryOf(name)
+					image, _ := tags.Parse(name) // an invalid name is in no registry
+					registry = image.Registry
 					registries[name] = registry
 				}
 				if registry == i.Registry {
