@@ -6,6 +6,7 @@ package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -43,6 +44,23 @@ func Build(ctx context.Context, root, dir string, out io.Writer) (map[string]str
 		fmt.Fprintf(out, "  %-28s %6.1fs\n", name, time.Since(started).Seconds())
 	}
 	return paths, nil
+}
+
+// Temporary builds our programs into a folder of its own, and returns how to remove it.
+func Temporary(ctx context.Context, out io.Writer) (map[string]string, func() error, error) {
+	root, err := Root()
+	if err != nil {
+		return nil, nil, err
+	}
+	folder, err := os.MkdirTemp("", "regatta-programs-")
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a folder for the programs: %w", err)
+	}
+	programs, err := Build(ctx, root, filepath.Join(folder, "bin"), out)
+	if err != nil {
+		return nil, nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	return programs, func() error { return os.RemoveAll(folder) }, nil
 }
 
 // Root is the folder of this module, from any folder in it.

@@ -6,13 +6,13 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/regatta-sh/regatta/test/cluster/addresses"
 	"github.com/regatta-sh/regatta/test/cluster/local"
 	"github.com/regatta-sh/regatta/test/cluster/process"
 )
@@ -36,22 +36,15 @@ func newHost(o Options) (*host, error) {
 		return nil, err
 	}
 	h := &host{cluster: o.Cluster, program: o.Programs["kruise-manager"], config: config, ports: map[string]int{}, more: o.Arguments}
-	for _, what := range []string{"webhook", "metrics", "health", "decisions", "pprof"} {
-		if h.ports[what], err = FreePort(); err != nil {
-			return nil, err
-		}
+	names := []string{"webhook", "metrics", "health", "decisions", "pprof"}
+	ports, err := addresses.AnyPorts(len(names))
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range names {
+		h.ports[name] = ports[i]
 	}
 	return h, nil
-}
-
-// FreePort returns a port of this machine that no process listens on.
-func FreePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("finding a free port: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 func (h *host) endpoint() string { return fmt.Sprintf("https://localhost:%d", h.ports["decisions"]) }

@@ -5,6 +5,7 @@ package addresses
 import (
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"testing"
 )
@@ -110,6 +111,37 @@ func TestPortsPassesOverWhatIsTaken(t *testing.T) {
 	for _, port := range again {
 		if port == ports[1] || port < firstPort+2 {
 			t.Errorf("port %d is not free", port)
+		}
+	}
+}
+
+func TestAnyPortsAreDifferentAndFree(t *testing.T) {
+	ports, err := AnyPorts(500)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[int]bool{}
+	for _, port := range ports {
+		if port < firstAny || port > lastPort || seen[port] {
+			t.Errorf("port %d is out of the range, or there twice", port)
+		}
+		seen[port] = true
+	}
+	if _, err := AnyPorts(lastPort - firstAny + 2); err == nil {
+		t.Error("there are more ports than the range has")
+	}
+	listener, err := net.Listen("tcp", ":"+strconv.Itoa(ports[0]))
+	if err != nil {
+		t.Skipf("another process took the port meanwhile: %v", err)
+	}
+	defer listener.Close()
+	for range 20 {
+		again, err := AnyPorts(2500) // half of the range
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(again, ports[0]) {
+			t.Errorf("port %d is not free", ports[0])
 		}
 	}
 }

@@ -4,6 +4,7 @@ package addresses
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strconv"
@@ -15,6 +16,9 @@ import (
 const (
 	firstPort = 20000
 	lastPort  = 29999
+	// firstAny is the first of AnyPorts: a cluster takes the lowest that are free, and keeps
+	// those that it does not listen on for a while.
+	firstAny = 25000
 )
 
 // Ports returns count ports that nothing on this machine listens on and that
@@ -26,6 +30,25 @@ func Ports(count int, taken []int) ([]int, error) {
 			ports = append(ports, port)
 		}
 	}
+	return enough(ports, count)
+}
+
+// AnyPorts returns count different ports that nothing on this machine listens on, from all over
+// the upper half of the range: programs that look for ports at the same time hardly find the same.
+func AnyPorts(count int) ([]int, error) {
+	var ports []int
+	for _, i := range rand.Perm(lastPort - firstAny + 1) {
+		if len(ports) == count {
+			break
+		}
+		if free(firstAny + i) {
+			ports = append(ports, firstAny+i)
+		}
+	}
+	return enough(ports, count)
+}
+
+func enough(ports []int, count int) ([]int, error) {
 	if len(ports) < count {
 		return nil, fmt.Errorf("fewer than %d free ports between %d and %d", count, firstPort, lastPort)
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -66,6 +67,7 @@ func TestClusterComesUpAndGoesAway(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run("a pod on a "+kind+" node is updated in place", func(t *testing.T) { updateInPlace(t, client, kind) })
 	}
+	t.Run("a simulated node removes only pods that terminate", func(t *testing.T) { removeTerminating(t, cluster) })
 	t.Run("a claim gets a volume", func(t *testing.T) { claimVolume(t, client) })
 	t.Run("writes are counted by user", func(t *testing.T) { countWrites(t, cluster) })
 	t.Run("a broken cluster is replaced", func(t *testing.T) {
@@ -134,6 +136,46 @@ func updateInPlace(t *testing.T, client kubernetes.Interface, kind string) {
 	eventually(t, "it goes", func() bool {
 		_, err := pods.Get(ctx, name, metav1.GetOptions{})
 		return err != nil
+	})
+}
+
+// removeTerminating deletes a pod as KWOK does: by its name alone.
+func removeTerminating(t *testing.T, cluster *local.Cluster) {
+	const name = "of-a-name-that-comes-back"
+	ctx := t.Context()
+	admin, err := cluster.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := cluster.RESTConfig(simulated.Kwok)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kwok, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = admin.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PodSpec{
+			NodeSelector: map[string]string{simulated.NodeLabel: simulated.KindSimulated},
+			Containers:   []corev1.Container{{Name: "main", Image: "nginx:1.7.9"}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods, now := kwok.CoreV1().Pods(metav1.NamespaceDefault), int64(0)
+	err = pods.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &now})
+	if err == nil || !strings.Contains(err.Error(), "is not terminating") {
+		t.Errorf("a pod that is not terminating was deleted: %v", err)
+	}
+	if err := admin.CoreV1().Pods(metav1.NamespaceDefault).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a pod that terminates is removed", func() bool {
+		_, err := admin.CoreV1().Pods(metav1.NamespaceDefault).Get(ctx, name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
 	})
 }
 

@@ -6,9 +6,11 @@ import (
 	"archive/tar"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,15 +21,21 @@ import (
 // may not have.
 func standIn(t *testing.T) *StandIn {
 	t.Helper()
-	busybox := filepath.Join(t.TempDir(), "busybox")
-	if err := os.WriteFile(busybox, []byte("#!/bin/sh\nprintf 'sh\\nsleep\\nhttpd\\n'\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	made, err := NewStandIn(busybox)
+	made, err := NewStandIn(script(t, "busybox", "printf 'sh\\nsleep\\nhttpd\\n'\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return made
+}
+
+// script writes one, and returns its path.
+func script(t *testing.T, name, lines string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(to, []byte("#!/bin/sh\n"+lines), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return to
 }
 
 func TestTagsAndImageIDs(t *testing.T) {
@@ -156,14 +164,25 @@ func TestFromPrograms(t *testing.T) {
 	}
 }
 
-func TestFromProgramsRefusesWhatCannotRun(t *testing.T) {
-	script := filepath.Join(t.TempDir(), "script")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\n"), 0o755); err != nil {
+func TestScriptsRunInAnImageWithBusyBox(t *testing.T) {
+	busybox := script(t, "busybox", "printf 'sh\\nsleep\\n'\n")
+	image, err := FromPrograms([]string{build(t), script(t, "migrate.sh", "")}, Options{BusyBox: busybox})
+	if err != nil {
 		t.Fatal(err)
 	}
+	entries := layerEntries(t, image)
+	if entries["bin/sh"] == nil || entries["bin/sh"].Linkname != "/bin/busybox" || entries["migrate.sh"] == nil || entries["program"] == nil {
+		t.Errorf("the image has %v", slices.Sorted(maps.Keys(entries)))
+	}
+	if _, err := FromPrograms([]string{"/bin/ls"}, Options{BusyBox: busybox}); err == nil || !strings.Contains(err.Error(), "linked dynamically") {
+		t.Errorf("a program that is linked dynamically: %v", err)
+	}
+}
+
+func TestFromProgramsRefusesWhatCannotRun(t *testing.T) {
 	tests := map[string][]string{
 		"at least one program": nil,
-		"not a Linux program":  {script},
+		"not a Linux program":  {script(t, "script", "")},
 		"no such file":         {"/nonexistent"},
 		"linked dynamically":   {"/bin/ls"},
 	}

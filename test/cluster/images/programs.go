@@ -3,6 +3,7 @@
 package images
 
 import (
+	"bytes"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -21,22 +22,35 @@ type Options struct {
 	Entrypoint []string
 	// User is the user to run as, as a number or a name: root if empty.
 	User string
+	// BusyBox is the path of a BusyBox to add, with its shell; a program may be
+	// a script then.
+	BusyBox string
 }
 
 // FromPrograms makes an image with the given programs in its root directory.
-// They must be linked statically: there is nothing else in it.
+// They must be linked statically: there is nothing else in it but BusyBox, if
+// that is asked for.
 func FromPrograms(programs []string, options Options) (v1.Image, error) {
 	if len(programs) == 0 {
 		return nil, errors.New("an image needs at least one program")
 	}
 	files := skeleton()
-	for _, program := range programs {
-		if err := checkStatic(program); err != nil {
+	if options.BusyBox != "" {
+		added, err := busyBox(options.BusyBox)
+		if err != nil {
 			return nil, err
 		}
+		files = append(files, added...)
+	}
+	for _, program := range programs {
 		content, err := os.ReadFile(program)
 		if err != nil {
 			return nil, fmt.Errorf("reading the program: %w", err)
+		}
+		if options.BusyBox == "" || !bytes.HasPrefix(content, []byte("#!/bin/sh\n")) {
+			if err := checkStatic(program); err != nil {
+				return nil, err
+			}
 		}
 		files = append(files, file{path: filepath.Base(program), mode: 0o755, content: content})
 	}

@@ -51,18 +51,30 @@ func FindBusyBox() (string, error) {
 	return "", errors.New("no statically linked busybox on this machine; Debian has it in busybox-static")
 }
 
-// NewStandIn reads BusyBox from the given path, which must run on this machine.
-func NewStandIn(busybox string) (*StandIn, error) {
-	content, err := os.ReadFile(busybox)
+// busyBox are the files of BusyBox, a link for each of its commands among them.
+func busyBox(from string) ([]file, error) {
+	content, err := os.ReadFile(from)
 	if err != nil {
 		return nil, fmt.Errorf("reading busybox: %w", err)
 	}
-	listed, err := exec.Command(busybox, "--list").Output()
+	listed, err := exec.Command(from, "--list").Output()
 	if err != nil {
 		return nil, fmt.Errorf("asking busybox what it can do: %w", err)
 	}
+	files := []file{{path: "bin/busybox", mode: 0o755, content: content}}
+	for _, applet := range bytes.Fields(listed) {
+		files = append(files, file{path: path.Join("bin", string(applet)), link: "/bin/busybox"})
+	}
+	return files, nil
+}
+
+// NewStandIn reads BusyBox from the given path, which must run on this machine.
+func NewStandIn(busybox string) (*StandIn, error) {
+	commands, err := busyBox(busybox)
+	if err != nil {
+		return nil, err
+	}
 	files := append(skeleton(),
-		file{path: "bin/busybox", mode: 0o755, content: content},
 		file{path: "bin/serve", mode: 0o755, content: []byte(serveScript)},
 		file{path: "bin/pause", mode: 0o755, content: []byte(pauseScript)},
 		file{path: "bin/bash", mode: 0o755, content: []byte(bashScript)},
@@ -72,10 +84,7 @@ func NewStandIn(busybox string) (*StandIn, error) {
 		file{path: "root/", mode: 0o700},
 		file{path: "var/run/", mode: 0o755},
 	)
-	for _, applet := range bytes.Fields(listed) {
-		files = append(files, file{path: path.Join("bin", string(applet)), link: "/bin/busybox"})
-	}
-	layer, err := newLayer(files)
+	layer, err := newLayer(append(files, commands...))
 	if err != nil {
 		return nil, err
 	}

@@ -89,6 +89,9 @@ func (c *Cluster) startSimulated(ctx context.Context, programs map[string]string
 	if err != nil {
 		return err
 	}
+	if err := simulated.LimitRemoval(ctx, client); err != nil {
+		return err
+	}
 	if err := simulated.CreateNodes(ctx, client, c.State, options.TaintSimulated); err != nil {
 		return err
 	}
