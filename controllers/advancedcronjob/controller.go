@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/step"
 	"github.com/regatta-sh/regatta/engine"
@@ -43,6 +44,7 @@ type Reconciler struct {
 	live   client.Reader
 	events record.EventRecorder
 	engine *engine.Engine
+	rounds *explain.Store
 
 	memory *step.Memory[memory]
 	frame  step.Frame[*kruise.AdvancedCronJob]
@@ -70,6 +72,9 @@ func WithClock(now func() time.Time) Option { return func(r *Reconciler) { r.now
 // WithWorkers sets how many objects are reconciled at once; 3 if unset.
 func WithWorkers(n int) Option { return func(r *Reconciler) { r.workers = n } }
 
+// WithRounds sets where explanations are kept.
+func WithRounds(s *explain.Store) Option { return func(r *Reconciler) { r.rounds = s } }
+
 // WithKicks has all objects reconciled at an event, such as that other policies decide.
 func WithKicks(kicks <-chan event.GenericEvent) Option {
 	return func(r *Reconciler) { r.kicks = kicks }
@@ -83,12 +88,12 @@ func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
 // New makes a Reconciler. The client's cache must have the index of Index.
 func New(c rollout.Clients, e *engine.Engine, opts ...Option) *Reconciler {
 	r := &Reconciler{
-		client: c.Client, live: c.Live, events: c.Events, engine: e, now: time.Now, workers: 3,
-		memory: step.NewMemory(func() memory { return memory{ended: map[types.UID]bool{}} }, nil),
+		client: c.Client, live: c.Live, events: c.Events, engine: e, rounds: explain.NewStore(), now: time.Now, workers: 3,
 	}
 	for _, opt := range opts {
 		opt(r)
 	}
+	r.memory = step.NewMemory(func() memory { return memory{ended: map[types.UID]bool{}} }, func(uid types.UID) { r.rounds.Forget(string(uid)) })
 	r.frame = step.Frame[*kruise.AdvancedCronJob]{
 		Kind: "AdvancedCronJob", New: func() *kruise.AdvancedCronJob { return &kruise.AdvancedCronJob{} }, Take: r.step, Gone: r.memory.Forget,
 	}

@@ -40,12 +40,15 @@ func (r *Reconciler) run(ctx context.Context, s cron.Schedule, next *change, chi
 	}
 	in := facts(next, at, missed, now)
 	out, record := engine.Decide(ctx, r.engine, points.RunPoint(), subject(job), in)
+	next.decided = &record
 	switch out.Allowed(in) {
 	case points.SkipRun:
 		h := first(out.Holds)
 		return 0, r.leaveOut(ctx, next, at, h.Reason, fmt.Sprintf("The run of %s is left out: %s", at.UTC().Format(time.RFC3339), words(h)))
 	case points.WaitRun:
-		return requeue.Sooner(requeue.Decided(record, now, untils(out)...), untilLate(job, at, now)), r.hold(ctx, next, first(out.Holds))
+		h := first(out.Holds)
+		next.held = &h
+		return requeue.Sooner(requeue.Decided(record, now, untils(out)...), untilLate(job, at, now)), r.hold(ctx, next, h)
 	}
 	if err := r.start(ctx, next, at, children); err != nil {
 		return 0, err

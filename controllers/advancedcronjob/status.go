@@ -16,6 +16,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/notimplemented"
+	"github.com/regatta-sh/regatta/engine/decision"
 )
 
 // change is the status of an object as it is to be.
@@ -23,6 +24,9 @@ type change struct {
 	job    *kruise.AdvancedCronJob
 	now    metav1.Time
 	status *kruise.AdvancedCronJobStatus
+	// held is why the run that is due waits, and decided the decision about it.
+	held    *decision.Hold
+	decided *decision.Record
 }
 
 // begin is the status by what is there now. lastScheduleTime never goes back, whatever

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
@@ -33,6 +34,7 @@ func (r *Reconciler) step(ctx context.Context, job *kruise.AdvancedCronJob) (tim
 	if bad := (*invalid)(nil); errors.As(err, &bad) {
 		next.set(kruise.AdvancedCronJobScheduleValid, metav1.ConditionFalse, bad.reason, bad.message)
 		r.once(job, corev1.EventTypeWarning, bad.reason, bad.message)
+		r.explain(next, verdict{explain.Held, bad.reason, bad.message}, 0)
 		return 0, r.write(ctx, next)
 	}
 	next.set(kruise.AdvancedCronJobScheduleValid, metav1.ConditionTrue, kruise.ValidScheduleReason, "Runs start as they are due.")
@@ -44,6 +46,7 @@ func (r *Reconciler) step(ctx context.Context, job *kruise.AdvancedCronJob) (tim
 		return 0, err
 	}
 	if job.Spec.Paused != nil && *job.Spec.Paused {
+		r.explain(next, verdict{explain.Paused, "Paused", "No run starts while spec.paused is true."}, 0)
 		if next.drop(kruise.AdvancedCronJobRunHeld) {
 			return 0, r.write(ctx, next)
 		}
@@ -53,7 +56,9 @@ func (r *Reconciler) step(ctx context.Context, job *kruise.AdvancedCronJob) (tim
 	if err != nil {
 		return 0, err
 	}
-	return requeue.Sooner(again, untilNext(s, job, next, now)), nil
+	left := untilNext(s, job, next, now)
+	r.explain(next, next.verdict(), left)
+	return requeue.Sooner(again, left), nil
 }
 
 // untilNext is how long it is to the next time of a schedule; 0 if there is none.

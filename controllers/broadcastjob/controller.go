@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
 	"github.com/regatta-sh/regatta/controllers/workload/overlay"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
@@ -41,6 +43,7 @@ type Reconciler struct {
 	live   client.Reader
 	events record.EventRecorder
 	engine *engine.Engine
+	rounds *explain.Store
 
 	overlay *overlay.Overlay
 	memory  *step.Memory[memory]
@@ -79,6 +82,9 @@ func WithAffinity(on bool) Option { return func(r *Reconciler) { r.affinity = on
 // WithExpectationTimeout sets how long the cache may take to show a write.
 func WithExpectationTimeout(d time.Duration) Option { return func(r *Reconciler) { r.timeout = d } }
 
+// WithRounds sets where explanations are kept.
+func WithRounds(s *explain.Store) Option { return func(r *Reconciler) { r.rounds = s } }
+
 // WithKicks has all jobs reconciled at an event, such as that other policies decide.
 func WithKicks(kicks <-chan event.GenericEvent) Option {
 	return func(r *Reconciler) { r.kicks = kicks }
@@ -92,14 +98,17 @@ func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
 // New makes a Reconciler. The client's cache must have the index rollout.OwnerIndex of pods.
 func New(c rollout.Clients, e *engine.Engine, opts ...Option) *Reconciler {
 	r := &Reconciler{
-		client: c.Client, live: c.Live, events: c.Events, engine: e,
+		client: c.Client, live: c.Live, events: c.Events, engine: e, rounds: explain.NewStore(),
 		now: time.Now, affinity: true, workers: 3, writes: 32, timeout: 5 * time.Minute,
 	}
 	for _, opt := range opts {
 		opt(r)
 	}
 	r.overlay = overlay.New(func() time.Time { return r.now() })
-	r.memory = step.NewMemory(func() memory { return memory{} }, r.overlay.Forget)
+	r.memory = step.NewMemory(func() memory { return memory{} }, func(uid types.UID) {
+		r.overlay.Forget(uid)
+		r.rounds.Forget(string(uid))
+	})
 	r.frame = step.Frame[*kruise.BroadcastJob]{
 		Kind: "BroadcastJob", New: func() *kruise.BroadcastJob { return &kruise.BroadcastJob{} }, Take: r.step, Gone: r.memory.Forget,
 	}

@@ -32,7 +32,8 @@ func (r *Reconciler) decide(ctx context.Context, s *state, next *change) decided
 	}
 	in := facts(s, max(s.parallelism-(len(s.active)-len(s.unfit)), 0))
 	out, record := engine.Decide(ctx, r.engine, placement.BroadcastPoint(), subject(s.job), in)
-	r.hold(next, out.Keeps(in))
+	next.held, next.decided = out.Keeps(in), &record
+	r.hold(next, next.held)
 	denied := len(out.Denied(in))
 	s.counts.Waiting -= denied
 	s.counts.Desired -= denied

@@ -14,6 +14,8 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/notimplemented"
 	"github.com/regatta-sh/regatta/controllers/workload/jobcondition"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/placement"
 )
 
 // change is the status of a job as it is to be, and the events that go with it: they are
@@ -23,6 +25,9 @@ type change struct {
 	now    metav1.Time
 	status kruise.BroadcastJobStatus
 	events []recorded
+	// held is why nodes that wait get no pod now, and decided the decision about it.
+	held    *placement.Hold
+	decided *decision.Record
 }
 
 type recorded struct{ kind, reason, message string }
@@ -82,5 +87,6 @@ func (r *Reconciler) write(ctx context.Context, c *change) error {
 	for _, e := range c.events {
 		r.events.Event(c.job, e.kind, e.reason, e.message)
 	}
+	r.explain(c)
 	return nil
 }

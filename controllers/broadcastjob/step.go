@@ -29,6 +29,7 @@ func never(job *kruise.BroadcastJob) bool {
 // step is BJ-04. It says when to look again; 0 for when something changes.
 func (r *Reconciler) step(ctx context.Context, job *kruise.BroadcastJob) (time.Duration, error) {
 	if finished(job) {
+		r.explain(&change{job: job, now: metav1.NewTime(r.now()), status: job.Status})
 		return r.expire(ctx, job)
 	}
 	m := r.memory.Of(job)

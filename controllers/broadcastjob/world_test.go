@@ -25,8 +25,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
-	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/apiserver"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // world is a cluster in memory with nodes a, b and c and the job ops/upgrade.
@@ -50,12 +50,7 @@ func newWorld(t *testing.T, edit func(*kruise.BroadcastJob), rules ...string) *w
 
 func newEngine(t *testing.T) *engine.Engine {
 	t.Helper()
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	return e
+	return rules.Engine(t, "")
 }
 
 // worldOf is a world whose policies another one may have too.

@@ -14,8 +14,8 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // greedy replaces every point of rollouts by an answer that wants all at once.
@@ -106,15 +106,7 @@ func rolloutPartition(set *kruise.CloneSet) int32 {
 // greedyEngine is an engine with the greedy bundle.
 func greedyEngine(t *testing.T) *engine.Engine {
 	t.Helper()
-	e := simEngine(t)
-	b, err := bundle.FromFiles("greedy", map[string]string{"greedy.rego": greedy})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return rules.Engine(t, greedy)
 }
 
 // held lets everything happen but what hooks wait for.

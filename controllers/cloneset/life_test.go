@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -20,11 +19,12 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/simulation"
+	"github.com/regatta-sh/regatta/controllers/simulation/lives"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/witness"
 	"github.com/regatta-sh/regatta/engine"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
-	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 const simHook = "sim-hook" // the label of lifecycle hooks
@@ -61,12 +61,7 @@ func (s *life) change(edit func(*kruise.CloneSet)) {
 
 func simEngine(t testing.TB) *engine.Engine {
 	t.Helper()
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	return e
+	return rules.Engine(t, "")
 }
 
 func simTemplate(image, env string) corev1.PodTemplateSpec {
@@ -197,57 +192,7 @@ func TestAnyLifeOfACloneSet(t *testing.T) {
 			s.Turn = 0
 			s.Restart()
 		}
-		kubelet := func(t *rapid.T) {
-			for _, p := range s.Pods() {
-				if rapid.Bool().Draw(t, "for a pod") {
-					s.Step(p.Name)
-				}
-			}
-		}
-		cache := func(t *rapid.T) {
-			kinds := []client.Object{&corev1.Pod{}, &corev1.Pod{}, nil, &corev1.PersistentVolumeClaim{}, &appsv1.ControllerRevision{}, &kruise.CloneSet{}}
-			kind := kinds[rapid.IntRange(0, len(kinds)-1).Draw(t, "kind")]
-			for range rapid.IntRange(1, 4).Draw(t, "events") {
-				s.Show(kind)
-			}
-		}
-		t.Repeat(map[string]func(*rapid.T){
-			"user": s.user, "kubelet": kubelet, "cache": cache, "cache again": cache,
-			"others": func(*rapid.T) {
-				for _, p := range s.Pods() {
-					s.Answer(p.Name)
-				}
-				s.Claims()
-			},
-			"work": func(*rapid.T) { s.Work() },
-			"work that may fail": func(t *rapid.T) {
-				s.Fault = func() simulation.Fault {
-					return rapid.SampledFrom([]simulation.Fault{"", "", "", "", "", "", "", simulation.LostRace, simulation.LostAnswer, simulation.EndsBefore, simulation.EndsAfter, simulation.Refuses}).Draw(t, "fault")
-				}
-				s.Work()
-				s.Fault = nil
-			},
-			"much work while the cache lags": func(t *rapid.T) {
-				for range 8 {
-					kubelet(t)
-					cache(t)
-					s.Work()
-				}
-			},
-			"all is well for a while": func(*rapid.T) {
-				for range 4 {
-					for _, p := range s.Pods() {
-						s.Step(p.Name)
-						s.Answer(p.Name)
-					}
-					s.ShowAll(nil)
-					s.Work()
-				}
-			},
-			"time": func(t *rapid.T) {
-				s.Now = s.Now.Add(time.Duration(rapid.IntRange(1, 20).Draw(t, "seconds")) * time.Second)
-			},
-		})
+		lives.Draw(t, s.Life, s.user, nil)
 		// Paused, without surge and maxUnavailable, nothing that is asked to go may.
 		s.change(func(set *kruise.CloneSet) { set.Spec.UpdateStrategy.RollingUpdate.Paused = false })
 		s.Settle()

@@ -214,24 +214,26 @@ func TestTheController(t *testing.T) {
 		w.permits(permit.Permits{"c0": "containerd://again", "c1": "containerd://c1"})
 	})
 
-	start("new runs are reported to the node", func(w *world) {
-		w.request(nil)
-		w.node(recreating, pending)
-		w.setPod(func(s *corev1.PodStatus) {
-			running := func(at time.Time) corev1.ContainerState {
-				return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(at)}}
-			}
-			s.ContainerStatuses = []corev1.ContainerStatus{
-				{Name: "c0", ContainerID: "containerd://new", Ready: true, RestartCount: 1, State: running(time.Now().Add(time.Minute))},
-				{Name: "c1", ContainerID: "containerd://c1", Ready: true, State: running(time.Now().Add(-time.Minute))},
+	for clock, off := range map[string]time.Duration{"ahead": time.Minute, "behind": -time.Minute} {
+		start("new runs are reported to a node whose clock is "+clock, func(w *world) {
+			w.request(nil)
+			w.node(recreating, pending)
+			w.setPod(func(s *corev1.PodStatus) {
+				running := func(at time.Time) corev1.ContainerState {
+					return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(at.Add(off))}}
+				}
+				s.ContainerStatuses = []corev1.ContainerStatus{
+					{Name: "c0", ContainerID: "containerd://new", Ready: true, RestartCount: 1, State: running(time.Now())},
+					{Name: "c1", ContainerID: "containerd://c1", Ready: true, State: running(time.Now().Add(-time.Hour))},
+				}
+			})
+			w.reconcile()
+			got := w.get().Status.ContainerStatusSnapshot
+			if want := (kruise.ContainerStatusSnapshot{Name: "c0", Ready: true, RestartCount: 1, ContainerID: "containerd://new"}); len(got) != 1 || got[0] != want {
+				t.Errorf("got %v", got)
 			}
 		})
-		w.reconcile()
-		got := w.get().Status.ContainerStatusSnapshot
-		if want := (kruise.ContainerStatusSnapshot{Name: "c0", Ready: true, RestartCount: 1, ContainerID: "containerd://new"}); len(got) != 1 || got[0] != want {
-			t.Errorf("got %v", got)
-		}
-	})
+	}
 
 	start("a policy holds, says why once, and lets go", func(w *world) {
 		w.request(nil)
@@ -265,6 +267,26 @@ func TestTheController(t *testing.T) {
 		}
 		w.permits(permit.Permits{"c1": "containerd://c1"})
 	}, `deny contains {"reason": "Kept", "message": "c0 runs on.", "container": "c0"}`)
+
+	start("nothing is permitted before the pod has left its services", func(w *world) {
+		w.request(func(r *kruise.ContainerRecreateRequest) {
+			r.Spec.Strategy.UnreadyGracePeriodSeconds = ptr.To[int64](30)
+		})
+		w.node(pending, pending) // by an agent whose clock says that it is time
+		if got := w.reconcile(); got != lookAgain {
+			t.Errorf("again in %s", got)
+		}
+		w.permits(nil)
+		grace := meta.FindStatusCondition(w.get().Status.Conditions, kruise.ContainerRecreateRequestPreRecreateGrace)
+		w.now = grace.LastTransitionTime.Add(29 * time.Second)
+		if got := w.reconcile(); got != time.Second {
+			t.Errorf("again in %s", got)
+		}
+		w.permits(nil)
+		w.now = w.now.Add(time.Second)
+		w.reconcile()
+		w.permits(permit.Permits{"c0": "containerd://c0", "c1": "containerd://c1"})
+	})
 
 	start("the pod leaves its services and comes back", func(w *world) {
 		w.request(func(r *kruise.ContainerRecreateRequest) {

@@ -57,6 +57,16 @@ func (r *Reconciler) acquire(ctx context.Context, request *kruise.ContainerRecre
 	}, nil
 }
 
+// draining is how long the pod of a request still has to leave its services (CRR-07), by the
+// clock of managers: that of the node may be another one.
+func draining(request *kruise.ContainerRecreateRequest, now time.Time) time.Duration {
+	c := meta.FindStatusCondition(request.Status.Conditions, kruise.ContainerRecreateRequestPreRecreateGrace)
+	if s := request.Spec.Strategy; c == nil || s == nil || s.UnreadyGracePeriodSeconds == nil {
+		return 0
+	}
+	return c.LastTransitionTime.Add(time.Duration(*request.Spec.Strategy.UnreadyGracePeriodSeconds) * time.Second).Sub(now)
+}
+
 // release is CRR-05: the pod comes back to its services, the agent no longer sees the
 // request, and a request that is not kept goes when its time has come.
 func (r *Reconciler) release(ctx context.Context, request *kruise.ContainerRecreateRequest, pod *corev1.Pod) (time.Duration, error) {

@@ -62,21 +62,23 @@ func (r *Reconciler) step(ctx context.Context, request *kruise.ContainerRecreate
 	}
 	switch request.Status.Phase {
 	case kruise.ContainerRecreateRequestRecreating:
-		if err := r.recreating(ctx, request, pod); err != nil {
+		wait, err := r.recreating(ctx, request, pod)
+		if err != nil {
 			return 0, err
 		}
-		return requeue.Sooner(after, lookAgain), nil
+		return requeue.Sooner(requeue.Sooner(after, lookAgain), wait), nil
 	case "":
 		return requeue.Sooner(after, responseTime-age), nil
 	}
 	return after, nil
 }
 
-// recreating is one round for a request that its node works on.
-func (r *Reconciler) recreating(ctx context.Context, request *kruise.ContainerRecreateRequest, pod *corev1.Pod) error {
+// recreating is one round for a request that its node works on. wait is how long the pod
+// still has to leave its services.
+func (r *Reconciler) recreating(ctx context.Context, request *kruise.ContainerRecreateRequest, pod *corev1.Pod) (wait time.Duration, err error) {
 	graced, err := r.acquire(ctx, request, pod)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	now := snapshot(request, pod)
 	snapped := !slices.Equal(now, request.Status.ContainerStatusSnapshot) && (len(now) > 0 || len(request.Status.ContainerStatusSnapshot) == 0)
@@ -90,19 +92,25 @@ func (r *Reconciler) recreating(ctx context.Context, request *kruise.ContainerRe
 			}
 		})
 		if err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return r.decide(ctx, request, pod)
+	if wait := draining(request, r.now()); wait > 0 {
+		return wait, nil
+	}
+	return 0, r.decide(ctx, request, pod)
 }
 
 // snapshot is CRR-04: what the pod reports of containers that have started since the
-// request.
+// request. A run that is not the one of the request has, whatever the clock of its node says.
 func snapshot(request *kruise.ContainerRecreateRequest, pod *corev1.Pod) []kruise.ContainerStatusSnapshot {
 	var out []kruise.ContainerStatusSnapshot
 	for i := range request.Spec.Containers {
-		status := statusOf(pod, request.Spec.Containers[i].Name)
-		if status == nil || status.State.Running == nil || status.State.Running.StartedAt.Time.Before(request.CreationTimestamp.Time) {
+		status, asked := statusOf(pod, request.Spec.Containers[i].Name), request.Spec.Containers[i].StatusContext
+		if status == nil || status.State.Running == nil {
+			continue
+		}
+		if another := asked != nil && status.ContainerID != asked.ContainerID; !another && status.State.Running.StartedAt.Time.Before(request.CreationTimestamp.Time) {
 			continue
 		}
 		out = append(out, kruise.ContainerStatusSnapshot{

@@ -13,7 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/simulation"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
 	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // greedy replaces every point of rollouts by an answer that wants all at once.
@@ -38,15 +38,7 @@ scale := {
 
 func greedyEngine(t *testing.T) *engine.Engine {
 	t.Helper()
-	e := testEngine(t)
-	b, err := bundle.FromFiles("greedy", map[string]string{"greedy.rego": greedy})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return rules.Engine(t, greedy)
 }
 
 // A bundle that replaces every decision moves no pod beyond the partition, none of a node that

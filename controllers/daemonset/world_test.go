@@ -23,7 +23,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // world is the life of a DaemonSet, of which it is noted what happens on each node.
@@ -43,12 +43,7 @@ type world struct {
 
 func testEngine(t testing.TB) *engine.Engine {
 	t.Helper()
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	return e
+	return rules.Engine(t, "")
 }
 
 func testNode(name string, edits ...func(*corev1.Node)) *corev1.Node {

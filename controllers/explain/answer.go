@@ -29,7 +29,7 @@ const (
 	Moved Verdict = "Moved"
 	// Held: a policy or the strategy keeps it from being updated.
 	Held Verdict = "Held"
-	// Waiting: it waits for other pods, as a rollout goes.
+	// Waiting: it waits for other pods, as a rollout goes, or a schedule for its next time.
 	Waiting Verdict = "Waiting"
 	// Hooked: a lifecycle hook keeps it in its state.
 	Hooked Verdict = "Hooked"
@@ -37,6 +37,14 @@ const (
 	Deleting Verdict = "Deleting"
 	// Placed: it is in a subset, or its subsets have their pods.
 	Placed Verdict = "Placed"
+	// Running: it runs pods, or starts jobs, as it should.
+	Running Verdict = "Running"
+	// Paused: its spec keeps it from going on.
+	Paused Verdict = "Paused"
+	// Ended: nothing is decided about it any more.
+	Ended Verdict = "Ended"
+	// Lacking: it was not given what it should have been when it was created.
+	Lacking Verdict = "Lacking"
 
 	// Refused: a request was refused.
 	Refused Verdict = "Refused"
@@ -102,6 +110,9 @@ type Answer struct {
 	Pods   map[Verdict]int                     `json:"pods,omitempty"`
 	Why    []Tally                             `json:"why,omitempty"`
 	Groups map[string]map[string]rollout.Group `json:"groups,omitempty"`
+	// Nodes are those whose pods are not up to date, of a kind that has one pod on each; the
+	// pods that move come first. There are at most MostNodes of them.
+	Nodes []Node `json:"nodes,omitempty"`
 	// Subsets are those of a UnitedDeployment, and what each gets.
 	Subsets []Subset `json:"subsets,omitempty"`
 	// Request is what was refused, or let through by way of exception.
@@ -113,6 +124,23 @@ type Answer struct {
 	Near func(context.Context) *nearest.Result `json:"-"`
 	// Replica is the manager that answered.
 	Replica string `json:"replica,omitempty"`
+}
+
+// MostNodes bounds the nodes of an Answer.
+const MostNodes = 20
+
+// Node is how it stands with the pod of a node.
+type Node struct {
+	Name    string  `json:"name"`
+	Pod     string  `json:"pod"`
+	Verdict Verdict `json:"verdict"`
+	Reason  string  `json:"reason"`
+	Rule    string  `json:"rule,omitempty"`
+}
+
+// Words are how it stands with a node, for people.
+func (n Node) Words() string {
+	return fmt.Sprintf("%s: %s%s", n.Verdict.Words(), n.Reason, by(n.Rule))
 }
 
 // Subset is what a subset gets, and why.
@@ -152,11 +180,15 @@ type Tally struct {
 
 // Words are how many of them there are, and why, for people.
 func (t Tally) Words() string {
-	by := ""
-	if t.Rule != "" && t.Rule != decision.RuleWalk {
-		by = ", rule " + t.Rule
+	return fmt.Sprintf("%d %s: %s%s", t.Pods, t.Verdict.Words(), t.Reason, by(t.Rule))
+}
+
+// by names a rule of a policy behind a reason.
+func by(rule string) string {
+	if rule == "" || rule == decision.RuleWalk {
+		return ""
 	}
-	return fmt.Sprintf("%d %s: %s%s", t.Pods, t.Verdict.Words(), t.Reason, by)
+	return ", rule " + rule
 }
 
 // Path is where a manager serves answers.
@@ -177,6 +209,8 @@ type Reply struct {
 	Pods   []Answer `json:"pods,omitempty"`
 	// Placed says why a pod is in its subset, besides the answer.
 	Placed *Answer `json:"placed,omitempty"`
+	// Lacks says what a pod should have been given and was not, besides the answer.
+	Lacks []Answer `json:"lacks,omitempty"`
 	// Refusals are requests about the subject that were refused lately, the latest
 	// first, besides the answer.
 	Refusals []Answer `json:"refusals,omitempty"`
@@ -192,6 +226,12 @@ type Round interface {
 	// Pods explains all of them in short, in the order they are taken: without
 	// facts, and without what is the same for all.
 	Pods() []Answer
+}
+
+// Lacker is a Round that knows which pods are not of its workload, and should be.
+type Lacker interface {
+	// Lacks explains why a pod was not given what it should have been, false if it was.
+	Lacks(namespace, pod string) (Answer, bool)
 }
 
 // Placer is a Round that knows why pods are in their subsets.

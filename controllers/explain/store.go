@@ -109,6 +109,25 @@ func (s *Store) Placed(namespace, name string) (Answer, bool) {
 	return Answer{}, false
 }
 
+// Lacks explains what a pod should have been given and was not, by workload.
+func (s *Store) Lacks(namespace, name string) (out []Answer) {
+	s.mu.RLock()
+	var lackers []Lacker
+	for _, r := range s.rounds {
+		if l, ok := r.round.(Lacker); ok && r.subject.Namespace == "" {
+			lackers = append(lackers, l)
+		}
+	}
+	s.mu.RUnlock()
+	for _, l := range lackers {
+		if a, ok := l.Lacks(namespace, name); ok {
+			out = append(out, a)
+		}
+	}
+	slices.SortFunc(out, func(a, b Answer) int { return strings.Compare(a.Workload.Name, b.Workload.Name) })
+	return out
+}
+
 // near are the rounds that may know a pod.
 func (s *Store) near(namespace, pod string) (rounds []Round) {
 	s.mu.RLock()

@@ -44,6 +44,8 @@ const (
 	InPlacePodVerticalScaling                 featuregate.Feature = "InPlacePodVerticalScaling"
 	DefaultHostNetworkHostPortsInPodTemplates featuregate.Feature = "DefaultHostNetworkHostPortsInPodTemplates"
 	DaemonSetPruneIneligibleNodes             featuregate.Feature = "DaemonSetPruneIneligibleNodes"
+	// LaunchPriorityNativeSidecars is not one of OpenKruise.
+	LaunchPriorityNativeSidecars featuregate.Feature = "LaunchPriorityNativeSidecars"
 )
 
 func table() map[featuregate.Feature]featuregate.FeatureSpec {
@@ -69,6 +71,7 @@ func table() map[featuregate.Feature]featuregate.FeatureSpec {
 		StatefulSetStartOrdinal, EnableExternalCerts, StatefulSetAutoResizePVCGate, ForceDeleteTimeoutExpectationGate,
 		InPlaceWorkloadVerticalScaling, EnablePodProbeMarkerOnServerless, EnableSortSidecarContainerByName,
 		InPlacePodVerticalScaling, DefaultHostNetworkHostPortsInPodTemplates, DaemonSetPruneIneligibleNodes,
+		LaunchPriorityNativeSidecars,
 	} {
 		t[f] = alpha(false)
 	}
@@ -81,6 +84,7 @@ func closures() map[featuregate.Feature][]featuregate.Feature {
 		PodWebhook: {
 			KruisePodReadinessGate, PodUnavailableBudgetDeleteGate, PodUnavailableBudgetUpdateGate, WorkloadSpread,
 			SidecarSetPatchPodMetadataDefaultsAllowed, EnhancedLivenessProbe, EnablePodProbeMarkerOnServerless,
+			LaunchPriorityNativeSidecars,
 		},
 		KruiseDaemon: {
 			PreDownloadImageForInPlaceUpdate, DaemonWatchingPod, InPlaceUpdateEnvFromMetadata, PreDownloadImageForDaemonSetUpdate,

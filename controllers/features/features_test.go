@@ -14,7 +14,7 @@ import (
 )
 
 // The table of PL-09, but for ResourcesDeletionProtection, which the
-// documentation has on.
+// documentation has on, and for LaunchPriorityNativeSidecars, which is ours.
 func TestTheTable(t *testing.T) {
 	want := map[featuregate.Feature]string{
 		PodWebhook: "on Beta", KruiseDaemon: "on Beta", DaemonWatchingPod: "on Beta", CloneSetShortHash: "off Alpha",
@@ -30,12 +30,13 @@ func TestTheTable(t *testing.T) {
 		InPlaceWorkloadVerticalScaling: "off Alpha", EnablePodProbeMarkerOnServerless: "off Alpha",
 		EnableSortSidecarContainerByName: "off Alpha", InPlacePodVerticalScaling: "off Alpha",
 		DefaultHostNetworkHostPortsInPodTemplates: "off Alpha", DaemonSetPruneIneligibleNodes: "off Alpha",
+		LaunchPriorityNativeSidecars: "off Alpha",
 	}
 	got := map[featuregate.Feature]string{}
 	for f, spec := range table() {
 		got[f] = map[bool]string{true: "on ", false: "off "}[spec.Default] + map[bool]string{true: "Alpha", false: "Beta"}[spec.PreRelease == featuregate.Alpha]
 	}
-	if diff := cmp.Diff(want, got); diff != "" || len(want) != 36 {
+	if diff := cmp.Diff(want, got); diff != "" || len(want) != 37 {
 		t.Errorf("%d gates\n%s", len(want), diff)
 	}
 }

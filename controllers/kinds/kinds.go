@@ -128,14 +128,18 @@ func first(is func(*Workload) bool) (Workload, bool) {
 	return Workload{}, false
 }
 
-// Placing is the kind of a resource whose objects own no pods, but say in which subset of the
-// nodes pods are.
-func Placing(resource schema.GroupResource) (schema.GroupKind, bool) {
-	kind, ok := map[string]string{"uniteddeployments": "UnitedDeployment", "workloadspreads": "WorkloadSpread"}[resource.Resource]
+// Explained is the kind of a resource that is not in the table, and whose objects are explained
+// all the same: those that say in which subset of the nodes pods are, jobs, and SidecarSets,
+// which are in no namespace.
+func Explained(resource schema.GroupResource) (kind schema.GroupKind, namespaced, ok bool) {
+	name, ok := map[string]string{
+		"uniteddeployments": "UnitedDeployment", "workloadspreads": "WorkloadSpread",
+		"broadcastjobs": "BroadcastJob", "advancedcronjobs": "AdvancedCronJob", "sidecarsets": "SidecarSet",
+	}[resource.Resource]
 	if !ok || resource.Group != kruise.GroupVersion.Group {
-		return schema.GroupKind{}, false
+		return schema.GroupKind{}, false, false
 	}
-	return schema.GroupKind{Group: resource.Group, Kind: kind}, true
+	return schema.GroupKind{Group: resource.Group, Kind: name}, name != "SidecarSet", true
 }
 
 // GroupResource is what RBAC and discovery know the kind by.

@@ -65,11 +65,12 @@ func shown() map[featuregate.Feature]gateRow {
 		features.EnableSortSidecarContainerByName:          both((*world).injected, "a,b,main", "b,a,main"),
 		features.EnhancedLivenessProbe:                     both((*world).liveness, "taken out", "kept"),
 		features.EnablePodProbeMarkerOnServerless:          both((*world).probes, "told", ""),
+		features.LaunchPriorityNativeSidecars:              both((*world).started, "main then side", "main and side"),
 		features.PodProbeMarkerGate:                        both(exists("apps.kruise.io/v1alpha1", "NodePodProbe", "node"), "there", ""),
 		features.KruiseDaemon:                              {see: exists("apps.kruise.io/v1beta1", "NodeImage", "node"), on: "there", off: "", onIn: nothing, offIn: bare},
 		features.ImagePullJobGate:                          both((*world).pulling, "begun", ""),
 		features.ResourceDistributionGate:                  both(exists("v1", "ConfigMap", "shared"), "there", ""),
-		features.WorkloadSpread:                            both(field("WorkloadSpread", "spread", "status", "observedGeneration"), "1", ""),
+		features.WorkloadSpread:                            both((*world).spreading, "1", "refused"),
 		features.TemplateNoDefaults:                        {see: (*world).restartPolicy, on: "", off: "Always", onIn: bare, offIn: nothing},
 		features.DefaultHostNetworkHostPortsInPodTemplates: both((*world).hostPort, "80", ""),
 		features.SidecarSetPatchPodMetadataDefaultsAllowed: both((*world).patchedMetadata, "taken", "refused"),
@@ -252,7 +253,8 @@ func (w *world) populate(t *testing.T) {
 		`{apiVersion: v1, kind: Pod, metadata: {name: job}, spec: {nodeName: node-NAME, restartPolicy: Never, containers: [{name: main, image: "nginx:1"}, {name: side, image: "nginx:1", env: [{name: KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT, value: "true"}]}]}}`,
 	} {
 		o := w.object(t, text)
-		if w.name == webhooks && o.GetKind() == "PodUnavailableBudget" {
+		switch kind := o.GetKind(); {
+		case w.name == webhooks && kind == "PodUnavailableBudget", w.name == webhooks && kind == "WorkloadSpread", w.name == nothing && kind == "WorkloadSpread":
 			continue // it is refused where nothing keeps it
 		}
 		if err := w.Create(t.Context(), o); err != nil {
@@ -417,6 +419,14 @@ func (w *world) liveness(t *testing.T) string {
 	return "kept"
 }
 
+func (w *world) started(t *testing.T) string {
+	p := w.pod(t, "app: any", "apps.kruise.io/container-launch-priority: Ordered", `}, {name: side, image: "nginx:1"`)
+	if init := p.Spec.InitContainers; len(init) == 1 && len(p.Spec.Containers) == 1 {
+		return init[0].Name + " then " + p.Spec.Containers[0].Name
+	}
+	return p.Spec.Containers[0].Name + " and " + p.Spec.Containers[1].Name
+}
+
 func (w *world) probes(t *testing.T) string {
 	if w.pod(t, "app: probed", "", "").Annotations["kruise.io/podprobe"] != "" {
 		return "told"
@@ -462,6 +472,15 @@ func said(t *testing.T, err error) string {
 	}
 	t.Fatal(err)
 	return ""
+}
+
+// spreading is what the status of a spread says, if another one would be taken.
+func (w *world) spreading(t *testing.T) string {
+	_, err := w.attempt(t, `{apiVersion: apps.kruise.io/v1beta1, kind: WorkloadSpread, metadata: {name: another}, spec: {targetRef: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: other}, subsets: [{name: a}]}}`)
+	if out := said(t, err); out != "taken" {
+		return out
+	}
+	return field("WorkloadSpread", "spread", "status", "observedGeneration")(w, t)
 }
 
 func (w *world) patchedMetadata(t *testing.T) string {

@@ -30,6 +30,7 @@ func (p parts) advancedCronJobsTo(ctx context.Context) error {
 	clients := rollout.Clients{Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Events: p.mgr.GetEventRecorderFor(kruise.AdvancedCronJobComponent)}
 	r := advancedcronjob.New(clients, p.host.Engine(),
 		advancedcronjob.WithWorkers(p.AdvancedCronJobWorkers),
+		advancedcronjob.WithRounds(p.rounds),
 		advancedcronjob.WithKicks(p.events.workloads["AdvancedCronJob"]),
 		advancedcronjob.WithRateLimiter(p.rateLimiter()))
 	if err := r.SetupWithManager(ctx, p.mgr); err != nil {
@@ -42,6 +43,7 @@ func (p parts) broadcastJobsTo(context.Context) error {
 	clients := rollout.Clients{Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Events: p.mgr.GetEventRecorderFor(kruise.BroadcastJobComponent)}
 	r := broadcastjob.New(clients, p.host.Engine(),
 		broadcastjob.WithWorkers(p.BroadcastJobWorkers),
+		broadcastjob.WithRounds(p.rounds),
 		broadcastjob.WithAffinity(p.BroadcastJobAffinity),
 		broadcastjob.WithExpectationTimeout(p.ExpectationTimeout),
 		broadcastjob.WithKicks(p.events.workloads["BroadcastJob"]),

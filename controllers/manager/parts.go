@@ -198,6 +198,7 @@ func (p parts) webhooksTo(mgr ctrl.Manager) error {
 		NoPrivileged:         !p.AllowPrivileged,
 		PatchAnyMetadata:     on(features.SidecarSetPatchPodMetadataDefaultsAllowed),
 		NoBudgets:            !p.countsBudgets(),
+		NoSpreads:            !on(features.WorkloadSpread),
 		StatefulSets:         statefulset.Gates{AutoDeletePVC: on(features.StatefulSetAutoDeletePVC), AutoResizePVC: on(features.StatefulSetAutoResizePVCGate)},
 		Namespace:            p.webhooks.namespace,
 		AwaitSidecarSet:      p.guards.Await,

@@ -5,6 +5,7 @@ package manager
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -19,6 +20,8 @@ import (
 
 	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/regatta-sh/regatta/test/cluster/addresses"
 )
 
 // runManager is the program in short.
@@ -78,12 +81,20 @@ func (p *process) text() string {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	return freeAddresses(t, 1)[0]
+}
+
+// freeAddresses are different ones.
+func freeAddresses(t *testing.T, count int) (out []string) {
+	t.Helper()
+	ports, err := addresses.AnyPorts(count)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	for _, port := range ports {
+		out = append(out, fmt.Sprintf("127.0.0.1:%d", port))
+	}
+	return out
 }
 
 func startManager(t *testing.T, kubeconfig []byte, env []string, args ...string) *process {
@@ -93,8 +104,9 @@ func startManager(t *testing.T, kubeconfig []byte, env []string, args ...string)
 	if err := os.WriteFile(config, kubeconfig, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := &process{t: t, ended: make(chan error, 1), health: freeAddress(t), metrics: freeAddress(t), explain: freeAddress(t)}
-	_, port, _ := net.SplitHostPort(freeAddress(t))
+	at := freeAddresses(t, 4)
+	p := &process{t: t, ended: make(chan error, 1), health: at[0], metrics: at[1], explain: at[2]}
+	_, port, _ := net.SplitHostPort(at[3])
 	args = append([]string{
 		"--health-probe-addr=" + p.health, "--metrics-addr=" + p.metrics, "--decisions-addr=" + p.explain, "--pprof-addr=0",
 		// Who is kept from the processors for so long loses the lease, and ends.

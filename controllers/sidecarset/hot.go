@@ -25,8 +25,8 @@ func otherOf(name, one string) string {
 }
 
 // hotTarget is the container of a hot pair that gets the new image: the idle one, which has the empty image; in the middle of
-// an upgrade the one that does not run yet, else the one that does not work. It is empty where the other one has the new image
-// already.
+// an upgrade the one that does not run yet, else the one that does not work. It is empty where the one that works has the new
+// image, or is on its way to it: an upgrade that is begun goes on with the version that it began with (SS-17).
 func hotTarget(set *kruise.SidecarSet, c *kruise.SidecarContainer, pod *corev1.Pod) string {
 	first, second := marks.Pair(c.Name)
 	working := marks.Working(pod)[c.Name]
@@ -41,14 +41,20 @@ func hotTarget(set *kruise.SidecarSet, c *kruise.SidecarContainer, pod *corev1.P
 			target = name
 		}
 	}
-	if own := containerOf(pod, otherOf(c.Name, target)); own == nil || own.Image == c.Image {
+	has := func(name, image string) bool { own := containerOf(pod, name); return own == nil || own.Image == image }
+	if has(working, c.Image) || has(target, c.UpgradeStrategy.HotUpgradeEmptyImage) && has(otherOf(c.Name, target), c.Image) {
 		return ""
 	}
 	return target
 }
 
 // reset is the container of a hot pair that has no work any more, and gets the empty image again.
-type reset struct{ name, container, image string }
+type reset struct {
+	name, container, image string
+	// again is true where the image that it has is wanted again, after the other one has taken over. It would not start anew
+	// for it, and so not take over.
+	again bool
+}
 
 // resets are those of a pod that an upgrade left.
 func resets(set *kruise.SidecarSet, pod *corev1.Pod) (out []reset) {
@@ -60,7 +66,20 @@ func resets(set *kruise.SidecarSet, pod *corev1.Pod) (out []reset) {
 		}
 		idle := otherOf(c.Name, working[c.Name])
 		if own := containerOf(pod, idle); own != nil && own.Image != c.UpgradeStrategy.HotUpgradeEmptyImage {
-			out = append(out, reset{name: c.Name, container: idle, image: c.UpgradeStrategy.HotUpgradeEmptyImage})
+			other := containerOf(pod, working[c.Name])
+			out = append(out, reset{name: c.Name, container: idle, image: c.UpgradeStrategy.HotUpgradeEmptyImage,
+				again: own.Image == c.Image && other != nil && other.Image != c.Image && readyOf(pod, other.Name) && consistent(set.Name, pod, []string{other.Name})})
+		}
+	}
+	return out
+}
+
+// wantedAgain are the resets without which a pod cannot get the images of its SidecarSet. They wait for no other container: it may
+// be that only this update mends it.
+func wantedAgain(list []reset) (out []reset) {
+	for _, one := range list {
+		if one.again {
+			out = append(out, one)
 		}
 	}
 	return out
@@ -112,7 +131,10 @@ func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (b
 	var acts []func() error
 	for _, p := range f.Pods {
 		list := resets(set, p.Pod)
-		if len(list) == 0 || !due(set, p, list) {
+		if len(list) > 0 && !due(set, p, list) {
+			list = wantedAgain(list)
+		}
+		if len(list) == 0 {
 			continue
 		}
 		acts = append(acts, func() error { return k.reset(ctx, r, f, p, list) })

@@ -6,7 +6,9 @@ package sidecarset
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,9 +36,12 @@ import (
 // InjectedIndex finds pods by the SidecarSets whose containers they have.
 const InjectedIndex = "injectedSidecarSets"
 
-// Index adds the index that Controllers of SidecarSets read by.
+// Index adds the indexes of pods that Controllers of SidecarSets read by.
 func Index(ctx context.Context, indexer client.FieldIndexer) error {
-	return indexer.IndexField(ctx, &corev1.Pod{}, InjectedIndex, InjectedIn)
+	return errors.Join(
+		indexer.IndexField(ctx, &corev1.Pod{}, InjectedIndex, InjectedIn),
+		indexer.IndexField(ctx, &corev1.Pod{}, matching.LabelsIndex, matching.IndexLabels),
+	)
 }
 
 // InjectedIn is the value of InjectedIndex for a pod.
@@ -53,11 +58,22 @@ type Kind struct {
 	// namespace is that of the manager, which the revisions are in.
 	namespace string
 	events    record.EventRecorder
+	missed    *Missed
 }
 
+// Option changes a Kind.
+type Option func(*Kind)
+
+// WithMissed has it look for pods that lack what they should have been given. The cache needs matching.KeysIndex.
+func WithMissed(m *Missed) Option { return func(k *Kind) { k.missed = m } }
+
 // New makes the adapter. The events are those of pods.
-func New(cached client.Reader, namespace string, events record.EventRecorder) *Kind {
-	return &Kind{cached: cached, namespace: namespace, events: events}
+func New(cached client.Reader, namespace string, events record.EventRecorder, opts ...Option) *Kind {
+	k := &Kind{cached: cached, namespace: namespace, events: events}
+	for _, o := range opts {
+		o(k)
+	}
+	return k
 }
 
 // memory is what is worked out once for each generation of a SidecarSet.
@@ -67,6 +83,12 @@ type memory struct {
 	selector   *matching.Selector
 	// told is the revision that NotUpgradablePods was recorded for.
 	told string
+	// judged are decisions about pods that lack the containers.
+	judged map[types.UID]judged
+	// changed is when a user changed the SidecarSet last; zero if that has not been read.
+	changed time.Time
+	// evicted is when a pod that lacks the containers was evicted last.
+	evicted time.Time
 }
 
 // Type implements rollout.Kind.
@@ -82,7 +104,7 @@ func (k *Kind) Type() rollout.Type {
 	}
 }
 
-// workloads are the SidecarSets whose containers a pod has.
+// workloads are the SidecarSets whose containers a pod has, or lacks.
 func (k *Kind) workloads(ctx context.Context, pod *corev1.Pod) (out []rollout.Reference) {
 	for _, name := range marks.Injected(pod) {
 		set := &kruise.SidecarSet{}
@@ -94,7 +116,14 @@ func (k *Kind) workloads(ctx context.Context, pod *corev1.Pod) (out []rollout.Re
 		}
 		out = append(out, rollout.Reference{NamespacedName: types.NamespacedName{Name: name}, UID: set.UID})
 	}
-	return out
+	if k.missed == nil {
+		return out
+	}
+	more, err := k.lacked(ctx, pod)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "finding the SidecarSets that select a pod", "pod", client.ObjectKeyFromObject(pod))
+	}
+	return append(out, more...)
 }
 
 // DeletionAsked implements rollout.Kind: pods belong to others.
@@ -118,6 +147,6 @@ func known(r *rollout.Round) (*memory, *kruise.SidecarSet, error) {
 	if m.selector, err = matching.Of(set); err != nil {
 		return nil, nil, err
 	}
-	m.generation = set.Generation
+	m.generation, m.changed, m.judged = set.Generation, time.Time{}, map[types.UID]judged{}
 	return m, set, nil
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,37 +27,47 @@ func (k *Kind) Sift(ctx context.Context, r *rollout.Round, pods []*corev1.Pod) (
 	if err != nil {
 		return nil, err
 	}
-	namespaces := map[string]bool{}
-	selected := func(name string) (bool, error) {
-		if m.selector.AnyNamespace() {
-			return true, nil
-		}
-		if yes, ok := namespaces[name]; ok {
-			return yes, nil
-		}
-		found := &metav1.PartialObjectMetadata{}
-		found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-		err := k.cached.Get(ctx, types.NamespacedName{Name: name}, found)
-		if err != nil && !apierrors.IsNotFound(err) {
-			return false, fmt.Errorf("reading namespace %s: %w", name, err)
-		}
-		namespaces[name] = err == nil && m.selector.Namespace(name, found.Labels)
-		return namespaces[name], nil
-	}
+	namespaces := k.namespaces(ctx)
 	var out []*corev1.Pod
 	for _, pod := range pods {
 		if !m.selector.Labels(pod.Labels) || !hasAll(set, pod) {
 			continue
 		}
-		yes, err := selected(pod.Namespace)
-		if err != nil {
-			return nil, err
+		yes := m.selector.AnyNamespace()
+		if !yes {
+			labels, there, err := namespaces(pod.Namespace)
+			if err != nil {
+				return nil, err
+			}
+			yes = there && m.selector.Namespace(pod.Namespace, labels)
 		}
 		if yes {
 			out = append(out, pod)
 		}
 	}
 	return out, nil
+}
+
+// namespaces reads the labels of each namespace once, and says whether it is there.
+func (k *Kind) namespaces(ctx context.Context) func(name string) (map[string]string, bool, error) {
+	type answer struct {
+		labels map[string]string
+		there  bool
+	}
+	known := map[string]answer{}
+	return func(name string) (map[string]string, bool, error) {
+		if a, ok := known[name]; ok {
+			return a.labels, a.there, nil
+		}
+		found := &metav1.PartialObjectMetadata{}
+		found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+		err := k.cached.Get(ctx, types.NamespacedName{Name: name}, found)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, false, fmt.Errorf("reading namespace %s: %w", name, err)
+		}
+		known[name] = answer{found.Labels, err == nil}
+		return found.Labels, err == nil, nil
+	}
 }
 
 // hasAll says whether a pod has all containers that a SidecarSet keeps running.
@@ -117,8 +126,8 @@ func (k *Kind) Available(o client.Object, p *facts.Pod) bool {
 	return p.Ready && len(resets(set, p.Pod)) == 0 && consistent(set.Name, p.Pod, namesIn(set))
 }
 
-// Bound implements rollout.Bounder (SS-14): the strategy selects the pod, only images differ, and no container that is ready
-// still runs what the spec does not say any more.
+// Bound implements rollout.Bounder (SS-14): the strategy selects the pod, only images differ, no container that is ready still
+// runs what the spec does not say any more, and none has to be reset first.
 func (k *Kind) Bound(r *rollout.Round, _ *rollout.Facts) func(*facts.Pod) bool {
 	m, set, err := known(r)
 	return func(p *facts.Pod) bool {
@@ -128,7 +137,7 @@ func (k *Kind) Bound(r *rollout.Round, _ *rollout.Facts) func(*facts.Pod) bool {
 		if selected := m.selector.Updated(p.Labels); selected != nil && !*selected {
 			return false
 		}
-		return !slices.ContainsFunc(namesIn(set), func(name string) bool {
+		return len(wantedAgain(resets(set, p.Pod))) == 0 && !slices.ContainsFunc(namesIn(set), func(name string) bool {
 			return readyOf(p.Pod, name) && !consistent(set.Name, p.Pod, []string{name})
 		})
 	}

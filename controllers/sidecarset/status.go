@@ -40,8 +40,12 @@ func (k *Kind) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, r
 	meta.RemoveStatusCondition(&status.Conditions, notimplemented.Stalled)
 	reportFailures(f, res, &status)
 	reportHold(r, res, &status)
+	reportMissed(r, f, &status)
 	k.reportNotUpgradable(r, m, f, t)
 	if err := r.WriteStatus(ctx, &status); err != nil || res.Err != nil {
+		return err
+	}
+	if err := k.repair(ctx, r, f, res); err != nil {
 		return err
 	}
 	return k.truncate(ctx, r, f, t)

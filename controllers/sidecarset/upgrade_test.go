@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/history"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 )
@@ -216,4 +217,21 @@ func TestHotUpgrade(t *testing.T) {
 	}
 	w.round("logs")
 	expect("after another one", "logs:3", "empty", "shipper-1", 1)
+}
+
+// The webhook of pods names a revision before the controller has made it, by the name that it is going to have.
+func TestTheNextRevisionIsNamedBeforeItIsMade(t *testing.T) {
+	w := started(t, "", 1, logs(nil))
+	first := w.set("logs").Status.LatestRevision
+	for _, next := range []string{"logs:2", "logs:3", "logs:1"} {
+		w.edit("logs", image(next))
+		name, err := history.Latest(t.Context(), w.api, "kruise-system", w.set("logs"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.round("logs")
+		if made := w.set("logs").Status.LatestRevision; made != name || (made == first) != (next == "logs:1") {
+			t.Errorf("with %s the revision is %s, and was named %s before; the first was %s", next, made, name, first)
+		}
+	}
 }

@@ -3,6 +3,7 @@
 package sidecarset
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,21 +13,23 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/injection"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/matching"
+	"github.com/regatta-sh/regatta/controllers/webhook/pod/sidecars"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
-	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/engine/bundle"
-	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/apiserver"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // world is a cluster with a SidecarSet, whose cache shows everything at once, and whose kubelets run what the specs say when
@@ -37,33 +40,44 @@ type world struct {
 	c      *rollout.Controller
 	events *record.FakeRecorder
 	now    time.Time
+	// listed are how many objects of each kind lists have answered.
+	listed map[string]int
+	kind   *Kind
+	missed *Missed
+	// lacks is how many pods lack the containers, by reason.
+	lacks map[string]int
+	// broken are images whose containers never get ready.
+	broken []string
 }
 
-func newWorld(t *testing.T, rules string, objects ...client.Object) *world {
+func newWorld(t *testing.T, module string, objects ...client.Object) *world {
 	t.Helper()
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	if rules != "" {
-		b, err := bundle.FromFiles("rules", map[string]string{"r.rego": rules})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	e := rules.Engine(t, module)
 	objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{corev1.LabelMetadataName: "shop"}}})
-	api := fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(objects...).
+	w := &world{t: t, events: record.NewFakeRecorder(10_000), now: time.Unix(1_800_000_000, 0), listed: map[string]int{}}
+	w.api = fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(objects...).
 		WithStatusSubresource(&corev1.Pod{}, &kruise.SidecarSet{}).
 		WithIndex(&corev1.Pod{}, InjectedIndex, InjectedIn).
-		WithIndex(&appsv1.ControllerRevision{}, rollout.OwnerIndex, rollout.OwnerUID).Build()
-	w := &world{t: t, api: api, events: record.NewFakeRecorder(10_000), now: time.Unix(1_800_000_000, 0)}
-	w.c = rollout.New(New(api, "kruise-system", w.events), rollout.Clients{Client: api, Live: api, Events: w.events}, e,
+		WithIndex(&corev1.Pod{}, matching.LabelsIndex, matching.IndexLabels).
+		WithIndex(&kruise.SidecarSet{}, matching.KeysIndex, matching.IndexKeys).
+		WithIndex(&appsv1.ControllerRevision{}, rollout.OwnerIndex, rollout.OwnerUID).
+		WithInterceptorFuncs(interceptor.Funcs{List: w.list}).Build()
+	judge := sidecars.NewJudge(sidecars.Options{Cached: w.api, Live: w.api, Engine: e, Namespace: "kruise-system"})
+	w.missed = &Missed{
+		Given: judge.Given, Live: w.api, Count: func(_ string, pods map[string]int) { w.lacks = pods },
+		Sent: func(_ string, labels map[string]string) bool { return labels["sent"] != "never" },
+	}
+	w.kind = New(w.api, "kruise-system", w.events, WithMissed(w.missed))
+	w.c = rollout.New(w.kind, rollout.Clients{Client: w.api, Live: w.api, Events: w.events}, e,
 		rollout.WithClock(func() time.Time { return w.now }), rollout.WithParallelWrites(1))
 	return w
+}
+
+// list counts what a list answers.
+func (w *world) list(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+	err := c.List(ctx, list, opts...)
+	w.listed[fmt.Sprintf("%T", list)] += meta.LenList(list)
+	return err
 }
 
 // round reconciles a SidecarSet once.
@@ -119,13 +133,16 @@ func (w *world) run(but ...string) {
 			continue
 		}
 		p.Status.Phase, p.Status.ContainerStatuses = corev1.PodRunning, nil
+		ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(w.now)}
 		for _, c := range p.Spec.Containers {
 			p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{
-				Name: c.Name, Image: c.Image, ImageID: "id-of-" + c.Image, ContainerID: "run-of-" + c.Name + c.Image, Ready: true,
+				Name: c.Name, Image: c.Image, ImageID: "id-of-" + c.Image, ContainerID: "run-of-" + c.Name + c.Image, Ready: !slices.Contains(w.broken, c.Image),
 				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(w.now)}},
 			})
+			if slices.Contains(w.broken, c.Image) {
+				ready.Status = corev1.ConditionFalse
+			}
 		}
-		ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(w.now)}
 		at := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
 		if at < 0 {
 			p.Status.Conditions = append(p.Status.Conditions, ready)

@@ -21,7 +21,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
-	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // ordinals is a small kind: it keeps pods 0, 1 and 2, and moves a pod by deleting it. It is
@@ -118,12 +118,7 @@ func next(o client.Object) { o.(*appsv1.ReplicaSet).Spec.Template.Spec.Container
 
 func patient(t *testing.T) *engine.Engine {
 	t.Helper()
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	return e
+	return rules.Engine(t, "")
 }
 
 // Whatever goes wrong with one write of a rollout, the end is the same, and the promise of

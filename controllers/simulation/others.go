@@ -211,12 +211,14 @@ func (l *Life) Claims() bool {
 	}
 	did := false
 	for _, c := range Every[*corev1.PersistentVolumeClaim](l) {
-		ref := metav1.GetControllerOf(c)
+		orphaned := len(c.OwnerReferences) > 0 && !slices.ContainsFunc(c.OwnerReferences, func(r metav1.OwnerReference) bool {
+			return r.Kind != "Pod" || pods[r.UID]
+		})
 		switch {
 		case used[c.Name]:
 		case c.DeletionTimestamp != nil:
 			did = l.letGo(c, inUse) || did
-		case ref != nil && ref.Kind == "Pod" && !pods[ref.UID]:
+		case orphaned:
 			l.do(l.cluster.server.Delete(context.Background(), c.DeepCopy()))
 			l.do(l.cluster.commit(context.Background(), c, false))
 			did = true

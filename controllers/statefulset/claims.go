@@ -112,26 +112,44 @@ func (s *scaler) owners(have []metav1.OwnerReference, pod *corev1.Pod, wanted bo
 }
 
 // ownClaims returns the writes that give the claims of a pod the owners that they are to
-// have.
+// have. A claim that is to go with its pod is looked for past the cache where the cache does
+// not show it: it may be as young as the pod, and nothing would remove it later.
 func (s *scaler) ownClaims(ctx context.Context, pod *corev1.Pod, ordinal int) (acts []func() error) {
 	if !s.k.Gates.AutoDeletePVC {
 		return nil
 	}
-	for _, c := range s.claimsOf(ordinal) {
-		want := s.owners(c.OwnerReferences, pod, s.ordinals.Spans(ordinal))
-		if sameOwners(c.OwnerReferences, want) {
-			continue
+	wanted := s.ordinals.Spans(ordinal)
+	for i := range s.set.Spec.VolumeClaimTemplates {
+		name := claimName(s.set, s.set.Spec.VolumeClaimTemplates[i].Name, ordinal)
+		c := s.claims.named[name]
+		switch {
+		case c == nil && (wanted || !deletes(s.retention().WhenScaled)):
+		case c == nil:
+			acts = append(acts, func() error {
+				c := &corev1.PersistentVolumeClaim{}
+				if err := s.r.Live().Get(ctx, client.ObjectKey{Namespace: s.set.Namespace, Name: name}, c); err != nil {
+					return client.IgnoreNotFound(err)
+				}
+				return s.own(ctx, c, pod, wanted)
+			})
+		case !sameOwners(c.OwnerReferences, s.owners(c.OwnerReferences, pod, wanted)):
+			acts = append(acts, func() error { return s.own(ctx, c, pod, wanted) })
 		}
-		acts = append(acts, func() error {
-			next := c.DeepCopy()
-			next.OwnerReferences = want
-			if err := s.r.Client().Patch(ctx, next, client.MergeFromWithOptions(c, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("updating the owners of claim %s: %w", c.Name, err)
-			}
-			return nil
-		})
 	}
 	return acts
+}
+
+// own writes the owners of a claim.
+func (s *scaler) own(ctx context.Context, c *corev1.PersistentVolumeClaim, pod *corev1.Pod, wanted bool) error {
+	next := c.DeepCopy()
+	next.OwnerReferences = s.owners(c.OwnerReferences, pod, wanted)
+	if sameOwners(c.OwnerReferences, next.OwnerReferences) {
+		return nil
+	}
+	if err := s.r.Client().Patch(ctx, next, client.MergeFromWithOptions(c, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("updating the owners of claim %s: %w", c.Name, err)
+	}
+	return nil
 }
 
 // sameOwners compares by UID, in any order.

@@ -180,10 +180,11 @@ func (k *Kind) Bound(_ *rollout.Round, f *rollout.Facts) func(*facts.Pod) bool {
 	o := k.wanted(set)
 	lowest := o.Start
 	if f.Strategy.Ordered {
-		lowest += f.Strategy.Partition
-		if all := o.All(); f.Strategy.Partition < len(all) {
-			lowest = max(lowest, all[f.Strategy.Partition])
+		all := o.All()
+		if f.Strategy.Partition >= len(all) {
+			return func(*facts.Pod) bool { return false } // the last may have an ordinal beyond the partition
 		}
+		lowest = max(lowest+f.Strategy.Partition, all[f.Strategy.Partition])
 	}
 	return func(p *facts.Pod) bool {
 		n, ok := ordinalOf(set, p.Name)

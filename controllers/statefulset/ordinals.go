@@ -5,9 +5,13 @@ package statefulset
 import (
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/ordinals"
+	"github.com/regatta-sh/regatta/controllers/workload/witness"
 )
 
 // wanted are the ordinals of a set (ASTS-01).
@@ -34,4 +38,13 @@ func replicas(set *kruise.StatefulSet) int {
 		return 1
 	}
 	return int(*set.Spec.Replicas)
+}
+
+var _ witness.Wanter = &Kind{}
+
+// Wants implements witness.Wanter: a pod that no ordinal wants is to go.
+func (k *Kind) Wants(o client.Object, pod *corev1.Pod) bool {
+	set := o.(*kruise.StatefulSet)
+	n, ok := ordinalOf(set, pod.Name)
+	return ok && k.wanted(set).Has(n)
 }

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +19,9 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/victims"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
+
+// staleAgain is when a claim that the garbage collector is to delete is looked for again.
+const staleAgain = time.Second
 
 // scaler scales one StatefulSet in one round.
 type scaler struct {
@@ -32,12 +37,16 @@ type scaler struct {
 
 	active map[int]*facts.Pod  // by ordinal
 	gone   map[int]*corev1.Pod // finished or terminating
+	// unowned counts the claims of an ordinal that do not have their owners yet: the turn of
+	// the round was over. Their pod waits, since they are to go with it.
+	unowned map[int]int
 }
 
 func (k *Kind) scaler(r *rollout.Round, f *rollout.Facts) *scaler {
 	s := &scaler{
 		k: k, r: r, f: f, t: f.Templates.(*rollout.PodTemplates), set: f.Workload.(*kruise.StatefulSet),
 		memory: r.Memory().(*memory), claims: f.Found.(*claimSet), active: map[int]*facts.Pod{}, gone: map[int]*corev1.Pod{},
+		unowned: map[int]int{},
 	}
 	s.ordinals = k.wanted(s.set)
 	s.wanted = s.ordinals.All()
@@ -118,6 +127,7 @@ func (s *scaler) need() (n need) {
 			n.unavailable++
 			spend()
 		case p == nil && s.stale(i):
+			s.r.Again(staleAgain) // the end of a claim is no event of the set
 			blocked = s.monotonic()
 		case p == nil:
 			n.create = append(n.create, i)
@@ -140,15 +150,16 @@ func (s *scaler) condemned(blocked bool) (out []*facts.Pod) {
 		}
 	}
 	slices.SortFunc(out, func(a, b *facts.Pod) int { return *b.Facts.Ordinal - *a.Facts.Ordinal })
+	owned := func(p *facts.Pod) bool { return s.unowned[*p.Facts.Ordinal] == 0 }
 	if !s.monotonic() || len(out) == 0 {
-		return out
+		return slices.DeleteFunc(out, func(p *facts.Pod) bool { return !owned(p) })
 	}
 	for _, p := range s.gone {
 		if p.DeletionTimestamp != nil {
 			return nil
 		}
 	}
-	if blocked || slices.ContainsFunc(out[1:], func(p *facts.Pod) bool { return !s.f.Available(p) }) {
+	if blocked || !owned(out[0]) || slices.ContainsFunc(out[1:], func(p *facts.Pod) bool { return !s.f.Available(p) }) {
 		return nil
 	}
 	return out[:1]
@@ -249,10 +260,30 @@ func (s *scaler) tidyClaims(ctx context.Context) error {
 		return nil
 	}
 	var acts []func() error
+	var mu sync.Mutex
+	own := func(i int, p *corev1.Pod) {
+		for _, act := range s.ownClaims(ctx, p, i) {
+			s.unowned[i]++
+			acts = append(acts, func() error {
+				if err := act(); err != nil {
+					return err
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				s.unowned[i]--
+				return nil
+			})
+		}
+	}
 	for i, p := range s.active {
-		acts = append(acts, s.ownClaims(ctx, p.Pod, i)...)
+		own(i, p.Pod)
 		if p.Status.Phase == corev1.PodPending && s.ordinals.Has(i) {
 			acts = append(acts, func() error { return s.createClaims(ctx, i) })
+		}
+	}
+	for i, p := range s.gone {
+		if p.DeletionTimestamp != nil { // it may not be wanted any more since then
+			own(i, p)
 		}
 	}
 	return s.r.Parallel(acts)

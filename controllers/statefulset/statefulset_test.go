@@ -31,7 +31,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // world is an API server in memory with one StatefulSet, and a kubelet that makes pods
@@ -84,12 +84,7 @@ func newWorld(t *testing.T, e *engine.Engine, g Gates, objects ...client.Object)
 
 func testEngine(t *testing.T) *engine.Engine {
 	t.Helper()
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	return e
+	return rules.Engine(t, "")
 }
 
 func testSet(n int32, edit func(*kruise.StatefulSet)) *kruise.StatefulSet {

@@ -266,6 +266,26 @@ func TestAHoldStopsMoves(t *testing.T) {
 	}
 }
 
+// The rule of a denial explains the subset that it leaves no more to, and no other.
+func TestADenialExplainsWhereItBinds(t *testing.T) {
+	w := newWorld(t, nil)
+	w.rule(`deny contains {"rule": "x.most", "reason": "Most", "message": "No more than 3.", "target": target, "room": room} if some target, room in {"a": 3, "c": 9}`)
+	w.reconcile()
+	a, _ := w.rounds.Workload(OwnerKind().GroupKind(), "shop", "web")
+	var got []string
+	for _, s := range a.Subsets {
+		got = append(got, fmt.Sprintf("%s %d %s: %s", s.Name, s.Replicas, s.Rule, s.Message))
+	}
+	want := []string{
+		"a 3 x.most: No more than 3; an even share of what is left",
+		"b 3 placement.allocation.share: an even share of what is left",
+		"c 4 placement.allocation.share: an even share of what is left",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("explained is %q, want %q", got, want)
+	}
+}
+
 // A zone that has no room gives its pods to the next, and gets none until it may have room
 // again. Then those that moved stay.
 func TestAdaptiveMovesPodsOnce(t *testing.T) {
@@ -449,7 +469,7 @@ func TestStuckPodsOfStatefulSetsGo(t *testing.T) {
 
 // What OpenKruise left is taken over: no child and no pod is written.
 func TestTakingOverFromOpenKruise(t *testing.T) {
-	for _, file := range []string{"before", "during"} {
+	for _, file := range []string{"before", "during", "after"} {
 		t.Run(file, func(t *testing.T) {
 			w := newWorld(t, nil, openkruise.Objects(t, apiserver.Scheme(t), "testdata/openkruise/"+file+".yaml")...)
 			w.key.Name = "zones"

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
@@ -74,10 +76,10 @@ func (e *account) subset(i int, s placement.Subset) explain.Subset {
 	var why []string
 	if h := e.a.out.HeldAt(s.Name); h != nil {
 		out.Rule = h.Rule
-		why = append(why, h.Message)
-	} else if d := e.a.out.DeniedAt(s.Name); d != nil {
+		why = append(why, clause(h.Message))
+	} else if d := e.a.out.DeniedAt(s.Name); d != nil && e.counts[i] >= ptr.Deref(d.Room, 0) { // it has all that is left to it
 		out.Rule = d.Rule
-		why = append(why, d.Message)
+		why = append(why, clause(d.Message))
 	}
 	switch {
 	case s.Given != nil && e.a.in.Strategy == placement.Fixed:
@@ -98,6 +100,9 @@ func (e *account) subset(i int, s placement.Subset) explain.Subset {
 	out.Message = strings.Join(why, "; ")
 	return out
 }
+
+// clause is a sentence before another one.
+func clause(sentence string) string { return strings.TrimSuffix(sentence, ".") }
 
 // Placed implements explain.Placer.
 func (e *account) Placed(pod string) (explain.Answer, bool) {

@@ -26,6 +26,9 @@ func (t *round) report(ctx context.Context, a allocated, acted error) error {
 	t.progress()
 	t.conditions(acted)
 	t.hold(a)
+	if err := t.place(ctx, a); err != nil {
+		return err
+	}
 	t.explain(a)
 	if equality.Semantic.DeepEqual(t.d.Status, t.status) {
 		return nil

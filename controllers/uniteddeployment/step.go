@@ -276,10 +276,16 @@ func readyAt(pod *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-// truncate deletes old revisions that no child runs.
+// truncate deletes old revisions that no child runs. Which one is current is what this round
+// found: no event may come after the one that made it so.
 func (t *round) truncate(ctx context.Context) error {
-	limit := int(ptr.Deref(t.d.Spec.RevisionHistoryLimit, 10))
-	return t.history.Truncate(ctx, t.r.client, limit, func(rev *appsv1.ControllerRevision) bool {
+	limit, history := int(ptr.Deref(t.d.Spec.RevisionHistoryLimit, 10)), t.history
+	for _, rev := range history.All {
+		if rev.Name == t.status.CurrentRevision {
+			history.Current = rev
+		}
+	}
+	return history.Truncate(ctx, t.r.client, limit, func(rev *appsv1.ControllerRevision) bool {
 		return slices.ContainsFunc(t.parts, func(p *part) bool {
 			return p.child != nil && p.child.GetLabels()[kruise.ControllerRevisionHashKey] == rev.Name
 		})

@@ -29,8 +29,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
-	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/apiserver"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // world is a cluster in memory with the UnitedDeployment shop/web. Its zones have room for so
@@ -53,12 +53,7 @@ type world struct {
 
 func newEngine(t *testing.T) *engine.Engine {
 	t.Helper()
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	return e
+	return rules.Engine(t, "")
 }
 
 func newWorld(t *testing.T, edit func(*kruise.UnitedDeployment), more ...client.Object) *world {

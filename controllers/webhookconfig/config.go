@@ -92,6 +92,11 @@ const (
 	kubeNS  = "kube-system"
 )
 
+// Sends says whether requests of a namespace may be sent at all; those of everywhere are.
+func (c Config) Sends(namespace string, labels map[string]string) bool {
+	return namespace != kubeNS && namespace != c.Namespace && labels[SwitchKey] != SwitchOff
+}
+
 // everywhere selects all namespaces but those that are never guarded.
 func (f facts) everywhere(more ...metav1.LabelSelectorRequirement) *metav1.LabelSelector {
 	never := []string{kubeNS}

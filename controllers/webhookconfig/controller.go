@@ -91,11 +91,18 @@ func named(mgr ctrl.Manager, name string, objects ...client.Object) (cache.Cache
 	if err != nil {
 		return nil, fmt.Errorf("making the cache of %s: %w", name, err)
 	}
-	if err := mgr.Add(c); err != nil {
+	if err := mgr.Add(onEveryReplica{c}); err != nil {
 		return nil, fmt.Errorf("adding the cache of %s: %w", name, err)
 	}
 	return c, nil
 }
+
+// onEveryReplica is a cache that a manager runs without being the leader: the webhooks of every
+// replica read it. A cache of objects that are told apart does not say so itself.
+type onEveryReplica struct{ cache.Cache }
+
+// NeedLeaderElection is false.
+func (onEveryReplica) NeedLeaderElection() bool { return false }
 
 // WatchBudgets follows which namespaces have budgets, once there is their CRD.
 func (c *Controller) WatchBudgets() error {

@@ -6,7 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -24,6 +24,9 @@ import (
 
 // none is of pods that are of no subset.
 const none = -1
+
+// patience is how long pods of a subset may find no node before the condition tells.
+const patience = kruise.DefaultRescheduleCriticalSeconds * time.Second
 
 // classify finds the subset of each pod, and marks those that were there before the spread
 // (WS-05).
@@ -142,29 +145,41 @@ func (t *round) mark(ctx context.Context, pod *corev1.Pod, i int) error {
 	return nil
 }
 
-// nodes finds the subsets whose pods all wait for a node, and that select none.
+// nodes finds the subsets whose pods all wait for a node and that select none, and those whose
+// pods have waited for long.
 func (t *round) nodes(ctx context.Context) error {
-	waits, runs := make([]bool, len(t.w.Spec.Subsets)), make([]bool, len(t.w.Spec.Subsets))
+	waits, runs := make([]int, len(t.w.Spec.Subsets)), make([]bool, len(t.w.Spec.Subsets))
+	late := make([]int, len(t.w.Spec.Subsets))
 	for _, pod := range t.pods {
-		if i := t.part[pod.UID]; i != none && availability.Active(pod) {
-			waits[i], runs[i] = waits[i] || pod.Spec.NodeName == "", runs[i] || pod.Spec.NodeName != ""
+		i := t.part[pod.UID]
+		if i == none || !availability.Active(pod) {
+			continue
+		}
+		if pod.Spec.NodeName != "" {
+			runs[i] = true
+			continue
+		}
+		waits[i]++
+		if stuck, again := subset.Stuck(pod, patience, t.now); stuck {
+			late[i]++
+		} else if again > 0 {
+			t.sooner(max(again, subset.Unhurried))
 		}
 	}
 	for i := range t.w.Spec.Subsets {
-		term := t.w.Spec.Subsets[i].RequiredNodeSelector
-		if term == nil || !waits[i] || runs[i] {
-			continue
+		part := &t.w.Spec.Subsets[i]
+		if part.RequiredNodeSelector != nil && waits[i] > 0 && !runs[i] {
+			nowhere, err := subset.Nowhere(ctx, t.r.client, *part.RequiredNodeSelector)
+			if err != nil {
+				return err
+			}
+			if nowhere {
+				t.nowhere = append(t.nowhere, part.Name)
+				continue
+			}
 		}
-		selector, err := nodeaffinity.NewNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{*term}})
-		if err != nil { // admission refuses it
-			continue
-		}
-		list := &corev1.NodeList{}
-		if err := t.r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return fmt.Errorf("listing nodes: %w", err)
-		}
-		if !slices.ContainsFunc(list.Items, func(n corev1.Node) bool { return selector.Match(&n) }) {
-			t.nowhere = append(t.nowhere, t.w.Spec.Subsets[i].Name)
+		if late[i] > 0 {
+			t.late = append(t.late, fmt.Sprintf("%s (%d)", part.Name, late[i]))
 		}
 	}
 	return nil

@@ -106,6 +106,9 @@ func (t *round) conditions() {
 	case len(t.nowhere) > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, kruise.WorkloadSpreadNoNodesReason
 		c.Message = fmt.Sprintf("No node has the labels that these subsets require, so their pods wait: %s.", strings.Join(t.nowhere, ", "))
+	case len(t.late) > 0:
+		c.Status, c.Reason = metav1.ConditionFalse, kruise.WorkloadSpreadPodUnschedulableReason
+		c.Message = fmt.Sprintf("Pods of these subsets have found no node for %s, so they wait: %s.", patience, strings.Join(t.late, ", "))
 	case t.target != nil && len(t.target.UID) > 0 && t.status.Conditions == nil:
 		return // all is as it should be, and always was
 	}

@@ -290,8 +290,8 @@ func TestManyPodsCostFewWrites(t *testing.T) {
 	}
 }
 
-// A subset that is full, gone, or selects no node because a zone is misspelt is named by the
-// condition, until it is right again.
+// A subset that is full, gone, without room, or selects no node because a zone is misspelt is
+// named by the condition, until it is right again.
 func TestTheConditionNamesTheSubset(t *testing.T) {
 	w := newWorld(t, func(s *kruise.WorkloadSpread) { s.Spec.Subsets[0].RequiredNodeSelector = zone("aa") })
 	tell := func(reason, text string) {
@@ -315,6 +315,13 @@ func TestTheConditionNamesTheSubset(t *testing.T) {
 	tell(kruise.WorkloadSpreadNoNodesReason, ": a.")
 	edit(func(s *kruise.WorkloadSpread) { s.Spec.Subsets[0].RequiredNodeSelector = zone("a") })
 	tell(kruise.WorkloadSpreadPlacingReason, "")
+	waits.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+	if err := w.api.Status().Update(t.Context(), waits); err != nil {
+		t.Fatal(err)
+	}
+	tell(kruise.WorkloadSpreadPlacingReason, "")
+	w.now = w.now.Add(31 * time.Second)
+	tell(kruise.WorkloadSpreadPodUnschedulableReason, "for 30s, so they wait: a (1).")
 	edit(func(s *kruise.WorkloadSpread) { s.Spec.Subsets[1].MaxReplicas = ptr.To(intstr.FromInt(1)) })
 	w.create(3, true)
 	tell(kruise.WorkloadSpreadSubsetsFullReason, "(a, b)")

@@ -37,6 +37,8 @@ type round struct {
 	stuck []*corev1.Pod
 	// nowhere are the subsets with pods that select no node.
 	nowhere []string
+	// late are the subsets with pods that have found no node for long, and how many.
+	late []string
 	// unknown counts pods of subsets that the spec does not have, by their names.
 	unknown map[string]int
 	status  kruise.WorkloadSpreadStatus

@@ -41,7 +41,7 @@ order := {"priorities": {}, "refuse": []} if {
 # description: Containers start as they are declared to.
 # labels:
 #   id: launchpriority.order.declared
-order := {"priorities": order_declared, "refuse": []} if {
+order := {"priorities": order_declared, "refuse": [], "native": order_native, "differs": order_kept} if {
 	is_array(input.containers)
 	count(order_faults) == 0
 	count({priority | some priority in order_declared}) > 1
@@ -111,4 +111,120 @@ order_faults contains container.fault if {
 	not input.places
 	some container in input.containers
 	container.fault != ""
+}
+
+default order_native := false
+
+# METADATA
+# title: Native sidecars
+# description: |
+#   The containers of all groups but the last become init containers that restart,
+#   where that is the same order (CLP-03).
+# labels:
+#   id: launchpriority.order.native
+order_native if {
+	input.nativeSidecars
+	count(order_differs) == 0
+}
+
+order_kept := [difference |
+	input.nativeSidecars
+	some difference in order_differs
+]
+
+order_last := min([priority | some priority in order_declared])
+
+# The containers of all groups but the last.
+order_early := [container |
+	some container in input.containers
+	order_declared[container.name] > order_last
+]
+
+# Owners that never change images of containers in place; a pod may also have none.
+order_replacing := {"", "apps", "batch"}
+
+# METADATA
+# title: Bound to its place
+# description: A container cannot become an init container. Go does not let it either.
+# labels:
+#   id: launchpriority.order.bound
+order_differs contains {
+	"rule": "launchpriority.order.bound",
+	"reason": "ContainerBound",
+	"message": concat("", ["Container ", container.name, " cannot be an init container: ", container.bound, "."]),
+} if {
+	some container in order_early
+	container.bound != ""
+}
+
+# METADATA
+# title: A readiness probe
+# description: A barrier waits until it succeeds, and kubelets start the next container before.
+# labels:
+#   id: launchpriority.order.readiness
+order_differs contains {
+	"rule": "launchpriority.order.readiness",
+	"reason": "ReadinessProbe",
+	"message": concat("", ["Container ", container.name, " has a readiness probe, for which only a barrier waits."]),
+} if {
+	some container in order_early
+	container.readiness
+}
+
+# METADATA
+# title: A startup probe beside others
+# description: |
+#   Containers of a group start together with barriers, and one after the other
+#   as init containers. A probe that asks another one of the group would wait for ever.
+# labels:
+#   id: launchpriority.order.startup
+order_differs contains {
+	"rule": "launchpriority.order.startup",
+	"reason": "StartupProbe",
+	"message": concat("", ["Container ", container.name, " has a startup probe, for which others of its group would wait."]),
+} if {
+	some container in order_early
+	container.startup
+	count([other | some other in order_early; order_declared[other.name] == order_declared[container.name]]) > 1
+}
+
+# METADATA
+# title: Ports with names or of the host
+# description: Services and schedulers of some releases look for these among the containers alone.
+# labels:
+#   id: launchpriority.order.ports
+order_differs contains {
+	"rule": "launchpriority.order.ports",
+	"reason": "Ports",
+	"message": concat("", ["Container ", container.name, " has a port with a name or of the host, which not all releases of Kubernetes find in init containers."]),
+} if {
+	some container in order_early
+	container.ports
+}
+
+# METADATA
+# title: A pod that ends
+# description: Init containers that restart do so whatever the restart policy of the pod is.
+# labels:
+#   id: launchpriority.order.restarts
+order_differs contains {
+	"rule": "launchpriority.order.restarts",
+	"reason": "RestartPolicy",
+	"message": "Containers of this pod may end, and as init containers they would be started again.",
+} if {
+	input.restartPolicy != "Always"
+}
+
+# METADATA
+# title: An owner that may update in place
+# description: Only owners of known groups replace their pods for each change.
+# labels:
+#   id: launchpriority.order.owner
+order_differs contains {
+	"rule": "launchpriority.order.owner",
+	"reason": "Owner",
+	"message": concat("", ["The pod belongs to a ", input.owner.kind, ", which may look for its containers where it declared them."]),
+} if {
+	not input.owner.group in order_replacing
+	input.owner.kind
 }

@@ -33,3 +33,43 @@ test_faults_refuse if {
 	asked({"containers": [{"name": "a", "fault": "no number"}, {"name": "b"}]}).refuse[0].message == "no number"
 	asked({"annotation": "Ordered", "containers": [{"name": "a", "fault": "no number"}, {"name": "b"}]}).refuse == []
 }
+
+native(fields) := asked(object.union(
+	{
+		"nativeSidecars": true,
+		"restartPolicy": "Always",
+		"annotation": "Ordered",
+		"containers": [{"name": "proxy"}, {"name": "logs"}, {"name": "main", "readiness": true, "ports": true, "startup": true, "bound": "it is"}],
+	},
+	fields,
+))
+
+kept(fields) := [answer.native, [difference.rule | some difference in answer.differs]] if {
+	answer := native(fields)
+}
+
+test_native_where_it_is_the_same if {
+	kept({}) == [true, []]
+	kept({"owner": {"group": "apps", "kind": "ReplicaSet"}}) == [true, []]
+	kept({"owner": {"group": "", "kind": "ReplicationController"}}) == [true, []]
+	native({}).priorities == {"proxy": 0, "logs": -1, "main": -2}
+}
+
+test_barriers_without_the_gate if {
+	kept({"nativeSidecars": false}) == [false, []]
+	kept({"nativeSidecars": false, "restartPolicy": "Never"}) == [false, []]
+}
+
+test_barriers_where_it_differs if {
+	kept({"restartPolicy": "Never"}) == [false, ["launchpriority.order.restarts"]]
+	kept({"owner": {"group": "apps.kruise.io", "kind": "CloneSet"}}) == [false, ["launchpriority.order.owner"]]
+	kept({"containers": [{"name": "a", "readiness": true}, {"name": "b"}]}) == [false, ["launchpriority.order.readiness"]]
+	kept({"containers": [{"name": "a", "ports": true}, {"name": "b"}]}) == [false, ["launchpriority.order.ports"]]
+	kept({"containers": [{"name": "a", "bound": "it is"}, {"name": "b"}]}) == [false, ["launchpriority.order.bound"]]
+}
+
+test_a_startup_probe_is_waited_for_alone if {
+	kept({"containers": [{"name": "a", "startup": true}, {"name": "b"}]}) == [true, []]
+	several := [{"name": "a", "priority": 1, "startup": true}, {"name": "b", "priority": 1}, {"name": "c"}]
+	kept({"annotation": "", "containers": several}) == [false, ["launchpriority.order.startup"]]
+}

@@ -191,7 +191,9 @@ allocation_filled := {subset.name: allocation_total(i) |
 	some i, subset in allocation_ranked
 }
 
-allocation_total(i) := sum([allocation_first[i], allocation_kept[i], allocation_second[i], allocation_third[i], allocation_fourth[i]])
+allocation_total(i) := sum([allocation_stays(i), allocation_second[i], allocation_third[i], allocation_fourth[i]])
+
+allocation_stays(i) := sum([allocation_first[i], allocation_kept[i], allocation_waits[i]])
 
 # What they are to have at least.
 allocation_first := allocation_served(input.replicas, [least | some subset in allocation_ranked; least := allocation_least(subset)], allocation_first_charges)
@@ -207,28 +209,38 @@ allocation_kept_wants := [max([0, allocation_running(subset) - allocation_first[
 
 allocation_kept_left := allocation_left(allocation_first_left, allocation_kept_wants)
 
+# What waits where pods may find a node still. A pod that another subset could take as soon as it
+# may have room again would go to and fro.
+allocation_waits := allocation_served(allocation_kept_left, allocation_waits_wants, allocation_waits_wants)
+
+allocation_waits_wants := [max([0, allocation_waiting(subset) - sum([allocation_first[i], allocation_kept[i]])]) |
+	some i, subset in allocation_ranked
+]
+
+allocation_waits_left := allocation_left(allocation_kept_left, allocation_waits_wants)
+
 # Up to what they may have.
-allocation_second := allocation_served(allocation_kept_left, allocation_second_wants, allocation_second_charges)
+allocation_second := allocation_served(allocation_waits_left, allocation_second_wants, allocation_second_charges)
 
-allocation_second_wants := [max([0, allocation_high(subset) - sum([allocation_first[i], allocation_kept[i]])]) |
+allocation_second_wants := [max([0, allocation_high(subset) - allocation_stays(i)]) |
 	some i, subset in allocation_ranked
 ]
 
-allocation_second_charges := [min([allocation_second_wants[i], max([0, allocation_quota(subset) - sum([allocation_first[i], allocation_kept[i]])])]) |
+allocation_second_charges := [min([allocation_second_wants[i], max([0, allocation_quota(subset) - allocation_stays(i)])]) |
 	some i, subset in allocation_ranked
 ]
 
-allocation_second_left := allocation_left(allocation_kept_left, allocation_second_charges)
+allocation_second_left := allocation_left(allocation_waits_left, allocation_second_charges)
 
 # What no subset has room for stays where it is, and else goes to the first.
 allocation_third := allocation_served(allocation_second_left, allocation_third_wants, allocation_third_wants)
 
-allocation_third_wants := [max([0, min([subset.current, allocation_top(subset)]) - sum([allocation_first[i], allocation_kept[i], allocation_second[i]])]) |
+allocation_third_wants := [max([0, min([subset.current, allocation_top(subset)]) - sum([allocation_stays(i), allocation_second[i]])]) |
 	some i, subset in allocation_ranked
 ]
 
 allocation_fourth := allocation_served(allocation_left(allocation_second_left, allocation_third_wants), wants, wants) if {
-	wants := [max([0, allocation_top(subset) - sum([allocation_first[i], allocation_kept[i], allocation_second[i], allocation_third[i]])]) |
+	wants := [max([0, allocation_top(subset) - sum([allocation_stays(i), allocation_second[i], allocation_third[i]])]) |
 		some i, subset in allocation_ranked
 	]
 }
@@ -257,7 +269,8 @@ allocation_full(subset) if {
 	subset.exists
 }
 
-allocation_on_nodes(subset) := max([subset.ready, subset.placed])
+# Pods beyond what the workload is to have are about to go, even if they find a node just before.
+allocation_on_nodes(subset) := min([subset.current, max([subset.ready, subset.placed])])
 
 allocation_most(subset) := allocation_cap(subset, min([input.replicas, object.get(subset, "max", input.replicas)]))
 
@@ -270,6 +283,14 @@ allocation_running(subset) := 0 if {
 } else := 0 if {
 	subset.name in allocation_held
 } else := min([allocation_on_nodes(subset), allocation_most(subset)])
+
+allocation_waiting(subset) := 0 if {
+	input.strategy != "Adaptive"
+} else := 0 if {
+	subset.name in allocation_held
+} else := 0 if {
+	allocation_full(subset)
+} else := min([subset.current, allocation_most(subset)])
 
 allocation_high(subset) := subset.current if {
 	subset.name in allocation_held

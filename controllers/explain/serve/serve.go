@@ -111,15 +111,15 @@ func (s *Server) why(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	about := schema.ParseGroupResource(q.Get("resource"))
-	pod := kind == schema.GroupKind{Kind: "Pod"}
+	pod, namespaced := kind == schema.GroupKind{Kind: "Pod"}, kind.Kind != ""
 	if pod {
 		about = schema.GroupResource{Resource: "pods"}
 	} else if w, ok := kinds.Asked(kind); ok {
 		kind, about = w.GroupKind(), w.GroupResource()
-	} else if k, ok := kinds.Placing(about); ok {
-		kind = k
+	} else if k, in, ok := kinds.Explained(about); ok {
+		kind, namespaced = k, in
 	}
-	if about.Resource == "" || name == "" || namespace == "" && kind.Kind != "" {
+	if about.Resource == "" || name == "" || namespace == "" && namespaced {
 		fail(w, http.StatusBadRequest, "want kind (Pod, "+kinds.List("or")+") with its group, or resource, namespace and name; or request or user")
 		return
 	}
@@ -138,6 +138,10 @@ func (s *Server) why(w http.ResponseWriter, req *http.Request) {
 			reply.Placed = &placed
 		} else if found {
 			reply.Answer, ok = placed, true
+		}
+		reply.Lacks = s.Store.Lacks(namespace, name)
+		if !ok && len(reply.Lacks) > 0 {
+			reply.Answer, reply.Lacks, ok = reply.Lacks[0], reply.Lacks[1:], true
 		}
 	} else if reply.Answer, ok = s.Store.Workload(kind, namespace, name); ok && q.Get("pods") == "true" {
 		reply.Pods, _ = s.Store.PodsOf(kind, namespace, name)

@@ -40,6 +40,11 @@ func named() authenticator.Request {
 func TestWhoIsToldWhat(t *testing.T) {
 	store := explain.NewStore()
 	store.Put(decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"}, one{})
+	for _, subject := range []decision.Subject{
+		{Group: "apps.kruise.io", Kind: "AdvancedCronJob", Namespace: "shop", Name: "backup", UID: "v"}, {Group: "apps.kruise.io", Kind: "SidecarSet", Name: "logs", UID: "w"},
+	} {
+		store.Put(subject, one{})
+	}
 	for _, r := range []struct{ uid, user, resource, namespace, name string }{
 		{"r1", "bob", "pods", "shop", "web-1"}, {"r2", "bob", "pods", "shop", "db-0"}, {"r3", "bob", "namespaces", "", "shop"}, {"r4", "bob", "pods", "hidden", "x"},
 	} {
@@ -59,6 +64,9 @@ func TestWhoIsToldWhat(t *testing.T) {
 		{"a CloneSet with its group", "group=apps.kruise.io&kind=CloneSet&namespace=shop&name=web", "jane", 200, "get clonesets.apps.kruise.io shop/web", `"verdict":"Updating"`},
 		{"nothing about the kind of another group", "group=apps&kind=CloneSet&namespace=shop&name=web", "jane", 400, "", "with its group"},
 		{"a CloneSet with its pods", "kind=CloneSet&namespace=shop&name=web&pods=true", "jane", 200, "get clonesets.apps.kruise.io shop/web", `"pods":[`},
+		{"a job, by its resource", "resource=advancedcronjobs.apps.kruise.io&namespace=shop&name=backup", "jane", 200, "get advancedcronjobs.apps.kruise.io shop/backup", `"verdict":"Updating"`},
+		{"no job without its namespace", "resource=advancedcronjobs.apps.kruise.io&name=backup", "jane", 400, "", "want kind"},
+		{"a SidecarSet, which is in no namespace", "resource=sidecarsets.apps.kruise.io&name=logs", "jane", 200, "get sidecarsets.apps.kruise.io /logs", `"verdict":"Updating"`},
 		{"nothing to who may not", "kind=Pod&namespace=shop&name=web-1", "eve", 403, "get pods shop/web-1", "eve may not get pods shop/web-1"},
 		{"nothing where the API server cannot be asked", "kind=Pod&namespace=shop&name=web-1", "lost", 403, "get pods shop/web-1", "may not"},
 		{"nothing to an anonymous caller", "kind=Pod&namespace=shop&name=web-1", "", 401, "", "does not know who asks"},

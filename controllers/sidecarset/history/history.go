@@ -11,10 +11,12 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/revision"
 )
 
 // parts of a spec that a revision has. What is not there is null in OpenKruise's revisions, and is so here.
@@ -69,6 +71,34 @@ func List(ctx context.Context, reader client.Reader, namespace, set string) ([]*
 	}
 	slices.SortStableFunc(out, func(a, b *appsv1.ControllerRevision) int { return int(a.Revision - b.Revision) })
 	return out, nil
+}
+
+// Latest is the name of the revision of a SidecarSet as it is. The status names it once the controller has seen the spec. Until then
+// it is the one that has what the spec has, or else the name that the controller is going to give it.
+func Latest(ctx context.Context, reader client.Reader, namespace string, set *kruise.SidecarSet) (string, error) {
+	if set.Status.ObservedGeneration == set.Generation {
+		return set.Status.LatestRevision, nil
+	}
+	data, err := Encode(&set.Spec)
+	if err != nil {
+		return "", err
+	}
+	all, err := List(ctx, reader, namespace, set.Name)
+	if err != nil {
+		return "", err
+	}
+	is := &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: data}}
+	for i := len(all) - 1; i >= 0; i-- {
+		if revision.Equal(all[i], is) {
+			return all[i].Name, nil
+		}
+	}
+	for collisions := ptr.Deref(set.Status.CollisionCount, 0); ; collisions++ {
+		name := set.Name + "-" + revision.Hash(data, collisions)
+		if !slices.ContainsFunc(all, func(r *appsv1.ControllerRevision) bool { return r.Name == name }) {
+			return name, nil
+		}
+	}
 }
 
 // Names says whether an injection strategy names a revision.

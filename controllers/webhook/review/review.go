@@ -30,7 +30,7 @@ func Invalid(request *admission.Request, errs field.ErrorList) admission.Respons
 
 // Patched changes what the user sent only where before and after differ. Decoding and encoding alone changes more: it
 // drops fields that this release does not know, spells quantities another way and adds empty objects. None of that is
-// asked for, and GitOps tools would fight it (DESIGN 6).
+// asked for, and GitOps tools would fight it.
 func Patched(raw []byte, before, after any) admission.Response {
 	noise, err := patchTo(raw, before)
 	if err != nil {

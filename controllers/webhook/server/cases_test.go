@@ -8,18 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,10 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/yaml"
 
 	"github.com/regatta-sh/regatta/controllers/api"
@@ -73,7 +66,7 @@ func start(t *testing.T) *cluster {
 	t.Helper()
 	env := apiserver.Start(t)
 	scheme := everything(t)
-	c := &cluster{crds: map[string]*apiextensionsv1.CustomResourceDefinition{}}
+	c := &cluster{}
 	var err error
 	if c.api, err = client.New(env.Config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
@@ -86,41 +79,7 @@ func start(t *testing.T) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	crds := apiserver.CRDs(t, "")
-	hooks := configurations(crds, handlers)
-	if err := hooks.PrepWithoutInstalling(); err != nil {
-		t.Fatal(err)
-	}
-	server := webhook.NewServer(webhook.Options{Host: hooks.LocalServingHost, Port: hooks.LocalServingPort, CertDir: hooks.LocalServingCertDir})
-	for path, handler := range handlers {
-		server.Register(path, handler)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error)
-	go func() { ended <- server.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("serving webhooks: %v", err)
-		}
-	})
-	url := "https://" + net.JoinHostPort(hooks.LocalServingHost, strconv.Itoa(hooks.LocalServingPort)) + ConvertPath
-	for _, crd := range apiserver.CRDs(t, url) {
-		if crd.Spec.Conversion != nil {
-			crd.Spec.Conversion.Webhook.ClientConfig.CABundle = hooks.LocalServingCAData
-		}
-		c.crds[crd.Spec.Names.Kind] = crd
-	}
-	var all []*apiextensionsv1.CustomResourceDefinition
-	for _, crd := range c.crds {
-		all = append(all, crd)
-	}
-	began := time.Now()
-	apiserver.Install(t, env, all)
-	t.Logf("the API server established %d CRDs in %s", len(all), time.Since(began).Round(10*time.Millisecond))
-	if err := hooks.Install(env.Config); err != nil {
-		t.Fatal(err)
-	}
+	c.crds = apiserver.ServeWebhooks(t, env, handlers, ConvertPath)
 	return c
 }
 
@@ -134,37 +93,6 @@ func everything(t *testing.T) *runtime.Scheme {
 		}
 	}
 	return scheme
-}
-
-// configurations ask every handler about writes of its kind.
-func configurations(crds []*apiextensionsv1.CustomResourceDefinition, handlers map[string]http.Handler) *envtest.WebhookInstallOptions {
-	mutating := &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
-	validating := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "v"}}
-	for _, crd := range crds {
-		names, group := crd.Spec.Names, strings.ReplaceAll(crd.Spec.Group, ".", "-")
-		rules := []admissionv1.RuleWithOperations{{
-			Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
-			Rule:       admissionv1.Rule{APIGroups: []string{crd.Spec.Group}, APIVersions: []string{"*"}, Resources: []string{names.Plural}},
-		}}
-		config := func(path string) admissionv1.WebhookClientConfig {
-			return admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: "x", Name: "x", Path: &path}}
-		}
-		if path := "/mutate-" + group + "-" + names.Singular; handlers[path] != nil {
-			mutating.Webhooks = append(mutating.Webhooks, admissionv1.MutatingWebhook{
-				Name: "m" + names.Singular + ".kb.io", Rules: rules, ClientConfig: config(path), MatchPolicy: ptr.To(admissionv1.Exact),
-				SideEffects: ptr.To(admissionv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"}, FailurePolicy: ptr.To(admissionv1.Fail),
-			})
-		}
-		if path := "/validate-" + group + "-" + names.Singular; handlers[path] != nil {
-			validating.Webhooks = append(validating.Webhooks, admissionv1.ValidatingWebhook{
-				Name: "v" + names.Singular + ".kb.io", Rules: rules, ClientConfig: config(path), MatchPolicy: ptr.To(admissionv1.Exact),
-				SideEffects: ptr.To(admissionv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"}, FailurePolicy: ptr.To(admissionv1.Fail),
-			})
-		}
-	}
-	return &envtest.WebhookInstallOptions{
-		MutatingWebhooks: []*admissionv1.MutatingWebhookConfiguration{mutating}, ValidatingWebhooks: []*admissionv1.ValidatingWebhookConfiguration{validating},
-	}
 }
 
 // suites are those of all kinds, by file.

@@ -47,7 +47,7 @@ func kinds(reader client.Client, templates podtemplate.Settings, options Options
 			KeepTemplates: options.KeepTemplates, PatchAnyMetadata: options.PatchAnyMetadata, Await: options.AwaitSidecarSet,
 		}),
 		"apps-kruise-io-uniteddeployment":         uniteddeployment.New(templates),
-		"apps-kruise-io-workloadspread":           workloadspread.New(reader, configuration, templates),
+		"apps-kruise-io-workloadspread":           workloadspread.New(reader, configuration, templates, options.NoSpreads),
 		"apps-kruise-io-persistentpodstate":       persistentpodstate.New(reader, configuration),
 		"apps-kruise-io-resourcedistribution":     resourcedistribution.New(reader, options.Namespace),
 		"apps-kruise-io-advancedcronjob":          advancedcronjob.New(templates),

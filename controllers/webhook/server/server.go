@@ -51,6 +51,8 @@ type Options struct {
 	PatchAnyMetadata bool
 	// NoBudgets is that gates PodUnavailableBudgetDeleteGate and PodUnavailableBudgetUpdateGate are both off.
 	NoBudgets bool
+	// NoSpreads is that gate WorkloadSpread is off.
+	NoSpreads bool
 	// Namespace is that of the manager, where its configuration and the revisions of SidecarSets are; kruise-system if it
 	// is empty.
 	Namespace string

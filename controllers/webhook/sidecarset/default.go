@@ -3,6 +3,8 @@
 package sidecarset
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -33,6 +35,10 @@ func (o Options) setDefaults(set, old *v1beta1.SidecarSet) {
 	}
 	// New defaults of a release would change containers without a request of the user, and so update pods.
 	if !o.KeepTemplates && (old == nil || !sameContainers(set, old)) {
+		if old != nil {
+			keepPullPolicies(set.Spec.InitContainers, old.Spec.InitContainers)
+			keepPullPolicies(set.Spec.Containers, old.Spec.Containers)
+		}
 		pod := podOf(set)
 		o.Templates.Apply(pod)
 		takeContainers(set, pod)
@@ -46,6 +52,18 @@ func (o Options) setDefaults(set, old *v1beta1.SidecarSet) {
 	// What decides goes by the spec: the annotations are for those who read them, and for a manager of OpenKruise.
 	if hashes, err := marks.HashesOf(spec); err == nil {
 		hashes.Set(set)
+	}
+}
+
+// keepPullPolicies leaves the pull policy that a container has where the user does not say one, if it may have been filled in.
+// kubectl applies lists of custom resources as a whole: an image of another kind of tag would have another default, which
+// cannot be changed in place, and so no pod would be updated to it.
+func keepPullPolicies(containers, old []v1beta1.SidecarContainer) {
+	for i := range containers {
+		at := slices.IndexFunc(old, func(c v1beta1.SidecarContainer) bool { return c.Name == containers[i].Name })
+		if at >= 0 && old[at].ImagePullPolicy != corev1.PullNever {
+			orElse(&containers[i].ImagePullPolicy, old[at].ImagePullPolicy)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -97,5 +98,38 @@ func TestWhatCannotBeLookedUpIsNotTaken(t *testing.T) {
 		if len(found.Errs) != 1 || !strings.Contains(found.Errs[0].Error(), "Internal error") {
 			t.Errorf("%s: got %v", name, found.Errs)
 		}
+	}
+}
+
+func TestAPullPolicyThatWasFilledInStays(t *testing.T) {
+	of := func(image, policy string) *v1beta1.SidecarSet {
+		set := &v1beta1.SidecarSet{}
+		for _, list := range []*[]v1beta1.SidecarContainer{&set.Spec.Containers, &set.Spec.InitContainers} {
+			*list = []v1beta1.SidecarContainer{{Container: corev1.Container{Name: "log", Image: image, ImagePullPolicy: corev1.PullPolicy(policy)}}}
+		}
+		return set
+	}
+	renamed := of("busybox", "Always")
+	renamed.Spec.Containers[0].Name, renamed.Spec.InitContainers[0].Name = "other", "other"
+	for name, tc := range map[string]struct {
+		set, old *v1beta1.SidecarSet
+		keep     bool
+		want     corev1.PullPolicy
+	}{
+		"a new SidecarSet has that of its tag":          {set: of("busybox:1.35.0", ""), want: "IfNotPresent"},
+		"one that gets a tag keeps that of none":        {set: of("busybox:1.35.0", ""), old: of("busybox", "Always"), want: "Always"},
+		"one that loses its tag keeps that of one":      {set: of("busybox", ""), old: of("busybox:1.35.0", "IfNotPresent"), want: "IfNotPresent"},
+		"what the user says is taken":                   {set: of("busybox:1.35.0", "Never"), old: of("busybox", "Always"), want: "Never"},
+		"and keeps it at the next change":               {set: of("busybox:1.36", ""), old: of("busybox:1.35.0", "Always"), want: "Always"},
+		"what no default is was said, and is forgotten": {set: of("busybox:1.36", ""), old: of("busybox:1.35.0", "Never"), want: "IfNotPresent"},
+		"a new container has that of its tag":           {set: of("busybox:1.35.0", ""), old: renamed, want: "IfNotPresent"},
+		"templates that are left alone have none":       {set: of("busybox:1.35.0", ""), old: of("busybox", "Always"), keep: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			Options{KeepTemplates: tc.keep}.setDefaults(tc.set, tc.old)
+			if got, init := tc.set.Spec.Containers[0].ImagePullPolicy, tc.set.Spec.InitContainers[0].ImagePullPolicy; got != tc.want || init != tc.want {
+				t.Errorf("got %q, and %q for the init container, want %q", got, init, tc.want)
+			}
+		})
 	}
 }

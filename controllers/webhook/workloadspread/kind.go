@@ -18,9 +18,10 @@ import (
 )
 
 // New says how WorkloadSpreads are admitted. The reader is asked about others and about workloads, the configuration about
-// more kinds of workloads; the defaults are those that patched pods are checked with.
-func New(reader client.Reader, configuration rules.Configuration, templates podtemplate.Settings) *admit.Kind[*v1beta1.WorkloadSpread] {
-	v := validator{reader, configuration, templates}
+// more kinds of workloads; the defaults are those that patched pods are checked with. While the feature gate is off no pod
+// is put into subsets, and no spread is made or changed that promises it.
+func New(reader client.Reader, configuration rules.Configuration, templates podtemplate.Settings, off bool) *admit.Kind[*v1beta1.WorkloadSpread] {
+	v := validator{reader, configuration, templates, off}
 	return &admit.Kind[*v1beta1.WorkloadSpread]{
 		New:   func() *v1beta1.WorkloadSpread { return &v1beta1.WorkloadSpread{} },
 		Older: func() admit.Spoke { return &v1alpha1.WorkloadSpread{} }, OlderVersion: v1alpha1.GroupVersion.Version,

@@ -19,10 +19,14 @@ type validator struct {
 	reader        client.Reader
 	configuration rules.Configuration
 	templates     podtemplate.Settings
+	off           bool
 }
 
 func (v validator) validate(ctx context.Context, spread, old *v1beta1.WorkloadSpread, found *rules.Findings) {
 	spec := field.NewPath("spec")
+	if v.off {
+		found.Add(field.Forbidden(spec, "feature-gate WorkloadSpread is not enabled"))
+	}
 	if old == nil { // the target does not change, and what is allowed may have since
 		v.validateTarget(ctx, spread, found)
 	}

@@ -59,7 +59,7 @@ func TestLookupsThatFail(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			reader, found := failing{err: tc.err}, &rules.Findings{}
-			tc.look(validator{reader, rules.Configuration{Reader: reader, Namespace: "ns"}, podtemplate.Settings{}}, spread(tc.kind), found)
+			tc.look(validator{reader, rules.Configuration{Reader: reader, Namespace: "ns"}, podtemplate.Settings{}, false}, spread(tc.kind), found)
 			got := ""
 			if len(found.Errs) > 0 {
 				got = found.Errs.ToAggregate().Error()

@@ -5,7 +5,6 @@ package inplace
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -116,13 +115,4 @@ func waitsFor(st *corev1.ContainerStatus, before kruise.InPlaceUpdateContainerSt
 
 func envWaits(name string) string {
 	return fmt.Sprintf("container %s has not restarted for the labels and annotations that its env reads", name)
-}
-
-// ChangedAt is when the update of a pod changed a container, zero if there is no record.
-func ChangedAt(pod *corev1.Pod, name string) time.Time {
-	s, err := State(pod)
-	if err != nil || s == nil {
-		return time.Time{}
-	}
-	return changedAt(s, name)
 }

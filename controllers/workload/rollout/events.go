@@ -6,6 +6,7 @@ import (
 	"context"
 	"maps"
 	"reflect"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,7 +32,11 @@ func (c *Controller) NodeEvents() handler.EventHandler { return &nodeEvents{c} }
 type podEvents struct{ c *Controller }
 
 func (h *podEvents) enqueue(ctx context.Context, o client.Object, q queue) {
-	for _, ref := range h.c.workloads(ctx, o) {
+	h.add(h.c.workloads(ctx, o), o, q)
+}
+
+func (h *podEvents) add(workloads []Reference, o client.Object, q queue) {
+	for _, ref := range workloads {
 		h.c.overlay.Observe(ref.UID, o.GetUID())
 		q.Add(reconcile.Request{NamespacedName: ref.NamespacedName})
 	}
@@ -42,10 +47,11 @@ func (h *podEvents) Create(ctx context.Context, e event.CreateEvent, q queue) {
 }
 
 func (h *podEvents) Delete(ctx context.Context, e event.DeleteEvent, q queue) {
-	for _, ref := range h.c.workloads(ctx, e.Object) {
+	workloads := h.c.workloads(ctx, e.Object)
+	for _, ref := range workloads {
 		h.c.overlay.Ended(ref.UID, e.Object.GetUID())
 	}
-	h.enqueue(ctx, e.Object, q)
+	h.add(workloads, e.Object, q)
 }
 
 func (h *podEvents) Generic(ctx context.Context, e event.GenericEvent, q queue) {
@@ -58,20 +64,26 @@ func (h *podEvents) Update(ctx context.Context, e event.UpdateEvent, q queue) {
 	if !okA || !okB || before.ResourceVersion == after.ResourceVersion {
 		return
 	}
-	now := map[Reference]bool{}
-	for _, ref := range h.c.workloads(ctx, after) {
-		now[ref] = true
-	}
-	for _, ref := range h.c.workloads(ctx, before) {
-		if !now[ref] {
-			h.enqueue(ctx, before, q)
-			break
-		}
-	}
-	if h.c.gates.EventOptimization && !relevant(before, after, h.c.gates.VerticalScaling) {
+	moved := moved(before, after)
+	matters := !h.c.gates.EventOptimization || relevant(before, after, h.c.gates.VerticalScaling)
+	if !moved && !matters {
 		return
 	}
-	h.enqueue(ctx, after, q)
+	now := h.c.workloads(ctx, after)
+	if moved {
+		left := slices.DeleteFunc(h.c.workloads(ctx, before), func(ref Reference) bool { return slices.Contains(now, ref) })
+		h.add(left, before, q)
+	}
+	if matters {
+		h.add(now, after, q)
+	}
+}
+
+// moved says whether a pod may be of other workloads than before. Type.Workloads goes by the
+// labels and annotations of a pod, and a kind that owns its pods by their owner.
+func moved(before, after *corev1.Pod) bool {
+	return !maps.Equal(before.Labels, after.Labels) || !maps.Equal(before.Annotations, after.Annotations) ||
+		!reflect.DeepEqual(before.OwnerReferences, after.OwnerReferences)
 }
 
 // relevant says whether a change of a pod can change what its workload does (CS-18). Any

@@ -62,6 +62,7 @@ func (r *account) Workload() explain.Answer {
 	a.From, a.To = f.Templates.Current(), f.Templates.Update()
 	a.Groups = f.Groups()
 	a.Pods, a.Why = r.tallies()
+	a.Nodes = r.nodes()
 	c, want := r.evidence().counts, f.Replicas-f.Strategy.Partition
 	onTheWay := a.Pods[explain.Moved] + a.Pods[explain.Updating]
 	progress := fmt.Sprintf("%d of %d pods are updated, %d of them available; %d may be unavailable.", c.Updated, want, c.UpdatedAvail, f.Strategy.MaxUnavailable)
@@ -89,6 +90,25 @@ func (r *account) Workload() explain.Answer {
 	return a
 }
 
+// nodes are those whose pods are not up to date, the ones that move first; none of a kind that
+// puts no pod on each node.
+func (r *account) nodes() (out []explain.Node) {
+	of := r.f.kind.Type().NodeOf
+	if of == nil {
+		return nil
+	}
+	for _, p := range r.f.Pods {
+		if a := r.pod(p, explain.Answer{}); a.Verdict != explain.UpToDate {
+			out = append(out, explain.Node{Name: of(p.Pod), Pod: p.Name, Verdict: a.Verdict, Reason: a.Reason, Rule: a.Rule})
+		}
+	}
+	order := []explain.Verdict{explain.Moved, explain.Updating, explain.Deleting, explain.Hooked, explain.Held, explain.Waiting}
+	slices.SortStableFunc(out, func(a, b explain.Node) int {
+		return cmp.Or(cmp.Compare(slices.Index(order, a.Verdict), slices.Index(order, b.Verdict)), cmp.Compare(a.Name, b.Name))
+	})
+	return out[:min(len(out), explain.MostNodes)]
+}
+
 // Pod implements explain.Round.
 func (r *account) Pod(name string) (explain.Answer, bool) {
 	for _, p := range r.f.Pods {
@@ -105,6 +125,17 @@ func (r *account) Pod(name string) (explain.Answer, bool) {
 		}
 	}
 	return explain.Answer{}, false
+}
+
+// Lacks implements explain.Lacker.
+func (r *account) Lacks(namespace, name string) (explain.Answer, bool) {
+	kind, ok := r.f.kind.(Lacker)
+	if !ok {
+		return explain.Answer{}, false
+	}
+	a, ok := kind.Lacking(r.f, namespace, name)
+	a.Workload, a.Decided, a.Policies, a.Bundles = r.f.Subject, r.f.Now, r.f.Policies, r.f.Bundles
+	return a, ok
 }
 
 // Pods implements explain.Round.
@@ -183,6 +214,12 @@ func notAvailable(p *facts.Pod) string {
 		return "It has its revision, but it is not ready."
 	}
 	return "It has its revision and is ready, but not yet for minReadySeconds."
+}
+
+// Lacker is a Kind that knows which pods should belong to a workload and do not.
+type Lacker interface {
+	// Lacking says why, false if the pod belongs to it or need not. It knows neither the workload nor when that was decided.
+	Lacking(f *Facts, namespace, pod string) (explain.Answer, bool)
 }
 
 // Teller is a Kind that has more to tell of a workload.

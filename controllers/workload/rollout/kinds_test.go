@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
@@ -68,6 +69,8 @@ type nodeKind struct {
 	nodes []string
 	// rigid has no pod be unavailable.
 	rigid bool
+	// of is Type.NodeOf.
+	of func(*corev1.Pod) string
 }
 
 func (k *nodeKind) Type() Type {
@@ -76,6 +79,7 @@ func (k *nodeKind) Type() Type {
 		New:              func() client.Object { return &appsv1.DaemonSet{} },
 		NewList:          func() client.ObjectList { return &appsv1.DaemonSetList{} },
 		Status:           func(o client.Object) any { return &o.(*appsv1.DaemonSet).Status },
+		NodeOf:           k.of,
 	}
 }
 
@@ -291,7 +295,7 @@ func TestAKindKeyedByNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := newKindCluster(t, &nodeKind{nodes: []string{"n1", "n2", "n3"}}, bundle.Set{order}, set)
+	k := newKindCluster(t, &nodeKind{nodes: []string{"n1", "n2", "n3"}, of: func(p *corev1.Pod) string { return p.Spec.NodeName }}, bundle.Set{order}, set)
 	k.round()
 	if got := len(k.pods()); got != 3 {
 		t.Fatalf("%d pods for 3 nodes", got)
@@ -309,12 +313,20 @@ func TestAKindKeyedByNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	var moved []string
+	told := 0
 	for range 12 {
 		before := map[string]string{}
 		for _, p := range k.pods() {
 			before[p.Spec.NodeName] = image(p)
 		}
 		k.round()
+		a, _ := k.c.rounds.Workload(k.c.typ.GroupKind(), k.key.Namespace, k.key.Name)
+		told += len(a.Nodes)
+		for _, n := range a.Nodes {
+			if n.Pod != "log-"+n.Name || n.Reason == "" || n.Verdict == explain.UpToDate {
+				t.Errorf("told of a node: %+v", n)
+			}
+		}
 		gone := 0
 		now := map[string]bool{}
 		for _, p := range k.pods() {
@@ -333,6 +345,9 @@ func TestAKindKeyedByNode(t *testing.T) {
 			t.Fatalf("%d pods were moved at once, and one may be unavailable", gone)
 		}
 		k.ready()
+	}
+	if told < 6 {
+		t.Errorf("%d nodes whose pods are to be updated were told of", told)
 	}
 	if len(moved) != 3 || moved[0] != "n2" {
 		t.Errorf("the pods of %v were moved, in this order", moved)

@@ -15,6 +15,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
 )
 
@@ -78,11 +79,13 @@ func (e *TakenError) Error() string { return e.Err.Error() }
 // Unwrap gives the cause.
 func (e *TakenError) Unwrap() error { return e.Err }
 
-// CreatePod creates a pod. One of the name that is there already is ours if the answer to an
-// earlier attempt was lost, or if the cache does not show it yet.
+// CreatePod creates a pod, and opens its readiness gates where its lifecycle state does not
+// wait for a node. One of the name that is there already is ours if the answer to an earlier
+// attempt was lost, or if the cache does not show it yet.
 func (r *Round) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	err := r.c.client.Create(ctx, pod)
 	if err == nil {
+		r.openNew(ctx, pod)
 		return nil
 	}
 	if apierrors.IsAlreadyExists(err) || Indeterminate(err) {
@@ -98,8 +101,20 @@ func (r *Round) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	return fmt.Errorf("creating pod %s: %w", pod.Name, err)
 }
 
-// Created notes a pod that was created. Its readiness gate is opened by a later round, once
-// the pod has a node.
+// openNew opens the readiness gates of a pod that was created just now. A kubelet that learns
+// of the pod later writes its readiness once; else it writes it again when a gate is opened
+// behind its first status. Where the write fails, a later round opens the gates, once the pod
+// has a node. So it does for a pod whose state changes when it has one: both are one write.
+func (r *Round) openNew(ctx context.Context, pod *corev1.Pod) {
+	if lifecycle.State(pod) == kruise.LifecycleStatePreparingNormal || !inplace.WantsReady(pod) {
+		return
+	}
+	if opened, err := r.c.updater.MarkReady(ctx, pod, nil); err == nil {
+		opened.DeepCopyInto(pod)
+	}
+}
+
+// Created notes a pod that was created.
 func (r *Round) Created(pod *corev1.Pod) {
 	r.c.overlay.Created(r.Workload.GetUID(), pod)
 	r.created.add(pod)

@@ -86,8 +86,9 @@ func (r *Round) next(f *Facts, p *facts.Pod) (write, error) {
 }
 
 // opens says whether the readiness gates of a pod without an update under way are to be
-// opened now. Those of a new pod are once it has a node, long before its containers run: by
-// then its lifecycle state changes too, which takes no write of its own so.
+// opened now. Those of a new pod that were not opened with its creation are once it has a
+// node, long before its containers run: by then its lifecycle state changes too, which takes
+// no write of its own so.
 func (r *Round) opens(p *facts.Pod) bool {
 	return inplace.WantsReady(p.Pod) && (p.Spec.NodeName != "" || inplace.Opened(p.Pod))
 }

@@ -52,7 +52,8 @@ func (r *Round) History(ctx context.Context, owner revision.Owner, classifier *i
 }
 
 // TruncateHistory deletes the oldest revisions beyond limit that neither the workload
-// nor a pod has.
+// nor a pod has. It comes after the status is written: an update that is complete makes the
+// revision before it idle, and no event may follow that would bring another round.
 func (r *Round) TruncateHistory(ctx context.Context, f *Facts, t *PodTemplates, limit int) error {
 	used := map[string]bool{}
 	for _, p := range f.Pods {
@@ -65,7 +66,13 @@ func (r *Round) TruncateHistory(ctx context.Context, f *Facts, t *PodTemplates, 
 	maps.DeleteFunc(r.memory.revisions, func(name string, own ownRevision) bool {
 		return name != t.Update() && !live(own.ControllerRevision)
 	})
-	return t.History.Truncate(ctx, r.c.client, limit, live)
+	history := t.History
+	if of := r.c.typ.CurrentRevision; of != nil {
+		if at := slices.IndexFunc(history.All, func(rev *appsv1.ControllerRevision) bool { return rev.Name == *of(r.Workload) }); at >= 0 {
+			history.Current = history.All[at]
+		}
+	}
+	return history.Truncate(ctx, r.c.client, limit, live)
 }
 
 // Current implements Templates.

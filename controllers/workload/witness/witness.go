@@ -49,6 +49,12 @@ type Promiser interface {
 	Broken(workload client.Object, before, after Sight) string
 }
 
+// Wanter is a Kind that wants certain pods, such as those of some ordinals. The others are to
+// go: whether they are available or updated says nothing of the workload.
+type Wanter interface {
+	Wants(workload client.Object, pod *corev1.Pod) bool
+}
+
 // Look counts by the same rules as the controller (CS-02). Pods of others among
 // the given ones do not count.
 func (w *Witness) Look(workload client.Object, pods []*corev1.Pod, revisions []*appsv1.ControllerRevision, now time.Time) Sight {
@@ -56,6 +62,7 @@ func (w *Witness) Look(workload client.Object, pods []*corev1.Pod, revisions []*
 	if err != nil {
 		return Sight{} // the controller does nothing then either
 	}
+	wanter, picky := w.kind.(Wanter)
 	var own []*corev1.Pod
 	for _, p := range pods {
 		if !rollout.Inactive(p) && spec.Selector.Matches(labels.Set(p.Labels)) && w.Owns(workload, p) {
@@ -78,10 +85,11 @@ func (w *Witness) Look(workload client.Object, pods []*corev1.Pod, revisions []*
 	}) {
 		preparing := p.State == kruise.LifecycleStatePreparingDelete
 		going := preparing || w.kind.DeletionAsked(workload, p.Pod)
-		add(&out.Available, p.Available(spec.MinReady, now))
+		wanted := !picky || wanter.Wants(workload, p.Pod)
+		add(&out.Available, wanted && p.Available(spec.MinReady, now))
 		add(&out.Going, going)
 		add(&out.Preparing, preparing)
-		add(&out.Updated, p.Facts.Updated && !going)
+		add(&out.Updated, wanted && p.Facts.Updated && !going)
 	}
 	return out
 }
@@ -116,7 +124,8 @@ func (w *Witness) Broken(workload client.Object, before, after Sight) string {
 			return why
 		}
 	}
-	if most := n - spec.Strategy.Partition; !after.Single && after.Updated > before.Updated && after.Updated > most {
+	// The partition of an ordered update is a position: it says of single pods whether they move.
+	if most := n - spec.Strategy.Partition; !spec.Strategy.Ordered && !after.Single && after.Updated > before.Updated && after.Updated > most {
 		return fmt.Sprintf("makes %d pods updated, there may be %d", after.Updated, most)
 	}
 	return ""

@@ -32,6 +32,21 @@ type OrderInput struct {
 	Fault string `json:"fault,omitempty"`
 	// Containers of the pod, in order; init containers do not count.
 	Containers []Container `json:"containers"`
+	// NativeSidecars is true when the gate LaunchPriorityNativeSidecars is on: containers of all
+	// groups but the last may become init containers that restart.
+	NativeSidecars bool `json:"nativeSidecars,omitempty"`
+	// RestartPolicy of the pod: Always, OnFailure or Never.
+	RestartPolicy string `json:"restartPolicy"`
+	// Owner is the controller of the pod; there is none if no controller owns it.
+	Owner *Owner `json:"owner,omitempty"`
+}
+
+// Owner is the controller of a pod, by what the pod's reference says.
+type Owner struct {
+	// Group of the API.
+	Group string `json:"group"`
+	// Kind of the owner.
+	Kind string `json:"kind"`
 }
 
 // Container is a container of a pod.
@@ -44,6 +59,15 @@ type Container struct {
 	Priority *int64 `json:"priority,omitempty"`
 	// Fault is what is wrong with that env.
 	Fault string `json:"fault,omitempty"`
+	// Readiness is true if the container has a readiness probe.
+	Readiness bool `json:"readiness,omitempty"`
+	// Startup is true if the container has a startup probe.
+	Startup bool `json:"startup,omitempty"`
+	// Ports is true if a port of the container has a name, or is one of the host.
+	Ports bool `json:"ports,omitempty"`
+	// Bound says why the container cannot become an init container, whatever is answered. It
+	// can if it is empty.
+	Bound string `json:"bound,omitempty"`
 }
 
 // OrderOutput says how containers start.
@@ -53,6 +77,12 @@ type OrderOutput struct {
 	Priorities map[string]int64 `json:"priorities"`
 	// Refuse says why the pod is not created at all. The pod is created if it is empty.
 	Refuse []decision.Hold `json:"refuse"`
+	// Native is true if the containers of all groups but the last become init containers that
+	// restart, which the kubelet starts one after the other. Else containers wait for barriers;
+	// they do in any case where the gate is off, or where one of those containers is bound.
+	Native bool `json:"native,omitempty"`
+	// Differs says why containers wait for barriers although the gate is on.
+	Differs []decision.Hold `json:"differs,omitempty"`
 }
 
 // OrderPoint decides which containers of a pod start before others. The webhook of pods
@@ -119,6 +149,9 @@ func check(in OrderInput, out OrderOutput) error {
 	if err := decision.CheckReasons("refuse", out.Refuse); err != nil {
 		return err
 	}
+	if err := decision.CheckReasons("differs", out.Differs); err != nil {
+		return err
+	}
 	if len(out.Priorities) == 0 {
 		return nil
 	}
@@ -174,4 +207,7 @@ func (o OrderOutput) Verdict() decision.Verdict {
 }
 
 // From implements decision.Originated.
-func (o *OrderOutput) From(pkg string) { decision.Attribute(o.Refuse, pkg) }
+func (o *OrderOutput) From(pkg string) {
+	decision.Attribute(o.Refuse, pkg)
+	decision.Attribute(o.Differs, pkg)
+}

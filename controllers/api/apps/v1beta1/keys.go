@@ -72,6 +72,10 @@ const (
 	// ContainerLaunchPriorityEnv is what a user sets; ContainerLaunchBarrierEnv is what the webhook injects.
 	ContainerLaunchPriorityEnv = "KRUISE_CONTAINER_PRIORITY"
 	ContainerLaunchBarrierEnv  = "KRUISE_CONTAINER_BARRIER"
+
+	// ContainerLaunchPriorityNativeKey annotates a pod of which containers became init containers that restart. It has the names
+	// of all containers as they were declared, in order.
+	ContainerLaunchPriorityNativeKey = "apps.kruise.io/container-launch-priority-native"
 )
 
 // Ends of containers, probes and ephemeral containers.

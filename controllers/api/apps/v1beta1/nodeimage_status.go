@@ -30,7 +30,8 @@ type NodeImageStatus struct {
 	// +optional
 	ImageStatuses map[string]ImageStatus `json:"imageStatuses,omitempty"`
 
-	// FirstSyncStatus is how the very first pulls on the node went. Nothing writes it.
+	// FirstSyncStatus is Succeeded once the node can pull images, and Failed with the reason while no container runtime
+	// of it answers or serves images.
 	// +optional
 	FirstSyncStatus *SyncStatus `json:"firstSyncStatus,omitempty"`
 

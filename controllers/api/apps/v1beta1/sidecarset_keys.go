@@ -27,6 +27,10 @@ const (
 	// SidecarSetInjectionFailurePolicyKey annotates a SidecarSet, with the value "Ignore", without which pods may start while
 	// no policy decides what they are given. Otherwise they are refused.
 	SidecarSetInjectionFailurePolicyKey = "policy.kruise.io/injection-failure-policy"
+
+	// SidecarSetRecreateMissedKey annotates a SidecarSet, with the value "true", that pods are to be evicted that should have been
+	// given its containers and were not. It is ours.
+	SidecarSetRecreateMissedKey = "apps.kruise.io/sidecarset-recreate-missed"
 )
 
 // Marks of pods that have containers of a SidecarSet.

@@ -14,6 +14,20 @@ const (
 	SidecarSetUpdateImmutableFieldReason = "UpdateImmutableField"
 )
 
+// SidecarSetInjectionMissed is the type of the condition of a SidecarSet, and the reason of the event, while pods lack containers that
+// they should have been given. It is ours.
+const SidecarSetInjectionMissed = "InjectionMissed"
+
+// SidecarSetConflict is the type of the condition of a SidecarSet, and the reason of the event, while pods have the containers of another
+// one in place of its own. SidecarSetContainerNameTaken is its reason, which decisions give. They are ours.
+const (
+	SidecarSetConflict           = "Conflict"
+	SidecarSetContainerNameTaken = "ContainerNameTaken"
+)
+
+// SidecarSetRecreatedReason is of the event on a SidecarSet that a pod was evicted, which lacks its containers. It is ours.
+const SidecarSetRecreatedReason = "MissedPodEvicted"
+
 // Reasons of events. The first is on the SidecarSet and Normal; the others are on the pod.
 const (
 	SidecarSetNotUpgradablePodsReason       = "NotUpgradablePods"

@@ -16,6 +16,9 @@ const (
 	UnitedDeploymentUpdated UnitedDeploymentConditionType = "UnitedDeploymentUpdated"
 	// UnitedDeploymentAllocationHeld is True while a policy leaves subsets as they are.
 	UnitedDeploymentAllocationHeld UnitedDeploymentConditionType = "AllocationHeld"
+	// UnitedDeploymentPlacing is False while a subset selects no node, has pods that find none, takes fewer pods than there
+	// are replicas, or is not in the spec any more. It is there once it has been False.
+	UnitedDeploymentPlacing UnitedDeploymentConditionType = "Placing"
 )
 
 // UnitedDeploymentComponent is the source of the events of a UnitedDeployment.
@@ -29,6 +32,17 @@ const (
 	UnitedDeploymentRevisionUpdatingReason = "UnitedDeploymentRevisionUpdating"
 	// UnitedDeploymentRevisionUpdatedReason is of UnitedDeploymentUpdated=True.
 	UnitedDeploymentRevisionUpdatedReason = "UnitedDeploymentRevisionUpdated"
+	// UnitedDeploymentPlacingReason is of UnitedDeploymentPlacing=True.
+	UnitedDeploymentPlacingReason = "Placing"
+	// UnitedDeploymentNoNodesReason is of UnitedDeploymentPlacing=False: a subset has pods and selects no node, as one that
+	// names a zone wrongly.
+	UnitedDeploymentNoNodesReason = "NoNodes"
+	// UnitedDeploymentUnschedulableReason is of UnitedDeploymentPlacing=False: pods of a subset have found no node in time.
+	UnitedDeploymentUnschedulableReason = "PodUnschedulable"
+	// UnitedDeploymentSubsetsFullReason is of UnitedDeploymentPlacing=False: the subsets take fewer pods than there are replicas.
+	UnitedDeploymentSubsetsFullReason = "SubsetsFull"
+	// UnitedDeploymentUnknownSubsetReason is of UnitedDeploymentPlacing=False: a workload of a subset that is gone is kept.
+	UnitedDeploymentUnknownSubsetReason = "UnknownSubset"
 )
 
 // UnitedDeploymentSubsetConditionType is the type of a condition of a subset.

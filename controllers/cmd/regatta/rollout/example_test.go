@@ -75,12 +75,24 @@ func halfway() snapshot {
 	return s
 }
 
+// onNodes is halfway of a kind that has a pod on each node.
+func onNodes() snapshot {
+	s := halfway()
+	s.answer.Groups, s.answer.Why, s.events = nil, nil, nil
+	s.answer.Nodes = []explain.Node{
+		{Name: "node-1", Pod: "web-1", Verdict: explain.Moved, Reason: "Selected"},
+		{Name: "node-12", Pod: "web-2", Verdict: explain.Held, Reason: "Pressure", Rule: "healthy.pressure"},
+		{Name: "node-3", Pod: "web-3", Verdict: explain.Waiting, Reason: "MaxUnavailableReached", Rule: decision.RuleWalk},
+	}
+	return s
+}
+
 func complete() snapshot {
 	s := halfway()
 	s.state = snapshotOf(webSet(10, 10, nil)).state
 	s.revisions = []revision{{name: "web-new", pods: 10, ready: 10, newest: true}}
 	a := *s.answer
-	a.Verdict, a.Why, a.Groups = explain.UpToDate, nil, nil
+	a.Verdict, a.Why, a.Groups, a.Nodes = explain.UpToDate, nil, nil, nil
 	s.answer, s.events = &a, nil
 	return s
 }

@@ -67,12 +67,8 @@ func (l *lines) next(s snapshot, last bool) []string {
 		l.before = now
 		out = append(out, now)
 	}
-	if s.answer != nil {
-		for _, y := range s.answer.Why {
-			if y.Rule != "" && y.Rule != decision.RuleWalk {
-				once(fmt.Sprintf("%s: %s (rule %s)", y.Reason, y.Message, y.Rule))
-			}
-		}
+	for _, line := range reasonsOf(s.answer) {
+		once(line)
 	}
 	for _, e := range s.events {
 		held := e.reason == s.kind.HeldReason && s.answer != nil // told above
@@ -87,6 +83,24 @@ func (l *lines) next(s snapshot, last bool) []string {
 	}
 	if last && p.Complete() {
 		out = append(out, "the rollout is complete")
+	}
+	return out
+}
+
+// reasonsOf are the rules that hold pods, and the nodes whose pods move.
+func reasonsOf(a *explain.Answer) (out []string) {
+	if a == nil {
+		return nil
+	}
+	for _, y := range a.Why {
+		if y.Rule != "" && y.Rule != decision.RuleWalk {
+			out = append(out, fmt.Sprintf("%s: %s (rule %s)", y.Reason, y.Message, y.Rule))
+		}
+	}
+	for _, n := range a.Nodes {
+		if n.Verdict == explain.Moved || n.Verdict == explain.Updating {
+			out = append(out, fmt.Sprintf("node %s: pod %s is on its way", n.Name, n.Pod))
+		}
 	}
 	return out
 }

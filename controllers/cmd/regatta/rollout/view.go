@@ -48,6 +48,7 @@ func (st styles) view(s seen, width, height int) string {
 		{name: "pods", lines: []string{cut(podsLine(p, snap), room)}, least: 1, rank: 1},
 		st.revisions(snap, room),
 		st.zones(snap, room),
+		st.nodes(snap, room),
 		st.tallies(snap, room),
 		st.events(s, room),
 		st.decided(s, room),
@@ -169,6 +170,23 @@ func (st styles) zones(s snapshot, room int) section {
 		bar := min(room-lipgloss.Width(line)-lipgloss.Width(text), 20)
 		// Which of the unavailable are updated is not told; mostly they are.
 		sec.lines = append(sec.lines, cut(line, room)+st.bar(max(z.Updated-z.Unavailable, 0), z.Updated, z.Total, bar)+text)
+	}
+	return sec
+}
+
+// nodes are those that the rollout has not got past, of a kind that has a pod on each.
+func (st styles) nodes(s snapshot, room int) section {
+	sec := section{name: "nodes", least: 1, rank: 7}
+	if s.answer == nil {
+		return sec
+	}
+	longest := 0
+	for _, n := range s.answer.Nodes {
+		longest = max(longest, lipgloss.Width(n.Name))
+	}
+	for _, n := range s.answer.Nodes {
+		line := cut(fmt.Sprintf("%-*s  ", longest, n.Name), room)
+		sec.lines = append(sec.lines, line+st.verdict(n.Verdict).Render(cut(n.Words(), room-lipgloss.Width(line))))
 	}
 	return sec
 }

@@ -96,6 +96,26 @@ decided    1s ago by manager-x
 `,
 		},
 		{
+			name: "node by node", width: 60,
+			seen: seen{snapshot: onNodes(), at: noon()},
+			want: `
+CloneSet shop/web updating (RolloutInProgress)
+RollingUpdate, InPlaceIfPossible, maxUnavailable 20%
+
+updated    ███████▒▒▒▒▒▒▒▒░░░░░░░░░░░░░░░░░░░░░░░  4/10  40%
+           2 of them available
+pods       10 of 10, 8 available, 2 not (2 may be unavailab…
+revisions  web-old  6 pods, 6 ready
+           web-new  4 pods, 2 ready  <- the new one
+nodes      node-1   moved: Selected
+           node-12  held: Pressure, rule healthy.pressure
+           node-3   waiting: MaxUnavailableReached
+decided    1s ago by manager-x
+
+q quits; the rollout goes on
+`,
+		},
+		{
 			name: "without the manager it goes on, and says what is missing", width: 60,
 			seen: seen{at: noon(), snapshot: unseen},
 			want: `

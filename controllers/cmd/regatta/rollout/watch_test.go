@@ -96,7 +96,7 @@ func TestPlain(t *testing.T) {
 	unseen := snapshotOf(webSet(0, 0, func(s *kruise.CloneSet) { s.Status.ObservedGeneration = 1 }))
 	failed := halfway()
 	failed.events = append(failed.events, event{at: noon().Add(time.Minute), warning: true, reason: "FailedCreate", message: "no quota", count: 1})
-	if err := plain(t.Context(), of(0, unseen, halfway(), halfway(), held, failed, complete()), &out, time.Millisecond); err != nil {
+	if err := plain(t.Context(), of(0, unseen, halfway(), halfway(), held, failed, onNodes(), complete()), &out, time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	want := `12:00:01  the manager has not seen the change yet
@@ -104,8 +104,10 @@ func TestPlain(t *testing.T) {
 12:00:02  OtherZoneFirst: CloneSet shop/web updates one zone at a time, so pods in zone b wait. (rule one-zone.other)
 12:00:04  warning: lost the way
 12:00:05  event FailedCreate: no quota
-12:00:06  10 of 10 pods are updated, 10 of them available; 10 of 10 pods, 10 available
-12:00:08  the rollout is complete
+12:00:06  4 of 10 pods are updated, 2 of them available; 10 of 10 pods, 8 available
+12:00:06  node node-1: pod web-1 is on its way
+12:00:07  10 of 10 pods are updated, 10 of them available; 10 of 10 pods, 10 available
+12:00:09  the rollout is complete
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

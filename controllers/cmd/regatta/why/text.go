@@ -43,12 +43,16 @@ func (t text) render(reply explain.Reply) string {
 	}
 	t.lines = append(t.lines, "")
 	t.pods(a)
+	t.nodes(a.Nodes)
 	t.rule(a)
 	if p := reply.Placed; p != nil {
 		t.row("subset", p.Message)
 		if p.Rule != "" {
 			t.row("", "rule "+p.Rule)
 		}
+	}
+	for i := range reply.Lacks {
+		t.row("lacks", subject(reply.Lacks[i].Workload)+": "+reply.Lacks[i].Message)
 	}
 	t.asked(a.Request)
 	t.row("revision", revisions(a))
@@ -163,6 +167,15 @@ func (t *text) pods(a explain.Answer) {
 		out = append(out, line)
 	}
 	t.row("zones", strings.Join(out, "; "))
+}
+
+// nodes are those whose pods are not up to date.
+func (t *text) nodes(all []explain.Node) {
+	name := "nodes"
+	for _, n := range all {
+		t.row(name, n.Name+" "+n.Words())
+		name = ""
+	}
 }
 
 func revisions(a explain.Answer) string {

@@ -42,7 +42,8 @@ func Command() *cobra.Command {
 		Use:   "why (" + strings.Join(forms, " | ") + " | KIND/NAME | --request UID | --user-name NAME)",
 		Short: "Tell why a pod was not updated, or a request refused",
 		Long: `Why tells what was decided about a pod, or about a ` + workload + ` and its pods: by
-which rule, where that rule is, on which facts, and when it may change. Of these
+which rule, where that rule is, on which facts, and when it may change; how it stands with
+a UnitedDeployment, WorkloadSpread, SidecarSet, BroadcastJob or AdvancedCronJob. Of these
 and of objects of any other kind it also tells which requests were refused lately,
 such as a delete that a budget or a label did not allow. A single one is found by
 the UID that its refusal ends with, and those of a user by their name.
@@ -55,6 +56,7 @@ of your kubeconfig. You need the Role kruise-decision-reader in the namespace of
 the manager, and may be told about whatever you may get.`,
 		Example: `  regatta why pod/web-x7k2p
   regatta why clone/web -n shop --all
+  regatta why acj/backup
   regatta why namespace/shop
   regatta why --request 6f0c1f0e-9a57-4b8c-8a46-0f6f6f0b8a11
   kubectl regatta why pod/web-x7k2p -o json`,

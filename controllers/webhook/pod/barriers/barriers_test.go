@@ -10,16 +10,11 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod"
-	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 func TestBarriersOfNewPods(t *testing.T) {
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := rules.Engine(t, "")
 	for name, tc := range map[string]struct {
 		annotation string
 		env        map[string]string // of containers
@@ -49,7 +44,7 @@ func TestBarriersOfNewPods(t *testing.T) {
 				}
 				p.Spec.Containers = append(p.Spec.Containers, c)
 			}
-			changed, err := New(e).Mutate(t.Context(), &pod.Creation{Pod: p, Namespace: "shop"})
+			changed, err := New(e, false).Mutate(t.Context(), &pod.Creation{Pod: p, Namespace: "shop"})
 			if err != nil {
 				if tc.want == "" || !strings.Contains(err.Error(), tc.want) {
 					t.Errorf("%v, want %q", err, tc.want)

@@ -174,17 +174,27 @@ func (g *gathered) chosen(list []points.Injected) ([]injection.Set, error) {
 		if at < 0 { // the point's check refuses such an answer
 			continue
 		}
-		set := injection.Set{Name: one.Set, Revision: g.sets[at].Status.LatestRevision, Spec: g.sets[at].Spec.DeepCopy()}
-		if one.Revision == points.Named && g.sets[at].named != nil {
-			spec, err := history.Spec(&g.sets[at].Spec, g.sets[at].named)
-			if err != nil {
-				return nil, fmt.Errorf("SidecarSet %s: %w", one.Set, err)
-			}
-			set.Revision, set.Spec = g.sets[at].named.Name, spec
+		set, err := g.revised(g.sets[at], one.Revision == points.Named)
+		if err != nil {
+			return nil, fmt.Errorf("SidecarSet %s: %w", one.Set, err)
 		}
 		out = append(out, set)
 	}
 	return out, nil
+}
+
+// revised is a SidecarSet at the revision that it names, if it names one and that is wanted, or else as it is. The revision that a pod
+// is marked with is always that of the containers.
+func (g *gathered) revised(c candidate, named bool) (out injection.Set, err error) {
+	out.Name = c.Name
+	if named && c.named != nil {
+		out.Revision = c.named.Name
+		out.Spec, err = history.Spec(&c.Spec, c.named)
+		return out, err
+	}
+	out.Spec = c.Spec.DeepCopy()
+	out.Revision, err = history.Latest(g.ctx, g.step.Cached, g.step.Namespace, c.SidecarSet)
+	return out, err
 }
 
 // share is a partition in percent as a part of 1; nil if it is none.

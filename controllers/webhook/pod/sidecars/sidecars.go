@@ -51,13 +51,7 @@ type Options struct {
 
 // New makes the step.
 func New(options Options) pod.MutatingStep {
-	if options.Now == nil {
-		options.Now = time.Now
-	}
-	if options.Draw == nil {
-		options.Draw = rand.Float64
-	}
-	s := &step{Options: options, selectors: matching.NewMemory()}
+	s := newStep(options)
 	return pod.MutatingStep{
 		Place: pod.SidecarSet, Name: "adding the containers of SidecarSets",
 		Match: match.Created{Name: "sidecars", Namespaces: match.WithSidecars}, Mutate: s.mutate,
@@ -69,25 +63,44 @@ type step struct {
 	selectors *matching.Memory
 }
 
-func (s *step) mutate(ctx context.Context, c *pod.Creation) (bool, error) {
+func newStep(options Options) *step {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	if options.Draw == nil {
+		options.Draw = rand.Float64
+	}
+	return &step{Options: options, selectors: matching.NewMemory()}
+}
+
+// decide says what a pod is given. Nothing is, if neither a SidecarSet nor a rule concerns it.
+func (s *step) decide(ctx context.Context, c *pod.Creation) (*gathered, points.SidecarsOutput, error) {
 	g, err := s.gather(ctx, c)
 	if err != nil {
-		return false, err
+		return nil, points.SidecarsOutput{}, err
 	}
 	point, subject := points.SidecarsPoint(), subjectOf(c)
 	if len(g.sets) == 0 && !s.Engine.Snapshot().Extended(point.Name, subject) {
-		return false, nil
+		return g, points.SidecarsOutput{}, nil
 	}
 	out, _ := engine.Decide(ctx, s.Engine, point, subject, g.input())
 	more, err := g.add(out.Wanted, c)
 	if err != nil {
-		return false, err
+		return nil, out, err
 	}
 	if more { // the rules that want them are asked again, with what they want
 		out, _ = engine.Decide(ctx, s.Engine, point, subject, g.input())
 	}
 	if s.Told != nil {
 		s.Told(out)
+	}
+	return g, out, nil
+}
+
+func (s *step) mutate(ctx context.Context, c *pod.Creation) (bool, error) {
+	g, out, err := s.decide(ctx, c)
+	if err != nil {
+		return false, err
 	}
 	if err := refused(out.Refuse); err != nil {
 		return false, err
@@ -96,7 +109,7 @@ func (s *step) mutate(ctx context.Context, c *pod.Creation) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := s.computeResources(ctx, c, subject, sets); err != nil {
+	if err := s.computeResources(ctx, c, subjectOf(c), sets); err != nil {
 		return false, err
 	}
 	if err := injection.Apply(c.Pod, sets, injection.Options{Now: s.Now(), SortByName: s.SortByName}); err != nil {

@@ -20,11 +20,11 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/history"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod"
-	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/engine/bundle"
-	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/controllers/workload/revision"
 	"github.com/regatta-sh/regatta/test/apiserver"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // setOf is a SidecarSet for pods of the app web, after a change.
@@ -64,22 +64,9 @@ func revisionOf(t *testing.T, set *kruise.SidecarSet, version string, number int
 }
 
 // created is what comes of a pod: the images of its containers in order, or the error.
-func created(t *testing.T, rules string, p *corev1.Pod, objects ...client.Object) (string, error) {
+func created(t *testing.T, module string, p *corev1.Pod, objects ...client.Object) (string, error) {
 	t.Helper()
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	if rules != "" {
-		b, err := bundle.FromFiles("rules", map[string]string{"r.rego": rules})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	e := rules.Engine(t, module)
 	objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{corev1.LabelMetadataName: "shop", "tier": "gold"}}})
 	c := fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(objects...).Build()
 	step := New(Options{Cached: c, Live: c, Engine: e, Namespace: "kruise-system", Now: func() time.Time { return time.Unix(1_700_000_000, 0) }, Draw: func() float64 { return 0.5 }})
@@ -200,5 +187,46 @@ func TestWithoutADecisionThePodIsRefused(t *testing.T) {
 	}))
 	if err != nil || got != "web:1" {
 		t.Errorf("%v, %q", err, got)
+	}
+}
+
+// The controller has not seen the spec yet, so that the status names the revision before. A pod is marked with the revision of the
+// containers that it is given.
+func TestPodsNameTheRevisionOfTheirContainers(t *testing.T) {
+	old := setOf("logs", "logs:1", nil)
+	renewed := func(change func(*kruise.SidecarSet)) *kruise.SidecarSet {
+		return setOf("logs", "logs:2", func(set *kruise.SidecarSet) {
+			set.Generation, set.Status = 2, kruise.SidecarSetStatus{ObservedGeneration: 1, LatestRevision: "logs-v1"}
+			if change != nil {
+				change(set)
+			}
+		})
+	}
+	data, err := history.Encode(&renewed(nil).Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := revisionOf(t, old, "x", 1)
+	taken.Name = "logs-" + revision.Hash(data, 0)
+	for name, tc := range map[string]struct {
+		objects []client.Object
+		want    string
+	}{
+		"the status is of this spec": {[]client.Object{renewed(func(s *kruise.SidecarSet) { s.Status.ObservedGeneration = 2 })}, "logs-v1"},
+		"there is none yet":          {[]client.Object{renewed(nil), revisionOf(t, old, "v1", 1)}, "logs-" + revision.Hash(data, 0)},
+		"there is one of that name":  {[]client.Object{renewed(nil), taken}, "logs-" + revision.Hash(data, 1)},
+		"the spec is an earlier one": {[]client.Object{renewed(nil), revisionOf(t, old, "v1", 2), revisionOf(t, renewed(nil), "v0", 1)}, "logs-v0"},
+		"there have been collisions": {[]client.Object{renewed(func(s *kruise.SidecarSet) { s.Status.CollisionCount = ptr.To[int32](3) })}, "logs-" + revision.Hash(data, 3)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := webPod()
+			if _, err := created(t, "", p, tc.objects...); err != nil {
+				t.Fatal(err)
+			}
+			entries, err := marks.Read(p, kruise.SidecarSetHashKey)
+			if err != nil || entries["logs"].ControllerRevision != tc.want {
+				t.Errorf("%v, the pod names revision %q, want %q", err, entries["logs"].ControllerRevision, tc.want)
+			}
+		})
 	}
 }

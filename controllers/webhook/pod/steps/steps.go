@@ -56,7 +56,7 @@ func Of(on func(featuregate.Feature) bool, needs Needs) (pod.Steps, error) {
 				Cached: needs.Cached, Live: needs.Live, Engine: needs.Engine, Namespace: needs.Namespace, Awaited: needs.Awaited,
 				SortByName: on(features.EnableSortSidecarContainerByName),
 			}),
-			barriers.New(needs.Engine),
+			barriers.New(needs.Engine, on(features.LaunchPriorityNativeSidecars)),
 			budgetannotation.New(needs.Finder),
 			liveness.New(needs.Engine),
 			persistence.New(persistence.Options{

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package advancedcronjob
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/explain"
+)
+
+// verdict is how it stands with an AdvancedCronJob, and why.
+type verdict struct {
+	is              explain.Verdict
+	reason, message string
+}
+
+// verdict is that of one whose schedule can be read and that is not paused.
+func (c *change) verdict() verdict {
+	switch active := names(c.status.Active); {
+	case c.held != nil:
+		return verdict{explain.Held, c.held.Reason, c.held.Message}
+	case len(active) > 0:
+		return verdict{explain.Running, "Active", fmt.Sprintf("Of the runs that were started these have not ended: %s.", strings.Join(active, ", "))}
+	}
+	return verdict{explain.Waiting, "NotDue", "No run is due."}
+}
+
+// explain keeps how it stands for those who ask why. left is how long it is to the next time of
+// the schedule; 0 if there is none.
+func (r *Reconciler) explain(next *change, v verdict, left time.Duration) {
+	a := explain.Answer{Subject: subject(next.job), Decided: next.now.Time, Verdict: v.is, Reason: v.reason, Message: v.message}
+	if c := meta.FindStatusCondition(next.status.Conditions, kruise.AdvancedCronJobRunLeftOut); c != nil {
+		a.Message += " The last one that never started: " + c.Message
+	}
+	if left > 0 {
+		a.Until = next.now.Add(left).UTC().Format(time.RFC3339)
+	}
+	single := &explain.Single{Answer: a, Engine: r.engine}
+	if next.held != nil {
+		single.Answer.Rule, single.Record = next.held.Rule, next.decided
+		if next.held.Until != "" {
+			single.Answer.Until = next.held.Until
+		}
+	}
+	r.rounds.Put(a.Subject, single)
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/record"
+)
+
+// Single is a Round of a workload that is explained by one decision, and whose pods, if it has
+// any, are not.
+type Single struct {
+	// Answer is what there is to say but for the decision and its rule.
+	Answer Answer
+	// Record is of the decision; nil if there was none.
+	Record *decision.Record
+	// Engine made it.
+	Engine *engine.Engine
+	// Without are facts that say nothing, by their names.
+	Without []string
+}
+
+// Workload implements Round.
+func (s *Single) Workload() Answer {
+	a := s.Answer
+	a.Workload = a.Subject
+	if s.Record == nil {
+		a.Policies = s.Engine.Snapshot().RevisionFor(a.Subject)
+		return a
+	}
+	a.Policies, a.Bundles, a.Rules, a.Outcome, a.Error = s.Record.Revision, s.Record.Bundles, s.Record.Rules, s.Record.Outcome, s.Record.Error
+	// Policies that changed since would be reported with the wrong place. Those of another
+	// namespace decide nothing here.
+	if s.Engine.Snapshot().RevisionFor(s.Record.Subject) != s.Record.Revision {
+		return a
+	}
+	for _, reason := range record.Explain(s.Engine, *s.Record).Reasons {
+		if reason.Rule == a.Rule && reason.Reason == a.Reason {
+			a.Title, a.Bundle, a.Place, a.Facts = reason.Title, reason.Bundle, reason.Place, Looked(reason.Facts, s.Without...)
+			break
+		}
+	}
+	return a
+}
+
+// Pod implements Round.
+func (s *Single) Pod(string) (Answer, bool) { return Answer{}, false }
+
+// Pods implements Round.
+func (s *Single) Pods() []Answer { return nil }

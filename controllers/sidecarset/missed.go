@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecarset
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/matching"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	points "github.com/regatta-sh/regatta/engine/decision/injection"
+)
+
+// Missed finds pods that lack the containers of a SidecarSet that they should have been given (SS-21).
+type Missed struct {
+	// Given decides what a pod would be given if it were created now.
+	Given func(ctx context.Context, pod *corev1.Pod) (points.SidecarsOutput, error)
+	// Sent says whether pods of a namespace are sent to the webhook at all.
+	Sent func(namespace string, labels map[string]string) bool
+	// Live reads past the cache, which does not have who changed what, and when.
+	Live client.Reader
+	// Count, if set, is called with how many pods lack the containers, by reason.
+	Count func(set string, pods map[string]int)
+}
+
+// Reasons why a pod lacks containers.
+const (
+	// ReasonNoAnswer is of a pod that was created when the SidecarSet was as it is: no webhook answered, and its failure policy let
+	// the pod start without.
+	ReasonNoAnswer = "NoAnswer"
+	// ReasonChanged is of a pod that was created before the SidecarSet was changed last.
+	ReasonChanged = "SidecarSetChanged"
+	// ReasonOlder is of a pod that was created before the SidecarSet. It is counted, and not decided about.
+	ReasonOlder = "PodOlder"
+)
+
+// lacking is a pod that should have been given the containers.
+type lacking struct {
+	pod    *corev1.Pod
+	reason string
+	given  points.Injected
+}
+
+// findings are what a round finds out.
+type findings struct {
+	pods  []lacking
+	older int
+	// taken are pods that another SidecarSet has given a container of the same name, and conflict says of one which.
+	taken    int
+	conflict string
+}
+
+// judged is a decision about a pod: it is given the containers, or left out for a reason.
+type judged struct {
+	version string
+	at      time.Time
+	given   *points.Injected
+	left    points.Left
+}
+
+// judgedFor is how long a decision holds of a pod that does not change: rules and other SidecarSets may.
+const judgedFor = time.Minute
+
+// lacked are the SidecarSets that select a pod that does not have their containers.
+func (k *Kind) lacked(ctx context.Context, pod *corev1.Pod) (out []rollout.Reference, err error) {
+	has := marks.Injected(pod)
+	for _, key := range matching.KeysOf(pod) {
+		list := &kruise.SidecarSetList{}
+		if err := k.cached.List(ctx, list, client.MatchingFields{matching.KeysIndex: key}, client.UnsafeDisableDeepCopy); err != nil {
+			return out, fmt.Errorf("listing SidecarSets: %w", err)
+		}
+		for i := range list.Items {
+			set := &list.Items[i]
+			if slices.Contains(has, set.Name) {
+				continue
+			}
+			if selector, err := matching.Of(set); err == nil && selector.Labels(pod.Labels) {
+				out = append(out, rollout.Reference{NamespacedName: types.NamespacedName{Name: set.Name}, UID: set.UID})
+			}
+		}
+	}
+	return out, nil
+}
+
+// Resolve implements rollout.Resolver: it looks for pods that lack the containers. It changes no number, and what it cannot find out
+// ends no round.
+func (k *Kind) Resolve(ctx context.Context, r *rollout.Round, spec *rollout.Spec) error {
+	if k.missed == nil {
+		return nil
+	}
+	m, set, err := known(r)
+	if err != nil {
+		return err
+	}
+	found, err := k.find(ctx, r, m, set)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "looking for pods that lack the containers of a SidecarSet", "sidecarset", set.Name)
+		return nil
+	}
+	spec.Found = found
+	if k.missed.Count != nil {
+		pods := map[string]int{ReasonNoAnswer: 0, ReasonChanged: 0, ReasonOlder: found.older}
+		for _, l := range found.pods {
+			pods[l.reason]++
+		}
+		k.missed.Count(set.Name, pods)
+	}
+	return nil
+}
+
+func (k *Kind) find(ctx context.Context, r *rollout.Round, m *memory, set *kruise.SidecarSet) (*findings, error) {
+	out := &findings{}
+	if set.Spec.InjectionStrategy.Paused {
+		return out, nil
+	}
+	pods, err := k.without(ctx, m, set)
+	if err != nil {
+		return nil, err
+	}
+	there := map[types.UID]bool{}
+	for _, pod := range pods {
+		if pod.CreationTimestamp.Before(&set.CreationTimestamp) {
+			out.older++
+			continue
+		}
+		there[pod.UID] = true
+		is, err := k.decided(ctx, r, m, set, pod)
+		if err != nil {
+			return nil, err
+		}
+		if is.given == nil {
+			if is.left.Reason == kruise.SidecarSetContainerNameTaken {
+				out.taken, out.conflict = out.taken+1, is.left.Message
+			}
+			continue
+		}
+		reason, err := k.reason(ctx, m, set, pod)
+		if err != nil {
+			return nil, err
+		}
+		out.pods = append(out.pods, lacking{pod, reason, *is.given})
+	}
+	for uid := range m.judged {
+		if !there[uid] {
+			delete(m.judged, uid)
+		}
+	}
+	return out, nil
+}
+
+// without are the active pods that a SidecarSet selects and that are not marked with it, of those alone that its keys lead to.
+func (k *Kind) without(ctx context.Context, m *memory, set *kruise.SidecarSet) (out []*corev1.Pod, err error) {
+	namespaces := k.namespaces(ctx)
+	in := m.selector.Namespaces()
+	if len(in) == 0 {
+		in = []string{metav1.NamespaceAll}
+	}
+	for _, namespace := range in {
+		for _, key := range matching.Keys(set) {
+			options := []client.ListOption{client.InNamespace(namespace), client.UnsafeDisableDeepCopy}
+			if key != matching.AnyKey {
+				options = append(options, client.MatchingFields{matching.LabelsIndex: key})
+			}
+			list := &corev1.PodList{}
+			if err := k.cached.List(ctx, list, options...); err != nil {
+				return nil, fmt.Errorf("listing pods: %w", err)
+			}
+			for i := range list.Items {
+				pod := &list.Items[i]
+				if rollout.Inactive(pod) || !m.selector.Labels(pod.Labels) || pod.Annotations[corev1.MirrorPodAnnotationKey] != "" ||
+					slices.Contains(marks.Injected(pod), set.Name) {
+					continue
+				}
+				labels, there, err := namespaces(pod.Namespace)
+				if err != nil {
+					return nil, err
+				}
+				if there && m.selector.Namespace(pod.Namespace, labels) && k.missed.Sent(pod.Namespace, labels) {
+					out = append(out, pod)
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// decided says what a pod would get of a SidecarSet.
+func (k *Kind) decided(ctx context.Context, r *rollout.Round, m *memory, set *kruise.SidecarSet, pod *corev1.Pod) (judged, error) {
+	if was, ok := m.judged[pod.UID]; ok && was.version == pod.ResourceVersion && r.Now.Sub(was.at) < judgedFor {
+		return was, nil
+	}
+	out, err := k.missed.Given(ctx, pod)
+	if err != nil {
+		return judged{}, fmt.Errorf("deciding what pod %s/%s should have been given: %w", pod.Namespace, pod.Name, err)
+	}
+	is := judged{version: pod.ResourceVersion, at: r.Now}
+	if at := slices.IndexFunc(out.Inject, func(i points.Injected) bool { return i.Set == set.Name }); at >= 0 {
+		is.given = &out.Inject[at]
+	}
+	if at := slices.IndexFunc(out.Left, func(l points.Left) bool { return l.Set == set.Name }); at >= 0 {
+		is.left = out.Left[at]
+	}
+	m.judged[pod.UID] = is
+	return is, nil
+}
+
+// reason says why a pod lacks containers, by when it was created.
+func (k *Kind) reason(ctx context.Context, m *memory, set *kruise.SidecarSet, pod *corev1.Pod) (string, error) {
+	if m.changed.IsZero() {
+		live := &metav1.PartialObjectMetadata{}
+		live.SetGroupVersionKind(kruise.GroupVersion.WithKind("SidecarSet"))
+		if err := k.missed.Live.Get(ctx, client.ObjectKeyFromObject(set), live); err != nil {
+			return "", fmt.Errorf("reading when SidecarSet %s was changed: %w", set.Name, err)
+		}
+		m.changed = set.CreationTimestamp.Time
+		for _, by := range live.ManagedFields {
+			if by.Subresource == "" && by.Time != nil && by.Time.After(m.changed) {
+				m.changed = by.Time.Time
+			}
+		}
+	}
+	if pod.CreationTimestamp.After(m.changed) {
+		return ReasonNoAnswer, nil
+	}
+	return ReasonChanged, nil
+}

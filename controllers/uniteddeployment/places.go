@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uniteddeployment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/subset"
+	"github.com/regatta-sh/regatta/engine/decision/placement"
+)
+
+// place reports the subsets whose pods are nowhere, and why, each by its name (UD-15).
+func (t *round) place(ctx context.Context, a allocated) error {
+	nowhere, waiting, err := t.waiting(ctx)
+	if err != nil {
+		return err
+	}
+	reason, message := "", ""
+	switch full := t.full(a); {
+	case len(nowhere) > 0:
+		reason = kruise.UnitedDeploymentNoNodesReason
+		message = fmt.Sprintf("No node has the labels that these subsets require, so their pods wait: %s.", strings.Join(nowhere, ", "))
+	case len(waiting) > 0:
+		reason = kruise.UnitedDeploymentUnschedulableReason
+		message = fmt.Sprintf("Pods of these subsets found no node in %s: %s.", t.critical(), strings.Join(waiting, ", "))
+	case full != "":
+		reason, message = kruise.UnitedDeploymentSubsetsFullReason, full
+	case a.held != nil && len(t.surplus) > 0:
+		reason = kruise.UnitedDeploymentUnknownSubsetReason
+		message = fmt.Sprintf("These subsets are not in the spec, and a policy holds what would delete their workloads: %s.", strings.Join(t.gone(), ", "))
+	}
+	switch {
+	case reason != "":
+		t.set(kruise.UnitedDeploymentPlacing, corev1.ConditionFalse, reason, message)
+	case t.told(kruise.UnitedDeploymentPlacing):
+		t.set(kruise.UnitedDeploymentPlacing, corev1.ConditionTrue, kruise.UnitedDeploymentPlacingReason, "")
+	}
+	return nil
+}
+
+func (t *round) told(kind kruise.UnitedDeploymentConditionType) bool {
+	return slices.ContainsFunc(t.status.Conditions, func(c kruise.UnitedDeploymentCondition) bool { return c.Type == kind })
+}
+
+// waiting finds the subsets that select no node, and those with pods that find none.
+func (t *round) waiting(ctx context.Context) (nowhere, late []string, err error) {
+	for _, p := range t.parts {
+		if p.unschedulable { // its pods were moved, or others stand in for them
+			late = append(late, p.Name)
+		}
+		if p.child == nil || p.child.ready >= p.child.replicas {
+			continue
+		}
+		if p.pods == nil {
+			if err := t.podsOf(ctx, p); err != nil {
+				return nil, nil, err
+			}
+		}
+		stuck, waits, runs := 0, false, false
+		for _, pod := range p.pods {
+			waits, runs = waits || pod.Spec.NodeName == "", runs || pod.Spec.NodeName != ""
+			if is, again := subset.Stuck(pod, t.critical(), t.now); is {
+				stuck++
+			} else if again > 0 {
+				t.sooner(max(again, subset.Unhurried))
+			}
+		}
+		if waits && !runs {
+			none, err := subset.Nowhere(ctx, t.r.client, p.NodeSelectorTerm)
+			if err != nil {
+				return nil, nil, err
+			}
+			if none {
+				nowhere = append(nowhere, p.Name)
+				continue
+			}
+		}
+		if stuck > 0 && !p.unschedulable {
+			late = append(late, fmt.Sprintf("%s (%d)", p.Name, stuck))
+		}
+	}
+	return nowhere, late, nil
+}
+
+// full names the subsets where they take fewer pods than there are replicas.
+func (t *round) full(a allocated) string {
+	if a.held != nil || t.d.Spec.Replicas == nil || t.strategy == placement.Reserve { // others stand in there
+		return ""
+	}
+	sum, names := 0, []string{}
+	for i, s := range a.in.Subsets {
+		n := int(t.parts[i].replicas)
+		sum += min(n, s.Quota(t.strategy))
+		what := "holds what it has"
+		switch d := a.out.DeniedAt(s.Name); {
+		case a.out.HeldAt(s.Name) != nil:
+		case d != nil && (s.Max == nil || t.strategy == placement.Fixed || n < *s.Max):
+			what = "is denied more, by rule " + d.Rule
+		case s.Max != nil && t.strategy != placement.Fixed:
+			what = "has the most it may have"
+		default:
+			what = "has what it is to have"
+		}
+		names = append(names, fmt.Sprintf("%s (%d) %s", s.Name, n, what))
+	}
+	if missing := int(*t.d.Spec.Replicas) - sum; missing > 0 {
+		return fmt.Sprintf("%d of %d replicas are in no subset: %s.", missing, *t.d.Spec.Replicas, strings.Join(names, ", "))
+	}
+	return ""
+}
+
+// gone are the subsets of workloads that are to go.
+func (t *round) gone() (names []string) {
+	for _, c := range t.surplus {
+		names = append(names, c.name())
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
