@@ -49,7 +49,7 @@ type Agent struct {
 	stopper  stop.Stopper
 
 	mu      sync.Mutex
-	stopped map[types.NamespacedName]history
+	history map[types.NamespacedName]*history
 }
 
 // Option changes how an Agent works.
@@ -68,7 +68,7 @@ func WithAddress(ip string) Option { return func(a *Agent) { a.stopper.Address =
 func New(c client.Client, live client.Reader, node *cri.Node, events record.EventRecorder, opts ...Option) *Agent {
 	a := &Agent{
 		client: c, live: live, node: node, events: events, now: time.Now,
-		stopper: stop.Stopper{Address: "127.0.0.1"}, stopped: map[types.NamespacedName]history{},
+		stopper: stop.Stopper{Address: "127.0.0.1"}, history: map[types.NamespacedName]*history{},
 	}
 	for _, opt := range opts {
 		opt(a)
@@ -98,7 +98,7 @@ func (a *Agent) SetupWithManager(mgr ctrl.Manager) error {
 func (a *Agent) forget(pod types.NamespacedName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.stopped, pod)
+	delete(a.history, pod)
 }
 
 // recreated says whether an error is of a pod that is gone, or has made room for another

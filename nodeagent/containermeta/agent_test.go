@@ -34,6 +34,8 @@ type world struct {
 	agent   *Agent
 	events  *record.FakeRecorder
 	ns      string
+	// now is what the clock of the node says, a minute ahead of all others.
+	now time.Time
 }
 
 func (w *world) pod() *corev1.Pod {
@@ -140,9 +142,18 @@ func (w *world) try() (reconcile.Result, error) {
 	return w.agent.Reconcile(w.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: w.ns, Name: "web"}})
 }
 
+// settled has the agent look again when it wants to.
+func (w *world) settled() {
+	w.Helper()
+	if wait := w.reconcile().RequeueAfter; wait > 0 {
+		w.now = w.now.Add(wait)
+		w.reconcile()
+	}
+}
+
 // again is an agent that starts anew.
 func (w *world) again() {
-	w.agent = New(w.api, w.api, cri.NewNode(w.runtime.Socket), w.events, WithRestarts(true))
+	w.agent = New(w.api, w.api, cri.NewNode(w.runtime.Socket), w.events, WithRestarts(true), WithClock(func() time.Time { return w.now }))
 }
 
 // want checks the annotation, as name, run, restarts and whether its env is that of the pod,
@@ -201,7 +212,7 @@ func TestTheAgent(t *testing.T) {
 	start := func(name string, f func(w *world)) {
 		t.Run(name, func(t *testing.T) {
 			n++
-			w := &world{T: t, api: api, runtime: critest.Start(t, "containerd"), events: record.NewFakeRecorder(100), ns: fmt.Sprintf("ns-%d", n)}
+			w := &world{T: t, api: api, runtime: critest.Start(t, "containerd"), events: record.NewFakeRecorder(100), ns: fmt.Sprintf("ns-%d", n), now: time.Now().Add(time.Minute)}
 			if err := api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ns}}); err != nil {
 				t.Fatal(err)
 			}
@@ -244,7 +255,7 @@ func TestTheAgent(t *testing.T) {
 		w.create(colored("a", "b"))
 		w.reconcile()
 		w.update("red", "a")
-		w.reconcile()
+		w.settled()
 		w.want([]string{"a containerd://c1 0 old", "b containerd://c2 0 new"}, "stop c1 30")
 		w.said("Normal Killing Stopping containerID containerd://c1 by container meta restarter")
 		w.reconcile() // the status does not say so yet
@@ -257,6 +268,49 @@ func TestTheAgent(t *testing.T) {
 		if len(w.events.Events) > 0 {
 			w.Errorf("it said %q", <-w.events.Events)
 		}
+	})
+	start("the kubelet has the time to see a change before a run ends for it", func(w *world) {
+		w.create(colored("a"))
+		w.reconcile()
+		w.update("red", "a")
+		if got := w.reconcile().RequeueAfter; got != settling {
+			w.Errorf("it looks again after %s, want %s", got, settling)
+		}
+		w.now = w.now.Add(settling - time.Millisecond)
+		if got := w.reconcile().RequeueAfter; got != time.Millisecond {
+			w.Errorf("it looks again after %s", got)
+		}
+		w.want([]string{"a containerd://c1 0 old"})
+		w.again() // which does not know since when
+		w.settled()
+		w.want([]string{"a containerd://c1 0 old"}, "stop c1 30")
+	})
+	start("another change of what a run is to have is another time to wait", func(w *world) {
+		w.create(colored("a"))
+		w.reconcile()
+		w.update("red", "a")
+		w.reconcile()
+		w.now = w.now.Add(settling - time.Millisecond)
+		w.update("green", "a")
+		if got := w.reconcile().RequeueAfter; got != settling {
+			w.Errorf("it looks again after %s, want %s", got, settling)
+		}
+		w.want([]string{"a containerd://c1 0 old"})
+	})
+	start("a container whose image changes too is the kubelet's, for its grace and 30 s", func(w *world) {
+		w.create(colored("a"))
+		w.reconcile()
+		w.update("red", "a")
+		pod := w.pod()
+		pod.Spec.Containers[0].Image = "web:2"
+		if err := w.api.Update(w.Context(), pod); err != nil {
+			w.Fatal(err)
+		}
+		if got := w.reconcile().RequeueAfter; got != time.Minute {
+			w.Errorf("it looks again after %s, want a minute", got)
+		}
+		w.settled()
+		w.want([]string{"a containerd://c1 0 old of another spec"}, "stop c1 30")
 	})
 	start("containers of a batch restart at the same time", func(w *world) {
 		w.create(colored("a", "b"))
@@ -272,7 +326,7 @@ func TestTheAgent(t *testing.T) {
 			return nil
 		}
 		w.update("red", "a", "b")
-		w.reconcile()
+		w.settled()
 	})
 	start("a run that began with the old value is ended as well, but not for ever", func(w *world) {
 		w.create(colored("a"))
@@ -280,7 +334,7 @@ func TestTheAgent(t *testing.T) {
 		w.update("red", "a")
 		var calls []string
 		for i := range mostStops {
-			w.reconcile()
+			w.settled()
 			calls = append(calls, fmt.Sprintf("stop c%d 30", i+1))
 			pod := w.pod()
 			w.runtime.RunAs(string(pod.UID), "a", runtimemeta.PlainHashes(&pod.Spec.Containers[0])[0], "COLOR=blue")
@@ -296,7 +350,7 @@ func TestTheAgent(t *testing.T) {
 			w.Errorf("it said %q", last)
 		}
 		w.update("green", "a") // another value is another try
-		w.reconcile()
+		w.settled()
 		w.want([]string{"a containerd://c4 3 old"}, append(calls, "stop c4 30")...)
 	})
 	start("the hook runs first, with the grace of the pod", func(w *world) {
@@ -306,7 +360,7 @@ func TestTheAgent(t *testing.T) {
 		w.create(pod)
 		w.reconcile()
 		w.update("red", "a")
-		w.reconcile()
+		w.settled()
 		w.want([]string{"a containerd://c1 0 old"}, "exec c1 [sync]", "stop c1 7")
 	})
 	start("a stop that failed is tried again", func(w *world) {
@@ -314,6 +368,7 @@ func TestTheAgent(t *testing.T) {
 		w.reconcile()
 		w.update("red", "a")
 		w.runtime.BeforeStop = func(string, int64) error { return status.Error(codes.Internal, "it hangs") }
+		w.now = w.now.Add(w.reconcile().RequeueAfter)
 		if _, err := w.try(); err == nil || !strings.Contains(err.Error(), "restarting container a of pod "+w.ns+"/web for its env: stopping container a: ") {
 			w.Errorf("got %v", err)
 		}
@@ -325,7 +380,7 @@ func TestTheAgent(t *testing.T) {
 		w.agent = New(w.api, w.api, cri.NewNode(w.runtime.Socket), w.events)
 		w.create(colored("a"))
 		w.update("red", "a")
-		w.reconcile()
+		w.settled()
 		w.want([]string{"a containerd://c1 0 old"})
 	})
 	start("a runtime that is away is asked later", func(w *world) {
@@ -348,7 +403,7 @@ func TestTheAgent(t *testing.T) {
 		w.reconcile()
 		w.want([]string{"a containerd://c1 0 new"}, "exec c1 [env]")
 		w.update("red", "a")
-		w.reconcile()
+		w.settled()
 		w.want([]string{"a containerd://c1 0 old"}, "exec c1 [env]", "stop c1 30")
 	})
 	start("an env that is not known restarts nothing", func(w *world) {
@@ -357,7 +412,7 @@ func TestTheAgent(t *testing.T) {
 		w.create(colored("a"))
 		w.reconcile()
 		w.update("red", "a")
-		w.reconcile()
+		w.settled()
 		w.want([]string{"a containerd://c1 0 unknown"}, "exec c1 [env]", "exec c1 [env]")
 	})
 	start("an annotation that cannot be read is written anew", func(w *world) {

@@ -78,29 +78,29 @@ func TestWhichContainersAreRestarted(t *testing.T) {
 		}
 	}
 	for name, tc := range map[string]struct {
-		edit func(t *testing.T, pod *corev1.Pod, set *kruise.RuntimeContainerMetaSet)
-		want []string
-		wait time.Duration
+		edit     func(t *testing.T, pod *corev1.Pod, set *kruise.RuntimeContainerMetaSet)
+		want     []string
+		patience time.Duration // of those
 	}{
 		"a container whose annotation changed": {func(t *testing.T, pod *corev1.Pod, _ *kruise.RuntimeContainerMetaSet) {
 			paint(pod, "a")
 			update(t, pod, nil, "a")
-		}, []string{"a"}, 0},
+		}, []string{"a"}, settling},
 		"all of a batch": {func(t *testing.T, pod *corev1.Pod, _ *kruise.RuntimeContainerMetaSet) {
 			paint(pod, "a", "b")
 			update(t, pod, nil, "a", "b")
-		}, []string{"a", "b"}, 0},
+		}, []string{"a", "b"}, settling},
 		"as OpenKruise recorded it": {func(t *testing.T, pod *corev1.Pod, _ *kruise.RuntimeContainerMetaSet) {
 			paint(pod, "a")
 			update(t, pod, func(s *kruise.InPlaceUpdateState) { s.LastContainerStatuses = nil }, "a")
-		}, []string{"a"}, 0},
+		}, []string{"a"}, settling},
 		"what an earlier update left": {func(t *testing.T, pod *corev1.Pod, _ *kruise.RuntimeContainerMetaSet) {
 			paint(pod, "a")
 			update(t, pod, func(s *kruise.InPlaceUpdateState) {
 				s.UpdateEnvFromMetadata = false
 				s.LastContainerStatuses["a"] = kruise.InPlaceUpdateContainerStatus{ContainerID: "containerd://a"}
 			}, "b")
-		}, []string{"a"}, 0},
+		}, []string{"a"}, settling},
 		"none while the pod is in its services": {func(t *testing.T, pod *corev1.Pod, _ *kruise.RuntimeContainerMetaSet) {
 			paint(pod, "a")
 			update(t, pod, nil, "a")
@@ -129,17 +129,17 @@ func TestWhichContainersAreRestarted(t *testing.T) {
 		"not one whose annotation another client changed": {func(t *testing.T, pod *corev1.Pod, _ *kruise.RuntimeContainerMetaSet) {
 			paint(pod, "a", "b")
 			update(t, pod, nil, "a")
-		}, []string{"a"}, 0},
+		}, []string{"a"}, settling},
 		"not one that waits for its batch with another value": {func(t *testing.T, pod *corev1.Pod, _ *kruise.RuntimeContainerMetaSet) {
 			paint(pod, "a", "b")
 			update(t, pod, func(s *kruise.InPlaceUpdateState) {
 				s.NextContainerRefMetadata = map[string]kruise.ContainerRefMetadata{"b": {Annotations: map[string]string{"b": "red"}}}
 			}, "a", "b")
-		}, []string{"a"}, 0},
+		}, []string{"a"}, settling},
 		"not one that waits for its batch with another image": {func(t *testing.T, pod *corev1.Pod, _ *kruise.RuntimeContainerMetaSet) {
 			paint(pod, "a", "b")
 			update(t, pod, func(s *kruise.InPlaceUpdateState) { s.NextContainerImages = map[string]string{"b": "web:2"} }, "a", "b")
-		}, []string{"a"}, 0},
+		}, []string{"a"}, settling},
 		"not one that runs with the new value": {func(t *testing.T, pod *corev1.Pod, set *kruise.RuntimeContainerMetaSet) {
 			paint(pod, "a")
 			*set = toldOf(pod)
@@ -165,30 +165,25 @@ func TestWhichContainersAreRestarted(t *testing.T) {
 			update(t, pod, nil, "a")
 			pod.Status.ContainerStatuses[0].ContainerID = "containerd://older"
 		}, nil, 0},
-		"one whose image changes too is the kubelet's at first": {func(t *testing.T, pod *corev1.Pod, _ *kruise.RuntimeContainerMetaSet) {
+		"one whose image changes too is the kubelet's for long": {func(t *testing.T, pod *corev1.Pod, _ *kruise.RuntimeContainerMetaSet) {
 			paint(pod, "a")
 			pod.Spec.Containers[0].Image = "web:2"
 			update(t, pod, nil, "a")
-		}, nil, 50 * time.Second}, // 30 s of grace and 30 s more, of which 10 s have passed
-		"one whose image changes too, and the kubelet does not restart it": {func(t *testing.T, pod *corev1.Pod, _ *kruise.RuntimeContainerMetaSet) {
-			paint(pod, "a")
-			pod.Spec.Containers[0].Image = "web:2"
-			update(t, pod, func(s *kruise.InPlaceUpdateState) {
-				s.ContainerBatchesRecord[0].Timestamp = metav1.NewTime(began.Add(-time.Minute))
-			}, "a")
-		}, []string{"a"}, 0},
+		}, []string{"a"}, time.Minute}, // 30 s of grace and 30 s more
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := colored("a", "b")
 			set := toldOf(pod)
 			tc.edit(t, pod, &set)
-			got, wait := outdated(pod, set, began.Add(10*time.Second))
 			var names []string
-			for _, d := range got {
+			for _, d := range outdated(pod, set) {
 				names = append(names, d.name)
+				if d.patience != tc.patience {
+					t.Errorf("%s is left alone for %s, want %s", d.name, d.patience, tc.patience)
+				}
 			}
-			if !slices.Equal(names, tc.want) || wait != tc.wait {
-				t.Errorf("got %v and %s, want %v and %s", names, wait, tc.want, tc.wait)
+			if !slices.Equal(names, tc.want) {
+				t.Errorf("got %v, want %v", names, tc.want)
 			}
 		})
 	}

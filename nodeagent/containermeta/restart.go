@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -32,6 +33,10 @@ const (
 	// mostStops is how many runs of a container are ended for the same env. The kubelet may
 	// start one by what it knew a moment before; more would go on for ever.
 	mostStops = 3
+	// settling is how long a run that is outdated is left alone. The kubelet looks at a pod
+	// once a second, and starts the next run by what it saw last: a container that ends at once
+	// would get the old env again, and restart a second time.
+	settling = 2 * time.Second
 	// kubeletPatience is how long after its grace a container may run on that the kubelet is
 	// to restart itself.
 	kubeletPatience = 30 * time.Second
@@ -39,8 +44,13 @@ const (
 	defaultGrace = 30
 )
 
-// history is which runs were ended, by the container.
-type history map[string]ended
+// history is what happened to the containers of a pod while this process ran.
+type history struct {
+	ended map[string]ended // by the container
+	// seen is since when runs are outdated. The times are of this process alone: clocks of other
+	// machines may be minutes off.
+	seen map[due]time.Time
+}
 
 // ended is the run that was ended last, for which env, and how many were for that.
 type ended struct {
@@ -54,13 +64,14 @@ type due struct {
 	name string
 	id   string
 	env  uint64 // the hash that the next run is to have
+	// patience is how long the run is left alone.
+	patience time.Duration
 }
 
 // restart is PL-06: it ends the runs of a pod whose env is not that of the pod's labels and
 // annotations, and waits for them to end.
 func (a *Agent) restart(ctx context.Context, pod *corev1.Pod, set kruise.RuntimeContainerMetaSet) (reconcile.Result, error) {
-	all, wait := outdated(pod, set, a.now())
-	all = slices.DeleteFunc(all, func(d due) bool { return !a.may(pod, d) })
+	all, wait := a.ripe(pod, slices.DeleteFunc(outdated(pod, set), func(d due) bool { return !a.may(pod, d) }))
 	if len(all) == 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
@@ -85,34 +96,56 @@ func (a *Agent) restart(ctx context.Context, pod *corev1.Pod, set kruise.Runtime
 	return reconcile.Result{RequeueAfter: wait}, errors.Join(failed...)
 }
 
-// outdated are the containers that run with another env than they are to have, and when to
-// look again at those that are left to the kubelet: it restarts a container whose image
-// changes too, with all hooks, and both at once would cut them short.
-func outdated(pod *corev1.Pod, set kruise.RuntimeContainerMetaSet, now time.Time) (all []due, wait time.Duration) {
+// outdated are the containers that run with another env than they are to have. One whose
+// image changes too is left to the kubelet for long: it restarts it with all hooks, and both
+// at once would cut them short.
+func outdated(pod *corev1.Pod, set kruise.RuntimeContainerMetaSet) (all []due) {
 	for _, name := range inplace.Refreshing(pod) {
 		c, st := containerOf(pod, name), statusOf(pod, name)
 		e, ok := entry(set, name)
 		if !ok || st == nil || st.State.Running == nil || st.ContainerID != e.ContainerID {
 			continue
 		}
-		d := due{name, e.ContainerID, runtimemeta.Expected(pod, c)}
+		d := due{name, e.ContainerID, runtimemeta.Expected(pod, c), settling}
 		if actual := e.Hashes.ExtractedEnvFromMetadataHash; actual == 0 || actual == d.env {
 			continue
 		}
 		if !slices.Contains(runtimemeta.PlainHashes(c), e.Hashes.PlainHash) {
-			if left := kubeletsTurn(pod, name).Sub(now); left > 0 {
-				wait = max(wait, left)
-				continue
-			}
+			d.patience = grace(pod) + kubeletPatience
 		}
 		all = append(all, d)
 	}
-	return all, wait
+	return all
 }
 
-// kubeletsTurn is until when a container whose image changes is left to the kubelet.
-func kubeletsTurn(pod *corev1.Pod, name string) time.Time {
-	return inplace.ChangedAt(pod, name).Add(grace(pod) + kubeletPatience)
+// ripe are the runs that were left alone for long enough, and when to look at the next one.
+// An agent that starts again leaves them alone for that long again.
+func (a *Agent) ripe(pod *corev1.Pod, all []due) (ripe []due, wait time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	h := a.historyOf(pod)
+	maps.DeleteFunc(h.seen, func(d due, _ time.Time) bool { return !slices.Contains(all, d) })
+	for _, d := range all {
+		if h.seen[d].IsZero() {
+			h.seen[d] = a.now()
+		}
+		left := d.patience - a.now().Sub(h.seen[d])
+		if left <= 0 {
+			ripe = append(ripe, d)
+		} else if wait == 0 || left < wait {
+			wait = left
+		}
+	}
+	return ripe, wait
+}
+
+// historyOf is that of a pod. The caller holds a.mu.
+func (a *Agent) historyOf(pod *corev1.Pod) *history {
+	at := client.ObjectKeyFromObject(pod)
+	if a.history[at] == nil {
+		a.history[at] = &history{ended: map[string]ended{}, seen: map[due]time.Time{}}
+	}
+	return a.history[at]
 }
 
 func grace(pod *corev1.Pod) time.Duration {
@@ -124,7 +157,7 @@ func grace(pod *corev1.Pod) time.Duration {
 func (a *Agent) may(pod *corev1.Pod, d due) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	last := a.stopped[client.ObjectKeyFromObject(pod)][key(pod, d)]
+	last := a.historyOf(pod).ended[key(pod, d)]
 	return last.id != d.id && (last.env != d.env || last.times < mostStops)
 }
 
@@ -141,7 +174,7 @@ func (a *Agent) stands(ctx context.Context, pod *corev1.Pod, set kruise.RuntimeC
 	if now.UID != pod.UID || now.DeletionTimestamp != nil {
 		return nil, nil
 	}
-	still, _ := outdated(now, set, a.now())
+	still := outdated(now, set)
 	return slices.DeleteFunc(all, func(d due) bool { return !slices.Contains(still, d) }), nil
 }
 
@@ -170,16 +203,13 @@ func (a *Agent) stop(ctx context.Context, pod *corev1.Pod, d due, runtime *cri.R
 func (a *Agent) remember(pod *corev1.Pod, d due) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	at := client.ObjectKeyFromObject(pod)
-	if a.stopped[at] == nil {
-		a.stopped[at] = history{}
-	}
-	last := a.stopped[at][key(pod, d)]
+	h := a.historyOf(pod)
+	last := h.ended[key(pod, d)]
 	if last.env != d.env {
 		last.times = 0
 	}
 	last = ended{d.id, d.env, last.times + 1}
-	a.stopped[at][key(pod, d)] = last
+	h.ended[key(pod, d)] = last
 	return last.times
 }
 

@@ -310,4 +310,33 @@ func TestTheAgent(t *testing.T) {
 			t.Errorf("got %q", event)
 		}
 	})
+
+	start("a node whose runtime serves no images says so, though it had none before", func(w *world) {
+		w.runtime.Stop()
+		w.start()
+		if err := api.Create(t.Context(), &kruise.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: w.name}}); err != nil {
+			t.Fatal(err)
+		}
+		w.until("")
+		<-w.events.Events // that it has none
+		w.runtime.NoImages = true
+		w.runtime.Listen(t)
+		w.start()
+		w.until("")
+		const why = "serves no images by CRI v1"
+		if first := w.get().Status.FirstSyncStatus; first == nil || first.Status != kruise.SyncStatusFailed || !strings.HasSuffix(first.Message, why) {
+			t.Errorf("got %v", first)
+		}
+		if event := <-w.events.Events; !strings.HasPrefix(event, "Warning ContainerRuntimeMissing containerd ") || !strings.HasSuffix(event, why) {
+			t.Errorf("got %q", event)
+		}
+		w.runtime.Stop()
+		w.runtime.NoImages = false
+		w.runtime.Listen(t)
+		w.start()
+		w.until("")
+		if first := w.get().Status.FirstSyncStatus; first == nil || first.Status != kruise.SyncStatusSucceeded || first.Message != "" {
+			t.Errorf("got %v", first)
+		}
+	})
 }

@@ -172,7 +172,7 @@ func (a *Agent) report(node *kruise.NodeImage, missing string) {
 	if missing != "" {
 		first = kruise.SyncStatus{Status: kruise.SyncStatusFailed, Message: missing}
 	}
-	if s.FirstSyncStatus == nil || s.FirstSyncStatus.Status != first.Status {
+	if was := s.FirstSyncStatus; was == nil || was.Status != first.Status || was.Message != first.Message {
 		first.SyncAt = ptr.To(metav1.NewTime(a.now()).Rfc3339Copy())
 		s.FirstSyncStatus = &first
 	}

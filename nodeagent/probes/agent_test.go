@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -39,6 +40,8 @@ type world struct {
 	events  *record.FakeRecorder
 	name    string
 	stop    func()
+	// turn is held by a Reconcile: it writes a result before it tells of it.
+	turn sync.Mutex
 }
 
 // agent starts an agent in place of the one before.
@@ -53,7 +56,10 @@ func (w *world) agent() {
 	go func() { // as a manager does
 		defer close(ended)
 		for ctx.Err() == nil {
-			if _, err := a.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKey{Name: w.name}}); err != nil && ctx.Err() == nil {
+			w.turn.Lock()
+			_, err := a.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKey{Name: w.name}})
+			w.turn.Unlock()
+			if err != nil && ctx.Err() == nil {
 				w.Error(err)
 			}
 			select {
@@ -133,7 +139,10 @@ func (w *world) stays(d time.Duration) {
 	}
 }
 
+// told is all events until now, with those of every result that can be read.
 func (w *world) told() (out []string) {
+	w.turn.Lock()
+	defer w.turn.Unlock()
 	for {
 		select {
 		case e := <-w.events.Events:

@@ -8,6 +8,7 @@ package restarts
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -40,6 +41,9 @@ type Agent struct {
 
 	now     func() time.Time
 	stopper stop.Stopper
+
+	mu       sync.Mutex
+	absences map[types.NamespacedName]absence // by the pod
 }
 
 // Option changes how an Agent works.
@@ -53,7 +57,10 @@ func WithAddress(ip string) Option { return func(a *Agent) { a.stopper.Address =
 
 // New makes an Agent. live reads past the cache.
 func New(c client.Client, live client.Reader, node *cri.Node, events record.EventRecorder, opts ...Option) *Agent {
-	a := &Agent{client: c, live: live, node: node, events: events, now: time.Now, stopper: stop.Stopper{Address: "127.0.0.1"}}
+	a := &Agent{
+		client: c, live: live, node: node, events: events, now: time.Now,
+		stopper: stop.Stopper{Address: "127.0.0.1"}, absences: map[types.NamespacedName]absence{},
+	}
 	for _, opt := range opts {
 		opt(a)
 	}

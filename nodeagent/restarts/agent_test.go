@@ -344,6 +344,8 @@ func TestTheAgent(t *testing.T) {
 	})
 
 	start("a runtime that restarts is waited for, one that stays away is not", func(w *world) {
+		now := time.Now().Add(time.Hour) // the API server has another clock
+		w.agent.now = func() time.Time { return now }
 		id := w.runtime.Run(w.ns, "c0")
 		w.runtime.Stop()
 		w.request("r", nil, id)
@@ -351,9 +353,20 @@ func TestTheAgent(t *testing.T) {
 			t.Fatalf("got %v, %v", got, err)
 		}
 		w.want("r", "Recreating")
-		w.agent.now = func() time.Time { return time.Now().Add(2 * time.Minute) }
+		now = now.Add(mostAbsence)
 		w.rounds()
-		if got := w.status("r"); !strings.HasPrefix(got, "Completed; failed to find runtime service: no container runtime answers by CRI v1 at "+w.runtime.Socket) {
+		w.want("r", "Recreating")
+		w.runtime.Listen(w.T)
+		time.Sleep(1100 * time.Millisecond) // a runtime that was not found is not looked for sooner
+		w.rounds()
+		w.want("r", "Recreating; c0 Pending")
+		w.runtime.Stop()
+		now = now.Add(time.Second) // another absence has its own time
+		w.rounds()
+		w.want("r", "Recreating; c0 Pending")
+		now = now.Add(mostAbsence + time.Second)
+		w.rounds()
+		if got := w.status("r"); !strings.HasPrefix(got, "Completed; c0 Pending; failed to find runtime service: ") {
 			t.Errorf("got %q", got)
 		}
 	})

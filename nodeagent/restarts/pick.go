@@ -5,7 +5,6 @@ package restarts
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -45,16 +44,11 @@ func done(r *kruise.ContainerRecreateRequest) bool {
 	return true
 }
 
-// drained says how long the pod still has to leave its services (CRR-07), and whether
-// the manager has begun to take it out.
-func drained(r *kruise.ContainerRecreateRequest, now time.Time) (wait time.Duration, begun bool) {
+// leaving says whether the manager has begun to take the pod out of its services, if it is
+// to (CRR-07). The manager waits until it is out, by its own clock, and permits nothing before:
+// the clock of this node may be another one.
+func leaving(r *kruise.ContainerRecreateRequest) bool {
 	s := r.Spec.Strategy
-	if s == nil || s.UnreadyGracePeriodSeconds == nil {
-		return 0, true
-	}
-	c := meta.FindStatusCondition(r.Status.Conditions, kruise.ContainerRecreateRequestPreRecreateGrace)
-	if c == nil {
-		return 0, false
-	}
-	return max(0, c.LastTransitionTime.Add(time.Duration(*s.UnreadyGracePeriodSeconds)*time.Second).Sub(now)), true
+	return s == nil || s.UnreadyGracePeriodSeconds == nil ||
+		meta.FindStatusCondition(r.Status.Conditions, kruise.ContainerRecreateRequestPreRecreateGrace) != nil
 }

@@ -22,7 +22,7 @@ import (
 const (
 	// lookAgain is when to look at containers again that nothing reports about.
 	lookAgain = 3 * time.Second
-	// mostAbsence is how old a request may get while no container runtime answers.
+	// mostAbsence is how long a request is kept while no container runtime answers.
 	mostAbsence = time.Minute
 )
 
@@ -39,6 +39,7 @@ func (a *Agent) Reconcile(ctx context.Context, pod reconcile.Request) (reconcile
 		}
 	}
 	if work == nil {
+		a.present(pod.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	after, err := a.round(ctx, work)
@@ -58,18 +59,18 @@ func conflicting(err error) (reconcile.Result, error) {
 
 // round does one thing for a request, and says when to look again.
 func (a *Agent) round(ctx context.Context, r *kruise.ContainerRecreateRequest) (time.Duration, error) {
-	wait, begun := drained(r, a.now())
-	if !begun || wait > 0 {
+	if !leaving(r) {
 		if r.Status.Phase != kruise.ContainerRecreateRequestRecreating {
 			return 0, a.write(ctx, r, begin)
 		}
-		return wait, nil
+		return 0, nil
 	}
 	s, runtime, why, err := a.see(ctx, r)
-	switch {
-	case err != nil:
+	if err != nil {
 		return a.absent(ctx, r, err)
-	case why != "":
+	}
+	a.present(podKey(r))
+	if why != "" {
 		return 0, a.complete(ctx, r, why)
 	}
 	states, wait := s.states()
@@ -137,7 +138,7 @@ func (a *Agent) absent(ctx context.Context, r *kruise.ContainerRecreateRequest, 
 	if !cri.Unavailable(err) {
 		return 0, err
 	}
-	if a.now().Sub(r.CreationTimestamp.Time) > mostAbsence {
+	if a.now().Sub(a.absentSince(r)) > mostAbsence {
 		return 0, a.complete(ctx, r, fmt.Sprintf(kruise.ContainerRecreateRequestRuntimeMessage, err))
 	}
 	if r.Status.Phase == "" {
