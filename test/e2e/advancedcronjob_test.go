@@ -9,6 +9,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 )
 
 var _ = Describe("an AdvancedCronJob", func() {
@@ -74,4 +77,43 @@ spec:
 		u.kubectl("patch", "acj", "often", "--type=merge", "-p", `{"spec": {"paused": true}}`)
 		Eventually(func() bool { a := jobs(); time.Sleep(8 * time.Second); return a == jobs() }).Should(BeTrue())
 	}, SpecTimeout(4*time.Minute))
+
+	It("runs late where a calendar held it, and says why until then", func(ctx SpecContext) {
+		if !shared.real {
+			Skip("no controller of Jobs runs")
+		}
+		u := newUser(ctx)
+		until := time.Now().Add(25 * time.Second).UTC().Truncate(time.Second)
+		b := u.bundle("calendar-"+u.namespace, map[string]string{"calendar.rego": fmt.Sprintf(`package extend.rollout.calendar_%s
+closed := {"rule": "calendar.closed", "reason": "Closed", "message": "The shop counts its stock.", "until": %q, "run": "Wait"}
+
+# METADATA
+# title: Stock-taking
+# labels: {id: calendar.closed}
+hold contains closed if {
+	input.workload.namespace == %q
+	input.now < time.parse_rfc3339_ns(closed.until)
+}
+`, strings.ReplaceAll(u.namespace, "-", "_"), until.Format(time.RFC3339), u.namespace)})
+		Expect(meta.IsStatusConditionTrue(b.Status.Conditions, policy.PolicyBundleReady)).To(BeTrue(), "%v", b.Status)
+		u.apply(`{apiVersion: apps.kruise.io/v1beta1, kind: AdvancedCronJob, metadata: {name: count}, spec: {schedule: "@every 5s", concurrencyPolicy: Forbid,
+			template: {jobTemplate: {spec: {template: {spec: {restartPolicy: Never, terminationGracePeriodSeconds: 0, containers: [{name: main, image: busybox, command: [sleep, "3600"]}]}}}}}}}`)
+		held := func() string {
+			return u.kubectl("get", "acj", "count", "-o", `jsonpath={range .status.conditions[?(@.type=="RunHeld")]}{.status} {.reason} {.message}{end}`)
+		}
+		Eventually(held).Should(Equal("True Closed The shop counts its stock. (rule calendar.closed)"))
+		Expect(u.why("acj/count")).To(And(ContainSubstring("The shop counts its stock."), ContainSubstring("calendar.closed"), ContainSubstring("calendar-"+u.namespace)))
+		show("kubectl get events while the calendar holds the run", u.kubectl("get", "events", "--field-selector", "involvedObject.name=count"))
+		Expect(strings.Count(u.kubectl("get", "events", "--field-selector", "involvedObject.name=count"), "RunHeld")).To(Equal(1))
+		Expect(u.kubectl("get", "jobs", "-o", "name")).To(BeEmpty())
+		Expect(time.Now()).To(BeTemporally("<", until), "the machine is too slow for this test: the calendar has ended")
+		jobs := func() []string {
+			return strings.Fields(u.kubectl("get", "jobs", "-o", "jsonpath={.items[*].metadata.creationTimestamp}"))
+		}
+		Eventually(jobs).Should(HaveLen(1))
+		started, err := time.Parse(time.RFC3339, jobs()[0])
+		Expect(err).NotTo(HaveOccurred())
+		Expect(started).To(BeTemporally(">=", until))
+		Eventually(held).ShouldNot(ContainSubstring("calendar")) // the next run waits for this one
+	}, SpecTimeout(3*time.Minute))
 })

@@ -99,7 +99,7 @@ spec:
 		Expect(u.kubectl("describe", "daemon", "nginx")).To(And(ContainSubstring("Created pod: nginx-"), ContainSubstring("Deleted pod: nginx-"), ContainSubstring("daemonset-controller")))
 
 		u.apply(fmt.Sprintf(manifest, fmt.Sprintf("partition: %d\n      paused: true", nodes-2), "nginx:1.25"))
-		Eventually(func() string { return u.why("ads/nginx") }).Should(ContainSubstring("RolloutPaused"))
+		Eventually(func() string { return u.why("ads/nginx") }).Should(And(ContainSubstring("RolloutPaused"), MatchRegexp(`nodes +\S+ (held|waiting): `)))
 		u.apply(fmt.Sprintf(manifest, fmt.Sprintf("partition: %d", nodes-2), "nginx:1.25"))
 		settled(u, nodes, 2)
 		Expect(byNode(u)[names[len(names)-1]]).To(HaveSuffix("nginx:1.25"), "nodes are updated by name, the last first")

@@ -4,7 +4,12 @@ package e2e
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -14,6 +19,30 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
+
+// killAgent kills the node agent of a pod with SIGKILL, and returns how many it found. Agents
+// of other clusters on this machine have nodes of other addresses.
+func killAgent(pod *corev1.Pod) (killed int) {
+	GinkgoHelper()
+	folders, err := filepath.Glob("/proc/[0-9]*")
+	Expect(err).NotTo(HaveOccurred())
+	for _, folder := range folders {
+		program, err := os.Readlink(filepath.Join(folder, "exe"))
+		if err != nil || filepath.Base(program) != "kruise-daemon" {
+			continue // it has ended, or is another program
+		}
+		raw, err := os.ReadFile(filepath.Join(folder, "environ"))
+		env := strings.Split(string(raw), "\x00")
+		if err != nil || !slices.Contains(env, "NODE_NAME="+pod.Spec.NodeName) || !slices.Contains(env, "NODE_IP="+pod.Status.HostIP) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(folder))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(syscall.Kill(pid, syscall.SIGKILL)).To(Succeed())
+		killed++
+	}
+	return killed
+}
 
 var _ = Describe("a ContainerRecreateRequest", func() {
 	pod := func(u *user) *corev1.Pod {
@@ -93,6 +122,32 @@ spec:
 		// The grace is 2 seconds at least, and sleep does not end by itself.
 		Expect(took[1]).To(BeNumerically("<", 15*time.Second))
 	}, SpecTimeout(4*time.Minute))
+
+	It("restarts a container once though the agent is killed while its hook runs", Serial, func(ctx SpecContext) {
+		if !shared.real || shared.cluster == nil {
+			Skip("there is no agent to be killed")
+		}
+		u := newUser(ctx)
+		u.apply(`{apiVersion: v1, kind: Pod, metadata: {name: busybox}, spec: {volumes: [{name: notes, emptyDir: {}}], containers: [{name: main, image: "busybox:1.32",
+			command: [sh, -c, "trap 'exit 0' TERM; while true; do sleep 0.1; done"], volumeMounts: [{name: notes, mountPath: /notes}],
+			lifecycle: {preStop: {exec: {command: [sh, -c, "echo hook >> /notes/ran; sleep 3"]}}}}]}}`)
+		Eventually(runs).WithArguments(u).Should(Equal(map[string]int32{"main": 0}))
+		ran := func() string {
+			out, err := u.try("kubectl", "-n", u.namespace, "exec", "busybox", "--", "cat", "/notes/ran")
+			if err != nil {
+				return ""
+			}
+			return strings.TrimSpace(out)
+		}
+		u.apply(`{apiVersion: apps.kruise.io/v1beta1, kind: ContainerRecreateRequest, metadata: {name: r}, spec: {podName: busybox, containers: [{name: main}], strategy: {terminationGracePeriodSeconds: 10}}}`)
+		Eventually(ran).WithPolling(50 * time.Millisecond).Should(Equal("hook"))
+		Expect(killAgent(pod(u))).To(Equal(1), "agents that were killed")
+		Eventually(func() string {
+			return u.kubectl("get", "crr", "r", "-o", "jsonpath={.status.phase} {.status.containerRecreateStates[*].phase}")
+		}).Should(Equal("Completed Succeeded"))
+		Consistently(runs).WithArguments(u).WithTimeout(3 * time.Second).Should(Equal(map[string]int32{"main": 1}))
+		Expect(ran()).To(Equal("hook\nhook"), "an agent that starts again runs a hook again that it does not know the end of")
+	}, SpecTimeout(3*time.Minute))
 
 	It("restarts a whole CloneSet in place, with no more pods out than may be", func(ctx SpecContext) {
 		if !shared.real {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -141,35 +142,106 @@ spec:
 	}, SpecTimeout(8*time.Minute))
 })
 
-// The section of the tutorial about the order in which containers start.
+// The section of the tutorial about the order in which containers start, with each of its
+// ways to say it. The container that is to start first takes two seconds for it, and has a
+// readiness probe, for which only barriers wait.
 var _ = Describe("container launch priority", func() {
-	It("starts containers in the order of the spec", func(ctx SpecContext) {
-		if !shared.real {
-			Skip("simulated nodes start all containers at once")
-		}
-		u := newUser(ctx)
-		u.apply(`
+	for _, of := range []struct {
+		by, annotation, env string
+		other               bool
+		barrier             string
+	}{
+		{"the order of the spec", "apps.kruise.io/container-launch-priority: Ordered", "", false, `{"p_-1":"true","p_0":"true"}`},
+		{"the env of a container", "example.com/none: none", "env: [{name: KRUISE_CONTAINER_PRIORITY, value: '1'}], ", true, `{"p_0":"true","p_1":"true"}`},
+		{"the numbers of the annotation", `apps.kruise.io/container-launch-priority: '{"sidecar": 1, "main": 2}'`, "", true, ""},
+	} {
+		It("starts containers by "+of.by, func(ctx SpecContext) {
+			if !shared.real {
+				Skip("simulated nodes start all containers at once")
+			}
+			containers := []string{
+				`    - {name: sidecar, ` + of.env + `image: "busybox:1.32", command: [sleep, "36000"], lifecycle: {postStart: {exec: {command: [sleep, "2"]}}}, readinessProbe: {exec: {command: ["true"]}}}` + "\n",
+				`    - {name: main, image: "busybox:1.32", command: [sleep, "36000"]}` + "\n",
+			}
+			if of.other { // than the order of the spec, by which the kubelet starts them itself
+				slices.Reverse(containers)
+			}
+			u := newUser(ctx)
+			u.apply(fmt.Sprintf(`
 apiVersion: v1
 kind: Pod
 metadata:
   name: ordered
   labels: {app: ordered}
   annotations:
-    apps.kruise.io/container-launch-priority: Ordered
+    %s
 spec:
   terminationGracePeriodSeconds: 1
   containers:
-    - {name: sidecar, image: "busybox:1.32", command: [sleep, "36000"]}
-    - {name: main, image: "busybox:1.32", command: [sleep, "36000"]}
-`)
-		u.kubectl("wait", "--for=condition=Ready", "pod/ordered", "--timeout=180s")
-		started := map[string]time.Time{}
-		for _, c := range u.pods("ordered")["ordered"].Status.ContainerStatuses {
-			Expect(c.State.Running).NotTo(BeNil())
-			started[c.Name] = c.State.Running.StartedAt.Time
+%s`, of.annotation, strings.Join(containers, "")))
+			u.kubectl("wait", "--for=condition=Ready", "pod/ordered", "--timeout=180s")
+			started := map[string]time.Time{}
+			for _, c := range u.pods("ordered")["ordered"].Status.ContainerStatuses {
+				Expect(c.State.Running).NotTo(BeNil())
+				started[c.Name] = c.State.Running.StartedAt.Time
+			}
+			AddReportEntry("started", fmt.Sprintf("sidecar %s, main %s", started["sidecar"].Format(time.TimeOnly), started["main"].Format(time.TimeOnly)))
+			Expect(started["main"]).To(BeTemporally(">=", started["sidecar"].Add(time.Second)), "times are whole seconds")
+			Eventually(u.kubectl).WithArguments("get", "pod", "ordered", "-o", "yaml").Should(ContainSubstring(`apps.kruise.io/container-launch-priority-completed: "true"`))
+			data := u.kubectl("get", "configmap", "ordered-barrier", "-o", "jsonpath={.data}")
+			if of.barrier != "" {
+				Expect(data).To(Equal(of.barrier))
+			}
+		}, SpecTimeout(5*time.Minute))
+	}
+
+	It("starts containers as native sidecars where that is the same order, with no ConfigMap", func(ctx SpecContext) {
+		if !shared.real {
+			Skip("simulated nodes start all containers at once")
 		}
-		Expect(started["main"]).To(BeTemporally(">=", started["sidecar"]))
-		Eventually(u.kubectl).WithArguments("get", "pod", "ordered", "-o", "yaml").Should(ContainSubstring(`apps.kruise.io/container-launch-priority-completed: "true"`))
-		Expect(u.kubectl("get", "configmap", "ordered-barrier", "-o", "jsonpath={.data}")).To(Equal(`{"p_-1":"true","p_0":"true"}`))
+		u := newUser(ctx)
+		u.apply(`
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: native
+spec:
+  selector:
+    matchLabels: {app: native}
+  template:
+    metadata:
+      labels: {app: native}
+      annotations:
+        apps.kruise.io/container-launch-priority: '{"logs": 2, "proxy": 1, "main": 3, "last": 3}'
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers:
+        - {name: main, image: "busybox:1.32", command: [sleep, "36000"], readinessProbe: {exec: {command: ["true"]}}}
+        - {name: logs, image: "busybox:1.32", command: [sleep, "36000"], lifecycle: {postStart: {exec: {command: [sleep, "2"]}}}}
+        - {name: proxy, image: "busybox:1.32", command: [sh, -c, "sleep 2; touch /up; sleep 36000"], startupProbe: {exec: {command: [cat, /up]}, periodSeconds: 1}}
+        - {name: last, image: "busybox:1.32", command: [sleep, "36000"], lifecycle: {postStart: {exec: {command: ["true"]}}}}
+`)
+		u.kubectl("wait", "--for=condition=Available", "deployment/native", "--timeout=180s")
+		var pod *corev1.Pod
+		for _, p := range u.pods("native") {
+			pod = p
+		}
+		Expect(pod).NotTo(BeNil())
+		started := map[string]time.Time{}
+		var lines []string
+		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+			Expect(s.State.Running).NotTo(BeNil(), s.Name)
+			started[s.Name] = s.State.Running.StartedAt.Time
+			lines = append(lines, s.Name+" "+started[s.Name].Format(time.TimeOnly))
+		}
+		AddReportEntry("started", strings.Join(lines, ", "))
+		Expect(lines).To(HaveLen(4))
+		Expect(pod.Status.InitContainerStatuses).To(HaveLen(2))
+		Expect(started["logs"]).To(BeTemporally(">=", started["proxy"].Add(time.Second)), "times are whole seconds")
+		Expect(started["main"]).To(BeTemporally(">=", started["logs"].Add(time.Second)))
+		Expect(started["last"]).To(BeTemporally(">=", started["main"]))
+		Expect(u.kubectl("get", "pod", pod.Name)).To(MatchRegexp(pod.Name + ` +4/4 +Running +0 `))
+		Expect(strings.Fields(u.kubectl("get", "configmaps", "-o", "name"))).To(Equal([]string{"configmap/kube-root-ca.crt"}))
+		Expect(u.kubectl("logs", pod.Name, "-c", "proxy")).To(BeEmpty())
 	}, SpecTimeout(5*time.Minute))
 })

@@ -17,6 +17,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,33 +31,23 @@ func TestE2E(t *testing.T) {
 	SetDefaultEventuallyTimeout(2 * time.Minute)
 	SetDefaultEventuallyPollingInterval(300 * time.Millisecond)
 	RunSpecs(t, "Regatta")
-	for _, text := range failures {
-		t.Log(text)
-	}
 }
 
-// failures are printed once more at the very end, which a user sees first.
-var failures []string
-
-var _ = ReportAfterSuite("failures", func(r Report) {
-	for _, s := range r.SpecReports {
-		if !s.Failed() {
-			continue
-		}
-		lines := strings.Split(strings.TrimSpace(s.FailureMessage()), "\n")
-		lines = append([]string{fmt.Sprintf("%s %s (seed %d)", s.LeafNodeType, s.FullText(), r.SuiteConfig.RandomSeed)}, lines[:min(len(lines), 12)]...)
-		failures = append(failures, strings.Join(lines, "\n"))
-	}
-})
-
 // The specs that took longest are printed at the end, since all of them together have to
-// fit into CI.
-var _ = ReportAfterSuite("slowest specs", func(r Report) {
+// fit into CI. What failed comes last: of a run in parallel, Ginkgo's own summary, which is
+// printed behind it, names no more than the line of a failure.
+var _ = ReportAfterSuite("slowest specs and failures", func(r Report) {
 	specs := slices.Clone(r.SpecReports)
 	slices.SortStableFunc(specs, func(a, b SpecReport) int { return cmp.Compare(b.RunTime, a.RunTime) })
 	fmt.Printf("\nThe slowest of %d specs and nodes, of %s in all:\n", len(specs), r.RunTime.Round(time.Second))
 	for _, s := range specs[:min(len(specs), 10)] {
 		fmt.Printf("%8s  %s %s\n", s.RunTime.Round(100*time.Millisecond), s.LeafNodeType, s.FullText())
+	}
+	for _, s := range r.SpecReports {
+		if s.Failed() {
+			lines := strings.Split(strings.TrimSpace(s.FailureMessage()), "\n")
+			fmt.Printf("\nFailed: %s %s (seed %d)\n%s\n", s.LeafNodeType, s.FullText(), r.SuiteConfig.RandomSeed, strings.Join(lines[:min(len(lines), 12)], "\n"))
+		}
 	}
 })
 
@@ -72,6 +63,8 @@ type world struct {
 	// cluster is the local one, nil for one that is not ours.
 	cluster *local.Cluster
 	k8s     client.Client
+	// config is that of k8s, for other clients.
+	config *rest.Config
 }
 
 var shared world
@@ -86,12 +79,14 @@ type handedOver struct {
 	Cluster string
 }
 
-const localCluster = "e2e"
+// localCluster is the name of the cluster that the specs run on: another one for each
+// working copy whose specs run at the same time.
+var localCluster = cmp.Or(os.Getenv("E2E_CLUSTER"), "e2e")
 
 // gates are those that the specs need beside the ones that are on by default.
 func gates() []string {
 	return []string{"--set", "featureGates=" + strings.Join([]string{"ImagePullJobGate=true", "ResourceDistributionGate=true", "SidecarTerminator=true", "EnhancedLivenessProbe=true",
-		"PreDownloadImageForInPlaceUpdate=true", "PreDownloadImageForDaemonSetUpdate=true", "InPlaceWorkloadVerticalScaling=true", "StatefulSetAutoResizePVCGate=true"}, `\,`)}
+		"PreDownloadImageForInPlaceUpdate=true", "PreDownloadImageForDaemonSetUpdate=true", "InPlaceWorkloadVerticalScaling=true", "StatefulSetAutoResizePVCGate=true", "LaunchPriorityNativeSidecars=true"}, `\,`)}
 }
 
 // Specs run in several processes, in namespaces of their own. A spec that changes what
@@ -99,7 +94,7 @@ func gates() []string {
 // a manager or a node that stops. The first process runs these when all others have ended.
 //
 // E2E_KUBECONFIG runs the tests on another cluster, with E2E_IMAGE as the image
-// of the manager; E2E_KEEP leaves the local cluster for a look.
+// of the manager; E2E_KEEP leaves the local cluster for a look, E2E_CLUSTER names it.
 var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
 	root, err := install.Root()
 	Expect(err).NotTo(HaveOccurred())
@@ -118,6 +113,9 @@ var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
 	}
 	out.Installed, err = install.Install(ctx, in)
 	Expect(err).NotTo(HaveOccurred())
+	if in.Cluster != nil && out.Real {
+		loadHotUpgradeSample(ctx, root, in.Cluster)
+	}
 	text, err := json.Marshal(out)
 	Expect(err).NotTo(HaveOccurred())
 	return text
@@ -133,6 +131,7 @@ var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", shared.installed.Kubeconfig)
 	Expect(err).NotTo(HaveOccurred())
+	shared.config = config
 	scheme, err := manager.Scheme()
 	Expect(err).NotTo(HaveOccurred())
 	shared.k8s, err = client.New(config, client.Options{Scheme: scheme})

@@ -76,6 +76,13 @@ func placed(u *user, app string, nodes map[string][]string) map[string]int {
 	return out
 }
 
+// placing is the condition that names the subsets whose pods are nowhere.
+func placing(u *user, name string) string {
+	GinkgoHelper()
+	const c = `.status.conditions[?(@.type=="Placing")]`
+	return u.kubectl("get", "ud", name, "-o", "jsonpath={"+c+".status} {"+c+".reason} {"+c+".message}")
+}
+
 // timeline has what a spec saw, and when.
 type timeline struct {
 	begun time.Time
@@ -148,18 +155,27 @@ func (l *timeline) end() {
 	<-l.ended
 }
 
+// subsetsIn are a subset for each value of a label of nodes, the first with more fields.
+func subsetsIn(label string, values []string, first string) []string {
+	out := make([]string, len(values))
+	for i, value := range values {
+		out[i] = fmt.Sprintf(`{name: subset-%c, nodeSelectorTerm: {matchExpressions: [{key: %s, operator: In, values: [%s]}]}%s}`, 'a'+i, label, value, first)
+		first = ""
+	}
+	return out
+}
+
+// unitedDeployment is a manifest.
+func unitedDeployment(name string, replicas int, template, strategy string, subsets ...string) string {
+	return fmt.Sprintf(`{apiVersion: apps.kruise.io/v1alpha1, kind: UnitedDeployment, metadata: {name: %[1]s}, spec: {replicas: %[2]d, selector: {matchLabels: {app: %[1]s}},
+		topology: {%[3]s subsets: [%[4]s]}, template: {%[5]s}}}`, name, replicas, strategy, strings.Join(subsets, ", "), template)
+}
+
 var _ = Describe("a UnitedDeployment", func() {
 	manifest := func(name string, replicas int, image, strategy string, zones []string, subset string) string {
-		subsets := make([]string, len(zones))
-		for i, zone := range zones {
-			subsets[i] = fmt.Sprintf(`{name: subset-%c, nodeSelectorTerm: {matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [%s]}]}%s}`, 'a'+i, zone, subset)
-			subset = ""
-		}
-		return fmt.Sprintf(`{apiVersion: apps.kruise.io/v1alpha1, kind: UnitedDeployment, metadata: {name: %[1]s}, spec: {replicas: %[2]d, selector: {matchLabels: {app: %[1]s}},
-			topology: {%[4]s subsets: [%[5]s]},
-			template: {cloneSetTemplate: {metadata: {labels: {app: %[1]s}}, spec: {selector: {matchLabels: {app: %[1]s}}, updateStrategy: {rollingUpdate: {podUpdatePolicy: InPlaceIfPossible}},
-				template: {metadata: {labels: {app: %[1]s}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: "%[3]s"}]}}}}}}}`,
-			name, replicas, image, strategy, strings.Join(subsets, ", "))
+		template := fmt.Sprintf(`cloneSetTemplate: {metadata: {labels: {app: %[1]s}}, spec: {selector: {matchLabels: {app: %[1]s}}, updateStrategy: {rollingUpdate: {podUpdatePolicy: InPlaceIfPossible}}, template: %[2]s}}`,
+			name, podTemplate(name, image, ""))
+		return unitedDeployment(name, replicas, template, strategy, subsetsIn("topology.kubernetes.io/zone", zones, subset)...)
 	}
 	It("runs a workload in each zone, and updates one after the other", func(ctx SpecContext) {
 		u := newUser(ctx)
@@ -194,9 +210,19 @@ var _ = Describe("a UnitedDeployment", func() {
 		}).Should(Equal("True"))
 	}, SpecTimeout(4*time.Minute))
 
+	It("names a zone that is misspelt, and the pods that wait for it", func(ctx SpecContext) {
+		u := newUser(ctx)
+		zones, nodes := zones(u)
+		u.apply(manifest("typo", 2, "nginx:1.20", "", []string{zones[0], "no-such-zone"}, ""))
+		Eventually(placing).WithArguments(u, "typo").Should(MatchRegexp(`^False NoNodes .*: subset-b\.$`))
+		Eventually(func() map[string]int { return placed(u, "typo", nodes) }).Should(Equal(map[string]int{zones[0]: 1}))
+	}, SpecTimeout(2*time.Minute))
+
 	It("moves pods out of a zone that is cordoned, once", Serial, func(ctx SpecContext) {
 		u := newUser(ctx)
 		zones, nodes := zones(u)
+		line := watchTimeline(u, nodes, "get", "ud", "shop", "--ignore-not-found", "-o",
+			`jsonpath={.status.readyReplicas} of {.spec.replicas} ready; {range .status.subsetStatuses[*]}{.name}={.replicas} {.conditions[0].status} {.conditions[0].reason}; {end}{.status.conditions[?(@.type=="Placing")].reason}`)
 		adaptive := "scheduleStrategy: {type: Adaptive, adaptive: {rescheduleCriticalSeconds: 5, unschedulableDuration: 20}},"
 		u.apply(manifest("shop", 2, "nginx:1.20", adaptive, zones, ", maxReplicas: 4"))
 		Eventually(func() map[string]int { return placed(u, "shop", nodes) }).Should(Equal(map[string]int{zones[0]: 2}))
@@ -205,16 +231,22 @@ var _ = Describe("a UnitedDeployment", func() {
 		}
 
 		uncordon := cordon(u, nodes[zones[0]])
+		line.mark("zone " + zones[0] + " is cordoned, and two more pods are wanted")
 		u.kubectl("scale", "ud", "shop", "--replicas=4")
 		Eventually(func() map[string]int { return placed(u, "shop", nodes) }).Should(Equal(map[string]int{zones[0]: 2, zones[1]: 2}))
 		Eventually(condition).Should(Equal("False reschedule"))
 		Expect(u.why("ud/shop")).To(MatchRegexp(`subset-a +2 +2 +placement.allocation.unschedulable .*its pods find no node`))
+		Eventually(placing).WithArguments(u, "shop").Should(MatchRegexp(`^False PodUnschedulable .*: subset-a`))
 
 		uncordon()
+		line.mark("the zone is back")
 		Eventually(condition).Should(Equal("True recover"))
 		Consistently(func() map[string]int { return placed(u, "shop", nodes) }, 3*time.Second).Should(Equal(map[string]int{zones[0]: 2, zones[1]: 2}))
+		Eventually(placing).WithArguments(u, "shop").Should(HavePrefix("True Placing"))
+		line.mark("two more pods are wanted")
 		u.kubectl("scale", "ud", "shop", "--replicas=6")
 		Eventually(func() map[string]int { return placed(u, "shop", nodes) }).Should(Equal(map[string]int{zones[0]: 4, zones[1]: 2}))
+		line.end()
 	}, SpecTimeout(4*time.Minute))
 
 	It("has others stand in for the pods of a zone with a taint, and goes back when it has room", Serial, func(ctx SpecContext) {

@@ -11,13 +11,17 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/test/faults/spreads"
 )
 
 var _ = Describe("a WorkloadSpread", func() {
 	manifest := func(u *user, kind, name, strategy string, zones []string) {
 		GinkgoHelper()
 		apiVersion := map[string]string{
-			"Deployment": "apps/v1", "CloneSet": "apps.kruise.io/v1alpha1", "Job": "batch/v1", "StatefulSet": "apps/v1", "Advanced StatefulSet": "apps.kruise.io/v1beta1", "Game": "example.com/v1",
+			"Deployment": "apps/v1", "ReplicaSet": "apps/v1", "CloneSet": "apps.kruise.io/v1alpha1", "Job": "batch/v1", "StatefulSet": "apps/v1", "Advanced StatefulSet": "apps.kruise.io/v1beta1", "Game": "example.com/v1",
 		}[kind]
 		text := fmt.Sprintf(`{apiVersion: apps.kruise.io/v1alpha1, kind: WorkloadSpread, metadata: {name: %s}, spec: {targetRef: {apiVersion: %s, kind: %s, name: %s}, %s
 			subsets: [{name: first, maxReplicas: 2, patch: {metadata: {labels: {subset: first}}}, requiredNodeSelectorTerm: {matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [%s]}]}},
@@ -32,9 +36,9 @@ var _ = Describe("a WorkloadSpread", func() {
 		time.Sleep(time.Second) // until the API server goes by it
 	}
 	workload := func(kind, name string, replicas int, image string) string {
-		apiVersion := map[string]string{"Deployment": "apps/v1", "CloneSet": "apps.kruise.io/v1alpha1"}[kind]
+		apiVersion := map[string]string{"Deployment": "apps/v1", "ReplicaSet": "apps/v1", "CloneSet": "apps.kruise.io/v1alpha1"}[kind]
 		return fmt.Sprintf(`{apiVersion: %[1]s, kind: %[2]s, metadata: {name: %[3]s}, spec: {replicas: %[4]d, selector: {matchLabels: {app: %[3]s}},
-			template: {metadata: {labels: {app: %[3]s}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: "%[5]s"}]}}}}`, apiVersion, kind, name, replicas, image)
+			template: %[5]s}}`, apiVersion, kind, name, replicas, podTemplate(name, image, ""))
 	}
 	subsets := func(u *user, app string) map[string]int {
 		out := map[string]int{}
@@ -92,6 +96,30 @@ var _ = Describe("a WorkloadSpread", func() {
 		Eventually(func() map[string]int { return subsets(u, "web") }).Should(Equal(map[string]int{"first": 2, "second": 2}))
 	}, SpecTimeout(4*time.Minute))
 
+	It("spreads the pods of a ReplicaSet, and names a subset that no node is of", func(ctx SpecContext) {
+		u := newUser(ctx)
+		zones, nodes := zones(u)
+		manifest(u, "ReplicaSet", "web", "", []string{zones[0], "no-such-zone"})
+		u.apply(workload("ReplicaSet", "web", 3, "nginx:1.20"))
+		condition := func() string {
+			const c = `.status.conditions[?(@.type=="Placing")]`
+			return u.kubectl("get", "ws", "web", "-o", "jsonpath={"+c+".status} {"+c+".reason} {"+c+".message}")
+		}
+		Eventually(condition).Should(MatchRegexp(`^False NoNodes No node has the labels .*: second\.$`))
+		Expect(subsets(u, "web")).To(Equal(map[string]int{"first": 2, "second": 1}))
+		Eventually(func() map[string]int { return placed(u, "web", nodes) }).Should(Equal(map[string]int{zones[0]: 2}))
+
+		By("spelling it right: the pod that waits is as it was made, and the next one finds a node")
+		manifest(u, "ReplicaSet", "web", "", zones)
+		for name, pod := range u.pods("web") {
+			if pod.Spec.NodeName == "" {
+				u.kubectl("delete", "pod", name)
+			}
+		}
+		Eventually(func() map[string]int { return placed(u, "web", nodes) }).Should(Equal(map[string]int{zones[0]: 2, zones[1]: 1}))
+		Eventually(condition).Should(HavePrefix("True Placing"))
+	}, SpecTimeout(2*time.Minute))
+
 	for _, of := range []struct{ kind, spec string }{
 		{"Job", `{apiVersion: batch/v1, kind: Job, metadata: {name: %[1]s}, spec: {parallelism: 4, completions: 4, template: %[2]s}}`},
 		{"StatefulSet", `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: %[1]s}, spec: {replicas: 4, serviceName: none, selector: {matchLabels: {app: %[1]s}}, template: %[2]s}}`},
@@ -102,7 +130,7 @@ var _ = Describe("a WorkloadSpread", func() {
 			zones, nodes := zones(u)
 			manifest(u, of.kind, "db", "", zones)
 			restart := map[string]string{"Job": "Never"}[of.kind]
-			u.apply(fmt.Sprintf(of.spec, "db", podTemplate("db", restart)))
+			u.apply(fmt.Sprintf(of.spec, "db", podTemplate("db", "nginx:1.20", restart)))
 			Eventually(func() map[string]int { return subsets(u, "db") }).Should(Equal(map[string]int{"first": 2, "second": 2}))
 			Eventually(func() map[string]int { return placed(u, "db", nodes) }).Should(Equal(map[string]int{zones[0]: 2, zones[1]: 2}))
 			Eventually(func() string { return status(u, "db") }).Should(Equal("first=2/0 second=2/-1"))
@@ -144,6 +172,34 @@ var _ = Describe("a WorkloadSpread", func() {
 		Expect(subsets(u, "chess")).To(Equal(map[string]int{"first": 2, "second": 3}))
 		Eventually(func() map[string]int { return placed(u, "chess", nodes) }).Should(Equal(map[string]int{zones[0]: 2, zones[1]: 3}))
 		Eventually(func() string { return status(u, "chess") }).Should(Equal("first=2/0 second=3/-1"))
+	}, SpecTimeout(4*time.Minute))
+
+	It("gives no subset more than it may have while 50 pods are created at once and a manager is killed", Serial, func(ctx SpecContext) {
+		if shared.installed.Endpoint != "" {
+			Skip("the manager runs outside of the cluster")
+		}
+		u := newUser(ctx)
+		system := &user{ctx: u.ctx, namespace: "kruise-system"}
+		config := rest.CopyConfig(shared.config)
+		config.QPS = -1 // all at once
+		c, err := client.NewWithWatch(config, client.Options{Scheme: shared.k8s.Scheme()})
+		Expect(err).NotTo(HaveOccurred())
+		load := spreads.Load{
+			Namespace: u.namespace, Pods: 50, Rounds: 1, Seed: uint64(GinkgoRandomSeed()), //nolint:gosec // any number will do
+			Kill: func() error {
+				names := strings.Fields(system.kubectl("get", "pods", "-l", "control-plane=controller-manager", "-o", "name"))
+				_, err := system.try("kubectl", "-n", system.namespace, "delete", "--force", "--grace-period=0", names[0])
+				return err
+			},
+			Ready: func() error {
+				_, err := system.try("kubectl", "-n", system.namespace, "rollout", "status", "deployment/kruise-controller-manager", "--timeout=90s")
+				return err
+			},
+		}
+		report, err := load.Run(u.ctx, c)
+		Expect(err).NotTo(HaveOccurred())
+		GinkgoWriter.Print(report)
+		Expect(report.Err()).To(Succeed())
 	}, SpecTimeout(4*time.Minute))
 
 	It("gives up a zone with a taint, and puts no pod there for a while once it is back", Serial, func(ctx SpecContext) {
@@ -198,10 +254,10 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: e2e-game
 subjects: [{kind: ServiceAccount, name: kruise-manager, namespace: kruise-system}]
 `
 
-// podTemplate is one of pods that run nginx.
-func podTemplate(app, restart string) string {
+// podTemplate is one of pods of an app.
+func podTemplate(app, image, restart string) string {
 	if restart != "" {
 		restart = "restartPolicy: " + restart + ", "
 	}
-	return fmt.Sprintf(`{metadata: {labels: {app: %s}}, spec: {%sterminationGracePeriodSeconds: 0, containers: [{name: main, image: "nginx:1.20"}]}}`, app, restart)
+	return fmt.Sprintf(`{metadata: {labels: {app: %s}}, spec: {%sterminationGracePeriodSeconds: 0, containers: [{name: main, image: "%s"}]}}`, app, restart, image)
 }
