@@ -9,9 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -19,12 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/manager"
-	"github.com/regatta-sh/regatta/test/cluster/local"
 	"github.com/regatta-sh/regatta/test/faults/history"
 	"github.com/regatta-sh/regatta/test/faults/load"
 	"github.com/regatta-sh/regatta/test/faults/managers"
-	"github.com/regatta-sh/regatta/test/install"
 )
 
 // Options say how much is tried.
@@ -47,45 +41,20 @@ type Options struct {
 // default, budgets would not hold while managers are killed. The lease is
 // short, so that another one leads soon.
 func arguments() []string {
-	return []string{
-		"--feature-gates=PodUnavailableBudgetUpdateGate=true", "--pod-failure-policy=Fail",
-		"--leader-election-lease-duration=6s", "--leader-election-renew-deadline=4s", "--leader-election-retry-period=1s",
-	}
+	return append(managers.ShortLease(), "--feature-gates=PodUnavailableBudgetUpdateGate=true", "--pod-failure-policy=Fail")
 }
 
 // Run brings up a cluster, tries, and takes it down.
 func Run(ctx context.Context, o Options) (report *Report, err error) {
-	root, err := install.Root()
-	if err != nil {
-		return nil, err
-	}
-	cluster, err := local.Up(ctx, local.Options{Name: o.Name, Simulated: o.Nodes, SchedulerQPS: 500, Out: o.Out})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, local.Down(context.WithoutCancel(ctx), o.Name, o.Out)) }()
-	replicas, balancer, err := managers.Install(ctx, install.Options{Root: root, Programs: o.Programs, Cluster: cluster, Out: o.Out}, o.Replicas, arguments()...)
-	if err != nil {
-		return nil, err
-	}
-	defer balancer.Close()
-	config, err := cluster.RESTConfig("admin")
-	if err != nil {
-		return nil, err
-	}
-	return o.try(ctx, config, replicas)
+	trial := managers.Trial{Name: o.Name, Nodes: o.Nodes, Programs: o.Programs, Replicas: o.Replicas, Arguments: arguments(), Out: o.Out}
+	err = trial.Run(ctx, func(config *rest.Config, c client.WithWatch, replicas []*managers.Replica) error {
+		report, err = o.try(ctx, config, c, replicas)
+		return err
+	})
+	return report, err
 }
 
-func (o Options) try(ctx context.Context, config *rest.Config, replicas []*managers.Replica) (*Report, error) {
-	scheme, err := manager.Scheme()
-	if err != nil {
-		return nil, err
-	}
-	config.QPS = -1
-	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
-	}
+func (o Options) try(ctx context.Context, config *rest.Config, c client.WithWatch, replicas []*managers.Replica) (*Report, error) {
 	fmt.Fprintf(o.Out, "making %d budgets of %d pods each\n", o.Budgets, o.Pods)
 	starting, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
@@ -100,7 +69,8 @@ func (o Options) try(ctx context.Context, config *rest.Config, replicas []*manag
 	killing, stop := context.WithCancel(ctx)
 	var killer sync.WaitGroup
 	var killed error
-	killer.Go(func() { killed = o.kill(killing, replicas) })
+	// Often all at once, so that no manager is left with its memory.
+	killer.Go(func() { killed = managers.KillAtRandom(killing, replicas, o.KillEvery, 1, o.Seed) })
 	start, told := time.Now(), time.Now()
 	var telling sync.Mutex
 	tally, err := load.Clients{Count: o.Clients, Requests: o.Requests, Seed: o.Seed, Progress: func(sent int64) {
@@ -117,10 +87,7 @@ func (o Options) try(ctx context.Context, config *rest.Config, replicas []*manag
 	if err := errors.Join(err, killed); err != nil {
 		return nil, err
 	}
-	report := &Report{Options: o, Tally: tally, Took: took, Want: want}
-	for _, r := range replicas {
-		report.Kills += r.Kills
-	}
+	report := &Report{Options: o, Tally: tally, Took: took, Want: want, Kills: managers.Kills(replicas)}
 	recovering, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	report.Recovered, err = recovery(recovering, c, recorder, o.Pods)
@@ -133,42 +100,6 @@ func (o Options) try(ctx context.Context, config *rest.Config, replicas []*manag
 	}
 	report.History = history.Check(events, want)
 	return report, nil
-}
-
-// kill kills managers at random until ctx is done, and starts them again.
-func (o Options) kill(ctx context.Context, replicas []*managers.Replica) error {
-	if o.KillEvery == 0 {
-		return nil
-	}
-	random := rand.New(rand.NewPCG(o.Seed, 0))
-	sleep := func(mean time.Duration) {
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Duration((0.2 + 1.6*random.Float64()) * float64(mean))):
-		}
-	}
-	for {
-		sleep(o.KillEvery)
-		if ctx.Err() != nil {
-			return nil
-		}
-		// Often all at once, so that no manager is left with its memory.
-		victims := replicas[random.IntN(len(replicas)):][:1]
-		if random.IntN(4) == 0 {
-			victims = replicas
-		}
-		for _, r := range victims {
-			if err := r.Kill(context.WithoutCancel(ctx)); err != nil {
-				return fmt.Errorf("killing a manager: %w", err)
-			}
-		}
-		sleep(time.Second)
-		for _, r := range victims {
-			if err := r.Start(); err != nil {
-				return fmt.Errorf("starting a manager again: %w", err)
-			}
-		}
-	}
 }
 
 // recovery waits until every budget allows all again that it ever may, and the
@@ -199,18 +130,4 @@ func recovery(ctx context.Context, c client.Client, recorder *load.Recorder, pod
 		case <-time.After(500 * time.Millisecond):
 		}
 	}
-}
-
-// Programs builds what Run needs into a folder.
-func Programs(ctx context.Context, out io.Writer) (map[string]string, func() error, error) {
-	root, err := install.Root()
-	if err != nil {
-		return nil, nil, err
-	}
-	bin, err := os.MkdirTemp("", "regatta-faults-")
-	if err != nil {
-		return nil, nil, fmt.Errorf("making a folder for the programs: %w", err)
-	}
-	programs, err := install.Build(ctx, root, filepath.Join(bin, "bin"), out)
-	return programs, func() error { return os.RemoveAll(bin) }, err
 }

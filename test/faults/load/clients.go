@@ -24,6 +24,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
 // label is the one that clients set.
@@ -33,7 +34,7 @@ const label = policyv1alpha1.UnavailablePodLabelPrefix + "faults"
 const (
 	Allowed = "allowed"
 	Denied  = "denied"
-	// Failed is of requests that no manager answered.
+	// Failed is of requests that no manager answered, or not even the API server.
 	Failed = "no answer"
 	// Missed is of pods that were gone or had changed before.
 	Missed = "pod gone"
@@ -182,6 +183,8 @@ func outcomeOf(err error) string {
 		return Missed
 	case strings.Contains(err.Error(), "uid mismatch"), strings.Contains(err.Error(), "metadata.uid"), strings.Contains(err.Error(), "Precondition failed"):
 		return Missed
+	case rollout.Indeterminate(err), apierrors.IsTooManyRequests(err): // the history shows whether it was done
+		return Failed
 	}
 	return ""
 }

@@ -15,11 +15,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/regatta-sh/regatta/test/cluster/addresses"
 	"github.com/regatta-sh/regatta/test/cluster/local"
 	"github.com/regatta-sh/regatta/test/cluster/process"
 	"github.com/regatta-sh/regatta/test/faults/balance"
 	"github.com/regatta-sh/regatta/test/install"
 )
+
+// ShortLease are arguments with which another manager leads soon where one is killed.
+func ShortLease() []string {
+	return []string{"--leader-election-lease-duration=6s", "--leader-election-renew-deadline=4s", "--leader-election-retry-period=1s"}
+}
 
 // Replica is one manager.
 type Replica struct {
@@ -38,13 +44,16 @@ func New(cluster *local.Cluster, program string, n int, args ...string) ([]*Repl
 	if err != nil {
 		return nil, err
 	}
+	names := []string{"webhook", "metrics", "health", "decisions"}
+	ports, err := addresses.AnyPorts(n * len(names))
+	if err != nil {
+		return nil, err
+	}
 	var out []*Replica
 	for i := range n {
 		r := &Replica{name: fmt.Sprintf("kruise-manager-%d", i), cluster: cluster, ports: map[string]int{}}
-		for _, what := range []string{"webhook", "metrics", "health", "decisions"} {
-			if r.ports[what], err = install.FreePort(); err != nil {
-				return nil, err
-			}
+		for j, name := range names {
+			r.ports[name] = ports[i*len(names)+j]
 		}
 		dir := cluster.State.Dir
 		at := func(what string) string { return "127.0.0.1:" + strconv.Itoa(r.ports[what]) }
