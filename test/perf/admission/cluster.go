@@ -9,7 +9,6 @@ import (
 	"io"
 
 	"github.com/regatta-sh/regatta/test/cluster/local"
-	"github.com/regatta-sh/regatta/test/faults/budgets"
 	"github.com/regatta-sh/regatta/test/faults/managers"
 	"github.com/regatta-sh/regatta/test/install"
 	"github.com/regatta-sh/regatta/test/perf/procfs"
@@ -27,7 +26,7 @@ type place struct {
 // measure brings up a cluster with two managers beside it, and has f measure there. In the end it prints to out what
 // memory the managers took.
 func (p *place) measure(ctx context.Context, out io.Writer, f func(*local.Cluster, []*managers.Replica) error) (err error) {
-	programs, remove, err := budgets.Programs(ctx, p.out)
+	programs, remove, err := install.Temporary(ctx, p.out)
 	if err != nil {
 		return err
 	}
@@ -52,6 +51,21 @@ func (p *place) measure(ctx context.Context, out io.Writer, f func(*local.Cluste
 		return err
 	}
 	return memory(out, cluster)
+}
+
+// connected is measure with clients of the cluster.
+func (p *place) connected(ctx context.Context, out io.Writer, f func(*rounds, *local.Cluster, []*managers.Replica) error) error {
+	return p.measure(ctx, out, func(cluster *local.Cluster, replicas []*managers.Replica) error {
+		config, err := cluster.RESTConfig("admin")
+		if err != nil {
+			return err
+		}
+		r, err := newRounds(&options{}, config)
+		if err != nil {
+			return err
+		}
+		return f(r, cluster, replicas)
+	})
 }
 
 // memory tells what the managers of a cluster took.

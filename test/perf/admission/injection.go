@@ -69,15 +69,7 @@ func injectionCommand(p *place) *cobra.Command {
 }
 
 func (o *injections) run(ctx context.Context, out io.Writer) error {
-	return o.measure(ctx, out, func(cluster *local.Cluster, replicas []*managers.Replica) error {
-		config, err := cluster.RESTConfig("admin")
-		if err != nil {
-			return err
-		}
-		r, err := newRounds(&options{}, config)
-		if err != nil {
-			return err
-		}
+	return o.connected(ctx, out, func(r *rounds, cluster *local.Cluster, replicas []*managers.Replica) error {
 		o.config, o.objs = r.config, r.objs
 		start := time.Now()
 		if err := o.all(ctx); err != nil {

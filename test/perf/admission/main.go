@@ -3,7 +3,7 @@
 // Command admission measures what protection adds to creating, deleting and
 // evicting pods, at the API server: in one cluster, in turn in a namespace that
 // is protected and in one that is switched off. Its subcommand injection measures
-// what SidecarSets add to creating pods. See test/perf/README.md.
+// what SidecarSets add to creating pods, and sidecars what many of them cost. See test/perf/README.md.
 package main
 
 import (
@@ -50,7 +50,7 @@ func main() {
 	f.IntVar(&o.pods, "pods", 7, "pods of each budget that come and go; one more stays")
 	f.IntVar(&o.rounds, "rounds", 3, "how often everything is measured")
 	f.IntSliceVar(&o.clients, "clients", []int{1, 10, 50}, "how many send requests at a time")
-	command.AddCommand(injectionCommand(&o.place))
+	command.AddCommand(injectionCommand(&o.place), sidecarsCommand(&o.place))
 	if err := command.ExecuteContext(ctx); err != nil {
 		if !errors.Is(err, context.Canceled) {
 			fmt.Fprintln(os.Stderr, "admission:", err)

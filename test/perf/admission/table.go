@@ -87,40 +87,49 @@ func quantile(all []time.Duration, percent int) time.Duration {
 	return all[min(len(all)-1, len(all)*percent/100)]
 }
 
+// scrape reads the metrics of managers.
+func scrape(ctx context.Context, replicas []*managers.Replica, f func(name, labels string, value float64)) error {
+	for _, r := range replicas {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.Metrics(), nil)
+		if err != nil {
+			return fmt.Errorf("reading metrics: %w", err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return fmt.Errorf("reading metrics: %w", err)
+		}
+		err = lines(response.Body, f)
+		response.Body.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // decisions is the time of the engine alone at a point, of all replicas together.
 func decisions(ctx context.Context, replicas []*managers.Replica, point, about string) (string, error) {
 	const metric = "regatta_decision_seconds"
 	label := fmt.Sprintf("point=%q", point)
 	sum, count := 0.0, 0.0
 	buckets := map[float64]float64{}
-	for _, r := range replicas {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.Metrics(), nil)
-		if err != nil {
-			return "", fmt.Errorf("reading metrics: %w", err)
+	if err := scrape(ctx, replicas, func(name, labels string, value float64) {
+		if !strings.Contains(labels, label) {
+			return
 		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return "", fmt.Errorf("reading metrics: %w", err)
-		}
-		defer response.Body.Close()
-		if err := lines(response.Body, func(name, labels string, value float64) {
-			if !strings.Contains(labels, label) {
-				return
+		switch name {
+		case metric + "_sum":
+			sum += value
+		case metric + "_count":
+			count += value
+		case metric + "_bucket":
+			_, le, _ := strings.Cut(labels, `le="`)
+			if bound, err := strconv.ParseFloat(strings.TrimSuffix(le, `"`), 64); err == nil {
+				buckets[bound] += value
 			}
-			switch name {
-			case metric + "_sum":
-				sum += value
-			case metric + "_count":
-				count += value
-			case metric + "_bucket":
-				_, le, _ := strings.Cut(labels, `le="`)
-				if bound, err := strconv.ParseFloat(strings.TrimSuffix(le, `"`), 64); err == nil {
-					buckets[bound] += value
-				}
-			}
-		}); err != nil {
-			return "", err
 		}
+	}); err != nil {
+		return "", err
 	}
 	if count == 0 {
 		return "", fmt.Errorf("the managers decided nothing")
@@ -144,16 +153,24 @@ func lines(text io.Reader, f func(name, labels string, value float64)) error {
 	s := bufio.NewScanner(text)
 	s.Buffer(nil, 1<<20)
 	for s.Scan() {
-		name, rest, ok := strings.Cut(s.Text(), "{")
-		end := strings.LastIndexByte(rest, '}')
-		if !ok || end < 0 {
+		if strings.HasPrefix(s.Text(), "#") {
 			continue
 		}
-		value, err := strconv.ParseFloat(strings.TrimSpace(rest[end+1:]), 64)
+		name, labels, text := s.Text(), "", ""
+		if end := strings.LastIndexByte(name, '}'); end >= 0 {
+			name, text = name[:end], name[end+1:]
+			name, labels, _ = strings.Cut(name, "{")
+		} else {
+			name, text, _ = strings.Cut(name, " ")
+		}
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		value, err := strconv.ParseFloat(text, 64)
 		if err != nil {
 			return fmt.Errorf("reading the metric %s: %w", name, err)
 		}
-		f(name, rest[:end], value)
+		f(name, labels, value)
 	}
 	return s.Err()
 }

@@ -50,7 +50,7 @@ func TestLines(t *testing.T) {
 	err := lines(strings.NewReader("# HELP x y\nplain 1\na_sum{point=\"p\"} 2.5\na_bucket{le=\"0.1\"} 3\n"), func(name, labels string, value float64) {
 		got = append(got, name+" "+labels)
 	})
-	if err != nil || strings.Join(got, "; ") != `a_sum point="p"; a_bucket le="0.1"` {
+	if err != nil || strings.Join(got, "; ") != `plain ; a_sum point="p"; a_bucket le="0.1"` {
 		t.Errorf("%v %v", got, err)
 	}
 	if err := lines(strings.NewReader("a{} x\n"), func(string, string, float64) {}); err == nil {
