@@ -58,11 +58,19 @@ func (u *user) try(name string, args ...string) (string, error) {
 	return string(out), err
 }
 
+// ran fails the spec with what a command printed, which says more than how it exited.
+func ran(err error, out, name string, args []string) {
+	GinkgoHelper()
+	if err != nil {
+		Fail(fmt.Sprintf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out))
+	}
+}
+
 // kubectl runs kubectl in the user's namespace and returns what it prints.
 func (u *user) kubectl(args ...string) string {
 	GinkgoHelper()
 	out, err := u.try("kubectl", append([]string{"-n", u.namespace}, args...)...)
-	Expect(err).NotTo(HaveOccurred(), "kubectl %s\n%s", strings.Join(args, " "), out)
+	ran(err, out, "kubectl", args)
 	return strings.TrimSpace(out)
 }
 
@@ -70,7 +78,7 @@ func (u *user) kubectl(args ...string) string {
 func (u *user) helm(args ...string) string {
 	GinkgoHelper()
 	out, err := u.try("helm", args...)
-	Expect(err).NotTo(HaveOccurred(), "helm %s\n%s", strings.Join(args, " "), out)
+	ran(err, out, "helm", args)
 	return out
 }
 
@@ -86,7 +94,7 @@ func (u *user) refused(manifest string) string {
 func (u *user) apply(manifest string) {
 	GinkgoHelper()
 	out, err := u.pipe(manifest)
-	Expect(err).NotTo(HaveOccurred(), "%s\n%s", out, manifest)
+	ran(err, out+"\n"+manifest, "kubectl", []string{"apply", "-f", "-"})
 }
 
 func (u *user) pipe(manifest string) (string, error) {
@@ -105,7 +113,7 @@ func (u *user) why(args ...string) string {
 		args = append(args, "--endpoint", e, "--insecure-skip-tls-verify")
 	}
 	out, err := u.try("regatta", args...)
-	Expect(err).NotTo(HaveOccurred(), "regatta %s\n%s", strings.Join(args, " "), out)
+	ran(err, out, "regatta", args)
 	return out
 }
 
