@@ -16,23 +16,24 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
-func (l *Ledger) input(q Question, budget *policy.PodUnavailableBudget) protection.BudgetInput {
+// input is what a question is decided by. own says that this ledger has recorded this very pod.
+func (l *Ledger) input(q Question, budget *policy.PodUnavailableBudget, own bool) protection.BudgetInput {
 	in := protection.BudgetInput{
 		Now: l.now().UnixNano(), Request: q.Asked.Request, Object: q.Asked.Object, Recent: q.Recent,
 		Pod: availability.State(q.Pod), ResizeIsUpdate: l.resizeIsUpdate,
 	}
 	if budget != nil {
-		in.Budget = facts(budget, q.Pod)
+		in.Budget = facts(budget, q.Pod, own)
 	}
 	return in
 }
 
-func facts(b *policy.PodUnavailableBudget, pod *corev1.Pod) *protection.Budget {
+func facts(b *policy.PodUnavailableBudget, pod *corev1.Pod, own bool) *protection.Budget {
 	s := &b.Status
 	out := &protection.Budget{
 		Name: b.Name, Operations: operations(b), Ignored: ignores(b, pod),
 		Desired: int(s.DesiredAvailable), Current: int(s.CurrentAvailable), Allowed: int(s.UnavailableAllowed), Total: int(s.TotalReplicas),
-		Recorded: recorded(s, pod), Records: len(s.DisruptedPods) + len(s.UnavailablePods),
+		Recorded: recorded(s, pod, own), Records: len(s.DisruptedPods) + len(s.UnavailablePods),
 	}
 	if v := b.Spec.MaxUnavailable; v != nil {
 		out.MaxUnavailable = v.String()
@@ -73,10 +74,12 @@ const Skew = 2 * time.Second
 // recorded is the list that has this pod: one of the same name that came after the
 // record is another. Times are in whole seconds and by two clocks, so a record is
 // taken for that of an earlier pod unless it cannot be: that costs one of those
-// that are allowed, where the opposite would let a pod go for nothing.
-func recorded(s *policy.PodUnavailableBudgetStatus, pod *corev1.Pod) string {
+// that are allowed, where the opposite would let a pod go for nothing. No time is needed
+// for a pod that this ledger recorded itself: the API server asks once more about a pod
+// that is written to while it is being deleted, as one is that has just become ready.
+func recorded(s *policy.PodUnavailableBudgetStatus, pod *corev1.Pod, own bool) string {
 	for _, l := range lists(s) {
-		if at, ok := (*l.records)[pod.Name]; ok && pod.CreationTimestamp.Add(Skew).Before(at.Time) {
+		if at, ok := (*l.records)[pod.Name]; ok && (own || pod.CreationTimestamp.Add(Skew).Before(at.Time)) {
 			return l.name
 		}
 	}

@@ -5,6 +5,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,8 +18,8 @@ import (
 // +kubebuilder:rbac:groups=policy.kruise.io,resources=podunavailablebudgets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=policy.kruise.io,resources=podunavailablebudgets/status,verbs=get;update;patch
 
-// keep is how long a budget that was written is remembered. The cache has it long
-// before that, or is so late that the next write ends in a conflict.
+// keep is how long a budget that was written is remembered, and the pods recorded in it.
+// The cache has it long before that, or is so late that the next write ends in a conflict.
 const keep = time.Minute
 
 // cacheFor is how long a cache may take to answer, which it does at once unless it is
@@ -60,11 +61,23 @@ func (l *Ledger) read(ctx context.Context, key types.NamespacedName) (*policy.Po
 	return budget, nil
 }
 
-func (l *Ledger) wrote(key types.NamespacedName, budget *policy.PodUnavailableBudget) {
+// recordedIn says whether this ledger recorded a pod, by a write or in a draft.
+func (l *Ledger) recordedIn(d *draft, pod types.UID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.pods[pod]
+	return ok || slices.Contains(d.pods, pod)
+}
+
+// wrote notes a draft that was written.
+func (l *Ledger) wrote(key types.NamespacedName, d *draft) {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.own[key] = written{budget, now}
+	l.own[key] = written{d.budget, now}
+	for _, uid := range d.pods {
+		l.pods[uid] = now
+	}
 	if now.Sub(l.swept) < keep {
 		return
 	}
@@ -72,6 +85,11 @@ func (l *Ledger) wrote(key types.NamespacedName, budget *policy.PodUnavailableBu
 	for key, w := range l.own {
 		if now.Sub(w.at) > keep {
 			delete(l.own, key)
+		}
+	}
+	for uid, at := range l.pods {
+		if now.Sub(at) > keep {
+			delete(l.pods, uid)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -18,6 +19,7 @@ import (
 type draft struct {
 	budget  *policy.PodUnavailableBudget // nil if there is none
 	changed bool
+	pods    []types.UID // recorded in it
 }
 
 func draftOf(budget *policy.PodUnavailableBudget) *draft { return &draft{budget: budget.DeepCopy()} }
@@ -26,7 +28,7 @@ func draftOf(budget *policy.PodUnavailableBudget) *draft { return &draft{budget:
 // answer is one that an older state of the budget must not give.
 func (l *Ledger) judge(t *ticket, d *draft) (sure bool) {
 	q := t.question
-	in := l.input(q, d.budget)
+	in := l.input(q, d.budget, l.recordedIn(d, q.Pod.UID))
 	out, rec := l.decide(t.ctx, q.Asked.Subject(), in)
 	out = clamp(in, out)
 	t.answer = Answer{Output: out, Record: rec}
@@ -36,6 +38,7 @@ func (l *Ledger) judge(t *ticket, d *draft) (sure bool) {
 	t.answer.Version = d.budget.ResourceVersion
 	if out.Allow && out.Record != "" && !in.Request.DryRun {
 		d.note(q.Pod.Name, out, l.now())
+		d.pods = append(d.pods, q.Pod.UID)
 	}
 	if rec.Outcome != decision.Decided {
 		return true // no budget was decided by

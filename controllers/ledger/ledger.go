@@ -71,6 +71,7 @@ type Ledger struct {
 
 	mu    sync.Mutex
 	own   map[types.NamespacedName]written
+	pods  map[types.UID]time.Time // recorded by this ledger, and when
 	swept time.Time
 }
 
@@ -94,7 +95,7 @@ func WithResizes(can bool) Option { return func(l *Ledger) { l.resizeIsUpdate = 
 func New(c client.Client, live client.Reader, decide Decide, opts ...Option) *Ledger {
 	l := &Ledger{
 		client: c, live: live, decide: decide, now: time.Now, resizeIsUpdate: true,
-		own: map[types.NamespacedName]written{},
+		own: map[types.NamespacedName]written{}, pods: map[types.UID]time.Time{},
 	}
 	l.callers = crowd.Crowd[types.NamespacedName, *ticket]{Most: most, Patience: patience, Answer: l.answer}
 	for _, o := range opts {
@@ -122,7 +123,7 @@ func (l *Ledger) Ask(ctx context.Context, q Question) (Answer, error) {
 }
 
 func (l *Ledger) without(ctx context.Context, q Question) Answer {
-	in := l.input(q, nil)
+	in := l.input(q, nil, false)
 	out, rec := l.decide(ctx, q.Asked.Subject(), in)
 	return Answer{Output: clamp(in, out), Record: rec}
 }

@@ -206,6 +206,27 @@ func born(at time.Time) func(*corev1.Pod) {
 
 // What the cache says is no reason to refuse, nor is it that nothing has to be
 // available.
+// The API server asks once more about a pod that the kubelet writes to while it is being deleted.
+func TestAskTwiceAboutAYoungPod(t *testing.T) {
+	c := world(t, budget(1, 3, 2), interceptor.Funcs{})
+	l := New(c, c, plain, WithClock(func() time.Time { return noon }))
+	young := func(uid types.UID) *corev1.Pod {
+		return pod("a", func(p *corev1.Pod) { p.UID, p.CreationTimestamp = uid, metav1.NewTime(noon.Add(-Skew).Truncate(time.Second)) })
+	}
+	for range 2 {
+		got, err := l.Ask(t.Context(), asks(points.Delete, young("first")))
+		if err != nil || !got.Output.Allow {
+			t.Fatalf("%+v, %v", got.Output, err)
+		}
+	}
+	if got, err := l.Ask(t.Context(), asks(points.Delete, young("next"))); err != nil || got.Output.Allow {
+		t.Errorf("another pod of that name: %+v, %v", got.Output, err)
+	}
+	if got := summary(t, c); got != "0/2 disrupted:a@00" {
+		t.Error(got)
+	}
+}
+
 func TestAskPastTheCache(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cached, stored *policy.PodUnavailableBudget

@@ -56,7 +56,7 @@ func (l *Ledger) answer(ctx context.Context, key types.NamespacedName, batch []*
 			// The decision holds for all of them if no other client wrote in between.
 			err = l.client.Status().Update(ctx, d.budget)
 			if err == nil {
-				l.wrote(key, d.budget)
+				l.wrote(key, d)
 				for _, t := range batch {
 					t.answer.Version = d.budget.ResourceVersion
 				}
