@@ -187,6 +187,10 @@ func (s *Snapshot) Revision() string { return s.revision }
 // another namespace's bundles do, nor when a canary is promoted. Records carry it.
 func (s *Snapshot) RevisionFor(subject decision.Subject) string { return s.view(subject).revision }
 
+// BundlesFor are what decides about a subject, as name@revision, the built-in policies among
+// them. Records carry them.
+func (s *Snapshot) BundlesFor(subject decision.Subject) []string { return s.view(subject).bundles }
+
 // Bundles are the users' bundles in the snapshot.
 func (s *Snapshot) Bundles() bundle.Set { return s.set }
 

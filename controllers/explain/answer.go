@@ -90,7 +90,8 @@ type Answer struct {
 	To   string `json:"to,omitempty"`
 	// Until is when the passing of time alone may change the answer.
 	Until string `json:"until,omitempty"`
-	// Policies is the revision of all policies, Bundles what it is made of.
+	// Policies is the revision of the policies that decide about the workload, Bundles what
+	// it is made of.
 	Policies string   `json:"policies"`
 	Bundles  []string `json:"bundles,omitempty"`
 	// Facts are those that mattered: what the rule looks at, then the counts

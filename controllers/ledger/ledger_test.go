@@ -211,7 +211,9 @@ func TestAskTwiceAboutAYoungPod(t *testing.T) {
 	c := world(t, budget(1, 3, 2), interceptor.Funcs{})
 	l := New(c, c, plain, WithClock(func() time.Time { return noon }))
 	young := func(uid types.UID) *corev1.Pod {
-		return pod("a", func(p *corev1.Pod) { p.UID, p.CreationTimestamp = uid, metav1.NewTime(noon.Add(-Skew).Truncate(time.Second)) })
+		return pod("a", func(p *corev1.Pod) {
+			p.UID, p.CreationTimestamp = uid, metav1.NewTime(noon.Add(-Skew).Truncate(time.Second))
+		})
 	}
 	for range 2 {
 		got, err := l.Ask(t.Context(), asks(points.Delete, young("first")))

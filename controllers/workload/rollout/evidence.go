@@ -31,8 +31,9 @@ func (r *account) gather() evidence {
 	}
 	slices.Sort(ev.rules)
 	ev.rules = slices.Compact(ev.rules)
-	// Policies that changed since would be reported with the wrong place.
-	if e.Snapshot().Revision() != f.Policies {
+	// Policies that changed since would be reported with the wrong place. Those of another
+	// namespace decide nothing here.
+	if e.Snapshot().RevisionFor(f.Subject) != f.Policies {
 		return ev
 	}
 	note := func(rec decision.Record) {

@@ -59,10 +59,11 @@ func testRound(e *engine.Engine, pods, updated int, change func(*Facts, []*corev
 	c := New(kind, Clients{}, e)
 	c.topology = topology
 	workload := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u", Labels: map[string]string{"gold": "stays"}}}
+	subject := decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"}
 	f := &Facts{
 		Spec:     Spec{Replicas: pods, Strategy: points.Strategy{Type: "RollingUpdate", Policy: "ReCreate", MaxUnavailable: 1}},
-		Workload: workload, Now: now, Policies: e.Snapshot().Revision(), kind: kind,
-		Subject:   decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"},
+		Workload: workload, Now: now, Policies: e.Snapshot().RevisionFor(subject), kind: kind,
+		Subject:   subject,
 		Templates: &PodTemplates{History: revision.History{Current: revisionOf("web-old"), Update: revisionOf("web-new")}},
 	}
 	var raw []*corev1.Pod
@@ -212,6 +213,27 @@ func TestARuleThatChangedSinceIsNotPlaced(t *testing.T) {
 		f.Policies = "an earlier one"
 	})
 	if a := decided(t, e, r, f).Workload(); a.Verdict != explain.Held || a.Rule == "" || a.Place != "" || a.Title != "" {
+		t.Errorf("got %+v", a)
+	}
+}
+
+// The policies of one namespace decide nothing in another.
+func TestARuleIsPlacedWhenAnotherNamespaceChangesItsPolicies(t *testing.T) {
+	e, err := engine.New(policies.Builtin, engine.WithPatience(20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	r, f := testRound(e, 2, 0, func(f *Facts, _ []*corev1.Pod) { f.Strategy.Paused = true })
+	told := decided(t, e, r, f)
+	bank, err := bundle.FromFiles("bank", map[string]string{"x.rego": nearby}, bundle.AsTenant("bank"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Activate(t.Context(), bundle.Set{bank}); err != nil {
+		t.Fatal(err)
+	}
+	if a := told.Workload(); a.Verdict != explain.Held || a.Rule == "" || a.Place == "" || a.Title == "" {
 		t.Errorf("got %+v", a)
 	}
 }

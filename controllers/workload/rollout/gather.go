@@ -67,10 +67,10 @@ func (c *Controller) begin(ctx context.Context, workload client.Object, m *Memor
 		return r, nil, err
 	}
 	snapshot := c.engine.Snapshot()
+	subject := decision.Subject{Group: c.typ.Group, Kind: c.typ.Kind, Namespace: workload.GetNamespace(), Name: workload.GetName(), UID: string(workload.GetUID())}
 	f := &Facts{
 		Spec: r.Spec, Workload: workload, Now: r.Now, Templates: templates, Gone: gone, kind: c.kind,
-		Subject:  decision.Subject{Group: c.typ.Group, Kind: c.typ.Kind, Namespace: workload.GetNamespace(), Name: workload.GetName(), UID: string(workload.GetUID())},
-		Policies: snapshot.Revision(), Bundles: snapshot.Bundles().IDs(),
+		Subject: subject, Policies: snapshot.RevisionFor(subject), Bundles: snapshot.BundlesFor(subject),
 	}
 	return r, r.of(f, active), nil
 }

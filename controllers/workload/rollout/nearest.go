@@ -51,11 +51,11 @@ func (r *account) asked(p *facts.Pod) (decision.Record, bool) {
 // one may be remembered from an earlier round, and was about other pods too.
 func (r *account) ranked(p *facts.Pod, h decision.Hold) (decision.Record, bool) {
 	s, subject := r.e.Snapshot(), r.f.Subject
-	if s.Revision() != r.f.Policies {
+	if s.RevisionFor(subject) != r.f.Policies {
 		return decision.Record{}, false
 	}
 	return decision.Record{
-		Point: points.RankPoint().Name, Subject: subject, Outcome: decision.Decided, Revision: s.RevisionFor(subject),
+		Point: points.RankPoint().Name, Subject: subject, Outcome: decision.Decided, Revision: r.f.Policies,
 		Input:  points.RankInput{Workload: r.f.WorkloadFacts(), Strategy: r.f.Strategy, Pods: []points.PodFacts{p.Facts}},
 		Output: points.RankOutput{Holds: []decision.Hold{h}},
 	}, true
