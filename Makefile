@@ -57,14 +57,10 @@ test-unit: tools ## Unit, property and API-server tests, with the race detector 
 
 # The specs wait most of their time, so that more processes than cores pay.
 E2E_PROCS ?= 3
-# A spec that fails is run once more, since one of 150 that meets a busy machine would fail
-# the whole run. Such a spec is still a fault, of the spec or of Regatta: what failed is
-# printed at the end. 1 runs none again.
-E2E_ATTEMPTS ?= 2
 
 .PHONY: test-e2e
-test-e2e: tools ## End-to-end tests on a local Kubernetes (E2E_ARGS="--focus SidecarSet", E2E_PROCS=1, E2E_ATTEMPTS=1)
-	$(GO) tool ginkgo run --procs=$(E2E_PROCS) --flake-attempts=$(E2E_ATTEMPTS) --timeout=45m -v $(E2E_ARGS) ./test/e2e
+test-e2e: tools ## End-to-end tests on a local Kubernetes (E2E_ARGS="--focus SidecarSet", E2E_PROCS=1)
+	$(GO) tool ginkgo run --procs=$(E2E_PROCS) --timeout=45m -v $(E2E_ARGS) ./test/e2e
 
 .PHONY: simulate
 simulate: ## Search for lives of a CloneSet and a StatefulSet that break a promise (SIMULATE_ARGS="-rapid.seed=7 -rapid.checks=500")

@@ -43,17 +43,10 @@ var _ = ReportAfterSuite("slowest specs and failures", func(r Report) {
 	for _, s := range specs[:min(len(specs), 10)] {
 		fmt.Printf("%8s  %s %s\n", s.RunTime.Round(100*time.Millisecond), s.LeafNodeType, s.FullText())
 	}
-	tell := func(how string, s SpecReport, message string) {
-		lines := strings.Split(strings.TrimSpace(message), "\n")
-		fmt.Printf("\n%s: %s %s (seed %d)\n%s\n", how, s.LeafNodeType, s.FullText(), r.SuiteConfig.RandomSeed, strings.Join(lines[:min(len(lines), 12)], "\n"))
-	}
 	for _, s := range r.SpecReports {
 		if s.Failed() {
-			tell("Failed", s, s.FailureMessage())
-			continue
-		}
-		for _, earlier := range s.AdditionalFailures {
-			tell("Passed only when it ran again", s, earlier.Failure.Message)
+			lines := strings.Split(strings.TrimSpace(s.FailureMessage()), "\n")
+			fmt.Printf("\nFailed: %s %s (seed %d)\n%s\n", s.LeafNodeType, s.FullText(), r.SuiteConfig.RandomSeed, strings.Join(lines[:min(len(lines), 12)], "\n"))
 		}
 	}
 })
