@@ -204,8 +204,6 @@ func born(at time.Time) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(at.Truncate(time.Second)) }
 }
 
-// What the cache says is no reason to refuse, nor is it that nothing has to be
-// available.
 // The API server asks once more about a pod that the kubelet writes to while it is being deleted.
 func TestAskTwiceAboutAYoungPod(t *testing.T) {
 	c := world(t, budget(1, 3, 2), interceptor.Funcs{})
@@ -229,6 +227,8 @@ func TestAskTwiceAboutAYoungPod(t *testing.T) {
 	}
 }
 
+// What the cache says is no reason to refuse, nor is it that nothing has to be
+// available.
 func TestAskPastTheCache(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cached, stored *policy.PodUnavailableBudget
