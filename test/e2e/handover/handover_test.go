@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,61 +33,97 @@ func start(t *testing.T, s *sidecar) (stop func()) {
 	}
 }
 
-// versions are the answers that a client got while act went on, in order and each of a row
-// once, and how many requests failed.
-func versions(t *testing.T, address string, act func()) (out []string, failed int) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	var text bytes.Buffer
-	ended := make(chan error, 1)
-	go func() { ended <- ask(ctx, "http://"+address, &text) }()
-	act()
-	time.Sleep(300 * time.Millisecond)
-	cancel()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(text.String()) {
+// answers are what a client prints.
+type answers struct {
+	lock sync.Mutex
+	text bytes.Buffer
+}
+
+func (a *answers) Write(p []byte) (int, error) {
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	return a.text.Write(p)
+}
+
+// read returns the versions that the client got, in order and each of a row once, and how many
+// requests failed.
+func (a *answers) read() (versions []string, failed int) {
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	for line := range strings.Lines(a.text.String()) {
 		if _, after, ok := strings.Cut(line, "version("); ok {
-			out = append(out, strings.SplitN(after, ")", 2)[0])
+			versions = append(versions, strings.SplitN(after, ")", 2)[0])
 		} else {
 			failed++
 		}
 	}
-	return slices.Compact(out), failed
+	return slices.Compact(versions), failed
+}
+
+// serves waits until the client's last answer came from the version.
+func (a *answers) serves(t *testing.T, version string) {
+	t.Helper()
+	a.until(t, "an answer from "+version, func(versions []string, _ int) bool {
+		return len(versions) > 0 && versions[len(versions)-1] == version
+	})
+}
+
+// until waits until the client has got what done looks for.
+func (a *answers) until(t *testing.T, what string, done func(versions []string, failed int) bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !done(a.read()); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			versions, failed := a.read()
+			t.Fatalf("waited %s for %s: the versions are %v, and %d requests failed", patience, what, versions, failed)
+		}
+	}
+}
+
+// client asks the address until the test ends.
+func client(t *testing.T, address string) *answers {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	out, ended := &answers{}, make(chan error, 1)
+	go func() { ended <- ask(ctx, "http://"+address, out) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return out
 }
 
 func TestASidecarTakesOver(t *testing.T) {
-	name := func(n int) string { return socket(fmt.Sprintf("test-%d-%s-%d", os.Getpid(), t.Name(), n)) }
 	for _, tc := range []struct {
-		name string
-		// other is the socket that the second sidecar asks for the listener.
-		other  string
-		first  bool // the first one ends before the second one starts
-		fails  bool
-		served []string
+		name  string
+		first bool // the first one ends before the second one starts
 	}{
-		{name: "no request fails where the listener is handed over", other: name(1), served: []string{"v1", "v2"}},
-		{name: "requests fail where the first one ends before", other: name(2), first: true, fails: true, served: []string{"v1", "v2"}},
+		{name: "no request fails where the listener is handed over"},
+		{name: "requests fail where the first one ends before", first: true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			// The sockets of a case are its own: those of an ended sidecar close some time after it.
+			name := func(n int) string { return socket(fmt.Sprintf("test-%d-%s-%d", os.Getpid(), t.Name(), n)) }
 			ports, err := addresses.AnyPorts(1)
 			if err != nil {
 				t.Fatal(err)
 			}
 			address := fmt.Sprintf("127.0.0.1:%d", ports[0])
 			stop := start(t, &sidecar{version: "v1", own: name(1), other: name(0), address: address})
-			var end func()
-			got, failed := versions(t, address, func() {
-				time.Sleep(300 * time.Millisecond)
-				if tc.first {
-					stop()
-					time.Sleep(300 * time.Millisecond)
-				}
-				end = start(t, &sidecar{version: "v2", own: name(2), other: tc.other, address: address})
-			})
-			if !slices.Equal(got, tc.served) || (failed > 0) != tc.fails {
-				t.Errorf("the versions are %v, and %d requests failed", got, failed)
+			got := client(t, address)
+			got.serves(t, "v1")
+			other := name(1)
+			if tc.first {
+				stop()
+				got.until(t, "a request that fails", func(_ []string, failed int) bool { return failed > 0 })
+				other = name(2)
+			}
+			end := start(t, &sidecar{version: "v2", own: name(2), other: other, address: address})
+			got.serves(t, "v2")
+			versions, failed := got.read()
+			if !slices.Equal(versions, []string{"v1", "v2"}) || (failed > 0) != tc.first {
+				t.Errorf("the versions are %v, and %d requests failed", versions, failed)
 			}
 			end()
 			if !tc.first {
