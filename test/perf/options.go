@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/regatta-sh/regatta/test/perf/target"
 	"github.com/regatta-sh/regatta/test/perf/workload"
 )
 
@@ -69,7 +69,7 @@ func (o *options) add(f *pflag.FlagSet) {
 
 	f.StringVar(&o.name, "name", "perf", "name of the local cluster that is brought up, and taken down afterwards")
 	f.IntVar(&o.nodes, "nodes", 0, "its simulated nodes; if 0 as many as the workload needs: 40, 1000 for daemonset")
-	f.IntVar(&o.real, "real", realNodes(), "its real nodes, which run the managers as a user's do (needs root); with 0 one manager runs beside it")
+	f.IntVar(&o.real, "real", target.RealNodes(), "its real nodes, which run the managers as a user's do (needs root); with 0 one manager runs beside it")
 	f.DurationSliceVar(&o.delays, "delay", defaultDelays(), "what each request of the managers and of the controller manager takes longer: one cluster after the other for each")
 	f.StringVar(&o.source, "source", "", "measure the checkout in this folder, instead of this one")
 	f.StringArrayVar(&o.values, "set", nil, "a value for helm, such as manager.resources.limits.cpu=200m; without any, the managers have no CPU limit")
@@ -86,18 +86,9 @@ func (o *options) add(f *pflag.FlagSet) {
 	f.StringVar(&o.metrics, "metrics", "", "URL of its metrics, for the number of reconciles")
 }
 
-// realNodes are two where this user may make them, so that the replicas of the chart
-// are apart.
-func realNodes() int {
-	if os.Geteuid() == 0 {
-		return 2
-	}
-	return 0
-}
-
 // defaultDelays are none, and what a distant or busy API server takes.
 func defaultDelays() []time.Duration {
-	if realNodes() == 0 {
+	if target.RealNodes() == 0 {
 		return []time.Duration{0}
 	}
 	return []time.Duration{0, 100 * time.Millisecond}

@@ -4,76 +4,37 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
-	"github.com/regatta-sh/regatta/test/cluster/local"
-	"github.com/regatta-sh/regatta/test/faults/managers"
-	"github.com/regatta-sh/regatta/test/install"
+	"github.com/spf13/pflag"
+
 	"github.com/regatta-sh/regatta/test/perf/procfs"
+	"github.com/regatta-sh/regatta/test/perf/stand"
 	"github.com/regatta-sh/regatta/test/perf/target"
 )
 
 // place is the cluster that a measurement gets.
-type place struct {
-	name  string
-	nodes int
-	keep  bool
-	out   io.Writer
+type place struct{ stand.Options }
+
+func (p *place) flags(f *pflag.FlagSet) {
+	p.Flags(f, "admission", 20)
+	f.IntVar(&p.Real, "real", target.RealNodes(), "its real nodes, which run the managers as a user's do (needs root); with 0 one manager runs beside it")
+	p.SchedulerQPS = 1000
 }
 
-// measure brings up a cluster with two managers beside it, and has f measure there. In the end it prints to out what
-// memory the managers took.
-func (p *place) measure(ctx context.Context, out io.Writer, f func(*local.Cluster, []*managers.Replica) error) (err error) {
-	programs, remove, err := install.Temporary(ctx, p.out)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, remove()) }()
-	root, err := install.Root()
-	if err != nil {
-		return err
-	}
-	cluster, err := local.Up(ctx, local.Options{Name: p.name, Simulated: p.nodes, SchedulerQPS: 1000, Out: p.out})
-	if err != nil {
-		return err
-	}
-	if !p.keep {
-		defer func() { err = errors.Join(err, local.Down(context.WithoutCancel(ctx), p.name, p.out)) }()
-	}
-	replicas, balancer, err := managers.Install(ctx, install.Options{Root: root, Programs: programs, Cluster: cluster, Out: p.out}, 2)
-	if err != nil {
-		return err
-	}
-	defer balancer.Close()
-	if err := f(cluster, replicas); err != nil {
-		return err
-	}
-	return memory(out, cluster)
-}
-
-// connected is measure with clients of the cluster.
-func (p *place) connected(ctx context.Context, out io.Writer, f func(*rounds, *local.Cluster, []*managers.Replica) error) error {
-	return p.measure(ctx, out, func(cluster *local.Cluster, replicas []*managers.Replica) error {
-		config, err := cluster.RESTConfig("admin")
-		if err != nil {
+// measure has f measure on the cluster. In the end it prints to out what memory the managers took.
+func (p *place) measure(ctx context.Context, out io.Writer, f func(context.Context, *stand.Stand) error) error {
+	return p.Run(ctx, func(ctx context.Context, s *stand.Stand) error {
+		if err := f(ctx, s); err != nil {
 			return err
 		}
-		r, err := newRounds(&options{}, config)
-		if err != nil {
-			return err
-		}
-		return f(r, cluster, replicas)
+		return memory(out, s.Target.Subject.PIDs)
 	})
 }
 
-// memory tells what the managers of a cluster took.
-func memory(out io.Writer, cluster *local.Cluster) error {
-	pids, err := target.Managers(cluster.State.Dir)
-	if err != nil {
-		return err
-	}
+// memory tells what the managers took.
+func memory(out io.Writer, pids []int) error {
 	for _, pid := range pids {
 		now, err := procfs.ResidentBytes(pid)
 		if err != nil {

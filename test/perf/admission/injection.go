@@ -22,9 +22,8 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
-	"github.com/regatta-sh/regatta/test/cluster/local"
-	"github.com/regatta-sh/regatta/test/faults/managers"
 	"github.com/regatta-sh/regatta/test/perf/report"
+	"github.com/regatta-sh/regatta/test/perf/stand"
 )
 
 // Scenarios of pods, which the user agents of requests name. The latter two have the number of SidecarSets behind them.
@@ -50,8 +49,7 @@ type injections struct {
 	rounds  int
 	clients []int
 
-	config *rest.Config
-	objs   client.Client
+	stand *stand.Stand
 }
 
 func injectionCommand(p *place) *cobra.Command {
@@ -69,21 +67,25 @@ func injectionCommand(p *place) *cobra.Command {
 }
 
 func (o *injections) run(ctx context.Context, out io.Writer) error {
-	return o.connected(ctx, out, func(r *rounds, cluster *local.Cluster, replicas []*managers.Replica) error {
-		o.config, o.objs = r.config, r.objs
+	return o.measure(ctx, out, func(ctx context.Context, s *stand.Stand) error {
+		o.stand = s
 		start := time.Now()
 		if err := o.all(ctx); err != nil {
 			return err
 		}
-		took, failed, err := durations(cluster.State.AuditLog(), start)
+		took, failed, err := durations(s.Target.AuditLog, start)
 		if err != nil {
 			return err
 		}
-		decided, err := decisions(ctx, replicas, "injection/sidecars", "sidecars")
+		decided, err := decisions(ctx, s.Target.Metrics, "injection/sidecars", "sidecars")
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "%s\nmilliseconds at the API server; %d requests failed\n%s", o.table(took), failed, decided)
+		called, err := calls(ctx, s)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "%s\nmilliseconds at the API server; %d requests failed\n%s%s", o.table(took), failed, called, decided)
 		return nil
 	})
 }
@@ -102,7 +104,7 @@ func (o *injections) all(ctx context.Context) error {
 			if err := o.with(ctx, count); err != nil {
 				return err
 			}
-			fmt.Fprintf(o.out, "round %d of %d, %d SidecarSets\n", n+1, o.rounds, count)
+			fmt.Fprintf(o.Out, "round %d of %d, %d SidecarSets\n", n+1, o.rounds, count)
 		}
 	}
 	return nil
@@ -110,18 +112,18 @@ func (o *injections) all(ctx context.Context) error {
 
 // prepare makes the namespace, and waits until pods are taken there.
 func (o *injections) prepare(ctx context.Context) error {
-	if err := o.objs.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: injected}}); err != nil {
+	if err := o.stand.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: injected}}); err != nil {
 		return fmt.Errorf("making a namespace: %w", err)
 	}
 	return until(ctx, "pods to be taken", func() (bool, error) {
-		return o.objs.Create(ctx, unscheduled("first", "none"), client.DryRunAll) == nil, nil
+		return o.stand.Client.Create(ctx, unscheduled("first", "none"), client.DryRunAll) == nil, nil
 	})
 }
 
 // with measures with so many SidecarSets, and removes them again.
 func (o *injections) with(ctx context.Context, count int) error {
 	for i := range count {
-		if err := o.objs.Create(ctx, sidecarSet(i)); err != nil {
+		if err := o.stand.Client.Create(ctx, sidecarSet(i)); err != nil {
 			return fmt.Errorf("making a SidecarSet: %w", err)
 		}
 	}
@@ -139,7 +141,7 @@ func (o *injections) with(ctx context.Context, count int) error {
 			}
 		}
 	}
-	if err := o.objs.DeleteAllOf(ctx, &kruise.SidecarSet{}); err != nil {
+	if err := o.stand.Client.DeleteAllOf(ctx, &kruise.SidecarSet{}); err != nil {
 		return fmt.Errorf("removing the SidecarSets: %w", err)
 	}
 	return o.known(ctx, 0)
@@ -149,7 +151,7 @@ func (o *injections) with(ctx context.Context, count int) error {
 func (o *injections) known(ctx context.Context, count int) error {
 	return until(ctx, fmt.Sprintf("%d SidecarSets to be in force", count), func() (bool, error) {
 		list := &kruise.SidecarSetList{}
-		if err := o.objs.List(ctx, list); err != nil {
+		if err := o.stand.Client.List(ctx, list); err != nil {
 			return false, fmt.Errorf("listing SidecarSets: %w", err)
 		}
 		seen := 0
@@ -167,7 +169,7 @@ func (o *injections) known(ctx context.Context, count int) error {
 		}
 		for range 10 { // both replicas
 			p := unscheduled("first", "0")
-			if o.objs.Create(ctx, p, client.DryRunAll) != nil || len(p.Spec.Containers) != 2 {
+			if o.stand.Client.Create(ctx, p, client.DryRunAll) != nil || len(p.Spec.Containers) != 2 {
 				return false, nil
 			}
 		}
@@ -178,7 +180,7 @@ func (o *injections) known(ctx context.Context, count int) error {
 // webhooks are those that new pods are sent to, and for which SidecarSets, as a text.
 func (o *injections) webhooks(ctx context.Context) (string, error) {
 	c := &admissionv1.MutatingWebhookConfiguration{}
-	if err := o.objs.Get(ctx, client.ObjectKey{Name: webhookconfig.ConfigurationName}, c); err != nil {
+	if err := o.stand.Client.Get(ctx, client.ObjectKey{Name: webhookconfig.ConfigurationName}, c); err != nil {
 		return "", fmt.Errorf("reading the webhooks: %w", err)
 	}
 	var out strings.Builder
@@ -216,7 +218,7 @@ func (o *injections) cell(ctx context.Context, scenario, label string, clients i
 		scenario string
 		pods     int
 	}{{warming, first}, {scenario, o.pods}} {
-		config := rest.CopyConfig(o.config)
+		config := rest.CopyConfig(o.stand.Target.Config)
 		config.UserAgent = fmt.Sprintf("%s %s %d", agent, part.scenario, clients)
 		k8s, err := kubernetes.NewForConfig(config)
 		if err != nil {
@@ -236,12 +238,12 @@ func (o *injections) cell(ctx context.Context, scenario, label string, clients i
 			return fmt.Errorf("creating pods: %w", err)
 		}
 	}
-	if err := o.objs.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(injected), client.GracePeriodSeconds(0)); err != nil {
+	if err := o.stand.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(injected), client.GracePeriodSeconds(0)); err != nil {
 		return fmt.Errorf("taking pods away: %w", err)
 	}
 	return until(ctx, "the pods to go", func() (bool, error) {
 		list := &corev1.PodList{}
-		err := o.objs.List(ctx, list, client.InNamespace(injected), client.Limit(1))
+		err := o.stand.Client.List(ctx, list, client.InNamespace(injected), client.Limit(1))
 		return len(list.Items) == 0, err
 	})
 }

@@ -20,8 +20,7 @@ import (
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/regatta-sh/regatta/test/cluster/local"
-	"github.com/regatta-sh/regatta/test/faults/managers"
+	"github.com/regatta-sh/regatta/test/perf/stand"
 )
 
 type options struct {
@@ -36,15 +35,12 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ctrl.SetLogger(logr.Discard()) // without a logger it prints a warning
-	o := &options{place: place{out: os.Stderr}}
+	o := &options{place: place{stand.Options{Out: os.Stderr}}}
 	command := &cobra.Command{
 		Use: "admission", Short: "Measure what protection adds to requests for pods", Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context(), c.OutOrStdout()) },
 	}
-	all := command.PersistentFlags()
-	all.StringVar(&o.name, "name", "admission", "name of the local cluster that is brought up, and taken down afterwards")
-	all.IntVar(&o.nodes, "nodes", 20, "its simulated nodes")
-	all.BoolVar(&o.keep, "keep", false, "leave the cluster up")
+	o.flags(command.PersistentFlags())
 	f := command.Flags()
 	f.IntVar(&o.budgets, "budgets", 50, "budgets in each of the two namespaces")
 	f.IntVar(&o.pods, "pods", 7, "pods of each budget that come and go; one more stays")
@@ -60,27 +56,19 @@ func main() {
 }
 
 func (o *options) run(ctx context.Context, out io.Writer) error {
-	return o.measure(ctx, out, func(cluster *local.Cluster, replicas []*managers.Replica) error {
-		config, err := cluster.RESTConfig("admin")
-		if err != nil {
-			return err
-		}
-		r, err := newRounds(o, config)
-		if err != nil {
-			return err
-		}
+	return o.measure(ctx, out, func(ctx context.Context, s *stand.Stand) error {
 		start := time.Now()
-		if err := r.run(ctx); err != nil {
+		if err := (&rounds{options: o, stand: s}).run(ctx); err != nil {
 			return err
 		}
 		if o.rounds == 0 {
 			return nil
 		}
-		table, err := tell(cluster.State.AuditLog(), start, o.clients)
+		table, err := tell(s.Target.AuditLog, start, o.clients)
 		if err != nil {
 			return err
 		}
-		decided, err := decisions(ctx, replicas, "protection/budget", "budgets")
+		decided, err := decisions(ctx, s.Target.Metrics, "protection/budget", "budgets")
 		if err != nil {
 			return err
 		}

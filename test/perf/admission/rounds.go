@@ -18,7 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/manager"
+	"github.com/regatta-sh/regatta/test/cluster/simulated"
+	"github.com/regatta-sh/regatta/test/perf/stand"
 )
 
 // The two namespaces, which differ in nothing but the switch.
@@ -33,21 +34,7 @@ const budgetLabel = "perf.regatta.sh/budget"
 // knows them by their user agent.
 type rounds struct {
 	*options
-	config *rest.Config
-	objs   client.Client
-}
-
-func newRounds(o *options, config *rest.Config) (*rounds, error) {
-	scheme, err := manager.Scheme()
-	if err != nil {
-		return nil, err
-	}
-	config.QPS = -1
-	objs, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
-	}
-	return &rounds{options: o, config: config, objs: objs}, nil
+	stand *stand.Stand
 }
 
 func (r *rounds) run(ctx context.Context) error {
@@ -63,7 +50,7 @@ func (r *rounds) run(ctx context.Context) error {
 			return err
 		}
 	}
-	fmt.Fprintf(r.out, "%d budgets with a pod each were made in %s, and known %s later\n", 2*r.budgets, made.Round(time.Second), (time.Since(start) - made).Round(time.Second/10))
+	fmt.Fprintf(r.Out, "%d budgets with a pod each were made in %s, and known %s later\n", 2*r.budgets, made.Round(time.Second), (time.Since(start) - made).Round(time.Second/10))
 	for n := range r.rounds {
 		for _, clients := range r.clients {
 			pair := []string{with, without}
@@ -77,7 +64,7 @@ func (r *rounds) run(ctx context.Context) error {
 					}
 				}
 			}
-			fmt.Fprintf(r.out, "round %d of %d, %d clients\n", n+1, r.rounds, clients)
+			fmt.Fprintf(r.Out, "round %d of %d, %d clients\n", n+1, r.rounds, clients)
 		}
 	}
 	return nil
@@ -87,7 +74,7 @@ func (r *rounds) run(ctx context.Context) error {
 // something to protect.
 func (r *rounds) prepare(ctx context.Context, namespace string) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
-	if err := r.objs.Create(ctx, ns); err != nil {
+	if err := r.stand.Client.Create(ctx, ns); err != nil {
 		return fmt.Errorf("making a namespace: %w", err)
 	}
 	var pods []*corev1.Pod
@@ -99,7 +86,7 @@ func (r *rounds) prepare(ctx context.Context, namespace string) error {
 	}
 	if namespace == without {
 		ns.Labels["policy.kruise.io/protection"] = "off"
-		if err := r.objs.Update(ctx, ns); err != nil {
+		if err := r.stand.Client.Update(ctx, ns); err != nil {
 			return fmt.Errorf("switching protection off: %w", err)
 		}
 	}
@@ -112,10 +99,10 @@ func (r *rounds) protect(ctx context.Context, p *corev1.Pod) error {
 	b.Spec.Selector = &metav1.LabelSelector{MatchLabels: p.Labels}
 	b.Spec.MaxUnavailable = ptr.To(intstr.FromInt(r.pods))
 	b.Spec.ProtectTotalReplicas = ptr.To(int32(r.pods + 1))
-	if err := r.objs.Create(ctx, b); err != nil {
+	if err := r.stand.Client.Create(ctx, b); err != nil {
 		return fmt.Errorf("making a budget: %w", err)
 	}
-	for r.objs.Create(ctx, p.DeepCopy()) != nil { // until there is the service account of the namespace
+	for r.stand.Client.Create(ctx, p.DeepCopy()) != nil { // until there is the service account of the namespace
 		if err := wait(ctx); err != nil {
 			return fmt.Errorf("making a pod: %w", err)
 		}
@@ -127,6 +114,7 @@ func pod(namespace, budget, name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: budget + "-" + name, Labels: map[string]string{budgetLabel: budget}},
 		Spec: corev1.PodSpec{
+			NodeSelector:                  map[string]string{simulated.NodeLabel: simulated.KindSimulated},
 			TerminationGracePeriodSeconds: ptr.To(int64(0)),
 			Containers:                    []corev1.Container{{Name: "app", Image: "registry.k8s.io/pause:3.8"}},
 		},
@@ -144,7 +132,7 @@ func wait(ctx context.Context) error {
 
 // cell creates all pods, and takes them away again once every budget allows it.
 func (r *rounds) cell(ctx context.Context, namespace string, clients int, evict bool) error {
-	config := rest.CopyConfig(r.config)
+	config := rest.CopyConfig(r.stand.Target.Config)
 	config.UserAgent = fmt.Sprintf("%s %s %d", agent, namespace, clients)
 	k8s, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -181,7 +169,7 @@ func (r *rounds) cell(ctx context.Context, namespace string, clients int, evict 
 func (r *rounds) await(ctx context.Context, namespace string, pods int) error {
 	for {
 		list := &policy.PodUnavailableBudgetList{}
-		if err := r.objs.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		if err := r.stand.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return fmt.Errorf("listing budgets: %w", err)
 		}
 		ready := 0

@@ -15,9 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/test/cluster/local"
-	"github.com/regatta-sh/regatta/test/faults/managers"
 	"github.com/regatta-sh/regatta/test/perf/report"
+	"github.com/regatta-sh/regatta/test/perf/stand"
 )
 
 // manySidecars measures what many SidecarSets cost, each with some pods: memory, and what a change of one of them does.
@@ -25,8 +24,7 @@ type manySidecars struct {
 	*place
 	sets, pods, changes int
 
-	objs     client.Client
-	replicas []*managers.Replica
+	stand *stand.Stand
 }
 
 func sidecarsCommand(p *place) *cobra.Command {
@@ -43,14 +41,14 @@ func sidecarsCommand(p *place) *cobra.Command {
 }
 
 func (o *manySidecars) run(ctx context.Context, out io.Writer) error {
-	return o.connected(ctx, out, func(r *rounds, _ *local.Cluster, replicas []*managers.Replica) error {
-		o.objs, o.replicas = r.objs, replicas
+	return o.measure(ctx, out, func(ctx context.Context, s *stand.Stand) error {
+		o.stand = s
 		return o.all(ctx, out)
 	})
 }
 
 func (o *manySidecars) all(ctx context.Context, out io.Writer) error {
-	if err := (&injections{place: o.place, objs: o.objs}).prepare(ctx); err != nil {
+	if err := (&injections{place: o.place, stand: o.stand}).prepare(ctx); err != nil {
 		return err
 	}
 	empty, err := o.usage(ctx)
@@ -61,7 +59,7 @@ func (o *manySidecars) all(ctx context.Context, out io.Writer) error {
 	if err := o.fill(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(o.out, "%d SidecarSets and %d pods were there after %s\n", o.sets, o.pods, time.Since(start).Round(time.Second))
+	fmt.Fprintf(o.Out, "%d SidecarSets and %d pods were there after %s\n", o.sets, o.pods, time.Since(start).Round(time.Second))
 	const quiet = 15 * time.Second
 	if err := o.calm(ctx); err != nil {
 		return err
@@ -90,7 +88,7 @@ func (o *manySidecars) all(ctx context.Context, out io.Writer) error {
 	}
 	background := (idle.cpu - full.cpu) / quiet.Seconds() * took.Seconds()
 	n := float64(max(o.changes, 1))
-	fmt.Fprint(out, report.Markdown([]string{"", "both managers"}, [][]string{
+	fmt.Fprint(out, report.Markdown([]string{"", "all managers"}, [][]string{
 		{"memory without any, MiB", fmt.Sprintf("%.0f", empty.memory/(1<<20))},
 		{fmt.Sprintf("memory with %d SidecarSets and %d pods, MiB", o.sets, o.pods), fmt.Sprintf("%.0f", full.memory/(1<<20))},
 		{"CPU seconds in a second while nothing changes", fmt.Sprintf("%.3f", (idle.cpu-full.cpu)/quiet.Seconds())},
@@ -105,7 +103,7 @@ func (o *manySidecars) all(ctx context.Context, out io.Writer) error {
 type use struct{ memory, cpu, reconciles float64 }
 
 func (o *manySidecars) usage(ctx context.Context) (out use, err error) {
-	err = scrape(ctx, o.replicas, func(name, labels string, value float64) {
+	err = scrape(ctx, o.stand.Target.Metrics, func(name, labels string, value float64) {
 		switch {
 		case name == "process_resident_memory_bytes":
 			out.memory += value
@@ -121,7 +119,7 @@ func (o *manySidecars) usage(ctx context.Context) (out use, err error) {
 // fill makes the SidecarSets and their pods, and waits until each knows its own.
 func (o *manySidecars) fill(ctx context.Context) error {
 	for i := range o.sets {
-		if err := o.objs.Create(ctx, sidecarSet(i)); err != nil {
+		if err := o.stand.Client.Create(ctx, sidecarSet(i)); err != nil {
 			return fmt.Errorf("making a SidecarSet: %w", err)
 		}
 	}
@@ -129,12 +127,12 @@ func (o *manySidecars) fill(ctx context.Context) error {
 	for i := range o.pods {
 		all = append(all, unscheduled(fmt.Sprint("many-", i), fmt.Sprint(i%o.sets)))
 	}
-	if err := each(all, 8, func(p *corev1.Pod) error { return o.objs.Create(ctx, p) }); err != nil {
+	if err := each(all, 8, func(p *corev1.Pod) error { return o.stand.Client.Create(ctx, p) }); err != nil {
 		return fmt.Errorf("making pods: %w", err)
 	}
 	return until(ctx, "all SidecarSets to know their pods", func() (bool, error) {
 		list := &kruise.SidecarSetList{}
-		if err := o.objs.List(ctx, list); err != nil {
+		if err := o.stand.Client.List(ctx, list); err != nil {
 			return false, fmt.Errorf("listing SidecarSets: %w", err)
 		}
 		matched := 0
@@ -162,12 +160,12 @@ func (o *manySidecars) calm(ctx context.Context) error {
 // change gives a SidecarSet another image, and waits until it is seen in the status.
 func (o *manySidecars) change(ctx context.Context, i int) error {
 	set := &kruise.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: sidecarSet(i).Name}}
-	if err := o.objs.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
+	if err := o.stand.Client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
 		return fmt.Errorf("reading a SidecarSet: %w", err)
 	}
 	before := set.DeepCopy()
 	set.Spec.Containers[0].Image = "registry.k8s.io/pause:3.9"
-	if err := o.objs.Patch(ctx, set, client.MergeFrom(before)); err != nil {
+	if err := o.stand.Client.Patch(ctx, set, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("changing a SidecarSet: %w", err)
 	}
 	generation := set.Generation
@@ -175,7 +173,7 @@ func (o *manySidecars) change(ctx context.Context, i int) error {
 		if err := settle(ctx, 10*time.Millisecond); err != nil {
 			return fmt.Errorf("waiting for the status of a SidecarSet: %w", err)
 		}
-		if err := o.objs.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
+		if err := o.stand.Client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
 			return fmt.Errorf("reading a SidecarSet: %w", err)
 		}
 	}

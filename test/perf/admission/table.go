@@ -4,9 +4,12 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -14,8 +17,10 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"k8s.io/client-go/kubernetes"
+
 	"github.com/regatta-sh/regatta/test/cluster/audit"
-	"github.com/regatta-sh/regatta/test/faults/managers"
+	"github.com/regatta-sh/regatta/test/perf/stand"
 )
 
 // agent begins the user agent of measured requests.
@@ -88,9 +93,9 @@ func quantile(all []time.Duration, percent int) time.Duration {
 }
 
 // scrape reads the metrics of managers.
-func scrape(ctx context.Context, replicas []*managers.Replica, f func(name, labels string, value float64)) error {
-	for _, r := range replicas {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.Metrics(), nil)
+func scrape(ctx context.Context, urls []string, f func(name, labels string, value float64)) error {
+	for _, url := range urls {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
 			return fmt.Errorf("reading metrics: %w", err)
 		}
@@ -107,45 +112,77 @@ func scrape(ctx context.Context, replicas []*managers.Replica, f func(name, labe
 	return nil
 }
 
-// decisions is the time of the engine alone at a point, of all replicas together.
-func decisions(ctx context.Context, replicas []*managers.Replica, point, about string) (string, error) {
-	const metric = "regatta_decision_seconds"
-	label := fmt.Sprintf("point=%q", point)
-	sum, count := 0.0, 0.0
-	buckets := map[float64]float64{}
-	if err := scrape(ctx, replicas, func(name, labels string, value float64) {
-		if !strings.Contains(labels, label) {
-			return
+// histogram is one of seconds, of all that were scraped together.
+type histogram struct {
+	name, label string
+	sum, count  float64
+	buckets     map[float64]float64
+}
+
+// histogramOf is the one of a metric with a label, such as point="rollout/order"; of all without one.
+func histogramOf(name, label string) *histogram {
+	return &histogram{name: name, label: label, buckets: map[float64]float64{}}
+}
+
+func (h *histogram) add(name, labels string, value float64) {
+	if !strings.Contains(labels, h.label) {
+		return
+	}
+	switch name {
+	case h.name + "_sum":
+		h.sum += value
+	case h.name + "_count":
+		h.count += value
+	case h.name + "_bucket":
+		_, le, _ := strings.Cut(labels, `le="`)
+		le, _, _ = strings.Cut(le, `"`)
+		if bound, err := strconv.ParseFloat(le, 64); err == nil {
+			h.buckets[bound] += value
 		}
-		switch name {
-		case metric + "_sum":
-			sum += value
-		case metric + "_count":
-			count += value
-		case metric + "_bucket":
-			_, le, _ := strings.Cut(labels, `le="`)
-			if bound, err := strconv.ParseFloat(strings.TrimSuffix(le, `"`), 64); err == nil {
-				buckets[bound] += value
-			}
-		}
-	}); err != nil {
-		return "", err
 	}
-	if count == 0 {
-		return "", fmt.Errorf("the managers decided nothing")
-	}
-	bounds := make([]float64, 0, len(buckets))
-	for b := range buckets {
-		bounds = append(bounds, b)
-	}
-	slices.Sort(bounds)
+}
+
+func (h *histogram) String() string {
 	p99 := 0.0
-	for _, b := range bounds {
-		if p99 = b; buckets[b] >= 0.99*count {
+	for _, p99 = range slices.Sorted(maps.Keys(h.buckets)) {
+		if h.buckets[p99] >= 0.99*h.count {
 			break
 		}
 	}
-	return fmt.Sprintf("the engine's own time: %.0f decisions about %s, %.3f ms on average, 99 %% within %.2f ms\n", count, about, sum/count*1000, p99*1000), nil
+	return fmt.Sprintf("%.0f, %.3f ms on average, 99 %% within %.2f ms", h.count, h.sum/h.count*1000, p99*1000)
+}
+
+// decisions is the time of the engine alone at a point, of all managers together.
+func decisions(ctx context.Context, urls []string, point, about string) (string, error) {
+	h := histogramOf("regatta_decision_seconds", fmt.Sprintf("point=%q", point))
+	if err := scrape(ctx, urls, h.add); err != nil {
+		return "", err
+	}
+	if h.count == 0 {
+		return "", errors.New("the managers decided nothing")
+	}
+	return fmt.Sprintf("decisions about %s, the engine's own time: %s\n", about, h), nil
+}
+
+// calls is the time of mutating webhooks of pods, in the managers and as the API server waits for them.
+func calls(ctx context.Context, s *stand.Stand) (string, error) {
+	inManager := histogramOf("controller_runtime_webhook_latency_seconds", `webhook="/mutate-pod"`)
+	if err := scrape(ctx, s.Target.Metrics, inManager.add); err != nil {
+		return "", err
+	}
+	k8s, err := kubernetes.NewForConfig(s.Target.Config)
+	if err != nil {
+		return "", fmt.Errorf("making a client: %w", err)
+	}
+	text, err := k8s.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return "", fmt.Errorf("reading the metrics of the API server: %w", err)
+	}
+	atServer := histogramOf("apiserver_admission_webhook_admission_duration_seconds", `name="mpod`)
+	if err := lines(bytes.NewReader(text), atServer.add); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("calls of the webhook, in the manager: %s\n as the API server waited: %s\n", inManager, atServer), nil
 }
 
 // lines reads metrics in the text format of Prometheus.

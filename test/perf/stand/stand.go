@@ -31,6 +31,8 @@ type Options struct {
 	Real  int
 	Keep  bool
 	Limit time.Duration
+	// SchedulerQPS is how many requests a second the scheduler may send, its default if 0; the program sets it.
+	SchedulerQPS int
 	// FeatureGates are those of the manager, and Agents is the user agent of agents of nodes, whose writes are counted too;
 	// the program sets them.
 	FeatureGates string
@@ -68,7 +70,9 @@ func (o Options) Run(ctx context.Context, f func(context.Context, *Stand) error)
 			err = errors.Join(err, local.Down(context.WithoutCancel(ctx), o.Name, o.Out), os.RemoveAll(bin))
 		}()
 	}
-	t, err := target.Own(ctx, target.OwnOptions{Name: o.Name, Real: o.Real, Simulated: o.Nodes, FeatureGates: o.FeatureGates, Bin: bin, Out: o.Out})
+	t, err := target.Own(ctx, target.OwnOptions{
+		Name: o.Name, Real: o.Real, Simulated: o.Nodes, SchedulerQPS: o.SchedulerQPS, FeatureGates: o.FeatureGates, Bin: bin, Out: o.Out,
+	})
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -93,6 +94,14 @@ func Own(ctx context.Context, o OwnOptions) (*Target, error) {
 	delete(t.Peers, manager)
 	t.Metrics, err = metricsOf(t.Subject.PIDs)
 	return t, err
+}
+
+// RealNodes are two where this user may make them, so that the replicas of the chart are apart.
+func RealNodes() int {
+	if os.Geteuid() == 0 {
+		return 2
+	}
+	return 0
 }
 
 // gates let a native StatefulSet replace several pods at a time, as all others do.
