@@ -114,9 +114,9 @@ func (o *Options) managerOptions(scheme *runtime.Scheme, clients *webhookserver.
 		// The next leader need not wait: this process ends when it stops leading.
 		LeaderElectionReleaseOnCancel: true,
 		Controller:                    config.Controller{CacheSyncTimeout: o.CacheSyncTimeout},
-		WebhookServer: clients.Verified(webhook.NewServer(webhook.Options{
+		WebhookServer: webhookserver.Finishing(clients.Verified(webhook.NewServer(webhook.Options{
 			Port: o.webhooks.port, CertDir: o.webhooks.certDir, TLSOpts: []func(*tls.Config){clients.AskFor},
-		})),
+		}))),
 		Cache: cache.Options{
 			ByObject: map[client.Object]cache.ByObject{
 				&corev1.Pod{}: {Transform: cache.TransformStripManagedFields()},

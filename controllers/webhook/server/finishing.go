@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+)
+
+// Finishing is a server that still answers the requests it has when it is told to stop. The server of controller-runtime waits
+// for them, but cancels their contexts, so that what they wait for fails and a pod is refused for no other reason than the
+// upgrade of a manager.
+func Finishing(server webhook.Server) webhook.Server { return &finishing{Server: server} }
+
+type finishing struct {
+	webhook.Server
+	running atomic.Pointer[context.Context]
+}
+
+// Register implements webhook.Server.
+func (f *finishing) Register(path string, hook http.Handler) {
+	f.Server.Register(path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
+		defer cancel(nil)
+		defer context.AfterFunc(r.Context(), func() {
+			if !f.stopping() { // the client has left
+				cancel(context.Cause(r.Context()))
+			}
+		})()
+		hook.ServeHTTP(w, r.WithContext(ctx))
+	}))
+}
+
+func (f *finishing) stopping() bool {
+	running := f.running.Load()
+	return running != nil && (*running).Err() != nil
+}
+
+// Start implements webhook.Server.
+func (f *finishing) Start(ctx context.Context) error {
+	f.running.Store(&ctx)
+	return f.Server.Start(ctx)
+}
