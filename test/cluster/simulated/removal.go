@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -14,11 +15,12 @@ import (
 
 const removalName = "simulated-nodes-remove-terminating-pods"
 
-// LimitRemoval has the API server refuse KWOK's deletes of pods that are not
-// terminating. A kubelet deletes the pod that has terminated by its UID. KWOK
-// 0.8 deletes by name, and a second time where the pod changed while the first
-// delete was under way. That second delete would take the next pod of the
-// name, which a StatefulSet has created by then.
+// LimitRemoval has the API server refuse KWOK's deletes of pods of StatefulSets
+// that are not terminating. A kubelet deletes the pod that has terminated by its
+// UID. KWOK 0.8 deletes by name, and a second time where the pod changed while the
+// first delete was under way. That second delete would take the next pod of the
+// name, which a StatefulSet has created by then. Pods of other workloads have
+// names that do not come again: a policy for them would only cost the API server time.
 //
 // The API server evaluates the policy on the pod that it is about to remove,
 // so that no delete falls between the two.
@@ -29,6 +31,9 @@ func LimitRemoval(ctx context.Context, client kubernetes.Interface) error {
 		Spec: admissionv1.ValidatingAdmissionPolicySpec{
 			FailurePolicy: &fail,
 			MatchConstraints: &admissionv1.MatchResources{
+				ObjectSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+					{Key: appsv1.StatefulSetPodNameLabel, Operator: metav1.LabelSelectorOpExists},
+				}},
 				ResourceRules: []admissionv1.NamedRuleWithOperations{{
 					RuleWithOperations: admissionv1.RuleWithOperations{
 						Operations: []admissionv1.OperationType{admissionv1.Delete},
