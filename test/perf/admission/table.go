@@ -166,7 +166,7 @@ func decisions(ctx context.Context, urls []string, point, about string) (string,
 
 // calls is the time of mutating webhooks of pods, in the managers and as the API server waits for them.
 func calls(ctx context.Context, s *stand.Stand) (string, error) {
-	inManager := histogramOf("controller_runtime_webhook_latency_seconds", `webhook="/mutate-pod"`)
+	inManager := histogramOf("controller_runtime_webhook_latency_seconds", `webhook="/mutate-pod`)
 	if err := scrape(ctx, s.Target.Metrics, inManager.add); err != nil {
 		return "", err
 	}
