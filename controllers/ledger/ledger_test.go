@@ -79,7 +79,7 @@ func budget(allowed, current, desired int32, edits ...func(*policy.PodUnavailabl
 func world(t *testing.T, b *policy.PodUnavailableBudget, on interceptor.Funcs) client.WithWatch {
 	t.Helper()
 	s := runtime.NewScheme()
-	if err := policy.AddToScheme(s); err != nil {
+	if err := errors.Join(policy.AddToScheme(s), corev1.AddToScheme(s)); err != nil {
 		t.Fatal(err)
 	}
 	builder := fake.NewClientBuilder().WithScheme(s).WithStatusSubresource(&policy.PodUnavailableBudget{}).WithInterceptorFuncs(on)
@@ -202,6 +202,46 @@ func names(op policy.PubOperation) func(*policy.PodUnavailableBudget) {
 
 func born(at time.Time) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(at.Truncate(time.Second)) }
+}
+
+// TestAskAboutAPodThatBecameAvailable evicts a pod that was labelled as unavailable when the request came, and is counted by the
+// time it is decided about.
+func TestAskAboutAPodThatBecameAvailable(t *testing.T) {
+	labelled := func(p *corev1.Pod) { p.Labels["unavailable-pod.kruise.io/drain"] = "true" }
+	for name, tc := range map[string]struct {
+		now   *corev1.Pod // nil if it is gone
+		fails bool
+		allow bool
+		after string
+	}{
+		"it is still unavailable":     {now: pod("a", labelled), allow: true, after: "1/3 disrupted:a@00"},
+		"it takes one":                {now: pod("a"), allow: true, after: "0/2 disrupted:a@00"},
+		"another one has its name":    {now: pod("a", func(p *corev1.Pod) { p.UID = "other" }), allow: true, after: "1/3 disrupted:a@00"},
+		"it is gone":                  {allow: true, after: "1/3 disrupted:a@00"},
+		"it cannot be read once more": {now: pod("a"), fails: true, after: "1/3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := world(t, budget(1, 3, 2), interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				if _, ok := o.(*corev1.Pod); ok && tc.fails {
+					return errors.New("no answer")
+				}
+				return c.Get(ctx, key, o, opts...)
+			}})
+			if tc.now != nil {
+				if err := c.Create(t.Context(), tc.now.DeepCopy()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			l := New(c, c, plain, WithClock(func() time.Time { return noon }))
+			got, err := l.Ask(t.Context(), asks(points.Evict, pod("a", labelled)))
+			if (err != nil) != tc.fails || got.Output.Allow != tc.allow {
+				t.Errorf("%+v, %v", got.Output, err)
+			}
+			if got := summary(t, c); got != tc.after {
+				t.Errorf("the budget is %s, want %s", got, tc.after)
+			}
+		})
+	}
 }
 
 // The API server asks once more about a pod that the kubelet writes to while it is being deleted.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -46,6 +47,9 @@ func (l *Ledger) answer(ctx context.Context, key types.NamespacedName, batch []*
 			finish(batch, err)
 			return
 		}
+		if budget != nil {
+			batch = slices.DeleteFunc(batch, func(t *ticket) bool { return !l.reread(ctx, t, budget) })
+		}
 		d := draftOf(budget)
 		sure := true
 		for _, t := range batch {
@@ -82,6 +86,30 @@ func (l *Ledger) answer(ctx context.Context, key types.NamespacedName, batch []*
 			return
 		}
 	}
+}
+
+// reread brings the pod of an eviction up to date that counted for nothing when it was asked about. Such a pod takes none
+// of those that are allowed, and the API server does not ask again: where it is available by now, and counted in the status
+// of the budget, another one could go as well. A ticket that it is false for has its error.
+func (l *Ledger) reread(ctx context.Context, t *ticket, budget *policy.PodUnavailableBudget) bool {
+	in := l.input(t.question, budget, false)
+	if in.Request.Operation != protection.Evict || in.Request.DryRun || in.Object.Terminating || !covered(in) || guarded(in) {
+		return true
+	}
+	pod, old := &corev1.Pod{}, t.question.Pod
+	err := l.live.Get(ctx, types.NamespacedName{Namespace: old.Namespace, Name: old.Name}, pod)
+	if apierrors.IsNotFound(err) || err == nil && pod.UID != old.UID { // it is gone
+		return true
+	}
+	if err != nil {
+		t.err = fmt.Errorf("reading pod %s/%s once more: %w", old.Namespace, old.Name, err)
+		close(t.done)
+		return false
+	}
+	asked := *t.question.Asked
+	asked.About(pod, corev1.SchemeGroupVersion.WithKind("Pod"))
+	t.question.Asked, t.question.Pod = &asked, pod
+	return true
 }
 
 func same(a, b *policy.PodUnavailableBudget) bool {
