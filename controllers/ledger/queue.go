@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	parallel "github.com/regatta-sh/regatta/controllers/workload/batch"
 	"github.com/regatta-sh/regatta/controllers/workload/crowd"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/protection"
@@ -48,7 +49,7 @@ func (l *Ledger) answer(ctx context.Context, key types.NamespacedName, batch []*
 			return
 		}
 		if budget != nil {
-			batch = slices.DeleteFunc(batch, func(t *ticket) bool { return !l.reread(ctx, t, budget) })
+			batch = l.rereadAll(ctx, batch, budget)
 		}
 		d := draftOf(budget)
 		sure := true
@@ -88,28 +89,46 @@ func (l *Ledger) answer(ctx context.Context, key types.NamespacedName, batch []*
 	}
 }
 
+// atOnce is how many pods are read at a time.
+const atOnce = 16
+
+// rereadAll does reread for a batch, and returns the tickets that are still to be answered.
+func (l *Ledger) rereadAll(ctx context.Context, batch []*ticket, budget *policy.PodUnavailableBudget) []*ticket {
+	var acts []func() error
+	for _, t := range batch {
+		if t.question.Asked.Request.Operation == protection.Evict {
+			acts = append(acts, func() error { t.err = l.reread(ctx, t, budget); return nil })
+		}
+	}
+	_ = parallel.Parallel(atOnce, acts) // each ticket keeps its own error
+	return slices.DeleteFunc(batch, func(t *ticket) bool {
+		if t.err != nil {
+			close(t.done)
+		}
+		return t.err != nil
+	})
+}
+
 // reread brings the pod of an eviction up to date that counted for nothing when it was asked about. Such a pod takes none
 // of those that are allowed, and the API server does not ask again: where it is available by now, and counted in the status
-// of the budget, another one could go as well. A ticket that it is false for has its error.
-func (l *Ledger) reread(ctx context.Context, t *ticket, budget *policy.PodUnavailableBudget) bool {
+// of the budget, another one could go as well.
+func (l *Ledger) reread(ctx context.Context, t *ticket, budget *policy.PodUnavailableBudget) error {
 	in := l.input(t.question, budget, false)
-	if in.Request.Operation != protection.Evict || in.Request.DryRun || in.Object.Terminating || !covered(in) || guarded(in) {
-		return true
+	if in.Request.DryRun || in.Object.Terminating || !covered(in) || guarded(in) {
+		return nil
 	}
 	pod, old := &corev1.Pod{}, t.question.Pod
 	err := l.live.Get(ctx, types.NamespacedName{Namespace: old.Namespace, Name: old.Name}, pod)
 	if apierrors.IsNotFound(err) || err == nil && pod.UID != old.UID { // it is gone
-		return true
+		return nil
 	}
 	if err != nil {
-		t.err = fmt.Errorf("reading pod %s/%s once more: %w", old.Namespace, old.Name, err)
-		close(t.done)
-		return false
+		return fmt.Errorf("reading pod %s/%s once more: %w", old.Namespace, old.Name, err)
 	}
 	asked := *t.question.Asked
 	asked.About(pod, corev1.SchemeGroupVersion.WithKind("Pod"))
 	t.question.Asked, t.question.Pod = &asked, pod
-	return true
+	return nil
 }
 
 func same(a, b *policy.PodUnavailableBudget) bool {
