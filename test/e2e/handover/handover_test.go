@@ -3,15 +3,15 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/onsi/gomega/gbytes"
 
 	"github.com/regatta-sh/regatta/test/cluster/addresses"
 )
@@ -34,23 +34,12 @@ func start(t *testing.T, s *sidecar) (stop func()) {
 }
 
 // answers are what a client prints.
-type answers struct {
-	lock sync.Mutex
-	text bytes.Buffer
-}
-
-func (a *answers) Write(p []byte) (int, error) {
-	a.lock.Lock()
-	defer a.lock.Unlock()
-	return a.text.Write(p)
-}
+type answers struct{ *gbytes.Buffer }
 
 // read returns the versions that the client got, in order and each of a row once, and how many
 // requests failed.
 func (a *answers) read() (versions []string, failed int) {
-	a.lock.Lock()
-	defer a.lock.Unlock()
-	for line := range strings.Lines(a.text.String()) {
+	for line := range strings.Lines(string(a.Contents())) {
 		if _, after, ok := strings.Cut(line, "version("); ok {
 			versions = append(versions, strings.SplitN(after, ")", 2)[0])
 		} else {
@@ -83,7 +72,7 @@ func (a *answers) until(t *testing.T, what string, done func(versions []string, 
 func client(t *testing.T, address string) *answers {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	out, ended := &answers{}, make(chan error, 1)
+	out, ended := &answers{gbytes.NewBuffer()}, make(chan error, 1)
 	go func() { ended <- ask(ctx, "http://"+address, out) }()
 	t.Cleanup(func() {
 		cancel()

@@ -20,7 +20,6 @@ type place struct{ stand.Options }
 func (p *place) flags(f *pflag.FlagSet) {
 	p.Flags(f, "admission", 20)
 	f.IntVar(&p.Real, "real", target.RealNodes(), "its real nodes, which run the managers as a user's do (needs root); with 0 one manager runs beside it")
-	p.SchedulerQPS = 1000
 }
 
 // measure has f measure on the cluster. In the end it prints to out what memory the managers took.

@@ -35,7 +35,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ctrl.SetLogger(logr.Discard()) // without a logger it prints a warning
-	o := &options{place: place{stand.Options{Out: os.Stderr}}}
+	o := &options{place: place{stand.Options{SchedulerQPS: 1000, Out: os.Stderr}}}
 	command := &cobra.Command{
 		Use: "admission", Short: "Measure what protection adds to requests for pods", Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context(), c.OutOrStdout()) },

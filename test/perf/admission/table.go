@@ -143,6 +143,9 @@ func (h *histogram) add(name, labels string, value float64) {
 }
 
 func (h *histogram) String() string {
+	if h.count == 0 {
+		return "none"
+	}
 	p99 := 0.0
 	for _, p99 = range slices.Sorted(maps.Keys(h.buckets)) {
 		if h.buckets[p99] >= 0.99*h.count {
