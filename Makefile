@@ -96,6 +96,8 @@ lint: ## Run the linters of .golangci.yaml, go vet among them
 verify: ## Fail when something is not formatted, does not lint or is generated stale
 	@echo "Checking formats, linting, and generating once more: a minute, or some minutes on a machine that never did"
 	@out="$$(gofmt -l $$(git ls-files '*.go'))"; if [ -n "$$out" ]; then echo "not formatted: $$out"; exit 1; fi
+	@large="$$(git ls-files -z | xargs -0 stat -c '%s %n' | awk '$$1 > 1048576 { print $$2 }')"; \
+	if [ -n "$$large" ]; then echo "larger than 1 MiB, such as a program that was built: $$large"; exit 1; fi
 	@$(MAKE) --no-print-directory lint
 	$(GO) mod verify >/dev/null
 	@before="$$(git status --porcelain -- controllers/api charts/kruise/files policies; git diff -- controllers/api charts/kruise/files policies | sha256sum)"; \
