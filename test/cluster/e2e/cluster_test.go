@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -139,7 +140,9 @@ func updateInPlace(t *testing.T, client kubernetes.Interface, kind string) {
 	})
 }
 
-// removeTerminating deletes a pod as KWOK does: by its name alone.
+// removeTerminating deletes a pod of a StatefulSet as KWOK does: by its name
+// alone. The first deletes are dry runs, so that the pod is there for the last
+// one, too, should the API server not know the policy yet.
 func removeTerminating(t *testing.T, cluster *local.Cluster) {
 	const name = "of-a-name-that-comes-back"
 	ctx := t.Context()
@@ -156,7 +159,7 @@ func removeTerminating(t *testing.T, cluster *local.Cluster) {
 		t.Fatal(err)
 	}
 	_, err = admin.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{appsv1.StatefulSetPodNameLabel: name}},
 		Spec: corev1.PodSpec{
 			NodeSelector: map[string]string{simulated.NodeLabel: simulated.KindSimulated},
 			Containers:   []corev1.Container{{Name: "main", Image: "nginx:1.7.9"}},
@@ -165,10 +168,17 @@ func removeTerminating(t *testing.T, cluster *local.Cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pods, now := kwok.CoreV1().Pods(metav1.NamespaceDefault), int64(0)
-	err = pods.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &now})
-	if err == nil || !strings.Contains(err.Error(), "is not terminating") {
-		t.Errorf("a pod that is not terminating was deleted: %v", err)
+	remove := func(dryRun ...string) bool {
+		now := int64(0)
+		err := kwok.CoreV1().Pods(metav1.NamespaceDefault).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &now, DryRun: dryRun})
+		if err != nil && !strings.Contains(err.Error(), "is not terminating") {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	eventually(t, "the removal of a pod that is not terminating is refused", func() bool { return !remove(metav1.DryRunAll) })
+	if remove() {
+		t.Fatal("a pod that is not terminating was deleted")
 	}
 	if err := admin.CoreV1().Pods(metav1.NamespaceDefault).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
