@@ -141,20 +141,28 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 // act does what is to be done. A pod that cannot go on with what it has begun keeps
 // neither the others nor the rest of the round: it is what it was before.
 func (r *Round) act(ctx context.Context, f *Facts) (*Facts, Result) {
-	written, err := r.refresh(ctx, f)
-	if err != nil {
-		err = phase(PhaseUpdate, fmt.Errorf("refreshing pods: %w", err))
+	r.writing = r.c.now()
+	f, opening, err := r.refresh(ctx, f)
+	f, res := r.advance(ctx, f)
+	opened, failed := opening.wait()
+	if err = errors.Join(err, failed); err != nil {
+		res.Err = errors.Join(phase(PhaseUpdate, fmt.Errorf("refreshing pods: %w", err)), res.Err)
 	}
-	f = r.with(f, written)
+	return r.with(f, opened), res
+}
+
+// advance scales and moves pods.
+func (r *Round) advance(ctx context.Context, f *Facts) (*Facts, Result) {
 	if r.memory.ahead != nil {
 		r.memory.ahead(ctx, r, f)
 	}
+	var err error
 	acted, failed := r.c.kind.Scale(ctx, r, f)
 	if failed != nil {
 		// Pods that cannot be created keep no others from being moved: each counts as
 		// unavailable, so only what maxUnavailable leaves room for is moved.
 		acted = acted || !onlyCreates(failed)
-		err = errors.Join(err, phase(PhaseScale, failed))
+		err = phase(PhaseScale, failed)
 	}
 	f = r.with(f, r.created.pods)
 	if acted {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
@@ -18,31 +19,68 @@ import (
 type write func(context.Context) (*corev1.Pod, error)
 
 // refresh lets every pod go on with what has begun: its in-place update, its lifecycle
-// state, its gates. It starts nothing. It returns the pods that were written.
-func (r *Round) refresh(ctx context.Context, f *Facts) (written []*corev1.Pod, err error) {
-	var mu sync.Mutex
-	var acts []func() error
+// state, its gates. It starts nothing. Gates that open are no matter to the rest of the
+// round, and are opened beside it: the opening ends with its wait.
+func (r *Round) refresh(ctx context.Context, f *Facts) (*Facts, *opening, error) {
+	now, beside := &refreshed{r: r}, &refreshed{r: r}
+	most, _ := r.atOnce()
 	for _, p := range f.Pods {
 		act, err := r.next(f, p)
 		if err != nil {
-			acts = append(acts, func() error { return err })
+			now.acts = append(now.acts, func() error { return err })
 		}
-		if act == nil {
-			continue
+		switch {
+		case act == nil:
+		case most > 1 && r.besides(f, p):
+			beside.add(ctx, p, act)
+		default:
+			now.add(ctx, p, act)
 		}
-		acts = append(acts, func() error {
-			pod, err := act(ctx)
-			r.Wrote(ctx, p.Pod, pod, err)
-			if pod != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				written = append(written, pod)
-			}
-			return err
-		})
 	}
-	err = r.Parallel(acts)
-	return written, err
+	o := &opening{refreshed: beside}
+	o.group.Go(func() error { return r.Parallel(beside.acts) })
+	err := r.Parallel(now.acts)
+	return r.with(f, now.written), o, err
+}
+
+// refreshed are writes of pods, and the pods as they were written.
+type refreshed struct {
+	r       *Round
+	acts    []func() error
+	mu      sync.Mutex
+	written []*corev1.Pod
+}
+
+func (w *refreshed) add(ctx context.Context, p *facts.Pod, act write) {
+	w.acts = append(w.acts, func() error {
+		pod, err := act(ctx)
+		w.r.Wrote(ctx, p.Pod, pod, err)
+		if pod != nil {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.written = append(w.written, pod)
+		}
+		return err
+	})
+}
+
+// opening is the opening of gates beside the rest of a round.
+type opening struct {
+	*refreshed
+	group errgroup.Group
+}
+
+// wait returns the pods whose gates were opened, once all acts have ended.
+func (o *opening) wait() ([]*corev1.Pod, error) {
+	err := o.group.Wait()
+	return o.written, err
+}
+
+// besides says whether gates of a pod are opened that nothing else in the round looks at:
+// the pod is what it is to be and stays, and it is not available before its kubelet has
+// seen them open.
+func (r *Round) besides(f *Facts, p *facts.Pod) bool {
+	return p.InPlaceDone && !p.Ready && f.AtTarget(p) && !f.Leaves(p) && r.opens(p)
 }
 
 // next finds the one thing that a pod needs next, nil if nothing.

@@ -28,7 +28,7 @@ type Round struct {
 
 	memory  *Memory
 	writers *inflight.Holder // nil without a Window
-	writing time.Time        // when the first writes were begun
+	writing time.Time        // when all was gathered and writing began
 	again   again
 	created created
 	pulls   func(node string) []points.ImagePull // nil if nothing is pulled ahead

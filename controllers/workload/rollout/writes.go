@@ -9,9 +9,10 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/batch"
 )
 
-// defaultTurn is how long a round goes on beginning writes. What is left then is done in
-// the next round, behind the workloads that wait: beside a hundred others that are
-// created or updated, each gets on, and its status is never old.
+// defaultTurn is how long a round goes on beginning writes of one sort, such as creations. What is
+// left then is done in the next round, behind the workloads that wait: beside a hundred others that
+// are created or updated, each gets on, and its status is never old. Each sort has a turn of its own,
+// so that pods that are created keep no others from being moved.
 const defaultTurn = 500 * time.Millisecond
 
 // slowAnswers is how many answers a turn is long at least: where the API server is slow or far
@@ -21,8 +22,8 @@ const slowAnswers = 4
 // longestTurn is what answers cannot make longer.
 const longestTurn = 2 * time.Second
 
-// turn is how long the round goes on beginning writes. What was decided took its time too: where
-// that is long, each round would write little and the next one decide it all again.
+// turn is how long a turn of the round is. What was decided took its time too: where that is
+// long, each round would write little and the next one decide it all again.
 func (r *Round) turn() time.Duration {
 	least := r.writing.Sub(r.Now)
 	if r.writers != nil {
@@ -44,15 +45,12 @@ func (r *Round) atOnce() (most, always int) {
 func (r *Round) inTurn(acts []func() error) []func() error {
 	out := slices.Clone(acts)
 	_, always := r.atOnce()
-	if r.writing.IsZero() {
-		r.writing = r.c.now()
-	}
-	turn := r.turn()
+	began, turn := r.c.now(), r.turn()
 	for i, act := range acts {
 		do := act
 		if i >= always {
 			do = func() error {
-				if r.c.now().Sub(r.writing) < turn {
+				if r.c.now().Sub(began) < turn {
 					return act()
 				}
 				r.Again(time.Millisecond)
@@ -67,7 +65,7 @@ func (r *Round) inTurn(acts []func() error) []func() error {
 	return out
 }
 
-// Parallel does acts, as many at once as may be, until the turn is over. One that fails
+// Parallel does acts, as many at once as may be, until their turn is over. One that fails
 // does not keep the others from being done. An act must not call Parallel or SlowStart.
 func (r *Round) Parallel(acts []func() error) error {
 	most, _ := r.atOnce()
