@@ -38,6 +38,7 @@ type options struct {
 	delays       []time.Duration
 	source       string
 	values       []string
+	bundle       string
 	schedulerQPS int
 	keep         bool
 
@@ -73,6 +74,7 @@ func (o *options) add(f *pflag.FlagSet) {
 	f.DurationSliceVar(&o.delays, "delay", defaultDelays(), "what each request of the managers and of the controller manager takes longer: one cluster after the other for each")
 	f.StringVar(&o.source, "source", "", "measure the checkout in this folder, instead of this one")
 	f.StringArrayVar(&o.values, "set", nil, "a value for helm, such as manager.resources.limits.cpu=200m; without any, the managers have no CPU limit")
+	f.StringVar(&o.bundle, "bundle", "", "the file of a ClusterPolicyBundle to install, whose rules are measured too")
 	f.IntVar(&o.schedulerQPS, "scheduler-qps", 0, "its scheduler's request rate; the stock 50 if 0, 2000 with --scale")
 	f.BoolVar(&o.keep, "keep", false, "leave it up")
 
@@ -120,8 +122,8 @@ func (o *options) checkCluster() error {
 		return errors.New("--delay is for managers in pods: it needs --real, and that needs root")
 	case o.keep && len(o.delays) > 1:
 		return errors.New("--keep needs a single --delay: each has a cluster of that name")
-	case o.kubeconfig != "" && (o.schedulerQPS > 0 || o.keep || o.source != "" || len(o.values) > 0):
-		return errors.New("--scheduler-qps, --keep, --source and --set are for a cluster of its own, not for that of --kubeconfig")
+	case o.kubeconfig != "" && (o.schedulerQPS > 0 || o.keep || o.source != "" || o.bundle != "" || len(o.values) > 0):
+		return errors.New("--scheduler-qps, --keep, --source, --bundle and --set are for a cluster of its own, not for that of --kubeconfig")
 	case o.kubeconfig == "" && (o.auditLog != "" || len(o.pids) > 0 || o.process != "" || o.metrics != ""):
 		return errors.New("--audit-log, --pid, --process and --metrics tell of the cluster of --kubeconfig, which is not given")
 	}

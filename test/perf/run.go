@@ -23,7 +23,7 @@ import (
 // run measures and writes the report.
 func run(ctx context.Context, o *options, out io.Writer) (err error) {
 	d := &report.Document{Schema: report.Schema, Started: time.Now()}
-	d.Settings = report.Settings{Pods: o.pods, MaxUnavailable: workload.MaxUnavailable, SettleSeconds: o.settle.Seconds()}
+	d.Settings = report.Settings{Pods: o.pods, MaxUnavailable: workload.MaxUnavailable, SettleSeconds: o.settle.Seconds(), Bundle: o.bundle}
 	if d.Machine, err = report.ThisMachine(); err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (o *options) target(ctx context.Context, delay time.Duration) (*target.Targ
 		qps = 2000
 	}
 	t, err := target.Own(ctx, target.OwnOptions{
-		Name: o.name, Real: o.real, Simulated: o.nodes, Delay: delay, SchedulerQPS: qps, Source: o.source, Values: values(o.values), Bin: bin, Out: o.out,
+		Name: o.name, Real: o.real, Simulated: o.nodes, Delay: delay, SchedulerQPS: qps, Source: o.source, Values: values(o.values), Bundle: o.bundle, Bin: bin, Out: o.out,
 	})
 	return t, down, err
 }

@@ -58,6 +58,8 @@ type Settings struct {
 	Pods           int     `json:"pods"` // of kinds that do not have one on each node
 	MaxUnavailable string  `json:"maxUnavailable"`
 	SettleSeconds  float64 `json:"settleSeconds"`
+	// Bundle is the file of the ClusterPolicyBundle that was installed, if any.
+	Bundle string `json:"bundle,omitempty"`
 }
 
 // A Run measures one workload from its creation to its deletion.

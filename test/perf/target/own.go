@@ -23,8 +23,8 @@ import (
 	"github.com/regatta-sh/regatta/test/perf/procfs"
 )
 
-// manager is the program that is measured, and its process.
-const manager = "kruise-manager"
+// managerProgram is what is measured, and its process.
+const managerProgram = "kruise-manager"
 
 // OwnOptions say what Own is to make.
 type OwnOptions struct {
@@ -42,6 +42,8 @@ type OwnOptions struct {
 	Values []string
 	// FeatureGates are those of the chart and of the manager, such as ImagePullJobGate=true; the default ones if empty.
 	FeatureGates string
+	// Bundle is the file of a ClusterPolicyBundle that is installed too, none if empty.
+	Bundle string
 	// Bin is a folder for our programs, which run from there.
 	Bin string
 	Out io.Writer
@@ -86,12 +88,17 @@ func Own(ctx context.Context, o OwnOptions) (*Target, error) {
 	if err := t.connect(cluster.State.Kubeconfig()); err != nil {
 		return nil, err
 	}
+	if o.Bundle != "" {
+		if err := t.installBundle(ctx, o.Bundle); err != nil {
+			return t, err
+		}
+	}
 	if o.Real > 0 {
 		err = t.managersInPods(ctx, cluster)
 		return t, err
 	}
-	t.Subject.PIDs = t.Peers[manager]
-	delete(t.Peers, manager)
+	t.Subject.PIDs = t.Peers[managerProgram]
+	delete(t.Peers, managerProgram)
 	t.Metrics, err = metricsOf(t.Subject.PIDs)
 	return t, err
 }
@@ -144,7 +151,7 @@ func (t *Target) managersInPods(ctx context.Context, cluster *local.Cluster) err
 		return fmt.Errorf("listing the managers: %w", err)
 	}
 	for _, pod := range pods.Items {
-		in, err := procfs.InPod(manager, string(pod.UID))
+		in, err := procfs.InPod(managerProgram, string(pod.UID))
 		if err != nil {
 			return err
 		}
@@ -154,7 +161,7 @@ func (t *Target) managersInPods(ctx context.Context, cluster *local.Cluster) err
 		}
 	}
 	if len(t.Subject.PIDs) == 0 {
-		return fmt.Errorf("finding the managers: none of %d pods runs %s", len(pods.Items), manager)
+		return fmt.Errorf("finding the managers: none of %d pods runs %s", len(pods.Items), managerProgram)
 	}
 	return nil
 }
