@@ -47,5 +47,8 @@ func Environment(dir, name string) []string {
 		"TMPDIR=" + filepath.Join(dir, "tmp"),
 		clusterVariable + "=" + dir,
 		nameVariable + "=" + name,
+		// Memory is there, and CPU is not: an API server with a small heap collects garbage
+		// for a fifth of its time.
+		"GOGC=400",
 	}
 }
