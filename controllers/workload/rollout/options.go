@@ -34,8 +34,8 @@ func WithWindow(w *inflight.Window) Option { return func(c *Controller) { c.wind
 // change; none if unset. The last counts are always written.
 func WithStatusEvery(d time.Duration) Option { return func(c *Controller) { c.every = d } }
 
-// WithTurn sets for how long one round goes on beginning writes before other workloads
-// have their turn; 500 ms if unset.
+// WithTurn sets for how long one round goes on beginning writes of one sort before other
+// workloads have their turn; 500 ms if unset.
 func WithTurn(d time.Duration) Option { return func(c *Controller) { c.turn = d } }
 
 // WithExpectationTimeout sets how long the cache may take to show a write; 5 minutes if
