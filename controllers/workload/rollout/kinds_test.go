@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -207,6 +208,12 @@ type kindCluster struct {
 
 func newKindCluster(t *testing.T, kind Kind, bundles bundle.Set, objects ...client.Object) *kindCluster {
 	t.Helper()
+	return newInterceptedCluster(t, kind, bundles, interceptor.Funcs{}, objects...)
+}
+
+// newInterceptedCluster has the requests of the controller go through functions.
+func newInterceptedCluster(t *testing.T, kind Kind, bundles bundle.Set, requests interceptor.Funcs, objects ...client.Object) *kindCluster {
+	t.Helper()
 	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +222,7 @@ func newKindCluster(t *testing.T, kind Kind, bundles bundle.Set, objects ...clie
 	if err := e.Activate(t.Context(), bundles); err != nil {
 		t.Fatal(err)
 	}
-	b := fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(objects...).WithStatusSubresource(&appsv1.DaemonSet{}, &corev1.Pod{}, &kruise.ContainerRecreateRequest{})
+	b := fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(objects...).WithStatusSubresource(&appsv1.DaemonSet{}, &corev1.Pod{}, &kruise.ContainerRecreateRequest{}).WithInterceptorFuncs(requests)
 	for _, o := range []client.Object{&corev1.Pod{}, &appsv1.ControllerRevision{}} {
 		b = b.WithIndex(o, OwnerIndex, OwnerUID)
 	}

@@ -9,19 +9,12 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/workload/inflight"
-	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/policies"
-	"github.com/regatta-sh/regatta/test/apiserver"
+	"github.com/regatta-sh/regatta/engine/bundle"
 )
 
 // meet has a write wait until another one has begun.
@@ -60,39 +53,21 @@ func TestGatesAreOpenedBesideTheRestOfARound(t *testing.T) {
 			return c.SubResource(sub).Patch(ctx, o, patch, opts...)
 		},
 	}
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	b := fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(set).WithStatusSubresource(&appsv1.DaemonSet{}, &corev1.Pod{}).WithInterceptorFuncs(writes)
-	for _, o := range []client.Object{&corev1.Pod{}, &appsv1.ControllerRevision{}} {
-		b = b.WithIndex(o, OwnerIndex, OwnerUID)
-	}
-	api := b.Build()
-	c := New(kind, Clients{Client: api, Live: api, Events: record.NewFakeRecorder(100)}, e, WithWindow(inflight.New(time.Now)))
-	round := func() {
-		t.Helper()
-		if _, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(set)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	round() // the pod of n1 is there, and its gate is shut
+	k := newInterceptedCluster(t, kind, bundle.Set{}, writes, set)
+	k.c.writes = 2
+	k.round() // the pod of n1 is there, and its gate is shut
 	kind.nodes = append(kind.nodes, "n2")
-	round()
-	pods := &corev1.PodList{}
-	if err := api.List(t.Context(), pods); err != nil {
-		t.Fatal(err)
+	k.round()
+	pods := k.pods()
+	if len(pods) != 2 {
+		t.Fatalf("there are %d pods", len(pods))
 	}
-	if len(pods.Items) != 2 {
-		t.Fatalf("there are %d pods", len(pods.Items))
-	}
-	opened := func(p corev1.Pod) bool {
+	opened := func(p *corev1.Pod) bool {
 		return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == kruise.InPlaceUpdateReady && c.Status == corev1.ConditionTrue
 		})
 	}
-	if !opened(pods.Items[0]) {
-		t.Errorf("the gate of %s is shut", pods.Items[0].Name)
+	if !opened(pods[0]) {
+		t.Errorf("the gate of %s is shut", pods[0].Name)
 	}
 }
