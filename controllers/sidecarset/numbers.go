@@ -15,6 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/budget"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/controllers/workload/selection"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
@@ -83,17 +84,24 @@ func scatter(terms kruise.CloneSetUpdateScatterStrategy, pods []*corev1.Pod) (ou
 	return out
 }
 
-// Difference implements rollout.Kind (SS-15): the partition comes off the pods that wait.
+// Difference implements rollout.Kind (SS-15): the partition comes off the pods that wait, and what
+// is unavailable are updated pods alone.
 func (k *Kind) Difference(f *rollout.Facts) rollout.Difference {
 	if f.Strategy.Type != string(kruise.RollingUpdateSidecarSetStrategyType) {
 		return rollout.Difference{Settled: true}
 	}
-	waiting := 0
+	waiting, busy := 0, 0
 	for _, p := range f.Pods {
-		if f.Candidate(p) {
+		switch {
+		case f.Candidate(p):
 			waiting++
+		case p.Facts.Updated && !f.Available(p):
+			busy++
 		}
 	}
 	update := max(waiting-f.Strategy.Partition, 0)
-	return rollout.Difference{Update: update, MaxUnavailable: f.Strategy.MaxUnavailable, Settled: update == 0}
+	return rollout.Difference{
+		Update: update, MaxUnavailable: f.Strategy.MaxUnavailable, Settled: update == 0,
+		Unavailable: &selection.Unavailable{Total: busy, AtTarget: busy},
+	}
 }

@@ -134,13 +134,16 @@ func (k *Kind) Bound(r *rollout.Round, _ *rollout.Facts) func(*facts.Pod) bool {
 		if err != nil || !upgradable(m, set.Name, p.Pod) {
 			return false
 		}
-		if selected := m.selector.Updated(p.Labels); selected != nil && !*selected {
-			return false
-		}
-		return len(wantedAgain(resets(set, p.Pod))) == 0 && !slices.ContainsFunc(namesIn(set), func(name string) bool {
+		return selected(m, p.Pod) && len(wantedAgain(resets(set, p.Pod))) == 0 && !slices.ContainsFunc(namesIn(set), func(name string) bool {
 			return readyOf(p.Pod, name) && !consistent(set.Name, p.Pod, []string{name})
 		})
 	}
+}
+
+// selected says whether the update strategy selects a pod.
+func selected(m *memory, pod *corev1.Pod) bool {
+	updated := m.selector.Updated(pod.Labels)
+	return updated == nil || *updated
 }
 
 // upgradable says whether a pod differs from its SidecarSet in images alone.

@@ -87,7 +87,7 @@ func (k *Kind) reportNotUpgradable(r *rollout.Round, m *memory, f *rollout.Facts
 	}
 	n := 0
 	for _, p := range f.Pods {
-		if !p.Facts.Updated && !upgradable(m, f.Subject.Name, p.Pod) {
+		if !p.Facts.Updated && selected(m, p.Pod) && !upgradable(m, f.Subject.Name, p.Pod) {
 			n++
 		}
 	}
@@ -106,7 +106,7 @@ func (k *Kind) Refresh(r *rollout.Round, p *facts.Pod) func(context.Context) (*c
 	}
 	can := upgradable(m, set.Name, p.Pod)
 	said, known := verdicts(p.Pod)[set.Name]
-	if can && (!known || said) || !can && known && !said {
+	if can && (!known || said) || !can && (known && !said || !selected(m, p.Pod)) {
 		return nil
 	}
 	return func(ctx context.Context) (*corev1.Pod, error) { return writeVerdict(ctx, r, p.Pod, set.Name, can) }

@@ -27,7 +27,7 @@ default order := {
 
 # METADATA
 # title: Together
-# description: A pod with one container, or whose containers all have the same priority, declares no order.
+# description: A pod with one container, whatever it declares, or whose containers all have the same priority, declares no order.
 # labels:
 #   id: launchpriority.order.together
 order := {"priorities": {}, "refuse": []} if {
@@ -102,11 +102,13 @@ order_of_places := {container.name: priority |
 order_of_env := {container.name: object.get(container, "priority", 0) | some container in input.containers}
 
 order_faults contains input.fault if {
+	count(input.containers) > 1
 	input.annotation != "Ordered"
 	input.fault != ""
 }
 
 order_faults contains container.fault if {
+	count(input.containers) > 1
 	input.annotation != "Ordered"
 	not input.places
 	some container in input.containers

@@ -39,12 +39,13 @@ plan := {
 # METADATA
 # title: Pods that are unavailable already
 # description: |
-#   Those of a DaemonSet are replaced at once, as far as the partition lets them: nothing
-#   becomes unavailable by it (ADS-09). Those of other kinds wait for their turn.
+#   Those of a DaemonSet are replaced at once, and those of a SidecarSet updated, as far as
+#   the partition lets them: nothing becomes unavailable by it (ADS-09, SS-15). Those of other
+#   kinds wait for their turn.
 # labels:
 #   id: rollout.plan.unavailable
 plan_unavailable := "Always" if {
-	input.workload.kind == "DaemonSet"
+	input.workload.kind in {"DaemonSet", "SidecarSet"}
 } else := ""
 
 plan_limit := abs(input.update) if count(plan_strategy_hold) == 0

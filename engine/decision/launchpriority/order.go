@@ -106,6 +106,9 @@ func OrderPoint() decision.Point[OrderInput, OrderOutput] {
 // declared is the order that the pod declares.
 func declared(in OrderInput) OrderOutput {
 	out := OrderOutput{Priorities: map[string]int64{}}
+	if len(in.Containers) < 2 {
+		return out
+	}
 	if in.Fault != "" {
 		return refused(in.Fault)
 	}

@@ -73,7 +73,7 @@ func containerOf(own *corev1.Container) points.Container {
 		if env.Name != kruise.ContainerLaunchPriorityEnv {
 			continue
 		}
-		priority, err := strconv.ParseInt(env.Value, 10, 32)
+		priority, err := strconv.ParseInt(env.Value, 10, 64)
 		if err != nil {
 			out.Fault = fmt.Sprintf("container %s: env %s: %v", own.Name, kruise.ContainerLaunchPriorityEnv, err)
 			continue

@@ -26,8 +26,14 @@ import (
 func (s *step) computeResources(ctx context.Context, c *pod.Creation, subject decision.Subject, sets []injection.Set) error {
 	brought := map[string]bool{}
 	for i := range sets {
-		for _, name := range containersOf(sets[i].Spec) {
-			brought[name] = true
+		for _, list := range [][]kruise.SidecarContainer{sets[i].Spec.InitContainers, sets[i].Spec.Containers} {
+			for j := range list {
+				brought[list[j].Name] = true
+				if marks.IsHot(&list[j]) {
+					first, second := marks.Pair(list[j].Name)
+					brought[first], brought[second] = true, true
+				}
+			}
 		}
 	}
 	for i := range sets {
