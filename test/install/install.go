@@ -103,8 +103,8 @@ func Install(ctx context.Context, o Options) (Installed, error) {
 		if _, err := o.Cluster.Load(ctx, Image+":"+tag, programs, images.Options{User: "65534"}); err != nil {
 			return i, err
 		}
-		// 200m, the documented limit, is for production; here people wait.
-		values = append(values, "--set", "manager.image.tag="+tag, "--set", "manager.resources.limits.cpu=2", "--set", "daemon.resources.limits.cpu=1")
+		// 200m, the documented limit, is for production; here people wait, unless the caller sets another one.
+		values = slices.Concat([]string{"--set", "manager.resources.limits.cpu=2", "--set", "daemon.resources.limits.cpu=1"}, values, []string{"--set", "manager.image.tag=" + tag})
 	case o.Image != "":
 		repository, tag, err := reference(o.Image)
 		if err != nil {
