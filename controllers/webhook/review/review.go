@@ -4,6 +4,7 @@
 package review
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -76,6 +77,9 @@ func patchTo(raw []byte, object any) ([]jsonpatch.Operation, error) {
 	encoded, err := json.Marshal(object)
 	if err != nil {
 		return nil, fmt.Errorf("encoding %T: %w", object, err)
+	}
+	if bytes.Equal(raw, encoded) {
+		return nil, nil
 	}
 	patch, err := jsonpatch.CreatePatch(raw, encoded)
 	if err != nil {
