@@ -66,6 +66,7 @@ func short(pod *corev1.Pod) string {
 func TestPodsGetWhatTheirSidecarSetsSay(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pod, set string
+		other    string // the spec of a SidecarSet that comes next
 		sorted   bool
 		want     string
 		fails    string
@@ -128,6 +129,27 @@ func TestPodsGetWhatTheirSidecarSetsSay(t *testing.T) {
 			set:  `{containers: [{name: a, image: a, transferEnv: [{sourceContainerNameFrom: {fieldRef: {fieldPath: "metadata.labels['which']"}}, envName: ONE}]}, {name: b, image: b, transferEnv: [{sourceContainerNameFrom: {fieldRef: {fieldPath: "metadata.annotations['which']"}}, envName: ONE}]}, {name: c, image: c, transferEnv: [{sourceContainerNameFrom: {fieldRef: {fieldPath: metadata.name}}, envName: ONE}]}]}`,
 			want: "main=web ONE:1\na=a ONE:1\nb=b ONE:1\nc=c",
 		},
+		"variables are transferred from an init container, but not to one": {
+			pod:  `{initContainers: [{name: own, image: own, env: [{name: ONE, value: "1"}]}], containers: [{name: main, image: web, env: [{name: TWO, value: "2"}]}]}`,
+			set:  `{initContainers: [{name: b, image: b, transferEnv: [{sourceContainerName: own, envName: ONE}, {sourceContainerName: main, envName: TWO}]}], containers: [{name: a, image: a, transferEnv: [{sourceContainerName: own, envName: ONE}]}]}`,
+			want: "init own=own ONE:1\ninit b=b TWO:2\nmain=web TWO:2\na=a ONE:1",
+		},
+		"mounts and devices are shared with an init container, and those of init containers with none": {
+			pod:  `{volumes: [{name: disk, persistentVolumeClaim: {claimName: c}}], initContainers: [{name: own, image: own, volumeMounts: [{name: d, mountPath: /own}]}], containers: [{name: main, image: web, env: [{name: ONE, value: "1"}], volumeMounts: [{name: d, mountPath: /d, subPathExpr: $(ONE)}], volumeDevices: [{name: disk, devicePath: /dev/x}]}]}`,
+			set:  `{initContainers: [{name: a, image: a, shareVolumePolicy: {type: enabled}, shareVolumeDevicePolicy: {type: enabled}}, {name: b, image: b}]}`,
+			want: "init own=own d@/own\ninit a=a ONE:1 d@/d$(ONE) disk%/dev/x\ninit b=b\nmain=web ONE:1 d@/d$(ONE) disk%/dev/x\nvolume disk",
+		},
+		"containers that are put in are no sources, of the same SidecarSet or of another": {
+			set:   `{containers: [{name: a, image: a, env: [{name: ONE, value: "1"}], volumeMounts: [{name: v, mountPath: /v}]}, {name: b, image: b, shareVolumePolicy: {type: enabled}, transferEnv: [{sourceContainerName: a, envName: ONE}]}], volumes: [{name: v, emptyDir: {}}]}`,
+			other: `{containers: [{name: c, image: c, shareVolumePolicy: {type: enabled}, transferEnv: [{sourceContainerName: a, envName: ONE}]}]}`,
+			want:  "main=web\na=a ONE:1 v@/v\nb=b\nc=c\nvolume v",
+		},
+		"a container that is replaced is a source as it was": {
+			pod:   `{containers: [{name: main, image: web}, {name: a, image: old, env: [{name: ONE, value: old}], volumeMounts: [{name: d, mountPath: /d}]}]}`,
+			set:   `{containers: [{name: a, image: a, env: [{name: ONE, value: new}]}]}`,
+			other: `{containers: [{name: b, image: b, shareVolumePolicy: {type: enabled}, transferEnv: [{sourceContainerName: a, envName: ONE}]}]}`,
+			want:  "main=web\na=a ONE:new\nb=b ONE:old d@/d",
+		},
 		"pull secrets are joined by name": {
 			pod:  `{imagePullSecrets: [{name: mine}]}`,
 			set:  `{containers: [{name: a, image: a}], imagePullSecrets: [{name: mine}, {name: theirs}]}`,
@@ -136,6 +158,11 @@ func TestPodsGetWhatTheirSidecarSetsSay(t *testing.T) {
 		"annotations are kept, overwritten or merged": {
 			set:  `{containers: [{name: a, image: a}], patchPodMetadata: [{annotations: {which: x, new: x}, patchPolicy: Retain}, {annotations: {over: x}, patchPolicy: Overwrite}, {annotations: {json: '{"b":2,"a":null}', absent: '{"c":3}'}, patchPolicy: MergePatchJson}]}`,
 			want: "main=web\na=a\nnote absent {\"c\":3}\nnote json {\"b\":2}\nnote new x\nnote over x\nnote which main",
+		},
+		"annotations of several are set one after the other": {
+			set:   `{containers: [{name: a, image: a}], patchPodMetadata: [{annotations: {kept: logs, over: logs}, patchPolicy: Retain}, {annotations: {json: '{"b":2}'}, patchPolicy: MergePatchJson}]}`,
+			other: `{containers: [{name: b, image: b}], patchPodMetadata: [{annotations: {kept: mesh}, patchPolicy: Retain}, {annotations: {over: mesh}, patchPolicy: Overwrite}, {annotations: {json: '{"b":3,"c":4}'}, patchPolicy: MergePatchJson}]}`,
+			want:  "main=web\na=a\nb=b\nnote json {\"a\":1,\"b\":3,\"c\":4}\nnote kept logs\nnote over mesh\nnote which main",
 		},
 		"an annotation that is no JSON cannot be merged": {
 			set:   `{containers: [{name: a, image: a}], patchPodMetadata: [{annotations: {which: '{}'}, patchPolicy: MergePatchJson}]}`,
@@ -193,7 +220,15 @@ func TestPodsGetWhatTheirSidecarSetsSay(t *testing.T) {
 				pod.Annotations = map[string]string{"which": "main"}
 				tc.want += "\nnote which main"
 			}
-			err := Apply(pod, []Set{{Name: "logs", Spec: spec}}, Options{Now: time.Unix(1_700_000_000, 0), SortByName: tc.sorted})
+			sets, marked := []Set{{Name: "logs", Spec: spec}}, "logs"
+			if tc.other != "" {
+				next := &kruise.SidecarSetSpec{}
+				if err := yaml.UnmarshalStrict([]byte(tc.other), next); err != nil {
+					t.Fatal(err)
+				}
+				sets, marked = append(sets, Set{Name: "mesh", Spec: next}), "logs,mesh"
+			}
+			err := Apply(pod, sets, Options{Now: time.Unix(1_700_000_000, 0), SortByName: tc.sorted})
 			if tc.fails != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.fails) {
 					t.Errorf("%v, want %s", err, tc.fails)
@@ -204,8 +239,8 @@ func TestPodsGetWhatTheirSidecarSetsSay(t *testing.T) {
 			if err != nil || got != want {
 				t.Errorf("%v, the pod has\n%s\nwant\n%s", err, got, want)
 			}
-			if marked := pod.Annotations[kruise.SidecarSetInjectedListKey]; marked != "logs" {
-				t.Errorf("the pod is marked with %q", marked)
+			if got := pod.Annotations[kruise.SidecarSetInjectedListKey]; got != marked {
+				t.Errorf("the pod is marked with %q, want %q", got, marked)
 			}
 		})
 	}
