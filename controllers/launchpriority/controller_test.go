@@ -5,6 +5,7 @@ package launchpriority
 import (
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -80,6 +81,16 @@ func (w *world) start(t tb, ready ...string) {
 	}
 }
 
+// versions are those of the pod and of its barriers.
+func (w *world) versions(t tb) string {
+	t.Helper()
+	barriers := &corev1.ConfigMap{}
+	if err := w.api.Get(context.Background(), types.NamespacedName{Namespace: "shop", Name: "web-barrier"}, barriers); client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	return w.pod(t).ResourceVersion + " " + barriers.ResourceVersion
+}
+
 func (w *world) keys(t tb) string { return strings.Join(slices.Sorted(maps.Keys(w.opened(t))), " ") }
 
 func TestBarriersOpenOneAfterTheOther(t *testing.T) {
@@ -134,15 +145,26 @@ func TestPodsWithoutBarriersAreLeftAlone(t *testing.T) {
 	}
 }
 
-// Whatever order the containers become ready in, none may start before all of a higher priority were ready once.
+// Whatever order the containers become ready in, and unready again, none may start before all of a higher priority were ready once,
+// no barrier is shut again, and nothing is written once the pod says that they are open.
 func TestNoBarrierOpensTooEarly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		priorities := rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "c", "d"}), rapid.Int64Range(-2, 2), 1, 4).Draw(t, "priorities")
+		priorities := rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "c", "d"}), rapid.OneOf(rapid.Int64Range(-2, 2), rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64 - 1, math.MaxInt64})), 1, 4).Draw(t, "priorities")
 		w := newWorld(priorities)
 		wasReady := map[string]bool{}
 		for range 12 {
+			completed := w.pod(t).Annotations[kruise.ContainerLaunchPriorityCompletedKey] == "true"
+			before, versions := w.opened(t), w.versions(t)
 			w.reconcile(t)
 			open := w.opened(t)
+			for barrier := range before {
+				if open[barrier] != "true" {
+					t.Fatalf("%s was open, and now there are %v", barrier, open)
+				}
+			}
+			if now := w.versions(t); completed && now != versions {
+				t.Fatalf("it is completed, and written to: %s, now %s", versions, now)
+			}
 			var ready []string
 			for name, priority := range priorities {
 				if open[key(priority)] != "true" {

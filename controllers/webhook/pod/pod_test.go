@@ -203,7 +203,7 @@ func TestMutate(t *testing.T) {
 		}
 	}
 	fails := pod.MutatingStep{Name: "failing", Mutate: func(context.Context, *pod.Creation) (bool, error) { return false, errors.New("no") }}
-	if got := (&pod.Mutator{Steps: []pod.MutatingStep{fails, note}}).Handle(t.Context(), ask(admissionv1.Create, "", "", made)); got.Allowed || !strings.Contains(got.Result.Message, "failing: no") {
+	if got := (&pod.Mutator{Steps: []pod.MutatingStep{fails, note}}).Handle(t.Context(), ask(admissionv1.Create, "", "", made)); got.Allowed || got.Result.Code != http.StatusInternalServerError || got.Result.Message != "failing: no" {
 		t.Errorf("%t, %+v", got.Allowed, got.Result)
 	}
 	if got := (&pod.Mutator{Steps: []pod.MutatingStep{fails}}).Handle(t.Context(), ask(admissionv1.Update, "", made, made)); !got.Allowed {
