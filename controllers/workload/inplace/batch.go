@@ -42,7 +42,7 @@ func (w work) keep(names []string) {
 // batch splits the containers to change into those changed now and those that
 // wait until the first ones are ready. Both are in the pod's order.
 func batch(pod *corev1.Pod, w work) (now, later []string) {
-	highest, found := 0, false
+	highest, found := int64(0), false
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
 		if p, ok := barrier(c); ok && w.has(c.Name) && (!found || p > highest) {
@@ -81,13 +81,13 @@ func batch(pod *corev1.Pod, w work) (now, later []string) {
 	return now, later
 }
 
-func barrier(c *corev1.Container) (int, bool) {
+func barrier(c *corev1.Container) (int64, bool) {
 	for _, e := range c.Env {
 		if e.Name != barrierEnv || e.ValueFrom == nil || e.ValueFrom.ConfigMapKeyRef == nil {
 			continue
 		}
 		digits, ok := strings.CutPrefix(e.ValueFrom.ConfigMapKeyRef.Key, "p_")
-		p, err := strconv.Atoi(digits)
+		p, err := strconv.ParseInt(digits, 10, 64)
 		return p, ok && err == nil
 	}
 	return 0, false

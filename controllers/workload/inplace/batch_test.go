@@ -66,6 +66,9 @@ func TestBatch(t *testing.T) {
 		"barriers may be negative": {
 			barriered("a/p_-1", "b/p_-9"), work{images: images("a", "b")}, []string{"a"}, []string{"b"},
 		},
+		"barriers have 64 bits": {
+			barriered("a/p_9223372036854775806", "b/p_9223372036854775807", "c/p_-9223372036854775808"), work{images: images("a", "b", "c")}, []string{"b"}, []string{"a", "c"},
+		},
 		"a container without a barrier goes with the first": {
 			barriered("a/p_1", "b/p_9", "c"), work{images: images("a", "b", "c")}, []string{"b", "c"}, []string{"a"},
 		},
