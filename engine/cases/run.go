@@ -5,6 +5,7 @@ package cases
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -45,13 +46,18 @@ func In(namespace string) Option { return func(s *decision.Subject) { s.Namespac
 // Run asks the built-in policies of an engine, and a set of bundles beside them.
 func Run(ctx context.Context, e *engine.Engine, set bundle.Set, f File, opts ...Option) []Result {
 	out := make([]Result, 0, len(f.Cases))
+	var last compiled
 	for _, c := range f.Cases {
 		r := Result{File: f.Path, Row: c.Row, Col: c.Col, Name: c.Name, Point: c.Point}
 		about := decision.Subject{Kind: "Case", Name: c.Name}
 		for _, o := range opts {
 			o(&about)
 		}
-		if err := run(ctx, e, set, f, c, about, &r); err != nil {
+		err := last.compile(ctx, e, set, c.Bundles)
+		if err == nil {
+			err = run(ctx, e, last.snapshot, f, c, about, &r)
+		}
+		if err != nil {
 			r.Problems = append(r.Problems, err.Error())
 		}
 		out = append(out, r)
@@ -59,7 +65,35 @@ func Run(ctx context.Context, e *engine.Engine, set bundle.Set, f File, opts ...
 	return out
 }
 
-func run(ctx context.Context, e *engine.Engine, set bundle.Set, f File, c Case, about decision.Subject, r *Result) error {
+// compiled are the policies of a case. Most cases of a file have those of the case before.
+type compiled struct {
+	bundles  map[string]string
+	snapshot *engine.Snapshot
+}
+
+func (last *compiled) compile(ctx context.Context, e *engine.Engine, set bundle.Set, bundles map[string]string) error {
+	if last.snapshot != nil && maps.Equal(last.bundles, bundles) {
+		return nil
+	}
+	if len(bundles) > 0 {
+		b, err := bundle.FromFiles("case", bundles)
+		if err != nil {
+			return err
+		}
+		set = append(slices.Clone(set), b)
+	}
+	s := e.Base()
+	if len(set) > 0 {
+		var err error
+		if s, err = e.Compile(ctx, set); err != nil {
+			return err
+		}
+	}
+	last.bundles, last.snapshot = bundles, s
+	return nil
+}
+
+func run(ctx context.Context, e *engine.Engine, s *engine.Snapshot, f File, c Case, about decision.Subject, r *Result) error {
 	p, ok := catalog.Find(c.Point)
 	if !ok {
 		return fmt.Errorf("there is no decision point %s", c.Point)
@@ -68,19 +102,6 @@ func run(ctx context.Context, e *engine.Engine, set bundle.Set, f File, c Case, 
 	in, err := f.Question(c, p)
 	if err != nil {
 		return err
-	}
-	if len(c.Bundles) > 0 {
-		b, err := bundle.FromFiles("case", c.Bundles)
-		if err != nil {
-			return err
-		}
-		set = append(slices.Clone(set), b)
-	}
-	s := e.Base()
-	if len(set) > 0 {
-		if s, err = e.Compile(ctx, set); err != nil {
-			return err
-		}
 	}
 	answer, rec := engine.DecideOn(ctx, e, s, p, about, in)
 	r.Record = rec
