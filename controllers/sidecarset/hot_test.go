@@ -3,12 +3,20 @@
 package sidecarset
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 )
 
 // hotLogs is a SidecarSet of a hot pair and of an agent beside it.
@@ -114,6 +122,101 @@ func TestHotUpgradesThatAreTakenBack(t *testing.T) {
 				t.Errorf("the version of %s is %s, and it was %s when it started", working, got, versions[working])
 			}
 		})
+	}
+}
+
+// hotPairs is a SidecarSet of two hot pairs.
+func hotPairs() *kruise.SidecarSet {
+	set := hotLogs()
+	set.Spec.Containers[1].UpgradeStrategy = set.Spec.Containers[0].UpgradeStrategy
+	return set
+}
+
+// SS-13: the container that was replaced is reset once all others run, but for those that are empty.
+func TestWhenTheOldContainerOfAPairIsReset(t *testing.T) {
+	for name, tc := range map[string]struct {
+		broken []string
+		status func(*corev1.Pod)        // what the pod says once the new container runs
+		edit   func(*kruise.SidecarSet) // what is edited then
+		want   string
+	}{
+		"when the pod is ready":          {want: "empty"},
+		"not while the update is paused": {edit: func(s *kruise.SidecarSet) { s.Spec.UpdateStrategy.Paused = true }, want: "logs:1"},
+		"nor where nothing is updated": {edit: func(s *kruise.SidecarSet) {
+			s.Spec.UpdateStrategy.Type = kruise.NotUpdateSidecarSetStrategyType
+		}, want: "logs:1"},
+		"when the pod waits for a readiness gate alone": {status: func(p *corev1.Pod) {
+			inplace.Condition(p, corev1.PodReady).Status = corev1.ConditionFalse
+		}, want: "empty"},
+		"when an empty image does not run":         {broken: []string{"empty"}, want: "empty"},
+		"not while the new container does not run": {broken: []string{"logs:2"}, want: "logs:1"},
+		"nor while one of the pod's own does not":  {broken: []string{"web:1"}, want: "logs:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := hotPairs()
+			w := newWorld(t, "", append(webs(t, 1, set), set)...)
+			w.broken = tc.broken
+			w.run()
+			w.round("logs")
+			w.edit("logs", image("logs:2"))
+			w.round("logs")
+			w.run()
+			if tc.status != nil {
+				p := w.pods()[0]
+				tc.status(p)
+				if err := w.api.Status().Update(t.Context(), p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tc.edit != nil {
+				w.edit("logs", tc.edit)
+			}
+			w.round("logs")
+			w.round("logs")
+			if p := w.pods()[0]; containerOf(p, "shipper-1").Image != tc.want || containerOf(p, "shipper-2").Image != "logs:2" {
+				t.Errorf("the pair is %s and %s, want %s and logs:2", containerOf(p, "shipper-1").Image, containerOf(p, "shipper-2").Image, tc.want)
+			}
+		})
+	}
+}
+
+// SS-12: while a pod is reset no other one is updated, however many may be unavailable.
+func TestResetsGoBeforeUpdates(t *testing.T) {
+	set := hotLogs()
+	set.Spec.UpdateStrategy.MaxUnavailable = ptr.To(intstr.FromInt32(2))
+	set.Spec.UpdateStrategy.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"n": "0"}}
+	w := started(t, "", 2, set)
+	w.edit("logs", image("logs:2"))
+	w.round("logs")
+	w.run()
+	w.edit("logs", func(s *kruise.SidecarSet) { s.Spec.UpdateStrategy.Selector = nil })
+	for _, want := range []struct{ when, reset, updated string }{
+		{"while the first is reset", "web-0", "web-0"}, {"after it was", "web-0", "web-0 web-1"},
+	} {
+		w.round("logs")
+		if reset, updated := w.with("shipper-1", "empty"), w.with("shipper-2", "logs:2"); reset != want.reset || updated != want.updated {
+			t.Errorf("%s: %q are reset and %q are updated", want.when, reset, updated)
+		}
+	}
+}
+
+func TestAResetThatFailsIsTold(t *testing.T) {
+	w := started(t, "", 1, hotLogs())
+	w.edit("logs", image("logs:2"))
+	w.round("logs")
+	w.run()
+	w.refusal = errors.New("no answer")
+	if _, err := w.c.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "logs"}}); err == nil {
+		t.Error("nothing fails")
+	}
+	got := w.told(kruise.SidecarSetResetContainerFailedReason)
+	if len(got) != 1 || !strings.HasPrefix(got[0], corev1.EventTypeWarning) || !strings.Contains(got[0], "shipper-1") || !strings.Contains(got[0], "no answer") {
+		t.Errorf("events %q", got)
+	}
+	w.refusal = nil
+	w.round("logs")
+	if got := w.told(kruise.SidecarSetResetContainerSucceededReason); len(got) != 1 || w.images("shipper-1") != "empty×1" {
+		t.Errorf("events %q, and the image is %s", got, w.images("shipper-1"))
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/sidecarset/matching"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/sidecars"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/test/apiserver"
 	"github.com/regatta-sh/regatta/test/rules"
 )
@@ -48,6 +49,10 @@ type world struct {
 	lacks map[string]int
 	// broken are images whose containers never get ready.
 	broken []string
+	// spared is the pod that its budget does not let be updated.
+	spared string
+	// refusal is the answer to patches of pods; they are made if it is nil.
+	refusal error
 }
 
 func newWorld(t *testing.T, module string, objects ...client.Object) *world {
@@ -61,7 +66,7 @@ func newWorld(t *testing.T, module string, objects ...client.Object) *world {
 		WithIndex(&corev1.Pod{}, matching.LabelsIndex, matching.IndexLabels).
 		WithIndex(&kruise.SidecarSet{}, matching.KeysIndex, matching.IndexKeys).
 		WithIndex(&appsv1.ControllerRevision{}, rollout.OwnerIndex, rollout.OwnerUID).
-		WithInterceptorFuncs(interceptor.Funcs{List: w.list}).Build()
+		WithInterceptorFuncs(interceptor.Funcs{List: w.list, Patch: w.patch}).Build()
 	judge := sidecars.NewJudge(sidecars.Options{Cached: w.api, Live: w.api, Engine: e, Namespace: "kruise-system"})
 	w.missed = &Missed{
 		Given: judge.Given, Live: w.api, Count: func(_ string, pods map[string]int) { w.lacks = pods },
@@ -69,7 +74,7 @@ func newWorld(t *testing.T, module string, objects ...client.Object) *world {
 	}
 	w.kind = New(w.api, "kruise-system", w.events, WithMissed(w.missed))
 	w.c = rollout.New(w.kind, rollout.Clients{Client: w.api, Live: w.api, Events: w.events}, e,
-		rollout.WithClock(func() time.Time { return w.now }), rollout.WithParallelWrites(1))
+		rollout.WithClock(func() time.Time { return w.now }), rollout.WithParallelWrites(1), rollout.WithBudget(w.budget))
 	return w
 }
 
@@ -78,6 +83,20 @@ func (w *world) list(ctx context.Context, c client.WithWatch, list client.Object
 	err := c.List(ctx, list, opts...)
 	w.listed[fmt.Sprintf("%T", list)] += meta.LenList(list)
 	return err
+}
+
+func (w *world) patch(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	if _, ok := o.(*corev1.Pod); ok && w.refusal != nil {
+		return w.refusal
+	}
+	return c.Patch(ctx, o, patch, opts...)
+}
+
+func (w *world) budget(_ context.Context, pod *corev1.Pod) (*decision.Hold, error) {
+	if pod.Name != w.spared {
+		return nil, nil
+	}
+	return &decision.Hold{Rule: "protection.budget.exceeded", Reason: "BudgetExceeded", Message: "No more."}, nil
 }
 
 // round reconciles a SidecarSet once.
@@ -170,6 +189,18 @@ func (w *world) images(container string) string {
 	return strings.Join(out, " ")
 }
 
+// with are the pods whose container has an image, by name.
+func (w *world) with(container, image string) string {
+	var out []string
+	for _, p := range w.pods() {
+		if c := containerOf(p, container); c != nil && c.Image == image {
+			out = append(out, p.Name)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
 // told are the events since the last call that have a word.
 func (w *world) told(word string) (out []string) {
 	for {
@@ -215,15 +246,19 @@ func logs(change func(*kruise.SidecarSet)) *kruise.SidecarSet {
 	return set
 }
 
-// webs are pods that a SidecarSet has given its containers.
-func webs(t *testing.T, n int, set *kruise.SidecarSet) (out []client.Object) {
+// webs are pods that SidecarSets have given their containers.
+func webs(t *testing.T, n int, sets ...*kruise.SidecarSet) (out []client.Object) {
 	t.Helper()
+	var given []injection.Set
+	for _, set := range sets {
+		given = append(given, injection.Set{Name: set.Name, Spec: &set.Spec})
+	}
 	for i := range n {
 		p := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint("web-", i), UID: types.UID(fmt.Sprint("u", i)), Labels: map[string]string{"app": "web", "n": fmt.Sprint(i)}},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "web:1"}}},
 		}
-		if err := injection.Apply(p, []injection.Set{{Name: set.Name, Spec: &set.Spec}}, injection.Options{Now: time.Unix(1_700_000_000, 0)}); err != nil {
+		if err := injection.Apply(p, given, injection.Options{Now: time.Unix(1_700_000_000, 0)}); err != nil {
 			t.Fatal(err)
 		}
 		out = append(out, p)
