@@ -12,10 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/expression"
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+	"github.com/regatta-sh/regatta/test/apiserver"
 )
 
 func TestExpressions(t *testing.T) {
@@ -97,6 +99,34 @@ func TestWhatCannotBeLookedUpIsNotTaken(t *testing.T) {
 		look(found)
 		if len(found.Errs) != 1 || !strings.Contains(found.Errs[0].Error(), "Internal error") {
 			t.Errorf("%s: got %v", name, found.Errs)
+		}
+	}
+}
+
+// A base and its canary give the same pods containers of the same names, whichever of the two is written.
+func TestABaseIsNotComparedWithItsCanary(t *testing.T) {
+	of := func(name, base string) *v1beta1.SidecarSet {
+		set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if base != "" {
+			set.Annotations = map[string]string{v1beta1.SidecarSetCanaryKey: "true", v1beta1.SidecarSetBaseKey: base}
+		}
+		set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+		set.Spec.Containers = []v1beta1.SidecarContainer{{Container: corev1.Container{Name: "log"}}}
+		return set
+	}
+	for name, tc := range map[string]struct {
+		set, other *v1beta1.SidecarSet
+		want       int
+	}{
+		"the base":              {of("logs", ""), of("canary", "logs"), 0},
+		"the canary":            {of("canary", "logs"), of("logs", ""), 0},
+		"another SidecarSet":    {of("agent", ""), of("canary", "logs"), 1},
+		"the canary of another": {of("canary", "agent"), of("logs", ""), 1},
+	} {
+		found := &rules.Findings{}
+		o := Options{Reader: fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(tc.other).Build()}
+		if o.validateOthers(t.Context(), tc.set, found); len(found.Errs) != tc.want {
+			t.Errorf("%s is written: got %v", name, found.Errs)
 		}
 	}
 }
