@@ -20,8 +20,10 @@ test_a_rollout_that_nobody_holds_goes_on if {
 	answer == {"limit": 7, "maxUnavailable": 2, "holds": [], "scatter": [], "unavailable": ""}
 }
 
-test_what_is_unavailable_of_a_daemonset_needs_no_room if {
-	rollout.plan.unavailable == "Always" with input as asked({"workload": {"kind": "DaemonSet"}})
+test_what_is_unavailable_of_a_daemonset_or_a_sidecarset_needs_no_room if {
+	every kind in {"DaemonSet", "SidecarSet"} {
+		rollout.plan.unavailable == "Always" with input as asked({"workload": {"kind": kind}})
+	}
 }
 
 test_a_rollout_back_is_limited_by_as_many_pods if {
