@@ -47,7 +47,7 @@ func (c *checker) check() summary {
 			if i > 0 {
 				c.later++
 			}
-			c.pod(v, i == 0)
+			c.pod(v, c.story.pods[name][0].pod)
 		}
 	}
 	return c.summary
@@ -57,8 +57,9 @@ func (c *checker) report(v podVersion, format string, args ...any) {
 	c.violations = append(c.violations, fmt.Sprintf("revision %d, pod %s: ", v.revision, v.pod.Name)+fmt.Sprintf(format, args...))
 }
 
-// pod checks one version of a pod.
-func (c *checker) pod(v podVersion, created bool) {
+// pod checks one version of a pod, whose first one is given too.
+func (c *checker) pod(v podVersion, first *corev1.Pod) {
+	created := v.pod == first
 	entries, err := marks.Read(v.pod, kruise.SidecarSetHashKey)
 	if err != nil {
 		c.report(v, "%v", err)
@@ -93,7 +94,7 @@ func (c *checker) pod(v podVersion, created bool) {
 			c.injections++
 			c.current(v, set, at)
 		}
-		expect(want, v.pod, set, &c.story.sets[set][at], created)
+		expect(want, v.pod, first, set, &c.story.sets[set][at])
 		if got := v.pod.Annotations["faults.regatta.sh/"+set]; got != note(c.story.sets[set][at].spec) {
 			c.report(v, "its annotation of %s is %q, want %q", set, got, note(c.story.sets[set][at].spec))
 		}
@@ -176,11 +177,14 @@ func (c *checker) current(v podVersion, set string, at int) {
 }
 
 // expect adds the containers that a SidecarSet gives. The idle one of a hot pair may have any image that it had.
-func expect(want map[string]corev1.Container, pod *corev1.Pod, set string, v *setVersion, created bool) {
+func expect(want map[string]corev1.Container, pod, first *corev1.Pod, set string, v *setVersion) {
+	created := pod == first
 	for i := range v.spec.InitContainers {
 		c := v.spec.InitContainers[i].Container
-		if !created { // init containers are never updated
-			c.Image = ""
+		for j := range first.Spec.InitContainers {
+			if !created && first.Spec.InitContainers[j].Name == c.Name {
+				c.Image = first.Spec.InitContainers[j].Image // init containers are never updated
+			}
 		}
 		want[c.Name] = c
 	}

@@ -160,7 +160,11 @@ func TestWhatIsWrongWithAPodIsFound(t *testing.T) {
 
 // A later version has other images, and is held to the version that it is marked with as well.
 func TestAPodThatIsUpdatedInPlaceIsCheckedToo(t *testing.T) {
-	for image, wrong := range map[string]bool{"registry.k8s.io/pause:v1": false, "registry.k8s.io/pause:v0": true} {
+	const v0, v1 = "registry.k8s.io/pause:v0", "registry.k8s.io/pause:v1"
+	for _, tc := range []struct {
+		image, init string
+		wrong       bool
+	}{{v1, v0, false}, {v0, v0, true}, {v1, v1, true}} { // init containers keep theirs
 		s := begun(t)
 		p := s.pod()
 		s.note(versions.Version{Object: p.DeepCopy(), Revision: s.revision + 1})
@@ -177,13 +181,14 @@ func TestAPodThatIsUpdatedInPlaceIsCheckedToo(t *testing.T) {
 		p.Annotations["faults.regatta.sh/logs-0"] = "1"
 		for i := range p.Spec.Containers {
 			if p.Spec.Containers[i].Name == "logs-0" {
-				p.Spec.Containers[i].Image = image
+				p.Spec.Containers[i].Image = tc.image
 			}
 		}
+		p.Spec.InitContainers[0].Image = tc.init
 		s.note(versions.Version{Object: p, Revision: s.revision + 1})
 		got := (&checker{story: s.story, starts: map[string]start{"p": {at: s.now, known: map[string]int64{}}}, known: s.known}).check()
-		if (len(got.violations) > 0) != wrong || got.later != 1 {
-			t.Errorf("with %s there are %q, and %d later versions", image, got.violations, got.later)
+		if (len(got.violations) > 0) != tc.wrong || got.later != 1 {
+			t.Errorf("with %s and %s there are %q, and %d later versions", tc.image, tc.init, got.violations, got.later)
 		}
 	}
 }
