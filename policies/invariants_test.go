@@ -41,6 +41,30 @@ func TestEveryInvariantHasItsTest(t *testing.T) {
 	}
 }
 
+// Tests that a page names are there, by that name.
+func TestPagesOfTheSpecificationNameTestsThatThereAre(t *testing.T) {
+	pages, err := filepath.Glob("spec/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, named := testsOfTheRepository(t), 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile("`(Test[A-Za-z]+)`").FindAllStringSubmatch(string(text), -1) {
+			named++
+			if !tests[m[1]] {
+				t.Errorf("%s names %s, which there is not", page, m[1])
+			}
+		}
+	}
+	if named == 0 {
+		t.Error("no page names a test")
+	}
+}
+
 func testsOfTheRepository(t *testing.T) map[string]bool {
 	t.Helper()
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
