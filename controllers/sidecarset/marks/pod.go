@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/lru"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
@@ -29,12 +30,29 @@ type Entry struct {
 // Entries are those of a pod by SidecarSet.
 type Entries map[string]Entry
 
+// remembered are the Entries of that many texts: each round of a SidecarSet reads all its pods, and pods that were
+// made or updated within a second have the same text.
+var remembered = lru.New(1 << 14)
+
 // Read reads one of the two annotations of hashes. Releases of long ago wrote nothing but the hash of each SidecarSet.
+// Other pods share the Entries, which the caller must not change.
 func Read(pod *corev1.Pod, key string) (Entries, error) {
 	text, ok := pod.Annotations[key]
 	if !ok {
 		return Entries{}, nil
 	}
+	if known, ok := remembered.Get(text); ok {
+		return known.(Entries), nil
+	}
+	out, err := parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("reading the annotation %s: %w", key, err)
+	}
+	remembered.Add(strings.Clone(text), out) // text may be a part of all that was received
+	return out, nil
+}
+
+func parse(text string) (Entries, error) {
 	out := Entries{}
 	err := json.Unmarshal([]byte(text), &out)
 	if err == nil {
@@ -42,7 +60,7 @@ func Read(pod *corev1.Pod, key string) (Entries, error) {
 	}
 	var old map[string]string
 	if json.Unmarshal([]byte(text), &old) != nil {
-		return nil, fmt.Errorf("reading the annotation %s: %w", key, err)
+		return nil, err //nolint:wrapcheck // Read does
 	}
 	out = Entries{}
 	for name, hash := range old {
@@ -105,7 +123,11 @@ func (s Stamp) Apply(pod *corev1.Pod) error {
 
 func put(pod *corev1.Pod, key string, entry Entry) error {
 	entries, err := Read(pod, key)
-	if err != nil || entries == nil {
+	if err != nil {
+		entries = nil
+	}
+	entries = maps.Clone(entries)
+	if entries == nil {
 		entries = Entries{}
 	}
 	entries[entry.SidecarSetName] = entry
