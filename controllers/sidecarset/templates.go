@@ -122,6 +122,10 @@ func (t *templates) Compare(string, string) (rollout.Comparison, error) {
 
 // truncate deletes the oldest revisions that nothing uses, beyond the limit, which counts all of them (SS-16).
 func (k *Kind) truncate(ctx context.Context, r *rollout.Round, f *rollout.Facts, t *templates) error {
+	limit := max(int(ptr.Deref(t.set.Spec.RevisionHistoryLimit, 10)), 1)
+	if len(t.History.All) <= limit { // no pod has to be asked
+		return nil
+	}
 	used := map[string]bool{}
 	for _, p := range f.Pods {
 		used[t.entry(p.Pod).ControllerRevision] = true
@@ -137,6 +141,5 @@ func (k *Kind) truncate(ctx context.Context, r *rollout.Round, f *rollout.Facts,
 			kept++
 		}
 	}
-	limit := max(int(ptr.Deref(t.set.Spec.RevisionHistoryLimit, 10)), 1)
 	return t.History.Truncate(ctx, r.Client(), max(limit-kept, 0), live)
 }
