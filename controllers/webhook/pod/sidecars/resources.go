@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/big"
 	"regexp"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -24,23 +25,15 @@ import (
 
 // computeResources sets the resources of containers that have a resourcesPolicy (SS-08). The SidecarSets are copies.
 func (s *step) computeResources(ctx context.Context, c *pod.Creation, subject decision.Subject, sets []injection.Set) error {
-	brought := map[string]bool{}
-	for i := range sets {
-		for _, list := range [][]kruise.SidecarContainer{sets[i].Spec.InitContainers, sets[i].Spec.Containers} {
-			for j := range list {
-				brought[list[j].Name] = true
-				if marks.IsHot(&list[j]) {
-					first, second := marks.Pair(list[j].Name)
-					brought[first], brought[second] = true, true
-				}
-			}
-		}
-	}
+	var brought map[string]bool
 	for i := range sets {
 		for _, list := range [][]kruise.SidecarContainer{sets[i].Spec.InitContainers, sets[i].Spec.Containers} {
 			for j := range list {
 				if list[j].ResourcesPolicy == nil {
 					continue
+				}
+				if brought == nil { // most SidecarSets compute nothing
+					brought = broughtBy(sets)
 				}
 				in, err := resourcesInput(c, &sets[i], &list[j], brought)
 				if err != nil {
@@ -55,6 +48,17 @@ func (s *step) computeResources(ctx context.Context, c *pod.Creation, subject de
 		}
 	}
 	return nil
+}
+
+// broughtBy are the names of containers that SidecarSets bring, in a pod and in their own specs, where a hot pair has one name.
+func broughtBy(sets []injection.Set) map[string]bool {
+	out := map[string]bool{}
+	for i := range sets {
+		for _, name := range slices.Concat(containersOf(sets[i].Spec), marks.ContainersOf(sets[i].Spec)) {
+			out[name] = true
+		}
+	}
+	return out
 }
 
 func quantities(a points.Amounts) corev1.ResourceList {
