@@ -27,9 +27,8 @@ func TestEveryInvariantHasItsTest(t *testing.T) {
 		t.Errorf("the table has %d rows", len(rows))
 	}
 	tests := testsOfTheRepository(t)
-	name := regexp.MustCompile("`(Test[A-Za-z]+)`")
 	for _, row := range rows {
-		named := name.FindAllStringSubmatch(row, -1)
+		named := namedTest.FindAllStringSubmatch(row, -1)
 		if len(named) == 0 {
 			t.Errorf("no test is named in %s", row)
 		}
@@ -40,6 +39,8 @@ func TestEveryInvariantHasItsTest(t *testing.T) {
 		}
 	}
 }
+
+var namedTest = regexp.MustCompile("`(Test[A-Za-z]+)`")
 
 // Tests that a page names are there, by that name.
 func TestPagesOfTheSpecificationNameTestsThatThereAre(t *testing.T) {
@@ -53,7 +54,7 @@ func TestPagesOfTheSpecificationNameTestsThatThereAre(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile("`(Test[A-Za-z]+)`").FindAllStringSubmatch(string(text), -1) {
+		for _, m := range namedTest.FindAllStringSubmatch(string(text), -1) {
 			named++
 			if !tests[m[1]] {
 				t.Errorf("%s names %s, which there is not", page, m[1])

@@ -44,15 +44,15 @@ func Read(pod *corev1.Pod, key string) (Entries, error) {
 	if known, ok := remembered.Get(text); ok {
 		return known.(Entries), nil
 	}
-	out, err := parse(text)
+	out, err := parse(key, text)
 	if err != nil {
-		return nil, fmt.Errorf("reading the annotation %s: %w", key, err)
+		return nil, err
 	}
 	remembered.Add(strings.Clone(text), out) // text may be a part of all that was received
 	return out, nil
 }
 
-func parse(text string) (Entries, error) {
+func parse(key, text string) (Entries, error) {
 	out := Entries{}
 	err := json.Unmarshal([]byte(text), &out)
 	if err == nil {
@@ -60,7 +60,7 @@ func parse(text string) (Entries, error) {
 	}
 	var old map[string]string
 	if json.Unmarshal([]byte(text), &old) != nil {
-		return nil, err //nolint:wrapcheck // Read does
+		return nil, fmt.Errorf("reading the annotation %s: %w", key, err)
 	}
 	out = Entries{}
 	for name, hash := range old {
@@ -122,13 +122,9 @@ func (s Stamp) Apply(pod *corev1.Pod) error {
 }
 
 func put(pod *corev1.Pod, key string, entry Entry) error {
-	entries, err := Read(pod, key)
-	if err != nil {
-		entries = nil
-	}
-	entries = maps.Clone(entries)
-	if entries == nil {
-		entries = Entries{}
+	entries := Entries{}
+	if known, err := Read(pod, key); err == nil {
+		maps.Copy(entries, known)
 	}
 	entries[entry.SidecarSetName] = entry
 	return entries.Write(pod, key)

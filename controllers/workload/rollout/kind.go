@@ -205,7 +205,7 @@ type Difference struct {
 	// Settled is true when no pod of the current revision has to be moved.
 	Settled bool
 	// Unavailable is what MaxUnavailable is used up by before any pod is moved, for kinds
-	// that do not count by pod; nil for all others.
+	// of which not every pod that is unavailable counts; nil for all others.
 	Unavailable *selection.Unavailable
 }
 
