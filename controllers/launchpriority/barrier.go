@@ -28,8 +28,8 @@ func Barrier(pod string, priority int64) corev1.EnvVar {
 
 func key(priority int64) string { return prefix + strconv.FormatInt(priority, 10) }
 
-// priorityOf is the priority that a container's barrier is for.
-func priorityOf(c *corev1.Container) (int64, bool) {
+// PriorityOf is the priority that a container's barrier is for, if it has one.
+func PriorityOf(c *corev1.Container) (int64, bool) {
 	for _, env := range c.Env {
 		if env.Name != kruise.ContainerLaunchBarrierEnv || env.ValueFrom == nil || env.ValueFrom.ConfigMapKeyRef == nil {
 			continue
@@ -51,7 +51,7 @@ func Waits(pod *corev1.Pod) bool {
 			return false
 		}
 	}
-	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { _, ok := priorityOf(&c); return ok })
+	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { _, ok := PriorityOf(&c); return ok })
 }
 
 // step is what is to be done for a pod now.
@@ -72,7 +72,7 @@ func next(pod *corev1.Pod, opened map[string]string) step {
 	var left []int64
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
-		if priority, ok := priorityOf(c); ok && !ready[c.Name] {
+		if priority, ok := PriorityOf(c); ok && !ready[c.Name] {
 			left = append(left, priority)
 		}
 	}

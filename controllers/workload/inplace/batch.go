@@ -5,16 +5,12 @@ package inplace
 import (
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/launchpriority"
 )
-
-// barrierEnv carries a container's launch priority as the key p_<priority>.
-const barrierEnv = "KRUISE_CONTAINER_BARRIER"
 
 // work is what an update still has to do, by container.
 type work struct {
@@ -45,14 +41,14 @@ func batch(pod *corev1.Pod, w work) (now, later []string) {
 	highest, found := int64(0), false
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
-		if p, ok := barrier(c); ok && w.has(c.Name) && (!found || p > highest) {
+		if p, ok := launchpriority.PriorityOf(c); ok && w.has(c.Name) && (!found || p > highest) {
 			highest, found = p, true
 		}
 	}
 	chosen := map[string]bool{}
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
-		if p, ok := barrier(c); w.has(c.Name) && (!ok || p == highest) {
+		if p, ok := launchpriority.PriorityOf(c); w.has(c.Name) && (!ok || p == highest) {
 			chosen[c.Name] = true
 		}
 	}
@@ -79,16 +75,4 @@ func batch(pod *corev1.Pod, w work) (now, later []string) {
 	}
 	slices.Sort(now)
 	return now, later
-}
-
-func barrier(c *corev1.Container) (int64, bool) {
-	for _, e := range c.Env {
-		if e.Name != barrierEnv || e.ValueFrom == nil || e.ValueFrom.ConfigMapKeyRef == nil {
-			continue
-		}
-		digits, ok := strings.CutPrefix(e.ValueFrom.ConfigMapKeyRef.Key, "p_")
-		p, err := strconv.ParseInt(digits, 10, 64)
-		return p, ok && err == nil
-	}
-	return 0, false
 }

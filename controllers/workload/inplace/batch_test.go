@@ -25,7 +25,7 @@ func barriered(containers ...string) *corev1.Pod {
 		}
 		c := corev1.Container{Name: name, Image: name + ":1"}
 		if key != "" {
-			c.Env = []corev1.EnvVar{{Name: "OTHER", Value: "1"}, {Name: barrierEnv, ValueFrom: &corev1.EnvVarSource{
+			c.Env = []corev1.EnvVar{{Name: "OTHER", Value: "1"}, {Name: kruise.ContainerLaunchBarrierEnv, ValueFrom: &corev1.EnvVarSource{
 				ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: key},
 			}}}
 		}
