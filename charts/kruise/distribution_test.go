@@ -103,16 +103,65 @@ func TestTheManagerWritesCopiesOnly(t *testing.T) {
 	refused("a ConfigMap that nothing owns", func() error {
 		return manager.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "new"}}, client.DryRunAll)
 	})
+	barrier := func(name string, owners ...metav1.OwnerReference) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, OwnerReferences: owners}}
+	}
+	pod := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "web", UID: "1"}
+	create(barrier("web-barrier"))
+	refused("taking a user's ConfigMap for the barrier of a pod", func() error { return manager.Update(t.Context(), barrier("web-barrier", pod)) })
+	if err := admin.Delete(t.Context(), barrier("web-barrier")); err != nil {
+		t.Fatal(err)
+	}
 	for what, try := range map[string]func() error{
 		"reading a copy":  func() error { return manager.Patch(t.Context(), copied.DeepCopy(), nothing) },
 		"creating a copy": func() error { return manager.Create(t.Context(), secret("another", owner("1"))) },
 		"deleting a copy": func() error { return manager.Delete(t.Context(), copied.DeepCopy(), client.DryRunAll) },
 		"the barrier of a pod": func() error {
-			return manager.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-barrier", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "web", UID: "1"}}}})
+			if err := manager.Create(t.Context(), barrier("web-barrier", pod)); err != nil {
+				return err
+			}
+			opened := barrier("web-barrier", pod)
+			opened.Data = map[string]string{"p_0": "true"}
+			return manager.Update(t.Context(), opened)
 		},
 	} {
 		if err := try(); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// The manager may write ConfigMaps whatever its gates are, so that the policy that confines it is always there.
+func TestTheManagerIsConfinedWithAnyGate(t *testing.T) {
+	for _, gates := range []string{"", "ResourceDistributionGate=true", "AllBeta=false", "AllAlpha=true"} {
+		r := render(t, "--set", "featureGates="+gates)
+		if !has[*admissionv1.ValidatingAdmissionPolicy](r, "kruise-distribution") || !has[*admissionv1.ValidatingAdmissionPolicyBinding](r, "kruise-distribution") {
+			t.Errorf("with %q nothing confines what the manager writes", gates)
+		}
+	}
+}
+
+func TestNamespaces(t *testing.T) {
+	const level = "pod-security.kubernetes.io/enforce"
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"with node agents":        {nil, "privileged"},
+		"on the network of nodes": {[]string{"--set", "featureGates=KruiseDaemon=false,manager.hostNetwork=true"}, "privileged"},
+		"without any of the two":  {[]string{"--set", "featureGates=KruiseDaemon=false"}, "restricted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := get[*corev1.Namespace](t, render(t, tc.args...), "kruise-system").Labels[level]; got != tc.want {
+				t.Errorf("the namespace enforces %q, want %s", got, tc.want)
+			}
+		})
+	}
+	secrets := get[*corev1.Namespace](t, render(t), "kruise-daemon-config")
+	if secrets.Labels[level] != "restricted" {
+		t.Errorf("the namespace of pull secrets enforces %q", secrets.Labels[level])
+	}
+	if secrets.Annotations[keep] != "keep" {
+		t.Error("Helm deletes the namespace of pull secrets, and with it the secrets of users")
 	}
 }

@@ -90,6 +90,10 @@ func (r *Reconciler) copySecret(ctx context.Context, job *kruise.ImagePullJob, n
 	case err != nil:
 		return out, fmt.Errorf("reading pull secret %s: %w", key, err)
 	}
+	if !isPullSecret(source) {
+		out.fault = fmt.Sprintf("secret %s has type %q, want %s or %s: only credentials of registries are copied to where nodes read them", key, source.Type, corev1.SecretTypeDockerConfigJson, corev1.SecretTypeDockercfg)
+		return out, nil
+	}
 	if job.Namespace == configNamespace {
 		out.ref = &kruise.ReferenceObject{Namespace: job.Namespace, Name: name}
 		return out, nil
@@ -119,6 +123,12 @@ func (r *Reconciler) copySecret(ctx context.Context, job *kruise.ImagePullJob, n
 		return out, fmt.Errorf("copying pull secret %s: %w", key, err)
 	}
 	return out, nil
+}
+
+// isPullSecret reports whether a Secret has one of the two types that the kubelet accepts in imagePullSecrets. A Secret of
+// another type may hold anything, and every node agent can read the copies.
+func isPullSecret(secret *corev1.Secret) bool {
+	return secret.Type == corev1.SecretTypeDockerConfigJson || secret.Type == corev1.SecretTypeDockercfg
 }
 
 // target is the copy of a source, with no UID if there is none yet. Its name follows from

@@ -36,7 +36,7 @@ func TestPullSecrets(t *testing.T) {
 	}
 	secret := func(w *world, namespace, name, password string) *corev1.Secret {
 		w.Helper()
-		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{"p": []byte(password)}}
+		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Type: corev1.SecretTypeDockercfg, Data: map[string][]byte{corev1.DockerConfigKey: []byte(`{"auth":"` + password + `"}`)}}
 		if err := api.Create(w.Context(), s); err != nil {
 			w.Fatal(err)
 		}
@@ -75,14 +75,14 @@ func TestPullSecrets(t *testing.T) {
 			kruise.ImagePullJobSourceKey: w.ns + "/login", kruise.ImagePullJobSourceUIDKey: string(source.UID),
 			kruise.ImagePullJobReferencesKey: w.ns + "/warm", kruise.ImagePullJobModeKey: "batch",
 		}
-		if fmt.Sprint(c.Annotations) != fmt.Sprint(want) || string(c.Data["p"]) != "one" || !strings.HasPrefix(c.Name, "login-") || len(c.Name) != len("login-")+6 {
+		if fmt.Sprint(c.Annotations) != fmt.Sprint(want) || string(c.Data[corev1.DockerConfigKey]) != `{"auth":"one"}` || !strings.HasPrefix(c.Name, "login-") || len(c.Name) != len("login-")+6 {
 			t.Errorf("got %+v", c)
 		}
 		if got := w.image(0).Spec.Images["nginx"].PullSecrets; len(got) != 1 || got[0] != (kruise.ReferenceObject{Namespace: configNamespace, Name: c.Name, Mode: "batch"}) {
 			t.Errorf("got %v", got)
 		}
 
-		source.Data["p"] = []byte("two")
+		source.Data[corev1.DockerConfigKey] = []byte(`{"auth":"two"}`)
 		if err := api.Update(t.Context(), source); err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestPullSecrets(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.reconcile()
-		if c = copied(w)[0]; string(c.Data["p"]) != "two" || c.Annotations[kruise.ImagePullJobReferencesKey] != w.ns+"/another,"+w.ns+"/warm" {
+		if c = copied(w)[0]; string(c.Data[corev1.DockerConfigKey]) != `{"auth":"two"}` || c.Annotations[kruise.ImagePullJobReferencesKey] != w.ns+"/another,"+w.ns+"/warm" {
 			t.Errorf("got %+v", c)
 		}
 		version := c.ResourceVersion
@@ -155,6 +155,27 @@ func TestPullSecrets(t *testing.T) {
 		}
 	})
 
+	start("a secret of a type that is not for registries is reported and not copied", func(w *world) {
+		for name, kind := range map[string]corev1.SecretType{"opaque": corev1.SecretTypeOpaque, "token": corev1.SecretTypeServiceAccountToken, "tls": corev1.SecretTypeTLS, "ssh": corev1.SecretTypeSSHAuth} {
+			s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name, Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"}}, Type: kind}
+			s.Data = map[string][]byte{corev1.TLSCertKey: nil, corev1.TLSPrivateKeyKey: nil, corev1.SSHAuthPrivateKey: []byte("key")}
+			if err := api.Create(w.Context(), s); err != nil {
+				w.Fatal(err)
+			}
+		}
+		w.job(with("opaque", "token", "tls", "ssh"))
+		w.reconcile()
+		if all := copied(w); len(all) > 0 {
+			t.Errorf("copied %v", all)
+		}
+		c := meta.FindStatusCondition(w.get().Status.Conditions, kruise.ImagePullJobSecretMissing)
+		for _, want := range []string{"/opaque has type \"Opaque\", want kubernetes.io/dockerconfigjson or kubernetes.io/dockercfg", "/token has type", "/tls has type", "/ssh has type"} {
+			if c == nil || !strings.Contains(c.Message, want) {
+				t.Errorf("got %+v, want %s", c, want)
+			}
+		}
+	})
+
 	start("a secret of another source is left alone", func(w *world) {
 		w.job(with("login"))
 		source := secret(w, w.ns, "login", "one")
@@ -167,7 +188,7 @@ func TestPullSecrets(t *testing.T) {
 		if all := copied(w); len(all) != 1 || all[0].Name == taken.Name {
 			t.Errorf("got %v", all)
 		}
-		if err := api.Get(t.Context(), client.ObjectKeyFromObject(taken), taken); err != nil || string(taken.Data["p"]) != "of another one" {
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(taken), taken); err != nil || string(taken.Data[corev1.DockerConfigKey]) != `{"auth":"of another one"}` {
 			t.Errorf("got %+v, %v", taken, err)
 		}
 	})

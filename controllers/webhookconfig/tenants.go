@@ -88,6 +88,10 @@ func bounded(namespace string, s said, cluster []protection.Guard) (own []protec
 		if slices.ContainsFunc(cluster, func(c protection.Guard) bool { return reflect.DeepEqual(c, g) }) {
 			continue
 		}
+		if protection.IsAdministered(g.Group, g.Resource) {
+			left = append(left, fmt.Sprintf("a guard of namespace %s is left out: %s are for bundles of the cluster alone", namespace, name(g.Group, g.Resource)))
+			continue
+		}
 		if len(own) == mostOwn {
 			left = append(left, fmt.Sprintf("guards of namespace %s are left out: it may have %d", namespace, mostOwn))
 			break

@@ -63,7 +63,14 @@ func TestGuardsOfNamespaces(t *testing.T) {
 		"a canary's":                   {set: bundle.Set{wish(t, `guard contains {`+maps+`}`, bundle.AsCanary("bank", "shop"))}, want: []string{"configmaps [bank]", "configmaps [shop]"}},
 		"too many":                     {set: bundle.Set{wish(t, many, in("shop"))}, want: slices.Repeat([]string{"*"}, mostOwn), left: "guards of namespace shop are left out: it may have 20"},
 		"labels that are too long":     {set: bundle.Set{wish(t, long, in("shop"))}, want: []string{"configmaps [shop]"}, left: "labels of guards of namespace shop are left out"},
-		"one that fails":               {set: bundle.Set{wish(t, `guard contains {`+maps+`} if to_number("x") > 1`, in("shop")), wish(t, `guard contains {`+maps+`}`, in("bank"))}, want: []string{"configmaps [bank]"}, left: "the policies of namespace shop could not decide what they are asked about"},
+		"one about what limits the namespace": {
+			set: bundle.Set{wish(t, `guard contains {"group": g, "resource": r, "operations": ["DELETE", "UPDATE"]} if some [g, r] in [
+				["rbac.authorization.k8s.io", "rolebindings"], ["rbac.authorization.k8s.io", "roles"], ["", "resourcequotas"], ["", "limitranges"],
+				["", "namespaces"], ["networking.k8s.io", "networkpolicies"], ["policy.kruise.io", "policybundles"]]
+				guard contains {`+maps+`}`, in("shop"))},
+			want: []string{"configmaps [shop]"}, left: "a guard of namespace shop is left out: rolebindings.rbac.authorization.k8s.io are for bundles of the cluster alone",
+		},
+		"one that fails": {set: bundle.Set{wish(t, `guard contains {`+maps+`} if to_number("x") > 1`, in("shop")), wish(t, `guard contains {`+maps+`}`, in("bank"))}, want: []string{"configmaps [bank]"}, left: "the policies of namespace shop could not decide what they are asked about"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := asked(t, tc.set...)

@@ -219,3 +219,10 @@ secret:
 {{- end }}
 {{- if $groups }}{{ toYaml $groups }}{{ end }}
 {{- end }}
+
+{{- /* The level of the Pod Security Standards that the API server holds a namespace to. */ -}}
+{{- define "kruise.podSecurityLabels" -}}
+pod-security.kubernetes.io/enforce: {{ . }}
+pod-security.kubernetes.io/audit: {{ . }}
+pod-security.kubernetes.io/warn: {{ . }}
+{{- end }}

@@ -18,6 +18,7 @@ import (
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/protection"
 	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
@@ -77,7 +78,7 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	if in.Kind != nil && value == policyv1alpha1.DeletionProtectionCascading {
 		h.count(ctx, &in, request.OldObject.Raw)
 	}
-	out, record := engine.Decide(ctx, h.Engine, points.DeletionPoint(), asked.Subject(), in)
+	out, record := engine.Decide(ctx, h.Engine, points.DeletionPoint(), decidedAs(asked), in)
 	if !out.Allow {
 		return h.Reporter.Refuse(asked, record, out.Reasons)
 	}
@@ -88,6 +89,16 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 		return h.Reporter.Exempt(asked, record, out.Reasons)
 	}
 	return h.Reporter.Allow(record, out.Reasons)
+}
+
+// decidedAs returns the subject by which the engine finds the policies that take part. A resource that only the administrator
+// of the cluster decides about has a subject of no namespace, so that no bundle of a namespace takes part.
+func decidedAs(asked *protection.Asked) decision.Subject {
+	s := asked.Subject()
+	if points.IsAdministered(asked.Object.Group, asked.Object.Resource) && s.Namespace != "" {
+		s.Namespace, s.Name = "", s.Namespace+"/"+s.Name
+	}
+	return s
 }
 
 // replicas are those that a spec asks for, if it says.

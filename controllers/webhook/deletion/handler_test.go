@@ -5,6 +5,7 @@ package deletion
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -23,7 +24,9 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/protection"
 	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
 	points "github.com/regatta-sh/regatta/engine/decision/protection"
+	builtin "github.com/regatta-sh/regatta/policies"
 )
 
 type protected struct {
@@ -104,6 +107,65 @@ func TestHandle(t *testing.T) {
 		got := h.Handle(t.Context(), tc.request)
 		if got.Allowed != (tc.code == 0) || !got.Allowed && (got.Result.Code != tc.code || len(got.Result.Message) < len(tc.want) || got.Result.Message[:len(tc.want)] != tc.want) {
 			t.Errorf("%s: %t %v", name, got.Allowed, got.Result)
+		}
+	}
+}
+
+// A bundle of a namespace has a say about the objects of the namespace, but not about those by which the administrator of the
+// cluster limits the namespace: no kind, no operation.
+func TestABundleOfANamespaceDoesNotVetoTheAdministrator(t *testing.T) {
+	const denial = "package extend.protection.%s\n\ndeny contains {\"rule\": \"own\", \"reason\": \"No\", \"message\": \"%s\"}\n"
+	read := func(name, text string, opts ...bundle.Option) *bundle.Bundle {
+		b, err := bundle.FromFiles(name, map[string]string{name + ".rego": fmt.Sprintf(denial, name, text)}, opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	e, err := engine.New(builtin.Builtin, engine.WithPatience(20)) // the machine may be busy
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	h := newHandler(t, refuse)
+	h.Engine, h.Kinds = e, protected{}
+	handle := func(group, resource, kind, object string, op admissionv1.Operation) string {
+		request := deletes(object)
+		request.Operation = op
+		request.Kind, request.Resource = metav1.GroupVersionKind{Group: group, Version: "v1", Kind: kind}, metav1.GroupVersionResource{Group: group, Version: "v1", Resource: resource}
+		if got := h.Handle(t.Context(), request); !got.Allowed {
+			return got.Result.Message
+		}
+		return ""
+	}
+	const inShop = `{"metadata":{"uid":"u","namespace":"shop","name":"web"}}`
+	administered := [][3]string{
+		{"rbac.authorization.k8s.io", "rolebindings", "RoleBinding"}, {"rbac.authorization.k8s.io", "roles", "Role"}, {"", "resourcequotas", "ResourceQuota"},
+		{"", "limitranges", "LimitRange"}, {"networking.k8s.io", "networkpolicies", "NetworkPolicy"}, {"policy.kruise.io", "policybundles", "PolicyBundle"},
+	}
+	for _, step := range []struct {
+		set  bundle.Set
+		want string // of what the administrator is told
+	}{
+		{bundle.Set{read("team", "the team says no", bundle.AsTenant("shop"))}, ""},
+		{bundle.Set{read("team", "the team says no", bundle.AsTenant("shop")), read("platform", "the platform says no")}, "the platform says no"},
+	} {
+		if err := e.Activate(t.Context(), step.set); err != nil {
+			t.Fatal(err)
+		}
+		for _, op := range []admissionv1.Operation{admissionv1.Delete, admissionv1.Update} {
+			if got := handle("", "configmaps", "ConfigMap", inShop, op); !strings.Contains(got, "the team says no") {
+				t.Errorf("%s of a ConfigMap: %q", op, got)
+			}
+			for _, k := range administered {
+				got := handle(k[0], k[1], k[2], inShop, op)
+				if strings.Contains(got, "the team says no") || (got == "") != (step.want == "") || !strings.Contains(got, step.want) {
+					t.Errorf("%s of a %s: %q, want %q", op, k[2], got, step.want)
+				}
+			}
+			if got := handle("", "namespaces", "Namespace", `{"metadata":{"uid":"u","name":"shop"}}`, op); strings.Contains(got, "the team says no") {
+				t.Errorf("%s of the Namespace: %q", op, got)
+			}
 		}
 	}
 }
