@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/time/rate"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,6 +32,21 @@ import (
 const (
 	settled = 30 * time.Second
 	lost    = 2 * time.Minute
+)
+
+// Bounds on claims. Any client that reaches the webhook can post reviews of SidecarSets that are never written, unless the manager
+// verifies the certificate of the API server, and each makes a claim. Claims beyond the bounds are replaced by one that has all pods
+// sent: more pods than before, never fewer.
+const (
+	mostClaims   = 100
+	claimedBytes = 64 << 10
+)
+
+// Bounds on how often claims are written, since the API server compiles the configuration anew each time. A SidecarSet beyond them
+// waits for its turn as long as its request may take, and is refused then.
+const (
+	claimsPerSecond = 10
+	claimsAtOnce    = 50
 )
 
 // seenWithin is how long the API server may take to show what was written. Its own webhooks follow a watch of their own, which may
@@ -78,6 +94,12 @@ func (w *Writer) claim(ctx context.Context, claims []reach.Claim) error {
 	}
 	w.claiming.Lock()
 	defer w.claiming.Unlock()
+	if w.writes == nil {
+		w.writes = rate.NewLimiter(claimsPerSecond, claimsAtOnce)
+	}
+	if err := w.writes.Wait(ctx); err != nil {
+		return fmt.Errorf("waiting while other SidecarSets are written; try again: %w", err)
+	}
 	err := retry.RetryOnConflict(wait.Backoff{Steps: 20, Duration: 5 * time.Millisecond, Factor: 1.2, Jitter: 0.5}, func() error { return w.add(ctx, claims) })
 	if errors.As(err, &NotInstalledError{}) {
 		return nil
@@ -105,13 +127,30 @@ func (w *Writer) add(ctx context.Context, claims []reach.Claim) error {
 			more = append(more, c.Reach)
 		}
 	}
-	claims = append(before, claims...)
+	claims = boundClaims(before, claims)
 	f := facts{Config: w.Config, call: at.call, awaited: reach.Token(claims)}
 	if f.configs, err = f.paths(); err != nil {
 		return err
 	}
+	if slices.ContainsFunc(claims, func(c reach.Claim) bool { return c.Reach.Everything() }) {
+		more = append(more, reach.Reach{})
+	}
 	condition, _ := reach.Condition(more)
 	return w.mutate(ctx, at.mutating, f.widened(at.mutating.Webhooks, condition), claims)
+}
+
+// boundClaims returns the claims that are kept when some are added to those before: the latest for each SidecarSet and each
+// description of pods, or one for all pods if they are too many or too long.
+func boundClaims(before, added []reach.Claim) []reach.Claim {
+	of := func(c reach.Claim) string { return c.Set + "/" + c.Reach.Key() }
+	kept := slices.DeleteFunc(slices.Clone(before), func(o reach.Claim) bool {
+		return slices.ContainsFunc(added, func(c reach.Claim) bool { return of(c) == of(o) })
+	})
+	kept = append(kept, added...)
+	if len(kept) <= mostClaims && len(reach.Encode(kept)) <= claimedBytes {
+		return kept
+	}
+	return []reach.Claim{{At: added[0].At}}
 }
 
 // widened are entries that send all pods that others send, and those of a condition.
@@ -177,7 +216,9 @@ func (w *Writer) shown(ctx context.Context, claims []reach.Claim) {
 			return false, client.IgnoreNotFound(err)
 		}
 		now, err := reach.Claims(m)
-		return slices.ContainsFunc(now, func(c reach.Claim) bool { return c.ID() == claims[0].ID() }), err
+		return slices.ContainsFunc(now, func(c reach.Claim) bool { // another replica may have made it anew
+			return c.Reach.Everything() || c.Set == claims[0].Set && c.Reach.Key() == claims[0].Reach.Key()
+		}), err
 	}); err != nil {
 		ctrl.Log.Info("The API server does not show yet that it sends the pods of a SidecarSet", "sidecarset", claims[0].Set, "reason", err.Error())
 		return

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/time/rate"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -423,6 +425,51 @@ func TestASidecarSetIsRefusedWhosePodsWouldNotBeSent(t *testing.T) {
 	err := p.api.Create(t.Context(), sidecarSet("web", "web"))
 	if err == nil || !strings.Contains(err.Error(), "having the API server send the pods of SidecarSet web") || !strings.Contains(err.Error(), errStuck.Error()) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Whatever reviews a client forges, the claims of a configuration stay within their bounds and describe every pod that any of the
+// SidecarSets may select.
+func TestClaimsAreBounded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var kept, all []reach.Claim
+		now := time.Unix(1_000_000, 0)
+		long := strings.Repeat("x", rapid.IntRange(0, 60).Draw(t, "long"))
+		for range rapid.IntRange(1, 3*mostClaims).Draw(t, "reviews") {
+			now = now.Add(time.Millisecond)
+			set := sidecarSet(fmt.Sprint("set-", rapid.IntRange(0, 200).Draw(t, "set")), fmt.Sprint("app-", rapid.IntRange(0, 200).Draw(t, "app"), long))
+			added := []reach.Claim{{Set: set.Name, Reach: reach.Of(set), At: now}}
+			all, kept = append(all, added...), boundClaims(kept, added)
+			if size := len(reach.Encode(kept)); len(kept) > mostClaims || size > claimedBytes {
+				t.Fatalf("%d claims of %d bytes are kept", len(kept), size)
+			}
+		}
+		for _, c := range all {
+			if !slices.ContainsFunc(kept, func(k reach.Claim) bool {
+				return k.Reach.Everything() || k.Set == c.Set && k.Reach.Key() == c.Reach.Key()
+			}) {
+				t.Fatalf("the pods of %+v are not sent", c)
+			}
+		}
+	})
+}
+
+// Reviews that come faster than the configuration may be written wait, and are refused when their request is over.
+func TestAFloodOfSidecarSetsIsRefused(t *testing.T) {
+	p := newPair(t)
+	w := p.replicas[0].Writer
+	w.writes = rate.NewLimiter(0.001, 1)
+	if err := w.Await(t.Context(), sidecarSet("first", "first")); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	before, _ := p.configuration(t)
+	if err := w.Await(ctx, sidecarSet("second", "second")); err == nil || !strings.Contains(err.Error(), "waiting while other SidecarSets are written; try again") {
+		t.Errorf("got %v", err)
+	}
+	if after, _ := p.configuration(t); after.ResourceVersion != before.ResourceVersion {
+		t.Error("the configuration was written")
 	}
 }
 

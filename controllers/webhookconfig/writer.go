@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -61,6 +62,8 @@ type Writer struct {
 	Precision prometheus.Gauge
 
 	claiming sync.Mutex
+	// writes bounds how often claims are written; nil before the first.
+	writes *rate.Limiter
 	// watched reads the configurations from a watch of them; nil before there is one.
 	watched client.Reader
 
