@@ -28,6 +28,8 @@ func TestBundles(t *testing.T) {
 		"a canary that is given up":                 givenUp,
 		"an archive that was changed later":         tampered,
 		"a gate that fails":                         failing,
+		"a check that ends the manager":             crashing,
+		"a container without memory":                starving,
 		"revisions that are lost":                   lost,
 		"replicas that are gone":                    buried,
 		"what the API server refuses":               refused,

@@ -55,6 +55,7 @@ const workers = 4
 
 // SetupWithManager starts the Reconciler with a manager, for both kinds.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	r.Publisher.WriteStatus = r.writeCheck
 	everywhere := false
 	given := map[string]chan event.GenericEvent{}
 	for kind, empty := range kinds() {
@@ -188,7 +189,18 @@ func (r *Reconciler) publish(ctx context.Context, b policy.AnyPolicyBundle) (bef
 		return nil, err
 	}
 	before = copied(b)
-	return before, r.Publisher.Publish(ctx, b)
+	err = r.Publisher.Publish(ctx, b)
+	// A check has ended, whatever came of it. What was written of it meanwhile is what the status is compared with.
+	ready := condition(b, policy.PolicyBundleReady)
+	if c := b.GetStatus().Checking; c != nil && (ready == nil || ready.Reason != policy.PolicyBundleCheckNeverEndedReason) {
+		if err != nil {
+			r.endCheck(ctx, b, err)
+			return before, err
+		}
+		before.GetStatus().Checking = c
+		b.GetStatus().Checking = nil
+	}
+	return before, err
 }
 
 func (r *Reconciler) leads() bool {

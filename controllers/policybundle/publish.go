@@ -34,7 +34,10 @@ type Publisher struct {
 	// Records are recent decisions that a new bundle makes again.
 	Records func() []decision.Record
 	Clock   func() time.Time
+	// WriteStatus writes the check of a bundle before it begins.
+	WriteStatus func(ctx context.Context, b policy.AnyPolicyBundle, c *policy.PolicyCheck) error
 
+	turn turn
 	mu   sync.Mutex
 	seen map[Key]*seen
 }
@@ -275,13 +278,23 @@ func (p *Publisher) admit(ctx context.Context, b policy.AnyPolicyBundle, found *
 	if r := conflicting(candidate, beside); r != nil {
 		return candidate, r, nil
 	}
-	_, err = p.Gate.Admit(ctx, candidate, beside, p.Records())
+	if r := refuseEndless(b, found); r != nil {
+		b.GetStatus().Checking.Phase = policy.PolicyCheckGivenUp
+		return candidate, r, nil
+	}
+	err = p.check(ctx, b, found, candidate, beside)
 	if ctx.Err() != nil { // the gate takes our own end for one that took too long
 		return nil, nil, fmt.Errorf("admitting bundle %s: %w", keyOf(b), ctx.Err())
 	}
 	var refused *gate.RefusedError
 	if errors.As(err, &refused) {
 		stage, reason := stageOf(refused.Stage)
+		if refused.Stage == gate.Limits {
+			reason = policy.PolicyBundleLimitsExceededReason
+			if refused.LimitedIn != "" {
+				stage, _ = stageOf(refused.LimitedIn)
+			}
+		}
 		return candidate, &refusal{stage: stage, reason: reason, errors: lines(refused.Problems), passing: refused.Stage == gate.Limits || refused.Stage == gate.Replay}, nil
 	}
 	return candidate, nil, err

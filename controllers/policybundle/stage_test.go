@@ -177,13 +177,17 @@ type replica struct {
 
 // counting counts how often the gate was gone through.
 type counting struct {
-	n    int
-	fail error
-	now  gate.Report
+	n     int
+	fail  error
+	now   gate.Report
+	crash bool
 }
 
 func (c *counting) Run(ctx context.Context, job gate.Job) (gate.Report, error) {
 	c.n++
+	if c.crash {
+		panic("the process ends")
+	}
 	if c.fail != nil || c.now.Refused != "" {
 		return c.now, c.fail
 	}
@@ -214,6 +218,7 @@ func (s *stage) replica(name string, leads bool) *replica {
 			Records: func() []decision.Record { return nil }, Clock: func() time.Time { return r.now },
 		},
 	}
+	r.Publisher.WriteStatus = r.writeCheck
 	return r
 }
 

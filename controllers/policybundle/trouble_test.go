@@ -5,6 +5,7 @@ package policybundle
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -149,7 +150,7 @@ func failing(s *stage) {
 	leader.look(key)
 	s.says(key, "True Activated, active")
 	s.do(s.Delete(s.Context(), object(s.bundle(key))))
-	for stage, status := range map[gate.Stage]string{gate.Limits: "False TestsFailed TestsPassed", gate.Replay: "False ReplayFailed ReplayOK"} {
+	for stage, status := range map[gate.Stage]string{gate.Limits: "False LimitsExceeded TestsPassed", gate.Replay: "False ReplayFailed ReplayOK"} {
 		key := platform("failing-" + string(stage))
 		s.apply(key, inline(hold(string(stage), "One", "true")))
 		leader.runs.now = gate.Report{Refused: stage}
@@ -163,6 +164,66 @@ func failing(s *stage) {
 		s.says(key, "True Activated, active")
 		s.do(s.Delete(s.Context(), object(s.bundle(key))))
 	}
+}
+
+// crashing is of a bundle whose check ends the manager, and each next leader.
+func crashing(s *stage) {
+	key, other := platform("crashing"), platform("innocent")
+	s.apply(key, inline(hold("crashing", "One", "true")))
+	var last *replica
+	for n := range mostBegun {
+		last = s.replica(fmt.Sprint("leader-", n), true)
+		last.runs.crash = true
+		func() {
+			defer func() { _ = recover() }() // the process ends
+			_, _ = last.Reconcile(s.Context(), key)
+		}()
+		if c := s.bundle(key).GetStatus().Checking; c == nil || c.Phase != policy.PolicyCheckRunning || c.Begun != int32(n+1) {
+			s.Fatalf("after %d crashes the status has %+v", n+1, c)
+		}
+	}
+	for range 2 { // the next leader, and the one after it
+		next := s.replica("next", true)
+		next.runs.crash = true
+		next.look(key)
+		s.says(key, "False CheckNeverEnded TestsPassed")
+		if next.runs.n > 0 {
+			s.Error("the check is begun once more")
+		}
+	}
+	next := s.replica("next", true)
+	s.apply(other, inline(hold("innocent", "Two", "true")))
+	next.look(other)
+	s.says(other, "True Activated, active")
+	s.apply(key, inline(hold("crashing", "Other", "true")))
+	next.look(key)
+	s.says(key, "True Activated, active")
+	if c := s.bundle(key).GetStatus().Checking; c != nil {
+		s.Errorf("the check is over, and the status has %+v", c)
+	}
+	s.do(s.Delete(s.Context(), object(s.bundle(key))))
+	s.do(s.Delete(s.Context(), object(s.bundle(other))))
+}
+
+// starving is of a manager whose container has no memory left.
+func starving(s *stage) {
+	key := platform("starving")
+	leader := s.replica("leader", true)
+	s.apply(key, inline(hold("starving", "One", "true")))
+	leader.runs.fail = &gate.NoMemoryError{Left: 1 << 20}
+	for range 2 * mostBegun {
+		if _, err := leader.Reconcile(s.Context(), key); err == nil {
+			s.Fatal("it is not tried again")
+		}
+		c := s.bundle(key).GetStatus().Checking
+		if c == nil || c.Phase != policy.PolicyCheckWaiting || c.Begun != 0 || !strings.Contains(c.Message, "has 1 MiB of memory left") {
+			s.Fatalf("the status has %+v", c)
+		}
+	}
+	leader.runs.fail = nil
+	leader.look(key)
+	s.says(key, "True Activated, active")
+	s.do(s.Delete(s.Context(), object(s.bundle(key))))
 }
 
 func buried(s *stage) {

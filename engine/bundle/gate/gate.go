@@ -8,7 +8,6 @@
 package gate
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"github.com/regatta-sh/regatta/engine/compare"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/module"
-	"github.com/regatta-sh/regatta/engine/record"
 )
 
 // Stage is a step of the gate.
@@ -44,7 +42,9 @@ type Report struct {
 	Stages   []Took    `json:"stages,omitempty"`
 	Tests    []Test    `json:"tests,omitempty"`
 	Coverage *Coverage `json:"coverage,omitempty"`
-	// Replayed is how many decisions were made again; Differences are those
+	// LimitedIn is the stage that ran out of memory or time, where Refused is Limits; empty if it is not known.
+	LimitedIn Stage `json:"limitedIn,omitempty"`
+	// Replayed is how many decisions were made again, of a sample of recent ones; Differences are those
 	// with another answer. They are news, not mistakes.
 	Replayed    int                  `json:"replayed,omitempty"`
 	Differences []compare.Difference `json:"differences,omitempty"`
@@ -84,9 +84,11 @@ func (c Coverage) Percent() float64 {
 
 // RefusedError says why a bundle may not become active.
 type RefusedError struct {
-	Bundle   string
-	Stage    Stage
-	Problems module.Problems
+	Bundle string
+	Stage  Stage
+	// LimitedIn is the stage that ran out of memory or time, where Stage is Limits.
+	LimitedIn Stage
+	Problems  module.Problems
 }
 
 func (e *RefusedError) Error() string {
@@ -127,7 +129,7 @@ func New(builtin *bundle.Bundle, opts ...Option) *Gate {
 
 // Admit checks a bundle that would join, or take its own place in, the active
 // ones. The error is a *RefusedError when the bundle is to blame. Records are
-// recent decisions to make again; there may be none.
+// recent decisions, the newest first, of which a bounded sample is made again; there may be none.
 func (g *Gate) Admit(ctx context.Context, b *bundle.Bundle, active bundle.Set, records []decision.Record) (Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, g.time)
 	defer cancel()
@@ -137,17 +139,16 @@ func (g *Gate) Admit(ctx context.Context, b *bundle.Bundle, active bundle.Set, r
 			job.Active = append(job.Active, sourceOf(a))
 		}
 	}
-	var lines bytes.Buffer
-	if err := record.Write(&lines, records); err != nil {
+	var err error
+	if job.Records, err = encodeSample(records); err != nil {
 		return Report{}, fmt.Errorf("admitting bundle %s: %w", b.Name, err)
 	}
-	job.Records = lines.String()
 	report, err := g.runner.Run(ctx, job)
 	if err != nil {
 		return report, fmt.Errorf("admitting bundle %s: %w", b.Name, err)
 	}
 	if report.Refused != "" {
-		return report, &RefusedError{Bundle: b.Name, Stage: report.Refused, Problems: report.Problems}
+		return report, &RefusedError{Bundle: b.Name, Stage: report.Refused, LimitedIn: report.LimitedIn, Problems: report.Problems}
 	}
 	return report, nil
 }
@@ -164,8 +165,9 @@ type Job struct {
 	Builtin  Source   `json:"builtin"`
 	Active   []Source `json:"active,omitempty"`
 	Bundle   Source   `json:"bundle"`
-	Records  string   `json:"records,omitempty"` // lines of JSON
 	Coverage bool     `json:"coverage,omitempty"`
+	// Records are lines of JSON. They follow the job where another process receives it, so that it has one of them at a time.
+	Records [][]byte `json:"-"`
 }
 
 // Source is a bundle before it is parsed.

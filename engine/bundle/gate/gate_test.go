@@ -16,6 +16,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
+	"github.com/regatta-sh/regatta/engine/record"
 )
 
 // TestMain lets this test binary be the child that it starts.
@@ -208,6 +209,36 @@ func TestHostileTestsCostTheirLimits(t *testing.T) {
 			}
 			if took := time.Since(start); took > time.Minute {
 				t.Errorf("it took %s", took)
+			}
+		})
+	}
+}
+
+// How many records a manager remembers, and how large they are, does not decide about a bundle: the child gets a sample, of all
+// points, within what the chart lets it have.
+func TestAFullBufferOfRecordsRefusesNothing(t *testing.T) {
+	e, err := engine.FromBundle(builtinBundle(t), engine.WithPatience(20)) // the machine may be busy
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	subject := decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web"}
+	full := record.NewBuffer(record.WithBytes(16 << 20))
+	_, seldom := engine.Decide(t.Context(), e, points.ScalePoint(), subject, points.ScaleInput{})
+	for _, size := range []int{200, 5 << 10, 3 << 20} {
+		workload := points.Workload{Annotations: map[string]string{"note": strings.Repeat("x", size)}}
+		_, r := engine.Decide(t.Context(), e, points.PlanPoint(), subject, points.PlanInput{Workload: workload, Update: 1})
+		for range (6 << 20) / size {
+			full.Record(r)
+		}
+	}
+	full.Record(seldom)
+	records := full.Find(record.Query{})
+	for how, runner := range map[string]gate.Runner{"in this process": gate.InProcess{}, "in a child": gate.Child{Memory: childMemory}} {
+		t.Run(how, func(t *testing.T) {
+			report, err := gate.New(builtinBundle(t), gate.WithRunner(runner)).Admit(t.Context(), user(t, "freeze", map[string]string{"a.rego": hold + "true"}), nil, records)
+			if err != nil || report.Replayed == 0 || report.Replayed > 1000 {
+				t.Fatalf("%d of %d are made again, %v", report.Replayed, len(records), err)
 			}
 		})
 	}

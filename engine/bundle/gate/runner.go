@@ -4,6 +4,7 @@ package gate
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,7 +28,9 @@ type Runner interface {
 type InProcess struct{}
 
 // Run implements Runner.
-func (InProcess) Run(ctx context.Context, job Job) (Report, error) { return check(ctx, job) }
+func (InProcess) Run(ctx context.Context, job Job) (Report, error) {
+	return check(ctx, job, listLines(job.Records), func(Stage, Report) {})
+}
 
 // Child does it in another process of the same program, which has limits, no
 // environment, and nothing else to lose. The program must call Serve when
@@ -37,6 +40,18 @@ type Child struct {
 	Path string
 	// Memory is the limit in bytes; 1 GiB if zero.
 	Memory uint64
+	// Left returns how many bytes this process's container has left; nil if nothing limits it. The child gets no more than that.
+	Left func() (bytes uint64, limited bool)
+}
+
+// leastMemory is what a child needs for a bundle of no size, in bytes.
+const leastMemory = 64 << 20
+
+// NoMemoryError says that a bundle cannot be checked now, whatever it is like.
+type NoMemoryError struct{ Left uint64 }
+
+func (e *NoMemoryError) Error() string {
+	return fmt.Sprintf("the container of the manager has %d MiB of memory left, and checking a bundle takes at least %d MiB", e.Left>>20, leastMemory>>20)
 }
 
 const (
@@ -59,6 +74,13 @@ func (c Child) Run(ctx context.Context, job Job) (Report, error) {
 	if memory == 0 {
 		memory = defaultMemory
 	}
+	if c.Left != nil {
+		if left, limited := c.Left(); limited && left < memory {
+			if memory = left; left < leastMemory {
+				return Report{}, &NoMemoryError{left}
+			}
+		}
+	}
 	in, err := json.Marshal(job)
 	if err != nil {
 		return Report{}, fmt.Errorf("describing the work: %w", err)
@@ -67,25 +89,63 @@ func (c Child) Run(ctx context.Context, job Job) (Report, error) {
 	cmd := exec.CommandContext(ctx, path)
 	// Nothing is inherited: the environment may have credentials in it.
 	cmd.Env = []string{childVariable + "=1", fmt.Sprintf("%s=%d", memoryVariable, memory), "GOMAXPROCS=1"}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(in), &limited{&out, maxReport}, &limited{&complaint, 64 << 10}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = input(in, job.Records), &limited{&out, maxReport}, &limited{&complaint, 64 << 10}
 	cmd.WaitDelay = time.Second
 	err = cmd.Run()
 	switch {
 	case ctx.Err() != nil:
-		return overtime(Report{}, job.Bundle.Name, "unknown: the process was ended"), nil
+		last, _ := lastProgress(out.Bytes())
+		report := overtime(last.Report, job.Bundle.Name, cmp.Or(last.Stage, "unknown"))
+		report.LimitedIn = last.Stage
+		report.Problems[0].Message += "; its process was ended"
+		return report, nil
 	case err != nil:
-		return crashed(job, err, complaint.String())
+		last, _ := lastProgress(out.Bytes())
+		return crashed(job, last, err, complaint.String())
 	}
-	var report Report
-	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+	last, err := lastProgress(out.Bytes())
+	if err != nil {
 		return Report{}, fmt.Errorf("reading the report: %w", err)
 	}
-	return report, nil
+	if last.Stage != "" {
+		return Report{}, fmt.Errorf("reading the report: it ends in stage %s", last.Stage)
+	}
+	return last.Report, nil
+}
+
+// input is what a child reads: the job, and then the records.
+func input(job []byte, records [][]byte) io.Reader {
+	parts := []io.Reader{bytes.NewReader(job), strings.NewReader("\n")}
+	for _, line := range records {
+		parts = append(parts, bytes.NewReader(line))
+	}
+	return io.MultiReader(parts...)
+}
+
+// progress is what a child writes when it begins a stage, and at the end without one.
+type progress struct {
+	Stage  Stage  `json:"stage,omitempty"`
+	Report Report `json:"report"`
+}
+
+// lastProgress reads the last whole progress. The error is that of a child that wrote none.
+func lastProgress(out []byte) (last progress, err error) {
+	dec := json.NewDecoder(bytes.NewReader(out))
+	for n := 0; ; n++ {
+		var p progress
+		if err := dec.Decode(&p); err != nil {
+			if n > 0 {
+				return last, nil
+			}
+			return last, err
+		}
+		last = p
+	}
 }
 
 // crashed tells a bundle that was too much for the process from a process that
 // did not work.
-func crashed(job Job, err error, complaint string) (Report, error) {
+func crashed(job Job, last progress, err error, complaint string) (Report, error) {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
 		return Report{}, fmt.Errorf("running the gate's process: %w", err)
@@ -94,10 +154,16 @@ func crashed(job Job, err error, complaint string) (Report, error) {
 	if exit.ExitCode() == exitFailed {
 		return Report{}, fmt.Errorf("the gate's process failed: %s", complaint)
 	}
-	return Report{Refused: Limits, Problems: module.Problems{{
+	report, in := last.Report, ""
+	if last.Stage != "" {
+		in = fmt.Sprintf(" in stage %s", last.Stage)
+	}
+	report.Refused, report.LimitedIn = Limits, last.Stage
+	report.Problems = module.Problems{{
 		File: job.Bundle.Name, Row: 1, Col: 1, Code: limitError,
-		Message: fmt.Sprintf("checking used up its memory or time and was ended (%v): %s", err, complaint),
-	}}}, nil
+		Message: fmt.Sprintf("checking used up its memory or time%s and was ended (%v): %s", in, err, complaint),
+	}}
+	return report, nil
 }
 
 // limited drops what is beyond a limit, so that a child cannot fill the memory
@@ -131,14 +197,17 @@ func Serve(in io.Reader, out, complaint io.Writer) int {
 		return fail(err)
 	}
 	var job Job
-	if err := json.NewDecoder(in).Decode(&job); err != nil {
+	dec := json.NewDecoder(in)
+	if err := dec.Decode(&job); err != nil {
 		return fail(fmt.Errorf("reading the work: %w", err))
 	}
-	report, err := check(context.Background(), job) // the parent keeps the time
+	enc := json.NewEncoder(out)
+	begin := func(s Stage, r Report) { _ = enc.Encode(progress{s, r}) }                                   // the end fails too, if this does
+	report, err := check(context.Background(), job, readLines(io.MultiReader(dec.Buffered(), in)), begin) // the parent keeps the time
 	if err != nil {
 		return fail(err)
 	}
-	if err := json.NewEncoder(out).Encode(report); err != nil {
+	if err := enc.Encode(progress{Report: report}); err != nil {
 		return fail(fmt.Errorf("writing the report: %w", err))
 	}
 	return 0

@@ -3,9 +3,11 @@
 package gate
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -23,8 +25,10 @@ import (
 )
 
 // check goes through the stages up to the first that refuses.
-func check(ctx context.Context, job Job) (Report, error) {
-	c := &checking{job: job}
+//
+// begin is called with each stage before it runs, and what is known until then.
+func check(ctx context.Context, job Job, records iter.Seq2[[]byte, error], begin func(Stage, Report)) (Report, error) {
+	c := &checking{job: job, records: records}
 	if err := c.read(); err != nil {
 		return Report{}, err
 	}
@@ -37,6 +41,7 @@ func check(ctx context.Context, job Job) (Report, error) {
 		{Packages, "contract_error", c.packages}, {Compile, "compile_error", c.compile}, {Schemas, "schema_error", c.schemas},
 		{Types, "output_error", c.types}, {Tests, "test_failed", c.tests}, {Replay, "replay_error", c.replay},
 	} {
+		begin(s.stage, c.report)
 		start := time.Now()
 		err := s.run(ctx)
 		c.report.Stages = append(c.report.Stages, Took{s.stage, time.Since(start)})
@@ -58,7 +63,7 @@ func check(ctx context.Context, job Job) (Report, error) {
 const limitError = "limit_error"
 
 func overtime(r Report, name string, s Stage) Report {
-	r.Refused = Limits
+	r.Refused, r.LimitedIn = Limits, s
 	r.Problems = module.Problems{{File: name, Row: 1, Col: 1, Code: limitError, Message: fmt.Sprintf("checking took too long, in stage %s", s)}}
 	return r
 }
@@ -69,6 +74,7 @@ type checking struct {
 	bundle  *bundle.Bundle
 	active  bundle.Set // with the bundle
 	report  Report
+	records iter.Seq2[[]byte, error]
 
 	// What the bundle would be active in, from the stage compile on.
 	engine   *engine.Engine
@@ -194,21 +200,33 @@ func domainsOf(b *bundle.Bundle) []string {
 // maxDifferences is how many differences are reported; all are counted.
 const maxDifferences = 100
 
-// replay makes decisions again. Other answers are what a new bundle is for; no
+// replayTime bounds the stage replay. Which decisions there are is not the bundle's doing, so that the bundle is not refused where
+// the time is over: a single decision that comes late is told by its outcome.
+const replayTime = 20 * time.Second
+
+// replay makes decisions again, one after the other. Other answers are what a new bundle is for; no
 // answer where there was one is not.
 func (c *checking) replay(ctx context.Context) error {
-	if c.job.Records == "" {
-		return nil
-	}
-	records, err := record.Read(strings.NewReader(c.job.Records))
-	if err != nil {
-		return err
-	}
+	over := time.Now().Add(replayTime)
 	var wrong module.Problems
-	for _, r := range records {
-		if ctx.Err() != nil {
-			return ctx.Err()
+	for line, err := range c.records {
+		if err == nil {
+			err = ctx.Err()
 		}
+		if err != nil {
+			return err
+		}
+		if time.Now().After(over) {
+			break
+		}
+		read, err := record.Read(bytes.NewReader(line))
+		if err != nil {
+			return err
+		}
+		if len(read) == 0 {
+			continue // of a point that is not known, or of a shadow
+		}
+		r := read[0]
 		tries := engine.Strikes
 		if len(wrong) > 0 {
 			tries = 1 // it is refused by now

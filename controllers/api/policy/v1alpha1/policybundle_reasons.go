@@ -62,6 +62,10 @@ const (
 	PolicyBundleTestsFailedReason = "TestsFailed"
 	// PolicyBundleReplayFailedReason is of recent decisions that the bundle cannot make.
 	PolicyBundleReplayFailedReason = "ReplayFailed"
+	// PolicyBundleLimitsExceededReason is of a bundle that takes more memory or time to be checked than there is.
+	PolicyBundleLimitsExceededReason = "LimitsExceeded"
+	// PolicyBundleCheckNeverEndedReason is of a bundle whose check began several times and never ended, since the manager ended first.
+	PolicyBundleCheckNeverEndedReason = "CheckNeverEnded"
 	// PolicyBundleRolledBackReason is of a bundle that was active, but ran into its deadline too often.
 	PolicyBundleRolledBackReason = "RolledBack"
 	// PolicyBundleRevisionUnknownReason is of a spec.rollbackTo that names nothing that is kept.

@@ -22,6 +22,10 @@ type PolicyBundleStatus struct {
 	// +optional
 	Fetched *FetchedPolicy `json:"fetched,omitempty"`
 
+	// Checking is the check of the newest files that waits or is under way. It is gone when the check has ended.
+	// +optional
+	Checking *PolicyCheck `json:"checking,omitempty"`
+
 	// Active is what every replica enforces, but for the namespaces of a canary.
 	// +optional
 	Active *PolicyArtifact `json:"active,omitempty"`
@@ -64,6 +68,37 @@ type PolicyBundleStatus struct {
 	// +patchMergeKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+}
+
+// PolicyCheckPhase says how far a check is.
+// +kubebuilder:validation:Enum=Waiting;Running;GivenUp
+type PolicyCheckPhase string
+
+const (
+	// PolicyCheckWaiting is of a check that begins when those of other bundles have ended: there is one at a time.
+	PolicyCheckWaiting PolicyCheckPhase = "Waiting"
+	// PolicyCheckRunning is of a check that is under way, or was when the manager ended.
+	PolicyCheckRunning PolicyCheckPhase = "Running"
+	// PolicyCheckGivenUp is of a check that is not begun any more, since it never ended.
+	PolicyCheckGivenUp PolicyCheckPhase = "GivenUp"
+)
+
+// PolicyCheck is written before a check begins, so that the next leader knows of a check that ended the manager.
+type PolicyCheck struct {
+	// Phase is Waiting, Running or GivenUp.
+	Phase PolicyCheckPhase `json:"phase"`
+	// Digest is that of the archive.
+	Digest string `json:"digest"`
+	// Generation is that of the spec.
+	Generation int64 `json:"generation"`
+	// Begun is how often the check of this archive and this spec was begun.
+	// +optional
+	Begun int32 `json:"begun,omitempty"`
+	// Message says what a check waits for.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// Time is when it began to wait or to run.
+	Time metav1.Time `json:"time"`
 }
 
 // FetchedPolicy is what a source had.

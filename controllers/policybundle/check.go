@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policybundle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/policybundle/fetch"
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/bundle/gate"
+)
+
+// mostBegun is how often a check is begun that never ends. The manager may also end for another reason during a check, which is
+// not the bundle's fault.
+const mostBegun = 3
+
+// clearFor is how long it may take to write that a check is over whose reconcile was ended.
+const clearFor = 5 * time.Second
+
+// check takes a bundle through the gate when it is its turn. The status says that it waits, and that it is being checked, before
+// that is so.
+func (p *Publisher) check(ctx context.Context, b policy.AnyPolicyBundle, found *fetch.Fetched, candidate *bundle.Bundle, beside bundle.Set) error {
+	release, err := p.turn.acquire(ctx, b.GetNamespace(), func() {
+		if err := p.writeCheck(ctx, b, found, policy.PolicyCheckWaiting, "Another bundle is being checked."); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Telling that a bundle waits to be checked") // it waits all the same
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := p.writeCheck(ctx, b, found, policy.PolicyCheckRunning, ""); err != nil {
+		return err
+	}
+	_, err = p.Gate.Admit(ctx, candidate, beside, p.Records())
+	return err
+}
+
+// begun is how often the check of an archive was begun already, by this process or by those before.
+func begun(b policy.AnyPolicyBundle, found *fetch.Fetched) int32 {
+	if c := b.GetStatus().Checking; c != nil && c.Digest == found.Digest && c.Generation == b.GetGeneration() {
+		return c.Begun
+	}
+	return 0
+}
+
+// writeCheck writes the phase of a check into the status.
+func (p *Publisher) writeCheck(ctx context.Context, b policy.AnyPolicyBundle, found *fetch.Fetched, phase policy.PolicyCheckPhase, message string) error {
+	c := &policy.PolicyCheck{Phase: phase, Digest: found.Digest, Generation: b.GetGeneration(), Begun: begun(b, found), Message: message, Time: metav1.NewTime(p.Clock())}
+	if phase == policy.PolicyCheckRunning {
+		c.Begun++
+	}
+	if err := p.WriteStatus(ctx, b, c); err != nil {
+		return fmt.Errorf("writing that policy bundle %s is being checked: %w", keyOf(b), err)
+	}
+	b.GetStatus().Checking = c
+	return nil
+}
+
+// refuseEndless is the refusal of a bundle whose check never ends; nil for others.
+func refuseEndless(b policy.AnyPolicyBundle, found *fetch.Fetched) *refusal {
+	n := begun(b, found)
+	if n < mostBegun {
+		return nil
+	}
+	return &refusal{stage: policy.PolicyBundleTestsPassed, reason: policy.PolicyBundleCheckNeverEndedReason, errors: []string{fmt.Sprintf(
+		"its check began %d times, and each time the manager ended before the check did; it is not begun again until the files or the spec change", n)}}
+}
+
+// writeCheck writes the check of a bundle and nothing else of its status.
+func (r *Reconciler) writeCheck(ctx context.Context, b policy.AnyPolicyBundle, c *policy.PolicyCheck) error {
+	before, after := empty(keyOf(b)), empty(keyOf(b))
+	for _, o := range []policy.AnyPolicyBundle{before, after} {
+		o.SetName(b.GetName())
+		o.SetNamespace(b.GetNamespace())
+		o.SetResourceVersion(b.GetResourceVersion())
+		o.GetStatus().Checking = b.GetStatus().Checking.DeepCopy()
+	}
+	after.GetStatus().Checking = c
+	return r.Client.Status().Patch(ctx, object(after), client.MergeFrom(object(before)))
+}
+
+// endCheck takes a check that failed out of the status, where the rest is not written. A check that there was no memory for goes
+// on waiting: the queue tries it again.
+func (r *Reconciler) endCheck(ctx context.Context, b policy.AnyPolicyBundle, failure error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearFor)
+	defer cancel()
+	var next *policy.PolicyCheck
+	var none *gate.NoMemoryError
+	if errors.As(failure, &none) {
+		next = b.GetStatus().Checking.DeepCopy()
+		next.Phase, next.Begun, next.Message = policy.PolicyCheckWaiting, next.Begun-1, none.Error()
+	}
+	if err := client.IgnoreNotFound(r.writeCheck(ctx, b, next)); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Telling that the check of a policy bundle has ended", "bundle", keyOf(b))
+	}
+}

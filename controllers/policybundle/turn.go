@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policybundle
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// turn lets one bundle through the gate at a time: each check may take as much memory as the container has to spare. Bundles of
+// the platform go first, and then the namespace that was let through longest ago. The zero value is free.
+type turn struct {
+	mu      sync.Mutex
+	taken   bool
+	waiting []*waiter
+	served  []string // namespaces, the latest last
+}
+
+type waiter struct {
+	namespace string
+	ready     chan struct{}
+}
+
+// mostServed bounds how many namespaces are remembered.
+const mostServed = 1000
+
+// acquire returns when it is the turn of a bundle of a namespace, or of the platform if that is empty. It calls onWait once if the
+// bundle has to wait. The caller has to call the function that it gets.
+func (t *turn) acquire(ctx context.Context, namespace string, onWait func()) (release func(), err error) {
+	t.mu.Lock()
+	if !t.taken {
+		t.taken = true
+		t.mu.Unlock()
+		return func() { t.release(namespace) }, nil
+	}
+	w := &waiter{namespace: namespace, ready: make(chan struct{})}
+	t.waiting = append(t.waiting, w)
+	t.mu.Unlock()
+	onWait()
+	select {
+	case <-w.ready:
+		return func() { t.release(namespace) }, nil
+	case <-ctx.Done():
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if at := slices.Index(t.waiting, w); at >= 0 {
+		t.waiting = slices.Delete(t.waiting, at, at+1)
+	} else {
+		t.next() // it was given the turn meanwhile
+	}
+	return nil, context.Cause(ctx)
+}
+
+func (t *turn) release(namespace string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.served = append(slices.DeleteFunc(t.served, func(s string) bool { return s == namespace }), namespace)
+	t.served = t.served[max(len(t.served)-mostServed, 0):]
+	t.next()
+}
+
+// next gives the turn to the one who is to have it.
+func (t *turn) next() {
+	if t.taken = len(t.waiting) > 0; !t.taken {
+		return
+	}
+	order := func(w *waiter) int {
+		if w.namespace == "" {
+			return -2 // the platform
+		}
+		return slices.Index(t.served, w.namespace) // -1 if it was never let through
+	}
+	first := slices.MinFunc(t.waiting, func(a, b *waiter) int { return order(a) - order(b) })
+	t.waiting = slices.DeleteFunc(t.waiting, func(w *waiter) bool { return w == first })
+	close(first.ready)
+}
