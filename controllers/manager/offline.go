@@ -26,6 +26,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/policyhost"
 	"github.com/regatta-sh/regatta/controllers/protection"
 	"github.com/regatta-sh/regatta/controllers/webhook/deletion"
+	webhookserver "github.com/regatta-sh/regatta/controllers/webhook/server"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig"
 )
 
@@ -68,7 +69,7 @@ func (o *offline) run(ctx context.Context, scheme *runtime.Scheme) error {
 	secure := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}}
 	clients.AskFor(secure)
 	hooks := http.NewServeMux()
-	hooks.Handle(webhookconfig.ValidateDeletionPath, clients.Only(&webhook.Admission{Handler: decides}))
+	hooks.Handle(webhookconfig.ValidateDeletionPath, clients.Only(webhookserver.AnswerInTime(&webhook.Admission{Handler: decides})))
 	hooks.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "the API server does not answer, without which this cannot be decided", http.StatusServiceUnavailable)
 	})

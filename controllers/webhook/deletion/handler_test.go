@@ -3,9 +3,13 @@
 package deletion
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -23,6 +27,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/protection"
+	"github.com/regatta-sh/regatta/controllers/webhook/server"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	points "github.com/regatta-sh/regatta/engine/decision/protection"
@@ -108,6 +113,31 @@ func TestHandle(t *testing.T) {
 		if got.Allowed != (tc.code == 0) || !got.Allowed && (got.Result.Code != tc.code || len(got.Result.Message) < len(tc.want) || got.Result.Message[:len(tc.want)] != tc.want) {
 			t.Errorf("%s: %t %v", name, got.Allowed, got.Result)
 		}
+	}
+}
+
+// A policy that does not answer by the time that the API server gives up refuses before that, whatever time the decision has: with
+// a CPU limit, the time in which the process is stopped does not count for the decision.
+func TestADecisionEndsWithItsRequest(t *testing.T) {
+	h := newHandler(t, "deletion := {\"allow\": true, \"reasons\": []} if {\n\tr := numbers.range(1, 100000)\n\tsome a in r\n\tsome b in r\n\tsome c in r\n\ta + b + c == 0\n}")
+	review := admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}}
+	request := deletes(stored)
+	review.Request = &request.AdmissionRequest
+	body, err := json.Marshal(review)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hook := server.AnswerInTime(&admission.Webhook{Handler: h})
+	r := httptest.NewRequest(http.MethodPost, "/validate-deletion?timeout=1s", bytes.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	start := time.Now()
+	hook.ServeHTTP(w, r)
+	if took := time.Since(start); took > 10*time.Second { // the decision has 20 s here
+		t.Errorf("it took %s", took)
+	}
+	if answer := w.Body.String(); !strings.Contains(answer, `"allowed":false`) || !strings.Contains(answer, "No policy could decide") {
+		t.Errorf("got %s", answer)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // Finishing is a server that still answers the requests it has when it is told to stop. The server of controller-runtime waits
 // for them, but cancels their contexts, so that what they wait for fails and a pod is refused for no other reason than the
-// upgrade of a manager.
+// upgrade of a manager. Its webhooks answer before the API server gives up.
 func Finishing(server webhook.Server) webhook.Server { return &finishing{Server: server} }
 
 type finishing struct {
@@ -22,6 +22,7 @@ type finishing struct {
 
 // Register implements webhook.Server.
 func (f *finishing) Register(path string, hook http.Handler) {
+	hook = AnswerInTime(hook)
 	f.Server.Register(path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 		defer cancel(nil)
