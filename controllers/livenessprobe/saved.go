@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/regatta-sh/regatta/controllers/annotation"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
@@ -32,9 +33,9 @@ func Read(pod *corev1.Pod) ([]Saved, error) {
 	if text == "" {
 		return nil, nil
 	}
-	var all []Saved
-	if err := json.Unmarshal([]byte(text), &all); err != nil {
-		return nil, fmt.Errorf("reading annotation %s of pod %s/%s: %w", kruise.ContainerProbeContextKey, pod.Namespace, pod.Name, err)
+	all, err := annotation.Decode[[]Saved](kruise.ContainerProbeContextKey, text)
+	if err != nil {
+		return nil, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	return slices.DeleteFunc(all, func(s Saved) bool { return s.LivenessProbe == nil || Supported(s.LivenessProbe) != nil }), nil
 }

@@ -4,7 +4,6 @@ package sidecarset
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/regatta-sh/regatta/controllers/annotation"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
@@ -201,13 +201,9 @@ func imageID(pod *corev1.Pod, container string) string {
 
 // statesOf are the in-place updates that a pod records, by SidecarSet.
 func statesOf(pod *corev1.Pod) (map[string]*kruise.InPlaceUpdateState, error) {
-	out := map[string]*kruise.InPlaceUpdateState{}
 	text, ok := pod.Annotations[kruise.SidecarSetInPlaceUpdateStateKey]
 	if !ok {
-		return out, nil
+		return map[string]*kruise.InPlaceUpdateState{}, nil
 	}
-	if err := json.Unmarshal([]byte(text), &out); err != nil {
-		return nil, fmt.Errorf("reading the annotation %s: %w", kruise.SidecarSetInPlaceUpdateStateKey, err)
-	}
-	return out, nil
+	return annotation.Decode[map[string]*kruise.InPlaceUpdateState](kruise.SidecarSetInPlaceUpdateStateKey, text)
 }

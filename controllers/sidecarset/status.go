@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/regatta-sh/regatta/controllers/annotation"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/notimplemented"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
@@ -128,8 +129,8 @@ func verdicts(pod *corev1.Pod) map[string]bool {
 	if c == nil {
 		return nil
 	}
-	out := map[string]bool{}
-	if json.Unmarshal([]byte(c.Message), &out) != nil {
+	out, err := annotation.Decode[map[string]bool](string(kruise.SidecarSetUpgradableCondition), c.Message)
+	if err != nil {
 		return nil
 	}
 	return out

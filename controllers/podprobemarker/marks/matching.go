@@ -7,7 +7,6 @@ package marks
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/regatta-sh/regatta/controllers/annotation"
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
@@ -68,10 +68,10 @@ func (m Marker) Selects(pod *corev1.Pod, serverless bool) bool {
 		return false
 	}
 	if serverless {
-		var names []string
-		if text, ok := pod.Annotations[kruise.PodProbeMarkerListKey]; ok && json.Unmarshal([]byte(text), &names) == nil {
-			return slices.Contains(names, m.Name)
-		} else if ok {
+		if text, ok := pod.Annotations[kruise.PodProbeMarkerListKey]; ok {
+			if names, err := annotation.Decode[[]string](kruise.PodProbeMarkerListKey, text); err == nil {
+				return slices.Contains(names, m.Name)
+			}
 			return slices.Contains(strings.Split(text, ","), m.Name)
 		}
 	}

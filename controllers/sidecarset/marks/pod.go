@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/lru"
 
+	"github.com/regatta-sh/regatta/controllers/annotation"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
@@ -53,14 +54,13 @@ func Read(pod *corev1.Pod, key string) (Entries, error) {
 }
 
 func parse(key, text string) (Entries, error) {
-	out := Entries{}
-	err := json.Unmarshal([]byte(text), &out)
+	out, err := annotation.Decode[Entries](key, text)
 	if err == nil {
 		return out, nil
 	}
-	var old map[string]string
-	if json.Unmarshal([]byte(text), &old) != nil {
-		return nil, fmt.Errorf("reading the annotation %s: %w", key, err)
+	old, errOld := annotation.Decode[map[string]string](key, text)
+	if errOld != nil {
+		return nil, err
 	}
 	out = Entries{}
 	for name, hash := range old {
@@ -147,10 +147,7 @@ func AddInjected(pod *corev1.Pod, names ...string) {
 // Working is which container of each hot pair works, by the name that the SidecarSet has for it. One that does not parse is
 // as none.
 func Working(pod *corev1.Pod) map[string]string {
-	out := map[string]string{}
-	if json.Unmarshal([]byte(pod.Annotations[kruise.SidecarSetWorkingHotUpgradeKey]), &out) != nil || out == nil {
-		return map[string]string{}
-	}
+	out, _ := annotation.Decode[map[string]string](kruise.SidecarSetWorkingHotUpgradeKey, pod.Annotations[kruise.SidecarSetWorkingHotUpgradeKey])
 	return out
 }
 

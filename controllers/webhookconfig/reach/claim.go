@@ -4,13 +4,13 @@ package reach
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/annotation"
 )
 
 // Annotation has the claims, on the configuration of the webhook of pods.
@@ -31,13 +31,11 @@ func (c Claim) ID() string { return c.Set + "/" + c.Reach.Key() + "/" + c.At.For
 
 // Claims reads those of a configuration.
 func Claims(of client.Object) ([]Claim, error) {
-	var out []Claim
-	if raw := of.GetAnnotations()[Annotation]; raw != "" {
-		if err := json.Unmarshal([]byte(raw), &out); err != nil {
-			return nil, fmt.Errorf("reading annotation %s: %w", Annotation, err)
-		}
+	raw := of.GetAnnotations()[Annotation]
+	if raw == "" {
+		return nil, nil
 	}
-	return out, nil
+	return annotation.Decode[[]Claim](Annotation, raw)
 }
 
 // Encode is the value of the annotation; empty if there are no claims.

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/regatta-sh/regatta/controllers/annotation"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 )
@@ -65,8 +66,8 @@ func sidecars(pod *corev1.Pod) string {
 	if !ok {
 		return ""
 	}
-	sets := map[string]json.RawMessage{}
-	if err := json.Unmarshal([]byte(raw), &sets); err != nil || len(sets) == 0 {
+	sets, err := annotation.Decode[map[string]json.RawMessage](kruise.SidecarSetHashKey, raw)
+	if err != nil || len(sets) == 0 {
 		return "" // nothing that could be checked
 	}
 	if len(pod.Status.ContainerStatuses) != len(pod.Spec.Containers) {
@@ -74,7 +75,7 @@ func sidecars(pod *corev1.Pod) string {
 	}
 	states := map[string]*kruise.InPlaceUpdateState{}
 	if raw, ok := pod.Annotations[kruise.SidecarSetInPlaceUpdateStateKey]; ok {
-		if err := json.Unmarshal([]byte(raw), &states); err != nil {
+		if states, err = annotation.Decode[map[string]*kruise.InPlaceUpdateState](kruise.SidecarSetInPlaceUpdateStateKey, raw); err != nil {
 			return fmt.Sprintf("annotation %s cannot be read: %v", kruise.SidecarSetInPlaceUpdateStateKey, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	kannotation "github.com/regatta-sh/regatta/controllers/annotation"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
@@ -28,9 +29,9 @@ func State(pod *corev1.Pod) (*kruise.InPlaceUpdateState, error) {
 	if !ok {
 		return nil, nil
 	}
-	s := &kruise.InPlaceUpdateState{}
-	if err := json.Unmarshal([]byte(raw), s); err != nil {
-		return nil, fmt.Errorf("reading annotation %s of pod %s: %w", kruise.InPlaceUpdateStateKey, pod.Name, err)
+	s, err := kannotation.Decode[*kruise.InPlaceUpdateState](kruise.InPlaceUpdateStateKey, raw)
+	if err != nil {
+		return nil, fmt.Errorf("pod %s: %w", pod.Name, err)
 	}
 	if s.LastContainerStatuses == nil { // OpenKruise writes null while the grace period runs
 		s.LastContainerStatuses = map[string]kruise.InPlaceUpdateContainerStatus{}
@@ -49,9 +50,9 @@ func grace(pod *corev1.Pod) (*kruise.UpdateSpec, error) {
 	if !ok {
 		return nil, nil
 	}
-	s := &kruise.UpdateSpec{}
-	if err := json.Unmarshal([]byte(raw), s); err != nil {
-		return nil, fmt.Errorf("reading annotation %s of pod %s: %w", kruise.InPlaceUpdateGraceKey, pod.Name, err)
+	s, err := kannotation.Decode[*kruise.UpdateSpec](kruise.InPlaceUpdateGraceKey, raw)
+	if err != nil {
+		return nil, fmt.Errorf("pod %s: %w", pod.Name, err)
 	}
 	return s, nil
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/regatta-sh/regatta/controllers/annotation"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
@@ -140,7 +141,8 @@ func (w Writer) SetKey(ctx context.Context, pod *corev1.Pod, mine kruise.PodRead
 	i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kruise.KruisePodReady })
 	var keys []kruise.PodReadinessMessage
 	if i >= 0 && pod.Status.Conditions[i].Message != "" {
-		if err := json.Unmarshal([]byte(pod.Status.Conditions[i].Message), &keys); err != nil {
+		var err error
+		if keys, err = annotation.Decode[[]kruise.PodReadinessMessage](string(kruise.KruisePodReady), pod.Status.Conditions[i].Message); err != nil {
 			if !hold { // another client wrote that message; it has no key of ours to remove
 				return false, nil
 			}

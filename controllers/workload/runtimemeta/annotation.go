@@ -3,13 +3,13 @@
 package runtimemeta
 
 import (
-	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/regatta-sh/regatta/controllers/annotation"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
@@ -29,13 +29,13 @@ func Followed(pod *corev1.Pod) bool {
 
 // Of reads what a node agent wrote on a pod. Without the annotation there is nothing.
 func Of(pod *corev1.Pod) (kruise.RuntimeContainerMetaSet, error) {
-	set := kruise.RuntimeContainerMetaSet{}
 	text, ok := pod.Annotations[kruise.RuntimeContainerMetaKey]
 	if !ok {
-		return set, nil
+		return kruise.RuntimeContainerMetaSet{}, nil
 	}
-	if err := json.Unmarshal([]byte(text), &set); err != nil {
-		return kruise.RuntimeContainerMetaSet{}, fmt.Errorf("reading annotation %s of pod %s: %w", kruise.RuntimeContainerMetaKey, pod.Name, err)
+	set, err := annotation.Decode[kruise.RuntimeContainerMetaSet](kruise.RuntimeContainerMetaKey, text)
+	if err != nil {
+		return kruise.RuntimeContainerMetaSet{}, fmt.Errorf("pod %s: %w", pod.Name, err)
 	}
 	return set, nil
 }

@@ -3,7 +3,6 @@
 package spread
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/regatta-sh/regatta/controllers/annotation"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/budget"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
@@ -42,11 +42,11 @@ func MarkOf(pod *corev1.Pod) *Mark {
 	if text == "" {
 		return nil
 	}
-	m := &Mark{}
-	if err := json.Unmarshal([]byte(text), m); err != nil {
+	m, err := annotation.Decode[Mark](kruise.MatchedWorkloadSpreadKey, text)
+	if err != nil {
 		return nil
 	}
-	return m
+	return &m
 }
 
 // Versions are the kinds of workloads, in lower case, whose versions count by themselves.

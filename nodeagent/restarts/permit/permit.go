@@ -14,6 +14,8 @@ import (
 	"maps"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/annotation"
 )
 
 // Key is the annotation. Only the manager may write it.
@@ -28,9 +30,9 @@ func Of(o client.Object) (Permits, error) {
 	if text == "" {
 		return nil, nil
 	}
-	var out Permits
-	if err := json.Unmarshal([]byte(text), &out); err != nil {
-		return nil, fmt.Errorf("reading annotation %s: %w", Key, err)
+	out, err := annotation.Decode[Permits](Key, text)
+	if err != nil {
+		return nil, err
 	}
 	return out, nil
 }

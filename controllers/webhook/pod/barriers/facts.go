@@ -4,7 +4,6 @@ package barriers
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/regatta-sh/regatta/controllers/annotation"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod"
@@ -85,8 +85,8 @@ func containerOf(own *corev1.Container) points.Container {
 
 // places are those that the annotation has for containers, and what is wrong with it.
 func places(text string, containers []points.Container) (map[string]int64, string) {
-	short := map[string]int32{}
-	if err := json.Unmarshal([]byte(text), &short); err != nil {
+	short, err := annotation.Decode[map[string]int32](kruise.ContainerLaunchPriorityKey, text)
+	if err != nil {
 		return nil, fmt.Sprintf("annotation %s: want Ordered, or a JSON object of containers and whole numbers: %v", kruise.ContainerLaunchPriorityKey, err)
 	}
 	out := map[string]int64{}
