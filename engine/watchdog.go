@@ -13,6 +13,7 @@ import (
 
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
 // Strikes is how many decisions may come too late before policies are to blame for
@@ -122,7 +123,7 @@ func (e *Engine) suspect(s *Snapshot, ev *evaluation) {
 	if len(s.set) == 0 || !e.watch.claim() {
 		return
 	}
-	go func() {
+	recovery.Go("engine", func() {
 		defer e.watch.release()
 		stuck := false
 		select {
@@ -133,7 +134,7 @@ func (e *Engine) suspect(s *Snapshot, ev *evaluation) {
 		if guilty := e.judge(s, ev, stuck); len(guilty) > 0 {
 			e.strike(s, guilty, ev.ask, stuck)
 		}
-	}()
+	}, nil)
 }
 
 // judge finds the bundles that are to blame: a tenant's own, canaries, or the

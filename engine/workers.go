@@ -5,6 +5,8 @@ package engine
 import (
 	"sync"
 	"time"
+
+	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
 // workers evaluate. They are kept, because evaluating needs a deep stack and a
@@ -47,7 +49,7 @@ func (w *workers) queue(ev *evaluation) chan<- *evaluation {
 		}
 		w.running++
 		ev.started = true
-		go w.work(ev)
+		recovery.Go("engine", func() { w.work(ev) }, nil) // an evaluation recovers by itself
 		return nil
 	}
 	return w.jobs

@@ -23,6 +23,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
+	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
 	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
 	"github.com/regatta-sh/regatta/controllers/workload/overlay"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
@@ -119,7 +120,7 @@ func New(c rollout.Clients, e *engine.Engine, opts ...Option) *Reconciler {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr)
 	if r.kicks != nil {
-		b = b.WatchesRawSource(source.Channel(r.kicks, handler.EnqueueRequestsFromMapFunc(r.unfinished)))
+		b = b.WatchesRawSource(source.Channel(r.kicks, handler.EnqueueRequestsFromMapFunc(crecovery.Map("broadcastjob", r.unfinished))))
 	}
 	return b.Named(kruise.BroadcastJobComponent).
 		For(&kruise.BroadcastJob{}, builder.WithPredicates(rollout.UserChanges())).

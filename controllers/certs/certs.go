@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
 )
 
 // Names of the objects that carry the CA.
@@ -71,7 +73,7 @@ func (c *Certificates) missing(why error) {
 // Setup keeps the certificates with a manager.
 func Setup(mgr ctrl.Manager, c Config, live client.Reader) (*Certificates, error) {
 	state := &Certificates{ready: make(chan struct{})}
-	if err := mgr.Add(&files{config: c, reader: live, state: state}); err != nil {
+	if err := mgr.Add(crecovery.Runnable("certs", &files{config: c, reader: live, state: state})); err != nil {
 		return nil, fmt.Errorf("adding the certificate files: %w", err)
 	}
 	if c.External {

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/step"
 	"github.com/regatta-sh/regatta/engine"
@@ -104,7 +105,7 @@ func New(c rollout.Clients, e *engine.Engine, opts ...Option) *Reconciler {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr)
 	if r.kicks != nil {
-		b = b.WatchesRawSource(source.Channel(r.kicks, handler.EnqueueRequestsFromMapFunc(r.unfinished)))
+		b = b.WatchesRawSource(source.Channel(r.kicks, handler.EnqueueRequestsFromMapFunc(crecovery.Map("ephemeraljob", r.unfinished))))
 	}
 	return b.Named(kruise.EphemeralJobComponent).
 		For(&kruise.EphemeralJob{}, builder.WithPredicates(rollout.UserChanges())).

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +18,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/nodeimage/tags"
+	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
 const (
@@ -38,8 +38,7 @@ type order struct {
 // place asks nodes for the image of a job. It returns those that were asked.
 func (r *Reconciler) place(ctx context.Context, o order, begin []*candidate) (done []*candidate, err error) {
 	asked := make([]bool, len(begin))
-	var group errgroup.Group
-	group.SetLimit(inFlight)
+	group := recovery.NewGroup("imagepulljob", inFlight)
 	for n, c := range begin {
 		group.Go(func() error {
 			image, err := r.ask(ctx, o, c.node)

@@ -30,6 +30,7 @@ import (
 	webhookpod "github.com/regatta-sh/regatta/controllers/webhook/pod"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig"
 	points "github.com/regatta-sh/regatta/engine/decision/protection"
+	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
 // guarding is what the webhooks of protection share.
@@ -108,7 +109,7 @@ func (s *startup) guard(ctx context.Context) error {
 	if err := s.p.watchPods(ctx); err != nil {
 		return err
 	}
-	go func() {
+	recovery.GoUntilDone(ctx, "startup", func(ctx context.Context) {
 		s.await(ctx, policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget"), "no budget is guarded")
 		if ctx.Err() != nil {
 			return
@@ -116,7 +117,7 @@ func (s *startup) guard(ctx context.Context) error {
 		if err := s.p.guards.WatchBudgets(); err != nil {
 			klog.ErrorS(err, "Namespaces with budgets are found once a minute only")
 		}
-	}()
+	})
 	if !s.p.Gates.Enabled(features.PodWebhook) {
 		return nil
 	}
@@ -137,7 +138,7 @@ func (s *startup) guard(ctx context.Context) error {
 		}{"WorkloadSpread", "no pod is put into subsets", s.p.guards.WatchSpreads})
 	}
 	for _, follow := range follows {
-		go func() {
+		recovery.GoUntilDone(ctx, "startup", func(ctx context.Context) {
 			s.await(ctx, kruise.GroupVersion.WithKind(follow.kind), follow.without)
 			if ctx.Err() != nil {
 				return
@@ -145,7 +146,7 @@ func (s *startup) guard(ctx context.Context) error {
 			if err := follow.watch(); err != nil {
 				klog.ErrorS(err, "Which namespaces have objects of a kind is found once a minute only", "kind", follow.kind)
 			}
-		}()
+		})
 	}
 	return nil
 }

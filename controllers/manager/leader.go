@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
 )
 
 // leaderGauge is the metric kruise_manager_is_leader: 1 in the replica that
@@ -22,7 +24,7 @@ func addLeaderGauge(mgr ctrl.Manager) error {
 	if err := metrics.Registry.Register(g); err != nil {
 		return fmt.Errorf("registering kruise_manager_is_leader: %w", err)
 	}
-	if err := mgr.Add(g); err != nil {
+	if err := mgr.Add(crecovery.Runnable("leader", g)); err != nil {
 		return fmt.Errorf("adding kruise_manager_is_leader: %w", err)
 	}
 	return nil

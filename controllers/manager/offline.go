@@ -28,6 +28,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/deletion"
 	webhookserver "github.com/regatta-sh/regatta/controllers/webhook/server"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig"
+	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
 // patience is how long the API server may take to answer before a manager that
@@ -79,15 +80,16 @@ func (o *offline) run(ctx context.Context, scheme *runtime.Scheme) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go clients.Run(ctx)
+	recovery.GoUntilDone(ctx, "webhook", func(ctx context.Context) { clients.Run(ctx) })
 	ended := make(chan error, 2)
 	running := 1
-	go func() {
+	end := func(err error) { ended <- err }
+	recovery.Go("offline", func() {
 		ended <- serveUntil(ctx, fmt.Sprintf(":%d", o.webhooks.port), hooks, secure)
-	}()
+	}, end)
 	if o.ProbeAddr != "0" {
 		running++
-		go func() { ended <- serveUntil(ctx, o.ProbeAddr, health, nil) }()
+		recovery.Go("offline", func() { ended <- serveUntil(ctx, o.ProbeAddr, health, nil) }, end)
 	}
 	klog.InfoS("The API server does not answer; until it does, deletions are decided by the policies on disk", "policies", o.host.Engine().Snapshot().Revision())
 	_ = wait.PollUntilContextCancel(ctx, time.Second, false, func(context.Context) (bool, error) { // the parent's end is no error

@@ -23,6 +23,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/kinds/adapters"
 	"github.com/regatta-sh/regatta/controllers/ledger"
 	"github.com/regatta-sh/regatta/controllers/policyhost"
+	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
 	"github.com/regatta-sh/regatta/controllers/sidecarset"
 	"github.com/regatta-sh/regatta/controllers/webhook/convert"
 	webhookpod "github.com/regatta-sh/regatta/controllers/webhook/pod"
@@ -123,10 +124,10 @@ func (p parts) explainTo(ctx context.Context, ready <-chan struct{}) error {
 	if err != nil {
 		return err
 	}
-	return p.mgr.Add(&serve.Server{
+	return p.mgr.Add(crecovery.Runnable("explain", &serve.Server{
 		Addr: p.DecisionsAddr, CertDir: p.webhooks.certDir, Ready: ready, Store: p.rounds, Replica: p.host.Name(), Who: who, May: may,
 		Records: p.host.Records(), Lines: p.host.Encoder(),
-	})
+	}))
 }
 
 func (p parts) controllersTo(mgr ctrl.Manager) error {

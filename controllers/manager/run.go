@@ -27,6 +27,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/policyhost"
+	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
 	webhookserver "github.com/regatta-sh/regatta/controllers/webhook/server"
 	"github.com/regatta-sh/regatta/controllers/workload/inflight"
 )
@@ -68,6 +69,7 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	if err != nil {
 		return err
 	}
+	crecovery.SetUpProcess()
 	mgr, err := ctrl.NewManager(restConfig, o.managerOptions(scheme, clients))
 	if err != nil {
 		return fmt.Errorf("making the manager: %w", err)
@@ -101,6 +103,7 @@ func (o *Options) policyHost(config *rest.Config, events *policyEvents) (*policy
 
 func (o *Options) managerOptions(scheme *runtime.Scheme, clients *webhookserver.Clients) ctrl.Options {
 	opts := ctrl.Options{
+		NewCache:                   crecovery.NewCache,
 		Scheme:                     scheme,
 		Metrics:                    server.Options{BindAddress: o.MetricsAddr},
 		HealthProbeBindAddress:     o.ProbeAddr,

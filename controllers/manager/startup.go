@@ -19,6 +19,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/certs"
 	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/controllers/notimplemented"
+	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
 // startup adds the webhooks once there are certificates, and the controllers once
@@ -68,7 +69,7 @@ func (s *startup) Start(ctx context.Context) error {
 	if err := s.p.readinessTo(); err != nil {
 		return err
 	}
-	go s.budgets(ctx)
+	recovery.GoUntilDone(ctx, "startup", s.budgets)
 	for _, w := range kinds.Workloads() {
 		s.await(ctx, w.GroupVersionKind, w.Kind+"s are not reconciled")
 	}
@@ -83,14 +84,16 @@ func (s *startup) Start(ctx context.Context) error {
 	if err := s.p.controllersTo(s.p.mgr); err != nil {
 		return err
 	}
-	go s.nodes(ctx)
-	go s.jobs(ctx)
-	go s.subsets(ctx)
-	go s.sidecarSets(ctx)
-	go s.distributions(ctx)
-	go s.probes(ctx)
-	go s.terminator(ctx)
-	go s.follow(ctx, notimplemented.Kinds(s.p.mgr.GetScheme(), s.p.served()...))
+	recovery.GoUntilDone(ctx, "startup", s.nodes)
+	recovery.GoUntilDone(ctx, "startup", s.jobs)
+	recovery.GoUntilDone(ctx, "startup", s.subsets)
+	recovery.GoUntilDone(ctx, "startup", s.sidecarSets)
+	recovery.GoUntilDone(ctx, "startup", s.distributions)
+	recovery.GoUntilDone(ctx, "startup", s.probes)
+	recovery.GoUntilDone(ctx, "startup", s.terminator)
+	recovery.GoUntilDone(ctx, "startup", func(ctx context.Context) {
+		s.follow(ctx, notimplemented.Kinds(s.p.mgr.GetScheme(), s.p.served()...))
+	})
 	if !loaded { // a controller whose CRD is missing is left out (PL-04)
 		for _, kind := range []string{"ClusterPolicyBundle", "PolicyBundle"} {
 			s.await(ctx, policyv1alpha1.GroupVersion.WithKind(kind), "only the built-in policies decide")

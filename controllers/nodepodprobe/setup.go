@@ -26,6 +26,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/livenessprobe"
 	"github.com/regatta-sh/regatta/controllers/podprobemarker/marks"
+	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
 )
 
@@ -36,7 +37,7 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr)
 	if r.kicks != nil {
-		b = b.WatchesRawSource(source.Channel(r.kicks, handler.EnqueueRequestsFromMapFunc(r.all)))
+		b = b.WatchesRawSource(source.Channel(r.kicks, handler.EnqueueRequestsFromMapFunc(crecovery.Map("nodepodprobe", r.all))))
 	}
 	return b.Named("nodepodprobe-controller").
 		For(&v1alpha1.NodePodProbe{}).

@@ -26,6 +26,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/notimplemented"
+	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
@@ -96,7 +97,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 			return fmt.Errorf("making PersistentPodStates of %s: %w", g.Kind.GroupKind(), err)
 		}
 	}
-	if err := mgr.Add(&customs{Options: o, mgr: mgr, running: map[schema.GroupVersionKind]context.CancelFunc{}}); err != nil {
+	if err := mgr.Add(crecovery.Runnable("persistentpodstate", &customs{Options: o, mgr: mgr, running: map[schema.GroupVersionKind]context.CancelFunc{}})); err != nil {
 		return fmt.Errorf("making PersistentPodStates of the kinds of the white list: %w", err)
 	}
 	return nil

@@ -23,6 +23,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
 // listAgain is how often the white list is read.
@@ -108,11 +109,11 @@ func (c *customs) generate(ctx context.Context, kind schema.GroupVersionKind) er
 	}
 	ctx, end := context.WithCancel(ctx)
 	c.running[kind] = end
-	go func() {
+	recovery.Go("persistentpodstate", func() {
 		if err := worker.Start(ctx); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "The controller of a kind of the white list ended", "kind", kind)
 		}
-	}()
+	}, nil)
 	return nil
 }
 

@@ -5,10 +5,8 @@ package podunavailablebudget
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,6 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
+	"github.com/regatta-sh/regatta/controllers/workload/batch"
 )
 
 // +kubebuilder:rbac:groups=policy.kruise.io,resources=podunavailablebudgets,verbs=get;list;watch
@@ -50,16 +49,13 @@ func (r *Reconciler) write(ctx context.Context, w *state, next outcome) error {
 // repair gives pods that were made without the webhook, or before the budget, the
 // annotations by which the webhook recognizes requests about them (PUB-08).
 func (r *Reconciler) repair(ctx context.Context, w *state) error {
-	var g errgroup.Group
-	g.SetLimit(r.writes)
-	errs := make([]error, len(w.active))
-	for i, pod := range w.active {
+	var acts []func() error
+	for _, pod := range w.active {
 		if availability.Budget(pod) == "" {
-			g.Go(func() error { errs[i] = r.annotate(ctx, w.budget.Name, pod); return nil })
+			acts = append(acts, func() error { return r.annotate(ctx, w.budget.Name, pod) })
 		}
 	}
-	_ = g.Wait() // each keeps its own error
-	return errors.Join(errs...)
+	return batch.Parallel(r.writes, acts)
 }
 
 func (r *Reconciler) annotate(ctx context.Context, budget string, pod *corev1.Pod) error {

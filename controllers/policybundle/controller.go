@@ -25,6 +25,7 @@ import (
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/policyhost"
+	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
 )
 
 // +kubebuilder:rbac:groups=policy.kruise.io,resources=clusterpolicybundles;policybundles,verbs=get;list;watch
@@ -71,7 +72,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			return fmt.Errorf("adding the controller of %ss: %w", kind, err)
 		}
 	}
-	return mgr.Add(everyReplica(func(ctx context.Context) error {
+	return mgr.Add(crecovery.Runnable("policybundle", everyReplica(func(ctx context.Context) error {
 		for {
 			select {
 			case <-ctx.Done():
@@ -86,7 +87,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 				}
 			}
 		}
-	}))
+	})))
 }
 
 // everyReplica runs whether it leads or not.

@@ -21,6 +21,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/record"
 	"github.com/regatta-sh/regatta/engine/record/mask"
 	"github.com/regatta-sh/regatta/engine/record/sink"
+	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
 // DecisionLogs are the flags of where decisions are recorded besides memory.
@@ -166,7 +167,7 @@ func (s sinks) close() error {
 	defer cancel()
 	errs := make(chan error, len(s))
 	for _, one := range s {
-		go func() { errs <- one.Close(ctx) }()
+		recovery.Go("policyhost", func() { errs <- one.Close(ctx) }, func(err error) { errs <- err })
 	}
 	var all []error
 	for range s {

@@ -13,6 +13,8 @@ import (
 	"k8s.io/klog/v2"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+
+	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
 const (
@@ -54,7 +56,7 @@ type listing struct {
 // ask asks the API server for the policy bundles until it answers.
 func (h *Host) ask(ctx context.Context) <-chan listing {
 	answer := make(chan listing, 1)
-	go func() {
+	recovery.GoUntilDone(ctx, "policyhost", func(ctx context.Context) {
 		_ = wait.PollUntilContextCancel(ctx, retryInterval, true, func(ctx context.Context) (bool, error) { // Load looks at ctx
 			said := listing{}
 			var err error
@@ -68,7 +70,7 @@ func (h *Host) ask(ctx context.Context) <-chan listing {
 			answer <- said
 			return true, nil
 		})
-	}()
+	})
 	return answer
 }
 

@@ -17,6 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+
+	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
+	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
 // followInterval is how often a bundle is looked at without a change: an archive
@@ -52,7 +55,7 @@ func (h *Host) Start(ctx context.Context) error {
 
 // run follows the bundles of both kinds.
 func (h *Host) run(ctx context.Context) error {
-	bundles, err := cache.New(h.config, cache.Options{Scheme: h.scheme, Mapper: h.live.RESTMapper(), DefaultTransform: cache.TransformStripManagedFields()})
+	bundles, err := crecovery.NewCache(h.config, cache.Options{Scheme: h.scheme, Mapper: h.live.RESTMapper(), DefaultTransform: cache.TransformStripManagedFields()})
 	if err != nil {
 		return fmt.Errorf("making a cache of policy bundles: %w", err)
 	}
@@ -77,7 +80,7 @@ func (h *Host) run(ctx context.Context) error {
 	defer cancel()
 	ended := make(chan error, len(runs))
 	for _, run := range runs {
-		go func() { ended <- run(ctx) }()
+		recovery.Go("policyhost", func() { ended <- run(ctx) }, func(err error) { ended <- err })
 	}
 	for range runs {
 		err = errors.Join(err, <-ended)

@@ -28,6 +28,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
+	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/step"
 	"github.com/regatta-sh/regatta/engine"
@@ -121,7 +122,7 @@ func New(c rollout.Clients, e *engine.Engine, opts ...Option) *Reconciler {
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr)
 	if r.kicks != nil {
-		b = b.WatchesRawSource(source.Channel(r.kicks, handler.EnqueueRequestsFromMapFunc(r.all)))
+		b = b.WatchesRawSource(source.Channel(r.kicks, handler.EnqueueRequestsFromMapFunc(crecovery.Map("uniteddeployment", r.all))))
 	}
 	b = b.Named(kruise.UnitedDeploymentComponent).
 		For(&kruise.UnitedDeployment{}, builder.WithPredicates(rollout.UserChanges())).

@@ -24,6 +24,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/certs"
+	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
 )
 
 // lookAgain is how often the configurations are compared without an event: another client may
@@ -87,11 +88,11 @@ func named(mgr ctrl.Manager, name string, objects ...client.Object) (cache.Cache
 	for _, o := range objects {
 		by[o] = cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}
 	}
-	c, err := cache.New(mgr.GetConfig(), cache.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(), ByObject: by})
+	c, err := crecovery.NewCache(mgr.GetConfig(), cache.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(), ByObject: by})
 	if err != nil {
 		return nil, fmt.Errorf("making the cache of %s: %w", name, err)
 	}
-	if err := mgr.Add(onEveryReplica{c}); err != nil {
+	if err := mgr.Add(crecovery.Runnable("webhookconfig", onEveryReplica{c})); err != nil {
 		return nil, fmt.Errorf("adding the cache of %s: %w", name, err)
 	}
 	return c, nil

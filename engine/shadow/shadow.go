@@ -14,6 +14,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/compare"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
 // Runner makes live decisions again with policies that are not active, aside,
@@ -137,7 +138,7 @@ func New(e *engine.Engine, opts ...Option) *Runner {
 	}
 	s.queue = make(chan decision.Record, s.backlog)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	go s.work()
+	recovery.Go("shadow", s.work, nil)
 	return s
 }
 
@@ -282,7 +283,7 @@ func (s *Runner) work() {
 			return
 		case r := <-s.queue:
 			for _, w := range s.wanting(r.Subject) {
-				s.again(w, r)
+				_ = recovery.Call("shadow", func() error { s.again(w, r); return nil })
 			}
 		}
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/features"
+	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
 	"github.com/regatta-sh/regatta/nodeagent/containermeta"
 	"github.com/regatta-sh/regatta/nodeagent/credentials"
 	"github.com/regatta-sh/regatta/nodeagent/cri"
@@ -74,6 +75,7 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) (err error) {
 	restConfig = rest.CopyConfig(restConfig)
 	restConfig.QPS, restConfig.Burst, restConfig.UserAgent = o.QPS, o.Burst, "kruise-daemon"
 	h := &health{probes: o.Gates.Enabled(features.PodProbeMarkerGate) || o.Gates.Enabled(features.EnhancedLivenessProbe)}
+	crecovery.SetUpProcess()
 	mgr, err := ctrl.NewManager(restConfig, o.managerOptions(scheme, h))
 	if err != nil {
 		return fmt.Errorf("making the agent: %w", err)
@@ -130,6 +132,7 @@ func (o *Options) containerMeta(mgr ctrl.Manager, node *cri.Node) error {
 // managerOptions has the cache hold the objects of this node and no others.
 func (o *Options) managerOptions(scheme *runtime.Scheme, h *health) ctrl.Options {
 	opts := ctrl.Options{
+		NewCache:               crecovery.NewCache,
 		Scheme:                 scheme,
 		MapperProvider:         func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper(), nil },
 		Metrics:                server.Options{BindAddress: o.Addr, ExtraHandlers: map[string]http.Handler{"/healthz": h}},

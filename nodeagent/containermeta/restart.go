@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +19,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/runtimemeta"
+	"github.com/regatta-sh/regatta/engine/recovery"
 	"github.com/regatta-sh/regatta/nodeagent/cri"
 	"github.com/regatta-sh/regatta/nodeagent/stop"
 )
@@ -84,13 +84,13 @@ func (a *Agent) restart(ctx context.Context, pod *corev1.Pod, set kruise.Runtime
 		return reconcile.Result{}, err
 	}
 	failed := make([]error, len(all))
-	var group sync.WaitGroup
+	var group recovery.WaitGroup
 	for i, d := range all {
 		run := runs[d.name]
 		if run.ID != d.id || !run.Running {
 			continue // it has ended already
 		}
-		group.Go(func() { failed[i] = a.stop(ctx, pod, d, runtime, run) })
+		group.Go("containermeta", func() { failed[i] = a.stop(ctx, pod, d, runtime, run) }, func(err error) { failed[i] = err })
 	}
 	group.Wait()
 	return reconcile.Result{RequeueAfter: wait}, errors.Join(failed...)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/engine/recovery"
 	"github.com/regatta-sh/regatta/nodeagent/cri"
 )
 
@@ -63,7 +64,7 @@ func (a *Agent) begin(node *kruise.NodeImage, k key, spec kruise.ImageTagSpec, i
 	if !waits {
 		p.start(a.now())
 	}
-	go func() {
+	recovery.Go("images", func() {
 		defer cancel()
 		if waits {
 			select {
@@ -77,7 +78,7 @@ func (a *Agent) begin(node *kruise.NodeImage, k key, spec kruise.ImageTagSpec, i
 			defer func() { <-a.slots }()
 		}
 		a.run(ctx, subject, p)
-	}()
+	}, nil)
 	return p
 }
 
@@ -92,7 +93,11 @@ func (a *Agent) set(p *pull, change func(*kruise.ImageTagStatus)) {
 // run pulls, and says how that went. A pull that nothing wants any more says nothing.
 func (a *Agent) run(ctx context.Context, node *kruise.NodeImage, p *pull) {
 	begun := a.now()
-	id, err := a.attempts(ctx, p, begun)
+	var id string
+	err := recovery.Call("images", func() (err error) {
+		id, err = a.attempts(ctx, p, begun)
+		return err
+	})
 	if ctx.Err() != nil {
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/engine/recovery"
 	"github.com/regatta-sh/regatta/nodeagent/cri"
 )
 
@@ -66,7 +67,7 @@ func (w *worker) start(ctx context.Context) {
 	if w.resumed {
 		delay = rand.N(w.period()) //nolint:gosec // a peak is no secret
 	}
-	go func() {
+	recovery.GoUntilDone(ctx, "probes", func(ctx context.Context) {
 		for ctx.Err() == nil {
 			t := time.NewTimer(delay)
 			select {
@@ -77,7 +78,7 @@ func (w *worker) start(ctx context.Context) {
 			}
 			delay = w.round(ctx)
 		}
-	}()
+	})
 }
 
 func seconds(n, least int32) time.Duration { return time.Duration(max(n, least)) * time.Second }

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apiserver/pkg/server/options"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
 // The ConfigMap in which the API server publishes the CA of client
@@ -39,7 +41,7 @@ func Delegate(ctx context.Context, config *rest.Config) (authenticator.Request, 
 		return nil, nil, fmt.Errorf("watching the CA of client certificates: %w", err)
 	}
 	_ = ca.RunOnce(ctx) // it may not exist
-	go ca.Run(ctx, 1)
+	recovery.GoUntilDone(ctx, "explain", func(ctx context.Context) { ca.Run(ctx, 1) })
 	who, _, err := authenticatorfactory.DelegatingAuthenticatorConfig{
 		TokenAccessReviewClient:            client.AuthenticationV1(),
 		TokenAccessReviewTimeout:           10 * time.Second,

@@ -27,6 +27,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/engine/nearest"
 	"github.com/regatta-sh/regatta/engine/record"
+	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
 // Server answers over HTTPS. It asks the API server who the caller is and
@@ -68,13 +69,13 @@ func (s *Server) Start(ctx context.Context) error {
 		return fmt.Errorf("reading the certificate for decisions: %w", err)
 	}
 	server := s.server(watcher.GetCertificate)
-	go func() { _ = watcher.Start(ctx) }() // it ends with ctx; a failed reload keeps the old one
-	go func() {
+	recovery.GoUntilDone(ctx, "explain", func(ctx context.Context) { _ = watcher.Start(ctx) }) // it ends with ctx; a failed reload keeps the old one
+	recovery.Go("explain", func() {
 		<-ctx.Done()
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		_ = server.Shutdown(stop)
-	}()
+	}, nil)
 	ctrl.LoggerFrom(ctx).Info("Explaining decisions", "address", s.Addr)
 	if err := server.ListenAndServeTLS("", ""); err != nil && !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving decisions: %w", err)

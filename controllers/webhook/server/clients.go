@@ -16,6 +16,8 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
 // Clients admits requests with a client certificate of the API server only. A nil Clients admits all requests.
@@ -134,6 +136,6 @@ func (v *verified) Register(path string, hook http.Handler) {
 
 // Start implements webhook.Server.
 func (v *verified) Start(ctx context.Context) error {
-	go v.clients.Run(ctx)
+	recovery.GoUntilDone(ctx, "webhook", func(ctx context.Context) { v.clients.Run(ctx) })
 	return v.Server.Start(ctx)
 }

@@ -7,16 +7,15 @@ import (
 	"errors"
 	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
+	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// Parallel does all acts, at most limit at once, and joins their errors.
+// Parallel does all acts, at most limit at once, and joins their errors. A panic of an act is its error.
 func Parallel(limit int, acts []func() error) error {
 	errs := make([]error, len(acts))
-	var g errgroup.Group
-	g.SetLimit(max(limit, 1))
+	g := recovery.NewGroup("batch", max(limit, 1))
 	for i, act := range acts {
-		g.Go(func() error { errs[i] = act(); return nil })
+		g.Go(func() error { errs[i] = recovery.Call("batch", act); return nil })
 	}
 	_ = g.Wait() // each act keeps its own error
 	return errors.Join(errs...)

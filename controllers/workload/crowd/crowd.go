@@ -10,6 +10,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
 // Crowd has a queue for each key. One goroutine answers all that wait in a queue, and ends
@@ -42,7 +44,7 @@ func (c *Crowd[K, T]) Enter(key K, caller T) {
 	if q == nil {
 		q = &queue[T]{}
 		c.queues[key] = q
-		go c.serve(key, q)
+		recovery.Go("crowd", func() { c.serve(key, q) }, nil)
 	}
 	q.waiting = append(q.waiting, caller)
 }
@@ -68,7 +70,7 @@ func (c *Crowd[K, T]) serve(key K, q *queue[T]) {
 		c.mu.Unlock()
 		next := time.Now().Add(c.Every)
 		ctx, cancel := context.WithTimeout(context.Background(), c.Patience)
-		c.Answer(ctx, key, batch)
+		_ = recovery.Call("crowd", func() error { c.Answer(ctx, key, batch); return nil }) // callers stop waiting by themselves
 		cancel()
 		if c.Every > 0 {
 			time.Sleep(time.Until(next))

@@ -6,13 +6,13 @@ import (
 	"context"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
+	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
 // write changes a pod and returns it as it is stored.
@@ -37,7 +37,7 @@ func (r *Round) refresh(ctx context.Context, f *Facts) (*Facts, *opening, error)
 			now.add(ctx, p, act)
 		}
 	}
-	o := &opening{refreshed: beside}
+	o := &opening{refreshed: beside, group: recovery.NewGroup("rollout", 0)}
 	o.group.Go(func() error { return r.Parallel(beside.acts) })
 	err := r.Parallel(now.acts)
 	return r.with(f, now.written), o, err
@@ -67,7 +67,7 @@ func (w *refreshed) add(ctx context.Context, p *facts.Pod, act write) {
 // opening is the opening of gates beside the rest of a round.
 type opening struct {
 	*refreshed
-	group errgroup.Group
+	group *recovery.Group
 }
 
 // wait returns the pods whose gates were opened, once all acts have ended.

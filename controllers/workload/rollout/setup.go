@@ -22,6 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
 )
 
 // Index adds the indexes that Controllers read by: once for each manager.
@@ -46,7 +48,7 @@ func OwnerUID(o client.Object) []string {
 func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr)
 	if c.kicks != nil {
-		b = b.WatchesRawSource(source.Channel(c.kicks, handler.EnqueueRequestsFromMapFunc(c.all)))
+		b = b.WatchesRawSource(source.Channel(c.kicks, handler.EnqueueRequestsFromMapFunc(crecovery.Map("rollout", c.all))))
 	}
 	b = b.Named(strings.ToLower(c.typ.Kind)+"-controller").
 		For(c.typ.New(), builder.WithPredicates(UserChanges())).

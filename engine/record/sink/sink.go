@@ -13,6 +13,7 @@ import (
 
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/record"
+	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
 // Output is where lines go. One goroutine uses it.
@@ -95,7 +96,7 @@ func New(name string, encoder *record.Encoder, out Output, opts ...Option) *Sink
 	}
 	var ctx context.Context
 	ctx, s.stop = context.WithCancel(context.Background())
-	go s.run(ctx)
+	recovery.Go("sink", func() { s.run(ctx) }, nil)
 	return s
 }
 
@@ -171,7 +172,9 @@ func (s *Sink) run(ctx context.Context) {
 		if !more {
 			return
 		}
-		s.write(ctx, records)
+		if err := recovery.Call("sink", func() error { s.write(ctx, records); return nil }); err != nil {
+			s.onError(err)
+		}
 		s.mu.Lock()
 		s.held -= len(records)
 		s.size -= size

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recovery
+
+import (
+	"context"
+	"sync"
+
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/engine/recovery"
+)
+
+var setUp sync.Once
+
+// SetUpProcess counts and logs panics of the process, and has the goroutines of client-go go on after
+// one. A process calls it before it makes its manager.
+func SetUpProcess() {
+	setUp.Do(func() {
+		utilruntime.ReallyCrash = false
+		utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, func(_ context.Context, value any) {
+			recovery.Count("client-go")
+		})
+		recovery.SetLogger(func(p *recovery.Panic, stack []byte) {
+			klog.ErrorS(p, "Recovered a panic", "component", p.Component, "stack", string(stack))
+		})
+		metrics.Registry.MustRegister(recovery.Collector())
+	})
+}
+
+// Map is f for sources that have no goroutine of an informer, such as channels.
+func Map(component string, f handler.MapFunc) handler.MapFunc {
+	return func(ctx context.Context, object client.Object) (requests []reconcile.Request) {
+		_ = recovery.Call(component, func() error { requests = f(ctx, object); return nil })
+		return requests
+	}
+}
+
+// Runnable starts again after a pause when it panics. It needs to be leader if r does.
+func Runnable(component string, r manager.Runnable) manager.Runnable {
+	return runnable{component, r}
+}
+
+type runnable struct {
+	component string
+	manager.Runnable
+}
+
+// Start implements manager.Runnable.
+func (r runnable) Start(ctx context.Context) error {
+	return recovery.CallUntilDone(ctx, r.component, r.Runnable.Start)
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (r runnable) NeedLeaderElection() bool {
+	if l, ok := r.Runnable.(manager.LeaderElectionRunnable); ok {
+		return l.NeedLeaderElection()
+	}
+	return true
+}
