@@ -97,7 +97,7 @@ func New(c client.Client, live client.Reader, decide Decide, opts ...Option) *Le
 		client: c, live: live, decide: decide, now: time.Now, resizeIsUpdate: true,
 		own: map[types.NamespacedName]written{}, pods: map[types.UID]time.Time{},
 	}
-	l.callers = crowd.Crowd[types.NamespacedName, *ticket]{Most: most, Patience: patience, Answer: l.answer}
+	l.callers = crowd.Crowd[types.NamespacedName, *ticket]{Most: most, Patience: patience, Answer: l.answer, Fail: failWaiting}
 	for _, o := range opts {
 		o(l)
 	}

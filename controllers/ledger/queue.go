@@ -156,3 +156,15 @@ func giveUp(key types.NamespacedName, batch []*ticket) {
 		close(t.done)
 	}
 }
+
+// failWaiting gives an error to those tickets that are not finished.
+func failWaiting(batch []*ticket, err error) {
+	for _, t := range batch {
+		select {
+		case <-t.done:
+		default:
+			t.answer = Answer{}
+			finish([]*ticket{t}, err)
+		}
+	}
+}

@@ -8,6 +8,7 @@ package crowd
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +27,8 @@ type Crowd[K comparable, T any] struct {
 	Every time.Duration
 	// Answer answers a batch.
 	Answer func(ctx context.Context, key K, batch []T)
+	// Fail gives an error to those of a batch that wait still: Answer panicked.
+	Fail func(batch []T, err error)
 
 	mu     sync.Mutex
 	queues map[K]*queue[T]
@@ -70,7 +73,10 @@ func (c *Crowd[K, T]) serve(key K, q *queue[T]) {
 		c.mu.Unlock()
 		next := time.Now().Add(c.Every)
 		ctx, cancel := context.WithTimeout(context.Background(), c.Patience)
-		_ = recovery.Call("crowd", func() error { c.Answer(ctx, key, batch); return nil }) // callers stop waiting by themselves
+		callers := slices.Clone(batch) // Answer may take some out
+		if err := recovery.Call("crowd", func() error { c.Answer(ctx, key, batch); return nil }); err != nil && c.Fail != nil {
+			_ = recovery.Call("crowd", func() error { c.Fail(callers, err); return nil })
+		}
 		cancel()
 		if c.Every > 0 {
 			time.Sleep(time.Until(next))

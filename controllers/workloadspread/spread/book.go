@@ -21,6 +21,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
+	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=workloadspreads,verbs=get;list;watch
@@ -74,7 +75,7 @@ func WithPace(every time.Duration) Option { return func(b *Book) { b.callers.Eve
 // NewBook makes a Book. The client may read from a cache; live must not.
 func NewBook(c client.Client, live client.Reader, e *engine.Engine, targets *Targets, versions Versions, opts ...Option) *Book {
 	b := &Book{client: c, live: live, engine: e, targets: targets, version: versions, now: time.Now}
-	b.callers = crowd.Crowd[types.NamespacedName, *caller]{Most: most, Patience: patience, Every: pace, Answer: b.answer}
+	b.callers = crowd.Crowd[types.NamespacedName, *caller]{Most: most, Patience: patience, Every: pace, Answer: b.answer, Fail: failWaiting}
 	for _, opt := range opts {
 		opt(b)
 	}
@@ -249,7 +250,11 @@ func (b *Book) answer(ctx context.Context, key types.NamespacedName, batch []*ca
 				break
 			}
 			did := false
-			if did, c.err = c.write(ctx, w); c.err == nil {
+			c.err = recovery.Call("workloadspread", func() (err error) {
+				did, err = c.write(ctx, w)
+				return err
+			})
+			if c.err == nil {
 				changed = changed || did
 			}
 		}
@@ -270,5 +275,17 @@ func (b *Book) answer(ctx context.Context, key types.NamespacedName, batch []*ca
 			close(c.done)
 		}
 		return
+	}
+}
+
+// failWaiting gives an error to those callers that wait still.
+func failWaiting(batch []*caller, err error) {
+	for _, c := range batch {
+		select {
+		case <-c.done:
+		default:
+			c.err = err
+			close(c.done)
+		}
 	}
 }

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package livenessprobe
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/regatta-sh/regatta/controllers/annotation/annotationtest"
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+func FuzzRead(f *testing.F) {
+	annotationtest.AddHostile(f)
+	f.Fuzz(func(t *testing.T, text string) {
+		pod := &corev1.Pod{}
+		pod.Annotations = map[string]string{kruise.ContainerProbeContextKey: text}
+		all, _ := Read(pod)
+		for _, saved := range all {
+			if saved.LivenessProbe == nil {
+				t.Error("a probe is nil")
+			}
+		}
+	})
+}
