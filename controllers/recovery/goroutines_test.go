@@ -80,6 +80,7 @@ type finding struct {
 }
 
 func unrecovered(file *ast.File) (all []finding) {
+	waits, starts := false, []ast.Node(nil)
 	add := func(n ast.Node, text string) { all = append(all, finding{n.Pos(), text}) }
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -90,7 +91,7 @@ func unrecovered(file *ast.File) (all []finding) {
 			case "errgroup.Group", "errgroup.WithContext":
 				add(n, "has an errgroup: make a recovery.Group")
 			case "sync.WaitGroup":
-				add(n, "has a WaitGroup: make a recovery.WaitGroup")
+				waits = true
 			case "time.AfterFunc":
 				add(n, "begins a goroutine: call recovery.Call in it")
 			case "cache.New", "toolscache.NewSharedIndexInformer", "cache.NewSharedIndexInformer":
@@ -102,6 +103,9 @@ func unrecovered(file *ast.File) (all []finding) {
 			}
 		case *ast.CallExpr:
 			if f, ok := n.Fun.(*ast.SelectorExpr); ok {
+				if f.Sel.Name == "Go" && !strings.HasPrefix(qualified(f), "recovery.") && len(n.Args) == 1 {
+					starts = append(starts, n)
+				}
 				switch name := qualified(f); {
 				case name == "source.Channel":
 					if inner, ok := n.Args[1].(*ast.CallExpr); ok && len(inner.Args) > 0 && !wrapped(inner.Args[0]) {
@@ -114,6 +118,11 @@ func unrecovered(file *ast.File) (all []finding) {
 		}
 		return true
 	})
+	if waits { // one that only waits begins nothing
+		for _, n := range starts {
+			add(n, "begins a goroutine of a WaitGroup: make a recovery.WaitGroup")
+		}
+	}
 	return all
 }
 

@@ -86,7 +86,7 @@ func (a *Agent) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("containermeta").
 		For(&corev1.Pod{}, builder.WithPredicates(followed)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RecoverPanic: new(bool)}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(a)
 	if err != nil {
 		return fmt.Errorf("adding the agent of container metadata: %w", err)

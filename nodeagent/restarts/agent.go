@@ -79,7 +79,7 @@ func (a *Agent) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("crr").
 		Watches(&kruise.ContainerRecreateRequest{}, handler.EnqueueRequestsFromMapFunc(pod)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RecoverPanic: new(bool)}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(a)
 	if err != nil {
 		return fmt.Errorf("adding the agent of ContainerRecreateRequests: %w", err)
