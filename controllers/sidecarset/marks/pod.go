@@ -12,10 +12,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/lru"
 
 	"github.com/regatta-sh/regatta/controllers/annotation"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/textcache"
 )
 
 // Entry is what a pod says of one SidecarSet, in the two annotations of hashes.
@@ -31,26 +31,48 @@ type Entry struct {
 // Entries are those of a pod by SidecarSet.
 type Entries map[string]Entry
 
-// remembered are the Entries of that many texts: each round of a SidecarSet reads all its pods, and pods that were
-// made or updated within a second have the same text.
-var remembered = lru.New(1 << 14)
+// RememberedBytes bounds what the Entries that are remembered take together.
+const RememberedBytes = 16 << 20
 
-// Read reads one of the two annotations of hashes. Releases of long ago wrote nothing but the hash of each SidecarSet.
-// Other pods share the Entries, which the caller must not change.
+// remembered are the Entries of the texts that were read last: each round of a SidecarSet reads all its pods, and pods that
+// were made or updated within a second have the same text.
+var remembered = textcache.New[Entries](textcache.Limits{Bytes: RememberedBytes, Text: 16 << 10})
+
+// size is what the Entries of a text take, in bytes: their strings, which are a part of the text, a place in the map for each
+// SidecarSet, which has room for twice as many, and one in a list for each container.
+func (e Entries) size(text string) int {
+	out := len(text)
+	for _, entry := range e {
+		out += 512 + 32*len(entry.SidecarList)
+	}
+	return out
+}
+
+// Read reads one of the two annotations of hashes of a pod that the API server has. Releases of long ago wrote nothing but
+// the hash of each SidecarSet. Other pods share the Entries, which the caller must not change.
 func Read(pod *corev1.Pod, key string) (Entries, error) {
 	text, ok := pod.Annotations[key]
 	if !ok {
 		return Entries{}, nil
 	}
 	if known, ok := remembered.Get(text); ok {
-		return known.(Entries), nil
+		return known, nil
 	}
 	out, err := parse(key, text)
 	if err != nil {
 		return nil, err
 	}
-	remembered.Add(strings.Clone(text), out) // text may be a part of all that was received
+	remembered.Add(text, out, out.size(text))
 	return out, nil
+}
+
+// readOnce is Read of a pod that the API server may not have yet, or never, as in a dry run. Nothing of it is remembered.
+func readOnce(pod *corev1.Pod, key string) (Entries, error) {
+	text, ok := pod.Annotations[key]
+	if !ok {
+		return Entries{}, nil
+	}
+	return parse(key, text)
 }
 
 func parse(key, text string) (Entries, error) {
@@ -115,7 +137,7 @@ func (s Stamp) Apply(pod *corev1.Pod) error {
 	if err := put(pod, kruise.SidecarSetHashKey, entry); err != nil {
 		return err
 	}
-	if known, err := Read(pod, kruise.SidecarSetHashWithoutImageKey); err == nil && known[s.Set].Hash == bare.Hash {
+	if known, err := readOnce(pod, kruise.SidecarSetHashWithoutImageKey); err == nil && known[s.Set].Hash == bare.Hash {
 		return nil // it says since when, and that has not changed
 	}
 	return put(pod, kruise.SidecarSetHashWithoutImageKey, bare)
@@ -123,7 +145,7 @@ func (s Stamp) Apply(pod *corev1.Pod) error {
 
 func put(pod *corev1.Pod, key string, entry Entry) error {
 	entries := Entries{}
-	if known, err := Read(pod, key); err == nil {
+	if known, err := readOnce(pod, key); err == nil {
 		maps.Copy(entries, known)
 	}
 	entries[entry.SidecarSetName] = entry

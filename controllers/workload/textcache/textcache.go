@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package textcache remembers what texts of users mean, within a bound in bytes.
+package textcache
+
+import (
+	"container/list"
+	"strings"
+	"sync"
+)
+
+// Cache has what the texts that were used last mean. Each is charged for what its caller says that its meaning takes, too.
+type Cache[T any] struct {
+	limits Limits
+
+	mu    sync.Mutex
+	order *list.List // of *entry, the one used last in front
+	known map[string]*list.Element
+	bytes int
+}
+
+// Limits bound a Cache.
+type Limits struct {
+	// Bytes is what all entries may take together.
+	Bytes int
+	// Text is the largest text that is remembered. A larger one is read again each time.
+	Text int
+}
+
+// entryBytes is what an entry takes besides its text and its meaning: the entry, and its places in the list and the map.
+const entryBytes = 256
+
+type entry struct {
+	text    string
+	meaning any
+	bytes   int
+}
+
+// New makes an empty Cache.
+func New[T any](limits Limits) *Cache[T] {
+	return &Cache[T]{limits: limits, order: list.New(), known: map[string]*list.Element{}}
+}
+
+// Get is what is remembered of a text.
+func (c *Cache[T]) Get(text string) (meaning T, ok bool) {
+	if len(text) > c.limits.Text {
+		return meaning, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, ok := c.known[text]
+	if !ok {
+		return meaning, false
+	}
+	c.order.MoveToFront(at)
+	meaning, ok = at.Value.(*entry).meaning.(T)
+	return meaning, ok
+}
+
+// Add remembers what a text means, which takes size bytes, and forgets the texts that were not used for longest to make
+// room. It copies the text, which may be a part of all that was received.
+func (c *Cache[T]) Add(text string, meaning T, size int) {
+	bytes := entryBytes + len(text) + size
+	if len(text) > c.limits.Text || bytes > c.limits.Bytes {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at, ok := c.known[text]; ok {
+		c.forget(at)
+	}
+	for c.bytes+bytes > c.limits.Bytes {
+		c.forget(c.order.Back())
+	}
+	text = strings.Clone(text)
+	c.known[text] = c.order.PushFront(&entry{text: text, meaning: meaning, bytes: bytes})
+	c.bytes += bytes
+}
+
+func (c *Cache[T]) forget(at *list.Element) {
+	old := c.order.Remove(at).(*entry) //nolint:forcetypeassert // nothing else is in the list
+	delete(c.known, old.text)
+	c.bytes -= old.bytes
+}
+
+// Bytes is what the entries take together.
+func (c *Cache[T]) Bytes() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bytes
+}
