@@ -25,6 +25,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/workload/runtimemeta"
 	"github.com/regatta-sh/regatta/nodeagent/cri"
+	"github.com/regatta-sh/regatta/nodeagent/slots"
 	"github.com/regatta-sh/regatta/nodeagent/stop"
 )
 
@@ -34,8 +35,12 @@ import (
 // Component is the name of the agent in events of pods.
 const Component = "kruise-daemon-containermeta"
 
-// workers is how many pods are worked on at once. Each may wait for containers to stop.
-const workers = 32
+const (
+	// StopsAtOnce is how many containers are being stopped at a time.
+	StopsAtOnce = 32
+	// workers is how many pods are worked on at once: there is always one for a pod that has nothing to wait for.
+	workers = StopsAtOnce + 8
+)
 
 // Agent follows the pods of one node.
 type Agent struct {
@@ -47,6 +52,7 @@ type Agent struct {
 	now      func() time.Time
 	restarts bool
 	stopper  stop.Stopper
+	stops    *slots.Slots // of containers that are being stopped
 
 	mu      sync.Mutex
 	history map[types.NamespacedName]*history
@@ -69,6 +75,7 @@ func New(c client.Client, live client.Reader, node *cri.Node, events record.Even
 	a := &Agent{
 		client: c, live: live, node: node, events: events, now: time.Now,
 		stopper: stop.Stopper{Address: "127.0.0.1"}, history: map[types.NamespacedName]*history{},
+		stops: slots.New(StopsAtOnce),
 	}
 	for _, opt := range opts {
 		opt(a)

@@ -21,7 +21,8 @@ import (
 	"github.com/regatta-sh/regatta/nodeagent/cri"
 )
 
-// lookAgain is when to ask again a container runtime that did not answer.
+// lookAgain is when to ask again a container runtime that did not answer, and to try again to stop a container that others
+// keep waiting.
 const lookAgain = 3 * time.Second
 
 // Reconcile says what the containers of one pod run, and restarts those that are to run

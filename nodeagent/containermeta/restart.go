@@ -21,6 +21,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/runtimemeta"
 	"github.com/regatta-sh/regatta/engine/recovery"
 	"github.com/regatta-sh/regatta/nodeagent/cri"
+	"github.com/regatta-sh/regatta/nodeagent/message"
 	"github.com/regatta-sh/regatta/nodeagent/stop"
 )
 
@@ -90,7 +91,15 @@ func (a *Agent) restart(ctx context.Context, pod *corev1.Pod, set kruise.Runtime
 		if run.ID != d.id || !run.Running {
 			continue // it has ended already
 		}
-		group.Go("containermeta", func() { failed[i] = a.stop(ctx, pod, d, runtime, run) }, func(err error) { failed[i] = err })
+		if !a.stops.TryAcquire(pod.Namespace) {
+			ctrl.LoggerFrom(ctx).Info("a container waits for others of its namespace on the node to stop", "container", d.name)
+			wait = lookAgain
+			continue
+		}
+		group.Go("containermeta", func() {
+			defer a.stops.Release(pod.Namespace)
+			failed[i] = a.stop(ctx, pod, d, runtime, run)
+		}, func(err error) { failed[i] = err })
 	}
 	group.Wait()
 	return reconcile.Result{RequeueAfter: wait}, errors.Join(failed...)
@@ -187,7 +196,7 @@ func (a *Agent) stop(ctx context.Context, pod *corev1.Pod, d due, runtime *cri.R
 		target.Hook = c.Lifecycle.PreStop
 	}
 	err := a.stopper.Stop(ctx, target, grace(pod), func(err error) {
-		a.events.Eventf(pod, corev1.EventTypeWarning, kruise.FailedPreStopHookReason, "preStop of container %s failed: %v", d.name, err)
+		a.events.Eventf(pod, corev1.EventTypeWarning, kruise.FailedPreStopHookReason, "preStop of container %s failed: %s", d.name, message.Of(err))
 	})
 	if err != nil {
 		return fmt.Errorf("restarting container %s of pod %s for its env: %w", d.name, client.ObjectKeyFromObject(pod), err)

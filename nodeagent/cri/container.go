@@ -9,6 +9,8 @@ import (
 	"time"
 
 	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/regatta-sh/regatta/nodeagent/message"
 )
 
 // Labels that the kubelet puts on containers and sandboxes.
@@ -120,14 +122,14 @@ func (r *Runtime) Stop(ctx context.Context, c Container, grace time.Duration) er
 	return nil
 }
 
-// Exec runs a command in a container and returns what it printed.
+// Exec runs a command in a container and returns what it printed. It fails of a command that prints more than MostOutput.
 func (r *Runtime) Exec(ctx context.Context, c Container, command []string, timeout time.Duration) ([]byte, error) {
 	ended, err := r.Run(ctx, c, command, timeout)
 	if err != nil {
 		return nil, err
 	}
 	if ended.Code != 0 {
-		return ended.Stdout, fmt.Errorf("running %q in container %s: it exited with %d: %s", command, c.Name, ended.Code, ended.Stderr)
+		return ended.Stdout, fmt.Errorf("running %s in container %s: it exited with %d: %s", message.Command(command), c.Name, ended.Code, message.Truncate(string(ended.Stderr)))
 	}
 	return ended.Stdout, nil
 }
@@ -140,14 +142,15 @@ type Ended struct {
 	Stdout, Stderr []byte
 }
 
-// Run runs a command in a container to its end, whatever that is.
+// Run runs a command in a container to its end, whatever that is. Of a command that prints more than MostOutput the end is not
+// known; see PrintedTooMuch.
 func (r *Runtime) Run(ctx context.Context, c Container, command []string, timeout time.Duration) (Ended, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout+callTimeout)
 	defer cancel()
 	seconds := max(1, int64((timeout+time.Second-1)/time.Second)) // 0 is for ever
 	said, err := r.runtimes.ExecSync(ctx, &runtimev1.ExecSyncRequest{ContainerId: c.id, Cmd: command, Timeout: seconds})
 	if err != nil {
-		return Ended{}, fmt.Errorf("running %q in container %s: %w", command, c.Name, err)
+		return Ended{}, fmt.Errorf("running %s in container %s: %w", message.Command(command), c.Name, err)
 	}
 	return Ended{Code: said.GetExitCode(), Stdout: said.GetStdout(), Stderr: said.GetStderr()}, nil
 }

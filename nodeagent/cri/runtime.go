@@ -22,8 +22,6 @@ const (
 	// mostReconnect is the longest wait before a lost connection is made again. A runtime
 	// that restarts is back within seconds.
 	mostReconnect = 2 * time.Second
-	// largestMessage is what the kubelet takes too.
-	largestMessage = 16 << 20
 )
 
 // Runtime is one container runtime of the node. A connection that is lost is made
@@ -53,7 +51,8 @@ func Connect(ctx context.Context, endpoint string) (*Runtime, error) {
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: mostReconnect},
 			MinConnectTimeout: callTimeout,
 		}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(largestMessage)))
+		grpc.WithUnaryInterceptor(boundAnswer),
+		grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(connectionWindow), grpc.WithMaxHeaderListSize(mostHeaders))
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", endpoint, err)
 	}

@@ -19,6 +19,9 @@ import (
 // most is how much of an answer is read.
 const most = 10 << 10
 
+// MostHeaders is what the headers of an answer may take, in bytes.
+const MostHeaders = 64 << 10
+
 // Answer is what a container answered.
 type Answer struct {
 	// Code is the status code, and Status the text with it.
@@ -58,7 +61,7 @@ func Do(ctx context.Context, action *corev1.HTTPGetAction, address, agent string
 		}
 	}
 	client := &http.Client{
-		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}, //nolint:gosec // see above
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, MaxResponseHeaderBytes: MostHeaders}, //nolint:gosec // see above
 		CheckRedirect: func(next *http.Request, via []*http.Request) error {
 			if next.URL.Hostname() != to.Hostname() || len(via) >= 10 {
 				return http.ErrUseLastResponse

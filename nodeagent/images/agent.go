@@ -20,6 +20,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/nodeagent/cri"
+	"github.com/regatta-sh/regatta/nodeagent/slots"
 )
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=nodeimages,verbs=get;list;watch
@@ -37,7 +38,7 @@ type Agent struct {
 
 	now   func() time.Time
 	sleep func(context.Context, time.Duration)
-	slots chan struct{} // nil for any number of pulls at once
+	slots *slots.Slots // nil for any number of pulls at once
 
 	mu    sync.Mutex
 	pulls map[key]*pull
@@ -67,7 +68,7 @@ func WithClock(now func() time.Time, sleep func(context.Context, time.Duration))
 func WithWorkers(n int) Option {
 	return func(a *Agent) {
 		if n > 0 {
-			a.slots = make(chan struct{}, n)
+			a.slots = slots.New(n)
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/engine/recovery"
 	"github.com/regatta-sh/regatta/nodeagent/cri"
+	"github.com/regatta-sh/regatta/nodeagent/message"
 )
 
 // mostSleep is the longest wait between two attempts.
@@ -40,6 +41,16 @@ func (k key) reference() string {
 	return k.image + ":" + k.tag
 }
 
+// namespace is whose share of the slots a pull takes: that of the first job that wants it; "" if no job does.
+func (p *pull) namespace() string {
+	for i := range p.spec.OwnerReferences {
+		if of := p.spec.OwnerReferences[i].Namespace; of != "" {
+			return of
+		}
+	}
+	return ""
+}
+
 // start says that the runtime is asked from now on. The caller holds a.mu.
 func (p *pull) start(now time.Time) {
 	p.status.Phase, p.status.StartTime = kruise.ImagePhasePulling, ptr.To(metav1.NewTime(now).Rfc3339Copy())
@@ -53,29 +64,20 @@ func (a *Agent) begin(node *kruise.NodeImage, k key, spec kruise.ImageTagSpec, i
 		Tag: k.tag, Version: spec.Version, Phase: kruise.ImagePhaseWaiting,
 	}}
 	subject := node.DeepCopy() // of events; the caller goes on with its own
-	waits := false
-	if a.slots != nil {
-		select {
-		case a.slots <- struct{}{}:
-		default:
-			waits = true
-		}
-	}
+	waits := a.slots != nil && !a.slots.TryAcquire(p.namespace())
 	if !waits {
 		p.start(a.now())
 	}
 	recovery.Go("images", func() {
 		defer cancel()
 		if waits {
-			select {
-			case <-ctx.Done():
+			if a.slots.Acquire(ctx, p.namespace()) != nil {
 				return
-			case a.slots <- struct{}{}:
 			}
 			a.set(p, func(*kruise.ImageTagStatus) { p.start(a.now()) })
 		}
 		if a.slots != nil {
-			defer func() { <-a.slots }()
+			defer a.slots.Release(p.namespace())
 		}
 		a.run(ctx, subject, p)
 	}, nil)
@@ -104,16 +106,16 @@ func (a *Agent) run(ctx context.Context, node *kruise.NodeImage, p *pull) {
 	a.set(p, func(s *kruise.ImageTagStatus) {
 		s.CompletionTime = ptr.To(metav1.NewTime(a.now()).Rfc3339Copy())
 		if err != nil {
-			s.Phase, s.Message = kruise.ImagePhaseFailed, err.Error()
+			s.Phase, s.Message = kruise.ImagePhaseFailed, message.Of(err)
 			return
 		}
 		s.Phase, s.Progress, s.Message, s.ImageID = kruise.ImagePhaseSucceeded, 100, "", p.key.image+"@"+id
 	})
 	if err != nil {
-		message := fmt.Sprintf(kruise.PullImageFailedMessage, p.key.reference(), node.Name, err)
-		a.events.Event(node, corev1.EventTypeWarning, kruise.PullImageFailedReason, message)
+		text := fmt.Sprintf(kruise.PullImageFailedMessage, p.key.reference(), node.Name, message.Of(err))
+		a.events.Event(node, corev1.EventTypeWarning, kruise.PullImageFailedReason, text)
 		for i := range p.spec.OwnerReferences {
-			a.events.Event(&p.spec.OwnerReferences[i], corev1.EventTypeWarning, kruise.PullImageFailedReason, message)
+			a.events.Event(&p.spec.OwnerReferences[i], corev1.EventTypeWarning, kruise.PullImageFailedReason, text)
 		}
 		return
 	}
@@ -143,7 +145,7 @@ func (a *Agent) attempts(ctx context.Context, p *pull, begun time.Time) (string,
 		case left <= 0:
 			return "", err
 		}
-		a.set(p, func(s *kruise.ImageTagStatus) { s.Message = err.Error() })
+		a.set(p, func(s *kruise.ImageTagStatus) { s.Message = message.Of(err) })
 		a.sleep(ctx, pause)
 		pause = min(2*pause, mostSleep)
 	}

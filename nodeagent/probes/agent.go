@@ -23,6 +23,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	"github.com/regatta-sh/regatta/nodeagent/cri"
+	"github.com/regatta-sh/regatta/nodeagent/slots"
 )
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=nodepodprobes,verbs=get;list;watch
@@ -35,6 +36,8 @@ const (
 	pause = 300 * time.Millisecond
 	// reportAgain is how old a report may get while the probe goes on with the same result.
 	reportAgain = 10 * time.Minute
+	// AtOnce is how many probes run at a time.
+	AtOnce = 32
 )
 
 // Agent runs the probes of one node.
@@ -45,6 +48,7 @@ type Agent struct {
 	now    func() time.Time
 	news   chan event.GenericEvent
 	ctx    context.Context // that probes live in
+	slots  *slots.Slots    // of probes that run
 
 	mu      sync.Mutex
 	workers map[key]*worker
@@ -67,7 +71,7 @@ func WithClock(now func() time.Time) Option { return func(a *Agent) { a.now = no
 
 // New makes an Agent whose probes end with ctx.
 func New(ctx context.Context, c client.Client, node *cri.Node, events record.EventRecorder, opts ...Option) *Agent {
-	a := &Agent{client: c, node: node, events: events, now: time.Now, news: make(chan event.GenericEvent, 1), ctx: ctx, workers: map[key]*worker{}}
+	a := &Agent{client: c, node: node, events: events, now: time.Now, news: make(chan event.GenericEvent, 1), ctx: ctx, workers: map[key]*worker{}, slots: slots.New(AtOnce)}
 	for _, opt := range opts {
 		opt(a)
 	}

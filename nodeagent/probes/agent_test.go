@@ -29,6 +29,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	"github.com/regatta-sh/regatta/nodeagent/cri"
 	"github.com/regatta-sh/regatta/nodeagent/cri/critest"
+	"github.com/regatta-sh/regatta/nodeagent/message"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
 
@@ -401,7 +402,7 @@ func TestTheAgent(t *testing.T) {
 }
 
 func TestMessagesAreCut(t *testing.T) {
-	if got := cut(" a\xff" + strings.Repeat("ä", 1000)); len(got) > mostMessage || !strings.HasPrefix(got, "aä") || strings.HasSuffix(got, "\xc3") {
+	if got := message.Truncate(" a\xff" + strings.Repeat("ä", 1000)); len(got) > message.MostBytes || !strings.HasPrefix(got, "aä") || strings.HasSuffix(got, "\xc3") {
 		t.Errorf("%d bytes: %q", len(got), got)
 	}
 }

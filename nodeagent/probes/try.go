@@ -78,6 +78,8 @@ func (w *worker) exec(ctx context.Context, c cri.Container, runtime *cri.Runtime
 		return v1alpha1.ProbeSucceeded, printed(ended)
 	case err == nil:
 		return v1alpha1.ProbeFailed, printed(ended)
+	case cri.PrintedTooMuch(err): // how it ended is not known, and to go on as if it were well would be worse
+		return v1alpha1.ProbeFailed, fmt.Sprintf("the command printed more than %d KiB", cri.MostOutput>>10)
 	case cri.TimedOut(err):
 		return v1alpha1.ProbeFailed, fmt.Sprintf("the command did not end within %s", timeout)
 	case cri.Unavailable(err) || cri.Gone(err) || ctx.Err() != nil:

@@ -15,13 +15,12 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	"github.com/regatta-sh/regatta/engine/recovery"
 	"github.com/regatta-sh/regatta/nodeagent/cri"
+	"github.com/regatta-sh/regatta/nodeagent/message"
 )
 
 const (
 	// lookAgain is when to look again for a container that is not there yet.
 	lookAgain = time.Second
-	// mostMessage is how much of an answer is reported, in bytes.
-	mostMessage = 1024
 	// nonRunning is the message of a container that has ended.
 	nonRunning = "Container(%s) is Non-running"
 )
@@ -76,9 +75,18 @@ func (w *worker) start(ctx context.Context) {
 				return
 			case <-t.C:
 			}
-			delay = w.round(ctx)
+			if w.agent.slots.Acquire(ctx, w.pod.Namespace) != nil {
+				return
+			}
+			delay = w.roundOnce(ctx)
 		}
 	})
+}
+
+// roundOnce is round with the slot that it has.
+func (w *worker) roundOnce(ctx context.Context) time.Duration {
+	defer w.agent.slots.Release(w.pod.Namespace)
+	return w.round(ctx)
 }
 
 func seconds(n, least int32) time.Duration { return time.Duration(max(n, least)) * time.Second }
@@ -198,7 +206,7 @@ func (w *worker) reported() *v1alpha1.ContainerProbeState {
 }
 
 // report is PPM-09: a result that is another one, or old, is reported.
-func (w *worker) report(state v1alpha1.ProbeState, message string) {
+func (w *worker) report(state v1alpha1.ProbeState, text string) {
 	a := w.agent
 	now := metav1.NewTime(a.now()).Rfc3339Copy()
 	a.mu.Lock()
@@ -206,7 +214,7 @@ func (w *worker) report(state v1alpha1.ProbeState, message string) {
 	if a.workers[key{w.pod.UID, w.probe.Name}] != w {
 		return // another one has its place
 	}
-	next := &v1alpha1.ContainerProbeState{Name: w.probe.Name, State: state, Message: cut(message), LastProbeTime: &now, LastTransitionTime: &now}
+	next := &v1alpha1.ContainerProbeState{Name: w.probe.Name, State: state, Message: message.Truncate(text), LastProbeTime: &now, LastTransitionTime: &now}
 	if old := w.record; old != nil {
 		if old.State == state {
 			if old.Message == next.Message && old.LastProbeTime != nil && now.Sub(old.LastProbeTime.Time) < reportAgain {
@@ -217,13 +225,4 @@ func (w *worker) report(state v1alpha1.ProbeState, message string) {
 	}
 	w.record = next
 	a.changed(w.node)
-}
-
-// cut is a message as it fits into a status.
-func cut(message string) string {
-	message = strings.ToValidUTF8(strings.TrimSpace(message), "")
-	if len(message) > mostMessage {
-		message = strings.ToValidUTF8(message[:mostMessage], "")
-	}
-	return message
 }

@@ -21,6 +21,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/nodeagent/cri"
+	"github.com/regatta-sh/regatta/nodeagent/slots"
 	"github.com/regatta-sh/regatta/nodeagent/stop"
 )
 
@@ -28,9 +29,12 @@ import (
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=containerrecreaterequests/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
-// workers is how many pods are worked on at once. Each may wait for a container to
-// stop.
-const workers = 32
+const (
+	// StopsAtOnce is how many containers are being stopped at a time.
+	StopsAtOnce = 32
+	// workers is how many pods are worked on at once: there is always one for a pod that has nothing to wait for.
+	workers = StopsAtOnce + 8
+)
 
 // Agent carries requests out. Its cache has those of its node only.
 type Agent struct {
@@ -41,6 +45,7 @@ type Agent struct {
 
 	now     func() time.Time
 	stopper stop.Stopper
+	stops   *slots.Slots // of containers that are being stopped
 
 	mu       sync.Mutex
 	absences map[types.NamespacedName]absence // by the pod
@@ -60,6 +65,7 @@ func New(c client.Client, live client.Reader, node *cri.Node, events record.Even
 	a := &Agent{
 		client: c, live: live, node: node, events: events, now: time.Now,
 		stopper: stop.Stopper{Address: "127.0.0.1"}, absences: map[types.NamespacedName]absence{},
+		stops: slots.New(StopsAtOnce),
 	}
 	for _, opt := range opts {
 		opt(a)

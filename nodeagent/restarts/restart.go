@@ -16,6 +16,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/nodeagent/cri"
+	"github.com/regatta-sh/regatta/nodeagent/message"
 	"github.com/regatta-sh/regatta/nodeagent/restarts/permit"
 	"github.com/regatta-sh/regatta/nodeagent/stop"
 )
@@ -23,10 +24,19 @@ import (
 // defaultGrace is that of Kubernetes.
 const defaultGrace = 30 * time.Second
 
+// WaitingReason is of an event of a request whose container is not stopped yet, since its namespace has as many stops on the
+// node as it may have.
+const WaitingReason = "WaitingForOtherStops"
+
 // restart stops one container, and writes how that went. It asks the API server first
 // whether the request still stands: the cache may be late, and a stop cannot be undone.
 func (a *Agent) restart(ctx context.Context, s seen, runtime *cri.Runtime, i int) (failed bool, err error) {
 	c := &s.request.Spec.Containers[i]
+	if !a.stops.TryAcquire(s.request.Namespace) {
+		a.events.Eventf(s.request, corev1.EventTypeNormal, WaitingReason, "Container %s waits for other containers of the node to stop", c.Name)
+		return false, nil // the next look tries again
+	}
+	defer a.stops.Release(s.request.Namespace)
 	run := s.containers[c.Name]
 	current, err := a.stands(ctx, s.request, c.Name, run.ID)
 	if err != nil || !current {
@@ -39,7 +49,7 @@ func (a *Agent) restart(ctx context.Context, s seen, runtime *cri.Runtime, i int
 		if cri.Unavailable(err) || ctx.Err() != nil {
 			return false, err // the runtime, or this agent, restarts; the same run is stopped then
 		}
-		next = state{Name: c.Name, Phase: kruise.ContainerRecreateRequestFailed, Message: fmt.Sprintf(kruise.ContainerRecreateRequestKillErrorMessage, err)}
+		next = state{Name: c.Name, Phase: kruise.ContainerRecreateRequestFailed, Message: fmt.Sprintf(kruise.ContainerRecreateRequestKillErrorMessage, message.Of(err))}
 	}
 	return next.Phase == kruise.ContainerRecreateRequestFailed, a.report(ctx, s.request, next)
 }
@@ -90,7 +100,7 @@ func (a *Agent) stop(ctx context.Context, r *kruise.ContainerRecreateRequest, c 
 		target.Hook = &corev1.LifecycleHandler{Exec: hook.Exec, HTTPGet: hook.HTTPGet, TCPSocket: hook.TCPSocket}
 	}
 	return a.stopper.Stop(ctx, target, grace, func(err error) {
-		a.events.Eventf(podOf(r), corev1.EventTypeWarning, kruise.FailedPreStopHookReason, "preStop of container %s failed: %v", c.Name, err)
+		a.events.Eventf(podOf(r), corev1.EventTypeWarning, kruise.FailedPreStopHookReason, "preStop of container %s failed: %s", c.Name, message.Of(err))
 	})
 }
 

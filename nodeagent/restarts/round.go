@@ -16,6 +16,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/nodeagent/cri"
+	"github.com/regatta-sh/regatta/nodeagent/message"
 	"github.com/regatta-sh/regatta/nodeagent/restarts/permit"
 )
 
@@ -102,7 +103,7 @@ func (a *Agent) see(ctx context.Context, r *kruise.ContainerRecreateRequest) (s 
 		case cri.Unavailable(err):
 			return s, nil, "", err
 		case err != nil:
-			return s, nil, fmt.Sprintf(kruise.ContainerRecreateRequestRuntimeMessage, err), nil
+			return s, nil, fmt.Sprintf(kruise.ContainerRecreateRequestRuntimeMessage, message.Of(err)), nil
 		case runtime != nil && found != runtime:
 			return s, nil, fmt.Sprintf(kruise.ContainerRecreateRequestRuntimeMessage, "the containers are of "+runtime.Name+" and "+found.Name), nil
 		}
@@ -128,7 +129,7 @@ func (a *Agent) see(ctx context.Context, r *kruise.ContainerRecreateRequest) (s 
 	}
 	permits, err := permit.Of(r)
 	if err != nil {
-		a.events.Eventf(r, "Warning", "InvalidAnnotation", "No container is stopped: %v", err)
+		a.events.Eventf(r, "Warning", "InvalidAnnotation", "No container is stopped: %s", message.Of(err))
 	}
 	return seen{request: r, containers: containers, permits: permits, now: a.now()}, runtime, "", nil
 }
@@ -139,7 +140,7 @@ func (a *Agent) absent(ctx context.Context, r *kruise.ContainerRecreateRequest, 
 		return 0, err
 	}
 	if a.now().Sub(a.absentSince(r)) > mostAbsence {
-		return 0, a.complete(ctx, r, fmt.Sprintf(kruise.ContainerRecreateRequestRuntimeMessage, err))
+		return 0, a.complete(ctx, r, fmt.Sprintf(kruise.ContainerRecreateRequestRuntimeMessage, message.Of(err)))
 	}
 	if r.Status.Phase == "" {
 		return lookAgain, a.write(ctx, r, begin)

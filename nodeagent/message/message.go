@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package message bounds texts of containers and runtimes, as they fit into events and statuses.
+package message
+
+import (
+	"fmt"
+	"strings"
+)
+
+// MostBytes is how much of a text is told.
+const MostBytes = 1024
+
+// Truncate is the beginning of a text, as valid UTF-8 of at most MostBytes.
+func Truncate(text string) string {
+	if len(text) > MostBytes {
+		text = text[:MostBytes]
+	}
+	for { // what is invalid is left out; a character that was cut in two is, too
+		valid := strings.ToValidUTF8(text, "")
+		if len(valid) == len(text) {
+			return strings.TrimSpace(valid)
+		}
+		text = valid
+	}
+}
+
+// Of is what is told of an error.
+func Of(err error) string { return Truncate(err.Error()) }
+
+// Command is the beginning of a command, in quotes. Its length is that of the user's.
+func Command(words []string) string {
+	const most = 256
+	var out strings.Builder
+	for i, word := range words {
+		if i > 0 {
+			out.WriteByte(' ')
+		}
+		if len(word) > most {
+			word = word[:most]
+		}
+		fmt.Fprintf(&out, "%q", word)
+		if out.Len() > most {
+			return Truncate(out.String()[:most]) + "..."
+		}
+	}
+	return out.String()
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package slots shares what a node does at once among namespaces, so that what takes long in one of them keeps nothing of
+// the others waiting.
+package slots
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// fewest is with how many slots some are held back. With fewer there is nothing to share but the order.
+const fewest = 4
+
+// Slots are so many things that are done at once. A namespace gets another slot only while it holds fewer than are free: half
+// of them if it is alone, and there is room for the next one at any time. Of those that wait, the one that holds the fewest is
+// next, and among these the one that waits longest.
+type Slots struct {
+	all int
+
+	mu      sync.Mutex
+	free    int
+	held    map[string]int
+	waiting []*waiter
+}
+
+type waiter struct {
+	namespace string
+	granted   chan struct{}
+}
+
+// New makes Slots that are free.
+func New(n int) *Slots { return &Slots{all: n, free: n, held: map[string]int{}} }
+
+// TryAcquire takes a slot if there is one for a namespace now.
+func (s *Slots) TryAcquire(namespace string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.mayTake(namespace) {
+		return false
+	}
+	s.take(namespace)
+	return true
+}
+
+// Acquire waits for a slot.
+func (s *Slots) Acquire(ctx context.Context, namespace string) error {
+	s.mu.Lock()
+	w := &waiter{namespace: namespace, granted: make(chan struct{})}
+	s.waiting = append(s.waiting, w)
+	s.grant()
+	s.mu.Unlock()
+	select {
+	case <-w.granted:
+		return nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, other := range s.waiting {
+		if other == w {
+			s.waiting = append(s.waiting[:i], s.waiting[i+1:]...)
+			return fmt.Errorf("waiting for a slot of namespace %q: %w", namespace, ctx.Err())
+		}
+	}
+	s.release(namespace) // it was granted meanwhile
+	return fmt.Errorf("waiting for a slot of namespace %q: %w", namespace, ctx.Err())
+}
+
+// Release gives a slot back.
+func (s *Slots) Release(namespace string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.release(namespace)
+}
+
+func (s *Slots) release(namespace string) {
+	s.free++
+	if s.held[namespace]--; s.held[namespace] == 0 {
+		delete(s.held, namespace)
+	}
+	s.grant()
+}
+
+// mayTake says whether a namespace may have another slot. The caller holds s.mu.
+func (s *Slots) mayTake(namespace string) bool {
+	held := s.held[namespace]
+	return s.free > 0 && (held == 0 || held < s.free || s.all < fewest)
+}
+
+func (s *Slots) take(namespace string) {
+	s.free--
+	s.held[namespace]++
+}
+
+// grant gives slots to those who wait. The caller holds s.mu.
+func (s *Slots) grant() {
+	for {
+		next := -1
+		for i, w := range s.waiting {
+			if s.mayTake(w.namespace) && (next < 0 || s.held[w.namespace] < s.held[s.waiting[next].namespace]) {
+				next = i
+			}
+		}
+		if next < 0 {
+			return
+		}
+		w := s.waiting[next]
+		s.waiting = append(s.waiting[:next], s.waiting[next+1:]...)
+		s.take(w.namespace)
+		close(w.granted)
+	}
+}
