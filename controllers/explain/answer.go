@@ -123,6 +123,8 @@ type Answer struct {
 	// Near works it out, which may take as long as the context lasts. It is nil
 	// where there is nothing to work out, and never told.
 	Near func(context.Context) *nearest.Result `json:"-"`
+	// NearBytes is what Near keeps in memory: the question, which has the object of a request.
+	NearBytes int `json:"-"`
 	// Replica is the manager that answered.
 	Replica string `json:"replica,omitempty"`
 }

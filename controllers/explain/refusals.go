@@ -2,26 +2,61 @@
 
 package explain
 
-import "k8s.io/apimachinery/pkg/runtime/schema"
+import (
+	"encoding/json"
 
-// kept is how many refusals are remembered, about two kilobytes each, and
-// the question besides.
-const kept = 2000
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// What is remembered of refusals, about two kilobytes each, and the question besides. The question is what a user sent,
+// maybe in a dry run, and before the API server has limited it.
+const (
+	kept = 2000
+	// RefusalBytes is what all may take together, and mostQuestion what one question may; of a larger one the answer is
+	// remembered, without what would have changed it. An answer that is larger still is not.
+	RefusalBytes = 16 << 20
+	mostQuestion = 64 << 10
+	mostAnswer   = 256 << 10
+)
 
 // refusals are requests that were refused, or let through by way of exception. They
 // are kept in a ring, since a client may repeat a request without end.
 type refusals struct {
-	ring []Answer
-	next int
+	ring  []Answer
+	next  int
+	sizes []int // of those in the ring
+	bytes int
 }
 
 func (r *refusals) put(a Answer) {
-	if len(r.ring) < kept {
-		r.ring = append(r.ring, a)
+	if a.NearBytes > mostQuestion {
+		a.Near, a.NearBytes = nil, 0
+	}
+	text, err := json.Marshal(a)
+	if err != nil || len(text) > mostAnswer {
 		return
 	}
-	r.ring[r.next] = a
+	size := 2*len(text) + a.NearBytes // names of fields are not kept, but each string and list has a head
+	for r.bytes += size; r.bytes > RefusalBytes; {
+		r.forgetOldest()
+	}
+	if len(r.ring) < kept {
+		r.ring, r.sizes = append(r.ring, a), append(r.sizes, size)
+		return
+	}
+	r.bytes -= r.sizes[r.next]
+	r.ring[r.next], r.sizes[r.next] = a, size
 	r.next = (r.next + 1) % kept
+}
+
+// forgetOldest makes room. The ring begins anew with those that are left, the oldest first.
+func (r *refusals) forgetOldest() {
+	ring, sizes := append(append([]Answer{}, r.ring[r.next:]...), r.ring[:r.next]...), append(append([]int{}, r.sizes[r.next:]...), r.sizes[:r.next]...)
+	drop := len(ring)/8 + 1 // several at once: it is not done for each that comes
+	for _, size := range sizes[:drop] {
+		r.bytes -= size
+	}
+	r.ring, r.sizes, r.next = append([]Answer(nil), ring[drop:]...), append([]int(nil), sizes[drop:]...), 0
 }
 
 // latest are those that match, the latest first, at most limit of them.

@@ -3,10 +3,13 @@
 package explain
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/nearest"
 )
 
 func refusal(uid, user, resource, namespace, name string) Answer {
@@ -55,5 +58,44 @@ func TestRefusals(t *testing.T) {
 	all := s.Refusals(Sought{}, 0)
 	if len(all) != kept || all[0].Message != fmt.Sprint("n", kept+2) || all[kept-1].Message != "n3" {
 		t.Errorf("%d are kept, from %s to %s", len(all), all[0].Message, all[len(all)-1].Message)
+	}
+}
+
+func TestRefusalsTakeNoMoreThanTheirBound(t *testing.T) {
+	near := func(context.Context) *nearest.Result { return nil }
+	tests := []struct {
+		name       string
+		question   int
+		message    int
+		kept, near bool
+	}{
+		{"a small question is kept with its answer", 1 << 10, 100, true, true},
+		{"of a large question the answer is kept", 2_500_000, 100, true, false},
+		{"a large answer is not kept", 1 << 10, 1 << 20, false, false},
+		{"questions that are just small enough are forgotten in time", mostQuestion, 100, true, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := NewStore()
+			for i := range kept + 3 {
+				a := refusal(fmt.Sprint(i), "ann", "pods", "shop", "web-0")
+				a.Message, a.Near, a.NearBytes = strings.Repeat("m", test.message), near, test.question
+				if test.message > 1<<16 && i > 20 {
+					break
+				}
+				s.PutRefusal(a)
+			}
+			sum := 0
+			for _, size := range s.refusals.sizes {
+				sum += size
+			}
+			all := s.Refusals(Sought{}, 0)
+			if sum != s.refusals.bytes || sum > RefusalBytes || len(all) != len(s.refusals.sizes) {
+				t.Fatalf("%d refusals take %d bytes, counted are %d", len(all), sum, s.refusals.bytes)
+			}
+			if (len(all) > 0) != test.kept || test.kept && (all[0].Request.UID != fmt.Sprint(kept+2) || (all[0].Near != nil) != test.near) {
+				t.Errorf("%d are kept", len(all))
+			}
+		})
 	}
 }

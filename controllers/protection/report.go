@@ -4,8 +4,10 @@ package protection
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strings"
 
@@ -126,6 +128,7 @@ func (r *Reporter) tell(a *Asked, rec decision.Record, reasons []decision.Hold, 
 			Group: a.Object.Group, Version: a.Object.Version, Resource: a.Object.Resource,
 		},
 	}
+	answer.NearBytes = questionBytes(rec)
 	answer.Near = func(ctx context.Context) *nearest.Result { return explain.NearestOf(ctx, r.engine, rec) }
 	if a.Object.Owner != nil {
 		answer.Workload = decision.Subject{Group: a.Object.Owner.Group, Kind: a.Object.Owner.Kind, Namespace: subject.Namespace, Name: a.Object.Owner.Name}
@@ -145,6 +148,15 @@ func (r *Reporter) tell(a *Asked, rec decision.Record, reasons []decision.Hold, 
 		}
 	}
 	r.answers.PutRefusal(answer)
+}
+
+// questionBytes is what the question of a decision takes. All of its text is counted: users choose where it is long.
+func questionBytes(rec decision.Record) int {
+	text, err := json.Marshal(rec.Input)
+	if err != nil {
+		return math.MaxInt // it cannot be told, and is not kept
+	}
+	return 2 * len(text)
 }
 
 // causes tell programs who refused, which people read in the message: where a

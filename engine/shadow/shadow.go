@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/compare"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/record"
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
@@ -36,6 +38,7 @@ type Runner struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	queue  chan decision.Record
+	queued atomic.Int64 // bytes of the records in queue
 	done   chan struct{}
 
 	mu      sync.RWMutex
@@ -240,10 +243,8 @@ func (s *Runner) Record(r decision.Record) {
 	if !wanted {
 		return
 	}
-	select {
-	case s.queue <- r:
+	if s.enqueue(r) {
 		return
-	default:
 	}
 	for _, w := range s.watched {
 		if w.wants(r.Subject) {
@@ -251,6 +252,23 @@ func (s *Runner) Record(r decision.Record) {
 			w.skip()
 		}
 	}
+}
+
+// QueuedBytes is what the records that wait may take together, roughly.
+const QueuedBytes = 8 << 20
+
+// enqueue says whether there is room for a record among those that wait.
+func (s *Runner) enqueue(r decision.Record) bool {
+	size := int64(record.Size(r))
+	if s.queued.Add(size) <= QueuedBytes {
+		select {
+		case s.queue <- r:
+			return true
+		default:
+		}
+	}
+	s.queued.Add(-size)
+	return false
 }
 
 func (w *shadow) wants(subject decision.Subject) bool {
@@ -282,6 +300,7 @@ func (s *Runner) work() {
 		case <-s.ctx.Done():
 			return
 		case r := <-s.queue:
+			s.queued.Add(-int64(record.Size(r)))
 			for _, w := range s.wanting(r.Subject) {
 				_ = recovery.Call("shadow", func() error { s.again(w, r); return nil })
 			}
