@@ -62,9 +62,12 @@ func WithCount(n int) BufferOption { return func(b *Buffer) { b.maxCount = max(n
 // WithBytes sets how much memory records may take, roughly.
 func WithBytes(n int) BufferOption { return func(b *Buffer) { b.maxBytes = n } }
 
+// DefaultBytes is how much memory the records of a buffer may take.
+const DefaultBytes = 64 << 20
+
 // NewBuffer makes an empty buffer.
 func NewBuffer(opts ...BufferOption) *Buffer {
-	b := &Buffer{maxCount: 10_000, maxBytes: 64 << 20, latest: map[key]*state{}}
+	b := &Buffer{maxCount: 10_000, maxBytes: DefaultBytes, latest: map[key]*state{}}
 	for _, o := range opts {
 		o(b)
 	}

@@ -25,6 +25,9 @@ import (
 // timeout is how long a plugin may take, as with the kubelet.
 const timeout = time.Minute
 
+// MostRemembered is for how many images or registries the answers of a plugin are remembered. Users choose the names.
+const MostRemembered = 512
+
 // provider is one plugin. mu is held while it runs, so that many pulls at once ask it once.
 type provider struct {
 	spec    *config.CredentialProvider
@@ -109,6 +112,12 @@ func (p *provider) ask(ctx context.Context, full, registry string, now func() ti
 		keep = answer.CacheDuration.Duration
 	}
 	if keep > 0 {
+		for other := range p.cache {
+			if len(p.cache) < MostRemembered {
+				break
+			}
+			delete(p.cache, other) // any: it is asked again
+		}
 		p.cache[key] = cached{auth: answer.Auth, until: now().Add(keep)}
 	}
 	return answer.Auth, nil

@@ -16,8 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// most is how much of an answer is read.
-const most = 10 << 10
+// MostBody is how much of an answer is read.
+const MostBody = 10 << 10
 
 // MostHeaders is what the headers of an answer may take, in bytes.
 const MostHeaders = 64 << 10
@@ -74,7 +74,7 @@ func Do(ctx context.Context, action *corev1.HTTPGetAction, address, agent string
 		return out, fmt.Errorf("asking %s: %w", out.URL, err)
 	}
 	out.Code, out.Status = response.StatusCode, response.Status
-	out.Body, err = io.ReadAll(io.LimitReader(response.Body, most))
+	out.Body, err = io.ReadAll(io.LimitReader(response.Body, MostBody))
 	if err = errors.Join(err, response.Body.Close()); err != nil {
 		return out, fmt.Errorf("reading the answer of %s: %w", out.URL, err)
 	}

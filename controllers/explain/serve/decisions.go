@@ -27,8 +27,8 @@ import (
 const (
 	defaultLimit  = 1000
 	largestLimit  = 10_000
-	largestAnswer = 32 << 20
-	answersAtOnce = 2
+	LargestAnswer = 16 << 20
+	AnswersAtOnce = 2
 	// patience is how long a caller may take to read an answer.
 	patience = time.Minute
 )
@@ -96,7 +96,7 @@ func (s *Server) lines(req *http.Request, query record.Query) (lines [][]byte, o
 		if err != nil {
 			return nil, 0, err
 		}
-		if bytes += len(line); bytes > largestAnswer {
+		if bytes += len(line); bytes > LargestAnswer {
 			return lines, len(found) - i, nil
 		}
 		lines = append(lines, line)

@@ -87,7 +87,7 @@ func (s *Server) Start(ctx context.Context) error {
 func (s *Server) server(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *http.Server {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+explain.Path, http.HandlerFunc(s.why))
-	s.writing = make(chan struct{}, answersAtOnce)
+	s.writing = make(chan struct{}, AnswersAtOnce)
 	s.finding = make(chan struct{}, 1)
 	mux.Handle("GET "+explain.DecisionsPath, http.HandlerFunc(s.decisions))
 	return &http.Server{

@@ -60,14 +60,17 @@ type Stats struct {
 	Failed uint64
 }
 
+// DefaultBytes is how much memory records that wait for an output may take.
+const DefaultBytes = 16 << 20
+
 // Option changes a sink.
 type Option func(*Sink)
 
 // WithCount sets how many records may wait; 10,000 without it.
 func WithCount(n int) Option { return func(s *Sink) { s.count = max(n, 1) } }
 
-// WithBytes sets how much memory records that wait may take, roughly; 32 MiB
-// without it.
+// WithBytes sets how much memory records that wait may take, roughly;
+// DefaultBytes without it.
 func WithBytes(n int) Option { return func(s *Sink) { s.bytes = n } }
 
 // WithBatch sets how many bytes are written at a time, roughly, and how long to
@@ -88,7 +91,7 @@ func WithErrors(f func(error)) Option { return func(s *Sink) { s.onError = f } }
 // closed, which closes the output.
 func New(name string, encoder *record.Encoder, out Output, opts ...Option) *Sink {
 	s := &Sink{
-		name: name, encoder: encoder, out: out, count: 10_000, bytes: 32 << 20, batch: 1 << 20,
+		name: name, encoder: encoder, out: out, count: 10_000, bytes: DefaultBytes, batch: 1 << 20,
 		onError: func(error) {}, wake: make(chan struct{}, 1), finished: make(chan struct{}),
 	}
 	for _, o := range opts {
