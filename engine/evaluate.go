@@ -16,6 +16,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/topdown"
 
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
 // evaluation is one run of a query. All but stop and done belong to the
@@ -238,22 +239,25 @@ func (e *Engine) giveUp(ev *evaluation) {
 	if !ev.started {
 		return
 	}
-	time.AfterFunc(e.grace, func() {
-		select {
-		case <-ev.done:
-			return
-		default:
-		}
-		e.workers.lost()
-		e.each(func(o Observer) { o.Stuck(ev.ask.name, 1) })
-		<-ev.done // this goroutine waits as long as the stuck one runs
-		e.workers.found()
-		e.each(func(o Observer) { o.Stuck(ev.ask.name, -1) })
-	})
+	time.AfterFunc(e.grace, func() { _ = recovery.Call("engine", func() error { e.replaceStuck(ev); return nil }) })
 }
 
 func heapBytes() uint64 {
 	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(s)
 	return s[0].Value.Uint64()
+}
+
+// replaceStuck makes room for another worker while the evaluation does not end.
+func (e *Engine) replaceStuck(ev *evaluation) {
+	select {
+	case <-ev.done:
+		return
+	default:
+	}
+	e.workers.lost()
+	e.each(func(o Observer) { o.Stuck(ev.ask.name, 1) })
+	<-ev.done // this goroutine waits as long as the stuck one runs
+	e.workers.found()
+	e.each(func(o Observer) { o.Stuck(ev.ask.name, -1) })
 }

@@ -92,8 +92,6 @@ func unrecovered(file *ast.File) (all []finding) {
 				add(n, "has an errgroup: make a recovery.Group")
 			case "sync.WaitGroup":
 				waits = true
-			case "time.AfterFunc":
-				add(n, "begins a goroutine: call recovery.Call in it")
 			case "cache.New", "toolscache.NewSharedIndexInformer", "cache.NewSharedIndexInformer":
 				add(n, "makes a cache: call NewCache of controllers/recovery")
 			}
@@ -107,6 +105,8 @@ func unrecovered(file *ast.File) (all []finding) {
 					starts = append(starts, n)
 				}
 				switch name := qualified(f); {
+				case name == "time.AfterFunc" && !callsRecovery(n.Args[1]):
+					add(n, "begins a goroutine: call recovery.Call in it")
 				case name == "source.Channel":
 					if inner, ok := n.Args[1].(*ast.CallExpr); ok && len(inner.Args) > 0 && !wrapped(inner.Args[0]) {
 						add(n, "calls a mapping function in a goroutine of a channel: wrap it in Map of controllers/recovery")
@@ -124,6 +124,21 @@ func unrecovered(file *ast.File) (all []finding) {
 		}
 	}
 	return all
+}
+
+// callsRecovery reports whether a function literal begins with recovery.Call.
+func callsRecovery(e ast.Expr) bool {
+	f, ok := e.(*ast.FuncLit)
+	if !ok || len(f.Body.List) != 1 {
+		return false
+	}
+	found := false
+	ast.Inspect(f.Body, func(n ast.Node) bool {
+		s, ok := n.(*ast.SelectorExpr)
+		found = found || ok && qualified(s) == "recovery.Call"
+		return true
+	})
+	return found
 }
 
 // isStartup is true for what starts a process, which cannot be started twice.
