@@ -103,7 +103,7 @@ func (k *Kind) diff(f *rollout.Facts, maxSurge int, scalePhase bool) budget.Diff
 			side.PreDeleting++
 		case f.DeletionAsked(p):
 			side.ToDelete++
-		case !f.Available(p):
+		case !f.Steady(p):
 			side.Unavailable++
 		}
 	}

@@ -290,7 +290,7 @@ func (s *scaler) remove(ctx context.Context, d budget.Diff, plan points.ScaleOut
 func (s *scaler) spare() int {
 	available := 0
 	for _, p := range s.f.Pods {
-		add(&available, s.f.Available(p))
+		add(&available, s.f.Steady(p))
 	}
 	return max(available-(s.f.Replicas-s.f.Strategy.MaxUnavailable), 0)
 }

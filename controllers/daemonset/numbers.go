@@ -100,9 +100,9 @@ func (s *site) unavailable(f *rollout.Facts) availability {
 	switch {
 	case len(before)+len(next) != 1:
 		return updating
-	case len(next) == 1 && !f.Available(next[0]):
+	case len(next) == 1 && !f.Steady(next[0]):
 		return updating
-	case len(before) == 1 && !f.Available(before[0]):
+	case len(before) == 1 && !f.Steady(before[0]):
 		return yes
 	}
 	return no

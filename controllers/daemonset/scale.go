@@ -57,7 +57,7 @@ func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (a
 	if len(create) > 0 {
 		err = s.create(ctx, create)
 	}
-	removed, failed := s.remove(ctx, n, most)
+	removed, failed := s.remove(ctx, s.decideDeletion(ctx, n), most)
 	return removed, errors.Join(err, failed)
 }
 

@@ -159,7 +159,7 @@ func (s *scaler) condemned(blocked bool) (out []*facts.Pod) {
 			return nil
 		}
 	}
-	if blocked || !owned(out[0]) || slices.ContainsFunc(out[1:], func(p *facts.Pod) bool { return !s.f.Available(p) }) {
+	if blocked || !owned(out[0]) || slices.ContainsFunc(out[1:], func(p *facts.Pod) bool { return !s.f.Available(p) || s.f.Restarting(p) }) {
 		return nil
 	}
 	return out[:1]

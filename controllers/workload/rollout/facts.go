@@ -42,6 +42,8 @@ type Facts struct {
 	asked map[*facts.Pod]bool
 	// bound is that of a Bounder, nil of other kinds.
 	bound func(*facts.Pod) bool
+	// restarting are the names of pods that restart in place now, or are about to.
+	restarting map[string]bool
 }
 
 // dimensions that pods are grouped by.
@@ -120,7 +122,7 @@ func (f *Facts) unavailable() (u selection.Unavailable, recreating int) {
 		atTarget, going := p.Facts.Updated != f.Backwards(), f.recreating(p)
 		add(&recreating, going)
 		switch {
-		case !f.Steady(p):
+		case !f.Steady(p): // or its restart is under way
 			u.Total++
 			add(&u.AtTarget, atTarget || going)
 		case going:

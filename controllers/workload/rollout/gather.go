@@ -66,11 +66,16 @@ func (c *Controller) begin(ctx context.Context, workload client.Object, m *Memor
 	if err != nil {
 		return r, nil, err
 	}
+	restarting, err := r.restartsUnderWay(ctx)
+	if err != nil {
+		return r, nil, err
+	}
 	snapshot := c.engine.Snapshot()
 	subject := decision.Subject{Group: c.typ.Group, Kind: c.typ.Kind, Namespace: workload.GetNamespace(), Name: workload.GetName(), UID: string(workload.GetUID())}
 	f := &Facts{
 		Spec: r.Spec, Workload: workload, Now: r.Now, Templates: templates, Gone: gone, kind: c.kind,
-		Subject: subject, Policies: snapshot.RevisionFor(subject), Bundles: snapshot.BundlesFor(subject),
+		restarting: restarting,
+		Subject:    subject, Policies: snapshot.RevisionFor(subject), Bundles: snapshot.BundlesFor(subject),
 	}
 	return r, r.of(f, active), nil
 }

@@ -54,10 +54,10 @@ func (f *Facts) growth(pod *corev1.Pod) Growth {
 	return Growth{}
 }
 
-// Steady says whether a pod is available and none of its claims grows: else it uses up
-// maxUnavailable (ASTS-08).
+// Steady says whether a pod is available, none of its claims grows and no restart of it is
+// under way: else it uses up maxUnavailable (ASTS-08).
 func (f *Facts) Steady(p *facts.Pod) bool {
-	return f.Available(p) && f.growth(p.Pod).Growing == ""
+	return f.Available(p) && f.growth(p.Pod).Growing == "" && !f.Restarting(p)
 }
 
 // stand asks ahead of the walk about the pods whose claims differ from their templates: one

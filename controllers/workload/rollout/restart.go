@@ -172,7 +172,7 @@ func (s restarts) unavailable(f *Facts) selection.Unavailable {
 	if f.Difference.Unavailable != nil {
 		u = *f.Difference.Unavailable
 		for _, p := range f.Pods {
-			going := s.underWay[p.UID] && f.Available(p)
+			going := s.underWay[p.UID] && f.Available(p) && !f.Restarting(p) // else the kind has counted it
 			add(&u.Total, going)
 			add(&u.AtTarget, going)
 		}
@@ -186,11 +186,17 @@ func (s restarts) unavailable(f *Facts) selection.Unavailable {
 	return u
 }
 
+// restartInfix stands between the name of a pod and what makes the name of its request unique.
+const restartInfix = "-restart-"
+
+// longestNamed is how much of the name of a pod is in that of its request.
+const longestNamed = 200
+
 // restartName is of one restart of one pod.
 func restartName(pod *corev1.Pod, asked time.Time) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(string(pod.UID) + "/" + asked.UTC().Format(time.RFC3339))) // a hash takes all
-	return fmt.Sprintf("%s-restart-%x", pod.Name[:min(len(pod.Name), 200)], h.Sum64())
+	return fmt.Sprintf("%s%s%x", pod.Name[:min(len(pod.Name), longestNamed)], restartInfix, h.Sum64())
 }
 
 // restartPods asks for the restarts of the named pods.

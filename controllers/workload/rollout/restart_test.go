@@ -257,3 +257,43 @@ func TestAnUpdateGoesBeforeARestart(t *testing.T) {
 		t.Error("the restart is not complete")
 	}
 }
+
+// TestARestartAndARolloutShareMaxUnavailable holds that a rollout which begins while a pod is about to restart waits for it.
+func TestARestartAndARolloutShareMaxUnavailable(t *testing.T) {
+	for name, after := range map[string]func(*restarting){
+		"the restart is still asked for": func(k *restarting) {
+			k.edit(func(set *appsv1.DaemonSet) { set.Spec.Template.Spec.Containers[0].Image = "log:2" })
+		},
+		"the user has taken the restart back": func(k *restarting) {
+			k.edit(func(set *appsv1.DaemonSet) {
+				set.Annotations, set.Spec.Template.Spec.Containers[0].Image = nil, "log:2"
+			})
+		},
+		"the cache does not show the request": func(k *restarting) {
+			for _, o := range k.requests() {
+				if err := k.api.Delete(t.Context(), &o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			k.edit(func(set *appsv1.DaemonSet) { set.Spec.Template.Spec.Containers[0].Image = "log:2" })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newRestarting(t, "")
+			k.round() // asks for the restart of one pod, which is available still
+			requests := k.requests()
+			if len(requests) != 1 {
+				t.Fatalf("%d requests", len(requests))
+			}
+			restarts := requests[0].Spec.PodName // moving this one as well costs nothing
+			after(k)
+			k.round()
+			k.round()
+			for _, p := range k.pods() {
+				if p.Name != restarts && image(p) != "log:1" {
+					t.Errorf("%s is moved while another pod restarts", p.Name)
+				}
+			}
+		})
+	}
+}

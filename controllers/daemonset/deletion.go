@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package daemonset
+
+import (
+	"context"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/controllers/workload/victims"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
+)
+
+// decideDeletion asks rollout/scale how many of the pods that are not wanted where they are may be deleted, and which go
+// first. It is a question of its own: nodes are independent of each other, so that a node without a pod keeps no other
+// node's pod. Pods that prepare their deletion, and those that have ended, go on as far as the answer lets planned
+// deletions do.
+func (s *scaler) decideDeletion(ctx context.Context, n need) need {
+	if len(n.remove)+len(n.finished) == 0 {
+		return n
+	}
+	var chosen, prepared []*facts.Pod
+	in := s.f.ScaleInput()
+	for _, p := range n.remove {
+		if p.State == kruise.LifecycleStatePreparingDelete {
+			prepared = append(prepared, p)
+			continue
+		}
+		chosen = append(chosen, p)
+		in.Pods = append(in.Pods, s.f.Victim(p))
+	}
+	in.Down = len(chosen)
+	out, _ := rollout.Ask(ctx, s.r, s.f, points.ScalePoint(), in)
+	if out.Planned != points.PlannedPrepared && out.Planned != points.PlannedAll {
+		prepared, n.finished = nil, nil
+	}
+	n.remove = append(prepared, s.first(chosen, out)...)
+	return n
+}
+
+// first are the pods that an answer has deleted, never more than are not wanted.
+func (s *scaler) first(pods []*facts.Pod, out points.ScaleOutput) []*facts.Pod {
+	most := min(max(out.Delete, 0), len(pods))
+	if most == 0 {
+		return nil
+	}
+	all := make([]int, len(pods))
+	for i := range all {
+		all[i] = i
+	}
+	chosen := make([]*facts.Pod, 0, most)
+	for _, i := range victims.Order(pods, all, out, nil, s.r.Topology())[:most] {
+		chosen = append(chosen, pods[i])
+	}
+	return chosen
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package disruption asks rollout/plan and rollout/rank which of some pods may be deleted, or have their template
+// written, by controllers that have no rollout of their own. What holds a rollout holds these as well.
+package disruption
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/workload/availability"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
+	"github.com/regatta-sh/regatta/controllers/workload/selection"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
+)
+
+// Question is about the pods that a controller is about to disrupt.
+type Question struct {
+	Subject  decision.Subject
+	Workload points.Workload
+	Now      time.Time
+	// Strategy is that of the workload; its type is RollingUpdate if it has none.
+	Strategy  points.Strategy
+	Revisions points.Revisions
+	// Pods are those that would be disrupted. A pod that is Updated has the update revision; none has if it is nil.
+	Pods    []*corev1.Pod
+	Updated func(*corev1.Pod) bool
+	// Topology is where nodes are; see ReadPlaces.
+	Topology *facts.Topology
+}
+
+// Answer says which pods may be disrupted now.
+type Answer struct {
+	// Allowed keeps the order of the question's pods.
+	Allowed []*corev1.Pod
+	// Held says why each of the others may not.
+	Held map[types.UID]decision.Hold
+	// Whole is the hold of all pods, nil if there is none.
+	Whole *decision.Hold
+	// Again is when to ask again though nothing has changed; 0 for never.
+	Again time.Duration
+	// Records are of the decisions.
+	Records []decision.Record
+}
+
+// Top is the first hold, nil if nothing is held.
+func (a Answer) Top() *decision.Hold {
+	if a.Whole != nil {
+		return a.Whole
+	}
+	var top *decision.Hold
+	for _, h := range a.Held {
+		if top == nil || h.Pod < top.Pod {
+			top = &h
+		}
+	}
+	return top
+}
+
+// limitReason is of a plan that lets no more pods be disrupted now and names no hold.
+const limitReason = "PlanLimit"
+
+// Ask asks rollout/plan about all pods and rollout/rank about each. A decision that is not made holds what it is about.
+func Ask(ctx context.Context, e *engine.Engine, q Question) Answer {
+	a := Answer{Held: map[types.UID]decision.Hold{}}
+	updated := q.Updated
+	if updated == nil {
+		updated = func(*corev1.Pod) bool { return false }
+	}
+	pods := facts.NewSet().Update(q.Pods, facts.Terms{}, q.Topology, updated)
+	in := q.plan(pods)
+	plan, rec := engine.Decide(ctx, e, points.PlanPoint(), q.Subject, in)
+	a.note(rec, q.Now, plan.Holds)
+	limit := selection.Clamp(in, plan).Limit
+	if i := slices.IndexFunc(plan.Holds, decision.Hold.Whole); i >= 0 {
+		a.Whole = &plan.Holds[i]
+	} else if limit == 0 {
+		a.Whole = limited(string(rec.Point))
+	}
+	if a.Whole != nil {
+		for _, p := range pods {
+			a.Held[p.UID] = named(*a.Whole, p.Name)
+		}
+		return a
+	}
+	ranks := points.RankInput{Workload: in.Workload, Strategy: in.Strategy}
+	for _, p := range pods {
+		ranks.Pods = append(ranks.Pods, p.Facts)
+	}
+	order, rec := engine.Decide(ctx, e, points.RankPoint(), q.Subject, ranks)
+	a.note(rec, q.Now, order.Holds)
+	holds := append(slices.Clone(plan.Holds), order.Holds...)
+	for i, p := range pods {
+		one := selection.Candidate{Name: p.Name, Groups: places(p)}
+		_, skipped := selection.Walk([]selection.Candidate{one}, holds, selection.Limits{Limit: 1, MaxUnavailable: 1}, selection.Unavailable{})
+		switch {
+		case len(skipped) > 0:
+			a.Held[p.UID] = named(skipped[0].Hold, p.Name)
+		case len(a.Allowed) >= limit:
+			a.Held[p.UID] = named(*limited(string(a.Records[0].Point)), p.Name)
+		default:
+			a.Allowed = append(a.Allowed, q.Pods[i])
+		}
+	}
+	return a
+}
+
+func (a *Answer) note(rec decision.Record, now time.Time, holds []decision.Hold) {
+	a.Records = append(a.Records, rec)
+	untils := make([]string, len(holds))
+	for i := range holds {
+		untils[i] = holds[i].Until
+	}
+	a.Again = requeue.Sooner(a.Again, requeue.Decided(rec, now, untils...))
+}
+
+func limited(point string) *decision.Hold {
+	return &decision.Hold{Rule: point, Reason: limitReason, Message: "The plan lets no more pods be moved now."}
+}
+
+func named(h decision.Hold, pod string) decision.Hold {
+	h.Pod = pod
+	return h
+}
+
+// plan is the question of rollout/plan. All pods that are asked about may go at once: they are unavailable, or a budget
+// is asked about each.
+func (q Question) plan(pods []*facts.Pod) points.PlanInput {
+	in := points.PlanInput{
+		Now: q.Now.UnixNano(), Workload: q.Workload, Strategy: q.Strategy, Revisions: q.Revisions,
+		Update: len(pods), MaxUnavailable: len(pods), Counts: points.Counts{Total: len(pods)},
+		Groups: map[string]map[string]points.Group{"zone": {}, "region": {}},
+	}
+	if in.Strategy.Type == "" {
+		in.Strategy.Type, in.Strategy.MaxUnavailable, in.Strategy.ScaleMaxUnavailable = "RollingUpdate", len(pods), math.MaxInt32
+	}
+	for _, p := range pods {
+		available := availability.Available(p.Pod)
+		add(&in.Counts.Ready, p.Ready)
+		add(&in.Counts.Available, available)
+		add(&in.Counts.Unavailable, !available)
+		add(&in.Counts.Updated, p.Facts.Updated)
+		for dimension, value := range places(p) {
+			g := in.Groups[dimension][value]
+			g.Total++
+			add(&g.Updated, p.Facts.Updated)
+			add(&g.Unavailable, !available)
+			in.Groups[dimension][value] = g
+		}
+	}
+	return in
+}
+
+func places(p *facts.Pod) map[string]string {
+	return map[string]string{"zone": p.Facts.Zone, "region": p.Facts.Region}
+}
+
+func add(n *int, yes bool) {
+	if yes {
+		*n++
+	}
+}
+
+// ReadPlaces reads where the nodes of some pods are. A node that is gone has no place.
+func ReadPlaces(ctx context.Context, from client.Reader, pods []*corev1.Pod) (*facts.Topology, error) {
+	out, known := facts.NewTopology(), map[string]bool{"": true}
+	for _, p := range pods {
+		if known[p.Spec.NodeName] {
+			continue
+		}
+		known[p.Spec.NodeName] = true
+		node := &corev1.Node{}
+		if err := from.Get(ctx, types.NamespacedName{Name: p.Spec.NodeName}, node); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("reading node %s of pod %s: %w", p.Spec.NodeName, p.Name, err)
+		}
+		out.Observe(p.Spec.NodeName, node.Labels)
+	}
+	return out, nil
+}
+
+// PolicyAnnotations are the annotations of a workload that policies see: all but what kubectl apply notes, and what a
+// Deployment's controller does.
+func PolicyAnnotations(all map[string]string) map[string]string {
+	out := make(map[string]string, len(all))
+	for k, v := range all {
+		if k != corev1.LastAppliedConfigAnnotation && !strings.HasPrefix(k, "deployment.kubernetes.io/") {
+			out[k] = v
+		}
+	}
+	return out
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+)
+
+// restartsUnderWay are the names of pods whose restart in place was asked for and has not ended: they are available
+// still, or say so, and are about to be unavailable. All that spends maxUnavailable counts them, so that a rollout or a
+// scale-in beside a restart does not spend it twice, and so do restarts that their workload no longer asks for.
+func (r *Round) restartsUnderWay(ctx context.Context) (map[string]bool, error) {
+	if _, guest := r.c.kind.(Guest); guest {
+		return nil, nil
+	}
+	if _, asked := r.Workload.GetAnnotations()[kruise.RestartInPlaceKey]; !asked && r.c.agents == nil && len(r.memory.requested) == 0 {
+		return nil, nil // no restart was ever asked for
+	}
+	list := &kruise.ContainerRecreateRequestList{}
+	err := r.c.client.List(ctx, list, client.InNamespace(r.Workload.GetNamespace()), client.MatchingLabels{kruise.RestartOfKey: string(r.Workload.GetUID())}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing the ContainerRecreateRequests of restarts: %w", err)
+	}
+	out := map[string]bool{}
+	seen := map[string]bool{}
+	for i := range list.Items {
+		o := &list.Items[i]
+		seen[o.Name] = true
+		if o.Status.CompletionTime == nil {
+			out[o.Spec.PodName] = true
+		}
+	}
+	for name, since := range r.memory.requested {
+		if end := strings.LastIndex(name, restartInfix); end >= 0 && !seen[name] && r.Now.Sub(since) <= r.c.timeout {
+			out[name[:end]] = true // the cache does not show the request yet
+		}
+	}
+	if len(out) > 0 {
+		r.Again(restartAgain) // nothing else tells of the end of a restart that its workload no longer asks for
+	}
+	return out, nil
+}
+
+// Restarting says whether a restart in place of a pod is under way.
+func (f *Facts) Restarting(p *facts.Pod) bool {
+	return f.restarting[p.Name] || f.restarting[p.Name[:min(len(p.Name), longestNamed)]]
+}
