@@ -176,7 +176,7 @@ func emptyCluster(ctx context.Context, kind rollout.Kind, now func() time.Time) 
 	c.cache = c.objects
 	for of, o := range map[client.ObjectList]client.Object{
 		&corev1.PodList{}: &corev1.Pod{}, &corev1.PersistentVolumeClaimList{}: &corev1.PersistentVolumeClaim{},
-		&appsv1.ControllerRevisionList{}: &appsv1.ControllerRevision{}, c.typ.NewList(): c.typ.New(),
+		&appsv1.ControllerRevisionList{}: &appsv1.ControllerRevision{}, &kruise.ContainerRecreateRequestList{}: &kruise.ContainerRecreateRequest{}, c.typ.NewList(): c.typ.New(),
 	} {
 		c.objects[reflect.TypeOf(o)] = map[string]client.Object{}
 		c.lists[reflect.TypeOf(of)] = reflect.TypeOf(o)

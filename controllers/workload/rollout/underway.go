@@ -29,7 +29,7 @@ func (r *Round) restartsUnderWay(ctx context.Context) (map[string]bool, error) {
 		return nil, fmt.Errorf("listing the ContainerRecreateRequests of restarts: %w", err)
 	}
 	out := map[string]bool{}
-	seen := map[string]bool{}
+	out, seen := map[string]bool{}, map[string]bool{}
 	for i := range list.Items {
 		o := &list.Items[i]
 		seen[o.Name] = true
