@@ -61,6 +61,13 @@ func (e updateError) Unwrap() error    { return e.error }
 func (t *round) create(ctx context.Context) error {
 	var names []string
 	var acts []func() error
+	if !slices.ContainsFunc(t.parts, func(p *part) bool { return p.child == nil }) {
+		return nil
+	}
+	d, revision, err := t.toCreate(ctx)
+	if err != nil || d == nil {
+		return err
+	}
 	for _, p := range t.parts {
 		if p.child != nil {
 			continue
@@ -80,7 +87,7 @@ func (t *round) create(ctx context.Context) error {
 		}
 		names = append(names, p.Name)
 		acts = append(acts, func() error {
-			o, err := build(t.d, t.kind, p.Subset, t.history.Update.Name, wanted{replicas: p.replicas, partition: p.partition})
+			o, err := build(d, t.kind, p.Subset, revision, wanted{replicas: p.replicas, partition: p.partition})
 			if err == nil {
 				err = t.r.client.Create(ctx, o)
 			}
@@ -132,14 +139,15 @@ func (t *round) deleteDuplicates(ctx context.Context) error {
 
 // deleteSurplus deletes children of no subset, and those of other kinds.
 func (t *round) deleteSurplus(ctx context.Context) error {
-	if len(t.surplus) == 0 {
-		return nil
+	surplus, err := t.surplusToDelete(ctx)
+	if len(surplus) == 0 || err != nil {
+		return err
 	}
 	var names []string
-	for _, c := range t.surplus {
+	for _, c := range surplus {
 		names = append(names, c.name())
 	}
-	if err := t.deleteAll(ctx, t.surplus); err != nil {
+	if err := t.deleteAll(ctx, surplus); err != nil {
 		return err
 	}
 	slices.Sort(names)
@@ -177,6 +185,18 @@ func (t *round) update(ctx context.Context) error {
 		}
 		if !t.differs(c, p, w) {
 			continue
+		}
+		if t.moves(c, p, w) {
+			held, err := t.heldTemplate(ctx, p)
+			if err != nil {
+				return err
+			}
+			if held != nil {
+				if c.replicas != p.replicas {
+					acts = append(acts, func() error { return t.scaleHeld(ctx, p) })
+				}
+				continue
+			}
 		}
 		acts = append(acts, func() error {
 			o := c.DeepCopyObject().(client.Object)
@@ -235,7 +255,7 @@ func (t *round) unstick(ctx context.Context) error {
 	if t.d.Spec.Template.StatefulSetTemplate == nil {
 		return nil
 	}
-	var acts []func() error
+	var stuck []*corev1.Pod
 	for _, p := range t.parts {
 		if p.child == nil || !p.child.observed {
 			continue
@@ -244,14 +264,30 @@ func (t *round) unstick(ctx context.Context) error {
 			if ordinal(pod.Name) < int(p.partition) || t.updated(pod) || ready(pod) || pod.Labels[kruise.ControllerRevisionHashKey] == "" {
 				continue
 			}
-			acts = append(acts, func() error {
-				err := t.r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
-				if client.IgnoreNotFound(err) != nil {
-					return fmt.Errorf("deleting pod %s, which an update does not reach: %w", pod.Name, err)
-				}
-				return nil
-			})
+			stuck = append(stuck, pod)
 		}
+	}
+	if len(stuck) == 0 {
+		return nil
+	}
+	a, err := t.askHolds(ctx)
+	if err != nil {
+		return err
+	}
+	var acts []func() error
+	for _, pod := range stuck {
+		if h, held := a.Held[pod.UID]; held {
+			t.holds.tell(&h)
+			continue
+		}
+		acts = append(acts, func() error {
+			// The pod as it was seen: it may have become ready since. The webhook of pods asks its budget.
+			err := t.r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion})
+			if client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("deleting pod %s, which an update does not reach: %w", pod.Name, err)
+			}
+			return nil
+		})
 	}
 	return batch.Parallel(t.r.writes, acts)
 }

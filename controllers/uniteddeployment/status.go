@@ -26,6 +26,7 @@ func (t *round) report(ctx context.Context, a allocated, acted error) error {
 	t.progress()
 	t.conditions(acted)
 	t.hold(a)
+	t.updateHold()
 	if err := t.place(ctx, a); err != nil {
 		return err
 	}

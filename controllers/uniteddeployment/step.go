@@ -41,6 +41,7 @@ type round struct {
 	// has another one.
 	surplus, duplicates []*child
 	status              kruise.UnitedDeploymentStatus
+	holds               holds
 	again               time.Duration
 }
 

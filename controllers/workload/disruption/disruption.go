@@ -135,11 +135,11 @@ func named(h decision.Hold, pod string) decision.Hold {
 }
 
 // plan is the question of rollout/plan. All pods that are asked about may go at once: they are unavailable, or a budget
-// is asked about each.
+// is asked about each. A template may be asked about that has no pods yet.
 func (q Question) plan(pods []*facts.Pod) points.PlanInput {
 	in := points.PlanInput{
 		Now: q.Now.UnixNano(), Workload: q.Workload, Strategy: q.Strategy, Revisions: q.Revisions,
-		Update: len(pods), MaxUnavailable: len(pods), Counts: points.Counts{Total: len(pods)},
+		Update: max(len(pods), 1), MaxUnavailable: max(len(pods), 1), Counts: points.Counts{Total: len(pods)},
 		Groups: map[string]map[string]points.Group{"zone": {}, "region": {}},
 	}
 	if in.Strategy.Type == "" {

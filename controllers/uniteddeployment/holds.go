@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uniteddeployment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/disruption"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
+)
+
+// holds are what rollout/plan and rollout/rank say of the update of a UnitedDeployment. The controllers of CloneSets and
+// of Advanced StatefulSets ask these points themselves. Those of Kubernetes do not, so they are asked before a native
+// child gets another template, and before a pod is deleted that an update does not reach. They are asked once a round.
+type holds struct {
+	asked  bool
+	answer disruption.Answer
+	// told is the first hold that left something as it is.
+	told *decision.Hold
+}
+
+// native says whether the children are those of Kubernetes.
+func (k kind) native() bool { return k.Group == appsv1.SchemeGroupVersion.Group }
+
+// askHolds asks about the pods that are not of the updated revision.
+func (t *round) askHolds(ctx context.Context) (disruption.Answer, error) {
+	if t.holds.asked {
+		return t.holds.answer, nil
+	}
+	var old []*corev1.Pod
+	partition := 0
+	for _, p := range t.parts {
+		partition += int(p.partition)
+		for _, pod := range p.pods {
+			if !t.updated(pod) {
+				old = append(old, pod)
+			}
+		}
+	}
+	topology, err := disruption.ReadPlaces(ctx, t.r.client, old)
+	if err != nil {
+		return disruption.Answer{}, err
+	}
+	t.holds.asked = true
+	t.holds.answer = disruption.Ask(ctx, t.r.engine, disruption.Question{
+		Subject: subject(t.d), Now: t.now, Pods: old, Topology: topology,
+		Revisions: rollout.Revisions{Current: t.history.Current.Name, Update: t.history.Update.Name},
+		Workload: rollout.Workload{
+			Kind: OwnerKind().Kind, Namespace: t.d.Namespace, Name: t.d.Name, UID: string(t.d.UID), Replicas: int(ptr.Deref(t.d.Spec.Replicas, 0)),
+			Labels: t.d.Labels, Annotations: disruption.PolicyAnnotations(t.d.Annotations),
+		},
+		Strategy: rollout.Strategy{
+			Type: "RollingUpdate", Policy: string(kruise.RecreatePodUpdatePolicyType), Partition: partition, MaxUnavailable: len(old), ScaleMaxUnavailable: len(old),
+		},
+	})
+	t.sooner(t.holds.answer.Again)
+	return t.holds.answer, nil
+}
+
+// heldTemplate is why the template of a child may not be written. That of a native one would have all its pods replaced,
+// so that a hold of one of them is one of the child. It is nil if nothing holds it.
+func (t *round) heldTemplate(ctx context.Context, p *part) (*decision.Hold, error) {
+	a, err := t.askHolds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	held := a.Whole
+	for _, pod := range p.pods {
+		if h, ok := a.Held[pod.UID]; ok && held == nil && t.kind.native() {
+			held = &h
+		}
+	}
+	t.holds.tell(held)
+	return held, nil
+}
+
+func (h *holds) tell(held *decision.Hold) {
+	if h.told == nil {
+		h.told = held
+	}
+}
+
+// moves says whether a write would have a child move pods to another template that no controller asks about: that of a
+// native child, and that of one whose controller has created no pods of its first template yet.
+func (t *round) moves(c *child, p *part, w wanted) bool {
+	fresh := !c.observed || c.pods == 0 && c.replicas > 0
+	return (t.kind.native() || fresh) && (c.GetLabels()[kruise.ControllerRevisionHashKey] != t.history.Update.Name ||
+		!samePatch(c.GetAnnotations()[kruise.SubsetPatchKey], string(p.Patch.Raw)) || w.partition < min(c.partition, w.replicas))
+}
+
+// scaleHeld brings a child whose template is held to its replicas, and changes nothing else.
+func (t *round) scaleHeld(ctx context.Context, p *part) error {
+	o := p.child.DeepCopyObject().(client.Object)
+	switch set := o.(type) {
+	case *appsv1.StatefulSet:
+		set.Spec.Replicas = &p.replicas
+	case *appsv1.Deployment:
+		set.Spec.Replicas = &p.replicas
+	case *kruise.CloneSet:
+		set.Spec.Replicas = &p.replicas
+	case *kruise.StatefulSet:
+		set.Spec.Replicas = &p.replicas
+	}
+	if err := t.r.client.Update(ctx, o); err != nil {
+		return fmt.Errorf("scaling the %s of subset %s: %w", t.kind.Kind, p.Name, err)
+	}
+	written := t.kind.read(o)
+	written.kind = t.kind
+	p.child = &written
+	return nil
+}
+
+// surplusToDelete are the children that are to go. Those of another kind than the template's are held with the update,
+// since they are replaced by it.
+func (t *round) surplusToDelete(ctx context.Context) (out []*child, err error) {
+	for _, c := range t.surplus {
+		if c.kind.GroupVersionKind != t.kind.GroupVersionKind {
+			a, err := t.askHolds(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if a.Whole != nil {
+				t.holds.tell(a.Whole)
+				continue
+			}
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// toCreate is the UnitedDeployment, and the revision, that a missing child is made of. While the update is held that is
+// the current one, so that no pods of the revision that is held are created; nil, for none, where the kind of the
+// children changes: those that there are stay meanwhile.
+func (t *round) toCreate(ctx context.Context) (*kruise.UnitedDeployment, string, error) {
+	current := t.history.Current
+	if i := slices.IndexFunc(t.history.All, func(rev *appsv1.ControllerRevision) bool { return rev.Name == t.d.Status.CurrentRevision }); i >= 0 {
+		current = t.history.All[i]
+	}
+	update := t.history.Update.Name
+	if current == nil || current.Name == update || !t.established() && len(t.surplus) == 0 {
+		return t.d, update, nil
+	}
+	a, err := t.askHolds(ctx)
+	if err != nil || a.Whole == nil {
+		return t.d, update, err
+	}
+	t.holds.tell(a.Whole)
+	then, err := decoded(current.Data.Raw)
+	if err != nil {
+		return nil, "", fmt.Errorf("reading the template of revision %s: %w", current.Name, err)
+	}
+	if k, ok := kindOf(then); !ok || k.GroupVersionKind != t.kind.GroupVersionKind {
+		return nil, "", nil
+	}
+	d := t.d.DeepCopy()
+	d.Spec.Template = *then
+	return d, current.Name, nil
+}
+
+// updateHold is the condition UpdateHeld, with an event of each new reason.
+func (t *round) updateHold() {
+	h := t.holds.told
+	if h == nil {
+		t.drop(kruise.UpdateHeld)
+		t.r.settled(t.d, kruise.UpdateHeld)
+		return
+	}
+	message := fmt.Sprintf("%s (rule %s)", h.Message, h.Rule)
+	t.set(kruise.UpdateHeld, corev1.ConditionTrue, h.Reason, message)
+	t.r.once(t.d, kruise.UpdateHeld, h.Reason+": "+message)
+}
