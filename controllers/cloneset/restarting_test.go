@@ -26,7 +26,9 @@ func TestARestartAndADeletionShareMaxUnavailable(t *testing.T) {
 			if len(pods) != 3 {
 				t.Fatalf("%d pods", len(pods))
 			}
-			s.change(func(set *kruise.CloneSet) { set.Annotations = map[string]string{kruise.RestartInPlaceKey: "2020-01-01T00:00:00Z"} })
+			s.change(func(set *kruise.CloneSet) {
+				set.Annotations = map[string]string{kruise.RestartInPlaceKey: "2020-01-01T00:00:00Z"}
+			})
 			if restarts {
 				request := &kruise.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{
 					Namespace: pods[0].Namespace, Name: pods[0].Name + "-restart-1", Labels: map[string]string{kruise.RestartOfKey: string(s.Current().GetUID())},

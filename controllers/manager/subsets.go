@@ -72,6 +72,7 @@ func (p parts) workloadSpreadsTo(context.Context) error {
 		workloadspread.WithWorkers(p.WorkloadSpreadWorkers),
 		workloadspread.WithVersions(p.spreading.versions),
 		workloadspread.WithRounds(p.rounds),
+		workloadspread.WithEngine(p.host.Engine()),
 		workloadspread.WithStatusEvery(statusEvery),
 		workloadspread.WithRateLimiter(p.rateLimiter()))
 	if err := r.SetupWithManager(p.mgr); err != nil {

@@ -80,7 +80,7 @@ func install(t *testing.T, replicas int) *installation {
 		versions := spread.ParseVersions("deployment,replicaset")
 		r.book = spread.NewBook(counted, mgr.GetAPIReader(), e, r.targets, versions, spread.WithClock(clock))
 		if n == 0 {
-			if err := New(mgr.GetClient(), mgr.GetEventRecorderFor("test"), r.targets, r.book, WithClock(clock), WithStatusEvery(500*time.Millisecond)).SetupWithManager(mgr); err != nil {
+			if err := New(mgr.GetClient(), mgr.GetEventRecorderFor("test"), r.targets, r.book, WithClock(clock), WithEngine(e), WithStatusEvery(500*time.Millisecond)).SetupWithManager(mgr); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -30,6 +30,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/step"
 	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
+	"github.com/regatta-sh/regatta/engine"
 )
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=workloadspreads,verbs=get;list;watch
@@ -52,6 +53,7 @@ type Reconciler struct {
 	book    *spread.Book
 	version spread.Versions
 	rounds  *explain.Store
+	engine  *engine.Engine
 
 	frame  step.Frame[*kruise.WorkloadSpread]
 	memory *step.Memory[memory]
@@ -66,6 +68,8 @@ type Reconciler struct {
 
 // memory is what is remembered of an object.
 type memory struct {
+	// evictionHeld is the reason that pods are not deleted for, "" if there is none.
+	evictionHeld string
 	// warned are the subjects of warnings, under mu: pods are written in parallel.
 	warned map[string]bool
 	// written is when the status was.
@@ -95,6 +99,9 @@ func WithRounds(s *explain.Store) Option { return func(r *Reconciler) { r.rounds
 func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
 	return func(r *Reconciler) { r.limiter = l }
 }
+
+// WithEngine sets what decides whether pods that find no node may be deleted. Without one none are.
+func WithEngine(e *engine.Engine) Option { return func(r *Reconciler) { r.engine = e } }
 
 // New makes a Reconciler. The client's cache must have the index of rollout.Index.
 func New(c client.Client, events record.EventRecorder, targets *spread.Targets, book *spread.Book, opts ...Option) *Reconciler {

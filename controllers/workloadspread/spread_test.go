@@ -111,7 +111,7 @@ func newWorld(t *testing.T, edit func(*kruise.WorkloadSpread), more ...client.Ob
 	clock := func() time.Time { return w.now }
 	w.targets = spread.NewTargets(w.api, w.api, scale.NewFinder(w.api, nil), "kruise-system", clock)
 	w.book = w.newBook()
-	w.r = New(w.api, w.events, w.targets, w.book, WithClock(clock), WithRounds(w.rounds))
+	w.r = New(w.api, w.events, w.targets, w.book, WithClock(clock), WithEngine(w.engine), WithRounds(w.rounds))
 	return w
 }
 

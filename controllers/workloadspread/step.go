@@ -153,10 +153,15 @@ func (t *round) critical() time.Duration {
 	return time.Duration(ptr.Deref(s.Adaptive.RescheduleCriticalSeconds, 0)) * time.Second
 }
 
-// evict deletes pods that found no node in time (WS-08).
+// evict deletes pods that found no node in time (WS-08), as far as nothing holds them. The webhook of pods asks their
+// budget.
 func (t *round) evict(ctx context.Context) error {
-	acts := make([]func() error, len(t.stuck))
-	for i, pod := range t.stuck {
+	stuck, err := t.notHeld(ctx)
+	if err != nil {
+		return err
+	}
+	acts := make([]func() error, len(stuck))
+	for i, pod := range stuck {
 		acts[i] = func() error {
 			err := t.r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
 			if client.IgnoreNotFound(err) != nil {

@@ -38,6 +38,7 @@ const (
 const (
 	WorkloadSpreadCreatePodFailedReason            = "CreatePodFailed"
 	WorkloadSpreadDeletePodFailedReason            = "DeletePodFailed"
+	WorkloadSpreadDeletePodHeldReason              = "DeletePodHeld" // it is ours
 	WorkloadSpreadPatchPodDeletionCostFailedReason = "PatchPodDeletionCostFailed"
 	WorkloadSpreadRecoverSchedulableReason         = "RecoverSchedulable"
 )

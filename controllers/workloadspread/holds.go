@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workloadspread
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/disruption"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
+)
+
+// heldAgain is when pods that a policy holds are asked about again: another policy is no event of a spread.
+const heldAgain = 10 * time.Second
+
+// notHeld are the pods without a node that rollout/plan and rollout/rank let go. The question is that of the workload of
+// the pods, so that what holds its rollout holds them. There is an event of each new reason.
+func (t *round) notHeld(ctx context.Context) ([]*corev1.Pod, error) {
+	known := t.r.memory.Of(t.w)
+	if len(t.stuck) == 0 || t.target == nil {
+		known.evictionHeld = ""
+		return nil, nil
+	}
+	if t.r.engine == nil {
+		t.reportHeld(known, &decision.Hold{Rule: decision.RuleEngine, Reason: decision.ReasonNoDecision, Message: "No policies are there to decide."})
+		return nil, nil
+	}
+	labels, annotations, err := t.r.targets.Metadata(ctx, t.w)
+	if err != nil {
+		return nil, err
+	}
+	topology, err := disruption.ReadPlaces(ctx, t.r.client, t.stuck)
+	if err != nil {
+		return nil, err
+	}
+	ref := t.w.Spec.TargetReference
+	a := disruption.Ask(ctx, t.r.engine, disruption.Question{
+		Subject: decision.Subject{Group: kruise.GroupVersion.Group, Kind: "WorkloadSpread", Namespace: t.w.Namespace, Name: t.w.Name, UID: string(t.w.UID)},
+		Workload: rollout.Workload{
+			Kind: ref.Kind, Namespace: t.w.Namespace, Name: ref.Name, UID: string(t.target.UID), Replicas: t.target.Replicas,
+			Labels: labels, Annotations: disruption.PolicyAnnotations(annotations),
+		},
+		Now: t.now, Pods: t.stuck, Topology: topology,
+	})
+	t.sooner(a.Again)
+	t.reportHeld(known, a.Top())
+	return a.Allowed, nil
+}
+
+func (t *round) reportHeld(known *memory, h *decision.Hold) {
+	if h == nil {
+		known.evictionHeld = ""
+		return
+	}
+	t.sooner(heldAgain)
+	if known.evictionHeld == h.Reason {
+		return
+	}
+	known.evictionHeld = h.Reason
+	t.r.events.Event(t.w, corev1.EventTypeWarning, kruise.WorkloadSpreadDeletePodHeldReason,
+		fmt.Sprintf("Pods that found no node in %s are not deleted: %s: %s (rule %s)", t.critical(), h.Reason, h.Message, h.Rule))
+}
