@@ -128,16 +128,13 @@ func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (b
 	if f.Strategy.Type != string(kruise.RollingUpdateSidecarSetStrategyType) || f.Strategy.Paused {
 		return false, nil
 	}
+	lists, err := k.resetsNow(r, f)
+	if err != nil || len(lists) == 0 {
+		return false, err
+	}
 	var acts []func() error
-	for _, p := range f.Pods {
-		list := resets(set, p.Pod)
-		if len(list) > 0 && !due(set, p, list) {
-			list = wantedAgain(list)
-		}
-		if len(list) == 0 {
-			continue
-		}
-		acts = append(acts, func() error { return k.reset(ctx, r, f, p, list) })
+	for _, p := range r.SelectPods(ctx, f, func(p *facts.Pod) bool { return len(lists[p]) > 0 }, resetting(set, f)) {
+		acts = append(acts, func() error { return k.reset(ctx, r, f, p, lists[p]) })
 	}
 	return len(acts) > 0, r.Parallel(acts)
 }

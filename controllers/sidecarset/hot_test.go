@@ -228,3 +228,49 @@ func containerID(pod *corev1.Pod, container string) string {
 	}
 	return ""
 }
+
+// Another empty image is wanted of all pods at once. It is written as any other update is: past no hold, no budget, no
+// partition, no selector.
+func TestHotResetsAreHeldAndBounded(t *testing.T) {
+	freeze := "package extend.rollout.x\nhold contains {\"reason\": \"Freeze\", \"message\": \"m\"}\n"
+	for name, tc := range map[string]struct {
+		rules string
+		edit  func(*kruise.SidecarSet)
+		most  int
+	}{
+		"as many as may be unavailable": {"", func(s *kruise.SidecarSet) { s.Spec.UpdateStrategy.MaxUnavailable = ptr.To(intstr.FromInt32(3)) }, 3},
+		"a freeze":                      {freeze, nil, 0},
+		"paused":                        {"", func(s *kruise.SidecarSet) { s.Spec.UpdateStrategy.Paused = true }, 0},
+		"the partition keeps all": {"", func(s *kruise.SidecarSet) {
+			s.Spec.UpdateStrategy.Partition = ptr.To(intstr.FromInt32(20))
+			s.Spec.UpdateStrategy.MaxUnavailable = ptr.To(intstr.FromInt32(20))
+		}, 0},
+		"the selector selects two": {"", func(s *kruise.SidecarSet) {
+			s.Spec.UpdateStrategy.MaxUnavailable = ptr.To(intstr.FromInt32(20))
+			s.Spec.UpdateStrategy.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "n", Operator: metav1.LabelSelectorOpIn, Values: []string{"3", "4"}}}}
+		}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := hotLogs()
+			w := newWorld(t, tc.rules, append(webs(t, 20, set), set)...)
+			w.run()
+			w.round("logs")
+			w.edit("logs", func(s *kruise.SidecarSet) {
+				s.Spec.Containers[0].UpgradeStrategy.HotUpgradeEmptyImage = "empty:2"
+				if tc.edit != nil {
+					tc.edit(s)
+				}
+			})
+			w.round("logs")
+			reset := 0
+			for _, p := range w.pods() {
+				if containerOf(p, "shipper-2").Image == "empty:2" {
+					reset++
+				}
+			}
+			if reset != tc.most {
+				t.Errorf("%d of 20 pods are reset in one round, want %d", reset, tc.most)
+			}
+		})
+	}
+}

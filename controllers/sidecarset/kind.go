@@ -89,6 +89,10 @@ type memory struct {
 	changed time.Time
 	// evicted is when a pod that lacks the containers was evicted last.
 	evicted time.Time
+	// quiet is since when no pod lacks the containers, after some were evicted.
+	quiet time.Time
+	// recreationHeld is the reason that pods which lack the containers are not evicted for.
+	recreationHeld string
 }
 
 // Type implements rollout.Kind.

@@ -120,16 +120,24 @@ func (k *Kind) repair(ctx context.Context, r *rollout.Round, f *rollout.Facts, r
 	if !ok || f.Workload.GetAnnotations()[kruise.SidecarSetRecreateMissedKey] != "true" || res.TopHold() != nil {
 		return nil
 	}
-	m, _, err := known(r)
+	m, set, err := known(r)
 	if err != nil {
 		return err
+	}
+	// It is written before the first eviction.
+	if c := meta.FindStatusCondition(set.Status.Conditions, kruise.SidecarSetMissedRecreated); c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != set.Generation {
+		return nil
 	}
 	if wait := repairEvery - r.Now.Sub(m.evicted); wait > 0 {
 		r.Again(wait)
 		return nil
 	}
+	allowed := k.mayRecreate(ctx, r, f, m, found)
 	tried := 0
 	for _, l := range found.pods {
+		if !allowed[l.pod.UID] {
+			continue
+		}
 		if metav1.GetControllerOfNoCopy(l.pod) == nil {
 			continue
 		}

@@ -213,3 +213,69 @@ func TestPodsThatLackTheirSidecarsAreEvictedIfAsked(t *testing.T) {
 		})
 	}
 }
+
+// A freeze holds evictions though nothing is to be updated, and so do pausing and a rule that fails.
+func TestEvictionsOfPodsThatLackTheirSidecarsAreHeld(t *testing.T) {
+	for name, tc := range map[string]struct {
+		rules string
+		edit  func(*kruise.SidecarSet)
+	}{
+		"a freeze":          {"package extend.rollout.x\nhold contains {\"reason\": \"Freeze\", \"message\": \"m\"}\n", nil},
+		"a rule that fails": {"package extend.rollout.x\nhold contains {\"reason\": to_number(\"x\"), \"message\": \"m\"}\n", nil},
+		"a hold of pods":    {"package extend.rollout.x\nhold contains {\"reason\": \"One\", \"message\": \"m\", \"pod\": pod.name} if some pod in input.pods\n", nil},
+		"paused":            {"", func(s *kruise.SidecarSet) { s.Spec.UpdateStrategy.Paused = true }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := since(func(s *kruise.SidecarSet) {
+				s.Annotations = map[string]string{kruise.SidecarSetRecreateMissedKey: "true"}
+				if tc.edit != nil {
+					tc.edit(s)
+				}
+			})
+			w := newWorld(t, tc.rules, set, bare("bare-0", 30, func(p *corev1.Pod) {
+				p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "rs", Controller: ptr.To(true)}}
+			}))
+			w.missed.Live = changed{last: at(20)}
+			for range 3 {
+				w.round("logs")
+			}
+			if n := len(w.pods()); n != 1 {
+				t.Errorf("%d pods are left", n)
+			}
+			if events := w.told(kruise.SidecarSetRecreationHeldReason); len(events) != 1 {
+				t.Errorf("events %q", events)
+			}
+		})
+	}
+}
+
+// A replacement that lacks the containers again ends the evictions, and the SidecarSet says so.
+func TestAReplacementThatLacksItsSidecarAgainEndsEvictions(t *testing.T) {
+	owned := func(p *corev1.Pod) {
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "rs", Controller: ptr.To(true)}}
+	}
+	set := since(func(s *kruise.SidecarSet) {
+		s.Annotations = map[string]string{kruise.SidecarSetRecreateMissedKey: "true"}
+	})
+	w := newWorld(t, "", set, bare("bare-0", 30, owned), bare("bare-1", 30, owned))
+	w.missed.Live = changed{last: at(20)}
+	evicted, made := 0, 0
+	for range 10 {
+		w.round("logs")
+		for n := len(w.pods()); n < 2; n++ { // the owner makes another one, past the webhook
+			evicted, made = evicted+1, made+1
+			again := bare(fmt.Sprint("again-", made), 30, owned)
+			again.SetCreationTimestamp(metav1.NewTime(w.now))
+			if err := w.api.Create(t.Context(), again); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	c := meta.FindStatusCondition(w.set("logs").Status.Conditions, kruise.SidecarSetMissedRecreated)
+	if evicted != 1 || c == nil || c.Reason != kruise.SidecarSetRecreatedInVainReason {
+		t.Errorf("%d pods were evicted, and there is %+v", evicted, c)
+	}
+	if events := w.told(kruise.SidecarSetRecreatedInVainReason); len(events) != 1 {
+		t.Errorf("events %q", events)
+	}
+}

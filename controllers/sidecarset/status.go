@@ -42,6 +42,7 @@ func (k *Kind) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, r
 	reportFailures(f, res, &status)
 	reportHold(r, res, &status)
 	reportMissed(r, f, &status)
+	k.reportRecreation(r, m, f, set, &status)
 	k.reportNotUpgradable(r, m, f, t)
 	if err := r.WriteStatus(ctx, &status); err != nil || res.Err != nil {
 		return err

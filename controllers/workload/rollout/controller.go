@@ -174,5 +174,5 @@ func (r *Round) advance(ctx context.Context, f *Facts) (*Facts, Result) {
 	}
 	d, undecided := r.decide(ctx, f)
 	o, failed := r.move(ctx, f, d)
-	return f, Result{Decisions: d, Outcome: o, Err: errors.Join(err, phase(PhaseUpdate, errors.Join(undecided, failed)))}
+	return f, Result{Decisions: r.orBeside(d), Outcome: o, Err: errors.Join(err, phase(PhaseUpdate, errors.Join(undecided, failed)))}
 }

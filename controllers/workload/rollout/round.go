@@ -33,6 +33,7 @@ type Round struct {
 	created created
 	pulls   func(node string) []points.ImagePull // nil if nothing is pulled ahead
 	journal []decision.Record
+	beside  *Decisions // of SelectPods
 }
 
 // created keeps the pods that the round created.

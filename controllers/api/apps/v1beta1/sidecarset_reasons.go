@@ -34,3 +34,14 @@ const (
 	SidecarSetResetContainerSucceededReason = "ResetContainerSucceed"
 	SidecarSetResetContainerFailedReason    = "ResetContainerFailed"
 )
+
+// Of pods that lack the containers of a SidecarSet and are evicted for it. They are ours.
+const (
+	// SidecarSetMissedRecreated is the type of the condition: True while such pods are evicted, False once that brought nothing.
+	SidecarSetMissedRecreated = "MissedRecreated"
+	// SidecarSetRecreatingReason and SidecarSetRecreatedInVainReason are its reasons; the second is one of an event too.
+	SidecarSetRecreatingReason      = "Recreating"
+	SidecarSetRecreatedInVainReason = "RecreatedInVain"
+	// SidecarSetRecreationHeldReason is of the event that a policy holds the evictions.
+	SidecarSetRecreationHeldReason = "RecreationHeld"
+)

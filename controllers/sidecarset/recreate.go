@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecarset
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+)
+
+// quietFor is how long no pod lacks the containers until pods that lack them later are recreated anew.
+const quietFor = 10 * time.Minute
+
+// asksToRecreate says whether a SidecarSet has pods evicted that lack its containers.
+func asksToRecreate(set *kruise.SidecarSet) bool {
+	return set.Annotations[kruise.SidecarSetRecreateMissedKey] == "true"
+}
+
+// reportRecreation keeps the condition MissedRecreated. It is written before the first pod is evicted, with the time: a pod
+// that was created since and lacks the containers again shows that evictions bring nothing, and there are no more of them
+// until the SidecarSet changes, or the annotation is taken off.
+func (k *Kind) reportRecreation(r *rollout.Round, m *memory, f *rollout.Facts, set *kruise.SidecarSet, s *kruise.SidecarSetStatus) {
+	found, ok := f.Found.(*findings)
+	if !ok {
+		return
+	}
+	was := meta.FindStatusCondition(s.Conditions, kruise.SidecarSetMissedRecreated)
+	if !asksToRecreate(set) || was != nil && was.ObservedGeneration != set.Generation {
+		meta.RemoveStatusCondition(&s.Conditions, kruise.SidecarSetMissedRecreated)
+		was = nil
+	}
+	if !asksToRecreate(set) {
+		return
+	}
+	if len(found.pods) > 0 {
+		m.quiet = time.Time{}
+	}
+	switch {
+	case was == nil && len(found.pods) > 0:
+		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+			Type: kruise.SidecarSetMissedRecreated, Status: metav1.ConditionTrue, Reason: kruise.SidecarSetRecreatingReason, ObservedGeneration: set.Generation,
+			Message: "Pods that lack the containers are evicted, one at a time.", LastTransitionTime: metav1.NewTime(r.Now),
+		})
+	case was == nil || was.Status == metav1.ConditionFalse:
+	case len(found.pods) == 0:
+		if m.quiet.IsZero() {
+			m.quiet = r.Now
+		}
+		if left := quietFor - r.Now.Sub(m.quiet); left > 0 {
+			r.Again(left)
+			return
+		}
+		meta.RemoveStatusCondition(&s.Conditions, kruise.SidecarSetMissedRecreated)
+	default:
+		for _, l := range found.pods {
+			if !l.pod.CreationTimestamp.After(was.LastTransitionTime.Time) {
+				continue
+			}
+			message := fmt.Sprintf("Pod %s/%s was created after pods were evicted and lacks the containers again, so no more are evicted until the SidecarSet is changed or its annotation %s is taken off.",
+				l.pod.Namespace, l.pod.Name, kruise.SidecarSetRecreateMissedKey)
+			meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+				Type: kruise.SidecarSetMissedRecreated, Status: metav1.ConditionFalse, Reason: kruise.SidecarSetRecreatedInVainReason,
+				ObservedGeneration: set.Generation, Message: rollout.OneLine(message), LastTransitionTime: metav1.NewTime(r.Now),
+			})
+			r.Warn(kruise.SidecarSetRecreatedInVainReason, message)
+			return
+		}
+	}
+}
+
+// mayRecreate are the pods that nothing holds. There is an event of each new reason.
+func (k *Kind) mayRecreate(ctx context.Context, r *rollout.Round, f *rollout.Facts, m *memory, found *findings) map[types.UID]bool {
+	var pods []*corev1.Pod
+	for _, l := range found.pods {
+		pods = append(pods, l.pod)
+	}
+	out := map[types.UID]bool{}
+	if len(pods) == 0 {
+		return out
+	}
+	a := r.MayDisrupt(ctx, f, pods)
+	for _, pod := range a.Allowed {
+		out[pod.UID] = true
+	}
+	reason := ""
+	if h := a.Top(); h != nil {
+		reason = h.Reason
+		if m.recreationHeld != reason {
+			r.Warn(kruise.SidecarSetRecreationHeldReason, fmt.Sprintf("Pods that lack the containers are not evicted: %s: %s (rule %s)", h.Reason, h.Message, h.Rule))
+		}
+		r.Again(repairEvery)
+	}
+	m.recreationHeld = reason
+	return out
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecarset
+
+import (
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+)
+
+// resetsNow are the resets that pods are due, of those that the update strategy selects. The partition keeps as many pods
+// that are not updated as they are, but for one whose upgrade ends with its reset.
+func (k *Kind) resetsNow(r *rollout.Round, f *rollout.Facts) (map[*facts.Pod][]reset, error) {
+	m, set, err := known(r)
+	if err != nil {
+		return nil, err
+	}
+	out, old := map[*facts.Pod][]reset{}, 0
+	for _, p := range f.Pods {
+		if !p.Facts.Updated && selected(m, p.Pod) {
+			old++
+		}
+	}
+	room := max(old-f.Strategy.Partition, 0)
+	for _, p := range f.Pods {
+		list := resets(set, p.Pod)
+		ends := len(list) > 0 && due(set, p, list)
+		if !ends {
+			list = wantedAgain(list)
+		}
+		if len(list) == 0 || !selected(m, p.Pod) {
+			continue
+		}
+		if !p.Facts.Updated && !(ends && upgraded(p, list)) {
+			if room--; room < 0 {
+				continue
+			}
+		}
+		out[p] = list
+	}
+	return out, nil
+}
+
+// upgraded says whether the containers to reset are left from an upgrade: those that never had work have version 0.
+func upgraded(p *facts.Pod, list []reset) bool {
+	for _, one := range list {
+		if version := p.Annotations[kruise.SidecarSetVersionPrefix+one.container]; version == "" || version == "0" {
+			return false
+		}
+	}
+	return true
+}
+
+// resetting says whether a pod is unavailable by an update or a reset that is under way, and so uses up maxUnavailable.
+func resetting(set *kruise.SidecarSet, _ *rollout.Facts) func(*facts.Pod) bool {
+	return func(p *facts.Pod) bool {
+		return !consistent(set.Name, p.Pod, namesIn(set)) || p.Facts.Updated && !p.Ready
+	}
+}
