@@ -122,6 +122,9 @@ func (s *scaler) createPod(ctx context.Context, rev *appsv1.ControllerRevision, 
 		s.r.Warn(kruise.FailedCreateReason, fmt.Sprintf("failed to create pod: %v", err))
 		return &rollout.CreateError{Err: err}
 	}
+	if rev.Name == s.t.Update() {
+		s.r.ForgetReplaced("")
+	}
 	s.r.Created(pod)
 	return nil
 }

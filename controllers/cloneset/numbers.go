@@ -86,6 +86,10 @@ func (f *firstError) of(n int, err error) int {
 // diff works out the differences of CS-01. In the scale phase a pod that prepares its
 // update may count as updated already, by a gate.
 func (k *Kind) diff(f *rollout.Facts, maxSurge int, scalePhase bool) budget.Diff {
+	return budget.Compute(k.question(f, maxSurge, scalePhase))
+}
+
+func (k *Kind) question(f *rollout.Facts, maxSurge int, scalePhase bool) budget.Question {
 	q := budget.Question{
 		Replicas: f.Replicas, Partition: f.Strategy.Partition,
 		MaxSurge: maxSurge, MaxUnavailable: f.Strategy.MaxUnavailable,
@@ -107,7 +111,7 @@ func (k *Kind) diff(f *rollout.Facts, maxSurge int, scalePhase bool) budget.Diff
 			side.Unavailable++
 		}
 	}
-	return budget.Compute(q)
+	return q
 }
 
 // excludes says whether pods that prepare their deletion are left out of the replicas.

@@ -133,22 +133,22 @@ func (s *scaler) reportLimit(holds []decision.Hold) {
 	s.memory.limited = limit
 }
 
-// scaleInput is the question of rollout/scale. Whether the update is held matters, and is
-// asked, only where it wants pods beyond the replicas now: surge that replaces pods which are
-// to be deleted is no part of it.
+// scaleInput is the question of rollout/scale.
 func (s *scaler) scaleInput(ctx context.Context, d budget.Diff) points.ScaleInput {
 	in := s.f.ScaleInput()
+	allowed, whole := s.allowed(ctx, d)
+	if !whole {
+		d = allowed
+	}
 	in.Up, in.UpCurrent, in.UpWithoutSurge, in.UpCurrentWithoutSurge = d.Up, d.UpOld, d.Up, d.UpOld
+	if whole {
+		in.UpdateHeld, in.UpCurrent = true, max(d.UpOld, allowed.UpOld)
+		in.UpWithoutSurge, in.UpCurrentWithoutSurge = allowed.Up, allowed.UpOld
+	}
 	in.TotalUnavailable, in.Awaited = d.TotalUnavailable, len(s.awaitedIDs())
 	in.Down, in.DownCurrent, in.ReadyLimit = d.Down, d.DownOld, d.ReadyLimit
 	if in.Needed, in.NeededUpdated = s.needed(d); in.Needed > 0 {
 		in.Preparing = s.preparing()
-	}
-	if d.UseSurge > 0 && d.Up > 0 && s.f.Difference.Update != 0 && !slices.ContainsFunc(s.f.Pods, s.f.DeletionAsked) {
-		if without := s.k.diff(s.f, 0, true); without.Up < d.Up {
-			in.UpWithoutSurge, in.UpCurrentWithoutSurge = without.Up, without.UpOld
-			in.UpdateHeld = s.r.Held(ctx, s.f)
-		}
 	}
 	for _, p := range s.f.Pods {
 		planned := s.f.Leaves(p)
@@ -164,7 +164,8 @@ func (s *scaler) scaleInput(ctx context.Context, d budget.Diff) points.ScaleInpu
 
 // decideScale asks rollout/scale and holds the answer to the differences.
 func (s *scaler) decideScale(ctx context.Context, in points.ScaleInput, d budget.Diff) points.ScaleOutput {
-	out, _ := rollout.Ask(ctx, s.r, s.f, points.ScalePoint(), in)
+	out := rollout.AskScale(ctx, s.r, s.f, in)
+	d.Up, d.UpOld = in.UpWithoutSurge, in.UpCurrentWithoutSurge // a hold lowers them
 	return clampScale(out, d, s.f.Strategy.ScaleMaxUnavailable)
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
-	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 // scaler scales one DaemonSet in one round.
@@ -170,7 +169,7 @@ func (s *scaler) decide(ctx context.Context, n need) int {
 	}
 	in := s.f.ScaleInput()
 	in.Up, in.UpWithoutSurge = len(n.create), len(n.create)
-	out, _ := rollout.Ask(ctx, s.r, s.f, points.ScalePoint(), in)
+	out := rollout.AskScale(ctx, s.r, s.f, in)
 	return max(out.Create, 0)
 }
 

@@ -41,6 +41,8 @@ func (s *scaler) revisionOf(ordinal int) *appsv1.ControllerRevision {
 	h := s.t.History
 	strategy := s.set.Spec.UpdateStrategy
 	switch {
+	case s.onlyCurrent && !s.replaced[podName(s.set, ordinal)]:
+		return h.Current
 	case s.f.Strategy.Type == rollout.OnDelete:
 		return h.Update
 	case strategy.RollingUpdate == nil:
@@ -85,6 +87,7 @@ func (s *scaler) createPod(ctx context.Context, ordinal int) error {
 		s.r.Warn(kruise.FailedCreateReason, fmt.Sprintf("create Pod %s in StatefulSet %s failed error: %v", podName(s.set, ordinal), s.set.Name, err))
 		return &rollout.CreateError{Err: err}
 	}
+	s.r.ForgetReplaced(pod.Name)
 	s.r.Created(pod)
 	return nil
 }

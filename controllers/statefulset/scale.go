@@ -40,6 +40,10 @@ type scaler struct {
 	// unowned counts the claims of an ordinal that do not have their owners yet: the turn of
 	// the round was over. Their pod waits, since they are to go with it.
 	unowned map[int]int
+	// onlyCurrent is true while new pods have the current revision, because the update is
+	// held. The pods of replaced are the ones that it took before.
+	onlyCurrent bool
+	replaced    map[string]bool
 }
 
 func (k *Kind) scaler(r *rollout.Round, f *rollout.Facts) *scaler {
@@ -93,6 +97,7 @@ func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (a
 	if len(n.create) == 0 && len(n.finished) == 0 && len(n.condemned) == 0 && !leaving {
 		return false, nil
 	}
+	s.askHold(ctx, n)
 	plan := s.decide(ctx, n)
 	if len(n.finished) > 0 && plan.Create > 0 {
 		return true, s.deleteFinished(ctx, n.finished)
@@ -179,7 +184,7 @@ func (s *scaler) decide(ctx context.Context, n need) points.ScaleOutput {
 	for _, p := range n.condemned {
 		in.Pods = append(in.Pods, s.f.Victim(p))
 	}
-	out, _ := rollout.Ask(ctx, s.r, s.f, points.ScalePoint(), in)
+	out := rollout.AskScale(ctx, s.r, s.f, in)
 	out.Create = max(min(out.Create, in.Up), 0)
 	out.Delete = max(min(out.Delete, in.Down), 0)
 	return out

@@ -165,7 +165,17 @@ type Hold struct {
 	// Run says what the hold does to runs of schedules: Wait, or Skip to leave
 	// them out. Empty means that it is not about runs.
 	Run string `json:"run,omitempty"`
+	// NewPods says which revision pods get that are created while the hold of a whole workload
+	// is in force: Current, which is the default, or Update to have them as the partition
+	// says. Pods beyond the replicas are not created in either case.
+	NewPods string `json:"newPods,omitempty"`
 }
+
+// Values of Hold.NewPods.
+const (
+	NewPodsCurrent = "Current"
+	NewPodsUpdate  = "Update"
+)
 
 // RuleWalk is the rule of a hold that comes from walking the candidates, not
 // from a policy: the pod waits for others, which is how a rollout goes.

@@ -14,7 +14,7 @@ user_hold := (sound | malformed) | unreadable if {
 		some [pkg, wish] in user_sound_wish
 		hold := {key: value |
 			some key, value in wish
-			key in {"rule", "reason", "message", "where", "pod", "until", "run"}
+			key in {"rule", "reason", "message", "where", "pod", "until", "run", "newPods"}
 			value != ""
 		}
 	}
@@ -42,6 +42,7 @@ user_sound_wish := {[pkg, wish] |
 		is_string(object.get(wish, field, ""))
 	}
 	object.get(wish, "run", "") in {"", "Wait", "Skip"}
+	object.get(wish, "newPods", "") in {"", "Current", "Update"}
 	where := object.get(wish, "where", {})
 	is_object(where)
 	every dimension, group in where {

@@ -17,6 +17,8 @@ func (s Side) Active() int { return s.Total - s.PreDeleting }
 type Question struct {
 	Replicas, Partition      int
 	MaxSurge, MaxUnavailable int
+	// UpdateSurge bounds the surge of an update beside MaxSurge; nil if nothing does.
+	UpdateSurge *int
 	// Rollback is true when the partition may move pods back to the current
 	// revision: the gate is on and the revisions differ.
 	Rollback bool
@@ -114,6 +116,10 @@ func surge(q Question, totalUnavailable, toDelete, oldDiff, newDiff int) (use, u
 		if (fromOld && oldDiff < 0) || (!fromOld && newDiff > 0) {
 			updateOld = update
 		}
+	}
+	if q.UpdateSurge != nil {
+		update = min(update, *q.UpdateSurge)
+		updateOld = min(updateOld, update)
 	}
 	if scale >= update {
 		use = min(q.MaxSurge, scale)

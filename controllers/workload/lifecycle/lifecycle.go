@@ -171,3 +171,12 @@ func BeforeDelete(pod *corev1.Pod, l *kruise.Lifecycle) Step {
 	}
 	return Prepare
 }
+
+// TakeBack is the state of a pod whose update is called off while it prepares for it. It says
+// whether the pod is to go there: not before its hook has let go, as that drains it.
+func TakeBack(pod *corev1.Pod, l *kruise.Lifecycle) (kruise.LifecycleStateType, bool) {
+	if State(pod) != kruise.LifecycleStatePreparingUpdate || BeforeUpdate(pod, l) != Go {
+		return State(pod), false
+	}
+	return after(pod, l), true
+}

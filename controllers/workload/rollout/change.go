@@ -139,9 +139,32 @@ func (c *changes) ask(ctx context.Context, key changeOf, to string, claims []poi
 		},
 	}
 	out, _ := Ask(ctx, c.r, c.f, points.ChangePoint(), in)
-	if out.Action == points.InPlace && !between.Known {
-		// The clamp: without both templates there is nothing to change a pod by.
-		out = points.ChangePoint().Undecided(in, true)
-	}
+	out = clampChange(in, out)
 	return Change{out, between.Diff, g.EnvFromMetadata && g.NodeAgent && len(between.EnvRefresh) > 0}, nil
+}
+
+// NotInPlaceReason is of a pod that waits because the answer would change it in place where
+// that cannot be done.
+const NotInPlaceReason = "NotInPlace"
+
+// clampChange holds an answer to what can be done: without both templates there is nothing to
+// change a pod by, and a pod that cannot take each difference would have the label of a
+// revision that it does not run.
+func clampChange(in points.ChangeInput, out points.ChangeOutput) points.ChangeOutput {
+	if out.Action != points.InPlace {
+		return out
+	}
+	if !in.Known {
+		return points.ChangePoint().Undecided(in, true)
+	}
+	for _, c := range in.Changes {
+		if c.Class == points.ChangeImage || c.Class == points.ChangeMetadata || c.Class == points.ChangeResources && in.Gates.VerticalScaling {
+			continue
+		}
+		return points.ChangeOutput{
+			Action: points.Wait, Reason: NotInPlaceReason,
+			Message: fmt.Sprintf("A policy answers InPlace, which cannot be done: found %s %s. The pod stays as it is until the policy or the template changes.", c.Op, c.Path),
+		}
+	}
+	return out
 }

@@ -117,7 +117,8 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{RequeueAfter: r.again.after}, nil
 	}
 	f, res := r.act(ctx, f)
-	res.Stuck = r.stuck(f, res)
+	res.Stuck, res.ScaleHolds = r.stuck(f, res), r.scaleHolds
+	r.reportScaleHold()
 	lostRace := Conflict(res.Err)
 	if lostRace && m.racing() {
 		res.Err = r.giveUpRacing(res.Err)
@@ -174,5 +175,6 @@ func (r *Round) advance(ctx context.Context, f *Facts) (*Facts, Result) {
 	}
 	d, undecided := r.decide(ctx, f)
 	o, failed := r.move(ctx, f, d)
-	return f, Result{Decisions: r.orBeside(d), Outcome: o, Err: errors.Join(err, phase(PhaseUpdate, errors.Join(undecided, failed)))}
+	failed = errors.Join(undecided, failed, r.takeBack(ctx, f, d))
+	return f, Result{Decisions: r.orBeside(d), Outcome: o, Err: errors.Join(err, phase(PhaseUpdate, failed))}
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/selection"
-	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
@@ -75,13 +74,6 @@ func (r *Round) decide(ctx context.Context, f *Facts) (Decisions, error) {
 		}
 	}
 	return d, errors.Join(errs...)
-}
-
-// Held says whether a policy holds the whole of what is to be moved. The decision is not
-// noted: deciding what to move notes it.
-func (r *Round) Held(ctx context.Context, f *Facts) bool {
-	plan, _ := engine.Decide(ctx, r.c.engine, points.PlanPoint(), f.Subject, f.PlanInput())
-	return slices.ContainsFunc(plan.Holds, decision.Hold.Whole)
 }
 
 // skipAll says of each candidate that the whole workload is held.

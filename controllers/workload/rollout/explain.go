@@ -82,6 +82,7 @@ func (r *account) Workload() explain.Answer {
 		a.Verdict, a.Reason = explain.UpToDate, "RolloutComplete"
 		a.Message = fmt.Sprintf("All %d pods that are to be updated are.", want)
 	}
+	a.Others = append(a.Others, r.res.ScaleHolds...)
 	r.tell(&a, r.evidence().bounds...)
 	if teller, ok := f.kind.(Teller); ok {
 		r.tell(&a, teller.Tell(f)...)

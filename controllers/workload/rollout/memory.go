@@ -28,6 +28,9 @@ type Memory struct {
 	// still show as asked for.
 	requested map[string]time.Time
 	restarted string
+	// scaleHeld is the reason for which scaling was held in the last round.
+	scaleHeld string
+	replaced  replaced
 	own       any
 	ahead     Ahead // nil without one
 }

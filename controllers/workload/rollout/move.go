@@ -64,7 +64,11 @@ func (r *Round) movePod(ctx context.Context, f *Facts, m Move, k *kept) error {
 	case rolloutpoints.InPlace:
 		return r.updateInPlace(ctx, f, m, k)
 	case rolloutpoints.Recreate:
-		return r.c.kind.Recreate(ctx, r, f, m.Pod)
+		err := r.c.kind.Recreate(ctx, r, f, m.Pod)
+		if err == nil && !f.Backwards() {
+			r.memory.replaced.add(f.Target(), m.Pod.Name)
+		}
+		return err
 	}
 	return fmt.Errorf(kruise.InPlaceOnlyImpossibleMessage+": %s", m.Pod.Name, m.Change.Message)
 }
@@ -227,6 +231,8 @@ func (k *kept) outcome(d Decisions) Outcome {
 type Result struct {
 	Decisions
 	Outcome
+	// ScaleHolds are why policies hold the scaling.
+	ScaleHolds []decision.Hold
 	// Stuck are pods whose update has begun and does not end by itself.
 	Stuck []Stuck
 	// Err joins PhaseErrors; nil if nothing failed.

@@ -16,6 +16,8 @@ const (
 	UpdateHeld = "UpdateHeld"
 	// NotHeldReason is the reason of the condition while it is False.
 	NotHeldReason = "NotHeld"
+	// ScaleHeldReason is the reason of the event while a policy holds the scaling.
+	ScaleHeldReason = "ScaleHeld"
 )
 
 // WorkloadCondition is one thing that the controller of a StatefulSet or a DaemonSet met. It is the condition of the

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import "sync"
+
+// replaced has the names of pods that an update took to be recreated and whose next pods are
+// not created yet. These updates were begun before a hold, such as one that counts the pods
+// which are available, so a hold lets them end. Losing the names, as with a restart, has the
+// next pods made of the current revision: that is the stricter way.
+type replaced struct {
+	mu       sync.Mutex
+	revision string
+	names    map[string]bool
+}
+
+func (m *replaced) add(revision, name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.names == nil || m.revision != revision {
+		m.revision, m.names = revision, map[string]bool{}
+	}
+	m.names[name] = true
+}
+
+// Replaced are the names of the pods that the update took, and whose next pods may be of its
+// revision whatever holds it since. Those that are there and stay are none of them.
+func (r *Round) Replaced(f *Facts) map[string]bool {
+	m := &r.memory.replaced
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.revision != f.Templates.Update() {
+		m.names = nil
+	}
+	for _, p := range f.Pods {
+		if !f.Leaves(p) {
+			delete(m.names, p.Name)
+		}
+	}
+	out := make(map[string]bool, len(m.names))
+	for name := range m.names {
+		out[name] = true
+	}
+	return out
+}
+
+// ForgetReplaced forgets a pod that the next one has been created for: that of a name, or any
+// if the name is empty.
+func (r *Round) ForgetReplaced(name string) {
+	m := &r.memory.replaced
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if name != "" {
+		delete(m.names, name)
+		return
+	}
+	for any := range m.names {
+		delete(m.names, any)
+		return
+	}
+}
