@@ -15,7 +15,7 @@ test_a_sound_hold_gets_the_name_of_its_package if {
 }
 
 test_a_hold_may_have_more_fields_and_no_others if {
-	more := {"rule": "mine", "pod": "web-a", "until": "2026-01-05T09:00:00Z", "where": {"zone": "a", "region": "b", "rack": "c"}}
+	more := {"rule": "mine", "pod": "web-a", "until": "2026-01-05T09:00:00Z", "newPods": "Update", "where": {"zone": "a", "region": "b", "rack": "c"}}
 	held([object.union(sound, object.union(more, {"severity": 9}))]) == {object.union(sound, more)}
 }
 
@@ -32,7 +32,7 @@ test_a_hold_that_is_malformed_holds if {
 		["closed"], [7], [[]], [{}],
 		[object.remove(sound, ["reason"])], [object.remove(sound, ["message"])],
 		[object.union(sound, {"reason": ""})], [object.union(sound, {"message": 7})],
-		[object.union(sound, {"rule": 7})], [object.union(sound, {"until": 7})], [object.union(sound, {"pod": 7})],
+		[object.union(sound, {"rule": 7})], [object.union(sound, {"until": 7})], [object.union(sound, {"newPods": "Old"})], [object.union(sound, {"pod": 7})],
 		[object.union(sound, {"where": "zone"})], [object.union(sound, {"where": {"zone": 7}})], [object.union(sound, {"where": {"Zone": "a"}})],
 	] {
 		[[hold.reason, hold.rule] | some hold in held(wish)] == [["InvalidHold", "extend.rollout.shop"]]
