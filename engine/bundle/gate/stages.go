@@ -155,6 +155,10 @@ func (c *checking) schemas(context.Context) error {
 		if err != nil {
 			return err
 		}
+		if ps := impossible(typed, c.bundle, domain); len(ps) > 0 {
+			wrong = append(wrong, ps...)
+			continue
+		}
 		if ps := answers(typed, c.bundle, domain); len(ps) > 0 {
 			c.report.Problems = append(c.report.Problems, ps...)
 		}
