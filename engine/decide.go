@@ -44,7 +44,7 @@ func Decide[In, Out any](ctx context.Context, e *Engine, p decision.Point[In, Ou
 	rec := e.decide(ctx, snapshot, q)
 	if rec.Outcome != decision.Decided {
 		out = new(Out)
-		*out = p.Undecided(in, snapshot.Extended(p.Name, subject))
+		*out = e.answerUndecided(ctx, snapshot, p.Any(), subject, in).(Out)
 	}
 	rec.Output = *out
 	e.emit(rec)
@@ -58,20 +58,12 @@ func DecideOn(ctx context.Context, e *Engine, s *Snapshot, p decision.Any, subje
 	out := reflect.New(p.Out)
 	rec := e.decide(ctx, s, &question{
 		name: p.Name, budget: p.Budget, subject: subject, in: in, aside: true,
-		answer: func(v ast.Value, pkg string) error {
-			if err := e.codec.Decode(v, out.Interface(), limits(p.MaxResult, p.MaxBytes)); err != nil {
-				return err
-			}
-			if o, ok := out.Interface().(decision.Originated); ok {
-				o.From(pkg)
-			}
-			return p.Check(in, out.Elem().Interface())
-		},
+		answer: func(v ast.Value, pkg string) error { return e.readAnswer(p, in, out, v, pkg) },
 	})
 	if rec.Outcome == decision.Decided {
 		rec.Output = out.Elem().Interface()
 	} else {
-		rec.Output = p.Undecided(in, s.Extended(p.Name, subject))
+		rec.Output = e.answerUndecided(ctx, s, p, subject, in)
 	}
 	return rec.Output, rec
 }

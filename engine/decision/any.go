@@ -21,13 +21,16 @@ type Any struct {
 	// Undecided and Check take and give values of In and Out, not pointers.
 	// Check and Lean are never nil here. Answers of another type are Changed.
 	Undecided func(in any, strict bool) any
+	// StrictWhere and Exemption are as in Point; so is WithBuiltin, which may be nil.
+	StrictWhere, Exemption Name
+	WithBuiltin            func(in, fallback, builtin any) any
 	Check     func(in, out any) error
 	Lean      func(in, then, now any) Strictness
 }
 
 // Any forgets the types of the point.
 func (p Point[In, Out]) Any() Any {
-	return Any{
+	out := Any{
 		Name: p.Name, Budget: p.Budget, MaxResult: cmp.Or(p.MaxResult, DefaultMaxResult), MaxBytes: cmp.Or(p.MaxBytes, DefaultMaxBytes),
 		In: reflect.TypeFor[In](), Out: reflect.TypeFor[Out](),
 		Undecided: func(in any, strict bool) any {
@@ -54,7 +57,20 @@ func (p Point[In, Out]) Any() Any {
 			}
 			return p.Lean(i, a, b)
 		},
+		StrictWhere: p.StrictWhere, Exemption: p.Exemption,
 	}
+	if p.WithBuiltin != nil {
+		out.WithBuiltin = func(in, fallback, builtin any) any {
+			i, ok := in.(In)
+			a, ok2 := fallback.(Out)
+			b, ok3 := builtin.(Out)
+			if !ok || !ok2 || !ok3 {
+				return fallback
+			}
+			return p.WithBuiltin(i, a, b)
+		}
+	}
+	return out
 }
 
 // Domain is the part of a name before the slash.

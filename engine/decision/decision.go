@@ -42,6 +42,17 @@ type Point[In, Out any] struct {
 	// the point for the subject: it is never looser than any answer that they could
 	// have given. It may be nil: Fallback is as strict then.
 	StrictFallback func(In) Out
+	// StrictWhere is a rule of the built-in policies: StrictFallback answers only where
+	// rules of users take part in that one, or a bundle replaces the point. It is the
+	// point itself if it is empty.
+	StrictWhere Name
+	// Exemption is a rule of the built-in policies whose answers are of the type Out. It is
+	// undefined unless the platform exempts what is asked about. Where the policies did
+	// not decide, those of the platform alone are asked for it before a fallback answers.
+	Exemption Name
+	// WithBuiltin makes an answer of Fallback stricter by what the built-in policies alone
+	// answer, where rules of users took part and failed. It may be nil.
+	WithBuiltin func(in In, fallback, builtin Out) Out
 	// Check refuses an answer that has the right type but makes no sense, such
 	// as a list of another length than the question. It may be nil.
 	Check func(In, Out) error

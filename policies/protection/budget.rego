@@ -72,6 +72,23 @@ budget_refused := {
 	count(user_exempt) > 0
 }
 
+# METADATA
+# title: Exempt where no policy decided
+# description: |
+#   The engine asks for this one, with the policies of the platform alone, where a rule failed or was late:
+#   an exemption holds whatever has become of the rules that deny.
+# labels:
+#   id: protection.budget.exempt-undecided
+budget_exempt := {
+	"allow": true,
+	"exempt": true,
+	"record": budget_ruling.record,
+	"take": budget_ruling.take,
+	"reasons": array.concat(user_exempts, [user_undecided]),
+} if {
+	count(user_exempt) > 0
+}
+
 budget_passes if {
 	budget_ruling.allow
 	not user_denies_it

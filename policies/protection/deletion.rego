@@ -52,6 +52,15 @@ deletion_refused := {"allow": true, "exempt": true, "reasons": array.concat(user
 	count(user_exempt) > 0
 }
 
+# METADATA
+# title: Exempt where no policy decided
+# description: As with budgets.
+# labels:
+#   id: protection.deletion.exempt-undecided
+deletion_exempt := {"allow": true, "exempt": true, "reasons": array.concat(user_exempts, [user_undecided])} if {
+	count(user_exempt) > 0
+}
+
 deletion_passes if {
 	deletion_free
 	not user_denies_it

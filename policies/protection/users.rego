@@ -153,3 +153,10 @@ user_hint contains {
 user_hints := [hint | some hint in user_hint]
 
 user_exempts := [exempt | some exempt in user_exempt]
+
+# What an exemption sets aside where no policy decided.
+user_undecided := {
+	"rule": "engine",
+	"reason": "NoDecision",
+	"message": sprintf("No policy could decide about %s of %s %s, and an exemption lets it through.", [input.request.operation, input.object.kind, input.object.name]),
+}

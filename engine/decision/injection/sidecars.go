@@ -163,13 +163,15 @@ type Left struct {
 // SidecarsPoint decides which SidecarSets a pod is given, at which revision and in which
 // order. The webhook of pods asks it before a pod is created that a SidecarSet selects.
 // Without an answer the pod is refused, unless each SidecarSet that selects it says
-// that it may start without.
+// that it may start without; it is given what the built-in policies alone give it then.
+// Where rules of users may add SidecarSets, none of which has to select the pod, it is
+// refused in any case.
 func SidecarsPoint() decision.Point[SidecarsInput, SidecarsOutput] {
 	return decision.Point[SidecarsInput, SidecarsOutput]{
 		Name: "injection/sidecars", Budget: time.Second, MaxResult: 100_000,
-		Fallback: undecided,
-		Check:    check,
-		Lean:     lean,
+		Fallback: undecided, StrictFallback: refuseUndecided, StrictWhere: "injection/user_adds", WithBuiltin: withBuiltin,
+		Check: check,
+		Lean:  lean,
 	}
 }
 
@@ -199,6 +201,27 @@ func undecided(in SidecarsInput) SidecarsOutput {
 		}}
 	}
 	return out
+}
+
+// refuseUndecided refuses the pod: a rule that did not answer may have meant to add a SidecarSet that
+// the question does not have, and which does not say that pods may start without it.
+func refuseUndecided(in SidecarsInput) SidecarsOutput {
+	out := SidecarsOutput{Refuse: undecided(in).Refuse}
+	if len(out.Refuse) == 0 {
+		out.Refuse = []decision.Hold{{
+			Rule: decision.RuleEngine, Reason: decision.ReasonNoDecision,
+			Message: "No policy decided which SidecarSets the pod is given, and rules may add some that it must not start without, so the pod is not created. Try again.",
+		}}
+	}
+	return out
+}
+
+// withBuiltin gives a pod that may start without a decision what the built-in policies give it.
+func withBuiltin(_ SidecarsInput, fallback, builtin SidecarsOutput) SidecarsOutput {
+	if len(fallback.Refuse) > 0 {
+		return fallback
+	}
+	return builtin
 }
 
 func check(in SidecarsInput, out SidecarsOutput) error {

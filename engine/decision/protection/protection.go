@@ -193,7 +193,7 @@ type BudgetOutput struct {
 // it. Without an answer a pod stays.
 func BudgetPoint() decision.Point[BudgetInput, BudgetOutput] {
 	return decision.Point[BudgetInput, BudgetOutput]{
-		Name: "protection/budget", Budget: time.Second, MaxResult: 10_000,
+		Name: "protection/budget", Budget: time.Second, MaxResult: 10_000, Exemption: "protection/budget_exempt",
 		Fallback: func(in BudgetInput) BudgetOutput {
 			return BudgetOutput{Reasons: undecided(in.Request, in.Object)}
 		},
@@ -283,7 +283,7 @@ type DeletionOutput struct {
 // object stays.
 func DeletionPoint() decision.Point[DeletionInput, DeletionOutput] {
 	return decision.Point[DeletionInput, DeletionOutput]{
-		Name: "protection/deletion", Budget: time.Second, MaxResult: 10_000,
+		Name: "protection/deletion", Budget: time.Second, MaxResult: 10_000, Exemption: "protection/deletion_exempt",
 		Fallback: func(in DeletionInput) DeletionOutput {
 			return DeletionOutput{Reasons: undecided(in.Request, in.Object)}
 		},

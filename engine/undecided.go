@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"reflect"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// answerUndecided answers in place of policies that did not decide. Where the point
+// says so, policies that did not fail take part: the exemptions of the platform, which
+// no other rule may take away by failing, and the built-in policies alone, where a pod
+// would lack what they give it.
+func (e *Engine) answerUndecided(ctx context.Context, s *Snapshot, p decision.Any, subject decision.Subject, in any) any {
+	extended := s.Extended(p.Name, subject)
+	strict := extended
+	if p.StrictWhere != "" {
+		strict = s.Replaced(p.Name, subject) || s.Extended(p.StrictWhere, subject)
+	}
+	out := p.Undecided(in, strict)
+	// Who replaces a point has replaced its exemptions too.
+	if p.Exemption != "" && !s.Replaced(p.Name, subject) {
+		if exempt, ok := e.askAside(ctx, s.withoutTenants(subject), p, p.Exemption, subject, in); ok {
+			return exempt
+		}
+	}
+	if p.WithBuiltin != nil && extended && !strict {
+		if builtin, ok := e.askAside(ctx, e.base, p, p.Name, subject, in); ok {
+			return p.WithBuiltin(in, out, builtin)
+		}
+	}
+	return out
+}
+
+// askAside asks a rule, whose answers are of the type of a point, on behalf of a decision
+// that failed.
+func (e *Engine) askAside(ctx context.Context, s *Snapshot, p decision.Any, rule decision.Name, subject decision.Subject, in any) (any, bool) {
+	out := reflect.New(p.Out)
+	rec := e.decide(ctx, s, &question{
+		name: rule, budget: p.Budget, subject: subject, in: in, aside: true,
+		answer: func(v ast.Value, pkg string) error { return e.readAnswer(p, in, out, v, pkg) },
+	})
+	if rec.Outcome != decision.Decided {
+		return nil, false
+	}
+	return out.Elem().Interface(), true
+}
+
+// readAnswer decodes an answer into a pointer to the output of a point, and checks it.
+func (e *Engine) readAnswer(p decision.Any, in any, out reflect.Value, v ast.Value, pkg string) error {
+	if err := e.codec.Decode(v, out.Interface(), limits(p.MaxResult, p.MaxBytes)); err != nil {
+		return err
+	}
+	if o, ok := out.Interface().(decision.Originated); ok {
+		o.From(pkg)
+	}
+	return p.Check(in, out.Elem().Interface())
+}
+
+// withoutTenants is a snapshot in which no bundle of the subject's namespace decides. The
+// platform's canaries of that namespace decide only where no bundle of its own is beside them.
+func (s *Snapshot) withoutTenants(subject decision.Subject) *Snapshot {
+	if s.view(subject).tenant == "" {
+		return s
+	}
+	return &Snapshot{revision: s.cluster.revision, set: s.set.Of(""), cluster: s.cluster}
+}
