@@ -24,8 +24,8 @@ type Any struct {
 	// StrictWhere and Exemption are as in Point; so is WithBuiltin, which may be nil.
 	StrictWhere, Exemption Name
 	WithBuiltin            func(in, fallback, builtin any) any
-	Check     func(in, out any) error
-	Lean      func(in, then, now any) Strictness
+	Check                  func(in, out any) error
+	Lean                   func(in, then, now any) Strictness
 }
 
 // Any forgets the types of the point.

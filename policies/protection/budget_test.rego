@@ -133,6 +133,13 @@ test_an_exemption_allows_and_records if {
 	[idle.exempt, idle.record, idle.take, reasons_of(idle)] == [true, "", false, ["Open", "Closed"]]
 }
 
+test_an_exemption_allows_where_no_policy_decided if {
+	answer := protection.budget_exempt with input as {"request": {"operation": "DELETE"}, "object": {"kind": "Pod", "name": "web-0"}}
+		with protection.budget_ruling as {"record": "disruptedPods", "take": true}
+		with data.extend.protection.ops.exempt as open
+	[answer.allow, answer.exempt, answer.record, answer.take, reasons_of(answer)] == [true, true, "disruptedPods", true, ["Open", "NoDecision"]]
+}
+
 test_an_exemption_that_is_not_needed_is_not_used if {
 	answer := asked({}) with data.extend.protection.ops.exempt as open
 	[object.get(answer, "exempt", false), reasons_of(answer)] == [false, ["WithinBudget"]]

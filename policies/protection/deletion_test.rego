@@ -107,6 +107,16 @@ test_users_deny_whatever_the_label_says if {
 	said(other) == [false, ["Closed"]]
 }
 
+test_an_exemption_lets_go_where_no_policy_decided if {
+	answer := protection.deletion_exempt with input as {"request": {"operation": "DELETE"}, "object": {"kind": "Deployment", "name": "web"}}
+		with data.extend.protection.ops.exempt as [{"reason": "Open", "message": "It is an emergency."}]
+	[answer.allow, answer.exempt, [r.reason | some r in answer.reasons]] == [true, true, ["Open", "NoDecision"]]
+}
+
+test_without_an_exemption_nothing_is_let_go_where_no_policy_decided if {
+	not protection.deletion_exempt with input as {"request": {"operation": "DELETE"}, "object": {"kind": "Deployment", "name": "web"}}
+}
+
 test_an_exemption_lets_go if {
 	answer := deleted({}) with data.extend.protection.ops.exempt as [{"reason": "Open", "message": "It is an emergency."}]
 	[answer.exempt, said(answer)] == [true, [true, ["Open", "DeletionProtected"]]]

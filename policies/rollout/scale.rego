@@ -133,7 +133,7 @@ scale_keys := [[pod.assigned, pod.phase, pod.available, pod.ready, pod.deletionC
 # description: Of kinds that number their pods (ASTS-07).
 # labels:
 #   id: rollout.scale.highest-ordinal
-scale_keys := [[-pod.ordinal, 0, 0, 0, 0] | some pod in input.pods] if {
+scale_keys := [[0 - pod.ordinal, 0, 0, 0, 0] | some pod in input.pods] if {
 	scale_delete > 0
 	scale_numbered
 }

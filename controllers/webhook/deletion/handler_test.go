@@ -116,6 +116,48 @@ func TestHandle(t *testing.T) {
 	}
 }
 
+// A rule that fails refuses, and takes no exemption of the platform away: who breaks the glass does so in an incident.
+func TestAnExemptionHoldsWhereARuleFails(t *testing.T) {
+	read := func(name, text string, opts ...bundle.Option) *bundle.Bundle {
+		b, err := bundle.FromFiles(name, map[string]string{name + ".rego": "package extend.protection." + name + "\n\n" + text}, opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	const failing = `deny contains {"rule": "r", "reason": "No", "message": "m"} if to_number(input.object.name) > 0`
+	glass := read("glass", `exempt contains {"rule": "glass", "reason": "BreakGlass", "message": "ann breaks the glass."} if input.request.user.name == "ann"`)
+	e, err := engine.New(builtin.Builtin, engine.WithPatience(20)) // the machine may be busy
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	h := newHandler(t, refuse)
+	h.Engine, h.Kinds = e, protected{}
+	for name, set := range map[string]bundle.Set{
+		"of a team":     {read("own", failing, bundle.AsTenant("shop")), glass},
+		"of a platform": {read("own", failing), glass},
+	} {
+		if err := e.Activate(t.Context(), set); err != nil {
+			t.Fatal(err)
+		}
+		for user, allowed := range map[string]bool{"ann": true, "bob": false} {
+			request := deletes(`{"metadata":{"uid":"u","namespace":"shop","name":"web"}}`)
+			request.UserInfo.Username = user
+			got := h.Handle(t.Context(), request)
+			if got.Allowed != allowed || allowed && (len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "ann breaks the glass.")) {
+				t.Errorf("a rule %s fails, and %s is answered %t, %v %v", name, user, got.Allowed, got.Warnings, got.Result)
+			}
+		}
+	}
+	if err := e.Activate(t.Context(), bundle.Set{read("own", failing, bundle.AsTenant("shop")), read("glass", "exempt contains {\"rule\": \"glass\", \"reason\": \"B\", \"message\": \"m\"} if to_number(input.object.name) > 0")}); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.Handle(t.Context(), deletes(`{"metadata":{"uid":"u","namespace":"shop","name":"web"}}`)); got.Allowed {
+		t.Error("an exemption that fails lets it pass")
+	}
+}
+
 // A policy that does not answer by the time that the API server gives up refuses before that, whatever time the decision has: with
 // a CPU limit, the time in which the process is stopped does not count for the decision.
 func TestADecisionEndsWithItsRequest(t *testing.T) {

@@ -322,11 +322,20 @@ func TestWithoutADecisionThePodIsRefused(t *testing.T) {
 	if _, err := created(t, broken, webPod(), setOf("logs", "logs:1", nil)); err == nil || !strings.Contains(err.Error(), "No policy decided what SidecarSet logs gives the pod") {
 		t.Errorf("%v", err)
 	}
-	got, err := created(t, broken, webPod(), setOf("logs", "logs:1", func(s *kruise.SidecarSet) {
-		s.Annotations = map[string]string{kruise.SidecarSetInjectionFailurePolicyKey: "Ignore"}
-	}))
-	if err != nil || got != "web:1" {
-		t.Errorf("%v, %q", err, got)
+	// The failure policy of a SidecarSet speaks for that one alone. A rule that fails may have added another, without which the
+	// pod must not start.
+	const head = "package extend.injection.own\n\n"
+	for name, tc := range map[string]struct{ rules, want, refused string }{
+		"an override fails":        {broken, "web:1", "No policy decided which SidecarSets the pod is given"},
+		"a rule that adds fails":   {head + "add contains {\"set\": \"mandatory\", \"reason\": \"R\", \"message\": \"m\"} if to_number(input.pod.namespace) > 0\n", "web:1", "No policy decided which SidecarSets the pod is given"},
+		"a rule that leaves fails": {head + "skip contains {\"set\": \"logs\", \"reason\": \"R\", \"message\": \"m\"} if to_number(input.pod.namespace) > 0\n", "logs:1 web:1", ""},
+	} {
+		got, err := created(t, tc.rules, webPod(), setOf("logs", "logs:1", func(s *kruise.SidecarSet) {
+			s.Annotations = map[string]string{kruise.SidecarSetInjectionFailurePolicyKey: "Ignore"}
+		}))
+		if got != tc.want || (err == nil) != (tc.refused == "") || err != nil && !strings.Contains(err.Error(), tc.refused) {
+			t.Errorf("%s: %v, %q", name, err, got)
+		}
 	}
 }
 
