@@ -12,7 +12,8 @@ import (
 )
 
 func TestPanicsAreErrors(t *testing.T) {
-	boom := func() error { var m map[string]int; m["a"] = 1; return nil }
+	var m map[string]int
+	boom := func() error { m["a"] = 1; return nil }
 	group := recovery.NewGroup("x", 2)
 	group.Go(boom)
 	var fromGo = make(chan error, 1)

@@ -54,8 +54,8 @@ func (r *Round) ForgetReplaced(name string) {
 		delete(m.names, name)
 		return
 	}
-	for any := range m.names {
-		delete(m.names, any)
+	for first := range m.names {
+		delete(m.names, first)
 		return
 	}
 }

@@ -28,7 +28,6 @@ func (r *Round) restartsUnderWay(ctx context.Context) (map[string]bool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the ContainerRecreateRequests of restarts: %w", err)
 	}
-	out := map[string]bool{}
 	out, seen := map[string]bool{}, map[string]bool{}
 	for i := range list.Items {
 		o := &list.Items[i]
