@@ -107,8 +107,10 @@ func TestTheManagerWritesCopiesOnly(t *testing.T) {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, OwnerReferences: owners}}
 	}
 	pod := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "web", UID: "1"}
-	create(barrier("web-barrier"))
-	refused("taking a user's ConfigMap for the barrier of a pod", func() error { return manager.Update(t.Context(), barrier("web-barrier", pod)) })
+	create(barrier("web-barrier", metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "other", UID: "2"}))
+	create(barrier("app-barrier"))
+	refused("taking another's ConfigMap for the barrier of a pod", func() error { return manager.Update(t.Context(), barrier("web-barrier", pod)) })
+	refused("a ConfigMap that is no pod's barrier", func() error { return manager.Update(t.Context(), barrier("app-barrier", pod)) })
 	if err := admin.Delete(t.Context(), barrier("web-barrier")); err != nil {
 		t.Fatal(err)
 	}
@@ -118,6 +120,11 @@ func TestTheManagerWritesCopiesOnly(t *testing.T) {
 		"deleting a copy": func() error { return manager.Delete(t.Context(), copied.DeepCopy(), client.DryRunAll) },
 		"the barrier of a pod": func() error {
 			if err := manager.Create(t.Context(), barrier("web-barrier", pod)); err != nil {
+				return err
+			}
+			restored := pod
+			restored.Name = "app"
+			if err := manager.Update(t.Context(), barrier("app-barrier", restored)); err != nil {
 				return err
 			}
 			opened := barrier("web-barrier", pod)

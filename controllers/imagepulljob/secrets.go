@@ -113,6 +113,11 @@ func (r *Reconciler) copySecret(ctx context.Context, job *kruise.ImagePullJob, n
 		metav1.SetMetaDataAnnotation(&target.ObjectMeta, k, v)
 	}
 	switch {
+	case target.UID != "" && target.Type != source.Type: // a type cannot be changed; the next round makes the copy anew
+		if err := r.client.Delete(ctx, target, client.Preconditions{UID: &target.UID}); client.IgnoreNotFound(err) != nil {
+			return out, fmt.Errorf("replacing the copy of pull secret %s: %w", key, err)
+		}
+		return out, fmt.Errorf("replacing the copy of pull secret %s: it has type %q, and the secret has %q", key, target.Type, source.Type)
 	case target.UID == "":
 		target.Type = source.Type
 		err = r.client.Create(ctx, target)

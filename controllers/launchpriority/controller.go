@@ -87,9 +87,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{}, r.complete(ctx, pod)
 }
 
-// another says whether the barriers are of another pod, which had the name before and whose ConfigMap is still there.
+// another says whether the barriers are of another pod, which had the name before and whose ConfigMap is still there, or of none.
 func another(barriers *corev1.ConfigMap, pod *corev1.Pod) bool {
-	return slices.ContainsFunc(barriers.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Pod" && o.UID != pod.UID })
+	return len(barriers.OwnerReferences) == 0 || slices.ContainsFunc(barriers.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Pod" && o.UID != pod.UID })
 }
 
 func (r *Reconciler) open(ctx context.Context, pod *corev1.Pod, barriers *corev1.ConfigMap, there bool, opened map[string]string, key string) error {

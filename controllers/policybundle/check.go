@@ -25,6 +25,9 @@ const mostBegun = 3
 // clearFor is how long it may take to write that a check is over whose reconcile was ended.
 const clearFor = 5 * time.Second
 
+// errOthersChanged is why a bundle is not checked that waited beside bundles that are others by now.
+var errOthersChanged = errors.New("other bundles have changed while it waited to be checked")
+
 // check takes a bundle through the gate when it is its turn. The status says that it waits, and that it is being checked, before
 // that is so.
 func (p *Publisher) check(ctx context.Context, b policy.AnyPolicyBundle, found *fetch.Fetched, candidate *bundle.Bundle, beside bundle.Set) error {
@@ -37,6 +40,9 @@ func (p *Publisher) check(ctx context.Context, b policy.AnyPolicyBundle, found *
 		return err
 	}
 	defer release()
+	if p.Host.Beside(keyOf(b)).Revision() != beside.Revision() {
+		return errOthersChanged // it is looked at anew, beside those that there are now
+	}
 	if err := p.writeCheck(ctx, b, found, policy.PolicyCheckRunning, ""); err != nil {
 		return err
 	}

@@ -51,8 +51,9 @@ type Reconciler struct {
 }
 
 // workers is how many bundles are reconciled at once: one whose registry does not
-// answer, or whose tests take long, keeps no other waiting.
-const workers = 4
+// answer, or whose tests take long, keeps no other waiting. Most of them may wait for the turn of their check, so that there have to be
+// more: a bundle that is deleted or rolled back is not to wait behind them.
+const workers = 16
 
 // SetupWithManager starts the Reconciler with a manager, for both kinds.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
@@ -193,7 +194,7 @@ func (r *Reconciler) publish(ctx context.Context, b policy.AnyPolicyBundle) (bef
 	err = r.Publisher.Publish(ctx, b)
 	// A check has ended, whatever came of it. What was written of it meanwhile is what the status is compared with.
 	ready := condition(b, policy.PolicyBundleReady)
-	if c := b.GetStatus().Checking; c != nil && (ready == nil || ready.Reason != policy.PolicyBundleCheckNeverEndedReason) {
+	if c := b.GetStatus().Checking; c != nil && (c.Phase != policy.PolicyCheckGivenUp || ready == nil || ready.Reason != policy.PolicyBundleCheckNeverEndedReason) {
 		if err != nil {
 			r.endCheck(ctx, b, err)
 			return before, err

@@ -37,12 +37,24 @@ func (t *turn) acquire(ctx context.Context, namespace string, onWait func()) (re
 	w := &waiter{namespace: namespace, ready: make(chan struct{})}
 	t.waiting = append(t.waiting, w)
 	t.mu.Unlock()
+	left := true
+	defer func() { // of a panic too
+		if left {
+			t.leave(w)
+		}
+	}()
 	onWait()
 	select {
 	case <-w.ready:
+		left = false
 		return func() { t.release(namespace) }, nil
 	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
+}
+
+// leave takes out one who does not wait any longer.
+func (t *turn) leave(w *waiter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if at := slices.Index(t.waiting, w); at >= 0 {
@@ -50,7 +62,6 @@ func (t *turn) acquire(ctx context.Context, namespace string, onWait func()) (re
 	} else {
 		t.next() // it was given the turn meanwhile
 	}
-	return nil, context.Cause(ctx)
 }
 
 func (t *turn) release(namespace string) {

@@ -43,6 +43,10 @@ func TestOneBundleIsCheckedAtATime(t *testing.T) {
 	})
 	<-waits
 	leave()
+	func() { // a waiter that panics leaves
+		defer func() { _ = recover() }()
+		_, _ = gate.acquire(t.Context(), "panics", func() { panic("x") })
+	}()
 	release()
 	all.Wait()
 	if want := []string{"", "bank", "shop", "shop", "shop"}; !slices.Equal(order, want) {

@@ -76,6 +76,11 @@ func (a *Agent) restart(ctx context.Context, pod *corev1.Pod, set kruise.Runtime
 	if len(all) == 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
+	if !a.stops.TryAcquire(pod.Namespace) { // nothing is asked for a pod that has to wait
+		ctrl.LoggerFrom(ctx).Info("containers of a pod wait for others of its namespace on the node to stop")
+		return reconcile.Result{RequeueAfter: lookAgain}, nil
+	}
+	a.stops.Release(pod.Namespace) // each stop takes its own
 	all, err := a.stands(ctx, pod, set, all)
 	if err != nil {
 		return reconcile.Result{}, err

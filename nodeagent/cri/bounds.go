@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -20,6 +21,8 @@ const (
 	MostOutput = 64 << 10
 	// MostAnswer is what the answer to another question may take, and AnswersAtOnce how many of these are read at a time.
 	MostAnswer, AnswersAtOnce = 4 << 20, 4
+	// longestAnswer is how long one of these may take: a runtime that hangs for one container must not keep all others waiting.
+	longestAnswer = 5 * time.Second
 	// mostHeaders bounds the text of an error.
 	mostHeaders = 64 << 10
 	// window and connectionWindow are what is received before somebody reads it. Without them they grow to 16 MiB.
@@ -42,6 +45,8 @@ func boundAnswer(ctx context.Context, method string, request, answer any, conn *
 		return fmt.Errorf("waiting for other answers of the runtime: %w", ctx.Err())
 	}
 	defer func() { <-reading }()
+	ctx, cancel := context.WithTimeout(ctx, longestAnswer)
+	defer cancel()
 	return invoke(ctx, method, request, answer, conn, append(opts, grpc.MaxCallRecvMsgSize(MostAnswer))...)
 }
 

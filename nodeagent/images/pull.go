@@ -86,9 +86,11 @@ func (a *Agent) begin(node *kruise.NodeImage, k key, spec kruise.ImageTagSpec, i
 
 // set changes what a pull says of itself.
 func (a *Agent) set(p *pull, change func(*kruise.ImageTagStatus)) {
-	a.mu.Lock()
-	change(&p.status)
-	a.mu.Unlock()
+	func() {
+		a.mu.Lock()
+		defer a.mu.Unlock() // a panic of change is recovered
+		change(&p.status)
+	}()
 	a.changed(p.node)
 }
 

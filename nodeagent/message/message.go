@@ -28,10 +28,11 @@ func Truncate(text string) string {
 // Of is what is told of an error.
 func Of(err error) string { return Truncate(err.Error()) }
 
-// Command is the beginning of a command, in quotes. Its length is that of the user's.
+// Command is the beginning of a command, as a list of words in quotes. Its length is that of the user's.
 func Command(words []string) string {
 	const most = 256
 	var out strings.Builder
+	out.WriteByte('[')
 	for i, word := range words {
 		if i > 0 {
 			out.WriteByte(' ')
@@ -44,5 +45,6 @@ func Command(words []string) string {
 			return Truncate(out.String()[:most]) + "..."
 		}
 	}
+	out.WriteByte(']')
 	return out.String()
 }

@@ -27,10 +27,13 @@ const (
 	slack = 2 * time.Second
 )
 
+// longestTry bounds timeoutSeconds: a probe holds a slot of its node while it runs, for which those of other namespaces may wait.
+const longestTry = time.Minute
+
 // try runs the probe once. An empty state is of nothing that could be found out, and Unknown
 // of a probe that cannot be run.
 func (w *worker) try(ctx context.Context, c cri.Container, runtime *cri.Runtime) (v1alpha1.ProbeState, string) {
-	timeout := seconds(w.probe.Probe.TimeoutSeconds, 1)
+	timeout := min(seconds(w.probe.Probe.TimeoutSeconds, 1), longestTry)
 	switch p := &w.probe.Probe; {
 	case p.Exec != nil:
 		return w.exec(ctx, c, runtime, timeout)

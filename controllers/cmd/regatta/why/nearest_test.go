@@ -122,7 +122,7 @@ func TestNearestOfExamples(t *testing.T) {
   nearest       protection.budget.exceeded - The budget is used up decides while all of this is so:
                   budget.allowed <= 0: budget.allowed is 0, and this ends when it is more than 0
                   budget_list: budget_list is "disruptedPods"
-                    budget_list (protection/budget.rego:319:3) while all of this is so:
+                    budget_list (protection/budget.rego:336:3) while all of this is so:
                       is_string(request.operation): request.operation is "EVICT"
                 protection.break-glass.not-allowed - The glass is not for this user decides while
                 all of this is so:

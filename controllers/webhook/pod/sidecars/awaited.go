@@ -29,10 +29,12 @@ func (s *step) refresh(ctx context.Context, list *kruise.SidecarSetList) error {
 		return err
 	}
 	behind := s.behind(claims, list.Items)
-	if len(behind) == 0 {
+	// Claims that were too many to be kept apart are one for all pods, which names no SidecarSet: any of them may be behind.
+	unnamed := slices.ContainsFunc(claims, func(c reach.Claim) bool { return c.Set == "" && c.Reach.Everything() })
+	if len(behind) == 0 && !unnamed {
 		return nil
 	}
-	if len(behind) > mostRead {
+	if len(behind) > mostRead || unnamed {
 		live := &kruise.SidecarSetList{}
 		if err := s.Live.List(ctx, live); err != nil {
 			return fmt.Errorf("listing SidecarSets that were written a moment ago: %w", err)
