@@ -35,7 +35,7 @@ func (s *scaler) allowed(ctx context.Context, d budget.Diff) (out budget.Diff, w
 			without.UpOld = without.Up - taken
 		}
 		return without, true
-	case hold.Whole || !surges:
+	case hold.Whole || !surges || hold.Held == 0:
 		return d, false
 	}
 	q.UpdateSurge = &hold.Movable

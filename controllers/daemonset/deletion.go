@@ -31,7 +31,7 @@ func (s *scaler) decideDeletion(ctx context.Context, n need) need {
 		in.Pods = append(in.Pods, s.f.Victim(p))
 	}
 	in.Down = len(chosen)
-	out, _ := rollout.Ask(ctx, s.r, s.f, points.ScalePoint(), in)
+	out := rollout.AskScale(ctx, s.r, s.f, in)
 	if out.Planned != points.PlannedPrepared && out.Planned != points.PlannedAll {
 		prepared, n.finished = nil, nil
 	}
@@ -50,7 +50,8 @@ func (s *scaler) first(pods []*facts.Pod, out points.ScaleOutput) []*facts.Pod {
 		all[i] = i
 	}
 	chosen := make([]*facts.Pod, 0, most)
-	for _, i := range victims.Order(pods, all, out, nil, s.r.Topology())[:most] {
+	order := victims.Order(pods, all, out, nil, s.r.Topology())
+	for _, i := range order[:min(most, len(order))] {
 		chosen = append(chosen, pods[i])
 	}
 	return chosen

@@ -51,9 +51,10 @@ func upgraded(p *facts.Pod, list []reset) bool {
 	return true
 }
 
-// resetting says whether a pod is unavailable by an update or a reset that is under way, and so uses up maxUnavailable.
+// resetting says whether an update or a reset of a pod is under way, which uses up maxUnavailable. A pod that is not ready for
+// reasons of its own does not: it must not keep the resets of all others waiting.
 func resetting(set *kruise.SidecarSet, _ *rollout.Facts) func(*facts.Pod) bool {
 	return func(p *facts.Pod) bool {
-		return !consistent(set.Name, p.Pod, namesIn(set)) || p.Facts.Updated && !p.Ready
+		return !consistent(set.Name, p.Pod, namesIn(set))
 	}
 }

@@ -283,6 +283,9 @@ func (t *round) unstick(ctx context.Context) error {
 		acts = append(acts, func() error {
 			// The pod as it was seen: it may have become ready since. The webhook of pods asks its budget.
 			err := t.r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion})
+			if apierrors.IsConflict(err) {
+				return nil // it has changed, and that brings the next round
+			}
 			if client.IgnoreNotFound(err) != nil {
 				return fmt.Errorf("deleting pod %s, which an update does not reach: %w", pod.Name, err)
 			}

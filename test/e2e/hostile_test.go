@@ -33,7 +33,7 @@ spec:
 `, set.Name, u.namespace))
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(shared.k8s.Delete(ctx, set))).To(Succeed()) })
 		u.apply(`
-apiVersion: apps.kruise.io/v1beta1
+apiVersion: apps.kruise.io/v1alpha1
 kind: CloneSet
 metadata: {name: web}
 spec:

@@ -20,8 +20,9 @@ type UpdateHold struct {
 	// Current is true while new pods are to have the current revision, because the other one
 	// is held.
 	Current bool
-	// Movable counts the candidates that no policy holds. It is 0 while Whole is true.
-	Movable int
+	// Movable counts the candidates that no policy holds, and Held those that one does. Both are 0 while Whole is true. A
+	// candidate that cannot be changed as the strategy wants is held by nobody.
+	Movable, Held int
 }
 
 // UpdateHold asks what policies hold of an update that creates so many pods of its revision.
@@ -49,8 +50,9 @@ func (r *Round) UpdateHold(ctx context.Context, f *Facts, creates int, surge boo
 			return UpdateHold{Whole: true, Current: !f.Backwards()}
 		}
 		p := order.byName[c.Name]
-		held := c.Hold != nil || slices.ContainsFunc(plan.Holds, func(h decision.Hold) bool { return concerns(h, p) })
+		held := c.Hold != nil && c.Hold.Rule != string(points.ChangePoint().Name) || slices.ContainsFunc(plan.Holds, func(h decision.Hold) bool { return concerns(h, p) })
 		add(&out.Movable, !held)
+		add(&out.Held, held)
 	}
 	return out
 }

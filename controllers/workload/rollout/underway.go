@@ -6,12 +6,17 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 )
+
+// longestRestart is how long a request counts that does not end, such as one whose node has no agent: its pod runs on, and a rollout
+// must not wait for it for ever.
+const longestRestart = 10 * time.Minute
 
 // restartsUnderWay are the names of pods whose restart in place was asked for and has not ended: they are available
 // still, or say so, and are about to be unavailable. All that spends maxUnavailable counts them, so that a rollout or a
@@ -32,7 +37,7 @@ func (r *Round) restartsUnderWay(ctx context.Context) (map[string]bool, error) {
 	for i := range list.Items {
 		o := &list.Items[i]
 		seen[o.Name] = true
-		if o.Status.CompletionTime == nil {
+		if o.Status.CompletionTime == nil && o.DeletionTimestamp == nil && !isOverdue(o, r.Now) {
 			out[o.Spec.PodName] = true
 		}
 	}
@@ -45,6 +50,11 @@ func (r *Round) restartsUnderWay(ctx context.Context) (map[string]bool, error) {
 		r.Again(restartAgain) // nothing else tells of the end of a restart that its workload no longer asks for
 	}
 	return out, nil
+}
+
+// isOverdue reports whether a request is older than a restart may take.
+func isOverdue(o *kruise.ContainerRecreateRequest, now time.Time) bool {
+	return !o.CreationTimestamp.IsZero() && now.Sub(o.CreationTimestamp.Time) > longestRestart
 }
 
 // Restarting says whether a restart in place of a pod is under way.
