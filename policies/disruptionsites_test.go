@@ -6,7 +6,7 @@ package policies
 const (
 	endedJobs         = unasked + "Jobs, schedules' runs and requests of jobs that have ended, by the time or the number that their spec keeps"
 	ownRecords        = unasked + "Records of our own: NodeImages, NodePodProbes, revisions, webhook configurations, records and requests that nobody needs any more"
-	ofWhatIsGone      = unasked + "Volume claims of a pod that was deleted, and copies of objects whose original or target is gone"
+	ofWhatIsGone      = unasked + "Volume claims of a pod that was deleted, and copies of objects whose original or target is gone, or of another type"
 	childrenOfSubsets = unasked + "Children of a UnitedDeployment whose subset the user took out, or has another child; and a template of a CloneSet or an Advanced StatefulSet, whose controller asks"
 )
 
@@ -21,6 +21,7 @@ var disruptions = map[string]string{
 	"controllers/imagelistpulljob/controller.go expire":         endedJobs,
 	"controllers/imagelistpulljob/sync.go sync":                 endedJobs,
 	"controllers/imagepulljob/reconcile.go release":             endedJobs,
+	"controllers/imagepulljob/secrets.go copySecret":            ofWhatIsGone,
 	"controllers/imagepulljob/secrets.go releaseSecrets":        ofWhatIsGone,
 	"controllers/launchpriority/controller.go open":             "launchpriority/order",
 	"controllers/livenessprobe/restart.go takeBack":             ownRecords,
