@@ -58,8 +58,51 @@ func (f facts) asked(op string) bool {
 
 func isPods(g protection.Guard) bool { return g.Group == "" && g.Resource == "pods" }
 
+// pods are the entries for what is done to pods. Guards that fail closed have entries of their own where the installation lets
+// requests for pods through while no manager answers.
 func (f facts) pods() []admissionv1.ValidatingWebhook {
-	var rules []admissionv1.RuleWithOperations
+	var closed []protection.Guard
+	rest := f
+	if f.PodFailurePolicy != admissionv1.Fail {
+		rest.users = nil
+		for _, g := range f.users {
+			if isPods(g) && g.FailsClosed() {
+				closed = append(closed, g)
+			} else {
+				rest.users = append(rest.users, g)
+			}
+		}
+	}
+	var entries []admissionv1.ValidatingWebhook
+	add := func(name string, rules []admissionv1.RuleWithOperations, failure admissionv1.FailurePolicyType, conditions ...admissionv1.MatchCondition) {
+		if len(rules) == 0 {
+			return
+		}
+		w := f.validating(name, ValidatePodPath, rules, failure, f.everywhere())
+		w.MatchConditions = append(w.MatchConditions, admissionv1.MatchCondition{Name: "not-being-deleted", Expression: alive})
+		for _, c := range conditions {
+			if c.Expression != "" {
+				w.MatchConditions = append(w.MatchConditions, c)
+			}
+		}
+		entries = append(entries, w)
+	}
+	failing := facts{users: closed}
+	var direct []protection.Guard // those that are about more than evictions
+	for _, g := range closed {
+		if does(g.Operations) != "" {
+			direct = append(direct, g)
+		}
+	}
+	asked := closedCondition(direct)
+	add("vpod-fail.kb.io", failing.podRules(), admissionv1.Fail, aboutIt(asked))
+	add("vpod.kb.io", rest.podRules(), f.PodFailurePolicy,
+		admissionv1.MatchCondition{Name: "a-budget-or-a-rule-is-about-it", Expression: rest.podCondition()}, notAskedClosed(asked))
+	return append(entries, f.evictionEntries(failing, rest)...)
+}
+
+// podRules are the operations on pods, but for evictions, that steps or users' rules are about.
+func (f facts) podRules() (rules []admissionv1.RuleWithOperations) {
 	var operations []admissionv1.OperationType
 	for _, op := range []string{protection.Delete, protection.Update} {
 		if f.asked(op) {
@@ -72,20 +115,36 @@ func (f facts) pods() []admissionv1.ValidatingWebhook {
 	if f.asked(protection.Resize) {
 		rules = append(rules, rule("", "pods/resize", admissionv1.Update))
 	}
+	return rules
+}
+
+// evictionEntries are the entries for evictions: those of the namespaces in which a guard fails closed, and those of others.
+func (f facts) evictionEntries(failing, rest facts) []admissionv1.ValidatingWebhook {
+	evictions := []admissionv1.RuleWithOperations{rule("", "pods/eviction", admissionv1.Create)}
 	var entries []admissionv1.ValidatingWebhook
-	if len(rules) > 0 {
-		w := f.validating("vpod.kb.io", ValidatePodPath, rules, f.PodFailurePolicy, f.everywhere())
-		w.MatchConditions = []admissionv1.MatchCondition{
-			{Name: "not-being-deleted", Expression: alive},
-			{Name: "a-budget-or-a-rule-is-about-it", Expression: f.podCondition()},
+	closed, everywhere := failing.evicted()
+	if everywhere || len(closed) > mostNamespaces {
+		return append(entries, f.validating("vpodeviction-fail.kb.io", ValidatePodPath, evictions, admissionv1.Fail, f.everywhere()))
+	}
+	if len(closed) > 0 {
+		entries = append(entries, f.validating("vpodeviction-fail.kb.io", ValidatePodPath, evictions, admissionv1.Fail, f.in(closed)))
+	}
+	if !rest.asked(protection.Evict) {
+		return entries
+	}
+	var not []metav1.LabelSelectorRequirement
+	if len(closed) > 0 {
+		not = append(not, metav1.LabelSelectorRequirement{Key: nameKey, Operator: metav1.LabelSelectorOpNotIn, Values: closed})
+	}
+	selector := f.everywhere(not...)
+	if open, everywhere := rest.evicted(); !everywhere && len(open) <= mostNamespaces {
+		open = slices.DeleteFunc(open, func(ns string) bool { return slices.Contains(closed, ns) })
+		if len(open) == 0 && len(closed) > 0 {
+			return entries
 		}
-		entries = append(entries, w)
+		selector = f.in(open)
 	}
-	if f.asked(protection.Evict) {
-		entries = append(entries, f.validating("vpodeviction.kb.io", ValidatePodPath,
-			[]admissionv1.RuleWithOperations{rule("", "pods/eviction", admissionv1.Create)}, f.PodFailurePolicy, f.evictions()))
-	}
-	return entries
+	return append(entries, f.validating("vpodeviction.kb.io", ValidatePodPath, evictions, f.PodFailurePolicy, selector))
 }
 
 // podCondition is true for pods that a step or a user's rule is about.
@@ -143,13 +202,12 @@ func does(operations []string) string {
 	return expression.AnyOf(parts...)
 }
 
-// evictions selects namespaces in which evictions are asked about. An Eviction
+// evicted are the namespaces, sorted, in which evictions are asked about. An Eviction
 // has no labels of its pod, so the namespace is all there is to go by.
-func (f facts) evictions() *metav1.LabelSelector {
-	var namespaces []string
+func (f facts) evicted() (namespaces []string, everywhere bool) {
 	for _, m := range f.about(protection.Evict) {
 		if m.Namespaces == match.All {
-			return f.everywhere()
+			return nil, true
 		}
 		if _, follows := followed[m.Namespaces]; follows {
 			namespaces = slices.Concat(namespaces, f.having[m.Namespaces])
@@ -161,13 +219,16 @@ func (f facts) evictions() *metav1.LabelSelector {
 		if !isPods(g) || !slices.Contains(g.Operations, protection.Evict) {
 			continue
 		}
-		valid := slices.DeleteFunc(slices.Clone(g.Namespaces), func(ns string) bool { return !resourceName.MatchString(ns) || len(ns) > 63 })
 		if len(g.Namespaces) == 0 {
-			return f.everywhere()
+			return nil, true
 		}
-		namespaces = append(namespaces, valid...)
+		for _, ns := range g.Namespaces {
+			if resourceName.MatchString(ns) && len(ns) <= 63 {
+				namespaces = append(namespaces, ns)
+			}
+		}
 	}
-	return f.in(slices.Compact(slices.Sorted(slices.Values(namespaces))))
+	return slices.Compact(slices.Sorted(slices.Values(namespaces))), false
 }
 
 // newPods are the entries for pods that are created: one for the namespaces in which

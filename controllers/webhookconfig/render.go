@@ -119,6 +119,9 @@ func (f facts) deletions() []admissionv1.ValidatingWebhook {
 		w := f.validating(name, ValidateDeletionPath, rules, failure, f.everywhere())
 		w.ObjectSelector = protecting(value)
 		w.MatchConditions = []admissionv1.MatchCondition{{Name: "not-being-deleted", Expression: alive}}
+		if asked := notAskedClosed(f.closedElsewhere()); failure == admissionv1.Ignore && asked.Expression != "" {
+			w.MatchConditions = append(w.MatchConditions, asked)
+		}
 		entries = append(entries, w)
 	}
 	add("vdeletion-always.kb.io", policyv1alpha1.DeletionProtectionAlways, always, admissionv1.Fail)

@@ -65,6 +65,12 @@ func guard(group, resource string, operations ...string) protection.Guard {
 	return protection.Guard{Rule: "r", Group: group, Resource: resource, Operations: operations}
 }
 
+// closed is a guard that must not fail open.
+func closed(g protection.Guard) protection.Guard {
+	g.FailurePolicy = protection.FailurePolicyFail
+	return g
+}
+
 // Each case is one file of testdata: the webhook configuration.
 func TestRender(t *testing.T) {
 	gold := guard("", "pods", protection.Delete, protection.Evict)
@@ -106,6 +112,10 @@ func TestRender(t *testing.T) {
 			gold, gold, guard("", "pods", protection.Resize, protection.Update),
 			guard("apps.kruise.io", "clonesets", protection.Update, protection.Delete), guard("batch", "cronjobs", protection.Delete, protection.Evict),
 			{Rule: "r", Resource: "configmaps", Operations: []string{protection.Update}, Namespaces: []string{"it's"}, Labels: map[string]string{"a": "", `b'] == '\`: "ü\n😀"}},
+		}}},
+		"users' rules that must not fail open": {gates: allGates(), budgets: []string{"bank"}, answer: protection.GuardsOutput{Kinds: someKinds(), Guards: []protection.Guard{
+			closed(gold), guard("", "pods", protection.Update), closed(guard("", "persistentvolumeclaims", protection.Delete)), closed(guard("apps.kruise.io", "clonesets", protection.Delete)),
+			guard("batch", "cronjobs", protection.Delete),
 		}}},
 		"what is never guarded": {gates: allGates(), answer: protection.GuardsOutput{
 			Kinds: []protection.ProtectedKind{{Resource: "nodes"}, {Group: "coordination.k8s.io", Resource: "leases"}, {Group: "*", Resource: "x"}},

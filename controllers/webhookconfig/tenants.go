@@ -83,7 +83,7 @@ func bounded(namespace string, s said, cluster []protection.Guard) (own []protec
 	if s.failure != "" {
 		left = append(left, fmt.Sprintf("the policies of namespace %s could not decide what they are asked about, so it stays as it was: %s", namespace, s.failure))
 	}
-	size, unlabelled := 0, false
+	size, unlabelled, open := 0, false, false
 	for _, g := range s.guards {
 		if slices.ContainsFunc(cluster, func(c protection.Guard) bool { return reflect.DeepEqual(c, g) }) {
 			continue
@@ -97,10 +97,16 @@ func bounded(namespace string, s said, cluster []protection.Guard) (own []protec
 			break
 		}
 		g.Namespaces = []string{namespace}
+		if g.FailsClosed() {
+			g.FailurePolicy, open = "", true
+		}
 		if size += len(labelled(g.Labels)); size > longestOwn {
 			g.Labels, unlabelled = nil, true
 		}
 		own = append(own, g)
+	}
+	if open {
+		left = append(left, fmt.Sprintf("failurePolicy Fail of guards of namespace %s is left out: only bundles of the cluster may have requests refused while no manager answers", namespace))
 	}
 	if unlabelled {
 		left = append(left, fmt.Sprintf("labels of guards of namespace %s are left out, so more is asked about: they are longer than %d characters together", namespace, longestOwn))

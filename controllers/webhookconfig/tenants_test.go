@@ -70,7 +70,12 @@ func TestGuardsOfNamespaces(t *testing.T) {
 				guard contains {`+maps+`}`, in("shop"))},
 			want: []string{"configmaps [shop]"}, left: "a guard of namespace shop is left out: rolebindings.rbac.authorization.k8s.io are for bundles of the cluster alone",
 		},
-		"one that fails": {set: bundle.Set{wish(t, `guard contains {`+maps+`} if to_number("x") > 1`, in("shop")), wish(t, `guard contains {`+maps+`}`, in("bank"))}, want: []string{"configmaps [bank]"}, left: "the policies of namespace shop could not decide what they are asked about"},
+		"one that must not fail open": {
+			set: bundle.Set{wish(t, `guard contains {`+maps+`, "failurePolicy": "Fail"}`, in("shop"))}, want: []string{"configmaps [shop]"},
+			left: "failurePolicy Fail of guards of namespace shop is left out: only bundles of the cluster may have requests refused while no manager answers",
+		},
+		"the platform's that must not fail open": {set: bundle.Set{wish(t, `guard contains {`+maps+`, "failurePolicy": "Fail"}`)}, want: []string{"configmaps [] Fail"}},
+		"one that fails":                         {set: bundle.Set{wish(t, `guard contains {`+maps+`} if to_number("x") > 1`, in("shop")), wish(t, `guard contains {`+maps+`}`, in("bank"))}, want: []string{"configmaps [bank]"}, left: "the policies of namespace shop could not decide what they are asked about"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := asked(t, tc.set...)
@@ -83,7 +88,7 @@ func TestGuardsOfNamespaces(t *testing.T) {
 				if len(tc.want) == mostOwn {
 					got = append(got, "*")
 				} else {
-					got = append(got, fmt.Sprint(g.Resource, " ", g.Namespaces))
+					got = append(got, strings.TrimSpace(fmt.Sprint(g.Resource, " ", g.Namespaces, " ", g.FailurePolicy)))
 				}
 			}
 			if !slices.Equal(got, tc.want) {

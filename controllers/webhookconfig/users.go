@@ -24,7 +24,9 @@ const (
 
 // distinct sorts guards and leaves out what is there twice.
 func distinct(users []protection.Guard) []protection.Guard {
-	key := func(g protection.Guard) string { return condition(g) + strings.Join(g.Operations, " ") }
+	key := func(g protection.Guard) string {
+		return condition(g) + strings.Join(g.Operations, " ") + g.FailurePolicy
+	}
 	for i, g := range users {
 		users[i].Operations = slices.Compact(slices.Sorted(slices.Values(g.Operations)))
 		users[i].Namespaces = slices.Compact(slices.Sorted(slices.Values(g.Namespaces)))
@@ -53,40 +55,43 @@ func condition(g protection.Guard) string {
 	return expression.All(parts...)
 }
 
-// others are the entries for guards of kinds other than pods: one, unless its
+// others are the entries for guards of kinds other than pods: one for those that fail closed, and one for the rest, unless its
 // condition would be too long.
 func (f facts) others() []admissionv1.ValidatingWebhook {
 	var entries []admissionv1.ValidatingWebhook
 	var guards []protection.Guard
+	closed, asked := f.closed(), f.closedElsewhere()
+	add := func(name string, guards []protection.Guard, failure admissionv1.FailurePolicyType, conditions ...admissionv1.MatchCondition) {
+		w := f.validating(name, ValidateDeletionPath, rulesOf(guards), failure, f.everywhere())
+		w.MatchConditions = append(w.MatchConditions, admissionv1.MatchCondition{Name: "not-being-deleted", Expression: alive})
+		for _, c := range conditions {
+			if c.Expression != "" {
+				w.MatchConditions = append(w.MatchConditions, c)
+			}
+		}
+		entries = append(entries, w)
+	}
+	if len(closed) > 0 {
+		add("vguard-fail.kb.io", closed, admissionv1.Fail, aboutIt(asked), admissionv1.MatchCondition{Name: "not-asked-for-its-label", Expression: f.once(closed, false)})
+	}
 	size := 0
 	flush := func() {
 		if len(guards) == 0 {
 			return
 		}
 		name := "vguard.kb.io"
-		if len(entries) > 0 {
-			name = fmt.Sprintf("vguard-%d.kb.io", len(entries)+1)
+		if n := len(entries) - min(len(closed), 1); n > 0 {
+			name = fmt.Sprintf("vguard-%d.kb.io", n+1)
 		}
-		w := f.validating(name, ValidateDeletionPath, rulesOf(guards), admissionv1.Ignore, f.everywhere())
 		var parts []string
 		for _, g := range guards {
-			parts = append(parts, expression.All(
-				fmt.Sprintf("request.resource.group == %s", expression.Literal(g.Group)),
-				fmt.Sprintf("request.resource.resource == %s", expression.Literal(g.Resource)),
-				fmt.Sprintf("request.operation in %s", expression.Literals(g.Operations)),
-				condition(g)))
+			parts = append(parts, about(g, condition(g)))
 		}
-		w.MatchConditions = []admissionv1.MatchCondition{
-			{Name: "not-being-deleted", Expression: alive},
-			{Name: "a-rule-is-about-it", Expression: expression.AnyOf(parts...)},
-		}
-		if once := f.once(guards); once != "" {
-			w.MatchConditions = append(w.MatchConditions, admissionv1.MatchCondition{Name: "not-asked-for-its-label", Expression: once})
-		}
-		entries, guards, size = append(entries, w), nil, 0
+		add(name, guards, admissionv1.Ignore, aboutIt(expression.AnyOf(parts...)), admissionv1.MatchCondition{Name: "not-asked-for-its-label", Expression: f.once(guards, true)}, notAskedClosed(asked))
+		guards, size = nil, 0
 	}
 	for _, g := range f.users {
-		if isPods(g) {
+		if isPods(g) || g.FailsClosed() {
 			continue
 		}
 		length := len(condition(g)) + 200
@@ -99,16 +104,79 @@ func (f facts) others() []admissionv1.ValidatingWebhook {
 	return entries
 }
 
+func aboutIt(expression string) admissionv1.MatchCondition {
+	return admissionv1.MatchCondition{Name: "a-rule-is-about-it", Expression: expression}
+}
+
+// about is true for requests that a guard of another kind than pods is about.
+func about(g protection.Guard, narrow string) string {
+	return expression.All(
+		fmt.Sprintf("request.resource.group == %s", expression.Literal(g.Group)),
+		fmt.Sprintf("request.resource.resource == %s", expression.Literal(g.Resource)),
+		fmt.Sprintf("request.operation in %s", expression.Literals(g.Operations)),
+		narrow)
+}
+
+// widestClosed is what the conditions of guards that fail closed may come to. They are part of the conditions of other entries.
+const widestClosed = 15_000
+
+// closedCondition is true for requests that one of the guards is about. Where it would be too long it says less, down to nothing.
+func closedCondition(guards []protection.Guard) string {
+	var parts []string
+	size := 0
+	for _, g := range guards {
+		narrow := condition(g)
+		if size += len(narrow); size > widestClosed {
+			narrow = "" // the rest is asked about in full
+		}
+		part := about(g, narrow)
+		if isPods(g) {
+			part = expression.All(does(g.Operations), narrow)
+		}
+		if !slices.Contains(parts, part) {
+			parts = append(parts, part)
+		}
+	}
+	if all := expression.AnyOf(parts...); len(parts) > 0 && len(all) <= 2*widestClosed {
+		return all
+	}
+	return ""
+}
+
+// notAskedClosed is false for requests that the entry of guards that fail closed is asked about: asked twice, they would count
+// twice. Where that entry is asked about everything of its resources, requests are asked about twice.
+func notAskedClosed(asked string) admissionv1.MatchCondition {
+	c := admissionv1.MatchCondition{Name: "not-asked-to-fail-closed"}
+	if asked != "" {
+		c.Expression = "!(" + asked + ")"
+	}
+	return c
+}
+
+// closed are the guards of kinds other than pods that fail closed.
+func (f facts) closed() (guards []protection.Guard) {
+	for _, g := range f.users {
+		if !isPods(g) && g.FailsClosed() {
+			guards = append(guards, g)
+		}
+	}
+	return guards
+}
+
+// closedElsewhere is true for requests that the entry of these guards is asked about.
+func (f facts) closedElsewhere() string { return closedCondition(f.closed()) }
+
 // once is false for deletions that are asked about for their label anyway: asked
-// twice, they would count twice.
-func (f facts) once(guards []protection.Guard) string {
+// twice, they would count twice. What is labelled Cascading goes through while no
+// manager answers, so that guards that fail closed ask about it themselves.
+func (f facts) once(guards []protection.Guard, failOpen bool) string {
 	var always, cascading []string
 	for _, k := range f.kinds {
 		if !slices.ContainsFunc(guards, func(g protection.Guard) bool { return g.Group == k.Group && g.Resource == k.Resource }) {
 			continue
 		}
 		always = append(always, name(k.Group, k.Resource))
-		if k.Cascading != "" {
+		if k.Cascading != "" && failOpen {
 			cascading = append(cascading, name(k.Group, k.Resource))
 		}
 	}

@@ -88,7 +88,7 @@ guards_may_be_sent(group, resource) if {
 #   The union of `guard` in all packages data.extend.protection.<package>, in an
 #   order. One that names no resource or no operation is left out. Of namespaces
 #   and labels only those that can be are taken, so a guard that is malformed is
-#   about more rather than less.
+#   about more rather than less, and a failurePolicy that is unknown is Fail.
 # labels:
 #   id: protection.guards.users
 guards_users := [guard | some [_, _, _, guard] in guards_sound] if {
@@ -106,15 +106,23 @@ guards_sound := {[rule, wish.group, wish.resource, guard] |
 	}
 	count(operations) > 0
 	rule := guards_rule(pkg, wish)
-	guard := {
-		"rule": rule,
-		"group": wish.group,
-		"resource": wish.resource,
-		"operations": [operation | some operation in operations],
-		"namespaces": [namespace | some namespace in guards_namespaces(wish)],
-		"labels": guards_labels(wish),
-	}
+	guard := object.union(
+		{
+			"rule": rule,
+			"group": wish.group,
+			"resource": wish.resource,
+			"operations": [operation | some operation in operations],
+			"namespaces": [namespace | some namespace in guards_namespaces(wish)],
+			"labels": guards_labels(wish),
+		},
+		guards_failure_policy(wish),
+	)
 }
+
+# A failure policy that is neither Fail nor Ignore counts as Fail.
+guards_failure_policy(wish) := {"failurePolicy": "Fail"} if {
+	wish.failurePolicy != "Ignore"
+} else := {}
 
 # Only pods are evicted or resized.
 guards_operations("", "pods") := {"DELETE", "EVICT", "UPDATE", "RESIZE"}

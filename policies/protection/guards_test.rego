@@ -63,6 +63,19 @@ test_a_guard_is_passed_on if {
 	}]
 }
 
+failure_policies(more) := [object.get(guard, "failurePolicy", "none") | some guard in guarded([wish])] if {
+	wish := object.union({"group": "", "resource": "persistentvolumeclaims", "operations": ["DELETE"]}, more)
+}
+
+test_a_guard_may_say_that_it_must_not_fail_open if {
+	failure_policies({}) == ["none"]
+	failure_policies({"failurePolicy": "Ignore"}) == ["none"]
+	failure_policies({"failurePolicy": "Fail"}) == ["Fail"]
+	every malformed in ["fail", "", 7, null, true] {
+		failure_policies({"failurePolicy": malformed}) == ["Fail"]
+	}
+}
+
 test_guards_are_in_an_order if {
 	wishes := [{"rule": rule, "group": "apps", "resource": resource, "operations": {"UPDATE"}} | some rule in ["b", "a"]; some resource in ["statefulsets", "deployments"]]
 	[[guard.rule, guard.resource] | some guard in guarded(wishes)] == [["a", "deployments"], ["a", "statefulsets"], ["b", "deployments"], ["b", "statefulsets"]]

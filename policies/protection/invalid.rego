@@ -22,9 +22,9 @@ invalid contains invalid_in(pkg, "guard", sprintf("a guard is an object, but thi
 	not is_object(guard)
 }
 
-invalid contains invalid_in(pkg, "guard", sprintf("a guard has no field %v; there are group, labels, namespaces, operations, resource, rule", [field])) if {
+invalid contains invalid_in(pkg, "guard", sprintf("a guard has no field %v; there are failurePolicy, group, labels, namespaces, operations, resource, rule", [field])) if {
 	some [pkg, guard] in invalid_guards
-	some field in (object.keys(guard) - {"group", "labels", "namespaces", "operations", "resource", "rule"})
+	some field in (object.keys(guard) - {"failurePolicy", "group", "labels", "namespaces", "operations", "resource", "rule"})
 }
 
 invalid contains invalid_in(pkg, "guard", sprintf("resource %v of group %v is never sent: name one in the plural, without a wildcard, that is neither nodes nor leases", [object.get(guard, "resource", "(none)"), object.get(guard, "group", "(none)")])) if {
@@ -48,6 +48,11 @@ invalid contains invalid_in(pkg, "guard", sprintf("namespaces are %v, want a lis
 invalid contains invalid_in(pkg, "guard", sprintf("labels are %v, want an object of labels and their values", [guard.labels])) if {
 	some [pkg, guard] in invalid_guards
 	guard.labels != guards_labels(guard)
+}
+
+invalid contains invalid_in(pkg, "guard", sprintf("failurePolicy is %v, want Fail or Ignore", [guard.failurePolicy])) if {
+	some [pkg, guard] in invalid_guards
+	not guard.failurePolicy in {"Fail", "Ignore"}
 }
 
 invalid contains invalid_in(pkg, "settings", sprintf("there is no setting %v; there are breakGlass and kinds", [field])) if {

@@ -17,6 +17,7 @@ fine := {"group": "", "resource": "pods", "operations": ["DELETE"]}
 test_what_is_sound_is_not_wrong if {
 	every wish in [
 		fine, object.union(fine, {"rule": "mine", "namespaces": ["shop"], "labels": {"tier": "gold"}}),
+		object.union(fine, {"failurePolicy": "Fail"}), object.union(fine, {"failurePolicy": "Ignore"}),
 		object.union(fine, {"operations": {"EVICT", "UPDATE"}, "namespaces": []}), {"group": "apps", "resource": "deployments", "operations": ["UPDATE"]},
 	] {
 		wrong_guard(wish) == set()
@@ -33,7 +34,7 @@ test_what_is_sound_is_not_wrong if {
 test_a_guard_that_is_wrong_says_where if {
 	every case in [
 		[7, "a guard is an object, but this is 7"],
-		[object.union(fine, {"namespace": "shop"}), "a guard has no field namespace; there are group, labels, namespaces, operations, resource, rule"],
+		[object.union(fine, {"namespace": "shop"}), "a guard has no field namespace; there are failurePolicy, group, labels, namespaces, operations, resource, rule"],
 		[object.remove(fine, ["group"]), "resource pods of group (none) is never sent: name one in the plural, without a wildcard, that is neither nodes nor leases"],
 		[object.union(fine, {"resource": "*"}), "resource * of group  is never sent: name one in the plural, without a wildcard, that is neither nodes nor leases"],
 		[object.union(fine, {"resource": "nodes"}), "resource nodes of group  is never sent: name one in the plural, without a wildcard, that is neither nodes nor leases"],
@@ -43,6 +44,7 @@ test_a_guard_that_is_wrong_says_where if {
 		[object.union(fine, {"namespaces": "shop"}), "namespaces are shop, want a list of names"],
 		[object.union(fine, {"namespaces": ["Shop"]}), "namespaces are [\"Shop\"], want a list of names"],
 		[object.union(fine, {"labels": {"tier": 7}}), "labels are {\"tier\": 7}, want an object of labels and their values"],
+		[object.union(fine, {"failurePolicy": "fail"}), "failurePolicy is fail, want Fail or Ignore"],
 	] {
 		case[1] in wrong_guard(case[0])
 	}

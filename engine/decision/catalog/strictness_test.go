@@ -27,6 +27,8 @@ func TestStrictness(t *testing.T) {
 	guard := func(ops []string, namespaces []string, labels map[string]string) protection.GuardsOutput {
 		return protection.GuardsOutput{Guards: []protection.Guard{{Resource: "pods", Operations: ops, Namespaces: namespaces, Labels: labels}}}
 	}
+	failing := guard([]string{"DELETE"}, nil, nil)
+	failing.Guards[0].FailurePolicy = protection.FailurePolicyFail
 	kind := func(kinds ...protection.ProtectedKind) protection.GuardsOutput {
 		return protection.GuardsOutput{Kinds: kinds}
 	}
@@ -96,6 +98,7 @@ func TestStrictness(t *testing.T) {
 		{"an object that goes only by way of exception", "protection/deletion", nil, protection.DeletionOutput{Allow: true}, protection.DeletionOutput{Allow: true, Exempt: true}, decision.Stricter, decision.Looser},
 		{"an object that stays for another reason", "protection/deletion", nil, protection.DeletionOutput{}, protection.DeletionOutput{Reasons: []decision.Hold{all}}, decision.Changed, decision.Changed},
 
+		{"a guard that fails closed", "protection/guards", nil, guard([]string{"DELETE"}, nil, nil), failing, decision.Stricter, decision.Looser},
 		{"one more guard", "protection/guards", nil, protection.GuardsOutput{}, guard([]string{"DELETE"}, nil, nil), decision.Stricter, decision.Looser},
 		{"a guard of one more operation", "protection/guards", nil, guard([]string{"DELETE"}, nil, nil), guard([]string{"EVICT", "DELETE"}, nil, nil), decision.Stricter, decision.Looser},
 		{"a guard of all namespaces", "protection/guards", nil, guard([]string{"DELETE"}, []string{"a", "b"}, nil), guard([]string{"DELETE"}, nil, nil), decision.Stricter, decision.Looser},

@@ -51,7 +51,16 @@ type Guard struct {
 	Namespaces []string `json:"namespaces,omitempty"`
 	// Labels are those that the object must have.
 	Labels map[string]string `json:"labels,omitempty"`
+	// FailurePolicy is Fail if the API server is to refuse what the guard selects while no manager answers; empty if it is to
+	// let it go on, or to do with pods as the installation says.
+	FailurePolicy string `json:"failurePolicy,omitempty"`
 }
+
+// FailurePolicyFail is the failure policy of a guard that must not fail open. The name is that of admissionregistration.k8s.io.
+const FailurePolicyFail = "Fail"
+
+// FailsClosed reports whether what the guard selects is refused while no manager answers.
+func (g Guard) FailsClosed() bool { return g.FailurePolicy == FailurePolicyFail }
 
 // GuardsPoint decides which requests the API server asks protection about. The
 // manager asks it when policies change, and configures the webhooks accordingly.
@@ -68,7 +77,8 @@ func GuardsPoint() decision.Point[GuardsInput, GuardsOutput] {
 // leanGuards: more that is asked about is stricter, since a request that the API
 // server does not ask about is never refused. A kind is asked about more where its
 // label's value Cascading protects something. A guard is asked about more with
-// more operations or namespaces (none means all), and with fewer labels.
+// more operations or namespaces (none means all), and with fewer labels. A guard that
+// fails closed is stricter than one that does not.
 func leanGuards(_ GuardsInput, then, now GuardsOutput) decision.Strictness {
 	kind := func(a, o ProtectedKind) bool {
 		return a.Group == o.Group && a.Resource == o.Resource && (o.Cascading == "" || a.Cascading == o.Cascading)
@@ -80,7 +90,7 @@ func leanGuards(_ GuardsInput, then, now GuardsOutput) decision.Strictness {
 		if len(a.Namespaces) > 0 && (len(o.Namespaces) == 0 || !slices.Contains(a.Namespaces, o.Namespaces[0])) {
 			return false
 		}
-		return decision.Subset(a.Labels, o.Labels)
+		return decision.Subset(a.Labels, o.Labels) && (a.FailsClosed() || !o.FailsClosed())
 	}
 	old, fresh := single(then.Guards), single(now.Guards)
 	return decision.Both(
@@ -119,6 +129,9 @@ func checkGuards(_ GuardsInput, out GuardsOutput) error {
 	for _, g := range out.Guards {
 		if g.Resource == "" || len(g.Operations) == 0 {
 			return fmt.Errorf("a guard of %s needs a resource and operations", g.Rule)
+		}
+		if g.FailurePolicy != "" && !g.FailsClosed() {
+			return fmt.Errorf("failurePolicy of a guard of %s is %q, want %s or nothing", g.Rule, g.FailurePolicy, FailurePolicyFail)
 		}
 		for _, op := range g.Operations {
 			if !slices.Contains([]string{Delete, Evict, Update, Resize}, op) {
