@@ -96,6 +96,18 @@ func TestBufferIsBoundedByBytes(t *testing.T) {
 	}
 }
 
+func TestSizeLooksAtAllPartsOfAList(t *testing.T) {
+	pods := make([]rollout.PodFacts, 1000)
+	for i := 500; i < len(pods); i++ { // the first ones are no sample of the others
+		pods[i].Name = strings.Repeat("x", 1000)
+	}
+	r := rec(1, "w", "")
+	r.Input = rollout.RankInput{Pods: pods}
+	if n := record.Size(r); n < 400_000 || n > 2_000_000 {
+		t.Errorf("names of 500,000 bytes are measured as %d", n)
+	}
+}
+
 func TestOnlyChangesAreNews(t *testing.T) {
 	b := record.NewBuffer()
 	var news []string

@@ -19,9 +19,9 @@ func Size(r decision.Record) int {
 	return n + len(r.Error) + sizeOf(reflect.ValueOf(r.Input), 0) + sizeOf(reflect.ValueOf(r.Output), 0)
 }
 
-// sampled is how many elements of a list are looked at; the others are taken to
-// be like them, so that a decision about ten thousand pods is not measured for
-// longer than it took.
+// sampled is how many elements of a list are looked at, evenly spread over it; the
+// others are taken to be like them, so that a decision about ten thousand pods is not
+// measured for longer than it took.
 const sampled = 16
 
 func sizeOf(v reflect.Value, depth int) int {
@@ -47,7 +47,7 @@ func sizeOf(v reflect.Value, depth int) int {
 		}
 		sum := 0
 		for i := range n {
-			sum += sizeOf(v.Index(i), depth+1)
+			sum += sizeOf(v.Index(i*v.Len()/n), depth+1)
 		}
 		return own + sum*v.Len()/n
 	case reflect.Map:
