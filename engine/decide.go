@@ -97,10 +97,10 @@ func (e *Engine) decide(ctx context.Context, s *Snapshot, q *question) decision.
 	}
 	q.budget *= e.patience
 	start := e.clock()
-	view := s.view(q.subject)
+	in := s.scope(q.subject)
 	rec := decision.Record{
 		ID: e.lastID.Add(1), Time: start, Point: q.name, Subject: q.subject,
-		Revision: view.revision, Bundles: view.bundles, Input: q.in,
+		Revision: in.revision, Bundles: in.bundles, Input: q.in,
 	}
 	end := func(outcome decision.Outcome, format string, args ...any) decision.Record {
 		rec.Outcome, rec.Duration = outcome, e.clock().Sub(start)
@@ -110,18 +110,25 @@ func (e *Engine) decide(ctx context.Context, s *Snapshot, q *question) decision.
 		}
 		return rec
 	}
-	prepared, err := view.query(ctx, q.name)
+	v := in.platform
+	if in.takesPart(q.name) {
+		// Made again aside, decisions are few or not in a hurry, and say nothing about
+		// what the live ones may take.
+		if err := e.overspent(in.tenant, start); err != nil && !q.aside {
+			e.each(func(o Observer) { o.Throttled(in.tenant, q.name) })
+			return end(decision.TimedOut, "%v", err)
+		}
+		var err error
+		if v, err = e.viewFor(ctx, in, q); err != nil {
+			return end(outcomeWithoutView(err), "%v", err)
+		}
+	}
+	prepared, err := v.query(ctx, q.name)
 	if err != nil {
 		return end(decision.Failed, "%v", err)
 	}
 	if !prepared.defined {
 		return end(decision.Undefined, "no policy defines %s", q.name)
-	}
-	// Made again aside, decisions are few or not in a hurry, and say nothing about
-	// what the live ones may take.
-	if err := e.overspent(view.tenant, start); err != nil && !q.aside {
-		e.each(func(o Observer) { o.Throttled(view.tenant, q.name) })
-		return end(decision.TimedOut, "%v", err)
 	}
 	input, err := e.codec.Encode(q.in, q.given...)
 	if err != nil {

@@ -31,6 +31,7 @@ type Engine struct {
 	lastID  atomic.Uint64
 	// deciding counts the decisions that callers wait for.
 	deciding atomic.Int64
+	views    *views
 	workers  *workers
 	shares   *shares
 	watch    watchdog
@@ -56,7 +57,7 @@ func FromBundle(builtin *bundle.Bundle, opts ...Option) (*Engine, error) {
 	for _, o := range opts {
 		o(&e.options)
 	}
-	e.workers, e.shares = newWorkers(e.parallel), newShares(e.parallel)
+	e.workers, e.shares, e.views = newWorkers(e.parallel), newShares(e.parallel), newViews(e.viewBytes)
 	base, err := e.Compile(context.Background(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("loading the built-in policies: %w", err)
@@ -74,7 +75,7 @@ func FromBundle(builtin *bundle.Bundle, opts ...Option) (*Engine, error) {
 // without making it active. What is the same in the active one, or in others of
 // this engine, which may be nil, is not compiled again.
 func (e *Engine) Compile(ctx context.Context, set bundle.Set, others ...*Snapshot) (*Snapshot, error) {
-	return compile(ctx, e.builtin, set, e.points, append(others, e.active.Load()))
+	return e.compile(ctx, set, append(others, e.active.Load()))
 }
 
 // Activate compiles users' bundles and makes them decide from now on. Decisions

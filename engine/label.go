@@ -28,8 +28,14 @@ type Rule struct {
 
 // Rule looks up what is known of a rule by the id that records name it by.
 func (s *Snapshot) Rule(subject decision.Subject, id string) (Rule, bool) {
-	if r, ok := s.view(subject).rules[id]; ok {
+	in := s.scope(subject)
+	if r, ok := in.platform.rules[id]; ok {
 		return *r, true
+	}
+	if in.tenant != "" {
+		if v, err := s.ownView(in); err == nil && v.rules[id] != nil {
+			return *v.rules[id], true
+		}
 	}
 	return Rule{ID: id}, false
 }

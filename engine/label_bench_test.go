@@ -28,7 +28,7 @@ func BenchmarkLabels(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	q, err := e.Snapshot().cluster.query(context.Background(), "rollout/plan")
+	q, err := e.Snapshot().cluster.platform.query(context.Background(), "rollout/plan")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -23,21 +23,26 @@ type options struct {
 	grace     time.Duration
 	patience  time.Duration
 	memory    uint64
+	viewBytes int
 	// fair is how long the evaluations of one tenant may take within the window.
 	fair time.Duration
 }
 
 func defaults() options {
 	o := options{
-		clock:    time.Now,
-		parallel: max(4*runtime.GOMAXPROCS(0), 16),
-		grace:    time.Second,
-		patience: 1,
-		memory:   512 << 20,
+		clock:     time.Now,
+		parallel:  max(4*runtime.GOMAXPROCS(0), 16),
+		grace:     time.Second,
+		patience:  1,
+		memory:    512 << 20,
+		viewBytes: DefaultViewBytes,
 	}
 	WithShare(0.25)(&o)
 	for _, p := range catalog.All() {
 		o.points = append(o.points, p.Name)
+		if p.Exemption != "" {
+			o.points = append(o.points, p.Exemption)
+		}
 	}
 	return o
 }
@@ -106,6 +111,9 @@ func WithPatience(times int) Option {
 // heap is that of the process: an evaluation of the built-in rules alone is never given
 // up for what another one takes.
 func WithMemory(bytes uint64) Option { return func(o *options) { o.memory = bytes } }
+
+// WithViewBytes bounds the compiled policies of namespaces that are kept, in bytes; DefaultViewBytes without it.
+func WithViewBytes(bytes int) Option { return func(o *options) { o.viewBytes = bytes } }
 
 // WithShare sets which part of the processors, from 0 to 1, the policies of one
 // namespace's own people may take over 10 s; a quarter without it. Their

@@ -17,7 +17,7 @@ import (
 // the built-in ones and whatever extends or replaces them. It is for one goroutine.
 type Source struct {
 	snapshot *Snapshot
-	view     *view
+	view     *view // of the point that Clauses was asked about
 	subject  decision.Subject
 	modules  []*ast.Module
 	// packages are the modules by the path of their package, and names the rules of
@@ -35,7 +35,7 @@ type written struct {
 // Source is what the policies of a snapshot say that decide about a subject.
 func (e *Engine) Source(s *Snapshot, subject decision.Subject) *Source {
 	out := &Source{
-		snapshot: s, view: s.view(subject), subject: subject,
+		snapshot: s, subject: subject,
 		packages: map[string][]*ast.Module{}, names: map[string]map[string][]written{},
 	}
 	for _, b := range append(bundle.Set{e.builtin}, s.set.For(subject.Namespace)...) {
@@ -52,11 +52,17 @@ func (e *Engine) Source(s *Snapshot, subject decision.Subject) *Source {
 // Clauses are those of the domain of a point that its answer is made of, or would
 // be: of the rules that what answers it refers to, and what those refer to.
 // Functions, and rules with an else, are left out: what they need is not in one
-// place.
+// place. There are none either where the policies of the subject's namespace cannot
+// be compiled.
 func (s *Source) Clauses(point decision.Name) []Clause {
 	var out []Clause
+	v, err := s.snapshot.viewOf(point, s.subject)
+	if err != nil {
+		return nil
+	}
+	s.view = v
 	reach := map[*ast.Location]bool{}
-	for r := range s.view.reach(point) {
+	for r := range v.reach(point) {
 		reach[r.Location] = true
 	}
 	for _, m := range s.modules {

@@ -64,8 +64,8 @@ func (e *Engine) readAnswer(p decision.Any, in any, out reflect.Value, v ast.Val
 // withoutTenants is a snapshot in which no bundle of the subject's namespace decides. The
 // platform's canaries of that namespace decide only where no bundle of its own is beside them.
 func (s *Snapshot) withoutTenants(subject decision.Subject) *Snapshot {
-	if s.view(subject).tenant == "" {
+	if s.scope(subject).tenant == "" {
 		return s
 	}
-	return &Snapshot{revision: s.cluster.revision, set: s.set.Of(""), cluster: s.cluster}
+	return &Snapshot{revision: s.cluster.revision, set: s.set.Of(""), cluster: s.cluster, views: s.views}
 }

@@ -146,7 +146,7 @@ func (e *Engine) suspect(s *Snapshot, ev *evaluation) {
 // that it is to replace.
 func (e *Engine) judge(s *Snapshot, ev *evaluation, stuck bool) (guilty bundle.Set) {
 	ns := ev.ask.subject.Namespace
-	with, rest := s.view(ev.ask.subject), s.set
+	with, rest := ev.query.view, s.set
 	for _, part := range []bundle.Set{owned(s.set, ns), s.set.Canaries(ns), s.set.Of("")} {
 		if len(part) == 0 {
 			continue

@@ -131,6 +131,16 @@ func (c *checker) allowed() string {
 	return "allowed are extend.<domain>.<name> and override.<domain>, where the domain is one of " + strings.Join(Domains(), ", ")
 }
 
+// RefersOutside reports whether a module of the bundle refers to packages or data that are not written out, or not the
+// bundle's own. Check refuses a bundle of a namespace that does.
+func (b *Bundle) RefersOutside() bool {
+	c := checker{bundle: b}
+	for _, m := range b.Modules {
+		c.inside(m)
+	}
+	return len(c.problems) > 0
+}
+
 // inside reports what a tenant's module refers to of others: what platform
 // engineers or the policies themselves know is none of its business, and a
 // reference that is computed could be to anything.

@@ -40,6 +40,40 @@ func (s Set) For(namespace string) Set {
 	return out
 }
 
+// Part is what decides in one namespace.
+type Part struct {
+	// Platform has the bundles of the platform, as For has them, and Own those of the namespace's own people.
+	Platform, Own Set
+	// Canaries is true if some of the platform's are.
+	Canaries bool
+}
+
+// ByNamespace returns what decides in each of Namespaces.
+func (s Set) ByNamespace() map[string]Part {
+	platform := s.where(func(b *Bundle) bool { return b.Kind != Tenant })
+	everywhere := platform.For("")
+	out := map[string]Part{}
+	for _, b := range platform {
+		for _, ns := range b.Canary {
+			if _, done := out[ns]; !done {
+				out[ns] = Part{Platform: platform.For(ns), Canaries: true}
+			}
+		}
+	}
+	for _, b := range s {
+		if b.Kind != Tenant {
+			continue
+		}
+		part, ok := out[b.Namespace]
+		if !ok {
+			part.Platform = everywhere
+		}
+		part.Own = append(part.Own, b)
+		out[b.Namespace] = part
+	}
+	return out
+}
+
 // Of is what a namespace's own people wrote; of "", what platform engineers did
 // for every namespace, without canaries.
 func (s Set) Of(namespace string) Set {

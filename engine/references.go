@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/regatta-sh/regatta/engine/bundle"
+)
+
+// references is what the rules of the platform refer to. It tells, without compiling, in which answers the bundles of
+// a namespace take part, and which packages must be compiled along with them.
+type references struct {
+	compiler *ast.Compiler
+	// byRoot has the references to data by their first step; "" has those to all of data, and computed ones.
+	byRoot map[string][]reference
+	// elseOf leads from an else to the rule, or the else, that it follows.
+	elseOf map[*ast.Rule]*ast.Rule
+	// modules has the keys of modules by package, and uses the packages that the rules of a package may refer to.
+	modules map[string][]string
+	uses    map[string]map[string]bool
+}
+
+// reference is one that a rule has.
+type reference struct {
+	to   ast.Ref
+	from *ast.Rule
+}
+
+func referencesOf(c *ast.Compiler) *references {
+	r := &references{
+		compiler: c, byRoot: map[string][]reference{}, elseOf: map[*ast.Rule]*ast.Rule{},
+		modules: map[string][]string{}, uses: map[string]map[string]bool{},
+	}
+	for key, m := range c.Modules {
+		pkg := m.Package.Path.String()
+		r.modules[pkg] = append(r.modules[pkg], key)
+		if r.uses[pkg] == nil {
+			r.uses[pkg] = map[string]bool{}
+			for i := 2; i < len(m.Package.Path); i++ { // what annotates subpackages
+				r.uses[pkg][m.Package.Path[:i].String()] = true
+			}
+		}
+		for _, rule := range m.Rules {
+			r.add(rule, pkg)
+		}
+	}
+	return r
+}
+
+// add notes what a rule refers to; what its else does counts as if the rule did.
+func (r *references) add(rule *ast.Rule, pkg string) {
+	ast.WalkRefs(rule, func(ref ast.Ref) bool {
+		if ref.HasPrefix(ast.DefaultRootRef) {
+			root := ""
+			if len(ref) > 1 {
+				if s, ok := ref[1].Value.(ast.String); ok {
+					root = string(s)
+				}
+			}
+			r.byRoot[root] = append(r.byRoot[root], reference{ref, rule})
+		}
+		return false
+	})
+	for at := rule; at != nil; at = at.Else {
+		if at.Else != nil {
+			r.elseOf[at.Else] = at
+		}
+		for dep := range r.compiler.Graph.Dependencies(at) {
+			if used, ok := dep.(*ast.Rule); ok && used.Module != nil {
+				r.uses[pkg][used.Module.Package.Path.String()] = true
+			}
+		}
+	}
+}
+
+// affectedBy are the rules whose values may be others because of the bundles of a namespace.
+func (r *references) affectedBy(own bundle.Set) map[*ast.Rule]bool {
+	out := map[*ast.Rule]bool{}
+	for _, b := range own {
+		for _, m := range b.Modules {
+			for _, rule := range m.Rules {
+				path := m.Package.Path.Extend(rule.Head.Ref())
+				r.mark(path, func(ref ast.Ref) bool { return mayMeet(path, ref) }, out)
+			}
+		}
+		for root := range b.Data {
+			r.mark(ast.DefaultRootRef.Append(ast.StringTerm(root)), func(ref ast.Ref) bool { return hasData(b.Data, ref[1:]) }, out)
+		}
+	}
+	return out
+}
+
+// mark adds the rules that have a reference that meets something at a path, and all that depend on them.
+func (r *references) mark(path ast.Ref, meets func(ast.Ref) bool, out map[*ast.Rule]bool) {
+	var next []*ast.Rule
+	roots := []string{""}
+	if s, ok := path[1].Value.(ast.String); ok {
+		roots = append(roots, string(s))
+	}
+	for _, root := range roots {
+		for _, ref := range r.byRoot[root] {
+			if !out[ref.from] && meets(ref.to) {
+				next = append(next, ref.from)
+			}
+		}
+	}
+	for len(next) > 0 {
+		rule := next[len(next)-1]
+		if next = next[:len(next)-1]; out[rule] {
+			continue
+		}
+		out[rule] = true
+		if whole := r.elseOf[rule]; whole != nil {
+			next = append(next, whole)
+		}
+		for dep := range r.compiler.Graph.Dependents(rule) {
+			if user, ok := dep.(*ast.Rule); ok {
+				next = append(next, user)
+			}
+		}
+	}
+}
+
+// modulesFor are the keys of the modules that the values of some rules are made of: their packages, whole, and those
+// that these refer to.
+func (r *references) modulesFor(rules map[*ast.Rule]bool) map[string]bool {
+	var next []string
+	for rule := range rules {
+		if rule.Module != nil {
+			next = append(next, rule.Module.Package.Path.String())
+		}
+	}
+	seen, out := map[string]bool{}, map[string]bool{}
+	for len(next) > 0 {
+		pkg := next[len(next)-1]
+		if next = next[:len(next)-1]; seen[pkg] {
+			continue
+		}
+		seen[pkg] = true
+		for _, key := range r.modules[pkg] {
+			out[key] = true
+		}
+		for used := range r.uses[pkg] {
+			next = append(next, used)
+		}
+	}
+	return out
+}
+
+// mayMeet says whether a reference may be to a rule, to something in its value, or to something that it is in.
+func mayMeet(rule, ref ast.Ref) bool {
+	for i := 1; i < min(len(rule), len(ref)); i++ {
+		a, b := rule[i].Value, ref[i].Value
+		if ast.IsConstant(a) && ast.IsConstant(b) && a.Compare(b) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// hasData says whether a reference may be to something in data. What a number selects of a list is not looked at.
+func hasData(data any, ref ast.Ref) bool {
+	object, ok := data.(map[string]any)
+	if len(ref) == 0 || !ok {
+		return true
+	}
+	if key, ok := ref[0].Value.(ast.String); ok {
+		below, there := object[string(key)]
+		return there && hasData(below, ref[1:])
+	}
+	for _, below := range object {
+		if hasData(below, ref[1:]) {
+			return true
+		}
+	}
+	return len(object) == 0
+}

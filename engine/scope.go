@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// scope is what decides in some namespaces: bundles of the platform, which are compiled, and in one namespace those of
+// its own people, which are compiled with the part of the platform's that refers to them once a decision needs it.
+type scope struct {
+	revision string
+	bundles  []string
+	platform *view
+	// tenant is the namespace whose own bundles are in own; empty, and without any, elsewhere.
+	tenant string
+	own    bundle.Set
+	// affected has the rules of the platform that the own bundles take part in. It is worked out once it is needed.
+	affected func() map[*ast.Rule]bool
+	// checked is true once the own bundles are known to compile with the platform's, or failure says why they do not.
+	checked atomic.Bool
+	failure atomic.Pointer[error]
+}
+
+// newScope makes the scope of a namespace, or of those without bundles of their own.
+func newScope(platform *view, bundles, own bundle.Set) *scope {
+	s := &scope{revision: bundles.Content(), bundles: bundles.IDs(), platform: platform, own: own}
+	if len(own) == 0 {
+		s.checked.Store(true)
+		return s
+	}
+	s.tenant = own[0].Namespace
+	s.affected = sync.OnceValue(func() map[*ast.Rule]bool { return platform.references().affectedBy(own) })
+	return s
+}
+
+// takesPart says whether the answer to a point may be another one because of the own bundles. Where it says no, the
+// platform's bundles answer, as they would together with these.
+func (s *scope) takesPart(name decision.Name) bool {
+	if len(s.own) == 0 {
+		return false
+	}
+	if override, plain := entryRefs(name); s.defines(override) || s.defines(plain) {
+		return true
+	}
+	affected := s.affected()
+	_, _, rules := s.platform.entry(name)
+	for _, r := range rules {
+		if affected[r] {
+			return true
+		}
+	}
+	return false
+}
+
+// defines says whether a rule of the own bundles may define something at a path.
+func (s *scope) defines(path ast.Ref) bool {
+	for _, b := range s.own {
+		for _, m := range b.Modules {
+			for _, r := range m.Rules {
+				if mayMeet(m.Package.Path.Extend(r.Head.Ref()), path) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// extended says whether rules of users take part in the answer to a point.
+func (s *scope) extended(name decision.Name) bool {
+	if s.takesPart(name) {
+		return true
+	}
+	q, err := s.platform.query(context.Background(), name)
+	return err != nil || q.extended
+}
+
+// replaced says whether a bundle of users answers a point itself.
+func (s *scope) replaced(name decision.Name) bool {
+	override, _ := entryRefs(name)
+	return s.defines(override) || s.platform.replaces(name)
+}
+
+// answers says whether a policy answers a point, or it cannot be said.
+func (s *scope) answers(name decision.Name) bool {
+	if s.takesPart(name) {
+		return true
+	}
+	q, err := s.platform.query(context.Background(), name)
+	return err != nil || q.defined
+}
+
+// build compiles the own bundles with the part of the platform's that refers to them.
+func (s *scope) build(ctx context.Context) (*view, error) {
+	needed := s.platform.references().modulesFor(s.affected())
+	modules := map[string]*ast.Module{}
+	data := s.platform.data
+	whole := false
+	for _, b := range s.own {
+		whole = whole || !extendsAlone(b)
+		for file, m := range b.Modules {
+			modules[moduleKey(b, file)] = m
+		}
+		var err error
+		if data, err = addData(data, b); err != nil {
+			return nil, err
+		}
+	}
+	for key, m := range s.platform.modules {
+		if whole || needed[key] {
+			modules[key] = m
+		}
+	}
+	v, err := compileView(ctx, s.revision, modules, data)
+	if err != nil {
+		return nil, err
+	}
+	v.tenant, v.rules = s.tenant, rulesOf(s.own, v.compiler)
+	for key := range modules {
+		v.bytes += s.platform.sizes[key]
+	}
+	for _, b := range s.own {
+		v.bytes += b.SourceBytes()
+	}
+	v.bytes = viewBytes(v.bytes)
+	return v, nil
+}
+
+// extendsAlone says whether all that a bundle has extends the platform's, and refers to nothing else. Check refuses a
+// bundle of a namespace of which it is not true.
+func extendsAlone(b *bundle.Bundle) bool {
+	for _, m := range b.Modules {
+		if root, ok := m.Package.Path[1].Value.(ast.String); !ok || root != "extend" {
+			return false
+		}
+	}
+	for root := range b.Data {
+		if root != "extend" {
+			return false
+		}
+	}
+	return !b.RefersOutside()
+}
+
+// note keeps whether the own bundles compile.
+func (s *scope) note(err error) {
+	if err != nil {
+		err = fmt.Errorf("the policies of namespace %s do not compile with those of the platform, so decisions that they take part in are their strict fallbacks: %w", s.tenant, err)
+		s.failure.Store(&err)
+	}
+	s.checked.Store(true)
+}
+
+// failed is why the own bundles do not compile; nil if they do, or it is not known yet.
+func (s *scope) failed() error {
+	if err := s.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/rego"
+	"github.com/open-policy-agent/opa/v1/storage"
+	"github.com/open-policy-agent/opa/v1/storage/inmem"
+
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/module"
+)
+
+// view is bundles that are compiled together: all bundles of the platform that decide in some namespaces, or
+// the bundles of one namespace with the part of the platform's that refers to them.
+type view struct {
+	revision string
+	// tenant is the namespace whose own bundles are in it; empty if none are.
+	tenant   string
+	compiler *ast.Compiler
+	// data is what all bundles have; views of namespaces share that of the platform.
+	data    ast.Object
+	store   storage.Store
+	txn     storage.Transaction
+	rules   map[string]*Rule
+	mu      sync.RWMutex
+	queries map[decision.Name]*query
+	// modules and sizes have the platform's modules and how long their sources are, for views that take some of them.
+	modules map[string]*ast.Module
+	sizes   map[string]int
+	// references is worked out once a namespace has bundles of its own.
+	references func() *references
+	// bytes is an estimate of what a view of a namespace takes.
+	bytes int
+}
+
+// query is a prepared entrypoint; the zero value is one that no policy defines.
+type query struct {
+	view     *view
+	prepared rego.PreparedEvalQuery
+	txn      storage.Transaction
+	tenant   string // as in the view
+	path     string // of the package, e.g. rollout or override.rollout
+	defined  bool
+	extended bool // rules of users take part in the answer
+}
+
+// newView compiles all modules of the platform's bundles, the built-in ones among them.
+func newView(ctx context.Context, all bundle.Set) (*view, error) {
+	modules, sizes := map[string]*ast.Module{}, map[string]int{}
+	data := ast.NewObject()
+	for _, b := range all {
+		for file, m := range b.Modules {
+			modules[moduleKey(b, file)], sizes[moduleKey(b, file)] = m, len(b.Files[file])
+		}
+		var err error
+		if data, err = addData(data, b); err != nil {
+			return nil, err
+		}
+	}
+	v, err := compileView(ctx, all.Content(), modules, data)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range all {
+		if b.Kind == bundle.Tenant {
+			v.tenant = b.Namespace
+		}
+	}
+	v.rules, v.modules, v.sizes = rulesOf(all, v.compiler), modules, sizes
+	return v, nil
+}
+
+func compileView(ctx context.Context, revision string, modules map[string]*ast.Module, data ast.Object) (*view, error) {
+	compiler, err := module.Compile(modules)
+	if err != nil {
+		return nil, err
+	}
+	// Terms are made once here and not at every read of a decision.
+	store := inmem.NewFromASTObject(data)
+	// Nothing is ever written, so one transaction serves all decisions.
+	txn, err := store.NewTransaction(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("opening the data: %w", err)
+	}
+	v := &view{revision: revision, compiler: compiler, data: data, store: store, txn: txn, queries: map[decision.Name]*query{}}
+	v.references = sync.OnceValue(func() *references { return referencesOf(v.compiler) })
+	return v, nil
+}
+
+// moduleKey keeps files of one name apart that different bundles have.
+func moduleKey(b *bundle.Bundle, file string) string { return b.ID() + "/" + file }
+
+// addData returns data with that of a bundle. What is in one alone is shared, not copied.
+func addData(data ast.Object, b *bundle.Bundle) (ast.Object, error) {
+	if len(b.Data) == 0 {
+		return data, nil
+	}
+	own, err := ast.InterfaceToValue(b.Data)
+	if err != nil {
+		return nil, fmt.Errorf("reading the data of bundle %s: %w", b.Name, err)
+	}
+	merged, err := mergeObjects(data, own.(ast.Object))
+	if err != nil {
+		return nil, fmt.Errorf("merging the data of bundle %s: %w", b.Name, err)
+	}
+	return merged, nil
+}
+
+func mergeObjects(a, b ast.Object) (ast.Object, error) {
+	var failed error
+	merged, ok := a.MergeWith(b, func(x, y *ast.Term) (*ast.Term, bool) {
+		below, okX := x.Value.(ast.Object)
+		more, okY := y.Value.(ast.Object)
+		if !okX || !okY {
+			failed = errors.New("is there already")
+			return nil, true
+		}
+		both, err := mergeObjects(below, more)
+		if err != nil {
+			failed = err
+			return nil, true
+		}
+		return ast.NewTerm(both), false
+	})
+	if !ok {
+		return nil, failed
+	}
+	return merged, nil
+}
+
+// query prepares an entrypoint once. Those of the contract are prepared before
+// the snapshot becomes active; a library's own are when they are first asked.
+func (v *view) query(ctx context.Context, name decision.Name) (*query, error) {
+	v.mu.RLock()
+	q, ok := v.queries[name]
+	v.mu.RUnlock()
+	if ok {
+		return q, nil
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if q, ok := v.queries[name]; ok {
+		return q, nil
+	}
+	q, err := v.prepare(ctx, name)
+	if err == nil {
+		v.queries[name] = q
+	}
+	return q, err
+}
+
+// entry is what answers a point: a rule of a package, by its path, and the
+// definitions of it. There are none if no policy answers it.
+func (v *view) entry(name decision.Name) (pkg string, ref ast.Ref, rules []*ast.Rule) {
+	override, plain := entryRefs(name)
+	if rules = v.compiler.GetRules(override); len(rules) > 0 {
+		return "override." + name.Domain(), override, rules
+	}
+	return name.Domain(), plain, v.compiler.GetRules(plain)
+}
+
+// entryRefs are the paths of the rules that answer a point: what replaces the built-in policies, and these.
+func entryRefs(name decision.Name) (override, plain ast.Ref) {
+	domain, point, _ := cutName(name)
+	override = ast.DefaultRootRef.Concat([]*ast.Term{ast.StringTerm("override"), ast.StringTerm(domain), ast.StringTerm(point)})
+	return override, ast.DefaultRootRef.Concat(override[2:])
+}
+
+// replaces says whether a bundle of users answers a point itself.
+func (v *view) replaces(name decision.Name) bool {
+	path, _, _ := v.entry(name)
+	return strings.HasPrefix(path, "override.")
+}
+
+// reach are the rules that may take part in the answer of a point: those that answer
+// it, and all that they refer to.
+func (v *view) reach(name decision.Name) map[*ast.Rule]bool {
+	_, _, next := v.entry(name)
+	seen := map[*ast.Rule]bool{}
+	for len(next) > 0 {
+		r := next[len(next)-1]
+		if next = next[:len(next)-1]; r == nil || seen[r] {
+			continue
+		}
+		seen[r] = true
+		next = append(next, r.Else)
+		for dep := range v.compiler.Graph.Dependencies(r) {
+			if used, ok := dep.(*ast.Rule); ok {
+				next = append(next, used)
+			}
+		}
+	}
+	return seen
+}
+
+// extended says whether one of the rules that may take part in the answer of a point
+// is in a package of users.
+func (v *view) extended(name decision.Name) bool {
+	for r := range v.reach(name) {
+		if r.Module == nil || len(r.Module.Package.Path) < 2 {
+			continue
+		}
+		if root, ok := r.Module.Package.Path[1].Value.(ast.String); ok && (root == "extend" || root == "override") {
+			return true
+		}
+	}
+	return false
+}
+
+func (v *view) prepare(ctx context.Context, name decision.Name) (*query, error) {
+	if _, _, ok := cutName(name); !ok {
+		return nil, fmt.Errorf("preparing %s: a decision point is named domain/point", name)
+	}
+	pkg, ref, rules := v.entry(name)
+	q := &query{view: v, path: pkg, txn: v.txn, tenant: v.tenant, extended: v.extended(name)}
+	if len(rules) == 0 {
+		return q, nil
+	}
+	prepared, err := module.Prepare(ctx, rego.New(
+		rego.ParsedQuery(ast.NewBody(ast.NewExpr(ast.NewTerm(ref)))),
+		rego.Compiler(v.compiler),
+		rego.Store(v.store),
+		rego.Transaction(v.txn),
+		// A rule that asks a built-in something silly has no answer; taking it
+		// for undefined would let a hold or a deny fail open.
+		rego.StrictBuiltinErrors(true),
+		rego.GenerateJSON(func(t *ast.Term, _ *rego.EvalContext) (any, error) { return t.Value, nil }),
+	))
+	if err != nil {
+		return nil, fmt.Errorf("preparing %s: %w", name, err)
+	}
+	q.prepared, q.defined = prepared, true
+	return q, nil
+}

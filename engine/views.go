@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/recovery"
+)
+
+// DefaultViewBytes bounds the compiled policies of namespaces that an engine keeps, in bytes. They are compiled again
+// when a decision needs them.
+const DefaultViewBytes = 48 << 20
+
+// buildWait is how long a decision waits until the policies of its namespace are compiled, where its own budget is
+// not longer. That is a fifth of a second of one processor at most for bundles of usual size.
+const buildWait = time.Second
+
+// asideWait is the same for decisions that no caller waits to act on.
+const asideWait = 30 * time.Second
+
+// views keeps compiled policies of namespaces, those that were used last.
+type views struct {
+	most   int
+	builds singleflight.Group
+	// lane is held while something is compiled: many namespaces at once would add up in memory.
+	lane chan struct{}
+	// waiting counts decisions whose policies are to be compiled. Checks let them go first.
+	waiting atomic.Int64
+	built   atomic.Int64
+
+	mu    sync.Mutex
+	held  int
+	order *list.List // of *view, those used last first
+	of    map[string]*list.Element
+}
+
+func newViews(most int) *views {
+	return &views{most: most, lane: make(chan struct{}, 1), order: list.New(), of: map[string]*list.Element{}}
+}
+
+// find returns what is kept of a revision.
+func (c *views) find(revision string) *view {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := c.of[revision]
+	if at == nil {
+		return nil
+	}
+	c.order.MoveToFront(at)
+	return at.Value.(*view)
+}
+
+// keep keeps a view, and forgets those not used for longest. One that would push others out for a check is not kept.
+func (c *views) keep(v *view, check bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of[v.revision] != nil || v.bytes > c.most || check && c.held+v.bytes > c.most {
+		return
+	}
+	c.of[v.revision] = c.order.PushFront(v)
+	for c.held += v.bytes; c.held > c.most; {
+		last := c.order.Back()
+		old := c.order.Remove(last).(*view)
+		delete(c.of, old.revision)
+		c.held -= old.bytes
+	}
+}
+
+// build compiles a scope, whoever asks for it once, and one after the other. spent is told what it took.
+func (c *views) build(s *scope, check bool, spent func(time.Duration)) <-chan singleflight.Result {
+	return c.builds.DoChan(s.revision, func() (any, error) {
+		c.lane <- struct{}{}
+		defer func() { <-c.lane }()
+		if v := c.find(s.revision); v != nil {
+			return v, nil
+		}
+		if err := s.failed(); err != nil {
+			return nil, err
+		}
+		var v *view
+		start := time.Now()
+		err := recovery.Call("engine", func() (err error) {
+			v, err = s.build(context.Background())
+			return err
+		})
+		c.built.Add(1)
+		if spent != nil {
+			spent(time.Since(start))
+		}
+		if s.note(err); err != nil {
+			return nil, s.failed()
+		}
+		c.keep(v, check)
+		return v, nil
+	})
+}
+
+// check compiles a scope unless it is known to compile, and returns why it does not.
+func (c *views) check(ctx context.Context, s *scope) error {
+	if s.checked.Load() {
+		return s.failed()
+	}
+	select {
+	case r := <-c.build(s, true, nil):
+		return r.Err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// errNotCompiled is of a decision that came before its policies were compiled.
+var errNotCompiled = errors.New("they are not compiled yet")
+
+// viewFor returns the policies of a namespace, compiled, for a question about it.
+func (e *Engine) viewFor(ctx context.Context, s *scope, q *question) (*view, error) {
+	if v := e.views.find(s.revision); v != nil {
+		return v, nil
+	}
+	if err := s.failed(); err != nil {
+		return nil, err
+	}
+	wait := max(q.budget, buildWait*e.patience)
+	var spent func(time.Duration)
+	if q.aside {
+		wait = asideWait
+	} else {
+		mine := e.shares.share(s.tenant)
+		spent = func(took time.Duration) { mine.spend(e.clock(), took) }
+	}
+	return e.views.await(ctx, s, wait, spent)
+}
+
+func (c *views) await(ctx context.Context, s *scope, wait time.Duration, spent func(time.Duration)) (*view, error) {
+	c.waiting.Add(1)
+	defer c.waiting.Add(-1)
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case r := <-c.build(s, false, spent):
+		if r.Err != nil {
+			return nil, r.Err
+		}
+		return r.Val.(*view), nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("the caller did not wait for the policies of namespace %s: %w: %w", s.tenant, errNotCompiled, context.Cause(ctx))
+	case <-timer.C:
+		return nil, fmt.Errorf("the policies of namespace %s: %w, after %s; a later decision finds them", s.tenant, errNotCompiled, wait)
+	}
+}
+
+// outcomeWithoutView is what became of a decision without its policies.
+func outcomeWithoutView(err error) decision.Outcome {
+	if errors.Is(err, errNotCompiled) {
+		return decision.TimedOut
+	}
+	return decision.Failed
+}
+
+// viewBytes is what a view takes whose sources have so many bytes.
+func viewBytes(source int) int { return source }
