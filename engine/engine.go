@@ -57,7 +57,7 @@ func FromBundle(builtin *bundle.Bundle, opts ...Option) (*Engine, error) {
 	for _, o := range opts {
 		o(&e.options)
 	}
-	e.workers, e.shares, e.views = newWorkers(e.parallel), newShares(e.parallel), newViews(e.viewBytes)
+	e.workers, e.shares, e.views = newWorkers(e.parallel), newShares(e.parallel), newViews(e.viewBytes, e.points)
 	base, err := e.Compile(context.Background(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("loading the built-in policies: %w", err)
@@ -73,7 +73,9 @@ func FromBundle(builtin *bundle.Bundle, opts ...Option) (*Engine, error) {
 
 // Compile makes a snapshot of users' bundles on top of the built-in policies,
 // without making it active. What is the same in the active one, or in others of
-// this engine, which may be nil, is not compiled again.
+// this engine, which may be nil, is not compiled again. Bundles of a namespace that
+// are in one of these are compiled with another platform's once they are active: a
+// change of the platform does not wait for that. Snapshot.Problem says what came of it.
 func (e *Engine) Compile(ctx context.Context, set bundle.Set, others ...*Snapshot) (*Snapshot, error) {
 	return e.compile(ctx, set, append(others, e.active.Load()))
 }
@@ -98,6 +100,7 @@ func (e *Engine) Swap(s *Snapshot) error {
 	changed, err := e.swap(s)
 	if changed { // not under the lock: an observer may call the engine
 		e.each(func(o Observer) { o.Activated(s.revision) })
+		e.checkScopes(s)
 	}
 	return err
 }

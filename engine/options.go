@@ -14,16 +14,18 @@ import (
 type Option func(*options)
 
 type options struct {
-	clock     func() time.Time
-	sinks     []Sink
-	sinksOf   []func(*Engine) Sink
-	observers []Observer
-	points    []decision.Name
-	parallel  int
-	grace     time.Duration
-	patience  time.Duration
-	memory    uint64
-	viewBytes int
+	clock       func() time.Time
+	sinks       []Sink
+	sinksOf     []func(*Engine) Sink
+	observers   []Observer
+	points      []decision.Name
+	parallel    int
+	grace       time.Duration
+	patience    time.Duration
+	memory      uint64
+	viewBytes   int
+	tenantBytes int
+	invalid     func(namespace string, err error)
 	// fair is how long the evaluations of one tenant may take within the window.
 	fair time.Duration
 }
@@ -35,7 +37,7 @@ func defaults() options {
 		grace:     time.Second,
 		patience:  1,
 		memory:    512 << 20,
-		viewBytes: DefaultViewBytes,
+		viewBytes: DefaultViewBytes, tenantBytes: DefaultTenantBytes, invalid: func(string, error) {},
 	}
 	WithShare(0.25)(&o)
 	for _, p := range catalog.All() {
@@ -114,6 +116,16 @@ func WithMemory(bytes uint64) Option { return func(o *options) { o.memory = byte
 
 // WithViewBytes bounds the compiled policies of namespaces that are kept, in bytes; DefaultViewBytes without it.
 func WithViewBytes(bytes int) Option { return func(o *options) { o.viewBytes = bytes } }
+
+// WithTenantBytes bounds what the bundles of all namespaces may take of the heap together, in bytes;
+// DefaultTenantBytes without it.
+func WithTenantBytes(bytes int) Option { return func(o *options) { o.tenantBytes = bytes } }
+
+// WithInvalid has f called with each namespace whose bundles turn out not to compile with those that the platform has
+// since. The error stays what Snapshot.Problem says of it. f must not block.
+func WithInvalid(f func(namespace string, err error)) Option {
+	return func(o *options) { o.invalid = f }
+}
 
 // WithShare sets which part of the processors, from 0 to 1, the policies of one
 // namespace's own people may take over 10 s; a quarter without it. Their

@@ -5,6 +5,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -23,11 +24,14 @@ type scope struct {
 	// tenant is the namespace whose own bundles are in own; empty, and without any, elsewhere.
 	tenant string
 	own    bundle.Set
+	// parts has the points that were asked about, and whether the own bundles take part in them.
+	parts sync.Map // of decision.Name to bool
 	// affected has the rules of the platform that the own bundles take part in. It is worked out once it is needed.
 	affected func() map[*ast.Rule]bool
 	// checked is true once the own bundles are known to compile with the platform's, or failure says why they do not.
 	checked atomic.Bool
 	failure atomic.Pointer[error]
+	told    atomic.Bool // that it does not compile
 }
 
 // newScope makes the scope of a namespace, or of those without bundles of their own.
@@ -48,6 +52,15 @@ func (s *scope) takesPart(name decision.Name) bool {
 	if len(s.own) == 0 {
 		return false
 	}
+	if known, ok := s.parts.Load(name); ok {
+		return known.(bool)
+	}
+	part := s.findPart(name)
+	s.parts.Store(name, part)
+	return part
+}
+
+func (s *scope) findPart(name decision.Name) bool {
 	if override, plain := entryRefs(name); s.defines(override) || s.defines(plain) {
 		return true
 	}
@@ -99,40 +112,54 @@ func (s *scope) answers(name decision.Name) bool {
 	return err != nil || q.defined
 }
 
-// build compiles the own bundles with the part of the platform's that refers to them.
-func (s *scope) build(ctx context.Context) (*view, error) {
-	needed := s.platform.references().modulesFor(s.affected())
-	modules := map[string]*ast.Module{}
+// build compiles the own bundles with the part of the platform's that refers to them, and prepares those of the points
+// that they take part in. A view of more than so many bytes is not made.
+func (s *scope) build(ctx context.Context, points []decision.Name, most int) (*view, error) {
+	modules, bytes := s.modules()
+	if bytes > most {
+		return nil, fmt.Errorf("compiled, they would take about %d MiB of memory, and may take %d: make them smaller, their data above all, or give the process more memory", bytes>>20, most>>20)
+	}
 	data := s.platform.data
-	whole := false
 	for _, b := range s.own {
-		whole = whole || !extendsAlone(b)
-		for file, m := range b.Modules {
-			modules[moduleKey(b, file)] = m
-		}
 		var err error
 		if data, err = addData(data, b); err != nil {
 			return nil, err
-		}
-	}
-	for key, m := range s.platform.modules {
-		if whole || needed[key] {
-			modules[key] = m
 		}
 	}
 	v, err := compileView(ctx, s.revision, modules, data)
 	if err != nil {
 		return nil, err
 	}
-	v.tenant, v.rules = s.tenant, rulesOf(s.own, v.compiler)
-	for key := range modules {
-		v.bytes += s.platform.sizes[key]
+	v.tenant, v.rules, v.bytes = s.tenant, rulesOf(s.own, v.compiler), bytes
+	for _, p := range points {
+		if !s.takesPart(p) {
+			continue
+		}
+		if _, err := v.query(ctx, p); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+// modules are those of a view of the scope, and what it takes of the heap, estimated in bytes.
+func (s *scope) modules() (out map[string]*ast.Module, bytes int) {
+	needed := s.platform.references().modulesFor(s.affected())
+	out = map[string]*ast.Module{}
+	whole := slices.ContainsFunc(s.own, func(b *bundle.Bundle) bool { return !extendsAlone(b) })
+	for key, m := range s.platform.modules {
+		if whole || needed[key] {
+			out[key] = m
+			bytes += compiledBytes * s.platform.sizes[key]
+		}
 	}
 	for _, b := range s.own {
-		v.bytes += b.SourceBytes()
+		for file, m := range b.Modules {
+			out[moduleKey(b, file)] = m
+		}
+		bytes += b.HeapBytes()
 	}
-	v.bytes = viewBytes(v.bytes)
-	return v, nil
+	return out, bytes
 }
 
 // extendsAlone says whether all that a bundle has extends the platform's, and refers to nothing else. Check refuses a
@@ -154,7 +181,7 @@ func extendsAlone(b *bundle.Bundle) bool {
 // note keeps whether the own bundles compile.
 func (s *scope) note(err error) {
 	if err != nil {
-		err = fmt.Errorf("the policies of namespace %s do not compile with those of the platform, so decisions that they take part in are their strict fallbacks: %w", s.tenant, err)
+		err = fmt.Errorf("the policies of namespace %s do not compile with those of the platform: %w", s.tenant, err)
 		s.failure.Store(&err)
 	}
 	s.checked.Store(true)

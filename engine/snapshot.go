@@ -35,6 +35,9 @@ func (e *Engine) compile(ctx context.Context, set bundle.Set, from []*Snapshot) 
 	if err := append(bundle.Set{e.builtin}, set...).Conflicts(); err != nil {
 		return nil, err
 	}
+	if err := e.checkTenantBytes(set, from); err != nil {
+		return nil, err
+	}
 	s := &Snapshot{revision: append(bundle.Set{e.builtin}, set...).Revision(), set: set, scopes: map[string]*scope{}, views: e.views}
 	known := map[string]*view{}
 	for _, other := range from {
@@ -88,7 +91,7 @@ func (e *Engine) scopeFor(ctx context.Context, platform *view, all, own bundle.S
 			continue
 		}
 		before := other.scopes[namespace]
-		if before.revision == s.revision && before.platform == platform && before.failed() == nil {
+		if before.revision == s.revision && before.platform == platform {
 			return before, nil
 		}
 		isNew = isNew && before.own.Content() != own.Content()

@@ -225,6 +225,7 @@ func (e *Engine) strike(s *Snapshot, guilty bundle.Set, ask *question, stuck boo
 		Reason: fmt.Sprintf("%d decisions within an hour, the last one of %s, %s with these bundles, and were made in time without them", Strikes, ask.name, how),
 	}
 	e.each(func(o Observer) { o.RolledBack(r); o.Activated(to.revision) })
+	e.checkScopes(to)
 	e.emit(decision.Record{
 		ID: e.lastID.Add(1), Time: e.clock(), Point: RollbackPoint, Outcome: decision.TimedOut,
 		Subject:  decision.Subject{Kind: "Revision", Namespace: r.Namespace, Name: s.revision},

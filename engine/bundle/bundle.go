@@ -58,6 +58,7 @@ type Bundle struct {
 
 	// documents is the data by file, before it was put together.
 	documents map[string]map[string]any
+	heapBytes int
 }
 
 // Option says something about a bundle that its files do not.
@@ -104,7 +105,7 @@ func FromFiles(name string, files map[string]string, opts ...Option) (*Bundle, e
 	if len(wrong) > 0 {
 		return nil, fmt.Errorf("reading bundle %s: %w", name, wrong)
 	}
-	b.Revision = b.hash()
+	b.Revision, b.heapBytes = b.hash(), b.estimate()
 	return b, nil
 }
 

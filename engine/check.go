@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/recovery"
+)
+
+// DefaultTenantBytes bounds what the bundles of all namespaces take of the heap together, in bytes, as
+// bundle.Bundle.HeapBytes estimates it. 500 bundles of 2 KiB of Rego take about 52 MiB.
+const DefaultTenantBytes = 64 << 20
+
+// TooLargeError refuses a bundle of a namespace: with it the bundles of all namespaces would take too much memory.
+type TooLargeError struct {
+	// Bundle is the one that is refused, as name@revision, and Bytes what it takes.
+	Bundle string
+	Bytes  int
+	// Together is what all would take, and Most what they may take.
+	Together, Most int
+}
+
+func (err TooLargeError) Error() string {
+	return fmt.Sprintf("bundle %s takes about %d KiB of memory; with it the bundles of all namespaces would take %d KiB, and they may take %d together: "+
+		"make it smaller, its data above all, remove bundles of namespaces that are not needed, or give the process more memory",
+		err.Bundle, err.Bytes>>10, err.Together>>10, err.Most>>10)
+}
+
+// checkTenantBytes refuses a set in which the bundles of namespaces take more than they may. Those that are active stay:
+// it refuses only a set with another one than the other snapshots have, and that takes more than these.
+func (e *Engine) checkTenantBytes(set bundle.Set, from []*Snapshot) error {
+	sum, largest := 0, (*bundle.Bundle)(nil)
+	before, known := 0, map[string]bool{}
+	for _, other := range from {
+		if other == nil {
+			continue
+		}
+		others := 0
+		for _, b := range other.set {
+			if b.Kind == bundle.Tenant {
+				others += b.HeapBytes()
+				known[b.ID()] = true
+			}
+		}
+		before = max(before, others)
+	}
+	for _, b := range set {
+		if b.Kind != bundle.Tenant {
+			continue
+		}
+		sum += b.HeapBytes()
+		if !known[b.ID()] && (largest == nil || b.HeapBytes() > largest.HeapBytes()) {
+			largest = b
+		}
+	}
+	if sum <= e.tenantBytes || sum <= before || largest == nil {
+		return nil
+	}
+	return TooLargeError{Bundle: largest.ID(), Bytes: largest.HeapBytes(), Together: sum, Most: e.tenantBytes}
+}
+
+// checkInterval is how often a check looks whether decisions wait for their policies.
+const checkInterval = 10 * time.Millisecond
+
+// checkScopes compiles, one after the other and in the background, the bundles of namespaces that were active with
+// another platform's. It takes a processor for half of the time at most, and lets decisions go first.
+func (e *Engine) checkScopes(s *Snapshot) {
+	var namespaces []string
+	for _, ns := range slices.Sorted(maps.Keys(s.scopes)) {
+		if in := s.scopes[ns]; !in.checked.Load() || in.failed() != nil && !in.told.Load() {
+			namespaces = append(namespaces, ns)
+		}
+	}
+	if len(namespaces) == 0 {
+		return
+	}
+	recovery.Go("engine", func() {
+		for _, ns := range namespaces {
+			start := time.Now()
+			err := e.views.check(context.Background(), s.scopes[ns])
+			took := time.Since(start)
+			if e.active.Load() != s {
+				return // those that have not changed are checked for the one that is active now
+			}
+			if err != nil && s.scopes[ns].told.CompareAndSwap(false, true) {
+				e.invalid(ns, err)
+			}
+			for rest := max(took, checkInterval); rest > 0 || e.views.waiting.Load() > 0; rest -= checkInterval {
+				select {
+				case <-time.After(checkInterval):
+				case <-e.workers.quit:
+					return
+				}
+			}
+		}
+	}, nil)
+}
+
+// Problem is why the bundles of a namespace cannot decide beside those of the platform; nil if they can, or it is not
+// known yet. Decisions that they take part in are strict fallbacks meanwhile.
+func (s *Snapshot) Problem(namespace string) error {
+	if in := s.scopes[namespace]; in != nil {
+		return in.failed()
+	}
+	return nil
+}

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"container/list"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/catalog"
+	"github.com/regatta-sh/regatta/engine/decision/rollout"
+	"github.com/regatta-sh/regatta/policies"
+)
+
+func builtinEngine(t *testing.T, opts ...Option) *Engine {
+	t.Helper()
+	e, err := New(policies.Builtin, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+func read(t *testing.T, name string, files map[string]string, opts ...bundle.Option) *bundle.Bundle {
+	t.Helper()
+	b, err := bundle.FromFiles(name, files, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// holds is a bundle of a namespace that holds the rollouts of workloads with a label.
+func holds(t *testing.T, namespace, label string) *bundle.Bundle {
+	t.Helper()
+	return read(t, "own", map[string]string{"own.rego": `package extend.rollout.own
+hold contains {"reason": "Own", "message": "m"} if input.workload.labels.x == "` + label + `"`}, bundle.AsTenant(namespace))
+}
+
+func plan(label string) rollout.PlanInput {
+	return rollout.PlanInput{Update: 3, MaxUnavailable: 1, Strategy: rollout.Strategy{Type: "RollingUpdate"}, Workload: rollout.Workload{Labels: map[string]string{"x": label}}}
+}
+
+// whole is a snapshot of the bundles of one namespace, all compiled together, as if they held everywhere.
+func whole(t *testing.T, e *Engine, set bundle.Set) *Snapshot {
+	t.Helper()
+	all := append(bundle.Set{e.builtin}, set...)
+	v, err := newView(t.Context(), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Snapshot{revision: v.revision, set: set, cluster: newScope(v, all, nil), views: e.views}
+}
+
+// drawPolicies draws bundles of the platform, and of three namespaces.
+func drawPolicies(t *testing.T, r *rand.Rand) bundle.Set {
+	t.Helper()
+	set := bundle.Set{}
+	body := func(name string) string {
+		return []string{" if input.now > 5", " if helper", " if data.extend." + name + ".list[_] == input.x", "", " if true\nelse := 1 if input.n == 2"}[r.IntN(4)] + "\nhelper if { not input.paused }\n"
+	}
+	answer := map[string]string{
+		"hold": `hold contains {"reason": "R", "message": "m"}`, "deny": `deny contains {"reason": "R", "message": "m"}`, "rank": `rank := {"a": 1}`,
+		"guard":  `guard contains {"group": "apps", "resource": "deployments", "operations": ["DELETE"]}`,
+		"exempt": `exempt contains {"reason": "R", "message": "m"}`, "skip": `skip contains {"name": "a", "reason": "R"}`, "add": `add contains {"name": "a", "reason": "R"}`, "settings": `settings := {}`,
+	}
+	draw := func(name string, kind bundle.Kind, opts ...bundle.Option) {
+		files := map[string]string{}
+		for _, x := range bundle.Extensions() {
+			if x.Answer == nil || r.IntN(6) != 0 || kind == bundle.Tenant && !x.Stricter {
+				continue
+			}
+			pkg := x.Domain + "." + name + x.Rule
+			files[pkg+".rego"] = "package extend." + pkg + "\n" + answer[x.Rule] + body(pkg)
+			if r.IntN(2) == 0 {
+				files["extend/"+strings.ReplaceAll(pkg, ".", "/")+"/data.json"] = `{"list": [null, 1, "a"]}`
+			}
+		}
+		if kind == bundle.Platform && r.IntN(3) == 0 {
+			files["override.rego"] = `package override.node
+images := {"holds": [h | some h in data.extend.node[_].hold], "denied": []}`
+		}
+		set = append(set, read(t, name, files, opts...))
+	}
+	draw("stable", bundle.Platform)
+	if r.IntN(2) == 0 {
+		draw("stable", bundle.Platform, bundle.AsCanary("a", "d"))
+	}
+	for _, ns := range []string{"a", "b", "c"} {
+		draw("own", bundle.Tenant, bundle.AsTenant(ns))
+	}
+	return set
+}
+
+func TestWhatIsCompiledOnDemandDecidesAsAllTogether(t *testing.T) {
+	tiny, large := builtinEngine(t, WithViewBytes(5<<20), WithPatience(60)), builtinEngine(t, WithViewBytes(1<<30), WithPatience(60))
+	rounds := 3
+	if raced {
+		rounds = 1
+	}
+	parts, decided := 0, 0
+	for seed := range rounds {
+		r := rand.New(rand.NewPCG(uint64(seed), 1))
+		set := drawPolicies(t, r)
+		for _, e := range []*Engine{tiny, large} {
+			if err := e.Activate(t.Context(), set); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+		}
+		for _, ns := range []string{"a", "b", "c", "d", ""} {
+			subject := decision.Subject{Namespace: ns, Name: "web"}
+			want := whole(t, large, set.For(ns))
+			for _, i := range r.Perm(len(catalog.All())) {
+				p := catalog.All()[i]
+				for _, s := range []*Snapshot{tiny.Snapshot(), large.Snapshot()} {
+					if s.Extended(p.Name, subject) != want.Extended(p.Name, subject) || s.Replaced(p.Name, subject) != want.Replaced(p.Name, subject) || s.Defines(p.Name, subject) != want.Defines(p.Name, subject) {
+						t.Errorf("seed %d: %s in %q: extended %v, replaced %v, defined %v", seed, p.Name, ns, s.Extended(p.Name, subject), s.Replaced(p.Name, subject), s.Defines(p.Name, subject))
+					}
+					if s.RevisionFor(subject) != want.RevisionFor(subject) || !slices.Equal(s.BundlesFor(subject), want.BundlesFor(subject)) {
+						t.Errorf("seed %d: in %q %v decide, want %v", seed, ns, s.BundlesFor(subject), want.BundlesFor(subject))
+					}
+				}
+				if tiny.Snapshot().scope(subject).takesPart(p.Name) {
+					parts++
+				}
+				in := reflect.New(p.In).Elem().Interface()
+				answer, rec := DecideOn(t.Context(), large, want, p, subject, in)
+				if rec.Outcome == decision.Decided {
+					decided++
+				}
+				for _, e := range []*Engine{tiny, large} {
+					got, now := DecideOn(t.Context(), e, e.Snapshot(), p, subject, in)
+					slices.Sort(now.Rules)
+					slices.Sort(rec.Rules)
+					if asJSON(t, got) != asJSON(t, answer) || now.Outcome != rec.Outcome || !slices.Equal(now.Rules, rec.Rules) {
+						t.Errorf("seed %d: %s in %q: %s %s %v %s, want %s %s %v %s", seed, p.Name, ns, now.Outcome, asJSON(t, got), now.Rules, now.Error, rec.Outcome, asJSON(t, answer), rec.Rules, rec.Error)
+					}
+				}
+			}
+		}
+		if held := tiny.views.held; held > 5<<20 {
+			t.Errorf("%d bytes are kept", held)
+		}
+	}
+	if parts < 10*rounds || decided < 20*rounds {
+		t.Errorf("namespaces took part in %d answers, and %d were decided", parts, decided)
+	}
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestOnlyWhatTakesPartIsCompiled(t *testing.T) {
+	e := builtinEngine(t)
+	if err := e.Activate(t.Context(), bundle.Set{holds(t, "shop", "y")}); err != nil {
+		t.Fatal(err)
+	}
+	subject := decision.Subject{Namespace: "shop"}
+	in := e.Snapshot().scope(subject)
+	modules, _ := in.modules()
+	for key := range modules {
+		if strings.Contains(key, "/protection/") || strings.Contains(key, "/placement/") {
+			t.Errorf("%s is compiled for a bundle that extends rollout", key)
+		}
+	}
+	if len(modules) < 2 || len(modules) >= len(in.platform.modules) {
+		t.Errorf("compiled are %v", slices.Sorted(maps.Keys(modules)))
+	}
+	for name, want := range map[decision.Name]bool{"rollout/plan": true, "protection/deletion": false, "placement/subset": false} {
+		if got := in.takesPart(name); got != want {
+			t.Errorf("in %s: %v", name, got)
+		}
+	}
+}
+
+func TestADecisionWhosePoliciesAreNotCompiledInTimeIsTheStrictFallback(t *testing.T) {
+	e := builtinEngine(t, WithPatience(60))
+	if err := e.Activate(t.Context(), bundle.Set{holds(t, "shop", "y")}); err != nil {
+		t.Fatal(err)
+	}
+	subject := decision.Subject{Namespace: "shop", Name: "web"}
+	p := rollout.PlanPoint()
+	forget(e)
+	e.views.lane <- struct{}{} // another namespace is being compiled
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	got, rec := Decide(ctx, e, p, subject, plan("n"))
+	if rec.Outcome != decision.TimedOut || !strings.Contains(rec.Error, "not compiled yet") {
+		t.Errorf("got %s: %s", rec.Outcome, rec.Error)
+	}
+	if want := p.Any().Undecided(plan("n"), true); asJSON(t, got) != asJSON(t, want) {
+		t.Errorf("got %+v, want the strict fallback %+v", got, want)
+	}
+	if _, rec := Decide(t.Context(), e, p, decision.Subject{Namespace: "bank"}, plan("y")); rec.Outcome != decision.Decided {
+		t.Errorf("elsewhere: %s %s", rec.Outcome, rec.Error)
+	}
+	if !e.Snapshot().Extended(p.Name, subject) || !e.Snapshot().Defines(p.Name, subject) {
+		t.Error("what takes part is told without compiling")
+	}
+	<-e.views.lane
+	if got, rec := Decide(t.Context(), e, p, subject, plan("y")); rec.Outcome != decision.Decided || len(got.Holds) == 0 {
+		t.Errorf("later: %s %s %+v", rec.Outcome, rec.Error, got.Holds)
+	}
+	if spent := e.shares.share("shop").within(time.Now()); spent == 0 {
+		t.Error("it cost the namespace nothing")
+	}
+}
+
+// forget empties what an engine keeps.
+func forget(e *Engine) {
+	e.views.mu.Lock()
+	defer e.views.mu.Unlock()
+	e.views.held, e.views.of = 0, map[string]*list.Element{}
+	e.views.order.Init()
+}
+
+func TestWhatDoesNotCompileWithAnotherPlatformIsStrictAndTold(t *testing.T) {
+	told := make(chan string, 10)
+	e := builtinEngine(t, WithPatience(60), WithInvalid(func(namespace string, err error) { told <- namespace + ": " + err.Error() }))
+	own := read(t, "own", map[string]string{"own.rego": `package extend.rollout.own
+hold contains {"reason": "Own", "message": "m"} if input.workload.labels.x == "y"
+list := true`}, bundle.AsTenant("shop"))
+	counts := read(t, "counts", map[string]string{"p.rego": `package extend.rollout.counts
+hold contains {"reason": "Many", "message": "m"} if count(data.extend.rollout.own.list) > 3`})
+	if err := e.Activate(t.Context(), bundle.Set{own, holds(t, "bank", "y")}); err != nil {
+		t.Fatal(err)
+	}
+	before := e.Snapshot()
+	if err := e.Activate(t.Context(), bundle.Set{counts, own, holds(t, "bank", "y")}); err != nil {
+		t.Fatalf("the platform's change waits for a namespace: %v", err)
+	}
+	if got := <-told; !strings.HasPrefix(got, "shop: the policies of namespace shop do not compile with those of the platform") {
+		t.Errorf("told is %q", got)
+	}
+	if err := e.Snapshot().Problem("shop"); err == nil || e.Snapshot().Problem("bank") != nil || before.Problem("shop") != nil {
+		t.Errorf("the problem is %v", err)
+	}
+	p := rollout.PlanPoint()
+	for range 2 {
+		got, rec := Decide(t.Context(), e, p, decision.Subject{Namespace: "shop", Name: "web"}, plan("n"))
+		if rec.Outcome != decision.Failed || !strings.Contains(rec.Error, "do not compile") || asJSON(t, got) != asJSON(t, p.Any().Undecided(plan("n"), true)) {
+			t.Errorf("got %s %s: %+v, want the strict fallback", rec.Outcome, rec.Error, got)
+		}
+	}
+	if _, rec := Decide(t.Context(), e, p, decision.Subject{Namespace: "bank", Name: "web"}, plan("n")); rec.Outcome != decision.Decided {
+		t.Errorf("elsewhere: %s %s", rec.Outcome, rec.Error)
+	}
+	if err := e.Activate(t.Context(), bundle.Set{counts, holds(t, "bank", "y")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Activate(t.Context(), bundle.Set{counts, own, holds(t, "bank", "y")}); err == nil {
+		t.Error("a new bundle that does not compile is let in")
+	}
+}
+
+func TestBundlesOfNamespacesHaveABoundTogether(t *testing.T) {
+	large := func(ns string, n int) *bundle.Bundle {
+		return read(t, "own", map[string]string{"own.rego": "package extend.rollout.own\nhold contains {\"reason\": \"Own\", \"message\": \"m\"} if data.extend.rollout.own.list[_] == input.x",
+			"extend/rollout/own/data.json": `{"list": [` + strings.Repeat("1,", n) + `1]}`}, bundle.AsTenant(ns))
+	}
+	a, b, c := large("a", 1000), large("b", 1000), large("c", 1000)
+	e := builtinEngine(t, WithTenantBytes(2*a.HeapBytes()))
+	if err := e.Activate(t.Context(), bundle.Set{a, b}); err != nil {
+		t.Fatal(err)
+	}
+	var refused TooLargeError
+	if err := e.Activate(t.Context(), bundle.Set{a, b, c}); !errors.As(err, &refused) || refused.Bundle != c.ID() || !strings.Contains(err.Error(), "make it smaller") {
+		t.Errorf("got %v", err)
+	}
+	if err := e.Activate(t.Context(), bundle.Set{a, large("b", 2000)}); !errors.As(err, &refused) {
+		t.Errorf("one that grows: %v", err)
+	}
+	if got := len(e.Snapshot().Bundles()); got != 2 {
+		t.Errorf("%d bundles stay", got)
+	}
+	e.tenantBytes = a.HeapBytes() // as after a restart with less memory
+	platform := read(t, "large", map[string]string{"p.rego": "package extend.rollout.p\nhold contains {\"reason\": \"R\", \"message\": \"m\"} if input.paused"})
+	if err := e.Activate(t.Context(), bundle.Set{platform, a, b}); err != nil {
+		t.Errorf("the platform's, with those that are active: %v", err)
+	}
+	if err := e.Activate(t.Context(), bundle.Set{platform, a, large("b", 500)}); err != nil {
+		t.Errorf("one that shrinks: %v", err)
+	}
+	if err := e.Activate(t.Context(), bundle.Set{platform, read(t, "huge", map[string]string{"extend/rollout/q/data.json": `{"list": [` + strings.Repeat("1,", 10000) + `1]}`}), a}); err != nil {
+		t.Errorf("the platform's do not count: %v", err)
+	}
+}
+
+func TestAViewThatCouldNotBeKeptIsRefused(t *testing.T) {
+	e := builtinEngine(t, WithViewBytes(1<<10))
+	if err := e.Activate(t.Context(), bundle.Set{holds(t, "shop", "y")}); err == nil || !strings.Contains(err.Error(), "make them smaller") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestNamespacesAreCompiledOnceForAllWhoAsk(t *testing.T) {
+	e := builtinEngine(t, WithViewBytes(2<<20), WithPatience(60), WithShare(1000))
+	set := bundle.Set{}
+	for i := range 4 {
+		set = append(set, holds(t, fmt.Sprintf("ns%d", i), "y"))
+	}
+	if err := e.Activate(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	platform := read(t, "p", map[string]string{"p.rego": "package extend.rollout.p\nhold contains {\"reason\": \"R\", \"message\": \"m\"} if input.paused"})
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for j := range 10 {
+				label := []string{"n", "y"}[(i+j)%2]
+				got, rec := Decide(context.Background(), e, rollout.PlanPoint(), decision.Subject{Namespace: fmt.Sprintf("ns%d", (i+j)%4), Name: "web"}, plan(label))
+				if rec.Outcome != decision.Decided || (len(got.Holds) > 0) != (label == "y") {
+					t.Errorf("%s %s %+v", rec.Outcome, rec.Error, got.Holds)
+				}
+			}
+		})
+	}
+	for i := range 4 {
+		if err := e.Activate(t.Context(), append(bundle.Set{platform}[:i%2], set...)); err != nil {
+			t.Error(err)
+		}
+	}
+	all.Wait()
+}
