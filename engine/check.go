@@ -27,7 +27,7 @@ type TooLargeError struct {
 }
 
 func (err TooLargeError) Error() string {
-	return fmt.Sprintf("bundle %s takes about %d KiB of memory; with it the bundles of all namespaces would take %d KiB, and they may take %d together: "+
+	return fmt.Sprintf("bundle %s takes about %d KiB of memory; with it the bundles of all namespaces would take %d KiB, and they may take %d KiB together: "+
 		"make it smaller, its data above all, remove bundles of namespaces that are not needed, or give the process more memory",
 		err.Bundle, err.Bytes>>10, err.Together>>10, err.Most>>10)
 }

@@ -5,7 +5,6 @@ package manager
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/policybundle/bundlerevision"
 	"github.com/regatta-sh/regatta/controllers/policybundle/fetch"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
+	"github.com/regatta-sh/regatta/engine/cgroup"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/record"
 )
@@ -34,7 +34,7 @@ func (p parts) bundles() (*policybundle.Reconciler, error) {
 		Leads: p.mgr.Elected(), Host: p.host,
 		Publisher: &policybundle.Publisher{
 			Platform: fetch.New(live, account), Tenants: fetch.New(live, account, fetch.WithHosts(hosts)),
-			Gate:  gate.New(p.host.Engine().Builtin(), gate.WithRunner(gate.Child{Memory: p.gateMemory, Left: func() (uint64, bool) { return gate.MemoryLeft(os.DirFS("/sys/fs/cgroup")) }})),
+			Gate:  gate.New(p.host.Engine().Builtin(), gate.WithRunner(gate.Child{Memory: p.gateMemory, Left: func() (uint64, bool) { return gate.MemoryLeft(cgroup.Files()) }})),
 			Store: store, Host: p.host, Clock: time.Now,
 			Records: func() []decision.Record { return p.host.Records().Find(record.Query{}) },
 		},

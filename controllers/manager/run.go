@@ -30,6 +30,7 @@ import (
 	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
 	webhookserver "github.com/regatta-sh/regatta/controllers/webhook/server"
 	"github.com/regatta-sh/regatta/controllers/workload/inflight"
+	"github.com/regatta-sh/regatta/engine/cgroup"
 )
 
 // Scheme knows every kind that the manager reads or writes.
@@ -47,6 +48,9 @@ func Scheme() (*runtime.Scheme, error) {
 func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	ctrl.SetLogger(klog.Background())
 	log := klog.FromContext(ctx)
+	if bytes := policyhost.LimitHeap(cgroup.Files()); bytes > 0 {
+		log.Info("The garbage collector keeps below the memory limit of the container", "bytes", bytes)
+	}
 	scheme, err := Scheme()
 	if err != nil {
 		return err

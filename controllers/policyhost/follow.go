@@ -37,6 +37,9 @@ func (h *Host) Follow(ctx context.Context, b policy.AnyPolicyBundle) (policy.Pol
 	if now.Enforced != nil {
 		me.Revision = now.Enforced.Revision
 	}
+	if problem := h.engine.Snapshot().Problem(key.Namespace); problem != nil && err == nil && now.Enforced != nil {
+		me.Revision, me.Problem = "", problem.Error() // it does not decide: the strict fallbacks do
+	}
 	switch {
 	case now.Canary != nil:
 		me.Candidate = now.Canary.Revision
@@ -53,7 +56,7 @@ func (h *Host) Follow(ctx context.Context, b policy.AnyPolicyBundle) (policy.Pol
 // standing says of an error that it stays until something is changed.
 func standing(err error) bool {
 	return errors.As(err, new(engine.RolledBackError)) || errors.As(err, new(module.Problems)) ||
-		errors.As(err, new(bundlerevision.LostError)) || errors.As(err, new(bundle.SignatureError))
+		errors.As(err, new(engine.TooLargeError)) || errors.As(err, new(bundlerevision.LostError)) || errors.As(err, new(bundle.SignatureError))
 }
 
 // blamed is the revision that this replica does not run though the status names

@@ -28,6 +28,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/policybundle/bundlerevision"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/cgroup"
 	enginemetrics "github.com/regatta-sh/regatta/engine/metrics"
 	"github.com/regatta-sh/regatta/engine/record"
 	"github.com/regatta-sh/regatta/engine/shadow"
@@ -106,10 +107,12 @@ func (h *Host) start(o options) error {
 			return fmt.Errorf("registering the metrics of decision logs: %w", err)
 		}
 	}
+	tenants, views := policyMemory(cgroup.Files())
 	opts := append(counted.Options(),
 		engine.WithSink(h.records),
 		engine.WithObserver(observer{h, o.activated}),
-		engine.WithMemory(decisionMemory(os.DirFS("/"), o.reserved)),
+		engine.WithMemory(decisionMemory(cgroup.Files(), o.reserved)),
+		engine.WithTenantBytes(tenants), engine.WithViewBytes(views), engine.WithInvalid(h.reportInvalid),
 		engine.WithSinkOf(func(e *engine.Engine) engine.Sink {
 			h.shadows = shadow.New(e, append([]shadow.Option{shadow.WithObserver(counted), shadow.WithSampled(h.sample)}, o.shadows...)...)
 			return h.shadows
@@ -170,7 +173,7 @@ func (h *Host) Check(*http.Request) error {
 }
 
 // RolledBack returns the channel of the bundles that the engine, or a bundle of
-// the platform, took out.
+// the platform, took out, or that do not compile with those of the platform any more.
 func (h *Host) RolledBack() <-chan Key { return h.rolledBack }
 
 // Enforced returns what decides of a bundle, or nil.

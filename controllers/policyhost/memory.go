@@ -4,8 +4,12 @@ package policyhost
 
 import (
 	"io/fs"
-	"strconv"
-	"strings"
+	"math"
+	"os"
+	"runtime/debug"
+
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/cgroup"
 )
 
 // Bounds of what one decision may add to the heap, in bytes.
@@ -17,8 +21,8 @@ const (
 // decisionMemory is what one decision may use: half of what the container has
 // beside what is reserved, so that a policy that explodes is given up before the
 // kernel ends the process.
-func decisionMemory(root fs.FS, reserved uint64) uint64 {
-	limit, ok := containerMemory(root)
+func decisionMemory(files fs.FS, reserved uint64) uint64 {
+	limit, ok := cgroup.MemoryLimit(files)
 	if !ok {
 		return mostDecision
 	}
@@ -28,18 +32,31 @@ func decisionMemory(root fs.FS, reserved uint64) uint64 {
 	return min(max((limit-reserved)/2, leastDecision), mostDecision)
 }
 
-// containerMemory is the limit in bytes of the container that this process is in,
-// if it has one: https://docs.kernel.org/admin-guide/cgroup-v2.html, memory.max,
-// and memory.limit_in_bytes of version 1.
-func containerMemory(root fs.FS) (uint64, bool) {
-	for _, file := range []string{"sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"} {
-		text, err := fs.ReadFile(root, file)
-		if err != nil {
-			continue
-		}
-		// "max" is no limit, and so is the number that version 1 has for it.
-		n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
-		return n, err == nil && n < 1<<60
+// Parts of the container's memory that the policies of namespaces may take: their bundles, and what of them is compiled
+// at a time. With the chart's limit of 512 MiB they are the defaults of the engine.
+const (
+	tenantPart = 8
+	viewPart   = 16
+)
+
+// policyMemory returns how many bytes the bundles of namespaces may take, and what of them is compiled.
+func policyMemory(files fs.FS) (tenants, views int) {
+	limit, ok := cgroup.MemoryLimit(files)
+	if !ok || limit > math.MaxInt {
+		return engine.DefaultTenantBytes, engine.DefaultViewBytes
 	}
-	return 0, false
+	return int(limit / tenantPart), int(limit / viewPart)
+}
+
+// LimitHeap has the garbage collector keep this process below nine tenths of the memory limit of its container, as the
+// files of /sys/fs/cgroup have it, unless the variable GOMEMLIMIT says something else. It returns the limit in bytes; 0
+// if it set none. Without it the garbage of a burst may take as much as what is in use, and the kernel ends the process.
+func LimitHeap(files fs.FS) int64 {
+	limit, ok := cgroup.MemoryLimit(files)
+	if _, set := os.LookupEnv("GOMEMLIMIT"); set || !ok || limit > math.MaxInt64 {
+		return 0
+	}
+	bytes := int64(limit / 10 * 9)
+	debug.SetMemoryLimit(bytes)
+	return bytes
 }

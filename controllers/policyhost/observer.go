@@ -3,6 +3,8 @@
 package policyhost
 
 import (
+	"slices"
+
 	"k8s.io/klog/v2"
 
 	"github.com/regatta-sh/regatta/engine"
@@ -40,9 +42,22 @@ func (o observer) Throttled(namespace string, point decision.Name) {
 // RolledBack implements engine.Observer.
 func (o observer) RolledBack(r engine.Rollback) {
 	klog.ErrorS(nil, "Policy bundles were given up", "bundles", r.Bundles, "reason", r.Reason)
-	for _, key := range o.host.library.Gone() {
+	o.host.reportChanged(o.host.library.Gone())
+}
+
+// reportInvalid logs that the bundles of a namespace do not compile with those of the platform, and reports them: Follow
+// says why.
+func (h *Host) reportInvalid(namespace string, err error) {
+	klog.ErrorS(err, "Decisions about a namespace are strict fallbacks, as its policy bundles do not compile any more", "namespace", namespace)
+	keys := h.library.Keys()
+	h.reportChanged(slices.DeleteFunc(keys, func(k Key) bool { return k.Namespace != namespace }))
+}
+
+// reportChanged has bundles looked at that stand in another way than they did.
+func (h *Host) reportChanged(keys []Key) {
+	for _, key := range keys {
 		select {
-		case o.host.rolledBack <- key:
+		case h.rolledBack <- key:
 		default: // the channel is full; the bundle's next reconcile reports it
 		}
 	}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cgroup reads what the control groups of Linux say about the memory of the container that this process is in:
+// https://docs.kernel.org/admin-guide/cgroup-v2.html, memory.max, and memory.limit_in_bytes of version 1.
+package cgroup
+
+import (
+	"bufio"
+	"bytes"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// files are those of one version of control groups, relative to /sys/fs/cgroup as a container sees it.
+type files struct{ limit, usage, stat, inactive string }
+
+var versions = []files{
+	{"memory.max", "memory.current", "memory.stat", "inactive_file"},
+	{"memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"},
+}
+
+// unlimited is above any limit that a container has: version 1 writes the largest number of pages for none.
+const unlimited = 1 << 60
+
+// Files has the files that the kernel shows this process.
+func Files() fs.FS { return os.DirFS("/sys/fs/cgroup") }
+
+// MemoryLimit returns the limit of the container in bytes, if it has one.
+func MemoryLimit(in fs.FS) (limit uint64, limited bool) {
+	for _, v := range versions {
+		if limit, ok := readNumber(in, v.limit); ok {
+			return limit, limit < unlimited
+		}
+	}
+	return 0, false
+}
+
+// MemoryUse returns the limit of the container, and what is in use of it and cannot be given back, both in bytes. It is not limited
+// where the files say nothing of a limit or of the use.
+func MemoryUse(in fs.FS) (limit, used uint64, limited bool) {
+	for _, v := range versions {
+		limit, ok := readNumber(in, v.limit)
+		used, known := readNumber(in, v.usage)
+		if !ok || !known || limit >= unlimited {
+			continue
+		}
+		used -= min(used, readStat(in, v.stat, v.inactive)) // the kernel takes it back before it ends a process
+		return limit, used, true
+	}
+	return 0, 0, false
+}
+
+// readNumber reads a file with one number; max is none.
+func readNumber(in fs.FS, name string) (uint64, bool) {
+	text, err := fs.ReadFile(in, name)
+	if err != nil {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+	return n, err == nil
+}
+
+// readStat reads one line of a file of names and numbers; 0 if it has none.
+func readStat(in fs.FS, name, field string) uint64 {
+	text, err := fs.ReadFile(in, name)
+	if err != nil {
+		return 0
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		if rest, ok := strings.CutPrefix(lines.Text(), field+" "); ok {
+			n, _ := strconv.ParseUint(rest, 10, 64) // the kernel writes numbers
+			return n
+		}
+	}
+	return 0
+}
