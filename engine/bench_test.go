@@ -4,9 +4,14 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
+	"runtime/metrics"
 	"testing"
+	"time"
 
 	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/policies"
 )
 
 func BenchmarkDecide(b *testing.B) {
@@ -19,5 +24,45 @@ func BenchmarkDecide(b *testing.B) {
 				engine.Decide(context.Background(), e, point(), subject(), in)
 			}
 		})
+	}
+}
+
+// BenchmarkManyNamespaces activates bundles of 500 namespaces, and then another one of the platform. It reports what
+// the heap has in use after each, and at most during the second, which ends when all namespaces are checked.
+func BenchmarkManyNamespaces(b *testing.B) {
+	const many = 500
+	for b.Loop() {
+		before := live()
+		e, err := engine.New(policies.Builtin)
+		if err != nil {
+			b.Fatal(err)
+		}
+		own := bundle.Set{}
+		for i := range many {
+			own = append(own, tenant(b, fmt.Sprintf("ns%d", i), "package extend.rollout.own\nhold contains {\"reason\": \"Own\", \"message\": \"m\"} if input.workload.labels.x == \"y\""))
+		}
+		start := time.Now()
+		if err := e.Activate(b.Context(), own); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(time.Since(start).Seconds(), "s/activation")
+		b.ReportMetric(float64(live()-before)/(1<<20), "MiB/activated")
+		freeze := platform(b, "freeze", "package extend.rollout.freeze\nhold contains {\"reason\": \"Freeze\", \"message\": \"m\"} if input.workload.labels.f == \"y\"")
+		start = time.Now()
+		if err := e.Activate(b.Context(), append(bundle.Set{freeze}, own...)); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(time.Since(start).Seconds(), "s/change")
+		peak := uint64(0)
+		heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+		for !engine.Checked(e.Snapshot()) {
+			metrics.Read(heap)
+			peak = max(peak, heap[0].Value.Uint64())
+			time.Sleep(time.Millisecond)
+		}
+		b.ReportMetric(time.Since(start).Seconds(), "s/checked")
+		b.ReportMetric(float64(peak)/(1<<20)-float64(before)/(1<<20), "MiB/peak")
+		b.ReportMetric(float64(live()-before)/(1<<20), "MiB/changed")
+		e.Close()
 	}
 }

@@ -5,6 +5,3 @@
 package engine
 
 const raced = false
-
-// Raced is raced for tests in package engine_test.
-const Raced = raced

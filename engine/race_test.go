@@ -6,6 +6,3 @@ package engine
 
 // raced is true where the race detector makes everything several times slower and larger.
 const raced = true
-
-// Raced is raced for tests in package engine_test.
-const Raced = raced
