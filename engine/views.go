@@ -88,6 +88,7 @@ func (c *views) build(s *scope, check bool, spent func(time.Duration)) <-chan si
 		c.lane <- struct{}{}
 		defer func() { <-c.lane }()
 		if v := c.find(s.revision); v != nil {
+			s.note(nil)
 			return v, nil
 		}
 		if err := s.failed(); err != nil {

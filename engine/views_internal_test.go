@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/open-policy-agent/opa/v1/ast"
+
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/catalog"
@@ -340,4 +342,26 @@ func TestNamespacesAreCompiledOnceForAllWhoAsk(t *testing.T) {
 		}
 	}
 	all.Wait()
+}
+
+func TestANamespaceIsNotToBlameForWhatItTakesNoPartIn(t *testing.T) {
+	e := builtinEngine(t, WithPatience(60))
+	if err := e.Activate(t.Context(), bundle.Set{holds(t, "shop", "y")}); err != nil {
+		t.Fatal(err)
+	}
+	s, subject := e.Snapshot(), decision.Subject{Namespace: "shop", Name: "web"}
+	for point, want := range map[decision.Name]int{"protection/guards": 0, "rollout/plan": 1} {
+		ask := &question{name: point, budget: time.Minute, subject: subject}
+		v, err := s.viewOf(point, subject)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := v.query(t.Context(), point)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if guilty := e.judge(s, newEvaluation(q, ast.NewObject(), ask), true); len(guilty) != want {
+			t.Errorf("of a decision of %s that is stuck %v are to blame", point, guilty.IDs())
+		}
+	}
 }

@@ -146,8 +146,11 @@ func (e *Engine) suspect(s *Snapshot, ev *evaluation) {
 // that it is to replace.
 func (e *Engine) judge(s *Snapshot, ev *evaluation, stuck bool) (guilty bundle.Set) {
 	ns := ev.ask.subject.Namespace
-	with, rest := ev.query.view, s.set
-	for _, part := range []bundle.Set{owned(s.set, ns), s.set.Canaries(ns), s.set.Of("")} {
+	with, rest, own := ev.query.view, s.set, owned(s.set, ns)
+	if ev.query.tenant == "" { // they took no part
+		rest, own = less(rest, own), nil
+	}
+	for _, part := range []bundle.Set{own, s.set.Canaries(ns), s.set.Of("")} {
 		if len(part) == 0 {
 			continue
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/explain/serve"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/record"
 	"github.com/regatta-sh/regatta/engine/record/sink"
@@ -73,6 +74,8 @@ func TestWhatUsersHaveKeptIsUnderTheMemoryLimits(t *testing.T) {
 			{"controllers/explain/serve", 2 * serve.AnswersAtOnce * serve.LargestAnswer},
 			{"controllers/sidecarset/marks", marks.RememberedBytes},
 			{"engine/bundle/gate", gate.MostReport},
+			{"engine", engine.DefaultTenantBytes},
+			{"engine", engine.DefaultViewBytes},
 			{"", managerItself},
 		}},
 		{"the node agent", values.Daemon.Resources.Limits.Memory, "The node agent, limit `daemon.resources.limits.memory`:", []bounded{

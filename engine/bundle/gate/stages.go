@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -112,7 +113,8 @@ func (c *checking) packages(context.Context) error {
 }
 
 func (c *checking) compile(ctx context.Context) (err error) {
-	if c.engine, err = engine.FromBundle(c.builtin); err != nil {
+	// What bundles may take together is for the manager to say, which has its own memory.
+	if c.engine, err = engine.FromBundle(c.builtin, engine.WithTenantBytes(math.MaxInt), engine.WithViewBytes(math.MaxInt)); err != nil {
 		return err
 	}
 	c.snapshot, err = c.engine.Compile(ctx, c.active)
