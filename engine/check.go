@@ -69,7 +69,7 @@ func (e *Engine) checkTenantBytes(set bundle.Set, from []*Snapshot) error {
 const checkInterval = 10 * time.Millisecond
 
 // checkScopes compiles, one after the other and in the background, the bundles of namespaces that were active with
-// another platform's. It takes a processor for half of the time at most, and lets decisions go first.
+// another platform's. It takes a processor for a quarter of the time at most, and lets decisions go first.
 func (e *Engine) checkScopes(s *Snapshot) {
 	var namespaces []string
 	for _, ns := range slices.Sorted(maps.Keys(s.scopes)) {
@@ -91,7 +91,7 @@ func (e *Engine) checkScopes(s *Snapshot) {
 			if err != nil && s.scopes[ns].told.CompareAndSwap(false, true) {
 				e.invalid(ns, err)
 			}
-			for rest := max(took, checkInterval); rest > 0 || e.views.waiting.Load() > 0; rest -= checkInterval {
+			for rest := max(3*took, checkInterval); rest > 0 || e.views.waiting.Load() > 0; rest -= checkInterval {
 				select {
 				case <-time.After(checkInterval):
 				case <-e.workers.quit:
