@@ -69,7 +69,11 @@ func accept(b policy.AnyPolicyBundle, reason, message string) {
 		status = metav1.ConditionFalse
 	}
 	set(b, policy.PolicyBundleActive, status, reason, message)
-	set(b, policy.PolicyBundleReady, metav1.ConditionTrue, reason, message)
+	st, ready := b.GetStatus(), metav1.ConditionTrue
+	if n := len(lacking(st)); n > 0 && n == len(st.Replicas) {
+		ready, reason = metav1.ConditionFalse, policy.PolicyBundleNotEnforcedReason
+	}
+	set(b, policy.PolicyBundleReady, ready, reason, message+without(st))
 }
 
 func set(b policy.AnyPolicyBundle, name string, status metav1.ConditionStatus, reason, message string) {
@@ -89,16 +93,18 @@ func stays(active string) string {
 // without tells of replicas that do not enforce what stays active, such as those
 // that were started after it was lost.
 func without(st *policy.PolicyBundleStatus) string {
-	var those []policy.PolicyReplica
-	for _, r := range st.Replicas {
-		if st.ActiveRevision != "" && r.Revision != st.ActiveRevision && r.Problem != "" && r.RolledBack == "" {
-			those = append(those, r)
-		}
-	}
+	those := lacking(st)
 	if len(those) == 0 {
 		return ""
 	}
 	return fmt.Sprintf(policy.PolicyBundleWithoutMessage, len(those), len(st.Replicas), those[0].Name, strings.TrimSuffix(decision.Cut(those[0].Problem, longest), "."))
+}
+
+// lacking are the replicas that do not enforce what is active, for another reason than that they rolled it back.
+func lacking(st *policy.PolicyBundleStatus) []policy.PolicyReplica {
+	return slices.DeleteFunc(slices.Clone(st.Replicas), func(r policy.PolicyReplica) bool {
+		return st.ActiveRevision == "" || r.Revision == st.ActiveRevision || r.Problem == "" || r.RolledBack != ""
+	})
 }
 
 // lowered is a sentence that goes on after a comma.

@@ -41,6 +41,9 @@ const (
 	PolicyBundleCanaryReason = "InCanary"
 	// PolicyBundleRollbackReason is of bundles that spec.rollbackTo took back.
 	PolicyBundleRollbackReason = "RolledBackOnRequest"
+	// PolicyBundleNotEnforcedReason is of Ready where the bundle has passed and no replica can enforce it: it does not compile with other
+	// bundles any more, or those of all namespaces take too much memory.
+	PolicyBundleNotEnforcedReason = "NotEnforced"
 
 	// PolicyBundleFetchFailedReason is of a source that could not be read, and may be the next time.
 	PolicyBundleFetchFailedReason = "FetchFailed"
