@@ -212,6 +212,9 @@ type Reply struct {
 	Pods   []Answer `json:"pods,omitempty"`
 	// Placed says why a pod is in its subset, besides the answer.
 	Placed *Answer `json:"placed,omitempty"`
+	// Sidecars say why the containers of SidecarSets in a pod were or were not updated, besides the
+	// answer.
+	Sidecars []Answer `json:"sidecars,omitempty"`
 	// Lacks says what a pod should have been given and was not, besides the answer.
 	Lacks []Answer `json:"lacks,omitempty"`
 	// Refusals are requests about the subject that were refused lately, the latest
@@ -224,8 +227,8 @@ type Reply struct {
 type Round interface {
 	// Workload explains the workload.
 	Workload() Answer
-	// Pod explains one of its pods, false if it has none of that name.
-	Pod(name string) (Answer, bool)
+	// Pod explains one of its pods, false if it has none of that name in the namespace.
+	Pod(namespace, name string) (Answer, bool)
 	// Pods explains all of them in short, in the order they are taken: without
 	// facts, and without what is the same for all.
 	Pods() []Answer

@@ -45,7 +45,7 @@ func (s *Single) Workload() Answer {
 }
 
 // Pod implements Round.
-func (s *Single) Pod(string) (Answer, bool) { return Answer{}, false }
+func (s *Single) Pod(string, string) (Answer, bool) { return Answer{}, false }
 
 // Pods implements Round.
 func (s *Single) Pods() []Answer { return nil }

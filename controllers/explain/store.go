@@ -81,10 +81,10 @@ func (s *Store) find(kind schema.GroupKind, namespace, name string) (Round, bool
 	return r.round, ok
 }
 
-// Pod explains a pod of whichever workload has it.
+// Pod explains a pod of whichever workload owns it.
 func (s *Store) Pod(namespace, name string) (Answer, bool) {
 	for _, r := range s.near(namespace, name) {
-		if a, ok := r.Pod(name); ok {
+		if a, ok := r.Pod(namespace, name); ok {
 			return a, true
 		}
 	}
@@ -111,21 +111,41 @@ func (s *Store) Placed(namespace, name string) (Answer, bool) {
 
 // Lacks explains what a pod should have been given and was not, by workload.
 func (s *Store) Lacks(namespace, name string) (out []Answer) {
-	s.mu.RLock()
-	var lackers []Lacker
-	for _, r := range s.rounds {
-		if l, ok := r.round.(Lacker); ok && r.subject.Namespace == "" {
-			lackers = append(lackers, l)
+	for _, r := range s.clusterScoped() {
+		if l, ok := r.(Lacker); ok {
+			if a, ok := l.Lacks(namespace, name); ok {
+				out = append(out, a)
+			}
 		}
 	}
-	s.mu.RUnlock()
-	for _, l := range lackers {
-		if a, ok := l.Lacks(namespace, name); ok {
+	return sortByWorkload(out)
+}
+
+// Sidecars explains what SidecarSets decided about a pod that has their containers, by workload.
+func (s *Store) Sidecars(namespace, name string) (out []Answer) {
+	for _, r := range s.clusterScoped() {
+		if a, ok := r.Pod(namespace, name); ok {
 			out = append(out, a)
 		}
 	}
-	slices.SortFunc(out, func(a, b Answer) int { return strings.Compare(a.Workload.Name, b.Workload.Name) })
-	return out
+	return sortByWorkload(out)
+}
+
+// clusterScoped are the rounds of workloads whose pods may be in any namespace.
+func (s *Store) clusterScoped() (rounds []Round) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, r := range s.rounds {
+		if r.subject.Namespace == "" {
+			rounds = append(rounds, r.round)
+		}
+	}
+	return rounds
+}
+
+func sortByWorkload(answers []Answer) []Answer {
+	slices.SortFunc(answers, func(a, b Answer) int { return strings.Compare(a.Workload.Name, b.Workload.Name) })
+	return answers
 }
 
 // near are the rounds that may know a pod.

@@ -4,6 +4,8 @@ package explain
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -17,7 +19,7 @@ type pods []string
 
 func (p pods) Workload() Answer { return Answer{Message: fmt.Sprint(len(p))} }
 func (p pods) Pods() []Answer   { return make([]Answer, len(p)) }
-func (p pods) Pod(name string) (Answer, bool) {
+func (p pods) Pod(_, name string) (Answer, bool) {
 	for _, n := range p {
 		if n == name {
 			return Answer{Message: name}, true
@@ -110,4 +112,37 @@ func TestStoreIsForMany(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// hosted is a round about a cluster-scoped workload, whose pods are named with their namespaces.
+type hosted []string
+
+func (h hosted) Workload() Answer { return Answer{} }
+func (h hosted) Pods() []Answer   { return nil }
+func (h hosted) Pod(namespace, name string) (Answer, bool) {
+	return Answer{Message: namespace + "/" + name, Workload: decision.Subject{Name: h[0]}}, slices.Contains(h[1:], namespace+"/"+name)
+}
+
+// Of pods of one name in several namespaces each is told what was decided about it, by each
+// SidecarSet whose containers it has, and by no workload that does not own it.
+func TestSidecarsOfAPod(t *testing.T) {
+	s := NewStore()
+	s.Put(workload("shop", "web", "1"), pods{"web-0"})
+	for _, h := range []hosted{{"tracing", "shop/web-0"}, {"logs", "shop/web-0", "bank/web-0"}} {
+		s.Put(decision.Subject{Kind: "SidecarSet", Name: h[0], UID: h[0]}, h)
+	}
+	for pod, want := range map[[2]string]string{
+		{"shop", "web-0"}: "logs shop/web-0, tracing shop/web-0", {"bank", "web-0"}: "logs bank/web-0", {"bank", "web-1"}: "", {"play", "web-0"}: "",
+	} {
+		var got []string
+		for _, a := range s.Sidecars(pod[0], pod[1]) {
+			got = append(got, a.Workload.Name+" "+a.Message)
+		}
+		if got := strings.Join(got, ", "); got != want {
+			t.Errorf("%v: %q, want %q", pod, got, want)
+		}
+	}
+	if a, ok := s.Pod("bank", "web-0"); ok {
+		t.Errorf("no workload owns it, and one says %q", a.Message)
+	}
 }

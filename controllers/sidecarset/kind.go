@@ -105,6 +105,7 @@ func (k *Kind) Type() rollout.Type {
 		Workloads:        k.workloads,
 		Lists:            func(o client.Object) client.ListOption { return client.MatchingFields{InjectedIndex: o.GetName()} },
 		Memory:           func() any { return &memory{generation: -1} },
+		Related:          []rollout.Related{k.namespaceEvents()},
 	}
 }
 

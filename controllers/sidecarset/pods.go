@@ -4,13 +4,10 @@ package sidecarset
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/controllers/annotation"
@@ -46,28 +43,6 @@ func (k *Kind) Sift(ctx context.Context, r *rollout.Round, pods []*corev1.Pod) (
 		}
 	}
 	return out, nil
-}
-
-// namespaces reads the labels of each namespace once, and says whether it is there.
-func (k *Kind) namespaces(ctx context.Context) func(name string) (map[string]string, bool, error) {
-	type answer struct {
-		labels map[string]string
-		there  bool
-	}
-	known := map[string]answer{}
-	return func(name string) (map[string]string, bool, error) {
-		if a, ok := known[name]; ok {
-			return a.labels, a.there, nil
-		}
-		found := &metav1.PartialObjectMetadata{}
-		found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-		err := k.cached.Get(ctx, types.NamespacedName{Name: name}, found)
-		if client.IgnoreNotFound(err) != nil {
-			return nil, false, fmt.Errorf("reading namespace %s: %w", name, err)
-		}
-		known[name] = answer{found.Labels, err == nil}
-		return found.Labels, err == nil, nil
-	}
 }
 
 // hasAll says whether a pod has all containers that a SidecarSet keeps running.

@@ -412,7 +412,7 @@ func TestAContainerThatIsAboutToRestartIsNotChangedAgain(t *testing.T) {
 // With the gate PodUnavailableBudgetUpdateGate a budget holds an update as a policy does.
 func TestABudgetHoldsTheUpdate(t *testing.T) {
 	w := started(t, "", 3, logs(func(s *kruise.SidecarSet) { s.Spec.UpdateStrategy.MaxUnavailable = ptr.To(intstr.FromInt32(3)) }))
-	w.spared = "web-1"
+	w.spared = "shop/web-1"
 	w.edit("logs", image("logs:2"))
 	w.round("logs")
 	if got := w.with("shipper", "logs:2"); got != "web-0" {

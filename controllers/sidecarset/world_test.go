@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/injection"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/matching"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/sidecars"
@@ -49,7 +50,9 @@ type world struct {
 	lacks map[string]int
 	// broken are images whose containers never get ready.
 	broken []string
-	// spared is the pod that its budget does not let be updated.
+	// rounds explain what was decided last.
+	rounds *explain.Store
+	// spared is the pod, with its namespace, that its budget does not let be updated.
 	spared string
 	// refusal is the answer to patches of pods; they are made if it is nil.
 	refusal error
@@ -59,7 +62,7 @@ func newWorld(t *testing.T, module string, objects ...client.Object) *world {
 	t.Helper()
 	e := rules.Engine(t, module)
 	objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{corev1.LabelMetadataName: "shop"}}})
-	w := &world{t: t, events: record.NewFakeRecorder(10_000), now: time.Unix(1_800_000_000, 0), listed: map[string]int{}}
+	w := &world{t: t, rounds: explain.NewStore(), events: record.NewFakeRecorder(10_000), now: time.Unix(1_800_000_000, 0), listed: map[string]int{}}
 	w.api = fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(objects...).
 		WithStatusSubresource(&corev1.Pod{}, &kruise.SidecarSet{}).
 		WithIndex(&corev1.Pod{}, InjectedIndex, InjectedIn).
@@ -74,7 +77,7 @@ func newWorld(t *testing.T, module string, objects ...client.Object) *world {
 	}
 	w.kind = New(w.api, "kruise-system", w.events, WithMissed(w.missed))
 	w.c = rollout.New(w.kind, rollout.Clients{Client: w.api, Live: w.api, Events: w.events}, e,
-		rollout.WithClock(func() time.Time { return w.now }), rollout.WithParallelWrites(1), rollout.WithBudget(w.budget))
+		rollout.WithClock(func() time.Time { return w.now }), rollout.WithParallelWrites(1), rollout.WithBudget(w.budget), rollout.WithRounds(w.rounds))
 	return w
 }
 
@@ -93,7 +96,7 @@ func (w *world) patch(ctx context.Context, c client.WithWatch, o client.Object, 
 }
 
 func (w *world) budget(_ context.Context, pod *corev1.Pod) (*decision.Hold, error) {
-	if pod.Name != w.spared {
+	if client.ObjectKeyFromObject(pod).String() != w.spared {
 		return nil, nil
 	}
 	return &decision.Hold{Rule: "protection.budget.exceeded", Reason: "BudgetExceeded", Message: "No more."}, nil

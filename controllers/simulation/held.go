@@ -101,7 +101,7 @@ func (j *judge) heldBy(p *corev1.Pod) (decision.Hold, bool) {
 	labels := j.s.nodeLabels(p.Spec.NodeName)
 	places := map[string]string{"zone": labels[corev1.LabelTopologyZone], "region": labels[corev1.LabelTopologyRegion]}
 	for _, h := range j.holds {
-		there := h.Pod == "" || h.Pod == p.Name
+		there := h.NamesPod(p.Namespace, p.Name)
 		for dimension, group := range h.Where {
 			there = there && places[dimension] == group
 		}
@@ -109,11 +109,11 @@ func (j *judge) heldBy(p *corev1.Pod) (decision.Hold, bool) {
 			return h, true
 		}
 	}
-	if j.rows && !slices.Contains(j.order, p.Name) {
+	if j.rows && !slices.Contains(j.order, p.Name) && !slices.Contains(j.order, p.Namespace+"/"+p.Name) {
 		return decision.Hold{Rule: "rollout/rows", Reason: "NotInOrder", Message: "the policy that orders all left it out"}, true
 	}
 	h, ok := j.single[p.Name]
-	return h, ok
+	return h, ok && h.NamesPod(p.Namespace, p.Name)
 }
 
 func (j *judge) find(kind string, was, now *corev1.Pod, message string) {

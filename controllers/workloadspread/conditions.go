@@ -186,7 +186,7 @@ func (e *account) Placed(pod string) (explain.Answer, bool) {
 }
 
 // Pod implements explain.Round: the workload explains its pods.
-func (e *account) Pod(string) (explain.Answer, bool) { return explain.Answer{}, false }
+func (e *account) Pod(string, string) (explain.Answer, bool) { return explain.Answer{}, false }
 
 // Pods implements explain.Round.
 func (e *account) Pods() []explain.Answer { return nil }

@@ -168,8 +168,11 @@ type Hold struct {
 	// Where limits the hold to the pods of these groups, e.g. {"zone": "b"}.
 	// Empty means the whole workload.
 	Where map[string]string `json:"where,omitempty"`
-	// Pod limits the hold to one pod.
+	// Pod limits the hold to the pods of this name: one pod where the workload is in one
+	// namespace, and one in each namespace where it is cluster-scoped.
 	Pod string `json:"pod,omitempty"`
+	// Namespace limits the hold to pods in this namespace.
+	Namespace string `json:"namespace,omitempty"`
 	// Until is when the hold may change by the passing of time alone, as RFC
 	// 3339. The workload is decided again then.
 	Until string `json:"until,omitempty"`
@@ -196,4 +199,16 @@ const RuleWalk = "walk"
 func (h Hold) Ours() bool { return h.Rule == RuleWalk }
 
 // Whole says whether a hold is of the whole workload, and not of some of its pods.
-func (h Hold) Whole() bool { return len(h.Where) == 0 && h.Pod == "" }
+func (h Hold) Whole() bool { return len(h.Where) == 0 && h.Pod == "" && h.Namespace == "" }
+
+// NamesPod reports whether a pod has the name and the namespace that a hold is limited to. It
+// is not limited by what it leaves empty. The groups of the pod do not count.
+func (h Hold) NamesPod(namespace, name string) bool {
+	return (h.Pod == "" || h.Pod == name) && (h.Namespace == "" || h.Namespace == namespace)
+}
+
+// OfPod is a hold limited to one pod.
+func (h Hold) OfPod(namespace, name string) Hold {
+	h.Namespace, h.Pod = namespace, name
+	return h
+}

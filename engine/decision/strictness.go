@@ -38,7 +38,7 @@ func Both(a, b Strictness) Strictness {
 func Fewer(then, now int) Strictness { return Weigh(now < then, now > then) }
 
 // FewerHeld compares what holds reach. A hold reaches less than another one if
-// that names no pod or the same, and if the groups it names are named here too.
+// that names no pod or the same, no namespace or the same, and if the groups it names are named here too.
 // Who holds, and why, does not count.
 func FewerHeld(then, now []Hold) Strictness {
 	return Weigh(!reach(then, now), !reach(now, then))
@@ -52,7 +52,9 @@ func reach(holds, others []Hold) bool {
 		byPod[h.Pod] = append(byPod[h.Pod], h)
 	}
 	for _, o := range others {
-		within := func(h Hold) bool { return Subset(h.Where, o.Where) }
+		within := func(h Hold) bool {
+			return Subset(h.Where, o.Where) && (h.Namespace == "" || h.Namespace == o.Namespace)
+		}
 		if !slices.ContainsFunc(byPod[""], within) && !slices.ContainsFunc(byPod[o.Pod], within) {
 			return false
 		}

@@ -34,6 +34,9 @@ func (f *finder) narrow(fr *frame, h decision.Hold) {
 	if pod := fields.Get(ast.StringTerm("pod")); pod != nil && h.Pod != "" {
 		only = append(only, ast.Equality.Expr(pod, ast.StringTerm(h.Pod)))
 	}
+	if namespace := fields.Get(ast.StringTerm("namespace")); namespace != nil && h.Namespace != "" {
+		only = append(only, ast.Equality.Expr(namespace, ast.StringTerm(h.Namespace)))
+	}
 	if len(only) == 0 {
 		return
 	}

@@ -11,7 +11,7 @@ import (
 // Hash tells facts apart, without allocating. The seed is one of the process,
 // so that a user cannot make labels that collide.
 func Hash(seed maphash.Seed, f *points.PodFacts) uint64 {
-	labels := unordered(seed, f.Labels)
+	labels, namespaceLabels := unordered(seed, f.Labels), unordered(seed, f.NamespaceLabels)
 	var lists maphash.Hash
 	lists.SetSeed(seed)
 	if n := f.OnNode; n != nil {
@@ -31,9 +31,9 @@ func Hash(seed maphash.Seed, f *points.PodFacts) uint64 {
 		ordinal = *f.Ordinal
 	}
 	return maphash.Comparable(seed, scalars{
-		f.Name, f.Node, f.Zone, f.Region, f.State, f.Updated,
+		f.Name, f.Namespace, f.NamespacedName, f.Node, f.Zone, f.Region, f.State, f.Updated,
 		[9]int{ordinal, f.Assigned, f.Phase, f.Ready, f.Restarts, f.OrderLevel, f.OrderValue, f.DeletionCost, len(f.Matches)},
-		[4]int64{f.ReadySince, f.Created, int64(labels), int64(lists.Sum64())},
+		[5]int64{f.ReadySince, f.Created, int64(labels), int64(namespaceLabels), int64(lists.Sum64())},
 	})
 }
 
@@ -52,8 +52,9 @@ type node struct {
 }
 
 type scalars struct {
-	name, node, zone, region, state string
+	name, namespace, namespacedName string
+	node, zone, region, state       string
 	updated                         bool
 	ints                            [9]int
-	rest                            [4]int64
+	rest                            [5]int64
 }

@@ -133,9 +133,10 @@ func (m *memo) sweep(present int) {
 // answer as it was; positions that descend are negated in them, once, instead of
 // at every comparison.
 func places(out points.RankOutput, which []int, pods Pods, at func(n int) *row) {
-	holds := make(map[string][]decision.Hold, len(out.Holds))
+	holds := make(map[podName][]decision.Hold, len(out.Holds))
 	for _, h := range out.Holds {
-		holds[h.Pod] = append(holds[h.Pod], h)
+		name := podName{h.Namespace, h.Pod}
+		holds[name] = append(holds[name], h)
 	}
 	key, lead := 0, 0
 	if len(out.Keys) > 0 {
@@ -155,7 +156,15 @@ func places(out points.RankOutput, which []int, pods Pods, at func(n int) *row) 
 		r := at(n)
 		r.key, r.lead = flat[start:middle:middle], flat[middle:len(flat):len(flat)]
 		if len(holds) > 0 {
-			r.holds = holds[pods.Facts(i).Name]
+			f := pods.Facts(i)
+			r.holds = holds[podName{name: f.Name}]
+			if one := holds[podName{f.Namespace, f.Name}]; f.Namespace != "" && len(one) > 0 {
+				r.holds = slices.Concat(one, r.holds)
+			}
 		}
 	}
 }
+
+// podName is what a hold names: the pod in one namespace, or each pod of the name where the
+// namespace is empty.
+type podName struct{ namespace, name string }

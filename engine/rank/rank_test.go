@@ -321,3 +321,44 @@ func TestNothingIsAllocatedForAnUnchangedPod(t *testing.T) {
 		t.Errorf("1,000 unchanged pods allocate %v times, 2,000 allocate %v times", a, b)
 	}
 }
+
+// Pods of one name in several namespaces have each the holds that name them.
+func TestHoldsOfPodsOfOneName(t *testing.T) {
+	const policy = `package rollout
+
+rank := {"keys": [[0] | some _ in input.pods], "lead": [[0] | some _ in input.pods], "descending": [], "holds": [
+	{"reason": "All", "message": "m", "pod": "web-0"},
+	{"reason": "One", "message": "m", "pod": "web-0", "namespace": "b"},
+	{"reason": "Other", "message": "m", "pod": "web-1", "namespace": "b"},
+]}
+`
+	seed := maphash.MakeSeed()
+	p := &pods{}
+	for _, f := range []points.PodFacts{
+		{Namespace: "a", Name: "web-0", NamespacedName: "a/web-0"}, {Namespace: "b", Name: "web-0", NamespacedName: "b/web-0"},
+		{Namespace: "a", Name: "web-1", NamespacedName: "a/web-1"}, {Namespace: "b", Name: "web-1", NamespacedName: "b/web-1"},
+	} {
+		p.facts, p.hashes = append(p.facts, f), append(p.hashes, rank.Hash(seed, &f))
+	}
+	w := points.Workload{Kind: "SidecarSet", Name: "logs", UID: "u1"}
+	r := rank.New(newEngine(t, policy))
+	for _, when := range []string{"at first", "remembered"} {
+		o := r.Rank(t.Context(), decision.Subject{}, w, points.Strategy{}, uniquePods{p})
+		var got []string
+		for i := range p.facts {
+			reasons := ""
+			for _, h := range o.Holds(i) {
+				reasons += " " + h.Reason
+			}
+			got = append(got, p.facts[i].NamespacedName+":"+reasons)
+		}
+		if want := []string{"a/web-0: All", "b/web-0: One All", "a/web-1:", "b/web-1: Other"}; !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", when, got, want)
+		}
+	}
+}
+
+// uniquePods have UIDs of their own, as pods of one name in two namespaces do.
+type uniquePods struct{ *pods }
+
+func (p uniquePods) UID(i int) string { return p.facts[i].NamespacedName }

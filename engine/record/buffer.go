@@ -197,7 +197,7 @@ func digest(r decision.Record) string {
 	v := decision.VerdictOf(r)
 	parts := []string{string(r.Outcome), v.Word, r.Subject.UID}
 	for _, h := range v.Reasons {
-		line := []string{h.Rule, h.Reason, h.Pod}
+		line := []string{h.Rule, h.Reason, h.Namespace, h.Pod}
 		for _, k := range sortedKeys(h.Where) {
 			line = append(line, k, h.Where[k])
 		}

@@ -32,7 +32,7 @@ test_a_hold_that_is_malformed_holds if {
 		["closed"], [7], [[]], [{}],
 		[object.remove(sound, ["reason"])], [object.remove(sound, ["message"])],
 		[object.union(sound, {"reason": ""})], [object.union(sound, {"message": 7})],
-		[object.union(sound, {"rule": 7})], [object.union(sound, {"until": 7})], [object.union(sound, {"newPods": "Old"})], [object.union(sound, {"pod": 7})],
+		[object.union(sound, {"rule": 7})], [object.union(sound, {"until": 7})], [object.union(sound, {"newPods": "Old"})], [object.union(sound, {"pod": 7})], [object.union(sound, {"pod": "shop/web-a"})], [object.union(sound, {"namespace": 7})],
 		[object.union(sound, {"where": "zone"})], [object.union(sound, {"where": {"zone": 7}})], [object.union(sound, {"where": {"Zone": "a"}})],
 	] {
 		[[hold.reason, hold.rule] | some hold in held(wish)] == [["InvalidHold", "extend.rollout.shop"]]
@@ -41,4 +41,34 @@ test_a_hold_that_is_malformed_holds if {
 
 test_a_malformed_hold_of_a_pod_holds_that_pod if {
 	{hold.pod | some hold in held([{"pod": "web-a"}])} == {"web-a"}
+}
+
+test_a_malformed_hold_of_a_pod_in_a_namespace_holds_that_pod if {
+	{[hold.pod, hold.namespace] | some hold in held([{"pod": "web-a", "namespace": "shop"}])} == {["web-a", "shop"]}
+	{object.remove(hold, ["reason", "message", "rule"]) | some hold in held([{"pod": "web-a", "namespace": 7}])} == {{"pod": "web-a"}}
+	{object.remove(hold, ["reason", "message", "rule"]) | some hold in held([{"pod": "shop/web-a"}])} == {{}}
+}
+
+# The holds of a workload in a namespace, but for what is the same of all.
+in_namespace(namespace, wish) := {object.remove(hold, ["reason", "message", "rule"]) |
+	some hold in rollout.user_hold with input as {"workload": {"namespace": namespace}}
+		with data.extend.rollout.shop.hold as [object.union(sound, wish)]
+}
+
+test_a_hold_keeps_its_namespace_where_the_workload_has_none if {
+	in_namespace("", {"namespace": "a", "pod": "web-0"}) == {{"namespace": "a", "pod": "web-0"}}
+	in_namespace("", {"namespace": "a"}) == {{"namespace": "a"}}
+	in_namespace("", {"namespace": ""}) == {{}}
+}
+
+test_a_hold_of_the_namespace_of_its_workload_is_as_if_it_named_none if {
+	in_namespace("a", {"namespace": "a", "pod": "web-0"}) == {{"pod": "web-0"}}
+	in_namespace("a", {"namespace": "a"}) == {{}}
+	in_namespace("a", {"pod": "web-0"}) == {{"pod": "web-0"}}
+}
+
+test_a_hold_of_another_namespace_is_none_of_the_workload if {
+	in_namespace("a", {"namespace": "b", "pod": "web-0"}) == set()
+	in_namespace("a", {"namespace": "b"}) == set()
+	in_namespace("a", {"namespace": "b", "reason": 7}) == set()
 }

@@ -137,7 +137,9 @@ rank_descending := {
 # description: |
 #   Pods that prepare for their update go first (CS-09), whatever the order is.
 #   Then `rank` of each package data.extend.rollout.<package> has its say, in the
-#   order of the package names; a pod it does not name has 0.
+#   order of the package names; a pod it does not name has 0. A name with a
+#   namespace, such as shop/web-0, goes ahead of one without, which is that of a pod
+#   in each namespace.
 # labels:
 #   id: rollout.rank.lead
 rank_lead := [usual | some _ in input.pods] if {
@@ -145,11 +147,18 @@ rank_lead := [usual | some _ in input.pods] if {
 		count(column) == 0
 	}
 	usual := [0 | some _ in rank_columns]
-} else := [[object.get(column, pod.name, 0) | some column in rank_columns] | some pod in input.pods]
+} else := [[object.get(column, name, object.get(column, pod.name, 0)) | some column in rank_columns] |
+	some pod in input.pods
+	name := object.get(pod, "namespacedName", pod.name)
+]
 
 rank_columns := array.concat([rank_preparing], [places | some places in rank_users])
 
-rank_preparing := {pod.name: -1 | some pod in input.pods; pod.state == "PreparingUpdate"}
+rank_preparing := {name: -1 |
+	some pod in input.pods
+	pod.state == "PreparingUpdate"
+	name := object.get(pod, "namespacedName", pod.name)
+}
 
 # An object, because its values come in the order of its keys.
 rank_users := {pkg: places |
@@ -164,7 +173,7 @@ rank_users := {pkg: places |
 #   Only holds that name a pod. The others are for rollout/plan, which knows the
 #   time and the counts: here a rule such as "not all are available" would hold
 #   every pod just because nothing is known, and be remembered. One that is
-#   malformed holds all that it could.
+#   malformed holds all that it could. One without a namespace holds each pod of the name.
 # labels:
 #   id: rollout.rank.hold
 rank_holds := [object.union(hold, {"pod": name}) |
@@ -174,9 +183,18 @@ rank_holds := [object.union(hold, {"pod": name}) |
 	count(user_hold) > 0
 } else := []
 
-rank_held_by(hold) := rank_names if {
+rank_held_by(hold) := rank_held_in(hold) if {
+	hold.namespace
+} else := rank_names if {
 	hold.reason == "InvalidHold"
 	object.get(hold, "pod", "") == ""
 } else := {hold.pod} & rank_names
 
+rank_held_in(hold) := {name | some [hold.namespace, name] in rank_pods} if {
+	hold.reason == "InvalidHold"
+	object.get(hold, "pod", "") == ""
+} else := {name | name := hold.pod; [hold.namespace, name] in rank_pods}
+
 rank_names := {pod.name | some pod in input.pods}
+
+rank_pods := {[pod.namespace, pod.name] | some pod in input.pods}

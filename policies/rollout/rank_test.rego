@@ -92,3 +92,44 @@ test_ordinals_decide_between_pods_of_one_priority if {
 	ordered := numbered({"orderKeys": ["tier"]})
 	[ordered.keys, ordered.descending] == [[[-1, 0, 0], [1, 7, 1]], [1, 2]]
 }
+
+# Pods of one name in two namespaces, of a workload that has none.
+twins := [object.union(calm, {"name": "web-0", "namespace": namespace, "namespacedName": concat("/", [namespace, "web-0"])}) |
+	some namespace in ["a", "b"]
+]
+
+twins_ranked(pods, packages) := answer if {
+	answer := rollout.rank with input as {"strategy": {}, "workload": {"namespace": ""}, "pods": pods}
+		with data.extend.rollout as packages
+}
+
+test_a_hold_with_a_namespace_holds_the_pod_in_it if {
+	answer := twins_ranked(twins, {"x": {"hold": [object.union(sound, {"pod": "web-0", "namespace": "b"})]}})
+	[[hold.namespace, hold.pod] | some hold in answer.holds] == [["b", "web-0"]]
+	twins_ranked(twins, {"x": {"hold": [object.union(sound, {"pod": "web-0", "namespace": "c"})]}}).holds == []
+	twins_ranked(twins, {"x": {"hold": [object.union(sound, {"pod": "web-1", "namespace": "b"})]}}).holds == []
+}
+
+test_a_hold_without_a_namespace_holds_each_pod_of_the_name if {
+	answer := twins_ranked(twins, {"x": {"hold": [object.union(sound, {"pod": "web-0"})]}})
+	[[object.get(hold, "namespace", ""), hold.pod] | some hold in answer.holds] == [["", "web-0"]]
+}
+
+test_a_malformed_hold_of_a_namespace_holds_the_pods_in_it if {
+	answer := twins_ranked(twins, {"x": {"hold": [{"namespace": "b"}]}})
+	[[hold.namespace, hold.pod] | some hold in answer.holds] == [["b", "web-0"]]
+}
+
+test_a_hold_of_a_whole_namespace_is_for_the_plan if {
+	twins_ranked(twins, {"x": {"hold": [object.union(sound, {"namespace": "b"})]}}).holds == []
+}
+
+test_users_rank_by_name_with_a_namespace_or_without if {
+	twins_ranked(twins, {"x": {"rank": {"b/web-0": -1}}}).lead == [[0, 0], [0, -1]]
+	twins_ranked(twins, {"x": {"rank": {"web-0": -1}}}).lead == [[0, -1], [0, -1]]
+	twins_ranked(twins, {"x": {"rank": {"web-0": -1, "b/web-0": 3}}}).lead == [[0, -1], [0, 3]]
+}
+
+test_of_two_pods_of_one_name_the_one_that_prepares_leads if {
+	twins_ranked([twins[0], object.union(twins[1], {"state": "PreparingUpdate"})], {}).lead == [[0], [-1]]
+}

@@ -140,6 +140,10 @@ func (s *Server) why(w http.ResponseWriter, req *http.Request) {
 		} else if found {
 			reply.Answer, ok = placed, true
 		}
+		reply.Sidecars = s.Store.Sidecars(namespace, name)
+		if !ok && len(reply.Sidecars) > 0 {
+			reply.Answer, reply.Sidecars, ok = reply.Sidecars[0], reply.Sidecars[1:], true
+		}
 		reply.Lacks = s.Store.Lacks(namespace, name)
 		if !ok && len(reply.Lacks) > 0 {
 			reply.Answer, reply.Lacks, ok = reply.Lacks[0], reply.Lacks[1:], true

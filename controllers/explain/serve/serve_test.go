@@ -25,8 +25,8 @@ type one struct{}
 
 func (one) Workload() explain.Answer { return explain.Answer{Verdict: explain.Updating} }
 func (one) Pods() []explain.Answer   { return []explain.Answer{{Verdict: explain.Held}} }
-func (one) Pod(name string) (explain.Answer, bool) {
-	return explain.Answer{Verdict: explain.Held}, name == "web-1"
+func (one) Pod(namespace, name string) (explain.Answer, bool) {
+	return explain.Answer{Verdict: explain.Held}, namespace == "shop" && name == "web-1"
 }
 
 // named takes the token for the name of who asks.
@@ -129,7 +129,7 @@ type near struct {
 	found *int
 }
 
-func (n near) Pod(string) (explain.Answer, bool) {
+func (n near) Pod(string, string) (explain.Answer, bool) {
 	return explain.Answer{Verdict: explain.Held, Near: func(ctx context.Context) *nearest.Result {
 		if _, bounded := ctx.Deadline(); !bounded {
 			return nil

@@ -40,7 +40,7 @@ type round struct{}
 
 func (round) Workload() explain.Answer { return explain.Answer{Message: "the workload"} }
 func (round) Pods() []explain.Answer   { return []explain.Answer{{Message: "the pod in short"}} }
-func (round) Pod(name string) (explain.Answer, bool) {
+func (round) Pod(_, name string) (explain.Answer, bool) {
 	return explain.Answer{Message: "the pod"}, name == "web-1"
 }
 

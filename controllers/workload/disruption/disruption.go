@@ -5,6 +5,7 @@
 package disruption
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -36,6 +37,8 @@ type Question struct {
 	// Pods are those that would be disrupted. A pod that is Updated has the update revision; none has if it is nil.
 	Pods    []*corev1.Pod
 	Updated func(*corev1.Pod) bool
+	// NamespaceLabels has the labels of each namespace that the pods are in, of a cluster-scoped workload.
+	NamespaceLabels map[string]map[string]string
 	// Topology is where nodes are; see ReadPlaces.
 	Topology *facts.Topology
 }
@@ -61,7 +64,7 @@ func (a Answer) Top() *decision.Hold {
 	}
 	var top *decision.Hold
 	for _, h := range a.Held {
-		if top == nil || h.Pod < top.Pod {
+		if top == nil || cmp.Or(strings.Compare(h.Pod, top.Pod), strings.Compare(h.Namespace, top.Namespace)) < 0 {
 			top = &h
 		}
 	}
@@ -78,7 +81,9 @@ func Ask(ctx context.Context, e *engine.Engine, q Question) Answer {
 	if updated == nil {
 		updated = func(*corev1.Pod) bool { return false }
 	}
-	pods := facts.NewSet().Update(q.Pods, facts.Terms{}, q.Topology, updated)
+	known := facts.NewSet()
+	known.ObserveNamespaces(q.NamespaceLabels)
+	pods := known.Update(q.Pods, facts.Terms{}, q.Topology, updated)
 	in := q.plan(pods)
 	plan, rec := engine.Decide(ctx, e, points.PlanPoint(), q.Subject, in)
 	a.note(rec, q.Now, plan.Holds)
@@ -90,7 +95,7 @@ func Ask(ctx context.Context, e *engine.Engine, q Question) Answer {
 	}
 	if a.Whole != nil {
 		for _, p := range pods {
-			a.Held[p.UID] = named(*a.Whole, p.Name)
+			a.Held[p.UID] = a.Whole.OfPod(p.Namespace, p.Name)
 		}
 		return a
 	}
@@ -102,13 +107,13 @@ func Ask(ctx context.Context, e *engine.Engine, q Question) Answer {
 	a.note(rec, q.Now, order.Holds)
 	holds := append(slices.Clone(plan.Holds), order.Holds...)
 	for i, p := range pods {
-		one := selection.Candidate{Name: p.Name, Groups: places(p)}
+		one := selection.Candidate{Pod: p.Key(), Groups: places(p)}
 		_, skipped := selection.Walk([]selection.Candidate{one}, holds, selection.Limits{Limit: 1, MaxUnavailable: 1}, selection.Unavailable{})
 		switch {
 		case len(skipped) > 0:
-			a.Held[p.UID] = named(skipped[0].Hold, p.Name)
+			a.Held[p.UID] = skipped[0].Hold.OfPod(p.Namespace, p.Name)
 		case len(a.Allowed) >= limit:
-			a.Held[p.UID] = named(*limited(string(a.Records[0].Point)), p.Name)
+			a.Held[p.UID] = limited(string(a.Records[0].Point)).OfPod(p.Namespace, p.Name)
 		default:
 			a.Allowed = append(a.Allowed, q.Pods[i])
 		}
@@ -127,11 +132,6 @@ func (a *Answer) note(rec decision.Record, now time.Time, holds []decision.Hold)
 
 func limited(point string) *decision.Hold {
 	return &decision.Hold{Rule: point, Reason: limitReason, Message: "The plan lets no more pods be moved now."}
-}
-
-func named(h decision.Hold, pod string) decision.Hold {
-	h.Pod = pod
-	return h
 }
 
 // plan is the question of rollout/plan. All pods that are asked about may go at once: they are unavailable, or a budget

@@ -37,6 +37,11 @@ type Pod struct {
 	updated bool
 }
 
+// Key is the name of the pod with its namespace. It tells the pods of one workload apart.
+func (p *Pod) Key() types.NamespacedName {
+	return types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
+}
+
 // Available is CS-02: in no state but Normal, and ready for that long. A pod
 // whose in-place update has not been seen to complete is not available, gate or
 // no gate; nor is one that must have been ready for some time and does not say
@@ -117,7 +122,8 @@ func (s *Set) build(pod *corev1.Pod, updated bool, terms Terms, topology *Topolo
 	node := s.node(pod)
 	place := topology.Of(node)
 	p.Facts = rollout.PodFacts{
-		Name: pod.Name, Labels: policyLabels(pod.Labels), Node: node, Zone: place.Zone, Region: place.Region,
+		Name: pod.Name, Namespace: pod.Namespace, NamespacedName: pod.Namespace + "/" + pod.Name,
+		Labels: policyLabels(pod.Labels), Node: node, Zone: place.Zone, Region: place.Region,
 		Updated: updated, State: string(p.State),
 		Assigned: flag(pod.Spec.NodeName != ""), Phase: phase(pod.Status.Phase), Ready: flag(p.Ready),
 		Created: seconds(pod.CreationTimestamp.Time), Restarts: restarts(pod), DeletionCost: deletionCost(pod),
@@ -130,6 +136,9 @@ func (s *Set) build(pod *corev1.Pod, updated bool, terms Terms, topology *Topolo
 	}
 	if s.nodeOf != nil {
 		p.Facts.OnNode = topology.Node(node)
+	}
+	if in := s.namespaces[pod.Namespace]; in != nil {
+		p.Facts.NamespaceLabels = in.labels
 	}
 	p.Facts.Matches = terms.matches(pod.Labels)
 	p.Facts.OrderLevel, p.Facts.OrderValue = terms.order(pod.Labels)
@@ -156,6 +165,8 @@ type Set struct {
 	ordinals bool
 	nodeOf   func(*corev1.Pod) string
 	pods     map[types.UID]*entry
+	// namespaces are those of the pods, of a cluster-scoped workload.
+	namespaces map[string]*namespace
 	// what the facts were built with
 	terms    Terms
 	topology uint64
@@ -163,6 +174,7 @@ type Set struct {
 
 type entry struct {
 	pod  *Pod
+	in   *namespace // whose labels the facts have
 	seen bool
 }
 
@@ -213,10 +225,11 @@ func (s *Set) Update(pods []*corev1.Pod, terms Terms, topology *Topology, update
 	for i, pod := range pods {
 		isUpdated := updated(pod)
 		e := s.pods[pod.UID]
-		if e == nil || e.pod.ResourceVersion != pod.ResourceVersion || e.pod.updated != isUpdated || s.nodeOf != nil && e.pod.Facts.OnNode != topology.Node(e.pod.Facts.Node) {
+		in := s.namespaces[pod.Namespace]
+		if e == nil || e.in != in || e.pod.ResourceVersion != pod.ResourceVersion || e.pod.updated != isUpdated || s.nodeOf != nil && e.pod.Facts.OnNode != topology.Node(e.pod.Facts.Node) {
 			p := s.build(pod, isUpdated, terms, topology)
 			p.Hash = rank.Hash(s.seed, &p.Facts)
-			e = &entry{pod: p}
+			e = &entry{pod: p, in: in}
 			s.pods[pod.UID] = e
 		}
 		e.seen = true

@@ -27,7 +27,7 @@ func at(seconds int) time.Time { return time.Unix(1000+int64(seconds), 0) }
 
 func readyPod() *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "web-a", UID: "a", ResourceVersion: "1", Labels: map[string]string{"app": "web"}, CreationTimestamp: metav1.NewTime(at(-100))},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-a", UID: "a", ResourceVersion: "1", Labels: map[string]string{"app": "web"}, CreationTimestamp: metav1.NewTime(at(-100))},
 		Spec:       corev1.PodSpec{NodeName: "n1"},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
 			{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(at(0))},
@@ -99,13 +99,13 @@ func TestFactsOfAPod(t *testing.T) {
 	topology := NewTopology()
 	topology.Observe("n1", map[string]string{corev1.LabelTopologyZone: "z", corev1.LabelTopologyRegion: "r"})
 	want := rollout.PodFacts{
-		Name: "web-a", Labels: map[string]string{"app": "web"}, Node: "n1", Zone: "z", Region: "r", Updated: true, State: "Normal",
+		Name: "web-a", Namespace: "shop", NamespacedName: "shop/web-a", Labels: map[string]string{"app": "web"}, Node: "n1", Zone: "z", Region: "r", Updated: true, State: "Normal",
 		Assigned: 1, Phase: 2, Ready: 1, ReadySince: 1000, Created: 900, Restarts: 5, OrderLevel: -1, DeletionCost: -7,
 	}
 	if diff := cmp.Diff(want, NewSet().build(pod, true, Terms{}, topology).Facts); diff != "" {
 		t.Error(diff)
 	}
-	want = rollout.PodFacts{Labels: map[string]string{}, Created: rollout.MaxTime, OrderLevel: -1}
+	want = rollout.PodFacts{NamespacedName: "/", Labels: map[string]string{}, Created: rollout.MaxTime, OrderLevel: -1}
 	if diff := cmp.Diff(want, NewSet().build(&corev1.Pod{}, false, Terms{}, NewTopology()).Facts); diff != "" {
 		t.Error("an empty pod: ", diff)
 	}
@@ -283,6 +283,31 @@ func TestFactsOfTheNode(t *testing.T) {
 	topology.Forget("n1")
 	if now := at(); now.Facts.OnNode == nil || now.Facts.OnNode.Labels != nil {
 		t.Error("a node that is gone is still there")
+	}
+}
+
+// The labels of a namespace are facts of its pods, which are built anew when these change and
+// not before.
+func TestFactsOfTheNamespace(t *testing.T) {
+	shop, bank := readyPod(), with(func(p *corev1.Pod) { p.Namespace, p.UID = "bank", "b" })
+	s, topology := NewSet(), NewTopology()
+	update := func(labels map[string]map[string]string) []*Pod {
+		s.ObserveNamespaces(labels)
+		return s.Update([]*corev1.Pod{shop, bank}, Terms{}, topology, func(*corev1.Pod) bool { return false })
+	}
+	first := update(map[string]map[string]string{"shop": {"tier": "gold"}, "bank": {"tier": "tin"}})
+	if first[0].Facts.NamespaceLabels["tier"] != "gold" || first[1].Facts.NamespaceLabels["tier"] != "tin" || first[0].Key() == first[1].Key() {
+		t.Errorf("the facts are %+v and %+v", first[0].Facts, first[1].Facts)
+	}
+	if same := update(map[string]map[string]string{"shop": {"tier": "gold"}, "bank": {"tier": "tin"}}); same[0] != first[0] || same[1] != first[1] {
+		t.Error("pods whose namespaces did not change were built again")
+	}
+	next := update(map[string]map[string]string{"shop": {"tier": "gold"}, "bank": {"tier": "gold"}})
+	if next[0] != first[0] || next[1].Facts.NamespaceLabels["tier"] != "gold" || next[1].Hash == first[1].Hash {
+		t.Errorf("other labels of bank were not seen: %+v", next[1].Facts)
+	}
+	if none := update(nil); none[0].Facts.NamespaceLabels != nil {
+		t.Errorf("labels that are not known any more are facts: %v", none[0].Facts.NamespaceLabels)
 	}
 }
 

@@ -30,8 +30,8 @@ type Change struct {
 }
 
 // hold is why a pod waits for another answer.
-func (c Change) hold(pod string) decision.Hold {
-	return decision.Hold{Rule: string(points.ChangePoint().Name), Reason: c.Reason, Message: c.Message, Pod: pod}
+func (c Change) hold(p *facts.Pod) decision.Hold {
+	return decision.Hold{Rule: string(points.ChangePoint().Name), Reason: c.Reason, Message: c.Message}.OfPod(p.Namespace, p.Name)
 }
 
 // changes asks rollout/change once a round for each old revision: the answer is the same
@@ -42,8 +42,8 @@ type changes struct {
 	r     *Round
 	f     *Facts
 	known map[changeOf]Change
-	// services are those of the namespace; nil until they were listed.
-	services []corev1.Service
+	// services are those of each namespace, from when they were listed.
+	services map[string][]corev1.Service
 }
 
 // changeOf is what an answer is the same for.
@@ -92,14 +92,18 @@ func (c *changes) unserved(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if !c.r.c.services {
 		return false, nil
 	}
-	if c.services == nil {
+	services, listed := c.services[pod.Namespace]
+	if !listed {
 		list := &corev1.ServiceList{}
 		if err := c.r.c.client.List(ctx, list, client.InNamespace(pod.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 			return false, fmt.Errorf("listing Services: %w", err)
 		}
-		c.services = append([]corev1.Service{}, list.Items...)
+		if c.services == nil {
+			c.services = map[string][]corev1.Service{}
+		}
+		services, c.services[pod.Namespace] = list.Items, list.Items
 	}
-	return !slices.ContainsFunc(c.services, func(s corev1.Service) bool {
+	return !slices.ContainsFunc(services, func(s corev1.Service) bool {
 		return len(s.Spec.Selector) > 0 && labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(pod.Labels))
 	}), nil
 }

@@ -40,13 +40,13 @@ func (r *Round) SelectPods(ctx context.Context, f *Facts, candidate, busy func(*
 	}
 	order := r.order(ctx, f, plan, in, candidate)
 	for i := range order.candidates {
-		order.candidates[i].Available = !busy(order.byName[order.candidates[i].Name])
+		order.candidates[i].Available = !busy(order.pods[order.candidates[i].Pod])
 	}
 	taken, skipped := selection.Walk(order.candidates, d.Holds, limits, un)
 	d.Skipped = skipped
 	r.beside = &d
-	for _, name := range taken {
-		out = append(out, order.byName[name])
+	for _, pod := range taken {
+		out = append(out, order.pods[pod])
 	}
 	return out
 }

@@ -60,15 +60,15 @@ func (r *Round) decide(ctx context.Context, f *Facts) (Decisions, error) {
 	taken, skipped := selection.Walk(order.candidates, d.Holds, limits, walkFrom)
 	d.Skipped = skipped
 	var errs []error
-	for _, name := range taken {
-		p := order.byName[name]
+	for _, pod := range taken {
+		p := order.pods[pod]
 		change, err := changes.of(ctx, p)
 		switch {
 		case err != nil:
 			errs = append(errs, err)
 		case change.Action == points.Wait:
 			r.Again(undecidedAgain)
-			d.Skipped = append(d.Skipped, selection.Skip{Name: name, Hold: change.hold(name)})
+			d.Skipped = append(d.Skipped, selection.Skip{Pod: pod, Hold: change.hold(p)})
 		default:
 			d.Take = append(d.Take, Move{p, change})
 		}
@@ -83,7 +83,7 @@ func skipAll(candidates []*facts.Pod, holds []decision.Hold) []selection.Skip {
 	}
 	out := make([]selection.Skip, len(candidates))
 	for i, p := range candidates {
-		out[i] = selection.Skip{Name: p.Name, Hold: holds[0]}
+		out[i] = selection.Skip{Pod: p.Key(), Hold: holds[0]}
 	}
 	return out
 }

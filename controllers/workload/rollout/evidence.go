@@ -104,7 +104,7 @@ func concerns(h decision.Hold, p *facts.Pod) bool {
 			return false
 		}
 	}
-	return h.Pod == "" || h.Pod == p.Name
+	return h.NamesPod(p.Namespace, p.Name)
 }
 
 func (f *Facts) planFacts(c points.Counts) []explain.Fact {
@@ -125,6 +125,9 @@ func podFacts(p *facts.Pod, available bool) []explain.Fact {
 	}
 	for k, v := range p.Facts.Labels {
 		out = append(out, explain.Fact{Name: "pod.labels." + k, Value: v})
+	}
+	for k, v := range p.Facts.NamespaceLabels {
+		out = append(out, explain.Fact{Name: "pod.namespaceLabels." + k, Value: v})
 	}
 	slices.SortFunc(out, func(a, b explain.Fact) int { return cmp.Compare(a.Name, b.Name) })
 	return out

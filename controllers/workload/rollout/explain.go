@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
@@ -25,20 +27,20 @@ type account struct {
 	journal []decision.Record
 	e       *engine.Engine
 	skipped []selection.Skip
-	moved   map[string]bool
-	skips   map[string]int // positions in skipped, by pod
+	moved   map[types.NamespacedName]bool
+	skips   map[types.NamespacedName]int // positions in skipped
 	// evidence is worked out on the first question: hardly any round is asked about.
 	evidence func() evidence
 }
 
 func newRound(e *engine.Engine, f *Facts, res Result, journal []decision.Record) *account {
-	r := &account{f: f, res: res, journal: journal, e: e, skipped: res.skipped(), moved: make(map[string]bool, len(res.Moved))}
-	for _, name := range res.Moved {
-		r.moved[name] = true
+	r := &account{f: f, res: res, journal: journal, e: e, skipped: res.skipped(), moved: make(map[types.NamespacedName]bool, len(res.Moved))}
+	for _, pod := range res.Moved {
+		r.moved[pod] = true
 	}
-	r.skips = make(map[string]int, len(r.skipped))
+	r.skips = make(map[types.NamespacedName]int, len(r.skipped))
 	for i := range r.skipped {
-		r.skips[r.skipped[i].Name] = i
+		r.skips[r.skipped[i].Pod] = i
 	}
 	r.evidence = sync.OnceValue(r.gather)
 	return r
@@ -100,7 +102,7 @@ func (r *account) nodes() (out []explain.Node) {
 	}
 	for _, p := range r.f.Pods {
 		if a := r.pod(p, explain.Answer{}); a.Verdict != explain.UpToDate {
-			out = append(out, explain.Node{Name: of(p.Pod), Pod: p.Name, Verdict: a.Verdict, Reason: a.Reason, Rule: a.Rule})
+			out = append(out, explain.Node{Name: of(p.Pod), Pod: r.f.nameOf(p.Key()), Verdict: a.Verdict, Reason: a.Reason, Rule: a.Rule})
 		}
 	}
 	order := []explain.Verdict{explain.Moved, explain.Updating, explain.Deleting, explain.Hooked, explain.Held, explain.Waiting}
@@ -111,9 +113,9 @@ func (r *account) nodes() (out []explain.Node) {
 }
 
 // Pod implements explain.Round.
-func (r *account) Pod(name string) (explain.Answer, bool) {
+func (r *account) Pod(namespace, name string) (explain.Answer, bool) {
 	for _, p := range r.f.Pods {
-		if p.Name == name {
+		if p.Namespace == namespace && p.Name == name {
 			a := r.pod(p, r.base())
 			more := podFacts(p, r.f.Available(p))
 			if a.Verdict == explain.Held || a.Verdict == explain.Waiting {
@@ -147,13 +149,18 @@ func (r *account) Pods() []explain.Answer {
 		out[i] = r.pod(p, base)
 	}
 	slices.SortStableFunc(out, func(a, b explain.Answer) int {
-		return cmp.Compare(r.place(a.Subject.Name), r.place(b.Subject.Name))
+		return cmp.Compare(r.place(a.Subject), r.place(b.Subject))
 	})
 	return out
 }
 
-func (r *account) place(name string) int {
-	if i, ok := r.skips[name]; ok {
+// keyOf is the name of the pod that an answer is about, with its namespace.
+func keyOf(pod decision.Subject) types.NamespacedName {
+	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+}
+
+func (r *account) place(pod decision.Subject) int {
+	if i, ok := r.skips[keyOf(pod)]; ok {
 		return i + 1
 	}
 	return 0
@@ -163,12 +170,12 @@ func (r *account) pod(p *facts.Pod, a explain.Answer) explain.Answer {
 	f := r.f
 	a.Subject = decision.Subject{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)}
 	a.From, a.To = f.Templates.At(p.Pod), f.Target()
-	i, skipped := r.skips[p.Name]
+	i, skipped := r.skips[p.Key()]
 	growing := f.growth(p.Pod).Growing
 	switch {
 	case growing != "" && !skipped:
 		a.Verdict, a.Reason, a.Message = explain.Updating, "VolumeClaimGrowing", growing+"."
-	case r.moved[p.Name]:
+	case r.moved[p.Key()]:
 		a.Verdict, a.Reason, a.Message = explain.Moved, "Selected", fmt.Sprintf("Its update to %s was started in the last round.", a.To)
 	case f.Leaves(p):
 		a.Verdict, a.Reason, a.Message = explain.Deleting, "DeleteWanted", "It is to be deleted, as soon as the budget and its hooks allow."

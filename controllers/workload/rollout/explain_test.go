@@ -181,7 +181,7 @@ func TestARoundExplainsItself(t *testing.T) {
 			if diff := cmp.Diff(tc.why, why); diff != "" {
 				t.Errorf("the pods are tallied (-want +got)\n%s", diff)
 			}
-			p, ok := r.Pod(tc.pod)
+			p, ok := r.Pod("shop", tc.pod)
 			if got := fmt.Sprintf("%s %s %s", p.Verdict, p.Reason, p.Title); !ok || got != tc.verdict {
 				t.Errorf("%s is %q: %s", tc.pod, got, p.Message)
 			}
@@ -270,7 +270,7 @@ func TestWhatIsNearestToAnotherAnswer(t *testing.T) {
 	}
 	round, f := testRound(e, 3, 0, nil)
 	r := decided(t, e, round, f)
-	zero, _ := r.Pod("web-0")
+	zero, _ := r.Pod("shop", "web-0")
 	for name, tc := range map[string]struct {
 		a    explain.Answer
 		want string

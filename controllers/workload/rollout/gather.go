@@ -56,6 +56,9 @@ func (c *Controller) begin(ctx context.Context, workload client.Object, m *Memor
 			return r, nil, err
 		}
 		guest.Count(workload, &r.Spec, active)
+		if r.unknown, err = r.readNamespaces(ctx, guest, active); err != nil {
+			return r, nil, err
+		}
 	}
 	if own, ok := c.kind.(Resolver); ok {
 		if err := own.Resolve(ctx, r, &r.Spec); err != nil {
@@ -194,14 +197,14 @@ func (r *Round) sort(ctx context.Context, pods []*corev1.Pod) (active, gone []*c
 	return active, gone, nil
 }
 
-// before is the order of pods that policies do not tell apart: by name, or by node, the last
-// name first.
+// before is the order of pods that policies do not tell apart: by name and then by namespace, or
+// by node, the last name first.
 func (c *Controller) before(a, b *corev1.Pod) int {
 	node := 0
 	if c.typ.NodeOf != nil {
 		node = strings.Compare(c.typ.NodeOf(b), c.typ.NodeOf(a))
 	}
-	return cmp.Or(node, strings.Compare(a.Name, b.Name))
+	return cmp.Or(node, strings.Compare(a.Name, b.Name), strings.Compare(a.Namespace, b.Namespace))
 }
 
 // Inactive says whether a pod is finished or terminating.

@@ -62,10 +62,10 @@ func (f *Facts) Steady(p *facts.Pod) bool {
 
 // stand asks ahead of the walk about the pods whose claims differ from their templates: one
 // that is to wait uses up no room, and one of which nothing could change is no candidate.
-func (c changes) stand(ctx context.Context, o *ordered) error {
+func (c *changes) stand(ctx context.Context, o *ordered) error {
 	left := o.candidates[:0]
 	for _, one := range o.candidates {
-		p := o.byName[one.Name]
+		p := o.pods[one.Pod]
 		g := c.f.growth(p.Pod)
 		if one.Hold != nil || len(g.Differ) == 0 {
 			left = append(left, one)
@@ -76,7 +76,7 @@ func (c changes) stand(ctx context.Context, o *ordered) error {
 		case err != nil:
 			return err
 		case change.Action == points.Wait:
-			hold := change.hold(one.Name)
+			hold := change.hold(p)
 			one.Hold = &hold
 			c.r.Again(classAgain)
 		case !g.Possible() && c.f.Templates.Is(p.Pod, c.f.Target()):

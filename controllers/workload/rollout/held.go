@@ -6,6 +6,8 @@ import (
 	"context"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
 	"github.com/regatta-sh/regatta/engine"
@@ -49,7 +51,7 @@ func (r *Round) UpdateHold(ctx context.Context, f *Facts, creates int, surge boo
 		if c.Hold != nil && c.Hold.Rule == decision.RuleEngine { // no answer about any of them
 			return UpdateHold{Whole: true, Current: !f.Backwards()}
 		}
-		p := order.byName[c.Name]
+		p := order.pods[c.Pod]
 		held := c.Hold != nil && c.Hold.Rule != string(points.ChangePoint().Name) || slices.ContainsFunc(plan.Holds, func(h decision.Hold) bool { return concerns(h, p) })
 		add(&out.Movable, !held)
 		add(&out.Held, held)
@@ -66,13 +68,13 @@ func (r *Round) takeBack(ctx context.Context, f *Facts, d Decisions) error {
 	if _, ok := r.c.kind.(Guest); ok || r.c.typ.PlainUpdates {
 		return nil
 	}
-	byName := make(map[string]*facts.Pod, len(d.Skipped))
+	pods := make(map[types.NamespacedName]*facts.Pod, len(f.Pods))
 	for _, p := range f.Pods {
-		byName[p.Name] = p
+		pods[p.Key()] = p
 	}
 	var acts []func() error
 	for _, s := range d.Skipped {
-		p := byName[s.Name]
+		p := pods[s.Pod]
 		if p == nil || s.Hold.Ours() || byStrategy(s.Hold) || s.Hold.Rule == decision.RuleEngine || s.Hold.Rule == string(points.ChangePoint().Name) {
 			continue
 		}

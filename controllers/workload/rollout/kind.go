@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
@@ -96,6 +97,8 @@ type Related struct {
 	Object client.Object
 	// Workloads names those that an object concerns.
 	Workloads func(client.Object) []types.NamespacedName
+	// Events are those that count; all if it is nil.
+	Events predicate.Predicate
 }
 
 // Guest is a Kind whose pods belong to others: it does not own them, and changes a part of
@@ -107,6 +110,8 @@ type Guest interface {
 	// Count completes the spec with what depends on the pods, such as percentages.
 	Count(workload client.Object, spec *Spec, pods []*corev1.Pod)
 	Bounder
+	// NamespaceLabels are the labels of namespaces, by name. A namespace that is not there has none.
+	NamespaceLabels(ctx context.Context, names []string) (map[string]map[string]string, error)
 	// Available says whether the workload's part of a pod is available.
 	Available(workload client.Object, p *facts.Pod) bool
 }

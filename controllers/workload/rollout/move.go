@@ -3,6 +3,7 @@
 package rollout
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/protection"
@@ -24,7 +26,7 @@ import (
 // Outcome is what came of carrying decisions out.
 type Outcome struct {
 	// Moved are the pods whose move was begun.
-	Moved []string
+	Moved []types.NamespacedName
 	// Kept were chosen and stay as they are: by their budget, or because the API server
 	// refused the write for a budget or a rule of a user.
 	Kept []selection.Skip
@@ -35,9 +37,9 @@ type Outcome struct {
 // kept collects, from moves that run in parallel, the pods that stay as they are.
 type kept struct {
 	mu      sync.Mutex
-	hold    *decision.Hold   // the first refusal of a budget
-	refused []string         // by that budget, or not asked about after it
-	denied  []selection.Skip // by the API server
+	hold    *decision.Hold         // the first refusal of a budget
+	refused []types.NamespacedName // by that budget, or not asked about after it
+	denied  []selection.Skip       // by the API server
 }
 
 // move carries decisions out.
@@ -47,7 +49,7 @@ func (r *Round) move(ctx context.Context, f *Facts, d Decisions) (Outcome, error
 	for i, m := range d.Take {
 		acts[i] = func() error {
 			err := r.movePod(ctx, f, m, k)
-			k.deny(m.Pod.Name, err)
+			k.deny(m.Pod.Key(), err)
 			return err
 		}
 	}
@@ -70,7 +72,7 @@ func (r *Round) movePod(ctx context.Context, f *Facts, m Move, k *kept) error {
 		}
 		return err
 	}
-	return fmt.Errorf(kruise.InPlaceOnlyImpossibleMessage+": %s", m.Pod.Name, m.Change.Message)
+	return fmt.Errorf(kruise.InPlaceOnlyImpossibleMessage+": %s", f.nameOf(m.Pod.Key()), m.Change.Message)
 }
 
 func (r *Round) updateInPlace(ctx context.Context, f *Facts, m Move, k *kept) error {
@@ -163,15 +165,15 @@ func (r *Round) mayUpdate(ctx context.Context, p *facts.Pod, restarts bool, k *k
 		return true, nil
 	}
 	if k.exhausted() {
-		k.refuse(p.Name, nil)
+		k.refuse(p.Key(), nil)
 		return false, nil
 	}
 	hold, err := r.c.budget(ctx, p.Pod)
 	if err != nil {
-		return false, fmt.Errorf("asking the budget of pod %s: %w", p.Name, err)
+		return false, fmt.Errorf("asking the budget of pod %s/%s: %w", p.Namespace, p.Name, err)
 	}
 	if hold != nil {
-		k.refuse(p.Name, hold)
+		k.refuse(p.Key(), hold)
 		r.Again(refusedAgain)
 	}
 	return hold == nil, nil
@@ -184,47 +186,50 @@ func (k *kept) exhausted() bool {
 }
 
 // refuse notes a pod that is not updated, and why if its budget was asked.
-func (k *kept) refuse(name string, hold *decision.Hold) {
+func (k *kept) refuse(pod types.NamespacedName, hold *decision.Hold) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.refused = append(k.refused, name)
+	k.refused = append(k.refused, pod)
 	if hold != nil && k.hold == nil {
-		h := *hold
-		h.Pod = name // it holds no others by what it says
+		h := hold.OfPod(pod.Namespace, pod.Name) // it holds no others by what it says
 		k.hold = &h
 	}
 }
 
 // deny notes a pod whose write the API server refused because of a budget or a rule of a
 // user. The error stays one, so that the write is tried again.
-func (k *kept) deny(name string, err error) {
+func (k *kept) deny(pod types.NamespacedName, err error) {
 	h := protection.RefusedBy(err)
 	if h == nil {
 		return
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	h.Pod = name
-	k.denied = append(k.denied, selection.Skip{Name: name, Hold: *h})
+	k.denied = append(k.denied, selection.Skip{Pod: pod, Hold: h.OfPod(pod.Namespace, pod.Name)})
 }
 
 // outcome tells the pods that were moved from those that were kept.
 func (k *kept) outcome(d Decisions) Outcome {
 	out := Outcome{Kept: k.denied, BudgetHold: k.hold}
-	slices.SortFunc(out.Kept, func(a, b selection.Skip) int { return strings.Compare(a.Name, b.Name) })
-	for _, name := range k.refused {
-		out.Kept = append(out.Kept, selection.Skip{Name: name, Hold: *k.hold})
+	slices.SortFunc(out.Kept, func(a, b selection.Skip) int { return compareNames(a.Pod, b.Pod) })
+	for _, pod := range k.refused {
+		out.Kept = append(out.Kept, selection.Skip{Pod: pod, Hold: *k.hold})
 	}
-	stays := map[string]bool{}
+	stays := map[types.NamespacedName]bool{}
 	for _, s := range out.Kept {
-		stays[s.Name] = true
+		stays[s.Pod] = true
 	}
 	for _, m := range d.Take {
-		if !stays[m.Pod.Name] {
-			out.Moved = append(out.Moved, m.Pod.Name)
+		if !stays[m.Pod.Key()] {
+			out.Moved = append(out.Moved, m.Pod.Key())
 		}
 	}
 	return out
+}
+
+// compareNames orders pods by name, and those of one name by namespace.
+func compareNames(a, b types.NamespacedName) int {
+	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Namespace, b.Namespace))
 }
 
 // Result is what a round decided, and what came of it.

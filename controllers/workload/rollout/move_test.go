@@ -13,12 +13,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/policies"
 )
+
+func podsInShop(names ...string) (out []types.NamespacedName) {
+	for _, name := range names {
+		out = append(out, types.NamespacedName{Namespace: "shop", Name: name})
+	}
+	return out
+}
 
 // A budget that refuses one pod ends the round, and is reported as what holds it.
 func TestABudgetHoldsTheRound(t *testing.T) {
@@ -64,14 +72,14 @@ func TestABudgetHoldsTheRound(t *testing.T) {
 	if diff := cmp.Diff([]string{"web-0", "web-1"}, asked); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"web-0", "web-3"}, res.Moved); diff != "" || r.again.after != refusedAgain {
+	if diff := cmp.Diff(podsInShop("web-0", "web-3"), res.Moved); diff != "" || r.again.after != refusedAgain {
 		t.Errorf("again in %s\n%s", r.again.after, diff)
 	}
 	if top := res.TopHold(); top == nil || top.Reason != "BudgetExceeded" || top.Whole() {
 		t.Errorf("held by %+v", top)
 	}
 	for _, name := range []string{"web-1", "web-2"} {
-		if a, _ := newRound(e, f, res, nil).Pod(name); a.Verdict != explain.Held || a.Reason != "BudgetExceeded" {
+		if a, _ := newRound(e, f, res, nil).Pod("shop", name); a.Verdict != explain.Held || a.Reason != "BudgetExceeded" {
 			t.Errorf("%s: %+v", name, a)
 		}
 	}
@@ -93,14 +101,14 @@ func TestARefusedWriteIsToldAsWhatRefusedIt(t *testing.T) {
 	refused := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonForbidden, Details: &metav1.StatusDetails{
 		Causes: []metav1.StatusCause{{Type: "BudgetExceeded", Field: "protection.budget.exceeded", Message: "No more."}},
 	}}}
-	k.deny("web-0", nil)
-	k.deny("web-1", fmt.Errorf("deleting pod web-1: %w", refused))
-	k.deny("web-2", errors.New("broken"))
+	k.deny(d.Take[0].Pod.Key(), nil)
+	k.deny(d.Take[1].Pod.Key(), fmt.Errorf("deleting pod web-1: %w", refused))
+	k.deny(d.Take[2].Pod.Key(), errors.New("broken"))
 	res := Result{Decisions: d, Outcome: k.outcome(d)}
-	if diff := cmp.Diff([]string{"web-0", "web-2"}, res.Moved); diff != "" {
+	if diff := cmp.Diff(podsInShop("web-0", "web-2"), res.Moved); diff != "" {
 		t.Error(diff)
 	}
-	a, _ := newRound(e, f, res, nil).Pod("web-1")
+	a, _ := newRound(e, f, res, nil).Pod("shop", "web-1")
 	if a.Verdict != explain.Held || a.Reason != "BudgetExceeded" || a.Rule != "protection.budget.exceeded" || a.Message != "No more." {
 		t.Errorf("web-1: %+v", a)
 	}

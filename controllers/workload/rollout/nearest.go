@@ -32,7 +32,7 @@ func (r *account) near(v explain.Verdict, p *facts.Pod) func(context.Context) *n
 // asked is the decision that an answer is from.
 func (r *account) asked(p *facts.Pod) (decision.Record, bool) {
 	if p != nil {
-		if i, ok := r.skips[p.Name]; ok && r.skipped[i].Hold.Pod != "" {
+		if i, ok := r.skips[p.Key()]; ok && r.skipped[i].Hold.Pod != "" {
 			return r.ranked(p, r.skipped[i].Hold)
 		}
 	}

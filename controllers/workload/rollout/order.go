@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/selection"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -17,7 +19,7 @@ import (
 // ordered are candidates in the order that policies gave them.
 type ordered struct {
 	candidates []selection.Candidate
-	byName     map[string]*facts.Pod
+	pods       map[types.NamespacedName]*facts.Pod
 	facts      []points.PodFacts // of the candidates, by position
 }
 
@@ -96,10 +98,11 @@ func (r *Round) order(ctx context.Context, f *Facts, plan points.PlanOutput, in 
 	if plan.Unavailable == "" { // else the walk lets unavailable ones go
 		f.underWayFirst(waiting)
 	}
-	o := ordered{byName: make(map[string]*facts.Pod, len(waiting)), facts: make([]points.PodFacts, 0, len(waiting))}
+	o := ordered{pods: make(map[types.NamespacedName]*facts.Pod, len(waiting)), facts: make([]points.PodFacts, 0, len(waiting))}
 	for _, i := range waiting {
 		p := f.Pods[i]
-		c := selection.Candidate{Name: p.Name, Available: f.Steady(p), Groups: groupsOf(p)}
+		c := selection.Candidate{Pod: p.Key(), Available: f.Steady(p), Groups: groupsOf(p)}
+		c.Hold = r.holdUnknown(f.Subject, p.Pod, r.unknown[p.Namespace])
 		if holds := places.Holds(i); len(holds) > 0 {
 			c.Hold = &holds[0]
 			r.until(holds[0])
@@ -108,7 +111,7 @@ func (r *Round) order(ctx context.Context, f *Facts, plan points.PlanOutput, in 
 			}
 		}
 		o.facts = append(o.facts, pods.Facts(i))
-		o.byName[p.Name] = p
+		o.pods[c.Pod] = p
 		o.candidates = append(o.candidates, c)
 	}
 	if r.c.engine.Defines(points.RowsPoint().Name, f.Subject) {
@@ -132,23 +135,27 @@ func (f *Facts) underWayFirst(waiting []int) {
 }
 
 // rows asks the opt-in point that sees all candidates. A candidate that it does not name
-// is held; a name that is no candidate is ignored.
+// is held; a name that is no candidate is ignored. A name without a namespace is that of each
+// candidate of the name.
 func (r *Round) rows(ctx context.Context, f *Facts, in points.PlanInput, o ordered) []selection.Candidate {
 	question := points.RowsInput{Plan: in, Rows: o.facts}
-	byName := make(map[string]selection.Candidate, len(o.candidates))
-	for _, c := range o.candidates {
-		byName[c.Name] = c
+	named := make(map[string][]int, 2*len(o.candidates)) // positions in candidates
+	for i, c := range o.candidates {
+		named[c.Pod.Name] = append(named[c.Pod.Name], i)
+		named[c.Pod.String()] = append(named[c.Pod.String()], i)
 	}
 	out, _ := Ask(ctx, r, f, points.RowsPoint(), question)
 	next := make([]selection.Candidate, 0, len(o.candidates))
+	placed := make([]bool, len(o.candidates))
 	for _, name := range out.Order {
-		if c, ok := byName[name]; ok {
-			next = append(next, c)
-			delete(byName, name)
+		for _, i := range named[name] {
+			if !placed[i] {
+				next, placed[i] = append(next, o.candidates[i]), true
+			}
 		}
 	}
-	for _, c := range o.candidates {
-		if _, left := byName[c.Name]; left {
+	for i, c := range o.candidates {
+		if !placed[i] {
 			if c.Hold == nil {
 				c.Hold = &decision.Hold{
 					Rule: string(points.RowsPoint().Name), Reason: "NotInOrder",

@@ -4,8 +4,10 @@ package rollout
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/regatta-sh/regatta/controllers/workload/disruption"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
@@ -16,13 +18,31 @@ import (
 func (r *Round) MayDisrupt(ctx context.Context, f *Facts, pods []*corev1.Pod) disruption.Answer {
 	strategy := f.Strategy
 	strategy.Type = "RollingUpdate"
+	var namespaces map[string]map[string]string
+	unknown := map[string]string{}
+	if guest, ok := f.kind.(Guest); ok {
+		var err error
+		if namespaces, unknown, err = namespaceLabels(ctx, guest, pods); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "finding out what policies are told of pods", "kind", f.Subject.Kind, "name", f.Subject.Name)
+			for _, p := range pods {
+				unknown[p.Namespace] = NamespaceUnknownReason
+			}
+		}
+	}
 	a := disruption.Ask(ctx, r.c.engine, disruption.Question{
-		Subject: f.Subject, Workload: f.WorkloadFacts(), Now: f.Now, Strategy: strategy, Pods: pods, Topology: r.c.topology,
+		Subject: f.Subject, Workload: f.WorkloadFacts(), Now: f.Now, Strategy: strategy, Pods: pods, Topology: r.c.topology, NamespaceLabels: namespaces,
 		Revisions: points.Revisions{Current: f.Templates.Current(), Update: f.Templates.Update()},
 	})
 	for _, rec := range a.Records {
 		r.Note(rec)
 	}
 	r.Again(a.Again)
+	a.Allowed = slices.DeleteFunc(a.Allowed, func(p *corev1.Pod) bool {
+		h := r.holdUnknown(f.Subject, p, unknown[p.Namespace])
+		if h != nil {
+			a.Held[p.UID] = *h
+		}
+		return h != nil
+	})
 	return a
 }

@@ -81,7 +81,7 @@ func (r *Round) restart(ctx context.Context, f *Facts) (Decisions, Outcome, erro
 	order := r.order(ctx, f, plan, in, s.candidate)
 	taken, skipped := selection.Walk(order.candidates, d.Holds, limits, s.unavailable(f))
 	d.Skipped = skipped
-	o, err := r.restartPods(ctx, taken, order.byName, asked)
+	o, err := r.restartPods(ctx, taken, order.pods, asked)
 	return d, o, errors.Join(err, s.failed)
 }
 
@@ -199,20 +199,20 @@ func restartName(pod *corev1.Pod, asked time.Time) string {
 	return fmt.Sprintf("%s%s%x", pod.Name[:min(len(pod.Name), longestNamed)], restartInfix, h.Sum64())
 }
 
-// restartPods asks for the restarts of the named pods.
-func (r *Round) restartPods(ctx context.Context, names []string, byName map[string]*facts.Pod, asked time.Time) (Outcome, error) {
+// restartPods asks for the restarts of some pods.
+func (r *Round) restartPods(ctx context.Context, taken []types.NamespacedName, pods map[types.NamespacedName]*facts.Pod, asked time.Time) (Outcome, error) {
 	k := &kept{}
 	var mu sync.Mutex
-	var moved []string
-	acts := make([]func() error, len(names))
-	for i, name := range names {
+	var moved []types.NamespacedName
+	acts := make([]func() error, len(taken))
+	for i, pod := range taken {
 		acts[i] = func() error {
-			made, err := r.restartPod(ctx, byName[name], asked, k)
-			k.deny(name, err)
+			made, err := r.restartPod(ctx, pods[pod], asked, k)
+			k.deny(pod, err)
 			mu.Lock()
 			defer mu.Unlock()
 			if made != "" {
-				moved = append(moved, name)
+				moved = append(moved, pod)
 				r.memory.requested[made] = r.Now
 			}
 			return err
@@ -220,7 +220,7 @@ func (r *Round) restartPods(ctx context.Context, names []string, byName map[stri
 	}
 	err := r.Parallel(acts)
 	o := k.outcome(Decisions{})
-	slices.Sort(moved)
+	slices.SortFunc(moved, compareNames)
 	o.Moved = moved
 	return o, err
 }
@@ -231,7 +231,7 @@ func (r *Round) restartPod(ctx context.Context, p *facts.Pod, asked time.Time, k
 	if hold, err := r.agentless(ctx, p.Spec.NodeName); hold != nil || err != nil {
 		if hold != nil {
 			r.Again(undecidedAgain)
-			k.stay(p.Name, *hold)
+			k.stay(p.Key(), *hold)
 		}
 		return "", err
 	}
@@ -300,11 +300,10 @@ func (r *Round) restarted(ctx context.Context, f *Facts) error {
 }
 
 // stay notes a pod that stays as it is for a reason of its own.
-func (k *kept) stay(name string, h decision.Hold) {
+func (k *kept) stay(pod types.NamespacedName, h decision.Hold) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	h.Pod = name
-	k.denied = append(k.denied, selection.Skip{Name: name, Hold: h})
+	k.denied = append(k.denied, selection.Skip{Pod: pod, Hold: h.OfPod(pod.Namespace, pod.Name)})
 }
 
 // restarting says whether a restart in place is asked for and nothing is to be moved first.

@@ -63,12 +63,16 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 		b = b.Watches(o, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), c.typ.New(), handler.OnlyControllerOwner()))
 	}
 	for _, related := range c.typ.Related {
+		var events []builder.WatchesOption
+		if related.Events != nil {
+			events = append(events, builder.WithPredicates(related.Events))
+		}
 		b = b.Watches(related.Object, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) (out []reconcile.Request) {
 			for _, name := range related.Workloads(o) {
 				out = append(out, reconcile.Request{NamespacedName: name})
 			}
 			return out
-		}))
+		}), events...)
 	}
 	return b.Complete(c)
 }

@@ -37,7 +37,7 @@ func (r *Round) stuck(f *Facts, res Result) []Stuck {
 		if g := f.growth(p.Pod); g.Trouble != "" {
 			note(p, g.Trouble, kruise.FailedResizeReason, g.Growing)
 		}
-		if p.InPlaceDone || slices.Contains(res.Moved, p.Name) {
+		if p.InPlaceDone || slices.Contains(res.Moved, p.Key()) {
 			continue
 		}
 		if trouble := inplace.ResizeTrouble(p.Pod); trouble != nil {

@@ -43,7 +43,7 @@ func TestAPodThatItsNodeDoesNotResizeIsTold(t *testing.T) {
 	if got := res.Failures(); len(got) != 1 || got[0].Phase != PhaseUpdate || got[0].Error() != want || res.Succeeded(PhaseUpdate) || !res.Succeeded(PhaseScale) {
 		t.Errorf("the failures are %v", got)
 	}
-	if a, _ := newRound(e, f, res, nil).Pod("web-1"); !strings.Contains(a.Message, "now (Deferred): Node didn't have enough resource: cpu.") {
+	if a, _ := newRound(e, f, res, nil).Pod("shop", "web-1"); !strings.Contains(a.Message, "now (Deferred): Node didn't have enough resource: cpu.") {
 		t.Errorf("the explanation is %+v", a)
 	}
 	if res.Err != nil {
@@ -64,7 +64,7 @@ func TestAPodThatItsNodeDoesNotResizeIsTold(t *testing.T) {
 	resizing(written, "", "")
 	written.Status.Conditions[1].Message = "Node didn't have enough resource: memory"
 	f = r.with(f, []*corev1.Pod{written})
-	res.Moved = []string{"web-0"}
+	res.Moved = []types.NamespacedName{{Namespace: "shop", Name: "web-0"}}
 	if got := r.stuck(f, res); len(got) != 1 || got[0].Pod != "web-1" || len(events.Events) != 1 || len(r.memory.stuck) != 1 {
 		t.Errorf("stuck are %v, with %d events", got, len(events.Events))
 	}
@@ -106,10 +106,10 @@ func TestAPodThatIsStuckIsMovedFirst(t *testing.T) {
 	defer e.Close()
 	r, f := testRound(e, 3, 0, func(_ *Facts, pods []*corev1.Pod) { resizing(pods[2], corev1.PodReasonDeferred, "full") })
 	in := f.PlanInput()
-	if got := r.order(t.Context(), f, points.PlanOutput{}, in, f.Candidate).candidates; len(got) != 3 || got[0].Name != "web-2" || got[0].Available || got[1].Name != "web-0" {
+	if got := r.order(t.Context(), f, points.PlanOutput{}, in, f.Candidate).candidates; len(got) != 3 || got[0].Pod.Name != "web-2" || got[0].Available || got[1].Pod.Name != "web-0" {
 		t.Errorf("the order is %+v", got)
 	}
-	if got := r.order(t.Context(), f, points.PlanOutput{Unavailable: points.UnavailableFirst}, in, f.Candidate).candidates; got[0].Name != "web-0" {
+	if got := r.order(t.Context(), f, points.PlanOutput{Unavailable: points.UnavailableFirst}, in, f.Candidate).candidates; got[0].Pod.Name != "web-0" {
 		t.Errorf("where unavailable pods go first by the plan, the order is %+v", got)
 	}
 	f.kind = struct{ Guest }{}

@@ -24,14 +24,14 @@ func (r *account) tallies() (map[explain.Verdict]int, []explain.Tally) {
 		// One rule may hold each group of pods with a reason of its own, but
 		// where it holds pod by pod the reason is one.
 		key := fmt.Sprint(a.Verdict, a.Reason, a.Rule)
-		if i, ok := r.skips[a.Subject.Name]; ok {
+		if i, ok := r.skips[keyOf(a.Subject)]; ok {
 			key += fmt.Sprint(r.skipped[i].Hold.Where)
 		}
 		i, ok := at[key]
 		if !ok {
 			i = len(out)
 			at[key] = i
-			out = append(out, explain.Tally{Verdict: a.Verdict, Reason: a.Reason, Rule: a.Rule, Message: a.Message, Pod: a.Subject.Name})
+			out = append(out, explain.Tally{Verdict: a.Verdict, Reason: a.Reason, Rule: a.Rule, Message: a.Message, Pod: r.f.nameOf(keyOf(a.Subject))})
 		}
 		out[i].Pods++
 	}

@@ -7,13 +7,15 @@ package selection
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 // Candidate is a pod that could be moved, in the order of the policy.
 type Candidate struct {
-	Name      string
+	Pod       types.NamespacedName // candidates of a cluster-scoped workload may have one name
 	Available bool
 	Groups    map[string]string
 	Hold      *decision.Hold // of this pod alone
@@ -51,7 +53,7 @@ type Unavailable struct {
 
 // Skip is a candidate that was not taken, and the hold that kept it.
 type Skip struct {
-	Name string
+	Pod  types.NamespacedName
 	Hold decision.Hold
 }
 
@@ -66,14 +68,14 @@ const (
 // unavailable as are allowed; an available candidate needs room of its own,
 // one that is unavailable already does not. lim.Unavailable may have these go first, or
 // whatever room there is.
-func Walk(cands []Candidate, holds []decision.Hold, lim Limits, un Unavailable) (taken []string, skipped []Skip) {
-	stop := func(from int, reason, message string) ([]string, []Skip) {
+func Walk(cands []Candidate, holds []decision.Hold, lim Limits, un Unavailable) (taken []types.NamespacedName, skipped []Skip) {
+	stop := func(from int, reason, message string) ([]types.NamespacedName, []Skip) {
 		for _, c := range cands[from:] {
 			hold := holdOf(c, holds)
 			if hold == nil {
 				hold = &decision.Hold{Rule: decision.RuleWalk, Reason: reason, Message: message}
 			}
-			skipped = append(skipped, Skip{c.Name, *hold})
+			skipped = append(skipped, Skip{c.Pod, *hold})
 		}
 		return taken, skipped
 	}
@@ -83,7 +85,7 @@ func Walk(cands []Candidate, holds []decision.Hold, lim Limits, un Unavailable) 
 	moved := 0 // that need room
 	for i, c := range cands {
 		if hold := holdOf(c, holds); hold != nil {
-			skipped = append(skipped, Skip{c.Name, *hold})
+			skipped = append(skipped, Skip{c.Pod, *hold})
 			continue
 		}
 		if len(taken) >= lim.Limit {
@@ -99,7 +101,7 @@ func Walk(cands []Candidate, holds []decision.Hold, lim Limits, un Unavailable) 
 		if !free {
 			moved++
 		}
-		taken = append(taken, c.Name)
+		taken = append(taken, c.Pod)
 	}
 	return taken, skipped
 }
@@ -125,7 +127,7 @@ func unavailableFirst(cands []Candidate, holds []decision.Hold, limit int) []Can
 
 func holdOf(c Candidate, holds []decision.Hold) *decision.Hold {
 	for i := range holds {
-		if h := &holds[i]; (h.Pod == "" || h.Pod == c.Name) && matches(h.Where, c.Groups) {
+		if h := &holds[i]; h.NamesPod(c.Pod.Namespace, c.Pod.Name) && matches(h.Where, c.Groups) {
 			return &holds[i]
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -40,11 +41,15 @@ func TestClamp(t *testing.T) {
 	}
 }
 
+func inShop(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "shop", Name: name}
+}
+
 // candidates are named by letters; an upper-case one is available.
 func candidates(letters string) []Candidate {
 	var out []Candidate
 	for _, l := range letters {
-		out = append(out, Candidate{Name: string(l), Available: l < 'a', Groups: map[string]string{"zone": "z"}})
+		out = append(out, Candidate{Pod: inShop(string(l)), Available: l < 'a', Groups: map[string]string{"zone": "z"}})
 	}
 	return out
 }
@@ -52,7 +57,7 @@ func candidates(letters string) []Candidate {
 func TestWalk(t *testing.T) {
 	inZone := func(c []Candidate, zone string, names ...string) []Candidate {
 		for i := range c {
-			if slices.Contains(names, c[i].Name) {
+			if slices.Contains(names, c[i].Pod.Name) {
 				c[i].Groups = map[string]string{"zone": zone}
 			}
 		}
@@ -60,7 +65,7 @@ func TestWalk(t *testing.T) {
 	}
 	held := func(c []Candidate, name string) []Candidate {
 		for i := range c {
-			if c[i].Name == name {
+			if c[i].Pod.Name == name {
 				c[i].Hold = &decision.Hold{Rule: "rank", Reason: "NotYet"}
 			}
 		}
@@ -114,6 +119,16 @@ func TestWalk(t *testing.T) {
 		"a hold of a plan may name a pod": {
 			candidates("AB"), []decision.Hold{{Reason: "Closed", Pod: "B"}}, Limits{Limit: 2, MaxUnavailable: 2}, Unavailable{}, []string{"A"}, map[string]string{"B": "Closed"},
 		},
+		"a hold of a plan may name a pod in a namespace": {
+			candidates("AB"), []decision.Hold{{Reason: "Closed", Pod: "B", Namespace: "shop"}}, Limits{Limit: 2, MaxUnavailable: 2}, Unavailable{}, []string{"A"}, map[string]string{"B": "Closed"},
+		},
+		"a hold of a pod in another namespace holds none here": {
+			candidates("AB"), []decision.Hold{{Reason: "Closed", Pod: "B", Namespace: "bank"}}, Limits{Limit: 2, MaxUnavailable: 2}, Unavailable{}, []string{"A", "B"}, nil,
+		},
+		"a hold of a namespace holds all pods in it": {
+			append(candidates("AB"), Candidate{Pod: types.NamespacedName{Namespace: "bank", Name: "C"}, Available: true}),
+			[]decision.Hold{{Reason: "Closed", Namespace: "shop"}}, Limits{Limit: 3, MaxUnavailable: 3}, Unavailable{}, []string{"C"}, map[string]string{"A": "Closed", "B": "Closed"},
+		},
 		"a hold of all holds all": {
 			candidates("AB"), []decision.Hold{{Reason: "Closed"}}, Limits{Limit: 2, MaxUnavailable: 2}, Unavailable{}, nil, map[string]string{"A": "Closed", "B": "Closed"},
 		},
@@ -143,12 +158,16 @@ func TestWalk(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			taken, skipped := Walk(tc.cands, tc.holds, tc.lim, tc.un)
-			if !slices.Equal(taken, tc.taken) {
-				t.Errorf("took %v, want %v", taken, tc.taken)
+			var names []string
+			for _, pod := range taken {
+				names = append(names, pod.Name)
+			}
+			if !slices.Equal(names, tc.taken) {
+				t.Errorf("took %v, want %v", names, tc.taken)
 			}
 			got := map[string]string{}
 			for _, s := range skipped {
-				got[s.Name] = s.Hold.Reason
+				got[s.Pod.Name] = s.Hold.Reason
 				if ours := s.Hold.Reason == ReasonLimit || s.Hold.Reason == ReasonMaxUnavailable; s.Hold.Ours() != ours {
 					t.Errorf("the hold %q says it is ours: %v", s.Hold.Reason, s.Hold.Ours())
 				}
@@ -178,15 +197,18 @@ func TestNoPlanMakesAWalkGoTooFar(t *testing.T) {
 			if rapid.Bool().Draw(t, "by pod") {
 				h.Pod = fmt.Sprint("p", rapid.IntRange(0, 5).Draw(t, "held pod"))
 			}
+			if rapid.Bool().Draw(t, "by namespace") {
+				h.Namespace = rapid.SampledFrom([]string{"n0", "n1"}).Draw(t, "held namespace")
+			}
 			out.Holds = append(out.Holds, h)
 		}
 		var cands []Candidate
-		byName := map[string]Candidate{}
+		byPod := map[types.NamespacedName]Candidate{}
 		un := Unavailable{Total: rapid.IntRange(0, 4).Draw(t, "others unavailable")}
 		un.AtTarget = rapid.IntRange(0, un.Total).Draw(t, "at the target")
 		for i := range rapid.IntRange(0, 15).Draw(t, "candidates") {
 			c := Candidate{
-				Name: fmt.Sprint("p", i), Available: rapid.Bool().Draw(t, "available"),
+				Pod: types.NamespacedName{Namespace: fmt.Sprint("n", i%2), Name: fmt.Sprint("p", i/2)}, Available: rapid.Bool().Draw(t, "available"),
 				Groups: map[string]string{"zone": rapid.SampledFrom([]string{"a", "b", ""}).Draw(t, "zone")},
 			}
 			if rapid.IntRange(0, 4).Draw(t, "hold") == 0 {
@@ -195,7 +217,7 @@ func TestNoPlanMakesAWalkGoTooFar(t *testing.T) {
 			if !c.Available {
 				un.Total++
 			}
-			cands, byName[c.Name] = append(cands, c), c
+			cands, byPod[c.Pod] = append(cands, c), c
 		}
 
 		lim := Clamp(in, out)
@@ -207,14 +229,14 @@ func TestNoPlanMakesAWalkGoTooFar(t *testing.T) {
 			t.Fatalf("%d pods are moved, %d differ", len(taken), in.Update)
 		}
 		disrupted := 0
-		for _, name := range taken {
-			c := byName[name]
+		for _, pod := range taken {
+			c := byPod[pod]
 			if c.Hold != nil {
-				t.Fatalf("%s is held, and taken", name)
+				t.Fatalf("%s is held, and taken", pod)
 			}
 			for _, h := range out.Holds {
-				if (h.Pod == "" || h.Pod == name) && (h.Where == nil || h.Where["zone"] == c.Groups["zone"]) {
-					t.Fatalf("%s is held by %+v, and taken", name, h)
+				if (h.Pod == "" || h.Pod == pod.Name) && (h.Namespace == "" || h.Namespace == pod.Namespace) && (h.Where == nil || h.Where["zone"] == c.Groups["zone"]) {
+					t.Fatalf("%s is held by %+v, and taken", pod, h)
 				}
 			}
 			if c.Available {
@@ -227,9 +249,12 @@ func TestNoPlanMakesAWalkGoTooFar(t *testing.T) {
 		if len(taken) > 0 && un.AtTarget+len(taken) > in.MaxUnavailable {
 			t.Fatalf("%d are unavailable at the target, %d more come, %d may be", un.AtTarget, len(taken), in.MaxUnavailable)
 		}
-		names := slices.Clone(taken)
+		var names []string
+		for _, pod := range taken {
+			names = append(names, pod.String())
+		}
 		for _, s := range skipped {
-			names = append(names, s.Name)
+			names = append(names, s.Pod.String())
 		}
 		slices.Sort(names)
 		if n := len(names); n != len(cands) || len(slices.Compact(names)) != n {

@@ -22,6 +22,7 @@ func TestStrictness(t *testing.T) {
 	all := decision.Hold{Rule: "a", Reason: "A"}
 	zone := func(z string) decision.Hold { return decision.Hold{Rule: "z", Where: map[string]string{"zone": z}} }
 	pod := func(name string) decision.Hold { return decision.Hold{Rule: "p", Pod: name} }
+	in := func(namespace string, h decision.Hold) decision.Hold { h.Namespace = namespace; return h }
 	plan := rollout.PlanInput{Update: -5, MaxUnavailable: 2}
 	ranked := func(holds ...decision.Hold) rollout.RankOutput { return rollout.RankOutput{Holds: holds} }
 	guard := func(ops []string, namespaces []string, labels map[string]string) protection.GuardsOutput {
@@ -51,6 +52,10 @@ func TestStrictness(t *testing.T) {
 		{"a plan held in another zone", "rollout/plan", plan, held(zone("a")), held(zone("b")), decision.Looser, decision.Looser},
 		{"a plan held in one more zone", "rollout/plan", plan, held(zone("a")), held(zone("b"), zone("a")), decision.Stricter, decision.Looser},
 		{"a plan with one pod held, then all", "rollout/plan", plan, held(pod("x")), held(all), decision.Stricter, decision.Looser},
+		{"a plan with the pods of a name held, then one in a namespace", "rollout/plan", plan, held(pod("x")), held(in("n", pod("x"))), decision.Looser, decision.Stricter},
+		{"a plan with a pod held in another namespace", "rollout/plan", plan, held(in("m", pod("x"))), held(in("n", pod("x"))), decision.Looser, decision.Looser},
+		{"a plan with one pod of a namespace held, then all", "rollout/plan", plan, held(in("n", pod("x"))), held(in("n", decision.Hold{})), decision.Stricter, decision.Looser},
+		{"a plan with a namespace held, then whole", "rollout/plan", plan, held(in("n", decision.Hold{})), held(all), decision.Stricter, decision.Looser},
 		{"a plan held by another rule", "rollout/plan", plan, held(all), held(decision.Hold{Rule: "b", Reason: "B"}), decision.Changed, decision.Changed},
 		{"a plan held by one more rule", "rollout/plan", plan, held(all), held(all, decision.Hold{Rule: "b"}), decision.Changed, decision.Changed},
 		{"a plan with a lower limit", "rollout/plan", plan, held(), rollout.PlanOutput{Limit: 4, MaxUnavailable: 2}, decision.Stricter, decision.Looser},

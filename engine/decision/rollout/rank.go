@@ -23,8 +23,16 @@ type RankInput struct {
 // PodFacts are the facts of one pod that its place depends on. They hold no
 // time that passes: a pod that does not change keeps its facts.
 type PodFacts struct {
-	// Name of the pod.
+	// Name of the pod. Pods of a cluster-scoped workload, such as a SidecarSet, may have one name
+	// in several namespaces.
 	Name string `json:"name"`
+	// Namespace it is in.
+	Namespace string `json:"namespace,omitempty"`
+	// NamespacedName is the namespace and the name with a slash in between, such as shop/web-0. No
+	// two pods have it in common.
+	NamespacedName string `json:"namespacedName,omitempty"`
+	// NamespaceLabels are the labels of the namespace, of pods of a cluster-scoped workload.
+	NamespaceLabels map[string]string `json:"namespaceLabels,omitempty"`
 	// Labels of the pod; there are none if it has none.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Ordinal is the number at the end of the name, of kinds that number their pods.
@@ -101,7 +109,8 @@ type RankOutput struct {
 	// Lead has a second key, compared ahead of Keys, but only after the order
 	// was scattered: what must be first or last whatever the order is.
 	Lead [][]float64 `json:"lead"`
-	// Holds stop single pods; each names its pod.
+	// Holds stop single pods; each names its pod. One that names no namespace stops each pod of
+	// the name.
 	Holds []decision.Hold `json:"holds"`
 }
 
@@ -216,7 +225,7 @@ func lead(p PodFacts) []float64 {
 func holdEach(out RankOutput, pods []PodFacts) RankOutput {
 	for _, p := range pods {
 		out.Holds = append(out.Holds, decision.Hold{
-			Rule: decision.RuleEngine, Reason: decision.ReasonNoDecision, Pod: p.Name,
+			Rule: decision.RuleEngine, Reason: decision.ReasonNoDecision, Pod: p.Name, Namespace: p.Namespace,
 			Message: "The policies that may hold this pod did not answer, so it is held until they do.",
 		})
 	}

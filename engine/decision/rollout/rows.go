@@ -20,7 +20,8 @@ type RowsInput struct {
 
 // RowsOutput names the pods to take, first to last; pods not named are held.
 type RowsOutput struct {
-	// Order has the names of pods.
+	// Order has the names of pods. A name with a namespace, such as shop/web-0, is that of one pod;
+	// one without is that of each pod of the name, in the order of the rows.
 	Order []string `json:"order"`
 }
 

@@ -43,7 +43,7 @@ func (o ScaleOutput) Verdict() decision.Verdict {
 
 func heldOr(word string, holds []decision.Hold) string {
 	for _, h := range holds {
-		if h.Pod == "" && len(h.Where) == 0 {
+		if h.Whole() {
 			return Held
 		}
 	}

@@ -51,6 +51,13 @@ func (t text) render(reply explain.Reply) string {
 			t.row("", "rule "+p.Rule)
 		}
 	}
+	for i := range reply.Sidecars {
+		a := &reply.Sidecars[i]
+		t.row("sidecars", fmt.Sprintf("%s is %s (%s): %s", subject(a.Workload), a.Verdict.Words(), a.Reason, a.Message))
+		if a.Rule != "" && a.Rule != decision.RuleWalk {
+			t.row("", "rule "+a.Rule)
+		}
+	}
 	for i := range reply.Lacks {
 		t.row("lacks", subject(reply.Lacks[i].Workload)+": "+reply.Lacks[i].Message)
 	}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
+)
+
+// Reasons of holds of pods whose namespace policies cannot be told about. A rule that looks at
+// the labels could hold these pods.
+const (
+	// NamespaceUnknownReason is of pods whose namespace the cache does not show yet.
+	NamespaceUnknownReason = "NamespaceUnknown"
+	// NamespaceLabelsReason is of pods whose namespace has more than facts.MaxNamespaceLabels.
+	NamespaceLabelsReason = "NamespaceLabelsTooLong"
+)
+
+// readNamespaces has the facts of pods of a cluster-scoped workload show the labels of their
+// namespaces. It returns the reason for each namespace whose labels cannot be facts.
+func (r *Round) readNamespaces(ctx context.Context, guest Guest, pods []*corev1.Pod) (unknown map[string]string, err error) {
+	all, unknown, err := namespaceLabels(ctx, guest, pods)
+	if err != nil {
+		return nil, err
+	}
+	r.memory.facts.ObserveNamespaces(all)
+	return unknown, nil
+}
+
+// namespaceLabels reads the labels of the namespaces that pods are in, and says why of some of
+// them there are none.
+func namespaceLabels(ctx context.Context, guest Guest, pods []*corev1.Pod) (labels map[string]map[string]string, unknown map[string]string, err error) {
+	var names []string
+	seen := map[string]bool{}
+	for _, p := range pods {
+		if !seen[p.Namespace] {
+			seen[p.Namespace], names = true, append(names, p.Namespace)
+		}
+	}
+	if labels, err = guest.NamespaceLabels(ctx, names); err != nil {
+		return nil, map[string]string{}, fmt.Errorf("reading the labels of namespaces: %w", err)
+	}
+	unknown = map[string]string{}
+	for _, name := range names {
+		all, there := labels[name]
+		bytes := 0
+		for key, value := range all {
+			bytes += len(key) + len(value)
+		}
+		switch {
+		case !there:
+			unknown[name] = NamespaceUnknownReason
+		case bytes > facts.MaxNamespaceLabels:
+			unknown[name] = NamespaceLabelsReason
+			delete(labels, name)
+		}
+	}
+	return labels, unknown, nil
+}
+
+// holdUnknown is the hold of a pod whose namespace policies cannot be told about, for a reason;
+// nil if there is no reason, or if no rule of users could hold the pod.
+func (r *Round) holdUnknown(subject decision.Subject, pod *corev1.Pod, reason string) *decision.Hold {
+	if reason == "" || !r.lookedAt(subject) {
+		return nil
+	}
+	h := decision.Hold{Rule: decision.RuleEngine, Reason: reason}
+	switch reason {
+	case NamespaceLabelsReason:
+		h.Message = fmt.Sprintf("The labels of namespace %s have more than %d bytes, so policies cannot be told them, and one may hold its pods. Take labels off the namespace.",
+			pod.Namespace, facts.MaxNamespaceLabels)
+	default:
+		h.Message = fmt.Sprintf("Namespace %s is not known yet, so policies cannot be told its labels, and one may hold its pods; it is looked up again.", pod.Namespace)
+		r.Again(undecidedAgain)
+	}
+	h = h.OfPod(pod.Namespace, pod.Name)
+	return &h
+}
+
+// lookedAt says whether rules of users see the pods of a workload one by one.
+func (r *Round) lookedAt(subject decision.Subject) bool {
+	s := r.c.engine.Snapshot()
+	return s.Extended(points.RankPoint().Name, subject) || s.Replaced(points.RankPoint().Name, subject) || s.Defines(points.RowsPoint().Name, subject)
+}
+
+// nameOf is the name of a pod for people: with its namespace where the workload has none.
+func (f *Facts) nameOf(pod types.NamespacedName) string {
+	if f.Subject.Namespace == "" {
+		return pod.String()
+	}
+	return pod.Name
+}
