@@ -48,6 +48,7 @@ func together() map[string]effect {
 		"manager.webhook.port":                        {`19443`, managerOf, "containerPort: 19443"},
 		"manager.healthProbe.port":                    {`18000`, managerOf, "--health-probe-addr=:18000"},
 		"manager.decisions.port":                      {`18443`, managerOf, "--decisions-addr=:18443"},
+		"manager.decisions.apiService.enabled":        {`false`, "APIService v1alpha1.decisions.kruise.io", absent},
 		"manager.pprofAddr":                           {`"localhost:18090"`, managerOf, "--pprof-addr=localhost:18090"},
 		"manager.resyncPeriod":                        {`"10h"`, managerOf, "--sync-period=10h"},
 		"manager.nodeAffinity":                        {`{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"infra","operator":"Exists"}]}]}}`, managerOf, "key: infra"},

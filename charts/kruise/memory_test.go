@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/explain/replicas"
 	"github.com/regatta-sh/regatta/controllers/explain/serve"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
 	"github.com/regatta-sh/regatta/engine"
@@ -72,6 +73,7 @@ func TestWhatUsersHaveKeptIsUnderTheMemoryLimits(t *testing.T) {
 			{"engine/shadow", shadow.QueuedBytes},
 			{"controllers/explain", explain.RefusalBytes},
 			{"controllers/explain/serve", 2 * serve.AnswersAtOnce * serve.LargestAnswer},
+			{"controllers/explain/replicas", 2 * replicas.PeerAnswersAtOnce * replicas.MostPeerAnswer},
 			{"controllers/sidecarset/marks", marks.RememberedBytes},
 			{"engine/bundle/gate", gate.MostReport},
 			{"engine", engine.DefaultTenantBytes},

@@ -29,12 +29,14 @@ func TestObjects(t *testing.T) {
 	}
 	slices.Sort(got)
 	want := []string{
+		"APIService /v1alpha1.decisions.kruise.io",
 		"ClusterRole /aggregate-kruise-admin",
 		"ClusterRole /aggregate-kruise-edit",
 		"ClusterRole /aggregate-kruise-view",
 		"ClusterRole /kruise-bundle-credentials",
 		"ClusterRole /kruise-certs-role",
 		"ClusterRole /kruise-daemon-role",
+		"ClusterRole /kruise-decision-reader",
 		"ClusterRole /kruise-decisions-reader",
 		"ClusterRole /kruise-helm-hook",
 		"ClusterRole /kruise-manager-role",
@@ -72,7 +74,6 @@ func TestObjects(t *testing.T) {
 		"PodDisruptionBudget kruise-system/kruise-controller-manager",
 		"Role kruise-daemon-config/kruise-daemon-secret-role",
 		"Role kruise-system/kruise-configuration-role",
-		"Role kruise-system/kruise-decision-reader",
 		"Role kruise-system/kruise-leader-election-role",
 		"Role kruise-system/kruise-webhook-role",
 		"RoleBinding kruise-daemon-config/kruise-daemon-secret-rolebinding",

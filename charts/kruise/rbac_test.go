@@ -11,7 +11,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/regatta-sh/regatta/controllers/explain"
 )
 
 // roles are all of a release: the rules by whether they hold everywhere.
@@ -196,6 +201,9 @@ func TestCertificatesAreWrittenByName(t *testing.T) {
 // marker is a +kubebuilder:rbac line of the code.
 var marker = regexp.MustCompile(`(?m)^// \+kubebuilder:rbac:groups=(\S*),resources=(\S*),verbs=(\S*)$`)
 
+// urlMarker is one for paths that are of no object.
+var urlMarker = regexp.MustCompile(`(?m)^// \+kubebuilder:rbac:urls=(\S*),verbs=(\S*)$`)
+
 // The code says what it needs beside what needs it; this compares.
 func TestTheManagerMayDoWhatTheCodeAsksFor(t *testing.T) {
 	r := render(t, "--set", `featureGates=ResourceDistributionGate=true\,ImagePullJobGate=true`)
@@ -225,6 +233,15 @@ func TestTheManagerMayDoWhatTheCodeAsksFor(t *testing.T) {
 							t.Errorf("%s needs %s of %s in group %s, which no role grants", path, verb, resource, group)
 						}
 					}
+				}
+			}
+		}
+		for _, match := range urlMarker.FindAllStringSubmatch(string(source), -1) {
+			for _, url := range strings.Split(match[1], ";") {
+				if !slices.ContainsFunc(granted, func(rule rbacv1.PolicyRule) bool {
+					return slices.Contains(rule.NonResourceURLs, url) && slices.Contains(rule.Verbs, match[2])
+				}) {
+					t.Errorf("%s needs %s of %s, which no role grants", path, match[2], url)
 				}
 			}
 		}
@@ -265,5 +282,80 @@ func TestBindingsLead(t *testing.T) {
 	}
 	for _, binding := range all[*rbacv1.RoleBinding](r) {
 		check(binding.Name, binding.RoleRef, binding.Subjects)
+	}
+}
+
+// Who may ask is told what they may get, so that it goes with viewing a namespace. Nobody needs a
+// way into the network of a pod for it, and no user may ask one manager alone, which would not
+// look at what they may get.
+func TestAskingWhyNeedsNoWayToAPod(t *testing.T) {
+	r := render(t)
+	cluster, namespaced := roles(r)
+	for _, set := range []map[string][]rbacv1.PolicyRule{cluster, namespaced} {
+		for name, rules := range set {
+			for _, rule := range rules {
+				if slices.ContainsFunc(rule.Resources, func(s string) bool {
+					return strings.HasPrefix(s, "pods/port") || strings.HasPrefix(s, "pods/proxy") || strings.HasPrefix(s, "services/proxy")
+				}) {
+					t.Errorf("%s: %v", name, rule)
+				}
+				if len(rule.NonResourceURLs) > 0 && name != "kruise-manager-role" {
+					t.Errorf("%s: %v", name, rule)
+				}
+			}
+		}
+	}
+	const group = explain.Group
+	for _, resource := range []string{explain.Explanations, explain.ClusterExplanations} {
+		if !allowed(cluster["kruise-decision-reader"], group, resource, "get") {
+			t.Errorf("who may ask may not get %s", resource)
+		}
+	}
+	if rules := cluster["kruise-decision-reader"]; !allowed(rules, group, explain.Refusals, "list") || allowed(rules, group, explain.Decisions, "list") {
+		t.Errorf("who may ask may do %v", rules)
+	}
+	if rules := cluster["kruise-decisions-reader"]; !allowed(rules, group, explain.Decisions, "list") {
+		t.Errorf("who may read records may do %v", rules)
+	}
+	if labels := get[*rbacv1.ClusterRole](t, r, "kruise-decision-reader").Labels; labels["rbac.authorization.k8s.io/aggregate-to-view"] != "true" {
+		t.Errorf("it is labelled %v", labels)
+	}
+	if labels := get[*rbacv1.ClusterRole](t, r, "kruise-decisions-reader").Labels; labels["rbac.authorization.k8s.io/aggregate-to-view"] != "" || labels["rbac.authorization.k8s.io/aggregate-to-admin"] != "true" {
+		t.Errorf("it is labelled %v", labels)
+	}
+}
+
+// The API server finds the managers by the Service that their certificate is for, and the manager
+// may write its CA there, unless another tool does.
+func TestTheAPIOfDecisions(t *testing.T) {
+	const flag = "--decisions-api-service"
+	writes := func(r release) bool {
+		return allowed(get[*rbacv1.ClusterRole](t, r, "kruise-certs-role").Rules, "apiregistration.k8s.io", "apiservices", "update")
+	}
+	r := render(t, "--set", "manager.decisions.port=18443", "--set", "installation.namespace=other")
+	spec, _, err := unstructured.NestedMap(get[*unstructured.Unstructured](t, r, explain.APIService).Object, "spec")
+	want := map[string]any{
+		"group": explain.Group, "version": explain.Version, "groupPriorityMinimum": int64(1000), "versionPriority": int64(15),
+		"service": map[string]any{"name": "kruise-webhook-service", "namespace": "other", "port": int64(18443)},
+	}
+	if diff := cmp.Diff(want, spec); err != nil || diff != "" {
+		t.Errorf("%v, %s", err, diff)
+	}
+	if ports := get[*corev1.Service](t, r, "kruise-webhook-service").Spec.Ports; len(ports) != 2 || ports[1].Port != 18443 || ports[1].TargetPort.StrVal != "decisions" {
+		t.Errorf("the service has %v", ports)
+	}
+	if !slices.Contains(container(t, r).Args, flag) || !writes(r) {
+		t.Error("the manager does not write the CA")
+	}
+	for name, args := range map[string][]string{
+		"off": {"--set", "manager.decisions.apiService.enabled=false"}, "the manager is elsewhere": {"--set", "manager.replicas=0,webhookConfiguration.url=https://localhost:9443"},
+	} {
+		if r := render(t, args...); has[*unstructured.Unstructured](r, explain.APIService) || slices.Contains(container(t, r).Args, flag) || writes(r) {
+			t.Errorf("%s: there is an APIService, or what writes its CA", name)
+		}
+	}
+	r = render(t, "--set", "featureGates=EnableExternalCerts=true", "--set-json", `externalCerts.annotations={"cert-manager.io/inject-ca-from":"kruise-system/kruise-webhook-certs"}`)
+	if a := get[*unstructured.Unstructured](t, r, explain.APIService).GetAnnotations(); a["cert-manager.io/inject-ca-from"] == "" || writes(r) {
+		t.Errorf("with another tool that makes certificates: %v, written by the manager: %t", a, writes(r))
 	}
 }

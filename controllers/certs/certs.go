@@ -27,11 +27,14 @@ const (
 
 // Config says where certificates are and for what.
 type Config struct {
-	Secret      types.NamespacedName
-	Dir         string // the files tls.crt, tls.key and ca.crt
-	Service     string
-	Host        string   // that the webhooks are called by, if it is not the service
-	CRDs        []string // with a conversion webhook
+	Secret  types.NamespacedName
+	Dir     string // the files tls.crt, tls.key and ca.crt
+	Service string
+	Host    string   // that the webhooks are called by, if it is not the service
+	CRDs    []string // with a conversion webhook
+	// APIService is the name of the one that leads to the manager; empty for none. Nothing else
+	// waits for the CA to be in it: its own status says when it is not available.
+	APIService  string
 	RenewBefore time.Duration
 	// External leaves making, renewing and injecting certificates to another
 	// tool, such as cert-manager (gate EnableExternalCerts).
@@ -70,6 +73,8 @@ func (c *Certificates) missing(why error) {
 	c.why = why
 }
 
+// +kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,verbs=get;list;watch;update
+
 // Setup keeps the certificates with a manager.
 func Setup(mgr ctrl.Manager, c Config, live client.Reader) (*Certificates, error) {
 	state := &Certificates{ready: make(chan struct{})}
@@ -86,6 +91,9 @@ func Setup(mgr ctrl.Manager, c Config, live client.Reader) (*Certificates, error
 	for _, crd := range c.CRDs {
 		hooks = append(hooks, rotator.WebhookInfo{Name: crd, Type: rotator.CRDConversion})
 	}
+	if c.APIService != "" {
+		hooks = append(hooks, rotator.WebhookInfo{Name: c.APIService, Type: rotator.APIService})
+	}
 	names := c.names()
 	err := rotator.AddRotator(mgr, &rotator.CertRotator{
 		SecretKey: c.Secret, CertDir: c.Dir, CAName: caName, CAOrganization: organization,
@@ -99,6 +107,9 @@ func Setup(mgr ctrl.Manager, c Config, live client.Reader) (*Certificates, error
 	}
 	return state, nil
 }
+
+// ServerName is a name that a certificate of the manager has, whoever made it.
+func (c Config) ServerName() string { return c.names()[0] }
 
 // names are what the webhooks are called by. The first is the one that a
 // certificate must have to be taken for ours.

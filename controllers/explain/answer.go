@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/nearest"
@@ -155,9 +157,6 @@ type Subset struct {
 	Message  string `json:"message"`
 }
 
-// NearestQuery is the parameter of a question that asks for Nearest too.
-const NearestQuery = "nearest"
-
 // Request is a request for admission that an answer is about.
 type Request struct {
 	UID       string `json:"uid"`
@@ -194,20 +193,13 @@ func by(rule string) string {
 	return ", rule " + rule
 }
 
-// Path is where a manager serves answers.
-const Path = "/v1/why"
-
-// DecisionsPath is where a manager serves the records of its decisions, as lines
-// in the format of package record, masked. It is also what RBAC knows it by.
-const DecisionsPath = "/v1/decisions"
-
-// OmittedHeader says how many older records there were that did not fit into an
-// answer from DecisionsPath.
-const OmittedHeader = "Regatta-Omitted"
-
-// Reply is what is served there: the answer, and for a workload that was asked
+// Reply is what answers a Question: the answer, and for a workload that was asked
 // about with its pods, theirs.
 type Reply struct {
+	// TypeMeta and Metadata make an object of the API of it.
+	metav1.TypeMeta `json:",inline"`
+	Metadata        *ReplyMetadata `json:"metadata,omitempty"`
+
 	Answer Answer   `json:"answer"`
 	Pods   []Answer `json:"pods,omitempty"`
 	// Placed says why a pod is in its subset, besides the answer.
@@ -220,6 +212,12 @@ type Reply struct {
 	// Refusals are requests about the subject that were refused lately, the latest
 	// first, besides the answer.
 	Refusals []Answer `json:"refusals,omitempty"`
+}
+
+// ReplyMetadata names what was asked about.
+type ReplyMetadata struct {
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
 }
 
 // Round is what one reconcile decided about a workload. It must not change once

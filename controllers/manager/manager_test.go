@@ -254,9 +254,9 @@ func TestManager(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ask := func(config *rest.Config, query string) (int, string) { return why(t, config, first, "/v1/why"+query) }
+		ask := func(config *rest.Config, query string) (int, string) { return why(t, config, first, explain.APIPath+"/namespaces/default/explanations/"+query) }
 		eventually(t, "an answer", func() bool {
-			code, body := ask(env.Config, "?kind=CloneSet&namespace=default&name=web")
+			code, body := ask(env.Config, "web?kind=CloneSet")
 			return code == http.StatusOK && strings.Contains(body, `"web"`)
 		})
 		for name, tc := range map[string]struct {
@@ -265,16 +265,16 @@ func TestManager(t *testing.T) {
 			code   int
 			want   string
 		}{
-			"a user who may not":       {user.Config(), "?kind=CloneSet&namespace=default&name=web", 403, `jane may not get clonesets default/web`},
-			"an anonymous caller":      {&rest.Config{}, "?kind=CloneSet&namespace=default&name=web", 401, "does not know who asks"},
-			"a CloneSet there is none": {env.Config, "?kind=CloneSet&namespace=default&name=none", 404, "has decided nothing about CloneSet default/none"},
+			"a user who may not":       {user.Config(), "web?kind=CloneSet", 403, `jane may not get explanations.decisions.kruise.io default/web`},
+			"an anonymous caller":      {&rest.Config{}, "web?kind=CloneSet", 401, "does not know who asks"},
+			"a CloneSet there is none": {env.Config, "none?kind=CloneSet", 404, "no manager has decided anything about CloneSet default/none"},
 		} {
 			if code, body := ask(tc.config, tc.query); code != tc.code || !strings.Contains(body, tc.want) {
 				t.Errorf("%s: %d %s", name, code, body)
 			}
 		}
 	})
-	t.Run("a user who may get the path gets all decisions", func(t *testing.T) {
+	t.Run("a user who may list decisions gets all decisions", func(t *testing.T) {
 		reader, err := env.AddUser(envtest.User{Name: "rita"}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -285,18 +285,18 @@ func TestManager(t *testing.T) {
 		}
 		create(&rbacv1.ClusterRole{ // as charts/kruise has it
 			ObjectMeta: metav1.ObjectMeta{Name: "kruise-decisions-reader"},
-			Rules:      []rbacv1.PolicyRule{{NonResourceURLs: []string{explain.DecisionsPath}, Verbs: []string{"get"}}},
+			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{explain.Group}, Resources: []string{explain.Decisions}, Verbs: []string{"list"}}},
 		}, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "rita-reads"},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "kruise-decisions-reader"},
 			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: "rita"}},
 		})
 		eventually(t, "decisions", func() bool {
-			code, body := why(t, reader.Config(), first, explain.DecisionsPath)
+			code, body := why(t, reader.Config(), first, explain.APIPath+"/"+explain.Decisions)
 			records, err := record.Read(strings.NewReader(body))
 			return code == http.StatusOK && err == nil && len(records) > 0 && records[0].Origin != ""
 		})
-		if code, body := why(t, other.Config(), first, explain.DecisionsPath); code != http.StatusForbidden || !strings.Contains(body, "joe may not get /v1/decisions") {
+		if code, body := why(t, other.Config(), first, explain.APIPath+"/"+explain.Decisions); code != http.StatusForbidden || !strings.Contains(body, "joe may not list decisions.decisions.kruise.io") {
 			t.Errorf("%d %s", code, body)
 		}
 	})

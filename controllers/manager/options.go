@@ -15,6 +15,7 @@ import (
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
+	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/controllers/policyhost"
@@ -27,11 +28,13 @@ type Options struct {
 	Logging *logsapi.LoggingConfiguration
 	Gates   features.Gates
 
-	QPS                float32
-	Burst              int
-	MetricsAddr        string
-	ProbeAddr          string
-	DecisionsAddr      string
+	QPS           float32
+	Burst         int
+	MetricsAddr   string
+	ProbeAddr     string
+	DecisionsAddr string
+	// DecisionsAPI keeps the CA of the APIService that is served at DecisionsAddr.
+	DecisionsAPI       bool
 	LeaderElection     bool
 	LeaderElectionNS   string
 	LeaseDuration      time.Duration
@@ -117,6 +120,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.MetricsAddr, "metrics-addr", ":8080", "Address that metrics are served on; 0 for none.")
 	fs.StringVar(&o.ProbeAddr, "health-probe-addr", ":8000", "Address that healthz and readyz are served on.")
 	fs.StringVar(&o.DecisionsAddr, "decisions-addr", ":8443", "Address that the decisions are explained on, with TLS and the authentication of the API server; 0 for none.")
+	fs.BoolVar(&o.DecisionsAPI, "decisions-api-service", false, "Write the CA of that address to the APIService "+explain.APIService+", by which the API server passes on questions.")
 	fs.BoolVar(&o.LeaderElection, "enable-leader-election", true, "Let one of several managers act at a time.")
 	fs.StringVar(&o.LeaderElectionNS, "leader-election-namespace", "kruise-system", "Namespace of the lease.")
 	fs.DurationVar(&o.LeaseDuration, "leader-election-lease-duration", 15*time.Second, "How long others wait before they take a lease that was not renewed.")

@@ -30,9 +30,9 @@ func newOptions(t *testing.T, args ...string) (*Options, *pflag.FlagSet) {
 func TestFlagsAndTheirDefaults(t *testing.T) {
 	want := map[string]string{
 		"rest-config-qps": "500", "rest-config-burst": "1000", // 30 and 50: rollouts would wait for them
-		"pprof-addr":     "localhost:8090", // :8090: only the host itself may read profiles
-		"decisions-addr": ":8443",          // ours
-		"metrics-addr":   ":8080", "health-probe-addr": ":8000", "allow-privileged": "true", "enable-leader-election": "true",
+		"pprof-addr":     "localhost:8090",                          // :8090: only the host itself may read profiles
+		"decisions-addr": ":8443", "decisions-api-service": "false", // ours
+		"metrics-addr": ":8080", "health-probe-addr": ":8000", "allow-privileged": "true", "enable-leader-election": "true",
 		"leader-election-namespace": "kruise-system", "leader-election-lease-duration": "15s", "leader-election-renew-deadline": "10s",
 		"leader-election-retry-period": "2s", "leader-election-resource-lock": "leases", "leader-election-id": "kruise-manager",
 		"namespace": "", "enable-pprof": "true", "tenant-bundle-hosts": "[]", "sync-period": "", "controller-cache-sync-timeout": "2m0s",
@@ -119,6 +119,7 @@ func TestFlagsThatAreRefused(t *testing.T) {
 		{"--metrics-addr=", `--metrics-addr is "", want an address such as :8080 or localhost:8080, or 0 for none`},
 		{"--health-probe-addr=8000", `--health-probe-addr is "8000", want an address`},
 		{"--decisions-addr=:x", `--decisions-addr is ":x", want an address`},
+		{"--decisions-addr=0 --decisions-api-service", "--decisions-api-service is true, want a --decisions-addr with it"},
 		{"--pprof-addr=localhost:70000", `--pprof-addr is "localhost:70000", want an address`},
 		{"--sync-period=10", `--sync-period is "10", want a duration such as 10h, or 0 for never`},
 		{"--sync-period=-10h", `--sync-period is "-10h", want a duration`},
@@ -150,7 +151,7 @@ func TestFlagsThatAreRefused(t *testing.T) {
 		{"--leader-election-lease-duration=10s", "--leader-election-lease-duration is 10s, want 1s or more, and more than 10s, which is --leader-election-renew-deadline"},
 	} {
 		t.Run(tc.arg, func(t *testing.T) {
-			o, _ := newOptions(t, tc.arg)
+			o, _ := newOptions(t, strings.Fields(tc.arg)...)
 			err := o.validate()
 			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("got  %v\nwant %s", err, tc.want)

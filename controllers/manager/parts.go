@@ -5,6 +5,8 @@ package manager
 import (
 	"context"
 	"fmt"
+	"net"
+	"strconv"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/certs"
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/explain/replicas"
 	"github.com/regatta-sh/regatta/controllers/explain/serve"
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/kinds"
@@ -57,12 +60,16 @@ type parts struct {
 // add adds everything to the manager. Certificates come first: what writes
 // objects that go through our webhooks waits for them.
 func (p parts) add(ctx context.Context) error {
-	certificates, err := certs.Setup(p.mgr, certs.Config{
+	issued := certs.Config{
 		Secret: types.NamespacedName{Namespace: p.webhooks.namespace, Name: p.webhooks.secret},
 		Dir:    p.webhooks.certDir, Service: p.webhooks.service, Host: p.webhooks.host,
 		CRDs: converting(p.mgr.GetScheme()), RenewBefore: p.webhooks.renewBefore,
 		External: p.Gates.Enabled(features.EnableExternalCerts),
-	}, p.mgr.GetAPIReader())
+	}
+	if p.DecisionsAPI {
+		issued.APIService = explain.APIService
+	}
+	certificates, err := certs.Setup(p.mgr, issued, p.mgr.GetAPIReader())
 	if err != nil {
 		return err
 	}
@@ -100,7 +107,7 @@ func (p parts) add(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := p.explainTo(ctx, certificates.Ready()); err != nil {
+	if err := p.explainTo(ctx, certificates.Ready(), issued.ServerName()); err != nil {
 		return err
 	}
 	return p.mgr.Add(s)
@@ -115,8 +122,8 @@ func converting(scheme *runtime.Scheme) []string {
 	return out
 }
 
-// explainTo serves the reasons of decisions, on every replica.
-func (p parts) explainTo(ctx context.Context, ready <-chan struct{}) error {
+// explainTo serves the reasons of decisions, on every replica. Their certificates are for name.
+func (p parts) explainTo(ctx context.Context, ready <-chan struct{}, name string) error {
 	if p.DecisionsAddr == "0" {
 		return nil
 	}
@@ -124,10 +131,29 @@ func (p parts) explainTo(ctx context.Context, ready <-chan struct{}) error {
 	if err != nil {
 		return err
 	}
+	peers, err := p.peers(name)
+	if err != nil {
+		return err
+	}
 	return p.mgr.Add(crecovery.Runnable("explain", &serve.Server{
-		Addr: p.DecisionsAddr, CertDir: p.webhooks.certDir, Ready: ready, Store: p.rounds, Replica: p.host.Name(), Who: who, May: may,
+		Addr: p.DecisionsAddr, CertDir: p.webhooks.certDir, Ready: ready, Store: p.rounds, Replica: p.host.Name(), Who: who, May: may, Peers: peers,
 		Records: p.host.Records(), Lines: p.host.Encoder(),
 	}))
+}
+
+// peers lists the other replicas, which answer what this one does not know; nil for a manager
+// in no pod, which knows no other one.
+func (p parts) peers(name string) (func(context.Context) ([]replicas.Replica, error), error) {
+	_, text, err := net.SplitHostPort(p.DecisionsAddr)
+	port, _ := strconv.Atoi(text) // validate has seen that it is a number
+	if err != nil || port == 0 || p.webhooks.pod == "" {
+		return nil, nil
+	}
+	peers, err := replicas.NewPeers(p.mgr.GetConfig(), p.mgr.GetClient(), p.webhooks.namespace, p.webhooks.pod, port, p.webhooks.certDir, name)
+	if err != nil {
+		return nil, fmt.Errorf("preparing to ask the other managers: %w", err)
+	}
+	return peers.Find, nil
 }
 
 func (p parts) controllersTo(mgr ctrl.Manager) error {

@@ -59,6 +59,7 @@ func (o *Options) validate() error {
 	} {
 		r.unless(a.addr == "0" || isAddress(a.addr), a.flag, strconv.Quote(a.addr), "an address such as :8080 or localhost:8080, or 0 for none")
 	}
+	r.unless(!o.DecisionsAPI || o.DecisionsAddr != "0", "decisions-api-service", o.DecisionsAPI, "a --decisions-addr with it")
 	if err := o.decisionLogs.Validate(); err != nil {
 		r = append(r, err)
 	}

@@ -107,13 +107,21 @@ func (r *Reporter) Refuse(a *Asked, rec decision.Record, reasons []decision.Hold
 	}
 	status := &metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
-		Message: message + "\nWhy: regatta why --request " + a.Request.UID,
+		Message: message + "\nWhy: regatta why --request " + a.Request.UID + inNamespace(a.Object.Namespace),
 		Details: &metav1.StatusDetails{Group: a.Object.Group, Kind: a.Object.Resource, Name: a.Object.Name, Causes: causes(reasons)},
 	}
 	if a.Request.Operation == points.Evict {
 		status.Code, status.Reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
 	}
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: status, AuditAnnotations: audited(rec, reasons)}}
+}
+
+// inNamespace is the argument of a command for a namespace, where who may view that alone is to ask.
+func inNamespace(namespace string) string {
+	if namespace == "" {
+		return ""
+	}
+	return " -n " + namespace
 }
 
 // tell keeps the answer for who asks why.

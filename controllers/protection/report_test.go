@@ -138,6 +138,9 @@ func TestRefusalsAreTold(t *testing.T) {
 			}
 			got := w.Refuse(a, rec, reasons)
 			want := tc.object.Name + " is to stay. And so it is.\nWhy: regatta why --request r1"
+			if tc.object.Namespace != "" {
+				want += " -n shop"
+			}
 			if got.Allowed || got.Result.Code != tc.code || got.Result.Message != want {
 				t.Errorf("answered %+v", got.Result)
 			}

@@ -50,6 +50,9 @@ func Start(t testing.TB, edits ...func(*envtest.Environment)) *envtest.Environme
 		}
 	}
 	env := &envtest.Environment{BinaryAssetsDirectory: dir, ControlPlaneStartTimeout: patience, ControlPlaneStopTimeout: patience}
+	// etcd maps more than its quota at once, 10 GiB without one, which a limit of the address space may not have room for.
+	env.ControlPlane.Etcd = &envtest.Etcd{}
+	env.ControlPlane.Etcd.Configure().Set("quota-backend-bytes", "1073741824")
 	for _, edit := range edits {
 		edit(env)
 	}

@@ -226,3 +226,11 @@ pod-security.kubernetes.io/enforce: {{ . }}
 pod-security.kubernetes.io/audit: {{ . }}
 pod-security.kubernetes.io/warn: {{ . }}
 {{- end }}
+
+{{/* Whether the API server passes questions on to the manager: a text, or nothing. A manager
+outside of the cluster has no pods that it could pass them to, and an API that nobody serves
+keeps namespaces from being deleted. */}}
+{{- define "kruise.decisionsAPI" -}}
+{{- $decisions := .Values.manager.decisions }}
+{{- if and (ne (($decisions.apiService).enabled | toString) "false") (gt (.Values.manager.replicas | int) 0) }}true{{ end }}
+{{- end }}

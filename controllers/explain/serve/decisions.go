@@ -3,7 +3,9 @@
 package serve
 
 import (
+	"cmp"
 	"compress/gzip"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,11 +15,12 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/explain/replicas"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/catalog"
 	"github.com/regatta-sh/regatta/engine/record"
@@ -27,44 +30,94 @@ import (
 const (
 	defaultLimit  = 1000
 	largestLimit  = 10_000
-	LargestAnswer = 16 << 20
+	LargestAnswer = 8 << 20
+	// AnswersAtOnce are those to a user and to another manager.
 	AnswersAtOnce = 2
 	// patience is how long a caller may take to read an answer.
 	patience = time.Minute
 )
 
-// decisions sends records of this replica, the oldest first. When there are more
-// than fit, the latest are sent, and a header says how many are not.
-func (s *Server) decisions(w http.ResponseWriter, req *http.Request) {
-	who, ok := s.caller(w, req)
+// serveDecisions sends users records of this manager, the oldest first, and then of each other
+// one. When there are more than fit, the latest are sent, and a warning says how many are not.
+func (s *Server) serveDecisions(w http.ResponseWriter, req *http.Request) {
+	if _, ok := s.admit(w, req, "list", explain.Decisions, ""); !ok {
+		return
+	}
+	query, ok := s.query(w, req)
 	if !ok {
 		return
 	}
-	if reason, ok := s.mayRead(req, who); !ok {
-		fail(w, http.StatusForbidden, fmt.Sprintf("%s may not get %s: %s", nameOf(who), explain.DecisionsPath, reason))
+	ctx, cancel := context.WithTimeout(req.Context(), patience)
+	defer cancel()
+	streams := s.peerRecords(ctx, w.Header(), req.URL.Query())
+	defer func() {
+		for _, stream := range streams {
+			stream.Close()
+		}
+	}()
+	s.sendRecords(w, req, query, s.forUsers, streams...)
+}
+
+// servePeerDecisions sends another manager the records of this one.
+func (s *Server) servePeerDecisions(w http.ResponseWriter, req *http.Request) {
+	if !s.admitPeer(w, req, explain.ReplicaDecisionsPath) {
 		return
 	}
-	query, err := s.query(req.URL.Query())
-	if err != nil {
-		fail(w, http.StatusBadRequest, err.Error())
-		return
+	if query, ok := s.query(w, req); ok {
+		s.sendRecords(w, req, query, s.forPeers)
 	}
+}
+
+// peerRecords are the records of the other managers, which are not read before they are sent.
+func (s *Server) peerRecords(ctx context.Context, h http.Header, query url.Values) (out []io.ReadCloser) {
+	type told struct {
+		lines    io.ReadCloser
+		warnings []error
+	}
+	peers := s.peers(ctx, h)
+	answers, errs := replicas.Gather(peers, func(r replicas.Replica) (out told, err error) {
+		begun, cancel := context.WithCancelCause(ctx)
+		late := time.AfterFunc(3*cmp.Or(s.PeerTimeout, peerTimeout), func() { cancel(context.DeadlineExceeded) })
+		defer late.Stop()
+		out.lines, out.warnings, err = r.RecordsAlone(begun, query)
+		if cause := context.Cause(begun); err != nil && cause != nil {
+			err = cause
+		}
+		return out, err
+	})
+	for i, err := range errs {
+		if err != nil {
+			s.warn(ctx, h, peers[i].Name, err)
+			continue
+		}
+		out = append(out, answers[i].lines)
+		for _, warning := range answers[i].warnings {
+			replicas.AddWarning(h, warning.Error())
+		}
+	}
+	return out
+}
+
+// sendRecords sends records of this manager, and then what others sent. It waits for room.
+func (s *Server) sendRecords(w http.ResponseWriter, req *http.Request, query record.Query, room chan struct{}, others ...io.ReadCloser) {
 	select {
-	case s.writing <- struct{}{}:
-		defer func() { <-s.writing }()
+	case room <- struct{}{}:
+		defer func() { <-room }()
 	case <-req.Context().Done():
 		return
 	}
 	lines, omitted, err := s.lines(req, query)
 	if err != nil {
 		ctrl.LoggerFrom(req.Context()).Error(err, "Sending records of decisions")
-		fail(w, http.StatusInternalServerError, err.Error())
+		fail(w, http.StatusInternalServerError, metav1.StatusReasonInternalError, schema.GroupResource{Group: explain.Group, Resource: explain.Decisions}, err.Error())
 		return
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(patience)) // else it is the one of the server
 	h := w.Header()
 	h.Set("Content-Type", "application/x-ndjson")
-	h.Set(explain.OmittedHeader, strconv.Itoa(omitted))
+	if omitted > 0 {
+		replicas.AddWarning(h, fmt.Sprintf("%s remembers %d older decisions that it did not send: ask for less time, one point or one object, or raise the limit", s.Replica, omitted))
+	}
 	var to io.Writer = w
 	if strings.Contains(req.Header.Get("Accept-Encoding"), "gzip") {
 		h.Set("Content-Encoding", "gzip")
@@ -75,6 +128,12 @@ func (s *Server) decisions(w http.ResponseWriter, req *http.Request) {
 	for _, line := range slices.Backward(lines) {
 		if _, err := to.Write(line); err != nil {
 			return // the caller has gone
+		}
+	}
+	for _, other := range others {
+		if _, err := io.Copy(to, other); err != nil {
+			ctrl.LoggerFrom(req.Context()).Error(err, "Passing on records of another manager")
+			panic(http.ErrAbortHandler) // so that the caller sees that there is no end
 		}
 	}
 }
@@ -104,8 +163,17 @@ func (s *Server) lines(req *http.Request, query record.Query) (lines [][]byte, o
 	return lines, 0, nil
 }
 
-// query reads the parameters. The error names the one that is wrong.
-func (s *Server) query(values url.Values) (record.Query, error) {
+// query reads the parameters of a request. Where one is wrong there is an answer already.
+func (s *Server) query(w http.ResponseWriter, req *http.Request) (record.Query, bool) {
+	query, err := s.parse(req.URL.Query())
+	if err != nil {
+		fail(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, schema.GroupResource{Group: explain.Group, Resource: explain.Decisions}, err.Error())
+	}
+	return query, err == nil
+}
+
+// parse reads the parameters. The error names the one that is wrong.
+func (s *Server) parse(values url.Values) (record.Query, error) {
 	q := record.Query{Limit: defaultLimit}
 	for name, all := range values {
 		if len(all) != 1 {
@@ -143,13 +211,6 @@ func (s *Server) query(values url.Values) (record.Query, error) {
 		}
 	}
 	return q, nil
-}
-
-// mayRead asks for the path: records are of all namespaces, and of things that
-// are no objects, so that no single object stands for them.
-func (s *Server) mayRead(req *http.Request, who user.Info) (reason string, ok bool) {
-	verdict, reason, err := s.May.Authorize(req.Context(), authorizer.AttributesRecord{User: who, Verb: "get", Path: explain.DecisionsPath})
-	return reason, err == nil && verdict == authorizer.DecisionAllow
 }
 
 func (s *Server) now() time.Time {

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
+	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
@@ -19,16 +20,19 @@ import (
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// The ConfigMap in which the API server publishes the CA of client
-// certificates.
+// The ConfigMap in which the API server publishes the CA of client certificates,
+// and by what it is known when it passes on a request of somebody else.
 const (
 	authNamespace = "kube-system"
 	authConfigMap = "extension-apiserver-authentication"
 	clientCAKey   = "client-ca-file"
+	proxyCAKey    = "requestheader-client-ca-file"
 )
 
 // Delegate asks the API server who callers are, by their token or their client
-// certificate, and what they may do. Answers are cached for seconds.
+// certificate, and what they may do. Answers are cached for seconds. Who has the
+// certificate that the API server passes on requests with is taken at its word
+// about the caller.
 func Delegate(ctx context.Context, config *rest.Config) (authenticator.Request, authorizer.Authorizer, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -36,18 +40,32 @@ func Delegate(ctx context.Context, config *rest.Config) (authenticator.Request, 
 	}
 	// Where the API server takes no client certificates there is no CA either,
 	// and tokens are all there is.
-	ca, err := dynamiccertificates.NewDynamicCAFromConfigMapController("client-ca", authNamespace, authConfigMap, clientCAKey, client)
+	ca, err := watchCA(ctx, client, "client-ca", clientCAKey)
 	if err != nil {
-		return nil, nil, fmt.Errorf("watching the CA of client certificates: %w", err)
+		return nil, nil, err
 	}
-	_ = ca.RunOnce(ctx) // it may not exist
-	recovery.GoUntilDone(ctx, "explain", func(ctx context.Context) { ca.Run(ctx, 1) })
+	proxyCA, err := watchCA(ctx, client, "request-header", proxyCAKey)
+	if err != nil {
+		return nil, nil, err
+	}
+	proxy := headerrequest.NewRequestHeaderAuthRequestController(authConfigMap, authNamespace, client,
+		"requestheader-username-headers", "requestheader-uid-headers", "requestheader-group-headers", "requestheader-extra-headers-prefix", "requestheader-allowed-names")
+	_ = proxy.RunOnce(ctx) // it may not exist
+	recovery.GoUntilDone(ctx, "explain", func(ctx context.Context) { proxy.Run(ctx, 1) })
 	who, _, err := authenticatorfactory.DelegatingAuthenticatorConfig{
 		TokenAccessReviewClient:            client.AuthenticationV1(),
 		TokenAccessReviewTimeout:           10 * time.Second,
 		WebhookRetryBackoff:                options.DefaultAuthWebhookRetryBackoff(),
 		CacheTTL:                           10 * time.Second,
 		ClientCertificateCAContentProvider: ca,
+		RequestHeaderConfig: &authenticatorfactory.RequestHeaderConfig{
+			CAContentProvider:   proxyCA,
+			UsernameHeaders:     headerrequest.StringSliceProviderFunc(proxy.UsernameHeaders),
+			UIDHeaders:          headerrequest.StringSliceProviderFunc(proxy.UIDHeaders),
+			GroupHeaders:        headerrequest.StringSliceProviderFunc(proxy.GroupHeaders),
+			ExtraHeaderPrefixes: headerrequest.StringSliceProviderFunc(proxy.ExtraHeaderPrefixes),
+			AllowedClientNames:  headerrequest.StringSliceProviderFunc(proxy.AllowedClientNames),
+		},
 	}.New()
 	if err != nil {
 		return nil, nil, fmt.Errorf("making the authenticator: %w", err)
@@ -62,4 +80,15 @@ func Delegate(ctx context.Context, config *rest.Config) (authenticator.Request, 
 		return nil, nil, fmt.Errorf("making the authorizer: %w", err)
 	}
 	return who, may, nil
+}
+
+// watchCA follows a CA in the ConfigMap, which may have none.
+func watchCA(ctx context.Context, client kubernetes.Interface, purpose, key string) (dynamiccertificates.CAContentProvider, error) {
+	ca, err := dynamiccertificates.NewDynamicCAFromConfigMapController(purpose, authNamespace, authConfigMap, key, client)
+	if err != nil {
+		return nil, fmt.Errorf("watching the CA in %s of ConfigMap %s/%s: %w", key, authNamespace, authConfigMap, err)
+	}
+	_ = ca.RunOnce(ctx) // it may not exist
+	recovery.GoUntilDone(ctx, "explain", func(ctx context.Context) { ca.Run(ctx, 1) })
+	return ca, nil
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -19,6 +20,20 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/nearest"
 )
+
+// urlOf is where the API answers a question that is given as parameters.
+func urlOf(query string) string {
+	values, _ := url.ParseQuery(query)
+	q, path := explain.ParseQuestion(values), explain.APIPath
+	if q.Namespace != "" {
+		path += "/namespaces/" + q.Namespace
+	}
+	path += "/" + q.APIResource().Resource
+	if !q.AsksForRefusals() {
+		path += "/" + q.Name
+	}
+	return path + "?" + q.APIValues().Encode()
+}
 
 // one is a round about a workload with one pod.
 type one struct{}
@@ -71,19 +86,24 @@ func TestWhoIsToldWhat(t *testing.T) {
 		{"nothing where the API server cannot be asked", "kind=Pod&namespace=shop&name=web-1", "lost", 403, "get pods shop/web-1", "may not"},
 		{"nothing to an anonymous caller", "kind=Pod&namespace=shop&name=web-1", "", 401, "", "does not know who asks"},
 		{"not even what there is to who may not", "kind=Pod&namespace=shop&name=gone", "eve", 403, "get pods shop/gone", "may not"},
-		{"that a pod is not known", "kind=Pod&namespace=shop&name=web-2", "jane", 404, "get pods shop/web-2", "has decided nothing about Pod shop/web-2"},
-		{"that another namespace has none", "kind=Pod&namespace=other&name=web-1", "jane", 404, "get pods other/web-1", "has decided nothing"},
+		{"that a pod is not known", "kind=Pod&namespace=shop&name=web-2", "jane", 404, "get pods shop/web-2", "no manager has decided anything about Pod shop/web-2 (1 asked)"},
+		{"that another namespace has none", "kind=Pod&namespace=other&name=web-1", "jane", 404, "get pods other/web-1", "has decided anything"},
 		{"a pod, and what was refused about it", "kind=Pod&namespace=shop&name=web-1", "jane", 200, "get pods shop/web-1", `"refusals":[{`},
 		{"a pod of which there is only what was refused", "kind=Pod&namespace=shop&name=db-0", "jane", 200, "get pods shop/db-0", `"reason":"r2"`},
 		{"an object of any kind, by resource", "resource=namespaces&name=shop", "jane", 200, "get namespaces /shop", `"reason":"r3"`},
-		{"not an object of another group", "resource=namespaces.example.com&name=shop", "jane", 404, "get namespaces.example.com /shop", "decided nothing about namespaces.example.com /shop"},
+		{"not an object of another group", "resource=namespaces.example.com&name=shop", "jane", 404, "get namespaces.example.com /shop", "decided anything about namespaces.example.com shop"},
 		{"a request, to who may get its object", "request=r1", "jane", 200, "get pods shop/web-1", `"reason":"r1"`},
-		{"not that there was a request, to who may not", "request=r1", "eve", 404, "get pods shop/web-1", "neither about this request"},
+		{"not that there was a request, to who may not", "request=r1", "eve", 404, "get pods shop/web-1", "no manager remembers that you may know of request r1"},
 		{"no request to an anonymous caller", "request=r1", "", 401, "", "does not know who asks"},
-		{"no request that is not known", "request=r9", "jane", 404, "", "neither about this request"},
+		{"no request that is not known", "request=r9", "jane", 404, "", "remembers that you may know of request r9"},
 		{"what a user was refused, the latest first and the rest besides", "user=bob", "jane", 200, "get pods shop/web-1", `"refusals":[{`},
 		{"that a kind is not decided about", "kind=Secret&namespace=shop&name=web", "jane", 400, "", "want kind"},
-		{"that something is missing", "kind=Pod&namespace=shop", "jane", 400, "", "want kind"},
+		{"that something is missing", "namespace=shop&name=web", "jane", 400, "", "want kind"},
+		{"nothing to who may not ask in the namespace", "kind=Pod&namespace=shop&name=web-1", "outsider", 403, "", "outsider may not get explanations.decisions.kruise.io shop/web-1"},
+		{"no request to who may not ask for all", "request=r1", "outsider", 403, "", "outsider may not list refusals.decisions.kruise.io"},
+		{"a request in its namespace", "request=r1&namespace=shop", "jane", 200, "get pods shop/web-1", `"reason":"r1"`},
+		{"no request of another namespace", "request=r1&namespace=hidden", "jane", 404, "", "may know of request r1"},
+		{"an object of the API, as others have it", "kind=Pod&namespace=shop&name=web-1", "jane", 200, "get pods shop/web-1", `{"kind":"Explanation","apiVersion":"decisions.kruise.io/v1alpha1","metadata":{"namespace":"shop","name":"web-1"}`},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -92,6 +112,12 @@ func TestWhoIsToldWhat(t *testing.T) {
 				Store: store, Replica: "manager-x",
 				Who: named(),
 				May: authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+					if a.GetAPIGroup() == explain.Group { // outsiders may not ask at all
+						if a.GetUser().GetName() == "outsider" {
+							return authorizer.DecisionNoOpinion, "", nil
+						}
+						return authorizer.DecisionAllow, "", nil
+					}
 					resource := a.GetResource()
 					if g := a.GetAPIGroup(); g != "" {
 						resource += "." + g
@@ -106,12 +132,12 @@ func TestWhoIsToldWhat(t *testing.T) {
 					return authorizer.DecisionNoOpinion, "", nil
 				}),
 			}
-			req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, explain.Path+"?"+tc.query, nil)
+			req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, urlOf(tc.query), nil)
 			if tc.token != "" {
 				req.Header.Set("Authorization", "Bearer "+tc.token)
 			}
 			w := httptest.NewRecorder()
-			s.why(w, req)
+			s.server(nil).Handler.ServeHTTP(w, req)
 			if body := w.Body.String(); w.Code != tc.code || !strings.Contains(body, tc.want) || asked != tc.asked {
 				t.Errorf("%d %s, asked %q", w.Code, body, asked)
 			}
@@ -152,7 +178,7 @@ func TestTheNearestRuleIsFoundForWhoAsks(t *testing.T) {
 		found int
 		want  bool
 	}{{"", 0, false}, {"&nearest=true", 1, true}, {"&nearest=false", 1, false}} {
-		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, explain.Path+"?kind=Pod&namespace=shop&name=web-1"+tc.query, nil)
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, urlOf("kind=Pod&namespace=shop&name=web-1"+tc.query), nil)
 		req.Header.Set("Authorization", "Bearer jane")
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, req)

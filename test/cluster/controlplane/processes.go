@@ -109,6 +109,10 @@ func apiServerArgs(s *state.State) []string {
 		"--audit-log-maxsize=4096",
 		"--profiling=false",
 	}
+	for flag, value := range credentials.FrontProxyFlags(s.Path("pki")) {
+		args = append(args, "--"+flag+"="+value)
+	}
+	slices.Sort(args)
 	if s.Delay > 0 { // the Service kubernetes is to lead to the longer way, see Endpoints
 		args = append(args, "--endpoint-reconciler-type=none")
 	}

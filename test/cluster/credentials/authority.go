@@ -28,6 +28,11 @@ const (
 	ServerKeyFile    = "apiserver.key"
 	AccountsFile     = "accounts.pub"
 	AccountsKeyFile  = "accounts.key"
+	// The API server passes on requests for aggregated APIs with a certificate of a CA that signs
+	// nothing else: who has one of it is taken at its word about who asks.
+	FrontProxyAuthorityFile = "front-proxy-ca.crt"
+	FrontProxyFile          = "front-proxy-client.crt"
+	FrontProxyKeyFile       = "front-proxy-client.key"
 )
 
 // lifetime of the certificates: a cluster for tests is not kept that long.
@@ -43,10 +48,11 @@ func WriteCertificates(dir string, now time.Time, addresses ...string) error {
 	if err != nil {
 		return err
 	}
-	authority := template(now, 1, "regatta-test-cluster")
-	authority.IsCA, authority.BasicConstraintsValid = true, true
-	authority.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageCRLSign
+	authority := authorityTemplate(now, "regatta-test-cluster")
 	if err := writeCertificate(filepath.Join(dir, AuthorityFile), authority, authority, &authorityKey.PublicKey, authorityKey); err != nil {
+		return err
+	}
+	if err := writeFrontProxy(dir, now); err != nil {
 		return err
 	}
 
@@ -74,6 +80,50 @@ func WriteCertificates(dir string, now time.Time, addresses ...string) error {
 		return fmt.Errorf("encoding the service account key: %w", err)
 	}
 	return writePEM(filepath.Join(dir, AccountsFile), "PUBLIC KEY", public)
+}
+
+// writeFrontProxy makes the certificate of the API server as a client of aggregated APIs. The key
+// of its authority is not kept.
+func writeFrontProxy(dir string, now time.Time) error {
+	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return fmt.Errorf("making the key of the front proxy's authority: %w", err)
+	}
+	authority := authorityTemplate(now, "front-proxy-ca")
+	if err := writeCertificate(filepath.Join(dir, FrontProxyAuthorityFile), authority, authority, &authorityKey.PublicKey, authorityKey); err != nil {
+		return err
+	}
+	key, err := writeKey(filepath.Join(dir, FrontProxyKeyFile))
+	if err != nil {
+		return err
+	}
+	client := template(now, 2, frontProxy)
+	client.KeyUsage, client.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	return writeCertificate(filepath.Join(dir, FrontProxyFile), client, authority, &key.PublicKey, authorityKey)
+}
+
+// frontProxy is who the API server is to aggregated APIs.
+const frontProxy = "front-proxy-client"
+
+// FrontProxyFlags are those of the API server that have it serve aggregated APIs, with the
+// certificates in dir, by their names.
+func FrontProxyFlags(dir string) map[string]string {
+	return map[string]string{
+		"proxy-client-cert-file":             filepath.Join(dir, FrontProxyFile),
+		"proxy-client-key-file":              filepath.Join(dir, FrontProxyKeyFile),
+		"requestheader-client-ca-file":       filepath.Join(dir, FrontProxyAuthorityFile),
+		"requestheader-allowed-names":        frontProxy,
+		"requestheader-username-headers":     "X-Remote-User",
+		"requestheader-group-headers":        "X-Remote-Group",
+		"requestheader-extra-headers-prefix": "X-Remote-Extra-",
+	}
+}
+
+func authorityTemplate(now time.Time, name string) *x509.Certificate {
+	authority := template(now, 1, name)
+	authority.IsCA, authority.BasicConstraintsValid = true, true
+	authority.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageCRLSign
+	return authority
 }
 
 func template(now time.Time, serial int64, name string) *x509.Certificate {

@@ -41,6 +41,31 @@ func TestServerCertificateIsOfTheAuthority(t *testing.T) {
 	}
 }
 
+// Who has a certificate of the authority that is for the front proxy alone is taken at its word.
+func TestTheFrontProxyHasAnAuthorityOfItsOwn(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	if err := WriteCertificates(dir, now); err != nil {
+		t.Fatal(err)
+	}
+	flags := FrontProxyFlags(dir)
+	pair, err := tls.LoadX509KeyPair(flags["proxy-client-cert-file"], flags["proxy-client-key-file"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]bool{flags["requestheader-client-ca-file"]: true, filepath.Join(dir, AuthorityFile): false} {
+		authority, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		roots := x509.NewCertPool()
+		roots.AppendCertsFromPEM(authority)
+		_, err = pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+		if (err == nil) != want || pair.Leaf.Subject.CommonName != flags["requestheader-allowed-names"] {
+			t.Errorf("%s of %s: %v", pair.Leaf.Subject, filepath.Base(file), err)
+		}
+	}
+}
+
 func TestEveryUserHasATokenAndAFileOfItsOwn(t *testing.T) {
 	users := Users("node-1", "node-2")
 	tokens, files := map[string]bool{}, map[string]bool{}

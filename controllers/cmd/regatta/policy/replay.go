@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/managers"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/output"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/policy/replay"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/policy/shipped"
-	"github.com/regatta-sh/regatta/controllers/cmd/regatta/replicas"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/target"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
@@ -30,7 +30,8 @@ type replaying struct {
 	kind      kind
 	from      string
 	cluster   *target.Cluster
-	asked     replicas.Flags
+	asked     managers.Flags
+	manager   string // the namespace of the manager
 	since     time.Duration
 	limit     int
 	bundle    string
@@ -59,8 +60,7 @@ and looser in another is looser.
 Decisions are those of a file, which are compared with what it says, or those that
 the managers of a cluster remember, which are compared with what the bundles that
 the cluster enforces now say: a bundle that is gone since then is not your doing.
-You need the ClusterRole kruise-decisions-reader for that, and the Role
-kruise-decision-reader in the managers' namespace.
+You need the ClusterRole kruise-decisions-reader for that, in the whole cluster.
 
 The bundle goes through the gate first. Everything that is printed, but for the
 latency, is the same whenever the same records are replayed.`,
@@ -76,6 +76,7 @@ latency, is the same whenever the same records are replayed.`,
 	r.form.AddTo(cmd)
 	f := cmd.Flags()
 	f.StringVar(&r.from, "from", "", "a file of recorded decisions, as lines of JSON; - is the standard input, and cluster what the managers remember")
+	f.StringVar(&r.manager, "manager-namespace", "kruise-system", "namespace of the manager, where bundles of the platform are kept")
 	f.DurationVar(&r.since, "since", time.Hour, "with --from cluster: how long ago the first decision may have been")
 	f.IntVar(&r.limit, "limit", 10_000, "with --from cluster: how many decisions to take from each manager, the latest ones")
 	f.StringVar(&r.bundle, "bundle", "", "the bundle that is to come: a folder, a .tar.gz file or a .rego file")
@@ -217,7 +218,7 @@ func (r *replaying) beside(cmd *cobra.Command) (bundle.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	shipped, err := shipped.Connect(config, r.asked.Namespace)
+	shipped, err := shipped.Connect(config, r.manager)
 	if err != nil {
 		return nil, err
 	}
@@ -254,12 +255,11 @@ func (r *replaying) remembered(cmd *cobra.Command) ([]decision.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	asker, err := replicas.New(config, r.asked)
+	asker, err := managers.New(config, r.asked)
 	if err != nil {
 		return nil, err
 	}
-	defer asker.Close()
-	about := replicas.Decisions{Since: r.since, Limit: r.limit}
+	about := managers.Decisions{Since: r.since, Limit: r.limit}
 	if len(r.points) == 1 {
 		about.Point = decision.Name(r.points[0])
 	}

@@ -156,10 +156,10 @@ func TestReplayOfWhatAManagerRemembers(t *testing.T) {
 	a.record("then.jsonl", many(2))
 	a.write("x/x.rego", many(3))
 	manager := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if q := r.URL.Query(); r.URL.Path != explain.DecisionsPath || q.Get("since") != "2h0m0s" || q.Get("point") != "rollout/plan" || q.Get("limit") != "100" {
+		if q := r.URL.Query(); r.URL.Path != explain.APIPath+"/"+explain.Decisions || q.Get("since") != "2h0m0s" || q.Get("point") != "rollout/plan" || q.Get("limit") != "100" {
 			t.Errorf("it is asked for %s", r.URL)
 		}
-		w.Header().Set(explain.OmittedHeader, "7")
+		w.Header().Set("Warning", `299 - "m remembers 7 older decisions"`)
 		http.ServeFile(w, r, "then.jsonl")
 	}))
 	defer manager.Close()

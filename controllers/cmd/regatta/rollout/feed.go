@@ -23,7 +23,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/regatta-sh/regatta/controllers/cmd/regatta/replicas"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/managers"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/target"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/kinds"
@@ -34,7 +34,7 @@ const poll = time.Second
 
 // asker asks the manager why.
 type asker interface {
-	Ask(ctx context.Context, q replicas.Question) (explain.Reply, []error, error)
+	Ask(ctx context.Context, q managers.Question) (explain.Reply, []error, error)
 }
 
 // feed watches a workload, its pods and its events, and asks about it.
@@ -157,7 +157,7 @@ func (f *feed) run(ctx context.Context) {
 }
 
 func (f *feed) ask(ctx context.Context) {
-	reply, _, err := f.asker.Ask(ctx, replicas.Question{Group: f.about.Group, Kind: f.about.Kind, Namespace: f.about.Namespace, Name: f.about.Name})
+	reply, _, err := f.asker.Ask(ctx, managers.Question{Group: f.about.Group, Kind: f.about.Kind, Namespace: f.about.Namespace, Name: f.about.Name})
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.silence = err

@@ -23,7 +23,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/cmd/regatta/replicas"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/managers"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/target"
 	"github.com/regatta-sh/regatta/controllers/explain"
 )
@@ -31,7 +31,7 @@ import (
 // answers is an asker that can fall silent.
 type answers struct{ silent atomic.Bool }
 
-func (a *answers) Ask(_ context.Context, q replicas.Question) (explain.Reply, []error, error) {
+func (a *answers) Ask(_ context.Context, q managers.Question) (explain.Reply, []error, error) {
 	if a.silent.Load() || q.Kind != "CloneSet" || q.Name != "web" {
 		return explain.Reply{}, nil, errors.New("no manager is there")
 	}

@@ -16,15 +16,15 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/managers"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/output"
-	"github.com/regatta-sh/regatta/controllers/cmd/regatta/replicas"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/target"
 	"github.com/regatta-sh/regatta/controllers/kinds"
 )
 
 type options struct {
 	cluster *target.Cluster
-	asked   replicas.Flags
+	asked   managers.Flags
 	timeout time.Duration
 	plain   bool
 }
@@ -68,7 +68,6 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer cluster.Asker.Close()
 	// Logs of client-go would be written across the view, which reports errors itself.
 	klog.SetLogger(logr.Discard())
 	f, err := newFeed(cmd.Context(), cluster.Core, cluster.Objects, cluster.Asker, about)

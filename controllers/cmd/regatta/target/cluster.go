@@ -24,10 +24,11 @@ type Cluster struct {
 func NewCluster() *Cluster {
 	f := genericclioptions.NewConfigFlags(true)
 	f.CacheDir = nil // hardly anything is discovered
-	// The command must not send a password to a manager, and managers do not support impersonation.
+	// The command must not send a password to a manager, and one that is asked itself knows nothing of
+	// impersonation, which kubeconfig may ask for; replay has another flag --as.
 	f.Username, f.Password = nil, nil
 	f.Impersonate, f.ImpersonateUID, f.ImpersonateGroup, f.ImpersonateUserExtra = nil, nil, nil, nil
-	f.Insecure = nil // kubeconfig says it, and replicas.Flags has one of the name
+	f.Insecure = nil // kubeconfig says it, and managers.Flags has one of the name
 	return &Cluster{flags: f}
 }
 

@@ -9,25 +9,25 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/regatta-sh/regatta/controllers/cmd/regatta/replicas"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/managers"
 )
 
 // Access is what a command reads a cluster by.
 type Access struct {
 	Core    kubernetes.Interface
 	Objects dynamic.Interface
-	// Asker asks the replicas of the manager. The caller closes it.
-	Asker *replicas.Asker
+	// Asker asks the managers.
+	Asker *managers.Asker
 }
 
-// Open makes the clients of a cluster, and a way to the replicas of its manager.
-func (c *Cluster) Open(asked replicas.Flags) (*Access, error) {
+// Open makes the clients of a cluster, and a way to ask its managers.
+func (c *Cluster) Open(asked managers.Flags) (*Access, error) {
 	config, err := c.Config()
 	if err != nil {
 		return nil, err
 	}
 	a := &Access{}
-	if a.Asker, err = replicas.New(config, asked); err != nil {
+	if a.Asker, err = managers.New(config, asked); err != nil {
 		return nil, err
 	}
 	if c.watching {

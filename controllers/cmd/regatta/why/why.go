@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/managers"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/output"
-	"github.com/regatta-sh/regatta/controllers/cmd/regatta/replicas"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/target"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/kinds"
@@ -26,7 +26,7 @@ import (
 // options are the flags.
 type options struct {
 	cluster *target.Cluster
-	asked   replicas.Flags
+	asked   managers.Flags
 	form    *output.Form
 	all     bool
 	nearest bool
@@ -51,9 +51,10 @@ the UID that its refusal ends with, and those of a user by their name.
 It also tells how near each rule is: which fact lets go what is held, and which
 others would hold it, in the rules and functions that it refers to as well.
 
-All replicas of the manager are asked, through port-forwards, with the credentials
-of your kubeconfig. You need the Role kruise-decision-reader in the namespace of
-the manager, and may be told about whatever you may get.`,
+The API server passes the question on to the managers, as kubectl get --raw would.
+Whoever has the ClusterRole view, edit, admin or kruise-decision-reader in a namespace
+may ask about what is there, and is told about whatever they may get. Requests are
+looked for in the whole cluster, and in the one namespace where that is not allowed.`,
 		Example: `  regatta why pod/web-x7k2p
   regatta why clone/web -n shop --all
   regatta why acj/backup
@@ -90,9 +91,8 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer cluster.Asker.Close()
 	look := lookup{pods: cluster.Core.CoreV1(), objects: cluster.Objects}
-	reply, warnings, err := cluster.Asker.Ask(cmd.Context(), replicas.Question{
+	reply, warnings, err := o.ask(cmd.Context(), cluster.Asker, managers.Question{
 		Group: about.Group, Kind: about.Kind, Resource: about.Resource, Namespace: about.Namespace, Name: about.Name,
 		Nearest: o.nearest && o.user == "" && !o.all,
 		Pods:    o.all && slices.Contains(target.Workloads(), about.GroupKind()), Request: o.request, User: o.user,
@@ -107,6 +107,21 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	return printed(o.print(cmd.Context(), cmd.OutOrStdout(), reply, look))
+}
+
+// ask looks for refusals in the namespace where the whole cluster is not to be asked about.
+func (o *options) ask(ctx context.Context, asker *managers.Asker, q managers.Question) (explain.Reply, []error, error) {
+	reply, warnings, err := asker.Ask(ctx, q)
+	var no *managers.RefusedError
+	if !q.AsksForRefusals() || !errors.As(err, &no) || !no.Asking {
+		return reply, warnings, err
+	}
+	in, err := o.cluster.In(target.Target{})
+	if err != nil {
+		return explain.Reply{}, warnings, err
+	}
+	q.Namespace = in.Namespace
+	return asker.Ask(ctx, q)
 }
 
 func (o *options) print(ctx context.Context, out io.Writer, reply explain.Reply, look lookup) error {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package replicas
+package managers
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
 )
@@ -27,7 +28,6 @@ func TestDecisionsOfAllReplicasAreMerged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer a.Close()
 	records, warnings, err := a.Decisions(t.Context(), Decisions{Since: time.Hour, Point: "rollout/plan", Kind: "CloneSet", Namespace: "shop", Name: "web", Limit: 5})
 	if err != nil {
 		t.Fatal(err)
@@ -39,10 +39,10 @@ func TestDecisionsOfAllReplicasAreMerged(t *testing.T) {
 	if s := strings.Join(got, " "); s != "a1 b1 a2 a10 b2" {
 		t.Errorf("got %s", s)
 	}
-	if len(warnings) != 2 || !strings.Contains(warnings[1].Error(), "remembers 7 older decisions") {
+	if len(warnings) != 2 || !strings.Contains(warnings[0].Error(), "remembers 7 older decisions") {
 		t.Errorf("warnings %v", warnings)
 	}
-	if q := first.query.Load(); q != "/v1/decisions?kind=CloneSet&limit=5&name=web&namespace=shop&point=rollout%2Fplan&since=1h0m0s" {
+	if q := first.query.Load(); q != explain.APIPath+"/decisions?kind=CloneSet&limit=5&name=web&namespace=shop&point=rollout%2Fplan&since=1h0m0s" {
 		t.Errorf("asked %v", q)
 	}
 }
@@ -52,17 +52,16 @@ func TestDecisionsThatNobodySends(t *testing.T) {
 		code int
 		want string
 	}{
-		"for want of a permission": {http.StatusForbidden, "Only users who have the ClusterRole kruise-decisions-reader"},
+		"for want of a permission": {http.StatusForbidden, "kubectl create clusterrolebinding decisions-readers --clusterrole=kruise-decisions-reader"},
 		"for want of credentials":  {http.StatusUnauthorized, "log in again"},
-		"by an older manager":      {http.StatusTeapot, "has no /v1/decisions yet"},
-		"by something without any": {http.StatusNotFound, "none of 1 managers knows /v1/decisions"},
+		"by an older manager":      {http.StatusTeapot, "does not serve " + explain.APIPath + " yet"},
+		"by something without any": {http.StatusNotFound, "answers nothing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, err := New(newCluster(t, nil).config(), Flags{Insecure: true, Endpoints: []string{newManager(t, 0, tc.code).URL}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer a.Close()
 			if _, _, err := a.Decisions(t.Context(), Decisions{}); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%v", err)
 			}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package replicas
+package managers
 
 import (
 	"cmp"
@@ -8,13 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/explain/replicas"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/record"
 )
@@ -26,7 +26,7 @@ type Decisions struct {
 	Point decision.Name
 	// Kind, Namespace and Name are of what was decided about.
 	Kind, Namespace, Name string
-	// Limit is how many are asked of each replica: the latest ones. The manager
+	// Limit is how many are asked of each manager: the latest ones. It
 	// has a default of 1,000 and takes up to 10,000.
 	Limit int
 }
@@ -47,13 +47,13 @@ func (d Decisions) query() url.Values {
 	return q
 }
 
-// download is how long a replica may take where the configuration does not say:
+// download is how long the answer may take where the configuration does not say:
 // there may be much to send.
 const download = 2 * time.Minute
 
-// Decisions asks all replicas at once for the decisions that they remember, and
+// Decisions asks for the decisions that the managers remember, and
 // gives them in the order they were made: by time, process and number. Secrets
-// in them are masked. Warnings are of replicas that did not answer while others
+// in them are masked. Warnings are of managers that did not answer while others
 // did, and of those that remember more than they sent.
 func (a *Asker) Decisions(ctx context.Context, d Decisions) (records []decision.Record, warnings []error, err error) {
 	patience := download
@@ -66,45 +66,41 @@ func (a *Asker) Decisions(ctx context.Context, d Decisions) (records []decision.
 	if err != nil {
 		return nil, nil, err
 	}
-	replies, errs := each(asked, func(r *replica) (sent, error) { return r.decisions(ctx, d) })
-	said := a.sort(asked, errs)
-	warnings = append(said.failed, said.refused...)
+	type sent struct {
+		records  []decision.Record
+		warnings []error
+	}
+	replies, errs := replicas.Gather(asked, func(r replicas.Replica) (out sent, err error) {
+		var lines io.ReadCloser
+		if lines, out.warnings, err = r.Records(ctx, d.query()); err != nil {
+			return out, err
+		}
+		defer lines.Close()
+		if out.records, err = record.Read(io.LimitReader(lines, largest)); err != nil {
+			return out, fmt.Errorf("reading the answer: %w", err)
+		}
+		return out, nil
+	})
+	said := a.sort(asked, errs, explain.Decisions)
+	for _, r := range replies {
+		records, warnings = append(records, r.records...), append(warnings, r.warnings...)
+	}
 	switch {
 	case said.answered > 0:
+		warnings = append(append(warnings, said.failed...), said.refused...)
 	case len(said.refused) > 0:
-		return nil, said.failed, said.refused[0] // the others say the same
+		return nil, append(warnings, said.failed...), said.refused[0] // the others say the same
 	case len(said.failed) > 0:
-		return nil, nil, errors.Join(said.failed...)
+		return nil, warnings, errors.Join(said.failed...)
 	default:
-		return nil, nil, fmt.Errorf("asking for decisions: none of %d managers knows %s", said.silent, explain.DecisionsPath)
-	}
-	for i, r := range replies {
-		records = append(records, r.records...)
-		if r.omitted > 0 {
-			warnings = append(warnings, fmt.Errorf("%s remembers %d older decisions that it did not send: ask for less time, one point or one object, or raise the limit", asked[i].name, r.omitted))
-		}
+		return nil, warnings, fmt.Errorf("asking for decisions: %s answers nothing", asked[0].Name)
 	}
 	slices.SortFunc(records, func(a, b decision.Record) int {
 		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Origin, b.Origin), cmp.Compare(a.ID, b.ID))
 	})
-	// A replica may be asked twice, by two endpoints.
+	// A manager may be asked twice, by two endpoints.
 	records = slices.CompactFunc(records, func(a, b decision.Record) bool {
 		return a.ID == b.ID && a.Origin == b.Origin && a.Time.Equal(b.Time)
 	})
 	return records, warnings, nil
-}
-
-// sent is what one replica sent.
-type sent struct {
-	records []decision.Record
-	omitted int
-}
-
-func (r *replica) decisions(ctx context.Context, d Decisions) (out sent, err error) {
-	err = r.get(ctx, explain.DecisionsPath, d.query(), func(res *http.Response) (err error) {
-		out.omitted, _ = strconv.Atoi(res.Header.Get(explain.OmittedHeader)) // a proxy may have dropped it
-		out.records, err = record.Read(io.LimitReader(res.Body, largest))
-		return err
-	})
-	return out, err
 }

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package replicas
+package managers
 
 import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"net/url"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/regatta-sh/regatta/controllers/explain/replicas"
 )
 
 // webhooks is the object that tells the API server which certificates the
@@ -53,27 +54,10 @@ func findAuthority(ctx context.Context, client kubernetes.Interface) authority {
 	return found
 }
 
-// check decides which certificates are taken.
-type check func(tls.ConnectionState) error
-
-// tunnel checks the certificate of a manager behind a port-forward. Where the
-// CA is not known the tunnel is trusted: the API server, whose certificate has
-// been checked, leads it to the kubelet of the node, whose certificate the API
-// server checks, and that into the network of this very pod. Only a
-// process in the pod, or the cluster itself, could answer in its place.
-func (a authority) tunnel() check {
-	return func(s tls.ConnectionState) error {
-		if a.pool == nil {
-			return nil
-		}
-		return a.verify(s)
-	}
-}
-
 // endpoint checks the certificate of a manager that is asked over the network:
 // it has to be the manager's own, or one that is good for the host in the URL,
 // such as that of an ingress.
-func (a authority) endpoint(host string) check {
+func (a authority) endpoint(host string) replicas.Check {
 	return func(s tls.ConnectionState) error {
 		err := (authority{name: host}).verify(s) // by the CAs of this machine
 		if err == nil || a.pool == nil {
@@ -87,15 +71,7 @@ func (a authority) endpoint(host string) check {
 }
 
 func (a authority) verify(s tls.ConnectionState) error {
-	between := x509.NewCertPool()
-	for _, c := range s.PeerCertificates[1:] {
-		between.AddCert(c)
-	}
-	_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: a.pool, DNSName: a.name, Intermediates: between})
-	if err != nil {
-		return fmt.Errorf("checking the certificate for %s: %w", a.name, err)
-	}
-	return nil
+	return replicas.VerifyCertificate(s, a.name, a.pool)
 }
 
 func anything(tls.ConnectionState) error { return nil }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package replicas
+package managers
 
 import (
 	"fmt"
@@ -11,9 +11,7 @@ import (
 
 // Flags say where the managers are.
 type Flags struct {
-	// Namespace is where their pods are.
-	Namespace string
-	// Endpoints are asked in place of pods: managers that run elsewhere.
+	// Endpoints are asked in place of the API server: managers that run elsewhere.
 	Endpoints []string
 	// Insecure takes any certificate of an endpoint.
 	Insecure bool
@@ -21,8 +19,7 @@ type Flags struct {
 
 // AddFlags adds the flags.
 func (f *Flags) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&f.Namespace, "manager-namespace", "kruise-system", "namespace of the pods of the manager")
-	fs.StringArrayVar(&f.Endpoints, "endpoint", nil, "ask the manager at this URL, such as https://localhost:8443, and not the pods; may be repeated")
+	fs.StringArrayVar(&f.Endpoints, "endpoint", nil, "ask the manager at this URL, such as https://localhost:8443, and not through the API server; may be repeated")
 	fs.BoolVar(&f.Insecure, "insecure-skip-tls-verify", false, "do not check the certificate of an --endpoint, which is shown your credentials; that of the API server is always checked as kubeconfig says")
 }
 

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// The API that managers serve, which the API server aggregates.
+const (
+	Group   = "decisions.kruise.io"
+	Version = "v1alpha1"
+	// APIService is the name of the object that tells the API server so.
+	APIService = Version + "." + Group
+	// APIPath is where resources are.
+	APIPath = "/apis/" + Group + "/" + Version
+)
+
+// Resources of the API. None is stored: each is what managers remember.
+const (
+	// Explanations are of objects in a namespace, by the names of the objects (verb get).
+	Explanations = "explanations"
+	// ClusterExplanations are of objects that are in no namespace, by their names (verb get).
+	ClusterExplanations = "clusterexplanations"
+	// Refusals are of requests for objects in a namespace, or for all objects (verb list).
+	Refusals = "refusals"
+	// Decisions are records of decisions about all namespaces (verb list), as lines in the
+	// format of package record, masked.
+	Decisions = "decisions"
+)
+
+// Paths by which one manager asks another for what that one remembers by itself.
+const (
+	ReplicaPath          = "/v1/replica/why"
+	ReplicaDecisionsPath = "/v1/replica/decisions"
+)
+
+// APIResources is the discovery document of the API.
+func APIResources() metav1.APIResourceList {
+	get, list := metav1.Verbs{"get"}, metav1.Verbs{"list"}
+	return metav1.APIResourceList{
+		TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
+		GroupVersion: Group + "/" + Version,
+		APIResources: []metav1.APIResource{
+			{Name: ClusterExplanations, SingularName: "clusterexplanation", Kind: "ClusterExplanation", Verbs: get},
+			{Name: Decisions, SingularName: "decision", Kind: "Decision", Verbs: list},
+			{Name: Explanations, SingularName: "explanation", Namespaced: true, Kind: "Explanation", Verbs: get},
+			{Name: Refusals, SingularName: "refusal", Namespaced: true, Kind: "Refusal", Verbs: list},
+		},
+	}
+}
+
+// APIGroup is the discovery document of the group.
+func APIGroup() metav1.APIGroup {
+	version := metav1.GroupVersionForDiscovery{GroupVersion: Group + "/" + Version, Version: Version}
+	return metav1.APIGroup{
+		TypeMeta: metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"},
+		Name:     Group, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version,
+	}
+}
+
+// Question is what a manager is asked: about an object, about a request, or about what a
+// user was refused.
+type Question struct {
+	// Kind is Pod or one of kinds.Workloads with its Group; of other objects both are empty, and
+	// Resource is what kubectl calls them, such as deployments.apps.
+	Group, Kind, Resource string
+	// Namespace is that of the object. Of requests it narrows which are meant; empty is all.
+	Namespace, Name string
+	// Pods asks for the answers of all pods of a workload as well.
+	Pods bool
+	// Nearest asks for what would have changed the answer.
+	Nearest bool
+	// Request is the UID of a request for admission, and User who sent some.
+	Request, User string
+}
+
+// AsksForRefusals is true if the question is about requests and not about an object.
+func (q Question) AsksForRefusals() bool { return q.Request != "" || q.User != "" }
+
+func (q Question) String() string {
+	switch {
+	case q.Request != "":
+		return "request " + q.Request
+	case q.User != "":
+		return "requests of " + q.User
+	case q.Namespace == "":
+		return cmp.Or(q.Kind, q.Resource) + " " + q.Name
+	}
+	return fmt.Sprintf("%s %s/%s", cmp.Or(q.Kind, q.Resource), q.Namespace, q.Name)
+}
+
+// APIResource is the resource of the API that answers the question.
+func (q Question) APIResource() schema.GroupResource {
+	resource := Explanations
+	switch {
+	case q.AsksForRefusals():
+		resource = Refusals
+	case q.Namespace == "":
+		resource = ClusterExplanations
+	}
+	return schema.GroupResource{Group: Group, Resource: resource}
+}
+
+// APIValues are the parameters of a request for APIResource, whose path has the namespace and
+// the name.
+func (q Question) APIValues() url.Values {
+	q.Namespace, q.Name = "", ""
+	return q.Values()
+}
+
+// Values is the question as parameters of a request at ReplicaPath.
+func (q Question) Values() url.Values {
+	out := url.Values{}
+	for key, value := range map[string]string{
+		"group": q.Group, "kind": q.Kind, "resource": q.Resource, "namespace": q.Namespace, "name": q.Name, "request": q.Request, "user": q.User,
+	} {
+		if value != "" {
+			out.Set(key, value)
+		}
+	}
+	for key, value := range map[string]bool{"pods": q.Pods, "nearest": q.Nearest} {
+		if value {
+			out.Set(key, "true")
+		}
+	}
+	return out
+}
+
+// ParseQuestion reads what Values wrote.
+func ParseQuestion(v url.Values) Question {
+	return Question{
+		Group: v.Get("group"), Kind: v.Get("kind"), Resource: v.Get("resource"), Namespace: v.Get("namespace"), Name: v.Get("name"),
+		Pods: v.Get("pods") == "true", Nearest: v.Get("nearest") == "true", Request: v.Get("request"), User: v.Get("user"),
+	}
+}

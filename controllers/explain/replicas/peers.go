@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replicas
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
+// +kubebuilder:rbac:urls=/v1/replica/why;/v1/replica/decisions,verbs=get
+
+// Labels are those of the pods of the manager, in OpenKruise's chart and in ours.
+func Labels() map[string]string { return map[string]string{"control-plane": "controller-manager"} }
+
+// Peers are the other managers of the Deployment that this one is of.
+type Peers struct {
+	// Reader reads pods.
+	Reader client.Reader
+	// Namespace and Pod are where this manager is.
+	Namespace, Pod string
+	// Port is where each of them serves its API.
+	Port int
+
+	http    *http.Client
+	reading chan struct{}
+}
+
+// Bounds of the answers of other managers.
+const (
+	// MostPeerAnswer is how many bytes an answer may have; a pod takes half a kilobyte.
+	MostPeerAnswer = 16 << 20
+	// PeerAnswersAtOnce is how many answers are read at once.
+	PeerAnswersAtOnce = 1
+)
+
+// NewPeers makes Peers that show the credentials of this manager, and take the certificate
+// for a name that certDir has the CA of.
+func NewPeers(config *rest.Config, reader client.Reader, namespace, pod string, port int, certDir, name string) (*Peers, error) {
+	http, err := HTTPClient(config, &http.Transport{DialContext: (&net.Dialer{}).DialContext, MaxIdleConnsPerHost: 2}, ownCertificate(certDir, name))
+	if err != nil {
+		return nil, err
+	}
+	return &Peers{Reader: reader, Namespace: namespace, Pod: pod, Port: port, http: http, reading: make(chan struct{}, PeerAnswersAtOnce)}, nil
+}
+
+// ownCertificate takes certificates of the CA that signed the one of this manager, which all
+// managers share. Where another tool made it and left no CA beside it, it is the very one that
+// this manager has.
+func ownCertificate(dir, name string) Check {
+	return func(s tls.ConnectionState) error {
+		roots := x509.NewCertPool()
+		for _, file := range []string{"ca.crt", "tls.crt"} {
+			text, err := os.ReadFile(filepath.Join(dir, file))
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				return fmt.Errorf("reading the certificate of this manager: %w", err)
+			}
+			if roots.AppendCertsFromPEM(text) {
+				break
+			}
+		}
+		return VerifyCertificate(s, name, roots)
+	}
+}
+
+// Find lists the other managers that run now.
+func (p *Peers) Find(ctx context.Context) ([]Replica, error) {
+	pods := &corev1.PodList{}
+	if err := p.Reader.List(ctx, pods, client.InNamespace(p.Namespace), client.MatchingLabels(Labels())); err != nil {
+		return nil, fmt.Errorf("finding the other managers: %w", err)
+	}
+	var out []Replica
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if pod.Name == p.Pod || pod.Status.Phase != corev1.PodRunning || pod.Status.PodIP == "" {
+			continue
+		}
+		c, err := Client(&url.URL{Scheme: "https", Host: net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(p.Port))}, p.http)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Replica{Name: pod.Name, Client: c, Most: MostPeerAnswer, Reading: p.reading})
+	}
+	return out, nil
+}

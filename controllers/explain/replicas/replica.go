@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package replicas asks managers why something was decided, and merges their answers. Only the
+// manager that leads decides, but which one it is may change at any time, and a lease would
+// tell that late: so all are asked, and the newest answer counts. The command line asks the
+// API of the managers, through the API server, and a manager that is asked there asks the others.
+package replicas
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+
+	"github.com/regatta-sh/regatta/controllers/explain"
+)
+
+// Replica is a manager that can be asked, or the API server in front of all of them.
+type Replica struct {
+	Name   string
+	Client rest.Interface
+	// Most is how many bytes an answer to a Question may have.
+	Most int64
+	// Reading has room for the answers that are read at once; nil for any number.
+	Reading chan struct{}
+}
+
+// ErrUndecided is the answer of a manager that does not lead, or has not got to the object
+// yet.
+var ErrUndecided = errors.New("it has decided nothing about it")
+
+// TooLargeError says that an answer was not read to its end.
+type TooLargeError struct{ Most int64 }
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("the answer has more than %d MiB; ask about single pods, not about all of a workload at once", e.Most>>20)
+}
+
+// Ask asks in the API, as a user does. Warnings are what the manager tells besides.
+func (r Replica) Ask(ctx context.Context, q explain.Question) (reply explain.Reply, warnings []error, err error) {
+	req := r.Client.Get().AbsPath(explain.APIPath).NamespaceIfScoped(q.Namespace, q.Namespace != "").Resource(q.APIResource().Resource)
+	if !q.AsksForRefusals() {
+		req = req.Name(q.Name)
+	}
+	return r.ask(ctx, req, q.APIValues())
+}
+
+// AskAlone asks for what this manager remembers by itself, as another manager does.
+func (r Replica) AskAlone(ctx context.Context, q explain.Question) (reply explain.Reply, warnings []error, err error) {
+	return r.ask(ctx, r.Client.Get().AbsPath(explain.ReplicaPath), q.Values())
+}
+
+// Records asks in the API for records of decisions, as lines. The caller closes them.
+func (r Replica) Records(ctx context.Context, query url.Values) (lines io.ReadCloser, warnings []error, err error) {
+	return stream(ctx, r.Client.Get().AbsPath(explain.APIPath).Resource(explain.Decisions), query)
+}
+
+// RecordsAlone asks for the records of this manager alone, as another manager does. The caller
+// closes them.
+func (r Replica) RecordsAlone(ctx context.Context, query url.Values) (lines io.ReadCloser, warnings []error, err error) {
+	return stream(ctx, r.Client.Get().AbsPath(explain.ReplicaDecisionsPath), query)
+}
+
+func (r Replica) ask(ctx context.Context, req *rest.Request, params url.Values) (reply explain.Reply, warnings []error, err error) {
+	body, warnings, err := stream(ctx, req, params)
+	if err != nil {
+		return explain.Reply{}, warnings, err
+	}
+	defer body.Close()
+	if r.Reading != nil {
+		select {
+		case r.Reading <- struct{}{}:
+			defer func() { <-r.Reading }()
+		case <-ctx.Done():
+			return explain.Reply{}, warnings, fmt.Errorf("waiting to read the answer: %w", ctx.Err())
+		}
+	}
+	limited := &io.LimitedReader{R: body, N: r.Most}
+	if err := json.NewDecoder(limited).Decode(&reply); err != nil {
+		if limited.N <= 0 {
+			err = &TooLargeError{r.Most}
+		}
+		return explain.Reply{}, warnings, fmt.Errorf("reading the answer: %w", err)
+	}
+	return reply, warnings, nil
+}
+
+// stream sends a request. A manager that knows nothing is ErrUndecided.
+func stream(ctx context.Context, req *rest.Request, params url.Values) (io.ReadCloser, []error, error) {
+	for key, values := range params {
+		for _, value := range values {
+			req = req.Param(key, value)
+		}
+	}
+	told := &warnings{}
+	body, err := req.MaxRetries(0).WarningHandler(told).Stream(ctx)
+	if err == nil {
+		return body, told.list, nil
+	}
+	var in *url.Error
+	if errors.As(err, &in) { // its URL does not help
+		err = in.Err
+	}
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && apierrors.IsNotFound(err) && status.Status().Details != nil && status.Status().Details.Group == explain.Group {
+		return nil, told.list, ErrUndecided
+	}
+	return nil, told.list, err
+}
+
+// warnings are those of one response.
+type warnings struct{ list []error }
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (w *warnings) HandleWarningHeader(code int, _, text string) {
+	if code == warningCode && text != "" {
+		w.list = append(w.list, errors.New(text))
+	}
+}
+
+// Gather asks all replicas at once, and returns what each said in the order of the replicas.
+func Gather[T any](asked []Replica, ask func(Replica) (T, error)) ([]T, []error) {
+	replies, errs := make([]T, len(asked)), make([]error, len(asked))
+	var all sync.WaitGroup
+	for i, r := range asked {
+		all.Go(func() { replies[i], errs[i] = ask(r) })
+	}
+	all.Wait()
+	return replies, errs
+}

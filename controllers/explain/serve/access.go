@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/regatta-sh/regatta/controllers/explain"
+)
+
+// caller is who asks; without one there is an answer already.
+func (s *Server) caller(w http.ResponseWriter, req *http.Request) (user.Info, bool) {
+	who, ok, err := s.Who.AuthenticateRequest(req)
+	if err != nil || !ok {
+		fail(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, schema.GroupResource{}, "the API server does not know who asks; use the credentials of your kubeconfig")
+		return nil, false
+	}
+	return who.User, true
+}
+
+// admit is who asks, if they may: what the API server checks before it passes a request on is
+// checked here too, for requests that do not come through it. Otherwise there is an answer already.
+func (s *Server) admit(w http.ResponseWriter, req *http.Request, verb, resource, name string) (user.Info, bool) {
+	who, ok := s.caller(w, req)
+	if !ok {
+		return nil, false
+	}
+	about := authorizer.AttributesRecord{
+		User: who, Verb: verb, APIGroup: explain.Group, APIVersion: explain.Version, Resource: resource,
+		Namespace: req.PathValue("namespace"), Name: name, ResourceRequest: true,
+	}
+	if reason, ok := s.may(req.Context(), about); !ok {
+		s.refuse(w, about, reason)
+		return nil, false
+	}
+	return who, true
+}
+
+// admitPeer lets other managers in: whoever may get the path. Otherwise there is an answer
+// already.
+func (s *Server) admitPeer(w http.ResponseWriter, req *http.Request, path string) bool {
+	who, ok := s.caller(w, req)
+	if !ok {
+		return false
+	}
+	about := authorizer.AttributesRecord{User: who, Verb: "get", Path: path}
+	reason, ok := s.may(req.Context(), about)
+	if !ok {
+		s.refuse(w, about, reason)
+	}
+	return ok
+}
+
+// object asks for an object.
+func object(who user.Info, about schema.GroupResource, namespace, name string) authorizer.AttributesRecord {
+	return authorizer.AttributesRecord{
+		User: who, Verb: "get", APIGroup: about.Group, APIVersion: "*", Resource: about.Resource, Namespace: namespace, Name: name, ResourceRequest: true,
+	}
+}
+
+func (s *Server) may(ctx context.Context, about authorizer.AttributesRecord) (reason string, ok bool) {
+	verdict, reason, err := s.May.Authorize(ctx, about)
+	return reason, err == nil && verdict == authorizer.DecisionAllow
+}
+
+// refuse names what the caller lacks.
+func (s *Server) refuse(w http.ResponseWriter, about authorizer.AttributesRecord, reason string) {
+	resource := schema.GroupResource{Group: about.APIGroup, Resource: about.Resource}
+	what := about.Path
+	if about.ResourceRequest {
+		what = resource.String() + " " + strings.TrimPrefix(about.Namespace+"/"+about.Name, "/")
+	}
+	message := fmt.Sprintf("%s may not %s %s", nameOf(about.User), about.Verb, strings.TrimSpace(what))
+	if reason != "" {
+		message += ": " + reason
+	}
+	fail(w, http.StatusForbidden, metav1.StatusReasonForbidden, resource, message)
+}
+
+func nameOf(u user.Info) string {
+	if u == nil {
+		return "an anonymous user"
+	}
+	return u.GetName()
+}
+
+// fail answers as the API server does. About is what the failure is of.
+func fail(w http.ResponseWriter, code int32, reason metav1.StatusReason, about schema.GroupResource, message string) {
+	writeJSON(w, int(code), metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusFailure, Code: code, Reason: reason, Message: message,
+		Details: &metav1.StatusDetails{Group: about.Group, Kind: about.Resource},
+	})
+}
+
+func writeJSON(w http.ResponseWriter, code int, object any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(object) // the caller has gone if it fails
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/explain/replicas"
+	"github.com/regatta-sh/regatta/controllers/kinds"
+)
+
+// refusalsTold is how many refusals one answer lists.
+const refusalsTold = 20
+
+// peerTimeout is how long another manager may take to answer unless the Server says.
+const peerTimeout = 5 * time.Second
+
+// serveExplanation tells users about an object.
+func (s *Server) serveExplanation(w http.ResponseWriter, req *http.Request) {
+	q := explain.ParseQuestion(req.URL.Query())
+	q.Namespace, q.Name, q.Request, q.User = req.PathValue("namespace"), req.PathValue("name"), "", ""
+	who, ok := s.admit(w, req, "get", q.APIResource().Resource, q.Name)
+	if !ok {
+		return
+	}
+	q, about, ok := resolve(q)
+	if !ok {
+		failBadRequest(w)
+		return
+	}
+	get := object(who, about, q.Namespace, q.Name)
+	if reason, ok := s.may(req.Context(), get); !ok {
+		s.refuse(w, get, reason)
+		return
+	}
+	reply, asked, ok := s.askAll(req.Context(), w.Header(), q)
+	if ok {
+		s.send(w, q, reply)
+		return
+	}
+	fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, q.APIResource(),
+		fmt.Sprintf("no manager has decided anything about %s (%d asked); one that has just begun to lead comes to it in a moment", q, asked))
+}
+
+// serveRefusals tells of requests whose objects the caller may get. Of others it does
+// not even tell that they were.
+func (s *Server) serveRefusals(w http.ResponseWriter, req *http.Request) {
+	q := explain.ParseQuestion(req.URL.Query())
+	q = explain.Question{Namespace: req.PathValue("namespace"), Request: q.Request, User: q.User, Nearest: q.Nearest}
+	who, ok := s.admit(w, req, "list", explain.Refusals, "")
+	if !ok {
+		return
+	}
+	if !q.AsksForRefusals() {
+		failBadRequest(w)
+		return
+	}
+	reply, asked, _ := s.askAll(req.Context(), w.Header(), q)
+	reply.Refusals = slices.DeleteFunc(refusalsOf(reply), func(a explain.Answer) bool {
+		about := schema.GroupResource{Group: a.Request.Group, Resource: a.Request.Resource}
+		_, ok := s.may(req.Context(), object(who, about, a.Subject.Namespace, a.Subject.Name))
+		return !ok
+	})
+	if len(reply.Refusals) == 0 {
+		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, q.APIResource(),
+			fmt.Sprintf("no manager remembers that you may know of %s (%d asked); they remember the last 2,000 refusals each, until they are restarted", q, asked))
+		return
+	}
+	reply.Answer, reply.Refusals = reply.Refusals[0], reply.Refusals[1:]
+	s.send(w, q, reply)
+}
+
+// refusalsOf are all refusals of a reply, the latest first.
+func refusalsOf(r explain.Reply) []explain.Answer {
+	if r.Answer.Request == nil {
+		return r.Refusals
+	}
+	return append([]explain.Answer{r.Answer}, r.Refusals...)
+}
+
+// servePeer tells another manager what this one remembers. The other one knows who asks, and
+// what they may get.
+func (s *Server) servePeer(w http.ResponseWriter, req *http.Request) {
+	if !s.admitPeer(w, req, explain.ReplicaPath) {
+		return
+	}
+	q := explain.ParseQuestion(req.URL.Query())
+	if !q.AsksForRefusals() {
+		var ok bool
+		if q, _, ok = resolve(q); !ok {
+			failBadRequest(w)
+			return
+		}
+	}
+	reply, ok := s.remember(req.Context(), q)
+	if !ok {
+		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, q.APIResource(), "this replica has decided nothing about "+q.String())
+		return
+	}
+	s.send(w, q, reply)
+}
+
+func failBadRequest(w http.ResponseWriter) {
+	fail(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, schema.GroupResource{Group: explain.Group},
+		"want kind (Pod, "+kinds.List("or")+") with its group, or resource, of an object with its namespace; or request or user, of refusals")
+}
+
+// send sends what was found.
+func (s *Server) send(w http.ResponseWriter, q explain.Question, reply explain.Reply) {
+	kind := "Explanation"
+	switch q.APIResource().Resource {
+	case explain.ClusterExplanations:
+		kind = "ClusterExplanation"
+	case explain.Refusals:
+		kind = "Refusal"
+	}
+	reply.TypeMeta = metav1.TypeMeta{APIVersion: explain.Group + "/" + explain.Version, Kind: kind}
+	reply.Metadata = &explain.ReplyMetadata{Namespace: q.Namespace, Name: cmp.Or(q.Name, q.Request)}
+	writeJSON(w, http.StatusOK, reply)
+}
+
+// resolve finds what a question about an object means, and which resource that is.
+func resolve(q explain.Question) (explain.Question, schema.GroupResource, bool) {
+	kind := schema.GroupKind{Group: q.Group, Kind: q.Kind}
+	about := schema.ParseGroupResource(q.Resource)
+	namespaced := kind.Kind != ""
+	if kind == (schema.GroupKind{Kind: "Pod"}) || about == (schema.GroupResource{Resource: "pods"}) {
+		kind, about, namespaced = schema.GroupKind{Kind: "Pod"}, schema.GroupResource{Resource: "pods"}, true
+	} else if w, ok := kinds.Asked(kind); ok {
+		kind, about = w.GroupKind(), w.GroupResource()
+	} else if k, in, ok := kinds.Explained(about); ok {
+		kind, namespaced = k, in
+	}
+	q.Group, q.Kind, q.Resource = kind.Group, kind.Kind, about.String()
+	return q, about, about.Resource != "" && q.Name != "" && (q.Namespace != "" || !namespaced)
+}
+
+// remember is what this manager knows about a question that resolve has seen. Where that is
+// nothing but refusals the latest is the answer.
+func (s *Server) remember(ctx context.Context, q explain.Question) (reply explain.Reply, ok bool) {
+	sought := explain.Sought{UID: q.Request, User: q.User, Resource: q.Resource, Namespace: q.Namespace, Name: q.Name}
+	reply.Refusals = s.Store.Refusals(sought, refusalsTold)
+	switch kind := (schema.GroupKind{Group: q.Group, Kind: q.Kind}); {
+	case q.AsksForRefusals():
+	case kind == schema.GroupKind{Kind: "Pod"}:
+		ok = s.rememberPod(&reply, q)
+	default:
+		if reply.Answer, ok = s.Store.Workload(kind, q.Namespace, q.Name); ok && q.Pods {
+			reply.Pods, _ = s.Store.PodsOf(kind, q.Namespace, q.Name)
+		}
+	}
+	for i := range reply.Refusals {
+		reply.Refusals[i].Replica = s.Replica
+	}
+	if !ok && len(reply.Refusals) > 0 {
+		reply.Answer, reply.Refusals, ok = reply.Refusals[0], reply.Refusals[1:], true
+	}
+	if !ok {
+		return explain.Reply{}, false
+	}
+	reply.Answer.Replica = s.Replica
+	if near := reply.Answer.Near; near != nil && q.Nearest {
+		reply.Answer.Nearest = s.nearest(ctx, near)
+	}
+	return reply, true
+}
+
+func (s *Server) rememberPod(reply *explain.Reply, q explain.Question) (ok bool) {
+	reply.Answer, ok = s.Store.Pod(q.Namespace, q.Name)
+	if placed, found := s.Store.Placed(q.Namespace, q.Name); found && ok {
+		reply.Placed = &placed
+	} else if found {
+		reply.Answer, ok = placed, true
+	}
+	reply.Sidecars = s.Store.Sidecars(q.Namespace, q.Name)
+	if !ok && len(reply.Sidecars) > 0 {
+		reply.Answer, reply.Sidecars, ok = reply.Sidecars[0], reply.Sidecars[1:], true
+	}
+	reply.Lacks = s.Store.Lacks(q.Namespace, q.Name)
+	if !ok && len(reply.Lacks) > 0 {
+		reply.Answer, reply.Lacks, ok = reply.Lacks[0], reply.Lacks[1:], true
+	}
+	return ok
+}
+
+// askAll is what this manager and its peers know, and how many of them answered. Of each
+// that did not answer there is a warning in the headers.
+func (s *Server) askAll(ctx context.Context, h http.Header, q explain.Question) (reply explain.Reply, asked int, ok bool) {
+	limited, cancel := context.WithTimeout(ctx, cmp.Or(s.PeerTimeout, peerTimeout))
+	defer cancel()
+	peers := s.peers(limited, h)
+	type told struct {
+		reply    explain.Reply
+		warnings []error
+	}
+	replies := []explain.Reply{}
+	answers, errs := replicas.Gather(peers, func(r replicas.Replica) (out told, err error) {
+		out.reply, out.warnings, err = r.AskAlone(limited, q)
+		return out, err
+	})
+	asked = 1
+	if own, ok := s.remember(ctx, q); ok {
+		replies = append(replies, own)
+	}
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			replies = append(replies, answers[i].reply)
+			asked++
+		case errors.Is(err, replicas.ErrUndecided):
+			asked++
+		default:
+			s.warn(ctx, h, peers[i].Name, err)
+		}
+	}
+	return replicas.Merge(replies), asked, len(replies) > 0
+}
+
+func (s *Server) peers(ctx context.Context, h http.Header) []replicas.Replica {
+	if s.Peers == nil {
+		return nil
+	}
+	peers, err := s.Peers(ctx)
+	if err != nil {
+		s.warn(ctx, h, "other managers", err)
+	}
+	return peers
+}
+
+// warn tells who asks that an answer may be missing. Why is for the log: addresses are not
+// theirs to know.
+func (s *Server) warn(ctx context.Context, h http.Header, who string, err error) {
+	reason := "the log of " + s.Replica + " has the reason"
+	var large *replicas.TooLargeError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		reason = "it took too long"
+	case errors.As(err, &large):
+		reason = large.Error()
+	}
+	if ctx.Err() != nil {
+		return // the caller has gone
+	}
+	ctrl.LoggerFrom(ctx).Error(err, "Another manager did not answer why something was decided", "asked", who)
+	replicas.AddWarning(h, fmt.Sprintf("asking %s: no answer: %s", strings.TrimSpace(who), reason))
+}
