@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/regatta-sh/regatta/controllers/certs"
@@ -149,7 +150,11 @@ func (p parts) peers(name string) (func(context.Context) ([]replicas.Replica, er
 	if err != nil || port == 0 || p.webhooks.pod == "" {
 		return nil, nil
 	}
-	peers, err := replicas.NewPeers(p.mgr.GetConfig(), p.mgr.GetClient(), p.webhooks.namespace, p.webhooks.pod, port, p.webhooks.certDir, name)
+	var pods client.Reader = p.mgr.GetClient()
+	if p.Namespace != "" { // the cache may have another namespace only
+		pods = p.mgr.GetAPIReader()
+	}
+	peers, err := replicas.NewPeers(p.mgr.GetConfig(), pods, p.webhooks.namespace, p.webhooks.pod, port, p.webhooks.certDir, name)
 	if err != nil {
 		return nil, fmt.Errorf("preparing to ask the other managers: %w", err)
 	}
