@@ -254,7 +254,9 @@ func TestManager(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ask := func(config *rest.Config, query string) (int, string) { return why(t, config, first, explain.APIPath+"/namespaces/default/explanations/"+query) }
+		ask := func(config *rest.Config, query string) (int, string) {
+			return why(t, config, first, explain.APIPath+"/namespaces/default/explanations/"+query)
+		}
 		eventually(t, "an answer", func() bool {
 			code, body := ask(env.Config, "web?kind=CloneSet")
 			return code == http.StatusOK && strings.Contains(body, `"web"`)
