@@ -48,7 +48,7 @@ func newLife(t simulation.T, e *engine.Engine, gates gates, set *kruise.CloneSet
 	set = set.DeepCopy()
 	set.Namespace, set.Name = "shop", "web"
 	return &life{gates: gates, released: map[string]bool{}, Life: simulation.Live(t, simulation.Birth{
-		Workload: set, Kind: func() rollout.Kind { return New(gates.Gates, false) }, Engine: e, Gates: gates.common,
+		Workload: set, Kind: func() rollout.Kind { return New(gates.Gates, false) }, Engine: e, Gates: gates.common, Nodes: lives.Nodes(3),
 	})}
 }
 
@@ -179,7 +179,7 @@ func (s *life) user(t *rapid.T) {
 //
 // make test tries the same hundred lives each time; make simulate looks for more.
 func TestAnyLifeOfACloneSet(t *testing.T) {
-	e := simEngine(t)
+	e := rules.Engine(t, simulation.HoldRules)
 	rapid.Check(t, func(t *rapid.T) {
 		on := rapid.StringMatching("1?2?3?4?").Draw(t, "gates")
 		set := drawSet(t)
@@ -193,6 +193,7 @@ func TestAnyLifeOfACloneSet(t *testing.T) {
 			s.Restart()
 		}
 		lives.Draw(t, s.Life, s.user, nil)
+		lives.Release(s.Life)
 		// Paused, without surge and maxUnavailable, nothing that is asked to go may.
 		s.change(func(set *kruise.CloneSet) { set.Spec.UpdateStrategy.RollingUpdate.Paused = false })
 		s.Settle()

@@ -9,7 +9,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/simulation"
 	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 const freezeAll = `package extend.rollout.freeze
@@ -50,6 +52,7 @@ func TestNoPodIsCreatedAtARevisionThatIsHeld(t *testing.T) {
 		p.Labels[kruise.SpecifiedDeleteKey] = "true"
 		s.Update(p)
 	}
+	scaleOut := func(s *life) { s.change(func(set *kruise.CloneSet) { set.Spec.Replicas = ptr.To[int32](12) }) }
 	for name, tc := range map[string]struct {
 		rule    string
 		edit    func(*kruise.CloneSet)
@@ -57,17 +60,20 @@ func TestNoPodIsCreatedAtARevisionThatIsHeld(t *testing.T) {
 		pods    int
 		updated int
 	}{
-		"surge beside a pod that is asked to go": {rule: freezeAll, edit: surge, then: ask, pods: 6},
-		"surge":                                  {rule: freezeAll, edit: surge, pods: 6},
-		"scale-out":                              {rule: freezeAll, then: func(s *life) { s.change(func(set *kruise.CloneSet) { set.Spec.Replicas = ptr.To[int32](12) }) }, pods: 12},
-		"a pod that is asked to go":              {rule: freezeAll, then: ask, pods: 6},
-		"surge while the rank has no answer":     {rule: failsForEach, edit: surge, pods: 6},
-		"surge while single pods are held":       {rule: freezeSome, edit: surge, pods: 6},
+		"surge beside a pod that is asked to go":       {rule: freezeAll, edit: surge, then: ask, pods: 6},
+		"surge":                                        {rule: freezeAll, edit: surge, pods: 6},
+		"scale-out":                                    {rule: freezeAll, then: scaleOut, pods: 12},
+		"a pod that is asked to go":                    {rule: freezeAll, then: ask, pods: 6},
+		"surge while the rank has no answer":           {rule: failsForEach, edit: surge, pods: 6},
+		"surge while single pods are held":             {rule: freezeSome, edit: surge, pods: 6},
+		"scale-out while single pods are held":         {rule: freezeSome, then: scaleOut, pods: 12},
+		"scale-out while the rank has no answer":       {rule: failsForEach, then: scaleOut, pods: 12},
+		"a pod that is asked to go while each is held": {rule: freezeSome, then: ask, pods: 6},
 		"a hold that wants them of the update still": {
 			rule: `package extend.rollout.freeze
 
 hold contains {"rule": "freeze", "reason": "Frozen", "message": "frozen", "newPods": "Update"} if input.update != 0
-`, then: func(s *life) { s.change(func(set *kruise.CloneSet) { set.Spec.Replicas = ptr.To[int32](12) }) }, pods: 12, updated: 6,
+`, then: scaleOut, pods: 12, updated: 6,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -202,5 +208,27 @@ change := {"action": "InPlace", "reason": "X", "message": "x"}
 	held := condition(&s.set().Status, kruise.CloneSetConditionUpdateHeld)
 	if held == nil || held.Status != "True" || held.Reason != "NotInPlace" {
 		t.Errorf("the condition is %+v", held)
+	}
+}
+
+// What replaces the pods of an update is there before them with surge: a pod that is missing later is none of theirs.
+func TestSurgeLeavesNoPodToBeCreatedAtARevisionThatIsHeldSince(t *testing.T) {
+	s := newLife(t, rules.Engine(t, simulation.HoldRules), gates{}, simSet(4, func(set *kruise.CloneSet) {
+		set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = kruise.RecreatePodUpdatePolicyType
+		set.Spec.UpdateStrategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromInt32(1))
+		set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To(intstr.FromInt32(2))
+	}))
+	s.Settle()
+	s.change(func(set *kruise.CloneSet) { set.Spec.Template.Spec.Containers[0].Image = "web:2" })
+	s.Settle()
+	s.change(func(set *kruise.CloneSet) { set.Annotations = map[string]string{simulation.HoldWhole: "Current"} })
+	for _, p := range s.Pods() {
+		s.Delete(p)
+	}
+	s.Settle()
+	for _, p := range s.Pods() {
+		if p.Spec.Containers[0].Image != "web:1" {
+			t.Errorf("pod %s is of the revision that is held%s", p.Name, s.Story())
+		}
 	}
 }

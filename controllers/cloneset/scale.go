@@ -83,11 +83,15 @@ func (k *Kind) Recreate(ctx context.Context, r *rollout.Round, f *rollout.Facts,
 }
 
 func (s *scaler) scale(ctx context.Context) (acted bool, err error) {
+	s.forgetReplaced()
 	d := s.k.diff(s.f, s.f.Strategy.MaxSurge, true)
 	leaving := slices.ContainsFunc(s.f.Pods, s.f.Leaves)
 	var plan points.ScaleOutput
 	if d.Up > 0 || d.Down > 0 || leaving { // most rounds scale nothing, and need no facts for it
-		in := s.scaleInput(ctx, d)
+		in, err := s.scaleInput(ctx, d)
+		if err != nil {
+			return false, err
+		}
 		plan = s.decideScale(ctx, in, d)
 		if acted, err := s.keep(ctx, in, plan); acted || err != nil {
 			return acted, err
@@ -134,9 +138,12 @@ func (s *scaler) reportLimit(holds []decision.Hold) {
 }
 
 // scaleInput is the question of rollout/scale.
-func (s *scaler) scaleInput(ctx context.Context, d budget.Diff) points.ScaleInput {
+func (s *scaler) scaleInput(ctx context.Context, d budget.Diff) (points.ScaleInput, error) {
 	in := s.f.ScaleInput()
-	allowed, whole := s.allowed(ctx, d)
+	allowed, whole, err := s.allowed(ctx, d)
+	if err != nil {
+		return in, err
+	}
 	if !whole {
 		d = allowed
 	}
@@ -159,7 +166,7 @@ func (s *scaler) scaleInput(ctx context.Context, d budget.Diff) points.ScaleInpu
 			in.Pods = append(in.Pods, s.f.Victim(p))
 		}
 	}
-	return in
+	return in, nil
 }
 
 // decideScale asks rollout/scale and holds the answer to the differences.

@@ -26,9 +26,9 @@ import (
 func (s *scaler) create(ctx context.Context, nodes []string) error {
 	acts := make([]func() error, len(nodes))
 	for i, n := range nodes {
-		acts[i] = func() error { return s.createPod(ctx, n) }
+		acts[i] = func() error { return s.createPod(ctx, n, s.revisionOf(n)) }
 	}
-	name := s.t.Update()
+	name := s.revisionOf(nodes[len(nodes)-1]).Name
 	err := s.r.SlowStart(s.memory.proven == name, acts)
 	s.memory.proven = ""
 	if err == nil {
@@ -37,15 +37,15 @@ func (s *scaler) create(ctx context.Context, nodes []string) error {
 	return err
 }
 
-// createPod makes the pod of a node.
-func (s *scaler) createPod(ctx context.Context, node string) error {
+// createPod makes the pod of a node from a revision.
+func (s *scaler) createPod(ctx context.Context, node string, rev *appsv1.ControllerRevision) error {
 	var (
 		pod   *corev1.Pod
 		err   error
 		taken = true
 	)
 	for try := 0; taken && try < mostNames; try++ {
-		if pod, err = s.newPod(node); err != nil {
+		if pod, err = s.newPod(node, rev); err != nil {
 			break
 		}
 		taken, err = s.createNamed(ctx, pod, node)
@@ -54,6 +54,7 @@ func (s *scaler) createPod(ctx context.Context, node string) error {
 		s.r.Warn(kruise.FailedCreateReason, fmt.Sprintf("Error creating: %v", err))
 		return &rollout.CreateError{Err: err}
 	}
+	s.r.ForgetReplaced(node)
 	s.r.Created(pod)
 	return nil
 }
@@ -96,9 +97,9 @@ func (s *scaler) podName(node string) string {
 	return prefix[:min(len(prefix), longestPrefix)] + rand.String(idLength)
 }
 
-// newPod makes the pod of a node from the template.
-func (s *scaler) newPod(node string) (*corev1.Pod, error) {
-	template, err := revision.Template(s.t.History.Update)
+// newPod makes the pod of a node from the template of a revision.
+func (s *scaler) newPod(node string, rev *appsv1.ControllerRevision) (*corev1.Pod, error) {
+	template, err := revision.Template(rev)
 	if err != nil {
 		return nil, err
 	}
@@ -114,8 +115,8 @@ func (s *scaler) newPod(node string) (*corev1.Pod, error) {
 	if pod.Labels == nil {
 		pod.Labels = map[string]string{}
 	}
-	pod.Labels[appsv1.ControllerRevisionHashLabelKey] = s.t.Label(s.t.Update())
-	if s.t.generation != "" {
+	pod.Labels[appsv1.ControllerRevisionHashLabelKey] = s.t.Label(rev.Name)
+	if s.t.generation != "" && rev.Name == s.t.Update() {
 		pod.Labels[templateGenerationLabel] = s.t.generation
 	}
 	tolerate(&pod.Spec, nodefit.DaemonTolerations(pod.Spec.HostNetwork))

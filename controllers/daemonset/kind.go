@@ -56,6 +56,7 @@ func (k *Kind) Type() rollout.Type {
 		New:              func() client.Object { return &kruise.DaemonSet{} },
 		NewList:          func() client.ObjectList { return &kruise.DaemonSetList{} },
 		Status:           func(o client.Object) any { return &o.(*kruise.DaemonSet).Status },
+		CurrentRevision:  func(o client.Object) *string { return &o.(*kruise.DaemonSet).Status.CurrentRevision },
 		NodeOf:           nodefit.NodeOf,
 		PlainUpdates:     true,
 		Events: rollout.EventTexts{
@@ -106,7 +107,7 @@ func (k *Kind) Resolve(ctx context.Context, r *rollout.Round, spec *rollout.Spec
 // Templates implements rollout.Kind.
 func (k *Kind) Templates(ctx context.Context, r *rollout.Round) (rollout.Templates, error) {
 	set := r.Workload.(*kruise.DaemonSet)
-	owner := revision.Owner{Kind: OwnerKind(), Selector: set.Spec.Selector, Template: &set.Spec.Template, WithoutClaims: true}
+	owner := revision.Owner{Kind: OwnerKind(), Selector: set.Spec.Selector, Template: &set.Spec.Template, WithoutClaims: true, Current: set.Status.CurrentRevision}
 	if set.Status.CollisionCount != nil {
 		owner.Collisions = *set.Status.CollisionCount
 	}
@@ -148,7 +149,7 @@ func (k *Kind) DeletionAsked(client.Object, *corev1.Pod) bool { return false }
 func (k *Kind) Recreate(ctx context.Context, r *rollout.Round, f *rollout.Facts, p *facts.Pod) error {
 	s := k.scaler(r, f)
 	if f.Strategy.MaxSurge > 0 {
-		return s.createPod(ctx, nodefit.NodeOf(p.Pod))
+		return s.createPod(ctx, nodefit.NodeOf(p.Pod), s.t.History.Update)
 	}
 	return r.LetOneGo(ctx, f, p, func(p *facts.Pod) error { return r.DeletePod(ctx, f, p) })
 }

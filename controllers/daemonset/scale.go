@@ -27,12 +27,14 @@ type scaler struct {
 	set    *kruise.DaemonSet
 	memory *memory
 	sites  []*site
+	// held are the nodes whose new pods have the current revision, because the update is held.
+	held map[string]bool
 }
 
 func (k *Kind) scaler(r *rollout.Round, f *rollout.Facts) *scaler {
 	return &scaler{
 		k: k, r: r, f: f, t: f.Templates.(templates), set: f.Workload.(*kruise.DaemonSet),
-		memory: r.Memory().(*memory), sites: sites(f),
+		memory: r.Memory().(*memory), sites: sites(f), held: map[string]bool{},
 	}
 }
 
@@ -54,7 +56,9 @@ func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (a
 	most := burst(s.set, f.Replicas)
 	create := n.create[:min(len(n.create), most, s.decide(ctx, n))]
 	if len(create) > 0 {
-		err = s.create(ctx, create)
+		if err = s.askHold(ctx, create); err == nil {
+			err = s.create(ctx, create)
+		}
 	}
 	removed, failed := s.remove(ctx, s.decideDeletion(ctx, n), most)
 	return removed, errors.Join(err, failed)

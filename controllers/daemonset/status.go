@@ -25,6 +25,7 @@ func (k *Kind) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, r
 	status.Conditions = r.Conditions(f, res, s.set.Status.Conditions, func(phase string) kruise.WorkloadConditionType {
 		return kruise.WorkloadConditionType(phase)
 	})
+	s.leaveUnnamed(&status)
 	s.tellWaiting(res)
 	if err := r.WriteStatus(ctx, &status); err != nil {
 		return err
@@ -43,7 +44,7 @@ func (k *Kind) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, r
 func (s *scaler) status(whole bool) kruise.DaemonSetStatus {
 	out := kruise.DaemonSetStatus{
 		ObservedGeneration: s.set.Status.ObservedGeneration, DesiredNumberScheduled: int32(s.f.Replicas),
-		UpdateRevision: revision.Short(s.t.Update()), CollisionCount: s.set.Status.CollisionCount,
+		CurrentRevision: s.currentAfter().Name, UpdateRevision: revision.Short(s.t.Update()), CollisionCount: s.set.Status.CollisionCount,
 	}
 	if whole {
 		out.ObservedGeneration = s.set.Generation

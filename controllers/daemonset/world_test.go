@@ -177,7 +177,13 @@ func (w *world) note() {
 // settle lets everything happen, one round and one step of each pod at a time.
 func (w *world) settle() {
 	w.Helper()
-	end := w.Now.Add(time.Hour)
+	w.settleWithin(time.Hour)
+}
+
+// settleWithin lets everything happen that does in some time.
+func (w *world) settleWithin(d time.Duration) {
+	w.Helper()
+	end := w.Now.Add(d)
 	for range 400 {
 		did := false
 		for _, p := range w.Pods() {

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/regatta-sh/regatta/controllers/workload/inflight"
@@ -67,7 +68,8 @@ type Life struct {
 	cluster    *cluster
 	machines   *machines
 	controller *rollout.Controller
-	broken     string // the first promise that was broken
+	holds      holds
+	broken     string // the first promise, or hold, that was broken
 }
 
 // Live puts a workload into a cluster of its own, with a controller that has just started.
@@ -79,6 +81,7 @@ func Live(t T, b Birth) *Life {
 	if l.cluster, err = emptyCluster(ctx, b.Kind(), func() time.Time { return l.Now }); err != nil {
 		t.Fatalf("making a cluster: %v", err)
 	}
+	l.holds = holds{l: l, begun: map[string]int{}}
 	c := l.cluster
 	c.slow = true
 	if c.nodes = b.Nodes; len(c.nodes) == 0 {
@@ -127,9 +130,13 @@ func (l *Life) denies(o client.Object, what string) error {
 
 // judge holds a write of the controller to what it promises at every instant. Writes are
 // made by goroutines, which may not fail a test.
-func (l *Life) judge(before witness.Sight, _, _ *corev1.Pod) {
+func (l *Life) judge(before witness.Sight, was, now *corev1.Pod) {
 	c := l.cluster
-	if why := c.witness.Broken(c.workload, before, c.look()); why != "" && l.broken == "" {
+	why := c.witness.Broken(c.workload, before, c.look())
+	if held := l.holds.broken(before, was, now); why == "" {
+		why = held
+	}
+	if why != "" && l.broken == "" {
 		l.broken = c.faults.history[len(c.faults.history)-1] + " " + why
 	}
 }
@@ -150,6 +157,10 @@ func (l *Life) Restart() {
 		c.nodesTo = l.controller.NodeEvents()
 		for _, n := range sorted[*corev1.Node](c.cache) {
 			watcher{c.nodesTo, &c.queue}.tell(context.Background(), nil, n)
+		}
+	} else {
+		for _, n := range c.nodes { // all kinds know where nodes are
+			l.controller.NodeEvents().Create(context.Background(), event.CreateEvent{Object: n}, &c.queue)
 		}
 	}
 	c.queue.dirty = true

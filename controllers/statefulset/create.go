@@ -41,7 +41,7 @@ func (s *scaler) revisionOf(ordinal int) *appsv1.ControllerRevision {
 	h := s.t.History
 	strategy := s.set.Spec.UpdateStrategy
 	switch {
-	case s.onlyCurrent && !s.replaced[podName(s.set, ordinal)]:
+	case s.held[ordinal]:
 		return h.Current
 	case s.f.Strategy.Type == rollout.OnDelete:
 		return h.Update

@@ -2,22 +2,37 @@
 
 package statefulset
 
-import "context"
+import (
+	"context"
 
-// askHold asks whether the update is held, where a pod that is missing would be of its
-// revision and was not taken by it before.
-func (s *scaler) askHold(ctx context.Context, n need) {
+	corev1 "k8s.io/api/core/v1"
+)
+
+// askHold asks which of the pods that are missing are held at the current revision: those that would be of the update revision, and that the
+// update did not take before.
+func (s *scaler) askHold(ctx context.Context, n need) error {
 	if s.t.Current() == s.t.Update() {
-		return
+		return nil
 	}
-	s.replaced = s.r.Replaced(s.f)
-	creates := 0
+	replaced := s.r.Replaced(s.f)
+	var ordinals []int
+	var missing []*corev1.Pod
 	for _, i := range n.create {
-		if s.revisionOf(i).Name == s.t.Update() && !s.replaced[podName(s.set, i)] {
-			creates++
+		if s.revisionOf(i).Name != s.t.Update() || replaced[podName(s.set, i)] {
+			continue
 		}
+		pod, err := s.newPod(s.t.History.Current, i)
+		if err != nil {
+			return err
+		}
+		ordinals, missing = append(ordinals, i), append(missing, pod)
 	}
-	if creates > 0 {
-		s.onlyCurrent = s.r.UpdateHold(ctx, s.f, creates, false).Current
+	if len(missing) == 0 {
+		return nil
 	}
+	hold := s.r.UpdateHold(ctx, s.f, len(missing), false, missing...)
+	for at, i := range ordinals {
+		s.held[i] = hold.Missing[at]
+	}
+	return nil
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine"
 	_ "github.com/regatta-sh/regatta/test/proptest"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // life is that of a StatefulSet.
@@ -39,7 +40,7 @@ func newLife(t simulation.T, e *engine.Engine, set *kruise.StatefulSet) *life {
 	t.Helper()
 	s := &life{claimed: map[string]bool{}}
 	s.Life = simulation.Live(t, simulation.Birth{
-		Workload: set, Engine: e, Gates: rollout.Gates{EnvFromMetadata: true},
+		Workload: set, Engine: e, Gates: rollout.Gates{EnvFromMetadata: true}, Nodes: lives.Nodes(3),
 		Kind: func() rollout.Kind { return New(Gates{AutoDeletePVC: true, StartOrdinal: true, PodIndexLabel: true}) },
 	})
 	s.Deny = s.judge
@@ -199,7 +200,7 @@ func (s *life) user(t *rapid.T) {
 // maxUnavailable and the partition, OrderedReady creates no pod before those below it, and
 // no claim is deleted that the set is to keep. In the end all is as it was asked for.
 func TestAnyLifeOfAStatefulSet(t *testing.T) {
-	e := testEngine(t)
+	e := rules.Engine(t, simulation.HoldRules)
 	rapid.Check(t, func(t *rapid.T) {
 		s := newLife(t, e, drawSet(t))
 		if rapid.Bool().Draw(t, "short turns") {
@@ -207,6 +208,7 @@ func TestAnyLifeOfAStatefulSet(t *testing.T) {
 			s.Restart()
 		}
 		lives.Draw(t, s.Life, s.user, map[string]func(*rapid.T){"": func(*rapid.T) { s.unbroken() }})
+		lives.Release(s.Life)
 		s.change(func(set *kruise.StatefulSet) { set.Spec.UpdateStrategy.RollingUpdate.Paused = false })
 		s.Settle()
 		s.unbroken()

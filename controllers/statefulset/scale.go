@@ -40,17 +40,15 @@ type scaler struct {
 	// unowned counts the claims of an ordinal that do not have their owners yet: the turn of
 	// the round was over. Their pod waits, since they are to go with it.
 	unowned map[int]int
-	// onlyCurrent is true while new pods have the current revision, because the update is
-	// held. The pods of replaced are the ones that it took before.
-	onlyCurrent bool
-	replaced    map[string]bool
+	// held are the ordinals whose new pods have the current revision, because the update is held.
+	held map[int]bool
 }
 
 func (k *Kind) scaler(r *rollout.Round, f *rollout.Facts) *scaler {
 	s := &scaler{
 		k: k, r: r, f: f, t: f.Templates.(*rollout.PodTemplates), set: f.Workload.(*kruise.StatefulSet),
 		memory: r.Memory().(*memory), claims: f.Found.(*claimSet), active: map[int]*facts.Pod{}, gone: map[int]*corev1.Pod{},
-		unowned: map[int]int{},
+		unowned: map[int]int{}, held: map[int]bool{},
 	}
 	s.ordinals = k.wanted(s.set)
 	s.wanted = s.ordinals.All()
@@ -97,7 +95,9 @@ func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (a
 	if len(n.create) == 0 && len(n.finished) == 0 && len(n.condemned) == 0 && !leaving {
 		return false, nil
 	}
-	s.askHold(ctx, n)
+	if err := s.askHold(ctx, n); err != nil {
+		return false, err
+	}
 	plan := s.decide(ctx, n)
 	if len(n.finished) > 0 && plan.Create > 0 {
 		return true, s.deleteFinished(ctx, n.finished)

@@ -4,11 +4,14 @@
 package lives
 
 import (
+	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -44,6 +47,7 @@ func Draw(t *rapid.T, s *simulation.Life, user func(*rapid.T), more map[string]f
 			}
 		},
 		"all is well for a while": func(*rapid.T) { d.allIsWell() },
+		"holds":                   d.holds,
 		"time": func(t *rapid.T) {
 			s.Now = s.Now.Add(time.Duration(rapid.IntRange(1, 20).Draw(t, "seconds")) * time.Second)
 		},
@@ -87,4 +91,67 @@ func (d drawn) allIsWell() {
 		d.ShowAll(nil)
 		d.Work()
 	}
+}
+
+// holds has a hold come, or all holds go. Only an engine with simulation.HoldRules holds by it.
+func (d drawn) holds(t *rapid.T) {
+	kind := rapid.SampledFrom([]string{"", "", simulation.HoldWhole, simulation.HoldWhole, simulation.HoldZone, simulation.HoldPods, simulation.HoldEach, simulation.HoldFailing}).Draw(t, "hold")
+	value := ""
+	switch kind {
+	case "":
+		Release(d.Life)
+		return
+	case simulation.HoldWhole:
+		value = rapid.SampledFrom([]string{"Current", "Current", "Update"}).Draw(t, "new pods")
+	case simulation.HoldZone:
+		value = rapid.SampledFrom(Zones()).Draw(t, "zone")
+	case simulation.HoldPods:
+		var names []string
+		for _, p := range d.Pods() {
+			if rapid.Bool().Draw(t, "a pod") {
+				names = append(names, p.Name)
+			}
+		}
+		value = strings.Join(names, " ")
+	case simulation.HoldEach:
+		value = "All"
+	case simulation.HoldFailing:
+		value = rapid.SampledFrom([]string{"Plan", "Rank"}).Draw(t, "point")
+	}
+	if value != "" {
+		annotate(d.Life, func(all map[string]string) { all[kind] = value })
+	}
+}
+
+// Release has all holds go.
+func Release(l *simulation.Life) {
+	annotate(l, func(all map[string]string) {
+		maps.DeleteFunc(all, func(key, _ string) bool { return strings.HasPrefix(key, "holds.test/") })
+	})
+}
+
+func annotate(l *simulation.Life, edit func(map[string]string)) {
+	l.Change(func(o client.Object) {
+		all := maps.Clone(o.GetAnnotations())
+		if all == nil {
+			all = map[string]string{}
+		}
+		edit(all)
+		o.SetAnnotations(all)
+	})
+}
+
+// Zones are those of Nodes.
+func Zones() []string { return []string{"a", "b"} }
+
+// Nodes are some nodes, in turn in each of Zones.
+func Nodes(n int) []*corev1.Node {
+	out := make([]*corev1.Node, n)
+	for i := range out {
+		name := fmt.Sprint("n", i+1)
+		out[i] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
+			corev1.LabelHostname: name, corev1.LabelTopologyZone: Zones()[i%len(Zones())],
+		}}}
+	}
+	return out
 }

@@ -4,8 +4,10 @@ package rollout
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
@@ -25,12 +27,16 @@ type UpdateHold struct {
 	// Movable counts the candidates that no policy holds, and Held those that one does. Both are 0 while Whole is true. A
 	// candidate that cannot be changed as the strategy wants is held by nobody.
 	Movable, Held int
+	// Missing says of each missing pod that was asked about whether it is to have the current revision, because a hold of the
+	// whole, of it or of its group would keep it there.
+	Missing []bool
 }
 
 // UpdateHold asks what policies hold of an update that creates so many pods of its revision.
 // The plan is not noted: deciding what to move notes it. Single pods are asked about only
-// where surge replaces them.
-func (r *Round) UpdateHold(ctx context.Context, f *Facts, creates int, surge bool) UpdateHold {
+// where surge replaces them. missing are pods that are to be created, as they would be at the
+// current revision.
+func (r *Round) UpdateHold(ctx context.Context, f *Facts, creates int, surge bool, missing ...*corev1.Pod) UpdateHold {
 	in := f.PlanInput()
 	if in.Update == 0 { // the partition is reached, and new pods would still be of the revision
 		in.Update = creates
@@ -43,20 +49,69 @@ func (r *Round) UpdateHold(ctx context.Context, f *Facts, creates int, surge boo
 	out.Current = !f.Backwards() && slices.ContainsFunc(plan.Holds, func(h decision.Hold) bool {
 		return h.Whole() && !byStrategy(h) && h.NewPods != decision.NewPodsUpdate
 	})
-	if out.Whole || !surge {
-		return out
+	if !out.Whole && surge {
+		r.countHeld(ctx, f, plan, in, &out)
 	}
+	out.Missing = make([]bool, len(missing))
+	if !f.Backwards() && len(missing) > 0 {
+		r.askAboutMissing(ctx, f, plan, in, missing, &out)
+	}
+	return out
+}
+
+// countHeld counts the candidates that surge could replace.
+func (r *Round) countHeld(ctx context.Context, f *Facts, plan points.PlanOutput, in points.PlanInput, out *UpdateHold) {
 	order := r.order(ctx, f, plan, in, f.Candidate)
 	for _, c := range order.candidates {
 		if c.Hold != nil && c.Hold.Rule == decision.RuleEngine { // no answer about any of them
-			return UpdateHold{Whole: true, Current: !f.Backwards()}
+			*out = UpdateHold{Whole: true, Current: !f.Backwards()}
+			return
 		}
 		p := order.pods[c.Pod]
 		held := c.Hold != nil && c.Hold.Rule != string(points.ChangePoint().Name) || slices.ContainsFunc(plan.Holds, func(h decision.Hold) bool { return concerns(h, p) })
 		add(&out.Movable, !held)
 		add(&out.Held, held)
 	}
-	return out
+}
+
+// askAboutMissing asks rollout/rank about pods that are to be created, as if they were there at the current revision: a rule that
+// would hold one of them keeps it from being created at the other. A hold of a group is one of a pod whose group is not known yet.
+func (r *Round) askAboutMissing(ctx context.Context, f *Facts, plan points.PlanOutput, in points.PlanInput, missing []*corev1.Pod, out *UpdateHold) {
+	holds := plan.Holds
+	pods := make([]*corev1.Pod, len(missing))
+	for i, p := range missing {
+		pods[i] = p.DeepCopy()
+		pods[i].UID = types.UID(fmt.Sprint("missing-", i)) // facts are kept by it
+	}
+	known := facts.NewSet(facts.WithOrdinals(r.c.typ.Ordinals), facts.WithNodes(r.c.typ.NodeOf)).
+		Update(pods, f.Terms, r.c.topology, func(*corev1.Pod) bool { return false })
+	if !out.Current {
+		question := points.RankInput{Workload: in.Workload, Strategy: in.Strategy}
+		for _, p := range known {
+			question.Pods = append(question.Pods, p.Facts)
+		}
+		order, rec := engine.Decide(ctx, r.c.engine, points.RankPoint(), f.Subject, question)
+		if rec.Outcome != decision.Decided {
+			r.Again(undecidedAgain)
+		}
+		holds = append(slices.Clone(holds), order.Holds...)
+	}
+	for i, p := range known {
+		out.Missing[i] = out.Current || slices.ContainsFunc(holds, func(h decision.Hold) bool {
+			return !byStrategy(h) && h.NewPods != decision.NewPodsUpdate && mayConcern(h, p)
+		})
+	}
+}
+
+// mayConcern says whether a hold is one of a pod that is not there yet.
+func mayConcern(h decision.Hold, p *facts.Pod) bool {
+	groups := groupsOf(p)
+	for dimension, group := range h.Where {
+		if is := groups[dimension]; is != "" && is != group {
+			return false
+		}
+	}
+	return h.NamesPod(p.Namespace, p.Name)
 }
 
 // takeBack has pods leave the state PreparingUpdate that a policy holds and whose hook has let

@@ -66,9 +66,13 @@ func (r *Round) movePod(ctx context.Context, f *Facts, m Move, k *kept) error {
 	case rolloutpoints.InPlace:
 		return r.updateInPlace(ctx, f, m, k)
 	case rolloutpoints.Recreate:
+		name := r.c.replacedName(m.Pod.Pod)
+		if !f.Backwards() {
+			r.memory.replaced.add(f.Target(), name) // before, since a surge creates the next pod at once
+		}
 		err := r.c.kind.Recreate(ctx, r, f, m.Pod)
-		if err == nil && !f.Backwards() {
-			r.memory.replaced.add(f.Target(), m.Pod.Name)
+		if err != nil {
+			r.ForgetReplaced(name)
 		}
 		return err
 	}

@@ -2,10 +2,15 @@
 
 package rollout
 
-import "sync"
+import (
+	"maps"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // replaced has the names of pods that an update took to be recreated and whose next pods are
-// not created yet. These updates were begun before a hold, such as one that counts the pods
+// not created yet; of kinds with a pod on each node, the names of the nodes. These updates were begun before a hold, such as one that counts the pods
 // which are available, so a hold lets them end. Losing the names, as with a restart, has the
 // next pods made of the current revision: that is the stricter way.
 type replaced struct {
@@ -23,7 +28,15 @@ func (m *replaced) add(revision, name string) {
 	m.names[name] = true
 }
 
-// Replaced are the names of the pods that the update took, and whose next pods may be of its
+// replacedName is what is the same of a pod and of the one that replaces it, where anything is.
+func (c *Controller) replacedName(pod *corev1.Pod) string {
+	if c.typ.NodeOf != nil {
+		return c.typ.NodeOf(pod)
+	}
+	return pod.Name
+}
+
+// Replaced are the names of the pods, or of their nodes, that the update took, and whose next pods may be of its
 // revision whatever holds it since. Those that are there and stay are none of them.
 func (r *Round) Replaced(f *Facts) map[string]bool {
 	m := &r.memory.replaced
@@ -34,7 +47,7 @@ func (r *Round) Replaced(f *Facts) map[string]bool {
 	}
 	for _, p := range f.Pods {
 		if !f.Leaves(p) {
-			delete(m.names, p.Name)
+			delete(m.names, r.c.replacedName(p.Pod))
 		}
 	}
 	out := make(map[string]bool, len(m.names))
@@ -58,4 +71,16 @@ func (r *Round) ForgetReplaced(name string) {
 		delete(m.names, first)
 		return
 	}
+}
+
+// ForgetAllReplaced forgets the pods that are gone, because none is missing: what replaced them is there, as with surge it was before.
+func (r *Round) ForgetAllReplaced(f *Facts) {
+	there := make(map[string]bool, len(f.Pods))
+	for _, p := range f.Pods {
+		there[r.c.replacedName(p.Pod)] = true
+	}
+	m := &r.memory.replaced
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.names, func(name string, _ bool) bool { return !there[name] })
 }

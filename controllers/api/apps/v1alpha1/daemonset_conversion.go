@@ -57,7 +57,7 @@ func (in *DaemonSet) ConvertTo(hub conversion.Hub) error {
 		CurrentNumberScheduled: src.Status.CurrentNumberScheduled, NumberMisscheduled: src.Status.NumberMisscheduled,
 		NumberReady: src.Status.NumberReady, UpdatedNumberScheduled: src.Status.UpdatedNumberScheduled,
 		NumberAvailable: src.Status.NumberAvailable, NumberUnavailable: src.Status.NumberUnavailable,
-		UpdateRevision: src.Status.DaemonSetHash, CollisionCount: src.Status.CollisionCount,
+		CurrentRevision: src.Status.CurrentRevision, UpdateRevision: src.Status.DaemonSetHash, CollisionCount: src.Status.CollisionCount,
 		Conditions: src.Status.Conditions,
 	}
 
@@ -91,7 +91,7 @@ func (in *DaemonSet) ConvertFrom(hub conversion.Hub) error {
 		CurrentNumberScheduled: src.Status.CurrentNumberScheduled, NumberMisscheduled: src.Status.NumberMisscheduled,
 		NumberReady: src.Status.NumberReady, UpdatedNumberScheduled: src.Status.UpdatedNumberScheduled,
 		NumberAvailable: src.Status.NumberAvailable, NumberUnavailable: src.Status.NumberUnavailable,
-		DaemonSetHash: src.Status.UpdateRevision, CollisionCount: src.Status.CollisionCount,
+		CurrentRevision: src.Status.CurrentRevision, DaemonSetHash: src.Status.UpdateRevision, CollisionCount: src.Status.CollisionCount,
 		Conditions: src.Status.Conditions,
 	}
 

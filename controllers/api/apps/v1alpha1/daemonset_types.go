@@ -81,6 +81,11 @@ type DaemonSetStatus struct {
 	// +optional
 	NumberUnavailable int32 `json:"numberUnavailable,omitempty"`
 
+	// CurrentRevision is the name of the revision that all nodes that should have a pod ran last. While an update is held new pods are
+	// of it.
+	// +optional
+	CurrentRevision string `json:"currentRevision,omitempty"`
+
 	// DaemonSetHash is the hash of the revision of the template.
 	// +optional
 	DaemonSetHash string `json:"daemonSetHash,omitempty"`

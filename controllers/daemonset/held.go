@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package daemonset
+
+import (
+	"context"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// askHold asks on which nodes a new pod is held at the current revision: on those whose pod the update did not take before.
+func (s *scaler) askHold(ctx context.Context, nodes []string) error {
+	current := s.current()
+	if current.Name == s.t.Update() {
+		return nil
+	}
+	replaced := s.r.Replaced(s.f)
+	var asked []string
+	var missing []*corev1.Pod
+	for _, n := range nodes {
+		if replaced[n] {
+			continue
+		}
+		pod, err := s.newPod(n, current)
+		if err != nil {
+			return err
+		}
+		asked, missing = append(asked, n), append(missing, pod)
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	hold := s.r.UpdateHold(ctx, s.f, len(missing), false, missing...)
+	for i, n := range asked {
+		s.held[n] = hold.Missing[i]
+	}
+	return nil
+}
+
+// revisionOf is the revision that a new pod of a node gets.
+func (s *scaler) revisionOf(node string) *appsv1.ControllerRevision {
+	if s.held[node] {
+		return s.current()
+	}
+	return s.t.History.Update
+}
+
+// current is the revision before the update. A status that names none is of a release that did not write it, or of a DaemonSet that is
+// new: then it is the one that most of the pods have that are not updated.
+func (s *scaler) current() *appsv1.ControllerRevision {
+	h := s.t.History
+	if slices.ContainsFunc(h.All, func(r *appsv1.ControllerRevision) bool { return r.Name == s.set.Status.CurrentRevision }) {
+		return h.Current
+	}
+	most, found := 0, h.Update
+	for _, r := range slices.Backward(h.All) {
+		n := 0
+		for _, at := range s.sites {
+			for _, p := range at.pods {
+				add(&n, r.Name != h.Update.Name && !p.Facts.Updated && s.t.Is(p.Pod, r.Name))
+			}
+		}
+		if n > most {
+			most, found = n, r
+		}
+	}
+	return found
+}
+
+// currentAfter is the current revision once the round is over: that of the template when each node that should have a pod has one of it,
+// and no other. While no node should have one, no node shows that it works.
+func (s *scaler) currentAfter() *appsv1.ControllerRevision {
+	wanted := 0
+	for _, at := range s.sites {
+		if len(at.running(false)) > 0 || at.run() && len(at.running(true)) == 0 {
+			return s.current()
+		}
+		add(&wanted, at.run())
+	}
+	if wanted == 0 {
+		return s.current()
+	}
+	return s.t.History.Update
+}
+
+// leaveUnnamed leaves the current revision out of a status that names none and has nothing else to say: a DaemonSet that is taken over
+// from OpenKruise is not written for it.
+func (s *scaler) leaveUnnamed(status *kruise.DaemonSetStatus) {
+	was := &s.set.Status
+	if was.CurrentRevision != "" {
+		return
+	}
+	without := *status
+	without.CurrentRevision = ""
+	if equality.Semantic.DeepEqual(&without, was) {
+		*status = without
+	}
+}

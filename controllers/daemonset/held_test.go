@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package daemonset
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/simulation"
+	"github.com/regatta-sh/regatta/controllers/simulation/lives"
+	"github.com/regatta-sh/regatta/test/rules"
+)
+
+// hold has a hold of simulation.HoldRules come.
+func (w *world) hold(key, value string) {
+	w.Helper()
+	w.Change(func(o client.Object) { o.SetAnnotations(map[string]string{key: value}) })
+}
+
+// A node gets a pod of the revision before while the update of that pod would be held, whether the node is new or its pod was deleted.
+func TestNewPodsAreOfTheRevisionThatIsNotHeld(t *testing.T) {
+	e := rules.Engine(t, simulation.HoldRules)
+	for name, tc := range map[string]struct{ key, value, did string }{
+		"nothing is held": {"x", "", "-n1=1 -n2=1 +n1=2 +n2=2 +n3=2 +n4=2"},
+		"the whole is held, and every pod was deleted": {simulation.HoldWhole, "Current", "-n1=1 -n2=1 +n1=1 +n2=1 +n3=1 +n4=1"},
+		"the whole is held, with newPods: Update":      {simulation.HoldWhole, "Update", "-n1=1 -n2=1 +n1=2 +n2=2 +n3=2 +n4=2"},
+		"the zone of n1 and n3 is held":                {simulation.HoldZone, "a", "-n1=1 -n2=1 +n1=1 +n2=2 +n3=1 +n4=2"},
+		"a rule of rollout/rank holds each":            {simulation.HoldEach, "All", "-n1=1 -n2=1 +n1=1 +n2=1 +n3=1 +n4=1"},
+		"a rule of rollout/rank fails":                 {simulation.HoldFailing, "Rank", "-n1=1 -n2=1 +n1=1 +n2=1 +n3=1 +n4=1"},
+		"a rule of rollout/plan fails":                 {simulation.HoldFailing, "Plan", "-n1=1 -n2=1 +n1=1 +n2=1 +n3=1 +n4=1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nodes := lives.Nodes(4)
+			w := newWorld(t, e, standard, testSet(maxUnavailable(4)), nodes[:2]...)
+			w.settle()
+			w.did()
+			w.hold(tc.key, tc.value)
+			w.change(image("2"))
+			w.SetNode(nodes[2])
+			w.SetNode(nodes[3])
+			for _, p := range w.Pods() {
+				w.Delete(p)
+			}
+			w.settleWithin(time.Minute) // what has no answer is asked again and again
+			if got := w.did(); got != tc.did {
+				t.Errorf("it did %s, want %s%s", got, tc.did, w.Story())
+			}
+			w.hold("x", "")
+			w.settle()
+			if got := w.set().Status; got.UpdatedNumberScheduled != 4 || got.CurrentRevision != w.newest() {
+				t.Errorf("when nothing is held %d nodes are updated, and the current revision is %s%s", got.UpdatedNumberScheduled, got.CurrentRevision, w.Story())
+			}
+		})
+	}
+}
+
+// A hold that counts the pods which are available does not undo the update that it counts.
+func TestAHoldThatCountsDoesNotUndoAnUpdateThatWasBegun(t *testing.T) {
+	w := newWorld(t, rules.Engine(t, `package extend.rollout.counts
+
+hold contains {"rule": "counts", "reason": "Missing", "message": "pods are missing"} if input.counts.available < input.workload.replicas
+`), standard, testSet(), lives.Nodes(3)...)
+	w.settle()
+	w.change(image("2"))
+	w.settle()
+	if got, want := w.did(), "+n1=1 +n2=1 +n3=1 -n3=1 +n3=2 -n2=1 +n2=2 -n1=1 +n1=2"; got != want {
+		t.Errorf("it did %s, want %s%s", got, want, w.Story())
+	}
+}
+
+// The revision before is that of the most pods where the status names none, as OpenKruise leaves it.
+func TestTheRevisionBeforeIsThatOfMostPodsWhereTheStatusNamesNone(t *testing.T) {
+	w := newWorld(t, rules.Engine(t, simulation.HoldRules), standard, testSet(partition(2)), lives.Nodes(3)...)
+	w.settle()
+	w.change(image("2"))
+	w.settle()
+	w.did()
+	set := w.set()
+	set.Status.CurrentRevision = ""
+	w.Restart()
+	w.hold(simulation.HoldWhole, "Current")
+	w.change(image("3"))
+	w.SetNode(slices.Clone(lives.Nodes(4))[3])
+	w.settle()
+	if got, want := w.did(), "+n4=1"; got != want {
+		t.Errorf("it did %s, want %s%s", got, want, w.Story())
+	}
+}
+
+// A surge replaces its pod at once: when the new pod is deleted, a hold that has come since is one of the next.
+func TestASurgeLetsOnePodBeCreated(t *testing.T) {
+	w := newWorld(t, rules.Engine(t, simulation.HoldRules), standard, testSet(surge(1), partition(1)), lives.Nodes(2)...)
+	w.settle()
+	w.change(image("2"))
+	w.settle()
+	w.did()
+	w.hold(simulation.HoldWhole, "Current")
+	for _, p := range w.Pods() {
+		w.Delete(p)
+	}
+	w.settle()
+	if got, want := w.did(), "-n1=1 -n2=2 +n1=1 +n2=1"; got != want {
+		t.Errorf("it did %s, want %s%s", got, want, w.Story())
+	}
+}

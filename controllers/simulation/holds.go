@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
+	"github.com/regatta-sh/regatta/controllers/workload/revision"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/controllers/workload/witness"
+)
+
+// Annotations of a workload that say what HoldRules hold of it.
+const (
+	// HoldWhole holds the whole of the update. Its value says which revision new pods get: Current or Update.
+	HoldWhole = "holds.test/whole"
+	// HoldZone holds the pods of a zone.
+	HoldZone = "holds.test/zone"
+	// HoldPods holds pods by their names, with spaces between them.
+	HoldPods = "holds.test/pods"
+	// HoldEach is All where a rule of rollout/rank holds each pod, those that are to be created too.
+	HoldEach = "holds.test/each"
+	// HoldFailing is the point that has no answer, because a rule of it fails: Plan or Rank.
+	HoldFailing = "holds.test/failing"
+)
+
+// HoldRules is the module of an engine with whose workloads a test has holds come and go by their annotations.
+const HoldRules = `package extend.rollout.drawn
+
+import future.keywords.not
+
+annotations := input.workload.annotations
+
+hold contains {"rule": "drawn.whole", "reason": "Whole", "message": "all is held", "newPods": annotations["holds.test/whole"]} if {
+	annotations["holds.test/whole"]
+}
+
+hold contains {"rule": "drawn.zone", "reason": "Zone", "message": "a zone is held", "where": {"zone": annotations["holds.test/zone"]}} if {
+	annotations["holds.test/zone"]
+}
+
+hold contains {"rule": "drawn.pods", "reason": "Pods", "message": "a pod is held", "pod": name} if {
+	some name in split(annotations["holds.test/pods"], " ")
+}
+
+hold contains {"rule": "drawn.each", "reason": "Each", "message": "each pod is held", "pod": pod.name} if {
+	annotations["holds.test/each"] == "All"
+	some pod in input.pods
+}
+
+hold contains {"rule": "drawn.plan", "reason": "Plan", "message": "m"} if {
+	annotations["holds.test/failing"] == "Plan"
+	input.update != 0
+	to_number(input.workload.name) > 1
+}
+
+hold contains {"rule": "drawn.rank", "reason": "Rank", "message": "m", "pod": pod.name} if {
+	annotations["holds.test/failing"] == "Rank"
+	some pod in input.pods
+	to_number(pod.name) > 1
+}
+`
+
+// Holding is what HoldRules hold of a workload now.
+type Holding map[string]string
+
+// HoldingOf reads the annotations of a workload.
+func HoldingOf(workload client.Object) Holding { return workload.GetAnnotations() }
+
+// AllPods says whether each pod is held, whatever it is.
+func (h Holding) AllPods() bool {
+	return h[HoldWhole] != "" || h[HoldEach] != "" || h[HoldFailing] != ""
+}
+
+// Pod says whether a pod is held that is in a zone.
+func (h Holding) Pod(name, zone string) bool {
+	return h.AllPods() || h[HoldZone] != "" && h[HoldZone] == zone || slices.Contains(strings.Fields(h[HoldPods]), name)
+}
+
+// NewPod says whether a pod that is to be created may not be of the update revision. zone is "" where it is not known.
+func (h Holding) NewPod(name, zone string) bool {
+	return h[HoldWhole] == "Current" || h[HoldEach] != "" || h[HoldFailing] != "" ||
+		h[HoldZone] != "" && (zone == "" || h[HoldZone] == zone) || slices.Contains(strings.Fields(h[HoldPods]), name)
+}
+
+// holds judges the writes of a controller by what is held.
+type holds struct {
+	l *Life
+	// begun counts the pods whose recreation at a revision was begun while they were not held, and whose next pods are not created
+	// yet: by revision, and by what is the same of both.
+	begun map[string]int
+}
+
+// same is what a pod has in common with the one that replaces it; "" for nothing.
+func (h *holds) same(p *corev1.Pod) string {
+	switch typ := h.l.cluster.typ; {
+	case typ.NodeOf != nil:
+		return typ.NodeOf(p)
+	case typ.Ordinals:
+		return p.Name
+	}
+	return ""
+}
+
+func (h *holds) newest() string {
+	name, number := "", int64(0)
+	for _, r := range Every[*appsv1.ControllerRevision](h.l) {
+		if r.Revision > number {
+			name, number = r.Name, r.Revision
+		}
+	}
+	return name
+}
+
+// zone is that of the node of a pod, as the cache shows both.
+func (h *holds) zone(p *corev1.Pod) string {
+	node := p.Spec.NodeName
+	if typ := h.l.cluster.typ; typ.NodeOf != nil {
+		node = typ.NodeOf(p)
+	}
+	for _, n := range h.l.cluster.nodes {
+		if n.Name == node {
+			return n.Labels[corev1.LabelTopologyZone]
+		}
+	}
+	return ""
+}
+
+// broken says which hold a write to a pod breaks, "" if none.
+func (h *holds) broken(before witness.Sight, was, now *corev1.Pod) string {
+	holding, newest := HoldingOf(h.l.cluster.workload), h.newest()
+	if was == nil {
+		return h.created(holding, newest, before, now)
+	}
+	what := h.moves(before, was, now)
+	if what == "" {
+		return ""
+	}
+	if what != inPlace && !revision.Same(was.Labels[rollout.RevisionLabel], newest) {
+		h.begun[newest+"/"+h.same(was)]++
+	}
+	seen, _ := h.l.cluster.cache.get(was).(*corev1.Pod) // else the controller could not know where it is
+	if seen != nil && holding.Pod(was.Name, h.zone(seen)) {
+		return fmt.Sprintf("%s pod %s, which is held by %v", what, was.Name, holding)
+	}
+	return ""
+}
+
+const inPlace = "changes in place"
+
+// moves says how a write begins to move a pod to another revision, "" if it does not.
+func (h *holds) moves(before witness.Sight, was, now *corev1.Pod) string {
+	c := h.l.cluster
+	if rollout.Inactive(was) || c.kind.DeletionAsked(c.workload, was) || lifecycle.State(was) == kruise.LifecycleStatePreparingDelete || h.surplus(before, was) {
+		return ""
+	}
+	_, marked := was.Labels[kruise.SpecifiedDeleteKey]
+	switch {
+	case now == nil || now.DeletionTimestamp != nil:
+		return "deletes"
+	case !marked && now.Labels[kruise.SpecifiedDeleteKey] != "":
+		return "marks for deletion"
+	case lifecycle.State(now) == kruise.LifecycleStatePreparingDelete:
+		return "prepares the deletion of"
+	case lifecycle.State(now) == kruise.LifecycleStatePreparingUpdate && lifecycle.State(was) != kruise.LifecycleStatePreparingUpdate,
+		was.Labels[rollout.RevisionLabel] != now.Labels[rollout.RevisionLabel]:
+		return inPlace
+	}
+	return ""
+}
+
+// surplus says whether a pod may go because it is too many: no hold of an update is about it.
+func (h *holds) surplus(before witness.Sight, p *corev1.Pod) bool {
+	c := h.l.cluster
+	if c.typ.NodeOf == nil {
+		wanter, picky := c.kind.(witness.Wanter)
+		if picky {
+			return !wanter.Wants(c.workload, p)
+		}
+		return before.Active > c.spec().Replicas
+	}
+	node := c.typ.NodeOf(p)
+	for _, other := range c.all() {
+		if other.UID != p.UID && !rollout.Inactive(other) && c.typ.NodeOf(other) == node {
+			return true
+		}
+	}
+	return !slices.ContainsFunc(Every[*corev1.Node](h.l), func(n *corev1.Node) bool {
+		return n.Name == node && !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })
+	})
+}
+
+// created says which hold the creation of a pod breaks.
+func (h *holds) created(holding Holding, newest string, before witness.Sight, p *corev1.Pod) string {
+	c := h.l.cluster
+	if !revision.Same(p.Labels[rollout.RevisionLabel], newest) {
+		return ""
+	}
+	key := newest + "/" + h.same(p)
+	if h.begun[key] > 0 {
+		h.begun[key]--
+		return ""
+	}
+	spec, zone := c.spec(), h.zone(p)
+	if before.Single || before.Updated > spec.Replicas-spec.Strategy.Partition || !holding.NewPod(p.Name, zone) && !h.surges(holding, p) {
+		return ""
+	}
+	if c.typ.NodeOf == nil && spec.Strategy.MaxSurge > 0 && h.movable(holding, newest) {
+		return "" // it may be the surge of another pod
+	}
+	return fmt.Sprintf("creates pod %s at revision %s, which is held by %v", p.Name, newest, holding)
+}
+
+// surges says whether a new pod stands beside one of its node that is held.
+func (h *holds) surges(holding Holding, p *corev1.Pod) bool {
+	c := h.l.cluster
+	return c.typ.NodeOf != nil && slices.ContainsFunc(c.all(), func(other *corev1.Pod) bool {
+		return other.UID != p.UID && !rollout.Inactive(other) && c.typ.NodeOf(other) == c.typ.NodeOf(p) && holding.Pod(other.Name, h.zone(other))
+	})
+}
+
+// movable says whether there is a pod that no hold keeps from being moved.
+func (h *holds) movable(holding Holding, newest string) bool {
+	return slices.ContainsFunc(h.l.cluster.all(), func(p *corev1.Pod) bool {
+		seen, _ := h.l.cluster.cache.get(p).(*corev1.Pod)
+		return !rollout.Inactive(p) && !revision.Same(p.Labels[rollout.RevisionLabel], newest) && (seen == nil || !holding.Pod(p.Name, h.zone(seen)))
+	})
+}
