@@ -64,12 +64,15 @@ func (t *round) create(ctx context.Context) error {
 	if !slices.ContainsFunc(t.parts, func(p *part) bool { return p.child == nil }) {
 		return nil
 	}
-	d, revision, err := t.toCreate(ctx)
-	if err != nil || d == nil {
-		return err
-	}
 	for _, p := range t.parts {
 		if p.child != nil {
+			continue
+		}
+		d, revision, err := t.toCreate(ctx, p)
+		if err != nil {
+			return err
+		}
+		if d == nil {
 			continue
 		}
 		list := t.kind.makeList()

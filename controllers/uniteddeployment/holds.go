@@ -14,6 +14,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/disruption"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
 )
@@ -31,27 +32,37 @@ type holds struct {
 // native says whether the children are those of Kubernetes.
 func (k kind) native() bool { return k.Group == appsv1.SchemeGroupVersion.Group }
 
-// askHolds asks about the pods that are not of the updated revision.
+// askHolds asks about the pods that are not of the updated revision, and those of children that the update replaces by another kind.
 func (t *round) askHolds(ctx context.Context) (disruption.Answer, error) {
 	if t.holds.asked {
 		return t.holds.answer, nil
 	}
 	var old []*corev1.Pod
-	partition := 0
 	for _, p := range t.parts {
-		partition += int(p.partition)
 		for _, pod := range p.pods {
 			if !t.updated(pod) {
 				old = append(old, pod)
 			}
 		}
 	}
+	for _, p := range t.replaced {
+		old = append(old, p.pods...)
+	}
 	topology, err := disruption.ReadPlaces(ctx, t.r.client, old)
 	if err != nil {
 		return disruption.Answer{}, err
 	}
 	t.holds.asked = true
-	t.holds.answer = disruption.Ask(ctx, t.r.engine, disruption.Question{
+	t.holds.answer = t.ask(ctx, old, topology)
+	return t.holds.answer, nil
+}
+
+func (t *round) ask(ctx context.Context, old []*corev1.Pod, topology *facts.Topology) disruption.Answer {
+	partition := 0
+	for _, p := range t.parts {
+		partition += int(p.partition)
+	}
+	a := disruption.Ask(ctx, t.r.engine, disruption.Question{
 		Subject: subject(t.d), Now: t.now, Pods: old, Topology: topology,
 		Revisions: rollout.Revisions{Current: t.history.Current.Name, Update: t.history.Update.Name},
 		Workload: rollout.Workload{
@@ -62,12 +73,12 @@ func (t *round) askHolds(ctx context.Context) (disruption.Answer, error) {
 			Type: "RollingUpdate", Policy: string(kruise.RecreatePodUpdatePolicyType), Partition: partition, MaxUnavailable: len(old), ScaleMaxUnavailable: len(old),
 		},
 	})
-	t.sooner(t.holds.answer.Again)
-	return t.holds.answer, nil
+	t.sooner(a.Again)
+	return a
 }
 
 // heldTemplate is why the template of a child may not be written. That of a native one would have all its pods replaced,
-// so that a hold of one of them is one of the child. It is nil if nothing holds it.
+// so that a hold of one of them, or of the place of its subset, is one of the child. It is nil if nothing holds it.
 func (t *round) heldTemplate(ctx context.Context, p *part) (*decision.Hold, error) {
 	a, err := t.askHolds(ctx)
 	if err != nil {
@@ -79,8 +90,46 @@ func (t *round) heldTemplate(ctx context.Context, p *part) (*decision.Hold, erro
 			held = &h
 		}
 	}
+	if held == nil {
+		if held, err = t.heldNew(ctx, p, t.d, t.history.Update.Name); err != nil {
+			return nil, err
+		}
+	}
 	t.holds.tell(held)
 	return held, nil
+}
+
+// heldNew asks about a pod that a subset would get, as it would be of a template: a rule that would hold it, or its zone, keeps the pods
+// of the subset at the revision that they have. A subset that more zones than one may be of is asked about each.
+func (t *round) heldNew(ctx context.Context, p *part, d *kruise.UnitedDeployment, revision string) (*decision.Hold, error) {
+	pods, err := template(d, t.kind, p.Subset, revision)
+	if err != nil {
+		return nil, err
+	}
+	pod := &corev1.Pod{ObjectMeta: pods.ObjectMeta, Spec: pods.Spec}
+	pod.Namespace, pod.Name, pod.UID = t.d.Namespace, fmt.Sprintf("%s-%s-", t.d.Name, p.Name), "new"
+	for _, place := range placesOf(p.Subset) {
+		topology := facts.NewTopology()
+		topology.Observe("", place) // it has no node yet
+		if h, held := t.ask(ctx, []*corev1.Pod{pod}, topology).Held[pod.UID]; held {
+			return &h, nil
+		}
+	}
+	return nil, nil
+}
+
+// placesOf are the places that the nodes of a subset may be at, as labels of a node; one without labels if it does not say.
+func placesOf(s *kruise.Subset) (out []map[string]string) {
+	nodes := nodesOf(&s.NodeSelectorTerm)
+	for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion} {
+		for _, value := range nodes[key] {
+			out = append(out, map[string]string{key: value})
+		}
+	}
+	if len(out) == 0 {
+		out = []map[string]string{nil}
+	}
+	return out
 }
 
 func (h *holds) tell(held *decision.Hold) {
@@ -120,28 +169,52 @@ func (t *round) scaleHeld(ctx context.Context, p *part) error {
 }
 
 // surplusToDelete are the children that are to go. Those of another kind than the template's are held with the update,
-// since they are replaced by it.
+// since they are replaced by it, and so are the subsets whose they are.
 func (t *round) surplusToDelete(ctx context.Context) (out []*child, err error) {
 	for _, c := range t.surplus {
-		if c.kind.GroupVersionKind != t.kind.GroupVersionKind {
-			a, err := t.askHolds(ctx)
-			if err != nil {
-				return nil, err
-			}
-			if a.Whole != nil {
-				t.holds.tell(a.Whole)
-				continue
-			}
+		held, err := t.heldSurplus(ctx, c)
+		if err != nil {
+			return nil, err
 		}
-		out = append(out, c)
+		if held == nil {
+			out = append(out, c)
+		}
 	}
 	return out, nil
 }
 
-// toCreate is the UnitedDeployment, and the revision, that a missing child is made of. While the update is held that is
+// heldSurplus is why a child that is to go stays; nil if it goes.
+func (t *round) heldSurplus(ctx context.Context, c *child) (held *decision.Hold, err error) {
+	i := slices.IndexFunc(t.replaced, func(p *part) bool { return p.child == c })
+	if i < 0 {
+		return nil, nil
+	}
+	a, err := t.askHolds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	held = a.Whole
+	for _, pod := range t.replaced[i].pods {
+		if h, ok := a.Held[pod.UID]; ok && held == nil {
+			held = &h
+		}
+	}
+	t.holds.tell(held)
+	return held, nil
+}
+
+// toCreate is the UnitedDeployment, and the revision, that the missing child of a subset is made of. While the update is held that is
 // the current one, so that no pods of the revision that is held are created; nil, for none, where the kind of the
 // children changes: those that there are stay meanwhile.
-func (t *round) toCreate(ctx context.Context) (*kruise.UnitedDeployment, string, error) {
+func (t *round) toCreate(ctx context.Context, p *part) (*kruise.UnitedDeployment, string, error) {
+	for _, other := range t.replaced {
+		if other.Name != p.Name {
+			continue
+		}
+		if held, err := t.heldSurplus(ctx, other.child); err != nil || held != nil {
+			return nil, "", err
+		}
+	}
 	current := t.history.Current
 	if i := slices.IndexFunc(t.history.All, func(rev *appsv1.ControllerRevision) bool { return rev.Name == t.d.Status.CurrentRevision }); i >= 0 {
 		current = t.history.All[i]
@@ -151,10 +224,17 @@ func (t *round) toCreate(ctx context.Context) (*kruise.UnitedDeployment, string,
 		return t.d, update, nil
 	}
 	a, err := t.askHolds(ctx)
-	if err != nil || a.Whole == nil {
+	if err != nil {
+		return nil, "", err
+	}
+	held := a.Whole
+	if held == nil {
+		held, err = t.heldNew(ctx, p, t.d, update)
+	}
+	if err != nil || held == nil || held.Whole() && held.NewPods == decision.NewPodsUpdate {
 		return t.d, update, err
 	}
-	t.holds.tell(a.Whole)
+	t.holds.tell(held)
 	then, err := decoded(current.Data.Raw)
 	if err != nil {
 		return nil, "", fmt.Errorf("reading the template of revision %s: %w", current.Name, err)

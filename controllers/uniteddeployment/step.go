@@ -40,9 +40,11 @@ type round struct {
 	// surplus are children that are to go: of no subset, of another kind, or of a subset that
 	// has another one.
 	surplus, duplicates []*child
-	status              kruise.UnitedDeploymentStatus
-	holds               holds
-	again               time.Duration
+	// replaced are the subsets of those surplus children that are of another kind, with their pods.
+	replaced []*part
+	status   kruise.UnitedDeploymentStatus
+	holds    holds
+	again    time.Duration
 }
 
 // part is a subset, with its child.
@@ -172,10 +174,18 @@ func (t *round) gather(ctx context.Context) error {
 			}
 		case i < 0, c.kind.GroupVersionKind != t.kind.GroupVersionKind:
 			t.surplus = append(t.surplus, c)
+			if i >= 0 {
+				t.replaced = append(t.replaced, &part{Subset: t.parts[i].Subset, child: c})
+			}
 		case t.parts[i].child != nil:
 			t.duplicates = append(t.duplicates, c)
 		default:
 			t.parts[i].child = c
+		}
+	}
+	for _, p := range t.replaced {
+		if err := t.podsOf(ctx, p); err != nil {
+			return err
 		}
 	}
 	for _, p := range t.parts {

@@ -15,8 +15,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -58,8 +60,13 @@ func newEngine(t *testing.T) *engine.Engine {
 
 func newWorld(t *testing.T, edit func(*kruise.UnitedDeployment), more ...client.Object) *world {
 	t.Helper()
+	return newWorldOf(t, newEngine(t), edit, more...)
+}
+
+func newWorldOf(t *testing.T, e *engine.Engine, edit func(*kruise.UnitedDeployment), more ...client.Object) *world {
+	t.Helper()
 	w := &world{
-		T: t, engine: newEngine(t), events: record.NewFakeRecorder(10_000), rounds: explain.NewStore(), now: time.Unix(1_700_000_000, 0),
+		T: t, engine: e, events: record.NewFakeRecorder(10_000), rounds: explain.NewStore(), now: time.Unix(1_700_000_000, 0),
 		key: client.ObjectKey{Namespace: "shop", Name: "web"}, room: map[string]int{}, crashing: map[string]bool{},
 	}
 	d := &kruise.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "ud", Generation: 1, CreationTimestamp: metav1.NewTime(w.now)}}
@@ -86,7 +93,10 @@ func newWorld(t *testing.T, edit func(*kruise.UnitedDeployment), more ...client.
 		defer writing.Unlock()
 		w.writes = append(w.writes, verb+" "+o.GetName())
 	}
-	b := fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(objects...).
+	// Nothing here applies: tracking field managers would take longer than all the rest of a write.
+	scheme := apiserver.Scheme(t)
+	store := clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
+	b := fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(store).WithObjects(objects...).
 		WithStatusSubresource(&kruise.UnitedDeployment{}, &kruise.CloneSet{}, &kruise.StatefulSet{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}, &corev1.Pod{}).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {

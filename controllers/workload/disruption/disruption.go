@@ -49,7 +49,7 @@ type Answer struct {
 	Allowed []*corev1.Pod
 	// Held says why each of the others may not.
 	Held map[types.UID]decision.Hold
-	// Whole is the hold of all pods, nil if there is none.
+	// Whole is the hold of all pods, nil if there is none; of several, one that new pods are held by too.
 	Whole *decision.Hold
 	// Again is when to ask again though nothing has changed; 0 for never.
 	Again time.Duration
@@ -88,7 +88,9 @@ func Ask(ctx context.Context, e *engine.Engine, q Question) Answer {
 	plan, rec := engine.Decide(ctx, e, points.PlanPoint(), q.Subject, in)
 	a.note(rec, q.Now, plan.Holds)
 	limit := selection.Clamp(in, plan).Limit
-	if i := slices.IndexFunc(plan.Holds, decision.Hold.Whole); i >= 0 {
+	if i := slices.IndexFunc(plan.Holds, ofNewPods); i >= 0 {
+		a.Whole = &plan.Holds[i]
+	} else if i := slices.IndexFunc(plan.Holds, decision.Hold.Whole); i >= 0 {
 		a.Whole = &plan.Holds[i]
 	} else if limit == 0 {
 		a.Whole = limited(string(rec.Point))
@@ -120,6 +122,9 @@ func Ask(ctx context.Context, e *engine.Engine, q Question) Answer {
 	}
 	return a
 }
+
+// ofNewPods says whether a hold of the whole is one of new pods too.
+func ofNewPods(h decision.Hold) bool { return h.Whole() && h.NewPods != decision.NewPodsUpdate }
 
 func (a *Answer) note(rec decision.Record, now time.Time, holds []decision.Hold) {
 	a.Records = append(a.Records, rec)
