@@ -85,6 +85,8 @@ type question struct {
 	aside bool
 	// judging is true when it is asked again to find out who is to blame.
 	judging bool
+	// partial is true when it is asked of the policies that there are, whichever are missing.
+	partial bool
 	// answer takes the result; it is called by the goroutine that evaluates.
 	answer func(v ast.Value, pkg string) error
 }
@@ -100,7 +102,7 @@ func (e *Engine) decide(ctx context.Context, s *Snapshot, q *question) decision.
 	in := s.scope(q.subject)
 	rec := decision.Record{
 		ID: e.lastID.Add(1), Time: start, Point: q.name, Subject: q.subject,
-		Revision: in.revision, Bundles: in.bundles, Input: q.in,
+		Revision: s.RevisionFor(q.subject), Bundles: in.bundles, Input: q.in,
 	}
 	end := func(outcome decision.Outcome, format string, args ...any) decision.Record {
 		rec.Outcome, rec.Duration = outcome, e.clock().Sub(start)
@@ -109,6 +111,9 @@ func (e *Engine) decide(ctx context.Context, s *Snapshot, q *question) decision.
 			rec.Error = decision.Cut(fmt.Sprintf(format, args...), decision.MaxText)
 		}
 		return rec
+	}
+	if m, missing := s.missingIn(q.name, q.subject); missing && !q.partial {
+		return end(decision.Failed, "bundle %s takes part in this decision and is missing: %s", m.Bundle, m.Reason)
 	}
 	v := in.platform
 	if in.takesPart(q.name) {

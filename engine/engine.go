@@ -77,7 +77,7 @@ func FromBundle(builtin *bundle.Bundle, opts ...Option) (*Engine, error) {
 // are in one of these are compiled with another platform's once they are active: a
 // change of the platform does not wait for that. Snapshot.Problem says what came of it.
 func (e *Engine) Compile(ctx context.Context, set bundle.Set, others ...*Snapshot) (*Snapshot, error) {
-	return e.compile(ctx, set, append(others, e.active.Load()))
+	return e.CompileMissing(ctx, set, e.active.Load().Missing(), others...)
 }
 
 // Activate compiles users' bundles and makes them decide from now on. Decisions

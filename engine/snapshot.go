@@ -17,6 +17,7 @@ import (
 type Snapshot struct {
 	revision string
 	set      bundle.Set
+	missing  []Missing
 	cluster  *scope
 	// scopes has the namespaces with bundles of their own or with canaries. Such
 	// a bundle can only hold in its namespace because it exists nowhere else.
@@ -148,7 +149,9 @@ func (s *Snapshot) Revision() string { return s.revision }
 
 // RevisionFor names what decides about a subject: it does not change when only
 // another namespace's bundles do, nor when a canary is promoted. Records carry it.
-func (s *Snapshot) RevisionFor(subject decision.Subject) string { return s.scope(subject).revision }
+func (s *Snapshot) RevisionFor(subject decision.Subject) string {
+	return mixed(s.scope(subject).revision, s.missingFor(subject))
+}
 
 // BundlesFor are what decides about a subject, as name@revision, the built-in policies among
 // them. Records carry them.
@@ -158,14 +161,20 @@ func (s *Snapshot) BundlesFor(subject decision.Subject) []string { return s.scop
 func (s *Snapshot) Bundles() bundle.Set { return s.set }
 
 // Defines says whether some policy answers the point for the subject. Where that cannot be said, it counts as if one
-// did: who asks finds that the policy does not answer.
+// did, and so does one that is missing: who asks finds that the policy does not answer.
 func (s *Snapshot) Defines(name decision.Name, subject decision.Subject) bool {
+	if _, missing := s.missingIn(name, subject); missing {
+		return true
+	}
 	return s.scope(subject).answers(name)
 }
 
 // Extended says whether rules of users take part in the answers of a point to a
 // subject. Where that cannot be said, they count as if they did.
 func (s *Snapshot) Extended(name decision.Name, subject decision.Subject) bool {
+	if _, missing := s.missingIn(name, subject); missing {
+		return true
+	}
 	return s.scope(subject).extended(name)
 }
 

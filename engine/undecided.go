@@ -41,7 +41,7 @@ func (e *Engine) answerUndecided(ctx context.Context, s *Snapshot, p decision.An
 func (e *Engine) askAside(ctx context.Context, s *Snapshot, p decision.Any, rule decision.Name, subject decision.Subject, in any) (any, bool) {
 	out := reflect.New(p.Out)
 	rec := e.decide(ctx, s, &question{
-		name: rule, budget: p.Budget, subject: subject, in: in, aside: true,
+		name: rule, budget: p.Budget, subject: subject, in: in, aside: true, partial: true,
 		answer: func(v ast.Value, pkg string) error { return e.readAnswer(p, in, out, v, pkg) },
 	})
 	if rec.Outcome != decision.Decided {

@@ -53,7 +53,7 @@ type RolledBackError struct {
 }
 
 func (err RolledBackError) Error() string {
-	return fmt.Sprintf("bundles %v were rolled back because decisions did not end in time with them; change one to try again", err.Bundles)
+	return fmt.Sprintf("bundles %v were rolled back because decisions did not end in time with them; change one to try again", bundle.ShortIDs(err.Bundles))
 }
 
 // tenantOf is the namespace of a tenant's bundles; empty for others.

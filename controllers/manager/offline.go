@@ -28,6 +28,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/deletion"
 	webhookserver "github.com/regatta-sh/regatta/controllers/webhook/server"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig"
+	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
@@ -91,7 +92,7 @@ func (o *offline) run(ctx context.Context, scheme *runtime.Scheme) error {
 		running++
 		recovery.Go("offline", func() { ended <- serveUntil(ctx, o.ProbeAddr, health, nil) }, end)
 	}
-	klog.InfoS("The API server does not answer; until it does, deletions are decided by the policies on disk", "policies", o.host.Engine().Snapshot().Revision())
+	klog.InfoS("The API server does not answer; until it does, deletions are decided by the policies on disk", "policies", bundle.ShortRevision(o.host.Engine().Snapshot().Revision()))
 	_ = wait.PollUntilContextCancel(ctx, time.Second, false, func(context.Context) (bool, error) { // the parent's end is no error
 		return o.answers(ctx) || len(ended) > 0, nil
 	})

@@ -30,6 +30,7 @@ import (
 	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
 	webhookserver "github.com/regatta-sh/regatta/controllers/webhook/server"
 	"github.com/regatta-sh/regatta/controllers/workload/inflight"
+	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/cgroup"
 )
 
@@ -85,7 +86,7 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	if err := p.add(ctx); err != nil {
 		return err
 	}
-	log.Info("Starting", "policies", host.Engine().Snapshot().Revision())
+	log.Info("Starting", "policies", bundle.ShortRevision(host.Engine().Snapshot().Revision()))
 	return mgr.Start(ctx)
 }
 

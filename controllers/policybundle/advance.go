@@ -25,7 +25,7 @@ func (p *Publisher) letIn(ctx context.Context, b policy.AnyPolicyBundle, found *
 	}
 	w, st := b.Wanted(), b.GetStatus()
 	a := &policy.PolicyArtifact{
-		Revision: candidate.Revision, Digest: found.Digest, Reference: found.Reference, KeptIn: kept,
+		Revision: bundle.ShortRevision(candidate.Revision), Content: candidate.Revision, Digest: found.Digest, Reference: found.Reference, KeptIn: kept,
 		Generation: b.GetGeneration(), Time: metav1.NewTime(p.Clock()),
 	}
 	if n, ok := candidate.Sequence(); ok {
@@ -108,10 +108,10 @@ func rolledBack(b policy.AnyPolicyBundle) *refusal {
 			continue
 		}
 		for _, a := range []*policy.PolicyArtifact{st.Active, st.Candidate} {
-			if a != nil && a.Revision == r.RolledBack {
+			if a.Is(r.RolledBack) {
 				return &refusal{
 					stage: policy.PolicyBundleActive, reason: policy.PolicyBundleRolledBackReason,
-					errors: []string{fmt.Sprintf("%s rolled revision %s back: %s", r.Name, r.RolledBack, r.Problem)},
+					errors: []string{fmt.Sprintf("%s rolled revision %s back: %s", r.Name, bundle.ShortRevision(r.RolledBack), r.Problem)},
 				}
 			}
 		}
@@ -123,17 +123,16 @@ func rolledBack(b policy.AnyPolicyBundle) *refusal {
 // enforced again, or nothing of the bundle.
 func (p *Publisher) retreat(b policy.AnyPolicyBundle) {
 	st := b.GetStatus()
-	given := map[string]bool{}
-	for _, r := range st.Replicas {
-		given[r.RolledBack] = true
+	given := func(a *policy.PolicyArtifact) bool {
+		return slices.ContainsFunc(st.Replicas, func(r policy.PolicyReplica) bool { return a.Is(r.RolledBack) })
 	}
-	if st.Candidate != nil && given[st.Candidate.Revision] {
+	if given(st.Candidate) {
 		st.Candidate = nil
 	}
-	if st.Active != nil && given[st.Active.Revision] {
+	if given(st.Active) {
 		var before *policy.PolicyArtifact
 		for i := range st.History {
-			if !given[st.History[i].Revision] {
+			if !given(&st.History[i]) {
 				before = st.History[i].DeepCopy()
 				break
 			}

@@ -279,15 +279,30 @@ func signed(s *stage) {
 	next(nil, "False FetchFailed Fetched, active", "One")
 	next(ours.sign(s.archive(hold("signed", "Three", "true"), 3)), "True Activated, active", "Three")
 
-	// With other keys, what was let in by the old ones stays, after a restart too.
+	// What was let in by a key that was taken away is not enforced, after a restart neither.
+	mine := s.bundle(key).(*policy.ClusterPolicyBundle).Spec.Verification.Keys[0].PublicKey
 	s.apply(key, func(b policy.AnyPolicyBundle) {
 		b.(*policy.ClusterPolicyBundle).Spec.Verification.Keys[0].PublicKey = theirs.public
 	})
 	leader.look(key)
-	s.says(key, "False SignatureInvalid Verified, active")
+	s.says(key, "False SignatureRevoked Verified, active")
+	if c := condition(s.bundle(key), policy.PolicyBundleReady); !strings.Contains(c.Message, "names no key, and no key of spec.verification.keys has made it") {
+		s.Errorf("it says %s", c.Message)
+	}
 	again := s.replica("again", false)
 	again.start()
-	again.holds("Three")
+	for _, r := range []*replica{leader, again} {
+		r.strict("shop", key.Name)
+	}
+	s.apply(key, func(b policy.AnyPolicyBundle) {
+		b.(*policy.ClusterPolicyBundle).Spec.Verification.Keys[0].PublicKey = mine
+	})
+	leader.look(key)
+	again.look(key)
+	s.says(key, "True Activated, active")
+	for _, r := range []*replica{leader, again} {
+		r.holds("Three")
+	}
 	s.do(s.Delete(s.Context(), object(s.bundle(key))))
 }
 

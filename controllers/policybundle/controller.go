@@ -149,7 +149,7 @@ func published(b policy.AnyPolicyBundle) string {
 func runs(b policy.AnyPolicyBundle) string {
 	out := ""
 	for _, p := range b.GetStatus().Replicas {
-		out += fmt.Sprintf("%s %s %s;", p.Name, p.Revision, p.RolledBack)
+		out += fmt.Sprintf("%s %s %s %s %t;", p.Name, p.Revision, p.RolledBack, p.Strict, p.Problem != "")
 	}
 	return out
 }
@@ -174,6 +174,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, key Key) (reconcile.Result, 
 	// Who leads acts, so what the status says is so here before it says it.
 	me, failed := r.Host.Follow(ctx, b)
 	if leads {
+		r.notePoints(b)
+		judgeReplicas(b, me)
 		if err := r.write(ctx, before, b); err != nil {
 			return reconcile.Result{}, err
 		}

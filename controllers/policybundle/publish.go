@@ -232,7 +232,8 @@ func settled(b policy.AnyPolicyBundle, found *fetch.Fetched) bool {
 	if st.Candidate != nil || b.Wanted().Mode == policy.PolicyModeShadow || b.Wanted().Mode == policy.PolicyModeCanary {
 		a = st.Candidate
 	}
-	return a != nil && a.Digest == found.Digest && condition(b, policy.PolicyBundleReady).Status == metav1.ConditionTrue
+	ready := condition(b, policy.PolicyBundleReady)
+	return a != nil && a.Digest == found.Digest && (ready.Status == metav1.ConditionTrue || isStrictReason(ready.Reason))
 }
 
 func condition(b policy.AnyPolicyBundle, name string) *metav1.Condition {
@@ -251,7 +252,7 @@ func note(st *policy.PolicyBundleStatus, found *fetch.Fetched, b *bundle.Bundle,
 	}
 	st.Fetched.Reference = found.Reference
 	if b != nil {
-		st.Fetched.Revision = b.Revision
+		st.Fetched.Revision = bundle.ShortRevision(b.Revision)
 	}
 }
 
@@ -264,8 +265,8 @@ func (p *Publisher) admit(ctx context.Context, b policy.AnyPolicyBundle, found *
 	}
 	if st.Active != nil && st.Active.Sequence != nil && !strings.HasPrefix(candidate.Revision, orNothing(w.RollbackTo)) {
 		if err := candidate.FollowsSequence(*st.Active.Sequence); err != nil {
-			so := "to go back on purpose set spec.rollbackTo: " + candidate.Revision
-			if candidate.Revision == st.ActiveRevision {
+			so := "to go back on purpose set spec.rollbackTo: " + bundle.ShortRevision(candidate.Revision)
+			if st.Active.Is(candidate.Revision) {
 				so = "its files are those that are active, so there is nothing to go back to"
 			}
 			return candidate, &refusal{stage: policy.PolicyBundleVerified, reason: policy.PolicyBundleOlderReason, errors: []string{fmt.Sprintf("%v; %s", err, so)}}, nil
@@ -273,7 +274,7 @@ func (p *Publisher) admit(ctx context.Context, b policy.AnyPolicyBundle, found *
 	}
 	if w.RollbackTo != "" && !strings.HasPrefix(candidate.Revision, w.RollbackTo) {
 		return candidate, &refusal{stage: policy.PolicyBundleActive, reason: policy.PolicyBundleRevisionUnknownReason, errors: []string{
-			fmt.Sprintf("spec.rollbackTo names %s, which is not kept and not what the source has (%s); kept are %s", w.RollbackTo, candidate.Revision, st.KeptRevisions())}}, nil
+			fmt.Sprintf("spec.rollbackTo names %s, which is not kept and not what the source has (%s); kept are %s", w.RollbackTo, bundle.ShortRevision(candidate.Revision), st.KeptRevisions())}}, nil
 	}
 	if r := conflicting(candidate, beside); r != nil {
 		return candidate, r, nil

@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -232,6 +233,14 @@ func (r *replica) holdsIn(namespace, reasons string) {
 	r.Helper()
 	if got := hosttest.Holds(r.Host.Engine(), namespace); got != reasons {
 		r.Errorf("the holds in %s are %q, want %q", namespace, got, reasons)
+	}
+}
+
+// strict checks that a replica answers by the strict fallback in a namespace.
+func (r *replica) strict(namespace, bundle string) {
+	r.Helper()
+	if got := hosttest.Holds(r.Host.Engine(), namespace); !strings.HasPrefix(got, "Error bundle "+bundle+" takes part in this decision and is missing") {
+		r.Errorf("in %s it is decided by %q, want the strict fallback for %s", namespace, got, bundle)
 	}
 }
 

@@ -102,11 +102,18 @@ func tampered(s *stage) {
 	other.look(key)
 	other.start() // other bundles do not wait
 	says("was changed")
-	other.holds("")
+	other.strict("shop", "shop/tampered")
+	other.holdsIn("bank", "")
 	leader.holds("Good")
 	leader.look(key) // the leader has it still, and puts it back
+	s.says(key, "False NotLoaded, active")
+	if c := condition(s.bundle(key), policy.PolicyBundleReady); !strings.Contains(c.Message, " is not enforced by 1 of 2 replicas") || !strings.Contains(c.Message, "such as other: reading revision ") {
+		s.Errorf("it says %s", c.Message)
+	}
 	other.look(key)
 	other.holds("Good")
+	leader.look(key)
+	s.says(key, "True Activated, active")
 	s.do(s.Delete(s.Context(), object(s.bundle(key))))
 }
 

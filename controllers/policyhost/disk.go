@@ -33,6 +33,16 @@ type stored struct {
 	// Canary has the namespaces of one that decides there only.
 	Canary []string          `json:"canary,omitempty"`
 	Files  map[string]string `json:"files"`
+	// Content is the revision of the bundle.
+	Content string `json:"content,omitempty"`
+	// Signed is what was kept of its signature, if it was verified.
+	Signed *signed `json:"signed,omitempty"`
+}
+
+// signed is by which key and for what a bundle was signed.
+type signed struct {
+	Key   string `json:"key"`
+	Scope string `json:"scope,omitempty"`
 }
 
 const (
@@ -51,12 +61,20 @@ func (d *disk) Write(bundles []stored) error {
 	if len(data) > mostOnDisk {
 		return fmt.Errorf("writing policy bundles to %s: they have %d bytes, more than %d", d.Dir, len(data), mostOnDisk)
 	}
-	if err := os.MkdirAll(d.Dir, 0o700); err != nil {
+	if err := writeFile(d.Dir, diskFile, data); err != nil {
 		return fmt.Errorf("writing policy bundles: %w", err)
 	}
-	tmp, err := os.CreateTemp(d.Dir, diskFile+".*")
+	return nil
+}
+
+// writeFile replaces a file at once, and makes the directory if there is none.
+func writeFile(dir, name string, data []byte) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(dir, name+".*")
 	if err != nil {
-		return fmt.Errorf("writing policy bundles: %w", err)
+		return err
 	}
 	_, err = tmp.Write(data)
 	if err == nil {
@@ -64,13 +82,12 @@ func (d *disk) Write(bundles []stored) error {
 	}
 	err = errors.Join(err, tmp.Close())
 	if err == nil {
-		err = os.Rename(tmp.Name(), filepath.Join(d.Dir, diskFile))
+		err = os.Rename(tmp.Name(), filepath.Join(dir, name))
 	}
 	if err != nil {
 		_ = os.Remove(tmp.Name()) // what failed to be written is no loss
-		return fmt.Errorf("writing policy bundles: %w", err)
 	}
-	return nil
+	return err
 }
 
 // Read reads what was written last; nil if nothing was.
@@ -105,8 +122,8 @@ func (d *disk) Read() ([]stored, error) {
 // ErrNothingOnDisk is of a directory that nothing has written to.
 var ErrNothingOnDisk = errors.New("there are no policy bundles on disk")
 
-// Restore makes the bundles on disk active, each if it still compiles. It says
-// how many there are.
+// Restore makes the bundles on disk active. One that does not compile any more is
+// missing. It says how many there are.
 func (l *library) Restore(ctx context.Context, d *disk) (int, error) {
 	found, err := d.Read()
 	if err != nil {
@@ -117,21 +134,52 @@ func (l *library) Restore(ctx context.Context, d *disk) (int, error) {
 	}
 	stands := map[Key]Stages{}
 	for _, s := range found {
-		b, err := bundle.FromFiles(s.Name, s.Files, s.options()...)
-		key := Key{Namespace: s.Namespace, Name: s.Name}
+		key := s.key()
+		err := l.marks.begin(s.Content, key)
+		var b *bundle.Bundle
+		if err == nil {
+			if b, err = s.read(); err != nil {
+				l.marks.clear(s.Content)
+			}
+		}
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "A policy bundle of the disk is not enforced", "bundle", key)
-			stands[key] = Stages{}
+			stage := stands[key]
+			stage.Missing = append(stage.Missing, missingFromDisk(key, s.Canary, err))
+			stands[key] = stage
 			continue
 		}
 		place(stands, b)
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(stands), compareKeys) {
-		if err := l.Put(ctx, key, stands[key]); err != nil {
+		stage := stands[key]
+		err := l.Put(ctx, key, stage)
+		if err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "A policy bundle of the disk is not enforced", "bundle", key)
+			less := Stages{Missing: stage.Missing}
+			for _, b := range stage.decide() {
+				less.Missing = append(less.Missing, missingFromDisk(key, b.Canary, err))
+			}
+			if err := l.Put(ctx, key, less); err != nil {
+				return 0, err
+			}
+		}
+		for _, b := range stage.decide() {
+			l.marks.decides(b.Revision)
 		}
 	}
 	return len(stands), nil
+}
+
+func (s stored) key() Key { return Key{Namespace: s.Namespace, Name: s.Name} }
+
+// read makes a bundle of what is on disk. Its signature was verified when it was put there.
+func (s stored) read() (*bundle.Bundle, error) {
+	b, err := bundle.FromFiles(s.Name, s.Files, s.options()...)
+	if err == nil && s.Signed != nil {
+		b.Signature = &bundle.Signature{Verified: true, Key: s.Signed.Key, Scope: s.Signed.Scope}
+	}
+	return b, err
 }
 
 func (s stored) options() []bundle.Option {
@@ -163,7 +211,11 @@ func (l *library) keep() {
 	}
 	all := []stored{}
 	for _, b := range now {
-		all = append(all, stored{Namespace: b.Namespace, Name: b.Name, Canary: b.Canary, Files: b.Files})
+		s := stored{Namespace: b.Namespace, Name: b.Name, Canary: b.Canary, Files: b.Files, Content: b.Revision}
+		if by := b.Signature; by != nil && by.Verified {
+			s.Signed = &signed{Key: by.Key, Scope: by.Scope}
+		}
+		all = append(all, s)
 	}
 	if err := l.disk.Write(all); err != nil {
 		ctrl.Log.Error(err, "The policies are not on disk for the next start")

@@ -108,7 +108,12 @@ func TestTheDiskHasWhatIsActive(t *testing.T) {
 	if n, err := last.Restore(t.Context(), d); err != nil || n != 2 {
 		t.Errorf("%d, %v", n, err)
 	}
-	want(t, last, "Two")
+	if got := reasonsIn(last, "shop"); !strings.HasPrefix(got, "Error bundle bad takes part in this decision and is missing: ") {
+		t.Errorf("with a bundle that does not compile it holds for %q", got)
+	}
+	if active(last, platform("good")) == "" {
+		t.Error("the others do not stand")
+	}
 	if err := os.WriteFile(filepath.Join(d.Dir, diskFile), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}

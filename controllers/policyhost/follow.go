@@ -3,6 +3,7 @@
 package policyhost
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -17,35 +18,52 @@ import (
 )
 
 // Follow makes a bundle stand as its status says, and returns what this process
-// runs of it now. An error is worth trying again.
+// runs of it now. Where it cannot, the copy of it that decides already, or that is on
+// disk, stands in its place; where there is none, the points that it takes part in are
+// answered by their strict fallbacks. An error is worth trying again.
 func (h *Host) Follow(ctx context.Context, b policy.AnyPolicyBundle) (policy.PolicyReplica, error) {
 	key, st := keyOf(b), b.GetStatus()
 	me := policy.PolicyReplica{Name: h.name}
-	want, err := h.want(ctx, b)
-	if err == nil && !stands(h.library.Stages(key), want) {
-		err = h.library.Put(ctx, key, want)
+	want, problem, err := h.want(ctx, b)
+	if err == nil {
+		err = h.put(ctx, key, want)
+	}
+	if errors.As(err, new(module.Problems)) || errors.As(err, new(engine.TooLargeError)) { // it cannot decide beside the others
+		problem = err
+		err = h.put(ctx, key, unfit(b, h.library.Stages(key), want, problem))
 	}
 	var given engine.RolledBackError
 	switch {
 	case errors.As(err, &given):
 		me.RolledBack = blamed(st, h.library.Stages(key))
-		me.Problem = err.Error()
+		problem = err
 	case err != nil:
-		me.Problem = err.Error()
+		problem = err
 	}
 	now := h.library.Stages(key)
+	for _, a := range []*policy.PolicyArtifact{st.Active, st.Candidate} {
+		if a != nil {
+			h.library.marks.decides(contentOf(a))
+		}
+	}
 	if now.Enforced != nil {
-		me.Revision = now.Enforced.Revision
+		me.Revision = bundle.ShortRevision(now.Enforced.Revision)
 	}
 	if problem := h.engine.Snapshot().Problem(key.Namespace); problem != nil && err == nil && now.Enforced != nil {
 		me.Revision, me.Problem = "", problem.Error() // it does not decide: the strict fallbacks do
 	}
 	switch {
 	case now.Canary != nil:
-		me.Candidate = now.Canary.Revision
+		me.Candidate = bundle.ShortRevision(now.Canary.Revision)
 	case now.Shadow != nil:
-		me.Candidate = now.Shadow.Revision
+		me.Candidate = bundle.ShortRevision(now.Shadow.Revision)
 		me.Shadow = h.compared(key)
+	}
+	if problem != nil {
+		me.Problem = problem.Error()
+	}
+	if len(now.Missing) > 0 && problem != nil {
+		me.Strict = whyStrict(problem)
 	}
 	if err != nil && !standing(err) {
 		return me, err
@@ -53,84 +71,124 @@ func (h *Host) Follow(ctx context.Context, b policy.AnyPolicyBundle) (policy.Pol
 	return me, nil
 }
 
+func (h *Host) put(ctx context.Context, key Key, want Stages) error {
+	if stands(h.library.Stages(key), want) {
+		return nil
+	}
+	return h.library.Put(ctx, key, want)
+}
+
 // standing says of an error that it stays until something is changed.
 func standing(err error) bool {
 	return errors.As(err, new(engine.RolledBackError)) || errors.As(err, new(module.Problems)) ||
-		errors.As(err, new(engine.TooLargeError)) || errors.As(err, new(bundlerevision.LostError)) || errors.As(err, new(bundle.SignatureError))
+		errors.As(err, new(engine.TooLargeError)) || errors.As(err, new(bundlerevision.LostError)) || errors.As(err, new(bundle.SignatureError)) ||
+		errors.As(err, new(unreadableError)) || endsProcess(err)
 }
 
-// blamed is the revision that this replica does not run though the status names
-// it: that which it was told to run last.
+// blamed is the content of the revision that this replica does not run though the
+// status names it: that which it was told to run last.
 func blamed(st *policy.PolicyBundleStatus, now Stages) string {
-	if c := st.Candidate; c != nil && c.Mode == policy.PolicyModeCanary && (now.Canary == nil || now.Canary.Revision != c.Revision) {
-		return c.Revision
+	if c := st.Candidate; c != nil && c.Mode == policy.PolicyModeCanary && (now.Canary == nil || !c.Is(now.Canary.Revision)) {
+		return contentOf(c)
 	}
 	if st.Active != nil {
-		return st.Active.Revision
+		return contentOf(st.Active)
 	}
 	return ""
 }
 
+// contentOf is the content of an artifact, or the beginning of it in what an older
+// manager has written.
+func contentOf(a *policy.PolicyArtifact) string { return cmp.Or(a.Content, a.Revision) }
+
 // stands compares by content, and by where canaries hold.
 func stands(now, want Stages) bool {
-	return same(now.Enforced, want.Enforced) && same(now.Canary, want.Canary) && same(now.Shadow, want.Shadow)
+	return same(now.Enforced, want.Enforced) && same(now.Canary, want.Canary) && same(now.Shadow, want.Shadow) &&
+		slices.EqualFunc(now.Missing, want.Missing, engine.Missing.Equal)
 }
 
-// want reads what the status names. What stands already is taken as it is.
-func (h *Host) want(ctx context.Context, b policy.AnyPolicyBundle) (Stages, error) {
+// want reads what the status names. What stands already is taken as it is. The problem
+// is why something else is to stand, which is worth trying again when something is
+// changed.
+func (h *Host) want(ctx context.Context, b policy.AnyPolicyBundle) (want Stages, problem, err error) {
 	st, now := b.GetStatus(), h.library.Stages(keyOf(b))
 	if st.ObservedGeneration == 0 {
-		return now, nil // it is not published yet: what the disk has is all that is known
+		return now, nil, nil // it is not published yet: what the disk has is all that is known
 	}
-	var want Stages
-	var err error
+	decides := func(a *policy.PolicyArtifact, now *bundle.Bundle) (*bundle.Bundle, error) {
+		found, failed := h.load(ctx, b, a, now)
+		if failed == nil || !standing(failed) {
+			return found, failed
+		}
+		problem = failed
+		if found = h.instead(b, a, now, failed); found == nil {
+			want.Missing = append(want.Missing, missingOf(b, a, failed))
+		}
+		return found, nil
+	}
 	if a := st.Active; a != nil {
-		if want.Enforced, err = h.load(ctx, b, a, now.Enforced); err != nil {
-			return now, err
+		if want.Enforced, err = decides(a, now.Enforced); err != nil {
+			return now, nil, err
 		}
 	}
-	if a := st.Candidate; a != nil {
-		if a.Mode == policy.PolicyModeCanary {
-			want.Canary, err = h.load(ctx, b, a, now.Canary)
-		} else {
-			want.Shadow, err = h.load(ctx, b, a, now.Shadow)
+	switch a := st.Candidate; {
+	case a == nil:
+	case a.Mode == policy.PolicyModeCanary:
+		if want.Canary, err = decides(a, now.Canary); err != nil {
+			return now, nil, err
+		}
+	default:
+		want.Shadow, err = h.load(ctx, b, a, now.Shadow)
+		if err != nil && !standing(err) {
+			return now, nil, err
+		}
+		if err != nil { // it decides nothing
+			problem = err
 		}
 	}
-	if err != nil {
-		return now, err
-	}
-	return want, nil
+	return want, problem, nil
 }
 
 // Remove takes a bundle out.
-func (h *Host) Remove(ctx context.Context, key Key) error { return h.library.Remove(ctx, key) }
+func (h *Host) Remove(ctx context.Context, key Key) error {
+	h.origins.forget(key)
+	return h.library.Remove(ctx, key)
+}
 
 // load reads an artifact and checks all that the leader has checked but for what
-// takes long: the digest, the signature, and what a bundle of its kind may say.
+// takes long: the digest, the signature by the keys of the spec as it is now, and what
+// a bundle of its kind may say. What was loaded from the same archive and verified by
+// the same keys is taken as it is.
 func (h *Host) load(ctx context.Context, b policy.AnyPolicyBundle, a *policy.PolicyArtifact, now *bundle.Bundle) (*bundle.Bundle, error) {
-	var opts []bundle.Option
-	if a.Mode == policy.PolicyModeCanary {
-		opts = append(opts, bundle.AsCanary(a.Namespaces...))
-	}
-	if now != nil && now.Revision == a.Revision && slices.Equal(now.Canary, slices.Sorted(slices.Values(a.Namespaces))) {
+	by := Verification(b.Wanted().Verification).Usable()
+	from := origin{digest: a.Digest, keys: by.Fingerprint()}
+	if now != nil && h.origins.has(keyOf(b), a.Mode, from, now.Revision) && slices.Equal(now.Canary, slices.Sorted(slices.Values(a.Namespaces))) {
 		return now, nil
 	}
 	archive, err := h.store.Load(ctx, b, a)
 	if err != nil {
 		return nil, err
 	}
-	by := Verification(b.Wanted().Verification)
-	if a.Generation != b.GetGeneration() {
-		by = nil // it was verified by the keys of its time, and the digest says that it is that one
-	}
-	found, err := Read(b, archive, by, opts...)
-	if err != nil {
+	if err := h.library.marks.begin(contentOf(a), keyOf(b)); err != nil {
 		return nil, err
+	}
+	found, err := readSigned(b, archive, by, asCanary(a)...)
+	if err != nil {
+		return nil, unloadable(b, a, archive, err)
 	}
 	if problems := found.Check(); len(problems) > 0 {
 		return nil, problems
 	}
+	from.content = found.Revision
+	h.origins.note(keyOf(b), a.Mode, from)
 	return found, nil
+}
+
+func asCanary(a *policy.PolicyArtifact) []bundle.Option {
+	if a.Mode != policy.PolicyModeCanary {
+		return nil
+	}
+	return []bundle.Option{bundle.AsCanary(a.Namespaces...)}
 }
 
 // compared is how a shadow does, for the status.

@@ -49,6 +49,8 @@ type Host struct {
 	shadows *shadow.Runner
 	library *library
 	disk    *disk // nil to keep nothing
+	copies  copies
+	origins origins
 
 	records *record.Buffer
 	encoder *record.Encoder
@@ -121,8 +123,16 @@ func (h *Host) start(o options) error {
 	if h.engine, err = engine.New(o.builtin, append(append(opts, h.logs.options()...), o.engine...)...); err != nil {
 		return err
 	}
+	if o.metrics != nil {
+		if err := o.metrics.Register(newMissingCollector(h.engine)); err != nil {
+			return fmt.Errorf("registering the metrics of policy bundles: %w", err)
+		}
+	}
 	h.library = newLibrary(h.engine, h.shadows)
 	h.library.before = o.before
+	if h.disk != nil {
+		h.library.marks = newMarks(h.disk.Dir, h.tellWaiting)
+	}
 	return nil
 }
 
@@ -138,6 +148,7 @@ func (h *Host) sample(s shadow.Sampled) {
 
 // Close ends the Host, and waits a moment for decisions that are not logged yet.
 func (h *Host) Close() {
+	h.library.marks.end()
 	h.shadows.Close()
 	h.engine.Close()
 	if err := h.logs.close(); err != nil {
@@ -172,8 +183,12 @@ func (h *Host) Check(*http.Request) error {
 	}
 }
 
-// RolledBack returns the channel of the bundles that the engine, or a bundle of
-// the platform, took out, or that do not compile with those of the platform any more.
+// tellWaiting has the bundles looked at that wait for their turn.
+func (h *Host) tellWaiting() { h.reportChanged(h.library.missingKeys()) }
+
+// RolledBack returns the channel of the bundles that are to be followed anew: the
+// engine, or a bundle of the platform, took them out, they do not compile with those of
+// the platform any more, or their turn may have come.
 func (h *Host) RolledBack() <-chan Key { return h.rolledBack }
 
 // Enforced returns what decides of a bundle, or nil.

@@ -41,6 +41,7 @@ type publisher struct {
 	client.Client
 	store bundlerevision.Store
 	key   string // file of the private key
+	keyID string // that signatures name
 	// public is the public key, in PEM.
 	public string
 }
@@ -76,12 +77,12 @@ func (p *publisher) artifact(b policy.AnyPolicyBundle, files map[string]string, 
 	p.do(made.Build(&archive, bundle.Build{}))
 	if sign {
 		var signed bytes.Buffer
-		p.do(bundle.Sign(&signed, bytes.NewReader(archive.Bytes()), bundle.Signing{Key: p.key}))
+		p.do(bundle.Sign(&signed, bytes.NewReader(archive.Bytes()), bundle.Signing{Key: p.key, KeyID: p.keyID}))
 		archive = signed
 	}
 	kept, err := p.store.Keep(p.Context(), b, archive.Bytes(), "files")
 	p.do(err)
-	return &policy.PolicyArtifact{Revision: made.Revision, Digest: bundlerevision.Digest(archive.Bytes()), Reference: "files", KeptIn: kept, Generation: b.GetGeneration(), Time: metav1.Now()}
+	return &policy.PolicyArtifact{Revision: bundle.ShortRevision(made.Revision), Content: made.Revision, Digest: bundlerevision.Digest(archive.Bytes()), Reference: "files", KeptIn: kept, Generation: b.GetGeneration(), Time: metav1.Now()}
 }
 
 // publish names what replicas run from now on.
@@ -100,15 +101,38 @@ func newPublisher(t *testing.T) (*publisher, *rest.Config) {
 	for _, ns := range []string{"kruise-system", "shop", "bank"} {
 		p.do(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	p.do(err)
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	p.do(err)
-	public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
-	p.do(err)
-	p.do(os.WriteFile(p.key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
-	p.public = string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}))
+	var private []byte
+	p.public, private = newKey(t)
+	p.do(os.WriteFile(p.key, private, 0o600))
 	return p, env.Config
+}
+
+// newKey makes a pair of keys, in PEM.
+func newKey(t *testing.T) (public string, private []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: open})), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
+}
+
+// copyOf is another directory with what is in one.
+func copyOf(t *testing.T, dir string) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "copy")
+	if err := os.CopyFS(out, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 func newHost(t *testing.T, config *rest.Config, opts ...policyhost.Option) *policyhost.Host {

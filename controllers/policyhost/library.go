@@ -22,6 +22,8 @@ type Stages struct {
 	Enforced, Canary *bundle.Bundle
 	// Shadow is asked beside those that decide.
 	Shadow *bundle.Bundle
+	// Missing are what should decide, as Enforced or as Canary, and cannot.
+	Missing []engine.Missing
 }
 
 // library is the users' bundles that decide in this process.
@@ -38,6 +40,8 @@ type library struct {
 	// live is what shadows are compared with, candidates what they would be.
 	live       *engine.Snapshot
 	candidates map[Key]*engine.Snapshot
+	// marks are of bundles that are about to be loaded; nil without a disk.
+	marks *marks
 	// disk has what is active, onDisk is what was written there.
 	disk   *disk
 	onDisk string
@@ -57,7 +61,13 @@ func (l *library) Put(ctx context.Context, key Key, s Stages) error {
 	defer l.keep()
 	l.follow()
 	set, out := l.compose(key, s)
-	if err := l.activate(ctx, set); err != nil {
+	stands := maps.Clone(l.stands)
+	for _, k := range out {
+		delete(stands, k)
+	}
+	was := stands[key]
+	stands[key] = s
+	if err := l.activate(ctx, set, missing(stands)); err != nil {
 		return errors.Join(fmt.Errorf("enforcing bundle %s: %w", key, err), l.reshade(ctx, key))
 	}
 	for _, k := range out {
@@ -65,17 +75,18 @@ func (l *library) Put(ctx context.Context, key Key, s Stages) error {
 		l.gone = append(l.gone, k)
 	}
 	l.stands[key] = s
+	tellMissing(key, was, s)
 	return l.shade(ctx, key)
 }
 
-// activate makes a set active that has another bundle.
-func (l *library) activate(ctx context.Context, set bundle.Set) error {
-	if l.before == nil {
-		return l.engine.Activate(ctx, set)
-	}
-	next, err := l.engine.Compile(ctx, set)
+// activate makes a set active that has another bundle, or in which others are missing.
+func (l *library) activate(ctx context.Context, set bundle.Set, missing []engine.Missing) error {
+	next, err := l.engine.CompileMissing(ctx, set, missing)
 	if err != nil {
 		return fmt.Errorf("activating bundles: %w", err)
+	}
+	if l.before == nil {
+		return l.engine.Swap(next)
 	}
 	if err := l.engine.Banned(set); err != nil {
 		return err
@@ -138,11 +149,13 @@ func (l *library) Remove(ctx context.Context, key Key) error {
 		return nil
 	}
 	rest := allBut(l.stands, key)
-	if len(s.decide()) > 0 {
-		err := l.engine.Activate(ctx, rest)
+	if len(s.decide()) > 0 || len(s.Missing) > 0 {
+		stands := maps.Clone(l.stands)
+		delete(stands, key)
+		err := l.activateAtOnce(ctx, rest, missing(stands))
 		if err != nil {
 			// What is deleted must go though the rest was rolled back as it is.
-			if rest, err = l.activateLess(ctx, rest, err); err != nil {
+			if rest, err = l.activateLess(ctx, rest, missing(stands), err); err != nil {
 				return fmt.Errorf("removing bundle %s: %w", key, err)
 			}
 		}
@@ -157,12 +170,21 @@ func (l *library) Remove(ctx context.Context, key Key) error {
 	return l.shade(ctx, key)
 }
 
+// activateAtOnce makes a set active that has no other bundle.
+func (l *library) activateAtOnce(ctx context.Context, set bundle.Set, missing []engine.Missing) error {
+	next, err := l.engine.CompileMissing(ctx, set, missing)
+	if err != nil {
+		return fmt.Errorf("activating bundles: %w", err)
+	}
+	return l.engine.Swap(next)
+}
+
 // activateLess activates a set that was rolled back, with as little left out as
 // makes it another one.
-func (l *library) activateLess(ctx context.Context, set bundle.Set, err error) (bundle.Set, error) {
+func (l *library) activateLess(ctx context.Context, set bundle.Set, missing []engine.Missing, err error) (bundle.Set, error) {
 	for i := len(set) - 1; i >= 0 && errors.As(err, &engine.RolledBackError{}); i-- {
 		less := slices.Delete(slices.Clone(set), i, i+1)
-		if err = l.engine.Activate(ctx, less); err == nil {
+		if err = l.activateAtOnce(ctx, less, missing); err == nil {
 			return less, nil
 		}
 	}
@@ -183,6 +205,18 @@ func (l *library) Keys() []Key {
 	defer l.mu.Unlock()
 	l.follow()
 	return slices.SortedFunc(maps.Keys(l.stands), compareKeys)
+}
+
+// missingKeys are the bundles that should decide and cannot.
+func (l *library) missingKeys() (out []Key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for k, s := range l.stands {
+		if len(s.Missing) > 0 {
+			out = append(out, k)
+		}
+	}
+	return out
 }
 
 // Beside are the bundles that a bundle would decide with: all of the platform,
@@ -227,7 +261,8 @@ func (l *library) follow() {
 		} else {
 			s = was // with the newest tests
 		}
-		if s.Shadow = was.Shadow; there || s.Shadow != nil || len(was.decide()) == 0 {
+		s.Missing = was.Missing
+		if s.Shadow = was.Shadow; there || s.Shadow != nil || len(s.Missing) > 0 || len(was.decide()) == 0 {
 			decides[k] = s
 		}
 	}

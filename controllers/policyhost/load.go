@@ -127,6 +127,14 @@ func (h *Host) list(ctx context.Context) ([]policy.AnyPolicyBundle, error) {
 
 // enforce makes bundles active and keeps them on disk. It tries until ctx is done.
 func (h *Host) enforce(ctx context.Context, bundles []policy.AnyPolicyBundle) error {
+	if h.disk != nil {
+		copies, err := h.disk.Read()
+		if err != nil {
+			klog.ErrorS(err, "There are no copies of policy bundles in place of those that cannot be loaded")
+		}
+		h.copies.take(copies)
+		defer h.copies.take(nil)
+	}
 	err := wait.PollUntilContextCancel(ctx, retryInterval, true, func(ctx context.Context) (bool, error) {
 		err := h.stand(ctx, bundles)
 		if err != nil {
@@ -142,7 +150,7 @@ func (h *Host) enforce(ctx context.Context, bundles []policy.AnyPolicyBundle) er
 
 // stand makes these bundles stand as their status says before anything is
 // decided, and takes out all others. One whose revision cannot be read or does
-// not compile is left out.
+// not compile is missing, unless there is a copy of it on disk.
 func (h *Host) stand(ctx context.Context, bundles []policy.AnyPolicyBundle) error {
 	for _, key := range h.library.Keys() {
 		if !slices.ContainsFunc(bundles, func(b policy.AnyPolicyBundle) bool { return keyOf(b) == key }) {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -23,7 +24,7 @@ type observer struct {
 
 // Activated implements engine.Observer.
 func (o observer) Activated(revision string) {
-	klog.InfoS("Other policies decide from now on", "policies", revision)
+	klog.InfoS("Other policies decide from now on", "policies", bundle.ShortRevision(revision))
 	o.activated(revision)
 }
 
@@ -41,7 +42,7 @@ func (o observer) Throttled(namespace string, point decision.Name) {
 
 // RolledBack implements engine.Observer.
 func (o observer) RolledBack(r engine.Rollback) {
-	klog.ErrorS(nil, "Policy bundles were given up", "bundles", r.Bundles, "reason", r.Reason)
+	klog.ErrorS(nil, "Policy bundles were given up", "bundles", bundle.ShortIDs(r.Bundles), "reason", r.Reason)
 	o.host.reportChanged(o.host.library.Gone())
 }
 

@@ -24,7 +24,7 @@ func (r *Rules) adds(s *engine.Snapshot) []reach.Reach {
 	if adds("") {
 		return []reach.Reach{{}}
 	}
-	namespaces := slices.DeleteFunc(s.Bundles().Namespaces(), func(ns string) bool { return !adds(ns) })
+	namespaces := slices.DeleteFunc(s.Namespaces(), func(ns string) bool { return !adds(ns) })
 	if len(namespaces) == 0 {
 		return nil
 	}

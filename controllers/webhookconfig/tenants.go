@@ -40,7 +40,7 @@ func (r *Rules) owned(ctx context.Context, cluster []protection.Guard) (guards [
 	r.owners.Lock()
 	defer r.owners.Unlock()
 	snapshot := r.engine.Snapshot()
-	namespaces := snapshot.Bundles().Namespaces()
+	namespaces := snapshot.Namespaces()
 	maps.DeleteFunc(r.said, func(ns string, _ said) bool { return !slices.Contains(namespaces, ns) })
 	size := 0
 	for _, ns := range namespaces {

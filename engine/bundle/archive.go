@@ -23,8 +23,9 @@ func FromArchive(name string, from io.Reader, by *Verification, opts ...Option) 
 	if err != nil {
 		return nil, fmt.Errorf("reading bundle %s: %w", name, err)
 	}
+	trusted := ""
 	if by != nil {
-		if err := by.verify(files); err != nil {
+		if trusted, err = by.verify(files); err != nil {
 			return nil, fmt.Errorf("reading bundle %s: %w", name, err)
 		}
 	}
@@ -37,7 +38,7 @@ func FromArchive(name string, from io.Reader, by *Verification, opts ...Option) 
 		return nil, err
 	}
 	if signature != nil {
-		signature.Verified = by != nil
+		signature.Verified, signature.Key = by != nil, trusted
 	}
 	b.Signature = signature
 	return b, nil

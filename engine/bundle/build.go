@@ -60,7 +60,7 @@ func (b *Bundle) manifest(how Build) (opabundle.Manifest, error) {
 	}
 	m := b.Manifest
 	if m.Revision == "" {
-		m.Revision = b.Revision
+		m.Revision = ShortRevision(b.Revision)
 	}
 	if how.Revision != "" {
 		m.Revision = how.Revision

@@ -12,6 +12,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	opabundle "github.com/open-policy-agent/opa/v1/bundle"
@@ -42,7 +43,7 @@ type Bundle struct {
 	// nil for a bundle that holds everywhere.
 	Canary []string
 	Name   string
-	// Revision is a hash of the content, however it is packed.
+	// Revision is the SHA-256 of the content, in hexadecimal, however it is packed. People are shown its ShortRevision.
 	Revision string
 	// Manifest is what the bundle says about itself; empty if it has none.
 	Manifest opabundle.Manifest
@@ -109,6 +110,32 @@ func FromFiles(name string, files map[string]string, opts ...Option) (*Bundle, e
 	return b, nil
 }
 
+// shortDigits is how many digits of a revision people are shown. They name a
+// revision among the few that one has at hand; another may be made that begins with
+// the same.
+const shortDigits = 12
+
+// ShortRevision is a revision as people are shown it.
+func ShortRevision(revision string) string { return revision[:min(len(revision), shortDigits)] }
+
+// ShortID is what ID returns, as people are shown it.
+func ShortID(id string) string {
+	name, revision, ok := strings.Cut(id, "@")
+	if !ok {
+		return id
+	}
+	return name + "@" + ShortRevision(revision)
+}
+
+// ShortIDs is ShortID of each.
+func ShortIDs(ids []string) []string {
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		out[i] = ShortID(id)
+	}
+	return out
+}
+
 // ID names the bundle and its revision, as records do.
 func (b *Bundle) ID() string {
 	name := b.Name
@@ -130,5 +157,5 @@ func (b *Bundle) hash() string {
 		_, _ = io.WriteString(h, "data:")
 		_ = json.NewEncoder(h).Encode(b.Data) // read from JSON, so it can be written
 	}
-	return hex.EncodeToString(h.Sum(nil)[:6])
+	return hex.EncodeToString(h.Sum(nil))
 }

@@ -231,3 +231,24 @@ func TestHiddenFilesAreNoPartOfAFolder(t *testing.T) {
 		t.Errorf("got %v, %v", b, err)
 	}
 }
+
+// Whoever makes two bundles with one revision would have one of them taken for the other,
+// so all of the hash counts; people are shown the beginning.
+func TestRevisionsAreWholeHashes(t *testing.T) {
+	b, err := bundle.FromFiles("x", map[string]string{"x.rego": "package extend.rollout.x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := bundle.Set{b}
+	for what, revision := range map[string]string{"a bundle": b.Revision, "a set": set.Revision(), "what a set has": set.Content()} {
+		if len(revision) != 64 {
+			t.Errorf("the revision of %s is %s", what, revision)
+		}
+	}
+	if got, want := bundle.ShortID(b.ID()), "x@"+b.Revision[:12]; got != want || bundle.ShortRevision(b.Revision) != b.Revision[:12] {
+		t.Errorf("people are shown %s, want %s", got, want)
+	}
+	if got := bundle.ShortIDs([]string{"x", "x@123"}); got[0] != "x" || got[1] != "x@123" {
+		t.Errorf("got %v", got)
+	}
+}

@@ -83,6 +83,17 @@ func Domains() []string {
 	return out
 }
 
+// PointsOfTenants lists the points that the bundle of a namespace may take part in.
+func PointsOfTenants() []decision.Name {
+	var out []decision.Name
+	for _, p := range catalog.All() {
+		if len(extensions(p.Name.Domain(), Tenant)) > 0 {
+			out = append(out, p.Name)
+		}
+	}
+	return out
+}
+
 // extensions of a domain that a kind of bundle may have, or all of them.
 func extensions(domain string, kind Kind) (rules []Extension) {
 	for _, x := range Extensions() {

@@ -154,7 +154,7 @@ func hash(lines []string) string {
 	for _, line := range lines {
 		_, _ = io.WriteString(h, line+"\n") // a hash takes everything
 	}
-	return hex.EncodeToString(h.Sum(nil)[:6])
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // claim is a package that a bundle has, or a path like one that it has data at.

@@ -34,6 +34,8 @@ type Signature struct {
 	Files     int    `json:"files"`
 	// Verified is true if it was held against keys, and good.
 	Verified bool `json:"verified"`
+	// Key is the SHA-256, in hexadecimal, of the key that it was held against.
+	Key string `json:"-"`
 }
 
 // Signing says how a bundle is signed.

@@ -15,8 +15,8 @@ import (
 // Summary is what a bundle has in it, for people and scripts.
 type Summary struct {
 	Name string `json:"name"`
-	// Revision is what the manifest says; Content is the hash that records and
-	// status name.
+	// Revision is what the manifest says; Content is the hash of the content, as
+	// the status of a bundle has it.
 	Revision string           `json:"revision,omitempty"`
 	Content  string           `json:"content"`
 	Sequence *int64           `json:"sequence,omitempty"`
@@ -49,7 +49,7 @@ type FileSummary struct {
 // Summary tells what is in the bundle.
 func (b *Bundle) Summary() Summary {
 	s := Summary{
-		Name: b.Name, Revision: b.Manifest.Revision, Content: b.Revision, Signature: b.Signature,
+		Name: b.Name, Revision: b.Manifest.Revision, Content: ShortRevision(b.Revision), Signature: b.Signature,
 		Packages: []PackageSummary{}, Files: []FileSummary{}, Tests: slices.Sorted(maps.Keys(b.Tests)),
 	}
 	if n, ok := b.Sequence(); ok {

@@ -9,7 +9,9 @@ import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -73,18 +75,19 @@ func (e UnknownKeyError) Error() string {
 	return fmt.Sprintf("there is no key %q; there is %s", e.KeyID, strings.Join(e.Known, ", "))
 }
 
-// verify holds the files against the signature that is among them.
-func (v *Verification) verify(files map[string]string) error {
+// verify holds the files against the signature that is among them, and returns the hash of the key that made it; none if there is
+// no signature.
+func (v *Verification) verify(files map[string]string) (key string, err error) {
 	text, ok := files[signatureFile]
 	if !ok && v.Required {
-		return SignatureError{signatureFile, errors.New("the bundle must be signed, and this file is missing")}
+		return "", SignatureError{signatureFile, errors.New("the bundle must be signed, and this file is missing")}
 	}
 	if !ok {
-		return nil
+		return "", nil
 	}
-	signed, err := v.signed(text)
+	signed, key, err := v.signed(text)
 	if err != nil {
-		return SignatureError{signatureFile, err}
+		return "", SignatureError{signatureFile, err}
 	}
 	for _, p := range slices.Sorted(maps.Keys(files)) {
 		if p == signatureFile {
@@ -97,36 +100,36 @@ func (v *Verification) verify(files map[string]string) error {
 		}
 		info, ok := signed[name]
 		if !ok {
-			return SignatureError{p, errors.New("the file is not among those that were signed")}
+			return "", SignatureError{p, errors.New("the file is not among those that were signed")}
 		}
 		if info.Algorithm == opabundle.MD5.String() || info.Algorithm == opabundle.SHA1.String() {
-			return SignatureError{p, fmt.Errorf("the hash %s can be forged", info.Algorithm)}
+			return "", SignatureError{p, fmt.Errorf("the hash %s can be forged", info.Algorithm)}
 		}
 		if err := opabundle.VerifyBundleFile(name, *bytes.NewBufferString(files[p]), signed); err != nil {
-			return SignatureError{p, fmt.Errorf("the file is not as it was signed: %w", err)}
+			return "", SignatureError{p, fmt.Errorf("the file is not as it was signed: %w", err)}
 		}
 	}
 	for _, p := range slices.Sorted(maps.Keys(signed)) {
-		return SignatureError{strings.TrimPrefix(p, "/"), errors.New("the file was signed but is missing")}
+		return "", SignatureError{strings.TrimPrefix(p, "/"), errors.New("the file was signed but is missing")}
 	}
-	return nil
+	return key, nil
 }
 
-// signed are the files that a good signature is over.
-func (v *Verification) signed(text string) (map[string]opabundle.FileInfo, error) {
+// signed are the files that a good signature is over; key is the hash of the key that made it.
+func (v *Verification) signed(text string) (signed map[string]opabundle.FileInfo, key string, err error) {
 	token, err := tokenOf(text)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	keys := make(map[string]*opabundle.KeyConfig, len(v.Keys))
 	for id, k := range v.Keys {
 		if keys[id], err = complete(k); err != nil {
-			return nil, fmt.Errorf("key %q: %w", id, err)
+			return nil, "", fmt.Errorf("key %q: %w", id, err)
 		}
 	}
 	claimed, _, err := claims(token)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	id := v.KeyID
 	if id == "" && len(keys) == 1 && claimed.KeyID == "" {
@@ -135,24 +138,83 @@ func (v *Verification) signed(text string) (map[string]opabundle.FileInfo, error
 	// The plugin that a bundle names is left out: an archive must not choose how
 	// it is verified.
 	only := opabundle.SignaturesConfig{Signatures: []string{token}}
-	signed, err := opabundle.VerifyBundleSignature(only, opabundle.NewVerificationConfig(keys, id, v.Scope, nil))
+	signed, err = opabundle.VerifyBundleSignature(only, opabundle.NewVerificationConfig(keys, id, v.Scope, nil))
+	name := cmp.Or(id, claimed.KeyID)
+	made, ok := keys[name]
 	if err == nil {
-		return signed, nil
+		return signed, fingerprint(made), nil
 	}
 	// What it says about itself is not to be believed, and good enough to say why
 	// it is refused.
-	name := cmp.Or(id, claimed.KeyID)
-	key, ok := keys[name]
 	if !ok && len(keys) > 0 {
-		return nil, UnknownKeyError{name, slices.Sorted(maps.Keys(keys))}
+		return nil, "", UnknownKeyError{name, slices.Sorted(maps.Keys(keys))}
 	}
 	if ok && strings.Contains(err.Error(), "scope") {
-		return nil, fmt.Errorf("it was made for the scope %q, and must be for %q", claimed.Scope, cmp.Or(v.Scope, key.Scope))
+		return nil, "", fmt.Errorf("it was made for the scope %q, and must be for %q", claimed.Scope, cmp.Or(v.Scope, made.Scope))
 	}
 	if ok {
-		return nil, fmt.Errorf("it was not made with the key %q, or was changed since: %w", name, err)
+		return nil, "", fmt.Errorf("it was not made with the key %q, or was changed since: %w", name, err)
 	}
-	return nil, err
+	return nil, "", err
+}
+
+// fingerprint is the SHA-256 of a key, however its PEM is written; empty if there is none.
+func fingerprint(k *opabundle.KeyConfig) string {
+	if k == nil {
+		return ""
+	}
+	text := []byte(k.Key)
+	if block, _ := pem.Decode(text); block != nil {
+		text = block.Bytes
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// Trusts reports whether a bundle that was verified before would be so again, by what
+// was kept of its signature. Without a Verification there is nothing to verify.
+func (v *Verification) Trusts(b *Bundle) bool {
+	if v == nil {
+		return true
+	}
+	s := b.Signature
+	if s == nil {
+		return !v.Required
+	}
+	if !s.Verified || s.Key == "" {
+		return false
+	}
+	for id, k := range v.Keys {
+		scope := cmp.Or(v.Scope, k.Scope)
+		if fingerprint(k) == s.Key && (v.KeyID == "" || v.KeyID == id) && (scope == "" || scope == s.Scope) {
+			return true
+		}
+	}
+	return false
+}
+
+// Usable is a Verification without the keys that cannot be used: a mistake in one of them
+// does not revoke what another has signed.
+func (v *Verification) Usable() *Verification {
+	if v == nil {
+		return nil
+	}
+	out := *v
+	out.Keys = maps.Clone(v.Keys)
+	maps.DeleteFunc(out.Keys, func(_ string, k *opabundle.KeyConfig) bool { _, err := complete(k); return err != nil })
+	return &out
+}
+
+// Fingerprint is equal for those that take the same signatures; empty for none.
+func (v *Verification) Fingerprint() string {
+	if v == nil {
+		return ""
+	}
+	lines := []string{fmt.Sprintf("%q %q %t", v.KeyID, v.Scope, v.Required)}
+	for id, k := range v.Keys {
+		lines = append(lines, fmt.Sprintf("%q %q %q %q", id, k.Algorithm, k.Scope, fingerprint(k)))
+	}
+	return hash(lines)
 }
 
 // complete fills in the algorithm of a key, and refuses one that is not for such

@@ -106,7 +106,13 @@ func TestSignaturesOfEveryKind(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := bundle.Signature{KeyID: tc.with.KeyID, Algorithm: tc.algorithm, Files: 4, Verified: true}
-			if b.Signature == nil || *b.Signature != want {
+			if b.Signature == nil {
+				t.Fatal("it has no signature")
+			}
+			if len(b.Signature.Key) != 64 || !tc.by.Trusts(b) {
+				t.Errorf("the key %q is not the one that it was verified by", b.Signature.Key)
+			}
+			if want.Key = b.Signature.Key; *b.Signature != want {
 				t.Errorf("the signature is %+v, want %+v", b.Signature, want)
 			}
 			again, err := bundle.FromArchive("own", bytes.NewReader(sign(t, signed, tc.with)), tc.by)

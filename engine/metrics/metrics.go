@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -68,7 +69,7 @@ func (c *Collector) Record(r decision.Record) {
 // Activated implements engine.Observer.
 func (c *Collector) Activated(revision string) {
 	c.active.Reset()
-	c.active.WithLabelValues(revision).Set(1)
+	c.active.WithLabelValues(bundle.ShortRevision(revision)).Set(1)
 }
 
 // Stuck implements engine.Observer.

@@ -62,7 +62,7 @@ func TestWhatIsCounted(t *testing.T) {
 		`regatta_evaluations_stuck label:{name:"point" value:"rollout/plan"} gauge:{value:1}`,
 		`regatta_rollbacks_total label:{name:"namespace" value:""} counter:{value:1`,
 		`regatta_decisions_throttled_total label:{name:"namespace" value:"shop"} label:{name:"point" value:"rollout/plan"} counter:{value:1`,
-		`regatta_policies_active label:{name:"revision" value:"` + e.Snapshot().Revision() + `"} gauge:{value:1}`,
+		`regatta_policies_active label:{name:"revision" value:"` + bundle.ShortRevision(e.Snapshot().Revision()) + `"} gauge:{value:1}`,
 		`sample_count:3`,
 		`regatta_shadow_decisions_total label:{name:"bundle" value:"freeze"} label:{name:"point" value:"rollout/plan"} label:{name:"result" value:"looser"} counter:{value:2`,
 	} {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -93,7 +94,7 @@ var wishes = []string{"hold", "holds", "deny", "exempt"}
 func Find(ctx context.Context, e *engine.Engine, r decision.Record) (Result, error) {
 	s := e.Snapshot()
 	if s.RevisionFor(r.Subject) != r.Revision {
-		return Result{}, fmt.Errorf("finding the nearest rule: the policies of revision %s are not active any more", r.Revision)
+		return Result{}, fmt.Errorf("finding the nearest rule: the policies of revision %s are not active any more", bundle.ShortRevision(r.Revision))
 	}
 	input, err := e.Codec().Encode(r.Input)
 	if err != nil {

@@ -64,7 +64,7 @@ func (s Store) Keep(ctx context.Context, b policy.AnyPolicyBundle, archive []byt
 	sum := sha256.Sum256([]byte(string(b.GetUID()) + Digest(archive)))
 	rev := &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "bundle-" + label(b.GetName()) + "-" + hex.EncodeToString(sum[:6]), Namespace: s.NamespaceOf(b),
+			Name: "bundle-" + label(b.GetName()) + "-" + hex.EncodeToString(sum[:]), Namespace: s.NamespaceOf(b),
 			Labels:          map[string]string{Label: label(b.GetName())},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(b, policy.KindOf(b))},
 		},

@@ -71,6 +71,12 @@ const (
 	PolicyBundleCheckNeverEndedReason = "CheckNeverEnded"
 	// PolicyBundleRolledBackReason is of a bundle that was active, but ran into its deadline too often.
 	PolicyBundleRolledBackReason = "RolledBack"
+	// PolicyBundleNotLoadedReason is of a revision that a replica cannot read or compile, and has no copy of.
+	PolicyBundleNotLoadedReason = "NotLoaded"
+	// PolicyBundleSignatureRevokedReason is of a revision that was let in and is signed by no key of spec.verification any more.
+	PolicyBundleSignatureRevokedReason = "SignatureRevoked"
+	// PolicyBundleEndsProcessReason is of a revision with which a replica ended again and again while it was loaded.
+	PolicyBundleEndsProcessReason = "EndsProcess"
 	// PolicyBundleRevisionUnknownReason is of a spec.rollbackTo that names nothing that is kept.
 	PolicyBundleRevisionUnknownReason = "RevisionUnknown"
 )
@@ -94,6 +100,8 @@ const (
 	// PolicyBundleWithoutMessage takes how many replicas do not enforce it, of how many, and what one of them says. It follows on
 	// the other one.
 	PolicyBundleWithoutMessage = " But %d of %d replicas do not enforce it, such as %s: %s."
+	// PolicyBundleStrictMessage takes the revision, how many replicas cannot run it, of how many, and what one of them says.
+	PolicyBundleStrictMessage = "Revision %s is not enforced by %d of %d replicas, which hold and refuse where it takes part in decisions, such as %s: %s."
 	// PolicyBundleNothingActiveMessage is of a bundle that has no good files.
 	PolicyBundleNothingActiveMessage = "Nothing of this bundle is enforced."
 )

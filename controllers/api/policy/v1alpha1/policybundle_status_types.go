@@ -116,8 +116,11 @@ type FetchedPolicy struct {
 
 // PolicyArtifact is one revision of a bundle, which has passed the gate.
 type PolicyArtifact struct {
-	// Revision is a hash of the content, however it is packed. Records and regatta why name it.
+	// Revision is the beginning of Content. It names the revision among those of the bundle, as regatta why does.
 	Revision string `json:"revision"`
+	// Content is the SHA-256 of the content, in hexadecimal, however it is packed. Records have all of it.
+	// +optional
+	Content string `json:"content,omitempty"`
 	// Digest is that of the archive, e.g. sha256:.... Every replica checks it.
 	Digest string `json:"digest"`
 	// Reference is where it was fetched.
@@ -137,6 +140,13 @@ type PolicyArtifact struct {
 	// +listType=set
 	// +optional
 	Namespaces []string `json:"namespaces,omitempty"`
+	// Points are the decision points, and rules of them, that it takes part in. A replica that cannot run it answers these
+	// with their strict fallbacks. Where there are none here these are all that a bundle of its kind may take part in.
+	//
+	// +kubebuilder:validation:MaxItems=128
+	// +listType=atomic
+	// +optional
+	Points []string `json:"points,omitempty"`
 	// Time is when it was let in.
 	Time metav1.Time `json:"time"`
 }
@@ -151,12 +161,17 @@ type PolicyReplica struct {
 	// Candidate is the revision that it has in shadow or as a canary.
 	// +optional
 	Candidate string `json:"candidate,omitempty"`
-	// RolledBack is a revision that it gave up because decisions did not end in time with it.
+	// RolledBack is the content of a revision that it gave up because decisions did not end in time with it.
 	// +optional
 	RolledBack string `json:"rolledBack,omitempty"`
 	// Problem is why it does not run what status.active and status.candidate say.
 	// +optional
 	Problem string `json:"problem,omitempty"`
+	// Strict is why this replica cannot run status.active, or the canary, nor another revision in its place. It answers the
+	// points that the revision takes part in with their strict fallbacks, which hold and refuse, until it can. It is NotLoaded,
+	// SignatureRevoked or EndsProcess.
+	// +optional
+	Strict string `json:"strict,omitempty"`
 	// Shadow is how decisions of the candidate compare with those that are carried out.
 	// +optional
 	Shadow *PolicyShadow `json:"shadow,omitempty"`

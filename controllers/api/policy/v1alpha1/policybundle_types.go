@@ -139,11 +139,23 @@ func (s *PolicyBundleStatus) Artifacts() (out []*PolicyArtifact) {
 // Artifact is the one of a revision, or of the beginning of it; nil if none is.
 func (s *PolicyBundleStatus) Artifact(revision string) *PolicyArtifact {
 	for _, a := range s.Artifacts() {
-		if strings.HasPrefix(a.Revision, revision) {
+		if strings.HasPrefix(a.Revision, revision) || strings.HasPrefix(a.Content, revision) {
 			return a
 		}
 	}
 	return nil
+}
+
+// Is reports whether the artifact is of a content, which may be the beginning of it
+// in what an older manager has written.
+func (a *PolicyArtifact) Is(content string) bool {
+	if a == nil || content == "" {
+		return false
+	}
+	if len(a.Content) == len(content) {
+		return a.Content == content
+	}
+	return a.Revision == content[:min(len(content), len(a.Revision))]
 }
 
 // KeptRevisions names the revisions that are kept, for messages.

@@ -294,6 +294,11 @@ func (in *PolicyArtifact) DeepCopyInto(out *PolicyArtifact) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.Points != nil {
+		in, out := &in.Points, &out.Points
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	in.Time.DeepCopyInto(&out.Time)
 }
 

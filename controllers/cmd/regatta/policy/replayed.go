@@ -70,16 +70,16 @@ func (r replayed) text(w io.Writer) {
 	if !r.From.IsZero() {
 		fmt.Fprintf(w, " from %s to %s", clock(r.From), clock(r.To))
 	}
-	against := "policies " + r.Baseline
+	against := "policies " + bundle.ShortRevision(r.Baseline)
 	if r.Baseline == replay.Recorded {
 		against = "what was recorded"
 	}
-	fmt.Fprintf(w, ", with %s, against %s\n", r.Bundle, against)
+	fmt.Fprintf(w, ", with %s, against %s\n", bundle.ShortID(r.Bundle), against)
 	if r.Masked > 0 {
 		fmt.Fprintf(w, "%d of them had facts hidden when they were recorded, and may differ for that alone\n", r.Masked)
 	}
 	if len(r.Missing) > 0 {
-		fmt.Fprintf(w, "active then and not now, which shows as differences: %s; name bundles with --active\n", strings.Join(r.Missing, ", "))
+		fmt.Fprintf(w, "active then and not now, which shows as differences: %s; name bundles with --active\n", strings.Join(bundle.ShortIDs(r.Missing), ", "))
 	}
 	if r.Stopped != "" {
 		fmt.Fprintf(w, "%s: the other %d were not made again\n", r.Stopped, r.Skipped)

@@ -74,6 +74,6 @@ func (v Version) print(w io.Writer, form string) error {
 	if form == output.JSON {
 		return output.PrintJSON(w, v)
 	}
-	_, err := fmt.Fprintf(w, "regatta   %s\npolicies  %s\nopa       %s\ngo        %s %s\n", v.Regatta, v.Policies, v.OPA, v.Go, v.Platform)
+	_, err := fmt.Fprintf(w, "regatta   %s\npolicies  %s\nopa       %s\ngo        %s %s\n", v.Regatta, bundle.ShortID(v.Policies), v.OPA, v.Go, v.Platform)
 	return err
 }

@@ -25,7 +25,7 @@ func TestTheCommandNamesThePoliciesAsRecordsDo(t *testing.T) {
 		name, flag, want string
 		code             int
 	}{
-		{"text", "", "policies  " + e.Builtin().ID() + "\n", 0},
+		{"text", "", "policies  " + bundle.ShortID(e.Builtin().ID()) + "\n", 0},
 		{"JSON", "-ojson", `"policies": "` + e.Builtin().ID() + `"`, 0},
 		{"another form", "-oxml", `--output is "xml": it is one of text, json`, exit.Usage},
 	} {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/kinds"
+	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
 )
@@ -138,7 +139,7 @@ func (t *text) rule(a explain.Answer) {
 	}
 	t.row("rule", rule)
 	if a.Place != "" {
-		t.row("", fmt.Sprintf("%s, bundle %s", a.Place, a.Bundle))
+		t.row("", fmt.Sprintf("%s, bundle %s", a.Place, bundle.ShortID(a.Bundle)))
 	}
 }
 
@@ -224,7 +225,7 @@ func (t *text) decided(a explain.Answer) string {
 	if a.Replica != "" {
 		out += " by " + a.Replica
 	}
-	return out + ", policies " + a.Policies
+	return out + ", policies " + bundle.ShortRevision(a.Policies)
 }
 
 func (t *text) list(pods []explain.Answer) {

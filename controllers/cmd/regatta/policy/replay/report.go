@@ -121,7 +121,9 @@ func (r *Report) miss(old decision.Record, candidate Side) {
 	for _, id := range old.Bundles {
 		name, _, _ := strings.Cut(id, "@")
 		same := func(b *bundle.Bundle) bool { other, _, _ := strings.Cut(b.ID(), "@"); return other == name }
-		if id == candidate.Builtin.ID() || slices.ContainsFunc(candidate.Set, same) || slices.Contains(r.Missing, id) {
+		builtin := candidate.Builtin.ID()
+		if id == builtin || id == bundle.ShortID(builtin) || // as records have it that were made before revisions were whole hashes
+			slices.ContainsFunc(candidate.Set, same) || slices.Contains(r.Missing, id) {
 			continue
 		}
 		r.Missing = append(r.Missing, id)

@@ -87,7 +87,7 @@ func (s *shop) keep(of *v1alpha1.ClusterPolicyBundle, reason string) v1alpha1.Po
 	s.do(b.Build(&archive, bundle.Build{}))
 	kept, err := bundlerevision.Store{Client: s, Reader: s, Namespace: "kruise-system"}.Keep(s.Context(), of, archive.Bytes(), "files")
 	s.do(err)
-	return v1alpha1.PolicyArtifact{Revision: b.Revision, Digest: bundlerevision.Digest(archive.Bytes()), Reference: "files", KeptIn: kept, Generation: 1, Time: metav1.Now()}
+	return v1alpha1.PolicyArtifact{Revision: bundle.ShortRevision(b.Revision), Content: b.Revision, Digest: bundlerevision.Digest(archive.Bytes()), Reference: "files", KeptIn: kept, Generation: 1, Time: metav1.Now()}
 }
 
 // stand plays the manager: it says that all replicas run what the spec says.

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policyhost
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	opabundle "github.com/open-policy-agent/opa/v1/bundle"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/klog/v2"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// origin is the archive that a bundle was loaded from, and the keys that it was
+// verified by.
+type origin struct{ digest, keys, content string }
+
+// origins are those of the bundles that were loaded. The zero value is empty.
+type origins struct {
+	mu  sync.Mutex
+	all map[Key]map[policy.PolicyMode]origin
+}
+
+// has reports whether what stands, by its content, was loaded from there.
+func (o *origins) has(key Key, mode policy.PolicyMode, from origin, content string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	from.content = content
+	return o.all[key][mode] == from
+}
+
+func (o *origins) note(key Key, mode policy.PolicyMode, from origin) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.all == nil {
+		o.all = map[Key]map[policy.PolicyMode]origin{}
+	}
+	if o.all[key] == nil {
+		o.all[key] = map[policy.PolicyMode]origin{}
+	}
+	o.all[key][mode] = from
+}
+
+func (o *origins) forget(key Key) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.all, key)
+}
+
+// unreadableError is of an archive that is as it was let in, and that this build of the
+// program does not read.
+type unreadableError struct{ err error }
+
+func (e unreadableError) Error() string { return e.err.Error() }
+func (e unreadableError) Unwrap() error { return e.err }
+
+// anyKey verifies by any key of a spec that can be used, or by the one that it names.
+func anyKey(b policy.AnyPolicyBundle) *bundle.Verification {
+	v := b.Wanted().Verification
+	by := Verification(v).Usable()
+	if by != nil {
+		by.KeyID = v.KeyID
+	}
+	return by
+}
+
+// readSigned reads an archive that was let in by the keys of its time. It is still signed
+// by one of these keys if any of them has made the signature, whichever it names: a key
+// that is added beside an only one, whose name did not matter, revokes nothing.
+func readSigned(b policy.AnyPolicyBundle, archive []byte, by *bundle.Verification, opts ...bundle.Option) (*bundle.Bundle, error) {
+	found, err := Read(b, archive, by, opts...)
+	if by == nil || b.Wanted().Verification.KeyID != "" || !errors.As(err, new(bundle.SignatureError)) {
+		return found, err
+	}
+	for _, id := range slices.Sorted(maps.Keys(by.Keys)) {
+		only := *by
+		only.Keys, only.KeyID = map[string]*opabundle.KeyConfig{id: by.Keys[id]}, id
+		if found, err := Read(b, archive, &only, opts...); !errors.As(err, new(bundle.SignatureError)) {
+			return found, err
+		}
+	}
+	return nil, err
+}
+
+// unloadable is why an archive that was let in is not loaded. A signature that counts
+// no more is told by the key that it names and by the field that should have the key.
+func unloadable(b policy.AnyPolicyBundle, a *policy.PolicyArtifact, archive []byte, err error) error {
+	if !errors.As(err, new(bundle.SignatureError)) {
+		return unreadableError{err}
+	}
+	found, _ := bundle.FromArchive(b.GetName(), bytes.NewReader(archive), nil)
+	switch {
+	case found == nil:
+		return err
+	case found.Signature == nil:
+		return fmt.Errorf("revision %s has no signature, and spec.verification asks for one: %w", a.Revision, err)
+	}
+	names := fmt.Sprintf("the key %q", found.Signature.KeyID)
+	if found.Signature.KeyID == "" {
+		names = "no key"
+	}
+	field := "no key of spec.verification.keys has made it"
+	if id := b.Wanted().Verification.KeyID; id != "" {
+		field = fmt.Sprintf("spec.verification.keyID asks for that of %q", id)
+	}
+	return fmt.Errorf("the signature of revision %s names %s, and %s: %w", a.Revision, names, field, err)
+}
+
+// whyStrict is the reason, as a status has it, why a bundle is missing.
+func whyStrict(problem error) string {
+	switch {
+	case errors.As(problem, new(bundle.SignatureError)):
+		return policy.PolicyBundleSignatureRevokedReason
+	case endsProcess(problem):
+		return policy.PolicyBundleEndsProcessReason
+	}
+	return policy.PolicyBundleNotLoadedReason
+}
+
+// instead is a revision that decides in place of an artifact that cannot be loaded: what
+// stands, or the copy on disk; the same content if one has it. It is nil if there is none
+// that may be trusted, and where the signature of the artifact is what is wrong.
+func (h *Host) instead(b policy.AnyPolicyBundle, a *policy.PolicyArtifact, now *bundle.Bundle, why error) *bundle.Bundle {
+	if errors.As(why, new(bundle.SignatureError)) {
+		return nil
+	}
+	by := anyKey(b)
+	var found *bundle.Bundle
+	for _, candidate := range append([]*bundle.Bundle{now}, h.copies.of(keyOf(b), a, h.library.marks)...) {
+		if candidate == nil || !by.Trusts(candidate) {
+			continue
+		}
+		candidate = where(candidate, a)
+		if a.Is(candidate.Revision) {
+			if endsProcess(why) {
+				continue
+			}
+			return candidate
+		}
+		if found == nil {
+			found = candidate
+		}
+	}
+	return found
+}
+
+// where is a bundle that holds where an artifact should: a canary may have other
+// namespaces by now.
+func where(b *bundle.Bundle, a *policy.PolicyArtifact) *bundle.Bundle {
+	namespaces := slices.Sorted(slices.Values(a.Namespaces))
+	if a.Mode != policy.PolicyModeCanary || slices.Equal(b.Canary, namespaces) {
+		return b
+	}
+	out := *b
+	bundle.AsCanary(namespaces...)(&out)
+	return &out
+}
+
+// copies are the bundles that were on disk when the process started, until those of the
+// cluster decide.
+type copies struct {
+	mu  sync.Mutex
+	all []stored
+}
+
+// take replaces them.
+func (c *copies) take(all []stored) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = all
+}
+
+// of are the copies of a bundle that decided where an artifact of it should.
+func (c *copies) of(key Key, a *policy.PolicyArtifact, marks *marks) (out []*bundle.Bundle) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.all {
+		if s.key() != key || (len(s.Canary) > 0) != (a.Mode == policy.PolicyModeCanary) {
+			continue
+		}
+		if marks.begin(s.Content, key) != nil {
+			continue
+		}
+		if b, err := s.read(); err == nil && len(b.Check()) == 0 {
+			out = append(out, b)
+		}
+		marks.decides(s.Content)
+	}
+	return out
+}
+
+// missingOf tells the engine of an artifact of a bundle that cannot be loaded.
+func missingOf(b policy.AnyPolicyBundle, a *policy.PolicyArtifact, why error) engine.Missing {
+	m := engine.Missing{Bundle: nameOf(keyOf(b)), Reason: decision.Cut(why.Error(), longestReason), Spares: isBundle}
+	for _, p := range a.Points {
+		m.Points = append(m.Points, decision.Name(p))
+	}
+	switch ns := b.GetNamespace(); {
+	case ns != "":
+		m.Namespaces = []string{ns}
+		if m.Points == nil {
+			m.Points = bundle.PointsOfTenants()
+		}
+	case a.Mode == policy.PolicyModeCanary:
+		m.Namespaces = slices.Sorted(slices.Values(a.Namespaces))
+	}
+	return m
+}
+
+// missingFromDisk tells the engine of a bundle on disk that does not decide. The disk does
+// not know which points it takes part in.
+func missingFromDisk(key Key, canary []string, why error) engine.Missing {
+	m := engine.Missing{Bundle: nameOf(key), Reason: decision.Cut(why.Error(), longestReason), Spares: isBundle}
+	switch {
+	case key.Namespace != "":
+		m.Namespaces, m.Points = []string{key.Namespace}, bundle.PointsOfTenants()
+	case len(canary) > 0:
+		m.Namespaces = canary
+	}
+	return m
+}
+
+// endsProcess reports whether a bundle is left out, or waits, since processes ended.
+func endsProcess(err error) bool {
+	return errors.As(err, new(endsProcessError)) || errors.As(err, new(waitsError))
+}
+
+// longestReason is how many bytes of an error the records of decisions have.
+const longestReason = 500
+
+// nameOf names a bundle as records do.
+func nameOf(key Key) string {
+	if key.Namespace == "" {
+		return key.Name
+	}
+	return key.String()
+}
+
+// isBundle reports whether a decision is about a bundle itself. One that is missing takes
+// no part in it: to change or to delete it is how people mend it.
+func isBundle(s decision.Subject) bool {
+	return s.Group == policy.GroupVersion.Group && (s.Kind == "PolicyBundle" || s.Kind == "ClusterPolicyBundle")
+}
+
+// unfit is how a bundle stands that cannot decide beside the others: as it does now, and
+// missing where nothing of it does.
+func unfit(b policy.AnyPolicyBundle, now, want Stages, why error) Stages {
+	out, st := now, b.GetStatus()
+	out.Missing = slices.Clone(want.Missing)
+	if now.Enforced == nil && want.Enforced != nil {
+		out.Missing = append(out.Missing, missingOf(b, st.Active, why))
+	}
+	if now.Canary == nil && want.Canary != nil {
+		out.Missing = append(out.Missing, missingOf(b, st.Candidate, why))
+	}
+	return out
+}
+
+// missing are all that should decide and cannot, in an order.
+func missing(stands map[Key]Stages) (out []engine.Missing) {
+	for _, k := range slices.SortedFunc(maps.Keys(stands), compareKeys) {
+		out = append(out, stands[k].Missing...)
+	}
+	return out
+}
+
+// tellMissing logs that a bundle has begun or ceased to be missing.
+func tellMissing(key Key, was, now Stages) {
+	switch {
+	case len(now.Missing) > 0 && !slices.EqualFunc(was.Missing, now.Missing, engine.Missing.Equal):
+		klog.ErrorS(nil, "A policy bundle cannot decide; decisions that it takes part in are strict fallbacks until it can", "bundle", key, "reason", now.Missing[0].Reason)
+	case len(now.Missing) == 0 && len(was.Missing) > 0:
+		klog.InfoS("A policy bundle that could not decide is missing no more", "bundle", key)
+	}
+}
+
+// missingCollector counts the bundles that are missing.
+type missingCollector struct {
+	engine *engine.Engine
+	desc   *prometheus.Desc
+}
+
+func newMissingCollector(e *engine.Engine) missingCollector {
+	return missingCollector{e, prometheus.NewDesc("regatta_policy_bundles_missing",
+		"1 for each bundle that should decide and cannot, so that decisions that it takes part in are strict fallbacks; namespace is empty for those of the platform.",
+		[]string{"namespace", "bundle"}, nil)}
+}
+
+// Describe implements prometheus.Collector.
+func (c missingCollector) Describe(to chan<- *prometheus.Desc) { to <- c.desc }
+
+// Collect implements prometheus.Collector.
+func (c missingCollector) Collect(to chan<- prometheus.Metric) {
+	told := map[string]bool{}
+	for _, m := range c.engine.Snapshot().Missing() {
+		if told[m.Bundle] {
+			continue
+		}
+		told[m.Bundle] = true
+		namespace, name, tenant := strings.Cut(m.Bundle, "/")
+		if !tenant {
+			namespace, name = "", m.Bundle
+		}
+		to <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, 1, namespace, cmp.Or(name, m.Bundle))
+	}
+}
+
+// Points are the decision points, and rules of them, that what stands of an artifact
+// takes part in; none if something else stands.
+func (h *Host) Points(key Key, a *policy.PolicyArtifact) (out []string) {
+	s := h.library.Stages(key)
+	b := s.Enforced
+	if a.Mode == policy.PolicyModeCanary {
+		b = s.Canary
+	}
+	if b == nil || !a.Is(b.Revision) {
+		return nil
+	}
+	for _, p := range h.engine.Snapshot().PointsOf(b) {
+		out = append(out, string(p))
+	}
+	return out
+}

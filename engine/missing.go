@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/catalog"
+)
+
+// Missing is a bundle that should decide and cannot, because it could not be loaded
+// or may not be trusted. What it would hold or refuse is not known, so the points
+// that it takes part in answer their strict fallbacks.
+type Missing struct {
+	// Bundle is the name, after the namespace and a slash if it is a tenant's.
+	Bundle string
+	// Namespaces are those in which it should decide; nil for all, and for what is
+	// in none.
+	Namespaces []string
+	// Points are those that it takes part in, and the rules that a StrictWhere of a
+	// point names; nil for all.
+	Points []decision.Name
+	// Spares, if it is set, reports whether a subject is decided without the bundle.
+	Spares func(decision.Subject) bool
+	// Reason is why it is missing, as a part of a sentence.
+	Reason string
+}
+
+// takesPart reports whether the bundle would take part in the answer of a point, or
+// of a rule, to a subject.
+func (m Missing) takesPart(name decision.Name, subject decision.Subject) bool {
+	return m.decidesAbout(subject) && (m.Points == nil || slices.Contains(m.Points, name))
+}
+
+func (m Missing) decidesAbout(subject decision.Subject) bool {
+	return (m.Namespaces == nil || slices.Contains(m.Namespaces, subject.Namespace)) && (m.Spares == nil || !m.Spares(subject))
+}
+
+// Equal reports whether both have the same effect, for the same reason.
+func (m Missing) Equal(o Missing) bool { return m.text() == o.text() && m.Reason == o.Reason }
+
+// text is equal for those that have the same effect.
+func (m Missing) text() string {
+	return fmt.Sprintf("missing %s %t %q %t %q", m.Bundle, m.Namespaces == nil, m.Namespaces, m.Points == nil, m.Points)
+}
+
+// CompileMissing is Compile for a set in which some bundles are missing. Compile
+// takes those that are missing in the active snapshot.
+func (e *Engine) CompileMissing(ctx context.Context, set bundle.Set, missing []Missing, others ...*Snapshot) (*Snapshot, error) {
+	s, err := e.compile(ctx, set, append(others, e.active.Load()))
+	if err != nil {
+		return nil, err
+	}
+	s.missing = slices.Clone(missing)
+	s.revision = mixed(s.revision, s.missing)
+	return s, nil
+}
+
+// mixed is a revision of policies some of which are missing.
+func mixed(revision string, missing []Missing) string {
+	if len(missing) == 0 {
+		return revision
+	}
+	lines := make([]string, len(missing))
+	for i, m := range missing {
+		lines[i] = m.text()
+	}
+	slices.Sort(lines)
+	h := sha256.New()
+	_, _ = io.WriteString(h, revision+"\n"+strings.Join(lines, "\n")) // a hash takes everything
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Missing are the bundles that should decide in the snapshot and cannot. Callers must
+// not change them.
+func (s *Snapshot) Missing() []Missing {
+	if s == nil {
+		return nil
+	}
+	return s.missing
+}
+
+// missingIn finds a bundle without which a point, or a rule, is not to be answered
+// for a subject.
+func (s *Snapshot) missingIn(name decision.Name, subject decision.Subject) (Missing, bool) {
+	for _, m := range s.missing {
+		if m.takesPart(name, subject) {
+			return m, true
+		}
+	}
+	return Missing{}, false
+}
+
+// missingFor are the bundles that should decide about a subject and cannot.
+func (s *Snapshot) missingFor(subject decision.Subject) (out []Missing) {
+	for _, m := range s.missing {
+		if m.decidesAbout(subject) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// Namespaces are those where others decide than everywhere, or should: they have
+// bundles of their own, or canaries, be these missing or not.
+func (s *Snapshot) Namespaces() []string {
+	seen := map[string]bool{}
+	for _, ns := range s.set.Namespaces() {
+		seen[ns] = true
+	}
+	for _, m := range s.missing {
+		for _, ns := range m.Namespaces {
+			seen[ns] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// PointsOf are the points that a bundle of the snapshot takes part in, in their
+// order, and the rules that a StrictWhere of a point names: what Missing.Points is
+// to be should the bundle be missing.
+func (s *Snapshot) PointsOf(b *bundle.Bundle) []decision.Name {
+	subject := decision.Subject{Namespace: b.Namespace}
+	if len(b.Canary) > 0 {
+		subject.Namespace = b.Canary[0]
+	}
+	out := []decision.Name{}
+	if b.Kind == bundle.Tenant {
+		alone := newScope(s.scope(subject).platform, bundle.Set{b}, bundle.Set{b})
+		for _, p := range catalog.All() {
+			if alone.takesPart(p.Name) {
+				out = append(out, p.Name)
+			}
+		}
+		slices.Sort(out)
+		return out
+	}
+	v := s.scope(subject).platform
+	packages := map[string]bool{}
+	for _, m := range b.Modules {
+		packages[m.Package.Path.String()] = true
+	}
+	has := func(rules map[*ast.Rule]bool) bool {
+		for r := range rules {
+			if r.Module != nil && packages[r.Module.Package.Path.String()] {
+				return true
+			}
+		}
+		return false
+	}
+	for _, p := range catalog.All() {
+		if has(v.reach(p.Name)) {
+			out = append(out, p.Name)
+		}
+		_, _, rules := v.entry(p.Name)
+		replaces := len(rules) > 0 && rules[0].Module != nil && packages[rules[0].Module.Package.Path.String()]
+		if p.StrictWhere != "" && (replaces || has(v.reach(p.StrictWhere))) {
+			out = append(out, p.StrictWhere)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
