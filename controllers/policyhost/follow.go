@@ -174,9 +174,11 @@ func (h *Host) load(ctx context.Context, b policy.AnyPolicyBundle, a *policy.Pol
 	}
 	found, err := readSigned(b, archive, by, asCanary(a)...)
 	if err != nil {
+		h.library.marks.clear(contentOf(a)) // it was refused, and ended nothing
 		return nil, unloadable(b, a, archive, err)
 	}
 	if problems := found.Check(); len(problems) > 0 {
+		h.library.marks.clear(contentOf(a))
 		return nil, problems
 	}
 	from.content = found.Revision
