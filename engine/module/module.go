@@ -89,6 +89,7 @@ func NewCompiler(opts ...Option) *ast.Compiler {
 		// element of two equal lists: two of some millions overflow the stack,
 		// and that ends the process. Left as it is, == compares in a loop.
 		WithSkipStages(ast.StageRewriteEquals).
+		WithStageAfterID(ast.StageBuildRequiredCapabilities, boundValues).
 		SetErrorLimit(50)
 	if cfg.schemas != nil {
 		c = c.WithSchemas(cfg.schemas).WithUseTypeCheckAnnotations(true)

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bounded
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/topdown"
+)
+
+// meter counts what values have in them, each part once for every way to it, since
+// who prints or compares a value goes every way. It stops at its limits.
+type meter struct {
+	maxNodes, maxBytes int
+	nodes, bytes       int
+	cancel             topdown.Cancel // nil where OPA gives a built-in none
+	err                error
+}
+
+// glance is how many nodes are counted between two looks at whether the evaluation
+// was cancelled. It is a power of two.
+const glance = 1 << 12
+
+// measure counts values. Its error names the limit that they are beyond.
+func (m *meter) measure(values ...*ast.Term) error {
+	for _, v := range values {
+		if !m.count(v.Value) {
+			return m.err
+		}
+	}
+	return nil
+}
+
+// count is false where the walk ends before all is counted.
+func (m *meter) count(v ast.Value) bool {
+	if m.nodes++; m.nodes > m.maxNodes {
+		m.err = fmt.Errorf("its operands have more than %d values in them, each counted once for every way to it, which is the limit", m.maxNodes)
+		return false
+	}
+	if m.nodes%glance == 0 && m.cancel != nil && m.cancel.Cancelled() {
+		m.err = errCancelled
+		return false
+	}
+	switch v := v.(type) {
+	case ast.String:
+		return m.weigh(len(v))
+	case ast.Number:
+		if m.err = digits(v); m.err != nil {
+			return false
+		}
+		return m.weigh(len(v))
+	case *ast.Array:
+		for i := range v.Len() {
+			if !m.count(v.Elem(i).Value) {
+				return false
+			}
+		}
+	case ast.Set:
+		for _, t := range v.Slice() {
+			if !m.count(t.Value) {
+				return false
+			}
+		}
+	case ast.Object:
+		// A stopped walk goes over the other keys of the objects that it is in, and no deeper.
+		return !v.Until(func(k, t *ast.Term) bool { return !m.count(k.Value) || !m.count(t.Value) })
+	}
+	return true
+}
+
+func (m *meter) weigh(bytes int) bool {
+	if m.bytes += bytes; m.bytes > m.maxBytes {
+		m.err = fmt.Errorf("its operands have more than %d bytes of text, which is the limit", m.maxBytes)
+		return false
+	}
+	return true
+}
+
+// digits is an error of a number that it takes long to calculate with: one of many
+// digits, or of so large an exponent that it has many when it is written out.
+func digits(n ast.Number) error {
+	if len(n) > MaxDigits {
+		return fmt.Errorf("a number has %d digits, and may have %d", len(n), MaxDigits)
+	}
+	if at := strings.IndexAny(string(n), "eE"); at >= 0 {
+		if exp, err := strconv.Atoi(string(n[at+1:])); err != nil || exp > MaxDigits || exp < -MaxDigits {
+			return fmt.Errorf("a number has the exponent %s, and may have %d", n[at+1:], MaxDigits)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package module
+
+import (
+	"fmt"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/regatta-sh/regatta/engine/bounded"
+)
+
+// boundValues has the rules of users measure each value that they make of others,
+// where they make it. No value that they compare, unify, look up or answer is then
+// beyond the limits, also where OPA does that itself and not in a built-in function.
+//
+// It comes after all else that is compiled, so that neither types nor indices nor
+// what a rule needs are others for it.
+var boundValues = ast.CompilerStageDefinition{Name: "BoundValues", MetricName: "compile_stage_bound_values", Stage: func(c *ast.Compiler) *ast.Error {
+	for _, m := range c.Modules {
+		if !ofUsers(m) {
+			continue
+		}
+		b := bounding{compiler: c}
+		for _, r := range m.Rules {
+			for ; r != nil; r = r.Else {
+				b.rule(r)
+			}
+		}
+	}
+	return nil
+}}
+
+// ofUsers reports whether a package extends or replaces the built-in policies.
+func ofUsers(m *ast.Module) bool {
+	if len(m.Package.Path) < 2 {
+		return false
+	}
+	root, _ := m.Package.Path[1].Value.(ast.String)
+	return root == "extend" || root == "override"
+}
+
+// bounding rewrites rules of one module.
+type bounding struct {
+	compiler *ast.Compiler
+	made     int // variables
+}
+
+func (b *bounding) rule(r *ast.Rule) {
+	bound := ast.ReservedVars.Copy()
+	for _, arg := range r.Head.Args {
+		bound.Update(arg.Vars())
+	}
+	b.headed(&r.Body, bound, &r.Head.Key, &r.Head.Value)
+}
+
+// headed rewrites a body, and the terms that it is the body of.
+func (b *bounding) headed(body *ast.Body, outer ast.VarSet, head ...**ast.Term) {
+	bound := outer.Copy()
+	out := b.body(*body, bound)
+	for _, t := range head {
+		*t = b.hoisted(*t, bound, &out)
+	}
+	*body = numbered(out)
+}
+
+// numbered puts the places of expressions right.
+func numbered(body ast.Body) ast.Body {
+	for i, x := range body {
+		x.Index = i
+	}
+	return body
+}
+
+// body rewrites conditions, and adds to the variables that are bound after them.
+func (b *bounding) body(body ast.Body, bound ast.VarSet) ast.Body {
+	out := make(ast.Body, 0, len(body))
+	for _, x := range body {
+		b.within(x, bound)
+		for _, w := range x.With {
+			w.Value = b.hoisted(w.Value, bound, &out)
+		}
+		after := ast.OutputVarsFromExpr(b.compiler, x, bound)
+		terms, isCall := x.Terms.([]*ast.Term)
+		switch {
+		case !isCall:
+			out = append(out, x)
+		case x.IsEquality():
+			out = append(out, x)
+			if b.makes(terms[2], bound) {
+				x.Terms = append([]*ast.Term{ast.NewTerm(bounded.Value.Ref()), terms[2]}, terms[1])
+			} else if v, ok := terms[1].Value.(ast.Var); ok && b.gathers(terms[2]) {
+				out = append(out, b.measure(ast.NewTerm(v), b.variable(), x.Location))
+			}
+		default:
+			if bounded.Measures(x.Operator().String()) {
+				out = append(out, x)
+				break
+			}
+			for i := range x.Operands() {
+				terms[i+1] = b.hoisted(terms[i+1], bound, &out)
+			}
+			out = append(out, x)
+		}
+		bound.Update(after)
+	}
+	return numbered(out)
+}
+
+// within rewrites the conditions that an expression has in it.
+func (b *bounding) within(x *ast.Expr, bound ast.VarSet) {
+	switch t := x.Terms.(type) {
+	case *ast.Not:
+		t.Body = b.body(t.Body, bound.Copy())
+		return
+	case *ast.LogicalAnd:
+		left := bound.Copy()
+		t.Lhs = b.body(t.Lhs, left)
+		t.Rhs = b.body(t.Rhs, left)
+		return
+	case *ast.LogicalOr:
+		t.Lhs = b.body(t.Lhs, bound.Copy())
+		t.Rhs = b.body(t.Rhs, bound.Copy())
+		return
+	case *ast.Every:
+		inner := bound.Copy()
+		for _, name := range []*ast.Term{t.Key, t.Value} {
+			if name != nil {
+				inner.Update(name.Vars())
+			}
+		}
+		t.Body = b.body(t.Body, inner)
+		return
+	}
+	ast.WalkTerms(x, func(t *ast.Term) bool {
+		switch v := t.Value.(type) {
+		case *ast.ArrayComprehension:
+			b.headed(&v.Body, bound, &v.Term)
+		case *ast.SetComprehension:
+			b.headed(&v.Body, bound, &v.Term)
+		case *ast.ObjectComprehension:
+			b.headed(&v.Body, bound, &v.Key, &v.Value)
+		default:
+			return false
+		}
+		return true
+	})
+}
+
+// makes reports whether a term makes a value of variables that all are bound.
+func (b *bounding) makes(t *ast.Term, bound ast.VarSet) bool {
+	if t == nil || t.IsGround() {
+		return false
+	}
+	switch t.Value.(type) {
+	case *ast.Array, ast.Object, ast.Set:
+		return len(t.Vars().Diff(bound)) == 0
+	}
+	return false
+}
+
+// gathers reports whether a term is a value of parts that were made one by one, such as
+// those of a comprehension or of a rule that has many.
+func (b *bounding) gathers(t *ast.Term) bool {
+	if ast.IsComprehension(t.Value) {
+		return true
+	}
+	ref, ok := t.Value.(ast.Ref)
+	if !ok || !ref.HasPrefix(ast.DefaultRootRef) {
+		return false
+	}
+	rules := b.compiler.GetRules(ref)
+	for _, r := range rules {
+		if r.Head.RuleKind() == ast.MultiValue || !r.Ref().GroundPrefix().Equal(ref) {
+			return true
+		}
+	}
+	return false
+}
+
+// hoisted is a term, or a variable for the value that it makes, which is measured in an
+// expression more.
+func (b *bounding) hoisted(t *ast.Term, bound ast.VarSet, out *ast.Body) *ast.Term {
+	if !b.makes(t, bound) {
+		return t
+	}
+	name := b.variable()
+	*out = append(*out, b.measure(t, name, t.Location))
+	bound.Add(name.Value.(ast.Var))
+	return name
+}
+
+// variable is one that no policy can name.
+func (b *bounding) variable() *ast.Term {
+	b.made++
+	return ast.VarTerm(fmt.Sprintf("__bounded%d__", b.made))
+}
+
+func (b *bounding) measure(t, as *ast.Term, at *ast.Location) *ast.Expr {
+	x := bounded.Value.Expr(t, as)
+	x.Location = at
+	return x
+}
