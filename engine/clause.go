@@ -6,10 +6,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/rego"
 
+	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
@@ -107,8 +109,14 @@ func (s *Source) Solve(ctx context.Context, c Clause, conditions ast.Body, input
 	if err != nil {
 		return nil, fmt.Errorf("preparing conditions of %s: %w", c.Rule.ID, err)
 	}
-	rs, err := prepared.Eval(ctx, rego.EvalParsedInput(input), rego.EvalTransaction(s.view.txn))
-	if err != nil {
+	var rs rego.ResultSet
+	ev := newEvaluation(
+		&query{prepared: prepared, txn: s.view.txn, tenant: s.view.tenant, extended: true},
+		input, &question{name: solvePoint, budget: solveBudget * s.engine.patience, subject: s.subject, aside: true},
+	)
+	ev.results = func(all rego.ResultSet) { rs = all }
+	// Only who waited to the end reads what the evaluation wrote.
+	if outcome, err := s.engine.run(ctx, ev); outcome != decision.Decided {
 		return nil, fmt.Errorf("solving conditions of %s: %w", c.Rule.ID, err)
 	}
 	for _, r := range rs {
@@ -126,6 +134,13 @@ func (s *Source) Solve(ctx context.Context, c Clause, conditions ast.Body, input
 	}
 	return nil, nil
 }
+
+// solveBudget is how long conditions of a clause may take, and solvePoint what metrics
+// call such an evaluation.
+const (
+	solveBudget               = time.Second
+	solvePoint  decision.Name = "engine/solve"
+)
 
 // used is a variable that no policy can name.
 const used = "__used__"

@@ -238,3 +238,37 @@ limits.x := 2 if input.n > 1
 		})
 	}
 }
+
+// Who explains a decision evaluates the same rules as who makes it.
+func TestSolvingIsBoundedAsDecidingIs(t *testing.T) {
+	for name, tc := range map[string]struct {
+		condition, want string
+		opts            []engine.Option
+	}{
+		"time":   {"some a in numbers.range(1, 100000); some b in numbers.range(1, 100000); a + b == 0", "no answer within 1s", nil},
+		"memory": {"count([s | some a in numbers.range(1, 1000000); some b in [1, 2, 3]; s := sprintf(\"%0100d\", [a * b])]) == 0", "memory grew by", []engine.Option{engine.WithMemory(16 << 20), engine.WithPatience(60)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEngine(t, builtin, tc.opts...)
+			s, err := e.Compile(t.Context(), bundle.Set{platform(t, "x", "package extend.test.x\nhold contains {\"reason\": \"R\", \"message\": \"m\"} if {\n"+strings.ReplaceAll(tc.condition, "; some", "\nsome")+"\n}\n")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			source := e.Source(s, decision.Subject{})
+			for _, c := range source.Clauses("test/go") {
+				if c.Name != "hold" {
+					continue
+				}
+				input, err := e.Codec().Encode(facts{N: 1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err = source.Solve(t.Context(), c, c.Conditions, input); err == nil || !strings.Contains(err.Error(), tc.want) {
+					t.Errorf("got %v; want %s", err, tc.want)
+				}
+				return
+			}
+			t.Error("there is no hold")
+		})
+	}
+}

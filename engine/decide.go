@@ -43,8 +43,11 @@ func Decide[In, Out any](ctx context.Context, e *Engine, p decision.Point[In, Ou
 	snapshot := e.active.Load()
 	rec := e.decide(ctx, snapshot, q)
 	if rec.Outcome != decision.Decided {
-		out = new(Out)
-		*out = e.answerUndecided(ctx, snapshot, p.Any(), subject, in).(Out)
+		// Not in out: an evaluation that goes on may still write to it.
+		undecided := e.answerUndecided(ctx, snapshot, p.Any(), subject, in).(Out)
+		rec.Output = undecided
+		e.emit(rec)
+		return undecided, rec
 	}
 	rec.Output = *out
 	e.emit(rec)
@@ -119,7 +122,7 @@ func (e *Engine) decide(ctx context.Context, s *Snapshot, q *question) decision.
 	if in.takesPart(q.name) {
 		// Made again aside, decisions are few or not in a hurry, and say nothing about
 		// what the live ones may take.
-		if err := e.overspent(in.tenant, start); err != nil && !q.aside {
+		if err := e.overspent(in.tenant, in.revision, start); err != nil && !q.aside {
 			e.each(func(o Observer) { o.Throttled(in.tenant, q.name) })
 			return end(decision.TimedOut, "%v", err)
 		}
@@ -140,6 +143,10 @@ func (e *Engine) decide(ctx context.Context, s *Snapshot, q *question) decision.
 		return end(decision.Failed, "%v", err)
 	}
 	ev := newEvaluation(prepared, input, q)
+	ev.revision = in.revision
+	if !q.aside {
+		ev.suspect = func() { e.suspectStuck(s, ev) }
+	}
 	outcome, err := e.run(ctx, ev)
 	if ev.late && !q.aside {
 		e.suspect(s, ev)

@@ -25,16 +25,21 @@ type evaluation struct {
 	query   *query
 	input   ast.Value
 	ask     *question
+	results func(rego.ResultSet) // takes what the query answers, where it is not one answer
 	rules   topdown.EvaluatedRuleTracker
 	outcome decision.Outcome
 	err     error
 
-	started bool                // these belong to the one who waits
-	late    bool                // it had its time, and did not use it well
-	held    []chan struct{}     // what it has taken of shares; the worker gives it back
-	spend   func(time.Duration) // nil if no share counts its time
-	stop    brake
-	done    chan struct{}
+	started  bool            // these belong to the one who waits
+	late     bool            // it had its time, and did not use it well
+	held     []chan struct{} // what it has taken of shares; the worker gives it back
+	revision string          // of what decides
+	share    *share          // counts its time; nil if none does
+	suspect  func()          // has it looked into that it does not end; nil if it says nothing
+	stop     brake
+	done     chan struct{}
+
+	clock func() time.Time // of the share
 }
 
 // brake stops an evaluation. OPA looks at it at every expression, and inside
@@ -70,8 +75,9 @@ func (ev *evaluation) evaluate() {
 		ev.outcome, ev.err = decision.TimedOut, errNoWorker
 		return
 	}
-	if ev.spend != nil {
-		defer func(start time.Time) { ev.spend(time.Since(start)) }(time.Now())
+	if ev.share != nil {
+		ev.share.begin(ev)
+		defer func() { ev.share.end(ev, ev.clock()) }()
 	}
 	rs, err := ev.query.prepared.Eval(context.Background(),
 		rego.EvalParsedInput(ev.input),
@@ -85,6 +91,9 @@ func (ev *evaluation) evaluate() {
 		ev.outcome, ev.err = decision.TimedOut, err
 	case err != nil:
 		ev.outcome, ev.err = decision.Failed, fmt.Errorf("evaluating: %w", err)
+	case ev.results != nil:
+		ev.outcome = decision.Decided
+		ev.results(rs)
 	case len(rs) == 0 || len(rs[0].Expressions) == 0:
 		ev.outcome, ev.err = decision.Undefined, fmt.Errorf("the policy has no answer for this input")
 	default:
@@ -102,12 +111,15 @@ var (
 
 // gates are what an evaluation must have a slot of before it may ask for a worker.
 func (e *Engine) gates(ev *evaluation) []chan struct{} {
+	if ev.ask.judging { // who judges must not wait for those who are judged
+		return []chan struct{}{e.shares.judging}
+	}
 	mine := e.shares.share(ev.query.tenant)
-	if mine == nil || ev.ask.judging {
-		return nil // who judges must not wait for those who are judged
+	if mine == nil {
+		return nil
 	}
 	if !ev.ask.aside {
-		ev.spend = func(took time.Duration) { mine.spend(e.clock(), took) }
+		ev.share, ev.clock = mine, e.clock
 	}
 	return []chan struct{}{mine.slots, e.shares.all}
 }
@@ -248,7 +260,22 @@ func heapBytes() uint64 {
 	return s[0].Value.Uint64()
 }
 
-// replaceStuck makes room for another worker while the evaluation does not end.
+// suspectAgain is how many times the grace an evaluation goes on after it counted as
+// stuck, until that is looked into once more.
+const suspectAgain = 10
+
+// suspectStuck looks into an evaluation that does not end. The policies that it is of may
+// be active in another snapshot by now; if they decide no more there is nothing to do.
+func (e *Engine) suspectStuck(s *Snapshot, ev *evaluation) {
+	now := e.active.Load()
+	if subject := ev.ask.subject; now.RevisionFor(subject) == s.RevisionFor(subject) {
+		e.suspect(now, ev)
+	}
+}
+
+// replaceStuck makes room for another worker while the evaluation does not end. It has it
+// suspected again and again: the decisions of a namespace are fallbacks while one that
+// does not end uses up its share, so that no other one might come late.
 func (e *Engine) replaceStuck(ev *evaluation) {
 	select {
 	case <-ev.done:
@@ -257,7 +284,20 @@ func (e *Engine) replaceStuck(ev *evaluation) {
 	}
 	e.workers.lost()
 	e.each(func(o Observer) { o.Stuck(ev.ask.name, 1) })
-	<-ev.done // this goroutine waits as long as the stuck one runs
+	if ev.suspect != nil && !ev.late { // who was late is suspected already
+		ev.suspect()
+	}
+	again := time.NewTicker(max(suspectAgain*e.grace, time.Millisecond))
+	defer again.Stop()
+	for !ev.ended() { // this goroutine waits as long as the stuck one runs
+		select {
+		case <-ev.done:
+		case <-again.C:
+			if ev.suspect != nil {
+				ev.suspect()
+			}
+		}
+	}
 	e.workers.found()
 	e.each(func(o Observer) { o.Stuck(ev.ask.name, -1) })
 }

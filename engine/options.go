@@ -129,8 +129,9 @@ func WithInvalid(f func(namespace string, err error)) Option {
 
 // WithShare sets which part of the processors, from 0 to 1, the policies of one
 // namespace's own people may take over 10 s; a quarter without it. Their
-// decisions are fallbacks beyond it. What counts is how long evaluations took
-// that ended, waiting for a processor included.
+// decisions are fallbacks beyond it. What counts is how long evaluations took that
+// ended within that time, and how long others run that did not end, waiting for a
+// processor included.
 func WithShare(part float64) Option {
 	return func(o *options) {
 		o.fair = time.Duration(part * float64(runtime.GOMAXPROCS(0)) * float64(window))

@@ -19,6 +19,8 @@ type share struct {
 	slots chan struct{} // one for each evaluation
 
 	mu sync.Mutex
+	// running has when the evaluations began that did not end yet.
+	running map[*evaluation]time.Time
 	// spent has the time of evaluations that ended, by the second they ended in.
 	spent [window / time.Second]struct {
 		second int64
@@ -26,10 +28,22 @@ type share struct {
 	}
 }
 
-// spend counts an evaluation that ended.
-func (s *share) spend(now time.Time, took time.Duration) {
+// begin counts an evaluation from now on, whether it ends or not.
+func (s *share) begin(ev *evaluation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.running == nil {
+		s.running = map[*evaluation]time.Time{}
+	}
+	s.running[ev] = time.Now()
+}
+
+// end counts an evaluation among those that ended.
+func (s *share) end(ev *evaluation, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	took := time.Since(s.running[ev])
+	delete(s.running, ev)
 	second := now.Unix()
 	b := &s.spent[uint64(second)%uint64(len(s.spent))]
 	if b.second != second {
@@ -38,10 +52,17 @@ func (s *share) spend(now time.Time, took time.Duration) {
 	b.time += took
 }
 
-// within sums up what ended within the window.
-func (s *share) within(now time.Time) (sum time.Duration) {
+// within sums up what ended within the window, and what runs now of the policies of a
+// revision. What still runs of others, which decide no more, cannot be stopped; it has
+// the slots that it took, and does not keep policies from deciding that were mended.
+func (s *share) within(now time.Time, revision string) (sum time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for ev, began := range s.running {
+		if ev.revision == revision {
+			sum += min(time.Since(began), window)
+		}
+	}
 	for _, b := range s.spent {
 		if age := now.Unix() - b.second; age >= 0 && age < int64(len(s.spent)) {
 			sum += b.time
@@ -56,6 +77,9 @@ type shares struct {
 	// all has a slot for each evaluation of any of them: a part of the workers is
 	// for decisions that tenants have no part in.
 	all chan struct{}
+	// judging has a slot for each evaluation that is made again to find out which
+	// bundles are to blame. One that does not end keeps it.
+	judging chan struct{}
 
 	mu sync.Mutex
 	of map[string]*share
@@ -63,7 +87,10 @@ type shares struct {
 
 func newShares(workers int) *shares {
 	quarter := max(workers/4, 1)
-	return &shares{each: quarter, all: make(chan struct{}, max(workers-quarter, 1)), of: map[string]*share{}}
+	return &shares{
+		each: quarter, all: make(chan struct{}, max(workers-quarter, 1)), judging: make(chan struct{}, quarter),
+		of: map[string]*share{},
+	}
 }
 
 // share is that of a namespace; nil of "", which is no tenant.
@@ -81,13 +108,14 @@ func (s *shares) share(tenant string) *share {
 	return out
 }
 
-// overspent is an error if a tenant has had its time.
-func (e *Engine) overspent(tenant string, now time.Time) error {
+// overspent is an error if a tenant has had its time, with what evaluations of the
+// policies of a revision take that did not end.
+func (e *Engine) overspent(tenant, revision string, now time.Time) error {
 	mine := e.shares.share(tenant)
 	if mine == nil {
 		return nil
 	}
-	if spent := mine.within(now); spent > e.fair {
+	if spent := mine.within(now, revision); spent > e.fair {
 		return fmt.Errorf("the policies of namespace %s took %s of the processors within %s, and may take %s: their decisions wait until it is less",
 			tenant, spent.Round(time.Millisecond), window, e.fair)
 	}

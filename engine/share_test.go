@@ -97,7 +97,7 @@ func TestATenantWhoHadItsShareOfTheProcessorsGetsFallbacks(t *testing.T) {
 
 func TestATenantHasLessMemory(t *testing.T) {
 	grow := `package extend.test.grow
-hold contains {"reason": "X", "message": "m"} if count([s | some i in numbers.range(1, 10000000); s := sprintf("%0100d", [i])]) == 0`
+hold contains {"reason": "X", "message": "m"} if count([s | some i in numbers.range(1, 1000000); some j in [1, 2, 3, 4, 5, 6, 7, 8, 9]; s := sprintf("%0100d", [i * j])]) == 0`
 	e := newEngine(t, builtin, engine.WithMemory(400<<20))
 	if err := e.Activate(t.Context(), bundle.Set{tenant(t, "shop", grow)}); err != nil {
 		t.Fatal(err)
@@ -160,6 +160,67 @@ holds contains {"reason": "Slow", "message": "m"} if {
 			runtime.KeepAlive(ballast)
 			if given := strings.Contains(rec.Error, "memory grew"); given != (bundles != nil) {
 				t.Errorf("it ended %s %s", rec.Outcome, rec.Error)
+			}
+		})
+	}
+}
+
+// Nothing stops an evaluation that does not look at whether it is cancelled, so it must
+// count while it runs.
+func TestATenantWhoseRuleNeverEndsGetsFallbacksAndIsRolledBack(t *testing.T) {
+	for name, budget := range map[string]time.Duration{
+		"the caller waits for the answer": time.Second,
+		"the caller leaves before":        time.Minute,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWatcher()
+			// Its share is used up as soon as something of it counts.
+			e := newEngine(t, builtin, engine.WithObserver(w), engine.WithGrace(10*time.Millisecond), engine.WithShare(1e-9))
+			fine := strings.Replace(freeze, "extend.test.freeze", "extend.test.own", 1)
+			set := bundle.Set{platform(t, "freeze", freeze), tenant(t, "shop", stuck), tenant(t, "bank", fine)}
+			if err := e.Activate(t.Context(), set); err != nil {
+				t.Fatal(err)
+			}
+			end := make(chan struct{})
+			defer close(end)
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			began := func() {
+				if budget > time.Second {
+					leave()
+				}
+			}
+			got, rec := engine.Decide(ctx, e, endless(budget, began, end), in("shop"), facts{N: 1})
+			if rec.Outcome != decision.TimedOut || got.Total != -1 {
+				t.Fatalf("got %+v, %s %s", got, rec.Outcome, rec.Error)
+			}
+			got, rec = engine.Decide(t.Context(), e, point(), in("shop"), facts{N: 1})
+			if rec.Outcome != decision.TimedOut || got.Total != -1 || !strings.Contains(rec.Error, "the policies of namespace shop took") {
+				t.Errorf("while it runs: %+v, %s %s", got, rec.Outcome, rec.Error)
+			}
+			back := until(t, e, w, func() {
+				if _, rec := engine.Decide(t.Context(), e, point(), in("third"), facts{N: 1}); rec.Outcome != decision.Decided {
+					t.Errorf("elsewhere: %s %s", rec.Outcome, rec.Error)
+				}
+			})
+			if back.Namespace != "shop" {
+				t.Errorf("rolled back is %+v", back)
+			}
+			if got, rec := engine.Decide(t.Context(), e, point(), in("shop"), facts{N: 1, Extra: "friday"}); rec.Outcome != decision.Decided || len(got.Holds) != 1 {
+				t.Errorf("after it was rolled back: %+v, %s %s", got, rec.Outcome, rec.Error)
+			}
+			// What was mended decides, although the other one still runs.
+			mended := strings.Replace(fine, "extend.test.own", "extend.test.mended", 1)
+			if err := e.Activate(t.Context(), bundle.Set{platform(t, "freeze", freeze), tenant(t, "shop", mended)}); err != nil {
+				t.Fatal(err)
+			}
+			if _, rec := engine.Decide(t.Context(), e, point(), in("shop"), facts{N: 1}); rec.Outcome != decision.Decided {
+				t.Errorf("after it was mended: %s %s", rec.Outcome, rec.Error)
+			}
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.stuck != 1 {
+				t.Errorf("%d evaluations are stuck", w.stuck)
 			}
 		})
 	}

@@ -16,6 +16,7 @@ import (
 // Source is what the policies say that decide about a subject, as it was written:
 // the built-in ones and whatever extends or replaces them. It is for one goroutine.
 type Source struct {
+	engine   *Engine
 	snapshot *Snapshot
 	view     *view // of the point that Clauses was asked about
 	subject  decision.Subject
@@ -35,7 +36,7 @@ type written struct {
 // Source is what the policies of a snapshot say that decide about a subject.
 func (e *Engine) Source(s *Snapshot, subject decision.Subject) *Source {
 	out := &Source{
-		snapshot: s, subject: subject,
+		engine: e, snapshot: s, subject: subject,
 		packages: map[string][]*ast.Module{}, names: map[string]map[string][]written{},
 	}
 	for _, b := range append(bundle.Set{e.builtin}, s.set.For(subject.Namespace)...) {

@@ -58,12 +58,14 @@ type guard func(c *call) error
 // Value is the function that rules call with each value that they make of others,
 // and that answers it if it is within the limits of a comparison. It is not among
 // what policies may call.
-var Value = &ast.Builtin{
+var Value = replaceBuiltins(&ast.Builtin{
 	Name: "internal.bounded_value",
 	Decl: types.NewFunction(types.Args(types.A), types.A),
-}
+})
 
-func init() {
+// replaceBuiltins replaces OPA's functions and adds the one that measures values, once
+// and before anything is evaluated.
+func replaceBuiltins(value *ast.Builtin) *ast.Builtin {
 	for name, g := range guards {
 		inner := topdown.GetBuiltin(name)
 		if inner == nil {
@@ -77,14 +79,15 @@ func init() {
 			return inner(bctx, operands, iter)
 		})
 	}
-	ast.RegisterBuiltin(Value)
-	topdown.RegisterBuiltinFunc(Value.Name, func(bctx topdown.BuiltinContext, operands []*ast.Term, iter func(*ast.Term) error) error {
+	ast.RegisterBuiltin(value)
+	topdown.RegisterBuiltinFunc(value.Name, func(bctx topdown.BuiltinContext, operands []*ast.Term, iter func(*ast.Term) error) error {
 		m := meter{maxNodes: MaxNodes, maxBytes: MaxText, cancel: bctx.Cancel}
 		if !m.count(operands[0].Value) {
 			return valueErr(m.err, bctx.Location)
 		}
 		return iter(operands[0])
 	})
+	return value
 }
 
 // Guarded reports whether a function looks at its operands before it is called.

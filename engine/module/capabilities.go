@@ -46,10 +46,9 @@ func Capabilities() *ast.Capabilities {
 //   - Of no use to a decision: crypto.hmac.*, crypto.md5, crypto.sha1, uuid.parse,
 //     uri.*, cast_* and re_match (deprecated; strict mode refuses them anyway).
 //
-// What stays is linear in its operands (regex.* is RE2, glob.match compiles to
-// it), or checks for cancellation (concat, replace, numbers.range), or amplifies
-// at most twofold per call (array.concat, object.union), so that a policy needs
-// many evaluated expressions, each of which checks for cancellation, to do harm.
+// What stays is linear in its operands or nearly so. Package bounded bounds these, and
+// what results of them, so that a policy needs many evaluated expressions, each of
+// which checks for cancellation, to do harm.
 func allowedBuiltins() []string {
 	return []string{
 		// Operators and what the compiler rewrites to.
