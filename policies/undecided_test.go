@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -186,7 +187,14 @@ func TestAThrottledTenantHoldsAndDenies(t *testing.T) {
 		t.Fatal(err)
 	}
 	pods := []rollout.PodFacts{{Name: "a"}, {Name: "b"}}
-	throttled(t, e, rollout.ChangePoint(), rollout.ChangeInput{Policy: "InPlaceIfPossible", Known: true})
+	// Its rules take no part in how a pod changes, so that is decided as where there are none.
+	subject := decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web"}
+	change, rec := engine.Decide(t.Context(), e, rollout.ChangePoint(), subject, rollout.ChangeInput{Policy: "InPlaceIfPossible", Known: true})
+	subject.Namespace = "bank"
+	other, _ := engine.Decide(t.Context(), e, rollout.ChangePoint(), subject, rollout.ChangeInput{Policy: "InPlaceIfPossible", Known: true})
+	if rec.Outcome != decision.Decided || !reflect.DeepEqual(change, other) {
+		t.Errorf("rollout/change: %s %+v, and elsewhere %+v", rec.Outcome, change, other)
+	}
 	throttled(t, e, rollout.PlanPoint(), rollout.PlanInput{Update: 2, MaxUnavailable: 2, Strategy: rollout.Strategy{Type: "RollingUpdate"}})
 	throttled(t, e, rollout.RankPoint(), rollout.RankInput{Pods: pods})
 	throttled(t, e, protection.BudgetPoint(), protection.BudgetInput{})
