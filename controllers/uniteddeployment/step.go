@@ -183,6 +183,11 @@ func (t *round) gather(ctx context.Context) error {
 			t.parts[i].child = c
 		}
 	}
+	return t.gatherPods(ctx)
+}
+
+// gatherPods reads the pods of children where they count, and of those that another kind replaces.
+func (t *round) gatherPods(ctx context.Context) error {
 	for _, p := range t.replaced {
 		if err := t.podsOf(ctx, p); err != nil {
 			return err
