@@ -41,9 +41,16 @@ func (s *share) begin(ev *evaluation) {
 // end counts an evaluation among those that ended.
 func (s *share) end(ev *evaluation, now time.Time) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	took := time.Since(s.running[ev])
+	began := s.running[ev]
 	delete(s.running, ev)
+	s.mu.Unlock()
+	s.spend(now, time.Since(began))
+}
+
+// spend counts time that was taken and is over.
+func (s *share) spend(now time.Time, took time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	second := now.Unix()
 	b := &s.spent[uint64(second)%uint64(len(s.spent))]
 	if b.second != second {

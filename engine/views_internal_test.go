@@ -222,7 +222,7 @@ func TestADecisionWhosePoliciesAreNotCompiledInTimeIsTheStrictFallback(t *testin
 	if got, rec := Decide(t.Context(), e, p, subject, plan("y")); rec.Outcome != decision.Decided || len(got.Holds) == 0 {
 		t.Errorf("later: %s %s %+v", rec.Outcome, rec.Error, got.Holds)
 	}
-	if spent := e.shares.share("shop").within(time.Now()); spent == 0 {
+	if spent := e.shares.share("shop").within(time.Now(), ""); spent == 0 {
 		t.Error("it cost the namespace nothing")
 	}
 }
