@@ -32,6 +32,18 @@ func (err TooLargeError) Error() string {
 		err.Bundle, err.Bytes>>10, err.Together>>10, err.Most>>10)
 }
 
+// UnfitError refuses the bundles of a namespace: they cannot decide with those of the platform until one of them changes.
+type UnfitError struct {
+	Namespace string
+	Err       error
+}
+
+func (err UnfitError) Error() string {
+	return fmt.Sprintf("the policies of namespace %s do not compile with those of the platform: %v", err.Namespace, err.Err)
+}
+
+func (err UnfitError) Unwrap() error { return err.Err }
+
 // checkTenantBytes refuses a set in which the bundles of namespaces take more than they may. Those that are active stay:
 // it refuses only a set with another one than the other snapshots have, and that takes more than these.
 func (e *Engine) checkTenantBytes(set bundle.Set, from []*Snapshot) error {

@@ -151,9 +151,10 @@ func (s *Snapshot) PointsOf(b *bundle.Bundle) []decision.Name {
 	for _, m := range b.Modules {
 		packages[m.Package.Path.String()] = true
 	}
+	affected := v.references().affectedBy(bundle.Set{b}) // by its data too
 	has := func(rules map[*ast.Rule]bool) bool {
 		for r := range rules {
-			if r.Module != nil && packages[r.Module.Package.Path.String()] {
+			if affected[r] || r.Module != nil && packages[r.Module.Package.Path.String()] {
 				return true
 			}
 		}

@@ -46,6 +46,15 @@ func newScope(platform *view, bundles, own bundle.Set) *scope {
 	return s
 }
 
+// withoutOwn is the scope in which the bundles of the platform decide alone.
+func (s *scope) withoutOwn() *scope {
+	own := s.own.IDs()
+	out := &scope{platform: s.platform, revision: s.platform.revision}
+	out.bundles = slices.DeleteFunc(slices.Clone(s.bundles), func(id string) bool { return slices.Contains(own, id) })
+	out.checked.Store(true)
+	return out
+}
+
 // takesPart says whether the answer to a point may be another one because of the own bundles. Where it says no, the
 // platform's bundles answer, as they would together with these.
 func (s *scope) takesPart(name decision.Name) bool {
@@ -117,7 +126,7 @@ func (s *scope) answers(name decision.Name) bool {
 func (s *scope) build(ctx context.Context, points []decision.Name, most int) (*view, error) {
 	modules, bytes := s.modules()
 	if bytes > most {
-		return nil, fmt.Errorf("compiled, they would take about %d MiB of memory, and may take %d: make them smaller, their data above all, or give the process more memory", bytes>>20, most>>20)
+		return nil, fmt.Errorf("compiled, they would take about %d KiB of memory, and may take %d: make them smaller, their data above all, or give the process more memory", bytes>>10, most>>10)
 	}
 	data := s.platform.data
 	for _, b := range s.own {
@@ -181,7 +190,7 @@ func extendsAlone(b *bundle.Bundle) bool {
 // note keeps whether the own bundles compile.
 func (s *scope) note(err error) {
 	if err != nil {
-		err = fmt.Errorf("the policies of namespace %s do not compile with those of the platform: %w", s.tenant, err)
+		err = UnfitError{Namespace: s.tenant, Err: err}
 		s.failure.Store(&err)
 	}
 	s.checked.Store(true)

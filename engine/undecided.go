@@ -62,10 +62,12 @@ func (e *Engine) readAnswer(p decision.Any, in any, out reflect.Value, v ast.Val
 }
 
 // withoutTenants is a snapshot in which no bundle of the subject's namespace decides. The
-// platform's canaries of that namespace decide only where no bundle of its own is beside them.
+// platform's canaries of that namespace do.
 func (s *Snapshot) withoutTenants(subject decision.Subject) *Snapshot {
-	if s.scope(subject).tenant == "" {
+	in := s.scope(subject)
+	if in.tenant == "" {
 		return s
 	}
-	return &Snapshot{revision: s.cluster.revision, set: s.set.Of(""), cluster: s.cluster, views: s.views}
+	alone := in.withoutOwn()
+	return &Snapshot{revision: alone.revision, set: less(s.set, in.own), cluster: alone, views: s.views}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/catalog"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/policies"
 )
@@ -363,5 +364,62 @@ func TestANamespaceIsNotToBlameForWhatItTakesNoPartIn(t *testing.T) {
 		if guilty := e.judge(s, newEvaluation(q, ast.NewObject(), ask), true); len(guilty) != want {
 			t.Errorf("of a decision of %s that is stuck %v are to blame", point, guilty.IDs())
 		}
+	}
+}
+
+// TestPointsOfABundleThatOthersReferTo holds that a bundle takes part in the points whose rules refer to what it has, be it
+// a rule or data.
+func TestPointsOfABundleThatOthersReferTo(t *testing.T) {
+	for name, ref := range map[string]string{"data": "data.extend.node.a.freeze.on", "a rule": "data.extend.node.a.frozen"} {
+		e := builtinEngine(t, WithPatience(60))
+		a := read(t, "a", map[string]string{"a.rego": "package extend.node.a\nfrozen := true", "extend/node/a/data.json": `{"freeze": {"on": true}}`})
+		b := read(t, "b", map[string]string{"b.rego": "package extend.rollout.b\nhold contains {\"reason\": \"B\", \"message\": \"m\"} if " + ref})
+		if err := e.Activate(t.Context(), bundle.Set{a, b}); err != nil {
+			t.Fatal(err)
+		}
+		points := e.Snapshot().PointsOf(a)
+		s, err := e.CompileMissing(t.Context(), bundle.Set{b}, []Missing{{Bundle: "a", Points: points, Reason: "gone"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Swap(s); err != nil {
+			t.Fatal(err)
+		}
+		subject := decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "w"}
+		if out, rec := Decide(t.Context(), e, rollout.PlanPoint(), subject, plan("x")); rec.Outcome == decision.Decided && len(out.Holds) == 0 {
+			t.Errorf("%s: nothing is held while a is missing, which takes part in %v", name, points)
+		}
+	}
+}
+
+// TestWhatIsTooLargeToBeCompiledIsUnfit holds that a bundle which a larger one of the platform leaves no room for is
+// refused by an error that says that it stays.
+func TestWhatIsTooLargeToBeCompiledIsUnfit(t *testing.T) {
+	var source strings.Builder
+	source.WriteString("package extend.rollout.platform\nhold contains {\"reason\": \"P\", \"message\": \"m\"} if input.workload.labels.x == \"held\"\n")
+	for i := range 1200 {
+		fmt.Fprintf(&source, "rule%d if { input.workload.labels.x == \"%d\" }\n", i, i)
+	}
+	platform, own := read(t, "platform", map[string]string{"p.rego": source.String()}), holds(t, "shop", "y")
+	_, err := builtinEngine(t, WithViewBytes(1<<20)).Compile(t.Context(), bundle.Set{platform, own})
+	if unfit := (UnfitError{}); !errors.As(err, &unfit) || unfit.Namespace != "shop" || !strings.Contains(err.Error(), "make them smaller") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestABundleThatFailsUndoesNoCanary holds that a bundle of a namespace which fails does not have the platform's bundle decide
+// that a canary of the namespace is in place of.
+func TestABundleThatFailsUndoesNoCanary(t *testing.T) {
+	e := builtinEngine(t, WithPatience(60))
+	exempts := read(t, "ex", map[string]string{"e.rego": "package extend.protection.ex\nexempt contains {\"reason\": \"Fire\", \"message\": \"m\"} if true"})
+	canary := read(t, "ex", map[string]string{"e.rego": "package extend.protection.ex\ndeny contains {\"reason\": \"No\", \"message\": \"m\"} if true"}, bundle.AsCanary("shop"))
+	fails := read(t, "own", map[string]string{"own.rego": "package extend.protection.own\ndeny contains {\"reason\": \"X\", \"message\": \"m\"} if to_number(input.object.name) == 1"}, bundle.AsTenant("shop"))
+	if err := e.Activate(t.Context(), bundle.Set{exempts, canary, fails}); err != nil {
+		t.Fatal(err)
+	}
+	in := protection.DeletionInput{Request: protection.Request{Operation: protection.Delete}, Object: protection.Object{Kind: "ConfigMap", Namespace: "shop", Name: "w"}}
+	out, rec := Decide(t.Context(), e, protection.DeletionPoint(), decision.Subject{Kind: "ConfigMap", Namespace: "shop", Name: "w"}, in)
+	if rec.Outcome == decision.Decided || out.Allow {
+		t.Errorf("it is %s, allowed %v: %+v", rec.Outcome, out.Allow, out)
 	}
 }

@@ -14,14 +14,24 @@ import (
 )
 
 // notePoints writes which points the revisions take part in that this replica runs, for
-// a replica that cannot.
+// a replica that cannot. Other bundles may refer to what a bundle has at any time, so the
+// points are noted again each time, and none is taken back.
 func (r *Reconciler) notePoints(b policy.AnyPolicyBundle) {
 	st := b.GetStatus()
 	for _, a := range []*policy.PolicyArtifact{st.Active, st.Candidate} {
-		if a != nil && a.Points == nil && a.Mode != policy.PolicyModeShadow {
-			a.Points = r.Host.Points(keyOf(b), a)
+		if a == nil || a.Mode == policy.PolicyModeShadow {
+			continue
 		}
+		a.Points = joinPoints(a.Points, r.Host.Points(keyOf(b), a))
 	}
+}
+
+// joinPoints are those that were noted and those that there are now, sorted; nil, which stands for all, until some are known.
+func joinPoints(noted, now []string) []string {
+	if now == nil {
+		return noted
+	}
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(noted, now))))
 }
 
 // isStrictReason reports whether Ready is False only because some replicas cannot run

@@ -28,7 +28,7 @@ func (h *Host) Follow(ctx context.Context, b policy.AnyPolicyBundle) (policy.Pol
 	if err == nil {
 		err = h.put(ctx, key, want)
 	}
-	if errors.As(err, new(module.Problems)) || errors.As(err, new(engine.TooLargeError)) { // it cannot decide beside the others
+	if isUnfit(err) { // it cannot decide beside the others
 		problem = err
 		err = h.put(ctx, key, unfit(b, h.library.Stages(key), want, problem))
 	}
@@ -78,10 +78,14 @@ func (h *Host) put(ctx context.Context, key Key, want Stages) error {
 	return h.library.Put(ctx, key, want)
 }
 
+// isUnfit says of an error that a bundle cannot decide beside the others.
+func isUnfit(err error) bool {
+	return errors.As(err, new(module.Problems)) || errors.As(err, new(engine.TooLargeError)) || errors.As(err, new(engine.UnfitError))
+}
+
 // standing says of an error that it stays until something is changed.
 func standing(err error) bool {
-	return errors.As(err, new(engine.RolledBackError)) || errors.As(err, new(module.Problems)) ||
-		errors.As(err, new(engine.TooLargeError)) || errors.As(err, new(bundlerevision.LostError)) || errors.As(err, new(bundle.SignatureError)) ||
+	return errors.As(err, new(engine.RolledBackError)) || isUnfit(err) || errors.As(err, new(bundlerevision.LostError)) || errors.As(err, new(bundle.SignatureError)) ||
 		errors.As(err, new(unreadableError)) || endsProcess(err)
 }
 

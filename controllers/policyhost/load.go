@@ -4,6 +4,7 @@ package policyhost
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -159,14 +160,16 @@ func (h *Host) stand(ctx context.Context, bundles []policy.AnyPolicyBundle) erro
 			}
 		}
 	}
-	for _, b := range bundles {
+	var failed error
+	for _, b := range bundles { // one that fails keeps no other waiting
 		me, err := h.Follow(ctx, b)
 		if err != nil {
-			return err
+			failed = errors.Join(failed, fmt.Errorf("following policy bundle %s: %w", keyOf(b), err))
+			continue
 		}
 		h.report(b, me)
 	}
-	return nil
+	return failed
 }
 
 // report logs a bundle that is not enforced as its status says.

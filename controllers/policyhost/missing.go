@@ -200,7 +200,8 @@ func (c *copies) of(key Key, a *policy.PolicyArtifact, marks *marks) (out []*bun
 	return out
 }
 
-// missingOf tells the engine of an artifact of a bundle that cannot be loaded.
+// missingOf tells the engine of an artifact of a bundle that cannot be loaded. Of a namespace's bundle it counts on all points:
+// what the platform's bundles make of its rules may have changed since the points were noted.
 func missingOf(b policy.AnyPolicyBundle, a *policy.PolicyArtifact, why error) engine.Missing {
 	m := engine.Missing{Bundle: nameOf(keyOf(b)), Reason: decision.Cut(why.Error(), longestReason), Spares: isBundle}
 	for _, p := range a.Points {
@@ -208,10 +209,7 @@ func missingOf(b policy.AnyPolicyBundle, a *policy.PolicyArtifact, why error) en
 	}
 	switch ns := b.GetNamespace(); {
 	case ns != "":
-		m.Namespaces = []string{ns}
-		if m.Points == nil {
-			m.Points = bundle.PointsOfTenants()
-		}
+		m.Namespaces, m.Points = []string{ns}, bundle.PointsOfTenants()
 	case a.Mode == policy.PolicyModeCanary:
 		m.Namespaces = slices.Sorted(slices.Values(a.Namespaces))
 	}

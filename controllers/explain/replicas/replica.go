@@ -13,12 +13,12 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
 // Replica is a manager that can be asked, or the API server in front of all of them.
@@ -127,9 +127,9 @@ func (w *warnings) HandleWarningHeader(code int, _, text string) {
 // Gather asks all replicas at once, and returns what each said in the order of the replicas.
 func Gather[T any](asked []Replica, ask func(Replica) (T, error)) ([]T, []error) {
 	replies, errs := make([]T, len(asked)), make([]error, len(asked))
-	var all sync.WaitGroup
+	var all recovery.WaitGroup
 	for i, r := range asked {
-		all.Go(func() { replies[i], errs[i] = ask(r) })
+		all.Go("explain", func() { replies[i], errs[i] = ask(r) }, func(err error) { errs[i] = err })
 	}
 	all.Wait()
 	return replies, errs

@@ -24,6 +24,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/catalog"
 	"github.com/regatta-sh/regatta/engine/record"
+	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
 // Bounds of an answer. It is in memory while it is sent, twice at most.
@@ -77,7 +78,9 @@ func (s *Server) peerRecords(ctx context.Context, h http.Header, query url.Value
 	peers := s.peers(ctx, h)
 	answers, errs := replicas.Gather(peers, func(r replicas.Replica) (out told, err error) {
 		begun, cancel := context.WithCancelCause(ctx)
-		late := time.AfterFunc(3*cmp.Or(s.PeerTimeout, peerTimeout), func() { cancel(context.DeadlineExceeded) })
+		late := time.AfterFunc(3*cmp.Or(s.PeerTimeout, peerTimeout), func() {
+			_ = recovery.Call("explain", func() error { cancel(context.DeadlineExceeded); return nil }) // it reports what it recovers
+		})
 		defer late.Stop()
 		out.lines, out.warnings, err = r.RecordsAlone(begun, query)
 		if cause := context.Cause(begun); err != nil && cause != nil {
