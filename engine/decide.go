@@ -7,10 +7,12 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
+	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/term"
 )
@@ -102,6 +104,7 @@ func (e *Engine) decide(ctx context.Context, s *Snapshot, q *question) decision.
 	}
 	q.budget *= e.patience
 	start := e.clock()
+	s = e.sparing(s, q.subject)
 	in := s.scope(q.subject)
 	rec := decision.Record{
 		ID: e.lastID.Add(1), Time: start, Point: q.name, Subject: q.subject,
@@ -137,6 +140,10 @@ func (e *Engine) decide(ctx context.Context, s *Snapshot, q *question) decision.
 	}
 	if !prepared.defined {
 		return end(decision.Undefined, "no policy defines %s", q.name)
+	}
+	if len(prepared.withheld) > 0 {
+		return end(decision.Failed, "%s takes part in %s and was rolled back, because decisions did not end in time with it: until it is changed or deleted, this is the strictest answer",
+			strings.Join(bundle.ShortIDs(prepared.withheld), ", "), q.name)
 	}
 	input, err := e.codec.Encode(q.in, q.given...)
 	if err != nil {

@@ -36,9 +36,9 @@ type Engine struct {
 	shares   *shares
 	watch    watchdog
 
-	mu       sync.Mutex // held while the active snapshot is changed
-	base     *Snapshot  // the built-in policies alone
-	previous bundle.Set // the platform's bundles that were active before, and good
+	mu      sync.Mutex // held while the active snapshot is changed
+	base    *Snapshot  // the built-in policies alone
+	lineage lineage
 }
 
 // New makes an engine of the built-in policies. It fails only when these do not
@@ -67,7 +67,7 @@ func FromBundle(builtin *bundle.Bundle, opts ...Option) (*Engine, error) {
 	for _, sink := range e.sinksOf {
 		e.sinks = append(e.sinks, sink(e))
 	}
-	e.each(func(o Observer) { o.Activated(base.revision) })
+	e.reportActive(base)
 	return e, nil
 }
 
@@ -91,18 +91,40 @@ func (e *Engine) Activate(ctx context.Context, set bundle.Set) error {
 }
 
 // Banned is a RolledBackError if Swap would refuse the set, without anything
-// being compiled or checked for it; nil otherwise.
+// being compiled or checked for it; nil otherwise. Each bundle counts by itself.
 func (e *Engine) Banned(set bundle.Set) error { return e.watch.banned(set) }
 
 // Swap makes a compiled snapshot the active one. Bundles that were rolled back
-// do not come back, with RolledBackError: that would only repeat what happened.
+// do not decide again, with RolledBackError: that would only repeat what happened.
+// They may stand, withheld.
 func (e *Engine) Swap(s *Snapshot) error {
 	changed, err := e.swap(s)
 	if changed { // not under the lock: an observer may call the engine
-		e.each(func(o Observer) { o.Activated(s.revision) })
+		e.reportActive(s)
 		e.checkScopes(s)
 	}
 	return err
+}
+
+// reportActive tells observers what decides from now on.
+func (e *Engine) reportActive(s *Snapshot) {
+	withheld := s.set.Withheld()
+	e.each(func(o Observer) { o.Activated(s.revision); o.Withheld(withheld) })
+}
+
+// Forget drops what is held against a bundle by its name, whatever its content, and what
+// was active before it: it is for a bundle that is deleted. The namespace is empty for
+// those of the platform. What is active stays.
+func (e *Engine) Forget(namespace, name string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	id := name
+	if namespace != "" {
+		id = namespace + "/" + name
+	} else {
+		delete(e.lineage.before, name)
+	}
+	e.watch.forget(id)
 }
 
 func (e *Engine) swap(s *Snapshot) (changed bool, err error) {
@@ -115,9 +137,7 @@ func (e *Engine) swap(s *Snapshot) (changed bool, err error) {
 	if old.revision == s.revision {
 		return false, nil
 	}
-	if now := old.set.Of(""); now.Content() != s.set.Of("").Content() {
-		e.previous = now
-	}
+	e.lineage.follow(old.set, s.set)
 	e.active.Store(s)
 	return true, nil
 }

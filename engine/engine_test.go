@@ -249,6 +249,7 @@ func (f sinkFunc) Record(r decision.Record) { f(r) }
 type watcher struct {
 	mu        sync.Mutex
 	rollbacks []engine.Rollback
+	withheld  bundle.Set
 	stuck     int
 	throttled map[string]int // by namespace
 	changed   chan struct{}
@@ -271,6 +272,12 @@ func (w *watcher) Throttled(namespace string, _ decision.Name) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.throttled[namespace]++
+}
+
+func (w *watcher) Withheld(set bundle.Set) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.withheld = set
 }
 
 func (w *watcher) RolledBack(r engine.Rollback) {

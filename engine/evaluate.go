@@ -15,6 +15,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/rego"
 	"github.com/open-policy-agent/opa/v1/topdown"
 
+	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
@@ -36,6 +37,7 @@ type evaluation struct {
 	revision string          // of what decides
 	share    *share          // counts its time; nil if none does
 	suspect  func()          // has it looked into that it does not end; nil if it says nothing
+	guilty   bundle.Set      // who is to blame that it is late; of whoever has claimed the watchdog
 	stop     brake
 	done     chan struct{}
 

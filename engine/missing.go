@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/open-policy-agent/opa/v1/ast"
-
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/catalog"
@@ -131,45 +129,40 @@ func (s *Snapshot) Namespaces() []string {
 // order, and the rules that a StrictWhere of a point names: what Missing.Points is
 // to be should the bundle be missing.
 func (s *Snapshot) PointsOf(b *bundle.Bundle) []decision.Name {
-	subject := decision.Subject{Namespace: b.Namespace}
-	if len(b.Canary) > 0 {
-		subject.Namespace = b.Canary[0]
-	}
 	out := []decision.Name{}
-	if b.Kind == bundle.Tenant {
-		alone := newScope(s.scope(subject).platform, bundle.Set{b}, bundle.Set{b})
-		for _, p := range catalog.All() {
-			if alone.takesPart(p.Name) {
-				out = append(out, p.Name)
-			}
-		}
-		slices.Sort(out)
-		return out
-	}
-	v := s.scope(subject).platform
-	packages := map[string]bool{}
-	for _, m := range b.Modules {
-		packages[m.Package.Path.String()] = true
-	}
-	affected := v.references().affectedBy(bundle.Set{b}) // by its data too
-	has := func(rules map[*ast.Rule]bool) bool {
-		for r := range rules {
-			if affected[r] || r.Module != nil && packages[r.Module.Package.Path.String()] {
-				return true
-			}
-		}
-		return false
-	}
+	takesPart := s.partOf(b)
 	for _, p := range catalog.All() {
-		if has(v.reach(p.Name)) {
+		if takesPart(p.Name) {
 			out = append(out, p.Name)
 		}
-		_, _, rules := v.entry(p.Name)
-		replaces := len(rules) > 0 && rules[0].Module != nil && packages[rules[0].Module.Package.Path.String()]
-		if p.StrictWhere != "" && (replaces || has(v.reach(p.StrictWhere))) {
+		if p.StrictWhere != "" && b.Kind != bundle.Tenant && (s.answeredBy(b, p.Name) || takesPart(p.StrictWhere)) {
 			out = append(out, p.StrictWhere)
 		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// partOf returns what says whether a bundle of the snapshot takes part in the answer of a
+// point or a rule, by its rules or by its data. Nothing is compiled for it.
+func (s *Snapshot) partOf(b *bundle.Bundle) func(decision.Name) bool {
+	platform := s.scope(standsFor(b)).platform
+	if b.Kind == bundle.Tenant {
+		return newScope(platform, bundle.Set{b}, bundle.Set{b}).takesPart
+	}
+	return func(name decision.Name) bool { return takesPart(b, platform.reach(name)) }
+}
+
+// answeredBy says whether the rules that answer a point are of a bundle of the platform.
+func (s *Snapshot) answeredBy(b *bundle.Bundle, name decision.Name) bool {
+	_, _, rules := s.scope(standsFor(b)).platform.entry(name)
+	return len(rules) > 0 && isOf(b, rules[0])
+}
+
+// standsFor is a subject that a bundle decides about.
+func standsFor(b *bundle.Bundle) decision.Subject {
+	if len(b.Canary) > 0 {
+		return decision.Subject{Namespace: b.Canary[0]}
+	}
+	return decision.Subject{Namespace: b.Namespace}
 }

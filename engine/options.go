@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/catalog"
 )
@@ -26,6 +27,7 @@ type options struct {
 	viewBytes   int
 	tenantBytes int
 	invalid     func(namespace string, err error)
+	spares      func(decision.Subject) bool
 	// fair is how long the evaluations of one tenant may take within the window.
 	fair time.Duration
 }
@@ -38,6 +40,7 @@ func defaults() options {
 		patience:  1,
 		memory:    512 << 20,
 		viewBytes: DefaultViewBytes, tenantBytes: DefaultTenantBytes, invalid: func(string, error) {},
+		spares: func(decision.Subject) bool { return false },
 	}
 	WithShare(0.25)(&o)
 	for _, p := range catalog.All() {
@@ -69,8 +72,12 @@ type Observer interface {
 	// Throttled is called for each decision that is a fallback because the
 	// policies of the namespace's own people took too much of the processors.
 	Throttled(namespace string, point decision.Name)
-	// RolledBack is called when the watchdog gave up on a revision.
+	// RolledBack is called when the watchdog gave up on bundles.
 	RolledBack(Rollback)
+	// Withheld is called after Activated with the bundles that were rolled back and that
+	// nothing replaces: decisions that they take part in are the strictest answers until
+	// they are changed or deleted. It is called with none when there are none any more.
+	Withheld(bundle.Set)
 }
 
 // WithClock sets the clock that records carry. Policies never see it.
@@ -125,6 +132,12 @@ func WithTenantBytes(bytes int) Option { return func(o *options) { o.tenantBytes
 // since. The error stays what Snapshot.Problem says of it. f must not block.
 func WithInvalid(f func(namespace string, err error)) Option {
 	return func(o *options) { o.invalid = f }
+}
+
+// WithSpared says which subjects are decided without the bundles that are withheld, such as
+// those by which people change or delete a bundle. A Missing says it for itself.
+func WithSpared(spares func(decision.Subject) bool) Option {
+	return func(o *options) { o.spares = spares }
 }
 
 // WithShare sets which part of the processors, from 0 to 1, the policies of one

@@ -140,6 +140,7 @@ func (s *scope) build(ctx context.Context, points []decision.Name, most int) (*v
 		return nil, err
 	}
 	v.tenant, v.rules, v.bytes = s.tenant, rulesOf(s.own, v.compiler), bytes
+	v.withheld = slices.Concat(s.platform.withheld, s.own.Withheld())
 	for _, p := range points {
 		if !s.takesPart(p) {
 			continue

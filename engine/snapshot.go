@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
+	"sync"
 
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -18,7 +20,9 @@ type Snapshot struct {
 	revision string
 	set      bundle.Set
 	missing  []Missing
-	cluster  *scope
+	// spared is the same without the bundles that are withheld; nil if none are.
+	spared  func() (*Snapshot, error)
+	cluster *scope
 	// scopes has the namespaces with bundles of their own or with canaries. Such
 	// a bundle can only hold in its namespace because it exists nowhere else.
 	scopes map[string]*scope
@@ -79,7 +83,27 @@ func (e *Engine) compile(ctx context.Context, set bundle.Set, from []*Snapshot) 
 			return nil, fmt.Errorf("compiling for namespace %s: %w", ns, err)
 		}
 	}
+	if len(set.Withheld()) > 0 {
+		s.spared = sync.OnceValues(func() (*Snapshot, error) {
+			return e.compile(context.Background(), set.Deciding(), []*Snapshot{s})
+		})
+	}
 	return s, nil
+}
+
+// sparing is what decides about a subject that bundles are spared from which are withheld.
+// Where the others do not compile without these it is the whole.
+func (e *Engine) sparing(s *Snapshot, subject decision.Subject) *Snapshot {
+	if s.spared == nil || !e.spares(subject) {
+		return s
+	}
+	out, err := s.spared()
+	if err != nil {
+		return s
+	}
+	of := *out
+	of.missing = s.missing
+	return &of
 }
 
 // scopeFor makes the scope of a namespace, or takes it from another snapshot. Own
@@ -95,7 +119,8 @@ func (e *Engine) scopeFor(ctx context.Context, platform *view, all, own bundle.S
 		if before.revision == s.revision && before.platform == platform {
 			return before, nil
 		}
-		isNew = isNew && before.own.Content() != own.Content()
+		// Those that are withheld meanwhile are compiled as they were.
+		isNew = isNew && !slices.Equal(before.own.IDs(), own.IDs())
 	}
 	if isNew {
 		if err := e.views.check(ctx, s); err != nil {

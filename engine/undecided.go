@@ -5,9 +5,11 @@ package engine
 import (
 	"context"
 	"reflect"
+	"slices"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
+	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -70,4 +72,73 @@ func (s *Snapshot) withoutTenants(subject decision.Subject) *Snapshot {
 	}
 	alone := in.withoutOwn()
 	return &Snapshot{revision: alone.revision, set: less(s.set, in.own), cluster: alone, views: s.views}
+}
+
+// withheldFrom names the withheld bundles that take part in the answer of a point: by their
+// rules, or by data that a rule reads.
+func (v *view) withheldFrom(name decision.Name) (ids []string) {
+	if len(v.withheld) == 0 {
+		return nil
+	}
+	reach := v.reach(name)
+	for _, b := range v.withheld {
+		if takesPart(b, reach) {
+			ids = append(ids, b.ID())
+		}
+	}
+	return ids
+}
+
+// takesPart says whether one of some rules is the bundle's, or reads its data.
+func takesPart(b *bundle.Bundle, rules map[*ast.Rule]bool) bool {
+	for r := range rules {
+		if isOf(b, r) || len(b.Data) > 0 && readsData(r, b.Data) {
+			return true
+		}
+	}
+	return false
+}
+
+// isOf says whether a rule is the bundle's. No two bundles of a view have a package in common.
+func isOf(b *bundle.Bundle, r *ast.Rule) bool {
+	if r.Module == nil {
+		return false
+	}
+	for _, m := range b.Modules {
+		if m.Package.Path.Equal(r.Module.Package.Path) {
+			return true
+		}
+	}
+	return false
+}
+
+// readsData says whether a rule refers to something that is in the data, or may be.
+func readsData(r *ast.Rule, data map[string]any) (found bool) {
+	ast.WalkRefs(r, func(ref ast.Ref) bool {
+		found = found || ref.HasPrefix(ast.DefaultRootRef) && hasData(data, ref[1:])
+		return found
+	})
+	return found
+}
+
+// PointsWithheld names the points that the engine prepares ahead and whose decisions are
+// the strictest answers because one of these bundles takes part in them and is withheld.
+func (e *Engine) PointsWithheld(bundles ...*bundle.Bundle) []decision.Name {
+	return e.pointsWithheld(e.active.Load(), bundles)
+}
+
+func (e *Engine) pointsWithheld(s *Snapshot, bundles bundle.Set) (points []decision.Name) {
+	withheld := s.set.Withheld().IDs()
+	var parts []func(decision.Name) bool
+	for _, b := range bundles {
+		if slices.Contains(withheld, b.ID()) {
+			parts = append(parts, s.partOf(b))
+		}
+	}
+	for _, p := range e.points {
+		if slices.ContainsFunc(parts, func(takesPart func(decision.Name) bool) bool { return takesPart(p) }) {
+			points = append(points, p)
+		}
+	}
+	return points
 }

@@ -24,7 +24,9 @@ import (
 type view struct {
 	revision string
 	// tenant is the namespace whose own bundles are in it; empty if none are.
-	tenant   string
+	tenant string
+	// withheld are the bundles in it that may not decide.
+	withheld bundle.Set
 	compiler *ast.Compiler
 	// data is what all bundles have; views of namespaces share that of the platform.
 	data    ast.Object
@@ -51,6 +53,9 @@ type query struct {
 	path     string // of the package, e.g. rollout or override.rollout
 	defined  bool
 	extended bool // rules of users take part in the answer
+	// withheld are the bundles that take part in the answer and may not decide, as
+	// name@revision.
+	withheld []string
 }
 
 // newView compiles all modules of the platform's bundles, the built-in ones among them.
@@ -75,7 +80,7 @@ func newView(ctx context.Context, all bundle.Set) (*view, error) {
 			v.tenant = b.Namespace
 		}
 	}
-	v.rules, v.modules, v.sizes = rulesOf(all, v.compiler), modules, sizes
+	v.rules, v.modules, v.sizes, v.withheld = rulesOf(all, v.compiler), modules, sizes, all.Withheld()
 	return v, nil
 }
 
@@ -221,7 +226,8 @@ func (v *view) prepare(ctx context.Context, name decision.Name) (*query, error) 
 		return nil, fmt.Errorf("preparing %s: a decision point is named domain/point", name)
 	}
 	pkg, ref, rules := v.entry(name)
-	q := &query{view: v, path: pkg, txn: v.txn, tenant: v.tenant, extended: v.extended(name)}
+	q := &query{view: v, path: pkg, txn: v.txn, tenant: v.tenant, withheld: v.withheldFrom(name)}
+	q.extended = len(q.withheld) > 0 || v.extended(name)
 	if len(rules) == 0 {
 		return q, nil
 	}

@@ -361,7 +361,7 @@ func TestANamespaceIsNotToBlameForWhatItTakesNoPartIn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if guilty := e.judge(s, newEvaluation(q, ast.NewObject(), ask), true); len(guilty) != want {
+		if guilty := e.findGuilty(s, newEvaluation(q, ast.NewObject(), ask), true); len(guilty) != want {
 			t.Errorf("of a decision of %s that is stuck %v are to blame", point, guilty.IDs())
 		}
 	}
@@ -421,5 +421,47 @@ func TestABundleThatFailsUndoesNoCanary(t *testing.T) {
 	out, rec := Decide(t.Context(), e, protection.DeletionPoint(), decision.Subject{Kind: "ConfigMap", Namespace: "shop", Name: "w"}, in)
 	if rec.Outcome == decision.Decided || out.Allow {
 		t.Errorf("it is %s, allowed %v: %+v", rec.Outcome, out.Allow, out)
+	}
+}
+
+// Trials that do not end keep what trials need. That none can be made says nothing of a bundle, and who is found to blame
+// stays so while the evaluation goes on.
+func TestAnEvaluationThatDoesNotEndIsJudgedOnce(t *testing.T) {
+	for name, tc := range map[string]struct{ before, withheld int }{
+		"where nothing is free at first": {before: 0, withheld: 0},
+		"where nothing is free any more": {before: 1, withheld: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := builtinEngine(t, WithPatience(60), WithGrace(time.Millisecond))
+			if err := e.Activate(t.Context(), bundle.Set{holds(t, "shop", "y")}); err != nil {
+				t.Fatal(err)
+			}
+			s, subject := e.Snapshot(), decision.Subject{Namespace: "shop", Name: "web"}
+			v, err := s.viewOf("rollout/plan", subject)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q, err := v.query(t.Context(), "rollout/plan")
+			if err != nil {
+				t.Fatal(err)
+			}
+			ev := newEvaluation(q, ast.NewObject(), &question{name: "rollout/plan", budget: 10 * time.Second, subject: subject})
+			for i := range Strikes {
+				if i == tc.before {
+					ev.ask.budget = 10 * time.Millisecond
+					for range cap(e.shares.judging) {
+						e.shares.judging <- struct{}{}
+					}
+				}
+				e.suspect(s, ev)
+				for !e.watch.claim() {
+					time.Sleep(time.Millisecond)
+				}
+				e.watch.release()
+			}
+			if got := e.Snapshot().set.Withheld(); len(got) != tc.withheld {
+				t.Errorf("withheld are %v", got.IDs())
+			}
+		})
 	}
 }

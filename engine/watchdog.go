@@ -5,102 +5,123 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
-
-	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// Strikes is how many decisions may come too late before policies are to blame for
-// it: a machine that is busy makes good ones late now and then.
+// Strikes is how many decisions may come too late because of a bundle before it is
+// rolled back: a machine that is busy makes good ones late now and then.
 const Strikes = 3
 
 // forgiveAfter is when a strike is forgotten: bundles may be active for months.
 const forgiveAfter = time.Hour
 
-// watchdog keeps when bundles were to blame, by the revision of those bundles.
+// watchdog keeps when single bundles were to blame, by their content: a bundle that
+// stands beside it is another one, and so is the same bundle after a change.
 type watchdog struct {
 	mu      sync.Mutex
 	busy    bool // a case is being judged
-	strikes map[string][]time.Time
-	bans    map[string]bool
+	strikes map[content][]time.Time
+	bans    map[content]bool
 }
 
-// Rollback is a set of bundles that was given up, and why.
+// content names what a bundle has, and who wrote it. A canary has the content of the
+// bundle that it becomes when it is promoted.
+type content struct {
+	kind bundle.Kind
+	id   string
+}
+
+func contentOf(b *bundle.Bundle) content { return content{b.Kind, b.ID()} }
+
+// Rollback says which bundles the engine rolled back, and why.
 type Rollback struct {
 	// From and To are revisions of the engine.
 	From, To string
 	// Namespace is the tenant's whose bundles they are; empty for those of the
 	// platform.
 	Namespace string
-	// Canary is true if they are the platform's canaries: the bundles whose place
-	// they took decide again.
-	Canary  bool
+	// Canary is true if they are the platform's canaries.
+	Canary bool
+	// Bundles were rolled back, as name@revision.
 	Bundles []string
-	Point   decision.Name
-	Reason  string
+	// Replacements decide in their places from now on: what was active before a bundle
+	// of the platform, or the bundle whose place a canary took.
+	Replacements []string
+	// Withheld are those of Bundles that nothing replaces. A decision that they take
+	// part in is the strictest answer of its point, until they are changed or deleted.
+	Withheld []string
+	// Point is that of the last decision that was late, and Points are those that
+	// Withheld take part in.
+	Point  decision.Name
+	Points []decision.Name
+	Reason string
 }
 
 // RolledBackError refuses bundles that the watchdog rolled back before.
 type RolledBackError struct {
-	Namespace string // as in Rollback
-	Bundles   []string
+	// Bundles are those, as name@revision; a tenant's as namespace/name@revision. Others
+	// of the set are not refused.
+	Bundles []string
 }
 
 func (err RolledBackError) Error() string {
-	return fmt.Sprintf("bundles %v were rolled back because decisions did not end in time with them; change one to try again", bundle.ShortIDs(err.Bundles))
+	return fmt.Sprintf("%s: decisions did not end in time with it, so it was rolled back; change it to try again", strings.Join(bundle.ShortIDs(err.Bundles), ", "))
 }
 
-// tenantOf is the namespace of a tenant's bundles; empty for others.
-func tenantOf(part bundle.Set) string { return part[0].Namespace }
-
-// banned finds a part of a set that was rolled back.
+// banned finds the bundles of a set that were rolled back, and that are to decide.
 func (w *watchdog) banned(set bundle.Set) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.bans) == 0 {
-		return nil
-	}
-	parts := []bundle.Set{set.Of("")}
-	for _, b := range parts[0] { // a canary that was rolled back is not promoted
-		parts = append(parts, bundle.Set{b})
-	}
-	for _, ns := range set.Namespaces() {
-		parts = append(parts, set.Of(ns), set.Canaries(ns))
-	}
-	for _, part := range parts {
-		if w.bans[part.Content()] {
-			return RolledBackError{Namespace: tenantOf(part), Bundles: part.IDs()}
+	var out bundle.Set
+	for _, b := range set.Deciding() {
+		if w.bans[contentOf(b)] {
+			out = append(out, b)
 		}
 	}
-	return nil
+	if len(out) == 0 {
+		return nil
+	}
+	return RolledBackError{Bundles: slices.Compact(out.IDs())}
 }
 
-// out counts a strike, and bans the bundles when it was the last one.
-func (w *watchdog) out(part bundle.Set, now time.Time) bool {
+// countStrike counts a strike against a bundle. It bans the bundle, and returns true, when
+// that was the last one.
+func (w *watchdog) countStrike(b *bundle.Bundle, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.strikes == nil {
-		w.strikes, w.bans = map[string][]time.Time{}, map[string]bool{}
+		w.strikes, w.bans = map[content][]time.Time{}, map[content]bool{}
 	}
-	for revision, all := range w.strikes {
-		w.strikes[revision] = slices.DeleteFunc(all, func(at time.Time) bool { return now.Sub(at) >= forgiveAfter })
-		if len(w.strikes[revision]) == 0 {
-			delete(w.strikes, revision)
+	for c, all := range w.strikes {
+		w.strikes[c] = slices.DeleteFunc(all, func(at time.Time) bool { return now.Sub(at) >= forgiveAfter })
+		if len(w.strikes[c]) == 0 {
+			delete(w.strikes, c)
 		}
 	}
-	revision := part.Content()
-	if w.strikes[revision] = append(w.strikes[revision], now); len(w.strikes[revision]) < Strikes {
+	c := contentOf(b)
+	if w.strikes[c] = append(w.strikes[c], now); len(w.strikes[c]) < Strikes {
 		return false
 	}
-	delete(w.strikes, revision)
-	w.bans[revision] = true
+	delete(w.strikes, c)
+	w.bans[c] = true
 	return true
+}
+
+// forget drops what is held against a bundle of any content.
+func (w *watchdog) forget(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	is := func(c content) bool { return strings.HasPrefix(c.id, id+"@") }
+	maps.DeleteFunc(w.strikes, func(c content, _ []time.Time) bool { return is(c) })
+	maps.DeleteFunc(w.bans, func(c content, _ bool) bool { return is(c) })
 }
 
 // claim makes the caller the only one to judge.
@@ -118,7 +139,9 @@ func (w *watchdog) release() {
 	w.busy = false
 }
 
-// suspect looks, aside, into a decision that did not come in time.
+// suspect looks, aside, into a decision that did not come in time. Until it is clear
+// which bundles are to blame, and how often, all of them stay, and such a decision is
+// the strictest answer.
 func (e *Engine) suspect(s *Snapshot, ev *evaluation) {
 	if len(s.set) == 0 || !e.watch.claim() {
 		return
@@ -131,91 +154,27 @@ func (e *Engine) suspect(s *Snapshot, ev *evaluation) {
 		case <-time.After(e.grace):
 			stuck = true
 		}
-		if guilty := e.judge(s, ev, stuck); len(guilty) > 0 {
-			e.strike(s, guilty, ev.ask, stuck)
+		if len(ev.guilty) == 0 { // it may be suspected again for as long as it does not end
+			ev.guilty = e.findGuilty(s, ev, stuck)
+		}
+		if len(ev.guilty) > 0 {
+			e.strike(ev.guilty, ev.ask, stuck)
 		}
 	}, nil)
 }
 
-// judge finds the bundles that are to blame: a tenant's own, canaries, or the
-// platform's. A processor that was taken away makes good policies late too, so
-// the question is asked again, with the suspected bundles and without: only when
-// there is no answer with them and one without are they to blame. Those who may
-// say least are suspected first, and are out of the way when the next ones are,
-// so that a tenant cannot have a canary rolled back, nor a canary the bundle
-// that it is to replace.
-func (e *Engine) judge(s *Snapshot, ev *evaluation, stuck bool) (guilty bundle.Set) {
-	ns := ev.ask.subject.Namespace
-	with, rest, own := ev.query.view, s.set, owned(s.set, ns)
-	if ev.query.tenant == "" { // they took no part
-		rest, own = less(rest, own), nil
+// findGuilty judges all bundles that took part in an evaluation.
+func (e *Engine) findGuilty(s *Snapshot, ev *evaluation, stuck bool) bundle.Set {
+	set, namespace := s.set, ev.ask.subject.Namespace
+	if ev.query.tenant == "" { // those of the namespace took no part
+		set = less(set, owned(set, namespace))
 	}
-	for _, part := range []bundle.Set{own, s.set.Canaries(ns), s.set.Of("")} {
-		if len(part) == 0 {
-			continue
-		}
-		rest = less(rest, part)
-		without, err := e.aside(s, rest.For(ns))
-		if err != nil {
-			return nil // it is not known what would be without them
-		}
-		if e.answers(without, ev) {
-			if stuck || !e.answers(with, ev) {
-				return part
-			}
-			return nil
-		}
-		with, stuck = without, true // these have just had their second chance
-	}
-	return nil
+	return judge(set, namespace, e.oldestFirst, e.retrial(s, ev), stuck)
 }
 
-// owned are the bundles that a namespace's own people wrote, if it is one.
-func owned(set bundle.Set, namespace string) bundle.Set {
-	if namespace == "" {
-		return nil
-	}
-	return set.Of(namespace)
-}
-
-// less is a set without some of its bundles.
-func less(set, part bundle.Set) bundle.Set {
-	return slices.DeleteFunc(slices.Clone(set), func(b *bundle.Bundle) bool { return slices.Contains(part, b) })
-}
-
-// aside is what would decide if only these bundles did, from what is compiled
-// already if it can be.
-func (e *Engine) aside(s *Snapshot, set bundle.Set) (*view, error) {
-	all := append(bundle.Set{e.builtin}, set...)
-	for _, from := range []*Snapshot{s, e.base} {
-		if v, ok := from.compiled()[all.Content()]; ok {
-			return v, nil
-		}
-	}
-	return newView(context.Background(), all)
-}
-
-// answers asks again and says whether an answer, of any kind, came in time.
-// That no policy defines the point is an answer.
-func (e *Engine) answers(v *view, ev *evaluation) bool {
-	ctx := context.Background()
-	q, err := v.query(ctx, ev.ask.name)
-	if err != nil || !q.defined {
-		return true
-	}
-	again := *ev.ask
-	again.judging = true
-	again.answer = func(ast.Value, string) error { return nil }
-	retry := newEvaluation(q, ev.input, &again)
-	if outcome, _ := e.run(ctx, retry); outcome == decision.TimedOut && !retry.late {
-		return true // it did not even begin: no bundle is to blame
-	}
-	return !retry.late
-}
-
-// strike counts a failure of some bundles, and at the third goes on without.
-func (e *Engine) strike(s *Snapshot, guilty bundle.Set, ask *question, stuck bool) {
-	to := e.retreat(s, guilty)
+// strike counts a failure of some bundles, and at the third of one goes on without it.
+func (e *Engine) strike(guilty bundle.Set, ask *question, stuck bool) {
+	r, to := e.retreat(guilty)
 	if to == nil {
 		return
 	}
@@ -223,50 +182,92 @@ func (e *Engine) strike(s *Snapshot, guilty bundle.Set, ask *question, stuck boo
 	if stuck {
 		how = "did not end within " + ask.budget.String()
 	}
-	r := Rollback{
-		From: s.revision, To: to.revision, Namespace: tenantOf(guilty), Canary: guilty[0].Canary != nil, Bundles: guilty.IDs(), Point: ask.name,
-		Reason: fmt.Sprintf("%d decisions within an hour, the last one of %s, %s with these bundles, and were made in time without them", Strikes, ask.name, how),
-	}
-	e.each(func(o Observer) { o.RolledBack(r); o.Activated(to.revision) })
+	r.Point = ask.name
+	r.Reason = fmt.Sprintf("%d decisions within an hour, the last one of %s, %s with these bundles, and were made in time without them", Strikes, ask.name, how)
+	e.each(func(o Observer) { o.RolledBack(r) })
+	e.reportActive(to)
 	e.checkScopes(to)
 	e.emit(decision.Record{
 		ID: e.lastID.Add(1), Time: e.clock(), Point: RollbackPoint, Outcome: decision.TimedOut,
-		Subject:  decision.Subject{Kind: "Revision", Namespace: r.Namespace, Name: s.revision},
-		Revision: to.revision, Bundles: r.Bundles, Output: r, Error: r.Reason,
+		Subject:  decision.Subject{Kind: "Revision", Namespace: r.Namespace, Name: r.From},
+		Revision: r.To, Bundles: r.Bundles, Output: r, Error: r.Reason,
 	})
 }
 
 // RollbackPoint is the point that the record of a rollback names. No caller asks it.
 const RollbackPoint decision.Name = "engine/rollback"
 
-// retreat goes on without the bundles once the strikes are out: a tenant's and
-// canaries are dropped, the platform's are replaced by the ones before.
-func (e *Engine) retreat(s *Snapshot, guilty bundle.Set) *Snapshot {
+// retreat goes on without those of the bundles whose strikes are out. The snapshot is nil
+// if there is none: they may try again, or were changed meanwhile.
+func (e *Engine) retreat(guilty bundle.Set) (Rollback, *Snapshot) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.active.Load() != s || !e.watch.out(guilty, e.clock()) {
-		return nil // another is active by now, or it may try again
+	from := e.active.Load()
+	out := map[content]bool{}
+	for _, b := range guilty {
+		active := slices.ContainsFunc(from.set.Deciding(), func(a *bundle.Bundle) bool { return contentOf(a) == contentOf(b) })
+		if active && e.watch.countStrike(b, e.clock()) {
+			out[contentOf(b)] = true
+		}
 	}
-	to := e.without(s, guilty)
-	e.active.Store(to)
-	return to
-}
-
-func (e *Engine) without(s *Snapshot, guilty bundle.Set) *Snapshot {
-	rest := less(s.set, guilty)
-	if tenantOf(guilty) == "" && guilty[0].Canary == nil {
-		rest = append(rest, e.previous...)
-		e.previous = nil
+	if len(out) == 0 {
+		return Rollback{}, nil
 	}
-	for _, set := range []bundle.Set{rest, s.set.Without("")} {
-		if e.watch.banned(set) != nil {
+	r := Rollback{From: from.revision, Namespace: guilty[0].Namespace, Canary: guilty[0].Canary != nil}
+	for _, before := range []map[string]*bundle.Bundle{e.lineage.before, nil} {
+		next, change := e.replace(from.set, out, before)
+		// What replaces a bundle may not compile beside others of today, such as where
+		// another one has its package by now. The bundles themselves do as they did.
+		to, err := e.Compile(context.Background(), next)
+		if err != nil {
 			continue
 		}
-		// What compiled before compiles again, but for tenants' packages that
-		// are in the way of the platform's old ones.
-		if to, err := e.Compile(context.Background(), set); err == nil {
-			return to
+		e.lineage.follow(from.set, next)
+		e.active.Store(to)
+		r.To, r.Bundles, r.Replacements, r.Withheld = to.revision, change.out.IDs(), change.in.IDs(), change.withheld.IDs()
+		r.Points = e.pointsWithheld(to, change.withheld)
+		return r, to
+	}
+	return Rollback{}, nil
+}
+
+// change is what a rollback does to a set.
+type change struct{ out, in, withheld bundle.Set }
+
+// replace takes bundles out of a set, by their content, and leaves all others as they are.
+// The bundle whose place a canary took decides again, and what was before a bundle of the
+// platform. Without either it stays where it is, withheld: decisions that it takes part in
+// must not be looser than they were with it.
+func (e *Engine) replace(set bundle.Set, out map[content]bool, before map[string]*bundle.Bundle) (next bundle.Set, c change) {
+	for _, b := range set {
+		if b.Withheld || !out[contentOf(b)] {
+			next = append(next, b)
+			continue
+		}
+		c.out = append(c.out, b)
+		replacement := before[b.Name]
+		if b.Canary != nil {
+			replacement = stable(set, b.Name)
+		}
+		switch {
+		case b.Kind == bundle.Tenant || replacement == nil || e.watch.banned(bundle.Set{replacement}) != nil && b.Canary == nil:
+			next, c.withheld = append(next, b.Withhold()), append(c.withheld, b)
+		case b.Canary != nil: // it is in the set
+			c.in = append(c.in, replacement)
+		default:
+			next, c.in = append(next, replacement), append(c.in, replacement)
 		}
 	}
-	return e.base
+	return next, c
+}
+
+// stable is the bundle of the platform that has a name, but for its canary; nil if there
+// is none.
+func stable(set bundle.Set, name string) *bundle.Bundle {
+	for _, b := range set.Of("") {
+		if b.Name == name {
+			return b
+		}
+	}
+	return nil
 }

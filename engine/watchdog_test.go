@@ -10,12 +10,12 @@ import (
 )
 
 func TestStrikesAreForgottenAfterAnHour(t *testing.T) {
-	part := func(name string) bundle.Set {
+	bundleOf := func(name string) *bundle.Bundle {
 		b, err := bundle.FromFiles(name, map[string]string{"a.rego": "package extend.test." + name + "\nrank := 1"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return bundle.Set{b}
+		return b
 	}
 	const minute = time.Minute
 	for name, tc := range map[string]struct {
@@ -32,10 +32,10 @@ func TestStrikesAreForgottenAfterAnHour(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, out := &watchdog{}, false
 			for _, at := range tc.at {
-				w.out(part("another"), time.Unix(0, 0).Add(at)) // must not count against this
-				out = w.out(part("this"), time.Unix(0, 0).Add(at))
+				w.countStrike(bundleOf("another"), time.Unix(0, 0).Add(at)) // must not count against this
+				out = w.countStrike(bundleOf("this"), time.Unix(0, 0).Add(at))
 			}
-			if out != tc.out || (w.banned(part("this")) != nil) != tc.out {
+			if out != tc.out || (w.banned(bundle.Set{bundleOf("this")}) != nil) != tc.out {
 				t.Errorf("out: %t, want %t", out, tc.out)
 			}
 		})

@@ -24,6 +24,7 @@ func (p *Publisher) letIn(ctx context.Context, b policy.AnyPolicyBundle, found *
 		return err
 	}
 	w, st := b.Wanted(), b.GetStatus()
+	st.Withheld = nil
 	a := &policy.PolicyArtifact{
 		Revision: bundle.ShortRevision(candidate.Revision), Content: candidate.Revision, Digest: found.Digest, Reference: found.Reference, KeptIn: kept,
 		Generation: b.GetGeneration(), Time: metav1.NewTime(p.Clock()),
@@ -83,7 +84,7 @@ func (p *Publisher) enforce(st *policy.PolicyBundleStatus, a *policy.PolicyArtif
 // goBack enforces a revision that is kept, whatever the source has.
 func (p *Publisher) goBack(b policy.AnyPolicyBundle, a *policy.PolicyArtifact) {
 	st := b.GetStatus()
-	st.Candidate = nil
+	st.Candidate, st.Withheld = nil, nil
 	if st.Active == nil || st.Active.Digest != a.Digest {
 		again := *a
 		again.Mode, again.Namespaces = "", nil
@@ -120,13 +121,17 @@ func rolledBack(b policy.AnyPolicyBundle) *refusal {
 }
 
 // retreat takes what a replica gave up from all of them: the one before is
-// enforced again, or nothing of the bundle.
+// enforced again. Where there is none all of them withhold it, also those that are started
+// later: what it takes part in is refused or held, as it was while it was late.
 func (p *Publisher) retreat(b policy.AnyPolicyBundle) {
 	st := b.GetStatus()
 	given := func(a *policy.PolicyArtifact) bool {
 		return slices.ContainsFunc(st.Replicas, func(r policy.PolicyReplica) bool { return a.Is(r.RolledBack) })
 	}
 	if given(st.Candidate) {
+		if st.Active == nil && st.Candidate.Mode == policy.PolicyModeCanary {
+			st.Withheld = st.Candidate
+		}
 		st.Candidate = nil
 	}
 	if given(st.Active) {
@@ -137,9 +142,12 @@ func (p *Publisher) retreat(b policy.AnyPolicyBundle) {
 				break
 			}
 		}
-		bad := st.Active.Digest
+		bad := st.Active
 		p.enforce(st, before)
-		st.History = slices.DeleteFunc(st.History, func(a policy.PolicyArtifact) bool { return a.Digest == bad })
+		st.History = slices.DeleteFunc(st.History, func(a policy.PolicyArtifact) bool { return a.Digest == bad.Digest })
+		if before == nil {
+			st.Withheld = bad
+		}
 	}
 }
 

@@ -26,6 +26,7 @@ func TestBundles(t *testing.T) {
 		"a bundle of a namespace":                   ofNamespace,
 		"a rollback is for all replicas":            rollback,
 		"a canary that is given up":                 givenUp,
+		"what is withheld is deleted, or in shadow": deletedWhileWithheld,
 		"an archive that was changed later":         tampered,
 		"a gate that fails":                         failing,
 		"a check that ends the manager":             crashing,

@@ -46,7 +46,7 @@ func refuse(b policy.AnyPolicyBundle, r *refusal) {
 	for _, e := range r.errors {
 		st.Errors = append(st.Errors, decision.Cut(e, longest))
 	}
-	message := failed(st.Errors, st.ActiveRevision) + without(st)
+	message := failed(st) + without(st)
 	pass(b, r.stage)
 	set(b, r.stage, metav1.ConditionFalse, r.reason, message)
 	stages := policy.PolicyBundleStages()
@@ -111,15 +111,19 @@ func lacking(st *policy.PolicyBundleStatus) []policy.PolicyReplica {
 func lowered(sentence string) string { return strings.ToLower(sentence[:1]) + sentence[1:] }
 
 // failed is the message of a bundle whose newest policies were stopped.
-func failed(errors []string, active string) string {
-	first := "the reason is not known"
+func failed(st *policy.PolicyBundleStatus) string {
+	errors, first := st.Errors, "the reason is not known"
 	if len(errors) > 0 {
 		first = strings.TrimSuffix(errors[0], ".")
 	}
 	if more := len(errors) - 1; more > 0 {
 		first += fmt.Sprintf(" (and %d more in status.errors)", more)
 	}
-	return fmt.Sprintf(policy.PolicyBundleFailedMessage, first, stays(active))
+	instead := stays(st.ActiveRevision)
+	if st.Withheld != nil && st.Active == nil {
+		instead = fmt.Sprintf(policy.PolicyBundleWithheldMessage, st.Withheld.Revision)
+	}
+	return fmt.Sprintf(policy.PolicyBundleFailedMessage, first, instead)
 }
 
 // longest is how many bytes of an error are kept. The API server takes no condition

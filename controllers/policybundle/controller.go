@@ -135,7 +135,7 @@ func (r *Reconciler) matters(e event.UpdateEvent) bool {
 // published is what replicas follow.
 func published(b policy.AnyPolicyBundle) string {
 	out := ""
-	for _, a := range []*policy.PolicyArtifact{b.GetStatus().Active, b.GetStatus().Candidate} {
+	for _, a := range []*policy.PolicyArtifact{b.GetStatus().Active, b.GetStatus().Candidate, b.GetStatus().Withheld} {
 		if a == nil {
 			out += "-;"
 			continue

@@ -279,6 +279,10 @@ func (p *Publisher) admit(ctx context.Context, b policy.AnyPolicyBundle, found *
 	if r := conflicting(candidate, beside); r != nil {
 		return candidate, r, nil
 	}
+	if r := conflicting(candidate, p.Host.WithheldBeside(keyOf(b))); r != nil {
+		r.passing = true // it is gone when the bundle that has the package is changed or deleted
+		return candidate, r, nil
+	}
 	if r := refuseEndless(b, found); r != nil {
 		b.GetStatus().Checking.Phase = policy.PolicyCheckGivenUp
 		return candidate, r, nil

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/policyhost/hosttest"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 )
 
@@ -45,15 +46,79 @@ func rollback(s *stage) {
 		}
 		s.says(key, status)
 		for _, r := range []*replica{leader, other, next} {
-			r.holds(holds)
+			if before != nil {
+				r.holds(holds)
+			} else {
+				r.withholds(key)
+			}
+		}
+		ready := condition(s.bundle(key), policy.PolicyBundleReady)
+		if says := strings.Contains(ready.Message, "decisions of rollout/plan that it takes part in are refused or held") && strings.Contains(ready.Message, "until you change its files or its mode, or delete the bundle"); says != (before == nil) {
+			s.Errorf("it says %s", ready.Message)
 		}
 		if told := leader.told(); len(told) != 1 || !strings.HasPrefix(told[0], "Warning RolledBack ") || !strings.Contains(told[0], "other rolled revision ") {
 			s.Errorf("the events are %q", told)
 		}
+		if before == nil {
+			beside := platform("beside")
+			s.apply(beside, inline(hold("slow", "Beside", "true")))
+			next.look(beside)
+			s.says(beside, "False Conflict ContractOK")
+			s.do(s.Delete(s.Context(), object(s.bundle(beside))))
+			next.look(beside)
+		}
 		s.apply(key, inline(hold("slow", "Fixed", "true")))
-		next.look(key)
+		for _, r := range []*replica{next, leader, other} {
+			r.look(key)
+			r.holds("Fixed")
+		}
 		s.says(key, "True Activated, active")
+		if w := s.bundle(key).GetStatus().Withheld; w != nil {
+			s.Errorf("withheld is %+v", w)
+		}
 		s.do(s.Delete(s.Context(), object(s.bundle(key))))
+	}
+}
+
+// withholds checks that a replica makes no decision that a bundle takes part in.
+func (r *replica) withholds(key Key) {
+	r.Helper()
+	if got := hosttest.Holds(r.Host.Engine(), "shop"); !strings.HasPrefix(got, "Error "+key.Name+"@") {
+		r.Errorf("%s decides: %s", r.Host.Name(), got)
+	}
+}
+
+// deletedWhileWithheld is of bundles that were rolled back and had nothing before them: with the object goes what they refuse.
+func deletedWhileWithheld(s *stage) {
+	for name, change := range map[string]func(key Key){
+		"deleted":   func(key Key) { s.do(s.Delete(s.Context(), object(s.bundle(key)))) },
+		"in-shadow": func(key Key) { s.apply(key, mode(policy.PolicyModeShadow)) },
+	} {
+		key, beside := platform("withheld-"+name), platform("beside-"+name)
+		leader, other := s.replica("leader", true), s.replica("other", false)
+		s.apply(beside, inline(hold("beside", "Beside", "true")))
+		s.apply(key, both(inline(slow), mode(policy.PolicyModeCanary, "shop")))
+		leader.look(beside, key)
+		other.look(beside, key)
+		other.watch.Exhaust(s, other.Host.Engine())
+		other.look(key)
+		leader.look(key)
+		other.look(key)
+		s.says(key, "False RolledBack")
+		for _, r := range []*replica{leader, other} {
+			r.withholds(key)
+			r.holdsIn("bank", "Beside")
+		}
+		change(key)
+		for _, r := range []*replica{leader, other} {
+			r.look(key)
+			r.holds("Beside")
+		}
+		if name == "in-shadow" {
+			s.says(key, "True InShadow, candidate")
+			s.do(s.Delete(s.Context(), object(s.bundle(key))))
+		}
+		s.do(s.Delete(s.Context(), object(s.bundle(beside))))
 	}
 }
 

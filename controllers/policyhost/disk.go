@@ -31,8 +31,10 @@ type stored struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	// Canary has the namespaces of one that decides there only.
-	Canary []string          `json:"canary,omitempty"`
-	Files  map[string]string `json:"files"`
+	Canary []string `json:"canary,omitempty"`
+	// Withheld is true of one that was rolled back.
+	Withheld bool              `json:"withheld,omitempty"`
+	Files    map[string]string `json:"files"`
 	// Content is the revision of the bundle.
 	Content string `json:"content,omitempty"`
 	// Signed is what was kept of its signature, if it was verified.
@@ -182,14 +184,17 @@ func (s stored) read() (*bundle.Bundle, error) {
 	return b, err
 }
 
-func (s stored) options() []bundle.Option {
+func (s stored) options() (out []bundle.Option) {
 	switch {
 	case s.Namespace != "":
-		return []bundle.Option{bundle.AsTenant(s.Namespace)}
+		out = append(out, bundle.AsTenant(s.Namespace))
 	case len(s.Canary) > 0:
-		return []bundle.Option{bundle.AsCanary(s.Canary...)}
+		out = append(out, bundle.AsCanary(s.Canary...))
 	}
-	return nil
+	if s.Withheld {
+		out = append(out, bundle.AsWithheld())
+	}
+	return out
 }
 
 // KeepOn keeps what decides on a disk from now on. That is for after all bundles
@@ -211,7 +216,7 @@ func (l *library) keep() {
 	}
 	all := []stored{}
 	for _, b := range now {
-		s := stored{Namespace: b.Namespace, Name: b.Name, Canary: b.Canary, Files: b.Files, Content: b.Revision}
+		s := stored{Namespace: b.Namespace, Name: b.Name, Canary: b.Canary, Withheld: b.Withheld, Files: b.Files, Content: b.Revision}
 		if by := b.Signature; by != nil && by.Verified {
 			s.Signed = &signed{Key: by.Key, Scope: by.Scope}
 		}

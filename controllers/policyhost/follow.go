@@ -6,7 +6,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -32,16 +34,16 @@ func (h *Host) Follow(ctx context.Context, b policy.AnyPolicyBundle) (policy.Pol
 		problem = err
 		err = h.put(ctx, key, unfit(b, h.library.Stages(key), want, problem))
 	}
+	now := h.library.Stages(key)
 	var given engine.RolledBackError
 	switch {
 	case errors.As(err, &given):
-		me.RolledBack = blamed(st, h.library.Stages(key))
-		problem = err
+		me.RolledBack = blamed(want, given)
+		problem = fmt.Errorf("%w%s", err, h.refused(now.Withheld))
 	case err != nil:
 		problem = err
 	}
-	now := h.library.Stages(key)
-	for _, a := range []*policy.PolicyArtifact{st.Active, st.Candidate} {
+	for _, a := range []*policy.PolicyArtifact{st.Active, st.Candidate, st.Withheld} {
 		if a != nil {
 			h.library.marks.decides(contentOf(a))
 		}
@@ -89,14 +91,13 @@ func standing(err error) bool {
 		errors.As(err, new(unreadableError)) || endsProcess(err)
 }
 
-// blamed is the content of the revision that this replica does not run though the
-// status names it: that which it was told to run last.
-func blamed(st *policy.PolicyBundleStatus, now Stages) string {
-	if c := st.Candidate; c != nil && c.Mode == policy.PolicyModeCanary && (now.Canary == nil || !c.Is(now.Canary.Revision)) {
-		return contentOf(c)
-	}
-	if st.Active != nil {
-		return contentOf(st.Active)
+// blamed is the content of the revision that this replica does not run though the status
+// names it.
+func blamed(want Stages, given engine.RolledBackError) string {
+	for _, b := range []*bundle.Bundle{want.Canary, want.Enforced} {
+		if b != nil && isOf(bundle.Set{b}, given) {
+			return b.Revision
+		}
 	}
 	return ""
 }
@@ -105,10 +106,26 @@ func blamed(st *policy.PolicyBundleStatus, now Stages) string {
 // manager has written.
 func contentOf(a *policy.PolicyArtifact) string { return cmp.Or(a.Content, a.Revision) }
 
+// refused tells which decisions have no answer of the policies while a bundle, which may be
+// nil, is withheld.
+func (h *Host) refused(withheld *bundle.Bundle) string {
+	if withheld == nil {
+		return ""
+	}
+	var points []string
+	for _, p := range h.engine.PointsWithheld(withheld) {
+		points = append(points, string(p))
+	}
+	if len(points) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; until then decisions of %s that it takes part in are refused or held", strings.Join(points, ", "))
+}
+
 // stands compares by content, and by where canaries hold.
 func stands(now, want Stages) bool {
 	return same(now.Enforced, want.Enforced) && same(now.Canary, want.Canary) && same(now.Shadow, want.Shadow) &&
-		slices.EqualFunc(now.Missing, want.Missing, engine.Missing.Equal)
+		same(now.Withheld, want.Withheld) && slices.EqualFunc(now.Missing, want.Missing, engine.Missing.Equal)
 }
 
 // want reads what the status names. What stands already is taken as it is. The problem
@@ -150,6 +167,17 @@ func (h *Host) want(ctx context.Context, b policy.AnyPolicyBundle) (want Stages,
 			problem = err
 		}
 	}
+	if a := st.Withheld; a != nil {
+		want.Withheld, err = h.load(ctx, b, a, now.Withheld, bundle.AsWithheld())
+		switch {
+		case err == nil:
+		case !standing(err):
+			return now, nil, err
+		default: // its points are known all the same
+			problem = err
+			want.Missing = append(want.Missing, missingOf(b, a, err))
+		}
+	}
 	return want, problem, nil
 }
 
@@ -163,7 +191,7 @@ func (h *Host) Remove(ctx context.Context, key Key) error {
 // takes long: the digest, the signature by the keys of the spec as it is now, and what
 // a bundle of its kind may say. What was loaded from the same archive and verified by
 // the same keys is taken as it is.
-func (h *Host) load(ctx context.Context, b policy.AnyPolicyBundle, a *policy.PolicyArtifact, now *bundle.Bundle) (*bundle.Bundle, error) {
+func (h *Host) load(ctx context.Context, b policy.AnyPolicyBundle, a *policy.PolicyArtifact, now *bundle.Bundle, opts ...bundle.Option) (*bundle.Bundle, error) {
 	by := Verification(b.Wanted().Verification).Usable()
 	from := origin{digest: a.Digest, keys: by.Fingerprint()}
 	if now != nil && h.origins.has(keyOf(b), a.Mode, from, now.Revision) && slices.Equal(now.Canary, slices.Sorted(slices.Values(a.Namespaces))) {
@@ -176,7 +204,7 @@ func (h *Host) load(ctx context.Context, b policy.AnyPolicyBundle, a *policy.Pol
 	if err := h.library.marks.begin(contentOf(a), keyOf(b)); err != nil {
 		return nil, err
 	}
-	found, err := readSigned(b, archive, by, asCanary(a)...)
+	found, err := readSigned(b, archive, by, append(opts, asCanary(a)...)...)
 	if err != nil {
 		h.library.marks.clear(contentOf(a)) // it was refused, and ended nothing
 		return nil, unloadable(b, a, archive, err)

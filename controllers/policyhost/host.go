@@ -114,7 +114,7 @@ func (h *Host) start(o options) error {
 		engine.WithSink(h.records),
 		engine.WithObserver(observer{h, o.activated}),
 		engine.WithMemory(decisionMemory(cgroup.Files(), o.reserved)),
-		engine.WithTenantBytes(tenants), engine.WithViewBytes(views), engine.WithInvalid(h.reportInvalid),
+		engine.WithTenantBytes(tenants), engine.WithViewBytes(views), engine.WithInvalid(h.reportInvalid), engine.WithSpared(isBundle),
 		engine.WithSinkOf(func(e *engine.Engine) engine.Sink {
 			h.shadows = shadow.New(e, append([]shadow.Option{shadow.WithObserver(counted), shadow.WithSampled(h.sample)}, o.shadows...)...)
 			return h.shadows
@@ -197,3 +197,7 @@ func (h *Host) Enforced(key Key) *bundle.Bundle { return h.library.Stages(key).E
 // Beside returns the bundles that a bundle would decide with: all of the platform,
 // and those of its own namespace.
 func (h *Host) Beside(key Key) bundle.Set { return h.library.Beside(key) }
+
+// WithheldBeside returns the bundles that were rolled back and that nothing replaces, of
+// those that a bundle would stand beside. They have their packages still.
+func (h *Host) WithheldBeside(key Key) bundle.Set { return h.library.WithheldBeside(key) }

@@ -20,6 +20,9 @@ import (
 type Stages struct {
 	// Enforced decides; in the namespaces of Canary that one does instead.
 	Enforced, Canary *bundle.Bundle
+	// Withheld was rolled back, and nothing that stands replaces it: what it takes part in
+	// gets the strictest answer.
+	Withheld *bundle.Bundle
 	// Shadow is asked beside those that decide.
 	Shadow *bundle.Bundle
 	// Missing are what should decide, as Enforced or as Canary, and cannot.
@@ -53,21 +56,25 @@ func newLibrary(e *engine.Engine, shadows *shadow.Runner) *library {
 }
 
 // Put makes a bundle stand as it should from now on. What stood before stays
-// when there is an error: engine.RolledBackError, or module.Problems where
-// bundles are in each other's way.
+// when there is an error: engine.RolledBackError if this bundle was rolled back, or
+// module.Problems where bundles are in each other's way.
 func (l *library) Put(ctx context.Context, key Key, s Stages) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.keep()
-	l.follow()
-	set, out := l.compose(key, s)
-	stands := maps.Clone(l.stands)
-	for _, k := range out {
-		delete(stands, k)
-	}
-	was := stands[key]
-	stands[key] = s
-	if err := l.activate(ctx, set, missing(stands)); err != nil {
+	var out []Key
+	var was Stages
+	err := l.recompose(s.decide(), func() error {
+		set, left := l.compose(key, s)
+		stands := maps.Clone(l.stands)
+		for _, k := range left {
+			delete(stands, k)
+		}
+		out, was = left, stands[key]
+		stands[key] = s
+		return l.activate(ctx, set, missing(stands))
+	})
+	if err != nil {
 		return errors.Join(fmt.Errorf("enforcing bundle %s: %w", key, err), l.reshade(ctx, key))
 	}
 	for _, k := range out {
@@ -79,20 +86,42 @@ func (l *library) Put(ctx context.Context, key Key, s Stages) error {
 	return l.shade(ctx, key)
 }
 
+// mostRaces is how often in a row the engine may roll back another bundle while a set is
+// made active.
+const mostRaces = 5
+
+// recompose activates what is composed of the bundles that stand. The engine may have rolled
+// one of them back a moment ago, which is no fault of the bundle that is put in or removed: it
+// is composed anew then, of what the engine goes on with.
+func (l *library) recompose(own bundle.Set, activate func() error) (err error) {
+	for range mostRaces {
+		l.follow()
+		var refused engine.RolledBackError
+		if err = activate(); !errors.As(err, &refused) || isOf(own, refused) {
+			return err
+		}
+	}
+	return fmt.Errorf("other policy bundles were rolled back meanwhile, so this is tried again: %s", err.Error())
+}
+
+// isOf says whether one of some bundles was refused because it was rolled back.
+func isOf(own bundle.Set, refused engine.RolledBackError) bool {
+	return slices.ContainsFunc(own.Deciding().IDs(), func(id string) bool { return slices.Contains(refused.Bundles, id) })
+}
+
 // activate makes a set active that has another bundle, or in which others are missing.
 func (l *library) activate(ctx context.Context, set bundle.Set, missing []engine.Missing) error {
+	if err := l.engine.Banned(set); err != nil {
+		return err // without compiling it each time that it is looked at
+	}
 	next, err := l.engine.CompileMissing(ctx, set, missing)
 	if err != nil {
 		return fmt.Errorf("activating bundles: %w", err)
 	}
-	if l.before == nil {
-		return l.engine.Swap(next)
-	}
-	if err := l.engine.Banned(set); err != nil {
-		return err
-	}
-	if err := l.before(ctx, next); err != nil {
-		return err
+	if l.before != nil {
+		if err := l.before(ctx, next); err != nil {
+			return err
+		}
 	}
 	return l.engine.Swap(next)
 }
@@ -127,10 +156,10 @@ func compareKeys(a, b Key) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// decide are the parts that decide somewhere.
+// decide are the parts that decide somewhere, or are withheld there.
 func (s Stages) decide() bundle.Set {
 	var out bundle.Set
-	for _, b := range []*bundle.Bundle{s.Enforced, s.Canary} {
+	for _, b := range []*bundle.Bundle{s.Enforced, s.Canary, s.Withheld} {
 		if b != nil {
 			out = append(out, b)
 		}
@@ -145,28 +174,22 @@ func (l *library) Remove(ctx context.Context, key Key) error {
 	defer l.keep()
 	l.follow()
 	s, there := l.stands[key]
+	if len(s.decide()) > 0 || len(s.Missing) > 0 {
+		err := l.recompose(nil, func() error {
+			stands := maps.Clone(l.stands)
+			delete(stands, key)
+			return l.activateAtOnce(ctx, allBut(l.stands, key), missing(stands))
+		})
+		if err != nil {
+			return fmt.Errorf("removing bundle %s: %w", key, err)
+		}
+	}
+	// A bundle of this name that is made later is judged anew, whatever it has.
+	l.engine.Forget(key.Namespace, key.Name)
 	if !there {
 		return nil
 	}
-	rest := allBut(l.stands, key)
-	if len(s.decide()) > 0 || len(s.Missing) > 0 {
-		stands := maps.Clone(l.stands)
-		delete(stands, key)
-		err := l.activateAtOnce(ctx, rest, missing(stands))
-		if err != nil {
-			// What is deleted must go though the rest was rolled back as it is.
-			if rest, err = l.activateLess(ctx, rest, missing(stands), err); err != nil {
-				return fmt.Errorf("removing bundle %s: %w", key, err)
-			}
-		}
-	}
 	delete(l.stands, key)
-	for k, other := range l.stands {
-		if slices.ContainsFunc(other.decide(), func(b *bundle.Bundle) bool { return !slices.Contains(rest, b) }) {
-			l.gone = append(l.gone, k)
-			delete(l.stands, k)
-		}
-	}
 	return l.shade(ctx, key)
 }
 
@@ -177,18 +200,6 @@ func (l *library) activateAtOnce(ctx context.Context, set bundle.Set, missing []
 		return fmt.Errorf("activating bundles: %w", err)
 	}
 	return l.engine.Swap(next)
-}
-
-// activateLess activates a set that was rolled back, with as little left out as
-// makes it another one.
-func (l *library) activateLess(ctx context.Context, set bundle.Set, missing []engine.Missing, err error) (bundle.Set, error) {
-	for i := len(set) - 1; i >= 0 && errors.As(err, &engine.RolledBackError{}); i-- {
-		less := slices.Delete(slices.Clone(set), i, i+1)
-		if err = l.activateAtOnce(ctx, less, missing); err == nil {
-			return less, nil
-		}
-	}
-	return nil, err
 }
 
 // Stages is how a bundle stands now; zero if it does not.
@@ -223,13 +234,21 @@ func (l *library) missingKeys() (out []Key) {
 // and those of its own namespace. A bundle of the platform is not checked with
 // those of tenants, who give way.
 func (l *library) Beside(key Key) bundle.Set {
+	return l.beside(key, func(s Stages) *bundle.Bundle { return s.Enforced })
+}
+
+// WithheldBeside are those of the same that are withheld.
+func (l *library) WithheldBeside(key Key) bundle.Set {
+	return l.beside(key, func(s Stages) *bundle.Bundle { return s.Withheld })
+}
+
+func (l *library) beside(key Key, part func(Stages) *bundle.Bundle) (out bundle.Set) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.follow()
-	var out bundle.Set
 	for _, k := range slices.SortedFunc(maps.Keys(l.stands), compareKeys) {
-		if s := l.stands[k]; k != key && s.Enforced != nil && (k.Namespace == "" || k.Namespace == key.Namespace) {
-			out = append(out, s.Enforced)
+		if b := part(l.stands[k]); k != key && b != nil && (k.Namespace == "" || k.Namespace == key.Namespace) {
+			out = append(out, b)
 		}
 	}
 	return out
@@ -256,7 +275,7 @@ func (l *library) follow() {
 	}
 	for k, was := range l.stands {
 		s, there := decides[k]
-		if !same(was.Enforced, s.Enforced) || !same(was.Canary, s.Canary) {
+		if !same(was.Enforced, s.Enforced) || !same(was.Canary, s.Canary) || !same(was.Withheld, s.Withheld) {
 			l.gone = append(l.gone, k)
 		} else {
 			s = was // with the newest tests
@@ -273,9 +292,12 @@ func (l *library) follow() {
 func place(stands map[Key]Stages, b *bundle.Bundle) {
 	k := Key{Namespace: b.Namespace, Name: b.Name}
 	s := stands[k]
-	if len(b.Canary) > 0 {
+	switch {
+	case b.Withheld:
+		s.Withheld = b
+	case len(b.Canary) > 0:
 		s.Canary = b
-	} else {
+	default:
 		s.Enforced = b
 	}
 	stands[k] = s

@@ -173,16 +173,36 @@ func TestRemove(t *testing.T) {
 	put(t, l, platform("a"), hold("a", "A", "true"))
 	put(t, l, platform("slow"), slow)
 	w.Exhaust(t, l.engine)
-	want(t, l, "A")
+	withheld(t, l, "shop", "/slow@")
 	put(t, l, platform("b"), hold("b", "B", "true"))
-	put(t, l, platform("slow"), slow) // with others it may try again
+	withheld(t, l, "shop", "/slow@")
+	if err := l.Put(t.Context(), platform("slow"), Stages{Enforced: made(t, platform("slow"), slow)}); !errors.As(err, &engine.RolledBackError{}) {
+		t.Errorf("beside another bundle it comes back: %v", err)
+	}
 	l.Gone()
 	if err := l.Remove(t.Context(), platform("b")); err != nil {
 		t.Fatal(err)
 	}
-	want(t, l, "A")
-	if gone := fmt.Sprint(l.Gone()); gone != "[/slow]" || active(l, platform("slow")) != "" {
+	withheld(t, l, "shop", "/slow@")
+	if gone := fmt.Sprint(l.Gone()); gone != "[]" {
 		t.Errorf("gone are %v", gone)
+	}
+	if err := l.Remove(t.Context(), platform("slow")); err != nil {
+		t.Fatal(err)
+	}
+	want(t, l, "A")
+	put(t, l, platform("slow"), slow) // one that is made anew is judged anew
+	if active(l, platform("slow")) == "" {
+		t.Error("it is not active")
+	}
+}
+
+// withheld checks that decisions in a namespace are the strictest answers, and because of what.
+func withheld(t *testing.T, l *library, namespace, because string) {
+	t.Helper()
+	because = strings.TrimPrefix(because, "/")
+	if got := reasonsIn(l, namespace); !strings.HasPrefix(got, "Error "+because) || !strings.Contains(got, "takes part in rollout/plan and was rolled back") {
+		t.Errorf("in %s decisions are %q, want none because of %s", namespace, got, because)
 	}
 }
 
@@ -207,6 +227,64 @@ func TestRollback(t *testing.T) {
 	want(t, l, "One Quick")
 	put(t, l, platform("slow"), hold("slow", "Quicker", "true"))
 	want(t, l, "One Quicker")
+}
+
+// What is rolled back, and nothing replaces it, stands withheld: also on the disk, and where another replica rolled it back.
+func TestWithheld(t *testing.T) {
+	w := hosttest.NewWatcher()
+	l := testLibrary(t, w.Options()...)
+	l.KeepOn(&disk{Dir: t.TempDir()})
+	own := tenant("shop", "slow")
+	put(t, l, platform("a"), hold("a", "One", "true"))
+	put(t, l, own, slow)
+	revision := active(l, own)
+	w.Exhaust(t, l.engine)
+	if gone := fmt.Sprint(l.Gone()); gone != "[shop/slow]" {
+		t.Errorf("gone are %v", gone)
+	}
+	if s := l.Stages(own); s.Enforced != nil || s.Withheld == nil || s.Withheld.Revision != revision {
+		t.Errorf("it stands as %+v", s)
+	}
+	withheld(t, l, "shop", "shop/slow@")
+	wantIn(t, l, "bank", "One")
+	other := testLibrary(t)
+	if n, err := other.Restore(t.Context(), l.disk); n != 2 || err != nil {
+		t.Errorf("on the disk are %d, %v", n, err)
+	}
+	withheld(t, other, "shop", "shop/slow@")
+	wantIn(t, other, "bank", "One")
+	if got := fmt.Sprint(other.WithheldBeside(tenant("shop", "more")).IDs(), other.WithheldBeside(tenant("bank", "more")).IDs(), other.Beside(own).IDs()); got != fmt.Sprintf("[shop/slow@%s] [] [%s]", revision, l.Stages(platform("a")).Enforced.ID()) {
+		t.Errorf("beside others stand %s", got)
+	}
+	if err := other.Put(t.Context(), tenant("shop", "more"), Stages{Enforced: made(t, tenant("shop", "more"), slow)}); !errors.As(err, &module.Problems{}) {
+		t.Errorf("another bundle has its package: %v", err)
+	}
+	if err := other.Put(t.Context(), own, Stages{}); err != nil {
+		t.Error(err)
+	}
+	want(t, other, "One")
+}
+
+// A bundle that is put in while the engine rolls back another one is not to blame for that.
+func TestARollbackMeanwhileIsNoFaultOfAnother(t *testing.T) {
+	w := hosttest.NewWatcher()
+	l := testLibrary(t, w.Options()...)
+	put(t, l, platform("slow"), hold("slow", "Quick", "true"))
+	put(t, l, platform("slow"), slow)
+	times := 0
+	l.before = func(context.Context, *engine.Snapshot) error {
+		if times++; times == 1 {
+			w.Exhaust(t, l.engine)
+		}
+		return nil
+	}
+	if err := l.Put(t.Context(), platform("a"), Stages{Enforced: made(t, platform("a"), hold("a", "One", "true"))}); err != nil {
+		t.Fatal(err)
+	}
+	want(t, l, "One Quick")
+	if times != 2 {
+		t.Errorf("it was tried %d times", times)
+	}
 }
 
 // What must be done before bundles decide is done before; where it cannot be, those that decide stay.

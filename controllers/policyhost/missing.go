@@ -186,7 +186,7 @@ func (c *copies) of(key Key, a *policy.PolicyArtifact, marks *marks) (out []*bun
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.all {
-		if s.key() != key || (len(s.Canary) > 0) != (a.Mode == policy.PolicyModeCanary) {
+		if s.key() != key || s.Withheld || (len(s.Canary) > 0) != (a.Mode == policy.PolicyModeCanary) {
 			continue
 		}
 		if marks.begin(s.Content, key) != nil {
@@ -245,7 +245,7 @@ func nameOf(key Key) string {
 	return key.String()
 }
 
-// isBundle reports whether a decision is about a bundle itself. One that is missing takes
+// isBundle reports whether a decision is about a bundle itself. One that is missing, or withheld, takes
 // no part in it: to change or to delete it is how people mend it.
 func isBundle(s decision.Subject) bool {
 	return s.Group == policy.GroupVersion.Group && (s.Kind == "PolicyBundle" || s.Kind == "ClusterPolicyBundle")
@@ -261,6 +261,9 @@ func unfit(b policy.AnyPolicyBundle, now, want Stages, why error) Stages {
 	}
 	if now.Canary == nil && want.Canary != nil {
 		out.Missing = append(out.Missing, missingOf(b, st.Candidate, why))
+	}
+	if now.Withheld == nil && want.Withheld != nil {
+		out.Missing = append(out.Missing, missingOf(b, st.Withheld, why))
 	}
 	return out
 }

@@ -119,6 +119,55 @@ func TestAMissingBundleCanBeDeleted(t *testing.T) {
 	}
 }
 
+// A bundle that is withheld and cannot be loaded is missing; a copy of it does not decide in
+// place of anything; and people can delete it whatever it takes part in.
+func TestABundleThatIsWithheld(t *testing.T) {
+	p, config := newPublisher(t)
+	all := &policy.ClusterPolicyBundle{ObjectMeta: metav1.ObjectMeta{Name: "all"}}
+	p.create(all)
+	a := p.artifact(all, map[string]string{"a.rego": "package extend.protection.all\n\ndeny contains {\"reason\": \"R\", \"message\": \"m\"} if input.object.name == \"never\"\n"}, false)
+	p.publish(all, nil, nil)
+	all.GetStatus().Withheld = a
+	p.do(p.Status().Update(t.Context(), all))
+	dir := t.TempDir()
+	check := func(h *policyhost.Host, because string) {
+		t.Helper()
+		for kind, allowed := range map[string]bool{"ClusterPolicyBundle": true, "CustomResourceDefinition": false} {
+			in := protection.DeletionInput{Request: protection.Request{Operation: protection.Delete}, Object: protection.Object{Group: "policy.kruise.io", Kind: kind, Name: "all"}}
+			out, rec := engine.Decide(t.Context(), h.Engine(), protection.DeletionPoint(), decision.Subject{Group: "policy.kruise.io", Kind: kind, Name: "all"}, in)
+			if out.Allow != allowed || !allowed && !strings.Contains(rec.Error, because) {
+				t.Errorf("%s: %+v %s", kind, out, rec.Error)
+			}
+		}
+	}
+	h := newHost(t, config, policyhost.WithDirectory(dir))
+	if _, err := h.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	check(h, "was rolled back")
+	p.do(p.Delete(t.Context(), &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "kruise-system", Name: a.KeptIn}}))
+	lost := newHost(t, config)
+	if _, err := lost.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	check(lost, "is missing")
+	if me, err := lost.Follow(t.Context(), all); err != nil || me.Strict != policy.PolicyBundleNotLoadedReason {
+		t.Errorf("it runs %+v, %v", me, err)
+	}
+	all.GetStatus().Withheld = nil
+	p.publish(all, a, nil)
+	copied := newHost(t, config, policyhost.WithDirectory(dir))
+	if _, err := copied.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	check(copied, "is missing")
+	p.do(h.Remove(t.Context(), policyhost.Key{Name: "all"}))
+	in := protection.DeletionInput{Request: protection.Request{Operation: protection.Delete}, Object: protection.Object{Kind: "ConfigMap", Namespace: "shop", Name: "x"}}
+	if out, rec := engine.Decide(t.Context(), h.Engine(), protection.DeletionPoint(), decision.Subject{Kind: "ConfigMap", Namespace: "shop", Name: "x"}, in); !out.Allow {
+		t.Errorf("after it was deleted: %+v %s", out, rec.Error)
+	}
+}
+
 // A key that is taken out of the spec takes back what it has signed, on replicas that run
 // it and on those that start, whichever generation let it in.
 func TestAKeyThatIsTakenAway(t *testing.T) {

@@ -40,9 +40,16 @@ func (o observer) Throttled(namespace string, point decision.Name) {
 	klog.V(2).InfoS("A decision is a fallback: the policies of its namespace took too much of the processors", "namespace", namespace, "point", point)
 }
 
+// Withheld implements engine.Observer.
+func (o observer) Withheld(bundles bundle.Set) {
+	if len(bundles) > 0 {
+		klog.InfoS("Policy bundles that were rolled back are withheld: decisions that they take part in are refused or held until the bundles are changed or deleted", "bundles", bundle.ShortIDs(bundles.IDs()))
+	}
+}
+
 // RolledBack implements engine.Observer.
 func (o observer) RolledBack(r engine.Rollback) {
-	klog.ErrorS(nil, "Policy bundles were given up", "bundles", bundle.ShortIDs(r.Bundles), "reason", r.Reason)
+	klog.ErrorS(nil, "Policy bundles were rolled back", "bundles", bundle.ShortIDs(r.Bundles), "replacements", bundle.ShortIDs(r.Replacements), "withheld", bundle.ShortIDs(r.Withheld), "refusedOrHeld", r.Points, "reason", r.Reason)
 	o.host.reportChanged(o.host.library.Gone())
 }
 

@@ -42,7 +42,11 @@ type Bundle struct {
 	// one of its name that has none: namespaces in their order, each once. It is
 	// nil for a bundle that holds everywhere.
 	Canary []string
-	Name   string
+	// Withheld is true of a bundle that was rolled back and that nothing replaces. It
+	// stands where it stood, so that it is known what it takes part in, and no decision
+	// is made with it or without it there.
+	Withheld bool
+	Name     string
 	// Revision is the SHA-256 of the content, in hexadecimal, however it is packed. People are shown its ShortRevision.
 	Revision string
 	// Manifest is what the bundle says about itself; empty if it has none.
@@ -78,6 +82,16 @@ func AsCanary(namespaces ...string) Option {
 		slices.Sort(names)
 		b.Canary = append([]string{}, slices.Compact(names)...)
 	}
+}
+
+// AsWithheld makes a bundle stand without deciding, as one that was rolled back does.
+func AsWithheld() Option { return func(b *Bundle) { b.Withheld = true } }
+
+// Withhold is the bundle, withheld.
+func (b *Bundle) Withhold() *Bundle {
+	out := *b
+	out.Withheld = true
+	return &out
 }
 
 // AsBuiltin makes a bundle the one that answers every point.

@@ -80,10 +80,11 @@ func (s Set) Of(namespace string) Set {
 	return s.where(func(b *Bundle) bool { return b.of(namespace) })
 }
 
-// Without is the set but for what Of has.
-func (s Set) Without(namespace string) Set {
-	return s.where(func(b *Bundle) bool { return !b.of(namespace) })
-}
+// Deciding is the set without the bundles that are withheld.
+func (s Set) Deciding() Set { return s.where(func(b *Bundle) bool { return !b.Withheld }) }
+
+// Withheld are the bundles of the set that stand and do not decide.
+func (s Set) Withheld() Set { return s.where(func(b *Bundle) bool { return b.Withheld }) }
 
 // Canaries are those that hold in a namespace.
 func (s Set) Canaries(namespace string) Set {
@@ -136,7 +137,7 @@ func (s Set) IDs() []string {
 func (s Set) Revision() string {
 	lines := make([]string, len(s))
 	for i, b := range s {
-		lines[i] = b.ID()
+		lines[i] = b.standing()
 		if b.Canary != nil {
 			lines[i] += " canary " + strings.Join(b.Canary, ",")
 		}
@@ -146,7 +147,21 @@ func (s Set) Revision() string {
 
 // Content is as Revision, but does not tell where canaries hold: what decides in
 // a namespace stays the same when others are added, and when it is promoted.
-func (s Set) Content() string { return hash(s.IDs()) }
+func (s Set) Content() string {
+	lines := make([]string, len(s))
+	for i, b := range s {
+		lines[i] = b.standing()
+	}
+	return hash(lines)
+}
+
+// standing is the ID of a bundle, and whether it decides.
+func (b *Bundle) standing() string {
+	if b.Withheld {
+		return b.ID() + " withheld"
+	}
+	return b.ID()
+}
 
 func hash(lines []string) string {
 	slices.Sort(lines)

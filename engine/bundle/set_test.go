@@ -37,8 +37,7 @@ func TestACanaryHoldsInItsNamespacesInPlaceOfTheOtherOfItsName(t *testing.T) {
 		"in the cluster":          {set.For(""), bundle.Set{stable, other}},
 		"of everywhere":           {set.Of(""), bundle.Set{stable, other}},
 		"of shop's own":           {set.Of("shop"), bundle.Set{own}},
-		"without those":           {set.Without("shop"), bundle.Set{stable, canary, other, nowhere}},
-		"without the platform's":  {set.Without(""), bundle.Set{canary, own, nowhere}},
+		"deciding":                {bundle.Set{stable, own.Withhold()}.Deciding(), bundle.Set{stable}},
 		"canaries of bank":        {set.Canaries("bank"), bundle.Set{canary}},
 		"canaries of the cluster": {set.Canaries(""), nil},
 	} {
@@ -63,6 +62,10 @@ func TestARevisionTellsWhereCanariesHold(t *testing.T) {
 	}
 	if len(seen) != len(sets) {
 		t.Errorf("%d sets have %d revisions", len(sets), len(seen))
+	}
+	withheld := bundle.Set{everywhere[0].Withhold()}
+	if withheld.Content() == everywhere.Content() || withheld.Revision() == everywhere.Revision() || len(withheld.Withheld()) != 1 || everywhere[0].Withheld {
+		t.Error("a bundle that is withheld is as one that decides")
 	}
 	if of("shop", "bank").Revision() != of("bank", "shop").Revision() {
 		t.Error("the order of namespaces changes the revision")

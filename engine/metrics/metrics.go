@@ -18,6 +18,7 @@ type Collector struct {
 	seconds   *prometheus.HistogramVec
 	stuck     *prometheus.GaugeVec
 	rollbacks *prometheus.CounterVec
+	withheld  *prometheus.GaugeVec
 	throttled *prometheus.CounterVec
 	active    *prometheus.GaugeVec
 	shadows   *prometheus.CounterVec
@@ -37,8 +38,11 @@ func New() *Collector {
 			Name: "regatta_evaluations_stuck", Help: "Evaluations that go on after they were cancelled.",
 		}, []string{"point"}),
 		rollbacks: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "regatta_rollbacks_total", Help: "Times that bundles were given up because decisions did not end in time; namespace is empty for the platform's.",
+			Name: "regatta_rollbacks_total", Help: "Times that bundles were rolled back because decisions did not end in time; namespace is empty for the platform's.",
 		}, []string{"namespace"}),
+		withheld: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "regatta_bundles_withheld", Help: "1 for each bundle that was rolled back and that nothing replaces: decisions that it takes part in are refused or held until it is changed or deleted; namespace is empty for the platform's.",
+		}, []string{"namespace", "bundle"}),
 		throttled: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "regatta_decisions_throttled_total", Help: "Decisions that were fallbacks because the policies of the namespace's own people took too much of the processors.",
 		}, []string{"namespace", "point"}),
@@ -85,6 +89,14 @@ func (c *Collector) Throttled(namespace string, point decision.Name) {
 // RolledBack implements engine.Observer.
 func (c *Collector) RolledBack(r engine.Rollback) { c.rollbacks.WithLabelValues(r.Namespace).Inc() }
 
+// Withheld implements engine.Observer.
+func (c *Collector) Withheld(bundles bundle.Set) {
+	c.withheld.Reset()
+	for _, b := range bundles {
+		c.withheld.WithLabelValues(b.Namespace, b.Name).Set(1)
+	}
+}
+
 // Shadowed implements record.ShadowObserver.
 func (c *Collector) Shadowed(name string, point decision.Name, result string) {
 	c.shadows.WithLabelValues(name, string(point), result).Inc()
@@ -110,5 +122,5 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 }
 
 func (c *Collector) all() []prometheus.Collector {
-	return []prometheus.Collector{c.decisions, c.seconds, c.stuck, c.rollbacks, c.throttled, c.active, c.shadows}
+	return []prometheus.Collector{c.decisions, c.seconds, c.stuck, c.rollbacks, c.withheld, c.throttled, c.active, c.shadows}
 }

@@ -41,6 +41,8 @@ func TestWhatIsCounted(t *testing.T) {
 	}
 	c.Stuck("rollout/plan", 1)
 	c.RolledBack(engine.Rollback{})
+	c.Withheld(bundle.Set{{Name: "gone"}})
+	c.Withheld(bundle.Set{{Name: "loop"}, {Name: "own", Namespace: "shop"}})
 	for _, name := range []string{"freeze", "gone", "freeze"} {
 		c.Shadowed(name, "rollout/plan", "looser")
 	}
@@ -60,6 +62,8 @@ func TestWhatIsCounted(t *testing.T) {
 		`regatta_decisions_total label:{name:"outcome" value:"Decided"} label:{name:"point" value:"rollout/plan"} counter:{value:2`,
 		`regatta_decisions_total label:{name:"outcome" value:"Undefined"} label:{name:"point" value:"rollout/plan"} counter:{value:1`,
 		`regatta_evaluations_stuck label:{name:"point" value:"rollout/plan"} gauge:{value:1}`,
+		`regatta_bundles_withheld label:{name:"bundle" value:"loop"} label:{name:"namespace" value:""} gauge:{value:1`,
+		`regatta_bundles_withheld label:{name:"bundle" value:"own"} label:{name:"namespace" value:"shop"} gauge:{value:1`,
 		`regatta_rollbacks_total label:{name:"namespace" value:""} counter:{value:1`,
 		`regatta_decisions_throttled_total label:{name:"namespace" value:"shop"} label:{name:"point" value:"rollout/plan"} counter:{value:1`,
 		`regatta_policies_active label:{name:"revision" value:"` + bundle.ShortRevision(e.Snapshot().Revision()) + `"} gauge:{value:1}`,
@@ -71,6 +75,6 @@ func TestWhatIsCounted(t *testing.T) {
 		}
 	}
 	if strings.Contains(got.String(), "gone") {
-		t.Error("a shadow that ended is still there")
+		t.Error("a shadow that ended, or a bundle that is not withheld any more, is still there")
 	}
 }

@@ -229,6 +229,10 @@ hold contains {"reason": "Loop", "message": "This is never reached."} if {
 			c := meta.FindStatusCondition(b.Status.Conditions, policy.PolicyBundleReady)
 			return c.Reason
 		}).Should(Equal(policy.PolicyBundleRolledBackReason))
+		By("holding what it takes part in until it is deleted, since nothing was before it")
+		Expect(b.Status.Withheld).NotTo(BeNil())
+		Expect(u.status("patient")).NotTo(Equal(settled(3)))
+		Expect(shared.k8s.Delete(u.ctx, b)).To(Succeed())
 		Eventually(u.status).WithArguments("patient").Should(Equal(settled(3)))
 	}, SpecTimeout(5*time.Minute))
 })

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/policies"
@@ -97,6 +98,9 @@ func (Watcher) Stuck(decision.Name, int) {}
 
 // Throttled implements engine.Observer.
 func (Watcher) Throttled(string, decision.Name) {}
+
+// Withheld implements engine.Observer.
+func (Watcher) Withheld(bundle.Set) {}
 
 // RolledBack implements engine.Observer.
 func (w Watcher) RolledBack(r engine.Rollback) { w.rolledBack <- r }

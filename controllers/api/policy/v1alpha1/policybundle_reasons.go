@@ -102,6 +102,8 @@ const (
 	PolicyBundleWithoutMessage = " But %d of %d replicas do not enforce it, such as %s: %s."
 	// PolicyBundleStrictMessage takes the revision, how many replicas cannot run it, of how many, and what one of them says.
 	PolicyBundleStrictMessage = "Revision %s is not enforced by %d of %d replicas, which hold and refuse where it takes part in decisions, such as %s: %s."
+	// PolicyBundleWithheldMessage takes the revision that is withheld.
+	PolicyBundleWithheldMessage = "Nothing of this bundle is enforced, and what revision %s takes part in is refused or held until you change its files or its mode, or delete the bundle."
 	// PolicyBundleNothingActiveMessage is of a bundle that has no good files.
 	PolicyBundleNothingActiveMessage = "Nothing of this bundle is enforced."
 )

@@ -34,6 +34,11 @@ type PolicyBundleStatus struct {
 	// +optional
 	Candidate *PolicyArtifact `json:"candidate,omitempty"`
 
+	// Withheld was enforced until it was rolled back, and there is nothing that could be enforced in its place. Whatever it takes
+	// part in is refused or held, until the files of the bundle or its mode change or the bundle is deleted.
+	// +optional
+	Withheld *PolicyArtifact `json:"withheld,omitempty"`
+
 	// History is what was enforced before, the latest first. These revisions are kept, so spec.rollbackTo can name them.
 	//
 	// +kubebuilder:validation:MaxItems=10

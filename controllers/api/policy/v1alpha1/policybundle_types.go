@@ -125,7 +125,7 @@ func (b *PolicyBundle) GetStatus() *PolicyBundleStatus { return &b.Status }
 // Artifacts are all revisions that are kept: the active one, the candidate, and
 // those before.
 func (s *PolicyBundleStatus) Artifacts() (out []*PolicyArtifact) {
-	for _, a := range []*PolicyArtifact{s.Active, s.Candidate} {
+	for _, a := range []*PolicyArtifact{s.Active, s.Candidate, s.Withheld} {
 		if a != nil {
 			out = append(out, a)
 		}

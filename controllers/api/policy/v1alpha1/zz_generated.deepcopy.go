@@ -419,6 +419,11 @@ func (in *PolicyBundleStatus) DeepCopyInto(out *PolicyBundleStatus) {
 		*out = new(PolicyArtifact)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.Withheld != nil {
+		in, out := &in.Withheld, &out.Withheld
+		*out = new(PolicyArtifact)
+		(*in).DeepCopyInto(*out)
+	}
 	if in.History != nil {
 		in, out := &in.History, &out.History
 		*out = make([]PolicyArtifact, len(*in))

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/regatta-sh/regatta/engine/bundle"
+)
+
+// lineage is where the active bundles come from.
+type lineage struct {
+	// count is how often a set became active, and since at which of these times a
+	// content did.
+	count uint64
+	since map[content]uint64
+	// before has, for each bundle of the platform by its name, the content that decided
+	// in its place before it. Tenants' bundles are too many to keep twice: theirs are
+	// withheld until whoever follows the cluster puts another in their place.
+	before map[string]*bundle.Bundle
+}
+
+// follow notes that a set takes the place of another one.
+func (l *lineage) follow(old, now bundle.Set) {
+	l.count++
+	since, before := map[content]uint64{}, map[string]*bundle.Bundle{}
+	for _, b := range now {
+		c := contentOf(b)
+		if since[c] = l.since[c]; since[c] == 0 {
+			since[c] = l.count
+		}
+	}
+	for _, b := range now.Of("").Deciding() {
+		was, earlier := stable(old, b.Name), l.before[b.Name]
+		switch {
+		case was == nil || was.Withheld:
+		case was.ID() == b.ID():
+			before[b.Name] = earlier
+		case earlier != nil && earlier.ID() == b.ID(): // what is gone back from was not good
+		default:
+			before[b.Name] = was
+		}
+	}
+	l.since, l.before = since, before
+}
+
+// oldestFirst sorts bundles by when they became active; those that did together keep
+// their order.
+func (e *Engine) oldestFirst(set bundle.Set) bundle.Set {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.SortedStableFunc(slices.Values(set), func(a, b *bundle.Bundle) int {
+		return cmp.Compare(e.lineage.since[contentOf(a)], e.lineage.since[contentOf(b)])
+	})
+}
