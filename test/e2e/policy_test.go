@@ -24,13 +24,16 @@ import (
 // bundle applies a ClusterPolicyBundle that goes with the spec, and waits until
 // the manager has looked at it. Bundles are for the whole cluster, so they name
 // the namespace they are about.
-func (u *user) bundle(name string, files map[string]string) *policy.ClusterPolicyBundle {
+func (u *user) bundle(name string, files map[string]string, edits ...func(*policy.ClusterPolicyBundleSpec)) *policy.ClusterPolicyBundle {
 	GinkgoHelper()
 	b := &policy.ClusterPolicyBundle{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	found := shared.k8s.Get(u.ctx, client.ObjectKeyFromObject(b), b) == nil
 	b.Spec.Files = map[string]policy.FileText{}
 	for path, text := range files {
 		b.Spec.Files[path] = policy.FileText(text)
+	}
+	for _, edit := range edits {
+		edit(&b.Spec)
 	}
 	if found {
 		Expect(shared.k8s.Update(u.ctx, b)).To(Succeed())
@@ -220,7 +223,9 @@ test_long_strings if {
 		b := u.bundle("loop-"+u.namespace, map[string]string{"loop.rego": `package extend.rollout.` + pkg + `
 hold contains {"reason": "Loop", "message": "This is never reached."} if {
 	input.workload.namespace == "` + u.namespace + `"
-` + endless})
+` + endless}, func(spec *policy.ClusterPolicyBundleSpec) { // elsewhere other specs roll out meanwhile
+			spec.Mode, spec.Canary = policy.PolicyModeCanary, &policy.PolicyCanary{Namespaces: []string{u.namespace}}
+		})
 		Expect(meta.IsStatusConditionTrue(b.Status.Conditions, policy.PolicyBundleReady)).To(BeTrue(), "%v", b.Status)
 		u.apply(web("patient", 3, "nginx:1.21"))
 		By("rolling the bundle back after it was late too often")
