@@ -18,6 +18,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -196,10 +197,15 @@ func TestManager(t *testing.T) {
 		return
 	}
 	t.Run("broken newest files are reported once", func(t *testing.T) {
-		bundle.Spec.Files["freeze.rego"] = "package extend.rollout.freeze\nhold contains"
-		if err := api.Update(t.Context(), bundle); err != nil {
-			t.Fatal(err)
-		}
+		eventually(t, "a change of the files", func() bool { // replicas write the status at any time
+			ready()
+			bundle.Spec.Files["freeze.rego"] = "package extend.rollout.freeze\nhold contains"
+			err := api.Update(t.Context(), bundle)
+			if err != nil && !apierrors.IsConflict(err) {
+				t.Fatal(err)
+			}
+			return err == nil
+		})
 		eventually(t, "a refusal", func() bool { return ready().Reason == "CompileFailed" && bundle.Status.ActiveRevision != "" })
 		events := func() int {
 			list := &corev1.EventList{}
