@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -223,19 +224,24 @@ func (c *cluster) run() {
 func (c *cluster) status(one *child) {
 	c.Helper()
 	n, updated := one.replicas, one.replicas-one.partition
-	switch o := one.Object.(type) {
-	case *kruise.CloneSet:
-		o.Status.ObservedGeneration, o.Status.Replicas, o.Status.ReadyReplicas, o.Status.UpdatedReplicas, o.Status.UpdatedReadyReplicas = o.Generation, n, n, updated, updated
-	case *kruise.StatefulSet:
-		o.Status.ObservedGeneration, o.Status.Replicas, o.Status.ReadyReplicas, o.Status.UpdatedReplicas, o.Status.UpdatedReadyReplicas = o.Generation, n, n, updated, updated
-	case *appsv1.StatefulSet:
-		o.Status.ObservedGeneration, o.Status.Replicas, o.Status.ReadyReplicas, o.Status.UpdatedReplicas = o.Generation, n, n, updated
-	case *appsv1.Deployment:
-		o.Status.ObservedGeneration, o.Status.Replicas, o.Status.ReadyReplicas, o.Status.UpdatedReplicas, o.Status.AvailableReplicas = o.Generation, n, n, n, n
-	default:
-		c.Fatalf("a %T has no status here", one.Object)
-	}
-	c.do(c.api.Status().Update(c.Context(), one.Object))
+	c.do(retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the controller may write the object at the same time
+		if err := c.api.Get(c.Context(), client.ObjectKeyFromObject(one.Object), one.Object); err != nil {
+			return err
+		}
+		switch o := one.Object.(type) {
+		case *kruise.CloneSet:
+			o.Status.ObservedGeneration, o.Status.Replicas, o.Status.ReadyReplicas, o.Status.UpdatedReplicas, o.Status.UpdatedReadyReplicas = o.Generation, n, n, updated, updated
+		case *kruise.StatefulSet:
+			o.Status.ObservedGeneration, o.Status.Replicas, o.Status.ReadyReplicas, o.Status.UpdatedReplicas, o.Status.UpdatedReadyReplicas = o.Generation, n, n, updated, updated
+		case *appsv1.StatefulSet:
+			o.Status.ObservedGeneration, o.Status.Replicas, o.Status.ReadyReplicas, o.Status.UpdatedReplicas = o.Generation, n, n, updated
+		case *appsv1.Deployment:
+			o.Status.ObservedGeneration, o.Status.Replicas, o.Status.ReadyReplicas, o.Status.UpdatedReplicas, o.Status.AvailableReplicas = o.Generation, n, n, n, n
+		default:
+			c.Fatalf("a %T has no status here", one.Object)
+		}
+		return c.api.Status().Update(c.Context(), one.Object)
+	}))
 }
 
 // pods are those of a workload whose status does not say how many updated ones are ready.
