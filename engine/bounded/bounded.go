@@ -96,7 +96,9 @@ func Guarded(name string) bool {
 	return ok
 }
 
-// Measures reports whether a function measures all of its operands.
+// Measures reports whether an operand that is made in a call needs no measuring before
+// it: the function measures what it compares or copies of it, and answers no part of it
+// that it has not measured.
 func Measures(name string) bool {
 	return Guarded(name) && !looksAtKeys[name]
 }

@@ -4,6 +4,7 @@ package bounded_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -54,7 +55,7 @@ func endless(t types.Type) (out []*ast.Term) {
 		}
 		return []*ast.Term{ast.SetTerm(ast.NewTerm(ast.NewSet(giant)))}
 	case *types.Object:
-		return []*ast.Term{ast.ObjectTerm([2]*ast.Term{ast.StringTerm("k"), giant})}
+		return []*ast.Term{ast.ObjectTerm([2]*ast.Term{giant, giant})}
 	case types.String:
 		return []*ast.Term{ast.StringTerm(long)}
 	case types.Number:
@@ -93,6 +94,7 @@ func harmless(t types.Type) *ast.Term {
 // answersAtOnce are operands that a function may have whatever is in them.
 var answersAtOnce = map[string][]int{
 	"object.get": {0, 2}, "object.remove": {0}, "array.slice": {0}, // what is in them stays as it is
+	"internal.member_2": {1}, "internal.member_3": {2}, // what is looked for is compared, and is small
 }
 
 func TestEveryOperandThatIsTooLargeIsAnErrorThatNamesTheFunction(t *testing.T) {
@@ -138,7 +140,6 @@ func TestEveryOperandThatIsTooLargeIsAnErrorThatNamesTheFunction(t *testing.T) {
 // comparison has the functions that are done at once where only one operand is large.
 var comparison = map[string]bool{
 	"equal": true, "neq": true, "lt": true, "lte": true, "gt": true, "gte": true,
-	"internal.member_2": true, "internal.member_3": true,
 }
 
 func saysLimit(text string) bool {
@@ -173,13 +174,33 @@ func TestResultsThatWouldBeTooLargeAreErrors(t *testing.T) {
 		"a pattern that repeats what repeats": {`regex.match("(abcdefghijklmnopqrstuvwxyz){1000}", "b")`, "regex.match: its pattern has"},
 		"a match at each place, twice":        {`regex.replace(input.long, "a", input.long)`, "regex.replace: it would have more than 16777216 bytes"},
 		"the match, again and again":          {`regex.replace(input.long, "(.*)", concat("", [d | some i in numbers.range(1, 100); d := "$1"]))`, "regex.replace: it would have more than 16777216 bytes"},
-		"a place for each of many stars":      {`glob.match("*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*b", [], concat("", ["a" | some i in numbers.range(1, 200)]))`, "glob.match: it would have more than 268435456 steps"},
+		"a place for each of many stars":      {`glob.match("*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*b", [], concat("", ["a" | some i in numbers.range(1, 200)]))`, "glob.match: it would have more than 4194304 steps"},
+		"braces after braces":                 {`glob.match(concat("", [g | some i in numbers.range(1, 9); g := "{a,?,[a-z],[!b],[ac],[ad],[ae],[af]}"]), null, "aaaaaaaab")`, "glob.match: it would have more than 4194304 steps"},
+		"stars that dots end":                 {`glob.match("*a*a*a*a*a*b", ["."], concat("", ["a" | some i in numbers.range(1, 50)]))`, "glob.match: it would have more than 4194304 steps"},
+		"stars that pass all, and braces":     {`glob.match("*{a,?}*{a,?}*{a,?}*{a,?}c", null, concat("", ["a" | some i in numbers.range(1, 100)]))`, "glob.match: it would have more than 4194304 steps"},
+		"nulls again and again":               {`sprintf(concat("", [f | some i in numbers.range(1, 40); f := "%[1]v"]), [[null | some i in numbers.range(1, 100000)] | some j in [1]])`, "sprintf: it would have more than 16777216 bytes"},
+		"nothing but nulls":                   {`sprintf("%v", [nulls, concat("", [input.long | some i in numbers.range(1, 60)])])`, "sprintf: it would have more than 16777216 bytes"},
+		"a template of nulls":                 {`$"{[nulls, concat("", [input.long | some i in numbers.range(1, 60)])]}"`, "internal.template_string: it would have more than 16777216 bytes"},
+		"numbers of an exponent":              {`sprintf(concat("", ["%f" | some i in numbers.range(1, 60000)]), [1e308 | some i in numbers.range(1, 60000)])`, "sprintf: it would have more than 16777216 bytes"},
+		"letters of all languages":            {`regex.match(concat("", ["\\pL" | some i in numbers.range(1, 3300)]), "b")`, "regex.match: its pattern has"},
+		"a valid pattern of all languages":    {`regex.is_valid(concat("", ["\\PL" | some i in numbers.range(1, 3300)]))`, "regex.is_valid: its pattern has"},
+		"classes that ignore case":            {`regex.match(concat("", ["(?i:[^a])\\pL" | some i in numbers.range(1, 700)]), "b")`, "regex.match: its pattern has"},
+		"places of a pattern":                 {`regex.find_all_string_submatch_n("", concat("", [input.long, input.long, input.long, input.long, "a"]), -1)`, "regex.find_all_string_submatch_n: it would have more than 1048576 places"},
+		"places of groups":                    {`regex.find_n("(a)(a)(a)(a)", concat("", [input.long, "a"]), -1)`, "regex.find_n: it would have more than 1048576 places"},
+		"pieces of a pattern":                 {`regex.split("", concat("", [input.long, input.long, input.long, input.long, "a"]))`, "regex.split: it would have more than 1048576 places"},
+		"a text of many digits":               {`to_number(concat("", ["0.", replace(input.long, "a", "7")])) in [0.5]`, "to_number: its text has a number of"},
+		"a text of a large exponent":          {`to_number("1e-99999999") in [0.5]`, "to_number: its text has a number of an exponent"},
+		"a quantity of many digits":           {`units.parse(concat("", [replace(input.long, "a", "7"), "Ki"]))`, "units.parse: its text has a number of"},
+		"a quantity of a large exponent":      {`units.parse("\"1\"e999999Ki")`, "units.parse: its text has a number of an exponent"},
+		"bytes of many digits":                {`units.parse_bytes(concat("", [replace(input.long, "a", "7"), "KiB"]))`, "units.parse_bytes: its text has a number of"},
+		"JSON of many digits":                 {`json.unmarshal(concat("", ["[\"\\\"\", 0.", replace(input.long, "a", "7"), "]"])) == []`, "json.unmarshal: a number has"},
 		"a range to the end of the world":     {`numbers.range(1, 10000000000)`, "numbers.range: from 1 to 10000000000 there are more than 1048576 numbers"},
 		"a range in steps":                    {`numbers.range_step(-10000000000, 1, 3)`, "numbers.range_step: from -10000000000 to 1 there are more than 1048576 numbers"},
 		"text that is mostly lists":           {`json.unmarshal(concat("", ["[", input.long, input.long, input.long, input.long, "]"]))`, "json.unmarshal: it would have more than 1048576 bytes to parse"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			expr := strings.ReplaceAll(tc.expr, "numbers_as_text", `[s | some i in numbers.range(1, 100); s := "x"]`)
+			expr := strings.ReplaceAll(tc.expr, "nulls", `[[null | some i in numbers.range(1, 400)] | some j in numbers.range(1, 400)]`)
+			expr = strings.ReplaceAll(expr, "numbers_as_text", `[s | some i in numbers.range(1, 100); s := "x"]`)
 			if err := evaluate(t, "hold := "+expr); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %.300v; want %s", err, tc.want)
 			}
@@ -274,6 +295,12 @@ func TestWhatRulesOfOrdinarySizeSayIsAsItWas(t *testing.T) {
 		"a large text":       `hold if { count(concat("", [s | some i in numbers.range(1, 60); s := input.long])) == 60 * 262144 }`,
 		"a large list":       `hold if { x := [[i, i] | some i in numbers.range(1, 100000)]; count(sort(x)) == 100000 }`,
 		"formats":            `hold if sprintf("%5d|%-5s|%05.1f|%v|%%|%[1]d|%*d", [1, "a", 2.25, [1], 3, 4]) != ""`,
+		"stars of an image":  `hold if { image := concat("", ["registry.example.com/", substring(input.long, 0, 80), "/checkout-service:v1-2-3@sha256:", substring(input.long, 0, 64)]); every d in [null, [], ["/"]] { glob.match("registry.example.com/*/{checkout,billing}*:{v1,v2}*@sha256:*", d, image) } }`,
+		"many alternatives":  `hold if { names := concat(",", [$"registry-{i}/*" | some i in numbers.range(1, 500)]); glob.match(concat("", ["{", names, "}"]), ["."], "registry-500/shop/checkout:v1") }`,
+		"many stars":         `hold if { glob.match("*-*-*-*-*-*", null, concat("-", ["a" | some i in numbers.range(1, 100)])) }`,
+		"all languages":      `hold if { regex.match("^[\\p{L}\\p{N}]{1,63}$", "größe"); regex.match("\\pL", concat("", [input.long, input.long])) }`,
+		"numbers of texts":   `hold if { to_number("1.5e3") == 1500; units.parse("5Ei") == 5764607523034234880; units.parse("12m") == 0.012; units.parse_bytes("1e3KiB") == 1024000; json.unmarshal("{\"k\": [\"1e9999\", -1.5e2]}").k[1] == -150 }`,
+		"members":            `hold if { "a" in {"a"}; [1, 2] in {[1, 2]}; not [1, 3] in [[1, 2]]; "k", [1] in {"k": [1]}; [1], 2 in {[1]: 2}; not 3, 1 in [1]; 1 in {"k": 1} }`,
 		"a pattern":          `hold if { regex.match("^[a-z]{1,63}(\\.[a-z]{1,63}){0,10}$", "shop.example"); glob.match("{a,b}-*-*.example.com", ["."], "a-x-y.example.com") }`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -299,5 +326,83 @@ func TestMeasuringEndsWhenTheEvaluationIsCancelled(t *testing.T) {
 	var halt topdown.Halt
 	if !errors.As(err, &halt) || !topdown.IsCancel(halt.Err) || stop.looks != 4 {
 		t.Errorf("got %v after %d looks", err, stop.looks)
+	}
+}
+
+// What is looked for is measured, and what it is looked for in is not: neither the
+// number of its elements nor what is in them counts.
+func TestLookingForAMemberDoesNotMeasureTheCollection(t *testing.T) {
+	giant, key := doubled(), ast.ArrayTerm(ast.StringTerm("shop"), ast.StringTerm("checkout"))
+	for name, operands := range map[string][]*ast.Term{
+		"a set":             {key, ast.SetTerm(giant, key)},
+		"a list":            {key, ast.ArrayTerm(giant, key)},
+		"values":            {key, ast.ObjectTerm([2]*ast.Term{ast.StringTerm("a"), giant}, [2]*ast.Term{ast.StringTerm("b"), key})},
+		"a scalar":          {ast.NumberTerm("1"), ast.ArrayTerm(giant, ast.NumberTerm("1"))},
+		"a key":             {key, ast.NullTerm(), ast.ObjectTerm([2]*ast.Term{giant, giant}, [2]*ast.Term{key, ast.NullTerm()})},
+		"an index":          {ast.NumberTerm("1"), key, ast.ArrayTerm(giant, key)},
+		"a value of giants": {ast.StringTerm("b"), key, ast.ObjectTerm([2]*ast.Term{ast.StringTerm("a"), giant}, [2]*ast.Term{ast.StringTerm("b"), key})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stop := &flag{}
+			found := false
+			err := topdown.GetBuiltin(fmt.Sprintf("internal.member_%d", len(operands)))(topdown.BuiltinContext{Cancel: stop}, operands,
+				func(answer *ast.Term) error { found = answer.Equal(ast.BooleanTerm(true)); return nil })
+			if err != nil || !found || stop.looks > 0 {
+				t.Errorf("got %v, %v after %d looks", found, err, stop.looks)
+			}
+		})
+	}
+}
+
+func TestLookingForAMemberIsBoundedByWhatIsCompared(t *testing.T) {
+	large := ast.NewArray()
+	for range 3000 {
+		large = large.Append(ast.NullTerm())
+	}
+	elements := make([]*ast.Term, 3000)
+	for i := range elements {
+		elements[i] = ast.NewTerm(large)
+	}
+	many := ast.NumberTerm(json.Number("0." + strings.Repeat("7", 1<<20)))
+	none := ast.NumberTerm("0.5")
+	long := strings.Repeat("a", 1<<20)
+	text, texts := ast.StringTerm(long+"b"), make([]*ast.Term, 1000)
+	for i := range texts {
+		texts[i] = text
+	}
+	for name, operands := range map[string][]*ast.Term{
+		"a list of large elements": {ast.NewTerm(large.Append(ast.NullTerm())), ast.ArrayTerm(elements...)},
+		"a text again and again":   {ast.StringTerm(long + "c"), ast.ArrayTerm(texts...)},
+		"a large element":          {doubled(), ast.ArrayTerm(ast.NullTerm())},
+		"a large key":              {doubled(), ast.NullTerm(), ast.ObjectTerm()},
+		"a large value":            {ast.StringTerm("k"), doubled(), ast.ObjectTerm()},
+		"a number of many digits":  {many, ast.ArrayTerm(none)},
+		"a list of many digits":    {none, ast.ArrayTerm(many)},
+		"an object of many digits": {none, ast.ObjectTerm([2]*ast.Term{ast.StringTerm("k"), many})},
+		"a key of many digits":     {many, ast.NullTerm(), ast.ObjectTerm()},
+		"a value of many digits":   {ast.StringTerm("k"), many, ast.ObjectTerm([2]*ast.Term{ast.StringTerm("k"), none})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := topdown.GetBuiltin(fmt.Sprintf("internal.member_%d", len(operands)))(topdown.BuiltinContext{}, operands, func(*ast.Term) error { return nil })
+			if err == nil || !saysLimit(err.Error()) {
+				t.Errorf("got %.300v", err)
+			}
+		})
+	}
+}
+
+func TestKeysAreMeasuredAndValuesAreNot(t *testing.T) {
+	many := ast.NumberTerm(json.Number("0." + strings.Repeat("7", 1<<20)))
+	object := ast.ObjectTerm([2]*ast.Term{ast.NumberTerm("0.5"), ast.NullTerm()})
+	keys := ast.ObjectTerm([2]*ast.Term{ast.StringTerm("k"), doubled()})
+	ignore := func(*ast.Term) error { return nil }
+	if err := topdown.GetBuiltin("object.remove")(topdown.BuiltinContext{}, []*ast.Term{object, keys}, ignore); err != nil {
+		t.Errorf("object.remove measures the values of its keys: %v", err)
+	}
+	if err := topdown.GetBuiltin("equal")(topdown.BuiltinContext{}, []*ast.Term{doubled(), ast.ArrayTerm()}, ignore); err != nil {
+		t.Errorf("equal measures what it compares with nothing: %v", err)
+	}
+	if err := topdown.GetBuiltin("object.get")(topdown.BuiltinContext{}, []*ast.Term{object, many, ast.NullTerm()}, ignore); err == nil || !saysLimit(err.Error()) {
+		t.Errorf("object.get of a key of many digits: %.300v", err)
 	}
 }

@@ -17,7 +17,7 @@ var guards = map[string]guard{
 	"internal.member_2": members, "internal.member_3": members,
 	"max": values, "min": values, "sort": values, "sum": values,
 	"minus": values, "set_diff": values, "and": values, "or": values, "intersection": values, "union": values,
-	"graph.reachable": values, "object.get": keyed, "object.remove": keyed,
+	"graph.reachable": values, "object.get": keyed, "object.remove": removed,
 	// They join and copy.
 	"array.concat": values, "array.flatten": values, "object.union": values, "object.union_n": values,
 	"internal.test_case": values,
@@ -37,18 +37,18 @@ var guards = map[string]guard{
 	"base64.decode": texts, "base64.encode": texts, "base64.is_valid": texts,
 	"base64url.decode": texts, "base64url.encode": texts, "base64url.encode_no_pad": texts,
 	"hex.decode": texts, "hex.encode": texts, "urlquery.decode": texts, "urlquery.encode": texts,
-	"crypto.sha256": texts, "to_number": texts, "units.parse": texts, "units.parse_bytes": texts,
+	"crypto.sha256": texts, "to_number": numerals, "units.parse": numerals, "units.parse_bytes": numerals,
 	"net.cidr_contains": texts, "net.cidr_intersects": texts, "net.cidr_is_valid": texts,
 	"time.add_date": texts, "time.clock": texts, "time.date": texts, "time.diff": texts, "time.format": texts,
 	"time.parse_duration_ns": texts, "time.parse_ns": texts, "time.parse_rfc3339_ns": texts, "time.weekday": texts,
 	"regex.is_valid": pattern,
 	// They make many of one, or search at each place.
-	"json.unmarshal": parsed, "json.is_valid": parsed,
+	"json.unmarshal": parsedNumbers, "json.is_valid": parsed,
 	"split": divided, "strings.split_n": divided,
 	"replace": replaced, "strings.replace_n": replacedAll,
 	"indexof": searched, "indexof_n": searchedAll, "trim": searched, "trim_left": searched, "trim_right": searched,
-	"regex.match": matched, "regex.find_n": matched, "regex.split": matched,
-	"regex.find_all_string_submatch_n": matched, "regex.replace": matchedAndReplaced,
+	"regex.match": matched, "regex.find_n": found, "regex.split": found,
+	"regex.find_all_string_submatch_n": found, "regex.replace": matchedAndReplaced,
 	"glob.match": globbed,
 }
 
@@ -83,7 +83,7 @@ func values(c *call) error {
 	m := meter{maxNodes: MaxNodes, maxBytes: MaxText, cancel: c.cancel}
 	for _, t := range c.operands {
 		if n, ok := t.Value.(ast.Number); ok {
-			if err := digits(n); err != nil {
+			if err := CheckNumber(n); err != nil {
 				return err
 			}
 		} else if !isScalar(t) && !m.count(t.Value) {
@@ -93,39 +93,91 @@ func values(c *call) error {
 	return nil
 }
 
-// compared are equal or not at once if one of them has no parts.
+// compared are equal or not at once if one of them has no parts, or one is a list and
+// the other none, or has no elements.
 func compared(c *call) error {
-	if isScalar(c.operands[0]) || isScalar(c.operands[1]) {
+	a, b := c.operands[0], c.operands[1]
+	if isScalar(a) || isScalar(b) {
 		return numbers(c)
+	}
+	x, isArray := a.Value.(*ast.Array)
+	y, isToo := b.Value.(*ast.Array)
+	if isArray != isToo || isArray && (x.Len() == 0 || y.Len() == 0) {
+		return nil
 	}
 	return values(c)
 }
 
-// members are looked for in the last operand. What has no parts is compared with each
-// element at once.
+// members are looked for in the last operand: by a hash where they are elements of a set
+// or keys, and else by comparing them with one value after the other. A comparison ends
+// with the smaller of two. So what is measured is what is looked for, and the collection
+// only where that times its length is beyond the limits.
 func members(c *call) error {
-	for _, t := range c.operands[:len(c.operands)-1] {
-		if !isScalar(t) {
-			return values(c)
-		}
+	last := len(c.operands) - 1
+	m := meter{maxNodes: MaxNodes, maxBytes: MaxText, cancel: c.cancel}
+	if err := m.measure(c.operands[:last]...); err != nil {
+		return err
 	}
-	return nil
+	collection := c.operands[last]
+	list, ok := collection.Value.(interface{ Len() int })
+	if !ok {
+		return nil
+	}
+	most := MaxNodes
+	if _, isSet := collection.Value.(ast.Set); isSet || last == 2 {
+		most = MaxSteps // it is compared with what has the same hash
+	} else if err := c.listedNumbers(collection); err != nil {
+		return err
+	}
+	if times(m.nodes, list.Len()) <= most && times(m.bytes, list.Len()) <= MaxSteps {
+		return nil
+	}
+	return m.measure(collection)
+}
+
+// listedNumbers are compared with a number that is looked for.
+func (c *call) listedNumbers(list *ast.Term) error {
+	if _, ok := c.operands[0].Value.(ast.Number); !ok {
+		return nil
+	}
+	var err error
+	until := func(t *ast.Term) bool {
+		if n, ok := t.Value.(ast.Number); ok {
+			err = CheckNumber(n)
+		}
+		return err != nil
+	}
+	switch v := list.Value.(type) {
+	case *ast.Array:
+		v.Until(until)
+	case ast.Object:
+		v.Until(func(_, t *ast.Term) bool { return until(t) })
+	}
+	return err
 }
 
 // keyed are objects whose keys are looked for: what a key has in it is compared.
 func keyed(c *call) error {
 	m := meter{maxNodes: MaxNodes, maxBytes: MaxText, cancel: c.cancel}
-	if isScalar(c.operands[1]) {
-		return nil
-	}
 	return m.measure(c.operands[1])
+}
+
+// removed are keys of objects, in a list, a set, or an object of which the values count
+// for nothing.
+func removed(c *call) error {
+	keys, ok := c.operands[1].Value.(ast.Object)
+	if !ok {
+		return keyed(c)
+	}
+	m := meter{maxNodes: MaxNodes, maxBytes: MaxText, cancel: c.cancel}
+	return m.measure(keys.Keys()...)
 }
 
 // numbers are calculated with.
 func numbers(c *call) error {
 	for _, t := range c.operands {
 		if n, ok := t.Value.(ast.Number); ok {
-			if err := digits(n); err != nil {
+			if err := CheckNumber(n); err != nil {
 				return err
 			}
 		}

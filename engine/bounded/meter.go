@@ -48,7 +48,7 @@ func (m *meter) count(v ast.Value) bool {
 	case ast.String:
 		return m.weigh(len(v))
 	case ast.Number:
-		if m.err = digits(v); m.err != nil {
+		if m.err = CheckNumber(v); m.err != nil {
 			return false
 		}
 		return m.weigh(len(v))
@@ -79,9 +79,9 @@ func (m *meter) weigh(bytes int) bool {
 	return true
 }
 
-// digits is an error of a number that it takes long to calculate with: one of many
-// digits, or of so large an exponent that it has many when it is written out.
-func digits(n ast.Number) error {
+// CheckNumber is an error of a number that it takes long to calculate or to compare with:
+// one of more than MaxDigits digits, or of an exponent beyond that.
+func CheckNumber(n ast.Number) error {
 	if len(n) > MaxDigits {
 		return fmt.Errorf("a number has %d digits, and may have %d", len(n), MaxDigits)
 	}

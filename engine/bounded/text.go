@@ -3,11 +3,12 @@
 package bounded
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
-	"regexp/syntax"
+	"strconv"
 	"strings"
-	"sync"
+	"unicode"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 )
@@ -15,8 +16,28 @@ import (
 // texts are read or written once. What an operand is as a text is a few times as long
 // as the texts that are in it.
 func texts(c *call) error {
+	m, err := c.measureTexts(c.operands...)
+	if err != nil {
+		return err
+	}
+	return limited(m.written(len(c.operands)), MaxBytes, "bytes")
+}
+
+// measureTexts measures values against the limits of what is written as text.
+func (c *call) measureTexts(values ...*ast.Term) (meter, error) {
 	m := meter{maxNodes: MaxPrinted, maxBytes: MaxBytes, cancel: c.cancel}
-	return m.measure(c.operands...)
+	err := m.measure(values...)
+	return m, err
+}
+
+// maxMarks is how many bytes a value has as a text besides its own text: null, true,
+// brackets, quotes and what parts it from the next value.
+const maxMarks = 8
+
+// written is how many bytes the measured values are as texts, of which so many are no
+// parts of others and have no marks.
+func (m *meter) written(whole int) int {
+	return plus(m.bytes, times(maxMarks, m.nodes-whole))
 }
 
 // text is an operand; empty if it is none, which the function complains about.
@@ -57,32 +78,40 @@ func plus(a, b int) int {
 
 // concatenated texts have the first one between each two of the others.
 func concatenated(c *call) error {
-	if err := texts(c); err != nil {
+	m, err := c.measureTexts(c.operands...)
+	if err != nil {
 		return err
 	}
 	list, ok := c.operands[1].Value.(interface{ Len() int })
 	if !ok {
 		return nil
 	}
-	m := meter{maxNodes: MaxPrinted, maxBytes: MaxBytes, cancel: c.cancel}
-	if err := m.measure(c.operands[1]); err != nil {
-		return err
-	}
-	return limited(plus(m.bytes, times(len(c.text(0)), list.Len())), MaxBytes, "bytes")
+	return limited(plus(m.bytes-len(c.text(0)), times(len(c.text(0)), list.Len())), MaxBytes, "bytes")
 }
 
 // maxWidth is how wide package fmt makes what it formats.
 const maxWidth = 1_000_000
 
+// maxFloat is how many bytes the largest number has that package fmt writes without an
+// exponent, where its precision is none.
+const maxFloat = 320
+
 // formatted texts have each operand once, or as often as the format names it, and what
 // widths and precisions fill up.
 func formatted(c *call) error {
-	m := meter{maxNodes: MaxPrinted, maxBytes: MaxBytes, cancel: c.cancel}
-	if err := m.measure(c.operands...); err != nil {
+	m, err := c.measureTexts(c.operands...)
+	if err != nil {
 		return err
 	}
-	format := c.text(0)
-	length := m.bytes
+	args := m.written(len(c.operands))
+	if list, ok := c.operands[1].Value.(*ast.Array); ok {
+		list.Foreach(func(t *ast.Term) {
+			if n, ok := t.Value.(ast.Number); ok && strings.ContainsAny(string(n), "eE") {
+				args = plus(args, maxFloat)
+			}
+		})
+	}
+	format, length := c.text(0), args
 	for at := strings.IndexByte(format, '%'); at >= 0; {
 		verb := format[at+1:]
 		end := strings.IndexFunc(verb, func(r rune) bool { return !strings.ContainsRune("+-# 0123456789.*[]", r) })
@@ -91,7 +120,7 @@ func formatted(c *call) error {
 		}
 		length = plus(length, filled(verb[:end]))
 		if strings.Contains(verb[:end], "[") { // any operand, again
-			length = plus(length, m.bytes)
+			length = plus(length, args)
 		}
 		next := strings.IndexByte(verb[min(end+1, len(verb)):], '%')
 		if next < 0 {
@@ -127,6 +156,62 @@ func filled(flags string) (bytes int) {
 // parsed texts become values, which take more memory than they do.
 func parsed(c *call) error {
 	return limited(len(c.text(0)), MaxParsed, "bytes to parse")
+}
+
+// parsedNumbers are those of a text of JSON that becomes a value.
+func parsedNumbers(c *call) error {
+	if err := parsed(c); err != nil {
+		return err
+	}
+	for s := c.text(0); s != ""; {
+		at := strings.IndexAny(s, `"-0123456789`)
+		if at < 0 {
+			return nil
+		}
+		if s = s[at:]; s[0] == '"' {
+			s = s[lengthOfString(s):]
+			continue
+		}
+		rest := strings.TrimLeft(s, "+-.0123456789eE")
+		if err := CheckNumber(ast.Number(s[:len(s)-len(rest)])); err != nil {
+			return err
+		}
+		s = rest
+	}
+	return nil
+}
+
+// lengthOfString is how many bytes the string of JSON has that a text begins with.
+func lengthOfString(s string) int {
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(s)
+}
+
+// numerals are a text that becomes a number, in front of a unit or not.
+func numerals(c *call) error {
+	if err := texts(c); err != nil {
+		return err
+	}
+	n := strings.TrimSpace(strings.ReplaceAll(c.text(0), `"`, ""))
+	n = strings.TrimRightFunc(n, unicode.IsLetter)
+	if len(n) > MaxDigits {
+		return fmt.Errorf("its text has a number of %d digits, and may have %d", len(n), MaxDigits)
+	}
+	exp, err := strconv.Atoi(n[strings.LastIndexAny(n, "eEpP")+1:])
+	if !strings.ContainsAny(n, "eEpP") || errors.Is(err, strconv.ErrSyntax) {
+		return nil // the function says what is wrong with it
+	}
+	if err != nil || exp > MaxDigits || exp < -MaxDigits {
+		return fmt.Errorf("its text has a number of an exponent beyond %d, and may have none", MaxDigits)
+	}
+	return nil
 }
 
 // divided texts have as many pieces as there are separators.
@@ -188,115 +273,4 @@ func searchedAll(c *call) error {
 		return err
 	}
 	return limited(len(c.text(0)), MaxPrinted, "bytes to search")
-}
-
-// maxStates is how many states a regular expression may have.
-const maxStates = 10_000
-
-// states counts those of a regular expression, with what it repeats as often as that is.
-func states(re *syntax.Regexp) int {
-	n := 1 + len(re.Rune)
-	for _, sub := range re.Sub {
-		n = plus(n, states(sub))
-	}
-	if re.Op == syntax.OpRepeat {
-		return times(n, max(re.Min, re.Max, 1))
-	}
-	return n
-}
-
-// known remembers how many states regular expressions have, which are asked about in
-// each decision.
-var known struct {
-	sync.Mutex
-	states map[string]int
-}
-
-// maxKnown is how many regular expressions are remembered.
-const maxKnown = 100
-
-func statesOf(expr string) int {
-	if !strings.Contains(expr, "{") {
-		return len(expr) + 1 // nothing in it is repeated
-	}
-	known.Lock()
-	defer known.Unlock()
-	if n, ok := known.states[expr]; ok {
-		return n
-	}
-	re, err := syntax.Parse(expr, syntax.Perl)
-	if err != nil {
-		return 0 // the function says so
-	}
-	if len(known.states) >= maxKnown || known.states == nil {
-		known.states = map[string]int{}
-	}
-	n := states(re)
-	known.states[expr] = n
-	return n
-}
-
-// pattern is a regular expression of so many states.
-func pattern(c *call) error {
-	if err := texts(c); err != nil {
-		return err
-	}
-	return limitedPattern(c.text(0))
-}
-
-func limitedPattern(expr string) error {
-	if len(expr) > maxStates {
-		return fmt.Errorf("its pattern has %d bytes, and may have %d", len(expr), maxStates)
-	}
-	if n := statesOf(expr); n > maxStates {
-		return fmt.Errorf("its pattern has %d states with all that it repeats, and may have %d", n, maxStates)
-	}
-	return nil
-}
-
-// subject is what a function of regular expressions is asked about.
-func (c *call) subject(expr, s int) error {
-	if err := texts(c); err != nil {
-		return err
-	}
-	if err := limitedPattern(c.text(expr)); err != nil {
-		return err
-	}
-	if err := limited(times(statesOf(c.text(expr)), len(c.text(s))), MaxSteps, "steps"); err != nil {
-		return err
-	}
-	groups := 1 + strings.Count(c.text(expr), "(")
-	return limited(times(len(c.text(s)), groups), MaxNodes, "places to match")
-}
-
-// matched texts have at most a match at each place, with each group of the pattern.
-func matched(c *call) error { return c.subject(0, 1) }
-
-// matchedAndReplaced texts have the new text at each match, and in it the match as often
-// as the text refers to it.
-func matchedAndReplaced(c *call) error {
-	if err := c.subject(1, 0); err != nil {
-		return err
-	}
-	s, with := c.text(0), c.text(2)
-	written := times(len(s)+1, len(with))
-	again := times(len(s), strings.Count(with, "$"))
-	return limited(plus(plus(len(s), written), again), MaxBytes, "bytes")
-}
-
-// globbed texts are tried at each place for each part of a pattern that is of any
-// length: with n of these the steps grow as a power of the text's length.
-func globbed(c *call) error {
-	if err := texts(c); err != nil {
-		return err
-	}
-	glob, s := c.text(0), c.text(2)
-	if len(glob) > maxStates {
-		return fmt.Errorf("its pattern has %d bytes, and may have %d", len(glob), maxStates)
-	}
-	steps := len(glob)
-	for range bits.Len(uint(strings.Count(glob, "*") + strings.Count(glob, "{"))) {
-		steps = times(steps, len(s)+1)
-	}
-	return limited(steps, MaxSteps, "steps")
 }

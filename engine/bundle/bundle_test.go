@@ -114,6 +114,7 @@ func TestReadingReportsEveryFile(t *testing.T) {
 		"two files that do not parse":        {map[string]string{"a.rego": "package a\nx = {", "b.rego": "packag b"}, []string{"a.rego:2:", "b.rego:1:"}},
 		"data that is no object":             {map[string]string{"data.json": "[1]"}, []string{"data.json:1:1: reading data: it is a list, and must be an object"}},
 		"data that is no JSON":               {map[string]string{"data.json": "{"}, []string{"data.json:1:1: reading data: unexpected end"}},
+		"a number of many digits":            {map[string]string{"x/data.json": `{"a": [1, {"b": 0.` + strings.Repeat("7", 1000) + `}]}`}, []string{"x/data.json:1:1: the data at a/1/b: a number has 1002 digits, and may have 1000"}},
 		"data that is there twice":           {map[string]string{"x/data.json": `{"a": 1}`, "x/data.yaml": "a: 2"}, []string{"x/data.yaml:1:1: the data at x/a is there twice"}},
 		"data below something else":          {map[string]string{"data.json": `{"x": 1}`, "x/data.json": `{"a": 1}`}, []string{"x/data.json:1:1: the data at x is there twice"}},
 		"a manifest that is no JSON":         {map[string]string{".manifest": "{"}, []string{".manifest:1:2: the manifest is wrong: it ends too early"}},

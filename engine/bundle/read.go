@@ -12,10 +12,12 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
+	"github.com/regatta-sh/regatta/engine/bounded"
 	"github.com/regatta-sh/regatta/engine/document"
 	"github.com/regatta-sh/regatta/engine/module"
 )
@@ -143,6 +145,9 @@ func (b *Bundle) addData(p, text string) error {
 	if err != nil {
 		return badDocument(p, "data_error", "reading data", err)
 	}
+	if at, err := checkNumbers(doc); err != nil {
+		return module.Problems{{File: p, Row: 1, Col: 1, Code: "data_error", Message: fmt.Sprintf("the data at %s: %v", at, err)}}
+	}
 	if dir := path.Dir(p); dir != "." {
 		steps := strings.Split(dir, "/")
 		slices.Reverse(steps)
@@ -155,6 +160,28 @@ func (b *Bundle) addData(p, text string) error {
 		return module.Problems{{File: p, Row: 1, Col: 1, Code: "data_error", Message: fmt.Sprintf("the data at %s is there twice", at)}}
 	}
 	return nil
+}
+
+// checkNumbers refuses numbers that OPA takes long to compare with others, and returns the
+// path at which there is one.
+func checkNumbers(value any) (at string, err error) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			if at, err := checkNumbers(v[k]); err != nil {
+				return path.Join(k, at), err
+			}
+		}
+	case []any:
+		for i, below := range v {
+			if at, err := checkNumbers(below); err != nil {
+				return path.Join(strconv.Itoa(i), at), err
+			}
+		}
+	case json.Number:
+		return "", bounded.CheckNumber(ast.Number(v))
+	}
+	return "", nil
 }
 
 // object reads JSON as JSON, as OPA does: the strings and keys of it are not those

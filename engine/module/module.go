@@ -19,6 +19,8 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/rego"
+
+	"github.com/regatta-sh/regatta/engine/bounded"
 )
 
 // Parse reads one module as Rego v2. Under v1 `not f(input.missing)` is
@@ -35,8 +37,29 @@ func Parse(file, source string) (*ast.Module, error) {
 	if parsed == nil {
 		return nil, fmt.Errorf("parsing module: %w", Problems{{File: file, Row: 1, Col: 1, Code: ast.ParseErr, Message: "the file is empty"}})
 	}
+	if err := checkNumbers(parsed); err != nil {
+		return nil, fmt.Errorf("parsing module: %w", err)
+	}
 	labelPackage(parsed)
 	return parsed, nil
+}
+
+// checkNumbers refuses numbers that OPA takes long to compare with others, which it also
+// does outside of built-in functions.
+func checkNumbers(m *ast.Module) error {
+	var wrong Problems
+	ast.WalkTerms(m, func(t *ast.Term) bool {
+		if n, ok := t.Value.(ast.Number); ok {
+			if err := bounded.CheckNumber(n); err != nil {
+				wrong = append(wrong, At(t.Location, "%v", err).Coded(ast.ParseErr))
+			}
+		}
+		return false
+	})
+	if len(wrong) == 0 {
+		return nil
+	}
+	return wrong
 }
 
 // IsTest says whether a file holds tests, which are not part of the policy.

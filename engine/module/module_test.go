@@ -60,6 +60,8 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 		"randomness is out of reach":  {"package p\nx := rand.intn(\"x\", 2)", "undefined function rand.intn; policies have no randomness"},
 		"the engine is out of reach":  {"package p\nx := opa.runtime()", "undefined function opa.runtime; policies do not see"},
 		"what costs too much":         {"package p\nx := bits.lsh(1, 2)", "undefined function bits.lsh; OPA has it, and policies here do not"},
+		"a number of many digits":     {"package p\nx if [input.n] == [0." + strings.Repeat("7", 1000) + "]", "p.rego:2:20: a number has 1002 digits, and may have 1000"},
+		"a large exponent":            {"package p\nx := {1e1001}", "p.rego:2:7: a number has the exponent 1001, and may have 1000"},
 		"an empty file":               {"", "p.rego:1:1: "},
 		"only a comment":              {"# nothing", "p.rego:1:1: "},
 	} {
