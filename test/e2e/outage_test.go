@@ -294,7 +294,8 @@ func (u *user) faults() []fault {
 			Expect(shared.cluster.Kill(u.ctx, "kube-apiserver")).To(Succeed())
 			Expect(shared.cluster.Start("kube-apiserver")).To(Succeed())
 		}, server: true},
-		{name: "a policy that takes 30 s", break_: u.dawdle},
+		// It is rolled back, and what it takes part in is refused until it is deleted.
+		{name: "a policy that takes 30 s", break_: u.dawdle, mend: func() { u.kubectl("delete", "clusterpolicybundle", "dawdle-"+u.namespace) }},
 	}
 }
 
