@@ -213,35 +213,36 @@ func (c *cluster) settled(what string, is func(*kruise.UnitedDeploymentStatus) b
 // does not keep are of the new revision, and all are ready.
 func (c *cluster) run() {
 	c.Helper()
-	for _, one := range c.whole() {
-		c.status(one)
+	for name, one := range c.whole() {
+		c.do(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			err := c.status(one)
+			if err != nil { // the controller wrote it at the same time, and may ask for something else now
+				one = c.whole()[name]
+			}
+			return err
+		}))
 		if one.countReady {
 			c.pods(one)
 		}
 	}
 }
 
-func (c *cluster) status(one *child) {
+func (c *cluster) status(one *child) error {
 	c.Helper()
 	n, updated := one.replicas, one.replicas-one.partition
-	c.do(retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the controller may write the object at the same time
-		if err := c.api.Get(c.Context(), client.ObjectKeyFromObject(one.Object), one.Object); err != nil {
-			return err
-		}
-		switch o := one.Object.(type) {
-		case *kruise.CloneSet:
-			o.Status.ObservedGeneration, o.Status.Replicas, o.Status.ReadyReplicas, o.Status.UpdatedReplicas, o.Status.UpdatedReadyReplicas = o.Generation, n, n, updated, updated
-		case *kruise.StatefulSet:
-			o.Status.ObservedGeneration, o.Status.Replicas, o.Status.ReadyReplicas, o.Status.UpdatedReplicas, o.Status.UpdatedReadyReplicas = o.Generation, n, n, updated, updated
-		case *appsv1.StatefulSet:
-			o.Status.ObservedGeneration, o.Status.Replicas, o.Status.ReadyReplicas, o.Status.UpdatedReplicas = o.Generation, n, n, updated
-		case *appsv1.Deployment:
-			o.Status.ObservedGeneration, o.Status.Replicas, o.Status.ReadyReplicas, o.Status.UpdatedReplicas, o.Status.AvailableReplicas = o.Generation, n, n, n, n
-		default:
-			c.Fatalf("a %T has no status here", one.Object)
-		}
-		return c.api.Status().Update(c.Context(), one.Object)
-	}))
+	switch o := one.Object.(type) {
+	case *kruise.CloneSet:
+		o.Status.ObservedGeneration, o.Status.Replicas, o.Status.ReadyReplicas, o.Status.UpdatedReplicas, o.Status.UpdatedReadyReplicas = o.Generation, n, n, updated, updated
+	case *kruise.StatefulSet:
+		o.Status.ObservedGeneration, o.Status.Replicas, o.Status.ReadyReplicas, o.Status.UpdatedReplicas, o.Status.UpdatedReadyReplicas = o.Generation, n, n, updated, updated
+	case *appsv1.StatefulSet:
+		o.Status.ObservedGeneration, o.Status.Replicas, o.Status.ReadyReplicas, o.Status.UpdatedReplicas = o.Generation, n, n, updated
+	case *appsv1.Deployment:
+		o.Status.ObservedGeneration, o.Status.Replicas, o.Status.ReadyReplicas, o.Status.UpdatedReplicas, o.Status.AvailableReplicas = o.Generation, n, n, n, n
+	default:
+		c.Fatalf("a %T has no status here", one.Object)
+	}
+	return c.api.Status().Update(c.Context(), one.Object)
 }
 
 // pods are those of a workload whose status does not say how many updated ones are ready.
