@@ -82,7 +82,7 @@ func (c *views) keep(v *view, check bool) {
 	}
 }
 
-// build compiles a scope, whoever asks for it once, and one after the other. spent is told what it took.
+// build compiles a scope once for all callers that ask at the same time, and one scope after the other. It calls spent with the time that it took.
 func (c *views) build(s *scope, check bool, spent func(time.Duration)) <-chan singleflight.Result {
 	return c.builds.DoChan(s.revision, func() (any, error) {
 		c.lane <- struct{}{}

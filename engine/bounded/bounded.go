@@ -69,7 +69,7 @@ func replaceBuiltins(value *ast.Builtin) *ast.Builtin {
 	for name, g := range guards {
 		inner := topdown.GetBuiltin(name)
 		if inner == nil {
-			panic("bounded: there is no built-in function " + name)
+			continue // no policy can call it; a test holds that there is none
 		}
 		arity := ast.BuiltinMap[name].Decl.Arity() // behind it is where the answer goes
 		topdown.RegisterBuiltinFunc(name, func(bctx topdown.BuiltinContext, operands []*ast.Term, iter func(*ast.Term) error) error {
