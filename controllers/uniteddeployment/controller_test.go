@@ -111,8 +111,10 @@ func TestEachSubsetHasAWorkload(t *testing.T) {
 	}
 }
 
-func templateOf(c *child) *corev1.PodTemplateSpec {
-	switch o := c.Object.(type) {
+func templateOf(c *child) *corev1.PodTemplateSpec { return podTemplateOf(c.Object) }
+
+func podTemplateOf(o client.Object) *corev1.PodTemplateSpec {
+	switch o := o.(type) {
 	case *kruise.CloneSet:
 		return &o.Spec.Template
 	case *kruise.StatefulSet:

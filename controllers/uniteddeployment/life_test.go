@@ -85,18 +85,6 @@ func (l *life) write(what string, o client.Object, judge func(simulation.Holding
 	return nil
 }
 
-func podTemplateOf(o client.Object) *corev1.PodTemplateSpec {
-	switch o := o.(type) {
-	case *appsv1.StatefulSet:
-		return &o.Spec.Template
-	case *appsv1.Deployment:
-		return &o.Spec.Template
-	case *kruise.CloneSet:
-		return &o.Spec.Template
-	}
-	return nil
-}
-
 func imageOf(o client.Object) string { return podTemplateOf(o).Spec.Containers[0].Image }
 
 // judgeCreate allows a child of another revision than the current one only where a new pod of its zone may be.
