@@ -17,9 +17,9 @@ import (
 // with simulated nodes: the whole is 100,000 requests of budgets, and 5,000 pods with sidecars.
 var _ = Describe("budgets", Serial, func() {
 	It("are kept while managers are killed and everything is asked for at once", func(ctx SpecContext) {
-		promised("go run ./test/faults budgets --requests 2000")(budgets.Run(ctx, budgets.Options{
+		promised("go run ./test/faults budgets --requests 1000")(budgets.Run(ctx, budgets.Options{
 			Name: ownCluster, Nodes: 10, Programs: shared.programs, Replicas: 2, Budgets: 15, Pods: 8,
-			Clients: 16, Requests: 2000, KillEvery: 6 * time.Second, Seed: uint64(GinkgoRandomSeed()), Out: GinkgoWriter,
+			Clients: 16, Requests: 1000, KillEvery: 6 * time.Second, Seed: uint64(GinkgoRandomSeed()), Out: GinkgoWriter,
 		}))
 	}, SpecTimeout(10*time.Minute))
 })
