@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/notimplemented"
+	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -33,7 +33,7 @@ type change struct {
 // becomes of the job of that run.
 func (r *Reconciler) begin(job *kruise.AdvancedCronJob, children []child, now time.Time) *change {
 	c := &change{job: job, now: metav1.NewTime(now).Rfc3339Copy(), status: job.Status.DeepCopy()}
-	c.drop(notimplemented.Stalled)
+	c.drop(gatedkinds.Stalled)
 	ours := job.Status.Type == "" || meta.FindStatusCondition(job.Status.Conditions, kruise.AdvancedCronJobScheduleValid) != nil
 	c.status.Type = kindOf(job)
 	c.status.Active = nil

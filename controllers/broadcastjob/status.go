@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/notimplemented"
+	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/workload/jobcondition"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
@@ -39,7 +39,7 @@ func (c *change) event(kind, reason, message string) {
 // begin is the status by what is there now. That of a job that has failed stays as it was.
 func (r *Reconciler) begin(s *state) *change {
 	c := &change{job: s.job, now: metav1.NewTime(s.now).Rfc3339Copy(), status: *s.job.Status.DeepCopy()}
-	c.drop(notimplemented.Stalled)
+	c.drop(gatedkinds.Stalled)
 	if c.status.Phase == kruise.BroadcastJobPhaseFailed {
 		return c
 	}

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/notimplemented"
+	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
 )
@@ -100,5 +100,5 @@ func (r *Reconciler) release(ctx context.Context, request *kruise.ContainerRecre
 
 // forget removes what a release wrote that did not act on requests yet.
 func forget(s *kruise.ContainerRecreateRequestStatus) {
-	meta.RemoveStatusCondition(&s.Conditions, notimplemented.Stalled)
+	meta.RemoveStatusCondition(&s.Conditions, gatedkinds.Stalled)
 }

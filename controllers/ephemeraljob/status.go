@@ -15,7 +15,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/notimplemented"
+	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/workload/jobcondition"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 )
@@ -31,7 +31,7 @@ type change struct {
 
 func (r *Reconciler) begin(s *state) *change {
 	c := &change{job: s.job, now: metav1.NewTime(s.now).Rfc3339Copy(), status: *s.job.Status.DeepCopy()}
-	c.drop(notimplemented.Stalled)
+	c.drop(gatedkinds.Stalled)
 	if c.status.StartTime == nil {
 		c.status.StartTime = &c.now
 		c.set(kruise.EphemeralJobConditionInitialized, kruise.EphemeralJobInitializedReason, "")

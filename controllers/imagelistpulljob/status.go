@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/notimplemented"
+	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 )
 
 // statusOf is IMG-12. Failed images are in the order of the list.
@@ -51,7 +51,7 @@ func (r *Reconciler) statusOf(list *kruise.ImageListPullJob, jobs []*kruise.Imag
 	if list.Spec.CompletionPolicy.Type != kruise.NeverCompletionPolicyType && s.Completed == s.Desired {
 		s.CompletionTime = &now
 	}
-	meta.RemoveStatusCondition(&s.Conditions, notimplemented.Stalled)
+	meta.RemoveStatusCondition(&s.Conditions, gatedkinds.Stalled)
 	if len(s.Conditions) == 0 {
 		s.Conditions = nil
 	}

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/notimplemented"
+	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	points "github.com/regatta-sh/regatta/engine/decision/node"
 )
 
@@ -50,7 +50,7 @@ func (r *Reconciler) statusOfJob(job *kruise.ImagePullJob, t *tally, holds []poi
 	if s.FailedNodes = slices.Compact(s.FailedNodes); len(s.FailedNodes) == 0 {
 		s.FailedNodes = nil
 	}
-	meta.RemoveStatusCondition(&s.Conditions, notimplemented.Stalled)
+	meta.RemoveStatusCondition(&s.Conditions, gatedkinds.Stalled)
 	r.condition(&s, kruise.ImagePullJobHeld, told(holds))
 	r.condition(&s, kruise.ImagePullJobDenied, denied(t.denied))
 	r.condition(&s, kruise.ImagePullJobSecretMissing, faulty(t.faults))

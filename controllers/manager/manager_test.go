@@ -33,7 +33,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/explain"
-	"github.com/regatta-sh/regatta/controllers/notimplemented"
+	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig"
 	"github.com/regatta-sh/regatta/engine/record"
 	"github.com/regatta-sh/regatta/test/apiserver"
@@ -242,16 +243,24 @@ func TestManager(t *testing.T) {
 			return name != "" && api.Get(t.Context(), client.ObjectKey{Namespace: "kruise-system", Name: name}, found) == nil
 		})
 	})
-	t.Run("objects of a kind without a controller say so", func(t *testing.T) {
-		for _, kind := range notimplemented.Kinds(scheme, "AdvancedCronJob", "BroadcastJob", "EphemeralJob", "PersistentPodState", "CloneSet", "StatefulSet", "DaemonSet", "ContainerRecreateRequest", "NodeImage", "ClusterPolicyBundle", "PolicyBundle", "PodUnavailableBudget", "SidecarSet", "ResourceDistribution", "NodePodProbe", "PodProbeMarker", "UnitedDeployment", "WorkloadSpread") {
+	t.Run("objects of kinds whose feature gate is off say so", func(t *testing.T) {
+		gates, err := features.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		unserved := gatedkinds.ListUnserved(scheme, gates.Enabled)
+		if len(unserved) != 3 { // ImagePullJob, ImageListPullJob, ResourceDistribution
+			t.Errorf("by default there is no controller of %v", unserved)
+		}
+		for _, kind := range unserved {
 			object := manifest(t, kind.Kind)
 			create(object)
-			eventually(t, "a "+kind.Kind+" that says that nothing acts on it", func() bool {
+			eventually(t, "condition of a "+kind.Kind, func() bool {
 				if err := api.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 					t.Fatal(err)
 				}
 				conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-				return len(conditions) == 1 && conditions[0].(map[string]any)["type"] == notimplemented.Stalled
+				return len(conditions) == 1 && conditions[0].(map[string]any)["type"] == gatedkinds.Stalled
 			})
 		}
 	})

@@ -229,6 +229,7 @@ func (p parts) webhooksTo(mgr ctrl.Manager) error {
 		HostNetworkHostPorts: on(features.DefaultHostNetworkHostPortsInPodTemplates),
 		NoPrivileged:         !p.AllowPrivileged,
 		PatchAnyMetadata:     on(features.SidecarSetPatchPodMetadataDefaultsAllowed),
+		Gates:                on,
 		NoBudgets:            !p.countsBudgets(),
 		NoSpreads:            !on(features.WorkloadSpread),
 		StatefulSets:         statefulset.Gates{AutoDeletePVC: on(features.StatefulSetAutoDeletePVC), AutoResizePVC: on(features.StatefulSetAutoResizePVCGate)},

@@ -17,8 +17,8 @@ import (
 
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/certs"
+	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/kinds"
-	"github.com/regatta-sh/regatta/controllers/notimplemented"
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
@@ -92,7 +92,7 @@ func (s *startup) Start(ctx context.Context) error {
 	recovery.GoUntilDone(ctx, "startup", s.probes)
 	recovery.GoUntilDone(ctx, "startup", s.terminator)
 	recovery.GoUntilDone(ctx, "startup", func(ctx context.Context) {
-		s.follow(ctx, notimplemented.Kinds(s.p.mgr.GetScheme(), s.p.served()...))
+		s.follow(ctx, gatedkinds.ListUnserved(s.p.mgr.GetScheme(), s.p.Gates.Enabled))
 	})
 	if !loaded { // a controller whose CRD is missing is left out (PL-04)
 		for _, kind := range []string{"ClusterPolicyBundle", "PolicyBundle"} {
@@ -104,18 +104,6 @@ func (s *startup) Start(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	return nil
-}
-
-// served are the kinds that have a controller.
-func (p parts) served() []string {
-	out := []string{"ClusterPolicyBundle", "PolicyBundle", "SidecarSet", "ResourceDistribution"}
-	for _, w := range kinds.Workloads() {
-		out = append(out, w.Kind)
-	}
-	if p.countsBudgets() {
-		out = append(out, "PodUnavailableBudget")
-	}
-	return slices.Concat(out, p.nodeKinds(), p.probeKinds(), jobKinds(), p.subsetKinds())
 }
 
 func (s *startup) tooLate() error {
@@ -158,7 +146,7 @@ func (s *startup) await(ctx context.Context, kind schema.GroupVersionKind, until
 	})
 }
 
-// follow tells users of kinds that have no controller yet so. One whose CRD is not
+// follow adds the controllers that write Stalled to objects of kinds whose feature gates are off. A kind whose CRD is not
 // installed has no users; it is looked for again, ever less often, since CRDs are
 // installed one after the other.
 func (s *startup) follow(ctx context.Context, kinds []schema.GroupVersionKind) {
@@ -168,9 +156,11 @@ func (s *startup) follow(ctx context.Context, kinds []schema.GroupVersionKind) {
 			if !s.installed(kind) {
 				return false
 			}
-			r := &notimplemented.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Kind: kind, Now: time.Now}
+			r := &gatedkinds.Reconciler{
+				Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Kind: kind, Message: gatedkinds.DescribeMissing(kind.Kind, s.p.Gates.Enabled), Now: time.Now,
+			}
 			if err := r.SetupWithManager(mgr); err != nil {
-				klog.ErrorS(err, "Users of a kind are not told that nothing acts on it", "kind", kind.Kind)
+				klog.ErrorS(err, "No condition says that a feature gate of the kind is off", "kind", kind.Kind)
 			}
 			return true
 		})

@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/notimplemented"
+	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
@@ -117,7 +117,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	next := state.Status.DeepCopy()
 	next.ObservedGeneration = state.Generation
-	meta.RemoveStatusCondition(&next.Conditions, notimplemented.Stalled)
+	meta.RemoveStatusCondition(&next.Conditions, gatedkinds.Stalled)
 	workload, current, err := r.target(ctx, state)
 	switch {
 	case errors.Is(err, scale.ErrNoScale):

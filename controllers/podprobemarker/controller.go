@@ -22,8 +22,8 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/nodepodprobe"
-	"github.com/regatta-sh/regatta/controllers/notimplemented"
 	"github.com/regatta-sh/regatta/controllers/podprobemarker/marks"
 	"github.com/regatta-sh/regatta/controllers/workload/batch"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
@@ -214,7 +214,7 @@ func (r *Reconciler) mark(ctx context.Context, pod *corev1.Pod, held *atomic.Boo
 func (r *Reconciler) status(ctx context.Context, o *v1alpha1.PodProbeMarker, matched int64) error {
 	before := o.DeepCopy()
 	o.Status.ObservedGeneration, o.Status.MatchedPods = o.Generation, matched
-	removed := meta.RemoveStatusCondition(&o.Status.Conditions, notimplemented.Stalled)
+	removed := meta.RemoveStatusCondition(&o.Status.Conditions, gatedkinds.Stalled)
 	if !removed && before.Status.ObservedGeneration == o.Generation && before.Status.MatchedPods == matched {
 		return nil
 	}

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/notimplemented"
+	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 )
 
 // A cache that does not show a pod as it is takes no record away.
@@ -137,7 +137,7 @@ func (refuses) Cover(context.Context, string) error { return errors.New("no") }
 func TestNobodyIsToldThatNothingActs(t *testing.T) {
 	c := newCluster(t, nil, interceptor.Funcs{}, newBudget(func(b *policy.PodUnavailableBudget) {
 		b.Status.Conditions = []metav1.Condition{
-			{Type: notimplemented.Stalled, Status: metav1.ConditionTrue, Reason: notimplemented.NotImplemented},
+			{Type: gatedkinds.Stalled, Status: metav1.ConditionTrue, Reason: gatedkinds.FeatureGateOff},
 			{Type: "Mine", Status: metav1.ConditionTrue, Reason: "Own"},
 		}
 	}), stateful(1), pod("a"))

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/ledger"
-	"github.com/regatta-sh/regatta/controllers/notimplemented"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/budget"
 )
@@ -75,8 +75,8 @@ func (r *Reconciler) next(ctx context.Context, w *state) (outcome, error) {
 	}
 	s.ObservedGeneration, s.TotalReplicas = w.budget.Generation, w.expected
 	s.DesiredAvailable, s.CurrentAvailable, s.UnavailableAllowed = int32(desired), int32(current), int32(max(current-desired, 0))
-	if stalled := meta.FindStatusCondition(s.Conditions, notimplemented.Stalled); stalled != nil && stalled.Reason == notimplemented.NotImplemented {
-		meta.RemoveStatusCondition(&s.Conditions, notimplemented.Stalled)
+	if stalled := meta.FindStatusCondition(s.Conditions, gatedkinds.Stalled); stalled != nil && stalled.Reason == gatedkinds.FeatureGateOff {
+		meta.RemoveStatusCondition(&s.Conditions, gatedkinds.Stalled)
 	}
 	return c.out, nil
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/annotation"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/notimplemented"
+	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
@@ -38,7 +38,7 @@ func (k *Kind) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, r
 		ReadyPods: int32(c.Available), UpdatedReadyPods: int32(c.UpdatedAvail),
 		LatestRevision: t.Update(), CollisionCount: ptr.To(t.History.Collisions), Conditions: slices.Clone(set.Status.Conditions),
 	}
-	meta.RemoveStatusCondition(&status.Conditions, notimplemented.Stalled)
+	meta.RemoveStatusCondition(&status.Conditions, gatedkinds.Stalled)
 	reportFailures(f, res, &status)
 	reportHold(r, res, &status)
 	reportMissed(r, f, &status)

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/notimplemented"
+	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/workload/cadence"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 )
@@ -117,7 +117,7 @@ func (t *round) progress() {
 }
 
 func (t *round) conditions(acted error) {
-	t.drop(kruise.UnitedDeploymentConditionType(notimplemented.Stalled))
+	t.drop(kruise.UnitedDeploymentConditionType(gatedkinds.Stalled))
 	switch {
 	case errors.As(acted, new(provisionError)):
 		t.set(kruise.UnitedDeploymentSubsetProvisioned, corev1.ConditionFalse, kruise.UnitedDeploymentErrorReason, acted.Error())

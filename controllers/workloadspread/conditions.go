@@ -16,7 +16,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
-	"github.com/regatta-sh/regatta/controllers/notimplemented"
+	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -83,7 +83,7 @@ func (t *round) condition(i int, c *metav1.Condition) {
 
 // conditions tell why new pods may be created as they are, and which subset that is about.
 func (t *round) conditions() {
-	meta.RemoveStatusCondition(&t.status.Conditions, notimplemented.Stalled)
+	meta.RemoveStatusCondition(&t.status.Conditions, gatedkinds.Stalled)
 	c := metav1.Condition{
 		Type: kruise.WorkloadSpreadPlacing, Status: metav1.ConditionTrue, Reason: kruise.WorkloadSpreadPlacingReason, ObservedGeneration: t.w.Generation,
 		LastTransitionTime: metav1.NewTime(t.now).Rfc3339Copy(),

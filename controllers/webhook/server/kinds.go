@@ -5,9 +5,11 @@ package server
 import (
 	"net/http"
 
+	"k8s.io/component-base/featuregate"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/webhook/admit"
 	"github.com/regatta-sh/regatta/controllers/webhook/advancedcronjob"
 	"github.com/regatta-sh/regatta/controllers/webhook/broadcastjob"
@@ -65,9 +67,13 @@ func kinds(reader client.Client, templates podtemplate.Settings, options Options
 }
 
 // add adds the webhooks of a kind at their paths (PL-11).
-func add(handlers map[string]http.Handler, name string, webhooks admit.Webhooks) {
+func add(handlers map[string]http.Handler, name string, webhooks admit.Webhooks, gates func(featuregate.Feature) bool) {
 	if d := webhooks.Defaulter(); d != nil {
 		handlers["/mutate-"+name] = &webhook.Admission{Handler: d}
 	}
-	handlers["/validate-"+name] = &webhook.Admission{Handler: webhooks.Validator()}
+	validator := webhooks.Validator()
+	if gates != nil {
+		validator = gatedkinds.Refuse(validator, gates)
+	}
+	handlers["/validate-"+name] = &webhook.Admission{Handler: validator}
 }

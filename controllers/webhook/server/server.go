@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/component-base/featuregate"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -49,6 +50,8 @@ type Options struct {
 	StatefulSets statefulset.Gates
 	// PatchAnyMetadata is gate SidecarSetPatchPodMetadataDefaultsAllowed.
 	PatchAnyMetadata bool
+	// Gates says which feature gates are on. Objects of kinds whose gates are off are refused; nil has all kinds accepted.
+	Gates func(featuregate.Feature) bool
 	// NoBudgets is that gates PodUnavailableBudgetDeleteGate and PodUnavailableBudgetUpdateGate are both off.
 	NoBudgets bool
 	// NoSpreads is that gate WorkloadSpread is off.
@@ -100,7 +103,7 @@ func Handlers(scheme *runtime.Scheme, pods client.Client, options Options) (map[
 		HealthPath: healthz.CheckHandler{Checker: healthz.Ping},
 	}
 	for name, webhooks := range kinds(pods, templates, options) {
-		add(handlers, name, webhooks)
+		add(handlers, name, webhooks, options.Gates)
 	}
 	return handlers, nil
 }

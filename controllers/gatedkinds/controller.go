@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package notimplemented tells users of kinds that are stored and checked, but that no
-// controller acts on yet, so: by the condition Stalled, which kubectl wait and the
-// health checks of GitOps tools know.
+// Package gatedkinds is for kinds whose feature gates are off. The API server stores their objects,
+// but no controller acts on them. New ones are refused at admission with the line that turns the gate on.
+// Those that exist get the condition Stalled, which kubectl wait and the health checks of GitOps tools
+// know.
 //
-// A kind leaves the list when its controller lands, which then removes the
-// condition.
-package notimplemented
+// The controller of the kind removes the condition once its gate is on.
+package gatedkinds
 
 import (
 	"context"
@@ -34,7 +34,9 @@ type Reconciler struct {
 	// Live reads objects whole; the cache has only their metadata.
 	Live client.Reader
 	Kind schema.GroupVersionKind
-	Now  func() time.Time
+	// Message is the text of the condition; see DescribeMissing.
+	Message string
+	Now     func() time.Time
 }
 
 // SetupWithManager starts the Reconciler with a manager.
@@ -54,10 +56,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.Live.Get(ctx, req.NamespacedName, object); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if object.GetDeletionTimestamp() != nil || stalled(object) {
+	if object.GetDeletionTimestamp() != nil || isFinished(object) || isStalled(object, r.Message) {
 		return reconcile.Result{}, nil
 	}
-	status, err := statusOf(r.Client.Scheme(), object, r.Now())
+	status, err := statusOf(r.Client.Scheme(), object, r.Message, r.Now())
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -73,7 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 // statusOf is the status of an object with the condition: the fields that its
 // conditions have. What the schema wants in every status is there, as zeros, if
 // the object had none.
-func statusOf(scheme *runtime.Scheme, object *unstructured.Unstructured, now time.Time) (map[string]any, error) {
+func statusOf(scheme *runtime.Scheme, object *unstructured.Unstructured, message string, now time.Time) (map[string]any, error) {
 	typed, err := scheme.New(object.GroupVersionKind())
 	if err != nil {
 		return nil, fmt.Errorf("reading the status: %w", err)
@@ -83,7 +85,7 @@ func statusOf(scheme *runtime.Scheme, object *unstructured.Unstructured, now tim
 	if err != nil {
 		return nil, fmt.Errorf("reading the status: %w", err)
 	}
-	if err := unstructured.SetNestedSlice(told.Object, append(conditions, condition(object, now)), "status", "conditions"); err != nil {
+	if err := unstructured.SetNestedSlice(told.Object, append(withoutStalled(conditions), newCondition(object, message, now)), "status", "conditions"); err != nil {
 		return nil, fmt.Errorf("reading the status: %w", err)
 	}
 	convert := runtime.DefaultUnstructuredConverter

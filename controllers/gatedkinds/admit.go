@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gatedkinds
+
+import (
+	"context"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/component-base/featuregate"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/regatta-sh/regatta/controllers/webhook/review"
+)
+
+// refusedElsewhere are kinds whose own rules refuse them, in the words that OpenKruise has for it.
+func refusedElsewhere(kind string) bool {
+	return kind == "PodUnavailableBudget" || kind == "WorkloadSpread"
+}
+
+// Refuse is a validating webhook that refuses to create objects of a kind whose feature gates are
+// off, and leaves everything else to next. Objects that exist can be changed, so that they can
+// be repaired and taken over.
+func Refuse(next admission.Handler, on func(featuregate.Feature) bool) admission.Handler {
+	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
+		if request.Operation != admissionv1.Create || request.SubResource != "" || refusedElsewhere(request.Kind.Kind) {
+			return next.Handle(ctx, request)
+		}
+		why := DescribeMissing(request.Kind.Kind, on)
+		if why == "" {
+			return next.Handle(ctx, request)
+		}
+		return review.Invalid(&request, field.ErrorList{field.Forbidden(field.NewPath("spec"), why)})
+	})
+}
