@@ -78,6 +78,13 @@ func table() map[featuregate.Feature]featuregate.FeatureSpec {
 	return t
 }
 
+// notOfAllAlpha are alpha gates that AllAlpha=true does not turn on. EnableExternalCerts waits for
+// the certificates of another tool, which AllAlpha=true does not say is installed.
+// LaunchPriorityNativeSidecars changes what OpenKruise does, whose users may have AllAlpha=true in their values.
+func notOfAllAlpha() []featuregate.Feature {
+	return []featuregate.Feature{EnableExternalCerts, LaunchPriorityNativeSidecars}
+}
+
 // closures are gates that go off with another one (PL-01).
 func closures() map[featuregate.Feature][]featuregate.Feature {
 	return map[featuregate.Feature][]featuregate.Feature{

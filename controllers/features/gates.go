@@ -106,10 +106,12 @@ func (g Gates) Resolve(webhookResources string) error {
 	if len(resources) > 0 && !slices.Contains(resources, "SidecarSet") && !g.ExplicitlySet(PodWebhook) && !g.ExplicitlySet(allBeta) {
 		changes[string(PodWebhook)] = false
 	}
-	if g.Enabled(allAlpha) && !g.ExplicitlySet(EnableExternalCerts) {
-		// It waits for another tool's certificates. AllAlpha=true does not
-		// say that such a tool is installed.
-		changes[string(EnableExternalCerts)] = false
+	if g.Enabled(allAlpha) {
+		for _, f := range notOfAllAlpha() {
+			if !g.ExplicitlySet(f) {
+				changes[string(f)] = false
+			}
+		}
 	}
 	enabled := func(f featuregate.Feature) bool {
 		if on, changed := changes[string(f)]; changed {

@@ -65,10 +65,10 @@ func TestAllAlpha(t *testing.T) {
 		flag string
 		off  []featuregate.Feature
 	}{
-		"leaves certificates alone":                           {"AllAlpha=true", []featuregate.Feature{EnableExternalCerts}},
-		"takes certificates that are named":                   {"AllAlpha=true,EnableExternalCerts=true", nil},
-		"leaves out what is named":                            {"AllAlpha=true,EnhancedLivenessProbe=false,EnableExternalCerts=true", []featuregate.Feature{EnhancedLivenessProbe}},
-		"leaves out what is named by its alias":               {"EnhancedLivenessProbeGate=false,AllAlpha=true,EnableExternalCerts=true", []featuregate.Feature{EnhancedLivenessProbe}},
+		"leaves certificates alone":                           {"AllAlpha=true", []featuregate.Feature{EnableExternalCerts, LaunchPriorityNativeSidecars}},
+		"takes certificates that are named":                   {"AllAlpha=true,EnableExternalCerts=true,LaunchPriorityNativeSidecars=true", nil},
+		"leaves out what is named":                            {"AllAlpha=true,EnhancedLivenessProbe=false,EnableExternalCerts=true,LaunchPriorityNativeSidecars=true", []featuregate.Feature{EnhancedLivenessProbe}},
+		"leaves out what is named by its alias":               {"EnhancedLivenessProbeGate=false,AllAlpha=true,EnableExternalCerts=true,LaunchPriorityNativeSidecars=true", []featuregate.Feature{EnhancedLivenessProbe}},
 		"leaves out what cannot be without webhooks for pods": {"AllAlpha=true,PodWebhook=false", append([]featuregate.Feature{EnableExternalCerts, PodWebhook}, closures()[PodWebhook]...)},
 	} {
 		t.Run(name, func(t *testing.T) {

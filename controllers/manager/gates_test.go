@@ -46,7 +46,7 @@ const (
 
 func worlds() []*world {
 	return []*world{
-		{name: everything, gates: "AllAlpha=true,AllBeta=true,TemplateNoDefaults=false"},
+		{name: everything, gates: "AllAlpha=true,AllBeta=true,TemplateNoDefaults=false,LaunchPriorityNativeSidecars=true"},
 		{name: nothing, gates: "AllAlpha=false,AllBeta=false,PodWebhook=true,KruiseDaemon=true,ResourcesDeletionProtection=true,PodUnavailableBudgetUpdateGate=true"},
 		{name: bare, gates: "KruiseDaemon=false,ResourcesDeletionProtection=false,TemplateNoDefaults=true"},
 		// Not a gate: the variable turns PodWebhook off.

@@ -20,17 +20,6 @@ func (p parts) runsProbes() bool {
 	return p.Gates.Enabled(features.PodProbeMarkerGate) || p.Gates.Enabled(features.EnhancedLivenessProbe)
 }
 
-// probeKinds are the kinds of probes of pods that have a controller.
-func (p parts) probeKinds() (out []string) {
-	if p.runsProbes() {
-		out = append(out, "NodePodProbe")
-	}
-	if p.Gates.Enabled(features.PodProbeMarkerGate) {
-		out = append(out, "PodProbeMarker")
-	}
-	return out
-}
-
 // probes adds the controllers of probes of pods, once there are their CRDs.
 func (s *startup) probes(ctx context.Context) {
 	if !s.p.runsProbes() {
