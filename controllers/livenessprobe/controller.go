@@ -175,7 +175,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	after, err := r.tell(ctx, pod)
 	if err == nil {
-		err = r.restarts(ctx, pod, saved)
+		var wait time.Duration
+		if wait, err = r.restarts(ctx, pod, saved); wait > 0 && (after == 0 || wait < after) {
+			after = wait
+		}
 	}
 	if err != nil {
 		err = fmt.Errorf("running the liveness probes of pod %s: %w", req, err)

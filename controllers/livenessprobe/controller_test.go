@@ -23,6 +23,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/livenessprobe"
 	"github.com/regatta-sh/regatta/controllers/nodepodprobe"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
+	"github.com/regatta-sh/regatta/controllers/workload/restartrequest"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/apiserver"
@@ -195,6 +196,23 @@ func TestTheControllers(t *testing.T) {
 		s.run(pod, "containerd://web-1-2", true)
 		s.reports(pod, v1alpha1.ProbeFailed, time.Now().Add(2*time.Second))
 		s.requests(pod, 2)
+	})
+	t.Run("a run that fails after its request has ended is asked to restart again", func(t *testing.T) {
+		pod := s.pod("shop", "web-6", tcp())
+		s.asked("web-6", "LivenessProbe#web")
+		s.reports(pod, v1alpha1.ProbeFailed, time.Now())
+		first := s.requests(pod, 1)[0]
+		before := first.DeepCopy()
+		first.Status.Phase, first.Status.CompletionTime = kruise.ContainerRecreateRequestFailed, ptr.To(metav1.NewTime(time.Now().Add(-time.Minute)))
+		s.do(s.Status().Patch(t.Context(), &first, client.MergeFrom(before)))
+		s.reports(pod, v1alpha1.ProbeFailed, time.Now().Add(time.Second))
+		s.eventually("another request", func() string {
+			again := s.requests(pod, 1)[0]
+			if again.UID == first.UID || restartrequest.Attempt(&again) != 2 {
+				return fmt.Sprintf("it is %s with %v", again.UID, again.Annotations)
+			}
+			return ""
+		})
 	})
 	t.Run("a container that is well again before it restarts stays as it is", func(t *testing.T) {
 		pod := s.pod("shop", "web-2", tcp())

@@ -22,6 +22,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/agents"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/restartrequest"
 	"github.com/regatta-sh/regatta/nodeagent/restarts/permit"
 )
 
@@ -37,11 +38,11 @@ const (
 )
 
 // restarts asks for the restart of what has failed, and takes back what is well again before
-// it was restarted.
-func (r *Reconciler) restarts(ctx context.Context, pod *corev1.Pod, saved []Saved) error {
+// it was restarted. It returns when to look at the pod again, 0 if the next result does.
+func (r *Reconciler) restarts(ctx context.Context, pod *corev1.Pod, saved []Saved) (after time.Duration, err error) {
 	o := &v1alpha1.NodePodProbe{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, o); err != nil {
-		return client.IgnoreNotFound(err)
+		return 0, client.IgnoreNotFound(err)
 	}
 	for i := range saved {
 		state := stateOf(o, string(pod.UID), ProbeName(saved[i].Name))
@@ -49,22 +50,25 @@ func (r *Reconciler) restarts(ctx context.Context, pod *corev1.Pod, saved []Save
 		if state == nil || status == nil {
 			continue
 		}
-		var err error
+		var wait time.Duration
 		switch state.State {
 		case v1alpha1.ProbeFailed:
 			// A result of the run before says nothing of this one, which is probed after a second at
 			// the earliest. Both times are in whole seconds.
 			if state.LastProbeTime != nil && state.LastProbeTime.After(status.State.Running.StartedAt.Time) {
-				err = r.ask(ctx, pod, &saved[i], status, state)
+				wait, err = r.ask(ctx, pod, &saved[i], status, state)
 			}
 		case v1alpha1.ProbeSucceeded:
 			err = r.takeBack(ctx, pod, status)
 		}
 		if err != nil {
-			return err
+			return 0, err
+		}
+		if wait > 0 && (after == 0 || wait < after) {
+			after = wait
 		}
 	}
-	return nil
+	return after, nil
 }
 
 // running is the status of a container that runs, nil of one that does not: the kubelet
@@ -85,30 +89,40 @@ func requestName(pod *corev1.Pod, status *corev1.ContainerStatus) string {
 	return fmt.Sprintf("%s-liveness-%x", pod.Name[:min(len(pod.Name), 200)], h.Sum64())
 }
 
-func (r *Reconciler) ask(ctx context.Context, pod *corev1.Pod, saved *Saved, status *corev1.ContainerStatus, state *v1alpha1.ContainerProbeState) error {
+// ask asks for the restart of a container, and asks again if the same run of it still fails after a request
+// has ended. It returns when to look at the pod again.
+func (r *Reconciler) ask(ctx context.Context, pod *corev1.Pod, saved *Saved, status *corev1.ContainerStatus, state *v1alpha1.ContainerProbeState) (time.Duration, error) {
 	key := client.ObjectKey{Namespace: pod.Namespace, Name: requestName(pod, status)}
-	o := &kruise.ContainerRecreateRequest{}
-	if err := r.client.Get(ctx, key, o); err == nil || !apierrors.IsNotFound(err) {
-		return err
-	}
-	o = &kruise.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{
+	next := &kruise.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{
 		Namespace: key.Namespace, Name: key.Name, Labels: map[string]string{kruise.LivenessRequestKey: status.Name},
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(pod, corev1.SchemeGroupVersion.WithKind("Pod"))},
 	}}
-	o.Spec.PodName = pod.Name
-	o.Spec.TTLSecondsAfterFinished = ptr.To[int32](keep)
-	o.Spec.Containers = []kruise.ContainerRecreateRequestContainer{{Name: status.Name}}
-	o.Spec.Strategy = &kruise.ContainerRecreateRequestStrategy{
+	next.Spec.PodName = pod.Name
+	next.Spec.TTLSecondsAfterFinished = ptr.To[int32](keep)
+	next.Spec.Containers = []kruise.ContainerRecreateRequestContainer{{Name: status.Name}}
+	next.Spec.Strategy = &kruise.ContainerRecreateRequestStrategy{
 		FailurePolicy: kruise.ContainerRecreateRequestFailurePolicyFail, TerminationGracePeriodSeconds: saved.LivenessProbe.TerminationGracePeriodSeconds,
 	}
-	if err := r.client.Create(ctx, o); err != nil {
-		if apierrors.IsAlreadyExists(err) {
-			return nil
+	existing := &kruise.ContainerRecreateRequest{}
+	switch err := r.client.Get(ctx, key, existing); {
+	case err == nil:
+		if wait, due := restartrequest.NextTry(existing, r.now()); !due {
+			return wait, nil
 		}
-		return fmt.Errorf("creating ContainerRecreateRequest %s: %w", key, err)
+		if err := restartrequest.Replace(ctx, r.client, existing, next); err != nil {
+			return 0, err
+		}
+	case !apierrors.IsNotFound(err):
+		return 0, fmt.Errorf("reading ContainerRecreateRequest %s: %w", key, err)
+	}
+	if err := r.client.Create(ctx, next); err != nil {
+		if apierrors.IsAlreadyExists(err) {
+			return restartrequest.PollInterval, nil
+		}
+		return 0, fmt.Errorf("creating ContainerRecreateRequest %s: %w", key, err)
 	}
 	r.events.Eventf(pod, corev1.EventTypeWarning, UnhealthyReason, "Liveness probe failed: %s; container %s is restarted by ContainerRecreateRequest %s", state.Message, status.Name, key.Name)
-	return nil
+	return restartrequest.PollInterval, nil
 }
 
 // takeBack removes the request of a container that is well again. One that the node may

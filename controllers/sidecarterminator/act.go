@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,24 +17,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/restartrequest"
 	points "github.com/regatta-sh/regatta/engine/decision/node"
 )
 
 // conditionMessage is of the condition of a pod whose sidecars end whatever their exit codes.
 const conditionMessage = "Terminated by Sidecar Terminator"
 
-// act carries an answer out.
-func (r *Reconciler) act(ctx context.Context, pod *corev1.Pod, answer points.TerminationOutput) error {
+// act carries an answer out. It returns when to look at the pod again, 0 if never.
+func (r *Reconciler) act(ctx context.Context, pod *corev1.Pod, answer points.TerminationOutput) (time.Duration, error) {
 	if len(answer.Images) > 0 {
-		return r.replace(ctx, pod, answer.Images)
+		return 0, r.replace(ctx, pod, answer.Images)
 	}
 	if answer.Phase != "" {
 		if err := r.phase(ctx, pod, corev1.PodPhase(answer.Phase)); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	if len(answer.Stop) == 0 {
-		return nil
+		return 0, nil
 	}
 	return r.request(ctx, pod, answer.Stop)
 }
@@ -79,30 +81,40 @@ func (r *Reconciler) patch(pod *corev1.Pod, change map[string]any, write func(*c
 	return nil
 }
 
-// request asks the node to stop containers. The sidecars whose exit code is ignored have a
-// request of their own if there was one before them.
-func (r *Reconciler) request(ctx context.Context, pod *corev1.Pod, names []string) error {
+// request asks the node to stop containers, and asks again while they run after a request has
+// ended. The sidecars whose exit code is ignored have a request of their own if there was one before them. It
+// returns when to look at the pod again.
+func (r *Reconciler) request(ctx context.Context, pod *corev1.Pod, names []string) (time.Duration, error) {
 	name := kruise.SidecarTerminationRequestPrefix + string(pod.UID)
-	for _, again := range []string{"", "-ignored"} {
+	for _, suffix := range []string{"", "-ignored"} {
 		existing := &kruise.ContainerRecreateRequest{}
-		err := r.live.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name + again}, existing)
+		err := r.live.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name + suffix}, existing)
 		if apierrors.IsNotFound(err) {
-			return r.create(ctx, pod, name+again, names)
+			return restartrequest.PollInterval, r.create(ctx, pod, newRequest(pod, name+suffix, names), names)
 		}
 		if err != nil {
-			return fmt.Errorf("reading ContainerRecreateRequest %s/%s: %w", pod.Namespace, name+again, err)
+			return 0, fmt.Errorf("reading ContainerRecreateRequest %s/%s: %w", pod.Namespace, name+suffix, err)
 		}
 		asked := func(name string) bool {
 			return slices.ContainsFunc(existing.Spec.Containers, func(c kruise.ContainerRecreateRequestContainer) bool { return c.Name == name })
 		}
-		if slices.ContainsFunc(names, asked) {
-			return nil
+		if !slices.ContainsFunc(names, asked) {
+			continue
 		}
+		wait, due := restartrequest.NextTry(existing, r.now())
+		if !due {
+			return wait, nil
+		}
+		next := newRequest(pod, name+suffix, names)
+		if err := restartrequest.Replace(ctx, r.client, existing, next); err != nil {
+			return 0, err
+		}
+		return restartrequest.PollInterval, r.create(ctx, pod, next, names)
 	}
-	return nil
+	return restartrequest.PollInterval, nil
 }
 
-func (r *Reconciler) create(ctx context.Context, pod *corev1.Pod, name string, containers []string) error {
+func newRequest(pod *corev1.Pod, name string, containers []string) *kruise.ContainerRecreateRequest {
 	o := &kruise.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{
 		Namespace: pod.Namespace, Name: name,
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(pod, corev1.SchemeGroupVersion.WithKind("Pod"))},
@@ -112,8 +124,12 @@ func (r *Reconciler) create(ctx context.Context, pod *corev1.Pod, name string, c
 	for _, c := range containers {
 		o.Spec.Containers = append(o.Spec.Containers, kruise.ContainerRecreateRequestContainer{Name: c})
 	}
+	return o
+}
+
+func (r *Reconciler) create(ctx context.Context, pod *corev1.Pod, o *kruise.ContainerRecreateRequest, containers []string) error {
 	if err := r.client.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("creating ContainerRecreateRequest %s/%s: %w", pod.Namespace, name, err)
+		return fmt.Errorf("creating ContainerRecreateRequest %s/%s: %w", pod.Namespace, o.Name, err)
 	}
 	r.events.Eventf(pod, corev1.EventTypeNormal, Reason, byRequest, containers)
 	return nil

@@ -132,5 +132,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		r.events.Event(pod, corev1.EventTypeWarning, HeldReason, fmt.Sprintf("%s (rule %s)", hold.Message, hold.Rule))
 		return reconcile.Result{RequeueAfter: heldAgain}, nil
 	}
-	return step.Result(0, r.act(ctx, pod, permitted))
+	return step.Result(r.act(ctx, pod, permitted))
 }

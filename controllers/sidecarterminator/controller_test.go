@@ -7,14 +7,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/restartrequest"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/apiserver"
@@ -97,6 +100,35 @@ func (w *world) asked() string {
 	return strings.Join(out, ", ")
 }
 
+// request is the request of the pod that the suffix of its name says.
+func (w *world) request(suffix string) *kruise.ContainerRecreateRequest {
+	w.Helper()
+	o := &kruise.ContainerRecreateRequest{}
+	if err := w.api.Get(w.Context(), client.ObjectKey{Namespace: w.key.Namespace, Name: "sidecar-termination-" + string(w.pod().UID) + suffix}, o); err != nil {
+		w.Fatal(err)
+	}
+	return o
+}
+
+// completes ends a request, as the node agent or the manager does.
+func (w *world) completes(o *kruise.ContainerRecreateRequest, at time.Time) {
+	w.Helper()
+	before := o.DeepCopy()
+	o.Status.Phase, o.Status.CompletionTime = kruise.ContainerRecreateRequestCompleted, ptr.To(metav1.NewTime(at))
+	if err := w.api.Status().Patch(w.Context(), o, client.MergeFrom(before)); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// looks reconciles the pod, which is to be looked at again at most a second before after.
+func (w *world) looks(after time.Duration) {
+	w.Helper()
+	result, err := w.r.Reconcile(w.Context(), reconcile.Request{NamespacedName: w.key})
+	if err != nil || result.RequeueAfter > after || result.RequeueAfter < after-time.Second {
+		w.Errorf("it is looked at again after %s, want %s: %v", result.RequeueAfter, after, err)
+	}
+}
+
 func (w *world) told() (out []string) {
 	for {
 		select {
@@ -152,6 +184,27 @@ func TestTheSidecarTerminator(t *testing.T) {
 		if got := w.told(); !slices.Equal(got, []string{"Normal SidecarTerminator Kruise SidecarTerminator is trying to terminate sidecar [proxy] using crr"}) {
 			w.Errorf("events: %q", got)
 		}
+	})
+	start("a sidecar that runs after its request has ended is asked to end again, less and less often", "n1", never, []corev1.Container{sidecar("proxy")}, func(w *world) {
+		now := time.Now()
+		w.r.now = func() time.Time { return now }
+		w.ends(map[string]int32{"main": 0})
+		for i, delay := range []time.Duration{30 * time.Second, time.Minute} {
+			attempt := i + 2
+			before := w.request("")
+			w.completes(before, now)
+			w.looks(delay)
+			if again := w.request(""); again.UID != before.UID {
+				w.Errorf("it did not wait for %s", delay)
+			}
+			now = now.Add(delay + time.Second)
+			w.looks(restartrequest.PollInterval)
+			if again := w.request(""); again.UID == before.UID || restartrequest.Attempt(again) != attempt || w.asked() != "sidecar-termination-UID proxy" {
+				w.Errorf("attempt %d: got %s, %v", attempt, w.asked(), again.Annotations)
+			}
+		}
+		w.ends(map[string]int32{"main": 0, "proxy": 0})
+		w.looks(0)
 	})
 	start("with restartPolicy OnFailure a failure is no end", "n1", onFailure, []corev1.Container{sidecar("proxy")}, func(w *world) {
 		w.ends(map[string]int32{"main": 1})
