@@ -58,6 +58,7 @@ func (k *Kind) Type() rollout.Type {
 		Status:           func(o client.Object) any { return &o.(*kruise.DaemonSet).Status },
 		CurrentRevision:  func(o client.Object) *string { return &o.(*kruise.DaemonSet).Status.CurrentRevision },
 		NodeOf:           nodefit.NodeOf,
+		Adopts:           func(client.Object, *corev1.Pod) bool { return true },
 		PlainUpdates:     true,
 		Events: rollout.EventTexts{
 			Created:      func(_, pod string) string { return fmt.Sprintf(kruise.DaemonSetSuccessfulCreateMessage, pod) },

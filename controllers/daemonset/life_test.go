@@ -34,7 +34,7 @@ func drawSet(t *rapid.T) *kruise.DaemonSet {
 // user does something that users, and those who run the nodes, do.
 func (w *world) user(t *rapid.T) {
 	name := fmt.Sprint("n", rapid.IntRange(1, 4).Draw(t, "node"))
-	switch act := rapid.SampledFrom([]string{"image", "env", "partition", "pause", "delete", "fail", "node", "node", "taint"}).Draw(t, "the user changes"); act {
+	switch act := rapid.SampledFrom([]string{"image", "env", "partition", "pause", "delete", "fail", "node", "node", "taint", "orphan", "relabel"}).Draw(t, "the user changes"); act {
 	case "image":
 		w.change(image(rapid.SampledFrom([]string{"1", "2", "3"}).Draw(t, "image")))
 	case "env":
@@ -47,6 +47,10 @@ func (w *world) user(t *rapid.T) {
 	case "pause":
 		on := rapid.Bool().Draw(t, "paused")
 		w.change(rolling(func(r *kruise.RollingUpdateDaemonSet) { r.Paused = &on }))
+	case "orphan":
+		w.Orphan()
+	case "relabel":
+		lives.Relabel(t, w.Life, "app", "log")
 	case "delete", "fail":
 		pods := w.Pods()
 		if len(pods) == 0 {
@@ -109,6 +113,7 @@ func TestAnyLifeOfADaemonSet(t *testing.T) {
 		w := newWorld(t, e, standard, drawSet(t), lives.Nodes(rapid.IntRange(1, 4).Draw(t, "nodes"))...)
 		lives.Draw(t, w.Life, w.user, nil)
 		lives.Release(w.Life)
+		lives.LabelBack(w.Life, "app", "log")
 		w.change(rolling(func(r *kruise.RollingUpdateDaemonSet) { r.Paused = nil }))
 		w.Settle()
 		w.finished()

@@ -245,7 +245,7 @@ func (c *cluster) found(of reflect.Type, by fields.Selector) (func(client.Object
 	if owner, ok := by.RequiresExactMatch(rollout.OwnerIndex); ok && len(by.Requirements()) == 1 { // the usual one, without its slices
 		return func(o client.Object) bool {
 			ref := metav1.GetControllerOfNoCopy(o)
-			return ref != nil && string(ref.UID) == owner
+			return ref != nil && string(ref.UID) == owner || ref == nil && owner == rollout.Orphans
 		}, nil
 	}
 	for _, r := range by.Requirements() {

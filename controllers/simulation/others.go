@@ -4,6 +4,7 @@ package simulation
 
 import (
 	"context"
+	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,6 +53,33 @@ func (l *Life) Change(edit func(client.Object)) {
 	l.do(c.server.Update(ctx, now))
 	l.do(c.commit(ctx, now, false))
 	l.ShowAll(c.workload)
+}
+
+// Orphan deletes the workload as kubectl delete --cascade=orphan does, and creates it again: its
+// pods, revisions and claims lose their owner. The cache shows the new workload at once, and the
+// rest later.
+func (l *Life) Orphan() {
+	l.Helper()
+	c, ctx := l.cluster, context.Background()
+	old := c.workload
+	c.objects.each(func(o client.Object) {
+		refs := slices.DeleteFunc(slices.Clone(o.GetOwnerReferences()), func(ref metav1.OwnerReference) bool { return ref.UID == old.GetUID() })
+		if len(refs) == len(o.GetOwnerReferences()) {
+			return
+		}
+		o = o.DeepCopyObject().(client.Object)
+		o.SetOwnerReferences(refs)
+		l.do(c.server.Update(ctx, o))
+		l.do(c.commit(ctx, o, false))
+	})
+	now := old.DeepCopyObject().(client.Object)
+	l.do(c.server.Delete(ctx, old.DeepCopyObject().(client.Object)))
+	reflect.ValueOf(c.typ.Status(now)).Elem().SetZero()
+	now.SetUID("")
+	now.SetGeneration(1)
+	l.do(c.put(ctx, now))
+	l.do(c.commit(ctx, now, false))
+	l.ShowAll(now)
 }
 
 // Update changes a pod as a user does. The cache does not show it yet.

@@ -59,6 +59,10 @@ func (k *Kind) Type() rollout.Type {
 		Status:           func(o client.Object) any { return &o.(*kruise.StatefulSet).Status },
 		CurrentRevision:  func(o client.Object) *string { return &o.(*kruise.StatefulSet).Status.CurrentRevision },
 		Ordinals:         true,
+		Adopts: func(o client.Object, pod *corev1.Pod) bool {
+			_, ok := ordinalOf(o.(*kruise.StatefulSet), pod.Name)
+			return ok
+		},
 		Events: rollout.EventTexts{
 			Created: func(set, pod string) string {
 				return fmt.Sprintf("create Pod %s in StatefulSet %s successful", pod, set)

@@ -158,7 +158,7 @@ func drawSet(t *rapid.T) *kruise.StatefulSet {
 
 // user does something that users do.
 func (s *life) user(t *rapid.T) {
-	switch rapid.SampledFrom([]string{"image", "replicas", "partition", "pause", "reserve", "specified delete", "delete"}).Draw(t, "the user changes") {
+	switch rapid.SampledFrom([]string{"image", "replicas", "partition", "pause", "reserve", "specified delete", "delete", "orphan", "relabel"}).Draw(t, "the user changes") {
 	case "image":
 		image := rapid.SampledFrom([]string{"db:1", "db:2", "db:3"}).Draw(t, "image")
 		s.change(func(set *kruise.StatefulSet) { set.Spec.Template.Spec.Containers[0].Image = image })
@@ -179,6 +179,10 @@ func (s *life) user(t *rapid.T) {
 				set.Spec.ReserveOrdinals = []intstr.IntOrString{intstr.FromInt32(int32(n))}
 			}
 		})
+	case "orphan":
+		s.Orphan()
+	case "relabel":
+		lives.Relabel(t, s.Life, "app", "db")
 	case "specified delete", "delete":
 		pods := s.Pods()
 		if len(pods) == 0 {
@@ -209,6 +213,7 @@ func TestAnyLifeOfAStatefulSet(t *testing.T) {
 		}
 		lives.Draw(t, s.Life, s.user, map[string]func(*rapid.T){"": func(*rapid.T) { s.unbroken() }})
 		lives.Release(s.Life)
+		lives.LabelBack(s.Life, "app", "db")
 		s.change(func(set *kruise.StatefulSet) { set.Spec.UpdateStrategy.RollingUpdate.Paused = false })
 		s.Settle()
 		s.unbroken()

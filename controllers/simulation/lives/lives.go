@@ -130,6 +130,35 @@ func Release(l *simulation.Life) {
 	})
 }
 
+// Relabel has a user take a label off a pod, so that its workload loses it, or put the value back.
+func Relabel(t *rapid.T, l *simulation.Life, key, value string) {
+	pods := l.Pods()
+	if len(pods) == 0 {
+		return
+	}
+	p := rapid.SampledFrom(pods).Draw(t, "pod").DeepCopy()
+	if p.DeletionTimestamp != nil {
+		return
+	}
+	if _, ok := p.Labels[key]; ok {
+		delete(p.Labels, key)
+	} else {
+		p.Labels[key] = value
+	}
+	l.Update(p)
+}
+
+// LabelBack puts a label back onto the pods that have lost it.
+func LabelBack(l *simulation.Life, key, value string) {
+	for _, p := range l.Pods() {
+		if _, ok := p.Labels[key]; !ok && p.DeletionTimestamp == nil {
+			p = p.DeepCopy()
+			p.Labels[key] = value
+			l.Update(p)
+		}
+	}
+}
+
 func annotate(l *simulation.Life, edit func(map[string]string)) {
 	l.Change(func(o client.Object) {
 		all := maps.Clone(o.GetAnnotations())

@@ -33,6 +33,15 @@ type podEvents struct{ c *Controller }
 
 func (h *podEvents) enqueue(ctx context.Context, o client.Object, q queue) {
 	h.add(h.c.workloads(ctx, o), o, q)
+	h.offer(ctx, o, q)
+}
+
+// offer enqueues the workloads that may adopt a pod. The overlay is not told: an adoption may be
+// under way that the cache does not show yet.
+func (h *podEvents) offer(ctx context.Context, pod client.Object, q queue) {
+	for _, request := range h.c.adopters(ctx, pod) {
+		q.Add(request)
+	}
 }
 
 func (h *podEvents) add(workloads []Reference, o client.Object, q queue) {
@@ -52,6 +61,7 @@ func (h *podEvents) Delete(ctx context.Context, e event.DeleteEvent, q queue) {
 		h.c.overlay.Ended(ref.UID, e.Object.GetUID())
 	}
 	h.add(workloads, e.Object, q)
+	h.offer(ctx, e.Object, q)
 }
 
 func (h *podEvents) Generic(ctx context.Context, e event.GenericEvent, q queue) {
@@ -76,6 +86,9 @@ func (h *podEvents) Update(ctx context.Context, e event.UpdateEvent, q queue) {
 	}
 	if matters {
 		h.add(now, after, q)
+	}
+	if moved {
+		h.offer(ctx, after, q)
 	}
 }
 

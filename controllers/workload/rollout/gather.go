@@ -43,6 +43,9 @@ func (c *Controller) begin(ctx context.Context, workload client.Object, m *Memor
 		ctrl.LoggerFrom(ctx).Error(r.Spec.Invalid, "a number of the strategy cannot be read and counts as 0")
 	}
 	pods, current, err := r.pods(ctx)
+	if err == nil && current {
+		pods, current, err = r.adoptPods(ctx, pods)
+	}
 	if err != nil || !current {
 		return r, nil, err
 	}
@@ -183,12 +186,12 @@ func (r *Round) sort(ctx context.Context, pods []*corev1.Pod) (active, gone []*c
 	for _, pod := range pods {
 		switch {
 		case r.c.owns() && !metav1.IsControlledBy(pod, r.Workload): // released, and the cache does not show it yet
-		case Inactive(pod):
-			gone = append(gone, pod)
-		case r.c.owns() && !r.Spec.Selector.Matches(labels.Set(pod.Labels)):
+		case pod.DeletionTimestamp == nil && r.c.owns() && !r.Spec.Selector.Matches(labels.Set(pod.Labels)): // one that has ended as well
 			if err := r.release(ctx, pod); err != nil {
 				return nil, nil, err
 			}
+		case Inactive(pod):
+			gone = append(gone, pod)
 		default:
 			active = append(active, pod)
 		}
@@ -215,9 +218,7 @@ func Inactive(pod *corev1.Pod) bool {
 // release takes the owner reference off a pod.
 func (r *Round) release(ctx context.Context, pod *corev1.Pod) error {
 	before, pod := pod, pod.DeepCopy()
-	pod.OwnerReferences = slices.DeleteFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == r.Workload.GetUID() })
-	err := r.c.client.Patch(ctx, pod, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	if err := client.IgnoreNotFound(err); err != nil {
+	if err := r.disown(ctx, before, pod); err != nil {
 		return fmt.Errorf("releasing pod %s: %w", pod.Name, err)
 	}
 	r.Wrote(ctx, pod, pod, nil)

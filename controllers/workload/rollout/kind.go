@@ -67,6 +67,10 @@ type Type struct {
 	// Workloads are those that a pod belongs to. It is nil for kinds that own their
 	// pods: these are found by their owner reference.
 	Workloads func(context.Context, *corev1.Pod) []Reference
+	// Adopts says whether a workload takes a pod that no controller owns and that its selector
+	// matches. Kinds with it also adopt ControllerRevisions that the selector matches. It is nil for
+	// kinds that adopt nothing, as CloneSets (CS-16).
+	Adopts func(workload client.Object, pod *corev1.Pod) bool
 	// Lists narrows the pods that are listed for a workload, for kinds that do not own their
 	// pods; by Spec.Selector if it is nil.
 	Lists func(client.Object) client.ListOption

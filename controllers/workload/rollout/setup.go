@@ -36,12 +36,12 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// OwnerUID is the value of OwnerIndex for an object.
+// OwnerUID is the value of OwnerIndex for an object: the UID of its controller, or Orphans.
 func OwnerUID(o client.Object) []string {
 	if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
 		return []string{string(ref.UID)}
 	}
-	return nil
+	return []string{Orphans}
 }
 
 // SetupWithManager starts the Controller with a manager.

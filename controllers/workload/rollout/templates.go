@@ -39,8 +39,15 @@ func (r *Round) History(ctx context.Context, owner revision.Owner, classifier *i
 	if err := r.c.client.List(ctx, list, client.InNamespace(r.Workload.GetNamespace()), client.MatchingFields{OwnerIndex: string(r.Workload.GetUID())}); err != nil {
 		return nil, fmt.Errorf("listing revisions: %w", err)
 	}
-	existing := r.memory.revisions.Overlay(list.Items, r.Now.Add(-r.c.timeout))
+	owned, err := r.adoptRevisions(ctx, list.Items)
+	if err != nil {
+		return nil, err
+	}
+	existing := r.memory.revisions.Overlay(owned, r.Now.Add(-r.c.timeout))
 	owner.Object, owner.Live = r.Workload, r.c.live
+	if r.c.typ.Adopts != nil {
+		owner.Adopt = r.adoptRevision
+	}
 	h, err := revision.Resolve(ctx, r.c.client, owner, existing)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Orphans is the value of OwnerIndex for objects that no controller owns.
+const Orphans = "orphans"
+
+// adoptPods adds the pods to a list that the workload adopts: those that no controller owns, that
+// its selector matches and that its kind takes (Type.Adopts). They are not complete while the turn
+// of the round was over first: the pods that are left would be missing, and others be created in
+// their place.
+func (r *Round) adoptPods(ctx context.Context, pods []*corev1.Pod) (all []*corev1.Pod, complete bool, err error) {
+	c := r.c
+	if c.typ.Adopts == nil || r.Spec.Selector.Empty() {
+		return pods, true, nil
+	}
+	list := &corev1.PodList{}
+	if err := c.client.List(ctx, list, client.InNamespace(r.Workload.GetNamespace()), client.MatchingFields{OwnerIndex: Orphans},
+		client.MatchingLabelsSelector{Selector: r.Spec.Selector}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, false, fmt.Errorf("listing pods without an owner: %w", err)
+	}
+	known := make(map[string]bool, len(pods))
+	for _, p := range pods {
+		// One that was released, and that the cache shows so by now, may come back.
+		known[string(p.UID)] = metav1.IsControlledBy(p, r.Workload)
+	}
+	var orphans []*corev1.Pod
+	for i := range list.Items {
+		p := &list.Items[i]
+		if p.DeletionTimestamp == nil && !known[string(p.UID)] && c.typ.Adopts(r.Workload, p) {
+			orphans = append(orphans, p)
+		}
+	}
+	adopted, acts := make([]*corev1.Pod, len(orphans)), make([]func() error, len(orphans))
+	for i, orphan := range orphans {
+		acts[i] = func() error {
+			pod := orphan.DeepCopy()
+			if err := r.adopt(ctx, orphan, pod); err != nil {
+				return fmt.Errorf("adopting pod %s: %w", pod.Name, err)
+			}
+			adopted[i] = pod
+			return nil
+		}
+	}
+	if len(acts) > 0 {
+		if err := r.mayAdopt(ctx); err != nil {
+			return nil, false, err
+		}
+	}
+	err = r.Parallel(acts)
+	complete = !slices.Contains(adopted, nil)
+	for _, p := range adopted {
+		if p != nil { // as one that was created: the cache does not list it as the workload's yet
+			c.overlay.Created(r.Workload.GetUID(), p)
+		}
+	}
+	if err != nil || !complete {
+		return nil, false, err
+	}
+	pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool {
+		return slices.ContainsFunc(adopted, func(a *corev1.Pod) bool { return a.UID == p.UID })
+	})
+	return append(pods, adopted...), true, nil
+}
+
+// adoptRevisions adopts the revisions that no controller owns and that the selector matches: memory
+// has them until the cache shows them as the workload's. Of those that the workload owns it returns
+// the ones that the selector matches, and takes the owner reference off the others.
+func (r *Round) adoptRevisions(ctx context.Context, owned []appsv1.ControllerRevision) ([]appsv1.ControllerRevision, error) {
+	if r.c.typ.Adopts == nil || r.Spec.Selector.Empty() {
+		return owned, nil
+	}
+	var out []appsv1.ControllerRevision
+	for i := range owned {
+		if rev := &owned[i]; !r.Spec.Selector.Matches(labels.Set(rev.Labels)) {
+			if err := r.disown(ctx, rev, rev.DeepCopy()); err != nil {
+				return nil, fmt.Errorf("releasing revision %s: %w", rev.Name, err)
+			}
+			continue
+		}
+		out = append(out, owned[i])
+	}
+	list := &appsv1.ControllerRevisionList{}
+	if err := r.c.client.List(ctx, list, client.InNamespace(r.Workload.GetNamespace()), client.MatchingFields{OwnerIndex: Orphans},
+		client.MatchingLabelsSelector{Selector: r.Spec.Selector}); err != nil {
+		return nil, fmt.Errorf("listing revisions without an owner: %w", err)
+	}
+	for i := range list.Items {
+		rev := &list.Items[i]
+		if rev.DeletionTimestamp != nil || r.memory.revisions.has(rev) {
+			continue
+		}
+		if err := r.adoptRevision(ctx, rev); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// adoptRevision makes the workload the controller of a revision, as the caller read it.
+func (r *Round) adoptRevision(ctx context.Context, rev *appsv1.ControllerRevision) error {
+	err := r.mayAdopt(ctx)
+	if err == nil {
+		err = r.adopt(ctx, rev.DeepCopy(), rev)
+	}
+	if err != nil {
+		return fmt.Errorf("adopting revision %s: %w", rev.Name, err)
+	}
+	r.memory.revisions[rev.Name] = ownRevision{rev, r.Now}
+	return nil
+}
+
+// mayAdopt reads the workload past the cache before anything is adopted: an object of a workload
+// that was deleted, or replaced by another one of its name, would be left behind or deleted with it.
+func (r *Round) mayAdopt(ctx context.Context) error {
+	found := r.c.typ.New()
+	if err := r.c.live.Get(ctx, client.ObjectKeyFromObject(r.Workload), found); err != nil {
+		return fmt.Errorf("reading the %s past the cache, to adopt what it selects: %w", r.c.typ.Kind, err)
+	}
+	if found.GetUID() != r.Workload.GetUID() || found.GetDeletionTimestamp() != nil {
+		return fmt.Errorf("adopting what %s %s selects: it has been deleted, and the cache does not show it yet", r.c.typ.Kind, r.Workload.GetName())
+	}
+	return nil
+}
+
+// adopt makes the workload the controller of an object that is still as it was read.
+func (r *Round) adopt(ctx context.Context, was, now client.Object) error {
+	refs := slices.DeleteFunc(slices.Clone(now.GetOwnerReferences()), func(o metav1.OwnerReference) bool { return o.UID == r.Workload.GetUID() })
+	now.SetOwnerReferences(append(refs, *metav1.NewControllerRef(r.Workload, r.c.typ.GroupVersionKind)))
+	return r.c.client.Patch(ctx, now, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}))
+}
+
+// disown takes the owner reference of the workload off an object; one that is gone has none.
+func (r *Round) disown(ctx context.Context, was, now client.Object) error {
+	now.SetOwnerReferences(slices.DeleteFunc(slices.Clone(now.GetOwnerReferences()), func(o metav1.OwnerReference) bool { return o.UID == r.Workload.GetUID() }))
+	return client.IgnoreNotFound(r.c.client.Patch(ctx, now, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})))
+}
+
+// has reports whether a revision of a name was written by us and the cache does not show it yet.
+func (m Revisions) has(rev *appsv1.ControllerRevision) bool {
+	own, ok := m[rev.Name]
+	return ok && own.UID == rev.UID
+}
+
+// adopters are the workloads that may adopt an object without a controller. The end of such an
+// object concerns them as well: it may have had a name that they wait for.
+func (c *Controller) adopters(ctx context.Context, pod client.Object) (out []reconcile.Request) {
+	if c.typ.Adopts == nil || metav1.GetControllerOfNoCopy(pod) != nil {
+		return nil
+	}
+	list := c.typ.NewList()
+	err := c.client.List(ctx, list, client.InNamespace(pod.GetNamespace()), client.UnsafeDisableDeepCopy)
+	if err == nil {
+		err = meta.EachListItem(list, func(o runtime.Object) error {
+			workload, ok := o.(client.Object)
+			if !ok {
+				return nil
+			}
+			// The workload reports itself what of its spec cannot be read.
+			if spec, err := c.kind.Spec(workload); err == nil && !spec.Selector.Empty() && spec.Selector.Matches(labels.Set(pod.GetLabels())) {
+				out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(workload)})
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the workloads that may adopt a pod", "kind", c.typ.Kind, "pod", pod.GetName())
+	}
+	return out
+}
