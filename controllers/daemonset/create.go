@@ -21,20 +21,44 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
+// mostRefusals is how often a round starts slowly again behind pods that cannot be created.
+const mostRefusals = 8
+
 // create makes the pods of some nodes. It starts slowly, so that a template that cannot work
-// costs one failed write; one that has worked the last time need not.
+// costs a few failed writes; one that has worked the last time need not. Nodes are independent: one
+// whose pod is refused keeps none of the others without a daemon.
 func (s *scaler) create(ctx context.Context, nodes []string) error {
-	acts := make([]func() error, len(nodes))
-	for i, n := range nodes {
-		acts[i] = func() error { return s.createPod(ctx, n, s.revisionOf(n)) }
-	}
 	name := s.revisionOf(nodes[len(nodes)-1]).Name
-	err := s.r.SlowStart(s.memory.proven == name, acts)
+	proven := s.memory.proven == name
 	s.memory.proven = ""
-	if err == nil {
+	var errs []error
+	for len(nodes) > 0 && len(errs) < mostRefusals {
+		tried, acts := make([]bool, len(nodes)), make([]func() error, len(nodes))
+		for i, n := range nodes {
+			acts[i] = func() error {
+				tried[i] = true
+				err := s.createPod(ctx, n, s.revisionOf(n))
+				s.memory.refuse(n, err != nil)
+				return err
+			}
+		}
+		err := s.r.SlowStart(proven, acts)
+		if err == nil {
+			break // what is left has its turn in the next round
+		}
+		errs, proven = append(errs, err), false
+		var left []string
+		for i, n := range nodes {
+			if !tried[i] {
+				left = append(left, n)
+			}
+		}
+		nodes = left
+	}
+	if len(errs) == 0 {
 		s.memory.proven = name
 	}
-	return err
+	return errors.Join(errs...)
 }
 
 // createPod makes the pod of a node from a revision.

@@ -3,6 +3,8 @@
 package daemonset
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"time"
 )
@@ -61,14 +63,32 @@ func (m *memory) tried(node string) string {
 	return m.names[node]
 }
 
+// refuse notes whether the last pod of a node could not be created.
+func (m *memory) refuse(node string, refused bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !refused {
+		delete(m.refused, node)
+		return
+	}
+	m.refused[node]++
+}
+
+// sortByRefusals has the nodes first whose pods were refused least often, and else keeps the order.
+func (m *memory) sortByRefusals(nodes []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	slices.SortStableFunc(nodes, func(a, b string) int { return cmp.Compare(m.refused[a], m.refused[b]) })
+}
+
 // clean forgets nodes that are gone.
 func (m *memory) clean(sites []*site) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.failures)+len(m.names) == 0 {
+	if len(m.failures)+len(m.names)+len(m.refused) == 0 {
 		return
 	}
-	names, failures := map[string]string{}, map[string]failure{}
+	names, failures, refused := map[string]string{}, map[string]failure{}, map[string]int{}
 	for _, s := range sites {
 		if s.node == nil {
 			continue
@@ -79,8 +99,11 @@ func (m *memory) clean(sites []*site) {
 		if name, ok := m.names[s.name]; ok {
 			names[s.name] = name
 		}
+		if n, ok := m.refused[s.name]; ok {
+			refused[s.name] = n
+		}
 	}
-	m.names, m.failures = names, failures
+	m.names, m.failures, m.refused = names, failures, refused
 }
 
 // memory only saves work: losing it changes no decision.
@@ -90,6 +113,8 @@ type memory struct {
 	names map[string]string
 	// failures are those of the pods of nodes.
 	failures map[string]failure
+	// refused counts the pods of a node that could not be created since one could.
+	refused map[string]int
 	// proven is the revision whose pods could all be made the last time.
 	proven string
 	// told are the messages that events have reported of a revision.
@@ -98,5 +123,5 @@ type memory struct {
 }
 
 func newMemory() *memory {
-	return &memory{names: map[string]string{}, failures: map[string]failure{}, told: map[string]bool{}}
+	return &memory{names: map[string]string{}, failures: map[string]failure{}, refused: map[string]int{}, told: map[string]bool{}}
 }

@@ -14,6 +14,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
 	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
@@ -77,6 +78,7 @@ func (s *scaler) need() (n need) {
 			s.look(at, &n)
 		}
 	}
+	s.memory.sortByRefusals(n.create)
 	if kept := s.progressive(); len(n.create) > kept {
 		n.create = n.create[:kept]
 	}
@@ -177,16 +179,21 @@ func (s *scaler) decide(ctx context.Context, n need) int {
 	return max(out.Create, 0)
 }
 
-// remove deletes at most so many pods, those that have ended first.
+// remove deletes at most so many pods, those that have ended first. Pods that a hook holds do not
+// count (ADS-06).
 func (s *scaler) remove(ctx context.Context, n need, most int) (acted bool, err error) {
-	finished := n.finished[:min(len(n.finished), most)]
-	acts := make([]func() error, len(finished))
-	for i, p := range finished {
-		acts[i] = func() error { return s.deleteFinished(ctx, p) }
+	var ended, others []*facts.Pod
+	for _, p := range n.finished {
+		ended = append(ended, &facts.Pod{Pod: p})
 	}
-	err = s.r.Parallel(acts)
-	let, failed := s.deletePods(ctx, n.remove[:min(len(n.remove), most-len(finished))])
-	return len(finished) > 0 || let, errors.Join(err, failed)
+	held := func(p *facts.Pod) bool { return lifecycle.BeforeDelete(p.Pod, s.f.Lifecycle) == lifecycle.Wait }
+	ended = slices.DeleteFunc(ended, held)
+	ended = ended[:min(len(ended), most)]
+	others = slices.DeleteFunc(slices.Clone(n.remove), held)
+	others = others[:min(len(others), most-len(ended))]
+	let, err := s.r.LetGo(ctx, s.f, ended, func(p *facts.Pod) error { return s.deleteFinished(ctx, p.Pod) })
+	more, failed := s.deletePods(ctx, others)
+	return let || more, errors.Join(err, failed)
 }
 
 // deleteFinished deletes a pod that failed, and remembers that the node had one. A Succeeded

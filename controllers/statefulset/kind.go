@@ -221,6 +221,10 @@ func (k *Kind) Difference(f *rollout.Facts) rollout.Difference {
 	return rollout.Difference{
 		Update: old, MaxUnavailable: f.Strategy.MaxUnavailable - missing,
 		Settled: old == 0 || f.Strategy.Type == rollout.OnDelete,
+		Condemned: func(p *facts.Pod) bool {
+			n, ok := ordinalOf(set, p.Name)
+			return !ok || !o.Has(n)
+		},
 	}
 }
 

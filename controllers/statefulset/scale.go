@@ -4,7 +4,6 @@ package statefulset
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -100,7 +99,7 @@ func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (a
 	}
 	plan := s.decide(ctx, n)
 	if len(n.finished) > 0 && plan.Create > 0 {
-		return true, s.deleteFinished(ctx, n.finished)
+		return s.deleteFinished(ctx, n.finished)
 	}
 	if create := n.create[:min(plan.Create, len(n.create))]; len(create) > 0 {
 		err := s.create(ctx, create)
@@ -147,7 +146,8 @@ func (s *scaler) need() (n need) {
 }
 
 // condemned are the pods that may be deleted because no ordinal wants them. OrderedReady
-// deletes the highest alone, once nothing terminates and every pod below is healthy.
+// deletes the highest alone, once nothing terminates and every pod that an ordinal wants is healthy.
+// The other condemned pods need not be: one that never becomes so would keep all of them for ever.
 func (s *scaler) condemned(blocked bool) (out []*facts.Pod) {
 	for i, p := range s.active {
 		if !s.ordinals.Has(i) {
@@ -164,7 +164,7 @@ func (s *scaler) condemned(blocked bool) (out []*facts.Pod) {
 			return nil
 		}
 	}
-	if blocked || !owned(out[0]) || slices.ContainsFunc(out[1:], func(p *facts.Pod) bool { return !s.f.Available(p) || s.f.Restarting(p) }) {
+	if blocked || !owned(out[0]) {
 		return nil
 	}
 	return out[:1]
@@ -294,11 +294,12 @@ func (s *scaler) tidyClaims(ctx context.Context) error {
 	return s.r.Parallel(acts)
 }
 
-// deleteFinished deletes pods that failed or succeeded, so that others take their names.
-func (s *scaler) deleteFinished(ctx context.Context, pods []*corev1.Pod) error {
-	var errs []error
-	for _, p := range pods {
-		errs = append(errs, s.r.DeletePod(ctx, s.f, &facts.Pod{Pod: p}))
+// deleteFinished deletes pods that failed or succeeded, or tells the hooks that hold them, so that
+// others take their names.
+func (s *scaler) deleteFinished(ctx context.Context, pods []*corev1.Pod) (bool, error) {
+	ended := make([]*facts.Pod, len(pods))
+	for i, p := range pods {
+		ended[i] = &facts.Pod{Pod: p}
 	}
-	return errors.Join(errs...)
+	return s.deletePods(ctx, ended)
 }

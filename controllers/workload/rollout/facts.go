@@ -119,6 +119,9 @@ func (f *Facts) unavailable() (u selection.Unavailable, recreating int) {
 		return *f.Difference.Unavailable, 0
 	}
 	for _, p := range f.Pods {
+		if condemned := f.Difference.Condemned; condemned != nil && condemned(p) {
+			continue
+		}
 		atTarget, going := p.Facts.Updated != f.Backwards(), f.recreating(p)
 		add(&recreating, going)
 		switch {

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulset
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// pass lets a minute pass, in which no hook lets go of a pod and pods of an image never become ready.
+func (s *life) pass(broken string) {
+	s.Helper()
+	for range 60 {
+		for _, p := range s.Pods() {
+			if p.Spec.Containers[0].Image != broken || p.DeletionTimestamp != nil {
+				s.Step(p.Name)
+			}
+		}
+		s.ShowAll(nil)
+		s.Work()
+		s.Now = s.Now.Add(time.Second)
+	}
+}
+
+// pods are those that do not terminate, with their images.
+func (s *life) pods() string {
+	var out []string
+	for _, p := range s.Pods() {
+		if p.DeletionTimestamp == nil {
+			out = append(out, p.Name+"="+p.Spec.Containers[0].Image)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func hooked(set *kruise.StatefulSet) {
+	set.Spec.Template.Labels = map[string]string{"app": "db", "hook": "on"}
+	set.Spec.Lifecycle = &kruise.Lifecycle{PreDelete: &kruise.LifecycleHook{LabelsHandler: map[string]string{"hook": "on"}}}
+}
+
+func TestACondemnedPodKeepsNoOther(t *testing.T) {
+	e := testEngine(t)
+	for name, tc := range map[string]struct {
+		edit, change func(*kruise.StatefulSet)
+		broken       string // image that never becomes ready
+		want         string
+	}{
+		"which the hook holds, from being updated": {
+			edit: hooked,
+			change: func(set *kruise.StatefulSet) {
+				set.Spec.Replicas = ptr.To[int32](2)
+				set.Spec.Template.Spec.Containers[0].Image = "db:2"
+				set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = kruise.InPlaceIfPossiblePodUpdatePolicyType
+			},
+			want: "db-0=db:2 db-1=db:2 db-2=db:1",
+		},
+		"which is not ready, from going when they are OrderedReady": {
+			edit:   func(set *kruise.StatefulSet) { set.Spec.PodManagementPolicy = appsv1.OrderedReadyPodManagement },
+			change: func(set *kruise.StatefulSet) { set.Spec.Replicas = ptr.To[int32](0) }, broken: "db:1", want: "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newLife(t, e, testSet(3, tc.edit))
+			s.Settle()
+			if tc.broken != "" {
+				for _, p := range s.Pods() {
+					s.SetReady(p, false)
+				}
+			}
+			s.change(tc.change)
+			s.pass(tc.broken)
+			if got := s.pods(); got != tc.want {
+				t.Errorf("there are %q, want %q%s", got, tc.want, s.Story())
+			}
+		})
+	}
+}
+
+func TestAPodThatHasEndedGoesByItsHook(t *testing.T) {
+	s := newLife(t, testEngine(t), testSet(2, hooked))
+	s.Settle()
+	s.Fail(s.Pod("db-1"))
+	s.pass("")
+	p := s.Pod("db-1")
+	if p == nil || p.DeletionTimestamp != nil || p.Labels[kruise.LifecycleStateKey] != string(kruise.LifecycleStatePreparingDelete) {
+		t.Fatalf("got %v, want a pod that its hook holds%s", p, s.Story())
+	}
+	failed := p.UID
+	p = p.DeepCopy()
+	delete(p.Labels, "hook")
+	s.Update(p)
+	s.pass("")
+	if p := s.Pod("db-1"); p == nil || p.UID == failed || p.Status.Phase != corev1.PodRunning {
+		t.Errorf("got %v, want another pod%s", p, s.Story())
+	}
+}
