@@ -85,7 +85,8 @@ func wantedAgain(list []reset) (out []reset) {
 	return out
 }
 
-// due says whether the new containers have taken over, so that those that they replace can be reset (SS-13).
+// due says whether the new containers have taken over, so that those that they replace can be reset (SS-13). Those to be reset
+// need not be ready: an upgrade away from a version that is not ready would never end.
 func due(set *kruise.SidecarSet, p *facts.Pod, list []reset) bool {
 	left := map[string]bool{}
 	for _, one := range list {
@@ -115,7 +116,7 @@ func due(set *kruise.SidecarSet, p *facts.Pod, list []reset) bool {
 		}
 	}
 	for i := range p.Status.ContainerStatuses {
-		if st := &p.Status.ContainerStatuses[i]; !st.Ready && !empty[st.Name] {
+		if st := &p.Status.ContainerStatuses[i]; !st.Ready && !empty[st.Name] && !left[st.Name] {
 			return false
 		}
 	}

@@ -125,6 +125,35 @@ func TestHotUpgradesThatAreTakenBack(t *testing.T) {
 	}
 }
 
+// A version that is not ready is what a hot upgrade mends: it ends like any other.
+func TestAHotUpgradeAwayFromAVersionThatIsNotReadyEnds(t *testing.T) {
+	for name, tc := range map[string]struct{ from, to string }{
+		"tags":    {"logs:1", "logs:2"},
+		"digests": {"logs@sha256:1", "logs@sha256:2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := hotLogs()
+			set.Spec.Containers[0].Image = tc.from
+			w := newWorld(t, "", append(webs(t, 3, set), set)...)
+			w.broken = []string{tc.from}
+			w.run()
+			w.round("logs")
+			w.edit("logs", image(tc.to))
+			for range 12 {
+				w.round("logs")
+				w.run()
+			}
+			w.round("logs")
+			if first, second := w.images("shipper-1"), w.images("shipper-2"); first != "empty×3" || second != tc.to+"×3" {
+				t.Errorf("the pairs are %s and %s", first, second)
+			}
+			if s := w.set("logs").Status; s.UpdatedPods != 3 || s.UpdatedReadyPods != 3 {
+				t.Errorf("the status is %+v", s)
+			}
+		})
+	}
+}
+
 // hotPairs is a SidecarSet of two hot pairs.
 func hotPairs() *kruise.SidecarSet {
 	set := hotLogs()

@@ -45,7 +45,8 @@ func (k *Kind) Sift(ctx context.Context, r *rollout.Round, pods []*corev1.Pod) (
 	return out, nil
 }
 
-// hasAll says whether a pod has all containers that a SidecarSet keeps running.
+// hasAll says whether a pod has all containers that a SidecarSet updates in place. Init containers are none of them: a pod that
+// was created before one was added still counts, and keeps getting images.
 func hasAll(set *kruise.SidecarSet, pod *corev1.Pod) bool {
 	working := marks.Working(pod)
 	for i := range set.Spec.Containers {
@@ -58,14 +59,6 @@ func hasAll(set *kruise.SidecarSet, pod *corev1.Pod) bool {
 		}
 		first, second := marks.Pair(c.Name)
 		if containerOf(pod, first) == nil || containerOf(pod, second) == nil || working[c.Name] != first && working[c.Name] != second {
-			return false
-		}
-	}
-	for i := range set.Spec.InitContainers {
-		c := &set.Spec.InitContainers[i]
-		if !slices.ContainsFunc(pod.Spec.InitContainers, func(own corev1.Container) bool {
-			return own.Name == c.Name || marks.IsHot(c) && own.Name == c.Name+"-1"
-		}) {
 			return false
 		}
 	}

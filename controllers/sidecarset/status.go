@@ -108,10 +108,16 @@ func (k *Kind) Refresh(r *rollout.Round, p *facts.Pod) func(context.Context) (*c
 	}
 	can := upgradable(m, set.Name, p.Pod)
 	said, known := verdicts(p.Pod)[set.Name]
-	if can && (!known || said) || !can && (known && !said || !selected(m, p.Pod)) {
+	if can && (said || !known && !hasUpdated(set.Name, p.Pod)) || !can && (known && !said || !selected(m, p.Pod)) {
 		return nil
 	}
 	return func(ctx context.Context) (*corev1.Pod, error) { return writeVerdict(ctx, r, p.Pod, set.Name, can) }
+}
+
+// hasUpdated says whether a pod records an update by a SidecarSet, after which it says that it is upgradable.
+func hasUpdated(set string, pod *corev1.Pod) bool {
+	states, err := statesOf(pod)
+	return err == nil && states[set] != nil
 }
 
 // judge says on a pod whether a SidecarSet can update it, unless the pod says so already.

@@ -12,11 +12,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/history"
@@ -440,7 +443,6 @@ func TestPodsThatWereNotGivenTheContainersDoNotCount(t *testing.T) {
 		"one with other labels":                       func(p *corev1.Pod) { p.Labels["app"] = "db" },
 		"one of another namespace":                    func(p *corev1.Pod) { p.Namespace = "bank" },
 		"one without a container":                     func(p *corev1.Pod) { without(&p.Spec.Containers, "agent") },
-		"one without an init container":               func(p *corev1.Pod) { without(&p.Spec.InitContainers, "load") },
 		"one without the first container of a pair":   func(p *corev1.Pod) { without(&p.Spec.Containers, "shipper-1") },
 		"one without the second container of a pair":  func(p *corev1.Pod) { without(&p.Spec.Containers, "shipper-2") },
 		"one that does not say which of a pair works": func(p *corev1.Pod) { delete(p.Annotations, kruise.SidecarSetWorkingHotUpgradeKey) },
@@ -460,6 +462,59 @@ func TestPodsThatWereNotGivenTheContainersDoNotCount(t *testing.T) {
 				t.Errorf("%d count, want the other one", s.MatchedPods)
 			}
 		})
+	}
+}
+
+// Init containers can be added to a SidecarSet. The pods that there are stay its own: a plain init container has no part in
+// updates, and a native one is told as a change that needs new pods.
+func TestPodsStayMatchedWhenAnInitContainerIsAdded(t *testing.T) {
+	for name, tc := range map[string]struct {
+		policy *corev1.ContainerRestartPolicy
+		images string
+		told   int
+	}{
+		"a plain one":  {nil, "logs:2×2", 0},
+		"a native one": {ptr.To(corev1.ContainerRestartPolicyAlways), "logs:1×2", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := started(t, "", 2, logs(nil))
+			w.edit("logs", func(s *kruise.SidecarSet) {
+				s.Spec.InitContainers = []kruise.SidecarContainer{{Container: corev1.Container{Name: "load", Image: "load:1", RestartPolicy: tc.policy}}}
+				s.Spec.Containers[0].Image = "logs:2"
+			})
+			for range 4 {
+				w.round("logs")
+				w.run()
+			}
+			if s := w.set("logs").Status; s.MatchedPods != 2 {
+				t.Errorf("%d pods are matched, want 2", s.MatchedPods)
+			}
+			if got := w.images("shipper"); got != tc.images {
+				t.Errorf("the images are %s, want %s", got, tc.images)
+			}
+			if got := w.told(kruise.SidecarSetNotUpgradablePodsReason); len(got) != tc.told {
+				t.Errorf("events %v, want %d", got, tc.told)
+			}
+		})
+	}
+}
+
+// The condition is written after the update of the pod, so a write of it that fails is tried again.
+func TestAnUpdatedPodSaysThatItIsUpgradable(t *testing.T) {
+	w := started(t, "", 1, logs(nil))
+	w.edit("logs", image("logs:2"))
+	w.statusRefusal = apierrors.NewConflict(corev1.Resource("pods"), "web-0", nil)
+	_, _ = w.c.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "logs"}})
+	if got := w.images("shipper"); got != "logs:2×1" || inplace.Condition(w.pods()[0], kruise.SidecarSetUpgradableCondition) != nil {
+		t.Fatalf("the image is %s, and the condition %+v", got, inplace.Condition(w.pods()[0], kruise.SidecarSetUpgradableCondition))
+	}
+	w.statusRefusal = nil
+	for range 2 {
+		w.run()
+		w.round("logs")
+	}
+	if c := inplace.Condition(w.pods()[0], kruise.SidecarSetUpgradableCondition); c == nil || c.Status != corev1.ConditionTrue || c.Message != `{"logs":true}` {
+		t.Errorf("the condition is %+v", c)
 	}
 }
 

@@ -56,6 +56,8 @@ type world struct {
 	spared string
 	// refusal is the answer to patches of pods; they are made if it is nil.
 	refusal error
+	// statusRefusal is the answer to patches of the status of pods.
+	statusRefusal error
 }
 
 func newWorld(t *testing.T, module string, objects ...client.Object) *world {
@@ -69,7 +71,7 @@ func newWorld(t *testing.T, module string, objects ...client.Object) *world {
 		WithIndex(&corev1.Pod{}, matching.LabelsIndex, matching.IndexLabels).
 		WithIndex(&kruise.SidecarSet{}, matching.KeysIndex, matching.IndexKeys).
 		WithIndex(&appsv1.ControllerRevision{}, rollout.OwnerIndex, rollout.OwnerUID).
-		WithInterceptorFuncs(interceptor.Funcs{List: w.list, Patch: w.patch}).Build()
+		WithInterceptorFuncs(interceptor.Funcs{List: w.list, Patch: w.patch, SubResourcePatch: w.patchStatus}).Build()
 	judge := sidecars.NewJudge(sidecars.Options{Cached: w.api, Live: w.api, Engine: e, Namespace: "kruise-system"})
 	w.missed = &Missed{
 		Given: judge.Given, Live: w.api, Count: func(_ string, pods map[string]int) { w.lacks = pods },
@@ -93,6 +95,13 @@ func (w *world) patch(ctx context.Context, c client.WithWatch, o client.Object, 
 		return w.refusal
 	}
 	return c.Patch(ctx, o, patch, opts...)
+}
+
+func (w *world) patchStatus(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	if _, ok := o.(*corev1.Pod); ok && w.statusRefusal != nil {
+		return w.statusRefusal
+	}
+	return c.SubResource(sub).Patch(ctx, o, patch, opts...)
 }
 
 func (w *world) budget(_ context.Context, pod *corev1.Pod) (*decision.Hold, error) {

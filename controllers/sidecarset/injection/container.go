@@ -15,10 +15,10 @@ import (
 // build makes the container of a pod from one of a SidecarSet (SS-06), or two of them for a hot pair (SS-07).
 func (m *merge) build(set *Set, from *kruise.SidecarContainer, init bool) {
 	container := from.Container.DeepCopy()
-	extra := m.share(container, from)
-	extra = joinEnv(extra, m.transfer(from.TransferEnv, init))
+	shared := m.share(container, from)
 	container.Env = append(container.Env, corev1.EnvVar{Name: kruise.SidecarInjectedEnv, Value: "true"})
-	container.Env = joinEnv(container.Env, extra)
+	container.Env = addMissingEnv(container.Env, m.transfer(from.TransferEnv, init))
+	container.Env = addMissingEnv(container.Env, shared)
 
 	into := &m.containers
 	if init {
@@ -39,7 +39,7 @@ func (m *merge) pair(container *corev1.Container, empty string) (works, idle *co
 	works, idle = container.DeepCopy(), container.DeepCopy()
 	works.Name, idle.Name, idle.Image = first, second, empty
 	for _, c := range []*corev1.Container{works, idle} {
-		c.Env = joinEnv(c.Env, []corev1.EnvVar{
+		c.Env = replaceEnv(c.Env, []corev1.EnvVar{
 			versionEnv(kruise.SidecarSetVersionEnv, kruise.SidecarSetVersionPrefix+c.Name),
 			versionEnv(kruise.SidecarSetVersionAltEnv, kruise.SidecarSetVersionAltPrefix+c.Name),
 		})

@@ -119,10 +119,15 @@ func TestPodsGetWhatTheirSidecarSetsSay(t *testing.T) {
 			set:  `{containers: [{name: a, image: a, shareVolumeDevicePolicy: {type: enabled}}]}`,
 			want: "main=web disk%/dev/x\na=a disk%/dev/x\nvolume disk",
 		},
-		"variables are transferred from a container by its name, and win": {
+		"variables are transferred from a container by its name, and own ones of the name stay": {
 			pod:  `{containers: [{name: main, image: web, env: [{name: ONE, value: "1"}, {name: TWO, value: "2"}, {name: THREE, value: "3"}]}]}`,
 			set:  `{containers: [{name: a, image: a, env: [{name: TWO, value: own}, {name: FOUR, value: own}], transferEnv: [{sourceContainerName: main, envNames: [TWO, MISSING], envName: ONE}, {sourceContainerName: missing, envName: THREE}]}]}`,
-			want: "main=web ONE:1 TWO:2 THREE:3\na=a TWO:2 FOUR:own ONE:1",
+			want: "main=web ONE:1 TWO:2 THREE:3\na=a TWO:own FOUR:own ONE:1",
+		},
+		"own variables come first, then those that are transferred, then those that shared paths need": {
+			pod:  `{containers: [{name: main, image: web, env: [{name: ONE, value: "1"}, {name: TWO, value: "2"}, {name: THREE, value: "3"}], volumeMounts: [{name: d, mountPath: /d, subPathExpr: $(ONE)/$(TWO)/$(THREE)}]}, {name: more, image: more, env: [{name: TWO, value: more}]}]}`,
+			set:  `{containers: [{name: a, image: a, shareVolumePolicy: {type: enabled}, env: [{name: ONE, value: own}], transferEnv: [{sourceContainerName: more, envName: TWO}, {sourceContainerName: main, envName: TWO}]}]}`,
+			want: "main=web ONE:1 TWO:2 THREE:3 d@/d$(ONE)/$(TWO)/$(THREE)\nmore=more TWO:more\na=a ONE:own TWO:more THREE:3 d@/d$(ONE)/$(TWO)/$(THREE)",
 		},
 		"variables are transferred from the container that a label or an annotation names": {
 			pod:  `{containers: [{name: main, image: web, env: [{name: ONE, value: "1"}]}]}`,

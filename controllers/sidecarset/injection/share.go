@@ -23,7 +23,7 @@ func (m *merge) share(container *corev1.Container, from *kruise.SidecarContainer
 			continue
 		}
 		if from.ShareVolumePolicy.Type == kruise.ShareVolumePolicyEnabled {
-			env = joinEnv(env, shareMounts(container, own))
+			env = addMissingEnv(env, shareMounts(container, own))
 		}
 		if policy := from.ShareVolumeDevicePolicy; policy != nil && policy.Type == kruise.ShareVolumePolicyEnabled {
 			shareDevices(container, own)
@@ -46,7 +46,7 @@ func shareMounts(container, own *corev1.Container) (env []corev1.EnvVar) {
 		container.VolumeMounts = append(container.VolumeMounts, mount)
 		for _, name := range variables(mount.SubPathExpr) {
 			if variable := find(own.Env, name); variable != nil {
-				env = joinEnv(env, []corev1.EnvVar{*variable})
+				env = addMissingEnv(env, []corev1.EnvVar{*variable})
 			}
 		}
 	}
@@ -130,7 +130,7 @@ func (m *merge) transfer(list []kruise.TransferEnvVar, init bool) (env []corev1.
 		}
 		for _, n := range slices.Sorted(maps.Keys(names)) {
 			if variable := find(sources[at].Env, n); variable != nil {
-				env = joinEnv(env, []corev1.EnvVar{*variable})
+				env = addMissingEnv(env, []corev1.EnvVar{*variable})
 			}
 		}
 	}
@@ -161,8 +161,18 @@ func find(env []corev1.EnvVar, name string) *corev1.EnvVar {
 	return nil
 }
 
-// joinEnv adds variables, each in the place of one of its name if there is one.
-func joinEnv(env, more []corev1.EnvVar) []corev1.EnvVar {
+// addMissingEnv adds the variables whose names env does not have. Of several that have one name the first is added.
+func addMissingEnv(env, more []corev1.EnvVar) []corev1.EnvVar {
+	for _, variable := range more {
+		if !slices.ContainsFunc(env, func(e corev1.EnvVar) bool { return e.Name == variable.Name }) {
+			env = append(env, variable)
+		}
+	}
+	return env
+}
+
+// replaceEnv adds variables, each in the place of one of its name if there is one.
+func replaceEnv(env, more []corev1.EnvVar) []corev1.EnvVar {
 	for _, variable := range more {
 		if at := slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == variable.Name }); at >= 0 {
 			env[at] = variable

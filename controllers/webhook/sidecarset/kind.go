@@ -29,7 +29,7 @@ type Options struct {
 	Templates podtemplate.Settings
 	// KeepTemplates leaves containers as they are (gate TemplateNoDefaults).
 	KeepTemplates bool
-	// PatchAnyMetadata allows all annotations where there is no whitelist (gate SidecarSetPatchPodMetadataDefaultsAllowed).
+	// PatchAnyMetadata allows all annotations where no rule of the whitelist is for the SidecarSet (gate SidecarSetPatchPodMetadataDefaultsAllowed).
 	PatchAnyMetadata bool
 	// Await has the API server send the pods that a SidecarSet selects before it is written; nil where none are sent.
 	Await func(ctx context.Context, set *v1beta1.SidecarSet) error

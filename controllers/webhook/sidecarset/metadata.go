@@ -47,27 +47,27 @@ func (o Options) validateAllowed(ctx context.Context, set *v1beta1.SidecarSet, p
 	list := struct {
 		Rules []allowance
 	}{}
-	there, err := o.Configuration.Read(ctx, v1beta1.SidecarSetWhiteListKey, &list)
-	switch {
-	case err != nil:
+	_, err := o.Configuration.Read(ctx, v1beta1.SidecarSetWhiteListKey, &list)
+	if err != nil {
 		found.Add(field.InternalError(path, err))
 		return
-	case !there && o.PatchAnyMetadata:
+	}
+	expressions, err := allowedKeys(list.Rules, set.Labels)
+	switch {
+	case err != nil:
+		found.Add(field.InternalError(path, fmt.Errorf("reading %s of ConfigMap %s/%s: %w",
+			v1beta1.SidecarSetWhiteListKey, o.Configuration.Namespace, rules.ConfigurationName, err)))
 		return
-	case !there:
-		found.Add(field.Forbidden(path, fmt.Sprintf("there is no whitelist %s in ConfigMap %s/%s that allows annotations",
+	case len(expressions) == 0 && o.PatchAnyMetadata:
+		return
+	case len(expressions) == 0:
+		found.Add(field.Forbidden(path, fmt.Sprintf("there is no whitelist %s in ConfigMap %s/%s that allows this SidecarSet annotations",
 			v1beta1.SidecarSetWhiteListKey, o.Configuration.Namespace, rules.ConfigurationName)))
 		return
 	}
 	for i, patch := range set.Spec.PatchPodMetadata {
 		for _, key := range sortedKeys(patch.Annotations) {
-			allowed, err := anyAllows(list.Rules, set.Labels, key)
-			if err != nil {
-				found.Add(field.InternalError(path, fmt.Errorf("reading %s of ConfigMap %s/%s: %w",
-					v1beta1.SidecarSetWhiteListKey, o.Configuration.Namespace, rules.ConfigurationName, err)))
-				return
-			}
-			if !allowed {
+			if !slices.ContainsFunc(expressions, func(e *regexp.Regexp) bool { return e.MatchString(key) }) {
 				found.Add(field.Forbidden(path.Index(i).Child("annotations").Key(key), "the whitelist of annotations does not have it"))
 			}
 		}
@@ -80,12 +80,13 @@ type allowance struct {
 	AllowedAnnotationKeyExprs []string
 }
 
-func anyAllows(list []allowance, set labels.Set, key string) (bool, error) {
+// allowedKeys are the expressions of the rules that are for a SidecarSet.
+func allowedKeys(list []allowance, set labels.Set) (out []*regexp.Regexp, err error) {
 	for _, rule := range list {
 		if rule.Selector != nil {
 			selector, err := metav1.LabelSelectorAsSelector(rule.Selector)
 			if err != nil {
-				return false, fmt.Errorf("reading a selector: %w", err)
+				return nil, fmt.Errorf("reading a selector: %w", err)
 			}
 			if !selector.Matches(set) {
 				continue
@@ -94,14 +95,12 @@ func anyAllows(list []allowance, set labels.Set, key string) (bool, error) {
 		for _, text := range rule.AllowedAnnotationKeyExprs {
 			expression, err := regexp.Compile(text)
 			if err != nil {
-				return false, fmt.Errorf("reading %q: %w", text, err)
+				return nil, fmt.Errorf("reading %q: %w", text, err)
 			}
-			if expression.MatchString(key) {
-				return true, nil
-			}
+			out = append(out, expression)
 		}
 	}
-	return false, nil
+	return out, nil
 }
 
 func sortedKeys(annotations map[string]string) []string { return slices.Sorted(maps.Keys(annotations)) }

@@ -103,6 +103,42 @@ func TestWhatCannotBeLookedUpIsNotTaken(t *testing.T) {
 	}
 }
 
+// A whitelist whose rules have no expressions for a SidecarSet is none for it, so that the gate decides.
+func TestTheGateDecidesWhereNoRuleOfTheWhitelistIsForASidecarSet(t *testing.T) {
+	for name, tc := range map[string]struct {
+		list        string
+		labels      map[string]string
+		open, close string // what is found with the gate and without it
+	}{
+		"no list":                        {"", nil, "", "there is no whitelist"},
+		"no rules":                       {`{"rules": []}`, nil, "", "there is no whitelist"},
+		"a rule without expressions":     {`{"rules": [{}]}`, nil, "", "there is no whitelist"},
+		"a rule for others":              {`{"rules": [{"selector": {"matchLabels": {"team": "ops"}}, "allowedAnnotationKeyExprs": ["b"]}]}`, nil, "", "there is no whitelist"},
+		"a rule for it":                  {`{"rules": [{"selector": {"matchLabels": {"team": "ops"}}, "allowedAnnotationKeyExprs": ["b"]}]}`, map[string]string{"team": "ops"}, "does not have it", "does not have it"},
+		"a rule for it that allows it":   {`{"rules": [{"allowedAnnotationKeyExprs": ["^a"]}]}`, nil, "", ""},
+		"an expression that is not read": {`{"rules": [{"allowedAnnotationKeyExprs": ["^a", "("]}]}`, nil, "Internal error", "Internal error"},
+	} {
+		for _, gate := range []bool{true, false} {
+			config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: rules.ConfigurationName}, Data: map[string]string{}}
+			if tc.list != "" {
+				config.Data[v1beta1.SidecarSetWhiteListKey] = tc.list
+			}
+			reader := fake.NewClientBuilder().WithObjects(config).Build()
+			o := Options{Configuration: rules.Configuration{Reader: reader, Namespace: "ns"}, PatchAnyMetadata: gate}
+			set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "set", Labels: tc.labels}}
+			set.Spec.PatchPodMetadata = []v1beta1.SidecarSetPatchPodMetadata{{Annotations: map[string]string{"a": "x"}}}
+			found, want := &rules.Findings{}, tc.close
+			if gate {
+				want = tc.open
+			}
+			o.validateMetadata(t.Context(), set, nil, found)
+			if want == "" && len(found.Errs) > 0 || want != "" && (len(found.Errs) != 1 || !strings.Contains(found.Errs[0].Error(), want)) {
+				t.Errorf("%s, gate %t: found %v, want %q", name, gate, found.Errs, want)
+			}
+		}
+	}
+}
+
 // A base and its canary give the same pods containers of the same names, whichever of the two is written.
 func TestABaseIsNotComparedWithItsCanary(t *testing.T) {
 	of := func(name, base string) *v1beta1.SidecarSet {
