@@ -36,7 +36,7 @@ sidecars := {
 	"inject": [object.union({"set": name}, sidecars_revision[name]) | some name in sidecars_order; not sidecars_taken[name]],
 	"left": array.concat(
 		[object.union({"set": set.name}, because) | some set in input.sets; because := sidecars_left[set.name]],
-		[object.union({"set": name}, because) | some name in sidecars_order; because := sidecars_taken[name]],
+		[object.union({"set": name}, because) | some name in sidecars_sorted; because := sidecars_taken[name]],
 	),
 	"wanted": [name | some name, _ in user_add; not sidecars_known[name]],
 	"refuse": [],
@@ -60,8 +60,8 @@ sidecars_out := {set.name: because |
 	because := sidecars_left_out(set)
 }
 
-# The canaries that are not left out, by what they stand in for.
-sidecars_canaries := {base: names |
+# The canaries that nothing but a container's name can leave out, by what they stand in for.
+sidecars_candidates := {base: names |
 	some base in {set.canaryOf | some set in input.sets}
 	names := {set.name |
 		some set in input.sets
@@ -70,6 +70,25 @@ sidecars_canaries := {base: names |
 	}
 	count(names) > 0
 }
+
+# The canaries that the pod is given, by what they stand in for.
+sidecars_canaries := {base: names |
+	some base, candidates in sidecars_candidates
+	names := {name | some name in candidates; not sidecars_lost[name]}
+	count(names) > 0
+}
+
+# The canaries that an earlier SidecarSet leaves out, so that the pod is given the base.
+sidecars_lost := {name: because |
+	some candidates in sidecars_candidates
+	some name in candidates
+	because := sidecars_taken_beside_canaries[name]
+}
+
+sidecars_taken_beside_canaries := sidecars_conflicts([name |
+	some name in sidecars_sorted
+	not sidecars_candidates[name]
+])
 
 sidecars_left_out(set) := because if {
 	because := sidecars_not_selected(set)
@@ -133,11 +152,18 @@ sidecars_replaced(set) := {
 #   namespace alone, then all others, each by name.
 # labels:
 #   id: injection.sidecars.order
-sidecars_order := [name |
+sidecars_sorted := [name |
 	some [_, _, name] in sort([[sidecars_place(set.name), {true: 0, false: 1}[set.local], set.name] |
 		some set in input.sets
-		not sidecars_left[set.name]
+		not sidecars_out[set.name]
 	])
+]
+
+# Those of them that only the name of a container can still leave out.
+sidecars_order := [name |
+	some name in sidecars_sorted
+	not sidecars_left[name]
+	not sidecars_lost[name]
 ]
 
 sidecars_place(name) := place if {
@@ -148,32 +174,57 @@ sidecars_place(name) := place if {
 # METADATA
 # title: A container of that name is there
 # description: |
-#   A SidecarSet that comes earlier has a container of that name for the pod. The
-#   webhook of SidecarSets refuses two such SidecarSets where it sees that they
-#   select the same pods.
+#   A SidecarSet that comes earlier, and that the pod is given, has a container of
+#   that name for the pod. The webhook of SidecarSets refuses two such SidecarSets
+#   where it sees that they select the same pods.
 # labels:
 #   id: injection.sidecars.name-taken
-sidecars_taken := {name: because |
-	count(sidecars_names) > count({container | some container in sidecars_names}) # most often there are no two
-	some at, name in sidecars_order
+sidecars_taken := object.union(sidecars_lost, sidecars_conflicts(sidecars_order))
+
+# The SidecarSets of a list that earlier ones leave out, with why. One that is left
+# out itself leaves out none.
+sidecars_conflicts(order) := {} if {
+	names := [container | some name in order; some container in sidecars_known[name].containers]
+	count(names) == count({container | some container in names}) # most often there are no two
+} else := {name: because |
+	rivals := sidecars_rivals(order)
+	given := {name | some name in order; not rivals[name]}
+	settled := sidecars_settle_all({"rivals": rivals, "given": given, "left": set(), "rest": object.keys(rivals)})
+	some name in settled.left | settled.rest
+	against := array.concat([rival | some rival in rivals[name]; rival[0] in settled.given], rivals[name])[0]
+	because := {
+		"rule": "injection.sidecars.name-taken",
+		"reason": "ContainerNameTaken",
+		"message": sprintf("SidecarSet %s, which comes earlier, has a container %s for this pod as well as SidecarSet %s.", [against[0], against[1], name]),
+	}
+}
+
+# The earlier SidecarSets of a list that have a container of the same name, by SidecarSet.
+sidecars_rivals(order) := {name: others |
+	some at, name in order
 	others := [[other, container] |
-		some before, other in sidecars_order
+		some before, other in order
 		before < at
 		some container in sidecars_known[other].containers
 		container in sidecars_known[name].containers
 	]
 	count(others) > 0
-	because := {
-		"rule": "injection.sidecars.name-taken",
-		"reason": "ContainerNameTaken",
-		"message": sprintf("SidecarSet %s, which comes earlier, has a container %s for this pod as well as SidecarSet %s.", [others[0][0], others[0][1], name]),
-	}
 }
 
-sidecars_names := [container |
-	some name in sidecars_order
-	some container in sidecars_known[name].containers
-]
+# Each step leaves out those that a given SidecarSet is a rival of, and gives those
+# whose rivals are all left out. A chain of more than 64 is left out from there on.
+sidecars_settle_all(state) := sidecars_settle_16(sidecars_settle_16(sidecars_settle_16(sidecars_settle_16(state))))
+
+sidecars_settle_16(state) := sidecars_settle_4(sidecars_settle_4(sidecars_settle_4(sidecars_settle_4(state))))
+
+sidecars_settle_4(state) := sidecars_settle(sidecars_settle(sidecars_settle(sidecars_settle(state))))
+
+sidecars_settle(state) := state if {
+	count(state.rest) == 0
+} else := object.union(state, {"given": state.given | given, "left": state.left | left, "rest": (state.rest - given) - left}) if {
+	left := {name | some name in state.rest; some rival in state.rivals[name]; rival[0] in state.given}
+	given := {name | some name in state.rest; every rival in state.rivals[name] { rival[0] in state.left }}
+}
 
 # The first clause that applies says which revision it is.
 sidecars_revision := {set.name: chosen |
