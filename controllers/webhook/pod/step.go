@@ -33,10 +33,11 @@ const (
 // ValidatorPlace is the place of a validating step among the others.
 type ValidatorPlace int
 
-// The order of validating steps (PA-04).
+// The order of validating steps (PA-04). What a step records is not taken back where a later one refuses: the record of a pod
+// that goes makes room for another one, so it comes last.
 const (
-	SpreadRecords ValidatorPlace = iota + 1
-	Budget
+	Budget ValidatorPlace = iota + 1
+	SpreadRecords
 )
 
 // Creation is a request to create a pod.
@@ -88,7 +89,7 @@ func (s Steps) Enabled(on func(featuregate.Feature) bool) (Steps, error) {
 	if err := sortSteps(out.Mutating, ServerlessProbe, func(step MutatingStep) (MutatorPlace, string) { return step.Place, step.Name }); err != nil {
 		return Steps{}, fmt.Errorf("ordering mutating steps: %w", err)
 	}
-	if err := sortSteps(out.Validating, Budget, func(step ValidatingStep) (ValidatorPlace, string) { return step.Place, step.Name }); err != nil {
+	if err := sortSteps(out.Validating, SpreadRecords, func(step ValidatingStep) (ValidatorPlace, string) { return step.Place, step.Name }); err != nil {
 		return Steps{}, fmt.Errorf("ordering validating steps: %w", err)
 	}
 	return out, nil

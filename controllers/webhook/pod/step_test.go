@@ -108,10 +108,10 @@ func TestValidatingStepsRunInOrderUntilOneRefuses(t *testing.T) {
 		gates           []featuregate.Feature
 		want            string
 	}{
-		"both allow":                      {records: true, budget: true, gates: []featuregate.Feature{features.WorkloadSpread}, want: "records budget"},
-		"the first refuses":               {budget: true, gates: []featuregate.Feature{features.WorkloadSpread}, want: "records"},
+		"both allow":                      {records: true, budget: true, gates: []featuregate.Feature{features.WorkloadSpread}, want: "budget records"},
+		"the budget refuses":              {records: true, gates: []featuregate.Feature{features.WorkloadSpread}, want: "budget"},
 		"the gate of one is off":          {budget: true, want: "budget"},
-		"the second refuses":              {records: true, gates: []featuregate.Feature{features.WorkloadSpread}, want: "records budget"},
+		"the second refuses":              {budget: true, gates: []featuregate.Feature{features.WorkloadSpread}, want: "budget records"},
 		"the only one that is on refuses": {records: true, want: "budget"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestStepsMustHaveAPlaceOfTheirOwn(t *testing.T) {
 	for want, steps := range map[string]pod.Steps{
 		`ordering mutating steps: steps "a" and "b" both have place 3`:   {Mutating: []pod.MutatingStep{s.mutating("a", pod.SidecarSet), s.mutating("b", pod.SidecarSet)}},
 		`ordering mutating steps: step "a" has place 0, want 1 to 8`:     {Mutating: []pod.MutatingStep{s.mutating("a", 0)}},
-		`ordering validating steps: steps "a" and "b" both have place 2`: {Validating: []pod.ValidatingStep{s.validating("a", pod.Budget, true), s.validating("b", pod.Budget, true)}},
+		`ordering validating steps: steps "a" and "b" both have place 1`: {Validating: []pod.ValidatingStep{s.validating("a", pod.Budget, true), s.validating("b", pod.Budget, true)}},
 		`ordering validating steps: step "a" has place 3, want 1 to 2`:   {Validating: []pod.ValidatingStep{s.validating("a", 3, true)}},
 	} {
 		if _, err := steps.Enabled(on()); err == nil || err.Error() != want {
