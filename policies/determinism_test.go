@@ -38,7 +38,7 @@ func TestDecisionsDoNotDependOnAnyOrder(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it makes hundreds of thousands of decisions")
 	}
-	times := proptest.Often(1000)
+	times := proptest.Often(250)
 	if proptest.Race { // nothing goes on at a time here but compiling
 		times = 2 * orders
 	}
