@@ -27,6 +27,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/step"
 	"github.com/regatta-sh/regatta/engine"
@@ -108,15 +109,14 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		b = b.WatchesRawSource(source.Channel(r.kicks, handler.EnqueueRequestsFromMapFunc(crecovery.Map("advancedcronjob", r.all))))
 	}
 	b = b.Named(kruise.AdvancedCronJobComponent).
-		For(&kruise.AdvancedCronJob{}, builder.WithPredicates(rollout.UserChanges())).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter})
+		For(&kruise.AdvancedCronJob{}, builder.WithPredicates(rollout.UserChanges()))
 	for _, o := range []client.Object{&batchv1.Job{}, &kruise.BroadcastJob{}, &kruise.ImageListPullJob{}} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, o, rollout.OwnerIndex, rollout.OwnerUID); err != nil {
 			return fmt.Errorf("indexing %T by owner: %w", o, err)
 		}
 		b = b.Watches(o, handler.EnqueueRequestsFromMapFunc(owner))
 	}
-	return b.Complete(r)
+	return requeue.CompleteController(b, controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
 }
 
 // Owns says whether an object was started by an AdvancedCronJob.

@@ -26,6 +26,7 @@ import (
 	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
 	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
 	"github.com/regatta-sh/regatta/controllers/workload/overlay"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/step"
 	"github.com/regatta-sh/regatta/engine"
@@ -122,12 +123,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.kicks != nil {
 		b = b.WatchesRawSource(source.Channel(r.kicks, handler.EnqueueRequestsFromMapFunc(crecovery.Map("broadcastjob", r.unfinished))))
 	}
-	return b.Named(kruise.BroadcastJobComponent).
+	b = b.Named(kruise.BroadcastJobComponent).
 		For(&kruise.BroadcastJob{}, builder.WithPredicates(rollout.UserChanges())).
 		Watches(&corev1.Pod{}, &podEvents{r}).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.unfinished), builder.WithPredicates(nodefit.Predicate())).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}).
-		Complete(r)
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.unfinished), builder.WithPredicates(nodefit.Predicate()))
+	return requeue.CompleteController(b, controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
 }
 
 // unfinished are the jobs that a node, or other policies, may concern.

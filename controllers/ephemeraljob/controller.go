@@ -25,6 +25,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/step"
 	"github.com/regatta-sh/regatta/engine"
@@ -107,11 +108,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.kicks != nil {
 		b = b.WatchesRawSource(source.Channel(r.kicks, handler.EnqueueRequestsFromMapFunc(crecovery.Map("ephemeraljob", r.unfinished))))
 	}
-	return b.Named(kruise.EphemeralJobComponent).
+	b = b.Named(kruise.EphemeralJobComponent).
 		For(&kruise.EphemeralJob{}, builder.WithPredicates(rollout.UserChanges())).
-		Watches(&corev1.Pod{}, &podEvents{r}).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 10, RateLimiter: r.limiter}).
-		Complete(r)
+		Watches(&corev1.Pod{}, &podEvents{r})
+	return requeue.CompleteController(b, controller.Options{MaxConcurrentReconciles: 10, RateLimiter: r.limiter}, r)
 }
 
 // Reconcile takes one job a step further.

@@ -20,7 +20,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=advancedcronjobs;broadcastjobs;containerrecreaterequests;ephemeraljobs;imagelistpulljobs;imagepulljobs;nodeimages;nodepodprobes;persistentpodstates;podprobemarkers;resourcedistributions;uniteddeployments;workloadspreads,verbs=get;list;watch
@@ -43,10 +46,10 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(r.Kind)
-	return ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr).
 		Named("unserved-"+r.Kind.GroupKind().String()).
-		For(object, builder.OnlyMetadata). // of any change: a v1alpha1 client that writes what it read earlier takes the condition off
-		Complete(r)
+		For(object, builder.OnlyMetadata) // of any change: a v1alpha1 client that writes what it read earlier takes the condition off
+	return requeue.CompleteController(b, controller.Options{}, r)
 }
 
 // Reconcile writes the condition to one object that does not have it.

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/step"
 )
 
@@ -68,12 +69,10 @@ func New(c client.Client, live client.Reader, events record.EventRecorder, opts 
 
 // SetupWithManager starts the Reconciler with a manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).
+	return requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).
 		Named(component).
 		For(&kruise.ImageListPullJob{}).
-		Owns(&kruise.ImagePullJob{}).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}).
-		Complete(r)
+		Owns(&kruise.ImagePullJob{}), controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
 }
 
 // Reconcile takes one list a step further.

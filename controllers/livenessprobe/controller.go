@@ -27,6 +27,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/agents"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/step"
 )
 
@@ -83,7 +84,7 @@ func New(c client.Client, live client.Reader, events record.EventRecorder, names
 
 // SetupWithManager starts the Reconciler with a manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).
+	return requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).
 		Named("livenessprobe-controller").
 		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			return o.GetAnnotations()[kruise.ContainerProbeContextKey] != ""
@@ -92,9 +93,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.NodePodProbe{}, handler.Funcs{
 			CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { onResults(nil, e.Object, q) },
 			UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { onResults(e.ObjectOld, e.ObjectNew, q) },
-		}).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}).
-		Complete(r)
+		}), controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]

@@ -19,6 +19,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/controllers/policyhost"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
 // Options are the flags of the manager, with the names and defaults of
@@ -136,7 +137,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.WebhookTimeout, "webhook-initialize-timeout", 60*time.Second, "How long to wait for the certificates of the webhooks.")
 	fs.DurationVar(&o.ExpectationTimeout, "expectation-timeout", 5*time.Minute, "How long the cache may take to show a write before it is looked into.")
 	fs.DurationVar(&o.RateBaseDelay, "rate-limiter-base-delay", 5*time.Millisecond, "First delay of an object that failed.")
-	fs.DurationVar(&o.RateMaxDelay, "rate-limiter-max-delay", 1000*time.Second, "Longest delay of an object that fails.")
+	fs.DurationVar(&o.RateMaxDelay, "rate-limiter-max-delay", requeue.LongestBackOff, "Longest delay of an object that fails.")
 	fs.IntVar(&o.RateQPS, "rate-limiter-qps", 10, "Retries a second of all failing objects of a controller.")
 	fs.IntVar(&o.RateBucket, "rate-limiter-bucket-size", 100, "Retries beyond that for a moment.")
 	o.Workers = map[string]*int{}

@@ -27,6 +27,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/step"
 )
 
@@ -78,7 +79,7 @@ func New(c client.Client, live client.Reader, events record.EventRecorder, opts 
 // SetupWithManager starts the Reconciler with a manager. A node is written to all the
 // time; only its labels and whether it is ready count.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).
+	return requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).
 		Named("nodeimage-controller").
 		For(&kruise.NodeImage{}).
 		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: changes})).
@@ -86,9 +87,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			// What a job wants is written by its own controller. Here it counts that it is gone.
 			CreateFunc: func(event.CreateEvent) bool { return false },
 			UpdateFunc: func(event.UpdateEvent) bool { return false },
-		})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}).
-		Complete(r)
+		})), controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
 }
 
 func changes(e event.UpdateEvent) bool {

@@ -28,6 +28,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/podprobemarker/marks"
 	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -39,13 +40,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.kicks != nil {
 		b = b.WatchesRawSource(source.Channel(r.kicks, handler.EnqueueRequestsFromMapFunc(crecovery.Map("nodepodprobe", r.all))))
 	}
-	return b.Named("nodepodprobe-controller").
+	b = b.Named("nodepodprobe-controller").
 		For(&v1alpha1.NodePodProbe{}).
 		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: changes})).
 		Watches(&corev1.Pod{}, r.onPods()).
-		Watches(&v1alpha1.PodProbeMarker{}, r.onMarkers()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.window.Most(), RateLimiter: r.limiter}).
-		Complete(r)
+		Watches(&v1alpha1.PodProbeMarker{}, r.onMarkers())
+	return requeue.CompleteController(b, controller.Options{MaxConcurrentReconciles: r.window.Most(), RateLimiter: r.limiter}, r)
 }
 
 func changes(e event.UpdateEvent) bool {

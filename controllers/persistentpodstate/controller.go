@@ -32,6 +32,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/ordinals"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 	"github.com/regatta-sh/regatta/controllers/workload/step"
@@ -74,13 +75,11 @@ func (o Options) controller() controller.Options {
 // workload whose annotations ask for that, kinds of the white list among them.
 func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{o}
-	err := ctrl.NewControllerManagedBy(mgr).Named("persistentpodstate-controller").
+	err := requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).Named("persistentpodstate-controller").
 		For(&kruise.PersistentPodState{}, builder.WithPredicates(rollout.UserChanges())).
 		Watches(&corev1.Pod{}, r.onPods()).
 		Watches(&appsv1.StatefulSet{}, r.onWorkloads(appsv1.SchemeGroupVersion.WithKind("StatefulSet"))).
-		Watches(&kruise.StatefulSet{}, r.onWorkloads(kruise.GroupVersion.WithKind("StatefulSet"))).
-		WithOptions(o.controller()).
-		Complete(r)
+		Watches(&kruise.StatefulSet{}, r.onWorkloads(kruise.GroupVersion.WithKind("StatefulSet"))), o.controller(), r)
 	if err != nil {
 		return fmt.Errorf("remembering pods: %w", err)
 	}
@@ -88,11 +87,9 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		{Client: o.Client, New: func() client.Object { return &appsv1.StatefulSet{} }, Kind: appsv1.SchemeGroupVersion.WithKind("StatefulSet")},
 		{Client: o.Client, New: func() client.Object { return &kruise.StatefulSet{} }, Kind: kruise.GroupVersion.WithKind("StatefulSet")},
 	} {
-		err := ctrl.NewControllerManagedBy(mgr).Named("persistentpodstate-of-"+g.Kind.GroupKind().String()).
+		err := requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).Named("persistentpodstate-of-"+g.Kind.GroupKind().String()).
 			For(g.New(), builder.WithPredicates(asks())).
-			Owns(&kruise.PersistentPodState{}, builder.WithPredicates(rollout.UserChanges())).
-			WithOptions(o.controller()).
-			Complete(g)
+			Owns(&kruise.PersistentPodState{}, builder.WithPredicates(rollout.UserChanges())), o.controller(), g)
 		if err != nil {
 			return fmt.Errorf("making PersistentPodStates of %s: %w", g.Kind.GroupKind(), err)
 		}

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
@@ -95,7 +96,7 @@ func (c *customs) generate(ctx context.Context, kind schema.GroupVersionKind) er
 	o.Reconciler = &Generator{Client: c.Client, New: func() client.Object { return metadata(kind) }, Kind: kind}
 	o.SkipNameValidation = ptr.To(true) // it may be taken off the list, and put on it again
 	o.CacheSyncTimeout = forever
-	worker, err := controller.NewUnmanaged("persistentpodstate-of-"+kind.GroupKind().String(), o)
+	worker, err := controller.NewUnmanaged("persistentpodstate-of-"+kind.GroupKind().String(), requeue.KeepTimers(o))
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/podprobemarker/marks"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
 // together is how long changes of pods are gathered before a marker counts them: each change
@@ -28,12 +29,10 @@ const together = 500 * time.Millisecond
 
 // SetupWithManager starts the Reconciler with a manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).
+	return requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).
 		Named("podprobemarker-controller").
 		For(&v1alpha1.PodProbeMarker{}).
-		Watches(&corev1.Pod{}, r.onPods()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}).
-		Complete(r)
+		Watches(&corev1.Pod{}, r.onPods()), controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]

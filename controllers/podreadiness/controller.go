@@ -26,6 +26,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/step"
 )
 
@@ -47,14 +48,12 @@ const workers = 8
 // SetupWithManager starts the Reconciler with a manager. What it waits for is in
 // every pod that a new leader lists.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).
+	return requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).
 		Named("pod-readiness-controller").
 		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			pod, ok := o.(*corev1.Pod)
 			return ok && waits(pod)
-		}))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(r)
+		}))), controller.Options{MaxConcurrentReconciles: workers}, r)
 }
 
 // waits says whether a pod's gate was never opened. The controller of a workload opens

@@ -18,6 +18,7 @@ import (
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/kinds"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
@@ -47,7 +48,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 			b = b.Watches(object, &workloadEvents{r, w.GroupVersionKind}, as...)
 		}
 	}
-	return b.WithOptions(controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}).Complete(r)
+	return requeue.CompleteController(b, controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
 }
 
 // PodEvents returns a handler that enqueues the budgets of the pods of its events. It

@@ -26,6 +26,7 @@ import (
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/policyhost"
 	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
 // +kubebuilder:rbac:groups=policy.kruise.io,resources=clusterpolicybundles;policybundles,verbs=get;list;watch
@@ -65,9 +66,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		controls := ctrl.NewControllerManagedBy(mgr).
 			Named(kind+"-controller").
 			For(object(empty()), builder.WithPredicates(predicate.Funcs{UpdateFunc: r.matters})).
-			WatchesRawSource(source.Channel(given[kind], &handler.EnqueueRequestForObject{})).
-			WithOptions(controller.Options{MaxConcurrentReconciles: workers, NeedLeaderElection: &everywhere})
-		if err := controls.Complete(reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+			WatchesRawSource(source.Channel(given[kind], &handler.EnqueueRequestForObject{}))
+		options := controller.Options{MaxConcurrentReconciles: workers, NeedLeaderElection: &everywhere}
+		if err := requeue.CompleteController(controls, options, reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 			return r.Reconcile(ctx, req.NamespacedName)
 		})); err != nil {
 			return fmt.Errorf("adding the controller of %ss: %w", kind, err)

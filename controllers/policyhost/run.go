@@ -19,6 +19,7 @@ import (
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 
 	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
@@ -62,12 +63,12 @@ func (h *Host) run(ctx context.Context) error {
 	runs := []func(context.Context) error{bundles.Start}
 	anyName := true // of the controllers: a process may have several Hosts
 	for _, kind := range []Key{{}, {Namespace: "any"}} {
-		follows, err := controller.NewUnmanaged("policyhost", controller.Options{
+		follows, err := controller.NewUnmanaged("policyhost", requeue.KeepTimers(controller.Options{
 			SkipNameValidation: &anyName,
 			Reconciler: reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 				return h.reconcile(ctx, bundles, req.NamespacedName)
 			}),
-		})
+		}))
 		if err == nil {
 			err = follows.Watch(source.Kind[client.Object](bundles, object(empty(kind)), &handler.EnqueueRequestForObject{}))
 		}

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -31,13 +32,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	copies := &metav1.PartialObjectMetadata{}
 	copies.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})
-	return ctrl.NewControllerManagedBy(mgr).
+	return requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).
 		Named("resourcedistribution-controller").
 		For(&kruise.ResourceDistribution{}, builder.WithPredicates(changed)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.ofNamespace), builder.WithPredicates(predicate.Funcs{UpdateFunc: changes})).
-		Watches(copies, r.onCopies(), builder.OnlyMetadata).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}).
-		Complete(r)
+		Watches(copies, r.onCopies(), builder.OnlyMetadata), controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
 }
 
 func changes(e event.UpdateEvent) bool {

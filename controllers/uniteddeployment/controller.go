@@ -29,6 +29,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/step"
 	"github.com/regatta-sh/regatta/engine"
@@ -125,15 +126,15 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		b = b.WatchesRawSource(source.Channel(r.kicks, handler.EnqueueRequestsFromMapFunc(crecovery.Map("uniteddeployment", r.all))))
 	}
 	b = b.Named(kruise.UnitedDeploymentComponent).
-		For(&kruise.UnitedDeployment{}, builder.WithPredicates(rollout.UserChanges())).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter})
+		For(&kruise.UnitedDeployment{}, builder.WithPredicates(rollout.UserChanges()))
 	for _, k := range allKinds() {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, k.make(), rollout.OwnerIndex, rollout.OwnerUID); err != nil {
 			return fmt.Errorf("indexing %s by owner: %w", k.Kind, err)
 		}
 		b = b.Watches(k.make(), handler.EnqueueRequestsFromMapFunc(owner))
 	}
-	return b.Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod), builder.WithPredicates(marked())).Complete(r)
+	b = b.Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod), builder.WithPredicates(marked()))
+	return requeue.CompleteController(b, controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
 }
 
 // Owns says whether an object is a child of a UnitedDeployment.

@@ -25,6 +25,7 @@ import (
 	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/certs"
 	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
 // lookAgain is how often the configurations are compared without an event: another client may
@@ -48,10 +49,10 @@ type Controller struct {
 // CRD of budgets; WatchBudgets does.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	var err error
-	if c.controller, err = controller.New("protection-guards", mgr, controller.Options{
+	if c.controller, err = controller.New("protection-guards", mgr, requeue.KeepTimers(controller.Options{
 		MaxConcurrentReconciles: 1,
 		Reconciler:              reconcile.Func(c.reconcile),
-	}); err != nil {
+	})); err != nil {
 		return fmt.Errorf("making the controller: %w", err)
 	}
 	chart, err := named(mgr, certs.ValidatingConfiguration, &admissionv1.ValidatingWebhookConfiguration{})

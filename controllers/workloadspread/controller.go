@@ -27,6 +27,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/step"
 	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
@@ -123,12 +124,11 @@ func New(c client.Client, events record.EventRecorder, targets *spread.Targets, 
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr).Named(kruise.WorkloadSpreadComponent).
 		For(&kruise.WorkloadSpread{}, builder.WithPredicates(rollout.UserChanges())).
-		Watches(&corev1.Pod{}, r.late(r.ofPod), builder.WithPredicates(places())).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter})
+		Watches(&corev1.Pod{}, r.late(r.ofPod), builder.WithPredicates(places()))
 	for _, o := range []client.Object{&kruise.CloneSet{}, &kruise.StatefulSet{}, &appsv1.Deployment{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &batchv1.Job{}} {
 		b = b.Watches(o, handler.EnqueueRequestsFromMapFunc(r.ofWorkload), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	}
-	return b.Complete(r)
+	return requeue.CompleteController(b, controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
 }
 
 // settle is how long pods may come and go before the status is written.

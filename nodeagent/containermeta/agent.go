@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/runtimemeta"
 	"github.com/regatta-sh/regatta/nodeagent/cri"
 	"github.com/regatta-sh/regatta/nodeagent/slots"
@@ -90,11 +91,9 @@ func (a *Agent) SetupWithManager(mgr ctrl.Manager) error {
 		pod, ok := o.(*corev1.Pod)
 		return ok && runtimemeta.Followed(pod)
 	})
-	err := ctrl.NewControllerManagedBy(mgr).
+	err := requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).
 		Named("containermeta").
-		For(&corev1.Pod{}, builder.WithPredicates(followed)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(a)
+		For(&corev1.Pod{}, builder.WithPredicates(followed)), controller.Options{MaxConcurrentReconciles: workers}, a)
 	if err != nil {
 		return fmt.Errorf("adding the agent of container metadata: %w", err)
 	}

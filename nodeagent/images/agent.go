@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/nodeagent/cri"
 	"github.com/regatta-sh/regatta/nodeagent/slots"
 )
@@ -102,12 +103,10 @@ func wait(ctx context.Context, d time.Duration) {
 
 // SetupWithManager starts the Agent with a manager.
 func (a *Agent) SetupWithManager(mgr ctrl.Manager) error {
-	err := ctrl.NewControllerManagedBy(mgr).
+	err := requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).
 		Named("imagepuller").
 		For(&kruise.NodeImage{}).
-		WatchesRawSource(source.Channel(a.news, &handler.EnqueueRequestForObject{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
-		Complete(a)
+		WatchesRawSource(source.Channel(a.news, &handler.EnqueueRequestForObject{})), controller.Options{MaxConcurrentReconciles: 1}, a)
 	if err != nil {
 		return fmt.Errorf("adding the agent of NodeImages: %w", err)
 	}

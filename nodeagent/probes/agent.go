@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/nodeagent/cri"
 	"github.com/regatta-sh/regatta/nodeagent/slots"
 )
@@ -81,12 +82,10 @@ func New(ctx context.Context, c client.Client, node *cri.Node, events record.Eve
 // SetupWithManager starts the Agent with a manager, whose cache has the NodePodProbe of the
 // node and no other.
 func (a *Agent) SetupWithManager(mgr ctrl.Manager) error {
-	err := ctrl.NewControllerManagedBy(mgr).
+	err := requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).
 		Named("podprobe").
 		For(&v1alpha1.NodePodProbe{}).
-		WatchesRawSource(source.Channel(a.news, &handler.EnqueueRequestForObject{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
-		Complete(a)
+		WatchesRawSource(source.Channel(a.news, &handler.EnqueueRequestForObject{})), controller.Options{MaxConcurrentReconciles: 1}, a)
 	if err != nil {
 		return fmt.Errorf("adding the agent of NodePodProbes: %w", err)
 	}

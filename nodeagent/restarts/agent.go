@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/nodeagent/cri"
 	"github.com/regatta-sh/regatta/nodeagent/slots"
 	"github.com/regatta-sh/regatta/nodeagent/stop"
@@ -82,11 +83,9 @@ func (a *Agent) SetupWithManager(mgr ctrl.Manager) error {
 		}
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Spec.PodName}}}
 	}
-	err := ctrl.NewControllerManagedBy(mgr).
+	err := requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).
 		Named("crr").
-		Watches(&kruise.ContainerRecreateRequest{}, handler.EnqueueRequestsFromMapFunc(pod)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(a)
+		Watches(&kruise.ContainerRecreateRequest{}, handler.EnqueueRequestsFromMapFunc(pod)), controller.Options{MaxConcurrentReconciles: workers}, a)
 	if err != nil {
 		return fmt.Errorf("adding the agent of ContainerRecreateRequests: %w", err)
 	}

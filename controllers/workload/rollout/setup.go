@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
 // Index adds the indexes that Controllers read by: once for each manager.
@@ -52,8 +53,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	b = b.Named(strings.ToLower(c.typ.Kind)+"-controller").
 		For(c.typ.New(), builder.WithPredicates(UserChanges())).
-		Watches(&corev1.Pod{}, c.PodEvents()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: c.workers, RateLimiter: c.limiter})
+		Watches(&corev1.Pod{}, c.PodEvents())
 	if c.typ.NodeOf != nil {
 		b = b.Watches(&corev1.Node{}, c.NodeEvents())
 	} else {
@@ -74,7 +74,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 			return out
 		}), events...)
 	}
-	return b.Complete(c)
+	return requeue.CompleteController(b, controller.Options{MaxConcurrentReconciles: c.workers, RateLimiter: c.limiter}, c)
 }
 
 // UserChanges passes changes of a user, but not our own writes of the status: what was

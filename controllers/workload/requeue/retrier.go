@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package requeue
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+const (
+	firstBackOff = 5 * time.Millisecond
+	// LongestBackOff is the longest time between two calls for a request that fails, unless a user sets another one.
+	LongestBackOff = time.Minute
+	// shortestTimer is the shortest time that a timer takes off a longer back-off, so that a timer that is
+	// due in each round does not take the back-off away.
+	shortestTimer = time.Second
+)
+
+// CompleteController completes a builder with a Reconciler whose timers survive errors, see Retrier.
+// It takes the place of WithOptions and Complete of the builder.
+func CompleteController(b *builder.Builder, o controller.Options, r reconcile.Reconciler) error {
+	o.Reconciler = r
+	o = KeepTimers(o)
+	r, o.Reconciler = o.Reconciler, nil
+	return b.WithOptions(o).Complete(r)
+}
+
+// KeepTimers returns the options of a controller with a Retrier as Reconciler and RateLimiter.
+func KeepTimers(o controller.Options) controller.Options {
+	r := NewRetrier(o.Reconciler, o.RateLimiter, time.Now)
+	o.Reconciler, o.RateLimiter = r, r
+	return o
+}
+
+// Retrier calls a Reconciler, and is the rate limiter of its queue. controller-runtime ignores RequeueAfter
+// beside an error, and calls again after a back-off that grows. A Retrier remembers RequeueAfter of each
+// request, also that of the round before one that failed, and has the queue call at that time if the
+// back-off is longer. The error is returned as it is, so that it is counted and logged.
+type Retrier struct {
+	reconcile.Reconciler
+	backOff workqueue.TypedRateLimiter[reconcile.Request]
+	now     func() time.Time
+
+	mu     sync.Mutex
+	timers map[reconcile.Request]time.Time
+}
+
+// NewRetrier makes a Retrier. Its back-off grows from 5 ms to LongestBackOff if backOff is nil.
+func NewRetrier(r reconcile.Reconciler, backOff workqueue.TypedRateLimiter[reconcile.Request], now func() time.Time) *Retrier {
+	if backOff == nil {
+		backOff = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackOff, LongestBackOff)
+	}
+	return &Retrier{Reconciler: r, backOff: backOff, now: now, timers: map[reconcile.Request]time.Time{}}
+}
+
+// Reconcile calls the Reconciler. RequeueAfter is 0 beside an error.
+func (r *Retrier) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	r.dropDueTimer(req)
+	result, err := r.Reconciler.Reconcile(ctx, req)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		delete(r.timers, req)
+	}
+	if result.RequeueAfter > 0 {
+		at := r.now().Add(result.RequeueAfter)
+		if before, ok := r.timers[req]; !ok || at.Before(before) {
+			r.timers[req] = at
+		}
+	}
+	if err != nil {
+		result.RequeueAfter = 0
+	}
+	return result, err
+}
+
+// dropDueTimer forgets a timer that the call that begins is for.
+func (r *Retrier) dropDueTimer(req reconcile.Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if at, ok := r.timers[req]; ok && !at.After(r.now()) {
+		delete(r.timers, req)
+	}
+}
+
+// When implements workqueue.TypedRateLimiter.
+func (r *Retrier) When(req reconcile.Request) time.Duration {
+	after := r.backOff.When(req)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if at, ok := r.timers[req]; ok {
+		return min(after, max(at.Sub(r.now()), shortestTimer))
+	}
+	return after
+}
+
+// Forget implements workqueue.TypedRateLimiter.
+func (r *Retrier) Forget(req reconcile.Request) { r.backOff.Forget(req) }
+
+// NumRequeues implements workqueue.TypedRateLimiter.
+func (r *Retrier) NumRequeues(req reconcile.Request) int { return r.backOff.NumRequeues(req) }
