@@ -123,13 +123,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 // ending is when a distribution is looked at again. A conflict and a missing namespace are
 // no reason to try again: an event comes when they change (RD-03).
 func ending(found *failures, left bool) (reconcile.Result, error) {
-	if err := found.retry(); err != nil {
-		return reconcile.Result{}, err
-	}
+	after := recheckAfter
 	if left {
-		return reconcile.Result{RequeueAfter: time.Second}, nil
+		after = time.Second
 	}
-	return reconcile.Result{RequeueAfter: recheckAfter}, nil
+	return reconcile.Result{RequeueAfter: after}, found.retry()
 }
 
 // tell records an event, once for each change of what it says.

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/regatta-sh/regatta/controllers/workload/inflight"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/witness"
 	"github.com/regatta-sh/regatta/engine"
@@ -68,6 +69,7 @@ type Life struct {
 	cluster    *cluster
 	machines   *machines
 	controller *rollout.Controller
+	retrier    *requeue.Retrier
 	holds      holds
 	broken     string // the first promise, or hold, that was broken
 }
@@ -152,6 +154,7 @@ func (l *Life) Restart() {
 		rollout.WithGates(l.Gates), rollout.WithClock(c.now), rollout.WithWindow(inflight.Fixed(1)), rollout.WithTurn(l.Turn),
 	}, l.Options...)
 	l.controller = rollout.New(l.Kind(), rollout.Clients{Client: c.client(), Live: c.live(), Events: l.Events}, l.Engine, options...)
+	l.retrier = requeue.NewRetrier(l.controller, nil, c.now)
 	c.watchers = []watcher{{l.controller.PodEvents(), &c.queue}}
 	if c.typ.NodeOf != nil {
 		c.nodesTo = l.controller.NodeEvents()
@@ -172,7 +175,8 @@ func (l *Life) Reconcile() {
 	c := l.cluster
 	c.queue.dirty, l.Timer = false, time.Time{}
 	c.faults.note("reconcile")
-	result, err := l.controller.Reconcile(context.Background(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(c.workload)})
+	req := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(c.workload)}
+	result, err := l.retrier.Reconcile(context.Background(), req)
 	c.cache.each(func(o client.Object) {
 		if !reflect.DeepEqual(o, c.shown.get(o)) {
 			l.Fatalf("%T %s was changed in the cache by its reader", o, o.GetName())
@@ -188,13 +192,13 @@ func (l *Life) Reconcile() {
 	case err != nil:
 		l.Failures++
 		c.faults.note("error: " + err.Error())
-		l.Timer = l.Now.Add(time.Duration(l.Failures) * time.Second)
+		l.Timer = l.Now.Add(l.retrier.When(req))
+		return
 	case result.RequeueAfter > 0:
-		l.Failures = 0
 		l.Timer = l.Now.Add(result.RequeueAfter)
-	default:
-		l.Failures = 0
 	}
+	l.Failures = 0
+	l.retrier.Forget(req)
 }
 
 // Due says whether the controller has anything to do now.

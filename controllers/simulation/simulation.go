@@ -24,6 +24,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/workload/inflight"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/witness"
 	"github.com/regatta-sh/regatta/engine"
@@ -50,8 +51,8 @@ type Simulation struct {
 	judge      *judge
 	rounds     *explain.Store
 	reconciler *rollout.Controller
+	retrier    *requeue.Retrier
 	timer      time.Time // when the controller wants to look again, zero for never
-	failures   int       // in a row
 	counters   *counters
 	others     []client.Object
 	namespace  labels.Set
@@ -108,6 +109,7 @@ func New(builtin fs.FS, set bundle.Set, f Fleet, at time.Time, opts ...Option) (
 	c := s.cluster.client()
 	s.reconciler = rollout.New(kind, rollout.Clients{Client: c, Live: c, Events: &record.FakeRecorder{}}, s.engine,
 		rollout.WithClock(clock), rollout.WithWindow(inflight.Fixed(1)), rollout.WithRounds(s.rounds), rollout.WithGates(rollout.GatesOf(s.gates.Enabled)), rollout.WithBudget(budget))
+	s.retrier = requeue.NewRetrier(s.reconciler, nil, clock)
 	s.cluster.watchers = append(s.cluster.watchers, watcher{s.reconciler.PodEvents(), &s.cluster.queue})
 	s.cluster.asked = func(before witness.Sight, was, now *corev1.Pod) {
 		if now == nil {
@@ -213,19 +215,19 @@ func (s *Simulation) round(ctx context.Context, r *Report) Step {
 	s.cluster.queue.dirty, s.timer = false, time.Time{}
 	s.judge.begin()
 	s.refusals = nil
-	result, err := s.reconciler.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(workload)})
+	req := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(workload)}
+	result, err := s.retrier.Reconcile(ctx, req)
 	step := Step{At: s.now, Refused: s.refusals}
 	switch {
 	case err != nil && onlyRefused(err): // and asked again below
 	case err != nil:
-		s.failures++
 		step.Error = err.Error()
-		s.timer = s.now.Add(min(time.Duration(s.failures)*time.Second, time.Minute))
+		s.timer = s.now.Add(s.retrier.When(req))
 	case result.RequeueAfter > 0:
 		s.timer = s.now.Add(result.RequeueAfter)
 		fallthrough
 	default:
-		s.failures = 0
+		s.retrier.Forget(req)
 	}
 	for name := range s.cluster.pods() {
 		if _, was := before[name]; !was {

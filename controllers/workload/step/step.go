@@ -23,15 +23,15 @@ const Soon = 50 * time.Millisecond
 
 // Result is the result of a step that is to be repeated after a delay; 0 for when something
 // changes. A conflict is no failure: the object is read again soon. An object that is gone
-// needs nothing more.
+// needs nothing more. The delay stands beside other errors: a requeue.Retrier keeps it.
 func Result(after time.Duration, err error) (reconcile.Result, error) {
 	if apierrors.IsConflict(err) {
 		return reconcile.Result{RequeueAfter: Soon}, nil
 	}
-	if err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	if apierrors.IsNotFound(err) {
+		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{RequeueAfter: after}, nil
+	return reconcile.Result{RequeueAfter: after}, err
 }
 
 // Frame reads the objects of one kind.

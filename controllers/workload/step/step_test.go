@@ -56,7 +56,7 @@ func TestReconcile(t *testing.T) {
 		"looked at again":               {have: pod("a"), after: time.Minute, want: "take", again: time.Minute},
 		"a conflict":                    {have: pod("a"), after: time.Minute, err: conflict, want: "take", again: step.Soon},
 		"gone meanwhile":                {have: pod("a"), after: time.Minute, err: apierrors.NewNotFound(pods, "a"), want: "take"},
-		"a failure":                     {have: pod("a"), after: time.Minute, err: failure, want: "take", failure: "broken"},
+		"a failure":                     {have: pod("a"), after: time.Minute, err: failure, want: "take", again: time.Minute, failure: "broken"},
 		"gone":                          {want: "gone shop/a"},
 		"unreadable":                    {unread: failure, failure: "reading Pod shop/a: broken"},
 		"deleted":                       {have: pod("a", deleted)},
