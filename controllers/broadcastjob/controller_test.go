@@ -3,18 +3,24 @@
 package broadcastjob
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/jobcondition"
+	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
 )
 
 const (
@@ -361,4 +367,165 @@ func TestADeniedNodeIsNotOfTheJob(t *testing.T) {
 	w.phase(corev1.PodSucceeded, "a", "c")
 	w.round()
 	w.status(completed, 2, 0, 2, 0)
+}
+
+// bind puts the pods of nodes on them, as the scheduler does.
+func (w *world) bind(nodes ...string) {
+	w.Helper()
+	for _, p := range w.pods() {
+		if node := nodefit.NodeOf(&p); slices.Contains(nodes, node) {
+			p.Spec.NodeName = node
+			if err := w.api.Update(w.Context(), &p); err != nil {
+				w.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestARunningPodStaysOnANodeThatDoesNotFitAnyMore(t *testing.T) {
+	e := newEngine(t)
+	taint := func(key string, effect corev1.TaintEffect) func(*corev1.Node) {
+		return func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: key, Effect: effect}} }
+	}
+	for name, tc := range map[string]struct {
+		change func(*corev1.Node)
+		goes   bool
+	}{
+		"cordoned":       {func(n *corev1.Node) { n.Spec.Unschedulable = true }, false},
+		"not ready":      {taint(corev1.TaintNodeNotReady, corev1.TaintEffectNoExecute), false},
+		"under pressure": {taint(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule), false},
+		"allocates less": {func(n *corev1.Node) { n.Status.Allocatable[corev1.ResourceCPU] = resource.MustParse("1") }, false},
+		"not asked for":  {func(n *corev1.Node) { n.Labels["tier"] = "other" }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := worldOf(t, e, func(j *kruise.BroadcastJob) {
+				j.Spec.Template.Spec.NodeSelector = map[string]string{"tier": "front"}
+				j.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
+			})
+			for _, node := range []string{"a", "b", "c"} {
+				w.node(node, func(n *corev1.Node) { n.Labels["tier"] = "front" })
+			}
+			w.round()
+			w.bind("a", "b", "c")
+			w.phase(corev1.PodRunning, "a", "b", "c")
+			w.node("b", tc.change)
+			w.phase(corev1.PodSucceeded, "a", "c")
+			w.round()
+			if tc.goes {
+				w.where("a c")
+				w.status(completed, 2, 0, 2, 0)
+				return
+			}
+			w.where("a b c")
+			w.status(running, 3, 1, 2, 0)
+			w.phase(corev1.PodSucceeded, "b")
+			w.round()
+			w.status(completed, 3, 0, 3, 0)
+		})
+	}
+}
+
+// A pod that is deleted ends with an error, which is that of its deletion. One that failed before has failed.
+func TestADrainedPodHasNotFailed(t *testing.T) {
+	e := newEngine(t)
+	for name, tc := range map[string]struct {
+		ended time.Duration // since the deletion was asked for
+		want  kruise.BroadcastJobPhase
+	}{
+		"ended by its deletion": {time.Second, running},
+		"ended before":          {-time.Second, failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := worldOf(t, e, func(j *kruise.BroadcastJob) { j.Spec.Template.Finalizers = []string{"a/b"} })
+			w.round()
+			w.bind("a", "b", "c")
+			w.node("b", func(n *corev1.Node) { n.Spec.Unschedulable = true })
+			for _, p := range w.pods() {
+				if p.Spec.NodeName != "b" {
+					continue
+				}
+				if err := w.api.Delete(t.Context(), &p); err != nil {
+					t.Fatal(err)
+				}
+				if err := w.api.Get(t.Context(), client.ObjectKeyFromObject(&p), &p); err != nil {
+					t.Fatal(err)
+				}
+				p.Status.Phase = corev1.PodFailed
+				p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{
+					Terminated: &corev1.ContainerStateTerminated{ExitCode: 143, FinishedAt: metav1.NewTime(p.DeletionTimestamp.Add(tc.ended))},
+				}}}
+				if err := w.api.Status().Update(t.Context(), &p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.round()
+			if got := w.get().Status.Phase; got != tc.want {
+				t.Errorf("the job is %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// The end of a job is written before its pods are deleted: where that fails, nothing runs again, and
+// where the process ends behind it, the next one deletes the pods.
+func TestTheEndIsWrittenBeforePodsAreDeleted(t *testing.T) {
+	e := newEngine(t)
+	for name, tc := range map[string]struct {
+		verb   string
+		policy kruise.FailurePolicyType
+		want   kruise.BroadcastJobPhase
+	}{
+		"the end of a failed job is refused":      {"status", kruise.FailurePolicyTypeFailFast, failed},
+		"the pods of a failed job stay":           {"delete", kruise.FailurePolicyTypeFailFast, failed},
+		"the end of a complete job is refused":    {"status", kruise.FailurePolicyTypeContinue, completed},
+		"a pod of a complete job that runs stays": {"delete", kruise.FailurePolicyTypeContinue, completed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := worldOf(t, e, func(j *kruise.BroadcastJob) {
+				j.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
+				j.Spec.FailurePolicy = kruise.FailurePolicy{Type: tc.policy, RestartLimit: 2}
+			})
+			w.round()
+			for _, p := range w.pods() { // that of b is beyond its limit
+				switch node := nodefit.NodeOf(&p); {
+				case node == "b":
+					p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", RestartCount: 3}}
+				case tc.want == completed || node == "a":
+					p.Status.Phase = corev1.PodSucceeded
+				}
+				if err := w.api.Status().Update(t.Context(), &p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.refuse = func(_ int, verb string, _ client.Object) error {
+				switch verb {
+				case tc.verb:
+					return errors.New("the process ends")
+				case "create":
+					t.Error("a pod runs again")
+				}
+				return nil
+			}
+			if _, err := w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: w.key}); err == nil {
+				t.Fatal("the write was not refused")
+			}
+			w.where("a b c")
+			w.refuse = func(_ int, verb string, _ client.Object) error {
+				if verb == "create" {
+					t.Error("a pod runs again")
+				}
+				return nil
+			}
+			w.restart()
+			w.round()
+			if tc.want == failed {
+				w.where("a")
+			} else {
+				w.where("a c")
+			}
+			if got := w.get().Status.Phase; got != tc.want {
+				t.Errorf("the job is %s, want %s", got, tc.want)
+			}
+		})
+	}
 }

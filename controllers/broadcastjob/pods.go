@@ -132,14 +132,23 @@ type goneError struct{ pod string }
 
 func (e *goneError) Error() string { return "pod " + e.pod + " has just ended" }
 
-// stop deletes the pods that have not ended, and says how many active ones these were.
-// Those beyond their restart limit have failed, but would run on.
-func (r *Reconciler) stop(ctx context.Context, s *state) (active int32, err error) {
-	over := slices.DeleteFunc(slices.Clone(s.failed), func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodFailed })
-	if err := r.delete(ctx, s.job, append(over, s.active...)); err != nil {
+// stop deletes the pods of a job that has ended which have not. Those beyond their restart limit have
+// failed, but would run on. It returns when to look again, 0 for when something changes.
+func (r *Reconciler) stop(ctx context.Context, job *kruise.BroadcastJob) (time.Duration, error) {
+	m := r.memory.Of(job)
+	m.listed = true // a pod that the cache does not show yet comes with an event
+	pods, current, err := r.pods(ctx, job, m)
+	if err != nil {
 		return 0, err
 	}
-	return int32(len(s.active)), nil //nolint:gosec // as many as there are nodes
+	again := time.Duration(0)
+	if !current {
+		again = lookAgain
+	}
+	pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool {
+		return p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	})
+	return again, r.delete(ctx, job, pods)
 }
 
 // delete deletes pods, each if it is the one that was seen.

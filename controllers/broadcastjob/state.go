@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
@@ -56,7 +57,7 @@ func countsAs(pod *corev1.Pod, job *kruise.BroadcastJob) string {
 	switch {
 	case pod.Status.Phase == corev1.PodSucceeded:
 		return placement.Succeeded
-	case pod.Status.Phase == corev1.PodFailed:
+	case pod.Status.Phase == corev1.PodFailed && !endedByDeletion(pod):
 		return placement.Failed
 	case pod.DeletionTimestamp != nil:
 		return ""
@@ -64,6 +65,26 @@ func countsAs(pod *corev1.Pod, job *kruise.BroadcastJob) string {
 		return placement.Failed
 	}
 	return placement.Active
+}
+
+// endedByDeletion reports whether the containers of a pod ended no earlier than its deletion was asked for, as
+// those of a drained node do. Such an end says nothing about the work of the pod. A pod none of whose
+// containers ended by itself failed for another reason, such as an eviction by the kubelet.
+func endedByDeletion(pod *corev1.Pod) bool {
+	if pod.DeletionTimestamp == nil {
+		return false
+	}
+	requested := pod.DeletionTimestamp.Add(-time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 0)) * time.Second).Truncate(time.Second)
+	last := time.Time{}
+	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if ended := s.State.Terminated; ended != nil && ended.ExitCode != 0 {
+			if ended.FinishedAt.Time.Before(requested) {
+				return false
+			}
+			last = ended.FinishedAt.Time
+		}
+	}
+	return !last.IsZero()
 }
 
 // look makes the state of a job. current is false while the cache does not show our own
@@ -98,7 +119,7 @@ func (r *Reconciler) look(ctx context.Context, job *kruise.BroadcastJob, m *memo
 	}
 	for i := range nodes.Items {
 		node := &nodes.Items[i]
-		s.add(node, on[node.Name], fit.Judge(node).Start && node.DeletionTimestamp == nil)
+		s.add(node, on[node.Name], fit.Judge(node))
 		delete(on, node.Name)
 	}
 	if err := r.orphans(ctx, s, on); err != nil {
@@ -114,8 +135,10 @@ func (r *Reconciler) look(ctx context.Context, job *kruise.BroadcastJob, m *memo
 }
 
 // add is BJ-03 for one node. A node whose pod has ended stays one that the job is for: a
-// taint that comes later does not have it run again.
-func (s *state) add(node *corev1.Node, pods []*corev1.Pod, fits bool) {
+// taint that comes later does not have it run again. A pod that runs on a node goes on while the node is
+// cordoned, not ready or under pressure: the control plane evicts pods from nodes.
+func (s *state) add(node *corev1.Node, pods []*corev1.Pod, verdict nodefit.Verdict) {
+	fits, stay := verdict.Start && node.DeletionTimestamp == nil, verdict.Stay || verdict.Reason == nodefit.Tainted
 	state, running := placement.Waiting, []*corev1.Pod(nil)
 	for _, pod := range pods {
 		switch counts := countsAs(pod, s.job); counts {
@@ -132,11 +155,19 @@ func (s *state) add(node *corev1.Node, pods []*corev1.Pod, fits bool) {
 		}
 	}
 	slices.SortFunc(running, older)
-	switch {
-	case len(running) > 0 && !fits:
-		s.unfit = append(s.unfit, running...)
-		return
-	case len(running) > 1:
+	if !fits && len(running) > 0 {
+		running = slices.DeleteFunc(running, func(p *corev1.Pod) bool {
+			if stay && p.Spec.NodeName != "" {
+				return false
+			}
+			s.unfit = append(s.unfit, p)
+			return true
+		})
+		if len(running) == 0 {
+			return
+		}
+	}
+	if len(running) > 1 {
 		s.duplicated = append(s.duplicated, node.Name)
 		s.unfit = append(s.unfit, running[1:]...)
 	}
@@ -144,7 +175,7 @@ func (s *state) add(node *corev1.Node, pods []*corev1.Pod, fits bool) {
 		state = placement.Active
 	}
 	ended := state == placement.Succeeded || state == placement.Failed
-	if !fits && !ended {
+	if !fits && !ended && len(running) == 0 {
 		return
 	}
 	s.nodes = append(s.nodes, placement.Node{Name: node.Name, State: state, Labels: node.Labels, Conditions: nodefit.Conditions(node)})

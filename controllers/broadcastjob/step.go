@@ -4,6 +4,7 @@ package broadcastjob
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,6 +23,9 @@ func finished(job *kruise.BroadcastJob) bool {
 	return !never(job) && (jobcondition.IsTrue(job.Status.Conditions, kruise.BroadcastJobComplete) || jobcondition.IsTrue(job.Status.Conditions, kruise.BroadcastJobFailed))
 }
 
+// lookAgain is how long to wait for a cache that does not show our own writes.
+const lookAgain = 10 * time.Second
+
 func never(job *kruise.BroadcastJob) bool {
 	return job.Spec.CompletionPolicy.Type == kruise.NeverCompletionPolicyType
 }
@@ -30,7 +34,9 @@ func never(job *kruise.BroadcastJob) bool {
 func (r *Reconciler) step(ctx context.Context, job *kruise.BroadcastJob) (time.Duration, error) {
 	if finished(job) {
 		r.explain(&change{job: job, now: metav1.NewTime(r.now()), status: job.Status})
-		return r.expire(ctx, job)
+		again, failed := r.stop(ctx, job)
+		left, err := r.expire(ctx, job)
+		return requeue.Sooner(left, again), errors.Join(failed, err)
 	}
 	m := r.memory.Of(job)
 	s, current, err := r.look(ctx, job, m)
@@ -38,11 +44,12 @@ func (r *Reconciler) step(ctx context.Context, job *kruise.BroadcastJob) (time.D
 		return 0, err
 	}
 	if !current {
-		return 10 * time.Second, nil
+		return lookAgain, nil
 	}
 	next := r.begin(s)
 	if job.Status.Phase == kruise.BroadcastJobPhaseFailed {
-		return 0, r.write(ctx, next)
+		again, failed := r.stop(ctx, job)
+		return again, errors.Join(failed, r.write(ctx, next))
 	}
 	if err := r.pause(ctx, s, next); err != nil {
 		return 0, err
@@ -91,9 +98,6 @@ func complete(s *state) bool {
 }
 
 func (r *Reconciler) complete(ctx context.Context, s *state, next *change) (time.Duration, error) {
-	if _, err := r.stop(ctx, s); err != nil {
-		return 0, err
-	}
 	next.end(kruise.BroadcastJobComplete, fmt.Sprintf(kruise.BroadcastJobCompletedMessage, next.status.Succeeded, next.status.Failed))
 	next.status.Phase = kruise.BroadcastJobPhaseCompleted
 	next.event(corev1.EventTypeNormal, kruise.BroadcastJobCompleteReason, fmt.Sprintf("Job %s/%s is completed, %d pods succeeded, %d pods failed", s.job.Namespace, s.job.Name, next.status.Succeeded, next.status.Failed))
@@ -102,10 +106,7 @@ func (r *Reconciler) complete(ctx context.Context, s *state, next *change) (time
 
 // fail ends a job that cannot succeed. Its active pods are deleted, and have failed.
 func (r *Reconciler) fail(ctx context.Context, s *state, next *change, reason, message string) (time.Duration, error) {
-	stopped, err := r.stop(ctx, s)
-	if err != nil {
-		return 0, err
-	}
+	stopped := int32(len(s.active)) //nolint:gosec // as many as there are pods
 	next.status.Failed += stopped
 	next.status.Active -= stopped
 	next.end(kruise.BroadcastJobFailed, message)
@@ -114,17 +115,19 @@ func (r *Reconciler) fail(ctx context.Context, s *state, next *change, reason, m
 	return r.ended(ctx, next)
 }
 
-// ended writes the end of a job, and says when it is deleted.
+// ended writes the end of a job, then deletes the pods that have not ended, and says when the job is deleted.
+// A job whose pods were deleted first would run them again if its end could not be written.
 func (r *Reconciler) ended(ctx context.Context, next *change) (time.Duration, error) {
 	next.drop(kruise.BroadcastJobHeld)
 	next.drop(kruise.BroadcastJobPausedByFailure)
 	if err := r.write(ctx, next); err != nil {
 		return 0, err
 	}
+	again, err := r.stop(ctx, next.job)
 	if ttl := next.job.Spec.CompletionPolicy.TTLSecondsAfterFinished; ttl != nil && !never(next.job) {
-		return max(time.Duration(*ttl)*time.Second, step.Soon), nil
+		again = requeue.Sooner(again, max(time.Duration(*ttl)*time.Second, step.Soon))
 	}
-	return 0, nil
+	return again, err
 }
 
 // expire deletes a job that ended ttlSecondsAfterFinished ago.
