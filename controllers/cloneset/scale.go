@@ -266,8 +266,8 @@ func (s *scaler) remove(ctx context.Context, d budget.Diff, plan points.ScaleOut
 	}
 	planned := len(victims)
 	ready := min(d.ReadyLimit, s.spare())
-	pass := func(p *facts.Pod) bool { // CS-06
-		if !p.Available(0, s.f.Now) {
+	pass := func(p *facts.Pod) bool { // CS-06; by the same measure as the limit, so that no pod counts twice
+		if !s.f.Steady(p) {
 			return true
 		}
 		ready--
