@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -220,8 +221,18 @@ func (t *round) update(ctx context.Context) error {
 
 func (t *round) differs(c *child, p *part, w wanted) bool {
 	return c.GetLabels()[kruise.ControllerRevisionHashKey] != t.history.Update.Name || c.GetLabels()[kruise.SubsetNameKey] != p.Name ||
-		c.replicas != w.replicas || c.partition != w.partition || w.unavailable > 0 && c.unavailable != w.unavailable ||
+		c.replicas != w.replicas || c.partition != w.partition || t.otherUnavailable(c, p, w) ||
 		!samePatch(c.GetAnnotations()[kruise.SubsetPatchKey], string(p.Patch.Raw))
+}
+
+// otherUnavailable reports whether a child has another maxUnavailable than the template, or another one than that
+// it is raised to.
+func (t *round) otherUnavailable(c *child, p *part, w wanted) bool {
+	n, rolls := t.templateUnavailable(p)
+	if w.unavailable > 0 {
+		n = w.unavailable
+	}
+	return rolls && c.unavailable != n
 }
 
 // unavailable is maxUnavailable of a subset with pods that wait for room, so that they do not
@@ -231,25 +242,23 @@ func (t *round) unavailable(p *part) int {
 		return 0
 	}
 	n := int(p.replicas) - int(p.child.ready) + p.late
-	if n <= t.templateUnavailable(p) {
+	if most, rolls := t.templateUnavailable(p); !rolls || n <= most {
 		return 0
 	}
 	return n
 }
 
-// templateUnavailable is maxUnavailable as the template has it.
-func (t *round) templateUnavailable(p *part) int {
+// templateUnavailable is maxUnavailable as the template has it, and whether children of the template have one
+// that can be raised.
+func (t *round) templateUnavailable(p *part) (n int, rolls bool) {
 	switch {
 	case t.d.Spec.Template.CloneSetTemplate != nil:
-		if rolling := t.d.Spec.Template.CloneSetTemplate.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
-			return unavailable(rolling.MaxUnavailable, p.replicas)
-		}
+		return cloneSetUnavailable(&t.d.Spec.Template.CloneSetTemplate.Spec, p.replicas), true
 	case t.d.Spec.Template.DeploymentTemplate != nil:
-		if rolling := t.d.Spec.Template.DeploymentTemplate.Spec.Strategy.RollingUpdate; rolling != nil {
-			return unavailable(rolling.MaxUnavailable, p.replicas)
-		}
+		spec := &t.d.Spec.Template.DeploymentTemplate.Spec
+		return deploymentUnavailable(spec, p.replicas), spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType
 	}
-	return 0
+	return 0, false
 }
 
 // unstick deletes pods of native StatefulSets that an update never reaches: they are not
@@ -263,8 +272,16 @@ func (t *round) unstick(ctx context.Context) error {
 		if p.child == nil || !p.child.observed {
 			continue
 		}
+		set, ok := p.child.Object.(*appsv1.StatefulSet)
+		if !ok || set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType { // pods wait for their user
+			continue
+		}
+		first := int(p.partition) // the partition counts from the first ordinal
+		if set.Spec.Ordinals != nil {
+			first += int(set.Spec.Ordinals.Start)
+		}
 		for _, pod := range p.pods {
-			if ordinal(pod.Name) < int(p.partition) || t.updated(pod) || ready(pod) || pod.Labels[kruise.ControllerRevisionHashKey] == "" {
+			if ordinal(pod.Name) < first || t.updated(pod) || ready(pod) || pod.Labels[kruise.ControllerRevisionHashKey] == "" {
 				continue
 			}
 			stuck = append(stuck, pod)

@@ -434,38 +434,120 @@ func TestReservedPodsStay(t *testing.T) {
 
 // A pod of a native StatefulSet that is not ready would keep it from going on.
 func TestStuckPodsOfStatefulSetsGo(t *testing.T) {
-	w := newWorld(t, func(d *kruise.UnitedDeployment) {
-		templates()["StatefulSet"](d)
-		d.Spec.Topology.Subsets = d.Spec.Topology.Subsets[:1]
-	})
-	w.reconcile()
-	set := w.child("a").Object.(*appsv1.StatefulSet)
-	for _, name := range []string{"0", "1", "2"} {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Name: set.Name + "-" + name, Namespace: "shop", Labels: set.Spec.Template.Labels,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, statefulSets().GroupVersionKind)},
-		}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
-		if name == "2" {
-			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-		}
-		if err := w.api.Create(t.Context(), pod); err != nil {
-			t.Fatal(err)
-		}
+	for name, tc := range map[string]struct {
+		edit  func(*appsv1.StatefulSetSpec)
+		first int
+		gone  []int
+	}{
+		"rolling update": {func(*appsv1.StatefulSetSpec) {}, 0, []int{1}},
+		"with a start":   {func(s *appsv1.StatefulSetSpec) { s.Ordinals = &appsv1.StatefulSetOrdinals{Start: 10} }, 10, []int{11}},
+		"on delete":      {func(s *appsv1.StatefulSetSpec) { s.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType }, 0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, func(d *kruise.UnitedDeployment) {
+				templates()["StatefulSet"](d)
+				tc.edit(&d.Spec.Template.StatefulSetTemplate.Spec)
+				d.Spec.Topology.Subsets = d.Spec.Topology.Subsets[:1]
+			})
+			w.reconcile()
+			set := w.child("a").Object.(*appsv1.StatefulSet)
+			for i := range 3 {
+				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+					Name: fmt.Sprintf("%s-%d", set.Name, tc.first+i), Namespace: "shop", Labels: set.Spec.Template.Labels,
+					OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, statefulSets().GroupVersionKind)},
+				}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+				if i == 2 {
+					pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+				}
+				if err := w.api.Create(t.Context(), pod); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.edit(func(d *kruise.UnitedDeployment) {
+				image(d, "nginx:2")
+				d.Spec.UpdateStrategy.ManualUpdate = &kruise.ManualUpdate{Partitions: map[string]int32{"a": 1}}
+			})
+			w.reconcile()
+			set = w.child("a").Object.(*appsv1.StatefulSet)
+			set.Status.ObservedGeneration = set.Generation
+			if err := w.api.Status().Update(t.Context(), set); err != nil {
+				t.Fatal(err)
+			}
+			w.writes = nil
+			w.reconcile()
+			var want []string
+			for _, i := range tc.gone {
+				want = append(want, fmt.Sprintf("delete %s-%d", set.Name, i))
+			}
+			got := slices.DeleteFunc(w.writes, func(s string) bool { return !strings.HasPrefix(s, "delete ") })
+			if !slices.Equal(got, want) {
+				t.Errorf("written was %v, want %v", got, want)
+			}
+		})
 	}
+}
+
+// maxUnavailable that was raised goes back to what the template says, or to the default, when no pod waits for room.
+func TestARaisedMaxUnavailableGoesBack(t *testing.T) {
+	for name, tc := range map[string]struct {
+		template string
+		says     *intstr.IntOrString
+		want     int
+	}{
+		"CloneSet":                {"CloneSet", ptr.To(intstr.FromInt32(1)), 1},
+		"CloneSet by default":     {"CloneSet", nil, 2},
+		"Deployment":              {"Deployment", ptr.To(intstr.FromInt32(1)), 1},
+		"Deployment by default":   {"Deployment", nil, 3},
+		"Deployment in a percent": {"Deployment", ptr.To(intstr.FromString("50%")), 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, func(d *kruise.UnitedDeployment) {
+				templates()[tc.template](d)
+				d.Spec.Replicas = ptr.To[int32](10)
+				d.Spec.Topology.Subsets = d.Spec.Topology.Subsets[:1]
+				if c := d.Spec.Template.CloneSetTemplate; c != nil {
+					c.Spec.UpdateStrategy.RollingUpdate = &kruise.RollingUpdateCloneSetStrategy{MaxUnavailable: tc.says}
+				} else {
+					d.Spec.Template.DeploymentTemplate.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: tc.says}
+				}
+			})
+			w.reconcile()
+			switch o := w.child("a").Object.(type) {
+			case *kruise.CloneSet:
+				o.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromInt32(8))
+				if err := w.api.Update(t.Context(), o); err != nil {
+					t.Fatal(err)
+				}
+			case *appsv1.Deployment:
+				o.Spec.Strategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromInt32(8))
+				if err := w.api.Update(t.Context(), o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.reconcile()
+			if got := w.child("a").unavailable; got != tc.want {
+				t.Errorf("maxUnavailable is %d, want %d", got, tc.want)
+			}
+			w.writes = nil
+			w.reconcile()
+			if len(w.writes) > 0 {
+				t.Errorf("written again was %v", w.writes)
+			}
+		})
+	}
+}
+
+func TestClaimTemplatesOfACloneSetReachItsSubsets(t *testing.T) {
+	w := newWorld(t, nil)
+	w.reconcile()
 	w.edit(func(d *kruise.UnitedDeployment) {
-		image(d, "nginx:2")
-		d.Spec.UpdateStrategy.ManualUpdate = &kruise.ManualUpdate{Partitions: map[string]int32{"a": 1}}
+		d.Spec.Template.CloneSetTemplate.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
 	})
 	w.reconcile()
-	set = w.child("a").Object.(*appsv1.StatefulSet)
-	set.Status.ObservedGeneration = set.Generation
-	if err := w.api.Status().Update(t.Context(), set); err != nil {
-		t.Fatal(err)
-	}
-	w.writes = nil
-	w.reconcile()
-	if i := slices.Index(w.writes, "delete "+set.Name+"-1"); i < 0 || len(w.podsOf("a")) != 2 {
-		t.Errorf("written was %v", w.writes)
+	for _, c := range w.children() {
+		if claims := c.Object.(*kruise.CloneSet).Spec.VolumeClaimTemplates; len(claims) != 1 || claims[0].Name != "data" {
+			t.Errorf("subset %s has the claim templates %v", c.name(), claims)
+		}
 	}
 }
 

@@ -104,8 +104,8 @@ func cloneSets() kind {
 			if w.unavailable > 0 {
 				rolling.MaxUnavailable = ptr.To(intstr.FromInt(w.unavailable))
 			}
-			if exists { // users say these of one child
-				set.Spec.ScaleStrategy.PodsToDelete, set.Spec.VolumeClaimTemplates = was.ScaleStrategy.PodsToDelete, was.VolumeClaimTemplates
+			if exists { // users say it of one child
+				set.Spec.ScaleStrategy.PodsToDelete = was.ScaleStrategy.PodsToDelete
 			}
 		},
 		read: func(o client.Object) child {
@@ -115,8 +115,8 @@ func cloneSets() kind {
 				if n, err := budget.Partition(rolling.Partition, int(c.replicas)); err == nil {
 					c.partition = int32(n) //nolint:gosec // at most the replicas
 				}
-				c.unavailable = unavailable(rolling.MaxUnavailable, c.replicas)
 			}
+			c.unavailable = cloneSetUnavailable(&set.Spec, c.replicas)
 			s := &set.Status
 			c.observed = s.ObservedGeneration >= set.Generation
 			c.pods, c.ready, c.updated, c.updatedReady = s.Replicas, s.ReadyReplicas, s.UpdatedReplicas, s.UpdatedReadyReplicas
@@ -227,9 +227,7 @@ func deployments() kind {
 		read: func(o client.Object) child {
 			d := o.(*appsv1.Deployment)
 			c := child{Object: o, selector: d.Spec.Selector, replicas: ptr.Deref(d.Spec.Replicas, 1), countReady: true}
-			if rolling := d.Spec.Strategy.RollingUpdate; rolling != nil {
-				c.unavailable = unavailable(rolling.MaxUnavailable, c.replicas)
-			}
+			c.unavailable = deploymentUnavailable(&d.Spec, c.replicas)
 			s := &d.Status
 			c.observed = s.ObservedGeneration >= d.Generation
 			c.pods, c.ready, c.updated = s.Replicas, s.ReadyReplicas, s.UpdatedReplicas
@@ -243,11 +241,26 @@ func deployments() kind {
 	}
 }
 
-func unavailable(v *intstr.IntOrString, replicas int32) int {
-	if v == nil {
-		return 0
+// cloneSetUnavailable is maxUnavailable of a CloneSet, the default where it has none.
+func cloneSetUnavailable(spec *kruise.CloneSetSpec, replicas int32) int {
+	var v *intstr.IntOrString
+	if rolling := spec.UpdateStrategy.RollingUpdate; rolling != nil {
+		v = rolling.MaxUnavailable
 	}
-	n, err := budget.Percent(*v, int(replicas), true)
+	return unavailable(v, kruise.DefaultCloneSetMaxUnavailable, replicas)
+}
+
+// deploymentUnavailable is maxUnavailable of a Deployment, the default where it has none.
+func deploymentUnavailable(spec *appsv1.DeploymentSpec, replicas int32) int {
+	var v *intstr.IntOrString
+	if rolling := spec.Strategy.RollingUpdate; rolling != nil {
+		v = rolling.MaxUnavailable
+	}
+	return unavailable(v, "25%", replicas)
+}
+
+func unavailable(v *intstr.IntOrString, unset string, replicas int32) int {
+	n, err := budget.Percent(ptr.Deref(v, intstr.FromString(unset)), int(replicas), true)
 	if err != nil {
 		return 0
 	}
