@@ -138,7 +138,7 @@ func (r *Reconciler) look(ctx context.Context, job *kruise.BroadcastJob, m *memo
 // taint that comes later does not have it run again. A pod that runs on a node goes on while the node is
 // cordoned, not ready or under pressure: the control plane evicts pods from nodes.
 func (s *state) add(node *corev1.Node, pods []*corev1.Pod, verdict nodefit.Verdict) {
-	fits, stay := verdict.Start && node.DeletionTimestamp == nil, verdict.Stay || verdict.Reason == nodefit.Tainted
+	fits := verdict.Start && node.DeletionTimestamp == nil
 	state, running := placement.Waiting, []*corev1.Pod(nil)
 	for _, pod := range pods {
 		switch counts := countsAs(pod, s.job); counts {
@@ -156,14 +156,7 @@ func (s *state) add(node *corev1.Node, pods []*corev1.Pod, verdict nodefit.Verdi
 	}
 	slices.SortFunc(running, older)
 	if !fits && len(running) > 0 {
-		running = slices.DeleteFunc(running, func(p *corev1.Pod) bool {
-			if stay && p.Spec.NodeName != "" {
-				return false
-			}
-			s.unfit = append(s.unfit, p)
-			return true
-		})
-		if len(running) == 0 {
+		if running = s.takeUnfit(running, verdict); len(running) == 0 {
 			return
 		}
 	}
@@ -179,6 +172,23 @@ func (s *state) add(node *corev1.Node, pods []*corev1.Pod, verdict nodefit.Verdi
 		return
 	}
 	s.nodes = append(s.nodes, placement.Node{Name: node.Name, State: state, Labels: node.Labels, Conditions: nodefit.Conditions(node)})
+	s.count(state)
+}
+
+// takeUnfit takes the pods out that may not go on on a node that does not fit any more, and returns the others.
+func (s *state) takeUnfit(running []*corev1.Pod, verdict nodefit.Verdict) []*corev1.Pod {
+	stay := verdict.Start || verdict.Stay || verdict.Reason == nodefit.Tainted
+	return slices.DeleteFunc(running, func(p *corev1.Pod) bool {
+		if stay && p.Spec.NodeName != "" {
+			return false
+		}
+		s.unfit = append(s.unfit, p)
+		return true
+	})
+}
+
+// count counts a node that the job is for.
+func (s *state) count(state string) {
 	s.counts.Desired++
 	switch state {
 	case placement.Waiting:
