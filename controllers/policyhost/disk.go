@@ -39,6 +39,8 @@ type stored struct {
 	Content string `json:"content,omitempty"`
 	// Signed is what was kept of its signature, if it was verified.
 	Signed *signed `json:"signed,omitempty"`
+	// Missing is why nothing of the bundle decides though it should, where nothing does. There are no files then.
+	Missing string `json:"missing,omitempty"`
 }
 
 // signed is by which key and for what a bundle was signed.
@@ -137,6 +139,12 @@ func (l *library) Restore(ctx context.Context, d *disk) (int, error) {
 	stands := map[Key]Stages{}
 	for _, s := range found {
 		key := s.key()
+		if s.Missing != "" {
+			stage := stands[key]
+			stage.Missing = append(stage.Missing, missingFromDisk(key, s.Canary, errors.New(s.Missing)))
+			stands[key] = stage
+			continue
+		}
 		err := l.marks.begin(s.Content, key)
 		var b *bundle.Bundle
 		if err == nil {
@@ -209,12 +217,12 @@ func (l *library) KeepOn(d *disk) {
 // keep writes what decides, if that is not what is there. Policies decide also where a
 // disk is full.
 func (l *library) keep() {
-	now := allBut(l.stands, Key{})
-	revision := now.Revision()
+	now, lacking := allBut(l.stands, Key{}), storedMissing(l.stands)
+	revision := fmt.Sprint(now.Revision(), lacking)
 	if l.disk == nil || l.onDisk == revision {
 		return
 	}
-	all := []stored{}
+	all := lacking
 	for _, b := range now {
 		s := stored{Namespace: b.Namespace, Name: b.Name, Canary: b.Canary, Withheld: b.Withheld, Files: b.Files, Content: b.Revision}
 		if by := b.Signature; by != nil && by.Verified {
@@ -226,4 +234,20 @@ func (l *library) keep() {
 		ctrl.Log.Error(err, "The policies are not on disk for the next start")
 	}
 	l.onDisk = revision
+}
+
+// storedMissing are the bundles that should decide and cannot, so that a process which starts without the API server
+// does not decide as if there were none. That holds for everything that a bundle of its kind may take part in.
+func storedMissing(stands map[Key]Stages) []stored {
+	out := []stored{}
+	for _, key := range slices.SortedFunc(maps.Keys(stands), compareKeys) {
+		for _, m := range stands[key].Missing {
+			s := stored{Namespace: key.Namespace, Name: key.Name, Missing: m.Reason}
+			if key.Namespace == "" {
+				s.Canary = m.Namespaces
+			}
+			out = append(out, s)
+		}
+	}
+	return out
 }

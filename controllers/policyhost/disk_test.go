@@ -3,6 +3,7 @@
 package policyhost
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regatta-sh/regatta/controllers/policybundle/bundlerevision"
+	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 )
 
@@ -139,4 +141,32 @@ func TestTheDiskKnowsWhereBundlesHold(t *testing.T) {
 	want(t, next, "Canary")
 	wantIn(t, next, "bank", "Own")
 	wantIn(t, next, "else", "")
+}
+
+// A bundle that should decide and cannot is missing after a start without the API server too.
+func TestTheDiskHasWhatIsMissing(t *testing.T) {
+	d := &disk{Dir: t.TempDir()}
+	l := testLibrary(t)
+	put(t, l, platform("a"), hold("a", "One", "true"))
+	l.KeepOn(d)
+	own, canary := tenant("shop", "own"), platform("next")
+	for key, m := range map[Key]engine.Missing{
+		own:    missingFromDisk(own, nil, errors.New("its archive is gone")),
+		canary: missingFromDisk(canary, []string{"bank"}, errors.New("its archive is gone")),
+	} {
+		if err := l.Put(t.Context(), key, Stages{Missing: []engine.Missing{m}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := testLibrary(t)
+	if n, err := next.Restore(t.Context(), d); err != nil || n != 3 {
+		t.Errorf("%d, %v", n, err)
+	}
+	for ns, reasons := range map[string]string{
+		"shop":  "Error bundle shop/own takes part in this decision and is missing: its archive is gone",
+		"bank":  "Error bundle next takes part in this decision and is missing: its archive is gone",
+		"other": "One",
+	} {
+		wantIn(t, next, ns, reasons)
+	}
 }

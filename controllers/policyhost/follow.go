@@ -77,7 +77,9 @@ func (h *Host) put(ctx context.Context, key Key, want Stages) error {
 	if stands(h.library.Stages(key), want) {
 		return nil
 	}
-	return h.library.Put(ctx, key, want)
+	err := h.library.Put(ctx, key, want)
+	h.reportChanged(h.library.Gone()) // bundles of namespaces that this one keeps out
+	return err
 }
 
 // isUnfit says of an error that a bundle cannot decide beside the others.

@@ -62,27 +62,24 @@ func (l *library) Put(ctx context.Context, key Key, s Stages) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.keep()
+	var stands map[Key]Stages
 	var out []Key
-	var was Stages
 	err := l.recompose(s.decide(), func() error {
 		set, left := l.compose(key, s)
-		stands := maps.Clone(l.stands)
+		stands, out = maps.Clone(l.stands), left
 		for _, k := range left {
-			delete(stands, k)
+			stands[k] = Stages{Missing: missingForPlatform(k, key)}
 		}
-		out, was = left, stands[key]
 		stands[key] = s
 		return l.activate(ctx, set, missing(stands))
 	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("enforcing bundle %s: %w", key, err), l.reshade(ctx, key))
 	}
-	for _, k := range out {
-		delete(l.stands, k)
-		l.gone = append(l.gone, k)
+	for _, k := range append(out, key) {
+		tellMissing(k, l.stands[k], stands[k])
 	}
-	l.stands[key] = s
-	tellMissing(key, was, s)
+	l.stands, l.gone = stands, append(l.gone, out...)
 	return l.shade(ctx, key)
 }
 
@@ -128,7 +125,8 @@ func (l *library) activate(ctx context.Context, set bundle.Set, missing []engine
 
 // compose is the set with one bundle standing as it should. A tenant gives way
 // to the platform: it must not keep a bundle of the platform out by having a
-// package of the same name. out are the tenants' bundles that are left out.
+// package of the same name. out are the tenants' bundles that are left out, and are
+// missing from then on.
 func (l *library) compose(key Key, s Stages) (set bundle.Set, out []Key) {
 	stands := maps.Clone(l.stands)
 	stands[key] = s

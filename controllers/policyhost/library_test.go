@@ -109,7 +109,9 @@ func TestATenantGivesWayToThePlatform(t *testing.T) {
 	put(t, l, tenant("bank", "other"), hold("other", "Other", "true"))
 	want(t, l, "Mine")
 	put(t, l, platform("freeze"), hold("freeze", "Platform", "true"))
-	want(t, l, "Platform")
+	// What it held is not known, so it is not let go on.
+	const missing = "Error bundle shop/mine takes part in this decision and is missing: it has a package or data that cluster bundle freeze has"
+	want(t, l, missing)
 	wantIn(t, l, "bank", "Other Platform")
 	if gone := fmt.Sprint(l.Gone()); gone != "[shop/mine]" {
 		t.Errorf("gone are %s", gone)
@@ -117,7 +119,32 @@ func TestATenantGivesWayToThePlatform(t *testing.T) {
 	if err := l.Put(t.Context(), tenant("shop", "mine"), Stages{Enforced: made(t, tenant("shop", "mine"), hold("freeze", "Mine", "true"))}); err == nil {
 		t.Error("it has the platform's package")
 	}
-	want(t, l, "Platform")
+	want(t, l, missing)
+	if err := l.Put(t.Context(), tenant("shop", "mine"), Stages{Enforced: made(t, tenant("shop", "mine"), hold("other", "Mine", "true"))}); err != nil {
+		t.Fatal(err)
+	}
+	want(t, l, "Mine Platform")
+}
+
+// A bundle that has to give way is looked at at once, and not when it changes next.
+func TestABundleThatGivesWayIsLookedAtAgain(t *testing.T) {
+	h := &Host{name: "replica", rolledBack: make(chan Key, 10)}
+	h.library = testLibrary(t)
+	h.engine = h.library.engine
+	own := tenant("shop", "mine")
+	put(t, h.library, own, hold("freeze", "Mine", "true"))
+	key := platform("freeze")
+	if err := h.put(t.Context(), key, Stages{Enforced: made(t, key, hold("freeze", "Platform", "true"))}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case got := <-h.RolledBack():
+		if got != own {
+			t.Errorf("looked at again is %s", got)
+		}
+	default:
+		t.Error("no bundle is looked at again")
+	}
 }
 
 func TestAShadowIsComparedAndNeverActedOn(t *testing.T) {

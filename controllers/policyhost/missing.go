@@ -186,7 +186,7 @@ func (c *copies) of(key Key, a *policy.PolicyArtifact, marks *marks) (out []*bun
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.all {
-		if s.key() != key || s.Withheld || (len(s.Canary) > 0) != (a.Mode == policy.PolicyModeCanary) {
+		if s.key() != key || s.Withheld || s.Missing != "" || (len(s.Canary) > 0) != (a.Mode == policy.PolicyModeCanary) {
 			continue
 		}
 		if marks.begin(s.Content, key) != nil {
@@ -227,6 +227,11 @@ func missingFromDisk(key Key, canary []string, why error) engine.Missing {
 		m.Namespaces = canary
 	}
 	return m
+}
+
+// missingForPlatform tells the engine of the bundle of a namespace that a bundle of the platform keeps out.
+func missingForPlatform(key, platform Key) []engine.Missing {
+	return []engine.Missing{missingFromDisk(key, nil, fmt.Errorf("it has a package or data that cluster bundle %s has", platform.Name))}
 }
 
 // endsProcess reports whether a bundle is left out, or waits, since processes ended.
