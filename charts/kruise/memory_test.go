@@ -73,6 +73,7 @@ func TestWhatUsersHaveKeptIsUnderTheMemoryLimits(t *testing.T) {
 			{"engine/shadow", shadow.QueuedBytes},
 			{"controllers/explain", explain.RefusalBytes},
 			{"controllers/explain/serve", 2 * serve.AnswersAtOnce * serve.LargestAnswer},
+			{"controllers/explain/serve", 2 * 2 * serve.SinglesAtOnce * serve.LargestSingle},
 			{"controllers/explain/replicas", 2 * replicas.PeerAnswersAtOnce * replicas.MostPeerAnswer},
 			{"controllers/sidecarset/marks", marks.RememberedBytes},
 			{"engine/bundle/gate", gate.MostReport},

@@ -16,7 +16,7 @@ const (
 	// remembered, without what would have changed it. An answer that is larger still is not.
 	RefusalBytes = 16 << 20
 	mostQuestion = 64 << 10
-	mostAnswer   = 256 << 10
+	mostAnswer   = 128 << 10
 )
 
 // refusals are requests that were refused, or let through by way of exception. They

@@ -42,7 +42,7 @@ type Peers struct {
 // Bounds of the answers of other managers.
 const (
 	// MostPeerAnswer is how many bytes an answer may have; a pod takes half a kilobyte.
-	MostPeerAnswer = 16 << 20
+	MostPeerAnswer = 8 << 20
 	// PeerAnswersAtOnce is how many answers are read at once.
 	PeerAnswersAtOnce = 1
 )

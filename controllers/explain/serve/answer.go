@@ -5,6 +5,7 @@ package serve
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -21,8 +22,11 @@ import (
 	"github.com/regatta-sh/regatta/controllers/kinds"
 )
 
-// refusalsTold is how many refusals one answer lists.
-const refusalsTold = 20
+// refusalsTold is how many refusals one answer lists, and refusalBytes how many bytes they have together, but for the latest.
+const (
+	refusalsTold = 20
+	refusalBytes = LargestSingle / 2
+)
 
 // peerTimeout is how long another manager may take to answer unless the Server says.
 const peerTimeout = 5 * time.Second
@@ -45,6 +49,11 @@ func (s *Server) serveExplanation(w http.ResponseWriter, req *http.Request) {
 		s.refuse(w, get, reason)
 		return
 	}
+	leave, ok := s.enter(w, req, q, &s.users)
+	if !ok {
+		return
+	}
+	defer leave()
 	reply, asked, ok := s.askAll(req.Context(), w.Header(), q)
 	if ok {
 		s.send(w, q, reply)
@@ -67,6 +76,11 @@ func (s *Server) serveRefusals(w http.ResponseWriter, req *http.Request) {
 		failBadRequest(w)
 		return
 	}
+	leave, ok := s.enter(w, req, q, &s.users)
+	if !ok {
+		return
+	}
+	defer leave()
 	reply, asked, _ := s.askAll(req.Context(), w.Header(), q)
 	reply.Refusals = slices.DeleteFunc(refusalsOf(reply), func(a explain.Answer) bool {
 		about := schema.GroupResource{Group: a.Request.Group, Resource: a.Request.Resource}
@@ -104,6 +118,11 @@ func (s *Server) servePeer(w http.ResponseWriter, req *http.Request) {
 			return
 		}
 	}
+	leave, ok := s.enter(w, req, q, &s.managers)
+	if !ok {
+		return
+	}
+	defer leave()
 	reply, ok := s.remember(req.Context(), q)
 	if !ok {
 		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, q.APIResource(), "this replica has decided nothing about "+q.String())
@@ -117,7 +136,7 @@ func failBadRequest(w http.ResponseWriter) {
 		"want kind (Pod, "+kinds.List("or")+") with its group, or resource, of an object with its namespace; or request or user, of refusals")
 }
 
-// send sends what was found.
+// send sends what was found, without the oldest refusals where it would be too large with them.
 func (s *Server) send(w http.ResponseWriter, q explain.Question, reply explain.Reply) {
 	kind := "Explanation"
 	switch q.APIResource().Resource {
@@ -128,7 +147,28 @@ func (s *Server) send(w http.ResponseWriter, q explain.Question, reply explain.R
 	}
 	reply.TypeMeta = metav1.TypeMeta{APIVersion: explain.Group + "/" + explain.Version, Kind: kind}
 	reply.Metadata = &explain.ReplyMetadata{Namespace: q.Namespace, Name: cmp.Or(q.Name, q.Request)}
-	writeJSON(w, http.StatusOK, reply)
+	most := LargestSingle
+	if q.Pods {
+		most = LargestAnswer
+	}
+	for {
+		text, err := json.Marshal(reply)
+		switch n := len(reply.Refusals); {
+		case err != nil:
+			fail(w, http.StatusInternalServerError, metav1.StatusReasonInternalError, q.APIResource(), err.Error())
+		case len(text) < most:
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write(append(text, '\n')) // the caller has gone if it fails
+		case n > 0:
+			reply.Refusals = reply.Refusals[:n/2]
+			replicas.AddWarning(w.Header(), fmt.Sprintf("%s leaves out %d older refusals: the answer would have more than %d KiB", s.Replica, n-n/2, most>>10))
+			continue
+		default:
+			fail(w, http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge, q.APIResource(),
+				fmt.Sprintf("the answer has more than %d KiB; ask about single pods, not about all of a workload at once", most>>10))
+		}
+		return
+	}
 }
 
 // resolve finds what a question about an object means, and which resource that is.
@@ -151,7 +191,7 @@ func resolve(q explain.Question) (explain.Question, schema.GroupResource, bool) 
 // nothing but refusals the latest is the answer.
 func (s *Server) remember(ctx context.Context, q explain.Question) (reply explain.Reply, ok bool) {
 	sought := explain.Sought{UID: q.Request, User: q.User, Resource: q.Resource, Namespace: q.Namespace, Name: q.Name}
-	reply.Refusals = s.Store.Refusals(sought, refusalsTold)
+	reply.Refusals = cutRefusals(s.Store.Refusals(sought, refusalsTold))
 	switch kind := (schema.GroupKind{Group: q.Group, Kind: q.Kind}); {
 	case q.AsksForRefusals():
 	case kind == schema.GroupKind{Kind: "Pod"}:
@@ -175,6 +215,18 @@ func (s *Server) remember(ctx context.Context, q explain.Question) (reply explai
 		reply.Answer.Nearest = s.nearest(ctx, near)
 	}
 	return reply, true
+}
+
+// cutRefusals leaves out the oldest of refusals that are too large together.
+func cutRefusals(all []explain.Answer) []explain.Answer {
+	bytes := 0
+	for i := range all {
+		text, err := json.Marshal(&all[i])
+		if bytes += len(text); err != nil || i > 0 && bytes > refusalBytes {
+			return all[:i]
+		}
+	}
+	return all
 }
 
 func (s *Server) rememberPod(reply *explain.Reply, q explain.Question) (ok bool) {

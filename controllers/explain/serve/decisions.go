@@ -27,13 +27,9 @@ import (
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// Bounds of an answer. It is in memory while it is sent, twice at most.
 const (
-	defaultLimit  = 1000
-	largestLimit  = 10_000
-	LargestAnswer = 8 << 20
-	// AnswersAtOnce are those to a user and to another manager.
-	AnswersAtOnce = 2
+	defaultLimit = 1000
+	largestLimit = 10_000
 	// patience is how long a caller may take to read an answer.
 	patience = time.Minute
 )
@@ -56,7 +52,7 @@ func (s *Server) serveDecisions(w http.ResponseWriter, req *http.Request) {
 			stream.Close()
 		}
 	}()
-	s.sendRecords(w, req, query, s.forUsers, streams...)
+	s.sendRecords(w, req, query, s.users.wholes, streams...)
 }
 
 // servePeerDecisions sends another manager the records of this one.
@@ -65,7 +61,7 @@ func (s *Server) servePeerDecisions(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if query, ok := s.query(w, req); ok {
-		s.sendRecords(w, req, query, s.forPeers)
+		s.sendRecords(w, req, query, s.managers.wholes)
 	}
 }
 

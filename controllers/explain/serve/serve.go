@@ -50,10 +50,12 @@ type Server struct {
 	// Now is the time, time.Now if nil.
 	Now func() time.Time
 
+	// RoomWait is how long a question waits for others before it is refused, 5 s if 0.
+	RoomWait time.Duration
+
 	finding chan struct{} // has room for one who looks for the nearest rule
-	// Records of this manager are in memory while they are sent: to one user, and to one other
-	// manager. They do not wait for each other, or else two managers could.
-	forUsers, forPeers chan struct{}
+	// users has the slots of answers to users, managers those of answers to other managers.
+	users, managers room
 }
 
 // NeedLeaderElection is false: every replica is asked, and the one that decides has answers.
@@ -87,7 +89,7 @@ func (s *Server) Start(ctx context.Context) error {
 
 // server is a server that slow callers cannot hold up.
 func (s *Server) server(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *http.Server {
-	s.finding, s.forUsers, s.forPeers = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
+	s.finding, s.users, s.managers = make(chan struct{}, 1), newRoom(), newRoom()
 	mux := http.NewServeMux()
 	for path, serve := range map[string]http.HandlerFunc{
 		"/apis/" + explain.Group: func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, explain.APIGroup()) },

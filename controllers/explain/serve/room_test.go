@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/explain/replicas"
+	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/recovery"
+)
+
+func allowAll(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+	return authorizer.DecisionAllow, "", nil
+}
+
+// answerTo has a server answer a path to jane.
+func answerTo(t *testing.T, h http.Handler, path string) *httptest.ResponseRecorder {
+	t.Helper()
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+	req.Header.Set("Authorization", "Bearer jane")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, req)
+	return w
+}
+
+// However many ask at once, no more answers are in memory than have a slot. The others are refused after a while, with a reason.
+func TestAnswersAtOnceAreBounded(t *testing.T) {
+	const pod, whole = "kind=Pod&namespace=shop&name=web-1", "kind=CloneSet&namespace=shop&name=web&pods=true"
+	peer := func(query string) string { return explain.ReplicaPath + "?" + query }
+	for name, tc := range map[string]struct {
+		path  string
+		most  int
+		other string // is answered meanwhile
+	}{
+		"single ones": {urlOf(pod), SinglesAtOnce, peer(pod)},
+		"refusals":    {urlOf("user=bob"), SinglesAtOnce, peer(pod)},
+		"wholes":      {urlOf(whole), 1, peer(whole)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := explain.NewStore()
+			store.Put(decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"}, one{})
+			begun, end := make(chan struct{}), make(chan struct{})
+			s := &Server{
+				Store: store, Replica: "first", Who: named(), May: authorizer.AuthorizerFunc(allowAll), RoomWait: time.Millisecond,
+				Peers: func(context.Context) ([]replicas.Replica, error) { begun <- struct{}{}; <-end; return nil, nil },
+			}
+			h := s.server(nil).Handler
+			var all recovery.WaitGroup
+			for range tc.most {
+				all.Go("test", func() { answerTo(t, h, tc.path) }, func(err error) { t.Error(err) })
+				<-begun
+			}
+			w := answerTo(t, h, tc.path)
+			if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), fmt.Sprintf("first answers %d such questions at once", tc.most)) {
+				t.Errorf("one more: %d %s", w.Code, w.Body.String())
+			}
+			if w := answerTo(t, h, tc.other); w.Code != http.StatusOK {
+				t.Errorf("to another manager: %d %s", w.Code, w.Body.String())
+			}
+			close(end)
+			all.Wait()
+			go func() { <-begun }()
+			if w := answerTo(t, h, urlOf(pod)); w.Code != http.StatusOK {
+				t.Errorf("after they ended: %d %s", w.Code, w.Body.String())
+			}
+		})
+	}
+}
+
+// crowd is a round with many pods, and with a large answer about each.
+type crowd struct {
+	one
+	pods, bytes int
+}
+
+func (c crowd) Pods() []explain.Answer {
+	out := make([]explain.Answer, c.pods)
+	for i := range out {
+		out[i].Message = strings.Repeat("x", c.bytes)
+	}
+	return out
+}
+
+func (c crowd) Pod(string, string) (explain.Answer, bool) {
+	return explain.Answer{Message: strings.Repeat("x", c.bytes)}, true
+}
+
+func TestAnAnswerThatIsTooLargeIsNotSent(t *testing.T) {
+	for name, tc := range map[string]struct {
+		round    crowd
+		query    string
+		refusals int // of 60 KiB each
+		code     int
+		want     string
+	}{
+		"many pods":       {crowd{pods: 100, bytes: LargestAnswer / 200}, "kind=CloneSet&namespace=shop&name=web&pods=true", 0, 200, ""},
+		"too many":        {crowd{pods: 100, bytes: LargestAnswer / 99}, "kind=CloneSet&namespace=shop&name=web&pods=true", 0, 413, "more than 8192 KiB; ask about single pods"},
+		"one pod":         {crowd{bytes: LargestSingle}, "kind=Pod&namespace=shop&name=web-1", 0, 413, "more than 256 KiB"},
+		"some refusals":   {crowd{bytes: 1}, "kind=Pod&namespace=shop&name=web-1", 9, 200, ""},
+		"refusals beside": {crowd{bytes: 200 << 10}, "kind=Pod&namespace=shop&name=web-1", 9, 200, "leaves out 1 older refusals"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := explain.NewStore()
+			store.Put(decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"}, tc.round)
+			for range tc.refusals {
+				store.PutRefusal(explain.Answer{
+					Subject: decision.Subject{Namespace: "shop", Name: "web-1"}, Message: strings.Repeat("y", 60<<10), Request: &explain.Request{Resource: "pods"},
+				})
+			}
+			s := &Server{Store: store, Replica: "first", Who: named(), May: authorizer.AuthorizerFunc(allowAll)}
+			w := answerTo(t, s.server(nil).Handler, urlOf(tc.query))
+			if text := w.Body.String() + strings.Join(w.Header().Values("Warning"), "; "); w.Code != tc.code || !strings.Contains(text, tc.want) || w.Body.Len() > LargestAnswer {
+				t.Errorf("%d, %d bytes: %.300s", w.Code, w.Body.Len(), text)
+			}
+			if warned := len(w.Header().Values("Warning")) > 0; warned != strings.Contains(tc.want, "leaves out") {
+				t.Errorf("warnings %v", w.Header().Values("Warning"))
+			}
+		})
+	}
+}
