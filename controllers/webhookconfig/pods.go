@@ -97,7 +97,7 @@ func (f facts) pods() []admissionv1.ValidatingWebhook {
 	asked := closedCondition(direct)
 	add("vpod-fail.kb.io", failing.podRules(), admissionv1.Fail, aboutIt(asked))
 	add("vpod.kb.io", rest.podRules(), f.PodFailurePolicy,
-		admissionv1.MatchCondition{Name: "a-budget-or-a-rule-is-about-it", Expression: rest.podCondition()}, notAskedClosed(asked))
+		admissionv1.MatchCondition{Name: podsAboutName, Expression: rest.podCondition()}, notAskedClosed(asked))
 	return append(entries, f.evictionEntries(failing, rest)...)
 }
 

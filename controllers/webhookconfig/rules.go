@@ -54,6 +54,9 @@ type Answer struct {
 	Failure string
 	// Left is what policies of namespaces wanted and could not have.
 	Left []string
+	// Unknown are the namespaces with policies that have never said anything to this process. What another process wrote for
+	// them stays.
+	Unknown []string
 }
 
 // Current is the answer of the policies that are active now. They are asked once
@@ -65,8 +68,8 @@ func (r *Rules) Current(ctx context.Context) Answer { return r.answer(ctx, false
 // they are protected from when it is promoted.
 func (r *Rules) Again(ctx context.Context) Answer {
 	answer := r.answer(ctx, true)
-	own, left := r.owned(ctx, answer.Guards)
-	answer.Guards, answer.Left = slices.Concat(answer.Guards, own), left
+	own, unknown, left := r.owned(ctx, answer.Guards)
+	answer.Guards, answer.Unknown, answer.Left = slices.Concat(answer.Guards, own), unknown, left
 	return answer
 }
 

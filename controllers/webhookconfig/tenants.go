@@ -29,14 +29,16 @@ const (
 // said is what the policies of a namespace said last.
 type said struct {
 	revision string // of the policies that were asked
+	answered bool   // they said something, now or before
 	guards   []protection.Guard
 	failure  string
 }
 
 // owned are the guards that the policies of some namespaces have and those of the
-// cluster do not, each for its namespace only, whatever it says. left is why some
+// cluster do not, each for its namespace only, whatever it says. unknown are the
+// namespaces whose policies have never answered this process. left is why some guards
 // are not as they were meant.
-func (r *Rules) owned(ctx context.Context, cluster []protection.Guard) (guards []protection.Guard, left []string) {
+func (r *Rules) owned(ctx context.Context, cluster []protection.Guard) (guards []protection.Guard, unknown, left []string) {
 	r.owners.Lock()
 	defer r.owners.Unlock()
 	snapshot := r.engine.Snapshot()
@@ -44,7 +46,11 @@ func (r *Rules) owned(ctx context.Context, cluster []protection.Guard) (guards [
 	maps.DeleteFunc(r.said, func(ns string, _ said) bool { return !slices.Contains(namespaces, ns) })
 	size := 0
 	for _, ns := range namespaces {
-		own, why := bounded(ns, r.ask(ctx, snapshot, ns), cluster)
+		last := r.ask(ctx, snapshot, ns)
+		if !last.answered {
+			unknown = append(unknown, ns)
+		}
+		own, why := bounded(ns, last, cluster)
 		left = append(left, why...)
 		for i, g := range own {
 			if size += len(condition(g)); size > longestOwned {
@@ -54,7 +60,7 @@ func (r *Rules) owned(ctx context.Context, cluster []protection.Guard) (guards [
 			guards = append(guards, g)
 		}
 	}
-	return guards, left
+	return guards, unknown, left
 }
 
 // ask asks the policies of a namespace, once for each revision unless they failed.
@@ -66,7 +72,7 @@ func (r *Rules) ask(ctx context.Context, snapshot *engine.Snapshot, namespace st
 		out, rec := engine.Decide(context.WithoutCancel(ctx), r.engine, protection.GuardsPoint(), subject, protection.GuardsInput{Gates: r.gates})
 		last.revision, last.failure = now, ""
 		if rec.Outcome == decision.Decided {
-			last.guards = out.Guards
+			last.guards, last.answered = out.Guards, true
 		} else {
 			last.failure = string(rec.Outcome) + ": " + rec.Error
 		}

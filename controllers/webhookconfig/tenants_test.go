@@ -160,7 +160,35 @@ guards := {"kinds": [], "guards": [g | some name; some g in data.extend.protecti
 	if calls := deleted("bank"); len(calls) != 0 {
 		t.Errorf("it asks about bank: %v", calls)
 	}
-	if err := e.Activate(t.Context(), nil); err != nil {
+	// Another manager begins to lead. It cannot load the bundle of shop, and does not know what it said.
+	lacking, err := e.CompileMissing(t.Context(), nil, []engine.Missing{{Bundle: "shop/own", Namespaces: []string{"shop"}, Reason: "its archive is gone"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Swap(lacking); err != nil {
+		t.Fatal(err)
+	}
+	next, _ := newWriter(api, NewRules(e, protection.Gates{Deletion: true}))
+	for range 2 { // the second one finds what the first one wrote
+		if err := next.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		next.Rules = NewRules(e, protection.Gates{Deletion: true})
+	}
+	written := &admissionv1.ValidatingWebhookConfiguration{}
+	get(t, api, ConfigurationName, written)
+	if len(written.Webhooks) != 1 || written.Webhooks[0].Name != "vguard.kb.io" {
+		t.Fatalf("a leader without the bundle writes %+v", written.Webhooks)
+	}
+	time.Sleep(time.Second) // for the API server to take it up
+	if calls := deleted("shop"); len(calls) != 1 {
+		t.Errorf("a leader without the bundle has the API server ask about shop no more: %v", calls)
+	}
+	none, err := e.CompileMissing(t.Context(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Swap(none); err != nil {
 		t.Fatal(err)
 	}
 	w.Now = func() time.Time { return time.Now().Add(time.Hour) }

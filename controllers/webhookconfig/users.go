@@ -104,8 +104,14 @@ func (f facts) others() []admissionv1.ValidatingWebhook {
 	return entries
 }
 
+// Names of the conditions that have those of guards.
+const (
+	aboutName     = "a-rule-is-about-it"
+	podsAboutName = "a-budget-or-a-rule-is-about-it"
+)
+
 func aboutIt(expression string) admissionv1.MatchCondition {
-	return admissionv1.MatchCondition{Name: "a-rule-is-about-it", Expression: expression}
+	return admissionv1.MatchCondition{Name: aboutName, Expression: expression}
 }
 
 // about is true for requests that a guard of another kind than pods is about.

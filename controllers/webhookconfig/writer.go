@@ -148,6 +148,7 @@ func (w *Writer) once(ctx context.Context) error {
 	if !answer.Known {
 		return fmt.Errorf("no policy has said yet what is protected: %s", answer.Failure)
 	}
+	answer.Guards = slices.Concat(answer.Guards, writtenFor(answer.Unknown, at.validating.Webhooks))
 	budgets, err := w.budgets(ctx)
 	if err != nil {
 		return err

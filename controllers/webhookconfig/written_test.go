@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhookconfig
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
+)
+
+// A leader whose policies of a namespace do not answer has everything sent that the one before had sent for the guards of the
+// namespace, whatever else there is.
+func TestALeaderThatDoesNotKnowGuardsKeepsWhatIsWritten(t *testing.T) {
+	namespaces := []string{"shop", "bank", "shop-2"}
+	rapid.Check(t, func(rt *rapid.T) {
+		var users []protection.Guard
+		for range rapid.IntRange(0, 6).Draw(rt, "guards") {
+			g := protection.Guard{
+				Group: rapid.SampledFrom([]string{"", "apps"}).Draw(rt, "group"), Resource: rapid.SampledFrom([]string{"pods", "secrets", "secrets-2"}).Draw(rt, "resource"),
+				Operations: rapid.SliceOfNDistinct(rapid.SampledFrom([]string{protection.Delete, protection.Update, protection.Evict, protection.Resize}), 1, 4, rapid.ID).Draw(rt, "operations"),
+				Namespaces: rapid.SliceOfNDistinct(rapid.SampledFrom(namespaces), 0, 3, rapid.ID).Draw(rt, "namespaces"),
+			}
+			if rapid.Bool().Draw(rt, "labelled") {
+				g.Labels = map[string]string{"app": "web"}
+			}
+			if len(g.Namespaces) != 1 && rapid.Bool().Draw(rt, "fails closed") {
+				g = closed(g)
+			}
+			users = append(users, g)
+		}
+		config := installation()
+		config.Pods = true
+		f := facts{Config: config, gates: allGates(), call: service()}
+		var err error
+		_, f.users, _ = sift(protection.GuardsOutput{Guards: users}, f.gates, true)
+		before, err := render(f)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		written := writtenFor([]string{"shop"}, before.validating)
+		for _, g := range f.users {
+			if !slices.Equal(g.Namespaces, []string{"shop"}) {
+				continue
+			}
+			for _, op := range g.Operations {
+				if !slices.ContainsFunc(written, func(o protection.Guard) bool {
+					return o.Group == g.Group && o.Resource == g.Resource && slices.Contains(o.Operations, op) && slices.Equal(o.Namespaces, g.Namespaces)
+				}) {
+					rt.Fatalf("%s of %s in shop is lost: %+v", op, g.Resource, written)
+				}
+			}
+		}
+		for _, o := range written { // and nothing that no guard of the namespace is about
+			if !slices.ContainsFunc(f.users, func(g protection.Guard) bool {
+				return o.Group == g.Group && o.Resource == g.Resource && (len(g.Namespaces) == 0 || slices.Contains(g.Namespaces, "shop"))
+			}) && o.Resource != "pods" {
+				rt.Fatalf("%+v is made up", o)
+			}
+		}
+	})
+}
+
+func TestWhichNamespacesAreNotKnown(t *testing.T) {
+	own := wish(t, `guard contains {"group": "", "resource": "configmaps", "operations": ["DELETE"]}`, bundle.AsTenant("bank"))
+	r := asked(t)
+	s, err := r.engine.CompileMissing(t.Context(), bundle.Set{own}, []engine.Missing{{Bundle: "shop/own", Namespaces: []string{"shop"}, Reason: "its archive is gone"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.engine.Swap(s); err != nil {
+		t.Fatal(err)
+	}
+	if answer := r.Again(t.Context()); fmt.Sprint(answer.Unknown) != "[shop]" || len(answer.Guards) != 1 {
+		t.Errorf("got %+v", answer)
+	}
+}
