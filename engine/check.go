@@ -77,11 +77,12 @@ func (e *Engine) checkTenantBytes(set bundle.Set, from []*Snapshot) error {
 	return TooLargeError{Bundle: largest.ID(), Bytes: largest.HeapBytes(), Together: sum, Most: e.tenantBytes}
 }
 
-// checkInterval is how often a check looks whether decisions wait for their policies.
-const checkInterval = 10 * time.Millisecond
+// checkInterval is how often a check looks whether decisions wait for their policies, and checkPatience how long it lets them
+// go first: there may always be one.
+const checkInterval, checkPatience = 10 * time.Millisecond, time.Second
 
 // checkScopes compiles, one after the other and in the background, the bundles of namespaces that were active with
-// another platform's. It takes a processor for a quarter of the time at most, and lets decisions go first.
+// another platform's. It takes a processor for a quarter of the time at most, and lets decisions go first for a while.
 func (e *Engine) checkScopes(s *Snapshot) {
 	var namespaces []string
 	for _, ns := range slices.Sorted(maps.Keys(s.scopes)) {
@@ -100,10 +101,11 @@ func (e *Engine) checkScopes(s *Snapshot) {
 			if e.active.Load() != s {
 				return // those that have not changed are checked for the one that is active now
 			}
-			if err != nil && s.scopes[ns].told.CompareAndSwap(false, true) {
-				e.invalid(ns, err)
+			if err != nil && s.scopes[ns].failed() != nil {
+				e.reportUnfit(s.scopes[ns], err)
 			}
-			for rest := max(3*took, checkInterval); rest > 0 || e.views.waiting.Load() > 0; rest -= checkInterval {
+			rest := max(3*took, checkInterval)
+			for polite := rest + checkPatience; rest > 0 || polite > 0 && e.views.waiting.Load() > 0; rest, polite = rest-checkInterval, polite-checkInterval {
 				select {
 				case <-time.After(checkInterval):
 				case <-e.workers.quit:
@@ -112,6 +114,13 @@ func (e *Engine) checkScopes(s *Snapshot) {
 			}
 		}
 	}, nil)
+}
+
+// reportUnfit reports once, if a scope decides now, that it does not compile.
+func (e *Engine) reportUnfit(s *scope, err error) {
+	if e.active.Load().scopes[s.tenant] == s && s.told.CompareAndSwap(false, true) {
+		e.invalid(s.tenant, err)
+	}
 }
 
 // Problem is why the bundles of a namespace cannot decide beside those of the platform; nil if they can, or it is not

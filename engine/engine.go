@@ -19,6 +19,7 @@ import (
 
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/recovery"
 	"github.com/regatta-sh/regatta/engine/term"
 )
 
@@ -58,6 +59,7 @@ func FromBundle(builtin *bundle.Bundle, opts ...Option) (*Engine, error) {
 		o(&e.options)
 	}
 	e.workers, e.shares, e.views = newWorkers(e.parallel), newShares(e.parallel), newViews(e.viewBytes, e.points)
+	e.views.tell = func(s *scope, err error) { recovery.Go("engine", func() { e.reportUnfit(s, err) }, nil) } // who is told may wait for who compiles
 	base, err := e.Compile(context.Background(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("loading the built-in policies: %w", err)

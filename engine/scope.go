@@ -190,7 +190,9 @@ func extendsAlone(b *bundle.Bundle) bool {
 
 // note keeps whether the own bundles compile.
 func (s *scope) note(err error) {
-	if err != nil {
+	if err == nil {
+		s.failure.Store(nil)
+	} else {
 		err = UnfitError{Namespace: s.tenant, Err: err}
 		s.failure.Store(&err)
 	}

@@ -34,6 +34,11 @@ const buildWait = time.Second
 // asideWait is the same for decisions that no caller waits to act on.
 const asideWait = 30 * time.Second
 
+// compileLimit is how long it may take to compile the policies of a namespace. It cannot be stopped, and nothing else can be
+// compiled meanwhile: so beyond it they count as policies that do not compile, and decisions that need others to be compiled do
+// not wait for it.
+const compileLimit = time.Minute
+
 // views keeps compiled policies of namespaces, those that were used last.
 type views struct {
 	most   int
@@ -41,8 +46,13 @@ type views struct {
 	builds singleflight.Group
 	// lane is held while something is compiled: many namespaces at once would add up in memory.
 	lane chan struct{}
-	// waiting counts decisions whose policies are to be compiled. Checks let them go first.
+	// waiting counts decisions whose policies are to be compiled. Checks let them go first, for a while.
 	waiting atomic.Int64
+	limit   time.Duration
+	// stuck is what has been compiled for longer than the limit, and still is.
+	stuck atomic.Pointer[scope]
+	// tell is called with why a scope does not compile that a decision needs. It must not block.
+	tell func(s *scope, err error)
 
 	mu    sync.Mutex
 	held  int
@@ -51,7 +61,7 @@ type views struct {
 }
 
 func newViews(most int, points []decision.Name) *views {
-	return &views{most: most, points: points, lane: make(chan struct{}, 1), order: list.New(), of: map[string]*list.Element{}}
+	return &views{most: most, points: points, limit: compileLimit, tell: func(*scope, error) {}, lane: make(chan struct{}, 1), order: list.New(), of: map[string]*list.Element{}}
 }
 
 // find returns what is kept of a revision.
@@ -94,16 +104,12 @@ func (c *views) build(s *scope, check bool, spent func(time.Duration)) <-chan si
 		if err := s.failed(); err != nil {
 			return nil, err
 		}
-		var v *view
 		start := time.Now()
-		err := recovery.Call("engine", func() (err error) {
-			v, err = s.build(context.Background(), c.points, c.most)
-			return err
-		})
+		v, err := c.compile(s, check, func() (*view, error) { return s.build(context.Background(), c.points, c.most) })
 		if spent != nil {
 			spent(time.Since(start))
 		}
-		if s.note(err); err != nil {
+		if err != nil {
 			return nil, s.failed()
 		}
 		c.keep(v, check)
@@ -111,16 +117,71 @@ func (c *views) build(s *scope, check bool, spent func(time.Duration)) <-chan si
 	})
 }
 
+// compile notes what becomes of a scope: also that it is not compiled within the limit, until it is after all.
+func (c *views) compile(s *scope, check bool, build func() (*view, error)) (v *view, err error) {
+	var mu sync.Mutex
+	ended := false
+	note := func(last bool, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if ended {
+			return
+		}
+		if ended = last; last {
+			c.stuck.CompareAndSwap(s, nil)
+		} else {
+			c.stuck.Store(s)
+		}
+		s.note(err)
+		if failed := s.failed(); failed != nil && !check {
+			c.tell(s, failed)
+		}
+	}
+	late := time.AfterFunc(c.limit, func() {
+		_ = recovery.Call("engine", func() error { // it reports what it recovers
+			note(false, fmt.Errorf("compiling them did not end within %s", c.limit))
+			return nil
+		})
+	})
+	defer late.Stop()
+	err = recovery.Call("engine", func() (err error) {
+		v, err = build()
+		return err
+	})
+	note(true, err)
+	return v, err
+}
+
+// busy is an error while nothing can be compiled.
+func (c *views) busy() error {
+	if s := c.stuck.Load(); s != nil {
+		return fmt.Errorf("%w: those of namespace %s have been compiled for longer than %s, and nothing else can be meanwhile; restart the process, without the bundles of that namespace", errNotCompiled, s.tenant, c.limit)
+	}
+	return nil
+}
+
 // check compiles a scope unless it is known to compile, and returns why it does not.
 func (c *views) check(ctx context.Context, s *scope) error {
 	if s.checked.Load() {
 		return s.failed()
 	}
-	select {
-	case r := <-c.build(s, true, nil):
-		return r.Err
-	case <-ctx.Done():
-		return ctx.Err()
+	late := time.NewTicker(c.limit)
+	defer late.Stop()
+	built := c.build(s, true, nil)
+	for {
+		if err := c.busy(); err != nil {
+			if s.checked.Load() { // it is the one
+				return s.failed()
+			}
+			return fmt.Errorf("the policies of namespace %s: %w", s.tenant, err)
+		}
+		select {
+		case r := <-built:
+			return r.Err
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-late.C:
+		}
 	}
 }
 
@@ -134,6 +195,9 @@ func (e *Engine) viewFor(ctx context.Context, s *scope, q *question) (*view, err
 	}
 	if err := s.failed(); err != nil {
 		return nil, err
+	}
+	if err := e.views.busy(); err != nil {
+		return nil, fmt.Errorf("the policies of namespace %s: %w", s.tenant, err)
 	}
 	wait := max(q.budget, buildWait*e.patience)
 	var spent func(time.Duration)

@@ -228,6 +228,91 @@ func TestADecisionWhosePoliciesAreNotCompiledInTimeIsTheStrictFallback(t *testin
 	}
 }
 
+// Policies of a namespace that take for ever to be compiled are refused, and the error says so: to what puts them in, to what
+// decides by them, and to what waits for others to be compiled. Once they are compiled after all, they decide.
+func TestPoliciesThatAreNotCompiledWithinTheLimit(t *testing.T) {
+	told := make(chan string, 10)
+	e := builtinEngine(t, WithPatience(60), WithInvalid(func(namespace string, err error) { told <- namespace + ": " + err.Error() }))
+	if err := e.Activate(t.Context(), bundle.Set{holds(t, "shop", "y"), holds(t, "bank", "y")}); err != nil {
+		t.Fatal(err)
+	}
+	forget(e)
+	e.views.limit = 20 * time.Millisecond
+	shop := e.Snapshot().scopes["shop"]
+	begun, end, built := make(chan struct{}), make(chan struct{}), make(chan error)
+	go func() {
+		_, err := e.views.compile(shop, false, func() (*view, error) { close(begun); <-end; return nil, nil })
+		built <- err
+	}()
+	<-begun
+	e.views.lane <- struct{}{} // as where a decision has begun it
+	if got := <-told; !strings.HasPrefix(got, "shop: the policies of namespace shop do not compile with those of the platform: compiling them did not end within 20ms") {
+		t.Errorf("told is %q", got)
+	}
+	decide := func(namespace string) decision.Record {
+		_, rec := Decide(t.Context(), e, rollout.PlanPoint(), decision.Subject{Namespace: namespace, Name: "web"}, plan("y"))
+		return rec
+	}
+	if rec := decide("shop"); rec.Outcome != decision.Failed || !strings.Contains(rec.Error, "did not end within") {
+		t.Errorf("its own decision: %s %s", rec.Outcome, rec.Error)
+	}
+	const busy = "those of namespace shop have been compiled for longer than 20ms"
+	if rec := decide("bank"); rec.Outcome != decision.TimedOut || !strings.Contains(rec.Error, busy) {
+		t.Errorf("another one's: %s %s", rec.Outcome, rec.Error)
+	}
+	if err := e.Activate(t.Context(), append(slices.Clone(e.Snapshot().Bundles()), holds(t, "new", "y"))); err == nil || !strings.Contains(err.Error(), busy) {
+		t.Errorf("a bundle of another namespace is put in: %v", err)
+	}
+	if err := e.views.check(t.Context(), shop); !errors.As(err, new(UnfitError)) {
+		t.Errorf("it is put in itself: %v", err)
+	}
+	if err := e.Activate(t.Context(), append(slices.Clone(e.Snapshot().Bundles()), read(t, "p", map[string]string{"p.rego": "package extend.rollout.p\nhold contains {\"reason\": \"R\", \"message\": \"m\"} if input.paused"}))); err != nil {
+		t.Errorf("a bundle of the platform: %v", err)
+	}
+	close(end)
+	if err := <-built; err != nil {
+		t.Fatal(err)
+	}
+	<-e.views.lane
+	e.views.limit = compileLimit
+	for _, namespace := range []string{"shop", "bank"} {
+		if rec := decide(namespace); rec.Outcome != decision.Decided {
+			t.Errorf("in %s later: %s %s", namespace, rec.Outcome, rec.Error)
+		}
+	}
+}
+
+// Decisions that always wait for some policies do not keep others from being checked.
+func TestAllNamespacesAreCheckedThoughDecisionsWait(t *testing.T) {
+	told := make(chan string, 10)
+	e := builtinEngine(t, WithInvalid(func(namespace string, _ error) { told <- namespace }))
+	var set bundle.Set
+	for _, ns := range []string{"a", "b"} {
+		set = append(set, read(t, "own", map[string]string{"own.rego": `package extend.rollout.own
+hold contains {"reason": "Own", "message": "m"} if input.workload.labels.x == "y"
+list := true`}, bundle.AsTenant(ns)))
+	}
+	if err := e.Activate(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	e.views.waiting.Add(1) // as while there is always one that waits
+	counts := read(t, "counts", map[string]string{"p.rego": `package extend.rollout.counts
+hold contains {"reason": "Many", "message": "m"} if count(data.extend.rollout.own.list) > 3`})
+	if err := e.Activate(t.Context(), append(bundle.Set{counts}, set...)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"a", "b"} {
+		select {
+		case got := <-told:
+			if got != want {
+				t.Errorf("told is %s, want %s", got, want)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("namespace %s is not checked", want)
+		}
+	}
+}
+
 // forget empties what an engine keeps.
 func forget(e *Engine) {
 	e.views.mu.Lock()

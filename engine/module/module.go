@@ -13,7 +13,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -75,9 +75,13 @@ func Compile(modules map[string]*ast.Module, opts ...Option) (*ast.Compiler, err
 		return nil, err
 	}
 	c := NewCompiler(opts...)
-	exclusive.Lock()
-	c.Compile(all)
-	exclusive.Unlock()
+	if err := lock(context.Background()); err != nil {
+		return nil, fmt.Errorf("compiling modules: %w", err)
+	}
+	func() {
+		defer unlock()
+		c.Compile(all)
+	}()
 	if c.Failed() {
 		return nil, fmt.Errorf("compiling modules: %w", FromErrors(c.Errors))
 	}
@@ -87,12 +91,35 @@ func Compile(modules map[string]*ast.Module, opts ...Option) (*ast.Compiler, err
 // exclusive is held while types are checked: what OPA 1.22 finds out about an
 // object it writes into the type itself (ast.mergeTypes), and that may be one of a
 // built-in function, which all compilers of a process share.
-var exclusive sync.Mutex
+var exclusive = make(chan struct{}, 1)
+
+// lockWait is how long a compilation waits for the one before. OPA cannot stop one that does not end.
+var lockWait = 2 * time.Minute
+
+// ErrBusy is of policies that could not be compiled because others have been for longer than anyone waits.
+var ErrBusy = errors.New("other policies are being compiled, and that does not end; restart the process without the bundle that was put in last")
+
+func lock(ctx context.Context) error {
+	late := time.NewTimer(lockWait)
+	defer late.Stop()
+	select {
+	case exclusive <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-late.C:
+		return ErrBusy
+	}
+}
+
+func unlock() { <-exclusive }
 
 // Prepare prepares a query of modules that are compiled.
 func Prepare(ctx context.Context, r *rego.Rego) (rego.PreparedEvalQuery, error) {
-	exclusive.Lock()
-	defer exclusive.Unlock()
+	if err := lock(ctx); err != nil {
+		return rego.PreparedEvalQuery{}, err
+	}
+	defer unlock()
 	return r.PrepareForEval(ctx)
 }
 
