@@ -3,6 +3,7 @@
 package webhookconfig
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -15,15 +16,22 @@ import (
 )
 
 // Bounds on what the policies of namespaces add to the configuration, which is one
-// object for all of them: an object has at most 1.5 MB.
+// object for all of them: an object has at most 1.5 MB, and where it has more the API
+// server refuses the rules of all.
 const (
 	// mostOwn is how many guards one namespace may have.
 	mostOwn = 20
 	// longestOwn is how long their conditions may be together; labels are left out
 	// beyond it, so that more is asked about.
 	longestOwn = 4000
-	// longestOwned is the same for all namespaces; guards are left out beyond it.
-	longestOwned = 400_000
+	// longestOwned is how many bytes the guards of all namespaces add, each as it is.
+	// Beyond it those about one resource become one, without labels, for all their namespaces.
+	longestOwned = 700_000
+	// longestShared is how many bytes these add. Beyond it they are about all namespaces,
+	// and guards of further resources are left out, of the namespaces with most.
+	longestShared = 250_000
+	// guardBytes is what a guard adds besides its names and its condition.
+	guardBytes = 400
 )
 
 // said is what the policies of a namespace said last.
@@ -44,23 +52,111 @@ func (r *Rules) owned(ctx context.Context, cluster []protection.Guard) (guards [
 	snapshot := r.engine.Snapshot()
 	namespaces := snapshot.Namespaces()
 	maps.DeleteFunc(r.said, func(ns string, _ said) bool { return !slices.Contains(namespaces, ns) })
-	size := 0
+	all := make([]ownGuards, 0, len(namespaces))
 	for _, ns := range namespaces {
 		last := r.ask(ctx, snapshot, ns)
 		if !last.answered {
 			unknown = append(unknown, ns)
 		}
 		own, why := bounded(ns, last, cluster)
-		left = append(left, why...)
-		for i, g := range own {
-			if size += len(condition(g)); size > longestOwned {
-				left = append(left, fmt.Sprintf("%d guards of namespace %s are left out: those of all namespaces are too long together", len(own)-i, ns))
-				break
+		all, left = append(all, ownGuards{ns, own}), append(left, why...)
+	}
+	guards, why := boundTogether(all)
+	return guards, unknown, append(left, why...)
+}
+
+// ownGuards are those of a namespace.
+type ownGuards struct {
+	namespace string
+	guards    []protection.Guard
+}
+
+func (o ownGuards) bytes() (sum int) {
+	for _, g := range o.guards {
+		sum += bytesOf(g)
+	}
+	return sum
+}
+
+// bytesOf estimates what a guard adds to the configuration.
+func bytesOf(g protection.Guard) int {
+	return guardBytes + 2*len(g.Group) + 2*len(g.Resource) + len(condition(g))
+}
+
+// sharedGuards are guards that several namespaces have together, one for each resource.
+type sharedGuards struct {
+	guards []protection.Guard
+	at     map[[2]string]int // by group and resource
+	bytes  int
+}
+
+// add has the guard of a resource be about another one too, and reports whether there is room for it.
+func (s *sharedGuards) add(g protection.Guard) bool {
+	key := [2]string{g.Group, g.Resource}
+	i, known := s.at[key]
+	if !known {
+		add := bytesOf(protection.Guard{Group: g.Group, Resource: g.Resource}) + len(inNamespaces)
+		if s.bytes+add > longestShared {
+			return false
+		}
+		if i = len(s.guards); i == 0 {
+			s.at = map[[2]string]int{}
+		}
+		s.at[key], s.bytes = i, s.bytes+add
+		s.guards = append(s.guards, protection.Guard{Group: g.Group, Resource: g.Resource, Operations: slices.Clone(g.Operations), Namespaces: slices.Clone(g.Namespaces)})
+		s.bytes += bytesOfNames(g.Namespaces)
+	} else {
+		at := &s.guards[i]
+		for _, op := range g.Operations {
+			if !slices.Contains(at.Operations, op) {
+				at.Operations = append(at.Operations, op)
 			}
-			guards = append(guards, g)
+		}
+		if len(at.Namespaces) > 0 && !slices.Contains(at.Namespaces, g.Namespaces[0]) {
+			at.Namespaces, s.bytes = append(at.Namespaces, g.Namespaces[0]), s.bytes+bytesOfNames(g.Namespaces)
 		}
 	}
-	return guards, unknown, left
+	if at := &s.guards[i]; s.bytes > longestShared || bytesOfNames(at.Namespaces) > longestCondition/2 {
+		s.bytes -= bytesOfNames(at.Namespaces)
+		at.Namespaces = nil // of all
+	}
+	return true
+}
+
+func bytesOfNames(namespaces []string) (sum int) {
+	for _, ns := range namespaces {
+		sum += len(ns) + len(", ''")
+	}
+	return sum
+}
+
+// boundTogether returns the guards of all namespaces, within their bounds. The namespaces with
+// fewest come first: no namespace takes the room of others by having many.
+func boundTogether(all []ownGuards) (guards []protection.Guard, left []string) {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b ownGuards) int { return cmp.Compare(a.bytes(), b.bytes()) })
+	size, wider, lacking, first := 0, 0, 0, ""
+	var shared sharedGuards
+	for _, own := range all {
+		if size += own.bytes(); size <= longestOwned {
+			guards = append(guards, own.guards...)
+			continue
+		}
+		wider++
+		for _, g := range own.guards {
+			if !shared.add(g) {
+				lacking, first = lacking+1, cmp.Or(first, own.namespace)
+			}
+		}
+	}
+	guards = append(guards, shared.guards...)
+	if wider > 0 {
+		left = append(left, fmt.Sprintf("labels of guards of %d namespaces are left out, so more is asked about: the guards of all namespaces have more than %d bytes together", wider, longestOwned))
+	}
+	if lacking > 0 {
+		left = append(left, fmt.Sprintf("%d guards of namespace %s and others with many are left out: those of all namespaces are too long together", lacking, first))
+	}
+	return guards, left
 }
 
 // ask asks the policies of a namespace, once for each revision unless they failed.

@@ -3,6 +3,7 @@
 package webhookconfig
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -99,6 +100,78 @@ func TestGuardsOfNamespaces(t *testing.T) {
 			}
 			if len(r.Current(t.Context()).Guards) > 1 {
 				t.Error("what a kind is protected from waits for the policies of namespaces")
+			}
+		})
+	}
+}
+
+// However many namespaces have guards, and whatever these are, the API server takes the configuration, and the guards of a
+// namespace with few are all in it.
+func TestTheGuardsOfManyNamespaces(t *testing.T) {
+	long := strings.Repeat("x", 60)
+	for name, tc := range map[string]struct {
+		others int
+		guard  func(namespace, i int) protection.Guard
+		left   string
+	}{
+		"those of a few": {50, func(_, i int) protection.Guard { return guard("", fmt.Sprint("kind", i%5), protection.Delete) }, ""},
+		"those of 500":   {500, func(_, i int) protection.Guard { return guard("", fmt.Sprint("kind", i), protection.Delete) }, "so more is asked about"},
+		"of kinds that are made up": {500, func(n, i int) protection.Guard {
+			return guard(strings.Repeat("x.", 126)+"x", fmt.Sprintf("%s-%d", long[:50], n*mostOwn+i), protection.Delete)
+		}, "are left out: those of all namespaces are too long together"},
+		"with many labels": {500, func(n, i int) protection.Guard {
+			g := guard("", "kind", protection.Delete)
+			g.Labels = map[string]string{fmt.Sprintf("%s%d", long[:50], n): fmt.Sprint(i, long)[:60]}
+			return g
+		}, "so more is asked about"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var all []ownGuards
+			for n := range tc.others {
+				s := said{answered: true}
+				for i := range mostOwn {
+					s.guards = append(s.guards, tc.guard(n, i))
+				}
+				ns := fmt.Sprintf("a-%s-%d", long[:40], n) // it comes first by its name
+				own, _ := bounded(ns, s, nil)
+				all = append(all, ownGuards{ns, own})
+			}
+			few, _ := bounded("shop", said{guards: []protection.Guard{guard("", "configmaps", protection.Delete)}}, nil)
+			guards, left := boundTogether(append(all, ownGuards{"shop", few}))
+			if text := strings.Join(left, "; "); !strings.Contains(text, tc.left) || (text == "") != (tc.left == "") {
+				t.Errorf("left out is %q", text)
+			}
+			f := facts{Config: installation(), gates: allGates(), call: service()}
+			_, f.users, _ = sift(protection.GuardsOutput{Guards: guards}, f.gates, true)
+			out, err := render(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := json.Marshal(out.validating)
+			if err != nil || len(text) > 1_300_000 {
+				t.Errorf("it has %d bytes, %v", len(text), err)
+			}
+			for _, w := range out.validating {
+				for _, c := range w.MatchConditions {
+					if len(c.Expression) > 100_000 {
+						t.Errorf("condition %s of %s has %d bytes", c.Name, w.Name, len(c.Expression))
+					}
+				}
+			}
+			asks := func(ns string, g protection.Guard) bool {
+				return slices.ContainsFunc(f.users, func(o protection.Guard) bool {
+					return o.Resource == g.Resource && o.Group == g.Group && slices.Contains(o.Operations, g.Operations[0]) && (len(o.Namespaces) == 0 || slices.Contains(o.Namespaces, ns))
+				})
+			}
+			if !asks("shop", few[0]) {
+				t.Error("the guard of a namespace that has one is left out")
+			}
+			for _, own := range all {
+				for _, g := range own.guards {
+					if !asks(own.namespace, g) && !strings.Contains(tc.left, "are left out") {
+						t.Fatalf("%s of namespace %s is left out", g.Resource, own.namespace)
+					}
+				}
 			}
 		})
 	}

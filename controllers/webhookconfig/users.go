@@ -94,7 +94,7 @@ func (f facts) others() []admissionv1.ValidatingWebhook {
 		if isPods(g) || g.FailsClosed() {
 			continue
 		}
-		length := len(condition(g)) + 200
+		length := len(about(g, condition(g))) + len(" || ")
 		if size+length > widestEntry {
 			flush()
 		}
