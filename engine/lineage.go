@@ -45,12 +45,18 @@ func (l *lineage) follow(old, now bundle.Set) {
 	l.since, l.before = since, before
 }
 
-// oldestFirst sorts bundles by when they became active; those that did together keep
-// their order.
+// oldestFirst sorts bundles by when they were let in, or where that is not known of
+// each, by when they became active in this process; those that did together keep their
+// order.
 func (e *Engine) oldestFirst(set bundle.Set) bundle.Set {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	known := !slices.ContainsFunc(set, func(b *bundle.Bundle) bool { return b.Since.IsZero() })
 	return slices.SortedStableFunc(slices.Values(set), func(a, b *bundle.Bundle) int {
-		return cmp.Compare(e.lineage.since[contentOf(a)], e.lineage.since[contentOf(b)])
+		active := cmp.Compare(e.lineage.since[contentOf(a)], e.lineage.since[contentOf(b)])
+		if known {
+			return cmp.Or(a.Since.Compare(b.Since), active)
+		}
+		return active
 	})
 }

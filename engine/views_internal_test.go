@@ -430,6 +430,37 @@ func TestNamespacesAreCompiledOnceForAllWhoAsk(t *testing.T) {
 	all.Wait()
 }
 
+// A process that starts makes bundles active one after the other, by their names. Which of them is new is what it was before.
+func TestTheNewestIsTheOneThatWasLetInLast(t *testing.T) {
+	hold := func(name string, since time.Time) *bundle.Bundle {
+		return read(t, name, map[string]string{"p.rego": "package extend.rollout." + name + "\nhold contains {\"reason\": \"R\", \"message\": \"m\"} if input.paused"}, bundle.WithSince(since))
+	}
+	at := func(s int64) time.Time { return time.Unix(s, 0) }
+	for name, tc := range map[string]struct {
+		a, b, c time.Time
+		want    string
+	}{
+		"by when they were let in":   {at(3), at(1), at(2), "b c a"},
+		"together, as they came":     {at(1), at(1), at(1), "a b c"},
+		"where it is not known of b": {at(3), time.Time{}, at(2), "a b c"},
+	} {
+		e := builtinEngine(t)
+		var set bundle.Set
+		for _, b := range []*bundle.Bundle{hold("a", tc.a), hold("b", tc.b), hold("c", tc.c)} {
+			if set = append(set, b); e.Activate(t.Context(), set) != nil {
+				t.Fatal("it is not activated")
+			}
+		}
+		var names []string
+		for _, b := range e.oldestFirst(bundle.Set{set[2], set[1], set[0]}) {
+			names = append(names, b.Name)
+		}
+		if got := strings.Join(names, " "); got != tc.want {
+			t.Errorf("%s: the oldest first are %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
 func TestANamespaceIsNotToBlameForWhatItTakesNoPartIn(t *testing.T) {
 	e := builtinEngine(t, WithPatience(60))
 	if err := e.Activate(t.Context(), bundle.Set{holds(t, "shop", "y")}); err != nil {

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -35,6 +36,8 @@ type stored struct {
 	// Withheld is true of one that was rolled back.
 	Withheld bool              `json:"withheld,omitempty"`
 	Files    map[string]string `json:"files"`
+	// Since is when it was let in.
+	Since time.Time `json:"since,omitzero"`
 	// Content is the revision of the bundle.
 	Content string `json:"content,omitempty"`
 	// Signed is what was kept of its signature, if it was verified.
@@ -193,6 +196,7 @@ func (s stored) read() (*bundle.Bundle, error) {
 }
 
 func (s stored) options() (out []bundle.Option) {
+	out = append(out, bundle.WithSince(s.Since))
 	switch {
 	case s.Namespace != "":
 		out = append(out, bundle.AsTenant(s.Namespace))
@@ -224,7 +228,7 @@ func (l *library) keep() {
 	}
 	all := lacking
 	for _, b := range now {
-		s := stored{Namespace: b.Namespace, Name: b.Name, Canary: b.Canary, Withheld: b.Withheld, Files: b.Files, Content: b.Revision}
+		s := stored{Namespace: b.Namespace, Name: b.Name, Canary: b.Canary, Withheld: b.Withheld, Since: b.Since, Files: b.Files, Content: b.Revision}
 		if by := b.Signature; by != nil && by.Verified {
 			s.Signed = &signed{Key: by.Key, Scope: by.Scope}
 		}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -21,7 +22,7 @@ func TestDisk(t *testing.T) {
 	if got, err := d.Read(); got != nil || err != nil {
 		t.Errorf("before anything is written: %v, %v", got, err)
 	}
-	one := stored{Name: "b", Canary: []string{"shop"}, Files: map[string]string{"b.rego": "package b"}}
+	one := stored{Name: "b", Canary: []string{"shop"}, Since: time.Unix(1, 0).UTC(), Files: map[string]string{"b.rego": "package b"}}
 	first := []stored{{Name: "a", Files: map[string]string{"a.rego": "package a\n"}}, one}
 	for _, bundles := range [][]stored{first, {one}, {}} {
 		if err := d.Write(bundles); err != nil {
@@ -82,7 +83,10 @@ func TestTheDiskHasWhatIsActive(t *testing.T) {
 		return strings.Join(out, " ")
 	}
 	l := testLibrary(t)
-	put(t, l, platform("a"), hold("a", "One", "true"))
+	since := time.Unix(1, 0).UTC()
+	if err := l.Put(t.Context(), platform("a"), Stages{Enforced: made(t, platform("a"), hold("a", "One", "true"), bundle.WithSince(since))}); err != nil {
+		t.Fatal(err)
+	}
 	if names() != "" {
 		t.Error("it is written before all bundles are in")
 	}
@@ -95,6 +99,9 @@ func TestTheDiskHasWhatIsActive(t *testing.T) {
 		t.Errorf("%d, %v", n, err)
 	}
 	want(t, next, "One")
+	if got := next.Stages(platform("a")).Enforced.Since; !got.Equal(since) {
+		t.Errorf("it was let in at %s", got)
+	}
 	put(t, l, platform("b"), hold("b", "Two", "true"))
 	if err := l.Remove(t.Context(), platform("a")); err != nil {
 		t.Fatal(err)

@@ -206,7 +206,7 @@ func (h *Host) load(ctx context.Context, b policy.AnyPolicyBundle, a *policy.Pol
 	if err := h.library.marks.begin(contentOf(a), keyOf(b)); err != nil {
 		return nil, err
 	}
-	found, err := readSigned(b, archive, by, append(opts, asCanary(a)...)...)
+	found, err := readSigned(b, archive, by, append(append(opts, bundle.WithSince(a.Time.Time)), asCanary(a)...)...)
 	if err != nil {
 		h.library.marks.clear(contentOf(a)) // it was refused, and ended nothing
 		return nil, unloadable(b, a, archive, err)

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	opabundle "github.com/open-policy-agent/opa/v1/bundle"
@@ -46,7 +47,10 @@ type Bundle struct {
 	// stands where it stood, so that it is known what it takes part in, and no decision
 	// is made with it or without it there.
 	Withheld bool
-	Name     string
+	// Since is when it was let in; zero where that is not known. A process that starts makes
+	// bundles active in any order.
+	Since time.Time
+	Name  string
 	// Revision is the SHA-256 of the content, in hexadecimal, however it is packed. People are shown its ShortRevision.
 	Revision string
 	// Manifest is what the bundle says about itself; empty if it has none.
@@ -86,6 +90,9 @@ func AsCanary(namespaces ...string) Option {
 
 // AsWithheld makes a bundle stand without deciding, as one that was rolled back does.
 func AsWithheld() Option { return func(b *Bundle) { b.Withheld = true } }
+
+// WithSince sets when a bundle was let in.
+func WithSince(t time.Time) Option { return func(b *Bundle) { b.Since = t } }
 
 // Withhold is the bundle, withheld.
 func (b *Bundle) Withhold() *Bundle {
