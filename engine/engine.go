@@ -139,7 +139,7 @@ func (e *Engine) swap(s *Snapshot) (changed bool, err error) {
 	if old.revision == s.revision {
 		return false, nil
 	}
-	e.lineage.follow(old.set, s.set)
+	e.lineage.recordSet(old.set, s.set)
 	e.active.Store(s)
 	return true, nil
 }

@@ -37,7 +37,7 @@ type evaluation struct {
 	revision string          // of what decides
 	share    *share          // counts its time; nil if none does
 	suspect  func()          // has it looked into that it does not end; nil if it says nothing
-	guilty   bundle.Set      // who is to blame that it is late; of whoever has claimed the watchdog
+	guilty   bundle.Set      // those to blame that it is late; of the goroutine that has claimed the watchdog
 	stop     brake
 	done     chan struct{}
 

@@ -44,18 +44,18 @@ const (
 // is stuck.
 func judge(set bundle.Set, namespace string, oldestFirst func(bundle.Set) bundle.Set, again retrial, stuck bool) bundle.Set {
 	rest, isLate := set, stuck
-	for _, part := range []bundle.Set{owned(set, namespace), set.Canaries(namespace), set.Of("")} {
+	for _, part := range []bundle.Set{ownBundles(set, namespace), set.Canaries(namespace), set.Of("")} {
 		if part = part.Deciding(); len(part) == 0 {
 			continue
 		}
 		whole := rest
-		rest = less(rest, part)
+		rest = withoutBundles(rest, part)
 		switch again(rest) {
 		case inTime:
 			if !isLate && again(whole) != late {
 				return nil
 			}
-			return narrow(rest, oldestFirst(part), again)
+			return narrowDown(rest, oldestFirst(part), again)
 		case late:
 			isLate = true // they have just had their second chance
 		case broken, spent:
@@ -65,16 +65,16 @@ func judge(set bundle.Set, namespace string, oldestFirst func(bundle.Set) bundle
 	return nil
 }
 
-// narrow finds the bundles that are to blame of a part with which a decision is late,
+// narrowDown finds the bundles that are to blame of a part with which a decision is late,
 // and without which it is in time: it lets the others in again, in halves, for as long
 // as the decision stays in time. What is left is a smallest set: with any one of them
 // let in as well the decision is late.
 //
 // Bundles may be late only together. The oldest are let in first, so that the newest of
 // them is left: the others made the same decisions in time until it came, it is what
-// changed, and whoever activated it last is the one to look at it. It also is the one
+// changed, and its author is the one to look at it. It also is the one
 // whose place something good can take again.
-func narrow(rest, oldestFirst bundle.Set, again retrial) bundle.Set {
+func narrowDown(rest, oldestFirst bundle.Set, again retrial) bundle.Set {
 	if len(oldestFirst) == 1 {
 		return oldestFirst
 	}
@@ -111,7 +111,7 @@ func narrow(rest, oldestFirst bundle.Set, again retrial) bundle.Set {
 			switch again(with(b)) {
 			case inTime:
 				in = with(b)
-				out = less(out, bundle.Set{b})
+				out = withoutBundles(out, bundle.Set{b})
 				changed = len(out) > 1
 			case late:
 				proved[b] = true
@@ -127,16 +127,16 @@ func narrow(rest, oldestFirst bundle.Set, again retrial) bundle.Set {
 	return slices.DeleteFunc(out, func(b *bundle.Bundle) bool { return !proved[b] })
 }
 
-// owned are the bundles that a namespace's own people wrote, if it is one.
-func owned(set bundle.Set, namespace string) bundle.Set {
+// ownBundles are the bundles that a namespace's own people wrote, if it is one.
+func ownBundles(set bundle.Set, namespace string) bundle.Set {
 	if namespace == "" {
 		return nil
 	}
 	return set.Of(namespace)
 }
 
-// less is a set without some of its bundles.
-func less(set, part bundle.Set) bundle.Set {
+// withoutBundles is a set without some of its bundles.
+func withoutBundles(set, part bundle.Set) bundle.Set {
 	return slices.DeleteFunc(slices.Clone(set), func(b *bundle.Bundle) bool { return slices.Contains(part, b) })
 }
 
@@ -147,7 +147,7 @@ func (e *Engine) retrial(s *Snapshot, ev *evaluation) retrial {
 		if left--; left < 0 || time.Now().After(end) {
 			return spent
 		}
-		v, err := e.aside(s, ev, set.For(ev.ask.subject.Namespace))
+		v, err := e.viewAside(s, ev, set.For(ev.ask.subject.Namespace))
 		if err != nil {
 			return broken
 		}
@@ -155,9 +155,9 @@ func (e *Engine) retrial(s *Snapshot, ev *evaluation) retrial {
 	}
 }
 
-// aside is what would decide if only these bundles did, from what is compiled
+// viewAside is what would decide if only these bundles did, from what is compiled
 // already if it can be.
-func (e *Engine) aside(s *Snapshot, ev *evaluation, set bundle.Set) (*view, error) {
+func (e *Engine) viewAside(s *Snapshot, ev *evaluation, set bundle.Set) (*view, error) {
 	all := append(bundle.Set{e.builtin}, set...)
 	content := all.Content()
 	if v := ev.query.view; v.revision == content {

@@ -17,12 +17,12 @@ type lineage struct {
 	since map[content]uint64
 	// before has, for each bundle of the platform by its name, the content that decided
 	// in its place before it. Tenants' bundles are too many to keep twice: theirs are
-	// withheld until whoever follows the cluster puts another in their place.
+	// withheld until the host, which follows the cluster, puts another in their place.
 	before map[string]*bundle.Bundle
 }
 
-// follow notes that a set takes the place of another one.
-func (l *lineage) follow(old, now bundle.Set) {
+// recordSet notes that a set takes the place of another one.
+func (l *lineage) recordSet(old, now bundle.Set) {
 	l.count++
 	since, before := map[content]uint64{}, map[string]*bundle.Bundle{}
 	for _, b := range now {
@@ -32,7 +32,7 @@ func (l *lineage) follow(old, now bundle.Set) {
 		}
 	}
 	for _, b := range now.Of("").Deciding() {
-		was, earlier := stable(old, b.Name), l.before[b.Name]
+		was, earlier := findStable(old, b.Name), l.before[b.Name]
 		switch {
 		case was == nil || was.Withheld:
 		case was.ID() == b.ID():

@@ -61,12 +61,12 @@ func (e *Engine) CompileMissing(ctx context.Context, set bundle.Set, missing []M
 		return nil, err
 	}
 	s.missing = slices.Clone(missing)
-	s.revision = mixed(s.revision, s.missing)
+	s.revision = mixRevision(s.revision, s.missing)
 	return s, nil
 }
 
-// mixed is a revision of policies some of which are missing.
-func mixed(revision string, missing []Missing) string {
+// mixRevision is a revision of policies some of which are missing.
+func mixRevision(revision string, missing []Missing) string {
 	if len(missing) == 0 {
 		return revision
 	}

@@ -91,7 +91,7 @@ func TestMissing(t *testing.T) {
 				t.Errorf("%s: in %s the revision is %s after %s", name, ns, now, before[ns])
 			}
 		}
-		// Whoever compiles what is active with another bundle does not bring it back.
+		// To compile what is active with another bundle does not bring it back.
 		if err := e.Activate(t.Context(), bundle.Set{}); err != nil {
 			t.Fatal(err)
 		}

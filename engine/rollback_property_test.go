@@ -176,7 +176,7 @@ func settle(t *rapid.T, e *Engine, slow lateness, namespace string) {
 		}
 		guilty := judge(s.set, namespace, e.oldestFirst, again, false)
 		if len(guilty) == 0 {
-			t.Fatalf("nobody is to blame of %v", s.set.IDs())
+			t.Fatalf("no bundle is to blame of %v", s.set.IDs())
 		}
 		for _, b := range guilty {
 			// What takes the place of a canary that is out of the way may be to blame too.
@@ -204,7 +204,7 @@ func notLooser(t *rapid.T, e *Engine, namespace string, wanted map[string]*bundl
 		version := func(b *bundle.Bundle) bool { return strings.Contains(b.Files["a.rego"], `"`+h.Reason+`"`) }
 		name := strings.TrimRight(h.Reason, "0123456789")
 		if !slices.ContainsFunc(slices.Concat(past[name], past["canary "+name], past["tenant"]), version) {
-			t.Fatalf("%s holds in %q, and nobody put it in", h.Reason, namespace)
+			t.Fatalf("%s holds in %q, and was not put in", h.Reason, namespace)
 		}
 	}
 	for where, b := range wanted {

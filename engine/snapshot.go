@@ -175,7 +175,7 @@ func (s *Snapshot) Revision() string { return s.revision }
 // RevisionFor names what decides about a subject: it does not change when only
 // another namespace's bundles do, nor when a canary is promoted. Records carry it.
 func (s *Snapshot) RevisionFor(subject decision.Subject) string {
-	return mixed(s.scope(subject).revision, s.missingFor(subject))
+	return mixRevision(s.scope(subject).revision, s.missingFor(subject))
 }
 
 // BundlesFor are what decides about a subject, as name@revision, the built-in policies among
@@ -186,7 +186,7 @@ func (s *Snapshot) BundlesFor(subject decision.Subject) []string { return s.scop
 func (s *Snapshot) Bundles() bundle.Set { return s.set }
 
 // Defines says whether some policy answers the point for the subject. Where that cannot be said, it counts as if one
-// did, and so does one that is missing: who asks finds that the policy does not answer.
+// did, and so does one that is missing: the caller finds that the policy does not answer.
 func (s *Snapshot) Defines(name decision.Name, subject decision.Subject) bool {
 	if _, missing := s.missingIn(name, subject); missing {
 		return true

@@ -71,7 +71,7 @@ func (s *Snapshot) withoutTenants(subject decision.Subject) *Snapshot {
 		return s
 	}
 	alone := in.withoutOwn()
-	return &Snapshot{revision: alone.revision, set: less(s.set, in.own), cluster: alone, views: s.views}
+	return &Snapshot{revision: alone.revision, set: withoutBundles(s.set, in.own), cluster: alone, views: s.views}
 }
 
 // withheldFrom names the withheld bundles that take part in the answer of a point: by their

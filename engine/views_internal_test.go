@@ -217,7 +217,7 @@ func TestADecisionWhosePoliciesAreNotCompiledInTimeIsTheStrictFallback(t *testin
 		t.Errorf("elsewhere: %s %s", rec.Outcome, rec.Error)
 	}
 	if !e.Snapshot().Extended(p.Name, subject) || !e.Snapshot().Defines(p.Name, subject) {
-		t.Error("what takes part is told without compiling")
+		t.Error("whether it takes part depends on compiling")
 	}
 	<-e.views.lane
 	if got, rec := Decide(t.Context(), e, p, subject, plan("y")); rec.Outcome != decision.Decided || len(got.Holds) == 0 {

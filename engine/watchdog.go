@@ -167,7 +167,7 @@ func (e *Engine) suspect(s *Snapshot, ev *evaluation) {
 func (e *Engine) findGuilty(s *Snapshot, ev *evaluation, stuck bool) bundle.Set {
 	set, namespace := s.set, ev.ask.subject.Namespace
 	if ev.query.tenant == "" { // those of the namespace took no part
-		set = less(set, owned(set, namespace))
+		set = withoutBundles(set, ownBundles(set, namespace))
 	}
 	return judge(set, namespace, e.oldestFirst, e.retrial(s, ev), stuck)
 }
@@ -222,7 +222,7 @@ func (e *Engine) retreat(guilty bundle.Set) (Rollback, *Snapshot) {
 		if err != nil {
 			continue
 		}
-		e.lineage.follow(from.set, next)
+		e.lineage.recordSet(from.set, next)
 		e.active.Store(to)
 		r.To, r.Bundles, r.Replacements, r.Withheld = to.revision, change.out.IDs(), change.in.IDs(), change.withheld.IDs()
 		r.Points = e.pointsWithheld(to, change.withheld)
@@ -247,7 +247,7 @@ func (e *Engine) replace(set bundle.Set, out map[content]bool, before map[string
 		c.out = append(c.out, b)
 		replacement := before[b.Name]
 		if b.Canary != nil {
-			replacement = stable(set, b.Name)
+			replacement = findStable(set, b.Name)
 		}
 		switch {
 		case b.Kind == bundle.Tenant || replacement == nil || e.watch.banned(bundle.Set{replacement}) != nil && b.Canary == nil:
@@ -261,9 +261,9 @@ func (e *Engine) replace(set bundle.Set, out map[content]bool, before map[string
 	return next, c
 }
 
-// stable is the bundle of the platform that has a name, but for its canary; nil if there
+// findStable is the bundle of the platform that has a name, but for its canary; nil if there
 // is none.
-func stable(set bundle.Set, name string) *bundle.Bundle {
+func findStable(set bundle.Set, name string) *bundle.Bundle {
 	for _, b := range set.Of("") {
 		if b.Name == name {
 			return b

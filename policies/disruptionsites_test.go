@@ -5,7 +5,7 @@ package policies
 // Rows of README.md.
 const (
 	endedJobs         = unasked + "Jobs, schedules' runs and requests of jobs that have ended, by the time or the number that their spec keeps"
-	ownRecords        = unasked + "Records of our own: NodeImages, NodePodProbes, revisions, webhook configurations, records and requests that nobody needs any more"
+	ownRecords        = unasked + "Records of our own: NodeImages, NodePodProbes, revisions, webhook configurations, records and requests that are not needed any more"
 	ofWhatIsGone      = unasked + "Volume claims of a pod that was deleted, and copies of objects whose original or target is gone, or of another type"
 	childrenOfSubsets = unasked + "Children of a UnitedDeployment whose subset the user took out, or has another child; and a template of a CloneSet or an Advanced StatefulSet, whose controller asks"
 )

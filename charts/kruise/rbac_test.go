@@ -285,7 +285,7 @@ func TestBindingsLead(t *testing.T) {
 	}
 }
 
-// Who may ask is told what they may get, so that it goes with viewing a namespace. Nobody needs a
+// Users get answers about what they may get, so that it goes with viewing a namespace. No user needs a
 // way into the network of a pod for it, and no user may ask one manager alone, which would not
 // look at what they may get.
 func TestAskingWhyNeedsNoWayToAPod(t *testing.T) {

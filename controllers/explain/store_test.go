@@ -123,7 +123,7 @@ func (h hosted) Pod(namespace, name string) (Answer, bool) {
 	return Answer{Message: namespace + "/" + name, Workload: decision.Subject{Name: h[0]}}, slices.Contains(h[1:], namespace+"/"+name)
 }
 
-// Of pods of one name in several namespaces each is told what was decided about it, by each
+// Of pods of one name in several namespaces each has the answer about it, by each
 // SidecarSet whose containers it has, and by no workload that does not own it.
 func TestSidecarsOfAPod(t *testing.T) {
 	s := NewStore()

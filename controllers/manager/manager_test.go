@@ -283,7 +283,7 @@ func TestManager(t *testing.T) {
 			want   string
 		}{
 			"a user who may not":       {user.Config(), "web?kind=CloneSet", 403, `jane may not get explanations.decisions.kruise.io default/web`},
-			"an anonymous caller":      {&rest.Config{}, "web?kind=CloneSet", 401, "does not know who asks"},
+			"an anonymous caller":      {&rest.Config{}, "web?kind=CloneSet", 401, "does not know the caller"},
 			"a CloneSet there is none": {env.Config, "none?kind=CloneSet", 404, "no manager has decided anything about CloneSet default/none"},
 		} {
 			if code, body := ask(tc.config, tc.query); code != tc.code || !strings.Contains(body, tc.want) {

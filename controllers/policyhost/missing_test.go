@@ -90,7 +90,7 @@ func TestABundleThatCannotBeLoaded(t *testing.T) {
 	}
 }
 
-// Nobody is locked out of the bundle that is missing, whatever it may refuse, and its
+// The bundle that is missing can be changed and deleted, whatever it may refuse, and its
 // deletion ends that its decisions are strict.
 func TestAMissingBundleCanBeDeleted(t *testing.T) {
 	p, config := newPublisher(t)

@@ -233,7 +233,7 @@ func TestHiddenFilesAreNoPartOfAFolder(t *testing.T) {
 	}
 }
 
-// Whoever makes two bundles with one revision would have one of them taken for the other,
+// An attacker with two bundles of one revision would have one of them taken for the other,
 // so all of the hash counts; people are shown the beginning.
 func TestRevisionsAreWholeHashes(t *testing.T) {
 	b, err := bundle.FromFiles("x", map[string]string{"x.rego": "package extend.rollout.x"})

@@ -228,7 +228,7 @@ pod-security.kubernetes.io/warn: {{ . }}
 {{- end }}
 
 {{/* Whether the API server passes questions on to the manager: a text, or nothing. A manager
-outside of the cluster has no pods that it could pass them to, and an API that nobody serves
+outside of the cluster has no pods that it could pass them to, and an API without a server
 keeps namespaces from being deleted. */}}
 {{- define "kruise.decisionsAPI" -}}
 {{- $decisions := .Values.manager.decisions }}

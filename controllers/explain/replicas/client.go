@@ -71,7 +71,7 @@ func APIServerClient(config *rest.Config) (rest.Interface, error) {
 func newClient(config *rest.Config, http *http.Client) (rest.Interface, error) {
 	config.GroupVersion, config.APIPath = nil, ""
 	config.ContentConfig = rest.ContentConfig{ContentType: "application/json", AcceptContentTypes: "application/json", NegotiatedSerializer: scheme.Codecs.WithoutConversion()}
-	config.QPS = -1 // nobody asks in a loop
+	config.QPS = -1 // there is no caller that asks in a loop
 	c, err := rest.UnversionedRESTClientForConfigAndClient(config, http)
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)

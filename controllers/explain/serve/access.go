@@ -17,20 +17,20 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 )
 
-// caller is who asks; without one there is an answer already.
-func (s *Server) caller(w http.ResponseWriter, req *http.Request) (user.Info, bool) {
+// authenticate returns the caller. Without one it has written an answer.
+func (s *Server) authenticate(w http.ResponseWriter, req *http.Request) (user.Info, bool) {
 	who, ok, err := s.Who.AuthenticateRequest(req)
 	if err != nil || !ok {
-		fail(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, schema.GroupResource{}, "the API server does not know who asks; use the credentials of your kubeconfig")
+		fail(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, schema.GroupResource{}, "the API server does not know the caller; use the credentials of your kubeconfig")
 		return nil, false
 	}
 	return who.User, true
 }
 
-// admit is who asks, if they may: what the API server checks before it passes a request on is
-// checked here too, for requests that do not come through it. Otherwise there is an answer already.
-func (s *Server) admit(w http.ResponseWriter, req *http.Request, verb, resource, name string) (user.Info, bool) {
-	who, ok := s.caller(w, req)
+// authorizeUser returns the caller, if the API allows the request: what the API server checks before it passes a
+// request on is checked here too, for requests that do not come through it. Otherwise it has written an answer.
+func (s *Server) authorizeUser(w http.ResponseWriter, req *http.Request, verb, resource, name string) (user.Info, bool) {
+	who, ok := s.authenticate(w, req)
 	if !ok {
 		return nil, false
 	}
@@ -38,22 +38,22 @@ func (s *Server) admit(w http.ResponseWriter, req *http.Request, verb, resource,
 		User: who, Verb: verb, APIGroup: explain.Group, APIVersion: explain.Version, Resource: resource,
 		Namespace: req.PathValue("namespace"), Name: name, ResourceRequest: true,
 	}
-	if reason, ok := s.may(req.Context(), about); !ok {
+	if reason, ok := s.isAllowed(req.Context(), about); !ok {
 		s.refuse(w, about, reason)
 		return nil, false
 	}
 	return who, true
 }
 
-// admitPeer lets other managers in: whoever may get the path. Otherwise there is an answer
-// already.
-func (s *Server) admitPeer(w http.ResponseWriter, req *http.Request, path string) bool {
-	who, ok := s.caller(w, req)
+// authorizePeer lets other managers in: callers that may get the path. Otherwise it has written an
+// answer.
+func (s *Server) authorizePeer(w http.ResponseWriter, req *http.Request, path string) bool {
+	who, ok := s.authenticate(w, req)
 	if !ok {
 		return false
 	}
 	about := authorizer.AttributesRecord{User: who, Verb: "get", Path: path}
-	reason, ok := s.may(req.Context(), about)
+	reason, ok := s.isAllowed(req.Context(), about)
 	if !ok {
 		s.refuse(w, about, reason)
 	}
@@ -67,7 +67,7 @@ func object(who user.Info, about schema.GroupResource, namespace, name string) a
 	}
 }
 
-func (s *Server) may(ctx context.Context, about authorizer.AttributesRecord) (reason string, ok bool) {
+func (s *Server) isAllowed(ctx context.Context, about authorizer.AttributesRecord) (reason string, ok bool) {
 	verdict, reason, err := s.May.Authorize(ctx, about)
 	return reason, err == nil && verdict == authorizer.DecisionAllow
 }

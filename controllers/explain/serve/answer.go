@@ -35,7 +35,7 @@ const peerTimeout = 5 * time.Second
 func (s *Server) serveExplanation(w http.ResponseWriter, req *http.Request) {
 	q := explain.ParseQuestion(req.URL.Query())
 	q.Namespace, q.Name, q.Request, q.User = req.PathValue("namespace"), req.PathValue("name"), "", ""
-	who, ok := s.admit(w, req, "get", q.APIResource().Resource, q.Name)
+	who, ok := s.authorizeUser(w, req, "get", q.APIResource().Resource, q.Name)
 	if !ok {
 		return
 	}
@@ -45,18 +45,18 @@ func (s *Server) serveExplanation(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	get := object(who, about, q.Namespace, q.Name)
-	if reason, ok := s.may(req.Context(), get); !ok {
+	if reason, ok := s.isAllowed(req.Context(), get); !ok {
 		s.refuse(w, get, reason)
 		return
 	}
-	leave, ok := s.enter(w, req, q, &s.users)
+	leave, ok := s.takeSlot(w, req, q, &s.users)
 	if !ok {
 		return
 	}
 	defer leave()
-	reply, asked, ok := s.askAll(req.Context(), w.Header(), q)
+	reply, asked, ok := s.askAllReplicas(req.Context(), w.Header(), q)
 	if ok {
-		s.send(w, q, reply)
+		s.writeReply(w, q, reply)
 		return
 	}
 	fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, q.APIResource(),
@@ -68,7 +68,7 @@ func (s *Server) serveExplanation(w http.ResponseWriter, req *http.Request) {
 func (s *Server) serveRefusals(w http.ResponseWriter, req *http.Request) {
 	q := explain.ParseQuestion(req.URL.Query())
 	q = explain.Question{Namespace: req.PathValue("namespace"), Request: q.Request, User: q.User, Nearest: q.Nearest}
-	who, ok := s.admit(w, req, "list", explain.Refusals, "")
+	who, ok := s.authorizeUser(w, req, "list", explain.Refusals, "")
 	if !ok {
 		return
 	}
@@ -76,15 +76,15 @@ func (s *Server) serveRefusals(w http.ResponseWriter, req *http.Request) {
 		failBadRequest(w)
 		return
 	}
-	leave, ok := s.enter(w, req, q, &s.users)
+	leave, ok := s.takeSlot(w, req, q, &s.users)
 	if !ok {
 		return
 	}
 	defer leave()
-	reply, asked, _ := s.askAll(req.Context(), w.Header(), q)
+	reply, asked, _ := s.askAllReplicas(req.Context(), w.Header(), q)
 	reply.Refusals = slices.DeleteFunc(refusalsOf(reply), func(a explain.Answer) bool {
 		about := schema.GroupResource{Group: a.Request.Group, Resource: a.Request.Resource}
-		_, ok := s.may(req.Context(), object(who, about, a.Subject.Namespace, a.Subject.Name))
+		_, ok := s.isAllowed(req.Context(), object(who, about, a.Subject.Namespace, a.Subject.Name))
 		return !ok
 	})
 	if len(reply.Refusals) == 0 {
@@ -93,7 +93,7 @@ func (s *Server) serveRefusals(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	reply.Answer, reply.Refusals = reply.Refusals[0], reply.Refusals[1:]
-	s.send(w, q, reply)
+	s.writeReply(w, q, reply)
 }
 
 // refusalsOf are all refusals of a reply, the latest first.
@@ -107,7 +107,7 @@ func refusalsOf(r explain.Reply) []explain.Answer {
 // servePeer tells another manager what this one remembers. The other one knows who asks, and
 // what they may get.
 func (s *Server) servePeer(w http.ResponseWriter, req *http.Request) {
-	if !s.admitPeer(w, req, explain.ReplicaPath) {
+	if !s.authorizePeer(w, req, explain.ReplicaPath) {
 		return
 	}
 	q := explain.ParseQuestion(req.URL.Query())
@@ -118,17 +118,17 @@ func (s *Server) servePeer(w http.ResponseWriter, req *http.Request) {
 			return
 		}
 	}
-	leave, ok := s.enter(w, req, q, &s.managers)
+	leave, ok := s.takeSlot(w, req, q, &s.managers)
 	if !ok {
 		return
 	}
 	defer leave()
-	reply, ok := s.remember(req.Context(), q)
+	reply, ok := s.recallAnswer(req.Context(), q)
 	if !ok {
 		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, q.APIResource(), "this replica has decided nothing about "+q.String())
 		return
 	}
-	s.send(w, q, reply)
+	s.writeReply(w, q, reply)
 }
 
 func failBadRequest(w http.ResponseWriter) {
@@ -136,8 +136,8 @@ func failBadRequest(w http.ResponseWriter) {
 		"want kind (Pod, "+kinds.List("or")+") with its group, or resource, of an object with its namespace; or request or user, of refusals")
 }
 
-// send sends what was found, without the oldest refusals where it would be too large with them.
-func (s *Server) send(w http.ResponseWriter, q explain.Question, reply explain.Reply) {
+// writeReply sends what was found, without the oldest refusals where it would be too large with them.
+func (s *Server) writeReply(w http.ResponseWriter, q explain.Question, reply explain.Reply) {
 	kind := "Explanation"
 	switch q.APIResource().Resource {
 	case explain.ClusterExplanations:
@@ -187,15 +187,15 @@ func resolve(q explain.Question) (explain.Question, schema.GroupResource, bool) 
 	return q, about, about.Resource != "" && q.Name != "" && (q.Namespace != "" || !namespaced)
 }
 
-// remember is what this manager knows about a question that resolve has seen. Where that is
+// recallAnswer returns what this manager knows about a question that resolve has seen. Where that is
 // nothing but refusals the latest is the answer.
-func (s *Server) remember(ctx context.Context, q explain.Question) (reply explain.Reply, ok bool) {
+func (s *Server) recallAnswer(ctx context.Context, q explain.Question) (reply explain.Reply, ok bool) {
 	sought := explain.Sought{UID: q.Request, User: q.User, Resource: q.Resource, Namespace: q.Namespace, Name: q.Name}
 	reply.Refusals = cutRefusals(s.Store.Refusals(sought, refusalsTold))
 	switch kind := (schema.GroupKind{Group: q.Group, Kind: q.Kind}); {
 	case q.AsksForRefusals():
 	case kind == schema.GroupKind{Kind: "Pod"}:
-		ok = s.rememberPod(&reply, q)
+		ok = s.recallPod(&reply, q)
 	default:
 		if reply.Answer, ok = s.Store.Workload(kind, q.Namespace, q.Name); ok && q.Pods {
 			reply.Pods, _ = s.Store.PodsOf(kind, q.Namespace, q.Name)
@@ -229,7 +229,7 @@ func cutRefusals(all []explain.Answer) []explain.Answer {
 	return all
 }
 
-func (s *Server) rememberPod(reply *explain.Reply, q explain.Question) (ok bool) {
+func (s *Server) recallPod(reply *explain.Reply, q explain.Question) (ok bool) {
 	reply.Answer, ok = s.Store.Pod(q.Namespace, q.Name)
 	if placed, found := s.Store.Placed(q.Namespace, q.Name); found && ok {
 		reply.Placed = &placed
@@ -247,12 +247,12 @@ func (s *Server) rememberPod(reply *explain.Reply, q explain.Question) (ok bool)
 	return ok
 }
 
-// askAll is what this manager and its peers know, and how many of them answered. Of each
+// askAllReplicas returns what this manager and its peers know, and how many of them answered. Of each
 // that did not answer there is a warning in the headers.
-func (s *Server) askAll(ctx context.Context, h http.Header, q explain.Question) (reply explain.Reply, asked int, ok bool) {
+func (s *Server) askAllReplicas(ctx context.Context, h http.Header, q explain.Question) (reply explain.Reply, asked int, ok bool) {
 	limited, cancel := context.WithTimeout(ctx, cmp.Or(s.PeerTimeout, peerTimeout))
 	defer cancel()
-	peers := s.peers(limited, h)
+	peers := s.findPeers(limited, h)
 	type told struct {
 		reply    explain.Reply
 		warnings []error
@@ -263,7 +263,7 @@ func (s *Server) askAll(ctx context.Context, h http.Header, q explain.Question) 
 		return out, err
 	})
 	asked = 1
-	if own, ok := s.remember(ctx, q); ok {
+	if own, ok := s.recallAnswer(ctx, q); ok {
 		replies = append(replies, own)
 	}
 	for i, err := range errs {
@@ -274,26 +274,26 @@ func (s *Server) askAll(ctx context.Context, h http.Header, q explain.Question) 
 		case errors.Is(err, replicas.ErrUndecided):
 			asked++
 		default:
-			s.warn(ctx, h, peers[i].Name, err)
+			s.warnAboutPeer(ctx, h, peers[i].Name, err)
 		}
 	}
 	return replicas.Merge(replies), asked, len(replies) > 0
 }
 
-func (s *Server) peers(ctx context.Context, h http.Header) []replicas.Replica {
+func (s *Server) findPeers(ctx context.Context, h http.Header) []replicas.Replica {
 	if s.Peers == nil {
 		return nil
 	}
 	peers, err := s.Peers(ctx)
 	if err != nil {
-		s.warn(ctx, h, "other managers", err)
+		s.warnAboutPeer(ctx, h, "other managers", err)
 	}
 	return peers
 }
 
-// warn tells who asks that an answer may be missing. Why is for the log: addresses are not
-// theirs to know.
-func (s *Server) warn(ctx context.Context, h http.Header, who string, err error) {
+// warnAboutPeer adds a warning to the answer that another manager's may be missing. The reason is for the
+// log: users are not to see addresses.
+func (s *Server) warnAboutPeer(ctx context.Context, h http.Header, who string, err error) {
 	reason := "the log of " + s.Replica + " has the reason"
 	var large *replicas.TooLargeError
 	switch {

@@ -37,7 +37,7 @@ const (
 // serveDecisions sends users records of this manager, the oldest first, and then of each other
 // one. When there are more than fit, the latest are sent, and a warning says how many are not.
 func (s *Server) serveDecisions(w http.ResponseWriter, req *http.Request) {
-	if _, ok := s.admit(w, req, "list", explain.Decisions, ""); !ok {
+	if _, ok := s.authorizeUser(w, req, "list", explain.Decisions, ""); !ok {
 		return
 	}
 	query, ok := s.query(w, req)
@@ -57,7 +57,7 @@ func (s *Server) serveDecisions(w http.ResponseWriter, req *http.Request) {
 
 // servePeerDecisions sends another manager the records of this one.
 func (s *Server) servePeerDecisions(w http.ResponseWriter, req *http.Request) {
-	if !s.admitPeer(w, req, explain.ReplicaDecisionsPath) {
+	if !s.authorizePeer(w, req, explain.ReplicaDecisionsPath) {
 		return
 	}
 	if query, ok := s.query(w, req); ok {
@@ -71,7 +71,7 @@ func (s *Server) peerRecords(ctx context.Context, h http.Header, query url.Value
 		lines    io.ReadCloser
 		warnings []error
 	}
-	peers := s.peers(ctx, h)
+	peers := s.findPeers(ctx, h)
 	answers, errs := replicas.Gather(peers, func(r replicas.Replica) (out told, err error) {
 		begun, cancel := context.WithCancelCause(ctx)
 		late := time.AfterFunc(3*cmp.Or(s.PeerTimeout, peerTimeout), func() {
@@ -86,7 +86,7 @@ func (s *Server) peerRecords(ctx context.Context, h http.Header, query url.Value
 	})
 	for i, err := range errs {
 		if err != nil {
-			s.warn(ctx, h, peers[i].Name, err)
+			s.warnAboutPeer(ctx, h, peers[i].Name, err)
 			continue
 		}
 		out = append(out, answers[i].lines)

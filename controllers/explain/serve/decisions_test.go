@@ -147,7 +147,7 @@ func TestRecordsAreRefused(t *testing.T) {
 		code         int
 		want         string
 	}{
-		"to an anonymous caller":   {"", "", 401, "does not know who asks"},
+		"to an anonymous caller":   {"", "", 401, "does not know the caller"},
 		"to who may not":           {"", "eve", 403, "eve may not list decisions.decisions.kruise.io"},
 		"no time":                  {"since=yesterday", "jane", 400, `parameter since is \"yesterday\"`},
 		"a time to come":           {"since=-1h", "jane", 400, "parameter since"},

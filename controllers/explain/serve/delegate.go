@@ -21,7 +21,7 @@ import (
 )
 
 // The ConfigMap in which the API server publishes the CA of client certificates,
-// and by what it is known when it passes on a request of somebody else.
+// and the CA of the certificate by which it is known when it passes on a user's request.
 const (
 	authNamespace = "kube-system"
 	authConfigMap = "extension-apiserver-authentication"

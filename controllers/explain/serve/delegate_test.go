@@ -75,7 +75,7 @@ func newReviewer(t *testing.T, config map[string]string) *reviewer {
 }
 
 // The API server passes on requests of users under its own certificate, and tells who they are in
-// headers. Nobody else is believed.
+// headers. No other caller is believed.
 func TestWhoseHeadersAreBelieved(t *testing.T) {
 	users, proxies, servers := newAuthority(t), newAuthority(t), newAuthority(t)
 	ca := func(a *authority) string {
@@ -150,7 +150,7 @@ func TestWhoseHeadersAreBelieved(t *testing.T) {
 	}
 }
 
-// The API server finds out that an API is there without telling who asks.
+// The API server finds out that an API is there without naming a user.
 func TestDiscovery(t *testing.T) {
 	handler := (&Server{}).server(nil).Handler
 	for path, want := range map[string]any{"/apis/" + explain.Group: explain.APIGroup(), explain.APIPath: explain.APIResources()} {

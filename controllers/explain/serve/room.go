@@ -35,8 +35,8 @@ func newRoom() room {
 	return room{wholes: make(chan struct{}, AnswersAtOnce/2), singles: make(chan struct{}, SinglesAtOnce)}
 }
 
-// enter waits for a slot for the answer to a question, which leave gives back. If there is none there is an answer already.
-func (s *Server) enter(w http.ResponseWriter, req *http.Request, q explain.Question, r *room) (leave func(), ok bool) {
+// takeSlot waits for a slot for the answer to a question, which leave gives back. If there is none there is an answer already.
+func (s *Server) takeSlot(w http.ResponseWriter, req *http.Request, q explain.Question, r *room) (leave func(), ok bool) {
 	slots := r.singles
 	if q.Pods {
 		slots = r.wholes

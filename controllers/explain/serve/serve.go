@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package serve tells the answers of a manager over HTTPS, to whom the API server
-// lets read what they are about. It is apart from its parent so that who only
-// reads answers, such as the command line, is not linked with an API server.
+// Package serve answers over HTTPS why a manager decided something, to users that the
+// API server lets read the object. It is apart from its parent so that what only reads
+// answers, such as the command line, is not linked with an API server.
 package serve
 
 import (

@@ -174,7 +174,7 @@ func TestServicesAreThoseOfTheNamespaceOfEachPod(t *testing.T) {
 	}
 }
 
-// Pods that a workload does not count among its own are told apart as well.
+// Pods that a workload does not count among its own are distinguished by namespace as well.
 func TestOtherPodsOfOneNameAreToldApart(t *testing.T) {
 	const looks = `package extend.rollout.x
 

@@ -23,7 +23,7 @@ func (r *Round) MayDisrupt(ctx context.Context, f *Facts, pods []*corev1.Pod) di
 	if guest, ok := f.kind.(Guest); ok {
 		var err error
 		if namespaces, unknown, err = namespaceLabels(ctx, guest, pods); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "finding out what policies are told of pods", "kind", f.Subject.Kind, "name", f.Subject.Name)
+			ctrl.LoggerFrom(ctx).Error(err, "reading what policies see of pods", "kind", f.Subject.Kind, "name", f.Subject.Name)
 			for _, p := range pods {
 				unknown[p.Namespace] = NamespaceUnknownReason
 			}

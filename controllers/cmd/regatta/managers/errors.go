@@ -45,7 +45,7 @@ func (e *RefusedError) Error() string {
 	case e.Asking && e.Resource == explain.ClusterExplanations:
 		needs = "A cluster administrator can let you ask about objects of the whole cluster:\n  kubectl create clusterrolebinding decision-readers --clusterrole=kruise-decision-reader --user=YOU"
 	case e.Asking:
-		needs = "Whoever has the ClusterRole view, edit, admin or kruise-decision-reader in a namespace may ask about what is there; name it with -n. To grant it:\n  kubectl -n NAMESPACE create rolebinding decision-readers --clusterrole=kruise-decision-reader --user=YOU"
+		needs = "Users with the ClusterRole view, edit, admin or kruise-decision-reader in a namespace may ask about what is there; name it with -n. To grant it:\n  kubectl -n NAMESPACE create rolebinding decision-readers --clusterrole=kruise-decision-reader --user=YOU"
 	}
 	return fmt.Sprintf("%s refuses: %s. %s", e.Replica, e.Message, needs)
 }

@@ -52,7 +52,7 @@ It also tells how near each rule is: which fact lets go what is held, and which
 others would hold it, in the rules and functions that it refers to as well.
 
 The API server passes the question on to the managers, as kubectl get --raw would.
-Whoever has the ClusterRole view, edit, admin or kruise-decision-reader in a namespace
+Users with the ClusterRole view, edit, admin or kruise-decision-reader in a namespace
 may ask about what is there, and is told about whatever they may get. Requests are
 looked for in the whole cluster, and in the one namespace where that is not allowed.`,
 		Example: `  regatta why pod/web-x7k2p
