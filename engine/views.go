@@ -48,7 +48,8 @@ type views struct {
 	lane chan struct{}
 	// waiting counts decisions whose policies are to be compiled. Checks let them go first, for a while.
 	waiting atomic.Int64
-	limit   time.Duration
+	// limit is compileLimit, but for tests.
+	limit atomic.Int64
 	// stuck is what has been compiled for longer than the limit, and still is.
 	stuck atomic.Pointer[scope]
 	// tell is called with why a scope does not compile that a decision needs. It must not block.
@@ -61,7 +62,9 @@ type views struct {
 }
 
 func newViews(most int, points []decision.Name) *views {
-	return &views{most: most, points: points, limit: compileLimit, tell: func(*scope, error) {}, lane: make(chan struct{}, 1), order: list.New(), of: map[string]*list.Element{}}
+	c := &views{most: most, points: points, tell: func(*scope, error) {}, lane: make(chan struct{}, 1), order: list.New(), of: map[string]*list.Element{}}
+	c.limit.Store(int64(compileLimit))
+	return c
 }
 
 // find returns what is kept of a revision.
@@ -117,10 +120,13 @@ func (c *views) build(s *scope, check bool, spent func(time.Duration)) <-chan si
 	})
 }
 
+// maxTime is how long it may take to compile a scope.
+func (c *views) maxTime() time.Duration { return time.Duration(c.limit.Load()) }
+
 // compile notes what becomes of a scope: also that it is not compiled within the limit, until it is after all.
 func (c *views) compile(s *scope, check bool, build func() (*view, error)) (v *view, err error) {
 	var mu sync.Mutex
-	ended := false
+	ended, limit := false, c.maxTime()
 	note := func(last bool, err error) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -137,9 +143,9 @@ func (c *views) compile(s *scope, check bool, build func() (*view, error)) (v *v
 			c.tell(s, failed)
 		}
 	}
-	late := time.AfterFunc(c.limit, func() {
+	late := time.AfterFunc(limit, func() {
 		_ = recovery.Call("engine", func() error { // it reports what it recovers
-			note(false, fmt.Errorf("compiling them did not end within %s", c.limit))
+			note(false, fmt.Errorf("compiling them did not end within %s", limit))
 			return nil
 		})
 	})
@@ -155,7 +161,7 @@ func (c *views) compile(s *scope, check bool, build func() (*view, error)) (v *v
 // busy is an error while nothing can be compiled.
 func (c *views) busy() error {
 	if s := c.stuck.Load(); s != nil {
-		return fmt.Errorf("%w: those of namespace %s have been compiled for longer than %s, and nothing else can be meanwhile; restart the process, without the bundles of that namespace", errNotCompiled, s.tenant, c.limit)
+		return fmt.Errorf("%w: those of namespace %s have been compiled for longer than %s, and nothing else can be meanwhile; restart the process, without the bundles of that namespace", errNotCompiled, s.tenant, c.maxTime())
 	}
 	return nil
 }
@@ -165,7 +171,7 @@ func (c *views) check(ctx context.Context, s *scope) error {
 	if s.checked.Load() {
 		return s.failed()
 	}
-	late := time.NewTicker(c.limit)
+	late := time.NewTicker(c.maxTime())
 	defer late.Stop()
 	built := c.build(s, true, nil)
 	for {

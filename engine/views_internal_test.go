@@ -237,7 +237,7 @@ func TestPoliciesThatAreNotCompiledWithinTheLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	forget(e)
-	e.views.limit = 20 * time.Millisecond
+	e.views.limit.Store(int64(20 * time.Millisecond))
 	shop := e.Snapshot().scopes["shop"]
 	begun, end, built := make(chan struct{}), make(chan struct{}), make(chan error)
 	go func() {
@@ -273,8 +273,8 @@ func TestPoliciesThatAreNotCompiledWithinTheLimit(t *testing.T) {
 	if err := <-built; err != nil {
 		t.Fatal(err)
 	}
+	e.views.limit.Store(int64(compileLimit)) // before anything else is compiled
 	<-e.views.lane
-	e.views.limit = compileLimit
 	for _, namespace := range []string{"shop", "bank"} {
 		if rec := decide(namespace); rec.Outcome != decision.Decided {
 			t.Errorf("in %s later: %s %s", namespace, rec.Outcome, rec.Error)
