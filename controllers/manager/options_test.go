@@ -37,8 +37,9 @@ func TestFlagsAndTheirDefaults(t *testing.T) {
 		"leader-election-retry-period": "2s", "leader-election-resource-lock": "leases", "leader-election-id": "kruise-manager",
 		"namespace": "", "enable-pprof": "true", "tenant-bundle-hosts": "[]", "sync-period": "", "controller-cache-sync-timeout": "2m0s",
 		"webhook-initialize-timeout": "1m0s", "default-ttlseconds-for-always-nodeimage": "300", "expectation-timeout": "5m0s",
-		"rate-limiter-base-delay": "5ms", "rate-limiter-max-delay": "16m40s", "rate-limiter-qps": "10", "rate-limiter-bucket-size": "100",
-		"disable-no-deepcopy": "false", "protection-log-path": "/log", "ws-enabled-versioned-status": "deployment,replicaset",
+		"rate-limiter-base-delay": "5ms", "rate-limiter-qps": "10", "rate-limiter-bucket-size": "100",
+		"rate-limiter-max-delay": "1m0s", // 16m40s: what failed would go on a quarter of an hour after its cause is gone
+		"disable-no-deepcopy":    "false", "protection-log-path": "/log", "ws-enabled-versioned-status": "deployment,replicaset",
 		"pod-failure-policy": "Ignore", "webhook-timeout-seconds": "3", "policy-dir": "", // ours
 		"webhook-client-ca-file": "", "webhook-client-names": "[]", // ours
 		"decision-log-stdout": "false", "decision-log-file": "", "decision-log-file-max-size": "100", "decision-log-file-keep": "5", // ours
