@@ -197,9 +197,9 @@ func TestTimersDoNotEndTheBackOff(t *testing.T) {
 
 // controllers are the folders of all controllers, with the number of those in each.
 var controllers = map[string]int{
-	"controllers/advancedcronjob": 1, "controllers/broadcastjob": 1, "controllers/containerrecreaterequest": 1, "controllers/ephemeraljob": 1,
+	"controllers/advancedcronjob": 1, "controllers/broadcastjob": 1, "controllers/containerrecreaterequest": 1, "controllers/ephemeraljob": 1, "controllers/gatedkinds": 1,
 	"controllers/imagelistpulljob": 1, "controllers/imagepulljob": 1, "controllers/launchpriority": 1, "controllers/livenessprobe": 1,
-	"controllers/nodeimage": 1, "controllers/nodepodprobe": 1, "controllers/notimplemented": 1, "controllers/persistentpodstate": 3,
+	"controllers/nodeimage": 1, "controllers/nodepodprobe": 1, "controllers/persistentpodstate": 3,
 	"controllers/podprobemarker": 1, "controllers/podreadiness": 1, "controllers/podunavailablebudget": 1, "controllers/policybundle": 1,
 	"controllers/policyhost": 1, "controllers/resourcedistribution": 1, "controllers/sidecarterminator": 1, "controllers/uniteddeployment": 1,
 	"controllers/webhookconfig": 1, "controllers/workload/rollout": 1, "controllers/workloadspread": 1,
