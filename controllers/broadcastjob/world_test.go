@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,8 +39,8 @@ type world struct {
 	r      *Reconciler
 	now    time.Time
 	key    client.ObjectKey
-	// writes counts what was written; refuse fails one.
-	writes int
+	// writes counts what was written, also by pods at once; refuse fails one.
+	writes atomic.Int64
 	refuse func(n int, verb string, o client.Object) error
 }
 
@@ -101,8 +102,7 @@ func (w *world) try(verb string, o client.Object, do func() error) error {
 	if w.refuse == nil {
 		return do()
 	}
-	w.writes++
-	n := w.writes
+	n := int(w.writes.Add(1))
 	if err := w.refuse(n, verb, o); err != nil {
 		return err
 	}
