@@ -17,7 +17,7 @@ func TestAHostDependsOnNoController(t *testing.T) {
 		t.Fatal(err)
 	}
 	const controllers = "github.com/regatta-sh/regatta/controllers/"
-	may := []string{"policyhost", "policybundle/bundlerevision", "recovery"}
+	may := []string{"policyhost", "policybundle/bundlerevision", "recovery", "workload/requeue"}
 	found := 0
 	for _, dep := range strings.Fields(string(deps)) {
 		ours, ok := strings.CutPrefix(dep, controllers)
