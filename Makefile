@@ -47,8 +47,9 @@ regatta:
 test: verify test-unit test-e2e ## All that CI runs
 
 # Packages whose tests evaluate policies, render charts or run commands: tables, in one
-# goroutine, which the race detector makes five times slower and has nothing to find in.
-WITHOUT_RACE := /policies(/|$$)|/charts/|/test/|/engine/(bounded|rank)(/|$$)|/controllers/cmd/regatta/policy(/|$$)
+# goroutine or in processes of their own, which the race detector makes five times slower and has
+# nothing to find in.
+WITHOUT_RACE := /policies(/|$$)|/charts/|/test/|/engine/(bounded|rank|cases|bundle/gate)(/|$$)|/controllers/cmd/regatta/policy(/|$$)
 # Tests that draw: with the race detector an eighth of what they draw without it.
 DRAWN = $$(git grep -lE '"(pgregory.net/rapid|.*/test/proptest|.*/api/apitest)"' -- '*_test.go')
 
@@ -66,7 +67,7 @@ test-unit: tools ## Unit, property and API-server tests: with the race detector 
 	@echo "Property tests in full, without the race detector"
 	@drawn="$(DRAWN)"; \
 	  $(GO) test -vet=off -run "^($$(grep -hoE '^func Test[A-Za-z0-9_]+' $$drawn | sed 's/^func //' | sort -u | paste -sd '|'))$$" \
-	  $$(dirname $$drawn | sort -u | grep -vE '^(policies|charts|test|engine/bounded|engine/rank|controllers/cmd/regatta/policy)(/|$$)' | sed 's,^,./,')
+	  $$(dirname $$drawn | sort -u | grep -vE '^(policies|charts|test|engine/bounded|engine/rank|engine/cases|engine/bundle/gate|controllers/cmd/regatta/policy)(/|$$)' | sed 's,^,./,')
 
 # The specs wait most of their time, so that more processes than cores pay.
 E2E_PROCS ?= 3
