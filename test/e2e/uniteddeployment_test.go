@@ -235,7 +235,8 @@ var _ = Describe("a UnitedDeployment", func() {
 		u.kubectl("scale", "ud", "shop", "--replicas=4")
 		Eventually(func() map[string]int { return placed(u, "shop", nodes) }).Should(Equal(map[string]int{zones[0]: 2, zones[1]: 2}))
 		Eventually(condition).Should(Equal("False reschedule"))
-		Expect(u.why("ud/shop")).To(MatchRegexp(`subset-a +2 +2 +placement.allocation.unschedulable .*its pods find no node`))
+		// A round that begins before the manager sees its own status explains itself by what it saw.
+		Eventually(u.why).WithArguments("ud/shop").Should(MatchRegexp(`subset-a +2 +2 +placement.allocation.unschedulable .*its pods find no node`))
 		Eventually(placing).WithArguments(u, "shop").Should(MatchRegexp(`^False PodUnschedulable .*: subset-a`))
 
 		uncordon()
