@@ -73,6 +73,8 @@ type memory struct {
 	warnings step.Recorded
 	// written is when the status was.
 	written time.Time
+	// marks are the conditions of subsets that were written last, until the cache shows them.
+	marks map[string]kruise.UnitedDeploymentSubsetCondition
 }
 
 // Option changes a Reconciler.

@@ -4,6 +4,7 @@ package uniteddeployment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -330,6 +331,45 @@ func TestAdaptiveMovesPodsOnce(t *testing.T) {
 	w.settle(30 * time.Second)
 	if got := w.counts(); got != "a=5 b=6 c=2" {
 		t.Errorf("while pods of b crash the subsets have %s", got)
+	}
+}
+
+// TestARescheduledSubsetIsMarkedBeforeItsPodsGo: the pods that found no node are what the mark is derived from. A manager
+// that ends between the two writes, or whose cache is late, would forget it and put pods there again.
+func TestARescheduledSubsetIsMarkedBeforeItsPodsGo(t *testing.T) {
+	w := newWorld(t, func(d *kruise.UnitedDeployment) {
+		limits(d, &kruise.AdaptiveUnitedDeploymentStrategy{RescheduleCriticalSeconds: ptr.To[int32](10), UnschedulableDuration: ptr.To[int32](60)}, 6, 6)
+	})
+	w.room["a"] = 2
+	w.settle(5 * time.Second)
+	before := &kruise.UnitedDeployment{}
+	if err := w.api.Get(t.Context(), w.key, before); err != nil {
+		t.Fatal(err)
+	}
+	broken := true
+	w.r.client = interceptor.NewClient(w.api, interceptor.Funcs{SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+		if broken {
+			return errors.New("the process ends")
+		}
+		return c.SubResource(sub).Update(ctx, o, opts...)
+	}})
+	w.now = w.now.Add(8 * time.Second)
+	if _, err := w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: w.key}); err == nil || !strings.Contains(err.Error(), "writing which subsets") {
+		t.Errorf("the round ended with %v", err)
+	}
+	if got := w.counts(); got != "a=6 b=4 c=0" {
+		t.Errorf("without a mark the subsets have %s", got)
+	}
+	broken = false
+	w.settle(time.Second)
+	if got := w.counts(); got != "a=2 b=6 c=2" || w.condition("a") != "False reschedule" {
+		t.Fatalf("the subsets have %s, a is %s", got, w.condition("a"))
+	}
+	// A round whose cache shows the status of before knows what it wrote.
+	p := &part{Subset: &before.Spec.Topology.Subsets[0]}
+	(&round{r: w.r, d: before}).recallMark(p)
+	if p.condition == nil || p.condition.Reason != kruise.UnitedDeploymentSubsetRescheduleReason {
+		t.Errorf("the mark is forgotten: %+v", p.condition)
 	}
 }
 

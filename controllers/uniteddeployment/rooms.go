@@ -61,6 +61,42 @@ func (t *round) mark(p *part, status corev1.ConditionStatus, reason, message str
 	}
 }
 
+// recordMarks writes the conditions of subsets that have changed, before the round acts: the pods that found
+// no node, from which a condition was derived, go by that act. Subsets that have no status yet come with the rest.
+func (t *round) recordMarks(ctx context.Context) error {
+	changed, differ := t.d.DeepCopy(), false
+	marks := map[string]kruise.UnitedDeploymentSubsetCondition{}
+	for _, p := range t.parts {
+		if p.condition == nil {
+			continue
+		}
+		marks[p.Name] = *p.condition
+		for i := range changed.Status.SubsetStatuses {
+			s := &changed.Status.SubsetStatuses[i]
+			if was := schedulable(s); s.Name == p.Name && (was == nil || was.Status != p.condition.Status) {
+				s.Conditions, differ = []kruise.UnitedDeploymentSubsetCondition{*p.condition}, true
+			}
+		}
+	}
+	t.r.memory.Of(t.d).marks = marks
+	if !differ {
+		return nil
+	}
+	if err := t.r.client.Status().Update(ctx, changed); err != nil {
+		return fmt.Errorf("writing which subsets of UnitedDeployment %s have room: %w", client.ObjectKeyFromObject(t.d), err)
+	}
+	t.d.ResourceVersion, t.d.Status = changed.ResourceVersion, changed.Status
+	return nil
+}
+
+// recallMark takes the condition of a subset that was written last where the cache shows an older one.
+func (t *round) recallMark(p *part) {
+	mark, ok := t.r.memory.Of(t.d).marks[p.Name]
+	if ok && (p.condition == nil || p.condition.LastTransitionTime.Before(&mark.LastTransitionTime)) {
+		p.condition = &mark
+	}
+}
+
 // adapt is UD-07: a subset is without room for a while after pods found no node in time.
 func (t *round) adapt(p *part) {
 	if p.marked {

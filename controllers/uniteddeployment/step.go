@@ -95,6 +95,9 @@ func (r *Reconciler) step(ctx context.Context, d *kruise.UnitedDeployment) (time
 	if err := t.look(ctx); err != nil {
 		return 0, err
 	}
+	if err := t.recordMarks(ctx); err != nil {
+		return 0, err
+	}
 	a := t.decide(ctx)
 	acted := t.act(ctx, a)
 	if err := t.report(ctx, a, acted); err != nil {
@@ -162,6 +165,7 @@ func (t *round) gather(ctx context.Context) error {
 				p.condition = schedulable(s)
 			}
 		}
+		t.recallMark(p)
 		p.marked = p.condition != nil && p.condition.Status == corev1.ConditionFalse
 		t.parts = append(t.parts, p)
 	}
