@@ -42,9 +42,9 @@ func (s *tiny) validating(name string, place pod.ValidatorPlace, allow bool, gat
 		Validate: func(context.Context, *pod.Request) admission.Response {
 			s.ran = append(s.ran, name)
 			if allow {
-				return admission.Allowed(name)
+				return admission.Allowed(name).WithWarnings(name + " warns")
 			}
-			return admission.Denied(name)
+			return admission.Denied(name).WithWarnings(name + " warns")
 		},
 	}
 }
@@ -131,6 +131,9 @@ func TestValidatingStepsRunInOrderUntilOneRefuses(t *testing.T) {
 			}
 			if ran := strings.Join(s.ran, " "); ran != tc.want {
 				t.Errorf("ran %s, want %s", ran, tc.want)
+			}
+			if warned := strings.ReplaceAll(strings.Join(got.Warnings, " "), " warns", ""); warned != tc.want {
+				t.Errorf("a user reads warnings of %q, want those of %q", warned, tc.want)
 			}
 			if n := len(steps.Stored()); n != 1+len(tc.gates) {
 				t.Errorf("%d matches", n)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"time"
 
@@ -39,10 +40,19 @@ func (v *Validator) Handle(ctx context.Context, req admission.Request) admission
 	if r == nil {
 		return answer
 	}
-	for _, step := range v.Steps {
-		if answer = step.Validate(ctx, r); !answer.Allowed {
-			return answer
+	var warnings []string
+	notes := map[string]string{}
+	for _, step := range v.Steps { // each may warn, or note something for the audit log
+		answer = step.Validate(ctx, r)
+		warnings = append(warnings, answer.Warnings...)
+		maps.Copy(notes, answer.AuditAnnotations)
+		if !answer.Allowed {
+			break
 		}
+	}
+	answer.Warnings = warnings
+	if len(notes) > 0 {
+		answer.AuditAnnotations = notes
 	}
 	return answer
 }
