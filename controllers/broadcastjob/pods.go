@@ -132,9 +132,9 @@ type goneError struct{ pod string }
 
 func (e *goneError) Error() string { return "pod " + e.pod + " has just ended" }
 
-// stop deletes the pods of a job that has ended which have not. Those beyond their restart limit have
+// deleteUnfinishedPods deletes the pods of a job that has ended which have not. Those beyond their restart limit have
 // failed, but would run on. It returns when to look again, 0 for when something changes.
-func (r *Reconciler) stop(ctx context.Context, job *kruise.BroadcastJob) (time.Duration, error) {
+func (r *Reconciler) deleteUnfinishedPods(ctx context.Context, job *kruise.BroadcastJob) (time.Duration, error) {
 	m := r.memory.Of(job)
 	m.listed = true // a pod that the cache does not show yet comes with an event
 	pods, current, err := r.pods(ctx, job, m)

@@ -172,7 +172,7 @@ func (s *state) add(node *corev1.Node, pods []*corev1.Pod, verdict nodefit.Verdi
 		return
 	}
 	s.nodes = append(s.nodes, placement.Node{Name: node.Name, State: state, Labels: node.Labels, Conditions: nodefit.Conditions(node)})
-	s.count(state)
+	s.countNode(state)
 }
 
 // takeUnfit takes the pods out that may not go on on a node that does not fit any more, and returns the others.
@@ -187,8 +187,8 @@ func (s *state) takeUnfit(running []*corev1.Pod, verdict nodefit.Verdict) []*cor
 	})
 }
 
-// count counts a node that the job is for.
-func (s *state) count(state string) {
+// countNode counts a node that the job is for.
+func (s *state) countNode(state string) {
 	s.counts.Desired++
 	switch state {
 	case placement.Waiting:

@@ -34,7 +34,7 @@ func never(job *kruise.BroadcastJob) bool {
 func (r *Reconciler) step(ctx context.Context, job *kruise.BroadcastJob) (time.Duration, error) {
 	if finished(job) {
 		r.explain(&change{job: job, now: metav1.NewTime(r.now()), status: job.Status})
-		again, failed := r.stop(ctx, job)
+		again, failed := r.deleteUnfinishedPods(ctx, job)
 		left, err := r.expire(ctx, job)
 		return requeue.Sooner(left, again), errors.Join(failed, err)
 	}
@@ -48,7 +48,7 @@ func (r *Reconciler) step(ctx context.Context, job *kruise.BroadcastJob) (time.D
 	}
 	next := r.begin(s)
 	if job.Status.Phase == kruise.BroadcastJobPhaseFailed {
-		again, failed := r.stop(ctx, job)
+		again, failed := r.deleteUnfinishedPods(ctx, job)
 		return again, errors.Join(failed, r.write(ctx, next))
 	}
 	if err := r.pause(ctx, s, next); err != nil {
@@ -123,7 +123,7 @@ func (r *Reconciler) ended(ctx context.Context, next *change) (time.Duration, er
 	if err := r.write(ctx, next); err != nil {
 		return 0, err
 	}
-	again, err := r.stop(ctx, next.job)
+	again, err := r.deleteUnfinishedPods(ctx, next.job)
 	if ttl := next.job.Spec.CompletionPolicy.TTLSecondsAfterFinished; ttl != nil && !never(next.job) {
 		again = requeue.Sooner(again, max(time.Duration(*ttl)*time.Second, step.Soon))
 	}

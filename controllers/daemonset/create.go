@@ -38,7 +38,7 @@ func (s *scaler) create(ctx context.Context, nodes []string) error {
 			acts[i] = func() error {
 				tried[i] = true
 				err := s.createPod(ctx, n, s.revisionOf(n))
-				s.memory.refuse(n, err != nil)
+				s.memory.countRefusal(n, err != nil)
 				return err
 			}
 		}

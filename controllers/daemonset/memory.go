@@ -63,8 +63,8 @@ func (m *memory) tried(node string) string {
 	return m.names[node]
 }
 
-// refuse notes whether the last pod of a node could not be created.
-func (m *memory) refuse(node string, refused bool) {
+// countRefusal notes whether the last pod of a node could not be created.
+func (m *memory) countRefusal(node string, refused bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !refused {

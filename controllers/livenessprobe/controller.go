@@ -175,7 +175,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	after, err := r.tell(ctx, pod)
 	if err == nil {
 		var wait time.Duration
-		if wait, err = r.restarts(ctx, pod, saved); wait > 0 && (after == 0 || wait < after) {
+		if wait, err = r.requestRestarts(ctx, pod, saved); wait > 0 && (after == 0 || wait < after) {
 			after = wait
 		}
 	}

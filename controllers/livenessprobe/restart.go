@@ -37,9 +37,9 @@ const (
 	keep = 600
 )
 
-// restarts asks for the restart of what has failed, and takes back what is well again before
+// requestRestarts asks for the restart of what has failed, and takes back what is well again before
 // it was restarted. It returns when to look at the pod again, 0 if the next result does.
-func (r *Reconciler) restarts(ctx context.Context, pod *corev1.Pod, saved []Saved) (after time.Duration, err error) {
+func (r *Reconciler) requestRestarts(ctx context.Context, pod *corev1.Pod, saved []Saved) (after time.Duration, err error) {
 	o := &v1alpha1.NodePodProbe{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, o); err != nil {
 		return 0, client.IgnoreNotFound(err)

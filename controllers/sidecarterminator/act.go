@@ -37,7 +37,7 @@ func (r *Reconciler) act(ctx context.Context, pod *corev1.Pod, answer points.Ter
 	if len(answer.Stop) == 0 {
 		return 0, nil
 	}
-	return r.request(ctx, pod, answer.Stop)
+	return r.requestStop(ctx, pod, answer.Stop)
 }
 
 // replace gives containers of a virtual node the images by which they end.
@@ -81,16 +81,16 @@ func (r *Reconciler) patch(pod *corev1.Pod, change map[string]any, write func(*c
 	return nil
 }
 
-// request asks the node to stop containers, and asks again while they run after a request has
+// requestStop asks the node to stop containers, and asks again while they run after a request has
 // ended. The sidecars whose exit code is ignored have a request of their own if there was one before them. It
 // returns when to look at the pod again.
-func (r *Reconciler) request(ctx context.Context, pod *corev1.Pod, names []string) (time.Duration, error) {
+func (r *Reconciler) requestStop(ctx context.Context, pod *corev1.Pod, names []string) (time.Duration, error) {
 	name := kruise.SidecarTerminationRequestPrefix + string(pod.UID)
 	for _, suffix := range []string{"", "-ignored"} {
 		existing := &kruise.ContainerRecreateRequest{}
 		err := r.live.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name + suffix}, existing)
 		if apierrors.IsNotFound(err) {
-			return restartrequest.PollInterval, r.create(ctx, pod, newRequest(pod, name+suffix, names), names)
+			return restartrequest.PollInterval, r.createRequest(ctx, pod, newRequest(pod, name+suffix, names), names)
 		}
 		if err != nil {
 			return 0, fmt.Errorf("reading ContainerRecreateRequest %s/%s: %w", pod.Namespace, name+suffix, err)
@@ -109,7 +109,7 @@ func (r *Reconciler) request(ctx context.Context, pod *corev1.Pod, names []strin
 		if err := restartrequest.Replace(ctx, r.client, existing, next); err != nil {
 			return 0, err
 		}
-		return restartrequest.PollInterval, r.create(ctx, pod, next, names)
+		return restartrequest.PollInterval, r.createRequest(ctx, pod, next, names)
 	}
 	return restartrequest.PollInterval, nil
 }
@@ -127,7 +127,7 @@ func newRequest(pod *corev1.Pod, name string, containers []string) *kruise.Conta
 	return o
 }
 
-func (r *Reconciler) create(ctx context.Context, pod *corev1.Pod, o *kruise.ContainerRecreateRequest, containers []string) error {
+func (r *Reconciler) createRequest(ctx context.Context, pod *corev1.Pod, o *kruise.ContainerRecreateRequest, containers []string) error {
 	if err := r.client.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating ContainerRecreateRequest %s/%s: %w", pod.Namespace, o.Name, err)
 	}

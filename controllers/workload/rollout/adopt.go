@@ -89,7 +89,7 @@ func (r *Round) adoptRevisions(ctx context.Context, owned []appsv1.ControllerRev
 	var out []appsv1.ControllerRevision
 	for i := range owned {
 		if rev := &owned[i]; !r.Spec.Selector.Matches(labels.Set(rev.Labels)) {
-			if err := r.disown(ctx, rev, rev.DeepCopy()); err != nil {
+			if err := r.removeOwner(ctx, rev, rev.DeepCopy()); err != nil {
 				return nil, fmt.Errorf("releasing revision %s: %w", rev.Name, err)
 			}
 			continue
@@ -103,7 +103,7 @@ func (r *Round) adoptRevisions(ctx context.Context, owned []appsv1.ControllerRev
 	}
 	for i := range list.Items {
 		rev := &list.Items[i]
-		if rev.DeletionTimestamp != nil || r.memory.revisions.has(rev) {
+		if rev.DeletionTimestamp != nil || r.memory.revisions.isUnseen(rev) {
 			continue
 		}
 		if err := r.adoptRevision(ctx, rev); err != nil {
@@ -146,14 +146,14 @@ func (r *Round) adopt(ctx context.Context, was, now client.Object) error {
 	return r.c.client.Patch(ctx, now, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}))
 }
 
-// disown takes the owner reference of the workload off an object; one that is gone has none.
-func (r *Round) disown(ctx context.Context, was, now client.Object) error {
+// removeOwner takes the owner reference of the workload off an object; one that is gone has none.
+func (r *Round) removeOwner(ctx context.Context, was, now client.Object) error {
 	now.SetOwnerReferences(slices.DeleteFunc(slices.Clone(now.GetOwnerReferences()), func(o metav1.OwnerReference) bool { return o.UID == r.Workload.GetUID() }))
 	return client.IgnoreNotFound(r.c.client.Patch(ctx, now, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})))
 }
 
-// has reports whether a revision of a name was written by us and the cache does not show it yet.
-func (m Revisions) has(rev *appsv1.ControllerRevision) bool {
+// isUnseen reports whether a revision of a name was written by us and the cache does not show it yet.
+func (m Revisions) isUnseen(rev *appsv1.ControllerRevision) bool {
 	own, ok := m[rev.Name]
 	return ok && own.UID == rev.UID
 }

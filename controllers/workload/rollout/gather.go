@@ -218,7 +218,7 @@ func Inactive(pod *corev1.Pod) bool {
 // release takes the owner reference off a pod.
 func (r *Round) release(ctx context.Context, pod *corev1.Pod) error {
 	before, pod := pod, pod.DeepCopy()
-	if err := r.disown(ctx, before, pod); err != nil {
+	if err := r.removeOwner(ctx, before, pod); err != nil {
 		return fmt.Errorf("releasing pod %s: %w", pod.Name, err)
 	}
 	r.Wrote(ctx, pod, pod, nil)
