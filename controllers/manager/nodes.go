@@ -5,6 +5,7 @@ package manager
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +17,7 @@ import (
 	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/containerrecreaterequest"
 	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/imagelistpulljob"
 	"github.com/regatta-sh/regatta/controllers/imagepulljob"
 	"github.com/regatta-sh/regatta/controllers/ledger"
@@ -23,16 +25,14 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/node"
 )
 
+// servedOf are those of some kinds whose feature gates are on.
+func (p parts) servedOf(kinds ...string) []string {
+	return slices.DeleteFunc(kinds, func(kind string) bool { return !gatedkinds.Served(kind, p.Gates.Enabled) })
+}
+
 // nodeKinds are the kinds that are carried out by node agents and have a controller.
 func (p parts) nodeKinds() []string {
-	if !p.Gates.Enabled(features.KruiseDaemon) {
-		return nil
-	}
-	out := []string{"ContainerRecreateRequest", "NodeImage"}
-	if p.Gates.Enabled(features.ImagePullJobGate) {
-		out = append(out, "ImagePullJob", "ImageListPullJob")
-	}
-	return out
+	return p.servedOf("ContainerRecreateRequest", "NodeImage", "ImagePullJob", "ImageListPullJob")
 }
 
 // nodes adds the controllers of what node agents carry out, once there are their CRDs.

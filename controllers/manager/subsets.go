@@ -22,10 +22,7 @@ import (
 
 // subsetKinds are the kinds that say which nodes pods go to and have a controller.
 func (p parts) subsetKinds() []string {
-	if p.Gates.Enabled(features.WorkloadSpread) {
-		return []string{"UnitedDeployment", "PersistentPodState", "WorkloadSpread"}
-	}
-	return []string{"UnitedDeployment", "PersistentPodState"}
+	return p.servedOf("UnitedDeployment", "PersistentPodState", "WorkloadSpread")
 }
 
 // subsets adds the controllers of what says which nodes pods go to, once there are their CRDs.
