@@ -84,4 +84,22 @@ spec:
 			Equal(fmt.Sprintf("failed Job %s/late was active longer than specified deadline", u.namespace)))
 		Eventually(func() string { return u.kubectl("get", "pods", "-o", "name") }).Should(BeEmpty())
 	}, SpecTimeout(3*time.Minute))
+
+	// A cordon keeps new pods off a node. The pod that runs there does its work, and once only.
+	It("lets the pod of a node end that is cordoned meanwhile", Serial, func(ctx SpecContext) {
+		u := newUser(ctx)
+		n := start(u)
+		u.apply(`{apiVersion: apps.kruise.io/v1alpha1, kind: BroadcastJob, metadata: {name: drained}, spec: {completionPolicy: {type: Always},
+			template: {metadata: {labels: {app: drained}}, spec: {restartPolicy: Never, containers: [{name: main, image: busybox, command: [sleep, "15"]}]}}}}`)
+		status := func() string {
+			return u.kubectl("get", "bcj", "drained", "-o", "jsonpath={.status.phase} {.status.active} {.status.succeeded} {.status.failed}")
+		}
+		Eventually(status).Should(Equal(fmt.Sprintf("running %d 0 0", n)))
+		before := u.names("drained")
+		uncordon := cordon(u, []string{u.pods("drained")[before[0]].Spec.NodeName})
+		Eventually(status).Should(Equal(fmt.Sprintf("completed 0 %d 0", n)))
+		uncordon()
+		Expect(u.names("drained")).To(Equal(before), "the work was done twice, or not at all")
+		Consistently(status).WithTimeout(2*time.Second).Should(Equal(fmt.Sprintf("completed 0 %d 0", n)), "it began again when the node was back")
+	}, SpecTimeout(2*time.Minute))
 })

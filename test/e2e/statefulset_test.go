@@ -108,4 +108,44 @@ spec:
 		Eventually(status).WithArguments(u).WithTimeout(2 * time.Minute).Should(Equal("observed=true replicas=2 ready=2 updated=2"))
 		Expect(u.pods("nginx")["web-1"].Spec.Volumes[0].PersistentVolumeClaim.ClaimName).To(Equal("data-web-1"))
 	}, SpecTimeout(8*time.Minute))
+
+	It("goes on where it was when a quota that stopped an update is raised", func(ctx SpecContext) {
+		u := newUser(ctx)
+		const limited = `
+apiVersion: apps.kruise.io/v1beta1
+kind: StatefulSet
+metadata: {name: web}
+spec:
+  serviceName: web
+  podManagementPolicy: Parallel
+  replicas: 3
+  updateStrategy: {rollingUpdate: {partition: 1}}
+  selector: {matchLabels: {app: nginx}}
+  template:
+    metadata: {labels: {app: nginx}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers: [{name: nginx, image: "nginx:%s"}]
+`
+		quota := func(pods int) {
+			GinkgoHelper()
+			u.apply(fmt.Sprintf(`{apiVersion: v1, kind: ResourceQuota, metadata: {name: pods}, spec: {hard: {pods: "%d"}}}`, pods))
+			Eventually(func() string { return u.kubectl("get", "quota", "pods", "-o", "jsonpath={.status.hard.pods}") }).Should(Equal(fmt.Sprint(pods)))
+		}
+		u.apply(fmt.Sprintf(limited, "1.24"))
+		Eventually(status).WithArguments(u).Should(Equal("observed=true replicas=3 ready=3 updated=3"))
+
+		By("allowing fewer pods than there are, in the middle of an update")
+		quota(1)
+		u.apply(fmt.Sprintf(limited, "1.25"))
+		Eventually(images).WithArguments(u).Should(HaveLen(2))
+		u.kubectl("delete", "pod", "web-0") // below the partition
+		Eventually(u.events).WithArguments("web", "FailedCreate").Should(ContainElement(And(ContainSubstring("web-0"), ContainSubstring("exceeded quota"))))
+		Expect(u.kubectl("get", "pods", "-l", "app=nginx", "-o", "name")).To(HavePrefix("pod/web-"), "no pod is left")
+
+		By("allowing them")
+		quota(3)
+		Eventually(status).WithArguments(u).Should(Equal("observed=true replicas=3 ready=3 updated=2"))
+		Expect(images(u)).To(Equal(map[string]string{"web-0": "nginx:1.24", "web-1": "nginx:1.25", "web-2": "nginx:1.25"}))
+	}, SpecTimeout(3*time.Minute))
 })
