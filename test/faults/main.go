@@ -24,6 +24,7 @@ import (
 	"github.com/regatta-sh/regatta/test/faults/budgets"
 	"github.com/regatta-sh/regatta/test/faults/injection"
 	"github.com/regatta-sh/regatta/test/faults/spreads"
+	"github.com/regatta-sh/regatta/test/faults/tenants"
 	"github.com/regatta-sh/regatta/test/install"
 )
 
@@ -33,7 +34,7 @@ func main() {
 	ctrl.SetLogger(logr.Discard()) // without a logger it prints a warning
 	klog.SetLogger(logr.Discard()) // connections of programs that are killed break
 	command := &cobra.Command{Use: "faults", Short: "Break things, and check what was promised", SilenceUsage: true, SilenceErrors: true}
-	command.AddCommand(budgetsCommand(), injectionCommand(), agentsCommand(), spreadsCommand())
+	command.AddCommand(budgetsCommand(), injectionCommand(), agentsCommand(), spreadsCommand(), tenantsCommand())
 	if err := command.ExecuteContext(ctx); err != nil {
 		if !errors.Is(err, context.Canceled) {
 			fmt.Fprintln(os.Stderr, "faults:", err)
@@ -161,6 +162,25 @@ func spreadsCommand() *cobra.Command {
 	clusterFlags(f, &o.Name, &o.Nodes, 1, &o.Replicas, &o.Seed)
 	f.IntVar(&o.Pods, "pods", 50, "how many pods there are after each round, each created by a client of its own at once")
 	f.IntVar(&o.Rounds, "rounds", 50, "how often half of them are deleted at once, and created again; a manager is killed in each round")
+	return c
+}
+
+func tenantsCommand() *cobra.Command {
+	o := tenants.Options{Out: os.Stderr}
+	c := &cobra.Command{
+		Use: "tenants", Short: "Give many namespaces policies of their own, and measure the memory of the manager in its container", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return trial(c, func(programs map[string]string) (*tenants.Report, error) {
+				o.Programs = programs
+				return tenants.Run(c.Context(), o)
+			})
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.Name, "name", "faults", "name of the local cluster that is brought up, and taken down afterwards")
+	f.IntVar(&o.Namespaces, "namespaces", 500, "how many namespaces there are, each with a PolicyBundle")
+	f.IntVar(&o.Decisions, "decisions", 12_000, "how many decisions are asked for, before and after the policies of the platform change")
+	f.IntVar(&o.Clients, "clients", 8, "how many ask at a time")
 	return c
 }
 
