@@ -199,31 +199,28 @@ func (k *Kind) Bound(_ *rollout.Round, f *rollout.Facts) func(*facts.Pod) bool {
 // Difference implements rollout.Kind (ASTS-08, ASTS-11). Pods that are missing or on their
 // way out are unavailable as well.
 func (k *Kind) Difference(f *rollout.Facts) rollout.Difference {
-	set := f.Workload.(*kruise.StatefulSet)
-	o := k.wanted(set)
-	old, updated, there := 0, 0, 0
+	s := k.view(f)
+	old, updated := 0, 0
 	for _, p := range f.Pods {
-		if n, ok := ordinalOf(set, p.Name); !ok || !o.Has(n) {
-			continue
-		}
-		there++
+		n, ok := ordinalOf(s.set, p.Name)
 		switch {
+		case !ok || !s.ordinals.Has(n):
 		case p.Facts.Updated:
 			updated++
 		case f.Bound(p):
 			old++
 		}
 	}
-	missing := f.Replicas - there
+	missing := s.need().missing
 	if !f.Strategy.Ordered {
-		old = max(min(old, f.Replicas-f.Strategy.Partition-updated-missing), 0)
+		old = max(min(old, f.Replicas-f.Strategy.Partition-updated-missing.Total), 0)
 	}
 	return rollout.Difference{
-		Update: old, MaxUnavailable: f.Strategy.MaxUnavailable - missing,
+		Update: old, MaxUnavailable: f.Strategy.MaxUnavailable, Missing: &missing,
 		Settled: old == 0 || f.Strategy.Type == rollout.OnDelete,
 		Condemned: func(p *facts.Pod) bool {
-			n, ok := ordinalOf(set, p.Name)
-			return !ok || !o.Has(n)
+			n, ok := ordinalOf(s.set, p.Name)
+			return !ok || !s.ordinals.Has(n)
 		},
 	}
 }

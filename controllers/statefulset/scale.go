@@ -15,6 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/ordinals"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/controllers/workload/selection"
 	"github.com/regatta-sh/regatta/controllers/workload/victims"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
@@ -44,9 +45,16 @@ type scaler struct {
 }
 
 func (k *Kind) scaler(r *rollout.Round, f *rollout.Facts) *scaler {
+	s := k.view(f)
+	s.r, s.memory = r, r.Memory().(*memory)
+	return s
+}
+
+// view is a scaler that only looks.
+func (k *Kind) view(f *rollout.Facts) *scaler {
 	s := &scaler{
-		k: k, r: r, f: f, t: f.Templates.(*rollout.PodTemplates), set: f.Workload.(*kruise.StatefulSet),
-		memory: r.Memory().(*memory), claims: f.Found.(*claimSet), active: map[int]*facts.Pod{}, gone: map[int]*corev1.Pod{},
+		k: k, f: f, t: f.Templates.(*rollout.PodTemplates), set: f.Workload.(*kruise.StatefulSet),
+		claims: f.Found.(*claimSet), active: map[int]*facts.Pod{}, gone: map[int]*corev1.Pod{},
 		unowned: map[int]int{}, held: map[int]bool{},
 	}
 	s.ordinals = k.wanted(s.set)
@@ -75,6 +83,11 @@ type need struct {
 	// condemned are the pods that may be deleted now because no ordinal wants them, the
 	// highest first.
 	condemned []*facts.Pod
+	// stale is true if a pod waits for the end of a claim.
+	stale bool
+	// missing counts the ordinals without a pod. Those that the walk does not come to wait for
+	// others, and are not counted at the target: nothing is tried for them.
+	missing selection.Unavailable
 }
 
 func (s *scaler) monotonic() bool {
@@ -90,6 +103,9 @@ func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (a
 		return false, err
 	}
 	n := s.need()
+	if n.stale {
+		s.r.Again(staleAgain) // the end of a claim is no event of the set
+	}
 	leaving := slices.ContainsFunc(f.Pods, f.Leaves)
 	if len(n.create) == 0 && len(n.finished) == 0 && len(n.condemned) == 0 && !leaving {
 		return false, nil
@@ -112,18 +128,20 @@ func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (a
 // stops OrderedReady; otherwise it spends one of those that scaleStrategy allows.
 func (s *scaler) need() (n need) {
 	limited := s.f.Strategy.ScaleMaxUnavailable
-	bounded := s.monotonic() || s.set.Spec.ScaleStrategy != nil && s.set.Spec.ScaleStrategy.MaxUnavailable != nil
 	spent, blocked := 0, false
 	spend := func() { // it stops OrderedReady
 		spent++
 		blocked = s.monotonic()
 	}
 	for _, i := range s.wanted {
-		if blocked || spent >= limited {
-			break
-		}
 		p, gone := s.active[i], s.gone[i]
+		stopped := blocked || spent >= limited
+		if p == nil {
+			n.missing.Total++
+			add(&n.missing.AtTarget, gone != nil || !stopped)
+		}
 		switch {
+		case stopped:
 		case gone != nil && gone.DeletionTimestamp == nil:
 			n.finished = append(n.finished, gone)
 			spend()
@@ -131,18 +149,30 @@ func (s *scaler) need() (n need) {
 			n.unavailable++
 			spend()
 		case p == nil && s.stale(i):
-			s.r.Again(staleAgain) // the end of a claim is no event of the set
-			blocked = s.monotonic()
+			n.stale, blocked = true, s.monotonic()
 		case p == nil:
 			n.create = append(n.create, i)
 			spend()
-		case bounded && !s.f.Available(p):
+		case s.bounded() && !s.f.Available(p):
 			n.unavailable++
 			spend()
 		}
 	}
 	n.condemned = s.condemned(blocked)
 	return n
+}
+
+// bounded says whether pods that are not available keep others from being created.
+func (s *scaler) bounded() bool {
+	return s.monotonic() || s.scaleLimit() > 0
+}
+
+// scaleLimit is scaleStrategy.maxUnavailable as a number of pods, 0 if there is none.
+func (s *scaler) scaleLimit() int {
+	if strategy := s.set.Spec.ScaleStrategy; strategy == nil || strategy.MaxUnavailable == nil {
+		return 0
+	}
+	return s.f.Strategy.ScaleMaxUnavailable
 }
 
 // condemned are the pods that may be deleted because no ordinal wants them. OrderedReady

@@ -70,7 +70,7 @@ func (s *scaler) status() kruise.StatefulSetStatus {
 	return out
 }
 
-func add(n *int32, yes bool) {
+func add[N int | int32](n *N, yes bool) {
 	if yes {
 		*n++
 	}

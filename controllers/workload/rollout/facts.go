@@ -106,6 +106,11 @@ func (f *Facts) Candidate(p *facts.Pod) bool {
 	return p.State == kruise.LifecycleStateUpdated || !inplace.InGrace(p.Pod)
 }
 
+// condemned says whether no replica needs a pod any more.
+func (f *Facts) condemned(p *facts.Pod) bool {
+	return f.Difference.Condemned != nil && f.Difference.Condemned(p)
+}
+
 // recreating says whether a pod not at its target is about to be deleted.
 func (f *Facts) recreating(p *facts.Pod) bool {
 	return p.Facts.Updated == f.Backwards() && p.State != kruise.LifecycleStatePreparingDelete && f.asked[p]
@@ -118,8 +123,11 @@ func (f *Facts) unavailable() (u selection.Unavailable, recreating int) {
 	if f.Difference.Unavailable != nil {
 		return *f.Difference.Unavailable, 0
 	}
+	if missing := f.Difference.Missing; missing != nil {
+		u = *missing
+	}
 	for _, p := range f.Pods {
-		if condemned := f.Difference.Condemned; condemned != nil && condemned(p) {
+		if f.condemned(p) {
 			continue
 		}
 		atTarget, going := p.Facts.Updated != f.Backwards(), f.recreating(p)

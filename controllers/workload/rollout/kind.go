@@ -216,6 +216,9 @@ type Difference struct {
 	// Unavailable is what MaxUnavailable is used up by before any pod is moved, for kinds
 	// of which not every pod that is unavailable counts; nil for all others.
 	Unavailable *selection.Unavailable
+	// Missing are the pods that are not there. They use up MaxUnavailable as those that are
+	// there do. It is nil for kinds whose MaxUnavailable leaves them out already.
+	Missing *selection.Unavailable
 	// Condemned says which pods no replica needs any more: that they are unavailable uses up
 	// nothing. It is nil for kinds whose pods can stand in for each other.
 	Condemned func(*facts.Pod) bool

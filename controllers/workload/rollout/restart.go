@@ -67,7 +67,10 @@ func (r *Round) restart(ctx context.Context, f *Facts) (Decisions, Outcome, erro
 	}
 	in := f.PlanInput()
 	in.Update, in.Restart = len(s.waiting), true
-	in.MaxUnavailable = f.Strategy.MaxUnavailable - max(f.Replicas-len(f.Pods), 0)
+	in.MaxUnavailable = f.Strategy.MaxUnavailable
+	if f.Difference.Missing == nil {
+		in.MaxUnavailable -= max(f.Replicas-len(f.Pods), 0)
+	}
 	plan, rec := Ask(ctx, r, f, points.PlanPoint(), in)
 	d.Plan, d.Holds = &rec, wholeFirst(plan.Holds)
 	for _, h := range d.Holds {
@@ -177,6 +180,9 @@ func (s restarts) unavailable(f *Facts) selection.Unavailable {
 			add(&u.AtTarget, going)
 		}
 		return u
+	}
+	if missing := f.Difference.Missing; missing != nil {
+		u = *missing
 	}
 	for _, p := range f.Pods {
 		out := s.underWay[p.UID] || !f.Available(p)

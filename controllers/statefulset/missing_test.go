@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulset
+
+import (
+	"errors"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+func limits(update, scale int32) func(*kruise.StatefulSet) {
+	return func(set *kruise.StatefulSet) {
+		set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromInt32(update))
+		set.Spec.ScaleStrategy = &kruise.StatefulSetScaleStrategy{MaxUnavailable: ptr.To(intstr.FromInt32(scale))}
+	}
+}
+
+// Pods that wait for a pod that never becomes ready do not keep an update from replacing it.
+func TestAnUpdateRepairsWhatMissingPodsWaitFor(t *testing.T) {
+	e := testEngine(t)
+	for name, tc := range map[string]struct {
+		edit      func(*kruise.StatefulSet)
+		made, did string
+	}{
+		"OrderedReady": {
+			edit: func(set *kruise.StatefulSet) { set.Spec.PodManagementPolicy = appsv1.OrderedReadyPodManagement },
+			made: "+db-0=db:1", did: "-db-0 +db-0=db:2 +db-1=db:2 +db-2=db:2 +db-3=db:2",
+		},
+		"Parallel within scaleStrategy.maxUnavailable": {
+			edit: limits(1, 2), made: "+db-0=db:1 +db-1=db:1",
+			did: "-db-1 +db-1=db:2 +db-2=db:2 +db-3=db:2 -db-0 +db-0=db:2",
+		},
+		"OrderedReady, in place": {
+			edit: func(set *kruise.StatefulSet) {
+				set.Spec.PodManagementPolicy = appsv1.OrderedReadyPodManagement
+				set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = kruise.InPlaceIfPossiblePodUpdatePolicyType
+			},
+			made: "+db-0=db:1", did: "+db-1=db:2 +db-2=db:2 +db-3=db:2",
+		},
+		"OrderedReady, below the partition": {
+			edit: func(set *kruise.StatefulSet) {
+				set.Spec.PodManagementPolicy = appsv1.OrderedReadyPodManagement
+				set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To[int32](1)
+			},
+			made: "+db-0=db:1", did: "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, e, Gates{}, testSet(4, tc.edit))
+			w.broken["db:1"] = true
+			w.settle()
+			if got := w.did(); got != tc.made {
+				t.Fatalf("first it did %s, want %s", got, tc.made)
+			}
+			w.change(image("2"))
+			w.settle()
+			if got := w.did(); got != tc.did {
+				t.Errorf("then it did %s, want %s", got, tc.did)
+			}
+		})
+	}
+}
+
+// While pods that were tried cannot be created, an update takes no more of the others than
+// maxUnavailable leaves room for, though these are not ready.
+func TestPodsThatCannotBeCreatedUseUpMaxUnavailable(t *testing.T) {
+	s := newLife(t, testEngine(t), testSet(3, nil))
+	s.Settle()
+	for _, p := range s.Pods() {
+		s.SetReady(p, false)
+	}
+	s.change(image("2"))
+	s.refuse(func(name string) bool { return name == "db-2" })
+	s.pass("db:1")
+	if got := s.pods(); got != "db-0=db:1 db-1=db:1" {
+		t.Errorf("there are %q%s", got, s.Story())
+	}
+}
+
+// refuse has the API server refuse new pods by their names.
+func (s *life) refuse(which func(name string) bool) {
+	s.Deny = func(o client.Object, what string) error {
+		if _, ok := o.(*corev1.Pod); ok && what == "create" && which(o.GetName()) {
+			return errors.New("exceeded quota")
+		}
+		return s.judge(o, what)
+	}
+}
