@@ -4,6 +4,8 @@ package statefulset
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -91,5 +93,51 @@ func (s *life) refuse(which func(name string) bool) {
 			return errors.New("exceeded quota")
 		}
 		return s.judge(o, what)
+	}
+}
+
+// Whatever fails while there is no pod at all, each one that comes back has the revision that
+// the partition gives it.
+func TestThePartitionOutlivesAllPods(t *testing.T) {
+	e := testEngine(t)
+	for name, tc := range map[string]struct {
+		edit    func(*kruise.StatefulSet)
+		refused string
+	}{
+		"one create fails":                  {nil, "db-0"},
+		"those of the revision before fail": {nil, "db-0 db-1"},
+		"all fail":                          {nil, "db-0 db-1 db-2"},
+		"OrderedReady": {
+			func(set *kruise.StatefulSet) { set.Spec.PodManagementPolicy = appsv1.OrderedReadyPodManagement }, "db-0",
+		},
+		"unordered": {
+			func(set *kruise.StatefulSet) {
+				set.Spec.UpdateStrategy.RollingUpdate.UnorderedUpdate = &kruise.UnorderedUpdateStrategy{}
+			}, "db-0",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newLife(t, e, testSet(3, tc.edit))
+			s.Settle()
+			s.change(func(set *kruise.StatefulSet) {
+				image("2")(set)
+				set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To[int32](2)
+			})
+			s.Settle()
+			want := "db-0=db:1 db-1=db:1 db-2=db:2"
+			if got := s.pods(); got != want {
+				t.Fatalf("before there are %q, want %q%s", got, want, s.Story())
+			}
+			s.refuse(func(name string) bool { return slices.Contains(strings.Fields(tc.refused), name) })
+			for _, p := range s.Pods() {
+				s.Delete(p)
+			}
+			s.pass("")
+			s.refuse(func(string) bool { return false })
+			s.Settle()
+			if got := s.pods(); got != want {
+				t.Errorf("in the end there are %q, want %q%s", got, want, s.Story())
+			}
+		})
 	}
 }

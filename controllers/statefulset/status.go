@@ -64,7 +64,7 @@ func (s *scaler) status() kruise.StatefulSetStatus {
 		ready := inplace.Condition(p, corev1.PodReady)
 		add(&out.ReadyReplicas, p.Status.Phase == corev1.PodRunning && ready != nil && ready.Status == corev1.ConditionTrue)
 	}
-	if f.Strategy.Type != rollout.OnDelete && out.UpdatedReplicas == out.Replicas && out.ReadyReplicas == out.Replicas { // ASTS-15
+	if f.Strategy.Type != rollout.OnDelete && out.UpdatedReplicas == out.Replicas && out.ReadyReplicas == out.Replicas && f.Difference.Missing.Total == 0 { // ASTS-15
 		out.CurrentRevision, out.CurrentReplicas = out.UpdateRevision, out.UpdatedReplicas
 	}
 	return out
