@@ -197,7 +197,8 @@ func (k *Kind) Bound(_ *rollout.Round, f *rollout.Facts) func(*facts.Pod) bool {
 }
 
 // Difference implements rollout.Kind (ASTS-08, ASTS-11). Pods that are missing or on their
-// way out are unavailable as well.
+// way out are unavailable as well. One that is recreated needs room in scaleStrategy too: where
+// that is used up, it would not be created again.
 func (k *Kind) Difference(f *rollout.Facts) rollout.Difference {
 	s := k.view(f)
 	old, updated := 0, 0
@@ -216,7 +217,7 @@ func (k *Kind) Difference(f *rollout.Facts) rollout.Difference {
 		old = max(min(old, f.Replicas-f.Strategy.Partition-updated-missing.Total), 0)
 	}
 	return rollout.Difference{
-		Update: old, MaxUnavailable: f.Strategy.MaxUnavailable, Missing: &missing,
+		Update: old, MaxUnavailable: f.Strategy.MaxUnavailable, MaxRecreated: s.scaleLimit(), Missing: &missing,
 		Settled: old == 0 || f.Strategy.Type == rollout.OnDelete,
 		Condemned: func(p *facts.Pod) bool {
 			n, ok := ordinalOf(s.set, p.Name)

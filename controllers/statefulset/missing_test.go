@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -139,5 +140,82 @@ func TestThePartitionOutlivesAllPods(t *testing.T) {
 				t.Errorf("in the end there are %q, want %q%s", got, want, s.Story())
 			}
 		})
+	}
+}
+
+// An update deletes no more available pods than can be created again at once: while
+// scaleStrategy.maxUnavailable is used up, none.
+func TestAnUpdateTakesWhatScalingCanBringBack(t *testing.T) {
+	e := testEngine(t)
+	for name, tc := range map[string]struct {
+		policy kruise.PodUpdatePolicyType
+		change func(*kruise.StatefulSet)
+		sick   string // a pod that is not ready
+		most   int    // ordinals without a pod
+		want   string
+	}{
+		"which is one at a time": {
+			policy: "ReCreate", change: image("2"), most: 1, want: "db:2 db:2 db:2 db:2",
+		},
+		"which is none beside a pod that is not available": {
+			policy: "ReCreate", change: image("2"), sick: "db-0", want: "db:1 db:1 db:1 db:1",
+		},
+		"where pods cannot be changed in place": {
+			policy: "InPlaceIfPossible", most: 1, want: "db:2 db:2 db:2 db:2",
+			change: func(set *kruise.StatefulSet) {
+				image("2")(set)
+				set.Spec.Template.Spec.Containers[0].Command = []string{"serve"}
+			},
+		},
+		"but in place as many as maxUnavailable says": {
+			policy: "InPlaceIfPossible", change: image("2"), sick: "db-0", want: "db:2 db:2 db:2 db:2",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, e, Gates{}, testSet(4, func(set *kruise.StatefulSet) {
+				limits(3, 1)(set)
+				set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = tc.policy
+			}))
+			w.settle()
+			if tc.sick != "" {
+				w.sick(tc.sick)
+			}
+			w.change(tc.change)
+			most := 0
+			for range 30 {
+				w.reconcile()
+				most = max(most, 4-len(w.pods()))
+				w.kubelet()
+				if p := w.pods()[tc.sick]; p != nil && p.UID == w.sickly {
+					w.sick(tc.sick)
+				}
+				w.now = w.now.Add(time.Second)
+			}
+			var images []string
+			pods := w.pods()
+			for _, name := range []string{"db-0", "db-1", "db-2", "db-3"} {
+				if p := pods[name]; p != nil {
+					images = append(images, p.Spec.Containers[0].Image)
+				}
+			}
+			if got := strings.Join(images, " "); got != tc.want || most > tc.most {
+				t.Errorf("in the end there are %s, want %s; %d ordinals were without a pod at once, want %d", got, tc.want, most, tc.most)
+			}
+		})
+	}
+}
+
+// sick has a pod be not ready, for as long as it is there.
+func (w *world) sick(name string) {
+	w.t.Helper()
+	p := w.pods()[name]
+	w.sickly = p.UID
+	for i := range p.Status.Conditions {
+		if p.Status.Conditions[i].Type == corev1.PodReady {
+			p.Status.Conditions[i].Status = corev1.ConditionFalse
+		}
+	}
+	if err := w.c.Status().Update(w.t.Context(), p); err != nil {
+		w.t.Fatal(err)
 	}
 }

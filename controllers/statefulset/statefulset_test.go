@@ -47,6 +47,7 @@ type world struct {
 	broken map[string]bool // images that never become ready
 	wrote  []string        // what happened to pods, in order
 	seen   map[string]types.UID
+	sickly types.UID // of a pod that is not ready
 }
 
 func testScheme(t *testing.T) *runtime.Scheme {

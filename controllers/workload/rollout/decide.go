@@ -59,6 +59,7 @@ func (r *Round) decide(ctx context.Context, f *Facts) (Decisions, error) {
 	}
 	taken, skipped := selection.Walk(order.candidates, d.Holds, limits, walkFrom)
 	d.Skipped = skipped
+	room := recreations{most: f.Difference.MaxRecreated, un: walkFrom}
 	var errs []error
 	for _, pod := range taken {
 		p := order.pods[pod]
@@ -66,6 +67,11 @@ func (r *Round) decide(ctx context.Context, f *Facts) (Decisions, error) {
 		switch {
 		case err != nil:
 			errs = append(errs, err)
+		case change.Action != points.Wait && !room.take(f.Steady(p), change.Action == points.Recreate):
+			d.Skipped = append(d.Skipped, selection.Skip{Pod: pod, Hold: decision.Hold{
+				Rule: decision.RuleWalk, Reason: selection.ReasonMaxUnavailable,
+				Message: "As many pods are unavailable as scaleStrategy.maxUnavailable lets be created at once; this one would stay away, so it waits for them.",
+			}})
 		case change.Action == points.Wait:
 			r.Again(undecidedAgain)
 			d.Skipped = append(d.Skipped, selection.Skip{Pod: pod, Hold: change.hold(p)})
@@ -74,6 +80,26 @@ func (r *Round) decide(ctx context.Context, f *Facts) (Decisions, error) {
 		}
 	}
 	return d, errors.Join(errs...)
+}
+
+// recreations counts the pods that are taken against what may be unavailable while pods are
+// recreated.
+type recreations struct {
+	most int // 0 for no bound
+	un   selection.Unavailable
+}
+
+// take counts a pod, unless it is to be recreated and there is no room for that. As in a walk,
+// one that is unavailable needs room at the target alone.
+func (r *recreations) take(available, recreate bool) bool {
+	if recreate && r.most > 0 && (r.un.AtTarget >= r.most || available && r.un.Total >= r.most) {
+		return false
+	}
+	r.un.AtTarget++
+	if available {
+		r.un.Total++
+	}
+	return true
 }
 
 // skipAll says of each candidate that the whole workload is held.
