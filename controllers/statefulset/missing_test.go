@@ -3,6 +3,7 @@
 package statefulset
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -16,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/simulation"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
 func limits(update, scale int32) func(*kruise.StatefulSet) {
@@ -217,5 +220,30 @@ func (w *world) sick(name string) {
 	}
 	if err := w.c.Status().Update(w.t.Context(), p); err != nil {
 		w.t.Fatal(err)
+	}
+}
+
+// A restart in place is of the pods that the set wants: one that is to go is neither restarted
+// nor waited for, and uses up nothing.
+func TestARestartLeavesOutCondemnedPods(t *testing.T) {
+	s := newLife(t, testEngine(t), testSet(3, func(set *kruise.StatefulSet) {
+		hooked(set)
+		set.Spec.PodManagementPolicy = appsv1.OrderedReadyPodManagement
+	}))
+	s.Options = []rollout.Option{rollout.WithAgents(func(context.Context, string) (bool, time.Duration, error) { return true, 0, nil })}
+	s.Restart()
+	s.Settle()
+	s.change(func(set *kruise.StatefulSet) { // the hook holds db-2, and db-1 waits for that
+		set.Spec.Replicas = ptr.To[int32](1)
+		set.Annotations = map[string]string{kruise.RestartInPlaceKey: s.Now.Add(time.Minute).UTC().Format(time.RFC3339)}
+	})
+	s.SetReady(s.Pod("db-1"), false)
+	s.pass("db:1")
+	var restarted []string
+	for _, o := range simulation.Every[*kruise.ContainerRecreateRequest](s.Life) {
+		restarted = append(restarted, o.Spec.PodName)
+	}
+	if !slices.Equal(restarted, []string{"db-0"}) {
+		t.Errorf("restarted are %v, want db-0%s", restarted, s.Story())
 	}
 }

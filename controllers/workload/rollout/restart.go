@@ -135,7 +135,7 @@ func (r *Round) restarts(ctx context.Context, f *Facts, asked time.Time) (restar
 			requested = false
 		}
 		switch {
-		case f.Leaves(p):
+		case f.Leaves(p), f.condemned(p):
 		case active[p.Name] || requested:
 			s.underWay[p.UID] = true
 		case o == nil && !startedSince(p.Pod, asked):
@@ -185,7 +185,7 @@ func (s restarts) unavailable(f *Facts) selection.Unavailable {
 		u = *missing
 	}
 	for _, p := range f.Pods {
-		out := s.underWay[p.UID] || !f.Available(p)
+		out := !f.condemned(p) && (s.underWay[p.UID] || !f.Available(p))
 		add(&u.Total, out)
 		add(&u.AtTarget, out && !s.waiting[p.UID])
 	}
