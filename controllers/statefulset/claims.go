@@ -22,23 +22,17 @@ func claimName(set *kruise.StatefulSet, template string, ordinal int) string {
 	return template + "-" + set.Name + "-" + strconv.Itoa(ordinal)
 }
 
-// claimsOf are the claims of an ordinal that are there.
-func (s *scaler) claimsOf(ordinal int) (out []*corev1.PersistentVolumeClaim) {
-	for i := range s.set.Spec.VolumeClaimTemplates {
-		if c := s.claims.named[claimName(s.set, s.set.Spec.VolumeClaimTemplates[i].Name, ordinal)]; c != nil {
-			out = append(out, c)
-		}
-	}
-	return out
-}
-
 // stale says whether a claim of an ordinal is still owned by a pod that is gone: it goes as
 // well, and a pod that took it would wait for ever (ASTS-13).
 func (s *scaler) stale(ordinal int) bool {
 	if !s.k.Gates.AutoDeletePVC || !deletes(s.retention().WhenScaled) {
 		return false
 	}
-	for _, c := range s.claimsOf(ordinal) {
+	for _, t := range slices.Concat(s.set.Spec.VolumeClaimTemplates, s.claimTemplates(s.t.History.Current)) { // it will be of either revision
+		c := s.claims.named[claimName(s.set, t.Name, ordinal)]
+		if c == nil {
+			continue
+		}
 		for _, o := range c.OwnerReferences {
 			if o.Kind == "Pod" && o.Name == podName(s.set, ordinal) {
 				return true // there is no pod of the name
@@ -49,9 +43,9 @@ func (s *scaler) stale(ordinal int) bool {
 }
 
 // createClaims makes the claims of an ordinal that are not there yet.
-func (s *scaler) createClaims(ctx context.Context, ordinal int) error {
-	for i := range s.set.Spec.VolumeClaimTemplates {
-		t := &s.set.Spec.VolumeClaimTemplates[i]
+func (s *scaler) createClaims(ctx context.Context, ordinal int, templates []corev1.PersistentVolumeClaim) error {
+	for i := range templates {
+		t := &templates[i]
 		name := claimName(s.set, t.Name, ordinal)
 		if c := s.claims.named[name]; c != nil {
 			if c.DeletionTimestamp != nil {
@@ -119,8 +113,8 @@ func (s *scaler) ownClaims(ctx context.Context, pod *corev1.Pod, ordinal int) (a
 		return nil
 	}
 	wanted := s.ordinals.Spans(ordinal)
-	for i := range s.set.Spec.VolumeClaimTemplates {
-		name := claimName(s.set, s.set.Spec.VolumeClaimTemplates[i].Name, ordinal)
+	for _, t := range s.claimTemplates(s.t.Of(pod)) {
+		name := claimName(s.set, t.Name, ordinal)
 		c := s.claims.named[name]
 		switch {
 		case c == nil && (wanted || !deletes(s.retention().WhenScaled)):

@@ -73,15 +73,18 @@ func (s *scaler) notUpdated(ordinal int) (n int) {
 }
 
 func (s *scaler) createPod(ctx context.Context, ordinal int) error {
-	pod, err := s.newPod(s.revisionOf(ordinal), ordinal)
+	rev := s.revisionOf(ordinal)
+	pod, err := s.newPod(rev, ordinal)
 	if err == nil && s.f.Strategy.Type == rollout.OnDelete { // no update comes to grow them
 		err = s.growClaims(ctx, ordinal)
 	}
 	if err == nil {
-		err = s.createClaims(ctx, ordinal)
+		err = s.createClaims(ctx, ordinal, s.claimTemplates(rev))
 	}
 	if err == nil {
-		err = s.r.CreatePod(ctx, pod)
+		if err = s.r.CreatePod(ctx, pod); err != nil {
+			err = s.explainRefusal(pod, rev, err)
+		}
 	}
 	if err != nil {
 		s.r.Warn(kruise.FailedCreateReason, fmt.Sprintf("create Pod %s in StatefulSet %s failed error: %v", podName(s.set, ordinal), s.set.Name, err))
@@ -117,8 +120,9 @@ func (s *scaler) newPod(rev *appsv1.ControllerRevision, ordinal int) (*corev1.Po
 		state = kruise.LifecycleStatePreparingNormal
 	}
 	lifecycle.Set(pod, state, s.f.Now)
-	pod.Spec.Volumes = claims.Volumes(pod.Spec.Volumes, s.set.Spec.VolumeClaimTemplates, func(template string) string {
+	pod.Spec.Volumes = claims.Volumes(pod.Spec.Volumes, s.claimTemplates(rev), func(template string) string {
 		return claimName(s.set, template, ordinal)
 	})
+	s.findLostVolumes(pod, rev, ordinal)
 	return pod, nil
 }

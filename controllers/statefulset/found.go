@@ -27,11 +27,18 @@ type claimSet struct {
 
 // Resolve implements rollout.Resolver: it finds the claims of the set.
 func (k *Kind) Resolve(ctx context.Context, r *rollout.Round, spec *rollout.Spec) error {
-	set, found := r.Workload.(*kruise.StatefulSet), &claimSet{}
+	found := &claimSet{}
 	spec.Found = found
-	if len(set.Spec.VolumeClaimTemplates) == 0 {
+	if len(r.Workload.(*kruise.StatefulSet).Spec.VolumeClaimTemplates) == 0 {
 		return nil
 	}
+	return k.findClaims(ctx, r, found)
+}
+
+// findClaims finds the claims that have the name of a pod of the set, whatever their template: an
+// earlier revision may have had it.
+func (k *Kind) findClaims(ctx context.Context, r *rollout.Round, found *claimSet) error {
+	set := r.Workload.(*kruise.StatefulSet)
 	list := &corev1.PersistentVolumeClaimList{}
 	if err := r.Client().List(ctx, list, client.InNamespace(set.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing claims: %w", err)
@@ -60,15 +67,11 @@ func (k *Kind) Resolve(ctx context.Context, r *rollout.Round, spec *rollout.Spec
 	return nil
 }
 
-// claimOrdinal is the ordinal of a claim by its name, if it is one of the set's.
+// claimOrdinal is the ordinal of a claim by its name, if that ends with the name of a pod of the set.
 func claimOrdinal(set *kruise.StatefulSet, name string) (int, bool) {
 	n, ok := facts.Ordinal(name)
-	for i := range set.Spec.VolumeClaimTemplates {
-		if t := set.Spec.VolumeClaimTemplates[i].Name; ok && strings.HasPrefix(name, t+"-"+set.Name+"-") && name == claimName(set, t, n) {
-			return n, true
-		}
-	}
-	return 0, false
+	suffix := "-" + podName(set, n)
+	return n, ok && len(name) > len(suffix) && strings.HasSuffix(name, suffix)
 }
 
 // wrote keeps a claim as it was written: the cache may not show it yet, and the pod would seem

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -157,17 +158,25 @@ func resolve(set *kruise.StatefulSet) (s points.Strategy, invalid error) {
 	return s, invalid
 }
 
-// Templates implements rollout.Kind.
+// Templates implements rollout.Kind. A revision records its claim templates, which are no part
+// of its data.
 func (k *Kind) Templates(ctx context.Context, r *rollout.Round) (rollout.Templates, error) {
 	set := r.Workload.(*kruise.StatefulSet)
 	owner := revision.Owner{
 		Kind: OwnerKind(), Selector: set.Spec.Selector, Template: &set.Spec.Template, WithoutClaims: true,
-		Current: set.Status.CurrentRevision,
+		Claims: set.Spec.VolumeClaimTemplates, RecordsClaims: true, Current: set.Status.CurrentRevision,
 	}
 	if set.Status.CollisionCount != nil {
 		owner.Collisions = *set.Status.CollisionCount
 	}
-	return r.History(ctx, owner, k.classifier)
+	t, err := r.History(ctx, owner, k.classifier)
+	if err != nil {
+		return nil, err
+	}
+	if len(set.Spec.VolumeClaimTemplates) == 0 && t.Current() != t.Update() && slices.ContainsFunc(t.History.All, hadClaims) {
+		return t, k.findClaims(ctx, r, r.Spec.Found.(*claimSet))
+	}
+	return t, nil
 }
 
 // DeletionAsked implements rollout.Kind.

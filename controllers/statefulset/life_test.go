@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,6 +21,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/simulation"
 	"github.com/regatta-sh/regatta/controllers/simulation/lives"
+	"github.com/regatta-sh/regatta/controllers/workload/claims"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine"
@@ -76,6 +78,9 @@ func (s *life) judge(o client.Object, what string) error {
 		if what == "delete" && !s.goesWithItsClaim(set, o, n) {
 			complain("%s is deleted, and its claim, which is to go with it, does not have it as its owner", o.Name)
 		}
+		if what == "create" && !mountsItsClaims(o) {
+			complain("%s is created with the claims %s, and mounts %v", o.Name, claimNames(o), o.Spec.Containers[0].VolumeMounts)
+		}
 		if what == "create" && s.ahead(set, o, n) {
 			complain("%s is created at the update revision, though its position is below the partition", o.Name)
 		}
@@ -89,6 +94,11 @@ func (s *life) judge(o client.Object, what string) error {
 		}
 	}
 	return nil
+}
+
+// mountsItsClaims says whether a pod has the claims that its revision mounts, and no others.
+func mountsItsClaims(pod *corev1.Pod) bool {
+	return len(claims.UnknownMounts(&pod.Spec)) == 0 && len(pod.Spec.Containers[0].VolumeMounts) == len(pod.Spec.Volumes)
 }
 
 // ahead says whether a pod has the update revision before the partition lets it.
@@ -148,7 +158,7 @@ func drawSet(t *rapid.T) *kruise.StatefulSet {
 		}
 		ru.MinReadySeconds = ptr.To(int32(rapid.SampledFrom([]int{0, 0, 10}).Draw(t, "minReadySeconds")))
 		if rapid.Bool().Draw(t, "claims") {
-			set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+			mount("data")(set)
 			set.Spec.PersistentVolumeClaimRetentionPolicy = &kruise.StatefulSetPersistentVolumeClaimRetentionPolicy{
 				WhenScaled: rapid.SampledFrom([]appsv1.PersistentVolumeClaimRetentionPolicyType{"Retain", "Delete"}).Draw(t, "whenScaled"),
 			}
@@ -158,7 +168,7 @@ func drawSet(t *rapid.T) *kruise.StatefulSet {
 
 // user does something that users do.
 func (s *life) user(t *rapid.T) {
-	switch rapid.SampledFrom([]string{"image", "replicas", "partition", "pause", "reserve", "specified delete", "delete", "orphan", "relabel"}).Draw(t, "the user changes") {
+	switch rapid.SampledFrom([]string{"image", "replicas", "partition", "pause", "reserve", "specified delete", "delete", "delete all", "logs", "orphan", "relabel"}).Draw(t, "the user changes") {
 	case "image":
 		image := rapid.SampledFrom([]string{"db:1", "db:2", "db:3"}).Draw(t, "image")
 		s.change(func(set *kruise.StatefulSet) { set.Spec.Template.Spec.Containers[0].Image = image })
@@ -181,6 +191,12 @@ func (s *life) user(t *rapid.T) {
 		})
 	case "orphan":
 		s.Orphan()
+	case "logs":
+		s.change(mount("logs"))
+	case "delete all":
+		for _, p := range s.Pods() {
+			s.Delete(p)
+		}
 	case "relabel":
 		lives.Relabel(t, s.Life, "app", "db")
 	case "specified delete", "delete":
@@ -275,18 +291,17 @@ func (s *life) wantStatus(pods, updated int) kruise.StatefulSetStatus {
 func (s *life) claims(pods []string) {
 	s.Helper()
 	set := s.set()
-	if len(set.Spec.VolumeClaimTemplates) == 0 {
-		return
-	}
 	there := map[string]bool{}
 	for _, c := range simulation.Every[*corev1.PersistentVolumeClaim](s.Life) {
 		there[c.Name] = c.DeletionTimestamp == nil
 	}
 	want := map[string]bool{}
 	for _, pod := range pods {
-		want["data-"+pod] = true
+		for _, claim := range strings.Fields(claimNames(s.Pod(pod))) {
+			want[claim] = true
+		}
 	}
-	if !deletes(set.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled) {
+	if policy := set.Spec.PersistentVolumeClaimRetentionPolicy; policy == nil || !deletes(policy.WhenScaled) {
 		maps.Copy(want, s.claimed)
 	}
 	for name := range want {

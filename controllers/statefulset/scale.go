@@ -42,6 +42,9 @@ type scaler struct {
 	unowned map[int]int
 	// held are the ordinals whose new pods have the current revision, because the update is held.
 	held map[int]bool
+	// recorded are the claim templates of revisions, by their names. Pods are created in parallel.
+	recording sync.Mutex
+	recorded  map[string][]corev1.PersistentVolumeClaim
 }
 
 func (k *Kind) scaler(r *rollout.Round, f *rollout.Facts) *scaler {
@@ -55,7 +58,7 @@ func (k *Kind) view(f *rollout.Facts) *scaler {
 	s := &scaler{
 		k: k, f: f, t: f.Templates.(*rollout.PodTemplates), set: f.Workload.(*kruise.StatefulSet),
 		claims: f.Found.(*claimSet), active: map[int]*facts.Pod{}, gone: map[int]*corev1.Pod{},
-		unowned: map[int]int{}, held: map[int]bool{},
+		unowned: map[int]int{}, held: map[int]bool{}, recorded: map[string][]corev1.PersistentVolumeClaim{},
 	}
 	s.ordinals = k.wanted(s.set)
 	s.wanted = s.ordinals.All()
@@ -291,7 +294,7 @@ func (k *Kind) Recreate(ctx context.Context, r *rollout.Round, f *rollout.Facts,
 // tidyClaims gives claims the owners that they are to have, and makes those that a pending
 // pod waits for (ASTS-06, ASTS-07).
 func (s *scaler) tidyClaims(ctx context.Context) error {
-	if len(s.set.Spec.VolumeClaimTemplates) == 0 {
+	if s.claims.named == nil { // no revision has claims
 		return nil
 	}
 	var acts []func() error
@@ -313,7 +316,7 @@ func (s *scaler) tidyClaims(ctx context.Context) error {
 	for i, p := range s.active {
 		own(i, p.Pod)
 		if p.Status.Phase == corev1.PodPending && s.ordinals.Has(i) {
-			acts = append(acts, func() error { return s.createClaims(ctx, i) })
+			acts = append(acts, func() error { return s.createClaims(ctx, i, s.claimTemplates(s.t.Of(p.Pod))) })
 		}
 	}
 	for i, p := range s.gone {

@@ -3,7 +3,11 @@
 // Package claims has what workloads with volume claim templates share.
 package claims
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // Volumes points a pod's volumes at its own claims, one of each template; name is the
 // name of the claim of a template. A volume of the pod template with the name of a claim
@@ -21,6 +25,29 @@ func Volumes(volumes []corev1.Volume, templates []corev1.PersistentVolumeClaim, 
 	for _, v := range volumes {
 		if !own[v.Name] {
 			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// UnknownMounts are the names of volumes that containers of a pod mount, or use as devices, and
+// that it does not have: the API server refuses such a pod.
+func UnknownMounts(spec *corev1.PodSpec) []string {
+	known := map[string]bool{}
+	for _, v := range spec.Volumes {
+		known[v.Name] = true
+	}
+	var out []string
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		for _, m := range c.VolumeMounts {
+			if !known[m.Name] {
+				known[m.Name], out = true, append(out, m.Name)
+			}
+		}
+		for _, d := range c.VolumeDevices {
+			if !known[d.Name] {
+				known[d.Name], out = true, append(out, d.Name)
+			}
 		}
 	}
 	return out

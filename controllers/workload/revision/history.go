@@ -29,8 +29,10 @@ type Owner struct {
 	Selector *metav1.LabelSelector
 	Template *corev1.PodTemplateSpec
 	Claims   []corev1.PersistentVolumeClaim
-	// WithoutClaims is true for kinds whose revisions do not record the claim templates.
+	// WithoutClaims is true for kinds whose revisions do not record the hash of the claim templates.
 	WithoutClaims bool
+	// RecordsClaims is true for kinds whose revisions record the claim templates themselves.
+	RecordsClaims bool
 	Collisions    int32
 	// Document is what the revisions have, for workloads whose revisions are no pod templates.
 	Document *Document
@@ -109,12 +111,18 @@ func Resolve(ctx context.Context, c client.Client, o Owner, existing []*appsv1.C
 	}
 	switch {
 	case same >= 0 && same == len(all)-1:
-		h.Update = all[same]
+		if h.Update, err = recordAnew(ctx, c, o, all[same], want); err != nil {
+			return h, err
+		}
+		h.All[same] = h.Update
 	case same >= 0: // a rollback: the old revision becomes the newest
 		bumped := all[same].DeepCopy()
 		bumped.Revision = want.Revision
 		if o.Document == nil && !o.WithoutClaims {
 			metav1.SetMetaDataAnnotation(&bumped.ObjectMeta, ClaimsHashKey, want.Annotations[ClaimsHashKey])
+		}
+		if o.RecordsClaims {
+			bumped, _ = withClaimTemplates(bumped, want)
 		}
 		patch := client.MergeFrom(all[same])
 		if err := c.Patch(ctx, bumped, patch); err != nil {
@@ -142,6 +150,22 @@ func Resolve(ctx context.Context, c client.Client, o Owner, existing []*appsv1.C
 	return h, nil
 }
 
+// recordAnew has the update revision record the claim templates as they are now, if it records any.
+// One that says nothing of them is left as it is: another release made it.
+func recordAnew(ctx context.Context, c client.Client, o Owner, rev, want *appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
+	if _, records := rev.Annotations[ClaimTemplatesKey]; !o.RecordsClaims || !records {
+		return rev, nil
+	}
+	next, changed := withClaimTemplates(rev, want)
+	if !changed {
+		return rev, nil
+	}
+	if err := c.Patch(ctx, next, client.MergeFrom(rev)); err != nil {
+		return nil, fmt.Errorf("recording the volume claim templates on revision %s: %w", rev.Name, err)
+	}
+	return next, nil
+}
+
 func nextNumber(sorted []*appsv1.ControllerRevision) int64 {
 	if len(sorted) == 0 {
 		return 1
@@ -164,6 +188,12 @@ func build(o Owner, number int64) (*appsv1.ControllerRevision, error) {
 	delete(annotations, corev1.LastAppliedConfigAnnotation)
 	if !o.WithoutClaims {
 		if annotations[ClaimsHashKey], err = ClaimsHash(o.Claims); err != nil {
+			return nil, err
+		}
+	}
+	delete(annotations, ClaimTemplatesKey)
+	if o.RecordsClaims {
+		if err := recordClaimTemplates(annotations, o.Claims); err != nil {
 			return nil, err
 		}
 	}

@@ -91,6 +91,14 @@ func (t *PodTemplates) Update() string { return t.History.Update.Name }
 // At implements Templates.
 func (t *PodTemplates) At(pod *corev1.Pod) string { return pod.Labels[RevisionLabel] }
 
+// Of is the revision of a pod, nil if it is gone from history.
+func (t *PodTemplates) Of(pod *corev1.Pod) *appsv1.ControllerRevision {
+	if t.Is(pod, t.Update()) { // as most are
+		return t.History.Update
+	}
+	return t.History.ByLabel(t.At(pod))
+}
+
 // Is implements Templates.
 func (t *PodTemplates) Is(pod *corev1.Pod, name string) bool {
 	return revision.Same(pod.Labels[RevisionLabel], name)

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package revision
+
+import (
+	"encoding/json"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ClaimTemplatesKey is the annotation with the volume claim templates that pods of a revision
+// have. They are no data of the revision: an edit of them alone is no update.
+const ClaimTemplatesKey = "revision.regatta.sh/volume-claim-templates"
+
+// Limits of the record of claim templates, in bytes. A revision beyond them says nothing of claims.
+const (
+	maxClaimTemplates = 64 << 10
+	maxAnnotations    = 256 << 10 // that the API server takes, of all annotations
+)
+
+// claimTemplate is what is recorded of a volume claim template.
+type claimTemplate struct {
+	Name        string                           `json:"name"`
+	Labels      map[string]string                `json:"labels,omitempty"`
+	Annotations map[string]string                `json:"annotations,omitempty"`
+	Spec        corev1.PersistentVolumeClaimSpec `json:"spec"`
+}
+
+// ClaimTemplates reads the volume claim templates that a revision records. It returns false for a
+// revision that says nothing of them, such as one that OpenKruise made.
+func ClaimTemplates(rev *appsv1.ControllerRevision) ([]corev1.PersistentVolumeClaim, bool) {
+	text, ok := rev.Annotations[ClaimTemplatesKey]
+	if !ok {
+		return nil, false
+	}
+	var recorded []claimTemplate
+	if err := json.Unmarshal([]byte(text), &recorded); err != nil {
+		return nil, false // another client wrote it, and the next change of the templates repairs it
+	}
+	out := make([]corev1.PersistentVolumeClaim, len(recorded))
+	for i, t := range recorded {
+		out[i] = corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: t.Name, Labels: t.Labels, Annotations: t.Annotations}, Spec: t.Spec,
+		}
+	}
+	return out, true
+}
+
+// recordClaimTemplates sets the record among the annotations of a revision, or removes it if it
+// would be too large.
+func recordClaimTemplates(annotations map[string]string, claims []corev1.PersistentVolumeClaim) error {
+	delete(annotations, ClaimTemplatesKey)
+	recorded := make([]claimTemplate, len(claims))
+	for i := range claims {
+		c := &claims[i]
+		recorded[i] = claimTemplate{Name: c.Name, Labels: c.Labels, Annotations: c.Annotations, Spec: c.Spec}
+	}
+	raw, err := json.Marshal(recorded)
+	if err != nil {
+		return fmt.Errorf("encoding volume claim templates: %w", err)
+	}
+	size := len(ClaimTemplatesKey) + len(raw)
+	for k, v := range annotations {
+		size += len(k) + len(v)
+	}
+	if len(raw) <= maxClaimTemplates && size <= maxAnnotations {
+		annotations[ClaimTemplatesKey] = string(raw)
+	}
+	return nil
+}
+
+// withClaimTemplates is a revision with the record of another one, and whether that is a change.
+func withClaimTemplates(rev, of *appsv1.ControllerRevision) (*appsv1.ControllerRevision, bool) {
+	text, ok := of.Annotations[ClaimTemplatesKey]
+	if was, had := rev.Annotations[ClaimTemplatesKey]; had == ok && was == text {
+		return rev, false
+	}
+	out := rev.DeepCopy()
+	delete(out.Annotations, ClaimTemplatesKey)
+	if ok {
+		metav1.SetMetaDataAnnotation(&out.ObjectMeta, ClaimTemplatesKey, text)
+	}
+	return out, true
+}
