@@ -110,12 +110,12 @@ func Resolve(ctx context.Context, c client.Client, o Owner, existing []*appsv1.C
 		}
 	}
 	switch {
-	case same >= 0 && same == len(all)-1:
+	case same >= 0 && same == len(all)-1 && !o.isTied(all):
 		if h.Update, err = recordAnew(ctx, c, o, all[same], want); err != nil {
 			return h, err
 		}
 		h.All[same] = h.Update
-	case same >= 0: // a rollback: the old revision becomes the newest
+	case same >= 0: // a rollback: the old revision becomes the newest; or one was adopted that is as new
 		bumped := all[same].DeepCopy()
 		bumped.Revision = want.Revision
 		if o.Document == nil && !o.WithoutClaims {
@@ -148,6 +148,14 @@ func Resolve(ctx context.Context, c client.Client, o Owner, existing []*appsv1.C
 		}
 	}
 	return h, nil
+}
+
+// isTied reports whether the newest two revisions have one number. A revision that was made before
+// the workload adopted those of its predecessor has the number of one of these. Of kinds that adopt
+// none, OpenKruise gives all revisions one number.
+func (o *Owner) isTied(sorted []*appsv1.ControllerRevision) bool {
+	last := len(sorted) - 1
+	return o.Adopt != nil && last > 0 && sorted[last].Revision == sorted[last-1].Revision
 }
 
 // recordAnew has the update revision record the claim templates as they are now, if it records any.

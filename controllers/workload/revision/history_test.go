@@ -242,3 +242,22 @@ func TestTruncate(t *testing.T) {
 		})
 	}
 }
+
+// A revision that is made before those of an orphaned predecessor are adopted has the number of
+// one of these, until it is seen beside it.
+func TestTheUpdateRevisionIsNewerThanOneThatIsAdoptedLater(t *testing.T) {
+	h := newHistory(t)
+	adopted := h.resolve("web:1").Update
+	h.c = fake.NewClientBuilder().Build()
+	update := h.resolve("web:2", []*appsv1.ControllerRevision{}...).Update
+	adopted.ResourceVersion, adopted.CreationTimestamp = "", update.CreationTimestamp
+	if err := h.c.Create(t.Context(), adopted); err != nil {
+		t.Fatal(err)
+	}
+	o := h.owner("web:2")
+	o.Adopt = func(context.Context, *appsv1.ControllerRevision) error { return nil }
+	got, err := Resolve(t.Context(), h.c, o, []*appsv1.ControllerRevision{adopted, update})
+	if err != nil || got.Update.Name != update.Name || got.Update.Revision <= adopted.Revision {
+		t.Errorf("the update is %s with number %d, the other one has %d: %v", got.Update.Name, got.Update.Revision, adopted.Revision, err)
+	}
+}
