@@ -28,10 +28,16 @@ func (k *Kind) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, r
 	if err := r.WriteStatus(ctx, &status); err != nil {
 		return err
 	}
-	if res.Err != nil {
-		return nil
+	if res.Err == nil {
+		if err := k.clearPodsToDelete(ctx, r, f); err != nil {
+			return err
+		}
 	}
-	return k.tidy(ctx, r, f)
+	limit := 10
+	if l := r.Workload.(*kruise.CloneSet).Spec.RevisionHistoryLimit; l != nil {
+		limit = int(*l)
+	}
+	return r.TruncateHistory(ctx, f, f.Templates.(*rollout.PodTemplates), limit, res)
 }
 
 // reportFailures keeps a condition of each phase that fails, and removes it when the
@@ -149,8 +155,8 @@ func reportHold(r rollout.Events, f *rollout.Facts, res rollout.Result, s *kruis
 	}
 }
 
-// tidy takes names off podsToDelete whose pods are gone (CS-17) and truncates the history.
-func (k *Kind) tidy(ctx context.Context, r *rollout.Round, f *rollout.Facts) error {
+// clearPodsToDelete takes names off podsToDelete whose pods are gone (CS-17).
+func (k *Kind) clearPodsToDelete(ctx context.Context, r *rollout.Round, f *rollout.Facts) error {
 	set := r.Workload.(*kruise.CloneSet)
 	if names := set.Spec.ScaleStrategy.PodsToDelete; len(names) > 0 {
 		exists := map[string]bool{}
@@ -166,9 +172,5 @@ func (k *Kind) tidy(ctx context.Context, r *rollout.Round, f *rollout.Facts) err
 			}
 		}
 	}
-	limit := 10
-	if l := set.Spec.RevisionHistoryLimit; l != nil {
-		limit = int(*l)
-	}
-	return r.TruncateHistory(ctx, f, f.Templates.(*rollout.PodTemplates), limit)
+	return nil
 }

@@ -30,14 +30,11 @@ func (k *Kind) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, r
 	if err := r.WriteStatus(ctx, &status); err != nil {
 		return err
 	}
-	if res.Err != nil {
-		return nil
-	}
 	limit := 10
 	if l := s.set.Spec.RevisionHistoryLimit; l != nil {
 		limit = int(*l)
 	}
-	return r.TruncateHistory(ctx, f, s.t.PodTemplates, limit)
+	return r.TruncateHistory(ctx, f, s.t.PodTemplates, limit, res)
 }
 
 // status counts the nodes (ADS-13): of each that should run a pod, by its oldest one.

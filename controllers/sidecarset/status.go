@@ -44,13 +44,15 @@ func (k *Kind) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, r
 	reportMissed(r, f, &status)
 	k.reportRecreation(r, m, f, set, &status)
 	k.reportNotUpgradable(r, m, f, t)
-	if err := r.WriteStatus(ctx, &status); err != nil || res.Err != nil {
+	if err := r.WriteStatus(ctx, &status); err != nil {
 		return err
 	}
-	if err := k.repair(ctx, r, f, res); err != nil {
-		return err
+	if res.Err == nil {
+		if err := k.repair(ctx, r, f, res); err != nil {
+			return err
+		}
 	}
-	return k.truncate(ctx, r, f, t)
+	return k.truncate(ctx, r, f, t) // also after a round that failed, or revisions would pile up
 }
 
 // reportFailures keeps a condition while updates fail.

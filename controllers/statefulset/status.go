@@ -30,14 +30,11 @@ func (k *Kind) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, r
 	if err := r.WriteStatus(ctx, &status); err != nil {
 		return err
 	}
-	if res.Err != nil {
-		return nil
-	}
 	limit := 10
 	if l := s.set.Spec.RevisionHistoryLimit; l != nil {
 		limit = int(*l)
 	}
-	return r.TruncateHistory(ctx, f, s.t, limit)
+	return r.TruncateHistory(ctx, f, s.t, limit, res)
 }
 
 // status counts the pods (ASTS-18). Pods that are on their way out count as replicas, and

@@ -60,9 +60,14 @@ func (r *Round) History(ctx context.Context, owner revision.Owner, classifier *i
 
 // TruncateHistory deletes the oldest revisions beyond limit that neither the workload
 // nor a pod has. It comes after the status is written: an update that is complete makes the
-// revision before it idle, and no event may follow that would bring another round.
-func (r *Round) TruncateHistory(ctx context.Context, f *Facts, t *PodTemplates, limit int) error {
+// revision before it idle, and no event may follow that would bring another round. It comes after a
+// round that failed too, or each edit of a workload that always fails would leave one more. Then the
+// revision that was current stays: a pod may have been created of it, and only the answer was lost.
+func (r *Round) TruncateHistory(ctx context.Context, f *Facts, t *PodTemplates, limit int, res Result) error {
 	used := map[string]bool{}
+	if res.Err != nil {
+		used[revision.Short(t.Current())] = true
+	}
 	for _, p := range f.Pods {
 		used[revision.Short(p.Labels[RevisionLabel])] = true
 	}
