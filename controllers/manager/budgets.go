@@ -73,7 +73,7 @@ func (p parts) podSteps() (webhookpod.Steps, error) {
 	return steps.Of(p.Gates.Enabled, steps.Needs{
 		Finder: p.budgeting.finder, Ledger: p.budgeting.ledger, Recent: p.guarding.recent, Reporter: p.guarding.reporter,
 		Cached: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Engine: p.host.Engine(), Namespace: p.webhooks.namespace,
-		Targets: p.spreading.targets, Book: p.spreading.book, Awaited: (&webhookconfig.Awaited{Live: p.mgr.GetAPIReader()}).Claims,
+		Targets: p.spreading.targets, Book: p.spreading.book, Awaited: p.spreading.awaited.Claims,
 	})
 }
 

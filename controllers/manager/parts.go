@@ -235,6 +235,7 @@ func (p parts) webhooksTo(mgr ctrl.Manager) error {
 		StatefulSets:         statefulset.Gates{AutoDeletePVC: on(features.StatefulSetAutoDeletePVC), AutoResizePVC: on(features.StatefulSetAutoResizePVCGate)},
 		Namespace:            p.webhooks.namespace,
 		AwaitSidecarSet:      p.guards.Await,
+		AwaitObject:          p.guards.AwaitObject,
 	})
 	if err != nil {
 		return fmt.Errorf("adding the webhooks: %w", err)

@@ -14,6 +14,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/persistentpodstate"
 	"github.com/regatta-sh/regatta/controllers/uniteddeployment"
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 	"github.com/regatta-sh/regatta/controllers/workloadspread"
@@ -51,6 +53,7 @@ type spreading struct {
 	targets  *spread.Targets
 	book     *spread.Book
 	versions spread.Versions
+	awaited  *webhookconfig.Awaited
 }
 
 func (p parts) spread() (*spreading, error) {
@@ -58,8 +61,9 @@ func (p parts) spread() (*spreading, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client for what can be scaled: %w", err)
 	}
-	s := &spreading{versions: spread.ParseVersions(p.VersionedSpreads)}
-	s.targets = spread.NewTargets(p.mgr.GetClient(), p.mgr.GetAPIReader(), scale.NewFinder(p.mgr.GetClient(), d), p.webhooks.namespace, time.Now)
+	s := &spreading{versions: spread.ParseVersions(p.VersionedSpreads), awaited: &webhookconfig.Awaited{Live: p.mgr.GetAPIReader()}}
+	cached := reach.Reader{Reader: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Claims: s.awaited.Claims}
+	s.targets = spread.NewTargets(cached, p.mgr.GetAPIReader(), scale.NewFinder(p.mgr.GetClient(), d), p.webhooks.namespace, time.Now)
 	s.book = spread.NewBook(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.host.Engine(), s.targets, s.versions)
 	return s, nil
 }

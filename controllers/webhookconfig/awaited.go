@@ -13,7 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
 )
 
-// Awaited looks up the SidecarSets that pods are sent for though caches may not have them yet.
+// Awaited looks up the objects that pods are sent for though caches may not have them yet.
 type Awaited struct {
 	// Live reads the configuration past the cache.
 	Live client.Reader

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -27,14 +29,14 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 )
 
-// A claim is kept until the SidecarSet has been as claimed for settled, since caches of other replicas may be behind, and without one
+// A claim is kept until its object has been as claimed for settled, since caches of other replicas may be behind, and without one
 // for lost: the API server has given up the request by then that the claim was made in.
 const (
 	settled = 30 * time.Second
 	lost    = 2 * time.Minute
 )
 
-// Bounds on claims. Any client that reaches the webhook can post reviews of SidecarSets that are never written, unless the manager
+// Bounds on claims. Any client that reaches the webhook can post reviews of objects that are never written, unless the manager
 // verifies the certificate of the API server, and each makes a claim. Claims beyond the bounds are replaced by one that has all pods
 // sent: more pods than before, never fewer.
 const (
@@ -42,7 +44,7 @@ const (
 	claimedBytes = 64 << 10
 )
 
-// Bounds on how often claims are written, since the API server compiles the configuration anew each time. A SidecarSet beyond them
+// Bounds on how often claims are written, since the API server compiles the configuration anew each time. An object beyond them
 // waits for its turn as long as its request may take, and is refused then.
 const (
 	claimsPerSecond = 10
@@ -85,11 +87,34 @@ func (w *Writer) Before(ctx context.Context, next *engine.Snapshot) error {
 	return nil
 }
 
+// AwaitObject sees to it that the API server sends the pods of the namespace of a WorkloadSpread or PersistentPodState before the
+// object itself is written, as Await does for SidecarSets: it may be the first of its namespace.
+func (w *Writer) AwaitObject(ctx context.Context, o client.Object) error {
+	kind := reach.KindOf(o)
+	if kind == "" || !w.Config.Sends(o.GetNamespace(), nil) {
+		return nil
+	}
+	claim := reach.Claim{Kind: kind, Namespace: o.GetNamespace(), Set: o.GetName(), Reach: reach.Reach{Namespaces: []string{o.GetNamespace()}}, At: w.Now()}
+	if err := w.claim(ctx, []reach.Claim{claim}); err != nil {
+		return fmt.Errorf("having the API server send the pods of the namespace of %s %s: %w", kind, o.GetName(), err)
+	}
+	return nil
+}
+
+// concernsSteps reports whether a step of the webhook goes by the objects that a claim is for.
+func (w *Writer) concernsSteps(c reach.Claim) bool {
+	at := match.WithSidecars
+	if c.Kind != "" {
+		at = namespacesWith(c.Kind)
+	}
+	return w.Config.Pods && !c.Reach.None && slices.ContainsFunc(w.Config.Created, func(m match.Created) bool { return m.Namespaces == at })
+}
+
 // claim writes claims, and returns when the API server shows them. Nothing is written where the webhook is not installed, or has
-// nothing to do with SidecarSets.
+// nothing to do with the objects.
 func (w *Writer) claim(ctx context.Context, claims []reach.Claim) error {
-	claims = slices.DeleteFunc(claims, func(c reach.Claim) bool { return c.Reach.None })
-	if len(claims) == 0 || !w.Config.Pods || !slices.ContainsFunc(w.Config.Created, func(m match.Created) bool { return m.Namespaces == match.WithSidecars }) {
+	claims = slices.DeleteFunc(claims, func(c reach.Claim) bool { return !w.concernsSteps(c) })
+	if len(claims) == 0 {
 		return nil
 	}
 	w.claiming.Lock()
@@ -98,7 +123,7 @@ func (w *Writer) claim(ctx context.Context, claims []reach.Claim) error {
 		w.writes = rate.NewLimiter(claimsPerSecond, claimsAtOnce)
 	}
 	if err := w.writes.Wait(ctx); err != nil {
-		return fmt.Errorf("waiting while other SidecarSets are written; try again: %w", err)
+		return fmt.Errorf("waiting while other objects are written that pods are sent for; try again: %w", err)
 	}
 	err := retry.RetryOnConflict(wait.Backoff{Steps: 20, Duration: 5 * time.Millisecond, Factor: 1.2, Jitter: 0.5}, func() error { return w.add(ctx, claims) })
 	if errors.As(err, &NotInstalledError{}) {
@@ -139,12 +164,11 @@ func (w *Writer) add(ctx context.Context, claims []reach.Claim) error {
 	return w.mutate(ctx, at.mutating, f.widened(at.mutating.Webhooks, condition), claims)
 }
 
-// boundClaims returns the claims that are kept when some are added to those before: the latest for each SidecarSet and each
+// boundClaims returns the claims that are kept when some are added to those before: the latest for each object and each
 // description of pods, or one for all pods if they are too many or too long.
 func boundClaims(before, added []reach.Claim) []reach.Claim {
-	of := func(c reach.Claim) string { return c.Set + "/" + c.Reach.Key() }
 	kept := slices.DeleteFunc(slices.Clone(before), func(o reach.Claim) bool {
-		return slices.ContainsFunc(added, func(c reach.Claim) bool { return of(c) == of(o) })
+		return slices.ContainsFunc(added, func(c reach.Claim) bool { return c.Content() == o.Content() })
 	})
 	kept = append(kept, added...)
 	if len(kept) <= mostClaims && len(reach.Encode(kept)) <= claimedBytes {
@@ -217,10 +241,10 @@ func (w *Writer) shown(ctx context.Context, claims []reach.Claim) {
 		}
 		now, err := reach.Claims(m)
 		return slices.ContainsFunc(now, func(c reach.Claim) bool { // another replica may have made it anew
-			return c.Reach.Everything() || c.Set == claims[0].Set && c.Reach.Key() == claims[0].Reach.Key()
+			return c.Reach.Everything() || c.Content() == claims[0].Content()
 		}), err
 	}); err != nil {
-		ctrl.Log.Info("The API server does not show yet that it sends the pods of a SidecarSet", "sidecarset", claims[0].Set, "reason", err.Error())
+		ctrl.Log.Info("The API server does not show yet that it sends the pods of an object", "object", claims[0].Object(), "reason", err.Error())
 		return
 	}
 	select {
@@ -237,7 +261,7 @@ func (w *Writer) watch(configurations client.Reader) {
 }
 
 // outstanding are the claims of a configuration that still count. Only the leader lets go of any, by its own clock.
-func (w *Writer) outstanding(of *admissionv1.MutatingWebhookConfiguration, sets map[string]reach.Reach) []reach.Claim {
+func (w *Writer) outstanding(of *admissionv1.MutatingWebhookConfiguration, objects map[string]reach.Reach) []reach.Claim {
 	claims, err := reach.Claims(of)
 	if err != nil {
 		ctrl.Log.Error(err, "The claims of a configuration are not understood, and left out")
@@ -251,7 +275,7 @@ func (w *Writer) outstanding(of *admissionv1.MutatingWebhookConfiguration, sets 
 		}
 		known[c.ID()] = since
 		age := w.Now().Sub(since)
-		if r, there := sets[c.Set]; age < settled || age < lost && (!there || r.Key() != c.Reach.Key()) {
+		if r, there := objects[c.Object()]; age < settled || age < lost && (!there || r.Key() != c.Reach.Key()) {
 			out = append(out, c)
 		}
 	}
@@ -259,17 +283,20 @@ func (w *Writer) outstanding(of *admissionv1.MutatingWebhookConfiguration, sets 
 	return out
 }
 
-// sidecars are what is known of SidecarSets.
-type sidecars struct {
-	// sets are the pods of each SidecarSet, by its name.
-	sets   map[string]reach.Reach
-	claims []reach.Claim
+// awaitedObjects are what is known of the objects that new pods are sent for.
+type awaitedObjects struct {
+	// objects are the pods of each object, by how claims name it, and sets those of the SidecarSets alone.
+	objects, sets map[string]reach.Reach
+	claims        []reach.Claim
 	// adds are the pods that rules may add SidecarSets to.
 	adds []reach.Reach
+	// having are the namespaces, sorted, that have objects of other kinds or are about to have one.
+	having map[match.Namespaces][]string
 }
 
-func (w *Writer) sidecars(ctx context.Context, from client.Reader, of *admissionv1.MutatingWebhookConfiguration) (sidecars, error) {
-	out := sidecars{sets: map[string]reach.Reach{}}
+// readAwaited reads the objects that new pods are sent for.
+func (w *Writer) readAwaited(ctx context.Context, from client.Reader, of *admissionv1.MutatingWebhookConfiguration) (awaitedObjects, error) {
+	out := awaitedObjects{objects: map[string]reach.Reach{}, sets: map[string]reach.Reach{}, having: map[match.Namespaces][]string{}}
 	list := &kruise.SidecarSetList{}
 	if err := from.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 		return out, fmt.Errorf("listing SidecarSets: %w", err)
@@ -277,21 +304,56 @@ func (w *Writer) sidecars(ctx context.Context, from client.Reader, of *admission
 	for i := range list.Items {
 		out.sets[list.Items[i].Name] = reach.Of(&list.Items[i])
 	}
-	out.claims = w.outstanding(of, out.sets)
+	maps.Copy(out.objects, out.sets)
+	for at, kind := range followed {
+		if err := out.readNamespaces(ctx, from, at, kind); err != nil {
+			return out, err
+		}
+	}
+	out.claims = w.outstanding(of, out.objects)
+	for _, c := range out.claims {
+		if at := namespacesWith(c.Kind); at != match.All {
+			out.having[at] = append(out.having[at], c.Namespace)
+		}
+	}
+	for at, namespaces := range out.having {
+		out.having[at] = slices.Compact(slices.Sorted(slices.Values(namespaces)))
+	}
 	if len(list.Items) > 0 {
 		out.adds = w.Rules.adds(w.Rules.engine.Snapshot())
 	}
 	return out, nil
 }
 
-// pods are the descriptions of all pods that any of these may concern.
-func (s sidecars) pods() []reach.Reach {
-	out := slices.Clone(s.adds)
-	for _, r := range s.sets {
+// readNamespaces reads the objects of one kind, which pods of their namespaces are sent for.
+func (a *awaitedObjects) readNamespaces(ctx context.Context, from client.Reader, at match.Namespaces, kind followedKind) error {
+	list := kind.newList()
+	if err := from.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("listing %ss: %w", kind.name, err)
+	}
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		if o, ok := item.(client.Object); ok {
+			a.objects[reach.ObjectKey(kind.name, o.GetNamespace(), o.GetName())] = reach.Reach{Namespaces: []string{o.GetNamespace()}}
+			a.having[at] = append(a.having[at], o.GetNamespace())
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("reading %ss: %w", kind.name, err)
+	}
+	return nil
+}
+
+// pods are the descriptions of all pods that SidecarSets may concern.
+func (a awaitedObjects) pods() []reach.Reach {
+	out := slices.Clone(a.adds)
+	for _, r := range a.sets {
 		out = append(out, r)
 	}
-	for _, c := range s.claims {
-		out = append(out, c.Reach)
+	for _, c := range a.claims {
+		if c.Kind == "" {
+			out = append(out, c.Reach)
+		}
 	}
 	return reach.Sort(out)
 }

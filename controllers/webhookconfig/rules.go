@@ -6,9 +6,9 @@
 // server evaluates itself. One replica writes them; every replica can look up how a
 // kind is protected.
 //
-// The pods that SidecarSets may concern are the exception. Any replica has them sent, by a claim that it writes into the
-// configuration before the SidecarSet is written, with entries that send more than before and never less. The leader keeps what is
-// claimed until it has seen the SidecarSet, or for two minutes; only the leader has less sent, by what the API server has and not by
+// The pods that SidecarSets may concern are the exception, and those of namespaces with WorkloadSpreads and PersistentPodStates. Any
+// replica has them sent, by a claim that it writes into the configuration before the object is written, with entries that send more
+// than before and never less. The leader keeps what is claimed until it has seen the object, or for two minutes; only the leader has less sent, by what the API server has and not by
 // its cache, and both write only over what they have read. While there are claims, pods come by a path that names them, by
 // which a replica finds out what its cache may not have.
 package webhookconfig

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -31,41 +32,48 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/features"
 	podwebhook "github.com/regatta-sh/regatta/controllers/webhook/pod"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/steps"
 	"github.com/regatta-sh/regatta/controllers/webhook/server"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
+	"github.com/regatta-sh/regatta/controllers/workload/scale"
+	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 	builtin "github.com/regatta-sh/regatta/policies"
 )
 
-// late is a cache that is behind: it has the SidecarSets as they were a while ago.
+// late is a cache that is behind: it has the objects of each list as they were a while ago.
 type late struct {
 	client.Client
 	by time.Duration
 
 	mu   sync.Mutex
-	read time.Time
-	list v1beta1.SidecarSetList
+	seen map[string]*seen
+}
+
+type seen struct {
+	at   time.Time
+	list client.ObjectList
 }
 
 func (l *late) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
-	sets, ok := into.(*v1beta1.SidecarSetList)
-	if !ok {
-		return l.Client.List(ctx, into)
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if time.Since(l.read) > l.by {
-		l.list = v1beta1.SidecarSetList{}
-		if err := l.Client.List(ctx, &l.list); err != nil {
+	key := fmt.Sprintf("%T of %s", into, (&client.ListOptions{}).ApplyOptions(opts).Namespace)
+	if s := l.seen[key]; s == nil || time.Since(s.at) > l.by {
+		if err := l.Client.List(ctx, into, opts...); err != nil {
 			return err
 		}
-		l.read = time.Now()
+		if l.seen == nil {
+			l.seen = map[string]*seen{}
+		}
+		l.seen[key] = &seen{time.Now(), into.DeepCopyObject().(client.ObjectList)}
+		return nil
 	}
-	l.list.DeepCopyInto(sets)
+	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(l.seen[key].list.DeepCopyObject()).Elem())
 	return nil
 }
 
@@ -75,6 +83,9 @@ type replica struct {
 	engine *engine.Engine
 	paths  *http.ServeMux
 }
+
+// awaitedKinds are the kinds of which pods may be created right behind an object.
+var awaitedKinds = []string{"sidecarset", "workloadspread", "persistentpodstate"}
 
 // faster is how much faster the clock of these replicas goes.
 const faster = 20
@@ -87,8 +98,11 @@ func newReplica(t *testing.T, api client.Client, behind time.Duration) *replica 
 	}
 	t.Cleanup(e.Close)
 	cached := &late{Client: api, by: behind}
-	enabled, err := steps.Of(func(featuregate.Feature) bool { return false }, steps.Needs{
-		Cached: cached, Live: api, Engine: e, Namespace: "kruise-system", Awaited: (&Awaited{Live: api}).Claims,
+	awaited := &Awaited{Live: api}
+	targets := spread.NewTargets(reach.Reader{Reader: cached, Live: api, Claims: awaited.Claims}, api, scale.NewFinder(api, nil), "kruise-system", time.Now)
+	enabled, err := steps.Of(func(gate featuregate.Feature) bool { return gate == features.WorkloadSpread }, steps.Needs{
+		Cached: cached, Live: api, Engine: e, Namespace: "kruise-system", Awaited: awaited.Claims,
+		Targets: targets, Book: spread.NewBook(api, api, e, targets, spread.Versions{}),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -98,12 +112,13 @@ func newReplica(t *testing.T, api client.Client, behind time.Duration) *replica 
 	w.Client, w.Now = cached, func() time.Time { return start.Add(faster * time.Since(start)) }
 	w.Config = Config{Namespace: "kruise-system", Pods: true, Created: enabled.Created(), PodFailurePolicy: admissionv1.Fail, TimeoutSeconds: 10}
 	r := &replica{Writer: w, engine: e, paths: http.NewServeMux()}
-	handlers, err := server.Handlers(api.Scheme(), api, server.Options{AwaitSidecarSet: w.Await})
+	handlers, err := server.Handlers(api.Scheme(), api, server.Options{AwaitSidecarSet: w.Await, AwaitObject: w.AwaitObject})
 	if err != nil {
 		t.Fatal(err)
 	}
-	const sets = "/validate-apps-kruise-io-sidecarset"
-	r.paths.Handle(sets, handlers[sets])
+	for _, kind := range awaitedKinds {
+		r.paths.Handle("/validate-apps-kruise-io-"+kind, handlers["/validate-apps-kruise-io-"+kind])
+	}
 	mutator, _ := podwebhook.New(api, enabled, 8*time.Second)
 	pods := &webhook.Admission{Handler: mutator, WithContextFunc: reach.WithToken}
 	r.paths.Handle(MutatePodPath, pods)
@@ -146,14 +161,15 @@ func newPair(t *testing.T) *pair {
 			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "default"}})
 	}
 	chart(t, api, at("/validate-apps-kruise-io-cloneset"))
-	create(t, api, &admissionv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "sets"},
-		Webhooks: []admissionv1.ValidatingWebhook{{
-			Name: "vsidecarset.kb.io", ClientConfig: at("/validate-apps-kruise-io-sidecarset"), FailurePolicy: ptr.To(admissionv1.Fail),
-			Rules:       []admissionv1.RuleWithOperations{rule("apps.kruise.io", "sidecarsets", admissionv1.Create, admissionv1.Update)},
+	kinds := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "kinds"}}
+	for _, kind := range awaitedKinds {
+		kinds.Webhooks = append(kinds.Webhooks, admissionv1.ValidatingWebhook{
+			Name: "v" + kind + ".kb.io", ClientConfig: at("/validate-apps-kruise-io-" + kind), FailurePolicy: ptr.To(admissionv1.Fail),
+			Rules:       []admissionv1.RuleWithOperations{rule("apps.kruise.io", kind+"s", admissionv1.Create, admissionv1.Update)},
 			SideEffects: ptr.To(admissionv1.SideEffectClassNoneOnDryRun), AdmissionReviewVersions: []string{"v1"},
-		}},
-	})
+		})
+	}
+	create(t, api, kinds)
 	if err := p.replicas[0].Sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -465,7 +481,7 @@ func TestAFloodOfSidecarSetsIsRefused(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	before, _ := p.configuration(t)
-	if err := w.Await(ctx, sidecarSet("second", "second")); err == nil || !strings.Contains(err.Error(), "waiting while other SidecarSets are written; try again") {
+	if err := w.Await(ctx, sidecarSet("second", "second")); err == nil || !strings.Contains(err.Error(), "waiting while other objects are written that pods are sent for; try again") {
 		t.Errorf("got %v", err)
 	}
 	if after, _ := p.configuration(t); after.ResourceVersion != before.ResourceVersion {
@@ -498,7 +514,7 @@ func TestAThousandSidecarSets(t *testing.T) {
 		}, reach.Any, map[string]string{"x": "y"}, nil},
 	} {
 		t.Run(title, func(t *testing.T) {
-			known := sidecars{sets: map[string]reach.Reach{}}
+			known := awaitedObjects{sets: map[string]reach.Reach{}}
 			for i := range 1000 {
 				set := sidecarSet(fmt.Sprint("set-", i), "")
 				set.Spec.Selector = tc.selector(i)

@@ -15,7 +15,6 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -45,7 +44,7 @@ const (
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=sidecarsets,verbs=get;list;watch
 
 // Writer keeps the configurations of the API server as the policies, the budgets and the SidecarSets require. Only the leader may
-// use it, but for Await and Before.
+// use it, but for Await, AwaitObject and Before.
 type Writer struct {
 	// Client reads budgets, from a cache, and writes.
 	Client client.Client
@@ -154,11 +153,8 @@ func (w *Writer) once(ctx context.Context) error {
 		return err
 	}
 	f, left := w.Rules.facts(answer, w.Config, budgets, at.call)
-	known, err := w.sidecars(ctx, w.Client, at.mutating)
+	known, err := w.readAwaited(ctx, w.Client, at.mutating)
 	if err != nil {
-		return err
-	}
-	if f.having, err = w.having(ctx); err != nil {
 		return err
 	}
 	w.report(at.validating, LeftOutReason, first(append(left, answer.Left...)), "")
@@ -167,7 +163,7 @@ func (w *Writer) once(ctx context.Context) error {
 		return err
 	}
 	if !want.isAt(at) { // the cache may be behind what was claimed, so that it does not say which pods need not be sent
-		if known, err = w.sidecars(ctx, w.Live, at.mutating); err != nil {
+		if known, err = w.readAwaited(ctx, w.Live, at.mutating); err != nil {
 			return err
 		}
 		if want, err = render(f.with(known)); err != nil {
@@ -253,33 +249,27 @@ func (w *Writer) budgets(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(namespaces)), nil
 }
 
-// followed are the kinds, with objects in namespaces, that steps go by: their namespaces are those in
-// which pods are sent.
-var followed = map[match.Namespaces]func() client.ObjectList{
-	match.WithSpreads:             func() client.ObjectList { return &kruise.WorkloadSpreadList{} },
-	match.WithPersistentPodStates: func() client.ObjectList { return &kruise.PersistentPodStateList{} },
+// followedKind is a kind of objects of namespaces that a step goes by.
+type followedKind struct {
+	name    string
+	newList func() client.ObjectList
 }
 
-// having are the namespaces that have objects of these kinds.
-func (w *Writer) having(ctx context.Context) (map[match.Namespaces][]string, error) {
-	out := map[match.Namespaces][]string{}
-	for at, newList := range followed {
-		list := newList()
-		if err := w.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) {
-			return nil, fmt.Errorf("listing %T: %w", list, err)
+// followed are the kinds, with objects in namespaces, that steps go by: their namespaces are those in
+// which pods are sent.
+var followed = map[match.Namespaces]followedKind{
+	match.WithSpreads:             {"WorkloadSpread", func() client.ObjectList { return &kruise.WorkloadSpreadList{} }},
+	match.WithPersistentPodStates: {"PersistentPodState", func() client.ObjectList { return &kruise.PersistentPodStateList{} }},
+}
+
+// namespacesWith are the namespaces that have objects of a kind; all for a kind that is not followed.
+func namespacesWith(kind string) match.Namespaces {
+	for at, of := range followed {
+		if of.name == kind {
+			return at
 		}
-		namespaces := map[string]bool{}
-		if err := meta.EachListItem(list, func(o runtime.Object) error {
-			if o, ok := o.(client.Object); ok {
-				namespaces[o.GetNamespace()] = true
-			}
-			return nil
-		}); err != nil {
-			return nil, fmt.Errorf("reading %T: %w", list, err)
-		}
-		out[at] = slices.Sorted(maps.Keys(namespaces))
 	}
-	return out, nil
+	return match.All
 }
 
 // present is what there is.

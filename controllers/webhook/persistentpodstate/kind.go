@@ -15,8 +15,8 @@ import (
 )
 
 // New says how PersistentPodStates are admitted. The reader is asked about others, the configuration about more kinds of
-// workloads.
-func New(reader client.Reader, configuration rules.Configuration) *admit.Kind[*v1beta1.PersistentPodState] {
+// workloads. await has the API server send the pods of the namespace before a PersistentPodState is created; nil where none are sent.
+func New(reader client.Reader, configuration rules.Configuration, await rules.Await) *admit.Kind[*v1beta1.PersistentPodState] {
 	v := validator{reader, configuration}
 	return &admit.Kind[*v1beta1.PersistentPodState]{
 		New:   func() *v1beta1.PersistentPodState { return &v1beta1.PersistentPodState{} },
@@ -26,6 +26,6 @@ func New(reader client.Reader, configuration rules.Configuration) *admit.Kind[*v
 			"spec.preferredPersistentTopology[].preference.keys": "spec.preferredPersistentTopology[].preference.nodeTopologyKeys",
 		},
 		Same:     func(a, b *v1beta1.PersistentPodState) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) },
-		Validate: v.validate,
+		Validate: v.validate, Accepted: rules.AwaitNew[*v1beta1.PersistentPodState](await),
 	}
 }

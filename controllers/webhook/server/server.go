@@ -20,6 +20,7 @@ import (
 	workloads "github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/controllers/webhook/convert"
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
+	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 	"github.com/regatta-sh/regatta/controllers/webhook/statefulset"
 )
 
@@ -61,6 +62,8 @@ type Options struct {
 	Namespace string
 	// AwaitSidecarSet is called before a SidecarSet is written that selects other pods than it did; nil if nothing is.
 	AwaitSidecarSet func(ctx context.Context, set *v1beta1.SidecarSet) error
+	// AwaitObject is called before a WorkloadSpread or a PersistentPodState is created; nil if nothing is.
+	AwaitObject rules.Await
 }
 
 // Register puts all webhooks on the manager's server. Its scheme must know both versions of the kinds.

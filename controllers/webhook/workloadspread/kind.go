@@ -19,8 +19,9 @@ import (
 
 // New says how WorkloadSpreads are admitted. The reader is asked about others and about workloads, the configuration about
 // more kinds of workloads; the defaults are those that patched pods are checked with. While the feature gate is off no pod
-// is put into subsets, and no spread is made or changed that promises it.
-func New(reader client.Reader, configuration rules.Configuration, templates podtemplate.Settings, off bool) *admit.Kind[*v1beta1.WorkloadSpread] {
+// is put into subsets, and no spread is made or changed that promises it. await has the API server send the pods of the namespace
+// before a spread is created; nil where none are sent.
+func New(reader client.Reader, configuration rules.Configuration, templates podtemplate.Settings, off bool, await rules.Await) *admit.Kind[*v1beta1.WorkloadSpread] {
 	v := validator{reader, configuration, templates, off}
 	return &admit.Kind[*v1beta1.WorkloadSpread]{
 		New:   func() *v1beta1.WorkloadSpread { return &v1beta1.WorkloadSpread{} },
@@ -35,6 +36,6 @@ func New(reader client.Reader, configuration rules.Configuration, templates podt
 				spread.Spec.ScheduleStrategy.Type = v1beta1.FixedWorkloadSpreadScheduleStrategyType
 			}
 		},
-		Validate: v.validate,
+		Validate: v.validate, Accepted: rules.AwaitNew[*v1beta1.WorkloadSpread](await),
 	}
 }

@@ -16,18 +16,38 @@ import (
 // Annotation has the claims, on the configuration of the webhook of pods.
 const Annotation = "apps.kruise.io/awaited-sidecarsets"
 
-// Claim is that pods are to be sent for a SidecarSet that is about to be written: the caches of the managers may not have it yet,
-// or not as it is going to be.
+// Claim is that pods are to be sent for an object that is about to be written: the caches of the managers may not have it yet, or
+// not as it is going to be. Most are SidecarSets; those of WorkloadSpreads and PersistentPodStates are for the pods of a namespace.
 type Claim struct {
-	// Set is the name of the SidecarSet; empty if the claim is that of a rule.
+	// Kind and Namespace are those of an object of a namespace. Both are empty for a SidecarSet.
+	Kind      string `json:"kind,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	// Set is the name of the object; empty if the claim is that of a rule.
 	Set   string `json:"set,omitempty"`
 	Reach Reach  `json:"reach"`
 	// At sets two claims for the same apart. It is never compared with the time of another machine.
 	At time.Time `json:"at"`
 }
 
+// Object names the object of the claim: no SidecarSet has a slash in its name.
+func (c Claim) Object() string {
+	if c.Kind == "" {
+		return c.Set
+	}
+	return ObjectKey(c.Kind, c.Namespace, c.Set)
+}
+
+// ObjectKey is how claims name an object of a namespace.
+func ObjectKey(kind, namespace, name string) string { return kind + "/" + namespace + "/" + name }
+
+// Content is the same for claims for the same pods by the same object.
+func (c Claim) Content() string { return c.Object() + "/" + c.Reach.Key() }
+
 // ID is the same for no two claims.
-func (c Claim) ID() string { return c.Set + "/" + c.Reach.Key() + "/" + c.At.Format(time.RFC3339Nano) }
+func (c Claim) ID() string { return c.Content() + "/" + c.At.Format(time.RFC3339Nano) }
+
+// IsUnnamed reports whether the claim stands for claims that were too many to be kept apart: it is for all pods, and names no object.
+func (c Claim) IsUnnamed() bool { return c.Set == "" && c.Reach.Everything() }
 
 // Claims reads those of a configuration.
 func Claims(of client.Object) ([]Claim, error) {

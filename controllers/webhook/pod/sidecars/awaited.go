@@ -30,7 +30,7 @@ func (s *step) refresh(ctx context.Context, list *kruise.SidecarSetList) error {
 	}
 	behind := s.behind(claims, list.Items)
 	// Claims that were too many to be kept apart are one for all pods, which names no SidecarSet: any of them may be behind.
-	unnamed := slices.ContainsFunc(claims, func(c reach.Claim) bool { return c.Set == "" && c.Reach.Everything() })
+	unnamed := slices.ContainsFunc(claims, reach.Claim.IsUnnamed)
 	if len(behind) == 0 && !unnamed {
 		return nil
 	}
@@ -62,7 +62,7 @@ func (s *step) refresh(ctx context.Context, list *kruise.SidecarSetList) error {
 func (s *step) behind(claims []reach.Claim, items []kruise.SidecarSet) []string {
 	newest := map[string]reach.Claim{}
 	for _, c := range claims {
-		if c.Set != "" {
+		if c.Kind == "" && c.Set != "" {
 			newest[c.Set] = c // they are in order
 		}
 	}

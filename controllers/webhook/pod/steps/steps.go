@@ -60,7 +60,7 @@ func Of(on func(featuregate.Feature) bool, needs Needs) (pod.Steps, error) {
 			budgetannotation.New(needs.Finder),
 			liveness.New(needs.Engine),
 			persistence.New(persistence.Options{
-				Cached: needs.Cached, Live: needs.Live, Engine: needs.Engine,
+				Cached: reach.Reader{Reader: needs.Cached, Live: needs.Live, Claims: needs.Awaited}, Live: needs.Live, Engine: needs.Engine,
 				Configuration: rules.Configuration{Reader: needs.Live, Namespace: needs.Namespace},
 			}),
 			serverlessprobe.New(needs.Cached),
