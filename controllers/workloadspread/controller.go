@@ -126,7 +126,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&kruise.WorkloadSpread{}, builder.WithPredicates(rollout.UserChanges())).
 		Watches(&corev1.Pod{}, r.late(r.ofPod), builder.WithPredicates(places()))
 	for _, o := range []client.Object{&kruise.CloneSet{}, &kruise.StatefulSet{}, &appsv1.Deployment{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &batchv1.Job{}} {
-		b = b.Watches(o, handler.EnqueueRequestsFromMapFunc(r.ofWorkload), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+		b = b.Watches(o, handler.EnqueueRequestsFromMapFunc(r.ofWorkload), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, newRevisions())))
 	}
 	return requeue.CompleteController(b, controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
 }
@@ -154,11 +154,25 @@ func (r *Reconciler) late(of func(context.Context, client.Object) []reconcile.Re
 	}
 }
 
-// places has changes of where pods are, and of whether they count.
+// newRevisions has CloneSets whose controller found another update revision, by which costs go.
+func newRevisions() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false }, GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			was, before := e.ObjectOld.(*kruise.CloneSet)
+			is, now := e.ObjectNew.(*kruise.CloneSet)
+			return before && now && was.Status.UpdateRevision != is.Status.UpdateRevision
+		},
+	}
+}
+
+// places has changes of where pods are, of which version they are, and of whether they count.
 func places() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
 		return was.Spec.NodeName != is.Spec.NodeName || was.Status.Phase != is.Status.Phase || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
+			was.Labels[appsv1.ControllerRevisionHashLabelKey] != is.Labels[appsv1.ControllerRevisionHashLabelKey] ||
+			was.Labels[appsv1.DefaultDeploymentUniqueLabelKey] != is.Labels[appsv1.DefaultDeploymentUniqueLabelKey] ||
 			was.Annotations[kruise.MatchedWorkloadSpreadKey] != is.Annotations[kruise.MatchedWorkloadSpreadKey] || len(was.Status.Conditions) != len(is.Status.Conditions)
 	}}
 }

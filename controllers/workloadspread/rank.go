@@ -13,11 +13,14 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/batch"
+	"github.com/regatta-sh/regatta/controllers/workload/revision"
 	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
 )
 
@@ -27,7 +30,7 @@ func (t *round) rank(ctx context.Context) error {
 	if !spread.Ranked(t.w) {
 		return nil
 	}
-	latest, err := t.latest(ctx)
+	latest, err := t.latestVersion(ctx)
 	if err != nil {
 		return err
 	}
@@ -88,25 +91,38 @@ func (t *round) rank(ctx context.Context) error {
 	return batch.Parallel(t.r.writes, acts)
 }
 
-// latest is the version of the newest pods.
-func (t *round) latest(ctx context.Context) (string, error) {
-	if t.w.Spec.TargetReference.Kind != "Deployment" || !t.r.version["deployment"] || t.target == nil {
-		for _, pod := range t.pods { // a ReplicaSet has one
-			return t.r.version.Of(t.w, pod), nil
-		}
+// latestVersion is the version that the workload makes new pods of: the update revision of a CloneSet, and the newest ReplicaSet of
+// a Deployment. It is that of the newest pod where the workload does not say it, as while its controller has not seen it yet.
+func (t *round) latestVersion(ctx context.Context) (string, error) {
+	ref := t.w.Spec.TargetReference
+	if t.target == nil || len(t.pods) == 0 || !t.r.version.Count(t.w) {
 		return kruise.WorkloadSpreadVersionIgnored, nil
 	}
-	sets, err := t.sets(ctx)
-	if err != nil {
-		return "", err
-	}
-	newest, number := "", -1
-	for _, set := range sets {
-		if n, err := strconv.Atoi(set.Annotations[DeploymentRevisionKey]); err == nil && n > number {
-			newest, number = set.Labels[appsv1.DefaultDeploymentUniqueLabelKey], n
+	said := ""
+	switch (schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)).GroupKind() {
+	case kruise.GroupVersion.WithKind("CloneSet").GroupKind():
+		set := &kruise.CloneSet{}
+		if err := t.r.client.Get(ctx, types.NamespacedName{Namespace: t.w.Namespace, Name: ref.Name}, set); client.IgnoreNotFound(err) != nil {
+			return "", fmt.Errorf("reading the update revision of CloneSet %s: %w", ref.Name, err)
+		}
+		said = revision.Short(set.Status.UpdateRevision)
+	case appsv1.SchemeGroupVersion.WithKind("Deployment").GroupKind():
+		sets, err := t.sets(ctx)
+		if err != nil {
+			return "", err
+		}
+		number := -1
+		for _, set := range sets {
+			if n, err := strconv.Atoi(set.Annotations[DeploymentRevisionKey]); err == nil && n > number {
+				said, number = set.Labels[appsv1.DefaultDeploymentUniqueLabelKey], n
+			}
 		}
 	}
-	return newest, nil
+	if said != "" {
+		return said, nil
+	}
+	newest := slices.MaxFunc(t.pods, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	return t.r.version.Of(t.w, newest), nil
 }
 
 // first orders the pods of a subset: those that are the least loss come first.
