@@ -62,6 +62,11 @@ func (t *round) rank(ctx context.Context) error {
 			return nil
 		})
 	}
+	replicas := 0
+	if t.target != nil {
+		replicas = t.target.Replicas
+	}
+	shares := spread.CostsOf(t.w, replicas)
 	for version, parts := range groups {
 		for i, pods := range parts {
 			if i < 0 {
@@ -80,10 +85,13 @@ func (t *round) rank(ctx context.Context) error {
 			}
 			slices.SortStableFunc(pods, first)
 			for j, pod := range pods {
-				if j < over {
+				switch {
+				case j < over:
 					cost(pod, -100*(place+1))
-				} else {
-					cost(pod, spread.Cost(t.w, place))
+				case version != latest: // it leaves subsets as the newest version fills them
+					cost(pod, spread.PlainCost(t.w, place))
+				default:
+					cost(pod, shares.Of(place, len(pods)-j))
 				}
 			}
 		}

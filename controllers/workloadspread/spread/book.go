@@ -87,26 +87,28 @@ type Place struct {
 	Subset *kruise.WorkloadSpreadSubset
 	// UID is what the pod is recorded under that has no name yet.
 	UID string
+	// Cost is its deletion cost, as the controller would write it a moment later.
+	Cost int
 }
 
 // Create decides where a pod goes, and records it unless it is a dry run (WS-02, WS-03).
 func (b *Book) Create(ctx context.Context, cached *kruise.WorkloadSpread, pod *corev1.Pod, dryRun bool) (*Place, error) {
 	version := b.version.Of(cached, pod)
-	limits, err := b.limits(ctx, cached, version)
+	limits, replicas, err := b.limits(ctx, cached)
 	if err != nil {
 		return nil, err
 	}
 	name := b.decide(ctx, cached, version, limits, pod)
 	if dryRun || Ordinal(cached, pod) != nil || name != "" && limits[index(cached, name)] == nil {
-		return place(cached, name, ""), nil
+		return placeNext(cached, version, name, replicas), nil
 	}
 	var at *Place
 	err = b.ask(ctx, cached, func(ctx context.Context, w *kruise.WorkloadSpread) (changed bool, err error) {
-		limits, err := b.limits(ctx, w, version)
+		limits, replicas, err := b.limits(ctx, w)
 		if err != nil {
 			return false, err
 		}
-		at, changed = b.create(ctx, w, version, limits, pod)
+		at, changed = b.create(ctx, w, version, limits, replicas, pod)
 		return changed, nil
 	})
 	if apierrors.IsNotFound(err) { // the spread is gone
@@ -118,18 +120,18 @@ func (b *Book) Create(ctx context.Context, cached *kruise.WorkloadSpread, pod *c
 	return at, nil
 }
 
-func (b *Book) create(ctx context.Context, w *kruise.WorkloadSpread, version string, limits []*int, pod *corev1.Pod) (*Place, bool) {
+func (b *Book) create(ctx context.Context, w *kruise.WorkloadSpread, version string, limits []*int, replicas int, pod *corev1.Pod) (*Place, bool) {
 	if pod.Name != "" { // the request may come twice
 		for _, s := range w.Status.VersionedSubsetStatuses[version] {
 			_, creating := s.CreatingPods[pod.Name]
 			if _, deleting := s.DeletingPods[pod.Name]; creating || deleting {
-				return place(w, s.Name, ""), false
+				return place(w, s.Name, Pods(&s), replicas), false
 			}
 		}
 	}
 	name := b.decide(ctx, w, version, limits, pod)
 	if name == "" || limits[index(w, name)] == nil {
-		return place(w, name, ""), false
+		return placeNext(w, version, name, replicas), false
 	}
 	key, uid := pod.Name, ""
 	if key == "" {
@@ -142,7 +144,9 @@ func (b *Book) create(ctx context.Context, w *kruise.WorkloadSpread, version str
 	}
 	s.CreatingPods[key] = metav1.NewTime(b.now()).Rfc3339Copy()
 	record(w, version, limits, s)
-	return place(w, name, uid), true
+	at := place(w, name, Pods(&s), replicas)
+	at.UID = uid
+	return at, true
 }
 
 func statusOfCopy(w *kruise.WorkloadSpread, version, name string) *kruise.WorkloadSpreadSubsetStatus {
@@ -154,12 +158,19 @@ func index(w *kruise.WorkloadSpread, name string) int {
 	return slices.IndexFunc(w.Spec.Subsets, func(s kruise.WorkloadSpreadSubset) bool { return s.Name == name })
 }
 
-func place(w *kruise.WorkloadSpread, name, uid string) *Place {
+// place is the place of the n-th pod of a subset; nil if there is no such subset.
+func place(w *kruise.WorkloadSpread, name string, n, replicas int) *Place {
 	i := index(w, name)
 	if i < 0 {
 		return nil
 	}
-	return &Place{Subset: &w.Spec.Subsets[i], UID: uid}
+	return &Place{Subset: &w.Spec.Subsets[i], Cost: CostsOf(w, replicas).Of(i, n)}
+}
+
+// placeNext is the place of one more pod than a subset has, by what is recorded.
+func placeNext(w *kruise.WorkloadSpread, version, name string, replicas int) *Place {
+	s := statusOf(w, version, name)
+	return place(w, name, Pods(&s)+1, replicas)
 }
 
 // decide asks which subset a pod goes to.
@@ -170,9 +181,9 @@ func (b *Book) decide(ctx context.Context, w *kruise.WorkloadSpread, version str
 	return out.Chosen(in)
 }
 
-// limits are those of the subsets by what the workload wants now. The number of replicas is
+// limits are those of the subsets by what the workload wants now, and that is how many replicas. Their number is
 // read only where a limit is a percentage.
-func (b *Book) limits(ctx context.Context, w *kruise.WorkloadSpread, version string) ([]*int, error) {
+func (b *Book) limits(ctx context.Context, w *kruise.WorkloadSpread) ([]*int, int, error) {
 	replicas := 0
 	for i := range w.Spec.Subsets {
 		if m := w.Spec.Subsets[i].MaxReplicas; m == nil || m.StrVal == "" {
@@ -180,14 +191,15 @@ func (b *Book) limits(ctx context.Context, w *kruise.WorkloadSpread, version str
 		}
 		t, err := b.targets.Of(ctx, w)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if t != nil {
 			replicas = t.Replicas
 		}
 		break
 	}
-	return limitsOf(w, replicas)
+	limits, err := limitsOf(w, replicas)
+	return limits, replicas, err
 }
 
 // Delete records that a pod goes, so that another takes its place (WS-04).
@@ -198,7 +210,7 @@ func (b *Book) Delete(ctx context.Context, cached *kruise.WorkloadSpread, pod *c
 		if i < 0 {
 			return false, nil
 		}
-		limits, err := b.limits(ctx, w, version)
+		limits, _, err := b.limits(ctx, w)
 		if err != nil {
 			return false, err
 		}

@@ -48,19 +48,7 @@ func Inject(w *kruise.WorkloadSpread, at *Place, pod *corev1.Pod) error {
 	}
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, kruise.MatchedWorkloadSpreadKey, string(text))
 	if Ranked(w) { // as the controller would write it a moment later
-		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, kruise.PodDeletionCostKey, strconv.Itoa(Cost(w, index(w, part.Name))))
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, kruise.PodDeletionCostKey, strconv.Itoa(at.Cost))
 	}
 	return nil
 }
-
-// Ranked says whether the workload of a spread goes by deletion costs at scale in (WS-07).
-func Ranked(w *kruise.WorkloadSpread) bool {
-	switch w.Spec.TargetReference.Kind {
-	case "Deployment", "ReplicaSet", "CloneSet":
-		return true
-	}
-	return false
-}
-
-// Cost is the deletion cost of the pods of a subset, by its place, that are not beyond its limit.
-func Cost(w *kruise.WorkloadSpread, place int) int { return 100 * (len(w.Spec.Subsets) - place) }

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spread
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// Ranked says whether the workload of a spread goes by deletion costs at scale in (WS-07).
+func Ranked(w *kruise.WorkloadSpread) bool {
+	switch w.Spec.TargetReference.Kind {
+	case "Deployment", "ReplicaSet", "CloneSet":
+		return true
+	}
+	return false
+}
+
+// PlainCost is the deletion cost of the pods of a subset, by its place, where limits are numbers.
+func PlainCost(w *kruise.WorkloadSpread, place int) int { return 100 * (len(w.Spec.Subsets) - place) }
+
+// mostCost is more than the cost of any pod. Costs are int32.
+const mostCost = 1_000_000_000
+
+// Costs are the deletion costs of pods that are not beyond the limits of their subsets (WS-07).
+//
+// Where limits are percentages, each pod costs what keeps the shares: the controller of a workload deletes pods as soon as it is
+// scaled in, before costs could follow, so that the order of all pods is known before. The n-th pod of a subset goes when the
+// workload gets fewer replicas than it takes to fill the subsets, in their order, until this subset has n pods. That depends
+// neither on the replicas nor on other pods, so that few costs change when a workload is scaled.
+type Costs struct {
+	w        *kruise.WorkloadSpread
+	replicas int
+	// filled are the replicas by which a subset has its n-th pod, and upTo the replicas that were tried.
+	filled [][]int
+	upTo   int
+}
+
+// CostsOf are the costs for the pods of a workload of so many replicas.
+func CostsOf(w *kruise.WorkloadSpread, replicas int) *Costs {
+	return &Costs{w: w, replicas: replicas, filled: make([][]int, len(w.Spec.Subsets))}
+}
+
+// Of is the cost of the n-th pod of a subset, counted from 1, which is the last one to go.
+func (c *Costs) Of(place, n int) int {
+	if !hasShares(c.w) {
+		return PlainCost(c.w, place)
+	}
+	for len(c.filled[place]) < n && c.upTo < c.replicas {
+		c.fill()
+	}
+	if len(c.filled[place]) < n || n < 1 { // others have its share
+		return PlainCost(c.w, place)
+	}
+	return mostCost - c.filled[place][n-1]*len(c.filled) - place
+}
+
+// hasShares reports whether several subsets have limits that are percentages.
+func hasShares(w *kruise.WorkloadSpread) bool {
+	return len(w.Spec.Subsets) > 1 && slices.ContainsFunc(w.Spec.Subsets, func(s kruise.WorkloadSpreadSubset) bool {
+		return s.MaxReplicas != nil && s.MaxReplicas.Type == intstr.String
+	})
+}
+
+// fill finds out which subsets have more pods with one more replica.
+func (c *Costs) fill() {
+	c.upTo++
+	left := c.upTo
+	for i := range c.w.Spec.Subsets {
+		has := left
+		if limit, err := Max(&c.w.Spec.Subsets[i], c.upTo); err == nil && limit != nil {
+			has = min(left, *limit)
+		}
+		left -= has
+		for len(c.filled[i]) < has {
+			c.filled[i] = append(c.filled[i], c.upTo)
+		}
+	}
+}
