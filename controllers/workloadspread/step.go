@@ -82,16 +82,12 @@ func (r *Reconciler) step(ctx context.Context, w *kruise.WorkloadSpread) (time.D
 	}
 	t.sum()
 	if err := t.write(ctx); err != nil {
-		return 0, err
+		return t.again, err
 	}
 	t.explain()
-	if err := t.evict(ctx); err != nil {
-		return 0, err
-	}
-	if err := t.rank(ctx); err != nil {
-		return 0, err
-	}
-	return t.again, nil
+	// A pod that a budget keeps does not keep the others from their costs.
+	err = errors.Join(t.evict(ctx), t.rank(ctx))
+	return t.again, err
 }
 
 var errStale = errors.New("its spec is not the one that was read")

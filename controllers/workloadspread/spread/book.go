@@ -99,7 +99,7 @@ func (b *Book) Create(ctx context.Context, cached *kruise.WorkloadSpread, pod *c
 		return nil, err
 	}
 	name := b.decide(ctx, cached, version, limits, pod)
-	if dryRun || Ordinal(cached, pod) != nil || name != "" && limits[index(cached, name)] == nil {
+	if dryRun || Ordinal(cached, pod) != nil || name != "" && !goesByStatus(cached, limits, index(cached, name)) {
 		return placeNext(cached, version, name, replicas), nil
 	}
 	var at *Place
@@ -108,7 +108,18 @@ func (b *Book) Create(ctx context.Context, cached *kruise.WorkloadSpread, pod *c
 		if err != nil {
 			return false, err
 		}
-		at, changed = b.create(ctx, w, version, limits, replicas, pod)
+		if at, changed = b.create(ctx, w, version, limits, replicas, pod); at != nil || !hasPercentages(w) {
+			return changed, nil
+		}
+		// Without room by the replicas in the cache: it may be a pod of more replicas, which the cache does not have yet.
+		t, err := b.targets.readLive(ctx, w)
+		if err != nil || t == nil || t.Replicas == replicas {
+			return false, err
+		}
+		if limits, err = limitsOf(w, t.Replicas); err != nil {
+			return false, err
+		}
+		at, changed = b.create(ctx, w, version, limits, t.Replicas, pod)
 		return changed, nil
 	})
 	if apierrors.IsNotFound(err) { // the spread is gone
@@ -118,6 +129,14 @@ func (b *Book) Create(ctx context.Context, cached *kruise.WorkloadSpread, pod *c
 		return nil, err
 	}
 	return at, nil
+}
+
+// goesByStatus reports whether the status of a spread decides that a pod goes to a subset, or has to record it: a cache that is
+// behind lacks the record of a pod that goes, whose place is free, or that a subset has no room.
+func goesByStatus(w *kruise.WorkloadSpread, limits []*int, chosen int) bool {
+	s := &w.Spec.ScheduleStrategy
+	return s.Type == kruise.AdaptiveWorkloadSpreadScheduleStrategyType && len(limits) > 1 ||
+		slices.ContainsFunc(limits[:chosen+1], func(limit *int) bool { return limit != nil })
 }
 
 func (b *Book) create(ctx context.Context, w *kruise.WorkloadSpread, version string, limits []*int, replicas int, pod *corev1.Pod) (*Place, bool) {
@@ -185,10 +204,7 @@ func (b *Book) decide(ctx context.Context, w *kruise.WorkloadSpread, version str
 // read only where a limit is a percentage.
 func (b *Book) limits(ctx context.Context, w *kruise.WorkloadSpread) ([]*int, int, error) {
 	replicas := 0
-	for i := range w.Spec.Subsets {
-		if m := w.Spec.Subsets[i].MaxReplicas; m == nil || m.StrVal == "" {
-			continue
-		}
+	if hasPercentages(w) {
 		t, err := b.targets.Of(ctx, w)
 		if err != nil {
 			return nil, 0, err
@@ -196,7 +212,6 @@ func (b *Book) limits(ctx context.Context, w *kruise.WorkloadSpread) ([]*int, in
 		if t != nil {
 			replicas = t.Replicas
 		}
-		break
 	}
 	limits, err := limitsOf(w, replicas)
 	return limits, replicas, err

@@ -46,7 +46,7 @@ func CostsOf(w *kruise.WorkloadSpread, replicas int) *Costs {
 
 // Of is the cost of the n-th pod of a subset, counted from 1, which is the last one to go.
 func (c *Costs) Of(place, n int) int {
-	if !hasShares(c.w) {
+	if len(c.filled) == 1 || !hasPercentages(c.w) {
 		return PlainCost(c.w, place)
 	}
 	for len(c.filled[place]) < n && c.upTo < c.replicas {
@@ -58,9 +58,9 @@ func (c *Costs) Of(place, n int) int {
 	return mostCost - c.filled[place][n-1]*len(c.filled) - place
 }
 
-// hasShares reports whether several subsets have limits that are percentages.
-func hasShares(w *kruise.WorkloadSpread) bool {
-	return len(w.Spec.Subsets) > 1 && slices.ContainsFunc(w.Spec.Subsets, func(s kruise.WorkloadSpreadSubset) bool {
+// hasPercentages reports whether limits of a spread are percentages of the replicas.
+func hasPercentages(w *kruise.WorkloadSpread) bool {
+	return slices.ContainsFunc(w.Spec.Subsets, func(s kruise.WorkloadSpreadSubset) bool {
 		return s.MaxReplicas != nil && s.MaxReplicas.Type == intstr.String
 	})
 }

@@ -8,6 +8,7 @@ package spread
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -169,6 +170,39 @@ func (t *Targets) Of(ctx context.Context, w *kruise.WorkloadSpread) (*Target, er
 		return nil, err
 	}
 	return &Target{UID: found.UID, Replicas: int(found.Replicas)}, nil
+}
+
+// readLive reads the workload of a spread past the cache; nil if there is none.
+func (t *Targets) readLive(ctx context.Context, w *kruise.WorkloadSpread) (*Target, error) {
+	ref := w.Spec.TargetReference
+	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	known, ours := kinds.Find(kind.GroupKind())
+	if ours {
+		kind = known.GroupVersionKind // a spread may name any version that is served
+	}
+	if !slices.Contains(Kinds(), kind.GroupKind()) || w.Spec.TargetFilter != nil && len(w.Spec.TargetFilter.ReplicasPathList) > 0 {
+		return t.Of(ctx, w) // these are in no cache
+	}
+	path := []string{"spec", "replicas"}
+	if kind.GroupKind() == (schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"}) {
+		path[1] = "parallelism"
+	}
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(kind)
+	if err := t.live.Get(ctx, types.NamespacedName{Namespace: w.Namespace, Name: ref.Name}, o); err != nil {
+		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("reading %s %s past the cache: %w", ref.Kind, ref.Name, err)
+	}
+	n, found, err := unstructured.NestedInt64(o.Object, path...)
+	if err != nil {
+		return nil, fmt.Errorf("reading the replicas of %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	if !found {
+		n = 1
+	}
+	return &Target{UID: o.GetUID(), Replicas: int(n)}, nil
 }
 
 // byPaths sums up fields of a workload.
