@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -28,13 +29,14 @@ import (
 // A job that OpenKruise ended, and one that it has begun with, are taken over without a
 // pull and without a write.
 func TestTakingOverFromOpenKruisePullsNothingAgain(t *testing.T) {
+	const neverEnds = "a job that never ends"
 	raw, err := os.ReadFile("testdata/openkruise.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, edit := range map[string]func(*kruise.ImagePullJob){
 		"a job that has ended": func(*kruise.ImagePullJob) {},
-		"a job that never ends": func(job *kruise.ImagePullJob) {
+		neverEnds: func(job *kruise.ImagePullJob) {
 			job.Finalizers = []string{kruise.ImagePullJobFinalizer}
 			job.Spec.CompletionPolicy = kruise.CompletionPolicy{Type: kruise.NeverCompletionPolicyType}
 			job.Status.CompletionTime, job.Status.Message = nil, "job is running, progress 100.0%"
@@ -65,7 +67,10 @@ func TestTakingOverFromOpenKruisePullsNothingAgain(t *testing.T) {
 				if err := yaml.UnmarshalStrict(document, o); err != nil {
 					t.Fatal(err)
 				}
-				if o != job {
+				if node, ok := o.(*kruise.NodeImage); ok {
+					if policy := node.Spec.Images["nginx"].Tags[0].PullPolicy; name == neverEnds {
+						policy.TTLSecondsAfterFinished, policy.ActiveDeadlineSeconds = ptr.To[int32](86400), ptr.To[int64](1800)
+					}
 					b = b.WithObjects(o)
 				}
 			}

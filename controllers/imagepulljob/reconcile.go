@@ -4,6 +4,7 @@ package imagepulljob
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -42,10 +43,13 @@ func (r *Reconciler) step(ctx context.Context, job *kruise.ImagePullJob) (time.D
 	if err != nil {
 		return 0, err
 	}
-	t, holds, err := r.begin(ctx, order{job, i, secrets})
+	o := order{job, i, secrets}
+	t, holds, err := r.begin(ctx, o)
 	if t == nil {
 		return 0, err
 	}
+	more, later := r.followEdit(ctx, o, t.asked)
+	err = errors.Join(err, later)
 	t.faults = faults
 	status := r.statusOfJob(job, t, holds)
 	wait := r.paced.left(job, status, r.now())
@@ -53,6 +57,9 @@ func (r *Reconciler) step(ctx context.Context, job *kruise.ImagePullJob) (time.D
 		if later := r.report(ctx, job, status); err == nil {
 			err = later
 		}
+	}
+	if more {
+		wait = requeue.Sooner(wait, step.Soon)
 	}
 	return requeue.Sooner(r.again(job, holds), wait), err
 }
@@ -71,7 +78,7 @@ func (r *Reconciler) begin(ctx context.Context, o order) (*tally, []points.Hold,
 	if err != nil {
 		return nil, nil, err
 	}
-	t := count(fleet, nodes, job.UID, o.image, o.secrets)
+	t := count(fleet, nodes, job, o.image, o.secrets)
 	if r.left(job, job.Status.StartTime) < 0 {
 		return t, nil, nil
 	}

@@ -24,10 +24,10 @@ const (
 )
 
 // phaseOf is IMG-02.
-func phaseOf(node *kruise.NodeImage, job types.UID, i tags.Image, secrets []kruise.ReferenceObject) phase {
+func phaseOf(node *kruise.NodeImage, job *kruise.ImagePullJob, i tags.Image, secrets []kruise.ReferenceObject) phase {
 	spec := node.Spec.Images[i.Name]
 	tag := tags.Of(spec, i.Tag)
-	if tag == nil || !owns(tag, job) || len(missing(spec.PullSecrets, secrets)) > 0 {
+	if tag == nil || !owns(tag, job.UID) || len(missing(spec.PullSecrets, secrets)) > 0 || failedTooSoon(node, i.Name, tag, job) {
 		return waiting
 	}
 	switch s := tags.Status(node, i.Name, tag); {
@@ -72,6 +72,8 @@ type tally struct {
 	unended    []string // names of the nodes that have not
 	denied     *points.Denial
 	faults     []string // of pull secrets
+	// asked are the nodes that were asked for the image before this round.
+	asked []*kruise.NodeImage
 }
 
 // groupsOf is where a node is, by the labels that its NodeImage has from it.
@@ -80,11 +82,15 @@ func groupsOf(node *kruise.NodeImage) map[string]string {
 }
 
 // count makes the tally of a job: nodes are those that it is about.
-func count(fleet, nodes []*kruise.NodeImage, job types.UID, i tags.Image, secrets []kruise.ReferenceObject) *tally {
+func count(fleet, nodes []*kruise.NodeImage, job *kruise.ImagePullJob, i tags.Image, secrets []kruise.ReferenceObject) *tally {
 	t := &tally{groups: map[string]map[string]points.Nodes{"zone": {}, "region": {}}, registry: points.Registry{Name: i.Registry}}
 	for _, node := range nodes {
 		one := points.Nodes{Total: 1}
-		switch phaseOf(node, job, i, secrets) {
+		phase := phaseOf(node, job, i, secrets)
+		if phase != waiting {
+			t.asked = append(t.asked, node)
+		}
+		switch phase {
 		case waiting:
 			one.Waiting = 1
 			t.unended = append(t.unended, node.Name)

@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
@@ -61,13 +60,18 @@ func (r *Reconciler) place(ctx context.Context, o order, begin []*candidate) (do
 	return done, err
 }
 
-// ask writes what a job wants into one NodeImage, nil if that is gone. Node agents write
-// them too, so a conflict is tried again with what is there now.
+// ask writes what a job wants into one NodeImage, nil if that is gone.
 func (r *Reconciler) ask(ctx context.Context, o order, node *kruise.NodeImage) (*kruise.NodeImage, error) {
+	return r.writeNode(ctx, node, func(image *kruise.NodeImage) { r.merge(ctx, image, o) })
+}
+
+// writeNode changes one NodeImage, nil if that is gone. Node agents write them too, so a conflict is tried again with what is
+// there now.
+func (r *Reconciler) writeNode(ctx context.Context, node *kruise.NodeImage, change func(*kruise.NodeImage)) (*kruise.NodeImage, error) {
 	image := node.DeepCopy()
 	for try := 1; ; try++ {
 		before := image.DeepCopy()
-		r.merge(image, o)
+		change(image)
 		if equality.Semantic.DeepEqual(before.Spec, image.Spec) {
 			return image, nil
 		}
@@ -88,8 +92,9 @@ func (r *Reconciler) ask(ctx context.Context, o order, node *kruise.NodeImage) (
 	}
 }
 
-// merge is IMG-04.
-func (r *Reconciler) merge(node *kruise.NodeImage, o order) {
+// merge writes what a job wants into a NodeImage (IMG-04). A pull is made by the policy of the job that asked for it last: that
+// job is the last owner of the tag.
+func (r *Reconciler) merge(ctx context.Context, node *kruise.NodeImage, o order) {
 	if node.Spec.Images == nil {
 		node.Spec.Images = map[string]kruise.ImageSpec{}
 	}
@@ -103,6 +108,7 @@ func (r *Reconciler) merge(node *kruise.NodeImage, o order) {
 	}
 	now := metav1.NewTime(r.now()).Rfc3339Copy()
 	switch {
+	case tag != nil && owns(tag, o.job.UID) && !failedTooSoon(node, o.image.Name, tag, o.job): // a pull secret alone is new
 	case tag == nil:
 		fresh := kruise.ImageTagSpec{
 			Tag: o.image.Tag, CreatedAt: &now, OwnerReferences: []corev1.ObjectReference{owner},
@@ -114,45 +120,14 @@ func (r *Reconciler) merge(node *kruise.NodeImage, o order) {
 			}
 		}
 		spec.Tags = append(spec.Tags, fresh)
-	case !owns(tag, o.job.UID):
+	default:
+		others := slices.DeleteFunc(slices.Clone(tag.OwnerReferences), func(ref corev1.ObjectReference) bool { return ref.UID == o.job.UID })
+		tag.PullPolicy = r.sharedPullPolicy(ctx, o.job, tag, others)
 		tag.Version++
-		tag.OwnerReferences = append(slices.Clone(tag.OwnerReferences), owner)
+		tag.OwnerReferences = append(others, owner)
 		tag.CreatedAt = &now
 		tag.ImagePullPolicy = o.job.Spec.ImagePullPolicy
 	}
 	slices.SortStableFunc(spec.Tags, func(a, b kruise.ImageTagSpec) int { return cmp.Compare(a.Tag, b.Tag) })
 	node.Spec.Images[o.image.Name] = spec
-}
-
-// Times of tags of jobs that never end: they are pulled again about once a day.
-const (
-	neverTTL         = 24 * 60 * 60
-	neverTTLSpread   = 600
-	neverDeadline    = 1800
-	alwaysTTLSpread  = 300
-	defaultTTLAlways = 300
-)
-
-// pullPolicy is what a tag gets of a job (IMG-04).
-func (r *Reconciler) pullPolicy(job *kruise.ImagePullJob) *kruise.ImageTagPullPolicy {
-	p := ptr.Deref(job.Spec.PullPolicy, kruise.PullPolicy{})
-	timeout, limit := ptr.Deref(p.TimeoutSeconds, kruise.DefaultPullTimeoutSeconds), ptr.Deref(p.BackoffLimit, kruise.DefaultPullBackoffLimit)
-	out := &kruise.ImageTagPullPolicy{TimeoutSeconds: &timeout, BackoffLimit: &limit}
-	completion := job.Spec.CompletionPolicy
-	if never(job) {
-		out.TTLSecondsAfterFinished = ptr.To(int32(neverTTL - neverTTLSpread + r.random(2*neverTTLSpread))) //nolint:gosec // small
-		out.ActiveDeadlineSeconds = ptr.To(max(neverDeadline, int64(timeout)))
-		return out
-	}
-	out.ActiveDeadlineSeconds = completion.ActiveDeadlineSeconds
-	ttl := int64(timeout) * int64(limit)
-	switch {
-	case completion.TTLSecondsAfterFinished != nil:
-		ttl = int64(*completion.TTLSecondsAfterFinished)
-	case completion.ActiveDeadlineSeconds != nil:
-		ttl = *completion.ActiveDeadlineSeconds
-	}
-	ttl += int64(r.alwaysTTL) + int64(r.random(alwaysTTLSpread))
-	out.TTLSecondsAfterFinished = ptr.To(int32(min(ttl, 1<<31-1))) //nolint:gosec // bounded
-	return out
 }

@@ -84,10 +84,16 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&kruise.NodeImage{}).
 		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: changes})).
 		Watches(&kruise.ImagePullJob{}, handler.EnqueueRequestsFromMapFunc(r.ofJob), builder.WithPredicates(predicate.Funcs{
-			// What a job wants is written by its own controller. Here it counts that it is gone.
+			// What a job wants is written by its own controller. Here it counts that it is gone, or asks for another image.
 			CreateFunc: func(event.CreateEvent) bool { return false },
-			UpdateFunc: func(event.UpdateEvent) bool { return false },
+			UpdateFunc: anotherImage,
 		})), controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
+}
+
+func anotherImage(e event.UpdateEvent) bool {
+	old, ok := e.ObjectOld.(*kruise.ImagePullJob)
+	fresh, ok2 := e.ObjectNew.(*kruise.ImagePullJob)
+	return ok && ok2 && old.Spec.Image != fresh.Spec.Image
 }
 
 func changes(e event.UpdateEvent) bool {

@@ -166,21 +166,21 @@ func TestTheController(t *testing.T) {
 		}
 		return out
 	}
-	job := func(name string, kind kruise.CompletionPolicyType) *kruise.ImagePullJob {
+	job := func(name, image string, kind kruise.CompletionPolicyType) *kruise.ImagePullJob {
 		t.Helper()
 		o := &kruise.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
-		o.Spec.Image, o.Spec.CompletionPolicy.Type = "nginx:1", kind
+		o.Spec.Image, o.Spec.CompletionPolicy.Type = image, kind
 		if err := api.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 		return o
 	}
 	t.Run("an owner that is gone goes, and the tag with the last of them", func(t *testing.T) {
-		here, gone := job("here", kruise.NeverCompletionPolicyType), job("gone", kruise.NeverCompletionPolicyType)
+		here, gone := job("here", "nginx:1", kruise.NeverCompletionPolicyType), job("gone", "nginx:2", kruise.NeverCompletionPolicyType)
 		if err := api.Delete(t.Context(), gone); err != nil {
 			t.Fatal(err)
 		}
-		again := job("gone", kruise.NeverCompletionPolicyType) // another one of its name
+		again := job("gone", "nginx:3", kruise.NeverCompletionPolicyType) // another one of its name
 		other := tag("4", nil)
 		other.OwnerReferences = []corev1.ObjectReference{{Kind: "Other", Name: "x", UID: "u"}}
 		n := pulling(nil, owned("1", here, gone), owned("2", gone), owned("3", again), other, tag("5", nil))
@@ -193,8 +193,28 @@ func TestTheController(t *testing.T) {
 			t.Errorf("got %v", got)
 		}
 	})
+	t.Run("a tag goes of a job that asks for another image since", func(t *testing.T) {
+		edited, other := job("edited", "nginx:1", kruise.NeverCompletionPolicyType), job("same", "nginx:1", kruise.NeverCompletionPolicyType)
+		n := pulling(nil, owned("1", edited, other), owned("2", edited), owned("3", edited))
+		before := edited.DeepCopy()
+		edited.Spec.Image = "docker.io/library/nginx:2"
+		if err := api.Update(t.Context(), edited); err != nil {
+			t.Fatal(err)
+		}
+		if !anotherImage(event.UpdateEvent{ObjectOld: before, ObjectNew: edited}) || anotherImage(event.UpdateEvent{ObjectOld: edited, ObjectNew: edited}) {
+			t.Error("nothing looks at the NodeImages of the job")
+		}
+		reconcile(n)
+		var got []string
+		for _, tag := range find(n).Spec.Images["nginx"].Tags {
+			got = append(got, fmt.Sprint(tag.Tag, len(tag.OwnerReferences)))
+		}
+		if fmt.Sprint(got) != "[11 21]" {
+			t.Errorf("got %v", got)
+		}
+	})
 	t.Run("a tag of a job that ends stays until it has", func(t *testing.T) {
-		ends, never := job("ends", kruise.AlwaysCompletionPolicyType), job("never", kruise.NeverCompletionPolicyType)
+		ends, never := job("ends", "nginx:1", kruise.AlwaysCompletionPolicyType), job("never", "nginx:2", kruise.NeverCompletionPolicyType)
 		pulled := func(tag string) kruise.ImageTagStatus {
 			return kruise.ImageTagStatus{Tag: tag, Phase: kruise.ImagePhaseSucceeded, CompletionTime: created}
 		}

@@ -61,16 +61,18 @@ func (r *Reconciler) keep(ctx context.Context, image *kruise.NodeImage, node *co
 	return requeue.Sooner(after, again), nil
 }
 
-// clean is IMG-06: it drops owners that are gone, tags that nothing wants any more or whose
+// clean is IMG-06: it drops owners that are gone or ask for another image by now, tags that nothing wants any more or whose
 // time is over, and images without tags. A tag stays while a job that ends has not: it
 // would be pulled again for it.
 func (r *Reconciler) clean(image *kruise.NodeImage, jobs owners) (after time.Duration) {
 	for name, spec := range image.Spec.Images {
 		spec.Tags = slices.DeleteFunc(slices.Clone(spec.Tags), func(tag kruise.ImageTagSpec) bool {
-			return tag.CreatedAt == nil || len(tag.OwnerReferences) > 0 && !slices.ContainsFunc(tag.OwnerReferences, jobs.present)
+			wants := func(o corev1.ObjectReference) bool { return jobs.want(o, name, tag.Tag) }
+			return tag.CreatedAt == nil || len(tag.OwnerReferences) > 0 && !slices.ContainsFunc(tag.OwnerReferences, wants)
 		})
 		for i := range spec.Tags {
-			spec.Tags[i].OwnerReferences = slices.DeleteFunc(slices.Clone(spec.Tags[i].OwnerReferences), func(o corev1.ObjectReference) bool { return !jobs.present(o) })
+			tag := &spec.Tags[i]
+			tag.OwnerReferences = slices.DeleteFunc(slices.Clone(tag.OwnerReferences), func(o corev1.ObjectReference) bool { return !jobs.want(o, name, tag.Tag) })
 		}
 		spec.Tags = slices.DeleteFunc(spec.Tags, func(tag kruise.ImageTagSpec) bool {
 			s := statusOf(image, name, tag.Tag)

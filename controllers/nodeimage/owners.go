@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/nodeimage/tags"
 )
 
 // unfinishedAgain is how soon a tag is looked at again that is kept for a job that has not
@@ -24,9 +25,16 @@ const unfinishedAgain = time.Minute
 // Nothing is known of owners of other kinds, so they stay.
 type owners map[types.UID]*kruise.ImagePullJob
 
-func (o owners) present(ref corev1.ObjectReference) bool {
+// want reports whether an owner is there and asks for the image as it is now.
+func (o owners) want(ref corev1.ObjectReference, image, tag string) bool {
 	job, known := o[ref.UID]
-	return !known || job != nil
+	return !known || job != nil && asksFor(job, image, tag)
+}
+
+// asksFor reports whether a job is for an image. Its image may have been edited since the tag was written.
+func asksFor(job *kruise.ImagePullJob, image, tag string) bool {
+	i, err := tags.Parse(job.Spec.Image)
+	return err != nil || i.Name == image && i.Tag == tag
 }
 
 // unfinished says whether an owner is a job that ends and has not.
@@ -36,32 +44,47 @@ func (o owners) unfinished(ref corev1.ObjectReference) bool {
 }
 
 // ownersOf reads the jobs that the tags of a NodeImage name. A cache that does not have
-// one yet is no proof that it is gone.
+// one yet, or has it with another image, is no proof.
 func (r *Reconciler) ownersOf(ctx context.Context, image *kruise.NodeImage) (owners, error) {
 	out := owners{}
-	for _, spec := range image.Spec.Images {
+	read := map[types.UID]bool{} // past the cache
+	for name, spec := range image.Spec.Images {
 		for i := range spec.Tags {
 			for _, ref := range spec.Tags[i].OwnerReferences {
-				if _, known := out[ref.UID]; known || ref.Kind != "ImagePullJob" {
+				job, known := out[ref.UID]
+				if ref.Kind != "ImagePullJob" || known && (job == nil || read[ref.UID] || asksFor(job, name, spec.Tags[i].Tag)) {
 					continue
 				}
-				job := &kruise.ImagePullJob{}
-				key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-				err := r.client.Get(ctx, key, job)
-				if apierrors.IsNotFound(err) || err == nil && job.UID != ref.UID {
-					err = r.live.Get(ctx, key, job)
+				var err error
+				if !known {
+					job, err = ownerIn(ctx, r.client, ref)
 				}
-				switch {
-				case apierrors.IsNotFound(err) || err == nil && job.UID != ref.UID:
-					job = nil
-				case err != nil:
-					return nil, fmt.Errorf("reading ImagePullJob %s, an owner in NodeImage %s: %w", key, image.Name, err)
+				if err == nil && (job == nil || !asksFor(job, name, spec.Tags[i].Tag)) {
+					job, err = ownerIn(ctx, r.live, ref)
+					read[ref.UID] = true
+				}
+				if err != nil {
+					return nil, fmt.Errorf("reading an owner in NodeImage %s: %w", image.Name, err)
 				}
 				out[ref.UID] = job
 			}
 		}
 	}
 	return out, nil
+}
+
+// ownerIn is the job that an owner reference names, nil if a reader does not have it.
+func ownerIn(ctx context.Context, reader client.Reader, ref corev1.ObjectReference) (*kruise.ImagePullJob, error) {
+	job := &kruise.ImagePullJob{}
+	key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
+	err := reader.Get(ctx, key, job)
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && job.UID != ref.UID:
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading ImagePullJob %s: %w", key, err)
+	}
+	return job, nil
 }
 
 // ofJob are the NodeImages with tags of a job.

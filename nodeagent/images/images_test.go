@@ -274,6 +274,22 @@ func TestTheAgent(t *testing.T) {
 		}
 	})
 
+	start("a pull that runs goes on by an edit of its policy", func(w *world) {
+		w.runtime.OnPull = func(ctx context.Context, _ *runtimev1.PullImageRequest) error { <-ctx.Done(); return ctx.Err() }
+		w.want("nginx", tag("1.20", func(s *kruise.ImageTagSpec) { s.PullPolicy.BackoffLimit = ptr.To[int32](5) }))
+		w.until("nginx:1.20@0 Pulling")
+		o := w.get()
+		policy := o.Spec.Images["nginx"].Tags[0].PullPolicy
+		policy.TimeoutSeconds, policy.BackoffLimit = ptr.To[int32](1), ptr.To[int32](0)
+		if err := api.Update(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		w.until("nginx:1.20@0 Failed 0% the attempt exceeds the timeoutSeconds: pulling image nginx:1.20: ")
+		if got := w.runtime.Calls(); len(got) != 1 {
+			t.Errorf("the runtime was asked for %q", got)
+		}
+	})
+
 	start("the logins of the node are tried before none, and their faults are reported", func(w *world) {
 		w.start(WithCredentials(func(_ context.Context, image string) ([]*cri.Login, error) {
 			return []*cri.Login{{Username: "node of " + image}}, errors.New("another plugin is broken")

@@ -13,16 +13,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/nodeagent/cri"
 )
 
 // logins are those of the pull secrets that are for the registry of the image, one secret
 // after the other, and then those of the node. If the pull fails, its message has what could
 // not be read.
-func (a *Agent) logins(ctx context.Context, p *pull) (out []*cri.Login, wrong []error) {
-	out, wrong = a.secretLogins(ctx, p)
+func (a *Agent) logins(ctx context.Context, image string, secrets []kruise.ReferenceObject) (out []*cri.Login, wrong []error) {
+	out, wrong = a.secretLogins(ctx, image, secrets)
 	if a.credentials != nil {
-		more, err := a.credentials(ctx, p.key.image)
+		more, err := a.credentials(ctx, image)
 		if err != nil {
 			wrong = append(wrong, err)
 		}
@@ -31,15 +32,15 @@ func (a *Agent) logins(ctx context.Context, p *pull) (out []*cri.Login, wrong []
 	return out, wrong
 }
 
-func (a *Agent) secretLogins(ctx context.Context, p *pull) (out []*cri.Login, wrong []error) {
-	if len(p.image.PullSecrets) == 0 {
+func (a *Agent) secretLogins(ctx context.Context, image string, secrets []kruise.ReferenceObject) (out []*cri.Login, wrong []error) {
+	if len(secrets) == 0 {
 		return nil, nil
 	}
-	repository, err := name.NewRepository(p.key.image)
+	repository, err := name.NewRepository(image)
 	if err != nil {
-		return nil, []error{fmt.Errorf("reading the name of image %s: %w", p.key.image, err)}
+		return nil, []error{fmt.Errorf("reading the name of image %s: %w", image, err)}
 	}
-	for _, ref := range p.image.PullSecrets {
+	for _, ref := range secrets {
 		secret := &corev1.Secret{}
 		if err := a.secrets.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, secret); err != nil {
 			wrong = append(wrong, fmt.Errorf("reading pull secret %s: %w", types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, err))

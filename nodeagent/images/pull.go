@@ -27,10 +27,14 @@ const mostSleep = 30 * time.Second
 type pull struct {
 	key    key
 	node   string
-	spec   kruise.ImageTagSpec
-	image  kruise.ImageSpec
+	share  string // of the slots: the namespace of the first job that wants the tag; "" if no job does
 	cancel context.CancelFunc
-	status kruise.ImageTagStatus // guarded by Agent.mu
+
+	// The rest is guarded by Agent.mu. An edit of a job changes spec and image while the pull runs, and closes changed.
+	spec    kruise.ImageTagSpec
+	image   kruise.ImageSpec
+	changed chan struct{}
+	status  kruise.ImageTagStatus
 }
 
 // reference is how the runtime is asked for a tag or a digest.
@@ -41,10 +45,10 @@ func (k key) reference() string {
 	return k.image + ":" + k.tag
 }
 
-// namespace is whose share of the slots a pull takes: that of the first job that wants it; "" if no job does.
-func (p *pull) namespace() string {
-	for i := range p.spec.OwnerReferences {
-		if of := p.spec.OwnerReferences[i].Namespace; of != "" {
+// namespaceOf is the namespace of the first job that wants a tag; "" if no job does.
+func namespaceOf(spec kruise.ImageTagSpec) string {
+	for i := range spec.OwnerReferences {
+		if of := spec.OwnerReferences[i].Namespace; of != "" {
 			return of
 		}
 	}
@@ -60,24 +64,25 @@ func (p *pull) start(now time.Time) {
 // written of it is that it has begun. The caller holds a.mu.
 func (a *Agent) begin(node *kruise.NodeImage, k key, spec kruise.ImageTagSpec, image kruise.ImageSpec) *pull {
 	ctx, cancel := context.WithCancel(a.ctx)
-	p := &pull{key: k, node: node.Name, spec: spec, image: image, cancel: cancel, status: kruise.ImageTagStatus{
-		Tag: k.tag, Version: spec.Version, Phase: kruise.ImagePhaseWaiting,
-	}}
+	p := &pull{
+		key: k, node: node.Name, share: namespaceOf(spec), cancel: cancel, spec: spec, image: image, changed: make(chan struct{}),
+		status: kruise.ImageTagStatus{Tag: k.tag, Version: spec.Version, Phase: kruise.ImagePhaseWaiting},
+	}
 	subject := node.DeepCopy() // of events; the caller goes on with its own
-	waits := a.slots != nil && !a.slots.TryAcquire(p.namespace())
+	waits := a.slots != nil && !a.slots.TryAcquire(p.share)
 	if !waits {
 		p.start(a.now())
 	}
 	recovery.Go("images", func() {
 		defer cancel()
 		if waits {
-			if a.slots.Acquire(ctx, p.namespace()) != nil {
+			if a.slots.Acquire(ctx, p.share) != nil {
 				return
 			}
 			a.set(p, func(*kruise.ImageTagStatus) { p.start(a.now()) })
 		}
 		if a.slots != nil {
-			defer a.slots.Release(p.namespace())
+			defer a.slots.Release(p.share)
 		}
 		a.run(ctx, subject, p)
 	}, nil)
@@ -116,8 +121,9 @@ func (a *Agent) run(ctx context.Context, node *kruise.NodeImage, p *pull) {
 	if err != nil {
 		text := fmt.Sprintf(kruise.PullImageFailedMessage, p.key.reference(), node.Name, message.Of(err))
 		a.events.Event(node, corev1.EventTypeWarning, kruise.PullImageFailedReason, text)
-		for i := range p.spec.OwnerReferences {
-			a.events.Event(&p.spec.OwnerReferences[i], corev1.EventTypeWarning, kruise.PullImageFailedReason, text)
+		order := a.orderOf(p)
+		for i := range order.spec.OwnerReferences {
+			a.events.Event(&order.spec.OwnerReferences[i], corev1.EventTypeWarning, kruise.PullImageFailedReason, text)
 		}
 		return
 	}
@@ -126,25 +132,17 @@ func (a *Agent) run(ctx context.Context, node *kruise.NodeImage, p *pull) {
 
 // attempts is IMG-10: so many attempts, each for so long, within the deadline.
 func (a *Agent) attempts(ctx context.Context, p *pull, begun time.Time) (string, error) {
-	policy := p.spec.PullPolicy
-	if policy == nil {
-		policy = &kruise.ImageTagPullPolicy{}
-	}
-	timeout := time.Duration(ptr.Deref(policy.TimeoutSeconds, kruise.DefaultPullTimeoutSeconds)) * time.Second
-	if s := policy.ActiveDeadlineSeconds; s != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(*s)*time.Second-a.now().Sub(begun), errors.New(kruise.NodeImageDeadlineExceededMessage))
-		defer cancel()
-	}
+	ctx, cancel := a.bound(ctx, p, begun, errors.New(kruise.NodeImageDeadlineExceededMessage), deadlineOf)
+	defer cancel()
 	pause := time.Second
-	for left := ptr.Deref(policy.BackoffLimit, kruise.DefaultPullBackoffLimit); ; left-- {
-		id, err := a.attempt(ctx, p, timeout)
+	for tried := int64(1); ; tried++ {
+		id, err := a.attempt(ctx, p)
 		switch {
 		case err == nil:
 			return id, nil
-		case ended(ctx):
+		case ctx.Err() != nil:
 			return "", fmt.Errorf("%w: %w", context.Cause(ctx), err)
-		case left <= 0:
+		case tried > int64(ptr.Deref(a.orderOf(p).policy().BackoffLimit, kruise.DefaultPullBackoffLimit)):
 			return "", err
 		}
 		a.set(p, func(s *kruise.ImageTagStatus) { s.Message = message.Of(err) })
@@ -153,45 +151,37 @@ func (a *Agent) attempts(ctx context.Context, p *pull, begun time.Time) (string,
 	}
 }
 
-// ended says whether a context has ended, or ends right now: the runtime knows its deadline,
-// and may answer a moment ahead of it.
-func ended(ctx context.Context) bool {
-	const ahead = 100 * time.Millisecond
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < ahead {
-		<-ctx.Done()
-	}
-	return ctx.Err() != nil
-}
-
 // attempt tries each login that there is for the image, and at last none.
-func (a *Agent) attempt(ctx context.Context, p *pull, timeout time.Duration) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+func (a *Agent) attempt(ctx context.Context, p *pull) (string, error) {
+	ctx, cancel := a.bound(ctx, p, a.now(), errors.New("the attempt exceeds the timeoutSeconds"), timeoutOf)
 	defer cancel()
+	order := a.orderOf(p)
 	runtime, err := a.node.Images(ctx)
 	if err != nil {
 		return "", err
 	}
 	reference := p.key.reference()
-	if p.spec.ImagePullPolicy == kruise.PullIfNotPresent {
+	if order.spec.ImagePullPolicy == kruise.PullIfNotPresent {
 		if id, err := runtime.Image(ctx, reference); err != nil || id != "" {
 			return id, err
 		}
 	}
 	sandbox := cri.Sandbox{Annotations: map[string]string{kruise.PullingImageByKey: kruise.PullingImageByDaemon}}
-	if c := p.image.SandboxConfig; c != nil {
+	if c := order.image.SandboxConfig; c != nil {
 		sandbox.Labels = c.Labels
 		maps.Copy(sandbox.Annotations, c.Annotations)
 	}
-	logins, wrong := a.logins(ctx, p)
+	logins, wrong := a.logins(ctx, p.key.image, order.image.PullSecrets)
 	for _, login := range append(logins, nil) {
 		id, err := runtime.Pull(ctx, reference, login, sandbox)
 		if err == nil {
 			return id, nil
 		}
-		wrong = append(wrong, err)
 		if ctx.Err() != nil {
+			wrong = append(wrong, fmt.Errorf("%w: %w", context.Cause(ctx), err))
 			break
 		}
+		wrong = append(wrong, err)
 	}
 	return "", errors.Join(wrong...)
 }

@@ -93,16 +93,17 @@ func (a *Agent) follow(node *kruise.NodeImage) {
 		spec kruise.ImageTagSpec
 	}
 	var all []wanted
-	versions := map[key]int64{}
+	specs := map[key]kruise.ImageTagSpec{}
 	for name, image := range node.Spec.Images {
 		for _, tag := range image.Tags {
 			all = append(all, wanted{key{name, tag.Tag}, tag})
-			versions[key{name, tag.Tag}] = tag.Version
+			specs[key{name, tag.Tag}] = tag
 		}
 	}
 	maps.DeleteFunc(a.pulls, func(k key, p *pull) bool {
-		version, still := versions[k]
-		if still && version == p.spec.Version {
+		spec, still := specs[k]
+		if still && spec.Version == p.spec.Version {
+			p.follow(spec, node.Spec.Images[k.image])
 			return false
 		}
 		p.cancel()

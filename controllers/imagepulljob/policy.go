@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package imagepulljob
+
+import (
+	"context"
+	"math"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/nodeimage/tags"
+)
+
+// Times of tags of jobs that never end: they are pulled again about once a day.
+const (
+	neverTTL         = 24 * 60 * 60
+	neverTTLSpread   = 600
+	neverDeadline    = 1800
+	alwaysTTLSpread  = 300
+	defaultTTLAlways = 300
+)
+
+// pullPolicy is what a tag gets of a job (IMG-04). The TTL is drawn from the range of the job, so that not all tags of an image
+// end at once.
+func (r *Reconciler) pullPolicy(job *kruise.ImagePullJob) *kruise.ImageTagPullPolicy {
+	p := ptr.Deref(job.Spec.PullPolicy, kruise.PullPolicy{})
+	timeout, limit := ptr.Deref(p.TimeoutSeconds, kruise.DefaultPullTimeoutSeconds), ptr.Deref(p.BackoffLimit, kruise.DefaultPullBackoffLimit)
+	least, spread := r.ttlRange(job)
+	ttl := int32(min(least+int64(r.random(spread)), math.MaxInt32)) //nolint:gosec // bounded
+	return &kruise.ImageTagPullPolicy{TimeoutSeconds: &timeout, BackoffLimit: &limit, ActiveDeadlineSeconds: deadlineOf(job), TTLSecondsAfterFinished: &ttl}
+}
+
+// deadlineOf is the deadline of one pull of a job, in seconds; nil if it has none.
+func deadlineOf(job *kruise.ImagePullJob) *int64 {
+	if !never(job) {
+		return job.Spec.CompletionPolicy.ActiveDeadlineSeconds
+	}
+	p := ptr.Deref(job.Spec.PullPolicy, kruise.PullPolicy{})
+	return ptr.To(max(neverDeadline, int64(ptr.Deref(p.TimeoutSeconds, kruise.DefaultPullTimeoutSeconds))))
+}
+
+// ttlRange is the least TTL of a tag of a job in seconds, and by how much less than spread it may be longer.
+func (r *Reconciler) ttlRange(job *kruise.ImagePullJob) (least int64, spread int) {
+	completion := job.Spec.CompletionPolicy
+	p := ptr.Deref(job.Spec.PullPolicy, kruise.PullPolicy{})
+	switch {
+	case never(job):
+		return neverTTL - neverTTLSpread, 2 * neverTTLSpread
+	case completion.TTLSecondsAfterFinished != nil:
+		least = int64(*completion.TTLSecondsAfterFinished)
+	case completion.ActiveDeadlineSeconds != nil:
+		least = *completion.ActiveDeadlineSeconds
+	default:
+		least = int64(ptr.Deref(p.TimeoutSeconds, kruise.DefaultPullTimeoutSeconds)) * int64(ptr.Deref(p.BackoffLimit, kruise.DefaultPullBackoffLimit))
+	}
+	return least + int64(r.alwaysTTL), alwaysTTLSpread
+}
+
+// sharedPullPolicy is the policy of a job for a tag that other jobs want too. The tag of a job that never ends is not kept for
+// a shorter time than it has: it would be pulled again ahead of its day.
+func (r *Reconciler) sharedPullPolicy(ctx context.Context, job *kruise.ImagePullJob, tag *kruise.ImageTagSpec, others []corev1.ObjectReference) *kruise.ImageTagPullPolicy {
+	policy := r.pullPolicy(job)
+	if tag.PullPolicy == nil || tag.PullPolicy.TTLSecondsAfterFinished == nil || *tag.PullPolicy.TTLSecondsAfterFinished <= *policy.TTLSecondsAfterFinished {
+		return policy
+	}
+	for _, ref := range others {
+		other := &kruise.ImagePullJob{}
+		err := r.client.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, other)
+		if err == nil && other.UID == ref.UID && never(other) {
+			policy.TTLSecondsAfterFinished = ptr.To(*tag.PullPolicy.TTLSecondsAfterFinished)
+		}
+	}
+	return policy
+}
+
+// patience is how long a node tries a pull at most. It orders the policies of jobs that share a tag.
+func patience(p *kruise.ImageTagPullPolicy) time.Duration {
+	if p == nil {
+		p = &kruise.ImageTagPullPolicy{}
+	}
+	timeout, limit := ptr.Deref(p.TimeoutSeconds, kruise.DefaultPullTimeoutSeconds), ptr.Deref(p.BackoffLimit, kruise.DefaultPullBackoffLimit)
+	seconds := int64(timeout) * (int64(limit) + 1)
+	if p.ActiveDeadlineSeconds != nil {
+		seconds = min(seconds, *p.ActiveDeadlineSeconds)
+	}
+	return time.Duration(min(seconds, math.MaxInt64/int64(time.Second))) * time.Second
+}
+
+// failedTooSoon reports whether the pull of a tag has failed by a policy with less patience than the job has: that of another
+// job, or that of the job before an edit. Then the job asks once more. Patience only grows from pull to pull, so jobs that share
+// a tag do not ask in turns for ever.
+func failedTooSoon(node *kruise.NodeImage, image string, tag *kruise.ImageTagSpec, job *kruise.ImagePullJob) bool {
+	s := tags.Status(node, image, tag)
+	if s == nil || s.Phase != kruise.ImagePhaseFailed {
+		return false
+	}
+	p := ptr.Deref(job.Spec.PullPolicy, kruise.PullPolicy{})
+	wanted := &kruise.ImageTagPullPolicy{TimeoutSeconds: p.TimeoutSeconds, BackoffLimit: p.BackoffLimit, ActiveDeadlineSeconds: deadlineOf(job)}
+	return patience(wanted) > patience(tag.PullPolicy)
+}
