@@ -274,6 +274,34 @@ func TestTheAgent(t *testing.T) {
 		}
 	})
 
+	start("each login that is for the registry is tried, of any secret", func(w *world) {
+		for i, auths := range []string{`{"index.docker.io":{"username":"cid","password":"x"}}`, `{"docker.io":{"username":"ann","password":"x"},"docker.io/shop":{"username":"bob","password":"x"}}`} {
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("hub-", i)}, Type: corev1.SecretTypeDockerConfigJson}
+			secret.Data = map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":` + auths + `}`)}
+			if err := api.Create(t.Context(), secret); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.runtime.OnPull = func(_ context.Context, q *runtimev1.PullImageRequest) error {
+			if q.GetAuth().GetUsername() != "cid" {
+				return status.Error(codes.Unknown, "401 Unauthorized")
+			}
+			return nil
+		}
+		w.want("shop/web", tag("1"))
+		o := w.get()
+		image := o.Spec.Images["shop/web"]
+		image.PullSecrets = []kruise.ReferenceObject{{Namespace: "default", Name: "hub-0"}, {Namespace: "default", Name: "hub-1"}}
+		o.Spec.Images["shop/web"] = image
+		if err := api.Update(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		w.until("shop/web:1@0 Succeeded")
+		if got := w.runtime.Calls(); !slices.Equal(got, []string{`pull shop/web:1 as "bob"`, `pull shop/web:1 as "ann"`, `pull shop/web:1 as "cid"`}) {
+			t.Errorf("the runtime was asked for %q", got)
+		}
+	})
+
 	start("a pull that runs goes on by an edit of its policy", func(w *world) {
 		w.runtime.OnPull = func(ctx context.Context, _ *runtimev1.PullImageRequest) error { <-ctx.Done(); return ctx.Err() }
 		w.want("nginx", tag("1.20", func(s *kruise.ImageTagSpec) { s.PullPolicy.BackoffLimit = ptr.To[int32](5) }))

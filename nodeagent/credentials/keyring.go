@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package credentials
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/regatta-sh/regatta/nodeagent/cri"
+)
+
+// Keyring has the logins of pull secrets, and finds those that are for an image as the kubelet does.
+type Keyring struct {
+	logins map[string][]*cri.Login // by the pattern of places that they are for
+}
+
+// dockerEntry is what a configuration of Docker has for a registry.
+type dockerEntry struct {
+	Username      string `json:"username"`
+	Password      string `json:"password"`
+	Auth          string `json:"auth"`
+	IdentityToken string `json:"identitytoken"`
+	RegistryToken string `json:"registrytoken"`
+}
+
+// hubNames are further names of the registry docker.io: that of docker login, and that of the host which serves the images.
+func hubNames() []string { return []string{"index.docker.io", "registry-1.docker.io"} }
+
+// Add adds what a Secret has. An entry that cannot be read is left out, and the error names it. The error has nothing of what
+// the Secret says: messages about images are read by those who may not read it.
+func (k *Keyring) Add(secret *corev1.Secret) error {
+	key := corev1.DockerConfigJsonKey
+	if secret.Type == corev1.SecretTypeDockercfg {
+		key = corev1.DockerConfigKey
+	}
+	raw, ok := secret.Data[key]
+	if !ok {
+		return fmt.Errorf("it has no data of key %s", key)
+	}
+	entries := map[string]json.RawMessage{}
+	var err error
+	if key == corev1.DockerConfigKey {
+		err = json.Unmarshal(raw, &entries)
+	} else {
+		config := struct {
+			Auths map[string]json.RawMessage `json:"auths"`
+		}{}
+		err = json.Unmarshal(raw, &config)
+		entries = config.Auths
+	}
+	if err != nil {
+		return fmt.Errorf("its data of key %s is no configuration of Docker", key)
+	}
+	var wrong []error
+	for _, place := range slices.Sorted(maps.Keys(entries)) {
+		if err := k.addEntry(place, entries[place]); err != nil {
+			wrong = append(wrong, fmt.Errorf("its entry %q %w", place, err))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+func (k *Keyring) addEntry(place string, raw json.RawMessage) error {
+	e := dockerEntry{}
+	if json.Unmarshal(raw, &e) != nil {
+		return errors.New("is no login: want an object with username and password, or with auth")
+	}
+	login := &cri.Login{Username: e.Username, Password: e.Password, IdentityToken: e.IdentityToken, RegistryToken: e.RegistryToken}
+	if e.Auth != "" {
+		name, password, err := splitAuth(e.Auth)
+		if err != nil {
+			return err
+		}
+		login.Username, login.Password = name, password
+	}
+	if *login == (cri.Login{}) {
+		return nil
+	}
+	pattern := normalizePlace(place)
+	if _, err := parsePlace(pattern); err != nil {
+		return errors.New("names no registry")
+	}
+	if k.logins == nil {
+		k.logins = map[string][]*cri.Login{}
+	}
+	k.logins[pattern] = append(k.logins[pattern], login)
+	return nil
+}
+
+// splitAuth reads a field auth, which is the base64 of name:password, with or without padding.
+func splitAuth(auth string) (name, password string, err error) {
+	text, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(strings.TrimSpace(auth), "="))
+	if err != nil {
+		return "", "", errors.New("has a field auth that is no base64")
+	}
+	name, password, ok := strings.Cut(string(text), ":")
+	if !ok {
+		return "", "", errors.New("has a field auth that is not the base64 of name:password")
+	}
+	return name, strings.Trim(password, "\x00"), nil
+}
+
+// normalizePlace takes from the name of an entry what Docker puts around a registry: the scheme, and the version of the API.
+func normalizePlace(text string) string {
+	text = strings.TrimPrefix(strings.TrimPrefix(text, "https://"), "http://")
+	host, path, _ := strings.Cut(text, "/")
+	for _, version := range []string{"v1", "v2"} {
+		if rest, ok := strings.CutPrefix(path, version+"/"); ok {
+			path = rest
+		}
+	}
+	if path == "" {
+		return host
+	}
+	return host + "/" + path
+}
+
+// Logins are those for an image, which has no tag. Of the entries that match, a longer path comes before a shorter one, as with
+// the kubelet. Those for the other names of docker.io come last.
+func (k *Keyring) Logins(of string) ([]*cri.Login, error) {
+	full, registry, err := image(of)
+	if err != nil {
+		return nil, err
+	}
+	out, err := k.matching(full)
+	if err != nil || registry != "docker.io" {
+		return out, err
+	}
+	for _, host := range hubNames() {
+		more, err := k.matching(host + strings.TrimPrefix(full, registry))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, more...)
+	}
+	return slices.CompactFunc(out, func(a, b *cri.Login) bool { return *a == *b }), nil
+}
+
+func (k *Keyring) matching(full string) (out []*cri.Login, err error) {
+	at, err := parsePlace(full)
+	if err != nil {
+		return nil, fmt.Errorf("reading the name of image %s: %w", full, err)
+	}
+	for _, text := range slices.Backward(slices.Sorted(maps.Keys(k.logins))) {
+		if pattern, err := parsePlace(text); err == nil && pattern.matches(at) {
+			out = append(out, k.logins[text]...)
+		}
+	}
+	return out, nil
+}
