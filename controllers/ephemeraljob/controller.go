@@ -60,15 +60,17 @@ type memory struct {
 	// patched are the pods that have the containers, as the API server returned them, until
 	// the cache shows them.
 	patched map[types.UID]*corev1.Pod
-	// refused are pods that cannot have the containers, such as one with a container of the
-	// same name: they come last, so that they keep no other from its turn.
-	refused map[types.UID]bool
+	// refused are pods that did not get the containers: they come last, so that they keep no
+	// other from its turn.
+	refused map[types.UID]refusal
+	// generation is that of the job which the refusals are for.
+	generation int64
 	// failed is the last CreateFailed that was recorded.
 	failed string
 }
 
 func fresh() memory {
-	return memory{patched: map[types.UID]*corev1.Pod{}, refused: map[types.UID]bool{}}
+	return memory{patched: map[types.UID]*corev1.Pod{}, refused: map[types.UID]refusal{}}
 }
 
 // Option changes a Reconciler.

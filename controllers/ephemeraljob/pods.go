@@ -5,24 +5,22 @@ package ephemeraljob
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
-	"github.com/regatta-sh/regatta/controllers/workload/batch"
 )
 
-// runContainerError is why a container waits that its runtime cannot start: it never will.
-const runContainerError = "RunContainerError"
+// hopeless are reasons why a container waits that never starts: its runtime cannot run it, or its image has no proper name.
+func hopeless(reason string) bool {
+	return reason == "RunContainerError" || reason == "InvalidImageName"
+}
 
 // podState is EJ-02.
 type podState string
@@ -36,6 +34,8 @@ const (
 	running   podState = "Running"
 	succeeded podState = "Succeeded"
 	failed    podState = "Failed"
+	// unable: it cannot have them, so it has failed.
+	unable podState = "Unable"
 )
 
 func active(pod *corev1.Pod) bool {
@@ -92,7 +92,7 @@ func stateOf(pod *corev1.Pod, job *kruise.EphemeralJob) (state podState, foreign
 
 func containerState(s corev1.ContainerState) podState {
 	switch {
-	case s.Terminated != nil && s.Terminated.ExitCode != 0, s.Waiting != nil && s.Waiting.Reason == runContainerError:
+	case s.Terminated != nil && s.Terminated.ExitCode != 0, s.Waiting != nil && hopeless(s.Waiting.Reason):
 		return failed
 	case s.Terminated != nil && !s.Terminated.FinishedAt.IsZero():
 		return succeeded
@@ -113,6 +113,7 @@ func (r *Reconciler) pods(ctx context.Context, job *kruise.EphemeralJob, m *memo
 	if err != nil {
 		return nil, fmt.Errorf("reading spec.selector: %w", err)
 	}
+	m.follow(job)
 	var from client.Reader = r.client
 	if !m.listed {
 		from = r.live
@@ -135,75 +136,25 @@ func (r *Reconciler) pods(ctx context.Context, job *kruise.EphemeralJob, m *memo
 		case written != nil && !foreign:
 			pod = written
 		}
-		if active(pod) && !foreign {
+		if active(pod) {
 			out = append(out, pod)
 		}
 	}
 	maps.DeleteFunc(m.patched, func(uid types.UID, _ *corev1.Pod) bool { return !seen[uid] })
-	maps.DeleteFunc(m.refused, func(uid types.UID, _ bool) bool { return !seen[uid] })
+	maps.DeleteFunc(m.refused, func(uid types.UID, _ refusal) bool { return !seen[uid] })
 	m.listed = true
 	slices.SortFunc(out, func(a, b *corev1.Pod) int {
 		class := func(pod *corev1.Pod) int {
-			switch state, _ := stateOf(pod, job); {
+			_, refused := m.refused[pod.UID]
+			switch state := m.stateOf(pod, job); {
+			case state == unable || state == untouched && refused:
+				return 2
 			case state != untouched:
 				return 0
-			case m.refused[pod.UID]:
-				return 2
 			}
 			return 1
 		}
 		return cmp.Or(class(a)-class(b), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	return out, nil
-}
-
-// add adds the containers to pods, in slow start batches. A pod that cannot have them does not
-// keep the others from getting them.
-func (r *Reconciler) add(ctx context.Context, job *kruise.EphemeralJob, m *memory, pods []*corev1.Pod) error {
-	containers := make([]corev1.EphemeralContainer, len(job.Spec.Template.EphemeralContainers))
-	for i := range containers {
-		job.Spec.Template.EphemeralContainers[i].DeepCopyInto(&containers[i])
-		containers[i].Env = append(slices.DeleteFunc(containers[i].Env, func(e corev1.EnvVar) bool { return e.Name == kruise.EphemeralJobIDEnv }),
-			corev1.EnvVar{Name: kruise.EphemeralJobIDEnv, Value: string(job.UID)})
-	}
-	results, invalid := make([]*corev1.Pod, len(pods)), make([]error, len(pods))
-	acts := make([]func() error, len(pods))
-	for i, pod := range pods {
-		acts[i] = func() error {
-			body, err := json.Marshal(map[string]any{
-				"metadata": map[string]any{"uid": pod.UID}, // not another one of this name
-				"spec":     map[string]any{"ephemeralContainers": containers},
-			})
-			if err != nil {
-				return fmt.Errorf("adding containers to pod %s: %w", pod.Name, err)
-			}
-			changed := pod.DeepCopy()
-			err = r.client.SubResource("ephemeralcontainers").Patch(ctx, changed, client.RawPatch(types.StrategicMergePatchType, body))
-			if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-				return nil // it is gone, and so is its part of the job
-			}
-			if err != nil {
-				err = fmt.Errorf("adding containers to pod %s: %w", pod.Name, err)
-			}
-			if apierrors.IsInvalid(err) {
-				invalid[i] = err
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			results[i] = changed
-			return nil
-		}
-	}
-	err := batch.SlowStart(r.writes, 1, acts)
-	for i, pod := range results {
-		if pod != nil {
-			m.patched[pod.UID] = pod
-		}
-		if invalid[i] != nil {
-			m.refused[pods[i].UID] = true
-		}
-	}
-	return errors.Join(errors.Join(invalid...), err)
 }

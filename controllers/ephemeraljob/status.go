@@ -91,8 +91,8 @@ func by(message, rule string) string {
 	return message + " (rule " + rule + ")"
 }
 
-// created reports containers that could not be added, or that they could. The phase stays: it is
-// tried again.
+// created reports containers that could not be added, or that they could. The phase stays: what can
+// pass is tried again, and the next round counts what cannot.
 func (r *Reconciler) created(m *memory, c *change, err error) {
 	if err == nil {
 		m.failed = ""

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,14 +27,15 @@ import (
 type state struct {
 	job *kruise.EphemeralJob
 	now time.Time
-	// candidates are pods that the job may be for, in its order.
+	// candidates are pods that the job may be for, in its order, with their states.
 	candidates []*corev1.Pod
+	states     []podState
+	memory     *memory
 	in         placement.EphemeralInput
-	// targets are the pods that the job is for, with their states (EJ-01).
+	// targets are the pods that the job is for, with their states (EJ-01). A job that asks for more pods than there are is for
+	// those that there are.
 	targets map[string]podState
 	counts  map[podState]int
-	// goal is n of EJ-03.
-	goal int
 }
 
 // finished says whether a job has ended.
@@ -49,7 +51,10 @@ func (r *Reconciler) step(ctx context.Context, job *kruise.EphemeralJob) (time.D
 	if err != nil {
 		return 0, err
 	}
-	s := &state{job: job, now: r.now(), candidates: pods}
+	s := &state{job: job, now: r.now(), candidates: pods, memory: m}
+	for _, pod := range pods {
+		s.states = append(s.states, m.stateOf(pod, job))
+	}
 	next := r.begin(s)
 	out, again := r.decide(ctx, s, m, next)
 	s.choose(out)
@@ -63,8 +68,11 @@ func (r *Reconciler) step(ctx context.Context, job *kruise.EphemeralJob) (time.D
 	if job.Spec.Paused || len(chosen) == 0 {
 		return again, r.write(ctx, next)
 	}
-	err = r.add(ctx, job, m, chosen)
-	r.created(m, next, err)
+	final, err := r.add(ctx, job, m, chosen)
+	r.created(m, next, errors.Join(final, err))
+	if final != nil { // they have failed, which the next round counts
+		again = requeue.Sooner(again, step.Soon)
+	}
 	return again, errors.Join(err, r.write(ctx, next))
 }
 
@@ -98,18 +106,19 @@ func facts(s *state, m *memory) placement.EphemeralInput {
 		})
 	}
 	busy := 0
-	for _, pod := range s.candidates {
+	for i, pod := range s.candidates {
+		_, refused := m.refused[pod.UID]
 		p := placement.Pod{
-			Name: pod.Name, Node: pod.Spec.NodeName, Refused: m.refused[pod.UID], Created: pod.CreationTimestamp.UnixNano(), Labels: pod.Labels, Annotations: workload.Annotations(pod.Annotations),
+			Name: pod.Name, Node: pod.Spec.NodeName, Refused: refused, Created: pod.CreationTimestamp.UnixNano(), Labels: pod.Labels, Annotations: workload.Annotations(pod.Annotations),
 		}
-		switch state, _ := stateOf(pod, job); state {
+		switch s.states[i] {
 		case untouched:
 			p.State = placement.Waiting
 			in.Counts.Waiting++
 		case succeeded:
 			p.State = placement.Succeeded
 			in.Counts.Succeeded++
-		case failed:
+		case failed, unable:
 			p.State = placement.Failed
 			in.Counts.Failed++
 		default:
@@ -128,20 +137,15 @@ func facts(s *state, m *memory) placement.EphemeralInput {
 func (s *state) choose(out placement.EphemeralOutput) {
 	denied := out.Denied(s.in)
 	s.targets, s.counts = map[string]podState{}, map[podState]int{}
-	for _, pod := range s.candidates {
+	for i, pod := range s.candidates {
 		if _, no := denied[pod.Name]; no {
 			continue
 		}
 		if limit := s.job.Spec.Replicas; limit != nil && len(s.targets) >= int(*limit) {
 			break
 		}
-		state, _ := stateOf(pod, s.job)
-		s.targets[pod.Name] = state
-		s.counts[state]++
-	}
-	s.goal = len(s.targets)
-	if s.job.Spec.Replicas != nil {
-		s.goal = int(*s.job.Spec.Replicas)
+		s.targets[pod.Name] = s.states[i]
+		s.counts[s.states[i]]++
 	}
 }
 
@@ -178,8 +182,8 @@ func (s *state) sum(next *change) {
 	}
 	st := &next.status
 	st.Match = int32(len(s.targets)) //nolint:gosec // as many as there are pods
-	st.Running, st.Waiting, st.Succeeded, st.Failed = count(running), count(waiting), count(succeeded), count(failed)
-	ended := s.counts[succeeded] + s.counts[failed]
+	st.Running, st.Waiting, st.Succeeded, st.Failed = count(running), count(waiting), count(succeeded), count(failed, unable)
+	goal, ended := len(s.targets), s.counts[succeeded]+s.counts[failed]+s.counts[unable]
 	switch {
 	case len(s.job.Spec.Template.EphemeralContainers) == 0:
 		st.Phase = kruise.EphemeralJobError
@@ -188,17 +192,17 @@ func (s *state) sum(next *change) {
 	case len(s.targets) == 0:
 		st.Phase = kruise.EphemeralJobWaiting
 		next.set(kruise.EphemeralJobConditionMatchedEmpty, kruise.EphemeralJobMatchEmptyReason, kruise.EphemeralJobMatchEmptyMessage)
-	case s.counts[succeeded] == s.goal:
+	case s.counts[succeeded] == goal:
 		st.Phase = kruise.EphemeralJobSucceeded
 		next.set(kruise.EphemeralJobConditionSucceeded, kruise.EphemeralJobSucceededReason, kruise.EphemeralJobSucceededMessage)
 		st.CompletionTime = &next.now
 		return
-	case ended == s.goal:
+	case ended == goal:
 		st.Phase = kruise.EphemeralJobFailed
 		st.CompletionTime = &next.now
 	case s.counts[running] > 0:
 		st.Phase = kruise.EphemeralJobRunning
-	case s.counts[waiting] == s.goal:
+	case s.counts[waiting] == goal:
 		st.Phase = kruise.EphemeralJobWaiting
 	default:
 		st.Phase = kruise.EphemeralJobUnknown
@@ -207,11 +211,38 @@ func (s *state) sum(next *change) {
 		next.drop(kruise.EphemeralJobConditionMatchedEmpty)
 	}
 	if st.Failed > 0 {
-		next.set(kruise.EphemeralJobConditionFailed, kruise.EphemeralJobFailedReason, fmt.Sprintf("the containers of %d of %d pods failed", st.Failed, s.goal))
+		next.set(kruise.EphemeralJobConditionFailed, s.failure(), fmt.Sprintf("the containers of %d of %d pods failed%s", st.Failed, goal, s.unables()))
 	}
 	if s.job.Spec.Paused && st.CompletionTime == nil {
 		st.Phase = kruise.EphemeralJobPaused
 	}
+}
+
+// failure is the reason of a job of which pods have failed: containers that ended, or that could not be added.
+func (s *state) failure() string {
+	if s.counts[failed] == 0 {
+		return kruise.EphemeralJobCreateFailedReason
+	}
+	return kruise.EphemeralJobFailedReason
+}
+
+// unables says why pods cannot have the containers, of some of them.
+func (s *state) unables() string {
+	const few = 3
+	var out strings.Builder
+	left := s.counts[unable]
+	for i, pod := range s.candidates {
+		if _, target := s.targets[pod.Name]; !target || s.states[i] != unable {
+			continue
+		}
+		if s.counts[unable]-left == few {
+			fmt.Fprintf(&out, "; %d more pods cannot have them", left)
+			break
+		}
+		left--
+		out.WriteString("; " + s.memory.why(pod))
+	}
+	return out.String()
 }
 
 // left is how long the job may go on; 0 if for ever.

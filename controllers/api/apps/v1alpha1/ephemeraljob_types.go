@@ -40,8 +40,7 @@ type EphemeralJobSpec struct {
 	// Selector says which pods of the namespace get the containers. An empty one matches all.
 	Selector *metav1.LabelSelector `json:"selector"`
 
-	// Replicas is how many of these pods get them, oldest first; all if unset. A job that asks for more pods than match
-	// ends by its deadline only.
+	// Replicas is how many of these pods get them at most, oldest first; all if unset.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
@@ -112,7 +111,7 @@ type EphemeralJobStatus struct {
 	// +optional
 	Waiting int32 `json:"waiting"`
 
-	// Failed is in how many of them a container has failed.
+	// Failed is in how many of them a container has failed, or could not be added.
 	// +optional
 	Failed int32 `json:"failed"`
 }
