@@ -409,6 +409,7 @@ func TestTheAgent(t *testing.T) {
 		"an HTTP request":   {&kruise.PreStopHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/stop?now=1", Port: intstr.FromString("http"), HTTPHeaders: []corev1.HTTPHeader{{Name: "Host", Value: "shop"}}}}, []string{"stop c1 7"}, "shop/stop?now=1 ", ""},
 		"a request refused": {&kruise.PreStopHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/no", Port: intstr.Parse(port), Host: "localhost"}}, []string{"stop c1 7"}, "localhost:" + port + "/no ", "503 Service Unavailable"},
 		"a connection":      {&kruise.PreStopHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.Parse(port)}}, []string{"stop c1 7"}, "", ""},
+		"a pause":           {&kruise.PreStopHandler{Sleep: &corev1.SleepAction{Seconds: 1}}, []string{"stop c1 6"}, "", ""},
 		"a port unknown":    {&kruise.PreStopHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("admin")}}, []string{"stop c1 7"}, "", `container c0 has no port "admin"`},
 	} {
 		start("before the stop goes "+name, func(w *world) {

@@ -97,7 +97,7 @@ func (a *Agent) stop(ctx context.Context, r *kruise.ContainerRecreateRequest, c 
 	}
 	target := stop.Target{Runtime: runtime, Run: run, Ports: c.Ports}
 	if hook := c.PreStop; hook != nil {
-		target.Hook = &corev1.LifecycleHandler{Exec: hook.Exec, HTTPGet: hook.HTTPGet, TCPSocket: hook.TCPSocket}
+		target.Hook = &corev1.LifecycleHandler{Exec: hook.Exec, HTTPGet: hook.HTTPGet, TCPSocket: hook.TCPSocket, Sleep: hook.Sleep}
 	}
 	return a.stopper.Stop(ctx, target, grace, func(err error) {
 		a.events.Eventf(podOf(r), corev1.EventTypeWarning, kruise.FailedPreStopHookReason, "preStop of container %s failed: %s", c.Name, message.Of(err))

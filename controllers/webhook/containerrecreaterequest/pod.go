@@ -77,8 +77,8 @@ func containerOf(pod *corev1.Pod, name string) (filled *v1beta1.ContainerRecreat
 		return filled, ""
 	}
 	preStop := container.Lifecycle.PreStop
-	if preStop.Exec != nil || preStop.HTTPGet != nil || preStop.TCPSocket != nil {
-		filled.PreStop = &v1beta1.PreStopHandler{Exec: preStop.Exec, HTTPGet: preStop.HTTPGet, TCPSocket: preStop.TCPSocket}
+	if *preStop != (corev1.LifecycleHandler{}) {
+		filled.PreStop = &v1beta1.PreStopHandler{Exec: preStop.Exec, HTTPGet: preStop.HTTPGet, TCPSocket: preStop.TCPSocket, Sleep: preStop.Sleep}
 	}
 	if preStop.HTTPGet != nil {
 		filled.Ports = container.Ports

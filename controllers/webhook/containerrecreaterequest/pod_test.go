@@ -50,7 +50,9 @@ func TestAContainerIsFilledIn(t *testing.T) {
 		{"with an HTTP request, which may name a port", &corev1.LifecycleHandler{HTTPGet: get},
 			v1beta1.ContainerRecreateRequestContainer{PreStop: &v1beta1.PreStopHandler{HTTPGet: get}, Ports: []corev1.ContainerPort{{ContainerPort: 80}}}},
 		{"with a connection", &corev1.LifecycleHandler{TCPSocket: tcp}, v1beta1.ContainerRecreateRequestContainer{PreStop: &v1beta1.PreStopHandler{TCPSocket: tcp}}},
-		{"with a pause, which a request cannot say", &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 1}}, v1beta1.ContainerRecreateRequestContainer{}},
+		{"with a pause", &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 1}},
+			v1beta1.ContainerRecreateRequestContainer{PreStop: &v1beta1.PreStopHandler{Sleep: &corev1.SleepAction{Seconds: 1}}}},
+		{"with nothing in it", &corev1.LifecycleHandler{}, v1beta1.ContainerRecreateRequestContainer{}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.want.Name, tc.want.StatusContext = "main", run

@@ -66,6 +66,10 @@ type PreStopHandler struct {
 	// TCPSocket is here because a pod can have it; Kubernetes does not support it before a stop.
 	// +optional
 	TCPSocket *corev1.TCPSocketAction `json:"tcpSocket,omitempty"`
+
+	// Sleep waits for so many seconds.
+	// +optional
+	Sleep *corev1.SleepAction `json:"sleep,omitempty"`
 }
 
 // ContainerRecreateRequestContainerContext is one run of a container.
