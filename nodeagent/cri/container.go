@@ -98,6 +98,20 @@ func (r *Runtime) Started(ctx context.Context, c Container) (Container, error) {
 	return c, nil
 }
 
+// has reports whether the runtime has a container, by its own ID.
+func (r *Runtime) has(ctx context.Context, id string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_, err := r.runtimes.ContainerStatus(ctx, &runtimev1.ContainerStatusRequest{ContainerId: id})
+	switch {
+	case notFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("asking %s for container %s: %w", r.Endpoint, id, err)
+	}
+	return true, nil
+}
+
 // Address is the IP of a sandbox, empty where it uses the network of the node.
 func (r *Runtime) Address(ctx context.Context, sandbox string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)

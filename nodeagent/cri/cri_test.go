@@ -75,6 +75,54 @@ func TestARuntimeThatComesLateIsFound(t *testing.T) {
 	}
 }
 
+func TestOfTwoRuntimesOfOneNameThatOfTheContainerIsFound(t *testing.T) {
+	first, second := critest.Start(t, "containerd"), critest.Start(t, "containerd")
+	first.Run("u1", "other")
+	second.Run("u2", "other")
+	id := second.Run("u2", "app") // which has an ID that the first does not have
+	node := cri.NewNode(first.Socket, second.Socket)
+	t.Cleanup(func() { _ = node.Close() })
+	if r, err := node.Of(t.Context(), id); err != nil || r.Endpoint != second.Socket {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if r, err := node.Of(t.Context(), "containerd://gone"); err != nil || r.Endpoint != first.Socket {
+		t.Errorf("a container that is gone: %+v, %v", r, err)
+	}
+	second.Stop()
+	if r, err := node.Of(t.Context(), id); err != nil || r.Endpoint != second.Socket {
+		t.Errorf("while its runtime restarts: %+v, %v", r, err)
+	}
+}
+
+func TestASecondRuntimeThatComesLateIsFound(t *testing.T) {
+	for name, kind := range map[string]string{"of another name": "cri-o", "of the same name": "containerd"} {
+		t.Run(name, func(t *testing.T) {
+			first, late := critest.Start(t, "containerd"), critest.New(t, kind)
+			node := cri.NewNode(late.Socket, first.Socket)
+			t.Cleanup(func() { _ = node.Close() })
+			if all, err := node.Runtimes(t.Context()); err != nil || len(all) != 1 {
+				t.Fatalf("before it listens: %v, %v", all, err)
+			}
+			late.Listen(t)
+			id := late.Run("u1", "app")
+			deadline := time.Now().Add(10 * time.Second)
+			for {
+				r, err := node.Of(t.Context(), id)
+				if err == nil && r.Endpoint == late.Socket {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("after it listens: %+v, %v", r, err)
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+			if all, err := node.Runtimes(t.Context()); err != nil || len(all) != 2 || all[0].Endpoint != late.Socket {
+				t.Errorf("got %v, %v", all, err)
+			}
+		})
+	}
+}
+
 func TestARuntimeWithoutImagesSaysSo(t *testing.T) {
 	r := critest.New(t, "containerd")
 	r.NoImages = true

@@ -26,56 +26,108 @@ func (e NoRuntimeError) Error() string {
 // Unwrap returns what each endpoint said.
 func (e NoRuntimeError) Unwrap() error { return e.Err }
 
-// lookAgain is how long a failed look counts: callers are many, and a socket that is
-// missing is not there a moment later.
-const lookAgain = time.Second
+const (
+	// lookAgain is how long a failed look counts: callers are many, and a socket that is
+	// missing is not there a moment later.
+	lookAgain = time.Second
+	// lookForMore is how long it counts where another runtime answers.
+	lookForMore = 10 * time.Second
+	// lookPatience is how long a look for more takes: a socket may be there that nothing serves.
+	lookPatience = 2 * time.Second
+)
 
-// Node is the runtimes of a node. It looks for them when they are asked for, and keeps
-// all that answered.
+// Node is the runtimes of a node. It looks for them when they are asked for, keeps
+// all that answered, and goes on to look for the others.
 type Node struct {
 	endpoints []string
 	now       func() time.Time
 
+	looking sync.Mutex // held while endpoints are asked
+
 	mu     sync.Mutex
-	found  []*Runtime // in the order of the endpoints
+	found  map[string]*Runtime // by their endpoints
 	failed error
-	until  time.Time // failed counts until then
+	looked time.Time // when endpoints without a runtime were asked last
 }
 
 // NewNode makes a Node with runtimes at some of the endpoints.
-func NewNode(endpoints ...string) *Node { return &Node{endpoints: endpoints, now: time.Now} }
+func NewNode(endpoints ...string) *Node {
+	return &Node{endpoints: endpoints, now: time.Now, found: map[string]*Runtime{}}
+}
 
-// Runtimes are all that answered, at least one. The first serves images.
+// Runtimes are all that answered, at least one, in the order of the endpoints. The first serves images.
 func (n *Node) Runtimes(ctx context.Context) ([]*Runtime, error) {
+	all, age, failed := n.known()
+	switch {
+	case len(all) == len(n.endpoints) || len(all) > 0 && age < lookForMore:
+		return all, nil
+	case len(all) == 0 && failed != nil && age < lookAgain:
+		return nil, failed
+	}
+	n.look(ctx)
+	all, _, failed = n.known()
+	if len(all) == 0 {
+		return nil, failed
+	}
+	return all, nil
+}
+
+// known is what was found, and how long ago the last look was.
+func (n *Node) known() (all []*Runtime, age time.Duration, failed error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.found) > 0 {
-		return n.found, nil
+	for _, endpoint := range n.endpoints {
+		if r := n.found[endpoint]; r != nil {
+			all = append(all, r)
+		}
 	}
-	if n.failed != nil && n.now().Before(n.until) {
-		return nil, n.failed
+	return all, n.now().Sub(n.looked), n.failed
+}
+
+// look asks the endpoints where nothing was found. Nobody waits for it where another runtime answers already.
+func (n *Node) look(ctx context.Context) {
+	all, _, _ := n.known()
+	if len(all) == 0 {
+		n.looking.Lock()
+	} else if !n.looking.TryLock() {
+		return
+	}
+	defer n.looking.Unlock()
+	all, age, failed := n.known()
+	if failed != nil && age < lookAgain { // another caller has looked meanwhile
+		return
+	}
+	if len(all) > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, lookPatience)
+		defer cancel()
 	}
 	var wrong []error
 	for _, endpoint := range n.endpoints {
+		if slices.ContainsFunc(all, func(r *Runtime) bool { return r.Endpoint == endpoint }) {
+			continue
+		}
 		r, err := Connect(ctx, endpoint)
 		if err != nil {
 			wrong = append(wrong, err)
 			continue
 		}
-		n.found = append(n.found, r)
+		n.mu.Lock()
+		n.found[endpoint] = r
+		n.mu.Unlock()
 	}
-	if len(n.found) == 0 {
-		n.failed, n.until = NoRuntimeError{n.endpoints, errors.Join(wrong...)}, n.now().Add(lookAgain)
-		return nil, n.failed
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.looked, n.failed = n.now(), nil
+	if len(wrong) > 0 {
+		n.failed = NoRuntimeError{n.endpoints, errors.Join(wrong...)}
 	}
-	n.failed = nil
-	return n.found, nil
 }
 
 // Of finds the runtime of a container by its ID as pods have it, such as
-// containerd://4f1a.
+// containerd://4f1a. Two runtimes may have one name, so they are asked for the container.
 func (n *Node) Of(ctx context.Context, containerID string) (*Runtime, error) {
-	name, _, ok := strings.Cut(containerID, "://")
+	name, id, ok := strings.Cut(containerID, "://")
 	if !ok {
 		return nil, fmt.Errorf("container ID %q names no runtime, want one such as containerd://4f1a", containerID)
 	}
@@ -83,11 +135,40 @@ func (n *Node) Of(ctx context.Context, containerID string) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(all, func(r *Runtime) bool { return r.Name == name })
-	if i < 0 {
+	best, has := holderOf(ctx, all, name, id)
+	if !has && len(all) < len(n.endpoints) { // that of the container may have come up since
+		n.look(ctx)
+		all, _, _ = n.known()
+		best, _ = holderOf(ctx, all, name, id)
+	}
+	if best == nil {
 		return nil, fmt.Errorf("the node has no container runtime %s, only %s", name, strings.Join(names(all), ", "))
 	}
-	return all[i], nil
+	return best, nil
+}
+
+// holderOf is the runtime of a name that has a container. Where none says so it is one that does not answer, which the caller
+// learns by its own calls, and else the first of the name: containers that are gone had a runtime too.
+func holderOf(ctx context.Context, all []*Runtime, name, id string) (best *Runtime, has bool) {
+	var silent *Runtime
+	for _, r := range all {
+		if r.Name != name {
+			continue
+		}
+		has, err := r.has(ctx, id)
+		switch {
+		case has:
+			return r, true
+		case err != nil && silent == nil:
+			silent = r
+		case best == nil:
+			best = r
+		}
+	}
+	if silent != nil {
+		return silent, false
+	}
+	return best, false
 }
 
 // Close ends all connections.
@@ -98,7 +179,7 @@ func (n *Node) Close() error {
 	for _, r := range n.found {
 		wrong = append(wrong, r.Close())
 	}
-	n.found = nil
+	clear(n.found)
 	return errors.Join(wrong...)
 }
 

@@ -4,6 +4,7 @@ package probes
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -122,22 +123,25 @@ func (w *worker) round(ctx context.Context) time.Duration {
 	return max(w.period()-time.Since(begun), 0)
 }
 
-// container is the newest run of the container; without a runtime if there is none.
+// container is the newest run of the container; without a runtime if there is none. A runtime that does not answer says nothing
+// of containers of another one.
 func (w *worker) container(ctx context.Context) (cri.Container, *cri.Runtime, error) {
 	runtimes, err := w.agent.node.Runtimes(ctx)
 	if err != nil {
 		return cri.Container{}, nil, err
 	}
+	var wrong []error
 	for _, runtime := range runtimes {
 		containers, err := runtime.Containers(ctx, w.pod.UID)
 		if err != nil {
-			return cri.Container{}, nil, err
+			wrong = append(wrong, err)
+			continue
 		}
 		if c, ok := containers[w.probe.ContainerName]; ok {
 			return c, runtime, nil
 		}
 	}
-	return cri.Container{}, nil, nil
+	return cri.Container{}, nil, errors.Join(wrong...)
 }
 
 // meet makes a new start with a run that was not seen before: what was reported is of
