@@ -5,10 +5,12 @@ package resourcedistribution
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/redact"
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
@@ -49,7 +52,19 @@ func (v validator) validate(ctx context.Context, distribution, old *v1beta1.Reso
 		found.Add(field.Forbidden(path, "resource apiVersion, kind, and name are immutable"))
 		return
 	}
-	v.try(ctx, resource, path, found)
+	contents := redact.Contents{}
+	isSecret := kind.Kind == "Secret"
+	if isSecret {
+		contents = redact.ContentsOfJSON(distribution.Spec.Resource.Raw)
+	}
+	v.try(ctx, trial{resource, isSecret, contents}, path, found)
+}
+
+// trial is an object that the API server is asked about.
+type trial struct {
+	object   *unstructured.Unstructured
+	isSecret bool
+	contents redact.Contents
 }
 
 func decode(raw []byte, path *field.Path, found *rules.Findings) (*unstructured.Unstructured, bool) {
@@ -58,8 +73,20 @@ func decode(raw []byte, path *field.Path, found *rules.Findings) (*unstructured.
 		found.Add(field.Required(path, "must be a complete Secret or ConfigMap"))
 		return nil, false
 	}
-	if err := object.UnmarshalJSON(raw); err != nil {
-		found.Add(field.Invalid(path, field.OmitValueType{}, "must be a complete Secret or ConfigMap: "+err.Error()))
+	if err := object.UnmarshalJSON(raw); err != nil { // the error has the whole object
+		of := metav1.TypeMeta{}
+		if json.Unmarshal(raw, &of) == nil && of.Kind == "" {
+			found.Add(field.Invalid(path, field.OmitValueType{}, "must be a complete Secret or ConfigMap: Object 'Kind' is missing"))
+		} else {
+			found.Add(field.Invalid(path, field.OmitValueType{}, "must be a complete Secret or ConfigMap"))
+		}
+		return nil, false
+	}
+	if object.GroupVersionKind() != corev1.SchemeGroupVersion.WithKind("Secret") {
+		return object, true
+	}
+	if err := json.Unmarshal(raw, &corev1.Secret{}); err != nil {
+		found.Add(field.Invalid(path, field.OmitValueType{}, redact.DecodeError("Secret", err).Error()))
 		return nil, false
 	}
 	return object, true
@@ -78,23 +105,31 @@ func sameObject(resource *unstructured.Unstructured, old *v1beta1.ResourceDistri
 // used up, and an installation may grant the manager less: what the manager may not create now is a warning.
 //
 // +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=create
-func (v validator) try(ctx context.Context, resource *unstructured.Unstructured, path *field.Path, found *rules.Findings) {
-	resource = resource.DeepCopy()
+func (v validator) try(ctx context.Context, t trial, path *field.Path, found *rules.Findings) {
+	resource := t.object.DeepCopy()
 	resource.SetNamespace(v.namespace)
 	err := v.writer.Create(ctx, resource, client.DryRunAll)
 	switch {
 	case err == nil || apierrors.IsAlreadyExists(err):
 	case apierrors.IsForbidden(err):
-		found.Warn(path, "it was not tried: %s", err)
+		found.Warn(path, "%s", t.conceal("it was not tried", err))
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
-		found.Add(mistakes(err, path)...)
+		found.Add(t.mistakes(err, path)...)
 	default:
-		found.Add(field.InternalError(path, fmt.Errorf("trying to create it: %w", err)))
+		found.Add(field.InternalError(path, t.conceal("trying to create it", err)))
 	}
 }
 
-// mistakes are those of the object, at their fields if the API server names them. Values are left out: they may be secret.
-func mistakes(err error, path *field.Path) field.ErrorList {
+func (t trial) conceal(doing string, err error) error {
+	if t.isSecret {
+		return t.contents.Error(doing, err)
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// mistakes are those of the object, at their fields if the API server names them. Values are left out, and of a Secret the whole
+// text that comes with them.
+func (t trial) mistakes(err error, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) && status.Status().Details != nil {
 		for _, cause := range status.Status().Details.Causes {
@@ -102,11 +137,15 @@ func mistakes(err error, path *field.Path) field.ErrorList {
 			if cause.Type != metav1.CauseTypeUnexpectedServerResponse && cause.Field != "" && cause.Field != "<nil>" {
 				at = path.Child(cause.Field)
 			}
-			errs = append(errs, field.Invalid(at, field.OmitValueType{}, cause.Message))
+			message := cause.Message
+			if t.isSecret {
+				message = redact.Describe(cause.Type)
+			}
+			errs = append(errs, field.Invalid(at, field.OmitValueType{}, message))
 		}
 	}
 	if len(errs) == 0 {
-		errs = append(errs, field.Invalid(path, field.OmitValueType{}, err.Error()))
+		errs = append(errs, field.Invalid(path, field.OmitValueType{}, t.conceal("the API server refuses it", err).Error()))
 	}
 	return errs
 }

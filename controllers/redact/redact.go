@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package redact keeps the contents of Secrets out of conditions, events, logs and answers of admission: those who read these
+// need not be allowed to read the Secret.
+package redact
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// shared is how many bytes a text and a value must have in common for the text to repeat the value in part.
+const shared = 6
+
+// Contents are what must not be repeated. Those that could not be read match every text.
+type Contents struct {
+	values  [][]byte
+	unknown bool
+}
+
+// ContentsOf are those of a Secret.
+func ContentsOf(secret *corev1.Secret) Contents {
+	c := Contents{}
+	for _, value := range secret.Data {
+		c.values = append(c.values, value, []byte(base64.StdEncoding.EncodeToString(value)))
+	}
+	for _, value := range secret.StringData {
+		c.values = append(c.values, []byte(value))
+	}
+	return c
+}
+
+// ContentsOfJSON are those of a Secret as JSON, which need not be a proper one: values may be anything.
+func ContentsOfJSON(raw []byte) Contents {
+	object := struct {
+		Data       map[string]json.RawMessage `json:"data"`
+		StringData map[string]json.RawMessage `json:"stringData"`
+	}{}
+	if json.Unmarshal(raw, &object) != nil {
+		return Contents{unknown: true}
+	}
+	c := Contents{}
+	for _, values := range []map[string]json.RawMessage{object.Data, object.StringData} {
+		for _, value := range values {
+			text := ""
+			if json.Unmarshal(value, &text) != nil {
+				c.values = append(c.values, value)
+				continue
+			}
+			c.values = append(c.values, []byte(text))
+			if decoded, err := base64.StdEncoding.DecodeString(text); err == nil {
+				c.values = append(c.values, decoded)
+			}
+		}
+	}
+	return c
+}
+
+// In reports whether a text has a value, or a part of one that is not short.
+func (c Contents) In(text string) bool {
+	if c.unknown {
+		return true
+	}
+	parts := map[string]bool{}
+	for i := 0; i+shared <= len(text); i++ {
+		parts[text[i:i+shared]] = true
+	}
+	for _, value := range c.values {
+		if len(value) == 0 {
+			continue
+		}
+		if len(value) <= shared && bytes.Contains([]byte(text), value) {
+			return true
+		}
+		for i := 0; i+shared <= len(value); i++ {
+			if parts[string(value[i:i+shared])] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Error is an error without what the API server says of an object that it finds wrong, and of any other error what repeats no
+// contents. It wraps nothing: callers look at the error before.
+func (c Contents) Error(doing string, err error) error {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		if c.In(err.Error()) {
+			return fmt.Errorf("%s: it failed for a reason that is left out, since it may repeat the Secret", doing)
+		}
+		return fmt.Errorf("%s: %s", doing, err.Error()) //nolint:errorlint // it must not be unwrapped
+	}
+	s := status.Status()
+	if !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) && !c.In(err.Error()) {
+		return fmt.Errorf("%s: %s", doing, err.Error()) //nolint:errorlint // it must not be unwrapped
+	}
+	return fmt.Errorf("%s: the API server answers %d %s%s; its message is left out, since it may repeat the Secret", doing, s.Code, s.Reason, fieldsOf(s))
+}
+
+// fieldsOf names the fields that a status finds wrong, and how.
+func fieldsOf(s metav1.Status) string {
+	if s.Details == nil || len(s.Details.Causes) == 0 {
+		return ""
+	}
+	const most = 10
+	var out []string
+	for i, cause := range s.Details.Causes {
+		if i == most {
+			out = append(out, fmt.Sprintf("%d more", len(s.Details.Causes)-most))
+			break
+		}
+		out = append(out, cause.Field+": "+Describe(cause.Type))
+	}
+	return " (" + strings.Join(out, ", ") + ")"
+}
+
+// Describe says what is wrong with a field in the words of the API server, without the value.
+func Describe(cause metav1.CauseType) string {
+	switch cause {
+	case metav1.CauseTypeFieldValueRequired:
+		return "Required value"
+	case metav1.CauseTypeFieldValueDuplicate:
+		return "Duplicate value"
+	case metav1.CauseTypeFieldValueNotSupported:
+		return "Unsupported value"
+	case metav1.CauseTypeForbidden:
+		return "Forbidden"
+	case metav1.CauseTypeTooLong:
+		return "Too long"
+	case metav1.CauseTypeTooMany:
+		return "Too many"
+	case metav1.CauseTypeTypeInvalid:
+		return "Invalid value"
+	}
+	return "Invalid value"
+}
+
+// DecodeError is why JSON is no proper object, without what it has.
+func DecodeError(kind string, err error) error {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) && wrong.Field != "" {
+		return fmt.Errorf("%s must be of type %s", wrong.Field, wrong.Type)
+	}
+	if errors.As(err, new(base64.CorruptInputError)) {
+		return errors.New("data has a value that is not in base64")
+	}
+	return fmt.Errorf("it is no proper %s", kind)
+}
