@@ -35,9 +35,11 @@ import (
 const (
 	// newFor is how long a namespace counts as new: there is most likely no copy in it.
 	newFor = time.Minute
-	// recheckAfter is how long the manager relies on what it knows of a copy. A change of
-	// a Secret that another client makes lasts no longer: Secrets are not watched.
-	recheckAfter = 5 * time.Minute
+	// recheckConfigMaps is how long the manager relies on what it knows of a ConfigMap, beside the watch.
+	recheckConfigMaps = 5 * time.Minute
+	// recheckSecrets is how long it relies on what it knows of a Secret. Secrets are not watched, since a watch would need
+	// the permission to read all of them. A change that another client makes is put right within a minute.
+	recheckSecrets = 40 * time.Second
 	// heldAgain is how soon a policy that holds is asked again.
 	heldAgain = 10 * time.Second
 	// mostLeftovers bounds how many namespaces that have no copy are searched for one in a
@@ -117,13 +119,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.report(ctx, d, plan, found); err != nil {
 		return reconcile.Result{}, err
 	}
-	return ending(found, left)
+	return ending(found, left, want.recheckAfter())
 }
 
 // ending is when a distribution is looked at again. A conflict and a missing namespace are
 // no reason to try again: an event comes when they change (RD-03).
-func ending(found *failures, left bool) (reconcile.Result, error) {
-	after := recheckAfter
+func ending(found *failures, left bool, after time.Duration) (reconcile.Result, error) {
 	if left {
 		after = time.Second
 	}

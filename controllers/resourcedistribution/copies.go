@@ -36,6 +36,8 @@ type work struct {
 var (
 	errConflict  = errors.New("it is not a copy of this ResourceDistribution")
 	errNoneThere = errors.New("there is none")
+	// errBeingDeleted is of a copy whose finalizers are waited for.
+	errBeingDeleted = errors.New("the copy is being deleted, and is created again once its finalizers are gone")
 )
 
 // ensure creates and updates copies in namespaces.
@@ -49,15 +51,20 @@ func (w *work) ensure(ctx context.Context, matched []string, there map[string]*c
 			continue
 		}
 		s, ok := w.r.known.get(w.d.UID, ns.UID)
-		if ok && s.hash == w.want.hash && w.r.now().Sub(s.at) < recheckAfter {
+		if ok && s.hash == w.want.hash && w.r.now().Sub(s.at) < w.want.recheckAfter() {
 			continue
 		}
 		none := w.d.Status.ObservedGeneration == 0 || !ok && w.r.now().Sub(ns.CreationTimestamp.Time) < newFor // most likely
 		acts = append(acts, func() error {
+			if ok && s.hash == w.want.hash && w.isUnchanged(ctx, ns.Name, s) {
+				s.at = w.r.now()
+				w.r.known.set(w.d.UID, ns.UID, s)
+				return nil
+			}
 			copied, kind, err := w.one(ctx, ns.Name, none)
 			if err != nil {
 				w.r.known.drop(w.d.UID, ns.UID)
-				found.add(kind, ns.Name, err)
+				found.add(kind, ns.Name, w.conceal(err))
 				return nil // the others are tried as well
 			}
 			w.r.known.set(w.d.UID, ns.UID, sight{
@@ -91,13 +98,67 @@ func (w *work) one(ctx context.Context, namespace string, none bool) (client.Obj
 		return nil, kruise.ResourceDistributionConflictOccurred, err
 	case err != nil:
 		return nil, kruise.ResourceDistributionGetResourceFailed, err
-	case !w.want.onto(copied):
+	case copied.GetDeletionTimestamp() != nil:
+		return nil, kruise.ResourceDistributionUpdateResourceFailed, errBeingDeleted
+	}
+	before := copied.DeepCopyObject().(client.Object)
+	if !w.want.onto(copied) {
 		return copied, "", nil
+	}
+	if w.want.replaces(before) {
+		return w.replace(ctx, before, copied)
 	}
 	if err := w.r.client.Update(ctx, copied); err != nil {
 		return nil, kruise.ResourceDistributionUpdateResourceFailed, fmt.Errorf("updating %s %s: %w", w.want.kind, copied.GetName(), err)
 	}
 	return copied, "", nil
+}
+
+// replace makes a copy again that cannot be updated. The API server is asked first whether it takes the new one, so that no copy is
+// deleted for one that does not come.
+func (w *work) replace(ctx context.Context, is, wanted client.Object) (client.Object, kruise.ResourceDistributionConditionType, error) {
+	wanted.SetUID("")
+	wanted.SetResourceVersion("")
+	wanted.SetCreationTimestamp(metav1.Time{})
+	wanted.SetManagedFields(nil)
+	try := wanted.DeepCopyObject().(client.Object)
+	if err := w.r.client.Create(ctx, try, client.DryRunAll); err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, kruise.ResourceDistributionUpdateResourceFailed, fmt.Errorf("trying whether %s %s can be created again: %w", w.want.kind, is.GetName(), err)
+	}
+	err := w.r.client.Delete(ctx, is, client.Preconditions{UID: ptr.To(is.GetUID()), ResourceVersion: ptr.To(is.GetResourceVersion())})
+	if client.IgnoreNotFound(err) != nil {
+		return nil, kruise.ResourceDistributionUpdateResourceFailed, fmt.Errorf("deleting %s %s, to create it again: %w", w.want.kind, is.GetName(), err)
+	}
+	err = w.r.client.Create(ctx, wanted)
+	switch {
+	case apierrors.IsAlreadyExists(err): // it has finalizers, or another client was faster
+		return nil, kruise.ResourceDistributionUpdateResourceFailed, errBeingDeleted
+	case err != nil:
+		return nil, kruise.ResourceDistributionCreateResourceFailed, fmt.Errorf("creating %s %s again: %w", w.want.kind, wanted.GetName(), err)
+	}
+	return wanted, "", nil
+}
+
+// isUnchanged reports whether a copy is as it was seen last, by its metadata alone.
+func (w *work) isUnchanged(ctx context.Context, namespace string, s sight) bool {
+	if s.copied == nil {
+		return false
+	}
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(w.want.kind))
+	o.SetName(w.want.object.GetName())
+	o.SetNamespace(namespace)
+	tests, err := w.tests()
+	return err == nil && w.r.client.Patch(ctx, o, client.RawPatch(types.JSONPatchType, tests)) == nil &&
+		o.UID == s.copied.GetUID() && o.ResourceVersion == s.copied.GetResourceVersion()
+}
+
+// conceal takes from an error what may repeat a Secret: it goes into the status and the log.
+func (w *work) conceal(err error) error {
+	if w.want.kind != "Secret" || errors.Is(err, errConflict) || errors.Is(err, errBeingDeleted) {
+		return err
+	}
+	return w.want.secret.Error("distributing Secret "+w.want.object.GetName(), err)
 }
 
 func (w *work) create(ctx context.Context, namespace string) (client.Object, error) {
@@ -113,11 +174,9 @@ func (w *work) read(ctx context.Context, namespace string) (client.Object, error
 	o := w.want.empty()
 	o.SetName(w.want.object.GetName())
 	o.SetNamespace(namespace)
-	tests, err := json.Marshal([]map[string]string{
-		{"op": "test", "path": "/metadata/ownerReferences/0/uid", "value": string(w.d.UID)},
-	})
+	tests, err := w.tests()
 	if err != nil {
-		return nil, fmt.Errorf("writing a patch: %w", err)
+		return nil, err
 	}
 	err = w.r.client.Patch(ctx, o, client.RawPatch(types.JSONPatchType, tests))
 	switch {
@@ -129,6 +188,17 @@ func (w *work) read(ctx context.Context, namespace string) (client.Object, error
 		return nil, fmt.Errorf("reading %s %s: %w", w.want.kind, o.GetName(), err)
 	}
 	return o, nil
+}
+
+// tests is a patch that succeeds if the distribution owns the object.
+func (w *work) tests() ([]byte, error) {
+	tests, err := json.Marshal([]map[string]string{
+		{"op": "test", "path": "/metadata/ownerReferences/0/uid", "value": string(w.d.UID)},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("writing a patch: %w", err)
+	}
+	return tests, nil
 }
 
 // clean deletes copies in namespaces that are to have none, and says whether some were not
@@ -149,7 +219,7 @@ func (w *work) clean(ctx context.Context, p plan, found *failures) (left bool) {
 				return nil
 			}
 			if err := w.remove(ctx, name); err != nil {
-				found.add(kruise.ResourceDistributionDeleteResourceFailed, name, err)
+				found.add(kruise.ResourceDistributionDeleteResourceFailed, name, w.conceal(err))
 				return nil
 			}
 			w.r.known.set(w.d.UID, ns.UID, sight{at: w.r.now()})

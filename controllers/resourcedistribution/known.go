@@ -32,6 +32,14 @@ func (s sight) shows(o metav1.Object) bool {
 	return s.copied != nil && s.copied.GetUID() == o.GetUID() && !versions.Newer(o, s.copied)
 }
 
+// recheckAfter is how long the manager relies on what it knows of a copy.
+func (t template) recheckAfter() time.Duration {
+	if t.kind == "Secret" {
+		return recheckSecrets
+	}
+	return recheckConfigMaps
+}
+
 func (k *known) get(distribution, namespace types.UID) (sight, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/redact"
 )
 
 // template is the object that is copied.
@@ -26,26 +27,28 @@ type template struct {
 	object client.Object // *corev1.Secret or *corev1.ConfigMap
 	hash   string
 	owner  metav1.OwnerReference
+	// secret is what no error may repeat; nothing of a ConfigMap.
+	secret redact.Contents
 }
 
 func newTemplate(d *kruise.ResourceDistribution) (template, error) {
 	raw := bytes.TrimSpace(d.Spec.Resource.Raw)
 	var kind metav1.TypeMeta
 	if err := json.Unmarshal(raw, &kind); err != nil {
-		return template{}, fmt.Errorf("reading spec.resource: %w", err)
+		return template{}, fmt.Errorf("reading spec.resource: %w", redact.DecodeError("Secret or ConfigMap", err))
 	}
 	sum := sha256.Sum256(raw)
 	t := template{kind: kind.Kind, hash: hex.EncodeToString(sum[:])}
 	switch {
 	case kind.APIVersion == "v1" && kind.Kind == "Secret":
-		t.object = &corev1.Secret{}
+		t.object, t.secret = &corev1.Secret{}, redact.ContentsOfJSON(raw)
 	case kind.APIVersion == "v1" && kind.Kind == "ConfigMap":
 		t.object = &corev1.ConfigMap{}
 	default:
 		return t, fmt.Errorf("spec.resource is a %s of %s, and must be a Secret or a ConfigMap of v1", kind.Kind, kind.APIVersion)
 	}
 	if err := json.Unmarshal(raw, t.object); err != nil {
-		return t, fmt.Errorf("reading spec.resource: %w", err)
+		return t, fmt.Errorf("reading spec.resource: %w", redact.DecodeError(t.kind, err))
 	}
 	if t.object.GetName() == "" {
 		return t, fmt.Errorf("spec.resource.metadata.name is empty")
@@ -112,6 +115,23 @@ func (t template) onto(copied client.Object) (changed bool) {
 	}
 	copied.SetFinalizers(finalizers)
 	return !equality.Semantic.DeepEqual(before, copied)
+}
+
+// replaces reports whether the API server refuses to make a copy what it is to be: the type of a Secret cannot change, nor what an
+// object has that is immutable.
+func (t template) replaces(copied client.Object) bool {
+	isFixed := func(was, wanted *bool) bool { return ptr.Deref(was, false) && !ptr.Deref(wanted, false) }
+	switch want := t.object.(type) {
+	case *corev1.Secret:
+		is := copied.(*corev1.Secret)
+		return is.Type != want.Type || isFixed(is.Immutable, want.Immutable) ||
+			ptr.Deref(is.Immutable, false) && !equality.Semantic.DeepEqual(is.Data, want.Data)
+	case *corev1.ConfigMap:
+		is := copied.(*corev1.ConfigMap)
+		return isFixed(is.Immutable, want.Immutable) ||
+			ptr.Deref(is.Immutable, false) && !(equality.Semantic.DeepEqual(is.Data, want.Data) && equality.Semantic.DeepEqual(is.BinaryData, want.BinaryData))
+	}
+	return false
 }
 
 // over lays one map over another.
