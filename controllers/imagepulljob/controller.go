@@ -87,7 +87,7 @@ func New(c client.Client, live client.Reader, e *engine.Engine, events record.Ev
 	r := &Reconciler{
 		client: c, live: live, engine: e, events: events, now: time.Now, random: rand.IntN, alwaysTTL: defaultTTLAlways, workers: 3,
 		written: &written{nodes: map[string]*kruise.NodeImage{}}, places: &places{engine: e, jobs: map[types.UID]*known{}},
-		copies: copies{seen: map[string]compared{}},
+		copies: copies{seen: map[string]compared{}, sources: map[types.NamespacedName]look{}},
 	}
 	for _, opt := range opts {
 		opt(r)

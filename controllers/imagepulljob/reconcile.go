@@ -114,10 +114,16 @@ func (r *Reconciler) again(job *kruise.ImagePullJob, holds []points.Hold) time.D
 	return after
 }
 
-// release lets go of what a job that has ended held, and deletes it when its time is over.
+// release lets go of what a job that has ended held, and deletes it when its time is over. The copies of its secrets stay until
+// then, and follow their sources: the tags of the job are on the nodes for as long.
 func (r *Reconciler) release(ctx context.Context, job *kruise.ImagePullJob) (time.Duration, error) {
 	r.places.forget(job.UID)
 	r.paced.forget(job.UID)
+	left := r.untilExpiry(job)
+	if left > 0 && len(job.Spec.PullSecrets) > 0 && controllerutil.ContainsFinalizer(job, kruise.ImagePullJobFinalizer) {
+		_, _, err := r.secrets(ctx, job)
+		return min(left, copyAgain), err
+	}
 	if controllerutil.ContainsFinalizer(job, kruise.ImagePullJobFinalizer) {
 		if err := r.releaseSecrets(ctx, job); err != nil {
 			return 0, err
@@ -126,11 +132,10 @@ func (r *Reconciler) release(ctx context.Context, job *kruise.ImagePullJob) (tim
 	if err := r.finalizer(ctx, job, controllerutil.RemoveFinalizer); err != nil {
 		return 0, err
 	}
-	ttl := job.Spec.CompletionPolicy.TTLSecondsAfterFinished
-	if job.DeletionTimestamp != nil || ttl == nil {
+	if job.DeletionTimestamp != nil || job.Spec.CompletionPolicy.TTLSecondsAfterFinished == nil {
 		return 0, nil
 	}
-	if left := job.Status.CompletionTime.Add(time.Duration(*ttl) * time.Second).Sub(r.now()); left > 0 {
+	if left > 0 {
 		return left, nil
 	}
 	err := r.client.Delete(ctx, job, client.Preconditions{UID: &job.UID, ResourceVersion: &job.ResourceVersion})
@@ -138,6 +143,15 @@ func (r *Reconciler) release(ctx context.Context, job *kruise.ImagePullJob) (tim
 		return 0, fmt.Errorf("deleting ImagePullJob %s, whose time is over: %w", client.ObjectKeyFromObject(job), err)
 	}
 	return 0, nil
+}
+
+// untilExpiry is how long a job that has ended is kept; 0 if it is deleted, or has no TTL.
+func (r *Reconciler) untilExpiry(job *kruise.ImagePullJob) time.Duration {
+	ttl := job.Spec.CompletionPolicy.TTLSecondsAfterFinished
+	if job.DeletionTimestamp != nil || job.Status.CompletionTime == nil || ttl == nil {
+		return 0
+	}
+	return max(job.Status.CompletionTime.Add(time.Duration(*ttl)*time.Second).Sub(r.now()), 0)
 }
 
 // finalizer changes the finalizer of a job that has not ended.

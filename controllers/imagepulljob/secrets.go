@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/redact"
 )
 
 // The manager gets secrets of a namespace if a RoleBinding there lets it: see the value
@@ -32,22 +33,33 @@ import (
 const configNamespace = "kruise-daemon-config"
 
 const (
-	// freshFor is how long a copy counts as equal to its source.
+	// freshFor is how long a copy counts as it was left, while its source stays as it is.
 	freshFor = time.Minute
-	// copyAgain is how soon the secrets of a job that goes on are compared again.
-	copyAgain = 5 * time.Minute
+	// copyAgain is how soon the sources of a job are looked at again: a copy follows within ten seconds. Sources are not
+	// watched, since the manager may get single secrets and list none.
+	copyAgain = 5 * time.Second
+	// lookFor is how long a look at a source is shared by its jobs.
+	lookFor = 3 * time.Second
 )
 
-// copies are the copies that were compared with their sources lately, by job and source.
+// copies are the copies that were compared with their sources lately, by job and source, and the sources.
 type copies struct {
-	mu   sync.Mutex
-	seen map[string]compared
+	mu      sync.Mutex
+	seen    map[string]compared
+	sources map[types.NamespacedName]look
 }
 
 type compared struct {
-	at    time.Time
-	ref   *kruise.ReferenceObject // nil if the source cannot be read
-	fault string
+	at      time.Time
+	version string
+	ref     *kruise.ReferenceObject // nil if the source cannot be read
+	fault   string
+}
+
+// look is what a source was at a time.
+type look struct {
+	at      time.Time
+	version string
 }
 
 // secrets is IMG-09: what nodes log in with for a job. A source that cannot be read is
@@ -55,13 +67,18 @@ type compared struct {
 func (r *Reconciler) secrets(ctx context.Context, job *kruise.ImagePullJob) (refs []kruise.ReferenceObject, faults []string, err error) {
 	for _, name := range job.Spec.PullSecrets {
 		key := string(job.UID) + "/" + name
+		version, err := r.sourceVersion(ctx, types.NamespacedName{Namespace: job.Namespace, Name: name})
+		if err != nil {
+			return nil, nil, err
+		}
 		r.copies.mu.Lock()
 		c, ok := r.copies.seen[key]
 		r.copies.mu.Unlock()
-		if !ok || !r.now().Before(c.at.Add(freshFor)) {
+		if !ok || c.version != version || !r.now().Before(c.at.Add(freshFor)) {
 			if c, err = r.copySecret(ctx, job, name); err != nil {
 				return nil, nil, err
 			}
+			c.version = version
 			r.copies.mu.Lock()
 			r.copies.seen[key] = c
 			r.copies.mu.Unlock()
@@ -75,6 +92,33 @@ func (r *Reconciler) secrets(ctx context.Context, job *kruise.ImagePullJob) (ref
 	return refs, faults, nil
 }
 
+// sourceVersion says which version of a source there is, or why there is none, by its metadata alone.
+func (r *Reconciler) sourceVersion(ctx context.Context, source types.NamespacedName) (string, error) {
+	r.copies.mu.Lock()
+	last, ok := r.copies.sources[source]
+	r.copies.mu.Unlock()
+	if ok && r.now().Before(last.at.Add(lookFor)) {
+		return last.version, nil
+	}
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	last.at = r.now()
+	switch err := r.live.Get(ctx, source, o); {
+	case apierrors.IsNotFound(err):
+		last.version = "not found"
+	case apierrors.IsForbidden(err):
+		last.version = "forbidden"
+	case err != nil:
+		return "", fmt.Errorf("looking at pull secret %s: %w", source, err)
+	default:
+		last.version = string(o.UID) + "/" + o.ResourceVersion
+	}
+	r.copies.mu.Lock()
+	defer r.copies.mu.Unlock()
+	r.copies.sources[source] = last
+	return last.version, nil
+}
+
 // copySecret copies one secret of a job to where node agents read it.
 func (r *Reconciler) copySecret(ctx context.Context, job *kruise.ImagePullJob, name string) (compared, error) {
 	source := &corev1.Secret{}
@@ -83,7 +127,7 @@ func (r *Reconciler) copySecret(ctx context.Context, job *kruise.ImagePullJob, n
 	switch err := r.live.Get(ctx, key, source); {
 	case apierrors.IsNotFound(err):
 		out.fault = fmt.Sprintf("secret %s is not there", key)
-		return out, nil
+		return out, r.dropCopy(ctx, key)
 	case apierrors.IsForbidden(err):
 		out.fault = fmt.Sprintf("the manager may not read secret %s: bind the ClusterRole kruise-pull-secrets to it in the namespace, or add the namespace to imagePullJobs.secretNamespaces of the chart", key)
 		return out, nil
@@ -92,7 +136,7 @@ func (r *Reconciler) copySecret(ctx context.Context, job *kruise.ImagePullJob, n
 	}
 	if !isPullSecret(source) {
 		out.fault = fmt.Sprintf("secret %s has type %q, want %s or %s: only credentials of registries are copied to where nodes read them", key, source.Type, corev1.SecretTypeDockerConfigJson, corev1.SecretTypeDockercfg)
-		return out, nil
+		return out, r.dropCopy(ctx, key)
 	}
 	if job.Namespace == configNamespace {
 		out.ref = &kruise.ReferenceObject{Namespace: job.Namespace, Name: name}
@@ -124,10 +168,30 @@ func (r *Reconciler) copySecret(ctx context.Context, job *kruise.ImagePullJob, n
 	case !equality.Semantic.DeepEqual(before, target):
 		err = r.client.Patch(ctx, target, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	}
-	if err != nil {
+	switch {
+	case apierrors.IsConflict(err):
 		return out, fmt.Errorf("copying pull secret %s: %w", key, err)
+	case err != nil: // the log is no place for what it has
+		return out, redact.ContentsOf(source).Error("copying pull secret "+key.String(), err)
 	}
 	return out, nil
+}
+
+// dropCopy deletes the copy of a source that is gone, or holds no credentials of registries any more: nobody is to log in with
+// what its owner has taken away.
+func (r *Reconciler) dropCopy(ctx context.Context, source types.NamespacedName) error {
+	if source.Namespace == configNamespace {
+		return nil
+	}
+	target, err := r.target(ctx, source)
+	if err != nil || target.UID == "" {
+		return err
+	}
+	err = r.client.Delete(ctx, target, client.Preconditions{UID: &target.UID, ResourceVersion: &target.ResourceVersion})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting the copy of pull secret %s, which is gone: %w", source, err)
+	}
+	return nil
 }
 
 // isPullSecret reports whether a Secret has one of the two types that the kubelet accepts in imagePullSecrets. A Secret of
@@ -176,6 +240,7 @@ func (r *Reconciler) releaseSecrets(ctx context.Context, job *kruise.ImagePullJo
 	for _, name := range job.Spec.PullSecrets {
 		r.copies.mu.Lock()
 		delete(r.copies.seen, string(job.UID)+"/"+name)
+		delete(r.copies.sources, types.NamespacedName{Namespace: job.Namespace, Name: name})
 		r.copies.mu.Unlock()
 		target, err := r.target(ctx, types.NamespacedName{Namespace: job.Namespace, Name: name})
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -91,7 +92,7 @@ func TestPullSecrets(t *testing.T) {
 		if err := api.Create(t.Context(), other); err != nil {
 			t.Fatal(err)
 		}
-		w.now = w.now.Add(freshFor)
+		w.now = w.now.Add(copyAgain)
 		if _, err := w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(other)}); err != nil {
 			t.Fatal(err)
 		}
@@ -118,6 +119,64 @@ func TestPullSecrets(t *testing.T) {
 			t.Fatal(err)
 		}
 		if all := copied(w); len(all) > 0 {
+			t.Errorf("got %v", all)
+		}
+	})
+
+	start("a copy stays, and follows its source, until its job has ended and its time has run", func(w *world) {
+		source := secret(w, w.ns, "login", "one")
+		w.job(func(job *kruise.ImagePullJob) {
+			job.Spec.PullSecrets, job.Spec.CompletionPolicy.TTLSecondsAfterFinished = []string{"login"}, ptr.To[int32](60)
+		})
+		w.reconcile()
+		w.tell(done, 0)
+		if again := w.reconcile(); again > copyAgain || w.get().Status.CompletionTime == nil || len(copied(w)) != 1 {
+			t.Errorf("again in %s, with %v", again, copied(w))
+		}
+		source.Data[corev1.DockerConfigKey] = []byte(`{"auth":"two"}`)
+		if err := api.Update(t.Context(), source); err != nil {
+			t.Fatal(err)
+		}
+		w.now = w.now.Add(copyAgain)
+		w.reconcile()
+		if all := copied(w); len(all) != 1 || string(all[0].Data[corev1.DockerConfigKey]) != `{"auth":"two"}` {
+			t.Errorf("got %v", all)
+		}
+		w.now = w.now.Add(time.Minute)
+		w.reconcile()
+		if all := copied(w); len(all) > 0 || w.get() != nil {
+			t.Errorf("got %v of %v", all, w.get())
+		}
+	})
+
+	start("the copy of a source that goes, or is none for registries any more, goes too, and comes again with it", func(w *world) {
+		source := secret(w, w.ns, "login", "one")
+		w.job(with("login"))
+		w.reconcile()
+		again := func(kind corev1.SecretType, data map[string][]byte) {
+			t.Helper()
+			if err := api.Delete(t.Context(), source); err != nil {
+				t.Fatal(err)
+			}
+			if kind != "" {
+				source = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "login"}, Type: kind, Data: data}
+				if err := api.Create(t.Context(), source); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.now = w.now.Add(copyAgain)
+			w.reconcile()
+		}
+		again(corev1.SecretTypeOpaque, nil)
+		if all := copied(w); len(all) > 0 {
+			t.Errorf("got %v", all)
+		}
+		again(corev1.SecretTypeDockercfg, map[string][]byte{corev1.DockerConfigKey: []byte(`{"auth":"two"}`)})
+		if all := copied(w); len(all) != 1 || string(all[0].Data[corev1.DockerConfigKey]) != `{"auth":"two"}` {
+			t.Errorf("got %v", all)
+		}
+		again("", nil)
+		if all := copied(w); len(all) > 0 || meta.FindStatusCondition(w.get().Status.Conditions, kruise.ImagePullJobSecretMissing) == nil {
 			t.Errorf("got %v", all)
 		}
 	})
@@ -201,7 +260,9 @@ type refusing struct {
 }
 
 func (r *refusing) Get(ctx context.Context, key types.NamespacedName, o client.Object, opts ...client.GetOption) error {
-	if _, secret := o.(*corev1.Secret); secret && key == r.what {
+	_, secret := o.(*corev1.Secret)
+	_, metadata := o.(*metav1.PartialObjectMetadata)
+	if (secret || metadata) && key == r.what {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, key.Name, nil)
 	}
 	return r.Reader.Get(ctx, key, o, opts...)
