@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/containerstatus"
 )
 
 const (
@@ -43,7 +44,8 @@ func PriorityOf(c *corev1.Container) (int64, bool) {
 
 // Waits says whether barriers of a pod are still to be opened.
 func Waits(pod *corev1.Pod) bool {
-	if pod.DeletionTimestamp != nil || pod.Annotations[kruise.ContainerLaunchPriorityCompletedKey] == "true" {
+	if pod.DeletionTimestamp != nil || pod.Annotations[kruise.ContainerLaunchPriorityCompletedKey] == "true" ||
+		pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return false
 	}
 	for _, c := range pod.Status.Conditions {
@@ -60,20 +62,25 @@ type step struct {
 	open string
 	// done is true when no barrier will be opened after that.
 	done bool
+	// failed is a container that has failed for good, so that those of lower priorities never start; empty if none.
+	failed string
 }
 
 // next opens the barrier of the highest priority of which a container is not ready, so that a lower one opens only when all
-// containers of the higher ones are. Nothing closes a barrier again.
+// containers of the higher ones are. One that has ended for good with success has done what the others wait for. Nothing closes a
+// barrier again.
 func next(pod *corev1.Pod, opened map[string]string) step {
-	ready := map[string]bool{}
-	for i := range pod.Status.ContainerStatuses {
-		ready[pod.Status.ContainerStatuses[i].Name] = pod.Status.ContainerStatuses[i].Ready
-	}
 	var left []int64
+	failed := map[int64]string{}
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
-		if priority, ok := PriorityOf(c); ok && !ready[c.Name] {
-			left = append(left, priority)
+		priority, ok := PriorityOf(c)
+		if !ok || containerstatus.IsReady(pod, c.Name) || containerstatus.HasSucceeded(pod, c.Name) {
+			continue
+		}
+		left = append(left, priority)
+		if failed[priority] == "" && containerstatus.HasFailed(pod, c.Name) {
+			failed[priority] = c.Name
 		}
 	}
 	if len(left) == 0 {
@@ -83,9 +90,27 @@ func next(pod *corev1.Pod, opened map[string]string) step {
 	if _, ok := opened[key(lowest)]; ok {
 		return step{done: true}
 	}
-	s := step{done: lowest == highest}
+	s := step{done: lowest == highest, failed: failed[highest]}
 	if _, ok := opened[key(highest)]; !ok {
 		s.open = key(highest)
 	}
 	return s
+}
+
+// blocked are the containers of a pod that wait for a barrier that is not open, in its order.
+func blocked(pod *corev1.Pod, opened map[string]string) (names []string) {
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		if priority, ok := PriorityOf(c); ok && opened[key(priority)] == "" {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// hasStopped reports whether no container of a pod runs or is started any more but those that are blocked.
+func hasStopped(pod *corev1.Pod, blocked []string) bool {
+	return !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+		return !slices.Contains(blocked, c.Name) && !containerstatus.HasEnded(pod, c.Name)
+	})
 }

@@ -13,10 +13,10 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// barred is a pod with containers, such as "a/1" for one with a barrier of priority 1, "b/1 ready" for one that is ready, "c/1
-// unready" for one that has a status and is not, and "d" for one without a barrier.
+// barred is a pod of a Job with containers, such as "a/1" for one with a barrier of priority 1, "b/1 ready" for one that is ready, "c/1
+// unready" for one that has a status and is not, "d/1 exit0" for one that has ended, and "e" for one without a barrier.
 func barred(containers ...string) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever}}
 	for _, text := range containers {
 		text, state, _ := strings.Cut(text, " ")
 		name, digits, has := strings.Cut(text, "/")
@@ -28,7 +28,11 @@ func barred(containers ...string) *corev1.Pod {
 		}
 		pod.Spec.Containers = append(pod.Spec.Containers, c)
 		if state != "" {
-			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: name, Ready: state == "ready"})
+			st := corev1.ContainerStatus{Name: name, Ready: state == "ready"}
+			if code, ended := strings.CutPrefix(state, "exit"); ended {
+				st.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: int32(code[0] - '0')}
+			}
+			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, st)
 		}
 	}
 	return pod
@@ -62,6 +66,7 @@ func TestWhichPodsWaitForBarriers(t *testing.T) {
 		"another condition is true":             {barred("a/1", "b/0"), condition(corev1.PodReady, corev1.ConditionTrue), true},
 		"it is being deleted":                   {barred("a/1", "b/0"), func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, false},
 		"an init container alone has a barrier": {barred("a"), func(pod *corev1.Pod) { pod.Spec.InitContainers = barred("b/0").Spec.Containers }, false},
+		"it has failed":                         {barred("a/1", "b/0"), func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, false},
 		"a barrier whose value is not from a key": {barred("a"), func(pod *corev1.Pod) {
 			pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: kruise.ContainerLaunchBarrierEnv, Value: "p_1"}}
 		}, false},
@@ -74,6 +79,19 @@ func TestWhichPodsWaitForBarriers(t *testing.T) {
 				t.Errorf("it waits: %t, want %t", got, tc.want)
 			}
 		})
+	}
+}
+
+// A container that is started again is waited for, as it may become ready.
+func TestTheNextBarrierWaitsForContainersThatAreStartedAgain(t *testing.T) {
+	for policy, want := range map[corev1.RestartPolicy]step{
+		corev1.RestartPolicyNever: {failed: "a"}, corev1.RestartPolicyOnFailure: {}, corev1.RestartPolicyAlways: {},
+	} {
+		pod := barred("a/2 exit1", "b/1")
+		pod.Spec.RestartPolicy = policy
+		if got := next(pod, map[string]string{"p_2": "true"}); got != want {
+			t.Errorf("%s: %+v, want %+v", policy, got, want)
+		}
 	}
 }
 
@@ -97,6 +115,11 @@ func TestWhichBarrierOpensNext(t *testing.T) {
 		"one without a barrier is not waited for":          {barred("a/1 ready", "b/0", "c unready"), "p_1", step{open: "p_0", done: true}},
 		"a barrier that is none of ours is not waited for": {barred("a/1 ready", "b/0", "c/high unready"), "p_1", step{open: "p_0", done: true}},
 		"numbers of 64 bits that differ by one":            {barred("a/9223372036854775806", "b/9223372036854775807 ready"), "p_9223372036854775807", step{open: "p_9223372036854775806", done: true}},
+		"one that has succeeded is not waited for":         {barred("a/2 exit0", "b/1", "c/0"), "p_2", step{open: "p_1"}},
+		"all of a Job have succeeded":                      {barred("a/2 exit0", "b/1 exit0"), "p_2", step{done: true}},
+		"one that has failed for good keeps the others":    {barred("a/2 exit1", "b/1", "c/0"), "p_2", step{failed: "a"}},
+		"also beside one that has succeeded":               {barred("a/2 exit0", "b/2 exit1", "c/0"), "p_2", step{failed: "b"}},
+		"one of the lowest that has failed keeps none":     {barred("a/2 exit0", "b/1 exit1"), "p_2 p_1", step{done: true}},
 		"from the highest to the lowest of 64 bits":        {barred("a/-9223372036854775808", "b/9223372036854775807"), "", step{open: "p_9223372036854775807"}},
 	} {
 		t.Run(name, func(t *testing.T) {

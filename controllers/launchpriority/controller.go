@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,13 +27,17 @@ import (
 )
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;create;update
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 // Reconciler opens the barriers of pods.
 type Reconciler struct {
 	// Client reads pods, from a cache, and writes. Live reads ConfigMaps, which no cache has.
 	Client client.Client
 	Live   client.Reader
+	Events record.EventRecorder
+	Now    func() time.Time
 }
 
 // workers is how many pods are written to at once.
@@ -51,7 +56,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		}))), controller.Options{MaxConcurrentReconciles: workers}, r)
 }
 
-// Reconcile takes one step for a pod. The next one follows when a container becomes ready.
+// Reconcile takes one step for a pod. The next one follows when a container becomes ready or ends.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	pod := &corev1.Pod{}
 	if err := r.Client.Get(ctx, req.NamespacedName, pod); err != nil {
@@ -80,10 +85,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			return reconcile.Result{}, fmt.Errorf("opening %s of ConfigMap %s: %w", s.open, name, err)
 		}
 	}
-	if !s.done {
-		return reconcile.Result{}, nil
+	if s.done {
+		return reconcile.Result{}, r.complete(ctx, pod)
 	}
-	return reconcile.Result{}, r.complete(ctx, pod)
+	return reconcile.Result{}, r.reportBlocked(ctx, pod, s.failed, blocked(pod, opened))
 }
 
 // another says whether the barriers are of another pod, which had the name before and whose ConfigMap is still there, or of none.

@@ -9,10 +9,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -27,6 +29,8 @@ type world struct {
 	api  client.Client
 	r    *Reconciler
 	name types.NamespacedName
+
+	events *record.FakeRecorder
 }
 
 func newWorld(priorities map[string]int64, objects ...client.Object) *world {
@@ -35,7 +39,8 @@ func newWorld(priorities map[string]int64, objects ...client.Object) *world {
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: name, Env: []corev1.EnvVar{Barrier("web", priorities[name])}})
 	}
 	c := fake.NewClientBuilder().WithObjects(append(objects, pod)...).WithStatusSubresource(pod).Build()
-	return &world{api: c, r: &Reconciler{Client: c, Live: c}, name: client.ObjectKeyFromObject(pod)}
+	events := record.NewFakeRecorder(10)
+	return &world{api: c, r: &Reconciler{Client: c, Live: c, Events: events, Now: time.Now}, name: client.ObjectKeyFromObject(pod), events: events}
 }
 
 type tb interface {
@@ -91,6 +96,27 @@ func (w *world) versions(t tb) string {
 	return w.pod(t).ResourceVersion + " " + barriers.ResourceVersion
 }
 
+// end has containers of a pod that is not started again end with exit codes, and others run.
+func (w *world) end(t tb, codes map[string]int32, running ...string) {
+	t.Helper()
+	pod := w.pod(t)
+	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+	if err := w.api.Update(context.Background(), pod); err != nil {
+		t.Fatal(err)
+	}
+	pod.Status.ContainerStatuses = nil
+	for _, c := range pod.Spec.Containers {
+		st := corev1.ContainerStatus{Name: c.Name, Ready: slices.Contains(running, c.Name)}
+		if code, ended := codes[c.Name]; ended {
+			st.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: code}
+		}
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, st)
+	}
+	if err := w.api.Status().Update(context.Background(), pod); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (w *world) keys(t tb) string { return strings.Join(slices.Sorted(maps.Keys(w.opened(t))), " ") }
 
 func TestBarriersOpenOneAfterTheOther(t *testing.T) {
@@ -122,6 +148,55 @@ func TestBarriersOpenOneAfterTheOther(t *testing.T) {
 	}
 	if o := barriers.OwnerReferences; len(o) != 1 || o[0].UID != "new" || o[0].Controller != nil {
 		t.Errorf("the owners are %+v", o)
+	}
+}
+
+func TestAContainerThatHasEndedLetsTheNextStart(t *testing.T) {
+	w := newWorld(map[string]int64{"prepare": 1, "main": 0})
+	w.reconcile(t)
+	w.end(t, map[string]int32{"prepare": 0})
+	w.reconcile(t)
+	if got := w.keys(t); got != "p_0 p_1" || w.pod(t).Annotations[kruise.ContainerLaunchPriorityCompletedKey] != "true" {
+		t.Errorf("%s are open, and the pod has %v", got, w.pod(t).Annotations)
+	}
+}
+
+// What waits for a container that never becomes ready says so. A pod of which nothing else runs has failed: it would wait for ever.
+func TestAContainerThatHasFailedBlocksTheNext(t *testing.T) {
+	w := newWorld(map[string]int64{"prepare": 1, "proxy": 1, "main": 0})
+	w.reconcile(t)
+	w.end(t, map[string]int32{"prepare": 3}, "proxy")
+	w.reconcile(t)
+	w.reconcile(t)
+	pod := w.pod(t)
+	const message = "Container prepare has ended with exit code 3 and is not started again, so containers of lower launch priorities do not start: main."
+	if c := conditionOf(pod); c == nil || c.Status != corev1.ConditionTrue || c.Reason != ContainerFailedReason || c.Message != message {
+		t.Errorf("the condition is %+v", c)
+	}
+	if w.keys(t) != "p_1" || pod.Status.Phase != "" || len(w.events.Events) != 1 {
+		t.Errorf("open are %s, the phase is %q, and there are %d events", w.keys(t), pod.Status.Phase, len(w.events.Events))
+	}
+	w.end(t, map[string]int32{"prepare": 3, "proxy": 0})
+	w.reconcile(t)
+	if pod := w.pod(t); pod.Status.Phase != corev1.PodFailed || w.keys(t) != "p_1" {
+		t.Errorf("at the end the phase is %q, and open are %s", pod.Status.Phase, w.keys(t))
+	}
+	w.reconcile(t)
+	if len(w.events.Events) != 1 {
+		t.Errorf("there are %d events", len(w.events.Events))
+	}
+}
+
+// A rule of another container may restart all containers of a pod.
+func TestABlockedPodThatGoesOnSaysSo(t *testing.T) {
+	w := newWorld(map[string]int64{"prepare": 1, "proxy": 1, "main": 0})
+	w.reconcile(t)
+	w.end(t, map[string]int32{"prepare": 3}, "proxy")
+	w.reconcile(t)
+	w.start(t, "prepare")
+	w.reconcile(t)
+	if c := conditionOf(w.pod(t)); c == nil || c.Status != corev1.ConditionFalse || c.Message != "" {
+		t.Errorf("the condition is %+v", c)
 	}
 }
 

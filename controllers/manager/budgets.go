@@ -121,7 +121,9 @@ func (p parts) readinessTo() error {
 	if !p.Gates.Enabled(features.PodWebhook) {
 		return nil
 	}
-	if err := (&launchpriority.Reconciler{Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader()}).SetupWithManager(p.mgr); err != nil {
+	if err := (&launchpriority.Reconciler{
+		Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Events: p.mgr.GetEventRecorderFor("container-launch-priority-controller"), Now: time.Now,
+	}).SetupWithManager(p.mgr); err != nil {
 		return fmt.Errorf("adding the container launch priority controller: %w", err)
 	}
 	if err := (&podreadiness.Reconciler{Client: p.mgr.GetClient(), Now: time.Now}).SetupWithManager(p.mgr); err != nil {
