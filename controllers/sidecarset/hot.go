@@ -5,12 +5,14 @@ package sidecarset
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/workload/containerstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
@@ -32,7 +34,7 @@ func hotTarget(set *kruise.SidecarSet, c *kruise.SidecarContainer, pod *corev1.P
 	working := marks.Working(pod)[c.Name]
 	target := otherOf(c.Name, working)
 	for _, name := range []string{second, first} {
-		if !readyOf(pod, name) || !consistent(set.Name, pod, []string{name}) {
+		if !containerstatus.IsReady(pod, name) || !consistent(set.Name, pod, []string{name}) {
 			target = name
 		}
 	}
@@ -68,7 +70,7 @@ func resets(set *kruise.SidecarSet, pod *corev1.Pod) (out []reset) {
 		if own := containerOf(pod, idle); own != nil && own.Image != c.UpgradeStrategy.HotUpgradeEmptyImage {
 			other := containerOf(pod, working[c.Name])
 			out = append(out, reset{name: c.Name, container: idle, image: c.UpgradeStrategy.HotUpgradeEmptyImage,
-				again: own.Image == c.Image && other != nil && other.Image != c.Image && readyOf(pod, other.Name) && consistent(set.Name, pod, []string{other.Name})})
+				again: own.Image == c.Image && other != nil && other.Image != c.Image && containerstatus.IsReady(pod, other.Name) && consistent(set.Name, pod, []string{other.Name})})
 		}
 	}
 	return out
@@ -86,7 +88,8 @@ func wantedAgain(list []reset) (out []reset) {
 }
 
 // due says whether the new containers have taken over, so that those that they replace can be reset (SS-13). Those to be reset
-// need not be ready: an upgrade away from a version that is not ready would never end.
+// need not be ready: an upgrade away from a version that is not ready would never end. Nor need those that the pod has of its own
+// and that have ended for good, as the main containers of a Job. A new container that has ended has not taken over.
 func due(set *kruise.SidecarSet, p *facts.Pod, list []reset) bool {
 	left := map[string]bool{}
 	for _, one := range list {
@@ -104,19 +107,21 @@ func due(set *kruise.SidecarSet, p *facts.Pod, list []reset) bool {
 	if p.Ready {
 		return true
 	}
-	empty := map[string]bool{}
+	own, empty := namesIn(set), map[string]bool{}
 	for i := range set.Spec.Containers {
 		if c := &set.Spec.Containers[i]; marks.IsHot(c) {
 			first, second := marks.Pair(c.Name)
 			for _, name := range []string{first, second} {
-				if own := containerOf(p.Pod, name); own != nil && own.Image == c.UpgradeStrategy.HotUpgradeEmptyImage {
+				if has := containerOf(p.Pod, name); has != nil && has.Image == c.UpgradeStrategy.HotUpgradeEmptyImage {
 					empty[name] = true
 				}
 			}
 		}
 	}
 	for i := range p.Status.ContainerStatuses {
-		if st := &p.Status.ContainerStatuses[i]; !st.Ready && !empty[st.Name] && !left[st.Name] {
+		st := &p.Status.ContainerStatuses[i]
+		ended := !slices.Contains(own, st.Name) && containerstatus.HasEnded(p.Pod, st.Name)
+		if !st.Ready && !ended && !empty[st.Name] && !left[st.Name] {
 			return false
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/workload/containerstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 )
 
@@ -78,7 +80,7 @@ func TestHotUpgradesThatAreTakenBack(t *testing.T) {
 					if restarted && name == serving {
 						t.Errorf("%s is stopped while it serves", name)
 					}
-					if readyOf(p, name) && imageID(p, name) != "id-of-empty" && (restarted || !readyOf(was, name)) {
+					if containerstatus.IsReady(p, name) && imageID(p, name) != "id-of-empty" && (restarted || !containerstatus.IsReady(was, name)) {
 						serving = name
 					}
 				}
@@ -204,6 +206,98 @@ func TestWhenTheOldContainerOfAPairIsReset(t *testing.T) {
 			w.round("logs")
 			if p := w.pods()[0]; containerOf(p, "shipper-1").Image != tc.want || containerOf(p, "shipper-2").Image != "logs:2" {
 				t.Errorf("the pair is %s and %s, want %s and logs:2", containerOf(p, "shipper-1").Image, containerOf(p, "shipper-2").Image, tc.want)
+			}
+		})
+	}
+}
+
+// ends has a container of a pod of a Job end, which is not started again.
+func (w *world) ends(pod, container string, code int32) {
+	w.t.Helper()
+	for _, p := range w.pods() {
+		if p.Name == pod {
+			p.Spec.RestartPolicy = corev1.RestartPolicyNever
+			if err := w.api.Update(w.t.Context(), p); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+	if w.ended == nil {
+		w.ended = map[string]corev1.ContainerStateTerminated{}
+	}
+	w.ended[pod+"/"+container] = corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: metav1.NewTime(w.now)}
+	w.run()
+}
+
+func TestHotUpgradesKnowContainersThatHaveEnded(t *testing.T) {
+	for name, tc := range map[string]struct {
+		container     string
+		before        bool // it ends before the upgrade, and not once the new container runs
+		first, second string
+	}{
+		"the main container of a Job":               {"main", false, "empty", "logs:2"},
+		"it ended before":                           {"main", true, "empty", "logs:2"},
+		"the old container":                         {"shipper-1", true, "empty", "logs:2"},
+		"the new container has not taken over":      {"shipper-2", false, "logs:1", "logs:2"},
+		"the empty container never starts anything": {"shipper-2", true, "logs:1", "empty"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := started(t, "", 1, hotLogs())
+			if tc.before {
+				w.ends("web-0", tc.container, 0)
+			}
+			w.edit("logs", image("logs:2"))
+			w.round("logs")
+			w.run()
+			if !tc.before {
+				w.ends("web-0", tc.container, 0)
+			}
+			told := w.told(kruise.SidecarSetNotUpgradablePodsReason)
+			for range 3 {
+				w.round("logs")
+				w.run()
+			}
+			if p := w.pods()[0]; containerOf(p, "shipper-1").Image != tc.first || containerOf(p, "shipper-2").Image != tc.second {
+				t.Errorf("the pair is %s and %s, want %s and %s", containerOf(p, "shipper-1").Image, containerOf(p, "shipper-2").Image, tc.first, tc.second)
+			}
+			if (len(told) > 0) != (tc.second == "empty") {
+				t.Errorf("told is %v", told)
+			}
+		})
+	}
+}
+
+// Pods of Jobs whose main containers have ended are not ready for ever, and keep no other pod waiting.
+func TestPodsWhoseMainContainersHaveEndedKeepNoOtherWaiting(t *testing.T) {
+	for name, tc := range map[string]struct {
+		code   int32
+		before bool // it ends before the update
+		want   string
+	}{
+		"with success":                     {0, false, "logs:2×3"},
+		"with a failure before the update": {1, true, "logs:2×3"},
+		"with a failure after it":          {1, false, "logs:1×2 logs:2×1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := started(t, "", 3, logs(nil))
+			if tc.before {
+				w.ends("web-0", "main", tc.code)
+				w.now = w.now.Add(time.Minute)
+			}
+			w.edit("logs", image("logs:2"))
+			w.round("logs")
+			w.run()
+			if updated := w.with("shipper", "logs:2"); !tc.before {
+				w.ends(updated, "main", tc.code)
+			} else if updated != "web-0 web-1" { // the first is unavailable already
+				t.Errorf("at first %s are updated", updated)
+			}
+			for range 5 {
+				w.round("logs")
+				w.run()
+			}
+			if got := w.images("shipper"); got != tc.want {
+				t.Errorf("the images are %s, want %s", got, tc.want)
 			}
 		})
 	}

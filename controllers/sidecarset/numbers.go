@@ -85,7 +85,7 @@ func scatter(terms kruise.CloneSetUpdateScatterStrategy, pods []*corev1.Pod) (ou
 }
 
 // Difference implements rollout.Kind (SS-15): the partition comes off the pods that wait, and what
-// is unavailable are updated pods alone.
+// is unavailable are updated pods alone, as far as their update may be why.
 func (k *Kind) Difference(f *rollout.Facts) rollout.Difference {
 	if f.Strategy.Type != string(kruise.RollingUpdateSidecarSetStrategyType) {
 		return rollout.Difference{Settled: true}
@@ -95,7 +95,7 @@ func (k *Kind) Difference(f *rollout.Facts) rollout.Difference {
 		switch {
 		case f.Candidate(p):
 			waiting++
-		case p.Facts.Updated && !f.Available(p):
+		case p.Facts.Updated && !f.Available(p) && isUnderWay(f.Workload.(*kruise.SidecarSet), p):
 			busy++
 		}
 	}

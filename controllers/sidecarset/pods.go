@@ -8,11 +8,13 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/controllers/annotation"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/workload/containerstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
@@ -99,11 +101,11 @@ func (k *Kind) Available(o client.Object, p *facts.Pod) bool {
 func (k *Kind) Bound(r *rollout.Round, _ *rollout.Facts) func(*facts.Pod) bool {
 	m, set, err := known(r)
 	return func(p *facts.Pod) bool {
-		if err != nil || !upgradable(m, set.Name, p.Pod) {
+		if err != nil || !upgradable(m, set.Name, p.Pod) || hasEndedTarget(set, p.Pod) {
 			return false
 		}
 		return selected(m, p.Pod) && len(wantedAgain(resets(set, p.Pod))) == 0 && !slices.ContainsFunc(namesIn(set), func(name string) bool {
-			return readyOf(p.Pod, name) && !consistent(set.Name, p.Pod, []string{name})
+			return containerstatus.IsReady(p.Pod, name) && !consistent(set.Name, p.Pod, []string{name})
 		})
 	}
 }
@@ -120,13 +122,43 @@ func upgradable(m *memory, set string, pod *corev1.Pod) bool {
 	return err == nil && entries[set].Hash == m.hashes.WithoutImage
 }
 
-func readyOf(pod *corev1.Pod, container string) bool {
-	for i := range pod.Status.ContainerStatuses {
-		if pod.Status.ContainerStatuses[i].Name == container {
-			return pod.Status.ContainerStatuses[i].Ready
+// hasEndedTarget reports whether the container that a hot upgrade of a pod would start has ended and is not started again:
+// the one that works would be replaced by nothing.
+func hasEndedTarget(set *kruise.SidecarSet, pod *corev1.Pod) bool {
+	return slices.ContainsFunc(set.Spec.Containers, func(c kruise.SidecarContainer) bool {
+		if !marks.IsHot(&c) {
+			return false
 		}
+		target := hotTarget(set, &c, pod)
+		return target != "" && containerstatus.HasEnded(pod, target)
+	})
+}
+
+// isUnderWay reports whether an update of a pod may still make it available, or has made it unavailable. A container that has
+// ended for good never becomes ready, and says nothing against the update if it ended with success, or before that: pods of
+// Jobs whose main containers have ended keep no other pod waiting.
+func isUnderWay(set *kruise.SidecarSet, p *facts.Pod) bool {
+	if !consistent(set.Name, p.Pod, namesIn(set)) || isGated(p.Pod) {
+		return true
 	}
-	return false
+	since := metav1.Time{}
+	if entries, err := marks.Read(p.Pod, kruise.SidecarSetHashKey); err == nil {
+		since = entries[set.Name].UpdateTimestamp
+	}
+	return slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool {
+		if containerstatus.IsReady(p.Pod, c.Name) || containerstatus.HasSucceeded(p.Pod, c.Name) {
+			return false
+		}
+		return !containerstatus.HasFailed(p.Pod, c.Name) || !containerstatus.Find(p.Pod, c.Name).State.Terminated.FinishedAt.Before(&since)
+	})
+}
+
+// isGated reports whether a readiness gate keeps a pod from being ready.
+func isGated(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool {
+		c := inplace.Condition(pod, g.ConditionType)
+		return c == nil || c.Status != corev1.ConditionTrue
+	})
 }
 
 // consistent says whether containers run the images of the spec, as far as the pod tells (SS-11).

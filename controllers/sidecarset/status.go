@@ -84,14 +84,15 @@ func reportHold(r *rollout.Round, res rollout.Result, s *kruise.SidecarSetStatus
 	}
 }
 
-// reportNotUpgradable records once for each revision that pods stay as they are because more than images changed.
+// reportNotUpgradable records once for each revision that pods stay as they are because more than images changed,
+// or because the container that a hot upgrade would start has ended for good.
 func (k *Kind) reportNotUpgradable(r *rollout.Round, m *memory, f *rollout.Facts, t *templates) {
 	if m.told == t.Update() || f.Strategy.Type != string(kruise.RollingUpdateSidecarSetStrategyType) {
 		return
 	}
-	n := 0
+	n, set := 0, r.Workload.(*kruise.SidecarSet)
 	for _, p := range f.Pods {
-		if !p.Facts.Updated && selected(m, p.Pod) && !upgradable(m, f.Subject.Name, p.Pod) {
+		if !p.Facts.Updated && selected(m, p.Pod) && (!upgradable(m, f.Subject.Name, p.Pod) || hasEndedTarget(set, p.Pod)) {
 			n++
 		}
 	}

@@ -50,6 +50,8 @@ type world struct {
 	lacks map[string]int
 	// broken are images whose containers never get ready.
 	broken []string
+	// ended are the containers that have ended and are not started again, by the names of the pod and the container.
+	ended map[string]corev1.ContainerStateTerminated
 	// rounds explain what was decided last.
 	rounds *explain.Store
 	// spared is the pod, with its namespace, that its budget does not let be updated.
@@ -170,7 +172,11 @@ func (w *world) run(but ...string) {
 				Name: c.Name, Image: c.Image, ImageID: "id-of-" + c.Image, ContainerID: "run-of-" + c.Name + c.Image, Ready: !slices.Contains(w.broken, c.Image),
 				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(w.now)}},
 			})
-			if slices.Contains(w.broken, c.Image) {
+			st := &p.Status.ContainerStatuses[len(p.Status.ContainerStatuses)-1]
+			if exit, ok := w.ended[p.Name+"/"+c.Name]; ok {
+				st.Ready, st.State, st.ImageID = false, corev1.ContainerState{Terminated: &exit}, "id-of-what-ended"
+			}
+			if !st.Ready {
 				ready.Status = corev1.ConditionFalse
 			}
 		}

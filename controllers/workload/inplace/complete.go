@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/containerstatus"
 )
 
 // Incomplete says why a pod's last in-place update is not done yet, "" when it
@@ -78,6 +79,9 @@ func Replacing(pod *corev1.Pod, s *kruise.InPlaceUpdateState, names []string) st
 func replaced(pod *corev1.Pod, st *corev1.ContainerStatus, before kruise.InPlaceUpdateContainerStatus, since time.Time) bool {
 	if stale(pod) {
 		return false
+	}
+	if containerstatus.HasEnded(pod, st.Name) { // it runs nothing, and nothing comes in its place
+		return true
 	}
 	if before.ContainerID == "" && before.ImageID != "" && startedBySpec(pod, st, since) {
 		return true

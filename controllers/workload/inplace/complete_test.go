@@ -53,6 +53,12 @@ func TestIncomplete(t *testing.T) {
 			}
 		}
 	}
+	ended := func(policy corev1.RestartPolicy, code int32) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Spec.RestartPolicy = policy
+			p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}
+		}
+	}
 	waiting := func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State = corev1.ContainerState{} }
 	stale := func(p *corev1.Pod) { p.Status.ObservedGeneration = 1 }
 	old := func(p *corev1.Pod) { p.Status.ObservedGeneration, p.Generation = 0, 0 }
@@ -88,6 +94,11 @@ func TestIncomplete(t *testing.T) {
 		"an image by digest is recognized by its imageID": {updating(both(spec("web@sha256:aa"), status("web:1", "docker.io/library/web@sha256:aa", "c1")), func(s *kruise.InPlaceUpdateState) {
 			s.LastContainerStatuses["main"] = kruise.InPlaceUpdateContainerStatus{ImageID: "docker.io/library/web@sha256:aa", ContainerID: "c1"}
 		}), true},
+		"the old container has ended and is not started again":                 {updating(ended(corev1.RestartPolicyNever, 1), nil), true},
+		"the old container has ended and is started again":                     {updating(ended(corev1.RestartPolicyOnFailure, 1), nil), false},
+		"the new container has ended and is not started again":                 {updating(both(status("web:2", "i2", "c2"), ended(corev1.RestartPolicyOnFailure, 0)), nil), true},
+		"it has ended, but the kubelet has not seen the change":                {updating(both(ended(corev1.RestartPolicyNever, 0), stale), nil), false},
+		"only an env changes, and the container has ended":                     {updating(both(spec("web:1"), ended(corev1.RestartPolicyNever, 0)), onlyMeta), true},
 		"the container has no status yet":                                      {updating(func(p *corev1.Pod) { p.Status.ContainerStatuses = nil }, nil), false},
 		"only an env changes, and the container is the old one":                {updating(both(spec("web:1")), onlyMeta), false},
 		"only an env changes, and the container is a new one":                  {updating(both(spec("web:1"), status("web:1", "i1", "c2")), onlyMeta), true},

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/regatta-sh/regatta/controllers/workload/containerstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
 )
 
@@ -56,12 +57,27 @@ func (u Updater) Step(pod *corev1.Pod) (Next, time.Duration, error) {
 	}
 	if s.PreCheckBeforeNext != nil {
 		for _, name := range s.PreCheckBeforeNext.ContainersRequiredReady {
-			if st := statusOf(pod, name); st == nil || !st.Ready {
+			if !containerstatus.IsReady(pod, name) && !containerstatus.HasSucceeded(pod, name) {
 				return Nothing, 0, nil
 			}
 		}
 	}
 	return Batch, 0, nil
+}
+
+// BatchTrouble is what keeps the containers of the next batch of an update from ever being changed, "" if nothing
+// does: a container of the batch before has failed and is not started again.
+func BatchTrouble(pod *corev1.Pod) string {
+	s, err := State(pod)
+	if err != nil || s == nil || s.PreCheckBeforeNext == nil || stale(pod) {
+		return ""
+	}
+	for _, name := range s.PreCheckBeforeNext.ContainersRequiredReady {
+		if containerstatus.HasFailed(pod, name) {
+			return fmt.Sprintf("container %s has ended with exit code %d and is not started again, so the containers that are to be updated after it are not", name, statusOf(pod, name).State.Terminated.ExitCode)
+		}
+	}
+	return ""
 }
 
 // Continue does what Step said: the change after the grace period, or the next

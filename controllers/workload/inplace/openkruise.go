@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/containerstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/runtimemeta"
 )
 
@@ -48,6 +49,9 @@ func envPending(pod *corev1.Pod, s *kruise.InPlaceUpdateState) (names []string) 
 				continue
 			}
 			st := statusOf(pod, name)
+			if containerstatus.HasEnded(pod, name) && !stale(pod) {
+				continue
+			}
 			if st == nil || stale(pod) || !(envTold(pod, st) == refreshed || startedSince(st, batch.Timestamp.Time)) {
 				names = append(names, name)
 			}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/regatta-sh/regatta/controllers/workload/containerstatus"
 )
 
 // Trouble is what keeps a node from giving a pod the resources that its spec asks for, in
@@ -87,6 +89,9 @@ func sizing(pod *corev1.Pod) string {
 		st := statusOf(pod, c.Name)
 		if st == nil {
 			return fmt.Sprintf("container %s has no status", c.Name)
+		}
+		if containerstatus.HasEnded(pod, c.Name) {
+			continue
 		}
 		for _, name := range differing(c, st) {
 			if restartsFor(c, name) || pod.Status.ObservedGeneration == 0 {

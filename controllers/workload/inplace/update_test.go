@@ -174,6 +174,35 @@ func TestBatchesWaitUntilTheContainersBeforeThemAreReady(t *testing.T) {
 	}
 }
 
+func TestBatchesKnowContainersThatHaveEnded(t *testing.T) {
+	for name, tc := range map[string]struct {
+		policy  corev1.RestartPolicy
+		code    int32
+		want    Next
+		trouble string
+	}{
+		"one that has succeeded is not waited for":    {corev1.RestartPolicyNever, 0, Batch, ""},
+		"one that has failed for good keeps the next": {corev1.RestartPolicyNever, 3, Nothing, "container main has ended with exit code 3 and is not started again, so the containers that are to be updated after it are not"},
+		"one that is started again is waited for":     {corev1.RestartPolicyOnFailure, 3, Nothing, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := updating(func(p *corev1.Pod) {
+				p.Spec.RestartPolicy = tc.policy
+				st := &p.Status.ContainerStatuses[0]
+				st.Image, st.ImageID, st.ContainerID = "web:2", "i2", "c2"
+				st.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: tc.code}}
+			}, func(s *kruise.InPlaceUpdateState) {
+				s.NextContainerImages = map[string]string{"side": "side:2"}
+				s.PreCheckBeforeNext = &kruise.InPlaceUpdatePreCheckBeforeNext{ContainersRequiredReady: []string{"main"}}
+			})
+			next, _, err := Updater{Now: time.Now}.Step(pod)
+			if trouble := BatchTrouble(pod); err != nil || next != tc.want || trouble != tc.trouble {
+				t.Errorf("%q with trouble %q (%v), want %q with %q", next, trouble, err, tc.want, tc.trouble)
+			}
+		})
+	}
+}
+
 func TestWhatRestartsContainers(t *testing.T) {
 	cpu := corev1.ResourceList{"cpu": resource.MustParse("2")}
 	policy := func(name corev1.ResourceName, p corev1.ResourceResizeRestartPolicy) *corev1.Pod {

@@ -40,6 +40,9 @@ func (r *Round) stuck(f *Facts, res Result) []Stuck {
 		if p.InPlaceDone || slices.Contains(res.Moved, p.Key()) {
 			continue
 		}
+		if trouble := inplace.BatchTrouble(p.Pod); trouble != "" {
+			note(p, trouble, kruise.FailedUpdatePodInPlaceReason, fmt.Sprintf("failed to update pod %s in-place(revision %v)", p.Name, f.Templates.At(p.Pod)))
+		}
 		if trouble := inplace.ResizeTrouble(p.Pod); trouble != nil {
 			note(p, trouble.String(), kruise.FailedUpdatePodInPlaceReason, fmt.Sprintf("failed to update pod %s in-place(revision %v)", p.Name, f.Templates.At(p.Pod)))
 		}
