@@ -50,6 +50,7 @@ type Reconciler struct {
 
 	budgets func(context.Context, *corev1.Pod) ([]points.Budget, error)
 	charge  func(context.Context, *corev1.Pod) (*decision.Hold, error)
+	agents  func(ctx context.Context, node string) (there bool, left time.Duration, err error)
 	now     func() time.Time
 	workers int
 	limiter workqueue.TypedRateLimiter[reconcile.Request]
@@ -73,6 +74,12 @@ func WithBudgets(of func(context.Context, *corev1.Pod) ([]points.Budget, error))
 // they wait. None of them waits for a budget if unset.
 func WithCharge(charge func(context.Context, *corev1.Pod) (*decision.Hold, error)) Option {
 	return func(r *Reconciler) { r.charge = charge }
+}
+
+// WithAgents sets how to find out whether a node has a node agent, and if it does not, for how long it may still be that the agent
+// is only being replaced. Each node has one if unset.
+func WithAgents(on func(ctx context.Context, node string) (there bool, left time.Duration, err error)) Option {
+	return func(r *Reconciler) { r.agents = on }
 }
 
 // WithRateLimiter sets how fast requests that failed are tried again.

@@ -24,6 +24,9 @@ const (
 	responseTime = 60 * time.Second
 	// lookAgain is how soon a request that is worked on is looked at again.
 	lookAgain = 3 * time.Second
+	// pendingAgain is how soon a request that waits for another one of its pod is looked at again: nothing tells that its node
+	// agent is gone.
+	pendingAgain = time.Minute
 )
 
 // done says whether nothing more is done for a request.
@@ -60,6 +63,11 @@ func (r *Reconciler) step(ctx context.Context, request *kruise.ContainerRecreate
 			return 0, r.complete(ctx, request, kruise.ContainerRecreateRequestDeadlineExceededMessage)
 		}
 	}
+	if request.Status.Phase != "" {
+		if wait, err := r.awaitAgent(ctx, request, pod); err != nil || wait > 0 || done(request) {
+			return requeue.Sooner(after, wait), err
+		}
+	}
 	switch request.Status.Phase {
 	case kruise.ContainerRecreateRequestRecreating:
 		wait, err := r.recreating(ctx, request, pod)
@@ -70,12 +78,15 @@ func (r *Reconciler) step(ctx context.Context, request *kruise.ContainerRecreate
 	case "":
 		return requeue.Sooner(after, responseTime-age), nil
 	}
-	return after, nil
+	return requeue.Sooner(after, pendingAgain), nil
 }
 
 // recreating is one round for a request that its node works on. wait is how long the pod
 // still has to leave its services.
 func (r *Reconciler) recreating(ctx context.Context, request *kruise.ContainerRecreateRequest, pod *corev1.Pod) (wait time.Duration, err error) {
+	if states, changed := settleEnded(request, pod); changed { // the agent completes the request by them
+		return 0, r.status(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) { s.ContainerRecreateStates = states })
+	}
 	graced, err := r.acquire(ctx, request, pod)
 	if err != nil {
 		return 0, err

@@ -97,6 +97,9 @@ func (p parts) restartsTo(ctx context.Context) error {
 	if p.Gates.Enabled(features.EnhancedLivenessProbe) && p.countsBudgets() {
 		opts = append(opts, containerrecreaterequest.WithCharge(p.budgeting.ledger.Updates(ledger.Account(p.webhooks.namespace), p.budgeting.recent, p.webhookPatience())))
 	}
+	if p.agents != nil {
+		opts = append(opts, containerrecreaterequest.WithAgents(p.agents.On))
+	}
 	r := containerrecreaterequest.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.host.Engine(), p.mgr.GetEventRecorderFor("containerrecreaterequest-controller"), opts...)
 	if err := r.SetupWithManager(ctx, p.mgr); err != nil {
 		return fmt.Errorf("adding the ContainerRecreateRequest controller: %w", err)

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package containerrecreaterequest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/containerstatus"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+const (
+	// AgentMissingReason is of a request that waits because its node has no node agent.
+	AgentMissingReason = "NodeAgentMissing"
+	// agentTime is how long a request without a deadline waits for a node agent that is gone.
+	agentTime = 10 * time.Minute
+	// agentAgain is how soon a request that waits for a node agent is looked at again.
+	agentAgain = 10 * time.Second
+)
+
+// settleEnded returns the states of the containers of a request, and whether one is new: that of a container that has ended and that the
+// kubelet does not start again. It has succeeded if it was restarted and then ended with success; nothing would ever make it ready.
+func settleEnded(request *kruise.ContainerRecreateRequest, pod *corev1.Pod) (states []kruise.ContainerRecreateRequestContainerRecreateState, changed bool) {
+	states = slices.Clone(request.Status.ContainerRecreateStates)
+	for i := range states {
+		s := &states[i]
+		if s.Phase == kruise.ContainerRecreateRequestSucceeded || s.Phase == kruise.ContainerRecreateRequestFailed || !containerstatus.HasEnded(pod, s.Name) {
+			continue
+		}
+		changed = true
+		status := containerstatus.Find(pod, s.Name)
+		at := slices.IndexFunc(request.Spec.Containers, func(c kruise.ContainerRecreateRequestContainer) bool { return c.Name == s.Name })
+		restarted := at >= 0 && request.Spec.Containers[at].StatusContext != nil && request.Spec.Containers[at].StatusContext.ContainerID != status.ContainerID
+		exitCode := status.State.Terminated.ExitCode
+		if restarted && exitCode == 0 {
+			s.Phase, s.Message = kruise.ContainerRecreateRequestSucceeded, ""
+			continue
+		}
+		s.Phase = kruise.ContainerRecreateRequestFailed
+		s.Message = fmt.Sprintf("the container has ended with exit code %d, and its restart policy does not start it again", exitCode)
+	}
+	return states, changed
+}
+
+// awaitAgent has a request wait while its node has no node agent, and ends it after some time if the user set no deadline: nothing
+// else would. It returns when to look again, 0 if there is an agent or the request has ended.
+func (r *Reconciler) awaitAgent(ctx context.Context, request *kruise.ContainerRecreateRequest, pod *corev1.Pod) (time.Duration, error) {
+	if r.agents == nil {
+		return 0, nil
+	}
+	there, left, err := r.agents(ctx, pod.Spec.NodeName)
+	if err != nil {
+		return 0, fmt.Errorf("finding the node agent of ContainerRecreateRequest %s/%s: %w", request.Namespace, request.Name, err)
+	}
+	was := meta.FindStatusCondition(request.Status.Conditions, kruise.ContainerRecreateRequestHeld)
+	waits := was != nil && was.Reason == AgentMissingReason
+	switch {
+	case there && waits:
+		return 0, r.hold(ctx, request, nil)
+	case there:
+		return 0, nil
+	case left > 0 && !waits: // it may be replaced at the moment
+		return left, nil
+	}
+	if waits && request.Spec.ActiveDeadlineSeconds == nil && r.now().Sub(was.LastTransitionTime.Time) >= agentTime {
+		return 0, r.complete(ctx, request, kruise.ContainerRecreateRequestNoResponseMessage)
+	}
+	if !waits && was != nil { // since when it waits for an agent is the time of the condition
+		if err := r.hold(ctx, request, nil); err != nil {
+			return 0, err
+		}
+	}
+	message := fmt.Sprintf("No node agent runs on node %s, and only one can restart containers.", pod.Spec.NodeName)
+	if request.Spec.ActiveDeadlineSeconds == nil {
+		message += fmt.Sprintf(" The request fails if there is none for %s.", agentTime)
+	}
+	return agentAgain, r.hold(ctx, request, []decision.Hold{{Reason: AgentMissingReason, Message: message}})
+}
