@@ -119,6 +119,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	f, res := r.act(ctx, f)
 	res.Stuck, res.ScaleHolds = r.stuck(f, res), r.scaleHolds
 	r.reportScaleHold()
+	r.reportRestartHold(f, &res)
 	lostRace := Conflict(res.Err)
 	if lostRace && m.racing() {
 		res.Err = r.giveUpRacing(res.Err)

@@ -70,6 +70,10 @@ type nodeKind struct {
 	nodes []string
 	// rigid has no pod be unavailable.
 	rigid bool
+	// paused and onDelete are of the strategy.
+	paused, onDelete bool
+	// held is the condition UpdateHeld after the last round.
+	held *Condition
 	// of is Type.NodeOf.
 	of func(*corev1.Pod) string
 }
@@ -90,6 +94,10 @@ func (k *nodeKind) Spec(o client.Object) (Spec, error) {
 	s := Spec{
 		Replicas: len(k.nodes), Selector: selector,
 		Strategy: points.Strategy{Type: "RollingUpdate", Policy: "ReCreate", MaxUnavailable: 1},
+	}
+	s.Strategy.Paused = k.paused
+	if k.onDelete {
+		s.Strategy.Type = OnDelete
 	}
 	if k.rigid {
 		s.Strategy.MaxUnavailable = 0
@@ -130,8 +138,9 @@ func (k *nodeKind) Recreate(ctx context.Context, r *Round, f *Facts, p *facts.Po
 	return r.DeletePod(ctx, f, p)
 }
 
-func (k *nodeKind) Report(ctx context.Context, r *Round, f *Facts, _ Result) error {
+func (k *nodeKind) Report(ctx context.Context, r *Round, f *Facts, res Result) error {
 	c := f.Counts()
+	k.held = res.Hold(k.held != nil)
 	return r.WriteStatus(ctx, &appsv1.DaemonSetStatus{
 		CurrentNumberScheduled: int32(c.Total), DesiredNumberScheduled: int32(len(k.nodes)),
 		NumberReady: int32(c.Ready), UpdatedNumberScheduled: int32(c.Updated),

@@ -28,7 +28,11 @@ func (res Result) Hold(held bool) *Condition {
 	top := res.TopHold()
 	switch {
 	case top != nil:
-		return &Condition{kruise.UpdateHeld, corev1.ConditionTrue, top.Reason, fmt.Sprintf("%s (rule %s)", top.Message, top.Rule)}
+		message := fmt.Sprintf("%s (rule %s)", top.Message, top.Rule)
+		if res.restartHeld != "" {
+			message += " " + res.restartHeld
+		}
+		return &Condition{kruise.UpdateHeld, corev1.ConditionTrue, top.Reason, message}
 	case held:
 		return &Condition{kruise.UpdateHeld, corev1.ConditionFalse, kruise.NotHeldReason, "No policy holds the update."}
 	}

@@ -21,6 +21,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/agents"
+	"github.com/regatta-sh/regatta/controllers/workload/containerstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/selection"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -34,6 +35,7 @@ import (
 const (
 	RestartedPodReason     = "RestartedPodInPlace"
 	RestartedInPlaceReason = "RestartedInPlace"
+	RestartHeldReason      = "RestartHeld"
 )
 
 // restartAgain is when requests under way are looked at again, should no pod change before.
@@ -147,15 +149,15 @@ func (r *Round) restarts(ctx context.Context, f *Facts, asked time.Time) (restar
 	return s, nil
 }
 
-// startedSince says whether all containers of a pod were started after a time. Both are in
-// whole seconds.
+// startedSince says whether all containers of a pod were started after a time, but for those that have ended and are not
+// started again. Both times are in whole seconds.
 func startedSince(pod *corev1.Pod, asked time.Time) bool {
 	if pod.CreationTimestamp.After(asked) {
 		return true
 	}
 	started := 0
 	for i := range pod.Status.ContainerStatuses {
-		if running := pod.Status.ContainerStatuses[i].State.Running; running != nil && running.StartedAt.After(asked) {
+		if running := pod.Status.ContainerStatuses[i].State.Running; running != nil && running.StartedAt.After(asked) || containerstatus.HasEnded(pod, pod.Status.ContainerStatuses[i].Name) {
 			started++
 		}
 	}
@@ -247,6 +249,9 @@ func (r *Round) restartPod(ctx context.Context, p *facts.Pod, asked time.Time, k
 	}}
 	o.Spec.PodName = p.Name
 	for _, c := range p.Spec.Containers {
+		if containerstatus.HasEnded(p.Pod, c.Name) {
+			continue
+		}
 		o.Spec.Containers = append(o.Spec.Containers, kruise.ContainerRecreateRequestContainer{Name: c.Name})
 	}
 	// A container that restarted by itself since the user asked is not restarted once more.
@@ -312,9 +317,39 @@ func (k *kept) stay(pod types.NamespacedName, h decision.Hold) {
 	k.denied = append(k.denied, selection.Skip{Pod: pod, Hold: h.OfPod(pod.Namespace, pod.Name)})
 }
 
-// restarting says whether a restart in place is asked for and nothing is to be moved first.
+// restarting says whether a restart in place is asked for and nothing is to be moved first. Pods of a workload with the strategy
+// OnDelete are moved by nobody, so that a restart would wait for them for ever.
 func (r *Round) restarting(f *Facts) bool {
+	return r.restartWanted(f) != "" && (f.Difference.Update == 0 || f.Strategy.Type == OnDelete)
+}
+
+// restartWanted is the restart that is asked for and not complete, "" if none is.
+func (r *Round) restartWanted(f *Facts) string {
 	_, guest := f.kind.(Guest)
 	asked, ok := f.Workload.GetAnnotations()[kruise.RestartInPlaceKey]
-	return ok && asked != r.memory.restarted && !guest && f.Difference.Update == 0
+	if !ok || asked == r.memory.restarted || guest {
+		return ""
+	}
+	return asked
+}
+
+// reportRestartHold reports that a restart waits for what holds the update, by the condition UpdateHeld and by an event for each
+// restart and reason. Pods that are to be updated go first, so that a workload that is paused or frozen does not restart either.
+func (r *Round) reportRestartHold(f *Facts, res *Result) {
+	asked, top := r.restartWanted(f), res.TopHold()
+	if asked == "" || top == nil {
+		if res.Looked {
+			r.memory.restartHeld = ""
+		}
+		return
+	}
+	res.restartHeld = fmt.Sprintf("The restart in place that was asked for at %.64s waits for that, too.", asked)
+	if told := asked + "/" + top.Reason; r.memory.restartHeld != told {
+		r.memory.restartHeld = told
+		record := r.Warn
+		if byStrategy(*top) {
+			record = r.Normal
+		}
+		record(RestartHeldReason, fmt.Sprintf("%s: %s %s", top.Reason, top.Message, res.restartHeld))
+	}
 }

@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -151,6 +152,19 @@ func TestRestartInPlace(t *testing.T) {
 				}
 			}, want: ",,,,", asked: true,
 		},
+		"a container that has ended is not waited for": {
+			edit: func(k *restarting) {
+				p := k.pods()[0]
+				p.Spec.RestartPolicy = corev1.RestartPolicyNever
+				if err := k.api.Update(k.t.Context(), p); err != nil {
+					k.t.Fatal(err)
+				}
+				p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
+				if err := k.api.Status().Update(k.t.Context(), p); err != nil {
+					k.t.Fatal(err)
+				}
+			}, want: "n2,n3,,,",
+		},
 		"a node without an agent": {
 			edit: func(k *restarting) {
 				k.c.agents = func(_ context.Context, node string) (bool, time.Duration, error) { return node != "n3", 0, nil }
@@ -255,6 +269,63 @@ func TestAnUpdateGoesBeforeARestart(t *testing.T) {
 	}
 	if k.asked() {
 		t.Error("the restart is not complete")
+	}
+}
+
+// TestARestartThatWaitsSaysSo holds that a restart which waits for what holds the update says so, once by an event, and that
+// pods of the strategy OnDelete restart though they have not been updated.
+func TestARestartThatWaitsSaysSo(t *testing.T) {
+	for name, tc := range map[string]struct {
+		rule   string
+		kind   func(*nodeKind)
+		edited bool // the template is another one
+		reason string
+		want   string // restarts by round
+	}{
+		"paused":                            {kind: func(k *nodeKind) { k.paused = true }, reason: "RolloutPaused", want: ",,,"},
+		"paused in the middle of an update": {kind: func(k *nodeKind) { k.paused = true }, edited: true, reason: "RolloutPaused", want: ",,,"},
+		"frozen": {
+			rule: "hold contains {\"reason\": \"Freeze\", \"message\": \"not now\"}\n", edited: true, reason: "Freeze", want: ",,,",
+		},
+		"on delete":                        {kind: func(k *nodeKind) { k.onDelete = true }, want: "n1,n2,n3,"},
+		"on delete, with another template": {kind: func(k *nodeKind) { k.onDelete = true }, edited: true, want: "n1,n2,n3,"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newRestarting(t, tc.rule)
+			kind := k.c.kind.(*nodeKind)
+			if tc.kind != nil {
+				tc.kind(kind)
+			}
+			if tc.edited {
+				k.edit(func(set *appsv1.DaemonSet) { set.Spec.Template.Spec.Containers[0].Image = "log:2" })
+			}
+			events := record.NewFakeRecorder(100)
+			k.c.events = events
+			for range 4 {
+				if err := k.step(kruise.ContainerRecreateRequestCompleted); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := strings.Join(k.restarts, ","); got != tc.want {
+				t.Errorf("restarted are %s, want %s", got, tc.want)
+			}
+			close(events.Events)
+			told := 0
+			for text := range events.Events {
+				if strings.Contains(text, RestartHeldReason) {
+					told++
+				}
+			}
+			if tc.reason == "" {
+				if told > 0 || k.asked() {
+					t.Errorf("%d events tell that it waits; it is still asked for: %t", told, k.asked())
+				}
+				return
+			}
+			if c := kind.held; told != 1 || c == nil || c.Reason != tc.reason || !strings.Contains(c.Message, "The restart in place that was asked for at 1970-01-12T") {
+				t.Errorf("%d events tell that it waits, and the condition is %+v", told, kind.held)
+			}
+		})
 	}
 }
 
