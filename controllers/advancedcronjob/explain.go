@@ -4,13 +4,13 @@ package advancedcronjob
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 )
 
 // verdict is how it stands with an AdvancedCronJob, and why.
@@ -25,7 +25,7 @@ func (c *change) verdict() verdict {
 	case c.held != nil:
 		return verdict{explain.Held, c.held.Reason, c.held.Message}
 	case len(active) > 0:
-		return verdict{explain.Running, "Active", fmt.Sprintf("Of the runs that were started these have not ended: %s.", strings.Join(active, ", "))}
+		return verdict{explain.Running, "Active", fmt.Sprintf("Of the runs that were started these have not ended: %s.", message.List(active))}
 	}
 	return verdict{explain.Waiting, "NotDue", "No run is due."}
 }

@@ -16,6 +16,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/gatedkinds"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -59,20 +60,20 @@ func reference(c child) corev1.ObjectReference {
 }
 
 // set sets a condition, and says whether its reason is new.
-func (c *change) set(kind string, status metav1.ConditionStatus, reason, message string) bool {
+func (c *change) set(kind string, status metav1.ConditionStatus, reason, text string) bool {
 	was := meta.FindStatusCondition(c.status.Conditions, kind)
 	fresh := was == nil || was.Reason != reason
 	meta.SetStatusCondition(&c.status.Conditions, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: c.job.Generation, LastTransitionTime: c.now,
+		Type: kind, Status: status, Reason: reason, Message: message.Shorten(text), ObservedGeneration: c.job.Generation, LastTransitionTime: c.now,
 	})
 	return fresh
 }
 
 // leftOut notes the latest run that was left out: its time is that of the condition.
-func (c *change) leftOut(due time.Time, reason, message string) {
+func (c *change) leftOut(due time.Time, reason, text string) {
 	meta.RemoveStatusCondition(&c.status.Conditions, kruise.AdvancedCronJobRunLeftOut)
 	c.status.Conditions = append(c.status.Conditions, metav1.Condition{
-		Type: kruise.AdvancedCronJobRunLeftOut, Status: metav1.ConditionTrue, Reason: reason, Message: message,
+		Type: kruise.AdvancedCronJobRunLeftOut, Status: metav1.ConditionTrue, Reason: reason, Message: message.Shorten(text),
 		ObservedGeneration: c.job.Generation, LastTransitionTime: metav1.NewTime(due),
 	})
 }

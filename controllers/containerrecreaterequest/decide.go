@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/node"
@@ -137,22 +138,23 @@ func (r *Reconciler) hold(ctx context.Context, request *kruise.ContainerRecreate
 	first := slices.MinFunc(holds, func(a, b decision.Hold) int {
 		return slices.Compare([]string{a.Rule, a.Message}, []string{b.Rule, b.Message})
 	})
-	message := first.Message
+	text := first.Message
 	if first.Rule != "" {
-		message += " (rule " + first.Rule + ")"
+		text += " (rule " + first.Rule + ")"
 	}
-	if was != nil && was.Reason == first.Reason && was.Message == message {
+	text = message.Shorten(text)
+	if was != nil && was.Reason == first.Reason && was.Message == text {
 		return nil
 	}
 	told := was != nil && was.Reason == first.Reason
 	err := r.status(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) {
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-			Type: kruise.ContainerRecreateRequestHeld, Status: metav1.ConditionTrue, Reason: first.Reason, Message: message,
+			Type: kruise.ContainerRecreateRequestHeld, Status: metav1.ConditionTrue, Reason: first.Reason, Message: text,
 			LastTransitionTime: metav1.NewTime(r.now()),
 		})
 	})
 	if err == nil && !told {
-		r.events.Event(request, corev1.EventTypeWarning, kruise.ContainerRecreateRequestHeld, message)
+		r.events.Event(request, corev1.EventTypeWarning, kruise.ContainerRecreateRequestHeld, text)
 	}
 	return err
 }
@@ -164,7 +166,7 @@ func (r *Reconciler) deny(ctx context.Context, request *kruise.ContainerRecreate
 		for i := range s.ContainerRecreateStates {
 			if d, ok := denied[s.ContainerRecreateStates[i].Name]; ok {
 				s.ContainerRecreateStates[i].Phase = kruise.ContainerRecreateRequestFailed
-				s.ContainerRecreateStates[i].Message = fmt.Sprintf("%s (rule %s)", d.Message, d.Rule)
+				s.ContainerRecreateStates[i].Message = message.Shorten(fmt.Sprintf("%s (rule %s)", d.Message, d.Rule))
 			}
 		}
 	})

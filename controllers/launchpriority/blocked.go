@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/controllers/workload/containerstatus"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 )
 
 const (
@@ -37,7 +37,7 @@ func (r *Reconciler) reportBlocked(ctx context.Context, pod *corev1.Pod, failed 
 	if failed != "" {
 		exit := containerstatus.Find(pod, failed).State.Terminated
 		next.Status, next.Reason = corev1.ConditionTrue, ContainerFailedReason
-		next.Message = fmt.Sprintf("Container %s has ended with exit code %d and is not started again, so containers of lower launch priorities do not start: %s.", failed, exit.ExitCode, strings.Join(blocked, ", "))
+		next.Message = fmt.Sprintf("Container %s has ended with exit code %d and is not started again, so containers of lower launch priorities do not start: %s.", failed, exit.ExitCode, message.List(blocked))
 		if hasStopped(pod, blocked) {
 			status["phase"] = corev1.PodFailed
 		}

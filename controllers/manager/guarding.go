@@ -29,6 +29,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/deletion"
 	webhookpod "github.com/regatta-sh/regatta/controllers/webhook/pod"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	points "github.com/regatta-sh/regatta/engine/decision/protection"
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
@@ -91,7 +92,7 @@ func (p parts) configured(steps webhookpod.Steps) (*webhookconfig.Controller, er
 }
 
 func (p parts) protectionEvents() record.EventRecorder {
-	return p.mgr.GetEventRecorderFor("kruise-protection")
+	return message.Recorder(p.mgr.GetEventRecorderFor("kruise-protection"))
 }
 
 // protectionTo adds the webhooks of protection, which answer once there are

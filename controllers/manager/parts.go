@@ -36,6 +36,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhookconfig"
 	"github.com/regatta-sh/regatta/controllers/workload/agents"
 	"github.com/regatta-sh/regatta/controllers/workload/inflight"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
 	"github.com/regatta-sh/regatta/controllers/workload/predownload"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
@@ -167,7 +168,7 @@ func (p parts) controllersTo(mgr ctrl.Manager) error {
 		if err != nil {
 			return fmt.Errorf("making the %s controller: %w", w.Kind, err)
 		}
-		if err := p.controller(mgr, kind, mgr.GetEventRecorderFor(w.Component), *p.Workers[w.Kind]); err != nil {
+		if err := p.controller(mgr, kind, message.Recorder(mgr.GetEventRecorderFor(w.Component)), *p.Workers[w.Kind]); err != nil {
 			return err
 		}
 	}

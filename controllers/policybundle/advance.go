@@ -7,13 +7,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/policybundle/fetch"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/engine/bundle"
 )
 
@@ -45,7 +45,7 @@ func (p *Publisher) letIn(ctx context.Context, b policy.AnyPolicyBundle, found *
 			if err != nil {
 				return err
 			}
-			accept(b, policy.PolicyBundleCanaryReason, fmt.Sprintf(policy.PolicyBundleCanaryMessage, a.Revision, strings.Join(a.Namespaces, ", "), lowered(stays(st.ActiveRevision)))+kinds)
+			accept(b, policy.PolicyBundleCanaryReason, fmt.Sprintf(policy.PolicyBundleCanaryMessage, a.Revision, message.List(a.Namespaces), lowered(stays(st.ActiveRevision)))+kinds)
 		} else {
 			accept(b, policy.PolicyBundleShadowReason, fmt.Sprintf(policy.PolicyBundleShadowMessage, a.Revision, stays(st.ActiveRevision)))
 		}

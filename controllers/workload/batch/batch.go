@@ -4,13 +4,13 @@
 package batch
 
 import (
-	"errors"
 	"sync/atomic"
 
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// Parallel does all acts, at most limit at once, and joins their errors. A panic of an act is its error.
+// Parallel does all acts, at most limit at once, and joins their errors, of which the text names the first. A panic of an act is its error.
 func Parallel(limit int, acts []func() error) error {
 	errs := make([]error, len(acts))
 	g := recovery.NewGroup("batch", max(limit, 1))
@@ -18,7 +18,7 @@ func Parallel(limit int, acts []func() error) error {
 		g.Go(func() error { errs[i] = recovery.Call("batch", act); return nil })
 	}
 	_ = g.Wait() // each act keeps its own error
-	return errors.Join(errs...)
+	return message.Join(errs...)
 }
 
 // SlowStart does acts in batches of size, twice that and so on, and from limit on as

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 )
 
 // Find is the condition of a type; nil if there is none.
@@ -28,17 +29,18 @@ func IsTrue(conditions []kruise.JobCondition, t kruise.JobConditionType) bool {
 }
 
 // Set sets a condition to True, and says whether its reason is new.
-func Set(conditions *[]kruise.JobCondition, t kruise.JobConditionType, reason, message string, now metav1.Time) bool {
+func Set(conditions *[]kruise.JobCondition, t kruise.JobConditionType, reason, text string, now metav1.Time) bool {
+	text = message.Shorten(text)
 	is := Find(*conditions, t)
 	if is == nil {
 		*conditions = append(*conditions, kruise.JobCondition{
-			Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message, LastProbeTime: now, LastTransitionTime: now,
+			Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: text, LastProbeTime: now, LastTransitionTime: now,
 		})
 		return true
 	}
 	fresh := is.Reason != reason
-	if fresh || is.Message != message {
-		is.Reason, is.Message, is.LastProbeTime = reason, message, now
+	if fresh || is.Message != text {
+		is.Reason, is.Message, is.LastProbeTime = reason, text, now
 	}
 	return fresh
 }

@@ -4,10 +4,10 @@ package rollout
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/selection"
 	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
@@ -79,7 +79,7 @@ func (r *Round) decide(ctx context.Context, f *Facts) (Decisions, error) {
 			d.Take = append(d.Take, Move{p, change})
 		}
 	}
-	return d, errors.Join(errs...)
+	return d, message.Join(errs...)
 }
 
 // recreations counts the pods that are taken against what may be unavailable while pods are

@@ -6,12 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 )
 
 // CreateError is an error of a create. Nothing that does not exist yet can have been
@@ -103,5 +104,5 @@ func (r *Round) giveUpRacing(err error) error {
 	return &persistentError{err}
 }
 
-// OneLine joins the lines of an error, for a condition or an event.
-func OneLine(s string) string { return strings.ReplaceAll(s, "\n", "; ") }
+// OneLine joins the lines of an error, for a condition or an event, and bounds it.
+func OneLine(s string) string { return message.Shorten(s) }

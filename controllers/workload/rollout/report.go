@@ -32,7 +32,7 @@ func (res Result) Hold(held bool) *Condition {
 		if res.restartHeld != "" {
 			message += " " + res.restartHeld
 		}
-		return &Condition{kruise.UpdateHeld, corev1.ConditionTrue, top.Reason, message}
+		return &Condition{kruise.UpdateHeld, corev1.ConditionTrue, top.Reason, OneLine(message)}
 	case held:
 		return &Condition{kruise.UpdateHeld, corev1.ConditionFalse, kruise.NotHeldReason, "No policy holds the update."}
 	}
