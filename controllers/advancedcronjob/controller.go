@@ -27,6 +27,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/step"
@@ -98,6 +99,9 @@ func New(c rollout.Clients, e *engine.Engine, opts ...Option) *Reconciler {
 	r.memory = step.NewMemory(func() memory { return memory{ended: map[types.UID]bool{}} }, func(uid types.UID) { r.rounds.Forget(string(uid)) })
 	r.frame = step.Frame[*kruise.AdvancedCronJob]{
 		Kind: "AdvancedCronJob", New: func() *kruise.AdvancedCronJob { return &kruise.AdvancedCronJob{} }, Take: r.step, Gone: r.memory.Forget,
+		Failed: func(ctx context.Context, job *kruise.AdvancedCronJob, err error) error {
+			return failure.Write(ctx, r.client, job, func(job *kruise.AdvancedCronJob) any { return &job.Status }, err, r.now())
+		},
 	}
 	return r
 }

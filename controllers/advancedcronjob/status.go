@@ -16,6 +16,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/gatedkinds"
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
@@ -35,6 +36,7 @@ type change struct {
 func (r *Reconciler) begin(job *kruise.AdvancedCronJob, children []child, now time.Time) *change {
 	c := &change{job: job, now: metav1.NewTime(now).Rfc3339Copy(), status: job.Status.DeepCopy()}
 	c.drop(gatedkinds.Stalled)
+	c.drop(failure.ConditionType)
 	ours := job.Status.Type == "" || meta.FindStatusCondition(job.Status.Conditions, kruise.AdvancedCronJobScheduleValid) != nil
 	c.status.Type = kindOf(job)
 	c.status.Active = nil

@@ -24,6 +24,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
 	"github.com/regatta-sh/regatta/controllers/workload/overlay"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
@@ -113,6 +114,9 @@ func New(c rollout.Clients, e *engine.Engine, opts ...Option) *Reconciler {
 	})
 	r.frame = step.Frame[*kruise.BroadcastJob]{
 		Kind: "BroadcastJob", New: func() *kruise.BroadcastJob { return &kruise.BroadcastJob{} }, Take: r.step, Gone: r.memory.Forget,
+		Failed: func(ctx context.Context, job *kruise.BroadcastJob, err error) error {
+			return failure.Write(ctx, r.client, job, func(job *kruise.BroadcastJob) any { return &job.Status }, err, r.now())
+		},
 	}
 	return r
 }

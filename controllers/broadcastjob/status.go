@@ -13,6 +13,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/gatedkinds"
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/jobcondition"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
@@ -40,6 +41,7 @@ func (c *change) event(kind, reason, message string) {
 func (r *Reconciler) begin(s *state) *change {
 	c := &change{job: s.job, now: metav1.NewTime(s.now).Rfc3339Copy(), status: *s.job.Status.DeepCopy()}
 	c.drop(gatedkinds.Stalled)
+	c.drop(failure.ConditionType)
 	if c.status.Phase == kruise.BroadcastJobPhaseFailed {
 		return c
 	}

@@ -4,6 +4,7 @@ package containerrecreaterequest
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -14,8 +15,11 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
+	points "github.com/regatta-sh/regatta/engine/decision/node"
 	"github.com/regatta-sh/regatta/test/apiserver"
 	"github.com/regatta-sh/regatta/test/rules"
 )
@@ -109,5 +113,29 @@ func TestARequestWhoseAgentIsGoneEnds(t *testing.T) {
 				t.Errorf("with an agent again the condition is %+v", c)
 			}
 		})
+	}
+}
+
+func TestARequestThatCannotBeReconciledSaysSo(t *testing.T) {
+	there, broken := true, true
+	w := alone(t, &there)
+	WithBudgets(func(context.Context, *corev1.Pod) ([]points.Budget, error) {
+		if broken {
+			return nil, errors.New("no answer")
+		}
+		return nil, nil
+	})(w.r)
+	w.request(func(r *kruise.ContainerRecreateRequest) { r.CreationTimestamp = metav1.NewTime(w.now) })
+	w.node(pending, pending)
+	if _, err := w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: w.key("r")}); err == nil {
+		t.Fatal("the budgets could be read")
+	}
+	if c := meta.FindStatusCondition(w.get().Status.Conditions, failure.ConditionType); c == nil || !strings.Contains(c.Message, "finding the budgets of pod shop/web: no answer") {
+		t.Errorf("the condition is %+v", c)
+	}
+	broken = false
+	w.reconcile()
+	if c := meta.FindStatusCondition(w.get().Status.Conditions, failure.ConditionType); c != nil {
+		t.Errorf("at the end the condition is %+v", c)
 	}
 }

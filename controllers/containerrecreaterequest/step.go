@@ -4,6 +4,7 @@ package containerrecreaterequest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,11 +12,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
@@ -36,6 +39,24 @@ func done(r *kruise.ContainerRecreateRequest) bool {
 		return r.Status.CompletionTime != nil
 	}
 	return true
+}
+
+// take is one step, and has the status say while it fails.
+func (r *Reconciler) take(ctx context.Context, request *kruise.ContainerRecreateRequest) (time.Duration, error) {
+	after, err := r.step(ctx, request)
+	told := meta.FindStatusCondition(request.Status.Conditions, failure.ConditionType) != nil
+	switch {
+	case err == nil && told:
+		return after, r.status(ctx, request, func(*kruise.ContainerRecreateRequestStatus) {})
+	case failure.IsReported(err):
+		before := request.DeepCopy()
+		if failure.Set(&request.Status, err, request.Generation, r.now()) {
+			if failed := r.client.Status().Patch(ctx, request, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); failure.IsReported(failed) {
+				err = errors.Join(err, failed)
+			}
+		}
+	}
+	return after, err
 }
 
 // step is CRR-02. It says when to look again; 0 for when something changes.

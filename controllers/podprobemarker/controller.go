@@ -26,6 +26,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/nodepodprobe"
 	"github.com/regatta-sh/regatta/controllers/podprobemarker/marks"
 	"github.com/regatta-sh/regatta/controllers/workload/batch"
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
 	"github.com/regatta-sh/regatta/controllers/workload/step"
 	"github.com/regatta-sh/regatta/engine"
@@ -89,7 +90,7 @@ func New(c client.Client, live client.Reader, e *engine.Engine, events record.Ev
 		opt(r)
 	}
 	r.frame = step.Frame[*v1alpha1.PodProbeMarker]{
-		Kind: "PodProbeMarker", New: func() *v1alpha1.PodProbeMarker { return &v1alpha1.PodProbeMarker{} }, Take: r.step, Ending: r.step,
+		Kind: "PodProbeMarker", New: func() *v1alpha1.PodProbeMarker { return &v1alpha1.PodProbeMarker{} }, Take: r.step, Ending: r.step, Failed: r.reportFailure,
 	}
 	return r
 }
@@ -210,11 +211,26 @@ func (r *Reconciler) mark(ctx context.Context, pod *corev1.Pod, held *atomic.Boo
 	return client.IgnoreNotFound(err)
 }
 
+// reportFailure writes why a marker could not be brought up to date.
+func (r *Reconciler) reportFailure(ctx context.Context, o *v1alpha1.PodProbeMarker, cause error) error {
+	before := o.DeepCopy()
+	if !failure.Set(&o.Status, cause, o.Generation, r.marks.Now()) {
+		return nil
+	}
+	before.Status.ObservedGeneration = -1 // as in status
+	err := r.client.Status().Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if !failure.IsReported(err) {
+		return nil
+	}
+	return err
+}
+
 // status writes what was found, if it is not there yet.
 func (r *Reconciler) status(ctx context.Context, o *v1alpha1.PodProbeMarker, matched int64) error {
 	before := o.DeepCopy()
 	o.Status.ObservedGeneration, o.Status.MatchedPods = o.Generation, matched
 	removed := meta.RemoveStatusCondition(&o.Status.Conditions, gatedkinds.Stalled)
+	removed = meta.RemoveStatusCondition(&o.Status.Conditions, failure.ConditionType) || removed
 	if !removed && before.Status.ObservedGeneration == o.Generation && before.Status.MatchedPods == matched {
 		return nil
 	}

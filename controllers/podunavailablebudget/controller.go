@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 )
 
@@ -101,7 +102,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		if r.tell(req.NamespacedName, err.Error()) {
 			r.events.Event(budget, corev1.EventTypeWarning, policy.BudgetCalculateExpectedPodFailReason, fmt.Sprintf("Failed to calculate the number of expected pods: %v", err))
 		}
-		return reconcile.Result{}, err
+		return reconcile.Result{}, r.report(ctx, budget, err)
 	}
 	if len(w.active) > 0 {
 		r.tell(req.NamespacedName, "")
@@ -110,13 +111,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	next, err := r.next(ctx, w)
 	if err != nil {
-		return reconcile.Result{}, err
+		return reconcile.Result{}, r.report(ctx, budget, err)
 	}
 	err = errors.Join(r.write(ctx, w, next), r.repair(ctx, w))
 	if lost(err) {
 		return reconcile.Result{RequeueAfter: soon}, nil
 	}
 	return reconcile.Result{RequeueAfter: next.again}, err
+}
+
+// report writes to the status why it cannot be worked out. What the budget allows stays as it was.
+func (r *Reconciler) report(ctx context.Context, budget *policy.PodUnavailableBudget, cause error) error {
+	if budget.Status.ObservedGeneration == 0 { // from its first status on a budget refuses
+		return cause
+	}
+	return errors.Join(cause, failure.Write(ctx, r.client, budget, func(b *policy.PodUnavailableBudget) any { return &b.Status }, cause, r.now()))
 }
 
 // tell says whether something is new to be told of a budget; nothing is always

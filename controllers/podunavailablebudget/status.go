@@ -20,6 +20,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/ledger"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/budget"
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
 )
 
 // How long a pod that was let go counts as unavailable though it looks available
@@ -78,6 +79,7 @@ func (r *Reconciler) next(ctx context.Context, w *state) (outcome, error) {
 	if stalled := meta.FindStatusCondition(s.Conditions, gatedkinds.Stalled); stalled != nil && stalled.Reason == gatedkinds.FeatureGateOff {
 		meta.RemoveStatusCondition(&s.Conditions, gatedkinds.Stalled)
 	}
+	meta.RemoveStatusCondition(&s.Conditions, failure.ConditionType)
 	return c.out, nil
 }
 

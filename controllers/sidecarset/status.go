@@ -18,6 +18,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
@@ -39,6 +40,7 @@ func (k *Kind) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, r
 		LatestRevision: t.Update(), CollisionCount: ptr.To(t.History.Collisions), Conditions: slices.Clone(set.Status.Conditions),
 	}
 	meta.RemoveStatusCondition(&status.Conditions, gatedkinds.Stalled)
+	meta.RemoveStatusCondition(&status.Conditions, failure.ConditionType)
 	reportFailures(f, res, &status)
 	reportHold(r, res, &status)
 	reportMissed(r, f, &status)

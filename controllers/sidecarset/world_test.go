@@ -58,6 +58,8 @@ type world struct {
 	spared string
 	// refusal is the answer to patches of pods; they are made if it is nil.
 	refusal error
+	// unlisted is the answer to lists; they are answered if it is nil.
+	unlisted error
 	// statusRefusal is the answer to patches of the status of pods.
 	statusRefusal error
 }
@@ -87,6 +89,9 @@ func newWorld(t *testing.T, module string, objects ...client.Object) *world {
 
 // list counts what a list answers.
 func (w *world) list(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+	if w.unlisted != nil {
+		return w.unlisted
+	}
 	err := c.List(ctx, list, opts...)
 	w.listed[fmt.Sprintf("%T", list)] += meta.LenList(list)
 	return err

@@ -23,6 +23,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/inflight"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/overlay"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/rank"
@@ -111,9 +112,10 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return m.lost(ctx, err)
 	}
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("gathering: %w", err)
+		err = fmt.Errorf("gathering: %w", err)
+		return reconcile.Result{}, message.Join(err, r.reportUnreadable(ctx, err))
 	}
-	if f == nil { // the cache lags behind our own writes
+	if m.unreadable = ""; f == nil { // the cache lags behind our own writes
 		return reconcile.Result{RequeueAfter: r.again.after}, nil
 	}
 	f, res := r.act(ctx, f)

@@ -28,6 +28,8 @@ type Memory struct {
 	// still show as asked for.
 	requested map[string]time.Time
 	restarted string
+	// unreadable is the error of the last round that could not read what there is.
+	unreadable string
 	// restartHeld is the restart that an event told of as waiting, and for which reason.
 	restartHeld string
 	// scaleHeld is the reason for which scaling was held in the last round.

@@ -17,6 +17,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/protection"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
 	"github.com/regatta-sh/regatta/controllers/workload/selection"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -286,10 +287,10 @@ func (res Result) Failures() []*PhaseError {
 	return out
 }
 
-// Succeeded says whether a phase ran without an error. A round that scales does not
+// Succeeded says whether a phase ran without an error: reading what there is has, or there were no Result. A round that scales does not
 // update, and a phase that only lost a race has neither failed nor succeeded.
 func (res Result) Succeeded(phase string) bool {
-	ran := phase == PhaseScale || (phase == PhaseUpdate && res.Looked && len(res.Stuck) == 0)
+	ran := phase == PhaseScale || phase == failure.ConditionType || (phase == PhaseUpdate && res.Looked && len(res.Stuck) == 0)
 	return ran && !slices.ContainsFunc(phases(res.Err), func(e *PhaseError) bool { return e.Phase == phase })
 }
 

@@ -3,13 +3,34 @@
 package rollout
 
 import (
+	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
+
+// reportUnreadable reports that a round could not read what there is, by a condition that lasts until a round can, and by an event for
+// each error. The rest of the status stays as it was.
+func (r *Round) reportUnreadable(ctx context.Context, cause error) error {
+	if text := OneLine(cause.Error()); r.memory.unreadable != text {
+		r.memory.unreadable = text
+		r.Warn(failure.ConditionType, text)
+	}
+	changed, ok := r.Workload.DeepCopyObject().(client.Object)
+	if !ok || !failure.Set(r.c.typ.Status(changed), cause, r.Workload.GetGeneration(), r.Now) {
+		return nil
+	}
+	err := r.WriteStatus(ctx, r.c.typ.Status(changed))
+	if Conflict(err) { // the next round tells
+		return nil
+	}
+	return err
+}
 
 // Condition is a condition of a workload, of whatever type its API has.
 type Condition struct {

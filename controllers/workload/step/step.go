@@ -16,6 +16,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
 )
 
 // Soon is the delay before a retry after a conflict with another writer.
@@ -46,6 +48,9 @@ type Frame[T client.Object] struct {
 	// Ending does the same for an object that is being deleted. Nothing happens to these if it
 	// is nil.
 	Ending func(context.Context, T) (time.Duration, error)
+	// Failed reports an error of Take that is neither a lost race nor of an object that is gone, by the status of the object. It may be
+	// nil.
+	Failed func(context.Context, T, error) error
 	// Gone forgets an object that does not exist any more. It may be nil.
 	Gone func(types.NamespacedName)
 }
@@ -63,7 +68,13 @@ func (f Frame[T]) Reconcile(ctx context.Context, reader client.Reader, req recon
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("reading %s %s: %w", f.Kind, req, err)
 	case o.GetDeletionTimestamp() == nil:
-		return Result(f.Take(ctx, o))
+		after, err := f.Take(ctx, o)
+		if f.Failed != nil && failure.IsReported(err) {
+			if failed := f.Failed(ctx, o, err); failed != nil {
+				err = fmt.Errorf("%w; and reporting that: %v", err, failed) //nolint:errorlint // the first error says what to do
+			}
+		}
+		return Result(after, err)
 	case f.Ending != nil:
 		return Result(f.Ending(ctx, o))
 	}

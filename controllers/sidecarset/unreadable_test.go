@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecarset
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
+)
+
+// What cannot be read is told by the status, which is else as it was, and by one event.
+func TestASidecarSetWhosePodsCannotBeReadSaysSo(t *testing.T) {
+	w := started(t, "", 2, logs(nil))
+	before := w.set("logs").Status
+	w.told("")
+	w.unlisted = errors.New("no answer")
+	for range 3 {
+		if _, err := w.c.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "logs"}}); err == nil {
+			t.Fatal("it could be read")
+		}
+	}
+	s := w.set("logs").Status
+	if c := meta.FindStatusCondition(s.Conditions, failure.ConditionType); c == nil || c.Status != "True" || !strings.Contains(c.Message, "listing pods: no answer") {
+		t.Errorf("the condition is %+v", c)
+	}
+	if told := w.told(failure.ConditionType); len(told) != 1 || s.MatchedPods != before.MatchedPods || s.ReadyPods != before.ReadyPods {
+		t.Errorf("told is %v, and the status is %+v, before %+v", told, s, before)
+	}
+	w.unlisted = nil
+	w.round("logs")
+	if c := meta.FindStatusCondition(w.set("logs").Status.Conditions, failure.ConditionType); c != nil {
+		t.Errorf("at the end the condition is %+v", c)
+	}
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package failure has objects say that their controller cannot do its work for them, by a condition: an error that is only logged
+// is one that the user of the object does not see.
+package failure
+
+import (
+	"context"
+	"reflect"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
+)
+
+// ConditionType is the type of the condition, and its reason. It is True while the last round ended with an error before anything
+// could be decided; there is none otherwise.
+const ConditionType = "FailedReconcile"
+
+// IsReported reports whether an error is one to be told: neither a lost race nor of an object that is gone.
+func IsReported(err error) bool {
+	return err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err)
+}
+
+// Set sets the condition in a status, a pointer to a struct with conditions. It reports whether it was another one before; it was not
+// in a status whose conditions are of no known type.
+func Set(status any, cause error, generation int64, now time.Time) (changed bool) {
+	text, at := message.Shorten(cause.Error()), metav1.NewTime(now).Rfc3339Copy()
+	switch all := conditionsOf(status).(type) {
+	case *[]metav1.Condition:
+		return meta.SetStatusCondition(all, metav1.Condition{
+			Type: ConditionType, Status: metav1.ConditionTrue, Reason: ConditionType, Message: text, ObservedGeneration: generation, LastTransitionTime: at,
+		})
+	case *[]kruise.JobCondition:
+		c, told := find(all, func(c *kruise.JobCondition) string { return string(c.Type) })
+		changed = !told || c.Message != text
+		if c.Type, c.Status, c.Reason, c.Message = ConditionType, corev1.ConditionTrue, ConditionType, text; changed {
+			c.LastProbeTime = at
+		}
+		if !told {
+			c.LastTransitionTime = at
+		}
+	case *[]kruise.WorkloadCondition:
+		c, told := find(all, func(c *kruise.WorkloadCondition) string { return string(c.Type) })
+		changed = !told || c.Message != text
+		c.Type, c.Status, c.Reason, c.Message = ConditionType, corev1.ConditionTrue, ConditionType, text
+		if !told {
+			c.LastTransitionTime = at
+		}
+	case *[]kruise.CloneSetCondition:
+		c, told := find(all, func(c *kruise.CloneSetCondition) string { return string(c.Type) })
+		changed = !told || c.Message != text
+		c.Type, c.Status, c.Reason, c.Message = ConditionType, corev1.ConditionTrue, ConditionType, text
+		if !told {
+			c.LastTransitionTime, c.LastUpdateTime = at, at
+		}
+	}
+	return changed
+}
+
+// find is the condition among others, which it is added to if it is not there.
+func find[C any](all *[]C, kind func(*C) string) (condition *C, told bool) {
+	for i := range *all {
+		if c := &(*all)[i]; kind(c) == ConditionType {
+			return c, true
+		}
+	}
+	*all = append(*all, *new(C))
+	return &(*all)[len(*all)-1], false
+}
+
+// conditionsOf is a pointer to the conditions of a status, nil if it has none.
+func conditionsOf(status any) any {
+	field := reflect.Indirect(reflect.ValueOf(status)).FieldByName("Conditions")
+	if !field.IsValid() || !field.CanAddr() {
+		return nil
+	}
+	return field.Addr().Interface()
+}
+
+// Write writes the condition to the status of an object as it was read, unless it is there. A lost race is none of its errors.
+func Write[T client.Object](ctx context.Context, c client.Client, o T, status func(T) any, cause error, now time.Time) error {
+	changed, ok := o.DeepCopyObject().(T)
+	if !ok || !IsReported(cause) || !Set(status(changed), cause, o.GetGeneration(), now) {
+		return nil
+	}
+	// A patch would leave out zeros that a schema requires.
+	if err := c.Status().Update(ctx, changed); !apierrors.IsConflict(err) {
+		return client.IgnoreNotFound(err)
+	}
+	return nil
+}
