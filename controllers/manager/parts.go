@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
@@ -39,6 +38,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
 	"github.com/regatta-sh/regatta/controllers/workload/predownload"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
@@ -215,12 +215,9 @@ func (p parts) controller(mgr ctrl.Manager, kind rollout.Kind, recorder record.E
 }
 
 // rateLimiter is how fast what failed is tried again: each object slower and
-// slower, all together not faster than the flags say.
+// slower, all together not faster than the flags say, but none later than they say.
 func (p parts) rateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
-	return workqueue.NewTypedMaxOfRateLimiter(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](p.RateBaseDelay, p.RateMaxDelay),
-		&workqueue.TypedBucketRateLimiter[reconcile.Request]{Limiter: rate.NewLimiter(rate.Limit(p.RateQPS), p.RateBucket)},
-	)
+	return requeue.NewRateLimiter(p.RateBaseDelay, p.RateMaxDelay, p.RateQPS, p.RateBucket)
 }
 
 func (p parts) webhooksTo(mgr ctrl.Manager) error {

@@ -18,7 +18,8 @@ const (
 	// LongestBackOff is the longest time between two calls for a request that fails, unless a user sets another one.
 	LongestBackOff = time.Minute
 	// shortestTimer is the shortest time that a timer takes off a longer back-off, so that a timer that is
-	// due in each round does not take the back-off away.
+	// due in each round does not take the back-off away. A round that succeeds and asks for less has not come to
+	// its end, such as one that lost a conflict: the timer of the round before it stays.
 	shortestTimer = time.Second
 )
 
@@ -65,6 +66,9 @@ func (r *Retrier) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	result, err := r.Reconciler.Reconcile(ctx, req)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if err == nil && 0 < result.RequeueAfter && result.RequeueAfter < shortestTimer {
+		return result, nil
+	}
 	if err == nil {
 		delete(r.timers, req)
 	}
