@@ -40,7 +40,8 @@ func Attempt(o *kruise.ContainerRecreateRequest) int {
 
 // NextTry is how long to wait until what a request was for is asked for again, while its container
 // still runs: 30 s after the first request has ended, twice as long after each further one, at most 5 min. It is not
-// due while the request goes on.
+// due while the request goes on. When it ended is what the clock of its node said. One that is wrong makes a
+// request that ended before it was made, or long after now: then the time counts from when it was made.
 func NextTry(o *kruise.ContainerRecreateRequest, now time.Time) (wait time.Duration, due bool) {
 	if o.Status.CompletionTime == nil || o.DeletionTimestamp != nil {
 		return PollInterval, false
@@ -49,7 +50,11 @@ func NextTry(o *kruise.ContainerRecreateRequest, now time.Time) (wait time.Durat
 	if n := Attempt(o); n < 5 { // 30 s << 4 is more than the longest delay
 		delay = min(firstDelay<<(n-1), maxDelay)
 	}
-	if wait = o.Status.CompletionTime.Add(delay).Sub(now); wait > 0 {
+	since := o.Status.CompletionTime.Time
+	if since.Before(o.CreationTimestamp.Time) || since.Sub(now) > delay {
+		since = o.CreationTimestamp.Time
+	}
+	if wait = since.Add(delay).Sub(now); wait > 0 {
 		return wait, false
 	}
 	return 0, true
