@@ -82,36 +82,41 @@ func (r *Reconciler) patch(pod *corev1.Pod, change map[string]any, write func(*c
 }
 
 // requestStop asks the node to stop containers, and asks again while they run after a request has
-// ended. The sidecars whose exit code is ignored have a request of their own if there was one before them. It
-// returns when to look at the pod again.
+// ended. The sidecars whose exit code is ignored have a request of their own if there was one before them. Where both requests are
+// of containers that have ended meanwhile, such as before one that was started again, the first that has ended gives its
+// name. It returns when to look at the pod again.
 func (r *Reconciler) requestStop(ctx context.Context, pod *corev1.Pod, names []string) (time.Duration, error) {
-	name := kruise.SidecarTerminationRequestPrefix + string(pod.UID)
+	var ended *kruise.ContainerRecreateRequest
 	for _, suffix := range []string{"", "-ignored"} {
+		name := kruise.SidecarTerminationRequestPrefix + string(pod.UID) + suffix
 		existing := &kruise.ContainerRecreateRequest{}
-		err := r.live.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name + suffix}, existing)
+		err := r.live.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name}, existing)
 		if apierrors.IsNotFound(err) {
-			return restartrequest.PollInterval, r.createRequest(ctx, pod, newRequest(pod, name+suffix, names), names)
+			return restartrequest.PollInterval, r.createRequest(ctx, pod, newRequest(pod, name, names), names)
 		}
 		if err != nil {
-			return 0, fmt.Errorf("reading ContainerRecreateRequest %s/%s: %w", pod.Namespace, name+suffix, err)
-		}
-		asked := func(name string) bool {
-			return slices.ContainsFunc(existing.Spec.Containers, func(c kruise.ContainerRecreateRequestContainer) bool { return c.Name == name })
-		}
-		if !slices.ContainsFunc(names, asked) {
-			continue
+			return 0, fmt.Errorf("reading ContainerRecreateRequest %s/%s: %w", pod.Namespace, name, err)
 		}
 		wait, due := restartrequest.NextTry(existing, r.now())
-		if !due {
+		asked := slices.ContainsFunc(existing.Spec.Containers, func(c kruise.ContainerRecreateRequestContainer) bool { return slices.Contains(names, c.Name) })
+		if asked && !due {
 			return wait, nil
 		}
-		next := newRequest(pod, name+suffix, names)
-		if err := restartrequest.Replace(ctx, r.client, existing, next); err != nil {
-			return 0, err
+		if due && (asked || ended == nil) {
+			ended = existing
 		}
-		return restartrequest.PollInterval, r.createRequest(ctx, pod, next, names)
+		if asked {
+			break
+		}
 	}
-	return restartrequest.PollInterval, nil
+	if ended == nil { // both go on
+		return restartrequest.PollInterval, nil
+	}
+	next := newRequest(pod, ended.Name, names)
+	if err := restartrequest.Replace(ctx, r.client, ended, next); err != nil {
+		return 0, err
+	}
+	return restartrequest.PollInterval, r.createRequest(ctx, pod, next, names)
 }
 
 func newRequest(pod *corev1.Pod, name string, containers []string) *kruise.ContainerRecreateRequest {

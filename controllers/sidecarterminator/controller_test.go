@@ -206,6 +206,20 @@ func TestTheSidecarTerminator(t *testing.T) {
 		w.ends(map[string]int32{"main": 0, "proxy": 0})
 		w.looks(0)
 	})
+	start("a sidecar that runs when both requests of the pod are of others is asked to end as well", "n1", onFailure, []corev1.Container{sidecar("a"), sidecar("b"), sidecar("c")}, func(w *world) {
+		now := time.Now()
+		w.r.now = func() time.Time { return now }
+		w.ends(map[string]int32{"main": 0, "b": 1, "c": 1}) // the kubelet starts b and c again
+		w.completes(w.request(""), now)
+		w.ends(map[string]int32{"main": 0, "a": 0, "c": 1})
+		w.completes(w.request("-ignored"), now)
+		w.ends(map[string]int32{"main": 0, "a": 0, "b": 0})
+		now = now.Add(time.Hour)
+		w.looks(restartrequest.PollInterval)
+		if got := w.asked(); !strings.Contains(got, " c") {
+			w.Errorf("got %q, so that nobody ends c", got)
+		}
+	})
 	start("with restartPolicy OnFailure a failure is no end", "n1", onFailure, []corev1.Container{sidecar("proxy")}, func(w *world) {
 		w.ends(map[string]int32{"main": 1})
 		if got := w.asked(); got != "" {
