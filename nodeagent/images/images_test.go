@@ -119,6 +119,18 @@ func TestTheAgent(t *testing.T) {
 		return spec
 	}
 
+	start("the condition of a feature gate that was off goes", func(w *world) {
+		w.want("nginx", tag("1.20"))
+		o := w.get()
+		o.Status.Conditions = []metav1.Condition{{Type: "Stalled", Status: metav1.ConditionTrue, Reason: "FeatureGateOff", LastTransitionTime: metav1.Now()}}
+		if err := w.api.Status().Update(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		w.until("nginx:1.20@0 Succeeded 100%")
+		if got := w.get().Status.Conditions; len(got) > 0 {
+			t.Errorf("got %v, though the gate is on", got)
+		}
+	})
 	start("an image is pulled, once, whatever restarts", func(w *world) {
 		w.want("nginx", tag("1.20"))
 		w.until("nginx:1.20@0 Succeeded 100%")

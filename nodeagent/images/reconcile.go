@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -177,7 +178,7 @@ func (a *Agent) report(node *kruise.NodeImage, missing string) {
 		first.SyncAt = ptr.To(metav1.NewTime(a.now()).Rfc3339Copy())
 		s.FirstSyncStatus = &first
 	}
-	s.Conditions = slices.DeleteFunc(s.Conditions, func(c metav1.Condition) bool { return c.Type == "Stalled" && c.Reason == "NotImplemented" })
+	meta.RemoveStatusCondition(&s.Conditions, "Stalled") // its feature gate was off
 }
 
 func count(s *kruise.NodeImageStatus, phase kruise.ImagePullPhase) {

@@ -185,6 +185,20 @@ func TestTheAgent(t *testing.T) {
 		})
 	}
 
+	start("the condition of a feature gate that was off goes", func(w *world) {
+		o := w.get()
+		before := o.DeepCopy()
+		o.Status.Conditions = []metav1.Condition{{Type: "Stalled", Status: metav1.ConditionTrue, Reason: "FeatureGateOff", LastTransitionTime: metav1.Now()}}
+		if err := w.api.Status().Patch(w.Context(), o, client.MergeFrom(before)); err != nil {
+			w.Fatal(err)
+		}
+		w.runtime.Run("u1", "server")
+		w.want("u1", exec("game#idle", "server"))
+		w.reaches("u1 game#idle Succeeded")
+		if got := w.get().Status.Conditions; len(got) > 0 {
+			w.Errorf("got %v, though the gate is on", got)
+		}
+	})
 	start("a command succeeds and fails, and is reported once each", func(w *world) {
 		var fails atomic.Bool
 		w.runtime.OnExec = func(string, []string) (*runtimev1.ExecSyncResponse, error) {

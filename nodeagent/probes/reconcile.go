@@ -5,11 +5,11 @@ package probes
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,7 +44,7 @@ func (a *Agent) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	a.follow(o)
 	changed := o.DeepCopy()
 	changed.Status.PodProbeStatuses = a.results(o)
-	changed.Status.Conditions = slices.DeleteFunc(changed.Status.Conditions, func(c metav1.Condition) bool { return c.Type == "Stalled" && c.Reason == "NotImplemented" })
+	meta.RemoveStatusCondition(&changed.Status.Conditions, "Stalled") // its feature gate was off
 	if equality.Semantic.DeepEqual(o.Status, changed.Status) {
 		return reconcile.Result{}, nil
 	}
