@@ -41,9 +41,9 @@ type Owner struct {
 	// Live reads past the cache: a name that is taken is often taken by a
 	// revision of our own that the cache does not show yet.
 	Live client.Reader
-	// Adopt makes the workload the owner of a revision that has none. It is nil for kinds that adopt
-	// none.
-	Adopt func(context.Context, *appsv1.ControllerRevision) error
+	// Adopt makes the workload the owner of a revision that has none, and gives it labels by which its
+	// selector matches it. It is nil for kinds that adopt none.
+	Adopt func(ctx context.Context, rev *appsv1.ControllerRevision, labels map[string]string) error
 }
 
 // Document is what revisions have that are no pod templates.
@@ -261,7 +261,7 @@ func create(ctx context.Context, c client.Client, o Owner, want *appsv1.Controll
 			return found, collisions, nil
 		}
 		if read == nil && o.Adopt != nil && metav1.GetControllerOfNoCopy(found) == nil && found.DeletionTimestamp == nil && o.equal(found, want) {
-			return found, collisions, o.Adopt(ctx, found) // the cache does not show yet that its owner is gone
+			return found, collisions, o.Adopt(ctx, found, want.Labels) // the cache does not show yet that its owner is gone
 		}
 		if !apierrors.IsAlreadyExists(err) {
 			return nil, collisions, fmt.Errorf("creating revision %s: %w", want.Name, err)

@@ -16,6 +16,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/regatta-sh/regatta/controllers/workload/revision"
 )
 
 // Orphans is the value of OwnerIndex for objects that no controller owns.
@@ -81,7 +83,9 @@ func (r *Round) adoptPods(ctx context.Context, pods []*corev1.Pod) (all []*corev
 
 // adoptRevisions adopts the revisions that no controller owns and that the selector matches: memory
 // has them until the cache shows them as the workload's. Of those that the workload owns it returns
-// the ones that the selector matches, and takes the owner reference off the others.
+// the ones that the selector matches, and takes the owner reference off the others. Workloads whose pods have ordinals
+// are told apart by name, as their pods are: another one of the same selector would find its revision taken, and
+// replace all its pods by those of a new one.
 func (r *Round) adoptRevisions(ctx context.Context, owned []appsv1.ControllerRevision) ([]appsv1.ControllerRevision, error) {
 	if r.c.typ.Adopts == nil || r.Spec.Selector.Empty() {
 		return owned, nil
@@ -103,21 +107,26 @@ func (r *Round) adoptRevisions(ctx context.Context, owned []appsv1.ControllerRev
 	}
 	for i := range list.Items {
 		rev := &list.Items[i]
-		if rev.DeletionTimestamp != nil || r.memory.revisions.isUnseen(rev) {
+		named := rev.Name == r.Workload.GetName()+"-"+revision.Short(rev.Name)
+		if rev.DeletionTimestamp != nil || r.memory.revisions.isUnseen(rev) || r.c.typ.Ordinals && !named {
 			continue
 		}
-		if err := r.adoptRevision(ctx, rev); err != nil {
+		if err := r.adoptRevision(ctx, rev, nil); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// adoptRevision makes the workload the controller of a revision, as the caller read it.
-func (r *Round) adoptRevision(ctx context.Context, rev *appsv1.ControllerRevision) error {
+// adoptRevision makes the workload the controller of a revision, as the caller read it, and gives it labels.
+func (r *Round) adoptRevision(ctx context.Context, rev *appsv1.ControllerRevision, labels map[string]string) error {
 	err := r.mayAdopt(ctx)
 	if err == nil {
-		err = r.adopt(ctx, rev.DeepCopy(), rev)
+		was := rev.DeepCopy()
+		for key, value := range labels {
+			metav1.SetMetaDataLabel(&rev.ObjectMeta, key, value)
+		}
+		err = r.adopt(ctx, was, rev)
 	}
 	if err != nil {
 		return fmt.Errorf("adopting revision %s: %w", rev.Name, err)
