@@ -93,18 +93,18 @@ func (r *Reconciler) step(ctx context.Context, d *kruise.UnitedDeployment) (time
 		return 0, err
 	}
 	if err := t.look(ctx); err != nil {
-		return 0, err
+		return t.again, err
 	}
+	a := t.decide(ctx) // it marks subsets as well
 	if err := t.recordMarks(ctx); err != nil {
-		return 0, err
+		return t.again, err
 	}
-	a := t.decide(ctx)
 	acted := t.act(ctx, a)
 	if err := t.report(ctx, a, acted); err != nil {
-		return 0, err
+		return t.again, err
 	}
 	if acted != nil {
-		return 0, acted
+		return t.again, acted
 	}
 	return t.again, t.truncate(ctx)
 }
