@@ -42,23 +42,21 @@ func (r *Reconciler) step(ctx context.Context, job *kruise.AdvancedCronJob) (tim
 		return 0, err
 	}
 	r.tell(job, children)
-	if err := r.clean(ctx, job, children); err != nil {
-		return 0, err
-	}
+	failed := r.clean(ctx, job, children) // runs do not wait for an old job that cannot be deleted
 	if job.Spec.Paused != nil && *job.Spec.Paused {
 		r.explain(next, verdict{explain.Paused, "Paused", "No run starts while spec.paused is true."}, 0)
 		if next.drop(kruise.AdvancedCronJobRunHeld) {
-			return 0, r.write(ctx, next)
+			return 0, errors.Join(r.write(ctx, next), failed)
 		}
-		return 0, nil
+		return 0, failed
 	}
 	again, err := r.run(ctx, s, next, children, now)
-	if err != nil {
-		return 0, err
-	}
 	left := untilNext(s, job, next, now)
+	if err != nil {
+		return requeue.Sooner(again, left), errors.Join(err, failed)
+	}
 	r.explain(next, next.verdict(), left)
-	return requeue.Sooner(again, left), nil
+	return requeue.Sooner(again, left), failed
 }
 
 // untilNext is how long it is to the next time of a schedule; 0 if there is none.
@@ -109,8 +107,9 @@ func (r *Reconciler) tell(job *kruise.AdvancedCronJob, children []child) {
 	}
 }
 
-// clean is ACJ-03: it deletes the oldest jobs beyond the limits.
+// clean is ACJ-03: it deletes the oldest jobs beyond the limits. One that cannot be deleted keeps no other.
 func (r *Reconciler) clean(ctx context.Context, job *kruise.AdvancedCronJob, children []child) error {
+	var errs []error
 	for outcome, limit := range map[string]*int32{succeeded: job.Spec.SuccessfulJobsHistoryLimit, failed: job.Spec.FailedJobsHistoryLimit} {
 		if limit == nil {
 			continue
@@ -128,12 +127,10 @@ func (r *Reconciler) clean(ctx context.Context, job *kruise.AdvancedCronJob, chi
 			return a.started.Compare(b.started.Time)
 		})
 		for _, c := range ended[:max(len(ended)-int(*limit), 0)] {
-			if err := r.delete(ctx, job, c); err != nil {
-				return err
-			}
+			errs = append(errs, r.delete(ctx, job, c))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func b2i(b bool) int {

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package advancedcronjob
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+)
+
+// refusing has the controller write through a client that refuses some writes.
+func (w *world) refusing(funcs interceptor.Funcs) {
+	w.r = New(rollout.Clients{Client: interceptor.NewClient(w.api, funcs), Live: w.api, Events: w.events}, w.engine, WithClock(func() time.Time { return w.now }))
+}
+
+// A job that cannot be deleted, as one that is protected, keeps no run from its start, and no other old job.
+func TestAnOldJobThatCannotBeDeletedKeepsNoRunWaiting(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, clock := range []string{"03:10", "03:20", "03:30", "03:40", "03:50"} {
+		w.until(clock + ":00")
+		w.end(batchv1.JobComplete, clock)
+	}
+	w.runs("03:20 03:30 03:40 03:50") // the last of them has just ended
+	protected := ""
+	w.refusing(interceptor.Funcs{Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+		if protected == "" || o.GetName() == protected {
+			protected = o.GetName()
+			return errors.New("it is protected")
+		}
+		return c.Delete(ctx, o, opts...)
+	}})
+	w.now = at(t, "2026-03-01T04:00:00Z")
+	res, err := w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: w.key})
+	if err == nil || res.RequeueAfter != 10*time.Minute {
+		t.Errorf("it is looked at again after %s, want that of the next run beside the error: %v", res.RequeueAfter, err)
+	}
+	w.runs("03:20 03:30 03:40 03:50 04:00")
+	w.end(batchv1.JobComplete, "04:00")
+	_, _ = w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: w.key})
+	w.runs("03:20 03:40 03:50 04:00")
+}
+
+// A run that cannot start is tried again, and the time of the next one stands.
+func TestARunThatCannotStartKeepsTheTimeOfTheNextOne(t *testing.T) {
+	w := newWorld(t, nil)
+	w.until("03:04:00")
+	w.refusing(interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+		return errors.New("quota exceeded")
+	}})
+	w.now = at(t, "2026-03-01T03:10:00Z")
+	if res, err := w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: w.key}); err == nil || res.RequeueAfter != 10*time.Minute {
+		t.Errorf("it is looked at again after %s, want that of the next run beside the error: %v", res.RequeueAfter, err)
+	}
+}
