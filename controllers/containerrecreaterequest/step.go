@@ -93,7 +93,7 @@ func (r *Reconciler) step(ctx context.Context, request *kruise.ContainerRecreate
 	case kruise.ContainerRecreateRequestRecreating:
 		wait, err := r.recreating(ctx, request, pod)
 		if err != nil {
-			return 0, err
+			return requeue.Sooner(after, wait), err
 		}
 		return requeue.Sooner(requeue.Sooner(after, lookAgain), wait), nil
 	case "":
@@ -109,8 +109,9 @@ func (r *Reconciler) recreating(ctx context.Context, request *kruise.ContainerRe
 		return 0, r.status(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) { s.ContainerRecreateStates = states })
 	}
 	graced, err := r.acquire(ctx, request, pod)
+	wait = max(draining(request, r.now()), 0)
 	if err != nil {
-		return 0, err
+		return wait, err
 	}
 	now := snapshot(request, pod)
 	snapped := !slices.Equal(now, request.Status.ContainerStatusSnapshot) && (len(now) > 0 || len(request.Status.ContainerStatusSnapshot) == 0)
@@ -124,10 +125,10 @@ func (r *Reconciler) recreating(ctx context.Context, request *kruise.ContainerRe
 			}
 		})
 		if err != nil {
-			return 0, err
+			return wait, err
 		}
 	}
-	if wait := draining(request, r.now()); wait > 0 {
+	if wait = draining(request, r.now()); wait > 0 {
 		return wait, nil
 	}
 	return 0, r.decide(ctx, request, pod)
