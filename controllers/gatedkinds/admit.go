@@ -13,7 +13,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/review"
 )
 
-// refusedElsewhere are kinds whose own rules refuse them, in the words that OpenKruise has for it.
+// refusedElsewhere are kinds whose own rules refuse them, in the words that OpenKruise has for it. Those do not say how to turn
+// the gates on, or that there is another one to turn on.
 func refusedElsewhere(kind string) bool {
 	return kind == "PodUnavailableBudget" || kind == "WorkloadSpread"
 }
@@ -23,12 +24,19 @@ func refusedElsewhere(kind string) bool {
 // be repaired and taken over.
 func Refuse(next admission.Handler, on func(featuregate.Feature) bool) admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
-		if request.Operation != admissionv1.Create || request.SubResource != "" || refusedElsewhere(request.Kind.Kind) {
-			return next.Handle(ctx, request)
+		why := ""
+		if request.Operation == admissionv1.Create && request.SubResource == "" {
+			why = DescribeMissing(request.Kind.Kind, on)
 		}
-		why := DescribeMissing(request.Kind.Kind, on)
-		if why == "" {
+		switch {
+		case why == "":
 			return next.Handle(ctx, request)
+		case refusedElsewhere(request.Kind.Kind):
+			answer := next.Handle(ctx, request)
+			if !answer.Allowed && answer.Result != nil {
+				answer.Result.Message += "; " + why
+			}
+			return answer
 		}
 		return review.Invalid(&request, field.ErrorList{field.Forbidden(field.NewPath("spec"), why)})
 	})

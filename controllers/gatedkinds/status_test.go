@@ -146,3 +146,25 @@ func TestObjectsOfKindsWhoseGatesAreOffAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// Kinds whose own rules refuse them keep the words that OpenKruise has for it, and say the line as well.
+func TestTheLineIsSaidBesideTheWordsOfOpenKruise(t *testing.T) {
+	for _, kind := range []string{"PodUnavailableBudget", "WorkloadSpread"} {
+		for _, off := range []featuregate.Feature{features.PodWebhook, features.WorkloadSpread} {
+			on := func(f featuregate.Feature) bool { return f != off }
+			request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Name: "a", Operation: admissionv1.Create, Kind: metav1.GroupVersionKind{Kind: kind}}}
+			refuses := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Denied("feature-gate is not enabled") })
+			got := Refuse(refuses, on).Handle(t.Context(), request).Result.Message
+			want := "feature-gate is not enabled"
+			if why := DescribeMissing(kind, on); why != "" {
+				want += "; " + why
+			}
+			if got != want {
+				t.Errorf("%s without %s: %q, want %q", kind, off, got, want)
+			}
+			if got := Refuse(admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") }), on).Handle(t.Context(), request); !got.Allowed {
+				t.Errorf("%s without %s is refused", kind, off)
+			}
+		}
+	}
+}
