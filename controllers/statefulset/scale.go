@@ -13,6 +13,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
 	"github.com/regatta-sh/regatta/controllers/workload/ordinals"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/selection"
@@ -117,8 +118,8 @@ func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (a
 		return false, err
 	}
 	plan := s.decide(ctx, n)
-	if len(n.finished) > 0 && plan.Create > 0 {
-		return s.deleteFinished(ctx, n.finished)
+	if ended := s.deletable(n.finished); len(ended) > 0 && plan.Create > 0 {
+		return s.deleteFinished(ctx, ended)
 	}
 	if create := n.create[:min(plan.Create, len(n.create))]; len(create) > 0 {
 		err := s.create(ctx, create)
@@ -325,6 +326,11 @@ func (s *scaler) tidyClaims(ctx context.Context) error {
 		}
 	}
 	return s.r.Parallel(acts)
+}
+
+// deletable are the pods that no hook holds: the ordinals of the others do not wait for those.
+func (s *scaler) deletable(pods []*corev1.Pod) []*corev1.Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return lifecycle.BeforeDelete(p, s.f.Lifecycle) == lifecycle.Wait })
 }
 
 // deleteFinished deletes pods that failed or succeeded, or tells the hooks that hold them, so that
