@@ -122,7 +122,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		err := r.client.Delete(ctx, image, client.Preconditions{UID: &image.UID})
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	return step.Result(r.keep(ctx, image, node))
+	after, err := r.keep(ctx, image, node)
+	return step.Result(image, after, err)
 }
 
 // create makes the NodeImage of a node that has been ready for long enough.

@@ -148,7 +148,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		r.forget(req.Name)
 		return reconcile.Result{}, client.IgnoreNotFound(r.client.Delete(ctx, probes, client.Preconditions{UID: &probes.UID}))
 	}
-	return step.Result(r.keep(ctx, r.newest(probes)))
+	after, err := r.keep(ctx, r.newest(probes))
+	return step.Result(probes, after, err)
 }
 
 // write does writes of one node, as many at once as the window lets it, and waits for them.

@@ -131,5 +131,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		r.events.Event(pod, corev1.EventTypeWarning, HeldReason, fmt.Sprintf("%s (rule %s)", hold.Message, hold.Rule))
 		return reconcile.Result{RequeueAfter: heldAgain}, nil
 	}
-	return step.Result(r.act(ctx, pod, permitted))
+	after, err := r.act(ctx, pod, permitted)
+	return step.Result(pod, after, err)
 }

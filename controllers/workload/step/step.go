@@ -6,12 +6,16 @@ package step
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,17 +27,36 @@ import (
 // Soon is the delay before a retry after a conflict with another writer.
 const Soon = 50 * time.Millisecond
 
-// Result is the result of a step that is to be repeated after a delay; 0 for when something
+// Result is the result of a step of an object that is to be repeated after a delay; 0 for when something
 // changes. A conflict is no failure: the object is read again soon. An object that is gone
-// needs nothing more. The delay stands beside other errors: a requeue.Retrier keeps it.
-func Result(after time.Duration, err error) (reconcile.Result, error) {
+// needs nothing more. That another object is not found is an error like any other. The delay stands
+// beside errors: a requeue.Retrier keeps it.
+func Result(o client.Object, after time.Duration, err error) (reconcile.Result, error) {
+	if isNotFound(o, err) {
+		return reconcile.Result{}, nil
+	}
 	if apierrors.IsConflict(err) {
 		return reconcile.Result{RequeueAfter: Soon}, nil
 	}
-	if apierrors.IsNotFound(err) {
-		return reconcile.Result{}, nil
-	}
 	return reconcile.Result{RequeueAfter: after}, err
+}
+
+// isNotFound reports whether all that an error says is that an object is gone. An API server names the
+// resource and the object that it has not found.
+func isNotFound(o client.Object, err error) bool {
+	for err != nil {
+		if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // each of them counts
+			errs := joined.Unwrap()
+			return len(errs) > 0 && !slices.ContainsFunc(errs, func(e error) bool { return !isNotFound(o, e) })
+		}
+		if status, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // those that it wraps come next
+			details := status.Status().Details
+			resource, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: reflect.TypeOf(o).Elem().Name()})
+			return apierrors.IsNotFound(err) && details != nil && details.Name == o.GetName() && details.Kind == resource.Resource
+		}
+		err = errors.Unwrap(err)
+	}
+	return false
 }
 
 // Frame reads the objects of one kind.
@@ -74,9 +97,10 @@ func (f Frame[T]) Reconcile(ctx context.Context, reader client.Reader, req recon
 				err = fmt.Errorf("%w; and reporting that: %v", err, failed) //nolint:errorlint // the first error says what to do
 			}
 		}
-		return Result(after, err)
+		return Result(o, after, err)
 	case f.Ending != nil:
-		return Result(f.Ending(ctx, o))
+		after, err := f.Ending(ctx, o)
+		return Result(o, after, err)
 	}
 	return reconcile.Result{}, nil
 }

@@ -55,7 +55,15 @@ func TestReconcile(t *testing.T) {
 		"a step":                        {have: pod("a"), want: "take"},
 		"looked at again":               {have: pod("a"), after: time.Minute, want: "take", again: time.Minute},
 		"a conflict":                    {have: pod("a"), after: time.Minute, err: conflict, want: "take", again: step.Soon},
-		"gone meanwhile":                {have: pod("a"), after: time.Minute, err: apierrors.NewNotFound(pods, "a"), want: "take"},
+		"gone meanwhile":                {have: pod("a"), after: time.Minute, err: fmt.Errorf("writing: %w", apierrors.NewNotFound(pods, "a")), want: "take"},
+		"gone meanwhile, at two writes": {have: pod("a"), err: errors.Join(apierrors.NewNotFound(pods, "a"), fmt.Errorf("b: %w", apierrors.NewNotFound(pods, "a"))), want: "take"},
+		"gone, and another failure": {
+			have: pod("a"), err: errors.Join(apierrors.NewNotFound(pods, "a"), failure), want: "take", failure: "pods \"a\" not found\nbroken",
+		},
+		"another object is gone": {have: pod("a"), after: time.Minute, err: apierrors.NewNotFound(pods, "b"), want: "take", again: time.Minute, failure: `pods "b" not found`},
+		"an object of another kind is gone": {
+			have: pod("a"), err: apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "a"), want: "take", failure: `secrets "a" not found`,
+		},
 		"a failure":                     {have: pod("a"), after: time.Minute, err: failure, want: "take", again: time.Minute, failure: "broken"},
 		"gone":                          {want: "gone shop/a"},
 		"unreadable":                    {unread: failure, failure: "reading Pod shop/a: broken"},
