@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package launchpriority
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/regatta-sh/regatta/test/faultinjection"
+)
+
+// newFaultScenario is a pod with three priorities whose kubelet starts each container that it can.
+func newFaultScenario() faultinjection.Scenario {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "new"}}
+	for name, priority := range map[string]int64{"a": 2, "b": 1, "c": 0} {
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: name, Env: []corev1.EnvVar{Barrier("web", priority)}})
+	}
+	old := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "web-barrier", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "web", UID: "old"}},
+	}, Data: map[string]string{"p_0": "true"}}
+	return faultinjection.Scenario{
+		Objects: []client.Object{pod, old},
+		New: func(_ testing.TB, e faultinjection.Environment) reconcile.Reconciler {
+			return &Reconciler{Client: e.Client, Live: e.Client}
+		},
+		Requests: faultinjection.RequestFor(pod),
+		Watches:  map[string]faultinjection.Changes{"ConfigMap": faultinjection.NoChanges},
+		Others:   func(c *faultinjection.Cluster) { startContainers(c, client.ObjectKeyFromObject(pod)) },
+	}
+}
+
+// startContainers makes the containers ready whose barriers are open.
+func startContainers(c *faultinjection.Cluster, key client.ObjectKey) {
+	pod, barriers := &corev1.Pod{}, &corev1.ConfigMap{}
+	c.Must(c.Client.Get(c.Context(), key, pod))
+	c.Must(client.IgnoreNotFound(c.Client.Get(c.Context(), client.ObjectKey{Namespace: key.Namespace, Name: key.Name + "-barrier"}, barriers)))
+	if another(barriers, pod) {
+		return
+	}
+	before := pod.DeepCopy()
+	pod.Status.ContainerStatuses = nil
+	for _, container := range pod.Spec.Containers {
+		priority, _ := PriorityOf(&container)
+		_, open := barriers.Data["p_"+string(rune('0'+priority))]
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: container.Name, Ready: open})
+	}
+	c.PatchStatus(pod, before)
+}
+
+func TestNoFailedCallStopsTheBarriersOfAPod(t *testing.T) {
+	newFaultScenario().Run(t)
+}
+
+func TestABarrierThatIsRefusedIsOpenedLater(t *testing.T) {
+	s := newFaultScenario()
+	key := client.ObjectKey{Namespace: "shop", Name: "web"}
+	s.RunWait(t, faultinjection.Wait{
+		Refuse: func(c faultinjection.Call) bool { return c.Kind == "ConfigMap" },
+		Reaches: func(c *faultinjection.Cluster) string {
+			pod := &corev1.Pod{}
+			c.Must(c.Client.Get(c.Context(), key, pod))
+			if Waits(pod) {
+				return "barriers are still to be opened"
+			}
+			return ""
+		},
+	})
+}

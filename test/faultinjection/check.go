@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faultinjection
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	// outage is how long a fault that persists goes on.
+	outage = 5 * time.Minute
+	// mostFailing is how many rounds may be made during an outage: some 15 while the back-off grows, one a
+	// second at the most where a timer is shorter, and those of events.
+	mostFailing = 330
+)
+
+// Run checks that the controller reaches its end state whatever call fails, once or for some minutes.
+// It prints how many runs that are.
+func (s Scenario) Run(t *testing.T) {
+	t.Helper()
+	s = s.withDefaults()
+	first := newRun(t, &s, nil)
+	first.drive()
+	if first.err != nil {
+		t.Fatalf("without faults: %v", first.err)
+	}
+	calls, want := first.injector.made(), first.store.state(s.Random)
+	runs := 0
+	for _, fault := range allFaults() {
+		for _, c := range calls {
+			if fault.appliesTo(&s, c) && (s.Skip == nil || !s.Skip(c, fault)) {
+				runs++
+				s.checkOnce(t, c, fault, want, first.changed)
+			}
+		}
+	}
+	var persistent []Call
+	for _, c := range calls {
+		if !slices.ContainsFunc(persistent, c.sameAs) {
+			persistent = append(persistent, c)
+		}
+	}
+	for _, c := range persistent {
+		if s.Skip == nil || !s.Skip(c, InternalError) {
+			runs++
+			s.checkOutage(t, c, want, first.changed)
+		}
+	}
+	t.Logf("%d calls in %d rounds without faults, %d runs with one", len(calls), first.rounds, runs)
+}
+
+// checkOnce has one call fail once.
+func (s *Scenario) checkOnce(t *testing.T, at Call, fault Fault, want []string, changed time.Time) {
+	t.Helper()
+	r := newRun(t, s, func(c Call, _ time.Time) Fault {
+		if c.Number == at.Number {
+			return fault
+		}
+		return ""
+	})
+	r.drive()
+	r.report(fmt.Sprintf("%s at %s", fault, at), want, changed.Add(s.Delay))
+}
+
+// checkOutage has all calls fail that are like one, for some minutes.
+func (s *Scenario) checkOutage(t *testing.T, at Call, want []string, changed time.Time) {
+	t.Helper()
+	failing := 0
+	end := began.Add(outage)
+	r := newRun(t, s, func(c Call, now time.Time) Fault {
+		if c.sameAs(at) && now.Before(end) {
+			failing++
+			return InternalError
+		}
+		return ""
+	})
+	r.drive()
+	at.Number = 0
+	what := fmt.Sprintf("%s for %s at each %s", InternalError, outage, strings.TrimPrefix(at.String(), "call 0: "))
+	r.report(what, want, later(changed, end).Add(s.Delay))
+	if failing > mostFailing {
+		t.Errorf("%s: it was made %d times, want a back-off", what, failing)
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// report says how an end state differs from the one that is wanted.
+func (r *run) report(what string, want []string, until time.Time) {
+	r.t.Helper()
+	switch got := r.store.state(r.scenario.Random); {
+	case r.err != nil:
+		r.t.Errorf("%s: the last round failed: %v", what, r.err)
+	case !slices.Equal(got, want):
+		r.t.Errorf("%s: after %d rounds and %s the state differs (-want +got):\n%s%s", what, r.rounds, r.now.Sub(began), cmp.Diff(want, got), r.silent)
+	case r.changed.After(until):
+		r.t.Errorf("%s: the end came after %s, want %s at the most", what, r.changed.Sub(began), until.Sub(began))
+	}
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faultinjection
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/regatta-sh/regatta/controllers/api"
+)
+
+// store is the API server in memory. It gives objects a UID and a time, and collects garbage.
+type store struct {
+	client.WithWatch
+	t      testing.TB
+	now    func() time.Time
+	scheme *runtime.Scheme
+
+	mu    sync.Mutex
+	kinds map[schema.GroupVersionKind]bool
+	uids  map[types.UID]string
+	drawn map[string]string
+	count int
+}
+
+func newStore(t testing.TB, s *Scenario, now func() time.Time) *store {
+	t.Helper()
+	scheme, withStatus := allKinds()
+	out := &store{t: t, now: now, kinds: map[schema.GroupVersionKind]bool{}, uids: map[types.UID]string{}, drawn: map[string]string{}, scheme: scheme}
+	b := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(withStatus...)
+	if s.Build != nil {
+		s.Build(b)
+	}
+	for _, o := range s.Objects {
+		o, ok := o.DeepCopyObject().(client.Object)
+		if !ok {
+			t.Fatalf("%T is no object", o)
+		}
+		out.complete(o)
+		b = b.WithObjects(o)
+	}
+	out.WithWatch = b.Build()
+	return out
+}
+
+// allKinds is a scheme of few groups, since the API server in memory reads all of it at each patch, with an object of each kind that has a status.
+var allKinds = sync.OnceValues(func() (*runtime.Scheme, []client.Object) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, policyv1.AddToScheme, api.AddToScheme} {
+		if err := add(scheme); err != nil {
+			panic(err)
+		}
+	}
+	var out []client.Object
+	for kind := range scheme.AllKnownTypes() {
+		o, err := scheme.New(kind)
+		if object, ok := o.(client.Object); ok && err == nil && hasStatus(object) {
+			out = append(out, object)
+		}
+	}
+	return scheme, out
+})
+
+// Create creates an object as an API server does.
+func (s *store) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
+	generated := o.GetName() == ""
+	s.complete(o)
+	if err := s.WithWatch.Create(ctx, o, opts...); err != nil {
+		return err
+	}
+	if generated {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.drawn[o.GetName()] = o.GetGenerateName() + "*"
+	}
+	return nil
+}
+
+// complete gives a new object a UID and a time.
+func (s *store) complete(o client.Object) {
+	s.mu.Lock()
+	s.count++
+	if o.GetUID() == "" {
+		o.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", s.count)))
+	}
+	s.mu.Unlock()
+	if created := o.GetCreationTimestamp(); created.IsZero() {
+		o.SetCreationTimestamp(metav1.NewTime(s.now()))
+	}
+	if o.GetGeneration() == 0 {
+		o.SetGeneration(1)
+	}
+	s.note(o)
+}
+
+// note has the objects of a kind listed from now on.
+func (s *store) note(o client.Object) {
+	kind, err := apiutil.GVKForObject(o, s.scheme)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kinds[kind] = true
+	if _, ok := s.uids[o.GetUID()]; !ok && o.GetUID() != "" {
+		name := o.GetName()
+		if name == "" {
+			name = o.GetGenerateName() + "*"
+		}
+		s.uids[o.GetUID()] = kind.Kind + " " + name
+	}
+}
+
+// list has all objects.
+func (s *store) list() (out []unstructured.Unstructured) {
+	s.mu.Lock()
+	kinds := slices.SortedFunc(maps.Keys(s.kinds), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })
+	s.mu.Unlock()
+	for _, kind := range kinds {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := s.List(context.Background(), list); err != nil {
+			s.t.Fatal(err)
+		}
+		out = append(out, list.Items...)
+	}
+	return out
+}
+
+// collectGarbage deletes objects whose owners are gone.
+func (s *store) collectGarbage() {
+	for again := true; again; {
+		again = false
+		objects := s.list()
+		there := map[types.UID]bool{}
+		for i := range objects {
+			there[objects[i].GetUID()] = true
+		}
+		for i := range objects {
+			o := &objects[i]
+			owners := o.GetOwnerReferences()
+			gone := len(owners) > 0 && o.GetDeletionTimestamp() == nil && !slices.ContainsFunc(owners, func(r metav1.OwnerReference) bool {
+				return there[r.UID] || s.uids[r.UID] == "" // it may be of a kind that the scenario leaves out
+			})
+			if gone {
+				if err := client.IgnoreNotFound(s.Delete(context.Background(), o)); err != nil {
+					s.t.Fatal(err)
+				}
+				again = true
+			}
+		}
+	}
+}
+
+var (
+	anyTime = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d| \+0000 UTC)?`)
+	// volatile are the fields of metadata that differ from run to run.
+	volatile = []string{"resourceVersion", "uid", "managedFields", "creationTimestamp", "generation", "selfLink"}
+)
+
+// state has all objects without what differs from run to run, in order.
+func (s *store) state(random *regexp.Regexp) []string {
+	var out []string
+	for _, o := range s.list() {
+		for _, field := range volatile {
+			unstructured.RemoveNestedField(o.Object, "metadata", field)
+		}
+		raw, err := json.MarshalIndent(o.Object, "", " ")
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		out = append(out, s.withoutRandom(string(raw), random))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (s *store) withoutRandom(text string, random *regexp.Regexp) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for uid, name := range s.uids {
+		text = strings.ReplaceAll(text, string(uid), "UID of "+name)
+	}
+	for name, prefix := range s.drawn {
+		text = strings.ReplaceAll(text, name, prefix)
+	}
+	text = anyTime.ReplaceAllString(text, "TIME")
+	if random != nil {
+		text = random.ReplaceAllString(text, "RANDOM")
+	}
+	return text
+}
+
+// snapshot is what there is, and what of it a controller has events of.
+type snapshot struct{ all, watched string }
+
+func (s *store) snapshot(watches map[string]Changes) snapshot {
+	var all, watched strings.Builder
+	for _, o := range s.list() {
+		unstructured.RemoveNestedField(o.Object, "metadata", "resourceVersion")
+		unstructured.RemoveNestedField(o.Object, "metadata", "managedFields")
+		s.write(&all, &o)
+		switch watches[o.GetKind()] {
+		case ChangesOfSpec:
+			unstructured.RemoveNestedField(o.Object, "status")
+			fallthrough
+		case AllChanges:
+			s.write(&watched, &o)
+		}
+	}
+	return snapshot{all.String(), watched.String()}
+}
+
+func (s *store) write(out *strings.Builder, o *unstructured.Unstructured) {
+	raw, err := json.Marshal(o.Object)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	out.Write(raw)
+	out.WriteByte('\n')
+}
+
+// hasStatus reports whether objects of a type have a status.
+func hasStatus(o client.Object) bool {
+	return reflect.ValueOf(o).Elem().FieldByName("Status").IsValid()
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faultinjection
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
+)
+
+// began is when all runs begin.
+var began = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+
+// run is one life of a controller.
+type run struct {
+	t        testing.TB
+	scenario *Scenario
+	store    *store
+	injector *injector
+	retrier  *requeue.Retrier
+	events   *recorder
+	now      time.Time
+
+	due     map[reconcile.Request]time.Time
+	rounds  int
+	seen    snapshot
+	changed time.Time // when the state changed last
+	err     error     // of the last round
+	// silent is a round in which a call failed, and which returned no error, set no timer and logged nothing.
+	silent string
+	errors int // logged
+	mu     sync.Mutex
+}
+
+func newRun(t testing.TB, s *Scenario, choose func(Call, time.Time) Fault) *run {
+	t.Helper()
+	r := &run{t: t, scenario: s, now: began, changed: began, due: map[reconcile.Request]time.Time{}, events: &recorder{}}
+	clock := func() time.Time { return r.now }
+	r.store = newStore(t, s, clock)
+	r.injector = &injector{store: r.store, choose: choose}
+	r.retrier = requeue.NewRetrier(s.New(t, Environment{Client: r.injector.client(), Clock: clock, Events: r.events}), nil, clock)
+	r.seen = r.store.snapshot(s.Watches)
+	r.notify()
+	return r
+}
+
+// drive calls the controller until nothing is due, or nothing has changed for long.
+func (r *run) drive() {
+	ctx := log.IntoContext(r.t.Context(), r.logger())
+	limit := r.rounds + r.scenario.Rounds
+	for {
+		r.others()
+		req, at, ok := r.next()
+		if !ok || at.Sub(r.changed) > r.scenario.Quiet {
+			return
+		}
+		if r.rounds >= limit {
+			r.err = fmt.Errorf("it is still called after %d rounds, at %s; the last calls are\n%s", r.rounds, r.now.Sub(began), r.lastCalls())
+			return
+		}
+		if at.After(r.now) {
+			r.now = at
+			r.others()
+		}
+		r.round(ctx, req)
+	}
+}
+
+// next is the request that is due first.
+func (r *run) next() (req reconcile.Request, at time.Time, ok bool) {
+	for _, candidate := range r.scenario.Requests {
+		if due, has := r.due[candidate]; has && (!ok || due.Before(at)) {
+			req, at, ok = candidate, due, true
+		}
+	}
+	return req, at, ok
+}
+
+// others has others act until they have nothing to do, and events follow.
+func (r *run) others() {
+	r.observe(func() {
+		r.scenario.Others(&Cluster{Client: r.store, Now: r.now, t: r.t})
+		r.store.collectGarbage()
+	})
+}
+
+// observe has an event follow if something that is watched changes.
+func (r *run) observe(do func()) {
+	before := r.seen
+	do()
+	r.seen = r.store.snapshot(r.scenario.Watches)
+	if r.seen.all != before.all {
+		r.changed = r.now
+	}
+	if r.seen.watched != before.watched {
+		r.notify()
+	}
+}
+
+func (r *run) notify() {
+	for _, req := range r.scenario.Requests {
+		r.due[req] = r.now
+	}
+}
+
+func (r *run) round(ctx context.Context, req reconcile.Request) {
+	r.rounds++
+	delete(r.due, req)
+	before, logged, told := r.injector.failed, r.errors, len(r.events.all())
+	r.injector.late = false
+	made := len(r.injector.made())
+	r.observe(func() {
+		result, err := r.retrier.Reconcile(ctx, req)
+		r.err = err
+		switch {
+		case err != nil:
+			r.due[req] = r.now.Add(r.retrier.When(req))
+		case result.RequeueAfter > 0:
+			r.retrier.Forget(req)
+			r.due[req] = r.now.Add(result.RequeueAfter)
+		default:
+			r.retrier.Forget(req)
+		}
+		if r.injector.failed > before && err == nil && result.RequeueAfter == 0 && r.errors == logged && len(r.events.all()) == told {
+			r.silent = fmt.Sprintf("round %d returned no error and set no timer, of\n%s", r.rounds, describe(r.injector.made()[made:]))
+		}
+	})
+	if r.injector.late { // the cache has it a moment later
+		r.notify()
+	}
+}
+
+func (r *run) lastCalls() string {
+	calls := r.injector.made()
+	return describe(calls[max(0, len(calls)-12):])
+}
+
+func describe(calls []Call) string {
+	var out []string
+	for _, c := range calls {
+		out = append(out, "  "+c.String())
+	}
+	return strings.Join(out, "\n")
+}
+
+// logger counts the errors that are logged.
+func (r *run) logger() logr.Logger {
+	return funcr.New(func(_, args string) {
+		if strings.Contains(args, `"error"=`) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.errors++
+		}
+	}, funcr.Options{})
+}
+
+// recorder keeps events.
+type recorder struct {
+	mu   sync.Mutex
+	said []string
+}
+
+func (r *recorder) Event(_ runtime.Object, kind, reason, message string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.said = append(r.said, kind+" "+reason+" "+message)
+}
+
+func (r *recorder) Eventf(o runtime.Object, kind, reason, format string, args ...any) {
+	r.Event(o, kind, reason, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) AnnotatedEventf(o runtime.Object, _ map[string]string, kind, reason, format string, args ...any) {
+	r.Event(o, kind, reason, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.said)
+}

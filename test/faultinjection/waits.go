@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faultinjection
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// Wait is something that is missing, or refused, for good.
+type Wait struct {
+	// Arrange makes it missing before the controller begins.
+	Arrange func(*Cluster)
+	// Refuse says which writes are refused.
+	Refuse func(Call) bool
+	// Says is what a status, an annotation or an event has to say of it, in part.
+	Says string
+	// Resolve ends the wait. What is refused is not refused any more.
+	Resolve func(*Cluster)
+	// Reaches says what is wrong with the state in the end, empty if nothing is.
+	Reaches func(*Cluster) string
+}
+
+// RunWait checks that a controller which cannot go on says what it waits for, is not called without
+// end, and goes on once it can, within Delay.
+func (s Scenario) RunWait(t *testing.T, w Wait) {
+	t.Helper()
+	s = s.withDefaults()
+	refusing := true
+	r := newRun(t, &s, nil)
+	if w.Refuse != nil {
+		r.injector.choose = func(c Call, _ time.Time) Fault {
+			if refusing && c.IsWrite() && w.Refuse(c) {
+				return Refused
+			}
+			return ""
+		}
+	}
+	if w.Arrange != nil {
+		w.Arrange(&Cluster{Client: r.store, Now: r.now, t: t})
+	}
+	r.drive()
+	if r.rounds >= s.Rounds {
+		t.Errorf("while it waits: %v", r.err)
+	}
+	if said := strings.Join(append(r.store.state(s.Random), r.events.all()...), "\n"); !strings.Contains(said, w.Says) {
+		t.Errorf("while it waits nothing says %q:\n%s", w.Says, said)
+	}
+	refusing = false
+	from := r.now
+	r.observe(func() {
+		if w.Resolve != nil {
+			w.Resolve(&Cluster{Client: r.store, Now: r.now, t: t})
+		}
+	})
+	r.changed = r.now
+	r.drive()
+	if wrong := w.Reaches(&Cluster{Client: r.store, Now: r.now, t: t}); wrong != "" {
+		t.Errorf("once it can go on: %s; %v", wrong, r.err)
+	}
+	if took := r.changed.Sub(from); took > s.Delay {
+		t.Errorf("it went on %s after it could, want %s at the most", took, s.Delay)
+	}
+}
