@@ -58,6 +58,9 @@ func (r *Reconciler) step(ctx context.Context, job *kruise.EphemeralJob) (time.D
 	next := r.begin(s)
 	out, again := r.decide(ctx, s, m, next)
 	s.choose(out)
+	if s.counts[untouched] == 0 { // such as after a write whose answer was lost
+		r.created(m, next, nil)
+	}
 	s.sum(next)
 	if s.deadline(next); next.status.CompletionTime != nil {
 		again = requeue.Sooner(again, s.ttl())

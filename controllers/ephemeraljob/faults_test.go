@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ephemeraljob
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/test/faultinjection"
+	"github.com/regatta-sh/regatta/test/rules"
+)
+
+// newFaultScenario is a job for two pods, one at a time, whose kubelet runs the containers to their end.
+func newFaultScenario(t *testing.T) faultinjection.Scenario {
+	t.Helper()
+	e := rules.Engine(t, "")
+	job := &kruise.EphemeralJob{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "look", UID: "j"}}
+	job.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	job.Spec.Parallelism = ptr.To[int32](1)
+	job.Spec.TTLSecondsAfterFinished = ptr.To[int32](7200)
+	job.Spec.Template.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "dbg", Image: "busybox"}}}
+	objects := []client.Object{job}
+	for _, name := range []string{"a", "b"} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"app": "web"}}}
+		pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "nginx"}}
+		pod.Spec.NodeName, pod.Status.Phase = "n1", corev1.PodRunning
+		objects = append(objects, pod)
+	}
+	return faultinjection.Scenario{
+		Objects: objects,
+		Build:   func(b *fake.ClientBuilder) { b.WithIndex(&corev1.Pod{}, rollout.OwnerIndex, rollout.OwnerUID) },
+		New: func(_ testing.TB, env faultinjection.Environment) reconcile.Reconciler {
+			return New(rollout.Clients{Client: env.Client, Live: env.Client, Events: env.Events}, e, WithClock(env.Clock))
+		},
+		Requests: faultinjection.RequestFor(job),
+		Watches:  map[string]faultinjection.Changes{"EphemeralJob": faultinjection.ChangesOfSpec},
+		Others:   endEphemeralContainers,
+		Delay:    2 * time.Minute,
+	}
+}
+
+func endEphemeralContainers(c *faultinjection.Cluster) {
+	list := &corev1.PodList{}
+	c.Must(c.Client.List(c.Context(), list))
+	for i := range list.Items {
+		pod := &list.Items[i]
+		before := pod.DeepCopy()
+		pod.Status.EphemeralContainerStatuses = nil
+		for _, container := range pod.Spec.EphemeralContainers {
+			pod.Status.EphemeralContainerStatuses = append(pod.Status.EphemeralContainerStatuses, corev1.ContainerStatus{
+				Name: container.Name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.Unix(1_700_000_000, 0)}},
+			})
+		}
+		c.PatchStatus(pod, before)
+	}
+}
+
+func TestNoFailedCallLeavesAnEphemeralJobUnfinished(t *testing.T) {
+	newFaultScenario(t).Run(t)
+}
+
+func TestAnEphemeralContainerThatIsRefusedIsTold(t *testing.T) {
+	newFaultScenario(t).RunWait(t, faultinjection.Wait{
+		Refuse: func(c faultinjection.Call) bool { return c.Subresource == "ephemeralcontainers" },
+		Says:   "an admission webhook refuses it",
+		Reaches: func(c *faultinjection.Cluster) string {
+			job := &kruise.EphemeralJob{}
+			c.Must(c.Client.Get(c.Context(), client.ObjectKey{Namespace: "shop", Name: "look"}, job))
+			if job.Status.Phase != kruise.EphemeralJobSucceeded {
+				return "the job is " + string(job.Status.Phase)
+			}
+			return ""
+		},
+	})
+}
