@@ -43,6 +43,8 @@ const (
 	// behindAgain is when pods are looked at again that the cache shows as they were before the
 	// last write.
 	behindAgain = 50 * time.Millisecond
+	// racedAgain is when pods are looked at again that were changed or deleted meanwhile.
+	racedAgain = time.Second
 )
 
 // Reconciler works on the NodePodProbe of one node at a time.

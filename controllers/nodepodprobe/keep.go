@@ -54,10 +54,7 @@ func (r *Reconciler) keep(ctx context.Context, o *v1alpha1.NodePodProbe) (time.D
 		err := r.write(func() error {
 			return r.client.Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		})
-		if apierrors.IsConflict(err) {
-			return 0, nil // the agent has written its status: the cache tells when it knows
-		}
-		if err != nil {
+		if err != nil { // such as a conflict with the agent, which has written its status
 			return 0, fmt.Errorf("writing NodePodProbe %s: %w", o.Name, err)
 		}
 		r.wrote(o)
@@ -184,6 +181,7 @@ func (r *Reconciler) mark(ctx context.Context, o *v1alpha1.NodePodProbe, pods []
 		mu    sync.Mutex
 		after time.Duration
 		again bool // the cache is behind
+		raced bool // a pod was changed or deleted meanwhile
 		acts  []func() error
 	)
 	done := map[string]decided{}
@@ -225,8 +223,11 @@ func (r *Reconciler) mark(ctx context.Context, o *v1alpha1.NodePodProbe, pods []
 		}
 		acts = append(acts, func() error {
 			now, err := r.marks.Write(ctx, p.pod, patch)
-			if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-				return nil // the pod is gone, or another one has its name; its own event comes
+			if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // it is gone, or another client has written to it
+				mu.Lock()
+				defer mu.Unlock()
+				raced = true
+				return nil
 			}
 			if err != nil {
 				return err
@@ -239,8 +240,11 @@ func (r *Reconciler) mark(ctx context.Context, o *v1alpha1.NodePodProbe, pods []
 	}
 	err := r.write(acts...)
 	r.remember(o.Name, done)
-	if again {
+	switch {
+	case again:
 		after = behindAgain
+	case raced:
+		after = racedAgain
 	}
 	return after, err
 }
