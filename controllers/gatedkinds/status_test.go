@@ -153,7 +153,9 @@ func TestTheLineIsSaidBesideTheWordsOfOpenKruise(t *testing.T) {
 		for _, off := range []featuregate.Feature{features.PodWebhook, features.WorkloadSpread} {
 			on := func(f featuregate.Feature) bool { return f != off }
 			request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Name: "a", Operation: admissionv1.Create, Kind: metav1.GroupVersionKind{Kind: kind}}}
-			refuses := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Denied("feature-gate is not enabled") })
+			refuses := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response {
+				return admission.Denied("feature-gate is not enabled")
+			})
 			got := Refuse(refuses, on).Handle(t.Context(), request).Result.Message
 			want := "feature-gate is not enabled"
 			if why := DescribeMissing(kind, on); why != "" {

@@ -58,6 +58,9 @@ func (r *Reconciler) step(ctx context.Context, job *kruise.ImagePullJob) (time.D
 			err = later
 		}
 	}
+	if err != nil && job.Status.CompletionTime != nil {
+		return 0, err // after a back-off: no timer is due before the end is written
+	}
 	if more {
 		wait = requeue.Sooner(wait, step.Soon)
 	}

@@ -21,7 +21,9 @@ import (
 func TestARoundThatFailsKeepsItsTimers(t *testing.T) {
 	for name, refuse := range map[string]func(*world) interceptor.Funcs{
 		"a child is not updated": func(*world) interceptor.Funcs {
-			return interceptor.Funcs{Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error { return errors.New("refused") }}
+			return interceptor.Funcs{Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error {
+				return errors.New("refused")
+			}}
 		},
 		"the status is not written": func(*world) interceptor.Funcs {
 			return interceptor.Funcs{SubResourceUpdate: func(context.Context, client.Client, string, client.Object, ...client.SubResourceUpdateOption) error {
