@@ -175,11 +175,11 @@ func (t *trial) waitEnforced(ctx context.Context) error {
 	}
 }
 
-// askForDecisions has deletions decided that the label of the objects forbids, by dry runs, in all namespaces in turn.
+// askForDecisions has deletions decided that the label of the objects forbids, by dry runs, in one namespace after the other.
 func (t *trial) askForDecisions(ctx context.Context) error {
 	var refused, undecided, unanswered atomic.Int64
 	err := t.each(ctx, t.Decisions, func(i int) error {
-		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint(prefix, i%t.Namespaces), Name: "web"}}
+		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint(prefix, i*t.Namespaces/t.Decisions), Name: "web"}}
 		err := t.Delete(ctx, service, client.DryRunAll)
 		switch {
 		case err == nil:
