@@ -36,7 +36,7 @@ func (t *round) act(ctx context.Context, a allocated) error {
 		return provisionError{err}
 	}
 	if a.held == nil {
-		if err := errors.Join(t.create(ctx), t.deleteSurplus(ctx)); err != nil {
+		if err := errors.Join(t.create(ctx), t.reduceSurplus(ctx)); err != nil {
 			t.r.once(t.d, kruise.FailedUpdateSubsetReason, err.Error())
 			return provisionError{err}
 		}
@@ -139,24 +139,6 @@ func (t *round) deleteDuplicates(ctx context.Context) error {
 		t.r.once(t.d, kruise.FailedDeleteDuplicatedSubsetsReason, err.Error())
 	}
 	return err
-}
-
-// deleteSurplus deletes children of no subset, and those of other kinds.
-func (t *round) deleteSurplus(ctx context.Context) error {
-	surplus, err := t.surplusToDelete(ctx)
-	if len(surplus) == 0 || err != nil {
-		return err
-	}
-	var names []string
-	for _, c := range surplus {
-		names = append(names, c.name())
-	}
-	if err := t.deleteAll(ctx, surplus); err != nil {
-		return err
-	}
-	slices.Sort(names)
-	t.r.events.Eventf(t.d, corev1.EventTypeNormal, kruise.SuccessfulUpdateSubsetReason, kruise.DeleteSubsetMessage, len(names), strings.Join(names, ", "))
-	return nil
 }
 
 // deleteAll deletes children, each if it is the one that was seen.

@@ -232,9 +232,9 @@ func (c *cluster) status(one *child) error {
 	n, updated := one.replicas, one.replicas-one.partition
 	switch o := one.Object.(type) {
 	case *kruise.CloneSet:
-		o.Status.ObservedGeneration, o.Status.Replicas, o.Status.ReadyReplicas, o.Status.UpdatedReplicas, o.Status.UpdatedReadyReplicas = o.Generation, n, n, updated, updated
+		o.Status.ObservedGeneration, o.Status.Replicas, o.Status.ReadyReplicas, o.Status.AvailableReplicas, o.Status.UpdatedReplicas, o.Status.UpdatedReadyReplicas = o.Generation, n, n, n, updated, updated
 	case *kruise.StatefulSet:
-		o.Status.ObservedGeneration, o.Status.Replicas, o.Status.ReadyReplicas, o.Status.UpdatedReplicas, o.Status.UpdatedReadyReplicas = o.Generation, n, n, updated, updated
+		o.Status.ObservedGeneration, o.Status.Replicas, o.Status.ReadyReplicas, o.Status.AvailableReplicas, o.Status.UpdatedReplicas, o.Status.UpdatedReadyReplicas = o.Generation, n, n, n, updated, updated
 	case *appsv1.StatefulSet:
 		o.Status.ObservedGeneration, o.Status.Replicas, o.Status.ReadyReplicas, o.Status.UpdatedReplicas = o.Generation, n, n, updated
 	case *appsv1.Deployment:

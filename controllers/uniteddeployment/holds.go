@@ -148,24 +148,32 @@ func (t *round) moves(c *child, p *part, w wanted) bool {
 
 // scaleHeld brings a child whose template is held to its replicas, and changes nothing else.
 func (t *round) scaleHeld(ctx context.Context, p *part) error {
-	o := p.child.DeepCopyObject().(client.Object)
+	written, err := t.scaleChild(ctx, p.child, p.replicas)
+	if err == nil {
+		p.child = written
+	}
+	return err
+}
+
+// scaleChild writes the replicas of a child, and changes nothing else.
+func (t *round) scaleChild(ctx context.Context, c *child, replicas int32) (*child, error) {
+	o := c.DeepCopyObject().(client.Object)
 	switch set := o.(type) {
 	case *appsv1.StatefulSet:
-		set.Spec.Replicas = &p.replicas
+		set.Spec.Replicas = &replicas
 	case *appsv1.Deployment:
-		set.Spec.Replicas = &p.replicas
+		set.Spec.Replicas = &replicas
 	case *kruise.CloneSet:
-		set.Spec.Replicas = &p.replicas
+		set.Spec.Replicas = &replicas
 	case *kruise.StatefulSet:
-		set.Spec.Replicas = &p.replicas
+		set.Spec.Replicas = &replicas
 	}
 	if err := t.r.client.Update(ctx, o); err != nil {
-		return fmt.Errorf("scaling the %s of subset %s: %w", t.kind.Kind, p.Name, err)
+		return nil, fmt.Errorf("scaling the %s of subset %s: %w", c.kind.Kind, c.name(), err)
 	}
-	written := t.kind.read(o)
-	written.kind = t.kind
-	p.child = &written
-	return nil
+	written := c.kind.read(o)
+	written.kind = c.kind
+	return &written, nil
 }
 
 // surplusToDelete are the children that are to go. Those of another kind than the template's are held with the update,

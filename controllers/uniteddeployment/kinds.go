@@ -53,11 +53,11 @@ type child struct {
 	unavailable int
 	// observed is true when the status is of this spec.
 	observed bool
-	// pods, ready, updated and updatedReady are those of the status; updatedReady is
+	// pods, ready, available, updated and updatedReady are those of the status; updatedReady is
 	// counted from pods where it has none.
-	pods, ready, updated, updatedReady int32
-	countReady                         bool
-	failure                            string
+	pods, ready, available, updated, updatedReady int32
+	countReady                                    bool
+	failure                                       string
 }
 
 // name is that of the subset.
@@ -119,7 +119,7 @@ func cloneSets() kind {
 			c.unavailable = cloneSetUnavailable(&set.Spec, c.replicas)
 			s := &set.Status
 			c.observed = s.ObservedGeneration >= set.Generation
-			c.pods, c.ready, c.updated, c.updatedReady = s.Replicas, s.ReadyReplicas, s.UpdatedReplicas, s.UpdatedReadyReplicas
+			c.pods, c.ready, c.available, c.updated, c.updatedReady = s.Replicas, s.ReadyReplicas, s.AvailableReplicas, s.UpdatedReplicas, s.UpdatedReadyReplicas
 			return c
 		},
 	}
@@ -159,7 +159,7 @@ func advancedStatefulSets() kind {
 			}
 			s := &set.Status
 			c.observed = s.ObservedGeneration >= set.Generation
-			c.pods, c.ready, c.updated, c.updatedReady = s.Replicas, s.ReadyReplicas, s.UpdatedReplicas, s.UpdatedReadyReplicas
+			c.pods, c.ready, c.available, c.updated, c.updatedReady = s.Replicas, s.ReadyReplicas, s.AvailableReplicas, s.UpdatedReplicas, s.UpdatedReadyReplicas
 			return c
 		},
 	}
@@ -199,7 +199,7 @@ func statefulSets() kind {
 			}
 			s := &set.Status
 			c.observed = s.ObservedGeneration >= set.Generation
-			c.pods, c.ready, c.updated = s.Replicas, s.ReadyReplicas, s.UpdatedReplicas
+			c.pods, c.ready, c.available, c.updated = s.Replicas, s.ReadyReplicas, s.AvailableReplicas, s.UpdatedReplicas
 			return c
 		},
 	}
@@ -230,7 +230,7 @@ func deployments() kind {
 			c.unavailable = deploymentUnavailable(&d.Spec, c.replicas)
 			s := &d.Status
 			c.observed = s.ObservedGeneration >= d.Generation
-			c.pods, c.ready, c.updated = s.Replicas, s.ReadyReplicas, s.UpdatedReplicas
+			c.pods, c.ready, c.available, c.updated = s.Replicas, s.ReadyReplicas, s.AvailableReplicas, s.UpdatedReplicas
 			for _, condition := range s.Conditions {
 				if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
 					c.failure = condition.Message

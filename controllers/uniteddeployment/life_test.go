@@ -31,7 +31,7 @@ import (
 )
 
 // life is one of a UnitedDeployment: the controllers of its children, nodes and kubelets are drawn, its own is the real one, and each of
-// its writes is held to what is held.
+// its writes is held to what is held, and leaves as many ready pods as there are replicas, if there are that many.
 type life struct {
 	*world
 	broken string
@@ -50,12 +50,14 @@ func newLife(t *testing.T, w *world) *life {
 			return c.Create(ctx, o, opts...)
 		},
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			l.judgeReady(o, "scaled in")
 			if err := l.write("update", o, l.judgeUpdate); err != nil {
 				return err
 			}
 			return c.Update(ctx, o, opts...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			l.judgeReady(o, "deleted")
 			if err := l.write("delete", o, l.judgeDelete); err != nil {
 				return err
 			}
@@ -85,6 +87,33 @@ func (l *life) write(what string, o client.Object, judge func(simulation.Holding
 	return nil
 }
 
+// judgeReady allows that a child which is to go loses ready pods only where pods of the subsets that stay are available in their place.
+func (l *life) judgeReady(o client.Object, what string) {
+	d := l.get()
+	k, _ := kindOf(&d.Spec.Template)
+	left, loses := int32(0), int32(0)
+	for _, c := range l.children() {
+		stays := c.kind.Kind == k.Kind && c.kind.Group == k.Group && slices.ContainsFunc(d.Spec.Topology.Subsets, func(s kruise.Subset) bool { return s.Name == c.name() })
+		switch {
+		case stays && c.GetUID() == o.GetUID(): // its own replicas are another matter
+			return
+		case stays:
+			left += c.available
+		case c.GetUID() != o.GetUID():
+			left += min(c.ready, c.replicas)
+		case what == "scaled in":
+			now := c.kind.read(o)
+			left += min(c.ready, now.replicas)
+			loses = min(c.ready, c.replicas) - min(c.ready, now.replicas)
+		default:
+			loses = min(c.ready, c.replicas)
+		}
+	}
+	if loses > 0 && left < *d.Spec.Replicas && l.broken == "" {
+		l.broken = fmt.Sprintf("%T %s of subset %s is %s and loses %d ready pods, where %d of %d are left", o, o.GetName(), o.GetLabels()[kruise.SubsetNameKey], what, loses, left, *d.Spec.Replicas)
+	}
+}
+
 func imageOf(o client.Object) string { return podTemplateOf(o).Spec.Containers[0].Image }
 
 // judgeCreate allows a child of another revision than the current one only where a new pod of its zone may be.
@@ -109,15 +138,16 @@ func (l *life) judgeUpdate(h simulation.Holding, o client.Object) string {
 		return err.Error()
 	}
 	subset := o.GetLabels()[kruise.SubsetNameKey]
-	moves := imageOf(o) != imageOf(was)
+	moves, lower := imageOf(o) != imageOf(was), false
 	if now, ok := o.(*appsv1.StatefulSet); ok {
 		from, to := partitionOf(was.(*appsv1.StatefulSet)), partitionOf(now)
-		moves = moves || to < min(from, *now.Spec.Replicas)
+		lower = to < min(from, *now.Spec.Replicas)
 	}
 	if _, ok := o.(*kruise.CloneSet); ok {
 		return "" // its controller asks
 	}
-	if moves && (h.Pod("", subset) || l.anyHeld(h, o)) {
+	old := func(p *corev1.Pod) bool { return p.Spec.Containers[0].Image != imageOf(o) } // by a lower partition alone no others move
+	if moves && (h.Pod("", subset) || l.anyHeld(h, o)) || lower && slices.ContainsFunc(l.podsOf(o), func(p *corev1.Pod) bool { return old(p) && h.Pod(p.Name, strings.TrimPrefix(p.Spec.NodeName, "node-")) }) {
 		return fmt.Sprintf("gets %s in place of %s", imageOf(o), imageOf(was))
 	}
 	return ""
@@ -198,7 +228,10 @@ func (l *life) runChildren(ready bool) {
 			}
 			have[p.Name] = p
 		}
-		updated := int32(0)
+		updated, available := int32(0), int32(0)
+		if ready {
+			available = c.replicas
+		}
 		for i := range c.replicas {
 			name := fmt.Sprint(o.GetName(), "-", i)
 			p := have[name]
@@ -222,11 +255,11 @@ func (l *life) runChildren(ready bool) {
 		}
 		switch o := o.(type) {
 		case *appsv1.StatefulSet:
-			o.Status = appsv1.StatefulSetStatus{ObservedGeneration: o.Generation, Replicas: c.replicas, ReadyReplicas: c.replicas, UpdatedReplicas: updated}
+			o.Status = appsv1.StatefulSetStatus{ObservedGeneration: o.Generation, Replicas: c.replicas, ReadyReplicas: available, AvailableReplicas: available, UpdatedReplicas: updated}
 		case *appsv1.Deployment:
-			o.Status = appsv1.DeploymentStatus{ObservedGeneration: o.Generation, Replicas: c.replicas, ReadyReplicas: c.replicas, UpdatedReplicas: updated}
+			o.Status = appsv1.DeploymentStatus{ObservedGeneration: o.Generation, Replicas: c.replicas, ReadyReplicas: available, AvailableReplicas: available, UpdatedReplicas: updated}
 		case *kruise.CloneSet:
-			o.Status = kruise.CloneSetStatus{ObservedGeneration: o.Generation, Replicas: c.replicas, ReadyReplicas: c.replicas, UpdatedReplicas: updated, UpdatedReadyReplicas: updated}
+			o.Status = kruise.CloneSetStatus{ObservedGeneration: o.Generation, Replicas: c.replicas, ReadyReplicas: available, AvailableReplicas: available, UpdatedReplicas: updated, UpdatedReadyReplicas: min(updated, available)}
 		}
 		must(l.api.Status().Update(l.Context(), o))
 	}

@@ -34,6 +34,11 @@ func (t *round) place(ctx context.Context, a allocated) error {
 	case a.held != nil && len(t.surplus) > 0:
 		reason = kruise.UnitedDeploymentUnknownSubsetReason
 		message = fmt.Sprintf("These subsets are not in the spec, and a policy holds what would delete their workloads: %s.", strings.Join(t.gone(), ", "))
+	case len(t.standing) > 0:
+		reason = kruise.UnitedDeploymentWaitingForSubsetsReason
+	}
+	if len(t.standing) > 0 {
+		message = strings.TrimSpace(fmt.Sprintf("%s Workloads that are to go stay until as many pods of the subsets are available: %s.", message, strings.Join(t.standing, ", ")))
 	}
 	switch {
 	case reason != "":

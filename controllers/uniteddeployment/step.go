@@ -42,6 +42,8 @@ type round struct {
 	surplus, duplicates []*child
 	// replaced are the subsets of those surplus children that are of another kind, with their pods.
 	replaced []*part
+	// standing are the surplus children that stay until pods of subsets are available, and how many pods they keep.
+	standing []string
 	status   kruise.UnitedDeploymentStatus
 	holds    holds
 	again    time.Duration

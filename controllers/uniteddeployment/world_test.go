@@ -50,7 +50,9 @@ type world struct {
 	room map[string]int
 	// crashing are pods that run and are not ready.
 	crashing map[string]bool
-	writes   []string
+	// crash is how many pods of a subset run and are not ready.
+	crash  map[string]int
+	writes []string
 }
 
 func newEngine(t *testing.T) *engine.Engine {
@@ -285,9 +287,10 @@ func (w *world) schedule(set *kruise.CloneSet, all []corev1.Pod) {
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
 		if pod.Spec.NodeName != "" {
 			pod.Status.Phase = corev1.PodRunning
-			if !w.crashing[pod.Name] {
+			if !w.crashing[pod.Name] && i >= w.crash[subset] {
 				is = corev1.ConditionTrue
 				status.ReadyReplicas++
+				status.AvailableReplicas++
 			}
 			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: is, LastTransitionTime: w.readySince(pod, is)}}
 		}

@@ -43,6 +43,9 @@ const (
 	UnitedDeploymentSubsetsFullReason = "SubsetsFull"
 	// UnitedDeploymentUnknownSubsetReason is of UnitedDeploymentPlacing=False: a workload of a subset that is gone is kept.
 	UnitedDeploymentUnknownSubsetReason = "UnknownSubset"
+	// UnitedDeploymentWaitingForSubsetsReason is of UnitedDeploymentPlacing=False: workloads that are to go stay until pods of the
+	// subsets are available.
+	UnitedDeploymentWaitingForSubsetsReason = "WaitingForSubsets"
 )
 
 // UnitedDeploymentSubsetConditionType is the type of a condition of a subset.

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uniteddeployment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/subset"
+)
+
+// reduceSurplus deletes children of no subset, as of one that has another name now, and those of other kinds. Those that have ready
+// pods stay, with as many pods as subsets lack: they stand in until pods of the subsets are available.
+func (t *round) reduceSurplus(ctx context.Context) error {
+	surplus, err := t.surplusToDelete(ctx)
+	if len(surplus) == 0 || err != nil {
+		return err
+	}
+	keep, err := t.podsToKeep(ctx)
+	if err != nil {
+		return err
+	}
+	var remove []*child
+	var names []string
+	for _, c := range surplus {
+		stay := min(keep, c.replicas)
+		if stay == 0 || c.ready == 0 {
+			remove, names = append(remove, c), append(names, c.name())
+			continue
+		}
+		keep -= min(stay, c.ready)
+		t.standing = append(t.standing, fmt.Sprintf("%s (%d)", c.name(), stay))
+		if stay == c.replicas {
+			continue
+		}
+		if _, err := t.scaleChild(ctx, c, stay); err != nil {
+			return err
+		}
+	}
+	if len(remove) == 0 {
+		return nil
+	}
+	if err := t.deleteAll(ctx, remove); err != nil {
+		return err
+	}
+	slices.Sort(names)
+	t.r.events.Eventf(t.d, corev1.EventTypeNormal, kruise.SuccessfulUpdateSubsetReason, kruise.DeleteSubsetMessage, len(names), strings.Join(names, ", "))
+	return nil
+}
+
+// roomOf is the part of all pods that is given up, at least one, while pods of subsets find no node: those that stand in may
+// have taken the room of these, and each would wait for the other. A Deployment lacks as many in a rolling update.
+const roomOf = 4
+
+// podsToKeep is how many pods of subsets are not available yet, of those that they are to have.
+func (t *round) podsToKeep(ctx context.Context) (int32, error) {
+	var wanted, missing int32
+	crowded := false
+	for _, p := range t.parts {
+		want := max(p.replicas-int32(p.reserved), 0) //nolint:gosec // pods are fewer
+		wanted += want
+		available := int32(0)
+		if p.child != nil && p.child.GetDeletionTimestamp() == nil {
+			available = p.child.available
+		}
+		if available >= want {
+			continue
+		}
+		missing += want - available
+		lacks, err := t.lacksRoom(ctx, p)
+		if err != nil {
+			return 0, err
+		}
+		crowded = crowded || lacks
+	}
+	if crowded {
+		missing = max(missing-max(wanted/roomOf, 1), 0)
+	}
+	return missing, nil
+}
+
+// lacksRoom reports whether pods of a subset cannot be created, or have found no node in time though there are nodes for them.
+func (t *round) lacksRoom(ctx context.Context, p *part) (bool, error) {
+	if p.child == nil {
+		return false, nil
+	}
+	if p.child.failure != "" {
+		return true, nil
+	}
+	if p.pods == nil {
+		if err := t.podsOf(ctx, p); err != nil {
+			return false, err
+		}
+	}
+	lacks := false
+	for _, pod := range p.pods {
+		stuck, again := subset.Stuck(pod, t.critical(), t.now)
+		if lacks = lacks || stuck; !stuck && again > 0 {
+			t.sooner(max(again, subset.Unhurried))
+		}
+	}
+	if !lacks {
+		return false, nil
+	}
+	nowhere, err := subset.Nowhere(ctx, t.r.client, p.NodeSelectorTerm)
+	return !nowhere, err
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uniteddeployment
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// A subset that has another name, and children of another kind, go as pods that take their places become available.
+func TestChildrenThatAreToGoStandIn(t *testing.T) {
+	rename := func(d *kruise.UnitedDeployment) { d.Spec.Topology.Subsets[2].Name = "d" }
+	for name, tc := range map[string]struct {
+		prepare func(*world)
+		edit    func(*kruise.UnitedDeployment)
+		// first are the children of the round after the edit, then those once pods have run for a second, and late those of a
+		// minute later. said is the end of the condition by then.
+		first, then, late, said string
+	}{
+		"a subset that is renamed": {edit: rename, first: "a=3 b=3 c=3 d=3", then: "a=3 b=3 d=3", late: "a=3 b=3 d=3"},
+		"a subset that is taken out": {
+			edit:  func(d *kruise.UnitedDeployment) { d.Spec.Topology.Subsets = d.Spec.Topology.Subsets[:2] },
+			first: "a=4 b=5 c=3", then: "a=4 b=5", late: "a=4 b=5",
+		},
+		"a subset that is taken out with its replicas": {
+			edit: func(d *kruise.UnitedDeployment) {
+				d.Spec.Topology.Subsets, *d.Spec.Replicas = d.Spec.Topology.Subsets[:2], 6
+			},
+			first: "a=3 b=3", then: "a=3 b=3", late: "a=3 b=3",
+		},
+		"a subset without a ready pod": {
+			prepare: func(w *world) {
+				for _, pod := range w.podsOf("c") {
+					w.crashing[pod.Name] = true
+				}
+				w.run()
+			},
+			edit: rename, first: "a=3 b=3 d=3", then: "a=3 b=3 d=3", late: "a=3 b=3 d=3",
+		},
+		"half of the new pods crash": {
+			edit: rename, prepare: func(w *world) { w.crash = map[string]int{"d": 2} },
+			first: "a=3 b=3 c=3 d=3", then: "a=3 b=3 c=2 d=3", late: "a=3 b=3 c=2 d=3",
+			said: "WaitingForSubsets: Workloads that are to go stay until as many pods of the subsets are available: c (2).",
+		},
+		"new pods find no room, which the old ones may have": {
+			edit: rename, prepare: func(w *world) { w.room["d"] = 0 },
+			first: "a=3 b=3 c=3 d=3", then: "a=3 b=3 c=3 d=3", late: "a=3 b=3 c=1 d=3",
+			said: "Workloads that are to go stay until as many pods of the subsets are available: c (1).",
+		},
+		"new pods select no node": {
+			edit: func(d *kruise.UnitedDeployment) {
+				rename(d)
+				d.Spec.Topology.Subsets[2].NodeSelectorTerm.MatchExpressions[0].Values = []string{"nowhere"}
+			},
+			prepare: func(w *world) { w.room["d"] = 0 },
+			first:   "a=3 b=3 c=3 d=3", then: "a=3 b=3 c=3 d=3", late: "a=3 b=3 c=3 d=3",
+			said: "NoNodes: No node has the labels that these subsets require, so their pods wait: d. Workloads that are to go stay until as many pods of the subsets are available: c (3).",
+		},
+		"another kind": {
+			edit:  func(d *kruise.UnitedDeployment) { d.Spec.Template = ofDeployment(pods("nginx:1")) },
+			first: "a=3 a=3 b=3 b=3 c=3 c=3", then: "a=3 a=3 b=3 b=3 c=3 c=3", late: "a=3 a=3 b=3 b=3 c=3 c=3",
+			said: "WaitingForSubsets: Workloads that are to go stay until as many pods of the subsets are available: a (3), b (3), c (3).",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(d *kruise.UnitedDeployment) { *d.Spec.Replicas = 9 })
+			w.zoneNodes("a", "b", "c")
+			w.settle(2 * time.Second)
+			if tc.prepare != nil {
+				tc.prepare(w)
+			}
+			w.edit(tc.edit)
+			w.reconcile()
+			if got := w.counts(); got != tc.first {
+				t.Errorf("after the edit the subsets have %s, want %s", got, tc.first)
+			}
+			w.run()
+			w.reconcile()
+			if got := w.counts(); got != tc.then {
+				t.Errorf("once pods have run the subsets have %s, want %s", got, tc.then)
+			}
+			w.settle(time.Minute)
+			if got, said := w.counts(), w.places(); got != tc.late || !strings.HasSuffix(said, tc.said) || tc.said == "" && said != "" && !strings.HasPrefix(said, "Placing") {
+				t.Errorf("a minute later the subsets have %s, want %s; the condition is %q", got, tc.late, said)
+			}
+		})
+	}
+}
