@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/containerstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
@@ -204,14 +205,7 @@ func sidecarsEnded(request *kruise.ContainerRecreateRequest, pod *corev1.Pod) bo
 	if !strings.HasPrefix(request.Name, kruise.SidecarTerminationRequestPrefix) || pod.Spec.RestartPolicy == corev1.RestartPolicyAlways {
 		return false
 	}
-	final := pod.Spec.RestartPolicy == corev1.RestartPolicyNever || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-	for i := range request.Spec.Containers {
-		status := statusOf(pod, request.Spec.Containers[i].Name)
-		if status == nil || status.State.Terminated == nil || !final && status.State.Terminated.ExitCode != 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(request.Spec.Containers, func(c kruise.ContainerRecreateRequestContainer) bool { return !containerstatus.HasEnded(pod, c.Name) })
 }
 
 // succeed ends a request whose containers have ended for good.

@@ -3,6 +3,7 @@
 package sidecarterminator
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,6 +20,8 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/restartrequest"
 	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/node"
 	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
@@ -152,6 +155,10 @@ func TestTheSidecarTerminator(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	draining := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "draining", Finalizers: []string{"example.com/drain"}}}
+	if err := errors.Join(api.Create(t.Context(), draining), api.Delete(t.Context(), draining)); err != nil {
+		t.Fatal(err)
+	}
 	n := 0
 	start := func(name, node string, policy corev1.RestartPolicy, sidecars []corev1.Container, f func(w *world)) {
 		t.Run(name, func(t *testing.T) {
@@ -228,6 +235,30 @@ func TestTheSidecarTerminator(t *testing.T) {
 		w.ends(map[string]int32{"main": 0})
 		if got := w.asked(); got != "sidecar-termination-UID proxy" {
 			w.Errorf("got %q", got)
+		}
+	})
+	start("a node that is being deleted waits for its pods", "draining", never, []corev1.Container{sidecar("proxy")}, func(w *world) {
+		w.ends(map[string]int32{"main": 0})
+		if got := w.asked(); got != "sidecar-termination-UID proxy" {
+			w.Errorf("got %q", got)
+		}
+	})
+	start("a rule of the main container starts it again", "n1", never, []corev1.Container{sidecar("proxy")}, func(w *world) {
+		o := w.pod()
+		o.Spec.Containers[0].RestartPolicy = ptr.To(corev1.ContainerRestartPolicyNever)
+		o.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{
+			Action: corev1.ContainerRestartRuleActionRestart, ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}},
+		}}
+		for code, want := range map[int32]int{42: 0, 1: 1} {
+			o.Status.ContainerStatuses = []corev1.ContainerStatus{
+				{Name: "main", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}},
+				{Name: "proxy", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+			}
+			in := w.r.facts(o, false)
+			answer, _ := engine.Decide(w.Context(), w.r.engine, points.TerminationPoint(), decision.Subject{Kind: "Pod", Namespace: o.Namespace, Name: o.Name}, in)
+			if got := answer.Permit(in).Stop; len(got) != want {
+				w.Errorf("after exit code %d it ends %v", code, got)
+			}
 		}
 	})
 	start("a container without the env is no sidecar", "n1", never, []corev1.Container{{Name: "other", Image: "b"}}, func(w *world) {

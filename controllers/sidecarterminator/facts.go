@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/containerstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	points "github.com/regatta-sh/regatta/engine/decision/node"
 )
@@ -39,7 +40,7 @@ func (r *Reconciler) facts(pod *corev1.Pod, virtual bool) points.TerminationInpu
 		if s := statuses[c.Name]; s != nil {
 			out.Known = true
 			if t := s.State.Terminated; t != nil {
-				out.Terminated, out.ExitCode = true, int(t.ExitCode)
+				out.Terminated, out.Ended, out.ExitCode = true, containerstatus.HasEnded(pod, c.Name), int(t.ExitCode)
 			}
 		}
 		in.Containers = append(in.Containers, out)

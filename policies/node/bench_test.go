@@ -112,7 +112,7 @@ func BenchmarkTermination(b *testing.B) {
 	}
 	b.Cleanup(e.Close)
 	in := points.TerminationInput{Namespace: "shop", Pod: points.Pod{Name: "report-1"}, RestartPolicy: "Never", Phase: "Running", Containers: []points.EndingContainer{
-		{Name: "main", Known: true, Terminated: true}, {Name: "proxy", Sidecar: true, Known: true},
+		{Name: "main", Known: true, Terminated: true, Ended: true}, {Name: "proxy", Sidecar: true, Known: true},
 	}}
 	b.ReportAllocs()
 	for b.Loop() {

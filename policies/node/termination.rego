@@ -78,18 +78,8 @@ termination_due if {
 	not container.terminated
 	count(termination_main) > 0
 	every container in termination_main {
-		termination_ended(container)
+		container.ended
 	}
-}
-
-termination_ended(container) if {
-	container.terminated
-	input.restartPolicy == "Never"
-}
-
-termination_ended(container) if {
-	container.terminated
-	container.exitCode == 0
 }
 
 termination_sidecars := [container | some container in input.containers; container.sidecar]

@@ -5,8 +5,8 @@ import data.node
 ending := {
 	"restartPolicy": "Never", "phase": "Running",
 	"containers": [
-		{"name": "main", "image": "a", "sidecar": false, "ignoreExitCode": false, "known": true, "terminated": true, "exitCode": 0},
-		{"name": "proxy", "image": "b", "sidecar": true, "ignoreExitCode": false, "known": true, "terminated": false, "exitCode": 0},
+		{"name": "main", "image": "a", "sidecar": false, "ignoreExitCode": false, "known": true, "terminated": true, "ended": true, "exitCode": 0},
+		{"name": "proxy", "image": "b", "sidecar": true, "ignoreExitCode": false, "known": true, "terminated": false, "ended": false, "exitCode": 0},
 	],
 }
 
@@ -21,7 +21,7 @@ test_a_sidecar_ends_with_its_main_container if {
 }
 
 test_a_sidecar_runs_on_with_its_main_container if {
-	main := object.union(ending.containers[0], {"terminated": false})
+	main := object.union(ending.containers[0], {"terminated": false, "ended": false})
 	answer := node.termination with input as object.union(ending, {"containers": [main, ending.containers[1]]})
 	answer.stop == []
 }
@@ -32,9 +32,10 @@ ended(containers, facts) := answer if {
 	answer := node.termination with input as object.union(object.union(ending, {"containers": containers}), facts)
 }
 
-test_with_on_failure_a_failure_is_no_end if {
-	failed := object.union(ending.containers[0], {"exitCode": 1})
+test_a_main_container_that_is_started_again_has_not_ended if {
+	failed := object.union(ending.containers[0], {"exitCode": 1, "ended": false})
 	ended([failed, proxy({})], {"restartPolicy": "OnFailure"}).stop == []
+	ended([object.union(failed, {"ended": true}), proxy({})], {"restartPolicy": "OnFailure"}).stop == ["proxy"]
 	ended([ending.containers[0], proxy({})], {"restartPolicy": "OnFailure"}).stop == ["proxy"]
 }
 

@@ -74,7 +74,7 @@ func TestStrictness(t *testing.T) {
 		{"a node that is held", "node/rank", nil, node.RankOutput{}, node.RankOutput{Holds: []node.Hold{{Node: "a"}}}, decision.Stricter, decision.Looser},
 		{"another node that is held", "node/rank", nil, node.RankOutput{Holds: []node.Hold{{Node: "b"}}}, node.RankOutput{Holds: []node.Hold{{Node: "a"}}}, decision.Looser, decision.Looser},
 		{"nodes in another order", "node/rank", nil, node.RankOutput{}, node.RankOutput{Keys: [][]float64{{1}}}, decision.Changed, decision.Changed},
-		{"sidecars of which fewer end", "node/termination", node.TerminationInput{Containers: []node.EndingContainer{{Name: "m", Known: true, Terminated: true}, {Name: "s", Known: true}}}, node.TerminationOutput{Stop: []string{"s"}}, node.TerminationOutput{}, decision.Stricter, decision.Looser},
+		{"sidecars of which fewer end", "node/termination", node.TerminationInput{Containers: []node.EndingContainer{{Name: "m", Known: true, Terminated: true, Ended: true}, {Name: "s", Known: true}}}, node.TerminationOutput{Stop: []string{"s"}}, node.TerminationOutput{}, decision.Stricter, decision.Looser},
 		{"probes of which fewer are taken out", "injection/liveness", injection.LivenessInput{Containers: []injection.LivenessContainer{{Name: "a", Supported: true}}}, injection.LivenessOutput{Take: []string{"a"}}, injection.LivenessOutput{}, decision.Stricter, decision.Looser},
 		{"restarts that are charged to the budget", "node/restarts", nil, node.RestartsOutput{}, node.RestartsOutput{Charge: true}, decision.Stricter, decision.Looser},
 		{"markers that are held", "node/markers", nil, node.MarkersOutput{}, node.MarkersOutput{Holds: []decision.Hold{{}}}, decision.Stricter, decision.Looser},

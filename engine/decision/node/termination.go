@@ -44,6 +44,9 @@ type EndingContainer struct {
 	Known bool `json:"known"`
 	// Terminated is true of a container that has ended.
 	Terminated bool `json:"terminated"`
+	// Ended is true of a container that has ended and is not started again, by its own restart policy and its rules or by that of
+	// the pod.
+	Ended bool `json:"ended"`
 	// ExitCode is that of a container that has ended.
 	ExitCode int `json:"exitCode"`
 }
