@@ -43,6 +43,10 @@ type Reconciler struct {
 // workers is how many pods are written to at once.
 const workers = 4
 
+// lookAgain is when a pod is looked at again some of whose barriers are not open: no event tells that another client has deleted its
+// ConfigMap.
+const lookAgain = time.Minute
+
 // raced is when a pod is looked at again whose ConfigMap another writer has changed.
 const raced = 100 * time.Millisecond
 
@@ -88,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if s.done {
 		return reconcile.Result{}, r.complete(ctx, pod)
 	}
-	return reconcile.Result{}, r.reportBlocked(ctx, pod, s.failed, blocked(pod, opened))
+	return reconcile.Result{RequeueAfter: lookAgain}, r.reportBlocked(ctx, pod, s.failed, blocked(pod, opened))
 }
 
 // another says whether the barriers are of another pod, which had the name before and whose ConfigMap is still there, or of none.

@@ -161,6 +161,20 @@ func TestAContainerThatHasEndedLetsTheNextStart(t *testing.T) {
 	}
 }
 
+// A ConfigMap that another client deletes is made again: no event tells of it.
+func TestBarriersThatAreDeletedAreMadeAgain(t *testing.T) {
+	w := newWorld(map[string]int64{"prepare": 1, "main": 0})
+	for range 2 {
+		result, err := w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: w.name})
+		if err != nil || result.RequeueAfter != lookAgain || w.keys(t) != "p_1" {
+			t.Fatalf("%s are open, and it is looked at again after %s: %v", w.keys(t), result.RequeueAfter, err)
+		}
+		if err := w.api.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-barrier"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // What waits for a container that never becomes ready says so. A pod of which nothing else runs has failed: it would wait for ever.
 func TestAContainerThatHasFailedBlocksTheNext(t *testing.T) {
 	w := newWorld(map[string]int64{"prepare": 1, "proxy": 1, "main": 0})
