@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -28,5 +29,30 @@ func TestAJobThatCannotBeReconciledSaysSo(t *testing.T) {
 	w.round()
 	if c := jobcondition.Find(w.get().Status.Conditions, failure.ConditionType); c != nil || len(w.pods()) != 1 {
 		t.Errorf("at the end the condition is %+v, and there are %d pods", c, len(w.pods()))
+	}
+}
+
+// A job that has no node would wait without a word.
+func TestAJobWithoutANodeSaysSo(t *testing.T) {
+	w := newWorld(t, func(job *kruise.BroadcastJob) {
+		job.Spec.Template.Spec.NodeSelector = map[string]string{"disk": "fast"}
+	})
+	w.round()
+	c := jobcondition.Find(w.get().Status.Conditions, noNodeFits)
+	if c == nil || c.Message != "No node fits the template of the job, so it has no pod. It goes on when a node does." || len(w.pods()) > 0 {
+		t.Errorf("the condition is %+v, and there are %d pods", c, len(w.pods()))
+	}
+	w.node("a", func(n *corev1.Node) { n.Labels = map[string]string{"disk": "fast"} })
+	w.round()
+	if c := jobcondition.Find(w.get().Status.Conditions, noNodeFits); c != nil || len(w.pods()) != 1 {
+		t.Errorf("with a node the condition is %+v, and there are %d pods", c, len(w.pods()))
+	}
+}
+
+func TestAJobThatIsDeniedEachNodeSaysSo(t *testing.T) {
+	w := newWorld(t, nil, `deny contains {"reason": "Kept", "message": "No.", "target": n.name} if some n in input.nodes`)
+	w.round()
+	if c := jobcondition.Find(w.get().Status.Conditions, noNodeFits); c == nil || !strings.HasPrefix(c.Message, "Policies deny the job each node") {
+		t.Errorf("the condition is %+v", c)
 	}
 }

@@ -23,6 +23,9 @@ func finished(job *kruise.BroadcastJob) bool {
 	return !never(job) && (jobcondition.IsTrue(job.Status.Conditions, kruise.BroadcastJobComplete) || jobcondition.IsTrue(job.Status.Conditions, kruise.BroadcastJobFailed))
 }
 
+// noNodeFits is the type of the condition of a job that has no node, and its reason.
+const noNodeFits = "NoNodeFits"
+
 // lookAgain is how long to wait for a cache that does not show our own writes.
 const lookAgain = 10 * time.Second
 
@@ -66,6 +69,7 @@ func (r *Reconciler) step(ctx context.Context, job *kruise.BroadcastJob) (time.D
 			fmt.Sprintf(kruise.BroadcastJobDeadlineExceededMessage, job.Namespace, job.Name))
 	}
 	d := r.decide(ctx, s, next)
+	r.reportNoNode(s, next)
 	if complete(s) {
 		return r.complete(ctx, s, next)
 	}
@@ -74,6 +78,21 @@ func (r *Reconciler) step(ctx context.Context, job *kruise.BroadcastJob) (time.D
 		err = written
 	}
 	return requeue.Sooner(left, again), err
+}
+
+// reportNoNode reports that a job has no node, for which it would wait without a word.
+func (r *Reconciler) reportNoNode(s *state, next *change) {
+	if s.counts.Desired > 0 {
+		next.drop(noNodeFits)
+		return
+	}
+	message := "No node fits the template of the job, so it has no pod. It goes on when a node does."
+	if next.held != nil || next.decided != nil {
+		message = "Policies deny the job each node that fits its template, so it has no pod. It goes on when they let one be."
+	}
+	if next.set(noNodeFits, noNodeFits, message) {
+		next.event(corev1.EventTypeWarning, noNodeFits, message)
+	}
 }
 
 func failFast(job *kruise.BroadcastJob) bool {
@@ -118,6 +137,7 @@ func (r *Reconciler) fail(ctx context.Context, s *state, next *change, reason, m
 // ended writes the end of a job, then deletes the pods that have not ended, and says when the job is deleted.
 // A job whose pods were deleted first would run them again if its end could not be written.
 func (r *Reconciler) ended(ctx context.Context, next *change) (time.Duration, error) {
+	next.drop(noNodeFits)
 	next.drop(kruise.BroadcastJobHeld)
 	next.drop(kruise.BroadcastJobPausedByFailure)
 	if err := r.write(ctx, next); err != nil {
