@@ -141,6 +141,11 @@ func isUnderWay(set *kruise.SidecarSet, p *facts.Pod) bool {
 	if !consistent(set.Name, p.Pod, namesIn(set)) || isGated(p.Pod) {
 		return true
 	}
+	for _, one := range resets(set, p.Pod) {
+		if !containerstatus.HasEnded(p.Pod, otherOf(one.name, one.container)) { // it takes over yet, and the other one is reset
+			return true
+		}
+	}
 	since := metav1.Time{}
 	if entries, err := marks.Read(p.Pod, kruise.SidecarSetHashKey); err == nil {
 		since = entries[set.Name].UpdateTimestamp
