@@ -37,8 +37,8 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 		New: func(_ testing.TB, env faultinjection.Environment) reconcile.Reconciler {
 			return New(env.Client, env.Client, e, env.Events, WithClock(env.Clock), WithRandom(func(int) int { return 0 }))
 		},
-		Requests: faultinjection.RequestFor(job),
-		Watches:  map[string]faultinjection.Changes{"Secret": faultinjection.NoChanges},
+		Requests:    faultinjection.RequestFor(job),
+		Watches:     map[string]faultinjection.Changes{"Secret": faultinjection.NoChanges},
 		NoLateReads: []string{"Secret"}, // none is in the cache
 		Others:      pullAtOnce,
 		Delay:       7 * time.Minute,

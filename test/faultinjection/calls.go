@@ -20,12 +20,14 @@ import (
 type injector struct {
 	store *store
 	// choose is the fault of a call; empty for none.
-	choose func(Call, time.Time) Fault
+	choose  func(Call, time.Time) Fault
+	watches map[string]Changes
 
 	mu     sync.Mutex
 	calls  []Call
-	failed int  // calls that failed by a fault
-	late   bool // a read was late, so that an event follows
+	failed int       // calls that failed by a fault
+	at     time.Time // of the last of them
+	late   bool      // an event follows
 }
 
 // made are the calls so far.
@@ -46,7 +48,9 @@ func (i *injector) call(verb string, o any, key types.NamespacedName, sub string
 	}
 	if fault != "" {
 		i.failed++
-		i.late = i.late || fault == LateRead
+		i.at = i.store.now()
+		// What a cache does not show yet, and what another client has deleted, has an event.
+		i.late = i.late || fault == LateRead || fault == NotFound && i.watches[c.Kind] != NoChanges
 	}
 	i.mu.Unlock()
 	if fault == "" {

@@ -4,6 +4,7 @@ package faultinjection
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +22,7 @@ const (
 )
 
 // Run checks that the controller reaches its end state whatever call fails, once or for some minutes.
-// It prints how many runs that are.
+// It prints how many runs that are. Of a scenario with many of them it makes some, unless FAULTINJECTION_ALL is set.
 func (s Scenario) Run(t *testing.T) {
 	t.Helper()
 	s = s.withDefaults()
@@ -31,28 +32,74 @@ func (s Scenario) Run(t *testing.T) {
 		t.Fatalf("without faults: %v", first.err)
 	}
 	calls, want := first.injector.made(), first.store.state(s.Random)
-	runs := 0
+	if !slices.ContainsFunc(calls, Call.IsWrite) {
+		t.Fatalf("without faults the controller writes nothing:\n%s", describe(calls))
+	}
+	plan := s.plan(calls)
+	chosen := thinOut(plan)
+	for _, p := range chosen {
+		if p.persists {
+			s.checkOutage(t, p.call, want, first.changed)
+		} else {
+			s.checkOnce(t, p.call, p.fault, want, first.changed)
+		}
+	}
+	t.Logf("%d calls in %d rounds without faults, %d of %d runs with one", len(calls), first.rounds, len(chosen), len(plan))
+}
+
+// planned is a run with a fault.
+type planned struct {
+	call     Call
+	fault    Fault
+	persists bool
+}
+
+// plan lists the runs with a fault.
+func (s *Scenario) plan(calls []Call) (out []planned) {
 	for _, fault := range allFaults() {
-		for _, c := range calls {
-			if fault.appliesTo(&s, c) && (s.Skip == nil || !s.Skip(c, fault)) {
-				runs++
-				s.checkOnce(t, c, fault, want, first.changed)
+		for i, c := range calls {
+			if fault.appliesTo(s, c) && isWorthwhile(c, fault, calls[:i]) && (s.Skip == nil || !s.Skip(c, fault)) {
+				out = append(out, planned{call: c, fault: fault})
 			}
 		}
 	}
-	var persistent []Call
-	for _, c := range calls {
-		if !slices.ContainsFunc(persistent, c.sameAs) {
-			persistent = append(persistent, c)
+	for i, c := range calls {
+		if !slices.ContainsFunc(calls[:i], c.sameAs) && (s.Skip == nil || !s.Skip(c, InternalError)) {
+			out = append(out, planned{call: c, persists: true})
 		}
 	}
-	for _, c := range persistent {
-		if s.Skip == nil || !s.Skip(c, InternalError) {
-			runs++
-			s.checkOutage(t, c, want, first.changed)
+	return out
+}
+
+const (
+	// mostRuns is how many runs with a fault are made of a scenario: some seconds' worth.
+	mostRuns = 60
+	// allRuns is the environment variable by which all are made.
+	allRuns = "FAULTINJECTION_ALL"
+)
+
+// thinOut chooses runs evenly where there are many.
+func thinOut(plan []planned) []planned {
+	if len(plan) <= mostRuns || os.Getenv(allRuns) != "" {
+		return plan
+	}
+	out := make([]planned, 0, mostRuns)
+	for i := range mostRuns {
+		out = append(out, plan[i*len(plan)/mostRuns])
+	}
+	return out
+}
+
+// isWorthwhile reports whether a fault of a call says something that it does not say of the same call before:
+// all writes, and the first two reads, of which the first one with each error.
+func isWorthwhile(c Call, fault Fault, before []Call) bool {
+	seen := 0
+	for _, other := range before {
+		if c.sameAs(other) {
+			seen++
 		}
 	}
-	t.Logf("%d calls in %d rounds without faults, %d runs with one", len(calls), first.rounds, runs)
+	return c.IsWrite() && seen < 4 || seen == 0 || seen == 1 && fault != DeadlineExceeded
 }
 
 // checkOnce has one call fail once.
@@ -65,7 +112,7 @@ func (s *Scenario) checkOnce(t *testing.T, at Call, fault Fault, want []string, 
 		return ""
 	})
 	r.drive()
-	r.report(fmt.Sprintf("%s at %s", fault, at), want, changed.Add(s.Delay))
+	r.report(fmt.Sprintf("%s at %s", fault, at), want, later(changed, r.injector.at).Add(s.Delay))
 }
 
 // checkOutage has all calls fail that are like one, for some minutes.
@@ -83,7 +130,7 @@ func (s *Scenario) checkOutage(t *testing.T, at Call, want []string, changed tim
 	r.drive()
 	at.Number = 0
 	what := fmt.Sprintf("%s for %s at each %s", InternalError, outage, strings.TrimPrefix(at.String(), "call 0: "))
-	r.report(what, want, later(changed, end).Add(s.Delay))
+	r.report(what, want, changed.Add(outage+s.Delay))
 	if failing > mostFailing {
 		t.Errorf("%s: it was made %d times, want a back-off", what, failing)
 	}

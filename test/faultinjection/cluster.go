@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,10 +24,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/regatta-sh/regatta/controllers/api"
 )
@@ -37,6 +41,9 @@ type store struct {
 	t      testing.TB
 	now    func() time.Time
 	scheme *runtime.Scheme
+
+	written atomic.Bool // since the last snapshot
+	last    *snapshot
 
 	mu    sync.Mutex
 	kinds map[schema.GroupVersionKind]bool
@@ -50,6 +57,9 @@ func newStore(t testing.TB, s *Scenario, now func() time.Time) *store {
 	scheme, withStatus := allKinds()
 	out := &store{t: t, now: now, kinds: map[schema.GroupVersionKind]bool{}, uids: map[types.UID]string{}, drawn: map[string]string{}, scheme: scheme}
 	b := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(withStatus...)
+	if !s.Applies { // tracking field managers takes longer than all the rest of a write
+		b = b.WithObjectTracker(clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder()))
+	}
 	if s.Build != nil {
 		s.Build(b)
 	}
@@ -61,7 +71,7 @@ func newStore(t testing.TB, s *Scenario, now func() time.Time) *store {
 		out.complete(o)
 		b = b.WithObjects(o)
 	}
-	out.WithWatch = b.Build()
+	out.WithWatch = interceptor.NewClient(b.Build(), out.countWrites())
 	return out
 }
 
@@ -103,7 +113,7 @@ func (s *store) complete(o client.Object) {
 	s.mu.Lock()
 	s.count++
 	if o.GetUID() == "" {
-		o.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", s.count)))
+		o.SetUID(types.UID(fmt.Sprintf("%s%012d", uidPrefix, s.count)))
 	}
 	s.mu.Unlock()
 	if created := o.GetCreationTimestamp(); created.IsZero() {
@@ -133,6 +143,43 @@ func (s *store) note(o client.Object) {
 	}
 }
 
+// countWrites has the objects listed again after a write.
+func (s *store) countWrites() interceptor.Funcs {
+	wrote := func(err error) error { s.written.Store(true); return err }
+	return interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			return wrote(c.Create(ctx, o, opts...))
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			return wrote(c.Update(ctx, o, opts...))
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			return wrote(c.Patch(ctx, o, p, opts...))
+		},
+		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			return wrote(c.Apply(ctx, o, opts...))
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			return wrote(c.Delete(ctx, o, opts...))
+		},
+		DeleteAllOf: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteAllOfOption) error {
+			return wrote(c.DeleteAllOf(ctx, o, opts...))
+		},
+		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, s client.Object, opts ...client.SubResourceCreateOption) error {
+			return wrote(c.SubResource(sub).Create(ctx, o, s, opts...))
+		},
+		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+			return wrote(c.SubResource(sub).Update(ctx, o, opts...))
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			return wrote(c.SubResource(sub).Patch(ctx, o, p, opts...))
+		},
+		SubResourceApply: func(ctx context.Context, c client.Client, sub string, o runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+			return wrote(c.SubResource(sub).Apply(ctx, o, opts...))
+		},
+	}
+}
+
 // list has all objects.
 func (s *store) list() (out []unstructured.Unstructured) {
 	s.mu.Lock()
@@ -151,6 +198,9 @@ func (s *store) list() (out []unstructured.Unstructured) {
 
 // collectGarbage deletes objects whose owners are gone.
 func (s *store) collectGarbage() {
+	if !s.written.Load() {
+		return
+	}
 	for again := true; again; {
 		again = false
 		objects := s.list()
@@ -173,6 +223,9 @@ func (s *store) collectGarbage() {
 		}
 	}
 }
+
+// uidPrefix is of the UIDs that the API server gives.
+const uidPrefix = "00000000-0000-4000-8000-"
 
 var (
 	anyTime = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d| \+0000 UTC)?`)
@@ -201,6 +254,9 @@ func (s *store) withoutRandom(text string, random *regexp.Regexp) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for uid, name := range s.uids {
+		if !strings.HasPrefix(string(uid), uidPrefix) {
+			continue // the scenario has it
+		}
 		text = strings.ReplaceAll(text, string(uid), "UID of "+name)
 	}
 	for name, prefix := range s.drawn {
@@ -217,6 +273,9 @@ func (s *store) withoutRandom(text string, random *regexp.Regexp) string {
 type snapshot struct{ all, watched string }
 
 func (s *store) snapshot(watches map[string]Changes) snapshot {
+	if !s.written.Swap(false) && s.last != nil {
+		return *s.last
+	}
 	var all, watched strings.Builder
 	for _, o := range s.list() {
 		unstructured.RemoveNestedField(o.Object, "metadata", "resourceVersion")
@@ -230,7 +289,8 @@ func (s *store) snapshot(watches map[string]Changes) snapshot {
 			s.write(&watched, &o)
 		}
 	}
-	return snapshot{all.String(), watched.String()}
+	s.last = &snapshot{all.String(), watched.String()}
+	return *s.last
 }
 
 func (s *store) write(out *strings.Builder, o *unstructured.Unstructured) {

@@ -49,7 +49,7 @@ func newRun(t testing.TB, s *Scenario, choose func(Call, time.Time) Fault) *run 
 	r := &run{t: t, scenario: s, now: began, changed: began, due: map[reconcile.Request]time.Time{}, events: &recorder{}}
 	clock := func() time.Time { return r.now }
 	r.store = newStore(t, s, clock)
-	r.injector = &injector{store: r.store, choose: choose}
+	r.injector = &injector{store: r.store, choose: choose, watches: s.Watches}
 	r.retrier = requeue.NewRetrier(s.New(t, Environment{Client: r.injector.client(), Clock: clock, Events: r.events}), nil, clock)
 	r.seen = r.store.snapshot(s.Watches)
 	r.notify()
@@ -63,7 +63,7 @@ func (r *run) drive() {
 	for {
 		r.others()
 		req, at, ok := r.next()
-		if !ok || at.Sub(r.changed) > r.scenario.Quiet {
+		if quiet := at.Sub(r.changed); !ok || quiet > r.scenario.Quiet && (r.err == nil || quiet > 2*r.scenario.Quiet) {
 			return
 		}
 		if r.rounds >= limit {
@@ -137,7 +137,7 @@ func (r *run) round(ctx context.Context, req reconcile.Request) {
 			r.silent = fmt.Sprintf("round %d returned no error and set no timer, of\n%s", r.rounds, describe(r.injector.made()[made:]))
 		}
 	})
-	if r.injector.late { // the cache has it a moment later
+	if r.injector.late {
 		r.notify()
 	}
 }

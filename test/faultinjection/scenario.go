@@ -71,6 +71,8 @@ type Scenario struct {
 	Objects []client.Object
 	// Build adds indexes to the API server in memory.
 	Build func(*fake.ClientBuilder)
+	// Applies is for controllers that apply objects.
+	Applies bool
 	// New makes the controller, which has nothing in memory.
 	New func(testing.TB, Environment) reconcile.Reconciler
 	// Requests are what each event asks for.

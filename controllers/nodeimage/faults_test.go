@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeimage
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/test/faultinjection"
+)
+
+func TestNoFailedCallLeavesANodeImageBehind(t *testing.T) {
+	ready := func(name string) *corev1.Node {
+		o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"zone": "a"}}}
+		o.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Date(2026, 1, 2, 2, 59, 50, 0, time.UTC))}}
+		return o
+	}
+	old := &kruise.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: "old"}}
+	wanted := func(tag, job string) kruise.ImageTagSpec {
+		return kruise.ImageTagSpec{
+			Tag: tag, CreatedAt: ptr.To(metav1.NewTime(time.Date(2026, 1, 2, 2, 59, 50, 0, time.UTC))), PullPolicy: &kruise.ImageTagPullPolicy{},
+			OwnerReferences: []corev1.ObjectReference{{APIVersion: "apps.kruise.io/v1beta1", Kind: "ImagePullJob", Namespace: "shop", Name: job, UID: "job"}},
+		}
+	}
+	old.Spec.Images = map[string]kruise.ImageSpec{"nginx": {Tags: []kruise.ImageTagSpec{wanted("1", "warm"), wanted("2", "gone")}}}
+	job := &kruise.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "warm", UID: "job"}}
+	for name, tc := range map[string]struct {
+		objects []client.Object
+		node    string
+	}{
+		"created": {[]client.Object{ready("new")}, "new"},
+		"cleaned": {[]client.Object{ready("old"), old, job}, "old"},
+		"deleted": {[]client.Object{old, job}, "old"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			faultinjection.Scenario{
+				Objects: tc.objects,
+				New: func(_ testing.TB, e faultinjection.Environment) reconcile.Reconciler {
+					return New(e.Client, e.Client, e.Events, WithClock(e.Clock))
+				},
+				Requests: []reconcile.Request{{NamespacedName: client.ObjectKey{Name: tc.node}}},
+				Watches:  map[string]faultinjection.Changes{"ImagePullJob": faultinjection.NoChanges},
+			}.Run(t)
+		})
+	}
+}

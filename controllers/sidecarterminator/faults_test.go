@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecarterminator
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/test/faultinjection"
+	"github.com/regatta-sh/regatta/test/rules"
+)
+
+// newFaultScenario is a pod whose main container has ended. The node agent stops its sidecars at the second request.
+func newFaultScenario(t *testing.T, virtual bool) faultinjection.Scenario {
+	t.Helper()
+	e := rules.Engine(t, "")
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	sidecars := []corev1.Container{sidecar("proxy"), sidecar("log", kruise.TerminateSidecarIgnoreExitCodeEnv, "true")}
+	if virtual {
+		node.Labels = map[string]string{kruise.ServerlessNodeKey: kruise.ServerlessNodeValue}
+		sidecars = []corev1.Container{sidecar("proxy", kruise.TerminateSidecarWhenJobExitWithImageEnv, "end")}
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "report", UID: "p"}}
+	pod.Spec = corev1.PodSpec{NodeName: "n1", RestartPolicy: corev1.RestartPolicyNever, Containers: append([]corev1.Container{{Name: "main", Image: "a"}}, sidecars...)}
+	pod.Status.Phase = corev1.PodRunning
+	for _, c := range pod.Spec.Containers {
+		s := corev1.ContainerStatus{Name: c.Name, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
+		if c.Name == "main" {
+			s.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
+		}
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, s)
+	}
+	return faultinjection.Scenario{
+		Objects: []client.Object{node, pod},
+		New: func(_ testing.TB, env faultinjection.Environment) reconcile.Reconciler {
+			return New(env.Client, env.Client, e, env.Events, WithClock(env.Clock))
+		},
+		Requests: faultinjection.RequestFor(pod),
+		Watches:  map[string]faultinjection.Changes{"ContainerRecreateRequest": faultinjection.NoChanges, "Node": faultinjection.NoChanges},
+		Others:   stopAtTheSecondRequest,
+		Delay:    3 * time.Minute, // a poll, and the time between two requests
+	}
+}
+
+func stopAtTheSecondRequest(c *faultinjection.Cluster) {
+	list := &kruise.ContainerRecreateRequestList{}
+	c.Must(c.Client.List(c.Context(), list))
+	for i := range list.Items {
+		o := &list.Items[i]
+		if o.Status.CompletionTime != nil {
+			continue
+		}
+		before := o.DeepCopy()
+		o.Status.Phase, o.Status.CompletionTime = kruise.ContainerRecreateRequestCompleted, ptr.To(metav1.NewTime(c.Now))
+		c.PatchStatus(o, before)
+		if len(o.Annotations) == 0 {
+			continue // the container goes on
+		}
+		pod := &corev1.Pod{}
+		c.Must(c.Client.Get(c.Context(), client.ObjectKey{Namespace: o.Namespace, Name: o.Spec.PodName}, pod))
+		was := pod.DeepCopy()
+		for j := range pod.Status.ContainerStatuses {
+			for _, stopped := range o.Spec.Containers {
+				if pod.Status.ContainerStatuses[j].Name == stopped.Name {
+					pod.Status.ContainerStatuses[j].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
+				}
+			}
+		}
+		c.PatchStatus(pod, was)
+	}
+}
+
+func TestNoFailedCallLeavesASidecarRunning(t *testing.T) {
+	t.Run("on a node", func(t *testing.T) { newFaultScenario(t, false).Run(t) })
+	t.Run("on a virtual node", func(t *testing.T) { newFaultScenario(t, true).Run(t) })
+}
