@@ -30,7 +30,7 @@ func TestALookThatFailsKeepsItsTimers(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused, api := errors.New("refused"), w.api
-	w.api = interceptor.NewClient(api.(client.WithWatch), interceptor.Funcs{
+	w.api = interceptor.NewClient(api, interceptor.Funcs{
 		SubResourceUpdate: func(context.Context, client.Client, string, client.Object, ...client.SubResourceUpdateOption) error {
 			return refused
 		},

@@ -26,7 +26,7 @@ func TestTheGateIsOff(t *testing.T) {
 	spread.Spec.TargetReference = v1beta1.TargetReference{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: "web"}
 	spread.Spec.Subsets = []v1beta1.WorkloadSpreadSubset{{Name: "a"}}
 	for _, off := range []bool{true, false} {
-		kind := New(reader, rules.Configuration{Reader: reader, Namespace: "ns"}, podtemplate.Settings{}, off)
+		kind := New(reader, rules.Configuration{Reader: reader, Namespace: "ns"}, podtemplate.Settings{}, off, nil)
 		for _, old := range []*v1beta1.WorkloadSpread{nil, spread} {
 			found := &rules.Findings{}
 			kind.Validate(t.Context(), spread, old, found)

@@ -255,7 +255,7 @@ func TestTheUpdateRevisionIsNewerThanOneThatIsAdoptedLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := h.owner("web:2")
-	o.Adopt = func(context.Context, *appsv1.ControllerRevision) error { return nil }
+	o.Adopt = func(context.Context, *appsv1.ControllerRevision, map[string]string) error { return nil }
 	got, err := Resolve(t.Context(), h.c, o, []*appsv1.ControllerRevision{adopted, update})
 	if err != nil || got.Update.Name != update.Name || got.Update.Revision <= adopted.Revision {
 		t.Errorf("the update is %s with number %d, the other one has %d: %v", got.Update.Name, got.Update.Revision, adopted.Revision, err)
