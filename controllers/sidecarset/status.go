@@ -43,6 +43,7 @@ func (k *Kind) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, r
 	meta.RemoveStatusCondition(&status.Conditions, failure.ConditionType)
 	reportFailures(f, res, &status)
 	reportHold(r, res, &status)
+	reportRevisionGone(r, t, set, &status)
 	reportMissed(r, f, &status)
 	k.reportRecreation(r, m, f, set, &status)
 	k.reportNotUpgradable(r, m, f, t)

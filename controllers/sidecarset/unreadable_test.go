@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
 )
 
@@ -36,5 +37,26 @@ func TestASidecarSetWhosePodsCannotBeReadSaysSo(t *testing.T) {
 	w.round("logs")
 	if c := meta.FindStatusCondition(w.set("logs").Status.Conditions, failure.ConditionType); c != nil {
 		t.Errorf("at the end the condition is %+v", c)
+	}
+}
+
+// A revision that an injection strategy names may be deleted. New pods get the latest one then, which the status tells.
+func TestASidecarSetWhoseNamedRevisionIsGoneSaysSo(t *testing.T) {
+	w := started(t, "", 1, logs(nil))
+	names := func(revision string) {
+		w.edit("logs", func(s *kruise.SidecarSet) {
+			s.Spec.InjectionStrategy.Revision = &kruise.SidecarSetInjectRevision{RevisionName: &revision, Policy: kruise.AlwaysSidecarSetInjectRevisionPolicy}
+		})
+		w.round("logs")
+		w.round("logs")
+	}
+	names("logs-gone")
+	c := meta.FindStatusCondition(w.set("logs").Status.Conditions, revisionGone)
+	if told := w.told(revisionGone); c == nil || !strings.Contains(c.Message, `names "logs-gone", which no revision has`) || len(told) != 1 {
+		t.Errorf("the condition is %+v, and told is %v", c, told)
+	}
+	names(w.set("logs").Status.LatestRevision)
+	if c := meta.FindStatusCondition(w.set("logs").Status.Conditions, revisionGone); c != nil {
+		t.Errorf("with one that exists the condition is %+v", c)
 	}
 }
