@@ -146,6 +146,7 @@ func Relabel(t *rapid.T, l *simulation.Life, key, value string) {
 		p.Labels[key] = value
 	}
 	l.Update(p)
+	l.ShowAll(p) // what a user does, the controller cannot know of before
 }
 
 // LabelBack puts a label back onto the pods that have lost it.
