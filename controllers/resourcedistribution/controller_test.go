@@ -129,28 +129,43 @@ func included(names ...string) (t kruise.ResourceDistributionTargets) {
 	return t
 }
 
-func TestTheController(t *testing.T) {
+// cases are run on one API server, each with a ResourceDistribution of its own.
+type cases struct {
+	*testing.T
+	api    client.Client
+	prefix string
+	n      int
+}
+
+func serve(t *testing.T, prefix string) *cases {
+	t.Helper()
 	_, api := apiserver.Serve(t)
-	n := 0
-	run := func(name string, f func(w *world), rules ...string) {
-		t.Run(name, func(t *testing.T) {
-			n++
-			e, err := engine.New(policies.Builtin, engine.WithPatience(20))
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(e.Close)
-			w := &world{T: t, api: api, e: e, events: record.NewFakeRecorder(20), now: time.Now().Truncate(time.Second), name: fmt.Sprintf("d%d", n)}
-			w.r = New(api, e, w.events, WithClock(func() time.Time { return w.now }))
-			if len(rules) > 0 {
-				b, err := bundle.FromFiles("rules", map[string]string{"x.rego": rules[0]})
-				w.do(err)
-				w.do(e.Activate(t.Context(), bundle.Set{b}))
-			}
-			f(w)
-			w.do(client.IgnoreNotFound(api.Delete(t.Context(), &kruise.ResourceDistribution{ObjectMeta: metav1.ObjectMeta{Name: w.name}})))
-		})
-	}
+	return &cases{T: t, api: api, prefix: prefix}
+}
+
+// run runs a case with rules of users.
+func (c *cases) run(name string, f func(w *world), rules ...string) {
+	c.Run(name, func(t *testing.T) {
+		c.n++
+		e, err := engine.New(policies.Builtin, engine.WithPatience(20))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(e.Close)
+		w := &world{T: t, api: c.api, e: e, events: record.NewFakeRecorder(20), now: time.Now().Truncate(time.Second), name: fmt.Sprintf("%s%d", c.prefix, c.n)}
+		w.r = New(c.api, e, w.events, WithClock(func() time.Time { return w.now }))
+		if len(rules) > 0 {
+			b, err := bundle.FromFiles("rules", map[string]string{"x.rego": rules[0]})
+			w.do(err)
+			w.do(e.Activate(t.Context(), bundle.Set{b}))
+		}
+		f(w)
+		w.do(client.IgnoreNotFound(c.api.Delete(t.Context(), &kruise.ResourceDistribution{ObjectMeta: metav1.ObjectMeta{Name: w.name}})))
+	})
+}
+
+func TestTheController(t *testing.T) {
+	run := serve(t, "d").run
 
 	run("copies go to the namespaces that are named and selected, less those that are excluded", func(w *world) {
 		a, b, c := w.namespace("a"), w.namespace("b"), w.namespace("c")
@@ -253,110 +268,6 @@ func TestTheController(t *testing.T) {
 		w.settle()
 		if string(w.secret(a).Data["key"]) != "one" || w.secret(b) == nil {
 			w.Errorf("copies: %v, %v", w.secret(a), w.secret(b))
-		}
-	})
-	replace := func(w *world, old, fresh string) {
-		w.Helper()
-		w.edit(func(d *kruise.ResourceDistribution) {
-			d.Spec.Resource.Raw = bytes.Replace(d.Spec.Resource.Raw, []byte(old), []byte(fresh), 1)
-		})
-	}
-	run("a Secret of another type is made again, with what others added to its metadata", func(w *world) {
-		a := w.namespace("a")
-		w.distribute(secret, included(a))
-		w.settle()
-		s := w.secret(a)
-		before := s.UID
-		s.Labels["mine"] = "yes"
-		w.do(w.api.Update(w.Context(), s))
-		replace(w, `"kind":"Secret"`, `"kind":"Secret","type":"example.com/key"`)
-		w.settle()
-		w.status("1/1/0")
-		if s = w.secret(a); s == nil || s.Type != "example.com/key" || s.UID == before || s.Labels["mine"] != "yes" || string(s.Data["key"]) != "one" {
-			w.Errorf("the copy is %v", s)
-		}
-		if o := metav1.GetControllerOf(s); o == nil || o.UID != w.get().UID {
-			w.Errorf("it is owned by %v", s.OwnerReferences)
-		}
-	})
-	run("a Secret that is immutable is made again when its data changes, and when it is to be mutable", func(w *world) {
-		a := w.namespace("a")
-		w.distribute(`{apiVersion: v1, kind: Secret, immutable: true, metadata: {name: ca, labels: {a: b}}, stringData: {key: one}}`, included(a))
-		w.settle()
-		first := w.secret(a)
-		replace(w, `"a":"b"`, `"a":"c"`)
-		w.settle()
-		if s := w.secret(a); s.UID != first.UID || s.Labels["a"] != "c" {
-			w.Errorf("for a label it is %v", s)
-		}
-		replace(w, `"one"`, `"two"`)
-		w.settle()
-		second := w.secret(a)
-		if second.UID == first.UID || string(second.Data["key"]) != "two" || !*second.Immutable {
-			w.Errorf("for data it is %v", second)
-		}
-		replace(w, `"immutable":true`, `"immutable":false`)
-		w.settle()
-		if s := w.secret(a); s.UID == second.UID || *s.Immutable {
-			w.Errorf("to be mutable it is %v", s)
-		}
-		w.status("1/1/0")
-	})
-	run("a ConfigMap that is immutable is made again when its data changes", func(w *world) {
-		a := w.namespace("a")
-		w.distribute(`{apiVersion: v1, kind: ConfigMap, immutable: true, metadata: {name: ca}, data: {key: one}}`, included(a))
-		w.settle()
-		replace(w, `"one"`, `"two"`)
-		w.settle()
-		c := &corev1.ConfigMap{}
-		w.do(w.api.Get(w.Context(), client.ObjectKey{Namespace: a, Name: "ca"}, c))
-		if c.Data["key"] != "two" {
-			w.Errorf("the copy is %v", c)
-		}
-		w.status("1/1/0")
-	})
-	run("a copy with finalizers is waited for before it is made again", func(w *world) {
-		a := w.namespace("a")
-		w.distribute(secret, included(a))
-		w.settle()
-		s := w.secret(a)
-		s.Finalizers = []string{"example.com/keep"}
-		w.do(w.api.Update(w.Context(), s))
-		replace(w, `"kind":"Secret"`, `"kind":"Secret","type":"example.com/key"`)
-		for range 2 {
-			if _, err := w.reconcile(); err == nil {
-				w.Error("nothing tries it again")
-			}
-			w.status("1/0/1 UpdateResourceFailed [" + a + "]: the copy is being deleted, and is created again once its finalizers are gone")
-		}
-		s = w.secret(a)
-		s.Finalizers = nil
-		w.do(w.api.Update(w.Context(), s))
-		w.settle()
-		if s = w.secret(a); s == nil || s.Type != "example.com/key" {
-			w.Errorf("the copy is %v", s)
-		}
-	})
-	run("a Secret that the API server refuses leaves the copy there, and its text is nowhere", func(w *world) {
-		a := w.namespace("a")
-		w.distribute(secret, included(a))
-		w.settle()
-		replace(w, `"kind":"Secret"`, `"kind":"Secret","type":"kubernetes.io/dockerconfigjson"`)
-		replace(w, `{"key":"one"}`, `{".dockerconfigjson":"hunter2"}`)
-		_, err := w.reconcile()
-		if err == nil || strings.Contains(err.Error(), "hunter2") {
-			w.Errorf("the log says %v", err)
-		}
-		if s := w.secret(a); s == nil || string(s.Data["key"]) != "one" {
-			w.Errorf("the copy is %v", s)
-		}
-		w.status("1/0/1 UpdateResourceFailed [" + a + "]: distributing Secret ca: the API server answers 422 Invalid (data[.dockerconfigjson]: Invalid value); its message is left out, since it may repeat the Secret")
-	})
-	run("a resource that is no proper Secret is told without its text", func(w *world) {
-		w.distribute(`{apiVersion: v1, kind: Secret, metadata: {name: ca}, stringData: {key: 12345678}}`, included())
-		_, err := w.reconcile()
-		if got := <-w.events.Events; err == nil || strings.Contains(got+err.Error(), "1234") || !strings.HasPrefix(got, "Warning InvalidResource reading spec.resource: stringData") {
-			w.Errorf("got %q, %v", got, err)
 		}
 	})
 	run("what has not changed is not written", func(w *world) {
