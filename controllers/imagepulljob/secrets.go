@@ -147,6 +147,12 @@ func (r *Reconciler) copySecret(ctx context.Context, job *kruise.ImagePullJob, n
 		return out, err
 	}
 	out.ref = &kruise.ReferenceObject{Namespace: configNamespace, Name: target.Name, Mode: kruise.PullSecretModeBatch}
+	return out, r.writeCopy(ctx, job, source, target)
+}
+
+// writeCopy brings the copy of a source up to date, for one job more.
+func (r *Reconciler) writeCopy(ctx context.Context, job *kruise.ImagePullJob, source, target *corev1.Secret) (err error) {
+	key := client.ObjectKeyFromObject(source)
 	before := target.DeepCopy()
 	target.Data = source.Data
 	target.Annotations = maps.Clone(target.Annotations)
@@ -159,9 +165,9 @@ func (r *Reconciler) copySecret(ctx context.Context, job *kruise.ImagePullJob, n
 	switch {
 	case target.UID != "" && target.Type != source.Type: // a type cannot be changed; the next round makes the copy anew
 		if err := r.client.Delete(ctx, target, client.Preconditions{UID: &target.UID}); client.IgnoreNotFound(err) != nil {
-			return out, fmt.Errorf("replacing the copy of pull secret %s: %w", key, err)
+			return fmt.Errorf("replacing the copy of pull secret %s: %w", key, err)
 		}
-		return out, fmt.Errorf("replacing the copy of pull secret %s: it has type %q, and the secret has %q", key, target.Type, source.Type)
+		return fmt.Errorf("replacing the copy of pull secret %s: it has type %q, and the secret has %q", key, target.Type, source.Type)
 	case target.UID == "":
 		target.Type = source.Type
 		err = r.client.Create(ctx, target)
@@ -170,11 +176,11 @@ func (r *Reconciler) copySecret(ctx context.Context, job *kruise.ImagePullJob, n
 	}
 	switch {
 	case apierrors.IsConflict(err):
-		return out, fmt.Errorf("copying pull secret %s: %w", key, err)
+		return fmt.Errorf("copying pull secret %s: %w", key, err)
 	case err != nil: // the log is no place for what it has
-		return out, redact.ContentsOf(source).Error("copying pull secret "+key.String(), err)
+		return redact.ContentsOf(source).Error("copying pull secret "+key.String(), err)
 	}
-	return out, nil
+	return nil
 }
 
 // dropCopy deletes the copy of a source that is gone, or holds no credentials of registries any more: nobody is to log in with
