@@ -55,7 +55,7 @@ func drawBudget(t *rapid.T) protection.BudgetInput {
 // admit is PUB-03.
 func admit(in protection.BudgetInput) protection.BudgetOutput {
 	list := protection.RecordDisrupted
-	if b := in.Budget; in.Request.Operation == protection.Update && (b == nil || b.Recorded != protection.RecordDisrupted) {
+	if b, op := in.Budget, in.Request.Operation; (op == protection.Update || op == protection.Resize) && (b == nil || b.Recorded != protection.RecordDisrupted) {
 		list = protection.RecordUnavailable
 	}
 	because := func(allow bool, record string, take bool, reason string) protection.BudgetOutput {

@@ -85,8 +85,8 @@ func replica(t *testing.T, config *rest.Config, scheme *runtime.Scheme) *Ledger 
 	}
 	cached := &late{Client: direct}
 	cached.copies.Store(&map[types.NamespacedName]policy.PodUnavailableBudget{})
-	go func() { _ = cached.follow(t.Context()) }() // the questions fail if it does
-	return New(cached, direct, plain)
+	go func() { _ = cached.follow(t.Context()) }()        // the questions fail if it does
+	return New(cached, direct, plain, WithResizes(false)) // each operation takes a pod
 }
 
 // Many ask two managers at once, about budgets of several sizes, while pods that

@@ -127,9 +127,10 @@ func covered(in protection.BudgetInput) bool {
 }
 
 // listOf is where a pod is recorded. One that was let go stays where records last
-// longer.
+// longer. A resize deletes nothing, so nobody waits for the pod to go.
 func listOf(in protection.BudgetInput) string {
-	if in.Request.Operation == protection.Update && in.Budget.Recorded != protection.RecordDisrupted {
+	op := in.Request.Operation
+	if (op == protection.Update || op == protection.Resize) && in.Budget.Recorded != protection.RecordDisrupted {
 		return protection.RecordUnavailable
 	}
 	return protection.RecordDisrupted

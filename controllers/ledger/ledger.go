@@ -87,14 +87,14 @@ type Option func(*Ledger)
 // WithClock replaces time.Now.
 func WithClock(now func() time.Time) Option { return func(l *Ledger) { l.now = now } }
 
-// WithResizes says that resources can be changed without a restart (gate
-// InPlacePodVerticalScaling): else who protects from updates protects from that.
+// WithResizes says whether budgets tell a resize that restarts no container from an update (gate
+// InPlacePodVerticalScaling), as they do if unset. Else who protects from updates protects from that.
 func WithResizes(can bool) Option { return func(l *Ledger) { l.resizeIsUpdate = !can } }
 
 // New makes a Ledger. The client may read from a cache; live must not.
 func New(c client.Client, live client.Reader, decide Decide, opts ...Option) *Ledger {
 	l := &Ledger{
-		client: c, live: live, decide: decide, now: time.Now, resizeIsUpdate: true,
+		client: c, live: live, decide: decide, now: time.Now,
 		own: map[types.NamespacedName]written{}, pods: map[types.UID]time.Time{},
 	}
 	l.callers = crowd.Crowd[types.NamespacedName, *ticket]{Most: most, Patience: patience, Answer: l.answer, Fail: failWaiting}

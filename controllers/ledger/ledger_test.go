@@ -130,9 +130,10 @@ func TestAsk(t *testing.T) {
 		"a deletion that the budget allows": {op: points.Delete, budget: budget(1, 3, 2), allow: true, after: "0/2 disrupted:a@00"},
 		"an eviction":                       {op: points.Evict, budget: budget(2, 3, 1), allow: true, after: "1/2 disrupted:a@00"},
 		"an update":                         {op: points.Update, budget: budget(1, 3, 2), allow: true, after: "0/2 unavailable:a@00"},
-		"a resize where it may restart":     {op: points.Resize, budget: budget(1, 3, 2), allow: true, after: "0/2 disrupted:a@00"},
-		"a resize where it never does":      {op: points.Resize, budget: budget(1, 3, 2), ledger: []Option{WithResizes(true)}, allow: true, after: "1/3"},
-		"a resize that the budget names":    {op: points.Resize, budget: budget(1, 3, 2, names(policy.PubResizeOperation)), ledger: []Option{WithResizes(true)}, allow: true, after: "0/2 disrupted:a@00"},
+		"a resize that counts as an update": {op: points.Resize, budget: budget(1, 3, 2), ledger: []Option{WithResizes(false)}, allow: true, after: "0/2 unavailable:a@00"},
+		"a resize":                          {op: points.Resize, budget: budget(1, 3, 2), allow: true, after: "1/3"},
+		"a resize that finds none allowed":  {op: points.Resize, budget: budget(0, 2, 2), allow: true, after: "0/2"},
+		"a resize that the budget names":    {op: points.Resize, budget: budget(1, 3, 2, names(policy.PubResizeOperation)), allow: true, after: "0/2 unavailable:a@00"},
 		"an eviction of a pod that is not ready, which may be by then": {
 			op: points.Evict, budget: budget(0, 2, 2), allow: true, after: "0/2 disrupted:a@00",
 			pod: func(p *corev1.Pod) { p.Status.Conditions = nil },

@@ -309,7 +309,7 @@ budget_too_many_records := {
 #   id: protection.budget.taken
 budget_taken := {
 	"allow": true,
-	"record": object.get({"UPDATE": "unavailablePods"}, input.request.operation, "disruptedPods"),
+	"record": object.get({"UPDATE": "unavailablePods", "RESIZE": "unavailablePods"}, input.request.operation, "disruptedPods"),
 	"take": true,
 	"because": {
 		"rule": "protection.budget.taken",
@@ -331,7 +331,7 @@ budget_because(clause, reason, message) := {
 
 # What is deleted stays on its list, which remembers it for longer.
 budget_list := "unavailablePods" if {
-	input.request.operation == "UPDATE"
+	input.request.operation in {"UPDATE", "RESIZE"}
 	not input.budget.recorded == "disruptedPods"
 } else := "disruptedPods" if {
 	is_string(input.request.operation) # or nothing is known of the request

@@ -89,7 +89,7 @@ test_operations_are_protected_as_the_budget_says if {
 
 test_each_operation_has_its_list if {
 	lists := {operation: asked({"request": {"operation": operation}, "resizeIsUpdate": true}).record | some operation in ["DELETE", "EVICT", "UPDATE", "RESIZE"]}
-	lists == {"DELETE": "disruptedPods", "EVICT": "disruptedPods", "UPDATE": "unavailablePods", "RESIZE": "disruptedPods"}
+	lists == {"DELETE": "disruptedPods", "EVICT": "disruptedPods", "UPDATE": "unavailablePods", "RESIZE": "unavailablePods"}
 }
 
 test_a_pod_that_is_recorded_is_recorded_anew_and_takes_none if {

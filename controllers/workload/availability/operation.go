@@ -40,18 +40,42 @@ func labelled(before, after *corev1.Pod) bool {
 // resized says whether nothing changed but resources that the kubelet can change
 // while the containers run.
 func resized(before, after *corev1.Pod) bool {
-	if static(before) || len(before.Spec.Containers) != len(after.Spec.Containers) || qos.Of(&before.Spec) != qos.Of(&after.Spec) {
+	if static(before) || qos.Of(&before.Spec) != qos.Of(&after.Spec) || !podSmoothly(&before.Spec, &after.Spec) {
 		return false
 	}
 	rest := after.Spec.DeepCopy()
-	for i := range rest.Containers {
-		was, is := &before.Spec.Containers[i], &after.Spec.Containers[i]
-		if !smoothly(was, is) {
+	rest.Resources = before.Spec.Resources.DeepCopy()
+	for _, lists := range [][2][]corev1.Container{{before.Spec.Containers, rest.Containers}, {before.Spec.InitContainers, rest.InitContainers}} {
+		if len(lists[0]) != len(lists[1]) {
 			return false
 		}
-		rest.Containers[i].Resources = *was.Resources.DeepCopy()
+		for i := range lists[1] {
+			was, is := &lists[0][i], &lists[1][i]
+			if !smoothly(was, is) {
+				return false
+			}
+			is.Resources = *was.Resources.DeepCopy()
+		}
 	}
 	return equality.Semantic.DeepEqual(before.Spec, *rest)
+}
+
+// podSmoothly says whether the resources of the pod as a whole may have changed so, and no
+// container that shares them restarts for it.
+func podSmoothly(was, is *corev1.PodSpec) bool {
+	before, after := corev1.Container{}, corev1.Container{}
+	if was.Resources != nil {
+		before.Resources = *was.Resources
+	}
+	if is.Resources != nil {
+		after.Resources = *is.Resources
+	}
+	for _, containers := range [][]corev1.Container{is.Containers, is.InitContainers} {
+		for i := range containers {
+			after.ResizePolicy = append(after.ResizePolicy, containers[i].ResizePolicy...)
+		}
+	}
+	return smoothly(&before, &after)
 }
 
 // smoothly says whether each resource that changed may, and needs no restart.

@@ -47,6 +47,15 @@ func TestOperation(t *testing.T) {
 	label := func(key string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) { p.Labels[key] = "true" }
 	}
+	sidecar := func(cpu, restart string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Spec.InitContainers = []corev1.Container{{Name: "side", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways), Resources: corev1.ResourceRequirements{Requests: list("cpu", cpu)},
+				ResizePolicy: []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.ResourceResizeRestartPolicy(restart)}}}}
+		}
+	}
+	whole := func(cpu string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Spec.Resources = &corev1.ResourceRequirements{Requests: list("cpu", cpu)} }
+	}
 	const drain = "unavailable-pod.kruise.io/drain"
 	for name, tc := range map[string]struct {
 		before, after func(*corev1.Pod)
@@ -76,11 +85,15 @@ func TestOperation(t *testing.T) {
 		"a class of service": {sized, both(sized, func(p *corev1.Pod) {
 			p.Spec.Containers[0].Resources.Requests = p.Spec.Containers[0].Resources.Limits
 		}), protection.Update},
-		"cpu of a static pod":   {both(sized, annotated("kubernetes.io/config.source", "file")), both(sized, request("cpu", "1500m")), protection.Update},
-		"cpu of a pod of api":   {both(sized, annotated("kubernetes.io/config.source", "api")), both(sized, request("cpu", "1500m")), protection.Resize},
-		"cpu of a mirror":       {both(sized, annotated("kubernetes.io/config.mirror", "x")), both(sized, request("cpu", "1500m")), protection.Update},
-		"a container goes":      {both(sized, func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "b"}) }), sized, protection.Update},
-		"a claim of a resource": {sized, both(sized, func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "gpu"}} }), protection.Update},
+		"cpu of a static pod":                   {both(sized, annotated("kubernetes.io/config.source", "file")), both(sized, request("cpu", "1500m")), protection.Update},
+		"cpu of a pod of api":                   {both(sized, annotated("kubernetes.io/config.source", "api")), both(sized, request("cpu", "1500m")), protection.Resize},
+		"cpu of a mirror":                       {both(sized, annotated("kubernetes.io/config.mirror", "x")), both(sized, request("cpu", "1500m")), protection.Update},
+		"a container goes":                      {both(sized, func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "b"}) }), sized, protection.Update},
+		"cpu of a sidecar":                      {both(sized, sidecar("1", "")), both(sized, sidecar("2", "")), protection.Resize},
+		"cpu of a sidecar that wants a restart": {both(sized, sidecar("1", "RestartContainer")), both(sized, sidecar("2", "RestartContainer")), protection.Update},
+		"cpu of the pod":                        {both(sized, whole("3")), both(sized, whole("4")), protection.Resize},
+		"cpu of the pod, and a container wants a restart for it": {both(sized, whole("3"), policy("cpu", "RestartContainer")), both(sized, whole("4"), policy("cpu", "RestartContainer")), protection.Update},
+		"a claim of a resource":                                  {sized, both(sized, func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "gpu"}} }), protection.Update},
 	} {
 		before, after := serving(tc.before), serving(tc.after)
 		if got := Operation(before, after); got != tc.want {
