@@ -45,11 +45,11 @@ func Result(o client.Object, after time.Duration, err error) (reconcile.Result, 
 // resource and the object that it has not found.
 func isNotFound(o client.Object, err error) bool {
 	for err != nil {
-		if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // each of them counts
+		if joined, ok := err.(interface{ Unwrap() []error }); ok {
 			errs := joined.Unwrap()
 			return len(errs) > 0 && !slices.ContainsFunc(errs, func(e error) bool { return !isNotFound(o, e) })
 		}
-		if status, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // those that it wraps come next
+		if status, ok := err.(apierrors.APIStatus); ok {
 			details := status.Status().Details
 			resource, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: reflect.TypeOf(o).Elem().Name()})
 			return apierrors.IsNotFound(err) && details != nil && details.Name == o.GetName() && details.Kind == resource.Resource
