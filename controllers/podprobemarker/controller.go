@@ -12,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
@@ -205,10 +204,7 @@ func (r *Reconciler) mark(ctx context.Context, pod *corev1.Pod, held *atomic.Boo
 	if why != nil {
 		held.Store(true)
 	}
-	if apierrors.IsConflict(err) { // another pod has the name
-		return nil
-	}
-	return client.IgnoreNotFound(err)
+	return client.IgnoreNotFound(err) // a conflict with another client, or since another pod has the name, is tried again
 }
 
 // reportFailure writes why a marker could not be brought up to date.
