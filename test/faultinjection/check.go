@@ -36,7 +36,7 @@ func (s Scenario) Run(t *testing.T) {
 		t.Fatalf("without faults the controller writes nothing:\n%s", describe(calls))
 	}
 	plan := s.plan(calls)
-	chosen := thinOut(plan)
+	chosen := thinOut(plan, len(calls))
 	for _, p := range chosen {
 		if p.persists {
 			s.checkOutage(t, p.call, want, first.changed)
@@ -72,20 +72,24 @@ func (s *Scenario) plan(calls []Call) (out []planned) {
 }
 
 const (
-	// mostRuns is how many runs with a fault are made of a scenario: some seconds' worth.
-	mostRuns = 60
+	// mostCalls is how many calls are made in all runs with a fault of a scenario, but for those after the fault: some
+	// seconds' worth.
+	mostCalls = 1500
+	// fewestRuns are made in any case.
+	fewestRuns = 20
 	// allRuns is the environment variable by which all are made.
 	allRuns = "FAULTINJECTION_ALL"
 )
 
-// thinOut chooses runs evenly where there are many.
-func thinOut(plan []planned) []planned {
-	if len(plan) <= mostRuns || os.Getenv(allRuns) != "" {
+// thinOut chooses runs evenly where there are many calls.
+func thinOut(plan []planned, calls int) []planned {
+	most := max(fewestRuns, mostCalls/calls)
+	if len(plan) <= most || os.Getenv(allRuns) != "" {
 		return plan
 	}
-	out := make([]planned, 0, mostRuns)
-	for i := range mostRuns {
-		out = append(out, plan[i*len(plan)/mostRuns])
+	out := make([]planned, 0, most)
+	for i := range most {
+		out = append(out, plan[i*len(plan)/most])
 	}
 	return out
 }

@@ -3,6 +3,7 @@
 package faultinjection
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -172,12 +173,28 @@ func (s *store) countWrites() interceptor.Funcs {
 			return wrote(c.SubResource(sub).Update(ctx, o, opts...))
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			return wrote(c.SubResource(sub).Patch(ctx, o, p, opts...))
+			if err := c.SubResource(sub).Patch(ctx, o, p, opts...); err != nil || sub != "status" {
+				return wrote(err)
+			}
+			return wrote(patchPodMetadata(ctx, c, o, p))
 		},
 		SubResourceApply: func(ctx context.Context, c client.Client, sub string, o runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
 			return wrote(c.SubResource(sub).Apply(ctx, o, opts...))
 		},
 	}
+}
+
+// patchPodMetadata changes the labels and annotations of a pod by a patch of its status, as an API server does.
+func patchPodMetadata(ctx context.Context, c client.Client, o client.Object, p client.Patch) error {
+	pod, ok := o.(*corev1.Pod)
+	if !ok {
+		return nil
+	}
+	raw, err := p.Data(pod)
+	if err != nil || !bytes.Contains(raw, []byte(`"labels"`)) && !bytes.Contains(raw, []byte(`"annotations"`)) {
+		return nil //nolint:nilerr // the patch was made, and it can be that it is by a difference
+	}
+	return c.Patch(ctx, pod, client.RawPatch(p.Type(), raw))
 }
 
 // list has all objects.
