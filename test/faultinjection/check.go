@@ -74,9 +74,9 @@ func (s *Scenario) plan(calls []Call) (out []planned) {
 const (
 	// mostCalls is how many calls are made in all runs with a fault of a scenario, but for those after the fault: some
 	// seconds' worth.
-	mostCalls = 1500
+	mostCalls = 1000
 	// fewestRuns are made in any case.
-	fewestRuns = 20
+	fewestRuns = 15
 	// allRuns is the environment variable by which all are made.
 	allRuns = "FAULTINJECTION_ALL"
 )
