@@ -75,7 +75,7 @@ func TestAnEphemeralContainerThatIsRefusedIsTold(t *testing.T) {
 		Reaches: func(c *faultinjection.Cluster) string {
 			job := &kruise.EphemeralJob{}
 			c.Must(c.Client.Get(c.Context(), client.ObjectKey{Namespace: "shop", Name: "look"}, job))
-			if job.Status.Phase != kruise.EphemeralJobSucceeded {
+			if job.Status.Phase != kruise.EphemeralJobFailed { // a pod that refuses the container for a minute has failed
 				return "the job is " + string(job.Status.Phase)
 			}
 			return ""

@@ -62,8 +62,6 @@ func table() map[featuregate.Feature]featuregate.FeatureSpec {
 		WorkloadSpread:              beta(true), PodUnavailableBudgetDeleteGate: beta(true),
 		InPlaceUpdateEnvFromMetadata: beta(true), StatefulSetAutoDeletePVC: beta(true),
 		PodProbeMarkerGate: beta(true), ResourceDistributionGate: beta(false), PodIndexLabel: beta(true),
-		// OpenKruise has it alpha and off. API servers resize pods that run since Kubernetes 1.33, and no container restarts.
-		InPlacePodVerticalScaling: beta(true),
 	}
 	for _, f := range []featuregate.Feature{
 		CloneSetShortHash, KruisePodReadinessGate, PreDownloadImageForInPlaceUpdate, CloneSetPartitionRollback,
@@ -72,7 +70,7 @@ func table() map[featuregate.Feature]featuregate.FeatureSpec {
 		DeletionProtectionForCRDCascadingGate, EnhancedLivenessProbe, RecreatePodWhenChangeVCTInCloneSetGate,
 		StatefulSetStartOrdinal, EnableExternalCerts, StatefulSetAutoResizePVCGate, ForceDeleteTimeoutExpectationGate,
 		InPlaceWorkloadVerticalScaling, EnablePodProbeMarkerOnServerless, EnableSortSidecarContainerByName,
-		DefaultHostNetworkHostPortsInPodTemplates, DaemonSetPruneIneligibleNodes,
+		InPlacePodVerticalScaling, DefaultHostNetworkHostPortsInPodTemplates, DaemonSetPruneIneligibleNodes,
 		LaunchPriorityNativeSidecars,
 	} {
 		t[f] = alpha(false)

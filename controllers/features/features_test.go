@@ -14,7 +14,7 @@ import (
 )
 
 // The table of PL-09, but for ResourcesDeletionProtection, which the
-// documentation has on, InPlacePodVerticalScaling, which is on here, and LaunchPriorityNativeSidecars, which is ours.
+// documentation has on, and for LaunchPriorityNativeSidecars, which is ours.
 func TestTheTable(t *testing.T) {
 	want := map[featuregate.Feature]string{
 		PodWebhook: "on Beta", KruiseDaemon: "on Beta", DaemonWatchingPod: "on Beta", CloneSetShortHash: "off Alpha",
@@ -28,7 +28,7 @@ func TestTheTable(t *testing.T) {
 		RecreatePodWhenChangeVCTInCloneSetGate: "off Alpha", StatefulSetStartOrdinal: "off Alpha", PodIndexLabel: "on Beta",
 		EnableExternalCerts: "off Alpha", StatefulSetAutoResizePVCGate: "off Alpha", ForceDeleteTimeoutExpectationGate: "off Alpha",
 		InPlaceWorkloadVerticalScaling: "off Alpha", EnablePodProbeMarkerOnServerless: "off Alpha",
-		EnableSortSidecarContainerByName: "off Alpha", InPlacePodVerticalScaling: "on Beta",
+		EnableSortSidecarContainerByName: "off Alpha", InPlacePodVerticalScaling: "off Alpha",
 		DefaultHostNetworkHostPortsInPodTemplates: "off Alpha", DaemonSetPruneIneligibleNodes: "off Alpha",
 		LaunchPriorityNativeSidecars: "off Alpha",
 	}
