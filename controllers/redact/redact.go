@@ -97,11 +97,11 @@ func (c Contents) Error(doing string, err error) error {
 		if c.In(err.Error()) {
 			return fmt.Errorf("%s: it failed for a reason that is left out, since it may repeat the Secret", doing)
 		}
-		return fmt.Errorf("%s: %s", doing, err.Error()) //nolint:errorlint // it must not be unwrapped
+		return fmt.Errorf("%s: %s", doing, err.Error()) // it must not be unwrapped
 	}
 	s := status.Status()
 	if !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) && !c.In(err.Error()) {
-		return fmt.Errorf("%s: %s", doing, err.Error()) //nolint:errorlint // it must not be unwrapped
+		return fmt.Errorf("%s: %s", doing, err.Error()) // it must not be unwrapped
 	}
 	return fmt.Errorf("%s: the API server answers %d %s%s; its message is left out, since it may repeat the Secret", doing, s.Code, s.Reason, fieldsOf(s))
 }
