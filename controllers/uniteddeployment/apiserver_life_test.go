@@ -158,8 +158,13 @@ func (c *cluster) live(name string) {
 		d.Spec.Topology.Subsets = append(d.Spec.Topology.Subsets[:2], kruise.Subset{Name: "d"})
 	})
 	c.have("a=8 b=6 c=6 d=6") // the old subset stands in
-	c.run()
-	c.have("a=8 b=6 d=6")
+	apiserver.Eventually(c, "the old subset goes", func() string {
+		c.run() // the other subsets get their partitions meanwhile
+		if got := c.counts(); got != "a=8 b=6 d=6" {
+			return fmt.Sprintf("there are %q", got)
+		}
+		return ""
+	})
 	c.settled("another subset, of the new revision", func(s *kruise.UnitedDeploymentStatus) bool {
 		return s.UpdatedReadyReplicas == 20 && s.CurrentRevision == second.UpdatedRevision && len(s.SubsetStatuses) == 3 && s.SubsetStatuses[2].Name == "d"
 	})

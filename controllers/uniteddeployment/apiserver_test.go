@@ -215,9 +215,11 @@ func (c *cluster) run() {
 	c.Helper()
 	for name, one := range c.whole() {
 		c.do(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-			err := c.status(one)
+			err := client.IgnoreNotFound(c.status(one))
 			if err != nil { // the controller wrote it at the same time, and may ask for something else now
-				one = c.whole()[name]
+				if now := c.whole()[name]; now != nil {
+					one = now
+				}
 			}
 			return err
 		}))

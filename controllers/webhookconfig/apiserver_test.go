@@ -21,6 +21,7 @@ import (
 
 	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/certs"
+	"github.com/regatta-sh/regatta/test/apiserver"
 )
 
 // What the API server sends: only what a budget or a rule can be about.
@@ -150,6 +151,17 @@ func TestWhatIsSent(t *testing.T) {
 			if err := deleted(o); err != nil {
 				return err
 			}
+			// The API server asks about the pod that its own cache has.
+			apiserver.Eventually(t, "the cache of the API server has the deletion", func() string {
+				cached := &corev1.PodList{}
+				if err := api.List(t.Context(), cached, client.InNamespace(o.GetNamespace()), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}); err != nil {
+					return err.Error()
+				}
+				if !slices.ContainsFunc(cached.Items, func(p corev1.Pod) bool { return p.UID == o.GetUID() && p.DeletionTimestamp != nil }) {
+					return "it does not"
+				}
+				return ""
+			})
 			s.since()
 			return deleted(o)
 		}, ""},
