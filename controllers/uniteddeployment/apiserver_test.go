@@ -213,11 +213,16 @@ func (c *cluster) settled(what string, is func(*kruise.UnitedDeploymentStatus) b
 // does not keep are of the new revision, and all are ready.
 func (c *cluster) run() {
 	c.Helper()
-	for name, one := range c.whole() {
+	c.runEach(c.whole())
+}
+
+func (c *cluster) runEach(workloads map[string]*child) {
+	c.Helper()
+	for name, one := range workloads {
 		c.do(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 			err := client.IgnoreNotFound(c.status(one))
 			if err != nil { // the controller wrote it at the same time, and may ask for something else now
-				if now := c.whole()[name]; now != nil {
+				if now := c.children()[name]; now != nil {
 					one = now
 				}
 			}
@@ -238,7 +243,7 @@ func (c *cluster) status(one *child) error {
 	case *kruise.StatefulSet:
 		o.Status.ObservedGeneration, o.Status.Replicas, o.Status.ReadyReplicas, o.Status.AvailableReplicas, o.Status.UpdatedReplicas, o.Status.UpdatedReadyReplicas = o.Generation, n, n, n, updated, updated
 	case *appsv1.StatefulSet:
-		o.Status.ObservedGeneration, o.Status.Replicas, o.Status.ReadyReplicas, o.Status.UpdatedReplicas = o.Generation, n, n, updated
+		o.Status.ObservedGeneration, o.Status.Replicas, o.Status.ReadyReplicas, o.Status.AvailableReplicas, o.Status.UpdatedReplicas = o.Generation, n, n, n, updated
 	case *appsv1.Deployment:
 		o.Status.ObservedGeneration, o.Status.Replicas, o.Status.ReadyReplicas, o.Status.UpdatedReplicas, o.Status.AvailableReplicas = o.Generation, n, n, n, n
 	default:
