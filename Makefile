@@ -50,8 +50,8 @@ test: verify test-unit test-e2e ## All that CI runs
 # goroutine or in processes of their own, which the race detector makes five times slower and has
 # nothing to find in.
 WITHOUT_RACE := /policies(/|$$)|/charts/|/test/|/engine/(bounded|rank|cases|bundle/gate)(/|$$)|/controllers/cmd/regatta/policy(/|$$)
-# Tests that draw: with the race detector an eighth of what they draw without it.
-DRAWN = $$(git grep -lE '"(pgregory.net/rapid|.*/test/proptest|.*/api/apitest)"' -- '*_test.go')
+# Tests that draw, or choose among faults: with the race detector an eighth of what they draw without it.
+DRAWN = $$(git grep -lE '"(pgregory.net/rapid|.*/test/(proptest|faultinjection)|.*/api/apitest)"' -- '*_test.go')
 
 # No vet here: it is one of the linters of verify.
 .PHONY: test-unit

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/regatta-sh/regatta/test/proptest"
 )
 
 const (
@@ -75,7 +77,7 @@ const (
 	// mostCalls is how many calls are made in all runs with a fault of a scenario, but for those after the fault: some
 	// seconds' worth.
 	mostCalls = 1000
-	// fewestRuns are made in any case.
+	// fewestRuns are made in any case, but for the race detector.
 	fewestRuns = 15
 	// allRuns is the environment variable by which all are made.
 	allRuns = "FAULTINJECTION_ALL"
@@ -83,7 +85,7 @@ const (
 
 // thinOut chooses runs evenly where there are many calls.
 func thinOut(plan []planned, calls int) []planned {
-	most := max(fewestRuns, mostCalls/calls)
+	most := proptest.Often(max(fewestRuns, mostCalls/calls)) // fewer with the race detector
 	if len(plan) <= most || os.Getenv(allRuns) != "" {
 		return plan
 	}
