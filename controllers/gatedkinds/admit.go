@@ -4,6 +4,7 @@ package gatedkinds
 
 import (
 	"context"
+	"encoding/json"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -19,14 +20,30 @@ func refusedElsewhere(kind string) bool {
 	return kind == "PodUnavailableBudget" || kind == "WorkloadSpread"
 }
 
+// startsPulls reports whether an object is an AdvancedCronJob each of whose runs is an ImageListPullJob.
+func startsPulls(request *admission.Request) bool {
+	var job struct {
+		Spec struct {
+			Template struct {
+				Pull *struct{} `json:"imageListPullJobTemplate"`
+			} `json:"template"`
+		} `json:"spec"`
+	}
+	// What cannot be read is refused by the rules of its kind.
+	return request.Kind.Kind == "AdvancedCronJob" && json.Unmarshal(request.Object.Raw, &job) == nil && job.Spec.Template.Pull != nil
+}
+
 // Refuse is a validating webhook that refuses to create objects of a kind whose feature gates are
-// off, and leaves everything else to next. Objects that exist can be changed, so that they can
+// off, or that would create such objects, and leaves everything else to next. Objects that exist can be changed, so that they can
 // be repaired and taken over.
 func Refuse(next admission.Handler, on func(featuregate.Feature) bool) admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
-		why := ""
+		why, path := "", field.NewPath("spec")
 		if request.Operation == admissionv1.Create && request.SubResource == "" {
 			why = DescribeMissing(request.Kind.Kind, on)
+			if startsPulls(&request) {
+				why, path = DescribeMissing("ImageListPullJob", on), path.Child("template", "imageListPullJobTemplate")
+			}
 		}
 		switch {
 		case why == "":
@@ -38,6 +55,6 @@ func Refuse(next admission.Handler, on func(featuregate.Feature) bool) admission
 			}
 			return answer
 		}
-		return review.Invalid(&request, field.ErrorList{field.Forbidden(field.NewPath("spec"), why)})
+		return review.Invalid(&request, field.ErrorList{field.Forbidden(path, why)})
 	})
 }

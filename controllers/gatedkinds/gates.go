@@ -58,6 +58,6 @@ func DescribeMissing(kind string, on func(featuregate.Feature) bool) string {
 	if len(missing) > 1 {
 		noun, verb, pronoun = "feature gates", "are", "them"
 	}
-	return fmt.Sprintf(`no controller acts on a %s, because the %s %s %s off; turn %s on in the values of the chart, beside the gates that are set there: --set featureGates="%s=true"`,
+	return fmt.Sprintf(`no controller acts on objects of kind %s, because the %s %s %s off; turn %s on in the values of the chart, beside the gates that are set there: --set featureGates="%s=true"`,
 		kind, noun, strings.Join(missing, " and "), verb, pronoun, strings.Join(missing, `=true\,`))
 }

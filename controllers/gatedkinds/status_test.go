@@ -137,13 +137,41 @@ func TestObjectsOfKindsWhoseGatesAreOffAreRefused(t *testing.T) {
 				if got.Allowed {
 					continue
 				}
-				for _, part := range []string{"spec: Forbidden: no controller acts on a " + kind, "--set featureGates=\"", "=true\""} {
+				for _, part := range []string{"spec: Forbidden: no controller acts on objects of kind " + kind, "--set featureGates=\"", "=true\""} {
 					if !strings.Contains(got.Result.Message, part) {
 						t.Errorf("%s: %q does not say %q", kind, got.Result.Message, part)
 					}
 				}
 			}
 		}
+	}
+}
+
+// An AdvancedCronJob that pulls images would fail at each run.
+func TestAnAdvancedCronJobThatPullsIsRefusedWithoutTheGate(t *testing.T) {
+	next := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("next") })
+	for name, tc := range map[string]struct {
+		object  string
+		on      bool
+		allowed bool
+	}{
+		"it pulls":                  {object: `{"spec":{"template":{"imageListPullJobTemplate":{}}}}`},
+		"it pulls, with the gate":   {object: `{"spec":{"template":{"imageListPullJobTemplate":{}}}}`, on: true, allowed: true},
+		"it starts another job":     {object: `{"spec":{"template":{"jobTemplate":{}}}}`, allowed: true},
+		"its kind has to refuse it": {object: `{"spec":[]}`, allowed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+				Name: "a", Operation: admissionv1.Create, Kind: metav1.GroupVersionKind{Kind: "AdvancedCronJob"}, Object: runtime.RawExtension{Raw: []byte(tc.object)},
+			}}
+			got := Refuse(next, func(featuregate.Feature) bool { return tc.on }).Handle(t.Context(), request)
+			if got.Allowed != tc.allowed {
+				t.Fatalf("allowed is %t", got.Allowed)
+			}
+			if !got.Allowed && !strings.Contains(got.Result.Message, "spec.template.imageListPullJobTemplate: Forbidden: no controller acts on objects of kind ImageListPullJob") {
+				t.Errorf("it says %q", got.Result.Message)
+			}
+		})
 	}
 }
 

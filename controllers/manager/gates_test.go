@@ -257,7 +257,7 @@ func (w *world) populate(t *testing.T) {
 		case w.name == webhooks && kind == "PodUnavailableBudget", w.name == webhooks && kind == "WorkloadSpread", w.name == nothing && kind == "WorkloadSpread":
 			continue // it is refused where nothing keeps it
 		}
-		if err := w.Create(t.Context(), o); err != nil && !strings.Contains(err.Error(), "no controller acts on a "+o.GetKind()) {
+		if err := w.Create(t.Context(), o); err != nil && !strings.Contains(err.Error(), "no controller acts on objects of kind "+o.GetKind()) {
 			t.Fatalf("creating %s %s: %v", o.GetKind(), o.GetName(), err)
 		}
 		switch o.GetKind() {

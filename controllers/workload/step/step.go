@@ -14,6 +14,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,34 +30,39 @@ const Soon = 50 * time.Millisecond
 
 // Result is the result of a step of an object that is to be repeated after a delay; 0 for when something
 // changes. A conflict is no failure: the object is read again soon. An object that is gone
-// needs nothing more. That another object is not found is an error like any other. The delay stands
-// beside errors: a requeue.Retrier keeps it.
+// needs nothing more. That another object is not found is an error like any other, and so is one beside a
+// conflict. The delay stands beside errors: a requeue.Retrier keeps it.
 func Result(o client.Object, after time.Duration, err error) (reconcile.Result, error) {
-	if isNotFound(o, err) {
+	switch {
+	case saysOnly(err, func(status apierrors.APIStatus) bool { return isNotFound(o, status) }):
 		return reconcile.Result{}, nil
-	}
-	if apierrors.IsConflict(err) {
+	case saysOnly(err, func(status apierrors.APIStatus) bool { return status.Status().Reason == metav1.StatusReasonConflict }):
 		return reconcile.Result{RequeueAfter: Soon}, nil
 	}
 	return reconcile.Result{RequeueAfter: after}, err
 }
 
-// isNotFound reports whether all that an error says is that an object is gone. An API server names the
-// resource and the object that it has not found.
-func isNotFound(o client.Object, err error) bool {
+// saysOnly reports whether an error, or each of those that it joins, is an answer of the API server that is one.
+func saysOnly(err error, is func(apierrors.APIStatus) bool) bool {
 	for err != nil {
 		if joined, ok := err.(interface{ Unwrap() []error }); ok {
 			errs := joined.Unwrap()
-			return len(errs) > 0 && !slices.ContainsFunc(errs, func(e error) bool { return !isNotFound(o, e) })
+			return len(errs) > 0 && !slices.ContainsFunc(errs, func(e error) bool { return !saysOnly(e, is) })
 		}
 		if status, ok := err.(apierrors.APIStatus); ok {
-			details := status.Status().Details
-			resource, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: reflect.TypeOf(o).Elem().Name()})
-			return apierrors.IsNotFound(err) && details != nil && details.Name == o.GetName() && details.Kind == resource.Resource
+			return is(status)
 		}
 		err = errors.Unwrap(err)
 	}
 	return false
+}
+
+// isNotFound reports whether an answer says that an object is gone. An API server names the resource and the
+// object that it has not found.
+func isNotFound(o client.Object, answer apierrors.APIStatus) bool {
+	status := answer.Status()
+	resource, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: reflect.TypeOf(o).Elem().Name()})
+	return status.Reason == metav1.StatusReasonNotFound && status.Details != nil && status.Details.Name == o.GetName() && status.Details.Kind == resource.Resource
 }
 
 // Frame reads the objects of one kind.

@@ -52,9 +52,13 @@ func TestReconcile(t *testing.T) {
 		again   time.Duration
 		failure string
 	}{
-		"a step":                        {have: pod("a"), want: "take"},
-		"looked at again":               {have: pod("a"), after: time.Minute, want: "take", again: time.Minute},
-		"a conflict":                    {have: pod("a"), after: time.Minute, err: conflict, want: "take", again: step.Soon},
+		"a step":          {have: pod("a"), want: "take"},
+		"looked at again": {have: pod("a"), after: time.Minute, want: "take", again: time.Minute},
+		"a conflict":      {have: pod("a"), after: time.Minute, err: conflict, want: "take", again: step.Soon},
+		"a conflict, and another failure": {
+			have: pod("a"), after: time.Minute, err: errors.Join(conflict, failure), want: "take", again: time.Minute,
+			failure: "writing: Operation cannot be fulfilled on pods \"a\": newer\nbroken",
+		},
 		"gone meanwhile":                {have: pod("a"), after: time.Minute, err: fmt.Errorf("writing: %w", apierrors.NewNotFound(pods, "a")), want: "take"},
 		"gone meanwhile, at two writes": {have: pod("a"), err: errors.Join(apierrors.NewNotFound(pods, "a"), fmt.Errorf("b: %w", apierrors.NewNotFound(pods, "a"))), want: "take"},
 		"gone, and another failure": {
