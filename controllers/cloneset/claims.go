@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/revision"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
@@ -38,11 +40,19 @@ func claimName(set *kruise.CloneSet, template, id string) string {
 	return template + "-" + set.Name + "-" + id
 }
 
+// claimTemplates are those that pods of a revision have: of the update revision those of the set.
+func (s *scaler) claimTemplates(rev *appsv1.ControllerRevision) []corev1.PersistentVolumeClaim {
+	if rev.Name == s.t.Update() {
+		return s.set.Spec.VolumeClaimTemplates
+	}
+	return revision.ClaimTemplatesOf(rev, s.set.Spec.VolumeClaimTemplates)
+}
+
 // createClaims makes the claims of a pod that do not exist yet. Whether they do is
 // for the API server to say: the cache may show one that we have deleted.
-func (s *scaler) createClaims(ctx context.Context, pod *corev1.Pod, id string) error {
-	for i := range s.set.Spec.VolumeClaimTemplates {
-		t := &s.set.Spec.VolumeClaimTemplates[i]
+func (s *scaler) createClaims(ctx context.Context, pod *corev1.Pod, id string, templates []corev1.PersistentVolumeClaim) error {
+	for i := range templates {
+		t := &templates[i]
 		claim := &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{
 				Name: claimName(s.set, t.Name, id), Namespace: s.set.Namespace,

@@ -103,7 +103,7 @@ func (s *scaler) freeIDs(missing, n int) []string {
 func (s *scaler) createPod(ctx context.Context, rev *appsv1.ControllerRevision, id string) error {
 	pod, err := s.newPod(rev, id)
 	if err == nil {
-		err = s.createClaims(ctx, pod, id)
+		err = s.createClaims(ctx, pod, id, s.claimTemplates(rev))
 	}
 	if err == nil {
 		err = s.r.CreatePod(ctx, pod)
@@ -156,7 +156,7 @@ func (s *scaler) newPod(rev *appsv1.ControllerRevision, id string) (*corev1.Pod,
 		inplace.AddGate(pod, gate)
 	}
 	lifecycle.Set(pod, kruise.LifecycleStatePreparingNormal, s.f.Now)
-	pod.Spec.Volumes = claims.Volumes(pod.Spec.Volumes, s.set.Spec.VolumeClaimTemplates, func(template string) string {
+	pod.Spec.Volumes = claims.Volumes(pod.Spec.Volumes, s.claimTemplates(rev), func(template string) string {
 		return claimName(s.set, template, id)
 	})
 	return pod, nil

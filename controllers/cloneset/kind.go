@@ -93,7 +93,7 @@ func (k *Kind) Templates(ctx context.Context, r *rollout.Round) (rollout.Templat
 	set := r.Workload.(*kruise.CloneSet)
 	owner := revision.Owner{
 		Kind: OwnerKind(), Selector: set.Spec.Selector, Template: &set.Spec.Template,
-		Claims: set.Spec.VolumeClaimTemplates, Current: set.Status.CurrentRevision,
+		Claims: set.Spec.VolumeClaimTemplates, RecordsClaims: true, Current: set.Status.CurrentRevision,
 	}
 	if set.Status.CollisionCount != nil {
 		owner.Collisions = *set.Status.CollisionCount

@@ -4,7 +4,6 @@ package statefulset
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,9 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
 )
 
-// claimTemplates are those that pods of a revision have: of the update revision, and of one that
-// says nothing of claims, those of the set. Another one says which; what such a claim is like the
-// set says, as long as it has a template of the name, since claims follow their templates.
+// claimTemplates are those that pods of a revision have: of the update revision those of the set.
 func (s *scaler) claimTemplates(rev *appsv1.ControllerRevision) []corev1.PersistentVolumeClaim {
 	own := s.set.Spec.VolumeClaimTemplates
 	if rev == nil || rev.Name == s.t.Update() {
@@ -24,20 +21,11 @@ func (s *scaler) claimTemplates(rev *appsv1.ControllerRevision) []corev1.Persist
 	}
 	s.recording.Lock()
 	defer s.recording.Unlock()
-	if out, known := s.recorded[rev.Name]; known {
-		return out
+	out, known := s.recorded[rev.Name]
+	if !known {
+		out = revision.ClaimTemplatesOf(rev, own)
+		s.recorded[rev.Name] = out
 	}
-	out, ok := revision.ClaimTemplates(rev)
-	if !ok {
-		out = own
-	}
-	for i := range out {
-		name := out[i].Name
-		if at := slices.IndexFunc(own, func(c corev1.PersistentVolumeClaim) bool { return c.Name == name }); at >= 0 {
-			out[i] = own[at]
-		}
-	}
-	s.recorded[rev.Name] = out
 	return out
 }
 

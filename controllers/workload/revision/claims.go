@@ -5,6 +5,7 @@ package revision
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -47,6 +48,23 @@ func ClaimTemplates(rev *appsv1.ControllerRevision) ([]corev1.PersistentVolumeCl
 		}
 	}
 	return out, true
+}
+
+// ClaimTemplatesOf are those that new pods of a revision before the update have, where own are those
+// of the workload. The revision says which; what such a claim is like the workload says, as long as
+// it has a template of the name, since claims follow their templates. One that says nothing has own.
+func ClaimTemplatesOf(rev *appsv1.ControllerRevision, own []corev1.PersistentVolumeClaim) []corev1.PersistentVolumeClaim {
+	out, ok := ClaimTemplates(rev)
+	if !ok {
+		return own
+	}
+	for i := range out {
+		name := out[i].Name
+		if at := slices.IndexFunc(own, func(c corev1.PersistentVolumeClaim) bool { return c.Name == name }); at >= 0 {
+			out[i] = own[at]
+		}
+	}
+	return out
 }
 
 // recordClaimTemplates sets the record among the annotations of a revision, or removes it if it
