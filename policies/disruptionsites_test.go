@@ -39,7 +39,7 @@ var disruptions = map[string]string{
 	"controllers/uniteddeployment/act.go deleteAll":                 childrenOfSubsets,
 	"controllers/uniteddeployment/act.go unstick":                   "rollout/plan, rollout/rank",
 	"controllers/uniteddeployment/act.go update":                    "rollout/plan, rollout/rank",
-	"controllers/uniteddeployment/holds.go scaleHeld":               "placement/allocation",
+	"controllers/uniteddeployment/holds.go scaleChild":              "placement/allocation",
 	"controllers/webhook/pod/spreads/spreads.go NewRecords":         ownRecords,
 	"controllers/webhookconfig/apply.go remove":                     ownRecords,
 	"controllers/workload/inplace/resize.go patchResize":            "rollout/plan, rollout/rank, rollout/change",
