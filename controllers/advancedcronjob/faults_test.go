@@ -21,7 +21,7 @@ import (
 	"github.com/regatta-sh/regatta/test/rules"
 )
 
-// newFaultScenario is a schedule of two runs, ten minutes apart, of which the last one is kept, until somebody pauses it.
+// newFaultScenario is a schedule of two runs, ten minutes apart, of which the last one is kept, until a user pauses it.
 func newFaultScenario(t *testing.T) faultinjection.Scenario {
 	t.Helper()
 	e := rules.Engine(t, "")

@@ -24,7 +24,7 @@ import (
 // mayPass is how long a refusal is tried again that may pass, such as that of a webhook or of a permission that is missing.
 const mayPass = time.Minute
 
-// mostWhy is how many bytes of a refusal are told.
+// mostWhy is how many bytes of a refusal the status of the job repeats.
 const mostWhy = 500
 
 // errNotServed is of an API server that does not have the subresource.

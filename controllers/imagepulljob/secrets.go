@@ -183,7 +183,7 @@ func (r *Reconciler) writeCopy(ctx context.Context, job *kruise.ImagePullJob, so
 	return nil
 }
 
-// dropCopy deletes the copy of a source that is gone, or holds no credentials of registries any more: nobody is to log in with
+// dropCopy deletes the copy of a source that is gone, or holds no credentials of registries any more: no node may log in with
 // what its owner has taken away.
 func (r *Reconciler) dropCopy(ctx context.Context, source types.NamespacedName) error {
 	if source.Namespace == configNamespace {

@@ -127,7 +127,7 @@ func covered(in protection.BudgetInput) bool {
 }
 
 // listOf is where a pod is recorded. One that was let go stays where records last
-// longer. A resize deletes nothing, so nobody waits for the pod to go.
+// longer. A resize deletes nothing, so the budget does not wait for the pod to go.
 func listOf(in protection.BudgetInput) string {
 	op := in.Request.Operation
 	if (op == protection.Update || op == protection.Resize) && in.Budget.Recorded != protection.RecordDisrupted {

@@ -18,7 +18,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
 )
 
-// What cannot be worked out is told by the status. What the budget allows stays as it was.
+// The status reports what the controller cannot work out. What the budget allows stays as it was.
 func TestABudgetThatCannotBeWorkedOutSaysSo(t *testing.T) {
 	broken := true
 	c := newCluster(t, nil, interceptor.Funcs{List: func(ctx context.Context, api client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {

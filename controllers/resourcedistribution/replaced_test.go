@@ -113,7 +113,7 @@ func TestCopiesThatCannotBeUpdated(t *testing.T) {
 		}
 		w.status("1/0/1 UpdateResourceFailed [" + a + "]: distributing Secret ca: the API server answers 422 Invalid (data[.dockerconfigjson]: Invalid value); its message is left out, since it may repeat the Secret")
 	})
-	run("a resource that is no proper Secret is told without its text", func(w *world) {
+	run("the status reports a resource that is no proper Secret without its text", func(w *world) {
 		w.distribute(`{apiVersion: v1, kind: Secret, metadata: {name: ca}, stringData: {key: 12345678}}`, included())
 		_, err := w.reconcile()
 		if got := <-w.events.Events; err == nil || strings.Contains(got+err.Error(), "1234") || !strings.HasPrefix(got, "Warning InvalidResource reading spec.resource: stringData") {

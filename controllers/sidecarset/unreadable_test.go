@@ -15,7 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
 )
 
-// What cannot be read is told by the status, which is else as it was, and by one event.
+// The status and one event report what the controller cannot read. The rest of the status stays as it was.
 func TestASidecarSetWhosePodsCannotBeReadSaysSo(t *testing.T) {
 	w := started(t, "", 2, logs(nil))
 	before := w.set("logs").Status

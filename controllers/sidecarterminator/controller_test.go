@@ -224,7 +224,7 @@ func TestTheSidecarTerminator(t *testing.T) {
 		now = now.Add(time.Hour)
 		w.looks(restartrequest.PollInterval)
 		if got := w.asked(); !strings.Contains(got, " c") {
-			w.Errorf("got %q, so that nobody ends c", got)
+			w.Errorf("got %q, so that no request ends c", got)
 		}
 	})
 	start("with restartPolicy OnFailure a failure is no end", "n1", onFailure, []corev1.Container{sidecar("proxy")}, func(w *world) {

@@ -24,7 +24,7 @@ func (w *world) revisions() map[string]string {
 	}
 	out := map[string]string{}
 	for i := range list.Items {
-		owner := "nobody"
+		owner := "no controller"
 		if ref := metav1.GetControllerOf(&list.Items[i]); ref != nil {
 			owner = ref.Name
 		}

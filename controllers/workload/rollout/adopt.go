@@ -84,7 +84,7 @@ func (r *Round) adoptPods(ctx context.Context, pods []*corev1.Pod) (all []*corev
 // adoptRevisions adopts the revisions that no controller owns and that the selector matches: memory
 // has them until the cache shows them as the workload's. Of those that the workload owns it returns
 // the ones that the selector matches, and takes the owner reference off the others. Workloads whose pods have ordinals
-// are told apart by name, as their pods are: another one of the same selector would find its revision taken, and
+// adopt only those of their own name: another one of the same selector would find its revision taken, and
 // replace all its pods by those of a new one.
 func (r *Round) adoptRevisions(ctx context.Context, owned []appsv1.ControllerRevision) ([]appsv1.ControllerRevision, error) {
 	if r.c.typ.Adopts == nil || r.Spec.Selector.Empty() {

@@ -245,7 +245,7 @@ type Result struct {
 	ScaleHolds []decision.Hold
 	// Stuck are pods whose update has begun and does not end by itself.
 	Stuck []Stuck
-	// restartHeld is told beside the first hold, while a restart waits for it.
+	// restartHeld is the text that the condition adds to the first hold while a restart waits for it.
 	restartHeld string
 	// Err joins PhaseErrors; nil if nothing failed.
 	Err error

@@ -318,7 +318,7 @@ func (k *kept) stay(pod types.NamespacedName, h decision.Hold) {
 }
 
 // restarting says whether a restart in place is asked for and nothing is to be moved first. Pods of a workload with the strategy
-// OnDelete are moved by nobody, so that a restart would wait for them for ever.
+// OnDelete are not moved by the controller, so that a restart would wait for them for ever.
 func (r *Round) restarting(f *Facts) bool {
 	return r.restartWanted(f) != "" && (f.Difference.Update == 0 || f.Strategy.Type == OnDelete)
 }
