@@ -25,8 +25,9 @@ type gauge struct {
 
 func newGauge(i kubernetes.Interface) *gauge { return &gauge{Interface: i} }
 
-// watch reads once a second until the context ends.
-func (g *gauge) watch(ctx context.Context) {
+// watchMemory reads once a second until the context ends. A kubelet measures every ten seconds or so: a peak in between shows only as
+// a restart, if the memory was not enough.
+func (g *gauge) watchMemory(ctx context.Context) {
 	for ctx.Err() == nil {
 		used, err := g.readUsed(ctx)
 		g.mu.Lock()

@@ -81,7 +81,7 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
 	t := &trial{Options: o, Client: c, memory: newGauge(stats)}
-	return t.run(ctx)
+	return t.runParts(ctx)
 }
 
 // trial is one run.
@@ -92,11 +92,11 @@ type trial struct {
 	report Report
 }
 
-func (t *trial) run(ctx context.Context) (*Report, error) {
+func (t *trial) runParts(ctx context.Context) (*Report, error) {
 	t.report.Options = t.Options
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	go t.memory.watch(watching)
+	go t.memory.watchMemory(watching)
 	for _, part := range []struct {
 		what string
 		do   func(context.Context) error
@@ -123,7 +123,7 @@ func (t *trial) run(ctx context.Context) (*Report, error) {
 
 // makeNamespaces makes the namespaces, and in each a PolicyBundle and an object that decisions are about.
 func (t *trial) makeNamespaces(ctx context.Context) error {
-	return t.each(ctx, t.Namespaces, func(i int) error {
+	return t.doEach(ctx, t.Namespaces, func(i int) error {
 		name := fmt.Sprint(prefix, i)
 		bundle := &policy.PolicyBundle{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "incident"}}
 		bundle.Spec.Files = map[string]policy.FileText{"incident.rego": policy.FileText(fmt.Sprintf(`package extend.protection.incident%d
@@ -178,7 +178,7 @@ func (t *trial) waitEnforced(ctx context.Context) error {
 // askForDecisions has deletions decided that the label of the objects forbids, by dry runs, in one namespace after the other.
 func (t *trial) askForDecisions(ctx context.Context) error {
 	var refused, undecided, unanswered atomic.Int64
-	err := t.each(ctx, t.Decisions, func(i int) error {
+	err := t.doEach(ctx, t.Decisions, func(i int) error {
 		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint(prefix, i*t.Namespaces/t.Decisions), Name: "web"}}
 		err := t.Delete(ctx, service, client.DryRunAll)
 		switch {
@@ -247,8 +247,8 @@ func (t *trial) readManagers(ctx context.Context) error {
 	return nil
 }
 
-// each does something n times, by the clients at once, until one fails.
-func (t *trial) each(ctx context.Context, n int, do func(i int) error) error {
+// doEach does something n times, by the clients at once, until one fails.
+func (t *trial) doEach(ctx context.Context, n int, do func(i int) error) error {
 	var next atomic.Int64
 	var all sync.WaitGroup
 	failed := make(chan error, t.Clients)
