@@ -23,7 +23,6 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/steps"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
-	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 )
 
@@ -106,7 +105,7 @@ func (p parts) budgetsTo(ctx context.Context) error {
 	if err := podunavailablebudget.Index(ctx, p.mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	r := podunavailablebudget.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.budgeting.finder, message.Recorder(p.mgr.GetEventRecorderFor("podunavailablebudget-controller")),
+	r := podunavailablebudget.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.budgeting.finder, p.recorderFor("podunavailablebudget-controller"),
 		podunavailablebudget.WithWorkers(p.PodUnavailableBudgetWorkers),
 		podunavailablebudget.WithRateLimiter(p.rateLimiter()),
 		podunavailablebudget.WithNamespaces(p.guards.Writer))
@@ -123,7 +122,7 @@ func (p parts) readinessTo() error {
 		return nil
 	}
 	if err := (&launchpriority.Reconciler{
-		Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Events: message.Recorder(p.mgr.GetEventRecorderFor("container-launch-priority-controller")), Now: time.Now,
+		Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Events: p.recorderFor("container-launch-priority-controller"), Now: time.Now,
 	}).SetupWithManager(p.mgr); err != nil {
 		return fmt.Errorf("adding the container launch priority controller: %w", err)
 	}

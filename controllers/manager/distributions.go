@@ -11,7 +11,6 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/resourcedistribution"
-	"github.com/regatta-sh/regatta/controllers/workload/message"
 )
 
 // distributions adds the controller of ResourceDistributions, if its gate is on, once there
@@ -30,7 +29,7 @@ func (s *startup) distributions(ctx context.Context) {
 }
 
 func (p parts) distributionsTo() error {
-	r := resourcedistribution.New(p.mgr.GetClient(), p.host.Engine(), message.Recorder(p.mgr.GetEventRecorderFor("resourcedistribution-controller")),
+	r := resourcedistribution.New(p.mgr.GetClient(), p.host.Engine(), p.recorderFor("resourcedistribution-controller"),
 		resourcedistribution.WithWorkers(p.ResourceDistributionWorkers), resourcedistribution.WithRateLimiter(p.rateLimiter()))
 	if err := r.SetupWithManager(p.mgr); err != nil {
 		return fmt.Errorf("adding the ResourceDistribution controller: %w", err)

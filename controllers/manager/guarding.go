@@ -29,7 +29,6 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/deletion"
 	webhookpod "github.com/regatta-sh/regatta/controllers/webhook/pod"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig"
-	"github.com/regatta-sh/regatta/controllers/workload/message"
 	points "github.com/regatta-sh/regatta/engine/decision/protection"
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
@@ -92,7 +91,7 @@ func (p parts) configured(steps webhookpod.Steps) (*webhookconfig.Controller, er
 }
 
 func (p parts) protectionEvents() record.EventRecorder {
-	return message.Recorder(p.mgr.GetEventRecorderFor("kruise-protection"))
+	return p.recorderFor("kruise-protection")
 }
 
 // protectionTo adds the webhooks of protection, which answer once there are

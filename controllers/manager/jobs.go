@@ -11,7 +11,6 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/broadcastjob"
 	"github.com/regatta-sh/regatta/controllers/ephemeraljob"
-	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
@@ -28,7 +27,7 @@ func (s *startup) jobs(ctx context.Context) {
 }
 
 func (p parts) advancedCronJobsTo(ctx context.Context) error {
-	clients := rollout.Clients{Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Events: message.Recorder(p.mgr.GetEventRecorderFor(kruise.AdvancedCronJobComponent))}
+	clients := rollout.Clients{Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Events: p.recorderFor(kruise.AdvancedCronJobComponent)}
 	r := advancedcronjob.New(clients, p.host.Engine(),
 		advancedcronjob.WithWorkers(p.AdvancedCronJobWorkers),
 		advancedcronjob.WithRounds(p.rounds),
@@ -41,7 +40,7 @@ func (p parts) advancedCronJobsTo(ctx context.Context) error {
 }
 
 func (p parts) broadcastJobsTo(context.Context) error {
-	clients := rollout.Clients{Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Events: message.Recorder(p.mgr.GetEventRecorderFor(kruise.BroadcastJobComponent))}
+	clients := rollout.Clients{Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Events: p.recorderFor(kruise.BroadcastJobComponent)}
 	r := broadcastjob.New(clients, p.host.Engine(),
 		broadcastjob.WithWorkers(p.BroadcastJobWorkers),
 		broadcastjob.WithRounds(p.rounds),
@@ -56,7 +55,7 @@ func (p parts) broadcastJobsTo(context.Context) error {
 }
 
 func (p parts) ephemeralJobsTo(context.Context) error {
-	clients := rollout.Clients{Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Events: message.Recorder(p.mgr.GetEventRecorderFor(v1alpha1.EphemeralJobComponent))}
+	clients := rollout.Clients{Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Events: p.recorderFor(v1alpha1.EphemeralJobComponent)}
 	r := ephemeraljob.New(clients, p.host.Engine(),
 		ephemeraljob.WithKicks(p.events.workloads["EphemeralJob"]),
 		ephemeraljob.WithRateLimiter(p.rateLimiter()))

@@ -22,7 +22,6 @@ import (
 	"github.com/regatta-sh/regatta/controllers/imagepulljob"
 	"github.com/regatta-sh/regatta/controllers/ledger"
 	"github.com/regatta-sh/regatta/controllers/nodeimage"
-	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/engine/decision/node"
 )
 
@@ -62,7 +61,7 @@ func (s *startup) each(ctx context.Context, kinds []string, add map[string]func(
 }
 
 func (p parts) nodeImagesTo(context.Context) error {
-	r := nodeimage.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), message.Recorder(p.mgr.GetEventRecorderFor("nodeimage-controller")),
+	r := nodeimage.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.recorderFor("nodeimage-controller"),
 		nodeimage.WithWorkers(p.NodeImageWorkers), nodeimage.WithCreationDelay(p.NodeImageCreationDelay), nodeimage.WithRateLimiter(p.rateLimiter()))
 	if err := r.SetupWithManager(p.mgr); err != nil {
 		return fmt.Errorf("adding the NodeImage controller: %w", err)
@@ -71,7 +70,7 @@ func (p parts) nodeImagesTo(context.Context) error {
 }
 
 func (p parts) imagePullJobsTo(ctx context.Context) error {
-	r := imagepulljob.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.host.Engine(), message.Recorder(p.mgr.GetEventRecorderFor("imagepulljob-controller")),
+	r := imagepulljob.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.host.Engine(), p.recorderFor("imagepulljob-controller"),
 		imagepulljob.WithWorkers(p.ImagePullJobWorkers), imagepulljob.WithAlwaysTTL(p.AlwaysNodeImageTTL), imagepulljob.WithRateLimiter(p.rateLimiter()),
 		imagepulljob.WithStatusEvery(statusEvery))
 	if err := r.SetupWithManager(ctx, p.mgr); err != nil {
@@ -81,7 +80,7 @@ func (p parts) imagePullJobsTo(ctx context.Context) error {
 }
 
 func (p parts) imageListPullJobsTo(context.Context) error {
-	r := imagelistpulljob.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), message.Recorder(p.mgr.GetEventRecorderFor("imagelistpulljob-controller")), imagelistpulljob.WithRateLimiter(p.rateLimiter()))
+	r := imagelistpulljob.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.recorderFor("imagelistpulljob-controller"), imagelistpulljob.WithRateLimiter(p.rateLimiter()))
 	if err := r.SetupWithManager(p.mgr); err != nil {
 		return fmt.Errorf("adding the ImageListPullJob controller: %w", err)
 	}
@@ -101,7 +100,7 @@ func (p parts) restartsTo(ctx context.Context) error {
 	if p.agents != nil {
 		opts = append(opts, containerrecreaterequest.WithAgents(p.agents.On))
 	}
-	r := containerrecreaterequest.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.host.Engine(), message.Recorder(p.mgr.GetEventRecorderFor("containerrecreaterequest-controller")), opts...)
+	r := containerrecreaterequest.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.host.Engine(), p.recorderFor("containerrecreaterequest-controller"), opts...)
 	if err := r.SetupWithManager(ctx, p.mgr); err != nil {
 		return fmt.Errorf("adding the ContainerRecreateRequest controller: %w", err)
 	}

@@ -168,7 +168,7 @@ func (p parts) controllersTo(mgr ctrl.Manager) error {
 		if err != nil {
 			return fmt.Errorf("making the %s controller: %w", w.Kind, err)
 		}
-		if err := p.controller(mgr, kind, message.Recorder(mgr.GetEventRecorderFor(w.Component)), *p.Workers[w.Kind]); err != nil {
+		if err := p.controller(mgr, kind, p.recorderFor(w.Component), *p.Workers[w.Kind]); err != nil {
 			return err
 		}
 	}
@@ -218,6 +218,11 @@ func (p parts) controller(mgr ctrl.Manager, kind rollout.Kind, recorder record.E
 // slower, all together not faster than the flags say, but none later than they say.
 func (p parts) rateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return requeue.NewRateLimiter(p.RateBaseDelay, p.RateMaxDelay, p.RateQPS, p.RateBucket)
+}
+
+// recorderFor records events of a component, whose messages are bounded.
+func (p parts) recorderFor(component string) record.EventRecorder {
+	return message.Recorder(p.mgr.GetEventRecorderFor(component))
 }
 
 func (p parts) webhooksTo(mgr ctrl.Manager) error {

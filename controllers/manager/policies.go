@@ -14,7 +14,6 @@ import (
 	"github.com/regatta-sh/regatta/controllers/policybundle"
 	"github.com/regatta-sh/regatta/controllers/policybundle/bundlerevision"
 	"github.com/regatta-sh/regatta/controllers/policybundle/fetch"
-	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/cgroup"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -31,7 +30,7 @@ func (p parts) bundles() (*policybundle.Reconciler, error) {
 	store := bundlerevision.Store{Client: client, Reader: live, Namespace: ns}
 	account := fetch.WithServiceAccount(types.NamespacedName{Namespace: ns, Name: serviceAccount})
 	r := &policybundle.Reconciler{
-		Client: client, Reader: live, Events: message.Recorder(p.mgr.GetEventRecorderFor("policybundle-controller")),
+		Client: client, Reader: live, Events: p.recorderFor("policybundle-controller"),
 		Leads: p.mgr.Elected(), Host: p.host,
 		Publisher: &policybundle.Publisher{
 			Platform: fetch.New(live, account), Tenants: fetch.New(live, account, fetch.WithHosts(hosts)),

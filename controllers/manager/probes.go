@@ -13,7 +13,6 @@ import (
 	"github.com/regatta-sh/regatta/controllers/livenessprobe"
 	"github.com/regatta-sh/regatta/controllers/nodepodprobe"
 	"github.com/regatta-sh/regatta/controllers/podprobemarker"
-	"github.com/regatta-sh/regatta/controllers/workload/message"
 )
 
 // runsProbes says whether node agents run probes.
@@ -45,7 +44,7 @@ func (p parts) probesTo() error {
 		return fmt.Errorf("adding the NodePodProbe controller: %w", err)
 	}
 	if p.Gates.Enabled(features.EnhancedLivenessProbe) {
-		r := livenessprobe.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), message.Recorder(p.mgr.GetEventRecorderFor("livenessprobe-controller")), p.webhooks.namespace,
+		r := livenessprobe.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.recorderFor("livenessprobe-controller"), p.webhooks.namespace,
 			livenessprobe.WithWorkers(p.NodePodProbeWorkers), livenessprobe.WithRateLimiter(p.rateLimiter()))
 		if err := r.SetupWithManager(p.mgr); err != nil {
 			return fmt.Errorf("adding the controller of liveness probes: %w", err)
@@ -54,7 +53,7 @@ func (p parts) probesTo() error {
 	if !p.Gates.Enabled(features.PodProbeMarkerGate) {
 		return nil
 	}
-	markers := podprobemarker.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.host.Engine(), message.Recorder(p.mgr.GetEventRecorderFor("podprobemarker-controller")),
+	markers := podprobemarker.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.host.Engine(), p.recorderFor("podprobemarker-controller"),
 		podprobemarker.WithWorkers(p.PodProbeMarkerWorkers), podprobemarker.WithRateLimiter(p.rateLimiter()),
 		podprobemarker.WithServerless(p.Gates.Enabled(features.EnablePodProbeMarkerOnServerless)))
 	if err := markers.SetupWithManager(p.mgr); err != nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/regatta-sh/regatta/controllers/sidecarset"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/matching"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/sidecars"
-	"github.com/regatta-sh/regatta/controllers/workload/message"
 )
 
 // sidecarSets adds the controller of SidecarSets once there is their CRD. SidecarSets own no pods, so they are not in the table of
@@ -30,7 +29,7 @@ func (s *startup) sidecarSets(ctx context.Context) {
 }
 
 func (p parts) sidecarSetsTo(ctx context.Context) error {
-	events := message.Recorder(p.mgr.GetEventRecorderFor("sidecarset-controller"))
+	events := p.recorderFor("sidecarset-controller")
 	var opts []sidecarset.Option
 	if p.Gates.Enabled(features.PodWebhook) { // else no pod is given anything
 		missed, err := p.missed(ctx)

@@ -16,7 +16,6 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
-	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 	"github.com/regatta-sh/regatta/controllers/workloadspread"
@@ -36,7 +35,7 @@ func (s *startup) subsets(ctx context.Context) {
 }
 
 func (p parts) unitedDeploymentsTo(ctx context.Context) error {
-	clients := rollout.Clients{Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Events: message.Recorder(p.mgr.GetEventRecorderFor(kruise.UnitedDeploymentComponent))}
+	clients := rollout.Clients{Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Events: p.recorderFor(kruise.UnitedDeploymentComponent)}
 	r := uniteddeployment.New(clients, p.host.Engine(),
 		uniteddeployment.WithWorkers(p.UnitedDeploymentWorkers),
 		uniteddeployment.WithRounds(p.rounds),
@@ -70,7 +69,7 @@ func (p parts) spread() (*spreading, error) {
 }
 
 func (p parts) workloadSpreadsTo(context.Context) error {
-	r := workloadspread.New(p.mgr.GetClient(), message.Recorder(p.mgr.GetEventRecorderFor(kruise.WorkloadSpreadComponent)), p.spreading.targets, p.spreading.book,
+	r := workloadspread.New(p.mgr.GetClient(), p.recorderFor(kruise.WorkloadSpreadComponent), p.spreading.targets, p.spreading.book,
 		workloadspread.WithWorkers(p.WorkloadSpreadWorkers),
 		workloadspread.WithVersions(p.spreading.versions),
 		workloadspread.WithRounds(p.rounds),

@@ -11,7 +11,6 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/sidecarterminator"
-	"github.com/regatta-sh/regatta/controllers/workload/message"
 )
 
 // terminator adds the controller that ends the sidecars of jobs, if its gate is on, once
@@ -30,7 +29,7 @@ func (s *startup) terminator(ctx context.Context) {
 }
 
 func (p parts) terminatorTo() error {
-	r := sidecarterminator.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.host.Engine(), message.Recorder(p.mgr.GetEventRecorderFor("sidecarterminator-controller")),
+	r := sidecarterminator.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.host.Engine(), p.recorderFor("sidecarterminator-controller"),
 		sidecarterminator.WithWorkers(p.SidecarTerminatorWorkers), sidecarterminator.WithRateLimiter(p.rateLimiter()))
 	if err := r.SetupWithManager(p.mgr); err != nil {
 		return fmt.Errorf("adding the SidecarTerminator: %w", err)
