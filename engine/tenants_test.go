@@ -5,6 +5,7 @@ package engine_test
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/regatta-sh/regatta/engine"
@@ -78,16 +79,21 @@ func TestHeapBytesIsWhatABundleTakes(t *testing.T) {
 		"arrays":  {data: list("[]", 10000)},
 		"objects": {data: list(`{"a":1}`, 10000)},
 	} {
-		before := live()
-		b, err := bundle.FromFiles("own", files, bundle.AsTenant("shop"))
-		if err != nil {
-			t.Fatal(err)
+		// What grows at the same time elsewhere counts along, and so does what is freed: the median leaves that out.
+		took := make([]int, 7)
+		var said int
+		for i := range took {
+			before := live()
+			b, err := bundle.FromFiles("own", files, bundle.AsTenant("shop"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			took[i], said = live()-before, b.HeapBytes()
+			runtime.KeepAlive(b)
 		}
-		took := live() - before
-		// What grows at the same time elsewhere counts along, and so does what is freed.
-		if said := b.HeapBytes(); said < took-64<<10 || said > 6*took {
+		slices.Sort(took)
+		if median := took[len(took)/2]; said < median-64<<10 || said > 6*median {
 			t.Errorf("%s: %d bytes, and HeapBytes says %d", name, took, said)
 		}
-		runtime.KeepAlive(b)
 	}
 }
