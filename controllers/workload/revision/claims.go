@@ -67,10 +67,8 @@ func ClaimTemplatesOf(rev *appsv1.ControllerRevision, own []corev1.PersistentVol
 	return out
 }
 
-// recordClaimTemplates sets the record among the annotations of a revision, or removes it if it
-// would be too large.
+// recordClaimTemplates sets the record among the annotations of a revision.
 func recordClaimTemplates(annotations map[string]string, claims []corev1.PersistentVolumeClaim) error {
-	delete(annotations, ClaimTemplatesKey)
 	recorded := make([]claimTemplate, len(claims))
 	for i := range claims {
 		c := &claims[i]
@@ -80,26 +78,38 @@ func recordClaimTemplates(annotations map[string]string, claims []corev1.Persist
 	if err != nil {
 		return fmt.Errorf("encoding volume claim templates: %w", err)
 	}
-	size := len(ClaimTemplatesKey) + len(raw)
-	for k, v := range annotations {
-		size += len(k) + len(v)
-	}
-	if len(raw) <= maxClaimTemplates && size <= maxAnnotations {
-		annotations[ClaimTemplatesKey] = string(raw)
-	}
+	setClaimTemplates(annotations, string(raw))
 	return nil
 }
 
-// withClaimTemplates is a revision with the record of another one, and whether that is a change.
+// setClaimTemplates sets the record among annotations, or removes it if it would be too large, by itself or beside the others.
+func setClaimTemplates(annotations map[string]string, text string) {
+	delete(annotations, ClaimTemplatesKey)
+	size := len(ClaimTemplatesKey) + len(text)
+	for k, v := range annotations {
+		size += len(k) + len(v)
+	}
+	if len(text) <= maxClaimTemplates && size <= maxAnnotations {
+		annotations[ClaimTemplatesKey] = text
+	}
+}
+
+// withClaimTemplates is a revision with the record of another one, as far as its own annotations leave room for it, and whether
+// that is a change.
 func withClaimTemplates(rev, of *appsv1.ControllerRevision) (*appsv1.ControllerRevision, bool) {
 	text, ok := of.Annotations[ClaimTemplatesKey]
-	if was, had := rev.Annotations[ClaimTemplatesKey]; had == ok && was == text {
+	was, had := rev.Annotations[ClaimTemplatesKey]
+	if had == ok && was == text {
 		return rev, false
 	}
 	out := rev.DeepCopy()
 	delete(out.Annotations, ClaimTemplatesKey)
 	if ok {
-		metav1.SetMetaDataAnnotation(&out.ObjectMeta, ClaimTemplatesKey, text)
+		if out.Annotations == nil {
+			out.Annotations = map[string]string{}
+		}
+		setClaimTemplates(out.Annotations, text)
 	}
-	return out, true
+	_, has := out.Annotations[ClaimTemplatesKey]
+	return out, had || has
 }

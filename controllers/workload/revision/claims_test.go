@@ -84,3 +84,31 @@ func TestARevisionThatRecordsNoClaimTemplatesStaysAsItIs(t *testing.T) {
 		t.Error("a record that cannot be read says something")
 	}
 }
+
+// A revision that is rolled back to may have more annotations than the workload has now: the record goes where there is no room
+// for it, since the API server would refuse the revision in each round.
+func TestARecordLeavesTheAnnotationsWithinTheirLimit(t *testing.T) {
+	for name, tc := range map[string]struct {
+		room int
+		want string
+	}{"no room": {room: 2000, want: "nothing"}, "room": {room: maxClaimTemplates, want: "data"}} {
+		t.Run(name, func(t *testing.T) {
+			h := newHistory(t)
+			first := h.resolveWith("web:1", nil).Update
+			h.resolveWith("web:2", nil)
+			first.Annotations["notes"] = strings.Repeat("n", maxAnnotations-tc.room)
+			if err := h.c.Update(t.Context(), first); err != nil {
+				t.Fatal(err)
+			}
+			long := claimsNamed("data")
+			long[0].Annotations = map[string]string{"long": strings.Repeat("x", maxClaimTemplates/2)}
+			size := 0
+			for k, v := range h.resolveWith("web:1", long).Update.Annotations {
+				size += len(k) + len(v)
+			}
+			if got := h.recorded(first.Name); got != tc.want || size > maxAnnotations {
+				t.Errorf("recorded is %s, want %s; the annotations have %d bytes, want %d at the most", got, tc.want, size, maxAnnotations)
+			}
+		})
+	}
+}
