@@ -120,7 +120,7 @@ func (s *scaler) deleteClaim(ctx context.Context, c *corev1.PersistentVolumeClai
 // that the controller deletes lose their claims, and are not among them.
 func (s *scaler) awaitedIDs() map[string]bool {
 	scale, ids := s.set.Spec.ScaleStrategy, map[string]bool{}
-	if !scale.EnablePVCReuse || len(s.set.Spec.VolumeClaimTemplates) == 0 {
+	if !scale.EnablePVCReuse { // the set may have no template any more for what it kept
 		return ids
 	}
 	for _, p := range s.f.Gone {

@@ -49,6 +49,21 @@ func TestPodsHaveTheClaimsOfTheirRevision(t *testing.T) {
 	}
 }
 
+// With reuse a pod that another client deletes comes back with its data, also where the update has dropped all claim templates and
+// the partition keeps its revision.
+func TestClaimsOfTheRevisionBeforeAreReused(t *testing.T) {
+	set := claimSet(2, true)
+	set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To(intstr.FromInt32(2))
+	s := newLife(t, simEngine(t), gates{}, set)
+	s.Settle()
+	s.change(func(set *kruise.CloneSet) {
+		set.Spec.Template.Spec.Containers[0].Image = "web:2"
+		set.Spec.VolumeClaimTemplates = nil
+	})
+	s.Settle()
+	s.comesBack(s.owned()[0], false)
+}
+
 // While pods are refused in each round, edits leave no more revisions than the limit.
 func TestTheHistoryIsTruncatedWhileSomethingFails(t *testing.T) {
 	set := claimSet(2, false)
