@@ -208,6 +208,34 @@ func TestAnUpdateTakesWhatScalingCanBringBack(t *testing.T) {
 	}
 }
 
+// A pod that is not ready stays where a pod before it, which the partition keeps, uses up scaleStrategy.maxUnavailable: it would not
+// be created again.
+func TestAnUpdateLeavesAnUnavailablePodThatWouldStayAway(t *testing.T) {
+	e := testEngine(t)
+	for name, tc := range map[string]struct {
+		limit int32
+		want  string
+	}{
+		"no room beside db-0": {1, "db-0=db:1 db-1=db:1 db-2=db:1"},
+		"room beside db-0":    {2, "db-0=db:1 db-1=db:2 db-2=db:2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newLife(t, e, testSet(3, func(set *kruise.StatefulSet) {
+				limits(3, tc.limit)(set)
+				set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To[int32](1)
+			}))
+			s.Settle()
+			s.SetReady(s.Pod("db-0"), false)
+			s.SetReady(s.Pod("db-2"), false)
+			s.change(image("2"))
+			s.pass("db:1")
+			if got := s.pods(); got != tc.want {
+				t.Errorf("there are %q, want %q%s", got, tc.want, s.Story())
+			}
+		})
+	}
+}
+
 // sick has a pod be not ready, for as long as it is there.
 func (w *world) sick(name string) {
 	w.t.Helper()

@@ -179,6 +179,19 @@ func (s *scaler) scaleLimit() int {
 	return s.f.Strategy.ScaleMaxUnavailable
 }
 
+// unavailableBefore counts the ordinals before that of a pod that use up scaleStrategy.maxUnavailable.
+func (s *scaler) unavailableBefore(p *facts.Pod) (n int) {
+	ordinal, _ := ordinalOf(s.set, p.Name)
+	for _, i := range s.wanted {
+		if i >= ordinal {
+			break
+		}
+		before := s.active[i]
+		add(&n, before == nil || !s.f.Available(before))
+	}
+	return n
+}
+
 // condemned are the pods that may be deleted because no ordinal wants them. OrderedReady
 // deletes the highest alone, once nothing terminates and every pod that an ordinal wants is healthy.
 // The other condemned pods need not be: one that never becomes so would keep all of them for ever.

@@ -59,7 +59,7 @@ func (r *Round) decide(ctx context.Context, f *Facts) (Decisions, error) {
 	}
 	taken, skipped := selection.Walk(order.candidates, d.Holds, limits, walkFrom)
 	d.Skipped = skipped
-	room := recreations{most: f.Difference.MaxRecreated, un: walkFrom}
+	room := recreations{f: f, un: walkFrom}
 	var errs []error
 	for _, pod := range taken {
 		p := order.pods[pod]
@@ -67,7 +67,7 @@ func (r *Round) decide(ctx context.Context, f *Facts) (Decisions, error) {
 		switch {
 		case err != nil:
 			errs = append(errs, err)
-		case change.Action != points.Wait && !room.take(f.Steady(p), change.Action == points.Recreate):
+		case change.Action != points.Wait && !room.take(p, change.Action == points.Recreate):
 			d.Skipped = append(d.Skipped, selection.Skip{Pod: pod, Hold: decision.Hold{
 				Rule: decision.RuleWalk, Reason: selection.ReasonMaxUnavailable,
 				Message: "As many pods are unavailable as scaleStrategy.maxUnavailable lets be created at once; this one would stay away, so it waits for them.",
@@ -85,14 +85,17 @@ func (r *Round) decide(ctx context.Context, f *Facts) (Decisions, error) {
 // recreations counts the pods that are taken against what may be unavailable while pods are
 // recreated.
 type recreations struct {
-	most int // 0 for no bound
-	un   selection.Unavailable
+	f  *Facts
+	un selection.Unavailable
 }
 
 // take counts a pod, unless it is to be recreated and there is no room for that. As in a walk,
-// one that is unavailable needs room at the target alone.
-func (r *recreations) take(available, recreate bool) bool {
-	if recreate && r.most > 0 && (r.un.AtTarget >= r.most || available && r.un.Total >= r.most) {
+// one that is unavailable uses up no more than before, but it has to be created again: those that
+// scaling comes to first must leave room for it.
+func (r *recreations) take(p *facts.Pod, recreate bool) bool {
+	available, most := r.f.Steady(p), r.f.Difference.MaxRecreated
+	if recreate && most > 0 && (r.un.AtTarget >= most ||
+		available && r.un.Total >= most || !available && r.f.Difference.UnavailableBefore(p) >= most) {
 		return false
 	}
 	r.un.AtTarget++

@@ -219,9 +219,12 @@ type Difference struct {
 	// Missing are the pods that are not there. They use up MaxUnavailable as those that are
 	// there do. It is nil for kinds whose MaxUnavailable leaves them out already.
 	Missing *selection.Unavailable
-	// MaxRecreated is how many pods may be unavailable for an available one to be recreated: one
-	// more than scaling creates would stay away. 0 bounds nothing.
+	// MaxRecreated is how many pods may be unavailable for one to be recreated: one more than
+	// scaling creates would stay away. 0 bounds nothing.
 	MaxRecreated int
+	// UnavailableBefore counts the unavailable pods that scaling comes to before it creates a pod again.
+	// It is only for kinds with MaxRecreated.
+	UnavailableBefore func(*facts.Pod) int
 	// Condemned says which pods no replica needs any more: that they are unavailable uses up
 	// nothing. It is nil for kinds whose pods can stand in for each other.
 	Condemned func(*facts.Pod) bool
