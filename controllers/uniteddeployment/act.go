@@ -37,14 +37,12 @@ func (t *round) act(ctx context.Context, a allocated) error {
 	}
 	if a.held == nil {
 		if err := errors.Join(t.create(ctx), t.reduceSurplus(ctx)); err != nil {
-			t.r.once(t.d, kruise.FailedUpdateSubsetReason, err.Error())
+			t.warnOfFailure(err)
 			return provisionError{err}
 		}
 	}
 	if err := t.update(ctx); err != nil {
-		if !apierrors.IsConflict(err) {
-			t.r.once(t.d, kruise.FailedUpdateSubsetReason, err.Error())
-		}
+		t.warnOfFailure(err)
 		return updateError{err}
 	}
 	if err := t.unstick(ctx); err != nil {
@@ -52,6 +50,13 @@ func (t *round) act(ctx context.Context, a allocated) error {
 	}
 	t.r.settled(t.d, kruise.FailedUpdateSubsetReason)
 	return nil
+}
+
+// warnOfFailure records an event of a failure, unless the next round finds what it lost a race to.
+func (t *round) warnOfFailure(err error) {
+	if !apierrors.IsConflict(err) {
+		t.r.once(t.d, kruise.FailedUpdateSubsetReason, err.Error())
+	}
 }
 
 func (e provisionError) Unwrap() error { return e.error }

@@ -3,9 +3,16 @@
 package uniteddeployment
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
@@ -88,5 +95,26 @@ func TestChildrenThatAreToGoStandIn(t *testing.T) {
 				t.Errorf("a minute later the subsets have %s, want %s; the condition is %q", got, tc.late, said)
 			}
 		})
+	}
+}
+
+// A lost race is no failure that users are told: the status of a child that is scaled in changes all the time.
+func TestALostRaceWithAChildThatIsToGoIsNotTold(t *testing.T) {
+	w := newWorld(t, func(d *kruise.UnitedDeployment) { *d.Spec.Replicas = 9 })
+	w.zoneNodes("a", "b", "c")
+	w.settle(2 * time.Second)
+	w.crash = map[string]int{"d": 2}
+	w.edit(func(d *kruise.UnitedDeployment) { d.Spec.Topology.Subsets[2].Name = "d" })
+	w.reconcile()
+	w.run()
+	w.told()
+	raced := false
+	w.r.client = interceptor.NewClient(w.api, interceptor.Funcs{Update: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.UpdateOption) error {
+		raced = true
+		return apierrors.NewConflict(schema.GroupResource{Group: kruise.GroupVersion.Group, Resource: "clonesets"}, o.GetName(), nil)
+	}})
+	_, _ = w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: w.key}) // whether it fails is no matter of what is told
+	if told := w.told(); len(told) > 0 || !raced {
+		t.Errorf("told is %q; the child was scaled: %t", told, raced)
 	}
 }
