@@ -4,6 +4,7 @@ package uniteddeployment
 
 import (
 	"maps"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/budget"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
 // kind is how the workloads of one template are read and written. A workload of a subset is
@@ -58,6 +60,8 @@ type child struct {
 	pods, ready, available, updated, updatedReady int32
 	countReady                                    bool
 	failure                                       string
+	// refused is true while pods that it is to have cannot be created, as where a quota is used up.
+	refused bool
 }
 
 // name is that of the subset.
@@ -120,6 +124,9 @@ func cloneSets() kind {
 			s := &set.Status
 			c.observed = s.ObservedGeneration >= set.Generation
 			c.pods, c.ready, c.available, c.updated, c.updatedReady = s.Replicas, s.ReadyReplicas, s.AvailableReplicas, s.UpdatedReplicas, s.UpdatedReadyReplicas
+			c.refused = slices.ContainsFunc(s.Conditions, func(c kruise.CloneSetCondition) bool {
+				return c.Type == kruise.CloneSetConditionFailedScale && c.Status == corev1.ConditionTrue
+			})
 			return c
 		},
 	}
@@ -160,6 +167,8 @@ func advancedStatefulSets() kind {
 			s := &set.Status
 			c.observed = s.ObservedGeneration >= set.Generation
 			c.pods, c.ready, c.available, c.updated, c.updatedReady = s.Replicas, s.ReadyReplicas, s.AvailableReplicas, s.UpdatedReplicas, s.UpdatedReadyReplicas
+			failed := rollout.FindCondition(s.Conditions, string(kruise.StatefulSetFailedCreatePod))
+			c.refused = failed != nil && failed.Status == corev1.ConditionTrue
 			return c
 		},
 	}
@@ -200,6 +209,7 @@ func statefulSets() kind {
 			s := &set.Status
 			c.observed = s.ObservedGeneration >= set.Generation
 			c.pods, c.ready, c.available, c.updated = s.Replicas, s.ReadyReplicas, s.AvailableReplicas, s.UpdatedReplicas
+			c.refused = c.observed && c.available == c.pods // no condition tells: it waits for none of its pods, and has not created more
 			return c
 		},
 	}
@@ -233,7 +243,7 @@ func deployments() kind {
 			c.pods, c.ready, c.available, c.updated = s.Replicas, s.ReadyReplicas, s.AvailableReplicas, s.UpdatedReplicas
 			for _, condition := range s.Conditions {
 				if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
-					c.failure = condition.Message
+					c.failure, c.refused = condition.Message, true
 				}
 			}
 			return c

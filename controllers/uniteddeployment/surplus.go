@@ -89,7 +89,7 @@ func (t *round) lacksRoom(ctx context.Context, p *part) (bool, error) {
 	if p.child == nil {
 		return false, nil
 	}
-	if p.child.failure != "" {
+	if p.child.refused && p.child.pods < p.child.replicas {
 		return true, nil
 	}
 	if p.pods == nil {

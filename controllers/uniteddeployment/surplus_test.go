@@ -4,12 +4,17 @@ package uniteddeployment
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -116,5 +121,68 @@ func TestALostRaceWithAChildThatIsToGoIsNotTold(t *testing.T) {
 	_, _ = w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: w.key}) // whether it fails is no matter of what is told
 	if told := w.told(); len(told) > 0 || !raced {
 		t.Errorf("told is %q; the child was scaled: %t", told, raced)
+	}
+}
+
+// While a quota is used up, new pods wait for the old ones to go, and these for the new ones: some are given up.
+func TestPodsThatCannotBeCreatedGetTheRoomOfThoseThatStandIn(t *testing.T) {
+	labels := metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}
+	for name, template := range map[string]kruise.SubsetTemplate{
+		"CloneSet":    {CloneSetTemplate: &kruise.CloneSetTemplateSpec{ObjectMeta: labels, Spec: kruise.CloneSetSpec{Template: pods("nginx:1")}}},
+		"StatefulSet": {AdvancedStatefulSetTemplate: &kruise.AdvancedStatefulSetTemplateSpec{ObjectMeta: labels, Spec: kruise.StatefulSetSpec{Template: pods("nginx:1")}}},
+		"native":      {StatefulSetTemplate: &kruise.StatefulSetTemplateSpec{ObjectMeta: labels, Spec: appsv1.StatefulSetSpec{Template: pods("nginx:1")}}},
+		"Deployment":  ofDeployment(pods("nginx:1")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(d *kruise.UnitedDeployment) { d.Spec.Replicas, d.Spec.Template = ptr.To[int32](9), template })
+			w.zoneNodes("a", "b", "c")
+			w.reconcile()
+			w.runWithin(9)
+			w.edit(func(d *kruise.UnitedDeployment) { d.Spec.Topology.Subsets[2].Name = "d" })
+			for range 10 {
+				w.reconcile()
+				w.runWithin(9)
+				w.now = w.now.Add(time.Second)
+			}
+			if got := w.counts(); got != "a=3 b=3 d=3" {
+				t.Errorf("in the end the subsets have %s, want a=3 b=3 d=3; the condition is %q", got, w.places())
+			}
+		})
+	}
+}
+
+// runWithin has the children, but for those that are older, have as many pods as a quota allows, which are available at once.
+func (w *world) runWithin(quota int32) {
+	w.Helper()
+	all := w.children()
+	slices.SortFunc(all, func(a, b *child) int { return strings.Compare(a.name(), b.name()) })
+	for _, c := range all {
+		n, refused := min(c.replicas, quota), []corev1.ConditionStatus(nil)
+		if quota -= n; n < c.replicas {
+			refused = []corev1.ConditionStatus{corev1.ConditionTrue}
+		}
+		switch o := c.Object.(type) {
+		case *kruise.CloneSet:
+			o.Status = kruise.CloneSetStatus{ObservedGeneration: o.Generation, Replicas: n, ReadyReplicas: n, AvailableReplicas: n}
+			for _, s := range refused {
+				o.Status.Conditions = []kruise.CloneSetCondition{{Type: kruise.CloneSetConditionFailedScale, Status: s}}
+			}
+		case *kruise.StatefulSet:
+			o.Status = kruise.StatefulSetStatus{ObservedGeneration: o.Generation, Replicas: n, ReadyReplicas: n, AvailableReplicas: n}
+			for _, s := range refused {
+				o.Status.Conditions = []kruise.WorkloadCondition{{Type: kruise.StatefulSetFailedCreatePod, Status: s}}
+			}
+		case *appsv1.StatefulSet:
+			o.Status = appsv1.StatefulSetStatus{ObservedGeneration: o.Generation, Replicas: n, ReadyReplicas: n, AvailableReplicas: n}
+		case *appsv1.Deployment:
+			o.Status = appsv1.DeploymentStatus{ObservedGeneration: o.Generation, Replicas: n, ReadyReplicas: n, AvailableReplicas: n}
+			for _, s := range refused {
+				o.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: s, Message: "exceeded quota"}}
+			}
+		}
+		if err := w.api.Status().Update(w.Context(), c.Object); err != nil {
+			w.Fatal(err)
+		}
 	}
 }
