@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -77,7 +78,7 @@ func (t *round) waiting(ctx context.Context) (nowhere, late []string, err error)
 			}
 		}
 		if waits && !runs {
-			none, err := subset.Nowhere(ctx, t.r.client, p.NodeSelectorTerm)
+			none, err := t.selectsNoNode(ctx, p)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -91,6 +92,19 @@ func (t *round) waiting(ctx context.Context) (nowhere, late []string, err error)
 		}
 	}
 	return nowhere, late, nil
+}
+
+// nodesAgain is when nodes are looked for again that have the labels which a subset requires: a node that comes without room brings no
+// event of a pod.
+const nodesAgain = 30 * time.Second
+
+// selectsNoNode reports whether no node has the labels that a subset requires, and has them looked for again if so.
+func (t *round) selectsNoNode(ctx context.Context, p *part) (bool, error) {
+	nowhere, err := subset.Nowhere(ctx, t.r.client, p.NodeSelectorTerm)
+	if nowhere {
+		t.sooner(nodesAgain)
+	}
+	return nowhere, err
 }
 
 // full names the subsets where they take fewer pods than there are replicas.

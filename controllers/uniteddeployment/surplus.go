@@ -107,6 +107,6 @@ func (t *round) lacksRoom(ctx context.Context, p *part) (bool, error) {
 	if !lacks {
 		return false, nil
 	}
-	nowhere, err := subset.Nowhere(ctx, t.r.client, p.NodeSelectorTerm)
+	nowhere, err := t.selectsNoNode(ctx, p)
 	return !nowhere, err
 }

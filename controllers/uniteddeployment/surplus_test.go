@@ -186,3 +186,27 @@ func (w *world) runWithin(quota int32) {
 		}
 	}
 }
+
+// Nodes are not watched. One that comes with the labels of a subset, and has no room, changes no pod: the subset is looked at by a
+// timer, or the pods that stand in and have the room would stay for ever.
+func TestASubsetThatSelectsNoNodeIsLookedAtAgain(t *testing.T) {
+	w := newWorld(t, func(d *kruise.UnitedDeployment) { *d.Spec.Replicas = 9 })
+	w.zoneNodes("a", "b", "c")
+	w.settle(2 * time.Second)
+	w.room["d"] = 0
+	w.edit(func(d *kruise.UnitedDeployment) {
+		d.Spec.Topology.Subsets[2].Name = "d"
+		d.Spec.Topology.Subsets[2].NodeSelectorTerm.MatchExpressions[0].Values = []string{"later"}
+	})
+	w.settle(time.Minute)
+	after := w.reconcile()
+	if after <= 0 || after > time.Minute {
+		t.Fatalf("it is looked at again after %s: %s", after, w.places())
+	}
+	w.zoneNodes("later")
+	w.now = w.now.Add(after)
+	w.reconcile()
+	if got := w.counts(); got != "a=3 b=3 c=1 d=3" {
+		t.Errorf("the subsets have %s, want a=3 b=3 c=1 d=3: %s", got, w.places())
+	}
+}
