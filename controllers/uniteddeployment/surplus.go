@@ -28,12 +28,12 @@ func (t *round) reduceSurplus(ctx context.Context) error {
 	var remove []*child
 	var names []string
 	for _, c := range surplus {
-		stay := min(keep, c.replicas)
-		if stay == 0 || c.ready == 0 {
+		if keep == 0 || c.ready == 0 {
 			remove, names = append(remove, c), append(names, c.name())
 			continue
 		}
-		keep -= min(stay, c.ready)
+		stay := c.replicasToKeep(keep)
+		keep -= min(keep, c.ready)
 		t.standing = append(t.standing, fmt.Sprintf("%s (%d)", c.name(), stay))
 		if stay == c.replicas {
 			continue
@@ -51,6 +51,15 @@ func (t *round) reduceSurplus(ctx context.Context) error {
 	slices.Sort(names)
 	t.r.events.Eventf(t.d, corev1.EventTypeNormal, kruise.SuccessfulUpdateSubsetReason, kruise.DeleteSubsetMessage, len(names), strings.Join(names, ", "))
 	return nil
+}
+
+// replicasToKeep is how many replicas leave a child so many of its ready pods. A StatefulSet deletes the highest ordinals, ready or not;
+// the other kinds delete pods that are not ready first.
+func (c *child) replicasToKeep(ready int32) int32 {
+	if c.kind.Kind == "StatefulSet" {
+		ready += max(c.replicas-c.ready, 0)
+	}
+	return min(ready, c.replicas)
 }
 
 // roomOf is the part of all pods that is given up, at least one, while pods of subsets find no node: those that stand in may

@@ -210,3 +210,40 @@ func TestASubsetThatSelectsNoNodeIsLookedAtAgain(t *testing.T) {
 		t.Errorf("the subsets have %s, want a=3 b=3 c=1 d=3: %s", got, w.places())
 	}
 }
+
+// A StatefulSet that is to go is scaled in from its highest ordinal: pods that are not ready do not stay in place of ready ones.
+func TestAStatefulSetThatStandsInKeepsReadyPods(t *testing.T) {
+	w := newWorld(t, func(d *kruise.UnitedDeployment) {
+		*d.Spec.Replicas = 9
+		d.Spec.Template = kruise.SubsetTemplate{AdvancedStatefulSetTemplate: &kruise.AdvancedStatefulSetTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}, Spec: kruise.StatefulSetSpec{Template: pods("nginx:1")},
+		}}
+	})
+	run := func(ready map[string]int32) {
+		for _, c := range w.children() {
+			set := c.Object.(*kruise.StatefulSet)
+			n := min(ready[c.name()], c.replicas)
+			set.Status = kruise.StatefulSetStatus{ObservedGeneration: set.Generation, Replicas: c.replicas, ReadyReplicas: n, AvailableReplicas: n}
+			if err := w.api.Status().Update(t.Context(), set); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.reconcile()
+	}
+	w.reconcile()
+	run(map[string]int32{"a": 3, "b": 3, "c": 3})
+	w.edit(func(d *kruise.UnitedDeployment) { d.Spec.Topology.Subsets[2].Name = "d" })
+	w.reconcile()
+	run(map[string]int32{"a": 3, "b": 3, "c": 2, "d": 2}) // c-0 is not ready, and d lacks one
+	if got := w.counts(); got != "a=3 b=3 c=2 d=3" {
+		t.Errorf("the subsets have %s, want a=3 b=3 c=2 d=3", got)
+	}
+	run(map[string]int32{"a": 3, "b": 3, "c": 1, "d": 2}) // c-1 is gone
+	if got := w.counts(); got != "a=3 b=3 c=2 d=3" {
+		t.Errorf("then the subsets have %s, want a=3 b=3 c=2 d=3", got)
+	}
+	run(map[string]int32{"a": 3, "b": 3, "c": 1, "d": 3})
+	if got := w.counts(); got != "a=3 b=3 d=3" {
+		t.Errorf("in the end the subsets have %s, want a=3 b=3 d=3", got)
+	}
+}
