@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/subset"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 )
@@ -22,28 +23,28 @@ func (t *round) place(ctx context.Context, a allocated) error {
 	if err != nil {
 		return err
 	}
-	reason, message := "", ""
+	reason, text := "", ""
 	switch full := t.full(a); {
 	case len(nowhere) > 0:
 		reason = kruise.UnitedDeploymentNoNodesReason
-		message = fmt.Sprintf("No node has the labels that these subsets require, so their pods wait: %s.", strings.Join(nowhere, ", "))
+		text = fmt.Sprintf("No node has the labels that these subsets require, so their pods wait: %s.", message.List(nowhere))
 	case len(waiting) > 0:
 		reason = kruise.UnitedDeploymentUnschedulableReason
-		message = fmt.Sprintf("Pods of these subsets found no node in %s: %s.", t.critical(), strings.Join(waiting, ", "))
+		text = fmt.Sprintf("Pods of these subsets found no node in %s: %s.", t.critical(), message.List(waiting))
 	case full != "":
-		reason, message = kruise.UnitedDeploymentSubsetsFullReason, full
+		reason, text = kruise.UnitedDeploymentSubsetsFullReason, full
 	case a.held != nil && len(t.surplus) > 0:
 		reason = kruise.UnitedDeploymentUnknownSubsetReason
-		message = fmt.Sprintf("These subsets are not in the spec, and a policy holds what would delete their workloads: %s.", strings.Join(t.gone(), ", "))
+		text = fmt.Sprintf("These subsets are not in the spec, and a policy holds what would delete their workloads: %s.", message.List(t.gone()))
 	case len(t.standing) > 0:
 		reason = kruise.UnitedDeploymentWaitingForSubsetsReason
 	}
 	if len(t.standing) > 0 {
-		message = strings.TrimSpace(fmt.Sprintf("%s Workloads that are to go stay until as many pods of the subsets are available: %s.", message, strings.Join(t.standing, ", ")))
+		text = strings.TrimSpace(fmt.Sprintf("%s Workloads that are to go stay until as many pods of the subsets are available: %s.", text, message.List(t.standing)))
 	}
 	switch {
 	case reason != "":
-		t.set(kruise.UnitedDeploymentPlacing, corev1.ConditionFalse, reason, message)
+		t.set(kruise.UnitedDeploymentPlacing, corev1.ConditionFalse, reason, text)
 	case t.told(kruise.UnitedDeploymentPlacing):
 		t.set(kruise.UnitedDeploymentPlacing, corev1.ConditionTrue, kruise.UnitedDeploymentPlacingReason, "")
 	}

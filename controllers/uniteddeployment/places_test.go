@@ -3,6 +3,7 @@
 package uniteddeployment
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 )
 
 // zoneNodes are a node in each zone.
@@ -132,5 +134,27 @@ func TestTheConditionNamesTheSubset(t *testing.T) {
 				t.Errorf("once it is right again the condition is %q, the subsets have %s", got, w.counts())
 			}
 		})
+	}
+}
+
+// However many subsets there are, a condition names the first of them.
+func TestTheConditionOfManySubsetsIsShort(t *testing.T) {
+	name := func(i int, of string) string { return fmt.Sprintf("%s-%s-%d", of, strings.Repeat("x", 40), i) }
+	w := newWorld(t, func(d *kruise.UnitedDeployment) {
+		*d.Spec.Replicas, d.Spec.Topology.Subsets = 40, nil
+		for i := range 40 {
+			d.Spec.Topology.Subsets = append(d.Spec.Topology.Subsets, kruise.Subset{Name: name(i, "old")})
+		}
+	})
+	w.reconcile()
+	w.run()
+	w.edit(func(d *kruise.UnitedDeployment) {
+		for i := range d.Spec.Topology.Subsets {
+			d.Spec.Topology.Subsets[i].Name = name(i, "new")
+		}
+	})
+	w.reconcile()
+	if said := w.places(); len(said) > message.MostBytes+100 || !strings.HasSuffix(said, " and 30 more.") {
+		t.Errorf("the condition has %d bytes: %s", len(said), said)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/workload/cadence"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 )
 
@@ -160,31 +161,31 @@ func (t *round) hold(a allocated) {
 		t.r.settled(t.d, string(kruise.UnitedDeploymentAllocationHeld))
 		return
 	}
-	message := h.Message
+	text := h.Message
 	if h.Target != "" {
-		message = fmt.Sprintf("Subset %s: %s", h.Target, message)
+		text = fmt.Sprintf("Subset %s: %s", h.Target, text)
 	}
 	if h.Rule != "" {
-		message += " (rule " + h.Rule + ")"
+		text += " (rule " + h.Rule + ")"
 	}
-	t.set(kruise.UnitedDeploymentAllocationHeld, corev1.ConditionTrue, h.Reason, message)
+	t.set(kruise.UnitedDeploymentAllocationHeld, corev1.ConditionTrue, h.Reason, text)
 	if h.Rule != ineffective {
-		t.r.once(t.d, string(kruise.UnitedDeploymentAllocationHeld), h.Reason+": "+message)
+		t.r.once(t.d, string(kruise.UnitedDeploymentAllocationHeld), h.Reason+": "+text)
 	}
 }
 
 // set sets a condition. Its time is that of the last change of its status, or for an update
 // of the revision.
-func (t *round) set(kind kruise.UnitedDeploymentConditionType, status corev1.ConditionStatus, reason, message string) {
+func (t *round) set(kind kruise.UnitedDeploymentConditionType, status corev1.ConditionStatus, reason, text string) {
 	c := kruise.UnitedDeploymentCondition{
-		Type: kind, Status: status, LastTransitionTime: metav1.NewTime(t.now).Rfc3339Copy(), Reason: reason, Message: message,
+		Type: kind, Status: status, LastTransitionTime: metav1.NewTime(t.now).Rfc3339Copy(), Reason: reason, Message: message.Shorten(text),
 	}
 	i := slices.IndexFunc(t.status.Conditions, func(c kruise.UnitedDeploymentCondition) bool { return c.Type == kind })
 	if i < 0 {
 		t.status.Conditions = append(t.status.Conditions, c)
 		return
 	}
-	if was := t.status.Conditions[i]; was.Status == status && (kind != kruise.UnitedDeploymentUpdated || was.Message == message) {
+	if was := t.status.Conditions[i]; was.Status == status && (kind != kruise.UnitedDeploymentUpdated || was.Message == c.Message) {
 		c.LastTransitionTime = was.LastTransitionTime
 	}
 	t.status.Conditions[i] = c
