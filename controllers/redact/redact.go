@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,7 +31,7 @@ type Contents struct {
 func ContentsOf(secret *corev1.Secret) Contents {
 	c := Contents{}
 	for _, value := range secret.Data {
-		c.values = append(c.values, value, []byte(base64.StdEncoding.EncodeToString(value)))
+		c.values = append(c.values, value)
 	}
 	for _, value := range secret.StringData {
 		c.values = append(c.values, []byte(value))
@@ -64,29 +65,29 @@ func ContentsOfJSON(raw []byte) Contents {
 	return c
 }
 
-// In reports whether a text has a value, or a part of one that is not short.
+// In reports whether a text has a value, or a part of one that is not short, as it is or in a form that programs write values in.
 func (c Contents) In(text string) bool {
 	if c.unknown {
 		return true
 	}
+	readings := readingsOf(text)
 	parts := map[string]bool{}
-	for i := 0; i+shared <= len(text); i++ {
-		parts[text[i:i+shared]] = true
-	}
-	for _, value := range c.values {
-		if len(value) == 0 {
-			continue
+	for _, reading := range readings {
+		for i := 0; i+shared <= len(reading); i++ {
+			parts[string(reading[i:i+shared])] = true
 		}
-		if len(value) <= shared && bytes.Contains([]byte(text), value) {
-			return true
+	}
+	return slices.ContainsFunc(c.values, func(value []byte) bool {
+		if len(value) > 0 && len(value) <= shared {
+			return slices.ContainsFunc(readings, func(reading []byte) bool { return bytes.Contains(reading, value) })
 		}
 		for i := 0; i+shared <= len(value); i++ {
 			if parts[string(value[i:i+shared])] {
 				return true
 			}
 		}
-	}
-	return false
+		return false
+	})
 }
 
 // Error is an error without what the API server says of an object that it finds wrong, and of any other error what repeats no

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -85,4 +86,33 @@ func TestNoErrorHasAValue(t *testing.T) {
 			rt.Errorf("%q has %q", got, said)
 		}
 	})
+}
+
+func TestAValueIsFoundHoweverItIsWritten(t *testing.T) {
+	for _, value := range []string{"hunter2hunter2", "p@ss\nw0rd", `ab"cd"ef"gh`, `a\b\c\d\e\f`, "<&>'<&>'<&>", "4711", "k\u00e9y-\u00fcber"} {
+		c := ContentsOf(&corev1.Secret{Data: map[string][]byte{"k": []byte(value)}})
+		inJSON, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, said := range map[string]string{
+			"as it is":                   value,
+			"in quotes":                  fmt.Sprintf("%q", value),
+			"in quotes of ASCII":         fmt.Sprintf("%+q", value),
+			"as JSON":                    string(inJSON),
+			"in hex":                     fmt.Sprintf("%x", value),
+			"in hex of capital letters":  fmt.Sprintf("%X", value),
+			"in numbers":                 fmt.Sprint([]byte(value)),
+			"in numbers with commas":     strings.ReplaceAll(fmt.Sprint([]byte(value)), " ", ", "),
+			"in base64":                  base64.StdEncoding.EncodeToString([]byte(value)),
+			"in base64 without padding":  base64.RawStdEncoding.EncodeToString([]byte(value)),
+			"in base64 of URLs":          base64.URLEncoding.EncodeToString([]byte(value)),
+			"in base64 of a login":       base64.StdEncoding.EncodeToString([]byte("u:" + value)),
+			"in base64 of another login": base64.StdEncoding.EncodeToString([]byte("al:" + value)),
+		} {
+			if !c.In("it says " + said + ".") {
+				t.Errorf("%q is not found %s: %s", value, name, said)
+			}
+		}
+	}
 }
