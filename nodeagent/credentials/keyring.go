@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,12 +60,26 @@ func (k *Keyring) Add(secret *corev1.Secret) error {
 		return fmt.Errorf("its data of key %s is no configuration of Docker", key)
 	}
 	var wrong []error
-	for _, place := range slices.Sorted(maps.Keys(entries)) {
+	for i, place := range slices.Sorted(maps.Keys(entries)) {
 		if err := k.addEntry(place, entries[place]); err != nil {
-			wrong = append(wrong, fmt.Errorf("its entry %q %w", place, err))
+			wrong = append(wrong, fmt.Errorf("its entry %s %w", nameEntry(place, i), err))
 		}
 	}
 	return errors.Join(wrong...)
+}
+
+// nameEntry names an entry by the host that it is for, and by its number where there may be anything in place of a host: a login
+// may be there by mistake.
+func nameEntry(text string, i int) string {
+	p, err := parsePlace(normalizePlace(text))
+	if err != nil || len(p.labels) < 2 {
+		return strconv.Itoa(i + 1)
+	}
+	host := strings.Join(p.labels, ".")
+	if p.port != "" {
+		host += ":" + p.port
+	}
+	return strconv.Quote(host)
 }
 
 func (k *Keyring) addEntry(place string, raw json.RawMessage) error {

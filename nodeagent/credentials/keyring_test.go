@@ -96,6 +96,9 @@ func TestErrorsOfPullSecretsDoNotRepeatThem(t *testing.T) {
 		`{"auths":{"a.example.com":{"auth":12345678},"b.example.com":{"username":"u","password":"p"}}}`:       `its entry "a.example.com" is no login: want an object with username and password, or with auth`,
 		`{"auths":{"a.example.com":{"auth":"12345678!"},"b.example.com":{"username":"u","password":"p"}}}`:    `its entry "a.example.com" has a field auth that is no base64`,
 		`{"auths":{"a.example.com":{"auth":"MTIzNDU2Nzg="},"b.example.com":{"username":"u","password":"p"}}}`: `its entry "a.example.com" has a field auth that is not the base64 of name:password`,
+		`{"auths":{"https://bob:hunter2@a.example.com/v1/":{"auth":1}}}`:                                      `its entry "a.example.com" is no login: want an object with username and password, or with auth`,
+		`{"auths":{"hunter2 hunter2":{"auth":1}}}`:                                                            "its entry 1 is no login: want an object with username and password, or with auth",
+		`{"auths":{"a.example.com":{},"bob:hunter2":{"auth":1}}}`:                                             "its entry 2 is no login: want an object with username and password, or with auth",
 		`{"auths":12345678}`: "its data of key .dockerconfigjson is no configuration of Docker",
 	} {
 		k := &Keyring{}
