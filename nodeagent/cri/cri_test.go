@@ -5,6 +5,7 @@ package cri_test
 import (
 	"errors"
 	"maps"
+	"net"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -270,4 +271,33 @@ func connect(t *testing.T, server *critest.Runtime) *cri.Runtime {
 		}
 	})
 	return r
+}
+
+// A socket that is there and that nothing serves keeps the runtimes behind it from nothing.
+func TestASocketWithoutAnAnswerHidesNoRuntimeBehindIt(t *testing.T) {
+	first, late := critest.Start(t, "containerd"), critest.New(t, "cri-o")
+	silent := filepath.Join(t.TempDir(), "silent.sock")
+	node := cri.NewNode(first.Socket, silent, late.Socket)
+	t.Cleanup(func() { _ = node.Close() })
+	if all, err := node.Runtimes(t.Context()); err != nil || len(all) != 1 {
+		t.Fatalf("before they listen: %v, %v", all, err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", silent) // connections wait for ever
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	late.Listen(t)
+	id := late.Run("u1", "app")
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		r, err := node.Of(t.Context(), id)
+		if err == nil && r.Endpoint == late.Socket {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after it listens: %+v, %v", r, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 }

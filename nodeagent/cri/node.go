@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
 // NoRuntimeError says that no container runtime answers, and where it was looked for.
@@ -102,25 +104,28 @@ func (n *Node) look(ctx context.Context) {
 		ctx, cancel = context.WithTimeout(ctx, lookPatience)
 		defer cancel()
 	}
-	var wrong []error
-	for _, endpoint := range n.endpoints {
+	wrong := make([]error, len(n.endpoints))
+	asked := recovery.NewGroup("cri", len(n.endpoints)) // all at once: one that does not answer takes no time from the others
+	for i, endpoint := range n.endpoints {
 		if slices.ContainsFunc(all, func(r *Runtime) bool { return r.Endpoint == endpoint }) {
 			continue
 		}
-		r, err := Connect(ctx, endpoint)
-		if err != nil {
-			wrong = append(wrong, err)
-			continue
-		}
-		n.mu.Lock()
-		n.found[endpoint] = r
-		n.mu.Unlock()
+		asked.Go(func() error {
+			var r *Runtime
+			if r, wrong[i] = Connect(ctx, endpoint); wrong[i] == nil {
+				n.mu.Lock()
+				n.found[endpoint] = r
+				n.mu.Unlock()
+			}
+			return nil
+		})
 	}
+	panicked := asked.Wait()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.looked, n.failed = n.now(), nil
-	if len(wrong) > 0 {
-		n.failed = NoRuntimeError{n.endpoints, errors.Join(wrong...)}
+	if err := errors.Join(append(wrong, panicked)...); err != nil {
+		n.failed = NoRuntimeError{n.endpoints, err}
 	}
 }
 
