@@ -4,6 +4,7 @@ package images
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -311,6 +312,44 @@ func TestTheAgent(t *testing.T) {
 		w.until("shop/web:1@0 Succeeded")
 		if got := w.runtime.Calls(); !slices.Equal(got, []string{`pull shop/web:1 as "bob"`, `pull shop/web:1 as "ann"`, `pull shop/web:1 as "cid"`}) {
 			t.Errorf("the runtime was asked for %q", got)
+		}
+	})
+
+	start("what a runtime says of a login is left out", func(w *world) {
+		for name, entry := range map[string]string{
+			"said-0": `{"username":"ann","password":"hunter2"}`, "said-1": `{"identitytoken":"token-of-ann"}`, "said-2": `{"registrytoken":"other-token"}`,
+			"said-3": `{"auth":"` + base64.StdEncoding.EncodeToString([]byte("bob:swordfish")) + `"}`,
+		} {
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Type: corev1.SecretTypeDockercfg}
+			secret.Data = map[string][]byte{corev1.DockerConfigKey: []byte(`{"docker.io":` + entry + `}`)}
+			if err := api.Create(t.Context(), secret); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.runtime.OnPull = func(_ context.Context, r *runtimev1.PullImageRequest) error {
+			a := r.GetAuth()
+			said := base64.StdEncoding.EncodeToString([]byte(a.GetUsername() + ":" + a.GetPassword()))
+			return status.Errorf(codes.Unknown, "401 Unauthorized for %s %s %s %s", a.GetPassword(), a.GetIdentityToken(), a.GetRegistryToken(), said)
+		}
+		w.want("shop/said", tag("1", func(s *kruise.ImageTagSpec) { s.PullPolicy.BackoffLimit = ptr.To[int32](0) }))
+		o := w.get()
+		image := o.Spec.Images["shop/said"]
+		for i := range 4 {
+			image.PullSecrets = append(image.PullSecrets, kruise.ReferenceObject{Namespace: "default", Name: fmt.Sprintf("said-%d", i)})
+		}
+		o.Spec.Images["shop/said"] = image
+		if err := api.Update(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		w.until("shop/said:1@0 Failed 0% pulling image shop/said:1: ")
+		texts := w.status() + <-w.events.Events
+		for _, text := range []string{"hunter2", "token-of-ann", "other-token", "swordfish", base64.StdEncoding.EncodeToString([]byte("ann:hunter2"))} {
+			if strings.Contains(texts, text) {
+				t.Errorf("%q has %q", texts, text)
+			}
+		}
+		if !strings.Contains(texts, "401 Unauthorized for    Og==") { // without a login
+			t.Errorf("got %q", texts)
 		}
 	})
 

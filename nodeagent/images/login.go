@@ -6,10 +6,12 @@ import (
 	"context"
 	"fmt"
 
+	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/redact"
 	"github.com/regatta-sh/regatta/nodeagent/credentials"
 	"github.com/regatta-sh/regatta/nodeagent/cri"
 )
@@ -49,4 +51,19 @@ func (a *Agent) secretLogins(ctx context.Context, image string, secrets []kruise
 		wrong = append(wrong, err)
 	}
 	return out, wrong
+}
+
+// concealLogin takes from the error of a pull what may repeat its login: messages about images are read by those who may not read
+// the Secret.
+func concealLogin(err error, reference string, login *cri.Login) error {
+	if err == nil || login == nil {
+		return err
+	}
+	contents := redact.ContentsOf(&corev1.Secret{StringData: map[string]string{
+		"password": login.Password, "auth": login.Auth, "identitytoken": login.IdentityToken, "registrytoken": login.RegistryToken,
+	}})
+	if !contents.In(err.Error()) {
+		return err
+	}
+	return fmt.Errorf("pulling image %s: %s: the message of the runtime is left out, since it may repeat the login", reference, status.Code(err))
 }

@@ -177,6 +177,7 @@ func (a *Agent) attempt(ctx context.Context, p *pull) (string, error) {
 		if err == nil {
 			return id, nil
 		}
+		err = concealLogin(err, reference, login)
 		if ctx.Err() != nil {
 			wrong = append(wrong, fmt.Errorf("%w: %w", context.Cause(ctx), err))
 			break
