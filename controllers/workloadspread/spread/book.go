@@ -87,7 +87,7 @@ type Place struct {
 	Subset *kruise.WorkloadSpreadSubset
 	// UID is what the pod is recorded under that has no name yet.
 	UID string
-	// Cost is its deletion cost, as the controller would write it a moment later.
+	// Cost is its deletion cost, as the controller would write it a moment later; 0 where the workload does not go by costs.
 	Cost int
 }
 
@@ -183,7 +183,11 @@ func place(w *kruise.WorkloadSpread, name string, n, replicas int) *Place {
 	if i < 0 {
 		return nil
 	}
-	return &Place{Subset: &w.Spec.Subsets[i], Cost: CostsOf(w, replicas).Of(i, n)}
+	at := &Place{Subset: &w.Spec.Subsets[i]}
+	if Ranked(w) {
+		at.Cost = CostsOf(w, replicas).Of(i, n)
+	}
+	return at
 }
 
 // placeNext is the place of one more pod than a subset has, by what is recorded.

@@ -22,8 +22,12 @@ func Ranked(w *kruise.WorkloadSpread) bool {
 // PlainCost is the deletion cost of the pods of a subset, by its place, where limits are numbers.
 func PlainCost(w *kruise.WorkloadSpread, place int) int { return 100 * (len(w.Spec.Subsets) - place) }
 
-// mostCost is more than the cost of any pod. Costs are int32.
-const mostCost = 1_000_000_000
+const (
+	// mostCost is more than the cost of any pod. Costs are int32.
+	mostCost = 1_000_000_000
+	// mostTried bounds how many replicas are tried, while a pod is admitted: more than the pods of a cluster.
+	mostTried = 200_000
+)
 
 // Costs are the deletion costs of pods that are not beyond the limits of their subsets (WS-07).
 //
@@ -34,6 +38,8 @@ const mostCost = 1_000_000_000
 type Costs struct {
 	w        *kruise.WorkloadSpread
 	replicas int
+	// limits are those of the subsets; nil if there is none.
+	limits []*share
 	// filled are the replicas by which a subset has its n-th pod, and upTo the replicas that were tried.
 	filled [][]int
 	upTo   int
@@ -41,7 +47,28 @@ type Costs struct {
 
 // CostsOf are the costs for the pods of a workload of so many replicas.
 func CostsOf(w *kruise.WorkloadSpread, replicas int) *Costs {
-	return &Costs{w: w, replicas: replicas, filled: make([][]int, len(w.Spec.Subsets))}
+	c := &Costs{w: w, replicas: min(replicas, mostTried), filled: make([][]int, len(w.Spec.Subsets)), limits: make([]*share, len(w.Spec.Subsets))}
+	for i := range w.Spec.Subsets {
+		part := &w.Spec.Subsets[i]
+		if n, err := Max(part, 100); err == nil && n != nil {
+			c.limits[i] = &share{*n, part.MaxReplicas.Type == intstr.String}
+		}
+	}
+	return c
+}
+
+// share is how many pods a subset may have: a number, or so many of a hundred.
+type share struct {
+	n         int
+	ofHundred bool
+}
+
+// of is the share of so many replicas.
+func (s share) of(replicas int) int {
+	if !s.ofHundred {
+		return s.n
+	}
+	return (s.n*replicas + 99) / 100
 }
 
 // Of is the cost of the n-th pod of a subset, counted from 1, which is the last one to go.
@@ -69,10 +96,10 @@ func hasPercentages(w *kruise.WorkloadSpread) bool {
 func (c *Costs) fill() {
 	c.upTo++
 	left := c.upTo
-	for i := range c.w.Spec.Subsets {
+	for i, limit := range c.limits {
 		has := left
-		if limit, err := Max(&c.w.Spec.Subsets[i], c.upTo); err == nil && limit != nil {
-			has = min(left, *limit)
+		if limit != nil {
+			has = min(left, limit.of(c.upTo))
 		}
 		left -= has
 		for len(c.filled[i]) < has {
