@@ -94,7 +94,7 @@ func (w *Writer) AwaitObject(ctx context.Context, o client.Object) error {
 	if kind == "" || !w.Config.Sends(o.GetNamespace(), nil) {
 		return nil
 	}
-	claim := reach.Claim{Kind: kind, Namespace: o.GetNamespace(), Set: o.GetName(), Reach: reach.Reach{Namespaces: []string{o.GetNamespace()}}, At: w.Now()}
+	claim := reach.Claim{Kind: kind, Namespace: o.GetNamespace(), Set: o.GetName(), UID: o.GetUID(), Reach: reach.Reach{Namespaces: []string{o.GetNamespace()}}, At: w.Now()}
 	if err := w.claim(ctx, []reach.Claim{claim}); err != nil {
 		return fmt.Errorf("having the API server send the pods of the namespace of %s %s: %w", kind, o.GetName(), err)
 	}

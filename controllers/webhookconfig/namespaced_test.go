@@ -80,6 +80,23 @@ func TestNoPodComesBeforeTheFirstObjectOfItsNamespace(t *testing.T) {
 	}
 }
 
+// An object that is made again under its name is another one.
+func TestAClaimHasTheUIDOfItsObject(t *testing.T) {
+	p := newPair(t)
+	for range 2 {
+		w := spreadOf("shop", "web")
+		create(t, p.api, w)
+		m, _ := p.configuration(t)
+		claims, err := reach.Claims(m)
+		if err != nil || len(claims) != 1 || claims[0].UID != w.UID {
+			t.Errorf("got %+v, %v, want one of %s", claims, err, w.UID)
+		}
+		if err := p.api.Delete(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // What pods cannot be sent for is refused, and what has nothing to do with the webhook of pods is not awaited.
 func TestObjectsThatAreAwaited(t *testing.T) {
 	p := newPair(t)

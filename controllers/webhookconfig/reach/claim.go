@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/controllers/annotation"
@@ -25,6 +26,8 @@ type Claim struct {
 	// Set is the name of the object; empty if the claim is that of a rule.
 	Set   string `json:"set,omitempty"`
 	Reach Reach  `json:"reach"`
+	// UID is that of an object of a namespace: one that is made again under its name is another one.
+	UID types.UID `json:"uid,omitempty"`
 	// At sets two claims for the same apart. It is never compared with the time of another machine.
 	At time.Time `json:"at"`
 }

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
@@ -65,15 +66,18 @@ func hasAwaited(list client.ObjectList, kind, namespace string, claims []Claim) 
 	if slices.ContainsFunc(claims, Claim.IsUnnamed) {
 		return false, nil
 	}
-	awaited := map[string]bool{}
+	awaited := map[string]types.UID{}
 	for _, c := range claims {
 		if c.Kind == kind && (namespace == "" || c.Namespace == namespace) {
-			awaited[c.Object()] = true
+			awaited[c.Object()] = c.UID
 		}
 	}
 	err := meta.EachListItem(list, func(item runtime.Object) error {
 		if o, ok := item.(client.Object); ok && o.GetDeletionTimestamp() == nil {
-			delete(awaited, ObjectKey(kind, o.GetNamespace(), o.GetName()))
+			key := ObjectKey(kind, o.GetNamespace(), o.GetName())
+			if uid := awaited[key]; uid == "" || uid == o.GetUID() {
+				delete(awaited, key)
+			}
 		}
 		return nil
 	})
