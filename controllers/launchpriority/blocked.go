@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,9 +53,6 @@ func (r *Reconciler) reportBlocked(ctx context.Context, pod *corev1.Pod, failed 
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})
 	if err == nil {
 		err = r.Client.Status().Patch(ctx, pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, patch))
-	}
-	if apierrors.IsConflict(err) { // another pod has the name
-		return nil
 	}
 	if err := client.IgnoreNotFound(err); err != nil {
 		return fmt.Errorf("writing condition %s of pod %s/%s: %w", BlockedCondition, pod.Namespace, pod.Name, err)

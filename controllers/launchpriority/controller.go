@@ -47,9 +47,6 @@ const workers = 4
 // ConfigMap.
 const lookAgain = time.Minute
 
-// raced is when a pod is looked at again whose ConfigMap another writer has changed.
-const raced = 100 * time.Millisecond
-
 // SetupWithManager starts the Reconciler with a manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).
@@ -83,16 +80,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	s := next(pod, opened)
 	if s.open != "" {
 		if err := r.open(ctx, pod, barriers, there, opened, s.open); err != nil {
-			if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) { // it is read again
-				return reconcile.Result{RequeueAfter: raced}, nil
-			}
-			return reconcile.Result{}, fmt.Errorf("opening %s of ConfigMap %s: %w", s.open, name, err)
+			return retryLostRace(ctx, lookAgain, fmt.Errorf("opening %s of ConfigMap %s: %w", s.open, name, err))
 		}
 	}
 	if s.done {
-		return reconcile.Result{}, r.complete(ctx, pod)
+		return retryLostRace(ctx, 0, r.complete(ctx, pod))
 	}
-	return reconcile.Result{RequeueAfter: lookAgain}, r.reportBlocked(ctx, pod, s.failed, blocked(pod, opened))
+	return retryLostRace(ctx, lookAgain, r.reportBlocked(ctx, pod, s.failed, blocked(pod, opened)))
+}
+
+// retryLostRace has a pod looked at again soon after a conflict with another client, or with another pod that has the name by now: no
+// event tells of either. Else it is looked at again after a delay.
+func retryLostRace(ctx context.Context, after time.Duration, err error) (reconcile.Result, error) {
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		if again, ok := requeue.LoseRace(ctx, err); ok {
+			return reconcile.Result{RequeueAfter: again}, nil
+		}
+	}
+	return reconcile.Result{RequeueAfter: after}, err
 }
 
 // another says whether the barriers are of another pod, which had the name before and whose ConfigMap is still there, or of none.
@@ -128,9 +133,6 @@ func (r *Reconciler) complete(ctx context.Context, pod *corev1.Pod) error {
 		return fmt.Errorf("completing pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	err = r.Client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))
-	if apierrors.IsConflict(err) { // another pod has the name
-		return nil
-	}
 	if err := client.IgnoreNotFound(err); err != nil {
 		return fmt.Errorf("completing pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}

@@ -182,5 +182,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		err = fmt.Errorf("running the liveness probes of pod %s: %w", req, err)
 	}
-	return step.Result(pod, after, err)
+	return step.Result(ctx, pod, after, err)
 }

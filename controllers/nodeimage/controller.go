@@ -123,7 +123,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	after, err := r.keep(ctx, image, node)
-	return step.Result(image, after, err)
+	return step.Result(ctx, image, after, err)
 }
 
 // create makes the NodeImage of a node that has been ready for long enough.

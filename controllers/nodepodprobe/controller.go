@@ -151,7 +151,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, client.IgnoreNotFound(r.client.Delete(ctx, probes, client.Preconditions{UID: &probes.UID}))
 	}
 	after, err := r.keep(ctx, r.newest(probes))
-	return step.Result(probes, after, err)
+	return step.Result(ctx, probes, after, err)
 }
 
 // write does writes of one node, as many at once as the window lets it, and waits for them.

@@ -24,6 +24,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/livenessprobe"
 	"github.com/regatta-sh/regatta/controllers/podprobemarker/marks"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/versions"
 	points "github.com/regatta-sh/regatta/engine/decision/node"
 )
@@ -180,8 +181,8 @@ func (r *Reconciler) mark(ctx context.Context, o *v1alpha1.NodePodProbe, pods []
 	var (
 		mu    sync.Mutex
 		after time.Duration
-		again bool // the cache is behind
-		raced bool // a pod was changed or deleted meanwhile
+		again bool  // the cache is behind
+		raced error // of a pod that was changed or deleted meanwhile
 		acts  []func() error
 	)
 	done := map[string]decided{}
@@ -226,7 +227,7 @@ func (r *Reconciler) mark(ctx context.Context, o *v1alpha1.NodePodProbe, pods []
 			if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // it is gone, or another client has written to it
 				mu.Lock()
 				defer mu.Unlock()
-				raced = true
+				raced = err
 				return nil
 			}
 			if err != nil {
@@ -243,8 +244,12 @@ func (r *Reconciler) mark(ctx context.Context, o *v1alpha1.NodePodProbe, pods []
 	switch {
 	case again:
 		after = behindAgain
-	case raced:
-		after = racedAgain
+	case raced != nil:
+		if _, ok := requeue.LoseRace(ctx, raced); ok {
+			after = racedAgain
+		} else if err == nil {
+			err = raced
+		}
 	}
 	return after, err
 }

@@ -139,7 +139,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		err = fmt.Errorf("writing the status of PersistentPodState %s: %w", req, err)
 	}
-	return step.Result(state, 0, err)
+	return step.Result(ctx, state, 0, err)
 }
 
 // target is the workload; nil if it is gone or on its way out. current is false while the cache

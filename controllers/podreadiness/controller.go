@@ -90,7 +90,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		err = fmt.Errorf("opening %s of pod %s: %w", kruise.KruisePodReady, req, err)
 	}
-	return step.Result(pod, 0, err)
+	return step.Result(ctx, pod, 0, err)
 }
 
 // another says whether an apply failed because another pod has the name by now.

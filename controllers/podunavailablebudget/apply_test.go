@@ -65,7 +65,7 @@ func TestRecordsAreNotWrittenOver(t *testing.T) {
 			return c.SubResource(sub).Update(ctx, o, opts...)
 		},
 	}, newBudget(), stateful(3), pod("a"), pod("b"), pod("c"))
-	if got, err := c.reconcile(t); err != nil || got.RequeueAfter != soon {
+	if got, err := c.reconcile(t); err != nil || got.RequeueAfter != 50*time.Millisecond {
 		t.Fatalf("%v, %v", got, err)
 	}
 	if _, err := c.reconcile(t); err != nil || c.summary(t) != "0/2/2/3 disrupted:a" {
@@ -87,7 +87,7 @@ func TestPodsAreAnnotated(t *testing.T) {
 			return w.Patch(ctx, o, patch, opts...)
 		},
 	}, newBudget(), stateful(3), pod("a", plain), pod("b", func(p *corev1.Pod) { p.Annotations = map[string]string{"kruise.io/related-pub": "other"} }), pod("c", plain), pod("d", plain, leaving))
-	if got, err := c.reconcile(t); err != nil || got.RequeueAfter != soon {
+	if got, err := c.reconcile(t); err != nil || got.RequeueAfter != 50*time.Millisecond {
 		t.Errorf("%v, %v", got, err)
 	}
 	for name, want := range map[string]string{"a": "web web", "b": " other", "c": " ", "d": " "} {

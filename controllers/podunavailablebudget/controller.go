@@ -23,6 +23,7 @@ import (
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 )
 
@@ -83,9 +84,6 @@ func New(c client.Client, live client.Reader, finder *Finder, recorder record.Ev
 	return r
 }
 
-// soon is the delay before a retry after a conflict with another client's write.
-const soon = 20 * time.Millisecond
-
 // Reconcile brings the status of one budget up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	budget := &policy.PodUnavailableBudget{}
@@ -115,7 +113,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	err = errors.Join(r.write(ctx, w, next), r.repair(ctx, w))
 	if lost(err) {
-		return reconcile.Result{RequeueAfter: soon}, nil
+		if again, ok := requeue.LoseRace(ctx, err); ok {
+			return reconcile.Result{RequeueAfter: again}, nil
+		}
 	}
 	return reconcile.Result{RequeueAfter: next.again}, err
 }

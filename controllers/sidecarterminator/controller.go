@@ -132,5 +132,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{RequeueAfter: heldAgain}, nil
 	}
 	after, err := r.act(ctx, pod, permitted)
-	return step.Result(pod, after, err)
+	return step.Result(ctx, pod, after, err)
 }

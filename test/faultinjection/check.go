@@ -41,7 +41,7 @@ func (s Scenario) Run(t *testing.T) {
 	chosen := thinOut(plan, len(calls))
 	for _, p := range chosen {
 		if p.persists {
-			s.checkOutage(t, p.call, want, first.changed)
+			s.checkOutage(t, p.call, p.fault, want, first.changed)
 		} else {
 			s.checkOnce(t, p.call, p.fault, want, first.changed)
 		}
@@ -66,8 +66,10 @@ func (s *Scenario) plan(calls []Call) (out []planned) {
 		}
 	}
 	for i, c := range calls {
-		if !slices.ContainsFunc(calls[:i], c.sameAs) && (s.Skip == nil || !s.Skip(c, InternalError)) {
-			out = append(out, planned{call: c, persists: true})
+		for _, fault := range []Fault{InternalError, Conflict} {
+			if fault.appliesTo(s, c) && !slices.ContainsFunc(calls[:i], c.sameAs) && (s.Skip == nil || !s.Skip(c, fault)) {
+				out = append(out, planned{call: c, fault: fault, persists: true})
+			}
 		}
 	}
 	return out
@@ -122,20 +124,20 @@ func (s *Scenario) checkOnce(t *testing.T, at Call, fault Fault, want []string, 
 }
 
 // checkOutage has all calls fail that are like one, for some minutes.
-func (s *Scenario) checkOutage(t *testing.T, at Call, want []string, changed time.Time) {
+func (s *Scenario) checkOutage(t *testing.T, at Call, fault Fault, want []string, changed time.Time) {
 	t.Helper()
 	failing := 0
 	end := began.Add(outage)
 	r := newRun(t, s, func(c Call, now time.Time) Fault {
 		if c.sameAs(at) && now.Before(end) {
 			failing++
-			return InternalError
+			return fault
 		}
 		return ""
 	})
 	r.drive()
 	at.Number = 0
-	what := fmt.Sprintf("%s for %s at each %s", InternalError, outage, strings.TrimPrefix(at.String(), "call 0: "))
+	what := fmt.Sprintf("%s for %s at each %s", fault, outage, strings.TrimPrefix(at.String(), "call 0: "))
 	r.report(what, want, changed.Add(outage+s.Delay))
 	if failing > mostFailing {
 		t.Errorf("%s: it was made %d times, want a back-off", what, failing)

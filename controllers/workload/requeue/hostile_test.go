@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -72,4 +74,45 @@ func TestTimersSurviveConflicts(t *testing.T) {
 		}
 	}
 	t.Error("it is not called")
+}
+
+// An API server that always answers 409 is no race: the sixth in a row is an error. One round that loses none ends the row.
+func TestRacesThatAreLostInARowAreAFailure(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "web", errors.New("a webhook says so"))
+	loses := true
+	r := requeue.NewRetrier(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+		if !loses {
+			return reconcile.Result{}, nil
+		}
+		again, ok := requeue.LoseRace(ctx, conflict)
+		if other, still := requeue.LoseRace(ctx, conflict); other != again || still != ok {
+			t.Error("one round counts twice")
+		}
+		if !ok {
+			return reconcile.Result{}, conflict
+		}
+		return reconcile.Result{RequeueAfter: again}, nil
+	}), nil, time.Now)
+	lose := func(name string, want ...time.Duration) {
+		t.Helper()
+		for _, after := range want {
+			result, err := r.Reconcile(t.Context(), requestOf(name))
+			if result.RequeueAfter != after || (err != nil) != (after == 0) {
+				t.Errorf("%s is repeated after %s, want %s: %v", name, result.RequeueAfter, after, err)
+			}
+		}
+	}
+	row := []time.Duration{50e6, 100e6, 200e6, 400e6, 800e6, 0, 0}
+	lose("web", row...)
+	lose("other", row...)
+	loses = false
+	if _, err := r.Reconcile(t.Context(), requestOf("web")); err != nil {
+		t.Fatal(err)
+	}
+	loses = true
+	lose("web", row...)
+	lose("other", 0)
+	if again, ok := requeue.LoseRace(t.Context(), conflict); !ok || again != 50*time.Millisecond {
+		t.Errorf("outside a Retrier it is repeated after %s", again)
+	}
 }

@@ -42,7 +42,8 @@ func KeepTimers(o controller.Options) controller.Options {
 // Retrier calls a Reconciler, and is the rate limiter of its queue. controller-runtime ignores RequeueAfter
 // beside an error, and calls again after a back-off that grows. A Retrier remembers RequeueAfter of each
 // request, also that of the round before one that failed, and has the queue call at that time if the
-// back-off is longer. The error is returned as it is, so that it is counted and logged.
+// back-off is longer. The error is returned as it is, so that it is counted and logged. It also counts the rounds in a row that
+// lost a race, see LoseRace.
 type Retrier struct {
 	reconcile.Reconciler
 	backOff workqueue.TypedRateLimiter[reconcile.Request]
@@ -50,6 +51,7 @@ type Retrier struct {
 
 	mu     sync.Mutex
 	timers map[reconcile.Request]time.Time
+	races  map[reconcile.Request]int
 }
 
 // NewRetrier makes a Retrier. Its back-off grows from 5 ms to LongestBackOff if backOff is nil.
@@ -57,15 +59,17 @@ func NewRetrier(r reconcile.Reconciler, backOff workqueue.TypedRateLimiter[recon
 	if backOff == nil {
 		backOff = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackOff, LongestBackOff)
 	}
-	return &Retrier{Reconciler: r, backOff: backOff, now: now, timers: map[reconcile.Request]time.Time{}}
+	return &Retrier{Reconciler: r, backOff: backOff, now: now, timers: map[reconcile.Request]time.Time{}, races: map[reconcile.Request]int{}}
 }
 
 // Reconcile calls the Reconciler. RequeueAfter is 0 beside an error.
 func (r *Retrier) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	r.dropDueTimer(req)
+	ctx, lost := r.beginRaces(ctx, req)
 	result, err := r.Reconciler.Reconcile(ctx, req)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.endRaces(req, lost)
 	if err == nil && 0 < result.RequeueAfter && result.RequeueAfter < shortestTimer {
 		return result, nil
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/overlay"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/rank"
 )
@@ -108,8 +109,10 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	m := c.memoryOf(workload)
 	r, f, err := c.begin(ctx, workload, m)
-	if Conflict(err) && !m.racing() {
-		return m.lost(ctx, err)
+	if Conflict(err) {
+		if again, ok := requeue.LoseRace(ctx, err); ok {
+			return reconcile.Result{RequeueAfter: again}, nil
+		}
 	}
 	if err != nil {
 		err = fmt.Errorf("gathering: %w", err)
@@ -122,22 +125,20 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	res.Stuck, res.ScaleHolds = r.stuck(f, res), r.scaleHolds
 	r.reportScaleHold()
 	r.reportRestartHold(f, &res)
-	lostRace := Conflict(res.Err)
-	if lostRace && m.racing() {
-		res.Err = r.giveUpRacing(res.Err)
+	if Conflict(res.Err) {
+		if _, ok := requeue.LoseRace(ctx, res.Err); !ok {
+			res.Err = r.giveUpRacing(res.Err)
+		}
 	}
 	err = res.Err
 	if failed := c.kind.Report(ctx, r, f, res); err == nil {
 		err = failed
 	}
 	c.rounds.Put(f.Subject, newRound(c.engine, f, res, r.journal))
-	switch {
-	case Conflict(err) && m.racing(): // the status cannot be written either
-		err = &persistentError{err}
-	case Conflict(err):
-		return m.lost(ctx, err)
-	case !lostRace:
-		m.lostRaces = 0
+	if Conflict(err) {
+		if again, ok := requeue.LoseRace(ctx, err); ok {
+			return reconcile.Result{RequeueAfter: again}, nil
+		}
 	}
 	return reconcile.Result{RequeueAfter: r.again.after}, err
 }

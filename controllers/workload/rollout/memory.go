@@ -15,11 +15,9 @@ import (
 // Memory is what is kept of a workload between rounds. It only saves work: losing it
 // changes no decision.
 type Memory struct {
-	uid    types.UID
-	facts  *facts.Set
-	status ownStatus
-	// lostRaces counts the rounds in a row that ended because of conflicts.
-	lostRaces int
+	uid       types.UID
+	facts     *facts.Set
+	status    ownStatus
 	revisions Revisions
 	// stuck has the messages about pods that are stuck.
 	stuck map[types.UID]string

@@ -3,16 +3,13 @@
 package rollout
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/regatta-sh/regatta/controllers/workload/message"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
 // CreateError is an error of a create. Nothing that does not exist yet can have been
@@ -66,29 +63,10 @@ func every(err error, one, leaf func(error) bool) bool {
 	return leaf(err)
 }
 
-// A round that lost a race is repeated soon, for what the other client wrote is on its
-// way: after 50 ms, and after twice as long each time. The sixth in a row is a failure:
-// it is reported, and repeated as any other.
-const (
-	raceDelay = 50 * time.Millisecond
-	mostRaces = 5
-)
-
-// lost has a round repeated that lost a race.
-func (m *Memory) lost(ctx context.Context, err error) (reconcile.Result, error) {
-	delay := raceDelay << m.lostRaces
-	m.lostRaces++
-	ctrl.LoggerFrom(ctx).V(4).Info("lost a race for an object", "error", err.Error(), "again", delay)
-	return reconcile.Result{RequeueAfter: delay}, nil
-}
-
-// racing says whether so many rounds in a row lost a race that another is a failure.
-func (m *Memory) racing() bool { return m.lostRaces >= mostRaces }
-
 // giveUpRacing makes failures of the conflicts of a round, and tells them by events.
 func (r *Round) giveUpRacing(err error) error {
 	give := func(e *PhaseError) error {
-		r.Warn(e.Phase, fmt.Sprintf("tried %d times: %s", r.memory.lostRaces+1, OneLine(e.Error())))
+		r.Warn(e.Phase, fmt.Sprintf("tried %d times: %s", requeue.MostLostRaces+1, OneLine(e.Error())))
 		return &PhaseError{e.Phase, &persistentError{e.Err}}
 	}
 	switch e := err.(type) {

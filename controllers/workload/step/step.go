@@ -23,21 +23,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
-// Soon is the delay before a retry after a conflict with another writer.
+// Soon is the delay before an object is read again that another client has written to.
 const Soon = 50 * time.Millisecond
 
 // Result is the result of a step of an object that is to be repeated after a delay; 0 for when something
-// changes. A conflict is no failure: the object is read again soon. An object that is gone
+// changes. A conflict is no failure unless many rounds in a row meet one, see requeue.LoseRace: the object is read again soon. An object that is gone
 // needs nothing more. That another object is not found is an error like any other, and so is one beside a
 // conflict. The delay stands beside errors: a requeue.Retrier keeps it.
-func Result(o client.Object, after time.Duration, err error) (reconcile.Result, error) {
+func Result(ctx context.Context, o client.Object, after time.Duration, err error) (reconcile.Result, error) {
 	switch {
 	case saysOnly(err, func(status apierrors.APIStatus) bool { return isNotFound(o, status) }):
 		return reconcile.Result{}, nil
 	case saysOnly(err, func(status apierrors.APIStatus) bool { return status.Status().Reason == metav1.StatusReasonConflict }):
-		return reconcile.Result{RequeueAfter: Soon}, nil
+		if again, ok := requeue.LoseRace(ctx, err); ok {
+			return reconcile.Result{RequeueAfter: again}, nil
+		}
 	}
 	return reconcile.Result{RequeueAfter: after}, err
 }
@@ -103,10 +106,10 @@ func (f Frame[T]) Reconcile(ctx context.Context, reader client.Reader, req recon
 				err = fmt.Errorf("%w; and reporting that: %v", err, failed) //nolint:errorlint // the first error says what to do
 			}
 		}
-		return Result(o, after, err)
+		return Result(ctx, o, after, err)
 	case f.Ending != nil:
 		after, err := f.Ending(ctx, o)
-		return Result(o, after, err)
+		return Result(ctx, o, after, err)
 	}
 	return reconcile.Result{}, nil
 }
