@@ -90,18 +90,29 @@ func next(pod *corev1.Pod, opened map[string]string) step {
 	if _, ok := opened[key(lowest)]; ok {
 		return step{done: true}
 	}
-	s := step{done: lowest == highest, failed: failed[highest]}
+	s := step{done: lowest == highest}
+	if !s.done {
+		s.failed = failed[highest]
+	}
 	if _, ok := opened[key(highest)]; !ok {
 		s.open = key(highest)
 	}
 	return s
 }
 
-// blocked are the containers of a pod that wait for a barrier that is not open, in its order.
-func blocked(pod *corev1.Pod, opened map[string]string) (names []string) {
+// containersBehind lists the containers of a pod that do not start since one has failed, in its order: those of lower priorities whose
+// barriers are not open, and that do not run by a barrier whose ConfigMap another client has deleted.
+func containersBehind(pod *corev1.Pod, failed string, opened map[string]string) (names []string) {
+	at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == failed })
+	if at < 0 {
+		return nil
+	}
+	most, _ := PriorityOf(&pod.Spec.Containers[at])
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
-		if priority, ok := PriorityOf(c); ok && opened[key(priority)] == "" {
+		priority, ok := PriorityOf(c)
+		status := containerstatus.Find(pod, c.Name)
+		if ok && priority < most && opened[key(priority)] == "" && (status == nil || status.State.Running == nil && status.State.Terminated == nil) {
 			names = append(names, c.Name)
 		}
 	}

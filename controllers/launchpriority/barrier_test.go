@@ -120,6 +120,7 @@ func TestWhichBarrierOpensNext(t *testing.T) {
 		"one that has failed for good keeps the others":    {barred("a/2 exit1", "b/1", "c/0"), "p_2", step{failed: "a"}},
 		"also beside one that has succeeded":               {barred("a/2 exit0", "b/2 exit1", "c/0"), "p_2", step{failed: "b"}},
 		"one of the lowest that has failed keeps none":     {barred("a/2 exit0", "b/1 exit1"), "p_2 p_1", step{done: true}},
+		"one of the lowest has no other behind it":         {barred("a/2 exit0", "b/1 exit1"), "p_2", step{open: "p_1", done: true}},
 		"from the highest to the lowest of 64 bits":        {barred("a/-9223372036854775808", "b/9223372036854775807"), "", step{open: "p_9223372036854775807"}},
 	} {
 		t.Run(name, func(t *testing.T) {

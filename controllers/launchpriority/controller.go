@@ -83,10 +83,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			return retryLostRace(ctx, lookAgain, fmt.Errorf("opening %s of ConfigMap %s: %w", s.open, name, err))
 		}
 	}
-	if s.done {
-		return retryLostRace(ctx, 0, r.complete(ctx, pod))
+	if err := r.reportBlocked(ctx, pod, s.failed, containersBehind(pod, s.failed, opened)); err != nil || !s.done {
+		return retryLostRace(ctx, lookAgain, err)
 	}
-	return retryLostRace(ctx, lookAgain, r.reportBlocked(ctx, pod, s.failed, blocked(pod, opened)))
+	return retryLostRace(ctx, 0, r.complete(ctx, pod))
 }
 
 // retryLostRace has a pod looked at again soon after a conflict with another client, or with another pod that has the name by now: no

@@ -273,3 +273,43 @@ func TestNoBarrierOpensTooEarly(t *testing.T) {
 		}
 	})
 }
+
+// The condition goes with what it is about, also in the round that opens the last barrier.
+func TestAPodWhoseLastBarrierOpensIsNotBlocked(t *testing.T) {
+	w := newWorld(map[string]int64{"prepare": 1, "main": 0})
+	w.reconcile(t)
+	w.end(t, map[string]int32{"prepare": 3}, "other")
+	pod := w.pod(t)
+	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "other"})
+	if err := w.api.Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile(t)
+	if c := conditionOf(w.pod(t)); c == nil || c.Status != corev1.ConditionTrue {
+		t.Fatalf("the condition is %+v", c)
+	}
+	w.start(t, "prepare")
+	w.reconcile(t)
+	if c := conditionOf(w.pod(t)); c == nil || c.Status != corev1.ConditionFalse || w.keys(t) != "p_0 p_1" {
+		t.Errorf("the condition is %+v, and open are %s", c, w.keys(t))
+	}
+}
+
+// A pod whose ConfigMap another client deletes has not failed while a container runs whose barrier was open before.
+func TestAPodHasNotFailedWhileAContainerRuns(t *testing.T) {
+	w := newWorld(map[string]int64{"proxy": 2, "prepare": 1, "main": 0})
+	w.reconcile(t)
+	w.start(t, "proxy")
+	w.reconcile(t)
+	w.end(t, map[string]int32{"prepare": 3}, "proxy")
+	if err := w.api.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-barrier"}}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		w.reconcile(t)
+		pod := w.pod(t)
+		if c := conditionOf(pod); pod.Status.Phase != "" || c == nil || !strings.HasSuffix(c.Message, "do not start: main.") {
+			t.Errorf("the phase is %q, and the condition %+v", pod.Status.Phase, c)
+		}
+	}
+}
