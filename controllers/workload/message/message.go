@@ -40,7 +40,7 @@ func List(names []string) string {
 	}
 	more := fmt.Sprintf(" and %d more", len(names)-mostNamed)
 	list := Shorten(strings.Join(names[:mostNamed], ", "))
-	return list[:min(len(list), MostBytes-len(more))] + more
+	return agent.Truncate(list[:min(len(list), MostBytes-len(more))]) + more // no character is cut in two
 }
 
 // Join is errors.Join with a text of the first errors alone. All of them can be unwrapped.

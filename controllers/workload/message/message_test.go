@@ -52,6 +52,15 @@ func TestMessagesOverManyPodsAreBounded(t *testing.T) {
 	if got := message.List(names); len(got) > message.MostBytes || !strings.HasSuffix(got, " and 9990 more") {
 		t.Errorf("of long names: %d bytes, %s", len(got), got)
 	}
+	for _, first := range []string{"", "x"} { // a cut may be within a character of two bytes
+		for i := range names {
+			names[i] = strings.Repeat("ü", 100)
+		}
+		names[0] = first
+		if got := message.List(names); len(got) > message.MostBytes || !utf8.ValidString(got) || !strings.HasSuffix(got, " and 9990 more") {
+			t.Errorf("of long names of two bytes a character: %d bytes, valid: %t", len(got), utf8.ValidString(got))
+		}
+	}
 	last := errors.New("the last")
 	errs[9999] = last
 	err := message.Join(errs...)
