@@ -273,10 +273,12 @@ func TestPodsWhoseMainContainersHaveEndedKeepNoOtherWaiting(t *testing.T) {
 		code   int32
 		before bool // it ends before the update
 		want   string
+		lost   bool // the kubelet lost the container, and does not know when it ended
 	}{
-		"with success":                     {0, false, "logs:2×3"},
-		"with a failure before the update": {1, true, "logs:2×3"},
-		"with a failure after it":          {1, false, "logs:1×2 logs:2×1"},
+		"with success":                      {0, false, "logs:2×3", false},
+		"with a failure before the update":  {1, true, "logs:2×3", false},
+		"with a failure after it":           {1, false, "logs:1×2 logs:2×1", false},
+		"with a failure at an unknown time": {137, false, "logs:1×2 logs:2×1", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := started(t, "", 3, logs(nil))
@@ -291,6 +293,13 @@ func TestPodsWhoseMainContainersHaveEndedKeepNoOtherWaiting(t *testing.T) {
 				w.ends(updated, "main", tc.code)
 			} else if updated != "web-0 web-1" { // the first is unavailable already
 				t.Errorf("at first %s are updated", updated)
+			}
+			if tc.lost {
+				for name, exit := range w.ended {
+					exit.FinishedAt, exit.Reason = metav1.Time{}, "ContainerStatusUnknown"
+					w.ended[name] = exit
+				}
+				w.run()
 			}
 			for range 5 {
 				w.round("logs")

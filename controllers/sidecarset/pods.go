@@ -154,7 +154,11 @@ func isUnderWay(set *kruise.SidecarSet, p *facts.Pod) bool {
 		if containerstatus.IsReady(p.Pod, c.Name) || containerstatus.HasSucceeded(p.Pod, c.Name) {
 			return false
 		}
-		return !containerstatus.HasFailed(p.Pod, c.Name) || !containerstatus.Find(p.Pod, c.Name).State.Terminated.FinishedAt.Before(&since)
+		if !containerstatus.HasFailed(p.Pod, c.Name) {
+			return true
+		}
+		at := containerstatus.Find(p.Pod, c.Name).State.Terminated.FinishedAt
+		return at.IsZero() || !at.Before(&since) // the kubelet does not know when a container ended that it has lost
 	})
 }
 
