@@ -99,7 +99,7 @@ func New(c rollout.Clients, e *engine.Engine, opts ...Option) *Reconciler {
 	r.memory = step.NewMemory(func() memory { return memory{ended: map[types.UID]bool{}} }, func(uid types.UID) { r.rounds.Forget(string(uid)) })
 	r.frame = step.Frame[*kruise.AdvancedCronJob]{
 		Kind: "AdvancedCronJob", New: func() *kruise.AdvancedCronJob { return &kruise.AdvancedCronJob{} }, Take: r.step, Gone: r.memory.Forget,
-		Failed: func(ctx context.Context, job *kruise.AdvancedCronJob, err error) error {
+		Report: func(ctx context.Context, job *kruise.AdvancedCronJob, err error) error {
 			return failure.Write(ctx, r.client, job, func(job *kruise.AdvancedCronJob) any { return &job.Status }, err, r.now())
 		},
 	}

@@ -16,7 +16,6 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/gatedkinds"
-	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
@@ -36,7 +35,6 @@ type change struct {
 func (r *Reconciler) begin(job *kruise.AdvancedCronJob, children []child, now time.Time) *change {
 	c := &change{job: job, now: metav1.NewTime(now).Rfc3339Copy(), status: job.Status.DeepCopy()}
 	c.drop(gatedkinds.Stalled)
-	c.drop(failure.ConditionType)
 	ours := job.Status.Type == "" || meta.FindStatusCondition(job.Status.Conditions, kruise.AdvancedCronJobScheduleValid) != nil
 	c.status.Type = kindOf(job)
 	c.status.Active = nil
@@ -96,7 +94,7 @@ func (r *Reconciler) write(ctx context.Context, c *change) error {
 	if err := r.client.Status().Update(ctx, changed); err != nil {
 		return fmt.Errorf("writing the status of AdvancedCronJob %s: %w", client.ObjectKeyFromObject(c.job), err)
 	}
-	c.job = changed
+	changed.DeepCopyInto(c.job)
 	return nil
 }
 

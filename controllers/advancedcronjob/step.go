@@ -18,6 +18,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
@@ -29,7 +30,7 @@ func (r *Reconciler) step(ctx context.Context, job *kruise.AdvancedCronJob) (tim
 	if err != nil {
 		return 0, err
 	}
-	next := r.begin(job, children, now)
+	next, before := r.begin(job, children, now), job.Status.Active
 	s, err := schedule(job)
 	if bad := (*invalid)(nil); errors.As(err, &bad) {
 		next.set(kruise.AdvancedCronJobScheduleValid, metav1.ConditionFalse, bad.reason, bad.message)
@@ -41,7 +42,7 @@ func (r *Reconciler) step(ctx context.Context, job *kruise.AdvancedCronJob) (tim
 	if err := r.write(ctx, next); err != nil {
 		return 0, err
 	}
-	r.tell(job, children)
+	r.tell(job, before, children)
 	failed := r.clean(ctx, job, children) // runs do not wait for an old job that cannot be deleted
 	if job.Spec.Paused != nil && *job.Spec.Paused {
 		r.explain(next, verdict{explain.Paused, "Paused", "No run starts while spec.paused is true."}, 0)
@@ -90,10 +91,10 @@ func since(job *kruise.AdvancedCronJob, status *kruise.AdvancedCronJobStatus) ti
 }
 
 // tell records the end of each job that was started.
-func (r *Reconciler) tell(job *kruise.AdvancedCronJob, children []child) {
+func (r *Reconciler) tell(job *kruise.AdvancedCronJob, before []corev1.ObjectReference, children []child) {
 	m := r.memory.Of(job)
 	was := map[string]bool{}
-	for _, ref := range job.Status.Active {
+	for _, ref := range before {
 		was[string(ref.UID)] = true
 	}
 	for _, c := range children {
@@ -110,7 +111,11 @@ func (r *Reconciler) tell(job *kruise.AdvancedCronJob, children []child) {
 // clean is ACJ-03: it deletes the oldest jobs beyond the limits. One that cannot be deleted keeps no other.
 func (r *Reconciler) clean(ctx context.Context, job *kruise.AdvancedCronJob, children []child) error {
 	var errs []error
-	for outcome, limit := range map[string]*int32{succeeded: job.Spec.SuccessfulJobsHistoryLimit, failed: job.Spec.FailedJobsHistoryLimit} {
+	for _, outcome := range []string{succeeded, failed} { // in this order, so that the error is the same in each round
+		limit := job.Spec.SuccessfulJobsHistoryLimit
+		if outcome == failed {
+			limit = job.Spec.FailedJobsHistoryLimit
+		}
 		if limit == nil {
 			continue
 		}
@@ -130,7 +135,7 @@ func (r *Reconciler) clean(ctx context.Context, job *kruise.AdvancedCronJob, chi
 			errs = append(errs, r.delete(ctx, job, c))
 		}
 	}
-	return errors.Join(errs...)
+	return message.Join(errs...)
 }
 
 func b2i(b bool) int {

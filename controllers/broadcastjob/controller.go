@@ -114,7 +114,7 @@ func New(c rollout.Clients, e *engine.Engine, opts ...Option) *Reconciler {
 	})
 	r.frame = step.Frame[*kruise.BroadcastJob]{
 		Kind: "BroadcastJob", New: func() *kruise.BroadcastJob { return &kruise.BroadcastJob{} }, Take: r.step, Gone: r.memory.Forget,
-		Failed: func(ctx context.Context, job *kruise.BroadcastJob, err error) error {
+		Report: func(ctx context.Context, job *kruise.BroadcastJob, err error) error {
 			return failure.Write(ctx, r.client, job, func(job *kruise.BroadcastJob) any { return &job.Status }, err, r.now())
 		},
 	}

@@ -13,7 +13,6 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/gatedkinds"
-	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/jobcondition"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
@@ -41,7 +40,6 @@ func (c *change) event(kind, reason, message string) {
 func (r *Reconciler) begin(s *state) *change {
 	c := &change{job: s.job, now: metav1.NewTime(s.now).Rfc3339Copy(), status: *s.job.Status.DeepCopy()}
 	c.drop(gatedkinds.Stalled)
-	c.drop(failure.ConditionType)
 	if c.status.Phase == kruise.BroadcastJobPhaseFailed {
 		return c
 	}
@@ -85,6 +83,7 @@ func (r *Reconciler) write(ctx context.Context, c *change) error {
 		if err := r.client.Status().Update(ctx, changed); err != nil {
 			return fmt.Errorf("writing the status of BroadcastJob %s: %w", client.ObjectKeyFromObject(c.job), err)
 		}
+		changed.DeepCopyInto(c.job) // its round may go on, and fail
 	}
 	for _, e := range c.events {
 		r.events.Event(c.job, e.kind, e.reason, e.message)

@@ -94,7 +94,7 @@ func New(c client.Client, live client.Reader, e *engine.Engine, events record.Ev
 		opt(r)
 	}
 	r.frame = step.Frame[*kruise.ContainerRecreateRequest]{
-		Kind: "ContainerRecreateRequest", New: func() *kruise.ContainerRecreateRequest { return &kruise.ContainerRecreateRequest{} }, Take: r.take, Ending: r.step,
+		Kind: "ContainerRecreateRequest", New: func() *kruise.ContainerRecreateRequest { return &kruise.ContainerRecreateRequest{} }, Take: r.step, Ending: r.step, Report: r.reportFailure,
 	}
 	return r
 }

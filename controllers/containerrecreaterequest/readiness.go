@@ -15,7 +15,6 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/gatedkinds"
-	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
 )
@@ -99,8 +98,7 @@ func (r *Reconciler) release(ctx context.Context, request *kruise.ContainerRecre
 	return 0, nil
 }
 
-// forget removes what a release wrote that did not act on requests yet, and what the last step failed with.
+// forget removes what a release wrote that did not act on requests yet.
 func forget(s *kruise.ContainerRecreateRequestStatus) {
 	meta.RemoveStatusCondition(&s.Conditions, gatedkinds.Stalled)
-	meta.RemoveStatusCondition(&s.Conditions, failure.ConditionType)
 }

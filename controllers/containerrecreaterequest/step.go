@@ -4,7 +4,6 @@ package containerrecreaterequest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,22 +40,17 @@ func done(r *kruise.ContainerRecreateRequest) bool {
 	return true
 }
 
-// take is one step, and has the status say while it fails.
-func (r *Reconciler) take(ctx context.Context, request *kruise.ContainerRecreateRequest) (time.Duration, error) {
-	after, err := r.step(ctx, request)
-	told := meta.FindStatusCondition(request.Status.Conditions, failure.ConditionType) != nil
-	switch {
-	case err == nil && told:
-		return after, r.status(ctx, request, func(*kruise.ContainerRecreateRequestStatus) {})
-	case failure.IsReported(err):
-		before := request.DeepCopy()
-		if failure.Set(&request.Status, err, request.Generation, r.now()) {
-			if failed := r.client.Status().Patch(ctx, request, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); failure.IsReported(failed) {
-				err = errors.Join(err, failed)
-			}
-		}
+// reportFailure has the status of a request say while its steps fail.
+func (r *Reconciler) reportFailure(ctx context.Context, request *kruise.ContainerRecreateRequest, cause error) error {
+	before := request.DeepCopy()
+	if cause == nil && !failure.Clear(&request.Status) || cause != nil && !failure.Set(&request.Status, cause, request.Generation, r.now()) {
+		return nil
 	}
-	return after, err
+	err := r.client.Status().Patch(ctx, request, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if cause != nil && apierrors.IsConflict(err) { // the next round tells
+		return nil
+	}
+	return client.IgnoreNotFound(err)
 }
 
 // step is CRR-02. It says when to look again; 0 for when something changes.

@@ -89,7 +89,7 @@ func New(c client.Client, live client.Reader, e *engine.Engine, events record.Ev
 		opt(r)
 	}
 	r.frame = step.Frame[*v1alpha1.PodProbeMarker]{
-		Kind: "PodProbeMarker", New: func() *v1alpha1.PodProbeMarker { return &v1alpha1.PodProbeMarker{} }, Take: r.step, Ending: r.step, Failed: r.reportFailure,
+		Kind: "PodProbeMarker", New: func() *v1alpha1.PodProbeMarker { return &v1alpha1.PodProbeMarker{} }, Take: r.step, Ending: r.step, Report: r.reportFailure,
 	}
 	return r
 }
@@ -207,10 +207,10 @@ func (r *Reconciler) mark(ctx context.Context, pod *corev1.Pod, held *atomic.Boo
 	return client.IgnoreNotFound(err) // a conflict with another client, or since another pod has the name, is tried again
 }
 
-// reportFailure writes why a marker could not be brought up to date.
+// reportFailure writes why a marker could not be brought up to date. That it could is written with what was found.
 func (r *Reconciler) reportFailure(ctx context.Context, o *v1alpha1.PodProbeMarker, cause error) error {
 	before := o.DeepCopy()
-	if !failure.Set(&o.Status, cause, o.Generation, r.marks.Now()) {
+	if cause == nil || !failure.Set(&o.Status, cause, o.Generation, r.marks.Now()) {
 		return nil
 	}
 	before.Status.ObservedGeneration = -1 // as in status

@@ -122,7 +122,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 // report writes to the status why it cannot be worked out. What the budget allows stays as it was.
 func (r *Reconciler) report(ctx context.Context, budget *policy.PodUnavailableBudget, cause error) error {
-	if budget.Status.ObservedGeneration == 0 { // from its first status on a budget refuses
+	if budget.Status.ObservedGeneration == 0 || !failure.IsReported(cause) { // from its first status on a budget refuses
 		return cause
 	}
 	return errors.Join(cause, failure.Write(ctx, r.client, budget, func(b *policy.PodUnavailableBudget) any { return &b.Status }, cause, r.now()))

@@ -7,6 +7,7 @@ package failure
 import (
 	"context"
 	"reflect"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,8 +20,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 )
 
-// ConditionType is the type of the condition, and its reason. It is True while the last round ended with an error before anything
-// could be decided; there is none otherwise.
+// ConditionType is the type of the condition, and its reason. It is True while the last round ended with an error; there is none
+// otherwise.
 const ConditionType = "FailedReconcile"
 
 // IsReported reports whether an error is one to be told: neither a lost race nor of an object that is gone.
@@ -84,15 +85,33 @@ func conditionsOf(status any) any {
 	return field.Addr().Interface()
 }
 
-// Write writes the condition to the status of an object as it was read, unless it is there. A lost race is none of its errors.
+// Clear takes the condition out of a status, and reports whether it was there.
+func Clear(status any) bool {
+	switch all := conditionsOf(status).(type) {
+	case *[]metav1.Condition:
+		return meta.RemoveStatusCondition(all, ConditionType)
+	case *[]kruise.JobCondition:
+		before := len(*all)
+		*all = slices.DeleteFunc(*all, func(c kruise.JobCondition) bool { return c.Type == ConditionType })
+		return len(*all) < before
+	}
+	return false
+}
+
+// Write has the status of an object say the error that its controller ended with, or say none if that is nil. It goes by the object
+// as it was read or written last. A lost race for the condition is none of its errors: the error that it is of brings another round.
 func Write[T client.Object](ctx context.Context, c client.Client, o T, status func(T) any, cause error, now time.Time) error {
 	changed, ok := o.DeepCopyObject().(T)
-	if !ok || !IsReported(cause) || !Set(status(changed), cause, o.GetGeneration(), now) {
+	if !ok {
+		return nil
+	}
+	if cause == nil && !Clear(status(changed)) || cause != nil && !Set(status(changed), cause, o.GetGeneration(), now) {
 		return nil
 	}
 	// A patch would leave out zeros that a schema requires.
-	if err := c.Status().Update(ctx, changed); !apierrors.IsConflict(err) {
-		return client.IgnoreNotFound(err)
+	err := c.Status().Update(ctx, changed)
+	if cause != nil && apierrors.IsConflict(err) {
+		return nil
 	}
-	return nil
+	return client.IgnoreNotFound(err)
 }

@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
@@ -80,9 +79,9 @@ type Frame[T client.Object] struct {
 	// Ending does the same for an object that is being deleted. Nothing happens to these if it
 	// is nil.
 	Ending func(context.Context, T) (time.Duration, error)
-	// Failed reports an error of Take that is neither a lost race nor of an object that is gone, by the status of the object. It may be
-	// nil.
-	Failed func(context.Context, T, error) error
+	// Report has the status of the object say how Take ended: with an error, or nil where it did its work. It is not called for a lost
+	// race, nor for an object that is gone. It may be nil.
+	Report func(context.Context, T, error) error
 	// Gone forgets an object that does not exist any more. It may be nil.
 	Gone func(types.NamespacedName)
 }
@@ -100,18 +99,29 @@ func (f Frame[T]) Reconcile(ctx context.Context, reader client.Reader, req recon
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("reading %s %s: %w", f.Kind, req, err)
 	case o.GetDeletionTimestamp() == nil:
-		after, err := f.Take(ctx, o)
-		if f.Failed != nil && failure.IsReported(err) {
-			if failed := f.Failed(ctx, o, err); failed != nil {
-				err = fmt.Errorf("%w; and reporting that: %v", err, failed) //nolint:errorlint // the first error says what to do
-			}
-		}
-		return Result(ctx, o, after, err)
+		return f.takeAndReport(ctx, o)
 	case f.Ending != nil:
 		after, err := f.Ending(ctx, o)
 		return Result(ctx, o, after, err)
 	}
 	return reconcile.Result{}, nil
+}
+
+// takeAndReport takes an object a step further, and reports how that ended.
+func (f Frame[T]) takeAndReport(ctx context.Context, o T) (reconcile.Result, error) {
+	after, err := f.Take(ctx, o)
+	result, failed := Result(ctx, o, after, err)
+	if f.Report == nil || err != nil && failed == nil {
+		return result, failed
+	}
+	unreported := f.Report(ctx, o, failed)
+	switch {
+	case unreported == nil:
+		return result, failed
+	case failed == nil:
+		return Result(ctx, o, after, unreported)
+	}
+	return result, fmt.Errorf("%w; and reporting that: %v", failed, unreported) //nolint:errorlint // the first error says what to do
 }
 
 // All wants every object of a list.
