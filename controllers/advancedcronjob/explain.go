@@ -25,7 +25,7 @@ func (c *change) verdict() verdict {
 	case c.held != nil:
 		return verdict{explain.Held, c.held.Reason, c.held.Message}
 	case len(active) > 0:
-		return verdict{explain.Running, "Active", fmt.Sprintf("Of the runs that were started these have not ended: %s.", message.List(active))}
+		return verdict{explain.Running, "Active", fmt.Sprintf("Of the runs that were started these have not ended: %s.", message.ListNames(active))}
 	}
 	return verdict{explain.Waiting, "NotDue", "No run is due."}
 }

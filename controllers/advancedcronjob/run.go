@@ -100,7 +100,7 @@ func (r *Reconciler) leaveOut(ctx context.Context, next *change, at time.Time, r
 
 // hold tells why a run waits: once for each reason.
 func (r *Reconciler) hold(ctx context.Context, next *change, h decision.Hold) error {
-	fresh := next.set(kruise.AdvancedCronJobRunHeld, metav1.ConditionTrue, h.Reason, words(h))
+	fresh := next.setCondition(kruise.AdvancedCronJobRunHeld, metav1.ConditionTrue, h.Reason, words(h))
 	if err := r.write(ctx, next); err != nil || !fresh {
 		return err
 	}

@@ -59,8 +59,8 @@ func reference(c child) corev1.ObjectReference {
 	return corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: c.GetNamespace(), Name: c.GetName(), UID: c.GetUID()}
 }
 
-// set sets a condition, and says whether its reason is new.
-func (c *change) set(kind string, status metav1.ConditionStatus, reason, text string) bool {
+// setCondition sets a condition, and says whether its reason is new.
+func (c *change) setCondition(kind string, status metav1.ConditionStatus, reason, text string) bool {
 	was := meta.FindStatusCondition(c.status.Conditions, kind)
 	fresh := was == nil || was.Reason != reason
 	meta.SetStatusCondition(&c.status.Conditions, metav1.Condition{

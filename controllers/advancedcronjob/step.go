@@ -33,16 +33,16 @@ func (r *Reconciler) step(ctx context.Context, job *kruise.AdvancedCronJob) (tim
 	next, before := r.begin(job, children, now), job.Status.Active
 	s, err := schedule(job)
 	if bad := (*invalid)(nil); errors.As(err, &bad) {
-		next.set(kruise.AdvancedCronJobScheduleValid, metav1.ConditionFalse, bad.reason, bad.message)
+		next.setCondition(kruise.AdvancedCronJobScheduleValid, metav1.ConditionFalse, bad.reason, bad.message)
 		r.once(job, corev1.EventTypeWarning, bad.reason, bad.message)
 		r.explain(next, verdict{explain.Held, bad.reason, bad.message}, 0)
 		return 0, r.write(ctx, next)
 	}
-	next.set(kruise.AdvancedCronJobScheduleValid, metav1.ConditionTrue, kruise.ValidScheduleReason, "Runs start as they are due.")
+	next.setCondition(kruise.AdvancedCronJobScheduleValid, metav1.ConditionTrue, kruise.ValidScheduleReason, "Runs start as they are due.")
 	if err := r.write(ctx, next); err != nil {
 		return 0, err
 	}
-	r.tell(job, before, children)
+	r.recordEndedJobs(job, before, children)
 	failed := r.clean(ctx, job, children) // runs do not wait for an old job that cannot be deleted
 	if job.Spec.Paused != nil && *job.Spec.Paused {
 		r.explain(next, verdict{explain.Paused, "Paused", "No run starts while spec.paused is true."}, 0)
@@ -90,8 +90,8 @@ func since(job *kruise.AdvancedCronJob, status *kruise.AdvancedCronJobStatus) ti
 	return out
 }
 
-// tell records the end of each job that was started.
-func (r *Reconciler) tell(job *kruise.AdvancedCronJob, before []corev1.ObjectReference, children []child) {
+// recordEndedJobs records the end of each job that was started.
+func (r *Reconciler) recordEndedJobs(job *kruise.AdvancedCronJob, before []corev1.ObjectReference, children []child) {
 	m := r.memory.Of(job)
 	was := map[string]bool{}
 	for _, ref := range before {
@@ -135,7 +135,7 @@ func (r *Reconciler) clean(ctx context.Context, job *kruise.AdvancedCronJob, chi
 			errs = append(errs, r.delete(ctx, job, c))
 		}
 	}
-	return message.Join(errs...)
+	return message.JoinErrors(errs...)
 }
 
 func b2i(b bool) int {

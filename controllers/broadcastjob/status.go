@@ -57,7 +57,7 @@ func (r *Reconciler) begin(s *state) *change {
 
 // set sets a condition to True, and says whether its reason is new.
 func (c *change) set(t kruise.JobConditionType, reason, message string) bool {
-	return jobcondition.Set(&c.status.Conditions, t, reason, message, c.now)
+	return jobcondition.SetTrue(&c.status.Conditions, t, reason, message, c.now)
 }
 
 // drop removes a condition, and says whether it was there.

@@ -35,7 +35,7 @@ func settleEnded(request *kruise.ContainerRecreateRequest, pod *corev1.Pod) (sta
 			continue
 		}
 		changed = true
-		status := containerstatus.Find(pod, s.Name)
+		status := containerstatus.FindStatus(pod, s.Name)
 		at := slices.IndexFunc(request.Spec.Containers, func(c kruise.ContainerRecreateRequestContainer) bool { return c.Name == s.Name })
 		restarted := at >= 0 && request.Spec.Containers[at].StatusContext != nil && request.Spec.Containers[at].StatusContext.ContainerID != status.ContainerID
 		exitCode := status.State.Terminated.ExitCode

@@ -38,16 +38,16 @@ type refusal struct {
 	final bool
 }
 
-// follow forgets the refusals of a job that was edited since.
-func (m *memory) follow(job *kruise.EphemeralJob) {
+// forgetRefusalsBeforeEdit forgets the refusals of a job that was edited since.
+func (m *memory) forgetRefusalsBeforeEdit(job *kruise.EphemeralJob) {
 	if m.generation != job.Generation {
 		clear(m.refused)
 		m.generation = job.Generation
 	}
 }
 
-// refuse notes a refusal. One of the schema stands, since neither the pod nor the template becomes another one.
-func (m *memory) refuse(pod types.UID, err error, now time.Time) {
+// recordRefusal notes a refusal. One of the schema stands, since neither the pod nor the template becomes another one.
+func (m *memory) recordRefusal(pod types.UID, err error, now time.Time) {
 	was, again := m.refused[pod]
 	if !again {
 		was.since = now
@@ -69,17 +69,17 @@ func (m *memory) stateOf(pod *corev1.Pod, job *kruise.EphemeralJob) podState {
 	return state
 }
 
-// why says why a pod is unable.
-func (m *memory) why(pod *corev1.Pod) string {
+// whyUnable says whyUnable a pod is unable.
+func (m *memory) whyUnable(pod *corev1.Pod) string {
 	if was := m.refused[pod.UID]; was.final {
 		return was.why
 	}
 	return "pod " + pod.Name + " has an ephemeral container of the same name already"
 }
 
-// add adds the containers to pods, in slow start batches. A pod that cannot have them does not
+// addContainers adds the containers to pods, in slow start batches. A pod that cannot have them does not
 // keep the others from getting them. final is of pods that are not tried again, and err of what is.
-func (r *Reconciler) add(ctx context.Context, job *kruise.EphemeralJob, m *memory, pods []*corev1.Pod) (final, err error) {
+func (r *Reconciler) addContainers(ctx context.Context, job *kruise.EphemeralJob, m *memory, pods []*corev1.Pod) (final, err error) {
 	containers := make([]corev1.EphemeralContainer, len(job.Spec.Template.EphemeralContainers))
 	for i := range containers {
 		job.Spec.Template.EphemeralContainers[i].DeepCopyInto(&containers[i])
@@ -109,7 +109,7 @@ func (r *Reconciler) add(ctx context.Context, job *kruise.EphemeralJob, m *memor
 		if refused[i] == nil {
 			continue
 		}
-		if m.refuse(pods[i].UID, refused[i], r.now()); m.refused[pods[i].UID].final {
+		if m.recordRefusal(pods[i].UID, refused[i], r.now()); m.refused[pods[i].UID].final {
 			failed = append(failed, refused[i])
 		} else {
 			again = append(again, refused[i])

@@ -17,8 +17,8 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 )
 
-// hopeless are reasons why a container waits that never starts: its runtime cannot run it, or its image has no proper name.
-func hopeless(reason string) bool {
+// isNeverStarted are reasons why a container waits that never starts: its runtime cannot run it, or its image has no proper name.
+func isNeverStarted(reason string) bool {
 	return reason == "RunContainerError" || reason == "InvalidImageName"
 }
 
@@ -92,7 +92,7 @@ func stateOf(pod *corev1.Pod, job *kruise.EphemeralJob) (state podState, foreign
 
 func containerState(s corev1.ContainerState) podState {
 	switch {
-	case s.Terminated != nil && s.Terminated.ExitCode != 0, s.Waiting != nil && hopeless(s.Waiting.Reason):
+	case s.Terminated != nil && s.Terminated.ExitCode != 0, s.Waiting != nil && isNeverStarted(s.Waiting.Reason):
 		return failed
 	case s.Terminated != nil && !s.Terminated.FinishedAt.IsZero():
 		return succeeded
@@ -113,7 +113,7 @@ func (r *Reconciler) pods(ctx context.Context, job *kruise.EphemeralJob, m *memo
 	if err != nil {
 		return nil, fmt.Errorf("reading spec.selector: %w", err)
 	}
-	m.follow(job)
+	m.forgetRefusalsBeforeEdit(job)
 	var from client.Reader = r.client
 	if !m.listed {
 		from = r.live

@@ -41,7 +41,7 @@ func (r *Reconciler) begin(s *state) *change {
 
 // set sets a condition to True, and says whether its reason is new.
 func (c *change) set(t v1beta1.JobConditionType, reason, message string) bool {
-	return jobcondition.Set(&c.status.Conditions, t, reason, message, c.now)
+	return jobcondition.SetTrue(&c.status.Conditions, t, reason, message, c.now)
 }
 
 // drop removes a condition, and says whether it was there.

@@ -71,7 +71,7 @@ func (r *Reconciler) step(ctx context.Context, job *kruise.EphemeralJob) (time.D
 	if job.Spec.Paused || len(chosen) == 0 {
 		return again, r.write(ctx, next)
 	}
-	final, err := r.add(ctx, job, m, chosen)
+	final, err := r.addContainers(ctx, job, m, chosen)
 	r.created(m, next, errors.Join(final, err))
 	if final != nil { // they have failed, which the next round counts
 		again = requeue.Sooner(again, step.Soon)
@@ -214,23 +214,23 @@ func (s *state) sum(next *change) {
 		next.drop(kruise.EphemeralJobConditionMatchedEmpty)
 	}
 	if st.Failed > 0 {
-		next.set(kruise.EphemeralJobConditionFailed, s.failure(), fmt.Sprintf("the containers of %d of %d pods failed%s", st.Failed, goal, s.unables()))
+		next.set(kruise.EphemeralJobConditionFailed, s.failureReason(), fmt.Sprintf("the containers of %d of %d pods failed%s", st.Failed, goal, s.describeUnablePods()))
 	}
 	if s.job.Spec.Paused && st.CompletionTime == nil {
 		st.Phase = kruise.EphemeralJobPaused
 	}
 }
 
-// failure is the reason of a job of which pods have failed: containers that ended, or that could not be added.
-func (s *state) failure() string {
+// failureReason is the reason of a job of which pods have failed: containers that ended, or that could not be added.
+func (s *state) failureReason() string {
 	if s.counts[failed] == 0 {
 		return kruise.EphemeralJobCreateFailedReason
 	}
 	return kruise.EphemeralJobFailedReason
 }
 
-// unables says why pods cannot have the containers, of some of them.
-func (s *state) unables() string {
+// describeUnablePods says why pods cannot have the containers, of some of them.
+func (s *state) describeUnablePods() string {
 	const few = 3
 	var out strings.Builder
 	left := s.counts[unable]
@@ -243,7 +243,7 @@ func (s *state) unables() string {
 			break
 		}
 		left--
-		out.WriteString("; " + s.memory.why(pod))
+		out.WriteString("; " + s.memory.whyUnable(pod))
 	}
 	return out.String()
 }

@@ -111,7 +111,7 @@ func containersBehind(pod *corev1.Pod, failed string, opened map[string]string) 
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
 		priority, ok := PriorityOf(c)
-		status := containerstatus.Find(pod, c.Name)
+		status := containerstatus.FindStatus(pod, c.Name)
 		if ok && priority < most && opened[key(priority)] == "" && (status == nil || status.State.Running == nil && status.State.Terminated == nil) {
 			names = append(names, c.Name)
 		}

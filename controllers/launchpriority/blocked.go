@@ -34,9 +34,9 @@ func (r *Reconciler) reportBlocked(ctx context.Context, pod *corev1.Pod, failed 
 	next := corev1.PodCondition{Type: BlockedCondition, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(r.Now())}
 	status := map[string]any{}
 	if failed != "" {
-		exit := containerstatus.Find(pod, failed).State.Terminated
+		exit := containerstatus.FindStatus(pod, failed).State.Terminated
 		next.Status, next.Reason = corev1.ConditionTrue, ContainerFailedReason
-		next.Message = fmt.Sprintf("Container %s has ended with exit code %d and is not started again, so containers of lower launch priorities do not start: %s.", failed, exit.ExitCode, message.List(blocked))
+		next.Message = fmt.Sprintf("Container %s has ended with exit code %d and is not started again, so containers of lower launch priorities do not start: %s.", failed, exit.ExitCode, message.ListNames(blocked))
 		if hasStopped(pod, blocked) {
 			status["phase"] = corev1.PodFailed
 		}

@@ -100,7 +100,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		if r.tell(req.NamespacedName, err.Error()) {
 			r.events.Event(budget, corev1.EventTypeWarning, policy.BudgetCalculateExpectedPodFailReason, fmt.Sprintf("Failed to calculate the number of expected pods: %v", err))
 		}
-		return reconcile.Result{}, r.report(ctx, budget, err)
+		return reconcile.Result{}, r.reportFailure(ctx, budget, err)
 	}
 	if len(w.active) > 0 {
 		r.tell(req.NamespacedName, "")
@@ -109,7 +109,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	next, err := r.next(ctx, w)
 	if err != nil {
-		return reconcile.Result{}, r.report(ctx, budget, err)
+		return reconcile.Result{}, r.reportFailure(ctx, budget, err)
 	}
 	err = errors.Join(r.write(ctx, w, next), r.repair(ctx, w))
 	if lost(err) {
@@ -120,8 +120,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: next.again}, err
 }
 
-// report writes to the status why it cannot be worked out. What the budget allows stays as it was.
-func (r *Reconciler) report(ctx context.Context, budget *policy.PodUnavailableBudget, cause error) error {
+// reportFailure writes to the status why it cannot be worked out. What the budget allows stays as it was.
+func (r *Reconciler) reportFailure(ctx context.Context, budget *policy.PodUnavailableBudget, cause error) error {
 	if budget.Status.ObservedGeneration == 0 || !failure.IsReported(cause) { // from its first status on a budget refuses
 		return cause
 	}

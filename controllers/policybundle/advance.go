@@ -45,7 +45,7 @@ func (p *Publisher) letIn(ctx context.Context, b policy.AnyPolicyBundle, found *
 			if err != nil {
 				return err
 			}
-			accept(b, policy.PolicyBundleCanaryReason, fmt.Sprintf(policy.PolicyBundleCanaryMessage, a.Revision, message.List(a.Namespaces), lowered(stays(st.ActiveRevision)))+kinds)
+			accept(b, policy.PolicyBundleCanaryReason, fmt.Sprintf(policy.PolicyBundleCanaryMessage, a.Revision, message.ListNames(a.Namespaces), lowered(stays(st.ActiveRevision)))+kinds)
 		} else {
 			accept(b, policy.PolicyBundleShadowReason, fmt.Sprintf(policy.PolicyBundleShadowMessage, a.Revision, stays(st.ActiveRevision)))
 		}

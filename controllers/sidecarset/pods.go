@@ -157,7 +157,7 @@ func isUnderWay(set *kruise.SidecarSet, p *facts.Pod) bool {
 		if !containerstatus.HasFailed(p.Pod, c.Name) {
 			return true
 		}
-		at := containerstatus.Find(p.Pod, c.Name).State.Terminated.FinishedAt
+		at := containerstatus.FindStatus(p.Pod, c.Name).State.Terminated.FinishedAt
 		return at.IsZero() || !at.Before(&since) // the kubelet does not know when a container ended that it has lost
 	})
 }

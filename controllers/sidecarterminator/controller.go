@@ -118,7 +118,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if !ending(pod) {
 		return reconcile.Result{}, nil
 	}
-	node, err := nodes.Find(ctx, r.client, r.live, pod.Spec.NodeName)
+	node, err := nodes.FindNode(ctx, r.client, r.live, pod.Spec.NodeName)
 	if err != nil || node == nil { // the control plane deletes the pods of a node that is gone
 		return reconcile.Result{}, err
 	}

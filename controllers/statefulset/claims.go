@@ -113,7 +113,7 @@ func (s *scaler) ownClaims(ctx context.Context, pod *corev1.Pod, ordinal int) (a
 		return nil
 	}
 	wanted := s.ordinals.Spans(ordinal)
-	for _, t := range s.claimTemplates(s.t.Of(pod)) {
+	for _, t := range s.claimTemplates(s.t.RevisionOf(pod)) {
 		name := claimName(s.set, t.Name, ordinal)
 		c := s.claims.named[name]
 		switch {

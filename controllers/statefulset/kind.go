@@ -209,7 +209,7 @@ func (k *Kind) Bound(_ *rollout.Round, f *rollout.Facts) func(*facts.Pod) bool {
 // way out are unavailable as well. One that is recreated needs room in scaleStrategy too: where
 // that is used up, it would not be created again.
 func (k *Kind) Difference(f *rollout.Facts) rollout.Difference {
-	s := k.view(f)
+	s := k.newReadOnlyScaler(f)
 	old, updated := 0, 0
 	for _, p := range f.Pods {
 		n, ok := ordinalOf(s.set, p.Name)

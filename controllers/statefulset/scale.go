@@ -49,13 +49,13 @@ type scaler struct {
 }
 
 func (k *Kind) scaler(r *rollout.Round, f *rollout.Facts) *scaler {
-	s := k.view(f)
+	s := k.newReadOnlyScaler(f)
 	s.r, s.memory = r, r.Memory().(*memory)
 	return s
 }
 
-// view is a scaler that only looks.
-func (k *Kind) view(f *rollout.Facts) *scaler {
+// newReadOnlyScaler is a scaler that only looks.
+func (k *Kind) newReadOnlyScaler(f *rollout.Facts) *scaler {
 	s := &scaler{
 		k: k, f: f, t: f.Templates.(*rollout.PodTemplates), set: f.Workload.(*kruise.StatefulSet),
 		claims: f.Found.(*claimSet), active: map[int]*facts.Pod{}, gone: map[int]*corev1.Pod{},
@@ -118,7 +118,7 @@ func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (a
 		return false, err
 	}
 	plan := s.decide(ctx, n)
-	if ended := s.deletable(n.finished); len(ended) > 0 && plan.Create > 0 {
+	if ended := s.withoutHooked(n.finished); len(ended) > 0 && plan.Create > 0 {
 		return s.deleteFinished(ctx, ended)
 	}
 	if create := n.create[:min(plan.Create, len(n.create))]; len(create) > 0 {
@@ -142,7 +142,7 @@ func (s *scaler) need() (n need) {
 		stopped := blocked || spent >= limited
 		if p == nil {
 			n.missing.Total++
-			add(&n.missing.AtTarget, gone != nil || !stopped)
+			countIf(&n.missing.AtTarget, gone != nil || !stopped)
 		}
 		switch {
 		case stopped:
@@ -157,7 +157,7 @@ func (s *scaler) need() (n need) {
 		case p == nil:
 			n.create = append(n.create, i)
 			spend()
-		case s.bounded() && !s.f.Available(p):
+		case s.isCreationBounded() && !s.f.Available(p):
 			n.unavailable++
 			spend()
 		}
@@ -166,8 +166,8 @@ func (s *scaler) need() (n need) {
 	return n
 }
 
-// bounded says whether pods that are not available keep others from being created.
-func (s *scaler) bounded() bool {
+// isCreationBounded says whether pods that are not available keep others from being created.
+func (s *scaler) isCreationBounded() bool {
 	return s.monotonic() || s.scaleLimit() > 0
 }
 
@@ -187,7 +187,7 @@ func (s *scaler) unavailableBefore(p *facts.Pod) (n int) {
 			break
 		}
 		before := s.active[i]
-		add(&n, before == nil || !s.f.Available(before))
+		countIf(&n, before == nil || !s.f.Available(before))
 	}
 	return n
 }
@@ -330,7 +330,7 @@ func (s *scaler) tidyClaims(ctx context.Context) error {
 	for i, p := range s.active {
 		own(i, p.Pod)
 		if p.Status.Phase == corev1.PodPending && s.ordinals.Has(i) {
-			acts = append(acts, func() error { return s.createClaims(ctx, i, s.claimTemplates(s.t.Of(p.Pod))) })
+			acts = append(acts, func() error { return s.createClaims(ctx, i, s.claimTemplates(s.t.RevisionOf(p.Pod))) })
 		}
 	}
 	for i, p := range s.gone {
@@ -341,8 +341,8 @@ func (s *scaler) tidyClaims(ctx context.Context) error {
 	return s.r.Parallel(acts)
 }
 
-// deletable are the pods that no hook holds: the ordinals of the others do not wait for those.
-func (s *scaler) deletable(pods []*corev1.Pod) []*corev1.Pod {
+// withoutHooked are the pods that no hook holds: the ordinals of the others do not wait for those.
+func (s *scaler) withoutHooked(pods []*corev1.Pod) []*corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return lifecycle.BeforeDelete(p, s.f.Lifecycle) == lifecycle.Wait })
 }
 

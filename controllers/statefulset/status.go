@@ -47,19 +47,19 @@ func (s *scaler) status() kruise.StatefulSetStatus {
 	}
 	for _, p := range f.Pods {
 		available := f.Available(p)
-		add(&out.Replicas, true)
-		add(&out.ReadyReplicas, p.Ready)
-		add(&out.AvailableReplicas, available)
-		add(&out.CurrentReplicas, revision.Same(f.Templates.Current(), p.Labels[rollout.RevisionLabel]))
+		countIf(&out.Replicas, true)
+		countIf(&out.ReadyReplicas, p.Ready)
+		countIf(&out.AvailableReplicas, available)
+		countIf(&out.CurrentReplicas, revision.Same(f.Templates.Current(), p.Labels[rollout.RevisionLabel]))
 		updated := f.Templates.Is(p.Pod, f.Templates.Update()) // whatever its claims
-		add(&out.UpdatedReplicas, updated)
-		add(&out.UpdatedReadyReplicas, updated && p.Ready)
-		add(&out.UpdatedAvailableReplicas, updated && available)
+		countIf(&out.UpdatedReplicas, updated)
+		countIf(&out.UpdatedReadyReplicas, updated && p.Ready)
+		countIf(&out.UpdatedAvailableReplicas, updated && available)
 	}
 	for _, p := range f.Gone {
-		add(&out.Replicas, true)
+		countIf(&out.Replicas, true)
 		ready := inplace.Condition(p, corev1.PodReady)
-		add(&out.ReadyReplicas, p.Status.Phase == corev1.PodRunning && ready != nil && ready.Status == corev1.ConditionTrue)
+		countIf(&out.ReadyReplicas, p.Status.Phase == corev1.PodRunning && ready != nil && ready.Status == corev1.ConditionTrue)
 	}
 	if f.Strategy.Type != rollout.OnDelete && out.UpdatedReplicas == out.Replicas && out.ReadyReplicas == out.Replicas && f.Difference.Missing.Total == 0 { // ASTS-15
 		out.CurrentRevision, out.CurrentReplicas = out.UpdateRevision, out.UpdatedReplicas
@@ -67,7 +67,7 @@ func (s *scaler) status() kruise.StatefulSetStatus {
 	return out
 }
 
-func add[N int | int32](n *N, yes bool) {
+func countIf[N int | int32](n *N, yes bool) {
 	if yes {
 		*n++
 	}
@@ -84,7 +84,7 @@ func (s *scaler) volumeClaims() (out []kruise.VolumeClaimStatus) {
 				continue
 			}
 			v.CompatibleReplicas++
-			add(&v.CompatibleReadyReplicas, hasRequested(c))
+			countIf(&v.CompatibleReadyReplicas, hasRequested(c))
 		}
 		out = append(out, v)
 	}

@@ -27,20 +27,20 @@ func (t *round) place(ctx context.Context, a allocated) error {
 	switch full := t.full(a); {
 	case len(nowhere) > 0:
 		reason = kruise.UnitedDeploymentNoNodesReason
-		text = fmt.Sprintf("No node has the labels that these subsets require, so their pods wait: %s.", message.List(nowhere))
+		text = fmt.Sprintf("No node has the labels that these subsets require, so their pods wait: %s.", message.ListNames(nowhere))
 	case len(waiting) > 0:
 		reason = kruise.UnitedDeploymentUnschedulableReason
-		text = fmt.Sprintf("Pods of these subsets found no node in %s: %s.", t.critical(), message.List(waiting))
+		text = fmt.Sprintf("Pods of these subsets found no node in %s: %s.", t.critical(), message.ListNames(waiting))
 	case full != "":
 		reason, text = kruise.UnitedDeploymentSubsetsFullReason, full
 	case a.held != nil && len(t.surplus) > 0:
 		reason = kruise.UnitedDeploymentUnknownSubsetReason
-		text = fmt.Sprintf("These subsets are not in the spec, and a policy holds what would delete their workloads: %s.", message.List(t.gone()))
+		text = fmt.Sprintf("These subsets are not in the spec, and a policy holds what would delete their workloads: %s.", message.ListNames(t.gone()))
 	case len(t.standing) > 0:
 		reason = kruise.UnitedDeploymentWaitingForSubsetsReason
 	}
 	if len(t.standing) > 0 {
-		text = strings.TrimSpace(fmt.Sprintf("%s Workloads that are to go stay until as many pods of the subsets are available: %s.", text, message.List(t.standing)))
+		text = strings.TrimSpace(fmt.Sprintf("%s Workloads that are to go stay until as many pods of the subsets are available: %s.", text, message.ListNames(t.standing)))
 	}
 	switch {
 	case reason != "":

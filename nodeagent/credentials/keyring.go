@@ -34,9 +34,9 @@ type dockerEntry struct {
 // hubNames are further names of the registry docker.io: that of docker login, and that of the host which serves the images.
 func hubNames() []string { return []string{"index.docker.io", "registry-1.docker.io"} }
 
-// Add adds what a Secret has. An entry that cannot be read is left out, and the error names it. The error has nothing of what
+// AddSecret adds what a Secret has. An entry that cannot be read is left out, and the error names it. The error has nothing of what
 // the Secret says: messages about images are read by those who may not read it.
-func (k *Keyring) Add(secret *corev1.Secret) error {
+func (k *Keyring) AddSecret(secret *corev1.Secret) error {
 	key := corev1.DockerConfigJsonKey
 	if secret.Type == corev1.SecretTypeDockercfg {
 		key = corev1.DockerConfigKey
@@ -137,19 +137,19 @@ func normalizePlace(text string) string {
 	return host + "/" + path
 }
 
-// Logins are those for an image, which has no tag. Of the entries that match, a longer path comes before a shorter one, as with
+// LoginsFor are those for an image, which has no tag. Of the entries that match, a longer path comes before a shorter one, as with
 // the kubelet. Those for the other names of docker.io come last.
-func (k *Keyring) Logins(of string) ([]*cri.Login, error) {
+func (k *Keyring) LoginsFor(of string) ([]*cri.Login, error) {
 	full, registry, err := image(of)
 	if err != nil {
 		return nil, err
 	}
-	out, err := k.matching(full)
+	out, err := k.matchingLogins(full)
 	if err != nil || registry != "docker.io" {
 		return out, err
 	}
 	for _, host := range hubNames() {
-		more, err := k.matching(host + strings.TrimPrefix(full, registry))
+		more, err := k.matchingLogins(host + strings.TrimPrefix(full, registry))
 		if err != nil {
 			return nil, err
 		}
@@ -158,7 +158,7 @@ func (k *Keyring) Logins(of string) ([]*cri.Login, error) {
 	return slices.CompactFunc(out, func(a, b *cri.Login) bool { return *a == *b }), nil
 }
 
-func (k *Keyring) matching(full string) (out []*cri.Login, err error) {
+func (k *Keyring) matchingLogins(full string) (out []*cri.Login, err error) {
 	at, err := parsePlace(full)
 	if err != nil {
 		return nil, fmt.Errorf("reading the name of image %s: %w", full, err)

@@ -53,10 +53,10 @@ func TestEntriesMatchAsTheKubeletMatchesThem(t *testing.T) {
 	} {
 		t.Run(tc.image+" by "+strings.Join(tc.places, " "), func(t *testing.T) {
 			k := &Keyring{}
-			if err := k.Add(configOf(t, tc.places...)); err != nil {
+			if err := k.AddSecret(configOf(t, tc.places...)); err != nil {
 				t.Fatal(err)
 			}
-			logins, err := k.Logins(tc.image)
+			logins, err := k.LoginsFor(tc.image)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,15 +78,15 @@ func TestEachSecretOfARegistryIsTriedInTurn(t *testing.T) {
 	k := &Keyring{}
 	for _, user := range []string{"ann", "bob"} {
 		raw := []byte(`{"registry.example.com":{"username":"` + user + `","password":"p"},"empty.example.com":{}}`)
-		if err := k.Add(&corev1.Secret{Type: corev1.SecretTypeDockercfg, Data: map[string][]byte{corev1.DockerConfigKey: raw}}); err != nil {
+		if err := k.AddSecret(&corev1.Secret{Type: corev1.SecretTypeDockercfg, Data: map[string][]byte{corev1.DockerConfigKey: raw}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, err := k.Logins("registry.example.com/shop")
+	got, err := k.LoginsFor("registry.example.com/shop")
 	if err != nil || len(got) != 2 || got[0].Username != "ann" || got[1].Username != "bob" {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if got, err := k.Logins("empty.example.com/shop"); err != nil || len(got) > 0 {
+	if got, err := k.LoginsFor("empty.example.com/shop"); err != nil || len(got) > 0 {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -102,11 +102,11 @@ func TestErrorsOfPullSecretsDoNotRepeatThem(t *testing.T) {
 		`{"auths":12345678}`: "its data of key .dockerconfigjson is no configuration of Docker",
 	} {
 		k := &Keyring{}
-		err := k.Add(&corev1.Secret{Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(text)}})
+		err := k.AddSecret(&corev1.Secret{Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(text)}})
 		if err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
-		if got, err := k.Logins("b.example.com/shop"); strings.Contains(text, "b.example.com") && (err != nil || len(got) != 1) {
+		if got, err := k.LoginsFor("b.example.com/shop"); strings.Contains(text, "b.example.com") && (err != nil || len(got) != 1) {
 			t.Errorf("the other entry is not used: %v, %v", got, err)
 		}
 	}

@@ -98,8 +98,8 @@ func (r *Runtime) Started(ctx context.Context, c Container) (Container, error) {
 	return c, nil
 }
 
-// has reports whether the runtime has a container, by its own ID.
-func (r *Runtime) has(ctx context.Context, id string) (bool, error) {
+// hasContainer reports whether the runtime hasContainer a container, by its own ID.
+func (r *Runtime) hasContainer(ctx context.Context, id string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	_, err := r.runtimes.ContainerStatus(ctx, &runtimev1.ContainerStatusRequest{ContainerId: id})

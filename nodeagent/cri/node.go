@@ -59,23 +59,23 @@ func NewNode(endpoints ...string) *Node {
 
 // Runtimes are all that answered, at least one, in the order of the endpoints. The first serves images.
 func (n *Node) Runtimes(ctx context.Context) ([]*Runtime, error) {
-	all, age, failed := n.known()
+	all, age, failed := n.knownRuntimes()
 	switch {
 	case len(all) == len(n.endpoints) || len(all) > 0 && age < lookForMore:
 		return all, nil
 	case len(all) == 0 && failed != nil && age < lookAgain:
 		return nil, failed
 	}
-	n.look(ctx)
-	all, _, failed = n.known()
+	n.findRuntimes(ctx)
+	all, _, failed = n.knownRuntimes()
 	if len(all) == 0 {
 		return nil, failed
 	}
 	return all, nil
 }
 
-// known is what was found, and how long ago the last look was.
-func (n *Node) known() (all []*Runtime, age time.Duration, failed error) {
+// knownRuntimes is what was found, and how long ago the last look was.
+func (n *Node) knownRuntimes() (all []*Runtime, age time.Duration, failed error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, endpoint := range n.endpoints {
@@ -86,16 +86,16 @@ func (n *Node) known() (all []*Runtime, age time.Duration, failed error) {
 	return all, n.now().Sub(n.looked), n.failed
 }
 
-// look asks the endpoints where nothing was found. Nobody waits for it where another runtime answers already.
-func (n *Node) look(ctx context.Context) {
-	all, _, _ := n.known()
+// findRuntimes asks the endpoints where nothing was found. Nobody waits for it where another runtime answers already.
+func (n *Node) findRuntimes(ctx context.Context) {
+	all, _, _ := n.knownRuntimes()
 	if len(all) == 0 {
 		n.looking.Lock()
 	} else if !n.looking.TryLock() {
 		return
 	}
 	defer n.looking.Unlock()
-	all, age, failed := n.known()
+	all, age, failed := n.knownRuntimes()
 	if failed != nil && age < lookAgain { // another caller has looked meanwhile
 		return
 	}
@@ -142,8 +142,8 @@ func (n *Node) Of(ctx context.Context, containerID string) (*Runtime, error) {
 	}
 	best, has := holderOf(ctx, all, name, id)
 	if !has && len(all) < len(n.endpoints) { // that of the container may have come up since
-		n.look(ctx)
-		all, _, _ = n.known()
+		n.findRuntimes(ctx)
+		all, _, _ = n.knownRuntimes()
 		best, _ = holderOf(ctx, all, name, id)
 	}
 	if best == nil {
@@ -160,7 +160,7 @@ func holderOf(ctx context.Context, all []*Runtime, name, id string) (best *Runti
 		if r.Name != name {
 			continue
 		}
-		has, err := r.has(ctx, id)
+		has, err := r.hasContainer(ctx, id)
 		switch {
 		case has:
 			return r, true

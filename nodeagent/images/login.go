@@ -16,9 +16,9 @@ import (
 	"github.com/regatta-sh/regatta/nodeagent/cri"
 )
 
-// logins are those of the pull secrets that are for an image, in the order of the kubelet, and then those of the node. If the
+// loginsFor are those of the pull secrets that are for an image, in the order of the kubelet, and then those of the node. If the
 // pull fails, its message has what could not be read.
-func (a *Agent) logins(ctx context.Context, image string, secrets []kruise.ReferenceObject) (out []*cri.Login, wrong []error) {
+func (a *Agent) loginsFor(ctx context.Context, image string, secrets []kruise.ReferenceObject) (out []*cri.Login, wrong []error) {
 	out, wrong = a.secretLogins(ctx, image, secrets)
 	if a.credentials != nil {
 		more, err := a.credentials(ctx, image)
@@ -42,11 +42,11 @@ func (a *Agent) secretLogins(ctx context.Context, image string, secrets []kruise
 			wrong = append(wrong, fmt.Errorf("reading pull secret %s: %w", at, err))
 			continue
 		}
-		if err := keyring.Add(secret); err != nil {
+		if err := keyring.AddSecret(secret); err != nil {
 			wrong = append(wrong, fmt.Errorf("reading pull secret %s: %w", at, err))
 		}
 	}
-	out, err := keyring.Logins(image)
+	out, err := keyring.LoginsFor(image)
 	if err != nil {
 		wrong = append(wrong, err)
 	}

@@ -21,7 +21,7 @@ type order struct {
 	changed <-chan struct{} // closed when there is another one
 }
 
-func (o order) policy() *kruise.ImageTagPullPolicy {
+func (o order) pullPolicy() *kruise.ImageTagPullPolicy {
 	if o.spec.PullPolicy == nil {
 		return &kruise.ImageTagPullPolicy{}
 	}
@@ -34,8 +34,8 @@ func (a *Agent) orderOf(p *pull) order {
 	return order{p.spec, p.image, p.changed}
 }
 
-// follow takes an edit of a job into a pull that runs. The caller holds Agent.mu.
-func (p *pull) follow(spec kruise.ImageTagSpec, image kruise.ImageSpec) {
+// applyEdit takes an edit of a job into a pull that runs. The caller holds Agent.mu.
+func (p *pull) applyEdit(spec kruise.ImageTagSpec, image kruise.ImageSpec) {
 	if equality.Semantic.DeepEqual(p.spec, spec) && equality.Semantic.DeepEqual(p.image, image) {
 		return
 	}
@@ -44,14 +44,14 @@ func (p *pull) follow(spec kruise.ImageTagSpec, image kruise.ImageSpec) {
 	p.changed = make(chan struct{})
 }
 
-// bound ends a context so many seconds after a time, with a cause. The number is read again when the order changes; nil is for ever.
-func (a *Agent) bound(ctx context.Context, p *pull, since time.Time, cause error, seconds func(*kruise.ImageTagPullPolicy) *int64) (context.Context, context.CancelFunc) {
+// withDeadline ends a context so many seconds after a time, with a cause. The number is read again when the order changes; nil is for ever.
+func (a *Agent) withDeadline(ctx context.Context, p *pull, since time.Time, cause error, seconds func(*kruise.ImageTagPullPolicy) *int64) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	recovery.Go("images", func() {
 		for {
 			current := a.orderOf(p)
 			var over <-chan time.Time
-			if s := seconds(current.policy()); s != nil {
+			if s := seconds(current.pullPolicy()); s != nil {
 				timer := time.NewTimer(time.Duration(min(*s, math.MaxInt64/int64(time.Second)))*time.Second - a.now().Sub(since))
 				defer timer.Stop()
 				over = timer.C

@@ -132,17 +132,17 @@ func (a *Agent) run(ctx context.Context, node *kruise.NodeImage, p *pull) {
 
 // attempts is IMG-10: so many attempts, each for so long, within the deadline.
 func (a *Agent) attempts(ctx context.Context, p *pull, begun time.Time) (string, error) {
-	ctx, cancel := a.bound(ctx, p, begun, errors.New(kruise.NodeImageDeadlineExceededMessage), deadlineOf)
+	ctx, cancel := a.withDeadline(ctx, p, begun, errors.New(kruise.NodeImageDeadlineExceededMessage), deadlineOf)
 	defer cancel()
 	pause := time.Second
 	for tried := int64(1); ; tried++ {
-		id, err := a.attempt(ctx, p)
+		id, err := a.tryLogins(ctx, p)
 		switch {
 		case err == nil:
 			return id, nil
 		case ctx.Err() != nil:
 			return "", fmt.Errorf("%w: %w", context.Cause(ctx), err)
-		case tried > int64(ptr.Deref(a.orderOf(p).policy().BackoffLimit, kruise.DefaultPullBackoffLimit)):
+		case tried > int64(ptr.Deref(a.orderOf(p).pullPolicy().BackoffLimit, kruise.DefaultPullBackoffLimit)):
 			return "", err
 		}
 		a.set(p, func(s *kruise.ImageTagStatus) { s.Message = message.Of(err) })
@@ -151,9 +151,9 @@ func (a *Agent) attempts(ctx context.Context, p *pull, begun time.Time) (string,
 	}
 }
 
-// attempt tries each login that there is for the image, and at last none.
-func (a *Agent) attempt(ctx context.Context, p *pull) (string, error) {
-	ctx, cancel := a.bound(ctx, p, a.now(), errors.New("the attempt exceeds the timeoutSeconds"), timeoutOf)
+// tryLogins tries each login that there is for the image, and at last none.
+func (a *Agent) tryLogins(ctx context.Context, p *pull) (string, error) {
+	ctx, cancel := a.withDeadline(ctx, p, a.now(), errors.New("the attempt exceeds the timeoutSeconds"), timeoutOf)
 	defer cancel()
 	order := a.orderOf(p)
 	runtime, err := a.node.Images(ctx)
@@ -171,7 +171,7 @@ func (a *Agent) attempt(ctx context.Context, p *pull) (string, error) {
 		sandbox.Labels = c.Labels
 		maps.Copy(sandbox.Annotations, c.Annotations)
 	}
-	logins, wrong := a.logins(ctx, p.key.image, order.image.PullSecrets)
+	logins, wrong := a.loginsFor(ctx, p.key.image, order.image.PullSecrets)
 	for _, login := range append(logins, nil) {
 		id, err := runtime.Pull(ctx, reference, login, sandbox)
 		if err == nil {

@@ -104,7 +104,7 @@ func (a *Agent) follow(node *kruise.NodeImage) {
 	maps.DeleteFunc(a.pulls, func(k key, p *pull) bool {
 		spec, still := specs[k]
 		if still && spec.Version == p.spec.Version {
-			p.follow(spec, node.Spec.Images[k.image])
+			p.applyEdit(spec, node.Spec.Images[k.image])
 			return false
 		}
 		p.cancel()

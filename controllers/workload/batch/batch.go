@@ -18,7 +18,7 @@ func Parallel(limit int, acts []func() error) error {
 		g.Go(func() error { errs[i] = recovery.Call("batch", act); return nil })
 	}
 	_ = g.Wait() // each act keeps its own error
-	return message.Join(errs...)
+	return message.JoinErrors(errs...)
 }
 
 // SlowStart does acts in batches of size, twice that and so on, and from limit on as

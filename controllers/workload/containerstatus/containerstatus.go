@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Find is the status of a container of a pod, nil if it has none.
-func Find(pod *corev1.Pod, name string) *corev1.ContainerStatus {
+// FindStatus is the status of a container of a pod, nil if it has none.
+func FindStatus(pod *corev1.Pod, name string) *corev1.ContainerStatus {
 	for i := range pod.Status.ContainerStatuses {
 		if pod.Status.ContainerStatuses[i].Name == name {
 			return &pod.Status.ContainerStatuses[i]
@@ -22,38 +22,38 @@ func Find(pod *corev1.Pod, name string) *corev1.ContainerStatus {
 
 // IsReady reports whether a container of a pod is ready.
 func IsReady(pod *corev1.Pod, name string) bool {
-	status := Find(pod, name)
+	status := FindStatus(pod, name)
 	return status != nil && status.Ready
 }
 
 // HasEnded reports whether a container of a pod has ended and the kubelet does not start it again.
 func HasEnded(pod *corev1.Pod, name string) bool {
-	status := Find(pod, name)
+	status := FindStatus(pod, name)
 	if status == nil || status.State.Terminated == nil {
 		return false
 	}
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || !restarts(pod, name, status.State.Terminated.ExitCode)
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || !isRestarted(pod, name, status.State.Terminated.ExitCode)
 }
 
 // HasSucceeded reports whether a container of a pod has ended for good with exit code 0.
 func HasSucceeded(pod *corev1.Pod, name string) bool {
-	return HasEnded(pod, name) && Find(pod, name).State.Terminated.ExitCode == 0
+	return HasEnded(pod, name) && FindStatus(pod, name).State.Terminated.ExitCode == 0
 }
 
 // HasFailed reports whether a container of a pod has ended for good with another exit code.
 func HasFailed(pod *corev1.Pod, name string) bool {
-	return HasEnded(pod, name) && Find(pod, name).State.Terminated.ExitCode != 0
+	return HasEnded(pod, name) && FindStatus(pod, name).State.Terminated.ExitCode != 0
 }
 
-// restarts reports whether the kubelet starts a container again that has ended with an exit code: by the first of
+// isRestarted reports whether the kubelet starts a container again that has ended with an exit code: by the first of
 // its own rules that matches, by its own restart policy, or by that of the pod.
-func restarts(pod *corev1.Pod, name string, exitCode int32) bool {
+func isRestarted(pod *corev1.Pod, name string, exitCode int32) bool {
 	policy := pod.Spec.RestartPolicy
 	at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name })
 	if at >= 0 && pod.Spec.Containers[at].RestartPolicy != nil {
 		c := &pod.Spec.Containers[at]
 		// Rules have no effect without a policy, which the API server refuses. Each action starts it again.
-		if slices.ContainsFunc(c.RestartPolicyRules, func(r corev1.ContainerRestartRule) bool { return matches(r.ExitCodes, exitCode) }) {
+		if slices.ContainsFunc(c.RestartPolicyRules, func(r corev1.ContainerRestartRule) bool { return matchesExitCode(r.ExitCodes, exitCode) }) {
 			return true
 		}
 		policy = corev1.RestartPolicy(*c.RestartPolicy)
@@ -67,7 +67,7 @@ func restarts(pod *corev1.Pod, name string, exitCode int32) bool {
 	return true
 }
 
-func matches(codes *corev1.ContainerRestartRuleOnExitCodes, exitCode int32) bool {
+func matchesExitCode(codes *corev1.ContainerRestartRuleOnExitCodes, exitCode int32) bool {
 	if codes == nil {
 		return false
 	}

@@ -7,7 +7,6 @@ package failure
 import (
 	"context"
 	"reflect"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/jobcondition"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 )
 
@@ -39,23 +39,18 @@ func Set(status any, cause error, generation int64, now time.Time) (changed bool
 			Type: ConditionType, Status: metav1.ConditionTrue, Reason: ConditionType, Message: text, ObservedGeneration: generation, LastTransitionTime: at,
 		})
 	case *[]kruise.JobCondition:
-		c, told := find(all, func(c *kruise.JobCondition) string { return string(c.Type) })
-		changed = !told || c.Message != text
-		if c.Type, c.Status, c.Reason, c.Message = ConditionType, corev1.ConditionTrue, ConditionType, text; changed {
-			c.LastProbeTime = at
-		}
-		if !told {
-			c.LastTransitionTime = at
-		}
+		was := jobcondition.Find(*all, ConditionType)
+		changed = was == nil || was.Message != text
+		jobcondition.SetTrue(all, ConditionType, ConditionType, text, at)
 	case *[]kruise.WorkloadCondition:
-		c, told := find(all, func(c *kruise.WorkloadCondition) string { return string(c.Type) })
+		c, told := findOrAdd(all, func(c *kruise.WorkloadCondition) string { return string(c.Type) })
 		changed = !told || c.Message != text
 		c.Type, c.Status, c.Reason, c.Message = ConditionType, corev1.ConditionTrue, ConditionType, text
 		if !told {
 			c.LastTransitionTime = at
 		}
 	case *[]kruise.CloneSetCondition:
-		c, told := find(all, func(c *kruise.CloneSetCondition) string { return string(c.Type) })
+		c, told := findOrAdd(all, func(c *kruise.CloneSetCondition) string { return string(c.Type) })
 		changed = !told || c.Message != text
 		c.Type, c.Status, c.Reason, c.Message = ConditionType, corev1.ConditionTrue, ConditionType, text
 		if !told {
@@ -65,8 +60,8 @@ func Set(status any, cause error, generation int64, now time.Time) (changed bool
 	return changed
 }
 
-// find is the condition among others, which it is added to if it is not there.
-func find[C any](all *[]C, kind func(*C) string) (condition *C, told bool) {
+// findOrAdd is the condition among others, which it is added to if it is not there.
+func findOrAdd[C any](all *[]C, kind func(*C) string) (condition *C, told bool) {
 	for i := range *all {
 		if c := &(*all)[i]; kind(c) == ConditionType {
 			return c, true
@@ -91,9 +86,7 @@ func Clear(status any) bool {
 	case *[]metav1.Condition:
 		return meta.RemoveStatusCondition(all, ConditionType)
 	case *[]kruise.JobCondition:
-		before := len(*all)
-		*all = slices.DeleteFunc(*all, func(c kruise.JobCondition) bool { return c.Type == ConditionType })
-		return len(*all) < before
+		return jobcondition.Drop(all, ConditionType)
 	}
 	return false
 }

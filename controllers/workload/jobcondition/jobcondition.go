@@ -28,8 +28,8 @@ func IsTrue(conditions []kruise.JobCondition, t kruise.JobConditionType) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// Set sets a condition to True, and says whether its reason is new.
-func Set(conditions *[]kruise.JobCondition, t kruise.JobConditionType, reason, text string, now metav1.Time) bool {
+// SetTrue sets a condition to True, and says whether its reason is new.
+func SetTrue(conditions *[]kruise.JobCondition, t kruise.JobConditionType, reason, text string, now metav1.Time) bool {
 	text = message.Shorten(text)
 	is := Find(*conditions, t)
 	if is == nil {

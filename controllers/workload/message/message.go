@@ -33,8 +33,8 @@ func Shorten(text string) string {
 	return agent.Truncate(text[:MostBytes-len(ellipsis)]) + ellipsis
 }
 
-// List names the first of some objects, and how many there are besides.
-func List(names []string) string {
+// ListNames names the first of some objects, and how many there are besides.
+func ListNames(names []string) string {
 	if len(names) <= mostNamed {
 		return Shorten(strings.Join(names, ", "))
 	}
@@ -43,8 +43,8 @@ func List(names []string) string {
 	return agent.Truncate(list[:min(len(list), MostBytes-len(more))]) + more // no character is cut in two
 }
 
-// Join is errors.Join with a text of the first errors alone. All of them can be unwrapped.
-func Join(errs ...error) error {
+// JoinErrors is errors.JoinErrors with a text of the first errors alone. All of them can be unwrapped.
+func JoinErrors(errs ...error) error {
 	var all joined
 	for _, err := range errs {
 		if err != nil {

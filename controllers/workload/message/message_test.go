@@ -40,16 +40,16 @@ func TestMessagesOverManyPodsAreBounded(t *testing.T) {
 		names[i] = fmt.Sprint("pod-", i)
 		errs[i] = fmt.Errorf("creating pod %s: %s", names[i], strings.Repeat("x", 150))
 	}
-	if got := message.List(names); got != "pod-0, pod-1, pod-2, pod-3, pod-4, pod-5, pod-6, pod-7, pod-8, pod-9 and 9990 more" {
+	if got := message.ListNames(names); got != "pod-0, pod-1, pod-2, pod-3, pod-4, pod-5, pod-6, pod-7, pod-8, pod-9 and 9990 more" {
 		t.Errorf("of 10,000 names: %s", got)
 	}
-	if got := message.List(names[:2]); got != "pod-0, pod-1" {
+	if got := message.ListNames(names[:2]); got != "pod-0, pod-1" {
 		t.Errorf("of two names: %s", got)
 	}
 	for i := range names {
 		names[i] = strings.Repeat("n", 253)
 	}
-	if got := message.List(names); len(got) > message.MostBytes || !strings.HasSuffix(got, " and 9990 more") {
+	if got := message.ListNames(names); len(got) > message.MostBytes || !strings.HasSuffix(got, " and 9990 more") {
 		t.Errorf("of long names: %d bytes, %s", len(got), got)
 	}
 	for _, first := range []string{"", "x"} { // a cut may be within a character of two bytes
@@ -57,17 +57,17 @@ func TestMessagesOverManyPodsAreBounded(t *testing.T) {
 			names[i] = strings.Repeat("ü", 100)
 		}
 		names[0] = first
-		if got := message.List(names); len(got) > message.MostBytes || !utf8.ValidString(got) || !strings.HasSuffix(got, " and 9990 more") {
+		if got := message.ListNames(names); len(got) > message.MostBytes || !utf8.ValidString(got) || !strings.HasSuffix(got, " and 9990 more") {
 			t.Errorf("of long names of two bytes a character: %d bytes, valid: %t", len(got), utf8.ValidString(got))
 		}
 	}
 	last := errors.New("the last")
 	errs[9999] = last
-	err := message.Join(errs...)
+	err := message.JoinErrors(errs...)
 	if text := err.Error(); len(text) > 3000 || !strings.HasSuffix(text, "\nand 9990 more errors") || !errors.Is(err, last) {
 		t.Errorf("of 10,000 errors: %d bytes; the last is one of them: %t", len(text), errors.Is(err, last))
 	}
-	if message.Join(nil, nil) != nil || message.Join(nil, last).Error() != "the last" {
+	if message.JoinErrors(nil, nil) != nil || message.JoinErrors(nil, last).Error() != "the last" {
 		t.Error("nothing, or one error, is not as it is joined by package errors")
 	}
 	events := record.NewFakeRecorder(3)

@@ -18,16 +18,16 @@ import (
 // Get reads a node, nil if it is gone or is being deleted. A cache that does not have it yet is no proof: live
 // reads past it.
 func Get(ctx context.Context, cached, live client.Reader, name string) (*corev1.Node, error) {
-	node, err := Find(ctx, cached, live, name)
+	node, err := FindNode(ctx, cached, live, name)
 	if err != nil || node == nil || node.DeletionTimestamp != nil {
 		return nil, err
 	}
 	return node, nil
 }
 
-// Find reads a node, nil if it is gone. One that is being deleted still runs its pods until they have ended: what deletes it may
+// FindNode reads a node, nil if it is gone. One that is being deleted still runs its pods until they have ended: what deletes it may
 // wait for them.
-func Find(ctx context.Context, cached, live client.Reader, name string) (*corev1.Node, error) {
+func FindNode(ctx context.Context, cached, live client.Reader, name string) (*corev1.Node, error) {
 	node := &corev1.Node{}
 	err := cached.Get(ctx, client.ObjectKey{Name: name}, node)
 	if apierrors.IsNotFound(err) {

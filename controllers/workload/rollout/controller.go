@@ -116,7 +116,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	if err != nil {
 		err = fmt.Errorf("gathering: %w", err)
-		return reconcile.Result{}, message.Join(err, r.reportUnreadable(ctx, err))
+		return reconcile.Result{}, message.JoinErrors(err, r.reportUnreadable(ctx, err))
 	}
 	if m.unreadable = ""; f == nil { // the cache lags behind our own writes
 		return reconcile.Result{RequeueAfter: r.again.after}, nil

@@ -67,7 +67,7 @@ func (r *Round) decide(ctx context.Context, f *Facts) (Decisions, error) {
 		switch {
 		case err != nil:
 			errs = append(errs, err)
-		case change.Action != points.Wait && !room.take(p, change.Action == points.Recreate):
+		case change.Action != points.Wait && !room.takeIfRoom(p, change.Action == points.Recreate):
 			d.Skipped = append(d.Skipped, selection.Skip{Pod: pod, Hold: decision.Hold{
 				Rule: decision.RuleWalk, Reason: selection.ReasonMaxUnavailable,
 				Message: "As many pods are unavailable as scaleStrategy.maxUnavailable lets be created at once; this one would stay away, so it waits for them.",
@@ -79,7 +79,7 @@ func (r *Round) decide(ctx context.Context, f *Facts) (Decisions, error) {
 			d.Take = append(d.Take, Move{p, change})
 		}
 	}
-	return d, message.Join(errs...)
+	return d, message.JoinErrors(errs...)
 }
 
 // recreations counts the pods that are taken against what may be unavailable while pods are
@@ -89,10 +89,10 @@ type recreations struct {
 	un selection.Unavailable
 }
 
-// take counts a pod, unless it is to be recreated and there is no room for that. As in a walk,
+// takeIfRoom counts a pod, unless it is to be recreated and there is no room for that. As in a walk,
 // one that is unavailable uses up no more than before, but it has to be created again: those that
 // scaling comes to first must leave room for it.
-func (r *recreations) take(p *facts.Pod, recreate bool) bool {
+func (r *recreations) takeIfRoom(p *facts.Pod, recreate bool) bool {
 	available, most := r.f.Steady(p), r.f.Difference.MaxRecreated
 	if recreate && most > 0 && (r.un.AtTarget >= most ||
 		available && r.un.Total >= most || !available && r.f.Difference.UnavailableBefore(p) >= most) {

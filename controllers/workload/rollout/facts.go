@@ -106,8 +106,8 @@ func (f *Facts) Candidate(p *facts.Pod) bool {
 	return p.State == kruise.LifecycleStateUpdated || !inplace.InGrace(p.Pod)
 }
 
-// condemned says whether no replica needs a pod any more.
-func (f *Facts) condemned(p *facts.Pod) bool {
+// isCondemned says whether no replica needs a pod any more.
+func (f *Facts) isCondemned(p *facts.Pod) bool {
 	return f.Difference.Condemned != nil && f.Difference.Condemned(p)
 }
 
@@ -127,7 +127,7 @@ func (f *Facts) unavailable() (u selection.Unavailable, recreating int) {
 		u = *missing
 	}
 	for _, p := range f.Pods {
-		if f.condemned(p) {
+		if f.isCondemned(p) {
 			continue
 		}
 		atTarget, going := p.Facts.Updated != f.Backwards(), f.recreating(p)

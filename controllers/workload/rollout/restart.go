@@ -137,7 +137,7 @@ func (r *Round) restarts(ctx context.Context, f *Facts, asked time.Time) (restar
 			requested = false
 		}
 		switch {
-		case f.Leaves(p), f.condemned(p):
+		case f.Leaves(p), f.isCondemned(p):
 		case active[p.Name] || requested:
 			s.underWay[p.UID] = true
 		case o == nil && !startedSince(p.Pod, asked):
@@ -187,7 +187,7 @@ func (s restarts) unavailable(f *Facts) selection.Unavailable {
 		u = *missing
 	}
 	for _, p := range f.Pods {
-		out := !f.condemned(p) && (s.underWay[p.UID] || !f.Available(p))
+		out := !f.isCondemned(p) && (s.underWay[p.UID] || !f.Available(p))
 		add(&u.Total, out)
 		add(&u.AtTarget, out && !s.waiting[p.UID])
 	}

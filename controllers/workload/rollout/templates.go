@@ -96,8 +96,8 @@ func (t *PodTemplates) Update() string { return t.History.Update.Name }
 // At implements Templates.
 func (t *PodTemplates) At(pod *corev1.Pod) string { return pod.Labels[RevisionLabel] }
 
-// Of is the revision of a pod, nil if it is gone from history.
-func (t *PodTemplates) Of(pod *corev1.Pod) *appsv1.ControllerRevision {
+// RevisionOf is the revision of a pod, nil if it is gone from history.
+func (t *PodTemplates) RevisionOf(pod *corev1.Pod) *appsv1.ControllerRevision {
 	if t.Is(pod, t.Update()) { // as most are
 		return t.History.Update
 	}
