@@ -125,7 +125,7 @@ clientConfig:
         {{- range .crd.spec.versions }}
         - {{ .name }}
         {{- end }}
-      operations: [CREATE, UPDATE]
+      operations: [{{ if .created }}CREATE{{ else }}CREATE, UPDATE{{ end }}]
       resources: [{{ $names.plural }}]
       scope: {{ .crd.spec.scope }}
   matchConditions:

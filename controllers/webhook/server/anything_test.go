@@ -71,7 +71,7 @@ func TestWebhooksAnswerWhateverOneFieldHolds(t *testing.T) {
 	for file, s := range suites(t) {
 		gvk := schema.FromAPIVersionAndKind(s.Base["apiVersion"].(string), s.Base["kind"].(string))
 		webhooks := all[strings.ReplaceAll(gvk.Group, ".", "-")+"-"+strings.ToLower(gvk.Kind)]
-		if webhooks == nil { // CloneSet has tests of its own, and NodePodProbe has no webhook
+		if webhooks == nil { // CloneSet has tests of its own
 			continue
 		}
 		t.Run(gvk.Kind, func(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/imagelistpulljob"
 	"github.com/regatta-sh/regatta/controllers/webhook/imagepulljob"
 	"github.com/regatta-sh/regatta/controllers/webhook/nodeimage"
+	"github.com/regatta-sh/regatta/controllers/webhook/nodepodprobe"
 	"github.com/regatta-sh/regatta/controllers/webhook/persistentpodstate"
 	"github.com/regatta-sh/regatta/controllers/webhook/podprobemarker"
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
@@ -60,6 +61,7 @@ func kinds(reader client.Client, templates podtemplate.Settings, options Options
 		"apps-kruise-io-imagelistpulljob":         imagelistpulljob.New(),
 		"apps-kruise-io-imagepulljob":             imagepulljob.New(),
 		"apps-kruise-io-nodeimage":                nodeimage.New(),
+		"apps-kruise-io-nodepodprobe":             nodepodprobe.New(),
 		"apps-kruise-io-podprobemarker":           podprobemarker.New(),
 		"apps-kruise-io-statefulset":              statefulset.New(reader, templates, options.KeepTemplates, options.StatefulSets),
 		"policy-kruise-io-podunavailablebudget":   podunavailablebudget.New(reader, options.NoBudgets),
