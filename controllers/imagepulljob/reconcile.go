@@ -129,11 +129,11 @@ func (r *Reconciler) release(ctx context.Context, job *kruise.ImagePullJob) (tim
 	}
 	if controllerutil.ContainsFinalizer(job, kruise.ImagePullJobFinalizer) {
 		if err := r.releaseSecrets(ctx, job); err != nil {
-			return 0, err
+			return left, err
 		}
 	}
 	if err := r.finalizer(ctx, job, controllerutil.RemoveFinalizer); err != nil {
-		return 0, err
+		return left, err
 	}
 	if job.DeletionTimestamp != nil || job.Spec.CompletionPolicy.TTLSecondsAfterFinished == nil {
 		return 0, nil

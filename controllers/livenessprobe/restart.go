@@ -22,6 +22,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/agents"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/restartrequest"
 	"github.com/regatta-sh/regatta/nodeagent/restarts/permit"
 )
@@ -38,19 +40,24 @@ const (
 )
 
 // requestRestarts asks for the restart of what has failed, and takes back what is well again before
-// it was restarted. It returns when to look at the pod again, 0 if the next result does.
+// it was restarted. It returns when to look at the pod again, 0 if the next result does. A container of which that
+// fails keeps no other one from its restart.
 func (r *Reconciler) requestRestarts(ctx context.Context, pod *corev1.Pod, saved []Saved) (after time.Duration, err error) {
 	o := &v1alpha1.NodePodProbe{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, o); err != nil {
 		return 0, client.IgnoreNotFound(err)
 	}
+	var failed []error
 	for i := range saved {
 		state := stateOf(o, string(pod.UID), ProbeName(saved[i].Name))
 		status := running(pod, saved[i].Name)
 		if state == nil || status == nil {
 			continue
 		}
-		var wait time.Duration
+		var (
+			wait time.Duration
+			err  error
+		)
 		switch state.State {
 		case v1alpha1.ProbeFailed:
 			// A result of the run before says nothing of this one, which is probed after a second at
@@ -61,14 +68,10 @@ func (r *Reconciler) requestRestarts(ctx context.Context, pod *corev1.Pod, saved
 		case v1alpha1.ProbeSucceeded:
 			err = r.takeBack(ctx, pod, status)
 		}
-		if err != nil {
-			return 0, err
-		}
-		if wait > 0 && (after == 0 || wait < after) {
-			after = wait
-		}
+		failed = append(failed, err)
+		after = requeue.Sooner(after, wait)
 	}
-	return after, nil
+	return after, message.Join(failed...)
 }
 
 // running is the status of a container that runs, nil of one that does not: the kubelet

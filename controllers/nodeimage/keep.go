@@ -12,10 +12,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
@@ -23,7 +25,7 @@ import (
 // deadline.
 const responseTime = 10 * time.Minute
 
-// keep cleans one NodeImage, and says when there is more to do.
+// keep cleans one NodeImage, and says when there is more to do, also beside an error.
 func (r *Reconciler) keep(ctx context.Context, image *kruise.NodeImage, node *corev1.Node) (time.Duration, error) {
 	before := image.DeepCopy()
 	if node != nil && !maps.Equal(image.Labels, node.Labels) {
@@ -35,21 +37,28 @@ func (r *Reconciler) keep(ctx context.Context, image *kruise.NodeImage, node *co
 	}
 	after := r.clean(image, jobs)
 	if err := r.dropSecrets(ctx, image); err != nil {
-		return 0, err
+		return after, err
 	}
 	if !equality.Semantic.DeepEqual(before.Spec, image.Spec) || !maps.Equal(before.Labels, image.Labels) {
 		if err := r.client.Patch(ctx, image, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-			return 0, fmt.Errorf("writing NodeImage %s: %w", image.Name, err)
+			return after, fmt.Errorf("writing NodeImage %s: %w", image.Name, err)
 		}
 	}
-	before = image.DeepCopy()
+	again, err := r.failOverdue(ctx, image)
+	return requeue.Sooner(after, again), err
+}
+
+// failOverdue writes to the status what the node does not answer for, without the condition of a feature gate that was off.
+func (r *Reconciler) failOverdue(ctx context.Context, image *kruise.NodeImage) (time.Duration, error) {
+	before := image.DeepCopy()
 	late, again := r.overdue(image)
-	if len(late) == 0 {
-		return requeue.Sooner(after, again), nil
+	served := meta.RemoveStatusCondition(&image.Status.Conditions, gatedkinds.Stalled)
+	if len(late) == 0 && !served {
+		return again, nil
 	}
 	before.Status.Desired = -1 // the schema requires the number, so it is in every patch
 	if err := r.client.Status().Patch(ctx, image, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return 0, fmt.Errorf("writing the status of NodeImage %s: %w", image.Name, err)
+		return again, fmt.Errorf("writing the status of NodeImage %s: %w", image.Name, err)
 	}
 	for _, l := range late {
 		message := fmt.Sprintf(kruise.PullImageFailedMessage, l.image+":"+l.tag.Tag, image.Name, l.why)
@@ -58,7 +67,7 @@ func (r *Reconciler) keep(ctx context.Context, image *kruise.NodeImage, node *co
 			r.events.Event(&l.tag.OwnerReferences[i], corev1.EventTypeWarning, kruise.PullImageFailedReason, message)
 		}
 	}
-	return requeue.Sooner(after, again), nil
+	return again, nil
 }
 
 // clean is IMG-06: it drops owners that are gone or ask for another image by now, tags that nothing wants any more or whose

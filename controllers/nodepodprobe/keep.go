@@ -15,14 +15,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/livenessprobe"
 	"github.com/regatta-sh/regatta/controllers/podprobemarker/marks"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/versions"
@@ -39,6 +42,9 @@ type probed struct {
 
 // keep writes what the node is to probe, and then what its results mean.
 func (r *Reconciler) keep(ctx context.Context, o *v1alpha1.NodePodProbe) (time.Duration, error) {
+	if err := r.dropStalled(ctx, o); err != nil {
+		return 0, err
+	}
 	pods, err := r.pods(ctx, o.Name)
 	if err != nil {
 		return 0, err
@@ -61,6 +67,22 @@ func (r *Reconciler) keep(ctx context.Context, o *v1alpha1.NodePodProbe) (time.D
 		r.wrote(o)
 	}
 	return r.mark(ctx, o, pods)
+}
+
+// dropStalled takes off the condition of a feature gate that was off.
+func (r *Reconciler) dropStalled(ctx context.Context, o *v1alpha1.NodePodProbe) error {
+	before := o.DeepCopy()
+	if !meta.RemoveStatusCondition(&o.Status.Conditions, gatedkinds.Stalled) {
+		return nil
+	}
+	err := r.write(func() error {
+		return r.client.Status().Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	})
+	if err != nil {
+		return fmt.Errorf("writing the status of NodePodProbe %s: %w", o.Name, err)
+	}
+	r.wrote(o)
+	return nil
 }
 
 // pods are those of a node that are probed, by namespace and name.
@@ -184,6 +206,8 @@ func (r *Reconciler) mark(ctx context.Context, o *v1alpha1.NodePodProbe, pods []
 		again bool  // the cache is behind
 		raced error // of a pod that was changed or deleted meanwhile
 		acts  []func() error
+		// failed are those of pods about which nothing could be decided. They keep no other pod from its marks.
+		failed []error
 	)
 	done := map[string]decided{}
 	for _, p := range pods {
@@ -204,7 +228,8 @@ func (r *Reconciler) mark(ctx context.Context, o *v1alpha1.NodePodProbe, pods []
 		in := r.marks.Facts(p.pod, false, results)
 		sum, err := r.sum(in)
 		if err != nil {
-			return 0, err
+			failed = append(failed, err)
+			continue
 		}
 		if last.sum == sum(p.pod.ResourceVersion) {
 			done[uid] = decided{sum: last.sum}
@@ -213,7 +238,8 @@ func (r *Reconciler) mark(ctx context.Context, o *v1alpha1.NodePodProbe, pods []
 		patch, held, err := r.marks.Decide(ctx, p.pod, in, results)
 		switch {
 		case err != nil:
-			return 0, err
+			failed = append(failed, err)
+			continue
 		case held != nil:
 			klog.FromContext(ctx).Info("A pod keeps its marks", "pod", klog.KObj(p.pod), "rule", held.Rule, "reason", held.Message)
 			after = heldAgain
@@ -239,7 +265,7 @@ func (r *Reconciler) mark(ctx context.Context, o *v1alpha1.NodePodProbe, pods []
 			return nil
 		})
 	}
-	err := r.write(acts...)
+	err := message.Join(append(failed, r.write(acts...))...)
 	r.remember(o.Name, done)
 	switch {
 	case again:

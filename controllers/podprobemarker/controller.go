@@ -115,7 +115,7 @@ func (r *Reconciler) step(ctx context.Context, o *v1alpha1.PodProbeMarker) (time
 	}
 	matched, after, err := r.pods(ctx, m)
 	if err != nil {
-		return 0, err
+		return after, err
 	}
 	return after, r.status(ctx, o, matched)
 }
@@ -175,13 +175,11 @@ func (r *Reconciler) pods(ctx context.Context, m marks.Marker) (matched int64, a
 			acts = append(acts, func() error { return r.mark(ctx, pod, &held) })
 		}
 	}
-	if err := batch.Parallel(writers, acts); err != nil {
-		return 0, 0, err
-	}
+	err = batch.Parallel(writers, acts)
 	if held.Load() {
 		after = heldAgain
 	}
-	return matched, after, nil
+	return matched, after, err
 }
 
 // mark gives a serverless pod what its conditions mean, by all markers that it has.

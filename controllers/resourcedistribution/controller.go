@@ -116,19 +116,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	w := &work{r: r, d: d, want: want}
 	found := w.ensure(ctx, plan.matched, plan.there)
 	left := w.clean(ctx, plan, found)
-	if err := r.report(ctx, d, plan, found); err != nil {
-		return reconcile.Result{}, err
-	}
-	return ending(found, left, want.recheckAfter())
+	written := r.report(ctx, d, plan, found)
+	return ending(found, left, want.recheckAfter(), written)
 }
 
-// ending is when a distribution is looked at again. A conflict and a missing namespace are
+// ending is when a distribution is looked at again, also beside the error of its status. A conflict and a missing namespace are
 // no reason to try again: an event comes when they change (RD-03).
-func ending(found *failures, left bool, after time.Duration) (reconcile.Result, error) {
+func ending(found *failures, left bool, after time.Duration, written error) (reconcile.Result, error) {
 	if left {
 		after = time.Second
 	}
-	return reconcile.Result{RequeueAfter: after}, found.retry()
+	return reconcile.Result{RequeueAfter: after}, errors.Join(found.retry(), written)
 }
 
 // tell records an event, once for each change of what it says.
