@@ -41,6 +41,10 @@ func (r *Reconciler) explain(c *change) {
 		a.Verdict, a.Rule, a.Reason, a.Until = explain.Held, h.Rule, h.Reason, h.Until
 		a.Message = h.Message + " " + a.Message
 		single.Record = c.decided // it has all nodes: of a job that goes on or has ended it is not kept
+	default:
+		if stuck := stuckMessage(s); stuck != "" {
+			a.Message = stuck + ". " + a.Message
+		}
 	}
 	single.Answer = a
 	r.rounds.Put(a.Subject, single)

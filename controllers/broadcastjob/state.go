@@ -35,6 +35,8 @@ type state struct {
 	// unfit are active pods to be deleted: their node does not fit any more, is gone, or has
 	// an older pod of the job.
 	unfit []*corev1.Pod
+	// terminating are the pods that the job waits for, since their node gets no other one before they are gone.
+	terminating []*corev1.Pod
 	// duplicated are the nodes with more than one active pod.
 	duplicated []string
 	// parallelism is how many pods may be active.
@@ -140,6 +142,7 @@ func (r *Reconciler) look(ctx context.Context, job *kruise.BroadcastJob, m *memo
 func (s *state) add(node *corev1.Node, pods []*corev1.Pod, verdict nodefit.Verdict) {
 	fits := verdict.Start && node.DeletionTimestamp == nil
 	state, running := placement.Waiting, []*corev1.Pod(nil)
+	var terminating []*corev1.Pod
 	for _, pod := range pods {
 		switch counts := countsAs(pod, s.job); counts {
 		case placement.Active:
@@ -149,6 +152,7 @@ func (s *state) add(node *corev1.Node, pods []*corev1.Pod, verdict nodefit.Verdi
 				state = counts
 			}
 		case "": // it comes again when it is gone
+			terminating = append(terminating, pod)
 			if state == placement.Waiting {
 				state = placement.Active
 			}
@@ -170,6 +174,9 @@ func (s *state) add(node *corev1.Node, pods []*corev1.Pod, verdict nodefit.Verdi
 	ended := state == placement.Succeeded || state == placement.Failed
 	if !fits && !ended && len(running) == 0 {
 		return
+	}
+	if !ended && len(running) == 0 {
+		s.terminating = append(s.terminating, terminating...)
 	}
 	s.nodes = append(s.nodes, placement.Node{Name: node.Name, State: state, Labels: node.Labels, Conditions: nodefit.Conditions(node)})
 	s.countNode(state)

@@ -58,6 +58,7 @@ func (r *Reconciler) step(ctx context.Context, job *kruise.BroadcastJob) (time.D
 		return 0, err
 	}
 	if next.status.Phase == kruise.BroadcastJobPhasePaused {
+		next.drop(podsStuckTerminating) // it is not what the job waits for
 		return 0, r.write(ctx, next)
 	}
 	left, over := deadline(s, next)
@@ -70,6 +71,7 @@ func (r *Reconciler) step(ctx context.Context, job *kruise.BroadcastJob) (time.D
 	}
 	d := r.decide(ctx, s, next)
 	r.reportNoNode(s, next)
+	left = requeue.Sooner(left, r.reportStuckPods(s, next))
 	if complete(s) {
 		return r.complete(ctx, s, next)
 	}
@@ -138,6 +140,7 @@ func (r *Reconciler) fail(ctx context.Context, s *state, next *change, reason, m
 // A job whose pods were deleted first would run them again if its end could not be written.
 func (r *Reconciler) ended(ctx context.Context, next *change) (time.Duration, error) {
 	next.drop(noNodeFits)
+	next.drop(podsStuckTerminating)
 	next.drop(kruise.BroadcastJobHeld)
 	next.drop(kruise.BroadcastJobPausedByFailure)
 	if err := r.write(ctx, next); err != nil {
