@@ -21,6 +21,10 @@ import (
 // shared is how many bytes a text and a value must have in common for the text to repeat the value in part.
 const shared = 6
 
+// MostRead is how many bytes of a text are read. A text is read in many forms, which together are about ten times as long, so that a longer one,
+// such as an answer of a webhook, is taken to have the contents.
+const MostRead = 16 << 10
+
 // Contents are what must not be repeated. Those that could not be read match every text.
 type Contents struct {
 	values  [][]byte
@@ -65,9 +69,10 @@ func ContentsOfJSON(raw []byte) Contents {
 	return c
 }
 
-// In reports whether a text has a value, or a part of one that is not short, as it is or in a form that programs write values in.
+// In reports whether a text has a value, or a part of one that is not short, as it is or in a form that programs write values in. It is so
+// of a text of more than MostRead bytes.
 func (c Contents) In(text string) bool {
-	if c.unknown {
+	if c.unknown || len(text) > MostRead {
 		return true
 	}
 	readings := readingsOf(text)

@@ -116,3 +116,21 @@ func TestAValueIsFoundHoweverItIsWritten(t *testing.T) {
 		}
 	}
 }
+
+// A long text is read in so many forms that it would take many times its own memory, so that it is taken to have the contents.
+func TestALongTextIsNotRead(t *testing.T) {
+	c := ContentsOf(&corev1.Secret{Data: map[string][]byte{"login": []byte("user:hunter2")}})
+	for length, want := range map[int]bool{MostRead: false, MostRead + 1: true, 3 << 20: true} {
+		text := strings.Repeat(`\x41 65,66 `, length/11+1)[:length]
+		if got := c.In(text); got != want {
+			t.Errorf("%d bytes have the contents: %t, want %t", length, got, want)
+		}
+		if err := c.Error("doing", errors.New(text)); len(err.Error()) > MostRead+len("doing: ") || want && strings.Contains(err.Error(), `\x41`) {
+			t.Errorf("the error of %d bytes has %d", length, len(err.Error()))
+		}
+	}
+	long := strings.Repeat("x", MostRead+1)
+	if allocated := testing.AllocsPerRun(1, func() { c.In(long) }); allocated > 0 {
+		t.Errorf("a long text is read: %.0f allocations", allocated)
+	}
+}
