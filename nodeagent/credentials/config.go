@@ -23,6 +23,8 @@ import (
 	config "k8s.io/kubelet/config/v1"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/regatta-sh/regatta/nodeagent/keyring"
 )
 
 const (
@@ -115,7 +117,7 @@ func newProvider(field string, spec *config.CredentialProvider, directory string
 		bad("matchImages is empty, want patterns of images such as *.registry.example.com")
 	}
 	for i, text := range spec.MatchImages {
-		pattern, err := parsePattern(text)
+		pattern, err := keyring.ParsePattern(text)
 		if err != nil {
 			bad("matchImages[%d] is %q: %w", i, text, err)
 		}

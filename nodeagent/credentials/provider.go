@@ -20,6 +20,7 @@ import (
 	plugin "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
 
 	"github.com/regatta-sh/regatta/nodeagent/cri"
+	"github.com/regatta-sh/regatta/nodeagent/keyring"
 )
 
 // timeout is how long a plugin may take, as with the kubelet.
@@ -32,7 +33,7 @@ const MostRemembered = 512
 type provider struct {
 	spec    *config.CredentialProvider
 	program string
-	matches []place
+	matches []keyring.Place
 
 	mu    sync.Mutex
 	cache map[string]cached
@@ -53,17 +54,17 @@ func (p *Providers) Logins(ctx context.Context, of string) (out []*cri.Login, er
 	if len(p.all) == 0 {
 		return nil, nil
 	}
-	full, registry, err := image(of)
+	full, registry, err := keyring.ImageOf(of)
 	if err != nil {
 		return nil, err
 	}
-	at, err := parsePlace(full)
+	at, err := keyring.ParsePlace(full)
 	if err != nil {
 		return nil, fmt.Errorf("reading the name of image %s: %w", of, err)
 	}
 	var wrong []error
 	for _, each := range p.all {
-		if !slices.ContainsFunc(each.matches, func(pattern place) bool { return pattern.matches(at) }) {
+		if !slices.ContainsFunc(each.matches, func(pattern keyring.Place) bool { return pattern.Matches(at) }) {
 			continue
 		}
 		auth, err := each.ask(ctx, full, registry, p.now)
@@ -77,9 +78,9 @@ func (p *Providers) Logins(ctx context.Context, of string) (out []*cri.Login, er
 
 // loginsOf are those of an answer that are for a place. Of two patterns the one that is later
 // in the alphabet is first, as with the kubelet: a longer path comes before a shorter one.
-func loginsOf(auth map[string]plugin.AuthConfig, at place) (out []*cri.Login) {
+func loginsOf(auth map[string]plugin.AuthConfig, at keyring.Place) (out []*cri.Login) {
 	for _, text := range slices.Backward(slices.Sorted(maps.Keys(auth))) {
-		if pattern, err := parsePlace(text); err == nil && pattern.matches(at) {
+		if pattern, err := keyring.ParsePlace(text); err == nil && pattern.Matches(at) {
 			out = append(out, &cri.Login{Username: auth[text].Username, Password: auth[text].Password})
 		}
 	}

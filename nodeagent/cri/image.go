@@ -8,10 +8,12 @@ import (
 	"fmt"
 
 	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/regatta-sh/regatta/nodeagent/keyring"
 )
 
 // Login is what a registry is shown.
-type Login struct{ Username, Password, Auth, IdentityToken, RegistryToken string }
+type Login = keyring.Login
 
 // Sandbox describes to the runtime the pod that an image is pulled for.
 type Sandbox struct{ Labels, Annotations map[string]string }

@@ -12,8 +12,8 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/redact"
-	"github.com/regatta-sh/regatta/nodeagent/credentials"
 	"github.com/regatta-sh/regatta/nodeagent/cri"
+	"github.com/regatta-sh/regatta/nodeagent/keyring"
 )
 
 // loginsFor are those of the pull secrets that are for an image, in the order of the kubelet, and then those of the node. If the
@@ -34,7 +34,7 @@ func (a *Agent) secretLogins(ctx context.Context, image string, secrets []kruise
 	if len(secrets) == 0 {
 		return nil, nil
 	}
-	keyring := &credentials.Keyring{}
+	keys := &keyring.Keyring{}
 	for _, ref := range secrets {
 		secret := &corev1.Secret{}
 		at := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
@@ -42,11 +42,11 @@ func (a *Agent) secretLogins(ctx context.Context, image string, secrets []kruise
 			wrong = append(wrong, fmt.Errorf("reading pull secret %s: %w", at, err))
 			continue
 		}
-		if err := keyring.AddSecret(secret); err != nil {
+		if err := keys.AddSecret(secret); err != nil {
 			wrong = append(wrong, fmt.Errorf("reading pull secret %s: %w", at, err))
 		}
 	}
-	out, err := keyring.LoginsFor(image)
+	out, err := keys.LoginsFor(image)
 	if err != nil {
 		wrong = append(wrong, err)
 	}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package credentials
+// Package keyring finds the logins of pull secrets that are for an image, as the kubelet does. It is for the node agent, which
+// pulls images, and for the manager, which pulls bundles of policies.
+package keyring
 
 import (
 	"encoding/base64"
@@ -13,13 +15,14 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/regatta-sh/regatta/nodeagent/cri"
 )
+
+// Login is what a registry is shown.
+type Login struct{ Username, Password, Auth, IdentityToken, RegistryToken string }
 
 // Keyring has the logins of pull secrets, and finds those that are for an image as the kubelet does.
 type Keyring struct {
-	logins map[string][]*cri.Login // by the pattern of places that they are for
+	logins map[string][]*Login // by the pattern of places that they are for
 }
 
 // dockerEntry is what a configuration of Docker has for a registry.
@@ -71,7 +74,7 @@ func (k *Keyring) AddSecret(secret *corev1.Secret) error {
 // nameEntry names an entry by the host that it is for, and by its number where there may be anything in place of a host: a login
 // may be there by mistake.
 func nameEntry(text string, i int) string {
-	p, err := parsePlace(normalizePlace(text))
+	p, err := ParsePlace(normalizePlace(text))
 	if err != nil || len(p.labels) < 2 {
 		return strconv.Itoa(i + 1)
 	}
@@ -87,7 +90,7 @@ func (k *Keyring) addEntry(place string, raw json.RawMessage) error {
 	if json.Unmarshal(raw, &e) != nil {
 		return errors.New("is no login: want an object with username and password, or with auth")
 	}
-	login := &cri.Login{Username: e.Username, Password: e.Password, IdentityToken: e.IdentityToken, RegistryToken: e.RegistryToken}
+	login := &Login{Username: e.Username, Password: e.Password, IdentityToken: e.IdentityToken, RegistryToken: e.RegistryToken}
 	if e.Auth != "" {
 		name, password, err := splitAuth(e.Auth)
 		if err != nil {
@@ -95,15 +98,15 @@ func (k *Keyring) addEntry(place string, raw json.RawMessage) error {
 		}
 		login.Username, login.Password = name, password
 	}
-	if *login == (cri.Login{}) {
+	if *login == (Login{}) {
 		return nil
 	}
 	pattern := normalizePlace(place)
-	if _, err := parsePlace(pattern); err != nil {
+	if _, err := ParsePlace(pattern); err != nil {
 		return errors.New("names no registry")
 	}
 	if k.logins == nil {
-		k.logins = map[string][]*cri.Login{}
+		k.logins = map[string][]*Login{}
 	}
 	k.logins[pattern] = append(k.logins[pattern], login)
 	return nil
@@ -139,8 +142,8 @@ func normalizePlace(text string) string {
 
 // LoginsFor are those for an image, which has no tag. Of the entries that match, a longer path comes before a shorter one, as with
 // the kubelet. Those for the other names of docker.io come last.
-func (k *Keyring) LoginsFor(of string) ([]*cri.Login, error) {
-	full, registry, err := image(of)
+func (k *Keyring) LoginsFor(of string) ([]*Login, error) {
+	full, registry, err := ImageOf(of)
 	if err != nil {
 		return nil, err
 	}
@@ -155,16 +158,16 @@ func (k *Keyring) LoginsFor(of string) ([]*cri.Login, error) {
 		}
 		out = append(out, more...)
 	}
-	return slices.CompactFunc(out, func(a, b *cri.Login) bool { return *a == *b }), nil
+	return slices.CompactFunc(out, func(a, b *Login) bool { return *a == *b }), nil
 }
 
-func (k *Keyring) matchingLogins(full string) (out []*cri.Login, err error) {
-	at, err := parsePlace(full)
+func (k *Keyring) matchingLogins(full string) (out []*Login, err error) {
+	at, err := ParsePlace(full)
 	if err != nil {
 		return nil, fmt.Errorf("reading the name of image %s: %w", full, err)
 	}
 	for _, text := range slices.Backward(slices.Sorted(maps.Keys(k.logins))) {
-		if pattern, err := parsePlace(text); err == nil && pattern.matches(at) {
+		if pattern, err := ParsePlace(text); err == nil && pattern.Matches(at) {
 			out = append(out, k.logins[text]...)
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package credentials
+package keyring
 
 import (
 	"errors"
@@ -12,49 +12,50 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// place is where an image is, or a pattern of such places: a registry with its port, and the
+// Place is where an image is, or a pattern of such places: a registry with its port, and the
 // path of a repository.
-type place struct {
+type Place struct {
 	labels []string // of the host
 	port   string
 	path   string
 }
 
-// parsePattern reads a pattern such as *.registry.example.com:5000/team. A * stands for any
+// ParsePattern reads a pattern such as *.registry.example.com:5000/team. A * stands for any
 // characters within one label of the host.
-func parsePattern(text string) (place, error) {
-	p, err := parsePlace(text)
+func ParsePattern(text string) (Place, error) {
+	p, err := ParsePlace(text)
 	if err != nil {
-		return place{}, err
+		return Place{}, err
 	}
 	if strings.Contains(p.port+p.path, "*") {
-		return place{}, errors.New("a * may be in the host alone")
+		return Place{}, errors.New("a * may be in the host alone")
 	}
 	for _, label := range p.labels {
 		if _, err := path.Match(label, ""); err != nil {
-			return place{}, fmt.Errorf("%q is no pattern: %w", label, err)
+			return Place{}, fmt.Errorf("%q is no pattern: %w", label, err)
 		}
 	}
 	return p, nil
 }
 
-func parsePlace(text string) (place, error) {
+// ParsePlace reads a place, with a scheme or without.
+func ParsePlace(text string) (Place, error) {
 	for _, scheme := range []string{"https://", "http://"} {
 		text = strings.TrimPrefix(text, scheme)
 	}
 	u, err := url.Parse("https://" + text)
 	if err != nil {
-		return place{}, err
+		return Place{}, err
 	}
 	if u.Hostname() == "" {
-		return place{}, errors.New("it has no host")
+		return Place{}, errors.New("it has no host")
 	}
-	return place{labels: strings.Split(u.Hostname(), "."), port: u.Port(), path: u.Path}, nil
+	return Place{labels: strings.Split(u.Hostname(), "."), port: u.Port(), path: u.Path}, nil
 }
 
-// matches says whether a pattern has a place: as many labels, each of which matches, the same
+// Matches says whether a pattern has a place: as many labels, each of which matches, the same
 // port, and the path or one above it.
-func (p place) matches(at place) bool {
+func (p Place) Matches(at Place) bool {
 	if len(p.labels) != len(at.labels) || p.port != at.port || !strings.HasPrefix(at.path, p.path) {
 		return false
 	}
@@ -66,9 +67,9 @@ func (p place) matches(at place) bool {
 	return true
 }
 
-// image is the full name of an image without its tag, such as docker.io/library/nginx, and
+// ImageOf is the full name of an image without its tag, such as docker.io/library/nginx, and
 // its registry.
-func image(text string) (full, registry string, err error) {
+func ImageOf(text string) (full, registry string, err error) {
 	repository, err := name.NewRepository(text)
 	if err != nil {
 		return "", "", fmt.Errorf("reading the name of image %s: %w", text, err)

@@ -11,10 +11,12 @@ import (
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
-	"github.com/google/go-containerregistry/pkg/authn/kubernetes"
+	"github.com/google/go-containerregistry/pkg/name"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/regatta-sh/regatta/nodeagent/keyring"
 )
 
 // credentialsRole is the ClusterRole of the chart that lets who has it get
@@ -37,29 +39,54 @@ func (f *Fetcher) secret(ctx context.Context, name types.NamespacedName) (*corev
 	return s, nil
 }
 
-// keychain has the credentials of pull secrets, matched with a reference as the
-// kubelet does.
-func (f *Fetcher) keychain(ctx context.Context, names []types.NamespacedName) (authn.Keychain, error) {
-	if len(names) == 0 {
-		return anonymous{}, nil
-	}
-	secrets := make([]corev1.Secret, 0, len(names))
-	for _, name := range names {
-		s, err := f.secret(ctx, name)
+// keychains have the logins of pull secrets that are for a reference, one each, to be tried in turn as the kubelet does.
+// There is always one: that of nobody, if none matches.
+func (f *Fetcher) keychains(ctx context.Context, reference string, names []types.NamespacedName) ([]authn.Keychain, error) {
+	keys := &keyring.Keyring{}
+	for _, at := range names {
+		s, err := f.secret(ctx, at)
 		if err != nil {
 			return nil, err
 		}
 		key := map[corev1.SecretType]string{corev1.SecretTypeDockerConfigJson: corev1.DockerConfigJsonKey, corev1.SecretTypeDockercfg: corev1.DockerConfigKey}[s.Type]
 		if len(s.Data[key]) == 0 {
-			return nil, ContentError{"secret " + name.String(), "is no pull secret: make it with kubectl create secret docker-registry"}
+			return nil, ContentError{"secret " + at.String(), "is no pull secret: make it with kubectl create secret docker-registry"}
 		}
-		// One at a time, so that an error names the one.
-		if _, err := kubernetes.NewFromPullSecrets(ctx, []corev1.Secret{*s}); err != nil {
-			return nil, ContentError{"secret " + name.String(), "does not have the credentials of registries in its key " + key + ": make it with kubectl create secret docker-registry"}
+		if err := keys.Add(s); err != nil {
+			return nil, ContentError{"secret " + at.String(), "does not have the credentials of registries in its key " + key + ": " + err.Error() + "; make it with kubectl create secret docker-registry"}
 		}
-		secrets = append(secrets, *s)
 	}
-	return kubernetes.NewFromPullSecrets(ctx, secrets)
+	nobody := []authn.Keychain{login{}}
+	parsed, err := name.ParseReference(reference)
+	if err != nil { // whoever pulls says what is wrong
+		return nobody, nil
+	}
+	logins, err := keys.Logins(parsed.Context().Name())
+	if err != nil || len(logins) == 0 {
+		return nobody, nil
+	}
+	out := make([]authn.Keychain, len(logins))
+	for i, l := range logins {
+		out[i] = login{registry: parsed.Context().RegistryStr(), as: authn.AuthConfig{
+			Username: l.Username, Password: l.Password, IdentityToken: l.IdentityToken, RegistryToken: l.RegistryToken,
+		}}
+	}
+	return out, nil
+}
+
+// login is a keychain with what one registry is shown. The zero login is that of nobody: the manager's own machine may have
+// credentials, which are not for bundles.
+type login struct {
+	registry string
+	as       authn.AuthConfig
+}
+
+// Resolve implements authn.Keychain.
+func (l login) Resolve(of authn.Resource) (authn.Authenticator, error) {
+	if l.registry == "" || of.RegistryStr() != l.registry {
+		return authn.Anonymous, nil
+	}
+	return authn.FromConfig(l.as), nil
 }
 
 // authorization adds the credentials of a secret to requests that are for the

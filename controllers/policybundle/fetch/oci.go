@@ -5,6 +5,7 @@ package fetch
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -13,7 +14,6 @@ import (
 )
 
 func (f *Fetcher) oci(ctx context.Context, from OCI, before *Fetched) (*Fetched, error) {
-	what := "artifact " + from.Reference
 	if strings.Contains(from.Reference, "@") && before != nil && before.Reference != "" {
 		pinned, err := artifact.New().Resolve(ctx, from.Reference) // sends no request: the reference has a digest
 		if err == nil && pinned == before.Reference {
@@ -25,10 +25,27 @@ func (f *Fetcher) oci(ctx context.Context, from OCI, before *Fetched) (*Fetched,
 		return nil, err
 	}
 	defer connect.CloseIdleConnections()
-	keys, err := f.keychain(ctx, from.PullSecrets)
+	keychains, err := f.keychains(ctx, from.Reference, from.PullSecrets)
 	if err != nil {
 		return nil, err
 	}
+	for _, keys := range keychains {
+		var got *Fetched
+		if got, err = f.pull(ctx, from, before, connect, keys); !isRefusedLogin(err) {
+			return got, err
+		}
+	}
+	return nil, err
+}
+
+// isRefusedLogin reports whether a registry has refused a login, so that the next one is tried.
+func isRefusedLogin(err error) bool {
+	return errors.As(err, &UnauthorizedError{}) || errors.As(err, &ForbiddenError{})
+}
+
+// pull pulls an artifact with one login.
+func (f *Fetcher) pull(ctx context.Context, from OCI, before *Fetched, connect http.RoundTripper, keys authn.Keychain) (*Fetched, error) {
+	what := "artifact " + from.Reference
 	opts := []artifact.Option{
 		artifact.WithTransport(&gate{next: connect, hosts: f.hosts, plain: from.Insecure}),
 		artifact.WithKeychain(keys), artifact.WithMaxSize(MaxSize), artifact.WithoutRetries(),
@@ -58,9 +75,3 @@ func (f *Fetcher) oci(ctx context.Context, from OCI, before *Fetched) (*Fetched,
 	got.Reference = pinned
 	return got, nil
 }
-
-// anonymous is a keychain for who named no secret. The manager's own machine may
-// have credentials, which are not for bundles.
-type anonymous struct{}
-
-func (anonymous) Resolve(authn.Resource) (authn.Authenticator, error) { return authn.Anonymous, nil }

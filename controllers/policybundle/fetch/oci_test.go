@@ -96,6 +96,8 @@ func TestARegistryWithTLSAndPasswords(t *testing.T) {
 		secret("other", corev1.SecretTypeDockerConfigJson, config("other.example", ours)),
 		secret("wrong", corev1.SecretTypeDockerConfigJson, config(host, "no"+ours)),
 		secret("old", corev1.SecretTypeDockercfg, map[string]string{".dockercfg": fmt.Sprintf(`{%q: {"auth": "YW5uOk9VUlBBU1NXT1JE"}}`, host)}),
+		secret("several", corev1.SecretTypeDockerConfigJson, map[string]string{".dockerconfigjson": fmt.Sprintf(
+			`{"auths": {%q: {"username": "ann", "password": "no"}, %q: {"username": "ann", "password": %q}}}`, host+"/shop", host, ours)}),
 		secret("none", corev1.SecretTypeOpaque, config(host, ours)),
 		secret("broken", corev1.SecretTypeDockerConfigJson, map[string]string{".dockerconfigjson": ours}),
 	)
@@ -106,7 +108,7 @@ func TestARegistryWithTLSAndPasswords(t *testing.T) {
 		}
 		return fetch.New(r, fetch.WithServiceAccount(types.NamespacedName{Namespace: "own", Name: "boss"})).Fetch(t.Context(), fetch.Source{OCI: from}, nil)
 	}
-	for _, names := range [][]string{{"json"}, {"old"}, {"other", "json"}} {
+	for _, names := range [][]string{{"json"}, {"old"}, {"other", "json"}, {"several"}, {"wrong", "json"}} {
 		got, err := get(t, c, names...)
 		same(t, got, err, archive(t))
 	}
