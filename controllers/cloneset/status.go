@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
@@ -126,7 +127,7 @@ func progress(f *rollout.Facts, s *kruise.CloneSetStatus) time.Duration {
 		c.Reason, c.Message = kruise.CloneSetProgressPartitionAvailableReason, "CloneSet has been paused due to partition ready"
 	case old != nil && (old.Reason == kruise.CloneSetProgressDeadlineExceededReason || overdue(old, limit, f.Now)):
 		c.Status, c.Reason = corev1.ConditionFalse, kruise.CloneSetProgressDeadlineExceededReason
-		c.Message = fmt.Sprintf(kruise.CloneSetProgressDeadlineExceededMessage, s.UpdateRevision)
+		c.Message = message.Shorten(fmt.Sprintf(kruise.CloneSetProgressDeadlineExceededMessage, s.UpdateRevision))
 	default:
 		c.Reason, c.Message = kruise.CloneSetProgressUpdatedReason, kruise.CloneSetProgressUpdatedMessage
 	}
@@ -150,7 +151,7 @@ func reportHold(r rollout.Events, f *rollout.Facts, res rollout.Result, s *kruis
 	if c == nil {
 		return
 	}
-	if setCondition(s, kruise.CloneSetCondition{Type: kruise.CloneSetConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message}, f.Now) {
+	if setCondition(s, kruise.CloneSetCondition{Type: kruise.CloneSetConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: message.Shorten(c.Message)}, f.Now) {
 		res.ReportHold(r, *c)
 	}
 }

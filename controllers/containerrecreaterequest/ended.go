@@ -13,6 +13,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/containerstatus"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -44,7 +45,7 @@ func settleEnded(request *kruise.ContainerRecreateRequest, pod *corev1.Pod) (sta
 			continue
 		}
 		s.Phase = kruise.ContainerRecreateRequestFailed
-		s.Message = fmt.Sprintf("the container has ended with exit code %d, and its restart policy does not start it again", exitCode)
+		s.Message = message.Shorten(fmt.Sprintf("the container has ended with exit code %d, and its restart policy does not start it again", exitCode))
 	}
 	return states, changed
 }

@@ -18,6 +18,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/containerstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
@@ -175,6 +176,7 @@ func (r *Reconciler) pod(ctx context.Context, request *kruise.ContainerRecreateR
 
 // complete ends a request that its node did not end. What has not finished has failed.
 func (r *Reconciler) complete(ctx context.Context, request *kruise.ContainerRecreateRequest, why string) error {
+	why = message.Shorten(why)
 	return r.status(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) {
 		now := metav1.NewTime(r.now())
 		s.Phase, s.CompletionTime, s.Message = kruise.ContainerRecreateRequestCompleted, &now, why

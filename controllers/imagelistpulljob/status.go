@@ -15,6 +15,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/gatedkinds"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 )
 
 // statusOf is IMG-12. Failed images are in the order of the list.
@@ -37,7 +38,7 @@ func (r *Reconciler) statusOf(list *kruise.ImageListPullJob, jobs []*kruise.Imag
 		}
 		if c.Failed > 0 {
 			s.FailedImageStatuses = append(s.FailedImageStatuses, kruise.FailedImageStatus{
-				ImagePullJob: job.Name, Name: job.Spec.Image, Message: failure(job),
+				ImagePullJob: job.Name, Name: job.Spec.Image, Message: message.Shorten(failure(job)),
 			})
 		}
 		if c.StartTime == nil || c.Desired != c.Succeeded+c.Failed {

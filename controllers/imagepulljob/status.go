@@ -17,6 +17,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/gatedkinds"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	points "github.com/regatta-sh/regatta/engine/decision/node"
 )
 
@@ -41,7 +42,7 @@ func (r *Reconciler) statusOfJob(job *kruise.ImagePullJob, t *tally, holds []poi
 	case ended == 0:
 		s.Message = kruise.ImagePullJobNoProgressMessage
 	default:
-		s.Message = fmt.Sprintf(kruise.ImagePullJobProgressMessage, float64(ended)*100/float64(t.Total))
+		s.Message = message.Shorten(fmt.Sprintf(kruise.ImagePullJobProgressMessage, float64(ended)*100/float64(t.Total)))
 	}
 	if s.CompletionTime != nil {
 		holds = nil
@@ -102,11 +103,11 @@ func faulty(faults []string) *why {
 	return &why{kruise.PullSecretMissingReason, "Nodes pull without some of the pull secrets: " + strings.Join(faults, "; ") + "."}
 }
 
-func ruled(reason, message, rule string) *why {
+func ruled(reason, text, rule string) *why {
 	if rule != "" {
-		message += " (rule " + rule + ")"
+		text += " (rule " + rule + ")"
 	}
-	return &why{reason, message}
+	return &why{reason, text}
 }
 
 // condition sets a condition of a status, or takes it off.
@@ -116,7 +117,7 @@ func (r *Reconciler) condition(s *kruise.ImagePullJobStatus, kind string, w *why
 		return
 	}
 	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-		Type: kind, Status: metav1.ConditionTrue, Reason: w.reason, Message: w.message, LastTransitionTime: metav1.NewTime(r.now()),
+		Type: kind, Status: metav1.ConditionTrue, Reason: w.reason, Message: message.Shorten(w.message), LastTransitionTime: metav1.NewTime(r.now()),
 	})
 }
 

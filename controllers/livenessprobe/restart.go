@@ -166,7 +166,7 @@ func (r *Reconciler) tell(ctx context.Context, pod *corev1.Pod) (time.Duration, 
 			return left, nil
 		}
 		next.Status, next.Reason = corev1.ConditionFalse, AgentMissingReason
-		next.Message = fmt.Sprintf("No node agent is ready on node %s, so the liveness probes of this pod are not run.", pod.Spec.NodeName)
+		next.Message = message.Shorten(fmt.Sprintf("No node agent is ready on node %s, so the liveness probes of this pod are not run.", pod.Spec.NodeName))
 	}
 	condition := map[string]any{"type": next.Type, "status": next.Status, "lastTransitionTime": next.LastTransitionTime, "reason": nil, "message": nil}
 	if next.Reason != "" {

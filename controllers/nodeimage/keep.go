@@ -18,6 +18,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/gatedkinds"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
@@ -61,10 +62,10 @@ func (r *Reconciler) failOverdue(ctx context.Context, image *kruise.NodeImage) (
 		return again, fmt.Errorf("writing the status of NodeImage %s: %w", image.Name, err)
 	}
 	for _, l := range late {
-		message := fmt.Sprintf(kruise.PullImageFailedMessage, l.image+":"+l.tag.Tag, image.Name, l.why)
-		r.events.Event(image, corev1.EventTypeWarning, kruise.PullImageFailedReason, message)
+		text := fmt.Sprintf(kruise.PullImageFailedMessage, l.image+":"+l.tag.Tag, image.Name, l.why)
+		r.events.Event(image, corev1.EventTypeWarning, kruise.PullImageFailedReason, text)
 		for i := range l.tag.OwnerReferences {
-			r.events.Event(&l.tag.OwnerReferences[i], corev1.EventTypeWarning, kruise.PullImageFailedReason, message)
+			r.events.Event(&l.tag.OwnerReferences[i], corev1.EventTypeWarning, kruise.PullImageFailedReason, text)
 		}
 	}
 	return again, nil
@@ -146,7 +147,7 @@ func (r *Reconciler) overdue(image *kruise.NodeImage) (out []late, after time.Du
 // fail writes into the status that a tag could not be pulled.
 func (r *Reconciler) fail(image *kruise.NodeImage, name string, tag kruise.ImageTagSpec, why string) {
 	now := metav1.NewTime(r.now()).Rfc3339Copy()
-	status := kruise.ImageTagStatus{Tag: tag.Tag, Version: tag.Version, Phase: kruise.ImagePhaseFailed, CompletionTime: &now, Message: why}
+	status := kruise.ImageTagStatus{Tag: tag.Tag, Version: tag.Version, Phase: kruise.ImagePhaseFailed, CompletionTime: &now, Message: message.Shorten(why)}
 	if image.Status.ImageStatuses == nil {
 		image.Status.ImageStatuses = map[string]kruise.ImageStatus{}
 	}

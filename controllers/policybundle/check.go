@@ -14,6 +14,7 @@ import (
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/policybundle/fetch"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 )
@@ -59,8 +60,8 @@ func begun(b policy.AnyPolicyBundle, found *fetch.Fetched) int32 {
 }
 
 // writeCheck writes the phase of a check into the status.
-func (p *Publisher) writeCheck(ctx context.Context, b policy.AnyPolicyBundle, found *fetch.Fetched, phase policy.PolicyCheckPhase, message string) error {
-	c := &policy.PolicyCheck{Phase: phase, Digest: found.Digest, Generation: b.GetGeneration(), Begun: begun(b, found), Message: message, Time: metav1.NewTime(p.Clock())}
+func (p *Publisher) writeCheck(ctx context.Context, b policy.AnyPolicyBundle, found *fetch.Fetched, phase policy.PolicyCheckPhase, text string) error {
+	c := &policy.PolicyCheck{Phase: phase, Digest: found.Digest, Generation: b.GetGeneration(), Begun: begun(b, found), Message: message.Shorten(text), Time: metav1.NewTime(p.Clock())}
 	if phase == policy.PolicyCheckRunning {
 		c.Begun++
 	}
@@ -103,7 +104,7 @@ func (r *Reconciler) endCheck(ctx context.Context, b policy.AnyPolicyBundle, fai
 	var none *gate.NoMemoryError
 	if errors.As(failure, &none) {
 		next = b.GetStatus().Checking.DeepCopy()
-		next.Phase, next.Begun, next.Message = policy.PolicyCheckWaiting, next.Begun-1, none.Error()
+		next.Phase, next.Begun, next.Message = policy.PolicyCheckWaiting, next.Begun-1, message.Shorten(none.Error())
 	}
 	if err := client.IgnoreNotFound(r.writeCheck(ctx, b, next)); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Telling that the check of a policy bundle has ended", "bundle", keyOf(b))

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/module"
@@ -76,9 +77,9 @@ func accept(b policy.AnyPolicyBundle, reason, message string) {
 	set(b, policy.PolicyBundleReady, ready, reason, message+without(st))
 }
 
-func set(b policy.AnyPolicyBundle, name string, status metav1.ConditionStatus, reason, message string) {
+func set(b policy.AnyPolicyBundle, name string, status metav1.ConditionStatus, reason, text string) {
 	meta.SetStatusCondition(&b.GetStatus().Conditions, metav1.Condition{
-		Type: name, Status: status, Reason: reason, Message: message, ObservedGeneration: b.GetGeneration(),
+		Type: name, Status: status, Reason: reason, Message: message.Shorten(text), ObservedGeneration: b.GetGeneration(),
 	})
 }
 

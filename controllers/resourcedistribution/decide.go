@@ -14,6 +14,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/placement"
@@ -62,15 +63,15 @@ func (r *Reconciler) decide(ctx context.Context, d *kruise.ResourceDistribution,
 	}
 	p.matched = out.Permit(in)
 	if denied := out.Denied(in); len(denied) > 0 {
-		r.tell(d, DeniedReason, message(denied))
+		r.tell(d, DeniedReason, describeDenied(denied))
 	} else {
 		r.told.Delete(d.UID)
 	}
 	return p, nil
 }
 
-// message names the namespaces that are denied by one rule.
-func message(denied map[string]points.Denial) string {
+// describeDenied names the namespaces that are denied by one rule.
+func describeDenied(denied map[string]points.Denial) string {
 	var names []string
 	for name := range denied {
 		names = append(names, name)
@@ -79,7 +80,7 @@ func message(denied map[string]points.Denial) string {
 	first := denied[names[0]]
 	text := fmt.Sprintf("%s (rule %s)", first.Message, first.Rule)
 	if more := names[1:]; len(more) > 0 {
-		text += fmt.Sprintf(" %d more namespaces are denied a copy: %s.", len(more), strings.Join(more[:min(len(more), 10)], ", "))
+		text += fmt.Sprintf(" %d more namespaces are denied a copy: %s.", len(more), message.List(more))
 	}
 	return text
 }

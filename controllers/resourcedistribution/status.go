@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 )
 
 // conditions are those of every status, in their order (RD-03).
@@ -59,7 +60,7 @@ func (r *Reconciler) condition(d *kruise.ResourceDistribution, kind kruise.Resou
 		Type: kind, Status: corev1.ConditionFalse, Reason: kruise.ResourceDistributionSucceededReason, LastTransitionTime: metav1.NewTime(r.now()).Rfc3339Copy(),
 	}
 	if names := found.of[kind]; len(names) > 0 {
-		out.Status, out.Reason, out.FailedNamespaces = corev1.ConditionTrue, found.why[kind], names
+		out.Status, out.Reason, out.FailedNamespaces = corev1.ConditionTrue, message.Shorten(found.why[kind]), names
 	}
 	for _, was := range d.Status.Conditions {
 		if was.Type == kind && was.Status == out.Status {

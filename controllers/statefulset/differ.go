@@ -10,6 +10,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
@@ -44,7 +45,7 @@ func (k *Kind) differing(f *rollout.Facts) *kruise.WorkloadCondition {
 	for _, reason := range []string{kruise.VolumeClaimsCannotGrowReason, kruise.VolumeClaimsOnDeleteReason, kruise.VolumeClaimsLargerReason} {
 		if len(told[reason]) > 0 {
 			return &kruise.WorkloadCondition{
-				Type: kruise.StatefulSetVolumeClaimsDiffer, Status: corev1.ConditionTrue, Reason: reason, Message: strings.Join(told[reason], " "),
+				Type: kruise.StatefulSetVolumeClaimsDiffer, Status: corev1.ConditionTrue, Reason: reason, Message: message.Shorten(strings.Join(told[reason], " ")),
 			}
 		}
 	}

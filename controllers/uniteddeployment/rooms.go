@@ -14,6 +14,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/batch"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/step"
 	"github.com/regatta-sh/regatta/controllers/workload/subset"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
@@ -48,7 +49,7 @@ func (t *round) established() bool {
 }
 
 // mark sets the condition of a subset. Its time is that of the last change of its status.
-func (t *round) mark(p *part, status corev1.ConditionStatus, reason, message string) {
+func (t *round) mark(p *part, status corev1.ConditionStatus, reason, text string) {
 	since := metav1.NewTime(t.now).Rfc3339Copy()
 	if p.condition != nil && p.condition.Status == status {
 		since = p.condition.LastTransitionTime
@@ -57,7 +58,7 @@ func (t *round) mark(p *part, status corev1.ConditionStatus, reason, message str
 		}
 	}
 	p.condition = &kruise.UnitedDeploymentSubsetCondition{
-		Type: kruise.UnitedDeploymentSubsetSchedulable, Status: status, LastTransitionTime: since, Reason: reason, Message: message,
+		Type: kruise.UnitedDeploymentSubsetSchedulable, Status: status, LastTransitionTime: since, Reason: reason, Message: message.Shorten(text),
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +16,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/gatedkinds"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -42,7 +42,7 @@ func (t *round) schedule() {
 		case len(stuck) > 0:
 			t.stuck = append(t.stuck, stuck...)
 			c.Status, c.Reason = metav1.ConditionFalse, kruise.WorkloadSpreadPodUnschedulableReason
-			c.Message = fmt.Sprintf("Pods of subset %s found no node in %s.", t.w.Spec.Subsets[i].Name, t.critical())
+			c.Message = message.Shorten(fmt.Sprintf("Pods of subset %s found no node in %s.", t.w.Spec.Subsets[i].Name, t.critical()))
 			t.sooner(recoverAfter)
 		case marked && was.LastTransitionTime.Add(recoverAfter).After(t.now):
 			c = *was
@@ -92,23 +92,23 @@ func (t *round) conditions() {
 	switch {
 	case t.target == nil:
 		c.Status, c.Reason = metav1.ConditionFalse, kruise.WorkloadSpreadTargetNotFoundReason
-		c.Message = fmt.Sprintf("There is no %s %s in namespace %s.", ref.Kind, ref.Name, t.w.Namespace)
+		c.Message = message.Shorten(fmt.Sprintf("There is no %s %s in namespace %s.", ref.Kind, ref.Name, t.w.Namespace))
 	case len(full) == len(t.w.Spec.Subsets):
 		c.Status, c.Reason = metav1.ConditionFalse, kruise.WorkloadSpreadSubsetsFullReason
-		c.Message = fmt.Sprintf("All subsets are full or without room (%s), so new pods are created as they are.", strings.Join(full, ", "))
+		c.Message = message.Shorten(fmt.Sprintf("All subsets are full or without room (%s), so new pods are created as they are.", message.List(full)))
 	case len(t.unknown) > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, kruise.WorkloadSpreadUnknownSubsetReason
 		var names []string
 		for _, name := range slices.Sorted(maps.Keys(t.unknown)) {
 			names = append(names, fmt.Sprintf("%d of %s", t.unknown[name], name))
 		}
-		c.Message = fmt.Sprintf("Some pods are of subsets that the spec does not have: %s. They go first at scale in.", strings.Join(names, ", "))
+		c.Message = message.Shorten(fmt.Sprintf("Some pods are of subsets that the spec does not have: %s. They go first at scale in.", message.List(names)))
 	case len(t.nowhere) > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, kruise.WorkloadSpreadNoNodesReason
-		c.Message = fmt.Sprintf("No node has the labels that these subsets require, so their pods wait: %s.", strings.Join(t.nowhere, ", "))
+		c.Message = message.Shorten(fmt.Sprintf("No node has the labels that these subsets require, so their pods wait: %s.", message.List(t.nowhere)))
 	case len(t.late) > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, kruise.WorkloadSpreadPodUnschedulableReason
-		c.Message = fmt.Sprintf("Pods of these subsets have found no node for %s, so they wait: %s.", patience, strings.Join(t.late, ", "))
+		c.Message = message.Shorten(fmt.Sprintf("Pods of these subsets have found no node for %s, so they wait: %s.", patience, message.List(t.late)))
 	case t.target != nil && len(t.target.UID) > 0 && t.status.Conditions == nil:
 		return // all is as it should be, and always was
 	}

@@ -21,6 +21,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/versions"
+	"github.com/regatta-sh/regatta/nodeagent/message"
 )
 
 // lookAgain is when to ask again for a runtime that does not answer.
@@ -172,7 +173,7 @@ func (a *Agent) report(node *kruise.NodeImage, missing string) {
 	}
 	first := kruise.SyncStatus{Status: kruise.SyncStatusSucceeded}
 	if missing != "" {
-		first = kruise.SyncStatus{Status: kruise.SyncStatusFailed, Message: missing}
+		first = kruise.SyncStatus{Status: kruise.SyncStatusFailed, Message: message.Truncate(missing)}
 	}
 	if was := s.FirstSyncStatus; was == nil || was.Status != first.Status || was.Message != first.Message {
 		first.SyncAt = ptr.To(metav1.NewTime(a.now()).Rfc3339Copy())

@@ -190,10 +190,10 @@ func (a *Agent) act(ctx context.Context, s seen, runtime *cri.Runtime, wait time
 }
 
 // complete ends a request.
-func (a *Agent) complete(ctx context.Context, r *kruise.ContainerRecreateRequest, message string) error {
+func (a *Agent) complete(ctx context.Context, r *kruise.ContainerRecreateRequest, text string) error {
 	return a.write(ctx, r, func(s *kruise.ContainerRecreateRequestStatus) {
 		now := metav1.NewTime(a.now())
-		s.Phase, s.CompletionTime, s.Message = kruise.ContainerRecreateRequestCompleted, &now, message
+		s.Phase, s.CompletionTime, s.Message = kruise.ContainerRecreateRequestCompleted, &now, message.Truncate(text)
 	})
 }
 

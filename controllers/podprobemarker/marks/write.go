@@ -15,6 +15,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/node"
@@ -143,7 +144,7 @@ func differing(have, want map[string]string, remove []string) map[string]any {
 // conditions are those that differ in what users read. The times are those of the probe.
 func (w Writer) conditions(pod *corev1.Pod, want []points.MarkerCondition, results []Result) (out []map[string]any) {
 	for _, c := range want {
-		next := corev1.PodCondition{Type: corev1.PodConditionType(c.Type), Status: corev1.ConditionStatus(c.Status), Message: c.Message}
+		next := corev1.PodCondition{Type: corev1.PodConditionType(c.Type), Status: corev1.ConditionStatus(c.Status), Message: message.Shorten(c.Message)}
 		was := inplace.Condition(pod, next.Type)
 		if was != nil && was.Status == next.Status && was.Message == next.Message {
 			continue

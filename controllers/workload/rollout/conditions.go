@@ -23,7 +23,7 @@ func (r *Round) Conditions(f *Facts, res Result, was []kruise.WorkloadCondition,
 		out = append(out, *old)
 	}
 	if c := res.Hold(old != nil && old.Status == corev1.ConditionTrue); c != nil {
-		next := kruise.WorkloadCondition{Type: kruise.WorkloadConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message}
+		next := kruise.WorkloadCondition{Type: kruise.WorkloadConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: OneLine(c.Message)}
 		changed := false
 		if out, changed = WithCondition(out, next, was, f.Now); changed {
 			res.ReportHold(r, *c)
