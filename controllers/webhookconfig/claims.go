@@ -26,6 +26,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/match"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig/expression"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
+	"github.com/regatta-sh/regatta/controllers/workload/crowd"
 	"github.com/regatta-sh/regatta/engine"
 )
 
@@ -44,11 +45,13 @@ const (
 	claimedBytes = 64 << 10
 )
 
-// Bounds on how often claims are written, since the API server compiles the configuration anew each time. An object beyond them
-// waits for its turn as long as its request may take, and is refused then.
+// Bounds on how often claims are written, since the API server compiles the configuration anew each time. Objects beyond them wait, and
+// are written together. One is refused whose request is over before that.
 const (
 	claimsPerSecond = 10
 	claimsAtOnce    = 50
+	// claimPatience is how long one write may take.
+	claimPatience = 10 * time.Second
 )
 
 // seenWithin is how long the API server may take to show what was written. Its own webhooks follow a watch of their own, which may
@@ -117,23 +120,78 @@ func (w *Writer) claim(ctx context.Context, claims []reach.Claim) error {
 	if len(claims) == 0 {
 		return nil
 	}
+	c := &claimer{ctx: ctx, claims: claims, done: make(chan error, 1)}
+	w.claimers().Enter(struct{}{}, c)
+	select {
+	case err := <-c.done:
+		if errors.As(err, &NotInstalledError{}) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	case <-ctx.Done():
+		return waitingError(ctx.Err())
+	}
+	w.shown(ctx, claims)
+	return nil
+}
+
+func waitingError(err error) error {
+	return fmt.Errorf("waiting while other objects are written that pods are sent for; try again: %w", err)
+}
+
+// claimer is a request that waits for its claims to be written.
+type claimer struct {
+	ctx    context.Context //nolint:containedctx // of the request, which may be over before its turn comes
+	claims []reach.Claim
+	done   chan error
+}
+
+// claimers is the queue of requests with claims.
+func (w *Writer) claimers() *crowd.Crowd[struct{}, *claimer] {
 	w.claiming.Lock()
 	defer w.claiming.Unlock()
 	if w.writes == nil {
 		w.writes = rate.NewLimiter(claimsPerSecond, claimsAtOnce)
 	}
+	if w.queue == nil {
+		w.queue = &crowd.Crowd[struct{}, *claimer]{Most: mostClaims, Patience: claimPatience, Answer: w.writeClaims, Fail: answerClaimers}
+	}
+	return w.queue
+}
+
+// writeClaims writes the claims of all requests that wait, at once: however many objects of one kind are created, those of another
+// kind wait for one write.
+func (w *Writer) writeClaims(ctx context.Context, _ struct{}, batch []*claimer) {
 	if err := w.writes.Wait(ctx); err != nil {
-		return fmt.Errorf("waiting while other objects are written that pods are sent for; try again: %w", err)
+		answerClaimers(batch, waitingError(err))
+		return
 	}
-	err := retry.RetryOnConflict(wait.Backoff{Steps: 20, Duration: 5 * time.Millisecond, Factor: 1.2, Jitter: 0.5}, func() error { return w.add(ctx, claims) })
-	if errors.As(err, &NotInstalledError{}) {
-		return nil
+	batch = slices.DeleteFunc(slices.Clone(batch), func(c *claimer) bool { return c.ctx.Err() != nil })
+	var claims []reach.Claim
+	for _, c := range batch {
+		for _, one := range c.claims { // that for what rules may add is in all
+			if !slices.ContainsFunc(claims, func(o reach.Claim) bool { return o.Content() == one.Content() }) {
+				claims = append(claims, one)
+			}
+		}
 	}
-	if err != nil {
-		return err
+	if len(claims) == 0 {
+		return
 	}
-	w.shown(ctx, claims)
-	return nil
+	backOff := wait.Backoff{Steps: 20, Duration: 5 * time.Millisecond, Factor: 1.2, Jitter: 0.5}
+	answerClaimers(batch, retry.RetryOnConflict(backOff, func() error { return w.add(ctx, claims) }))
+}
+
+// answerClaimers ends requests. One that has an answer keeps it.
+func answerClaimers(batch []*claimer, err error) {
+	for _, c := range batch {
+		select {
+		case c.done <- err:
+		default:
+		}
+	}
 }
 
 // add adds claims to the configuration as it is.
@@ -229,14 +287,17 @@ func (f facts) but(selector *metav1.LabelSelector) *metav1.LabelSelector {
 
 // shown waits until the API server shows claims to those that watch the configuration, as its own webhooks do.
 func (w *Writer) shown(ctx context.Context, claims []reach.Claim) {
-	if w.watched == nil {
+	w.claiming.Lock()
+	watched := w.watched
+	w.claiming.Unlock()
+	if watched == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, seenWithin)
 	defer cancel()
 	m := &admissionv1.MutatingWebhookConfiguration{}
 	if err := wait.PollUntilContextCancel(ctx, 2*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		if err := w.watched.Get(ctx, client.ObjectKey{Name: ConfigurationName}, m); err != nil {
+		if err := watched.Get(ctx, client.ObjectKey{Name: ConfigurationName}, m); err != nil {
 			return false, client.IgnoreNotFound(err)
 		}
 		now, err := reach.Claims(m)

@@ -489,6 +489,35 @@ func TestAFloodOfSidecarSetsIsRefused(t *testing.T) {
 	}
 }
 
+// A burst of objects of one kind keeps no object of another kind waiting for longer than its request may take.
+func TestABurstOfOneKindDelaysNoOther(t *testing.T) {
+	p := newPair(t)
+	w := p.replicas[0].Writer
+	w.writes = rate.NewLimiter(1, 1)
+	before := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var all sync.WaitGroup
+	failed := make(chan error, 400)
+	for i := range 200 {
+		all.Go(func() { failed <- w.AwaitObject(ctx, spreadOf(fmt.Sprint("shop-", i), "web")) })
+	}
+	for i := range 200 {
+		all.Go(func() { failed <- w.Await(ctx, sidecarSet(fmt.Sprint("set-", i), "web")) })
+	}
+	all.Wait()
+	for range 400 {
+		if err := <-failed; err != nil {
+			t.Fatalf("after %s: %v", time.Since(before), err)
+		}
+	}
+	m, _ := p.configuration(t)
+	claims, err := reach.Claims(m)
+	if err != nil || !slices.ContainsFunc(claims, func(c reach.Claim) bool { return c.Reach.Everything() }) { // they are beyond the bounds
+		t.Errorf("there are %d claims: %v", len(claims), err)
+	}
+}
+
 // The API server takes the conditions of 1,000 SidecarSets, and sends by them.
 func TestAThousandSidecarSets(t *testing.T) {
 	p := newPair(t)

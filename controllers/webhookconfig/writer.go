@@ -25,6 +25,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/certs"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/match"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
+	"github.com/regatta-sh/regatta/controllers/workload/crowd"
 )
 
 // Owner is the field manager of what is written.
@@ -61,8 +62,9 @@ type Writer struct {
 	Precision prometheus.Gauge
 
 	claiming sync.Mutex
-	// writes bounds how often claims are written; nil before the first.
+	// writes bounds how often claims are written, and queue has the requests that wait for it; nil before the first.
 	writes *rate.Limiter
+	queue  *crowd.Crowd[struct{}, *claimer]
 	// watched reads the configurations from a watch of them; nil before there is one.
 	watched client.Reader
 
