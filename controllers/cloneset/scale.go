@@ -14,6 +14,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/budget"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/victims"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -49,7 +50,11 @@ func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (a
 	if err := s.cleanClaims(ctx); err != nil {
 		return false, err
 	}
-	return s.scale(ctx)
+	repaired := s.repairClaims(ctx)
+	if acted, err = s.scale(ctx); repaired != nil {
+		err = message.Join(err, repaired)
+	}
+	return acted, err
 }
 
 // Recreate implements rollout.Kind: it deletes the pod, so that the next scale makes

@@ -162,6 +162,15 @@ func (l *Life) Delete(p *corev1.Pod) {
 	l.ShowAll(p)
 }
 
+// DropClaim removes a claim, as kubectl delete does for one whose pods are on no node.
+func (l *Life) DropClaim(c *corev1.PersistentVolumeClaim) {
+	l.Helper()
+	l.do(l.cluster.server.Delete(context.Background(), c.DeepCopy()))
+	l.letGo(c, inUse)
+	l.do(l.cluster.commit(context.Background(), c, true))
+	l.ShowAll(c)
+}
+
 // Vanish has the cache show the end of a pod that only terminates.
 func (l *Life) Vanish(p *corev1.Pod) {
 	l.Helper()

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cloneset
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/simulation"
+)
+
+// A claim that a client deletes while its pod has no node is made again, and where that fails, a condition says so.
+func TestClaimsOfPodsWithoutANodeAreMadeAgain(t *testing.T) {
+	s := newLife(t, simEngine(t), gates{}, claimSet(1, false))
+	for range 5 {
+		s.ShowAll(nil)
+		s.Work()
+	}
+	pods := s.Pods()
+	if len(pods) != 1 || pods[0].Spec.NodeName != "" {
+		t.Fatalf("there are %d pods", len(pods))
+	}
+	claim := func() (uid types.UID) {
+		for _, c := range simulation.Every[*corev1.PersistentVolumeClaim](s.Life) {
+			if c.DeletionTimestamp == nil {
+				uid = c.UID
+			}
+		}
+		return uid
+	}
+	s.DropClaim(simulation.Every[*corev1.PersistentVolumeClaim](s.Life)[0])
+	s.Now = s.Now.Add(time.Minute)
+	s.Work()
+	if claim() != "" {
+		t.Error("a claim is made before the scheduler has looked for it")
+	}
+	p := pods[0].DeepCopy()
+	p.Status.Phase = corev1.PodPending
+	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable})
+	s.UpdateStatus(p)
+	broken := errors.New("quota exceeded")
+	s.Deny = func(o client.Object, verb string) error {
+		if _, ok := o.(*corev1.PersistentVolumeClaim); ok && verb == "create" {
+			return broken
+		}
+		return nil
+	}
+	s.ShowAll(nil)
+	s.Now = s.Now.Add(claimsAgain)
+	s.Work()
+	s.ShowAll(nil)
+	if c := condition(&s.set().Status, kruise.CloneSetConditionFailedScale); c == nil || !strings.Contains(c.Message, "quota exceeded") {
+		t.Errorf("the condition is %+v", c)
+	}
+	broken, s.Deny = nil, nil
+	s.Now = s.Now.Add(time.Minute)
+	s.Work()
+	if claim() == "" {
+		t.Errorf("the claim is not made again: %s", s.Story())
+	}
+	made := len(s.History())
+	s.ShowAll(nil)
+	s.Now = s.Now.Add(time.Minute)
+	s.Work()
+	for _, h := range s.History()[made:] {
+		if strings.HasPrefix(h, "create ") {
+			t.Errorf("again: %s", h)
+		}
+	}
+	s.Settle()
+	s.finished()
+}
