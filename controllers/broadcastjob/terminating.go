@@ -36,7 +36,7 @@ func (r *Reconciler) reportStuckPods(s *state, next *change) (again time.Duratio
 		return again
 	}
 	text := fmt.Sprintf("The job waits for %d pods that were deleted and whose grace period is over, since their node does not answer or they have finalizers. "+
-		"It goes on when they, or their nodes, are gone: %s", len(stuck), message.List(stuck))
+		"It goes on when they, or their nodes, are gone: %s", len(stuck), message.ListNames(stuck))
 	if next.set(podsStuckTerminating, podsStuckTerminating, text) {
 		next.event(corev1.EventTypeWarning, podsStuckTerminating, text)
 	}

@@ -34,7 +34,7 @@ func (s *scaler) repairClaims(ctx context.Context) error {
 		s.r.Again(claimsAgain)
 		// The cache may not show claims that have just been made. Until the scheduler has looked for them, none is missed.
 		scheduled := inplace.Condition(p.Pod, corev1.PodScheduled)
-		rev := s.t.Of(p.Pod)
+		rev := s.t.RevisionOf(p.Pod)
 		if rev == nil || scheduled == nil || scheduled.Status != corev1.ConditionFalse {
 			continue
 		}
@@ -44,7 +44,7 @@ func (s *scaler) repairClaims(ctx context.Context) error {
 		})
 		failed = append(failed, s.createClaims(ctx, p.Pod, id, missing))
 	}
-	return message.Join(failed...)
+	return message.JoinErrors(failed...)
 }
 
 // usesClaims reports whether a pod has volumes of claims.

@@ -52,7 +52,7 @@ func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (a
 	}
 	repaired := s.repairClaims(ctx)
 	if acted, err = s.scale(ctx); repaired != nil {
-		err = message.Join(err, repaired)
+		err = message.JoinErrors(err, repaired)
 	}
 	return acted, err
 }

@@ -36,7 +36,7 @@ func (r *Reconciler) reportBlocked(ctx context.Context, pod *corev1.Pod, failed 
 	if failed != "" {
 		exit := containerstatus.FindStatus(pod, failed).State.Terminated
 		next.Status, next.Reason = corev1.ConditionTrue, ContainerFailedReason
-		next.Message = message.Shorten(fmt.Sprintf("Container %s has ended with exit code %d and is not started again, so containers of lower launch priorities do not start: %s.", failed, exit.ExitCode, message.List(blocked)))
+		next.Message = message.Shorten(fmt.Sprintf("Container %s has ended with exit code %d and is not started again, so containers of lower launch priorities do not start: %s.", failed, exit.ExitCode, message.ListNames(blocked)))
 		if hasStopped(pod, blocked) {
 			status["phase"] = corev1.PodFailed
 		}

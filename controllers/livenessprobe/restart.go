@@ -71,7 +71,7 @@ func (r *Reconciler) requestRestarts(ctx context.Context, pod *corev1.Pod, saved
 		failed = append(failed, err)
 		after = requeue.Sooner(after, wait)
 	}
-	return after, message.Join(failed...)
+	return after, message.JoinErrors(failed...)
 }
 
 // running is the status of a container that runs, nil of one that does not: the kubelet

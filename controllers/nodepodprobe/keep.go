@@ -265,7 +265,7 @@ func (r *Reconciler) mark(ctx context.Context, o *v1alpha1.NodePodProbe, pods []
 			return nil
 		})
 	}
-	err := message.Join(append(failed, r.write(acts...))...)
+	err := message.JoinErrors(append(failed, r.write(acts...))...)
 	r.remember(o.Name, done)
 	switch {
 	case again:

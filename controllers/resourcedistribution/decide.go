@@ -80,7 +80,7 @@ func describeDenied(denied map[string]points.Denial) string {
 	first := denied[names[0]]
 	text := fmt.Sprintf("%s (rule %s)", first.Message, first.Rule)
 	if more := names[1:]; len(more) > 0 {
-		text += fmt.Sprintf(" %d more namespaces are denied a copy: %s.", len(more), message.List(more))
+		text += fmt.Sprintf(" %d more namespaces are denied a copy: %s.", len(more), message.ListNames(more))
 	}
 	return text
 }

@@ -95,20 +95,20 @@ func (t *round) conditions() {
 		c.Message = message.Shorten(fmt.Sprintf("There is no %s %s in namespace %s.", ref.Kind, ref.Name, t.w.Namespace))
 	case len(full) == len(t.w.Spec.Subsets):
 		c.Status, c.Reason = metav1.ConditionFalse, kruise.WorkloadSpreadSubsetsFullReason
-		c.Message = message.Shorten(fmt.Sprintf("All subsets are full or without room (%s), so new pods are created as they are.", message.List(full)))
+		c.Message = message.Shorten(fmt.Sprintf("All subsets are full or without room (%s), so new pods are created as they are.", message.ListNames(full)))
 	case len(t.unknown) > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, kruise.WorkloadSpreadUnknownSubsetReason
 		var names []string
 		for _, name := range slices.Sorted(maps.Keys(t.unknown)) {
 			names = append(names, fmt.Sprintf("%d of %s", t.unknown[name], name))
 		}
-		c.Message = message.Shorten(fmt.Sprintf("Some pods are of subsets that the spec does not have: %s. They go first at scale in.", message.List(names)))
+		c.Message = message.Shorten(fmt.Sprintf("Some pods are of subsets that the spec does not have: %s. They go first at scale in.", message.ListNames(names)))
 	case len(t.nowhere) > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, kruise.WorkloadSpreadNoNodesReason
-		c.Message = message.Shorten(fmt.Sprintf("No node has the labels that these subsets require, so their pods wait: %s.", message.List(t.nowhere)))
+		c.Message = message.Shorten(fmt.Sprintf("No node has the labels that these subsets require, so their pods wait: %s.", message.ListNames(t.nowhere)))
 	case len(t.late) > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, kruise.WorkloadSpreadPodUnschedulableReason
-		c.Message = message.Shorten(fmt.Sprintf("Pods of these subsets have found no node for %s, so they wait: %s.", patience, message.List(t.late)))
+		c.Message = message.Shorten(fmt.Sprintf("Pods of these subsets have found no node for %s, so they wait: %s.", patience, message.ListNames(t.late)))
 	case t.target != nil && len(t.target.UID) > 0 && t.status.Conditions == nil:
 		return // all is as it should be, and always was
 	}

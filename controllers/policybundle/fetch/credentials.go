@@ -52,7 +52,7 @@ func (f *Fetcher) keychains(ctx context.Context, reference string, names []types
 		if len(s.Data[key]) == 0 {
 			return nil, ContentError{"secret " + at.String(), "is no pull secret: make it with kubectl create secret docker-registry"}
 		}
-		if err := keys.Add(s); err != nil {
+		if err := keys.AddSecret(s); err != nil {
 			return nil, ContentError{"secret " + at.String(), "does not have the credentials of registries in its key " + key + ": " + err.Error() + "; make it with kubectl create secret docker-registry"}
 		}
 	}
@@ -61,7 +61,7 @@ func (f *Fetcher) keychains(ctx context.Context, reference string, names []types
 	if err != nil { // whoever pulls says what is wrong
 		return nobody, nil
 	}
-	logins, err := keys.Logins(parsed.Context().Name())
+	logins, err := keys.LoginsFor(parsed.Context().Name())
 	if err != nil || len(logins) == 0 {
 		return nobody, nil
 	}
