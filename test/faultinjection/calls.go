@@ -30,14 +30,14 @@ type injector struct {
 	late   bool      // an event follows
 }
 
-// made are the calls so far.
-func (i *injector) made() []Call {
+// listCalls returns the calls so far.
+func (i *injector) listCalls() []Call {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.calls
 }
 
-func (i *injector) call(verb string, o any, key types.NamespacedName, sub string, do func() error) error {
+func (i *injector) makeCall(verb string, o any, key types.NamespacedName, sub string, do func() error) error {
 	c := Call{Verb: verb, Kind: i.kindOf(o), Subresource: sub, Key: key}
 	i.mu.Lock()
 	c.Number = len(i.calls) + 1
@@ -85,10 +85,10 @@ type named interface {
 	GetKind() *string
 }
 
-func (i *injector) apply(o runtime.ApplyConfiguration, sub string, do func() error) error {
+func (i *injector) applyConfiguration(o runtime.ApplyConfiguration, sub string, do func() error) error {
 	n, ok := o.(named)
 	if !ok {
-		return i.call("apply", o, types.NamespacedName{}, sub, do)
+		return i.makeCall("apply", o, types.NamespacedName{}, sub, do)
 	}
 	key := types.NamespacedName{}
 	if name := n.GetName(); name != nil {
@@ -101,53 +101,53 @@ func (i *injector) apply(o runtime.ApplyConfiguration, sub string, do func() err
 	if k := n.GetKind(); k != nil {
 		kind = *k
 	}
-	return i.call("apply", kindName(kind), key, sub, do)
+	return i.makeCall("apply", kindName(kind), key, sub, do)
 }
 
 // kindName is a kind that is known by its name alone.
 type kindName string
 
-// client is the client of a controller.
-func (i *injector) client() client.WithWatch {
+// newClient makes the client of a controller.
+func (i *injector) newClient() client.WithWatch {
 	return interceptor.NewClient(i.store, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			return i.call("get", o, key, "", func() error { return c.Get(ctx, key, o, opts...) })
+			return i.makeCall("get", o, key, "", func() error { return c.Get(ctx, key, o, opts...) })
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			return i.call("list", list, types.NamespacedName{}, "", func() error { return c.List(ctx, list, opts...) })
+			return i.makeCall("list", list, types.NamespacedName{}, "", func() error { return c.List(ctx, list, opts...) })
 		},
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			return i.call("create", o, client.ObjectKeyFromObject(o), "", func() error { return c.Create(ctx, o, opts...) })
+			return i.makeCall("create", o, client.ObjectKeyFromObject(o), "", func() error { return c.Create(ctx, o, opts...) })
 		},
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
-			return i.call("update", o, client.ObjectKeyFromObject(o), "", func() error { return c.Update(ctx, o, opts...) })
+			return i.makeCall("update", o, client.ObjectKeyFromObject(o), "", func() error { return c.Update(ctx, o, opts...) })
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			return i.call("patch", o, client.ObjectKeyFromObject(o), "", func() error { return c.Patch(ctx, o, p, opts...) })
+			return i.makeCall("patch", o, client.ObjectKeyFromObject(o), "", func() error { return c.Patch(ctx, o, p, opts...) })
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			return i.apply(o, "", func() error { return c.Apply(ctx, o, opts...) })
+			return i.applyConfiguration(o, "", func() error { return c.Apply(ctx, o, opts...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			return i.call("delete", o, client.ObjectKeyFromObject(o), "", func() error { return c.Delete(ctx, o, opts...) })
+			return i.makeCall("delete", o, client.ObjectKeyFromObject(o), "", func() error { return c.Delete(ctx, o, opts...) })
 		},
 		DeleteAllOf: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteAllOfOption) error {
-			return i.call("deletecollection", o, types.NamespacedName{}, "", func() error { return c.DeleteAllOf(ctx, o, opts...) })
+			return i.makeCall("deletecollection", o, types.NamespacedName{}, "", func() error { return c.DeleteAllOf(ctx, o, opts...) })
 		},
 		SubResourceGet: func(ctx context.Context, c client.Client, sub string, o, s client.Object, opts ...client.SubResourceGetOption) error {
-			return i.call("get", o, client.ObjectKeyFromObject(o), sub, func() error { return c.SubResource(sub).Get(ctx, o, s, opts...) })
+			return i.makeCall("get", o, client.ObjectKeyFromObject(o), sub, func() error { return c.SubResource(sub).Get(ctx, o, s, opts...) })
 		},
 		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, s client.Object, opts ...client.SubResourceCreateOption) error {
-			return i.call("create", o, client.ObjectKeyFromObject(o), sub, func() error { return c.SubResource(sub).Create(ctx, o, s, opts...) })
+			return i.makeCall("create", o, client.ObjectKeyFromObject(o), sub, func() error { return c.SubResource(sub).Create(ctx, o, s, opts...) })
 		},
 		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
-			return i.call("update", o, client.ObjectKeyFromObject(o), sub, func() error { return c.SubResource(sub).Update(ctx, o, opts...) })
+			return i.makeCall("update", o, client.ObjectKeyFromObject(o), sub, func() error { return c.SubResource(sub).Update(ctx, o, opts...) })
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			return i.call("patch", o, client.ObjectKeyFromObject(o), sub, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
+			return i.makeCall("patch", o, client.ObjectKeyFromObject(o), sub, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 		},
 		SubResourceApply: func(ctx context.Context, c client.Client, sub string, o runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
-			return i.apply(o, sub, func() error { return c.SubResource(sub).Apply(ctx, o, opts...) })
+			return i.applyConfiguration(o, sub, func() error { return c.SubResource(sub).Apply(ctx, o, opts...) })
 		},
 	})
 }

@@ -29,15 +29,15 @@ func (s Scenario) Run(t *testing.T) {
 	t.Helper()
 	s = s.withDefaults()
 	first := newRun(t, &s, nil)
-	first.drive()
+	first.runUntilQuiet()
 	if first.err != nil {
 		t.Fatalf("without faults: %v", first.err)
 	}
-	calls, want := first.injector.made(), first.store.state(s.Random)
+	calls, want := first.injector.listCalls(), first.store.describeState(s.Random)
 	if !slices.ContainsFunc(calls, Call.IsWrite) {
-		t.Fatalf("without faults the controller writes nothing:\n%s", describe(calls))
+		t.Fatalf("without faults the controller writes nothing:\n%s", describeCalls(calls))
 	}
-	plan := s.plan(calls)
+	plan := s.planRuns(calls)
 	chosen := thinOut(plan, len(calls))
 	for _, p := range chosen {
 		if p.persists {
@@ -56,8 +56,8 @@ type planned struct {
 	persists bool
 }
 
-// plan lists the runs with a fault.
-func (s *Scenario) plan(calls []Call) (out []planned) {
+// planRuns lists the runs with a fault.
+func (s *Scenario) planRuns(calls []Call) (out []planned) {
 	for _, fault := range allFaults() {
 		for i, c := range calls {
 			if fault.appliesTo(s, c) && isWorthwhile(c, fault, calls[:i]) && (s.Skip == nil || !s.Skip(c, fault)) {
@@ -119,8 +119,8 @@ func (s *Scenario) checkOnce(t *testing.T, at Call, fault Fault, want []string, 
 		}
 		return ""
 	})
-	r.drive()
-	r.report(fmt.Sprintf("%s at %s", fault, at), want, later(changed, r.injector.at).Add(s.Delay))
+	r.runUntilQuiet()
+	r.reportDifference(fmt.Sprintf("%s at %s", fault, at), want, latestOf(changed, r.injector.at).Add(s.Delay))
 }
 
 // checkOutage has all calls fail that are like one, for some minutes.
@@ -135,26 +135,26 @@ func (s *Scenario) checkOutage(t *testing.T, at Call, fault Fault, want []string
 		}
 		return ""
 	})
-	r.drive()
+	r.runUntilQuiet()
 	at.Number = 0
 	what := fmt.Sprintf("%s for %s at each %s", fault, outage, strings.TrimPrefix(at.String(), "call 0: "))
-	r.report(what, want, changed.Add(outage+s.Delay))
+	r.reportDifference(what, want, changed.Add(outage+s.Delay))
 	if failing > mostFailing {
 		t.Errorf("%s: it was made %d times, want a back-off", what, failing)
 	}
 }
 
-func later(a, b time.Time) time.Time {
+func latestOf(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
 	return b
 }
 
-// report says how an end state differs from the one that is wanted.
-func (r *run) report(what string, want []string, until time.Time) {
+// reportDifference says how an end state differs from the one that is wanted.
+func (r *run) reportDifference(what string, want []string, until time.Time) {
 	r.t.Helper()
-	switch got := r.store.state(r.scenario.Random); {
+	switch got := r.store.describeState(r.scenario.Random); {
 	case r.err != nil:
 		r.t.Errorf("%s: the last round failed: %v", what, r.err)
 	case !slices.Equal(got, want):

@@ -69,7 +69,7 @@ func newStore(t testing.TB, s *Scenario, now func() time.Time) *store {
 		if !ok {
 			t.Fatalf("%T is no object", o)
 		}
-		out.complete(o)
+		out.completeObject(o)
 		b = b.WithObjects(o)
 	}
 	out.WithWatch = interceptor.NewClient(b.Build(), out.countWrites())
@@ -97,7 +97,7 @@ var allKinds = sync.OnceValues(func() (*runtime.Scheme, []client.Object) {
 // Create creates an object as an API server does.
 func (s *store) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
 	generated := o.GetName() == ""
-	s.complete(o)
+	s.completeObject(o)
 	if err := s.WithWatch.Create(ctx, o, opts...); err != nil {
 		return err
 	}
@@ -109,8 +109,8 @@ func (s *store) Create(ctx context.Context, o client.Object, opts ...client.Crea
 	return nil
 }
 
-// complete gives a new object a UID and a time.
-func (s *store) complete(o client.Object) {
+// completeObject gives a new object a UID and a time.
+func (s *store) completeObject(o client.Object) {
 	s.mu.Lock()
 	s.count++
 	if o.GetUID() == "" {
@@ -123,11 +123,11 @@ func (s *store) complete(o client.Object) {
 	if o.GetGeneration() == 0 {
 		o.SetGeneration(1)
 	}
-	s.note(o)
+	s.noteKind(o)
 }
 
-// note has the objects of a kind listed from now on.
-func (s *store) note(o client.Object) {
+// noteKind has the objects of a kind listed from now on.
+func (s *store) noteKind(o client.Object) {
 	kind, err := apiutil.GVKForObject(o, s.scheme)
 	if err != nil {
 		s.t.Fatal(err)
@@ -197,8 +197,8 @@ func patchPodMetadata(ctx context.Context, c client.Client, o client.Object, p c
 	return c.Patch(ctx, pod, client.RawPatch(p.Type(), raw))
 }
 
-// list has all objects.
-func (s *store) list() (out []unstructured.Unstructured) {
+// listObjects returns all objects.
+func (s *store) listObjects() (out []unstructured.Unstructured) {
 	s.mu.Lock()
 	kinds := slices.SortedFunc(maps.Keys(s.kinds), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })
 	s.mu.Unlock()
@@ -220,7 +220,7 @@ func (s *store) collectGarbage() {
 	}
 	for again := true; again; {
 		again = false
-		objects := s.list()
+		objects := s.listObjects()
 		there := map[types.UID]bool{}
 		for i := range objects {
 			there[objects[i].GetUID()] = true
@@ -250,10 +250,10 @@ var (
 	volatile = []string{"resourceVersion", "uid", "managedFields", "creationTimestamp", "generation", "selfLink"}
 )
 
-// state has all objects without what differs from run to run, in order.
-func (s *store) state(random *regexp.Regexp) []string {
+// describeState returns all objects without what differs from run to run, in order.
+func (s *store) describeState(random *regexp.Regexp) []string {
 	var out []string
-	for _, o := range s.list() {
+	for _, o := range s.listObjects() {
 		for _, field := range volatile {
 			unstructured.RemoveNestedField(o.Object, "metadata", field)
 		}
@@ -289,28 +289,28 @@ func (s *store) withoutRandom(text string, random *regexp.Regexp) string {
 // snapshot is what there is, and what of it a controller has events of.
 type snapshot struct{ all, watched string }
 
-func (s *store) snapshot(watches map[string]Changes) snapshot {
+func (s *store) takeSnapshot(watches map[string]Changes) snapshot {
 	if !s.written.Swap(false) && s.last != nil {
 		return *s.last
 	}
 	var all, watched strings.Builder
-	for _, o := range s.list() {
+	for _, o := range s.listObjects() {
 		unstructured.RemoveNestedField(o.Object, "metadata", "resourceVersion")
 		unstructured.RemoveNestedField(o.Object, "metadata", "managedFields")
-		s.write(&all, &o)
+		s.writeObject(&all, &o)
 		switch watches[o.GetKind()] {
 		case ChangesOfSpec:
 			unstructured.RemoveNestedField(o.Object, "status")
 			fallthrough
 		case AllChanges:
-			s.write(&watched, &o)
+			s.writeObject(&watched, &o)
 		}
 	}
 	s.last = &snapshot{all.String(), watched.String()}
 	return *s.last
 }
 
-func (s *store) write(out *strings.Builder, o *unstructured.Unstructured) {
+func (s *store) writeObject(out *strings.Builder, o *unstructured.Unstructured) {
 	raw, err := json.Marshal(o.Object)
 	if err != nil {
 		s.t.Fatal(err)

@@ -50,19 +50,19 @@ func newRun(t testing.TB, s *Scenario, choose func(Call, time.Time) Fault) *run 
 	clock := func() time.Time { return r.now }
 	r.store = newStore(t, s, clock)
 	r.injector = &injector{store: r.store, choose: choose, watches: s.Watches}
-	r.retrier = requeue.NewRetrier(s.New(t, Environment{Client: r.injector.client(), Clock: clock, Events: r.events}), nil, clock)
-	r.seen = r.store.snapshot(s.Watches)
-	r.notify()
+	r.retrier = requeue.NewRetrier(s.New(t, Environment{Client: r.injector.newClient(), Clock: clock, Events: r.events}), nil, clock)
+	r.seen = r.store.takeSnapshot(s.Watches)
+	r.requestAll()
 	return r
 }
 
-// drive calls the controller until nothing is due, or nothing has changed for long.
-func (r *run) drive() {
-	ctx := log.IntoContext(r.t.Context(), r.logger())
+// runUntilQuiet calls the controller until nothing is due, or nothing has changed for long.
+func (r *run) runUntilQuiet() {
+	ctx := log.IntoContext(r.t.Context(), r.newLogger())
 	limit := r.rounds + r.scenario.Rounds
 	for {
-		r.others()
-		req, at, ok := r.next()
+		r.letOthersAct()
+		req, at, ok := r.findNextRequest()
 		if quiet := at.Sub(r.changed); !ok || quiet > r.scenario.Quiet && (r.err == nil || quiet > 2*r.scenario.Quiet) {
 			return
 		}
@@ -72,14 +72,14 @@ func (r *run) drive() {
 		}
 		if at.After(r.now) {
 			r.now = at
-			r.others()
+			r.letOthersAct()
 		}
-		r.round(ctx, req)
+		r.runRound(ctx, req)
 	}
 }
 
-// next is the request that is due first.
-func (r *run) next() (req reconcile.Request, at time.Time, ok bool) {
+// findNextRequest returns the request that is due first.
+func (r *run) findNextRequest() (req reconcile.Request, at time.Time, ok bool) {
 	for _, candidate := range r.scenario.Requests {
 		if due, has := r.due[candidate]; has && (!ok || due.Before(at)) {
 			req, at, ok = candidate, due, true
@@ -88,40 +88,40 @@ func (r *run) next() (req reconcile.Request, at time.Time, ok bool) {
 	return req, at, ok
 }
 
-// others has others act until they have nothing to do, and events follow.
-func (r *run) others() {
-	r.observe(func() {
+// letOthersAct has others act until they have nothing to do, and events follow.
+func (r *run) letOthersAct() {
+	r.observeChanges(func() {
 		r.scenario.Others(&Cluster{Client: r.store, Now: r.now, t: r.t})
 		r.store.collectGarbage()
 	})
 }
 
-// observe has an event follow if something that is watched changes.
-func (r *run) observe(do func()) {
+// observeChanges has an event follow if something that is watched changes.
+func (r *run) observeChanges(do func()) {
 	before := r.seen
 	do()
-	r.seen = r.store.snapshot(r.scenario.Watches)
+	r.seen = r.store.takeSnapshot(r.scenario.Watches)
 	if r.seen.all != before.all {
 		r.changed = r.now
 	}
 	if r.seen.watched != before.watched {
-		r.notify()
+		r.requestAll()
 	}
 }
 
-func (r *run) notify() {
+func (r *run) requestAll() {
 	for _, req := range r.scenario.Requests {
 		r.due[req] = r.now
 	}
 }
 
-func (r *run) round(ctx context.Context, req reconcile.Request) {
+func (r *run) runRound(ctx context.Context, req reconcile.Request) {
 	r.rounds++
 	delete(r.due, req)
-	before, logged, told := r.injector.failed, r.errors, len(r.events.all())
+	before, logged, told := r.injector.failed, r.errors, len(r.events.listEvents())
 	r.injector.late = false
-	made := len(r.injector.made())
-	r.observe(func() {
+	made := len(r.injector.listCalls())
+	r.observeChanges(func() {
 		result, err := r.retrier.Reconcile(ctx, req)
 		r.err = err
 		switch {
@@ -133,21 +133,21 @@ func (r *run) round(ctx context.Context, req reconcile.Request) {
 		default:
 			r.retrier.Forget(req)
 		}
-		if r.injector.failed > before && err == nil && result.RequeueAfter == 0 && r.errors == logged && len(r.events.all()) == told {
-			r.silent = fmt.Sprintf("round %d returned no error and set no timer, of\n%s", r.rounds, describe(r.injector.made()[made:]))
+		if r.injector.failed > before && err == nil && result.RequeueAfter == 0 && r.errors == logged && len(r.events.listEvents()) == told {
+			r.silent = fmt.Sprintf("round %d returned no error and set no timer, of\n%s", r.rounds, describeCalls(r.injector.listCalls()[made:]))
 		}
 	})
 	if r.injector.late {
-		r.notify()
+		r.requestAll()
 	}
 }
 
 func (r *run) lastCalls() string {
-	calls := r.injector.made()
-	return describe(calls[max(0, len(calls)-12):])
+	calls := r.injector.listCalls()
+	return describeCalls(calls[max(0, len(calls)-12):])
 }
 
-func describe(calls []Call) string {
+func describeCalls(calls []Call) string {
 	var out []string
 	for _, c := range calls {
 		out = append(out, "  "+c.String())
@@ -155,8 +155,8 @@ func describe(calls []Call) string {
 	return strings.Join(out, "\n")
 }
 
-// logger counts the errors that are logged.
-func (r *run) logger() logr.Logger {
+// newLogger makes a logger that counts the errors that are logged.
+func (r *run) newLogger() logr.Logger {
 	return funcr.New(func(_, args string) {
 		if strings.Contains(args, `"error"=`) {
 			r.mu.Lock()
@@ -186,7 +186,7 @@ func (r *recorder) AnnotatedEventf(o runtime.Object, _ map[string]string, kind, 
 	r.Event(o, kind, reason, fmt.Sprintf(format, args...))
 }
 
-func (r *recorder) all() []string {
+func (r *recorder) listEvents() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.said)

@@ -40,22 +40,22 @@ func (s Scenario) RunWait(t *testing.T, w Wait) {
 	if w.Arrange != nil {
 		w.Arrange(&Cluster{Client: r.store, Now: r.now, t: t})
 	}
-	r.drive()
+	r.runUntilQuiet()
 	if r.rounds >= s.Rounds {
 		t.Errorf("while it waits: %v", r.err)
 	}
-	if said := strings.Join(append(r.store.state(s.Random), r.events.all()...), "\n"); !strings.Contains(said, w.Says) {
+	if said := strings.Join(append(r.store.describeState(s.Random), r.events.listEvents()...), "\n"); !strings.Contains(said, w.Says) {
 		t.Errorf("while it waits nothing says %q:\n%s", w.Says, said)
 	}
 	refusing = false
 	from := r.now
-	r.observe(func() {
+	r.observeChanges(func() {
 		if w.Resolve != nil {
 			w.Resolve(&Cluster{Client: r.store, Now: r.now, t: t})
 		}
 	})
 	r.changed = r.now
-	r.drive()
+	r.runUntilQuiet()
 	if wrong := w.Reaches(&Cluster{Client: r.store, Now: r.now, t: t}); wrong != "" {
 		t.Errorf("once it can go on: %s; %v", wrong, r.err)
 	}
