@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -86,22 +87,19 @@ type named interface {
 }
 
 func (i *injector) applyConfiguration(o runtime.ApplyConfiguration, sub string, do func() error) error {
-	n, ok := o.(named)
-	if !ok {
-		return i.makeCall("apply", o, types.NamespacedName{}, sub, do)
-	}
-	key := types.NamespacedName{}
-	if name := n.GetName(); name != nil {
-		key.Name = *name
-	}
-	if namespace := n.GetNamespace(); namespace != nil {
-		key.Namespace = *namespace
-	}
-	kind := fmt.Sprintf("%T", o)
-	if k := n.GetKind(); k != nil {
-		kind = *k
-	}
+	kind, key := identifyApplied(o)
 	return i.makeCall("apply", kindName(kind), key, sub, do)
+}
+
+// identifyApplied returns the kind and the name of what is applied.
+func identifyApplied(o runtime.ApplyConfiguration) (kind string, key types.NamespacedName) {
+	switch n := o.(type) {
+	case client.Object: // made of an Unstructured
+		return n.GetObjectKind().GroupVersionKind().Kind, client.ObjectKeyFromObject(n)
+	case named:
+		return ptr.Deref(n.GetKind(), fmt.Sprintf("%T", o)), types.NamespacedName{Namespace: ptr.Deref(n.GetNamespace(), ""), Name: ptr.Deref(n.GetName(), "")}
+	}
+	return fmt.Sprintf("%T", o), key
 }
 
 // kindName is a kind that is known by its name alone.

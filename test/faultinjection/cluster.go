@@ -55,7 +55,7 @@ type store struct {
 
 func newStore(t testing.TB, s *Scenario, now func() time.Time) *store {
 	t.Helper()
-	scheme, withStatus := allKinds()
+	scheme, withStatus := kindsOf(s.Groups)
 	out := &store{t: t, now: now, kinds: map[schema.GroupVersionKind]bool{}, uids: map[types.UID]string{}, drawn: map[string]string{}, scheme: scheme}
 	b := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(withStatus...)
 	if !s.Applies { // tracking field managers takes longer than all the rest of a write
@@ -76,10 +76,20 @@ func newStore(t testing.TB, s *Scenario, now func() time.Time) *store {
 	return out
 }
 
-// allKinds is a scheme of few groups, since the API server in memory reads all of it at each patch, with an object of each kind that has a status.
-var allKinds = sync.OnceValues(func() (*runtime.Scheme, []client.Object) {
+// commonKinds are those of kindsOf without more groups.
+var commonKinds = sync.OnceValues(func() (*runtime.Scheme, []client.Object) { return addKinds(nil) })
+
+// kindsOf is a scheme of few groups, since the API server in memory reads all of it at each patch, with an object of each kind that has a status.
+func kindsOf(more []func(*runtime.Scheme) error) (*runtime.Scheme, []client.Object) {
+	if len(more) == 0 {
+		return commonKinds()
+	}
+	return addKinds(more)
+}
+
+func addKinds(more []func(*runtime.Scheme) error) (*runtime.Scheme, []client.Object) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, policyv1.AddToScheme, api.AddToScheme} {
+	for _, add := range append([]func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, policyv1.AddToScheme, api.AddToScheme}, more...) {
 		if err := add(scheme); err != nil {
 			panic(err)
 		}
@@ -92,7 +102,7 @@ var allKinds = sync.OnceValues(func() (*runtime.Scheme, []client.Object) {
 		}
 	}
 	return scheme, out
-})
+}
 
 // Create creates an object as an API server does.
 func (s *store) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
@@ -107,6 +117,24 @@ func (s *store) Create(ctx context.Context, o client.Object, opts ...client.Crea
 		s.drawn[o.GetName()] = o.GetGenerateName() + "*"
 	}
 	return nil
+}
+
+// Apply applies an object as an API server does: one that was not there gets a UID.
+func (s *store) Apply(ctx context.Context, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	if err := s.WithWatch.Apply(ctx, o, opts...); err != nil {
+		return err
+	}
+	u, ok := o.(client.Object)
+	if !ok || u.GetUID() != "" {
+		return nil
+	}
+	made := &unstructured.Unstructured{}
+	made.SetGroupVersionKind(u.GetObjectKind().GroupVersionKind())
+	if err := s.Get(ctx, client.ObjectKeyFromObject(u), made); err != nil {
+		return err
+	}
+	s.completeObject(made)
+	return s.Update(ctx, made)
 }
 
 // completeObject gives a new object a UID and a time.

@@ -40,7 +40,8 @@ type run struct {
 	err     error     // of the last round
 	// silent is a round in which a call failed, and which returned no error, set no timer and logged nothing.
 	silent string
-	errors int // logged
+	errors int  // logged
+	told   bool // by Notify, in the round that goes on
 	mu     sync.Mutex
 }
 
@@ -50,7 +51,8 @@ func newRun(t testing.TB, s *Scenario, choose func(Call, time.Time) Fault) *run 
 	clock := func() time.Time { return r.now }
 	r.store = newStore(t, s, clock)
 	r.injector = &injector{store: r.store, choose: choose, watches: s.Watches}
-	r.retrier = requeue.NewRetrier(s.New(t, Environment{Client: r.injector.newClient(), Clock: clock, Events: r.events}), nil, clock)
+	environment := Environment{Client: r.injector.newClient(), Clock: clock, Events: r.events, Notify: func() { r.told = true }}
+	r.retrier = requeue.NewRetrier(s.New(t, environment), nil, clock)
 	r.seen = r.store.takeSnapshot(s.Watches)
 	r.requestAll()
 	return r
@@ -137,7 +139,8 @@ func (r *run) runRound(ctx context.Context, req reconcile.Request) {
 			r.silent = fmt.Sprintf("round %d returned no error and set no timer, of\n%s", r.rounds, describeCalls(r.injector.listCalls()[made:]))
 		}
 	})
-	if r.injector.late {
+	if r.injector.late || r.told {
+		r.told = false
 		r.requestAll()
 	}
 }

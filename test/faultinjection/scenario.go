@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -25,6 +26,8 @@ type Environment struct {
 	Client client.WithWatch
 	Clock  func() time.Time
 	Events record.EventRecorder
+	// Notify has each request made once more after the round that goes on, as an event of the controller's own source does.
+	Notify func()
 }
 
 // Cluster is what others do something with. No call of its client fails by an injected fault.
@@ -73,6 +76,8 @@ type Scenario struct {
 	Build func(*fake.ClientBuilder)
 	// Applies is for controllers that apply objects.
 	Applies bool
+	// Groups are the API groups of the cluster besides those of pods, workloads, jobs, budgets and our own.
+	Groups []func(*runtime.Scheme) error
 	// New makes the controller, which has nothing in memory.
 	New func(testing.TB, Environment) reconcile.Reconciler
 	// Requests are what each event asks for.
