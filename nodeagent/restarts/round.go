@@ -4,17 +4,18 @@ package restarts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/step"
 	"github.com/regatta-sh/regatta/nodeagent/cri"
 	"github.com/regatta-sh/regatta/nodeagent/message"
 	"github.com/regatta-sh/regatta/nodeagent/restarts/permit"
@@ -34,28 +35,20 @@ func (a *Agent) Reconcile(ctx context.Context, pod reconcile.Request) (reconcile
 		return reconcile.Result{}, err
 	}
 	work, waiting := pick(all)
-	for _, r := range waiting {
-		if err := a.write(ctx, r, func(s *kruise.ContainerRecreateRequestStatus) { s.Phase = kruise.ContainerRecreateRequestPending }); err != nil {
-			return conflicting(err)
-		}
-	}
-	if work == nil {
+	if work == nil { // then none waits
 		a.present(pod.NamespacedName)
 		return reconcile.Result{}, nil
 	}
+	var failed error // of those that wait, which keep the other from nothing
+	for _, r := range waiting {
+		err := a.write(ctx, r, func(s *kruise.ContainerRecreateRequestStatus) { s.Phase = kruise.ContainerRecreateRequestPending })
+		failed = errors.Join(failed, client.IgnoreNotFound(err))
+	}
 	after, err := a.round(ctx, work)
 	if err != nil {
-		return conflicting(err)
+		after = 0 // what failed is tried again after a back-off, not each time the runtime would be asked
 	}
-	return reconcile.Result{RequeueAfter: after}, nil
-}
-
-// conflicting: the manager writes the same statuses, and the cache will show what.
-func conflicting(err error) (reconcile.Result, error) {
-	if apierrors.IsConflict(err) {
-		return reconcile.Result{RequeueAfter: 50 * time.Millisecond}, nil
-	}
-	return reconcile.Result{}, client.IgnoreNotFound(err)
+	return step.Result(ctx, work, after, errors.Join(failed, err))
 }
 
 // round does one thing for a request, and says when to look again.
