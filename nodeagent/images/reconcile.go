@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/step"
 	"github.com/regatta-sh/regatta/controllers/workload/versions"
 	"github.com/regatta-sh/regatta/nodeagent/message"
 )
@@ -43,21 +44,19 @@ func (a *Agent) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	missing := a.missing(ctx, node)
 	changed := node.DeepCopy()
 	a.report(changed, missing)
-	if !equality.Semantic.DeepEqual(node.Status, changed.Status) {
-		node.Status.Desired = -1 // the schema requires the number, so it is in every patch
-		err := a.client.Status().Patch(ctx, changed, client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{}))
-		if apierrors.IsConflict(err) {
-			return reconcile.Result{RequeueAfter: 100 * time.Millisecond}, nil
-		}
-		if err != nil {
-			return reconcile.Result{}, client.IgnoreNotFound(fmt.Errorf("writing the status of NodeImage %s: %w", req.Name, err))
-		}
-		a.last = changed
-	}
+	var after time.Duration
 	if missing != "" {
-		return reconcile.Result{RequeueAfter: lookAgain}, nil
+		after = lookAgain
 	}
-	return reconcile.Result{}, nil
+	if equality.Semantic.DeepEqual(node.Status, changed.Status) {
+		return reconcile.Result{RequeueAfter: after}, nil
+	}
+	node.Status.Desired = -1 // the schema requires the number, so it is in every patch
+	if err := a.client.Status().Patch(ctx, changed, client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{})); err != nil {
+		return step.Result(ctx, node, after, fmt.Errorf("writing the status of NodeImage %s: %w", req.Name, err))
+	}
+	a.last = changed
+	return reconcile.Result{RequeueAfter: after}, nil
 }
 
 // newest is the NodeImage as the cache has it, or as it was written last: what is said already
