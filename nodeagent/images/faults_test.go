@@ -23,50 +23,17 @@ import (
 	"github.com/regatta-sh/regatta/test/faultinjection"
 )
 
-// pausingAgent is an Agent whose runtime pulls between two of its rounds, and has ended before the next.
-type pausingAgent struct {
+// faultyAgent is an Agent with a registry that knows no image "broken", and wants a login for all others.
+type faultyAgent struct {
 	*Agent
-	round sync.RWMutex // held by a round, and shared by the pulls
-	env   faultinjection.Environment
+	background *faultinjection.Background
 
 	mu     sync.Mutex
-	now    time.Time      // of the round
 	pulled map[string]int // how often each image was pulled
 }
 
-func (a *pausingAgent) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	a.round.Lock()
-	a.setClock(a.env.Clock())
-	result, err := a.Agent.Reconcile(ctx, req)
-	pulls := a.isPulling()
-	a.round.Unlock()
-	if pulls {
-		<-a.News()
-		a.env.Notify()
-	}
-	for a.isPulling() {
-		select {
-		case <-a.News():
-		case <-time.After(time.Millisecond):
-		}
-	}
-	return result, err
-}
-
-func (a *pausingAgent) setClock(now time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.now = now
-}
-
-func (a *pausingAgent) readClock() time.Time {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.now
-}
-
 // isPulling reports whether a pull has not ended.
-func (a *pausingAgent) isPulling() bool {
+func (a *faultyAgent) isPulling() bool {
 	a.Agent.mu.Lock()
 	defer a.Agent.mu.Unlock()
 	for _, p := range a.pulls {
@@ -77,10 +44,8 @@ func (a *pausingAgent) isPulling() bool {
 	return false
 }
 
-// pull has a registry that knows no image "broken", and wants a login for all others.
-func (a *pausingAgent) pull(_ context.Context, q *runtimev1.PullImageRequest) error {
-	a.round.RLock()
-	defer a.round.RUnlock()
+func (a *faultyAgent) answerPull(_ context.Context, q *runtimev1.PullImageRequest) error {
+	a.background.WaitForRound()
 	if q.GetImage().GetImage() == "broken:1" {
 		return errors.New("no such image")
 	}
@@ -94,7 +59,7 @@ func (a *pausingAgent) pull(_ context.Context, q *runtimev1.PullImageRequest) er
 }
 
 // countPulls returns how often each image was pulled.
-func (a *pausingAgent) countPulls() string {
+func (a *faultyAgent) countPulls() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return fmt.Sprint(a.pulled)
@@ -114,15 +79,17 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kruise-daemon-config", Name: "login"}, Type: corev1.SecretTypeDockerConfigJson}
 	secret.Data = map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"docker.io":{"username":"me","password":"secret"}}}`)}
 	counted := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "pulled"}} // the end state has what was pulled
-	var agent *pausingAgent
+	var agent *faultyAgent
 	return faultinjection.Scenario{
 		Objects: []client.Object{node, secret, counted},
 		New: func(t testing.TB, e faultinjection.Environment) reconcile.Reconciler {
 			runtime := critest.Start(t, "containerd")
-			agent = &pausingAgent{env: e, pulled: map[string]int{}}
-			runtime.OnPull = agent.pull
-			agent.Agent = New(t.Context(), e.Client, e.Client, cri.NewNode(runtime.Socket), e.Events, WithWorkers(1), WithClock(agent.readClock, func(context.Context, time.Duration) {}))
-			return agent
+			background := &faultinjection.Background{Environment: e}
+			a := New(t.Context(), e.Client, e.Client, cri.NewNode(runtime.Socket), e.Events, WithWorkers(1), WithClock(background.Now, func(context.Context, time.Duration) {}))
+			agent = &faultyAgent{Agent: a, background: background, pulled: map[string]int{}}
+			runtime.OnPull = agent.answerPull
+			background.Reconciler, background.News, background.IsBusy = a, a.News(), agent.isPulling
+			return background
 		},
 		Requests:    faultinjection.RequestFor(node),
 		Watches:     map[string]faultinjection.Changes{"Secret": faultinjection.NoChanges, "ConfigMap": faultinjection.NoChanges},
