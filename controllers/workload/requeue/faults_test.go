@@ -20,10 +20,8 @@ func kindsOfRollout() []string {
 // withoutFaultScenario are the folders with controllers that no test of package faultinjection runs, and why.
 func withoutFaultScenario() map[string]string {
 	return map[string]string{
-		"controllers/policybundle":  "it has requests of its own type, and its own tests of failed fetches",
-		"controllers/policyhost":    "its end state is the memory of a process",
-		"controllers/sidecarset":    "its pods are made by the webhook; the lives of controllers/simulation are not for it",
-		"controllers/webhookconfig": "it applies webhook configurations, and has its own tests of failed writes",
+		"controllers/policybundle": "it has requests of its own type, and its own tests of failed fetches",
+		"controllers/policyhost":   "its end state is the memory of a process",
 	}
 }
 
