@@ -76,6 +76,8 @@ type Scenario struct {
 	Build func(*fake.ClientBuilder)
 	// Applies is for controllers that apply objects.
 	Applies bool
+	// OnlyReads is for controllers that write nothing. Others write down what such a one has come to.
+	OnlyReads bool
 	// Groups are the API groups of the cluster besides those of pods, workloads, jobs, budgets and our own.
 	Groups []func(*runtime.Scheme) error
 	// New makes the controller, which has nothing in memory.

@@ -21,7 +21,6 @@ func kindsOfRollout() []string {
 func withoutFaultScenario() map[string]string {
 	return map[string]string{
 		"controllers/policybundle": "it has requests of its own type, and its own tests of failed fetches",
-		"controllers/policyhost":   "its end state is the memory of a process",
 	}
 }
 
