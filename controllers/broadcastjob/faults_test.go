@@ -71,3 +71,14 @@ func TestNoFailedCallLeavesABroadcastJobUnfinished(t *testing.T) {
 		newFaultScenario(t, nil, func(job *kruise.BroadcastJob) { job.Spec.CompletionPolicy.TTLSecondsAfterFinished = ptr.To[int32](60) }).Run(t)
 	})
 }
+
+func TestABroadcastJobSaysThatAQuotaRefusesItsPods(t *testing.T) {
+	newFaultScenario(t, nil, nil).RunWait(t, faultinjection.RefuseCreates("Pod", func(c *faultinjection.Cluster) string {
+		list := &kruise.BroadcastJobList{}
+		c.Must(c.Client.List(c.Context(), list))
+		if phase := list.Items[0].Status.Phase; phase != kruise.BroadcastJobPhaseCompleted {
+			return "the job is " + string(phase)
+		}
+		return ""
+	}))
+}

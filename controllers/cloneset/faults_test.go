@@ -68,3 +68,7 @@ func TestNoFailedCallLeavesAPodOfACloneSetBehind(t *testing.T) {
 	t.Run("recreated", func(t *testing.T) { newFaultScenario(t, kruise.RecreatePodUpdatePolicyType).Run(t) })
 	t.Run("in place", func(t *testing.T) { newFaultScenario(t, kruise.InPlaceIfPossiblePodUpdatePolicyType).Run(t) })
 }
+
+func TestACloneSetSaysThatAQuotaRefusesItsPods(t *testing.T) {
+	newFaultScenario(t, kruise.RecreatePodUpdatePolicyType).RunWait(t, faultinjection.RefuseCreates("Pod", faultinjection.WantPods(2)))
+}

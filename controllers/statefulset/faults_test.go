@@ -58,3 +58,7 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 func TestNoFailedCallLeavesAPodOfAStatefulSetBehind(t *testing.T) {
 	newFaultScenario(t).Run(t)
 }
+
+func TestAStatefulSetSaysThatAQuotaRefusesItsPods(t *testing.T) {
+	newFaultScenario(t).RunWait(t, faultinjection.RefuseCreates("Pod", faultinjection.WantPods(2)))
+}

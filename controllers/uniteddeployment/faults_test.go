@@ -3,6 +3,7 @@
 package uniteddeployment
 
 import (
+	"fmt"
 	"regexp"
 	"testing"
 	"time"
@@ -73,4 +74,15 @@ func runCloneSets(c *faultinjection.Cluster) {
 
 func TestNoFailedCallLeavesASubsetBehind(t *testing.T) {
 	newFaultScenario(t).Run(t)
+}
+
+func TestAUnitedDeploymentSaysThatAQuotaRefusesItsSubsets(t *testing.T) {
+	newFaultScenario(t).RunWait(t, faultinjection.RefuseCreates("CloneSet", func(c *faultinjection.Cluster) string {
+		d := &kruise.UnitedDeployment{}
+		c.Must(c.Client.Get(c.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, d))
+		if d.Status.ReadyReplicas != 3 {
+			return fmt.Sprintf("%d replicas are ready", d.Status.ReadyReplicas)
+		}
+		return ""
+	}))
 }

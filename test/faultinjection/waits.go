@@ -3,6 +3,7 @@
 package faultinjection
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,25 @@ type Wait struct {
 	Resolve func(*Cluster)
 	// Reaches says what is wrong with the state in the end, empty if nothing is.
 	Reaches func(*Cluster) string
+}
+
+// RefuseCreates is the wait for a quota that refuses each object of a kind.
+func RefuseCreates(kind string, reaches func(*Cluster) string) Wait {
+	return Wait{
+		Refuse:  func(c Call) bool { return c.Verb == "create" && c.Kind == kind },
+		Says:    "an admission webhook refuses it",
+		Reaches: reaches,
+	}
+}
+
+// WantPods says whether so many pods are ready, for Wait.Reaches.
+func WantPods(want int) func(*Cluster) string {
+	return func(c *Cluster) string {
+		if ready := RunPods(c); ready != want {
+			return fmt.Sprintf("%d pods are ready, want %d", ready, want)
+		}
+		return ""
+	}
 }
 
 // RunWait checks that a controller which cannot go on says what it waits for, is not called without
