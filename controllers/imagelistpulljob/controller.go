@@ -19,12 +19,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/step"
 )
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=imagelistpulljobs,verbs=get;list;watch;patch;delete
-// +kubebuilder:rbac:groups=apps.kruise.io,resources=imagelistpulljobs/status,verbs=patch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=imagelistpulljobs/status,verbs=update;patch
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=imagelistpulljobs/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=imagepulljobs,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
@@ -63,6 +64,9 @@ func New(c client.Client, live client.Reader, events record.EventRecorder, opts 
 	}
 	r.frame = step.Frame[*kruise.ImageListPullJob]{
 		Kind: "ImageListPullJob", New: func() *kruise.ImageListPullJob { return &kruise.ImageListPullJob{} }, Take: r.step, Ending: r.step,
+		Report: func(ctx context.Context, list *kruise.ImageListPullJob, err error) error {
+			return failure.Write(ctx, r.client, list, func(list *kruise.ImageListPullJob) any { return &list.Status }, err, r.now())
+		},
 	}
 	return r
 }

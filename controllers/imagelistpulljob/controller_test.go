@@ -253,7 +253,7 @@ func TestTheController(t *testing.T) {
 			job.Status.FailedNodes = append(job.Status.FailedNodes, fmt.Sprint("n", i))
 		}
 		job.Status.Failed, job.Status.Desired = 12, 20
-		if got := failure(job); got != "12 of 20 nodes have not pulled the image: n0, n1, n2, n3, n4, n5, n6, n7, n8, n9 and 2 more, which are in the status of the ImagePullJob." {
+		if got := describeFailure(job); got != "12 of 20 nodes have not pulled the image: n0, n1, n2, n3, n4, n5, n6, n7, n8, n9 and 2 more, which are in the status of the ImagePullJob." {
 			t.Error(got)
 		}
 	})

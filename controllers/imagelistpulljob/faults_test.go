@@ -51,3 +51,16 @@ func TestNoFailedCallLeavesAnImageListPullJobUnfinished(t *testing.T) {
 		s.Run(t)
 	})
 }
+
+func TestAnImageListPullJobSaysThatAQuotaRefusesItsJobs(t *testing.T) {
+	s := newFaultScenario()
+	s.Objects[0].(*kruise.ImageListPullJob).Spec.CompletionPolicy.TTLSecondsAfterFinished = nil
+	s.RunWait(t, faultinjection.RefuseCreates("ImagePullJob", func(c *faultinjection.Cluster) string {
+		list := &kruise.ImageListPullJob{}
+		c.Must(c.Client.Get(c.Context(), client.ObjectKeyFromObject(s.Objects[0]), list))
+		if list.Status.CompletionTime == nil {
+			return "the list is not complete"
+		}
+		return ""
+	}))
+}

@@ -38,7 +38,7 @@ func (r *Reconciler) statusOf(list *kruise.ImageListPullJob, jobs []*kruise.Imag
 		}
 		if c.Failed > 0 {
 			s.FailedImageStatuses = append(s.FailedImageStatuses, kruise.FailedImageStatus{
-				ImagePullJob: job.Name, Name: job.Spec.Image, Message: message.Shorten(failure(job)),
+				ImagePullJob: job.Name, Name: job.Spec.Image, Message: message.Shorten(describeFailure(job)),
 			})
 		}
 		if c.StartTime == nil || c.Desired != c.Succeeded+c.Failed {
@@ -59,8 +59,8 @@ func (r *Reconciler) statusOf(list *kruise.ImageListPullJob, jobs []*kruise.Imag
 	return s
 }
 
-// failure names the nodes that failed, as long as they are few.
-func failure(job *kruise.ImagePullJob) string {
+// describeFailure names the nodes that failed, as long as they are few.
+func describeFailure(job *kruise.ImagePullJob) string {
 	const few = 10
 	nodes := job.Status.FailedNodes
 	more := ""
