@@ -78,7 +78,7 @@ test-e2e: tools ## End-to-end tests on a local Kubernetes (E2E_ARGS="--focus Sid
 
 .PHONY: simulate
 simulate: ## Search for lives of workloads that break a promise or a hold (SIMULATE_ARGS="-rapid.seed=7 -rapid.checks=500")
-	$(GO) test -count=1 -v -timeout 0 -run TestAnyLifeOfA ./controllers/cloneset ./controllers/statefulset ./controllers/daemonset ./controllers/uniteddeployment -rapid.nofailfile -rapid.seed=0 -rapid.checks=2000 $(SIMULATE_ARGS)
+	$(GO) test -count=1 -v -timeout 0 -run TestAnyLifeOfA ./controllers/cloneset ./controllers/statefulset ./controllers/daemonset ./controllers/uniteddeployment ./controllers/sidecarset ./controllers/workloadspread -rapid.nofailfile -rapid.seed=0 -rapid.checks=2000 $(SIMULATE_ARGS)
 
 .PHONY: bench
 bench: ## Benchmarks of decisions against hand-written Go

@@ -332,6 +332,38 @@ func TestResetsGoBeforeUpdates(t *testing.T) {
 	}
 }
 
+// A hold is of what it names: a pod that waits to be reset uses up maxUnavailable, and keeps no other pod from its update beyond that.
+func TestAResetThatIsHeldKeepsNoOtherPodFromItsUpdate(t *testing.T) {
+	hold := "package extend.rollout.x\nhold contains {\"reason\": \"One\", \"message\": \"m\", \"pod\": \"web-0\"} if input.workload.annotations.held\n"
+	for name, tc := range map[string]struct {
+		maxUnavailable int32
+		updated        string
+	}{
+		"it is as many as may be unavailable": {1, "web-0"},
+		"one more may be":                     {2, "web-0 web-1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := hotLogs()
+			set.Spec.UpdateStrategy.MaxUnavailable = ptr.To(intstr.FromInt32(tc.maxUnavailable))
+			set.Spec.UpdateStrategy.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"n": "0"}}
+			w := started(t, hold, 2, set)
+			w.edit("logs", image("logs:2"))
+			w.round("logs")
+			w.run()
+			w.edit("logs", func(s *kruise.SidecarSet) {
+				s.Annotations, s.Spec.UpdateStrategy.Selector = map[string]string{"held": "yes"}, nil
+			})
+			for range 4 {
+				w.round("logs")
+				w.run()
+			}
+			if reset, updated := w.with("shipper-1", "empty"), w.with("shipper-2", "logs:2"); strings.Contains(reset, "web-0") || updated != tc.updated {
+				t.Errorf("%q are reset and %q are updated, want %q updated", reset, updated, tc.updated)
+			}
+		})
+	}
+}
+
 func TestAResetThatFailsIsTold(t *testing.T) {
 	w := started(t, "", 1, hotLogs())
 	w.edit("logs", image("logs:2"))

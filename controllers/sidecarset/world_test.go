@@ -15,7 +15,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -29,6 +31,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/sidecarset/matching"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/sidecars"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/test/apiserver"
 	"github.com/regatta-sh/regatta/test/rules"
@@ -38,7 +41,8 @@ import (
 // the test lets them.
 type world struct {
 	t      *testing.T
-	api    client.Client
+	api    client.WithWatch
+	engine *engine.Engine
 	c      *rollout.Controller
 	events *record.FakeRecorder
 	now    time.Time
@@ -66,10 +70,17 @@ type world struct {
 
 func newWorld(t *testing.T, module string, objects ...client.Object) *world {
 	t.Helper()
-	e := rules.Engine(t, module)
+	return newWorldOf(t, rules.Engine(t, module), objects...)
+}
+
+func newWorldOf(t *testing.T, e *engine.Engine, objects ...client.Object) *world {
+	t.Helper()
 	objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{corev1.LabelMetadataName: "shop"}}})
-	w := &world{t: t, rounds: explain.NewStore(), events: record.NewFakeRecorder(10_000), now: time.Unix(1_800_000_000, 0), listed: map[string]int{}}
-	w.api = fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(objects...).
+	w := &world{t: t, engine: e, rounds: explain.NewStore(), events: record.NewFakeRecorder(10_000), now: time.Unix(1_800_000_000, 0), listed: map[string]int{}}
+	scheme := apiserver.Scheme(t)
+	// A tracker of managed fields makes most of what a test takes, and none reads them.
+	tracker := clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
+	w.api = fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(tracker).WithObjects(objects...).
 		WithStatusSubresource(&corev1.Pod{}, &kruise.SidecarSet{}).
 		WithIndex(&corev1.Pod{}, InjectedIndex, InjectedIn).
 		WithIndex(&corev1.Pod{}, matching.LabelsIndex, matching.IndexLabels).
@@ -82,9 +93,14 @@ func newWorld(t *testing.T, module string, objects ...client.Object) *world {
 		Sent: func(_ string, labels map[string]string) bool { return labels["sent"] != "never" },
 	}
 	w.kind = New(w.api, "kruise-system", w.events, WithMissed(w.missed))
-	w.c = rollout.New(w.kind, rollout.Clients{Client: w.api, Live: w.api, Events: w.events}, e,
-		rollout.WithClock(func() time.Time { return w.now }), rollout.WithParallelWrites(1), rollout.WithBudget(w.budget), rollout.WithRounds(w.rounds))
+	w.start(w.api)
 	return w
+}
+
+// start starts a controller that writes by a client, and remembers nothing.
+func (w *world) start(writes client.Client) {
+	w.c = rollout.New(w.kind, rollout.Clients{Client: writes, Live: w.api, Events: w.events}, w.engine,
+		rollout.WithClock(func() time.Time { return w.now }), rollout.WithParallelWrites(1), rollout.WithBudget(w.budget), rollout.WithRounds(w.rounds))
 }
 
 // list counts what a list answers.

@@ -17,8 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -67,7 +69,12 @@ func newEngine(t *testing.T) *engine.Engine {
 
 func newWorld(t *testing.T, edit func(*kruise.WorkloadSpread), more ...client.Object) *world {
 	t.Helper()
-	w := &world{T: t, engine: newEngine(t), events: record.NewFakeRecorder(10_000), rounds: explain.NewStore(), now: time.Unix(1_700_000_000, 0), key: client.ObjectKey{Namespace: "shop", Name: "web"}}
+	return newWorldOf(t, newEngine(t), edit, more...)
+}
+
+func newWorldOf(t *testing.T, e *engine.Engine, edit func(*kruise.WorkloadSpread), more ...client.Object) *world {
+	t.Helper()
+	w := &world{T: t, engine: e, events: record.NewFakeRecorder(10_000), rounds: explain.NewStore(), now: time.Unix(1_700_000_000, 0), key: client.ObjectKey{Namespace: "shop", Name: "web"}}
 	objects := more
 	if len(more) == 0 || edit != nil {
 		s := &kruise.WorkloadSpread{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "ws", Generation: 1}}
@@ -91,7 +98,10 @@ func newWorld(t *testing.T, edit func(*kruise.WorkloadSpread), more ...client.Ob
 		defer w.mu.Unlock()
 		w.writes = append(w.writes, verb+" "+o.GetName())
 	}
-	w.api = fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(objects...).
+	scheme := apiserver.Scheme(t)
+	// A tracker of managed fields makes most of what a test takes, and none reads them.
+	tracker := clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
+	w.api = fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(tracker).WithObjects(objects...).
 		WithStatusSubresource(&kruise.WorkloadSpread{}, &kruise.CloneSet{}, &corev1.Pod{}).
 		WithIndex(&corev1.Pod{}, rollout.OwnerIndex, rollout.OwnerUID).
 		WithInterceptorFuncs(interceptor.Funcs{
