@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -78,6 +79,8 @@ type Question struct {
 	Nearest bool
 	// Request is the UID of a request for admission, and User who sent some.
 	Request, User string
+	// Skip is how many of the latest refusals another manager has had already.
+	Skip int
 }
 
 // AsksForRefusals is true if the question is about requests and not about an object.
@@ -129,12 +132,20 @@ func (q Question) Values() url.Values {
 			out.Set(key, "true")
 		}
 	}
+	if q.Skip > 0 {
+		out.Set("skip", strconv.Itoa(q.Skip))
+	}
 	return out
 }
 
 // ParseQuestion reads what Values wrote.
 func ParseQuestion(v url.Values) Question {
+	skip, err := strconv.Atoi(v.Get("skip"))
+	if err != nil || skip < 0 {
+		skip = 0
+	}
 	return Question{
+		Skip:  skip,
 		Group: v.Get("group"), Kind: v.Get("kind"), Resource: v.Get("resource"), Namespace: v.Get("namespace"), Name: v.Get("name"),
 		Pods: v.Get("pods") == "true", Nearest: v.Get("nearest") == "true", Request: v.Get("request"), User: v.Get("user"),
 	}

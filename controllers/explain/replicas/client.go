@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -98,7 +99,7 @@ const warningCode = 299
 // AddWarning adds a warning to the headers of a response. It is one line.
 func AddWarning(h http.Header, text string) {
 	line := strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
-	if w, err := utilnet.NewWarningHeader(warningCode, "-", line); err == nil {
+	if w, err := utilnet.NewWarningHeader(warningCode, "-", line); err == nil && !slices.Contains(h.Values("Warning"), w) {
 		h.Add("Warning", w)
 	}
 }

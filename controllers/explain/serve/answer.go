@@ -22,19 +22,13 @@ import (
 	"github.com/regatta-sh/regatta/controllers/kinds"
 )
 
-// refusalsTold is how many refusals one answer lists, and refusalBytes how many bytes they have together, but for the latest.
-const (
-	refusalsTold = 20
-	refusalBytes = LargestSingle / 2
-)
-
 // peerTimeout is how long another manager may take to answer unless the Server says.
 const peerTimeout = 5 * time.Second
 
 // serveExplanation tells users about an object.
 func (s *Server) serveExplanation(w http.ResponseWriter, req *http.Request) {
 	q := explain.ParseQuestion(req.URL.Query())
-	q.Namespace, q.Name, q.Request, q.User = req.PathValue("namespace"), req.PathValue("name"), "", ""
+	q.Namespace, q.Name, q.Request, q.User, q.Skip = req.PathValue("namespace"), req.PathValue("name"), "", "", 0
 	who, ok := s.authorizeUser(w, req, "get", q.APIResource().Resource, q.Name)
 	if !ok {
 		return
@@ -49,14 +43,14 @@ func (s *Server) serveExplanation(w http.ResponseWriter, req *http.Request) {
 		s.refuse(w, get, reason)
 		return
 	}
-	leave, ok := s.takeSlot(w, req, q, &s.users)
+	leave, ok := s.takeSlot(w, req, q, &s.users, who.GetName())
 	if !ok {
 		return
 	}
 	defer leave()
-	reply, asked, ok := s.askAllReplicas(req.Context(), w.Header(), q)
-	if ok {
-		s.writeReply(w, q, reply)
+	replies, asked := s.askAllReplicas(req.Context(), w.Header(), q, pages{})
+	if len(replies) > 0 {
+		s.writeReply(w, q, replicas.Merge(replies))
 		return
 	}
 	fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, q.APIResource(),
@@ -76,32 +70,18 @@ func (s *Server) serveRefusals(w http.ResponseWriter, req *http.Request) {
 		failBadRequest(w)
 		return
 	}
-	leave, ok := s.takeSlot(w, req, q, &s.users)
+	leave, ok := s.takeSlot(w, req, q, &s.users, who.GetName())
 	if !ok {
 		return
 	}
 	defer leave()
-	reply, asked, _ := s.askAllReplicas(req.Context(), w.Header(), q)
-	reply.Refusals = slices.DeleteFunc(refusalsOf(reply), func(a explain.Answer) bool {
-		about := schema.GroupResource{Group: a.Request.Group, Resource: a.Request.Resource}
-		_, ok := s.isAllowed(req.Context(), object(who, about, a.Subject.Namespace, a.Subject.Name))
-		return !ok
-	})
-	if len(reply.Refusals) == 0 {
+	found, asked := s.readableRefusals(req.Context(), w.Header(), who, q)
+	if len(found) == 0 {
 		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, q.APIResource(),
 			fmt.Sprintf("no manager remembers that you may know of %s (%d asked); they remember the last 2,000 refusals each, until they are restarted", q, asked))
 		return
 	}
-	reply.Answer, reply.Refusals = reply.Refusals[0], reply.Refusals[1:]
-	s.writeReply(w, q, reply)
-}
-
-// refusalsOf are all refusals of a reply, the latest first.
-func refusalsOf(r explain.Reply) []explain.Answer {
-	if r.Answer.Request == nil {
-		return r.Refusals
-	}
-	return append([]explain.Answer{r.Answer}, r.Refusals...)
+	s.writeReply(w, q, explain.Reply{Answer: found[0], Refusals: found[1:]})
 }
 
 // servePeer tells another manager what this one remembers. The other one knows who asks, and
@@ -118,7 +98,7 @@ func (s *Server) servePeer(w http.ResponseWriter, req *http.Request) {
 			return
 		}
 	}
-	leave, ok := s.takeSlot(w, req, q, &s.managers)
+	leave, ok := s.takeSlot(w, req, q, &s.managers, "")
 	if !ok {
 		return
 	}
@@ -190,7 +170,7 @@ func resolve(q explain.Question) (explain.Question, schema.GroupResource, bool) 
 // recallAnswer returns what this manager knows about a question that resolve has seen. Where that is
 // nothing but refusals the latest is the answer.
 func (s *Server) recallAnswer(ctx context.Context, q explain.Question) (reply explain.Reply, ok bool) {
-	sought := explain.Sought{UID: q.Request, User: q.User, Resource: q.Resource, Namespace: q.Namespace, Name: q.Name}
+	sought := explain.Sought{UID: q.Request, User: q.User, Resource: q.Resource, Namespace: q.Namespace, Name: q.Name, Skip: q.Skip}
 	reply.Refusals = cutRefusals(s.Store.Refusals(sought, refusalsTold))
 	switch kind := (schema.GroupKind{Group: q.Group, Kind: q.Kind}); {
 	case q.AsksForRefusals():
@@ -217,18 +197,6 @@ func (s *Server) recallAnswer(ctx context.Context, q explain.Question) (reply ex
 	return reply, true
 }
 
-// cutRefusals leaves out the oldest of refusals that are too large together.
-func cutRefusals(all []explain.Answer) []explain.Answer {
-	bytes := 0
-	for i := range all {
-		text, err := json.Marshal(&all[i])
-		if bytes += len(text); err != nil || i > 0 && bytes > refusalBytes {
-			return all[:i]
-		}
-	}
-	return all
-}
-
 func (s *Server) recallPod(reply *explain.Reply, q explain.Question) (ok bool) {
 	reply.Answer, ok = s.Store.Pod(q.Namespace, q.Name)
 	if placed, found := s.Store.Placed(q.Namespace, q.Name); found && ok {
@@ -248,22 +216,26 @@ func (s *Server) recallPod(reply *explain.Reply, q explain.Question) (ok bool) {
 }
 
 // askAllReplicas returns what this manager and its peers know, and how many of them answered. Of each
-// that did not answer there is a warning in the headers.
-func (s *Server) askAllReplicas(ctx context.Context, h http.Header, q explain.Question) (reply explain.Reply, asked int, ok bool) {
+// that did not answer there is a warning in the headers. Before is what they have told of refusals already.
+func (s *Server) askAllReplicas(ctx context.Context, h http.Header, q explain.Question, before pages) (replies []explain.Reply, asked int) {
 	limited, cancel := context.WithTimeout(ctx, cmp.Or(s.PeerTimeout, peerTimeout))
 	defer cancel()
-	peers := s.findPeers(limited, h)
+	peers := slices.DeleteFunc(s.findPeers(limited, h), func(r replicas.Replica) bool { return before.failed[r.Name] })
 	type told struct {
 		reply    explain.Reply
 		warnings []error
 	}
-	replies := []explain.Reply{}
+	from := func(replica string) explain.Question {
+		q := q
+		q.Skip = before.skip[replica]
+		return q
+	}
 	answers, errs := replicas.Gather(peers, func(r replicas.Replica) (out told, err error) {
-		out.reply, out.warnings, err = r.AskAlone(limited, q)
+		out.reply, out.warnings, err = r.AskAlone(limited, from(r.Name))
 		return out, err
 	})
 	asked = 1
-	if own, ok := s.recallAnswer(ctx, q); ok {
+	if own, ok := s.recallAnswer(ctx, from(s.Replica)); ok {
 		replies = append(replies, own)
 	}
 	for i, err := range errs {
@@ -275,9 +247,12 @@ func (s *Server) askAllReplicas(ctx context.Context, h http.Header, q explain.Qu
 			asked++
 		default:
 			s.warnAboutPeer(ctx, h, peers[i].Name, err)
+			if before.failed != nil {
+				before.failed[peers[i].Name] = true
+			}
 		}
 	}
-	return replicas.Merge(replies), asked, len(replies) > 0
+	return replies, asked
 }
 
 func (s *Server) findPeers(ctx context.Context, h http.Header) []replicas.Replica {

@@ -37,7 +37,8 @@ const (
 // serveDecisions sends users records of this manager, the oldest first, and then of each other
 // one. When there are more than fit, the latest are sent, and a warning says how many are not.
 func (s *Server) serveDecisions(w http.ResponseWriter, req *http.Request) {
-	if _, ok := s.authorizeUser(w, req, "list", explain.Decisions, ""); !ok {
+	who, ok := s.authorizeUser(w, req, "list", explain.Decisions, "")
+	if !ok {
 		return
 	}
 	query, ok := s.query(w, req)
@@ -52,7 +53,7 @@ func (s *Server) serveDecisions(w http.ResponseWriter, req *http.Request) {
 			stream.Close()
 		}
 	}()
-	s.sendRecords(w, req, query, s.users.wholes, streams...)
+	s.sendRecords(w, req, query, s.users.wholes, who.GetName(), streams...)
 }
 
 // servePeerDecisions sends another manager the records of this one.
@@ -61,7 +62,7 @@ func (s *Server) servePeerDecisions(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if query, ok := s.query(w, req); ok {
-		s.sendRecords(w, req, query, s.managers.wholes)
+		s.sendRecords(w, req, query, s.managers.wholes, "")
 	}
 }
 
@@ -98,13 +99,12 @@ func (s *Server) peerRecords(ctx context.Context, h http.Header, query url.Value
 }
 
 // sendRecords sends records of this manager, and then what others sent. It waits for room.
-func (s *Server) sendRecords(w http.ResponseWriter, req *http.Request, query record.Query, room chan struct{}, others ...io.ReadCloser) {
-	select {
-	case room <- struct{}{}:
-		defer func() { <-room }()
-	case <-req.Context().Done():
+func (s *Server) sendRecords(w http.ResponseWriter, req *http.Request, query record.Query, room *slots, user string, others ...io.ReadCloser) {
+	leave, ok := room.take(user, req.Context().Done(), nil)
+	if !ok {
 		return
 	}
+	defer leave()
 	lines, omitted, err := s.lines(req, query)
 	if err != nil {
 		ctrl.LoggerFrom(req.Context()).Error(err, "Sending records of decisions")

@@ -5,6 +5,7 @@ package serve
 import (
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,14 +30,83 @@ const (
 )
 
 // room has a slot for each answer that may be in memory at once.
-type room struct{ wholes, singles chan struct{} }
+type room struct{ wholes, singles *slots }
 
 func newRoom() room {
-	return room{wholes: make(chan struct{}, AnswersAtOnce/2), singles: make(chan struct{}, SinglesAtOnce)}
+	return room{wholes: newSlots(AnswersAtOnce / 2), singles: newSlots(SinglesAtOnce)}
+}
+
+// slots are shared by users: one user waits for, and has, a quarter of them at once, and one at least. What they ask beyond that
+// waits for their own, so that one user who asks without end keeps no other one waiting.
+type slots struct {
+	all chan struct{}
+
+	mu   sync.Mutex
+	each map[string]*turns
+}
+
+// turns are the slots that one user may have, and counts those who wait for one or have it.
+type turns struct {
+	own   chan struct{}
+	users int
+}
+
+func newSlots(n int) *slots { return &slots{all: make(chan struct{}, n), each: map[string]*turns{}} }
+
+// join counts a question of a user; leave counts it no more.
+func (s *slots) join(user string) *turns {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.each[user]
+	if t == nil {
+		t = &turns{own: make(chan struct{}, max(cap(s.all)/4, 1))}
+		s.each[user] = t
+	}
+	t.users++
+	return t
+}
+
+func (s *slots) leave(user string, t *turns) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.users--; t.users == 0 {
+		delete(s.each, user)
+	}
+}
+
+// take waits for a slot until done is closed or late fires. Of no user it waits with nobody's turns.
+func (s *slots) take(user string, done <-chan struct{}, late <-chan time.Time) (leave func(), ok bool) {
+	gates := []chan struct{}{s.all}
+	forget := func() {}
+	if user != "" {
+		mine := s.join(user)
+		gates, forget = []chan struct{}{mine.own, s.all}, func() { s.leave(user, mine) }
+	}
+	taken := 0
+	leave = func() {
+		for _, gate := range gates[:taken] {
+			<-gate
+		}
+		forget()
+	}
+	for _, gate := range gates {
+		select {
+		case gate <- struct{}{}:
+			taken++
+		case <-late:
+			leave()
+			return nil, false
+		case <-done:
+			leave()
+			return nil, false
+		}
+	}
+	return leave, true
 }
 
 // takeSlot waits for a slot for the answer to a question, which leave gives back. If there is none there is an answer already.
-func (s *Server) takeSlot(w http.ResponseWriter, req *http.Request, q explain.Question, r *room) (leave func(), ok bool) {
+// user is who asks, "" for another manager.
+func (s *Server) takeSlot(w http.ResponseWriter, req *http.Request, q explain.Question, r *room, user string) (leave func(), ok bool) {
 	slots := r.singles
 	if q.Pods {
 		slots = r.wholes
@@ -47,14 +117,11 @@ func (s *Server) takeSlot(w http.ResponseWriter, req *http.Request, q explain.Qu
 	}
 	late := time.NewTimer(wait)
 	defer late.Stop()
-	select {
-	case slots <- struct{}{}:
-		return func() { <-slots }, true
-	case <-late.C:
+	leave, ok = slots.take(user, req.Context().Done(), late.C)
+	if !ok && req.Context().Err() == nil { // else the caller has gone
 		w.Header().Set("Retry-After", "1")
 		fail(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, q.APIResource(),
-			fmt.Sprintf("%s answers %d such questions at once, and no other one ended within %s; ask again in a moment", s.Replica, cap(slots), wait))
-	case <-req.Context().Done(): // the caller has gone
+			fmt.Sprintf("%s answers %d such questions at once, %d of one user, and no other one ended within %s; ask again in a moment", s.Replica, cap(slots.all), max(cap(slots.all)/4, 1), wait))
 	}
-	return nil, false
+	return leave, ok
 }

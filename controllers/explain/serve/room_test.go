@@ -26,8 +26,13 @@ func allowAll(context.Context, authorizer.Attributes) (authorizer.Decision, stri
 // answerTo has a server answer a path to jane.
 func answerTo(t *testing.T, h http.Handler, path string) *httptest.ResponseRecorder {
 	t.Helper()
+	return answerToUser(t, h, "jane", path)
+}
+
+func answerToUser(t *testing.T, h http.Handler, user, path string) *httptest.ResponseRecorder {
+	t.Helper()
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
-	req.Header.Set("Authorization", "Bearer jane")
+	req.Header.Set("Authorization", "Bearer "+user)
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, req)
 	return w
@@ -56,8 +61,8 @@ func TestAnswersAtOnceAreBounded(t *testing.T) {
 			}
 			h := s.server(nil).Handler
 			var all recovery.WaitGroup
-			for range tc.most {
-				all.Go("test", func() { answerTo(t, h, tc.path) }, func(err error) { t.Error(err) })
+			for i := range tc.most {
+				all.Go("test", func() { answerToUser(t, h, fmt.Sprint("user-", i), tc.path) }, func(err error) { t.Error(err) })
 				<-begun
 			}
 			w := answerTo(t, h, tc.path)
@@ -72,6 +77,43 @@ func TestAnswersAtOnceAreBounded(t *testing.T) {
 			go func() { <-begun }()
 			if w := answerTo(t, h, urlOf(pod)); w.Code != http.StatusOK {
 				t.Errorf("after they ended: %d %s", w.Code, w.Body.String())
+			}
+		})
+	}
+}
+
+// One user who asks without end keeps no other user waiting: what they ask beyond a quarter of the slots waits for their own.
+func TestOneUserDoesNotUseUpAllAnswers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		path string
+		most int
+	}{
+		"single ones": {urlOf("kind=Pod&namespace=shop&name=web-1"), SinglesAtOnce / 4},
+		"refusals":    {urlOf("user=bob"), SinglesAtOnce / 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := explain.NewStore()
+			store.Put(decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"}, one{})
+			begun, end := make(chan struct{}, SinglesAtOnce), make(chan struct{})
+			s := &Server{
+				Store: store, Replica: "first", Who: named(), May: authorizer.AuthorizerFunc(allowAll), RoomWait: time.Millisecond,
+				Peers: func(context.Context) ([]replicas.Replica, error) { begun <- struct{}{}; <-end; return nil, nil },
+			}
+			h := s.server(nil).Handler
+			var all recovery.WaitGroup
+			for range tc.most {
+				all.Go("test", func() { answerTo(t, h, tc.path) }, func(err error) { t.Error(err) })
+				<-begun
+			}
+			if w := answerTo(t, h, tc.path); w.Code != http.StatusTooManyRequests || !strings.Contains(w.Body.String(), fmt.Sprintf("%d of one user", tc.most)) {
+				t.Errorf("one more of the user: %d %s", w.Code, w.Body.String())
+			}
+			all.Go("test", func() { answerToUser(t, h, "eve", tc.path) }, func(err error) { t.Error(err) })
+			<-begun
+			close(end)
+			all.Wait()
+			if n := len(s.users.singles.each); n != 0 {
+				t.Errorf("%d users are remembered when none asks", n)
 			}
 		})
 	}
