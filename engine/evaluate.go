@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/metrics"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,11 +34,12 @@ type evaluation struct {
 
 	started  bool            // these belong to the one who waits
 	late     bool            // it had its time, and did not use it well
-	held     []chan struct{} // what it has taken of shares; the worker gives it back
-	revision string          // of what decides
-	share    *share          // counts its time; nil if none does
-	suspect  func()          // has it looked into that it does not end; nil if it says nothing
-	guilty   bundle.Set      // those to blame that it is late; of the goroutine that has claimed the watchdog
+	held     []chan struct{} // what it has taken of shares; release gives it back
+	released sync.Once
+	revision string     // of what decides
+	share    *share     // counts its time; nil if none does
+	suspect  func()     // has it looked into that it does not end; nil if it says nothing
+	guilty   bundle.Set // those to blame that it is late; of the goroutine that has claimed the watchdog
 	stop     brake
 	done     chan struct{}
 
@@ -57,11 +59,13 @@ func newEvaluation(q *query, input ast.Value, ask *question) *evaluation {
 
 func (ev *evaluation) labels() []map[string]any { return ev.rules.Labels }
 
-// release gives back what was taken of shares.
+// release gives back what was taken of shares, once.
 func (ev *evaluation) release() {
-	for _, slots := range ev.held {
-		<-slots
-	}
+	ev.released.Do(func() {
+		for _, slots := range ev.held {
+			<-slots
+		}
+	})
 }
 
 // evaluate is called by a worker.
@@ -285,6 +289,9 @@ func (e *Engine) replaceStuck(ev *evaluation) {
 	default:
 	}
 	e.workers.lost()
+	if ev.ask.judging {
+		defer e.shares.outlast(ev)()
+	}
 	e.each(func(o Observer) { o.Stuck(ev.ask.name, 1) })
 	if ev.suspect != nil && !ev.late { // who was late is suspected already
 		ev.suspect()

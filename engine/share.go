@@ -5,6 +5,7 @@ package engine
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -85,11 +86,25 @@ type shares struct {
 	// for decisions that tenants have no part in.
 	all chan struct{}
 	// judging has a slot for each evaluation that is made again to find out which
-	// bundles are to blame. One that does not end keeps it.
+	// bundles are to blame. One that does not end gives it back, unless there are
+	// mostEndless already.
 	judging chan struct{}
+	endless atomic.Int32
 
 	mu sync.Mutex
 	of map[string]*share
+}
+
+// mostEndless is how many trials that do not end leave their slots to others: as many as it takes
+// to find one bundle of many thousands. They cannot be stopped, and take processors from all others.
+const mostEndless = 16
+
+// outlast has a trial that does not end keep no other one from being made. The caller calls what it returns when it has ended.
+func (s *shares) outlast(ev *evaluation) (ended func()) {
+	if s.endless.Add(1) <= mostEndless {
+		ev.release()
+	}
+	return func() { s.endless.Add(-1) }
 }
 
 func newShares(workers int) *shares {

@@ -540,7 +540,56 @@ func TestABundleThatFailsUndoesNoCanary(t *testing.T) {
 	}
 }
 
-// Trials that do not end keep what trials need. That none can be made says nothing of a bundle, and who is found to blame
+// A trial that does not end leaves its slot to others, so that the next bundles can be judged. There is an end to that too.
+func TestTrialsThatDoNotEndKeepNoOthersFromBeingMade(t *testing.T) {
+	e := builtinEngine(t, WithParallel(2*mostEndless), WithGrace(time.Millisecond))
+	v := e.Snapshot().cluster.platform
+	q, err := v.query(t.Context(), "rollout/plan")
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, late := make(chan struct{}), 0
+	try := func() *evaluation {
+		t.Helper()
+		input, err := e.codec.Encode(rollout.PlanInput{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ev := newEvaluation(q, input, &question{
+			name: "rollout/plan", budget: 50 * time.Millisecond, judging: true,
+			answer: func(ast.Value, string) error { <-end; return nil },
+		})
+		_, _ = e.run(t.Context(), ev)
+		return ev
+	}
+	var all []*evaluation
+	for len(e.shares.judging) < cap(e.shares.judging) && late < 2*mostEndless+cap(e.shares.judging) {
+		ev := try()
+		if !ev.late {
+			t.Fatalf("after %d trials that do not end none can be made", late)
+		}
+		for want := int32(late + 1); e.shares.endless.Load() < want && !ev.ended(); {
+			time.Sleep(time.Millisecond)
+		}
+		if ev.ended() { // the machine was so busy that it was stopped before its answer was read
+			continue
+		}
+		late++
+		all = append(all, ev)
+	}
+	if want := mostEndless + cap(e.shares.judging); late != want {
+		t.Errorf("%d trials that do not end were made, want %d", late, want)
+	}
+	close(end)
+	for _, ev := range all {
+		<-ev.done
+	}
+	for e.shares.endless.Load() > 0 || len(e.shares.judging) > 0 {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// Trials that do not end may keep what trials need. That none can be made says nothing of a bundle, and who is found to blame
 // stays so while the evaluation goes on.
 func TestAnEvaluationThatDoesNotEndIsJudgedOnce(t *testing.T) {
 	for name, tc := range map[string]struct{ before, withheld int }{
