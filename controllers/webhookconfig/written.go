@@ -3,6 +3,7 @@
 package webhookconfig
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -24,6 +25,29 @@ func writtenFor(namespaces []string, webhooks []admissionv1.ValidatingWebhook) (
 		}
 	}
 	return guards
+}
+
+// boundWritten bounds guards that were read back. A guard of all namespaces is read back for each of them, and hundreds may be
+// unknown when a leader starts: where they have more bytes than guards may share, those about one resource become one.
+func boundWritten(guards []protection.Guard) (out []protection.Guard, left []string) {
+	size := 0
+	for _, g := range guards {
+		size += bytesOf(g)
+	}
+	if size <= longestShared {
+		return guards, nil
+	}
+	var shared sharedGuards
+	lacking := 0
+	for _, g := range guards {
+		if !shared.add(g) {
+			lacking++
+		}
+	}
+	if lacking > 0 {
+		left = append(left, fmt.Sprintf("%d guards that were configured are left out, whose policies have not answered yet: they are too long together", lacking))
+	}
+	return shared.guards, left
 }
 
 // writtenIn are the guards for a rule of a webhook, if it is there for the guards of a namespace.

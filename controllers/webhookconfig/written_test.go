@@ -80,3 +80,38 @@ func TestWhichNamespacesAreNotKnown(t *testing.T) {
 		t.Errorf("got %+v", answer)
 	}
 }
+
+// What is read back for very many namespaces, each of which the guards of all are about, fits into one object, and loses nothing.
+func TestGuardsThatAreReadBackAreBounded(t *testing.T) {
+	var namespaces []string
+	for i := range 600 {
+		namespaces = append(namespaces, fmt.Sprint("namespace-with-a-long-name-", i))
+	}
+	var users []protection.Guard
+	for i := range 20 {
+		users = append(users, protection.Guard{Group: "shop.example", Resource: fmt.Sprint("things", i), Operations: []string{protection.Delete, protection.Update}})
+	}
+	f := facts{Config: installation(), gates: allGates(), call: service(), users: users}
+	before, err := render(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	written, left := boundWritten(writtenFor(namespaces, before.validating))
+	size := 0
+	for _, g := range written {
+		size += bytesOf(g)
+	}
+	if size > longestShared || len(left) > 0 {
+		t.Errorf("%d guards have %d bytes, want at most %d; left out are %v", len(written), size, longestShared, left)
+	}
+	for _, g := range users {
+		if !slices.ContainsFunc(written, func(o protection.Guard) bool {
+			return o.Group == g.Group && o.Resource == g.Resource && len(o.Operations) == 2 && (len(o.Namespaces) == 0 || len(o.Namespaces) == len(namespaces))
+		}) {
+			t.Errorf("%s is lost: %+v", g.Resource, written)
+		}
+	}
+	if few, _ := boundWritten(writtenFor(namespaces[:2], before.validating)); len(few) != 2*len(users) {
+		t.Errorf("of two namespaces there are %d guards", len(few))
+	}
+}
