@@ -9,7 +9,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
@@ -50,17 +49,7 @@ spec:
 		Eventually(func() string { return u.kubectl("get", "cloneset", "web", "-o", "jsonpath={.status.readyReplicas}") }).Should(Equal("2"))
 		hostile, healthy := names()[0], names()[1]
 
-		restarts := func() (out []string) {
-			list := &corev1.PodList{}
-			Expect(shared.k8s.List(ctx, list, client.InNamespace("kruise-system"))).To(Succeed())
-			for i := range list.Items {
-				for _, c := range list.Items[i].Status.ContainerStatuses {
-					out = append(out, fmt.Sprint(list.Items[i].Name, " ", c.RestartCount))
-				}
-			}
-			return out
-		}
-		before := restarts()
+		before := restartsOf(ctx)
 		for _, text := range []string{"null", "[]", "0", `""`, "{", `{"` + set.Name + `":null}`, `{"` + set.Name + `":[null]}`, strings.Repeat("[", 20_000)} {
 			for _, key := range []string{
 				v1beta1.SidecarSetInPlaceUpdateStateKey, v1beta1.SidecarSetHashKey, v1beta1.SidecarSetHashWithoutImageKey, v1beta1.SidecarSetWorkingHotUpgradeKey,
@@ -75,6 +64,6 @@ spec:
 		Eventually(func() string {
 			return u.kubectl("get", "pod", healthy, "-o", `jsonpath={.spec.containers[?(@.name=="shipper")].image} {.spec.containers[?(@.name=="main")].image}`)
 		}, time.Minute).Should(Equal("busybox:1.35 nginx:1.29"))
-		Expect(restarts()).To(Equal(before))
+		Expect(restartsOf(ctx)).To(Equal(before))
 	}, SpecTimeout(3*time.Minute))
 })
