@@ -77,8 +77,8 @@ func (r *Reconciler) sharedPullPolicy(ctx context.Context, job *kruise.ImagePull
 	return policy
 }
 
-// patience is how long a node tries a pull at most. It orders the policies of jobs that share a tag.
-func patience(p *kruise.ImageTagPullPolicy) time.Duration {
+// longestPull is how long a node tries a pull at most. It orders the policies of jobs that share a tag.
+func longestPull(p *kruise.ImageTagPullPolicy) time.Duration {
 	if p == nil {
 		p = &kruise.ImageTagPullPolicy{}
 	}
@@ -100,5 +100,5 @@ func failedTooSoon(node *kruise.NodeImage, image string, tag *kruise.ImageTagSpe
 	}
 	p := ptr.Deref(job.Spec.PullPolicy, kruise.PullPolicy{})
 	wanted := &kruise.ImageTagPullPolicy{TimeoutSeconds: p.TimeoutSeconds, BackoffLimit: p.BackoffLimit, ActiveDeadlineSeconds: deadlineOf(job)}
-	return patience(wanted) > patience(tag.PullPolicy)
+	return longestPull(wanted) > longestPull(tag.PullPolicy)
 }

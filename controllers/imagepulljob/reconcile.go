@@ -81,7 +81,7 @@ func (r *Reconciler) begin(ctx context.Context, o order) (*tally, []points.Hold,
 	if err != nil {
 		return nil, nil, err
 	}
-	t := count(fleet, nodes, job, o.image, o.secrets)
+	t := countNodes(fleet, nodes, job, o.image, o.secrets)
 	if r.left(job, job.Status.StartTime) < 0 {
 		return t, nil, nil
 	}

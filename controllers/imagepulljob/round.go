@@ -81,8 +81,8 @@ func groupsOf(node *kruise.NodeImage) map[string]string {
 	return map[string]string{"zone": node.Labels[corev1.LabelTopologyZone], "region": node.Labels[corev1.LabelTopologyRegion]}
 }
 
-// count makes the tally of a job: nodes are those that it is about.
-func count(fleet, nodes []*kruise.NodeImage, job *kruise.ImagePullJob, i tags.Image, secrets []kruise.ReferenceObject) *tally {
+// countNodes makes the tally of a job: nodes are those that it is about.
+func countNodes(fleet, nodes []*kruise.NodeImage, job *kruise.ImagePullJob, i tags.Image, secrets []kruise.ReferenceObject) *tally {
 	t := &tally{groups: map[string]map[string]points.Nodes{"zone": {}, "region": {}}, registry: points.Registry{Name: i.Registry}}
 	for _, node := range nodes {
 		one := points.Nodes{Total: 1}

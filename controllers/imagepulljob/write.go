@@ -62,7 +62,7 @@ func (r *Reconciler) place(ctx context.Context, o order, begin []*candidate) (do
 
 // ask writes what a job wants into one NodeImage, nil if that is gone.
 func (r *Reconciler) ask(ctx context.Context, o order, node *kruise.NodeImage) (*kruise.NodeImage, error) {
-	return r.writeNode(ctx, node, func(image *kruise.NodeImage) { r.merge(ctx, image, o) })
+	return r.writeNode(ctx, node, func(image *kruise.NodeImage) { r.mergeOrder(ctx, image, o) })
 }
 
 // writeNode changes one NodeImage, nil if that is gone. Node agents write them too, so a conflict is tried again with what is
@@ -92,9 +92,9 @@ func (r *Reconciler) writeNode(ctx context.Context, node *kruise.NodeImage, chan
 	}
 }
 
-// merge writes what a job wants into a NodeImage (IMG-04). A pull is made by the policy of the job that asked for it last: that
+// mergeOrder writes what a job wants into a NodeImage (IMG-04). A pull is made by the policy of the job that asked for it last: that
 // job is the last owner of the tag.
-func (r *Reconciler) merge(ctx context.Context, node *kruise.NodeImage, o order) {
+func (r *Reconciler) mergeOrder(ctx context.Context, node *kruise.NodeImage, o order) {
 	if node.Spec.Images == nil {
 		node.Spec.Images = map[string]kruise.ImageSpec{}
 	}

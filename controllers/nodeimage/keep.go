@@ -77,12 +77,12 @@ func (r *Reconciler) failOverdue(ctx context.Context, image *kruise.NodeImage) (
 func (r *Reconciler) clean(image *kruise.NodeImage, jobs owners) (after time.Duration) {
 	for name, spec := range image.Spec.Images {
 		spec.Tags = slices.DeleteFunc(slices.Clone(spec.Tags), func(tag kruise.ImageTagSpec) bool {
-			wants := func(o corev1.ObjectReference) bool { return jobs.want(o, name, tag.Tag) }
+			wants := func(o corev1.ObjectReference) bool { return jobs.isStillAsked(o, name, tag.Tag) }
 			return tag.CreatedAt == nil || len(tag.OwnerReferences) > 0 && !slices.ContainsFunc(tag.OwnerReferences, wants)
 		})
 		for i := range spec.Tags {
 			tag := &spec.Tags[i]
-			tag.OwnerReferences = slices.DeleteFunc(slices.Clone(tag.OwnerReferences), func(o corev1.ObjectReference) bool { return !jobs.want(o, name, tag.Tag) })
+			tag.OwnerReferences = slices.DeleteFunc(slices.Clone(tag.OwnerReferences), func(o corev1.ObjectReference) bool { return !jobs.isStillAsked(o, name, tag.Tag) })
 		}
 		spec.Tags = slices.DeleteFunc(spec.Tags, func(tag kruise.ImageTagSpec) bool {
 			s := statusOf(image, name, tag.Tag)

@@ -25,8 +25,8 @@ const unfinishedAgain = time.Minute
 // Nothing is known of owners of other kinds, so they stay.
 type owners map[types.UID]*kruise.ImagePullJob
 
-// want reports whether an owner is there and asks for the image as it is now.
-func (o owners) want(ref corev1.ObjectReference, image, tag string) bool {
+// isStillAsked reports whether an owner is there and asks for the image as it is now.
+func (o owners) isStillAsked(ref corev1.ObjectReference, image, tag string) bool {
 	job, known := o[ref.UID]
 	return !known || job != nil && asksFor(job, image, tag)
 }

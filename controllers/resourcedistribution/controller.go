@@ -117,12 +117,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	found := w.ensure(ctx, plan.matched, plan.there)
 	left := w.clean(ctx, plan, found)
 	written := r.report(ctx, d, plan, found)
-	return ending(found, left, want.recheckAfter(), written)
+	return resultOf(found, left, want.recheckAfter(), written)
 }
 
-// ending is when a distribution is looked at again, also beside the error of its status. A conflict and a missing namespace are
+// resultOf is when a distribution is looked at again, also beside the error of its status. A conflict and a missing namespace are
 // no reason to try again: an event comes when they change (RD-03).
-func ending(found *failures, left bool, after time.Duration, written error) (reconcile.Result, error) {
+func resultOf(found *failures, left bool, after time.Duration, written error) (reconcile.Result, error) {
 	if left {
 		after = time.Second
 	}

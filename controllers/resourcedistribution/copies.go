@@ -64,7 +64,7 @@ func (w *work) ensure(ctx context.Context, matched []string, there map[string]*c
 			copied, kind, err := w.one(ctx, ns.Name, none)
 			if err != nil {
 				w.r.known.drop(w.d.UID, ns.UID)
-				found.add(kind, ns.Name, w.conceal(err))
+				found.add(kind, ns.Name, w.concealSecret(err))
 				return nil // the others are tried as well
 			}
 			w.r.known.set(w.d.UID, ns.UID, sight{
@@ -105,8 +105,8 @@ func (w *work) one(ctx context.Context, namespace string, none bool) (client.Obj
 	if !w.want.onto(copied) {
 		return copied, "", nil
 	}
-	if w.want.replaces(before) {
-		return w.replace(ctx, before, copied)
+	if w.want.mustReplace(before) {
+		return w.replaceCopy(ctx, before, copied)
 	}
 	if err := w.r.client.Update(ctx, copied); err != nil {
 		return nil, kruise.ResourceDistributionUpdateResourceFailed, fmt.Errorf("updating %s %s: %w", w.want.kind, copied.GetName(), err)
@@ -114,9 +114,9 @@ func (w *work) one(ctx context.Context, namespace string, none bool) (client.Obj
 	return copied, "", nil
 }
 
-// replace makes a copy again that cannot be updated. The API server is asked first whether it takes the new one, so that no copy is
+// replaceCopy makes a copy again that cannot be updated. The API server is asked first whether it takes the new one, so that no copy is
 // deleted for one that does not come.
-func (w *work) replace(ctx context.Context, is, wanted client.Object) (client.Object, kruise.ResourceDistributionConditionType, error) {
+func (w *work) replaceCopy(ctx context.Context, is, wanted client.Object) (client.Object, kruise.ResourceDistributionConditionType, error) {
 	wanted.SetUID("")
 	wanted.SetResourceVersion("")
 	wanted.SetCreationTimestamp(metav1.Time{})
@@ -148,13 +148,13 @@ func (w *work) isUnchanged(ctx context.Context, namespace string, s sight) bool 
 	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(w.want.kind))
 	o.SetName(w.want.object.GetName())
 	o.SetNamespace(namespace)
-	tests, err := w.tests()
+	tests, err := w.testOwnership()
 	return err == nil && w.r.client.Patch(ctx, o, client.RawPatch(types.JSONPatchType, tests)) == nil &&
 		o.UID == s.copied.GetUID() && o.ResourceVersion == s.copied.GetResourceVersion()
 }
 
-// conceal takes from an error what may repeat a Secret: it goes into the status and the log.
-func (w *work) conceal(err error) error {
+// concealSecret takes from an error what may repeat a Secret: it goes into the status and the log.
+func (w *work) concealSecret(err error) error {
 	if w.want.kind != "Secret" || errors.Is(err, errConflict) || errors.Is(err, errBeingDeleted) {
 		return err
 	}
@@ -174,7 +174,7 @@ func (w *work) read(ctx context.Context, namespace string) (client.Object, error
 	o := w.want.empty()
 	o.SetName(w.want.object.GetName())
 	o.SetNamespace(namespace)
-	tests, err := w.tests()
+	tests, err := w.testOwnership()
 	if err != nil {
 		return nil, err
 	}
@@ -190,8 +190,8 @@ func (w *work) read(ctx context.Context, namespace string) (client.Object, error
 	return o, nil
 }
 
-// tests is a patch that succeeds if the distribution owns the object.
-func (w *work) tests() ([]byte, error) {
+// testOwnership is a patch that succeeds if the distribution owns the object.
+func (w *work) testOwnership() ([]byte, error) {
 	tests, err := json.Marshal([]map[string]string{
 		{"op": "test", "path": "/metadata/ownerReferences/0/uid", "value": string(w.d.UID)},
 	})
@@ -219,7 +219,7 @@ func (w *work) clean(ctx context.Context, p plan, found *failures) (left bool) {
 				return nil
 			}
 			if err := w.remove(ctx, name); err != nil {
-				found.add(kruise.ResourceDistributionDeleteResourceFailed, name, w.conceal(err))
+				found.add(kruise.ResourceDistributionDeleteResourceFailed, name, w.concealSecret(err))
 				return nil
 			}
 			w.r.known.set(w.d.UID, ns.UID, sight{at: w.r.now()})

@@ -117,9 +117,9 @@ func (t template) onto(copied client.Object) (changed bool) {
 	return !equality.Semantic.DeepEqual(before, copied)
 }
 
-// replaces reports whether the API server refuses to make a copy what it is to be: the type of a Secret cannot change, nor what an
+// mustReplace reports whether the API server refuses to make a copy what it is to be: the type of a Secret cannot change, nor what an
 // object has that is immutable.
-func (t template) replaces(copied client.Object) bool {
+func (t template) mustReplace(copied client.Object) bool {
 	isFixed := func(was, wanted *bool) bool { return ptr.Deref(was, false) && !ptr.Deref(wanted, false) }
 	switch want := t.object.(type) {
 	case *corev1.Secret:

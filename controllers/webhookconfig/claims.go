@@ -172,7 +172,7 @@ func (w *Writer) writeClaims(ctx context.Context, _ struct{}, batch []*claimer) 
 	var claims []reach.Claim
 	for _, c := range batch {
 		for _, one := range c.claims { // that for what rules may add is in all
-			if !slices.ContainsFunc(claims, func(o reach.Claim) bool { return o.Content() == one.Content() }) {
+			if !slices.ContainsFunc(claims, func(o reach.Claim) bool { return o.ContentKey() == one.ContentKey() }) {
 				claims = append(claims, one)
 			}
 		}
@@ -226,7 +226,7 @@ func (w *Writer) add(ctx context.Context, claims []reach.Claim) error {
 // description of pods, or one for all pods if they are too many or too long.
 func boundClaims(before, added []reach.Claim) []reach.Claim {
 	kept := slices.DeleteFunc(slices.Clone(before), func(o reach.Claim) bool {
-		return slices.ContainsFunc(added, func(c reach.Claim) bool { return c.Content() == o.Content() })
+		return slices.ContainsFunc(added, func(c reach.Claim) bool { return c.ContentKey() == o.ContentKey() })
 	})
 	kept = append(kept, added...)
 	if len(kept) <= mostClaims && len(reach.Encode(kept)) <= claimedBytes {
@@ -302,10 +302,10 @@ func (w *Writer) shown(ctx context.Context, claims []reach.Claim) {
 		}
 		now, err := reach.Claims(m)
 		return slices.ContainsFunc(now, func(c reach.Claim) bool { // another replica may have made it anew
-			return c.Reach.Everything() || c.Content() == claims[0].Content()
+			return c.Reach.Everything() || c.ContentKey() == claims[0].ContentKey()
 		}), err
 	}); err != nil {
-		ctrl.Log.Info("The API server does not show yet that it sends the pods of an object", "object", claims[0].Object(), "reason", err.Error())
+		ctrl.Log.Info("The API server does not show yet that it sends the pods of an object", "object", claims[0].ObjectKey(), "reason", err.Error())
 		return
 	}
 	select {
@@ -321,8 +321,8 @@ func (w *Writer) watch(configurations client.Reader) {
 	w.watched = configurations
 }
 
-// outstanding are the claims of a configuration that still count. Only the leader lets go of any, by its own clock.
-func (w *Writer) outstanding(of *admissionv1.MutatingWebhookConfiguration, objects map[string]reach.Reach) []reach.Claim {
+// outstandingClaims are the claims of a configuration that still count. Only the leader lets go of any, by its own clock.
+func (w *Writer) outstandingClaims(of *admissionv1.MutatingWebhookConfiguration, objects map[string]reach.Reach) []reach.Claim {
 	claims, err := reach.Claims(of)
 	if err != nil {
 		ctrl.Log.Error(err, "The claims of a configuration are not understood, and left out")
@@ -336,7 +336,7 @@ func (w *Writer) outstanding(of *admissionv1.MutatingWebhookConfiguration, objec
 		}
 		known[c.ID()] = since
 		age := w.Now().Sub(since)
-		if r, there := objects[c.Object()]; age < settled || age < lost && (!there || r.Key() != c.Reach.Key()) {
+		if r, there := objects[c.ObjectKey()]; age < settled || age < lost && (!there || r.Key() != c.Reach.Key()) {
 			out = append(out, c)
 		}
 	}
@@ -371,7 +371,7 @@ func (w *Writer) readAwaited(ctx context.Context, from client.Reader, of *admiss
 			return out, err
 		}
 	}
-	out.claims = w.outstanding(of, out.objects)
+	out.claims = w.outstandingClaims(of, out.objects)
 	for _, c := range out.claims {
 		if at := namespacesWith(c.Kind); at != match.All {
 			out.having[at] = append(out.having[at], c.Namespace)
@@ -405,8 +405,8 @@ func (a *awaitedObjects) readNamespaces(ctx context.Context, from client.Reader,
 	return nil
 }
 
-// pods are the descriptions of all pods that SidecarSets may concern.
-func (a awaitedObjects) pods() []reach.Reach {
+// reachOfSidecarSets are the descriptions of all reachOfSidecarSets that SidecarSets may concern.
+func (a awaitedObjects) reachOfSidecarSets() []reach.Reach {
 	out := slices.Clone(a.adds)
 	for _, r := range a.sets {
 		out = append(out, r)

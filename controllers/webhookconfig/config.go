@@ -77,9 +77,9 @@ type facts struct {
 	configs map[string]admissionv1.WebhookClientConfig
 }
 
-// with are the facts with what is known of the objects that new pods are sent for.
-func (f facts) with(a awaitedObjects) facts {
-	f.sidecars, f.claims, f.awaited, f.having = a.pods(), a.claims, reach.Token(a.claims), a.having
+// withAwaited are the facts withAwaited what is known of the objects that new pods are sent for.
+func (f facts) withAwaited(a awaitedObjects) facts {
+	f.sidecars, f.claims, f.awaited, f.having = a.reachOfSidecarSets(), a.claims, reach.Token(a.claims), a.having
 	return f
 }
 

@@ -549,7 +549,7 @@ func TestAThousandSidecarSets(t *testing.T) {
 				set.Spec.Selector = tc.selector(i)
 				known.sets[set.Name] = reach.Of(set)
 			}
-			want, err := render(f.with(known))
+			want, err := render(f.withAwaited(known))
 			if err != nil || want.precision != tc.precision {
 				t.Fatalf("the precision is %s, want %s, %v", want.precision, tc.precision, err)
 			}

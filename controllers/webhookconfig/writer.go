@@ -161,7 +161,7 @@ func (w *Writer) once(ctx context.Context) error {
 		return err
 	}
 	w.report(at.validating, LeftOutReason, first(append(left, answer.Left...)), "")
-	want, err := render(f.with(known))
+	want, err := render(f.withAwaited(known))
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (w *Writer) once(ctx context.Context) error {
 		if known, err = w.readAwaited(ctx, w.Live, at.mutating); err != nil {
 			return err
 		}
-		if want, err = render(f.with(known)); err != nil {
+		if want, err = render(f.withAwaited(known)); err != nil {
 			return err
 		}
 	}

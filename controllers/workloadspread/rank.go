@@ -27,7 +27,7 @@ import (
 // rank is WS-07: pods of later subsets, and those beyond the limit of theirs, go first at
 // scale in.
 func (t *round) rank(ctx context.Context) error {
-	if !spread.Ranked(t.w) {
+	if !spread.UsesCosts(t.w) {
 		return nil
 	}
 	latest, err := t.latestVersion(ctx)
@@ -91,7 +91,7 @@ func (t *round) rank(ctx context.Context) error {
 				case version != latest: // it leaves subsets as the newest version fills them
 					cost(pod, spread.PlainCost(t.w, place))
 				default:
-					cost(pod, shares.Of(place, len(pods)-j))
+					cost(pod, shares.CostOf(place, len(pods)-j))
 				}
 			}
 		}
@@ -103,7 +103,7 @@ func (t *round) rank(ctx context.Context) error {
 // a Deployment. It is that of the newest pod where the workload does not say it, as while its controller has not seen it yet.
 func (t *round) latestVersion(ctx context.Context) (string, error) {
 	ref := t.w.Spec.TargetReference
-	if t.target == nil || len(t.pods) == 0 || !t.r.version.Count(t.w) {
+	if t.target == nil || len(t.pods) == 0 || !t.r.version.CountSeparately(t.w) {
 		return kruise.WorkloadSpreadVersionIgnored, nil
 	}
 	said := ""

@@ -151,7 +151,7 @@ func TestPodsBeyondTheLimitsGoFirstAtScaleIn(t *testing.T) {
 			left -= has
 			before[i] = has
 			for j := range has {
-				pods = append(pods, pod{i, costs.Of(i, j+1)})
+				pods = append(pods, pod{i, costs.CostOf(i, j+1)})
 			}
 		}
 		slices.SortFunc(pods, func(a, b pod) int { return a.cost - b.cost })

@@ -57,7 +57,7 @@ func (v validator) validate(ctx context.Context, distribution, old *v1beta1.Reso
 	if isSecret {
 		contents = redact.ContentsOfJSON(distribution.Spec.Resource.Raw)
 	}
-	v.try(ctx, trial{resource, isSecret, contents}, path, found)
+	v.tryCreation(ctx, trial{resource, isSecret, contents}, path, found)
 }
 
 // trial is an object that the API server is asked about.
@@ -101,35 +101,35 @@ func sameObject(resource *unstructured.Unstructured, old *v1beta1.ResourceDistri
 	return before.GetAPIVersion() == resource.GetAPIVersion() && before.GetKind() == resource.GetKind() && before.GetName() == resource.GetName()
 }
 
-// try asks the API server to create the object, and not to keep it. An object that exists there is no mistake. A quota may be
+// tryCreation asks the API server to create the object, and not to keep it. An object that exists there is no mistake. A quota may be
 // used up, and an installation may grant the manager less: what the manager may not create now is a warning.
 //
 // +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=create
-func (v validator) try(ctx context.Context, t trial, path *field.Path, found *rules.Findings) {
+func (v validator) tryCreation(ctx context.Context, t trial, path *field.Path, found *rules.Findings) {
 	resource := t.object.DeepCopy()
 	resource.SetNamespace(v.namespace)
 	err := v.writer.Create(ctx, resource, client.DryRunAll)
 	switch {
 	case err == nil || apierrors.IsAlreadyExists(err):
 	case apierrors.IsForbidden(err):
-		found.Warn(path, "%s", t.conceal("it was not tried", err))
+		found.Warn(path, "%s", t.concealSecret("it was not tried", err))
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
-		found.Add(t.mistakes(err, path)...)
+		found.Add(t.mistakesAtFields(err, path)...)
 	default:
-		found.Add(field.InternalError(path, t.conceal("trying to create it", err)))
+		found.Add(field.InternalError(path, t.concealSecret("trying to create it", err)))
 	}
 }
 
-func (t trial) conceal(doing string, err error) error {
+func (t trial) concealSecret(doing string, err error) error {
 	if t.isSecret {
 		return t.contents.Error(doing, err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// mistakes are those of the object, at their fields if the API server names them. Values are left out, and of a Secret the whole
+// mistakesAtFields are those of the object, at their fields if the API server names them. Values are left out, and of a Secret the whole
 // text that comes with them.
-func (t trial) mistakes(err error, path *field.Path) field.ErrorList {
+func (t trial) mistakesAtFields(err error, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) && status.Status().Details != nil {
 		for _, cause := range status.Status().Details.Causes {
@@ -145,7 +145,7 @@ func (t trial) mistakes(err error, path *field.Path) field.ErrorList {
 		}
 	}
 	if len(errs) == 0 {
-		errs = append(errs, field.Invalid(path, field.OmitValueType{}, t.conceal("the API server refuses it", err).Error()))
+		errs = append(errs, field.Invalid(path, field.OmitValueType{}, t.concealSecret("the API server refuses it", err).Error()))
 	}
 	return errs
 }

@@ -32,8 +32,8 @@ type Claim struct {
 	At time.Time `json:"at"`
 }
 
-// Object names the object of the claim: no SidecarSet has a slash in its name.
-func (c Claim) Object() string {
+// ObjectKey names the object of the claim: no SidecarSet has a slash in its name.
+func (c Claim) ObjectKey() string {
 	if c.Kind == "" {
 		return c.Set
 	}
@@ -43,11 +43,11 @@ func (c Claim) Object() string {
 // ObjectKey is how claims name an object of a namespace.
 func ObjectKey(kind, namespace, name string) string { return kind + "/" + namespace + "/" + name }
 
-// Content is the same for claims for the same pods by the same object.
-func (c Claim) Content() string { return c.Object() + "/" + c.Reach.Key() }
+// ContentKey is the same for claims for the same pods by the same object.
+func (c Claim) ContentKey() string { return c.ObjectKey() + "/" + c.Reach.Key() }
 
 // ID is the same for no two claims.
-func (c Claim) ID() string { return c.Content() + "/" + c.At.Format(time.RFC3339Nano) }
+func (c Claim) ID() string { return c.ContentKey() + "/" + c.At.Format(time.RFC3339Nano) }
 
 // IsUnnamed reports whether the claim stands for claims that were too many to be kept apart: it is for all pods, and names no object.
 func (c Claim) IsUnnamed() bool { return c.Set == "" && c.Reach.Everything() }

@@ -69,7 +69,7 @@ func hasAwaited(list client.ObjectList, kind, namespace string, claims []Claim) 
 	awaited := map[string]types.UID{}
 	for _, c := range claims {
 		if c.Kind == kind && (namespace == "" || c.Namespace == namespace) {
-			awaited[c.Object()] = c.UID
+			awaited[c.ObjectKey()] = c.UID
 		}
 	}
 	err := meta.EachListItem(list, func(item runtime.Object) error {

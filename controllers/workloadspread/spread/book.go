@@ -94,7 +94,7 @@ type Place struct {
 // Create decides where a pod goes, and records it unless it is a dry run (WS-02, WS-03).
 func (b *Book) Create(ctx context.Context, cached *kruise.WorkloadSpread, pod *corev1.Pod, dryRun bool) (*Place, error) {
 	version := b.version.Of(cached, pod)
-	limits, replicas, err := b.limits(ctx, cached)
+	limits, replicas, err := b.currentLimits(ctx, cached)
 	if err != nil {
 		return nil, err
 	}
@@ -104,11 +104,11 @@ func (b *Book) Create(ctx context.Context, cached *kruise.WorkloadSpread, pod *c
 	}
 	var at *Place
 	err = b.ask(ctx, cached, func(ctx context.Context, w *kruise.WorkloadSpread) (changed bool, err error) {
-		limits, replicas, err := b.limits(ctx, w)
+		limits, replicas, err := b.currentLimits(ctx, w)
 		if err != nil {
 			return false, err
 		}
-		if at, changed = b.create(ctx, w, version, limits, replicas, pod); at != nil || !hasPercentages(w) {
+		if at, changed = b.placeNewPod(ctx, w, version, limits, replicas, pod); at != nil || !hasPercentages(w) {
 			return changed, nil
 		}
 		// Without room by the replicas in the cache: it may be a pod of more replicas, which the cache does not have yet.
@@ -119,7 +119,7 @@ func (b *Book) Create(ctx context.Context, cached *kruise.WorkloadSpread, pod *c
 		if limits, err = limitsOf(w, t.Replicas); err != nil {
 			return false, err
 		}
-		at, changed = b.create(ctx, w, version, limits, t.Replicas, pod)
+		at, changed = b.placeNewPod(ctx, w, version, limits, t.Replicas, pod)
 		return changed, nil
 	})
 	if apierrors.IsNotFound(err) { // the spread is gone
@@ -139,12 +139,12 @@ func goesByStatus(w *kruise.WorkloadSpread, limits []*int, chosen int) bool {
 		slices.ContainsFunc(limits[:chosen+1], func(limit *int) bool { return limit != nil })
 }
 
-func (b *Book) create(ctx context.Context, w *kruise.WorkloadSpread, version string, limits []*int, replicas int, pod *corev1.Pod) (*Place, bool) {
+func (b *Book) placeNewPod(ctx context.Context, w *kruise.WorkloadSpread, version string, limits []*int, replicas int, pod *corev1.Pod) (*Place, bool) {
 	if pod.Name != "" { // the request may come twice
 		for _, s := range w.Status.VersionedSubsetStatuses[version] {
 			_, creating := s.CreatingPods[pod.Name]
 			if _, deleting := s.DeletingPods[pod.Name]; creating || deleting {
-				return place(w, s.Name, Pods(&s), replicas), false
+				return placeOf(w, s.Name, Pods(&s), replicas), false
 			}
 		}
 	}
@@ -163,7 +163,7 @@ func (b *Book) create(ctx context.Context, w *kruise.WorkloadSpread, version str
 	}
 	s.CreatingPods[key] = metav1.NewTime(b.now()).Rfc3339Copy()
 	record(w, version, limits, s)
-	at := place(w, name, Pods(&s), replicas)
+	at := placeOf(w, name, Pods(&s), replicas)
 	at.UID = uid
 	return at, true
 }
@@ -177,15 +177,15 @@ func index(w *kruise.WorkloadSpread, name string) int {
 	return slices.IndexFunc(w.Spec.Subsets, func(s kruise.WorkloadSpreadSubset) bool { return s.Name == name })
 }
 
-// place is the place of the n-th pod of a subset; nil if there is no such subset.
-func place(w *kruise.WorkloadSpread, name string, n, replicas int) *Place {
+// placeOf is the placeOf of the n-th pod of a subset; nil if there is no such subset.
+func placeOf(w *kruise.WorkloadSpread, name string, n, replicas int) *Place {
 	i := index(w, name)
 	if i < 0 {
 		return nil
 	}
 	at := &Place{Subset: &w.Spec.Subsets[i]}
-	if Ranked(w) {
-		at.Cost = CostsOf(w, replicas).Of(i, n)
+	if UsesCosts(w) {
+		at.Cost = CostsOf(w, replicas).CostOf(i, n)
 	}
 	return at
 }
@@ -193,7 +193,7 @@ func place(w *kruise.WorkloadSpread, name string, n, replicas int) *Place {
 // placeNext is the place of one more pod than a subset has, by what is recorded.
 func placeNext(w *kruise.WorkloadSpread, version, name string, replicas int) *Place {
 	s := statusOf(w, version, name)
-	return place(w, name, Pods(&s)+1, replicas)
+	return placeOf(w, name, Pods(&s)+1, replicas)
 }
 
 // decide asks which subset a pod goes to.
@@ -204,9 +204,9 @@ func (b *Book) decide(ctx context.Context, w *kruise.WorkloadSpread, version str
 	return out.Chosen(in)
 }
 
-// limits are those of the subsets by what the workload wants now, and that is how many replicas. Their number is
+// currentLimits are those of the subsets by what the workload wants now, and that is how many replicas. Their number is
 // read only where a limit is a percentage.
-func (b *Book) limits(ctx context.Context, w *kruise.WorkloadSpread) ([]*int, int, error) {
+func (b *Book) currentLimits(ctx context.Context, w *kruise.WorkloadSpread) ([]*int, int, error) {
 	replicas := 0
 	if hasPercentages(w) {
 		t, err := b.targets.Of(ctx, w)
@@ -229,7 +229,7 @@ func (b *Book) Delete(ctx context.Context, cached *kruise.WorkloadSpread, pod *c
 		if i < 0 {
 			return false, nil
 		}
-		limits, _, err := b.limits(ctx, w)
+		limits, _, err := b.currentLimits(ctx, w)
 		if err != nil {
 			return false, err
 		}

@@ -10,8 +10,8 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// Ranked says whether the workload of a spread goes by deletion costs at scale in (WS-07).
-func Ranked(w *kruise.WorkloadSpread) bool {
+// UsesCosts says whether the workload of a spread goes by deletion costs at scale in (WS-07).
+func UsesCosts(w *kruise.WorkloadSpread) bool {
 	switch w.Spec.TargetReference.Kind {
 	case "Deployment", "ReplicaSet", "CloneSet":
 		return true
@@ -63,21 +63,21 @@ type share struct {
 	ofHundred bool
 }
 
-// of is the share of so many replicas.
-func (s share) of(replicas int) int {
+// ofReplicas is the share ofReplicas so many replicas.
+func (s share) ofReplicas(replicas int) int {
 	if !s.ofHundred {
 		return s.n
 	}
 	return (s.n*replicas + 99) / 100
 }
 
-// Of is the cost of the n-th pod of a subset, counted from 1, which is the last one to go.
-func (c *Costs) Of(place, n int) int {
+// CostOf is the cost of the n-th pod of a subset, counted from 1, which is the last one to go.
+func (c *Costs) CostOf(place, n int) int {
 	if len(c.filled) == 1 || !hasPercentages(c.w) {
 		return PlainCost(c.w, place)
 	}
 	for len(c.filled[place]) < n && c.upTo < c.replicas {
-		c.fill()
+		c.fillNext()
 	}
 	if len(c.filled[place]) < n || n < 1 { // others have its share
 		return PlainCost(c.w, place)
@@ -92,14 +92,14 @@ func hasPercentages(w *kruise.WorkloadSpread) bool {
 	})
 }
 
-// fill finds out which subsets have more pods with one more replica.
-func (c *Costs) fill() {
+// fillNext finds out which subsets have more pods with one more replica.
+func (c *Costs) fillNext() {
 	c.upTo++
 	left := c.upTo
 	for i, limit := range c.limits {
 		has := left
 		if limit != nil {
-			has = min(left, limit.of(c.upTo))
+			has = min(left, limit.ofReplicas(c.upTo))
 		}
 		left -= has
 		for len(c.filled[i]) < has {

@@ -37,7 +37,7 @@ func TestACostIsFoundInFewSteps(t *testing.T) {
 		{[]string{"1000000000", "50%", ""}, 2},
 	} {
 		c := CostsOf(sharesOf(tc.limits...), 20_000_000)
-		if got, want := c.Of(tc.place, 1), PlainCost(c.w, tc.place); got != want || c.upTo > 200_000 {
+		if got, want := c.CostOf(tc.place, 1), PlainCost(c.w, tc.place); got != want || c.upTo > 200_000 {
 			t.Errorf("%v: a pod of subset %d costs %d after %d steps, want %d", tc.limits, tc.place, got, c.upTo, want)
 		}
 	}
@@ -68,7 +68,7 @@ func TestCostsAreThoseOfFillingSubsets(t *testing.T) {
 				break
 			}
 		}
-		if got := CostsOf(w, replicas).Of(place, n); got != want {
+		if got := CostsOf(w, replicas).CostOf(place, n); got != want {
 			t.Errorf("pod %d of subset %d costs %d, want %d", n, place, got, want)
 		}
 	})

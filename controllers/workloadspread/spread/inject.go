@@ -47,7 +47,7 @@ func Inject(w *kruise.WorkloadSpread, at *Place, pod *corev1.Pod) error {
 		return fmt.Errorf("marking the pod: %w", err)
 	}
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, kruise.MatchedWorkloadSpreadKey, string(text))
-	if Ranked(w) { // as the controller would write it a moment later
+	if UsesCosts(w) { // as the controller would write it a moment later
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, kruise.PodDeletionCostKey, strconv.Itoa(at.Cost))
 	}
 	return nil

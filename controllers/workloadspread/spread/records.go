@@ -63,14 +63,14 @@ func ParseVersions(flag string) Versions {
 	return out
 }
 
-// Count reports whether the versions of the workload of a spread count by themselves.
-func (v Versions) Count(w *kruise.WorkloadSpread) bool {
+// CountSeparately reports whether the versions of the workload of a spread count by themselves.
+func (v Versions) CountSeparately(w *kruise.WorkloadSpread) bool {
 	return v[strings.ToLower(w.Spec.TargetReference.Kind)]
 }
 
 // Of is the version of a pod (WS-09).
 func (v Versions) Of(w *kruise.WorkloadSpread, pod *corev1.Pod) string {
-	if !v.Count(w) {
+	if !v.CountSeparately(w) {
 		return kruise.WorkloadSpreadVersionIgnored
 	}
 	if hash := pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; hash != "" {
