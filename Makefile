@@ -41,6 +41,18 @@ kruise-daemon:
 regatta:
 	$(GO) build $(BUILDFLAGS) -ldflags "$(LDFLAGS)" -o "$(BIN)/$@" ./controllers/cmd/regatta
 
+##@ Release
+
+# make expands an empty one to nothing, so that the flag's default counts.
+IMAGE ?=
+PLATFORMS ?=
+ARCHIVE ?=
+PUSH ?=
+
+.PHONY: image
+image: ## Build the image without a container engine (IMAGE=registry/name:tag [PUSH=1] [PLATFORMS=linux/amd64,linux/arm64] [ARCHIVE=file.tar])
+	@$(GO) run ./charts/release image --image "$(IMAGE)" $(if $(PLATFORMS),--platforms "$(PLATFORMS)") $(if $(ARCHIVE),--archive "$(ARCHIVE)") $(if $(PUSH),--push)
+
 ##@ Test
 
 .PHONY: test

@@ -10,11 +10,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/regatta-sh/regatta/charts/release/image"
 	"github.com/regatta-sh/regatta/test/cluster/binaries"
-	"github.com/regatta-sh/regatta/test/cluster/images"
 	"github.com/regatta-sh/regatta/test/cluster/local"
 )
 
@@ -100,7 +103,11 @@ func Install(ctx context.Context, o Options) (Installed, error) {
 		if err != nil {
 			return i, err
 		}
-		if _, err := o.Cluster.Load(ctx, Image+":"+tag, programs, images.Options{User: "65534"}); err != nil {
+		built, err := image.Assemble(ctx, programs, v1.Platform{OS: "linux", Architecture: runtime.GOARCH}, image.Origin{Version: tag})
+		if err != nil {
+			return i, err
+		}
+		if _, err := o.Cluster.Push(ctx, Image+":"+tag, built); err != nil {
 			return i, err
 		}
 		// 200m, the documented limit, is for production; here people wait, unless the caller sets another one.

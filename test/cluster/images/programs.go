@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package images builds the images that run in a local cluster: from programs
+// on this machine, or stand-ins for images that cannot be had here.
 package images
 
 import (
 	"bytes"
-	"debug/elf"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/regatta-sh/regatta/charts/release/layer"
 )
 
 // Options say how the image of some programs runs.
@@ -48,13 +50,13 @@ func FromPrograms(programs []string, options Options) (v1.Image, error) {
 			return nil, fmt.Errorf("reading the program: %w", err)
 		}
 		if options.BusyBox == "" || !bytes.HasPrefix(content, []byte("#!/bin/sh\n")) {
-			if err := checkStatic(program); err != nil {
+			if err := layer.RequireStatic(program); err != nil {
 				return nil, err
 			}
 		}
-		files = append(files, file{path: filepath.Base(program), mode: 0o755, content: content})
+		files = append(files, layer.File{Path: filepath.Base(program), Mode: 0o755, Content: content})
 	}
-	layer, err := newLayer(files)
+	packed, err := layer.Pack(files)
 	if err != nil {
 		return nil, err
 	}
@@ -62,28 +64,8 @@ func FromPrograms(programs []string, options Options) (v1.Image, error) {
 	if len(entrypoint) == 0 {
 		entrypoint = []string{path.Join("/", filepath.Base(programs[0]))}
 	}
-	return newImage(layer, v1.Config{
+	return newImage(packed, v1.Config{
 		Entrypoint: entrypoint, User: options.User, WorkingDir: "/",
 		Env: []string{"PATH=/:/bin:/usr/bin"},
 	})
-}
-
-// checkStatic refuses a program that asks for a loader. Without one the kernel
-// only says "no such file or directory", about a file that is plainly there.
-func checkStatic(program string) error {
-	binary, err := elf.Open(program)
-	if err != nil {
-		var missing *fs.PathError
-		if errors.As(err, &missing) {
-			return fmt.Errorf("opening the program: %w", err)
-		}
-		return fmt.Errorf("%s is not a Linux program: %w", program, err)
-	}
-	defer binary.Close()
-	for _, segment := range binary.Progs {
-		if segment.Type == elf.PT_INTERP {
-			return fmt.Errorf("%s is linked dynamically; build it with CGO_ENABLED=0", program)
-		}
-	}
-	return nil
 }

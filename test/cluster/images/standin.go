@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/regatta-sh/regatta/charts/release/layer"
 )
 
 // Scripts of the stand-ins. The first process of a container ignores signals
@@ -44,7 +46,7 @@ func FindBusyBox() (string, error) {
 		if _, err := os.Stat(candidate); err != nil {
 			continue
 		}
-		if checkStatic(candidate) == nil {
+		if layer.RequireStatic(candidate) == nil {
 			return candidate, nil
 		}
 	}
@@ -52,7 +54,7 @@ func FindBusyBox() (string, error) {
 }
 
 // busyBox are the files of BusyBox, a link for each of its commands among them.
-func busyBox(from string) ([]file, error) {
+func busyBox(from string) ([]layer.File, error) {
 	content, err := os.ReadFile(from)
 	if err != nil {
 		return nil, fmt.Errorf("reading busybox: %w", err)
@@ -61,9 +63,9 @@ func busyBox(from string) ([]file, error) {
 	if err != nil {
 		return nil, fmt.Errorf("asking busybox what it can do: %w", err)
 	}
-	files := []file{{path: "bin/busybox", mode: 0o755, content: content}}
+	files := []layer.File{{Path: "bin/busybox", Mode: 0o755, Content: content}}
 	for _, applet := range bytes.Fields(listed) {
-		files = append(files, file{path: path.Join("bin", string(applet)), link: "/bin/busybox"})
+		files = append(files, layer.File{Path: path.Join("bin", string(applet)), Link: "/bin/busybox"})
 	}
 	return files, nil
 }
@@ -75,20 +77,20 @@ func NewStandIn(busybox string) (*StandIn, error) {
 		return nil, err
 	}
 	files := append(skeleton(),
-		file{path: "bin/serve", mode: 0o755, content: []byte(serveScript)},
-		file{path: "bin/pause", mode: 0o755, content: []byte(pauseScript)},
-		file{path: "bin/bash", mode: 0o755, content: []byte(bashScript)},
-		file{path: "usr/bin/", mode: 0o755},
-		file{path: "usr/bin/env", link: "/bin/busybox"},
-		file{path: "www/index.html", mode: 0o644, content: []byte("ok\n")},
-		file{path: "root/", mode: 0o700},
-		file{path: "var/run/", mode: 0o755},
+		layer.File{Path: "bin/serve", Mode: 0o755, Content: []byte(serveScript)},
+		layer.File{Path: "bin/pause", Mode: 0o755, Content: []byte(pauseScript)},
+		layer.File{Path: "bin/bash", Mode: 0o755, Content: []byte(bashScript)},
+		layer.File{Path: "usr/bin/", Mode: 0o755},
+		layer.File{Path: "usr/bin/env", Link: "/bin/busybox"},
+		layer.File{Path: "www/index.html", Mode: 0o644, Content: []byte("ok\n")},
+		layer.File{Path: "root/", Mode: 0o700},
+		layer.File{Path: "var/run/", Mode: 0o755},
 	)
-	layer, err := newLayer(append(files, commands...))
+	packed, err := layer.Pack(append(files, commands...))
 	if err != nil {
 		return nil, err
 	}
-	return &StandIn{layer: layer}, nil
+	return &StandIn{layer: packed}, nil
 }
 
 // Image returns the stand-in for an image. Every tag has an image ID of its

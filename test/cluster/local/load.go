@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/regatta-sh/regatta/test/cluster/images"
@@ -18,13 +19,18 @@ import (
 // The name may have a registry in front, which makes no difference: the nodes
 // ask this registry for the images of all others.
 func (c *Cluster) Load(ctx context.Context, image string, programs []string, options images.Options) (string, error) {
-	target, err := c.tag(image)
-	if err != nil {
-		return "", err
-	}
 	built, err := images.FromPrograms(programs, options)
 	if err != nil {
 		return "", fmt.Errorf("making the image %s: %w", image, err)
+	}
+	return c.Push(ctx, image, built)
+}
+
+// Push pushes an image, so that pods can use it under the given name, and returns its digest.
+func (c *Cluster) Push(ctx context.Context, image string, built v1.Image) (string, error) {
+	target, err := c.tag(image)
+	if err != nil {
+		return "", err
 	}
 	if err := remote.Write(target, built, remote.WithContext(ctx)); err != nil {
 		return "", fmt.Errorf("pushing the image %s: %w", image, err)

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// Programs are the programs of the image and the packages that they are built from. The first is what the image runs by default; the
+// DaemonSet of the chart runs the second.
+func Programs() []Program {
+	return []Program{
+		{Name: "kruise-manager", Package: "./controllers/cmd/manager"},
+		{Name: "kruise-daemon", Package: "./nodeagent/cmd/daemon"},
+		{Name: "regatta", Package: "./controllers/cmd/regatta"},
+	}
+}
+
+// Program is a program of the image.
+type Program struct{ Name, Package string }
+
+// Compile builds programs of the module in a folder for a platform into another folder, and returns their paths. The paths of this
+// machine are left out of the programs, so that another machine builds the same ones from the same commit.
+func Compile(ctx context.Context, source string, programs []Program, platform v1.Platform, into string) ([]string, error) {
+	paths := make([]string, len(programs))
+	for i, p := range programs {
+		paths[i] = filepath.Join(into, p.Name)
+		command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w -buildid=", "-o", paths[i], p.Package)
+		command.Dir = source
+		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+platform.OS, "GOARCH="+platform.Architecture, "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=")
+		if output, err := command.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("building %s for %s: %w\n%s", p.Package, platform.String(), err, bytes.TrimSpace(output))
+		}
+	}
+	return paths, nil
+}
+
+// ParsePlatforms reads platforms such as linux/amd64,linux/arm64. Only Linux runs the programs, and of the processors those that Go
+// names by one word.
+func ParsePlatforms(text string) ([]v1.Platform, error) {
+	var out []v1.Platform
+	seen := map[string]bool{}
+	for one := range strings.SplitSeq(text, ",") {
+		one = strings.TrimSpace(one)
+		p, err := v1.ParsePlatform(one)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("platform %q: %w", one, err)
+		case p.OS != "linux" || p.Architecture == "" || p.Variant != "" || p.OSVersion != "":
+			return nil, fmt.Errorf("platform %q: want linux and a processor, such as linux/amd64 or linux/arm64", one)
+		case seen[one]:
+			return nil, fmt.Errorf("platform %q: it is there twice", one)
+		}
+		seen[one] = true
+		out = append(out, *p)
+	}
+	return out, nil
+}
