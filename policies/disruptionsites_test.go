@@ -34,7 +34,7 @@ var disruptions = map[string]string{
 	"controllers/policybundle/bundlerevision/store.go replace":      ownRecords,
 	"controllers/resourcedistribution/copies.go one":                "placement/distribution",
 	"controllers/resourcedistribution/copies.go remove":             "placement/distribution",
-	"controllers/resourcedistribution/copies.go replace":            "placement/distribution",
+	"controllers/resourcedistribution/copies.go replaceCopy":        "placement/distribution",
 	"controllers/sidecarset/lacking.go repair":                      "rollout/plan, rollout/rank",
 	"controllers/uniteddeployment/act.go deleteAll":                 childrenOfSubsets,
 	"controllers/uniteddeployment/act.go unstick":                   "rollout/plan, rollout/rank",

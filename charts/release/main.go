@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strings"
 	"syscall"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -105,6 +106,6 @@ func buildImage(cmd *cobra.Command, f imageFlags) error {
 	if err != nil {
 		return fmt.Errorf("finding the digest of the image: %w", err)
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s@%s\n", tag.Context(), digest)
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s@%s\n", strings.TrimSuffix(f.image, ":"+tag.TagStr()), digest)
 	return err
 }

@@ -124,7 +124,7 @@ func (n *Node) findRuntimes(ctx context.Context) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.looked, n.failed = n.now(), nil
-	if err := errors.Join(append(wrong, panicked)...); err != nil {
+	if err := errors.Join(errors.Join(wrong...), panicked); err != nil {
 		n.failed = NoRuntimeError{n.endpoints, err}
 	}
 }
