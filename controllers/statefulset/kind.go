@@ -227,7 +227,7 @@ func (k *Kind) Difference(f *rollout.Facts) rollout.Difference {
 	}
 	return rollout.Difference{
 		Update: old, MaxUnavailable: f.Strategy.MaxUnavailable, MaxRecreated: s.scaleLimit(), Missing: &missing,
-		UnavailableBefore: s.unavailableBefore,
+		UnavailableBefore: s.countUnavailableBefore(),
 		Settled:           old == 0 || f.Strategy.Type == rollout.OnDelete,
 		Condemned: func(p *facts.Pod) bool {
 			n, ok := ordinalOf(s.set, p.Name)

@@ -160,8 +160,12 @@ func TestAnUpdateTakesWhatScalingCanBringBack(t *testing.T) {
 		"which is one at a time": {
 			policy: "ReCreate", change: image("2"), most: 1, want: "db:2 db:2 db:2 db:2",
 		},
-		"which is none beside a pod that is not available": {
-			policy: "ReCreate", change: image("2"), sick: "db-0", want: "db:1 db:1 db:1 db:1",
+		"which is none beside a pod that is not available, and that the partition keeps": {
+			policy: "ReCreate", sick: "db-0", want: "db:1 db:1 db:1 db:1",
+			change: func(set *kruise.StatefulSet) {
+				image("2")(set)
+				set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To[int32](1)
+			},
 		},
 		"where pods cannot be changed in place": {
 			policy: "InPlaceIfPossible", most: 1, want: "db:2 db:2 db:2 db:2",
@@ -273,5 +277,41 @@ func TestARestartLeavesOutCondemnedPods(t *testing.T) {
 	}
 	if !slices.Equal(restarted, []string{"db-0"}) {
 		t.Errorf("restarted are %v, want db-0%s", restarted, s.Story())
+	}
+}
+
+// Pods that wait for broken ones to be created again do not keep the update from these.
+func TestAnUpdateBeginsWithBrokenPodsThatOthersWaitFor(t *testing.T) {
+	e := testEngine(t)
+	for name, tc := range map[string]struct {
+		edit func(*kruise.StatefulSet)
+		sick []string
+	}{
+		"all are broken":                            {limits(1, 1), []string{"db-0", "db-1", "db-2"}},
+		"two may be updated at once":                {limits(2, 1), []string{"db-0", "db-1", "db-2"}},
+		"available pods wait for one":               {limits(2, 1), []string{"db-0"}},
+		"an available pod waits for two, unordered": {limits(3, 2), []string{"db-0", "db-1"}},
+		"OrderedReady": {func(set *kruise.StatefulSet) {
+			limits(1, 1)(set)
+			set.Spec.PodManagementPolicy = appsv1.OrderedReadyPodManagement
+		}, []string{"db-0", "db-1", "db-2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newLife(t, e, testSet(3, func(set *kruise.StatefulSet) {
+				tc.edit(set)
+				if strings.HasSuffix(name, "unordered") {
+					set.Spec.UpdateStrategy.RollingUpdate.UnorderedUpdate = &kruise.UnorderedUpdateStrategy{}
+				}
+			}))
+			s.Settle()
+			for _, name := range tc.sick {
+				s.SetReady(s.Pod(name), false)
+			}
+			s.change(image("2"))
+			s.pass("db:1")
+			if got, want := s.pods(), "db-0=db:2 db-1=db:2 db-2=db:2"; got != want {
+				t.Errorf("there are %q, want %q%s", got, want, s.Story())
+			}
+		})
 	}
 }

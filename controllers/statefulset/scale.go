@@ -179,17 +179,21 @@ func (s *scaler) scaleLimit() int {
 	return s.f.Strategy.ScaleMaxUnavailable
 }
 
-// unavailableBefore counts the ordinals before that of a pod that use up scaleStrategy.maxUnavailable.
-func (s *scaler) unavailableBefore(p *facts.Pod) (n int) {
-	ordinal, _ := ordinalOf(s.set, p.Name)
-	for _, i := range s.wanted {
-		if i >= ordinal {
-			break
-		}
-		before := s.active[i]
-		countIf(&n, before == nil || !s.f.Available(before))
+// countUnavailableBefore returns how many of the ordinals before that of a pod use up scaleStrategy.maxUnavailable.
+func (s *scaler) countUnavailableBefore() func(*facts.Pod) int {
+	if s.scaleLimit() == 0 {
+		return nil
 	}
-	return n
+	before, n := make(map[int]int, len(s.wanted)), 0
+	for _, i := range s.wanted {
+		before[i] = n
+		p := s.active[i]
+		countIf(&n, p == nil || !s.f.Available(p))
+	}
+	return func(p *facts.Pod) int {
+		ordinal, _ := ordinalOf(s.set, p.Name)
+		return before[ordinal] // only pods that an ordinal wants are moved
+	}
 }
 
 // condemned are the pods that may be deleted because no ordinal wants them. OrderedReady

@@ -57,9 +57,12 @@ func (r *Round) decide(ctx context.Context, f *Facts) (Decisions, error) {
 	if err := changes.stand(ctx, &order); err != nil {
 		return d, err
 	}
+	room := recreations{f: f, un: walkFrom}
+	if err := changes.holdRoomless(ctx, &order, &room); err != nil {
+		return d, err
+	}
 	taken, skipped := selection.Walk(order.candidates, d.Holds, limits, walkFrom)
 	d.Skipped = skipped
-	room := recreations{f: f, un: walkFrom}
 	var errs []error
 	for _, pod := range taken {
 		p := order.pods[pod]
@@ -68,10 +71,7 @@ func (r *Round) decide(ctx context.Context, f *Facts) (Decisions, error) {
 		case err != nil:
 			errs = append(errs, err)
 		case change.Action != points.Wait && !room.takeIfRoom(p, change.Action == points.Recreate):
-			d.Skipped = append(d.Skipped, selection.Skip{Pod: pod, Hold: decision.Hold{
-				Rule: decision.RuleWalk, Reason: selection.ReasonMaxUnavailable,
-				Message: "As many pods are unavailable as scaleStrategy.maxUnavailable lets be created at once; this one would stay away, so it waits for them.",
-			}})
+			d.Skipped = append(d.Skipped, selection.Skip{Pod: pod, Hold: roomlessHold()})
 		case change.Action == points.Wait:
 			r.Again(undecidedAgain)
 			d.Skipped = append(d.Skipped, selection.Skip{Pod: pod, Hold: change.hold(p)})
@@ -89,20 +89,59 @@ type recreations struct {
 	un selection.Unavailable
 }
 
-// takeIfRoom counts a pod, unless it is to be recreated and there is no room for that. As in a walk,
-// one that is unavailable uses up no more than before, but it has to be created again: those that
-// scaling comes to first must leave room for it.
+// takeIfRoom counts a pod, unless it is to be recreated and there is no room for that.
 func (r *recreations) takeIfRoom(p *facts.Pod, recreate bool) bool {
-	available, most := r.f.Steady(p), r.f.Difference.MaxRecreated
-	if recreate && most > 0 && (r.un.AtTarget >= most ||
-		available && r.un.Total >= most || !available && r.f.Difference.UnavailableBefore(p) >= most) {
+	if most := r.f.Difference.MaxRecreated; recreate && most > 0 && (r.un.AtTarget >= most || r.wouldStayAway(p)) {
 		return false
 	}
 	r.un.AtTarget++
-	if available {
+	if r.f.Steady(p) {
 		r.un.Total++
 	}
 	return true
+}
+
+// wouldStayAway reports whether a pod would not be created again by now. As in a walk, one that is unavailable
+// uses up no more than before, but it has to be created again: those that scaling comes to first must
+// leave room for it.
+func (r *recreations) wouldStayAway(p *facts.Pod) bool {
+	most := r.f.Difference.MaxRecreated
+	if r.f.Steady(p) {
+		return r.un.Total >= most
+	}
+	return r.f.Difference.UnavailableBefore(p) >= most
+}
+
+// holdRoomless holds the candidates that would not be created again, ahead of the walk: they use up none of its room. Else
+// it would not come to the pods that they wait for, and each would wait for the other.
+func (c *changes) holdRoomless(ctx context.Context, o *ordered, room *recreations) error {
+	if c.f.Difference.MaxRecreated == 0 {
+		return nil
+	}
+	for i := range o.candidates {
+		one := &o.candidates[i]
+		p := o.pods[one.Pod]
+		if one.Hold != nil || !room.wouldStayAway(p) {
+			continue
+		}
+		change, err := c.of(ctx, p)
+		if err != nil {
+			return err
+		}
+		if change.Action == points.Recreate {
+			hold := roomlessHold()
+			one.Hold = &hold
+		}
+	}
+	return nil
+}
+
+// roomlessHold holds a pod that would not be created again.
+func roomlessHold() decision.Hold {
+	return decision.Hold{
+		Rule: decision.RuleWalk, Reason: selection.ReasonMaxUnavailable,
+		Message: "As many pods are unavailable as scaleStrategy.maxUnavailable lets be created at once; this one would stay away, so it waits for them.",
+	}
 }
 
 // skipAll says of each candidate that the whole workload is held.
