@@ -17,10 +17,25 @@ import (
 // namespaces: what a leader needs whose policies of these namespaces do not answer, and that does not know what they
 // said to the leader before. The guards have no labels, so more is sent than was, and nothing less.
 func writtenFor(namespaces []string, webhooks []admissionv1.ValidatingWebhook) (guards []protection.Guard) {
-	for _, ns := range namespaces {
-		for i := range webhooks {
-			for _, r := range webhooks[i].Rules {
-				guards = append(guards, writtenIn(ns, &webhooks[i], r)...)
+	literals := make([]string, len(namespaces))
+	for i, ns := range namespaces {
+		literals[i] = expression.Literal(ns)
+	}
+	for i := range webhooks {
+		clauses := clausesOf(&webhooks[i]) // once: a condition is long, and there may be hundreds of rules and of namespaces
+		for _, r := range webhooks[i].Rules {
+			for _, group := range r.APIGroups {
+				for _, resource := range r.Resources {
+					g, asks := writtenGuard(&webhooks[i], clauses, group, resource, r)
+					if asks == nil {
+						continue
+					}
+					for j, ns := range namespaces {
+						if asks(ns, literals[j]) {
+							guards = append(guards, protection.Guard{Group: g.Group, Resource: g.Resource, Operations: slices.Clone(g.Operations), Namespaces: []string{ns}})
+						}
+					}
+				}
 			}
 		}
 	}
@@ -50,55 +65,71 @@ func boundWritten(guards []protection.Guard) (out []protection.Guard, left []str
 	return shared.guards, left
 }
 
-// writtenIn are the guards for a rule of a webhook, if it is there for the guards of a namespace.
-func writtenIn(ns string, w *admissionv1.ValidatingWebhook, r admissionv1.RuleWithOperations) (guards []protection.Guard) {
-	for _, group := range r.APIGroups {
-		for _, resource := range r.Resources {
-			g := protection.Guard{Group: group, Resource: resource, Namespaces: []string{ns}}
-			// It is one for each guard. Values of labels have no bar.
-			about := writtenCondition(w)
-			switch base, sub, _ := strings.Cut(resource, "/"); {
-			case strings.HasPrefix(w.Name, "vpodeviction"):
-				if !selectsByName(w, ns) {
-					continue
-				}
-				g.Resource, g.Operations = base, []string{protection.Evict}
-			case strings.HasPrefix(w.Name, "vpod"):
-				// A condition that is long may say less than the guards did.
-				if about != "" && len(about) < widestEntry-longestCondition && !slices.ContainsFunc(strings.Split(about, "||"), func(s string) bool {
-					return strings.Contains(s, inNamespaces) && namesNamespace(s, ns)
-				}) {
-					continue
-				}
-				g.Resource, g.Operations = base, operationsOf(r)
-				if sub == "resize" {
-					g.Operations = []string{protection.Resize}
-				}
-			case strings.HasPrefix(w.Name, "vguard"):
-				part := expression.Literal(group) + " && request.resource.resource == " + expression.Literal(resource) + " "
-				if about != "" && !slices.ContainsFunc(strings.Split(about, "||"), func(s string) bool {
-					return strings.Contains(s, part) && namesNamespace(s, ns)
-				}) {
-					continue
-				}
-				g.Operations = operationsOf(r)
-			default:
-				continue
-			}
-			guards = append(guards, g)
+// writtenGuard is the guard for a resource of a rule of a webhook, for no namespace yet, and whether it asks about a namespace, by its
+// name and its literal. asks is nil if the webhook is for no guards.
+func writtenGuard(w *admissionv1.ValidatingWebhook, clauses []clause, group, resource string, r admissionv1.RuleWithOperations) (g protection.Guard, asks func(ns, literal string) bool) {
+	base, sub, _ := strings.Cut(resource, "/")
+	g = protection.Guard{Group: group, Resource: base, Operations: operationsOf(r)}
+	everywhere := func(string, string) bool { return true }
+	of := func(is func(clause) bool) func(string, string) bool {
+		some := slices.DeleteFunc(slices.Clone(clauses), func(c clause) bool { return !is(c) })
+		return func(_, literal string) bool {
+			return slices.ContainsFunc(some, func(c clause) bool { return c.names(literal) })
 		}
 	}
-	return guards
+	about := writtenCondition(w)
+	switch {
+	case strings.HasPrefix(w.Name, "vpodeviction"):
+		g.Operations = []string{protection.Evict}
+		return g, func(ns, _ string) bool { return selectsByName(w, ns) }
+	case strings.HasPrefix(w.Name, "vpod"):
+		if sub == "resize" {
+			g.Operations = []string{protection.Resize}
+		}
+		// A condition that is long may say less than the guards did.
+		if about == "" || len(about) >= widestEntry-longestCondition {
+			return g, everywhere
+		}
+		return g, of(func(c clause) bool { return c.namespaces != nil })
+	case strings.HasPrefix(w.Name, "vguard"):
+		g.Resource = resource
+		if about == "" {
+			return g, everywhere
+		}
+		// It is one for each guard. Values of labels have no bar.
+		part := expression.Literal(group) + " && request.resource.resource == " + expression.Literal(resource) + " "
+		return g, of(func(c clause) bool { return strings.Contains(c.text, part) })
+	}
+	return g, nil
 }
 
 // inNamespaces is how a condition begins that limits a guard to namespaces.
 const inNamespaces = namespace + " in ["
 
-// namesNamespace reports whether the condition of a guard is true in a namespace: it names the namespace, or none.
-func namesNamespace(condition, ns string) bool {
-	_, list, limited := strings.Cut(condition, inNamespaces)
-	list, _, _ = strings.Cut(list, "]")
-	return !limited || slices.Contains(strings.Split(list, ", "), expression.Literal(ns))
+// clause is one of those of a condition of which any may be true.
+type clause struct {
+	text string
+	// namespaces are the literals of those that it names; nil if it is for all.
+	namespaces map[string]bool
+}
+
+// names reports whether the clause is for a namespace.
+func (c clause) names(literal string) bool { return c.namespaces == nil || c.namespaces[literal] }
+
+// clausesOf are those of the condition of a webhook that has those of guards.
+func clausesOf(w *admissionv1.ValidatingWebhook) (out []clause) {
+	for text := range strings.SplitSeq(writtenCondition(w), "||") {
+		c := clause{text: text}
+		if _, list, limited := strings.Cut(text, inNamespaces); limited {
+			list, _, _ = strings.Cut(list, "]")
+			c.namespaces = map[string]bool{}
+			for literal := range strings.SplitSeq(list, ", ") {
+				c.namespaces[literal] = true
+			}
+		}
+		out = append(out, c)
+	}
+	return out
 }
 
 // writtenCondition is the condition of a webhook that has those of guards; empty if there is none.

@@ -4,9 +4,11 @@ package webhookconfig
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"pgregory.net/rapid"
 
 	"github.com/regatta-sh/regatta/engine"
@@ -113,5 +115,40 @@ func TestGuardsThatAreReadBackAreBounded(t *testing.T) {
 	}
 	if few, _ := boundWritten(writtenFor(namespaces[:2], before.validating)); len(few) != 2*len(users) {
 		t.Errorf("of two namespaces there are %d guards", len(few))
+	}
+}
+
+// manyResources are namespaces with guards of resources of their own, as many as fit into one object, and the webhooks that are written
+// for them.
+func manyResources(t *testing.T) (namespaces []string, users []protection.Guard, webhooks []admissionv1.ValidatingWebhook) {
+	t.Helper()
+	var all []ownGuards
+	for i := range 600 {
+		ns := fmt.Sprint("team-", i)
+		own := ownGuards{namespace: ns}
+		for _, resource := range []string{"things", "parts"} {
+			own.guards = append(own.guards, protection.Guard{Group: "shop.example", Resource: fmt.Sprint(resource, i), Operations: []string{protection.Delete}, Namespaces: []string{ns}})
+		}
+		namespaces, users, all = append(namespaces, ns), append(users, own.guards...), append(all, own)
+	}
+	if together, left := boundTogether(all); len(together) != len(users) || len(left) > 0 {
+		t.Fatalf("%d guards of %d are written: %v", len(together), len(users), left)
+	}
+	rendered, err := render(facts{Config: installation(), gates: allGates(), call: service(), users: users})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return namespaces, users, rendered.validating
+}
+
+// A condition is as long as an object may be, and is read once, not for each rule and namespace: all that the leader writes waits.
+func TestConditionsAreReadBackOnce(t *testing.T) {
+	namespaces, users, webhooks := manyResources(t)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	written := writtenFor(namespaces, webhooks)
+	runtime.ReadMemStats(&after)
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 16 || len(written) != len(users) {
+		t.Errorf("reading back %d guards of %d takes %d MiB", len(written), len(users), took)
 	}
 }
