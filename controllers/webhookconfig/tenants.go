@@ -85,6 +85,7 @@ func bytesOf(g protection.Guard) int {
 
 // sharedGuards are guards that several namespaces have together, one for each resource.
 type sharedGuards struct {
+	most   int // bytes that they may add
 	guards []protection.Guard
 	at     map[[2]string]int // by group and resource
 	bytes  int
@@ -96,7 +97,7 @@ func (s *sharedGuards) add(g protection.Guard) bool {
 	i, known := s.at[key]
 	if !known {
 		add := bytesOf(protection.Guard{Group: g.Group, Resource: g.Resource}) + len(inNamespaces)
-		if s.bytes+add > longestShared {
+		if s.bytes+add > s.most {
 			return false
 		}
 		if i = len(s.guards); i == 0 {
@@ -116,7 +117,7 @@ func (s *sharedGuards) add(g protection.Guard) bool {
 			at.Namespaces, s.bytes = append(at.Namespaces, g.Namespaces[0]), s.bytes+bytesOfNames(g.Namespaces)
 		}
 	}
-	if at := &s.guards[i]; s.bytes > longestShared || bytesOfNames(at.Namespaces) > longestCondition/2 {
+	if at := &s.guards[i]; s.bytes > s.most || bytesOfNames(at.Namespaces) > longestCondition/2 {
 		s.bytes -= bytesOfNames(at.Namespaces)
 		at.Namespaces = nil // of all
 	}
@@ -136,7 +137,7 @@ func boundTogether(all []ownGuards) (guards []protection.Guard, left []string) {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b ownGuards) int { return cmp.Compare(a.bytes(), b.bytes()) })
 	size, wider, lacking, first := 0, 0, 0, ""
-	var shared sharedGuards
+	shared := sharedGuards{most: longestShared}
 	for _, own := range all {
 		if size += own.bytes(); size <= longestOwned {
 			guards = append(guards, own.guards...)

@@ -149,7 +149,7 @@ func (w *Writer) once(ctx context.Context) error {
 	if !answer.Known {
 		return fmt.Errorf("no policy has said yet what is protected: %s", answer.Failure)
 	}
-	written, lacking := boundWritten(writtenFor(answer.Unknown, at.validating.Webhooks))
+	written, lacking := boundWritten(writtenFor(answer.Unknown, at.validating.Webhooks), answer.Guards)
 	answer.Guards, answer.Left = slices.Concat(answer.Guards, written), slices.Concat(answer.Left, lacking)
 	budgets, err := w.budgets(ctx)
 	if err != nil {

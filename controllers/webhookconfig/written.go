@@ -43,8 +43,10 @@ func writtenFor(namespaces []string, webhooks []admissionv1.ValidatingWebhook) (
 }
 
 // boundWritten bounds guards that were read back. A guard of all namespaces is read back for each of them, and hundreds may be
-// unknown when a leader starts: where they have more bytes than guards may share, those about one resource become one.
-func boundWritten(guards []protection.Guard) (out []protection.Guard, left []string) {
+// unknown when a leader starts: where they have more bytes than guards may share, those about one resource become one. others are
+// the guards beside them. What these leave of the room of all is theirs: guards of as many resources were there before, and one that
+// is left out is no longer asked about.
+func boundWritten(guards, others []protection.Guard) (out []protection.Guard, left []string) {
 	size := 0
 	for _, g := range guards {
 		size += bytesOf(g)
@@ -52,8 +54,11 @@ func boundWritten(guards []protection.Guard) (out []protection.Guard, left []str
 	if size <= longestShared {
 		return guards, nil
 	}
-	var shared sharedGuards
-	lacking := 0
+	room := longestOwned + longestShared
+	for _, g := range others {
+		room -= bytesOf(g)
+	}
+	shared, lacking := sharedGuards{most: max(room, longestShared)}, 0
 	for _, g := range guards {
 		if !shared.add(g) {
 			lacking++

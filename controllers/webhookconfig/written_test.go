@@ -98,7 +98,7 @@ func TestGuardsThatAreReadBackAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	written, left := boundWritten(writtenFor(namespaces, before.validating))
+	written, left := boundWritten(writtenFor(namespaces, before.validating), nil)
 	size := 0
 	for _, g := range written {
 		size += bytesOf(g)
@@ -113,7 +113,7 @@ func TestGuardsThatAreReadBackAreBounded(t *testing.T) {
 			t.Errorf("%s is lost: %+v", g.Resource, written)
 		}
 	}
-	if few, _ := boundWritten(writtenFor(namespaces[:2], before.validating)); len(few) != 2*len(users) {
+	if few, _ := boundWritten(writtenFor(namespaces[:2], before.validating), nil); len(few) != 2*len(users) {
 		t.Errorf("of two namespaces there are %d guards", len(few))
 	}
 }
@@ -150,5 +150,32 @@ func TestConditionsAreReadBackOnce(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 16 || len(written) != len(users) {
 		t.Errorf("reading back %d guards of %d takes %d MiB", len(written), len(users), took)
+	}
+}
+
+// The guards of very many namespaces, each about resources of its own, fit into one object as they were written, so that a leader whose
+// policies do not answer yet loses none of them. Those of namespaces that have answered have the room first.
+func TestGuardsOfManyResourcesAreAllReadBack(t *testing.T) {
+	namespaces, users, webhooks := manyResources(t)
+	var others []protection.Guard
+	for i := range 1500 {
+		others = append(others, protection.Guard{Group: "bank.example", Resource: fmt.Sprint("things", i), Operations: []string{protection.Delete}, Namespaces: []string{"bank"}})
+	}
+	for name, tc := range map[string]struct {
+		others []protection.Guard
+		want   int
+		most   int
+	}{
+		"alone":         {nil, len(users), longestOwned + longestShared},
+		"beside others": {others, 513, longestShared},
+	} {
+		written, left := boundWritten(writtenFor(namespaces, webhooks), tc.others)
+		size := 0
+		for _, g := range written {
+			size += bytesOf(g)
+		}
+		if size > tc.most || len(written) != tc.want || (len(left) > 0) != (tc.want < len(users)) {
+			t.Errorf("%s %d guards of %d with %d bytes are read back, want %d with at most %d: %v", name, len(written), len(users), size, tc.want, tc.most, left)
+		}
 	}
 }
