@@ -11,7 +11,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
-	"github.com/regatta-sh/regatta/controllers/workload/message"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
 // claimsAgain is when pods that have no node yet are looked at again: nothing of them changes when a client deletes their claims.
@@ -25,7 +25,7 @@ func (s *scaler) repairClaims(ctx context.Context) error {
 	for _, c := range s.memory.claims {
 		there[c.Name] = true
 	}
-	var failed []error
+	var acts []func() error
 	for _, p := range s.f.Pods {
 		id := p.Labels[kruise.CloneSetInstanceIDKey]
 		if id == "" || p.Status.Phase != corev1.PodPending || p.Spec.NodeName != "" || !usesClaims(p.Pod) {
@@ -42,9 +42,17 @@ func (s *scaler) repairClaims(ctx context.Context) error {
 			name := claimName(s.set, t.Name, id)
 			return there[name] || !mountsClaim(p.Pod, name)
 		})
-		failed = append(failed, s.createClaims(ctx, p.Pod, id, missing))
+		if len(missing) == 0 {
+			continue
+		}
+		acts = append(acts, func() error {
+			if err := s.createClaims(ctx, p.Pod, id, missing); err != nil {
+				return &rollout.CreateError{Err: err} // as with pods that cannot be created, the others are updated
+			}
+			return nil
+		})
 	}
-	return message.JoinErrors(failed...)
+	return s.r.Parallel(acts)
 }
 
 // usesClaims reports whether a pod has volumes of claims.

@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
@@ -76,4 +78,47 @@ func TestClaimsOfPodsWithoutANodeAreMadeAgain(t *testing.T) {
 	}
 	s.Settle()
 	s.finished()
+}
+
+// A pod whose claim cannot be made keeps no other from the update.
+func TestAClaimThatCannotBeMadeKeepsNoOtherPodFromTheUpdate(t *testing.T) {
+	s := newLife(t, simEngine(t), gates{}, claimSet(3, false))
+	s.Settle()
+	pod := s.Pods()[0].DeepCopy()
+	pod.Spec.NodeName = ""
+	s.Update(pod)
+	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
+		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable},
+	}}
+	s.UpdateStatus(pod)
+	for _, c := range simulation.Every[*corev1.PersistentVolumeClaim](s.Life) {
+		if c.Labels[kruise.CloneSetInstanceIDKey] == pod.Labels[kruise.CloneSetInstanceIDKey] {
+			s.DropClaim(c)
+		}
+	}
+	s.Deny = func(o client.Object, verb string) error {
+		if _, ok := o.(*corev1.PersistentVolumeClaim); ok && verb == "create" {
+			return errors.New("exceeded quota")
+		}
+		return nil
+	}
+	s.change(func(set *kruise.CloneSet) {
+		set.Spec.Template.Spec.Containers[0].Image = "web:2"
+		set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromInt32(3))
+	})
+	for range 20 {
+		s.ShowAll(nil)
+		s.Work()
+		for _, p := range s.Pods() {
+			if p.Name != pod.Name {
+				s.Step(p.Name)
+			}
+		}
+		s.Now = s.Now.Add(time.Minute)
+	}
+	for _, p := range s.Pods() {
+		if p.Name != pod.Name && p.Spec.Containers[0].Image != "web:2" {
+			t.Errorf("%s has image %s: %+v%s", p.Name, p.Spec.Containers[0].Image, s.set().Status.Conditions, s.Story())
+		}
+	}
 }
