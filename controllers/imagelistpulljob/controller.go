@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -21,6 +22,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/step"
 )
 
@@ -75,7 +77,7 @@ func New(c client.Client, live client.Reader, events record.EventRecorder, opts 
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).
 		Named(component).
-		For(&kruise.ImageListPullJob{}).
+		For(&kruise.ImageListPullJob{}, builder.WithPredicates(rollout.UserChanges())). // what it failed with is written in its status
 		Owns(&kruise.ImagePullJob{}), controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
 }
 

@@ -27,6 +27,7 @@ func newFaultScenario() faultinjection.Scenario {
 			return New(e.Client, e.Client, e.Events, WithClock(e.Clock))
 		},
 		Requests: faultinjection.RequestFor(list),
+		Watches:  map[string]faultinjection.Changes{"ImageListPullJob": faultinjection.ChangesOfSpec},
 		Others: func(c *faultinjection.Cluster) {
 			jobs := &kruise.ImagePullJobList{}
 			c.Must(c.Client.List(c.Context(), jobs))
