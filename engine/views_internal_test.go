@@ -540,15 +540,25 @@ func TestABundleThatFailsUndoesNoCanary(t *testing.T) {
 	}
 }
 
-// A trial that does not end leaves its slot to others, so that the next bundles can be judged. There is an end to that too.
+// A trial that does not end leaves its slot to others, so that the next bundles can be judged. There is an end to that too, and
+// decisions have as many workers as before, however few there are.
 func TestTrialsThatDoNotEndKeepNoOthersFromBeingMade(t *testing.T) {
-	e := builtinEngine(t, WithParallel(2*mostEndless), WithGrace(time.Millisecond))
+	for _, workers := range []int{2 * mostEndless, 4} {
+		t.Run(fmt.Sprint(workers), func(t *testing.T) { makeEndlessTrials(t, workers) })
+	}
+}
+
+func makeEndlessTrials(t *testing.T, workers int) {
+	t.Helper()
+	e := builtinEngine(t, WithParallel(workers), WithGrace(time.Millisecond))
 	v := e.Snapshot().cluster.platform
 	q, err := v.query(t.Context(), "rollout/plan")
 	if err != nil {
 		t.Fatal(err)
 	}
 	end, late := make(chan struct{}), 0
+	release := sync.OnceFunc(func() { close(end) })
+	defer release()
 	try := func() *evaluation {
 		t.Helper()
 		input, err := e.codec.Encode(rollout.PlanInput{})
@@ -580,7 +590,22 @@ func TestTrialsThatDoNotEndKeepNoOthersFromBeingMade(t *testing.T) {
 	if want := mostEndless + cap(e.shares.judging); late != want {
 		t.Errorf("%d trials that do not end were made, want %d", late, want)
 	}
-	close(end)
+	for i := range workers { // each of them holds a worker
+		input, err := e.codec.Encode(rollout.PlanInput{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := make(chan struct{})
+		ev := newEvaluation(q, input, &question{name: "rollout/plan", budget: time.Minute, answer: func(ast.Value, string) error { close(began); <-end; return nil }})
+		go func() { _, _ = e.run(context.WithoutCancel(t.Context()), ev) }()
+		select {
+		case <-began:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("of %d workers %d are left", workers, i)
+		}
+		all = append(all, ev)
+	}
+	release()
 	for _, ev := range all {
 		<-ev.done
 	}
