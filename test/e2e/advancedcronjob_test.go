@@ -60,7 +60,7 @@ spec:
 		for _, line := range strings.Split(strings.TrimSpace(u.kubectl("get", "pods", "-l", "broadcastjob-name="+child, "--no-headers")), "\n") {
 			Expect(line).To(MatchRegexp(`^` + child + `-[a-z0-9]{5} +0/1 +Completed `))
 		}
-		Expect(u.kubectl("get", "events", "--field-selector", "involvedObject.kind=AdvancedCronJob", "-o", "jsonpath={.items[*].message}")).To(ContainSubstring("Created job " + child))
+		Eventually(u.kubectl).WithArguments("get", "events", "--field-selector", "involvedObject.kind=AdvancedCronJob", "-o", "jsonpath={.items[*].message}").Should(ContainSubstring("Created job " + child))
 	}, SpecTimeout(4*time.Minute))
 
 	It("starts Jobs, replaces them, and starts none while it is paused", func(ctx SpecContext) {

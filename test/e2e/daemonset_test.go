@@ -107,7 +107,7 @@ spec:
 		// Pods that were made before the type is InPlaceIfPossible are recreated, as in the tutorial.
 		u.apply(fmt.Sprintf(manifest, "rollingUpdateType: InPlaceIfPossible", "nginx:1.26"))
 		settled(u, nodes, nodes)
-		Expect(u.events("nginx", "numUnavailable >= maxUnavailable")).To(HaveLen(1))
+		Eventually(u.events).WithArguments("nginx", "numUnavailable >= maxUnavailable").Should(HaveLen(1))
 		made := u.pods("nginx")
 		u.apply(fmt.Sprintf(manifest, "rollingUpdateType: InPlaceIfPossible\n      maxUnavailable: 100%", "nginx:1.25"))
 		settled(u, nodes, nodes)

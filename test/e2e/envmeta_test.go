@@ -120,7 +120,7 @@ spec:
 			st := p.Status.ContainerStatuses
 			for i := range st {
 				if st[i].Name == "main" {
-					Expect(u.events(pod, "Killing")).To(ContainElement("Stopping containerID " + st[i].ContainerID + " by container meta restarter"))
+					Eventually(u.events).WithArguments(pod, "Killing").Should(ContainElement("Stopping containerID " + st[i].ContainerID + " by container meta restarter"))
 				}
 			}
 		}

@@ -57,7 +57,7 @@ func hostileKinds() []hostileKind {
 			"{.status.matchedPods}", "^[1-9]"},
 		{apps, "WorkloadSpread", `targetRef: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: NAME}, subsets: [{name: all}]`, "{.status.subsetStatuses[0].replicas}", "^1$"},
 		{apps, "BroadcastJob", `template: ` + job, "{.status.succeeded}", "^[1-9]"},
-		{apps, "AdvancedCronJob", `schedule: "@every 5s", template: {broadcastJobTemplate: {spec: {template: ` + job + `}}}`, "{.status.lastScheduleTime}", "."},
+		{apps, "AdvancedCronJob", `schedule: "@every 20s", template: {broadcastJobTemplate: {spec: {template: ` + job + `}}}`, "{.status.lastScheduleTime}", "."},
 		{apps, "ImagePullJob", `image: "busybox:1.35", parallelism: 1, completionPolicy: {type: Always}`, "{.status.succeeded}", "^[1-9]"},
 		{apps, "ImageListPullJob", `images: ["busybox:1.35"], completionPolicy: {type: Always}`, "{.status.succeeded}", "^1$"},
 		{apps, "ContainerRecreateRequest", `podName: pod-NAME, containers: [{name: main}], strategy: {terminationGracePeriodSeconds: 0}`, "{.status.phase}", "^Completed$"},

@@ -94,7 +94,7 @@ spec:
 			return u.kubectl("get", "imagepulljob", "missing", "-o", "jsonpath={.status.failed} {.status.failedNodes[0]} {.status.message}")
 		}).Should(Equal("1 " + nodes[0] + " job has completed"))
 		Expect(held()).To(BeEmpty())
-		Expect(u.kubectl("get", "events", "--field-selector", "involvedObject.kind=ImagePullJob")).To(And(ContainSubstring("PullHeld"), ContainSubstring("Failed to pull image "+none+" on node "+nodes[0])))
+		Eventually(u.kubectl).WithArguments("get", "events", "--field-selector", "involvedObject.kind=ImagePullJob").Should(And(ContainSubstring("PullHeld"), ContainSubstring("Failed to pull image "+none+" on node "+nodes[0])))
 	}, SpecTimeout(4*time.Minute))
 
 	It("has one for each image of a list", func(ctx SpecContext) {
@@ -200,7 +200,7 @@ spec:
 		}
 		Eventually(jobs).Should(MatchRegexp(`^ahead:2 job has completed ([1-3])/([1-3])$`))
 		Expect(strings.Fields(images())).To(And(HaveLen(pods), HaveEach("ahead:1")))
-		Expect(u.kubectl("get", "events", "--field-selector", "involvedObject.name=ahead")).To(ContainSubstring("created ImagePullJob "))
+		Eventually(u.kubectl).WithArguments("get", "events", "--field-selector", "involvedObject.name=ahead").Should(ContainSubstring("created ImagePullJob "))
 		u.kubectl("patch", kind, "ahead", "--type=merge", "-p", goOn)
 		Eventually(func() []string { return strings.Fields(images()) }).Should(And(HaveLen(pods), HaveEach("ahead:2")))
 		Eventually(jobs).Should(BeEmpty())

@@ -70,6 +70,6 @@ spec:
 		}).Should(Equal("1 1 1"))
 		Expect(least).To(BeNumerically(">=", 2), "more pods than the budget allows were restarted at once")
 		Eventually(ready).Should(Equal(3))
-		Expect(u.kubectl("get", "events", "--field-selector", "reason=Unhealthy")).To(ContainSubstring("is restarted by ContainerRecreateRequest web-"))
+		Eventually(u.kubectl).WithArguments("get", "events", "--field-selector", "reason=Unhealthy").Should(ContainSubstring("is restarted by ContainerRecreateRequest web-"))
 	}, SpecTimeout(4*time.Minute))
 })

@@ -36,7 +36,7 @@ var _ = Describe("a NodeImage", func() {
 		Expect(status(".status.imageStatuses.ubuntu.tags[0].imageID")()).To(HavePrefix("ubuntu@sha256:"))
 		// Jobs of other specs have images pulled on this node too, so the counts are at least one.
 		Expect(u.kubectl("get", "nodeimage", node)).To(MatchRegexp(`^NAME +DESIRED +PULLING +SUCCEED +FAILED +AGE\n\S+ +[1-9][0-9]* +.*[1-9]`))
-		Expect(u.kubectl("get", "events", "-A", "--field-selector", "involvedObject.kind=NodeImage")).To(ContainSubstring("Image ubuntu:latest, ecalpsedTime "))
+		Eventually(u.kubectl).WithArguments("get", "events", "-A", "--field-selector", "involvedObject.kind=NodeImage").Should(ContainSubstring("Image ubuntu:latest, ecalpsedTime "))
 
 		By("finding one that is there")
 		since := time.Now()

@@ -67,7 +67,7 @@ spec:
 		AddReportEntry("until the condition was False, with a period of 1 s", took)
 		Expect(took).To(BeNumerically("<", 10*time.Second))
 		Expect(players("game.example/players=true")()).To(Equal("true"))
-		Expect(u.kubectl("get", "events", "--field-selector", "reason=KruiseProbeFailed")).To(ContainSubstring("game#idle"))
+		Eventually(u.kubectl).WithArguments("get", "events", "--field-selector", "reason=KruiseProbeFailed").Should(ContainSubstring("game#idle"))
 
 		By("keeping a server with players")
 		refused := func() string {

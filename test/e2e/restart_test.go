@@ -99,7 +99,7 @@ spec:
 		Expect(runs(u)).To(Equal(map[string]int32{"busybox": 1, "sidecar-1": 1, "other": 0}))
 		Expect(pod(u).UID).To(Equal(before))
 		Expect(u.kubectl("get", "crr", "busybox", "-o", "jsonpath={.status.containerRecreateStates[*].phase}")).To(Equal("Succeeded Succeeded"))
-		Expect(u.kubectl("get", "events")).To(ContainSubstring("Stopping container sidecar-1 by ContainerRecreateRequest busybox"))
+		Eventually(u.kubectl).WithArguments("get", "events").Should(ContainSubstring("Stopping container sidecar-1 by ContainerRecreateRequest busybox"))
 	}, SpecTimeout(4*time.Minute))
 
 	It("stops a container soon after the request", Serial, func(ctx SpecContext) {

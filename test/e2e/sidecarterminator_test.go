@@ -38,7 +38,7 @@ spec:
 			return u.kubectl("get", "job", "report", "-o", `jsonpath={.status.conditions[?(@.type=="Complete")].status}`)
 		}
 		Eventually(complete).Should(Equal("True"))
-		Expect(u.kubectl("get", "events", "--field-selector", "reason=SidecarTerminator")).To(ContainSubstring("Kruise SidecarTerminator is trying to terminate sidecar [proxy] using crr"))
+		Eventually(u.kubectl).WithArguments("get", "events", "--field-selector", "reason=SidecarTerminator").Should(ContainSubstring("Kruise SidecarTerminator is trying to terminate sidecar [proxy] using crr"))
 		Eventually(func() string { return u.kubectl("get", "crr", "-o", "jsonpath={.items[*].status.phase}") }).Should(Equal("Completed"))
 	},
 		Entry("with a sidecar that ends by itself when it gets the signal", "", "trap 'exit 0' TERM; while true; do sleep 1; done", SpecTimeout(3*time.Minute)),

@@ -82,7 +82,7 @@ var _ = Describe("the CloneSet tutorial", func() {
 			Expect(now.Status.PodIP).To(Equal(pod.Status.PodIP))
 			Expect(now.Spec.Containers[0].Image).To(Equal("nginx:1.7.9"))
 			Expect(restarts(now)).To(Equal(restarts(pod)+1), "restarts of pod %s", name)
-			Expect(u.events("cs-demo", "SuccessfulUpdatePodInPlace")).To(ContainElement(
+			Eventually(u.events).WithArguments("cs-demo", "SuccessfulUpdatePodInPlace").Should(ContainElement(
 				"successfully update pod " + name + " in-place(revision " + revision + ")"))
 		}
 

@@ -185,7 +185,7 @@ var _ = Describe("a UnitedDeployment", func() {
 			MatchRegexp(`^NAME +DESIRED +CURRENT +UPDATED +READY +AGE\nweb +5 +5 +5 +5 +\S+`))
 		Expect(placed(u, "web", nodes)).To(Equal(map[string]int{zones[0]: 2, zones[1]: 3}))
 		Expect(u.kubectl("get", "clonesets", "-l", "apps.kruise.io/subset-name=subset-a", "-o", "jsonpath={.items[*].spec.replicas}")).To(Equal("2"))
-		Expect(u.events("web", "SuccessfulUpdateSubset")).To(ConsistOf("Create 2 Subset (subset-a, subset-b)"))
+		Eventually(u.events).WithArguments("web", "SuccessfulUpdateSubset").Should(ConsistOf("Create 2 Subset (subset-a, subset-b)"))
 
 		u.kubectl("scale", "ud", "web", "--replicas=10")
 		Eventually(func() map[string]int { return placed(u, "web", nodes) }).Should(Equal(map[string]int{zones[0]: 4, zones[1]: 6}))
