@@ -290,7 +290,7 @@ func (e *Engine) replaceStuck(ev *evaluation) {
 	}
 	e.workers.lost()
 	if ev.ask.judging {
-		defer e.shares.outlast(ev)()
+		defer e.shares.keepRunning(ev)()
 	}
 	e.each(func(o Observer) { o.Stuck(ev.ask.name, 1) })
 	if ev.suspect != nil && !ev.late { // who was late is suspected already

@@ -99,8 +99,8 @@ type shares struct {
 // to find one bundle of many thousands. They cannot be stopped, and take processors from all others.
 const mostEndless = 16
 
-// outlast has a trial that does not end keep no other one from being made. The caller calls what it returns when it has ended.
-func (s *shares) outlast(ev *evaluation) (ended func()) {
+// keepRunning has a trial that does not end keep no other one from being made. The caller calls what it returns when it has ended.
+func (s *shares) keepRunning(ev *evaluation) (ended func()) {
 	if s.endless.Add(1) <= mostEndless {
 		ev.release()
 	}

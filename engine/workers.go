@@ -22,9 +22,9 @@ type workers struct {
 	max     int
 }
 
-// replaced is how many that are stuck have others in their place: as many as there are workers, and the trials that leave their slots to
+// mostReplaced is how many that are stuck have others in their place: as many as there are workers, and the trials that leave their slots to
 // others beside those.
-func (w *workers) replaced() int { return w.max + mostEndless }
+func (w *workers) mostReplaced() int { return w.max + mostEndless }
 
 // idle is how long a worker waits for more to do.
 const idle = 30 * time.Second
@@ -98,7 +98,7 @@ func (w *workers) lost() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stuck++
-	if w.stuck <= w.replaced() {
+	if w.stuck <= w.mostReplaced() {
 		w.running--
 	}
 }
@@ -106,7 +106,7 @@ func (w *workers) lost() {
 func (w *workers) found() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.stuck <= w.replaced() {
+	if w.stuck <= w.mostReplaced() {
 		w.running++
 	}
 	w.stuck--

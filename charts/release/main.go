@@ -36,7 +36,7 @@ func newCommand() *cobra.Command {
 	return cmd
 }
 
-// imageFlags are what the image command is told.
+// imageFlags are the flags of the image command.
 type imageFlags struct {
 	image, platforms, archive, source string
 	push                              bool

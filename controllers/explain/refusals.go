@@ -59,8 +59,8 @@ func (r *refusals) forgetOldest() {
 	r.ring, r.sizes, r.next = append([]Answer(nil), ring[drop:]...), append([]int(nil), sizes[drop:]...), 0
 }
 
-// latest are those that match, the latest first, at most limit of them after the first ones that are skipped.
-func (r *refusals) latest(skip, limit int, match func(*Answer) bool) []Answer {
+// findLatest are those that match, the findLatest first, at most limit of them after the first ones that are skipped.
+func (r *refusals) findLatest(skip, limit int, match func(*Answer) bool) []Answer {
 	var out []Answer
 	for i := range r.ring {
 		a := &r.ring[(r.next+len(r.ring)-1-i)%len(r.ring)]
@@ -100,7 +100,7 @@ func (s *Store) Refusals(q Sought, limit int) []Answer {
 	same := func(want, got string) bool { return want == "" || want == got }
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.refusals.latest(q.Skip, limit, func(a *Answer) bool {
+	return s.refusals.findLatest(q.Skip, limit, func(a *Answer) bool {
 		return same(q.UID, a.Request.UID) && same(q.User, a.Request.User) && same(q.Resource, a.Request.Name()) &&
 			same(q.Namespace, a.Subject.Namespace) && same(q.Name, a.Subject.Name)
 	})

@@ -86,14 +86,14 @@ func told(holds []points.Hold) *why {
 	first := slices.MinFunc(holds, func(a, b points.Hold) int {
 		return slices.Compare([]string{a.Node, a.Rule, a.Message}, []string{b.Node, b.Rule, b.Message})
 	})
-	return ruled(first.Reason, first.Message, first.Rule)
+	return newRuledReason(first.Reason, first.Message, first.Rule)
 }
 
 func denied(d *points.Denial) *why {
 	if d == nil {
 		return nil
 	}
-	return ruled(d.Reason, d.Message, d.Rule)
+	return newRuledReason(d.Reason, d.Message, d.Rule)
 }
 
 func faulty(faults []string) *why {
@@ -103,7 +103,7 @@ func faulty(faults []string) *why {
 	return &why{kruise.PullSecretMissingReason, "Nodes pull without some of the pull secrets: " + strings.Join(faults, "; ") + "."}
 }
 
-func ruled(reason, text, rule string) *why {
+func newRuledReason(reason, text, rule string) *why {
 	if rule != "" {
 		text += " (rule " + rule + ")"
 	}

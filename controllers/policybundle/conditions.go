@@ -33,10 +33,10 @@ func pass(b policy.AnyPolicyBundle, until string) {
 			return
 		}
 		if stage == policy.PolicyBundleVerified && b.Wanted().Verification == nil {
-			set(b, stage, metav1.ConditionTrue, policy.PolicyBundleNotRequiredReason, "Nothing was verified, as there are no keys in spec.verification.")
+			setCondition(b, stage, metav1.ConditionTrue, policy.PolicyBundleNotRequiredReason, "Nothing was verified, as there are no keys in spec.verification.")
 			continue
 		}
-		set(b, stage, metav1.ConditionTrue, policy.PolicyBundlePassedReason, "")
+		setCondition(b, stage, metav1.ConditionTrue, policy.PolicyBundlePassedReason, "")
 	}
 }
 
@@ -49,16 +49,16 @@ func refuse(b policy.AnyPolicyBundle, r *refusal) {
 	}
 	message := failed(st) + without(st)
 	pass(b, r.stage)
-	set(b, r.stage, metav1.ConditionFalse, r.reason, message)
+	setCondition(b, r.stage, metav1.ConditionFalse, r.reason, message)
 	stages := policy.PolicyBundleStages()
 	for _, stage := range stages[slices.Index(stages, r.stage)+1:] {
 		status := metav1.ConditionUnknown
 		if stage == policy.PolicyBundleActive {
 			status = metav1.ConditionFalse
 		}
-		set(b, stage, status, policy.PolicyBundleNotReachedReason, fmt.Sprintf("The stage %s stopped the bundle.", r.stage))
+		setCondition(b, stage, status, policy.PolicyBundleNotReachedReason, fmt.Sprintf("The stage %s stopped the bundle.", r.stage))
 	}
-	set(b, policy.PolicyBundleReady, metav1.ConditionFalse, r.reason, message)
+	setCondition(b, policy.PolicyBundleReady, metav1.ConditionFalse, r.reason, message)
 }
 
 // accept says that a bundle does what it should.
@@ -69,15 +69,15 @@ func accept(b policy.AnyPolicyBundle, reason, message string) {
 	if reason == policy.PolicyBundleShadowReason {
 		status = metav1.ConditionFalse
 	}
-	set(b, policy.PolicyBundleActive, status, reason, message)
+	setCondition(b, policy.PolicyBundleActive, status, reason, message)
 	st, ready := b.GetStatus(), metav1.ConditionTrue
 	if n := len(lacking(st)); n > 0 && n == len(st.Replicas) {
 		ready, reason = metav1.ConditionFalse, policy.PolicyBundleNotEnforcedReason
 	}
-	set(b, policy.PolicyBundleReady, ready, reason, message+without(st))
+	setCondition(b, policy.PolicyBundleReady, ready, reason, message+without(st))
 }
 
-func set(b policy.AnyPolicyBundle, name string, status metav1.ConditionStatus, reason, text string) {
+func setCondition(b policy.AnyPolicyBundle, name string, status metav1.ConditionStatus, reason, text string) {
 	meta.SetStatusCondition(&b.GetStatus().Conditions, metav1.Condition{
 		Type: name, Status: status, Reason: reason, Message: message.Shorten(text), ObservedGeneration: b.GetGeneration(),
 	})

@@ -76,7 +76,7 @@ func judgeReplicas(b policy.AnyPolicyBundle, me policy.PolicyReplica) {
 	}
 	message := fmt.Sprintf(policy.PolicyBundleStrictMessage, revision, len(strict), len(replicas), first.Name, strings.TrimSuffix(decision.Cut(first.Problem, longest), "."))
 	if revoked {
-		set(b, policy.PolicyBundleVerified, metav1.ConditionFalse, first.Strict, message)
+		setCondition(b, policy.PolicyBundleVerified, metav1.ConditionFalse, first.Strict, message)
 	}
-	set(b, policy.PolicyBundleReady, metav1.ConditionFalse, first.Strict, message)
+	setCondition(b, policy.PolicyBundleReady, metav1.ConditionFalse, first.Strict, message)
 }

@@ -23,7 +23,7 @@ var (
 func readingsOf(text string) [][]byte {
 	out := [][]byte{[]byte(text)}
 	if strings.Contains(text, `\`) {
-		out = append(out, unescape(text))
+		out = append(out, unescapeQuotes(text))
 	}
 	for _, part := range inHex.FindAllString(text, -1) {
 		for _, from := range []string{part, part[1:]} {
@@ -59,8 +59,8 @@ func readingsOf(text string) [][]byte {
 	return out
 }
 
-// unescape is a text as it was before it was quoted, as Go and JSON quote.
-func unescape(text string) []byte {
+// unescapeQuotes is a text as it was before it was quoted, as Go and JSON quote.
+func unescapeQuotes(text string) []byte {
 	var out []byte
 	for text != "" {
 		r, isRune, rest, err := strconv.UnquoteChar(text, 0)

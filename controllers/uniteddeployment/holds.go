@@ -264,6 +264,6 @@ func (t *round) updateHold() {
 		return
 	}
 	message := fmt.Sprintf("%s (rule %s)", h.Message, h.Rule)
-	t.set(kruise.UpdateHeld, corev1.ConditionTrue, h.Reason, message)
+	t.setCondition(kruise.UpdateHeld, corev1.ConditionTrue, h.Reason, message)
 	t.r.once(t.d, kruise.UpdateHeld, h.Reason+": "+message)
 }

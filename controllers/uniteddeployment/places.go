@@ -44,9 +44,9 @@ func (t *round) place(ctx context.Context, a allocated) error {
 	}
 	switch {
 	case reason != "":
-		t.set(kruise.UnitedDeploymentPlacing, corev1.ConditionFalse, reason, text)
+		t.setCondition(kruise.UnitedDeploymentPlacing, corev1.ConditionFalse, reason, text)
 	case t.told(kruise.UnitedDeploymentPlacing):
-		t.set(kruise.UnitedDeploymentPlacing, corev1.ConditionTrue, kruise.UnitedDeploymentPlacingReason, "")
+		t.setCondition(kruise.UnitedDeploymentPlacing, corev1.ConditionTrue, kruise.UnitedDeploymentPlacingReason, "")
 	}
 	return nil
 }

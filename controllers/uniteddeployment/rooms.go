@@ -25,7 +25,7 @@ func (t *round) look(ctx context.Context) error {
 	for _, p := range t.parts {
 		switch {
 		case p.child == nil && t.strategy == placement.Reserve && p.condition == nil && t.established():
-			t.mark(p, corev1.ConditionFalse, kruise.UnitedDeploymentSubsetCreatedReason, "the subset is new")
+			t.markSubset(p, corev1.ConditionFalse, kruise.UnitedDeploymentSubsetCreatedReason, "the subset is new")
 		case p.child == nil:
 		case t.strategy == placement.Adaptive:
 			t.adapt(p)
@@ -48,8 +48,8 @@ func (t *round) established() bool {
 	return false
 }
 
-// mark sets the condition of a subset. Its time is that of the last change of its status.
-func (t *round) mark(p *part, status corev1.ConditionStatus, reason, text string) {
+// markSubset sets the condition of a subset. Its time is that of the last change of its status.
+func (t *round) markSubset(p *part, status corev1.ConditionStatus, reason, text string) {
 	since := metav1.NewTime(t.now).Rfc3339Copy()
 	if p.condition != nil && p.condition.Status == status {
 		since = p.condition.LastTransitionTime
@@ -117,10 +117,10 @@ func (t *round) adapt(p *part) {
 	switch {
 	case stuck > 0:
 		p.unschedulable = true
-		t.mark(p, corev1.ConditionFalse, kruise.UnitedDeploymentSubsetRescheduleReason, fmt.Sprintf("timeout pods found: %d found no node in %s", stuck, t.critical()))
+		t.markSubset(p, corev1.ConditionFalse, kruise.UnitedDeploymentSubsetRescheduleReason, fmt.Sprintf("timeout pods found: %d found no node in %s", stuck, t.critical()))
 		t.sooner(t.duration())
 	case p.marked:
-		t.mark(p, corev1.ConditionTrue, kruise.UnitedDeploymentSubsetRecoverReason, "unschedulable duration expired")
+		t.markSubset(p, corev1.ConditionTrue, kruise.UnitedDeploymentSubsetRecoverReason, "unschedulable duration expired")
 	}
 }
 
@@ -152,11 +152,11 @@ func (t *round) reserve(ctx context.Context, p *part) error {
 	switch {
 	case p.reserved > 0:
 		p.unschedulable = true
-		t.mark(p, corev1.ConditionFalse, kruise.UnitedDeploymentSubsetRescheduleReason, "reserved pods found")
+		t.markSubset(p, corev1.ConditionFalse, kruise.UnitedDeploymentSubsetRescheduleReason, "reserved pods found")
 	case p.marked && len(p.pods) < p.current(): // its new pods have not been seen
 		t.sooner(time.Second)
 	case p.marked:
-		t.mark(p, corev1.ConditionTrue, kruise.UnitedDeploymentSubsetRecoverReason, "no reserved pods")
+		t.markSubset(p, corev1.ConditionTrue, kruise.UnitedDeploymentSubsetRecoverReason, "no reserved pods")
 		t.sooner(step.Soon) // those who stood in go
 	}
 	return nil

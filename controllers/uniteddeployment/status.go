@@ -111,23 +111,23 @@ func (t *round) progress() {
 		s.CurrentRevision = s.UpdatedRevision
 	}
 	if s.CurrentRevision == s.UpdatedRevision {
-		t.set(kruise.UnitedDeploymentUpdated, corev1.ConditionTrue, kruise.UnitedDeploymentRevisionUpdatedReason, "updated to revision "+s.UpdatedRevision)
+		t.setCondition(kruise.UnitedDeploymentUpdated, corev1.ConditionTrue, kruise.UnitedDeploymentRevisionUpdatedReason, "updated to revision "+s.UpdatedRevision)
 		return
 	}
-	t.set(kruise.UnitedDeploymentUpdated, corev1.ConditionFalse, kruise.UnitedDeploymentRevisionUpdatingReason, "updating to revision "+s.UpdatedRevision)
+	t.setCondition(kruise.UnitedDeploymentUpdated, corev1.ConditionFalse, kruise.UnitedDeploymentRevisionUpdatingReason, "updating to revision "+s.UpdatedRevision)
 }
 
 func (t *round) conditions(acted error) {
 	t.drop(kruise.UnitedDeploymentConditionType(gatedkinds.Stalled))
 	switch {
 	case errors.As(acted, new(provisionError)):
-		t.set(kruise.UnitedDeploymentSubsetProvisioned, corev1.ConditionFalse, kruise.UnitedDeploymentErrorReason, acted.Error())
+		t.setCondition(kruise.UnitedDeploymentSubsetProvisioned, corev1.ConditionFalse, kruise.UnitedDeploymentErrorReason, acted.Error())
 	case errors.As(acted, new(updateError)):
-		t.set(kruise.UnitedDeploymentSubsetProvisioned, corev1.ConditionTrue, "", "")
-		t.set(kruise.UnitedDeploymentSubsetUpdated, corev1.ConditionFalse, kruise.UnitedDeploymentErrorReason, acted.Error())
+		t.setCondition(kruise.UnitedDeploymentSubsetProvisioned, corev1.ConditionTrue, "", "")
+		t.setCondition(kruise.UnitedDeploymentSubsetUpdated, corev1.ConditionFalse, kruise.UnitedDeploymentErrorReason, acted.Error())
 	default:
-		t.set(kruise.UnitedDeploymentSubsetProvisioned, corev1.ConditionTrue, "", "")
-		t.set(kruise.UnitedDeploymentSubsetUpdated, corev1.ConditionTrue, "", "")
+		t.setCondition(kruise.UnitedDeploymentSubsetProvisioned, corev1.ConditionTrue, "", "")
+		t.setCondition(kruise.UnitedDeploymentSubsetUpdated, corev1.ConditionTrue, "", "")
 	}
 	failure := ""
 	for _, p := range t.parts {
@@ -140,7 +140,7 @@ func (t *round) conditions(acted error) {
 		t.drop(kruise.UnitedDeploymentSubsetFailure)
 		return
 	}
-	t.set(kruise.UnitedDeploymentSubsetFailure, corev1.ConditionTrue, kruise.UnitedDeploymentErrorReason, failure)
+	t.setCondition(kruise.UnitedDeploymentSubsetFailure, corev1.ConditionTrue, kruise.UnitedDeploymentErrorReason, failure)
 }
 
 // hold reports what leaves subsets as they are. There is one event for each new reason.
@@ -168,15 +168,15 @@ func (t *round) hold(a allocated) {
 	if h.Rule != "" {
 		text += " (rule " + h.Rule + ")"
 	}
-	t.set(kruise.UnitedDeploymentAllocationHeld, corev1.ConditionTrue, h.Reason, text)
+	t.setCondition(kruise.UnitedDeploymentAllocationHeld, corev1.ConditionTrue, h.Reason, text)
 	if h.Rule != ineffective {
 		t.r.once(t.d, string(kruise.UnitedDeploymentAllocationHeld), h.Reason+": "+text)
 	}
 }
 
-// set sets a condition. Its time is that of the last change of its status, or for an update
+// setCondition sets a condition. Its time is that of the last change of its status, or for an update
 // of the revision.
-func (t *round) set(kind kruise.UnitedDeploymentConditionType, status corev1.ConditionStatus, reason, text string) {
+func (t *round) setCondition(kind kruise.UnitedDeploymentConditionType, status corev1.ConditionStatus, reason, text string) {
 	c := kruise.UnitedDeploymentCondition{
 		Type: kind, Status: status, LastTransitionTime: metav1.NewTime(t.now).Rfc3339Copy(), Reason: reason, Message: message.Shorten(text),
 	}

@@ -79,7 +79,7 @@ func writtenGuard(w *admissionv1.ValidatingWebhook, clauses []clause, group, res
 	of := func(is func(clause) bool) func(string, string) bool {
 		some := slices.DeleteFunc(slices.Clone(clauses), func(c clause) bool { return !is(c) })
 		return func(_, literal string) bool {
-			return slices.ContainsFunc(some, func(c clause) bool { return c.names(literal) })
+			return slices.ContainsFunc(some, func(c clause) bool { return c.namesNamespace(literal) })
 		}
 	}
 	about := writtenCondition(w)
@@ -118,8 +118,10 @@ type clause struct {
 	namespaces map[string]bool
 }
 
-// names reports whether the clause is for a namespace.
-func (c clause) names(literal string) bool { return c.namespaces == nil || c.namespaces[literal] }
+// namesNamespace reports whether the clause is for a namespace.
+func (c clause) namesNamespace(literal string) bool {
+	return c.namespaces == nil || c.namespaces[literal]
+}
 
 // clausesOf are those of the condition of a webhook that has those of guards.
 func clausesOf(w *admissionv1.ValidatingWebhook) (out []clause) {

@@ -86,7 +86,7 @@ func (n *Node) knownRuntimes() (all []*Runtime, age time.Duration, failed error)
 	return all, n.now().Sub(n.looked), n.failed
 }
 
-// findRuntimes asks the endpoints where nothing was found. Nobody waits for it where another runtime answers already.
+// findRuntimes asks the endpoints where nothing was found. No caller waits for it where another runtime answers already.
 func (n *Node) findRuntimes(ctx context.Context) {
 	all, _, _ := n.knownRuntimes()
 	if len(all) == 0 {

@@ -65,7 +65,7 @@ func (a *Agent) round(ctx context.Context, r *kruise.ContainerRecreateRequest) (
 	}
 	a.present(podKey(r))
 	if why != "" {
-		return 0, a.complete(ctx, r, why)
+		return 0, a.completeRequest(ctx, r, why)
 	}
 	states, wait := s.states()
 	if r.Status.Phase != kruise.ContainerRecreateRequestRecreating || !equality.Semantic.DeepEqual(states, r.Status.ContainerRecreateStates) {
@@ -133,7 +133,7 @@ func (a *Agent) absent(ctx context.Context, r *kruise.ContainerRecreateRequest, 
 		return 0, err
 	}
 	if a.now().Sub(a.absentSince(r)) > mostAbsence {
-		return 0, a.complete(ctx, r, fmt.Sprintf(kruise.ContainerRecreateRequestRuntimeMessage, message.Of(err)))
+		return 0, a.completeRequest(ctx, r, fmt.Sprintf(kruise.ContainerRecreateRequestRuntimeMessage, message.Of(err)))
 	}
 	if r.Status.Phase == "" {
 		return lookAgain, a.write(ctx, r, begin)
@@ -151,7 +151,7 @@ func (a *Agent) act(ctx context.Context, s seen, runtime *cri.Runtime, wait time
 		switch st.Phase {
 		case kruise.ContainerRecreateRequestFailed:
 			if !ignores {
-				return 0, a.complete(ctx, r, "")
+				return 0, a.completeRequest(ctx, r, "")
 			}
 			continue
 		case kruise.ContainerRecreateRequestSucceeded:
@@ -177,13 +177,13 @@ func (a *Agent) act(ctx context.Context, s seen, runtime *cri.Runtime, wait time
 		}
 	}
 	if finished {
-		return 0, a.complete(ctx, r, "")
+		return 0, a.completeRequest(ctx, r, "")
 	}
 	return wait, nil
 }
 
-// complete ends a request.
-func (a *Agent) complete(ctx context.Context, r *kruise.ContainerRecreateRequest, text string) error {
+// completeRequest ends a request.
+func (a *Agent) completeRequest(ctx context.Context, r *kruise.ContainerRecreateRequest, text string) error {
 	return a.write(ctx, r, func(s *kruise.ContainerRecreateRequestStatus) {
 		now := metav1.NewTime(a.now())
 		s.Phase, s.CompletionTime, s.Message = kruise.ContainerRecreateRequestCompleted, &now, message.Truncate(text)

@@ -132,8 +132,8 @@ func newModule(m *debug.Module) spdxPackage {
 	}
 }
 
-// describeBuild is how an image was built, as a statement of in-toto with the provenance of SLSA. It is not signed: whoever pushes the
-// image does that.
+// describeBuild is how an image was built, as a statement of in-toto with the provenance of SLSA. It is not signed: the one who pushes the
+// image signs it.
 func describeBuild(name string, digest v1.Hash, origin Origin, platforms []Platform) ([]byte, error) {
 	names := make([]string, len(platforms))
 	for i := range platforms {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package image builds the image of Regatta without a container engine: one image with the manager, the node agent and the command
-// line, for one platform or more. It has no shell, and does not run as root unless it is told to. The same commit and the same versions
+// line, for one platform or more. It has no shell, and does not run as root unless the pod asks for root. The same commit and the same versions
 // of Go and of the modules make the same image, to the last byte.
 package image
 
@@ -35,8 +35,8 @@ type Origin struct {
 	Created time.Time
 }
 
-// labels are those that image-spec has names for.
-func (o Origin) labels() map[string]string {
+// ociLabels are those that image-spec has names for.
+func (o Origin) ociLabels() map[string]string {
 	return map[string]string{
 		"org.opencontainers.image.title":         "Regatta",
 		"org.opencontainers.image.description":   "Workload automation for Kubernetes with the API of OpenKruise, every decision of it a Rego policy",
@@ -68,7 +68,7 @@ type Platform struct {
 	SBOM []byte
 }
 
-// Build compiles the programs of the module in a folder, and makes an image of them for each platform. report is told of each step.
+// Build compiles the programs of the module in a folder, and makes an image of them for each platform. Build calls report for each step.
 func Build(ctx context.Context, source string, programs []Program, platforms []v1.Platform, origin Origin, report func(string)) (*Built, error) {
 	base, err := packBase(ctx)
 	if err != nil {
@@ -84,7 +84,7 @@ func Build(ctx context.Context, source string, programs []Program, platforms []v
 		built.Platforms = append(built.Platforms, *one)
 		built.Index = mutate.AppendManifests(built.Index, mutate.IndexAddendum{Add: one.Image, Descriptor: v1.Descriptor{Platform: &platform}})
 	}
-	annotated, ok := mutate.Annotations(built.Index, origin.labels()).(v1.ImageIndex)
+	annotated, ok := mutate.Annotations(built.Index, origin.ociLabels()).(v1.ImageIndex)
 	if !ok {
 		return nil, errors.New("annotating the index made something else of it")
 	}
@@ -158,7 +158,7 @@ func assemble(programs []string, platform v1.Platform, origin Origin, base v1.La
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Created = platform.OS, platform.Architecture, created
 	config.Config = v1.Config{
-		Entrypoint: []string{path.Join("/", filepath.Base(programs[0]))}, User: user, WorkingDir: "/", Env: []string{"PATH=/"}, Labels: origin.labels(),
+		Entrypoint: []string{path.Join("/", filepath.Base(programs[0]))}, User: user, WorkingDir: "/", Env: []string{"PATH=/"}, Labels: origin.ociLabels(),
 	}
 	if image, err = mutate.ConfigFile(image, config); err != nil {
 		return nil, fmt.Errorf("setting the configuration: %w", err)

@@ -100,7 +100,7 @@ func (s *Server) peerRecords(ctx context.Context, h http.Header, query url.Value
 
 // sendRecords sends records of this manager, and then what others sent. It waits for room.
 func (s *Server) sendRecords(w http.ResponseWriter, req *http.Request, query record.Query, room *slots, user string, others ...io.ReadCloser) {
-	leave, ok := room.take(user, req.Context().Done(), nil)
+	leave, ok := room.takeSlotOf(user, req.Context().Done(), nil)
 	if !ok {
 		return
 	}

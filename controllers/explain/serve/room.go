@@ -53,8 +53,8 @@ type turns struct {
 
 func newSlots(n int) *slots { return &slots{all: make(chan struct{}, n), each: map[string]*turns{}} }
 
-// join counts a question of a user; leave counts it no more.
-func (s *slots) join(user string) *turns {
+// joinTurns counts a question of a user; leave counts it no more.
+func (s *slots) joinTurns(user string) *turns {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.each[user]
@@ -66,7 +66,7 @@ func (s *slots) join(user string) *turns {
 	return t
 }
 
-func (s *slots) leave(user string, t *turns) {
+func (s *slots) leaveTurns(user string, t *turns) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t.users--; t.users == 0 {
@@ -74,13 +74,13 @@ func (s *slots) leave(user string, t *turns) {
 	}
 }
 
-// take waits for a slot until done is closed or late fires. Of no user it waits with nobody's turns.
-func (s *slots) take(user string, done <-chan struct{}, late <-chan time.Time) (leave func(), ok bool) {
+// takeSlotOf waits for a slot until done is closed or late fires. An empty user has no turns to wait for.
+func (s *slots) takeSlotOf(user string, done <-chan struct{}, late <-chan time.Time) (leave func(), ok bool) {
 	gates := []chan struct{}{s.all}
 	forget := func() {}
 	if user != "" {
-		mine := s.join(user)
-		gates, forget = []chan struct{}{mine.own, s.all}, func() { s.leave(user, mine) }
+		mine := s.joinTurns(user)
+		gates, forget = []chan struct{}{mine.own, s.all}, func() { s.leaveTurns(user, mine) }
 	}
 	taken := 0
 	leave = func() {
@@ -117,7 +117,7 @@ func (s *Server) takeSlot(w http.ResponseWriter, req *http.Request, q explain.Qu
 	}
 	late := time.NewTimer(wait)
 	defer late.Stop()
-	leave, ok = slots.take(user, req.Context().Done(), late.C)
+	leave, ok = slots.takeSlotOf(user, req.Context().Done(), late.C)
 	if !ok && req.Context().Err() == nil { // else the caller has gone
 		w.Header().Set("Retry-After", "1")
 		fail(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, q.APIResource(),

@@ -39,9 +39,9 @@ func (f *Fetcher) secret(ctx context.Context, name types.NamespacedName) (*corev
 	return s, nil
 }
 
-// keychains have the logins of pull secrets that are for a reference, one each, to be tried in turn as the kubelet does.
-// There is always one: that of nobody, if none matches.
-func (f *Fetcher) keychains(ctx context.Context, reference string, names []types.NamespacedName) ([]authn.Keychain, error) {
+// findKeychains have the logins of pull secrets that are for a reference, one each, to be tried in turn as the kubelet does.
+// If no login matches, the result is one anonymous keychain.
+func (f *Fetcher) findKeychains(ctx context.Context, reference string, names []types.NamespacedName) ([]authn.Keychain, error) {
 	keys := &keyring.Keyring{}
 	for _, at := range names {
 		s, err := f.secret(ctx, at)
@@ -56,14 +56,14 @@ func (f *Fetcher) keychains(ctx context.Context, reference string, names []types
 			return nil, ContentError{"secret " + at.String(), "does not have the credentials of registries in its key " + key + ": " + err.Error() + "; make it with kubectl create secret docker-registry"}
 		}
 	}
-	nobody := []authn.Keychain{login{}}
+	anonymous := []authn.Keychain{login{}}
 	parsed, err := name.ParseReference(reference)
-	if err != nil { // whoever pulls says what is wrong
-		return nobody, nil
+	if err != nil { // the pull reports what is wrong
+		return anonymous, nil
 	}
 	logins, err := keys.LoginsFor(parsed.Context().Name())
 	if err != nil || len(logins) == 0 {
-		return nobody, nil
+		return anonymous, nil
 	}
 	out := make([]authn.Keychain, len(logins))
 	for i, l := range logins {
@@ -74,7 +74,7 @@ func (f *Fetcher) keychains(ctx context.Context, reference string, names []types
 	return out, nil
 }
 
-// login is a keychain with what one registry is shown. The zero login is that of nobody: the manager's own machine may have
+// login is a keychain with what one registry is shown. The zero login is anonymous: the manager's own machine may have
 // credentials, which are not for bundles.
 type login struct {
 	registry string

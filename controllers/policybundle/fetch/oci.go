@@ -25,13 +25,13 @@ func (f *Fetcher) oci(ctx context.Context, from OCI, before *Fetched) (*Fetched,
 		return nil, err
 	}
 	defer connect.CloseIdleConnections()
-	keychains, err := f.keychains(ctx, from.Reference, from.PullSecrets)
+	keychains, err := f.findKeychains(ctx, from.Reference, from.PullSecrets)
 	if err != nil {
 		return nil, err
 	}
 	for _, keys := range keychains {
 		var got *Fetched
-		if got, err = f.pull(ctx, from, before, connect, keys); !isRefusedLogin(err) {
+		if got, err = f.pullArtifact(ctx, from, before, connect, keys); !isRefusedLogin(err) {
 			return got, err
 		}
 	}
@@ -43,8 +43,8 @@ func isRefusedLogin(err error) bool {
 	return errors.As(err, &UnauthorizedError{}) || errors.As(err, &ForbiddenError{})
 }
 
-// pull pulls an artifact with one login.
-func (f *Fetcher) pull(ctx context.Context, from OCI, before *Fetched, connect http.RoundTripper, keys authn.Keychain) (*Fetched, error) {
+// pullArtifact pulls an artifact with one login.
+func (f *Fetcher) pullArtifact(ctx context.Context, from OCI, before *Fetched, connect http.RoundTripper, keys authn.Keychain) (*Fetched, error) {
 	what := "artifact " + from.Reference
 	opts := []artifact.Option{
 		artifact.WithTransport(&gate{next: connect, hosts: f.hosts, plain: from.Insecure}),
