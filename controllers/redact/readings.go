@@ -5,25 +5,54 @@ package redact
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"html"
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
 // Forms in which programs write bytes into texts.
 var (
-	inHex     = regexp.MustCompile(`[0-9A-Fa-f]{2,}`)
-	inNumbers = regexp.MustCompile(`[0-9]{1,3}(?:[ ,]+[0-9]{1,3})*`)
-	inBase64  = regexp.MustCompile(`[A-Za-z0-9+/_-]{2,}`)
+	inHex      = regexp.MustCompile(`[0-9A-Fa-f]{2,}`)
+	inHexApart = regexp.MustCompile(`(?:0[xX][0-9A-Fa-f]{1,2}|[0-9A-Fa-f]{2})(?:[\s,:-]+(?:0[xX][0-9A-Fa-f]{1,2}|[0-9A-Fa-f]{2}))+`)
+	inNumbers  = regexp.MustCompile(`[0-9]{1,3}(?:[\s,-]+[0-9]{1,3})*`)
+	inBase64   = regexp.MustCompile(`[A-Za-z0-9+/_-]{2,}`)
+	inURL      = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
 )
 
-// readingsOf are a text and the bytes that parts of it stand for: escaped, in hex, as numbers such as fmt writes them, and in base64.
-// Nothing is known of where a value begins in a part, so that each place is tried where a form groups characters.
+// mostQuotes is how many quotes of a quote are taken off: each program that passes an error on may quote it again.
+const mostQuotes = 3
+
+// readingsOf are a text and the bytes that parts of it stand for: escaped as in quotes, in URLs and in HTML, in hex, as numbers such as
+// fmt writes them, and in base64. Nothing is known of where a value begins in a part, so that each place is tried where a form groups
+// characters.
 func readingsOf(text string) [][]byte {
 	out := [][]byte{[]byte(text)}
-	if strings.Contains(text, `\`) {
-		out = append(out, unescapeQuotes(text))
+	quoted := text
+	for range mostQuotes {
+		if !strings.Contains(quoted, `\`) {
+			break
+		}
+		read := unescapeQuotes(quoted)
+		out, quoted = append(out, read), string(read)
+	}
+	if inURL.MatchString(text) || strings.Contains(text, "+") { // in a query a space is a plus
+		read := unescapeURL(text)
+		out = append(out, read, []byte(strings.ReplaceAll(string(read), "+", " ")), unescapeURL(strings.ReplaceAll(text, "+", " ")))
+	}
+	if strings.Contains(text, "&") {
+		out = append(out, []byte(html.UnescapeString(text)))
+	}
+	for _, part := range inHexApart.FindAllString(text, -1) {
+		var read []byte
+		for _, one := range strings.FieldsFunc(part, isBetween) {
+			if b, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(one), "0x"), 16, 8); err == nil {
+				read = append(read, byte(b))
+			}
+		}
+		out = append(out, read)
 	}
 	for _, part := range inHex.FindAllString(text, -1) {
 		for _, from := range []string{part, part[1:]} {
@@ -34,7 +63,7 @@ func readingsOf(text string) [][]byte {
 	}
 	for _, part := range inNumbers.FindAllString(text, -1) {
 		var read []byte
-		for _, number := range strings.FieldsFunc(part, func(r rune) bool { return r == ' ' || r == ',' }) {
+		for _, number := range strings.FieldsFunc(part, isBetween) {
 			n, err := strconv.ParseUint(number, 10, 8)
 			if err != nil { // it is no byte, and parts what comes before from what comes after
 				out, read = append(out, read), nil
@@ -45,7 +74,7 @@ func readingsOf(text string) [][]byte {
 		out = append(out, read)
 	}
 	for _, part := range inBase64.FindAllString(text, -1) {
-		part = strings.NewReplacer("-", "+", "_", "/").Replace(part)
+		part = strings.ReplaceAll(strings.ReplaceAll(part, "-", "+"), "_", "/")
 		for begin := range min(4, len(part)) {
 			from := part[begin:]
 			if len(from)%4 == 1 { // such as the s of a plural
@@ -57,6 +86,17 @@ func readingsOf(text string) [][]byte {
 		}
 	}
 	return out
+}
+
+// isBetween reports whether a character parts bytes that are written one by one.
+func isBetween(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",:-", r) }
+
+// unescapeURL is a text as it was before it was escaped for a URL. What is no escape stands for itself.
+func unescapeURL(text string) []byte {
+	return inURL.ReplaceAllFunc([]byte(text), func(escaped []byte) []byte {
+		b, _ := strconv.ParseUint(string(escaped[1:]), 16, 8) // the pattern has two digits
+		return []byte{byte(b)}
+	})
 }
 
 // unescapeQuotes is a text as it was before it was quoted, as Go and JSON quote.

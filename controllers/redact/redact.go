@@ -21,8 +21,8 @@ import (
 // shared is how many bytes a text and a value must have in common for the text to repeat the value in part.
 const shared = 6
 
-// MostRead is how many bytes of a text are read. A text is read in many forms, which together are about ten times as long, so that a longer one,
-// such as an answer of a webhook, is taken to have the contents.
+// MostRead is how many bytes of a text are read. A text is read in many forms, which take some two hundred times its memory together, so that a
+// longer one, such as an answer of a webhook, is taken to have the contents.
 const MostRead = 16 << 10
 
 // Contents are what must not be repeated. Those that could not be read match every text.
@@ -76,23 +76,42 @@ func (c Contents) In(text string) bool {
 		return true
 	}
 	readings := readingsOf(text)
-	parts := map[string]bool{}
-	for _, reading := range readings {
-		for i := 0; i+shared <= len(reading); i++ {
-			parts[string(reading[i:i+shared])] = true
-		}
-	}
+	parts := partsOf(readings)
 	return slices.ContainsFunc(c.values, func(value []byte) bool {
 		if len(value) > 0 && len(value) <= shared {
 			return slices.ContainsFunc(readings, func(reading []byte) bool { return bytes.Contains(reading, value) })
 		}
 		for i := 0; i+shared <= len(value); i++ {
-			if parts[string(value[i:i+shared])] {
+			if _, found := slices.BinarySearch(parts, partOf(value[i:])); found {
 				return true
 			}
 		}
 		return false
 	})
+}
+
+// partsOf are all parts of as many bytes as must not be in common, sorted: a set would take many times their memory.
+func partsOf(readings [][]byte) []uint64 {
+	n := 0
+	for _, reading := range readings {
+		n += max(len(reading)-shared+1, 0)
+	}
+	out := make([]uint64, 0, n)
+	for _, reading := range readings {
+		for i := 0; i+shared <= len(reading); i++ {
+			out = append(out, partOf(reading[i:]))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// partOf is the part at the beginning of bytes, as a number.
+func partOf(b []byte) (part uint64) {
+	for _, one := range b[:shared] {
+		part = part<<8 | uint64(one)
+	}
+	return part
 }
 
 // Error is an error without what the API server says of an object that it finds wrong, and of any other error what repeats no
@@ -109,11 +128,21 @@ func (c Contents) Error(doing string, err error) error {
 	if !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) && !c.In(err.Error()) {
 		return fmt.Errorf("%s: %s", doing, err.Error()) // it must not be unwrapped
 	}
-	return fmt.Errorf("%s: the API server answers %d %s%s; its message is left out, since it may repeat the Secret", doing, s.Code, s.Reason, fieldsOf(s))
+	reason := ""
+	if s.Reason != "" && !c.isIn(string(s.Reason)) {
+		reason = " " + string(s.Reason)
+	}
+	return fmt.Errorf("%s: the API server answers %d%s%s; its message is left out, since it may repeat the Secret", doing, s.Code, reason, c.fieldsOf(s))
 }
 
-// fieldsOf names the fields that a status finds wrong, and how.
-func fieldsOf(s metav1.Status) string {
+// mostNamed is how long the name of a field or a reason may be. Webhooks write them.
+const mostNamed = 256
+
+// isIn reports whether a name has contents, or is no name since it is too long.
+func (c Contents) isIn(name string) bool { return len(name) > mostNamed || c.In(name) }
+
+// fieldsOf names the fields that a status finds wrong, and how. One whose name may repeat the Secret has none.
+func (c Contents) fieldsOf(s metav1.Status) string {
 	if s.Details == nil || len(s.Details.Causes) == 0 {
 		return ""
 	}
@@ -124,7 +153,11 @@ func fieldsOf(s metav1.Status) string {
 			out = append(out, fmt.Sprintf("%d more", len(s.Details.Causes)-most))
 			break
 		}
-		out = append(out, cause.Field+": "+Describe(cause.Type))
+		name := cause.Field
+		if c.isIn(name) {
+			name = "a field"
+		}
+		out = append(out, name+": "+Describe(cause.Type))
 	}
 	return " (" + strings.Join(out, ", ") + ")"
 }
