@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -35,53 +36,102 @@ type pages struct {
 	failed map[string]bool
 }
 
+// Why older refusals are left out.
+const (
+	tooManyHidden = "you may not get most of the %d objects of the latest; ask about one namespace, or one request"
+	tooLate       = "it took too long to find out which of them you may know of"
+	tooFast       = "managers tell the same ones again, since others come meanwhile or a manager is of an older release; ask about one namespace, or one request"
+)
+
 // readableRefusals are the latest refusals of objects that the caller may get, and how many managers were asked. Managers are
-// asked for older ones until there are enough: else those that the caller may not know of would hide the others.
+// asked for older ones until there are enough: else those that the caller may not know of would hide the others. There are enough
+// when no manager can have a later one that it has not told yet. A warning says what ended it before.
 func (s *Server) readableRefusals(ctx context.Context, h http.Header, who user.Info, q explain.Question) (out []explain.Answer, asked int) {
 	limited, cancel := context.WithTimeout(ctx, 3*cmp.Or(s.PeerTimeout, peerTimeout))
 	defer cancel()
-	told, mayGet, seen := pages{skip: map[string]int{}, failed: map[string]bool{}}, map[string]bool{}, map[string]bool{}
-	for stale := 0; stale < stalePages; {
+	told, sieve := pages{skip: map[string]int{}, failed: map[string]bool{}}, sieve{who: who, mayGet: map[string]bool{}, seen: map[string]bool{}}
+	left := ""
+	for stale, enough := 0, false; left == "" && !enough; {
 		replies, n := s.askAllReplicas(limited, h, q, told)
 		asked, q.Nearest = max(asked, n), false
 		page := refusalsOf(replicas.Merge(replies))
-		if stale++; len(page) == 0 {
-			break
-		}
+		oldest := map[string]time.Time{} // told by each manager that may have older ones
+		stale++
 		for i := range page {
 			a := &page[i]
 			told.skip[a.Replica]++
-			key := fmt.Sprint(a.Replica, " ", a.Request.UID, " ", a.Request.Name(), " ", a.Subject.Namespace, "/", a.Subject.Name, " ", a.Decided.UnixNano())
-			if seen[key] { // it was told in another page, as other refusals came meanwhile
-				continue
+			oldest[a.Replica] = a.Decided
+			may, isNew, ok := s.maySee(limited, &sieve, a)
+			if !ok {
+				left = fmt.Sprintf(tooManyHidden, objectsChecked)
+				break
 			}
-			seen[key], stale = true, 0
-			about := schema.GroupResource{Group: a.Request.Group, Resource: a.Request.Resource}
-			object := object(who, about, a.Subject.Namespace, a.Subject.Name)
-			name := about.String() + " " + object.Namespace + "/" + object.Name
-			may, known := mayGet[name]
-			if !known {
-				if len(mayGet) == objectsChecked {
-					replicas.AddWarning(h, fmt.Sprintf("older refusals are left out: you may not get most of the %d objects of the latest; ask about one namespace, or one request", objectsChecked))
-					return out, asked
-				}
-				_, may = s.isAllowed(limited, object)
-				mayGet[name] = may
+			if isNew {
+				stale = 0
 			}
-			if may {
+			if may && isNew {
 				out = append(out, *a)
 			}
 		}
-		if len(out) >= refusalsTold {
-			break
+		since := time.Time{}
+		for _, at := range oldest {
+			since = latestOf(since, at)
 		}
-		if limited.Err() != nil {
-			replicas.AddWarning(h, "older refusals are left out: it took too long to find out which of them you may know of")
-			break
+		slices.SortStableFunc(out, func(a, b explain.Answer) int { return b.Decided.Compare(a.Decided) })
+		out = out[:min(len(out), refusalsTold)]
+		switch {
+		case left != "":
+		case limited.Err() != nil:
+			left = tooLate
+		case len(page) == 0:
+			enough = true
+		case len(out) == refusalsTold && !out[refusalsTold-1].Decided.Before(since):
+			enough = true
+		case stale == stalePages:
+			left = tooFast
 		}
 	}
-	slices.SortStableFunc(out, func(a, b explain.Answer) int { return b.Decided.Compare(a.Decided) })
+	if left != "" {
+		replicas.AddWarning(h, "older refusals are left out: "+left)
+	}
 	return out, asked
+}
+
+func latestOf(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// sieve has what is known of refusals that were told.
+type sieve struct {
+	who user.Info
+	// mayGet says of objects whether the caller may get them, seen which refusals were told: one may be told in another page too,
+	// as others come meanwhile.
+	mayGet, seen map[string]bool
+}
+
+// maySee reports whether the caller may know of a refusal, and whether it was not told before. ok is false if too many objects were
+// looked at to find out.
+func (s *Server) maySee(ctx context.Context, in *sieve, a *explain.Answer) (may, isNew, ok bool) {
+	key := fmt.Sprint(a.Replica, " ", a.Request.UID, " ", a.Request.Name(), " ", a.Subject.Namespace, "/", a.Subject.Name, " ", a.Decided.UnixNano())
+	if in.seen[key] {
+		return false, false, true
+	}
+	in.seen[key] = true
+	about := schema.GroupResource{Group: a.Request.Group, Resource: a.Request.Resource}
+	object := object(in.who, about, a.Subject.Namespace, a.Subject.Name)
+	name := about.String() + " " + object.Namespace + "/" + object.Name
+	may, known := in.mayGet[name]
+	if !known {
+		if len(in.mayGet) == objectsChecked {
+			return false, true, false
+		}
+		_, may = s.isAllowed(ctx, object)
+		in.mayGet[name] = may
+	}
+	return may, true, true
 }
 
 // refusalsOf are all refusals of a reply, the latest first.

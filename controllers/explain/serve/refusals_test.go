@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/explain/replicas"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -85,5 +88,84 @@ func TestAnotherManagerIsToldOlderRefusals(t *testing.T) {
 	}
 	if w := answerTo(t, h, explain.ReplicaPath+"?user=bob&skip=25"); w.Code != http.StatusNotFound {
 		t.Errorf("after all: %d %.300s", w.Code, w.Body.String())
+	}
+}
+
+// peerOf is another manager, which has a store; edit changes what it is asked.
+func peerOf(t *testing.T, name string, store *explain.Store, edit func(*http.Request)) replicas.Replica {
+	t.Helper()
+	s := &Server{Store: store, Replica: name, Who: named(), May: authorizer.AuthorizerFunc(allowAll)}
+	h := s.server(nil).Handler
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		req.Header.Set("Authorization", "Bearer manager")
+		if edit != nil {
+			edit(req)
+		}
+		h.ServeHTTP(w, req)
+	}))
+	t.Cleanup(server.Close)
+	at, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := replicas.Client(at, server.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return replicas.Replica{Name: name, Client: client, Most: 1 << 20}
+}
+
+// What another manager told does not hide later refusals, which come after those of this one that the caller may not know of.
+func TestOlderRefusalsOfAnotherManagerHideNoLaterOnes(t *testing.T) {
+	put := func(store *explain.Store, what string, at int64) {
+		store.PutRefusal(explain.Answer{
+			Decided: time.Unix(at, 0), Subject: decision.Subject{Namespace: "shop", Name: what}, Request: &explain.Request{UID: what, User: "bob", Resource: "pods"},
+		})
+	}
+	for name, tc := range map[string]struct {
+		edit        func(*http.Request) // of what the other one is asked
+		hidden      int                 // of the other one too
+		first, last string
+		told        int
+		warned      string
+	}{
+		"the other one's are older":          {first: "readable-late-2", told: 20, last: "readable-old-13"},
+		"the other one is of an old release": {edit: func(req *http.Request) { q := req.URL.Query(); q.Del("skip"); req.URL.RawQuery = q.Encode() }, hidden: 30, first: "readable-late-2", told: 3, last: "readable-late-0", warned: "managers tell the same ones again"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own, other := explain.NewStore(), explain.NewStore()
+			for i := range 3 {
+				put(own, fmt.Sprint("readable-late-", i), int64(1000+i))
+			}
+			for i := range 45 {
+				put(own, fmt.Sprint("hidden-", i), int64(2000+i))
+			}
+			for i := range 30 {
+				put(other, fmt.Sprint("readable-old-", i), int64(10+i))
+			}
+			for i := range tc.hidden {
+				put(other, fmt.Sprint("hidden-old-", i), int64(100+i))
+			}
+			s := &Server{Store: own, Replica: "first", Who: named(), May: authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+				if a.GetAPIGroup() == explain.Group || strings.HasPrefix(a.GetName(), "readable") {
+					return authorizer.DecisionAllow, "", nil
+				}
+				return authorizer.DecisionNoOpinion, "", nil
+			})}
+			second := peerOf(t, "second", other, tc.edit)
+			s.Peers = func(context.Context) ([]replicas.Replica, error) { return []replicas.Replica{second}, nil }
+			w := answerTo(t, s.server(nil).Handler, urlOf("user=bob"))
+			var reply explain.Reply
+			if err := json.Unmarshal(w.Body.Bytes(), &reply); err != nil || w.Code != http.StatusOK {
+				t.Fatalf("%d %.300s: %v", w.Code, w.Body.String(), err)
+			}
+			all := refusalsOf(reply)
+			if first, last := all[0].Subject.Name, all[len(all)-1].Subject.Name; first != tc.first || last != tc.last || len(all) != tc.told {
+				t.Errorf("%d are told, from %s to %s, want %d, from %s to %s", len(all), first, last, tc.told, tc.first, tc.last)
+			}
+			if warnings := strings.Join(w.Header().Values("Warning"), "; "); (warnings != "") != (tc.warned != "") || !strings.Contains(warnings, tc.warned) {
+				t.Errorf("warnings %q, want %q", warnings, tc.warned)
+			}
+		})
 	}
 }
