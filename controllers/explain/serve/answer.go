@@ -43,12 +43,13 @@ func (s *Server) serveExplanation(w http.ResponseWriter, req *http.Request) {
 		s.refuse(w, get, reason)
 		return
 	}
-	leave, ok := s.takeSlot(w, req, q, &s.users, who.GetName())
+	slot, ok := s.takeSlot(w, req, q, &s.users, who.GetName())
 	if !ok {
 		return
 	}
-	defer leave()
+	defer slot.leave()
 	replies, asked := s.askAllReplicas(req.Context(), w.Header(), q, pages{})
+	slot.send(w)
 	if len(replies) > 0 {
 		s.writeReply(w, q, replicas.Merge(replies))
 		return
@@ -70,12 +71,13 @@ func (s *Server) serveRefusals(w http.ResponseWriter, req *http.Request) {
 		failBadRequest(w)
 		return
 	}
-	leave, ok := s.takeSlot(w, req, q, &s.users, who.GetName())
+	slot, ok := s.takeSlot(w, req, q, &s.users, who.GetName())
 	if !ok {
 		return
 	}
-	defer leave()
+	defer slot.leave()
 	found, asked := s.readableRefusals(req.Context(), w.Header(), who, q)
+	slot.send(w)
 	if len(found) == 0 {
 		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, q.APIResource(),
 			fmt.Sprintf("no manager remembers that you may know of %s (%d asked); they remember the last 2,000 refusals each, until they are restarted", q, asked))
@@ -98,12 +100,13 @@ func (s *Server) servePeer(w http.ResponseWriter, req *http.Request) {
 			return
 		}
 	}
-	leave, ok := s.takeSlot(w, req, q, &s.managers, "")
+	slot, ok := s.takeSlot(w, req, q, &s.managers, "")
 	if !ok {
 		return
 	}
-	defer leave()
+	defer slot.leave()
 	reply, ok := s.recallAnswer(req.Context(), q)
+	slot.send(w)
 	if !ok {
 		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, q.APIResource(), "this replica has decided nothing about "+q.String())
 		return

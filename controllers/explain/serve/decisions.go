@@ -100,11 +100,12 @@ func (s *Server) peerRecords(ctx context.Context, h http.Header, query url.Value
 
 // sendRecords sends records of this manager, and then what others sent. It waits for room.
 func (s *Server) sendRecords(w http.ResponseWriter, req *http.Request, query record.Query, room *slots, user string, others ...io.ReadCloser) {
-	leave, ok := room.takeSlotOf(user, req.Context().Done(), nil)
+	_, turn := s.waits()
+	slot, ok := room.takeSlotOf(user, req.Context().Done(), nil, turn)
 	if !ok {
 		return
 	}
-	defer leave()
+	defer slot.leave()
 	lines, omitted, err := s.lines(req, query)
 	if err != nil {
 		ctrl.LoggerFrom(req.Context()).Error(err, "Sending records of decisions")
@@ -112,6 +113,7 @@ func (s *Server) sendRecords(w http.ResponseWriter, req *http.Request, query rec
 		return
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(patience)) // else it is the one of the server
+	slot.send(w)
 	h := w.Header()
 	h.Set("Content-Type", "application/x-ndjson")
 	if omitted > 0 {

@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"sync"
@@ -37,12 +38,26 @@ func newRoom() room {
 }
 
 // slots are shared by users: one user waits for, and has, a quarter of them at once, and one at least. What they ask beyond that
-// waits for their own, so that one user who asks without end keeps no other one waiting.
+// waits for their own, so that one user who asks without end keeps no other one waiting. Nor does one who does not read: while
+// others wait, an answer may be sent for a while only.
 type slots struct {
 	all chan struct{}
 
 	mu   sync.Mutex
 	each map[string]*turns
+	// sending are those whose answers are sent.
+	sending map[*slot]struct{}
+}
+
+// slot is what an answer has.
+type slot struct {
+	of    *slots
+	user  string
+	taken []chan struct{}
+	turns *turns // of the user; nil if there is none
+	// to is where the answer is sent to, since then; of the mutex of the slots.
+	to    http.ResponseWriter
+	since time.Time
 }
 
 // turns are the slots that one user may have, and counts those who wait for one or have it.
@@ -51,9 +66,11 @@ type turns struct {
 	users int
 }
 
-func newSlots(n int) *slots { return &slots{all: make(chan struct{}, n), each: map[string]*turns{}} }
+func newSlots(n int) *slots {
+	return &slots{all: make(chan struct{}, n), each: map[string]*turns{}, sending: map[*slot]struct{}{}}
+}
 
-// joinTurns counts a question of a user; leave counts it no more.
+// joinTurns counts a question of a user; leaveTurns counts it no more.
 func (s *slots) joinTurns(user string) *turns {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,54 +91,91 @@ func (s *slots) leaveTurns(user string, t *turns) {
 	}
 }
 
-// takeSlotOf waits for a slot until done is closed or late fires. An empty user has no turns to wait for.
-func (s *slots) takeSlotOf(user string, done <-chan struct{}, late <-chan time.Time) (leave func(), ok bool) {
+// takeSlotOf waits for a slot until done is closed or late fires. An empty user has no turns to wait for. Answers that are sent for longer
+// than turn meanwhile are cut off.
+func (s *slots) takeSlotOf(user string, done <-chan struct{}, late <-chan time.Time, turn time.Duration) (*slot, bool) {
+	out := &slot{of: s, user: user}
 	gates := []chan struct{}{s.all}
-	forget := func() {}
 	if user != "" {
-		mine := s.joinTurns(user)
-		gates, forget = []chan struct{}{mine.own, s.all}, func() { s.leaveTurns(user, mine) }
+		out.turns = s.joinTurns(user)
+		gates = []chan struct{}{out.turns.own, s.all}
 	}
-	taken := 0
-	leave = func() {
-		for _, gate := range gates[:taken] {
-			<-gate
-		}
-		forget()
-	}
-	for _, gate := range gates {
+	look := time.NewTicker(max(turn/4, time.Millisecond))
+	defer look.Stop()
+	for len(out.taken) < len(gates) {
+		gate := gates[len(out.taken)]
 		select {
 		case gate <- struct{}{}:
-			taken++
+			out.taken = append(out.taken, gate)
+		case <-look.C:
+			if gate == s.all { // else the user waits for their own
+				s.cutSlow(user, turn)
+			}
 		case <-late:
-			leave()
+			out.leave()
 			return nil, false
 		case <-done:
-			leave()
+			out.leave()
 			return nil, false
 		}
 	}
-	return leave, true
+	return out, true
 }
 
-// takeSlot waits for a slot for the answer to a question, which leave gives back. If there is none there is an answer already.
+// send says that the answer is sent from now on.
+func (o *slot) send(w http.ResponseWriter) {
+	o.of.mu.Lock()
+	defer o.of.mu.Unlock()
+	o.to, o.since = w, time.Now()
+	o.of.sending[o] = struct{}{}
+}
+
+// leave gives the slot back. Nothing is cut off from then on.
+func (o *slot) leave() {
+	o.of.mu.Lock()
+	delete(o.of.sending, o)
+	o.of.mu.Unlock()
+	for _, gate := range o.taken {
+		<-gate
+	}
+	if o.turns != nil {
+		o.of.leaveTurns(o.user, o.turns)
+	}
+}
+
+// cutSlow cuts off answers to others than a user that are sent for longer than turn.
+func (s *slots) cutSlow(user string, turn time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for o := range s.sending {
+		if (user == "" || o.user != user) && time.Since(o.since) >= turn {
+			delete(s.sending, o)
+			_ = http.NewResponseController(o.to).SetWriteDeadline(time.Now().Add(-time.Second)) // the caller has gone if it fails
+		}
+	}
+}
+
+// waits are how long a question waits for a slot, and for how long answers are sent meanwhile.
+func (s *Server) waits() (wait, turn time.Duration) {
+	wait = cmp.Or(s.RoomWait, roomWait)
+	return wait, wait / 2
+}
+
+// takeSlot waits for a slot for the answer to a question, which has to leave it. If there is none there is an answer already.
 // user is who asks, "" for another manager.
-func (s *Server) takeSlot(w http.ResponseWriter, req *http.Request, q explain.Question, r *room, user string) (leave func(), ok bool) {
+func (s *Server) takeSlot(w http.ResponseWriter, req *http.Request, q explain.Question, r *room, user string) (*slot, bool) {
 	slots := r.singles
 	if q.Pods {
 		slots = r.wholes
 	}
-	wait := s.RoomWait
-	if wait == 0 {
-		wait = roomWait
-	}
+	wait, turn := s.waits()
 	late := time.NewTimer(wait)
 	defer late.Stop()
-	leave, ok = slots.takeSlotOf(user, req.Context().Done(), late.C)
+	out, ok := slots.takeSlotOf(user, req.Context().Done(), late.C, turn)
 	if !ok && req.Context().Err() == nil { // else the caller has gone
 		w.Header().Set("Retry-After", "1")
 		fail(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, q.APIResource(),
 			fmt.Sprintf("%s answers %d such questions at once, %d of one user, and no other one ended within %s; ask again in a moment", s.Replica, cap(slots.all), max(cap(slots.all)/4, 1), wait))
 	}
-	return leave, ok
+	return out, ok
 }

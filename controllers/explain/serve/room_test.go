@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/explain/replicas"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/record"
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
@@ -116,6 +118,93 @@ func TestOneUserDoesNotUseUpAllAnswers(t *testing.T) {
 				t.Errorf("%d users are remembered when none asks", n)
 			}
 		})
+	}
+}
+
+// unread is a connection that nobody reads: what is written waits until its deadline.
+type unread struct {
+	*httptest.ResponseRecorder
+	begun chan struct{}
+	late  chan struct{}
+}
+
+func (u unread) Write([]byte) (int, error) {
+	u.begun <- struct{}{}
+	<-u.late
+	return 0, os.ErrDeadlineExceeded
+}
+
+// SetWriteDeadline is called by http.ResponseController.
+func (u unread) SetWriteDeadline(at time.Time) error {
+	if !at.After(time.Now()) {
+		close(u.late)
+	}
+	return nil
+}
+
+// One user who does not read an answer keeps no other one from theirs: it is cut off while others wait.
+func TestAUserWhoDoesNotReadKeepsNoOtherWaiting(t *testing.T) {
+	for name, tc := range map[string]struct {
+		path   string
+		unread int // users that do not read, each as many as one may have
+		each   int
+	}{
+		"a workload with its pods": {urlOf("group=apps.kruise.io&kind=CloneSet&namespace=shop&name=web&pods=true"), 1, 1},
+		"records":                  {recordURL, 1, 1},
+		"single ones of all slots": {urlOf("kind=Pod&namespace=shop&name=web-1"), 4, SinglesAtOnce / 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := explain.NewStore()
+			store.Put(decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"}, one{})
+			s := &Server{
+				Store: store, Replica: "first", Who: named(), May: authorizer.AuthorizerFunc(allowAll), RoomWait: 500 * time.Millisecond,
+				Records: recordsOf("first", 3), Lines: record.NewEncoder(),
+			}
+			h := s.server(nil).Handler
+			var all recovery.WaitGroup
+			late := make(chan struct{}, tc.unread*tc.each)
+			for i := range tc.unread {
+				for range tc.each {
+					u := unread{httptest.NewRecorder(), make(chan struct{}, 100), make(chan struct{})}
+					all.Go("test", func() {
+						req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, tc.path, nil)
+						req.Header.Set("Authorization", fmt.Sprint("Bearer user-", i))
+						h.ServeHTTP(u, req)
+						late <- struct{}{}
+					}, func(err error) { t.Error(err) })
+					<-u.begun
+				}
+			}
+			if w := answerTo(t, h, tc.path); w.Code != http.StatusOK {
+				t.Errorf("another user: %d %s", w.Code, w.Body.String())
+				return
+			}
+			<-late
+		})
+	}
+}
+
+// A user who waits for slots of their own has no reason to have others cut off.
+func TestAUserWhoWaitsForTheirOwnSlotsCutsNobodyOff(t *testing.T) {
+	s := newSlots(8)
+	slow, ok := s.takeSlotOf("ann", nil, nil, time.Millisecond)
+	if !ok {
+		t.Fatal("there is no slot")
+	}
+	u := unread{httptest.NewRecorder(), make(chan struct{}, 1), make(chan struct{})}
+	slow.send(u)
+	for range 2 {
+		if _, ok := s.takeSlotOf("jane", nil, nil, time.Millisecond); !ok {
+			t.Fatal("there is no slot")
+		}
+	}
+	if _, ok := s.takeSlotOf("jane", nil, time.After(50*time.Millisecond), time.Millisecond); ok {
+		t.Error("jane has more than a quarter")
+	}
+	select {
+	case <-u.late:
+		t.Error("ann is cut off")
+	default:
 	}
 }
 
