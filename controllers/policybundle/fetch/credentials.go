@@ -39,39 +39,41 @@ func (f *Fetcher) secret(ctx context.Context, name types.NamespacedName) (*corev
 	return s, nil
 }
 
+// mostLogins is how many logins are tried. A registry may lock out a client that tries many, and all bundles share one client.
+const mostLogins = 10
+
 // findKeychains have the logins of pull secrets that are for a reference, one each, to be tried in turn as the kubelet does.
-// If no login matches, the result is one anonymous keychain.
-func (f *Fetcher) findKeychains(ctx context.Context, reference string, names []types.NamespacedName) ([]authn.Keychain, error) {
+// If no login matches, the result is one anonymous keychain. left is how many more logins match and are not tried.
+func (f *Fetcher) findKeychains(ctx context.Context, reference string, names []types.NamespacedName) (out []authn.Keychain, left int, err error) {
 	keys := &keyring.Keyring{}
 	for _, at := range names {
 		s, err := f.secret(ctx, at)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		key := map[corev1.SecretType]string{corev1.SecretTypeDockerConfigJson: corev1.DockerConfigJsonKey, corev1.SecretTypeDockercfg: corev1.DockerConfigKey}[s.Type]
 		if len(s.Data[key]) == 0 {
-			return nil, ContentError{"secret " + at.String(), "is no pull secret: make it with kubectl create secret docker-registry"}
+			return nil, 0, ContentError{"secret " + at.String(), "is no pull secret: make it with kubectl create secret docker-registry"}
 		}
 		if err := keys.AddSecret(s); err != nil {
-			return nil, ContentError{"secret " + at.String(), "does not have the credentials of registries in its key " + key + ": " + err.Error() + "; make it with kubectl create secret docker-registry"}
+			return nil, 0, ContentError{"secret " + at.String(), "does not have the credentials of registries in its key " + key + ": " + err.Error() + "; make it with kubectl create secret docker-registry"}
 		}
 	}
 	anonymous := []authn.Keychain{login{}}
 	parsed, err := name.ParseReference(reference)
 	if err != nil { // the pull reports what is wrong
-		return anonymous, nil
+		return anonymous, 0, nil
 	}
 	logins, err := keys.LoginsFor(parsed.Context().Name())
 	if err != nil || len(logins) == 0 {
-		return anonymous, nil
+		return anonymous, 0, nil
 	}
-	out := make([]authn.Keychain, len(logins))
-	for i, l := range logins {
-		out[i] = login{registry: parsed.Context().RegistryStr(), as: authn.AuthConfig{
+	for _, l := range logins[:min(len(logins), mostLogins)] {
+		out = append(out, login{registry: parsed.Context().RegistryStr(), as: authn.AuthConfig{
 			Username: l.Username, Password: l.Password, IdentityToken: l.IdentityToken, RegistryToken: l.RegistryToken,
-		}}
+		}})
 	}
-	return out, nil
+	return out, len(logins) - len(out), nil
 }
 
 // login is a keychain with what one registry is shown. The zero login is anonymous: the manager's own machine may have

@@ -40,7 +40,7 @@ func TestEntriesOfPullSecretsMatchAsTheKubeletMatchesThem(t *testing.T) {
 		}
 		secret.Data = map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths": {` + strings.Join(entries, ", ") + `}}`)}
 		f := New(fake.NewClientBuilder().WithObjects(secret).Build())
-		keychains, err := f.findKeychains(t.Context(), tc.reference, []types.NamespacedName{{Namespace: "shop", Name: "pull"}})
+		keychains, _, err := f.findKeychains(t.Context(), tc.reference, []types.NamespacedName{{Namespace: "shop", Name: "pull"}})
 		if err != nil {
 			t.Fatal(err)
 		}

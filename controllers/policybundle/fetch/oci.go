@@ -5,6 +5,7 @@ package fetch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -25,22 +26,26 @@ func (f *Fetcher) oci(ctx context.Context, from OCI, before *Fetched) (*Fetched,
 		return nil, err
 	}
 	defer connect.CloseIdleConnections()
-	keychains, err := f.findKeychains(ctx, from.Reference, from.PullSecrets)
+	keychains, left, err := f.findKeychains(ctx, from.Reference, from.PullSecrets)
 	if err != nil {
 		return nil, err
 	}
 	for _, keys := range keychains {
 		var got *Fetched
-		if got, err = f.pullArtifact(ctx, from, before, connect, keys); !isRefusedLogin(err) {
+		if got, err = f.pullArtifact(ctx, from, before, connect, keys); !mayBeRefusedLogin(err) {
 			return got, err
 		}
+	}
+	if left > 0 {
+		err = fmt.Errorf("%w (%d logins were tried, and %d more of the pull secrets are for it: take out those that are for others)", err, len(keychains), left)
 	}
 	return nil, err
 }
 
-// isRefusedLogin reports whether a registry has refused a login, so that the next one is tried.
-func isRefusedLogin(err error) bool {
-	return errors.As(err, &UnauthorizedError{}) || errors.As(err, &ForbiddenError{})
+// mayBeRefusedLogin reports whether a registry may have refused a login, so that the next one is tried. Some answer that there is no
+// such artifact to those who may not read it.
+func mayBeRefusedLogin(err error) bool {
+	return errors.As(err, &UnauthorizedError{}) || errors.As(err, &ForbiddenError{}) || errors.As(err, &NotFoundError{})
 }
 
 // pullArtifact pulls an artifact with one login.

@@ -129,6 +129,47 @@ func TestARegistryWithTLSAndPasswords(t *testing.T) {
 	fails[fetch.UnavailableError](t, err, false, "certificate signed by unknown authority")
 }
 
+// A registry may answer that there is no artifact to a login that may not read it. There is an end to logins that are tried.
+func TestTheNextLoginIsTriedWhereOneFindsNothing(t *testing.T) {
+	var tried atomic.Int64
+	store := images()
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/manifests/") {
+			tried.Add(1)
+		}
+		if user, _, ok := r.BasicAuth(); ok && user != "ann" {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		behind("ann", ours, store).ServeHTTP(w, r)
+	})
+	host := strings.TrimPrefix(s.URL, "http://")
+	push(t, host+"/shop/freeze:v1", http.DefaultTransport)
+	get := func(auths ...string) (*fetch.Fetched, error) {
+		c := holding(t, secret("pull", corev1.SecretTypeDockerConfigJson, map[string]string{".dockerconfigjson": `{"auths": {` + strings.Join(auths, ", ") + `}}`}))
+		return fetch.New(c).Fetch(t.Context(), fetch.Source{OCI: &fetch.OCI{
+			Reference: host + "/shop/freeze:v1", Insecure: true, PullSecrets: []types.NamespacedName{{Namespace: "shop", Name: "pull"}},
+		}}, nil)
+	}
+	ann, bob := fmt.Sprintf(`%q: {"username": "ann", "password": %q}`, host, ours), fmt.Sprintf(`%q: {"username": "bob", "password": "b"}`, host+"/shop")
+	got, err := get(ann, bob)
+	same(t, got, err, archive(t))
+	_, err = get(bob)
+	fails[fetch.NotFoundError](t, err, true, host+"/shop/freeze:v1")
+	var many []string
+	for i, first := range []string{"127", "12*", "1*", "*", "*7"} {
+		for j, rest := range []string{"0.0", "*.0", "0.*", "*.*"} {
+			many = append(many, fmt.Sprintf(`%q: {"username": "bob", "password": "b%d%d"}`, strings.Replace(host, "127.0.0", first+"."+rest, 1), i, j))
+		}
+	}
+	tried.Store(0)
+	_, err = get(many...)
+	fails[fetch.NotFoundError](t, err, true, "10 logins were tried, and 10 more")
+	if tried.Load() != 10 {
+		t.Errorf("%d logins were tried, want 10", tried.Load())
+	}
+}
+
 // TestSecretsAreReadByName has a reader that can do nothing else.
 func TestSecretsAreReadByName(t *testing.T) {
 	c := interceptor.NewClient(holding(t), interceptor.Funcs{
