@@ -22,11 +22,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
+	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/workload/restartrequest"
 )
 
-// hostileKeys are the annotations that a manager or a node agent reads on any object.
+// hostileKeys are the annotations that a manager or a node agent reads on any object. A test of package annotation finds those that
+// are missing.
 func hostileKeys() []string {
 	return []string{
+		conversiondata.NewerKey, conversiondata.OlderKey,
+		policyv1alpha1.BudgetProtectOperationsKey, policyv1alpha1.BudgetProtectTotalReplicasKey, policyv1alpha1.PodNoProtectKey,
+		policyv1alpha1.PodRelatedBudgetKey, policyv1alpha1.PodRelatedBudgetLegacyKey,
+		restartrequest.AttemptAnnotation,
+		v1beta1.OwnedByAdvancedStatefulSetKey, v1beta1.PodProbeKey, v1beta1.RestartInPlaceKey, v1beta1.SidecarSetBaseKey, v1beta1.SidecarSetCanaryKey,
+		v1beta1.SidecarSetInjectionFailurePolicyKey, v1beta1.SidecarSetVersionAltPrefix + "main", v1beta1.SidecarSetVersionPrefix + "main", v1beta1.UsingEnhancedLivenessKey,
 		v1beta1.AutoGeneratePersistentPodStateKey, v1beta1.CloneSetScalingExcludePreparingDeleteKey, v1beta1.CloneSetVolumeClaimTemplateHashKey,
 		v1beta1.ContainerLaunchPriorityCompletedKey, v1beta1.ContainerLaunchPriorityKey, v1beta1.ContainerLaunchPriorityNativeKey, v1beta1.ContainerProbeContextKey,
 		v1beta1.ContainerRecreateRequestSyncStatusesKey, v1beta1.ContainerRecreateRequestUnreadyAcquiredKey, v1beta1.FailureSeenKey,
