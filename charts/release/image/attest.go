@@ -139,17 +139,19 @@ func describeBuild(name string, digest v1.Hash, origin Origin, platforms []Platf
 	for i := range platforms {
 		names[i] = platforms[i].String()
 	}
+	sources := map[string]any{"uri": "git+" + repository, "digest": map[string]string{"gitCommit": origin.Revision}}
+	if origin.Modified { // no commit has them
+		sources = map[string]any{"uri": "git+" + repository, "annotations": map[string]any{"modified": true, "after": origin.Revision}}
+	}
 	return json.MarshalIndent(map[string]any{
 		"_type":         "https://in-toto.io/Statement/v1",
 		"subject":       []any{map[string]any{"name": name, "digest": map[string]string{digest.Algorithm: digest.Hex}}},
 		"predicateType": "https://slsa.dev/provenance/v1",
 		"predicate": map[string]any{
 			"buildDefinition": map[string]any{
-				"buildType":          repository + "/blob/main/charts/release/README.md",
-				"externalParameters": map[string]any{"version": origin.Version, "platforms": names},
-				"resolvedDependencies": []any{map[string]any{
-					"uri": "git+" + repository, "digest": map[string]string{"gitCommit": origin.Revision},
-				}},
+				"buildType":            repository + "/blob/main/charts/release/README.md",
+				"externalParameters":   map[string]any{"version": origin.Version, "platforms": names},
+				"resolvedDependencies": []any{sources},
 			},
 			"runDetails": map[string]any{"builder": map[string]any{"id": repository + "/charts/release"}},
 		},

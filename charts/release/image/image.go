@@ -29,19 +29,24 @@ const user = "65532:65532"
 type Origin struct {
 	// Version is the version of the release, such as v0.2.0.
 	Version string
-	// Revision is the commit.
+	// Revision is the commit. Modified is true if the sources differ from it.
 	Revision string
+	Modified bool
 	// Created is the time of the commit: the time of the build would make each build another image.
 	Created time.Time
 }
 
 // ociLabels are those that image-spec has names for.
 func (o Origin) ociLabels() map[string]string {
+	revision := o.Revision
+	if o.Modified {
+		revision += dirty
+	}
 	return map[string]string{
 		"org.opencontainers.image.title":         "Regatta",
 		"org.opencontainers.image.description":   "Workload automation for Kubernetes with the API of OpenKruise, every decision of it a Rego policy",
 		"org.opencontainers.image.version":       o.Version,
-		"org.opencontainers.image.revision":      o.Revision,
+		"org.opencontainers.image.revision":      revision,
 		"org.opencontainers.image.created":       o.Created.UTC().Format(time.RFC3339),
 		"org.opencontainers.image.source":        repository,
 		"org.opencontainers.image.documentation": repository + "/blob/main/README.md",
@@ -98,7 +103,7 @@ func buildPlatform(ctx context.Context, source string, programs []Program, platf
 		return nil, fmt.Errorf("making a folder for the programs: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	paths, err := Compile(ctx, source, programs, platform, folder)
+	paths, err := Compile(ctx, source, programs, platform, origin.Version, folder)
 	if err != nil {
 		return nil, err
 	}

@@ -14,23 +14,41 @@ import (
 	"time"
 )
 
+// compiled are the files that programs are built of. Another one that Git does not know, such as an archive that was written by the
+// build before, changes nothing.
+func compiled() []string {
+	return []string{"*.go", "*.rego", "*.json", "*.yaml", "*.md", "go.mod", "go.sum", "go.work"}
+}
+
 // FindOrigin asks Git what the sources in a folder are. SOURCE_DATE_EPOCH, in seconds, is the time of the build if it is set, as other
 // builds that are reproducible have it.
 func FindOrigin(ctx context.Context, source string) (Origin, error) {
 	var o Origin
-	epoch := os.Getenv("SOURCE_DATE_EPOCH")
+	epoch, shallow, untracked := os.Getenv("SOURCE_DATE_EPOCH"), "", ""
 	for _, ask := range []struct {
 		into *string
 		args []string
 	}{
 		{&o.Revision, []string{"rev-parse", "HEAD"}},
-		{&o.Version, []string{"describe", "--tags", "--always", "--dirty", "--match", "v[0-9]*"}},
+		// As many digits as a clone finds unique differ from clone to clone.
+		{&o.Version, []string{"describe", "--tags", "--always", "--abbrev=12", "--dirty", "--match", "v[0-9]*"}},
+		{&untracked, append([]string{"ls-files", "--others", "--exclude-standard", "--"}, compiled()...)},
+		{&shallow, []string{"rev-parse", "--is-shallow-repository"}},
 	} {
 		text, err := runGit(ctx, source, ask.args...)
 		if err != nil {
 			return o, err
 		}
 		*ask.into = text
+	}
+	o.Modified = strings.HasSuffix(o.Version, dirty)
+	if untracked != "" && !o.Modified {
+		o.Version, o.Modified = o.Version+dirty, true
+	}
+	if shallow == "true" {
+		if _, err := runGit(ctx, source, "describe", "--tags", "--exact-match", "--match", "v[0-9]*"); err != nil {
+			return o, errors.New("the clone has not all of the history, which the version is told from: fetch it with git fetch --unshallow --tags, or build a commit with a tag")
+		}
 	}
 	if epoch == "" {
 		var err error
@@ -45,6 +63,9 @@ func FindOrigin(ctx context.Context, source string) (Origin, error) {
 	o.Created = time.Unix(seconds, 0).UTC()
 	return o, nil
 }
+
+// dirty is how Git ends the version of sources that differ from their commit.
+const dirty = "-dirty"
 
 func runGit(ctx context.Context, folder string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, "git", append([]string{"-C", folder}, args...)...)

@@ -27,15 +27,20 @@ func Programs() []Program {
 // Program is a program of the image.
 type Program struct{ Name, Package string }
 
+// versionName is the variable that has the version that a program prints.
+const versionName = "github.com/regatta-sh/regatta/controllers/cmd/regatta/version.released"
+
 // Compile builds programs of the module in a folder for a platform into another folder, and returns their paths. The paths of this
-// machine are left out of the programs, so that another machine builds the same ones from the same commit.
-func Compile(ctx context.Context, source string, programs []Program, platform v1.Platform, into string) ([]string, error) {
+// machine are left out of the programs, and what Go asks Git, which is true of a clone with one file more: so another machine builds
+// the same ones from the same commit.
+func Compile(ctx context.Context, source string, programs []Program, platform v1.Platform, version, into string) ([]string, error) {
 	paths := make([]string, len(programs))
 	for i, p := range programs {
 		paths[i] = filepath.Join(into, p.Name)
-		command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w -buildid=", "-o", paths[i], p.Package)
+		command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w -buildid= -X "+versionName+"="+version, "-o", paths[i], p.Package)
 		command.Dir = source
-		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+platform.OS, "GOARCH="+platform.Architecture, "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=")
+		// An empty GOFLAGS would be that of the file that go env writes.
+		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+platform.OS, "GOARCH="+platform.Architecture, "GOFLAGS=-buildvcs=false", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=")
 		if output, err := command.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("building %s for %s: %w\n%s", p.Package, platform.String(), err, bytes.TrimSpace(output))
 		}

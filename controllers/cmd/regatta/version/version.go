@@ -5,6 +5,7 @@
 package version
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"io/fs"
@@ -16,6 +17,9 @@ import (
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/output"
 	"github.com/regatta-sh/regatta/engine/bundle"
 )
+
+// released is the version of the release. The linker sets it where images are built, since Go does not tell there what was built.
+var released string
 
 // Version is what is printed.
 type Version struct {
@@ -55,11 +59,11 @@ func Command(builtin fs.FS) *cobra.Command {
 
 // of makes it of what the linker kept, which may be nothing.
 func of(b *bundle.Bundle, info *debug.BuildInfo) Version {
-	v := Version{Regatta: "(devel)", Policies: b.ID(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	v := Version{Regatta: cmp.Or(released, "(devel)"), Policies: b.ID(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info == nil {
 		return v
 	}
-	if info.Main.Version != "" {
+	if info.Main.Version != "" && released == "" {
 		v.Regatta = info.Main.Version
 	}
 	for _, d := range info.Deps {

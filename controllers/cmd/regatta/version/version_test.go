@@ -61,3 +61,14 @@ func TestWhatABuildSaysOfItself(t *testing.T) {
 		}
 	}
 }
+
+// The linker sets the version where Go is not to ask Git for one.
+func TestAReleaseNamesItsVersion(t *testing.T) {
+	released = "v0.2.0"
+	t.Cleanup(func() { released = "" })
+	for _, info := range []*debug.BuildInfo{nil, {Main: debug.Module{Version: "(devel)"}}} {
+		if got := of(&bundle.Bundle{Name: "builtin"}, info); got.Regatta != "v0.2.0" {
+			t.Errorf("got %s", got.Regatta)
+		}
+	}
+}
