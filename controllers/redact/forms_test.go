@@ -3,6 +3,7 @@
 package redact
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,6 +49,28 @@ func TestAValueIsFoundInFormsThatBreakIt(t *testing.T) {
 		}
 		if c.In(`Get "https://registry.example.com/v2/shop%2Fweb/manifests/1.28?x=%41%42": dial tcp 10.0.0.1:443: connect: refused &amp; 12 34 56`) {
 			t.Errorf("%q is found where it is not", value)
+		}
+	}
+}
+
+// What docker login writes has the name and the password in base64 alone.
+func TestALoginThatASecretEncodesIsFound(t *testing.T) {
+	config := `{"auths":{"registry.example.com":{"auth":"` + base64.StdEncoding.EncodeToString([]byte("ann:hunter2hunter2")) + `"}}}`
+	raw, err := json.Marshal(&corev1.Secret{Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(config)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]Contents{
+		"a Secret": ContentsOf(&corev1.Secret{Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(config)}}),
+		"its JSON": ContentsOfJSON(raw),
+	} {
+		for text, want := range map[string]bool{
+			"the password hunter2hunter2 is weak": true, "login ann:hunter2hunter2": true, `https://ann:hunter2hunter2@r/v2/`: true,
+			"exceeded quota: few": false, "no route to host": false,
+		} {
+			if c.In(text) != want {
+				t.Errorf("%s has %q: %t, want %t", name, text, !want, want)
+			}
 		}
 	}
 }

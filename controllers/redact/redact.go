@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,12 +36,30 @@ type Contents struct {
 func ContentsOf(secret *corev1.Secret) Contents {
 	c := Contents{}
 	for _, value := range secret.Data {
-		c.values = append(c.values, value)
+		c.add(value)
 	}
 	for _, value := range secret.StringData {
-		c.values = append(c.values, []byte(value))
+		c.add([]byte(value))
 	}
 	return c
+}
+
+// add adds a value, and the texts that it has in base64, such as the login of a configuration of Docker: who reads it knows these too.
+func (c *Contents) add(value []byte) {
+	c.values = append(c.values, value)
+	for _, part := range inBase64.FindAll(value, -1) {
+		part = bytes.TrimRight(part, "=")
+		read := make([]byte, base64.RawStdEncoding.DecodedLen(len(part)))
+		n, err := base64.RawStdEncoding.Decode(read, part)
+		if read = read[:n]; err == nil && n > shared && isText(read) {
+			c.values = append(c.values, read)
+		}
+	}
+}
+
+// isText reports whether bytes are a text: most words are base64 of something else.
+func isText(b []byte) bool {
+	return utf8.Valid(b) && !slices.ContainsFunc(b, func(one byte) bool { return one < ' ' && one != '\n' && one != '\r' && one != '\t' })
 }
 
 // ContentsOfJSON are those of a Secret as JSON, which need not be a proper one: values may be anything.
@@ -57,12 +76,12 @@ func ContentsOfJSON(raw []byte) Contents {
 		for _, value := range values {
 			text := ""
 			if json.Unmarshal(value, &text) != nil {
-				c.values = append(c.values, value)
+				c.add(value)
 				continue
 			}
-			c.values = append(c.values, []byte(text))
+			c.add([]byte(text))
 			if decoded, err := base64.StdEncoding.DecodeString(text); err == nil {
-				c.values = append(c.values, decoded)
+				c.add(decoded)
 			}
 		}
 	}
