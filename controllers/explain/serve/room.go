@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/explain/replicas"
@@ -37,7 +38,7 @@ func newRoom() room {
 	return room{wholes: newSlots(AnswersAtOnce / 2), singles: newSlots(SinglesAtOnce)}
 }
 
-// slots are shared by users: one user waits for, and has, a quarter of them at once, and one at least. What they ask beyond that
+// slots are shared by users: one user, or the service accounts of one namespace, waits for, and has, a quarter of them at once, and one at least. What they ask beyond that
 // waits for their own, so that one user who asks without end keeps no other one waiting. Nor does one who does not read: while
 // others wait, an answer may be sent for a while only.
 type slots struct {
@@ -94,6 +95,7 @@ func (s *slots) leaveTurns(user string, t *turns) {
 // takeSlotOf waits for a slot until done is closed or late fires. An empty user has no turns to wait for. Answers that are sent for longer
 // than turn meanwhile are cut off.
 func (s *slots) takeSlotOf(user string, done <-chan struct{}, late <-chan time.Time, turn time.Duration) (*slot, bool) {
+	user = sharerOf(user)
 	out := &slot{of: s, user: user}
 	gates := []chan struct{}{s.all}
 	if user != "" {
@@ -120,6 +122,14 @@ func (s *slots) takeSlotOf(user string, done <-chan struct{}, late <-chan time.T
 		}
 	}
 	return out, true
+}
+
+// sharerOf is who shares slots with others: the service accounts of a namespace are one, since who may create one may create many.
+func sharerOf(user string) string {
+	if namespace, _, err := serviceaccount.SplitUsername(user); err == nil {
+		return serviceaccount.MakeNamespaceGroupName(namespace)
+	}
+	return user
 }
 
 // send says that the answer is sent from now on.

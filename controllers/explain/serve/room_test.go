@@ -89,9 +89,11 @@ func TestOneUserDoesNotUseUpAllAnswers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		path string
 		most int
+		user func(int) string
 	}{
-		"single ones": {urlOf("kind=Pod&namespace=shop&name=web-1"), SinglesAtOnce / 4},
-		"refusals":    {urlOf("user=bob"), SinglesAtOnce / 4},
+		"single ones":                       {urlOf("kind=Pod&namespace=shop&name=web-1"), SinglesAtOnce / 4, func(int) string { return "jane" }},
+		"refusals":                          {urlOf("user=bob"), SinglesAtOnce / 4, func(int) string { return "jane" }},
+		"service accounts of one namespace": {urlOf("user=bob"), SinglesAtOnce / 4, func(i int) string { return fmt.Sprint("system:serviceaccount:shop:robot-", i) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := explain.NewStore()
@@ -103,11 +105,11 @@ func TestOneUserDoesNotUseUpAllAnswers(t *testing.T) {
 			}
 			h := s.server(nil).Handler
 			var all recovery.WaitGroup
-			for range tc.most {
-				all.Go("test", func() { answerTo(t, h, tc.path) }, func(err error) { t.Error(err) })
+			for i := range tc.most {
+				all.Go("test", func() { answerToUser(t, h, tc.user(i), tc.path) }, func(err error) { t.Error(err) })
 				<-begun
 			}
-			if w := answerTo(t, h, tc.path); w.Code != http.StatusTooManyRequests || !strings.Contains(w.Body.String(), fmt.Sprintf("%d of one user", tc.most)) {
+			if w := answerToUser(t, h, tc.user(tc.most), tc.path); w.Code != http.StatusTooManyRequests || !strings.Contains(w.Body.String(), fmt.Sprintf("%d of one user", tc.most)) {
 				t.Errorf("one more of the user: %d %s", w.Code, w.Body.String())
 			}
 			all.Go("test", func() { answerToUser(t, h, "eve", tc.path) }, func(err error) { t.Error(err) })
