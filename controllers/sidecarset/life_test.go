@@ -226,6 +226,19 @@ func (l *life) holdAnUpgrade(t *rapid.T) {
 	l.round(t)
 }
 
+// holdAnEviction has a hold come when a pod lacks the containers and is to be evicted.
+func (l *life) holdAnEviction(t *rapid.T) {
+	l.release()
+	if len(l.pods()) < 8 {
+		l.createPod(false, rapid.SampledFrom([]string{"a", "b"}).Draw(t, "zone"))
+	}
+	l.run()
+	l.hold(t)
+	l.annotate(kruise.SidecarSetRecreateMissedKey, "true")
+	l.round(t)
+	l.round(t)
+}
+
 func (l *life) hold(t *rapid.T) {
 	key := rapid.SampledFrom([]string{simulation.HoldWhole, simulation.HoldZone, simulation.HoldPods, simulation.HoldEach, simulation.HoldFailing}).Draw(t, "hold")
 	var names []string
@@ -306,7 +319,7 @@ func TestAnyLifeOfASidecarSet(t *testing.T) {
 		}
 		l.run()
 		rt.Repeat(map[string]func(*rapid.T){
-			"user": l.user, "a hot upgrade that is to end": l.holdAnUpgrade, "owner": l.owner, "kubelets": l.kubelets, "reconcile": l.round, "and again": l.round,
+			"user": l.user, "a hot upgrade that is to end": l.holdAnUpgrade, "a pod that is to be evicted": l.holdAnEviction, "owner": l.owner, "kubelets": l.kubelets, "reconcile": l.round, "and again": l.round,
 			"reconcile that may fail": func(rt *rapid.T) {
 				l.fails = rapid.Bool().Draw(rt, "a write fails")
 				l.round(rt)
