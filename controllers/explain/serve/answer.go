@@ -174,7 +174,7 @@ func resolve(q explain.Question) (explain.Question, schema.GroupResource, bool) 
 // nothing but refusals the latest is the answer.
 func (s *Server) recallAnswer(ctx context.Context, q explain.Question) (reply explain.Reply, ok bool) {
 	sought := explain.Sought{UID: q.Request, User: q.User, Resource: q.Resource, Namespace: q.Namespace, Name: q.Name, Skip: q.Skip}
-	reply.Refusals = cutRefusals(s.Store.Refusals(sought, refusalsTold))
+	reply.Refusals = cutRefusals(s.Store.Refusals(sought, refusalsTold), refusalBytes)
 	switch kind := (schema.GroupKind{Group: q.Group, Kind: q.Kind}); {
 	case q.AsksForRefusals():
 	case kind == schema.GroupKind{Kind: "Pod"}:

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/maphash"
 	"net/http"
 	"slices"
 	"time"
@@ -22,6 +23,8 @@ const (
 	// refusalsTold is how many refusals one answer lists, and refusalBytes how many bytes they have together, but for the latest.
 	refusalsTold = 20
 	refusalBytes = LargestSingle / 2
+	// largestTold is how many bytes those of all managers have together that are told, but for the latest.
+	largestTold = LargestSingle - 8<<10
 	// objectsChecked is for how many objects one question asks the API server whether the caller may get them.
 	objectsChecked = 500
 	// stalePages is how many pages in a row may have nothing new: refusals that come meanwhile move the others on, and a manager
@@ -39,6 +42,7 @@ type pages struct {
 // Why older refusals are left out.
 const (
 	tooManyHidden = "you may not get most of the %d objects of the latest; ask about one namespace, or one request"
+	tooMuch       = "the answer would have more than %d KiB; ask about one request"
 	tooLate       = "it took too long to find out which of them you may know of"
 	tooFast       = "managers tell the same ones again, since others come meanwhile or a manager is of an older release; ask about one namespace, or one request"
 )
@@ -49,7 +53,7 @@ const (
 func (s *Server) readableRefusals(ctx context.Context, h http.Header, who user.Info, q explain.Question) (out []explain.Answer, asked int) {
 	limited, cancel := context.WithTimeout(ctx, 3*cmp.Or(s.PeerTimeout, peerTimeout))
 	defer cancel()
-	told, sieve := pages{skip: map[string]int{}, failed: map[string]bool{}}, sieve{who: who, mayGet: map[string]bool{}, seen: map[string]bool{}}
+	told, sieve := pages{skip: map[string]int{}, failed: map[string]bool{}}, sieve{who: who, mayGet: map[string]bool{}, seen: map[uint64]bool{}}
 	left := ""
 	for stale, enough := 0, false; left == "" && !enough; {
 		replies, n := s.askAllReplicas(limited, h, q, told)
@@ -78,7 +82,9 @@ func (s *Server) readableRefusals(ctx context.Context, h http.Header, who user.I
 			since = latestOf(since, at)
 		}
 		slices.SortStableFunc(out, func(a, b explain.Answer) int { return b.Decided.Compare(a.Decided) })
-		out = out[:min(len(out), refusalsTold)]
+		kept := cutRefusals(out[:min(len(out), refusalsTold)], largestTold)
+		tooLong := len(kept) < min(len(out), refusalsTold)
+		out = slices.Clip(kept)
 		switch {
 		case left != "":
 		case limited.Err() != nil:
@@ -87,6 +93,8 @@ func (s *Server) readableRefusals(ctx context.Context, h http.Header, who user.I
 			enough = true
 		case len(out) == refusalsTold && !out[refusalsTold-1].Decided.Before(since):
 			enough = true
+		case tooLong && !out[len(out)-1].Decided.Before(since):
+			left = fmt.Sprintf(tooMuch, largestTold>>10)
 		case stale == stalePages:
 			left = tooFast
 		}
@@ -107,19 +115,24 @@ func latestOf(a, b time.Time) time.Time {
 // sieve has what is known of refusals that were told.
 type sieve struct {
 	who user.Info
-	// mayGet says of objects whether the caller may get them, seen which refusals were told: one may be told in another page too,
-	// as others come meanwhile.
-	mayGet, seen map[string]bool
+	// mayGet says of objects whether the caller may get them.
+	mayGet map[string]bool
+	// seen says by a hash which refusals were told: one may be told in another page too, as others come meanwhile.
+	seen map[uint64]bool
 }
+
+// seed makes hashes that nobody can foresee.
+var seed = maphash.MakeSeed()
 
 // maySee reports whether the caller may know of a refusal, and whether it was not told before. ok is false if too many objects were
 // looked at to find out.
 func (s *Server) maySee(ctx context.Context, in *sieve, a *explain.Answer) (may, isNew, ok bool) {
 	key := fmt.Sprint(a.Replica, " ", a.Request.UID, " ", a.Request.Name(), " ", a.Subject.Namespace, "/", a.Subject.Name, " ", a.Decided.UnixNano())
-	if in.seen[key] {
+	hash := maphash.String(seed, key)
+	if in.seen[hash] {
 		return false, false, true
 	}
-	in.seen[key] = true
+	in.seen[hash] = true
 	about := schema.GroupResource{Group: a.Request.Group, Resource: a.Request.Resource}
 	object := object(in.who, about, a.Subject.Namespace, a.Subject.Name)
 	name := about.String() + " " + object.Namespace + "/" + object.Name
@@ -142,12 +155,12 @@ func refusalsOf(r explain.Reply) []explain.Answer {
 	return append([]explain.Answer{r.Answer}, r.Refusals...)
 }
 
-// cutRefusals leaves out the oldest of refusals that are too large together.
-func cutRefusals(all []explain.Answer) []explain.Answer {
+// cutRefusals leaves out the oldest of refusals that have more than most bytes together.
+func cutRefusals(all []explain.Answer, most int) []explain.Answer {
 	bytes := 0
 	for i := range all {
 		text, err := json.Marshal(&all[i])
-		if bytes += len(text); err != nil || i > 0 && bytes > refusalBytes {
+		if bytes += len(text); err != nil || i > 0 && bytes > most {
 			return all[:i]
 		}
 	}

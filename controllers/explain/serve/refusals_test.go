@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/regatta-sh/regatta/controllers/explain"
@@ -167,5 +168,33 @@ func TestOlderRefusalsOfAnotherManagerHideNoLaterOnes(t *testing.T) {
 				t.Errorf("warnings %q, want %q", warnings, tc.warned)
 			}
 		})
+	}
+}
+
+// What is gathered from page to page has a bound in bytes, and a warning says that more is left out.
+func TestRefusalsThatAreGatheredAreBounded(t *testing.T) {
+	store := explain.NewStore()
+	for i := range 20 {
+		for _, what := range []string{"readable", "hidden"} {
+			store.PutRefusal(explain.Answer{
+				Decided: time.Unix(int64(i), 0), Subject: decision.Subject{Namespace: "shop", Name: fmt.Sprint(what, "-", i)}, Message: strings.Repeat("x", 50<<10),
+				Request: &explain.Request{UID: fmt.Sprint(what, "-", i), User: "bob", Resource: "pods"},
+			})
+		}
+	}
+	s := &Server{Store: store, Replica: "first", May: authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+		if strings.HasPrefix(a.GetName(), "readable") {
+			return authorizer.DecisionAllow, "", nil
+		}
+		return authorizer.DecisionNoOpinion, "", nil
+	})}
+	h := http.Header{}
+	found, _ := s.readableRefusals(t.Context(), h, &user.DefaultInfo{Name: "jane"}, explain.Question{User: "bob"})
+	text, err := json.Marshal(found)
+	if err != nil || len(text) > LargestSingle || len(found) < 4 || found[0].Subject.Name != "readable-19" {
+		t.Errorf("%d refusals have %d bytes: %v", len(found), len(text), err)
+	}
+	if w := h.Values("Warning"); len(w) != 1 || !strings.Contains(w[0], "ask about one request") {
+		t.Errorf("warnings %v", w)
 	}
 }
