@@ -48,6 +48,9 @@ const (
 	claimsAtOnce    = 50
 	// claimPatience is how long one write may take.
 	claimPatience = 10 * time.Second
+	// mostClaimers is how many requests wait at once: as many as are written in five seconds. Those that are over are among them until
+	// their turn.
+	mostClaimers = 50 * mostClaims
 )
 
 // seenWithin is how long the API server may take to show what was written. Its own webhooks follow a watch of their own, which may
@@ -116,6 +119,10 @@ func (w *Writer) claim(ctx context.Context, claims []reach.Claim) error {
 	if len(claims) == 0 {
 		return nil
 	}
+	if w.queued.Add(1) > mostClaimers {
+		w.queued.Add(-1)
+		return fmt.Errorf("%d other objects that pods are sent for wait to be written; try again", mostClaimers)
+	}
 	c := &claimer{ctx: ctx, claims: claims, done: make(chan error, 1)}
 	w.claimers().Enter(struct{}{}, c)
 	select {
@@ -157,14 +164,19 @@ func (w *Writer) claimers() *crowd.Crowd[struct{}, *claimer] {
 	return w.queue
 }
 
-// writeClaims writes the claims of all requests that wait, at once: however many objects of one kind are created, those of another
-// kind wait for one write.
+// writeClaims writes the claims of up to mostClaims requests that wait, at once: however many objects of one kind are created, those of another
+// kind wait for a write for each hundred before them.
 func (w *Writer) writeClaims(ctx context.Context, _ struct{}, batch []*claimer) {
+	defer w.queued.Add(-int32(len(batch))) //nolint:gosec // it is at most mostClaims
+	isOver := func(c *claimer) bool { return c.ctx.Err() != nil }
+	if !slices.ContainsFunc(batch, func(c *claimer) bool { return !isOver(c) }) {
+		return // they take no turn of others
+	}
 	if err := w.writes.Wait(ctx); err != nil {
 		answerClaimers(batch, waitingError(err))
 		return
 	}
-	batch = slices.DeleteFunc(slices.Clone(batch), func(c *claimer) bool { return c.ctx.Err() != nil })
+	batch = slices.DeleteFunc(slices.Clone(batch), isOver)
 	var claims []reach.Claim
 	for _, c := range batch {
 		for _, one := range c.claims { // that for what rules may add is in all

@@ -518,6 +518,31 @@ func TestABurstOfOneKindDelaysNoOther(t *testing.T) {
 	}
 }
 
+// There is an end to requests that wait, and those that are over take no turn of others.
+func TestRequestsThatWaitForClaimsAreBounded(t *testing.T) {
+	p := newPair(t)
+	w := p.replicas[0].Writer
+	w.queued.Store(mostClaimers)
+	if err := w.AwaitObject(t.Context(), spreadOf("shop", "web")); err == nil || !strings.Contains(err.Error(), "try again") {
+		t.Errorf("one more is let in: %v", err)
+	}
+	w.queued.Store(0)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	w.writes = rate.NewLimiter(rate.Every(time.Hour), 1)
+	for range 300 {
+		if err := w.AwaitObject(over, spreadOf("shop", "web")); err == nil {
+			t.Error("a request that is over is answered")
+		}
+	}
+	if err := w.AwaitObject(t.Context(), spreadOf("bank", "web")); err != nil {
+		t.Errorf("the only write is used up: %v", err)
+	}
+	for w.queued.Load() != 0 {
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // The API server takes the conditions of 1,000 SidecarSets, and sends by them.
 func TestAThousandSidecarSets(t *testing.T) {
 	p := newPair(t)

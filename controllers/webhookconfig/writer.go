@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -65,6 +66,7 @@ type Writer struct {
 	// writes bounds how often claims are written, and queue has the requests that wait for it; nil before the first.
 	writes *rate.Limiter
 	queue  *crowd.Crowd[struct{}, *claimer]
+	queued atomic.Int32 // requests in the queue
 	// watched reads the configurations from a watch of them; nil before there is one.
 	watched client.Reader
 
