@@ -68,8 +68,14 @@ func (k *Keyring) AddSecret(secret *corev1.Secret) error {
 			wrong = append(wrong, fmt.Errorf("its entry %s %w", nameEntry(place, i), err))
 		}
 	}
+	if more := len(wrong) - mostWrong; more > 0 {
+		wrong = append(wrong[:mostWrong], fmt.Errorf("%d more of its entries are wrong", more))
+	}
 	return errors.Join(wrong...)
 }
+
+// mostWrong is how many entries an error names: a Secret has room for tens of thousands.
+const mostWrong = 3
 
 // nameEntry names an entry by the host that it is for, and by its number where there may be anything in place of a host: a login
 // may be there by mistake.

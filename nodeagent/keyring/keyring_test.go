@@ -5,6 +5,7 @@ package keyring
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -109,5 +110,21 @@ func TestErrorsOfPullSecretsDoNotRepeatThem(t *testing.T) {
 		if got, err := k.LoginsFor("b.example.com/shop"); strings.Contains(text, "b.example.com") && (err != nil || len(got) != 1) {
 			t.Errorf("the other entry is not used: %v, %v", got, err)
 		}
+	}
+}
+
+func TestAnErrorNamesFewEntries(t *testing.T) {
+	auths := map[string]any{}
+	for i := range 20_000 {
+		auths[fmt.Sprintf("registry-%05d.example.com", i)] = map[string]string{"auth": "!"}
+	}
+	raw, err := json.Marshal(map[string]any{"auths": auths})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &Keyring{}
+	if err := k.AddSecret(&corev1.Secret{Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{corev1.DockerConfigJsonKey: raw}}); err == nil ||
+		len(err.Error()) > 1024 || !strings.HasSuffix(err.Error(), "19997 more of its entries are wrong") {
+		t.Errorf("got %.2000v", err)
 	}
 }
