@@ -103,6 +103,18 @@ func TestABuildBesideItsArchiveMakesTheSameImage(t *testing.T) {
 	if _, after := build(); after != before {
 		t.Errorf("the image is %s, and was %s before there was an archive", after, before)
 	}
+	t.Setenv("GOFIPS140", "latest")
+	t.Setenv("GOWORK", filepath.Join(folder, "go.work"))
+	if err := os.WriteFile(os.Getenv("GOWORK"), []byte("go 1.26.0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	built, err := image.Build(t.Context(), folder, []image.Program{{Name: "b", Package: "./b"}}, []v1.Platform{{OS: "linux", Architecture: "amd64"}}, o, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after := digestOf(t, built.Index).String(); after != before {
+		t.Errorf("the image is %s, and was %s with other settings of Go", after, before)
+	}
 }
 
 // No commit has what was changed, or was added and is compiled.

@@ -40,7 +40,8 @@ func Compile(ctx context.Context, source string, programs []Program, platform v1
 		command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w -buildid= -X "+versionName+"="+version, "-o", paths[i], p.Package)
 		command.Dir = source
 		// An empty GOFLAGS would be that of the file that go env writes.
-		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+platform.OS, "GOARCH="+platform.Architecture, "GOFLAGS=-buildvcs=false", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=")
+		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+platform.OS, "GOARCH="+platform.Architecture, "GOFLAGS=-buildvcs=false", "GOAMD64=v1", "GOARM64=v8.0", "GOARM=7", "GO386=sse2",
+			"GOWORK=off", "GOFIPS140=off", "GOEXPERIMENT=")
 		if output, err := command.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("building %s for %s: %w\n%s", p.Package, platform.String(), err, bytes.TrimSpace(output))
 		}
