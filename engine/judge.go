@@ -180,6 +180,9 @@ func (e *Engine) tryAgain(v *view, ev *evaluation) trial {
 	if err != nil || !q.defined || len(q.withheld) > 0 {
 		return inTime
 	}
+	if !e.shares.mayTry(q.tenant) {
+		return spent
+	}
 	again := *ev.ask
 	again.judging = true
 	again.answer = func(ast.Value, string) error { return nil }

@@ -93,25 +93,50 @@ type shares struct {
 
 	mu sync.Mutex
 	of map[string]*share
+	// endlessOf counts the trials of each tenant that do not end.
+	endlessOf map[string]int
 }
 
 // mostEndless is how many trials that do not end leave their slots to others: as many as it takes
 // to find one bundle of many thousands. They cannot be stopped, and take processors from all others.
 const mostEndless = 16
 
+// mostOwnEndless is how many of these may be of one tenant: its further bundles cannot be judged then, and those of others can.
+const mostOwnEndless = mostEndless / 2
+
+// mayTry says whether a trial with the bundles of a tenant may be made.
+func (s *shares) mayTry(tenant string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return tenant == "" || s.endlessOf[tenant] < mostOwnEndless
+}
+
+// countEndless counts a trial of a tenant.
+func (s *shares) countEndless(tenant string, more int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.endlessOf[tenant] += more; s.endlessOf[tenant] == 0 {
+		delete(s.endlessOf, tenant)
+	}
+}
+
 // keepRunning has a trial that does not end keep no other one from being made. The caller calls what it returns when it has ended.
 func (s *shares) keepRunning(ev *evaluation) (ended func()) {
+	s.countEndless(ev.query.tenant, 1)
 	if s.endless.Add(1) <= mostEndless {
 		ev.release()
 	}
-	return func() { s.endless.Add(-1) }
+	return func() {
+		s.endless.Add(-1)
+		s.countEndless(ev.query.tenant, -1)
+	}
 }
 
 func newShares(workers int) *shares {
 	quarter := max(workers/4, 1)
 	return &shares{
 		each: quarter, all: make(chan struct{}, max(workers-quarter, 1)), judging: make(chan struct{}, quarter),
-		of: map[string]*share{},
+		of: map[string]*share{}, endlessOf: map[string]int{},
 	}
 }
 

@@ -614,6 +614,42 @@ func makeEndlessTrials(t *testing.T, workers int) {
 	}
 }
 
+// One tenant's trials that do not end keep those with bundles of others from nothing.
+func TestTrialsOfOneTenantThatDoNotEndAreBounded(t *testing.T) {
+	e := builtinEngine(t, WithParallel(16), WithGrace(time.Millisecond))
+	v := e.Snapshot().cluster.platform
+	q, err := v.query(t.Context(), "rollout/plan")
+	if err != nil {
+		t.Fatal(err)
+	}
+	input, err := e.codec.Encode(rollout.PlanInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := *q
+	own.tenant = "shop"
+	ask := &question{name: "rollout/plan", budget: time.Minute, answer: func(ast.Value, string) error { return nil }}
+	var ended []func()
+	for range mostOwnEndless {
+		if !e.shares.mayTry("shop") {
+			t.Fatalf("after %d none may be made", len(ended))
+		}
+		ended = append(ended, e.shares.keepRunning(newEvaluation(&own, input, ask)))
+	}
+	if e.shares.mayTry("shop") || !e.shares.mayTry("bank") || !e.shares.mayTry("") {
+		t.Error("after them another one of the tenant may be made, or none of others")
+	}
+	if how := e.tryAgain(v, newEvaluation(q, input, ask)); how != inTime {
+		t.Errorf("a trial without bundles of tenants is %d", how)
+	}
+	for _, f := range ended {
+		f()
+	}
+	if !e.shares.mayTry("shop") || len(e.shares.endlessOf) > 0 {
+		t.Error("none may be made after all have ended")
+	}
+}
+
 // Trials that do not end may keep what trials need. That none can be made says nothing of a bundle, and who is found to blame
 // stays so while the evaluation goes on.
 func TestAnEvaluationThatDoesNotEndIsJudgedOnce(t *testing.T) {
