@@ -16,6 +16,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
@@ -76,7 +77,7 @@ func (s *scaler) createPod(ctx context.Context, node string, rev *appsv1.Control
 	}
 	if err != nil {
 		s.r.Warn(kruise.FailedCreateReason, fmt.Sprintf("Error creating: %v", err))
-		return &rollout.CreateError{Err: err}
+		return &rollout.CreateError{Err: message.HideDrawnName(err, s.set.Name+"-")}
 	}
 	s.r.ForgetReplaced(node)
 	s.r.Created(pod)

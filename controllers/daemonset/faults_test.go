@@ -57,3 +57,7 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 func TestNoFailedCallLeavesANodeWithoutItsDaemon(t *testing.T) {
 	newFaultScenario(t).Run(t)
 }
+
+func TestADaemonSetSaysThatAQuotaRefusesItsPods(t *testing.T) {
+	newFaultScenario(t).RunWait(t, faultinjection.RefuseCreates("Pod", faultinjection.WantPods(2)))
+}

@@ -20,6 +20,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/webhook/imagepulljob"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 )
 
 // hashLabel is on a list and on its jobs: the hash of the template that they were made by.
@@ -62,7 +63,7 @@ func (r *Reconciler) sync(ctx context.Context, list *kruise.ImageListPullJob, jo
 	for _, image := range create {
 		job := jobOf(list, image, want)
 		if err := r.client.Create(ctx, job); err != nil {
-			return nil, fmt.Errorf("creating an ImagePullJob for image %s: %w", image, err)
+			return nil, fmt.Errorf("creating an ImagePullJob for image %s: %w", image, message.HideDrawnName(err, job.GenerateName))
 		}
 		made++
 		keep = append(keep, job)

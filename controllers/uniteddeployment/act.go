@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -19,6 +18,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/batch"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/step"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 )
@@ -101,7 +101,7 @@ func (t *round) create(ctx context.Context) error {
 				err = t.r.client.Create(ctx, o)
 			}
 			if err != nil {
-				return fmt.Errorf("creating the %s of subset %s: %w", t.kind.Kind, p.Name, unnamed(err, o.GetGenerateName()))
+				return fmt.Errorf("creating the %s of subset %s: %w", t.kind.Kind, p.Name, message.HideDrawnName(err, o.GetGenerateName()))
 			}
 			c := t.kind.read(o)
 			c.kind = t.kind
@@ -119,24 +119,6 @@ func (t *round) create(ctx context.Context) error {
 	t.r.events.Eventf(t.d, corev1.EventTypeNormal, kruise.SuccessfulUpdateSubsetReason, kruise.CreateSubsetMessage, len(names), strings.Join(names, ", "))
 	return nil
 }
-
-// unnamed is an error without the name that the API server made up: the next attempt has
-// another one, and is recorded only if it says something else.
-func unnamed(err error, prefix string) error {
-	if prefix == "" {
-		return err
-	}
-	text := regexp.MustCompile(regexp.QuoteMeta(prefix)+`[a-z0-9]{5}\b`).ReplaceAllString(err.Error(), prefix+"*")
-	return &namelessError{text, err}
-}
-
-type namelessError struct {
-	text string
-	error
-}
-
-func (e *namelessError) Error() string { return e.text }
-func (e *namelessError) Unwrap() error { return e.error }
 
 func (t *round) deleteDuplicates(ctx context.Context) error {
 	err := t.deleteAll(ctx, t.duplicates)

@@ -616,13 +616,13 @@ func TestTakingOverFromOpenKruise(t *testing.T) {
 // A workload that the API server refuses has one event, whatever name it would have had.
 func TestARefusedWorkloadIsToldOnce(t *testing.T) {
 	w := newWorld(t, nil)
-	refused := 0
+	drawn := []string{"", "x7k2p", "bcd4f", "zz29x"}
 	w.r.client = interceptor.NewClient(w.api, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 		if _, ok := o.(*kruise.CloneSet); !ok {
 			return c.Create(ctx, o, opts...)
 		}
-		refused++
-		return fmt.Errorf("CloneSet %q is invalid: its template has no labels", fmt.Sprintf("web-a-%05d", refused))
+		drawn = drawn[1:]
+		return fmt.Errorf("CloneSet %q is invalid: its template has no labels", "web-a-"+drawn[0])
 	}})
 	for range 3 {
 		if _, err := w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: w.key}); err == nil {

@@ -40,6 +40,9 @@ func (i *injector) listCalls() []Call {
 
 func (i *injector) makeCall(verb string, o any, key types.NamespacedName, sub string, do func() error) error {
 	c := Call{Verb: verb, Kind: i.kindOf(o), Subresource: sub, Key: key}
+	if object, ok := o.(client.Object); ok && verb == "create" && key.Name == "" {
+		c.GenerateName = object.GetGenerateName()
+	}
 	i.mu.Lock()
 	c.Number = len(i.calls) + 1
 	i.calls = append(i.calls, c)

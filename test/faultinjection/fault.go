@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -24,6 +25,8 @@ type Call struct {
 	Kind        string
 	Subresource string
 	Key         types.NamespacedName
+	// GenerateName is of an object that is created without a name.
+	GenerateName string
 }
 
 func (c Call) String() string {
@@ -95,7 +98,11 @@ func (f Fault) carryOut(c Call, do func() error) error {
 	case DeadlineExceeded:
 		return fmt.Errorf("client: %w", context.DeadlineExceeded)
 	case Refused:
-		return apierrors.NewForbidden(resource, c.Key.Name, errors.New("an admission webhook refuses it"))
+		name := c.Key.Name
+		if name == "" && c.GenerateName != "" { // webhooks and quotas are asked when it is drawn
+			name = c.GenerateName + rand.String(5)
+		}
+		return apierrors.NewForbidden(resource, name, errors.New("an admission webhook refuses it"))
 	}
 	return apierrors.NewInternalError(errors.New("etcd has no leader"))
 }
