@@ -155,7 +155,9 @@ func (f *failures) add(kind kruise.ResourceDistributionConditionType, namespace 
 	defer f.mu.Unlock()
 	f.of[kind] = append(f.of[kind], namespace)
 	slices.Sort(f.of[kind])
-	f.why[kind] = err.Error()
+	if f.of[kind][0] == namespace { // whichever fails first, so that the status comes to rest
+		f.why[kind] = err.Error()
+	}
 	switch kind {
 	case kruise.ResourceDistributionConflictOccurred, kruise.ResourceDistributionNamespaceNotExists:
 	default:

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resourcedistribution
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+)
+
+// Copies are made at once. Which of them fails last says nothing: a condition that named its error would be another one in each round.
+func TestTheReasonIsThatOfTheFirstNamespace(t *testing.T) {
+	for _, order := range [][]string{{"bank", "shop"}, {"shop", "bank"}} {
+		found := newFailures()
+		for _, namespace := range order {
+			found.add(kruise.ResourceDistributionCreateResourceFailed, namespace, errors.New("exceeded quota of "+namespace))
+		}
+		got := (&Reconciler{now: time.Now}).condition(&kruise.ResourceDistribution{}, kruise.ResourceDistributionCreateResourceFailed, found)
+		if got.Reason != "exceeded quota of bank" {
+			t.Errorf("in the order %v the reason is %q", order, got.Reason)
+		}
+	}
+}
