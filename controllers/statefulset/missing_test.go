@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -237,6 +238,43 @@ func TestAnUpdateLeavesAnUnavailablePodThatWouldStayAway(t *testing.T) {
 				t.Errorf("there are %q, want %q%s", got, tc.want, s.Story())
 			}
 		})
+	}
+}
+
+// Claims that cannot be made are told in the same order each time, so that the status comes to rest.
+func TestClaimsThatCannotBeMadeAreToldOnce(t *testing.T) {
+	s := newLife(t, testEngine(t), testSet(6, func(set *kruise.StatefulSet) {
+		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+	}))
+	s.Settle()
+	for _, p := range s.Pods() {
+		p = p.DeepCopy()
+		p.Status = corev1.PodStatus{Phase: corev1.PodPending}
+		s.UpdateStatus(p)
+	}
+	for _, c := range simulation.Every[*corev1.PersistentVolumeClaim](s.Life) {
+		s.DropClaim(c)
+	}
+	s.Deny = func(o client.Object, what string) error {
+		if _, ok := o.(*corev1.PersistentVolumeClaim); ok && what == "create" {
+			return errors.New("exceeded quota: " + o.GetName())
+		}
+		return nil
+	}
+	before := len(s.History())
+	for range 10 {
+		s.ShowAll(nil)
+		s.Work()
+		s.Now = s.Now.Add(time.Minute)
+	}
+	written := 0
+	for _, h := range s.History()[before:] {
+		if strings.HasPrefix(h, "patch status of StatefulSet") {
+			written++
+		}
+	}
+	if written > 2 { // what failed, and that no pod is ready
+		t.Errorf("the status is written %d times%s", written, s.Story())
 	}
 }
 

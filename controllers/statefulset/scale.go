@@ -4,6 +4,7 @@ package statefulset
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -331,13 +332,15 @@ func (s *scaler) tidyClaims(ctx context.Context) error {
 			})
 		}
 	}
-	for i, p := range s.active {
+	for _, i := range slices.Sorted(maps.Keys(s.active)) { // in this order, so that the error is the same in each round
+		p := s.active[i]
 		own(i, p.Pod)
 		if p.Status.Phase == corev1.PodPending && s.ordinals.Has(i) {
 			acts = append(acts, func() error { return s.createClaims(ctx, i, s.claimTemplates(s.t.RevisionOf(p.Pod))) })
 		}
 	}
-	for i, p := range s.gone {
+	for _, i := range slices.Sorted(maps.Keys(s.gone)) {
+		p := s.gone[i]
 		if p.DeletionTimestamp != nil { // it may not be wanted any more since then
 			own(i, p)
 		}
