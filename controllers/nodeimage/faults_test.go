@@ -3,6 +3,7 @@
 package nodeimage
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -50,4 +51,29 @@ func TestNoFailedCallLeavesANodeImageBehind(t *testing.T) {
 			}.Run(t)
 		})
 	}
+}
+
+// A node that is gone for good, and is not deleted, never tells of the end of what it has begun to pull. It fails without a deadline, too.
+func TestAPullOfANodeThatIsGoneForGoodFails(t *testing.T) {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC))}}
+	image := &kruise.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	image.Spec.Images = map[string]kruise.ImageSpec{"nginx": {Tags: []kruise.ImageTagSpec{{Tag: "1", CreatedAt: ptr.To(metav1.NewTime(time.Date(2026, 1, 2, 2, 0, 0, 0, time.UTC)))}}}}
+	image.Status.ImageStatuses = map[string]kruise.ImageStatus{"nginx": {Tags: []kruise.ImageTagStatus{{Tag: "1", Phase: kruise.ImagePhasePulling}}}}
+	faultinjection.Scenario{
+		Objects: []client.Object{node, image},
+		New: func(_ testing.TB, e faultinjection.Environment) reconcile.Reconciler {
+			return New(e.Client, e.Client, e.Events, WithClock(e.Clock))
+		},
+		Requests: []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(node)}},
+	}.RunWait(t, faultinjection.Wait{
+		Says: kruise.NodeImageNoResponseMessage,
+		Reaches: func(c *faultinjection.Cluster) string {
+			c.Must(c.Client.Get(c.Context(), client.ObjectKeyFromObject(image), image))
+			if s := statusOf(image, "nginx", "1"); s.Phase != kruise.ImagePhaseFailed || s.CompletionTime.Sub(node.Status.Conditions[0].LastTransitionTime.Time) != responseTime {
+				return fmt.Sprintf("the tag is %+v", s)
+			}
+			return ""
+		},
+	})
 }

@@ -19,6 +19,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
+	"github.com/regatta-sh/regatta/controllers/workload/nodes"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
@@ -45,14 +46,14 @@ func (r *Reconciler) keep(ctx context.Context, image *kruise.NodeImage, node *co
 			return after, fmt.Errorf("writing NodeImage %s: %w", image.Name, err)
 		}
 	}
-	again, err := r.failOverdue(ctx, image)
+	again, err := r.failOverdue(ctx, image, node)
 	return requeue.Sooner(after, again), err
 }
 
 // failOverdue writes to the status what the node does not answer for, without the condition of a feature gate that was off.
-func (r *Reconciler) failOverdue(ctx context.Context, image *kruise.NodeImage) (time.Duration, error) {
+func (r *Reconciler) failOverdue(ctx context.Context, image *kruise.NodeImage, node *corev1.Node) (time.Duration, error) {
 	before := image.DeepCopy()
-	late, again := r.overdue(image)
+	late, again := r.overdue(image, node)
 	served := meta.RemoveStatusCondition(&image.Status.Conditions, gatedkinds.Stalled)
 	if len(late) == 0 && !served {
 		return again, nil
@@ -116,7 +117,7 @@ type late struct {
 }
 
 // overdue is IMG-07: it fails what its node does not answer for.
-func (r *Reconciler) overdue(image *kruise.NodeImage) (out []late, after time.Duration) {
+func (r *Reconciler) overdue(image *kruise.NodeImage, node *corev1.Node) (out []late, after time.Duration) {
 	for _, name := range slices.Sorted(maps.Keys(image.Spec.Images)) {
 		for _, tag := range image.Spec.Images[name].Tags {
 			s := statusOf(image, name, tag.Tag)
@@ -124,24 +125,37 @@ func (r *Reconciler) overdue(image *kruise.NodeImage) (out []late, after time.Du
 			if told && s.CompletionTime != nil {
 				continue
 			}
-			l := late{name, tag, kruise.NodeImageNoResponseMessage}
-			until := tag.CreatedAt.Add(responseTime)
+			until, why := tag.CreatedAt.Add(responseTime), kruise.NodeImageNoResponseMessage
 			if told {
-				if tag.PullPolicy == nil || tag.PullPolicy.ActiveDeadlineSeconds == nil {
-					continue
-				}
-				l.why = kruise.NodeImageDeadlineExceededMessage
-				until = until.Add(time.Duration(*tag.PullPolicy.ActiveDeadlineSeconds) * time.Second)
+				until, why = endOf(&tag, node)
+			}
+			if until.IsZero() {
+				continue
 			}
 			if left := until.Sub(r.now()); left > 0 {
 				after = requeue.Sooner(after, left)
 				continue
 			}
-			r.fail(image, name, tag, l.why)
-			out = append(out, l)
+			r.fail(image, name, tag, why)
+			out = append(out, late{name, tag, why})
 		}
 	}
 	return out, after
+}
+
+// endOf is when a tag fails that its node has begun with, and why; zero for never. A node that is gone for good and is not
+// deleted never tells of its end.
+func endOf(tag *kruise.ImageTagSpec, node *corev1.Node) (until time.Time, why string) {
+	if p := tag.PullPolicy; p != nil && p.ActiveDeadlineSeconds != nil {
+		until, why = tag.CreatedAt.Add(responseTime+time.Duration(*p.ActiveDeadlineSeconds)*time.Second), kruise.NodeImageDeadlineExceededMessage
+	}
+	if node == nil {
+		return until, why
+	}
+	if since := nodes.UnreadySince(node); !since.IsZero() && (until.IsZero() || since.Add(responseTime).Before(until)) {
+		return since.Add(responseTime), kruise.NodeImageNoResponseMessage
+	}
+	return until, why
 }
 
 // fail writes into the status that a tag could not be pulled.

@@ -52,6 +52,17 @@ func ReadySince(node *corev1.Node) time.Time {
 	return time.Time{}
 }
 
+// UnreadySince is since when a node is not ready, such as one that is gone for good and is not deleted; zero if it is ready, or
+// has not said so yet.
+func UnreadySince(node *corev1.Node) time.Time {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
+}
+
 // Virtual says whether a node has no kubelet of its own, and so no node agent.
 func Virtual(node *corev1.Node) bool {
 	return node.Labels[kruise.ServerlessNodeKey] == kruise.ServerlessNodeValue
