@@ -12,8 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/agents"
 	"github.com/regatta-sh/regatta/controllers/workload/containerstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
+	"github.com/regatta-sh/regatta/controllers/workload/nodes"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -56,7 +58,7 @@ func (r *Reconciler) awaitAgent(ctx context.Context, request *kruise.ContainerRe
 	if r.agents == nil {
 		return 0, nil
 	}
-	there, left, err := r.agents(ctx, pod.Spec.NodeName)
+	there, left, why, err := r.findAgent(ctx, pod.Spec.NodeName)
 	if err != nil {
 		return 0, fmt.Errorf("finding the node agent of ContainerRecreateRequest %s/%s: %w", request.Namespace, request.Name, err)
 	}
@@ -78,9 +80,27 @@ func (r *Reconciler) awaitAgent(ctx context.Context, request *kruise.ContainerRe
 			return 0, err
 		}
 	}
-	message := fmt.Sprintf("No node agent runs on node %s, and only one can restart containers.", pod.Spec.NodeName)
+	message := why + ", and only a node agent can restart containers."
 	if request.Spec.ActiveDeadlineSeconds == nil {
 		message += fmt.Sprintf(" The request fails if there is none for %s.", agentTime)
 	}
 	return agentAgain, r.hold(ctx, request, []decision.Hold{{Reason: AgentMissingReason, Message: message}})
+}
+
+// findAgent reports whether a node has a node agent that can be expected to answer; left is how long it may still be that it is only
+// being replaced, and why says what is wrong. The pod of an agent stays on a node that is gone for good and is not deleted.
+func (r *Reconciler) findAgent(ctx context.Context, name string) (there bool, left time.Duration, why string, err error) {
+	there, left, err = r.agents(ctx, name)
+	if err != nil || !there || name == "" {
+		return there, left, fmt.Sprintf("No node agent runs on node %s", name), err
+	}
+	node, err := nodes.FindNode(ctx, r.client, r.live, name)
+	if err != nil || node == nil { // the pod of the agent goes next
+		return true, 0, "", err
+	}
+	since := nodes.UnreadySince(node)
+	if since.IsZero() {
+		return true, 0, "", nil
+	}
+	return false, since.Add(agents.Grace).Sub(r.now()), fmt.Sprintf("Node %s is not ready", name), nil
 }

@@ -3,6 +3,7 @@
 package containerrecreaterequest
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -84,4 +85,30 @@ func restartPermitted(c *faultinjection.Cluster) {
 
 func TestNoFailedCallLeavesARequestUnfinished(t *testing.T) {
 	newFaultScenario(t).Run(t)
+}
+
+// A node that is gone for good, and is not deleted, keeps the pods that tolerate that, and the pod of its agent: a request ends all the same.
+func TestARequestOfANodeThatIsGoneForGoodEnds(t *testing.T) {
+	e := rules.Engine(t, "")
+	s := newFaultScenario(t)
+	s.Objects[0].(*corev1.Pod).Spec.NodeName = "n1"
+	s.Objects[1].(*kruise.ContainerRecreateRequest).Status.Phase = kruise.ContainerRecreateRequestRecreating // its agent has begun
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC))}}
+	s.Objects, s.Others = append(s.Objects, node), nil
+	s.New = func(_ testing.TB, env faultinjection.Environment) reconcile.Reconciler {
+		return New(env.Client, env.Client, e, env.Events, WithClock(env.Clock),
+			WithAgents(func(context.Context, string) (bool, time.Duration, error) { return true, 0, nil }))
+	}
+	s.RunWait(t, faultinjection.Wait{
+		Says: kruise.ContainerRecreateRequestNoResponseMessage,
+		Reaches: func(c *faultinjection.Cluster) string {
+			request := &kruise.ContainerRecreateRequest{}
+			c.Must(c.Client.Get(c.Context(), client.ObjectKeyFromObject(s.Objects[1]), request))
+			if took := request.Status.CompletionTime.Sub(node.Status.Conditions[0].LastTransitionTime.Time); took > agentTime+time.Minute {
+				return "it ended after " + took.String()
+			}
+			return ""
+		},
+	})
 }
