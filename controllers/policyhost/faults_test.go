@@ -53,12 +53,11 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 		Objects:   []client.Object{b, memory},
 		New: func(t testing.TB, e faultinjection.Environment) reconcile.Reconciler {
 			var err error
-			host, err = New(&rest.Config{Host: "http://localhost"}, "kruise-system", "node-a", WithBuiltin(builtin), WithEngine(engine.WithPatience(20), engine.WithShare(1000)))
+			host, err = New(&rest.Config{}, "kruise-system", "node-a", WithClient(e.Client), WithBuiltin(builtin), WithEngine(engine.WithPatience(20), engine.WithShare(1000)))
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(host.Close)
-			host.live, host.store = e.Client, bundlerevision.Store{Client: e.Client, Reader: e.Client, Namespace: "kruise-system"}
 			return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 				return host.reconcile(ctx, e.Client, req.NamespacedName)
 			})

@@ -81,8 +81,10 @@ func New(config *rest.Config, namespace, name string, opts ...Option) (*Host, er
 		}
 	}
 	var err error
-	if h.live, err = client.New(config, client.Options{Scheme: h.scheme}); err != nil {
-		return nil, fmt.Errorf("making a client for policy bundles: %w", err)
+	if h.live = o.client; h.live == nil {
+		if h.live, err = client.New(config, client.Options{Scheme: h.scheme}); err != nil {
+			return nil, fmt.Errorf("making a client for policy bundles: %w", err)
+		}
 	}
 	h.store = bundlerevision.Store{Client: h.live, Reader: h.live, Namespace: namespace}
 	var logged *record.Encoder

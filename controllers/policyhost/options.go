@@ -7,6 +7,7 @@ import (
 	"io/fs"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/shadow"
@@ -26,6 +27,7 @@ type options struct {
 	before    func(ctx context.Context, next *engine.Snapshot) error
 	engine    []engine.Option
 	shadows   []shadow.Option
+	client    client.Client // nil for one that is made from the config
 }
 
 func defaults() options {
@@ -58,6 +60,9 @@ func WithBefore(f func(ctx context.Context, next *engine.Snapshot) error) Option
 
 // WithBuiltin replaces the built-in policies.
 func WithBuiltin(files fs.FS) Option { return func(o *options) { o.builtin = files } }
+
+// WithClient has bundles read by a client that reads past any cache, instead of one that is made from the config.
+func WithClient(c client.Client) Option { return func(o *options) { o.client = c } }
 
 // WithEngine adds options of the engine.
 func WithEngine(opts ...engine.Option) Option {
