@@ -4,9 +4,11 @@ package policybundle
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -19,6 +21,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/policyhost"
 	"github.com/regatta-sh/regatta/controllers/policyhost/hosttest"
 	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/test/faultinjection"
@@ -80,4 +83,36 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 
 func TestNoFailedCallLeavesAnOldRevisionActive(t *testing.T) {
 	newFaultScenario(t).Run(t)
+}
+
+// An archive that cannot be deleted any more keeps no revision from being tried.
+func TestAnArchiveThatCannotBeDeletedKeepsNoRevisionWaiting(t *testing.T) {
+	s := newFaultScenario(t)
+	b := s.Objects[0].(*policy.ClusterPolicyBundle)
+	b.Spec.Mode = policy.PolicyModeShadow
+	s.Others = func(c *faultinjection.Cluster) {
+		found := &policy.ClusterPolicyBundle{}
+		c.Must(c.Client.Get(c.Context(), client.ObjectKeyFromObject(b), found))
+		if found.Generation == 1 && found.Status.Candidate != nil {
+			inline(hold("a", "Second", "true"))(found)
+			found.Generation = 2
+			c.Must(c.Client.Update(c.Context(), found))
+		}
+	}
+	second, err := bundle.FromFiles(b.Name, hold("a", "Second", "true"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.RunWait(t, faultinjection.Wait{
+		Refuse: func(c faultinjection.Call) bool { return c.Verb == "delete" && c.Kind == "ControllerRevision" },
+		Says:   bundle.ShortRevision(second.Revision),
+		Reaches: func(c *faultinjection.Cluster) string {
+			kept := &appsv1.ControllerRevisionList{}
+			c.Must(c.Client.List(c.Context(), kept))
+			if len(kept.Items) != 1 {
+				return fmt.Sprintf("%d archives are kept", len(kept.Items))
+			}
+			return ""
+		},
+	})
 }

@@ -53,6 +53,9 @@ type seen struct {
 	digest, beside string
 	until          time.Time
 	refused        *refusal
+
+	// unpruned is true while archives may be kept that the status names no more.
+	unpruned bool
 }
 
 // passingHold is how long a bundle counts as too slow or too large to be checked,
@@ -63,19 +66,30 @@ const passingHold = 10 * time.Minute
 // keptRevisions is how many revisions before the active one can be gone back to.
 const keptRevisions = 5
 
-// Publish brings the status of a bundle up to its spec and its source, and drops
-// what is kept and needed no more. An error is not of the bundle, and is worth
-// trying again.
+// Publish brings the status of a bundle up to its spec and its source. An error is not
+// of the bundle, and is worth trying again.
 func (p *Publisher) Publish(ctx context.Context, b policy.AnyPolicyBundle) error {
 	before := keptNames(b.GetStatus())
 	if err := p.publish(ctx, b); err != nil {
 		return err
 	}
-	now := keptNames(b.GetStatus())
-	if slices.Equal(before, now) {
+	if !slices.Equal(before, keptNames(b.GetStatus())) {
+		p.remember(keyOf(b), b.GetGeneration()).unpruned = true
+	}
+	return nil
+}
+
+// Prune drops what is kept of a bundle and is needed no more, once its status is written.
+func (p *Publisher) Prune(ctx context.Context, b policy.AnyPolicyBundle) error {
+	s := p.remember(keyOf(b), b.GetGeneration())
+	if !s.unpruned {
 		return nil
 	}
-	return p.Store.Prune(ctx, b, now...)
+	if err := p.Store.Prune(ctx, b, keptNames(b.GetStatus())...); err != nil {
+		return err
+	}
+	s.unpruned = false
+	return nil
 }
 
 func (p *Publisher) publish(ctx context.Context, b policy.AnyPolicyBundle) error {
@@ -209,7 +223,7 @@ func (p *Publisher) remember(key Key, generation int64) *seen {
 	if s == nil || s.generation != generation {
 		fresh := &seen{generation: generation}
 		if s != nil {
-			fresh.fetched = s.fetched
+			fresh.fetched, fresh.unpruned = s.fetched, s.unpruned
 		}
 		s = fresh
 		p.seen[key] = s
