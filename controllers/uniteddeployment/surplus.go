@@ -21,19 +21,18 @@ func (t *round) reduceSurplus(ctx context.Context) error {
 	if len(surplus) == 0 || err != nil {
 		return err
 	}
-	keep, err := t.podsToKeep(ctx)
+	keep, crowded, err := t.podsToKeep(ctx)
 	if err != nil {
 		return err
 	}
 	var remove []*child
 	var names []string
-	for _, c := range surplus {
-		if keep == 0 || c.ready == 0 {
+	for i, stay := range replicasToKeep(surplus, keep, crowded) {
+		c := surplus[i]
+		if stay == 0 {
 			remove, names = append(remove, c), append(names, c.name())
 			continue
 		}
-		stay := c.replicasToKeep(keep)
-		keep -= min(keep, c.ready)
 		t.standing = append(t.standing, fmt.Sprintf("%s (%d)", c.name(), stay))
 		if stay == c.replicas {
 			continue
@@ -53,9 +52,31 @@ func (t *round) reduceSurplus(ctx context.Context) error {
 	return nil
 }
 
-// replicasToKeep is how many replicas leave a child so many of its ready pods. A StatefulSet deletes the highest ordinals, ready or not;
+// replicasToKeep is how many replicas children have that stand in for so many ready pods, 0 for those that go. While others wait for
+// the room of their pods they give some up in any case.
+func replicasToKeep(surplus []*child, keep int32, crowded bool) []int32 {
+	out, left, most := make([]int32, len(surplus)), keep, -1
+	for i, c := range surplus {
+		if left == 0 || c.ready == 0 {
+			crowded = false // it goes
+			continue
+		}
+		out[i] = c.replicasFor(left)
+		left -= min(left, c.ready)
+		crowded = crowded && out[i] == c.replicas
+		if most < 0 || out[i] > out[most] {
+			most = i
+		}
+	}
+	if crowded && most >= 0 { // pods that are not ready below those that are have all of the room
+		out[most] = min(keep, out[most])
+	}
+	return out
+}
+
+// replicasFor is how many replicas leave a child so many of its ready pods. A StatefulSet deletes the highest ordinals, ready or not;
 // the other kinds delete pods that are not ready first.
-func (c *child) replicasToKeep(ready int32) int32 {
+func (c *child) replicasFor(ready int32) int32 {
 	if c.kind.Kind == "StatefulSet" {
 		ready += max(c.replicas-c.ready, 0)
 	}
@@ -66,10 +87,10 @@ func (c *child) replicasToKeep(ready int32) int32 {
 // have taken the room of these, and each would wait for the other. A Deployment lacks as many in a rolling update.
 const roomOf = 4
 
-// podsToKeep is how many pods of subsets are not available yet, of those that they are to have.
-func (t *round) podsToKeep(ctx context.Context) (int32, error) {
-	var wanted, missing int32
-	crowded := false
+// podsToKeep is how many pods of subsets are not available yet, of those that they are to have. It is fewer where they are crowded:
+// they wait for room.
+func (t *round) podsToKeep(ctx context.Context) (missing int32, crowded bool, err error) {
+	var wanted int32
 	for _, p := range t.parts {
 		want := max(p.replicas-int32(p.reserved), 0) //nolint:gosec // pods are fewer
 		wanted += want
@@ -83,14 +104,14 @@ func (t *round) podsToKeep(ctx context.Context) (int32, error) {
 		missing += want - available
 		lacks, err := t.lacksRoom(ctx, p)
 		if err != nil {
-			return 0, err
+			return 0, false, err
 		}
 		crowded = crowded || lacks
 	}
 	if crowded {
 		missing = max(missing-max(wanted/roomOf, 1), 0)
 	}
-	return missing, nil
+	return missing, crowded, nil
 }
 
 // lacksRoom reports whether pods of a subset cannot be created, or have found no node in time though there are nodes for them.

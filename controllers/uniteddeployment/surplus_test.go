@@ -247,3 +247,29 @@ func TestAStatefulSetThatStandsInKeepsReadyPods(t *testing.T) {
 		t.Errorf("in the end the subsets have %s, want a=3 b=3 d=3", got)
 	}
 }
+
+// Pods of a StatefulSet that are not ready, and stay since ready ones have higher ordinals, may have the room that new pods wait for.
+func TestAStatefulSetThatStandsInGivesRoom(t *testing.T) {
+	of := func(name string, replicas, ready int32) *child {
+		return &child{kind: kind{GroupVersionKind: kruise.GroupVersion.WithKind(name)}, replicas: replicas, ready: ready}
+	}
+	for name, tc := range map[string]struct {
+		surplus []*child
+		keep    int32
+		crowded bool
+		want    []int32
+	}{
+		"it keeps its ready pods":                       {[]*child{of("StatefulSet", 10, 3)}, 4, false, []int32{10}},
+		"it gives room":                                 {[]*child{of("StatefulSet", 10, 3)}, 4, true, []int32{4}},
+		"it gives room already":                         {[]*child{of("StatefulSet", 10, 9)}, 4, true, []int32{5}},
+		"once it has given it, it gives no more":        {[]*child{of("StatefulSet", 4, 2)}, 4, true, []int32{4}},
+		"another one gives room, since it goes":         {[]*child{of("StatefulSet", 10, 3), of("CloneSet", 3, 0)}, 4, true, []int32{10, 0}},
+		"another one gives room, since it is scaled in": {[]*child{of("StatefulSet", 10, 3), of("CloneSet", 3, 3)}, 4, true, []int32{10, 1}},
+		"a CloneSet deletes pods that are not ready":    {[]*child{of("CloneSet", 10, 3)}, 4, true, []int32{4}},
+		"no pod is lacking":                             {[]*child{of("StatefulSet", 10, 3)}, 0, true, []int32{0}},
+	} {
+		if got := replicasToKeep(tc.surplus, tc.keep, tc.crowded); !slices.Equal(got, tc.want) {
+			t.Errorf("%s: got %v, want %v", name, got, tc.want)
+		}
+	}
+}
