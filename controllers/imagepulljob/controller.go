@@ -17,18 +17,21 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/step"
 	"github.com/regatta-sh/regatta/engine"
 )
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=imagepulljobs,verbs=get;list;watch;patch;delete
-// +kubebuilder:rbac:groups=apps.kruise.io,resources=imagepulljobs/status,verbs=patch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=imagepulljobs/status,verbs=update;patch
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=nodeimages,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
@@ -94,6 +97,9 @@ func New(c client.Client, live client.Reader, e *engine.Engine, events record.Ev
 	}
 	r.frame = step.Frame[*kruise.ImagePullJob]{
 		Kind: "ImagePullJob", New: func() *kruise.ImagePullJob { return &kruise.ImagePullJob{} }, Take: r.step, Ending: r.step,
+		Report: func(ctx context.Context, job *kruise.ImagePullJob, err error) error {
+			return failure.Write(ctx, r.client, job, func(job *kruise.ImagePullJob) any { return &job.Status }, err, r.now())
+		},
 	}
 	return r
 }
@@ -105,7 +111,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	}
 	return requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).
 		Named(component).
-		For(&kruise.ImagePullJob{}).
+		For(&kruise.ImagePullJob{}, builder.WithPredicates(rollout.UserChanges())). // what it failed with is written in its status
 		Watches(&kruise.NodeImage{}, r.onNodes()).
 		Watches(&corev1.Pod{}, r.onPods()), controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
 }

@@ -3,6 +3,7 @@
 package imagepulljob
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -38,7 +39,7 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 			return New(env.Client, env.Client, e, env.Events, WithClock(env.Clock), WithRandom(func(int) int { return 0 }))
 		},
 		Requests:    faultinjection.RequestFor(job),
-		Watches:     map[string]faultinjection.Changes{"Secret": faultinjection.NoChanges},
+		Watches:     map[string]faultinjection.Changes{"Secret": faultinjection.NoChanges, "ImagePullJob": faultinjection.ChangesOfSpec},
 		NoLateReads: []string{"Secret"}, // none is in the cache
 		Others:      pullAtOnce,
 		Delay:       7 * time.Minute,
@@ -81,6 +82,23 @@ func TestAnImagePullJobSaysThatItsSecretIsMissing(t *testing.T) {
 			c.Must(c.Client.List(c.Context(), list, client.InNamespace(configNamespace)))
 			if len(list.Items) == 0 {
 				return "there is no copy of the secret"
+			}
+			return ""
+		},
+	})
+}
+
+func TestAnImagePullJobSaysThatItsNodesCannotBeAsked(t *testing.T) {
+	s := newFaultScenario(t)
+	s.Objects[0].(*kruise.ImagePullJob).Spec.PullSecrets = nil // they are looked at every few seconds
+	s.RunWait(t, faultinjection.Wait{
+		Refuse: func(c faultinjection.Call) bool { return c.Kind == "NodeImage" },
+		Says:   "an admission webhook refuses it",
+		Reaches: func(c *faultinjection.Cluster) string {
+			job := &kruise.ImagePullJob{}
+			c.Must(c.Client.Get(c.Context(), client.ObjectKey{Namespace: "shop", Name: "warm"}, job))
+			if job.Status.Succeeded != 2 {
+				return fmt.Sprintf("the status is %+v", job.Status)
 			}
 			return ""
 		},
