@@ -26,6 +26,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/agents"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/step"
@@ -182,5 +183,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		err = fmt.Errorf("running the liveness probes of pod %s: %w", req, err)
 	}
-	return step.Result(ctx, pod, after, err)
+	result, err := step.Result(ctx, pod, after, err)
+	failure.Record(r.events, pod, err)
+	return result, err
 }

@@ -5,6 +5,7 @@ package livenessprobe
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,5 +53,28 @@ func TestARestartThatCannotBeAskedForKeepsNoOtherContainerWaiting(t *testing.T) 
 	list := &kruise.ContainerRecreateRequestList{}
 	if listed := c.List(t.Context(), list); listed != nil || err == nil || after != restartrequest.PollInterval || len(list.Items) != 2 {
 		t.Errorf("%d restarts are asked for, again in %s: %v, %v", len(list.Items), after, err, listed)
+	}
+}
+
+// A pod says that a restart of it cannot be asked for: its container would go on unhealthy without a word.
+func TestARestartThatCannotBeAskedForIsTold(t *testing.T) {
+	s := newFaultScenario(t)
+	b := fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(s.Objects...).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+			return errors.New("exceeded quota")
+		},
+	})
+	s.Build(b)
+	c, events := b.Build(), record.NewFakeRecorder(9)
+	if _, err := New(c, c, events, "agents").Reconcile(t.Context(), s.Requests[0]); err == nil {
+		t.Fatal("there was no error")
+	}
+	select {
+	case told := <-events.Events:
+		if !strings.HasPrefix(told, "Warning FailedReconcile") || !strings.Contains(told, "exceeded quota") {
+			t.Errorf("told was %q", told)
+		}
+	default:
+		t.Error("nothing was told")
 	}
 }

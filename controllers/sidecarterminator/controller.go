@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/step"
@@ -132,5 +133,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{RequeueAfter: heldAgain}, nil
 	}
 	after, err := r.act(ctx, pod, permitted)
-	return step.Result(ctx, pod, after, err)
+	result, err := step.Result(ctx, pod, after, err)
+	failure.Record(r.events, pod, err)
+	return result, err
 }

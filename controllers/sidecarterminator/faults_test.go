@@ -3,16 +3,23 @@
 package sidecarterminator
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/test/apiserver"
 	"github.com/regatta-sh/regatta/test/faultinjection"
 	"github.com/regatta-sh/regatta/test/rules"
 )
@@ -80,4 +87,26 @@ func stopAtTheSecondRequest(c *faultinjection.Cluster) {
 func TestNoFailedCallLeavesASidecarRunning(t *testing.T) {
 	t.Run("on a node", func(t *testing.T) { newFaultScenario(t, false).Run(t) })
 	t.Run("on a virtual node", func(t *testing.T) { newFaultScenario(t, true).Run(t) })
+}
+
+// A pod says that the end of its sidecars cannot be asked for: it would run for ever without a word.
+func TestAnEndThatCannotBeAskedForIsTold(t *testing.T) {
+	s := newFaultScenario(t, false)
+	c := fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(s.Objects...).WithStatusSubresource(&corev1.Pod{}).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+			return errors.New("exceeded quota")
+		},
+	}).Build()
+	events := record.NewFakeRecorder(9)
+	if _, err := New(c, c, rules.Engine(t, ""), events).Reconcile(t.Context(), s.Requests[0]); err == nil {
+		t.Fatal("there was no error")
+	}
+	select {
+	case told := <-events.Events:
+		if !strings.HasPrefix(told, "Warning FailedReconcile") || !strings.Contains(told, "exceeded quota") {
+			t.Errorf("told was %q", told)
+		}
+	default:
+		t.Error("nothing was told")
+	}
 }

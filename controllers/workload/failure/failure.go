@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
@@ -27,6 +28,13 @@ const ConditionType = "FailedReconcile"
 // IsReported reports whether an error is one to be told: neither a lost race nor of an object that is gone.
 func IsReported(err error) bool {
 	return err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err)
+}
+
+// Record records an event of an error on an object whose status another one writes, such as a pod; nil is none.
+func Record(events record.EventRecorder, o client.Object, cause error) {
+	if cause != nil {
+		events.Event(o, corev1.EventTypeWarning, ConditionType, message.Shorten(cause.Error()))
+	}
 }
 
 // Set sets the condition in a status, a pointer to a struct with conditions. It reports whether it was another one before; it was not
