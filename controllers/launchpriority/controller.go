@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
@@ -66,11 +67,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if !Waits(pod) {
 		return reconcile.Result{}, nil
 	}
+	after, err := r.openNext(ctx, pod)
+	result, err := retryLostRace(ctx, after, err)
+	failure.Record(r.Events, pod, err)
+	return result, err
+}
+
+// openNext opens the barrier that is next in a pod. It returns when to look again, also beside an error.
+func (r *Reconciler) openNext(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
 	barriers := &corev1.ConfigMap{}
 	name := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name + suffix}
 	err := r.Live.Get(ctx, name, barriers)
 	if client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, fmt.Errorf("reading ConfigMap %s: %w", name, err)
+		return 0, fmt.Errorf("reading ConfigMap %s: %w", name, err)
 	}
 	there := err == nil
 	opened := barriers.Data
@@ -80,13 +89,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	s := next(pod, opened)
 	if s.open != "" {
 		if err := r.open(ctx, pod, barriers, there, opened, s.open); err != nil {
-			return retryLostRace(ctx, lookAgain, fmt.Errorf("opening %s of ConfigMap %s: %w", s.open, name, err))
+			return lookAgain, fmt.Errorf("opening %s of ConfigMap %s: %w", s.open, name, err)
 		}
 	}
 	if err := r.reportBlocked(ctx, pod, s.failed, containersBehind(pod, s.failed, opened)); err != nil || !s.done {
-		return retryLostRace(ctx, lookAgain, err)
+		return lookAgain, err
 	}
-	return retryLostRace(ctx, 0, r.complete(ctx, pod))
+	return 0, r.complete(ctx, pod)
 }
 
 // retryLostRace has a pod looked at again soon after a conflict with another client, or with another pod that has the name by now: no

@@ -3,11 +3,17 @@
 package launchpriority
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/regatta-sh/regatta/test/faultinjection"
@@ -25,7 +31,7 @@ func newFaultScenario() faultinjection.Scenario {
 	return faultinjection.Scenario{
 		Objects: []client.Object{pod, old},
 		New: func(_ testing.TB, e faultinjection.Environment) reconcile.Reconciler {
-			return &Reconciler{Client: e.Client, Live: e.Client}
+			return &Reconciler{Client: e.Client, Live: e.Client, Events: e.Events, Now: e.Clock}
 		},
 		Requests: faultinjection.RequestFor(pod),
 		Watches:  map[string]faultinjection.Changes{"ConfigMap": faultinjection.NoChanges},
@@ -69,4 +75,19 @@ func TestABarrierThatIsRefusedIsOpenedLater(t *testing.T) {
 			return ""
 		},
 	})
+}
+
+// A pod says that a barrier of it cannot be opened: its containers would wait for ever without a word of why.
+func TestABarrierThatIsRefusedIsTold(t *testing.T) {
+	s := newFaultScenario()
+	c := fake.NewClientBuilder().WithObjects(s.Objects[0]).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+			return errors.New("exceeded quota")
+		},
+	}).Build()
+	events := record.NewFakeRecorder(9)
+	r := &Reconciler{Client: c, Live: c, Events: events, Now: time.Now}
+	if _, err := r.Reconcile(t.Context(), s.Requests[0]); err == nil || len(events.Events) != 1 {
+		t.Errorf("%d events tell of %v", len(events.Events), err)
+	}
 }

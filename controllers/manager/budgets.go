@@ -126,7 +126,7 @@ func (p parts) readinessTo() error {
 	}).SetupWithManager(p.mgr); err != nil {
 		return fmt.Errorf("adding the container launch priority controller: %w", err)
 	}
-	if err := (&podreadiness.Reconciler{Client: p.mgr.GetClient(), Now: time.Now}).SetupWithManager(p.mgr); err != nil {
+	if err := (&podreadiness.Reconciler{Client: p.mgr.GetClient(), Events: p.recorderFor("pod-readiness-controller"), Now: time.Now}).SetupWithManager(p.mgr); err != nil {
 		return fmt.Errorf("adding the pod readiness controller: %w", err)
 	}
 	return nil

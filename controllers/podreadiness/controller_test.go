@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -70,7 +71,7 @@ func TestReconcile(t *testing.T) {
 				return c.SubResource(sub).Apply(ctx, o, opts...)
 			},
 		}).Build()
-		r := &Reconciler{Client: c, Now: time.Now}
+		r := &Reconciler{Client: c, Events: record.NewFakeRecorder(9), Now: time.Now}
 		for range 3 {
 			if got, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pod)}); err != nil || writes == 1 && got.RequeueAfter == 0 {
 				t.Errorf("%s: %v, %v", name, got, err)
@@ -88,7 +89,7 @@ func TestReconcile(t *testing.T) {
 			t.Errorf("%s: %q after %d writes; %v", name, status, writes, got.Status.Conditions)
 		}
 	}
-	if _, err := (&Reconciler{Client: fake.NewClientBuilder().Build(), Now: time.Now}).Reconcile(t.Context(), ctrl.Request{}); err != nil {
+	if _, err := (&Reconciler{Client: fake.NewClientBuilder().Build(), Events: record.NewFakeRecorder(9), Now: time.Now}).Reconcile(t.Context(), ctrl.Request{}); err != nil {
 		t.Errorf("a pod that is gone: %v", err)
 	}
 }
@@ -139,7 +140,7 @@ func TestWhatOthersWrite(t *testing.T) {
 			if err := tc.write(pod); err != nil {
 				t.Fatal(err)
 			}
-			r := &Reconciler{Client: behind{api, before}, Now: time.Now}
+			r := &Reconciler{Client: behind{api, before}, Events: record.NewFakeRecorder(9), Now: time.Now}
 			if got, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pod)}); err != nil || (got.RequeueAfter > 0) != tc.tryAgain {
 				t.Errorf("%v, %v", got, err)
 			}
