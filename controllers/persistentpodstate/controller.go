@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +31,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/ordinals"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
@@ -39,7 +41,7 @@ import (
 )
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=persistentpodstates,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=apps.kruise.io,resources=persistentpodstates/status,verbs=patch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=persistentpodstates/status,verbs=update;patch
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=statefulsets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps.kruise.io;apps,resources=statefulsets/finalizers,verbs=update
@@ -105,41 +107,43 @@ type Reconciler struct{ Options }
 
 // Reconcile brings what is remembered up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	state := &kruise.PersistentPodState{}
-	if err := r.Client.Get(ctx, req.NamespacedName, state); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	if state.DeletionTimestamp != nil {
-		return reconcile.Result{}, nil
-	}
+	return step.Frame[*kruise.PersistentPodState]{
+		Kind: "PersistentPodState", New: func() *kruise.PersistentPodState { return &kruise.PersistentPodState{} }, Take: r.step,
+		Report: func(ctx context.Context, state *kruise.PersistentPodState, err error) error {
+			return failure.Write(ctx, r.Client, state, func(state *kruise.PersistentPodState) any { return &state.Status }, err, time.Now())
+		},
+	}.Reconcile(ctx, r.Client, req)
+}
+
+// step brings what is remembered up to date. It says when to look again; 0 for when something changes.
+func (r *Reconciler) step(ctx context.Context, state *kruise.PersistentPodState) (time.Duration, error) {
 	next := state.Status.DeepCopy()
 	next.ObservedGeneration = state.Generation
 	meta.RemoveStatusCondition(&next.Conditions, gatedkinds.Stalled)
 	workload, current, err := r.target(ctx, state)
 	switch {
 	case errors.Is(err, scale.ErrNoScale):
-		ctrl.LoggerFrom(ctx).Info("The target has no subresource scale, so its pods are not known", "target", state.Spec.TargetReference)
+		return 0, fmt.Errorf("the target %s %s has no subresource scale, so its pods are not known: %w", state.Spec.TargetReference.Kind, state.Spec.TargetReference.Name, err)
 	case err != nil:
-		return reconcile.Result{}, err
+		return 0, err
 	case !current:
-		return reconcile.Result{RequeueAfter: step.Soon}, nil
+		return step.Soon, nil
 	case workload == nil:
 		next.PodStates = nil
 	default:
 		if next.PodStates, err = r.remember(ctx, state, workload); err != nil {
-			return reconcile.Result{}, err
+			return 0, err
 		}
 	}
 	if equality.Semantic.DeepEqual(state.Status, *next) {
-		return reconcile.Result{}, nil
+		return 0, nil
 	}
-	changed := state.DeepCopy()
-	changed.Status = *next
-	err = r.Client.Status().Patch(ctx, changed, client.MergeFromWithOptions(state, client.MergeFromWithOptimisticLock{}))
-	if err != nil {
-		err = fmt.Errorf("writing the status of PersistentPodState %s: %w", req, err)
+	before := state.DeepCopy()
+	state.Status = *next
+	if err := r.Client.Status().Patch(ctx, state, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return 0, fmt.Errorf("writing the status of PersistentPodState %s: %w", client.ObjectKeyFromObject(state), err)
 	}
-	return step.Result(ctx, state, 0, err)
+	return 0, nil
 }
 
 // target is the workload; nil if it is gone or on its way out. current is false while the cache

@@ -3,6 +3,7 @@
 package persistentpodstate
 
 import (
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -70,4 +71,31 @@ func TestNoFailedCallLeavesAStatefulSetWithoutItsPersistentPodState(t *testing.T
 			}.Run(t)
 		})
 	}
+}
+
+// An object whose target has no number of pods says so: it would remember none without a word.
+func TestATargetWithoutScaleIsTold(t *testing.T) {
+	s := state("game.kruise.io/v1alpha1", func(s *kruise.PersistentPodState) { s.Spec.TargetReference.Kind = "GameServerSet" })
+	faultinjection.Scenario{
+		Objects: []client.Object{s},
+		New: func(_ testing.TB, e faultinjection.Environment) reconcile.Reconciler {
+			return &Reconciler{Options{Client: e.Client, Live: e.Client, Finder: scale.NewFinder(e.Client, nil)}}
+		},
+		Requests: faultinjection.RequestFor(s),
+		Watches:  map[string]faultinjection.Changes{"PersistentPodState": faultinjection.ChangesOfSpec},
+	}.RunWait(t, faultinjection.Wait{
+		Says: "the target GameServerSet db has no subresource scale",
+		Resolve: func(c *faultinjection.Cluster) {
+			c.Must(c.Client.Get(c.Context(), client.ObjectKeyFromObject(s), s))
+			s.Spec.TargetReference = kruise.TargetReference{APIVersion: "apps.kruise.io/v1beta1", Kind: "StatefulSet", Name: "db"}
+			c.Must(c.Client.Update(c.Context(), s))
+		},
+		Reaches: func(c *faultinjection.Cluster) string {
+			c.Must(c.Client.Get(c.Context(), client.ObjectKeyFromObject(s), s))
+			if len(s.Status.Conditions) > 0 {
+				return fmt.Sprintf("the conditions are %+v", s.Status.Conditions)
+			}
+			return ""
+		},
+	})
 }
