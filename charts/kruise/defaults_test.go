@@ -48,8 +48,8 @@ func values(t *testing.T) map[string]string {
 	return leaves
 }
 
-// The tables of OpenKruise's installation page, but for manager.image.tag, which
-// is the version of the chart, and for the timeout, which is 30 seconds there:
+// The tables of OpenKruise's installation page, but for manager.image, which is
+// the image and the version of this chart, and for the timeout, which is 30 seconds there:
 // while the manager is down, a request waits for that long.
 func TestDocumentedDefaults(t *testing.T) {
 	got := values(t)
@@ -61,7 +61,7 @@ func TestDocumentedDefaults(t *testing.T) {
 		"imagePullSecrets":                            `false`,
 		"manager.log.level":                           `"4"`,
 		"manager.replicas":                            `2`,
-		"manager.image.repository":                    `"openkruise/kruise-manager"`,
+		"manager.image.repository":                    `""`,
 		"manager.image.tag":                           `""`,
 		"manager.resources.limits.cpu":                `"200m"`,
 		"manager.resources.limits.memory":             `"512Mi"`,

@@ -111,6 +111,7 @@ func apart() map[string]effect {
 		"decisionLogs.unmasked":                {`true`, managerOf, "--decision-log-unmasked"},
 		"webhookConfiguration.clientCA.secret": {`"front-tls"`, managerOf, "secretName: \"front-tls\""},
 		"webhookConfiguration.url":             {`"https://localhost:9443"`, "ValidatingWebhookConfiguration kruise-validating-webhook-configuration", "https://localhost:9443/validate"},
+		"image.registry":                       {`"mirror.example.com"`, managerOf, "mirror.example.com/regatta-sh/regatta:"},
 		"decisionLogs.http.url":                {`"https://logs.example.com"`, managerOf, "--decision-log-url=https://logs.example.com"},
 		"decisionLogs.http.ca.secret":          {`"logs-tls"`, managerOf, "secretName: \"logs-tls\""},
 	}

@@ -55,12 +55,14 @@ func TestValues(t *testing.T) {
 				t.Error("there is a secret")
 			}
 		}},
-		{name: "an image from a mirror", args: []string{"--set", "manager.image.repository=openkruise-registry.cn-shanghai.cr.aliyuncs.com/openkruise/kruise-manager", "--set", "manager.image.tag=1.7.1"}, want: wantImages(
-			"openkruise-registry.cn-shanghai.cr.aliyuncs.com/openkruise/kruise-manager:1.7.1", "openkruise-registry.cn-shanghai.cr.aliyuncs.com/openkruise/kruise-manager:1.7.1")},
+		{name: "an image from a mirror", args: []string{"--set", "image.registry=registry.cn-shanghai.example.com:5000/mirror"}, want: wantImages(
+			"registry.cn-shanghai.example.com:5000/mirror/regatta-sh/regatta:0.1.0", "registry.cn-shanghai.example.com:5000/mirror/regatta-sh/regatta:0.1.0")},
+		{name: "an image of one's own, beside a mirror", args: []string{"--set", "image.registry=mirror.example.com,daemon.image.repository=private.example.com/kruise-daemon,manager.image.tag=dev"}, want: wantImages(
+			"mirror.example.com/regatta-sh/regatta:dev", "mirror.example.com/regatta-sh/regatta:dev")},
 		{name: "an image by its digest", args: []string{"--set", "manager.image.tag=sha256:" + strings.Repeat("a", 64)}, want: wantImages(
-			"openkruise/kruise-manager@sha256:"+strings.Repeat("a", 64), "openkruise/kruise-manager@sha256:"+strings.Repeat("a", 64))},
-		{name: "the documented image of the hook", args: []string{"--set", "helmHooks.image.repository=openkruise/kruise-helm-hook", "--set", "helmHooks.image.tag=v0.1.0"}, want: wantImages(
-			"openkruise/kruise-manager:0.1.0", "openkruise/kruise-helm-hook:v0.1.0")},
+			own+"@sha256:"+strings.Repeat("a", 64), own+"@sha256:"+strings.Repeat("a", 64))},
+		{name: "an image of the hook", args: []string{"--set", "helmHooks.image.repository=private.example.com/hook", "--set", "helmHooks.image.tag=v0.1.0"}, want: wantImages(
+			own+":0.1.0", "private.example.com/hook:v0.1.0")},
 		{name: "an installation without the internet", args: []string{
 			"--set", "manager.image.repository=private-registry.com/kruise-manager",
 			"--set", "daemon.image.repository=private-registry.com/kruise-daemon",
@@ -224,9 +226,9 @@ func TestValues(t *testing.T) {
 				t.Error("there are none")
 			}
 		}},
-		{name: "everything that a values file can leave empty", args: []string{"-f", "testdata/empty.yaml"}, want: wantImages("openkruise/kruise-manager:0.1.0", "openkruise/kruise-manager:0.1.0")},
+		{name: "everything that a values file can leave empty", args: []string{"-f", "testdata/empty.yaml"}, want: wantImages(own+":0.1.0", own+":0.1.0")},
 		{name: "values of the node agent", args: []string{"-f", "testdata/daemon.yaml"}, want: func(t *testing.T, r release) {
-			wantImages("openkruise/kruise-manager:0.1.0", "openkruise/kruise-manager:0.1.0")(t, r)
+			wantImages(own+":0.1.0", own+":0.1.0")(t, r)
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -262,6 +264,9 @@ func pods(t *testing.T, r release) []corev1.PodSpec {
 	hook := get[*batchv1.Job](t, r, "kruise-finalizer")
 	return []corev1.PodSpec{deployment(t, r).Spec.Template.Spec, hook.Spec.Template.Spec}
 }
+
+// own is the image of the chart, without its tag.
+const own = "ghcr.io/regatta-sh/regatta"
 
 func wantImages(want ...string) func(*testing.T, release) {
 	return func(t *testing.T, r release) {

@@ -22,7 +22,7 @@ import (
 )
 
 // Image is what the chart runs unless told otherwise.
-const Image = "openkruise/kruise-manager"
+const Image = "ghcr.io/regatta-sh/regatta"
 
 // Options say where Regatta goes.
 type Options struct {

@@ -12,19 +12,38 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
-{{- /* The first of a list of {repository, tag} that says something, for either. */ -}}
+{{- /* Fails where the defaults are those of another chart, as --reuse-values keeps them. */ -}}
+{{- define "kruise.requireOwnDefaults" -}}
+{{- if not .Values.manager.decisions }}
+{{- fail "manager.decisions is missing: --reuse-values keeps the defaults of the chart that was there before; upgrade with --reset-then-reuse-values instead, which keeps the values that you set" }}
+{{- end }}
+{{- end }}
+
+{{- /* The image of this chart, without its tag. A mirror has it below its own name. */ -}}
+{{- define "kruise.ownRepository" -}}
+{{- printf "%s/regatta-sh/regatta" ((.Values.image).registry | default "ghcr.io" | trimSuffix "/") }}
+{{- end }}
+
+{{- /* The first of a list of {value, image} whose image has a repository, and the first that has a tag,
+       or else those of this chart. An image of OpenKruise would be started with flags that it does not
+       know, after the webhooks were replaced, so it is refused before anything is installed. */ -}}
 {{- define "kruise.image" -}}
+{{- $own := include "kruise.ownRepository" .root }}
 {{- $repository := "" }}{{ $tag := "" }}
-{{- range . }}
-{{- $image := . | default dict }}
+{{- range .images }}
+{{- $image := .image | default dict }}
+{{- if regexMatch "(^|/)openkruise/kruise-(manager|daemon|helm-hook)$" ($image.repository | default "") }}
+{{- fail (printf "%s.repository: %s is an image of OpenKruise, which does not know the flags of this chart; leave it empty for %s, or name a mirror of that" .value $image.repository $own) }}
+{{- end }}
 {{- $repository = $repository | default $image.repository }}
 {{- $tag = $tag | default $image.tag }}
 {{- end }}
-{{- printf "%s%s%s" $repository (ternary "@" ":" (hasPrefix "sha256:" $tag)) $tag }}
+{{- $tag = $tag | default .root.Chart.AppVersion }}
+{{- printf "%s%s%s" ($repository | default $own) (ternary "@" ":" (hasPrefix "sha256:" $tag)) $tag }}
 {{- end }}
 
 {{- define "kruise.managerImage" -}}
-{{- include "kruise.image" (list .Values.manager.image (dict "repository" "openkruise/kruise-manager" "tag" .Chart.AppVersion)) }}
+{{- include "kruise.image" (dict "root" . "images" (list (dict "value" "manager.image" "image" .Values.manager.image))) }}
 {{- end }}
 
 {{- /* "true" if node agents run: the gate is on unless it, or all of its stage,
@@ -231,6 +250,7 @@ pod-security.kubernetes.io/warn: {{ . }}
 outside of the cluster has no pods that it could pass them to, and an API without a server
 keeps namespaces from being deleted. */}}
 {{- define "kruise.decisionsAPI" -}}
+{{- include "kruise.requireOwnDefaults" . }}
 {{- $decisions := .Values.manager.decisions }}
 {{- if and (ne (($decisions.apiService).enabled | toString) "false") (gt (.Values.manager.replicas | int) 0) }}true{{ end }}
 {{- end }}

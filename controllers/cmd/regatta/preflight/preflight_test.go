@@ -5,6 +5,7 @@ package preflight
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -84,8 +85,9 @@ func (s *shop) patch(o client.Object, name, patch string) {
 	}
 }
 
-// A cluster in which OpenKruise is installed, from its defaults to all that can be in the way.
-func TestPreflight(t *testing.T) {
+// newShop is a cluster with a release of OpenKruise whose webhooks are not installed, since no manager answers them.
+func newShop(t *testing.T) *shop {
+	t.Helper()
 	env := apiserver.Start(t)
 	s := &shop{T: t, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), chart: openkruise.Chart(t)}
 	if err := os.WriteFile(s.kubeconfig, env.KubeConfig, 0o600); err != nil {
@@ -98,12 +100,17 @@ func TestPreflight(t *testing.T) {
 	if s.Client, err = client.New(env.Config, client.Options{Scheme: known}); err != nil {
 		t.Fatal(err)
 	}
-
 	if _, text, code := s.types(); code != exit.Failed {
 		t.Errorf("without OpenKruise it ends with %d: %s", code, text)
 	}
-
 	s.helm("install", "kruise", s.chart, "--set", "webhookConfiguration.installed=false")
+	return s
+}
+
+// A cluster in which OpenKruise is installed, from its defaults to all that can be in the way.
+func TestPreflight(t *testing.T) {
+	s := newShop(t)
+	known := s.Scheme()
 	if err := s.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -170,6 +177,58 @@ func TestPreflight(t *testing.T) {
 			"Differs | Deployment kruise-controller-manager | env CUSTOM_RESOURCE_ENABLE | CloneSet | not set",
 		)
 	})
+}
+
+// What documents of OpenKruise tell users to set, and what upgrades with that do before and after preflight was asked.
+func TestImagesOfOpenKruise(t *testing.T) {
+	s := newShop(t)
+	own := filepath.Join("..", "..", "..", "..", "charts", "kruise")
+	upgrade := func(flags ...string) error {
+		out, err := install.Helm(s, "", "upgrade", append([]string{"kruise", own, "--namespace", "default", "--dry-run=server", "--kubeconfig", s.kubeconfig}, flags...)...)
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	}
+	const mirror = "openkruise-registry.cn-shanghai.cr.aliyuncs.com/openkruise/kruise-manager"
+	for _, tc := range []struct {
+		name string
+		set  string
+		// refusal is what Helm says to the upgrade without preflight's flags; empty if it works.
+		refusal string
+		row     string
+		command string
+	}{
+		{"a mirror of OpenKruise's image", "manager.image.repository=" + mirror + ",manager.image.tag=v1.7.1", "manager.image.repository: " + mirror + " is an image of OpenKruise",
+			"Blocks | Release default/kruise | manager.image.repository | " + mirror + " | refused",
+			" --reset-then-reuse-values --set manager.image.repository=null --set manager.image.tag=null"},
+		{"a version of OpenKruise", "manager.image.tag=v1.7.1,manager.replicas=3", "", "Blocks | Release default/kruise | manager.image.tag | v1.7.1 | a version of OpenKruise",
+			" --reset-then-reuse-values --set manager.image.tag=null"},
+		{"a mirror of a name of its own", "manager.image.repository=private-registry.com/kruise-manager", "",
+			"Differs | Release default/kruise | manager.image.repository | private-registry.com/kruise-manager | kept, and has to be an image of Regatta", ""},
+		{"values that only the other chart has", "manager.unknown=1,manager.more.a\\.b=2", "additional properties",
+			"Blocks | Release default/kruise | manager | set | refused: additional properties 'more', 'unknown' not allowed", " --reset-then-reuse-values --set manager.more=null --set manager.unknown=null"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := &shop{t, s.Client, s.kubeconfig, s.chart}
+			s.helm("upgrade", "kruise", s.chart, "--reset-values", "--set", tc.set)
+			if err := upgrade("--reuse-values"); err == nil {
+				t.Error("the defaults of the other chart are kept, and nothing is refused")
+			}
+			if err := upgrade(); tc.refusal == "" && err != nil || tc.refusal != "" && (err == nil || !strings.Contains(err.Error(), tc.refusal)) {
+				t.Errorf("without flags: %v, want %q", err, tc.refusal)
+			}
+			r, text, _ := s.types("-o", "json")
+			s.wants(r, tc.row)
+			flags, ok := strings.CutPrefix(r.Command, "helm upgrade kruise charts/kruise --namespace default")
+			if !ok || flags != tc.command {
+				t.Fatalf("the command is %q, want %q behind its name: %s", r.Command, tc.command, text)
+			}
+			if err := upgrade(strings.Fields(flags)...); err != nil {
+				t.Errorf("preflight's command: %v", err)
+			}
+		})
+	}
 }
 
 // What no API server that tests have can be is checked by itself.

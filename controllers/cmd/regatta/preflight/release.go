@@ -12,10 +12,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,14 +32,31 @@ type release struct {
 	name, namespace string
 	// values are those that users set; an upgrade without values keeps them.
 	values map[string]any
+	// unset are the values that the chart refuses, or that are for OpenKruise alone, by their paths.
+	unset []string
 }
 
-// command changes the release over.
+// command changes the release over. Without flags Helm keeps the values that users set. What has to be unset is set to null, for which
+// Helm forgets all others unless it is told to keep them; --reuse-values would keep the defaults of the other chart, too.
 func (r release) command() string {
 	if r.name == "" {
 		return ""
 	}
-	return fmt.Sprintf("helm upgrade %s charts/kruise --namespace %s", r.name, r.namespace)
+	var flags strings.Builder
+	for i, path := range r.unset {
+		if i == 0 {
+			flags.WriteString(" --reset-then-reuse-values")
+		}
+		fmt.Fprintf(&flags, " --set %s=null", path)
+	}
+	return fmt.Sprintf("helm upgrade %s charts/kruise --namespace %s%s", r.name, r.namespace, flags.String())
+}
+
+// drop has the command take a value away that users set.
+func (r *release) drop(path string) {
+	if !slices.Contains(r.unset, path) {
+		r.unset = append(r.unset, path)
+	}
 }
 
 func (r release) owns(o client.Object) bool {
@@ -132,6 +151,7 @@ func (l *look) values(object string) error {
 	if err := schema.Validate(values); errors.As(err, &wrong) {
 		l.refused(object, wrong)
 	}
+	l.images(object)
 	if groups, _, _ := unstructured.NestedSlice(values, "installation", "roleListGroups"); len(groups) > 0 {
 		for _, g := range groups {
 			if g == "*" || g == "" {
@@ -174,6 +194,26 @@ func (l *look) refused(object string, wrong *jsonschema.ValidationError) {
 	if _, after, ok := strings.Cut(text, ": "); ok {
 		text = after
 	}
+	if unknown, ok := wrong.ErrorKind.(*kind.AdditionalProperties); ok {
+		for _, name := range unknown.Properties {
+			l.release.drop(pathOf(append(slices.Clone(wrong.InstanceLocation), name)))
+		}
+	} else if len(wrong.InstanceLocation) > 0 {
+		l.release.drop(pathOf(wrong.InstanceLocation))
+	}
 	l.add(Row{Effect: Blocks, Object: object, Field: cmp.Or(strings.Join(wrong.InstanceLocation, "."), "values"), There: "set", Here: "refused: " + strings.ReplaceAll(text, "\n", " "),
-		Do: "give the upgrade --reset-values and the values that the chart has"})
+		Do: "take it away, as the command below does"})
+}
+
+// pathOf writes where a value is as --set has it. Of a list it is the whole, since --set takes nothing out of one.
+func pathOf(location []string) string {
+	escape := strings.NewReplacer(`\`, `\\`, ".", `\.`, ",", `\,`, "=", `\=`, "[", `\[`)
+	var keys []string
+	for _, key := range location {
+		if _, err := strconv.Atoi(key); err == nil {
+			break
+		}
+		keys = append(keys, escape.Replace(key))
+	}
+	return strings.Join(keys, ".")
 }

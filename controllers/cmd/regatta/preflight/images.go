@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preflight
+
+import (
+	"cmp"
+	"regexp"
+)
+
+// ofOpenKruise matches the images that the chart refuses, whatever registry has them.
+var ofOpenKruise = regexp.MustCompile(`(^|/)openkruise/kruise-(manager|daemon|helm-hook)$`)
+
+// images says which images of the release are not for this chart: the users named them for OpenKruise. A mirror of a name of its own may
+// have either project's.
+func (l *look) images(object string) {
+	for _, value := range []string{"manager.image", "daemon.image", "helmHooks.image"} {
+		repository, tag := l.release.text(value+".repository", ""), l.release.text(value+".tag", "")
+		switch {
+		case ofOpenKruise.MatchString(repository):
+			l.add(Row{Effect: Blocks, Object: object, Field: value + ".repository", There: repository, Here: "refused: it is an image of OpenKruise",
+				Do: "take it away, as the command below does, and name a mirror by --set image.registry"})
+			l.release.drop(value + ".repository")
+			if tag != "" {
+				l.release.drop(value + ".tag")
+			}
+		case repository != "":
+			l.add(Row{Effect: Differs, Object: object, Field: value + ".repository", There: repository, Here: "kept, and has to be an image of Regatta",
+				Do: "push that there, and set " + value + ".tag to its tag, which is " + cmp.Or(tag, "the version of the chart") + " now"})
+		case tag != "":
+			l.add(Row{Effect: Blocks, Object: object, Field: value + ".tag", There: tag, Here: "a version of OpenKruise, which Regatta has no image of",
+				Do: "take it away, as the command below does"})
+			l.release.drop(value + ".tag")
+		}
+	}
+}
