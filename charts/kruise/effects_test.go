@@ -30,6 +30,7 @@ const (
 func together() map[string]effect {
 	return map[string]effect{
 		"featureGates":                                {`"ImagePullJobGate=true,EnableExternalCerts=true"`, managerOf, "--feature-gates=ImagePullJobGate=true,EnableExternalCerts=true"},
+		"helmHooks.upgradeCheck":                      {`false`, "Job kruise-upgrade-check", absent},
 		"installation.namespace":                      {`"platform"`, managerOf, "namespace: platform"},
 		"installation.createNamespace":                {`false`, "Namespace kruise-system", absent},
 		"installation.roleListGroups":                 {`["stable.example.com"]`, "ClusterRole kruise-list-role", "stable.example.com"},

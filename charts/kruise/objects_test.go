@@ -67,6 +67,7 @@ func TestObjects(t *testing.T) {
 		"DaemonSet kruise-system/kruise-daemon",
 		"Deployment kruise-system/kruise-controller-manager",
 		"Job kruise-system/kruise-finalizer",
+		"Job kruise-system/kruise-upgrade-check",
 		"MutatingWebhookConfiguration /kruise-mutating-webhook-configuration",
 		"MutatingWebhookConfiguration /kruise-protection-webhook-configuration",
 		"Namespace /kruise-daemon-config",
@@ -88,6 +89,7 @@ func TestObjects(t *testing.T) {
 		"ServiceAccount kruise-system/kruise-daemon",
 		"ServiceAccount kruise-system/kruise-helm-hook",
 		"ServiceAccount kruise-system/kruise-manager",
+		"ServiceAccount kruise-system/kruise-upgrade-check",
 		"ValidatingAdmissionPolicy /kruise-daemon-node",
 		"ValidatingAdmissionPolicy /kruise-daemon-pods",
 		"ValidatingAdmissionPolicy /kruise-distribution",
@@ -310,26 +312,46 @@ func TestExternalCertificates(t *testing.T) {
 	}
 }
 
-// The steps of the uninstall check come in the order in which each needs the
+// The steps of each check come in the order in which each needs the
 // ones before.
-func TestUninstallCheck(t *testing.T) {
-	r := render(t)
+func TestHooks(t *testing.T) {
 	var got []string
-	for _, object := range r {
+	for _, object := range render(t) {
 		annotations := object.GetAnnotations()
 		if annotations["helm.sh/hook"] == "" {
 			continue
 		}
-		if annotations["helm.sh/hook"] != "pre-delete" || annotations["helm.sh/hook-delete-policy"] != "before-hook-creation,hook-succeeded" {
+		if annotations["helm.sh/hook-delete-policy"] != "before-hook-creation,hook-succeeded" {
 			t.Errorf("%s has %v", object.GetName(), annotations)
 		}
-		got = append(got, annotations["helm.sh/hook-weight"]+" "+object.GetObjectKind().GroupVersionKind().Kind+" "+object.GetName())
+		got = append(got, annotations["helm.sh/hook"]+" "+annotations["helm.sh/hook-weight"]+" "+object.GetObjectKind().GroupVersionKind().Kind+" "+object.GetName())
 	}
 	slices.Sort(got)
-	want := []string{"1 ClusterRole kruise-helm-hook", "2 ClusterRoleBinding kruise-helm-hook", "3 ServiceAccount kruise-helm-hook", "4 Job kruise-finalizer"}
+	want := []string{
+		"pre-delete 1 ClusterRole kruise-helm-hook", "pre-delete 2 ClusterRoleBinding kruise-helm-hook", "pre-delete 3 ServiceAccount kruise-helm-hook", "pre-delete 4 Job kruise-finalizer",
+		"pre-upgrade 1 ServiceAccount kruise-upgrade-check", "pre-upgrade 2 Job kruise-upgrade-check",
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// The check before an upgrade has the image and the flags of the manager that the upgrade starts.
+func TestUpgradeCheck(t *testing.T) {
+	r := render(t, "--set", "image.registry=mirror.example.com,helmHooks.image.repository=other.example.com/hook,manager.log.level=6,featureGates=CloneSetShortHash=true", "--set", "decisionLogs.stdout=true")
+	manager, check := container(t, r), get[*batchv1.Job](t, r, "kruise-upgrade-check").Spec.Template.Spec.Containers[0]
+	if diff := cmp.Diff(append([]string{"upgrade-check"}, manager.Args...), check.Args); diff != "" || check.Image != manager.Image || !slices.Contains(check.Args, "--v=6") {
+		t.Errorf("image %s, want %s; flags (-want +got):\n%s", check.Image, manager.Image, diff)
+	}
+	for _, object := range r {
+		if object.GetAnnotations()["helm.sh/hook"] == "pre-upgrade" && object.GetAnnotations()["argocd.argoproj.io/hook"] != "Skip" {
+			t.Errorf("Argo CD would make %s before the first install", object.GetName())
+		}
+	}
+}
+
+func TestUninstallCheck(t *testing.T) {
+	r := render(t)
 	job := get[*batchv1.Job](t, r, "kruise-finalizer")
 	if pod := job.Spec.Template.Spec; *job.Spec.BackoffLimit != 0 || pod.RestartPolicy != corev1.RestartPolicyNever || !slices.Equal(pod.Containers[0].Args, []string{"uninstall-check"}) {
 		t.Errorf("the job is %v", job.Spec)

@@ -40,6 +40,33 @@ var _ = Describe("the installation", Serial, func() {
 		u.kubectl("rollout", "status", "-n", "kruise-system", "deployment/kruise-controller-manager", "--timeout=2m")
 	}, SpecTimeout(6*time.Minute))
 
+	It("is not upgraded to an image that is another one, nor with a gate that does not exist, and nothing is changed", func(ctx SpecContext) {
+		if shared.installed.Endpoint != "" {
+			Skip("the check runs in a pod")
+		}
+		u := newUser(ctx)
+		installed := func() string {
+			return u.kubectl("get", "deployment", "-n", "kruise-system", "kruise-controller-manager", "-o", "jsonpath={.metadata.generation}") + " " +
+				u.kubectl("get", "mutatingwebhookconfiguration", "kruise-mutating-webhook-configuration", "-o", "jsonpath={.metadata.generation}")
+		}
+		before := installed()
+		for values, want := range map[string]string{
+			"manager.image.repository=nginx,manager.image.tag=1.20,webhookConfiguration.timeoutSeconds=7": "upgrade-check",
+			"featureGates=NoSuchGate=true,webhookConfiguration.timeoutSeconds=7":                          "NoSuchGate",
+		} {
+			out, err := u.try("helm", "upgrade", "kruise", "charts/kruise", "--reset-then-reuse-values", "--set", values, "--timeout", "1m")
+			Expect(err).To(HaveOccurred(), out)
+			Expect(out).To(ContainSubstring("pre-upgrade hooks failed"))
+			told, err := u.try("kubectl", "logs", "-n", "kruise-system", "job/kruise-upgrade-check")
+			if err != nil || !strings.Contains(told, want) { // a program that cannot be started writes no log
+				told = u.kubectl("get", "pods", "-n", "kruise-system", "-l", "job-name=kruise-upgrade-check", "-o", "jsonpath={.items[*].status.containerStatuses[*].state.terminated.message}")
+			}
+			Expect(told).To(ContainSubstring(want))
+			Expect(installed()).To(Equal(before))
+		}
+		u.helm("upgrade", "kruise", "charts/kruise", "--reset-then-reuse-values", "--timeout", "3m", "--wait")
+	}, SpecTimeout(5*time.Minute))
+
 	It("is not removed while there are CloneSets", func(ctx SpecContext) {
 		if shared.installed.Endpoint != "" {
 			Skip("the check runs in a pod")

@@ -68,5 +68,26 @@ func newCommand() (*cobra.Command, error) {
 			return nil
 		},
 	})
+	check := &cobra.Command{
+		Use:   "upgrade-check",
+		Short: "Fails where the flags are wrong, or the API server lacks what a manager needs; takes the flags of the manager",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.Complete(); err != nil {
+				return err
+			}
+			config, err := ctrl.GetConfig()
+			if err != nil {
+				return fmt.Errorf("finding the cluster: %w", err)
+			}
+			if err := manager.CheckUpgrade(c.Context(), config); err != nil {
+				return fmt.Errorf("%w; nothing was changed", err)
+			}
+			fmt.Println("a manager can run here with these flags")
+			return nil
+		},
+	}
+	o.AddFlags(check.Flags())
+	command.AddCommand(check)
 	return command, nil
 }

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+)
+
+// leastMinor is the oldest minor version of Kubernetes 1 whose API servers have match conditions and CEL in CRDs and policies.
+const leastMinor = 30
+
+// requiredGroups are the APIs of Kubernetes that no manager runs without.
+func requiredGroups() []string {
+	return []string{
+		"admissionregistration.k8s.io/v1", "apiextensions.k8s.io/v1", "apps/v1", "authentication.k8s.io/v1", "authorization.k8s.io/v1",
+		"batch/v1", "coordination.k8s.io/v1", "policy/v1",
+	}
+}
+
+// CheckUpgrade fails where the API server lacks what a manager needs. The chart runs it from the new image, with the flags that its manager
+// will have, before an upgrade changes anything.
+func CheckUpgrade(ctx context.Context, config *rest.Config) error {
+	asked, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	server, err := asked.ServerVersion()
+	if err != nil {
+		return fmt.Errorf("asking the API server for its version: %w", err)
+	}
+	wrong := []error{checkVersion(server)}
+	for _, group := range requiredGroups() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		_, err := asked.ServerResourcesForGroupVersion(group)
+		switch {
+		case apierrors.IsNotFound(err):
+			wrong = append(wrong, fmt.Errorf("the API server does not serve %s", group))
+		case err != nil:
+			return fmt.Errorf("asking the API server for %s: %w", group, err)
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+func checkVersion(server *version.Info) error {
+	minor, err := strconv.Atoi(strings.TrimRight(server.Minor, "+"))
+	if err != nil || server.Major != "1" {
+		return fmt.Errorf("the API server says that it is %q, want a version of Kubernetes 1", server.GitVersion)
+	}
+	if minor < leastMinor {
+		return fmt.Errorf("the API server is Kubernetes %s, want 1.%d or newer", server.GitVersion, leastMinor)
+	}
+	return nil
+}
