@@ -110,6 +110,7 @@ tools: ## Build kubectl, helm and the programs of a local Kubernetes into the ca
 generate: ## Write everything that is generated
 	$(GO) tool controller-gen object paths=./controllers/api/...
 	$(GO) tool controller-gen crd paths=./controllers/api/... output:crd:artifacts:config=charts/kruise/files/crds
+	$(GO) run ./charts/generate
 	$(GO) run ./engine/cmd/schemas
 	$(GO) generate ./policies
 	$(GO) run ./policies/docs/gen

@@ -73,6 +73,7 @@ func TestObjects(t *testing.T) {
 		"Namespace /kruise-daemon-config",
 		"Namespace /kruise-system",
 		"PodDisruptionBudget kruise-system/kruise-controller-manager",
+		"ResourceQuota kruise-system/kruise-critical-pods",
 		"Role kruise-daemon-config/kruise-daemon-secret-role",
 		"Role kruise-system/kruise-configuration-role",
 		"Role kruise-system/kruise-leader-election-role",
@@ -347,6 +348,17 @@ func TestUpgradeCheck(t *testing.T) {
 		if object.GetAnnotations()["helm.sh/hook"] == "pre-upgrade" && object.GetAnnotations()["argocd.argoproj.io/hook"] != "Skip" {
 			t.Errorf("Argo CD would make %s before the first install", object.GetName())
 		}
+	}
+}
+
+// Clusters that let pods of Kubernetes' own priority classes in by quota alone have one, for the classes that are used.
+func TestCriticalPodsHaveAQuota(t *testing.T) {
+	quota := get[*corev1.ResourceQuota](t, render(t, "--set", "manager.priorityClassName=platform"), "kruise-critical-pods")
+	if got := quota.Spec.ScopeSelector.MatchExpressions[0]; got.ScopeName != corev1.ResourceQuotaScopePriorityClass || !slices.Equal(got.Values, []string{"system-node-critical"}) {
+		t.Errorf("it is for %v", got)
+	}
+	if r := render(t, "--set", "manager.priorityClassName=,daemon.priorityClassName="); has[*corev1.ResourceQuota](r, "kruise-critical-pods") {
+		t.Error("there is a quota for no class")
 	}
 }
 

@@ -1,5 +1,11 @@
 {{- /* What the manager is started with, and the check before an upgrade. */ -}}
 {{- define "kruise.managerArgs" -}}
+{{- $own := include "kruise.ownManagerArgs" . | trim }}
+{{- $own }}
+{{- include "kruise.extraArgs" (dict "root" . "value" "manager.extraArgs" "args" .Values.manager.extraArgs "file" "files/manager-flags.txt" "own" $own) }}
+{{- end }}
+
+{{- define "kruise.ownManagerArgs" -}}
 {{- include "kruise.requireOwnDefaults" . }}
 {{- $manager := .Values.manager }}
 {{- $logs := .Values.decisionLogs | default dict }}
@@ -69,5 +75,22 @@
 {{- end }}
 {{- with $logs.points }}
 - --decision-log-points={{ join "," . }}
+{{- end }}
+{{- end }}
+
+{{- /* What the node agent is started with. */ -}}
+{{- define "kruise.ownDaemonArgs" -}}
+{{- $daemon := .Values.daemon }}
+- --v={{ $daemon.log.level | int }}
+- --addr=:{{ $daemon.port | int }}
+- --enable-pprof={{ $daemon.enablePprof }}
+{{- with $daemon.pprofAddr }}
+- --pprof-addr={{ . }}
+{{- end }}
+{{- with $daemon.socketFile }}
+- {{ printf "--socket-file=%s" . | quote }}
+{{- end }}
+{{- with include "kruise.featureGates" . }}
+- --feature-gates={{ . }}
 {{- end }}
 {{- end }}
