@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -206,8 +207,8 @@ func TestImagesOfOpenKruise(t *testing.T) {
 			" --reset-then-reuse-values --set manager.image.tag=null"},
 		{"a mirror of a name of its own", "manager.image.repository=private-registry.com/kruise-manager", "",
 			"Differs | Release default/kruise | manager.image.repository | private-registry.com/kruise-manager | kept, and has to be an image of Regatta", ""},
-		{"values that only the other chart has", "manager.unknown=1,manager.more.a\\.b=2", "additional properties",
-			"Blocks | Release default/kruise | manager | set | refused: additional properties 'more', 'unknown' not allowed", " --reset-then-reuse-values --set manager.more=null --set manager.unknown=null"},
+		{"values that only the other chart has", "manager.unknown=1,manager.mo\\.re.a=2", "additional properties",
+			"Blocks | Release default/kruise | manager | set | refused: additional properties 'mo.re', 'unknown' not allowed", ` --reset-then-reuse-values --set 'manager.mo\.re=null' --set manager.unknown=null`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := &shop{t, s.Client, s.kubeconfig, s.chart}
@@ -224,7 +225,11 @@ func TestImagesOfOpenKruise(t *testing.T) {
 			if !ok || flags != tc.command {
 				t.Fatalf("the command is %q, want %q behind its name: %s", r.Command, tc.command, text)
 			}
-			if err := upgrade(strings.Fields(flags)...); err != nil {
+			typed, err := exec.CommandContext(t.Context(), "sh", "-c", `printf '%s\n'`+flags).Output() // a shell has to read it as it is meant
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := upgrade(strings.Fields(string(typed))...); err != nil {
 				t.Errorf("preflight's command: %v", err)
 			}
 		})

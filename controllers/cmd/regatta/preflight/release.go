@@ -43,13 +43,23 @@ func (r release) command() string {
 		return ""
 	}
 	var flags strings.Builder
-	for i, path := range r.unset {
+	for i, path := range slices.Sorted(slices.Values(r.unset)) { // the schema's library looks at values in no order
 		if i == 0 {
 			flags.WriteString(" --reset-then-reuse-values")
 		}
-		fmt.Fprintf(&flags, " --set %s=null", path)
+		fmt.Fprintf(&flags, " --set %s", quoteForShell(path+"=null"))
 	}
 	return fmt.Sprintf("helm upgrade %s charts/kruise --namespace %s%s", r.name, r.namespace, flags.String())
+}
+
+// quoteForShell quotes an argument where a shell would read it in another way.
+func quoteForShell(argument string) string {
+	if !strings.ContainsFunc(argument, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-=/:,", r)
+	}) {
+		return argument
+	}
+	return "'" + strings.ReplaceAll(argument, "'", `'\''`) + "'"
 }
 
 // drop has the command take a value away that users set.
@@ -190,11 +200,15 @@ func (l *look) refused(object string, wrong *jsonschema.ValidationError) {
 		}
 		return
 	}
+	unknown, hasUnknown := wrong.ErrorKind.(*kind.AdditionalProperties)
+	if hasUnknown {
+		slices.Sort(unknown.Properties) // the error lists them, too
+	}
 	text := strings.TrimSpace(wrong.Error())
 	if _, after, ok := strings.Cut(text, ": "); ok {
 		text = after
 	}
-	if unknown, ok := wrong.ErrorKind.(*kind.AdditionalProperties); ok {
+	if hasUnknown {
 		for _, name := range unknown.Properties {
 			l.release.drop(pathOf(append(slices.Clone(wrong.InstanceLocation), name)))
 		}
