@@ -105,15 +105,15 @@ spec:
 		text := u.helm("get", "values", "kruise", "-o", "json")
 		Expect(json.Valid([]byte(text))).To(BeTrue(), text)
 		Expect(os.WriteFile(values, []byte(text), 0o600)).To(Succeed())
-		over := func() {
-			u.helm("upgrade", "kruise", "charts/kruise", "-f", values, "--wait", "--timeout", "3m")
+		over := func(command ...string) { // with the image of these sources, which no registry has
+			u.helm(append(command, "-f", values, "--wait", "--timeout", "3m")...)
 			u.kubectl("rollout", "status", "-n", "kruise-system", "deployment/kruise-controller-manager", "--timeout=3m")
 			u.kubectl("rollout", "status", "-n", "kruise-system", "daemonset/kruise-daemon", "--timeout=3m")
 		}
 		theirs := true                           // until the change over is done
 		DeferCleanup(func(ctx context.Context) { // what comes next needs a manager
 			if u.ctx = ctx; theirs {
-				over()
+				over("upgrade", "kruise", "charts/kruise")
 			}
 		})
 
@@ -127,15 +127,46 @@ spec:
 				ContainSubstring("kruise-deletion-protection"), ContainSubstring("kruise-protection-webhook"), ContainSubstring("kruise-decisions-reader")))
 		}
 
-		By("looking what will be different")
-		out, err := u.try("regatta", "preflight") // the command of the placeholder is no value of a real chart
-		Expect(err).To(MatchError(ContainSubstring("exit status 1")), out)
-		Expect(out).To(MatchRegexp(`Blocks +Release default/kruise +manager +set +refused: additional properties 'command' not allowed`))
-		Expect(strings.Count(out, "Blocks")).To(Equal(1), out)
-		Expect(out).To(And(ContainSubstring("Change over with: helm upgrade kruise charts/kruise --namespace default"), MatchRegexp(`Note +CloneSet %s/web +status +2 of 3 pods updated +goes on from there`, u.namespace)))
+		By("trying the values that documents of OpenKruise give, before preflight is asked")
+		const mirror = "openkruise-registry.cn-shanghai.cr.aliyuncs.com/openkruise/kruise-manager"
+		installed := func() (out string) {
+			for _, object := range []string{"deployment/kruise-controller-manager", "daemonset/kruise-daemon", "mutatingwebhookconfiguration/kruise-mutating-webhook-configuration", "validatingwebhookconfiguration/kruise-validating-webhook-configuration"} {
+				out += u.kubectl("get", "-n", "kruise-system", object, "-o", "jsonpath={.metadata.generation}") + " "
+			}
+			return out
+		}
+		for _, tc := range []struct{ set, refusal, reused string }{
+			// Each tag is one that no registry has an image of Regatta for: the check before the upgrade cannot start.
+			{"manager.image.tag=v1.7.1", "pre-upgrade hooks failed", "--reset-then-reuse-values"},
+			{"manager.image.repository=nginx,manager.image.tag=1.20,manager.metrics.port=8081", "pre-upgrade hooks failed", "--reset-then-reuse-values"},
+			{"manager.unknown=1", "additional properties 'unknown' not allowed", "--reset-then-reuse-values"},
+			{"manager.image.repository=" + mirror + ",manager.image.tag=v1.7.1,manager.resyncPeriod=0", mirror + " is an image of OpenKruise", "--reset-then-reuse-values"},
+		} {
+			u.helm("upgrade", "kruise", openkruise.Chart(GinkgoTB()), "--reset-values", "--set", tc.set)
+			old := installed()
+			out, err := u.try("helm", "upgrade", "kruise", "charts/kruise", "--timeout", "20s")
+			Expect(err).To(HaveOccurred(), out)
+			Expect(out).To(ContainSubstring(tc.refusal))
+			out, err = u.try("helm", "upgrade", "kruise", "charts/kruise", "--reuse-values", "--timeout", "20s")
+			Expect(err).To(HaveOccurred(), out)
+			Expect(out).To(ContainSubstring(tc.reused))
+			Expect(installed()).To(Equal(old), "with %s", tc.set)
+		}
+		Expect(running(u)).To(Equal(before))
 
-		By("changing over")
-		over()
+		By("looking what will be different")
+		out, err := u.try("regatta", "preflight")
+		Expect(err).To(MatchError(ContainSubstring("exit status 1")), out)
+		Expect(out).To(MatchRegexp(`Blocks +Release default/kruise +manager.image.repository +%s +refused`, mirror))
+		Expect(strings.Count(out, "Blocks")).To(Equal(1), out)
+		Expect(out).To(MatchRegexp(`Note +CloneSet %s/web +status +2 of 3 pods updated +goes on from there`, u.namespace))
+		_, line, ok := strings.Cut(out, "Change over with: helm ")
+		Expect(ok).To(BeTrue(), out)
+		line, _, _ = strings.Cut(line, "\n")
+		Expect(line).To(Equal("upgrade kruise charts/kruise --namespace default --reset-then-reuse-values --set manager.image.repository=null --set manager.image.tag=null"))
+
+		By("changing over with its command")
+		over(strings.Fields(line)...)
 		theirs = false
 		Expect(running(u)).To(Equal(before))
 		Consistently(running, "5s").WithArguments(u).Should(Equal(before))
