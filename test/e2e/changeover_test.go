@@ -139,7 +139,7 @@ spec:
 			// Each tag is one that no registry has an image of Regatta for: the check before the upgrade cannot start.
 			{"manager.image.tag=v1.7.1", "pre-upgrade hooks failed", "--reset-then-reuse-values"},
 			{"manager.image.repository=nginx,manager.image.tag=1.20,manager.metrics.port=8081", "pre-upgrade hooks failed", "--reset-then-reuse-values"},
-			{"manager.unknown=1", "additional properties 'unknown' not allowed", "--reset-then-reuse-values"},
+			{"manager.unknown=1", "additional properties 'unknown' not allowed", "additional properties 'unknown' not allowed"},
 			{"manager.image.repository=" + mirror + ",manager.image.tag=v1.7.1,manager.resyncPeriod=0", mirror + " is an image of OpenKruise", "--reset-then-reuse-values"},
 		} {
 			u.helm("upgrade", "kruise", openkruise.Chart(GinkgoTB()), "--reset-values", "--set", tc.set)
