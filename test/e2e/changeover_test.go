@@ -105,8 +105,14 @@ spec:
 		text := u.helm("get", "values", "kruise", "-o", "json")
 		Expect(json.Valid([]byte(text))).To(BeTrue(), text)
 		Expect(os.WriteFile(values, []byte(text), 0o600)).To(Succeed())
-		over := func(command ...string) { // with the image of these sources, which no registry has
-			u.helm(append(command, "-f", values, "--wait", "--timeout", "3m")...)
+		var set struct{ Manager struct{ Image struct{ Tag string } } }
+		Expect(json.Unmarshal([]byte(text), &set)).To(Succeed())
+		over := func(command ...string) { // with the image of these sources, whose tag no registry has
+			command = append(command, "-f", values, "--set", "manager.image.tag="+set.Manager.Image.Tag, "--wait", "--timeout", "3m")
+			if out, err := u.try("helm", command...); err != nil {
+				told, _ := u.try("kubectl", "logs", "-n", "kruise-system", "job/kruise-upgrade-check")
+				Fail(fmt.Sprintf("helm %v: %v: %s\nthe check before the upgrade says: %s", command, err, out, told))
+			}
 			u.kubectl("rollout", "status", "-n", "kruise-system", "deployment/kruise-controller-manager", "--timeout=3m")
 			u.kubectl("rollout", "status", "-n", "kruise-system", "daemonset/kruise-daemon", "--timeout=3m")
 		}
