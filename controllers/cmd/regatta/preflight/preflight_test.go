@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -184,11 +185,13 @@ func TestPreflight(t *testing.T) {
 func TestImagesOfOpenKruise(t *testing.T) {
 	s := newShop(t)
 	own := filepath.Join("..", "..", "..", "..", "charts", "kruise")
+	rendered := ""
 	upgrade := func(flags ...string) error {
 		out, err := install.Helm(s, "", "upgrade", append([]string{"kruise", own, "--namespace", "default", "--dry-run=server", "--kubeconfig", s.kubeconfig}, flags...)...)
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
+		rendered = string(out)
 		return nil
 	}
 	const mirror = "openkruise-registry.cn-shanghai.cr.aliyuncs.com/openkruise/kruise-manager"
@@ -199,16 +202,18 @@ func TestImagesOfOpenKruise(t *testing.T) {
 		refusal string
 		row     string
 		command string
+		// image is what preflight's command installs, without its tag.
+		image string
 	}{
 		{"a mirror of OpenKruise's image", "manager.image.repository=" + mirror + ",manager.image.tag=v1.7.1", "manager.image.repository: " + mirror + " is an image of OpenKruise",
 			"Blocks | Release default/kruise | manager.image.repository | " + mirror + " | refused",
-			" --reset-then-reuse-values --set manager.image.repository=null --set manager.image.tag=null"},
+			" --reset-then-reuse-values --set manager.image.repository=null --set manager.image.tag=null", "ghcr.io/regatta-sh/regatta"},
 		{"a version of OpenKruise", "manager.image.tag=v1.7.1,manager.replicas=3", "", "Blocks | Release default/kruise | manager.image.tag | v1.7.1 | a version of OpenKruise",
-			" --reset-then-reuse-values --set manager.image.tag=null"},
+			" --reset-then-reuse-values --set manager.image.tag=null", "ghcr.io/regatta-sh/regatta"},
 		{"a mirror of a name of its own", "manager.image.repository=private-registry.com/kruise-manager", "",
-			"Differs | Release default/kruise | manager.image.repository | private-registry.com/kruise-manager | kept, and has to be an image of Regatta", ""},
+			"Differs | Release default/kruise | manager.image.repository | private-registry.com/kruise-manager | kept, and has to be an image of Regatta", "", "private-registry.com/kruise-manager"},
 		{"values that only the other chart has", "manager.unknown=1,manager.mo\\.re.a=2", "additional properties",
-			"Blocks | Release default/kruise | manager | set | refused: additional properties 'mo.re', 'unknown' not allowed", ` --reset-then-reuse-values --set 'manager.mo\.re=null' --set manager.unknown=null`},
+			"Blocks | Release default/kruise | manager | set | refused: additional properties 'mo.re', 'unknown' not allowed", ` --reset-then-reuse-values --set 'manager.mo\.re=null' --set manager.unknown=null`, "ghcr.io/regatta-sh/regatta"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := &shop{t, s.Client, s.kubeconfig, s.chart}
@@ -231,6 +236,12 @@ func TestImagesOfOpenKruise(t *testing.T) {
 			}
 			if err := upgrade(strings.Fields(string(typed))...); err != nil {
 				t.Errorf("preflight's command: %v", err)
+			}
+			// The upgrade would run what is in the other project's registry otherwise.
+			for _, image := range regexp.MustCompile(`image: "?([^"\n]+)`).FindAllStringSubmatch(rendered, -1) {
+				if repository, _, _ := strings.Cut(image[1], ":"); repository != tc.image || strings.Contains(image[1], "v1.7.1") {
+					t.Errorf("preflight's command installs %s, want %s", image[1], tc.image)
+				}
 			}
 		})
 	}
