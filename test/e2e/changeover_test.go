@@ -105,7 +105,9 @@ spec:
 		text := u.helm("get", "values", "kruise", "-o", "json")
 		Expect(json.Valid([]byte(text))).To(BeTrue(), text)
 		Expect(os.WriteFile(values, []byte(text), 0o600)).To(Succeed())
-		var set struct{ Manager struct{ Image struct{ Tag string } } }
+		var set struct {
+			Manager struct{ Image struct{ Tag string } }
+		}
 		Expect(json.Unmarshal([]byte(text), &set)).To(Succeed())
 		over := func(command ...string) { // with the image of these sources, whose tag no registry has
 			command = append(command, "-f", values, "--set", "manager.image.tag="+set.Manager.Image.Tag, "--wait", "--timeout", "3m")
