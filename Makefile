@@ -88,6 +88,17 @@ E2E_PROCS ?= 3
 test-e2e: tools ## End-to-end tests on a local Kubernetes (E2E_ARGS="--focus SidecarSet", E2E_PROCS=1)
 	$(GO) tool ginkgo run --procs=$(E2E_PROCS) --timeout=45m -v $(E2E_ARGS) ./test/e2e
 
+# What was run of it is a table of charts/kruise/README.md.
+KUBERNETES ?= 1.30 1.32 1.34 1.36
+
+.PHONY: compatibility
+compatibility: tools ## Play the demo and one spec of each kind on other versions of Kubernetes, for root (KUBERNETES="1.32 1.34")
+	@for minor in $(KUBERNETES); do \
+	  echo "Kubernetes $$minor: compiling it takes ten minutes on 2 cores where nobody did, the specs another ten"; \
+	  $(GO) run ./test/demo --name compatibility --kubernetes "$$minor"; $(GO) run ./test/demo down --name compatibility; \
+	  E2E_CLUSTER=compatibility E2E_KUBERNETES="$$minor" $(GO) tool ginkgo run --procs=$(E2E_PROCS) --timeout=45m --label-filter=smoke ./test/e2e; \
+	done
+
 .PHONY: simulate
 simulate: ## Search for lives of workloads that break a promise or a hold (SIMULATE_ARGS="-rapid.seed=7 -rapid.checks=500")
 	$(GO) test -count=1 -v -timeout 0 -run TestAnyLifeOfA ./controllers/cloneset ./controllers/statefulset ./controllers/daemonset ./controllers/uniteddeployment ./controllers/sidecarset ./controllers/workloadspread -rapid.nofailfile -rapid.seed=0 -rapid.checks=2000 $(SIMULATE_ARGS)

@@ -37,6 +37,7 @@ func upCommand() *cobra.Command {
 	flags.IntVar(&options.Real, "real", 0, "number of real nodes, which run pods; needs root")
 	flags.IntVar(&options.Simulated, "simulated", 0, "number of simulated nodes, which only say that they run pods (3 if there are no real ones)")
 	flags.IntVar(&options.Zones, "zones", local.DefaultZones, "number of zones to spread the nodes over")
+	flags.StringVar(&options.Kubernetes, "kubernetes", "", "minor version of the control plane and the nodes, such as 1.34; it is compiled first, which takes some minutes (default: the newest)")
 	flags.BoolVar(&options.TaintSimulated, "taint-simulated", false, "keep pods without a toleration off simulated nodes")
 	flags.BoolVar(&options.StockQPS, "stock-qps", false, "leave the controller manager at its own limit of 20 requests a second and controller")
 	flags.IntVar(&options.SchedulerQPS, "scheduler-qps", 0, "pods the scheduler may place in a second (default: its own, 50)")

@@ -16,6 +16,8 @@ func TestOptionsThatWouldBeIgnoredAreRefused(t *testing.T) {
 		want    string
 	}{
 		"a local cluster":                        {options{}, ""},
+		"another Kubernetes":                     {options{kubernetes: "1.34"}, ""},
+		"another Kubernetes on another cluster":  {options{kubernetes: "1.34", kubeconfig: "k", image: "i:1"}, "--kubernetes needs no --kubeconfig"},
 		"nodes of both kinds":                    {options{real: 3, simulated: 6}, ""},
 		"another cluster with an image":          {options{kubeconfig: "k", image: "a:b"}, ""},
 		"an installation that is there":          {options{kubeconfig: "k", installed: true, endpoint: "https://x"}, ""},

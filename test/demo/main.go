@@ -34,6 +34,7 @@ func main() {
 	f.StringVar(&o.name, "name", "demo", "name of the local cluster")
 	f.IntVar(&o.real, "real", 0, "number of real nodes (3 for root, unless --simulated)")
 	f.IntVar(&o.simulated, "simulated", 0, "number of simulated nodes (6 for others)")
+	f.StringVar(&o.kubernetes, "kubernetes", "", "minor version of Kubernetes, such as 1.34, which is compiled first (default: the newest)")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "use the cluster of this kubeconfig instead")
 	f.StringVar(&o.image, "image", "", "image of the manager with its tag, for --kubeconfig: the cluster has to find it")
 	f.BoolVar(&o.installed, "installed", false, "with --kubeconfig: Regatta is there already")

@@ -3,12 +3,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/regatta-sh/regatta/test/cluster/binaries"
 	"github.com/regatta-sh/regatta/test/cluster/local"
 	"github.com/regatta-sh/regatta/test/install"
 )
@@ -16,6 +18,7 @@ import (
 type options struct {
 	name            string
 	real, simulated int
+	kubernetes      string
 	kubeconfig      string
 	image           string
 	installed       bool
@@ -34,6 +37,7 @@ func (o options) validate() error {
 		{"--endpoint", o.endpoint != "", o.installed, "--installed"},
 		{"--real", o.real != 0, o.kubeconfig == "" && o.real > 0, "a positive number, and no --kubeconfig"},
 		{"--simulated", o.simulated != 0, o.kubeconfig == "" && o.simulated > 0, "a positive number, and no --kubeconfig"},
+		{"--kubernetes", o.kubernetes != "", o.kubeconfig == "", "no --kubeconfig"},
 		{"--kubeconfig", o.kubeconfig != "", o.installed || o.image != "", "--image or --installed"},
 	} {
 		if f.set && !f.needed {
@@ -87,6 +91,6 @@ func bringUp(ctx context.Context, o options) (*local.Cluster, error) {
 			o.simulated = 6
 		}
 	}
-	title(fmt.Sprintf("Starting Kubernetes (%d real and %d simulated nodes)", o.real, o.simulated))
-	return local.Up(ctx, local.Options{Name: o.name, Real: o.real, Simulated: o.simulated, Out: os.Stdout})
+	title(fmt.Sprintf("Starting Kubernetes %s (%d real and %d simulated nodes)", cmp.Or(o.kubernetes, binaries.KubernetesVersion), o.real, o.simulated))
+	return local.Up(ctx, local.Options{Name: o.name, Real: o.real, Simulated: o.simulated, Kubernetes: o.kubernetes, Out: os.Stdout})
 }

@@ -15,7 +15,7 @@ import (
 )
 
 var _ = Describe("an AdvancedCronJob", func() {
-	It("starts a BroadcastJob every minute, as the tutorial has it", func(ctx SpecContext) {
+	It("starts a BroadcastJob every minute, as the tutorial has it", Label("smoke"), func(ctx SpecContext) {
 		if !shared.real {
 			Skip("simulated nodes do not end their pods")
 		}

@@ -36,7 +36,7 @@ var _ = Describe("a BroadcastJob", func() {
 		return n
 	}
 
-	It("runs a pod to its end on every node, as the tutorial has it", func(ctx SpecContext) {
+	It("runs a pod to its end on every node, as the tutorial has it", Label("smoke"), func(ctx SpecContext) {
 		u := newUser(ctx)
 		n := start(u)
 		u.apply(`

@@ -95,7 +95,7 @@ func (u *user) evict(name string) error {
 }
 
 var _ = Describe("a PodUnavailableBudget", func() {
-	It("lets pods go as far as it allows, and says why no further", func(ctx SpecContext) {
+	It("lets pods go as far as it allows, and says why no further", Label("smoke"), func(ctx SpecContext) {
 		u := newUser(ctx)
 		u.apply(deployment("web", 4))
 		u.apply(budget("v1beta1", "web", "targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}", "maxUnavailable: 25%"))

@@ -70,7 +70,7 @@ spec:
 		return out
 	}
 
-	It("runs a pod on each node, and updates them by node, in parts and in place", func(ctx SpecContext) {
+	It("runs a pod on each node, and updates them by node, in parts and in place", Label("smoke"), func(ctx SpecContext) {
 		u := newUser(ctx)
 		u.apply(fmt.Sprintf(manifest, "rollingUpdateType: Standard", "nginx:1.24"))
 		Eventually(func() int32 { return set(u).Status.DesiredNumberScheduled }).Should(BeNumerically(">=", 2))

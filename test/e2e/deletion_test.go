@@ -99,7 +99,7 @@ var _ = Describe("deletion protection", func() {
 		Entry("Ingress", "ingresses.networking.k8s.io", "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: kept}, spec: {defaultBackend: {service: {name: kept, port: {number: 80}}}}}"),
 	)
 
-	It("keeps a namespace, always or while there are pods in it", func(ctx SpecContext) {
+	It("keeps a namespace, always or while there are pods in it", Label("smoke"), func(ctx SpecContext) {
 		u := newUser(ctx)
 		u.kubectl("label", "namespace", u.namespace, protect+"=Always")
 		u.denied("delete", "namespace", u.namespace)

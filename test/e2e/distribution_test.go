@@ -15,7 +15,7 @@ import (
 )
 
 var _ = Describe("a ResourceDistribution", func() {
-	It("keeps copies in the namespaces that its labels select, and mends them", func(ctx SpecContext) {
+	It("keeps copies in the namespaces that its labels select, and mends them", Label("smoke"), func(ctx SpecContext) {
 		u, other := newUser(ctx), newUser(ctx)
 		name := "d-" + u.namespace
 		u.apply(fmt.Sprintf(`

@@ -26,7 +26,7 @@ var _ = Describe("an EphemeralJob", func() {
 			template: {ephemeralContainers: [{name: ` + name + `, image: busybox, imagePullPolicy: IfNotPresent, terminationMessagePolicy: File, targetContainerName: main, command: [sh, -c, "` + command + `"]}]}}}`
 	}
 
-	It("looks into pods that run, two at a time, and restarts none", func(ctx SpecContext) {
+	It("looks into pods that run, two at a time, and restarts none", Label("smoke"), func(ctx SpecContext) {
 		u := start(ctx)
 		u.apply(job("look", "parallelism: 2,", "ps; sleep 1"))
 		Eventually(func() string { return u.kubectl("get", "ejob", "look") }).Should(

@@ -41,7 +41,7 @@ var _ = Describe("an ImagePullJob", func() {
 		return with
 	}
 
-	It("has each node pull an image, as the tutorial has it", func(ctx SpecContext) {
+	It("has each node pull an image, as the tutorial has it", Label("smoke"), func(ctx SpecContext) {
 		u, nodes := start(ctx)
 		since := time.Now()
 		u.apply(`
@@ -97,7 +97,7 @@ spec:
 		Eventually(u.kubectl).WithArguments("get", "events", "--field-selector", "involvedObject.kind=ImagePullJob").Should(And(ContainSubstring("PullHeld"), ContainSubstring("Failed to pull image "+none+" on node "+nodes[0])))
 	}, SpecTimeout(4*time.Minute))
 
-	It("has one for each image of a list", func(ctx SpecContext) {
+	It("has one for each image of a list", Label("smoke"), func(ctx SpecContext) {
 		u, _ := start(ctx)
 		u.apply(`
 apiVersion: apps.kruise.io/v1alpha1

@@ -11,7 +11,7 @@ import (
 )
 
 var _ = Describe("an enhanced liveness probe", func() {
-	It("that fails everywhere restarts a Deployment within its budget", func(ctx SpecContext) {
+	It("that fails everywhere restarts a Deployment within its budget", Label("smoke"), func(ctx SpecContext) {
 		u := newUser(ctx)
 		if !shared.real {
 			Skip("simulated nodes run no probes")

@@ -11,7 +11,7 @@ import (
 )
 
 var _ = Describe("a NodeImage", func() {
-	It("is there for each node, and has an image pulled that the tutorial adds to it", func(ctx SpecContext) {
+	It("is there for each node, and has an image pulled that the tutorial adds to it", Label("smoke"), func(ctx SpecContext) {
 		u := newUser(ctx)
 		if !shared.real {
 			Skip("simulated nodes have no container runtime")

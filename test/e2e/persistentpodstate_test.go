@@ -12,7 +12,7 @@ import (
 
 var _ = Describe("a PersistentPodState", func() {
 	for _, kind := range []struct{ apiVersion, resource string }{{"apps/v1", "statefulsets.apps"}, {"apps.kruise.io/v1beta1", "statefulsets.apps.kruise.io"}} {
-		It("brings pods of a StatefulSet of "+kind.apiVersion+" back to their nodes", func(ctx SpecContext) {
+		It("brings pods of a StatefulSet of "+kind.apiVersion+" back to their nodes", Label("smoke"), func(ctx SpecContext) {
 			u := newUser(ctx)
 			u.apply(`{apiVersion: ` + kind.apiVersion + `, kind: StatefulSet, metadata: {name: game, annotations: {
 				kruise.io/auto-generate-persistent-pod-state: "true", kruise.io/required-persistent-topology: kubernetes.io/hostname}},

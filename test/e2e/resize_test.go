@@ -124,7 +124,7 @@ var _ = Describe("vertical scaling", func() {
 		Entry("DaemonSet", "DaemonSet", SpecTimeout(3*time.Minute)),
 	)
 
-	It("restarts containers whose policy asks for it, out of their services, and recreates for another QoS class", func(ctx SpecContext) {
+	It("restarts containers whose policy asks for it, out of their services, and recreates for another QoS class", Label("smoke"), func(ctx SpecContext) {
 		u := newUser(ctx)
 		policy := "resizePolicy: [{resourceName: cpu, restartPolicy: RestartContainer}]"
 		u.apply(sized("CloneSet", "nginx:1.20", "10m", policy))

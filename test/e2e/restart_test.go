@@ -72,7 +72,7 @@ var _ = Describe("a ContainerRecreateRequest", func() {
 		Eventually(runs).WithArguments(u).Should(Equal(map[string]int32{"busybox": 0, "sidecar-1": 0, "other": 0}))
 	}
 
-	It("restarts the containers that it names, as the tutorial has it", func(ctx SpecContext) {
+	It("restarts the containers that it names, as the tutorial has it", Label("smoke"), func(ctx SpecContext) {
 		u := newUser(ctx)
 		start(u)
 		before := pod(u).UID

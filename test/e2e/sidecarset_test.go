@@ -87,7 +87,7 @@ spec:
       image: nginx:1.7.9
 `
 
-	It("puts a container into new pods, and updates its image in place, as the tutorial has it", func(ctx SpecContext) {
+	It("puts a container into new pods, and updates its image in place, as the tutorial has it", Label("smoke"), func(ctx SpecContext) {
 		u := newUser(ctx)
 		name := create(u, `
     - name: sidecar1

@@ -46,7 +46,7 @@ spec:
 	)
 
 	// The first signal ends the sidecar with an error, so that the kubelet starts it again.
-	It("asks again where a sidecar runs on after the first request", func(ctx SpecContext) {
+	It("asks again where a sidecar runs on after the first request", Label("smoke"), func(ctx SpecContext) {
 		u := newUser(ctx)
 		if !shared.real {
 			Skip("simulated nodes have no container runtime")

@@ -74,7 +74,7 @@ spec:
 		return out
 	}
 
-	It("updates pods that keep their names, claims and nodes, down to the partition", func(ctx SpecContext) {
+	It("updates pods that keep their names, claims and nodes, down to the partition", Label("smoke"), func(ctx SpecContext) {
 		u := newUser(ctx)
 		u.apply(fmt.Sprintf(manifest, 0, "nginx:1.24"))
 		Eventually(status).WithArguments(u).WithTimeout(2 * time.Minute).Should(Equal("observed=true replicas=3 ready=3 updated=3"))

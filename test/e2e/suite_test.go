@@ -93,6 +93,7 @@ func gates() []string {
 // others see is Serial: a bundle or a SidecarSet for the whole cluster, the installation,
 // a manager or a node that stops. The first process runs these when all others have ended.
 //
+// E2E_KUBERNETES is a minor version of Kubernetes for the local cluster, such as 1.34.
 // E2E_KUBECONFIG runs the tests on another cluster, with E2E_IMAGE as the image
 // of the manager; E2E_KEEP leaves the local cluster for a look, E2E_CLUSTER names it.
 var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
@@ -103,7 +104,7 @@ var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
 	in := install.Options{Root: root, Programs: programs, Kubeconfig: os.Getenv("E2E_KUBECONFIG"), Image: os.Getenv("E2E_IMAGE"), Values: gates(), Extra: []string{"opa"}, Out: GinkgoWriter}
 	out := handedOver{Root: root, Programs: programs, Real: true}
 	if in.Kubeconfig == "" {
-		o := local.Options{Name: localCluster, Out: GinkgoWriter, Real: 3, CSI: true}
+		o := local.Options{Name: localCluster, Kubernetes: os.Getenv("E2E_KUBERNETES"), Out: GinkgoWriter, Real: 3, CSI: true}
 		if os.Geteuid() != 0 {
 			o.Real, o.CSI, o.Simulated, out.Real = 0, false, 6, false
 		}

@@ -17,7 +17,7 @@ import (
 // minReadySeconds of 60 is 8 here, unless E2E_FULL is set: nothing but the
 // waiting changes.
 var _ = Describe("the CloneSet tutorial", func() {
-	It("scales out step by step, deletes a named pod, updates in place, and stops at the partition", func(ctx SpecContext) {
+	It("scales out step by step, deletes a named pod, updates in place, and stops at the partition", Label("smoke"), func(ctx SpecContext) {
 		u := newUser(ctx)
 		apply := func(file string, replace ...string) {
 			GinkgoHelper()

@@ -177,7 +177,7 @@ var _ = Describe("a UnitedDeployment", func() {
 			name, podTemplate(name, image, ""))
 		return unitedDeployment(name, replicas, template, strategy, subsetsIn("topology.kubernetes.io/zone", zones, subset)...)
 	}
-	It("runs a workload in each zone, and updates one after the other", func(ctx SpecContext) {
+	It("runs a workload in each zone, and updates one after the other", Label("smoke"), func(ctx SpecContext) {
 		u := newUser(ctx)
 		zones, nodes := zones(u)
 		u.apply(manifest("web", 5, "nginx:1.20", "", zones, ", replicas: 40%"))

@@ -53,7 +53,7 @@ var _ = Describe("a WorkloadSpread", func() {
 		return u.kubectl("get", "ws", name, "-o", `jsonpath={range .status.subsetStatuses[*]}{.name}={.replicas}/{.missingReplicas} {end}`)
 	}
 
-	It("fills zones in order, and gives up the last one first", func(ctx SpecContext) {
+	It("fills zones in order, and gives up the last one first", Label("smoke"), func(ctx SpecContext) {
 		u := newUser(ctx)
 		zones, nodes := zones(u)
 		manifest(u, "CloneSet", "web", "", zones)

@@ -8,6 +8,7 @@ package binaries
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -34,19 +35,48 @@ type Program struct {
 	// VersionArgs make an executable found on the machine say its version.
 	VersionArgs []string
 	ldflags     []string
+	// minor is the minor version of Kubernetes that the program is of, if it is another one than that of KubernetesVersion.
+	minor string
+}
+
+// otherKubernetes are the releases that a cluster runs if it is asked to, one of a minor version. A module of each pins it, in the
+// folder of Kubernetes.
+func otherKubernetes() map[string]string {
+	return map[string]string{"1.30": "v1.30.14", "1.32": "v1.32.9", "1.34": "v1.34.4"}
+}
+
+// CheckKubernetes refuses a minor version that no module pins. The empty one is that of KubernetesVersion.
+func CheckKubernetes(minor string) error {
+	if minor == "" || minor == defaultMinor() || otherKubernetes()[minor] != "" {
+		return nil
+	}
+	return fmt.Errorf("there is no Kubernetes %q here: it is one of %s", minor, strings.Join(slices.Sorted(maps.Keys(otherKubernetes())), ", ")+" and "+defaultMinor())
+}
+
+// OfKubernetes names programs in a minor version of Kubernetes, as Select and Ensure take them. The empty one is that of
+// KubernetesVersion.
+func OfKubernetes(minor string, names ...string) []string {
+	if minor == "" || minor == defaultMinor() {
+		return names
+	}
+	var out []string
+	for _, name := range names {
+		out = append(out, name+"@"+minor)
+	}
+	return out
+}
+
+// defaultMinor is the minor version of KubernetesVersion.
+func defaultMinor() string {
+	major, minor := majorMinor(KubernetesVersion)
+	return major + "." + minor
 }
 
 // Programs lists every program, in the order in which they are built: the
 // longest first, because the others then reuse what it compiled.
 func Programs() []Program {
 	major, minor := majorMinor(KubernetesVersion)
-	return []Program{
-		kubernetes("kube-apiserver", "--version"),
-		kubernetes("kube-controller-manager", "--version"),
-		kubernetes("kube-scheduler", "--version"),
-		kubernetes("kubelet", "--version"),
-		kubernetes("kube-proxy", "--version"),
-		kubernetes("kubectl", "version", "--client"),
+	return append(kubernetesPrograms(KubernetesVersion, "kubernetes"), []Program{
 		{Name: "etcd", Module: "etcd", Package: ".", Version: EtcdVersion, VersionArgs: []string{"--version"}},
 		{Name: "kwok", Module: "kwok", Package: "sigs.k8s.io/kwok/cmd/kwok", Version: KwokVersion, VersionArgs: []string{"--version"}},
 		{
@@ -63,7 +93,7 @@ func Programs() []Program {
 		{Name: "opa", Module: "opa", Package: "github.com/open-policy-agent/opa", Version: OPAVersion, VersionArgs: []string{"version"}},
 		sidecar("csi-provisioner", "github.com/kubernetes-csi/external-provisioner/v6", ProvisionerVersion),
 		sidecar("csi-resizer", "github.com/kubernetes-csi/external-resizer/v2", ResizerVersion),
-	}
+	}...)
 }
 
 // sidecar is a program of the Kubernetes CSI project.
@@ -74,27 +104,44 @@ func sidecar(name, path, version string) Program {
 	}
 }
 
-func kubernetes(name string, versionArgs ...string) Program {
-	major, minor := majorMinor(KubernetesVersion)
-	return Program{
-		Name: name, Module: "kubernetes", Package: "k8s.io/kubernetes/cmd/" + name,
-		Version: KubernetesVersion, VersionArgs: versionArgs,
-		// Without these the server calls itself v0.0.0-master+$Format:%H$,
-		// which kubectl, Helm and every version check fail to parse.
-		ldflags: []string{
-			"-X k8s.io/component-base/version.gitVersion=" + KubernetesVersion,
-			"-X k8s.io/component-base/version.gitMajor=" + major,
-			"-X k8s.io/component-base/version.gitMinor=" + minor,
-			"-X k8s.io/client-go/pkg/version.gitVersion=" + KubernetesVersion,
-		},
+// kubernetesPrograms are the programs of a release of Kubernetes, which a module in a folder pins.
+func kubernetesPrograms(version, module string) []Program {
+	major, minor := majorMinor(version)
+	var programs []Program
+	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl"} {
+		versionArgs := []string{"--version"}
+		if name == "kubectl" {
+			versionArgs = []string{"version", "--client"}
+		}
+		programs = append(programs, Program{
+			Name: name, Module: module, Package: "k8s.io/kubernetes/cmd/" + name,
+			Version: version, VersionArgs: versionArgs,
+			// Without these the server calls itself v0.0.0-master+$Format:%H$,
+			// which kubectl, Helm and every version check fail to parse.
+			ldflags: []string{
+				"-X k8s.io/component-base/version.gitVersion=" + version,
+				"-X k8s.io/component-base/version.gitMajor=" + major,
+				"-X k8s.io/component-base/version.gitMinor=" + minor,
+				"-X k8s.io/client-go/pkg/version.gitVersion=" + version,
+			},
+		})
 	}
+	return programs
 }
 
-// Select returns the named programs in build order.
+// Select returns the named programs in build order. A program of Kubernetes may have a minor version behind its name, such as
+// kubelet@1.34.
 func Select(names ...string) ([]Program, error) {
+	all := Programs()
+	for _, minor := range slices.Sorted(maps.Keys(otherKubernetes())) {
+		for _, program := range kubernetesPrograms(otherKubernetes()[minor], "kubernetes/v"+minor) {
+			program.minor = minor
+			all = append(all, program)
+		}
+	}
 	var chosen []Program
-	for _, program := range Programs() {
-		if slices.Contains(names, program.Name) {
+	for _, program := range all {
+		if slices.Contains(names, program.selector()) {
 			chosen = append(chosen, program)
 		}
 	}
@@ -102,6 +149,14 @@ func Select(names ...string) ([]Program, error) {
 		return nil, fmt.Errorf("unknown program among %s", strings.Join(names, ", "))
 	}
 	return chosen, nil
+}
+
+// selector is what Select knows a program by.
+func (p Program) selector() string {
+	if p.minor == "" {
+		return p.Name
+	}
+	return p.Name + "@" + p.minor
 }
 
 func (p Program) linkerFlags() string {

@@ -41,12 +41,23 @@ func TestPinsAgreeWithTheModules(t *testing.T) {
 		// One module of two programs.
 		"csi-provisioner": "github.com/kubernetes-csi/external-provisioner/v6", "csi-resizer": "github.com/kubernetes-csi/external-resizer/v2",
 	}
-	for _, program := range Programs() {
+	all := Programs()
+	for minor, version := range otherKubernetes() {
+		if err := CheckKubernetes(minor); err != nil {
+			t.Error(err)
+		}
+		of, err := Select(OfKubernetes(minor, "kube-apiserver", "kubelet")...)
+		if err != nil || len(of) != 2 || of[0].Version != version {
+			t.Fatalf("of Kubernetes %s there is %v, %v", minor, of, err)
+		}
+		all = append(all, of...)
+	}
+	for _, program := range all {
 		data, err := os.ReadFile("../" + program.Module + "/go.mod")
 		if err != nil {
 			t.Fatal(err)
 		}
-		required := regexp.MustCompile(`(?m)^(?:require)?\s+` + regexp.QuoteMeta(cmp.Or(modules[program.Name], modules[program.Module])) + ` (\S+)`).FindSubmatch(data)
+		required := regexp.MustCompile(`(?m)^(?:require)?\s+` + regexp.QuoteMeta(cmp.Or(modules[program.Name], modules[strings.Split(program.Module, "/")[0]])) + ` (\S+)`).FindSubmatch(data)
 		if required == nil {
 			t.Errorf("%s/go.mod does not require %s", program.Module, modules[program.Module])
 		} else if string(required[1]) != program.Version {
@@ -69,5 +80,13 @@ func TestSelect(t *testing.T) {
 	}
 	if _, err := Select("kubectl", "kubectx"); err == nil {
 		t.Error("an unknown program is not refused")
+	}
+	for _, minor := range []string{"1.29", "1.36.3", "v1.34", "latest"} {
+		if err := CheckKubernetes(minor); err == nil || !strings.Contains(err.Error(), "1.30, 1.32, 1.34 and 1.36") {
+			t.Errorf("of Kubernetes %q: %v", minor, err)
+		}
+		if _, err := Select(OfKubernetes(minor, "kubelet")...); err == nil {
+			t.Errorf("a kubelet of %q is not refused", minor)
+		}
 	}
 }

@@ -13,12 +13,12 @@ import (
 
 // needed lists the programs of a cluster, and kubectl for its user.
 func needed(options Options) []string {
-	names := []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd", "kubectl"}
+	names := append(binaries.OfKubernetes(options.Kubernetes, "kube-apiserver", "kube-controller-manager", "kube-scheduler"), "etcd", "kubectl")
 	if options.Simulated > 0 {
 		names = append(names, "kwok")
 	}
 	if options.Real > 0 {
-		names = append(names, "kubelet", "kube-proxy")
+		names = append(names, binaries.OfKubernetes(options.Kubernetes, "kubelet", "kube-proxy")...)
 	}
 	if options.CSI {
 		names = append(names, sidecars.Programs()...)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/regatta-sh/regatta/test/cluster/addresses"
+	"github.com/regatta-sh/regatta/test/cluster/binaries"
 	"github.com/regatta-sh/regatta/test/cluster/state"
 )
 
@@ -39,6 +40,8 @@ type Options struct {
 	// Delay is added to each request of pods and of the controller manager to the
 	// API server, as a distant one would.
 	Delay time.Duration
+	// Kubernetes is the minor version of the control plane and the nodes, such as 1.34; empty for the newest.
+	Kubernetes string
 	// CSI runs a CSI driver beside the other volumes; see package csi. It needs real
 	// nodes.
 	CSI bool
@@ -68,6 +71,9 @@ func (o Options) withDefaults() Options {
 
 func (o Options) validate() error {
 	if err := state.CheckName(o.Name); err != nil {
+		return err
+	}
+	if err := binaries.CheckKubernetes(o.Kubernetes); err != nil {
 		return err
 	}
 	switch {

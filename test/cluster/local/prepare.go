@@ -44,7 +44,7 @@ func prepare(ctx context.Context, cache string, options Options) (*state.State, 
 	}
 	made := &state.State{
 		Name: options.Name, Dir: dir, Created: time.Now(),
-		Real: options.Real, Simulated: options.Simulated, Zones: options.Zones, Delay: options.Delay, CSI: options.CSI,
+		Real: options.Real, Simulated: options.Simulated, Zones: options.Zones, Delay: options.Delay, CSI: options.CSI, Kubernetes: options.Kubernetes,
 	}
 	if err := assign(made, used, ports); err != nil {
 		return nil, err

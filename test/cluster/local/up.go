@@ -3,6 +3,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,6 +110,9 @@ func reuse(ctx context.Context, options Options) (*Cluster, error) {
 	}
 	if !options.unspecified() && has.Delay != options.Delay {
 		return nil, fmt.Errorf("cluster %q runs with requests delayed by %v, not %v: take it down first, or choose another name", options.Name, has.Delay, options.Delay)
+	}
+	if options.Kubernetes != "" && has.Kubernetes != options.Kubernetes {
+		return nil, fmt.Errorf("cluster %q runs Kubernetes %s, not %s: take it down first, or choose another name", options.Name, cmp.Or(has.Kubernetes, binaries.KubernetesVersion), options.Kubernetes)
 	}
 	if options.CSI && !has.CSI {
 		return nil, fmt.Errorf("cluster %q runs without a CSI driver: take it down first, or choose another name", options.Name)

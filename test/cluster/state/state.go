@@ -58,6 +58,8 @@ type State struct {
 	Real      int       `json:"real"`
 	Simulated int       `json:"simulated"`
 	Zones     int       `json:"zones"`
+	// Kubernetes is the minor version that was asked for; empty for the newest.
+	Kubernetes string `json:"kubernetes,omitempty"`
 	// CSI is true where a CSI driver serves volumes on the real nodes.
 	CSI bool `json:"csi,omitempty"`
 	// Delay is what each request of pods and of the controller manager takes
