@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
 	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
-	"k8s.io/apiserver/pkg/server/options"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -55,7 +55,7 @@ func Delegate(ctx context.Context, config *rest.Config) (authenticator.Request, 
 	who, _, err := authenticatorfactory.DelegatingAuthenticatorConfig{
 		TokenAccessReviewClient:            client.AuthenticationV1(),
 		TokenAccessReviewTimeout:           10 * time.Second,
-		WebhookRetryBackoff:                options.DefaultAuthWebhookRetryBackoff(),
+		WebhookRetryBackoff:                reviewBackoff(),
 		CacheTTL:                           10 * time.Second,
 		ClientCertificateCAContentProvider: ca,
 		RequestHeaderConfig: &authenticatorfactory.RequestHeaderConfig{
@@ -74,12 +74,18 @@ func Delegate(ctx context.Context, config *rest.Config) (authenticator.Request, 
 		SubjectAccessReviewClient: client.AuthorizationV1(),
 		AllowCacheTTL:             10 * time.Second,
 		DenyCacheTTL:              10 * time.Second,
-		WebhookRetryBackoff:       options.DefaultAuthWebhookRetryBackoff(),
+		WebhookRetryBackoff:       reviewBackoff(),
 	}.New()
 	if err != nil {
 		return nil, nil, fmt.Errorf("making the authorizer: %w", err)
 	}
 	return who, may, nil
+}
+
+// reviewBackoff is how a review that failed is asked for again, as aggregated API servers do. Their package of options has it too, and
+// links a whole API server with its storage.
+func reviewBackoff() *wait.Backoff {
+	return &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 5}
 }
 
 // watchCA follows a CA in the ConfigMap, which may have none.
