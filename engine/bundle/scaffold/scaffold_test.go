@@ -25,3 +25,15 @@ func TestNames(t *testing.T) {
 		}
 	}
 }
+
+func TestEachTemplateIsFilledIn(t *testing.T) {
+	for _, kind := range scaffold.Kinds() {
+		files, err := scaffold.New("change-freeze", kind)
+		if err != nil {
+			t.Errorf("%v: %v", kind, err)
+		}
+		if text := files["change-freeze.rego"]; !strings.Contains(text, "package extend."+kind.Domain+".change_freeze\n") {
+			t.Errorf("%v is of another package: %s", kind, text)
+		}
+	}
+}
