@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command generate writes the names of the flags of the manager and of the node agent into files of the chart, which checks extraArgs by
-// them. It is run in the root of the repository.
+// them, and the table of values into its page. It is run in the root of the repository.
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,7 +18,8 @@ import (
 )
 
 func main() {
-	if err := writeFlags(filepath.Join("charts", "kruise", "files")); err != nil {
+	chart := filepath.Join("charts", "kruise")
+	if err := errors.Join(writeFlags(filepath.Join(chart, "files")), writeReadme(chart)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
