@@ -1,8 +1,8 @@
 {{- /* What the manager is started with, and the check before an upgrade. */ -}}
 {{- define "kruise.managerArgs" -}}
-{{- $own := include "kruise.ownManagerArgs" . | trim }}
-{{- $own }}
-{{- include "kruise.extraArgs" (dict "root" . "value" "manager.extraArgs" "args" .Values.manager.extraArgs "file" "files/manager-flags.txt" "own" $own) }}
+{{- include "kruise.ownManagerArgs" . | trim }}
+{{ include "kruise.tuningArgs" . | trim }}
+{{- include "kruise.extraArgs" (dict "root" . "value" "manager.extraArgs" "args" .Values.manager.extraArgs "file" "files/manager-flags.txt" "flags" (include "kruise.managerFlags" .)) }}
 {{- end }}
 
 {{- define "kruise.ownManagerArgs" -}}
@@ -92,5 +92,9 @@
 {{- end }}
 {{- with include "kruise.featureGates" . }}
 - --feature-gates={{ . }}
+{{- end }}
+{{- include "kruise.kubeAPIArgs" $daemon }}
+{{- with $daemon.pullWorkers | int }}
+- --max-workers-for-pull-image={{ . }}
 {{- end }}
 {{- end }}

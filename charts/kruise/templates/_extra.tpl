@@ -1,13 +1,17 @@
-{{- /* More arguments of a program, of {root, value, args, file, own}: own are those that the chart gives it, as text. A flag
-       that the program does not know would end it when it starts, and one that the chart gives too would
+{{- /* More arguments of a program, of {root, value, args, file, flags}: flags are those that values are for, as a YAML map. A flag
+       that the program does not know would end it when it starts, and one that comes from a value too would
        silently win or lose. */ -}}
 {{- define "kruise.extraArgs" -}}
 {{- $known := splitList "\n" (.root.Files.Get .file | trim) }}
+{{- $values := .flags | fromYaml }}
 {{- range $arg := .args }}
 {{- $name := regexFind "^--[a-z0-9][-a-z0-9]*" $arg | trimPrefix "--" }}
 {{- if not (regexMatch "^--[a-z0-9][-a-z0-9]*(=|$)" $arg) }}{{ fail (printf "%s: %q is not of the form --flag=value" $.value $arg) }}{{ end }}
 {{- if not (has $name $known) }}{{ fail (printf "%s: there is no flag --%s" $.value $name) }}{{ end }}
-{{- if regexMatch (printf "(?m)^- \"?--%s(=|\"|$)" $name) $.own }}{{ fail (printf "%s: the chart gives --%s already; set the value that it comes from" $.value $name) }}{{ end }}
+{{- $from := get $values $name }}
+{{- if hasSuffix "-workers" $name }}{{ $from = "manager.workers" }}{{ end }}
+{{- if eq $from "fixed" }}{{ fail (printf "%s: --%s is given by the chart, which goes by it" $.value $name) }}{{ end }}
+{{- if $from }}{{ fail (printf "%s: --%s comes from %s; set that" $.value $name $from) }}{{ end }}
 - {{ $arg | quote }}
 {{- end }}
 {{- end }}

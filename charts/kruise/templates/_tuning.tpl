@@ -1,0 +1,101 @@
+{{- /* A duration such as 1h30m in milliseconds. */ -}}
+{{- define "kruise.milliseconds" -}}
+{{- $sum := 0.0 }}
+{{- range regexFindAll "[0-9]+([.][0-9]+)?(ms|s|m|h)" (toString .) -1 }}
+{{- $unit := regexFind "[a-z]+$" . }}
+{{- $sum = addf $sum (mulf (trimSuffix $unit . | float64) (get (dict "ms" 1 "s" 1000 "m" 60000 "h" 3600000) $unit)) }}
+{{- end }}
+{{- $sum | int64 }}
+{{- end }}
+
+{{- /* How fast the manager works, and how soon another replica takes over. What a values file leaves out is the manager's own
+       default. */ -}}
+{{- define "kruise.tuningArgs" -}}
+{{- $manager := .Values.manager }}
+{{- $election := $manager.leaderElection | default dict }}
+{{- $lease := $election.leaseDuration | default "15s" }}
+{{- $renew := $election.renewDeadline | default "10s" }}
+{{- $retry := $election.retryPeriod | default "2s" }}
+{{- $ms := dict }}
+{{- range $name, $value := dict "lease" $lease "renew" $renew "retry" $retry }}
+{{- $_ := set $ms $name (include "kruise.milliseconds" $value | int64) }}
+{{- end }}
+{{- if lt $ms.retry 1 }}{{ fail (printf "manager.leaderElection.retryPeriod is %v, want more than 0" $retry) }}{{ end }}
+{{- if le (mul $ms.renew 5) (mul $ms.retry 6) }}{{ fail (printf "manager.leaderElection.renewDeadline is %v, want more than 1.2 times manager.leaderElection.retryPeriod, which is %v" $renew $retry) }}{{ end }}
+{{- if or (le $ms.lease $ms.renew) (lt $ms.lease 1000) }}{{ fail (printf "manager.leaderElection.leaseDuration is %v, want 1s or more, and more than manager.leaderElection.renewDeadline, which is %v" $lease $renew) }}{{ end }}
+- --leader-election-lease-duration={{ $lease }}
+- --leader-election-renew-deadline={{ $renew }}
+- --leader-election-retry-period={{ $retry }}
+{{- include "kruise.kubeAPIArgs" $manager }}
+{{- range $controller, $workers := $manager.workers }}
+{{- if not (kindIs "invalid" $workers) }}
+- --{{ ternary "crr" (lower $controller) (eq $controller "containerRecreateRequest") }}-workers={{ $workers | int }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* How many requests of a program, whose values are given, the API server gets. */ -}}
+{{- define "kruise.kubeAPIArgs" -}}
+{{- $api := .kubeAPI | default dict }}
+{{- if gt ($api.qps | float64) 0.0 }}
+- --rest-config-qps={{ $api.qps }}
+{{- end }}
+{{- if gt ($api.burst | int) 0 }}
+- --rest-config-burst={{ $api.burst | int }}
+{{- end }}
+{{- end }}
+
+{{- /* The flags that values are for, and the values; of a flag without one the chart says what nobody may change. extraArgs has the
+       others: a flag that comes from two places would silently have the value of one of them. */ -}}
+{{- define "kruise.managerFlags" -}}
+concurrent-cloneset-syncs: manager.workers.cloneSet
+decision-log-ca-file: decisionLogs.http.ca
+decision-log-file: decisionLogs.file.path
+decision-log-file-keep: decisionLogs.file.keep
+decision-log-file-max-size: decisionLogs.file.maxSizeMiB
+decision-log-header: decisionLogs.http.headers
+decision-log-interval: decisionLogs.http.interval
+decision-log-mask: decisionLogs.mask
+decision-log-points: decisionLogs.points
+decision-log-stdout: decisionLogs.stdout
+decision-log-token-file: decisionLogs.http.tokenSecret
+decision-log-unmasked: decisionLogs.unmasked
+decision-log-url: decisionLogs.http.url
+decisions-addr: manager.decisions.port
+decisions-api-service: manager.decisions.apiService.enabled
+enable-leader-election: fixed
+enable-pprof: manager.pprofAddr
+feature-gates: featureGates
+health-probe-addr: manager.healthProbe.port
+leader-election-lease-duration: manager.leaderElection.leaseDuration
+leader-election-namespace: installation.namespace
+leader-election-renew-deadline: manager.leaderElection.renewDeadline
+leader-election-retry-period: manager.leaderElection.retryPeriod
+logging-format: manager.loggingFormat
+metrics-addr: manager.metrics.port
+pod-failure-policy: webhookConfiguration.failurePolicy.pods
+policy-dir: fixed
+pprof-addr: manager.pprofAddr
+rest-config-burst: manager.kubeAPI.burst
+rest-config-qps: manager.kubeAPI.qps
+sync-period: manager.resyncPeriod
+tenant-bundle-hosts: policies.tenantHosts
+v: manager.log.level
+webhook-client-ca-file: webhookConfiguration.clientCA
+webhook-client-names: webhookConfiguration.clientNames
+webhook-timeout-seconds: webhookConfiguration.timeoutSeconds
+{{- end }}
+
+{{- define "kruise.daemonFlags" -}}
+addr: daemon.port
+enable-pprof: daemon.enablePprof
+feature-gates: featureGates
+max-workers-for-pull-image: daemon.pullWorkers
+plugin-bin-dir: daemon.credentialProvider.hostPath
+plugin-config-file: daemon.credentialProvider.configmap
+pprof-addr: daemon.pprofAddr
+rest-config-burst: daemon.kubeAPI.burst
+rest-config-qps: daemon.kubeAPI.qps
+socket-file: daemon.socketFile
+v: daemon.log.level
+{{- end }}
