@@ -99,6 +99,10 @@ func together() map[string]effect {
 		"manager.leaderElection.leaseDuration":        {`"60s"`, managerOf, "--leader-election-lease-duration=60s"},
 		"manager.leaderElection.renewDeadline":        {`"40s"`, managerOf, "--leader-election-renew-deadline=40s"},
 		"manager.leaderElection.retryPeriod":          {`"5s"`, managerOf, "--leader-election-retry-period=5s"},
+		"flowControl.matchingPrecedence":              {`800`, "FlowSchema kruise-daemon", "matchingPrecedence: 800"},
+		"flowControl.manager.shares":                  {`25`, "PriorityLevelConfiguration kruise-manager", "nominalConcurrencyShares: 25"},
+		"flowControl.daemon.shares":                   {`15`, "PriorityLevelConfiguration kruise-daemon", "nominalConcurrencyShares: 15"},
+		"flowControl.leaderElection.priorityLevel":    {`"system"`, "FlowSchema kruise-leader-election", `name: "system"`},
 		"daemon.kubeAPI.qps":                          {`7`, agentOf, "--rest-config-qps=7"},
 		"daemon.kubeAPI.burst":                        {`9`, agentOf, "--rest-config-burst=9"},
 		"daemon.pullWorkers":                          {`4`, agentOf, "--max-workers-for-pull-image=4"},
@@ -132,16 +136,38 @@ func together() map[string]effect {
 
 // apart are values that exclude others.
 func apart() map[string]effect {
+	const scaler = "HorizontalPodAutoscaler kruise-controller-manager"
 	return map[string]effect{
-		"crds.managed":                         {`false`, "CustomResourceDefinition clonesets.apps.kruise.io", absent},
-		"manager.hostNetwork":                  {`true`, managerOf, "hostNetwork: true"},
-		"decisionLogs.unmasked":                {`true`, managerOf, "--decision-log-unmasked"},
-		"webhookConfiguration.clientCA.secret": {`"front-tls"`, managerOf, "secretName: \"front-tls\""},
-		"webhookConfiguration.url":             {`"https://localhost:9443"`, "ValidatingWebhookConfiguration kruise-validating-webhook-configuration", "https://localhost:9443/validate"},
-		"image.registry":                       {`"mirror.example.com"`, managerOf, "mirror.example.com/regatta-sh/regatta:"},
-		"decisionLogs.http.url":                {`"https://logs.example.com"`, managerOf, "--decision-log-url=https://logs.example.com"},
-		"decisionLogs.http.ca.secret":          {`"logs-tls"`, managerOf, "secretName: \"logs-tls\""},
+		"manager.autoscaling.enabled":                        {`true`, scaler, "kind: Deployment"},
+		"manager.autoscaling.minReplicas":                    {`3`, scaler, "minReplicas: 3"},
+		"manager.autoscaling.maxReplicas":                    {`9`, scaler, "maxReplicas: 9"},
+		"manager.autoscaling.targetCPUUtilizationPercentage": {`60`, scaler, "averageUtilization: 60"},
+		"manager.autoscaling.behavior":                       {`{"scaleUp":{"stabilizationWindowSeconds":7}}`, scaler, "stabilizationWindowSeconds: 7"},
+		"flowControl.manager.priorityLevel":                  {`"workload-high"`, "FlowSchema kruise-manager", `name: "workload-high"`},
+		"flowControl.daemon.priorityLevel":                   {`"workload-low"`, "FlowSchema kruise-daemon", `name: "workload-low"`},
+		"crds.managed":                                       {`false`, "CustomResourceDefinition clonesets.apps.kruise.io", absent},
+		"manager.hostNetwork":                                {`true`, managerOf, "hostNetwork: true"},
+		"decisionLogs.unmasked":                              {`true`, managerOf, "--decision-log-unmasked"},
+		"webhookConfiguration.clientCA.secret":               {`"front-tls"`, managerOf, "secretName: \"front-tls\""},
+		"webhookConfiguration.url":                           {`"https://localhost:9443"`, "ValidatingWebhookConfiguration kruise-validating-webhook-configuration", "https://localhost:9443/validate"},
+		"image.registry":                                     {`"mirror.example.com"`, managerOf, "mirror.example.com/regatta-sh/regatta:"},
+		"decisionLogs.http.url":                              {`"https://logs.example.com"`, managerOf, "--decision-log-url=https://logs.example.com"},
+		"decisionLogs.http.ca.secret":                        {`"logs-tls"`, managerOf, "secretName: \"logs-tls\""},
 	}
+}
+
+// scaledByMetrics scales by something else than CPU.
+func scaledByMetrics() map[string]effect {
+	const scaler = "HorizontalPodAutoscaler kruise-controller-manager"
+	return map[string]effect{
+		"manager.autoscaling.enabled": {`true`, scaler, "kind: Deployment"},
+		"manager.autoscaling.metrics": {`[{"type":"Resource","resource":{"name":"memory","target":{"type":"AverageValue","averageValue":"400Mi"}}}]`, scaler, "averageValue: 400Mi"},
+	}
+}
+
+// unshared has the API server treat us as all others.
+func unshared() map[string]effect {
+	return map[string]effect{"flowControl.enabled": {`false`, "FlowSchema kruise-manager", absent}}
 }
 
 // ineffective are values that have no effect. The README marks each with a dash and says why.
@@ -153,7 +179,9 @@ func ineffective() []string {
 // does something to an object of the release; or the README says that it does not.
 func TestEveryValueHasAnEffect(t *testing.T) {
 	rows := maps.Clone(together())
-	maps.Copy(rows, apart())
+	for _, more := range []map[string]effect{apart(), scaledByMetrics(), unshared()} {
+		maps.Copy(rows, more)
+	}
 	for name := range values(t) {
 		if _, ok := rows[name]; !ok && !slices.Contains(ineffective(), name) {
 			t.Errorf("no row says what %s does", name)
@@ -169,7 +197,7 @@ func TestEveryValueHasAnEffect(t *testing.T) {
 		}
 	}
 	without := documents(t, nil)
-	for _, group := range []map[string]effect{together(), apart()} {
+	for _, group := range []map[string]effect{together(), apart(), scaledByMetrics(), unshared()} {
 		with := documents(t, group)
 		for name, e := range group {
 			if e.has == absent {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -68,6 +69,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	}
 
 	protects(t, api, cluster.Config)
+	classify(t, api, cluster.Config)
 
 	notes := run("upgrade", "kruise", ".", "--set", "webhookConfiguration.timeoutSeconds=5", "--set", `externalCerts.annotations.cert-manager\.io/inject-ca-from=a/b`, "--set", "manager.resources.limits.cpu=null")
 	if !strings.Contains(notes, "WARNING: externalCerts.annotations") || strings.Contains(notes, "CPU limit") {
@@ -88,6 +90,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	run("upgrade", "kruise", ".", "--force", "--set", `featureGates=ImagePullJobGate=true\,EnableExternalCerts=true,crds.managed=true,webhookConfiguration.url=https://localhost:9443`)
 
 	run("upgrade", "kruise", ".", "--reset-values")
+	keepsScale(t, api, run)
 
 	// CRDs outlive a release, and the next one takes them over.
 	run("uninstall", "kruise", "--no-hooks")
@@ -102,6 +105,31 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	run("install", "kruise", ".", "--set", "crds.keep=false,installation.namespace=kruise-next,featureGates=KruiseDaemon=false")
 	run("uninstall", "kruise", "--no-hooks")
 	awaitGone(t, api, &apiextensionsv1.CustomResourceDefinition{}, cloneSets)
+}
+
+// keepsScale checks that upgrades which turn scaling on and off leave the replicas alone that the autoscaler made.
+func keepsScale(t *testing.T, api client.Client, run func(string, ...string) string) {
+	t.Helper()
+	scaled := &appsv1.Deployment{}
+	check := func(when string, want int32) {
+		t.Helper()
+		if err := api.Get(t.Context(), client.ObjectKey{Namespace: "kruise-system", Name: "kruise-controller-manager"}, scaled); err != nil || *scaled.Spec.Replicas != want {
+			t.Errorf("%s there are %d replicas, want %d: %v", when, *scaled.Spec.Replicas, want, err)
+		}
+	}
+	run("upgrade", "kruise", ".", "--set", "manager.autoscaling.enabled=true")
+	check("once it is turned on", 2)
+	for _, n := range []int32{5, 0} { // what the autoscaler does, and what it would leave at none
+		before := client.MergeFrom(scaled.DeepCopy())
+		scaled.Spec.Replicas = &n
+		if err := api.Patch(t.Context(), scaled, before); err != nil {
+			t.Fatal(err)
+		}
+		run("upgrade", "kruise", ".", "--set", "manager.autoscaling.enabled=true", "--set", "manager.log.level=5")
+		check("after another upgrade", max(n, 2))
+	}
+	run("upgrade", "kruise", ".", "--reset-values")
+	check("once it is turned off", 2)
 }
 
 func awaitGone(t *testing.T, api client.Client, object client.Object, name string) {

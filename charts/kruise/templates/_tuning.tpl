@@ -99,3 +99,17 @@ rest-config-qps: daemon.kubeAPI.qps
 socket-file: daemon.socketFile
 v: daemon.log.level
 {{- end }}
+
+{{- /* How many replicas the Deployment has. Where it is scaled that is not the chart's to say; but Helm would take away what an
+       earlier release said, and the API server then go down to one replica until the autoscaler looks. So a Deployment that is
+       there keeps what it has, with as many as the autoscaler starts from at least: it leaves one of none alone. */ -}}
+{{- define "kruise.replicas" -}}
+{{- $scaling := .Values.manager.autoscaling | default dict }}
+{{- if not $scaling.enabled -}}
+replicas: {{ .Values.manager.replicas | int }}
+{{- else }}
+{{- with lookup "apps/v1" "Deployment" .Values.installation.namespace "kruise-controller-manager" -}}
+replicas: {{ max (.spec.replicas | int) ($scaling.minReplicas | default 2 | int) }}
+{{- end }}
+{{- end }}
+{{- end }}
