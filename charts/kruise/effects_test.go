@@ -170,6 +170,18 @@ func unshared() map[string]effect {
 	return map[string]effect{"flowControl.enabled": {`false`, "FlowSchema kruise-manager", absent}}
 }
 
+// certified has cert-manager make the certificate.
+func certified() map[string]effect {
+	const of = "Certificate kruise-webhook-certs"
+	return map[string]effect{
+		"externalCerts.certManager.enabled":     {`true`, managerOf, "--feature-gates=EnableExternalCerts=true"},
+		"externalCerts.certManager.issuerRef":   {`{"name":"company-ca","group":"ca.example.com"}`, of, `name: "company-ca"`},
+		"externalCerts.certManager.duration":    {`"48h"`, of, "duration: 48h"},
+		"externalCerts.certManager.renewBefore": {`"7h"`, of, "renewBefore: 7h"},
+		"externalCerts.certManager.force":       {`true`, of, "secretName: kruise-webhook-certs"}, // nobody says that the API is there
+	}
+}
+
 // ineffective are values that have no effect. The README marks each with a dash and says why.
 func ineffective() []string {
 	return []string{"daemon.windowsImage.repository", "daemon.windowsImage.tag"}
@@ -179,7 +191,7 @@ func ineffective() []string {
 // does something to an object of the release; or the README says that it does not.
 func TestEveryValueHasAnEffect(t *testing.T) {
 	rows := maps.Clone(together())
-	for _, more := range []map[string]effect{apart(), scaledByMetrics(), unshared()} {
+	for _, more := range []map[string]effect{apart(), scaledByMetrics(), unshared(), certified()} {
 		maps.Copy(rows, more)
 	}
 	for name := range values(t) {
@@ -197,7 +209,7 @@ func TestEveryValueHasAnEffect(t *testing.T) {
 		}
 	}
 	without := documents(t, nil)
-	for _, group := range []map[string]effect{together(), apart(), scaledByMetrics(), unshared()} {
+	for _, group := range []map[string]effect{together(), apart(), scaledByMetrics(), unshared(), certified()} {
 		with := documents(t, group)
 		for name, e := range group {
 			if e.has == absent {

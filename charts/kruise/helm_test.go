@@ -65,8 +65,11 @@ var decoder = sync.OnceValues(func() (runtime.Decoder, error) {
 			return nil, err
 		}
 	}
-	// Its types are of a module that is for nothing else.
+	// Their types are of modules that are for nothing else.
 	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}, &unstructured.Unstructured{})
+	for _, kind := range []string{"Issuer", "Certificate"} {
+		scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: "cert-manager.io", Version: "v1", Kind: kind}, &unstructured.Unstructured{})
+	}
 	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(), nil
 })
 

@@ -91,6 +91,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 
 	run("upgrade", "kruise", ".", "--reset-values")
 	keepsScale(t, api, run)
+	changeCertificates(t, api, kubeconfig, run)
 
 	// CRDs outlive a release, and the next one takes them over.
 	run("uninstall", "kruise", "--no-hooks")

@@ -40,6 +40,12 @@ func TestRefusedValues(t *testing.T) {
 		{"scaling a manager that is elsewhere", []string{"--set", "manager.autoscaling.enabled=true,manager.replicas=0"}, "manager.autoscaling.enabled is for managers in the cluster, and manager.replicas is 0"},
 		{"scaling from more to less", []string{"--set", "manager.autoscaling.enabled=true,manager.autoscaling.minReplicas=7"}, "manager.autoscaling.maxReplicas is 6, less than manager.autoscaling.minReplicas, which is 7"},
 		{"scaling by what is not measured", []string{"--set", "manager.autoscaling.enabled=true,manager.resources=null"}, "manager.autoscaling.targetCPUUtilizationPercentage is a part of manager.resources.requests.cpu, which is not set"},
+		{"cert-manager on a cluster without it", []string{"--set", "externalCerts.certManager.enabled=true"}, "externalCerts.certManager.enabled needs cert-manager, and the cluster has no API cert-manager.io/v1"},
+		{"cert-manager without its gate", certManaged("featureGates=EnableExternalCerts=false"), "externalCerts.certManager.enabled needs the gate EnableExternalCerts, and featureGates turns it off"},
+		{"the CA of another certificate", certManaged(`externalCerts.annotations.cert-manager\.io/inject-ca-from=a/b`), "externalCerts.annotations: cert-manager.io/inject-ca-from is a/b, and externalCerts.certManager.enabled has the CA come from kruise-system/kruise-webhook-certs"},
+		{"an issuer without a name", certManaged("externalCerts.certManager.issuerRef.kind=ClusterIssuer"), "externalCerts.certManager.issuerRef.name is empty"},
+		{"a certificate that is renewed after its end", certManaged("externalCerts.certManager.renewBefore=2160h"), "externalCerts.certManager.renewBefore is 2160h, want 5m or more, and less than externalCerts.certManager.duration, which is 2160h"},
+		{"a certificate that ends at once", certManaged("externalCerts.certManager.duration=59m"), "externalCerts.certManager.duration is 59m, want 1h or more"},
 		{"an argument that is no flag", []string{"--set", "manager.extraArgs={uninstall-check}"}, `manager.extraArgs: "uninstall-check" is not of the form --flag=value`},
 		{"a pull policy that does not exist", []string{"--set", "manager.imagePullPolicy=Sometimes"}, "at '/manager/imagePullPolicy'"},
 		{"a mirror by its URL", []string{"--set", "image.registry=https://mirror.example.com"}, "at '/image/registry'"},
@@ -96,4 +102,9 @@ func TestRefusedValues(t *testing.T) {
 			}
 		})
 	}
+}
+
+// certManaged are arguments with certificates of cert-manager and another value.
+func certManaged(set string) []string {
+	return []string{"--api-versions", "cert-manager.io/v1", "--set", "externalCerts.certManager.enabled=true", "--set", set}
 }

@@ -87,7 +87,7 @@ imagePullSecrets:
 {{- /* "true" if another tool makes the certificates: the gate must be named,
        AllAlpha does not count. */ -}}
 {{- define "kruise.externalCerts" -}}
-{{- $external := "" }}
+{{- $external := include "kruise.certManager" . }}
 {{- range splitList "," (.Values.featureGates | default "") }}
 {{- $pair := splitList "=" (trim .) }}
 {{- if eq (first $pair) "EnableExternalCerts" }}{{ $external = ternary "true" "" (eq (last $pair) "true") }}{{ end }}
@@ -100,6 +100,9 @@ imagePullSecrets:
        manager would wait for certificates that no tool makes. */ -}}
 {{- define "kruise.featureGates" -}}
 {{- $gates := .Values.featureGates | default "" | replace " " "" }}
+{{- if and (include "kruise.certManager" .) (not (contains "EnableExternalCerts=" $gates)) }}
+{{- $gates = printf "%s,EnableExternalCerts=true" $gates | trimPrefix "," }}
+{{- end }}
 {{- if and (has "AllAlpha=true" (splitList "," $gates)) (not (contains "EnableExternalCerts=" $gates)) }}
 {{- $gates = printf "%s,EnableExternalCerts=false" $gates }}
 {{- end }}
