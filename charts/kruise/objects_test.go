@@ -40,10 +40,12 @@ func TestObjects(t *testing.T) {
 		"ClusterRole /kruise-decisions-reader",
 		"ClusterRole /kruise-helm-hook",
 		"ClusterRole /kruise-manager-role",
+		"ClusterRole /kruise-test",
 		"ClusterRoleBinding /kruise-certs-rolebinding",
 		"ClusterRoleBinding /kruise-daemon-rolebinding",
 		"ClusterRoleBinding /kruise-helm-hook",
 		"ClusterRoleBinding /kruise-manager-rolebinding",
+		"ClusterRoleBinding /kruise-test",
 		"CustomResourceDefinition /advancedcronjobs.apps.kruise.io",
 		"CustomResourceDefinition /broadcastjobs.apps.kruise.io",
 		"CustomResourceDefinition /clonesets.apps.kruise.io",
@@ -70,6 +72,7 @@ func TestObjects(t *testing.T) {
 		"FlowSchema /kruise-leader-election",
 		"FlowSchema /kruise-manager",
 		"Job kruise-system/kruise-finalizer",
+		"Job kruise-system/kruise-test",
 		"Job kruise-system/kruise-upgrade-check",
 		"MutatingWebhookConfiguration /kruise-mutating-webhook-configuration",
 		"MutatingWebhookConfiguration /kruise-protection-webhook-configuration",
@@ -82,11 +85,13 @@ func TestObjects(t *testing.T) {
 		"Role kruise-daemon-config/kruise-daemon-secret-role",
 		"Role kruise-system/kruise-configuration-role",
 		"Role kruise-system/kruise-leader-election-role",
+		"Role kruise-system/kruise-test",
 		"Role kruise-system/kruise-webhook-role",
 		"RoleBinding kruise-daemon-config/kruise-daemon-secret-rolebinding",
 		"RoleBinding kruise-system/kruise-bundle-credentials",
 		"RoleBinding kruise-system/kruise-configuration-rolebinding",
 		"RoleBinding kruise-system/kruise-leader-election-rolebinding",
+		"RoleBinding kruise-system/kruise-test",
 		"RoleBinding kruise-system/kruise-webhook-rolebinding",
 		"RoleBinding kube-system/kruise-manager-auth-reader",
 		"Secret kruise-system/kruise-webhook-certs",
@@ -95,6 +100,7 @@ func TestObjects(t *testing.T) {
 		"ServiceAccount kruise-system/kruise-daemon",
 		"ServiceAccount kruise-system/kruise-helm-hook",
 		"ServiceAccount kruise-system/kruise-manager",
+		"ServiceAccount kruise-system/kruise-test",
 		"ServiceAccount kruise-system/kruise-upgrade-check",
 		"ValidatingAdmissionPolicy /kruise-daemon-node",
 		"ValidatingAdmissionPolicy /kruise-daemon-pods",
@@ -336,6 +342,7 @@ func TestHooks(t *testing.T) {
 	want := []string{
 		"pre-delete 1 ClusterRole kruise-helm-hook", "pre-delete 2 ClusterRoleBinding kruise-helm-hook", "pre-delete 3 ServiceAccount kruise-helm-hook", "pre-delete 4 Job kruise-finalizer",
 		"pre-upgrade 1 ServiceAccount kruise-upgrade-check", "pre-upgrade 2 Job kruise-upgrade-check",
+		"test 1 ClusterRole kruise-test", "test 1 Role kruise-test", "test 2 ClusterRoleBinding kruise-test", "test 2 RoleBinding kruise-test", "test 3 ServiceAccount kruise-test", "test 4 Job kruise-test",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -364,6 +371,31 @@ func TestCriticalPodsHaveAQuota(t *testing.T) {
 	}
 	if r := render(t, "--set", "manager.priorityClassName=,daemon.priorityClassName="); has[*corev1.ResourceQuota](r, "kruise-critical-pods") {
 		t.Error("there is a quota for no class")
+	}
+}
+
+// helm test runs the command of the image that checks an installation. It may look, but not at secrets, and write only what runs nothing.
+func TestHelmTest(t *testing.T) {
+	r := render(t, "--set", "installation.namespace=platform", "--namespace", "releases")
+	pod := get[*batchv1.Job](t, r, "kruise-test").Spec.Template.Spec
+	if c := pod.Containers[0]; !slices.Equal(c.Command, []string{"/regatta"}) || c.Image != container(t, r).Image ||
+		!slices.Equal(c.Args, []string{"check", "--after", "--manager-namespace=platform", "--release=kruise", "--namespace=releases"}) {
+		t.Errorf("it runs %s %v %v", c.Image, c.Command, c.Args)
+	}
+	role := get[*rbacv1.Role](t, r, "kruise-test")
+	if pod.ServiceAccountName != "kruise-test" || role.Namespace != "platform" {
+		t.Errorf("it runs as %s, and the role is in %s", pod.ServiceAccountName, role.Namespace)
+	}
+	for _, rule := range get[*rbacv1.ClusterRole](t, r, "kruise-test").Rules {
+		if slices.ContainsFunc(rule.Verbs, func(verb string) bool { return verb != "get" && verb != "list" }) || slices.Contains(rule.Resources, "secrets") {
+			t.Errorf("everywhere it may %v", rule)
+		}
+	}
+	for _, rule := range role.Rules {
+		writes := slices.Equal(rule.Verbs, []string{"create"}) && slices.Equal(rule.Resources, []string{"persistentpodstates", "workloadspreads"})
+		if slices.ContainsFunc(rule.Verbs, func(verb string) bool { return verb != "get" && verb != "list" && !writes }) || slices.Contains(rule.Resources, "secrets") {
+			t.Errorf("it may %v", rule)
+		}
 	}
 }
 

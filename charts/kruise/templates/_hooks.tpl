@@ -5,7 +5,7 @@ helm.sh/hook-weight: {{ last . | quote }}
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
 
-{{- /* The spec of a Job that runs the manager's program once. */ -}}
+{{- /* The spec of a Job that runs the program of an image once, or another command of it. */ -}}
 {{- define "kruise.hookJob" -}}
 {{- $root := .root }}
 backoffLimit: 0
@@ -28,6 +28,9 @@ template:
     containers:
       - name: {{ .name }}
         image: {{ .image | quote }}
+        {{- with .command }}
+        command: [{{ . }}]
+        {{- end }}
         args:
           {{- .args | trim | nindent 10 }}
         {{- with .env }}
