@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command generate writes the names of the flags of the manager and of the node agent into files of the chart, which checks extraArgs by
-// them, and the table of values into its page. It is run in the root of the repository.
+// them, the table of values into its page, and what Artifact Hub shows into Chart.yaml. It is run in the root of the repository.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 
 func main() {
 	chart := filepath.Join("charts", "kruise")
-	if err := errors.Join(writeFlags(filepath.Join(chart, "files")), writeReadme(chart)); err != nil {
+	if err := errors.Join(writeFlags(filepath.Join(chart, "files")), writeReadme(chart), writeMetadata(chart)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
