@@ -339,3 +339,17 @@ func TestThePermissionsOnPodsGoWithTheirGate(t *testing.T) {
 		})
 	}
 }
+
+// A memory limit of Go's runtime that users set takes the place of the chart's: a variable that is there twice is merged wrongly.
+func TestUsersSetTheMemoryLimitOfGo(t *testing.T) {
+	r := render(t, "--set", "daemon.extraEnvs[0].name=GOMEMLIMIT,daemon.extraEnvs[0].value=90MiB")
+	var got []string
+	for _, variable := range get[*appsv1.DaemonSet](t, r, "kruise-daemon").Spec.Template.Spec.Containers[0].Env {
+		if variable.Name == "GOMEMLIMIT" {
+			got = append(got, variable.Value)
+		}
+	}
+	if !slices.Equal(got, []string{"90MiB"}) {
+		t.Errorf("it is %v", got)
+	}
+}

@@ -118,7 +118,9 @@ func keepsScale(t *testing.T, api client.Client, run func(string, ...string) str
 			t.Errorf("%s there are %d replicas, want %d: %v", when, *scaled.Spec.Replicas, want, err)
 		}
 	}
-	run("upgrade", "kruise", ".", "--set", "manager.autoscaling.enabled=true")
+	if notes := run("upgrade", "kruise", ".", "--set", "manager.autoscaling.enabled=true"); !strings.Contains(notes, "WARNING: manager.autoscaling") {
+		t.Errorf("nothing measures CPU, and the notes are\n%s", notes)
+	}
 	check("once it is turned on", 2)
 	for _, n := range []int32{5, 0} { // what the autoscaler does, and what it would leave at none
 		before := client.MergeFrom(scaled.DeepCopy())
