@@ -15,9 +15,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// addCertManager has the kinds of cert-manager decoded, whose types are of a module that is for nothing else.
+func addCertManager(scheme *runtime.Scheme) error {
+	for _, kind := range []string{"Issuer", "Certificate"} {
+		scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: "cert-manager.io", Version: "v1", Kind: kind}, &unstructured.Unstructured{})
+	}
+	return nil
+}
 
 // certificate is the spec of a Certificate of a release.
 func certificate(t *testing.T, r release, name string) map[string]any {

@@ -93,19 +93,6 @@ func together() map[string]effect {
 		"daemon.podAnnotations":                       {`{"scrape":"yes"}`, agentOf, `scrape: "yes"`},
 		"daemon.dnsConfig":                            {`{"options":[{"name":"ndots","value":"1"}]}`, agentOf, `name: ndots`},
 		"manager.extraArgs":                           {`["--expectation-timeout=10m"]`, managerOf, "--expectation-timeout=10m"},
-		"manager.workers":                             {`{"cloneSet":11,"containerRecreateRequest":12,"workloadSpread":null}`, managerOf, "--cloneset-workers=11\n            - --crr-workers=12\n"},
-		"manager.kubeAPI.qps":                         {`250.5`, managerOf, "--rest-config-qps=250.5"},
-		"manager.kubeAPI.burst":                       {`700`, managerOf, "--rest-config-burst=700"},
-		"manager.leaderElection.leaseDuration":        {`"60s"`, managerOf, "--leader-election-lease-duration=60s"},
-		"manager.leaderElection.renewDeadline":        {`"40s"`, managerOf, "--leader-election-renew-deadline=40s"},
-		"manager.leaderElection.retryPeriod":          {`"5s"`, managerOf, "--leader-election-retry-period=5s"},
-		"flowControl.matchingPrecedence":              {`800`, "FlowSchema kruise-daemon", "matchingPrecedence: 800"},
-		"flowControl.manager.shares":                  {`25`, "PriorityLevelConfiguration kruise-manager", "nominalConcurrencyShares: 25"},
-		"flowControl.daemon.shares":                   {`15`, "PriorityLevelConfiguration kruise-daemon", "nominalConcurrencyShares: 15"},
-		"flowControl.leaderElection.priorityLevel":    {`"system"`, "FlowSchema kruise-leader-election", `name: "system"`},
-		"daemon.kubeAPI.qps":                          {`7`, agentOf, "--rest-config-qps=7"},
-		"daemon.kubeAPI.burst":                        {`9`, agentOf, "--rest-config-burst=9"},
-		"daemon.pullWorkers":                          {`4`, agentOf, "--max-workers-for-pull-image=4"},
 		"manager.extraEnv":                            {`[{"name":"HTTPS_PROXY","value":"http://proxy:3128"}]`, managerOf, "HTTPS_PROXY"},
 		"manager.topologySpreadConstraints":           {`[{"topologyKey":"rack","maxSkew":2,"whenUnsatisfiable":"DoNotSchedule"}]`, managerOf, "topologyKey: rack"},
 		"daemon.extraArgs":                            {`["--log-flush-frequency=7s"]`, agentOf, "--log-flush-frequency=7s"},
@@ -136,6 +123,39 @@ func together() map[string]effect {
 
 // apart are values that exclude others.
 func apart() map[string]effect {
+	return map[string]effect{
+		"crds.managed":                         {`false`, "CustomResourceDefinition clonesets.apps.kruise.io", absent},
+		"manager.hostNetwork":                  {`true`, managerOf, "hostNetwork: true"},
+		"decisionLogs.unmasked":                {`true`, managerOf, "--decision-log-unmasked"},
+		"webhookConfiguration.clientCA.secret": {`"front-tls"`, managerOf, "secretName: \"front-tls\""},
+		"webhookConfiguration.url":             {`"https://localhost:9443"`, "ValidatingWebhookConfiguration kruise-validating-webhook-configuration", "https://localhost:9443/validate"},
+		"image.registry":                       {`"mirror.example.com"`, managerOf, "mirror.example.com/regatta-sh/regatta:"},
+		"decisionLogs.http.url":                {`"https://logs.example.com"`, managerOf, "--decision-log-url=https://logs.example.com"},
+		"decisionLogs.http.ca.secret":          {`"logs-tls"`, managerOf, "secretName: \"logs-tls\""},
+	}
+}
+
+// tuned are values that say how fast the manager and the agents work.
+func tuned() map[string]effect {
+	return map[string]effect{
+		"manager.workers":                          {`{"cloneSet":11,"containerRecreateRequest":12,"workloadSpread":null}`, managerOf, "--cloneset-workers=11\n            - --crr-workers=12\n"},
+		"manager.kubeAPI.qps":                      {`250.5`, managerOf, "--rest-config-qps=250.5"},
+		"manager.kubeAPI.burst":                    {`700`, managerOf, "--rest-config-burst=700"},
+		"manager.leaderElection.leaseDuration":     {`"60s"`, managerOf, "--leader-election-lease-duration=60s"},
+		"manager.leaderElection.renewDeadline":     {`"40s"`, managerOf, "--leader-election-renew-deadline=40s"},
+		"manager.leaderElection.retryPeriod":       {`"5s"`, managerOf, "--leader-election-retry-period=5s"},
+		"flowControl.matchingPrecedence":           {`800`, "FlowSchema kruise-daemon", "matchingPrecedence: 800"},
+		"flowControl.manager.shares":               {`25`, "PriorityLevelConfiguration kruise-manager", "nominalConcurrencyShares: 25"},
+		"flowControl.daemon.shares":                {`15`, "PriorityLevelConfiguration kruise-daemon", "nominalConcurrencyShares: 15"},
+		"flowControl.leaderElection.priorityLevel": {`"system"`, "FlowSchema kruise-leader-election", `name: "system"`},
+		"daemon.kubeAPI.qps":                       {`7`, agentOf, "--rest-config-qps=7"},
+		"daemon.kubeAPI.burst":                     {`9`, agentOf, "--rest-config-burst=9"},
+		"daemon.pullWorkers":                       {`4`, agentOf, "--max-workers-for-pull-image=4"},
+	}
+}
+
+// scaled lets replicas come and go, and has requests wait in levels that are there.
+func scaled() map[string]effect {
 	const scaler = "HorizontalPodAutoscaler kruise-controller-manager"
 	return map[string]effect{
 		"manager.autoscaling.enabled":                        {`true`, scaler, "kind: Deployment"},
@@ -145,14 +165,6 @@ func apart() map[string]effect {
 		"manager.autoscaling.behavior":                       {`{"scaleUp":{"stabilizationWindowSeconds":7}}`, scaler, "stabilizationWindowSeconds: 7"},
 		"flowControl.manager.priorityLevel":                  {`"workload-high"`, "FlowSchema kruise-manager", `name: "workload-high"`},
 		"flowControl.daemon.priorityLevel":                   {`"workload-low"`, "FlowSchema kruise-daemon", `name: "workload-low"`},
-		"crds.managed":                                       {`false`, "CustomResourceDefinition clonesets.apps.kruise.io", absent},
-		"manager.hostNetwork":                                {`true`, managerOf, "hostNetwork: true"},
-		"decisionLogs.unmasked":                              {`true`, managerOf, "--decision-log-unmasked"},
-		"webhookConfiguration.clientCA.secret":               {`"front-tls"`, managerOf, "secretName: \"front-tls\""},
-		"webhookConfiguration.url":                           {`"https://localhost:9443"`, "ValidatingWebhookConfiguration kruise-validating-webhook-configuration", "https://localhost:9443/validate"},
-		"image.registry":                                     {`"mirror.example.com"`, managerOf, "mirror.example.com/regatta-sh/regatta:"},
-		"decisionLogs.http.url":                              {`"https://logs.example.com"`, managerOf, "--decision-log-url=https://logs.example.com"},
-		"decisionLogs.http.ca.secret":                        {`"logs-tls"`, managerOf, "secretName: \"logs-tls\""},
 	}
 }
 
@@ -191,7 +203,7 @@ func ineffective() []string {
 // does something to an object of the release; or the README says that it does not.
 func TestEveryValueHasAnEffect(t *testing.T) {
 	rows := maps.Clone(together())
-	for _, more := range []map[string]effect{apart(), scaledByMetrics(), unshared(), certified()} {
+	for _, more := range []map[string]effect{apart(), tuned(), scaled(), scaledByMetrics(), unshared(), certified()} {
 		maps.Copy(rows, more)
 	}
 	for name := range values(t) {
@@ -209,7 +221,7 @@ func TestEveryValueHasAnEffect(t *testing.T) {
 		}
 	}
 	without := documents(t, nil)
-	for _, group := range []map[string]effect{together(), apart(), scaledByMetrics(), unshared(), certified()} {
+	for _, group := range []map[string]effect{together(), apart(), tuned(), scaled(), scaledByMetrics(), unshared(), certified()} {
 		with := documents(t, group)
 		for name, e := range group {
 			if e.has == absent {

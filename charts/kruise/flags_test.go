@@ -118,7 +118,7 @@ func valuesOfFlags(t *testing.T, template string) map[string]string {
 func TestEveryFlagCanBeSet(t *testing.T) {
 	known := values(t)
 	fixed := []string{"enable-leader-election", "policy-dir"} // an update has two managers; the volume is mounted there
-	rendered := []map[string]string{documents(t, together()), documents(t, apart()), documents(t, map[string]effect{"manager.pprofAddr": {value: `""`}})}
+	rendered := []map[string]string{documents(t, together()), documents(t, apart()), documents(t, tuned()), documents(t, map[string]effect{"manager.pprofAddr": {value: `""`}})}
 	ofManager, err := manager.NewOptions()
 	if err != nil {
 		t.Fatal(err)

@@ -60,16 +60,13 @@ func render(t *testing.T, args ...string) release {
 // decoder is made once: it takes longer than what it decodes.
 var decoder = sync.OnceValues(func() (runtime.Decoder, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, addCertManager} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}
 	}
-	// Their types are of modules that are for nothing else.
+	// Its types are of a module that is for nothing else.
 	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}, &unstructured.Unstructured{})
-	for _, kind := range []string{"Issuer", "Certificate"} {
-		scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: "cert-manager.io", Version: "v1", Kind: kind}, &unstructured.Unstructured{})
-	}
 	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(), nil
 })
 
