@@ -6,17 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
-)
 
-// leastMinor is the oldest minor version of Kubernetes 1 whose API servers have match conditions and CEL in CRDs and policies.
-const leastMinor = 30
+	"github.com/regatta-sh/regatta/controllers/kubeversion"
+)
 
 // requiredGroups are the APIs of Kubernetes that no manager runs without.
 func requiredGroups() []string {
@@ -37,7 +33,7 @@ func CheckUpgrade(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("asking the API server for its version: %w", err)
 	}
-	wrong := []error{checkVersion(server)}
+	wrong := []error{kubeversion.Check(server)}
 	for _, group := range requiredGroups() {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -51,15 +47,4 @@ func CheckUpgrade(ctx context.Context, config *rest.Config) error {
 		}
 	}
 	return errors.Join(wrong...)
-}
-
-func checkVersion(server *version.Info) error {
-	minor, err := strconv.Atoi(strings.TrimRight(server.Minor, "+"))
-	if err != nil || server.Major != "1" {
-		return fmt.Errorf("the API server says that it is %q, want a version of Kubernetes 1", server.GitVersion)
-	}
-	if minor < leastMinor {
-		return fmt.Errorf("the API server is Kubernetes %s, want 1.%d or newer", server.GitVersion, leastMinor)
-	}
-	return nil
 }
