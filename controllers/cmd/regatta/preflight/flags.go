@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/featuregate"
 
 	"github.com/regatta-sh/regatta/controllers/features"
@@ -17,22 +19,10 @@ import (
 // flags says which flags and gates of the running manager differ. The chart gives its
 // manager what its values say, and nothing that was added to the Deployment by hand.
 func (l *look) flags(context.Context) error {
-	flags := map[string]string{}
-	for i := range l.manager.Spec.Template.Spec.Containers {
-		c := &l.manager.Spec.Template.Spec.Containers[i]
-		if c.Name != "manager" {
-			continue
-		}
-		for _, arg := range slices.Concat(c.Command, c.Args) {
-			if name, ok := strings.CutPrefix(arg, "--"); ok {
-				name, value, _ := strings.Cut(name, "=")
-				flags[name] = value
-			}
-		}
-		for _, e := range c.Env {
-			if e.Name == "CUSTOM_RESOURCE_ENABLE" && e.Value != "" {
-				l.add(Row{Effect: Differs, Object: object, Field: "env CUSTOM_RESOURCE_ENABLE", There: e.Value, Here: "not set: all kinds", Do: "set it on the Deployment afterwards, or turn gates off"})
-			}
+	flags := ManagerFlags(&l.manager)
+	for _, e := range managerContainer(&l.manager).Env {
+		if e.Name == "CUSTOM_RESOURCE_ENABLE" && e.Value != "" {
+			l.add(Row{Effect: Differs, Object: object, Field: "env CUSTOM_RESOURCE_ENABLE", There: e.Value, Here: "not set: all kinds", Do: "set it on the Deployment afterwards, or turn gates off"})
 		}
 	}
 	// What values of the chart say, and what every manager has.
@@ -43,6 +33,28 @@ func (l *look) flags(context.Context) error {
 		}
 	}
 	return l.gates(flags["feature-gates"])
+}
+
+// managerContainer is the container of the manager, empty where the Deployment has none.
+func managerContainer(deployment *appsv1.Deployment) corev1.Container {
+	for _, c := range deployment.Spec.Template.Spec.Containers {
+		if c.Name == "manager" {
+			return c
+		}
+	}
+	return corev1.Container{}
+}
+
+// ManagerFlags are the flags of the manager that a Deployment runs, by name.
+func ManagerFlags(deployment *appsv1.Deployment) map[string]string {
+	flags, c := map[string]string{}, managerContainer(deployment)
+	for _, arg := range slices.Concat(c.Command, c.Args) {
+		if name, ok := strings.CutPrefix(arg, "--"); ok {
+			name, value, _ := strings.Cut(name, "=")
+			flags[name] = value
+		}
+	}
+	return flags
 }
 
 const object = "Deployment kruise-controller-manager"

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -20,12 +19,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/controllers/api"
+	"github.com/regatta-sh/regatta/controllers/kubeversion"
 )
 
-// Where Helm says whose an object is.
+// ReleaseName and ReleaseNamespace are the annotations by which Helm says whose an object is.
 const (
-	releaseName      = "meta.helm.sh/release-name"
-	releaseNamespace = "meta.helm.sh/release-namespace"
+	ReleaseName      = "meta.helm.sh/release-name"
+	ReleaseNamespace = "meta.helm.sh/release-namespace"
 )
 
 // look reads a cluster and gathers what differs.
@@ -38,7 +38,8 @@ type look struct {
 	rows      []Row
 }
 
-func scheme() (*runtime.Scheme, error) {
+// NewScheme knows the kinds of Kubernetes, CRDs and the kinds of Regatta.
+func NewScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, api.AddToScheme} {
 		if err := add(s); err != nil {
@@ -54,7 +55,7 @@ func (l *look) add(r Row) { l.rows = append(l.rows, r) }
 func (l *look) report(ctx context.Context) (Report, error) {
 	err := l.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: "kruise-controller-manager"}, &l.manager)
 	if apierrors.IsNotFound(err) {
-		return Report{}, errNoManager
+		return l.withoutManager(ctx)
 	}
 	if err != nil {
 		return Report{}, fmt.Errorf("reading the Deployment of the manager: %w", err)
@@ -74,9 +75,8 @@ func (l *look) report(ctx context.Context) (Report, error) {
 
 // kubernetes says whether the API server is one that Regatta runs on.
 func (l *look) kubernetes() {
-	minor, err := strconv.Atoi(strings.TrimRight(l.version.Minor, "+"))
-	if err == nil && l.version.Major == "1" && minor < 30 {
-		l.add(Row{Effect: Blocks, Object: "Kubernetes", Field: "version", There: l.version.GitVersion, Here: "1.30 or newer", Do: "upgrade Kubernetes first"})
+	if kubeversion.Check(l.version) != nil {
+		l.add(Row{Effect: Blocks, Object: "Kubernetes", Field: "version", There: l.version.GitVersion, Here: fmt.Sprintf("1.%d or newer", kubeversion.OldestMinor), Do: "upgrade Kubernetes first"})
 	}
 }
 
@@ -86,7 +86,7 @@ func (l *look) crds(ctx context.Context) error {
 	if err := l.List(ctx, list); err != nil {
 		return fmt.Errorf("listing CRDs: %w", err)
 	}
-	known := served()
+	known := ServedVersions()
 	for i := range list.Items {
 		crd := &list.Items[i]
 		if crd.Spec.Group != "apps.kruise.io" && crd.Spec.Group != "policy.kruise.io" {
@@ -117,14 +117,14 @@ func (l *look) crds(ctx context.Context) error {
 
 // owner says whether helm takes a CRD over.
 func (l *look) owner(crd *apiextensionsv1.CustomResourceDefinition) {
-	owner, object := crd.Annotations[releaseName], "CRD "+crd.Name
+	owner, object := crd.Annotations[ReleaseName], "CRD "+crd.Name
 	switch {
 	case l.release.name == "" || l.release.owns(crd):
 	case owner == "":
 		l.add(Row{Effect: Blocks, Object: object, Field: "metadata.annotations", There: "of no release", Here: "of release " + l.release.name,
 			Do: "add --take-ownership, with Helm 3.17 or newer, or --set crds.managed=false and apply the chart's CRDs yourself"})
 	default:
-		l.add(Row{Effect: Blocks, Object: object, Field: "metadata.annotations", There: "of release " + crd.Annotations[releaseNamespace] + "/" + owner, Here: "of release " + l.release.name,
+		l.add(Row{Effect: Blocks, Object: object, Field: "metadata.annotations", There: "of release " + crd.Annotations[ReleaseNamespace] + "/" + owner, Here: "of release " + l.release.name,
 			Do: "let that release go of it with --set crds.managed=false and helm.sh/resource-policy=keep, then add --take-ownership"})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,8 +22,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/kinds"
 )
 
-// served are the versions of each kind, the oldest first, by group/kind.
-func served() map[string][]string {
+// ServedVersions are the versions of each kind, the oldest first, by group/kind.
+func ServedVersions() map[string][]string {
 	out := map[string][]string{}
 	for gvk := range persisted() {
 		key := gvk.Group + "/" + gvk.Kind
@@ -32,6 +33,17 @@ func served() map[string][]string {
 		slices.Sort(out[key])
 	}
 	return out
+}
+
+// CRDResource is the plural and the group of a CRD of the groups of OpenKruise, by its name.
+func CRDResource(name string) (schema.GroupResource, bool) {
+	r := schema.ParseGroupResource(name)
+	return r, r.Group == "apps.kruise.io" || r.Group == "policy.kruise.io"
+}
+
+// crdList is the kind of a list of CRDs.
+func crdList() schema.GroupVersionKind {
+	return apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList")
 }
 
 // persisted are the kinds that have objects.
@@ -50,11 +62,11 @@ func persisted() map[schema.GroupVersionKind]bool {
 
 // objects says what of the objects is unknown here, and which rollouts go on.
 func (l *look) objects(ctx context.Context) error {
-	s, err := scheme()
+	s, err := NewScheme()
 	if err != nil {
 		return err
 	}
-	known := served()
+	known := ServedVersions()
 	for _, key := range slices.Sorted(maps.Keys(known)) {
 		group, kind, _ := strings.Cut(key, "/")
 		list := &unstructured.UnstructuredList{}

@@ -5,7 +5,6 @@
 package preflight
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -50,7 +49,9 @@ type Row struct {
 type Report struct {
 	// Command is what changes the release over, empty where none was found.
 	Command string `json:"command,omitempty"`
-	Rows    []Row  `json:"rows"`
+	// Nothing is true where nothing of OpenKruise is in the cluster.
+	Nothing bool  `json:"nothing,omitempty"`
+	Rows    []Row `json:"rows"`
 }
 
 type options struct {
@@ -77,7 +78,7 @@ writes nothing.
 
 It ends with
 
-  0  nothing is in the way
+  0  nothing is in the way, or nothing of OpenKruise is there
   1  something is: of the effect that --fail-on names, or a worse one
   2  the command was mistyped
   3  it could not run
@@ -103,7 +104,7 @@ func (o *options) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	s, err := scheme()
+	s, err := NewScheme()
 	if err != nil {
 		return err
 	}
@@ -164,6 +165,10 @@ func (r Report) print(out io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	if r.Nothing {
+		_, err := fmt.Fprintln(out, "There is nothing to change over from: neither a manager nor a CRD or a webhook of OpenKruise is here. regatta check says what an installation needs.")
+		return err
+	}
 	if r.Command == "" {
 		_, err := fmt.Fprintln(out, "There is no release of OpenKruise here.")
 		return err
@@ -171,6 +176,3 @@ func (r Report) print(out io.Writer) error {
 	_, err := fmt.Fprintf(out, "Change over with: %s\n", r.Command)
 	return err
 }
-
-// errNoManager is returned where nothing is installed.
-var errNoManager = errors.New("there is no Deployment kruise-controller-manager; name its namespace with --manager-namespace")

@@ -95,14 +95,14 @@ func newShop(t *testing.T) *shop {
 	if err := os.WriteFile(s.kubeconfig, env.KubeConfig, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	known, err := scheme()
+	known, err := NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s.Client, err = client.New(env.Config, client.Options{Scheme: known}); err != nil {
 		t.Fatal(err)
 	}
-	if _, text, code := s.types(); code != exit.Failed {
+	if _, text, code := s.types(); code != exit.Fine || !strings.Contains(text, "There is nothing to change over from") {
 		t.Errorf("without OpenKruise it ends with %d: %s", code, text)
 	}
 	s.helm("install", "kruise", s.chart, "--set", "webhookConfiguration.installed=false")
@@ -137,6 +137,15 @@ func TestPreflight(t *testing.T) {
 		if _, text, code := s.types("--fail-on", "notes"); code != exit.Usage {
 			t.Errorf("it ends with %d: %s", code, text)
 		}
+	})
+
+	t.Run("a manager in another namespace", func(t *testing.T) {
+		s := &shop{t, s.Client, s.kubeconfig, s.chart}
+		r, text, code := s.types("-o", "json", "--manager-namespace", "elsewhere")
+		if code != exit.Refused || r.Nothing {
+			t.Errorf("it ends with %d: %s", code, text)
+		}
+		s.wants(r, "Blocks | Deployment kruise-system/kruise-controller-manager | metadata.namespace | kruise-system | looked for in elsewhere | regatta preflight --manager-namespace kruise-system")
 	})
 
 	t.Run("values that both charts have are kept", func(t *testing.T) {
@@ -178,6 +187,14 @@ func TestPreflight(t *testing.T) {
 			"Differs | Deployment kruise-controller-manager | --cloneset-workers | 10 | default",
 			"Differs | Deployment kruise-controller-manager | env CUSTOM_RESOURCE_ENABLE | CloneSet | not set",
 		)
+		if err := s.Delete(t.Context(), deployment); err != nil {
+			t.Fatal(err)
+		}
+		r, text, code = s.types("-o", "json")
+		if code != exit.Fine || r.Nothing {
+			t.Errorf("without its Deployment it ends with %d: %s", code, text)
+		}
+		s.wants(r, "Note | CRD clonesets.apps.kruise.io | metadata | kept without a manager | taken over")
 	})
 }
 
@@ -254,7 +271,7 @@ func TestWhatAnOldClusterHas(t *testing.T) {
 	if len(l.rows) != 1 || l.rows[0].Effect != Blocks || l.rows[0].There != "v1.28.4" {
 		t.Errorf("of Kubernetes 1.28 it says %v", l.rows)
 	}
-	known := served()
+	known := ServedVersions()
 	if len(known) != 20 || strings.Join(known["apps.kruise.io/CloneSet"], " ") != "v1alpha1 v1beta1" || strings.Join(known["apps.kruise.io/EphemeralJob"], " ") != "v1alpha1" {
 		t.Errorf("it knows %v", known)
 	}

@@ -70,7 +70,7 @@ func (r *release) drop(path string) {
 }
 
 func (r release) owns(o client.Object) bool {
-	return r.name != "" && o.GetAnnotations()[releaseName] == r.name && o.GetAnnotations()[releaseNamespace] == r.namespace
+	return r.name != "" && o.GetAnnotations()[ReleaseName] == r.name && o.GetAnnotations()[ReleaseNamespace] == r.namespace
 }
 
 // text is a value that a user set, or its default.
@@ -92,7 +92,7 @@ func (r release) number(path string, otherwise int64) int64 {
 
 // released reads the release and says what of its values the chart refuses.
 func (l *look) released(ctx context.Context) error {
-	l.release = release{name: l.manager.Annotations[releaseName], namespace: l.manager.Annotations[releaseNamespace]}
+	l.release = release{name: l.manager.Annotations[ReleaseName], namespace: l.manager.Annotations[ReleaseNamespace]}
 	if l.release.name == "" {
 		l.add(Row{Effect: Blocks, Object: "Deployment kruise-controller-manager", Field: "metadata.annotations", There: "of no release of Helm", Here: "of release kruise",
 			Do: "helm install kruise charts/kruise --take-ownership, with Helm 3.17 or newer; what only OpenKruise has stays"})
