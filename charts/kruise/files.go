@@ -4,7 +4,7 @@
 // what it would refuse. Helm packs the chart without it.
 package chart
 
-import _ "embed"
+import "embed"
 
 // Schema is the JSON schema of the chart's values.
 //
@@ -15,3 +15,8 @@ var Schema string
 //
 //go:embed values.yaml
 var Values []byte
+
+// CRDs are those of the chart, a file each.
+//
+//go:embed files/crds/*.yaml
+var CRDs embed.FS

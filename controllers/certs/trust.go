@@ -107,6 +107,16 @@ func decoded(config map[string]any) []byte {
 	return raw
 }
 
+// Fits reads the certificate that a chain in PEM begins with, and finds out whether it is of a CA and for a name. The certificate is nil
+// where it cannot be read.
+func Fits(chain, ca []byte, name string) (*x509.Certificate, error) {
+	leaf, between, err := read(chain)
+	if err != nil {
+		return nil, err
+	}
+	return leaf, verify(leaf, between, ca, name)
+}
+
 func read(chain []byte) (leaf *x509.Certificate, between *x509.CertPool, err error) {
 	between = x509.NewCertPool()
 	for block, rest := pem.Decode(chain); block != nil; block, rest = pem.Decode(rest) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/check"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/policy"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/preflight"
@@ -38,7 +39,7 @@ func run() int {
 		// An error is printed once, and usage only when it was asked for.
 		SilenceUsage: true,
 	}
-	root.AddCommand(policy.New(policies.Builtin, policy.WithRunner(gate.Child{})), why.Command(), rollout.Command(), preflight.Command(), sidecar.Command(policies.Builtin), version.Command(policies.Builtin))
+	root.AddCommand(policy.New(policies.Builtin, policy.WithRunner(gate.Child{})), why.Command(), rollout.Command(), preflight.Command(), check.Command(policies.Builtin), sidecar.Command(policies.Builtin), version.Command(policies.Builtin))
 
 	return exit.Code(exit.Tree(root).ExecuteContext(ctx))
 }

@@ -45,16 +45,25 @@ func Command(builtin fs.FS) *cobra.Command {
   regatta version -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			b, err := bundle.ReadBuiltin(builtin)
+			v, err := Read(builtin)
 			if err != nil {
 				return err
 			}
-			info, _ := debug.ReadBuildInfo()
-			return of(b, info).print(cmd.OutOrStdout(), form.String())
+			return v.print(cmd.OutOrStdout(), form.String())
 		},
 	}
 	form.AddTo(cmd)
 	return cmd
+}
+
+// Read tells which program this is. builtin are its policies.
+func Read(builtin fs.FS) (Version, error) {
+	b, err := bundle.ReadBuiltin(builtin)
+	if err != nil {
+		return Version{}, err
+	}
+	info, _ := debug.ReadBuildInfo()
+	return of(b, info), nil
 }
 
 // of makes it of what the linker kept, which may be nothing.

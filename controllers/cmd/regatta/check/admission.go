@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// checkAdmission creates each object as a dry run, and the pods of its template: what admission refuses there it refuses later. Where the
+// namespace is not there yet, objects are asked about in namespace default, which has other labels.
+func (i *inspector) checkAdmission(ctx context.Context, planned []plannedObject, in space) {
+	asked := append(slices.Clone(planned), i.podsOf(planned)...)
+	results := make([]bool, len(asked))
+	inParallel(len(asked), func(k int) { results[k] = i.tryCreate(ctx, asked[k], in) })
+	fine := len(slices.DeleteFunc(results, func(ok bool) bool { return !ok }))
+	where := ""
+	if !in.usable {
+		where = "; as " + i.Namespace + " is not there yet, those in it were asked about in namespace default"
+	}
+	if fine > 0 {
+		i.add(Finding{Fine, "admission", "dry run", "create", fmt.Sprintf("%d of %d objects and pods of the installation would be let in%s", fine, len(asked), where), ""})
+	}
+}
+
+// podsOf are pods as the controllers make them of templates. Their accounts and the quota of their class are not there yet.
+func (i *inspector) podsOf(planned []plannedObject) []plannedObject {
+	mapping, err := i.RESTMapper().RESTMapping(schema.GroupKind{Kind: "Pod"}, "v1")
+	if err != nil {
+		i.addError("admission", "Pod", "discover", err)
+		return nil
+	}
+	var out []plannedObject
+	for _, p := range planned {
+		o, ok := p.Object.(*unstructured.Unstructured)
+		if kind := p.mapping.GroupVersionKind.Kind; !ok || kind != "Deployment" && kind != "DaemonSet" {
+			continue
+		}
+		spec, _, _ := unstructured.NestedMap(o.Object, "spec", "template", "spec") // what is none is refused above
+		for _, field := range []string{"serviceAccountName", "serviceAccount", "priorityClassName"} {
+			delete(spec, field)
+		}
+		pod := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "spec": spec}}
+		pod.SetName(o.GetName() + "-check")
+		pod.SetNamespace(o.GetNamespace())
+		labels, _, _ := unstructured.NestedStringMap(o.Object, "spec", "template", "metadata", "labels")
+		annotations, _, _ := unstructured.NestedStringMap(o.Object, "spec", "template", "metadata", "annotations")
+		pod.SetLabels(labels)
+		pod.SetAnnotations(annotations)
+		out = append(out, plannedObject{pod, mapping})
+	}
+	return out
+}
+
+// tryCreate creates an object as a dry run and says whether it is let in.
+func (i *inspector) tryCreate(ctx context.Context, p plannedObject, in space) bool {
+	o, err := i.dryRun(ctx, p, p.GetNamespace())
+	fallback := p.GetNamespace() != "" && (apierrors.IsNotFound(err) && strings.Contains(err.Error(), "namespaces ") || p.GetNamespace() == i.Namespace && in.ending)
+	if fallback {
+		o, err = i.dryRun(ctx, p, metav1.NamespaceDefault)
+	}
+	switch {
+	case err == nil:
+		i.addChanged(p, o)
+		return true
+	case apierrors.IsAlreadyExists(err): // admission comes first
+		return true
+	case apierrors.IsNotFound(err): // a binding to a role that is not there yet, by one who may not bind every role
+		return true
+	case fallback && strings.Contains(err.Error(), "violates PodSecurity"):
+		return true // the namespace of the installation has labels of its own
+	case apierrors.IsForbidden(err) && isOfRights(err):
+		return false // checkRights says it
+	}
+	i.addRefusal(p, err)
+	return false
+}
+
+// dryRun creates an object in a namespace as a dry run, and returns what became of it.
+func (i *inspector) dryRun(ctx context.Context, p plannedObject, namespace string) (client.Object, error) {
+	o, _ := p.DeepCopyObject().(client.Object)
+	o.SetNamespace(namespace)
+	return o, i.ask(ctx, func(ctx context.Context) error { return i.Create(ctx, o, client.DryRunAll) })
+}
+
+// isOfRights reports whether a caller was refused by RBAC before admission was asked.
+func isOfRights(err error) bool {
+	return strings.Contains(err.Error(), " cannot create resource ") && !strings.Contains(err.Error(), "attempting to grant")
+}
+
+// Words in which API servers tell who refused.
+var (
+	refusedByWebhook = regexp.MustCompile(`admission webhook "([^"]+)" denied the request`)
+	refusedByPolicy  = regexp.MustCompile(`ValidatingAdmissionPolicy '([^']+)' with binding '([^']+)' denied request`)
+	silentWebhook    = regexp.MustCompile(`failed calling webhook "([^"]+)"`)
+)
+
+// addRefusal says what refused an object, and what to do about that.
+func (i *inspector) addRefusal(p plannedObject, err error) {
+	text := err.Error()
+	f := Finding{Blocks, "admission", p.name(), "create", "it would be refused: " + text, ""}
+	switch {
+	case silentWebhook.MatchString(text):
+		name := silentWebhook.FindStringSubmatch(text)[1]
+		f.Field, f.Fix = "webhook "+name, "have it answer; kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations -o yaml has it"
+	case refusedByWebhook.MatchString(text):
+		name := refusedByWebhook.FindStringSubmatch(text)[1]
+		f.Field, f.Fix = "webhook "+name, i.exemption(name)
+	case refusedByPolicy.MatchString(text):
+		found := refusedByPolicy.FindStringSubmatch(text)
+		f.Field = "ValidatingAdmissionPolicy " + found[1]
+		f.Fix = fmt.Sprintf("leave namespace %s out by spec.matchResources.namespaceSelector: kubectl edit validatingadmissionpolicybinding %s", i.Namespace, found[2])
+	case strings.Contains(text, "violates PodSecurity"):
+		f.Field = "Pod Security of namespace " + i.Namespace
+		f.Fix = "kubectl label namespace " + i.Namespace + " pod-security.kubernetes.io/enforce=privileged --overwrite, since the node agent is on the network of its node; or leave the agent out: --set featureGates=KruiseDaemon=false"
+	case strings.Contains(text, "attempting to grant RBAC permissions not currently held"):
+		f.Check, f.Field = "rights", "rules"
+		f.Fix = "have a cluster administrator install it, or have the verbs escalate and bind on clusterroles and roles granted to you"
+	case strings.Contains(text, "exceeded quota") || strings.Contains(text, "insufficient quota"):
+		f.Field, f.Fix = "ResourceQuota", "kubectl describe resourcequota -n "+i.Namespace+", and raise it"
+	case errors.Is(err, context.DeadlineExceeded):
+		f.Message, f.Fix = fmt.Sprintf("no answer in %s: a webhook may be slow", i.Timeout), "give it longer with --timeout"
+	default:
+		f.Fix = "kubectl create --dry-run=server -f FILE of it says the same"
+	}
+	i.add(f)
+}
+
+// exemption is how users keep a policy engine out of a namespace.
+func (i *inspector) exemption(webhook string) string {
+	switch {
+	case strings.Contains(webhook, "gatekeeper"):
+		return "leave the namespace out in spec.match.excludedNamespaces of the constraint, or kubectl label namespace " + i.Namespace + " admission.gatekeeper.sh/ignore=true"
+	case strings.Contains(webhook, "kyverno"):
+		return "make a PolicyException for namespace " + i.Namespace + ", or exclude it in the policy that the message names"
+	case strings.HasSuffix(webhook, "openpolicyagent.org"):
+		return "kubectl label namespace " + i.Namespace + " openpolicyagent.org/webhook=ignore, if the webhook goes by it"
+	}
+	return "leave namespace " + i.Namespace + " out by the namespaceSelector of the webhook, or change the rule that the message names"
+}
+
+// addChanged says what a webhook made of an object that would make it work otherwise.
+func (i *inspector) addChanged(p plannedObject, after client.Object) {
+	switch p.mapping.GroupVersionKind.Kind {
+	case "Pod":
+		i.addChangedPod(p, after)
+	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
+		before, _ := p.Object.(*unstructured.Unstructured)
+		changed, _ := after.(*unstructured.Unstructured)
+		if before != nil && changed != nil && countSelectors(before) != countSelectors(changed) {
+			i.add(Finding{Warns, "admission", p.name(), "webhooks.namespaceSelector", "another controller adds selectors of namespaces to webhook configurations, so that some namespaces are not asked about",
+				"on AKS, kubectl annotate the configuration with admissions.enforcer/disabled=true"})
+		}
+	}
+}
+
+// countSelectors counts what the namespace selectors of a webhook configuration ask for.
+func countSelectors(configuration *unstructured.Unstructured) int {
+	n := 0
+	hooks, _, _ := unstructured.NestedSlice(configuration.Object, "webhooks")
+	for _, h := range hooks {
+		hook, _ := h.(map[string]any)
+		expressions, _, _ := unstructured.NestedSlice(hook, "namespaceSelector", "matchExpressions")
+		pairs, _, _ := unstructured.NestedMap(hook, "namespaceSelector", "matchLabels")
+		n += len(expressions) + len(pairs)
+	}
+	return n
+}
+
+// addChangedPod tells of containers that a webhook adds, and of images that it replaces.
+func (i *inspector) addChangedPod(p plannedObject, after client.Object) {
+	images := func(o client.Object) map[string]string {
+		out := map[string]string{}
+		u, _ := o.(*unstructured.Unstructured)
+		if u == nil {
+			return out
+		}
+		pod := &corev1.Pod{}
+		if i.Scheme().Convert(u, pod, nil) != nil {
+			return out
+		}
+		for _, c := range containersOf(&pod.Spec) {
+			out[c.Name] = c.Image
+		}
+		return out
+	}
+	before := images(p.Object)
+	for name, image := range images(after) {
+		switch had, ok := before[name]; {
+		case !ok:
+			i.add(Finding{Warns, "admission", p.name(), "spec.containers " + name, "a webhook adds this container, of " + image + ", to the pods of the installation; webhooks and probes of the manager may not be reached through it",
+				"leave namespace " + i.Namespace + " out where the webhook is configured, such as kubectl label namespace " + i.Namespace + " istio-injection=disabled"})
+		case had != image:
+			i.add(Finding{Warns, "admission", p.name(), "spec.containers " + name + " image", "a webhook replaces " + had + " by " + image, "see that " + image + " is the image of Regatta"})
+		}
+	}
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
+)
+
+// agentName is the name of the DaemonSet of the node agent.
+const agentName = "kruise-daemon"
+
+// findAgents reads the DaemonSet of the node agent; nil where there is none.
+func (i *inspector) findAgents(ctx context.Context) *appsv1.DaemonSet {
+	found, object := &appsv1.DaemonSet{}, nameOf("DaemonSet", i.Namespace, agentName)
+	err := i.ask(ctx, func(ctx context.Context) error {
+		return i.Get(ctx, client.ObjectKey{Namespace: i.Namespace, Name: agentName}, found)
+	})
+	switch {
+	case err == nil:
+		return found
+	case !apierrors.IsNotFound(err):
+		i.addError("agents", object, "get", err)
+		return nil
+	}
+	gates, err := i.gatesOf()
+	if err != nil || gates.Enabled(features.KruiseDaemon) {
+		i.add(Finding{Blocks, "agents", object, "metadata.name", "it is not there, and the feature gate KruiseDaemon is on: nothing restarts in place or is pulled ahead", "helm upgrade " + i.Release + " charts/kruise, or --set featureGates=KruiseDaemon=false"})
+		return nil
+	}
+	i.add(Finding{Fine, "agents", object, "metadata.name", "there are no agents, as the feature gate KruiseDaemon is off", ""})
+	return nil
+}
+
+// checkAgents looks whether each node that an agent should run on has one that is ready.
+func (i *inspector) checkAgents(ctx context.Context, agents *appsv1.DaemonSet) {
+	if agents == nil {
+		i.checkNodes(ctx, nil)
+		return
+	}
+	object, spec := nameOf("DaemonSet", i.Namespace, agents.Name), &agents.Spec.Template.Spec
+	ready := map[string]bool{} // by node, of pods that are there
+	pods := &corev1.PodList{}
+	ok := i.list(ctx, "agents", "Pods of daemon", pods, func() {
+		for n := range pods.Items {
+			pod := &pods.Items[n]
+			if pod.DeletionTimestamp == nil && pod.Spec.NodeName != "" {
+				ready[pod.Spec.NodeName] = ready[pod.Spec.NodeName] || isReady(pod)
+			}
+			i.addPod("agents", pod)
+		}
+	}, client.InNamespace(i.Namespace), client.MatchingLabels{"control-plane": "daemon"})
+	fits, err := nodefit.Of(spec, nodefit.WithTolerations(nodefit.DaemonTolerations(spec.HostNetwork)...))
+	if err != nil {
+		i.add(Finding{Blocks, "agents", object, "spec.template.spec.affinity", err.Error(), "change daemon.affinity"})
+		return
+	}
+	var without, unready, excluded []string
+	running := 0
+	ok = i.checkNodes(ctx, func(node *corev1.Node) {
+		state, found := ready[node.Name]
+		switch {
+		case !fits.Judge(node).Start:
+			excluded = append(excluded, node.Name)
+		case !found:
+			without = append(without, node.Name)
+		case !state:
+			unready = append(unready, node.Name)
+		default:
+			running++
+		}
+	}) && ok
+	if ok {
+		i.addAgents(ctx, object, running, without, unready, excluded)
+	}
+}
+
+func (i *inspector) addAgents(ctx context.Context, object string, running int, without, unready, excluded []string) {
+	slices.Sort(without)
+	slices.Sort(unready)
+	if len(without) > 0 {
+		f := Finding{Warns, "agents", object, "nodes " + some(without), fmt.Sprintf("%d nodes have no agent, so that nothing restarts in place or is pulled ahead there", len(without)), "kubectl -n " + i.Namespace + " describe daemonset " + agentName}
+		if why := i.findFailedCreate(ctx); why != "" {
+			f.Message += "; " + why
+		}
+		i.add(f)
+	}
+	if len(unready) > 0 {
+		i.add(Finding{Warns, "agents", object, "nodes " + some(unready), fmt.Sprintf("the agents of %d nodes are not ready", len(unready)), "kubectl -n " + i.Namespace + " get pods -l control-plane=daemon -o wide"})
+	}
+	if running == 0 && len(without)+len(unready) > 0 {
+		i.add(Finding{Blocks, "agents", object, "status.numberReady", "no agent is ready on any node", "kubectl -n " + i.Namespace + " rollout status daemonset/" + agentName})
+		return
+	}
+	message := fmt.Sprintf("%d nodes have an agent that is ready", running)
+	if len(excluded) > 0 {
+		message += fmt.Sprintf("; %d are not meant to, by its selector, affinity and tolerations", len(excluded))
+	}
+	i.add(Finding{Fine, "agents", object, "status.numberReady", message, ""})
+}
+
+func isReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// findFailedCreate is what an event says of pods of the DaemonSet that cannot be made: a DaemonSet has no condition for it.
+func (i *inspector) findFailedCreate(ctx context.Context) string {
+	events := &corev1.EventList{}
+	err := i.ask(ctx, func(ctx context.Context) error {
+		return i.List(ctx, events, client.InNamespace(i.Namespace), client.Limit(50),
+			client.MatchingFields{"involvedObject.kind": "DaemonSet", "involvedObject.name": agentName, "reason": "FailedCreate"})
+	})
+	if err != nil || len(events.Items) == 0 {
+		return "" // the finding stands without it
+	}
+	return events.Items[len(events.Items)-1].Message
+}

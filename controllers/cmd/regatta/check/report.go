@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
+)
+
+// Schema names the form of a report as JSON. Fields are added to it; none is renamed or taken away while it has this name.
+const Schema = "regatta.sh/check/v1"
+
+// Status says how much a finding matters.
+type Status string
+
+// The statuses, the worst first.
+const (
+	// Blocks is what keeps an installation from being made or from working.
+	Blocks Status = "Blocks"
+	// Warns is what works less well than it could, or will stop to.
+	Warns Status = "Warns"
+	// Unknown is what could not be looked at, such as for want of a permission.
+	Unknown Status = "Unknown"
+	// Fine is what is as it should be.
+	Fine Status = "Fine"
+)
+
+// statuses are all of them, the worst first.
+func statuses() []Status { return []Status{Blocks, Warns, Unknown, Fine} }
+
+// Phase says which of the two sets of checks was run.
+type Phase string
+
+// The phases.
+const (
+	Before Phase = "Before"
+	After  Phase = "After"
+)
+
+// Finding is what one check came to.
+type Finding struct {
+	Status Status `json:"status"`
+	// Check is the group that it is of, such as rights or webhooks.
+	Check string `json:"check"`
+	// Object is a kind and a name, Field what of it was looked at.
+	Object  string `json:"object"`
+	Field   string `json:"field"`
+	Message string `json:"message"`
+	// Fix is what to do, empty for nothing: a command wherever there is one.
+	Fix string `json:"fix,omitempty"`
+}
+
+// Report is what is printed.
+type Report struct {
+	Schema string `json:"schema"`
+	Phase  Phase  `json:"phase"`
+	// Result is the worst status of the findings.
+	Result Status `json:"result"`
+	// Client is the version of this program, Manager that of the chart in the cluster, Kubernetes that of the API server. They are empty
+	// where they are not known.
+	Client     string    `json:"client"`
+	Manager    string    `json:"manager,omitempty"`
+	Kubernetes string    `json:"kubernetes,omitempty"`
+	Namespace  string    `json:"namespace"`
+	Findings   []Finding `json:"findings"`
+}
+
+// sortFindings puts the worst first, and sets the result.
+func (r *Report) sortFindings() {
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(slices.Index(statuses(), a.Status), slices.Index(statuses(), b.Status)),
+			strings.Compare(a.Check, b.Check), strings.Compare(a.Object, b.Object), strings.Compare(a.Field, b.Field))
+	})
+	r.Result = Fine
+	if len(r.Findings) > 0 {
+		r.Result = r.Findings[0].Status
+	}
+}
+
+func (r *Report) count(s Status) int {
+	n := 0
+	for _, f := range r.Findings {
+		if f.Status == s {
+			n++
+		}
+	}
+	return n
+}
+
+// verdict is an error where something blocks, or where anything is not fine if that was asked for.
+func (r *Report) verdict(strict bool) error {
+	blocks, warns, unknown := r.count(Blocks), r.count(Warns), r.count(Unknown)
+	if blocks > 0 || strict && warns+unknown > 0 {
+		return exit.No(fmt.Errorf("%d block, %d warn, and %d could not be looked at", blocks, warns, unknown))
+	}
+	return nil
+}
+
+// print writes a report as people read it.
+func (r *Report) print(out io.Writer) error {
+	t := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(t, "STATUS\tCHECK\tOBJECT\tFIELD\tMESSAGE\tFIX")
+	for _, f := range collapse(r.Findings) {
+		cells := []string{string(f.Status), f.Check, f.Object, f.Field, f.Message, f.Fix}
+		for i, cell := range cells {
+			cells[i] = cmp.Or(oneLine(cell), "-")
+		}
+		fmt.Fprintln(t, strings.Join(cells, "\t"))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	when := map[Phase]string{Before: "before an installation", After: "of the installation"}[r.Phase]
+	_, err := fmt.Fprintf(out, "\nChecked %s in namespace %s: %d fine, %d block, %d warn, %d unknown.\n", when, r.Namespace, r.count(Fine), r.count(Blocks), r.count(Warns), r.count(Unknown))
+	return err
+}
+
+// collapse makes one finding of those that say the same of several objects.
+func collapse(findings []Finding) []Finding {
+	var out []Finding
+	objects := map[Finding][]string{}
+	for _, f := range findings {
+		key := f
+		key.Object = ""
+		if objects[key] = append(objects[key], f.Object); len(objects[key]) == 1 {
+			out = append(out, key)
+		}
+	}
+	for n := range out {
+		out[n].Object = some(objects[out[n]])
+	}
+	return out
+}
+
+// mostInCell is how many bytes of a message are printed: webhooks write some of them.
+const mostInCell = 1000
+
+// oneLine is text without line ends, tabs and what is not printable, and not too long.
+func oneLine(text string) string {
+	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' }), " ")
+	return shorten(text, mostInCell)
+}
+
+// shorten cuts a text to a number of bytes.
+func shorten(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}
