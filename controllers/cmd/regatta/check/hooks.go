@@ -126,7 +126,7 @@ func (i *inspector) tryWebhooksOf(ctx context.Context, o client.Object, hooks []
 		i.add(Finding{Blocks, "webhooks", object, "webhook " + name, "the API server gets no answer, so that it refuses writes of this kind: " + err.Error(),
 			"kubectl -n " + i.Namespace + " logs deployment/kruise-controller-manager; with a network policy, see that the API server reaches port 9443 of the pods"})
 	case apierrors.IsForbidden(err) && isOfRights(err):
-		i.add(Finding{Unknown, "webhooks", object, "create", "you may not create such objects in namespace " + i.Namespace + ", so that its webhooks were not asked", "have who may run this"})
+		i.add(Finding{Unknown, "webhooks", object, "create", "you may not create such objects in namespace " + i.Namespace + ", so that its webhooks were not asked", "ask a cluster administrator to run this"})
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
 		i.add(Finding{Unknown, "webhooks", object, "create", "the API server has another schema than this program, so that webhooks that validate were not asked: " + err.Error(), "install the version of regatta that the chart is of"})
 	case errors.Is(err, context.DeadlineExceeded) || apierrors.IsTimeout(err):
