@@ -17,6 +17,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/preflight"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/rollout"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/sidecar"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/support"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/version"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/why"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
@@ -39,7 +40,7 @@ func run() int {
 		// An error is printed once, and usage only when it was asked for.
 		SilenceUsage: true,
 	}
-	root.AddCommand(policy.New(policies.Builtin, policy.WithRunner(gate.Child{})), why.Command(), rollout.Command(), preflight.Command(), check.Command(policies.Builtin), sidecar.Command(policies.Builtin), version.Command(policies.Builtin))
+	root.AddCommand(policy.New(policies.Builtin, policy.WithRunner(gate.Child{})), why.Command(), rollout.Command(), preflight.Command(), check.Command(policies.Builtin), support.Command(policies.Builtin), sidecar.Command(policies.Builtin), version.Command(policies.Builtin))
 
 	return exit.Code(exit.Tree(root).ExecuteContext(ctx))
 }

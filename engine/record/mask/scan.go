@@ -32,6 +32,9 @@ type name struct {
 // Begin begins a line.
 func (m *Mask) Begin() *Line { return &Line{mask: m, names: map[string]name{}} }
 
+// Hidden are the texts that were hidden, but for short ones, which may be anything. They must not be found elsewhere either.
+func (l *Line) Hidden() []string { return l.hidden }
+
 // Masked points to what was hidden, sorted.
 func (l *Line) Masked() []string {
 	slices.Sort(l.masked)
@@ -81,7 +84,7 @@ func (l *Line) sentence(text string) string {
 	if l.replacer != nil {
 		text = l.replacer.Replace(text)
 	}
-	if looksSecret(text) {
+	if LooksSecret(text) {
 		return Text
 	}
 	return text
@@ -324,7 +327,7 @@ func (s *scan) text(quoted []byte) {
 			return
 		}
 	}
-	if looksSecret(text) {
+	if LooksSecret(text) {
 		s.hide(quoted)
 		return
 	}

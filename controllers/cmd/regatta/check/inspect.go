@@ -85,7 +85,7 @@ func (i *inspector) addError(check, object, verb string, err error) {
 	f := Finding{Blocks, check, object, verb, "the request failed: " + err.Error(), "look at kubectl get --raw '/readyz?verbose', or give it longer with --timeout"}
 	switch {
 	case apierrors.IsForbidden(err):
-		f.Status, f.Message, f.Fix = Unknown, "you may not "+verb+" it: "+err.Error(), "ask a cluster administrator to run this, or for the permission to " + verb + " it"
+		f.Status, f.Message, f.Fix = Unknown, "you may not "+verb+" it: "+err.Error(), "ask a cluster administrator to run this, or for the permission to "+verb+" it"
 	case apierrors.IsUnauthorized(err):
 		f.Message, f.Fix = "the API server does not know you", "log in again"
 	case errors.Is(err, context.DeadlineExceeded):

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package support
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"html"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/regatta-sh/regatta/engine/record/mask"
+)
+
+// Forms of secrets within a line.
+var (
+	privateKey = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`)
+	endOfKey   = regexp.MustCompile(`(?s)^.*-----END [A-Z0-9 ]*PRIVATE KEY-----`)
+	webToken   = regexp.MustCompile(`eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.?[A-Za-z0-9_-]*`)
+	header     = regexp.MustCompile(`(?i)\b((?:proxy-)?authorization|(?:set-)?cookie|x-[a-z-]*(?:token|key|auth)[a-z-]*)(\\?["']?\s*[:=])[^\n]*`)
+	scheme     = regexp.MustCompile(`(?i)\b(bearer|basic|digest|negotiate)(\s+)[A-Za-z0-9._~+/=-]{6,}`)
+	userInfo   = regexp.MustCompile(`://[^/\s"'?#@]*:[^/\s"'?#@]*@`)
+	// An assignment of a value: in quotes, behind an equals sign, or to the end of the line behind a colon.
+	assignment = regexp.MustCompile(`([A-Za-z0-9_.-]+)(\\?["']?\s*(?:=|:)\s*)(\\?"(?:[^"\\]|\\[^"])*\\?"|'[^']*'|[^\s,;&"']+)`)
+	flagPair   = regexp.MustCompile(`(--?[A-Za-z][A-Za-z0-9-]*)(\s+)([^\s-]\S*)`)
+	word       = regexp.MustCompile(`[^\s"'=,;(){}\[\]<>]+`)
+)
+
+// kept stand for the characters before a value that is masked already, since package mask, which goes over whole documents, would take what
+// has them for a secret as a whole. They are of an area of Unicode that is for private use.
+var (
+	keep    = strings.NewReplacer("=", "\uE000", ":", "\uE001", " ", "\uE002")
+	restore = strings.NewReplacer("\uE000", "=", "\uE001", ":", "\uE002", " ")
+)
+
+// text masks what looks like a secret in a text, and keeps the rest.
+func (s *scrubber) text(text string) string { return restore.Replace(s.mark(text)) }
+
+// mark does so, with marks before what is masked.
+func (s *scrubber) mark(text string) string {
+	if text == "" {
+		return text
+	}
+	text = s.embedded(text)
+	text = privateKey.ReplaceAllString(text, mask.Text)
+	text = webToken.ReplaceAllString(text, mask.Text)
+	text = header.ReplaceAllStringFunc(text, func(found string) string {
+		parts := header.FindStringSubmatch(found)
+		return parts[1] + keep.Replace(parts[2]+" ") + mask.Text
+	})
+	text = scheme.ReplaceAllStringFunc(text, func(found string) string {
+		parts := scheme.FindStringSubmatch(found)
+		return parts[1] + keep.Replace(parts[2]) + mask.Text
+	})
+	text = userInfo.ReplaceAllString(text, "://"+mask.Text+"@")
+	text = s.replaceNamed(text, assignment)
+	text = s.replaceNamed(text, flagPair)
+	return word.ReplaceAllStringFunc(text, func(w string) string {
+		if strings.Contains(w, "masked") || !mask.LooksSecret(w) {
+			return w
+		}
+		s.hide(w)
+		return mask.Text
+	})
+}
+
+// replaceNamed masks the values of what is called like a secret. The pattern has a name, what stands between, and the value.
+func (s *scrubber) replaceNamed(text string, pattern *regexp.Regexp) string {
+	return pattern.ReplaceAllStringFunc(text, func(found string) string {
+		parts := pattern.FindStringSubmatch(found)
+		if !mask.Secretive(parts[1]) || strings.Contains(parts[3], mask.Text) {
+			return found
+		}
+		s.hide(strings.Trim(parts[3], `"'\`))
+		return parts[1] + keep.Replace(parts[2]) + mask.Text
+	})
+}
+
+// embedded scrubs a text that is a document of JSON by its names.
+func (s *scrubber) embedded(text string) string {
+	trimmed := strings.TrimSpace(text)
+	if !strings.HasPrefix(trimmed, "{") && !strings.HasPrefix(trimmed, "[") {
+		return text
+	}
+	const deepest = 10_000 // what is larger is masked by its looks alone
+	var v any
+	if len(trimmed) > deepest*10 || json.Unmarshal([]byte(trimmed), &v) != nil {
+		return text
+	}
+	out, err := json.Marshal(s.value(v, nil))
+	if err != nil {
+		return text
+	}
+	return restore.Replace(string(s.line.JSON("input", out)))
+}
+
+// log masks a log, line by line. A private key may be printed over several.
+func (s *scrubber) log(text []byte) []byte {
+	text = privateKey.ReplaceAll(text, []byte(mask.Text))
+	text = endOfKey.ReplaceAll(text, []byte(mask.Text)) // of one whose beginning was cut off
+	var out bytes.Buffer
+	out.Grow(len(text))
+	for line := range bytes.SplitSeq(text, []byte("\n")) {
+		out.WriteString(s.text(strings.ToValidUTF8(string(line), "\uFFFD")))
+		out.WriteByte('\n')
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+}
+
+// replacer replaces everything that was hidden, in the forms that programs write texts in.
+func (s *scrubber) replacer() *strings.Replacer {
+	for _, text := range s.line.Hidden() {
+		s.hide(text)
+	}
+	forms := map[string]bool{}
+	for text := range s.hidden {
+		if s.public[text] {
+			continue
+		}
+		quoted, _ := json.Marshal(text) // texts always can be
+		inner := string(quoted[1 : len(quoted)-1])
+		again, _ := json.Marshal(inner)
+		for _, form := range []string{
+			text, inner, string(again[1 : len(again)-1]), url.QueryEscape(text), url.PathEscape(text), html.EscapeString(text), hex.EncodeToString([]byte(text)),
+			strings.TrimRight(base64.StdEncoding.EncodeToString([]byte(text)), "="), strings.TrimRight(base64.URLEncoding.EncodeToString([]byte(text)), "="),
+		} {
+			forms[form] = true
+		}
+	}
+	// The longest first: one may have another in it.
+	sorted := make([]string, 0, len(forms))
+	for form := range forms {
+		sorted = append(sorted, form)
+	}
+	slices.SortFunc(sorted, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b)) })
+	pairs := make([]string, 0, 2*len(sorted))
+	for _, form := range sorted {
+		pairs = append(pairs, form, mask.Text)
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// decision scrubs a record of a decision, a document of JSON in a line.
+func (s *scrubber) decision(line []byte) string {
+	var v any
+	if json.Unmarshal(line, &v) != nil {
+		return leftOut(string(line))
+	}
+	out, err := json.Marshal(s.value(v, nil))
+	if err != nil {
+		return leftOut(string(line))
+	}
+	return restore.Replace(string(s.line.JSON("input", out)))
+}
