@@ -44,7 +44,8 @@ type answers struct {
 	asked atomic.Int64
 }
 
-func newAnswers(t *testing.T) *answers {
+// newAnswers refuses what there is a reason for.
+func newAnswers(t *testing.T, refusal string) *answers {
 	t.Helper()
 	cert, key, err := certutil.GenerateSelfSignedCertKey("localhost", nil, []string{"kruise-webhook-service.kruise-system.svc"})
 	if err != nil {
@@ -58,7 +59,7 @@ func newAnswers(t *testing.T) *answers {
 			return
 		}
 		a.asked.Add(1)
-		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: refusal == "", Result: &metav1.Status{Message: refusal}}
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(review)
 	}))
@@ -72,7 +73,7 @@ func newAnswers(t *testing.T) *answers {
 // installed is a cluster with the chart, whose managers are what a test says.
 func installed(t *testing.T) (*shop, *answers) {
 	t.Helper()
-	a := newAnswers(t)
+	a := newAnswers(t, "")
 	s := newShop(t)
 	root, err := install.Root()
 	if err != nil {
@@ -184,7 +185,7 @@ func TestAfterAnInstallation(t *testing.T) {
 		wants(t, r, "Blocks | manager | Deployment kruise-system/kruise-controller-manager | status.availableReplicas | 0 of 2",
 			"Blocks | manager | Lease kruise-system/kruise-manager | metadata.name | no manager has led yet",
 			"Blocks | certificates | Secret kruise-system/kruise-webhook-certs | data[tls.crt] | there is no certificate yet",
-			"Blocks | certificates | MutatingWebhookConfiguration kruise-mutating-webhook-configuration | webhooks madvancedcronjob.kb.io clientConfig.caBundle | the API server trusts no certificate of the manager: it is empty",
+			"Warns | certificates | MutatingWebhookConfiguration kruise-mutating-webhook-configuration | webhooks madvancedcronjob.kb.io clientConfig.caBundle | it is empty, so that the API server trusts the certificate of the URL only",
 			"Blocks | webhooks | kind CloneSet | webhook mcloneset.kb.io | the API server gets no answer",
 			"Warns | nodes | Nodes | items", "Fine | crds | CRDs | spec.versions | 20 of 20", "Fine | versions", "Fine | bundles")
 	})
@@ -236,6 +237,11 @@ func testCertificates(t *testing.T, s *shop, a *answers) {
 	}
 	wants(t, r, "Blocks | certificates | ValidatingWebhookConfiguration kruise-validating-webhook-configuration | webhooks vadvancedcronjob.kb.io clientConfig.caBundle | it does not fit the certificate of Secret kruise-system/kruise-webhook-certs")
 	secret(a.cert)
+	// The CA of a conversion, which has no URL of its own here, is looked at as well.
+	s.patch(t, &apiextensionsv1.CustomResourceDefinition{}, "", "clonesets.apps.kruise.io", `{"spec":{"conversion":{"webhook":{"clientConfig":{"caBundle":`+jsonOf(t, other)+`}}}}}`, false)
+	r, _, _ = s.runs(t, "", "-o", "json")
+	wants(t, r, "Blocks | certificates | CRD clonesets.apps.kruise.io | spec.conversion.webhook.clientConfig.caBundle | it does not fit the certificate")
+	s.patch(t, &apiextensionsv1.CustomResourceDefinition{}, "", "clonesets.apps.kruise.io", `{"spec":{"conversion":{"webhook":{"clientConfig":{"caBundle":`+jsonOf(t, a.cert)+`}}}}}`, false)
 	i, err := newInspector(s.env.Config, Options{Namespace: "kruise-system", Timeout: DefaultTimeout})
 	if err != nil {
 		t.Fatal(err)

@@ -54,6 +54,7 @@ func TestBeforeAnInstallation(t *testing.T) {
 	})
 	t.Run("who asks", func(t *testing.T) { testRights(t, s) })
 	t.Run("who refuses", func(t *testing.T) { testAdmission(t, s) })
+	t.Run("a webhook that refuses", func(t *testing.T) { testWebhook(t, s) })
 	t.Run("a policy that refuses", func(t *testing.T) { testPolicy(t, s) })
 	t.Run("what is typed", func(t *testing.T) { testTyping(t, s) })
 	t.Run("half an installation", func(t *testing.T) { testLeftovers(t, s) })
@@ -127,6 +128,27 @@ func testAdmission(t *testing.T, s *shop) {
 		}
 		return ""
 	})
+}
+
+// testWebhook has a policy engine that answers.
+func testWebhook(t *testing.T, s *shop) {
+	a := newAnswers(t, "images are to be signed")
+	url := strings.Replace(a.URL, "127.0.0.1", "localhost", 1) + "/v1/admit"
+	s.create(t, &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "gatekeeper"}, Webhooks: []admissionv1.ValidatingWebhook{{
+		Name: "validation.gatekeeper.sh", SideEffects: ptr.To(admissionv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+		ClientConfig: admissionv1.WebhookClientConfig{URL: &url, CABundle: a.cert},
+		Rules: []admissionv1.RuleWithOperations{{Operations: []admissionv1.OperationType{admissionv1.Create}, Rule: admissionv1.Rule{
+			APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"daemonsets"},
+		}}},
+	}}})
+	var r Report
+	apiserver.Eventually(t, "the webhook", func() string {
+		if r, _, _ = s.runs(t, "", "-o", "json"); r.Result != Blocks {
+			return "it is not asked yet"
+		}
+		return ""
+	})
+	wants(t, r, `Blocks | admission | DaemonSet kruise-system/kruise-daemon | webhook validation.gatekeeper.sh | it would be refused: admission webhook "validation.gatekeeper.sh" denied the request: images are to be signed | leave the namespace out in spec.match.excludedNamespaces`)
 }
 
 func testPolicy(t *testing.T, s *shop) {

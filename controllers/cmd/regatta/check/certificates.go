@@ -54,7 +54,7 @@ func (i *inspector) findServing(ctx context.Context) serving {
 	case err != nil && len(secret.Data["ca.crt"]) > 0 && !isExpired(err):
 		i.add(Finding{Warns, "certificates", object, "data[ca.crt]", "it is not the CA of the certificate beside it: " + err.Error(), "kubectl -n " + i.Namespace + " logs deployment/kruise-controller-manager"})
 	}
-	i.addDates(object, "data[tls.crt]", leaf)
+	i.add(i.judgeDates(object, "data[tls.crt]", leaf))
 	return of
 }
 
@@ -75,8 +75,8 @@ func (i *inspector) webhookHost() string {
 	return ""
 }
 
-// addDates says whether a certificate is valid now, and for how long.
-func (i *inspector) addDates(object, field string, c *x509.Certificate) {
+// judgeDates says whether a certificate is valid now, and for how long.
+func (i *inspector) judgeDates(object, field string, c *x509.Certificate) Finding {
 	left := c.NotAfter.Sub(i.now())
 	f := Finding{Fine, "certificates", object, field, "it is valid until " + c.NotAfter.UTC().Format(time.RFC3339), ""}
 	renew := "kubectl -n " + i.Namespace + " rollout restart deployment/kruise-controller-manager, which looks at it at once; with EnableExternalCerts=true, look at the tool that makes it"
@@ -88,27 +88,29 @@ func (i *inspector) addDates(object, field string, c *x509.Certificate) {
 	case left < soon:
 		f.Status, f.Message, f.Fix = Warns, fmt.Sprintf("it ends in %d days", int(left.Hours()/24)), renew
 	}
-	i.add(f)
+	return f
 }
 
-// addBundle says whether the API server will trust the manager by a caBundle.
-func (i *inspector) addBundle(object, field string, bundle []byte, of serving) {
-	fix := "kubectl -n " + i.Namespace + " logs deployment/kruise-controller-manager says why the manager did not write it; with EnableExternalCerts=true, look at externalCerts.annotations and the tool that injects it"
-	f := Finding{Status: Blocks, Check: "certificates", Object: object, Field: field, Fix: fix}
+// judgeBundle says whether the API server will trust the manager by a caBundle. One that is empty beside a URL may be meant so: the API server
+// then trusts what its system does.
+func (i *inspector) judgeBundle(object, field string, bundle []byte, byURL bool, of serving) Finding {
+	f := Finding{Blocks, "certificates", object, field, "", "kubectl -n " + i.Namespace + " logs deployment/kruise-controller-manager says why the manager did not write it; with EnableExternalCerts=true, look at externalCerts.annotations and the tool that injects it"}
 	authority, err := firstCertificate(bundle)
-	if err != nil {
+	switch {
+	case err != nil && byURL && len(bundle) == 0:
+		f.Status, f.Message = Warns, "it is empty, so that the API server trusts the certificate of the URL only if its system does"
+		return f
+	case err != nil:
 		f.Message = "the API server trusts no certificate of the manager: " + err.Error()
-		i.add(f)
-		return
+		return f
 	}
 	if of.chain != nil {
 		if _, err := certs.Fits(of.chain, bundle, of.name); err != nil && !isExpired(err) {
 			f.Message = "it does not fit the certificate of Secret " + i.Namespace + "/" + certificateSecret + ": " + err.Error()
-			i.add(f)
-			return
+			return f
 		}
 	}
-	i.addDates(object, field, authority)
+	return i.judgeDates(object, field, authority)
 }
 
 // firstCertificate reads PEM.

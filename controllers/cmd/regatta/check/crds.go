@@ -18,7 +18,7 @@ import (
 )
 
 // checkCRDs looks whether the API server serves the kinds of the chart, as this program knows them.
-func (i *inspector) checkCRDs(ctx context.Context) {
+func (i *inspector) checkCRDs(ctx context.Context, of serving) {
 	known, err := chartCRDs()
 	if err != nil {
 		i.addError("crds", "CRDs", "read", err)
@@ -31,7 +31,7 @@ func (i *inspector) checkCRDs(ctx context.Context) {
 			i.addError("crds", known[k].GetName(), "read", err)
 			return
 		}
-		same[k] = i.checkCRD(ctx, crd)
+		same[k] = i.checkCRD(ctx, crd, of)
 	})
 	n := len(slices.DeleteFunc(same, func(ok bool) bool { return !ok }))
 	if n > 0 {
@@ -40,7 +40,7 @@ func (i *inspector) checkCRDs(ctx context.Context) {
 }
 
 // checkCRD reports whether nothing is wrong with a CRD.
-func (i *inspector) checkCRD(ctx context.Context, known *apiextensionsv1.CustomResourceDefinition) bool {
+func (i *inspector) checkCRD(ctx context.Context, known *apiextensionsv1.CustomResourceDefinition, of serving) bool {
 	object, found := "CRD "+known.Name, &apiextensionsv1.CustomResourceDefinition{}
 	err := i.ask(ctx, func(ctx context.Context) error { return i.Get(ctx, client.ObjectKeyFromObject(known), found) })
 	upgrade := "helm upgrade " + i.Release + " charts/kruise; with crds.managed=false, kubectl apply --server-side -f charts/kruise/files/crds"
@@ -71,9 +71,13 @@ func (i *inspector) checkCRD(ctx context.Context, known *apiextensionsv1.CustomR
 		i.add(Finding{Warns, "crds", object, where, "it is not as this program knows it: another version of the chart made it, and fields may be dropped or refused", upgrade + "; or use the regatta of its version"})
 		fine = false
 	}
-	if c := found.Spec.Conversion; c != nil && c.Webhook != nil && c.Webhook.ClientConfig != nil && len(c.Webhook.ClientConfig.CABundle) == 0 && c.Webhook.ClientConfig.Service != nil {
-		i.add(Finding{Blocks, "certificates", object, "spec.conversion.webhook.clientConfig.caBundle", "it is empty, so that the API server cannot convert versions", "kubectl -n " + i.Namespace + " logs deployment/kruise-controller-manager"})
-		fine = false
+	if c := found.Spec.Conversion; c != nil && c.Webhook != nil && c.Webhook.ClientConfig != nil {
+		config := c.Webhook.ClientConfig
+		f := i.judgeBundle(object, "spec.conversion.webhook.clientConfig.caBundle", config.CABundle, config.URL != nil, of)
+		if f.Status != Fine && (config.URL == nil || len(config.CABundle) > 0) { // the webhooks of the same URL say the rest
+			i.add(f)
+			fine = false
+		}
 	}
 	return fine
 }

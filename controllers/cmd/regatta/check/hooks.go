@@ -17,12 +17,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/certs"
 )
 
-// protection is the name of the configurations that the manager fills in.
-const protection = "kruise-protection-webhook-configuration"
-
 // checkWebhooks looks whether the webhooks of the manager answer the API server.
-func (i *inspector) checkWebhooks(ctx context.Context) {
-	of := i.findServing(ctx)
+func (i *inspector) checkWebhooks(ctx context.Context, of serving) {
 	hooks, ok := i.findWebhooks(ctx)
 	if !ok {
 		return
@@ -40,7 +36,7 @@ func (i *inspector) checkWebhooks(ctx context.Context) {
 		// All webhooks of a configuration have one bundle, and those that differ are looked at.
 		if seen := w.configuration + string(w.config.CABundle); !bundles[seen] {
 			bundles[seen] = true
-			i.addBundle(w.configuration, "webhooks "+w.name+" clientConfig.caBundle", w.config.CABundle, of)
+			i.add(i.judgeBundle(w.configuration, "webhooks "+w.name+" clientConfig.caBundle", w.config.CABundle, w.config.URL != nil, of))
 		}
 	}
 	i.checkConfigurations(hooks)

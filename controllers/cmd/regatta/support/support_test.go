@@ -189,7 +189,9 @@ func TestNoSecretComesOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		files, _ := s.writes(t, user.Config(), options())
+		config := user.Config()
+		config.QPS, config.Burst = 50, 100
+		files, _ := s.writes(t, config, options())
 		for _, want := range []string{"secrets.txt: denied: ", "objects/CloneSet: denied: ", "chart/Deployment: denied: ", "decisions.jsonl: "} {
 			if !strings.Contains(files["manifest.txt"], want) {
 				t.Errorf("the manifest lacks %q:\n%s", want, files["manifest.txt"])

@@ -47,19 +47,33 @@ func (s *scrubber) mark(text string) string {
 		return text
 	}
 	text = s.embedded(text)
-	text = privateKey.ReplaceAllString(text, mask.Text)
-	text = webToken.ReplaceAllString(text, mask.Text)
-	text = header.ReplaceAllStringFunc(text, func(found string) string {
-		parts := header.FindStringSubmatch(found)
-		return parts[1] + keep.Replace(parts[2]+" ") + mask.Text
-	})
-	text = scheme.ReplaceAllStringFunc(text, func(found string) string {
-		parts := scheme.FindStringSubmatch(found)
-		return parts[1] + keep.Replace(parts[2]) + mask.Text
-	})
-	text = userInfo.ReplaceAllString(text, "://"+mask.Text+"@")
-	text = s.replaceNamed(text, assignment)
-	text = s.replaceNamed(text, flagPair)
+	lower := strings.ToLower(text)
+	if strings.Contains(text, "PRIVATE KEY") {
+		text = privateKey.ReplaceAllString(text, mask.Text)
+	}
+	if strings.Contains(text, "eyJ") {
+		text = webToken.ReplaceAllString(text, mask.Text)
+	}
+	if hasAny(lower, "authorization", "cookie", "x-") {
+		text = header.ReplaceAllStringFunc(text, func(found string) string {
+			parts := header.FindStringSubmatch(found)
+			return parts[1] + keep.Replace(parts[2]+" ") + mask.Text
+		})
+	}
+	if hasAny(lower, "bearer", "basic", "digest", "negotiate") {
+		text = scheme.ReplaceAllStringFunc(text, func(found string) string {
+			parts := scheme.FindStringSubmatch(found)
+			return parts[1] + keep.Replace(parts[2]) + mask.Text
+		})
+	}
+	if strings.Contains(text, "://") {
+		text = userInfo.ReplaceAllString(text, "://"+mask.Text+"@")
+	}
+	// Most lines of a log name nothing that is called like a secret.
+	if mask.Secretive(text) || hasAny(lower, "pass", "pwd", "dsn", "pat") {
+		text = s.replaceNamed(text, assignment)
+		text = s.replaceNamed(text, flagPair)
+	}
 	return word.ReplaceAllStringFunc(text, func(w string) string {
 		if strings.Contains(w, "masked") || !mask.LooksSecret(w) {
 			return w
@@ -67,6 +81,10 @@ func (s *scrubber) mark(text string) string {
 		s.hide(w)
 		return mask.Text
 	})
+}
+
+func hasAny(text string, words ...string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
 // replaceNamed masks the values of what is called like a secret. The pattern has a name, what stands between, and the value.
