@@ -236,7 +236,7 @@ func (s *scrubber) argument(text string, first bool) string {
 		return text
 	}
 	s.hide(text)
-	if !assigned || flag != plain || !strings.HasPrefix(text, "-") {
+	if !assigned || flag != plain || !strings.HasPrefix(text, "--") { // -pVALUE has one, too
 		return mask.Text
 	}
 	s.hide(value)

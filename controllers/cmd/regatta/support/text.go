@@ -91,13 +91,19 @@ func hasAny(text string, words ...string) bool {
 func (s *scrubber) replaceNamed(text string, pattern *regexp.Regexp) string {
 	return pattern.ReplaceAllStringFunc(text, func(found string) string {
 		parts := pattern.FindStringSubmatch(found)
-		if !mask.Secretive(parts[1]) || strings.Contains(parts[3], mask.Text) {
+		switch {
+		case strings.Contains(parts[3], mask.Text) && mask.Secretive(parts[1]):
 			return found
+		case !mask.Secretive(parts[1]) || parts[2] == ":" && !mask.Secretive(lastWordOf(parts[1])): // such as an image called token-service
+			return parts[1] + parts[2] + s.replaceNamed(parts[3], pattern)
 		}
 		s.hide(strings.Trim(parts[3], `"'\`))
 		return parts[1] + keep.Replace(parts[2]) + mask.Text
 	})
 }
+
+// lastWordOf is the last word of a name.
+func lastWordOf(name string) string { return name[strings.LastIndexAny(name, "-_./")+1:] }
 
 // embedded scrubs a text that is a document of JSON by its names.
 func (s *scrubber) embedded(text string) string {
