@@ -12,16 +12,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// checkAdmission creates each object as a dry run, and the pods of its template: what admission refuses there it refuses later. Where the
+// checkAdmission creates each object as a dry run, and what controllers make of it: what admission refuses there it refuses later. Where the
 // namespace is not there yet, objects are asked about in namespace default, which has other labels.
-func (i *inspector) checkAdmission(ctx context.Context, planned []plannedObject, in space) {
-	asked := append(slices.Clone(planned), i.podsOf(planned)...)
+func (i *inspector) checkAdmission(ctx context.Context, asked []plannedObject, in space) {
 	results := make([]bool, len(asked))
 	inParallel(len(asked), func(k int) { results[k] = i.tryCreate(ctx, asked[k], in) })
 	fine := len(slices.DeleteFunc(results, func(ok bool) bool { return !ok }))
@@ -34,33 +34,50 @@ func (i *inspector) checkAdmission(ctx context.Context, planned []plannedObject,
 	}
 }
 
-// podsOf are pods as the controllers make them of templates. Their accounts and the quota of their class are not there yet.
-func (i *inspector) podsOf(planned []plannedObject) []plannedObject {
-	mapping, err := i.RESTMapper().RESTMapping(schema.GroupKind{Kind: "Pod"}, "v1")
+// madeOf are the ReplicaSets and pods that controllers make of templates. Accounts of pods and the quota of their class are not there yet.
+func (i *inspector) madeOf(planned []plannedObject) []plannedObject {
+	ofPods, err := i.RESTMapper().RESTMapping(schema.GroupKind{Kind: "Pod"}, "v1")
 	if err != nil {
 		i.addError("admission", "Pod", "discover", err)
+		return nil
+	}
+	ofSets, err := i.RESTMapper().RESTMapping(schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, "v1")
+	if err != nil {
+		i.addError("admission", "ReplicaSet", "discover", err)
 		return nil
 	}
 	var out []plannedObject
 	for _, p := range planned {
 		o, ok := p.Object.(*unstructured.Unstructured)
-		if kind := p.mapping.GroupVersionKind.Kind; !ok || kind != "Deployment" && kind != "DaemonSet" {
+		kind := p.mapping.GroupVersionKind.Kind
+		if !ok || kind != "Deployment" && kind != "DaemonSet" {
 			continue
 		}
-		spec, _, _ := unstructured.NestedMap(o.Object, "spec", "template", "spec") // what is none is refused above
+		template, _, _ := unstructured.NestedMap(o.Object, "spec", "template") // what is none is refused with its object
+		if kind == "Deployment" {
+			selector, _, _ := unstructured.NestedMap(o.Object, "spec", "selector")
+			out = append(out, madeFrom(o, ofSets, map[string]any{"replicas": int64(0), "selector": selector, "template": template}))
+		}
+		spec, _, _ := unstructured.NestedMap(template, "spec")
 		for _, field := range []string{"serviceAccountName", "serviceAccount", "priorityClassName"} {
 			delete(spec, field)
 		}
-		pod := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "spec": spec}}
-		pod.SetName(o.GetName() + "-check")
-		pod.SetNamespace(o.GetNamespace())
-		labels, _, _ := unstructured.NestedStringMap(o.Object, "spec", "template", "metadata", "labels")
-		annotations, _, _ := unstructured.NestedStringMap(o.Object, "spec", "template", "metadata", "annotations")
-		pod.SetLabels(labels)
-		pod.SetAnnotations(annotations)
-		out = append(out, plannedObject{pod, mapping})
+		out = append(out, madeFrom(o, ofPods, spec))
 	}
 	return out
+}
+
+// madeFrom is an object with the labels and annotations of a template.
+func madeFrom(owner *unstructured.Unstructured, mapping *meta.RESTMapping, spec map[string]any) plannedObject {
+	made := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	made.SetGroupVersionKind(mapping.GroupVersionKind)
+	made.SetName(owner.GetName() + "-check")
+	made.SetNamespace(owner.GetNamespace())
+	labels, _, _ := unstructured.NestedStringMap(owner.Object, "spec", "template", "metadata", "labels")
+	annotations, _, _ := unstructured.NestedStringMap(owner.Object, "spec", "template", "metadata", "annotations")
+	made.SetLabels(labels)
+	made.SetAnnotations(annotations)
+	return plannedObject{made, mapping}
 }
 
 // tryCreate creates an object as a dry run and says whether it is let in.

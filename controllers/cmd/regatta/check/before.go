@@ -5,6 +5,7 @@ package check
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -25,8 +26,9 @@ func (i *inspector) checkBefore(ctx context.Context) {
 	space := i.checkNamespace(ctx, planned)
 	i.checkReleases(ctx)
 	i.checkOwners(ctx, mapped)
-	i.checkOtherWebhooks(ctx, mapped, space)
-	i.checkAdmission(ctx, mapped, space)
+	asked := append(slices.Clone(mapped), i.madeOf(mapped)...)
+	i.checkOtherWebhooks(ctx, asked, space)
+	i.checkAdmission(ctx, asked, space)
 	i.checkNodes(ctx, nil)
 }
 

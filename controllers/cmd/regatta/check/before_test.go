@@ -102,25 +102,28 @@ func testAdmission(t *testing.T, s *shop) {
 			t.Errorf("the manager, which is restricted, is said to be refused: %v", f)
 		}
 	}
-	hook := func(name string, policy admissionv1.FailurePolicyType, selector map[string]string) *admissionv1.ValidatingWebhookConfiguration {
+	hook := func(name, group, resource string, policy admissionv1.FailurePolicyType, selector map[string]string) *admissionv1.ValidatingWebhookConfiguration {
 		return &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}, Webhooks: []admissionv1.ValidatingWebhook{{
 			Name: name + ".example.com", FailurePolicy: &policy, SideEffects: ptr.To(admissionv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"}, TimeoutSeconds: ptr.To(int32(1)),
 			ClientConfig:      admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: "gone", Name: name}},
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: selector},
 			Rules: []admissionv1.RuleWithOperations{{Operations: []admissionv1.OperationType{admissionv1.Create}, Rule: admissionv1.Rule{
-				APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"},
+				APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: []string{resource},
 			}}},
 		}}}
 	}
 	// In a namespace that is not there yet, the labels that it will have are what counts.
-	s.create(t, hook("dead", admissionv1.Fail, map[string]string{"control-plane": "openkruise"}), hook("ignored", admissionv1.Ignore, nil), hook("elsewhere", admissionv1.Fail, map[string]string{"team": "a"}))
+	s.create(t, hook("dead", "apps", "deployments", admissionv1.Fail, map[string]string{"control-plane": "openkruise"}), hook("ignored", "apps", "deployments", admissionv1.Ignore, nil), hook("elsewhere", "apps", "deployments", admissionv1.Fail, map[string]string{"team": "a"}),
+		hook("pods", "", "pods", admissionv1.Fail, map[string]string{"control-plane": "openkruise"}), hook("sets", "apps", "replicasets", admissionv1.Fail, map[string]string{"control-plane": "openkruise"}))
 	r, text, code = s.runs(t, "", "-o", "json")
 	if code != exit.Refused {
 		t.Errorf("with a webhook that nothing answers it ends with %d: %s", code, text)
 	}
 	wants(t, r, "Blocks | webhooks | ValidatingWebhookConfiguration dead | webhook dead.example.com failurePolicy | nothing answers it, so that what it is asked about is refused: Deployment kruise-system/kruise-controller-manager; its Service gone/dead is not there",
-		"Warns | webhooks | ValidatingWebhookConfiguration ignored", "Fine | webhooks | webhooks of others | rules | 2 are asked")
-	s.create(t, hook("everywhere", admissionv1.Fail, nil))
+		"Warns | webhooks | ValidatingWebhookConfiguration ignored", "Fine | webhooks | webhooks of others | rules | 4 are asked",
+		"Blocks | webhooks | ValidatingWebhookConfiguration pods | webhook pods.example.com failurePolicy | nothing answers it, so that what it is asked about is refused: Pod kruise-system/kruise-daemon-check, Pod kruise-system/kruise-controller-manager-check",
+		"Blocks | webhooks | ValidatingWebhookConfiguration sets | webhook sets.example.com failurePolicy")
+	s.create(t, hook("everywhere", "apps", "deployments", admissionv1.Fail, nil))
 	apiserver.Eventually(t, "a dry run", func() string {
 		r, _, _ = s.runs(t, "", "-o", "json")
 		if !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Check == "admission" && f.Field == "webhook everywhere.example.com" }) {

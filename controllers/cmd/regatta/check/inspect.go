@@ -152,14 +152,6 @@ func nameOf(kind, namespace, name string) string {
 	return kind + " " + name
 }
 
-// kindOf is the kind of an object, also of one that was made in Go.
-func (i *inspector) kindOf(o client.Object) string {
-	if gvk, err := i.GroupVersionKindFor(o); err == nil {
-		return gvk.Kind
-	}
-	return o.GetObjectKind().GroupVersionKind().Kind
-}
-
 // some writes the first of some names.
 func some(names []string) string {
 	const most = 5
