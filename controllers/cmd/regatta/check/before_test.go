@@ -3,19 +3,25 @@
 package check
 
 import (
+	"context"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/preflight"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
 
@@ -57,6 +63,8 @@ func TestBeforeAnInstallation(t *testing.T) {
 	t.Run("a webhook that refuses", func(t *testing.T) { testWebhook(t, s) })
 	t.Run("a policy that refuses", func(t *testing.T) { testPolicy(t, s) })
 	t.Run("what is typed", func(t *testing.T) { testTyping(t, s) })
+	t.Run("a request that hangs", func(t *testing.T) { testSilence(t, s) })
+	t.Run("OpenKruise", func(t *testing.T) { testOpenKruise(t, s) })
 	t.Run("half an installation", func(t *testing.T) { testLeftovers(t, s) })
 }
 
@@ -209,6 +217,49 @@ func testTyping(t *testing.T, s *shop) {
 			}
 		})
 	}
+}
+
+// hanging never answers requests for some resources.
+type hanging struct{ http.RoundTripper }
+
+func (h hanging) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(r.URL.Path, "/nodes") || strings.HasSuffix(r.URL.Path, "/mutatingwebhookconfigurations") && r.Method == http.MethodGet {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	return h.RoundTripper.RoundTrip(r)
+}
+
+// testSilence has an API server that does not answer some requests: they are findings, and the others are made.
+func testSilence(t *testing.T, s *shop) {
+	config := rest.CopyConfig(s.env.Config)
+	config.QPS, config.Burst = 50, 100
+	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return hanging{rt} })
+	r, err := Run(t.Context(), config, Options{Namespace: "kruise-system", Release: "kruise", ReleaseNamespace: "default", Timeout: 3 * time.Second}, nil)
+	if err != nil || r.Result != Blocks {
+		t.Fatalf("it comes to %v, %v", r, err)
+	}
+	wants(t, *r, "Blocks | nodes | Nodes | list | no answer in 3s", "Blocks | webhooks | MutatingWebhookConfigurations | list | no answer in 3s", "Fine | rights | you", "Fine | admission | dry run")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Run(ended, s.env.Config, Options{Namespace: "kruise-system", Timeout: time.Second}, nil); err == nil {
+		t.Error("a check that is ended says that all is well")
+	}
+}
+
+// testOpenKruise has a manager of OpenKruise, which has none of the labels of the chart.
+func testOpenKruise(t *testing.T, s *shop) {
+	labels := map[string]string{"control-plane": "controller-manager"}
+	s.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kruise"}}, &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kruise", Name: preflight.ManagerDeployment, Labels: labels},
+		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Image: "openkruise/kruise-manager:v1.8.0"}}}}},
+	})
+	r, text, code := s.runs(t, "", "-o", "json", "--manager-namespace", "kruise")
+	if code != exit.Refused || r.Phase != Before {
+		t.Errorf("it ends with %d: %s", code, text)
+	}
+	wants(t, r, "Blocks | installed | Deployment kruise/kruise-controller-manager | metadata.labels | it is of OpenKruise, or of another installation | regatta preflight")
 }
 
 func testLeftovers(t *testing.T, s *shop) {
