@@ -56,6 +56,16 @@ PUSH ?=
 image: ## Build the image without a container engine (IMAGE=registry/name:tag [PUSH=1] [PLATFORMS=linux/amd64,linux/arm64] [ARCHIVE=file.tar])
 	@$(GO) run ./charts/release image --image "$(IMAGE)" $(if $(PLATFORMS),--platforms "$(PLATFORMS)") $(if $(ARCHIVE),--archive "$(ARCHIVE)") $(if $(PUSH),--push)
 
+VERSION ?=
+FOLDER ?=
+REGISTRY ?=
+HELM ?=
+
+.PHONY: release
+release: ## Write all that users install into a folder (VERSION=v0.2.0 [PUSH=1] [FOLDER=dist] [REGISTRY=localhost:5000] [PLATFORMS=linux/amd64])
+	@$(GO) run ./charts/release release --version "$(VERSION)" $(if $(FOLDER),--folder "$(FOLDER)") $(if $(REGISTRY),--registry "$(REGISTRY)") \
+	  $(if $(PLATFORMS),--platforms "$(PLATFORMS)") $(if $(HELM),--helm "$(HELM)") $(if $(PUSH),--push)
+
 ##@ Test
 
 .PHONY: test
@@ -132,6 +142,10 @@ generate: ## Write everything that is generated
 .PHONY: lint
 lint: ## Run the linters of .golangci.yaml, go vet among them
 	$(GO) tool -modfile=test/lint/golangci/go.mod golangci-lint run ./...
+
+.PHONY: vulnerabilities
+vulnerabilities: ## Look for known vulnerabilities that our code calls; it asks vuln.go.dev
+	$(GO) tool -modfile=test/lint/govulncheck/go.mod govulncheck ./...
 
 .PHONY: verify
 verify: ## Fail when something is not formatted, does not lint or is generated stale

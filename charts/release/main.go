@@ -32,7 +32,7 @@ func main() {
 
 func newCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "release", Short: "Make what users install Regatta from", SilenceUsage: true}
-	cmd.AddCommand(newImageCommand())
+	cmd.AddCommand(newImageCommand(), newReleaseCommand())
 	return cmd
 }
 

@@ -38,6 +38,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $repository = $repository | default $image.repository }}
 {{- $tag = $tag | default $image.tag }}
 {{- end }}
+{{- /* A chart of a release has the digest of its image. A repository of one's own may have another image. */}}
+{{- if not (or $repository $tag) }}{{ with .root.Chart.Annotations }}{{ $tag = index . "regatta.sh/image-digest" }}{{ end }}{{ end }}
 {{- $tag = $tag | default .root.Chart.AppVersion }}
 {{- printf "%s%s%s" ($repository | default $own) (ternary "@" ":" (hasPrefix "sha256:" $tag)) $tag }}
 {{- end }}

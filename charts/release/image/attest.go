@@ -69,8 +69,8 @@ const (
 	noAssertion = "NOASSERTION"
 )
 
-// describePrograms makes an SBOM of programs: the modules that the linker says each was built of, and Go's standard library.
-func describePrograms(programs []string, origin Origin) ([]byte, error) {
+// DescribePrograms makes an SBOM of programs: the modules that the linker says each was built of, and Go's standard library.
+func DescribePrograms(programs []string, origin Origin) ([]byte, error) {
 	d := spdxDocument{
 		Version: "SPDX-2.3", DataLicense: "CC0-1.0", ID: documentID, Name: "regatta-" + origin.Version,
 		Creation: spdxCreation{Created: origin.Created.UTC().Format(time.RFC3339), Creators: []string{"Organization: Regatta", "Tool: regatta-release"}},
@@ -103,7 +103,7 @@ func describePrograms(programs []string, origin Origin) ([]byte, error) {
 	for _, id := range slices.Sorted(maps.Keys(modules)) {
 		d.Packages = append(d.Packages, modules[id])
 	}
-	d.Namespace = repository + "/sbom/" + hex.EncodeToString(hash.Sum(nil))
+	d.Namespace = Sources + "/sbom/" + hex.EncodeToString(hash.Sum(nil))
 	return json.MarshalIndent(d, "", " ")
 }
 
@@ -132,16 +132,24 @@ func newModule(m *debug.Module) spdxPackage {
 	}
 }
 
-// describeBuild is how an image was built, as a statement of in-toto with the provenance of SLSA. It is not signed: the one who pushes the
-// image signs it.
+// Provenance is how the image of a name was built, as a statement of in-toto with the provenance of SLSA. It is not signed: the one who
+// pushes the image signs it.
+func (b *Built) Provenance(name string) ([]byte, error) {
+	digest, err := b.Index.Digest()
+	if err != nil {
+		return nil, fmt.Errorf("finding the digest of the image: %w", err)
+	}
+	return describeBuild(name, digest, b.Origin, b.Platforms)
+}
+
 func describeBuild(name string, digest v1.Hash, origin Origin, platforms []Platform) ([]byte, error) {
 	names := make([]string, len(platforms))
 	for i := range platforms {
 		names[i] = platforms[i].String()
 	}
-	sources := map[string]any{"uri": "git+" + repository, "digest": map[string]string{"gitCommit": origin.Revision}}
+	sources := map[string]any{"uri": "git+" + Sources, "digest": map[string]string{"gitCommit": origin.Revision}}
 	if origin.Modified { // no commit has them
-		sources = map[string]any{"uri": "git+" + repository, "annotations": map[string]any{"modified": true, "after": origin.Revision}}
+		sources = map[string]any{"uri": "git+" + Sources, "annotations": map[string]any{"modified": true, "after": origin.Revision}}
 	}
 	return json.MarshalIndent(map[string]any{
 		"_type":         "https://in-toto.io/Statement/v1",
@@ -149,11 +157,11 @@ func describeBuild(name string, digest v1.Hash, origin Origin, platforms []Platf
 		"predicateType": "https://slsa.dev/provenance/v1",
 		"predicate": map[string]any{
 			"buildDefinition": map[string]any{
-				"buildType":            repository + "/blob/main/charts/release/README.md",
+				"buildType":            Sources + "/blob/main/charts/release/README.md",
 				"externalParameters":   map[string]any{"version": origin.Version, "platforms": names},
 				"resolvedDependencies": []any{sources},
 			},
-			"runDetails": map[string]any{"builder": map[string]any{"id": repository + "/charts/release"}},
+			"runDetails": map[string]any{"builder": map[string]any{"id": Sources + "/charts/release"}},
 		},
 	}, "", " ")
 }

@@ -48,15 +48,15 @@ func (o Origin) ociLabels() map[string]string {
 		"org.opencontainers.image.version":       o.Version,
 		"org.opencontainers.image.revision":      revision,
 		"org.opencontainers.image.created":       o.Created.UTC().Format(time.RFC3339),
-		"org.opencontainers.image.source":        repository,
-		"org.opencontainers.image.documentation": repository + "/blob/main/README.md",
+		"org.opencontainers.image.source":        Sources,
+		"org.opencontainers.image.documentation": Sources + "/blob/main/README.md",
 		"org.opencontainers.image.licenses":      "Apache-2.0",
 		"org.opencontainers.image.vendor":        "Regatta",
 	}
 }
 
-// repository is where the sources are.
-const repository = "https://github.com/regatta-sh/regatta"
+// Sources is where the sources are.
+const Sources = "https://github.com/regatta-sh/regatta"
 
 // Built is an image for some platforms.
 type Built struct {
@@ -75,6 +75,11 @@ type Platform struct {
 
 // Build compiles the programs of the module in a folder, and makes an image of them for each platform. Build calls report for each step.
 func Build(ctx context.Context, source string, programs []Program, platforms []v1.Platform, origin Origin, report func(string)) (*Built, error) {
+	return BuildWith(ctx, Compile, source, programs, platforms, origin, report)
+}
+
+// BuildWith is Build with a compiler of the caller.
+func BuildWith(ctx context.Context, compile Compiler, source string, programs []Program, platforms []v1.Platform, origin Origin, report func(string)) (*Built, error) {
 	base, err := packBase(ctx)
 	if err != nil {
 		return nil, err
@@ -82,7 +87,7 @@ func Build(ctx context.Context, source string, programs []Program, platforms []v
 	built := &Built{Origin: origin, Index: mutate.IndexMediaType(empty.Index, types.OCIImageIndex)}
 	for _, platform := range platforms {
 		report(fmt.Sprintf("Compiling for %s: minutes where nothing was compiled for it before", platform.String()))
-		one, err := buildPlatform(ctx, source, programs, platform, origin, base)
+		one, err := buildPlatform(ctx, compile, source, programs, platform, origin, base)
 		if err != nil {
 			return nil, err
 		}
@@ -97,13 +102,13 @@ func Build(ctx context.Context, source string, programs []Program, platforms []v
 	return built, nil
 }
 
-func buildPlatform(ctx context.Context, source string, programs []Program, platform v1.Platform, origin Origin, base v1.Layer) (one *Platform, err error) {
+func buildPlatform(ctx context.Context, compile Compiler, source string, programs []Program, platform v1.Platform, origin Origin, base v1.Layer) (one *Platform, err error) {
 	folder, err := os.MkdirTemp("", "regatta-image-")
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for the programs: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	paths, err := Compile(ctx, source, programs, platform, origin.Version, folder)
+	paths, err := compile(ctx, source, programs, platform, origin.Version, folder)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +116,7 @@ func buildPlatform(ctx context.Context, source string, programs []Program, platf
 	if err != nil {
 		return nil, err
 	}
-	document, err := describePrograms(paths, origin)
+	document, err := DescribePrograms(paths, origin)
 	if err != nil {
 		return nil, err
 	}

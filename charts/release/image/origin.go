@@ -35,7 +35,7 @@ func FindOrigin(ctx context.Context, source string) (Origin, error) {
 		{&untracked, append([]string{"ls-files", "--others", "--exclude-standard", "--"}, compiled()...)},
 		{&shallow, []string{"rev-parse", "--is-shallow-repository"}},
 	} {
-		text, err := runGit(ctx, source, ask.args...)
+		text, err := RunGit(ctx, source, ask.args...)
 		if err != nil {
 			return o, err
 		}
@@ -46,13 +46,13 @@ func FindOrigin(ctx context.Context, source string) (Origin, error) {
 		o.Version, o.Modified = o.Version+dirty, true
 	}
 	if shallow == "true" {
-		if _, err := runGit(ctx, source, "describe", "--tags", "--exact-match", "--match", "v[0-9]*"); err != nil {
+		if _, err := RunGit(ctx, source, "describe", "--tags", "--exact-match", "--match", "v[0-9]*"); err != nil {
 			return o, errors.New("the clone has not all of the history, which the version is told from: fetch it with git fetch --unshallow --tags, or build a commit with a tag")
 		}
 	}
 	if epoch == "" {
 		var err error
-		if epoch, err = runGit(ctx, source, "log", "-1", "--format=%ct"); err != nil {
+		if epoch, err = RunGit(ctx, source, "log", "-1", "--format=%ct"); err != nil {
 			return o, err
 		}
 	}
@@ -67,7 +67,8 @@ func FindOrigin(ctx context.Context, source string) (Origin, error) {
 // dirty is how Git ends the version of sources that differ from their commit.
 const dirty = "-dirty"
 
-func runGit(ctx context.Context, folder string, args ...string) (string, error) {
+// RunGit runs Git in a folder, and returns what it prints.
+func RunGit(ctx context.Context, folder string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, "git", append([]string{"-C", folder}, args...)...)
 	output, err := command.Output()
 	if err != nil {

@@ -20,9 +20,12 @@ func Programs() []Program {
 	return []Program{
 		{Name: "kruise-manager", Package: "./controllers/cmd/manager"},
 		{Name: "kruise-daemon", Package: "./nodeagent/cmd/daemon"},
-		{Name: "regatta", Package: "./controllers/cmd/regatta"},
+		CommandLine(),
 	}
 }
+
+// CommandLine is the program that users run.
+func CommandLine() Program { return Program{Name: "regatta", Package: "./controllers/cmd/regatta"} }
 
 // Program is a program of the image.
 type Program struct{ Name, Package string }
@@ -33,6 +36,9 @@ const versionName = "github.com/regatta-sh/regatta/controllers/cmd/regatta/versi
 // Tags leave out gRPC's pages of traces, whose templates look methods up by name: the linker then keeps all methods of all types, a
 // quarter of a program.
 const Tags = "grpcnotrace"
+
+// Compiler builds programs as Compile does.
+type Compiler func(ctx context.Context, source string, programs []Program, platform v1.Platform, version, into string) ([]string, error)
 
 // Compile builds programs of the module in a folder for a platform into another folder, and returns their paths. The paths of this
 // machine are left out of the programs, and what Go asks Git, which is true of a clone with one file more: so another machine builds
