@@ -17,8 +17,9 @@ import (
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 )
 
-// Every command of the README is typed here, in its order. Of make only the
-// target is looked up: demo has a spec of its own, and test is running.
+// Every command of the README is typed here, in its order, but for what has a spec of its
+// own: helm install is for an empty cluster, and is typed there as it stands. Of make only
+// the target is looked up: demo has a spec too, and test is running.
 var _ = Describe("the README", Serial, Ordered, func() {
 	It("has only commands that work", func(ctx SpecContext) {
 		raw, err := os.ReadFile(filepath.Join(shared.root, "README.md"))
@@ -31,7 +32,7 @@ var _ = Describe("the README", Serial, Ordered, func() {
 			case strings.HasPrefix(line, "make "):
 				line = "make -n " + strings.TrimPrefix(line, "make ")
 			case strings.HasPrefix(line, "helm install"):
-				line = "helm upgrade --install --dry-run=server" + strings.TrimPrefix(line, "helm install")
+				continue
 			case strings.HasPrefix(line, "regatta why"), strings.HasPrefix(line, "regatta rollout"), strings.HasPrefix(line, "regatta policy replay"):
 				if e := shared.installed.Endpoint; e != "" {
 					line += " --endpoint " + e + " --insecure-skip-tls-verify"
