@@ -66,12 +66,15 @@ var _ = Describe("the README", Serial, Ordered, func() {
 })
 
 // commands are the lines of the sh blocks of a Markdown text.
-func commands(text string) (out []string) {
+func commands(text string) []string { return commandsOf(text, "```sh") }
+
+// commandsOf are the lines of its blocks of a kind.
+func commandsOf(text, block string) (out []string) {
 	in := false
 	for _, line := range strings.Split(text, "\n") {
 		switch {
 		case strings.HasPrefix(line, "```"):
-			in = line == "```sh"
+			in = line == block
 		case in && strings.TrimSpace(line) != "":
 			out = append(out, line)
 		}
