@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -76,6 +77,12 @@ func TestAReleaseThatCannotBeMadeSaysWhy(t *testing.T) {
 	refused("Chart.yaml: version is 0.1.0", "--folder", folder, "--version", "v0.2.0")
 	write("charts/kruise/Chart.yaml", "name: kruise\nversion: 0.2.0\nappVersion: 0.2.0\n")
 	git("commit", "-q", "-a", "-m", "c")
+	git("tag", "v0.2.0")
+	refused(`--registry: the registry is "https://localhost:5000"`, "--folder", folder, "--version", "v0.2.0", "--push", "--registry", "https://localhost:5000")
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	host := strings.TrimPrefix(closed.URL, "http://")
+	refused("--registry: asking to push to "+host+"/regatta-sh/regatta", "--folder", folder, "--version", "v0.2.0", "--push", "--registry", host)
 	refused("building ./controllers/cmd/manager", "--folder", folder, "--version", "v0.2.0", "--platforms", "linux/amd64")
 }
 

@@ -74,6 +74,11 @@ func makeRelease(cmd *cobra.Command, f releaseFlags) error {
 	if err := assets.CheckDocuments(ctx, f.source, f.version); err != nil {
 		return err
 	}
+	if f.push {
+		if err := assets.CheckRegistry(f.registry, authn.DefaultKeychain); err != nil {
+			return fmt.Errorf("--registry: %w", err)
+		}
+	}
 	if f.helm == "" {
 		if f.helm, err = buildHelm(ctx, f.source, cmd.ErrOrStderr()); err != nil {
 			return err

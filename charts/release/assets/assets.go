@@ -23,10 +23,10 @@ import (
 // DefaultRegistry is where the chart looks for its image unless values name another one.
 const DefaultRegistry = "ghcr.io"
 
-// Where a registry has the image and the charts.
+// Where a registry has the image and the chart.
 const (
 	imageRepository = "regatta-sh/regatta"
-	chartRepository = "regatta-sh/charts"
+	chartRepository = "regatta-sh/charts/kruise"
 )
 
 // Options say what a release is made of.

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
@@ -371,6 +372,9 @@ func newRegistry(t *testing.T) string {
 func TestHelmInstallsFromWhatWasPushed(t *testing.T) {
 	o, release := commonRelease(t)
 	host := newRegistry(t)
+	if err := assets.CheckRegistry(host+"/", authn.DefaultKeychain); err != nil {
+		t.Fatal(err)
+	}
 	for range 2 { // one that failed halfway is pushed again
 		if err := release.Push(t.Context(), host, o.Report); err != nil {
 			t.Fatal(err)

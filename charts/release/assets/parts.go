@@ -140,7 +140,7 @@ func (w *writer) addChart(context.Context) error {
 	return errors.Join(
 		w.add(chart.FileName(), chart.Content),
 		w.add("index.yaml", index),
-		w.add("chart.digest", []byte(path.Join(DefaultRegistry, chartRepository, chart.Name)+"@"+digest.String()+"\n")),
+		w.add("chart.digest", []byte(path.Join(DefaultRegistry, chartRepository)+"@"+digest.String()+"\n")),
 	)
 }
 

@@ -7,25 +7,47 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"path"
+	"strings"
 
+	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
+// repositories are where a registry has the image and the chart.
+func repositories(registry string) (images, charts name.Repository, err error) {
+	for of, into := range map[string]*name.Repository{imageRepository: &images, chartRepository: &charts} {
+		if *into, err = name.NewRepository(strings.TrimSuffix(registry, "/")+"/"+of, name.StrictValidation); err != nil {
+			return images, charts, fmt.Errorf("the registry is %q, want a host and maybe a path, such as localhost:5000: %w", registry, err)
+		}
+	}
+	return images, charts, nil
+}
+
+// CheckRegistry refuses a registry that does not let us push: it is asked before anything is built.
+func CheckRegistry(registry string, keychain authn.Keychain) error {
+	images, charts, err := repositories(registry)
+	if err != nil {
+		return err
+	}
+	for _, one := range []name.Repository{images, charts} {
+		if err := remote.CheckPushPermission(one.Tag("latest"), keychain, remote.DefaultTransport); err != nil {
+			return fmt.Errorf("asking to push to %s: %w", one, err)
+		}
+	}
+	return nil
+}
+
 // Push writes the image and the chart to a registry, by their digests and then by their tags. The chart comes last, so that whoever sees
 // it finds its image. A tag that is there with something else stays: others have installed that.
 func (r *Release) Push(ctx context.Context, registry string, report func(string), options ...remote.Option) error {
-	imageTag, err := name.NewTag(path.Join(registry, imageRepository) + ":" + bareVersion(r.Version))
+	images, charts, err := repositories(registry)
 	if err != nil {
-		return fmt.Errorf("naming the image: %w", err)
+		return err
 	}
-	chartTag, err := name.NewTag(path.Join(registry, chartRepository, r.Chart.Name) + ":" + r.Chart.Version)
-	if err != nil {
-		return fmt.Errorf("naming the chart: %w", err)
-	}
+	imageTag, chartTag := images.Tag(bareVersion(r.Version)), charts.Tag(r.Chart.Version)
 	chart, err := r.Chart.Artifact()
 	if err != nil {
 		return err
