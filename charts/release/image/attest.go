@@ -157,7 +157,7 @@ func describeBuild(name string, digest v1.Hash, origin Origin, platforms []Platf
 		"predicateType": "https://slsa.dev/provenance/v1",
 		"predicate": map[string]any{
 			"buildDefinition": map[string]any{
-				"buildType":            Sources + "/blob/main/charts/release/README.md",
+				"buildType":            Sources + "/blob/main/charts/README.md#the-image",
 				"externalParameters":   map[string]any{"version": origin.Version, "platforms": names},
 				"resolvedDependencies": []any{sources},
 			},
