@@ -81,8 +81,16 @@ func (p parts) configured(steps webhookpod.Steps) (*webhookconfig.Controller, er
 	if err := metrics.Registry.Register(precision); err != nil {
 		return nil, fmt.Errorf("registering regatta_sidecarset_webhook_precision: %w", err)
 	}
+	overridden := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "regatta_protection_webhooks_overridden",
+		Help: "How many webhooks of protection another client keeps from what they should be, by changing them again when that is put back.",
+	})
+	if err := metrics.Registry.Register(overridden); err != nil {
+		return nil, fmt.Errorf("registering regatta_protection_webhooks_overridden: %w", err)
+	}
 	return &webhookconfig.Controller{Activated: p.events.guards, Writer: &webhookconfig.Writer{
-		Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Rules: p.guarding.rules, Events: p.protectionEvents(), Now: time.Now, Undecided: undecided, Precision: precision,
+		Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Rules: p.guarding.rules, Events: p.protectionEvents(), Now: time.Now,
+		Undecided: undecided, Precision: precision, Overridden: overridden,
 		Config: webhookconfig.Config{
 			Namespace: p.webhooks.namespace, Pods: p.Gates.Enabled(features.PodWebhook), Created: steps.Created(), Stored: steps.Stored(),
 			PodFailurePolicy: admissionv1.FailurePolicyType(p.PodFailurePolicy), TimeoutSeconds: p.WebhookTimeoutSeconds,

@@ -4,7 +4,9 @@ package webhookconfig
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -12,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,17 +27,29 @@ func (w *Writer) write(ctx context.Context, at *present, want rendered) error {
 	if err := w.twin(ctx, at.validating, want); err != nil {
 		return err
 	}
-	if !equality.Semantic.DeepEqual(at.validating.Webhooks, want.validating) {
-		o := &admissionv1.ValidatingWebhookConfiguration{Webhooks: want.validating}
-		o.TypeMeta = typeOf("ValidatingWebhookConfiguration")
-		if err := w.apply(ctx, o, at.validating, "webhooks"); err != nil {
-			return err
-		}
+	w.overridden, w.again = 0, time.Time{}
+	differs := !equality.Semantic.DeepEqual(at.validating.Webhooks, want.validating)
+	if err := settleWebhooks(w, &w.validating, at.validating, at.validating.Webhooks, want.validating, at.leftOutValidating, "", differs, func(webhooks []admissionv1.ValidatingWebhook) error {
+		return w.validate(ctx, at.validating, webhooks)
+	}); err != nil {
+		return err
 	}
-	if !want.isAt(at) {
-		return w.mutate(ctx, at.mutating, want.mutating, want.claims)
+	if err := settleWebhooks(w, &w.mutating, at.mutating, at.mutating.Webhooks, want.mutating, at.leftOutMutating, reach.Encode(want.claims), !want.isAt(at), func(webhooks []admissionv1.MutatingWebhook) error {
+		return w.mutate(ctx, at.mutating, webhooks, want.claims)
+	}); err != nil {
+		return err
+	}
+	if w.Overridden != nil {
+		w.Overridden.Set(float64(w.overridden))
 	}
 	return nil
+}
+
+// validate applies the entries for changes of objects.
+func (w *Writer) validate(ctx context.Context, read *admissionv1.ValidatingWebhookConfiguration, webhooks []admissionv1.ValidatingWebhook) error {
+	o := &admissionv1.ValidatingWebhookConfiguration{Webhooks: webhooks}
+	o.TypeMeta = typeOf("ValidatingWebhookConfiguration")
+	return applyWebhooks(ctx, w, o, read, webhooks)
 }
 
 // mutate applies the entries for new pods and the claims that they are made for. It fails with a conflict where they are not any
@@ -46,7 +61,37 @@ func (w *Writer) mutate(ctx context.Context, read *admissionv1.MutatingWebhookCo
 	if len(claims) > 0 {
 		o.Annotations = map[string]string{reach.Annotation: reach.Encode(claims)}
 	}
-	return w.apply(ctx, o, read, "webhooks")
+	return applyWebhooks(ctx, w, o, read, webhooks)
+}
+
+// applyWebhooks applies the entries of a configuration that exists as the one that was read. Entries and conditions that another client
+// has added are its own, and stay when ours are applied; one such condition could have nothing sent. Where any stay, the list is
+// replaced.
+func applyWebhooks[T hook](ctx context.Context, w *Writer, o, read client.Object, webhooks []T) error {
+	applied, err := w.apply(ctx, o, read, "webhooks")
+	if err != nil {
+		return err
+	}
+	now := struct {
+		Webhooks []T `json:"webhooks"`
+	}{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(applied.Object, &now); err != nil {
+		return fmt.Errorf("decoding what was written to %T %s: %w", o, o.GetName(), err)
+	}
+	if equality.Semantic.DeepEqual(now.Webhooks, webhooks) {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": applied.GetUID(), "resourceVersion": applied.GetResourceVersion()},
+		"webhooks": append([]T{}, webhooks...),
+	})
+	if err != nil {
+		return fmt.Errorf("encoding %T %s: %w", o, o.GetName(), err)
+	}
+	if err := w.Client.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(Owner)); err != nil {
+		return fmt.Errorf("replacing the webhooks of %T %s: %w", o, o.GetName(), err)
+	}
+	return nil
 }
 
 func typeOf(kind string) metav1.TypeMeta {
@@ -55,17 +100,17 @@ func typeOf(kind string) metav1.TypeMeta {
 
 // apply applies a field of an object that exists as the one that was read: if it
 // went, it must not come back.
-func (w *Writer) apply(ctx context.Context, o, read client.Object, field string) error {
+func (w *Writer) apply(ctx context.Context, o, read client.Object, field string) (*unstructured.Unstructured, error) {
 	o.SetName(read.GetName())
 	o.SetUID(read.GetUID())
 	return w.patch(ctx, o, field)
 }
 
-// patch applies a field of an object, and its owner.
-func (w *Writer) patch(ctx context.Context, o client.Object, field string) error {
+// patch applies a field of an object, and its owner, and returns the object as it is then.
+func (w *Writer) patch(ctx context.Context, o client.Object, field string) (*unstructured.Unstructured, error) {
 	whole, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
-		return fmt.Errorf("encoding %T %s: %w", o, o.GetName(), err)
+		return nil, fmt.Errorf("encoding %T %s: %w", o, o.GetName(), err)
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{field: whole[field]}}
 	if whole[field] == nil {
@@ -86,10 +131,10 @@ func (w *Writer) patch(ctx context.Context, o client.Object, field string) error
 		u.SetOwnerReferences(owners)
 	}
 	if err := w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(Owner), client.ForceOwnership); err != nil {
-		return fmt.Errorf("writing %s %s: %w", u.GetKind(), u.GetName(), err)
+		return nil, fmt.Errorf("writing %s %s: %w", u.GetKind(), u.GetName(), err)
 	}
 	ctrl.Log.Info("Updated the configuration of protection", "kind", u.GetKind(), "name", u.GetName())
-	return nil
+	return u, nil
 }
 
 // twin writes the policy and its binding, or takes them out. They belong to the
@@ -110,14 +155,14 @@ func (w *Writer) twin(ctx context.Context, owner *admissionv1.ValidatingWebhookC
 	if !equality.Semantic.DeepEqual(policy.Spec, *want.policy) || !equality.Semantic.DeepEqual(policy.OwnerReferences, owners) {
 		o := &admissionv1.ValidatingAdmissionPolicy{TypeMeta: typeOf("ValidatingAdmissionPolicy"), Spec: *want.policy}
 		o.Name, o.OwnerReferences = PolicyName, owners
-		if err := w.patch(ctx, o, "spec"); err != nil {
+		if _, err := w.patch(ctx, o, "spec"); err != nil {
 			return err
 		}
 	}
 	if !equality.Semantic.DeepEqual(binding.Spec, *want.binding) || !equality.Semantic.DeepEqual(binding.OwnerReferences, owners) {
 		o := &admissionv1.ValidatingAdmissionPolicyBinding{TypeMeta: typeOf("ValidatingAdmissionPolicyBinding"), Spec: *want.binding}
 		o.Name, o.OwnerReferences = PolicyName, owners
-		if err := w.patch(ctx, o, "spec"); err != nil {
+		if _, err := w.patch(ctx, o, "spec"); err != nil {
 			return err
 		}
 	}

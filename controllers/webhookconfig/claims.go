@@ -227,7 +227,8 @@ func (w *Writer) add(ctx context.Context, claims []reach.Claim) error {
 		more = append(more, reach.Reach{})
 	}
 	condition, _ := reach.Condition(more)
-	return w.mutate(ctx, at.mutating, f.widened(at.mutating.Webhooks, condition), claims)
+	// What another client leaves out is for the leader to put back.
+	return w.mutate(ctx, at.mutating, withExemptions(f.widened(at.mutating.Webhooks, condition), at.leftOutMutating), claims)
 }
 
 // boundClaims returns the claims that are kept when some are added to those before: the latest for each object and each

@@ -61,6 +61,9 @@ type Writer struct {
 	// Precision is 0 while exactly the pods that SidecarSets select are sent for them, as far as the API server knows their
 	// namespaces, 1 while those are sent that have a label which a SidecarSet selects by, and 2 while all are; nil if it is not told.
 	Precision prometheus.Gauge
+	// Overridden is how many webhooks are not as they should be, since another client changes them again when that is put back; nil if
+	// it is not told.
+	Overridden prometheus.Gauge
 
 	claiming sync.Mutex
 	// writes bounds how often claims are written, and queue has the requests that wait for it; nil before the first.
@@ -79,8 +82,13 @@ type Writer struct {
 	waiting bool
 	// claimed is when this process saw the claims of the configuration first, by their IDs.
 	claimed map[string]time.Time
-	// reported is the last message by reason, so that each is reported once.
+	// reported is the last message by the kind of the object and the reason, so that each is reported once.
 	reported map[string]string
+	// validating and mutating are what other clients make of the configurations, overridden is how many webhooks of them are not as
+	// they should be, and again is when that is put back next.
+	validating, mutating contest
+	overridden           int
+	again                time.Time
 }
 
 // cover is when a namespace was asked for last, and whether the cache has had a
@@ -129,10 +137,14 @@ func (w *Writer) Sync(ctx context.Context) error {
 func (w *Writer) next() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	after := lookAgain
 	if w.waiting || len(w.claimed) > 0 {
-		return unseen
+		after = unseen
 	}
-	return lookAgain
+	if !w.again.IsZero() {
+		after = min(after, max(time.Second, w.again.Sub(w.Now())))
+	}
+	return after
 }
 
 // sync tries again where another replica has made a claim meanwhile.
@@ -214,10 +226,11 @@ func (w *Writer) report(on client.Object, reason, message, prefix string) {
 	if w.reported == nil {
 		w.reported = map[string]string{}
 	}
-	if w.reported[reason] == message {
+	key := fmt.Sprintf("%T %s", on, reason)
+	if w.reported[key] == message {
 		return
 	}
-	w.reported[reason] = message
+	w.reported[key] = message
 	if message == "" {
 		ctrl.Log.Info("This is over", "reason", reason)
 		return
@@ -282,6 +295,8 @@ type present struct {
 	call       call
 	mutating   *admissionv1.MutatingWebhookConfiguration
 	validating *admissionv1.ValidatingWebhookConfiguration
+	// leftOutMutating and leftOutValidating are what other clients leave out of webhooks, which these do not have here.
+	leftOutMutating, leftOutValidating exemptions
 }
 
 // NotInstalledError is of an object of the chart that does not exist, as while a
@@ -312,6 +327,8 @@ func (w *Writer) read(ctx context.Context) (*present, error) {
 			return nil, NotInstalledError{o.kind + " " + o.name}
 		}
 	}
+	at.mutating.Webhooks, at.leftOutMutating = withoutExemptions(at.mutating.Webhooks)
+	at.validating.Webhooks, at.leftOutValidating = withoutExemptions(at.validating.Webhooks)
 	var err error
 	if at.call, err = callOf(chart); err != nil {
 		return nil, fmt.Errorf("finding out how webhooks are called: %w", err)

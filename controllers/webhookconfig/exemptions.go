@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhookconfig
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// hook is a webhook of a configuration.
+type hook interface {
+	admissionv1.MutatingWebhook | admissionv1.ValidatingWebhook
+}
+
+// selectorOf is the name of a webhook and where its namespace selector is.
+func selectorOf[T hook](w *T) (name string, selector **metav1.LabelSelector) {
+	switch w := any(w).(type) {
+	case *admissionv1.MutatingWebhook:
+		return w.Name, &w.NamespaceSelector
+	case *admissionv1.ValidatingWebhook:
+		return w.Name, &w.NamespaceSelector
+	}
+	return "", new(*metav1.LabelSelector)
+}
+
+// exemptions are requirements by which other clients have webhooks leave out namespaces, by the names of the webhooks.
+type exemptions map[string][]metav1.LabelSelectorRequirement
+
+// isExemption reports whether a requirement leaves out namespaces for a label that they have and that is neither of Kubernetes nor of
+// ours. One by which only namespaces with a label are sent would leave out all others, and one about a label of Kubernetes may be
+// about any namespace.
+func isExemption(r metav1.LabelSelectorRequirement) bool {
+	if r.Operator != metav1.LabelSelectorOpDoesNotExist && r.Operator != metav1.LabelSelectorOpNotIn {
+		return false
+	}
+	domain, _, qualified := strings.Cut(r.Key, "/")
+	return !qualified || !slices.ContainsFunc([]string{"kubernetes.io", "k8s.io", "kruise.io"}, func(own string) bool {
+		return domain == own || strings.HasSuffix(domain, "."+own)
+	})
+}
+
+// withoutExemptions are webhooks without what other clients leave out, and that.
+func withoutExemptions[T hook](read []T) (rest []T, left exemptions) {
+	rest, left = slices.Clone(read), exemptions{}
+	for i := range rest {
+		name, selector := selectorOf(&rest[i])
+		if *selector == nil || !slices.ContainsFunc((*selector).MatchExpressions, isExemption) {
+			continue
+		}
+		own := (*selector).DeepCopy()
+		own.MatchExpressions = slices.DeleteFunc(own.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool {
+			exempt := isExemption(r)
+			if exempt {
+				left[name] = append(left[name], r)
+			}
+			return exempt
+		})
+		*selector = own
+	}
+	return rest, left
+}
+
+// withExemptions are webhooks with what other clients leave out of those of the same names.
+func withExemptions[T hook](webhooks []T, left exemptions) []T {
+	out := slices.Clone(webhooks)
+	for i := range out {
+		name, selector := selectorOf(&out[i])
+		if more := left[name]; len(more) > 0 && *selector != nil {
+			with := (*selector).DeepCopy()
+			with.MatchExpressions = append(with.MatchExpressions, more...)
+			*selector = with
+		}
+	}
+	return out
+}
+
+// message says what is left out, and by whom.
+func (e exemptions) message(who string) string {
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(e)) {
+		for _, r := range e[name] {
+			texts = append(texts, strings.TrimSpace(fmt.Sprintf("%s %s %s", r.Key, r.Operator, strings.Join(r.Values, ","))))
+		}
+	}
+	slices.Sort(texts)
+	return fmt.Sprintf("%s has webhooks leave out namespaces, and does so again when that is put back: what is in them is not protected. Of %s, only namespaces are sent with %s",
+		who, listed(slices.Sorted(maps.Keys(e))), listed(slices.Compact(texts)))
+}
+
+// changesMessage says what another client has changed.
+func changesMessage[T hook](who string, read, want []T) string {
+	return fmt.Sprintf("%s has changed %s. It is put back each time, after a wait of up to %s while it is changed again and again", who, listed(changesOf(read, want)), changePace.longest)
+}
+
+// changesOf says how webhooks differ from those that are wanted.
+func changesOf[T hook](read, want []T) (out []string) {
+	is, should := fieldsOf(read), fieldsOf(want)
+	for _, name := range slices.Sorted(maps.Keys(should)) {
+		if is[name] == nil {
+			out = append(out, name+", which it removed")
+			continue
+		}
+		var differ []string
+		all := maps.Clone(should[name])
+		maps.Copy(all, is[name])
+		for _, field := range slices.Sorted(maps.Keys(all)) {
+			if string(is[name][field]) != string(should[name][field]) {
+				differ = append(differ, field)
+			}
+		}
+		if len(differ) > 0 {
+			out = append(out, fmt.Sprintf("%s of %s", strings.Join(differ, ", "), name))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(is)) {
+		if should[name] == nil {
+			out = append(out, name+", which it added")
+		}
+	}
+	if len(out) == 0 {
+		return []string{"the order of webhooks or an annotation"}
+	}
+	return out
+}
+
+// fieldsOf are the fields of webhooks as JSON, by the names of the webhooks.
+func fieldsOf[T hook](webhooks []T) map[string]map[string]json.RawMessage {
+	out := map[string]map[string]json.RawMessage{}
+	for i := range webhooks {
+		name, _ := selectorOf(&webhooks[i])
+		fields := map[string]json.RawMessage{}
+		if encoded, err := json.Marshal(webhooks[i]); err == nil {
+			_ = json.Unmarshal(encoded, &fields) // what was encoded just now
+		}
+		out[name] = fields
+	}
+	return out
+}
+
+// writersOf names the clients besides this that have written webhooks of a configuration, as it says itself.
+func writersOf(configuration client.Object) string {
+	var names []string
+	for _, m := range configuration.GetManagedFields() {
+		if m.Manager != Owner && m.FieldsV1 != nil && strings.Contains(m.FieldsV1.GetRawString(), `"f:webhooks"`) {
+			names = append(names, "client "+m.Manager)
+		}
+	}
+	if len(names) == 0 {
+		return "another client"
+	}
+	slices.Sort(names)
+	return listed(slices.Compact(names))
+}
+
+// mostNamed and longestName bound what a message says.
+const mostNamed, longestName = 3, 80
+
+// listed joins the first of some texts.
+func listed(texts []string) string {
+	more := ""
+	if len(texts) > mostNamed {
+		texts, more = texts[:mostNamed], fmt.Sprintf(" and %d more", len(texts)-mostNamed)
+	}
+	short := make([]string, len(texts))
+	for i, text := range texts {
+		if short[i] = text; len(text) > longestName {
+			short[i] = strings.ToValidUTF8(text[:longestName], "") + "..."
+		}
+	}
+	return strings.Join(short, "; ") + more
+}
