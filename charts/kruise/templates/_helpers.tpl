@@ -126,6 +126,12 @@ service:
 {{- end }}
 {{- end }}
 
+{{- /* Annotations of a webhook configuration: those of users, and the one by which the admissions enforcer of AKS
+       leaves it alone. */ -}}
+{{- define "kruise.webhookAnnotations" -}}
+{{- toYaml (merge (deepCopy (. | default dict)) (dict "admissions.enforcer/disabled" "true")) }}
+{{- end }}
+
 {{- /* What webhooks have in common. */ -}}
 {{- define "kruise.webhook" -}}
 admissionReviewVersions: [v1, v1beta1]
