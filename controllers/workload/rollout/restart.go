@@ -30,6 +30,7 @@ import (
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=clonesets;statefulsets;daemonsets,verbs=patch
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=containerrecreaterequests,verbs=get;list;watch;create;deletecollection
+// +kubebuilder:rbac:groups="",resources=pods/finalizers,verbs=update
 
 // Reasons of events of a restart in place.
 const (
