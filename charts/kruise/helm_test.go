@@ -65,8 +65,13 @@ var decoder = sync.OnceValues(func() (runtime.Decoder, error) {
 			return nil, err
 		}
 	}
-	// Its types are of a module that is for nothing else.
-	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}, &unstructured.Unstructured{})
+	// Their types are of modules that are for nothing else.
+	for _, kind := range []schema.GroupVersionKind{
+		{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"},
+		{Group: "security.openshift.io", Version: "v1", Kind: "SecurityContextConstraints"},
+	} {
+		scheme.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
+	}
 	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(), nil
 })
 

@@ -18,6 +18,7 @@ type webhookEnv struct {
 	service     string
 	secret      string
 	namespace   string
+	agents      string // the namespace of the node agents
 	pod         string // "" outside of one
 	host        string
 	renewBefore time.Duration
@@ -45,7 +46,7 @@ func readEnv(get func(string) string) (webhookEnv, error) {
 	e := webhookEnv{
 		certDir: or("WEBHOOK_CERT_DIR", "/tmp/kruise-webhook-certs"),
 		service: or("SERVICE_NAME", "kruise-webhook-service"), secret: or("SECRET_NAME", "kruise-webhook-certs"),
-		namespace: or("POD_NAMESPACE", "kruise-system"), pod: get("POD_NAME"), host: get("WEBHOOK_HOST"),
+		namespace: or("POD_NAMESPACE", "kruise-system"), agents: or("DAEMON_NAMESPACE", or("POD_NAMESPACE", "kruise-system")), pod: get("POD_NAME"), host: get("WEBHOOK_HOST"),
 	}
 	var wrong []error
 	var err error

@@ -168,7 +168,7 @@ func TestFlagsThatAreRefused(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	defaults := webhookEnv{
 		port: 9876, certDir: "/tmp/kruise-webhook-certs", service: "kruise-webhook-service", secret: "kruise-webhook-certs",
-		namespace: "kruise-system", renewBefore: 180 * 24 * time.Hour,
+		namespace: "kruise-system", agents: "kruise-system", renewBefore: 180 * 24 * time.Hour,
 	}
 	for name, tc := range map[string]struct {
 		env  map[string]string
@@ -179,10 +179,13 @@ func TestEnvironment(t *testing.T) {
 		"all is set": {
 			env: map[string]string{
 				"WEBHOOK_PORT": "9443", "WEBHOOK_CERT_DIR": "/c", "SERVICE_NAME": "s", "SECRET_NAME": "c",
-				"POD_NAMESPACE": "n", "POD_NAME": "p", "WEBHOOK_HOST": "h", "CERTS_RENEW_BEFORE": "2y",
+				"POD_NAMESPACE": "n", "POD_NAME": "p", "WEBHOOK_HOST": "h", "CERTS_RENEW_BEFORE": "2y", "DAEMON_NAMESPACE": "agents",
 			},
-			want: func(e *webhookEnv) { *e = webhookEnv{9443, "/c", "s", "c", "n", "p", "h", 2 * 365 * 24 * time.Hour} },
+			want: func(e *webhookEnv) {
+				*e = webhookEnv{9443, "/c", "s", "c", "n", "agents", "p", "h", 2 * 365 * 24 * time.Hour}
+			},
 		},
+		"node agents are with the manager":     {env: map[string]string{"POD_NAMESPACE": "n"}, want: func(e *webhookEnv) { e.namespace, e.agents = "n", "n" }},
 		"days":                                 {env: map[string]string{"CERTS_RENEW_BEFORE": "30d"}, want: func(e *webhookEnv) { e.renewBefore = 720 * time.Hour }},
 		"no unit":                              {env: map[string]string{"CERTS_RENEW_BEFORE": "30"}, err: `environment variable CERTS_RENEW_BEFORE is "30", want a number of days, months or years such as 30d, 6m or 1y, from 1d to 9y`},
 		"only a unit":                          {env: map[string]string{"CERTS_RENEW_BEFORE": "d"}, err: "CERTS_RENEW_BEFORE"},

@@ -89,7 +89,7 @@ func (p parts) add(ctx context.Context) error {
 	}
 	p.events.writer.Store(p.guards.Writer)
 	if p.Gates.Enabled(features.KruiseDaemon) {
-		p.agents = agents.NewDeployed(p.mgr.GetClient(), p.webhooks.namespace, time.Now)
+		p.agents = agents.NewDeployed(p.mgr.GetClient(), p.webhooks.agents, time.Now)
 	}
 	s := &startup{p: p, certificates: certificates, serving: make(chan struct{})}
 	if err := p.health(s); err != nil {

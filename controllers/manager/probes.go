@@ -44,7 +44,7 @@ func (p parts) probesTo() error {
 		return fmt.Errorf("adding the NodePodProbe controller: %w", err)
 	}
 	if p.Gates.Enabled(features.EnhancedLivenessProbe) {
-		r := livenessprobe.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.recorderFor("livenessprobe-controller"), p.webhooks.namespace,
+		r := livenessprobe.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.recorderFor("livenessprobe-controller"), p.webhooks.agents,
 			livenessprobe.WithWorkers(p.NodePodProbeWorkers), livenessprobe.WithRateLimiter(p.rateLimiter()))
 		if err := r.SetupWithManager(p.mgr); err != nil {
 			return fmt.Errorf("adding the controller of liveness probes: %w", err)

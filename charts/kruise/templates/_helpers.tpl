@@ -211,8 +211,11 @@ clientConfig:
 {{- /* What Pod Security "restricted" asks of a pod and of a container. */ -}}
 {{- define "kruise.podSecurity" -}}
 runAsNonRoot: true
-runAsUser: 65534
-runAsGroup: 65534
+{{- $user := .Values.manager.runAsUser | default (ternary "" 65534 (eq (include "kruise.openshift" .) "true")) }}
+{{- with $user }}
+runAsUser: {{ . | int64 }}
+runAsGroup: {{ . | int64 }}
+{{- end }}
 seccompProfile:
   type: RuntimeDefault
 {{- end }}
@@ -222,6 +225,42 @@ allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
 capabilities:
   drop: [ALL]
+{{- end }}
+
+{{- /* "true" if the cluster gives users to pods and confines them by SecurityContextConstraints. */ -}}
+{{- define "kruise.openshift" -}}
+{{- $on := "auto" }}
+{{- with .Values.openshift }}{{ if not (kindIs "invalid" .enabled) }}{{ $on = .enabled | toString }}{{ end }}{{ end }}
+{{- if or (eq $on "true") (and (eq $on "auto") (.Capabilities.APIVersions.Has "security.openshift.io/v1")) }}true{{ end }}
+{{- end }}
+
+{{- /* SELinux options of the node agent. Sockets of container runtimes are closed to what containers run as. */ -}}
+{{- define "kruise.daemonSELinux" -}}
+{{- $options := (.Values.daemon).seLinuxOptions }}
+{{- if and (not $options) (include "kruise.openshift" .) }}{{ $options = dict "type" "spc_t" }}{{ end }}
+{{- with $options }}
+seLinuxOptions:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- /* The namespace of the node agents. */ -}}
+{{- define "kruise.daemonNamespace" -}}
+{{- if eq ((.Values.daemon).namespace | default "") "kruise-daemon-config" }}{{ fail "daemon.namespace: kruise-daemon-config is for pull secrets, and no pod runs in it" }}{{ end }}
+{{- (.Values.daemon).namespace | default .Values.installation.namespace }}
+{{- end }}
+
+{{- /* Which families of addresses a Service has. */ -}}
+{{- define "kruise.ipFamilies" -}}
+{{- with .Values.service }}
+{{- with .ipFamilyPolicy }}
+ipFamilyPolicy: {{ . }}
+{{- end }}
+{{- with .ipFamilies }}
+ipFamilies:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{- /* The source of a volume with the CA of a {configMap, secret, key}, as ca.crt.
