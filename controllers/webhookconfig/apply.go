@@ -64,46 +64,53 @@ func (w *Writer) mutate(ctx context.Context, read *admissionv1.MutatingWebhookCo
 	return applyWebhooks(ctx, w, o, read, webhooks)
 }
 
-// applyWebhooks applies the entries of a configuration that exists as the one that was read. Entries and conditions that another client
-// has added are its own, and stay when ours are applied; one such condition could have nothing sent. Where any stay, the list is
-// replaced.
+// applyWebhooks applies the entries of a configuration that exists as the one that was read: if it went, it must not come back.
 func applyWebhooks[T hook](ctx context.Context, w *Writer, o, read client.Object, webhooks []T) error {
-	applied, err := w.apply(ctx, o, read, "webhooks")
+	o.SetName(read.GetName())
+	o.SetUID(read.GetUID())
+	return applyField(ctx, w, o, "webhooks", webhooks)
+}
+
+// applyField applies a field of an object, and its owner. What another client has added to it, such as an entry of a list or a condition, is
+// its own, and stays when ours is applied; one such condition could have nothing sent. Where any stays, the field is replaced.
+func applyField[V any](ctx context.Context, w *Writer, o client.Object, field string, want V) error {
+	applied, err := w.patch(ctx, o, field)
 	if err != nil {
 		return err
 	}
-	now := struct {
-		Webhooks []T `json:"webhooks"`
-	}{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(applied.Object, &now); err != nil {
+	encoded, err := json.Marshal(applied.Object[field])
+	if err != nil {
+		return fmt.Errorf("encoding what was written to %T %s: %w", o, o.GetName(), err)
+	}
+	var now V
+	if err := json.Unmarshal(encoded, &now); err != nil {
 		return fmt.Errorf("decoding what was written to %T %s: %w", o, o.GetName(), err)
 	}
-	if equality.Semantic.DeepEqual(now.Webhooks, webhooks) {
+	if equality.Semantic.DeepEqual(now, want) {
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": applied.GetUID(), "resourceVersion": applied.GetResourceVersion()},
-		"webhooks": append([]T{}, webhooks...),
+	whole, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return fmt.Errorf("encoding %T %s: %w", o, o.GetName(), err)
+	}
+	if whole[field] == nil {
+		whole[field] = []any{}
+	}
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": applied.GetResourceVersion()}, // it must be as it was read
+		{"op": "add", "path": "/" + field, "value": whole[field]},
 	})
 	if err != nil {
 		return fmt.Errorf("encoding %T %s: %w", o, o.GetName(), err)
 	}
-	if err := w.Client.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(Owner)); err != nil {
-		return fmt.Errorf("replacing the webhooks of %T %s: %w", o, o.GetName(), err)
+	if err := w.Client.Patch(ctx, o, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(Owner)); err != nil {
+		return fmt.Errorf("replacing %s of %T %s: %w", field, o, o.GetName(), err)
 	}
 	return nil
 }
 
 func typeOf(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: kind}
-}
-
-// apply applies a field of an object that exists as the one that was read: if it
-// went, it must not come back.
-func (w *Writer) apply(ctx context.Context, o, read client.Object, field string) (*unstructured.Unstructured, error) {
-	o.SetName(read.GetName())
-	o.SetUID(read.GetUID())
-	return w.patch(ctx, o, field)
 }
 
 // patch applies a field of an object, and its owner, and returns the object as it is then.
@@ -155,14 +162,14 @@ func (w *Writer) twin(ctx context.Context, owner *admissionv1.ValidatingWebhookC
 	if !equality.Semantic.DeepEqual(policy.Spec, *want.policy) || !equality.Semantic.DeepEqual(policy.OwnerReferences, owners) {
 		o := &admissionv1.ValidatingAdmissionPolicy{TypeMeta: typeOf("ValidatingAdmissionPolicy"), Spec: *want.policy}
 		o.Name, o.OwnerReferences = PolicyName, owners
-		if _, err := w.patch(ctx, o, "spec"); err != nil {
+		if err := applyField(ctx, w, o, "spec", o.Spec); err != nil {
 			return err
 		}
 	}
 	if !equality.Semantic.DeepEqual(binding.Spec, *want.binding) || !equality.Semantic.DeepEqual(binding.OwnerReferences, owners) {
 		o := &admissionv1.ValidatingAdmissionPolicyBinding{TypeMeta: typeOf("ValidatingAdmissionPolicyBinding"), Spec: *want.binding}
 		o.Name, o.OwnerReferences = PolicyName, owners
-		if _, err := w.patch(ctx, o, "spec"); err != nil {
+		if err := applyField(ctx, w, o, "spec", o.Spec); err != nil {
 			return err
 		}
 	}

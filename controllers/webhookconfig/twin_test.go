@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -115,5 +116,34 @@ func TestTwin(t *testing.T) {
 	}
 	if err := api.Get(t.Context(), client.ObjectKey{Name: PolicyName}, &admissionv1.ValidatingAdmissionPolicyBinding{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the binding outlives its gate: %v", err)
+	}
+}
+
+// What another client adds to the policy or to its binding is taken out. Either could have it look at nothing.
+func TestWhatAnotherClientAddsToTheTwinIsTakenOut(t *testing.T) {
+	_, api := connect(t)
+	chart(t, api, admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: "kruise-system", Name: "kruise-webhook-service", Path: ptr.To("/x")}, CABundle: listen(t).ca()})
+	w, _ := newWriter(api, policies(t, allGates(), `{"kinds": [{"group": "", "resource": "services"}], "guards": []}`))
+	if err := w.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantPolicy, wantBinding := &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}
+	get(t, api, PolicyName, wantPolicy)
+	get(t, api, PolicyName, wantBinding)
+	policy, binding := wantPolicy.DeepCopy(), wantBinding.DeepCopy()
+	policy.Spec.MatchConditions = append(policy.Spec.MatchConditions, admissionv1.MatchCondition{Name: "never", Expression: "false"})
+	binding.Spec.MatchResources = &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"guarded": "yes"}}}
+	for _, o := range []client.Object{policy, binding} {
+		if err := api.Update(t.Context(), o, client.FieldOwner("mallory")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	get(t, api, PolicyName, policy)
+	get(t, api, PolicyName, binding)
+	if diff := cmp.Diff(wantPolicy.Spec, policy.Spec) + cmp.Diff(wantBinding.Spec, binding.Spec); diff != "" {
+		t.Error(diff)
 	}
 }
