@@ -67,6 +67,10 @@ var _ = Describe("a release", Serial, func() {
 			}
 		})
 
+		By("asking whether it can be installed, and installing it")
+		s.types(fmt.Sprintf("tar -xzf %s regatta", filepath.Join(folder, fmt.Sprintf("regatta-v%s-linux-%s.tar.gz", version[1], runtime.GOARCH))))
+		Expect(s.types("./regatta version")).To(ContainSubstring(runtime.GOARCH))
+		s.types("./regatta check")
 		s.types(install)
 		s.types(readCommand("charts/kruise/README.md", "```bash", "kubectl -n kruise-system rollout status") + " --timeout=3m")
 		s.types("kubectl -n kruise-system rollout status daemonset/kruise-daemon --timeout=2m")
@@ -74,13 +78,16 @@ var _ = Describe("a release", Serial, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(strings.Fields(s.types("kubectl -n kruise-system get pods -o jsonpath='{.items[*].spec.containers[*].image}'"))).To(HaveEach(strings.TrimSpace(string(named))))
 
+		s.types("./regatta check")
+		s.types("helm test kruise --timeout 2m")
+		s.types("./regatta support -f support.tar.gz")
+		Expect(s.types("tar -tzf support.tar.gz")).To(ContainSubstring("manifest.txt"))
+
 		By("using it")
 		manifest := filepath.Join(s.home, "web.yaml")
 		Expect(os.WriteFile(manifest, []byte(webOfTwo), 0o600)).To(Succeed())
 		s.types("kubectl apply -f web.yaml")
 		s.types("kubectl wait --for=jsonpath='{.status.updatedAvailableReplicas}'=2 cloneset/web --timeout=90s")
-		s.types(fmt.Sprintf("tar -xzf %s regatta", filepath.Join(folder, fmt.Sprintf("regatta-v%s-linux-%s.tar.gz", version[1], runtime.GOARCH))))
-		Expect(s.types("./regatta version")).To(ContainSubstring(runtime.GOARCH))
 		s.types(readCommand("charts/README.md", "```bash", "helm repo add"))
 		Expect(s.types("helm show chart regatta/kruise")).To(ContainSubstring("regatta.sh/image-digest: sha256:"))
 	}, SpecTimeout(8*time.Minute))
