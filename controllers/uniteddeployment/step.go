@@ -21,6 +21,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
@@ -94,21 +95,25 @@ func (r *Reconciler) step(ctx context.Context, d *kruise.UnitedDeployment) (time
 		r.once(d, kruise.FailedFindSubsetsReason, err.Error())
 		return 0, err
 	}
+	failed := t.proceed(ctx)
+	// Also after a round that failed, or each edit of a template that always fails would leave one more revision.
+	return t.again, message.JoinErrors(failed, t.truncate(ctx, failed != nil))
+}
+
+// proceed decides, acts and reports.
+func (t *round) proceed(ctx context.Context) error {
 	if err := t.look(ctx); err != nil {
-		return t.again, err
+		return err
 	}
 	a := t.decide(ctx) // it marks subsets as well
 	if err := t.recordMarks(ctx); err != nil {
-		return t.again, err
+		return err
 	}
 	acted := t.act(ctx, a)
 	if err := t.report(ctx, a, acted); err != nil {
-		return t.again, err
+		return err
 	}
-	if acted != nil {
-		return t.again, acted
-	}
-	return t.again, t.truncate(ctx)
+	return acted
 }
 
 // strategyOf is how replicas are shared out.
@@ -298,18 +303,30 @@ func readyAt(pod *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-// truncate deletes old revisions that no child runs. Which one is current is what this round
-// found: no event may come after the one that made it so.
-func (t *round) truncate(ctx context.Context) error {
+// truncate deletes old revisions that no child and no pod has. Which one is current is what this round
+// found: no event may come after the one that made it so. After a round that failed, the one that was current stays too: the status
+// may not be written, and a child may have been created of it.
+func (t *round) truncate(ctx context.Context, failed bool) error {
 	limit, history := int(ptr.Deref(t.d.Spec.RevisionHistoryLimit, 10)), t.history
+	used := map[string]bool{}
+	if failed {
+		used[history.Current.Name], used[t.d.Status.CurrentRevision] = true, true
+	}
 	for _, rev := range history.All {
 		if rev.Name == t.status.CurrentRevision {
 			history.Current = rev
 		}
 	}
-	return history.Truncate(ctx, t.r.client, limit, func(rev *appsv1.ControllerRevision) bool {
-		return slices.ContainsFunc(t.parts, func(p *part) bool {
-			return p.child != nil && p.child.GetLabels()[kruise.ControllerRevisionHashKey] == rev.Name
-		})
-	})
+	for _, c := range slices.Concat(t.surplus, t.duplicates) {
+		used[c.GetLabels()[kruise.ControllerRevisionHashKey]] = true
+	}
+	for _, p := range slices.Concat(t.parts, t.replaced) {
+		if p.child != nil {
+			used[p.child.GetLabels()[kruise.ControllerRevisionHashKey]] = true
+		}
+		for _, pod := range p.pods {
+			used[pod.Labels[kruise.ControllerRevisionHashKey]] = true
+		}
+	}
+	return history.Truncate(ctx, t.r.client, limit, func(rev *appsv1.ControllerRevision) bool { return used[rev.Name] })
 }
