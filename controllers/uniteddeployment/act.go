@@ -4,7 +4,6 @@ package uniteddeployment
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,107 +29,154 @@ type (
 )
 
 // act creates, updates and deletes children (UD-09, UD-10). What a policy holds as a whole
-// is neither created nor deleted, but goes on to a new template.
+// is neither created nor deleted, but goes on to a new template. A child that cannot be written keeps none of the others.
 func (t *round) act(ctx context.Context, a allocated) error {
-	if err := t.deleteDuplicates(ctx); err != nil {
-		return provisionError{err}
-	}
+	provisioned := t.deleteDuplicates(ctx)
+	var failed error
 	if a.held == nil {
-		if err := errors.Join(t.create(ctx), t.reduceSurplus(ctx)); err != nil {
-			t.warnOfFailure(err)
-			return provisionError{err}
-		}
+		failed = message.JoinErrors(t.create(ctx), t.reduceSurplus(ctx))
+		provisioned = message.JoinErrors(provisioned, failed)
+		t.keepWhatIsMissing()
 	}
-	if err := t.update(ctx); err != nil {
-		t.warnOfFailure(err)
-		return updateError{err}
+	updated := t.update(ctx)
+	t.warnOfFailure(message.JoinErrors(failed, updated))
+	var errs []error
+	if provisioned != nil {
+		errs = append(errs, provisionError{provisioned})
 	}
-	if err := t.unstick(ctx); err != nil {
-		return updateError{err}
+	if updated = message.JoinErrors(updated, t.unstick(ctx)); updated != nil {
+		errs = append(errs, updateError{updated})
 	}
-	t.r.settled(t.d, kruise.FailedUpdateSubsetReason)
-	return nil
+	if len(errs) == 0 {
+		t.r.settled(t.d, kruise.FailedUpdateSubsetReason)
+	}
+	return message.JoinErrors(errs...)
 }
 
 // warnOfFailure records an event of a failure, unless the next round finds what it lost a race to.
 func (t *round) warnOfFailure(err error) {
-	if !apierrors.IsConflict(err) {
+	if err = dropConflicts(err); err != nil {
 		t.r.once(t.d, kruise.FailedUpdateSubsetReason, err.Error())
 	}
+}
+
+// dropConflicts leaves lost races out of joined errors, nil if there is nothing else.
+func dropConflicts(err error) error {
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		var rest []error
+		for _, one := range several.Unwrap() {
+			rest = append(rest, dropConflicts(one))
+		}
+		return message.JoinErrors(rest...)
+	}
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
 }
 
 func (e provisionError) Unwrap() error { return e.error }
 func (e updateError) Unwrap() error    { return e.error }
 
-// create creates the children that are missing. The cache may not show one that was created
-// a moment ago, so the API server is asked first.
+// create creates the children that are missing.
 func (t *round) create(ctx context.Context) error {
-	var names []string
+	var errs []error
+	var tried []*part
 	var acts []func() error
-	if !slices.ContainsFunc(t.parts, func(p *part) bool { return p.child == nil }) {
-		return nil
-	}
 	for _, p := range t.parts {
 		if p.child != nil {
 			continue
 		}
-		d, revision, err := t.toCreate(ctx, p)
+		act, err := t.planChild(ctx, p)
 		if err != nil {
-			return err
+			p.refused = err
+			errs = append(errs, err)
 		}
-		if d == nil {
-			continue
+		if act != nil {
+			tried, acts = append(tried, p), append(acts, act)
 		}
-		list := t.kind.makeList()
-		subset := client.MatchingLabelsSelector{Selector: labels.SelectorFromSet(labels.Set{kruise.SubsetNameKey: p.Name})}
-		if err := t.r.live.List(ctx, list, client.InNamespace(t.d.Namespace), subset); err != nil {
-			return fmt.Errorf("looking for the %s of subset %s: %w", t.kind.Kind, p.Name, err)
-		}
-		there, err := owned(t.d, t.kind, list)
-		if err != nil {
-			return fmt.Errorf("looking for the %s of subset %s: %w", t.kind.Kind, p.Name, err)
-		}
-		if len(there) > 0 {
-			t.sooner(step.Soon)
-			continue
-		}
-		names = append(names, p.Name)
-		acts = append(acts, func() error {
-			o, err := build(d, t.kind, p.Subset, revision, wanted{replicas: p.replicas, partition: p.partition})
-			if err == nil {
-				err = t.r.client.Create(ctx, o)
-			}
-			if err != nil {
-				return fmt.Errorf("creating the %s of subset %s: %w", t.kind.Kind, p.Name, message.HideDrawnName(err, o.GetGenerateName()))
-			}
-			c := t.kind.read(o)
-			c.kind = t.kind
-			p.child = &c
-			return nil
-		})
 	}
-	if len(acts) == 0 {
+	errs = append(errs, batch.SlowStartEach(t.r.writes, 1, acts))
+	var names []string
+	for _, p := range tried {
+		if p.child != nil {
+			names = append(names, p.Name)
+		}
+	}
+	if len(names) > 0 {
+		slices.Sort(names)
+		t.r.events.Eventf(t.d, corev1.EventTypeNormal, kruise.SuccessfulUpdateSubsetReason, kruise.CreateSubsetMessage, len(names), strings.Join(names, ", "))
+	}
+	return message.JoinErrors(errs...)
+}
+
+// planChild is what creates the child of a subset, nil where it is not to be created now. The cache may not show one that was created
+// a moment ago, so the API server is asked first.
+func (t *round) planChild(ctx context.Context, p *part) (act func() error, err error) {
+	d, revision, err := t.toCreate(ctx, p)
+	if err != nil || d == nil {
+		return nil, err
+	}
+	list := t.kind.makeList()
+	subset := client.MatchingLabelsSelector{Selector: labels.SelectorFromSet(labels.Set{kruise.SubsetNameKey: p.Name})}
+	if err := t.r.live.List(ctx, list, client.InNamespace(t.d.Namespace), subset); err != nil {
+		return nil, fmt.Errorf("looking for the %s of subset %s: %w", t.kind.Kind, p.Name, err)
+	}
+	there, err := owned(t.d, t.kind, list)
+	if err != nil {
+		return nil, fmt.Errorf("looking for the %s of subset %s: %w", t.kind.Kind, p.Name, err)
+	}
+	if len(there) > 0 {
+		t.sooner(step.Soon)
+		return nil, nil
+	}
+	return func() error {
+		o, err := build(d, t.kind, p.Subset, revision, wanted{replicas: p.replicas, partition: p.partition})
+		if err == nil {
+			err = t.r.client.Create(ctx, o)
+		}
+		if err != nil {
+			p.refused = fmt.Errorf("creating the %s of subset %s: %w", t.kind.Kind, p.Name, message.HideDrawnName(err, o.GetGenerateName()))
+			return p.refused
+		}
+		c := t.kind.read(o)
+		c.kind = t.kind
+		p.child = &c
 		return nil
+	}, nil
+}
+
+// keepWhatIsMissing has children that are to be scaled in keep as many replicas as those lack that could not be created, beside what
+// stands in for these: the sum stays while pods have nowhere to go.
+func (t *round) keepWhatIsMissing() {
+	missing := -t.kept
+	for _, p := range t.parts {
+		if p.refused != nil {
+			missing += p.replicas
+		}
 	}
-	if err := batch.SlowStart(t.r.writes, 1, acts); err != nil {
-		return err
+	for _, p := range t.parts {
+		if p.child == nil || missing <= 0 {
+			continue
+		}
+		if more := min(p.child.replicas-p.replicas, missing); more > 0 {
+			p.replicas += more
+			missing -= more
+		}
 	}
-	slices.Sort(names)
-	t.r.events.Eventf(t.d, corev1.EventTypeNormal, kruise.SuccessfulUpdateSubsetReason, kruise.CreateSubsetMessage, len(names), strings.Join(names, ", "))
-	return nil
 }
 
 func (t *round) deleteDuplicates(ctx context.Context) error {
-	err := t.deleteAll(ctx, t.duplicates)
+	_, err := t.deleteAll(ctx, t.duplicates)
 	if err != nil {
 		t.r.once(t.d, kruise.FailedDeleteDuplicatedSubsetsReason, err.Error())
 	}
 	return err
 }
 
-// deleteAll deletes children, each if it is the one that was seen.
-func (t *round) deleteAll(ctx context.Context, all []*child) error {
-	acts := make([]func() error, len(all))
+// deleteAll deletes children, each if it is the one that was seen, and returns those that are gone.
+func (t *round) deleteAll(ctx context.Context, all []*child) (gone []*child, err error) {
+	acts, done := make([]func() error, len(all)), make([]bool, len(all))
 	for i, c := range all {
 		acts[i] = func() error {
 			uid := c.GetUID()
@@ -138,14 +184,22 @@ func (t *round) deleteAll(ctx context.Context, all []*child) error {
 			if client.IgnoreNotFound(err) != nil {
 				return fmt.Errorf("deleting %s %s of subset %s: %w", c.kind.Kind, c.GetName(), c.name(), err)
 			}
+			done[i] = true
 			return nil
 		}
 	}
-	return batch.Parallel(t.r.writes, acts)
+	err = batch.Parallel(t.r.writes, acts)
+	for i, c := range all {
+		if done[i] {
+			gone = append(gone, c)
+		}
+	}
+	return gone, err
 }
 
 // update writes the children that are not as they are to be (UD-09).
 func (t *round) update(ctx context.Context) error {
+	var errs []error
 	var acts []func() error
 	for _, p := range t.parts {
 		c := p.child
@@ -162,7 +216,8 @@ func (t *round) update(ctx context.Context) error {
 		if t.moves(c, p, w) {
 			held, err := t.heldTemplate(ctx, p)
 			if err != nil {
-				return err
+				errs = append(errs, err)
+				continue
 			}
 			if held != nil {
 				if c.replicas != p.replicas {
@@ -185,7 +240,8 @@ func (t *round) update(ctx context.Context) error {
 			return nil
 		})
 	}
-	return batch.SlowStart(t.r.writes, 1, acts)
+	errs = append(errs, batch.SlowStartEach(t.r.writes, 1, acts))
+	return message.JoinErrors(errs...)
 }
 
 func (t *round) differs(c *child, p *part, w wanted) bool {

@@ -616,13 +616,13 @@ func TestTakingOverFromOpenKruise(t *testing.T) {
 // A workload that the API server refuses has one event, whatever name it would have had.
 func TestARefusedWorkloadIsToldOnce(t *testing.T) {
 	w := newWorld(t, nil)
-	drawn := []string{"", "x7k2p", "bcd4f", "zz29x"}
+	drawn := 0
 	w.r.client = interceptor.NewClient(w.api, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 		if _, ok := o.(*kruise.CloneSet); !ok {
 			return c.Create(ctx, o, opts...)
 		}
-		drawn = drawn[1:]
-		return fmt.Errorf("CloneSet %q is invalid: its template has no labels", "web-a-"+drawn[0])
+		drawn++
+		return fmt.Errorf("CloneSet %q is invalid: its template has no labels", o.GetGenerateName()+[]string{"x7k2p", "bcd4f", "zz29x"}[drawn/3%3])
 	}})
 	for range 3 {
 		if _, err := w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: w.key}); err == nil {
@@ -630,7 +630,11 @@ func TestARefusedWorkloadIsToldOnce(t *testing.T) {
 		}
 	}
 	s := w.get().Status
-	if told := w.told(); len(told) != 1 || told[0] != `Warning FailedUpdateSubset creating the CloneSet of subset a: CloneSet "web-a-*" is invalid: its template has no labels` {
+	var want []string
+	for _, subset := range []string{"a", "b", "c"} {
+		want = append(want, fmt.Sprintf(`creating the CloneSet of subset %s: CloneSet "web-%s-*" is invalid: its template has no labels`, subset, subset))
+	}
+	if told := w.told(); len(told) != 1 || told[0] != "Warning FailedUpdateSubset "+strings.Join(want, "\n") {
 		t.Errorf("told was %q", told)
 	}
 	if reason(&s, kruise.UnitedDeploymentSubsetProvisioned) != kruise.UnitedDeploymentErrorReason {

@@ -119,16 +119,7 @@ func (t *round) progress() {
 
 func (t *round) conditions(acted error) {
 	t.drop(kruise.UnitedDeploymentConditionType(gatedkinds.Stalled))
-	switch {
-	case errors.As(acted, new(provisionError)):
-		t.setCondition(kruise.UnitedDeploymentSubsetProvisioned, corev1.ConditionFalse, kruise.UnitedDeploymentErrorReason, acted.Error())
-	case errors.As(acted, new(updateError)):
-		t.setCondition(kruise.UnitedDeploymentSubsetProvisioned, corev1.ConditionTrue, "", "")
-		t.setCondition(kruise.UnitedDeploymentSubsetUpdated, corev1.ConditionFalse, kruise.UnitedDeploymentErrorReason, acted.Error())
-	default:
-		t.setCondition(kruise.UnitedDeploymentSubsetProvisioned, corev1.ConditionTrue, "", "")
-		t.setCondition(kruise.UnitedDeploymentSubsetUpdated, corev1.ConditionTrue, "", "")
-	}
+	t.reportActs(acted)
 	failure := ""
 	for _, p := range t.parts {
 		if p.child != nil && p.child.failure != "" {
@@ -141,6 +132,21 @@ func (t *round) conditions(acted error) {
 		return
 	}
 	t.setCondition(kruise.UnitedDeploymentSubsetFailure, corev1.ConditionTrue, kruise.UnitedDeploymentErrorReason, failure)
+}
+
+// reportActs sets the conditions of what could not be written.
+func (t *round) reportActs(acted error) {
+	report := func(kind kruise.UnitedDeploymentConditionType, err error, failed bool) {
+		if failed {
+			t.setCondition(kind, corev1.ConditionFalse, kruise.UnitedDeploymentErrorReason, err.Error())
+			return
+		}
+		t.setCondition(kind, corev1.ConditionTrue, "", "")
+	}
+	var provision provisionError
+	var update updateError
+	report(kruise.UnitedDeploymentSubsetProvisioned, &provision, errors.As(acted, &provision))
+	report(kruise.UnitedDeploymentSubsetUpdated, &update, errors.As(acted, &update))
 }
 
 // hold reports what leaves subsets as they are. There is one event for each new reason.

@@ -45,9 +45,11 @@ type round struct {
 	replaced []*part
 	// standing are the surplus children that stay until pods of subsets are available, and how many pods they keep.
 	standing []string
-	status   kruise.UnitedDeploymentStatus
-	holds    holds
-	again    time.Duration
+	// kept is how many pods these are in all.
+	kept   int32
+	status kruise.UnitedDeploymentStatus
+	holds  holds
+	again  time.Duration
 }
 
 // part is a subset, with its child.
@@ -60,6 +62,8 @@ type part struct {
 	// marked is whether it was False when the round began.
 	marked, unschedulable bool
 	placed, reserved      int
+	// refused is why its child could not be created in this round.
+	refused error
 	// late are old pods that an update did not reach in time.
 	late int
 	// replicas is what it is to have, and partition how many of them stay old.

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/subset"
 )
 
@@ -26,30 +27,32 @@ func (t *round) reduceSurplus(ctx context.Context) error {
 		return err
 	}
 	var remove []*child
-	var names []string
+	var errs []error
 	for i, stay := range replicasToKeep(surplus, keep, crowded) {
 		c := surplus[i]
 		if stay == 0 {
-			remove, names = append(remove, c), append(names, c.name())
+			remove = append(remove, c)
 			continue
 		}
 		t.standing = append(t.standing, fmt.Sprintf("%s (%d)", c.name(), stay))
+		t.kept += stay
 		if stay == c.replicas {
 			continue
 		}
 		if _, err := t.scaleChild(ctx, c, stay); err != nil {
-			return err
+			errs = append(errs, err)
 		}
 	}
-	if len(remove) == 0 {
-		return nil
+	gone, err := t.deleteAll(ctx, remove)
+	if len(gone) > 0 {
+		names := make([]string, len(gone))
+		for i, c := range gone {
+			names[i] = c.name()
+		}
+		slices.Sort(names)
+		t.r.events.Eventf(t.d, corev1.EventTypeNormal, kruise.SuccessfulUpdateSubsetReason, kruise.DeleteSubsetMessage, len(names), strings.Join(names, ", "))
 	}
-	if err := t.deleteAll(ctx, remove); err != nil {
-		return err
-	}
-	slices.Sort(names)
-	t.r.events.Eventf(t.d, corev1.EventTypeNormal, kruise.SuccessfulUpdateSubsetReason, kruise.DeleteSubsetMessage, len(names), strings.Join(names, ", "))
-	return nil
+	return message.JoinErrors(append(errs, err)...)
 }
 
 // replicasToKeep is how many replicas children have that stand in for so many ready pods, 0 for those that go. While others wait for

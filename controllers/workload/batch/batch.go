@@ -47,3 +47,29 @@ func SlowStart(limit, size int, acts []func() error) error {
 	}
 	return Parallel(limit, careful)
 }
+
+// SlowStartEach does acts as SlowStart does, and starts slowly again behind those that fail, until all were begun: for acts of which none
+// is to keep another from its turn.
+func SlowStartEach(limit, size int, acts []func() error) error {
+	var errs []error
+	for len(acts) > 0 {
+		begun, noted := make([]bool, len(acts)), make([]func() error, len(acts))
+		for i, act := range acts {
+			noted[i] = func() error {
+				begun[i] = true
+				return act()
+			}
+		}
+		if err := SlowStart(limit, size, noted); err != nil {
+			errs = append(errs, err)
+		}
+		var left []func() error
+		for i, act := range acts {
+			if !begun[i] {
+				left = append(left, act)
+			}
+		}
+		acts = left
+	}
+	return message.JoinErrors(errs...)
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -63,5 +64,33 @@ func TestParallelDoesAllWhateverFails(t *testing.T) {
 	}
 	if joined, ok := err.(interface{ Unwrap() []error }); !ok || len(joined.Unwrap()) != 10 {
 		t.Errorf("the errors are %v", err)
+	}
+}
+
+func TestNoneKeepsAnotherFromItsTurn(t *testing.T) {
+	for name, failing := range map[string][]int{"none fails": nil, "the first": {0}, "some": {0, 3, 19}, "the last": {19}} {
+		var mu sync.Mutex
+		done := make([]int, 20)
+		var acts []func() error
+		for i := range done {
+			acts = append(acts, func() error {
+				mu.Lock()
+				defer mu.Unlock()
+				done[i]++
+				if slices.Contains(failing, i) {
+					return fmt.Errorf("act %d", i)
+				}
+				return nil
+			})
+		}
+		err := SlowStartEach(4, 1, acts)
+		if slices.ContainsFunc(done, func(n int) bool { return n != 1 }) || (err != nil) != (len(failing) > 0) {
+			t.Errorf("%s: %v; the acts were done so often: %v", name, err, done)
+		}
+		for _, i := range failing {
+			if err != nil && !slices.Contains(strings.Split(err.Error(), "\n"), fmt.Sprint("act ", i)) {
+				t.Errorf("%s: %v does not tell of act %d", name, err, i)
+			}
+		}
 	}
 }
