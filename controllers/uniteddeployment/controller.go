@@ -75,6 +75,8 @@ type memory struct {
 	written time.Time
 	// marks are the conditions of subsets that were written last, until the cache shows them.
 	marks map[string]kruise.UnitedDeploymentSubsetCondition
+	// gaveUp is when a child was given up last for the room of another one.
+	gaveUp time.Time
 }
 
 // Option changes a Reconciler.

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
@@ -26,9 +28,13 @@ func (t *round) reduceSurplus(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	stays := replicasToKeep(surplus, keep, crowded)
+	if i := t.findChildToGiveUp(surplus, stays); i >= 0 {
+		stays[i] = 0
+	}
 	var remove []*child
 	var errs []error
-	for i, stay := range replicasToKeep(surplus, keep, crowded) {
+	for i, stay := range stays {
 		c := surplus[i]
 		if stay == 0 {
 			remove = append(remove, c)
@@ -53,6 +59,43 @@ func (t *round) reduceSurplus(ctx context.Context) error {
 		t.r.events.Eventf(t.d, corev1.EventTypeNormal, kruise.SuccessfulUpdateSubsetReason, kruise.DeleteSubsetMessage, len(names), strings.Join(names, ", "))
 	}
 	return message.JoinErrors(append(errs, err)...)
+}
+
+// giveUpAgain is how long after a child was given up the next one may be: a quota does not count at once what is gone.
+const giveUpAgain = time.Minute
+
+// findChildToGiveUp returns which child goes though it stands in, -1 for none. A quota on the number of workloads refuses those of
+// subsets, and each would wait for the other. It is that with the fewest ready pods, and one at a time. Those of another kind count for
+// another quota, and one that goes in any case is enough.
+func (t *round) findChildToGiveUp(surplus []*child, stays []int32) int {
+	if !slices.ContainsFunc(t.parts, func(p *part) bool { return isOverQuota(p.refused) }) || len(t.duplicates) > 0 {
+		return -1
+	}
+	found := -1
+	for i, c := range surplus {
+		switch {
+		case c.kind.GroupVersionKind != t.kind.GroupVersionKind:
+		case stays[i] == 0:
+			return -1
+		case found < 0 || c.ready < surplus[found].ready:
+			found = i
+		}
+	}
+	if found < 0 {
+		return -1
+	}
+	known := t.r.memory.Of(t.d)
+	if left := known.gaveUp.Add(giveUpAgain).Sub(t.now); left > 0 {
+		t.sooner(left)
+		return -1
+	}
+	known.gaveUp = t.now
+	return found
+}
+
+// isOverQuota reports whether a quota refuses what was to be created. Only the text tells it from what a webhook refuses.
+func isOverQuota(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
 }
 
 // replicasToKeep is how many replicas children have that stand in for so many ready pods, 0 for those that go. While others wait for
