@@ -23,7 +23,7 @@ const (
 	// AgentMissingReason is of a request that waits because its node has no node agent.
 	AgentMissingReason = "NodeAgentMissing"
 	// agentTime is how long a request without a deadline waits for a node agent that is gone.
-	agentTime = 10 * time.Minute
+	agentTime = nodes.ResponseTime
 	// agentAgain is how soon a request that waits for a node agent is looked at again.
 	agentAgain = 10 * time.Second
 )

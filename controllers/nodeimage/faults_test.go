@@ -77,3 +77,31 @@ func TestAPullOfANodeThatIsGoneForGoodFails(t *testing.T) {
 		},
 	})
 }
+
+// A pull that was begun ends ten minutes after its node became not ready, or at the deadline of its user, and not before that.
+func TestWhenAPullOfANodeThatIsNotReadyFails(t *testing.T) {
+	created := time.Date(2026, 1, 2, 2, 0, 0, 0, time.UTC)
+	node := func(status corev1.ConditionStatus) *corev1.Node {
+		n := &corev1.Node{}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(created.Add(time.Minute))}}
+		return n
+	}
+	for name, tc := range map[string]struct {
+		node     *corev1.Node
+		deadline *int64
+		want     time.Duration // after it was asked for, 0 for never
+	}{
+		"a node that is ready":                          {node: node(corev1.ConditionTrue)},
+		"one that is ready, with a deadline":            {node: node(corev1.ConditionTrue), deadline: ptr.To[int64](3600), want: 70 * time.Minute},
+		"one that is not ready":                         {node: node(corev1.ConditionUnknown), want: 11 * time.Minute},
+		"one that is not ready, with a late deadline":   {node: node(corev1.ConditionUnknown), deadline: ptr.To[int64](3600), want: 70 * time.Minute},
+		"one that is not ready, with an early deadline": {node: node(corev1.ConditionFalse), deadline: ptr.To[int64](30), want: 630 * time.Second},
+		"one that is gone":                              {},
+	} {
+		tag := &kruise.ImageTagSpec{Tag: "1", CreatedAt: ptr.To(metav1.NewTime(created)), PullPolicy: &kruise.ImageTagPullPolicy{ActiveDeadlineSeconds: tc.deadline}}
+		until, _ := endOf(tag, tc.node)
+		if until.IsZero() != (tc.want == 0) || tc.want > 0 && until.Sub(created) != tc.want {
+			t.Errorf("%s: it fails at %s, want %s after it was asked for", name, until, tc.want)
+		}
+	}
+}

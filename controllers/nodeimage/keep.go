@@ -25,7 +25,7 @@ import (
 
 // responseTime is how long a node may say nothing of a version, and how long after its
 // deadline.
-const responseTime = 10 * time.Minute
+const responseTime = nodes.ResponseTime
 
 // keep cleans one NodeImage, and says when there is more to do, also beside an error.
 func (r *Reconciler) keep(ctx context.Context, image *kruise.NodeImage, node *corev1.Node) (time.Duration, error) {
@@ -144,18 +144,15 @@ func (r *Reconciler) overdue(image *kruise.NodeImage, node *corev1.Node) (out []
 }
 
 // endOf is when a tag fails that its node has begun with, and why; zero for never. A node that is gone for good and is not
-// deleted never tells of its end.
+// deleted never tells of its end. It is given the time that a user has set.
 func endOf(tag *kruise.ImageTagSpec, node *corev1.Node) (until time.Time, why string) {
 	if p := tag.PullPolicy; p != nil && p.ActiveDeadlineSeconds != nil {
-		until, why = tag.CreatedAt.Add(responseTime+time.Duration(*p.ActiveDeadlineSeconds)*time.Second), kruise.NodeImageDeadlineExceededMessage
+		return tag.CreatedAt.Add(responseTime + time.Duration(*p.ActiveDeadlineSeconds)*time.Second), kruise.NodeImageDeadlineExceededMessage
 	}
 	if node == nil {
 		return until, why
 	}
-	if since := nodes.UnreadySince(node); !since.IsZero() && (until.IsZero() || since.Add(responseTime).Before(until)) {
-		return since.Add(responseTime), kruise.NodeImageNoResponseMessage
-	}
-	return until, why
+	return nodes.LostAt(node), kruise.NodeImageNoResponseMessage
 }
 
 // fail writes into the status that a tag could not be pulled.

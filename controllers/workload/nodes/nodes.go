@@ -15,6 +15,20 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
+// ResponseTime is how long what a node was asked for waits for an answer while the node, or its agent, is gone and its user has set no
+// deadline.
+const ResponseTime = 10 * time.Minute
+
+// LostAt is when what a node has begun with has failed, as the node is not ready and so never tells of its end; zero while it is ready.
+// It is for what has no deadline of its user's: that one ends it else.
+func LostAt(node *corev1.Node) time.Time {
+	since := UnreadySince(node)
+	if since.IsZero() {
+		return since
+	}
+	return since.Add(ResponseTime)
+}
+
 // Get reads a node, nil if it is gone or is being deleted. A cache that does not have it yet is no proof: live
 // reads past it.
 func Get(ctx context.Context, cached, live client.Reader, name string) (*corev1.Node, error) {
