@@ -3,6 +3,7 @@
 package ephemeraljob
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/workload/jobcondition"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/test/faultinjection"
 	"github.com/regatta-sh/regatta/test/rules"
@@ -77,6 +79,82 @@ func TestAnEphemeralContainerThatIsRefusedIsTold(t *testing.T) {
 			c.Must(c.Client.Get(c.Context(), client.ObjectKey{Namespace: "shop", Name: "look"}, job))
 			if job.Status.Phase != kruise.EphemeralJobFailed { // a pod that refuses the container for a minute has failed
 				return "the job is " + string(job.Status.Phase)
+			}
+			return ""
+		},
+	})
+}
+
+// The kubelet of a node that is gone for good, and is not deleted, tells of no end. Pods that tolerate it stay there.
+func TestAJobOfANodeThatIsGoneForGoodEnds(t *testing.T) {
+	gone := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		deadline *int64
+		says     string
+		// ends is how long after the node was gone the job has failed.
+		ends time.Duration
+	}{
+		"without a deadline":       {says: "node n1 of pod a is not ready for longer than 10m0s", ends: 10 * time.Minute},
+		"with one of its user":     {deadline: ptr.To[int64](3600), says: kruise.EphemeralJobDeadlineExceededReason, ends: time.Hour},
+		"with one that is shorter": {deadline: ptr.To[int64](60), says: kruise.EphemeralJobDeadlineExceededReason, ends: time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newFaultScenario(t)
+			job := s.Objects[0].(*kruise.EphemeralJob)
+			job.Spec.ActiveDeadlineSeconds = tc.deadline
+			job.Spec.Parallelism = ptr.To[int32](2)
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+			node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(gone)}}
+			s.Objects = append(s.Objects, node)
+			s.Watches["Node"] = faultinjection.NoChanges
+			told := false
+			s.Others = func(c *faultinjection.Cluster) { // no kubelet
+				now := &kruise.EphemeralJob{}
+				c.Must(c.Client.Get(c.Context(), client.ObjectKeyFromObject(job), now))
+				told = told || jobcondition.Find(now.Status.Conditions, kruise.EphemeralJobWaitingForNodes) != nil
+			}
+			s.Quiet = 70 * time.Minute
+			s.RunWait(t, faultinjection.Wait{
+				Says: tc.says,
+				Reaches: func(c *faultinjection.Cluster) string {
+					now := &kruise.EphemeralJob{}
+					c.Must(c.Client.Get(c.Context(), client.ObjectKeyFromObject(job), now))
+					switch took := ptr.Deref(now.Status.CompletionTime, metav1.Time{}).Sub(gone); {
+					case !told:
+						return "no condition told of the node meanwhile"
+					case now.Status.Phase != kruise.EphemeralJobFailed || took < tc.ends || took > tc.ends+time.Minute:
+						return fmt.Sprintf("after %s the job is %s: %+v", took, now.Status.Phase, now.Status.Conditions)
+					}
+					return ""
+				},
+			})
+		})
+	}
+}
+
+func TestAJobWhoseNodeIsBackGoesOn(t *testing.T) {
+	s := newFaultScenario(t)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC))}}
+	s.Objects = append(s.Objects, node)
+	s.Others = func(c *faultinjection.Cluster) {
+		if c.Now.Before(node.Status.Conditions[0].LastTransitionTime.Add(5 * time.Minute)) {
+			return
+		}
+		before := node.DeepCopy()
+		c.Must(c.Client.Get(c.Context(), client.ObjectKeyFromObject(node), before))
+		after := before.DeepCopy()
+		after.Status.Conditions[0].Status = corev1.ConditionTrue
+		c.PatchStatus(after, before)
+		endEphemeralContainers(c)
+	}
+	s.RunWait(t, faultinjection.Wait{
+		Says: kruise.EphemeralJobSucceededReason,
+		Reaches: func(c *faultinjection.Cluster) string {
+			job := &kruise.EphemeralJob{}
+			c.Must(c.Client.Get(c.Context(), client.ObjectKeyFromObject(s.Objects[0]), job))
+			if job.Status.Phase != kruise.EphemeralJobSucceeded || jobcondition.Find(job.Status.Conditions, kruise.EphemeralJobWaitingForNodes) != nil {
+				return fmt.Sprintf("the job is %s: %+v", job.Status.Phase, job.Status.Conditions)
 			}
 			return ""
 		},

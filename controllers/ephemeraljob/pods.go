@@ -36,6 +36,8 @@ const (
 	failed    podState = "Failed"
 	// unable: it cannot have them, so it has failed.
 	unable podState = "Unable"
+	// lost: its node is not ready for too long, so it has failed.
+	lost podState = "Lost"
 )
 
 func active(pod *corev1.Pod) bool {

@@ -56,6 +56,10 @@ func (r *Reconciler) step(ctx context.Context, job *kruise.EphemeralJob) (time.D
 		s.states = append(s.states, m.stateOf(pod, job))
 	}
 	next := r.begin(s)
+	nodesAt, err := r.loseNodes(ctx, s, next)
+	if err != nil {
+		return 0, err
+	}
 	out, again := r.decide(ctx, s, m, next)
 	s.choose(out)
 	if s.counts[untouched] == 0 { // such as after a write whose answer was lost
@@ -66,7 +70,7 @@ func (r *Reconciler) step(ctx context.Context, job *kruise.EphemeralJob) (time.D
 		again = requeue.Sooner(again, s.ttl())
 		return again, r.write(ctx, next)
 	}
-	again = requeue.Sooner(again, s.left(next))
+	again = requeue.Sooner(requeue.Sooner(again, s.left(next)), nodesAt)
 	chosen := s.start(out)
 	if job.Spec.Paused || len(chosen) == 0 {
 		return again, r.write(ctx, next)
@@ -121,7 +125,7 @@ func facts(s *state, m *memory) placement.EphemeralInput {
 		case succeeded:
 			p.State = placement.Succeeded
 			in.Counts.Succeeded++
-		case failed, unable:
+		case failed, unable, lost:
 			p.State = placement.Failed
 			in.Counts.Failed++
 		default:
@@ -185,8 +189,8 @@ func (s *state) sum(next *change) {
 	}
 	st := &next.status
 	st.Match = int32(len(s.targets)) //nolint:gosec // as many as there are pods
-	st.Running, st.Waiting, st.Succeeded, st.Failed = count(running), count(waiting), count(succeeded), count(failed, unable)
-	goal, ended := len(s.targets), s.counts[succeeded]+s.counts[failed]+s.counts[unable]
+	st.Running, st.Waiting, st.Succeeded, st.Failed = count(running), count(waiting), count(succeeded), count(failed, unable, lost)
+	goal, ended := len(s.targets), s.counts[succeeded]+s.counts[failed]+s.counts[unable]+s.counts[lost]
 	switch {
 	case len(s.job.Spec.Template.EphemeralContainers) == 0:
 		st.Phase = kruise.EphemeralJobError
@@ -214,36 +218,36 @@ func (s *state) sum(next *change) {
 		next.drop(kruise.EphemeralJobConditionMatchedEmpty)
 	}
 	if st.Failed > 0 {
-		next.set(kruise.EphemeralJobConditionFailed, s.failureReason(), fmt.Sprintf("the containers of %d of %d pods failed%s", st.Failed, goal, s.describeUnablePods()))
+		next.set(kruise.EphemeralJobConditionFailed, s.failureReason(), fmt.Sprintf("the containers of %d of %d pods failed%s", st.Failed, goal, s.describeFailedPods()))
 	}
 	if s.job.Spec.Paused && st.CompletionTime == nil {
 		st.Phase = kruise.EphemeralJobPaused
 	}
 }
 
-// failureReason is the reason of a job of which pods have failed: containers that ended, or that could not be added.
+// failureReason is the reason of a job of which pods have failed: containers that ended or are lost, or that could not be added.
 func (s *state) failureReason() string {
-	if s.counts[failed] == 0 {
+	if s.counts[failed]+s.counts[lost] == 0 {
 		return kruise.EphemeralJobCreateFailedReason
 	}
 	return kruise.EphemeralJobFailedReason
 }
 
-// describeUnablePods says why pods cannot have the containers, of some of them.
-func (s *state) describeUnablePods() string {
+// describeFailedPods says why pods cannot have the containers, or are lost, of some of them.
+func (s *state) describeFailedPods() string {
 	const few = 3
 	var out strings.Builder
-	left := s.counts[unable]
+	told, all := 0, s.counts[unable]+s.counts[lost]
 	for i, pod := range s.candidates {
-		if _, target := s.targets[pod.Name]; !target || s.states[i] != unable {
+		if _, target := s.targets[pod.Name]; !target || s.states[i] != unable && s.states[i] != lost {
 			continue
 		}
-		if s.counts[unable]-left == few {
-			fmt.Fprintf(&out, "; %d more pods cannot have them", left)
+		if told == few {
+			fmt.Fprintf(&out, "; %d more pods cannot have them or are lost", all-told)
 			break
 		}
-		left--
-		out.WriteString("; " + s.memory.whyUnable(pod))
+		told++
+		out.WriteString("; " + s.whyFailed(i))
 	}
 	return out.String()
 }

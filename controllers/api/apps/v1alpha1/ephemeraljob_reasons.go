@@ -20,6 +20,8 @@ const (
 
 // Types of conditions of an EphemeralJob that are ours. Each is the reason of the event that reports it, too.
 const (
+	// EphemeralJobWaitingForNodes is True while containers were added to pods whose nodes are not ready.
+	EphemeralJobWaitingForNodes v1beta1.JobConditionType = "EphemeralJobWaitingForNodes"
 	// EphemeralJobHeld is True while a policy keeps containers from being added.
 	EphemeralJobHeld v1beta1.JobConditionType = "EphemeralJobHeld"
 	// EphemeralJobDenied is True while a policy takes pods out of the job that the selector matches.
@@ -57,6 +59,9 @@ const (
 	EphemeralJobCreateFailedReason = "CreateFailed"
 	EphemeralJobRemoveFailedReason = "RemoveFailed"
 )
+
+// EphemeralJobNodeNotReadyReason is the reason of EphemeralJobWaitingForNodes.
+const EphemeralJobNodeNotReadyReason = "NodeNotReady"
 
 // EphemeralJobNotHeldReason is the reason of the event that ends EphemeralJobHeld.
 const EphemeralJobNotHeldReason = "NotHeld"
