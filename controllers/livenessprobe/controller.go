@@ -168,7 +168,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	saved, err := Read(pod)
 	if err != nil {
 		r.events.Event(pod, corev1.EventTypeWarning, "InvalidAnnotation", err.Error()+"; no liveness probe is run")
-		return reconcile.Result{}, nil
+		return reconcile.Result{RequeueAfter: failure.TellAgain}, nil
 	}
 	if len(saved) == 0 {
 		return reconcile.Result{}, nil

@@ -85,3 +85,24 @@ func TestNoFailedCallHidesThatANodeHasNoAgent(t *testing.T) {
 	s.Others = nil
 	s.Run(t)
 }
+
+func TestAPodTellsThatItsRestartCannotBeAskedForWhileItLasts(t *testing.T) {
+	s := newFaultScenario(t)
+	s.Delay = 6 * time.Minute // that of an error, besides
+	w := faultinjection.RefuseCreates("ContainerRecreateRequest", func(c *faultinjection.Cluster) string {
+		pod := &corev1.Pod{}
+		c.Must(c.Client.Get(c.Context(), client.ObjectKeyFromObject(s.Objects[0]), pod))
+		if pod.Status.ContainerStatuses[0].ContainerID != "containerd://2" {
+			return "the container was not restarted"
+		}
+		return ""
+	})
+	w.Says, w.Tells = "", w.Says
+	s.RunWait(t, w)
+}
+
+func TestAPodTellsThatItsProbesCannotBeReadWhileItLasts(t *testing.T) {
+	s := newFaultScenario(t)
+	s.Objects[0].SetAnnotations(map[string]string{kruise.ContainerProbeContextKey: "{"})
+	s.RunWait(t, faultinjection.Wait{Tells: "no liveness probe is run", Reaches: func(*faultinjection.Cluster) string { return "" }})
+}

@@ -49,3 +49,26 @@ func TestAReadinessGateThatCannotBeOpenedIsTold(t *testing.T) {
 		t.Errorf("%d events tell of %v", len(events.Events), err)
 	}
 }
+
+func TestAPodTellsThatItsReadinessGateCannotBeOpenedWhileItLasts(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", UID: "u"}}
+	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: kruise.KruisePodReady}}
+	faultinjection.Scenario{
+		Applies: true,
+		Objects: []client.Object{pod},
+		New: func(_ testing.TB, e faultinjection.Environment) reconcile.Reconciler {
+			return &Reconciler{Client: e.Client, Events: e.Events, Now: e.Clock}
+		},
+		Requests: faultinjection.RequestFor(pod),
+	}.RunWait(t, faultinjection.Wait{
+		Refuse: func(c faultinjection.Call) bool { return c.Verb == "apply" },
+		Tells:  "an admission webhook refuses it",
+		Reaches: func(c *faultinjection.Cluster) string {
+			c.Must(c.Client.Get(c.Context(), client.ObjectKeyFromObject(pod), pod))
+			if len(pod.Status.Conditions) != 1 {
+				return "the gate is closed"
+			}
+			return ""
+		},
+	})
+}

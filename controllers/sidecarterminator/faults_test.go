@@ -110,3 +110,21 @@ func TestAnEndThatCannotBeAskedForIsTold(t *testing.T) {
 		t.Error("nothing was told")
 	}
 }
+
+func TestAPodTellsThatTheEndOfItsSidecarsCannotBeAskedForWhileItLasts(t *testing.T) {
+	s := newFaultScenario(t, false)
+	s.Delay = 6 * time.Minute // that of an error, besides
+	s.Rounds = 600            // it polls each half minute
+	w := faultinjection.RefuseCreates("ContainerRecreateRequest", func(c *faultinjection.Cluster) string {
+		pod := &corev1.Pod{}
+		c.Must(c.Client.Get(c.Context(), s.Requests[0].NamespacedName, pod))
+		for _, status := range pod.Status.ContainerStatuses {
+			if status.State.Running != nil {
+				return "sidecar " + status.Name + " runs on"
+			}
+		}
+		return ""
+	})
+	w.Says, w.Tells = "", w.Says
+	s.RunWait(t, w)
+}

@@ -48,6 +48,7 @@ type run struct {
 func newRun(t testing.TB, s *Scenario, choose func(Call, time.Time) Fault) *run {
 	t.Helper()
 	r := &run{t: t, scenario: s, now: began, changed: began, due: map[reconcile.Request]time.Time{}, events: &recorder{}}
+	r.events.now = func() time.Time { return r.now }
 	clock := func() time.Time { return r.now }
 	r.store = newStore(t, s, clock)
 	r.injector = &injector{store: r.store, choose: choose, watches: s.Watches}
@@ -171,14 +172,21 @@ func (r *run) newLogger() logr.Logger {
 
 // recorder keeps events.
 type recorder struct {
+	now  func() time.Time
 	mu   sync.Mutex
-	said []string
+	said []recorded
+}
+
+// recorded is an event, and when it was recorded.
+type recorded struct {
+	text string
+	at   time.Time
 }
 
 func (r *recorder) Event(_ runtime.Object, kind, reason, message string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.said = append(r.said, kind+" "+reason+" "+message)
+	r.said = append(r.said, recorded{kind + " " + reason + " " + message, r.now()})
 }
 
 func (r *recorder) Eventf(o runtime.Object, kind, reason, format string, args ...any) {
@@ -189,7 +197,7 @@ func (r *recorder) AnnotatedEventf(o runtime.Object, _ map[string]string, kind, 
 	r.Event(o, kind, reason, fmt.Sprintf(format, args...))
 }
 
-func (r *recorder) listEvents() []string {
+func (r *recorder) listEvents() []recorded {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.said)

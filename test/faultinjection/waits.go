@@ -17,10 +17,36 @@ type Wait struct {
 	Refuse func(Call) bool
 	// Says is what a status or an annotation has to say of it, in part. Events are gone after an hour.
 	Says string
+	// Tells is what events have to say of it, in part, where the status of the object is another one's: again while it lasts.
+	Tells string
 	// Resolve ends the wait. What is refused is not refused any more.
 	Resolve func(*Cluster)
 	// Reaches says what is wrong with the state in the end, empty if nothing is.
 	Reaches func(*Cluster) string
+}
+
+// eventTime is how long an API server keeps an event.
+const eventTime = time.Hour
+
+// checkTold reports a time in which no event was there that says something.
+func (r *run) checkTold(what string) {
+	r.t.Helper()
+	if what == "" {
+		return
+	}
+	last, told := began, false
+	for _, e := range r.events.listEvents() {
+		if !strings.Contains(e.text, what) {
+			continue
+		}
+		if e.at.Sub(last) > eventTime {
+			break
+		}
+		last, told = e.at, true
+	}
+	if !told || r.now.Sub(last) > eventTime {
+		r.t.Errorf("while it waits, until %s, no event says %q after %s: %v", r.now.Sub(began), what, last.Sub(began), r.events.listEvents())
+	}
 }
 
 // RefuseCreates is the wait for a quota that refuses each object of a kind.
@@ -47,6 +73,9 @@ func WantPods(want int) func(*Cluster) string {
 func (s Scenario) RunWait(t *testing.T, w Wait) {
 	t.Helper()
 	s = s.withDefaults()
+	if w.Tells != "" {
+		s.Quiet = max(s.Quiet, 2*eventTime)
+	}
 	refusing := true
 	r := newRun(t, &s, nil)
 	if w.Refuse != nil {
@@ -67,6 +96,7 @@ func (s Scenario) RunWait(t *testing.T, w Wait) {
 	if said := strings.Join(r.store.describeState(s.Random), "\n"); !strings.Contains(said, w.Says) {
 		t.Errorf("while it waits nothing says %q:\n%s", w.Says, said)
 	}
+	r.checkTold(w.Tells)
 	refusing = false
 	from := r.now
 	r.observeChanges(func() {

@@ -25,12 +25,16 @@ import (
 // otherwise.
 const ConditionType = "FailedReconcile"
 
+// TellAgain is how soon something is told again by an event that nothing changes: events are gone after an hour.
+const TellAgain = 30 * time.Minute
+
 // IsReported reports whether an error is one to be told: neither a lost race nor of an object that is gone.
 func IsReported(err error) bool {
 	return err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err)
 }
 
-// Record records an event of an error on an object whose status another one writes, such as a pod; nil is none.
+// Record records an event of an error on an object whose status another one writes, such as a pod; nil is none. A round that fails is
+// repeated within a minute, so that the event is there as long as the error lasts.
 func Record(events record.EventRecorder, o client.Object, cause error) {
 	if cause != nil {
 		events.Event(o, corev1.EventTypeWarning, ConditionType, message.Shorten(cause.Error()))
