@@ -111,7 +111,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, r.reportFailure(ctx, budget, err)
 	}
-	err = errors.Join(r.write(ctx, w, next), r.repair(ctx, w))
+	repaired := r.repair(ctx, w)
+	if failure.IsReported(repaired) { // a pod that is not marked is not protected
+		failure.Record(r.events, budget, repaired)
+	}
+	err = errors.Join(r.write(ctx, w, next), repaired)
 	if lost(err) {
 		if again, ok := requeue.LoseRace(ctx, err); ok {
 			return reconcile.Result{RequeueAfter: again}, nil

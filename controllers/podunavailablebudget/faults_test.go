@@ -39,3 +39,27 @@ func TestNoFailedCallLeavesABudgetWithAnOldStatus(t *testing.T) {
 		})
 	}
 }
+
+func TestABudgetTellsThatItsPodsCannotBeMarked(t *testing.T) {
+	budget, unmarked := newBudget(), pod("web-1")
+	unmarked.Annotations = nil
+	faultinjection.Scenario{
+		Objects: []client.Object{budget, stateful(2), pod("web-0"), unmarked},
+		Build:   func(b *fake.ClientBuilder) { b.WithIndex(&corev1.Pod{}, rollout.OwnerIndex, rollout.OwnerUID) },
+		New: func(_ testing.TB, env faultinjection.Environment) reconcile.Reconciler {
+			return New(env.Client, env.Client, NewFinder(env.Client, scale.NewFinder(env.Client, nil)), env.Events, WithClock(env.Clock))
+		},
+		Requests: faultinjection.RequestFor(budget),
+		Watches:  map[string]faultinjection.Changes{"PodUnavailableBudget": faultinjection.ChangesOfSpec},
+	}.RunWait(t, faultinjection.Wait{
+		Refuse: func(c faultinjection.Call) bool { return c.Kind == "Pod" },
+		Tells:  "an admission webhook refuses it",
+		Reaches: func(c *faultinjection.Cluster) string {
+			c.Must(c.Client.Get(c.Context(), client.ObjectKeyFromObject(unmarked), unmarked))
+			if len(unmarked.Annotations) == 0 {
+				return "the pod is not marked"
+			}
+			return ""
+		},
+	})
+}

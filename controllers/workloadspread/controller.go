@@ -27,6 +27,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/step"
@@ -116,6 +117,12 @@ func New(c client.Client, events record.EventRecorder, targets *spread.Targets, 
 	r.memory = step.NewMemory(func() memory { return memory{warned: map[string]bool{}} }, func(uid types.UID) { r.rounds.Forget(string(uid)) })
 	r.frame = step.Frame[*kruise.WorkloadSpread]{
 		Kind: "WorkloadSpread", New: func() *kruise.WorkloadSpread { return &kruise.WorkloadSpread{} }, Take: r.step, Gone: r.memory.Forget,
+		Report: func(_ context.Context, w *kruise.WorkloadSpread, err error) error { // its status has no conditions of its own
+			if failure.IsReported(err) {
+				failure.Record(r.events, w, err)
+			}
+			return nil
+		},
 	}
 	return r
 }

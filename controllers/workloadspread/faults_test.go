@@ -78,3 +78,18 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 func TestNoFailedCallLeavesAPodOutOfItsSpread(t *testing.T) {
 	newFaultScenario(t).Run(t)
 }
+
+func TestAWorkloadSpreadTellsThatItsPodsCannotBeMarked(t *testing.T) {
+	newFaultScenario(t).RunWait(t, faultinjection.Wait{
+		Refuse: func(c faultinjection.Call) bool { return c.Kind == "Pod" },
+		Tells:  "an admission webhook refuses it",
+		Reaches: func(c *faultinjection.Cluster) string {
+			s := &kruise.WorkloadSpread{}
+			c.Must(c.Client.Get(c.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, s))
+			if len(s.Status.SubsetStatuses) != 2 {
+				return fmt.Sprintf("the subsets have no counts: %+v", s.Status)
+			}
+			return ""
+		},
+	})
+}
