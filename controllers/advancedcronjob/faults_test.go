@@ -3,6 +3,7 @@
 package advancedcronjob
 
 import (
+	"fmt"
 	"regexp"
 	"testing"
 	"time"
@@ -72,4 +73,17 @@ func endJobs(c *faultinjection.Cluster) {
 
 func TestNoFailedCallEndsASchedule(t *testing.T) {
 	newFaultScenario(t).Run(t)
+}
+
+func TestAScheduleSaysThatItsJobsAreRefused(t *testing.T) {
+	s := newFaultScenario(t)
+	s.Objects[0].(*kruise.AdvancedCronJob).Spec.Schedule = "10 3 * * *"
+	s.Others = nil
+	s.RunWait(t, faultinjection.RefuseCreates("Job", func(c *faultinjection.Cluster) string {
+		list := &batchv1.JobList{}
+		if c.Must(c.Client.List(c.Context(), list)); len(list.Items) != 1 {
+			return fmt.Sprintf("there are %d jobs", len(list.Items))
+		}
+		return ""
+	}))
 }

@@ -16,7 +16,9 @@ import (
 	"github.com/regatta-sh/regatta/test/rules"
 )
 
-func TestNoFailedCallLeavesAMarkerWithoutEffect(t *testing.T) {
+// newFaultScenario is a marker with a pod on a node, and one on a virtual node whose probe has succeeded.
+func newFaultScenario(t *testing.T) faultinjection.Scenario {
+	t.Helper()
 	e := rules.Engine(t, "")
 	marker := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "m", Generation: 1, Finalizers: []string{kruise.NodePodProbeCleanupFinalizer}}}
 	marker.Status.ObservedGeneration = 1
@@ -35,12 +37,31 @@ func TestNoFailedCallLeavesAMarkerWithoutEffect(t *testing.T) {
 		}}
 		objects = append(objects, pod)
 	}
-	faultinjection.Scenario{
+	return faultinjection.Scenario{
 		Objects: objects,
 		New: func(_ testing.TB, env faultinjection.Environment) reconcile.Reconciler {
 			return New(env.Client, env.Client, e, env.Events, WithClock(env.Clock), WithServerless(true))
 		},
 		Requests: faultinjection.RequestFor(marker),
 		Watches:  map[string]faultinjection.Changes{"PodProbeMarker": faultinjection.ChangesOfSpec, "Node": faultinjection.NoChanges},
-	}.Run(t)
+	}
+}
+
+func TestNoFailedCallLeavesAMarkerWithoutEffect(t *testing.T) {
+	newFaultScenario(t).Run(t)
+}
+
+func TestAMarkerSaysThatItsPodsCannotBeMarked(t *testing.T) {
+	newFaultScenario(t).RunWait(t, faultinjection.Wait{
+		Refuse: func(c faultinjection.Call) bool { return c.Kind == "Pod" },
+		Says:   "an admission webhook refuses it",
+		Reaches: func(c *faultinjection.Cluster) string {
+			pod := &corev1.Pod{}
+			c.Must(c.Client.Get(c.Context(), client.ObjectKey{Namespace: "shop", Name: "on-cloud"}, pod))
+			if pod.Labels["idle"] != "true" {
+				return "the pod is not marked"
+			}
+			return ""
+		},
+	})
 }

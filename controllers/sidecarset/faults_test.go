@@ -73,3 +73,22 @@ func TestNoFailedCallLeavesASidecarBehind(t *testing.T) {
 		s.Run(t)
 	})
 }
+
+func TestASidecarSetSaysThatItsPodsCannotBeUpdated(t *testing.T) {
+	newFaultScenario(t, logs(nil)).RunWait(t, faultinjection.Wait{
+		Refuse: func(c faultinjection.Call) bool { return c.Kind == "Pod" },
+		Says:   "an admission webhook refuses it",
+		Reaches: func(c *faultinjection.Cluster) string {
+			list := &corev1.PodList{}
+			c.Must(c.Client.List(c.Context(), list))
+			for i := range list.Items {
+				for _, container := range list.Items[i].Spec.Containers {
+					if container.Image == "logs:1" {
+						return "pod " + list.Items[i].Name + " has the old image"
+					}
+				}
+			}
+			return ""
+		},
+	})
+}
