@@ -22,8 +22,8 @@ type Memory struct {
 	// stuck has the messages about pods that are stuck.
 	stuck map[types.UID]string
 	// requested are the requests of restarts that we made and that the cache may not show yet,
-	// by name, and since when. restarted is the restart that is complete, which the cache may
-	// still show as asked for.
+	// by name, and since when. restarted is the version of the workload that a complete restart was
+	// taken off, which the cache may still show.
 	requested map[string]time.Time
 	restarted string
 	// unreadable is the error of the last round that could not read what there is.

@@ -130,7 +130,7 @@ func (r *Round) restarts(ctx context.Context, f *Facts, asked time.Time) (restar
 		}
 	}
 	for _, p := range f.Pods {
-		name := restartName(p.Pod, asked)
+		name := restartName(r.Workload.GetUID(), p.Pod, asked)
 		o := requests[name]
 		since, requested := r.memory.requested[name]
 		if o != nil || requested && r.Now.Sub(since) > r.c.timeout {
@@ -201,10 +201,11 @@ const restartInfix = "-restart-"
 // longestNamed is how much of the name of a pod is in that of its request.
 const longestNamed = 200
 
-// restartName is of one restart of one pod.
-func restartName(pod *corev1.Pod, asked time.Time) string {
+// restartName is of one restart of one pod by one workload: the requests of a workload that was deleted, and whose pods another one
+// has adopted, are not found by the labels of that one.
+func restartName(workload types.UID, pod *corev1.Pod, asked time.Time) string {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(string(pod.UID) + "/" + asked.UTC().Format(time.RFC3339))) // a hash takes all
+	_, _ = h.Write([]byte(string(workload) + "/" + string(pod.UID) + "/" + asked.UTC().Format(time.RFC3339))) // a hash takes all
 	return fmt.Sprintf("%s%s%x", pod.Name[:min(len(pod.Name), longestNamed)], restartInfix, h.Sum64())
 }
 
@@ -245,7 +246,7 @@ func (r *Round) restartPod(ctx context.Context, p *facts.Pod, asked time.Time, k
 		return "", err
 	}
 	o := &kruise.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{
-		Namespace: p.Namespace, Name: restartName(p.Pod, asked), Labels: map[string]string{kruise.RestartOfKey: string(r.Workload.GetUID())},
+		Namespace: p.Namespace, Name: restartName(r.Workload.GetUID(), p.Pod, asked), Labels: map[string]string{kruise.RestartOfKey: string(r.Workload.GetUID())},
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(p.Pod, corev1.SchemeGroupVersion.WithKind("Pod"))},
 	}}
 	o.Spec.PodName = p.Name
@@ -302,7 +303,7 @@ func (r *Round) restarted(ctx context.Context, f *Facts) error {
 	if err := r.c.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, raw)); err != nil {
 		return fmt.Errorf("taking the restart off the %s: %w", r.c.typ.Kind, err)
 	}
-	r.memory.restarted = f.Workload.GetAnnotations()[kruise.RestartInPlaceKey]
+	r.memory.restarted = f.Workload.GetResourceVersion()
 	r.Normal(RestartedInPlaceReason, fmt.Sprintf("all %d pods have restarted in place", len(f.Pods)))
 	err = r.c.client.DeleteAllOf(ctx, &kruise.ContainerRecreateRequest{}, client.InNamespace(f.Workload.GetNamespace()), client.MatchingLabels{kruise.RestartOfKey: f.Subject.UID})
 	if err != nil {
@@ -328,7 +329,8 @@ func (r *Round) restarting(f *Facts) bool {
 func (r *Round) restartWanted(f *Facts) string {
 	_, guest := f.kind.(Guest)
 	asked, ok := f.Workload.GetAnnotations()[kruise.RestartInPlaceKey]
-	if !ok || asked == r.memory.restarted || guest {
+	// A cache that is behind shows the restart that was taken off. A user who asks for the same one again writes another version.
+	if !ok || f.Workload.GetResourceVersion() == r.memory.restarted || guest {
 		return ""
 	}
 	return asked
