@@ -179,7 +179,7 @@ func (s *life) user(t *rapid.T) {
 //
 // make test tries the same hundred lives each time; make simulate looks for more.
 func TestAnyLifeOfACloneSet(t *testing.T) {
-	e := rules.Engine(t, simulation.HoldRules)
+	e := rules.Engine(t, simulation.HoldRules, simulation.OverrideRules)
 	rapid.Check(t, func(t *rapid.T) {
 		on := rapid.StringMatching("1?2?3?4?").Draw(t, "gates")
 		set := drawSet(t)
@@ -188,16 +188,19 @@ func TestAnyLifeOfACloneSet(t *testing.T) {
 			*gate = strings.Contains(on, name)
 		}
 		s := newLife(t, e, gates, set)
+		s.Options = append(s.Options, simulation.Agents())
 		if rapid.Bool().Draw(t, "short turns") {
 			s.Turn = 0
-			s.Restart()
 		}
-		lives.Draw(t, s.Life, s.user, nil)
+		s.Restart()
+		lives.Draw(t, s.Life, s.user, lives.Disruptions(s.Life))
 		lives.Release(s.Life)
+		s.EndRestart()
 		// Paused, without surge and maxUnavailable, nothing that is asked to go may.
 		s.change(func(set *kruise.CloneSet) { set.Spec.UpdateStrategy.RollingUpdate.Paused = false })
 		s.Settle()
 		s.finished()
+		s.MustHaveRestarted()
 		if set := s.set(); len(set.Spec.VolumeClaimTemplates) > 0 && set.Spec.ScaleStrategy.EnablePVCReuse {
 			if pods := s.owned(); len(pods) > 0 {
 				s.comesBack(rapid.SampledFrom(pods).Draw(t, "the last to be deleted"), rapid.Bool().Draw(t, "and the controller ends"))

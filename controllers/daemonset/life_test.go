@@ -108,15 +108,19 @@ func (w *world) collect(node string) {
 //
 // make test tries the same hundred lives each time; make simulate looks for more.
 func TestAnyLifeOfADaemonSet(t *testing.T) {
-	e := rules.Engine(t, simulation.HoldRules)
+	e := rules.Engine(t, simulation.HoldRules, simulation.OverrideRules)
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, e, standard, drawSet(t), lives.Nodes(rapid.IntRange(1, 4).Draw(t, "nodes"))...)
-		lives.Draw(t, w.Life, w.user, nil)
+		w.Options = append(w.Options, simulation.Agents())
+		w.Restart()
+		lives.Draw(t, w.Life, w.user, lives.Disruptions(w.Life))
 		lives.Release(w.Life)
+		w.EndRestart()
 		lives.LabelBack(w.Life, "app", "log")
 		w.change(rolling(func(r *kruise.RollingUpdateDaemonSet) { r.Paused = nil }))
 		w.Settle()
 		w.finished()
+		w.MustHaveRestarted()
 	})
 }
 

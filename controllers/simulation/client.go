@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
 // What keeps objects of a slow cluster while they terminate.
@@ -27,7 +29,7 @@ const (
 // client is the API server for the controller: it reads from the cache.
 func (c *cluster) client() client.Client {
 	return interceptor.NewClient(c.server, interceptor.Funcs{
-		Get: c.get, List: c.list, Create: c.create, Patch: c.patch, SubResourcePatch: c.patchSub, Delete: c.delete,
+		Get: c.get, List: c.list, Create: c.create, Patch: c.patch, SubResourcePatch: c.patchSub, Delete: c.delete, DeleteAllOf: c.deleteAllOf,
 	})
 }
 
@@ -170,6 +172,9 @@ func (c *cluster) write(ctx context.Context, what string, o client.Object, do fu
 		}
 		if _, ok := o.(*corev1.Pod); ok {
 			c.asked(before, was, c.pod(o.GetName()))
+		}
+		if request, ok := o.(*kruise.ContainerRecreateRequest); ok && what == "create" && c.requested != nil {
+			c.requested(request)
 		}
 		return nil
 	})

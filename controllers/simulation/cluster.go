@@ -63,6 +63,8 @@ type cluster struct {
 	// asked is called for each write of the controller to a pod. now is nil for a
 	// delete, was for a create.
 	asked func(before witness.Sight, was, now *corev1.Pod)
+	// requested is called for each restart that the controller asks for; nil for nothing.
+	requested func(*kruise.ContainerRecreateRequest)
 	// faults is asked before each write of the controller; nil for none.
 	faults *faults
 	// unreachable says whether reads past a slow cache fail.

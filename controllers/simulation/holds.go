@@ -28,8 +28,12 @@ const (
 	HoldPods = "holds.test/pods"
 	// HoldEach is All where a rule of rollout/rank holds each pod, those that are to be created too.
 	HoldEach = "holds.test/each"
-	// HoldFailing is the point that has no answer, because a rule of it fails: Plan or Rank.
+	// HoldFailing is the point that has no answer, because a rule of it fails: Plan or Rank; with OverrideRules Scale or Change too.
 	HoldFailing = "holds.test/failing"
+	// HoldScale is All where rollout/scale lets no pod be created or deleted. Only OverrideRules know it.
+	HoldScale = "holds.test/scale"
+	// HoldChange is the answer of rollout/change for all pods: Wait or Reject. Only OverrideRules know it.
+	HoldChange = "holds.test/change"
 )
 
 // HoldRules is the module of an engine with whose workloads a test has holds come and go by their annotations.
@@ -69,6 +73,47 @@ hold contains {"rule": "drawn.rank", "reason": "Rank", "message": "m", "pod": po
 }
 `
 
+// OverrideRules is a module beside HoldRules. It replaces two points, which no extension holds.
+const OverrideRules = `package override.rollout
+
+import data.rollout
+import future.keywords.not
+
+annotations := input.workload.annotations
+
+scale := rollout.scale if {
+	not annotations["holds.test/scale"]
+	not annotations["holds.test/failing"] == "Scale"
+}
+
+scale := object.union(rollout.scale, {"create": 0, "createCurrent": 0, "delete": 0, "deleteCurrent": 0, "keep": [], "planned": "None", "holds": [
+	{"rule": "drawn.scale", "reason": "Scale", "message": "scaling is held"},
+]}) if {
+	annotations["holds.test/scale"]
+	not annotations["holds.test/failing"] == "Scale"
+}
+
+scale := rollout.scale if {
+	annotations["holds.test/failing"] == "Scale"
+	to_number(input.workload.name) > 1
+}
+
+change := rollout.change if {
+	not annotations["holds.test/change"]
+	not annotations["holds.test/failing"] == "Change"
+}
+
+change := {"action": annotations["holds.test/change"], "reason": "Drawn", "message": "changes are held"} if {
+	annotations["holds.test/change"]
+	not annotations["holds.test/failing"] == "Change"
+}
+
+change := rollout.change if {
+	annotations["holds.test/failing"] == "Change"
+	to_number(input.workload.name) > 1
+}
+`
+
 // Holding is what HoldRules hold of a workload now.
 type Holding map[string]string
 
@@ -77,8 +122,17 @@ func HoldingOf(workload client.Object) Holding { return workload.GetAnnotations(
 
 // AllPods says whether each pod is held, whatever it is.
 func (h Holding) AllPods() bool {
-	return h[HoldWhole] != "" || h[HoldEach] != "" || h[HoldFailing] != ""
+	return h[HoldWhole] != "" || h[HoldEach] != "" || h.updateFails()
 }
+
+// updateFails says whether a point fails that decides which pods are updated.
+func (h Holding) updateFails() bool { return h[HoldFailing] == "Plan" || h[HoldFailing] == "Rank" }
+
+// Scaling says whether no pod may be created, or deleted because it is too many or was asked to go.
+func (h Holding) Scaling() bool { return h[HoldScale] != "" || h[HoldFailing] == "Scale" }
+
+// Changes says whether no pod may get from one revision to another.
+func (h Holding) Changes() bool { return h[HoldChange] != "" || h[HoldFailing] == "Change" }
 
 // Pod says whether a pod is held that is in a zone.
 func (h Holding) Pod(name, zone string) bool {
@@ -87,7 +141,7 @@ func (h Holding) Pod(name, zone string) bool {
 
 // NewPod says whether a pod that is to be created may not be of the update revision. zone is "" where it is not known.
 func (h Holding) NewPod(name, zone string) bool {
-	return h[HoldWhole] == "Current" || h[HoldEach] != "" || h[HoldFailing] != "" ||
+	return h[HoldWhole] == "Current" || h[HoldEach] != "" || h.updateFails() ||
 		h[HoldZone] != "" && (zone == "" || h[HoldZone] == zone) || slices.Contains(strings.Fields(h[HoldPods]), name)
 }
 
@@ -138,11 +192,20 @@ func (h *holds) zone(p *corev1.Pod) string {
 func (h *holds) broken(before witness.Sight, was, now *corev1.Pod) string {
 	holding, newest := HoldingOf(h.l.cluster.workload), h.newest()
 	if was == nil {
+		if holding.Scaling() {
+			return fmt.Sprintf("creates pod %s, though scaling is held by %v", now.Name, holding)
+		}
 		return h.created(holding, newest, before, now)
 	}
 	what := h.moves(before, was, now)
 	if what == "" {
+		if holding.Scaling() && ends(was, now) {
+			return fmt.Sprintf("ends pod %s, though scaling is held by %v", was.Name, holding)
+		}
 		return ""
+	}
+	if holding.Changes() {
+		return fmt.Sprintf("%s pod %s, though changes are held by %v", what, was.Name, holding)
 	}
 	if what != inPlace && !revision.Same(was.Labels[rollout.RevisionLabel], newest) {
 		h.begun[newest+"/"+h.same(was)]++
@@ -152,6 +215,14 @@ func (h *holds) broken(before witness.Sight, was, now *corev1.Pod) string {
 		return fmt.Sprintf("%s pod %s, which is held by %v", what, was.Name, holding)
 	}
 	return ""
+}
+
+// ends says whether a write deletes a pod, or begins to prepare that.
+func ends(was, now *corev1.Pod) bool {
+	if was.DeletionTimestamp != nil {
+		return false
+	}
+	return now == nil || now.DeletionTimestamp != nil || lifecycle.State(now) == kruise.LifecycleStatePreparingDelete && lifecycle.State(was) != kruise.LifecycleStatePreparingDelete
 }
 
 const inPlace = "changes in place"

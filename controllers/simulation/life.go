@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/inflight"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
@@ -92,6 +93,7 @@ func Live(t T, b Birth) *Life {
 	c.faults = &faults{next: l.next, deny: l.denies}
 	c.unreachable = func() bool { return l.Unreachable }
 	c.asked = l.judge
+	c.requested = func(o *kruise.ContainerRecreateRequest) { l.breaks(l.restartBroken(o)) }
 	c.workload = b.Workload.DeepCopyObject().(client.Object)
 	l.machines = newMachines(c, Fleet{}, options{})
 	l.machines.gradual = true
@@ -138,7 +140,12 @@ func (l *Life) judge(before witness.Sight, was, now *corev1.Pod) {
 	if held := l.holds.broken(before, was, now); why == "" {
 		why = held
 	}
-	if why != "" && l.broken == "" {
+	l.breaks(why)
+}
+
+// breaks notes what the last write has broken, "" if nothing.
+func (l *Life) breaks(why string) {
+	if c := l.cluster; why != "" && l.broken == "" {
 		l.broken = c.faults.history[len(c.faults.history)-1] + " " + why
 	}
 }
@@ -227,6 +234,7 @@ func (l *Life) Settle() {
 			did = l.Answer(p.Name) || did
 		}
 		did = l.Claims() || did
+		did = l.RestartContainers() || did
 		l.ShowAll(nil)
 		did = l.Work() || did
 		if did {

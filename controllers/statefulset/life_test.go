@@ -220,20 +220,25 @@ func (s *life) user(t *rapid.T) {
 // maxUnavailable and the partition, OrderedReady creates no pod before those below it, and
 // no claim is deleted that the set is to keep. In the end all is as it was asked for.
 func TestAnyLifeOfAStatefulSet(t *testing.T) {
-	e := rules.Engine(t, simulation.HoldRules)
+	e := rules.Engine(t, simulation.HoldRules, simulation.OverrideRules)
 	rapid.Check(t, func(t *rapid.T) {
 		s := newLife(t, e, drawSet(t))
 		if rapid.Bool().Draw(t, "short turns") {
 			s.Turn = 0
-			s.Restart()
 		}
-		lives.Draw(t, s.Life, s.user, map[string]func(*rapid.T){"": func(*rapid.T) { s.unbroken() }})
+		s.Options = append(s.Options, simulation.Agents())
+		s.Restart()
+		more := lives.Disruptions(s.Life)
+		more[""] = func(*rapid.T) { s.unbroken() }
+		lives.Draw(t, s.Life, s.user, more)
 		lives.Release(s.Life)
+		s.EndRestart()
 		lives.LabelBack(s.Life, "app", "db")
 		s.change(func(set *kruise.StatefulSet) { set.Spec.UpdateStrategy.RollingUpdate.Paused = false })
 		s.Settle()
 		s.unbroken()
 		s.finished()
+		s.MustHaveRestarted()
 	})
 }
 

@@ -4,6 +4,7 @@
 package rules
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/regatta-sh/regatta/engine"
@@ -14,8 +15,8 @@ import (
 // patience has an engine wait longer than elsewhere, since the machine of a test may be busy.
 const patience = 20
 
-// Engine is one with the built-in policies and a module of the platform; with these alone if it is empty. It is closed at the end of the test.
-func Engine(t testing.TB, module string) *engine.Engine {
+// Engine is one with the built-in policies and modules of the platform; with these alone if the first is empty. It is closed at the end of the test.
+func Engine(t testing.TB, module string, more ...string) *engine.Engine {
 	t.Helper()
 	e, err := engine.New(policies.Builtin, engine.WithPatience(patience))
 	if err != nil {
@@ -25,7 +26,11 @@ func Engine(t testing.TB, module string) *engine.Engine {
 	if module == "" {
 		return e
 	}
-	b, err := bundle.FromFiles("rules", map[string]string{"r.rego": module})
+	files := map[string]string{"r.rego": module}
+	for i, text := range more {
+		files[fmt.Sprintf("r%d.rego", i+1)] = text
+	}
+	b, err := bundle.FromFiles("rules", files)
 	if err != nil {
 		t.Fatal(err)
 	}

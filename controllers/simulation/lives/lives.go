@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/simulation"
 )
 
@@ -54,6 +55,31 @@ func Draw(t *rapid.T, s *simulation.Life, user func(*rapid.T), more map[string]f
 	}
 	maps.Copy(actions, more)
 	t.Repeat(actions)
+}
+
+// Disruptions are what happens beside a rollout to workloads whose engine has simulation.OverrideRules: holds and failures of
+// scaling and of changes, and restarts in place. They are for the last argument of Draw.
+func Disruptions(l *simulation.Life) map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"holds of scaling and changes": func(t *rapid.T) {
+			hold := rapid.SampledFrom([][2]string{
+				{}, {}, {simulation.HoldScale, "All"}, {simulation.HoldChange, "Wait"}, {simulation.HoldChange, "Reject"},
+				{simulation.HoldFailing, "Scale"}, {simulation.HoldFailing, "Change"},
+			}).Draw(t, "hold")
+			if hold[0] == "" {
+				Release(l)
+				return
+			}
+			annotate(l, func(all map[string]string) { all[hold[0]] = hold[1] })
+		},
+		"restart": func(t *rapid.T) {
+			if rapid.IntRange(0, 2).Draw(t, "asked for") == 0 {
+				l.AskRestart()
+			}
+			l.RestartContainers()
+			l.ShowAll(&kruise.ContainerRecreateRequest{})
+		},
+	}
 }
 
 type drawn struct{ *simulation.Life }
