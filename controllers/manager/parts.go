@@ -40,6 +40,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/predownload"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/engine/rank"
 )
 
 // parts are what the manager is made of.
@@ -48,6 +49,7 @@ type parts struct {
 	mgr    ctrl.Manager
 	host   *policyhost.Host
 	rounds *explain.Store
+	ranker *rank.Ranker
 	writes *inflight.Window // of pods, by all workloads
 
 	events    *policyEvents
@@ -202,6 +204,7 @@ func (p parts) controller(mgr ctrl.Manager, kind rollout.Kind, recorder record.E
 		rollout.WithWindow(p.writes),
 		rollout.WithStatusEvery(statusEvery),
 		rollout.WithRounds(p.rounds),
+		rollout.WithRanker(p.ranker),
 		rollout.WithKicks(p.events.workloads[name]),
 		rollout.WithRateLimiter(p.rateLimiter()),
 		rollout.WithServices(),

@@ -32,6 +32,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/inflight"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/cgroup"
+	"github.com/regatta-sh/regatta/engine/rank"
 )
 
 // Scheme knows every kind that the manager reads or writes.
@@ -79,7 +80,11 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("making the manager: %w", err)
 	}
-	p := parts{Options: o, mgr: mgr, host: host, rounds: explain.NewStore(), events: events, writes: writes}
+	ranks := rememberedBytes(cgroup.Files())
+	p := parts{
+		Options: o, mgr: mgr, host: host, rounds: explain.NewStore(), ranker: rank.New(host.Engine(), rank.WithMaxBytes(ranks)),
+		events: events, writes: writes,
+	}
 	if p.guarding, err = p.guarded(); err != nil {
 		return err
 	}

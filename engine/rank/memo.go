@@ -24,11 +24,14 @@ type memo struct {
 	descending []int
 	key, lead  int
 	// rows counts the places that are held in memory, alive or not: those of
-	// one batch share their memory.
-	rows int
+	// one batch share their memory. bytes is what they take, and alive is what
+	// those that pods have take.
+	rows, bytes, alive int
+	// asked is what the circumstances take.
+	asked int
 
-	used uint64 // these two belong to the Ranker
-	size int
+	used    uint64 // these two belong to the Ranker
+	charged int
 }
 
 // entry is the place of one pod.
@@ -36,6 +39,7 @@ type entry struct {
 	row
 	hash  uint64
 	round uint64
+	bytes int
 }
 
 // row is a place: what is compared, with descending positions negated, and the
@@ -53,12 +57,16 @@ func (m *memo) keep(revision string, workload, strategy ast.Value) {
 	}
 	m.forget()
 	m.revision, m.workload, m.strategy = revision, workload, strategy
+	m.asked = sizeOfValue(workload) + sizeOfValue(strategy)
 }
 
 func (m *memo) forget() {
 	clear(m.pods)
-	m.rows = 0
+	m.rows, m.bytes, m.alive = 0, 0, 0
 }
+
+// size is about how many bytes the memo takes.
+func (m *memo) size() int { return memoBytes + m.asked + m.bytes }
 
 // recall fills in the places that are remembered and lists the pods that have
 // none.
@@ -90,12 +98,19 @@ func (m *memo) learn(out points.RankOutput, which []int, pods Pods, rows []*row)
 	if len(out.Keys) > 0 {
 		m.key, m.lead = len(out.Keys[0]), len(out.Lead[0])
 	}
+	out.Holds = decision.CloneHolds(out.Holds)
 	entries := make([]entry, len(which))
 	places(out, which, pods, func(n int) *row { return &entries[n].row })
 	for n, i := range which {
-		rows[i] = &entries[n].row
-		entries[n].hash, entries[n].round = pods.Hash(i), m.round
-		m.pods[pods.UID(i)] = &entries[n]
+		e, uid := &entries[n], pods.UID(i)
+		rows[i] = &e.row
+		e.hash, e.round, e.bytes = pods.Hash(i), m.round, sizeOfRow(uid, &e.row)
+		if old := m.pods[uid]; old != nil {
+			m.alive -= old.bytes
+		}
+		m.pods[uid] = e
+		m.bytes += e.bytes
+		m.alive += e.bytes
 	}
 	m.rows += len(which)
 }
@@ -106,13 +121,18 @@ func (m *memo) sweep(present int) {
 	if len(m.pods) > present {
 		for uid, e := range m.pods {
 			if e.round != m.round {
+				m.alive -= e.bytes
 				delete(m.pods, uid)
 			}
 		}
 	}
-	if m.rows <= 2*len(m.pods)+1000 {
-		return
+	if m.rows > 2*len(m.pods)+1000 || m.bytes > 2*m.alive+deadBytes {
+		m.compact()
 	}
+}
+
+// compact frees the memory of places that no pod has any more.
+func (m *memo) compact() {
 	entries := make([]entry, 0, len(m.pods))
 	flat := make([]float64, 0, len(m.pods)*(m.key+m.lead))
 	take := func(from []float64) []float64 {
@@ -126,7 +146,7 @@ func (m *memo) sweep(present int) {
 		entries = append(entries, moved)
 		m.pods[uid] = &entries[len(entries)-1]
 	}
-	m.rows = len(m.pods)
+	m.rows, m.bytes = len(m.pods), m.alive
 }
 
 // places makes rows of an answer. They are copies, because a record keeps the

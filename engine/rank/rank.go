@@ -6,7 +6,9 @@
 package rank
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -35,22 +37,27 @@ type Pods interface {
 type Ranker struct {
 	engine *engine.Engine
 	point  decision.Point[points.RankInput, points.RankOutput]
-	max    int
+	max    int // bytes
 
 	mu        sync.Mutex
 	workloads map[string]*memo
+	bytes     int    // of the workloads
 	clock     uint64 // counts uses, to find the memo not used for longest
 }
 
 // Option changes how much is remembered.
 type Option func(*Ranker)
 
-// WithMaxPods sets how many pods are remembered, of all workloads together.
-func WithMaxPods(n int) Option { return func(r *Ranker) { r.max = n } }
+// DefaultBytes bounds what is remembered of all workloads together, in bytes. That is about 50,000 pods that no policy holds.
+const DefaultBytes = 16 << 20
+
+// WithMaxBytes sets how much is remembered of all workloads together, in bytes; DefaultBytes without it. A workload that takes
+// more by itself is asked about anew each time.
+func WithMaxBytes(n int) Option { return func(r *Ranker) { r.max = n } }
 
 // New makes a ranker that remembers nothing yet.
 func New(e *engine.Engine, opts ...Option) *Ranker {
-	r := &Ranker{engine: e, point: points.RankPoint(), max: 500_000, workloads: map[string]*memo{}}
+	r := &Ranker{engine: e, point: points.RankPoint(), max: DefaultBytes, workloads: map[string]*memo{}}
 	for _, o := range opts {
 		o(r)
 	}
@@ -73,7 +80,7 @@ func (r *Ranker) Rank(ctx context.Context, subject decision.Subject, w points.Wo
 		r.ask(q, m, &o, changed)
 	}
 	m.sweep(pods.Len())
-	r.bound(m)
+	r.bound(w.UID, m)
 	return o
 }
 
@@ -152,7 +159,21 @@ func everyone(n int) []int {
 func (r *Ranker) Forget(workloadUID string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.workloads, workloadUID)
+	r.drop(workloadUID)
+}
+
+func (r *Ranker) drop(uid string) {
+	if m := r.workloads[uid]; m != nil {
+		r.bytes -= m.charged
+		delete(r.workloads, uid)
+	}
+}
+
+// Bytes is about what is remembered, of all workloads together.
+func (r *Ranker) Bytes() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.bytes
 }
 
 func (r *Ranker) memo(uid string) *memo {
@@ -168,28 +189,32 @@ func (r *Ranker) memo(uid string) *memo {
 	return m
 }
 
-// bound forgets the workloads that were not asked about for longest.
-func (r *Ranker) bound(current *memo) {
+// bound forgets the workloads that were not asked about for longest, or the current one if it takes too much by itself. What is
+// forgotten is asked again, so no hold is lost with it. The caller has locked the memo.
+func (r *Ranker) bound(uid string, current *memo) {
+	if current.size() > r.max {
+		current.compact()
+	}
+	size := current.size()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	current.size = len(current.pods)
-	total := 0
-	for _, m := range r.workloads {
-		total += m.size
-	}
-	if total <= r.max {
+	if r.workloads[uid] != current { // it was forgotten meanwhile
 		return
 	}
-	uids := make([]string, 0, len(r.workloads))
-	for uid := range r.workloads {
-		uids = append(uids, uid)
+	r.bytes += size - current.charged
+	current.charged = size
+	if size > r.max {
+		r.drop(uid)
+		return
 	}
-	slices.SortFunc(uids, func(a, b string) int { return int(r.workloads[a].used) - int(r.workloads[b].used) })
+	if r.bytes <= r.max {
+		return
+	}
+	uids := slices.SortedFunc(maps.Keys(r.workloads), func(a, b string) int { return cmp.Compare(r.workloads[a].used, r.workloads[b].used) })
 	for _, uid := range uids {
-		if total <= r.max {
+		if r.bytes <= r.max {
 			return
 		}
-		total -= r.workloads[uid].size
-		delete(r.workloads, uid)
+		r.drop(uid)
 	}
 }

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"hash/maphash"
 	"reflect"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -224,25 +226,129 @@ func TestWithoutADecisionTheDefaultOrderIsUsedAndNotRemembered(t *testing.T) {
 	}
 }
 
+// Of the workloads together no more is remembered than the bound, and the one that was used longest ago is forgotten first.
 func TestMemoryIsBounded(t *testing.T) {
 	seed := maphash.MakeSeed()
 	log := &asked{}
 	e := newEngine(t, policy, log)
-	r := rank.New(e, rank.WithMaxPods(25))
 	p := somePods(seed, 10)
-	for n := range 5 {
+	ask := func(r *rank.Ranker, n int) {
 		w := workload()
 		w.UID = fmt.Sprint(n)
 		r.Rank(context.Background(), decision.Subject{}, w, points.Strategy{}, p)
+	}
+	one := rank.New(e)
+	ask(one, 0)
+	most := one.Bytes() * 5 / 2
+	r := rank.New(e, rank.WithMaxBytes(most))
+	for n := range 5 {
+		ask(r, n)
+	}
+	if r.Bytes() > most {
+		t.Errorf("%d bytes are remembered, more than %d", r.Bytes(), most)
 	}
 	log.batches = nil
 	for _, n := range []int{4, 3, 0} {
-		w := workload()
-		w.UID = fmt.Sprint(n)
-		r.Rank(context.Background(), decision.Subject{}, w, points.Strategy{}, p)
+		ask(r, n)
 	}
 	if !slices.Equal(log.batches, []int{10}) {
 		t.Errorf("asked about %v, want the workload that was used longest ago", log.batches)
+	}
+	for n := range 5 {
+		r.Forget(fmt.Sprint(n))
+	}
+	if r.Bytes() != 0 {
+		t.Errorf("%d bytes are remembered of nothing", r.Bytes())
+	}
+}
+
+// longHolds holds each pod with a long message of its own, made of a part of a text that is longer.
+const longHolds = `package rollout
+
+rank := {"keys": [[0] | some _ in input.pods], "lead": [[0] | some _ in input.pods], "descending": [], "holds": [
+	{"pod": p.name, "reason": "Frozen", "message": substring(concat("", array.concat([p.name], [text | some _ in numbers.range(1, 16)])), 0, 8000)} |
+	some p in input.pods
+]}
+
+text := concat("", ["x" | some _ in numbers.range(1, 1000)])
+`
+
+// The messages of holds are written by users' rules: what is remembered of them is bounded too, and they hold all the same.
+func TestMessagesOfHoldsAreBounded(t *testing.T) {
+	const most = 2 << 20
+	seed := maphash.MakeSeed()
+	log := &asked{}
+	e := newEngine(t, longHolds, log)
+	r := rank.New(e, rank.WithMaxBytes(most))
+	small, large := somePods(seed, 50), somePods(seed, 300)
+	ask := func(n int, p *pods) {
+		t.Helper()
+		w := workload()
+		w.UID = fmt.Sprint(n)
+		o := r.Rank(context.Background(), decision.Subject{}, w, points.Strategy{}, p)
+		for i := range p.facts {
+			if len(o.Holds(i)) != 1 {
+				t.Fatalf("pod %d of workload %d has the holds %v (%s)", i, n, o.Holds(i), o.Outcome)
+			}
+		}
+		if r.Bytes() > most {
+			t.Fatalf("%d bytes are remembered, more than %d", r.Bytes(), most)
+		}
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for n := range 12 {
+		ask(n, small)
+	}
+	log.batches = nil
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 2*most {
+		t.Errorf("the heap has grown by %d KiB, with %d KiB counted", grown>>10, r.Bytes()>>10)
+	}
+	ask(11, small)
+	if len(log.batches) != 0 {
+		t.Errorf("asked about %v, though there is room for it", log.batches)
+	}
+	// By itself over the bound: asked each time, and it leaves the others alone.
+	ask(12, large)
+	ask(12, large)
+	ask(11, small)
+	if !slices.Equal(log.batches, []int{300, 300}) {
+		t.Errorf("asked about %v, want the large workload each time and nothing else", log.batches)
+	}
+}
+
+// Places that pods had before are counted for as long as they are in memory.
+func TestWhatPodsHadBeforeIsFreed(t *testing.T) {
+	seed := maphash.MakeSeed()
+	r := rank.New(newEngine(t, longHolds), rank.WithMaxBytes(4<<20))
+	p := somePods(seed, 100)
+	for round := range 20 {
+		for i := 1; i < len(p.facts); i++ { // the first keeps the memory of its batch
+			p.change(seed, i, func(f *points.PodFacts) { f.Restarts = round })
+		}
+		r.Rank(context.Background(), decision.Subject{}, workload(), points.Strategy{}, p)
+		if most := 3 << 20; r.Bytes() > most || r.Bytes() < 100*8000 {
+			t.Fatalf("round %d: %d bytes are counted of 100 pods with 8,000 bytes each", round, r.Bytes())
+		}
+	}
+}
+
+// The annotations of workloads are kept to see whether they change.
+func TestFactsOfWorkloadsAreBounded(t *testing.T) {
+	const most = 1 << 20
+	seed := maphash.MakeSeed()
+	r := rank.New(newEngine(t, policy), rank.WithMaxBytes(most))
+	p := somePods(seed, 1)
+	for n := range 20 {
+		w := workload()
+		w.UID, w.Annotations = fmt.Sprint(n), map[string]string{"note": strings.Repeat("x", 200<<10)}
+		r.Rank(context.Background(), decision.Subject{}, w, points.Strategy{}, p)
+		if got := r.Bytes(); got > most || got < 200<<10 {
+			t.Fatalf("%d bytes are counted of %d workloads", got, n+1)
+		}
 	}
 }
 

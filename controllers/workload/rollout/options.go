@@ -12,6 +12,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/workload/inflight"
+	"github.com/regatta-sh/regatta/engine/rank"
 )
 
 // Option changes a Controller.
@@ -51,6 +52,9 @@ func WithLeaks(f func(namespace, name string)) Option { return func(c *Controlle
 
 // WithRounds sets where the explanations of rounds are kept.
 func WithRounds(s *explain.Store) Option { return func(c *Controller) { c.rounds = s } }
+
+// WithRanker sets what remembers the places of pods, for the controllers of several kinds together; one of its own if unset.
+func WithRanker(r *rank.Ranker) Option { return func(c *Controller) { c.ranker = r } }
 
 // WithKicks has all workloads reconciled at each event, for policies that change.
 func WithKicks(k <-chan event.GenericEvent) Option { return func(c *Controller) { c.kicks = k } }
