@@ -108,6 +108,34 @@ func TestSizeLooksAtAllPartsOfAList(t *testing.T) {
 	}
 }
 
+// A rule that knows which elements of a list are looked at hides nothing from the bound.
+func TestSizeLooksAtAllThatARuleWrites(t *testing.T) {
+	const long = 8000
+	for _, n := range []int{1, 17, 500} {
+		for at := range n {
+			holds := make([]decision.Hold, n)
+			holds[at].Message = strings.Repeat("x", long)
+			small := rec(1, "w", "")
+			small.Output = rollout.PlanOutput{Holds: make([]decision.Hold, n)}
+			large := small
+			large.Output = rollout.PlanOutput{Holds: holds}
+			if got := record.Size(large) - record.Size(small); got != long {
+				t.Fatalf("a message of %d bytes in hold %d of %d is measured as %d", long, at, n, got)
+			}
+		}
+	}
+	many := map[string]string{}
+	for i := range 1000 {
+		many[fmt.Sprint(i)] = ""
+	}
+	many["last"] = strings.Repeat("x", long)
+	r := rec(1, "w", "")
+	r.Input = rollout.RankInput{Workload: rollout.Workload{Annotations: many}}
+	if n := record.Size(r); n < long || n > 100_000 {
+		t.Errorf("annotations with %d bytes in one of 1,001 are measured as %d", long, n)
+	}
+}
+
 func TestOnlyChangesAreNews(t *testing.T) {
 	b := record.NewBuffer()
 	var news []string

@@ -4,27 +4,32 @@ package record
 
 import (
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// Size is roughly how many bytes a record holds in memory.
+// Size is roughly how many bytes a record holds in memory. Whatever a rule wrote, or a user, counts, wherever it is.
 func Size(r decision.Record) int {
 	n := int(reflect.TypeFor[decision.Record]().Size())
 	for _, s := range r.Rules {
 		n += len(s) + 16
 	}
-	return n + len(r.Error) + sizeOf(reflect.ValueOf(r.Input), 0) + sizeOf(reflect.ValueOf(r.Output), 0)
+	return n + len(r.Error) + sizeOf(reflect.ValueOf(r.Input), sampled, 0) + sizeOf(reflect.ValueOf(r.Output), everything, 0)
 }
 
-// sampled is how many elements of a list are looked at, evenly spread over it; the
-// others are taken to be like them, so that a decision about ten thousand pods is not
-// measured for longer than it took.
-const sampled = 16
+// How many elements of a list of structures are looked at.
+const (
+	// sampled are some, evenly spread over a list of facts; the others are taken to be like them, so that a decision about ten
+	// thousand pods is not measured for longer than it took.
+	sampled = 16
+	// everything: rules write answers, and one that knew the sample could put long texts beside it.
+	everything = math.MaxInt
+)
 
-func sizeOf(v reflect.Value, depth int) int {
+func sizeOf(v reflect.Value, structures, depth int) int {
 	if !v.IsValid() || depth > 20 {
 		return 0
 	}
@@ -33,34 +38,44 @@ func sizeOf(v reflect.Value, depth int) int {
 	case reflect.String:
 		return own + v.Len()
 	case reflect.Pointer, reflect.Interface:
-		return own + sizeOf(v.Elem(), depth+1)
+		return own + sizeOf(v.Elem(), structures, depth+1)
 	case reflect.Struct:
 		for i := range v.NumField() {
 			f := v.Field(i)
-			own += sizeOf(f, depth+1) - int(f.Type().Size())
+			own += sizeOf(f, structures, depth+1) - int(f.Type().Size())
 		}
 		return own
 	case reflect.Slice, reflect.Array:
-		n := min(v.Len(), sampled)
-		if n == 0 {
-			return own
-		}
-		sum := 0
-		for i := range n {
-			sum += sizeOf(v.Index(i*v.Len()/n), depth+1)
-		}
-		return own + sum*v.Len()/n
+		return own + sizeOfList(v, structures, depth)
 	case reflect.Map:
-		sum, n := 0, 0
-		for it := v.MapRange(); it.Next() && n < sampled; n++ {
-			sum += sizeOf(it.Key(), depth+1) + sizeOf(it.Value(), depth+1) + 16
+		for it := v.MapRange(); it.Next(); {
+			own += sizeOf(it.Key(), structures, depth+1) + sizeOf(it.Value(), structures, depth+1) + 16
 		}
-		if n == 0 {
-			return own
-		}
-		return own + sum*v.Len()/n
 	}
 	return own
+}
+
+// sizeOfList is the size of the elements of a list. Lists of numbers, and of lists of them, are sampled always.
+func sizeOfList(v reflect.Value, structures, depth int) int {
+	element := v.Type().Elem()
+	for element.Kind() == reflect.Slice || element.Kind() == reflect.Array {
+		element = element.Elem()
+	}
+	switch element.Kind() {
+	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Float64, reflect.Bool:
+		structures = sampled
+	case reflect.String:
+		structures = everything
+	}
+	n := min(v.Len(), structures)
+	if n == 0 {
+		return 0
+	}
+	sum := 0
+	for i := range n {
+		sum += sizeOf(v.Index(i*v.Len()/n), structures, depth+1)
+	}
+	return sum * v.Len() / n
 }
 
 func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
