@@ -45,6 +45,8 @@ const (
 	Paused Verdict = "Paused"
 	// Ended: nothing is decided about it any more.
 	Ended Verdict = "Ended"
+	// Forgotten: it is not remembered what was decided.
+	Forgotten Verdict = "Forgotten"
 	// Lacking: it was not given what it should have been when it was created.
 	Lacking Verdict = "Lacking"
 
@@ -230,6 +232,8 @@ type Round interface {
 	// Pods explains all of them in short, in the order they are taken: without
 	// facts, and without what is the same for all.
 	Pods() []Answer
+	// Bytes is about what the round keeps in memory, besides objects that caches have too. Answering does not make it more.
+	Bytes() int
 }
 
 // Lacker is a Round that knows which pods are not of its workload, and should be.

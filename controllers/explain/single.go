@@ -3,6 +3,8 @@
 package explain
 
 import (
+	"unsafe"
+
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/record"
@@ -49,3 +51,13 @@ func (s *Single) Pod(string, string) (Answer, bool) { return Answer{}, false }
 
 // Pods implements Round.
 func (s *Single) Pods() []Answer { return nil }
+
+// Bytes implements Round.
+func (s *Single) Bytes() int {
+	a := &s.Answer
+	n := int(unsafe.Sizeof(*s)) + len(a.Reason) + len(a.Message) + len(a.Rule) + len(a.Until)
+	if s.Record != nil {
+		n += record.Size(*s.Record)
+	}
+	return n
+}

@@ -3,20 +3,27 @@
 package explain
 
 import (
+	"container/list"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// Store keeps the last round of each workload.
+// Store keeps the last round of each workload. Of those that were decided longest ago it forgets what was decided, and says so,
+// where all together would take more than its bound.
 type Store struct {
+	max int
+
 	mu     sync.RWMutex
-	rounds map[place]stored
+	rounds map[place]*stored
 	places map[string]place // by UID
+	order  *list.List       // of *stored that are remembered, the one decided last in front
+	bytes  int              // of those
 
 	refusals refusals
 }
@@ -27,23 +34,51 @@ type place struct{ group, kind, namespace, name string }
 type stored struct {
 	subject decision.Subject
 	round   Round
+	at      time.Time
+	bytes   int
+	element *list.Element // nil once it is forgotten what was decided
 }
 
+// RoundBytes bounds what a Store keeps of rounds, in bytes. A round takes a few kilobytes, and half of one for each pod.
+const RoundBytes = 16 << 20
+
+// StoreOption changes a Store.
+type StoreOption func(*Store)
+
+// WithMaxBytes sets how much is kept of rounds, in bytes; RoundBytes without it.
+func WithMaxBytes(n int) StoreOption { return func(s *Store) { s.max = n } }
+
 // NewStore makes an empty Store.
-func NewStore() *Store {
-	return &Store{rounds: map[place]stored{}, places: map[string]place{}}
+func NewStore(options ...StoreOption) *Store {
+	s := &Store{max: RoundBytes, rounds: map[place]*stored{}, places: map[string]place{}, order: list.New()}
+	for _, o := range options {
+		o(s)
+	}
+	return s
 }
 
 // Put keeps a round in place of the one before.
 func (s *Store) Put(subject decision.Subject, r Round) {
+	next := &stored{subject: subject, round: r, at: time.Now(), bytes: storedBytes + r.Bytes()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := place{subject.Group, subject.Kind, subject.Namespace, subject.Name}
-	if old := s.rounds[at].subject.UID; old != subject.UID {
-		delete(s.places, old)
+	if old := s.rounds[at]; old != nil {
+		s.remove(old)
+		if old.subject.UID != subject.UID {
+			delete(s.places, old.subject.UID)
+		}
 	}
-	s.rounds[at] = stored{subject, r}
+	s.rounds[at] = next
 	s.places[subject.UID] = at
+	if next.bytes > s.max {
+		s.forgetDecisions(next)
+		return
+	}
+	next.element = s.order.PushFront(next)
+	for s.bytes += next.bytes; s.bytes > s.max; {
+		s.forgetDecisions(s.order.Back().Value.(*stored)) //nolint:forcetypeassert // nothing else is in the list
+	}
 }
 
 // Forget drops a workload that is gone.
@@ -51,8 +86,18 @@ func (s *Store) Forget(uid string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if at, ok := s.places[uid]; ok {
+		s.remove(s.rounds[at])
 		delete(s.rounds, at)
 		delete(s.places, uid)
+	}
+}
+
+// remove takes a round out of those that are remembered.
+func (s *Store) remove(r *stored) {
+	if r.element != nil {
+		s.order.Remove(r.element)
+		s.bytes -= r.bytes
+		r.element = nil
 	}
 }
 
@@ -78,26 +123,43 @@ func (s *Store) find(kind schema.GroupKind, namespace, name string) (Round, bool
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	r, ok := s.rounds[place{kind.Group, kind.Kind, namespace, name}]
-	return r.round, ok
+	if !ok {
+		return nil, false
+	}
+	return r.round, true
 }
 
-// Pod explains a pod of whichever workload owns it.
+// Pod explains a pod of whichever workload owns it, or says that what was decided about that is forgotten.
 func (s *Store) Pod(namespace, name string) (Answer, bool) {
+	var owner *forgotten
 	for _, r := range s.near(namespace, name) {
 		if a, ok := r.Pod(namespace, name); ok {
 			return a, true
 		}
+		if f, ok := r.(*forgotten); ok && f.ownsPods(name) && (owner == nil || len(f.subject.Name) > len(owner.subject.Name)) {
+			owner = f
+		}
 	}
-	return Answer{}, false
+	if owner == nil {
+		return Answer{}, false
+	}
+	return owner.about(namespace, name), true
 }
 
 // Placed explains why a pod is in its subset.
 func (s *Store) Placed(namespace, name string) (Answer, bool) {
 	s.mu.RLock()
 	var placers []Placer
+	var lost []*forgotten
 	for _, r := range s.rounds {
-		if p, ok := r.round.(Placer); ok && r.subject.Namespace == namespace {
+		if r.subject.Namespace != namespace {
+			continue
+		}
+		if p, ok := r.round.(Placer); ok {
 			placers = append(placers, p)
+		}
+		if f, ok := r.round.(*forgotten); ok && f.placer {
+			lost = append(lost, f)
 		}
 	}
 	s.mu.RUnlock()
@@ -106,7 +168,10 @@ func (s *Store) Placed(namespace, name string) (Answer, bool) {
 			return a, true
 		}
 	}
-	return Answer{}, false
+	if len(lost) == 0 {
+		return Answer{}, false
+	}
+	return slices.MinFunc(lost, func(a, b *forgotten) int { return strings.Compare(a.subject.Name, b.subject.Name) }).about(namespace, name), true
 }
 
 // Lacks explains what a pod should have been given and was not, by workload.
@@ -121,11 +186,14 @@ func (s *Store) Lacks(namespace, name string) (out []Answer) {
 	return sortByWorkload(out)
 }
 
-// Sidecars explains what SidecarSets decided about a pod that has their containers, by workload.
+// Sidecars explains what SidecarSets decided about a pod that has their containers, by workload. One whose decisions are
+// forgotten may have some in it, and says that.
 func (s *Store) Sidecars(namespace, name string) (out []Answer) {
 	for _, r := range s.clusterScoped() {
 		if a, ok := r.Pod(namespace, name); ok {
 			out = append(out, a)
+		} else if f, ok := r.(*forgotten); ok && !f.placer {
+			out = append(out, f.about(namespace, name))
 		}
 	}
 	return sortByWorkload(out)

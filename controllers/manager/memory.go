@@ -6,19 +6,23 @@ import (
 	"io/fs"
 	"math"
 
+	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/engine/cgroup"
 	"github.com/regatta-sh/regatta/engine/rank"
 )
 
-// rankPart is the part of the container's memory that the places of pods may take. With the chart's limit of 512 MiB it is the
-// default, and it grows with the limit as the cache of pods does.
-const rankPart = 32
+// Parts of the container's memory that the places of pods may take, and what is kept to explain decisions. With the chart's
+// limit of 512 MiB they are the defaults, and they grow with the limit as the cache of pods does.
+const (
+	rankPart  = 32
+	roundPart = 32
+)
 
-// rememberedBytes is how many bytes the places of the pods of all workloads may take.
-func rememberedBytes(files fs.FS) (ranks int) {
+// rememberedBytes is how many bytes the places of the pods of all workloads may take, and the explanations of all workloads.
+func rememberedBytes(files fs.FS) (ranks, rounds int) {
 	limit, ok := cgroup.MemoryLimit(files)
 	if !ok || limit > math.MaxInt {
-		return rank.DefaultBytes
+		return rank.DefaultBytes, explain.RoundBytes
 	}
-	return int(limit / rankPart)
+	return int(limit / rankPart), int(limit / roundPart)
 }

@@ -80,9 +80,9 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("making the manager: %w", err)
 	}
-	ranks := rememberedBytes(cgroup.Files())
+	ranks, rounds := rememberedBytes(cgroup.Files())
 	p := parts{
-		Options: o, mgr: mgr, host: host, rounds: explain.NewStore(), ranker: rank.New(host.Engine(), rank.WithMaxBytes(ranks)),
+		Options: o, mgr: mgr, host: host, rounds: explain.NewStore(explain.WithMaxBytes(rounds)), ranker: rank.New(host.Engine(), rank.WithMaxBytes(ranks)),
 		events: events, writes: writes,
 	}
 	if p.guarding, err = p.guarded(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"math"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -68,7 +69,7 @@ type Simulation struct {
 func New(builtin fs.FS, set bundle.Set, f Fleet, at time.Time, opts ...Option) (*Simulation, error) {
 	s := &Simulation{
 		options: options{readyAfter: 30 * time.Second, patience: 366 * 24 * time.Hour},
-		now:     at.UTC(), happened: at.UTC(), rounds: explain.NewStore(), others: f.Others, namespace: labelsOf(f),
+		now:     at.UTC(), happened: at.UTC(), rounds: explain.NewStore(explain.WithMaxBytes(math.MaxInt)), others: f.Others, namespace: labelsOf(f),
 	}
 	for _, o := range opts {
 		o(&s.options)

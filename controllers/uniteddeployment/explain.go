@@ -12,6 +12,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
+	"github.com/regatta-sh/regatta/engine/record"
 )
 
 // account explains the last allocation of a UnitedDeployment.
@@ -127,3 +128,12 @@ func (e *account) Pod(string, string) (explain.Answer, bool) { return explain.An
 
 // Pods implements explain.Round.
 func (e *account) Pods() []explain.Answer { return nil }
+
+// Bytes implements explain.Round.
+func (e *account) Bytes() int {
+	n := 1<<10 + record.Size(e.a.record) + record.Size(decision.Record{Input: e.a.in, Output: e.a.out})
+	for subset, child := range e.children {
+		n += 64 + len(subset) + len(child)
+	}
+	return n + 8*len(e.counts)
+}

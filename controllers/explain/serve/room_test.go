@@ -216,6 +216,7 @@ type crowd struct {
 	pods, bytes int
 }
 
+func (c crowd) Bytes() int { return 0 }
 func (c crowd) Pods() []explain.Answer {
 	out := make([]explain.Answer, c.pods)
 	for i := range out {

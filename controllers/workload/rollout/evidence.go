@@ -25,12 +25,7 @@ type evidence struct {
 func (r *account) gather() evidence {
 	f, e := r.f, r.e
 	c := f.Counts()
-	ev := evidence{counts: c, bounds: f.planFacts(c), blamed: map[string]record.Reason{}}
-	for i := range r.journal {
-		ev.rules = append(ev.rules, r.journal[i].Rules...)
-	}
-	slices.Sort(ev.rules)
-	ev.rules = slices.Compact(ev.rules)
+	ev := evidence{counts: c, bounds: f.planFacts(c), rules: r.rules, blamed: map[string]record.Reason{}}
 	// Policies that changed since would be reported with the wrong place. Those of another
 	// namespace decide nothing here.
 	if e.Snapshot().RevisionFor(f.Subject) != f.Policies {

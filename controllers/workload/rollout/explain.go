@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"unsafe"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -18,23 +19,24 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/selection"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/record"
 )
 
 // account explains what a round decided.
 type account struct {
 	f       *Facts
 	res     Result
-	journal []decision.Record
+	rules   []string // that took part in the decisions
 	e       *engine.Engine
 	skipped []selection.Skip
 	moved   map[types.NamespacedName]bool
 	skips   map[types.NamespacedName]int // positions in skipped
-	// evidence is worked out on the first question: hardly any round is asked about.
+	// evidence is worked out for each question anew: hardly any round is asked about, and it would be kept with it.
 	evidence func() evidence
 }
 
 func newRound(e *engine.Engine, f *Facts, res Result, journal []decision.Record) *account {
-	r := &account{f: f, res: res, journal: journal, e: e, skipped: res.skipped(), moved: make(map[types.NamespacedName]bool, len(res.Moved))}
+	r := &account{f: f, res: res, e: e, skipped: res.skipped(), moved: make(map[types.NamespacedName]bool, len(res.Moved))}
 	for _, pod := range res.Moved {
 		r.moved[pod] = true
 	}
@@ -42,8 +44,52 @@ func newRound(e *engine.Engine, f *Facts, res Result, journal []decision.Record)
 	for i := range r.skipped {
 		r.skips[r.skipped[i].Pod] = i
 	}
-	r.evidence = sync.OnceValue(r.gather)
+	for i := range journal {
+		r.rules = append(r.rules, journal[i].Rules...)
+	}
+	slices.Sort(r.rules)
+	r.rules = slices.Clip(slices.Compact(r.rules))
 	return r
+}
+
+// answering is the account for one question.
+func (r *account) answering() *account {
+	one := *r
+	one.evidence = sync.OnceValue(one.gather)
+	return &one
+}
+
+// What an account takes besides what is measured: itself, and for each pod, and each that is skipped, its places in lists and maps.
+const (
+	accountBytes = 4 << 10
+	podBytes     = int(unsafe.Sizeof(facts.Pod{})) + 128
+	skipBytes    = 256
+)
+
+// Bytes implements explain.Round.
+func (r *account) Bytes() int {
+	n := accountBytes + podBytes*len(r.f.Pods) + skipBytes*(len(r.res.Moved)+len(r.skipped))
+	for i := range r.skipped {
+		n += r.skipped[i].Hold.Bytes()
+	}
+	for _, holds := range [][]decision.Hold{r.res.Holds, r.res.ScaleHolds} {
+		for i := range holds {
+			n += holds[i].Bytes()
+		}
+	}
+	for _, rule := range r.rules {
+		n += 16 + len(rule)
+	}
+	for _, s := range r.res.Stuck {
+		n += 32 + len(s.Pod) + len(s.Message)
+	}
+	if r.res.Plan != nil {
+		n += record.Size(*r.res.Plan)
+	}
+	if r.res.Err != nil {
+		n += len(r.res.Err.Error())
+	}
+	return n
 }
 
 func (r *account) base() explain.Answer {
@@ -60,6 +106,7 @@ func (r *account) base() explain.Answer {
 
 // Workload implements explain.Round.
 func (r *account) Workload() explain.Answer {
+	r = r.answering()
 	a, f := r.base(), r.f
 	a.From, a.To = f.Templates.Current(), f.Templates.Update()
 	a.Groups = f.Groups()
@@ -116,6 +163,7 @@ func (r *account) nodes() (out []explain.Node) {
 func (r *account) Pod(namespace, name string) (explain.Answer, bool) {
 	for _, p := range r.f.Pods {
 		if p.Namespace == namespace && p.Name == name {
+			r = r.answering()
 			a := r.pod(p, r.base())
 			more := podFacts(p, r.f.Available(p))
 			if a.Verdict == explain.Held || a.Verdict == explain.Waiting {
@@ -142,7 +190,9 @@ func (r *account) Lacks(namespace, name string) (explain.Answer, bool) {
 }
 
 // Pods implements explain.Round.
-func (r *account) Pods() []explain.Answer {
+func (r *account) Pods() []explain.Answer { return r.answering().pods() }
+
+func (r *account) pods() []explain.Answer {
 	out := make([]explain.Answer, len(r.f.Pods))
 	base := explain.Answer{Workload: r.f.Subject, Decided: r.f.Now, Policies: r.f.Policies}
 	for i, p := range r.f.Pods {

@@ -16,7 +16,7 @@ func (r *account) tallies() (map[explain.Verdict]int, []explain.Tally) {
 	verdicts := map[explain.Verdict]int{}
 	at := map[string]int{}
 	var out []explain.Tally
-	for _, a := range r.Pods() {
+	for _, a := range r.pods() {
 		verdicts[a.Verdict]++
 		if a.Verdict == explain.UpToDate {
 			continue

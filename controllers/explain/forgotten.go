@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// storedBytes is what is kept of a workload besides its round: its names, and its places in the maps and the list.
+const storedBytes = 1 << 10
+
+// forgotten stands for a round that takes too much memory to be kept. It says so.
+type forgotten struct {
+	subject decision.Subject
+	at      time.Time
+	why     string
+	placer  bool
+}
+
+// forgetDecisions keeps of a round no more than that there was one.
+func (s *Store) forgetDecisions(r *stored) {
+	s.remove(r)
+	f := &forgotten{subject: r.subject, at: r.at}
+	_, f.placer = r.round.(Placer)
+	if r.bytes > s.max {
+		f.why = fmt.Sprintf("an explanation of it takes %d KiB of memory, and those of all workloads together may take %d KiB.", r.bytes>>10, s.max>>10)
+	} else {
+		f.why = fmt.Sprintf("explanations of all workloads together may take %d KiB of memory. It is known again when it is decided about again, such as after its next change.", s.max>>10)
+	}
+	r.round = f
+}
+
+// ownsPods says whether a pod of that name may be one of the workload.
+func (f *forgotten) ownsPods(pod string) bool {
+	return strings.HasPrefix(pod, f.subject.Name+"-") && !f.placer
+}
+
+// about is the answer about a pod that may be one of the workload.
+func (f *forgotten) about(namespace, pod string) Answer {
+	a := f.Workload()
+	a.Subject = decision.Subject{Kind: "Pod", Namespace: namespace, Name: pod}
+	a.Message = fmt.Sprintf("What %s %s decided is not remembered: %s", f.subject.Kind, f.subject.Name, f.why)
+	return a
+}
+
+// Workload implements Round.
+func (f *forgotten) Workload() Answer {
+	return Answer{
+		Subject: f.subject, Workload: f.subject, Decided: f.at, Verdict: Forgotten, Reason: "NotRemembered",
+		Message: "What was decided about it is not remembered: " + f.why,
+	}
+}
+
+// Pod implements Round: nothing is known of pods.
+func (f *forgotten) Pod(string, string) (Answer, bool) { return Answer{}, false }
+
+// Pods implements Round.
+func (f *forgotten) Pods() []Answer { return nil }
+
+// Bytes implements Round.
+func (f *forgotten) Bytes() int { return 0 }
