@@ -4,6 +4,7 @@ package cloneset
 
 import (
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -40,6 +41,16 @@ hold contains {"rule": "waves", "reason": "Later", "message": "later", "pod": po
 	some pod in input.pods
 	to_number(pod.labels.app) > 1
 }
+`
+
+const failsForAll = `package extend.rollout.all
+
+hold contains {"rule": "all", "reason": "Later", "message": "later"} if to_number(input.workload.name) > 1
+`
+
+const failsToChange = `package override.rollout
+
+change := {"action": "InPlace", "reason": "X", "message": "x"} if to_number(input.workload.name) > 1
 `
 
 // Pods of a revision that is held are not created, whatever they are created for.
@@ -146,35 +157,57 @@ hold contains {"rule": "counts", "reason": "Missing", "message": "pods are missi
 	}
 }
 
-// A pod whose hook has let it go for an update that is held since goes back to its services.
+// A pod whose hook has let it go for an update that is held since goes back to its services, also where the hold is that of a
+// rule that fails, once it has failed for a minute.
 func TestAHoldTakesAPodBackThatPreparedItsUpdate(t *testing.T) {
-	e := simEngine(t)
-	s := newLife(t, e, gates{}, simSet(1, func(set *kruise.CloneSet) {
-		set.Spec.Lifecycle = &kruise.Lifecycle{InPlaceUpdate: &kruise.LifecycleHook{LabelsHandler: map[string]string{simHook: "on"}, MarkPodNotReady: true}}
-		set.Spec.Template.Labels[simHook] = "on"
-	}))
-	s.Settle()
-	s.change(func(set *kruise.CloneSet) { set.Spec.Template.Spec.Containers[0].Image = "web:2" })
-	state := func() string { return s.Pods()[0].Labels[kruise.LifecycleStateKey] }
-	for range 8 { // the hook does not let go
-		s.Step(s.Pods()[0].Name)
-		s.ShowAll(nil)
-		s.Work()
-	}
-	if state() != string(kruise.LifecycleStatePreparingUpdate) {
-		t.Fatalf("the pod is in state %q%s", state(), s.Story())
-	}
-	b, err := bundle.FromFiles("hold", map[string]string{"hold.rego": freezeAll})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
-		t.Fatal(err)
-	}
-	s.Settle()
-	p := s.Pods()[0]
-	if p.Spec.Containers[0].Image != "web:1" || state() != string(kruise.LifecycleStateNormal) {
-		t.Errorf("image %s in state %q; want web:1 and Normal%s", p.Spec.Containers[0].Image, state(), s.Story())
+	for name, tc := range map[string]struct {
+		rule  string
+		fails bool
+	}{
+		"a freeze":                      {rule: freezeAll},
+		"a rule of the plan that fails": {failsForAll, true},
+		"a rule of pods that fails":     {failsForEach, true},
+		"a rule of changes that fails":  {failsToChange, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := simEngine(t)
+			s := newLife(t, e, gates{}, simSet(1, func(set *kruise.CloneSet) {
+				set.Spec.Lifecycle = &kruise.Lifecycle{InPlaceUpdate: &kruise.LifecycleHook{LabelsHandler: map[string]string{simHook: "on"}, MarkPodNotReady: true}}
+				set.Spec.Template.Labels[simHook] = "on"
+			}))
+			s.Settle()
+			s.change(func(set *kruise.CloneSet) { set.Spec.Template.Spec.Containers[0].Image = "web:2" })
+			state := func() string { return s.Pods()[0].Labels[kruise.LifecycleStateKey] }
+			for range 8 { // the hook does not let go
+				s.Step(s.Pods()[0].Name)
+				s.ShowAll(nil)
+				s.Work()
+			}
+			if state() != string(kruise.LifecycleStatePreparingUpdate) {
+				t.Fatalf("the pod is in state %q%s", state(), s.Story())
+			}
+			b, err := bundle.FromFiles("hold", map[string]string{"hold.rego": tc.rule})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
+				t.Fatal(err)
+			}
+			if tc.fails {
+				for range 3 {
+					s.Work()
+				}
+				if state() != string(kruise.LifecycleStatePreparingUpdate) {
+					t.Errorf("the pod does not wait for a decision that may come: it is in state %q%s", state(), s.Story())
+				}
+				s.Now = s.Now.Add(2 * time.Minute)
+			}
+			s.Settle()
+			p := s.Pods()[0]
+			if p.Spec.Containers[0].Image != "web:1" || state() != string(kruise.LifecycleStateNormal) {
+				t.Errorf("image %s in state %q; want web:1 and Normal%s", p.Spec.Containers[0].Image, state(), s.Story())
+			}
+		})
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/engine/bundle"
 )
 
 // pass lets a minute pass, in which no hook lets go of a pod and pods of an image never become ready.
@@ -100,5 +101,52 @@ func TestAPodThatHasEndedGoesByItsHook(t *testing.T) {
 	s.pass("")
 	if p := s.Pod("db-1"); p == nil || p.UID == failed || p.Status.Phase != corev1.PodRunning {
 		t.Errorf("got %v, want another pod%s", p, s.Story())
+	}
+}
+
+// A pod whose hook has let it go goes back to its services while the update is held, also by a rule that fails for a minute.
+func TestAHoldTakesAPodBackThatPreparedItsUpdate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		condition string
+		fails     bool
+	}{
+		"a freeze":          {"input.update != 0", false},
+		"a rule that fails": {"to_number(input.workload.name) > 1", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := testEngine(t)
+			set := testSet(1, nil)
+			set.Spec.Template.Labels = map[string]string{"app": "db", "hook": "on"}
+			set.Spec.Lifecycle = &kruise.Lifecycle{InPlaceUpdate: &kruise.LifecycleHook{LabelsHandler: map[string]string{"hook": "on"}, MarkPodNotReady: true}}
+			set.Spec.UpdateStrategy.RollingUpdate = &kruise.RollingUpdateStatefulSetStrategy{PodUpdatePolicy: kruise.InPlaceIfPossiblePodUpdatePolicyType}
+			s := newLife(t, e, set)
+			s.Settle()
+			s.change(func(set *kruise.StatefulSet) { set.Spec.Template.Spec.Containers[0].Image = "db:2" })
+			state := func() string { return s.Pods()[0].Labels[kruise.LifecycleStateKey] }
+			for range 8 { // the hook does not let go
+				s.Step(s.Pods()[0].Name)
+				s.ShowAll(nil)
+				s.Work()
+			}
+			if state() != string(kruise.LifecycleStatePreparingUpdate) {
+				t.Fatalf("the pod is in state %q%s", state(), s.Story())
+			}
+			b, err := bundle.FromFiles("hold", map[string]string{"hold.rego": "package extend.rollout.hold\n\nhold contains {\"rule\": \"hold\", \"reason\": \"Held\", \"message\": \"held\"} if " + tc.condition + "\n"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
+				t.Fatal(err)
+			}
+			s.Settle()
+			if tc.fails {
+				s.Now = s.Now.Add(2 * time.Minute)
+				s.Settle()
+			}
+			p := s.Pods()[0]
+			if p.Spec.Containers[0].Image != "db:1" || state() != string(kruise.LifecycleStateNormal) {
+				t.Errorf("image %s in state %q; want db:1 and Normal%s", p.Spec.Containers[0].Image, state(), s.Story())
+			}
+		})
 	}
 }

@@ -6,12 +6,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
+	"github.com/regatta-sh/regatta/controllers/workload/selection"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
@@ -114,15 +116,20 @@ func mayConcern(h decision.Hold, p *facts.Pod) bool {
 	return h.NamesPod(p.Namespace, p.Name)
 }
 
+// undecidedLong is for how long policies give no answer until pods that prepare for their update are taken back.
+const undecidedLong = time.Minute
+
 // takeBack has pods leave the state PreparingUpdate that a policy holds and whose hook has let
 // them go: they would be drained for as long as the hold lasts, and to finish their update is
 // a write that is held. They go the way of a pod whose user went back, so the hook
 // brings their traffic back, and they prepare again when the hold ends. A pause of the
-// strategy leaves them as OpenKruise does, and a decision that is late soon comes.
+// strategy leaves them as OpenKruise does. A decision that is late comes soon, so that pods wait
+// for it; one that a rule fails to make for a minute is a hold as any other.
 func (r *Round) takeBack(ctx context.Context, f *Facts, d Decisions) error {
 	if _, ok := r.c.kind.(Guest); ok || r.c.typ.PlainUpdates {
 		return nil
 	}
+	lasts := r.lastsUndecided(d)
 	pods := make(map[types.NamespacedName]*facts.Pod, len(f.Pods))
 	for _, p := range f.Pods {
 		pods[p.Key()] = p
@@ -130,7 +137,7 @@ func (r *Round) takeBack(ctx context.Context, f *Facts, d Decisions) error {
 	var acts []func() error
 	for _, s := range d.Skipped {
 		p := pods[s.Pod]
-		if p == nil || s.Hold.Ours() || byStrategy(s.Hold) || s.Hold.Rule == decision.RuleEngine || s.Hold.Rule == string(points.ChangePoint().Name) {
+		if p == nil || !keepsFromUpdate(s.Hold) && !(lasts && isUndecided(s.Hold)) {
 			continue
 		}
 		if state, back := lifecycle.TakeBack(p.Pod, f.Lifecycle); back {
@@ -138,4 +145,27 @@ func (r *Round) takeBack(ctx context.Context, f *Facts, d Decisions) error {
 		}
 	}
 	return r.Parallel(acts)
+}
+
+// keepsFromUpdate says whether a hold is one of a policy that decided.
+func keepsFromUpdate(h decision.Hold) bool {
+	return !h.Ours() && !byStrategy(h) && h.Rule != decision.RuleEngine && h.Rule != string(points.ChangePoint().Name)
+}
+
+// isUndecided says whether a hold stands for a decision that was not made.
+func isUndecided(h decision.Hold) bool {
+	return h.Rule == decision.RuleEngine || h.Rule == string(points.ChangePoint().Name) && h.Reason == decision.ReasonNoDecision
+}
+
+// lastsUndecided says whether decisions about updates are not made for long. It has them asked for until they are.
+func (r *Round) lastsUndecided(d Decisions) bool {
+	if !slices.ContainsFunc(d.Skipped, func(s selection.Skip) bool { return isUndecided(s.Hold) }) {
+		r.memory.undecided = time.Time{}
+		return false
+	}
+	if r.memory.undecided.IsZero() {
+		r.memory.undecided = r.Now
+	}
+	r.Again(undecidedAgain)
+	return r.Now.Sub(r.memory.undecided) >= undecidedLong
 }
