@@ -10,6 +10,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/regatta-sh/regatta/controllers/annotation"
 )
 
 // ClaimTemplatesKey is the annotation with the volume claim templates that pods of a revision
@@ -37,8 +40,8 @@ func ClaimTemplates(rev *appsv1.ControllerRevision) ([]corev1.PersistentVolumeCl
 	if !ok {
 		return nil, false
 	}
-	var recorded []claimTemplate
-	if err := json.Unmarshal([]byte(text), &recorded); err != nil {
+	recorded, err := annotation.Decode[[]claimTemplate](ClaimTemplatesKey, text)
+	if err != nil || recorded == nil || !areNamed(recorded) {
 		return nil, false // another client wrote it, and the next change of the templates repairs it
 	}
 	out := make([]corev1.PersistentVolumeClaim, len(recorded))
@@ -48,6 +51,18 @@ func ClaimTemplates(rev *appsv1.ControllerRevision) ([]corev1.PersistentVolumeCl
 		}
 	}
 	return out, true
+}
+
+// areNamed says whether each claim template has a name that a pod can refer to it by, and none of another.
+func areNamed(templates []claimTemplate) bool {
+	seen := map[string]bool{}
+	for _, t := range templates {
+		if seen[t.Name] || len(validation.IsDNS1123Label(t.Name)) > 0 {
+			return false
+		}
+		seen[t.Name] = true
+	}
+	return true
 }
 
 // ClaimTemplatesOf are those that new pods of a revision before the update have, where own are those
