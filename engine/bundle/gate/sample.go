@@ -14,7 +14,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/record"
 )
 
-// Bounds on the records that are made again. A manager remembers up to 16 MiB of them, which take several times as much in a child
+// Bounds on the records that are made again. A manager remembers up to record.DefaultBytes of them, which take several times as much in a child
 // that decodes them: how many there are must not decide about a bundle.
 const (
 	// mostReplayed is how many records are sent.
