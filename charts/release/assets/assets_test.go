@@ -202,8 +202,8 @@ func TestAReleaseIsPinnedToItsImage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err, rendered)
 		}
-		if n := strings.Count(rendered, `image: "`+want+`"`); n != 4 || strings.Count(rendered, " image: ") != n {
-			t.Errorf("with %q, %d of 4 images are %s", values, n, want)
+		if n := strings.Count(rendered, `image: "`+want+`"`); n != 5 || strings.Count(rendered, " image: ") != n {
+			t.Errorf("with %q, %d of 5 images are %s", values, n, want)
 		}
 	}
 	if rendered := read(t, o.Folder, "install.yaml"); strings.Count(rendered, `image: "`+named+`"`) != 2 {
