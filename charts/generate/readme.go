@@ -80,8 +80,8 @@ type node struct {
 	Definitions map[string]*node `json:"definitions"`
 }
 
-// below finds what nodes of one value say of a value in it.
-func below(nodes []*node, key string, definitions map[string]*node) []*node {
+// listNodesBelow finds what nodes of one value say of a value in it.
+func listNodesBelow(nodes []*node, key string, definitions map[string]*node) []*node {
 	var found []*node
 	for _, n := range nodes {
 		for ; n != nil; n = definitions[strings.TrimPrefix(n.Ref, "#/definitions/")] {
@@ -97,7 +97,7 @@ func below(nodes []*node, key string, definitions map[string]*node) []*node {
 func writeRows(rows *strings.Builder, defaults *yaml.Node, path []string, nodes []*node, definitions map[string]*node) error {
 	for i := 0; i < len(defaults.Content); i += 2 {
 		key, value := defaults.Content[i].Value, defaults.Content[i+1]
-		at, of := append(path[:len(path):len(path)], key), below(nodes, key, definitions)
+		at, of := append(path[:len(path):len(path)], key), listNodesBelow(nodes, key, definitions)
 		if value.Kind == yaml.MappingNode && len(value.Content) > 0 {
 			if err := writeRows(rows, value, at, of, definitions); err != nil {
 				return err

@@ -107,9 +107,9 @@ func decoded(config map[string]any) []byte {
 	return raw
 }
 
-// Fits reads the certificate that a chain in PEM begins with, and finds out whether it is of a CA and for a name. The certificate is nil
+// VerifyChain reads the certificate that a chain in PEM begins with, and finds out whether it is of a CA and for a name. The certificate is nil
 // where it cannot be read.
-func Fits(chain, ca []byte, name string) (*x509.Certificate, error) {
+func VerifyChain(chain, ca []byte, name string) (*x509.Certificate, error) {
 	leaf, between, err := read(chain)
 	if err != nil {
 		return nil, err

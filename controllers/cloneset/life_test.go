@@ -188,12 +188,12 @@ func TestAnyLifeOfACloneSet(t *testing.T) {
 			*gate = strings.Contains(on, name)
 		}
 		s := newLife(t, e, gates, set)
-		s.Options = append(s.Options, simulation.Agents())
+		s.Options = append(s.Options, simulation.WithEveryAgent())
 		if rapid.Bool().Draw(t, "short turns") {
 			s.Turn = 0
 		}
 		s.Restart()
-		lives.Draw(t, s.Life, s.user, lives.Disruptions(s.Life))
+		lives.Draw(t, s.Life, s.user, lives.DrawDisruptions(s.Life))
 		lives.Release(s.Life)
 		s.EndRestart()
 		// Paused, without surge and maxUnavailable, nothing that is asked to go may.

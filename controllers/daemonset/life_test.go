@@ -111,9 +111,9 @@ func TestAnyLifeOfADaemonSet(t *testing.T) {
 	e := rules.Engine(t, simulation.HoldRules, simulation.OverrideRules)
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, e, standard, drawSet(t), lives.Nodes(rapid.IntRange(1, 4).Draw(t, "nodes"))...)
-		w.Options = append(w.Options, simulation.Agents())
+		w.Options = append(w.Options, simulation.WithEveryAgent())
 		w.Restart()
-		lives.Draw(t, w.Life, w.user, lives.Disruptions(w.Life))
+		lives.Draw(t, w.Life, w.user, lives.DrawDisruptions(w.Life))
 		lives.Release(w.Life)
 		w.EndRestart()
 		lives.LabelBack(w.Life, "app", "log")

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -23,7 +24,7 @@ type forgotten struct {
 
 // forgetDecisions keeps of a round no more than that there was one.
 func (s *Store) forgetDecisions(r *stored) {
-	s.remove(r)
+	s.removeRound(r)
 	f := &forgotten{subject: r.subject, at: r.at}
 	_, f.placer = r.round.(Placer)
 	if r.bytes > s.max {
@@ -39,11 +40,11 @@ func (f *forgotten) ownsPods(pod string) bool {
 	return strings.HasPrefix(pod, f.subject.Name+"-") && !f.placer
 }
 
-// about is the answer about a pod that may be one of the workload.
-func (f *forgotten) about(namespace, pod string) Answer {
+// answerForgotten is the answer about a pod that may be one of the workload.
+func (f *forgotten) answerForgotten(namespace, pod string) Answer {
 	a := f.Workload()
 	a.Subject = decision.Subject{Kind: "Pod", Namespace: namespace, Name: pod}
-	a.Message = fmt.Sprintf("What %s %s decided is not remembered: %s", f.subject.Kind, f.subject.Name, f.why)
+	a.Message = message.Shorten(fmt.Sprintf("What %s %s decided is not remembered: %s", f.subject.Kind, f.subject.Name, f.why))
 	return a
 }
 

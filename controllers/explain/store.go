@@ -64,7 +64,7 @@ func (s *Store) Put(subject decision.Subject, r Round) {
 	defer s.mu.Unlock()
 	at := place{subject.Group, subject.Kind, subject.Namespace, subject.Name}
 	if old := s.rounds[at]; old != nil {
-		s.remove(old)
+		s.removeRound(old)
 		if old.subject.UID != subject.UID {
 			delete(s.places, old.subject.UID)
 		}
@@ -86,14 +86,14 @@ func (s *Store) Forget(uid string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if at, ok := s.places[uid]; ok {
-		s.remove(s.rounds[at])
+		s.removeRound(s.rounds[at])
 		delete(s.rounds, at)
 		delete(s.places, uid)
 	}
 }
 
-// remove takes a round out of those that are remembered.
-func (s *Store) remove(r *stored) {
+// removeRound takes a round out of those that are remembered.
+func (s *Store) removeRound(r *stored) {
 	if r.element != nil {
 		s.order.Remove(r.element)
 		s.bytes -= r.bytes
@@ -143,7 +143,7 @@ func (s *Store) Pod(namespace, name string) (Answer, bool) {
 	if owner == nil {
 		return Answer{}, false
 	}
-	return owner.about(namespace, name), true
+	return owner.answerForgotten(namespace, name), true
 }
 
 // Placed explains why a pod is in its subset.
@@ -171,7 +171,7 @@ func (s *Store) Placed(namespace, name string) (Answer, bool) {
 	if len(lost) == 0 {
 		return Answer{}, false
 	}
-	return slices.MinFunc(lost, func(a, b *forgotten) int { return strings.Compare(a.subject.Name, b.subject.Name) }).about(namespace, name), true
+	return slices.MinFunc(lost, func(a, b *forgotten) int { return strings.Compare(a.subject.Name, b.subject.Name) }).answerForgotten(namespace, name), true
 }
 
 // Lacks explains what a pod should have been given and was not, by workload.
@@ -193,7 +193,7 @@ func (s *Store) Sidecars(namespace, name string) (out []Answer) {
 		if a, ok := r.Pod(namespace, name); ok {
 			out = append(out, a)
 		} else if f, ok := r.(*forgotten); ok && !f.placer {
-			out = append(out, f.about(namespace, name))
+			out = append(out, f.answerForgotten(namespace, name))
 		}
 	}
 	return sortByWorkload(out)

@@ -21,8 +21,8 @@ const NewestTested = 36
 // resizeMinor is the minor version of Kubernetes 1 whose API servers and kubelets resize pods in place by default.
 const resizeMinor = 33
 
-// Minor is the minor version of an API server. Providers add a plus to it.
-func Minor(server *version.Info) (int, error) {
+// ParseMinor is the minor version of an API server. Providers add a plus to it.
+func ParseMinor(server *version.Info) (int, error) {
 	minor, err := strconv.Atoi(strings.TrimRight(server.Minor, "+"))
 	if err != nil || server.Major != "1" {
 		return 0, fmt.Errorf("the API server says that it is %q, want a version of Kubernetes 1", server.GitVersion)
@@ -30,9 +30,9 @@ func Minor(server *version.Info) (int, error) {
 	return minor, nil
 }
 
-// Check returns an error for an API server that Regatta does not run on.
-func Check(server *version.Info) error {
-	minor, err := Minor(server)
+// CheckSupported returns an error for an API server that Regatta does not run on.
+func CheckSupported(server *version.Info) error {
+	minor, err := ParseMinor(server)
 	if err != nil {
 		return err
 	}
@@ -42,8 +42,8 @@ func Check(server *version.Info) error {
 	return nil
 }
 
-// Degraded says what does less on a supported version than on the newest one.
-func Degraded(minor int) []string {
+// ListDegraded says what does less on a supported version than on the newest one.
+func ListDegraded(minor int) []string {
 	var out []string
 	if minor < resizeMinor {
 		out = append(out, fmt.Sprintf("pods are resized in place from 1.%d on, and with the feature gate InPlacePodVerticalScaling of Kubernetes before; without it updates of resources recreate pods", resizeMinor))

@@ -23,7 +23,7 @@ func TestCheck(t *testing.T) {
 		{"no version", version.Info{}, `says that it is ""`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			err := Check(&tc.info)
+			err := CheckSupported(&tc.info)
 			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
@@ -33,7 +33,7 @@ func TestCheck(t *testing.T) {
 
 func TestDegraded(t *testing.T) {
 	for minor, want := range map[int]string{30: "resized in place", 33: "", NewestTested: "", NewestTested + 1: "the newest that was tested"} {
-		got := strings.Join(Degraded(minor), "; ")
+		got := strings.Join(ListDegraded(minor), "; ")
 		if (want == "") != (got == "") || !strings.Contains(got, want) {
 			t.Errorf("of 1.%d it says %q, want %q", minor, got, want)
 		}

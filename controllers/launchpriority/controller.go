@@ -69,7 +69,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	after, err := r.openNext(ctx, pod)
 	result, err := retryLostRace(ctx, after, err)
-	failure.Record(r.Events, pod, err)
+	failure.RecordFailure(r.Events, pod, err)
 	return result, err
 }
 

@@ -184,6 +184,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		err = fmt.Errorf("running the liveness probes of pod %s: %w", req, err)
 	}
 	result, err := step.Result(ctx, pod, after, err)
-	failure.Record(r.events, pod, err)
+	failure.RecordFailure(r.events, pod, err)
 	return result, err
 }

@@ -33,7 +33,7 @@ func CheckUpgrade(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("asking the API server for its version: %w", err)
 	}
-	wrong := []error{kubeversion.Check(server)}
+	wrong := []error{kubeversion.CheckSupported(server)}
 	for _, group := range requiredGroups() {
 		if err := ctx.Err(); err != nil {
 			return err

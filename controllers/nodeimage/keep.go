@@ -53,7 +53,7 @@ func (r *Reconciler) keep(ctx context.Context, image *kruise.NodeImage, node *co
 // failOverdue writes to the status what the node does not answer for, without the condition of a feature gate that was off.
 func (r *Reconciler) failOverdue(ctx context.Context, image *kruise.NodeImage, node *corev1.Node) (time.Duration, error) {
 	before := image.DeepCopy()
-	late, again := r.overdue(image, node)
+	late, again := r.listOverdue(image, node)
 	served := meta.RemoveStatusCondition(&image.Status.Conditions, gatedkinds.Stalled)
 	if len(late) == 0 && !served {
 		return again, nil
@@ -116,8 +116,8 @@ type late struct {
 	why   string
 }
 
-// overdue is IMG-07: it fails what its node does not answer for.
-func (r *Reconciler) overdue(image *kruise.NodeImage, node *corev1.Node) (out []late, after time.Duration) {
+// listOverdue is IMG-07: it fails what its node does not answer for.
+func (r *Reconciler) listOverdue(image *kruise.NodeImage, node *corev1.Node) (out []late, after time.Duration) {
 	for _, name := range slices.Sorted(maps.Keys(image.Spec.Images)) {
 		for _, tag := range image.Spec.Images[name].Tags {
 			s := statusOf(image, name, tag.Tag)

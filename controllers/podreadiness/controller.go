@@ -95,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		err = fmt.Errorf("opening %s of pod %s: %w", kruise.KruisePodReady, req, err)
 	}
 	result, err := step.Result(ctx, pod, 0, err)
-	failure.Record(r.Events, pod, err)
+	failure.RecordFailure(r.Events, pod, err)
 	return result, err
 }
 

@@ -113,7 +113,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	repaired := r.repair(ctx, w)
 	if failure.IsReported(repaired) { // a pod that is not marked is not protected
-		failure.Record(r.events, budget, repaired)
+		failure.RecordFailure(r.events, budget, repaired)
 	}
 	err = errors.Join(r.write(ctx, w, next), repaired)
 	if lost(err) {

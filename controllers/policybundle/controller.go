@@ -180,7 +180,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key Key) (reconcile.Result, 
 		if err := r.write(ctx, before, b); err != nil {
 			return reconcile.Result{}, err
 		}
-		failed = errors.Join(failed, r.Publisher.Prune(ctx, b))
+		failed = errors.Join(failed, r.Publisher.PruneArchives(ctx, b))
 	}
 	return reconcile.Result{RequeueAfter: again(b.Wanted())}, errors.Join(failed, r.tell(ctx, b, me))
 }

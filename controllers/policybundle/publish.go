@@ -79,8 +79,8 @@ func (p *Publisher) Publish(ctx context.Context, b policy.AnyPolicyBundle) error
 	return nil
 }
 
-// Prune drops what is kept of a bundle and is needed no more, once its status is written.
-func (p *Publisher) Prune(ctx context.Context, b policy.AnyPolicyBundle) error {
+// PruneArchives drops what is kept of a bundle and is needed no more, once its status is written.
+func (p *Publisher) PruneArchives(ctx context.Context, b policy.AnyPolicyBundle) error {
 	s := p.remember(keyOf(b), b.GetGeneration())
 	if !s.unpruned {
 		return nil

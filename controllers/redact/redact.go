@@ -36,16 +36,16 @@ type Contents struct {
 func ContentsOf(secret *corev1.Secret) Contents {
 	c := Contents{}
 	for _, value := range secret.Data {
-		c.add(value)
+		c.addValue(value)
 	}
 	for _, value := range secret.StringData {
-		c.add([]byte(value))
+		c.addValue([]byte(value))
 	}
 	return c
 }
 
-// add adds a value, and the texts that it has in base64, such as the login of a configuration of Docker: who reads it knows these too.
-func (c *Contents) add(value []byte) {
+// addValue adds a value, and the texts that it has in base64, such as the login of a configuration of Docker: who reads it knows these too.
+func (c *Contents) addValue(value []byte) {
 	c.values = append(c.values, value)
 	for _, part := range inBase64.FindAll(value, -1) {
 		part = bytes.TrimRight(part, "=")
@@ -76,12 +76,12 @@ func ContentsOfJSON(raw []byte) Contents {
 		for _, value := range values {
 			text := ""
 			if json.Unmarshal(value, &text) != nil {
-				c.add(value)
+				c.addValue(value)
 				continue
 			}
-			c.add([]byte(text))
+			c.addValue([]byte(text))
 			if decoded, err := base64.StdEncoding.DecodeString(text); err == nil {
-				c.add(decoded)
+				c.addValue(decoded)
 			}
 		}
 	}

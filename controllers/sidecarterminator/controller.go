@@ -121,7 +121,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	node, err := nodes.FindNode(ctx, r.client, r.live, pod.Spec.NodeName)
 	if err != nil || node == nil { // the control plane deletes the pods of a node that is gone
-		failure.Record(r.events, pod, err)
+		failure.RecordFailure(r.events, pod, err)
 		return reconcile.Result{}, err
 	}
 	in := r.facts(pod, nodes.Virtual(node))
@@ -135,6 +135,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	after, err := r.act(ctx, pod, permitted)
 	result, err := step.Result(ctx, pod, after, err)
-	failure.Record(r.events, pod, err)
+	failure.RecordFailure(r.events, pod, err)
 	return result, err
 }

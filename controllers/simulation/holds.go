@@ -128,11 +128,11 @@ func (h Holding) AllPods() bool {
 // updateFails says whether a point fails that decides which pods are updated.
 func (h Holding) updateFails() bool { return h[HoldFailing] == "Plan" || h[HoldFailing] == "Rank" }
 
-// Scaling says whether no pod may be created, or deleted because it is too many or was asked to go.
-func (h Holding) Scaling() bool { return h[HoldScale] != "" || h[HoldFailing] == "Scale" }
+// HoldsScaling says whether no pod may be created, or deleted because it is too many or was asked to go.
+func (h Holding) HoldsScaling() bool { return h[HoldScale] != "" || h[HoldFailing] == "Scale" }
 
-// Changes says whether no pod may get from one revision to another.
-func (h Holding) Changes() bool { return h[HoldChange] != "" || h[HoldFailing] == "Change" }
+// HoldsChanges says whether no pod may get from one revision to another.
+func (h Holding) HoldsChanges() bool { return h[HoldChange] != "" || h[HoldFailing] == "Change" }
 
 // Pod says whether a pod is held that is in a zone.
 func (h Holding) Pod(name, zone string) bool {
@@ -192,19 +192,19 @@ func (h *holds) zone(p *corev1.Pod) string {
 func (h *holds) broken(before witness.Sight, was, now *corev1.Pod) string {
 	holding, newest := HoldingOf(h.l.cluster.workload), h.newest()
 	if was == nil {
-		if holding.Scaling() {
+		if holding.HoldsScaling() {
 			return fmt.Sprintf("creates pod %s, though scaling is held by %v", now.Name, holding)
 		}
 		return h.created(holding, newest, before, now)
 	}
 	what := h.moves(before, was, now)
 	if what == "" {
-		if holding.Scaling() && ends(was, now) {
+		if holding.HoldsScaling() && isEnding(was, now) {
 			return fmt.Sprintf("ends pod %s, though scaling is held by %v", was.Name, holding)
 		}
 		return ""
 	}
-	if holding.Changes() {
+	if holding.HoldsChanges() {
 		return fmt.Sprintf("%s pod %s, though changes are held by %v", what, was.Name, holding)
 	}
 	if what != inPlace && !revision.Same(was.Labels[rollout.RevisionLabel], newest) {
@@ -217,8 +217,8 @@ func (h *holds) broken(before witness.Sight, was, now *corev1.Pod) string {
 	return ""
 }
 
-// ends says whether a write deletes a pod, or begins to prepare that.
-func ends(was, now *corev1.Pod) bool {
+// isEnding says whether a write deletes a pod, or begins to prepare that.
+func isEnding(was, now *corev1.Pod) bool {
 	if was.DeletionTimestamp != nil {
 		return false
 	}

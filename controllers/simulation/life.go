@@ -93,7 +93,7 @@ func Live(t T, b Birth) *Life {
 	c.faults = &faults{next: l.next, deny: l.denies}
 	c.unreachable = func() bool { return l.Unreachable }
 	c.asked = l.judge
-	c.requested = func(o *kruise.ContainerRecreateRequest) { l.breaks(l.restartBroken(o)) }
+	c.requested = func(o *kruise.ContainerRecreateRequest) { l.recordBreach(l.restartBroken(o)) }
 	c.workload = b.Workload.DeepCopyObject().(client.Object)
 	l.machines = newMachines(c, Fleet{}, options{})
 	l.machines.gradual = true
@@ -140,11 +140,11 @@ func (l *Life) judge(before witness.Sight, was, now *corev1.Pod) {
 	if held := l.holds.broken(before, was, now); why == "" {
 		why = held
 	}
-	l.breaks(why)
+	l.recordBreach(why)
 }
 
-// breaks notes what the last write has broken, "" if nothing.
-func (l *Life) breaks(why string) {
+// recordBreach notes what the last write has broken, "" if nothing.
+func (l *Life) recordBreach(why string) {
 	if c := l.cluster; why != "" && l.broken == "" {
 		l.broken = c.faults.history[len(c.faults.history)-1] + " " + why
 	}

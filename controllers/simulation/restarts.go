@@ -20,8 +20,8 @@ import (
 
 // Restarts in place, and the node agents that carry them out.
 
-// Agents has each node have a node agent, for Life.Options.
-func Agents() rollout.Option {
+// WithEveryAgent has each node have a node agent, for Life.Options.
+func WithEveryAgent() rollout.Option {
 	return rollout.WithAgents(func(context.Context, string) (bool, time.Duration, error) { return true, 0, nil })
 }
 
@@ -131,7 +131,7 @@ func (l *Life) restartBroken(o *kruise.ContainerRecreateRequest) string {
 	}
 	left := c.look().Available
 	for _, p := range c.all() {
-		if l.restarting(p) && p.DeletionTimestamp == nil && l.isAvailable(p) {
+		if l.isRestarting(p) && p.DeletionTimestamp == nil && l.isAvailable(p) {
 			left--
 		}
 	}
@@ -147,8 +147,8 @@ func (l *Life) isAvailable(p *corev1.Pod) bool {
 	return c.witness.Look(c.workload, []*corev1.Pod{p}, nil, l.Now).Available > 0
 }
 
-// restarting says whether a request to restart a pod is not complete.
-func (l *Life) restarting(p *corev1.Pod) bool {
+// isRestarting says whether a request to restart a pod is not complete.
+func (l *Life) isRestarting(p *corev1.Pod) bool {
 	return slices.ContainsFunc(Every[*kruise.ContainerRecreateRequest](l), func(o *kruise.ContainerRecreateRequest) bool {
 		return o.Spec.PodName == p.Name && o.Status.CompletionTime == nil && slices.ContainsFunc(o.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == p.UID })
 	})

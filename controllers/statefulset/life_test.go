@@ -226,9 +226,9 @@ func TestAnyLifeOfAStatefulSet(t *testing.T) {
 		if rapid.Bool().Draw(t, "short turns") {
 			s.Turn = 0
 		}
-		s.Options = append(s.Options, simulation.Agents())
+		s.Options = append(s.Options, simulation.WithEveryAgent())
 		s.Restart()
-		more := lives.Disruptions(s.Life)
+		more := lives.DrawDisruptions(s.Life)
 		more[""] = func(*rapid.T) { s.unbroken() }
 		lives.Draw(t, s.Life, s.user, more)
 		lives.Release(s.Life)

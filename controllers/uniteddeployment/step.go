@@ -99,13 +99,13 @@ func (r *Reconciler) step(ctx context.Context, d *kruise.UnitedDeployment) (time
 		r.once(d, kruise.FailedFindSubsetsReason, err.Error())
 		return 0, err
 	}
-	failed := t.proceed(ctx)
+	failed := t.actAndReport(ctx)
 	// Also after a round that failed, or each edit of a template that always fails would leave one more revision.
-	return t.again, message.JoinErrors(failed, t.truncate(ctx, failed != nil))
+	return t.again, message.JoinErrors(failed, t.truncateHistory(ctx, failed != nil))
 }
 
-// proceed decides, acts and reports.
-func (t *round) proceed(ctx context.Context) error {
+// actAndReport decides, acts and reports.
+func (t *round) actAndReport(ctx context.Context) error {
 	if err := t.look(ctx); err != nil {
 		return err
 	}
@@ -307,10 +307,10 @@ func readyAt(pod *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-// truncate deletes old revisions that no child and no pod has. Which one is current is what this round
+// truncateHistory deletes old revisions that no child and no pod has. Which one is current is what this round
 // found: no event may come after the one that made it so. After a round that failed, the one that was current stays too: the status
 // may not be written, and a child may have been created of it.
-func (t *round) truncate(ctx context.Context, failed bool) error {
+func (t *round) truncateHistory(ctx context.Context, failed bool) error {
 	limit, history := int(ptr.Deref(t.d.Spec.RevisionHistoryLimit, 10)), t.history
 	used := map[string]bool{}
 	if failed {

@@ -30,7 +30,7 @@ func (w *Writer) write(ctx context.Context, at *present, want rendered) error {
 	w.overridden, w.again = 0, time.Time{}
 	differs := !equality.Semantic.DeepEqual(at.validating.Webhooks, want.validating)
 	if err := settleWebhooks(w, &w.validating, at.validating, at.validating.Webhooks, want.validating, at.leftOutValidating, "", differs, func(webhooks []admissionv1.ValidatingWebhook) error {
-		return w.validate(ctx, at.validating, webhooks)
+		return w.applyValidating(ctx, at.validating, webhooks)
 	}); err != nil {
 		return err
 	}
@@ -45,8 +45,8 @@ func (w *Writer) write(ctx context.Context, at *present, want rendered) error {
 	return nil
 }
 
-// validate applies the entries for changes of objects.
-func (w *Writer) validate(ctx context.Context, read *admissionv1.ValidatingWebhookConfiguration, webhooks []admissionv1.ValidatingWebhook) error {
+// applyValidating applies the entries for changes of objects.
+func (w *Writer) applyValidating(ctx context.Context, read *admissionv1.ValidatingWebhookConfiguration, webhooks []admissionv1.ValidatingWebhook) error {
 	o := &admissionv1.ValidatingWebhookConfiguration{Webhooks: webhooks}
 	o.TypeMeta = typeOf("ValidatingWebhookConfiguration")
 	return applyWebhooks(ctx, w, o, read, webhooks)
@@ -74,7 +74,7 @@ func applyWebhooks[T hook](ctx context.Context, w *Writer, o, read client.Object
 // applyField applies a field of an object, and its owner. What another client has added to it, such as an entry of a list or a condition, is
 // its own, and stays when ours is applied; one such condition could have nothing sent. Where any stays, the field is replaced.
 func applyField[V any](ctx context.Context, w *Writer, o client.Object, field string, want V) error {
-	applied, err := w.patch(ctx, o, field)
+	applied, err := w.patchField(ctx, o, field)
 	if err != nil {
 		return err
 	}
@@ -113,8 +113,8 @@ func typeOf(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: kind}
 }
 
-// patch applies a field of an object, and its owner, and returns the object as it is then.
-func (w *Writer) patch(ctx context.Context, o client.Object, field string) (*unstructured.Unstructured, error) {
+// patchField applies a field of an object, and its owner, and returns the object as it is then.
+func (w *Writer) patchField(ctx context.Context, o client.Object, field string) (*unstructured.Unstructured, error) {
 	whole, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
 		return nil, fmt.Errorf("encoding %T %s: %w", o, o.GetName(), err)

@@ -36,8 +36,8 @@ type insistence struct {
 	last  time.Time
 }
 
-// waits is how long to wait after it was put back last.
-func (i insistence) waits(p pace) time.Duration {
+// waitBetween is how long to wait after it was put back last.
+func (i insistence) waitBetween(p pace) time.Duration {
 	if i.times == 0 {
 		return 0
 	}
@@ -48,17 +48,17 @@ func (i insistence) waits(p pace) time.Duration {
 	return min(wait, p.longest)
 }
 
-// left is how long to wait from now on.
-func (i insistence) left(now time.Time, p pace) time.Duration {
-	return max(0, i.last.Add(i.waits(p)).Sub(now))
+// timeLeft is how long to wait from now on.
+func (i insistence) timeLeft(now time.Time, p pace) time.Duration {
+	return max(0, i.last.Add(i.waitBetween(p)).Sub(now))
 }
 
 // note is called when something was put back.
 func (i *insistence) note(now time.Time) { i.times, i.last = i.times+1, now }
 
-// rest is called while there is nothing to put back.
-func (i *insistence) rest(now time.Time, p pace) {
-	if now.Sub(i.last) > i.waits(p)+calm {
+// forgetCalm is called while there is nothing to put back.
+func (i *insistence) forgetCalm(now time.Time, p pace) {
+	if now.Sub(i.last) > i.waitBetween(p)+calm {
 		i.times = 0
 	}
 }
@@ -79,17 +79,17 @@ type verdict struct {
 	changed, exempted bool
 }
 
-// judge decides what is done about a configuration. differs is whether it is not as wanted besides exempted. What was not wanted before
+// judgeChange decides what is done about a configuration. differs is whether it is not as wanted besides exempted. What was not wanted before
 // is written at once: a budget or a rule waits for nobody.
-func (c *contest) judge(now time.Time, wanted [sha256.Size]byte, differs, exempted bool) verdict {
+func (c *contest) judgeChange(now time.Time, wanted [sha256.Size]byte, differs, exempted bool) verdict {
 	v := verdict{exempted: exempted, changed: differs && wanted == c.wanted}
-	v.keep = exempted && c.exemptions.left(now, exemptionPace) > 0
-	v.write = differs && (!v.changed || c.changes.left(now, changePace) == 0) || exempted && !v.keep
+	v.keep = exempted && c.exemptions.timeLeft(now, exemptionPace) > 0
+	v.write = differs && (!v.changed || c.changes.timeLeft(now, changePace) == 0) || exempted && !v.keep
 	if !differs {
-		c.changes.rest(now, changePace)
+		c.changes.forgetCalm(now, changePace)
 	}
 	if !exempted {
-		c.exemptions.rest(now, exemptionPace)
+		c.exemptions.forgetCalm(now, exemptionPace)
 	}
 	return v
 }
@@ -113,7 +113,7 @@ func settleWebhooks[T hook](w *Writer, c *contest, on client.Object, read, want 
 		return fmt.Errorf("encoding webhooks: %w", err)
 	}
 	now, hash := w.Now(), sha256.Sum256(append(encoded, beside...))
-	v := c.judge(now, hash, differs, len(left) > 0)
+	v := c.judgeChange(now, hash, differs, len(left) > 0)
 	if v.write {
 		webhooks := want
 		if v.keep {
@@ -133,17 +133,17 @@ func settleWebhooks[T hook](w *Writer, c *contest, on client.Object, read, want 
 	}
 	switch {
 	case v.keep:
-		w.report(on, NarrowedReason, left.message(who), "")
+		w.report(on, NarrowedReason, left.formatMessage(who), "")
 	case c.exemptions.times == 0:
 		w.report(on, NarrowedReason, "", "")
 	}
 	if v.changed && !v.write {
 		w.overridden += len(changesOf(read, want))
-		w.putBackAt(now.Add(c.changes.left(now, changePace)))
+		w.putBackAt(now.Add(c.changes.timeLeft(now, changePace)))
 	}
 	if v.keep {
 		w.overridden += len(left)
-		w.putBackAt(now.Add(c.exemptions.left(now, exemptionPace)))
+		w.putBackAt(now.Add(c.exemptions.timeLeft(now, exemptionPace)))
 	}
 	return nil
 }

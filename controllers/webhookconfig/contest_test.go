@@ -35,7 +35,7 @@ func TestAContestIsBoundedAndLost(t *testing.T) {
 			}
 			hash := sha256.Sum256([]byte{byte(wanted), byte(wanted >> 8)})
 			fresh := hash != c.wanted
-			v := c.judge(now, hash, differs, exempted)
+			v := c.judgeChange(now, hash, differs, exempted)
 			if fresh && differs && !v.write {
 				t.Fatal("what is wanted anew waits")
 			}
@@ -66,14 +66,14 @@ func TestAContestIsOverWhenItIsCalm(t *testing.T) {
 	var c contest
 	now := time.Unix(1_000_000, 0)
 	look := func(differs bool) verdict {
-		v := c.judge(now, sha256.Sum256(nil), differs, false)
+		v := c.judgeChange(now, sha256.Sum256(nil), differs, false)
 		c.note(now, sha256.Sum256(nil), v)
 		return v
 	}
 	look(true)
 	for range 8 {
 		look(true)
-		now = now.Add(c.changes.waits(changePace))
+		now = now.Add(c.changes.waitBetween(changePace))
 	}
 	if look(true); look(true).write {
 		t.Error("one who insists is put back without a wait")

@@ -81,8 +81,8 @@ func withExemptions[T hook](webhooks []T, left exemptions) []T {
 	return out
 }
 
-// message says what is left out, and by whom.
-func (e exemptions) message(who string) string {
+// formatMessage says what is left out, and by whom.
+func (e exemptions) formatMessage(who string) string {
 	var texts []string
 	for _, name := range slices.Sorted(maps.Keys(e)) {
 		for _, r := range e[name] {
@@ -91,12 +91,12 @@ func (e exemptions) message(who string) string {
 	}
 	slices.Sort(texts)
 	return fmt.Sprintf("%s has webhooks leave out namespaces, and does so again when that is put back: what is in them is not protected. Of %s, only namespaces are sent with %s",
-		who, listed(slices.Sorted(maps.Keys(e))), listed(slices.Compact(texts)))
+		who, joinTexts(slices.Sorted(maps.Keys(e))), joinTexts(slices.Compact(texts)))
 }
 
 // changesMessage says what another client has changed.
 func changesMessage[T hook](who string, read, want []T) string {
-	return fmt.Sprintf("%s has changed %s. It is put back each time, after a wait of up to %s while it is changed again and again", who, listed(changesOf(read, want)), changePace.longest)
+	return fmt.Sprintf("%s has changed %s. It is put back each time, after a wait of up to %s while it is changed again and again", who, joinTexts(changesOf(read, want)), changePace.longest)
 }
 
 // changesOf says how webhooks differ from those that are wanted.
@@ -156,14 +156,14 @@ func writersOf(configuration client.Object) string {
 		return "another client"
 	}
 	slices.Sort(names)
-	return listed(slices.Compact(names))
+	return joinTexts(slices.Compact(names))
 }
 
 // mostNamed and longestName bound what a message says.
 const mostNamed, longestName = 3, 80
 
-// listed joins the first of some texts.
-func listed(texts []string) string {
+// joinTexts joins the first of some texts.
+func joinTexts(texts []string) string {
 	more := ""
 	if len(texts) > mostNamed {
 		texts, more = texts[:mostNamed], fmt.Sprintf(" and %d more", len(texts)-mostNamed)

@@ -119,7 +119,7 @@ func New(c client.Client, events record.EventRecorder, targets *spread.Targets, 
 		Kind: "WorkloadSpread", New: func() *kruise.WorkloadSpread { return &kruise.WorkloadSpread{} }, Take: r.step, Gone: r.memory.Forget,
 		Report: func(_ context.Context, w *kruise.WorkloadSpread, err error) error { // its status has no conditions of its own
 			if failure.IsReported(err) {
-				failure.Record(r.events, w, err)
+				failure.RecordFailure(r.events, w, err)
 			}
 			return nil
 		},

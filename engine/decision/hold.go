@@ -13,7 +13,7 @@ const (
 // Bytes is about how many bytes the hold takes in memory.
 func (h *Hold) Bytes() int {
 	n := holdBytes
-	for _, text := range h.texts() {
+	for _, text := range h.listTexts() {
 		n += len(*text)
 	}
 	for k, v := range h.Where {
@@ -22,8 +22,8 @@ func (h *Hold) Bytes() int {
 	return n
 }
 
-// texts are those of the hold, but for the groups.
-func (h *Hold) texts() []*string {
+// listTexts are those of the hold, but for the groups.
+func (h *Hold) listTexts() []*string {
 	return []*string{&h.Rule, &h.Reason, &h.Message, &h.Pod, &h.Namespace, &h.Until, &h.Run, &h.NewPods}
 }
 
@@ -42,7 +42,7 @@ func CloneHolds(holds []Hold) []Hold {
 	out := make([]Hold, len(holds))
 	for i := range holds {
 		out[i] = holds[i]
-		for _, text := range out[i].texts() {
+		for _, text := range out[i].listTexts() {
 			*text = clone(*text)
 		}
 		if holds[i].Where != nil {

@@ -65,8 +65,8 @@ func (m *memo) forget() {
 	m.rows, m.bytes, m.alive = 0, 0, 0
 }
 
-// size is about how many bytes the memo takes.
-func (m *memo) size() int { return memoBytes + m.asked + m.bytes }
+// countBytes is about how many bytes the memo takes.
+func (m *memo) countBytes() int { return memoBytes + m.asked + m.bytes }
 
 // recall fills in the places that are remembered and lists the pods that have
 // none.
@@ -127,12 +127,12 @@ func (m *memo) sweep(present int) {
 		}
 	}
 	if m.rows > 2*len(m.pods)+1000 || m.bytes > 2*m.alive+deadBytes {
-		m.compact()
+		m.compactPlaces()
 	}
 }
 
-// compact frees the memory of places that no pod has any more.
-func (m *memo) compact() {
+// compactPlaces frees the memory of places that no pod has any more.
+func (m *memo) compactPlaces() {
 	entries := make([]entry, 0, len(m.pods))
 	flat := make([]float64, 0, len(m.pods)*(m.key+m.lead))
 	take := func(from []float64) []float64 {

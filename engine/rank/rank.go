@@ -80,7 +80,7 @@ func (r *Ranker) Rank(ctx context.Context, subject decision.Subject, w points.Wo
 		r.ask(q, m, &o, changed)
 	}
 	m.sweep(pods.Len())
-	r.bound(w.UID, m)
+	r.keepWithinBound(w.UID, m)
 	return o
 }
 
@@ -159,10 +159,10 @@ func everyone(n int) []int {
 func (r *Ranker) Forget(workloadUID string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.drop(workloadUID)
+	r.forgetWorkload(workloadUID)
 }
 
-func (r *Ranker) drop(uid string) {
+func (r *Ranker) forgetWorkload(uid string) {
 	if m := r.workloads[uid]; m != nil {
 		r.bytes -= m.charged
 		delete(r.workloads, uid)
@@ -189,13 +189,13 @@ func (r *Ranker) memo(uid string) *memo {
 	return m
 }
 
-// bound forgets the workloads that were not asked about for longest, or the current one if it takes too much by itself. What is
+// keepWithinBound forgets the workloads that were not asked about for longest, or the current one if it takes too much by itself. What is
 // forgotten is asked again, so no hold is lost with it. The caller has locked the memo.
-func (r *Ranker) bound(uid string, current *memo) {
-	if current.size() > r.max {
-		current.compact()
+func (r *Ranker) keepWithinBound(uid string, current *memo) {
+	if current.countBytes() > r.max {
+		current.compactPlaces()
 	}
-	size := current.size()
+	size := current.countBytes()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.workloads[uid] != current { // it was forgotten meanwhile
@@ -204,7 +204,7 @@ func (r *Ranker) bound(uid string, current *memo) {
 	r.bytes += size - current.charged
 	current.charged = size
 	if size > r.max {
-		r.drop(uid)
+		r.forgetWorkload(uid)
 		return
 	}
 	if r.bytes <= r.max {
@@ -215,6 +215,6 @@ func (r *Ranker) bound(uid string, current *memo) {
 		if r.bytes <= r.max {
 			return
 		}
-		r.drop(uid)
+		r.forgetWorkload(uid)
 	}
 }

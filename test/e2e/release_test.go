@@ -124,7 +124,7 @@ func pushRelease(ctx context.Context, version, folder, registry string) {
 	GinkgoHelper()
 	here := []v1.Platform{{OS: "linux", Architecture: runtime.GOARCH}}
 	report := func(step string) { fmt.Fprintln(GinkgoWriter, step) }
-	release, err := assets.Write(ctx, assets.Options{
+	release, err := assets.WriteRelease(ctx, assets.Options{
 		Source: shared.root, Version: version, Notes: "News.\n", Folder: folder, Origin: image.Origin{Revision: strings.Repeat("0", 40), Created: time.Unix(1_700_000_000, 0)},
 		Platforms: here, Systems: here, Programs: image.Programs(), CommandLine: image.CommandLine(), Helm: filepath.Join(shared.installed.Tools, "helm"), Report: report,
 		Compile: func(_ context.Context, _ string, programs []image.Program, _ v1.Platform, _, _ string) ([]string, error) {

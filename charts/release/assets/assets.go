@@ -53,8 +53,8 @@ type Options struct {
 	Report func(string)
 }
 
-// Systems are those that the command line is built for.
-func Systems() []v1.Platform {
+// CommandLineSystems are those that the command line is built for.
+func CommandLineSystems() []v1.Platform {
 	var out []v1.Platform
 	for _, system := range []string{"linux", "darwin", "windows"} {
 		for _, processor := range []string{"amd64", "arm64"} {
@@ -74,8 +74,8 @@ type Release struct {
 // bareVersion is a version as charts and tags of images have it, without a v.
 func bareVersion(version string) string { return strings.TrimPrefix(version, "v") }
 
-// Write makes the folder of a release.
-func Write(ctx context.Context, o Options) (release *Release, err error) {
+// WriteRelease makes the folder of a release.
+func WriteRelease(ctx context.Context, o Options) (release *Release, err error) {
 	if o.Compile == nil {
 		o.Compile = image.Compile
 	}
@@ -134,15 +134,15 @@ type writer struct {
 	release *Release
 }
 
-// add writes a file of the release.
-func (w *writer) add(name string, content []byte) error {
+// addFile writes a file of the release.
+func (w *writer) addFile(name string, content []byte) error {
 	if err := os.WriteFile(filepath.Join(w.into, name), content, 0o644); err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
 	return nil
 }
 
-func (w *writer) addNotes(context.Context) error { return w.add("NOTES.md", []byte(w.Notes)) }
+func (w *writer) addNotes(context.Context) error { return w.addFile("NOTES.md", []byte(w.Notes)) }
 
 // addChecksums writes the checksums of all that is there, as sha256sum --check reads them.
 func (w *writer) addChecksums(context.Context) error {
@@ -158,7 +158,7 @@ func (w *writer) addChecksums(context.Context) error {
 		}
 		fmt.Fprintf(&out, "%x  %s\n", sum, entry.Name())
 	}
-	return w.add("SHA256SUMS", []byte(out.String()))
+	return w.addFile("SHA256SUMS", []byte(out.String()))
 }
 
 func hashFile(file string) ([]byte, error) {

@@ -134,7 +134,7 @@ func options(t *testing.T, source string) assets.Options {
 // makeRelease makes a release.
 func makeRelease(t *testing.T, o assets.Options) *assets.Release {
 	t.Helper()
-	release, err := assets.Write(t.Context(), o)
+	release, err := assets.WriteRelease(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestAReleaseIsPinnedToItsImage(t *testing.T) {
 	if rendered := read(t, o.Folder, "install.yaml"); strings.Count(rendered, `image: "`+named+`"`) != 2 {
 		t.Errorf("the manifest has other images than %s", named)
 	}
-	pushed, err := release.Chart.Artifact()
+	pushed, err := release.Chart.BuildArtifact()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -423,14 +423,14 @@ func TestAFolderIsWrittenWholeOrNotAtAll(t *testing.T) {
 	o := options(t, t.TempDir())
 	writeSources(t, o.Source)
 	o.Helm = filepath.Join(t.TempDir(), "no-helm")
-	if _, err := assets.Write(t.Context(), o); err == nil || !strings.Contains(err.Error(), "rendering the chart") {
+	if _, err := assets.WriteRelease(t.Context(), o); err == nil || !strings.Contains(err.Error(), "rendering the chart") {
 		t.Errorf("without Helm: %v", err)
 	}
 	if left, err := os.ReadDir(filepath.Dir(o.Folder)); err != nil || len(left) > 0 {
 		t.Errorf("it left %v: %v", left, err)
 	}
 	write(t, filepath.Join(o.Folder, "mine.txt"), "")
-	if _, err := assets.Write(t.Context(), o); err == nil || !strings.Contains(err.Error(), "is not empty: it has mine.txt") {
+	if _, err := assets.WriteRelease(t.Context(), o); err == nil || !strings.Contains(err.Error(), "is not empty: it has mine.txt") {
 		t.Errorf("a folder with a file: %v", err)
 	}
 }

@@ -36,7 +36,7 @@ const manifestHeader = `# Regatta %[1]s without Helm, with the defaults of its c
 // addManifests renders the chart for those who install without Helm.
 func (w *writer) addManifests(ctx context.Context) error {
 	w.Report("Rendering manifests")
-	rendered, err := w.render(ctx)
+	rendered, err := w.renderManifest(ctx)
 	if err != nil {
 		return err
 	}
@@ -46,16 +46,16 @@ func (w *writer) addManifests(ctx context.Context) error {
 	}
 	version := bareVersion(w.Version)
 	return errors.Join(
-		w.add(crdsFile, []byte(fmt.Sprintf(crdsHeader, version)+crds)),
-		w.add(manifestFile, []byte(fmt.Sprintf(manifestHeader, version)+rest)),
+		w.addFile(crdsFile, []byte(fmt.Sprintf(crdsHeader, version)+crds)),
+		w.addFile(manifestFile, []byte(fmt.Sprintf(manifestHeader, version)+rest)),
 	)
 }
 
 // oldestKubernetes is the version in what a chart says of the Kubernetes that it needs.
 var oldestKubernetes = regexp.MustCompile(`\d+\.\d+\.\d+`)
 
-// render has Helm render the packed chart, without hooks, which only Helm runs.
-func (w *writer) render(ctx context.Context) (out string, err error) {
+// renderManifest has Helm render the packed chart, without hooks, which only Helm runs.
+func (w *writer) renderManifest(ctx context.Context) (out string, err error) {
 	home, err := os.MkdirTemp("", "regatta-helm-")
 	if err != nil {
 		return "", fmt.Errorf("making a folder for Helm: %w", err)

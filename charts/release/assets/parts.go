@@ -38,11 +38,11 @@ func (w *writer) addImage(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("finding the digest of the image: %w", err)
 	}
-	if err := w.add("image.digest", []byte(named+"@"+digest.String()+"\n")); err != nil {
+	if err := w.addFile("image.digest", []byte(named+"@"+digest.String()+"\n")); err != nil {
 		return err
 	}
 	for _, p := range built.Platforms {
-		if err := w.add(fmt.Sprintf("regatta-image-%s-%s-%s.spdx.json", w.Version, p.OS, p.Architecture), p.SBOM); err != nil {
+		if err := w.addFile(fmt.Sprintf("regatta-image-%s-%s-%s.spdx.json", w.Version, p.OS, p.Architecture), p.SBOM); err != nil {
 			return err
 		}
 	}
@@ -50,7 +50,7 @@ func (w *writer) addImage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := w.add(fmt.Sprintf("regatta-image-%s.provenance.json", w.Version), provenance); err != nil {
+	if err := w.addFile(fmt.Sprintf("regatta-image-%s.provenance.json", w.Version), provenance); err != nil {
 		return err
 	}
 	return w.addImageArchive(built, named+":"+bareVersion(w.Version))
@@ -121,7 +121,7 @@ func (w *writer) addChart(context.Context) error {
 	if err != nil {
 		return err
 	}
-	chart, err := helmchart.Pack(filepath.Join(w.Source, chartFolder), bareVersion(w.Version), digest, licence, w.Origin.Created)
+	chart, err := helmchart.PackChart(filepath.Join(w.Source, chartFolder), bareVersion(w.Version), digest, licence, w.Origin.Created)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (w *writer) addChart(context.Context) error {
 	if err != nil {
 		return err
 	}
-	artifact, err := chart.Artifact()
+	artifact, err := chart.BuildArtifact()
 	if err != nil {
 		return err
 	}
@@ -138,9 +138,9 @@ func (w *writer) addChart(context.Context) error {
 		return fmt.Errorf("finding the digest of the chart: %w", err)
 	}
 	return errors.Join(
-		w.add(chart.FileName(), chart.Content),
-		w.add("index.yaml", index),
-		w.add("chart.digest", []byte(path.Join(DefaultRegistry, chartRepository)+"@"+digest.String()+"\n")),
+		w.addFile(chart.FileName(), chart.Content),
+		w.addFile("index.yaml", index),
+		w.addFile("chart.digest", []byte(path.Join(DefaultRegistry, chartRepository)+"@"+digest.String()+"\n")),
 	)
 }
 
@@ -161,7 +161,7 @@ func (w *writer) addPrograms(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := w.add(file, content); err != nil {
+		if err := w.addFile(file, content); err != nil {
 			return err
 		}
 		sum := sha256.Sum256(content)
@@ -174,7 +174,7 @@ func (w *writer) addPrograms(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("writing the manifest of the plugin: %w", err)
 	}
-	return w.add("krew.yaml", manifest)
+	return w.addFile("krew.yaml", manifest)
 }
 
 // fileOf is the file of a program for a system.
@@ -202,7 +202,7 @@ func (w *writer) packProgram(ctx context.Context, system v1.Platform) (file stri
 		return "", nil, err
 	}
 	name := fmt.Sprintf("%s-%s-%s-%s", w.CommandLine.Name, w.Version, system.OS, system.Architecture)
-	if err := w.add(name+".spdx.json", document); err != nil {
+	if err := w.addFile(name+".spdx.json", document); err != nil {
 		return "", nil, err
 	}
 	compiled, err := os.ReadFile(paths[0])

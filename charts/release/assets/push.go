@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// repositories are where a registry has the image and the chart.
-func repositories(registry string) (images, charts name.Repository, err error) {
+// parseRegistry are where a registry has the image and the chart.
+func parseRegistry(registry string) (images, charts name.Repository, err error) {
 	for of, into := range map[string]*name.Repository{imageRepository: &images, chartRepository: &charts} {
 		if *into, err = name.NewRepository(strings.TrimSuffix(registry, "/")+"/"+of, name.StrictValidation); err != nil {
 			return images, charts, fmt.Errorf("the registry is %q, want a host and maybe a path, such as localhost:5000: %w", registry, err)
@@ -28,7 +28,7 @@ func repositories(registry string) (images, charts name.Repository, err error) {
 
 // CheckRegistry refuses a registry that does not let us push: it is asked before anything is built.
 func CheckRegistry(registry string, keychain authn.Keychain) error {
-	images, charts, err := repositories(registry)
+	images, charts, err := parseRegistry(registry)
 	if err != nil {
 		return err
 	}
@@ -43,12 +43,12 @@ func CheckRegistry(registry string, keychain authn.Keychain) error {
 // Push writes the image and the chart to a registry, by their digests and then by their tags. The chart comes last, so that whoever sees
 // it finds its image. A tag that is there with something else stays: others have installed that.
 func (r *Release) Push(ctx context.Context, registry string, report func(string), options ...remote.Option) error {
-	images, charts, err := repositories(registry)
+	images, charts, err := parseRegistry(registry)
 	if err != nil {
 		return err
 	}
 	imageTag, chartTag := images.Tag(bareVersion(r.Version)), charts.Tag(r.Chart.Version)
-	chart, err := r.Chart.Artifact()
+	chart, err := r.Chart.BuildArtifact()
 	if err != nil {
 		return err
 	}

@@ -42,8 +42,8 @@ type Package struct {
 // FileName is the name that Helm has for the archive.
 func (p *Package) FileName() string { return p.Name + "-" + p.Version + ".tgz" }
 
-// Pack packs the chart in a folder as a version, whose image has a digest. The licence goes with it.
-func Pack(folder, version string, image v1.Hash, licence []byte, created time.Time) (*Package, error) {
+// PackChart packs the chart in a folder as a version, whose image has a digest. The licence goes with it.
+func PackChart(folder, version string, image v1.Hash, licence []byte, created time.Time) (*Package, error) {
 	files, err := readFiles(folder)
 	if err != nil {
 		return nil, err
@@ -86,9 +86,9 @@ func readFiles(folder string) ([]archive.File, error) {
 			return err
 		case file == folder:
 			return nil
-		case ignored.has(entry.Name(), entry.IsDir()) && entry.IsDir():
+		case ignored.isIgnored(entry.Name(), entry.IsDir()) && entry.IsDir():
 			return fs.SkipDir
-		case entry.IsDir() || ignored.has(entry.Name(), false):
+		case entry.IsDir() || ignored.isIgnored(entry.Name(), false):
 			return nil
 		case !entry.Type().IsRegular():
 			return fmt.Errorf("%s is no regular file", file)
@@ -141,8 +141,8 @@ func readIgnored(folder string) (ignored, error) {
 	return out, nil
 }
 
-// has says whether a name is no part of the chart.
-func (i ignored) has(name string, isFolder bool) bool {
+// isIgnored says whether a name is no part of the chart.
+func (i ignored) isIgnored(name string, isFolder bool) bool {
 	patterns := i.anything
 	if isFolder {
 		patterns = slices.Concat(i.anything, i.folders)

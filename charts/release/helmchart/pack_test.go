@@ -48,7 +48,7 @@ func unpack(t *testing.T, from io.Reader) map[string]string {
 
 func pack(t *testing.T, folder string) (*helmchart.Package, error) {
 	t.Helper()
-	return helmchart.Pack(folder, "0.2.0", v1.Hash{Algorithm: "sha256", Hex: strings.Repeat("a", 64)}, []byte("Anyone may have it.\n"), time.Unix(1_700_000_000, 0))
+	return helmchart.PackChart(folder, "0.2.0", v1.Hash{Algorithm: "sha256", Hex: strings.Repeat("a", 64)}, []byte("Anyone may have it.\n"), time.Unix(1_700_000_000, 0))
 }
 
 // What Helm leaves out, such as tests, is left out.

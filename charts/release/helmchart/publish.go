@@ -40,8 +40,8 @@ func (p *Package) WriteIndex() ([]byte, error) {
 	return out, nil
 }
 
-// Artifact is the chart as registries have it.
-func (p *Package) Artifact() (v1.Image, error) {
+// BuildArtifact is the chart as registries have it.
+func (p *Package) BuildArtifact() (v1.Image, error) {
 	config, err := json.Marshal(p.Metadata)
 	if err != nil {
 		return nil, fmt.Errorf("writing what the chart says of itself: %w", err)
@@ -76,7 +76,7 @@ func (p *Package) Artifact() (v1.Image, error) {
 // Push writes the chart to a registry. The tag comes last.
 func (p *Package) Push(ctx context.Context, tag name.Tag, options ...remote.Option) (v1.Hash, error) {
 	options = append(options, remote.WithContext(ctx))
-	image, err := p.Artifact()
+	image, err := p.BuildArtifact()
 	if err != nil {
 		return v1.Hash{}, err
 	}

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// compiled are the files that programs are built of. Another one that Git does not know, such as an archive that was written by the
+// compiledPatterns are the files that programs are built of. Another one that Git does not know, such as an archive that was written by the
 // build before, changes nothing.
-func compiled() []string {
+func compiledPatterns() []string {
 	return []string{"*.go", "*.rego", "*.json", "*.yaml", "*.md", "go.mod", "go.sum", "go.work"}
 }
 
@@ -32,7 +32,7 @@ func FindOrigin(ctx context.Context, source string) (Origin, error) {
 		{&o.Revision, []string{"rev-parse", "HEAD"}},
 		// As many digits as a clone finds unique differ from clone to clone.
 		{&o.Version, []string{"describe", "--tags", "--always", "--abbrev=12", "--dirty", "--match", "v[0-9]*"}},
-		{&untracked, append([]string{"ls-files", "--others", "--exclude-standard", "--"}, compiled()...)},
+		{&untracked, append([]string{"ls-files", "--others", "--exclude-standard", "--"}, compiledPatterns()...)},
 		{&shallow, []string{"rev-parse", "--is-shallow-repository"}},
 	} {
 		text, err := RunGit(ctx, source, ask.args...)

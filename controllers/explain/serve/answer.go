@@ -47,9 +47,9 @@ func (s *Server) serveExplanation(w http.ResponseWriter, req *http.Request) {
 	if !ok {
 		return
 	}
-	defer slot.leave()
+	defer slot.leaveSlot()
 	replies, asked := s.askAllReplicas(req.Context(), w.Header(), q, pages{})
-	slot.send(w)
+	slot.startSending(w)
 	if len(replies) > 0 {
 		s.writeReply(w, q, replicas.Merge(replies))
 		return
@@ -75,9 +75,9 @@ func (s *Server) serveRefusals(w http.ResponseWriter, req *http.Request) {
 	if !ok {
 		return
 	}
-	defer slot.leave()
+	defer slot.leaveSlot()
 	found, asked := s.readableRefusals(req.Context(), w.Header(), who, q)
-	slot.send(w)
+	slot.startSending(w)
 	if len(found) == 0 {
 		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, q.APIResource(),
 			fmt.Sprintf("no manager remembers that you may know of %s (%d asked); they remember the last 2,000 refusals each, until they are restarted", q, asked))
@@ -104,9 +104,9 @@ func (s *Server) servePeer(w http.ResponseWriter, req *http.Request) {
 	if !ok {
 		return
 	}
-	defer slot.leave()
+	defer slot.leaveSlot()
 	reply, ok := s.recallAnswer(req.Context(), q)
-	slot.send(w)
+	slot.startSending(w)
 	if !ok {
 		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, q.APIResource(), "this replica has decided nothing about "+q.String())
 		return

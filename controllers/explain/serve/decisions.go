@@ -100,12 +100,12 @@ func (s *Server) peerRecords(ctx context.Context, h http.Header, query url.Value
 
 // sendRecords sends records of this manager, and then what others sent. It waits for room.
 func (s *Server) sendRecords(w http.ResponseWriter, req *http.Request, query record.Query, room *slots, user string, others ...io.ReadCloser) {
-	_, turn := s.waits()
+	_, turn := s.waitTimes()
 	slot, ok := room.takeSlotOf(user, req.Context().Done(), nil, turn)
 	if !ok {
 		return
 	}
-	defer slot.leave()
+	defer slot.leaveSlot()
 	lines, omitted, err := s.lines(req, query)
 	if err != nil {
 		ctrl.LoggerFrom(req.Context()).Error(err, "Sending records of decisions")
@@ -113,7 +113,7 @@ func (s *Server) sendRecords(w http.ResponseWriter, req *http.Request, query rec
 		return
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(patience)) // else it is the one of the server
-	slot.send(w)
+	slot.startSending(w)
 	h := w.Header()
 	h.Set("Content-Type", "application/x-ndjson")
 	if omitted > 0 {

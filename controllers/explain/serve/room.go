@@ -114,10 +114,10 @@ func (s *slots) takeSlotOf(user string, done <-chan struct{}, late <-chan time.T
 				s.cutSlow(user, turn)
 			}
 		case <-late:
-			out.leave()
+			out.leaveSlot()
 			return nil, false
 		case <-done:
-			out.leave()
+			out.leaveSlot()
 			return nil, false
 		}
 	}
@@ -132,16 +132,16 @@ func sharerOf(user string) string {
 	return user
 }
 
-// send says that the answer is sent from now on.
-func (o *slot) send(w http.ResponseWriter) {
+// startSending says that the answer is sent from now on.
+func (o *slot) startSending(w http.ResponseWriter) {
 	o.of.mu.Lock()
 	defer o.of.mu.Unlock()
 	o.to, o.since = w, time.Now()
 	o.of.sending[o] = struct{}{}
 }
 
-// leave gives the slot back. Nothing is cut off from then on.
-func (o *slot) leave() {
+// leaveSlot gives the slot back. Nothing is cut off from then on.
+func (o *slot) leaveSlot() {
 	o.of.mu.Lock()
 	delete(o.of.sending, o)
 	o.of.mu.Unlock()
@@ -165,8 +165,8 @@ func (s *slots) cutSlow(user string, turn time.Duration) {
 	}
 }
 
-// waits are how long a question waits for a slot, and for how long answers are sent meanwhile.
-func (s *Server) waits() (wait, turn time.Duration) {
+// waitTimes are how long a question waits for a slot, and for how long answers are sent meanwhile.
+func (s *Server) waitTimes() (wait, turn time.Duration) {
 	wait = cmp.Or(s.RoomWait, roomWait)
 	return wait, wait / 2
 }
@@ -178,7 +178,7 @@ func (s *Server) takeSlot(w http.ResponseWriter, req *http.Request, q explain.Qu
 	if q.Pods {
 		slots = r.wholes
 	}
-	wait, turn := s.waits()
+	wait, turn := s.waitTimes()
 	late := time.NewTimer(wait)
 	defer late.Stop()
 	out, ok := slots.takeSlotOf(user, req.Context().Done(), late.C, turn)

@@ -194,7 +194,7 @@ func TestAUserWhoWaitsForTheirOwnSlotsCutsNobodyOff(t *testing.T) {
 		t.Fatal("there is no slot")
 	}
 	u := unread{httptest.NewRecorder(), make(chan struct{}, 1), make(chan struct{})}
-	slow.send(u)
+	slow.startSending(u)
 	for range 2 {
 		if _, ok := s.takeSlotOf("jane", nil, nil, time.Millisecond); !ok {
 			t.Fatal("there is no slot")

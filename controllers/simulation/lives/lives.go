@@ -57,9 +57,9 @@ func Draw(t *rapid.T, s *simulation.Life, user func(*rapid.T), more map[string]f
 	t.Repeat(actions)
 }
 
-// Disruptions are what happens beside a rollout to workloads whose engine has simulation.OverrideRules: holds and failures of
+// DrawDisruptions are what happens beside a rollout to workloads whose engine has simulation.OverrideRules: holds and failures of
 // scaling and of changes, and restarts in place. They are for the last argument of Draw.
-func Disruptions(l *simulation.Life) map[string]func(*rapid.T) {
+func DrawDisruptions(l *simulation.Life) map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"holds of scaling and changes": func(t *rapid.T) {
 			hold := rapid.SampledFrom([][2]string{

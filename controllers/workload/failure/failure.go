@@ -33,9 +33,9 @@ func IsReported(err error) bool {
 	return err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err)
 }
 
-// Record records an event of an error on an object whose status another one writes, such as a pod; nil is none. A round that fails is
+// RecordFailure records an event of an error on an object whose status another one writes, such as a pod; nil is none. A round that fails is
 // repeated within a minute, so that the event is there as long as the error lasts.
-func Record(events record.EventRecorder, o client.Object, cause error) {
+func RecordFailure(events record.EventRecorder, o client.Object, cause error) {
 	if cause != nil {
 		events.Event(o, corev1.EventTypeWarning, ConditionType, message.Shorten(cause.Error()))
 	}

@@ -52,8 +52,8 @@ func newRound(e *engine.Engine, f *Facts, res Result, journal []decision.Record)
 	return r
 }
 
-// answering is the account for one question.
-func (r *account) answering() *account {
+// withAnswers is the account for one question.
+func (r *account) withAnswers() *account {
 	one := *r
 	one.evidence = sync.OnceValue(one.gather)
 	return &one
@@ -106,7 +106,7 @@ func (r *account) base() explain.Answer {
 
 // Workload implements explain.Round.
 func (r *account) Workload() explain.Answer {
-	r = r.answering()
+	r = r.withAnswers()
 	a, f := r.base(), r.f
 	a.From, a.To = f.Templates.Current(), f.Templates.Update()
 	a.Groups = f.Groups()
@@ -163,7 +163,7 @@ func (r *account) nodes() (out []explain.Node) {
 func (r *account) Pod(namespace, name string) (explain.Answer, bool) {
 	for _, p := range r.f.Pods {
 		if p.Namespace == namespace && p.Name == name {
-			r = r.answering()
+			r = r.withAnswers()
 			a := r.pod(p, r.base())
 			more := podFacts(p, r.f.Available(p))
 			if a.Verdict == explain.Held || a.Verdict == explain.Waiting {
@@ -190,7 +190,7 @@ func (r *account) Lacks(namespace, name string) (explain.Answer, bool) {
 }
 
 // Pods implements explain.Round.
-func (r *account) Pods() []explain.Answer { return r.answering().pods() }
+func (r *account) Pods() []explain.Answer { return r.withAnswers().pods() }
 
 func (r *account) pods() []explain.Answer {
 	out := make([]explain.Answer, len(r.f.Pods))

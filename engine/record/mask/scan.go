@@ -32,8 +32,8 @@ type name struct {
 // Begin begins a line.
 func (m *Mask) Begin() *Line { return &Line{mask: m, names: map[string]name{}} }
 
-// Hidden are the texts that were hidden, but for short ones, which may be anything. They must not be found elsewhere either.
-func (l *Line) Hidden() []string { return l.hidden }
+// HiddenTexts are the texts that were hidden, but for short ones, which may be anything. They must not be found elsewhere either.
+func (l *Line) HiddenTexts() []string { return l.hidden }
 
 // Masked points to what was hidden, sorted.
 func (l *Line) Masked() []string {

@@ -28,7 +28,7 @@ func pushChart(t *testing.T, hub http.Handler) {
 	t.Helper()
 	server := httptest.NewServer(hub)
 	defer server.Close()
-	chart, err := helmchart.Pack("../../../charts/kruise", "0.2.0", v1.Hash{Algorithm: "sha256", Hex: strings.Repeat("a", 64)}, nil, time.Unix(0, 0))
+	chart, err := helmchart.PackChart("../../../charts/kruise", "0.2.0", v1.Hash{Algorithm: "sha256", Hex: strings.Repeat("a", 64)}, nil, time.Unix(0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

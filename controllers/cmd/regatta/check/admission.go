@@ -30,7 +30,7 @@ func (i *inspector) checkAdmission(ctx context.Context, asked []plannedObject, i
 		where = "; as " + i.Namespace + " is not there yet, those in it were asked about in namespace default"
 	}
 	if fine > 0 {
-		i.add(Finding{Fine, "admission", "dry run", "create", fmt.Sprintf("%d of %d objects and pods of the installation would be let in%s", fine, len(asked), where), ""})
+		i.addFinding(Finding{Fine, "admission", "dry run", "create", fmt.Sprintf("%d of %d objects and pods of the installation would be let in%s", fine, len(asked), where), ""})
 	}
 }
 
@@ -108,7 +108,7 @@ func (i *inspector) tryCreate(ctx context.Context, p plannedObject, in space) bo
 func (i *inspector) dryRun(ctx context.Context, p plannedObject, namespace string) (client.Object, error) {
 	o, _ := p.DeepCopyObject().(client.Object)
 	o.SetNamespace(namespace)
-	return o, i.ask(ctx, func(ctx context.Context) error { return i.Create(ctx, o, client.DryRunAll) })
+	return o, i.askServer(ctx, func(ctx context.Context) error { return i.Create(ctx, o, client.DryRunAll) })
 }
 
 // isOfRights reports whether a caller was refused by RBAC before admission was asked.
@@ -126,14 +126,14 @@ var (
 // addRefusal says what refused an object, and what to do about that.
 func (i *inspector) addRefusal(p plannedObject, err error) {
 	text := err.Error()
-	f := Finding{Blocks, "admission", p.name(), "create", "it would be refused: " + text, ""}
+	f := Finding{Blocks, "admission", p.displayName(), "create", "it would be refused: " + text, ""}
 	switch {
 	case silentWebhook.MatchString(text):
 		name := silentWebhook.FindStringSubmatch(text)[1]
 		f.Field, f.Fix = "webhook "+name, "have it answer; kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations -o yaml has it"
 	case refusedByWebhook.MatchString(text):
 		name := refusedByWebhook.FindStringSubmatch(text)[1]
-		f.Field, f.Fix = "webhook "+name, i.exemption(name)
+		f.Field, f.Fix = "webhook "+name, i.explainExemption(name)
 	case refusedByPolicy.MatchString(text):
 		found := refusedByPolicy.FindStringSubmatch(text)
 		f.Field = "ValidatingAdmissionPolicy " + found[1]
@@ -151,11 +151,11 @@ func (i *inspector) addRefusal(p plannedObject, err error) {
 	default:
 		f.Fix = "kubectl create --dry-run=server -f FILE of it says the same"
 	}
-	i.add(f)
+	i.addFinding(f)
 }
 
-// exemption is how users keep a policy engine out of a namespace.
-func (i *inspector) exemption(webhook string) string {
+// explainExemption is how users keep a policy engine out of a namespace.
+func (i *inspector) explainExemption(webhook string) string {
 	switch {
 	case strings.Contains(webhook, "gatekeeper"):
 		return "leave the namespace out in spec.match.excludedNamespaces of the constraint, or kubectl label namespace " + i.Namespace + " admission.gatekeeper.sh/ignore=true"
@@ -176,7 +176,7 @@ func (i *inspector) addChanged(p plannedObject, after client.Object) {
 		before, _ := p.Object.(*unstructured.Unstructured)
 		changed, _ := after.(*unstructured.Unstructured)
 		if before != nil && changed != nil && countSelectors(before) != countSelectors(changed) {
-			i.add(Finding{Warns, "admission", p.name(), "webhooks.namespaceSelector", "another controller adds selectors of namespaces to webhook configurations, so that some namespaces are not asked about",
+			i.addFinding(Finding{Warns, "admission", p.displayName(), "webhooks.namespaceSelector", "another controller adds selectors of namespaces to webhook configurations, so that some namespaces are not asked about",
 				"on AKS, kubectl annotate the configuration with admissions.enforcer/disabled=true"})
 		}
 	}
@@ -216,10 +216,10 @@ func (i *inspector) addChangedPod(p plannedObject, after client.Object) {
 	for name, image := range images(after) {
 		switch had, ok := before[name]; {
 		case !ok:
-			i.add(Finding{Warns, "admission", p.name(), "spec.containers " + name, "a webhook adds this container, of " + image + ", to the pods of the installation; webhooks and probes of the manager may not be reached through it",
+			i.addFinding(Finding{Warns, "admission", p.displayName(), "spec.containers " + name, "a webhook adds this container, of " + image + ", to the pods of the installation; webhooks and probes of the manager may not be reached through it",
 				"leave namespace " + i.Namespace + " out where the webhook is configured, such as kubectl label namespace " + i.Namespace + " istio-injection=disabled"})
 		case had != image:
-			i.add(Finding{Warns, "admission", p.name(), "spec.containers " + name + " image", "a webhook replaces " + had + " by " + image, "see that " + image + " is the image of Regatta"})
+			i.addFinding(Finding{Warns, "admission", p.displayName(), "spec.containers " + name + " image", "a webhook replaces " + had + " by " + image, "see that " + image + " is the image of Regatta"})
 		}
 	}
 }

@@ -40,25 +40,25 @@ func (i *inspector) managerObject() string {
 // checkManager looks whether the manager runs. It returns false where it cannot be read.
 func (i *inspector) checkManager(ctx context.Context) bool {
 	object := i.managerObject()
-	err := i.ask(ctx, func(ctx context.Context) error {
+	err := i.askServer(ctx, func(ctx context.Context) error {
 		return i.Get(ctx, client.ObjectKey{Namespace: i.Namespace, Name: preflight.ManagerDeployment}, &i.manager)
 	})
 	switch {
 	case apierrors.IsNotFound(err):
-		i.add(Finding{Blocks, "manager", object, "metadata.name", "it is not there", "helm upgrade --install " + i.Release + " charts/kruise, or name its namespace with --manager-namespace"})
+		i.addFinding(Finding{Blocks, "manager", object, "metadata.name", "it is not there", "helm upgrade --install " + i.Release + " charts/kruise, or name its namespace with --manager-namespace"})
 		return false
 	case err != nil:
 		i.addError("manager", object, "get", err)
 		return false
 	case !isOfRegatta(&i.manager):
-		i.add(Finding{Blocks, "manager", object, "metadata.labels", "it is not of Regatta's chart", "regatta preflight, which says what a change over from OpenKruise makes different"})
+		i.addFinding(Finding{Blocks, "manager", object, "metadata.labels", "it is not of Regatta's chart", "regatta preflight, which says what a change over from OpenKruise makes different"})
 	}
 	i.addReplicas(object)
 	for _, c := range i.manager.Status.Conditions {
 		failed := c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue
 		stuck := c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse
 		if failed || stuck {
-			i.add(Finding{Blocks, "manager", object, "status.conditions " + string(c.Type), c.Reason + ": " + c.Message, "kubectl -n " + i.Namespace + " describe replicaset -l control-plane=controller-manager"})
+			i.addFinding(Finding{Blocks, "manager", object, "status.conditions " + string(c.Type), c.Reason + ": " + c.Message, "kubectl -n " + i.Namespace + " describe replicaset -l control-plane=controller-manager"})
 		}
 	}
 	i.checkPods(ctx, "manager", "controller-manager")
@@ -81,13 +81,13 @@ func (i *inspector) addReplicas(object string) {
 	case available < wanted || i.manager.Status.ObservedGeneration < i.manager.Generation:
 		f.Status, f.Fix = Warns, "kubectl -n "+i.Namespace+" rollout status deployment/"+preflight.ManagerDeployment
 	}
-	i.add(f)
+	i.addFinding(f)
 }
 
 // checkPods says why containers of pods do not run.
 func (i *inspector) checkPods(ctx context.Context, check, plane string) {
 	pods := &corev1.PodList{}
-	i.list(ctx, check, "Pods of "+plane, pods, func() {
+	i.listPages(ctx, check, "Pods of "+plane, pods, func() {
 		for n := range pods.Items {
 			i.addPod(check, &pods.Items[n])
 		}
@@ -101,7 +101,7 @@ func (i *inspector) addPod(check string, pod *corev1.Pod) {
 	object := nameOf("Pod", pod.Namespace, pod.Name)
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			i.add(Finding{Warns, check, object, "status.conditions PodScheduled", c.Message, "kubectl -n " + pod.Namespace + " describe pod " + pod.Name})
+			i.addFinding(Finding{Warns, check, object, "status.conditions PodScheduled", c.Message, "kubectl -n " + pod.Namespace + " describe pod " + pod.Name})
 		}
 	}
 	for _, s := range append(append([]corev1.ContainerStatus{}, pod.Status.InitContainerStatuses...), pod.Status.ContainerStatuses...) {
@@ -112,9 +112,9 @@ func (i *inspector) addPod(check string, pod *corev1.Pod) {
 			if w.Reason == "CrashLoopBackOff" {
 				fix = "kubectl -n " + pod.Namespace + " logs " + pod.Name + " -c " + s.Name + " --previous"
 			}
-			i.add(Finding{Warns, check, object, field, "it waits: " + w.Reason + " " + w.Message, fix})
+			i.addFinding(Finding{Warns, check, object, field, "it waits: " + w.Reason + " " + w.Message, fix})
 		case s.RestartCount > manyRestarts && ended != nil:
-			i.add(Finding{Warns, check, object, field, fmt.Sprintf("it restarted %d times, last for %s with exit code %d", s.RestartCount, ended.Reason, ended.ExitCode),
+			i.addFinding(Finding{Warns, check, object, field, fmt.Sprintf("it restarted %d times, last for %s with exit code %d", s.RestartCount, ended.Reason, ended.ExitCode),
 				"kubectl -n " + pod.Namespace + " logs " + pod.Name + " -c " + s.Name + " --previous"})
 		}
 	}
@@ -137,7 +137,7 @@ func (i *inspector) checkVersions(found bool, agents *appsv1.DaemonSet) {
 	case client != manager:
 		f.Status, f.Message, f.Fix = Warns, "the chart is of version "+manager+", and this program is "+client, "install regatta "+manager+", or helm upgrade "+i.Release+" to "+client
 	}
-	i.add(f)
+	i.addFinding(f)
 	image := imageOf(&i.manager.Spec.Template.Spec, "manager")
 	if agents == nil || image == "" {
 		return
@@ -146,7 +146,7 @@ func (i *inspector) checkVersions(found bool, agents *appsv1.DaemonSet) {
 	if of := imageOf(&agents.Spec.Template.Spec, "daemon"); of != image {
 		f.Status, f.Message, f.Fix = Warns, "agents run "+of+", and managers "+image, "helm upgrade "+i.Release+" with one image for both, unless it is meant so"
 	}
-	i.add(f)
+	i.addFinding(f)
 }
 
 func imageOf(spec *corev1.PodSpec, container string) string {
@@ -199,22 +199,22 @@ func (i *inspector) checkLease(ctx context.Context) {
 			f.Status, f.Message, f.Fix = Warns, fmt.Sprintf("%s leads, but its clock and that of this machine differ by %s", holder, age.Abs().Round(time.Second)), "set the clocks"
 		}
 	}
-	i.add(f)
+	i.addFinding(f)
 }
 
 // findLease reads a lease that a manager holds or held.
 func (i *inspector) findLease(ctx context.Context, object, fix, namespace, name string) (*coordinationv1.Lease, bool) {
 	lease := &coordinationv1.Lease{}
-	err := i.ask(ctx, func(ctx context.Context) error {
+	err := i.askServer(ctx, func(ctx context.Context) error {
 		return i.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, lease)
 	})
 	switch {
 	case apierrors.IsNotFound(err):
-		i.add(Finding{Blocks, "manager", object, "metadata.name", "no manager has led yet", fix})
+		i.addFinding(Finding{Blocks, "manager", object, "metadata.name", "no manager has led yet", fix})
 	case err != nil:
 		i.addError("manager", object, "get", err)
 	case lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" || lease.Spec.RenewTime == nil:
-		i.add(Finding{Blocks, "manager", object, "spec.holderIdentity", "no manager leads", fix})
+		i.addFinding(Finding{Blocks, "manager", object, "spec.holderIdentity", "no manager leads", fix})
 	default:
 		return lease, true
 	}
@@ -225,20 +225,20 @@ func (i *inspector) findLease(ctx context.Context, object, fix, namespace, name 
 func (i *inspector) checkQuotas(ctx context.Context) {
 	quotas := &corev1.ResourceQuotaList{}
 	full, all := 0, 0
-	ok := i.list(ctx, "quotas", nameOf("ResourceQuotas", "", i.Namespace), quotas, func() {
+	ok := i.listPages(ctx, "quotas", nameOf("ResourceQuotas", "", i.Namespace), quotas, func() {
 		for n := range quotas.Items {
 			q := &quotas.Items[n]
 			all++
 			for name, hard := range q.Status.Hard {
 				if used := q.Status.Used[name]; used.Cmp(hard) >= 0 && (!hard.IsZero() || !used.IsZero()) {
 					full++
-					i.add(Finding{Warns, "quotas", nameOf("ResourceQuota", q.Namespace, q.Name), "status.used " + string(name), fmt.Sprintf("%s of %s are used, so that an update may not make new pods", used.String(), hard.String()),
+					i.addFinding(Finding{Warns, "quotas", nameOf("ResourceQuota", q.Namespace, q.Name), "status.used " + string(name), fmt.Sprintf("%s of %s are used, so that an update may not make new pods", used.String(), hard.String()),
 						"kubectl -n " + q.Namespace + " edit resourcequota " + q.Name})
 				}
 			}
 		}
 	}, client.InNamespace(i.Namespace))
 	if ok && full == 0 {
-		i.add(Finding{Fine, "quotas", nameOf("ResourceQuotas", "", i.Namespace), "status.used", fmt.Sprintf("none of %d is used up", all), ""})
+		i.addFinding(Finding{Fine, "quotas", nameOf("ResourceQuotas", "", i.Namespace), "status.used", fmt.Sprintf("none of %d is used up", all), ""})
 	}
 }

@@ -22,7 +22,7 @@ const agentName = "kruise-daemon"
 // findAgents reads the DaemonSet of the node agent; nil where there is none.
 func (i *inspector) findAgents(ctx context.Context) *appsv1.DaemonSet {
 	found, object := &appsv1.DaemonSet{}, nameOf("DaemonSet", i.Namespace, agentName)
-	err := i.ask(ctx, func(ctx context.Context) error {
+	err := i.askServer(ctx, func(ctx context.Context) error {
 		return i.Get(ctx, client.ObjectKey{Namespace: i.Namespace, Name: agentName}, found)
 	})
 	switch {
@@ -34,10 +34,10 @@ func (i *inspector) findAgents(ctx context.Context) *appsv1.DaemonSet {
 	}
 	gates, err := i.gatesOf()
 	if err != nil || gates.Enabled(features.KruiseDaemon) {
-		i.add(Finding{Blocks, "agents", object, "metadata.name", "it is not there, and the feature gate KruiseDaemon is on: nothing restarts in place or is pulled ahead", "helm upgrade " + i.Release + " charts/kruise, or --set featureGates=KruiseDaemon=false"})
+		i.addFinding(Finding{Blocks, "agents", object, "metadata.name", "it is not there, and the feature gate KruiseDaemon is on: nothing restarts in place or is pulled ahead", "helm upgrade " + i.Release + " charts/kruise, or --set featureGates=KruiseDaemon=false"})
 		return nil
 	}
-	i.add(Finding{Fine, "agents", object, "metadata.name", "there are no agents, as the feature gate KruiseDaemon is off", ""})
+	i.addFinding(Finding{Fine, "agents", object, "metadata.name", "there are no agents, as the feature gate KruiseDaemon is off", ""})
 	return nil
 }
 
@@ -50,7 +50,7 @@ func (i *inspector) checkAgents(ctx context.Context, agents *appsv1.DaemonSet) {
 	object, spec := nameOf("DaemonSet", i.Namespace, agents.Name), &agents.Spec.Template.Spec
 	ready := map[string]bool{} // by node, of pods that are there
 	pods := &corev1.PodList{}
-	ok := i.list(ctx, "agents", "Pods of daemon", pods, func() {
+	ok := i.listPages(ctx, "agents", "Pods of daemon", pods, func() {
 		for n := range pods.Items {
 			pod := &pods.Items[n]
 			if pod.DeletionTimestamp == nil && pod.Spec.NodeName != "" {
@@ -61,7 +61,7 @@ func (i *inspector) checkAgents(ctx context.Context, agents *appsv1.DaemonSet) {
 	}, client.InNamespace(i.Namespace), client.MatchingLabels{"control-plane": "daemon"})
 	fits, err := nodefit.Of(spec, nodefit.WithTolerations(nodefit.DaemonTolerations(spec.HostNetwork)...))
 	if err != nil {
-		i.add(Finding{Blocks, "agents", object, "spec.template.spec.affinity", err.Error(), "change daemon.affinity"})
+		i.addFinding(Finding{Blocks, "agents", object, "spec.template.spec.affinity", err.Error(), "change daemon.affinity"})
 		return
 	}
 	var without, unready, excluded []string
@@ -88,24 +88,24 @@ func (i *inspector) addAgents(ctx context.Context, object string, running int, w
 	slices.Sort(without)
 	slices.Sort(unready)
 	if len(without) > 0 {
-		f := Finding{Warns, "agents", object, "nodes " + some(without), fmt.Sprintf("%d nodes have no agent, so that nothing restarts in place or is pulled ahead there", len(without)), "kubectl -n " + i.Namespace + " describe daemonset " + agentName}
+		f := Finding{Warns, "agents", object, "nodes " + nameSome(without), fmt.Sprintf("%d nodes have no agent, so that nothing restarts in place or is pulled ahead there", len(without)), "kubectl -n " + i.Namespace + " describe daemonset " + agentName}
 		if why := i.findFailedCreate(ctx); why != "" {
 			f.Message += "; " + why
 		}
-		i.add(f)
+		i.addFinding(f)
 	}
 	if len(unready) > 0 {
-		i.add(Finding{Warns, "agents", object, "nodes " + some(unready), fmt.Sprintf("the agents of %d nodes are not ready", len(unready)), "kubectl -n " + i.Namespace + " get pods -l control-plane=daemon -o wide"})
+		i.addFinding(Finding{Warns, "agents", object, "nodes " + nameSome(unready), fmt.Sprintf("the agents of %d nodes are not ready", len(unready)), "kubectl -n " + i.Namespace + " get pods -l control-plane=daemon -o wide"})
 	}
 	if running == 0 && len(without)+len(unready) > 0 {
-		i.add(Finding{Blocks, "agents", object, "status.numberReady", "no agent is ready on any node", "kubectl -n " + i.Namespace + " rollout status daemonset/" + agentName})
+		i.addFinding(Finding{Blocks, "agents", object, "status.numberReady", "no agent is ready on any node", "kubectl -n " + i.Namespace + " rollout status daemonset/" + agentName})
 		return
 	}
 	message := fmt.Sprintf("%d nodes have an agent that is ready", running)
 	if len(excluded) > 0 {
 		message += fmt.Sprintf("; %d are not meant to, by its selector, affinity and tolerations", len(excluded))
 	}
-	i.add(Finding{Fine, "agents", object, "status.numberReady", message, ""})
+	i.addFinding(Finding{Fine, "agents", object, "status.numberReady", message, ""})
 }
 
 func isReady(pod *corev1.Pod) bool {
@@ -117,7 +117,7 @@ func isReady(pod *corev1.Pod) bool {
 // findFailedCreate is what an event says of pods of the DaemonSet that cannot be made: a DaemonSet has no condition for it.
 func (i *inspector) findFailedCreate(ctx context.Context) string {
 	events := &corev1.EventList{}
-	err := i.ask(ctx, func(ctx context.Context) error {
+	err := i.askServer(ctx, func(ctx context.Context) error {
 		return i.List(ctx, events, client.InNamespace(i.Namespace), client.Limit(50),
 			client.MatchingFields{"involvedObject.kind": "DaemonSet", "involvedObject.name": agentName, "reason": "FailedCreate"})
 	})

@@ -38,7 +38,7 @@ type plannedObject struct {
 	mapping *meta.RESTMapping
 }
 
-func (p plannedObject) name() string {
+func (p plannedObject) displayName() string {
 	return nameOf(p.mapping.GroupVersionKind.Kind, p.GetNamespace(), p.GetName())
 }
 
@@ -63,7 +63,7 @@ func (i *inspector) mapPlanned(planned []client.Object) []plannedObject {
 		case missing[gvk.GroupKind()]:
 		case meta.IsNoMatchError(err):
 			missing[gvk.GroupKind()] = true
-			i.add(Finding{Blocks, "kubernetes", gvk.GroupVersion().String(), "kind " + gvk.Kind, "the API server does not serve it, and the installation has " + o.GetName(), "turn the API on, or leave the object out by the values of the chart"})
+			i.addFinding(Finding{Blocks, "kubernetes", gvk.GroupVersion().String(), "kind " + gvk.Kind, "the API server does not serve it, and the installation has " + o.GetName(), "turn the API on, or leave the object out by the values of the chart"})
 		default:
 			missing[gvk.GroupKind()] = true
 			i.addError("kubernetes", gvk.GroupVersion().String(), "discover", err)
@@ -83,8 +83,8 @@ func (r right) String() string {
 	return r.verb + " " + name
 }
 
-// command asks kubectl the same.
-func (r right) command() string {
+// askCommand asks kubectl the same.
+func (r right) askCommand() string {
 	text := "kubectl auth can-i " + r.verb + " " + schema.GroupResource{Group: r.group, Resource: r.resource}.String()
 	if r.namespace != "" {
 		text += " -n " + r.namespace
@@ -151,11 +151,11 @@ func (i *inspector) checkRights(ctx context.Context, planned []plannedObject) {
 			if why != "" {
 				message += ": " + why
 			}
-			i.add(Finding{Blocks, "rights", "you", needed[k].String(), message, "have a cluster administrator install it, or grant it; " + needed[k].command() + " asks again"})
+			i.addFinding(Finding{Blocks, "rights", "you", needed[k].String(), message, "have a cluster administrator install it, or grant it; " + needed[k].askCommand() + " asks again"})
 		}
 	})
 	if allowed > 0 {
-		i.add(Finding{Fine, "rights", "you", "SelfSubjectAccessReview", fmt.Sprintf("you have %d of the %d rights that the installation needs", allowed, len(needed)), ""})
+		i.addFinding(Finding{Fine, "rights", "you", "SelfSubjectAccessReview", fmt.Sprintf("you have %d of the %d rights that the installation needs", allowed, len(needed)), ""})
 	}
 }
 
@@ -164,6 +164,6 @@ func (i *inspector) mayDo(ctx context.Context, r right) (bool, string, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: r.verb, Group: r.group, Resource: r.resource, Namespace: r.namespace},
 	}}
-	err := i.ask(ctx, func(ctx context.Context) error { return i.Create(ctx, review) })
+	err := i.askServer(ctx, func(ctx context.Context) error { return i.Create(ctx, review) })
 	return review.Status.Allowed, review.Status.Reason, err
 }

@@ -235,14 +235,14 @@ func testSilence(t *testing.T, s *shop) {
 	config := rest.CopyConfig(s.env.Config)
 	config.QPS, config.Burst = 50, 100
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return hanging{rt} })
-	r, err := Run(t.Context(), config, Options{Namespace: "kruise-system", Release: "kruise", ReleaseNamespace: "default", Timeout: 3 * time.Second}, nil)
+	r, err := InspectCluster(t.Context(), config, Options{Namespace: "kruise-system", Release: "kruise", ReleaseNamespace: "default", Timeout: 3 * time.Second}, nil)
 	if err != nil || r.Result != Blocks {
 		t.Fatalf("it comes to %v, %v", r, err)
 	}
 	wants(t, *r, "Blocks | nodes | Nodes | list | no answer in 3s", "Blocks | webhooks | MutatingWebhookConfigurations | list | no answer in 3s", "Fine | rights | you", "Fine | admission | dry run")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Run(ended, s.env.Config, Options{Namespace: "kruise-system", Timeout: time.Second}, nil); err == nil {
+	if _, err := InspectCluster(ended, s.env.Config, Options{Namespace: "kruise-system", Timeout: time.Second}, nil); err == nil {
 		t.Error("a check that is ended says that all is well")
 	}
 }

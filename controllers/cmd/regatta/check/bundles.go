@@ -36,7 +36,7 @@ func (i *inspector) checkBundles(ctx context.Context) {
 		}
 	}) && ok
 	if ok && bad == 0 {
-		i.add(Finding{Fine, "bundles", "PolicyBundles and ClusterPolicyBundles", "status.conditions Ready", fmt.Sprintf("%d are ready", all), ""})
+		i.addFinding(Finding{Fine, "bundles", "PolicyBundles and ClusterPolicyBundles", "status.conditions Ready", fmt.Sprintf("%d are ready", all), ""})
 	}
 }
 
@@ -53,7 +53,7 @@ func (i *inspector) listKinds(ctx context.Context, object string, list client.Ob
 		i.addError("bundles", object, "discover", err)
 		return false
 	}
-	return i.list(ctx, "bundles", object, list, page)
+	return i.listPages(ctx, "bundles", object, list, page)
 }
 
 // checkBundle reports whether nothing is wrong with a bundle.
@@ -69,25 +69,25 @@ func (i *inspector) checkBundle(b policyv1alpha1.AnyPolicyBundle) bool {
 	ready := apimeta.FindStatusCondition(status.Conditions, policyv1alpha1.PolicyBundleReady)
 	switch {
 	case ready == nil || ready.ObservedGeneration < b.GetGeneration() || status.ObservedGeneration < b.GetGeneration():
-		i.add(Finding{Warns, "bundles", object, "status.observedGeneration", "the manager has not looked at its newest spec", look})
+		i.addFinding(Finding{Warns, "bundles", object, "status.observedGeneration", "the manager has not looked at its newest spec", look})
 		fine = false
 	case ready.Status != metav1.ConditionTrue:
-		i.add(Finding{Warns, "bundles", object, "status.conditions Ready", ready.Reason + ": " + ready.Message, look})
+		i.addFinding(Finding{Warns, "bundles", object, "status.conditions Ready", ready.Reason + ": " + ready.Message, look})
 		fine = false
 	}
 	if w := status.Withheld; w != nil {
-		i.add(Finding{Blocks, "bundles", object, "status.withheld", fmt.Sprintf(policyv1alpha1.PolicyBundleWithheldMessage, w.Revision), "ship another revision, or delete it; " + look + " says why"})
+		i.addFinding(Finding{Blocks, "bundles", object, "status.withheld", fmt.Sprintf(policyv1alpha1.PolicyBundleWithheldMessage, w.Revision), "ship another revision, or delete it; " + look + " says why"})
 		fine = false
 	}
 	for _, r := range status.Replicas {
 		field := "status.replicas " + r.Name
 		switch {
 		case r.Strict != "":
-			i.add(Finding{Blocks, "bundles", object, field + " strict", "it cannot run the active revision (" + r.Strict + "), and holds and refuses where that takes part: " + r.Problem, look})
+			i.addFinding(Finding{Blocks, "bundles", object, field + " strict", "it cannot run the active revision (" + r.Strict + "), and holds and refuses where that takes part: " + r.Problem, look})
 		case r.RolledBack != "":
-			i.add(Finding{Warns, "bundles", object, field + " rolledBack", "it gave revision " + shorten(r.RolledBack, 12) + " up, as its decisions did not end in time: " + r.Problem, "ship a revision that decides faster; " + look})
+			i.addFinding(Finding{Warns, "bundles", object, field + " rolledBack", "it gave revision " + truncateText(r.RolledBack, 12) + " up, as its decisions did not end in time: " + r.Problem, "ship a revision that decides faster; " + look})
 		case r.Problem != "":
-			i.add(Finding{Warns, "bundles", object, field + " problem", r.Problem, look})
+			i.addFinding(Finding{Warns, "bundles", object, field + " problem", r.Problem, look})
 		default:
 			continue
 		}

@@ -35,26 +35,26 @@ func (i *inspector) findServing(ctx context.Context) serving {
 	key := types.NamespacedName{Namespace: i.Namespace, Name: certificateSecret}
 	of := serving{name: certs.Config{Secret: key, Service: webhookService, Host: i.webhookHost()}.ServerName()}
 	object := nameOf("Secret", key.Namespace, key.Name)
-	err := i.ask(ctx, func(ctx context.Context) error { return i.Get(ctx, key, secret) })
+	err := i.askServer(ctx, func(ctx context.Context) error { return i.Get(ctx, key, secret) })
 	switch {
 	case apierrors.IsNotFound(err):
-		i.add(Finding{Blocks, "certificates", object, "metadata.name", "it is not there, so that no manager can keep a certificate", "helm upgrade " + i.Release + " charts/kruise, which makes it"})
+		i.addFinding(Finding{Blocks, "certificates", object, "metadata.name", "it is not there, so that no manager can keep a certificate", "helm upgrade " + i.Release + " charts/kruise, which makes it"})
 		return of
 	case err != nil:
 		i.addError("certificates", object, "get", err)
 		return of
 	}
 	of.chain = secret.Data[corev1.TLSCertKey]
-	leaf, err := certs.Fits(of.chain, secret.Data["ca.crt"], of.name)
+	leaf, err := certs.VerifyChain(of.chain, secret.Data["ca.crt"], of.name)
 	switch {
 	case leaf == nil:
-		i.add(Finding{Blocks, "certificates", object, "data[tls.crt]", "there is no certificate yet: " + err.Error(), "kubectl -n " + i.Namespace + " logs deployment/kruise-controller-manager; with EnableExternalCerts=true, look at the tool that makes it"})
+		i.addFinding(Finding{Blocks, "certificates", object, "data[tls.crt]", "there is no certificate yet: " + err.Error(), "kubectl -n " + i.Namespace + " logs deployment/kruise-controller-manager; with EnableExternalCerts=true, look at the tool that makes it"})
 		of.chain = nil
 		return of
 	case err != nil && len(secret.Data["ca.crt"]) > 0 && !isExpired(err):
-		i.add(Finding{Warns, "certificates", object, "data[ca.crt]", "it is not the CA of the certificate beside it: " + err.Error(), "kubectl -n " + i.Namespace + " logs deployment/kruise-controller-manager"})
+		i.addFinding(Finding{Warns, "certificates", object, "data[ca.crt]", "it is not the CA of the certificate beside it: " + err.Error(), "kubectl -n " + i.Namespace + " logs deployment/kruise-controller-manager"})
 	}
-	i.add(i.judgeDates(object, "data[tls.crt]", leaf))
+	i.addFinding(i.judgeDates(object, "data[tls.crt]", leaf))
 	return of
 }
 
@@ -105,7 +105,7 @@ func (i *inspector) judgeBundle(object, field string, bundle []byte, byURL bool,
 		return f
 	}
 	if of.chain != nil {
-		if _, err := certs.Fits(of.chain, bundle, of.name); err != nil && !isExpired(err) {
+		if _, err := certs.VerifyChain(of.chain, bundle, of.name); err != nil && !isExpired(err) {
 			f.Message = "it does not fit the certificate of Secret " + i.Namespace + "/" + certificateSecret + ": " + err.Error()
 			return f
 		}

@@ -95,7 +95,7 @@ func Command(builtin fs.FS) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
-			if o.Program, err = version.Read(builtin); err != nil {
+			if o.Program, err = version.ReadVersion(builtin); err != nil {
 				return err
 			}
 			return o.run(cmd)
@@ -141,23 +141,23 @@ func (o *command) run(cmd *cobra.Command) error {
 			return exit.Misused(fmt.Errorf("--filename is %q: %w", o.Rendered, err))
 		}
 	}
-	report, err := Run(cmd.Context(), config, o.Options, rendered)
+	report, err := InspectCluster(cmd.Context(), config, o.Options, rendered)
 	if err != nil {
 		return err
 	}
 	if o.form.String() == output.JSON {
 		err = output.PrintJSON(cmd.OutOrStdout(), report)
 	} else {
-		err = report.print(cmd.OutOrStdout())
+		err = report.printTable(cmd.OutOrStdout())
 	}
 	if err != nil {
 		return err
 	}
-	return report.verdict(o.strict)
+	return report.exitError(o.strict)
 }
 
-// Run checks a cluster. The objects to be installed are samples where none are rendered. It fails only where no API server answers.
-func Run(ctx context.Context, config *rest.Config, o Options, rendered []client.Object) (*Report, error) {
+// InspectCluster checks a cluster. The objects to be installed are samples where none are rendered. It fails only where no API server answers.
+func InspectCluster(ctx context.Context, config *rest.Config, o Options, rendered []client.Object) (*Report, error) {
 	i, err := newInspector(config, o)
 	if err != nil {
 		return nil, err
@@ -183,14 +183,14 @@ func Run(ctx context.Context, config *rest.Config, o Options, rendered []client.
 
 // findPhase looks whether a manager of Regatta is installed. OpenKruise's has another chart's labels.
 func (i *inspector) findPhase(ctx context.Context) Phase {
-	err := i.ask(ctx, func(ctx context.Context) error {
+	err := i.askServer(ctx, func(ctx context.Context) error {
 		return i.Get(ctx, client.ObjectKey{Namespace: i.Namespace, Name: preflight.ManagerDeployment}, &i.manager)
 	})
 	switch {
 	case err == nil && isOfRegatta(&i.manager):
 		return After
 	case err == nil:
-		i.add(Finding{Blocks, "installed", "Deployment " + i.Namespace + "/" + preflight.ManagerDeployment, "metadata.labels", "it is of OpenKruise, or of another installation",
+		i.addFinding(Finding{Blocks, "installed", "Deployment " + i.Namespace + "/" + preflight.ManagerDeployment, "metadata.labels", "it is of OpenKruise, or of another installation",
 			"regatta preflight, which says what a change over makes different"})
 	case !apierrors.IsNotFound(err):
 		i.addError("installed", "Deployment "+i.Namespace+"/"+preflight.ManagerDeployment, "get", err)

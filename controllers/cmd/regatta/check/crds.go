@@ -35,24 +35,24 @@ func (i *inspector) checkCRDs(ctx context.Context, of serving) {
 	})
 	n := len(slices.DeleteFunc(same, func(ok bool) bool { return !ok }))
 	if n > 0 {
-		i.add(Finding{Fine, "crds", "CRDs", "spec.versions", fmt.Sprintf("%d of %d are established, with the schemas that this program knows", n, len(known)), ""})
+		i.addFinding(Finding{Fine, "crds", "CRDs", "spec.versions", fmt.Sprintf("%d of %d are established, with the schemas that this program knows", n, len(known)), ""})
 	}
 }
 
 // checkCRD reports whether nothing is wrong with a CRD.
 func (i *inspector) checkCRD(ctx context.Context, known *apiextensionsv1.CustomResourceDefinition, of serving) bool {
 	object, found := "CRD "+known.Name, &apiextensionsv1.CustomResourceDefinition{}
-	err := i.ask(ctx, func(ctx context.Context) error { return i.Get(ctx, client.ObjectKeyFromObject(known), found) })
+	err := i.askServer(ctx, func(ctx context.Context) error { return i.Get(ctx, client.ObjectKeyFromObject(known), found) })
 	upgrade := "helm upgrade " + i.Release + " charts/kruise; with crds.managed=false, kubectl apply --server-side -f charts/kruise/files/crds"
 	switch {
 	case apierrors.IsNotFound(err):
-		i.add(Finding{Blocks, "crds", object, "metadata.name", "it is not there, and the manager waits for it", upgrade})
+		i.addFinding(Finding{Blocks, "crds", object, "metadata.name", "it is not there, and the manager waits for it", upgrade})
 		return false
 	case err != nil:
 		i.addError("crds", object, "get", err)
 		return false
 	case found.DeletionTimestamp != nil:
-		i.add(Finding{Blocks, "crds", object, "metadata.deletionTimestamp", "it is being deleted, and all its objects with it", "let it end, then " + upgrade})
+		i.addFinding(Finding{Blocks, "crds", object, "metadata.deletionTimestamp", "it is being deleted, and all its objects with it", "let it end, then " + upgrade})
 		return false
 	}
 	fine := true
@@ -63,19 +63,19 @@ func (i *inspector) checkCRD(ctx context.Context, known *apiextensionsv1.CustomR
 			if at >= 0 {
 				message = found.Status.Conditions[at].Reason + ": " + found.Status.Conditions[at].Message
 			}
-			i.add(Finding{Blocks, "crds", object, "status.conditions " + string(want), message, "kubectl get crd " + known.Name + " -o yaml"})
+			i.addFinding(Finding{Blocks, "crds", object, "status.conditions " + string(want), message, "kubectl get crd " + known.Name + " -o yaml"})
 			fine = false
 		}
 	}
 	if where := differenceOf(known, found); where != "" {
-		i.add(Finding{Warns, "crds", object, where, "it is not as this program knows it: another version of the chart made it, and fields may be dropped or refused", upgrade + "; or use the regatta of its version"})
+		i.addFinding(Finding{Warns, "crds", object, where, "it is not as this program knows it: another version of the chart made it, and fields may be dropped or refused", upgrade + "; or use the regatta of its version"})
 		fine = false
 	}
 	if c := found.Spec.Conversion; c != nil && c.Webhook != nil && c.Webhook.ClientConfig != nil {
 		config := c.Webhook.ClientConfig
 		f := i.judgeBundle(object, "spec.conversion.webhook.clientConfig.caBundle", config.CABundle, config.URL != nil, of)
 		if f.Status != Fine && (config.URL == nil || len(config.CABundle) > 0) { // the webhooks of the same URL say the rest
-			i.add(f)
+			i.addFinding(f)
 			fine = false
 		}
 	}

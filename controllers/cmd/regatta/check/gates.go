@@ -49,7 +49,7 @@ func (i *inspector) checkGates(ctx context.Context, found bool) {
 	}
 	gates, err := i.gatesOf()
 	if err != nil {
-		i.add(Finding{Blocks, "gates", i.managerObject(), "--feature-gates", err.Error(), "helm upgrade " + i.Release + " charts/kruise --reset-then-reuse-values --set featureGates=... without it"})
+		i.addFinding(Finding{Blocks, "gates", i.managerObject(), "--feature-gates", err.Error(), "helm upgrade " + i.Release + " charts/kruise --reset-then-reuse-values --set featureGates=... without it"})
 		return
 	}
 	off := 0
@@ -63,20 +63,20 @@ func (i *inspector) checkGates(ctx context.Context, found bool) {
 		versions := preflight.ServedVersions()[key]
 		i.checkGatedKind(ctx, schema.GroupVersionKind{Group: group, Version: versions[len(versions)-1], Kind: kind}, missing)
 	}
-	i.add(Finding{Fine, "gates", i.managerObject(), "--feature-gates", fmt.Sprintf("the gates of %d kinds are off", off), ""})
+	i.addFinding(Finding{Fine, "gates", i.managerObject(), "--feature-gates", fmt.Sprintf("the gates of %d kinds are off", off), ""})
 }
 
 func (i *inspector) checkGatedKind(ctx context.Context, gvk schema.GroupVersionKind, missing string) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	err := i.ask(ctx, func(ctx context.Context) error { return i.List(ctx, list, client.Limit(1)) })
+	err := i.askServer(ctx, func(ctx context.Context) error { return i.List(ctx, list, client.Limit(1)) })
 	switch {
 	case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
 	case err != nil:
 		i.addError("gates", "kind "+gvk.Kind, "list", err)
 	case len(list.Items) > 0:
 		why, fix, _ := strings.Cut(missing, "; ")
-		i.add(Finding{Warns, "gates", nameOf(gvk.Kind, list.Items[0].Namespace, list.Items[0].Name), "feature gates", "there are such objects, and " + why, fix})
+		i.addFinding(Finding{Warns, "gates", nameOf(gvk.Kind, list.Items[0].Namespace, list.Items[0].Name), "feature gates", "there are such objects, and " + why, fix})
 	}
 }
 
@@ -85,12 +85,12 @@ func (i *inspector) checkAPIService(ctx context.Context) {
 	service := &unstructured.Unstructured{}
 	service.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"})
 	object := "APIService " + explain.APIService
-	err := i.ask(ctx, func(ctx context.Context) error {
+	err := i.askServer(ctx, func(ctx context.Context) error {
 		return i.Get(ctx, client.ObjectKey{Name: explain.APIService}, service)
 	})
 	switch {
 	case apierrors.IsNotFound(err):
-		i.add(Finding{Fine, "webhooks", object, "metadata.name", "it is not installed: regatta why needs --endpoint", ""})
+		i.addFinding(Finding{Fine, "webhooks", object, "metadata.name", "it is not installed: regatta why needs --endpoint", ""})
 		return
 	case err != nil:
 		i.addError("webhooks", object, "get", err)
@@ -103,12 +103,12 @@ func (i *inspector) checkAPIService(ctx context.Context) {
 			continue
 		}
 		if condition["status"] == "True" {
-			i.add(Finding{Fine, "webhooks", object, "status.conditions Available", "the API server reaches it", ""})
+			i.addFinding(Finding{Fine, "webhooks", object, "status.conditions Available", "the API server reaches it", ""})
 			return
 		}
-		i.add(Finding{Warns, "webhooks", object, "status.conditions Available", fmt.Sprintf("%v: %v; while it is not available namespaces may not be deleted", condition["reason"], condition["message"]),
+		i.addFinding(Finding{Warns, "webhooks", object, "status.conditions Available", fmt.Sprintf("%v: %v; while it is not available namespaces may not be deleted", condition["reason"], condition["message"]),
 			"let the API server reach port 8443 of the managers, or --set manager.decisions.apiService.enabled=false"})
 		return
 	}
-	i.add(Finding{Warns, "webhooks", object, "status.conditions Available", "the API server does not say whether it reaches it", "kubectl get apiservice " + explain.APIService})
+	i.addFinding(Finding{Warns, "webhooks", object, "status.conditions Available", "the API server does not say whether it reaches it", "kubectl get apiservice " + explain.APIService})
 }

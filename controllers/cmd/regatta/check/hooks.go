@@ -36,7 +36,7 @@ func (i *inspector) checkWebhooks(ctx context.Context, of serving) {
 		// All webhooks of a configuration have one bundle, and those that differ are looked at.
 		if seen := w.configuration + string(w.config.CABundle); !bundles[seen] {
 			bundles[seen] = true
-			i.add(i.judgeBundle(w.configuration, "webhooks "+w.name+" clientConfig.caBundle", w.config.CABundle, w.config.URL != nil, of))
+			i.addFinding(i.judgeBundle(w.configuration, "webhooks "+w.name+" clientConfig.caBundle", w.config.CABundle, w.config.URL != nil, of))
 		}
 	}
 	i.checkConfigurations(hooks)
@@ -48,9 +48,9 @@ func (i *inspector) checkWebhooks(ctx context.Context, of serving) {
 		case err != nil:
 			i.addError("webhooks", object, "endpoints", err)
 		case why != "":
-			i.add(Finding{Blocks, "webhooks", object, "endpoints", "no manager answers the webhooks: " + why, "kubectl -n " + namespace + " rollout status deployment/kruise-controller-manager"})
+			i.addFinding(Finding{Blocks, "webhooks", object, "endpoints", "no manager answers the webhooks: " + why, "kubectl -n " + namespace + " rollout status deployment/kruise-controller-manager"})
 		default:
-			i.add(Finding{Fine, "webhooks", object, "endpoints", fmt.Sprintf("%d are ready", ready), ""})
+			i.addFinding(Finding{Fine, "webhooks", object, "endpoints", fmt.Sprintf("%d are ready", ready), ""})
 		}
 	}
 	i.tryWebhooks(ctx, hooks)
@@ -60,7 +60,7 @@ func (i *inspector) checkWebhooks(ctx context.Context, of serving) {
 func (i *inspector) checkConfigurations(hooks []webhook) {
 	for _, object := range []string{"MutatingWebhookConfiguration " + certs.MutatingConfiguration, "ValidatingWebhookConfiguration " + certs.ValidatingConfiguration} {
 		if !slices.ContainsFunc(hooks, func(w webhook) bool { return w.configuration == object }) {
-			i.add(Finding{Blocks, "webhooks", object, "webhooks", "it is not there or has no webhooks, so that writes of objects are neither checked nor completed", "helm upgrade " + i.Release + " charts/kruise"})
+			i.addFinding(Finding{Blocks, "webhooks", object, "webhooks", "it is not there or has no webhooks, so that writes of objects are neither checked nor completed", "helm upgrade " + i.Release + " charts/kruise"})
 		}
 	}
 }
@@ -85,7 +85,7 @@ func (i *inspector) tryWebhooks(ctx context.Context, hooks []webhook) {
 		total += n
 	}
 	if total > 0 {
-		i.add(Finding{Fine, "webhooks", "dry run", "create", fmt.Sprintf("%d webhooks of %d kinds answer", total, len(objects)), ""})
+		i.addFinding(Finding{Fine, "webhooks", "dry run", "create", fmt.Sprintf("%d webhooks of %d kinds answer", total, len(objects)), ""})
 	}
 }
 
@@ -105,7 +105,7 @@ func (i *inspector) tryWebhooksOf(ctx context.Context, o client.Object, hooks []
 	}
 	asked := 0
 	for n := range hooks {
-		if w := &hooks[n]; i.isOurs(w) && w.matches(p, space{labels: withName(nil, i.Namespace)}) {
+		if w := &hooks[n]; i.isOurs(w) && w.isAskedAbout(p, space{labels: withName(nil, i.Namespace)}) {
 			asked++
 		}
 	}
@@ -113,20 +113,20 @@ func (i *inspector) tryWebhooksOf(ctx context.Context, o client.Object, hooks []
 		return 0
 	}
 	object := "kind " + gvk.Kind
-	err = i.ask(ctx, func(ctx context.Context) error { return i.Create(ctx, o, client.DryRunAll) })
+	err = i.askServer(ctx, func(ctx context.Context) error { return i.Create(ctx, o, client.DryRunAll) })
 	switch {
 	case err == nil || apierrors.IsAlreadyExists(err) || refusedByWebhook.MatchString(err.Error()):
 		return asked
 	case silentWebhook.MatchString(err.Error()):
 		name := silentWebhook.FindStringSubmatch(err.Error())[1]
-		i.add(Finding{Blocks, "webhooks", object, "webhook " + name, "the API server gets no answer, so that it refuses writes of this kind: " + err.Error(),
+		i.addFinding(Finding{Blocks, "webhooks", object, "webhook " + name, "the API server gets no answer, so that it refuses writes of this kind: " + err.Error(),
 			"kubectl -n " + i.Namespace + " logs deployment/kruise-controller-manager; with a network policy, see that the API server reaches port 9443 of the pods"})
 	case apierrors.IsForbidden(err) && isOfRights(err):
-		i.add(Finding{Unknown, "webhooks", object, "create", "you may not create such objects in namespace " + i.Namespace + ", so that its webhooks were not asked", "ask a cluster administrator to run this"})
+		i.addFinding(Finding{Unknown, "webhooks", object, "create", "you may not create such objects in namespace " + i.Namespace + ", so that its webhooks were not asked", "ask a cluster administrator to run this"})
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
-		i.add(Finding{Unknown, "webhooks", object, "create", "the API server has another schema than this program, so that webhooks that validate were not asked: " + err.Error(), "install the version of regatta that the chart is of"})
+		i.addFinding(Finding{Unknown, "webhooks", object, "create", "the API server has another schema than this program, so that webhooks that validate were not asked: " + err.Error(), "install the version of regatta that the chart is of"})
 	case errors.Is(err, context.DeadlineExceeded) || apierrors.IsTimeout(err):
-		i.add(Finding{Blocks, "webhooks", object, "create", fmt.Sprintf("a dry run had no answer in %s", i.Timeout), "give it longer with --timeout; kubectl -n " + i.Namespace + " top pod shows a manager without CPU"})
+		i.addFinding(Finding{Blocks, "webhooks", object, "create", fmt.Sprintf("a dry run had no answer in %s", i.Timeout), "give it longer with --timeout; kubectl -n " + i.Namespace + " top pod shows a manager without CPU"})
 	default:
 		i.addError("webhooks", object, "create", err)
 	}

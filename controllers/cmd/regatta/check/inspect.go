@@ -54,27 +54,27 @@ func newInspector(config *rest.Config, o Options) (*inspector, error) {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
 	return &inspector{
-		Client: c, Options: o, asked: asked, now: time.Now, pause: wait,
+		Client: c, Options: o, asked: asked, now: time.Now, pause: waitFor,
 		report: Report{Schema: Schema, Client: o.Program.Regatta, Namespace: o.Namespace, Findings: []Finding{}},
 	}, nil
 }
 
-// wait returns early where the context ends.
-func wait(ctx context.Context, d time.Duration) {
+// waitFor returns early where the context ends.
+func waitFor(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(d):
 	}
 }
 
-func (i *inspector) add(f Finding) {
+func (i *inspector) addFinding(f Finding) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.report.Findings = append(i.report.Findings, f)
 }
 
-// ask makes a request that has a deadline of its own.
-func (i *inspector) ask(ctx context.Context, request func(context.Context) error) error {
+// askServer makes a request that has a deadline of its own.
+func (i *inspector) askServer(ctx context.Context, request func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, i.Timeout)
 	defer cancel()
 	return request(ctx)
@@ -91,15 +91,15 @@ func (i *inspector) addError(check, object, verb string, err error) {
 	case errors.Is(err, context.DeadlineExceeded):
 		f.Message = fmt.Sprintf("no answer in %s", i.Timeout)
 	}
-	i.add(f)
+	i.addFinding(f)
 }
 
-// list reads a list in pages, so that a cluster with many objects does not send them at once, and hands each page over. It returns false,
+// listPages reads a list in pages, so that a cluster with many objects does not send them at once, and hands each page over. It returns false,
 // and adds a finding, where it cannot be read.
-func (i *inspector) list(ctx context.Context, check, object string, list client.ObjectList, page func(), opts ...client.ListOption) bool {
+func (i *inspector) listPages(ctx context.Context, check, object string, list client.ObjectList, page func(), opts ...client.ListOption) bool {
 	const most = 500
 	for token := ""; ; {
-		err := i.ask(ctx, func(ctx context.Context) error {
+		err := i.askServer(ctx, func(ctx context.Context) error {
 			return i.List(ctx, list, append([]client.ListOption{client.Limit(most), client.Continue(token)}, opts...)...)
 		})
 		if err != nil {
@@ -116,7 +116,7 @@ func (i *inspector) list(ctx context.Context, check, object string, list client.
 // findVersion fails where nothing can be asked at all.
 func (i *inspector) findVersion(ctx context.Context) error {
 	var server *kversion.Info
-	err := i.ask(ctx, func(context.Context) (err error) {
+	err := i.askServer(ctx, func(context.Context) (err error) {
 		server, err = i.asked.ServerVersion()
 		return err
 	})
@@ -129,17 +129,17 @@ func (i *inspector) findVersion(ctx context.Context) error {
 		return nil
 	}
 	i.server, i.report.Kubernetes = server, server.GitVersion
-	if err := kubeversion.Check(server); err != nil {
-		i.add(Finding{Blocks, "kubernetes", "Kubernetes", "version", err.Error(), "upgrade Kubernetes first"})
+	if err := kubeversion.CheckSupported(server); err != nil {
+		i.addFinding(Finding{Blocks, "kubernetes", "Kubernetes", "version", err.Error(), "upgrade Kubernetes first"})
 		return nil
 	}
-	minor, _ := kubeversion.Minor(server) // Check read it
-	less := kubeversion.Degraded(minor)
+	minor, _ := kubeversion.ParseMinor(server) // Check read it
+	less := kubeversion.ListDegraded(minor)
 	for _, what := range less {
-		i.add(Finding{Warns, "kubernetes", "Kubernetes", "version", server.GitVersion + ": " + what, ""})
+		i.addFinding(Finding{Warns, "kubernetes", "Kubernetes", "version", server.GitVersion + ": " + what, ""})
 	}
 	if len(less) == 0 {
-		i.add(Finding{Fine, "kubernetes", "Kubernetes", "version", fmt.Sprintf("%s; 1.%d or newer is supported", server.GitVersion, kubeversion.OldestMinor), ""})
+		i.addFinding(Finding{Fine, "kubernetes", "Kubernetes", "version", fmt.Sprintf("%s; 1.%d or newer is supported", server.GitVersion, kubeversion.OldestMinor), ""})
 	}
 	return nil
 }
@@ -152,8 +152,8 @@ func nameOf(kind, namespace, name string) string {
 	return kind + " " + name
 }
 
-// some writes the first of some names.
-func some(names []string) string {
+// nameSome writes the first of some names.
+func nameSome(names []string) string {
 	const most = 5
 	if len(names) > most {
 		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)

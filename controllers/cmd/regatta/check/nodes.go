@@ -21,18 +21,18 @@ const mostSkew = 3
 // nodeGroups has the names of nodes by what is wrong with them.
 type nodeGroups map[string][]string
 
-func (g nodeGroups) add(what, node string) { g[what] = append(g[what], node) }
+func (g nodeGroups) addNode(what, node string) { g[what] = append(g[what], node) }
 
 // checkNodes looks at what the node agent and the manager need of nodes. each is called for each node too, unless it is nil.
 func (i *inspector) checkNodes(ctx context.Context, each func(*corev1.Node)) bool {
 	server := 0
 	if i.server != nil {
-		server, _ = kubeversion.Minor(i.server) // zero, for which nothing is compared
+		server, _ = kubeversion.ParseMinor(i.server) // zero, for which nothing is compared
 	}
 	architectures, runtimes, versions := nodeGroups{}, nodeGroups{}, nodeGroups{}
 	all, fit := 0, 0
 	nodes := &corev1.NodeList{}
-	ok := i.list(ctx, "nodes", "Nodes", nodes, func() {
+	ok := i.listPages(ctx, "nodes", "Nodes", nodes, func() {
 		for n := range nodes.Items {
 			node := &nodes.Items[n]
 			if each != nil {
@@ -44,15 +44,15 @@ func (i *inspector) checkNodes(ctx context.Context, each func(*corev1.Node)) boo
 				continue
 			}
 			if a := info.Architecture; a != "" && a != "amd64" && a != "arm64" {
-				architectures.add(a, node.Name)
+				architectures.addNode(a, node.Name)
 			} else {
 				fit++
 			}
 			if name, _, found := strings.Cut(info.ContainerRuntimeVersion, "://"); found && name != "containerd" && name != "cri-o" {
-				runtimes.add(name, node.Name)
+				runtimes.addNode(name, node.Name)
 			}
 			if what := compareKubelet(info.KubeletVersion, server); what != "" {
-				versions.add(what, node.Name)
+				versions.addNode(what, node.Name)
 			}
 		}
 	})
@@ -64,18 +64,18 @@ func (i *inspector) checkNodes(ctx context.Context, each func(*corev1.Node)) boo
 	i.addNodes(versions, "status.nodeInfo.kubeletVersion", "%s", "upgrade the nodes")
 	switch {
 	case all == 0:
-		i.add(Finding{Warns, "nodes", "Nodes", "items", "the cluster has no nodes, so that no manager starts", "add nodes"})
+		i.addFinding(Finding{Warns, "nodes", "Nodes", "items", "the cluster has no nodes, so that no manager starts", "add nodes"})
 	case fit == 0:
-		i.add(Finding{Blocks, "nodes", "Nodes", "status.nodeInfo", fmt.Sprintf("none of %d nodes runs Linux on amd64 or arm64", all), "add such nodes"})
+		i.addFinding(Finding{Blocks, "nodes", "Nodes", "status.nodeInfo", fmt.Sprintf("none of %d nodes runs Linux on amd64 or arm64", all), "add such nodes"})
 	default:
-		i.add(Finding{Fine, "nodes", "Nodes", "status.nodeInfo", fmt.Sprintf("%d of %d run Linux on amd64 or arm64", fit, all), ""})
+		i.addFinding(Finding{Fine, "nodes", "Nodes", "status.nodeInfo", fmt.Sprintf("%d of %d run Linux on amd64 or arm64", fit, all), ""})
 	}
 	return true
 }
 
 func (i *inspector) addNodes(groups nodeGroups, field, message, fix string) {
 	for _, what := range slices.Sorted(maps.Keys(groups)) {
-		i.add(Finding{Warns, "nodes", "Nodes " + some(groups[what]), field, fmt.Sprintf(message, what), fix})
+		i.addFinding(Finding{Warns, "nodes", "Nodes " + nameSome(groups[what]), field, fmt.Sprintf(message, what), fix})
 	}
 }
 

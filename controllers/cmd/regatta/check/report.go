@@ -31,8 +31,8 @@ const (
 	Fine Status = "Fine"
 )
 
-// statuses are all of them, the worst first.
-func statuses() []Status { return []Status{Blocks, Warns, Unknown, Fine} }
+// allStatuses are all of them, the worst first.
+func allStatuses() []Status { return []Status{Blocks, Warns, Unknown, Fine} }
 
 // Phase says which of the two sets of checks was run.
 type Phase string
@@ -74,7 +74,7 @@ type Report struct {
 // sortFindings puts the worst first, and sets the result.
 func (r *Report) sortFindings() {
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(slices.Index(statuses(), a.Status), slices.Index(statuses(), b.Status)),
+		return cmp.Or(cmp.Compare(slices.Index(allStatuses(), a.Status), slices.Index(allStatuses(), b.Status)),
 			strings.Compare(a.Check, b.Check), strings.Compare(a.Object, b.Object), strings.Compare(a.Field, b.Field))
 	})
 	r.Result = Fine
@@ -83,7 +83,7 @@ func (r *Report) sortFindings() {
 	}
 }
 
-func (r *Report) count(s Status) int {
+func (r *Report) countStatus(s Status) int {
 	n := 0
 	for _, f := range r.Findings {
 		if f.Status == s {
@@ -93,20 +93,20 @@ func (r *Report) count(s Status) int {
 	return n
 }
 
-// verdict is an error where something blocks, or where anything is not fine if that was asked for.
-func (r *Report) verdict(strict bool) error {
-	blocks, warns, unknown := r.count(Blocks), r.count(Warns), r.count(Unknown)
+// exitError is an error where something blocks, or where anything is not fine if that was asked for.
+func (r *Report) exitError(strict bool) error {
+	blocks, warns, unknown := r.countStatus(Blocks), r.countStatus(Warns), r.countStatus(Unknown)
 	if blocks > 0 || strict && warns+unknown > 0 {
 		return exit.No(fmt.Errorf("%d block, %d warn, and %d could not be looked at", blocks, warns, unknown))
 	}
 	return nil
 }
 
-// print writes a report as people read it.
-func (r *Report) print(out io.Writer) error {
+// printTable writes a report as people read it.
+func (r *Report) printTable(out io.Writer) error {
 	t := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(t, "STATUS\tCHECK\tOBJECT\tFIELD\tMESSAGE\tFIX")
-	for _, f := range collapse(r.Findings) {
+	for _, f := range mergeAlike(r.Findings) {
 		cells := []string{string(f.Status), f.Check, f.Object, f.Field, f.Message, f.Fix}
 		for i, cell := range cells {
 			cells[i] = cmp.Or(oneLine(cell), "-")
@@ -117,12 +117,12 @@ func (r *Report) print(out io.Writer) error {
 		return err
 	}
 	when := map[Phase]string{Before: "before an installation", After: "of the installation"}[r.Phase]
-	_, err := fmt.Fprintf(out, "\nChecked %s in namespace %s: %d fine, %d block, %d warn, %d unknown.\n", when, r.Namespace, r.count(Fine), r.count(Blocks), r.count(Warns), r.count(Unknown))
+	_, err := fmt.Fprintf(out, "\nChecked %s in namespace %s: %d fine, %d block, %d warn, %d unknown.\n", when, r.Namespace, r.countStatus(Fine), r.countStatus(Blocks), r.countStatus(Warns), r.countStatus(Unknown))
 	return err
 }
 
-// collapse makes one finding of those that say the same of several objects.
-func collapse(findings []Finding) []Finding {
+// mergeAlike makes one finding of those that say the same of several objects.
+func mergeAlike(findings []Finding) []Finding {
 	var out []Finding
 	objects := map[Finding][]string{}
 	for _, f := range findings {
@@ -133,7 +133,7 @@ func collapse(findings []Finding) []Finding {
 		}
 	}
 	for n := range out {
-		out[n].Object = some(objects[out[n]])
+		out[n].Object = nameSome(objects[out[n]])
 	}
 	return out
 }
@@ -144,11 +144,11 @@ const mostInCell = 1000
 // oneLine is text without line ends, tabs and what is not printable, and not too long.
 func oneLine(text string) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' }), " ")
-	return shorten(text, mostInCell)
+	return truncateText(text, mostInCell)
 }
 
-// shorten cuts a text to a number of bytes.
-func shorten(text string, most int) string {
+// truncateText cuts a text to a number of bytes.
+func truncateText(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}

@@ -31,13 +31,13 @@ func (i *inspector) checkNamespace(ctx context.Context, planned []client.Object)
 	})
 	object := nameOf("Namespace", "", i.Namespace)
 	found := &corev1.Namespace{}
-	err := i.ask(ctx, func(ctx context.Context) error { return i.Get(ctx, client.ObjectKey{Name: i.Namespace}, found) })
+	err := i.askServer(ctx, func(ctx context.Context) error { return i.Get(ctx, client.ObjectKey{Name: i.Namespace}, found) })
 	switch {
 	case apierrors.IsNotFound(err) && made < 0:
-		i.add(Finding{Blocks, "there", object, "metadata.name", "it is not there, and the installation does not make it", "kubectl create namespace " + i.Namespace})
+		i.addFinding(Finding{Blocks, "there", object, "metadata.name", "it is not there, and the installation does not make it", "kubectl create namespace " + i.Namespace})
 		return space{labels: withName(nil, i.Namespace)}
 	case apierrors.IsNotFound(err):
-		i.add(Finding{Fine, "there", object, "metadata.name", "it is not there; the installation makes it", ""})
+		i.addFinding(Finding{Fine, "there", object, "metadata.name", "it is not there; the installation makes it", ""})
 		return space{labels: withName(planned[made].GetLabels(), i.Namespace)}
 	case err != nil:
 		i.addError("there", object, "get", err)
@@ -50,11 +50,11 @@ func (i *inspector) checkNamespace(ctx context.Context, planned []client.Object)
 				message += "; " + c.Message
 			}
 		}
-		i.add(Finding{Blocks, "there", object, "metadata.deletionTimestamp", message, "wait until it is gone: kubectl wait --for=delete namespace/" + i.Namespace + " --timeout=5m"})
+		i.addFinding(Finding{Blocks, "there", object, "metadata.deletionTimestamp", message, "wait until it is gone: kubectl wait --for=delete namespace/" + i.Namespace + " --timeout=5m"})
 		return space{labels: found.Labels, ending: true}
 	}
 	if made >= 0 && found.Annotations[preflight.ReleaseName] == "" {
-		i.add(Finding{Blocks, "there", object, "metadata.annotations", "it is there and of no release, so that Helm refuses to make it", "helm install with --set installation.createNamespace=false"})
+		i.addFinding(Finding{Blocks, "there", object, "metadata.annotations", "it is there and of no release, so that Helm refuses to make it", "helm install with --set installation.createNamespace=false"})
 	}
 	return space{labels: found.Labels, usable: true}
 }
@@ -98,10 +98,10 @@ func (i *inspector) checkReleases(ctx context.Context) {
 		default:
 			f.Status, f.Message = Fine, "it is "+r.status
 		}
-		i.add(f)
+		i.addFinding(f)
 	}
 	if len(latest) == 0 {
-		i.add(Finding{Fine, "there", nameOf("Release", "", i.Release), "status", "Helm has none", ""})
+		i.addFinding(Finding{Fine, "there", nameOf("Release", "", i.Release), "status", "Helm has none", ""})
 	}
 }
 
@@ -110,9 +110,9 @@ func (i *inspector) findReleases(ctx context.Context) (map[string]release, bool)
 	secrets := &metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	selected := client.MatchingLabels{"owner": "helm", "name": i.Release}
-	err := i.ask(ctx, func(ctx context.Context) error { return i.List(ctx, secrets, selected) })
+	err := i.askServer(ctx, func(ctx context.Context) error { return i.List(ctx, secrets, selected) })
 	if apierrors.IsForbidden(err) {
-		err = i.ask(ctx, func(ctx context.Context) error {
+		err = i.askServer(ctx, func(ctx context.Context) error {
 			return i.List(ctx, secrets, selected, client.InNamespace(i.ReleaseNamespace))
 		})
 	}
@@ -140,11 +140,11 @@ func (i *inspector) checkOwners(ctx context.Context, planned []plannedObject) {
 		}
 		found := &metav1.PartialObjectMetadata{}
 		found.SetGroupVersionKind(p.mapping.GroupVersionKind)
-		err := i.ask(ctx, func(ctx context.Context) error { return i.Get(ctx, client.ObjectKeyFromObject(p), found) })
+		err := i.askServer(ctx, func(ctx context.Context) error { return i.Get(ctx, client.ObjectKeyFromObject(p), found) })
 		switch {
 		case apierrors.IsNotFound(err):
 		case err != nil:
-			i.addError("there", p.name(), "get", err)
+			i.addError("there", p.displayName(), "get", err)
 		default:
 			i.addOwner(p, found)
 		}
@@ -156,15 +156,15 @@ func (i *inspector) addOwner(p plannedObject, found *metav1.PartialObjectMetadat
 	const field = "metadata.annotations"
 	switch {
 	case found.DeletionTimestamp != nil:
-		i.add(Finding{Blocks, "there", p.name(), "metadata.deletionTimestamp", fmt.Sprintf("it is being deleted, and waits for its finalizers %v", found.Finalizers),
+		i.addFinding(Finding{Blocks, "there", p.displayName(), "metadata.deletionTimestamp", fmt.Sprintf("it is being deleted, and waits for its finalizers %v", found.Finalizers),
 			"kubectl get " + p.mapping.Resource.GroupResource().String() + "/" + p.GetName() + " -o yaml says what it waits for"})
 	case owner == i.Release && namespace == i.ReleaseNamespace:
-		i.add(Finding{Warns, "there", p.name(), field, "it was left by a release of the same name, and Helm takes it over", ""})
+		i.addFinding(Finding{Warns, "there", p.displayName(), field, "it was left by a release of the same name, and Helm takes it over", ""})
 	case owner == "":
-		i.add(Finding{Blocks, "there", p.name(), field, "it is there and of no release, so that Helm refuses to make it; it may be of OpenKruise",
+		i.addFinding(Finding{Blocks, "there", p.displayName(), field, "it is there and of no release, so that Helm refuses to make it; it may be of OpenKruise",
 			"helm install " + i.Release + " charts/kruise --take-ownership, with Helm 3.17 or newer; regatta preflight if OpenKruise runs"})
 	default:
-		i.add(Finding{Blocks, "there", p.name(), field, "it is of release " + namespace + "/" + owner + ", so that Helm refuses to make it for " + i.ReleaseNamespace + "/" + i.Release,
+		i.addFinding(Finding{Blocks, "there", p.displayName(), field, "it is of release " + namespace + "/" + owner + ", so that Helm refuses to make it for " + i.ReleaseNamespace + "/" + i.Release,
 			"install as " + owner + " with -n " + namespace + ", or helm uninstall " + owner + " -n " + namespace})
 	}
 }

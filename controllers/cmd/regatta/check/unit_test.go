@@ -79,8 +79,8 @@ func TestVerdict(t *testing.T) {
 	for status, want := range map[Status][2]int{Blocks: {exit.Refused, exit.Refused}, Warns: {exit.Fine, exit.Refused}, Unknown: {exit.Fine, exit.Refused}, Fine: {exit.Fine, exit.Fine}} {
 		r := Report{Findings: []Finding{{Status: Fine}, {Status: status}}}
 		r.sortFindings()
-		if r.Result != status || exit.Code(r.verdict(false)) != want[0] || exit.Code(r.verdict(true)) != want[1] {
-			t.Errorf("%s: the result is %s, and it ends with %v or, with --strict, %v", status, r.Result, r.verdict(false), r.verdict(true))
+		if r.Result != status || exit.Code(r.exitError(false)) != want[0] || exit.Code(r.exitError(true)) != want[1] {
+			t.Errorf("%s: the result is %s, and it ends with %v or, with --strict, %v", status, r.Result, r.exitError(false), r.exitError(true))
 		}
 	}
 }
@@ -92,7 +92,7 @@ func TestPrint(t *testing.T) {
 		r.Findings = append(r.Findings, Finding{Blocks, "there", fmt.Sprint("CRD ", n), "metadata", "a\n\tb\x1b[31m\u2028c" + strings.Repeat("x", 5000), ""})
 	}
 	var out bytes.Buffer
-	if err := r.print(&out); err != nil {
+	if err := r.printTable(&out); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(out.String(), "\n")

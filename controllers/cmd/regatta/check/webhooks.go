@@ -29,13 +29,13 @@ type webhook struct {
 	conditions  int
 }
 
-func (w *webhook) object() string { return w.configuration }
+func (w *webhook) objectName() string { return w.configuration }
 
 // findWebhooks are all of the cluster.
 func (i *inspector) findWebhooks(ctx context.Context) ([]webhook, bool) {
 	var out []webhook
 	mutating, validating := &admissionv1.MutatingWebhookConfigurationList{}, &admissionv1.ValidatingWebhookConfigurationList{}
-	ok := i.list(ctx, "webhooks", "MutatingWebhookConfigurations", mutating, func() {
+	ok := i.listPages(ctx, "webhooks", "MutatingWebhookConfigurations", mutating, func() {
 		for n := range mutating.Items {
 			for _, w := range mutating.Items[n].Webhooks {
 				out = append(out, webhook{
@@ -45,7 +45,7 @@ func (i *inspector) findWebhooks(ctx context.Context) ([]webhook, bool) {
 			}
 		}
 	})
-	ok = i.list(ctx, "webhooks", "ValidatingWebhookConfigurations", validating, func() {
+	ok = i.listPages(ctx, "webhooks", "ValidatingWebhookConfigurations", validating, func() {
 		for n := range validating.Items {
 			for _, w := range validating.Items[n].Webhooks {
 				out = append(out, webhook{
@@ -58,8 +58,8 @@ func (i *inspector) findWebhooks(ctx context.Context) ([]webhook, bool) {
 	return out, ok
 }
 
-// matches reports whether a webhook is asked when an object is created, as far as its rules and selectors say.
-func (w *webhook) matches(p plannedObject, in space) bool {
+// isAskedAbout reports whether a webhook is asked when an object is created, as far as its rules and selectors say.
+func (w *webhook) isAskedAbout(p plannedObject, in space) bool {
 	resource, scope := p.mapping.Resource, admissionv1.ClusterScope
 	if p.isNamespaced() {
 		scope = admissionv1.NamespacedScope
@@ -73,22 +73,22 @@ func (w *webhook) matches(p plannedObject, in space) bool {
 			(has(r.Resources, resource.Resource) || slices.Contains(r.Resources, "*/*")) &&
 			(r.Scope == nil || *r.Scope == admissionv1.AllScopes || *r.Scope == scope)
 	})
-	if !ruled || !selects(w.ofObject, p.GetLabels()) {
+	if !ruled || !matchesLabels(w.ofObject, p.GetLabels()) {
 		return false
 	}
 	switch {
 	case p.GetNamespace() == in.labels[corev1.LabelMetadataName]:
-		return selects(w.inNamespace, in.labels)
+		return matchesLabels(w.inNamespace, in.labels)
 	case p.isNamespaced():
-		return selects(w.inNamespace, withName(nil, p.GetNamespace()))
+		return matchesLabels(w.inNamespace, withName(nil, p.GetNamespace()))
 	case p.mapping.GroupVersionKind.Kind == "Namespace":
-		return selects(w.inNamespace, withName(p.GetLabels(), p.GetName()))
+		return matchesLabels(w.inNamespace, withName(p.GetLabels(), p.GetName()))
 	}
 	return true
 }
 
-// selects is true for a selector that cannot be read, as the worse answer.
-func selects(selector *metav1.LabelSelector, set map[string]string) bool {
+// matchesLabels is true for a selector that cannot be read, as the worse answer.
+func matchesLabels(selector *metav1.LabelSelector, set map[string]string) bool {
 	if selector == nil {
 		return true
 	}
@@ -99,7 +99,7 @@ func selects(selector *metav1.LabelSelector, set map[string]string) bool {
 // endpointsOf says how many endpoints of a service are ready, and why there are none.
 func (i *inspector) endpointsOf(ctx context.Context, namespace, name string) (ready int, why string, err error) {
 	service := &corev1.Service{}
-	err = i.ask(ctx, func(ctx context.Context) error {
+	err = i.askServer(ctx, func(ctx context.Context) error {
 		return i.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, service)
 	})
 	if apierrors.IsNotFound(err) {
@@ -112,7 +112,7 @@ func (i *inspector) endpointsOf(ctx context.Context, namespace, name string) (re
 		return 1, "", nil // it is outside of the cluster
 	}
 	slicesOf := &discoveryv1.EndpointSliceList{}
-	err = i.ask(ctx, func(ctx context.Context) error {
+	err = i.askServer(ctx, func(ctx context.Context) error {
 		return i.List(ctx, slicesOf, client.InNamespace(namespace), client.MatchingLabels{discoveryv1.LabelServiceName: name})
 	})
 	if err != nil {
@@ -153,8 +153,8 @@ func (i *inspector) checkOtherWebhooks(ctx context.Context, planned []plannedObj
 		}
 		var about []string
 		for _, p := range planned {
-			if w.matches(p, in) {
-				about = append(about, p.name())
+			if w.isAskedAbout(p, in) {
+				about = append(about, p.displayName())
 			}
 		}
 		if len(about) == 0 {
@@ -165,26 +165,26 @@ func (i *inspector) checkOtherWebhooks(ctx context.Context, planned []plannedObj
 		_, why, err := i.endpointsOf(ctx, s.Namespace, s.Name)
 		switch {
 		case err != nil:
-			i.addError("webhooks", w.object(), "webhook "+w.name, err)
+			i.addError("webhooks", w.objectName(), "webhook "+w.name, err)
 		case why != "":
 			i.addDead(w, about, why)
 		}
 	}
 	if ok {
-		i.add(Finding{Fine, "webhooks", "webhooks of others", "rules", fmt.Sprintf("%d are asked about objects of the installation", asked), ""})
+		i.addFinding(Finding{Fine, "webhooks", "webhooks of others", "rules", fmt.Sprintf("%d are asked about objects of the installation", asked), ""})
 	}
 }
 
 // addDead says of a webhook that nothing answers it.
 func (i *inspector) addDead(w *webhook, about []string, why string) {
 	kind, name, _ := strings.Cut(w.configuration, " ")
-	f := Finding{Blocks, "webhooks", w.object(), "webhook " + w.name + " failurePolicy", "nothing answers it, so that what it is asked about is refused: " + some(about) + "; " + why,
+	f := Finding{Blocks, "webhooks", w.objectName(), "webhook " + w.name + " failurePolicy", "nothing answers it, so that what it is asked about is refused: " + nameSome(about) + "; " + why,
 		fmt.Sprintf("have it answer, or, if what it is of is gone, kubectl delete %s %s", strings.ToLower(kind), name)}
 	switch {
 	case !w.fails:
-		f.Status, f.Message = Warns, "nothing answers it, and it is ignored after its timeout, for "+some(about)+"; "+why
+		f.Status, f.Message = Warns, "nothing answers it, and it is ignored after its timeout, for "+nameSome(about)+"; "+why
 	case w.conditions > 0:
-		f.Status, f.Message = Warns, "nothing answers it; if its matchConditions hold, what it is asked about is refused: "+some(about)+"; "+why
+		f.Status, f.Message = Warns, "nothing answers it; if its matchConditions hold, what it is asked about is refused: "+nameSome(about)+"; "+why
 	}
-	i.add(f)
+	i.addFinding(f)
 }

@@ -34,15 +34,15 @@ func (l *look) withoutManager(ctx context.Context) (Report, error) {
 			Do: "name its namespace with --manager-namespace"})
 	}
 	if len(elsewhere.Items) == 0 {
-		if err := l.leftovers(ctx); err != nil {
+		if err := l.reportLeftovers(ctx); err != nil {
 			return Report{}, err
 		}
 	}
 	return Report{Rows: l.rows, Nothing: len(l.rows) == 0}, nil
 }
 
-// leftovers says what of OpenKruise is there without a manager.
-func (l *look) leftovers(ctx context.Context) error {
+// reportLeftovers says what of OpenKruise is there without a manager.
+func (l *look) reportLeftovers(ctx context.Context) error {
 	if err := l.crds(ctx); err != nil {
 		return err
 	}

@@ -10,18 +10,18 @@ import (
 // ofOpenKruise matches the images that the chart refuses, whatever registry has them.
 var ofOpenKruise = regexp.MustCompile(`(^|/)openkruise/kruise-(manager|daemon|helm-hook)$`)
 
-// images says which images of the release are not for this chart: the users named them for OpenKruise. A mirror of a name of its own may
+// reportImages says which images of the release are not for this chart: the users named them for OpenKruise. A mirror of a name of its own may
 // have either project's.
-func (l *look) images(object string) {
+func (l *look) reportImages(object string) {
 	for _, value := range []string{"manager.image", "daemon.image", "helmHooks.image"} {
 		repository, tag := l.release.text(value+".repository", ""), l.release.text(value+".tag", "")
 		switch {
 		case ofOpenKruise.MatchString(repository):
 			l.add(Row{Effect: Blocks, Object: object, Field: value + ".repository", There: repository, Here: "refused: it is an image of OpenKruise",
 				Do: "take it away, as the command below does, and name a mirror by --set image.registry"})
-			l.release.drop(value + ".repository")
+			l.release.unsetValue(value + ".repository")
 			if tag != "" {
-				l.release.drop(value + ".tag")
+				l.release.unsetValue(value + ".tag")
 			}
 		case repository != "":
 			l.add(Row{Effect: Differs, Object: object, Field: value + ".repository", There: repository, Here: "kept, and has to be an image of Regatta",
@@ -29,7 +29,7 @@ func (l *look) images(object string) {
 		case tag != "":
 			l.add(Row{Effect: Blocks, Object: object, Field: value + ".tag", There: tag, Here: "a version of OpenKruise, which Regatta has no image of",
 				Do: "take it away, as the command below does"})
-			l.release.drop(value + ".tag")
+			l.release.unsetValue(value + ".tag")
 		}
 	}
 }

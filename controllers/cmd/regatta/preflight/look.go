@@ -75,7 +75,7 @@ func (l *look) report(ctx context.Context) (Report, error) {
 
 // kubernetes says whether the API server is one that Regatta runs on.
 func (l *look) kubernetes() {
-	if kubeversion.Check(l.version) != nil {
+	if kubeversion.CheckSupported(l.version) != nil {
 		l.add(Row{Effect: Blocks, Object: "Kubernetes", Field: "version", There: l.version.GitVersion, Here: fmt.Sprintf("1.%d or newer", kubeversion.OldestMinor), Do: "upgrade Kubernetes first"})
 	}
 }

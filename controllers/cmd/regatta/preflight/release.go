@@ -62,8 +62,8 @@ func quoteForShell(argument string) string {
 	return "'" + strings.ReplaceAll(argument, "'", `'\''`) + "'"
 }
 
-// drop has the command take a value away that users set.
-func (r *release) drop(path string) {
+// unsetValue has the command take a value away that users set.
+func (r *release) unsetValue(path string) {
 	if !slices.Contains(r.unset, path) {
 		r.unset = append(r.unset, path)
 	}
@@ -161,7 +161,7 @@ func (l *look) values(object string) error {
 	if err := schema.Validate(values); errors.As(err, &wrong) {
 		l.refused(object, wrong)
 	}
-	l.images(object)
+	l.reportImages(object)
 	if groups, _, _ := unstructured.NestedSlice(values, "installation", "roleListGroups"); len(groups) > 0 {
 		for _, g := range groups {
 			if g == "*" || g == "" {
@@ -210,10 +210,10 @@ func (l *look) refused(object string, wrong *jsonschema.ValidationError) {
 	}
 	if hasUnknown {
 		for _, name := range unknown.Properties {
-			l.release.drop(pathOf(append(slices.Clone(wrong.InstanceLocation), name)))
+			l.release.unsetValue(pathOf(append(slices.Clone(wrong.InstanceLocation), name)))
 		}
 	} else if len(wrong.InstanceLocation) > 0 {
-		l.release.drop(pathOf(wrong.InstanceLocation))
+		l.release.unsetValue(pathOf(wrong.InstanceLocation))
 	}
 	l.add(Row{Effect: Blocks, Object: object, Field: cmp.Or(strings.Join(wrong.InstanceLocation, "."), "values"), There: "set", Here: "refused: " + strings.ReplaceAll(text, "\n", " "),
 		Do: "take it away, as the command below does"})

@@ -41,12 +41,12 @@ type archive struct {
 	left  []string // lines of the manifest
 }
 
-// add keeps a file, unless there is no room for it.
-func (a *archive) add(name string, data []byte) bool {
+// addFile keeps a file, unless there is no room for it.
+func (a *archive) addFile(name string, data []byte) bool {
 	name = cleanName(name)
 	size := int64(len(data)) + perEntry
 	if a.used+size > a.most-a.most/ofManifest {
-		a.omit(name, "there is no room left: raise --max-size")
+		a.recordOmission(name, "there is no room left: raise --max-size")
 		return false
 	}
 	a.used += size
@@ -58,27 +58,27 @@ func (a *archive) add(name string, data []byte) bool {
 func (a *archive) addDocument(name string, v any) {
 	plain, err := plainOf(v)
 	if err != nil {
-		a.omit(name, err.Error())
+		a.recordOmission(name, err.Error())
 		return
 	}
-	text, err := a.scrub.document(plain)
+	text, err := a.scrub.maskDocument(plain)
 	a.addText(name, text, err)
 }
 
 func (a *archive) addText(name string, text []byte, err error) {
 	switch {
 	case err != nil:
-		a.omit(name, err.Error())
+		a.recordOmission(name, err.Error())
 	case len(text) > mostOfFile:
-		a.omit(name, fmt.Sprintf("it has %d bytes", len(text)))
+		a.recordOmission(name, fmt.Sprintf("it has %d bytes", len(text)))
 	default:
-		a.add(name, text)
+		a.addFile(name, text)
 	}
 }
 
-// omit notes what is not in the archive, and why.
-func (a *archive) omit(what, why string) {
-	a.left = append(a.left, oneLine(what+": "+a.scrub.text(why)))
+// recordOmission notes what is not in the archive, and why.
+func (a *archive) recordOmission(what, why string) {
+	a.left = append(a.left, oneLine(what+": "+a.scrub.maskText(why)))
 }
 
 // mostInLine is how long a line of the manifest may be.
@@ -102,9 +102,9 @@ func cleanName(name string) string {
 	}, name)), "/")
 }
 
-// write replaces what was hidden in all files, and writes them behind the manifest. It returns how many files there are.
-func (a *archive) write(to io.Writer, header string, now time.Time) (int, error) {
-	replace := a.scrub.replacer()
+// writeTo replaces what was hidden in all files, and writes them behind the manifest. It returns how many files there are.
+func (a *archive) writeTo(to io.Writer, header string, now time.Time) (int, error) {
+	replace := a.scrub.newReplacer()
 	room := a.most - a.most/ofManifest
 	var kept []file
 	for _, f := range a.files {
@@ -113,10 +113,10 @@ func (a *archive) write(to io.Writer, header string, now time.Time) (int, error)
 			room -= size
 			kept = append(kept, f)
 		} else {
-			a.omit(f.name, "there is no room left: raise --max-size")
+			a.recordOmission(f.name, "there is no room left: raise --max-size")
 		}
 	}
-	kept = append([]file{{"manifest.txt", []byte(replace.Replace(a.manifest(header, kept)))}}, kept...)
+	kept = append([]file{{"manifest.txt", []byte(replace.Replace(a.formatManifest(header, kept)))}}, kept...)
 	if most := int(a.most/ofManifest) - perEntry - int(a.most/1000); len(kept[0].data) > most { // a thousandth for what does not compress
 		kept[0].data = append(kept[0].data[:most-64], "\n(the rest of this listing is left out)\n"...)
 	}
@@ -136,8 +136,8 @@ func (a *archive) write(to io.Writer, header string, now time.Time) (int, error)
 	return len(kept), zipped.Close()
 }
 
-// manifest lists what is in the archive, and what is not.
-func (a *archive) manifest(header string, kept []file) string {
+// formatManifest lists what is in the archive, and what is not.
+func (a *archive) formatManifest(header string, kept []file) string {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%s\n\nSecrets are never read. Values of environment variables, arguments, headers, annotations of others, files of policy bundles and\nwhat looks like a secret are masked. Look through it before you send it.\n\nIN THE ARCHIVE\n", header)
 	for _, f := range kept {

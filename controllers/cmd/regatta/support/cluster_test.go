@@ -115,7 +115,7 @@ func options() Options {
 func (s *shop) writes(t *testing.T, config *rest.Config, o Options) (map[string]string, int) {
 	t.Helper()
 	var out bytes.Buffer
-	n, err := Write(t.Context(), config, o, &out)
+	n, err := WriteArchive(t.Context(), config, o, &out)
 	if err != nil {
 		t.Fatal(err)
 	}

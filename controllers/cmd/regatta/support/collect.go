@@ -52,13 +52,13 @@ func newCollector(config *rest.Config, o Options, to *archive) (*collector, erro
 	return c, err
 }
 
-// collect takes what is needed most first: what comes last may find no room. It fails only where no API server answers.
-func (c *collector) collect(ctx context.Context) error {
-	report, err := check.Run(ctx, c.config, c.Options.Options, nil)
+// collectAll takes what is needed most first: what comes last may find no room. It fails only where no API server answers.
+func (c *collector) collectAll(ctx context.Context) error {
+	report, err := check.InspectCluster(ctx, c.config, c.Options.Options, nil)
 	if err != nil {
 		return err
 	}
-	c.archive.scrub.publish(c.Namespace, c.Only, preflight.ManagerDeployment)
+	c.archive.scrub.addPublic(c.Namespace, c.Only, preflight.ManagerDeployment)
 	c.archive.addDocument("version.json", map[string]any{"client": c.Program, "kubernetes": report.Kubernetes, "manager": report.Manager})
 	c.archive.addDocument("check.json", report)
 	c.archive.scrub.own = true
@@ -76,8 +76,8 @@ func (c *collector) collect(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// ask makes a request that has a deadline of its own.
-func (c *collector) ask(ctx context.Context, request func(context.Context) error) error {
+// askServer makes a request that has a deadline of its own.
+func (c *collector) askServer(ctx context.Context, request func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	return request(ctx)
@@ -86,10 +86,10 @@ func (c *collector) ask(ctx context.Context, request func(context.Context) error
 // omitFailed notes that a request failed.
 func (c *collector) omitFailed(what string, err error) {
 	if apierrors.IsForbidden(err) {
-		c.archive.omit(what, "denied: "+err.Error())
+		c.archive.recordOmission(what, "denied: "+err.Error())
 		return
 	}
-	c.archive.omit(what, "the request failed: "+err.Error())
+	c.archive.recordOmission(what, "the request failed: "+err.Error())
 }
 
 // plainOf is a value as JSON has it.
@@ -130,7 +130,7 @@ func (c *collector) collectChart(ctx context.Context) {
 	for _, gvk := range objectsOfChart() {
 		mapping, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 		if err != nil {
-			c.archive.omit("chart/"+gvk.Kind, err.Error())
+			c.archive.recordOmission("chart/"+gvk.Kind, err.Error())
 			continue
 		}
 		opts := []client.ListOption{ofChart}
@@ -147,7 +147,7 @@ func (c *collector) collectChart(ctx context.Context) {
 				}
 				dropSchemas(o)
 			}
-			text, err := c.archive.scrub.object(o.Object)
+			text, err := c.archive.scrub.maskObject(o.Object)
 			c.archive.addText("chart/"+strings.ToLower(gvk.Kind)+"/"+o.GetName()+".json", text, err)
 		}, opts...)
 	}
@@ -171,7 +171,7 @@ func (c *collector) eachObject(ctx context.Context, what string, gvk schema.Grou
 	for token, n := "", 0; n < most; {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-		err := c.ask(ctx, func(ctx context.Context) error {
+		err := c.askServer(ctx, func(ctx context.Context) error {
 			return c.List(ctx, list, append([]client.ListOption{client.Limit(int64(min(page, most-n))), client.Continue(token)}, opts...)...)
 		})
 		if err != nil {
@@ -189,7 +189,7 @@ func (c *collector) eachObject(ctx context.Context, what string, gvk schema.Grou
 			return
 		}
 		if n >= most {
-			c.archive.omit(what, fmt.Sprintf("there are more than %d", most))
+			c.archive.recordOmission(what, fmt.Sprintf("there are more than %d", most))
 		}
 	}
 }
@@ -205,11 +205,11 @@ func (c *collector) collectKinds(ctx context.Context, folder string, most int, w
 		gvk := schema.GroupVersionKind{Group: group, Version: known[key][len(known[key])-1], Kind: kind}
 		mapping, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 		if err != nil {
-			c.archive.omit(folder+"/"+kind, err.Error())
+			c.archive.recordOmission(folder+"/"+kind, err.Error())
 			continue
 		}
 		if most == 0 {
-			c.archive.omit(folder+"/"+kind, "--objects is 0")
+			c.archive.recordOmission(folder+"/"+kind, "--objects is 0")
 			continue
 		}
 		var opts []client.ListOption
@@ -217,7 +217,7 @@ func (c *collector) collectKinds(ctx context.Context, folder string, most int, w
 			opts = append(opts, client.InNamespace(c.Only))
 		}
 		c.eachObject(ctx, folder+"/"+kind, gvk, most, func(o *unstructured.Unstructured) {
-			text, err := c.archive.scrub.object(o.Object)
+			text, err := c.archive.scrub.maskObject(o.Object)
 			c.archive.addText(folder+"/"+strings.ToLower(kind)+"/"+strings.TrimPrefix(o.GetNamespace()+"/", "/")+o.GetName()+".json", text, err)
 		}, opts...)
 	}
@@ -236,10 +236,10 @@ func (c *collector) collectNodes(ctx context.Context) {
 	c.eachObject(ctx, "nodes.json", corev1.SchemeGroupVersion.WithKind("Node"), most, func(o *unstructured.Unstructured) {
 		n := &corev1.Node{}
 		if err := c.Scheme().Convert(o, n, nil); err != nil {
-			c.archive.omit("nodes.json", err.Error())
+			c.archive.recordOmission("nodes.json", err.Error())
 			return
 		}
-		c.archive.scrub.publish(n.Name)
+		c.archive.scrub.addPublic(n.Name)
 		info := n.Status.NodeInfo
 		info.MachineID, info.SystemUUID, info.BootID = "", "", ""
 		out = append(out, node{n.Name, info, n.Spec.Taints, n.Status.Conditions})

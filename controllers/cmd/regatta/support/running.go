@@ -41,13 +41,13 @@ func (c *collector) collectPods(ctx context.Context) []corev1.Pod {
 		c.eachObject(ctx, "pods/"+of, corev1.SchemeGroupVersion.WithKind("Pod"), most, func(o *unstructured.Unstructured) {
 			pod := corev1.Pod{}
 			if err := c.Scheme().Convert(o, &pod, nil); err != nil {
-				c.archive.omit("pods/"+o.GetName(), err.Error())
+				c.archive.recordOmission("pods/"+o.GetName(), err.Error())
 				return
 			}
-			c.archive.scrub.publish(pod.Spec.NodeName)
+			c.archive.scrub.addPublic(pod.Spec.NodeName)
 			byPlane[of] = append(byPlane[of], pod)
 			if of == managerPlane || len(byPlane[of]) <= 4*max(c.Agents, 1) || !isReady(&pod) {
-				text, err := c.archive.scrub.object(o.Object)
+				text, err := c.archive.scrub.maskObject(o.Object)
 				c.archive.addText("pods/"+pod.Name+".json", text, err)
 			}
 		}, client.InNamespace(c.Namespace), client.MatchingLabels{plane: of})
@@ -57,7 +57,7 @@ func (c *collector) collectPods(ctx context.Context) []corev1.Pod {
 		return cmp.Or(cmp.Compare(boolOf(isReady(&a)), boolOf(isReady(&b))), cmp.Compare(restartsOf(&b), restartsOf(&a)))
 	})
 	if len(agents) > c.Agents {
-		c.archive.omit("logs of agents", fmt.Sprintf("%d of %d are taken, by --agents", c.Agents, len(agents)))
+		c.archive.recordOmission("logs of agents", fmt.Sprintf("%d of %d are taken, by --agents", c.Agents, len(agents)))
 		agents = agents[:c.Agents]
 	}
 	return append(byPlane[managerPlane], agents...)
@@ -88,7 +88,7 @@ func restartsOf(pod *corev1.Pod) (n int32) {
 func (c *collector) collectSecrets(ctx context.Context) {
 	const name = "secrets.txt"
 	var raw []byte
-	err := c.ask(ctx, func(ctx context.Context) (err error) {
+	err := c.askServer(ctx, func(ctx context.Context) (err error) {
 		raw, err = c.core.CoreV1().RESTClient().Get().Namespace(c.Namespace).Resource("secrets").
 			SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Param("includeObject", "None").Param("limit", "500").Do(ctx).Raw()
 		return err
@@ -99,7 +99,7 @@ func (c *collector) collectSecrets(ctx context.Context) {
 	}
 	table := metav1.Table{}
 	if err := json.Unmarshal(raw, &table); err != nil || table.Kind != "Table" {
-		c.archive.omit(name, "the API server sends no table")
+		c.archive.recordOmission(name, "the API server sends no table")
 		return
 	}
 	column := func(name string) int {
@@ -148,7 +148,7 @@ func (c *collector) keepEvents(_ context.Context, name string, list func(func(*u
 	list(func(o *unstructured.Unstructured) {
 		e := &corev1.Event{}
 		if err := c.Scheme().Convert(o, e, nil); err != nil {
-			c.archive.omit(name, err.Error())
+			c.archive.recordOmission(name, err.Error())
 			return
 		}
 		if wanted(e) {
@@ -162,7 +162,7 @@ func (c *collector) keepEvents(_ context.Context, name string, list func(func(*u
 	slices.SortFunc(out, func(a, b event) int { return b.Last.Compare(a.Last) })
 	const kept = 1000
 	if len(out) > kept {
-		c.archive.omit(name, fmt.Sprintf("the latest %d of %d are kept", kept, len(out)))
+		c.archive.recordOmission(name, fmt.Sprintf("the latest %d of %d are kept", kept, len(out)))
 		out = out[:kept]
 	}
 	c.archive.addDocument(name, out)
@@ -192,12 +192,12 @@ func (c *collector) collectLog(ctx context.Context, pod *corev1.Pod, container s
 	}
 	name += ".log"
 	if c.LogBytes == 0 {
-		c.archive.omit(name, "--log-bytes is 0")
+		c.archive.recordOmission(name, "--log-bytes is 0")
 		return
 	}
 	lines := int64(50_000) // more than fit into what is kept
 	end := &tail{most: int(c.LogBytes)}
-	err := c.ask(ctx, func(ctx context.Context) error {
+	err := c.askServer(ctx, func(ctx context.Context) error {
 		from, err := c.core.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: &lines}).Stream(ctx)
 		if err != nil {
 			return err
@@ -212,9 +212,9 @@ func (c *collector) collectLog(ctx context.Context, pod *corev1.Pod, container s
 		}
 	}
 	if end.dropped {
-		c.archive.omit(name, fmt.Sprintf("all but the last %d bytes, by --log-bytes", c.LogBytes))
+		c.archive.recordOmission(name, fmt.Sprintf("all but the last %d bytes, by --log-bytes", c.LogBytes))
 	}
-	c.archive.add(name, c.archive.scrub.log(end.bytes()))
+	c.archive.addFile(name, c.archive.scrub.maskLog(end.keptBytes()))
 }
 
 // tail keeps the end of what is written.
@@ -227,20 +227,20 @@ type tail struct {
 func (t *tail) Write(p []byte) (int, error) {
 	t.kept = append(t.kept, p...)
 	if len(t.kept) > 2*t.most {
-		t.trim()
+		t.dropOldest()
 	}
 	return len(p), nil
 }
 
-func (t *tail) trim() {
+func (t *tail) dropOldest() {
 	if over := len(t.kept) - t.most; over > 0 {
 		t.kept, t.dropped = append([]byte{}, t.kept[over:]...), true
 	}
 }
 
-// bytes are the whole lines of the end: half of one may be half of a secret that is not known by the rest.
-func (t *tail) bytes() []byte {
-	t.trim()
+// keptBytes are the whole lines of the end: half of one may be half of a secret that is not known by the rest.
+func (t *tail) keptBytes() []byte {
+	t.dropOldest()
 	if !t.dropped {
 		return t.kept
 	}
@@ -268,7 +268,7 @@ func (c *collector) collectMetrics(ctx context.Context, pods []corev1.Pod) {
 		}
 		name := "metrics/" + pod.Name + ".txt"
 		var raw []byte
-		err := c.ask(ctx, func(ctx context.Context) (err error) {
+		err := c.askServer(ctx, func(ctx context.Context) (err error) {
 			raw, err = readBounded(ctx, c.core.CoreV1().RESTClient().Get().Namespace(pod.Namespace).Resource("pods").Name(pod.Name+":"+port).SubResource("proxy").Suffix("metrics"))
 			return err
 		})
@@ -276,7 +276,7 @@ func (c *collector) collectMetrics(ctx context.Context, pods []corev1.Pod) {
 			c.omitFailed(name, err)
 			continue
 		}
-		c.archive.addText(name, c.archive.scrub.log(raw), nil)
+		c.archive.addText(name, c.archive.scrub.maskLog(raw), nil)
 	}
 }
 
@@ -294,15 +294,15 @@ func readBounded(ctx context.Context, request *rest.Request) ([]byte, error) {
 func (c *collector) collectDecisions(ctx context.Context) {
 	const name = "decisions.jsonl"
 	if c.Decisions == 0 {
-		c.archive.omit(name, "--decisions is 0")
+		c.archive.recordOmission(name, "--decisions is 0")
 		return
 	}
 	records, warnings, err := c.asker.Decisions(ctx, managers.Decisions{Namespace: c.Only, Limit: c.Decisions})
 	for _, w := range warnings {
-		c.archive.omit(name, w.Error())
+		c.archive.recordOmission(name, w.Error())
 	}
 	if err != nil {
-		c.archive.omit(name, err.Error())
+		c.archive.recordOmission(name, err.Error())
 		return
 	}
 	records = records[max(0, len(records)-c.Decisions):]
@@ -310,12 +310,12 @@ func (c *collector) collectDecisions(ctx context.Context) {
 	for n := len(records) - 1; n >= 0; n-- { // the latest first
 		var line bytes.Buffer
 		if err := record.Write(&line, records[n:n+1]); err != nil {
-			c.archive.omit(name, err.Error())
+			c.archive.recordOmission(name, err.Error())
 			continue
 		}
-		text := c.archive.scrub.decision(line.Bytes())
+		text := c.archive.scrub.maskDecision(line.Bytes())
 		if out.Len()+len(text) >= mostOfFile {
-			c.archive.omit(name, fmt.Sprintf("the latest %d of %d are kept", len(records)-1-n, len(records)))
+			c.archive.recordOmission(name, fmt.Sprintf("the latest %d of %d are kept", len(records)-1-n, len(records)))
 			break
 		}
 		out.WriteString(text)

@@ -41,22 +41,22 @@ func newScrubber() (*scrubber, error) {
 	return &scrubber{line: m.Begin(), hidden: map[string]bool{}, public: map[string]bool{}}, nil
 }
 
-func (s *scrubber) hide(text string) {
+func (s *scrubber) addHidden(text string) {
 	if len(text) >= distinctive && text != mask.Text && !instead.MatchString(text) {
 		s.hidden[text] = true
 	}
 }
 
-// publish says that a text is no secret, though an environment variable may have it as its value.
-func (s *scrubber) publish(texts ...string) {
+// addPublic says that a text is no secret, though an environment variable may have it as its value.
+func (s *scrubber) addPublic(texts ...string) {
 	for _, text := range texts {
 		s.public[text] = true
 	}
 }
 
-// document scrubs a value as JSON has it, and writes it.
-func (s *scrubber) document(value any) ([]byte, error) {
-	text, err := json.Marshal(s.value(value, nil))
+// maskDocument scrubs a value as JSON has it, and writes it.
+func (s *scrubber) maskDocument(value any) ([]byte, error) {
+	text, err := json.Marshal(s.maskValue(value, nil))
 	if err != nil {
 		return nil, fmt.Errorf("encoding: %w", err)
 	}
@@ -70,13 +70,13 @@ func (s *scrubber) document(value any) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// object scrubs an object of the API.
-func (s *scrubber) object(o map[string]any) ([]byte, error) {
+// maskObject scrubs an object of the API.
+func (s *scrubber) maskObject(o map[string]any) ([]byte, error) {
 	o = maps.Clone(o)
 	meta, _ := o["metadata"].(map[string]any)
 	for _, field := range []string{"name", "namespace", "uid"} {
 		if text, ok := meta[field].(string); ok {
-			s.publish(text)
+			s.addPublic(text)
 		}
 	}
 	for _, field := range []string{"data", "binaryData", "stringData"} {
@@ -91,7 +91,7 @@ func (s *scrubber) object(o map[string]any) ([]byte, error) {
 			o["spec"] = spec
 		}
 	}
-	return s.document(o)
+	return s.maskDocument(o)
 }
 
 // withoutContents are the names of an object.
@@ -119,34 +119,34 @@ var instead = regexp.MustCompile(`^(\[(left out: [0-9]+ bytes|left out: no certi
 
 func leftOut(text string) string { return fmt.Sprintf("[left out: %d bytes]", len(text)) }
 
-// value scrubs a value for where it is: path are the names above it, without those of elements of lists.
-func (s *scrubber) value(v any, path []string) any {
+// maskValue scrubs a value for where it is: path are the names above it, without those of elements of lists.
+func (s *scrubber) maskValue(v any, path []string) any {
 	name := ""
 	if len(path) > 0 {
 		name = path[len(path)-1]
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		return s.fields(v, name, path)
+		return s.maskFields(v, name, path)
 	case []any:
 		if name == "args" || name == "command" {
-			return s.arguments(v)
+			return s.maskArguments(v)
 		}
 		out := make([]any, len(v))
 		for n := range v {
-			out[n] = s.value(v[n], path)
+			out[n] = s.maskValue(v[n], path)
 		}
 		return out
 	case string:
 		if name == "caBundle" {
 			return describeCertificates(v)
 		}
-		return s.mark(v)
+		return s.markSecrets(v)
 	}
 	return v
 }
 
-func (s *scrubber) fields(o map[string]any, name string, path []string) any {
+func (s *scrubber) maskFields(o map[string]any, name string, path []string) any {
 	if name == "files" && len(path) > 1 && path[len(path)-2] == "spec" { // of a policy bundle
 		return digestsOf(o)
 	}
@@ -155,12 +155,12 @@ func (s *scrubber) fields(o map[string]any, name string, path []string) any {
 		switch {
 		case key == "managedFields":
 		case name == "annotations":
-			out[key] = s.annotation(key, v)
+			out[key] = s.maskAnnotation(key, v)
 		case name == "httpHeaders" && key == "value" || name == "env" && key == "value":
 			s.hideEnv(o)
 			out[key] = mask.Text
 		default:
-			out[key] = s.value(v, append(slices.Clone(path), key))
+			out[key] = s.maskValue(v, append(slices.Clone(path), key))
 		}
 	}
 	return out
@@ -171,10 +171,10 @@ func (s *scrubber) hideEnv(variable map[string]any) {
 	value, _ := variable["value"].(string)
 	name, _ := variable["name"].(string)
 	if slices.Contains([]string{"WEBHOOK_PORT", "WEBHOOK_CERT_DIR", "WEBHOOK_HOST", "GOMEMLIMIT", "KUBE_CACHE_MUTATION_DETECTOR", "CUSTOM_RESOURCE_ENABLE"}, name) {
-		s.publish(value)
+		s.addPublic(value)
 		return
 	}
-	s.hide(value)
+	s.addHidden(value)
 }
 
 // digestsOf names what stands in the files of a policy bundle, so that two can be compared: data of them may be anything.
@@ -190,8 +190,8 @@ func digestsOf(files map[string]any) map[string]any {
 // mostOfAnnotation is how many bytes of an annotation are kept.
 const mostOfAnnotation = 1024
 
-// annotation keeps those of Kubernetes, Helm, OpenKruise and Regatta: what others write into theirs is not known.
-func (s *scrubber) annotation(key string, v any) any {
+// maskAnnotation keeps those of Kubernetes, Helm, OpenKruise and Regatta: what others write into theirs is not known.
+func (s *scrubber) maskAnnotation(key string, v any) any {
 	text, ok := v.(string)
 	domain, _, _ := strings.Cut(key, "/")
 	known := slices.ContainsFunc([]string{"kubernetes.io", "k8s.io", "helm.sh", "kruise.io", "regatta.sh", "cert-manager.io"}, func(of string) bool {
@@ -203,7 +203,7 @@ func (s *scrubber) annotation(key string, v any) any {
 	case len(text) > mostOfAnnotation:
 		return leftOut(text)
 	}
-	return s.mark(text)
+	return s.markSecrets(text)
 }
 
 // plainFlags are those of the manager and the agent whose values are no secrets.
@@ -213,17 +213,17 @@ func plainFlags() []string {
 		"tenant-bundle-hosts"}
 }
 
-// arguments keeps the names of flags, and the values of a few of the chart's own programs: others, and what is no flag, may be anything.
-func (s *scrubber) arguments(list []any) []any {
+// maskArguments keeps the names of flags, and the values of a few of the chart's own programs: others, and what is no flag, may be anything.
+func (s *scrubber) maskArguments(list []any) []any {
 	out := make([]any, len(list))
 	for n, v := range list {
 		text, _ := v.(string)
-		out[n] = s.argument(text, n == 0)
+		out[n] = s.maskArgument(text, n == 0)
 	}
 	return out
 }
 
-func (s *scrubber) argument(text string, first bool) string {
+func (s *scrubber) maskArgument(text string, first bool) string {
 	name, value, assigned := strings.Cut(text, "=")
 	plain := strings.TrimLeft(name, "-")
 	flag := flagName(plain)
@@ -235,11 +235,11 @@ func (s *scrubber) argument(text string, first bool) string {
 	case !assigned && flag == plain && (strings.HasPrefix(text, "--") || len(text) == 2 && text[0] == '-'):
 		return text
 	}
-	s.hide(text)
+	s.addHidden(text)
 	if !assigned || flag != plain || !strings.HasPrefix(text, "--") { // -pVALUE has one, too
 		return mask.Text
 	}
-	s.hide(value)
+	s.addHidden(value)
 	return name + "=" + mask.Text
 }
 

@@ -76,7 +76,7 @@ func Command(builtin fs.FS) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
-			if o.Program, err = version.Read(builtin); err != nil {
+			if o.Program, err = version.ReadVersion(builtin); err != nil {
 				return err
 			}
 			return o.run(cmd)
@@ -128,13 +128,13 @@ func (o *command) run(cmd *cobra.Command) error {
 		o.Only = where.Namespace
 	}
 	if o.file == "-" {
-		_, err := Write(cmd.Context(), config, o.Options, cmd.OutOrStdout())
+		_, err := WriteArchive(cmd.Context(), config, o.Options, cmd.OutOrStdout())
 		return err
 	}
 	if o.file == "" {
 		o.file = "regatta-support-" + time.Now().UTC().Format("20060102T150405Z") + ".tar.gz"
 	}
-	n, err := writeFile(o.file, func(to io.Writer) (int, error) { return Write(cmd.Context(), config, o.Options, to) })
+	n, err := writeFile(o.file, func(to io.Writer) (int, error) { return WriteArchive(cmd.Context(), config, o.Options, to) })
 	if err != nil {
 		return err
 	}
@@ -158,8 +158,8 @@ func writeFile(path string, write func(io.Writer) (int, error)) (int, error) {
 	return n, nil
 }
 
-// Write gathers what a bug report needs, and writes it as a tar with gzip. It returns how many files are in it.
-func Write(ctx context.Context, config *rest.Config, o Options, to io.Writer) (int, error) {
+// WriteArchive gathers what a bug report needs, and writes it as a tar with gzip. It returns how many files are in it.
+func WriteArchive(ctx context.Context, config *rest.Config, o Options, to io.Writer) (int, error) {
 	scrub, err := newScrubber()
 	if err != nil {
 		return 0, err
@@ -168,7 +168,7 @@ func Write(ctx context.Context, config *rest.Config, o Options, to io.Writer) (i
 	if err != nil {
 		return 0, err
 	}
-	if err := c.collect(ctx); err != nil {
+	if err := c.collectAll(ctx); err != nil {
 		return 0, err
 	}
 	now := time.Now().UTC()
@@ -176,5 +176,5 @@ func Write(ctx context.Context, config *rest.Config, o Options, to io.Writer) (i
 	if o.Only != "" {
 		header += "; objects and events of namespace " + o.Only + " alone"
 	}
-	return c.archive.write(to, header, now)
+	return c.archive.writeTo(to, header, now)
 }

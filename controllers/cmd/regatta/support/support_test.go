@@ -222,7 +222,7 @@ func testSize(t *testing.T, s *shop, config *rest.Config) {
 			t.Errorf("the manifest lacks %q:\n%s", want, files["manifest.txt"])
 		}
 	}
-	if _, err := Write(context.Background(), &rest.Config{Host: "http://127.0.0.1:1"}, o, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "asking the API server") {
+	if _, err := WriteArchive(context.Background(), &rest.Config{Host: "http://127.0.0.1:1"}, o, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "asking the API server") {
 		t.Errorf("without an API server: %v", err)
 	}
 }

@@ -38,15 +38,15 @@ var (
 	restore = strings.NewReplacer("\uE000", "=", "\uE001", ":", "\uE002", " ")
 )
 
-// text masks what looks like a secret in a text, and keeps the rest.
-func (s *scrubber) text(text string) string { return restore.Replace(s.mark(text)) }
+// maskText masks what looks like a secret in a text, and keeps the rest.
+func (s *scrubber) maskText(text string) string { return restore.Replace(s.markSecrets(text)) }
 
-// mark does so, with marks before what is masked.
-func (s *scrubber) mark(text string) string {
+// markSecrets does so, with marks before what is masked.
+func (s *scrubber) markSecrets(text string) string {
 	if text == "" {
 		return text
 	}
-	text = s.embedded(text)
+	text = s.maskEmbedded(text)
 	lower := strings.ToLower(text)
 	if strings.Contains(text, "PRIVATE KEY") {
 		text = privateKey.ReplaceAllString(text, mask.Text)
@@ -78,7 +78,7 @@ func (s *scrubber) mark(text string) string {
 		if strings.Contains(w, "masked") || !mask.LooksSecret(w) {
 			return w
 		}
-		s.hide(w)
+		s.addHidden(w)
 		return mask.Text
 	})
 }
@@ -97,7 +97,7 @@ func (s *scrubber) replaceNamed(text string, pattern *regexp.Regexp) string {
 		case !mask.Secretive(parts[1]) || parts[2] == ":" && !mask.Secretive(lastWordOf(parts[1])): // such as an image called token-service
 			return parts[1] + parts[2] + s.replaceNamed(parts[3], pattern)
 		}
-		s.hide(strings.Trim(parts[3], `"'\`))
+		s.addHidden(strings.Trim(parts[3], `"'\`))
 		return parts[1] + keep.Replace(parts[2]) + mask.Text
 	})
 }
@@ -105,8 +105,8 @@ func (s *scrubber) replaceNamed(text string, pattern *regexp.Regexp) string {
 // lastWordOf is the last word of a name.
 func lastWordOf(name string) string { return name[strings.LastIndexAny(name, "-_./")+1:] }
 
-// embedded scrubs a text that is a document of JSON by its names.
-func (s *scrubber) embedded(text string) string {
+// maskEmbedded scrubs a text that is a document of JSON by its names.
+func (s *scrubber) maskEmbedded(text string) string {
 	trimmed := strings.TrimSpace(text)
 	if !strings.HasPrefix(trimmed, "{") && !strings.HasPrefix(trimmed, "[") {
 		return text
@@ -116,30 +116,30 @@ func (s *scrubber) embedded(text string) string {
 	if len(trimmed) > deepest*10 || json.Unmarshal([]byte(trimmed), &v) != nil {
 		return text
 	}
-	out, err := json.Marshal(s.value(v, nil))
+	out, err := json.Marshal(s.maskValue(v, nil))
 	if err != nil {
 		return text
 	}
 	return restore.Replace(string(s.line.JSON("input", out)))
 }
 
-// log masks a log, line by line. A private key may be printed over several.
-func (s *scrubber) log(text []byte) []byte {
+// maskLog masks a log, line by line. A private key may be printed over several.
+func (s *scrubber) maskLog(text []byte) []byte {
 	text = privateKey.ReplaceAll(text, []byte(mask.Text))
 	text = endOfKey.ReplaceAll(text, []byte(mask.Text)) // of one whose beginning was cut off
 	var out bytes.Buffer
 	out.Grow(len(text))
 	for line := range bytes.SplitSeq(text, []byte("\n")) {
-		out.WriteString(s.text(strings.ToValidUTF8(string(line), "\uFFFD")))
+		out.WriteString(s.maskText(strings.ToValidUTF8(string(line), "\uFFFD")))
 		out.WriteByte('\n')
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
-// replacer replaces everything that was hidden, in the forms that programs write texts in.
-func (s *scrubber) replacer() *strings.Replacer {
-	for _, text := range s.line.Hidden() {
-		s.hide(text)
+// newReplacer replaces everything that was hidden, in the forms that programs write texts in.
+func (s *scrubber) newReplacer() *strings.Replacer {
+	for _, text := range s.line.HiddenTexts() {
+		s.addHidden(text)
 	}
 	forms := map[string]bool{}
 	for text := range s.hidden {
@@ -169,13 +169,13 @@ func (s *scrubber) replacer() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// decision scrubs a record of a decision, a document of JSON in a line.
-func (s *scrubber) decision(line []byte) string {
+// maskDecision scrubs a record of a decision, a document of JSON in a line.
+func (s *scrubber) maskDecision(line []byte) string {
 	var v any
 	if json.Unmarshal(line, &v) != nil {
 		return leftOut(string(line))
 	}
-	out, err := json.Marshal(s.value(v, nil))
+	out, err := json.Marshal(s.maskValue(v, nil))
 	if err != nil {
 		return leftOut(string(line))
 	}

@@ -49,11 +49,11 @@ func TestText(t *testing.T) {
 		"a -----BEGIN EC PRIVATE KEY----- x -----END EC PRIVATE KEY----- b": "a [masked] b",
 	} {
 		s := newTestScrubber(t)
-		got := s.text(in)
+		got := s.maskText(in)
 		if got != want {
 			t.Errorf("%s: got %s, want %s", in, got, want)
 		}
-		if again := s.text(got); again != got {
+		if again := s.maskText(got); again != got {
 			t.Errorf("%s: scrubbed again it is %s", got, again)
 		}
 	}
@@ -61,7 +61,7 @@ func TestText(t *testing.T) {
 
 func TestKeysOverSeveralLines(t *testing.T) {
 	s := newTestScrubber(t)
-	got := string(s.log([]byte("MIIsecret\n-----END PRIVATE KEY-----\none\n-----BEGIN PRIVATE KEY-----\nMIIsecret\n-----END PRIVATE KEY-----\ntwo\n-----BEGIN PRIVATE KEY-----\nMIIsecret\n")))
+	got := string(s.maskLog([]byte("MIIsecret\n-----END PRIVATE KEY-----\none\n-----BEGIN PRIVATE KEY-----\nMIIsecret\n-----END PRIVATE KEY-----\ntwo\n-----BEGIN PRIVATE KEY-----\nMIIsecret\n")))
 	if want := "[masked]\none\n[masked]\ntwo\n[masked]"; got != want {
 		t.Errorf("got %q", got)
 	}
@@ -75,7 +75,7 @@ func TestArguments(t *testing.T) {
 	} {
 		s := newTestScrubber(t)
 		s.own = own
-		text, err := json.Marshal(s.arguments(in))
+		text, err := json.Marshal(s.maskArguments(in))
 		if err != nil || string(text) != want {
 			t.Errorf("of the chart %t: got %s, %v", own, text, err)
 		}
@@ -104,11 +104,11 @@ func TestWhatAnObjectHidesIsHiddenEverywhere(t *testing.T) {
 			o["status"] = map[string]any{"token": value, "message": "token=" + value}
 		}
 		s := newTestScrubber(t)
-		text, err := s.object(o)
+		text, err := s.maskObject(o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		replaced := s.replacer().Replace(string(text))
+		replaced := s.newReplacer().Replace(string(text))
 		if place != "token" && strings.Contains(replaced, planted) { // a message may have more words than a value has
 			t.Fatalf("%s: %s", place, replaced)
 		}
@@ -118,7 +118,7 @@ func TestWhatAnObjectHidesIsHiddenEverywhere(t *testing.T) {
 		if place == "env" {
 			quoted, _ := json.Marshal(value)
 			for _, said := range []string{value, string(quoted), fmt.Sprintf("%x", value)} {
-				if got := s.replacer().Replace("it says " + said + "."); strings.Contains(got, planted) || strings.Contains(got, "504c414e544544") {
+				if got := s.newReplacer().Replace("it says " + said + "."); strings.Contains(got, planted) || strings.Contains(got, "504c414e544544") {
 					t.Fatalf("a log has it: %s", got)
 				}
 			}
@@ -143,7 +143,7 @@ func TestTail(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := string(end.bytes()); got != tc.want || end.dropped != tc.dropped {
+		if got := string(end.keptBytes()); got != tc.want || end.dropped != tc.dropped {
 			t.Errorf("got %q, dropped %t, want %q", got, end.dropped, tc.want)
 		}
 	}
@@ -201,12 +201,12 @@ func TestTyping(t *testing.T) {
 func TestManifest(t *testing.T) {
 	a := &archive{scrub: newTestScrubber(t), most: leastSize}
 	for n := range 20_000 {
-		a.omit(fmt.Sprint("object ", n), "there are too many password=hunter2")
+		a.recordOmission(fmt.Sprint("object ", n), "there are too many password=hunter2")
 	}
-	a.add("x", bytes.Repeat([]byte("x"), 2*leastSize))
-	a.add("y", []byte("y"))
+	a.addFile("x", bytes.Repeat([]byte("x"), 2*leastSize))
+	a.addFile("y", []byte("y"))
 	var out bytes.Buffer
-	if n, err := a.write(&out, "header", time.Unix(1, 0)); err != nil || n != 2 {
+	if n, err := a.writeTo(&out, "header", time.Unix(1, 0)); err != nil || n != 2 {
 		t.Fatalf("%d files, %v", n, err)
 	}
 	files := unpack(t, &out)

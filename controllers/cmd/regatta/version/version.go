@@ -45,7 +45,7 @@ func Command(builtin fs.FS) *cobra.Command {
   regatta version -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			v, err := Read(builtin)
+			v, err := ReadVersion(builtin)
 			if err != nil {
 				return err
 			}
@@ -56,8 +56,8 @@ func Command(builtin fs.FS) *cobra.Command {
 	return cmd
 }
 
-// Read tells which program this is. builtin are its policies.
-func Read(builtin fs.FS) (Version, error) {
+// ReadVersion tells which program this is. builtin are its policies.
+func ReadVersion(builtin fs.FS) (Version, error) {
 	b, err := bundle.ReadBuiltin(builtin)
 	if err != nil {
 		return Version{}, err
