@@ -100,7 +100,7 @@ func start(t *testing.T, gates points.Gates) *cluster {
 		})
 	c.writer = &webhookconfig.Writer{
 		Client: c.api, Live: c.api, Rules: rules, Events: record.NewFakeRecorder(100), Now: time.Now,
-		Config:    webhookconfig.Config{Namespace: "kruise-system", PodFailurePolicy: admissionv1.Ignore, TimeoutSeconds: 3},
+		Config:    webhookconfig.Config{Namespace: "kruise-system", PodFailurePolicy: admissionv1.Ignore, TimeoutSeconds: 6},
 		Undecided: prometheus.NewGauge(prometheus.GaugeOpts{Name: "undecided"}),
 	}
 	if err := c.writer.Sync(t.Context()); err != nil {

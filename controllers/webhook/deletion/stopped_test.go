@@ -64,7 +64,7 @@ func slowBundle(t *testing.T) bundle.Set {
 	return bundle.Set{b}
 }
 
-// The process of the webhook is stopped, as a CPU limit stops it. Where it is back before the API server gives up, the webhook
+// The process of the webhook is stopped, as a CPU limit stops it, before or after a request has come. Where it is back before the API server gives up, the webhook
 // refuses in time, though its decision has time left: the time in which the process was stopped does not count for that. Where it
 // is not, a request is refused all the same if a rule says that it must not fail open, and else goes on.
 func TestADenialOfAProcessThatIsStopped(t *testing.T) {
@@ -102,23 +102,37 @@ func TestADenialOfAProcessThatIsStopped(t *testing.T) {
 	})
 	w.drain()
 
-	kept := made("kept")
-	answers := c.delete(t, kept, func() {
-		for range kept {
-			w.wait()
+	for name, stopped := range map[string]struct {
+		before bool
+		lasts  time.Duration
+	}{
+		"kept":    {false, 4300 * time.Millisecond}, // the API server waits for 6 s
+		"waiting": {true, 4700 * time.Millisecond},  // more than the webhook would take from then on
+	} {
+		kept := made(name)
+		if stopped.before {
+			w.signal(syscall.SIGSTOP)
 		}
-		w.signal(syscall.SIGSTOP)
-		<-time.After(2200 * time.Millisecond) // the API server waits for 3 s
-		w.signal(syscall.SIGCONT)
-	})
-	for i, err := range answers {
-		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "No policy could decide") {
-			t.Errorf("%T, with a process that is back in time: %v", kept[i], err)
+		answers := c.delete(t, kept, func() {
+			if !stopped.before {
+				for range kept {
+					w.wait()
+				}
+				w.signal(syscall.SIGSTOP)
+			}
+			<-time.After(stopped.lasts)
+			w.signal(syscall.SIGCONT)
+		})
+		for i, err := range answers {
+			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "No policy could decide") {
+				t.Errorf("%T %s, with a process that is back in time: %v", kept[i], name, err)
+			}
 		}
+		w.drain()
 	}
 	late := made("late")
 	w.signal(syscall.SIGSTOP)
-	answers = c.delete(t, late, func() {})
+	answers := c.delete(t, late, func() {})
 	w.signal(syscall.SIGCONT)
 	if err := answers[0]; !apierrors.IsInternalError(err) || !strings.Contains(err.Error(), "failed calling webhook") {
 		t.Errorf("a request that must not fail open: %v", err)

@@ -22,15 +22,16 @@ const (
 
 // AnswerInTime ends the context of a webhook when the API server is about to give up, so that the webhook answers by then: a
 // decision that was not made is refused by its fallback. The time of a decision goes on while a CPU limit stops the process, and
-// that of the request does not wait for it.
+// that of the request does not wait for it. A request that may have come while the process was stopped has that much less.
 func AnswerInTime(hook http.Handler) http.Handler {
+	processStops()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		timeout, err := time.ParseDuration(r.URL.Query().Get("timeout"))
 		if err != nil || timeout <= 0 { // no API server sent it
 			timeout = defaultTimeout
 		}
 		timeout = min(timeout, longestTimeout)
-		ctx, cancel := context.WithTimeoutCause(r.Context(), timeout-timeout/onTheWay, errGivesUp)
+		ctx, cancel := context.WithTimeoutCause(r.Context(), timeout-timeout/onTheWay-processStops().waitedAtMost(time.Now()), errGivesUp)
 		defer cancel()
 		hook.ServeHTTP(w, r.WithContext(ctx))
 	})

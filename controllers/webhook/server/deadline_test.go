@@ -21,9 +21,17 @@ func TestAWebhookEndsBeforeTheAPIServerGivesUp(t *testing.T) {
 			deadline, _ := r.Context().Deadline()
 			left = time.Until(deadline)
 		}))
-		start := time.Now()
-		hook.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/validate"+query, nil))
-		if took := time.Since(start); left > want || left < want-took-time.Second/2 {
+		ok := false
+		for range 10 { // of a request that comes right behind a stop of this process less is left, see stops
+			start := time.Now()
+			hook.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/validate"+query, nil))
+			if took := time.Since(start); left <= want && left >= want-took-time.Second/2 {
+				ok = true
+				break
+			}
+			time.Sleep(time.Second)
+		}
+		if !ok {
 			t.Errorf("%q: the webhook has %s, want %s", query, left, want)
 		}
 	}
