@@ -11,6 +11,3 @@ func Checked(s *Snapshot) bool {
 	}
 	return true
 }
-
-// Raced is raced for tests in package engine_test.
-const Raced = raced

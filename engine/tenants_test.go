@@ -11,6 +11,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/proptest"
 )
 
 // live is what the heap has that is used, in bytes.
@@ -25,7 +26,7 @@ func live() int {
 func TestManyNamespacesWithPoliciesTakeBoundedMemory(t *testing.T) {
 	const kept = 4 << 20
 	many := 120
-	if engine.Raced {
+	if proptest.Race {
 		many = 30
 	}
 	e, err := engine.New(policies.Builtin, engine.WithViewBytes(kept))

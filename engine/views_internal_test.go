@@ -25,6 +25,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/proptest"
 )
 
 func builtinEngine(t *testing.T, opts ...Option) *Engine {
@@ -111,7 +112,7 @@ images := {"holds": [h | some h in data.extend.node[_].hold], "denied": []}`
 func TestWhatIsCompiledOnDemandDecidesAsAllTogether(t *testing.T) {
 	tiny, large := builtinEngine(t, WithViewBytes(5<<20), WithPatience(60)), builtinEngine(t, WithViewBytes(1<<30), WithPatience(60))
 	rounds := 3
-	if raced {
+	if proptest.Race {
 		rounds = 1
 	}
 	parts, decided := 0, 0

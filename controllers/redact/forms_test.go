@@ -16,6 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/regatta-sh/regatta/test/proptest"
 )
 
 // Each form breaks a value into pieces that are shorter than what is looked for.
@@ -118,7 +120,8 @@ func TestReadingATextTakesLittleMemory(t *testing.T) {
 		t.Error("the value is found where it is not")
 	}
 	runtime.ReadMemStats(&after)
-	if took := (after.TotalAlloc - before.TotalAlloc) / MostRead; took > 300 {
+	took := (after.TotalAlloc - before.TotalAlloc) / MostRead
+	if took > 300 && !proptest.Race { // the race detector has pools forget at random, those of regular expressions among them
 		t.Errorf("reading takes %d times the memory of the text", took)
 	}
 	if err := c.Error("doing", errors.New(text.String())); err == nil {
