@@ -107,7 +107,7 @@ KUBERNETES ?= 1.30 1.32 1.34 1.36
 .PHONY: compatibility
 compatibility: tools ## Play the demo and one spec of each kind on other versions of Kubernetes, for root (KUBERNETES="1.32 1.34")
 	@for minor in $(KUBERNETES); do \
-	  echo "Kubernetes $$minor: compiling it takes ten minutes on 2 cores where nobody did, the specs another ten"; \
+	  echo "Kubernetes $$minor: the first build takes ten minutes on 2 cores, the specs another ten"; \
 	  $(GO) run ./test/demo --name compatibility --kubernetes "$$minor"; $(GO) run ./test/demo down --name compatibility; \
 	  E2E_CLUSTER=compatibility E2E_KUBERNETES="$$minor" $(GO) tool ginkgo run --procs=$(E2E_PROCS) --timeout=45m --label-filter=smoke ./test/e2e; \
 	done

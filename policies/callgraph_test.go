@@ -140,7 +140,7 @@ func (g *callGraph) addCalls(d declarations, file parsedFile, f *ast.FuncDecl) {
 		case *ast.SelectorExpr:
 			name := n.Sel.Name
 			if x, ok := n.X.(*ast.Ident); ok && known[x.Name] != "" {
-				g.note(known[x.Name], name, site)
+				g.addFunction(known[x.Name], name, site)
 				add(name, func(to function) bool { return !to.method && to.pkg == known[x.Name] })
 				return false
 			}
@@ -263,8 +263,8 @@ func (d declarations) throughInterface(name, from, to string) bool {
 	return false
 }
 
-// note records that a function names the constructor of a point.
-func (g *callGraph) note(pkg, name, site string) {
+// addFunction records that a function names the constructor of a point.
+func (g *callGraph) addFunction(pkg, name, site string) {
 	family, ok := strings.CutPrefix(pkg, "engine/decision/")
 	point, is := strings.CutSuffix(name, "Point")
 	if !ok || !is {

@@ -96,7 +96,7 @@ func TestWritesAreFound(t *testing.T) {
 	}
 }
 
-// A write that is reached past the point is told, and by which function.
+// The test names a write that is reached past the point, and the function that reaches it.
 func TestAWriteThatIsReachedWithoutItsPointIsTold(t *testing.T) {
 	var files []parsedFile
 	for path, text := range map[string]string{
@@ -124,6 +124,6 @@ func (m *mover) patch(ctx context.Context) { m.client.Patch(ctx, m.pod, m.change
 		t.Errorf("without its point it is reached from %q", got)
 	}
 	if got := g.unaskedEntries("controllers/y/y.go Move", "rollout/plan"); got != nil {
-		t.Errorf("a write after its point is told: %q", got)
+		t.Errorf("a write after its point is reported: %q", got)
 	}
 }

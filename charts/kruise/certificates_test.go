@@ -116,7 +116,7 @@ func TestCertificatesByCertManager(t *testing.T) {
 		})
 	}
 	if got := kindsOf(render(t, "--api-versions", "cert-manager.io/v1")); len(got) != 0 {
-		t.Errorf("nobody asked for %v", got)
+		t.Errorf("no value asks for %v", got)
 	}
 }
 

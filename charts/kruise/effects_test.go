@@ -196,7 +196,7 @@ func certified() map[string]effect {
 		"externalCerts.certManager.issuerRef":   {`{"name":"company-ca","group":"ca.example.com"}`, of, `name: "company-ca"`},
 		"externalCerts.certManager.duration":    {`"48h"`, of, "duration: 48h"},
 		"externalCerts.certManager.renewBefore": {`"7h"`, of, "renewBefore: 7h"},
-		"externalCerts.certManager.force":       {`true`, of, "secretName: kruise-webhook-certs"}, // nobody says that the API is there
+		"externalCerts.certManager.force":       {`true`, of, "secretName: kruise-webhook-certs"}, // helm template does not know that the API is there
 	}
 }
 

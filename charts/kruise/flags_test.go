@@ -152,7 +152,7 @@ func TestEveryFlagCanBeSet(t *testing.T) {
 			case value == "" && !strings.HasSuffix(f.Name, "-workers"):
 				extra = append(extra, "--"+f.Name+"=1")
 			case value == "fixed" && !slices.Contains(fixed, f.Name), value != "" && value != "fixed" && !slices.ContainsFunc(slices.Collect(maps.Keys(known)), isValue):
-				t.Errorf("%s: --%s can be set by nobody: %q is no value", program.of, f.Name, value)
+				t.Errorf("%s: --%s cannot be set: %q is no value", program.of, f.Name, value)
 			}
 		})
 		sets := documents(t, map[string]effect{program.extraArgs: {value: string(mustMarshal(t, extra))}})[program.of]

@@ -93,7 +93,7 @@ func makeRelease(cmd *cobra.Command, f releaseFlags) error {
 		return err
 	}
 	if f.push {
-		if err := release.Push(ctx, f.registry, report, remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
+		if err := release.PushRelease(ctx, f.registry, report, remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
 			return fmt.Errorf("--push: %w", err)
 		}
 	}

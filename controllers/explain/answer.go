@@ -233,7 +233,7 @@ type Round interface {
 	// facts, and without what is the same for all.
 	Pods() []Answer
 	// Bytes is about what the round keeps in memory, besides objects that caches have too. Answering does not make it more.
-	Bytes() int
+	CountBytes() int
 }
 
 // Lacker is a Round that knows which pods are not of its workload, and should be.

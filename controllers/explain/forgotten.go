@@ -62,5 +62,5 @@ func (f *forgotten) Pod(string, string) (Answer, bool) { return Answer{}, false 
 // Pods implements Round.
 func (f *forgotten) Pods() []Answer { return nil }
 
-// Bytes implements Round.
-func (f *forgotten) Bytes() int { return 0 }
+// CountBytes implements Round.
+func (f *forgotten) CountBytes() int { return 0 }

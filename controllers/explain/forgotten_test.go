@@ -22,7 +22,7 @@ type (
 	placing struct{ sized }
 )
 
-func (s sized) Bytes() int { return s.bytes }
+func (s sized) CountBytes() int { return s.bytes }
 
 func (p placing) Placed(pod string) (Answer, bool) {
 	return Answer{Message: pod}, len(p.pods) > 0 && p.pods[0] == pod

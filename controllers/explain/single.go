@@ -52,8 +52,8 @@ func (s *Single) Pod(string, string) (Answer, bool) { return Answer{}, false }
 // Pods implements Round.
 func (s *Single) Pods() []Answer { return nil }
 
-// Bytes implements Round.
-func (s *Single) Bytes() int {
+// CountBytes implements Round.
+func (s *Single) CountBytes() int {
 	a := &s.Answer
 	n := int(unsafe.Sizeof(*s)) + len(a.Reason) + len(a.Message) + len(a.Rule) + len(a.Until)
 	if s.Record != nil {

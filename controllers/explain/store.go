@@ -59,7 +59,7 @@ func NewStore(options ...StoreOption) *Store {
 
 // Put keeps a round in place of the one before.
 func (s *Store) Put(subject decision.Subject, r Round) {
-	next := &stored{subject: subject, round: r, at: time.Now(), bytes: storedBytes + r.Bytes()}
+	next := &stored{subject: subject, round: r, at: time.Now(), bytes: storedBytes + r.CountBytes()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := place{subject.Group, subject.Kind, subject.Namespace, subject.Name}

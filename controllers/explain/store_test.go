@@ -18,7 +18,7 @@ import (
 type pods []string
 
 func (p pods) Workload() Answer { return Answer{Message: fmt.Sprint(len(p))} }
-func (p pods) Bytes() int       { return 0 }
+func (p pods) CountBytes() int  { return 0 }
 func (p pods) Pods() []Answer   { return make([]Answer, len(p)) }
 func (p pods) Pod(_, name string) (Answer, bool) {
 	for _, n := range p {
@@ -119,7 +119,7 @@ func TestStoreIsForMany(t *testing.T) {
 type hosted []string
 
 func (h hosted) Workload() Answer { return Answer{} }
-func (h hosted) Bytes() int       { return 0 }
+func (h hosted) CountBytes() int  { return 0 }
 func (h hosted) Pods() []Answer   { return nil }
 func (h hosted) Pod(namespace, name string) (Answer, bool) {
 	return Answer{Message: namespace + "/" + name, Workload: decision.Subject{Name: h[0]}}, slices.Contains(h[1:], namespace+"/"+name)

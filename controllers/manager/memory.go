@@ -4,7 +4,6 @@ package manager
 
 import (
 	"io/fs"
-	"math"
 
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/engine/cgroup"
@@ -20,9 +19,5 @@ const (
 
 // rememberedBytes is how many bytes the places of the pods of all workloads may take, and the explanations of all workloads.
 func rememberedBytes(files fs.FS) (ranks, rounds int) {
-	limit, ok := cgroup.MemoryLimit(files)
-	if !ok || limit > math.MaxInt {
-		return rank.DefaultBytes, explain.RoundBytes
-	}
-	return int(limit / rankPart), int(limit / roundPart)
+	return cgroup.PartOfMemory(files, rankPart, rank.DefaultBytes), cgroup.PartOfMemory(files, roundPart, explain.RoundBytes)
 }

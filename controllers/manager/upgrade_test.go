@@ -49,7 +49,7 @@ func TestCheckUpgrade(t *testing.T) {
 		{"a cluster that has all", current, nil, ""},
 		{"the oldest that has all, of a provider", version.Info{Major: "1", Minor: "30+", GitVersion: "v1.30.1-eks"}, nil, ""},
 		{"an old cluster", version.Info{Major: "1", Minor: "28+", GitVersion: "v1.28.4-eks"}, nil, "is Kubernetes v1.28.4-eks, want 1.30 or newer"},
-		{"a version that nobody knows", version.Info{Major: "2", Minor: "0", GitVersion: "v2.0.0"}, nil, `says that it is "v2.0.0"`},
+		{"an unknown major version", version.Info{Major: "2", Minor: "0", GitVersion: "v2.0.0"}, nil, `says that it is "v2.0.0"`},
 		{"an API that is off", current, []string{"policy/v1", "batch/v1"}, "does not serve batch/v1\nthe API server does not serve policy/v1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

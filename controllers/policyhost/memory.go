@@ -41,11 +41,7 @@ const (
 
 // policyMemory returns how many bytes the bundles of namespaces may take, and what of them is compiled.
 func policyMemory(files fs.FS) (tenants, views int) {
-	limit, ok := cgroup.MemoryLimit(files)
-	if !ok || limit > math.MaxInt {
-		return engine.DefaultTenantBytes, engine.DefaultViewBytes
-	}
-	return int(limit / tenantPart), int(limit / viewPart)
+	return cgroup.PartOfMemory(files, tenantPart, engine.DefaultTenantBytes), cgroup.PartOfMemory(files, viewPart, engine.DefaultViewBytes)
 }
 
 // LimitHeap has the garbage collector keep this process below nine tenths of the memory limit of its container, as the

@@ -241,7 +241,7 @@ func TestAnUpdateLeavesAnUnavailablePodThatWouldStayAway(t *testing.T) {
 	}
 }
 
-// Claims that cannot be made are told in the same order each time, so that the status comes to rest.
+// The status names the claims that cannot be made in the same order each time, so that the status comes to rest.
 func TestClaimsThatCannotBeMadeAreToldOnce(t *testing.T) {
 	s := newLife(t, testEngine(t), testSet(6, func(set *kruise.StatefulSet) {
 		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}

@@ -129,8 +129,8 @@ func (e *account) Pod(string, string) (explain.Answer, bool) { return explain.An
 // Pods implements explain.Round.
 func (e *account) Pods() []explain.Answer { return nil }
 
-// Bytes implements explain.Round.
-func (e *account) Bytes() int {
+// CountBytes implements explain.Round.
+func (e *account) CountBytes() int {
 	n := 1<<10 + record.Size(e.a.record) + record.Size(decision.Record{Input: e.a.in, Output: e.a.out})
 	for subset, child := range e.children {
 		n += 64 + len(subset) + len(child)

@@ -53,8 +53,8 @@ func (i insistence) timeLeft(now time.Time, p pace) time.Duration {
 	return max(0, i.last.Add(i.waitBetween(p)).Sub(now))
 }
 
-// note is called when something was put back.
-func (i *insistence) note(now time.Time) { i.times, i.last = i.times+1, now }
+// countPutBack is called when something was put back.
+func (i *insistence) countPutBack(now time.Time) { i.times, i.last = i.times+1, now }
 
 // forgetCalm is called while there is nothing to put back.
 func (i *insistence) forgetCalm(now time.Time, p pace) {
@@ -80,7 +80,7 @@ type verdict struct {
 }
 
 // judgeChange decides what is done about a configuration. differs is whether it is not as wanted besides exempted. What was not wanted before
-// is written at once: a budget or a rule waits for nobody.
+// is written at once: a budget or a rule does not wait for another client.
 func (c *contest) judgeChange(now time.Time, wanted [sha256.Size]byte, differs, exempted bool) verdict {
 	v := verdict{exempted: exempted, changed: differs && wanted == c.wanted}
 	v.keep = exempted && c.exemptions.timeLeft(now, exemptionPace) > 0
@@ -94,14 +94,14 @@ func (c *contest) judgeChange(now time.Time, wanted [sha256.Size]byte, differs, 
 	return v
 }
 
-// note is called when what was judged is done.
-func (c *contest) note(now time.Time, wanted [sha256.Size]byte, v verdict) {
+// recordVerdict is called when what was judged is done.
+func (c *contest) recordVerdict(now time.Time, wanted [sha256.Size]byte, v verdict) {
 	c.wanted = wanted
 	if v.write && v.changed {
-		c.changes.note(now)
+		c.changes.countPutBack(now)
 	}
 	if v.write && v.exempted && !v.keep {
-		c.exemptions.note(now)
+		c.exemptions.countPutBack(now)
 	}
 }
 
@@ -123,7 +123,7 @@ func settleWebhooks[T hook](w *Writer, c *contest, on client.Object, read, want 
 			return err
 		}
 	}
-	c.note(now, hash, v)
+	c.recordVerdict(now, hash, v)
 	who := writersOf(on)
 	switch {
 	case v.changed:

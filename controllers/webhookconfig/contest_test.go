@@ -42,7 +42,7 @@ func TestAContestIsBoundedAndLost(t *testing.T) {
 			if exempted && !v.keep && !v.write {
 				t.Fatal("what is not kept is not put back")
 			}
-			c.note(now, hash, v)
+			c.recordVerdict(now, hash, v)
 			if v.write {
 				if !fresh {
 					caused++
@@ -67,7 +67,7 @@ func TestAContestIsOverWhenItIsCalm(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	look := func(differs bool) verdict {
 		v := c.judgeChange(now, sha256.Sum256(nil), differs, false)
-		c.note(now, sha256.Sum256(nil), v)
+		c.recordVerdict(now, sha256.Sum256(nil), v)
 		return v
 	}
 	look(true)

@@ -318,7 +318,7 @@ func TestWhatAnotherClientChangesIsPutBack(t *testing.T) {
 	}
 }
 
-// A client that changes it again whenever it is put back is told of, and gets its way for minutes at most.
+// An event names a client that changes it again whenever it is put back, and its change stays for minutes at most.
 func TestAClientThatInsistsIsPutBackWithinMinutes(t *testing.T) {
 	c := newContested(t)
 	insist := func() {

@@ -191,8 +191,8 @@ func (e *account) Pod(string, string) (explain.Answer, bool) { return explain.An
 // Pods implements explain.Round.
 func (e *account) Pods() []explain.Answer { return nil }
 
-// Bytes implements explain.Round.
-func (e *account) Bytes() int {
+// CountBytes implements explain.Round.
+func (e *account) CountBytes() int {
 	n := 1 << 10
 	for _, s := range e.subsets {
 		n += 128 + len(s.Name) + len(s.Message)

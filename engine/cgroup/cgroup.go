@@ -8,6 +8,7 @@ import (
 	"bufio"
 	"bytes"
 	"io/fs"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -35,6 +36,15 @@ func MemoryLimit(in fs.FS) (limit uint64, limited bool) {
 		}
 	}
 	return 0, false
+}
+
+// PartOfMemory is the limit of the container divided by a number, in bytes, or another number of bytes where it has none.
+func PartOfMemory(in fs.FS, by uint64, unlimited int) int {
+	limit, ok := MemoryLimit(in)
+	if !ok || limit > math.MaxInt {
+		return unlimited
+	}
+	return int(limit / by)
 }
 
 // MemoryUse returns the limit of the container, and what is in use of it and cannot be given back, both in bytes. It is not limited

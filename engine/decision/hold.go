@@ -10,8 +10,8 @@ const (
 	whereBytes = 96
 )
 
-// Bytes is about how many bytes the hold takes in memory.
-func (h *Hold) Bytes() int {
+// CountBytes is about how many bytes the hold takes in memory.
+func (h *Hold) CountBytes() int {
 	n := holdBytes
 	for _, text := range h.listTexts() {
 		n += len(*text)

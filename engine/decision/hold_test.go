@@ -13,7 +13,7 @@ import (
 func TestEveryTextOfAHoldIsCountedAndCopied(t *testing.T) {
 	const size = 1000
 	text := strings.Repeat("x", size)
-	empty := (&Hold{}).Bytes()
+	empty := (&Hold{}).CountBytes()
 	typ := reflect.TypeFor[Hold]()
 	for i := range typ.NumField() {
 		var h Hold
@@ -25,7 +25,7 @@ func TestEveryTextOfAHoldIsCountedAndCopied(t *testing.T) {
 		default:
 			t.Fatalf("%s is a %s, which is not known here", typ.Field(i).Name, f.Kind())
 		}
-		if got := h.Bytes(); got < empty+size {
+		if got := h.CountBytes(); got < empty+size {
 			t.Errorf("%s is not counted: %d bytes, and %d without it", typ.Field(i).Name, got, empty)
 		}
 		copied := CloneHolds([]Hold{h, h})

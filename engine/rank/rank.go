@@ -169,8 +169,8 @@ func (r *Ranker) forgetWorkload(uid string) {
 	}
 }
 
-// Bytes is about what is remembered, of all workloads together.
-func (r *Ranker) Bytes() int {
+// CountBytes is about what is remembered, of all workloads together.
+func (r *Ranker) CountBytes() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.bytes

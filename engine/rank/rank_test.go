@@ -239,13 +239,13 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	one := rank.New(e)
 	ask(one, 0)
-	most := one.Bytes() * 5 / 2
+	most := one.CountBytes() * 5 / 2
 	r := rank.New(e, rank.WithMaxBytes(most))
 	for n := range 5 {
 		ask(r, n)
 	}
-	if r.Bytes() > most {
-		t.Errorf("%d bytes are remembered, more than %d", r.Bytes(), most)
+	if r.CountBytes() > most {
+		t.Errorf("%d bytes are remembered, more than %d", r.CountBytes(), most)
 	}
 	log.batches = nil
 	for _, n := range []int{4, 3, 0} {
@@ -257,8 +257,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	for n := range 5 {
 		r.Forget(fmt.Sprint(n))
 	}
-	if r.Bytes() != 0 {
-		t.Errorf("%d bytes are remembered of nothing", r.Bytes())
+	if r.CountBytes() != 0 {
+		t.Errorf("%d bytes are remembered of nothing", r.CountBytes())
 	}
 }
 
@@ -291,8 +291,8 @@ func TestMessagesOfHoldsAreBounded(t *testing.T) {
 				t.Fatalf("pod %d of workload %d has the holds %v (%s)", i, n, o.Holds(i), o.Outcome)
 			}
 		}
-		if r.Bytes() > most {
-			t.Fatalf("%d bytes are remembered, more than %d", r.Bytes(), most)
+		if r.CountBytes() > most {
+			t.Fatalf("%d bytes are remembered, more than %d", r.CountBytes(), most)
 		}
 	}
 	var before, after runtime.MemStats
@@ -305,7 +305,7 @@ func TestMessagesOfHoldsAreBounded(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 2*most {
-		t.Errorf("the heap has grown by %d KiB, with %d KiB counted", grown>>10, r.Bytes()>>10)
+		t.Errorf("the heap has grown by %d KiB, with %d KiB counted", grown>>10, r.CountBytes()>>10)
 	}
 	ask(11, small)
 	if len(log.batches) != 0 {
@@ -330,8 +330,8 @@ func TestWhatPodsHadBeforeIsFreed(t *testing.T) {
 			p.change(seed, i, func(f *points.PodFacts) { f.Restarts = round })
 		}
 		r.Rank(context.Background(), decision.Subject{}, workload(), points.Strategy{}, p)
-		if most := 3 << 20; r.Bytes() > most || r.Bytes() < 100*8000 {
-			t.Fatalf("round %d: %d bytes are counted of 100 pods with 8,000 bytes each", round, r.Bytes())
+		if most := 3 << 20; r.CountBytes() > most || r.CountBytes() < 100*8000 {
+			t.Fatalf("round %d: %d bytes are counted of 100 pods with 8,000 bytes each", round, r.CountBytes())
 		}
 	}
 }
@@ -346,7 +346,7 @@ func TestFactsOfWorkloadsAreBounded(t *testing.T) {
 		w := workload()
 		w.UID, w.Annotations = fmt.Sprint(n), map[string]string{"note": strings.Repeat("x", 200<<10)}
 		r.Rank(context.Background(), decision.Subject{}, w, points.Strategy{}, p)
-		if got := r.Bytes(); got > most || got < 200<<10 {
+		if got := r.CountBytes(); got > most || got < 200<<10 {
 			t.Fatalf("%d bytes are counted of %d workloads", got, n+1)
 		}
 	}

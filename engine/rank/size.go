@@ -20,7 +20,7 @@ const (
 func sizeOfRow(uid string, r *row) int {
 	n := placeBytes + len(uid) + 8*(len(r.key)+len(r.lead))
 	for i := range r.holds {
-		n += r.holds[i].Bytes()
+		n += r.holds[i].CountBytes()
 	}
 	return n
 }

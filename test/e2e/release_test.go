@@ -136,7 +136,7 @@ func pushRelease(ctx context.Context, version, folder, registry string) {
 		},
 	})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(release.Push(ctx, registry, report)).To(Succeed())
+	Expect(release.PushRelease(ctx, registry, report)).To(Succeed())
 }
 
 // startEmptyCluster starts a cluster beside that of the other specs.

@@ -45,7 +45,7 @@
 {{- end }}
 {{- end }}
 
-{{- /* The flags that values are for, and the values; of a flag without one the chart says what nobody may change. extraArgs has the
+{{- /* The flags that values are for, and the values; of a flag without one the chart says why users cannot change it. extraArgs has the
        others: a flag that comes from two places would silently have the value of one of them. */ -}}
 {{- define "kruise.managerFlags" -}}
 concurrent-cloneset-syncs: manager.workers.cloneSet

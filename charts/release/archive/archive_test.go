@@ -6,8 +6,6 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"bytes"
-	"compress/gzip"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -17,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regatta-sh/regatta/charts/release/archive"
+	"github.com/regatta-sh/regatta/charts/release/archive/archivetest"
 )
 
 // at is in a zone of its own, as that of the machine may be.
@@ -53,24 +52,10 @@ func TestArchivesHaveTheFilesInOneOrder(t *testing.T) {
 
 func listTarGz(t *testing.T, packed []byte) (out []string) {
 	t.Helper()
-	uncompressed, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for reader := tar.NewReader(uncompressed); ; {
-		header, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			return out
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		content, err := io.ReadAll(reader)
-		if err != nil {
-			t.Fatal(err)
-		}
+	archivetest.EachFile(t, archivetest.Decompress(t, bytes.NewReader(packed)), func(header *tar.Header, content string) {
 		out = append(out, fmt.Sprintf("%s %s %s %s", header.Name, header.FileInfo().Mode(), header.ModTime.UTC().Format(time.RFC3339), content))
-	}
+	})
+	return out
 }
 
 func listZip(t *testing.T, packed []byte) (out []string) {

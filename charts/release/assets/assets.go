@@ -77,7 +77,7 @@ func bareVersion(version string) string { return strings.TrimPrefix(version, "v"
 // WriteRelease makes the folder of a release.
 func WriteRelease(ctx context.Context, o Options) (release *Release, err error) {
 	if o.Compile == nil {
-		o.Compile = image.Compile
+		o.Compile = image.CompilePrograms
 	}
 	o.Origin.Version = o.Version
 	if err := CheckFolder(o.Folder); err != nil {

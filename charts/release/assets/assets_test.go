@@ -3,13 +3,10 @@
 package assets_test
 
 import (
-	"archive/tar"
 	"archive/zip"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -31,6 +28,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"sigs.k8s.io/yaml"
 
+	"github.com/regatta-sh/regatta/charts/release/archive/archivetest"
 	"github.com/regatta-sh/regatta/charts/release/assets"
 	"github.com/regatta-sh/regatta/charts/release/image"
 	"github.com/regatta-sh/regatta/test/cluster/binaries"
@@ -109,7 +107,7 @@ func read(t *testing.T, elements ...string) string {
 
 // compileHere compiles for this machine, whatever is asked for: the library for another system takes minutes.
 func compileHere(ctx context.Context, source string, programs []image.Program, _ v1.Platform, version, into string) ([]string, error) {
-	return image.Compile(ctx, source, programs, v1.Platform{OS: "linux", Architecture: runtime.GOARCH}, version, into)
+	return image.CompilePrograms(ctx, source, programs, v1.Platform{OS: "linux", Architecture: runtime.GOARCH}, version, into)
 }
 
 // options are those of a small release of v0.2.0 of sources in a folder.
@@ -221,7 +219,7 @@ func TestAReleaseIsPinnedToItsImage(t *testing.T) {
 	}
 }
 
-// Whoever deletes what installs the manager keeps the objects of users.
+// Deleting the manifest of the manager keeps the objects of users.
 func TestManifestsHaveAllOfTheChartButHooks(t *testing.T) {
 	o, _ := commonRelease(t)
 	count := func(file string) map[string]int {
@@ -256,7 +254,7 @@ func TestManifestsHaveAllOfTheChartButHooks(t *testing.T) {
 func TestTheArchiveOfTheImageHasItsDigestAndName(t *testing.T) {
 	o, release := commonRelease(t)
 	folder := t.TempDir()
-	for file, content := range untar(t, strings.NewReader(read(t, o.Folder, "regatta-image-v0.2.0.oci.tar"))) {
+	for file, content := range archivetest.ReadTar(t, strings.NewReader(read(t, o.Folder, "regatta-image-v0.2.0.oci.tar"))) {
 		write(t, filepath.Join(folder, file), content)
 	}
 	index, err := layout.ImageIndexFromPath(folder)
@@ -276,25 +274,6 @@ func TestTheArchiveOfTheImageHasItsDigestAndName(t *testing.T) {
 	}
 	if _, err := index.ImageIndex(digest); err != nil {
 		t.Error(err)
-	}
-}
-
-func untar(t *testing.T, from io.Reader) map[string]string {
-	t.Helper()
-	out := map[string]string{}
-	for reader := tar.NewReader(from); ; {
-		header, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			return out
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		content, err := io.ReadAll(reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out[header.Name] = string(content)
 	}
 }
 
@@ -336,11 +315,7 @@ func TestKrewFindsTheCommandLine(t *testing.T) {
 func unpack(t *testing.T, file, content string) map[string]string {
 	t.Helper()
 	if strings.HasSuffix(file, ".tar.gz") {
-		uncompressed, err := gzip.NewReader(strings.NewReader(content))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return untar(t, uncompressed)
+		return archivetest.ReadTarGz(t, strings.NewReader(content))
 	}
 	archive, err := zip.NewReader(bytes.NewReader([]byte(content)), int64(len(content)))
 	if err != nil {
@@ -376,7 +351,7 @@ func TestHelmInstallsFromWhatWasPushed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // one that failed halfway is pushed again
-		if err := release.Push(t.Context(), host, o.Report); err != nil {
+		if err := release.PushRelease(t.Context(), host, o.Report); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -400,7 +375,7 @@ func TestHelmInstallsFromWhatWasPushed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = (&assets.Release{Version: "v0.2.0", Image: &image.Built{Index: another}, Chart: release.Chart}).Push(t.Context(), host, o.Report)
+	err = (&assets.Release{Version: "v0.2.0", Image: &image.Built{Index: another}, Chart: release.Chart}).PushRelease(t.Context(), host, o.Report)
 	if err == nil || !strings.Contains(err.Error(), "regatta-sh/regatta:0.2.0 is there already, with digest "+digest.String()) {
 		t.Errorf("another image of the same version: %v", err)
 	}

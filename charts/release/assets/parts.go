@@ -46,7 +46,7 @@ func (w *writer) addImage(ctx context.Context) error {
 			return err
 		}
 	}
-	provenance, err := built.Provenance(named)
+	provenance, err := built.BuildProvenance(named)
 	if err != nil {
 		return err
 	}

@@ -40,9 +40,9 @@ func CheckRegistry(registry string, keychain authn.Keychain) error {
 	return nil
 }
 
-// Push writes the image and the chart to a registry, by their digests and then by their tags. The chart comes last, so that whoever sees
+// PushRelease writes the image and the chart to a registry, by their digests and then by their tags. The chart comes last, so that a client that sees
 // it finds its image. A tag that is there with something else stays: others have installed that.
-func (r *Release) Push(ctx context.Context, registry string, report func(string), options ...remote.Option) error {
+func (r *Release) PushRelease(ctx context.Context, registry string, report func(string), options ...remote.Option) error {
 	images, charts, err := parseRegistry(registry)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (r *Release) Push(ctx context.Context, registry string, report func(string)
 		return err
 	}
 	report("Pushing " + chartTag.String())
-	_, err = r.Chart.Push(ctx, chartTag, options...)
+	_, err = r.Chart.PushChart(ctx, chartTag, options...)
 	return err
 }
 

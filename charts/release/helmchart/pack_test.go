@@ -3,10 +3,6 @@
 package helmchart_test
 
 import (
-	"archive/tar"
-	"compress/gzip"
-	"errors"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -18,33 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"github.com/regatta-sh/regatta/charts/release/archive/archivetest"
 	"github.com/regatta-sh/regatta/charts/release/helmchart"
 	"github.com/regatta-sh/regatta/test/install"
 )
-
-// unpack reads the files of a packed chart.
-func unpack(t *testing.T, from io.Reader) map[string]string {
-	t.Helper()
-	uncompressed, err := gzip.NewReader(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := map[string]string{}
-	for reader := tar.NewReader(uncompressed); ; {
-		header, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			return out
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		content, err := io.ReadAll(reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out[header.Name] = string(content)
-	}
-}
 
 func pack(t *testing.T, folder string) (*helmchart.Package, error) {
 	t.Helper()
@@ -62,7 +35,7 @@ func TestAChartIsPackedAsHelmDoesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer opened.Close()
-	want := unpack(t, opened)
+	want := archivetest.ReadTarGz(t, opened)
 	ours, err := pack(t, "../../kruise")
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +43,7 @@ func TestAChartIsPackedAsHelmDoesIt(t *testing.T) {
 	if ours.FileName() != "kruise-0.2.0.tgz" {
 		t.Errorf("it is called %s", ours.FileName())
 	}
-	got := unpack(t, strings.NewReader(string(ours.Content)))
+	got := archivetest.ReadTarGz(t, strings.NewReader(string(ours.Content)))
 	want["kruise/LICENSE"] = "Anyone may have it.\n"
 	want["kruise/Chart.yaml"] = got["kruise/Chart.yaml"] // Helm drops its comments
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
@@ -111,7 +84,7 @@ func TestThePackedChartSaysItsVersionAndTheDigestOfItsImage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, unpack(t, strings.NewReader(string(p.Content)))["a/Chart.yaml"]); diff != "" {
+			if diff := cmp.Diff(tc.want, archivetest.ReadTarGz(t, strings.NewReader(string(p.Content)))["a/Chart.yaml"]); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -73,8 +73,8 @@ func (p *Package) BuildArtifact() (v1.Image, error) {
 	return partial.CompressedToImage(a)
 }
 
-// Push writes the chart to a registry. The tag comes last.
-func (p *Package) Push(ctx context.Context, tag name.Tag, options ...remote.Option) (v1.Hash, error) {
+// PushChart writes the chart to a registry. The tag comes last.
+func (p *Package) PushChart(ctx context.Context, tag name.Tag, options ...remote.Option) (v1.Hash, error) {
 	options = append(options, remote.WithContext(ctx))
 	image, err := p.BuildArtifact()
 	if err != nil {

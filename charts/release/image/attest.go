@@ -132,9 +132,9 @@ func newModule(m *debug.Module) spdxPackage {
 	}
 }
 
-// Provenance is how the image of a name was built, as a statement of in-toto with the provenance of SLSA. It is not signed: the one who
+// BuildProvenance is how the image of a name was built, as a statement of in-toto with the provenance of SLSA. It is not signed: the one who
 // pushes the image signs it.
-func (b *Built) Provenance(name string) ([]byte, error) {
+func (b *Built) BuildProvenance(name string) ([]byte, error) {
 	digest, err := b.Index.Digest()
 	if err != nil {
 		return nil, fmt.Errorf("finding the digest of the image: %w", err)

@@ -75,7 +75,7 @@ type Platform struct {
 
 // Build compiles the programs of the module in a folder, and makes an image of them for each platform. Build calls report for each step.
 func Build(ctx context.Context, source string, programs []Program, platforms []v1.Platform, origin Origin, report func(string)) (*Built, error) {
-	return BuildWith(ctx, Compile, source, programs, platforms, origin, report)
+	return BuildWith(ctx, CompilePrograms, source, programs, platforms, origin, report)
 }
 
 // BuildWith is Build with a compiler of the caller.

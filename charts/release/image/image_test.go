@@ -6,7 +6,6 @@ import (
 	"archive/tar"
 	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http/httptest"
@@ -22,6 +21,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
+	"github.com/regatta-sh/regatta/charts/release/archive/archivetest"
 	"github.com/regatta-sh/regatta/charts/release/image"
 )
 
@@ -133,18 +133,7 @@ func readFiles(t *testing.T, of v1.Image) map[string][]byte {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for reader := tar.NewReader(content); ; {
-			header, err := reader.Next()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if files[header.Name], err = io.ReadAll(reader); err != nil {
-				t.Fatal(err)
-			}
-		}
+		archivetest.EachFile(t, content, func(header *tar.Header, text string) { files[header.Name] = []byte(text) })
 		if err := content.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -47,7 +47,7 @@ func FindOrigin(ctx context.Context, source string) (Origin, error) {
 	}
 	if shallow == "true" {
 		if _, err := RunGit(ctx, source, "describe", "--tags", "--exact-match", "--match", "v[0-9]*"); err != nil {
-			return o, errors.New("the clone has not all of the history, which the version is told from: fetch it with git fetch --unshallow --tags, or build a commit with a tag")
+			return o, errors.New("the clone lacks a part of the history, from which the version is computed: fetch it with git fetch --unshallow --tags, or build a commit with a tag")
 		}
 	}
 	if epoch == "" {

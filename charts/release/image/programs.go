@@ -37,13 +37,13 @@ const versionName = "github.com/regatta-sh/regatta/controllers/cmd/regatta/versi
 // quarter of a program.
 const Tags = "grpcnotrace"
 
-// Compiler builds programs as Compile does.
+// Compiler builds programs as CompilePrograms does.
 type Compiler func(ctx context.Context, source string, programs []Program, platform v1.Platform, version, into string) ([]string, error)
 
-// Compile builds programs of the module in a folder for a platform into another folder, and returns their paths. The paths of this
+// CompilePrograms builds programs of the module in a folder for a platform into another folder, and returns their paths. The paths of this
 // machine are left out of the programs, and what Go asks Git, which is true of a clone with one file more: so another machine builds
 // the same ones from the same commit.
-func Compile(ctx context.Context, source string, programs []Program, platform v1.Platform, version, into string) ([]string, error) {
+func CompilePrograms(ctx context.Context, source string, programs []Program, platform v1.Platform, version, into string) ([]string, error) {
 	paths := make([]string, len(programs))
 	for i, p := range programs {
 		paths[i] = filepath.Join(into, p.Name)

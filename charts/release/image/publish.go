@@ -41,7 +41,7 @@ func (b *Built) Push(ctx context.Context, tag name.Tag, options ...remote.Option
 			return v1.Hash{}, fmt.Errorf("pushing the SBOM for %s to %s: %w", p.String(), tag.Context(), err)
 		}
 	}
-	provenance, err := b.Provenance(tag.Context().Name())
+	provenance, err := b.BuildProvenance(tag.Context().Name())
 	if err != nil {
 		return v1.Hash{}, fmt.Errorf("describing the build: %w", err)
 	}

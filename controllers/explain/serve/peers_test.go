@@ -44,7 +44,7 @@ type decided struct {
 func (d decided) Workload() explain.Answer {
 	return explain.Answer{Message: d.replica, Decided: time.Unix(d.at, 0)}
 }
-func (d decided) Bytes() int                                { return 0 }
+func (d decided) CountBytes() int                           { return 0 }
 func (d decided) Pods() []explain.Answer                    { return nil }
 func (d decided) Pod(string, string) (explain.Answer, bool) { return explain.Answer{}, false }
 func storeOf(d decided, refused ...string) *explain.Store {

@@ -23,7 +23,7 @@ const (
 	// refusalsTold is how many refusals one answer lists, and refusalBytes how many bytes they have together, but for the latest.
 	refusalsTold = 20
 	refusalBytes = LargestSingle / 2
-	// largestTold is how many bytes those of all managers have together that are told, but for the latest.
+	// largestTold is how many bytes the refusals of all managers in one answer have together, but for the latest.
 	largestTold = LargestSingle - 8<<10
 	// objectsChecked is for how many objects one question asks the API server whether the caller may get them.
 	objectsChecked = 500
@@ -121,7 +121,7 @@ type sieve struct {
 	seen map[uint64]bool
 }
 
-// seed makes hashes that nobody can foresee.
+// seed makes hashes that a client cannot foresee.
 var seed = maphash.MakeSeed()
 
 // maySee reports whether the caller may know of a refusal, and whether it was not told before. ok is false if too many objects were

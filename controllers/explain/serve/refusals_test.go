@@ -162,7 +162,7 @@ func TestOlderRefusalsOfAnotherManagerHideNoLaterOnes(t *testing.T) {
 			}
 			all := refusalsOf(reply)
 			if first, last := all[0].Subject.Name, all[len(all)-1].Subject.Name; first != tc.first || last != tc.last || len(all) != tc.told {
-				t.Errorf("%d are told, from %s to %s, want %d, from %s to %s", len(all), first, last, tc.told, tc.first, tc.last)
+				t.Errorf("the answer has %d, from %s to %s, want %d, from %s to %s", len(all), first, last, tc.told, tc.first, tc.last)
 			}
 			if warnings := strings.Join(w.Header().Values("Warning"), "; "); (warnings != "") != (tc.warned != "") || !strings.Contains(warnings, tc.warned) {
 				t.Errorf("warnings %q, want %q", warnings, tc.warned)

@@ -123,7 +123,7 @@ func TestOneUserDoesNotUseUpAllAnswers(t *testing.T) {
 	}
 }
 
-// unread is a connection that nobody reads: what is written waits until its deadline.
+// unread is a connection whose client reads nothing: what is written waits until its deadline.
 type unread struct {
 	*httptest.ResponseRecorder
 	begun chan struct{}
@@ -216,7 +216,7 @@ type crowd struct {
 	pods, bytes int
 }
 
-func (c crowd) Bytes() int { return 0 }
+func (c crowd) CountBytes() int { return 0 }
 func (c crowd) Pods() []explain.Answer {
 	out := make([]explain.Answer, c.pods)
 	for i := range out {

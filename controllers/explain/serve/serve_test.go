@@ -39,7 +39,7 @@ func urlOf(query string) string {
 type one struct{}
 
 func (one) Workload() explain.Answer { return explain.Answer{Verdict: explain.Updating} }
-func (one) Bytes() int               { return 0 }
+func (one) CountBytes() int          { return 0 }
 func (one) Pods() []explain.Answer   { return []explain.Answer{{Verdict: explain.Held}} }
 func (one) Pod(namespace, name string) (explain.Answer, bool) {
 	return explain.Answer{Verdict: explain.Held}, namespace == "shop" && name == "web-1"

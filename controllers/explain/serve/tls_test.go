@@ -39,7 +39,7 @@ import (
 type round struct{}
 
 func (round) Workload() explain.Answer { return explain.Answer{Message: "the workload"} }
-func (round) Bytes() int               { return 0 }
+func (round) CountBytes() int          { return 0 }
 func (round) Pods() []explain.Answer   { return []explain.Answer{{Message: "the pod in short"}} }
 func (round) Pod(_, name string) (explain.Answer, bool) {
 	return explain.Answer{Message: "the pod"}, name == "web-1"

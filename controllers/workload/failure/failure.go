@@ -25,7 +25,7 @@ import (
 // otherwise.
 const ConditionType = "FailedReconcile"
 
-// TellAgain is how soon something is told again by an event that nothing changes: events are gone after an hour.
+// TellAgain is how long a controller waits before it repeats an event while its cause lasts: the API server keeps events for an hour.
 const TellAgain = 30 * time.Minute
 
 // IsReported reports whether an error is one to be told: neither a lost race nor of an object that is gone.

@@ -43,7 +43,7 @@ func FuzzClaimTemplates(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		out, ok := ClaimTemplates(revisionWithClaims(text))
 		if !ok && out != nil {
-			t.Errorf("nothing is known, and %v is told", out)
+			t.Errorf("the claims are not known, and the result has %v", out)
 		}
 		for _, c := range out {
 			if c.Name == "" {

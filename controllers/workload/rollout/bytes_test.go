@@ -21,7 +21,7 @@ func TestWhatARoundKeepsIsCounted(t *testing.T) {
 	text := strings.Repeat("x", long)
 	hold := decision.Hold{Reason: "Held", Message: text}
 	f := &Facts{}
-	empty := newRound(nil, f, Result{}, nil).Bytes()
+	empty := newRound(nil, f, Result{}, nil).CountBytes()
 	for name, kept := range map[string]struct {
 		res     Result
 		journal []decision.Record
@@ -39,7 +39,7 @@ func TestWhatARoundKeepsIsCounted(t *testing.T) {
 		"pods":                 {pods: 100, more: 100 * podBytes},
 	} {
 		f := &Facts{Pods: make([]*facts.Pod, kept.pods)}
-		if got := newRound(nil, f, kept.res, kept.journal).Bytes(); got < empty+kept.more {
+		if got := newRound(nil, f, kept.res, kept.journal).CountBytes(); got < empty+kept.more {
 			t.Errorf("%s of %d bytes are counted as %d", name, kept.more, got-empty)
 		}
 	}

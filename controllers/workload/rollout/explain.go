@@ -66,15 +66,15 @@ const (
 	skipBytes    = 256
 )
 
-// Bytes implements explain.Round.
-func (r *account) Bytes() int {
+// CountBytes implements explain.Round.
+func (r *account) CountBytes() int {
 	n := accountBytes + podBytes*len(r.f.Pods) + skipBytes*(len(r.res.Moved)+len(r.skipped))
 	for i := range r.skipped {
-		n += r.skipped[i].Hold.Bytes()
+		n += r.skipped[i].Hold.CountBytes()
 	}
 	for _, holds := range [][]decision.Hold{r.res.Holds, r.res.ScaleHolds} {
 		for i := range holds {
-			n += holds[i].Bytes()
+			n += holds[i].CountBytes()
 		}
 	}
 	for _, rule := range r.rules {

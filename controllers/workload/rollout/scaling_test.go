@@ -26,7 +26,7 @@ holding contains {"rule": "quota", "reason": "Quota", "message": "No more pods."
 holding contains {"rule": "rollout.scale.later", "reason": "Later", "message": "Later.", "until": "1970-01-12T13:51:40Z"} if input.down > 0
 `
 
-// A hold of the scaling is told by an event when it begins and when it ends, and is asked about again at the time that it names.
+// An event tells when a hold of the scaling begins and when it ends, and the policies are asked again at the time that the hold names.
 func TestHoldsOfTheScalingAreToldAndEndInTime(t *testing.T) {
 	e := rules.Engine(t, scaleQuota)
 	first, f := testRound(e, 2, 0, nil)

@@ -36,7 +36,7 @@ func pushChart(t *testing.T, hub http.Handler) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := chart.Push(t.Context(), tag); err != nil {
+	if _, err := chart.PushChart(t.Context(), tag); err != nil {
 		t.Fatal(err)
 	}
 }

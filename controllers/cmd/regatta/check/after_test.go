@@ -269,8 +269,8 @@ func testManagers(t *testing.T, s *shop) {
 		meanwhile func()
 		want      string
 	}{
-		"nobody renews": {func() {}, "Blocks | manager | Lease kruise-system/kruise-manager | spec.renewTime | no manager leads: manager-1 renewed it 1h0m"},
-		"clocks differ": {func() { renew(time.Now().Add(-time.Hour + time.Second)) }, "Warns | manager | Lease kruise-system/kruise-manager | spec.renewTime | manager-1 leads, but its clock"},
+		"no manager renews": {func() {}, "Blocks | manager | Lease kruise-system/kruise-manager | spec.renewTime | no manager leads: manager-1 renewed it 1h0m"},
+		"clocks differ":     {func() { renew(time.Now().Add(-time.Hour + time.Second)) }, "Warns | manager | Lease kruise-system/kruise-manager | spec.renewTime | manager-1 leads, but its clock"},
 	} {
 		renew(time.Now().Add(-time.Hour))
 		i.report.Findings, i.pause = nil, func(context.Context, time.Duration) { tc.meanwhile() }

@@ -98,7 +98,7 @@ func Command(builtin fs.FS) *cobra.Command {
 			if o.Program, err = version.ReadVersion(builtin); err != nil {
 				return err
 			}
-			return o.run(cmd)
+			return o.runCheck(cmd)
 		},
 	}
 	flags := cmd.Flags()
@@ -116,7 +116,7 @@ func Command(builtin fs.FS) *cobra.Command {
 	return exit.Printed(cmd)
 }
 
-func (o *command) run(cmd *cobra.Command) error {
+func (o *command) runCheck(cmd *cobra.Command) error {
 	if o.Timeout <= 0 {
 		return exit.Misused(fmt.Errorf("--timeout is %s: it must be more than 0", o.Timeout))
 	}

@@ -101,7 +101,7 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// Whoever refuses says it in their own words; what to do about it differs.
+// Each webhook and plugin words its refusal in its own way; the fix depends on which one refuses.
 func TestRefusals(t *testing.T) {
 	for text, want := range map[string]string{
 		`admission webhook "validate.kyverno.svc-fail" denied the request: no`:                        "webhook validate.kyverno.svc-fail | make a PolicyException",

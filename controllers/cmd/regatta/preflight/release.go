@@ -37,7 +37,7 @@ type release struct {
 }
 
 // command changes the release over. Without flags Helm keeps the values that users set. What has to be unset is set to null, for which
-// Helm forgets all others unless it is told to keep them; --reuse-values would keep the defaults of the other chart, too.
+// Helm forgets all others unless --reset-then-reuse-values keeps them; --reuse-values would keep the defaults of the other chart, too.
 func (r release) command() string {
 	if r.name == "" {
 		return ""

@@ -3,12 +3,9 @@
 package support
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/regatta-sh/regatta/charts/release/archive/archivetest"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/check"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/preflight"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/version"
@@ -120,34 +118,21 @@ func (s *shop) writes(t *testing.T, config *rest.Config, o Options) (map[string]
 		t.Fatal(err)
 	}
 	size := out.Len()
-	files := unpack(t, &out)
+	files := readArchive(t, &out)
 	if len(files) != n {
 		t.Errorf("it says that there are %d files, and there are %d", n, len(files))
 	}
 	return files, size
 }
 
-func unpack(t *testing.T, from io.Reader) map[string]string {
+// readArchive reads an archive by the names of its files in the folder that it has.
+func readArchive(t *testing.T, from io.Reader) map[string]string {
 	t.Helper()
-	unzipped, err := gzip.NewReader(from)
-	if err != nil {
-		t.Fatal(err)
-	}
 	files := map[string]string{}
-	for in := tar.NewReader(unzipped); ; {
-		header, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			return files
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := io.ReadAll(in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files[strings.TrimPrefix(header.Name, "regatta-support/")] = string(text)
+	for name, text := range archivetest.ReadTarGz(t, from) {
+		files[strings.TrimPrefix(name, "regatta-support/")] = text
 	}
+	return files
 }
 
 // findPlanted fails for each file that has what was planted, in a form that is easily read.

@@ -123,7 +123,7 @@ func objectsOfChart() []schema.GroupVersionKind {
 	return out
 }
 
-// collectChart takes the objects of the chart. Those in the namespace of the manager are taken whoever made them: a quota or a policy of
+// collectChart takes the objects of the chart. Those in the namespace of the manager are taken with any owner: a quota or a policy of
 // others may be what is wrong.
 func (c *collector) collectChart(ctx context.Context) {
 	ofChart := client.MatchingLabels{"app.kubernetes.io/name": "kruise"}
@@ -223,7 +223,7 @@ func (c *collector) collectKinds(ctx context.Context, folder string, most int, w
 	}
 }
 
-// collectNodes takes what is told of nodes but their addresses and images.
+// collectNodes takes the status of nodes without their addresses and images.
 func (c *collector) collectNodes(ctx context.Context) {
 	type node struct {
 		Name       string                 `json:"name"`

@@ -79,7 +79,7 @@ func Command(builtin fs.FS) *cobra.Command {
 			if o.Program, err = version.ReadVersion(builtin); err != nil {
 				return err
 			}
-			return o.run(cmd)
+			return o.writeArchiveFile(cmd)
 		},
 	}
 	flags := cmd.Flags()
@@ -96,8 +96,8 @@ func Command(builtin fs.FS) *cobra.Command {
 	return exit.Printed(cmd)
 }
 
-// validate names the flag whose value makes no sense.
-func (o *Options) validate() error {
+// validateFlags names the flag whose value makes no sense.
+func (o *Options) validateFlags() error {
 	switch {
 	case o.Timeout <= 0:
 		return fmt.Errorf("--timeout is %s: it must be more than 0", o.Timeout)
@@ -111,8 +111,8 @@ func (o *Options) validate() error {
 	return nil
 }
 
-func (o *command) run(cmd *cobra.Command) error {
-	if err := o.validate(); err != nil {
+func (o *command) writeArchiveFile(cmd *cobra.Command) error {
+	if err := o.validateFlags(); err != nil {
 		return exit.Misused(err)
 	}
 	config, err := o.cluster.Config()

@@ -209,7 +209,7 @@ func TestManifest(t *testing.T) {
 	if n, err := a.writeTo(&out, "header", time.Unix(1, 0)); err != nil || n != 2 {
 		t.Fatalf("%d files, %v", n, err)
 	}
-	files := unpack(t, &out)
+	files := readArchive(t, &out)
 	manifest := files["manifest.txt"]
 	if len(manifest) > leastSize/ofManifest || !strings.HasSuffix(manifest, "(the rest of this listing is left out)\n") || strings.Contains(manifest, "hunter2") || files["y"] != "y" {
 		t.Errorf("the manifest has %d bytes and ends with %q", len(manifest), manifest[max(0, len(manifest)-100):])
