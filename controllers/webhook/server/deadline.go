@@ -31,7 +31,8 @@ func AnswerInTime(hook http.Handler) http.Handler {
 			timeout = defaultTimeout
 		}
 		timeout = min(timeout, longestTimeout)
-		ctx, cancel := context.WithTimeoutCause(r.Context(), timeout-timeout/onTheWay-processStops().waitedAtMost(time.Now()), errGivesUp)
+		begin := time.Now()
+		ctx, cancel := context.WithDeadlineCause(r.Context(), begin.Add(timeout-timeout/onTheWay-processStops().waitedAtMost(begin)), errGivesUp)
 		defer cancel()
 		hook.ServeHTTP(w, r.WithContext(ctx))
 	})

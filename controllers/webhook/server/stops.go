@@ -4,6 +4,7 @@ package server
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,7 +16,7 @@ const (
 	stopTick = 100 * time.Millisecond
 	// shortestStop is how long it notes nothing where it counts as stopped: a busy process is late by less.
 	shortestStop = 400 * time.Millisecond
-	// afterStop is how long after a stop a request begins that may have come meanwhile.
+	// afterStop is how long a process runs after a stop until the requests have begun that came meanwhile.
 	afterStop = 500 * time.Millisecond
 )
 
@@ -23,8 +24,16 @@ const (
 // nothing tells how long it has waited.
 type stops struct {
 	mu sync.Mutex
-	// noted is when the process last noted that it runs. began and ended are those of the last stop.
-	noted, began, ended time.Time
+	// noted is when the process last noted that it runs.
+	noted time.Time
+	// last are the stops in which requests may have come that have not begun, the oldest first.
+	last []stop
+}
+
+// stop is when the process was stopped, and for how long it has run since.
+type stop struct {
+	began time.Time
+	ran   time.Duration
 }
 
 // processStops watches this process from the first webhook on.
@@ -42,19 +51,36 @@ var processStops = sync.OnceValue(func() *stops {
 func (s *stops) noteRunning(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now.Sub(s.noted) >= shortestStop {
-		s.began, s.ended = s.noted, now
+	s.noteRunningLocked(now)
+}
+
+func (s *stops) noteRunningLocked(now time.Time) {
+	passed := now.Sub(s.noted)
+	if passed <= 0 { // another goroutine was first
+		return
 	}
+	began := s.noted
 	s.noted = now
+	stopped := passed >= shortestStop
+	if stopped {
+		passed = stopTick // at most for so long it has run before, and no chain of stops is longer for it
+	}
+	for i := range s.last {
+		s.last[i].ran += passed
+	}
+	s.last = slices.DeleteFunc(s.last, func(p stop) bool { return p.ran > afterStop })
+	if stopped {
+		s.last = append(s.last, stop{began: began})
+	}
 }
 
 // waitedAtMost is the longest time that a request which begins now may have waited for the process.
 func (s *stops) waitedAtMost(now time.Time) time.Duration {
-	s.noteRunning(now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended.IsZero() || now.Sub(s.ended) > afterStop {
+	s.noteRunningLocked(now)
+	if len(s.last) == 0 {
 		return 0
 	}
-	return now.Sub(s.began)
+	return max(now.Sub(s.last[0].began), 0)
 }
