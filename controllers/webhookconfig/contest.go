@@ -63,45 +63,84 @@ func (i *insistence) forgetCalm(now time.Time, p pace) {
 	}
 }
 
+// mostExemptions is how many requirements have waits of their own. Others are put back as changes are.
+const mostExemptions = 16
+
 // contest is about a configuration that other clients change, as this process knows it.
 type contest struct {
 	// wanted is a hash of what was last wanted.
-	wanted              [sha256.Size]byte
-	changes, exemptions insistence
+	wanted  [sha256.Size]byte
+	changes insistence
+	// exemptions are of the requirements that were put back, each by itself: a client that adds another one does not get the wait of the first.
+	exemptions map[requirementID]insistence
 }
 
 // verdict is what is done about a configuration.
 type verdict struct {
 	write bool
-	// keep is whether namespaces that others leave out stay so.
-	keep bool
-	// changed and exempted are whether another client has changed something, and leaves out namespaces.
-	changed, exempted bool
+	// changed is whether another client has changed something.
+	changed bool
+	// kept are the namespaces that others leave out and that stay so, and until is when the first of these are put back.
+	kept  exemptions
+	until time.Time
+	// ended are the requirements that are put back, and begun is whether one of them is new.
+	ended map[requirementID]bool
+	begun bool
 }
 
-// judgeChange decides what is done about a configuration. differs is whether it is not as wanted besides exempted. What was not wanted before
-// is written at once: a budget or a rule does not wait for another client.
-func (c *contest) judgeChange(now time.Time, wanted [sha256.Size]byte, differs, exempted bool) verdict {
-	v := verdict{exempted: exempted, changed: differs && wanted == c.wanted}
-	v.keep = exempted && c.exemptions.timeLeft(now, exemptionPace) > 0
-	v.write = differs && (!v.changed || c.changes.timeLeft(now, changePace) == 0) || exempted && !v.keep
+// judgeChange decides what is done about a configuration. differs is whether it is not as wanted besides what is left out. What was not
+// wanted before is written at once: a budget or a rule does not wait for another client.
+func (c *contest) judgeChange(now time.Time, wanted [sha256.Size]byte, differs bool, left exemptions) verdict {
 	if !differs {
 		c.changes.forgetCalm(now, changePace)
 	}
-	if !exempted {
-		c.exemptions.forgetCalm(now, exemptionPace)
-	}
+	c.forgetCalmExemptions(now, left)
+	v := verdict{changed: differs && wanted == c.wanted, ended: map[requirementID]bool{}}
+	v.kept = left.filter(func(id requirementID) bool {
+		wait := c.changes.timeLeft(now, changePace)
+		known, was := c.exemptions[id]
+		if was {
+			wait = known.timeLeft(now, exemptionPace)
+		}
+		if wait == 0 {
+			v.ended[id], v.begun = true, v.begun || !was
+			return false
+		}
+		if at := now.Add(wait); v.until.IsZero() || at.Before(v.until) {
+			v.until = at
+		}
+		return true
+	})
+	v.write = differs && (!v.changed || c.changes.timeLeft(now, changePace) == 0) || len(v.ended) > 0
 	return v
+}
+
+// forgetCalmExemptions forgets requirements that no client has added again.
+func (c *contest) forgetCalmExemptions(now time.Time, left exemptions) {
+	present := left.listIDs()
+	for id, i := range c.exemptions {
+		if i.forgetCalm(now, exemptionPace); i.times == 0 && !present[id] {
+			delete(c.exemptions, id)
+		}
+	}
 }
 
 // recordVerdict is called when what was judged is done.
 func (c *contest) recordVerdict(now time.Time, wanted [sha256.Size]byte, v verdict) {
 	c.wanted = wanted
-	if v.write && v.changed {
+	if v.write && (v.changed || v.begun) {
 		c.changes.countPutBack(now)
 	}
-	if v.write && v.exempted && !v.keep {
-		c.exemptions.countPutBack(now)
+	for id := range v.ended {
+		i, was := c.exemptions[id]
+		if !was && len(c.exemptions) == mostExemptions {
+			continue
+		}
+		if c.exemptions == nil {
+			c.exemptions = map[requirementID]insistence{}
+		}
+		i.countPutBack(now)
+		c.exemptions[id] = i
 	}
 }
 
@@ -113,13 +152,9 @@ func settleWebhooks[T hook](w *Writer, c *contest, on client.Object, read, want 
 		return fmt.Errorf("encoding webhooks: %w", err)
 	}
 	now, hash := w.Now(), sha256.Sum256(append(encoded, beside...))
-	v := c.judgeChange(now, hash, differs, len(left) > 0)
+	v := c.judgeChange(now, hash, differs, left)
 	if v.write {
-		webhooks := want
-		if v.keep {
-			webhooks = withExemptions(want, left)
-		}
-		if err := write(webhooks); err != nil {
+		if err := write(withExemptions(want, v.kept)); err != nil {
 			return err
 		}
 	}
@@ -132,18 +167,18 @@ func settleWebhooks[T hook](w *Writer, c *contest, on client.Object, read, want 
 		w.report(on, ChangedReason, "", "")
 	}
 	switch {
-	case v.keep:
-		w.report(on, NarrowedReason, left.formatMessage(who), "")
-	case c.exemptions.times == 0:
+	case len(v.kept) > 0:
+		w.report(on, NarrowedReason, v.kept.formatMessage(who), "")
+	case len(c.exemptions) == 0:
 		w.report(on, NarrowedReason, "", "")
 	}
 	if v.changed && !v.write {
 		w.overridden += len(changesOf(read, want))
 		w.putBackAt(now.Add(c.changes.timeLeft(now, changePace)))
 	}
-	if v.keep {
-		w.overridden += len(left)
-		w.putBackAt(now.Add(c.exemptions.timeLeft(now, exemptionPace)))
+	if len(v.kept) > 0 {
+		w.overridden += len(v.kept)
+		w.putBackAt(v.until)
 	}
 	return nil
 }

@@ -4,9 +4,11 @@ package webhookconfig
 
 import (
 	"crypto/sha256"
+	"fmt"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 )
 
@@ -17,8 +19,8 @@ func TestAContestIsBoundedAndLost(t *testing.T) {
 		var c contest
 		now := time.Unix(1_000_000, 0)
 		begin, wanted, own, caused := now, 0, 0, 0
-		differs, exempted := true, false // as at the first look
-		var since time.Time              // when something was changed that is not put back yet
+		differs, left := true, exemptions{} // as at the first look
+		var since time.Time                 // when something was changed that is not put back yet
 		for range rapid.IntRange(1, 300).Draw(t, "looks") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 120).Draw(t, "seconds")) * time.Second)
 			switch rapid.IntRange(0, 9).Draw(t, "what") {
@@ -28,37 +30,84 @@ func TestAContestIsBoundedAndLost(t *testing.T) {
 			case 1, 2, 3, 4:
 				differs = true
 			case 5, 6, 7, 8:
-				exempted = true
+				left["a"] = append(left["a"], leavesOut(rapid.IntRange(0, 2).Draw(t, "label")))
 			}
 			if differs && since.IsZero() {
 				since = now
 			}
 			hash := sha256.Sum256([]byte{byte(wanted), byte(wanted >> 8)})
 			fresh := hash != c.wanted
-			v := c.judgeChange(now, hash, differs, exempted)
+			v := c.judgeChange(now, hash, differs, left)
 			if fresh && differs && !v.write {
 				t.Fatal("what is wanted anew waits")
 			}
-			if exempted && !v.keep && !v.write {
+			if len(v.kept["a"]) < len(left["a"]) && !v.write {
 				t.Fatal("what is not kept is not put back")
+			}
+			for _, r := range v.kept["a"] {
+				if _, known := c.exemptions[identifyRequirement(r)]; !known && c.changes.timeLeft(now, changePace) == 0 {
+					t.Fatal("what is new is kept")
+				}
 			}
 			c.recordVerdict(now, hash, v)
 			if v.write {
 				if !fresh {
 					caused++
 				}
-				differs, exempted, since = false, v.keep, time.Time{}
+				differs, left, since = false, v.kept, time.Time{}
 			}
 			if !since.IsZero() && now.Sub(since) > changePace.longest {
 				t.Fatalf("it is changed for %s", now.Sub(since))
 			}
 		}
-		// 9 and 11 doublings, then one for each of the longest waits; and one more for each time of calm.
+		// 9 doublings, and 11 of each requirement, then one for each of the longest waits; and one more for each time of calm.
 		passed := now.Sub(begin)
-		if most := 22 + int(passed/changePace.longest) + int(passed/calm); caused > most {
+		if most := 9 + 3*11 + 2 + int(passed/changePace.longest) + 4*int(passed/calm); caused > most {
 			t.Fatalf("%d writes in %s, want at most %d beside %d of our own", caused, passed, most, own)
 		}
 	})
+}
+
+func leavesOut(label int) metav1.LabelSelectorRequirement {
+	return metav1.LabelSelectorRequirement{Key: fmt.Sprint("label-", label), Operator: metav1.LabelSelectorOpDoesNotExist}
+}
+
+// TestARequirementHasNoWaitOfAnother holds that a client that leaves out other namespaces than a platform does is put back as one that changes something.
+func TestARequirementHasNoWaitOfAnother(t *testing.T) {
+	var c contest
+	now := time.Unix(1_000_000, 0)
+	look := func(labels ...int) verdict {
+		left := exemptions{}
+		for _, label := range labels {
+			left["a"] = append(left["a"], leavesOut(label))
+		}
+		v := c.judgeChange(now, sha256.Sum256(nil), false, left)
+		c.recordVerdict(now, sha256.Sum256(nil), v)
+		return v
+	}
+	for range 12 {
+		look(0)
+		now = now.Add(c.exemptions[identifyRequirement(leavesOut(0))].waitBetween(exemptionPace))
+	}
+	look(0)
+	now = now.Add(time.Hour)
+	v := look(0, 1)
+	if !v.write || len(v.kept["a"]) != 1 || v.kept["a"][0].Key != "label-0" {
+		t.Fatalf("a new one is kept with the first: %+v", v.kept)
+	}
+	// One that takes another requirement each time gets no more writes than one that changes something.
+	writes, begin, longest := 0, now, now
+	for label := 2; now.Sub(begin) < time.Hour; label++ {
+		now = now.Add(time.Second)
+		if v := look(0, label); v.write {
+			writes, longest = writes+1, now
+		} else if now.Sub(longest) > changePace.longest {
+			t.Fatalf("namespaces stay left out for %s", now.Sub(longest))
+		}
+	}
+	if writes > 25 || len(c.exemptions) > mostExemptions {
+		t.Errorf("%d writes in an hour, %d requirements are known", writes, len(c.exemptions))
+	}
 }
 
 // TestAContestIsOverWhenItIsCalm holds that one who changes something a day later is put back at once.
@@ -66,7 +115,7 @@ func TestAContestIsOverWhenItIsCalm(t *testing.T) {
 	var c contest
 	now := time.Unix(1_000_000, 0)
 	look := func(differs bool) verdict {
-		v := c.judgeChange(now, sha256.Sum256(nil), differs, false)
+		v := c.judgeChange(now, sha256.Sum256(nil), differs, nil)
 		c.recordVerdict(now, sha256.Sum256(nil), v)
 		return v
 	}

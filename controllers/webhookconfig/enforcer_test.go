@@ -248,6 +248,20 @@ func TestNamespacesThatAPlatformLeavesOutAreNotFoughtOver(t *testing.T) {
 			t.Errorf("after %d writes it has %v", c.counts.writes, m[0].NamespaceSelector)
 		}
 	})
+	t.Run("what one more client leaves out is put back at once", func(t *testing.T) {
+		_, v := c.read(t)
+		o := &admissionv1.ValidatingWebhookConfiguration{}
+		get(t, c.api, ConfigurationName, o)
+		team := metav1.LabelSelectorRequirement{Key: "team", Operator: metav1.LabelSelectorOpDoesNotExist}
+		o.Webhooks[0].NamespaceSelector.MatchExpressions = append(o.Webhooks[0].NamespaceSelector.MatchExpressions, team)
+		if err := c.api.Update(t.Context(), o, client.FieldOwner("mallory")); err != nil {
+			t.Fatal(err)
+		}
+		c.sync(t)
+		if _, now := c.read(t); !cmp.Equal(v, now) {
+			t.Errorf("it is not as it was: %s", cmp.Diff(v, now))
+		}
+	})
 	t.Run("it is put back when the other client is gone", func(t *testing.T) {
 		c.now = c.now.Add(exemptionPace.longest)
 		c.sync(t)

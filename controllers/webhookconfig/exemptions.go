@@ -3,6 +3,7 @@
 package webhookconfig
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -32,6 +33,33 @@ func selectorOf[T hook](w *T) (name string, selector **metav1.LabelSelector) {
 
 // exemptions are requirements by which other clients have webhooks leave out namespaces, by the names of the webhooks.
 type exemptions map[string][]metav1.LabelSelectorRequirement
+
+// requirementID tells requirements apart, however long they are.
+type requirementID [sha256.Size]byte
+
+func identifyRequirement(r metav1.LabelSelectorRequirement) requirementID {
+	return sha256.Sum256(fmt.Appendf(nil, "%q", append([]string{r.Key, string(r.Operator)}, slices.Sorted(slices.Values(r.Values))...)))
+}
+
+// filter are the exemptions of which is says so.
+func (e exemptions) filter(is func(requirementID) bool) exemptions {
+	out := exemptions{}
+	for name, all := range e {
+		for _, r := range all {
+			if is(identifyRequirement(r)) {
+				out[name] = append(out[name], r)
+			}
+		}
+	}
+	return out
+}
+
+// listIDs are those of all requirements.
+func (e exemptions) listIDs() map[requirementID]bool {
+	out := map[requirementID]bool{}
+	e.filter(func(id requirementID) bool { out[id] = true; return true })
+	return out
+}
 
 // isExemption reports whether a requirement leaves out namespaces for a label that they have and that is neither of Kubernetes nor of
 // ours. One by which only namespaces with a label are sent would leave out all others, and one about a label of Kubernetes may be
