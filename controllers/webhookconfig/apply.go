@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -27,7 +26,6 @@ func (w *Writer) write(ctx context.Context, at *present, want rendered) error {
 	if err := w.twin(ctx, at.validating, want); err != nil {
 		return err
 	}
-	w.overridden, w.again = 0, time.Time{}
 	differs := !equality.Semantic.DeepEqual(at.validating.Webhooks, want.validating)
 	if err := settleWebhooks(w, &w.validating, at.validating, at.validating.Webhooks, want.validating, at.leftOutValidating, "", differs, func(webhooks []admissionv1.ValidatingWebhook) error {
 		return w.applyValidating(ctx, at.validating, webhooks)

@@ -4,6 +4,7 @@ package webhookconfig
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -368,5 +369,20 @@ func TestAClientThatInsistsIsPutBackWithinMinutes(t *testing.T) {
 	c.sync(t)
 	if _, v := c.read(t); *v[0].FailurePolicy != admissionv1.Ignore {
 		t.Error("it is not put back in the end")
+	}
+	insist()
+	c.sync(t)
+	for _, o := range []client.Object{&admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}} {
+		o.SetName(ConfigurationName)
+		if err := c.api.Delete(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.now = c.now.Add(time.Hour)
+	if err := c.Sync(t.Context()); !errors.As(err, &NotInstalledError{}) {
+		t.Fatal(err)
+	}
+	if after := c.next(); after != lookAgain {
+		t.Errorf("while it is not there, it is looked for each %s", after)
 	}
 }

@@ -153,6 +153,7 @@ func (w *Writer) sync(ctx context.Context) error {
 }
 
 func (w *Writer) once(ctx context.Context) error {
+	w.overridden, w.again = 0, time.Time{}
 	at, err := w.read(ctx)
 	if err != nil {
 		return err
