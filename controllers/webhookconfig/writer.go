@@ -89,6 +89,9 @@ type Writer struct {
 	validating, mutating contest
 	overridden           int
 	again                time.Time
+	// wanted are the webhooks that this process has written or waits to put back, nil before the first. Guards that no policy of this
+	// process knows are read from them: another client may have changed what the API server has.
+	wanted []admissionv1.ValidatingWebhook
 }
 
 // cover is when a namespace was asked for last, and whether the cache has had a
@@ -164,7 +167,11 @@ func (w *Writer) once(ctx context.Context) error {
 	if !answer.Known {
 		return fmt.Errorf("no policy has said yet what is protected: %s", answer.Failure)
 	}
-	written, lacking := boundWritten(writtenFor(answer.Unknown, at.validating.Webhooks), answer.Guards)
+	earlier := w.wanted
+	if earlier == nil {
+		earlier = at.validating.Webhooks
+	}
+	written, lacking := boundWritten(writtenFor(answer.Unknown, earlier), answer.Guards)
 	answer.Guards, answer.Left = slices.Concat(answer.Guards, written), slices.Concat(answer.Left, lacking)
 	budgets, err := w.budgets(ctx)
 	if err != nil {
@@ -191,6 +198,7 @@ func (w *Writer) once(ctx context.Context) error {
 	if err := w.write(ctx, at, want); err != nil {
 		return err
 	}
+	w.wanted = want.validating
 	w.precise(want.precision)
 	for _, ns := range budgets { // who covers one of them next need not write
 		if _, known := w.covered[ns]; !known {

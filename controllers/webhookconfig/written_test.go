@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
@@ -177,5 +180,40 @@ func TestGuardsOfManyResourcesAreAllReadBack(t *testing.T) {
 		if size > tc.most || len(written) != tc.want || (len(left) > 0) != (tc.want < len(users)) {
 			t.Errorf("%s %d guards of %d with %d bytes are read back, want %d with at most %d: %v", name, len(written), len(users), size, tc.want, tc.most, left)
 		}
+	}
+}
+
+// Another client that takes out what an earlier leader wrote for such a namespace does not have it forgotten.
+func TestGuardsThatAreReadBackOutliveAnotherClient(t *testing.T) {
+	_, api := connect(t)
+	chart(t, api, admissionv1.WebhookClientConfig{URL: ptr.To("https://localhost:9443/validate-apps-kruise-io-cloneset"), CABundle: listen(t).ca()})
+	before, _ := newWriter(api, asked(t, wish(t, `guard contains {"group": "", "resource": "configmaps", "operations": ["DELETE"]}`, bundle.AsTenant("shop"))))
+	if err := before.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	rules := asked(t)
+	s, err := rules.engine.CompileMissing(t.Context(), nil, []engine.Missing{{Bundle: "shop/own", Namespaces: []string{"shop"}, Reason: "its archive is gone"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := rules.engine.Swap(s); err != nil {
+		t.Fatal(err)
+	}
+	w, _ := newWriter(api, rules)
+	for _, step := range []string{"a new leader", "another client", "another client once more"} {
+		if err := w.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		v := &admissionv1.ValidatingWebhookConfiguration{}
+		get(t, api, ConfigurationName, v)
+		isGuard := func(hook admissionv1.ValidatingWebhook) bool { return strings.HasPrefix(hook.Name, "vguard") }
+		if !slices.ContainsFunc(v.Webhooks, isGuard) {
+			t.Fatalf("%s: the guard is gone", step)
+		}
+		v.Webhooks = slices.DeleteFunc(v.Webhooks, isGuard)
+		if err := api.Update(t.Context(), v, client.FieldOwner("mallory")); err != nil {
+			t.Fatal(err)
+		}
+		w.validating = contest{} // the wait is over
 	}
 }
