@@ -13,7 +13,6 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
-	"github.com/regatta-sh/regatta/controllers/workload/selection"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
@@ -124,12 +123,12 @@ const undecidedLong = time.Minute
 // a write that is held. They go the way of a pod whose user went back, so the hook
 // brings their traffic back, and they prepare again when the hold ends. A pause of the
 // strategy leaves them as OpenKruise does. A decision that is late comes soon, so that pods wait
-// for it; one that a rule fails to make for a minute is a hold as any other.
+// for it; one that a rule fails to make about a pod for a minute is a hold as any other.
 func (r *Round) takeBack(ctx context.Context, f *Facts, d Decisions) error {
 	if _, ok := r.c.kind.(Guest); ok || r.c.typ.PlainUpdates {
 		return nil
 	}
-	lasts := r.lastsUndecided(d)
+	lasts := r.noteUndecided(d)
 	pods := make(map[types.NamespacedName]*facts.Pod, len(f.Pods))
 	for _, p := range f.Pods {
 		pods[p.Key()] = p
@@ -137,7 +136,7 @@ func (r *Round) takeBack(ctx context.Context, f *Facts, d Decisions) error {
 	var acts []func() error
 	for _, s := range d.Skipped {
 		p := pods[s.Pod]
-		if p == nil || !keepsFromUpdate(s.Hold) && !(lasts && isUndecided(s.Hold)) {
+		if p == nil || !keepsFromUpdate(s.Hold) && !lasts[s.Pod] {
 			continue
 		}
 		if state, back := lifecycle.TakeBack(p.Pod, f.Lifecycle); back {
@@ -157,15 +156,27 @@ func isUndecided(h decision.Hold) bool {
 	return h.Rule == decision.RuleEngine || h.Rule == string(points.ChangePoint().Name) && h.Reason == decision.ReasonNoDecision
 }
 
-// lastsUndecided says whether decisions about updates are not made for long. It has them asked for until they are.
-func (r *Round) lastsUndecided(d Decisions) bool {
-	if !slices.ContainsFunc(d.Skipped, func(s selection.Skip) bool { return isUndecided(s.Hold) }) {
-		r.memory.undecided = time.Time{}
-		return false
+// noteUndecided returns the pods about which no decision is made for long. It has them asked about until one is.
+func (r *Round) noteUndecided(d Decisions) map[types.NamespacedName]bool {
+	var since map[types.NamespacedName]time.Time
+	long := map[types.NamespacedName]bool{}
+	for _, s := range d.Skipped {
+		if !isUndecided(s.Hold) {
+			continue
+		}
+		if since == nil {
+			since = map[types.NamespacedName]time.Time{}
+			r.Again(undecidedAgain)
+		}
+		at, was := r.memory.undecided[s.Pod]
+		if !was {
+			at = r.Now
+		}
+		since[s.Pod] = at
+		if r.Now.Sub(at) >= undecidedLong {
+			long[s.Pod] = true
+		}
 	}
-	if r.memory.undecided.IsZero() {
-		r.memory.undecided = r.Now
-	}
-	r.Again(undecidedAgain)
-	return r.Now.Sub(r.memory.undecided) >= undecidedLong
+	r.memory.undecided = since
+	return long
 }

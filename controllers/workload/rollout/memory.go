@@ -32,8 +32,8 @@ type Memory struct {
 	restartHeld string
 	// scaleHeld is the reason for which scaling was held in the last round.
 	scaleHeld string
-	// undecided is since when decisions about updates are not made; zero if they are.
-	undecided time.Time
+	// undecided is since when no decision about its update is made, by pod.
+	undecided map[types.NamespacedName]time.Time
 	replaced  replaced
 	own       any
 	ahead     Ahead // nil without one
