@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -132,14 +133,10 @@ func (r *Round) restarts(ctx context.Context, f *Facts, asked time.Time) (restar
 	for _, p := range f.Pods {
 		name := restartName(r.Workload.GetUID(), p.Pod, asked)
 		o := requests[name]
-		since, requested := r.memory.requested[name]
-		if o != nil || requested && r.Now.Sub(since) > r.c.timeout {
-			delete(r.memory.requested, name)
-			requested = false
-		}
+		_, requested := r.memory.requested[name]
 		switch {
 		case f.Leaves(p), f.isCondemned(p):
-		case active[p.Name] || requested:
+		case active[p.Name] || o == nil && requested:
 			s.underWay[p.UID] = true
 		case o == nil && !startedSince(p.Pod, asked):
 			s.waiting[p.UID] = true
@@ -206,7 +203,12 @@ const longestNamed = 200
 func restartName(workload types.UID, pod *corev1.Pod, asked time.Time) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(string(workload) + "/" + string(pod.UID) + "/" + asked.UTC().Format(time.RFC3339))) // a hash takes all
-	return fmt.Sprintf("%s%s%x", pod.Name[:min(len(pod.Name), longestNamed)], restartInfix, h.Sum64())
+	return fmt.Sprintf("%s%s%x", shortenPodName(pod.Name), restartInfix, h.Sum64())
+}
+
+// shortenPodName is the part of the name of a pod that is in that of its request. No part of a name ends with a dot.
+func shortenPodName(pod string) string {
+	return strings.TrimRight(pod[:min(len(pod), longestNamed)], ".")
 }
 
 // restartPods asks for the restarts of some pods.

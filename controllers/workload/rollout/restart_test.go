@@ -13,11 +13,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/engine/bundle"
 )
 
@@ -109,6 +111,15 @@ func (k *restarting) step(phase kruise.ContainerRecreateRequestPhase) error {
 	k.restarts = append(k.restarts, strings.Join(pods, "+"))
 	k.now = k.now.Add(time.Minute)
 	return err
+}
+
+func (k *restarting) workload() *appsv1.DaemonSet {
+	k.t.Helper()
+	set := &appsv1.DaemonSet{}
+	if err := k.api.Get(k.t.Context(), k.key, set); err != nil {
+		k.t.Fatal(err)
+	}
+	return set
 }
 
 func (k *restarting) asked() bool {
@@ -366,5 +377,37 @@ func TestARestartAndARolloutShareMaxUnavailable(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A request has a name that the API server takes, and its pod is told from it, however its pod is named.
+func TestNamesOfRestarts(t *testing.T) {
+	for _, name := range []string{"web-0", strings.Repeat("a", longestNamed-1) + ".b-0", strings.Repeat("a", 253)} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u"}}
+		request := restartName("w", pod, time.Unix(0, 0))
+		if errs := validation.IsDNS1123Subdomain(request); len(errs) > 0 {
+			t.Errorf("%s: %v", request, errs)
+		}
+		if end := strings.LastIndex(request, restartInfix); !(&Facts{restarting: map[string]bool{request[:end]: true}}).Restarting(&facts.Pod{Pod: pod}) {
+			t.Errorf("%s is not of %s", request, name)
+		}
+	}
+}
+
+// What is remembered of requests goes when the cache shows them, or in time, whatever has become of their pods.
+func TestRequestsOfPodsThatAreGoneAreForgotten(t *testing.T) {
+	k := newRestarting(t, "")
+	if err := k.step(kruise.ContainerRecreateRequestSucceeded); err != nil {
+		t.Fatal(err)
+	}
+	m := k.c.memoryOf(k.workload())
+	m.requested["gone"+restartInfix+"1"] = k.now.Add(-2 * k.c.timeout)
+	for range 4 {
+		if err := k.step(kruise.ContainerRecreateRequestSucceeded); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(m.requested) > 0 {
+		t.Errorf("remembered are %v", m.requested)
 	}
 }

@@ -5,6 +5,7 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -41,9 +42,10 @@ func (r *Round) restartsUnderWay(ctx context.Context) (map[string]bool, error) {
 			out[o.Spec.PodName] = true
 		}
 	}
-	for name, since := range r.memory.requested {
-		if end := strings.LastIndex(name, restartInfix); end >= 0 && !seen[name] && r.Now.Sub(since) <= r.c.timeout {
-			out[name[:end]] = true // the cache does not show the request yet
+	maps.DeleteFunc(r.memory.requested, func(name string, since time.Time) bool { return seen[name] || r.Now.Sub(since) > r.c.timeout })
+	for name := range r.memory.requested { // the cache does not show the request yet
+		if end := strings.LastIndex(name, restartInfix); end >= 0 {
+			out[name[:end]] = true
 		}
 	}
 	if len(out) > 0 {
@@ -59,5 +61,5 @@ func isOverdue(o *kruise.ContainerRecreateRequest, now time.Time) bool {
 
 // Restarting says whether a restart in place of a pod is under way.
 func (f *Facts) Restarting(p *facts.Pod) bool {
-	return f.restarting[p.Name] || f.restarting[p.Name[:min(len(p.Name), longestNamed)]]
+	return f.restarting[p.Name] || f.restarting[shortenPodName(p.Name)]
 }
