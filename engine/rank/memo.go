@@ -177,14 +177,22 @@ func places(out points.RankOutput, which []int, pods Pods, at func(n int) *row) 
 		r.key, r.lead = flat[start:middle:middle], flat[middle:len(flat):len(flat)]
 		if len(holds) > 0 {
 			f := pods.Facts(i)
-			r.holds = holds[podName{name: f.Name}]
-			if one := holds[podName{f.Namespace, f.Name}]; f.Namespace != "" && len(one) > 0 {
-				r.holds = slices.Concat(one, r.holds)
-			}
+			r.holds = holdsOf(holds, f.Namespace, f.Name)
 		}
 	}
 }
 
-// podName is what a hold names: the pod in one namespace, or each pod of the name where the
-// namespace is empty.
+// holdsOf are the holds of a pod, those that are limited most first. One that leaves out the pod or the namespace is of each.
+func holdsOf(holds map[podName][]decision.Hold, namespace, name string) (out []decision.Hold) {
+	for _, pod := range []string{name, ""} {
+		if namespace != "" {
+			out = append(out, holds[podName{namespace, pod}]...)
+		}
+		out = append(out, holds[podName{name: pod}]...)
+	}
+	return slices.Clip(out)
+}
+
+// podName is what a hold names: the pod in one namespace, each pod of the name where the namespace is empty, and each of the namespace
+// where the name is.
 type podName struct{ namespace, name string }

@@ -468,3 +468,35 @@ rank := {"keys": [[0] | some _ in input.pods], "lead": [[0] | some _ in input.po
 type uniquePods struct{ *pods }
 
 func (p uniquePods) UID(i int) string { return p.facts[i].NamespacedName }
+
+// A hold is of all that it does not limit itself to: one that names no pod holds each, also those whose places are remembered.
+func TestHoldsThatNameNoPod(t *testing.T) {
+	const source = `package rollout
+rank := {
+	"keys": [[0] | some p in input.pods], "descending": [], "lead": [[0] | some p in input.pods],
+	"holds": [
+		{"namespace": "", "reason": "All", "message": "All."},
+		{"namespace": "b", "reason": "B", "message": "All of b."},
+		{"pod": "web-1", "reason": "Web1", "message": "Each web-1."},
+	],
+}
+`
+	p := uniquePods{&pods{}}
+	p.facts = []points.PodFacts{
+		{Namespace: "a", Name: "web-0", NamespacedName: "a/web-0"}, {Namespace: "b", Name: "web-0", NamespacedName: "b/web-0"}, {Namespace: "b", Name: "web-1", NamespacedName: "b/web-1"},
+	}
+	p.hashes = []uint64{1, 2, 3}
+	r := rank.New(newEngine(t, source))
+	for range 2 {
+		o := r.Rank(t.Context(), decision.Subject{}, points.Workload{Kind: "SidecarSet", Name: "logs", UID: "u"}, points.Strategy{Type: "RollingUpdate"}, p)
+		for i, want := range []string{"All", "B All", "Web1 B All"} {
+			var got []string
+			for _, h := range o.Holds(i) {
+				got = append(got, h.Reason)
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("%s has the holds %v, want %s", p.facts[i].NamespacedName, got, want)
+			}
+		}
+	}
+}

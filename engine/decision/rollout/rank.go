@@ -109,8 +109,8 @@ type RankOutput struct {
 	// Lead has a second key, compared ahead of Keys, but only after the order
 	// was scattered: what must be first or last whatever the order is.
 	Lead [][]float64 `json:"lead"`
-	// Holds stop single pods; each names its pod. One that names no namespace stops each pod of
-	// the name.
+	// Holds stop single pods, those that each names. One that names no namespace stops each pod of
+	// the name, and one that names no pod each pod.
 	Holds []decision.Hold `json:"holds"`
 }
 
