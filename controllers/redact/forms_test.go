@@ -55,6 +55,20 @@ func TestAValueIsFoundInFormsThatBreakIt(t *testing.T) {
 	}
 }
 
+// What a Secret has in base64 is found whichever alphabet it is in.
+func TestATextInTheAlphabetOfURLsIsFound(t *testing.T) {
+	const hidden = "name=ann>>>;password=hunter2???hunter2~~~"
+	for name, encoding := range map[string]*base64.Encoding{"of URLs": base64.RawURLEncoding, "of the standard": base64.StdEncoding} {
+		c := ContentsOf(&corev1.Secret{Data: map[string][]byte{"k": []byte("session:" + encoding.EncodeToString([]byte(hidden)))}})
+		if !c.In("the login is " + hidden[12:]) {
+			t.Errorf("what is in the alphabet %s is not found", name)
+		}
+		if c.In("connection refused") {
+			t.Errorf("of the alphabet %s, anything is found", name)
+		}
+	}
+}
+
 // What docker login writes has the name and the password in base64 alone.
 func TestALoginThatASecretEncodesIsFound(t *testing.T) {
 	config := `{"auths":{"registry.example.com":{"auth":"` + base64.StdEncoding.EncodeToString([]byte("ann:hunter2hunter2")) + `"}}}`

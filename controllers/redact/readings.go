@@ -74,7 +74,7 @@ func readingsOf(text string) [][]byte {
 		out = append(out, read)
 	}
 	for _, part := range inBase64.FindAllString(text, -1) {
-		part = strings.ReplaceAll(strings.ReplaceAll(part, "-", "+"), "_", "/")
+		part = inStandardAlphabet(part)
 		for begin := range min(4, len(part)) {
 			from := part[begin:]
 			if len(from)%4 == 1 { // such as the s of a plural
@@ -87,6 +87,11 @@ func readingsOf(text string) [][]byte {
 	}
 	return out
 }
+
+// inStandardAlphabet is a text in base64 without the two characters that the alphabet of URLs has in place of others.
+func inStandardAlphabet(text string) string { return alphabets.Replace(text) }
+
+var alphabets = strings.NewReplacer("-", "+", "_", "/")
 
 // isBetween reports whether a character parts bytes that are written one by one.
 func isBetween(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",:-", r) }

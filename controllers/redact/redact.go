@@ -48,7 +48,7 @@ func ContentsOf(secret *corev1.Secret) Contents {
 func (c *Contents) addValue(value []byte) {
 	c.values = append(c.values, value)
 	for _, part := range inBase64.FindAll(value, -1) {
-		part = bytes.TrimRight(part, "=")
+		part = []byte(inStandardAlphabet(string(part)))
 		read := make([]byte, base64.RawStdEncoding.DecodedLen(len(part)))
 		n, err := base64.RawStdEncoding.Decode(read, part)
 		if read = read[:n]; err == nil && n > shared && isText(read) {
