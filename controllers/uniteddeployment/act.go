@@ -104,6 +104,7 @@ func (t *round) create(ctx context.Context) error {
 		}
 	}
 	if len(names) > 0 {
+		t.r.memory.Of(t.d).usedRoom = true
 		slices.Sort(names)
 		t.r.events.Eventf(t.d, corev1.EventTypeNormal, kruise.SuccessfulUpdateSubsetReason, kruise.CreateSubsetMessage, len(names), strings.Join(names, ", "))
 	}

@@ -75,8 +75,11 @@ type memory struct {
 	written time.Time
 	// marks are the conditions of subsets that were written last, until the cache shows them.
 	marks map[string]kruise.UnitedDeploymentSubsetCondition
-	// gaveUp is when a child was given up last for the room of another one.
-	gaveUp time.Time
+	// gaveUp is the child that was given up last for the room of another one, and gaveUpAt when.
+	gaveUp   types.UID
+	gaveUpAt time.Time
+	// usedRoom is whether a child was created since.
+	usedRoom bool
 }
 
 // Option changes a Reconciler.

@@ -3,6 +3,7 @@
 package uniteddeployment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -21,10 +23,15 @@ import (
 
 // While a quota refuses the workload of a subset that has another name, the old one waits for the new one, and this for the quota.
 func TestASubsetThatIsRenamedUnderAQuotaOfWorkloads(t *testing.T) {
-	quota := 3
 	for name, tc := range map[string]struct {
+		// quota is how many workloads there may be, three if it is 0.
+		quota int
+		// others has another client use up what is left of the quota.
+		others bool
 		err    error
 		rename func(*kruise.UnitedDeployment)
+		// crash is how many pods of subsets are not ready after the edit.
+		crash map[string]int
 		// first are the children a moment after the edit, then those in the end.
 		first, then string
 	}{
@@ -37,6 +44,30 @@ func TestASubsetThatIsRenamedUnderAQuotaOfWorkloads(t *testing.T) {
 				d.Spec.Topology.Subsets[1].Name, d.Spec.Topology.Subsets[2].Name = "e", "d"
 			},
 			first: "a=3 c=3 e=3", then: "a=3 d=3 e=3",
+		},
+		"two, and the quota was lowered: nothing that goes makes room": {
+			rename: func(d *kruise.UnitedDeployment) {
+				d.Spec.Topology.Subsets[1].Name, d.Spec.Topology.Subsets[2].Name = "e", "d"
+			},
+			quota: 1,
+			first: "a=3 b=3 c=3", then: "a=3 b=3 c=3",
+		},
+		"one, beside one that is to have no pods": {
+			rename: func(d *kruise.UnitedDeployment) {
+				d.Spec.Replicas = ptr.To[int32](6)
+				d.Spec.Topology.Subsets[0].Replicas = ptr.To(intstr.FromInt32(6))
+				d.Spec.Topology.Subsets[1].Replicas = ptr.To(intstr.FromInt32(0))
+				d.Spec.Topology.Subsets = append(d.Spec.Topology.Subsets[:2], kruise.Subset{Name: "d", Replicas: ptr.To(intstr.FromInt32(0))})
+			},
+			crash: map[string]int{"a": 4},
+			first: "a=6 b=0 c=3", then: "a=6 b=0 c=3",
+		},
+		"two, and another client takes the room of the first": {
+			rename: func(d *kruise.UnitedDeployment) {
+				d.Spec.Topology.Subsets[1].Name, d.Spec.Topology.Subsets[2].Name = "e", "d"
+			},
+			others: true,
+			first:  "a=3 c=3", then: "a=3 c=3",
 		},
 		"one that anything else refuses": {
 			rename: func(d *kruise.UnitedDeployment) { d.Spec.Topology.Subsets[2].Name = "d" },
@@ -51,6 +82,7 @@ func TestASubsetThatIsRenamedUnderAQuotaOfWorkloads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			quota := cmp.Or(tc.quota, 3)
 			w := newWorld(t, func(d *kruise.UnitedDeployment) { d.Spec.Replicas = ptr.To[int32](9) })
 			w.zoneNodes("a", "b", "c")
 			w.settle(2 * time.Second)
@@ -59,15 +91,20 @@ func TestASubsetThatIsRenamedUnderAQuotaOfWorkloads(t *testing.T) {
 				if err := w.api.List(ctx, list); err != nil {
 					return err
 				}
+				used := len(list.Items)
+				if tc.others {
+					used = quota
+				}
 				switch _, ok := o.(*kruise.CloneSet); {
 				case tc.err != nil && o.GetGenerateName() != "":
 					return tc.err
-				case ok && len(list.Items) >= quota:
-					return apierrors.NewForbidden(schema.GroupResource{Resource: "clonesets"}, o.GetName(), fmt.Errorf("exceeded quota: few, requested: count/clonesets.apps.kruise.io=1, used: %d", len(list.Items)))
+				case ok && used >= quota:
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "clonesets"}, o.GetName(), fmt.Errorf("exceeded quota: few, requested: count/clonesets.apps.kruise.io=1, used: count/clonesets.apps.kruise.io=%d, limited: count/clonesets.apps.kruise.io=%d", used, quota))
 				}
 				return c.Create(ctx, o, opts...)
 			}})
 			w.edit(tc.rename)
+			w.crash = tc.crash
 			run := func(seconds int) {
 				for range seconds {
 					_, _ = w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: w.key}) // it fails while it is refused

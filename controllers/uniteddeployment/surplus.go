@@ -5,12 +5,14 @@ package uniteddeployment
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
@@ -65,10 +67,11 @@ func (t *round) reduceSurplus(ctx context.Context) error {
 const giveUpAgain = time.Minute
 
 // findChildToGiveUp returns which child goes though it stands in, -1 for none. A quota on the number of workloads refuses those of
-// subsets, and each would wait for the other. It is that with the fewest ready pods, and one at a time. Those of another kind count for
-// another quota, and one that goes in any case is enough.
+// subsets, and each would wait for the other. It is that with the fewest ready pods, and one at a time: not the next before a child was
+// created in its room, which another client may have taken. Those of another kind count for another quota, and one that goes in any case is
+// enough.
 func (t *round) findChildToGiveUp(surplus []*child, stays []int32) int {
-	if !slices.ContainsFunc(t.parts, func(p *part) bool { return isOverQuota(p.refused) }) || len(t.duplicates) > 0 {
+	if !slices.ContainsFunc(t.parts, func(p *part) bool { return p.replicas > 0 && lacksOneOfQuota(p.refused) }) || len(t.duplicates) > 0 {
 		return -1
 	}
 	found := -1
@@ -85,17 +88,49 @@ func (t *round) findChildToGiveUp(surplus []*child, stays []int32) int {
 		return -1
 	}
 	known := t.r.memory.Of(t.d)
-	if left := known.gaveUp.Add(giveUpAgain).Sub(t.now); left > 0 {
+	if known.gaveUp != "" && !known.usedRoom { // it is still there if its deletion failed
+		return slices.IndexFunc(surplus, func(c *child) bool { return c.GetUID() == known.gaveUp })
+	}
+	if left := known.gaveUpAt.Add(giveUpAgain).Sub(t.now); left > 0 {
 		t.sooner(left)
 		return -1
 	}
-	known.gaveUp = t.now
+	known.gaveUp, known.gaveUpAt, known.usedRoom = surplus[found].GetUID(), t.now, false
 	return found
 }
 
-// isOverQuota reports whether a quota refuses what was to be created. Only the text tells it from what a webhook refuses.
-func isOverQuota(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
+// exceededQuota is how API servers tell what a quota has in use, and how much it allows.
+var exceededQuota = regexp.MustCompile(`exceeded quota: .*, requested: (\S+), used: (\S+), limited: (\S+)`)
+
+// lacksOneOfQuota reports whether a quota refuses what was to be created, and would not with one workload less: of one that was lowered more
+// would have to go, and for nothing. Only the text tells it from what a webhook refuses.
+func lacksOneOfQuota(err error) bool {
+	if !apierrors.IsForbidden(err) {
+		return false
+	}
+	found := exceededQuota.FindStringSubmatch(err.Error())
+	if found == nil {
+		return false
+	}
+	used, limits := quantitiesOf(found[2]), quantitiesOf(found[3])
+	for name, limit := range limits {
+		if in, ok := used[name]; !ok || in.Cmp(limit) > 0 {
+			return false
+		}
+	}
+	return len(limits) > 0
+}
+
+// quantitiesOf reads amounts as API servers write them, such as "count/a=1,count/b=2"; what is none is left out.
+func quantitiesOf(text string) map[string]resource.Quantity {
+	out := map[string]resource.Quantity{}
+	for pair := range strings.SplitSeq(text, ",") {
+		name, amount, _ := strings.Cut(pair, "=")
+		if q, err := resource.ParseQuantity(amount); err == nil {
+			out[name] = q
+		}
+	}
+	return out
 }
 
 // replicasToKeep is how many replicas children have that stand in for so many ready pods, 0 for those that go. While others wait for
