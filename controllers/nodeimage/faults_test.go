@@ -89,18 +89,20 @@ func TestWhenAPullOfANodeThatIsNotReadyFails(t *testing.T) {
 	for name, tc := range map[string]struct {
 		node     *corev1.Node
 		deadline *int64
+		asked    time.Duration // after the first of them
 		want     time.Duration // after it was asked for, 0 for never
 	}{
-		"a node that is ready":                          {node: node(corev1.ConditionTrue)},
-		"one that is ready, with a deadline":            {node: node(corev1.ConditionTrue), deadline: ptr.To[int64](3600), want: 70 * time.Minute},
-		"one that is not ready":                         {node: node(corev1.ConditionUnknown), want: 11 * time.Minute},
-		"one that is not ready, with a late deadline":   {node: node(corev1.ConditionUnknown), deadline: ptr.To[int64](3600), want: 70 * time.Minute},
-		"one that is not ready, with an early deadline": {node: node(corev1.ConditionFalse), deadline: ptr.To[int64](30), want: 630 * time.Second},
-		"one that is gone":                              {},
+		"a node that is ready":                           {node: node(corev1.ConditionTrue)},
+		"one that is ready, with a deadline":             {node: node(corev1.ConditionTrue), deadline: ptr.To[int64](3600), want: 70 * time.Minute},
+		"one that is not ready":                          {node: node(corev1.ConditionUnknown), want: 11 * time.Minute},
+		"one that is not ready, with a late deadline":    {node: node(corev1.ConditionUnknown), deadline: ptr.To[int64](3600), want: 70 * time.Minute},
+		"one that is not ready, with an early deadline":  {node: node(corev1.ConditionFalse), deadline: ptr.To[int64](30), want: 630 * time.Second},
+		"one that was not ready before, and tells of it": {node: node(corev1.ConditionFalse), asked: time.Hour, want: 10 * time.Minute},
+		"one that is gone":                               {},
 	} {
-		tag := &kruise.ImageTagSpec{Tag: "1", CreatedAt: ptr.To(metav1.NewTime(created)), PullPolicy: &kruise.ImageTagPullPolicy{ActiveDeadlineSeconds: tc.deadline}}
+		tag := &kruise.ImageTagSpec{Tag: "1", CreatedAt: ptr.To(metav1.NewTime(created.Add(tc.asked))), PullPolicy: &kruise.ImageTagPullPolicy{ActiveDeadlineSeconds: tc.deadline}}
 		until, _ := endOf(tag, tc.node)
-		if until.IsZero() != (tc.want == 0) || tc.want > 0 && until.Sub(created) != tc.want {
+		if until.IsZero() != (tc.want == 0) || tc.want > 0 && until.Sub(tag.CreatedAt.Time) != tc.want {
 			t.Errorf("%s: it fails at %s, want %s after it was asked for", name, until, tc.want)
 		}
 	}
