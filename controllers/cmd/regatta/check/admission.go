@@ -3,6 +3,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,7 +126,7 @@ var (
 
 // addRefusal says what refused an object, and what to do about that.
 func (i *inspector) addRefusal(p plannedObject, err error) {
-	text := err.Error()
+	text, namespace := err.Error(), cmp.Or(p.GetNamespace(), i.Namespace)
 	f := Finding{Blocks, "admission", p.displayName(), "create", "it would be refused: " + text, ""}
 	switch {
 	case silentWebhook.MatchString(text):
@@ -133,19 +134,19 @@ func (i *inspector) addRefusal(p plannedObject, err error) {
 		f.Field, f.Fix = "webhook "+name, "have it answer; kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations -o yaml has it"
 	case refusedByWebhook.MatchString(text):
 		name := refusedByWebhook.FindStringSubmatch(text)[1]
-		f.Field, f.Fix = "webhook "+name, i.explainExemption(name)
+		f.Field, f.Fix = "webhook "+name, explainExemption(name, namespace)
 	case refusedByPolicy.MatchString(text):
 		found := refusedByPolicy.FindStringSubmatch(text)
 		f.Field = "ValidatingAdmissionPolicy " + found[1]
-		f.Fix = fmt.Sprintf("leave namespace %s out by spec.matchResources.namespaceSelector: kubectl edit validatingadmissionpolicybinding %s", i.Namespace, found[2])
+		f.Fix = fmt.Sprintf("leave namespace %s out by spec.matchResources.namespaceSelector: kubectl edit validatingadmissionpolicybinding %s", namespace, found[2])
 	case strings.Contains(text, "violates PodSecurity"):
-		f.Field = "Pod Security of namespace " + i.Namespace
-		f.Fix = "kubectl label namespace " + i.Namespace + " pod-security.kubernetes.io/enforce=privileged --overwrite, since the node agent is on the network of its node; or leave the agent out: --set featureGates=KruiseDaemon=false"
+		f.Field = "Pod Security of namespace " + namespace
+		f.Fix = "kubectl label namespace " + namespace + " pod-security.kubernetes.io/enforce=privileged --overwrite, since the node agent is on the network of its node; or leave the agent out: --set featureGates=KruiseDaemon=false"
 	case strings.Contains(text, "attempting to grant RBAC permissions not currently held"):
 		f.Check, f.Field = "rights", "rules"
 		f.Fix = "have a cluster administrator install it, or have the verbs escalate and bind on clusterroles and roles granted to you"
 	case strings.Contains(text, "exceeded quota") || strings.Contains(text, "insufficient quota"):
-		f.Field, f.Fix = "ResourceQuota", "kubectl describe resourcequota -n "+i.Namespace+", and raise it"
+		f.Field, f.Fix = "ResourceQuota", "kubectl describe resourcequota -n "+namespace+", and raise it"
 	case errors.Is(err, context.DeadlineExceeded):
 		f.Message, f.Fix = fmt.Sprintf("no answer in %s: a webhook may be slow", i.Timeout), "give it longer with --timeout"
 	default:
@@ -155,16 +156,16 @@ func (i *inspector) addRefusal(p plannedObject, err error) {
 }
 
 // explainExemption is how users keep a policy engine out of a namespace.
-func (i *inspector) explainExemption(webhook string) string {
+func explainExemption(webhook, namespace string) string {
 	switch {
 	case strings.Contains(webhook, "gatekeeper"):
-		return "leave the namespace out in spec.match.excludedNamespaces of the constraint, or kubectl label namespace " + i.Namespace + " admission.gatekeeper.sh/ignore=true"
+		return "leave the namespace out in spec.match.excludedNamespaces of the constraint, or kubectl label namespace " + namespace + " admission.gatekeeper.sh/ignore=true"
 	case strings.Contains(webhook, "kyverno"):
-		return "make a PolicyException for namespace " + i.Namespace + ", or exclude it in the policy that the message names"
+		return "make a PolicyException for namespace " + namespace + ", or exclude it in the policy that the message names"
 	case strings.HasSuffix(webhook, "openpolicyagent.org"):
-		return "kubectl label namespace " + i.Namespace + " openpolicyagent.org/webhook=ignore, if the webhook goes by it"
+		return "kubectl label namespace " + namespace + " openpolicyagent.org/webhook=ignore, if the webhook goes by it"
 	}
-	return "leave namespace " + i.Namespace + " out by the namespaceSelector of the webhook, or change the rule that the message names"
+	return "leave namespace " + namespace + " out by the namespaceSelector of the webhook, or change the rule that the message names"
 }
 
 // addChanged says what a webhook made of an object that would make it work otherwise.

@@ -142,7 +142,7 @@ func (i *inspector) checkVersions(found bool, agents *appsv1.DaemonSet) {
 	if agents == nil || image == "" {
 		return
 	}
-	f = Finding{Fine, "versions", nameOf("DaemonSet", i.Namespace, agents.Name), "spec.template.spec.containers image", "agents and managers run " + image, ""}
+	f = Finding{Fine, "versions", nameOf("DaemonSet", agents.Namespace, agents.Name), "spec.template.spec.containers image", "agents and managers run " + image, ""}
 	if of := imageOf(&agents.Spec.Template.Spec, "daemon"); of != image {
 		f.Status, f.Message, f.Fix = Warns, "agents run "+of+", and managers "+image, "helm upgrade "+i.Release+" with one image for both, unless it is meant so"
 	}
@@ -221,11 +221,21 @@ func (i *inspector) findLease(ctx context.Context, object, fix, namespace, name 
 	return nil, false
 }
 
-// checkQuotas says which quotas of the namespace are used up: pods of critical classes need one on some clusters.
+// checkQuotas says which quotas of the namespaces of managers and agents are used up: pods of critical classes need one on some clusters.
 func (i *inspector) checkQuotas(ctx context.Context) {
-	quotas := &corev1.ResourceQuotaList{}
+	namespaces := []string{i.Namespace}
+	if agents := FindAgentNamespace(&i.manager, i.Namespace); agents != i.Namespace {
+		namespaces = append(namespaces, agents)
+	}
+	for _, namespace := range namespaces {
+		i.checkQuotasOf(ctx, namespace)
+	}
+}
+
+func (i *inspector) checkQuotasOf(ctx context.Context, namespace string) {
+	quotas, object := &corev1.ResourceQuotaList{}, nameOf("ResourceQuotas", "", namespace)
 	full, all := 0, 0
-	ok := i.listPages(ctx, "quotas", nameOf("ResourceQuotas", "", i.Namespace), quotas, func() {
+	ok := i.listPages(ctx, "quotas", object, quotas, func() {
 		for n := range quotas.Items {
 			q := &quotas.Items[n]
 			all++
@@ -237,8 +247,8 @@ func (i *inspector) checkQuotas(ctx context.Context) {
 				}
 			}
 		}
-	}, client.InNamespace(i.Namespace))
+	}, client.InNamespace(namespace))
 	if ok && full == 0 {
-		i.addFinding(Finding{Fine, "quotas", nameOf("ResourceQuotas", "", i.Namespace), "status.used", fmt.Sprintf("none of %d is used up", all), ""})
+		i.addFinding(Finding{Fine, "quotas", object, "status.used", fmt.Sprintf("none of %d is used up", all), ""})
 	}
 }

@@ -3,6 +3,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -19,11 +20,29 @@ import (
 // agentName is the name of the DaemonSet of the node agent.
 const agentName = "kruise-daemon"
 
+// FindAgentNamespace returns the namespace of the node agents: the manager is told of one that is not its own.
+func FindAgentNamespace(manager *appsv1.Deployment, own string) string {
+	return cmp.Or(findManagerEnv(manager, "DAEMON_NAMESPACE"), own)
+}
+
+// findManagerEnv returns the value of an environment variable of the manager, empty for none.
+func findManagerEnv(manager *appsv1.Deployment, name string) string {
+	for _, c := range manager.Spec.Template.Spec.Containers {
+		for _, e := range c.Env {
+			if c.Name == "manager" && e.Name == name {
+				return e.Value
+			}
+		}
+	}
+	return ""
+}
+
 // findAgents reads the DaemonSet of the node agent; nil where there is none.
 func (i *inspector) findAgents(ctx context.Context) *appsv1.DaemonSet {
-	found, object := &appsv1.DaemonSet{}, nameOf("DaemonSet", i.Namespace, agentName)
+	namespace := FindAgentNamespace(&i.manager, i.Namespace)
+	found, object := &appsv1.DaemonSet{}, nameOf("DaemonSet", namespace, agentName)
 	err := i.askServer(ctx, func(ctx context.Context) error {
-		return i.Get(ctx, client.ObjectKey{Namespace: i.Namespace, Name: agentName}, found)
+		return i.Get(ctx, client.ObjectKey{Namespace: namespace, Name: agentName}, found)
 	})
 	switch {
 	case err == nil:
@@ -47,7 +66,7 @@ func (i *inspector) checkAgents(ctx context.Context, agents *appsv1.DaemonSet) {
 		i.checkNodes(ctx, nil)
 		return
 	}
-	object, spec := nameOf("DaemonSet", i.Namespace, agents.Name), &agents.Spec.Template.Spec
+	object, spec := nameOf("DaemonSet", agents.Namespace, agents.Name), &agents.Spec.Template.Spec
 	ready := map[string]bool{} // by node, of pods that are there
 	pods := &corev1.PodList{}
 	ok := i.listPages(ctx, "agents", "Pods of daemon", pods, func() {
@@ -58,7 +77,7 @@ func (i *inspector) checkAgents(ctx context.Context, agents *appsv1.DaemonSet) {
 			}
 			i.addPod("agents", pod)
 		}
-	}, client.InNamespace(i.Namespace), client.MatchingLabels{"control-plane": "daemon"})
+	}, client.InNamespace(agents.Namespace), client.MatchingLabels{"control-plane": "daemon"})
 	fits, err := nodefit.Of(spec, nodefit.WithTolerations(nodefit.DaemonTolerations(spec.HostNetwork)...))
 	if err != nil {
 		i.addFinding(Finding{Blocks, "agents", object, "spec.template.spec.affinity", err.Error(), "change daemon.affinity"})
@@ -80,25 +99,26 @@ func (i *inspector) checkAgents(ctx context.Context, agents *appsv1.DaemonSet) {
 		}
 	}) && ok
 	if ok {
-		i.addAgents(ctx, object, running, without, unready, excluded)
+		i.addAgents(ctx, agents.Namespace, running, without, unready, excluded)
 	}
 }
 
-func (i *inspector) addAgents(ctx context.Context, object string, running int, without, unready, excluded []string) {
+func (i *inspector) addAgents(ctx context.Context, namespace string, running int, without, unready, excluded []string) {
+	object := nameOf("DaemonSet", namespace, agentName)
 	slices.Sort(without)
 	slices.Sort(unready)
 	if len(without) > 0 {
-		f := Finding{Warns, "agents", object, "nodes " + nameSome(without), fmt.Sprintf("%d nodes have no agent, so that nothing restarts in place or is pulled ahead there", len(without)), "kubectl -n " + i.Namespace + " describe daemonset " + agentName}
-		if why := i.findFailedCreate(ctx); why != "" {
+		f := Finding{Warns, "agents", object, "nodes " + nameSome(without), fmt.Sprintf("%d nodes have no agent, so that nothing restarts in place or is pulled ahead there", len(without)), "kubectl -n " + namespace + " describe daemonset " + agentName}
+		if why := i.findFailedCreate(ctx, namespace); why != "" {
 			f.Message += "; " + why
 		}
 		i.addFinding(f)
 	}
 	if len(unready) > 0 {
-		i.addFinding(Finding{Warns, "agents", object, "nodes " + nameSome(unready), fmt.Sprintf("the agents of %d nodes are not ready", len(unready)), "kubectl -n " + i.Namespace + " get pods -l control-plane=daemon -o wide"})
+		i.addFinding(Finding{Warns, "agents", object, "nodes " + nameSome(unready), fmt.Sprintf("the agents of %d nodes are not ready", len(unready)), "kubectl -n " + namespace + " get pods -l control-plane=daemon -o wide"})
 	}
 	if running == 0 && len(without)+len(unready) > 0 {
-		i.addFinding(Finding{Blocks, "agents", object, "status.numberReady", "no agent is ready on any node", "kubectl -n " + i.Namespace + " rollout status daemonset/" + agentName})
+		i.addFinding(Finding{Blocks, "agents", object, "status.numberReady", "no agent is ready on any node", "kubectl -n " + namespace + " rollout status daemonset/" + agentName})
 		return
 	}
 	message := fmt.Sprintf("%d nodes have an agent that is ready", running)
@@ -115,10 +135,10 @@ func isReady(pod *corev1.Pod) bool {
 }
 
 // findFailedCreate is what an event says of pods of the DaemonSet that cannot be made: a DaemonSet has no condition for it.
-func (i *inspector) findFailedCreate(ctx context.Context) string {
+func (i *inspector) findFailedCreate(ctx context.Context, namespace string) string {
 	events := &corev1.EventList{}
 	err := i.askServer(ctx, func(ctx context.Context) error {
-		return i.List(ctx, events, client.InNamespace(i.Namespace), client.Limit(50),
+		return i.List(ctx, events, client.InNamespace(namespace), client.Limit(50),
 			client.MatchingFields{"involvedObject.kind": "DaemonSet", "involvedObject.name": agentName, "reason": "FailedCreate"})
 	})
 	if err != nil || len(events.Items) == 0 {

@@ -65,14 +65,7 @@ func isExpired(err error) bool {
 
 // webhookHost is the name that webhooks are called by outside of the cluster.
 func (i *inspector) webhookHost() string {
-	for _, c := range i.manager.Spec.Template.Spec.Containers {
-		for _, e := range c.Env {
-			if c.Name == "manager" && e.Name == "WEBHOOK_HOST" {
-				return e.Value
-			}
-		}
-	}
-	return ""
+	return findManagerEnv(&i.manager, "WEBHOOK_HOST")
 }
 
 // judgeDates says whether a certificate is valid now, and for how long.

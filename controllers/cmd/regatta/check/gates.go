@@ -31,15 +31,7 @@ func (i *inspector) gatesOf() (features.Gates, error) {
 	if err := gates.Set(preflight.ManagerFlags(&i.manager)["feature-gates"]); err != nil {
 		return gates, err
 	}
-	resources := ""
-	for _, c := range i.manager.Spec.Template.Spec.Containers {
-		for _, e := range c.Env {
-			if c.Name == "manager" && e.Name == "CUSTOM_RESOURCE_ENABLE" {
-				resources = e.Value
-			}
-		}
-	}
-	return gates, gates.Resolve(resources)
+	return gates, gates.Resolve(findManagerEnv(&i.manager, "CUSTOM_RESOURCE_ENABLE"))
 }
 
 // checkGates looks for objects that no controller acts on, since their gates are off.

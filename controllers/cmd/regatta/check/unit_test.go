@@ -108,7 +108,9 @@ func TestRefusals(t *testing.T) {
 		`admission webhook "webhook.openpolicyagent.org" denied the request: no`:                      "webhook webhook.openpolicyagent.org | kubectl label namespace kruise-system openpolicyagent.org/webhook=ignore",
 		`admission webhook "x.example.com" denied the request: no`:                                    "webhook x.example.com | leave namespace kruise-system out",
 		`Internal error occurred: failed calling webhook "y.example.com": failed to call`:             "webhook y.example.com | have it answer",
-		`pods "x" is forbidden: violates PodSecurity "restricted:latest": host namespaces`:            "Pod Security of namespace kruise-system | kubectl label namespace",
+		`pods "x" is forbidden: violates PodSecurity "restricted:latest": host namespaces`:            "Pod Security of namespace kruise-system | kubectl label namespace kruise-system",
+		`pods "agent" is forbidden: violates PodSecurity "restricted:latest": host namespaces`:        "Pod Security of namespace agents | kubectl label namespace agents",
+		`pods "agent" is forbidden: exceeded quota: q, requested: pods=1`:                             "ResourceQuota | kubectl describe resourcequota -n agents",
 		`pods "x" is forbidden: exceeded quota: q, requested: pods=1`:                                 "ResourceQuota | kubectl describe resourcequota",
 		`roles "x" is forbidden: user "u" is attempting to grant RBAC permissions not currently held`: "rules | have a cluster administrator",
 		`something else`: "create | kubectl create --dry-run=server",
@@ -116,6 +118,9 @@ func TestRefusals(t *testing.T) {
 		i := newUnit(t)
 		o := &unstructured.Unstructured{}
 		o.SetName("x")
+		if strings.Contains(text, `"agent"`) {
+			o.SetNamespace("agents")
+		}
 		i.addRefusal(plannedObject{o, &meta.RESTMapping{GroupVersionKind: schema.GroupVersionKind{Kind: "Pod"}, Scope: meta.RESTScopeRoot}}, errors.New(text))
 		f := i.report.Findings[0]
 		if got := f.Field + " | " + f.Fix; f.Status != Blocks || !strings.HasPrefix(got, want) || !strings.Contains(f.Message, text) {
