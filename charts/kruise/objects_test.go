@@ -13,6 +13,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 
 	"github.com/regatta-sh/regatta/controllers/kinds"
@@ -395,6 +396,40 @@ func TestHelmTest(t *testing.T) {
 		writes := slices.Equal(rule.Verbs, []string{"create"}) && slices.Equal(rule.Resources, []string{"persistentpodstates", "workloadspreads"})
 		if slices.ContainsFunc(rule.Verbs, func(verb string) bool { return verb != "get" && verb != "list" && !writes }) || slices.Contains(rule.Resources, "secrets") {
 			t.Errorf("it may %v", rule)
+		}
+	}
+}
+
+// Agents in a namespace of their own are looked at there.
+func TestHelmTestOfAgentsInANamespaceOfTheirOwn(t *testing.T) {
+	for args, want := range map[string]string{"daemon.namespace=agents": "Role agents, Role kruise-system, RoleBinding agents, RoleBinding kruise-system", "featureGates=KruiseDaemon=false,daemon.namespace=agents": "Role kruise-system, RoleBinding kruise-system"} {
+		var got []string
+		for _, o := range render(t, "--set", args) {
+			if kind := o.GetObjectKind().GroupVersionKind().Kind; o.GetName() == "kruise-test" && o.GetAnnotations()["helm.sh/hook"] == "test" && strings.HasPrefix(kind, "Role") {
+				got = append(got, kind+" "+o.GetNamespace())
+			}
+		}
+		if slices.Sort(got); strings.Join(got, ", ") != want {
+			t.Errorf("with %s there are %v, want %s", args, got, want)
+		}
+	}
+}
+
+// The name of a Job is a label of its pod. Helm lets a release have 53 characters.
+func TestHooksOfAReleaseWithALongName(t *testing.T) {
+	for _, name := range []string{strings.Repeat("x", 53), strings.Repeat("x", 48) + "-y.z"} {
+		output, err := helm(t, "template", name, ".", "--kube-version", kubeVersion, "-s", "templates/upgrade-check.yaml", "-s", "templates/uninstall-check.yaml", "-s", "templates/test.yaml")
+		if err != nil {
+			t.Fatalf("%v: %s", err, output)
+		}
+		for document := range strings.SplitSeq(output, "\n---\n") {
+			o, err := decode(document)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, job := o.(*batchv1.Job); job && len(validation.IsDNS1123Label(strings.ReplaceAll(o.GetName(), ".", "-"))) > 0 {
+				t.Errorf("%s is %s", o.GetName(), validation.IsDNS1123Label(o.GetName()))
+			}
 		}
 	}
 }

@@ -5,6 +5,11 @@ helm.sh/hook-weight: {{ last . | quote }}
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
 
+{{- /* The name of the Job of a hook. It is a label of its pod, so it has no more than 63 characters; Helm lets a release have 53. */ -}}
+{{- define "kruise.hookName" -}}
+{{- printf "%s-%s" (trunc (sub 62 (len .name) | int) .root.Release.Name | trimSuffix "-" | trimSuffix ".") .name }}
+{{- end }}
+
 {{- /* The spec of a Job that runs the program of an image once, or another command of it. */ -}}
 {{- define "kruise.hookJob" -}}
 {{- $root := .root }}
