@@ -77,6 +77,7 @@ func newShop(t *testing.T) *shop {
 	values := filepath.Join(t.TempDir(), "values.yaml")
 	text := `
 webhookConfiguration: {url: "https://localhost:1"}
+daemon: {namespace: kruise-agents}
 manager:
   decisions: {apiService: {enabled: false}}
   extraEnv: [{name: HTTPS_PROXY, value: "http://ann:` + secret(1) + `@proxy.example.com:3128"}, {name: PLAIN, value: ` + secret(2) + `}]

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -32,6 +33,8 @@ type collector struct {
 	asker   *managers.Asker
 	config  *rest.Config
 	archive *archive
+	// namespaces are those of the manager and, if that is another one, of its agents.
+	namespaces []string
 }
 
 func newCollector(config *rest.Config, o Options, to *archive) (*collector, error) {
@@ -58,7 +61,9 @@ func (c *collector) collectAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.archive.scrub.addPublic(c.Namespace, c.Only, preflight.ManagerDeployment)
+	agents := c.findAgentNamespace(ctx)
+	c.namespaces = slices.Compact([]string{c.Namespace, agents})
+	c.archive.scrub.addPublic(c.Namespace, agents, c.Only, preflight.ManagerDeployment)
 	c.archive.addDocument("version.json", map[string]any{"client": c.Program, "kubernetes": report.Kubernetes, "manager": report.Manager})
 	c.archive.addDocument("check.json", report)
 	c.archive.scrub.own = true
@@ -92,6 +97,17 @@ func (c *collector) omitFailed(what string, err error) {
 	c.archive.recordOmission(what, "the request failed: "+err.Error())
 }
 
+// findAgentNamespace asks the manager where its agents are. What is not told is noted where the Deployment itself is taken.
+func (c *collector) findAgentNamespace(ctx context.Context) string {
+	manager := &appsv1.Deployment{}
+	if c.askServer(ctx, func(ctx context.Context) error {
+		return c.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: preflight.ManagerDeployment}, manager)
+	}) != nil {
+		return c.Namespace
+	}
+	return check.FindAgentNamespace(manager, c.Namespace)
+}
+
 // plainOf is a value as JSON has it.
 func plainOf(v any) (any, error) {
 	text, err := json.Marshal(v)
@@ -123,8 +139,8 @@ func objectsOfChart() []schema.GroupVersionKind {
 	return out
 }
 
-// collectChart takes the objects of the chart. Those in the namespace of the manager are taken with any owner: a quota or a policy of
-// others may be what is wrong.
+// collectChart takes the objects of the chart. Those in the namespaces of the manager and its agents are taken with any owner: a quota or a
+// policy of others may be what is wrong.
 func (c *collector) collectChart(ctx context.Context) {
 	ofChart := client.MatchingLabels{"app.kubernetes.io/name": "kruise"}
 	for _, gvk := range objectsOfChart() {
@@ -133,24 +149,35 @@ func (c *collector) collectChart(ctx context.Context) {
 			c.archive.recordOmission("chart/"+gvk.Kind, err.Error())
 			continue
 		}
-		opts := []client.ListOption{ofChart}
 		switch {
 		case gvk.Kind == "CustomResourceDefinition":
-			opts = nil // those of OpenKruise have no labels
+			c.collectOfChart(ctx, gvk) // those of OpenKruise have no labels
 		case mapping.Scope.Name() == meta.RESTScopeNameNamespace:
-			opts = []client.ListOption{client.InNamespace(c.Namespace)}
-		}
-		c.eachObject(ctx, "chart/"+gvk.Kind, gvk, 500, func(o *unstructured.Unstructured) {
-			if gvk.Kind == "CustomResourceDefinition" {
-				if _, ours := preflight.CRDResource(o.GetName()); !ours {
-					return
-				}
-				dropSchemas(o)
+			for _, namespace := range c.namespaces {
+				c.collectOfChart(ctx, gvk, client.InNamespace(namespace))
 			}
-			text, err := c.archive.scrub.maskObject(o.Object)
-			c.archive.addText("chart/"+strings.ToLower(gvk.Kind)+"/"+o.GetName()+".json", text, err)
-		}, opts...)
+		default:
+			c.collectOfChart(ctx, gvk, ofChart)
+		}
 	}
+}
+
+// collectOfChart takes objects of a kind of the chart. The path of one that is not in the namespace of the manager has its own.
+func (c *collector) collectOfChart(ctx context.Context, gvk schema.GroupVersionKind, opts ...client.ListOption) {
+	c.eachObject(ctx, "chart/"+gvk.Kind, gvk, 500, func(o *unstructured.Unstructured) {
+		if gvk.Kind == "CustomResourceDefinition" {
+			if _, ours := preflight.CRDResource(o.GetName()); !ours {
+				return
+			}
+			dropSchemas(o)
+		}
+		in := ""
+		if o.GetNamespace() != "" && o.GetNamespace() != c.Namespace {
+			in = o.GetNamespace() + "/"
+		}
+		text, err := c.archive.scrub.maskObject(o.Object)
+		c.archive.addText("chart/"+strings.ToLower(gvk.Kind)+"/"+in+o.GetName()+".json", text, err)
+	}, opts...)
 }
 
 // dropSchemas leaves of the versions of a CRD what tells them apart.

@@ -38,6 +38,10 @@ func (c *collector) collectPods(ctx context.Context) []corev1.Pod {
 	const most = 2000
 	byPlane := map[string][]corev1.Pod{}
 	for _, of := range []string{managerPlane, agentPlane} {
+		namespace := c.Namespace
+		if of == agentPlane {
+			namespace = c.namespaces[len(c.namespaces)-1]
+		}
 		c.eachObject(ctx, "pods/"+of, corev1.SchemeGroupVersion.WithKind("Pod"), most, func(o *unstructured.Unstructured) {
 			pod := corev1.Pod{}
 			if err := c.Scheme().Convert(o, &pod, nil); err != nil {
@@ -50,7 +54,7 @@ func (c *collector) collectPods(ctx context.Context) []corev1.Pod {
 				text, err := c.archive.scrub.maskObject(o.Object)
 				c.archive.addText("pods/"+pod.Name+".json", text, err)
 			}
-		}, client.InNamespace(c.Namespace), client.MatchingLabels{plane: of})
+		}, client.InNamespace(namespace), client.MatchingLabels{plane: of})
 	}
 	agents := byPlane[agentPlane]
 	slices.SortStableFunc(agents, func(a, b corev1.Pod) int {
@@ -127,19 +131,21 @@ type event struct {
 	Source    string    `json:"source"`
 }
 
-// collectEvents takes those of the namespace of the manager, and those of objects of the kinds of Regatta and what these make.
+// collectEvents takes those of the namespaces of the manager and its agents, and those of objects of the kinds of Regatta and what these make.
 func (c *collector) collectEvents(ctx context.Context) {
 	const most = 5000
 	gvk := corev1.SchemeGroupVersion.WithKind("Event")
 	c.keepEvents(ctx, "events/manager.json", func(take func(*unstructured.Unstructured)) {
-		c.eachObject(ctx, "events/manager.json", gvk, most, take, client.InNamespace(c.Namespace))
+		for _, namespace := range c.namespaces {
+			c.eachObject(ctx, "events/manager.json", gvk, most, take, client.InNamespace(namespace))
+		}
 	}, func(*corev1.Event) bool { return true })
 	c.keepEvents(ctx, "events/objects.json", func(take func(*unstructured.Unstructured)) {
 		c.eachObject(ctx, "events/objects.json", gvk, most, take, client.InNamespace(c.Only))
 	}, func(e *corev1.Event) bool {
 		group, _, _ := strings.Cut(e.InvolvedObject.APIVersion, "/")
 		_, ours := preflight.CRDResource("x." + group)
-		return e.Namespace != c.Namespace && (ours || strings.Contains(e.Source.Component+e.ReportingController, "kruise"))
+		return !slices.Contains(c.namespaces, e.Namespace) && (ours || strings.Contains(e.Source.Component+e.ReportingController, "kruise"))
 	})
 }
 

@@ -170,7 +170,7 @@ func (s *scrubber) maskFields(o map[string]any, name string, path []string) any 
 func (s *scrubber) hideEnv(variable map[string]any) {
 	value, _ := variable["value"].(string)
 	name, _ := variable["name"].(string)
-	if slices.Contains([]string{"WEBHOOK_PORT", "WEBHOOK_CERT_DIR", "WEBHOOK_HOST", "GOMEMLIMIT", "KUBE_CACHE_MUTATION_DETECTOR", "CUSTOM_RESOURCE_ENABLE"}, name) {
+	if slices.Contains([]string{"WEBHOOK_PORT", "WEBHOOK_CERT_DIR", "WEBHOOK_HOST", "GOMEMLIMIT", "KUBE_CACHE_MUTATION_DETECTOR", "CUSTOM_RESOURCE_ENABLE", "DAEMON_NAMESPACE"}, name) {
 		s.addPublic(value)
 		return
 	}

@@ -48,7 +48,8 @@ const long = `Support writes an archive for a bug report:
   bundles/           PolicyBundles and ClusterPolicyBundles with their status; of their
                      files the sizes and digests
   objects/           objects of the kinds of Regatta, --objects of each kind
-  pods/, events/     of the namespace of the manager, and events of objects of our kinds
+  pods/, events/     of the namespaces of the manager and its agents, and events of objects
+                     of our kinds
   logs/              the ends of the logs of managers and agents, also before a restart
   metrics/           of the managers
   decisions.jsonl    the latest decisions, if you may read them

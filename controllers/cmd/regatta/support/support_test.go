@@ -71,7 +71,10 @@ func plant(t *testing.T, s *shop) {
 		`{apiVersion: apps.kruise.io/v1alpha1, kind: PodProbeMarker, metadata: {name: idle, namespace: shop}, spec: {selector: {matchLabels: {app: web}}, probes: [{name: idle, containerName: main, podConditionType: example.com/idle, probe: {exec: {command: [check, $S]}}}]}}`,
 		`{apiVersion: v1, kind: Event, metadata: {name: e1, namespace: shop}, involvedObject: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, namespace: shop, name: web}, reason: Failed, message: "pulling with token: $S, and $E", type: Warning}`,
 		`{apiVersion: v1, kind: Event, metadata: {name: e2, namespace: shop}, involvedObject: {apiVersion: v1, kind: Pod, namespace: shop, name: x}, reason: Failed, message: "not ours $S", type: Warning}`,
-		`{apiVersion: v1, kind: Pod, metadata: {name: manager-1, namespace: kruise-system, labels: {control-plane: controller-manager}, annotations: {example.com/x: $S}}, spec: {nodeName: n1, containers: [{name: manager, image: x, ports: [{name: metrics, containerPort: 8080}], env: [{name: A, value: $S}]}]}}`,
+		`{apiVersion: v1, kind: Pod, metadata: {name: manager-1, namespace: kruise-system, labels: {control-plane: controller-manager}, annotations: {example.com/x: $S}}, spec: {nodeName: n1,
+			securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}, containers: [{name: manager, image: x, securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}, ports: [{name: metrics, containerPort: 8080}], env: [{name: A, value: $S}]}]}}`,
+		`{apiVersion: v1, kind: Pod, metadata: {name: agent-1, namespace: kruise-agents, labels: {control-plane: daemon}}, spec: {nodeName: n1, containers: [{name: daemon, image: x, env: [{name: A, value: $S}]}]}}`,
+		`{apiVersion: v1, kind: Event, metadata: {name: e3, namespace: kruise-agents}, involvedObject: {apiVersion: apps/v1, kind: DaemonSet, namespace: kruise-agents, name: kruise-daemon}, reason: FailedCreate, message: "exceeded quota", type: Warning}`,
 		`{apiVersion: policy.kruise.io/v1alpha1, kind: ClusterPolicyBundle, metadata: {name: freeze}, spec: {files: {freeze.rego: "package extend.rollout.freeze # $S", data.json: '{"k": "$S"}'}}}`,
 	} {
 		text = strings.NewReplacer("$S", secret(20+n), "$E", secret(2), "$B", base64.StdEncoding.EncodeToString([]byte(secret(20+n))), "\n", " ", "\t", " ").Replace(text)
@@ -159,6 +162,10 @@ func TestNoSecretComesOut(t *testing.T) {
 		"objects/cloneset/other/api.json":                                                   {`"name": "api"`},
 		"objects/resourcedistribution/copies.json":                                          {`"kind": "Secret"`},
 		"events/objects.json":                                                               {"CloneSet web", "pulling with token: [masked]"},
+		"chart/daemonset/kruise-agents/kruise-daemon.json":                                  {`"namespace": "kruise-agents"`},
+		"pods/agent-1.json":                                                                 {`"namespace": "kruise-agents"`},
+		"logs/agent-1/daemon.log":                                                           {"the last line"},
+		"events/manager.json":                                                               {"DaemonSet kruise-daemon", `"namespace": "kruise-agents"`},
 		"logs/manager-1/manager.log":                                                        {`"Starting" version="v1" namespace="shop"`, "the last line", `"Failed" err="dial https://[masked]@db/`},
 		"logs/manager-1/manager.previous.log":                                               {"before the restart"},
 		"metrics/manager-1.txt":                                                             {`kind="Pod"} 1`},
