@@ -24,11 +24,15 @@ var (
 	webToken   = regexp.MustCompile(`eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.?[A-Za-z0-9_-]*`)
 	header     = regexp.MustCompile(`(?i)\b((?:proxy-)?authorization|(?:set-)?cookie|x-[a-z-]*(?:token|key|auth)[a-z-]*)(\\?["']?\s*[:=])[^\n]*`)
 	scheme     = regexp.MustCompile(`(?i)\b(bearer|basic|digest|negotiate)(\s+)[A-Za-z0-9._~+/=-]{6,}`)
-	userInfo   = regexp.MustCompile(`://[^/\s"'?#@]*:[^/\s"'?#@]*@`)
-	// An assignment of a value: in quotes, behind an equals sign, or to the end of the line behind a colon.
-	assignment = regexp.MustCompile(`([A-Za-z0-9_.-]+)(\\?["']?\s*(?:=|:)\s*)(\\?"(?:[^"\\]|\\[^"])*\\?"|'[^']*'|[^\s,;&"']+)`)
-	flagPair   = regexp.MustCompile(`(--?[A-Za-z][A-Za-z0-9-]*)(\s+)([^\s-]\S*)`)
-	word       = regexp.MustCompile(`[^\s"'=,;(){}\[\]<>]+`)
+	// Before the @ may be a token alone. A URL may be signed in its query.
+	userInfo  = regexp.MustCompile(`://[^/\s"'?#@]+@`)
+	signature = regexp.MustCompile(`(?i)([?&](?:[a-z-]*signature|sig|key|code|auth)=)[^&\s"'#]+`)
+	// An assignment of a value: in quotes, of which the last may be cut off, or a word. Quotes may be those of a document in a text.
+	assignment = regexp.MustCompile(`([A-Za-z0-9_.-]+)(\\?["']?\s*(?:=>|:=|=|:)\s*[\[(]*)("(?s:[^"\\]|\\.)*(?:"|$)|\\"(?:[^"\\]|\\\\\\"|\\[^"])*(?:\\"|$)|'[^']*(?:'|$)|[^\s,;&"']+)`)
+	// Words that a person made up go to the end of the line.
+	phrase   = regexp.MustCompile(`(?i)([a-z0-9_.-]*(?:pass(?:word|wd|phrase)?|pwd))(\s*:[ \t]+)([^\s"'\\][^\n"]*)`)
+	flagPair = regexp.MustCompile(`(--?[A-Za-z][A-Za-z0-9-]*)(\s+)([^\s-]\S*)`)
+	word     = regexp.MustCompile(`[^\s"'=,;(){}\[\]<>]+`)
 )
 
 // kept stand for the characters before a value that is masked already, since package mask, which goes over whole documents, would take what
@@ -68,9 +72,14 @@ func (s *scrubber) markSecrets(text string) string {
 	}
 	if strings.Contains(text, "://") {
 		text = userInfo.ReplaceAllString(text, "://"+mask.Text+"@")
+		text = signature.ReplaceAllStringFunc(text, func(found string) string {
+			name, _, _ := strings.Cut(found, "=")
+			return name + keep.Replace("=") + mask.Text
+		})
 	}
 	// Most lines of a log name nothing that is called like a secret.
 	if mask.Secretive(text) || hasAny(lower, "pass", "pwd", "dsn", "pat") {
+		text = s.replaceNamed(text, phrase)
 		text = s.replaceNamed(text, assignment)
 		text = s.replaceNamed(text, flagPair)
 	}
@@ -92,7 +101,7 @@ func (s *scrubber) replaceNamed(text string, pattern *regexp.Regexp) string {
 	return pattern.ReplaceAllStringFunc(text, func(found string) string {
 		parts := pattern.FindStringSubmatch(found)
 		switch {
-		case strings.Contains(parts[3], mask.Text) && mask.Secretive(parts[1]):
+		case strings.Contains(parts[2]+parts[3], mask.Text) && mask.Secretive(parts[1]):
 			return found
 		case !mask.Secretive(parts[1]) || parts[2] == ":" && !mask.Secretive(lastWordOf(parts[1])): // such as an image called token-service
 			return parts[1] + parts[2] + s.replaceNamed(parts[3], pattern)
