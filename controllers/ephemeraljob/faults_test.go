@@ -132,6 +132,30 @@ func TestAJobOfANodeThatIsGoneForGoodEnds(t *testing.T) {
 	}
 }
 
+// A kubelet may work on a node that has not been ready for long before the job, such as one without a network plugin.
+func TestAJobOnANodeThatWasNotReadyBeforeHasItsTime(t *testing.T) {
+	s := newFaultScenario(t)
+	s.Objects[0].(*kruise.EphemeralJob).Spec.Parallelism = ptr.To[int32](2)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))}}
+	s.Objects = append(s.Objects, node)
+	s.Watches["Node"] = faultinjection.NoChanges
+	s.Others = func(*faultinjection.Cluster) {} // it tells of no end
+	s.Quiet = 20 * time.Minute
+	s.RunWait(t, faultinjection.Wait{
+		Says: "node n1 of pod a is not ready for longer than 10m0s",
+		Reaches: func(c *faultinjection.Cluster) string {
+			now := &kruise.EphemeralJob{}
+			c.Must(c.Client.Get(c.Context(), client.ObjectKeyFromObject(s.Objects[0]), now))
+			started, ended := ptr.Deref(now.Status.StartTime, metav1.Time{}), ptr.Deref(now.Status.CompletionTime, metav1.Time{})
+			if took := ended.Sub(started.Time); now.Status.Phase != kruise.EphemeralJobFailed || took < 10*time.Minute || took > 11*time.Minute {
+				return fmt.Sprintf("after %s the job is %s: %+v", took, now.Status.Phase, now.Status.Conditions)
+			}
+			return ""
+		},
+	})
+}
+
 func TestAJobWhoseNodeIsBackGoesOn(t *testing.T) {
 	s := newFaultScenario(t)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}

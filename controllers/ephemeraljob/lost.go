@@ -20,7 +20,7 @@ import (
 const nodesAgain = time.Minute
 
 // loseNodes finds the pods whose containers have begun, or are to begin, on a node that is not ready: it tells nothing of their end. They
-// have failed after some time if the user set no deadline: nothing else would end the job. It returns when to look again, 0 for not at
+// have failed after some time of the job if the user set no deadline: nothing else would end the job. It returns when to look again, 0 for not at
 // all.
 func (r *Reconciler) loseNodes(ctx context.Context, s *state, next *change) (again time.Duration, err error) {
 	known := map[string]*corev1.Node{}
@@ -41,7 +41,7 @@ func (r *Reconciler) loseNodes(ctx context.Context, s *state, next *change) (aga
 		if node == nil { // the control plane deletes its pods
 			continue
 		}
-		switch at := nodes.LostAt(node); {
+		switch at := nodes.LostAt(node, next.status.StartTime.Time); {
 		case at.IsZero():
 			continue
 		case s.job.Spec.ActiveDeadlineSeconds == nil && !at.After(s.now):
@@ -58,7 +58,7 @@ func (r *Reconciler) loseNodes(ctx context.Context, s *state, next *change) (aga
 	}
 	text := "The nodes of these pods are not ready, so nothing tells how their containers end: " + message.ListNames(waits) + "."
 	if s.job.Spec.ActiveDeadlineSeconds == nil {
-		text += fmt.Sprintf(" A pod fails once its node has not been ready for %s.", nodes.ResponseTime)
+		text += fmt.Sprintf(" A pod fails once its node has not been ready for %s of the job.", nodes.ResponseTime)
 	}
 	next.set(kruise.EphemeralJobWaitingForNodes, kruise.EphemeralJobNodeNotReadyReason, message.Shorten(text))
 	return again, nil

@@ -144,8 +144,7 @@ func (r *Reconciler) listOverdue(image *kruise.NodeImage, node *corev1.Node) (ou
 }
 
 // endOf is when a tag fails that its node has begun with, and why; zero for never. A node that is gone for good and is not
-// deleted never tells of its end. It is given the time that a user has set. A node agent may work on a node that is not ready, so that what
-// it was asked for since then has as long.
+// deleted never tells of its end. It is given the time that a user has set.
 func endOf(tag *kruise.ImageTagSpec, node *corev1.Node) (until time.Time, why string) {
 	if p := tag.PullPolicy; p != nil && p.ActiveDeadlineSeconds != nil {
 		return tag.CreatedAt.Add(responseTime + time.Duration(*p.ActiveDeadlineSeconds)*time.Second), kruise.NodeImageDeadlineExceededMessage
@@ -153,11 +152,7 @@ func endOf(tag *kruise.ImageTagSpec, node *corev1.Node) (until time.Time, why st
 	if node == nil {
 		return until, why
 	}
-	until = nodes.LostAt(node)
-	if after := tag.CreatedAt.Add(responseTime); !until.IsZero() && until.Before(after) {
-		until = after
-	}
-	return until, kruise.NodeImageNoResponseMessage
+	return nodes.LostAt(node, tag.CreatedAt.Time), kruise.NodeImageNoResponseMessage
 }
 
 // fail writes into the status that a tag could not be pulled.

@@ -19,12 +19,16 @@ import (
 // deadline.
 const ResponseTime = 10 * time.Minute
 
-// LostAt is when what a node has begun with has failed, as the node is not ready and so never tells of its end; zero while it is ready.
-// It is for what has no deadline of its user's: that one ends it else.
-func LostAt(node *corev1.Node) time.Time {
+// LostAt is when what a node was asked for at a time, and has begun with, has failed, as the node is not ready and so never tells of its
+// end; zero while it is ready. What runs on a node that is not ready may work, such as on one without a network plugin, so what it was asked
+// for since then has as long. It is for what has no deadline of its user's: that one ends it else.
+func LostAt(node *corev1.Node, asked time.Time) time.Time {
 	since := UnreadySince(node)
 	if since.IsZero() {
 		return since
+	}
+	if since.Before(asked) {
+		since = asked
 	}
 	return since.Add(ResponseTime)
 }
