@@ -380,7 +380,7 @@ func TestARestartAndARolloutShareMaxUnavailable(t *testing.T) {
 	}
 }
 
-// A request has a name that the API server takes, and its pod is told from it, however its pod is named.
+// A request has a name that the API server takes, and that identifies its pod, however its pod is named.
 func TestNamesOfRestarts(t *testing.T) {
 	for _, name := range []string{"web-0", strings.Repeat("a", longestNamed-1) + ".b-0", strings.Repeat("a", 253)} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u"}}

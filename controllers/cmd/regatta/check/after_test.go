@@ -291,8 +291,8 @@ func testManagers(t *testing.T, s *shop) {
 	s.patch(t, &corev1.ResourceQuota{}, "kruise-system", "kruise-critical-pods", `{"status":{"used":{"pods":"3"}}}`, true)
 	// Versions that differ.
 	i.Program.Regatta, i.report.Findings = "v9.9.9", nil
-	i.checkVersions(i.checkManager(t.Context()), &appsv1.DaemonSet{})
-	wants(t, i.report, "Warns | versions | Deployment kruise-system/kruise-controller-manager | metadata.labels app.kubernetes.io/version | the chart is of version ", "Warns | versions | DaemonSet kruise-system/ | spec.template.spec.containers image")
+	i.checkVersions(i.checkManager(t.Context()), &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kruise-system", Name: agentName}})
+	wants(t, i.report, "Warns | versions | Deployment kruise-system/kruise-controller-manager | metadata.labels app.kubernetes.io/version | the chart is of version ", "Warns | versions | DaemonSet kruise-system/kruise-daemon | spec.template.spec.containers image")
 }
 
 func testAgents(t *testing.T, s *shop) {

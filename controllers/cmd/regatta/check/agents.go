@@ -20,7 +20,7 @@ import (
 // agentName is the name of the DaemonSet of the node agent.
 const agentName = "kruise-daemon"
 
-// FindAgentNamespace returns the namespace of the node agents: the manager is told of one that is not its own.
+// FindAgentNamespace returns the namespace of the node agents: a variable of the manager has one that is not its own.
 func FindAgentNamespace(manager *appsv1.Deployment, own string) string {
 	return cmp.Or(findManagerEnv(manager, "DAEMON_NAMESPACE"), own)
 }

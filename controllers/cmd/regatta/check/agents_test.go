@@ -14,7 +14,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/preflight"
 )
 
-// Agents may be in a namespace of their own, which the manager is told of.
+// Agents may be in a namespace of their own, which a variable of the manager has.
 func TestAgentsInANamespaceOfTheirOwn(t *testing.T) {
 	i := newUnit(t)
 	known, err := preflight.NewScheme()
