@@ -12,6 +12,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/heap"
 )
 
 func BenchmarkDecide(b *testing.B) {
@@ -32,7 +33,7 @@ func BenchmarkDecide(b *testing.B) {
 func BenchmarkManyNamespaces(b *testing.B) {
 	const many = 500
 	for b.Loop() {
-		before := live()
+		before := heap.CountLiveBytes()
 		e, err := engine.New(policies.Builtin)
 		if err != nil {
 			b.Fatal(err)
@@ -46,7 +47,7 @@ func BenchmarkManyNamespaces(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.ReportMetric(time.Since(start).Seconds(), "s/activation")
-		b.ReportMetric(float64(live()-before)/(1<<20), "MiB/activated")
+		b.ReportMetric(float64(heap.CountLiveBytes()-before)/(1<<20), "MiB/activated")
 		freeze := platform(b, "freeze", "package extend.rollout.freeze\nhold contains {\"reason\": \"Freeze\", \"message\": \"m\"} if input.workload.labels.f == \"y\"")
 		start = time.Now()
 		if err := e.Activate(b.Context(), append(bundle.Set{freeze}, own...)); err != nil {
@@ -54,15 +55,15 @@ func BenchmarkManyNamespaces(b *testing.B) {
 		}
 		b.ReportMetric(time.Since(start).Seconds(), "s/change")
 		peak := uint64(0)
-		heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+		objects := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 		for !engine.Checked(e.Snapshot()) {
-			metrics.Read(heap)
-			peak = max(peak, heap[0].Value.Uint64())
+			metrics.Read(objects)
+			peak = max(peak, objects[0].Value.Uint64())
 			time.Sleep(time.Millisecond)
 		}
 		b.ReportMetric(time.Since(start).Seconds(), "s/checked")
 		b.ReportMetric(float64(peak)/(1<<20)-float64(before)/(1<<20), "MiB/peak")
-		b.ReportMetric(float64(live()-before)/(1<<20), "MiB/changed")
+		b.ReportMetric(float64(heap.CountLiveBytes()-before)/(1<<20), "MiB/changed")
 		e.Close()
 	}
 }

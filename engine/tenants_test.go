@@ -11,17 +11,9 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/heap"
 	"github.com/regatta-sh/regatta/test/proptest"
 )
-
-// live is what the heap has that is used, in bytes.
-func live() int {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int(m.HeapAlloc)
-}
 
 func TestManyNamespacesWithPoliciesTakeBoundedMemory(t *testing.T) {
 	const kept = 4 << 20
@@ -40,13 +32,13 @@ func TestManyNamespacesWithPoliciesTakeBoundedMemory(t *testing.T) {
 		own = append(own, tenant(t, fmt.Sprintf("ns%d", i), "package extend.rollout.own\nhold contains {\"reason\": \"Own\", \"message\": \"m\"} if input.workload.labels.x == \"y\""))
 		bundles += own[i].HeapBytes()
 	}
-	before := live()
+	before := heap.CountLiveBytes()
 	if err := e.Activate(t.Context(), own); err != nil {
 		t.Fatal(err)
 	}
 	// What is kept, and 10 KiB for what is known of a namespace.
 	most := kept + many*10<<10
-	if grown := live() - before; grown > most {
+	if grown := heap.CountLiveBytes() - before; grown > most {
 		t.Errorf("%d namespaces take %d KiB, want %d at most", many, grown>>10, most>>10)
 	}
 	freeze := platform(t, "freeze", "package extend.rollout.freeze\nhold contains {\"reason\": \"Freeze\", \"message\": \"m\"} if input.workload.labels.f == \"y\"")
@@ -54,7 +46,7 @@ func TestManyNamespacesWithPoliciesTakeBoundedMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	most += 8 << 20 // the platform's, compiled
-	if grown := live() - before; grown > most {
+	if grown := heap.CountLiveBytes() - before; grown > most {
 		t.Errorf("with another platform %d namespaces take %d KiB, want %d at most", many, grown>>10, most>>10)
 	}
 	runtime.KeepAlive(own)
@@ -84,12 +76,12 @@ func TestHeapBytesIsWhatABundleTakes(t *testing.T) {
 		took := make([]int, 7)
 		var said int
 		for i := range took {
-			before := live()
+			before := heap.CountLiveBytes()
 			b, err := bundle.FromFiles("own", files, bundle.AsTenant("shop"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			took[i], said = live()-before, b.HeapBytes()
+			took[i], said = heap.CountLiveBytes()-before, b.HeapBytes()
 			runtime.KeepAlive(b)
 		}
 		slices.Sort(took)

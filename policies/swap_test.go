@@ -16,6 +16,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/heap"
 	"github.com/regatta-sh/regatta/test/proptest"
 )
 
@@ -91,7 +92,7 @@ func TestSwappingUnderLoad(t *testing.T) {
 		}
 	}
 	load(func() { swap(0) }) // what is kept for good is there now
-	goroutines, heap := runtime.NumGoroutine(), inUse()
+	goroutines, empty := runtime.NumGoroutine(), heap.CountLiveBytes()
 	one := sizeOf(t, e, set(-1))
 	swaps := proptest.Often(100)
 	start, before := time.Now(), made.Load()
@@ -103,36 +104,27 @@ func TestSwappingUnderLoad(t *testing.T) {
 	})
 	t.Logf("%d swaps in %s, meanwhile %d decisions, none failed, the slowest took %s", swaps,
 		time.Since(start).Round(time.Millisecond), made.Load()-before, time.Duration(slowest.Load()).Round(time.Microsecond))
-	now := inUse()
-	t.Logf("goroutines were %d and are %d; the heap was %.1f MiB and is %.1f MiB; one snapshot is %.1f MiB", goroutines, runtime.NumGoroutine(), mib(heap), mib(now), mib(one))
+	now := heap.CountLiveBytes()
+	t.Logf("goroutines were %d and are %d; the heap was %.1f MiB and is %.1f MiB; one snapshot is %.1f MiB", goroutines, runtime.NumGoroutine(), mib(empty), mib(now), mib(one))
 	if n := runtime.NumGoroutine(); n > goroutines+deciders {
 		t.Errorf("goroutines were %d and are %d", goroutines, n)
 	}
-	if now > heap+10*one {
-		t.Errorf("the heap was %.1f MiB and is %.1f MiB, with %.1f MiB for a snapshot", mib(heap), mib(now), mib(one))
+	if now > empty+10*one {
+		t.Errorf("the heap was %.1f MiB and is %.1f MiB, with %.1f MiB for a snapshot", mib(empty), mib(now), mib(one))
 	}
 }
 
-// inUse is the size of the heap after garbage collection.
-func inUse() int64 {
-	runtime.GC()
-	runtime.GC() // what finalizers held
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
-}
-
 // sizeOf is what a snapshot takes.
-func sizeOf(t *testing.T, e *engine.Engine, set bundle.Set) int64 {
+func sizeOf(t *testing.T, e *engine.Engine, set bundle.Set) int {
 	t.Helper()
-	before := inUse()
+	before := heap.CountLiveBytes()
 	s, err := e.Compile(t.Context(), set)
 	if err != nil {
 		t.Fatal(err)
 	}
-	after := inUse()
+	after := heap.CountLiveBytes()
 	runtime.KeepAlive(s)
 	return max(after-before, 1<<18)
 }
 
-func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
+func mib(bytes int) float64 { return float64(bytes) / (1 << 20) }

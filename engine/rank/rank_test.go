@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"reflect"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/rank"
+	"github.com/regatta-sh/regatta/test/heap"
 )
 
 // policy is the default order and a lead column for each user's package, like
@@ -295,16 +295,12 @@ func TestMessagesOfHoldsAreBounded(t *testing.T) {
 			t.Fatalf("%d bytes are remembered, more than %d", r.CountBytes(), most)
 		}
 	}
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
+	before := heap.CountLiveBytes()
 	for n := range 12 {
 		ask(n, small)
 	}
 	log.batches = nil
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 2*most {
+	if grown := heap.CountLiveBytes() - before; grown > 2*most {
 		t.Errorf("the heap has grown by %d KiB, with %d KiB counted", grown>>10, r.CountBytes()>>10)
 	}
 	ask(11, small)

@@ -17,6 +17,7 @@ import (
 	"github.com/regatta-sh/regatta/nodeagent/cri"
 	"github.com/regatta-sh/regatta/nodeagent/cri/critest"
 	"github.com/regatta-sh/regatta/nodeagent/message"
+	"github.com/regatta-sh/regatta/test/heap"
 )
 
 func TestWhatACommandPrintsIsBounded(t *testing.T) {
@@ -94,14 +95,14 @@ func TestManyCommandsThatPrintMuchTakeLittle(t *testing.T) {
 		return &runtimev1.ExecSyncResponse{Stdout: printed}, nil
 	}
 	kept := make([]cri.Ended, 20)
-	before := heapAfterCollection()
+	before := heap.CountLiveBytes()
 	var group sync.WaitGroup
 	for i := range kept {
 		group.Go(func() { kept[i], _ = r.Run(t.Context(), containers["app"], []string{"cat"}, time.Second) })
 	}
 	group.Wait()
 	server.Stop()
-	if grown := heapAfterCollection() - before; grown > 8<<20 {
+	if grown := heap.CountLiveBytes() - before; grown > 8<<20 {
 		t.Errorf("%d commands that printed 15 MiB each keep %d bytes", len(kept), grown)
 	}
 	runtime.KeepAlive(kept)
@@ -118,13 +119,4 @@ func TestLargeAnswersOfARuntimeAreErrors(t *testing.T) {
 	if _, err := r.Env(t.Context(), containers["app"]); err == nil || !strings.Contains(err.Error(), "asking for the env of container app") {
 		t.Errorf("an env of %d bytes: %v", cri.MostAnswer, err)
 	}
-}
-
-func heapAfterCollection() int64 {
-	var m runtime.MemStats
-	for range 3 { // buffers of gRPC are in pools until then
-		runtime.GC()
-	}
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }

@@ -4,7 +4,6 @@ package marks
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/test/heap"
 )
 
 func annotated(text string) *corev1.Pod {
@@ -43,13 +43,13 @@ func TestWhatAnnotationsTakeInMemoryIsBounded(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			before := collectedHeap()
+			before := heap.CountLiveBytes()
 			for i := range test.texts {
 				if _, err := Read(annotated(manySets(test.bytes, i)), kruise.SidecarSetHashKey); (err != nil) != (test.bytes > 256<<10) { // more is not read
 					t.Fatal(err)
 				}
 			}
-			if grown := collectedHeap() - before; grown > int64(test.most) {
+			if grown := heap.CountLiveBytes() - before; grown > test.most {
 				t.Errorf("%d annotations of %d bytes keep %d bytes, want at most %d", test.texts, test.bytes, grown, test.most)
 			}
 		})
@@ -70,11 +70,4 @@ func TestNothingIsRememberedOfAPodThatIsMarked(t *testing.T) {
 	if after := remembered.Bytes(); after != before {
 		t.Errorf("marking pods, as a dry run does, has %d bytes remembered", after-before)
 	}
-}
-
-func collectedHeap() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }

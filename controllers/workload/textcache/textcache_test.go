@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/regatta-sh/regatta/test/heap"
 )
 
 func TestWhatWasUsedLastIsRemembered(t *testing.T) {
@@ -63,20 +65,13 @@ func TestEntriesNeverTakeMoreThanTheBound(t *testing.T) {
 
 func TestATextThatIsAPartOfARequestDoesNotKeepTheRequest(t *testing.T) {
 	c := New[int](Limits{Bytes: 1 << 20, Text: 1 << 10})
-	before := heapAfterCollection()
+	before := heap.CountLiveBytes()
 	for i := range 20 {
 		request := strings.Repeat(string(rune('a'+i)), 2<<20)
 		c.Add(request[:100], i, 0)
 	}
-	if grown := heapAfterCollection() - before; grown > 1<<20 {
+	if grown := heap.CountLiveBytes() - before; grown > 1<<20 {
 		t.Errorf("20 texts of 100 bytes keep %d bytes", grown)
 	}
 	runtime.KeepAlive(c)
-}
-
-func heapAfterCollection() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }
