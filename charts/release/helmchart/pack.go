@@ -12,7 +12,9 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -71,6 +73,19 @@ func PackChart(folder, version string, image v1.Hash, licence []byte, created ti
 		return nil, err
 	}
 	return p, nil
+}
+
+// ListFiles lists the files of a chart that are packed, by their paths in its folder.
+func ListFiles(folder string) ([]string, error) {
+	files, err := readFiles(folder)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, one := range files {
+		out = append(out, one.Path)
+	}
+	return out, nil
 }
 
 // readFiles reads the files of a chart that Helm would pack.
@@ -179,6 +194,9 @@ func setVersion(metadata []byte, version string, image v1.Hash) ([]byte, error) 
 	if annotations.Kind != yaml.MappingNode || lookUp(annotations, DigestAnnotation) != nil {
 		return nil, fmt.Errorf("annotations: want a map without %s", DigestAnnotation)
 	}
+	if err := setVersionOfAnnotations(annotations, version); err != nil {
+		return nil, err
+	}
 	annotations.Content = append(annotations.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: DigestAnnotation}, &yaml.Node{Kind: yaml.ScalarNode, Value: image.String()})
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
@@ -187,6 +205,31 @@ func setVersion(metadata []byte, version string, image v1.Hash) ([]byte, error) 
 		return nil, err
 	}
 	return out.Bytes(), nil
+}
+
+// Annotations that Artifact Hub shows, of which the sources say what is so of the release. A candidate has another version than it.
+const (
+	prereleaseAnnotation = "artifacthub.io/prerelease"
+	imagesAnnotation     = "artifacthub.io/images"
+)
+
+// imageVersion matches the tag of an image among the images of a chart.
+var imageVersion = regexp.MustCompile(`(?m)^( *image: [^ ]+:)[^:/ \n]+$`)
+
+// setVersionOfAnnotations has the annotations of a chart say a version.
+func setVersionOfAnnotations(annotations *yaml.Node, version string) error {
+	if candidate := lookUp(annotations, prereleaseAnnotation); candidate != nil {
+		candidate.Value = strconv.FormatBool(strings.Contains(version, "-"))
+	}
+	images := lookUp(annotations, imagesAnnotation)
+	if images == nil {
+		return nil
+	}
+	if !imageVersion.MatchString(images.Value) {
+		return fmt.Errorf("annotations: %s names no image with its tag", imagesAnnotation)
+	}
+	images.Value = imageVersion.ReplaceAllString(images.Value, "${1}"+version)
+	return nil
 }
 
 // lookUp returns the value of a key of a map, nil if there is none.

@@ -91,6 +91,24 @@ func TestThePackedChartSaysItsVersionAndTheDigestOfItsImage(t *testing.T) {
 	}
 }
 
+// Artifact Hub shows users what the annotations say, and a candidate is no release.
+func TestTheAnnotationsOfACandidateAreItsOwn(t *testing.T) {
+	for version, candidate := range map[string]string{"0.2.0": "false", "0.2.0-rc.1": "true"} {
+		p, err := helmchart.PackChart("../../kruise", version, v1.Hash{Algorithm: "sha256", Hex: strings.Repeat("a", 64)}, nil, time.Unix(1_700_000_000, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		annotations, _ := p.Metadata["annotations"].(map[string]any)
+		images, _ := annotations["artifacthub.io/images"].(string)
+		if !strings.Contains(images, "  image: ghcr.io/regatta-sh/regatta:"+version+"\n") || strings.Contains(images, ":0.1.0") {
+			t.Errorf("of %s the images are\n%s", version, images)
+		}
+		if got := annotations["artifacthub.io/prerelease"]; got != candidate {
+			t.Errorf("of %s it says that it is a candidate: %v", version, got)
+		}
+	}
+}
+
 func TestFoldersThatAreNoChartAreRefused(t *testing.T) {
 	for want, files := range map[string]map[string]string{
 		"has no Chart.yaml":                  {"values.yaml": ""},
