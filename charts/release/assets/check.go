@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/yaml"
 
+	"github.com/regatta-sh/regatta/charts/release/helmchart"
 	"github.com/regatta-sh/regatta/charts/release/image"
 )
 
@@ -55,6 +56,9 @@ func CheckSources(ctx context.Context, source, version string, pushed bool) (ima
 		return origin, fmt.Errorf("the sources differ from their commit in %d files, and a release is made of a commit: commit or remove them:\n%s",
 			len(lines), strings.Join(lines[:min(len(lines), 10)], "\n"))
 	}
+	if err := requireNothingIgnored(ctx, source); err != nil {
+		return origin, err
+	}
 	tag := "refs/tags/" + version + "^{commit}"
 	tagged, err := image.RunGit(ctx, source, "for-each-ref", "--format=%(refname)", "refs/tags/"+version)
 	if err != nil {
@@ -74,6 +78,35 @@ func CheckSources(ctx context.Context, source, version string, pushed bool) (ima
 		return origin, fmt.Errorf("%s is the tag of commit %.12s, and the sources are those of %.12s: git checkout %s, or choose another version", version, commit, origin.Revision, version)
 	}
 	return origin, nil
+}
+
+// requireNothingIgnored refuses sources with files that Git leaves out and a release would have: in its programs, or in its chart, where a values file
+// of the one who makes it would be published.
+func requireNothingIgnored(ctx context.Context, source string) error {
+	found, err := image.ListIgnoredSources(ctx, source)
+	if err != nil {
+		return err
+	}
+	ignored, err := image.RunGit(ctx, source, "ls-files", "--others", "--ignored", "--exclude-standard", "--", chartFolder)
+	if err != nil {
+		return err
+	}
+	if ignored != "" {
+		packed, err := helmchart.ListFiles(filepath.Join(source, chartFolder))
+		if err != nil {
+			return err
+		}
+		for _, file := range packed {
+			if named := path.Join(chartFolder, file); slices.Contains(strings.Split(ignored, "\n"), named) && !slices.Contains(found, named) {
+				found = append(found, named)
+			}
+		}
+	}
+	if len(found) > 0 {
+		return fmt.Errorf("%d files that Git ignores would be a part of the release, and a release is made of a commit: remove them:\n%s",
+			len(found), strings.Join(found[:min(len(found), 10)], "\n"))
+	}
+	return nil
 }
 
 // ReadNotes reads what the changelog says of a version. The candidates of a release have its news where they have none of their own.

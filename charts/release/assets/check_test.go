@@ -67,6 +67,33 @@ func TestAReleaseIsOfACommitThatHasItsTag(t *testing.T) {
 	check("another tag", true, "")
 }
 
+// Git calls sources unchanged that have a file which it is told to leave out. The compiler and the chart take it.
+func TestAReleaseHasNoFilesThatGitLeavesOut(t *testing.T) {
+	for file, want := range map[string]string{
+		"pkg/mine.go":                    "1 files that Git ignores would be a part of the release, and a release is made of a commit: remove them:\npkg/mine.go",
+		"charts/kruise/values.mine":      "\ncharts/kruise/values.mine",
+		"charts/kruise/templates/a.yaml": "\ncharts/kruise/templates/a.yaml",
+		"charts/kruise/.DS_Store":        "", // no chart has it
+		"pkg/notes.mine":                 "", // nothing is built of it
+		"dist/values.yaml":               "", // a release that was made before
+		"go.work":                        "", // builds do not read it
+	} {
+		folder, runGit := newRepository(t, map[string]string{
+			"pkg/a.go": "package a\n", "charts/kruise/Chart.yaml": "name: a\n", "charts/kruise/.helmignore": ".DS_Store\n", "charts/kruise/templates/b.yaml": "",
+		})
+		write(t, filepath.Join(folder, ".git", "info", "exclude"), "*.mine\nmine.go\na.yaml\n.DS_Store\n/dist/\ngo.work\n")
+		runGit("tag", "v0.2.0")
+		write(t, filepath.Join(folder, file), "package a\n")
+		origin, err := assets.CheckSources(t.Context(), folder, "v0.2.0", true)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", file, err, want)
+		}
+		if isSource := strings.HasSuffix(file, "mine.go") || strings.HasSuffix(file, "a.yaml"); origin.Modified != isSource {
+			t.Errorf("%s: the sources are %s", file, origin.Version)
+		}
+	}
+}
+
 func TestReadNotes(t *testing.T) {
 	const changelog = `# Changelog
 

@@ -41,8 +41,12 @@ func FindOrigin(ctx context.Context, source string) (Origin, error) {
 		}
 		*ask.into = text
 	}
+	ignored, err := ListIgnoredSources(ctx, source)
+	if err != nil {
+		return o, err
+	}
 	o.Modified = strings.HasSuffix(o.Version, dirty)
-	if untracked != "" && !o.Modified {
+	if (untracked != "" || len(ignored) > 0) && !o.Modified {
 		o.Version, o.Modified = o.Version+dirty, true
 	}
 	if shallow == "true" {
@@ -51,7 +55,6 @@ func FindOrigin(ctx context.Context, source string) (Origin, error) {
 		}
 	}
 	if epoch == "" {
-		var err error
 		if epoch, err = RunGit(ctx, source, "log", "-1", "--format=%ct"); err != nil {
 			return o, err
 		}
@@ -62,6 +65,32 @@ func FindOrigin(ctx context.Context, source string) (Origin, error) {
 	}
 	o.Created = time.Unix(seconds, 0).UTC()
 	return o, nil
+}
+
+// ListIgnoredSources lists files that programs may be built of and that Git is told to leave out, by the repository or by the user who builds. Git does
+// not call such sources changed, but the compiler takes the files. Those of folders that have nothing of the commit, such as that of
+// a release, are none of them.
+func ListIgnoredSources(ctx context.Context, source string) ([]string, error) {
+	tracked, err := RunGit(ctx, source, "ls-tree", "--name-only", "HEAD")
+	if err != nil {
+		return nil, err
+	}
+	folders := map[string]bool{}
+	for name := range strings.Lines(tracked) {
+		folders[strings.TrimSpace(name)] = true
+	}
+	ignored, err := RunGit(ctx, source, append([]string{"ls-files", "--others", "--ignored", "--exclude-standard", "--"}, compiledPatterns()...)...)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for file := range strings.Lines(ignored) {
+		file = strings.TrimSpace(file)
+		if folder, _, below := strings.Cut(file, "/"); below && folders[folder] {
+			out = append(out, file)
+		}
+	}
+	return out, nil
 }
 
 // dirty is how Git ends the version of sources that differ from their commit.
