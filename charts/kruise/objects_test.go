@@ -357,6 +357,15 @@ func TestUpgradeCheck(t *testing.T) {
 	if diff := cmp.Diff(append([]string{"upgrade-check"}, manager.Args...), check.Args); diff != "" || check.Image != manager.Image || !slices.Contains(check.Args, "--v=6") {
 		t.Errorf("image %s, want %s; flags (-want +got):\n%s", check.Image, manager.Image, diff)
 	}
+	loaded := render(t, "--set", "manager.imagePullPolicy=Never,manager.extraEnv[0].name=KUBERNETES_SERVICE_HOST,manager.extraEnv[0].value=api.example.com")
+	if env := get[*batchv1.Job](t, loaded, "kruise-upgrade-check").Spec.Template.Spec.Containers[0].Env; !cmp.Equal(env, []corev1.EnvVar{{Name: "KUBERNETES_SERVICE_HOST", Value: "api.example.com"}}) {
+		t.Errorf("the check has the variables %v, and the manager will have others", env)
+	}
+	for _, job := range all[*batchv1.Job](loaded) { // a registry does not have an image that was loaded into the nodes
+		if got := job.Spec.Template.Spec.Containers[0].ImagePullPolicy; got != corev1.PullNever {
+			t.Errorf("%s pulls its image: %q", job.Name, got)
+		}
+	}
 	for _, object := range r {
 		if object.GetAnnotations()["helm.sh/hook"] == "pre-upgrade" && object.GetAnnotations()["argocd.argoproj.io/hook"] != "Skip" {
 			t.Errorf("Argo CD would make %s before the first install", object.GetName())

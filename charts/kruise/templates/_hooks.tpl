@@ -33,6 +33,9 @@ template:
     containers:
       - name: {{ .name }}
         image: {{ .image | quote }}
+        {{- with $root.Values.manager.imagePullPolicy }}
+        imagePullPolicy: {{ . }}
+        {{- end }}
         {{- with .command }}
         command: [{{ . }}]
         {{- end }}
