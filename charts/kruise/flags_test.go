@@ -98,18 +98,16 @@ func namesOfFlags(document string) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// valuesOfFlags are the flags that values are for, by a template, and the values.
-func valuesOfFlags(t *testing.T, template string) map[string]string {
+// valuesOfFlags are the flags that values are for, by a file of the chart, and the values.
+func valuesOfFlags(t *testing.T, file string) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile("templates/_tuning.tpl")
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, after, _ := strings.Cut(string(text), `{{- define "`+template+`" -}}`)
-	block, _, _ := strings.Cut(after, "{{- end }}")
 	from := map[string]string{}
-	if err := yaml.UnmarshalStrict([]byte(block), &from); err != nil || len(from) == 0 {
-		t.Fatalf("%s: %v", template, err)
+	if err := yaml.UnmarshalStrict(text, &from); err != nil || len(from) == 0 {
+		t.Fatalf("%s: %v", file, err)
 	}
 	return from
 }
@@ -128,13 +126,13 @@ func TestEveryFlagCanBeSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, program := range []struct {
-		options                 interface{ AddFlags(*pflag.FlagSet) }
-		template, of, extraArgs string
+		options             interface{ AddFlags(*pflag.FlagSet) }
+		file, of, extraArgs string
 	}{
-		{ofManager, "kruise.managerFlags", managerOf, "manager.extraArgs"},
-		{ofAgent, "kruise.daemonFlags", agentOf, "daemon.extraArgs"},
+		{ofManager, "files/manager-values.yaml", managerOf, "manager.extraArgs"},
+		{ofAgent, "files/daemon-values.yaml", agentOf, "daemon.extraArgs"},
 	} {
-		from, given := valuesOfFlags(t, program.template), map[string]bool{}
+		from, given := valuesOfFlags(t, program.file), map[string]bool{}
 		for _, release := range rendered {
 			for _, name := range namesOfFlags(release[program.of]) {
 				given[name] = true
@@ -149,7 +147,7 @@ func TestEveryFlagCanBeSet(t *testing.T) {
 				return leaf == value || strings.HasPrefix(leaf, value+".") || strings.HasPrefix(value, leaf+".")
 			}
 			switch {
-			case value == "" && !strings.HasSuffix(f.Name, "-workers"):
+			case value == "":
 				extra = append(extra, "--"+f.Name+"=1")
 			case value == "fixed" && !slices.Contains(fixed, f.Name), value != "" && value != "fixed" && !slices.ContainsFunc(slices.Collect(maps.Keys(known)), isValue):
 				t.Errorf("%s: --%s cannot be set: %q is no value", program.of, f.Name, value)
@@ -167,6 +165,7 @@ func TestEveryFlagCanBeSet(t *testing.T) {
 		delete(from, "concurrent-cloneset-syncs") // the same as one of the workers
 		delete(from, "plugin-bin-dir")            // the values are where it is mounted from
 		delete(from, "plugin-config-file")
+		maps.DeleteFunc(from, func(flag, _ string) bool { return strings.HasSuffix(flag, "-workers") }) // of values without a default
 		if diff := cmp.Diff(slices.Sorted(maps.Keys(from)), slices.Sorted(maps.Keys(given))); diff != "" {
 			t.Errorf("%s: flags that values are for (-), and that the chart gives (+):\n%s", program.of, diff)
 		}

@@ -4,14 +4,16 @@
 {{- define "kruise.extraArgs" -}}
 {{- $known := splitList "\n" (.root.Files.Get .file | trim) }}
 {{- $values := .flags | fromYaml }}
+{{- $seen := dict }}
 {{- range $arg := .args }}
 {{- $name := regexFind "^--[a-z0-9][-a-z0-9]*" $arg | trimPrefix "--" }}
 {{- if not (regexMatch "^--[a-z0-9][-a-z0-9]*(=|$)" $arg) }}{{ fail (printf "%s: %q is not of the form --flag=value" $.value $arg) }}{{ end }}
 {{- if not (has $name $known) }}{{ fail (printf "%s: there is no flag --%s" $.value $name) }}{{ end }}
 {{- $from := get $values $name }}
-{{- if hasSuffix "-workers" $name }}{{ $from = "manager.workers" }}{{ end }}
 {{- if eq $from "fixed" }}{{ fail (printf "%s: --%s is given by the chart, which goes by it" $.value $name) }}{{ end }}
 {{- if $from }}{{ fail (printf "%s: --%s comes from %s; set that" $.value $name $from) }}{{ end }}
+{{- if hasKey $seen $name }}{{ fail (printf "%s: --%s is there twice" $.value $name) }}{{ end }}
+{{- $_ := set $seen $name true }}
 - {{ $arg | quote }}
 {{- end }}
 {{- end }}

@@ -45,60 +45,11 @@
 {{- end }}
 {{- end }}
 
-{{- /* The flags that values are for, and the values; of a flag without one the chart says why users cannot change it. extraArgs has the
+{{- /* The flags that values are for, and the values; of a flag that the chart goes by, "fixed". extraArgs has the
        others: a flag that comes from two places would silently have the value of one of them. */ -}}
-{{- define "kruise.managerFlags" -}}
-concurrent-cloneset-syncs: manager.workers.cloneSet
-decision-log-ca-file: decisionLogs.http.ca
-decision-log-file: decisionLogs.file.path
-decision-log-file-keep: decisionLogs.file.keep
-decision-log-file-max-size: decisionLogs.file.maxSizeMiB
-decision-log-header: decisionLogs.http.headers
-decision-log-interval: decisionLogs.http.interval
-decision-log-mask: decisionLogs.mask
-decision-log-points: decisionLogs.points
-decision-log-stdout: decisionLogs.stdout
-decision-log-token-file: decisionLogs.http.tokenSecret
-decision-log-unmasked: decisionLogs.unmasked
-decision-log-url: decisionLogs.http.url
-decisions-addr: manager.decisions.port
-decisions-api-service: manager.decisions.apiService.enabled
-enable-leader-election: fixed
-enable-pprof: manager.pprofAddr
-feature-gates: featureGates
-health-probe-addr: manager.healthProbe.port
-leader-election-lease-duration: manager.leaderElection.leaseDuration
-leader-election-namespace: installation.namespace
-leader-election-renew-deadline: manager.leaderElection.renewDeadline
-leader-election-retry-period: manager.leaderElection.retryPeriod
-logging-format: manager.loggingFormat
-metrics-addr: manager.metrics.port
-pod-failure-policy: webhookConfiguration.failurePolicy.pods
-policy-dir: fixed
-pprof-addr: manager.pprofAddr
-rest-config-burst: manager.kubeAPI.burst
-rest-config-qps: manager.kubeAPI.qps
-sync-period: manager.resyncPeriod
-tenant-bundle-hosts: policies.tenantHosts
-v: manager.log.level
-webhook-client-ca-file: webhookConfiguration.clientCA
-webhook-client-names: webhookConfiguration.clientNames
-webhook-timeout-seconds: webhookConfiguration.timeoutSeconds
-{{- end }}
+{{- define "kruise.managerFlags" -}}{{ .Files.Get "files/manager-values.yaml" }}{{- end }}
 
-{{- define "kruise.daemonFlags" -}}
-addr: daemon.port
-enable-pprof: daemon.enablePprof
-feature-gates: featureGates
-max-workers-for-pull-image: daemon.pullWorkers
-plugin-bin-dir: daemon.credentialProvider.hostPath
-plugin-config-file: daemon.credentialProvider.configmap
-pprof-addr: daemon.pprofAddr
-rest-config-burst: daemon.kubeAPI.burst
-rest-config-qps: daemon.kubeAPI.qps
-socket-file: daemon.socketFile
-v: daemon.log.level
-{{- end }}
+{{- define "kruise.daemonFlags" -}}{{ .Files.Get "files/daemon-values.yaml" }}{{- end }}
 
 {{- /* How many replicas the Deployment has. Where it is scaled that is not the chart's to say; but Helm would take away what an
        earlier release said, and the API server then go down to one replica until the autoscaler looks. So a Deployment that is
