@@ -20,3 +20,14 @@ var Values []byte
 //
 //go:embed files/crds/*.yaml
 var CRDs embed.FS
+
+// ManagerFlags are the names of the flags of the manager, a line each.
+//
+//go:embed files/manager-flags.txt
+var ManagerFlags string
+
+// ManagerValues are the flags of the manager that values of the chart are for, and the values, as YAML. A flag that is "fixed" is one that the
+// chart goes by.
+//
+//go:embed files/manager-values.yaml
+var ManagerValues []byte

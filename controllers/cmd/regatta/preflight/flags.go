@@ -4,36 +4,75 @@ package preflight
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/featuregate"
+	"sigs.k8s.io/yaml"
 
+	chart "github.com/regatta-sh/regatta/charts/kruise"
 	"github.com/regatta-sh/regatta/controllers/features"
 )
 
 // flags says which flags and gates of the running manager differ. The chart gives its
 // manager what its values say, and nothing that was added to the Deployment by hand.
 func (l *look) flags(context.Context) error {
+	values := map[string]string{}
+	if err := yaml.Unmarshal(chart.ManagerValues, &values); err != nil {
+		return fmt.Errorf("reading which flags values are for: %w", err)
+	}
+	known := strings.Fields(chart.ManagerFlags)
 	flags := ManagerFlags(&l.manager)
 	for _, e := range managerContainer(&l.manager).Env {
 		if e.Name == "CUSTOM_RESOURCE_ENABLE" && e.Value != "" {
-			l.add(Row{Effect: Differs, Object: object, Field: "env CUSTOM_RESOURCE_ENABLE", There: e.Value, Here: "not set: all kinds", Do: "set it on the Deployment afterwards, or turn gates off"})
+			l.add(Row{Effect: Differs, Object: object, Field: "env CUSTOM_RESOURCE_ENABLE", There: e.Value, Here: "not set: all kinds",
+				Do: formatSet("manager.extraEnv[0].name", e.Name) + " " + formatSet("manager.extraEnv[0].value", e.Value)})
 		}
 	}
-	// What values of the chart say, and what every manager has.
+	// What values of both charts say, and what every manager has.
 	said := []string{"enable-leader-election", "leader-election-namespace", "metrics-addr", "health-probe-addr", "logtostderr", "v", "feature-gates", "sync-period", "pprof-addr", "enable-pprof", "logging-format"}
+	var rows []Row
+	var extra []string
 	for _, name := range slices.Sorted(maps.Keys(flags)) {
-		if !slices.Contains(said, name) {
-			l.add(Row{Effect: Differs, Object: object, Field: "--" + name, There: flags[name], Here: "default", Do: "it is no value of either chart; add it to the Deployment afterwards"})
+		if slices.Contains(said, name) {
+			continue
 		}
+		row := Row{Effect: Differs, Object: object, Field: "--" + name, There: flags[name], Here: "default"}
+		path := values[name]
+		switch {
+		case !slices.Contains(known, name):
+			row.Here = "there is no such flag"
+		case path == "fixed":
+			row.Here = "given by the chart, which goes by it"
+		case path != "":
+			row.Do = formatSet(path, flags[name])
+		default:
+			extra = append(extra, fmt.Sprintf("--%s=%s", name, flags[name]))
+			row.Do = extraArgs // all of them at once, below: another --set of a list would replace it
+		}
+		rows = append(rows, row)
+	}
+	encoded, err := json.Marshal(extra)
+	if err != nil {
+		return fmt.Errorf("encoding flags: %w", err)
+	}
+	for _, row := range rows {
+		if row.Do == extraArgs {
+			row.Do = "--set-json " + quoteForShell(extraArgs+"="+string(encoded))
+		}
+		l.add(row)
 	}
 	return l.gates(flags["feature-gates"])
 }
+
+// extraArgs is the value for flags that have none of their own.
+const extraArgs = "manager.extraArgs"
 
 // managerContainer is the container of the manager, empty where the Deployment has none.
 func managerContainer(deployment *appsv1.Deployment) corev1.Container {
@@ -91,24 +130,64 @@ func (l *look) gates(set string) error {
 	if err != nil {
 		return err
 	}
-	kept := l.release.text("featureGates", "")
-	if err := here.Set(kept); err != nil {
-		l.add(Row{Effect: Blocks, Object: "Release " + l.release.namespace + "/" + l.release.name, Field: "featureGates", There: kept, Here: err.Error(), Do: "--set featureGates=... without it"})
-		return nil
-	}
+	kept := l.keptGates(here)
 	for _, g := range []features.Gates{there, here} {
 		if err := g.Resolve(""); err != nil {
 			return err
 		}
 	}
-	for _, f := range slices.Sorted(maps.Keys(there.GetAll())) {
-		if there.Enabled(f) == here.Enabled(f) {
-			continue
+	differing := map[string]bool{}
+	for f := range there.GetAll() {
+		if there.Enabled(f) != here.Enabled(f) {
+			differing[string(f)] = there.Enabled(f)
 		}
-		l.add(Row{Effect: Differs, Object: object, Field: "feature gate " + string(f), There: onOff(there.Enabled(f)), Here: onOff(here.Enabled(f)),
-			Do: fmt.Sprintf("--set featureGates=%s=%t", f, there.Enabled(f))})
+	}
+	// All of them at once: another --set of the gates would replace those of the first, and the ones that users have.
+	all := slices.DeleteFunc(kept, func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		_, differs := differing[name]
+		return differs
+	})
+	for _, name := range slices.Sorted(maps.Keys(differing)) {
+		all = append(all, fmt.Sprintf("%s=%t", name, differing[name]))
+	}
+	whole := formatSet(gatesValue, strings.Join(all, ","))
+	for _, name := range slices.Sorted(maps.Keys(differing)) {
+		do := whole
+		if len(differing) > 1 { // the user may want some of them only
+			do = fmt.Sprintf("%s=%t in %s; all of them as there: %s", name, differing[name], gatesValue, whole)
+		}
+		l.add(Row{Effect: Differs, Object: object, Field: "feature gate " + name, There: onOff(differing[name]), Here: onOff(!differing[name]), Do: do})
 	}
 	return nil
+}
+
+// gatesValue is the value for feature gates.
+const gatesValue = "featureGates"
+
+// keptGates sets the gates that users have, and returns them as the chart takes them. Where it takes another text than users wrote, or a gate is none,
+// the command writes them anew: they are one value, so that to take it away would turn off what users turned on.
+func (l *look) keptGates(here features.Gates) []string {
+	var kept []string
+	rewrites := l.release.rewritesGates
+	for pair := range strings.SplitSeq(l.release.text(gatesValue, ""), ",") {
+		if pair = strings.TrimSpace(pair); pair == "" {
+			continue
+		}
+		if err := here.Set(pair); err != nil {
+			l.add(Row{Effect: Blocks, Object: "Release " + l.release.namespace + "/" + l.release.name, Field: gatesValue, There: pair, Here: err.Error(),
+				Do: "leave it out, as the command below does"})
+			rewrites = true
+			continue
+		}
+		name, text, _ := strings.Cut(pair, "=")
+		on, _ := strconv.ParseBool(strings.TrimSpace(text)) // it was set, so it is one
+		kept = append(kept, fmt.Sprintf("%s=%t", strings.TrimSpace(name), on))
+	}
+	if rewrites {
+		l.release.setValue(gatesValue, strings.Join(kept, ","))
+	}
+	return kept
 }
 
 func onOff(on bool) string {

@@ -5,6 +5,7 @@ package preflight
 import (
 	"cmp"
 	"regexp"
+	"slices"
 )
 
 // ofOpenKruise matches the images that the chart refuses, whatever registry has them.
@@ -20,6 +21,10 @@ func (l *look) reportImages(object string) {
 			l.add(Row{Effect: Blocks, Object: object, Field: value + ".repository", There: repository, Here: "refused: it is an image of OpenKruise",
 				Do: "take it away, as the command below does, and name a mirror by --set image.registry"})
 			l.release.unsetValue(value + ".repository")
+			if tag != "" {
+				l.release.unsetValue(value + ".tag")
+			}
+		case repository != "" && slices.Contains(l.release.unset, value+".repository"): // it has a tag or a digest in it
 			if tag != "" {
 				l.release.unsetValue(value + ".tag")
 			}

@@ -5,11 +5,13 @@
 package preflight
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/discovery"
@@ -49,6 +51,8 @@ type Row struct {
 type Report struct {
 	// Command is what changes the release over, empty where none was found.
 	Command string `json:"command,omitempty"`
+	// Try is the command as a trial, which changes nothing and sees what only the templates of the chart refuse.
+	Try string `json:"try,omitempty"`
 	// Nothing is true where nothing of OpenKruise is in the cluster.
 	Nothing bool  `json:"nothing,omitempty"`
 	Rows    []Row `json:"rows"`
@@ -73,8 +77,8 @@ func Command() *cobra.Command {
 		Long: `Preflight reads a cluster that OpenKruise is installed in: its release, the flags and
 feature gates of its manager, its webhook configurations, its CRDs, and all objects
 of its kinds. It prints what would be refused (Blocks), what would behave otherwise
-(Differs) and what goes on (Note), and the command that changes the release over. It
-writes nothing.
+(Differs) and what goes on (Note), and the command that changes the release over,
+which begins as a trial with --dry-run=server. It writes nothing.
 
 It ends with
 
@@ -148,6 +152,16 @@ func (r Report) verdict(effect string) error {
 	return nil
 }
 
+// formatCell writes a text of the cluster into a line of a table. A control character, such as the end of a line, would write over others.
+func formatCell(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, text)
+}
+
 func (r Report) print(out io.Writer) error {
 	t := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	if len(r.Rows) > 0 {
@@ -156,9 +170,7 @@ func (r Report) print(out io.Writer) error {
 	for _, row := range r.Rows {
 		cells := []string{string(row.Effect), row.Object, row.Field, row.There, row.Here, row.Do}
 		for i, cell := range cells {
-			if cell == "" {
-				cells[i] = "-"
-			}
+			cells[i] = cmp.Or(formatCell(cell), "-")
 		}
 		fmt.Fprintln(t, strings.Join(cells, "\t"))
 	}
@@ -173,6 +185,6 @@ func (r Report) print(out io.Writer) error {
 		_, err := fmt.Fprintln(out, "There is no release of OpenKruise here.")
 		return err
 	}
-	_, err := fmt.Fprintf(out, "Change over with: %s\n", r.Command)
+	_, err := fmt.Fprintf(out, "Try first whether Helm takes values that go together, which changes nothing: %s\nChange over with: %s\n", r.Try, r.Command)
 	return err
 }

@@ -127,7 +127,7 @@ func TestPreflight(t *testing.T) {
 		}
 		s.wants(r,
 			"Differs | MutatingWebhookConfiguration kruise-mutating-webhook-configuration | mpod.kb.io failurePolicy | Fail | Ignore | --set webhookConfiguration.failurePolicy.pods=Fail",
-			"Differs | Deployment kruise-controller-manager | feature gate ImagePullJobGate | on | off | --set featureGates=ImagePullJobGate=true",
+			`Differs | Deployment kruise-controller-manager | feature gate ImagePullJobGate | on | off | ImagePullJobGate=true in featureGates; all of them as there: --set 'featureGates=ImagePullJobGate=true\,ResourcesDeletionProtection=false'`,
 			"Differs | Deployment kruise-controller-manager | feature gate ResourcesDeletionProtection | off | on",
 			"Note | CloneSet shop/cart | status | 1 of 3 pods updated | goes on from there",
 		)
@@ -184,8 +184,8 @@ func TestPreflight(t *testing.T) {
 			"Blocks | Release default/kruise | manager | set | refused: additional properties 'unknown' not allowed",
 			"Blocks | Release default/kruise | featureGates | NoSuchGate=true | there is no feature gate NoSuchGate",
 			`Differs | Release default/kruise | installation.roleListGroups | "*" | no effect`,
-			"Differs | Deployment kruise-controller-manager | --cloneset-workers | 10 | default",
-			"Differs | Deployment kruise-controller-manager | env CUSTOM_RESOURCE_ENABLE | CloneSet | not set",
+			"Differs | Deployment kruise-controller-manager | --cloneset-workers | 10 | default | --set manager.workers.cloneSet=10",
+			"Differs | Deployment kruise-controller-manager | env CUSTOM_RESOURCE_ENABLE | CloneSet | not set: all kinds | --set 'manager.extraEnv[0].name=CUSTOM_RESOURCE_ENABLE' --set 'manager.extraEnv[0].value=CloneSet'",
 		)
 		if err := s.Delete(t.Context(), deployment); err != nil {
 			t.Fatal(err)
@@ -231,6 +231,11 @@ func TestImagesOfOpenKruise(t *testing.T) {
 			"Differs | Release default/kruise | manager.image.repository | private-registry.com/kruise-manager | kept, and has to be an image of Regatta", "", "private-registry.com/kruise-manager"},
 		{"values that only the other chart has", "manager.unknown=1,manager.mo\\.re.a=2", "additional properties",
 			"Blocks | Release default/kruise | manager | set | refused: additional properties 'mo.re', 'unknown' not allowed", ` --reset-then-reuse-values --set 'manager.mo\.re=null' --set manager.unknown=null`, "ghcr.io/regatta-sh/regatta"},
+		{"a port of a listener that only this chart has", "manager.webhook.port=8443", "manager.webhook.port and manager.decisions.port are both 8443",
+			"Blocks | Release default/kruise | manager.webhook.port | 8443 | refused: manager.decisions.port is the same", " --reset-then-reuse-values --set manager.decisions.port=8444", "ghcr.io/regatta-sh/regatta"},
+		{"gates, one of which is none, and a level in words", `featureGates=ImagePullJobGate=True\,NoSuchGate=true,manager.log.level=debug`, "featureGates",
+			"Blocks | Release default/kruise | featureGates | NoSuchGate=true | there is no feature gate NoSuchGate",
+			" --reset-then-reuse-values --set featureGates=ImagePullJobGate=true --set manager.log.level=null", "ghcr.io/regatta-sh/regatta"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := &shop{t, s.Client, s.kubeconfig, s.chart}

@@ -3,22 +3,16 @@
 package preflight
 
 import (
-	"bytes"
 	"cmp"
-	"compress/gzip"
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,39 +28,10 @@ type release struct {
 	values map[string]any
 	// unset are the values that the chart refuses, or that are for OpenKruise alone, by their paths.
 	unset []string
-}
-
-// command changes the release over. Without flags Helm keeps the values that users set. What has to be unset is set to null, for which
-// Helm forgets all others unless --reset-then-reuse-values keeps them; --reuse-values would keep the defaults of the other chart, too.
-func (r release) command() string {
-	if r.name == "" {
-		return ""
-	}
-	var flags strings.Builder
-	for i, path := range slices.Sorted(slices.Values(r.unset)) { // the schema's library looks at values in no order
-		if i == 0 {
-			flags.WriteString(" --reset-then-reuse-values")
-		}
-		fmt.Fprintf(&flags, " --set %s", quoteForShell(path+"=null"))
-	}
-	return fmt.Sprintf("helm upgrade %s charts/kruise --namespace %s%s", r.name, r.namespace, flags.String())
-}
-
-// quoteForShell quotes an argument where a shell would read it in another way.
-func quoteForShell(argument string) string {
-	if !strings.ContainsFunc(argument, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-=/:,", r)
-	}) {
-		return argument
-	}
-	return "'" + strings.ReplaceAll(argument, "'", `'\''`) + "'"
-}
-
-// unsetValue has the command take a value away that users set.
-func (r *release) unsetValue(path string) {
-	if !slices.Contains(r.unset, path) {
-		r.unset = append(r.unset, path)
-	}
+	// set are values that the command changes, by their paths.
+	set map[string]string
+	// rewritesGates is whether the chart refuses how users wrote the feature gates.
+	rewritesGates bool
 }
 
 func (r release) owns(o client.Object) bool {
@@ -98,44 +63,17 @@ func (l *look) released(ctx context.Context) error {
 			Do: "helm install kruise charts/kruise --take-ownership, with Helm 3.17 or newer; what only OpenKruise has stays"})
 		return nil
 	}
-	secrets := &corev1.SecretList{}
-	err := l.List(ctx, secrets, client.InNamespace(l.release.namespace), client.MatchingLabels{"owner": "helm", "name": l.release.name, "status": "deployed"})
 	object := "Release " + l.release.namespace + "/" + l.release.name
-	if apierrors.IsForbidden(err) || err == nil && len(secrets.Items) == 0 {
-		l.add(Row{Effect: Note, Object: object, Field: "values", There: "cannot be read", Here: "kept by the upgrade", Do: "look at helm get values " + l.release.name + " -n " + l.release.namespace})
+	found, err := l.readRevision(ctx, object)
+	if apierrors.IsForbidden(err) || err == nil && !found {
+		l.add(Row{Effect: Note, Object: object, Field: "values", There: "cannot be read", Here: "kept by the upgrade",
+			Do: "look at helm get values " + quoteForShell(l.release.name) + " -n " + quoteForShell(l.release.namespace)})
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("reading the release: %w", err)
 	}
-	if l.release.values, err = decode(secrets.Items[len(secrets.Items)-1].Data["release"]); err != nil {
-		return fmt.Errorf("reading release %s: %w", l.release.name, err)
-	}
 	return l.values(object)
-}
-
-// decode reads the values of a release from the secret that Helm keeps it in: JSON, with
-// gzip, in base64.
-func decode(data []byte) (map[string]any, error) {
-	zipped, err := base64.StdEncoding.DecodeString(string(data))
-	if err != nil {
-		return nil, fmt.Errorf("decoding it: %w", err)
-	}
-	r, err := gzip.NewReader(bytes.NewReader(zipped))
-	if err != nil {
-		return nil, fmt.Errorf("unpacking it: %w", err)
-	}
-	text, err := io.ReadAll(r)
-	if err != nil {
-		return nil, fmt.Errorf("unpacking it: %w", err)
-	}
-	var kept struct {
-		Config map[string]any `json:"config"`
-	}
-	if err := json.Unmarshal(text, &kept); err != nil {
-		return nil, fmt.Errorf("parsing it: %w", err)
-	}
-	return kept.Config, nil
 }
 
 // values says what Helm would refuse before it does anything.
@@ -162,6 +100,7 @@ func (l *look) values(object string) error {
 		l.refused(object, wrong)
 	}
 	l.reportImages(object)
+	l.reportPorts(object, values)
 	if groups, _, _ := unstructured.NestedSlice(values, "installation", "roleListGroups"); len(groups) > 0 {
 		for _, g := range groups {
 			if g == "*" || g == "" {
@@ -173,6 +112,32 @@ func (l *look) values(object string) error {
 		l.add(Row{Effect: Note, Object: object, Field: "crds.managed", There: "false", Here: "kept", Do: "apply the CRDs of charts/kruise yourself before the upgrade"})
 	}
 	return nil
+}
+
+// reportPorts says which port of the release is that of a listener which only this chart has, and has the command move that one.
+func (l *look) reportPorts(object string, values map[string]any) {
+	taken := map[string]bool{}
+	port := func(listener string) string {
+		v, _, _ := unstructured.NestedFieldNoCopy(values, "manager", listener, "port")
+		taken[fmt.Sprint(v)] = true
+		return fmt.Sprint(v)
+	}
+	own, clashes := port("decisions"), ""
+	for _, listener := range []string{"metrics", "webhook", "healthProbe"} {
+		if port(listener) == own {
+			clashes = "manager." + listener + ".port"
+		}
+	}
+	if clashes == "" {
+		return
+	}
+	free := 8444
+	for taken[strconv.Itoa(free)] {
+		free++
+	}
+	l.add(Row{Effect: Blocks, Object: object, Field: clashes, There: own, Here: "refused: manager.decisions.port is the same",
+		Do: "move that one, as the command below does"})
+	l.release.setValue("manager.decisions.port", strconv.Itoa(free))
 }
 
 // merge does what Helm does with values of users: those of a map replace defaults one by
@@ -208,15 +173,23 @@ func (l *look) refused(object string, wrong *jsonschema.ValidationError) {
 	if _, after, ok := strings.Cut(text, ": "); ok {
 		text = after
 	}
-	if hasUnknown {
+	do := "take it away, as the command below does"
+	_, isMissing := wrong.ErrorKind.(*kind.Required)
+	switch {
+	case hasUnknown:
 		for _, name := range unknown.Properties {
 			l.release.unsetValue(pathOf(append(slices.Clone(wrong.InstanceLocation), name)))
 		}
-	} else if len(wrong.InstanceLocation) > 0 {
+	case isMissing: // to take away what it is missing in would take away all that users set there
+		do = "set it with --set: a value of null takes the default away"
+	case slices.Equal(wrong.InstanceLocation, []string{gatesValue}):
+		do = "write it as the command below does"
+		l.release.rewritesGates = true
+	case len(wrong.InstanceLocation) > 0:
 		l.release.unsetValue(pathOf(wrong.InstanceLocation))
 	}
 	l.add(Row{Effect: Blocks, Object: object, Field: cmp.Or(strings.Join(wrong.InstanceLocation, "."), "values"), There: "set", Here: "refused: " + strings.ReplaceAll(text, "\n", " "),
-		Do: "take it away, as the command below does"})
+		Do: do})
 }
 
 // pathOf writes where a value is as --set has it. Of a list it is the whole, since --set takes nothing out of one.
