@@ -7,6 +7,7 @@
 package binaries
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -65,6 +66,9 @@ func OfKubernetes(minor string, names ...string) []string {
 	}
 	return out
 }
+
+// ResolveKubernetes is the minor version that a text names. The empty one is that of KubernetesVersion.
+func ResolveKubernetes(minor string) string { return cmp.Or(minor, defaultMinor()) }
 
 // defaultMinor is the minor version of KubernetesVersion.
 func defaultMinor() string {

@@ -3,7 +3,6 @@
 package local
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,24 +103,32 @@ func reuse(ctx context.Context, options Options) (*Cluster, error) {
 		return nil, remove(ctx, dir)
 	}
 	has := existing.State
-	if !options.unspecified() && (has.Real != options.Real || has.Simulated != options.Simulated) {
-		return nil, fmt.Errorf("cluster %q runs with %d real and %d simulated nodes, not %d and %d: take it down first, or choose another name",
-			options.Name, has.Real, has.Simulated, options.Real, options.Simulated)
-	}
-	if !options.unspecified() && has.Delay != options.Delay {
-		return nil, fmt.Errorf("cluster %q runs with requests delayed by %v, not %v: take it down first, or choose another name", options.Name, has.Delay, options.Delay)
-	}
-	if options.Kubernetes != "" && has.Kubernetes != options.Kubernetes {
-		return nil, fmt.Errorf("cluster %q runs Kubernetes %s, not %s: take it down first, or choose another name", options.Name, cmp.Or(has.Kubernetes, binaries.KubernetesVersion), options.Kubernetes)
-	}
-	if options.CSI && !has.CSI {
-		return nil, fmt.Errorf("cluster %q runs without a CSI driver: take it down first, or choose another name", options.Name)
+	if err := options.checkReuse(has); err != nil {
+		return nil, err
 	}
 	if err := existing.merge(options.Kubeconfig); err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(options.Out, "cluster %q is up already, with %d real and %d simulated nodes; using it\n", options.Name, has.Real, has.Simulated)
+	fmt.Fprintf(options.Out, "cluster %q is up already, with Kubernetes %s and %d real and %d simulated nodes; using it\n",
+		options.Name, binaries.ResolveKubernetes(has.Kubernetes), has.Real, has.Simulated)
 	return existing, nil
+}
+
+// checkReuse refuses a cluster that runs as other options asked for.
+func (o Options) checkReuse(has *state.State) error {
+	const instead = "take it down first, or choose another name"
+	is := binaries.ResolveKubernetes(has.Kubernetes)
+	switch {
+	case !o.unspecified() && (has.Real != o.Real || has.Simulated != o.Simulated):
+		return fmt.Errorf("cluster %q runs with %d real and %d simulated nodes, not %d and %d: %s", o.Name, has.Real, has.Simulated, o.Real, o.Simulated, instead)
+	case !o.unspecified() && has.Delay != o.Delay:
+		return fmt.Errorf("cluster %q runs with requests delayed by %v, not %v: %s", o.Name, has.Delay, o.Delay, instead)
+	case o.Kubernetes != "" && o.Kubernetes != is:
+		return fmt.Errorf("cluster %q runs Kubernetes %s, not %s: %s", o.Name, is, o.Kubernetes, instead)
+	case o.CSI && !has.CSI:
+		return fmt.Errorf("cluster %q runs without a CSI driver: %s", o.Name, instead)
+	}
+	return nil
 }
 
 // abandon removes what a failed start has made, unless it is to be looked at.
