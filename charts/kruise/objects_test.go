@@ -424,9 +424,9 @@ func TestHelmTestOfAgentsInANamespaceOfTheirOwn(t *testing.T) {
 	}
 }
 
-// The name of a Job is a label of its pod. Helm lets a release have 53 characters.
-func TestHooksOfAReleaseWithALongName(t *testing.T) {
-	for _, name := range []string{strings.Repeat("x", 53), strings.Repeat("x", 48) + "-y.z"} {
+// The name of a Job is a label of its pod. Helm lets a release have 53 characters, and a name that YAML takes for a number.
+func TestHooksOfAReleaseWithAnOddName(t *testing.T) {
+	for _, name := range []string{strings.Repeat("x", 53), strings.Repeat("x", 48) + "-y.z", "123"} {
 		output, err := helm(t, "template", name, ".", "--kube-version", kubeVersion, "-s", "templates/upgrade-check.yaml", "-s", "templates/uninstall-check.yaml", "-s", "templates/test.yaml")
 		if err != nil {
 			t.Fatalf("%v: %s", err, output)

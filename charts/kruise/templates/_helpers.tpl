@@ -1,7 +1,7 @@
 {{- /* Labels of pods: nothing that changes without a need to roll them. */ -}}
 {{- define "kruise.podLabels" -}}
 app.kubernetes.io/name: kruise
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- /* Labels of everything, beside those that others select by. */ -}}
