@@ -4,6 +4,7 @@ package webhookconfig
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 
@@ -155,21 +156,49 @@ func (w *Writer) twin(ctx context.Context, owner *admissionv1.ValidatingWebhookC
 		}
 	}
 	if want.policy == nil {
+		w.policy, w.binding = contest{}, contest{}
 		return w.remove(ctx, binding, policy)
 	}
-	if !equality.Semantic.DeepEqual(policy.Spec, *want.policy) || !equality.Semantic.DeepEqual(policy.OwnerReferences, owners) {
-		o := &admissionv1.ValidatingAdmissionPolicy{TypeMeta: typeOf("ValidatingAdmissionPolicy"), Spec: *want.policy}
-		o.Name, o.OwnerReferences = PolicyName, owners
-		if err := applyField(ctx, w, o, "spec", o.Spec); err != nil {
+	wantPolicy := &admissionv1.ValidatingAdmissionPolicy{TypeMeta: typeOf("ValidatingAdmissionPolicy"), Spec: *want.policy}
+	wantPolicy.Name, wantPolicy.OwnerReferences = PolicyName, owners
+	differs := !equality.Semantic.DeepEqual(policy.Spec, *want.policy) || !equality.Semantic.DeepEqual(policy.OwnerReferences, owners)
+	if err := settleSpec(ctx, w, &w.policy, policy, wantPolicy, wantPolicy.Spec, differs); err != nil {
+		return err
+	}
+	wantBinding := &admissionv1.ValidatingAdmissionPolicyBinding{TypeMeta: typeOf("ValidatingAdmissionPolicyBinding"), Spec: *want.binding}
+	wantBinding.Name, wantBinding.OwnerReferences = PolicyName, owners
+	differs = !equality.Semantic.DeepEqual(binding.Spec, *want.binding) || !equality.Semantic.DeepEqual(binding.OwnerReferences, owners)
+	return settleSpec(ctx, w, &w.binding, binding, wantBinding, wantBinding.Spec, differs)
+}
+
+// settleSpec has the policy or its binding be as wanted, as far as that is put back now, and reports what other clients make of it. Where it waits,
+// nothing is let through: the webhook of the same objects fails closed, and the policy adds the text.
+func settleSpec[V any](ctx context.Context, w *Writer, c *contest, read, want client.Object, spec V, differs bool) error {
+	encoded, err := json.Marshal(want)
+	if err != nil {
+		return fmt.Errorf("encoding %T %s: %w", want, want.GetName(), err)
+	}
+	now, hash := w.Now(), sha256.Sum256(encoded)
+	v := c.judgeChange(now, hash, differs, nil)
+	if v.write {
+		if err := applyField(ctx, w, want, "spec", spec); err != nil {
 			return err
 		}
 	}
-	if !equality.Semantic.DeepEqual(binding.Spec, *want.binding) || !equality.Semantic.DeepEqual(binding.OwnerReferences, owners) {
-		o := &admissionv1.ValidatingAdmissionPolicyBinding{TypeMeta: typeOf("ValidatingAdmissionPolicyBinding"), Spec: *want.binding}
-		o.Name, o.OwnerReferences = PolicyName, owners
-		if err := applyField(ctx, w, o, "spec", o.Spec); err != nil {
-			return err
-		}
+	c.recordVerdict(now, hash, v)
+	change := "has changed its spec or owner"
+	if read.GetUID() == "" {
+		read.SetName(want.GetName())
+		change = "has removed it"
+	}
+	switch {
+	case v.changed:
+		w.report(read, ChangedReason, fmt.Sprintf("%s %s. It is put back each time, after a wait of up to %s while it is changed again and again", writersOf(read, "spec"), change, changePace.longest), "")
+	case c.changes.times == 0:
+		w.report(read, ChangedReason, "", "")
+	}
+	if v.changed && !v.write {
+		w.putBackAt(now.Add(c.changes.timeLeft(now, changePace)))
 	}
 	return nil
 }

@@ -159,7 +159,7 @@ func settleWebhooks[T hook](w *Writer, c *contest, on client.Object, read, want 
 		}
 	}
 	c.recordVerdict(now, hash, v)
-	who := writersOf(on)
+	who := writersOf(on, "webhooks")
 	switch {
 	case v.changed:
 		w.report(on, ChangedReason, changesMessage(who, read, want), "")

@@ -172,11 +172,11 @@ func fieldsOf[T hook](webhooks []T) map[string]map[string]json.RawMessage {
 	return out
 }
 
-// writersOf names the clients besides this that have written webhooks of a configuration, as it says itself.
-func writersOf(configuration client.Object) string {
+// writersOf names the clients besides this that have written a field of an object, such as the webhooks of a configuration, as it says itself.
+func writersOf(configuration client.Object, field string) string {
 	var names []string
 	for _, m := range configuration.GetManagedFields() {
-		if m.Manager != Owner && m.FieldsV1 != nil && strings.Contains(m.FieldsV1.GetRawString(), `"f:webhooks"`) {
+		if m.Manager != Owner && m.FieldsV1 != nil && strings.Contains(m.FieldsV1.GetRawString(), `"f:`+field+`"`) {
 			names = append(names, "client "+m.Manager)
 		}
 	}

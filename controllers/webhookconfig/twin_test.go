@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -145,5 +147,57 @@ func TestWhatAnotherClientAddsToTheTwinIsTakenOut(t *testing.T) {
 	get(t, api, PolicyName, binding)
 	if diff := cmp.Diff(wantPolicy.Spec, policy.Spec) + cmp.Diff(wantBinding.Spec, binding.Spec); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A client that changes the policy whenever it is put back is not written against without end, and an event names it.
+func TestAClientThatInsistsOnAnotherTwinIsPutBackWithinMinutes(t *testing.T) {
+	_, api := connect(t)
+	chart(t, api, admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: "kruise-system", Name: "kruise-webhook-service", Path: ptr.To("/x")}, CABundle: listen(t).ca()})
+	w, _ := newWriter(api, policies(t, allGates(), `{"kinds": [{"group": "", "resource": "services"}], "guards": []}`))
+	c := &contested{Writer: w, api: api, counts: &countingClient{Client: api}, now: time.Now(), events: record.NewFakeRecorder(100)}
+	w.Client, w.Events, w.Now = c.counts, c.events, func() time.Time { return c.now }
+	c.sync(t)
+	insist := func() {
+		t.Helper()
+		policy := &admissionv1.ValidatingAdmissionPolicy{}
+		get(t, api, PolicyName, policy)
+		if *policy.Spec.FailurePolicy == admissionv1.Ignore {
+			return
+		}
+		policy.Spec.FailurePolicy = ptr.To(admissionv1.Ignore)
+		if err := api.Update(t.Context(), policy, client.FieldOwner("mallory")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.counts.writes = 0
+	begin, last, longest := c.now, c.now, time.Duration(0)
+	for c.now.Sub(begin) < time.Hour {
+		insist()
+		before := c.counts.writes
+		c.sync(t)
+		if c.counts.writes > before {
+			longest, last = max(longest, c.now.Sub(last)), c.now
+		}
+		c.now = c.now.Add(c.next())
+	}
+	if c.counts.writes < 10 || c.counts.writes > 25 || longest > changePace.longest+time.Second {
+		t.Errorf("in an hour it is put back %d times, %s apart at most", c.counts.writes, longest)
+	}
+	if got := c.told(); !strings.HasPrefix(got, "Warning WebhookChanged client mallory has changed its spec or owner. It is put back") {
+		t.Errorf("the event is %q", got)
+	}
+	c.now = c.now.Add(changePace.longest)
+	c.sync(t)
+	policy := &admissionv1.ValidatingAdmissionPolicy{}
+	get(t, api, PolicyName, policy)
+	if *policy.Spec.FailurePolicy != admissionv1.Fail {
+		t.Error("it is not put back in the end")
+	}
+	w.Rules = policies(t, allGates(), `{"kinds": [{"group": "", "resource": "configmaps"}], "guards": []}`)
+	before := c.counts.writes
+	insist()
+	if c.sync(t); c.counts.writes == before {
+		t.Error("another policy waits for the client")
 	}
 }

@@ -89,6 +89,8 @@ type Writer struct {
 	validating, mutating contest
 	overridden           int
 	again                time.Time
+	// policy and binding are what other clients make of the policy of the API server's own and of its binding.
+	policy, binding contest
 	// wanted are the webhooks that this process has written or waits to put back, nil before the first. Guards that no policy of this
 	// process knows are read from them: another client may have changed what the API server has.
 	wanted []admissionv1.ValidatingWebhook
