@@ -53,13 +53,18 @@ func readEnv(get func(string) string) (webhookEnv, error) {
 	if e.port, err = strconv.Atoi(or("WEBHOOK_PORT", "9876")); err != nil || e.port < 1 || e.port > 65535 {
 		wrong = append(wrong, fmt.Errorf("environment variable WEBHOOK_PORT is %q, want a port from 1 to 65535", get("WEBHOOK_PORT")))
 	}
-	if net.ParseIP(e.host) != nil {
-		wrong = append(wrong, fmt.Errorf("environment variable WEBHOOK_HOST is %q, want a host name: certificates are made for names, not for addresses", e.host))
-	}
 	if e.renewBefore, err = renewBefore(or("CERTS_RENEW_BEFORE", "6m")); err != nil {
 		wrong = append(wrong, err)
 	}
 	return e, errors.Join(wrong...)
+}
+
+// checkHost refuses an address where the manager makes the certificates itself: it makes them for names. Another tool may make them for addresses.
+func (e webhookEnv) checkHost(externalCerts bool) error {
+	if net.ParseIP(e.host) == nil || externalCerts {
+		return nil
+	}
+	return fmt.Errorf("environment variable WEBHOOK_HOST is %q, want a host name: certificates are made for names, not for addresses", e.host)
 }
 
 // longestRenewBefore leaves a year between one certificate and the next: they

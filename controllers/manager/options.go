@@ -187,10 +187,16 @@ func (o *Options) Complete() error {
 	if err := errors.Join(o.validate(), envErr); err != nil {
 		return err
 	}
+	if err := o.Gates.Resolve(os.Getenv("CUSTOM_RESOURCE_ENABLE")); err != nil {
+		return err
+	}
+	if err := env.checkHost(o.Gates.Enabled(features.EnableExternalCerts)); err != nil {
+		return err
+	}
 	o.webhooks = env
 	if err := logsapi.ValidateAndApply(o.Logging, nil); err != nil {
 		return fmt.Errorf("applying log flags: %w", err)
 	}
 	logs.InitLogs()
-	return o.Gates.Resolve(os.Getenv("CUSTOM_RESOURCE_ENABLE"))
+	return nil
 }

@@ -185,19 +185,18 @@ func TestEnvironment(t *testing.T) {
 				*e = webhookEnv{9443, "/c", "s", "c", "n", "agents", "p", "h", 2 * 365 * 24 * time.Hour}
 			},
 		},
-		"node agents are with the manager":     {env: map[string]string{"POD_NAMESPACE": "n"}, want: func(e *webhookEnv) { e.namespace, e.agents = "n", "n" }},
-		"days":                                 {env: map[string]string{"CERTS_RENEW_BEFORE": "30d"}, want: func(e *webhookEnv) { e.renewBefore = 720 * time.Hour }},
-		"no unit":                              {env: map[string]string{"CERTS_RENEW_BEFORE": "30"}, err: `environment variable CERTS_RENEW_BEFORE is "30", want a number of days, months or years such as 30d, 6m or 1y, from 1d to 9y`},
-		"only a unit":                          {env: map[string]string{"CERTS_RENEW_BEFORE": "d"}, err: "CERTS_RENEW_BEFORE"},
-		"hours":                                {env: map[string]string{"CERTS_RENEW_BEFORE": "48h"}, err: "CERTS_RENEW_BEFORE"},
-		"nothing, which is 90 days":            {env: map[string]string{"CERTS_RENEW_BEFORE": "0d"}, err: "CERTS_RENEW_BEFORE"},
-		"a time before":                        {env: map[string]string{"CERTS_RENEW_BEFORE": "-1d"}, err: "CERTS_RENEW_BEFORE"},
-		"longer than certificates are valid":   {env: map[string]string{"CERTS_RENEW_BEFORE": "10y"}, err: "CERTS_RENEW_BEFORE"},
-		"longer than a number has":             {env: map[string]string{"CERTS_RENEW_BEFORE": "300000000000000000y"}, err: "CERTS_RENEW_BEFORE"},
-		"a port that is a name":                {env: map[string]string{"WEBHOOK_PORT": "https"}, err: `environment variable WEBHOOK_PORT is "https", want a port from 1 to 65535`},
-		"a port that is too large":             {env: map[string]string{"WEBHOOK_PORT": "65536"}, err: "WEBHOOK_PORT"},
-		"no port":                              {env: map[string]string{"WEBHOOK_PORT": "0"}, err: "WEBHOOK_PORT"},
-		"a host that certificates cannot have": {env: map[string]string{"WEBHOOK_HOST": "10.0.0.1"}, err: `environment variable WEBHOOK_HOST is "10.0.0.1", want a host name`},
+		"node agents are with the manager":   {env: map[string]string{"POD_NAMESPACE": "n"}, want: func(e *webhookEnv) { e.namespace, e.agents = "n", "n" }},
+		"days":                               {env: map[string]string{"CERTS_RENEW_BEFORE": "30d"}, want: func(e *webhookEnv) { e.renewBefore = 720 * time.Hour }},
+		"no unit":                            {env: map[string]string{"CERTS_RENEW_BEFORE": "30"}, err: `environment variable CERTS_RENEW_BEFORE is "30", want a number of days, months or years such as 30d, 6m or 1y, from 1d to 9y`},
+		"only a unit":                        {env: map[string]string{"CERTS_RENEW_BEFORE": "d"}, err: "CERTS_RENEW_BEFORE"},
+		"hours":                              {env: map[string]string{"CERTS_RENEW_BEFORE": "48h"}, err: "CERTS_RENEW_BEFORE"},
+		"nothing, which is 90 days":          {env: map[string]string{"CERTS_RENEW_BEFORE": "0d"}, err: "CERTS_RENEW_BEFORE"},
+		"a time before":                      {env: map[string]string{"CERTS_RENEW_BEFORE": "-1d"}, err: "CERTS_RENEW_BEFORE"},
+		"longer than certificates are valid": {env: map[string]string{"CERTS_RENEW_BEFORE": "10y"}, err: "CERTS_RENEW_BEFORE"},
+		"longer than a number has":           {env: map[string]string{"CERTS_RENEW_BEFORE": "300000000000000000y"}, err: "CERTS_RENEW_BEFORE"},
+		"a port that is a name":              {env: map[string]string{"WEBHOOK_PORT": "https"}, err: `environment variable WEBHOOK_PORT is "https", want a port from 1 to 65535`},
+		"a port that is too large":           {env: map[string]string{"WEBHOOK_PORT": "65536"}, err: "WEBHOOK_PORT"},
+		"no port":                            {env: map[string]string{"WEBHOOK_PORT": "0"}, err: "WEBHOOK_PORT"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := readEnv(func(name string) string { return tc.env[name] })
@@ -218,5 +217,23 @@ func TestEnvironment(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
 		})
+	}
+}
+
+// A tool that makes certificates can make them for addresses. The manager cannot, and its webhooks would fail for all.
+func TestAnAddressNeedsCertificatesOfAnotherTool(t *testing.T) {
+	for _, tc := range []struct {
+		host, gates string
+		ok          bool
+	}{
+		{"10.0.0.1", "", false}, {"fd00::7", "AllAlpha=true", false}, {"fd00::7", "EnableExternalCerts=true", true}, {"kruise.example.com", "", true}, {"", "", true},
+	} {
+		t.Setenv("WEBHOOK_HOST", tc.host)
+		o, _ := newOptions(t, "--feature-gates="+tc.gates)
+		// A process applies flags of logs once, so that another error is none of the host.
+		err := o.Complete()
+		if refused := err != nil && strings.Contains(err.Error(), "WEBHOOK_HOST is \""+tc.host+"\", want a host name"); refused == tc.ok {
+			t.Errorf("%q with gates %q: %v", tc.host, tc.gates, err)
+		}
 	}
 }
