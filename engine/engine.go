@@ -60,6 +60,7 @@ func FromBundle(builtin *bundle.Bundle, opts ...Option) (*Engine, error) {
 	}
 	e.workers, e.shares, e.views = newWorkers(e.parallel), newShares(e.parallel), newViews(e.viewBytes, e.points)
 	e.views.tell = func(s *scope, err error) { recovery.Go("engine", func() { e.reportUnfit(s, err) }, nil) } // who is told may wait for who compiles
+	e.views.compiledLate = e.compiledLate
 	base, err := e.Compile(context.Background(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("loading the built-in policies: %w", err)

@@ -27,7 +27,9 @@ type options struct {
 	viewBytes   int
 	tenantBytes int
 	invalid     func(namespace string, err error)
-	spares      func(decision.Subject) bool
+	// compiledLate is called when bundles of the platform are compiled that were refused with SlowError.
+	compiledLate func()
+	spares       func(decision.Subject) bool
 	// fair is how long the evaluations of one tenant may take within the window.
 	fair time.Duration
 }
@@ -39,7 +41,7 @@ func defaults() options {
 		grace:     time.Second,
 		patience:  1,
 		memory:    512 << 20,
-		viewBytes: DefaultViewBytes, tenantBytes: DefaultTenantBytes, invalid: func(string, error) {},
+		viewBytes: DefaultViewBytes, tenantBytes: DefaultTenantBytes, invalid: func(string, error) {}, compiledLate: func() {},
 		spares: func(decision.Subject) bool { return false },
 	}
 	WithShare(0.25)(&o)
@@ -150,3 +152,7 @@ func WithShare(part float64) Option {
 		o.fair = time.Duration(part * float64(runtime.GOMAXPROCS(0)) * float64(window))
 	}
 }
+
+// WithCompiledLate has f called when bundles of the platform that were refused with SlowError are compiled after all: what puts
+// them in again finds them compiled. It must not block.
+func WithCompiledLate(f func()) Option { return func(o *options) { o.compiledLate = f } }

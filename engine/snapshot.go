@@ -53,14 +53,9 @@ func (e *Engine) compile(ctx context.Context, set bundle.Set, from []*Snapshot) 
 		if v, ok := known[content]; ok {
 			return v, nil
 		}
-		v, err := newView(ctx, part)
+		v, err := e.views.buildPlatform(ctx, content, func() (*view, error) { return newPreparedView(context.WithoutCancel(ctx), part, e.points) })
 		if err != nil {
 			return nil, err
-		}
-		for _, p := range e.points {
-			if _, err := v.query(ctx, p); err != nil {
-				return nil, err
-			}
 		}
 		known[content] = v
 		return v, nil

@@ -84,6 +84,20 @@ func newView(ctx context.Context, all bundle.Set) (*view, error) {
 	return v, nil
 }
 
+// newPreparedView is newView, with the entrypoints of some points prepared.
+func newPreparedView(ctx context.Context, all bundle.Set, points []decision.Name) (*view, error) {
+	v, err := newView(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range points {
+		if _, err := v.query(ctx, p); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
 func compileView(ctx context.Context, revision string, modules map[string]*ast.Module, data ast.Object) (*view, error) {
 	compiler, err := module.Compile(modules)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/module"
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
@@ -34,35 +36,50 @@ const buildWait = time.Second
 // asideWait is the same for decisions that no caller waits to act on.
 const asideWait = 30 * time.Second
 
-// compileLimit is how long it may take to compile the policies of a namespace. It cannot be stopped, and nothing else can be
-// compiled meanwhile: so beyond it they count as policies that do not compile, and decisions that need others to be compiled do
-// not wait for it.
+// compileLimit is how long it may take to compile the policies of a namespace, or those of the platform. OPA cannot stop it: beyond the
+// limit they count as policies that do not compile, until they are compiled after all.
 const compileLimit = time.Minute
+
+// mostOwnSlow bounds how many compilations of bundles of one namespace go on beyond the limit, as the bundles of the platform change.
+const mostOwnSlow = 2
+
+// SlowError refuses policies that are not compiled within a time.
+type SlowError struct{ Within time.Duration }
+
+func (err SlowError) Error() string {
+	return fmt.Sprintf("compiling them did not end within %s; what takes long is comprehensions in each other, keys of objects in each other, "+
+		"and comparing values that are made of one another: write these in other ways", err.Within)
+}
 
 // views keeps compiled policies of namespaces, those that were used last.
 type views struct {
 	most   int
 	points []decision.Name
 	builds singleflight.Group
-	// lane is held while something is compiled: many namespaces at once would add up in memory.
-	lane chan struct{}
+	// lane has scopes compiled one after the other, data and queries included: many at once would add up in memory.
+	lane *module.Lane
 	// waiting counts decisions whose policies are to be compiled. Checks let them go first, for a while.
 	waiting atomic.Int64
 	// limit is compileLimit, but for tests.
 	limit atomic.Int64
-	// stuck is what has been compiled for longer than the limit, and still is.
-	stuck atomic.Pointer[scope]
 	// tell is called with why a scope does not compile that a decision needs. It must not block.
 	tell func(s *scope, err error)
+	// compiledLate is called when bundles of the platform are compiled after all that were not within the limit.
+	compiledLate func()
 
 	mu    sync.Mutex
 	held  int
 	order *list.List // of *view, those used last first
 	of    map[string]*list.Element
+	// slowOf counts, by namespace, what is being compiled beyond the limit.
+	slowOf map[string]int
+	// slow has, by content, what of the platform is being compiled beyond the limit, and the last that was after all.
+	slow map[string]*slowBuild
 }
 
 func newViews(most int, points []decision.Name) *views {
-	c := &views{most: most, points: points, tell: func(*scope, error) {}, lane: make(chan struct{}, 1), order: list.New(), of: map[string]*list.Element{}}
+	c := &views{most: most, points: points, tell: func(*scope, error) {}, compiledLate: func() {}, lane: module.NewLane(),
+		order: list.New(), of: map[string]*list.Element{}, slowOf: map[string]int{}, slow: map[string]*slowBuild{}}
 	c.limit.Store(int64(compileLimit))
 	return c
 }
@@ -98,8 +115,14 @@ func (c *views) keep(v *view, check bool) {
 // build compiles a scope once for all callers that ask at the same time, and one scope after the other. It calls spent with the time that it took.
 func (c *views) build(s *scope, check bool, spent func(time.Duration)) <-chan singleflight.Result {
 	return c.builds.DoChan(s.revision, func() (any, error) {
-		c.lane <- struct{}{}
-		defer func() { <-c.lane }()
+		if c.isSlow(s.tenant) {
+			return nil, UnfitError{s.tenant, fmt.Errorf("other policies of it are being compiled, and that does not end; %w", SlowError{c.maxTime()})}
+		}
+		leave, err := c.lane.Enter(context.Background())
+		if err != nil {
+			return nil, fmt.Errorf("the policies of namespace %s: %w: %w", s.tenant, errNotCompiled, err)
+		}
+		defer leave()
 		if v := c.find(s.revision); v != nil {
 			s.note(nil)
 			return v, nil
@@ -126,7 +149,7 @@ func (c *views) maxTime() time.Duration { return time.Duration(c.limit.Load()) }
 // compile notes what becomes of a scope: also that it is not compiled within the limit, until it is after all.
 func (c *views) compile(s *scope, check bool, build func() (*view, error)) (v *view, err error) {
 	var mu sync.Mutex
-	ended, limit := false, c.maxTime()
+	ended, slow, limit := false, false, c.maxTime()
 	note := func(last bool, err error) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -134,9 +157,12 @@ func (c *views) compile(s *scope, check bool, build func() (*view, error)) (v *v
 			return
 		}
 		if ended = last; last {
-			c.stuck.CompareAndSwap(s, nil)
+			if slow {
+				c.countSlow(s.tenant, -1)
+			}
 		} else {
-			c.stuck.Store(s)
+			slow = true
+			c.countSlow(s.tenant, 1)
 		}
 		s.note(err)
 		if failed := s.failed(); failed != nil && !check {
@@ -145,7 +171,7 @@ func (c *views) compile(s *scope, check bool, build func() (*view, error)) (v *v
 	}
 	late := time.AfterFunc(limit, func() {
 		_ = recovery.Call("engine", func() error { // it reports what it recovers
-			note(false, fmt.Errorf("compiling them did not end within %s", limit))
+			note(false, SlowError{limit})
 			return nil
 		})
 	})
@@ -158,12 +184,18 @@ func (c *views) compile(s *scope, check bool, build func() (*view, error)) (v *v
 	return v, err
 }
 
-// busy is an error while nothing can be compiled.
-func (c *views) busy() error {
-	if s := c.stuck.Load(); s != nil {
-		return fmt.Errorf("%w: those of namespace %s have been compiled for longer than %s, and nothing else can be meanwhile; restart the process, without the bundles of that namespace", errNotCompiled, s.tenant, c.maxTime())
+func (c *views) countSlow(tenant string, by int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.slowOf[tenant] += by; c.slowOf[tenant] <= 0 {
+		delete(c.slowOf, tenant)
 	}
-	return nil
+}
+
+func (c *views) isSlow(tenant string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.slowOf[tenant] >= mostOwnSlow
 }
 
 // check compiles a scope unless it is known to compile, and returns why it does not.
@@ -171,23 +203,86 @@ func (c *views) check(ctx context.Context, s *scope) error {
 	if s.checked.Load() {
 		return s.failed()
 	}
-	late := time.NewTicker(c.maxTime())
-	defer late.Stop()
+	look := time.NewTicker(max(c.maxTime()/4, time.Millisecond))
+	defer look.Stop()
 	built := c.build(s, true, nil)
 	for {
-		if err := c.busy(); err != nil {
-			if s.checked.Load() { // it is the one
-				return s.failed()
-			}
-			return fmt.Errorf("the policies of namespace %s: %w", s.tenant, err)
-		}
 		select {
 		case r := <-built:
 			return r.Err
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-late.C:
+		case <-look.C:
+			if err := s.failed(); err != nil { // it is not compiled within the limit
+				return err
+			}
 		}
+	}
+}
+
+// slowBuild is bundles of the platform that are being compiled.
+type slowBuild struct {
+	ended bool
+	view  *view
+	err   error
+}
+
+// buildPlatform compiles bundles of the platform for a caller who waits for it within the limit. What takes longer goes on, and a
+// later call has what comes of it; until then it is refused at once.
+func (c *views) buildPlatform(ctx context.Context, content string, build func() (*view, error)) (*view, error) {
+	limit := c.maxTime()
+	c.mu.Lock()
+	before := c.slow[content]
+	if before != nil && before.ended {
+		delete(c.slow, content)
+	}
+	c.mu.Unlock()
+	switch {
+	case before != nil && before.ended:
+		return before.view, before.err
+	case before != nil:
+		return nil, SlowError{limit}
+	}
+	b, done := &slowBuild{}, make(chan struct{})
+	recovery.Go("engine", func() {
+		defer close(done)
+		var v *view
+		err := recovery.Call("engine", func() (err error) {
+			v, err = build()
+			return err
+		})
+		c.end(content, b, v, err)
+	}, nil)
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	var err error = SlowError{limit}
+	select {
+	case <-done:
+		return b.view, b.err
+	case <-late.C:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if b.ended { // a moment ago
+		return b.view, b.err
+	}
+	c.slow[content] = b
+	return nil, err
+}
+
+// end notes what came of bundles of the platform. Of those that took longer than the limit the last is kept.
+func (c *views) end(content string, b *slowBuild, v *view, err error) {
+	c.mu.Lock()
+	b.ended, b.view, b.err = true, v, err
+	late := c.slow[content] == b
+	if late {
+		maps.DeleteFunc(c.slow, func(_ string, other *slowBuild) bool { return other.ended && other != b })
+	}
+	c.mu.Unlock()
+	if late {
+		c.compiledLate()
 	}
 }
 
@@ -201,9 +296,6 @@ func (e *Engine) viewFor(ctx context.Context, s *scope, q *question) (*view, err
 	}
 	if err := s.failed(); err != nil {
 		return nil, err
-	}
-	if err := e.views.busy(); err != nil {
-		return nil, fmt.Errorf("the policies of namespace %s: %w", s.tenant, err)
 	}
 	wait := max(q.budget, buildWait*e.patience)
 	var spent func(time.Duration)

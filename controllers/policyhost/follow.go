@@ -84,7 +84,7 @@ func (h *Host) put(ctx context.Context, key Key, want Stages) error {
 
 // isUnfit says of an error that a bundle cannot decide beside the others.
 func isUnfit(err error) bool {
-	return errors.As(err, new(module.Problems)) || errors.As(err, new(engine.TooLargeError)) || errors.As(err, new(engine.UnfitError))
+	return errors.As(err, new(module.Problems)) || errors.As(err, new(engine.TooLargeError)) || errors.As(err, new(engine.UnfitError)) || errors.As(err, new(engine.SlowError))
 }
 
 // standing says of an error that it stays until something is changed.

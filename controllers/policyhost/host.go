@@ -116,7 +116,7 @@ func (h *Host) start(o options) error {
 		engine.WithSink(h.records),
 		engine.WithObserver(observer{h, o.activated}),
 		engine.WithMemory(decisionMemory(cgroup.Files(), o.reserved)),
-		engine.WithTenantBytes(tenants), engine.WithViewBytes(views), engine.WithInvalid(h.reportInvalid), engine.WithSpared(isBundle),
+		engine.WithTenantBytes(tenants), engine.WithViewBytes(views), engine.WithInvalid(h.reportInvalid), engine.WithCompiledLate(h.reportCompiledLate), engine.WithSpared(isBundle),
 		engine.WithSinkOf(func(e *engine.Engine) engine.Sink {
 			h.shadows = shadow.New(e, append([]shadow.Option{shadow.WithObserver(counted), shadow.WithSampled(h.sample)}, o.shadows...)...)
 			return h.shadows

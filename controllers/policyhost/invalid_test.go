@@ -3,6 +3,7 @@
 package policyhost
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -52,4 +53,20 @@ func TestABundleOfANamespaceThatTakesTooMuchMemoryIsRefused(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	put(t, l, platform("all"), hold("own", "Own", "input.update > 0"))
+}
+
+// What takes too long to be compiled stays refused until it changes, or is compiled after all: it is missing where nothing of it decides.
+func TestABundleThatTakesLongToCompileIsUnfit(t *testing.T) {
+	err := fmt.Errorf("activating bundles: %w", engine.SlowError{Within: time.Minute})
+	if !isUnfit(err) || !standing(err) {
+		t.Errorf("unfit %v, standing %v", isUnfit(err), standing(err))
+	}
+	h := &Host{name: "replica", rolledBack: make(chan Key, 10)}
+	h.library = testLibrary(t)
+	h.engine = h.library.engine
+	put(t, h.library, platform("a"), hold("a", "A", "input.update > 0"))
+	h.reportCompiledLate()
+	if got := <-h.RolledBack(); got != platform("a") {
+		t.Errorf("followed anew is %s", got)
+	}
 }

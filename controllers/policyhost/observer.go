@@ -61,6 +61,13 @@ func (h *Host) reportInvalid(namespace string, err error) {
 	h.reportChanged(slices.DeleteFunc(keys, func(k Key) bool { return k.Namespace != namespace }))
 }
 
+// reportCompiledLate has all bundles followed anew: one of the platform that was refused, since compiling it took too long, is
+// compiled.
+func (h *Host) reportCompiledLate() {
+	klog.InfoS("Policies are compiled that took too long: they are put in again")
+	h.reportChanged(h.library.Keys())
+}
+
 // reportChanged has bundles looked at that stand in another way than they did.
 func (h *Host) reportChanged(keys []Key) {
 	for _, key := range keys {

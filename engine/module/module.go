@@ -13,7 +13,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -65,7 +64,7 @@ func checkNumbers(m *ast.Module) error {
 // IsTest says whether a file holds tests, which are not part of the policy.
 func IsTest(file string) bool { return strings.HasSuffix(file, "_test.rego") }
 
-// Compile compiles modules together, strictly.
+// Compile compiles modules together, strictly. It may take for ever: the caller bounds how long it waits.
 func Compile(modules map[string]*ast.Module, opts ...Option) (*ast.Compiler, error) {
 	all := maps.Clone(modules)
 	if all == nil {
@@ -75,11 +74,12 @@ func Compile(modules map[string]*ast.Module, opts ...Option) (*ast.Compiler, err
 		return nil, err
 	}
 	c := NewCompiler(opts...)
-	if err := lock(context.Background()); err != nil {
+	leave, err := lane.Enter(context.Background())
+	if err != nil {
 		return nil, fmt.Errorf("compiling modules: %w", err)
 	}
 	func() {
-		defer unlock()
+		defer leave()
 		c.Compile(all)
 	}()
 	if c.Failed() {
@@ -88,38 +88,16 @@ func Compile(modules map[string]*ast.Module, opts ...Option) (*ast.Compiler, err
 	return c, nil
 }
 
-// exclusive is held while types are checked: what OPA 1.22 finds out about an
-// object it writes into the type itself (ast.mergeTypes), and that may be one of a
-// built-in function, which all compilers of a process share.
-var exclusive = make(chan struct{}, 1)
-
-// lockWait is how long a compilation waits for the one before. OPA cannot stop one that does not end.
-var lockWait = 2 * time.Minute
-
-// ErrBusy is of policies that could not be compiled because others have been for longer than anyone waits.
-var ErrBusy = errors.New("other policies are being compiled, and that does not end; restart the process without the bundle that was put in last")
-
-func lock(ctx context.Context) error {
-	late := time.NewTimer(lockWait)
-	defer late.Stop()
-	select {
-	case exclusive <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-late.C:
-		return ErrBusy
-	}
-}
-
-func unlock() { <-exclusive }
+// lane is that of all compilations of the process.
+var lane = NewLane()
 
 // Prepare prepares a query of modules that are compiled.
 func Prepare(ctx context.Context, r *rego.Rego) (rego.PreparedEvalQuery, error) {
-	if err := lock(ctx); err != nil {
+	leave, err := lane.Enter(ctx)
+	if err != nil {
 		return rego.PreparedEvalQuery{}, err
 	}
-	defer unlock()
+	defer leave()
 	return r.PrepareForEval(ctx)
 }
 
@@ -130,9 +108,11 @@ func NewCompiler(opts ...Option) *ast.Compiler {
 	for _, o := range opts {
 		o(&cfg)
 	}
+	capabilities := Capabilities()
+	capabilities.Builtins = privateBuiltins(capabilities.Builtins)
 	c := ast.NewCompiler().
 		WithDefaultRegoVersion(ast.RegoV2).
-		WithCapabilities(Capabilities()).
+		WithCapabilities(capabilities).
 		WithStrict(true).
 		WithEnablePrintStatements(cfg.print).
 		// OPA turns == into unification, which goes down one call for each

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package module
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/regatta-sh/regatta/engine/recovery"
+)
+
+const (
+	// lanePatience is how long a compilation has a lane to itself. Policies of usual size take 20 to 80 ms of a processor, of which
+	// the chart's limit allows a fifth.
+	lanePatience = 10 * time.Second
+	// laneWait is how long a compilation waits for its turn.
+	laneWait = 30 * time.Second
+	// mostAside bounds how many compilations go on aside of the one that has the lane.
+	mostAside = 3
+)
+
+// ErrBusy is of policies that cannot be compiled since too many others are, which do not end.
+var ErrBusy = errors.New("other policies are being compiled, and that does not end; restart the process without the bundles that were put in last")
+
+// Lane lets one compilation begin after the other, since many at once would add up in memory. OPA cannot stop one, and rules of few
+// lines take it for ever, such as comprehensions in each other. So one that takes long steps aside: it goes on, and the next
+// begins. No more than mostAside are aside at a time.
+type Lane struct {
+	slot chan struct{}
+	// patience and wait are lanePatience and laneWait, but for tests.
+	patience, wait atomic.Int64
+	mu             sync.Mutex
+	aside          int
+}
+
+// ProcessLane is the lane of all compilations of the process.
+func ProcessLane() *Lane { return lane }
+
+// NewLane makes a lane that is free.
+func NewLane() *Lane {
+	l := &Lane{slot: make(chan struct{}, 1)}
+	l.SetTimes(lanePatience, laneWait)
+	return l
+}
+
+// SetTimes sets how long a compilation has the lane to itself, and how long the next waits for it at most.
+func (l *Lane) SetTimes(patience, wait time.Duration) {
+	l.patience.Store(int64(patience))
+	l.wait.Store(int64(wait))
+}
+
+// Enter waits for the turn of a compilation, and returns what its end is told by. The error is ErrBusy if the turn does not come.
+func (l *Lane) Enter(ctx context.Context) (leave func(), err error) {
+	late := time.NewTimer(time.Duration(l.wait.Load()))
+	defer late.Stop()
+	select {
+	case l.slot <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-late.C:
+		return nil, ErrBusy
+	}
+	p := &passage{lane: l}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p.timer = time.AfterFunc(time.Duration(l.patience.Load()), func() {
+		_ = recovery.Call("engine", func() error { // it reports what it recovers
+			p.stepAside()
+			return nil
+		})
+	})
+	return p.leave, nil
+}
+
+// passage is one compilation in a lane.
+type passage struct {
+	lane        *Lane
+	timer       *time.Timer
+	aside, left bool
+}
+
+// stepAside lets the next one begin, or tries again later where too many are aside.
+func (p *passage) stepAside() {
+	p.lane.mu.Lock()
+	defer p.lane.mu.Unlock()
+	switch {
+	case p.left || p.aside:
+	case p.lane.aside < mostAside:
+		p.aside = true
+		p.lane.aside++
+		<-p.lane.slot
+	default:
+		p.timer.Reset(time.Duration(p.lane.patience.Load()))
+	}
+}
+
+func (p *passage) leave() {
+	p.lane.mu.Lock()
+	defer p.lane.mu.Unlock()
+	if p.left {
+		return
+	}
+	p.left = true
+	p.timer.Stop()
+	if p.aside {
+		p.lane.aside--
+	} else {
+		<-p.lane.slot
+	}
+}
