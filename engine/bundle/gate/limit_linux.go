@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 // cpuSeconds ends a child whose parent is gone.
@@ -31,4 +32,13 @@ func limitSelf(memory string) error {
 		}
 	}
 	return nil
+}
+
+// processorTime is how long this process has had a processor.
+func processorTime() time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		return 0 // it has no other error than one of its arguments
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

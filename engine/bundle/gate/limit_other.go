@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strconv"
+	"time"
 )
 
 // limitSelf bounds memory as far as Go can: on a laptop the bundles are one's
@@ -20,3 +21,9 @@ func limitSelf(memory string) error {
 	debug.SetMemoryLimit(bytes)
 	return nil
 }
+
+// began is when this process did, or a moment later.
+var began = time.Now()
+
+// processorTime is how long this process has run, which is no less than it has had a processor.
+func processorTime() time.Duration { return time.Since(began) }

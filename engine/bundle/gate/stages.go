@@ -43,7 +43,7 @@ func check(ctx context.Context, job Job, records iter.Seq2[[]byte, error], begin
 		{Types, "output_error", c.types}, {Tests, "test_failed", c.tests}, {Replay, "replay_error", c.replay},
 	} {
 		begin(s.stage, c.report)
-		start := time.Now()
+		start, used := time.Now(), processorTime()
 		err := s.run(ctx)
 		c.report.Stages = append(c.report.Stages, Took{s.stage, time.Since(start)})
 		var found module.Problems
@@ -51,14 +51,22 @@ func check(ctx context.Context, job Job, records iter.Seq2[[]byte, error], begin
 		case errors.As(err, &found):
 			c.report.Refused, c.report.Problems = s.stage, found.Coded(s.code)
 			return c.report, nil
-		case ctx.Err() != nil:
+		case ctx.Err() != nil, errors.As(err, new(engine.SlowError)):
 			return overtime(c.report, job.Bundle.Name, s.stage), nil
 		case err != nil:
 			return c.report, fmt.Errorf("stage %s: %w", s.stage, err)
+		case s.stage == Compile && processorTime()-used > mostCompile:
+			report := overtime(c.report, job.Bundle.Name, s.stage)
+			report.Problems[0].Message += fmt.Sprintf(": it may take %s of a processor", mostCompile)
+			return report, nil
 		}
 	}
 	return c.report, nil
 }
+
+// mostCompile is how long compiling may take of a processor. A manager compiles what is let in within a minute then, though the
+// chart's limit leaves it a fifth of a processor, and what takes longer is left out there.
+const mostCompile = 10 * time.Second
 
 // limitError is the code of what took too much time or memory.
 const limitError = "limit_error"
