@@ -193,8 +193,9 @@ func TestAnyLifeOfACloneSet(t *testing.T) {
 			s.Turn = 0
 		}
 		s.Restart()
-		lives.Draw(t, s.Life, s.user, lives.DrawDisruptions(s.Life))
+		lives.Draw(t, s.Life, s.user, lives.DrawDisruptions(s.Life), lives.DrawBudget(t, s.Life, s.set().Spec.Selector))
 		lives.Release(s.Life)
+		s.DropBudget()
 		s.EndRestart()
 		// Paused, without surge and maxUnavailable, nothing that is asked to go may.
 		s.change(func(set *kruise.CloneSet) { set.Spec.UpdateStrategy.RollingUpdate.Paused = false })

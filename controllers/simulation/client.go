@@ -54,15 +54,16 @@ func (c *cluster) create(ctx context.Context, server client.WithWatch, o client.
 		o.SetCreationTimestamp(metav1.NewTime(c.now()))
 		pod, isPod := o.(*corev1.Pod)
 		_, isClaim := o.(*corev1.PersistentVolumeClaim)
+		if isPod && c.admits != nil {
+			if err := c.admits.creates(ctx, pod); err != nil {
+				return err
+			}
+		}
 		switch {
 		case c.slow && isPod:
 			o.SetFinalizers(append(o.GetFinalizers(), stopping))
 		case c.slow && isClaim:
 			o.SetFinalizers(append(o.GetFinalizers(), inUse))
-		case isPod && c.admits != nil:
-			if err := c.admits.creates(ctx, pod); err != nil {
-				return err
-			}
 		}
 		return server.Create(ctx, o, opts...)
 	})

@@ -72,7 +72,10 @@ type Life struct {
 	controller *rollout.Controller
 	retrier    *requeue.Retrier
 	holds      holds
-	broken     string // the first promise, or hold, that was broken
+	// guard has the webhooks of pods and the controller of budgets, guards what tells it of pods; nil without ProtectPods.
+	guard  *Simulation
+	guards []watcher
+	broken string // the first promise, hold or budget that was broken
 }
 
 // Live puts a workload into a cluster of its own, with a controller that has just started.
@@ -140,6 +143,9 @@ func (l *Life) judge(before witness.Sight, was, now *corev1.Pod) {
 	if held := l.holds.broken(before, was, now); why == "" {
 		why = held
 	}
+	if why == "" {
+		why = l.overdraws(was, now)
+	}
 	l.recordBreach(why)
 }
 
@@ -162,7 +168,7 @@ func (l *Life) Restart() {
 	}, l.Options...)
 	l.controller = rollout.New(l.Kind(), rollout.Clients{Client: c.client(), Live: c.live(), Events: l.Events}, l.Engine, options...)
 	l.retrier = requeue.NewRetrier(l.controller, nil, c.now)
-	c.watchers = []watcher{{l.controller.PodEvents(), &c.queue}}
+	c.watchers = append([]watcher{{l.controller.PodEvents(), &c.queue}}, l.guards...)
 	if c.typ.NodeOf != nil {
 		c.nodesTo = l.controller.NodeEvents()
 		for _, n := range sorted[*corev1.Node](c.cache) {
@@ -180,6 +186,7 @@ func (l *Life) Restart() {
 func (l *Life) Reconcile() {
 	l.Helper()
 	c := l.cluster
+	l.countBudgets()
 	c.queue.dirty, l.Timer = false, time.Time{}
 	c.faults.note("reconcile")
 	req := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(c.workload)}

@@ -12,8 +12,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/simulation"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
@@ -200,19 +203,55 @@ func (f *failing) Fatalf(format string, args ...any) {
 	panic(f)
 }
 
+// settle lets everything happen until nothing does, or the test fails.
+func settle(l *simulation.Life, f *failing) {
+	defer func() {
+		if r := recover(); r != nil && r != f {
+			panic(r)
+		}
+	}()
+	l.Settle()
+}
+
+// With a budget that is used up no pod is moved. Where one is all the same, the life fails.
+func TestABudgetHoldsTheWritesOfALife(t *testing.T) {
+	e := patient(t)
+	for name, passes := range map[string]bool{"with the webhooks of pods": false, "where all writes pass": true} {
+		t.Run(name, func(t *testing.T) {
+			f := &failing{}
+			l := live(f, e, false)
+			l.ProtectPods()
+			settle(l, f)
+			l.SetBudget(policy.PodUnavailableBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}, MinAvailable: ptr.To(intstr.FromInt32(wanted))})
+			if passes {
+				l.LetAllWritesPass()
+			}
+			l.Change(next)
+			settle(l, f)
+			if found := strings.Contains(f.why, "leaves 2 pods of PodUnavailableBudget life available, which wants 3"); found != passes || !passes && f.why != "" {
+				t.Fatalf("it failed with %q", f.why)
+			}
+			if passes {
+				return
+			}
+			if got := l.Look(); got.Updated != 0 || got.Available != wanted {
+				t.Errorf("with a budget that is used up there are %+v%s", got, l.Story())
+			}
+			l.DropBudget()
+			settle(l, f)
+			if got := l.Look(); got.Updated != wanted || f.why != "" {
+				t.Errorf("without a budget there are %+v: %s", got, f.why)
+			}
+		})
+	}
+}
+
 func TestABrokenPromiseFailsALife(t *testing.T) {
 	f := &failing{}
 	l := live(f, patient(t), true)
 	l.Settle()
 	l.Change(next)
-	func() {
-		defer func() {
-			if r := recover(); r != nil && r != f {
-				panic(r)
-			}
-		}()
-		l.Settle()
-	}()
+	settle(l, f)
 	if !strings.Contains(f.why, "leaves 1 pods available, there must be 2") {
 		t.Errorf("it failed with %q", f.why)
 	}

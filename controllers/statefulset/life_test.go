@@ -230,8 +230,9 @@ func TestAnyLifeOfAStatefulSet(t *testing.T) {
 		s.Restart()
 		more := lives.DrawDisruptions(s.Life)
 		more[""] = func(*rapid.T) { s.unbroken() }
-		lives.Draw(t, s.Life, s.user, more)
+		lives.Draw(t, s.Life, s.user, more, lives.DrawBudget(t, s.Life, s.set().Spec.Selector))
 		lives.Release(s.Life)
+		s.DropBudget()
 		s.EndRestart()
 		lives.LabelBack(s.Life, "app", "db")
 		s.change(func(set *kruise.StatefulSet) { set.Spec.UpdateStrategy.RollingUpdate.Paused = false })

@@ -12,10 +12,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/simulation"
 )
 
@@ -28,7 +31,7 @@ var faults = []simulation.Fault{
 // Draw lets things happen at random: users do what user draws; kubelets, the cache, others and
 // time go on as far as they like; the controller works, and its writes may fail. More are other
 // things by name, as of rapid.T.Repeat.
-func Draw(t *rapid.T, s *simulation.Life, user func(*rapid.T), more map[string]func(*rapid.T)) {
+func Draw(t *rapid.T, s *simulation.Life, user func(*rapid.T), more ...map[string]func(*rapid.T)) {
 	d := drawn{s}
 	actions := map[string]func(*rapid.T){
 		"user": user, "kubelet": d.kubelet, "cache": d.cache, "cache again": d.cache,
@@ -53,7 +56,9 @@ func Draw(t *rapid.T, s *simulation.Life, user func(*rapid.T), more map[string]f
 			s.Now = s.Now.Add(time.Duration(rapid.IntRange(1, 20).Draw(t, "seconds")) * time.Second)
 		},
 	}
-	maps.Copy(actions, more)
+	for _, m := range more {
+		maps.Copy(actions, m)
+	}
 	t.Repeat(actions)
 }
 
@@ -80,6 +85,58 @@ func DrawDisruptions(l *simulation.Life) map[string]func(*rapid.T) {
 			l.ShowAll(&kruise.ContainerRecreateRequest{})
 		},
 	}
+}
+
+// DrawBudget has one of three lives protect its pods by a budget with a low limit that comes, changes and goes: what it draws is for
+// the last argument of Draw, and selector is that of the workload. DropBudget ends it.
+func DrawBudget(t *rapid.T, l *simulation.Life, selector *metav1.LabelSelector) map[string]func(*rapid.T) {
+	if rapid.IntRange(0, 2).Draw(t, "the pods have a budget") != 0 {
+		return nil
+	}
+	l.ProtectPods()
+	return map[string]func(*rapid.T){
+		"budget": func(t *rapid.T) {
+			spec := policy.PodUnavailableBudgetSpec{Selector: selector}
+			limit := ptr.To(intstr.FromInt32(int32(rapid.IntRange(0, 2).Draw(t, "limit"))))
+			switch rapid.SampledFrom([]string{"unavailable", "unavailable", "available", "percent", "some", "none"}).Draw(t, "budget") {
+			case "none":
+				l.DropBudget()
+				return
+			case "unavailable":
+				spec.MaxUnavailable = limit
+			case "available":
+				spec.MinAvailable = limit
+			case "percent":
+				spec.MaxUnavailable = ptr.To(intstr.FromString(rapid.SampledFrom([]string{"0%", "20%", "40%"}).Draw(t, "percentage")))
+			case "some":
+				spec.MaxUnavailable = limit
+				spec.IgnoredPodSelector = &metav1.LabelSelector{MatchLabels: map[string]string{ignored: "yes"}}
+				ignoreSome(t, l)
+			}
+			l.SetBudget(spec)
+		},
+	}
+}
+
+// ignored is the label of pods that a budget may leave out.
+const ignored = "ignored"
+
+func ignoreSome(t *rapid.T, l *simulation.Life) {
+	for _, p := range l.Pods() {
+		if p.DeletionTimestamp == nil && rapid.Bool().Draw(t, "the budget leaves a pod out") {
+			p = p.DeepCopy()
+			p.Labels[ignored] = "yes"
+			l.Update(p)
+		}
+	}
+}
+
+// DrawPlacement draws what simulation.PlacementRules answer, as annotations: nothing at times.
+func DrawPlacement(t *rapid.T, subsets ...string) map[string]string {
+	subset := rapid.SampledFrom(subsets).Draw(t, "subset")
+	return rapid.SampledFrom([]map[string]string{
+		nil, {simulation.HoldPlacement: "All"}, {simulation.HoldPlacement: subset}, {simulation.DenyPlacement: subset}, {simulation.FailPlacement: "All"},
+	}).Draw(t, "placement")
 }
 
 type drawn struct{ *simulation.Life }

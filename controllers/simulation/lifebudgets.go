@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/engine/decision"
+)
+
+// lifeBudget is the name of the budget of a Life.
+const lifeBudget = "life"
+
+// ProtectPods puts the webhooks of pods before the API server, the controller of budgets beside it, and starts the controller of
+// the workload anew, which asks for updates in place. Budgets are counted before each round of that controller: each write of it
+// that leaves fewer pods available than the budget wants is a breach.
+func (l *Life) ProtectPods() {
+	l.Helper()
+	gates, err := features.New()
+	l.do(err)
+	l.do(gates.Set("PodUnavailableBudgetUpdateGate=true"))
+	l.do(gates.Resolve(""))
+	c, ctx, namespace := l.cluster, context.Background(), l.Current().GetNamespace()
+	l.do(c.put(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, UID: "namespace"}}))
+	g := &Simulation{options: options{gates: gates}, engine: l.Engine, cluster: c, namespace: labels.Set{corev1.LabelMetadataName: namespace}}
+	g.judge = &judge{s: g, single: map[string]decision.Hold{}, exempt: map[string]bool{}}
+	c.watchers = nil
+	named := &policy.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: lifeBudget}}
+	budget, err := g.protect(ctx, Fleet{Workload: c.workload, Budgets: []*policy.PodUnavailableBudget{named}}, c.now)
+	l.do(err)
+	l.guard, l.guards = g, c.watchers
+	l.Options = append(l.Options, rollout.WithBudget(budget))
+	l.Restart()
+}
+
+// Protected says whether ProtectPods was called.
+func (l *Life) Protected() bool { return l.guard != nil }
+
+// SetBudget has a budget of the pods of the Life, in place of the one before.
+func (l *Life) SetBudget(spec policy.PodUnavailableBudgetSpec) {
+	l.Helper()
+	l.DropBudget()
+	b := &policy.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: l.Current().GetNamespace(), Name: lifeBudget, Generation: 1}, Spec: spec}
+	l.do(l.cluster.put(context.Background(), b))
+	l.countBudgets()
+}
+
+// DropBudget deletes the budget, if there is one.
+func (l *Life) DropBudget() {
+	l.Helper()
+	b := &policy.PodUnavailableBudget{}
+	key := client.ObjectKey{Namespace: l.Current().GetNamespace(), Name: lifeBudget}
+	if err := l.cluster.server.Get(context.Background(), key, b); err != nil {
+		l.do(client.IgnoreNotFound(err))
+		return
+	}
+	b.Finalizers = nil
+	l.do(l.cluster.server.Update(context.Background(), b))
+	l.do(client.IgnoreNotFound(l.cluster.server.Delete(context.Background(), b)))
+}
+
+// countBudgets counts the pods of the budget as they are now, and says whether its status is another one by that.
+func (l *Life) countBudgets() bool {
+	l.Helper()
+	if l.guard == nil {
+		return false
+	}
+	l.guard.counters.agenda.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: l.Current().GetNamespace(), Name: lifeBudget}})
+	did, _, err := l.guard.counters.work(context.Background())
+	l.do(err)
+	return did
+}
+
+// overdraws says what a write breaks of the budget, "" if nothing.
+func (l *Life) overdraws(was, now *corev1.Pod) string {
+	if l.guard == nil {
+		return ""
+	}
+	return l.guard.judge.overdraws(was, now)
+}
+
+// LetAllWritesPass takes the webhooks away that ProtectPods put before the API server, to try out that a breach is found.
+func (l *Life) LetAllWritesPass() { l.cluster.admits = nil }
