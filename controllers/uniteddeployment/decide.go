@@ -41,7 +41,7 @@ func (t *round) decide(ctx context.Context) allocated {
 		a.out, a.record = engine.Decide(ctx, t.r.engine, placement.AllocationPoint(), subject(t.d), in)
 		t.sooner(requeue.Decided(a.record, t.now, a.out.Untils()...))
 	}
-	a.held = a.out.Held()
+	a.held, t.placement = a.out.Held(), a.out
 	for i, n := range a.out.Permit(a.in) {
 		p := t.parts[i]
 		p.replicas = int32(n) //nolint:gosec // the clamp keeps it within an int32

@@ -191,11 +191,17 @@ func (t *round) surplusToDelete(ctx context.Context) (out []*child, err error) {
 	return out, nil
 }
 
-// heldSurplus is why a child that is to go stays; nil if it goes.
+// heldSurplus is why a child that is to go stays; nil if it goes. A hold of its subset by placement/allocation holds it too: the
+// subset stays as it is, so that its child is not replaced by one of another kind.
 func (t *round) heldSurplus(ctx context.Context, c *child) (held *decision.Hold, err error) {
 	i := slices.IndexFunc(t.replaced, func(p *part) bool { return p.child == c })
 	if i < 0 {
 		return nil, nil
+	}
+	if h := t.placement.HeldAt(t.replaced[i].Name); h != nil {
+		held = &decision.Hold{Rule: h.Rule, Reason: h.Reason, Message: h.Message, Until: h.Until}
+		t.holds.tell(held)
+		return held, nil
 	}
 	a, err := t.askHolds(ctx)
 	if err != nil {

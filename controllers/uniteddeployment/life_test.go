@@ -25,6 +25,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/simulation"
+	"github.com/regatta-sh/regatta/controllers/simulation/lives"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	_ "github.com/regatta-sh/regatta/test/proptest"
 	"github.com/regatta-sh/regatta/test/rules"
@@ -78,6 +79,9 @@ func newLife(t *testing.T, w *world) *life {
 func (l *life) write(what string, o client.Object, judge func(simulation.Holding, client.Object) string) error {
 	l.story = append(l.story, fmt.Sprintf("%s %T %s %s", what, o, o.GetName(), o.GetLabels()[kruise.SubsetNameKey]))
 	if why := judge(simulation.HoldingOf(l.get()), o); why != "" && l.broken == "" {
+		l.broken = fmt.Sprintf("%s %T %s of subset %s %s, though %v is held", what, o, o.GetName(), o.GetLabels()[kruise.SubsetNameKey], why, simulation.HoldingOf(l.get()))
+	}
+	if why := l.judgePlacement(what, o); why != "" && l.broken == "" {
 		l.broken = fmt.Sprintf("%s %T %s of subset %s %s, though %v is held", what, o, o.GetName(), o.GetLabels()[kruise.SubsetNameKey], why, simulation.HoldingOf(l.get()))
 	}
 	if l.fails {
@@ -173,6 +177,40 @@ func (l *life) judgeDelete(h simulation.Holding, o client.Object) string {
 	wanted := slices.ContainsFunc(l.get().Spec.Topology.Subsets, func(s kruise.Subset) bool { return s.Name == o.GetLabels()[kruise.SubsetNameKey] })
 	if podTemplateOf(o) != nil && wanted && fmt.Sprintf("%T", o) != fmt.Sprintf("%T", k.make()) && (h.AllPods() || l.anyHeld(h, o)) {
 		return "is replaced"
+	}
+	return ""
+}
+
+// judgePlacement allows a child to be made or deleted, or to get another number of pods, only where no answer of placement/allocation
+// holds its subset, and more pods only where none denies it. A subset that the spec does not have any more is in no answer by its name.
+func (l *life) judgePlacement(what string, o client.Object) string {
+	h, subset := simulation.HoldingOf(l.get()), o.GetLabels()[kruise.SubsetNameKey]
+	if podTemplateOf(o) == nil {
+		return ""
+	}
+	listed := slices.ContainsFunc(l.get().Spec.Topology.Subsets, func(s kruise.Subset) bool { return s.Name == subset })
+	switch {
+	case what == "create" && h.HoldsSubset(subset):
+		// A subset that has no pods keeps none: its child may be made without any.
+		replaces := slices.ContainsFunc(l.children(), func(c *child) bool { return c.name() == subset })
+		k, _ := kindOf(&l.get().Spec.Template)
+		if h.HoldsPlacement() || replaces || k.read(o).replicas > 0 {
+			return "is made"
+		}
+		return ""
+	case what == "delete" && (h.HoldsPlacement() || listed && h.HoldsSubset(subset)):
+		return "is deleted"
+	case what != "update":
+		return ""
+	}
+	for _, c := range l.children() {
+		if c.GetUID() != o.GetUID() {
+			continue
+		}
+		now := c.kind.read(o)
+		if now.replicas != c.replicas && (h.HoldsPlacement() || listed && h.HoldsSubset(subset)) || now.replicas > c.replicas && h.DeniesSubset(subset) {
+			return fmt.Sprintf("gets %d pods in place of %d", now.replicas, c.replicas)
+		}
 	}
 	return ""
 }
@@ -284,7 +322,7 @@ func makers() []func(corev1.PodTemplateSpec) kruise.SubsetTemplate {
 
 // user does something that users do, or has another hold be in force.
 func (l *life) user(t *rapid.T, subsets []kruise.Subset) {
-	switch act := rapid.SampledFrom([]string{"image", "image", "kind", "replicas", "partition", "subset", "hold", "hold", "release"}).Draw(t, "the user changes"); act {
+	switch act := rapid.SampledFrom([]string{"image", "image", "kind", "replicas", "partition", "subset", "hold", "hold", "release", "placement", "placement"}).Draw(t, "the user changes"); act {
 	case "image":
 		image := rapid.SampledFrom([]string{"nginx:1", "nginx:2", "nginx:3"}).Draw(t, "image")
 		l.edit(func(d *kruise.UnitedDeployment) {
@@ -308,6 +346,9 @@ func (l *life) user(t *rapid.T, subsets []kruise.Subset) {
 	case "subset":
 		n := rapid.IntRange(1, 3).Draw(t, "subsets")
 		l.edit(func(d *kruise.UnitedDeployment) { d.Spec.Topology.Subsets = subsets[:n] })
+	case "placement":
+		drawn := lives.DrawPlacement(t, "a", "b", "c")
+		l.edit(func(d *kruise.UnitedDeployment) { d.Annotations = drawn })
 	case "hold", "release":
 		held := map[string]string{}
 		if act == "hold" {
@@ -346,7 +387,7 @@ func (l *life) round(t *rapid.T) {
 // held, writes the template of a native child or replaces one while a pod of it is held, or deletes a pod that is. In the end all
 // children are as they were asked for.
 func TestAnyLifeOfAUnitedDeployment(t *testing.T) {
-	e := rules.Engine(t, simulation.HoldRules)
+	e := rules.Engine(t, simulation.HoldRules, simulation.PlacementRules)
 	rapid.Check(t, func(rt *rapid.T) {
 		if rapid.IntRange(0, 3).Draw(rt, "one in four, since each takes as long as four of other kinds") != 0 {
 			return

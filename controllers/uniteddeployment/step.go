@@ -43,6 +43,8 @@ type round struct {
 	surplus, duplicates []*child
 	// replaced are the subsets of those surplus children that are of another kind, with their pods.
 	replaced []*part
+	// placement is the answer of placement/allocation.
+	placement placement.AllocationOutput
 	// standing are the surplus children that stay until pods of subsets are available, and how many pods they keep.
 	standing []string
 	// kept is how many pods these are in all.

@@ -22,6 +22,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/simulation"
+	"github.com/regatta-sh/regatta/controllers/simulation/lives"
 	"github.com/regatta-sh/regatta/controllers/workload/subset"
 	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
 	"github.com/regatta-sh/regatta/engine"
@@ -134,8 +135,29 @@ func (l *life) owner(t *rapid.T) {
 		return
 	}
 	if len(pods) < 8 {
-		l.world.create(1, rapid.Bool().Draw(t, "it runs at once"))
+		l.create(t, 1, rapid.Bool().Draw(t, "it runs at once"))
 	}
+}
+
+// create creates pods, which the webhook places. None goes to a subset that an answer of placement/subset holds or denies.
+func (l *life) create(t *rapid.T, n int, run bool) {
+	h := simulation.HoldingOf(l.get())
+	for _, p := range l.world.create(n, run) {
+		mark := spread.MarkOf(p)
+		l.story = append(l.story, fmt.Sprintf("creates pod %s of %+v", p.Name, mark))
+		if mark != nil && mark.Subset != "" && h.DeniesSubset(mark.Subset) {
+			t.Fatalf("pod %s goes to subset %s, though %v is held\n  %s", p.Name, mark.Subset, h, strings.Join(l.story, "\n  "))
+		}
+	}
+}
+
+// place has other answers of placement/subset be in force, or none.
+func (l *life) place(t *rapid.T) {
+	drawn := lives.DrawPlacement(t, "a", "b")
+	s := l.get()
+	s.Annotations = drawn
+	l.do(l.api.Update(l.Context(), s))
+	l.story = append(l.story, fmt.Sprintf("placement is %v", drawn))
 }
 
 // scheduler draws what is found for pods that have no node: one, or none.
@@ -233,15 +255,15 @@ func (l *life) end(t *rapid.T) {
 // Whatever users do, holds of the workload come and go, and deletions fail: no pod that is held is deleted because it finds no node. In
 // the end none is left that has found none for as long as the spread says.
 func TestAnyLifeOfAWorkloadSpread(t *testing.T) {
-	e := rules.Engine(t, simulation.HoldRules)
+	e := rules.Engine(t, simulation.HoldRules, simulation.PlacementRules)
 	rapid.Check(t, func(rt *rapid.T) {
 		if rapid.IntRange(0, 3).Draw(rt, "half of them, since each takes as long as two of other kinds") > 1 {
 			return
 		}
 		l := newLife(t, e)
-		l.world.create(rapid.IntRange(1, 4).Draw(rt, "pods"), false)
+		l.create(rt, rapid.IntRange(1, 4).Draw(rt, "pods"), false)
 		rt.Repeat(map[string]func(*rapid.T){
-			"user": l.user, "hold": l.hold, "owner": l.owner, "owner again": l.owner, "scheduler": l.scheduler, "scheduler again": l.scheduler,
+			"user": l.user, "hold": l.hold, "placement": l.place, "owner": l.owner, "owner again": l.owner, "scheduler": l.scheduler, "scheduler again": l.scheduler,
 			"reconcile": l.round, "and again": l.round, "restart": func(*rapid.T) { l.restart() },
 			"reconcile that may fail": func(rt *rapid.T) {
 				l.fails = rapid.Bool().Draw(rt, "a deletion fails")
