@@ -140,6 +140,15 @@ func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (b
 	}
 	var acts []func() error
 	for _, p := range r.SelectPods(ctx, f, func(p *facts.Pod) bool { return len(lists[p]) > 0 }, resetting(set, f)) {
+		hold, err := r.AskBudget(ctx, p)
+		if err != nil {
+			return false, err
+		}
+		if hold != nil { // it keeps no other pod from its reset or update
+			k.events.Event(p.Pod, corev1.EventTypeWarning, kruise.SidecarSetResetContainerFailedReason,
+				fmt.Sprintf("reset sidecar container %s image empty waits for the budget of the pod: %s", lists[p][0].container, hold.Message))
+			continue
+		}
 		acts = append(acts, func() error { return k.reset(ctx, r, f, p, lists[p]) })
 	}
 	return len(acts) > 0, r.Parallel(acts)

@@ -100,11 +100,21 @@ func (l *life) write(what string, o client.Object) error {
 	if h := simulation.HoldingOf(l.set("logs")); h.Pod(pod.Name, zoneOf(pod)) && l.broken == "" {
 		l.broken = fmt.Sprintf("%s, though %v is held", told, h)
 	}
+	if what == "updates" && client.ObjectKeyFromObject(pod).String() == l.spared && l.broken == "" && readyPod(pod) {
+		l.broken = told + ", though its budget does not let it"
+	}
 	if l.fails {
 		l.fails = false
 		return apierrors.NewConflict(corev1.Resource("pods"), pod.Name, errors.New("another client wrote first"))
 	}
 	return nil
+}
+
+// readyPod says whether a pod is ready: an update takes no other from its budget.
+func readyPod(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 func zoneOf(p *corev1.Pod) string { return strings.TrimPrefix(p.Spec.NodeName, "node-") }
@@ -278,6 +288,7 @@ func (l *life) annotate(key, value string) {
 // end has all that keeps pods from being updated go, and fails where one is not as it was asked for in the end.
 func (l *life) end(t *rapid.T) {
 	l.release()
+	l.spared = ""
 	l.annotate(kruise.SidecarSetRecreateMissedKey, "true")
 	l.edit("logs", func(s *kruise.SidecarSet) {
 		s.Spec.UpdateStrategy = kruise.SidecarSetUpdateStrategy{MaxUnavailable: ptr.To(intstr.FromInt(8))}
@@ -326,6 +337,13 @@ func TestAnyLifeOfASidecarSet(t *testing.T) {
 				l.fails = false
 			},
 			"restart": func(*rapid.T) { l.restart() },
+			"budget": func(rt *rapid.T) {
+				l.spared = ""
+				if pods := l.pods(); len(pods) > 0 && rapid.Bool().Draw(rt, "a budget is used up") {
+					l.spared = client.ObjectKeyFromObject(pods[rapid.IntRange(0, len(pods)-1).Draw(rt, "of pod")]).String()
+				}
+				l.story = append(l.story, "a budget does not let be updated: "+l.spared)
+			},
 			"all is well": func(rt *rapid.T) {
 				l.world.broken = nil
 				for range 3 {

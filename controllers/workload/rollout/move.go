@@ -184,6 +184,14 @@ func (r *Round) mayUpdate(ctx context.Context, p *facts.Pod, restarts bool, k *k
 	return hold == nil, nil
 }
 
+// AskBudget asks the budget of a pod whether a container of it may restart now, for writes of a kind that are no updates. The hold is
+// why not, and then the controller asks again soon.
+func (r *Round) AskBudget(ctx context.Context, p *facts.Pod) (*decision.Hold, error) {
+	k := &kept{}
+	_, err := r.mayUpdate(ctx, p, true, k)
+	return k.hold, err
+}
+
 func (k *kept) exhausted() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
